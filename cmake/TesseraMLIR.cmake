@@ -1,0 +1,48 @@
+# MLIR and LLVM from the distribution, always as archives: the exported CMake
+# targets mix libMLIR.so with the archives, and both in one binary crash.
+
+find_package(MLIR 22 REQUIRED CONFIG HINTS /usr/lib/llvm-22/lib/cmake/mlir)
+list(APPEND CMAKE_MODULE_PATH ${MLIR_CMAKE_DIR} ${LLVM_CMAKE_DIR})
+include(TableGen)
+include(AddLLVM)
+include(AddMLIR)
+
+set(LLVM_CONFIG ${LLVM_TOOLS_BINARY_DIR}/llvm-config)
+execute_process(
+  COMMAND ${LLVM_CONFIG} --link-static --libs x86 orcjit bitreader bitwriter
+          irreader asmparser passes lto debuginfodwarf libdriver windowsdriver
+  OUTPUT_VARIABLE llvm_libs OUTPUT_STRIP_TRAILING_WHITESPACE
+  COMMAND_ERROR_IS_FATAL ANY)
+separate_arguments(llvm_libs)
+execute_process(
+  COMMAND ${LLVM_CONFIG} --link-static --system-libs
+  OUTPUT_VARIABLE llvm_system_libs OUTPUT_STRIP_TRAILING_WHITESPACE)
+separate_arguments(llvm_system_libs)
+file(GLOB mlir_archives ${LLVM_LIBRARY_DIR}/libMLIR*.a)
+list(FILTER mlir_archives EXCLUDE REGEX "CAPI|Test|Python|ExecutionEngine|Runner|TableGen")
+
+# Everything that a tool may use of MLIR, LLVM and lld; unused parts are dropped
+# by the linker.
+add_library(tessera-mlir INTERFACE)
+target_include_directories(tessera-mlir SYSTEM INTERFACE
+  ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS})
+target_link_options(tessera-mlir INTERFACE -Wl,--gc-sections -Wl,--icf=safe)
+target_link_libraries(tessera-mlir INTERFACE
+  -Wl,--start-group ${mlir_archives}
+  ${LLVM_LIBRARY_DIR}/liblldELF.a ${LLVM_LIBRARY_DIR}/liblldCommon.a
+  -L${LLVM_LIBRARY_DIR} ${llvm_libs} -Wl,--end-group ${llvm_system_libs})
+
+include_directories(SYSTEM ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS})
+
+# tessera_tablegen(TARGET FILE.td (OUTPUT -generator)...) makes the files in the
+# current binary folder and a target that others depend on.
+function(tessera_tablegen target td)
+  set(LLVM_TARGET_DEFINITIONS ${td})
+  set(args ${ARGN})
+  while(args)
+    list(POP_FRONT args output generator)
+    separate_arguments(generator)
+    mlir_tablegen(${output} ${generator} -I ${PROJECT_SOURCE_DIR}/dialects)
+  endwhile()
+  add_public_tablegen_target(${target})
+endfunction()

@@ -1,0 +1,122 @@
+//===- Planner.h - how data moves from one view to another -----------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A move changes the view of a tensor on one mesh. The planner costs a fixed
+// list of candidates and keeps the cheapest:
+//
+//     local slice | direct exchange
+//     | [reduce-scatter or all-reduce] x [exchange] x [all-gather]
+//
+// each a chain of steps, every step ending in a view of its own.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LAYOUT_PLANNER_H
+#define TESSERA_LAYOUT_PLANNER_H
+
+#include "Layout/View.h"
+
+namespace tessera::layout {
+
+struct Step {
+  enum class Kind {
+    Slice,         ///< every device keeps a part of what it has: no bytes move
+    AllGather,     ///< devices along `axes` join their shards
+    AllReduce,     ///< partial along `axes` becomes whole
+    ReduceScatter, ///< partial along `axes` becomes whole and split over them
+    AllToAll,      ///< `axes` leave some dimensions and split others
+    Permute,       ///< every device's buffer goes to one other device
+    Broadcast,     ///< what one coordinate of `axes` holds goes to all
+    Exchange,      ///< any other change without partial states: grouped
+                   ///< sends and receives of index-set intersections
+  };
+  Kind kind;
+  std::vector<SubAxis> axes;
+  Combiner combiner = Combiner::Sum;
+  View to; ///< canonical view after the step
+};
+
+/// Figures for the device for which each is largest.
+struct Cost {
+  int64_t phases = 0;
+  int64_t bytesSent = 0;
+  int64_t bytesReceived = 0;
+  int64_t copies = 0; ///< packing and unpacking copies
+  int64_t peakBytes = 0;
+  double seconds = 0;
+};
+
+struct Candidate {
+  std::vector<Step> steps;
+  Cost cost;
+  std::string text; ///< "all-to-all over [tp]"
+};
+
+struct Plan {
+  Candidate chosen;
+  std::optional<Candidate> loser; ///< the cheapest of the others
+  int64_t lowerBoundBytes = 0;    ///< what some device must receive
+};
+
+/// Latency of a phase and bandwidth of a device's link.
+struct Links {
+  double alpha = 5e-6;  ///< seconds
+  double beta = 300e9;  ///< bytes a second, each direction
+  double copy = 2000e9; ///< bytes a second of a local copy
+};
+
+/// A move of a tensor of `shape` (dynamic extents at their maximum) with
+/// elements of `elementBytes`. Both views are canonical; `to` has no partial
+/// state that `from` has not (a whole value may become partial: no bytes).
+struct Move {
+  Shape shape;
+  int64_t elementBytes;
+  View from;
+  View to;
+};
+
+Result<Plan> planMove(const Move &move, const Mesh &mesh, const Links &links);
+
+const char *toString(Step::Kind kind);
+
+//===----------------------------------------------------------------------===//
+// What one rank does in an exchange-like step (AllGather, AllToAll, Permute,
+// Broadcast, Exchange, Slice). Used by the runtime at load and the tests.
+//===----------------------------------------------------------------------===//
+
+/// A box of a local tensor: one run in each local dimension.
+struct Box {
+  Shape offset;
+  Shape size;
+};
+/// The boxes sent to, or received from, one peer, in global row-major order of
+/// their first element; both sides list the same boxes in the same order.
+struct PeerBoxes {
+  int64_t peer; ///< rank
+  std::vector<Box> boxes;
+  int64_t elements;
+};
+struct Transfers {
+  std::vector<PeerBoxes> sends;    ///< boxes of the source's local tensor
+  std::vector<PeerBoxes> receives; ///< boxes of the destination's local tensor
+  /// What stays on the device: same count of boxes in both, pairwise equal sizes.
+  PeerBoxes keepFrom, keepTo;
+};
+
+/// Which device sends what to rank `rank` and the reverse. An element that
+/// several devices hold is taken from itself if held, else from a holder chosen
+/// so that holders share the work and nearest coordinates serve first. Both
+/// views have spans and shape in common or differ in dims (flat); boxes are
+/// given in each side's own local dims, split until they are boxes on both.
+/// Partial states must be equal in both.
+Transfers expandTransfers(const View &from, const View &to, const Shape &shape,
+                          const Mesh &mesh, int64_t rank);
+
+} // namespace tessera::layout
+
+#endif // TESSERA_LAYOUT_PLANNER_H

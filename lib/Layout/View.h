@@ -1,0 +1,250 @@
+//===- View.h - how a tensor lies over a mesh ------------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A dimension of a tensor is a mixed-radix number. Its digits, outermost first,
+// are stored digits (which element of this device's memory) and device digits
+// (which coordinate on a mesh axis):
+//
+//     [did(tp) * 3]       blocks: device d holds 3d, 3d+1, 3d+2
+//     [3 * did(tp)]       cyclic: device d holds d, p+d, 2p+d
+//     [4 * did(tp) * 2]   block-cyclic with blocks of 2
+//
+// A *product* of radices reaches P values; the *bound* n <= P of the dimension
+// cuts the values n and above, so shards are exact and may be short or empty at
+// the end. A *group* `(product | lo:hi)` is a digit whose values are those of
+// its product in [lo, hi), renumbered from 0; a dimension is itself the group
+// [0, n).
+//
+// For fixed device digits the remaining values are one contiguous run in the
+// lexicographic order of the stored digits. So the *local extent* of a
+// dimension is one number a device, and the map from local index to global
+// index is monotone. Everything here is arithmetic on that map.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LAYOUT_VIEW_H
+#define TESSERA_LAYOUT_VIEW_H
+
+#include "Layout/Mesh.h"
+#include "Support/Result.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tessera::layout {
+
+/// An extent that is known only at run time; equals mlir::ShapedType::kDynamic.
+constexpr int64_t kDynamic = INT64_MIN;
+
+using Shape = std::vector<int64_t>;
+using Coords = std::vector<int64_t>;
+
+struct Factor;
+/// Digits, outermost first. An empty product has the one value 0.
+using Product = std::vector<Factor>;
+
+struct Factor {
+  enum class Kind {
+    Stored, ///< an integer: a digit of `size` values in memory
+    Rest,   ///< `_`: stored, the ceiling of what its group still needs
+    Open,   ///< `?`: as `_`, and propagation may split it further
+    Device, ///< `did(axis)`: the coordinate on a (sub-)axis
+    Group,  ///< `(product | lo:hi)`
+  };
+  Kind kind;
+  int64_t size = 0;   ///< Stored
+  SubAxis sub{};      ///< Device
+  Product product;    ///< Group
+  int64_t lo = 0;     ///< Group
+  int64_t hi = 0;     ///< Group
+
+  static Factor stored(int64_t size) { return {Kind::Stored, size, {}, {}}; }
+  static Factor rest() { return {Kind::Rest, 0, {}, {}}; }
+  static Factor open() { return {Kind::Open, 0, {}, {}}; }
+  static Factor device(SubAxis sub) { return {Kind::Device, 0, sub, {}}; }
+  static Factor group(Product product, int64_t lo, int64_t hi) {
+    return {Kind::Group, 0, {}, std::move(product), lo, hi};
+  }
+
+  std::strong_ordering operator<=>(const Factor &other) const;
+  bool operator==(const Factor &other) const {
+    return (*this <=> other) == std::strong_ordering::equal;
+  }
+};
+
+/// One product for `span` adjacent tensor dimensions, taken row-major as one
+/// number. `span` is 1 except for `flat(k)`. A device stores a flat dimension
+/// as one local dimension.
+struct Dim {
+  Product product;
+  int64_t span = 1;
+  auto operator<=>(const Dim &) const = default;
+};
+
+enum class Combiner { Sum, Max, Min };
+
+/// Along `axes` each device holds an addend (for Sum) of the value.
+struct Partial {
+  std::vector<SubAxis> axes;
+  Combiner combiner = Combiner::Sum;
+  auto operator<=>(const Partial &) const = default;
+};
+
+struct View {
+  std::vector<Dim> dims;
+  std::vector<Partial> partial;
+  /// The allocation domain: local dimensions, outermost in memory first, densely
+  /// packed. Absent means undecided.
+  std::optional<std::vector<int64_t>> alloc;
+  /// A user's wishes, one for each dim, 0 the strongest; empty when none. Only
+  /// in source.
+  std::vector<int64_t> priority;
+  auto operator<=>(const View &) const = default;
+
+  /// Every dimension whole on every device, as `[_, _, ...]`.
+  static View replicated(int64_t rank);
+};
+
+size_t hashValue(const Mesh &mesh);
+size_t hashValue(const View &view);
+
+//===----------------------------------------------------------------------===//
+// From source to canonical form
+//===----------------------------------------------------------------------===//
+
+/// Checks that `view` is legal for a tensor of `shape` on `mesh`: spans cover
+/// the rank, axes exist, sub-axes divide their axis and are disjoint within the
+/// view (partial included), at most one `_` or `?` a group, integers positive,
+/// groups not empty and within reach of their product, products reach their
+/// bound, `alloc` a permutation of the local dims. Static extents only are
+/// checked for reach.
+Status verify(const View &view, const Shape &shape, const Mesh &mesh);
+
+/// The one spelling of `view`: `_`, `?` and priorities replaced, axes of size 1
+/// and digits that cannot matter removed, neighbours merged (see the
+/// implementation for the rules). On a dynamic dimension one `_` stays as the
+/// spelling of ceil(n / rest). Two legal views of a shape place elements alike
+/// if and only if their canonical forms are equal; tested on all small cases.
+View canonicalize(const View &view, const Shape &shape, const Mesh &mesh);
+
+bool isCanonical(const View &view, const Shape &shape, const Mesh &mesh);
+
+//===----------------------------------------------------------------------===//
+// Local and global indices. `shape` is static here; views are canonical.
+//===----------------------------------------------------------------------===//
+
+/// The bound of a view dimension: the product of the extents it spans.
+int64_t boundOf(const View &view, size_t dim, const Shape &shape);
+
+/// The number of values of `product` in [0, bound) held at `coords`.
+int64_t localExtent(const Product &product, int64_t bound, const Mesh &mesh,
+                    const Coords &coords);
+/// The `index`-th of them.
+int64_t localToGlobal(const Product &product, int64_t bound, const Mesh &mesh,
+                      const Coords &coords, int64_t index);
+/// Where `value` is among them; nothing when it is not held.
+std::optional<int64_t> globalToLocal(const Product &product, int64_t bound,
+                                     const Mesh &mesh, const Coords &coords,
+                                     int64_t value);
+
+/// One extent for each view dimension.
+Shape localShape(const View &view, const Shape &shape, const Mesh &mesh,
+                 const Coords &coords);
+/// The largest local extents over all devices, kDynamic where `shape` is, and
+/// whether all devices have the same extents.
+Shape maxLocalShape(const View &view, const Shape &shape, const Mesh &mesh);
+bool isEven(const View &view, const Shape &shape, const Mesh &mesh);
+
+/// Element strides of a local tensor, dense in the order of `alloc`
+/// (row-major when absent).
+std::vector<int64_t> localStrides(const View &view, const Shape &localShape);
+
+/// A piece of one dimension of a local tensor that is contiguous in the global
+/// dimension: local [local, local+length) is global [global, global+length).
+struct Run {
+  int64_t local;
+  int64_t global;
+  int64_t length;
+  auto operator<=>(const Run &) const = default;
+};
+/// All of a dimension, in increasing order, maximal pieces.
+std::vector<Run> localRuns(const Product &product, int64_t bound,
+                           const Mesh &mesh, const Coords &coords);
+
+//===----------------------------------------------------------------------===//
+// Views of derived tensors
+//===----------------------------------------------------------------------===//
+
+/// Sub-axes that split some dimension, and those of partial states, sorted.
+std::vector<SubAxis> axesOf(const Product &product);
+std::vector<SubAxis> axesOf(const View &view);
+
+/// The view of a row-major reshape from `from` to `to` under which no byte
+/// moves and every local buffer keeps its order. It always exists: where digits
+/// straddle a result dimension's border, those dimensions become one flat(k).
+/// Dynamic extents are matched from the left, `?` to `?`; when that is ambiguous
+/// an error names the dimension.
+Result<View> reshapeView(const View &view, const Shape &from, const Shape &to,
+                         const Mesh &mesh);
+/// Result dimension i is operand dimension perm[i].
+Result<View> transposeView(const View &view, const std::vector<int64_t> &perm);
+/// The view of the box at `offsets` of `sizes` where it already lies.
+Result<View> sliceView(const View &view, const Shape &shape, const Shape &offsets,
+                       const Shape &sizes, const Mesh &mesh);
+
+/// Whether `fine` places every value where `coarse` does and splits further:
+/// each device's set under `fine` is a subset of its set under `coarse`.
+bool refines(const Product &fine, const Product &coarse, int64_t bound,
+             const Mesh &mesh);
+
+//===----------------------------------------------------------------------===//
+// Text: the one grammar, for the runtime, tests, and (through a token source
+// over MLIR's parser) the dialect's attributes
+//===----------------------------------------------------------------------===//
+//
+//   mesh    ::= `<` axis `=` int (`,` axis `=` int)*
+//               (`,` `devices` `=` (`[` int, ... `]` | `iota` `(` axis, ... `)`))? `>`
+//   view    ::= `[` dim, ... `]` (`,` `alloc` `=` `(` int, ... `)`)?
+//               (`,` `partial` `=` `[` axes `:` combiner, ... `]`)?
+//               (`,` `priority` `=` `[` int, ... `]`)?
+//   dim     ::= (`flat` `(` int `)`)? product
+//   product ::= factor (`*` factor)*
+//   factor  ::= int | `_` | `?` | `did` `(` sub `)`
+//             | `(` product `|` (int `:`)? int `)`
+//   sub     ::= axis (`:` `(` int `)` int)?
+//   axes    ::= sub | `(` sub, ... `)`
+//
+// `iota(tp, dp)` numbers ranks with the last named axis fastest.
+
+/// What the grammar reads from.
+class TokenSource {
+public:
+  virtual ~TokenSource() = default;
+  /// Consumes `text` (a keyword or one punctuation character) if it is next.
+  virtual bool accept(std::string_view text) = 0;
+  virtual std::optional<int64_t> integer() = 0;
+  /// An identifier that may also be a keyword; `_` is one.
+  virtual std::optional<std::string> identifier() = 0;
+};
+
+Result<Mesh> parseMesh(TokenSource &tokens);
+Result<View> parseView(TokenSource &tokens, const Mesh &mesh);
+Result<Mesh> parseMesh(std::string_view text);
+Result<View> parseView(std::string_view text, const Mesh &mesh);
+
+std::string toString(const Mesh &mesh);
+std::string toString(const SubAxis &sub, const Mesh &mesh);
+std::string toString(const Product &product, const Mesh &mesh);
+std::string toString(const View &view, const Mesh &mesh);
+const char *toString(Combiner combiner);
+
+} // namespace tessera::layout
+
+#endif // TESSERA_LAYOUT_VIEW_H
