@@ -12,3 +12,33 @@ function(tessera_unittest name)
   endif()
   set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT})
 endfunction()
+
+find_program(TESSERA_LIT NAMES lit lit-22 REQUIRED
+  HINTS ${PROJECT_SOURCE_DIR}/.venv/bin ${LLVM_TOOLS_BINARY_DIR})
+find_program(TESSERA_PYTHON python3 REQUIRED
+  HINTS ${PROJECT_SOURCE_DIR}/.venv/bin)
+
+# tessera_lit_tests() gives each folder below the current one that holds .mlir
+# files to ctest as one test, lit/FOLDER, run by lit with all folders in it.
+function(tessera_lit_tests)
+  configure_file(lit.site.cfg.py.in lit.site.cfg.py @ONLY)
+  file(GLOB_RECURSE files RELATIVE ${CMAKE_CURRENT_SOURCE_DIR}
+       CONFIGURE_DEPENDS *.mlir)
+  set(folders "")
+  foreach(file ${files})
+    cmake_path(GET file PARENT_PATH folder)
+    list(APPEND folders ${folder})
+  endforeach()
+  list(REMOVE_DUPLICATES folders)
+  list(SORT folders) # a folder comes before those in it
+  set(above "//")
+  foreach(folder ${folders})
+    string(FIND "${folder}/" "${above}/" at)
+    if(NOT at EQUAL 0)
+      set(above ${folder})
+      add_test(NAME lit/${folder}
+               COMMAND ${TESSERA_LIT} -sv ${CMAKE_CURRENT_BINARY_DIR}/${folder})
+      set_tests_properties(lit/${folder} PROPERTIES TIMEOUT 900)
+    endif()
+  endforeach()
+endfunction()
