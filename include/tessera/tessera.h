@@ -1,0 +1,302 @@
+/*===- tessera.h - running a compiled module -------------------------------===*
+ *
+ * Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+ * See LICENSE for license information.
+ * SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ *===----------------------------------------------------------------------===*
+ *
+ * The whole edge of libtessera.so. A process holds one rank or several; each
+ * rank has a context. A context loads modules; a binding fixes a module's sizes
+ * and pointers; a run executes it without allocating.
+ *
+ *     context -> module -> (ask for the ports' local layouts) -> binding -> run
+ *
+ * Rules that hold everywhere:
+ *  - A call returns null, or a status that the caller frees.
+ *  - Structs begin with their size, set by the caller (sizeof); fields that lie
+ *    beyond it count as zero. Additions only.
+ *  - Strings returned belong to the object they were asked from.
+ *  - One thread at a time uses a context and what was made from it; different
+ *    contexts are independent.
+ *  - Calls marked *collective* are made by all ranks, in the same order. If one
+ *    rank fails in them, all return an error.
+ *  - The library never exits, aborts, raises signals or prints.
+ *
+ *===----------------------------------------------------------------------===*/
+
+#ifndef TESSERA_TESSERA_H
+#define TESSERA_TESSERA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TESSERA_API __attribute__((visibility("default")))
+
+typedef struct tessera_status tessera_status;
+typedef struct tessera_threads tessera_threads;
+typedef struct tessera_context tessera_context;
+typedef struct tessera_module tessera_module;
+typedef struct tessera_binding tessera_binding;
+
+/*===----------------------------------------------------------------------===*
+ * Status
+ *===----------------------------------------------------------------------===*/
+
+typedef enum tessera_code {
+  TESSERA_OK = 0,
+  TESSERA_INVALID_ARGUMENT = 1, /* what the caller gave does not fit */
+  TESSERA_INVALID_MODULE = 2,   /* damaged, other version, other CPU, ... */
+  TESSERA_IO = 3,               /* a file cannot be read or written */
+  TESSERA_OUT_OF_MEMORY = 4,    /* or over the context's limit */
+  TESSERA_UNSUPPORTED = 5,      /* legal, but this version does not run it */
+  TESSERA_PEER = 6,             /* another rank failed, died or is stuck */
+  TESSERA_INTERNAL = 7
+} tessera_code;
+
+TESSERA_API tessera_code tessera_status_code(const tessera_status *status);
+/* One sentence. Never null. */
+TESSERA_API const char *tessera_status_message(const tessera_status *status);
+/* The op and its place in the source; empty when none is known. */
+TESSERA_API const char *tessera_status_op(const tessera_status *status);
+TESSERA_API const char *tessera_status_location(const tessera_status *status);
+/* The rank that is at fault, or -1. */
+TESSERA_API int32_t tessera_status_rank(const tessera_status *status);
+TESSERA_API void tessera_status_free(tessera_status *status);
+
+/*===----------------------------------------------------------------------===*
+ * Context
+ *===----------------------------------------------------------------------===*/
+
+/* How ranks find each other, filled by the embedding program. Each callback is
+ * collective and returns 0 on success. */
+typedef struct tessera_bootstrap {
+  size_t size;
+  void *user;
+  /* `all` receives `bytes` from each rank, in rank order. */
+  int (*all_gather)(void *user, const void *mine, void *all, size_t bytes);
+  int (*barrier)(void *user);
+} tessera_bootstrap;
+
+typedef enum tessera_log_level {
+  TESSERA_LOG_INFO = 0,
+  TESSERA_LOG_WARNING = 1
+} tessera_log_level;
+
+typedef struct tessera_context_options {
+  size_t size;
+  int32_t rank;
+  int32_t world; /* number of ranks */
+  /* The plug-in that moves bytes: null for one rank; "threads", with `handle` a
+   * tessera_threads; "mpi", with `handle` an MPI_Comm* or null for the world
+   * (then rank and world are taken from it). */
+  const char *transport;
+  void *handle;
+  /* Null: what ranks must agree on goes over the transport. */
+  const tessera_bootstrap *bootstrap;
+  void (*log)(void *user, tessera_log_level level, const char *message);
+  void *log_user;
+  /* Memory for temporaries, 64-byte aligned; null: the library's own. */
+  void *(*allocate)(void *user, size_t bytes);
+  void (*deallocate)(void *user, void *pointer, size_t bytes);
+  void *allocate_user;
+  /* What a binding may need in all classes but external, in bytes; 0: no
+   * limit. */
+  uint64_t memory_limit;
+  /* Seconds without progress after which a wait ends with an error; 0: 60. */
+  double deadline;
+  /* Non-zero: start the control channel, which names a dead or stuck rank. */
+  int32_t control;
+} tessera_context_options;
+
+/* The meeting point of `world` contexts of this process. Destroy it after all
+ * of them. */
+TESSERA_API tessera_status *tessera_threads_create(int32_t world,
+                                                   tessera_threads **out);
+TESSERA_API void tessera_threads_destroy(tessera_threads *threads);
+
+/* Collective. */
+TESSERA_API tessera_status *
+tessera_context_create(const tessera_context_options *options,
+                       tessera_context **out);
+/* After the modules made from it. */
+TESSERA_API void tessera_context_destroy(tessera_context *context);
+TESSERA_API int32_t tessera_context_rank(const tessera_context *context);
+TESSERA_API int32_t tessera_context_world(const tessera_context *context);
+
+/*===----------------------------------------------------------------------===*
+ * Module
+ *===----------------------------------------------------------------------===*/
+
+/* Collective: the ranks must load the same module. Loading a module is trusting
+ * it: its hashes find damage, not malice. */
+TESSERA_API tessera_status *tessera_module_load(tessera_context *context,
+                                                const void *bytes, size_t count,
+                                                tessera_module **out);
+TESSERA_API tessera_status *tessera_module_load_file(tessera_context *context,
+                                                     const char *path,
+                                                     tessera_module **out);
+/* After the bindings made from it. */
+TESSERA_API void tessera_module_destroy(tessera_module *module);
+
+TESSERA_API uint64_t tessera_module_hash(const tessera_module *module);
+TESSERA_API const char *tessera_module_mesh(const tessera_module *module);
+/* Free text that the compiler left; may be empty. */
+TESSERA_API const char *tessera_module_report(const tessera_module *module);
+
+/* A size that is fixed when the module is bound. */
+typedef struct tessera_symbol {
+  size_t size;
+  const char *name;
+  int64_t maximum;
+  int64_t multiple;
+} tessera_symbol;
+
+TESSERA_API size_t tessera_module_symbol_count(const tessera_module *module);
+TESSERA_API tessera_status *tessera_module_symbol(const tessera_module *module,
+                                                  size_t index,
+                                                  tessera_symbol *out);
+
+typedef enum tessera_dtype {
+  TESSERA_F64 = 0,
+  TESSERA_F32 = 1,
+  TESSERA_BF16 = 2,
+  TESSERA_F16 = 3,
+  TESSERA_I64 = 4,
+  TESSERA_I32 = 5,
+  TESSERA_U32 = 6,
+  TESSERA_I8 = 7,
+  TESSERA_U8 = 8,
+  TESSERA_I1 = 9, /* one byte */
+  TESSERA_F8E4M3 = 10,
+  TESSERA_F8E5M2 = 11
+} tessera_dtype;
+
+typedef enum tessera_port_kind {
+  TESSERA_INPUT = 0,
+  TESSERA_OUTPUT = 1,
+  TESSERA_STATE = 2 /* read, then replaced by a run */
+} tessera_port_kind;
+
+#define TESSERA_MAX_RANK 16
+
+typedef struct tessera_port {
+  size_t size;
+  const char *name;
+  tessera_port_kind kind;
+  tessera_dtype dtype;
+  int32_t rank;
+  /* The global extent, or -1 where it depends on a symbol. */
+  int64_t shape[TESSERA_MAX_RANK];
+  const char *shape_text; /* "[batch, 4 * heads, 128]" */
+  const char *view;       /* how it lies over the mesh */
+} tessera_port;
+
+TESSERA_API size_t tessera_module_port_count(const tessera_module *module);
+TESSERA_API tessera_status *tessera_module_port(const tessera_module *module,
+                                                size_t index,
+                                                tessera_port *out);
+
+/* A run of one local dimension that is contiguous in the global dimension. */
+typedef struct tessera_run {
+  int64_t local;
+  int64_t global;
+  int64_t length;
+} tessera_run;
+
+/* This rank's part of a port for given symbol values. A dimension of the local
+ * tensor may stand for several adjacent global ones, taken row-major as one
+ * (`flat` in the view): `span` says how many. */
+typedef struct tessera_layout {
+  size_t size;
+  int32_t rank; /* of the local tensor */
+  int32_t global_rank;
+  int64_t global_shape[TESSERA_MAX_RANK];
+  int64_t shape[TESSERA_MAX_RANK];
+  int64_t strides[TESSERA_MAX_RANK]; /* in elements */
+  int64_t span[TESSERA_MAX_RANK];
+  uint64_t bytes;
+} tessera_layout;
+
+/* `symbols`: one value for each symbol, in order. */
+TESSERA_API tessera_status *tessera_module_layout(const tessera_module *module,
+                                                  size_t port,
+                                                  const int64_t *symbols,
+                                                  size_t symbol_count,
+                                                  tessera_layout *out);
+/* Which global indices local dimension `dimension` holds. `*count` is the
+ * capacity of `runs` on entry and the number there is on return; at most the
+ * capacity is written. */
+TESSERA_API tessera_status *
+tessera_module_runs(const tessera_module *module, size_t port,
+                    const int64_t *symbols, size_t symbol_count,
+                    int32_t dimension, tessera_run *runs, size_t *count);
+
+/* Bytes that a binding needs on this rank. */
+typedef struct tessera_memory {
+  size_t size;
+  uint64_t external;  /* what the caller's pointers must hold */
+  uint64_t local;     /* temporaries, packing included */
+  uint64_t symmetric; /* temporaries at equal offsets on all ranks */
+  uint64_t constants; /* what the module brings along */
+} tessera_memory;
+
+/* Before anything is allocated. */
+TESSERA_API tessera_status *tessera_module_memory(const tessera_module *module,
+                                                  const int64_t *symbols,
+                                                  size_t symbol_count,
+                                                  tessera_memory *out);
+
+/*===----------------------------------------------------------------------===*
+ * Binding
+ *===----------------------------------------------------------------------===*/
+
+/* Collective: the ranks must bind the same module with the same symbol values.
+ * `pointers`: one for each port, to memory of the port's local layout that
+ * stays valid until the binding is destroyed; null only where it has no bytes.
+ */
+TESSERA_API tessera_status *
+tessera_binding_create(tessera_module *module, const int64_t *symbols,
+                       size_t symbol_count, void *const *pointers,
+                       size_t pointer_count, tessera_binding **out);
+TESSERA_API void tessera_binding_destroy(tessera_binding *binding);
+
+/* Collective. Reads inputs and state, writes outputs and state; allocates
+ * nothing. After an error the context is of no use any more, and every run of
+ * it returns that error. */
+TESSERA_API tessera_status *tessera_binding_run(tessera_binding *binding);
+
+TESSERA_API tessera_status *
+tessera_binding_memory(const tessera_binding *binding, tessera_memory *out);
+
+/* One collective of the plan, in order. Bytes and copies are those of one run
+ * on this rank. */
+typedef struct tessera_collective {
+  size_t size;
+  const char *kind;     /* "all-reduce" */
+  const char *axes;     /* "[tp]" */
+  const char *op;       /* the op it comes from */
+  const char *location; /* file:line:column */
+  const char *loser;    /* the alternative that lost, with its cost */
+  uint64_t bytes_sent;
+  uint64_t bytes_received;
+  uint64_t copies; /* packing and unpacking passes */
+  uint64_t copied_bytes;
+  double seconds; /* of the last run */
+} tessera_collective;
+
+TESSERA_API size_t
+tessera_binding_collective_count(const tessera_binding *binding);
+TESSERA_API tessera_status *
+tessera_binding_collective(const tessera_binding *binding, size_t index,
+                           tessera_collective *out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* TESSERA_TESSERA_H */

@@ -1,0 +1,89 @@
+//===- Transport.h - what moves bytes between ranks -----------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A plug-in for CPU collectives has one primitive, a grouped exchange; all
+// collectives are built on it in Collectives.cpp. `threads` joins ranks of one
+// process, `mpi` (a shared library of its own) the processes of an MPI job.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_RUNTIME_TRANSPORT_H
+#define TESSERA_RUNTIME_TRANSPORT_H
+
+#include "Support/Result.h"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace tessera {
+
+struct SendMessage {
+  int peer;
+  const void *data;
+  int64_t bytes;
+};
+struct ReceiveMessage {
+  int peer;
+  void *data;
+  int64_t bytes;
+};
+
+/// Asked while a transport waits.
+class Poll {
+public:
+  /// An error ends the wait: a peer is dead, or this rank must give up.
+  virtual Status poll() = 0;
+
+protected:
+  ~Poll() = default;
+};
+
+class Transport {
+public:
+  virtual ~Transport() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  /// Sends and receives a group of messages and returns when all are done: what
+  /// was sent may be overwritten, what was received may be read. The k-th
+  /// message that A sends to B is the k-th that B receives from A, counted over
+  /// all calls, and has the same size. No message has 0 bytes or goes to this
+  /// rank itself. Receives are posted before sends, so that no order of ranks
+  /// deadlocks. Never blocks: it calls `poll` whenever nothing moves, and
+  /// returns its error. Allocates nothing, except the first time a group has
+  /// more messages than `reserve` was told.
+  virtual Status exchange(std::span<const SendMessage> sends,
+                          std::span<const ReceiveMessage> receives,
+                          Poll &poll) = 0;
+
+  /// Prepares for groups of up to `messages` sends and as many receives.
+  virtual void reserve(size_t messages) {}
+};
+
+/// What a plug-in library `libtessera-NAME.so` exports as the C symbol
+/// `tessera_transport_open`: a transport over `handle` (for `mpi` an MPI_Comm*,
+/// null for the world), or null with one sentence in `error`. Plug-ins are
+/// built together with the library; this is no stable ABI.
+using TransportOpen = Transport *(const void *handle, char *error,
+                                  size_t errorSize);
+
+/// The meeting point of ranks that are threads of one process.
+class ThreadsGroup {
+public:
+  static std::shared_ptr<ThreadsGroup> create(int size);
+  virtual ~ThreadsGroup() = default;
+  virtual int size() const = 0;
+  /// Rank `rank`'s end; each rank is taken once at a time. When it is
+  /// destroyed, peers that wait for it get an error.
+  virtual Result<std::unique_ptr<Transport>> join(int rank) = 0;
+};
+
+} // namespace tessera
+
+#endif // TESSERA_RUNTIME_TRANSPORT_H
