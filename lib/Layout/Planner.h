@@ -1,4 +1,5 @@
-//===- Planner.h - how data moves from one view to another -----------------===//
+//===- Planner.h - how data moves from one view to another
+//-----------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -104,7 +105,8 @@ struct PeerBoxes {
 struct Transfers {
   std::vector<PeerBoxes> sends;    ///< boxes of the source's local tensor
   std::vector<PeerBoxes> receives; ///< boxes of the destination's local tensor
-  /// What stays on the device: same count of boxes in both, pairwise equal sizes.
+  /// What stays on the device: same count of boxes in both, pairwise equal
+  /// sizes.
   PeerBoxes keepFrom, keepTo;
 };
 

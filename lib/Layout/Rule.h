@@ -1,4 +1,5 @@
-//===- Rule.h - what an op does to dimensions ------------------------------===//
+//===- Rule.h - what an op does to dimensions
+//------------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,5 @@
-//===- View.h - how a tensor lies over a mesh ------------------------------===//
+//===- View.h - how a tensor lies over a mesh
+//------------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -59,11 +60,11 @@ struct Factor {
     Group,  ///< `(product | lo:hi)`
   };
   Kind kind;
-  int64_t size = 0;   ///< Stored
-  SubAxis sub{};      ///< Device
-  Product product;    ///< Group
-  int64_t lo = 0;     ///< Group
-  int64_t hi = 0;     ///< Group
+  int64_t size = 0; ///< Stored
+  SubAxis sub{};    ///< Device
+  Product product;  ///< Group
+  int64_t lo = 0;   ///< Group
+  int64_t hi = 0;   ///< Group
 
   static Factor stored(int64_t size) { return {Kind::Stored, size, {}, {}}; }
   static Factor rest() { return {Kind::Rest, 0, {}, {}}; }
@@ -100,8 +101,8 @@ struct Partial {
 struct View {
   std::vector<Dim> dims;
   std::vector<Partial> partial;
-  /// The allocation domain: local dimensions, outermost in memory first, densely
-  /// packed. Absent means undecided.
+  /// The allocation domain: local dimensions, outermost in memory first,
+  /// densely packed. Absent means undecided.
   std::optional<std::vector<int64_t>> alloc;
   /// A user's wishes, one for each dim, 0 the strongest; empty when none. Only
   /// in source.
@@ -189,15 +190,16 @@ std::vector<SubAxis> axesOf(const View &view);
 /// The view of a row-major reshape from `from` to `to` under which no byte
 /// moves and every local buffer keeps its order. It always exists: where digits
 /// straddle a result dimension's border, those dimensions become one flat(k).
-/// Dynamic extents are matched from the left, `?` to `?`; when that is ambiguous
-/// an error names the dimension.
+/// Dynamic extents are matched from the left, `?` to `?`; when that is
+/// ambiguous an error names the dimension.
 Result<View> reshapeView(const View &view, const Shape &from, const Shape &to,
                          const Mesh &mesh);
 /// Result dimension i is operand dimension perm[i].
 Result<View> transposeView(const View &view, const std::vector<int64_t> &perm);
 /// The view of the box at `offsets` of `sizes` where it already lies.
-Result<View> sliceView(const View &view, const Shape &shape, const Shape &offsets,
-                       const Shape &sizes, const Mesh &mesh);
+Result<View> sliceView(const View &view, const Shape &shape,
+                       const Shape &offsets, const Shape &sizes,
+                       const Mesh &mesh);
 
 /// Whether `fine` places every value where `coarse` does and splits further:
 /// each device's set under `fine` is a subset of its set under `coarse`.
@@ -210,7 +212,8 @@ bool refines(const Product &fine, const Product &coarse, int64_t bound,
 //===----------------------------------------------------------------------===//
 //
 //   mesh    ::= `<` axis `=` int (`,` axis `=` int)*
-//               (`,` `devices` `=` (`[` int, ... `]` | `iota` `(` axis, ... `)`))? `>`
+//               (`,` `devices` `=` (`[` int, ... `]` | `iota` `(` axis, ...
+//               `)`))? `>`
 //   view    ::= `[` dim, ... `]` (`,` `alloc` `=` `(` int, ... `)`)?
 //               (`,` `partial` `=` `[` axes `:` combiner, ... `]`)?
 //               (`,` `priority` `=` `[` int, ... `]`)?
@@ -236,6 +239,8 @@ public:
 
 Result<Mesh> parseMesh(TokenSource &tokens);
 Result<View> parseView(TokenSource &tokens, const Mesh &mesh);
+/// `[` sub, ... `]`
+Result<std::vector<SubAxis>> parseAxes(TokenSource &tokens, const Mesh &mesh);
 Result<Mesh> parseMesh(std::string_view text);
 Result<View> parseView(std::string_view text, const Mesh &mesh);
 

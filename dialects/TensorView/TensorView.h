@@ -1,0 +1,104 @@
+//===- TensorView.h - the tv dialect
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_TENSORVIEW_TENSORVIEW_H
+#define TESSERA_TENSORVIEW_TENSORVIEW_H
+
+#include "Layout/Extent.h"
+#include "Layout/Rule.h"
+#include "Layout/View.h"
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/TensorEncoding.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+// Hashes of attribute parameters, found by argument-dependent lookup.
+namespace tessera::layout {
+inline llvm::hash_code hash_value(const Mesh &mesh) { return hashValue(mesh); }
+inline llvm::hash_code hash_value(const View &view) { return hashValue(view); }
+inline llvm::hash_code hash_value(const std::vector<Extent> &extents) {
+  llvm::hash_code hash(extents.size());
+  for (const Extent &extent : extents)
+    hash = llvm::hash_combine(hash, hashValue(extent));
+  return hash;
+}
+inline llvm::hash_code hash_value(const std::vector<SubAxis> &axes) {
+  llvm::hash_code hash(axes.size());
+  for (const SubAxis &sub : axes)
+    hash = llvm::hash_combine(hash, sub.axis, sub.pre, sub.size);
+  return hash;
+}
+} // namespace tessera::layout
+
+namespace tessera::tv {
+/// Clones `op` with other operands and result types; the default of
+/// LocalizableOpInterface.
+llvm::LogicalResult cloneWithTypes(mlir::Operation *op,
+                                   mlir::OpBuilder &builder,
+                                   mlir::ValueRange operands,
+                                   mlir::TypeRange resultTypes,
+                                   llvm::SmallVectorImpl<mlir::Value> &results);
+} // namespace tessera::tv
+
+#include "TensorView/TensorViewDialect.h.inc"
+#include "TensorView/TensorViewEnums.h.inc"
+#include "TensorView/TensorViewInterfaces.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "TensorView/TensorViewAttrs.h.inc"
+#define GET_OP_CLASSES
+#include "TensorView/TensorViewOps.h.inc"
+
+namespace tessera::tv {
+
+/// The view of a tensor type or value; null if it has none.
+ViewAttr getView(mlir::Type type);
+inline ViewAttr getView(mlir::Value value) { return getView(value.getType()); }
+
+/// The same shape and element type under another encoding, or none.
+mlir::RankedTensorType withEncoding(mlir::Type type, mlir::Attribute encoding);
+
+/// The type of one device's part of a tensor of `type` (with a view) whose
+/// extents are `extents`.
+mlir::RankedTensorType getLocalType(mlir::RankedTensorType type,
+                                    std::vector<layout::Extent> extents);
+
+/// The grammar's tokens out of MLIR's parser.
+class AsmTokenSource : public layout::TokenSource {
+public:
+  explicit AsmTokenSource(mlir::AsmParser &parser) : parser(parser) {}
+  bool accept(std::string_view text) override;
+  std::optional<int64_t> integer() override;
+  std::optional<std::string> identifier() override;
+
+private:
+  mlir::AsmParser &parser;
+};
+
+/// Attributes of functions, their arguments and results.
+///
+/// `tv.sizes = {b = 64, s = [256, 8]}` on a function declares its dynamic sizes
+/// with their maximum, or maximum and multiple.
+inline constexpr llvm::StringLiteral kSizesAttr = "tv.sizes";
+/// `tv.dims = ["b", "s"]` on an argument names its `?` extents in order.
+inline constexpr llvm::StringLiteral kDimsAttr = "tv.dims";
+/// `tv.name = "encoder.weight"` on an argument or result: its name for people
+/// and tensor files.
+inline constexpr llvm::StringLiteral kNameAttr = "tv.name";
+/// `tv.role = "weight"` on an argument: "input" (default), "weight" or "state".
+inline constexpr llvm::StringLiteral kRoleAttr = "tv.role";
+/// `tv.user_view = #tv.view<...>` on an argument or result: what the user
+/// wrote, kept by `tv-bind`.
+inline constexpr llvm::StringLiteral kUserViewAttr = "tv.user_view";
+
+} // namespace tessera::tv
+
+#endif // TESSERA_TENSORVIEW_TENSORVIEW_H

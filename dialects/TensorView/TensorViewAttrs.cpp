@@ -1,0 +1,318 @@
+//===- TensorViewAttrs.cpp - text and checks of meshes and views
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TensorView/TensorView.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::tv;
+
+//===----------------------------------------------------------------------===//
+// Tokens
+//===----------------------------------------------------------------------===//
+
+bool AsmTokenSource::accept(std::string_view text) {
+  if (text.size() == 1) {
+    switch (text[0]) {
+    case '*':
+      return succeeded(parser.parseOptionalStar());
+    case '(':
+      return succeeded(parser.parseOptionalLParen());
+    case ')':
+      return succeeded(parser.parseOptionalRParen());
+    case '[':
+      return succeeded(parser.parseOptionalLSquare());
+    case ']':
+      return succeeded(parser.parseOptionalRSquare());
+    case '<':
+      return succeeded(parser.parseOptionalLess());
+    case '>':
+      return succeeded(parser.parseOptionalGreater());
+    case ',':
+      return succeeded(parser.parseOptionalComma());
+    case ':':
+      return succeeded(parser.parseOptionalColon());
+    case '=':
+      return succeeded(parser.parseOptionalEqual());
+    case '|':
+      return succeeded(parser.parseOptionalVerticalBar());
+    case '?':
+      return succeeded(parser.parseOptionalQuestion());
+    case '+':
+      return succeeded(parser.parseOptionalPlus());
+    case '-':
+      return succeeded(parser.parseOptionalMinus());
+    default:
+      break;
+    }
+  }
+  return succeeded(
+      parser.parseOptionalKeyword(StringRef(text.data(), text.size())));
+}
+
+std::optional<int64_t> AsmTokenSource::integer() {
+  int64_t value;
+  OptionalParseResult result = parser.parseOptionalInteger(value);
+  if (result.has_value() && succeeded(*result))
+    return value;
+  return std::nullopt;
+}
+
+std::optional<std::string> AsmTokenSource::identifier() {
+  StringRef keyword;
+  if (succeeded(parser.parseOptionalKeyword(&keyword)))
+    return keyword.str();
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// MeshAttr
+//===----------------------------------------------------------------------===//
+
+Attribute MeshAttr::parse(AsmParser &parser, Type) {
+  SMLoc loc = parser.getCurrentLocation();
+  AsmTokenSource tokens(parser);
+  Result<layout::Mesh> mesh = layout::parseMesh(tokens);
+  if (!mesh) {
+    parser.emitError(loc) << mesh.message();
+    return {};
+  }
+  return parser.getChecked<MeshAttr>(loc, parser.getContext(), *mesh);
+}
+
+void MeshAttr::print(AsmPrinter &printer) const {
+  printer << layout::toString(getMesh());
+}
+
+LogicalResult MeshAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                               layout::Mesh mesh) {
+  llvm::StringSet<> names;
+  int64_t devices = 1;
+  for (const layout::Axis &axis : mesh.axes) {
+    if (!names.insert(axis.name).second)
+      return emitError() << "mesh axis '" << axis.name << "' is named twice";
+    if (axis.size < 1)
+      return emitError() << "mesh axis '" << axis.name
+                         << "' must have a positive size";
+    if (llvm::MulOverflow(devices, axis.size, devices) || devices > (1 << 20))
+      return emitError() << "a mesh has at most 1048576 devices";
+  }
+  if (mesh.devices.empty())
+    return success();
+  std::vector<bool> seen(devices);
+  for (int64_t device : mesh.devices) {
+    if (device < 0 || device >= devices || seen[device])
+      return emitError() << "'devices' must name each of 0 to " << devices - 1
+                         << " once; " << device << " is wrong or repeated";
+    seen[device] = true;
+  }
+  if (int64_t(mesh.devices.size()) != devices)
+    return emitError() << "'devices' must name " << devices
+                       << " devices, as the axes have";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// ViewAttr
+//===----------------------------------------------------------------------===//
+
+Attribute ViewAttr::parse(AsmParser &parser, Type) {
+  MeshAttr mesh;
+  if (parser.parseLess() || parser.parseAttribute(mesh) || parser.parseComma())
+    return {};
+  SMLoc loc = parser.getCurrentLocation();
+  AsmTokenSource tokens(parser);
+  Result<layout::View> view = layout::parseView(tokens, mesh.getMesh());
+  if (!view) {
+    parser.emitError(loc) << view.message();
+    return {};
+  }
+  if (parser.parseGreater())
+    return {};
+  return ViewAttr::get(parser.getContext(), mesh, *view);
+}
+
+void ViewAttr::print(AsmPrinter &printer) const {
+  printer << "<";
+  printer.printAttribute(getMesh());
+  printer << ", " << layout::toString(getView(), getLayoutMesh()) << ">";
+}
+
+LogicalResult
+ViewAttr::verifyEncoding(ArrayRef<int64_t> shape, Type elementType,
+                         function_ref<InFlightDiagnostic()> emitError) const {
+  Status status = layout::verify(
+      getView(), layout::Shape(shape.begin(), shape.end()), getLayoutMesh());
+  if (!status)
+    return emitError() << status.message();
+  return success();
+}
+
+ViewAttr ViewAttr::with(layout::View view) const {
+  return ViewAttr::get(getContext(), getMesh(), std::move(view));
+}
+
+//===----------------------------------------------------------------------===//
+// LocalAttr
+//===----------------------------------------------------------------------===//
+
+Attribute LocalAttr::parse(AsmParser &parser, Type) {
+  ViewAttr view;
+  if (parser.parseLess() || parser.parseAttribute(view) ||
+      parser.parseComma() || parser.parseKeyword("of"))
+    return {};
+  std::vector<layout::Extent> extents;
+  auto parseExtent = [&]() -> ParseResult {
+    SMLoc loc = parser.getCurrentLocation();
+    AsmTokenSource tokens(parser);
+    Result<layout::Extent> extent = layout::parseExtent(tokens);
+    if (!extent)
+      return parser.emitError(loc) << extent.message();
+    extents.push_back(*extent);
+    return success();
+  };
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square,
+                                     parseExtent) ||
+      parser.parseGreater())
+    return {};
+  return LocalAttr::get(parser.getContext(), view, extents);
+}
+
+void LocalAttr::print(AsmPrinter &printer) const {
+  printer << "<";
+  printer.printAttribute(getView());
+  printer << ", of [";
+  llvm::interleaveComma(getExtents(), printer,
+                        [&](const layout::Extent &extent) {
+                          printer << layout::toString(extent);
+                        });
+  printer << "]>";
+}
+
+layout::Shape LocalAttr::getGlobalShape() const {
+  layout::Shape shape;
+  for (const layout::Extent &extent : getExtents())
+    shape.push_back(extent.asShape());
+  return shape;
+}
+
+/// The local extents that a type may state: those that all devices share.
+static layout::Shape statedLocalShape(const layout::View &view,
+                                      const layout::Shape &shape,
+                                      const layout::Mesh &mesh) {
+  layout::Shape stated = layout::maxLocalShape(view, shape, mesh);
+  if (layout::isEven(view, shape, mesh))
+    return stated;
+  for (size_t dim = 0; dim < stated.size(); ++dim) {
+    layout::View one;
+    one.dims.push_back({view.dims[dim].product, 1});
+    int64_t bound = layout::boundOf(view, dim, shape);
+    if (bound == layout::kDynamic || !layout::isEven(one, {bound}, mesh))
+      stated[dim] = layout::kDynamic;
+  }
+  return stated;
+}
+
+LogicalResult
+LocalAttr::verifyEncoding(ArrayRef<int64_t> shape, Type elementType,
+                          function_ref<InFlightDiagnostic()> emitError) const {
+  layout::Shape global = getGlobalShape();
+  Status status = layout::verify(getLayoutView(), global, getLayoutMesh());
+  if (!status)
+    return emitError() << status.message();
+  layout::Shape local =
+      statedLocalShape(getLayoutView(), global, getLayoutMesh());
+  if (ArrayRef(local) == shape)
+    return success();
+  InFlightDiagnostic diagnostic = emitError() << "local shape must be ";
+  for (int64_t extent : local)
+    (ShapedType::isDynamic(extent) ? diagnostic << "?" : diagnostic << extent)
+        << "x";
+  return diagnostic << elementType;
+}
+
+//===----------------------------------------------------------------------===//
+// StepAttr
+//===----------------------------------------------------------------------===//
+
+Attribute StepAttr::parse(AsmParser &parser, Type) {
+  StringRef keyword;
+  MeshAttr mesh;
+  SMLoc loc;
+  if (parser.parseLess() || parser.getCurrentLocation(&loc) ||
+      parser.parseKeyword(&keyword))
+    return {};
+  std::optional<StepKind> kind = symbolizeStepKind(keyword);
+  if (!kind) {
+    parser.emitError(loc) << "unknown step '" << keyword << "'";
+    return {};
+  }
+  std::vector<layout::SubAxis> axes;
+  if (parser.parseKeyword("over") || parser.parseAttribute(mesh))
+    return {};
+  loc = parser.getCurrentLocation();
+  AsmTokenSource tokens(parser);
+  Result<std::vector<layout::SubAxis>> parsed =
+      layout::parseAxes(tokens, mesh.getMesh());
+  if (!parsed) {
+    parser.emitError(loc) << parsed.message();
+    return {};
+  }
+  std::string loser;
+  if (succeeded(parser.parseOptionalComma()) &&
+      (parser.parseKeyword("loser") || parser.parseEqual() ||
+       parser.parseString(&loser)))
+    return {};
+  if (parser.parseGreater())
+    return {};
+  return StepAttr::get(parser.getContext(), *kind, mesh, *parsed,
+                       StringAttr::get(parser.getContext(), loser));
+}
+
+void StepAttr::print(AsmPrinter &printer) const {
+  printer << "<" << stringifyStepKind(getKind()) << " over ";
+  printer.printAttribute(getMesh());
+  printer << " [";
+  llvm::interleaveComma(getAxes(), printer, [&](const layout::SubAxis &sub) {
+    printer << layout::toString(sub, getMesh().getMesh());
+  });
+  printer << "]";
+  if (!getLoser().empty()) {
+    printer << ", loser = ";
+    printer.printString(getLoser().getValue());
+  }
+  printer << ">";
+}
+
+//===----------------------------------------------------------------------===//
+// Types
+//===----------------------------------------------------------------------===//
+
+ViewAttr tv::getView(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor ? dyn_cast_or_null<ViewAttr>(tensor.getEncoding()) : ViewAttr();
+}
+
+RankedTensorType tv::withEncoding(Type type, Attribute encoding) {
+  auto tensor = cast<RankedTensorType>(type);
+  return RankedTensorType::get(tensor.getShape(), tensor.getElementType(),
+                               encoding);
+}
+
+RankedTensorType tv::getLocalType(RankedTensorType type,
+                                  std::vector<layout::Extent> extents) {
+  auto local =
+      LocalAttr::get(type.getContext(), getView(type), std::move(extents));
+  layout::Shape shape = statedLocalShape(
+      local.getLayoutView(), local.getGlobalShape(), local.getLayoutMesh());
+  return RankedTensorType::get(shape, type.getElementType(), local);
+}

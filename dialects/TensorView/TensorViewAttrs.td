@@ -1,0 +1,136 @@
+//===- TensorViewAttrs.td - meshes, views, local parts -----*- tablegen -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_TENSORVIEW_ATTRS_TD
+#define TESSERA_TENSORVIEW_ATTRS_TD
+
+include "TensorView/TensorViewDialect.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/BuiltinAttributeInterfaces.td"
+include "mlir/IR/TensorEncoding.td"
+include "mlir/IR/EnumAttr.td"
+
+class TensorView_Attr<string name, string mnemonicName, list<Trait> traits = []>
+    : AttrDef<TensorView_Dialect, name, traits> {
+  let mnemonic = mnemonicName;
+  let hasCustomAssemblyFormat = 1;
+}
+
+// Parameters that are not copied on every access.
+class Structure<string type>
+    : AttrParameter<type, "", "const " # type # " &">;
+
+def TensorView_MeshAttr : TensorView_Attr<"Mesh", "mesh"> {
+  let summary = "Named axes of devices";
+  let description = [{
+    ```mlir
+    #m = #tv.mesh<dp = 2, tp = 4>
+    #t = #tv.mesh<dp = 2, tp = 4, devices = iota(tp, dp)>       // dp fastest
+    #p = #tv.mesh<x = 4, devices = [0, 2, 1, 3]>
+    ```
+    Names logical positions. Which process, node and device each one is, is given
+    when a module is loaded.
+  }];
+  let parameters = (ins Structure<"::tessera::layout::Mesh">:$mesh);
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    const ::tessera::layout::Mesh *operator->() const { return &getMesh(); }
+  }];
+}
+
+def TensorView_ViewAttr
+    : TensorView_Attr<"View", "view",
+        [DeclareAttrInterfaceMethods<VerifiableTensorEncoding>]> {
+  let summary = "How one tensor lies over a mesh";
+  let description = [{
+    ```mlir
+    tensor<49152x12288xbf16, #tv.view<#m, [did(tp) * _, _]>>
+    tensor<1x2048x12288xbf16, #tv.view<#m, [_, _ * did(tp) * 128, _]>>
+    tensor<2048x12288xf32, #tv.view<#m, [_, _], partial = [tp : sum]>>
+    ```
+    One mixed-radix number a dimension; `Layout/View.h` has the grammar and the
+    meaning. `tv-bind` puts views in canonical form; from there equal types are
+    equal views.
+  }];
+  let parameters = (ins "MeshAttr":$mesh, Structure<"::tessera::layout::View">:$view);
+  let extraClassDeclaration = [{
+    const ::tessera::layout::Mesh &getLayoutMesh() const {
+      return getMesh().getMesh();
+    }
+    /// The same mesh, another view.
+    ViewAttr with(::tessera::layout::View view) const;
+  }];
+}
+
+def TensorView_LocalAttr
+    : TensorView_Attr<"Local", "local",
+        [DeclareAttrInterfaceMethods<VerifiableTensorEncoding>]> {
+  let summary = "A tensor that is one device's part of a global one";
+  let description = [{
+    ```mlir
+    // 16 heads over 3 devices: 6, 6 and 4 of them.
+    tensor<?x64xf32, #tv.local<#v, of [16, 64]>>
+    // a dynamic batch b, 384 columns over 2 devices
+    tensor<?x192xf32, #tv.local<#w, of [b, 384]>>
+    ```
+    The part that `view` gives a device of a tensor with the extents `of`, which
+    may name dynamic sizes. A local extent that differs between devices or depends
+    on a dynamic size is `?` in the type; it follows from view, extents and
+    coordinates, so no value carries it.
+  }];
+  let parameters = (ins "ViewAttr":$view,
+                        Structure<"::std::vector<::tessera::layout::Extent>">:$extents);
+  let extraClassDeclaration = [{
+    const ::tessera::layout::Mesh &getLayoutMesh() const {
+      return getView().getLayoutMesh();
+    }
+    const ::tessera::layout::View &getLayoutView() const {
+      return getView().getView();
+    }
+    /// The extents, kDynamic where not static.
+    ::tessera::layout::Shape getGlobalShape() const;
+  }];
+}
+
+def TensorView_Combiner : I32EnumAttr<"Combiner", "How values are combined", [
+    I32EnumAttrCase<"Sum", 0, "sum">,
+    I32EnumAttrCase<"Max", 1, "max">,
+    I32EnumAttrCase<"Min", 2, "min">]> {
+  let cppNamespace = "::tessera::tv";
+}
+
+// The steps of Layout/Planner.h, in its order.
+def TensorView_StepKind : I32EnumAttr<"StepKind", "How a reshard moves data", [
+    I32EnumAttrCase<"Slice", 0, "slice">,
+    I32EnumAttrCase<"AllGather", 1, "all_gather">,
+    I32EnumAttrCase<"AllReduce", 2, "all_reduce">,
+    I32EnumAttrCase<"ReduceScatter", 3, "reduce_scatter">,
+    I32EnumAttrCase<"AllToAll", 4, "all_to_all">,
+    I32EnumAttrCase<"Permute", 5, "permute">,
+    I32EnumAttrCase<"Broadcast", 6, "broadcast">,
+    I32EnumAttrCase<"Exchange", 7, "exchange">]> {
+  let cppNamespace = "::tessera::tv";
+}
+
+def TensorView_StepAttr : TensorView_Attr<"Step", "step"> {
+  let summary = "The plan of a reshard";
+  let description = [{
+    ```mlir
+    #tv.step<all_reduce over [tp], loser = "reduce-scatter, then all-gather ...">
+    ```
+    How the one step from the operand's view to the result's is done, and the
+    alternative that lost. The combiner is that of the operand's partial state.
+  }];
+  let parameters = (ins
+    "StepKind":$kind,
+    "MeshAttr":$mesh,
+    Structure<"::std::vector<::tessera::layout::SubAxis>">:$axes,
+    "::mlir::StringAttr":$loser);
+}
+
+#endif // TESSERA_TENSORVIEW_ATTRS_TD

@@ -1,0 +1,119 @@
+//===- TensorViewDialect.cpp - registration and dialect attributes
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TensorView/TensorView.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::tv;
+
+#include "TensorView/TensorViewDialect.cpp.inc"
+#include "TensorView/TensorViewEnums.cpp.inc"
+#include "TensorView/TensorViewInterfaces.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "TensorView/TensorViewAttrs.cpp.inc"
+
+void TensorViewDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "TensorView/TensorViewAttrs.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "TensorView/TensorViewOps.cpp.inc"
+      >();
+}
+
+/// Checks `tv.sizes` of a function.
+static LogicalResult verifySizes(Operation *op, Attribute attribute) {
+  auto sizes = dyn_cast<DictionaryAttr>(attribute);
+  if (!sizes)
+    return op->emitOpError() << "'tv.sizes' must be a dictionary such as "
+                                "{b = 64, s = [256, 8]}";
+  for (NamedAttribute size : sizes) {
+    SmallVector<Attribute> values;
+    if (auto array = dyn_cast<ArrayAttr>(size.getValue()))
+      values.append(array.begin(), array.end());
+    else
+      values.push_back(size.getValue());
+    bool positive = llvm::all_of(values, [](Attribute value) {
+      auto integer = dyn_cast<IntegerAttr>(value);
+      return integer && integer.getInt() > 0;
+    });
+    if (!positive || values.empty() || values.size() > 2)
+      return op->emitOpError()
+             << "dynamic size '" << size.getName().getValue()
+             << "' must be its maximum, or [maximum, multiple], both positive";
+  }
+  return success();
+}
+
+LogicalResult
+TensorViewDialect::verifyOperationAttribute(Operation *op,
+                                            NamedAttribute attribute) {
+  if (attribute.getName() == kSizesAttr) {
+    if (!isa<FunctionOpInterface>(op))
+      return op->emitOpError() << "'tv.sizes' belongs on a function";
+    return verifySizes(op, attribute.getValue());
+  }
+  return success();
+}
+
+LogicalResult
+TensorViewDialect::verifyRegionArgAttribute(Operation *op, unsigned regionIndex,
+                                            unsigned argIndex,
+                                            NamedAttribute attribute) {
+  auto function = dyn_cast<FunctionOpInterface>(op);
+  if (!function)
+    return success();
+  if (attribute.getName() == kDimsAttr) {
+    auto type =
+        dyn_cast<RankedTensorType>(function.getArgument(argIndex).getType());
+    auto dims = dyn_cast<ArrayAttr>(attribute.getValue());
+    if (!type || !dims || !llvm::all_of(dims, llvm::IsaPred<StringAttr>) ||
+        dims.size() != size_t(type.getNumDynamicDims()))
+      return op->emitOpError()
+             << "'tv.dims' of argument #" << argIndex
+             << " must name each of its dynamic extents, in order";
+    auto sizes = op->getAttrOfType<DictionaryAttr>(kSizesAttr);
+    for (StringAttr dim : dims.getAsRange<StringAttr>())
+      if (!sizes || !sizes.get(dim))
+        return op->emitOpError()
+               << "dynamic size '" << dim.getValue() << "' of argument #"
+               << argIndex << " has no maximum; declare it in 'tv.sizes'";
+  }
+  if (attribute.getName() == kRoleAttr) {
+    auto role = dyn_cast<StringAttr>(attribute.getValue());
+    if (!role ||
+        !llvm::is_contained({"input", "weight", "state"}, role.getValue()))
+      return op->emitOpError() << "'tv.role' of argument #" << argIndex
+                               << " must be \"input\", \"weight\" or \"state\"";
+  }
+  return success();
+}
+
+LogicalResult tv::cloneWithTypes(Operation *op, OpBuilder &builder,
+                                 ValueRange operands, TypeRange resultTypes,
+                                 SmallVectorImpl<Value> &results) {
+  IRMapping mapping;
+  mapping.map(op->getOperands(), operands);
+  Operation *clone = builder.clone(*op, mapping);
+  for (auto [result, type] : llvm::zip_equal(clone->getResults(), resultTypes))
+    result.setType(type);
+  llvm::append_range(results, clone->getResults());
+  return success();
+}

@@ -1,0 +1,98 @@
+//===- TensorViewInterfaces.td - what passes ask of ops ----*- tablegen -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_TENSORVIEW_INTERFACES_TD
+#define TESSERA_TENSORVIEW_INTERFACES_TD
+
+include "mlir/IR/OpBase.td"
+
+def ShardingRuleOpInterface : OpInterface<"ShardingRuleOpInterface"> {
+  let cppNamespace = "::tessera::tv";
+  let description = [{
+    What an op does to dimensions: the loops it runs, and which loop indexes which
+    dimension of each operand and result. Passes know ops through this alone.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+      The op's rule, computed from shapes and attributes, not from views.
+    }], "::tessera::layout::Rule", "getShardingRule">,
+    InterfaceMethod<[{
+      One sub-axis along which some operands are partial: `operands[i]` is the
+      combiner of operand i's state, or nothing when it is whole. Sets the state
+      of each result. Fails, with the reason in `why`, when the op may not run on
+      such operands.
+    }], "::llvm::LogicalResult", "transferPartial",
+      (ins "::llvm::ArrayRef<::std::optional<::tessera::layout::Combiner>>":$operands,
+           "::llvm::SmallVectorImpl<::std::optional<::tessera::layout::Combiner>> &":$results,
+           "::std::string &":$why),
+      [{}], [{
+        why = (::llvm::Twine($_op->getName().getStringRef()) +
+               " needs whole operands").str();
+        return ::llvm::failure();
+      }]>
+  ];
+}
+
+def ReinterpretOpInterface : OpInterface<"ReinterpretOpInterface"> {
+  let cppNamespace = "::tessera::tv";
+  let description = [{
+    An op with one operand and one result that gives the same elements other
+    indices, and so has no factors: a view goes through it by arithmetic.
+  }];
+  let methods = [
+    InterfaceMethod<"The view of the result when the operand lies as `view`.",
+      "::tessera::Result<::tessera::layout::View>", "getResultView",
+      (ins "const ::tessera::layout::View &":$view,
+           "const ::tessera::layout::Mesh &":$mesh)>,
+    InterfaceMethod<"The view of the operand that makes the result lie as `view`.",
+      "::tessera::Result<::tessera::layout::View>", "getOperandView",
+      (ins "const ::tessera::layout::View &":$view,
+           "const ::tessera::layout::Mesh &":$mesh)>
+  ];
+}
+
+def LocalizableOpInterface : OpInterface<"LocalizableOpInterface"> {
+  let cppNamespace = "::tessera::tv";
+  let description = [{
+    How an op on global tensors becomes ops on one device's parts. The default
+    clones the op with local types, which is right for every op that sees no
+    global index.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+      Builds the local form from local operands and the local types of the results
+      (encoded with `#tv.local`); gives the local results. Global views are still
+      those of the op's own types.
+    }], "::llvm::LogicalResult", "localize",
+      (ins "::mlir::OpBuilder &":$builder,
+           "::mlir::ValueRange":$operands,
+           "::mlir::TypeRange":$resultTypes,
+           "::llvm::SmallVectorImpl<::mlir::Value> &":$results),
+      [{}], [{
+        return ::tessera::tv::cloneWithTypes($_op, builder, operands, resultTypes,
+                                             results);
+      }]>
+  ];
+}
+
+def CompositeOpInterface : OpInterface<"CompositeOpInterface"> {
+  let cppNamespace = "::tessera::tv";
+  let description = [{
+    A named op that is defined by its decomposition into the core ops.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+      Builds the core ops before the op; gives the values of its results. Types
+      carry no encoding if the op's have none; else views follow from the op's.
+    }], "::llvm::LogicalResult", "decompose",
+      (ins "::mlir::OpBuilder &":$builder,
+           "::llvm::SmallVectorImpl<::mlir::Value> &":$results)>
+  ];
+}
+
+#endif // TESSERA_TENSORVIEW_INTERFACES_TD

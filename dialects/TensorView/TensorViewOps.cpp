@@ -1,0 +1,39 @@
+//===- TensorViewOps.cpp - scalar regions and generated code of ops
+//--------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TensorView/TensorView.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/PatternMatch.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::tv;
+
+/// `(%x: f32, ...) { ... }`
+static ParseResult parseScalarRegion(OpAsmParser &parser, Region &region) {
+  SmallVector<OpAsmParser::Argument> arguments;
+  return failure(parser.parseArgumentList(arguments,
+                                          OpAsmParser::Delimiter::Paren,
+                                          /*allowType=*/true) ||
+                 parser.parseRegion(region, arguments));
+}
+
+static void printScalarRegion(OpAsmPrinter &printer, Operation *,
+                              Region &region) {
+  printer << "(";
+  llvm::interleaveComma(
+      region.getArguments(), printer,
+      [&](BlockArgument argument) { printer.printRegionArgument(argument); });
+  printer << ") ";
+  printer.printRegion(region, /*printEntryBlockArgs=*/false);
+}
+
+#define GET_OP_CLASSES
+#include "TensorView/TensorViewOps.cpp.inc"

@@ -1,0 +1,558 @@
+//===- TensorViewOps.td - the ops of tv --------------------*- tablegen -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Few and orthogonal core ops, then composites that are defined by them. Shapes
+// in descriptions are global; capital letters are extents.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_TENSORVIEW_OPS_TD
+#define TESSERA_TENSORVIEW_OPS_TD
+
+include "TensorView/TensorViewAttrs.td"
+include "TensorView/TensorViewInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "mlir/IR/OpAsmInterface.td"
+
+def Rule : DeclareOpInterfaceMethods<ShardingRuleOpInterface>;
+def RuleAndPartial
+    : DeclareOpInterfaceMethods<ShardingRuleOpInterface, ["transferPartial"]>;
+def Localize : DeclareOpInterfaceMethods<LocalizableOpInterface, ["localize"]>;
+// The default: a clone with local types.
+def LocalizeClone : OpInterfaceTrait<"::tessera::tv::LocalizableOpInterface">;
+def Composite : DeclareOpInterfaceMethods<CompositeOpInterface>;
+def Reinterpret : DeclareOpInterfaceMethods<ReinterpretOpInterface>;
+
+class TensorView_Op<string mnemonic, list<Trait> traits = []>
+    : Op<TensorView_Dialect, mnemonic, traits>;
+
+// An op on tensors without side effects; `op operands attributes : (types) -> types`.
+class TensorView_PureOp<string mnemonic, list<Trait> traits = []>
+    : TensorView_Op<mnemonic, [Pure] # traits> {
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Scalar regions
+//===----------------------------------------------------------------------===//
+
+def TensorView_YieldOp : TensorView_Op<"yield", [Pure, Terminator]> {
+  let summary = "Ends a scalar region";
+  let arguments = (ins Variadic<AnyType>:$values);
+  let assemblyFormat = "($values^ `:` type($values))? attr-dict";
+}
+
+def TensorView_LoadOp : TensorView_Op<"load", [Pure]> {
+  let summary = "One element of a captured tensor, in a scalar region";
+  let description = [{
+    ```mlir
+    %x = tv.load %bias[%h, %qi] : tensor<12x128xf32> -> f32
+    ```
+    Indices are global. Captured tensors are whole on every device.
+  }];
+  let arguments = (ins AnyRankedTensor:$tensor, Variadic<Index>:$indices);
+  let results = (outs AnyType:$result);
+  let assemblyFormat =
+      "$tensor `[` $indices `]` attr-dict `:` type($tensor) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Pointwise, reductions, broadcasts
+//===----------------------------------------------------------------------===//
+
+def TensorView_MapOp : TensorView_PureOp<"map",
+    [RuleAndPartial, LocalizeClone, SingleBlock]> {
+  let summary = "A scalar function of the elements at one index";
+  let description = [{
+    ```mlir
+    %r = tv.map %a, %b : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+      (%x: f32, %y: f32) {
+        %s = arith.addf %x, %y : f32
+        tv.yield %s : f32
+      }
+    ```
+    All operands and results have one shape; element types may differ. The region
+    holds `arith`, `math` and `tv.load`.
+  }];
+  let arguments = (ins Variadic<AnyRankedTensor>:$inputs);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $inputs attr-dict `:` functional-type($inputs, $results)
+    custom<ScalarRegion>($body)
+  }];
+  let hasRegionVerifier = 1;
+}
+
+def TensorView_ReduceOp : TensorView_PureOp<"reduce",
+    [RuleAndPartial, LocalizeClone]> {
+  let summary = "Combines the elements along some dimensions";
+  let description = [{
+    ```mlir
+    %r = tv.reduce sum %x dims [2] : (tensor<2x3x4xf32>) -> tensor<2x3xf32>
+    ```
+    `dims` ascend and vanish from the result. Accumulates in f32 (f64 for f64).
+    The empty reduction is the combiner's identity.
+  }];
+  let arguments = (ins TensorView_Combiner:$combiner, AnyRankedTensor:$input,
+                       DenseI64ArrayAttr:$dims);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = [{
+    $combiner $input `dims` $dims attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def TensorView_BroadcastOp : TensorView_PureOp<"broadcast",
+    [RuleAndPartial, LocalizeClone]> {
+  let summary = "Repeats a tensor along new dimensions";
+  let description = [{
+    ```mlir
+    %r = tv.broadcast %x dims [2] : (tensor<4xf32>) -> tensor<2x3x4xf32>
+    %r = tv.broadcast %x dims [2] like %t
+       : (tensor<4xf32>, tensor<?x3x4xf32>) -> tensor<?x3x4xf32>
+    ```
+    Operand dimension i is result dimension dims[i]; `dims` ascend. New dynamic
+    extents are those of `like`, whose elements are not read.
+  }];
+  let arguments = (ins AnyRankedTensor:$input, DenseI64ArrayAttr:$dims,
+                       Optional<AnyRankedTensor>:$like);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = [{
+    $input `dims` $dims (`like` $like^)? attr-dict `:`
+    functional-type(operands, results)
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Contractions
+//===----------------------------------------------------------------------===//
+
+def TensorView_LinearOp : TensorView_PureOp<"linear",
+    [RuleAndPartial, LocalizeClone]> {
+  let summary = "x times the transposed weight, plus a bias";
+  let description = [{
+    ```mlir
+    %y = tv.linear %x, %w bias %b
+       : (tensor<2x3x8xf32>, tensor<16x8xf32>, tensor<16xf32>) -> tensor<2x3x16xf32>
+    ```
+    input [..., K], weight [N, K], bias [N], result [..., N].
+  }];
+  let arguments = (ins AnyRankedTensor:$input, AnyRankedTensor:$weight,
+                       Optional<AnyRankedTensor>:$bias);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = [{
+    $input `,` $weight (`bias` $bias^)? attr-dict `:`
+    functional-type(operands, results)
+  }];
+}
+
+def TensorView_MatmulOp : TensorView_PureOp<"matmul",
+    [RuleAndPartial, LocalizeClone]> {
+  let summary = "Batched matrix product";
+  let description = [{
+    lhs [..., M, K], rhs [..., K, N], result [..., M, N]; the batch dimensions are
+    equal. A transposed operand is a `tv.transpose`, which moves nothing.
+  }];
+  let arguments = (ins AnyRankedTensor:$lhs, AnyRankedTensor:$rhs);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat =
+      "$lhs `,` $rhs attr-dict `:` functional-type(operands, results)";
+}
+
+def TensorView_GroupedMatmulOp : TensorView_PureOp<"grouped_matmul",
+    [Rule, LocalizeClone]> {
+  let summary = "One linear an expert, on the rows that it has";
+  let description = [{
+    input [E, C, K], weight [E, N, K], counts [E] (i32), result [E, C, N]. Rows at
+    and beyond an expert's count are 0.
+  }];
+  let arguments = (ins AnyRankedTensor:$input, AnyRankedTensor:$weight,
+                       AnyRankedTensor:$counts);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = [{
+    $input `,` $weight `counts` $counts attr-dict `:`
+    functional-type(operands, results)
+  }];
+}
+
+def TensorView_AttentionOp : TensorView_PureOp<"attention", [Rule, Localize]> {
+  let summary = "Scaled dot-product attention";
+  let description = [{
+    ```mlir
+    %o, %lse = tv.attention %q, %k, %v scale(0.125) causal
+        : (tensor<2x12x128x64xf32>, ...) -> (tensor<2x12x128x64xf32>, tensor<2x12x128xf32>)
+      score_mod (%s: f32, %b: index, %h: index, %qi: index, %ki: index) {
+        %x = tv.load %bias[%h, %qi] : tensor<12x128xf32> -> f32
+        %y = arith.addf %s, %x : f32
+        tv.yield %y : f32
+      }
+      mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
+        %m = arith.cmpi sle, %ki, %qi : index
+        tv.yield %m : i1
+      }
+    ```
+    q [B, H, S, D], k [B, G, T, D], v [B, G, T, V] where G divides H (grouped
+    queries: head h reads group h / (H/G)); result [B, H, S, V] and the log-sum-exp
+    of the scaled, modified scores in f32 (f64 for f64) [B, H, S]. The score is
+    multiplied by `scale`, then `score_mod` runs, then the masks. `causal` keeps
+    ki <= qi + T - S. A row without any key gives 0 and -inf. Indices in regions
+    are global.
+  }];
+  let arguments = (ins AnyRankedTensor:$query, AnyRankedTensor:$key,
+                       AnyRankedTensor:$value, F64Attr:$scale,
+                       UnitAttr:$causal);
+  let results = (outs AnyRankedTensor:$result, AnyRankedTensor:$lse);
+  let regions = (region MaxSizedRegion<1>:$scoreMod, MaxSizedRegion<1>:$maskMod);
+  let assemblyFormat = [{
+    $query `,` $key `,` $value `scale` `(` $scale `)` (`causal` $causal^)? attr-dict
+    `:` functional-type(operands, results)
+    (`score_mod` custom<ScalarRegion>($scoreMod)^)?
+    (`mask_mod` custom<ScalarRegion>($maskMod)^)?
+  }];
+  let hasRegionVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Same elements, other indices
+//===----------------------------------------------------------------------===//
+
+def TensorView_ReshapeOp : TensorView_PureOp<"reshape",
+    [Reinterpret, LocalizeClone]> {
+  let summary = "The same elements in row-major order under another shape";
+  let description = [{
+    ```mlir
+    %r = tv.reshape %x : (tensor<?x128x384xf32>) -> tensor<?x128x12x32xf32>
+    ```
+    A dynamic extent stands for the next dynamic extent of the operand.
+  }];
+  let arguments = (ins AnyRankedTensor:$input);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat =
+      "$input attr-dict `:` functional-type(operands, results)";
+}
+
+def TensorView_TransposeOp : TensorView_PureOp<"transpose",
+    [RuleAndPartial, LocalizeClone]> {
+  let summary = "Permutes dimensions";
+  let description = [{ Result dimension i is operand dimension perm[i]. }];
+  let arguments = (ins AnyRankedTensor:$input, DenseI64ArrayAttr:$perm);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat =
+      "$input `perm` $perm attr-dict `:` functional-type(operands, results)";
+}
+
+def TensorView_SliceOp : TensorView_PureOp<"slice", [RuleAndPartial, Localize]> {
+  let summary = "A box of a tensor";
+  let description = [{
+    ```mlir
+    %q = tv.slice %x offsets [0, 0, 384]
+       : (tensor<2x128x1152xf32>) -> tensor<2x128x384xf32>
+    ```
+    The result's shape is the box. A dynamic dimension is taken whole.
+  }];
+  let arguments = (ins AnyRankedTensor:$input, DenseI64ArrayAttr:$offsets);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat =
+      "$input `offsets` $offsets attr-dict `:` functional-type(operands, results)";
+}
+
+def TensorView_ConcatOp : TensorView_PureOp<"concat", [RuleAndPartial, Localize]> {
+  let summary = "Tensors one after the other along a dimension";
+  let arguments = (ins Variadic<AnyRankedTensor>:$inputs, I64Attr:$dim);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat =
+      "$inputs `dim` $dim attr-dict `:` functional-type(operands, results)";
+}
+
+def TensorView_PadOp : TensorView_PureOp<"pad", [Rule, Localize]> {
+  let summary = "A tensor with a border of one value";
+  let description = [{
+    ```mlir
+    %r = tv.pad %x low [0, 1] high [0, 2] value 0.0
+       : (tensor<4x8xf32>) -> tensor<4x11xf32>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$input, DenseI64ArrayAttr:$low,
+                       DenseI64ArrayAttr:$high, TypedAttrInterface:$value);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = [{
+    $input `low` $low `high` $high `value` $value attr-dict `:`
+    functional-type(operands, results)
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Elements at run-time indices
+//===----------------------------------------------------------------------===//
+
+def TensorView_GatherOp : TensorView_PureOp<"gather", [Rule, Localize]> {
+  let summary = "Slices of a table at run-time indices";
+  let description = [{
+    ```mlir
+    %e = tv.gather %table, %ids dim 0
+       : (tensor<30522x384xf32>, tensor<2x128xi32>) -> tensor<2x128x384xf32>
+    ```
+    The result has the dimensions of `indices` in place of the table's `dim`. An
+    index outside of the table is 0 in every element.
+  }];
+  let arguments = (ins AnyRankedTensor:$table, AnyRankedTensor:$indices,
+                       I64Attr:$dim);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = [{
+    $table `,` $indices `dim` $dim attr-dict `:`
+    functional-type(operands, results)
+  }];
+}
+
+def TensorView_ScatterOp : TensorView_PureOp<"scatter", [Rule, Localize]> {
+  let summary = "Combines updates into a tensor at run-time indices";
+  let description = [{
+    ```mlir
+    %g = tv.scatter sum %init, %ids, %updates dim 0
+       : (tensor<100x8xf32>, tensor<2x5xi32>, tensor<2x5x8xf32>) -> tensor<100x8xf32>
+    ```
+    Updates have the dimensions of `indices` in place of `dim`; they are combined
+    in row-major order of the indices. An index outside is dropped.
+  }];
+  let arguments = (ins TensorView_Combiner:$combiner, AnyRankedTensor:$init,
+                       AnyRankedTensor:$indices, AnyRankedTensor:$updates,
+                       I64Attr:$dim);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = [{
+    $combiner $init `,` $indices `,` $updates `dim` $dim attr-dict `:`
+    functional-type(operands, results)
+  }];
+}
+
+def TensorView_DispatchOp : TensorView_PureOp<"dispatch", [Rule, LocalizeClone]> {
+  let summary = "Tokens into the buffers of their experts";
+  let description = [{
+    tokens [T, D], experts [T, K] (i32, expert of each token's k-th choice), result
+    [E, C, D] with the capacity C, counts [E] (i32), slots [T, K] (i32, the row
+    that a choice got, or -1 beyond the capacity). Rows are given out in row-major
+    order of `experts`; unused rows are 0.
+  }];
+  let arguments = (ins AnyRankedTensor:$tokens, AnyRankedTensor:$experts);
+  let results = (outs AnyRankedTensor:$result, AnyRankedTensor:$counts,
+                      AnyRankedTensor:$slots);
+  let assemblyFormat = [{
+    $tokens `,` $experts attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def TensorView_CombineOp : TensorView_PureOp<"combine", [Rule, Localize]> {
+  let summary = "Weighted sum of what the experts made of each token";
+  let description = [{
+    buffers [E, C, D], experts [T, K], slots [T, K] (from `dispatch`), weights
+    [T, K], result [T, D]. A choice without a row adds 0.
+  }];
+  let arguments = (ins AnyRankedTensor:$buffers, AnyRankedTensor:$experts,
+                       AnyRankedTensor:$slots, AnyRankedTensor:$weights);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = [{
+    $buffers `,` $experts `,` $slots `,` $weights attr-dict `:`
+    functional-type(operands, results)
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Sources
+//===----------------------------------------------------------------------===//
+
+class TensorView_SourceOp<string mnemonic>
+    : TensorView_PureOp<mnemonic, [Rule, Localize]> {
+  let results = (outs AnyRankedTensor:$result);
+}
+
+def TensorView_ConstantOp : TensorView_SourceOp<"constant"> {
+  let summary = "A constant tensor";
+  let description = [{
+    ```mlir
+    %c = tv.constant dense<1.0> : () -> tensor<4x8xf32>
+    %c = tv.constant dense<0.0> like %t : (tensor<?x8xf32>) -> tensor<?x8xf32>
+    ```
+    The value's type has no encoding. A dynamic shape needs a splat of type
+    `tensor<f32>` and `like`.
+  }];
+  let arguments = (ins ElementsAttr:$value, Optional<AnyRankedTensor>:$like);
+  let assemblyFormat = [{
+    $value (`like` $like^)? attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def TensorView_IotaOp : TensorView_SourceOp<"iota"> {
+  let summary = "The index along a dimension";
+  let arguments = (ins I64Attr:$dim, Optional<AnyRankedTensor>:$like);
+  let assemblyFormat = [{
+    $dim (`like` $like^)? attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def TensorView_RandomOp : TensorView_SourceOp<"random"> {
+  let summary = "Uniform numbers in [0, 1) that depend on the global index alone";
+  let description = [{
+    Philox 4x32-10 (Salmon et al., SC 2011): key = (seed's low and high 32 bits),
+    counter = (row-major global index / 4 in its low 64 bits, `stream` in its high
+    64 bits), word = index % 4, value = (word >> 8) * 2^-24.
+  }];
+  let arguments = (ins I64Attr:$seed, I64Attr:$stream,
+                       Optional<AnyRankedTensor>:$like);
+  let assemblyFormat = [{
+    `seed` `(` $seed `)` `stream` `(` $stream `)` (`like` $like^)? attr-dict `:`
+    functional-type(operands, results)
+  }];
+}
+
+def TensorView_SizeOp : TensorView_PureOp<"size", [Rule, Localize]> {
+  let summary = "A global extent, as a tensor of rank 0";
+  let description = [{ The operand's elements are not read. }];
+  let arguments = (ins AnyRankedTensor:$input, I64Attr:$dim);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat =
+      "$input `dim` $dim attr-dict `:` functional-type(operands, results)";
+}
+
+//===----------------------------------------------------------------------===//
+// How data lies
+//===----------------------------------------------------------------------===//
+
+def TensorView_ReshardOp : TensorView_PureOp<"reshard"> {
+  let summary = "The same tensor under another view";
+  let description = [{
+    ```mlir
+    %r = tv.reshard %x : (tensor<8x4xf32, #rows>) -> tensor<8x4xf32, #whole>
+    ```
+    The only op that changes how data lies. Several operands move together, each to
+    the result of its number. `plan` is set by `tv-plan-reshards`; from there every
+    reshard is one step.
+  }];
+  let arguments = (ins Variadic<AnyRankedTensor>:$inputs,
+                       OptionalAttr<TensorView_StepAttr>:$plan);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = [{
+    $inputs (`plan` $plan^)? attr-dict `:` functional-type($inputs, $results)
+  }];
+}
+
+def TensorView_ConstrainOp : TensorView_PureOp<"constrain"> {
+  let summary = "A user's view in the middle of a program";
+  let description = [{
+    ```mlir
+    %r = tv.constrain %x to #tv.view<#m, [did(tp) * _, _]> : tensor<8x4xf32>
+    ```
+    Decided in propagation, and gone after it.
+  }];
+  let arguments = (ins AnyRankedTensor:$input, TensorView_ViewAttr:$view);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat =
+      "$input `to` $view attr-dict `:` functional-type(operands, results)";
+}
+
+//===----------------------------------------------------------------------===//
+// Composites
+//===----------------------------------------------------------------------===//
+
+class TensorView_CompositeOp<string mnemonic, list<Trait> traits = [RuleAndPartial]>
+    : TensorView_PureOp<mnemonic, traits # [LocalizeClone, Composite]> {
+  let results = (outs AnyRankedTensor:$result);
+}
+
+class TensorView_BinaryOp<string mnemonic> : TensorView_CompositeOp<mnemonic> {
+  let summary = "Pointwise " # mnemonic;
+  let arguments = (ins AnyRankedTensor:$lhs, AnyRankedTensor:$rhs);
+  let assemblyFormat =
+      "$lhs `,` $rhs attr-dict `:` functional-type(operands, results)";
+}
+def TensorView_AddOp : TensorView_BinaryOp<"add">;
+def TensorView_MulOp : TensorView_BinaryOp<"mul">;
+
+def TensorView_GeluOp : TensorView_CompositeOp<"gelu"> {
+  let summary = "x times the normal distribution function of x";
+  let description = [{
+    Exact (erf), or with `tanh` the approximation of Hendrycks and Gimpel:
+    0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
+  }];
+  let arguments = (ins AnyRankedTensor:$input, UnitAttr:$tanh);
+  let assemblyFormat =
+      "(`tanh` $tanh^)? $input attr-dict `:` functional-type(operands, results)";
+}
+
+def TensorView_SiluOp : TensorView_CompositeOp<"silu"> {
+  let summary = "x / (1 + exp(-x))";
+  let arguments = (ins AnyRankedTensor:$input);
+  let assemblyFormat =
+      "$input attr-dict `:` functional-type(operands, results)";
+}
+
+def TensorView_SoftmaxOp : TensorView_CompositeOp<"softmax", [Rule]> {
+  let summary = "exp(x - max) / sum(exp(x - max)) along a dimension";
+  let arguments = (ins AnyRankedTensor:$input, I64Attr:$dim);
+  let assemblyFormat =
+      "$input `dim` $dim attr-dict `:` functional-type(operands, results)";
+}
+
+def TensorView_LayerNormOp : TensorView_CompositeOp<"layer_norm", [Rule]> {
+  let summary = "Normalizes the last dimension to mean 0 and variance 1";
+  let description = [{
+    input [..., K], weight [K], bias [K]:
+    (x - mean) / sqrt(variance + epsilon) * weight + bias.
+  }];
+  let arguments = (ins AnyRankedTensor:$input, AnyRankedTensor:$weight,
+                       AnyRankedTensor:$bias, F64Attr:$epsilon);
+  let assemblyFormat = [{
+    $input `,` $weight `,` $bias `epsilon` `(` $epsilon `)` attr-dict `:`
+    functional-type(operands, results)
+  }];
+}
+
+def TensorView_RmsNormOp : TensorView_CompositeOp<"rms_norm", [Rule]> {
+  let summary = "x / sqrt(mean(x^2) + epsilon) * weight along the last dimension";
+  let arguments = (ins AnyRankedTensor:$input, AnyRankedTensor:$weight,
+                       F64Attr:$epsilon);
+  let assemblyFormat = [{
+    $input `,` $weight `epsilon` `(` $epsilon `)` attr-dict `:`
+    functional-type(operands, results)
+  }];
+}
+
+def TensorView_RopeOp : TensorView_CompositeOp<"rope", [Rule]> {
+  let summary = "Rotary position embedding";
+  let description = [{
+    input [..., S, D] with D even; pairs (i, i + D/2) of position p turn by the
+    angle p * base^(-2i/D) (Su et al., RoFormer; pairing as in GPT-NeoX).
+  }];
+  let arguments = (ins AnyRankedTensor:$input, F64Attr:$base);
+  let assemblyFormat = [{
+    $input `base` `(` $base `)` attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def TensorView_CrossEntropyOp : TensorView_CompositeOp<"cross_entropy", [Rule]> {
+  let summary = "log-sum-exp of the logits less the label's logit, a row";
+  let description = [{ logits [..., V], labels [...] (i32), result [...] }];
+  let arguments = (ins AnyRankedTensor:$logits, AnyRankedTensor:$labels);
+  let assemblyFormat =
+      "$logits `,` $labels attr-dict `:` functional-type(operands, results)";
+}
+
+def TensorView_DropoutOp : TensorView_CompositeOp<"dropout", [Rule]> {
+  let summary = "Drops elements with a probability, scales the others";
+  let description = [{
+    x / (1 - rate) where tv.random of (seed, stream) is at least `rate`, else 0.
+    The numbers depend on the global index, not on the mesh.
+  }];
+  let arguments = (ins AnyRankedTensor:$input, F64Attr:$rate, I64Attr:$seed,
+                       I64Attr:$stream);
+  let assemblyFormat = [{
+    $input `rate` `(` $rate `)` `seed` `(` $seed `)` `stream` `(` $stream `)`
+    attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+#endif // TESSERA_TENSORVIEW_OPS_TD
