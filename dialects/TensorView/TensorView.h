@@ -49,6 +49,12 @@ llvm::LogicalResult cloneWithTypes(mlir::Operation *op,
                                    llvm::SmallVectorImpl<mlir::Value> &results);
 } // namespace tessera::tv
 
+namespace mlir::OpTrait {
+/// An op whose result is cheaper to make anew at each use than to move.
+template <typename ConcreteOp>
+class Rematerializable : public TraitBase<ConcreteOp, Rematerializable> {};
+} // namespace mlir::OpTrait
+
 #include "TensorView/TensorViewDialect.h.inc"
 #include "TensorView/TensorViewEnums.h.inc"
 #include "TensorView/TensorViewInterfaces.h.inc"

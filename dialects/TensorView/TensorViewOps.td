@@ -28,6 +28,9 @@ def LocalizeClone : OpInterfaceTrait<"::tessera::tv::LocalizableOpInterface">;
 def Composite : DeclareOpInterfaceMethods<CompositeOpInterface>;
 def Reinterpret : DeclareOpInterfaceMethods<ReinterpretOpInterface>;
 
+// Cheaper to make anew at each use than to move.
+def Rematerializable : NativeOpTrait<"Rematerializable">;
+
 class TensorView_Op<string mnemonic, list<Trait> traits = []>
     : Op<TensorView_Dialect, mnemonic, traits>;
 
@@ -109,7 +112,7 @@ def TensorView_ReduceOp : TensorView_PureOp<"reduce",
 }
 
 def TensorView_BroadcastOp : TensorView_PureOp<"broadcast",
-    [RuleAndPartial, LocalizeClone]> {
+    [RuleAndPartial, LocalizeClone, Rematerializable]> {
   let summary = "Repeats a tensor along new dimensions";
   let description = [{
     ```mlir
@@ -366,7 +369,7 @@ def TensorView_CombineOp : TensorView_PureOp<"combine", [Rule, Localize]> {
 //===----------------------------------------------------------------------===//
 
 class TensorView_SourceOp<string mnemonic>
-    : TensorView_PureOp<mnemonic, [Rule, Localize]> {
+    : TensorView_PureOp<mnemonic, [Rule, Localize, Rematerializable]> {
   let results = (outs AnyRankedTensor:$result);
 }
 

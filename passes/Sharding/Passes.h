@@ -1,0 +1,25 @@
+//===- Passes.h - from a user's views to planned reshards
+//------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_SHARDING_PASSES_H
+#define TESSERA_SHARDING_PASSES_H
+
+#include "mlir/Pass/Pass.h"
+
+namespace tessera::tv {
+
+#define GEN_PASS_DECL
+#include "Sharding/Passes.h.inc"
+
+#define GEN_PASS_REGISTRATION
+#include "Sharding/Passes.h.inc"
+
+} // namespace tessera::tv
+
+#endif // TESSERA_SHARDING_PASSES_H
