@@ -95,4 +95,12 @@ def CompositeOpInterface : OpInterface<"CompositeOpInterface"> {
   ];
 }
 
+def MoveOpInterface : OpInterface<"MoveOpInterface"> {
+  let cppNamespace = "::tessera::tv";
+  let description = [{
+    An op that moves each operand from its encoding to that of the result of its
+    number, and does nothing else.
+  }];
+}
+
 #endif // TESSERA_TENSORVIEW_INTERFACES_TD

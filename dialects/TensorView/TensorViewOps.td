@@ -425,7 +425,8 @@ def TensorView_SizeOp : TensorView_PureOp<"size", [Rule, Localize]> {
 // How data lies
 //===----------------------------------------------------------------------===//
 
-def TensorView_ReshardOp : TensorView_PureOp<"reshard"> {
+def TensorView_ReshardOp
+    : TensorView_PureOp<"reshard", [OpInterfaceTrait<"::tessera::tv::MoveOpInterface">]> {
   let summary = "The same tensor under another view";
   let description = [{
     ```mlir

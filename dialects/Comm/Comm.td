@@ -1,0 +1,118 @@
+//===- Comm.td - the comm dialect --------------------------*- tablegen -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One op for each kind of step that a planned reshard may be. All are one class:
+// the kind is what distinguishes them, and the types say what moves.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_COMM_TD
+#define TESSERA_COMM_TD
+
+include "TensorView/TensorViewAttrs.td"
+include "TensorView/TensorViewInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def Comm_Dialect : Dialect {
+  let name = "comm";
+  let cppNamespace = "::tessera::comm";
+  let summary = "Moves of data between the devices of a mesh";
+  let description = [{
+    After localization, the only ops in which devices meet. Operands and results
+    are one device's parts (`#tv.local`); an op moves each operand from its view
+    to the view of the result of its number. Every device runs the same `comm` ops
+    in the same order.
+  }];
+  let dependentDialects = ["::tessera::tv::TensorViewDialect"];
+  let useDefaultAttributePrinterParser = 1;
+}
+
+def Comm_AxesAttr : AttrDef<Comm_Dialect, "Axes"> {
+  let mnemonic = "axes";
+  let summary = "Sub-axes of a mesh along which devices meet";
+  let description = [{ `#comm.axes<#m [tp, dp:(1)2]>` }];
+  let parameters = (ins "::tessera::tv::MeshAttr":$mesh,
+    AttrParameter<"::std::vector<::tessera::layout::SubAxis>", "",
+                  "const ::std::vector<::tessera::layout::SubAxis> &">:$axes);
+  let hasCustomAssemblyFormat = 1;
+}
+
+def CollectiveOpInterface
+    : OpInterface<"CollectiveOpInterface", [MoveOpInterface]> {
+  let cppNamespace = "::tessera::comm";
+  let description = [{ What all ops of `comm` have. }];
+  let methods = [
+    InterfaceMethod<"How the data moves.", "::tessera::tv::StepKind", "getKind">,
+    InterfaceMethod<"Along which sub-axes.", "::tessera::comm::AxesAttr", "getAxes">,
+    InterfaceMethod<"A number that no other op of the program has.", "uint64_t",
+                    "getId">,
+    InterfaceMethod<"The alternative that lost, with its cost; may be null.",
+                    "::mlir::StringAttr", "getLoserAttr">
+  ];
+  let verify = [{ return ::tessera::comm::verifyCollective($_op); }];
+}
+
+class Comm_Op<string mnemonic, string kind>
+    : Op<Comm_Dialect, mnemonic,
+         [DeclareOpInterfaceMethods<CollectiveOpInterface>,
+          OpInterfaceTrait<"::tessera::tv::MoveOpInterface">]> {
+  let arguments = (ins Variadic<AnyRankedTensor>:$inputs, Comm_AxesAttr:$axes,
+                       I64Attr:$id, OptionalAttr<StrAttr>:$loser);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = [{
+    $inputs `over` custom<Axes>($axes) `id` $id (`loser` $loser^)? attr-dict
+    `:` functional-type($inputs, $results)
+  }];
+  let extraClassDefinition =
+      "::tessera::tv::StepKind $cppClass::getKind() { "
+      "return ::tessera::tv::StepKind::" # kind # "; }";
+}
+
+def Comm_SliceOp : Comm_Op<"slice", "Slice"> {
+  let summary = "Each device keeps a part of what it has";
+  let description = [{
+    ```mlir
+    %r = comm.slice %x over #m [tp] id 0
+       : (tensor<8xf32, #tv.local<#whole, of [8]>>)
+      -> tensor<4xf32, #tv.local<#split, of [8]>>
+    ```
+    No bytes move. Also makes a partial value of a whole one: coordinate 0 keeps
+    the value, the others take the combiner's identity.
+  }];
+}
+def Comm_AllGatherOp : Comm_Op<"all_gather", "AllGather"> {
+  let summary = "Devices join their shards";
+}
+def Comm_AllReduceOp : Comm_Op<"all_reduce", "AllReduce"> {
+  let summary = "Devices combine their partial values";
+  let description = [{
+    ```mlir
+    %r = comm.all_reduce %x over #m [tp] id 3 loser "reduce-scatter, all-gather"
+       : (tensor<8xf32, #tv.local<#partial, of [8]>>)
+      -> tensor<8xf32, #tv.local<#whole, of [8]>>
+    ```
+    The combiner is that of the operand's partial state.
+  }];
+}
+def Comm_ReduceScatterOp : Comm_Op<"reduce_scatter", "ReduceScatter"> {
+  let summary = "Devices combine partial values, each keeps a shard";
+}
+def Comm_AllToAllOp : Comm_Op<"all_to_all", "AllToAll"> {
+  let summary = "Axes leave some dimensions and split others";
+}
+def Comm_PermuteOp : Comm_Op<"permute", "Permute"> {
+  let summary = "Every device's part goes to one other device";
+}
+def Comm_BroadcastOp : Comm_Op<"broadcast", "Broadcast"> {
+  let summary = "What one coordinate holds goes to all";
+}
+def Comm_ExchangeOp : Comm_Op<"exchange", "Exchange"> {
+  let summary = "Any other change of view, by sends and receives";
+}
+
+#endif // TESSERA_COMM_TD
