@@ -1,0 +1,465 @@
+//===- Safetensors.cpp - tensors in files ---------------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Nothing in a file is trusted: each length, offset and number is checked
+// before it is used, and an error names the file, the tensor and what would be
+// right.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Runtime/Tensors/Safetensors.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <dirent.h>
+#include <fcntl.h>
+#include <set>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace tessera {
+
+using nlohmann::json;
+
+static constexpr uint64_t kMaxHeader = 100'000'000;
+
+static std::string systemError() { return std::strerror(errno); }
+
+//===----------------------------------------------------------------------===//
+// Small helpers
+//===----------------------------------------------------------------------===//
+
+std::string toString(const layout::Shape &shape) {
+  std::string text = "[";
+  for (size_t i = 0; i < shape.size(); ++i)
+    text += (i ? ", " : "") +
+            (shape[i] == layout::kDynamic ? "?" : std::to_string(shape[i]));
+  return text + "]";
+}
+
+static size_t editDistance(const std::string &a, const std::string &b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j)
+    row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      size_t change = diagonal + (a[i - 1] != b[j - 1]);
+      diagonal = row[j];
+      row[j] = std::min({change, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row[b.size()];
+}
+
+std::string suggestName(const std::string &name,
+                        const std::vector<std::string> &names) {
+  const std::string *best = nullptr;
+  size_t least = 0;
+  for (const std::string &other : names) {
+    // A name within another one (a prefix like "bert.") counts as near.
+    bool within = name.size() >= 3 && (other.find(name) != std::string::npos ||
+                                       name.find(other) != std::string::npos);
+    size_t distance = within ? 1 : editDistance(name, other);
+    if (distance <= std::max<size_t>(1, name.size() / 3) &&
+        distance < std::max(name.size(), other.size()) &&
+        (!best || distance < least)) {
+      best = &other;
+      least = distance;
+    }
+  }
+  return best ? "; did you mean '" + *best + "'?" : "";
+}
+
+//===----------------------------------------------------------------------===//
+// Files in memory
+//===----------------------------------------------------------------------===//
+
+class TensorFiles::Mapping {
+public:
+  Mapping(const std::byte *data, size_t size) : data(data), size(size) {}
+  Mapping(const Mapping &) = delete;
+  ~Mapping() {
+    if (size)
+      munmap(const_cast<std::byte *>(data), size);
+  }
+
+  static Result<std::shared_ptr<const Mapping>> open(const std::string &path) {
+    int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+      return Error{path + ": cannot be opened: " + systemError()};
+    struct stat status;
+    if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
+      close(fd);
+      return Error{path + ": is not a file"};
+    }
+    size_t size = static_cast<size_t>(status.st_size);
+    void *data = nullptr;
+    if (size)
+      data = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
+    std::string reason = systemError();
+    close(fd);
+    if (data == MAP_FAILED)
+      return Error{path + ": cannot be mapped: " + reason};
+    return std::make_shared<const Mapping>(static_cast<std::byte *>(data),
+                                           size);
+  }
+
+  const std::byte *data;
+  size_t size;
+};
+
+static json parseJson(const std::byte *data, size_t size) {
+  const char *text = reinterpret_cast<const char *>(data);
+  return json::parse(text, text + size, nullptr, /*allow_exceptions=*/false);
+}
+
+/// A number of JSON that is a whole one in [0, 2^63).
+static std::optional<int64_t> asCount(const json &value) {
+  const auto *number = value.get_ptr<const json::number_unsigned_t *>();
+  if (!number || *number > INT64_MAX)
+    return std::nullopt;
+  return static_cast<int64_t>(*number);
+}
+
+/// One entry of a header. `bytes` is the size of the part after the header,
+/// which starts at `data`.
+static Result<StoredTensor> parseTensor(const std::string &file,
+                                        const std::string &name,
+                                        const json &entry,
+                                        const std::byte *data, size_t bytes) {
+  auto fail = [&](const std::string &what) {
+    return Error{file + ": tensor '" + name + "': " + what};
+  };
+  if (!entry.is_object())
+    return fail("its entry in the header is not a JSON object");
+  auto typeName = entry.find("dtype"), shape = entry.find("shape"),
+       offsets = entry.find("data_offsets");
+  if (typeName == entry.end() || !typeName->is_string())
+    return fail("its entry in the header needs a \"dtype\" like \"F32\"");
+  if (shape == entry.end() || !shape->is_array())
+    return fail("its entry in the header needs a \"shape\" like [2, 3]");
+  if (offsets == entry.end() || !offsets->is_array() || offsets->size() != 2)
+    return fail("its entry in the header needs \"data_offsets\" like [0, 24]");
+
+  StoredTensor tensor{file, name,    *typeName->get_ptr<const std::string *>(),
+                      {},   nullptr, 0};
+  int64_t elements = 1;
+  for (const json &extent : *shape) {
+    std::optional<int64_t> count = asCount(extent);
+    if (!count)
+      return fail("its \"shape\" holds " +
+                  extent.dump(-1, ' ', true, json::error_handler_t::replace) +
+                  ", not a whole number");
+    if (__builtin_mul_overflow(elements, *count, &elements))
+      return fail("its \"shape\" has more than 2^63 elements");
+    tensor.shape.push_back(*count);
+  }
+  std::optional<int64_t> begin = asCount((*offsets)[0]),
+                         end = asCount((*offsets)[1]);
+  if (!begin || !end || *begin > *end)
+    return fail("its \"data_offsets\" must be two whole numbers, begin <= end");
+  if (static_cast<uint64_t>(*end) > bytes)
+    return fail("its bytes end at " + std::to_string(*end) +
+                ", but the file has " + std::to_string(bytes) +
+                " after the header: it is damaged or cut off");
+  tensor.data = data + *begin;
+  tensor.bytes = static_cast<size_t>(*end - *begin);
+  // Of a type that Tessera lacks the size is not known; using it is an error.
+  if (std::optional<DType> dtype = dtypeFromSafetensors(tensor.typeName)) {
+    int64_t needed;
+    if (__builtin_mul_overflow(elements, info(*dtype).bytes, &needed) ||
+        needed != *end - *begin)
+      return fail("its \"data_offsets\" span " + std::to_string(tensor.bytes) +
+                  " bytes, but " + tensor.typeName + " of shape " +
+                  toString(tensor.shape) + " is " + std::to_string(elements) +
+                  " * " + std::to_string(info(*dtype).bytes));
+  }
+  return tensor;
+}
+
+static Result<std::vector<StoredTensor>>
+parseFile(const std::string &file, const std::byte *data, size_t size) {
+  auto fail = [&](const std::string &what) {
+    return Error{file + ": " + what};
+  };
+  if (size < 8)
+    return fail("is not a safetensors file: it has " + std::to_string(size) +
+                " bytes, and its header's length alone takes 8");
+  uint64_t length = 0;
+  for (int i = 7; i >= 0; --i)
+    length = length << 8 | static_cast<uint64_t>(data[i]);
+  if (length > kMaxHeader)
+    return fail("is not a safetensors file, or a damaged one: its header would "
+                "be " +
+                std::to_string(length) + " bytes long; at most " +
+                std::to_string(kMaxHeader) + " are allowed");
+  if (length > size - 8)
+    return fail("its header is " + std::to_string(length) +
+                " bytes long, but the file has only " +
+                std::to_string(size - 8) +
+                " after the first 8: it is damaged "
+                "or cut off");
+  json header = parseJson(data + 8, length);
+  if (header.is_discarded() || !header.is_object())
+    return fail(
+        "is not a safetensors file, or a damaged one: its header is not "
+        "a JSON object");
+
+  size_t bytes = size - 8 - length;
+  std::vector<StoredTensor> tensors;
+  for (const auto &[name, entry] : header.items()) {
+    if (name == "__metadata__")
+      continue;
+    Result<StoredTensor> tensor =
+        parseTensor(file, name, entry, data + 8 + length, bytes);
+    if (!tensor)
+      return tensor.error();
+    tensors.push_back(std::move(*tensor));
+  }
+  std::sort(tensors.begin(), tensors.end(), [](const auto &a, const auto &b) {
+    return std::pair(a.data, a.bytes) < std::pair(b.data, b.bytes);
+  });
+  const std::byte *at = data + 8 + length;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (tensors[i].data < at)
+      return fail("tensor '" + tensors[i].name + "' starts at byte " +
+                  std::to_string(tensors[i].data - (data + 8 + length)) +
+                  ", within tensor '" + tensors[i - 1].name +
+                  "': their offsets must not overlap");
+    if (tensors[i].data > at)
+      return fail("there are " + std::to_string(tensors[i].data - at) +
+                  " bytes of no tensor before tensor '" + tensors[i].name +
+                  "': the header is damaged");
+    at = tensors[i].data + tensors[i].bytes;
+  }
+  if (at != data + size)
+    return fail("there are " + std::to_string(data + size - at) +
+                " bytes of no tensor at its end: the header is damaged");
+  return tensors;
+}
+
+//===----------------------------------------------------------------------===//
+// TensorFiles
+//===----------------------------------------------------------------------===//
+
+Status TensorFiles::addFile(const std::string &path) {
+  Result<std::shared_ptr<const Mapping>> mapping = Mapping::open(path);
+  if (!mapping)
+    return mapping.error();
+  Result<std::vector<StoredTensor>> tensors =
+      parseFile(path, (*mapping)->data, (*mapping)->size);
+  if (!tensors)
+    return tensors.error();
+  for (StoredTensor &tensor : *tensors) {
+    std::string name = tensor.name;
+    auto [there, added] = byName.emplace(name, std::move(tensor));
+    if (!added)
+      return Error{path + ": tensor '" + name + "' is also in " +
+                   there->second.file + ": give only one of the files"};
+  }
+  mappings.push_back(std::move(*mapping));
+  return Ok{};
+}
+
+Status TensorFiles::addIndex(const std::string &path) {
+  Result<std::shared_ptr<const Mapping>> mapping = Mapping::open(path);
+  if (!mapping)
+    return mapping.error();
+  json index = parseJson((*mapping)->data, (*mapping)->size);
+  auto map = index.is_object() ? index.find("weight_map") : index.end();
+  if (!index.is_object() || map == index.end() || !map->is_object())
+    return Error{path +
+                 ": is not an index of safetensors files: it must be a "
+                 "JSON object with a \"weight_map\" from tensor to file"};
+  size_t slash = path.rfind('/');
+  std::string folder =
+      slash == std::string::npos ? "" : path.substr(0, slash + 1);
+  std::set<std::string> files;
+  for (const auto &[name, file] : map->items()) {
+    const std::string *text = file.get_ptr<const std::string *>();
+    if (!text || text->empty() || text->find('/') != std::string::npos)
+      return Error{path + ": tensor '" + name +
+                   "': its place in the "
+                   "\"weight_map\" must be the name of a file in the same "
+                   "folder"};
+    if (files.insert(*text).second)
+      if (Status status = addFile(folder + *text); !status)
+        return status.error();
+  }
+  for (const auto &[name, file] : map->items()) {
+    auto there = byName.find(name);
+    const std::string expected = folder + *file.get_ptr<const std::string *>();
+    if (there == byName.end() || there->second.file != expected)
+      return Error{path + ": tensor '" + name + "' should be in " + expected +
+                   ", but is not"};
+  }
+  return Ok{};
+}
+
+Status TensorFiles::addFolder(const std::string &path) {
+  std::string folder = path.back() == '/' ? path : path + "/";
+  std::string index = folder + "model.safetensors.index.json";
+  if (access(index.c_str(), F_OK) == 0)
+    return addIndex(index);
+  std::vector<std::string> files;
+  if (DIR *entries = opendir(path.c_str())) {
+    while (const dirent *entry = readdir(entries))
+      if (std::string(entry->d_name).ends_with(".safetensors"))
+        files.push_back(folder + entry->d_name);
+    closedir(entries);
+  }
+  if (files.empty())
+    return Error{path + ": has no safetensors file and no "
+                        "model.safetensors.index.json in it"};
+  std::sort(files.begin(), files.end());
+  for (const std::string &file : files)
+    if (Status status = addFile(file); !status)
+      return status.error();
+  return Ok{};
+}
+
+Status TensorFiles::addPath(const std::string &path) {
+  struct stat status;
+  if (stat(path.c_str(), &status) != 0)
+    return Error{path + ": cannot be opened: " + systemError()};
+  if (S_ISDIR(status.st_mode))
+    return addFolder(path);
+  return path.ends_with(".json") ? addIndex(path) : addFile(path);
+}
+
+Result<TensorFiles> TensorFiles::open(const std::vector<std::string> &paths) {
+  TensorFiles files;
+  for (const std::string &path : paths)
+    if (Status status = files.addPath(path); !status)
+      return status.error();
+  return files;
+}
+
+Result<const StoredTensor *> TensorFiles::find(const std::string &name) const {
+  if (auto tensor = byName.find(name); tensor != byName.end())
+    return &tensor->second;
+  std::vector<std::string> names;
+  std::set<std::string> files;
+  for (const auto &[other, tensor] : byName) {
+    names.push_back(other);
+    files.insert(tensor.file);
+  }
+  std::string where;
+  for (const std::string &file : files)
+    where += (where.empty() ? "" : ", ") + file;
+  return Error{"no tensor '" + name + "' in " +
+               (where.empty() ? "the inputs: no file was given" : where) +
+               suggestName(name, names)};
+}
+
+//===----------------------------------------------------------------------===//
+// NameMap
+//===----------------------------------------------------------------------===//
+
+Result<NameMap> NameMap::read(const std::string &path) {
+  // Through a stream of the C library: the map is small and maybe a pipe.
+  FILE *file = fopen(path.c_str(), "rbe");
+  if (!file)
+    return Error{path + ": cannot be opened: " + systemError()};
+  std::string text;
+  char buffer[4096];
+  while (size_t count = fread(buffer, 1, sizeof buffer, file))
+    text.append(buffer, count);
+  fclose(file);
+
+  json map =
+      parseJson(reinterpret_cast<const std::byte *>(text.data()), text.size());
+  if (map.is_discarded() || !map.is_object())
+    return Error{path + ": is not a map of names: it must be a JSON object "
+                        "like {\"port\": \"tensor\"}"};
+  NameMap result;
+  result.path = path;
+  for (const auto &[port, value] : map.items()) {
+    auto fail = [&](const std::string &what) {
+      return Error{path + ": '" + port + "': " + what};
+    };
+    Entry entry{port, std::nullopt};
+    if (const auto *name = value.get_ptr<const std::string *>()) {
+      entry.name = *name;
+    } else if (value.is_object()) {
+      for (const auto &[key, item] : value.items()) {
+        const auto *text = item.get_ptr<const std::string *>();
+        if (!text || (key != "name" && key != "cast"))
+          return fail(
+              "may have a \"name\" and a \"cast\", both strings; has \"" + key +
+              "\"");
+        if (key == "name") {
+          entry.name = *text;
+          continue;
+        }
+        entry.cast = dtypeFromName(*text);
+        if (!entry.cast)
+          return fail("cast to unknown type '" + *text +
+                      "': it must be one like f32, bf16, i64");
+      }
+    } else {
+      return fail("must be a tensor's name or an object with a \"name\" and a "
+                  "\"cast\"");
+    }
+    result.entries.emplace(port, std::move(entry));
+  }
+  return result;
+}
+
+NameMap::Entry NameMap::lookup(const std::string &port) const {
+  auto entry = entries.find(port);
+  return entry == entries.end() ? Entry{port, std::nullopt} : entry->second;
+}
+
+Status NameMap::check(const std::vector<std::string> &ports) const {
+  for (const auto &[port, entry] : entries)
+    if (std::find(ports.begin(), ports.end(), port) == ports.end())
+      return Error{path + ": the program has no input, output or state '" +
+                   port + "'" + suggestName(port, ports)};
+  return Ok{};
+}
+
+//===----------------------------------------------------------------------===//
+// Writing
+//===----------------------------------------------------------------------===//
+
+FileLayout layoutFile(const std::vector<FileTensor> &tensors) {
+  json header = json::object();
+  FileLayout layout;
+  size_t at = 0;
+  for (const FileTensor &tensor : tensors) {
+    size_t bytes = info(tensor.dtype).bytes;
+    for (int64_t extent : tensor.shape)
+      bytes *= static_cast<size_t>(extent);
+    layout.offsets.push_back(at);
+    header[tensor.name] = {{"dtype", info(tensor.dtype).safetensors},
+                           {"shape", tensor.shape},
+                           {"data_offsets", {at, at + bytes}}};
+    at += bytes;
+  }
+  std::string text =
+      header.dump(-1, ' ', false, json::error_handler_t::replace);
+  // Tensors start at a multiple of 8, as other writers have it.
+  text.append((8 - text.size() % 8) % 8, ' ');
+  uint64_t length = text.size();
+  for (int i = 0; i < 8; ++i)
+    layout.header += static_cast<char>(length >> 8 * i & 0xff);
+  layout.header += text;
+  for (size_t &offset : layout.offsets)
+    offset += layout.header.size();
+  layout.bytes = layout.header.size() + at;
+  return layout;
+}
+
+} // namespace tessera
