@@ -9,6 +9,8 @@
 #ifndef TESSERA_LAYOUT_MESH_H
 #define TESSERA_LAYOUT_MESH_H
 
+#include "Support/Result.h"
+
 #include <compare>
 #include <cstdint>
 #include <optional>
@@ -28,7 +30,8 @@ struct Axis {
 /// coordinates, the first axis outermost; `devices` maps positions to ranks.
 struct Mesh {
   std::vector<Axis> axes;
-  /// Rank at each position; empty means rank = position.
+  /// Rank at each position; empty means rank = position, and is the only
+  /// spelling of that order.
   std::vector<int64_t> devices;
 
   auto operator<=>(const Mesh &) const = default;
@@ -59,8 +62,18 @@ struct SubAxis {
   }
 };
 
-/// Whether two sub-axes of a mesh have a digit in common.
+/// Checks that axes are named, distinct and not empty, and that `devices` is
+/// empty or a permutation of the ranks other than the identity.
+Status verify(const Mesh &mesh);
+
+/// Whether two sub-axes of a mesh are not independent: they have a digit in
+/// common, or cut their axis in ways that do not fit (6 as 2 * 3 and as 3 * 2).
 bool overlap(const SubAxis &a, const SubAxis &b);
+
+/// Whether `inner` is the digit next inside `outer` on the same axis.
+inline bool adjacent(const SubAxis &outer, const SubAxis &inner) {
+  return outer.axis == inner.axis && outer.pre * outer.size == inner.pre;
+}
 
 } // namespace tessera::layout
 

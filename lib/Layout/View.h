@@ -144,7 +144,12 @@ bool isCanonical(const View &view, const Shape &shape, const Mesh &mesh);
 /// The bound of a view dimension: the product of the extents it spans.
 int64_t boundOf(const View &view, size_t dim, const Shape &shape);
 
-/// The number of values of `product` in [0, bound) held at `coords`.
+/// How many values a digit or a product reaches, saturating; `_` counts as 1.
+int64_t capacity(const Factor &factor);
+int64_t capacity(const Product &product);
+
+/// The number of values of `product` in [0, bound) held at `coords`. Here and
+/// below a `_` (on a dynamic dimension) is what `bound` needs.
 int64_t localExtent(const Product &product, int64_t bound, const Mesh &mesh,
                     const Coords &coords);
 /// The `index`-th of them.
@@ -159,7 +164,8 @@ std::optional<int64_t> globalToLocal(const Product &product, int64_t bound,
 Shape localShape(const View &view, const Shape &shape, const Mesh &mesh,
                  const Coords &coords);
 /// The largest local extents over all devices, kDynamic where `shape` is, and
-/// whether all devices have the same extents.
+/// whether all devices have the same extents (a split dynamic dimension is not
+/// even).
 Shape maxLocalShape(const View &view, const Shape &shape, const Mesh &mesh);
 bool isEven(const View &view, const Shape &shape, const Mesh &mesh);
 
