@@ -1,5 +1,9 @@
 find_package(GTest REQUIRED)
 
+# What a test that calls mpirun needs.
+file(STRINGS ${PROJECT_SOURCE_DIR}/scripts/mpi.env TESSERA_MPI_ENVIRONMENT
+     REGEX "^[^#]")
+
 # tessera_unittest(NAME SOURCE... LIBS library...) adds a GoogleTest program, run
 # by ctest as NAME.
 function(tessera_unittest name)

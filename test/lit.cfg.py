@@ -23,17 +23,8 @@ for name in ("HOME", "TMPDIR", "ASAN_OPTIONS", "UBSAN_OPTIONS"):
     if name in os.environ:
         config.environment[name] = os.environ[name]
 
-# `mpirun -n 4 tessera-run ...` must work as root, on fewer cores than ranks, and
-# with a rank's waiting giving way to another rank's work.
-config.environment.update(
-    OMPI_ALLOW_RUN_AS_ROOT="1",
-    OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
-    OMPI_MCA_rmaps_base_oversubscribe="1",
-    OMPI_MCA_hwloc_base_binding_policy="none",
-    OMPI_MCA_mpi_yield_when_idle="1",
-    OMPI_MCA_btl_vader_single_copy_mechanism="none",
-    OMPI_MCA_btl="self,vader,tcp",
-    OMPI_MCA_btl_tcp_if_include="lo",
-    OMPI_MCA_plm="isolated",
-    OPENBLAS_NUM_THREADS="1",
-)
+# `mpirun -n 4 tessera-run ...` must work here.
+with open(os.path.join(config.tessera_source, "scripts", "mpi.env")) as lines:
+    config.environment.update(
+        line.strip().split("=", 1) for line in lines if not line.startswith("#")
+    )
