@@ -179,7 +179,7 @@ TEST_F(Transfer, RefusesWrongShapesAndPartialViews) {
             std::string::npos)
       << shape.message();
   GlobalTensor partial =
-      tensor("<x = 2>", "[_, _], partial = [x : sum]", {2, 3});
+      tensor("<x = 2>", "[_, _], partial = [(x) : sum]", {2, 3});
   Status read = readLocal(stored, partial, std::nullopt, {0}, local);
   ASSERT_FALSE(read);
   EXPECT_NE(read.message().find("partial"), std::string::npos);
