@@ -81,15 +81,28 @@ std::vector<Dim> layout::splitAtBorders(Product product, const Shape &extents) {
   for (int64_t extent : extents)
     bound = extent == kDynamic || bound == kDynamic ? kDynamic
                                                     : multiply(bound, extent);
+  // Outermost dimensions of one value need no digits.
+  size_t first = 0;
+  while (first < extents.size() && extents[first] == 1)
+    ++first;
+  if (first == extents.size())
+    first = 0;
+
   std::vector<Dim> dims; // innermost first
-  for (size_t next = extents.size(); next > 0;) {
+  for (size_t next = extents.size(); next > first;) {
     Product digits; // of one result dimension, innermost first
     int64_t stride = 1, border = 1, span = 0;
     do {
-      border = multiply(border, extents[--next]);
+      --next;
       ++span;
-      if (next == 0)
+      if (next == first) {
+        border = extents[next] == kDynamic ? kDynamic
+                                           : multiply(border, extents[next]);
+        digits.insert(digits.end(), std::make_move_iterator(product.rbegin()),
+                      std::make_move_iterator(product.rend()));
         break;
+      }
+      border = multiply(border, extents[next]);
       while (stride < border && !product.empty()) {
         const Factor &last = product.back();
         bool straddles =
@@ -102,21 +115,10 @@ std::vector<Dim> layout::splitAtBorders(Product product, const Shape &extents) {
         product.pop_back();
       }
     } while (stride != border);
-    if (next == 0) {
-      border = 1;
-      for (int64_t i = 0; i < span; ++i)
-        border =
-            extents[i] == kDynamic ? kDynamic : multiply(border, extents[i]);
-      if (extents[0] == kDynamic)
-        border = kDynamic;
-      while (!product.empty()) {
-        digits.push_back(std::move(product.back()));
-        product.pop_back();
-      }
-    }
     std::reverse(digits.begin(), digits.end());
     dims.push_back(canonicalDim(std::move(digits), border, span));
   }
+  dims.resize(dims.size() + first, Dim{{Factor::stored(1)}, 1});
   std::reverse(dims.begin(), dims.end());
   return dims;
 }

@@ -284,7 +284,9 @@ private:
     return expect(")");
   }
 
-  bool parseSub(SubAxis &sub) {
+  /// With `colon`, a `:` after the whole axis may belong to what follows; then
+  /// it is consumed and `colon` set.
+  bool parseSub(SubAxis &sub, bool *colon = nullptr) {
     std::optional<std::string> name = tokens.identifier();
     if (!name)
       return fail("expected a mesh axis: " + names(*mesh));
@@ -295,8 +297,11 @@ private:
     sub = {*axis, 1, mesh->axes[*axis].size};
     if (!tokens.accept(":"))
       return true;
-    if (!expect("("))
-      return false;
+    if (!tokens.accept("(")) {
+      if (!colon)
+        return fail("expected `(pre)size` of a sub-axis of " + *name);
+      return *colon = true;
+    }
     std::optional<int64_t> pre = tokens.integer();
     if (!pre || !expect(")"))
       return fail("expected `(pre)size` of a sub-axis of " + *name);
@@ -310,18 +315,18 @@ private:
 
   bool parsePartial(View &view) {
     Partial partial;
-    auto axis = [&] { return parseSub(partial.axes.emplace_back()); };
+    bool colon = false;
     if (tokens.accept("(")) {
       do {
-        if (!axis())
+        if (!parseSub(partial.axes.emplace_back()))
           return false;
       } while (tokens.accept(","));
       if (!expect(")"))
         return false;
-    } else if (!axis()) {
+    } else if (!parseSub(partial.axes.emplace_back(), &colon)) {
       return false;
     }
-    if (!expect(":"))
+    if (!colon && !expect(":"))
       return false;
     if (tokens.accept("sum"))
       partial.combiner = Combiner::Sum;
@@ -437,7 +442,7 @@ std::string layout::toString(const Mesh &mesh) {
   // The order of the axes by the step that each makes in rank, if that gives
   // the same ranks.
   std::vector<int> order;
-  std::vector<int64_t> step(mesh.axes.size());
+  std::vector<int64_t> step(mesh.axes.size(), INT64_MAX);
   int64_t inner = 1;
   for (size_t i = mesh.axes.size(); i-- > 0;) {
     if (mesh.axes[i].size > 1)

@@ -1,0 +1,109 @@
+//===- MeshTest.cpp - ranks, coordinates, sub-axes ------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Enumerate.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+using namespace tessera::layout;
+using namespace tessera::layout::test;
+
+TEST(Mesh, RanksAndCoordinatesAreInverse) {
+  for (const char *text :
+       {"<a = 2, b = 3, c = 2>", "<a = 2, b = 3, devices = iota(b, a)>",
+        "<a = 4, devices = [2, 0, 3, 1]>"}) {
+    Mesh mesh = makeMesh(text);
+    for (int64_t rank = 0; rank < mesh.numDevices(); ++rank)
+      EXPECT_EQ(mesh.rankOfCoords(mesh.coordsOfRank(rank)), rank) << text;
+  }
+}
+
+TEST(Mesh, TheFirstAxisIsOutermost) {
+  Mesh mesh = makeMesh("<a = 2, b = 3>");
+  EXPECT_EQ(mesh.rankOfCoords({1, 2}), 5);
+  EXPECT_EQ(mesh.coordsOfRank(4), (Coords{1, 1}));
+  Mesh turned = makeMesh("<a = 2, b = 3, devices = iota(b, a)>");
+  EXPECT_EQ(turned.devices, (std::vector<int64_t>{0, 2, 4, 1, 3, 5}));
+  EXPECT_EQ(turned.coordsOfRank(1), (Coords{1, 0}));
+}
+
+TEST(Mesh, SubAxesOverlapUnlessTheyAreIndependentDigits) {
+  for (int64_t size : {4, 6, 8, 12}) {
+    Mesh mesh;
+    mesh.axes = {{"x", size}};
+    std::vector<SubAxis> subs;
+    for (int64_t pre = 1; pre <= size; ++pre)
+      for (int64_t part = 1; pre * part <= size; ++part)
+        if (size % (pre * part) == 0)
+          subs.push_back({0, pre, part});
+    for (const SubAxis &a : subs)
+      for (const SubAxis &b : subs) {
+        // Independent: each pair of digits occurs equally often.
+        std::map<std::pair<int64_t, int64_t>, int64_t> pairs;
+        for (int64_t i = 0; i < size; ++i)
+          ++pairs[{a.digit(mesh, {i}), b.digit(mesh, {i})}];
+        bool independent = true;
+        for (const auto &[pair, count] : pairs)
+          independent &= count * a.size * b.size == size;
+        // The remainders by 2 and by 3 of a coordinate are independent, but not
+        // digits of one mixed-radix number.
+        bool power = size == 4 || size == 8;
+        if (power || !overlap(a, b))
+          EXPECT_EQ(overlap(a, b), !independent)
+              << toString(a, mesh) << " " << toString(b, mesh);
+      }
+  }
+}
+
+TEST(Mesh, TextRoundTrip) {
+  for (const char *text :
+       {"<tp = 4>", "<dp = 2, tp = 4>",
+        "<dp = 2, tp = 4, devices = iota(tp, dp)>",
+        "<a = 2, b = 3, c = 2, devices = iota(c, a, b)>",
+        "<a = 1, b = 2, c = 2, devices = iota(a, c, b)>",
+        "<x = 4, devices = [0, 2, 1, 3]>", "<devices = 2>"}) {
+    Mesh mesh = makeMesh(text);
+    EXPECT_EQ(toString(mesh), text);
+    EXPECT_EQ(makeMesh(toString(mesh).c_str()), mesh);
+  }
+  EXPECT_TRUE(makeMesh("<x = 2, devices = [0, 1]>").devices.empty());
+  EXPECT_EQ(hashValue(makeMesh("<x = 2>")),
+            hashValue(makeMesh("<x = 2, devices = iota(x)>")));
+  EXPECT_NE(hashValue(makeMesh("<x = 2>")), hashValue(makeMesh("<x = 3>")));
+}
+
+TEST(Mesh, Errors) {
+  auto message = [](const char *text) {
+    auto mesh = parseMesh(text);
+    return mesh ? "no error" : mesh.message();
+  };
+  EXPECT_EQ(message("<x = 0>"),
+            "mesh axis x has size 0; a size is at least 1 (at column 8 of `<x "
+            "= 0>`)");
+  EXPECT_EQ(message("<x = 2, x = 3>"),
+            "the mesh names axis x twice; names are distinct (at column 15 of "
+            "`<x = 2, x = 3>`)");
+  EXPECT_EQ(message("<x>"), "expected `=` (at column 3 of `<x>`)");
+  EXPECT_EQ(message("<x = 2, devices = [0, 0]>"),
+            "rank 0 in `devices` is out of range or there twice; each rank "
+            "from 0 to 1 stands once in `devices` (at column 26 of `<x = 2, "
+            "devices = [0, 0]>`)");
+  EXPECT_EQ(message("<x = 2, y = 2, devices = iota(x, x)>"),
+            "`iota` lists each axis of the mesh once: x, y (at column 36 of "
+            "`<x = 2, y = 2, devices = iota(x, x)>`)");
+  EXPECT_EQ(message("<x = 2, devices = iota(z)>"),
+            "`iota` lists axes of this mesh: x (at column 25 of `<x = 2, "
+            "devices = iota(z)>`)");
+  EXPECT_EQ(message("<x = 100000, y = 100000>"),
+            "the mesh has more devices than 2^32 (at column 25 of `<x = "
+            "100000, y = 100000>`)");
+  EXPECT_EQ(message("<x = 2> y"),
+            "expected the end of the text (at column 9 of `<x = 2> y`)");
+}

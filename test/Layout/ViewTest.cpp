@@ -1,0 +1,168 @@
+//===- ViewTest.cpp - text, order, hash and verification of views ---------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Enumerate.h"
+
+#include <gtest/gtest.h>
+
+using namespace tessera::layout;
+using namespace tessera::layout::test;
+
+TEST(View, TextRoundTrip) {
+  Mesh mesh = makeMesh("<dp = 2, tp = 4>");
+  for (const char *text : {
+           "[]",
+           "[_]",
+           "[1, 1]",
+           "[?, 12, _ * 3]",
+           "[did(tp) * _, _]",
+           "[_, _ * did(tp) * 128, _]",
+           "[did(tp:(1)2) * 3 * did(tp:(2)2)]",
+           "[(did(tp) * _ | 16) * 144, _]",
+           "[((did(tp) * 3 | 2:9) * 2 | 1:12)]",
+           "[flat(2) did(tp) * 4, 5]",
+           "[_, _], alloc = (1, 0)",
+           "[_], partial = [tp : sum]",
+           "[_], partial = [(dp, tp:(2)2) : max, tp:(1)2 : min]",
+           "[?, _], alloc = (0, 1), partial = [dp : sum], priority = [1, 0]",
+       }) {
+    View view = makeView(text, mesh);
+    EXPECT_EQ(toString(view, mesh), text);
+  }
+}
+
+TEST(View, TextOfEveryProductParsesToAnEqualView) {
+  for (const Mesh &mesh : smallMeshes())
+    forEachProduct(mesh, {}, [&](const Product &product) {
+      View view;
+      view.dims = {
+          {{Factor::group(product, 0, reach(product)), Factor::rest()}, 1},
+          {{Factor::stored(7)}, 2}};
+      if (product.empty())
+        return;
+      EXPECT_EQ(makeView(toString(view, mesh).c_str(), mesh), view);
+    });
+}
+
+TEST(View, SpacesDoNotMatter) {
+  Mesh mesh = makeMesh("<tp=4>");
+  EXPECT_EQ(
+      makeView("[ did( tp )*( _|3:5 ) ,_ ],partial=[ tp:(1)2 :sum]", mesh),
+      makeView("[did(tp) * (_ | 3:5), _], partial = [tp:(1)2 : sum]", mesh));
+}
+
+TEST(View, SyntaxErrors) {
+  Mesh mesh = makeMesh("<dp = 2, tp = 4>");
+  auto message = [&](std::string text) {
+    auto view = parseView(text, mesh);
+    if (view)
+      return std::string("no error");
+    std::string message = view.message();
+    return message.substr(0, message.find(" of `" + text));
+  };
+  EXPECT_EQ(message("[did(tq)]"),
+            "unknown mesh axis 'tq'; the mesh has dp, tp (at column 8");
+  EXPECT_EQ(message("[did(_)]"),
+            "unknown mesh axis '_'; the mesh has dp, tp (at column 7");
+  EXPECT_EQ(message("[did(tp:2)]"),
+            "expected `(pre)size` of a sub-axis of tp (at column 9");
+  EXPECT_EQ(message("[2 *]"), "expected an integer, `_`, `?`, `did(...)` or "
+                              "`(` (at column 5");
+  EXPECT_EQ(message("[(2 * 3)]"), "expected `|` (at column 8");
+  EXPECT_EQ(message("[(2 * 3 | _)]"),
+            "expected the bound of a group (at column 11");
+  EXPECT_EQ(message("[flat(0) 3]"),
+            "expected how many dimensions `flat` spans (at column 8");
+  EXPECT_EQ(message("[2] alloc = (0)"),
+            "expected the end of the text (at column 5");
+  EXPECT_EQ(message("[2], order = (0)"),
+            "expected `alloc`, `partial` or `priority` (at column 6");
+  EXPECT_EQ(message("[2], partial = [tp : mean]"),
+            "expected a combiner: sum, max or min (at column 22");
+  EXPECT_EQ(message("[99999999999999999999]"),
+            "expected an integer, `_`, `?`, `did(...)` or `(` (at column 2");
+  EXPECT_EQ(message("[2, 3"), "expected `]` (at column 6");
+  EXPECT_EQ(message("[" + std::string(100, '(')),
+            "groups are nested deeper than 64 (at column 67");
+}
+
+TEST(View, VerifierErrors) {
+  Mesh mesh = makeMesh("<dp = 2, tp = 4>");
+  auto message = [&](const char *text, Shape shape) {
+    auto status = verify(makeView(text, mesh), shape, mesh);
+    return status ? "no error" : status.message();
+  };
+  EXPECT_EQ(message("[did(tp) * _, (did(dp) * _ | 2:7) * 2]", {9, 10}),
+            "no error");
+  EXPECT_EQ(message("[did(tp) * 32]", {kDynamic}), "no error");
+  EXPECT_EQ(message("[_]", {3, 4}),
+            "the view describes 1 dimensions, but the tensor has rank 2");
+  EXPECT_EQ(message("[flat(3) _]", {3, 4}),
+            "flat(3) does not fit a tensor of rank 2");
+  EXPECT_EQ(message("[_, 2 * 3]", {4, 10}),
+            "dimension 1: 2 * 3 reaches 6 values, fewer than the extent 10; "
+            "write `_` for one of the factors");
+  EXPECT_EQ(message("[_, flat(2) 2 * 3]", {4, 5, 2}),
+            "dimensions 1 to 2: 2 * 3 reaches 6 values, fewer than the extent "
+            "10; write `_` for one of the factors");
+  EXPECT_EQ(message("[(2 * did(dp) | 5) * 2]", {10}),
+            "dimension 0: 2 * did(dp) reaches 4 values, fewer than the bound "
+            "5; write `_` for one of the factors");
+  EXPECT_EQ(message("[_ * did(tp) * _]", {16}),
+            "two `_` in one group of dimension 0; write a number for one of "
+            "them");
+  EXPECT_EQ(message("[(_ * did(tp) | 6) * _]", {16}), "no error");
+  EXPECT_EQ(message("[(_ | 4:4)]", {1}),
+            "dimension 0: empty bound 4:4; a group keeps lo <= v < hi");
+  EXPECT_EQ(message("[0 * _]", {4}),
+            "dimension 0: a factor is 0; integers are at least 1");
+  EXPECT_EQ(message("[did(tp) * _, did(tp) * _]", {4, 4}),
+            "axis tp is used twice; sub-axes of one view are disjoint");
+  EXPECT_EQ(message("[did(tp) * _], partial = [tp:(2)2 : sum]", {4}),
+            "tp and tp:(2)2 overlap; sub-axes of one view are disjoint");
+  EXPECT_EQ(message("[did(tp:(2)4) * _]", {4}),
+            "dimension 0: tp:(2)4 is no part of axis tp of size 4; 2 * 4 must "
+            "divide it");
+  EXPECT_EQ(message("[_], partial = [tp:(1)3 : sum]", {4}),
+            "partial: tp:(1)3 is no part of axis tp of size 4; 1 * 3 must "
+            "divide it");
+  EXPECT_EQ(message("[_, _], alloc = (0, 2)", {4, 4}),
+            "alloc names each of the 2 local dimensions once, outermost in "
+            "memory first");
+  EXPECT_EQ(message("[_, _], priority = [0]", {4, 4}),
+            "priority has 1 entries; it needs one for each of the 2 dimensions "
+            "of the view");
+  View foreign = makeView("[did(tp) * _]", mesh);
+  foreign.dims[0].product[0].sub.axis = 7;
+  auto status = verify(foreign, {4}, mesh);
+  ASSERT_FALSE(bool(status));
+  EXPECT_EQ(status.message(), "dimension 0: axis number 7 is not on the mesh, "
+                              "which has 2 axes");
+}
+
+TEST(View, EqualViewsHashEqually) {
+  Mesh mesh = makeMesh("<dp = 2, tp = 4>");
+  const char *texts[] = {"[_, _]",
+                         "[_, ?]",
+                         "[did(tp), _]",
+                         "[did(tp:(1)2), _]",
+                         "[(2 | 1:2), _]",
+                         "[(2 | 0:2), _]",
+                         "[flat(2) _]",
+                         "[_, _], partial = [tp : sum]",
+                         "[_, _], alloc = (1, 0)",
+                         "[_, _], partial = [tp : max]"};
+  for (const char *a : texts)
+    for (const char *b : texts) {
+      View first = makeView(a, mesh), second = makeView(b, mesh);
+      EXPECT_EQ(first == second, a == b);
+      EXPECT_EQ(hashValue(first) == hashValue(second), a == b) << a << b;
+      EXPECT_EQ((first <=> second) == 0, a == b);
+      EXPECT_EQ(first<second, second> first);
+    }
+}
