@@ -95,27 +95,31 @@ struct Box {
   Shape offset;
   Shape size;
 };
-/// The boxes sent to, or received from, one peer, in global row-major order of
-/// their first element; both sides list the same boxes in the same order.
+/// The boxes sent to, or received from, one peer. Both sides list the same
+/// boxes in the same order, that of their first elements in the global tensor;
+/// the elements of a box come row-major in the view's dims on both sides,
+/// whatever the allocations are.
 struct PeerBoxes {
   int64_t peer; ///< rank
   std::vector<Box> boxes;
-  int64_t elements;
+  int64_t elements; ///< of all boxes
 };
 struct Transfers {
   std::vector<PeerBoxes> sends;    ///< boxes of the source's local tensor
   std::vector<PeerBoxes> receives; ///< boxes of the destination's local tensor
-  /// What stays on the device: same count of boxes in both, pairwise equal
-  /// sizes.
+  /// What stays on the device, box by box; `peer` is the rank itself.
   PeerBoxes keepFrom, keepTo;
 };
 
-/// Which device sends what to rank `rank` and the reverse. An element that
-/// several devices hold is taken from itself if held, else from a holder chosen
-/// so that holders share the work and nearest coordinates serve first. Both
-/// views have spans and shape in common or differ in dims (flat); boxes are
-/// given in each side's own local dims, split until they are boxes on both.
-/// Partial states must be equal in both.
+/// What rank `rank` sends and receives, by increasing peer; a peer with nothing
+/// to move is not listed. An element that several devices hold is taken from
+/// itself if held, else from a holder chosen so that holders share the work and
+/// the nearest coordinates serve first; that choice is the same on all ranks.
+/// Both views are canonical and of the static `shape`; their partial states
+/// must be equal, and an addend comes from a device with the same partial
+/// digits. Boxes are given in each side's own local dims. They have equal sizes
+/// where both views have the same spans; between flat and other dims they are
+/// boxes on both sides and agree in their row-major order.
 Transfers expandTransfers(const View &from, const View &to, const Shape &shape,
                           const Mesh &mesh, int64_t rank);
 

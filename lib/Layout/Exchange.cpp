@@ -1,0 +1,477 @@
+//===- Exchange.cpp - which devices have what other devices need ----------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Overlaps are counted by one sweep over the runs of both sides, on a product
+// made small first: a digit that is stored on both sides only multiplies the
+// counts, so the sweep sees it with radix 2 (enough to see a gap), or not at
+// all when it is innermost.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Layout/Exchange.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace tessera::layout {
+
+//===----------------------------------------------------------------------===//
+// Sets of sub-axes
+//===----------------------------------------------------------------------===//
+
+static int64_t endOf(const SubAxis &sub) { return sub.pre * sub.size; }
+
+bool contains(const SubAxis &whole, const SubAxis &part) {
+  return whole.axis == part.axis && part.pre % whole.pre == 0 &&
+         endOf(whole) % endOf(part) == 0;
+}
+
+bool contains(const std::vector<SubAxis> &whole, const SubAxis &part) {
+  return std::any_of(whole.begin(), whole.end(),
+                     [&](const SubAxis &sub) { return contains(sub, part); });
+}
+
+std::vector<SubAxis> subtract(std::vector<SubAxis> subs,
+                              const std::vector<SubAxis> &gone) {
+  for (const SubAxis &cut : gone) {
+    std::vector<SubAxis> left;
+    for (const SubAxis &sub : subs) {
+      if (!overlap(sub, cut)) {
+        left.push_back(sub);
+        continue;
+      }
+      if (cut.pre > sub.pre && cut.pre % sub.pre == 0)
+        left.push_back({sub.axis, sub.pre, cut.pre / sub.pre});
+      if (endOf(sub) > endOf(cut) && endOf(sub) % endOf(cut) == 0)
+        left.push_back({sub.axis, endOf(cut), endOf(sub) / endOf(cut)});
+    }
+    subs = std::move(left);
+  }
+  return subs;
+}
+
+std::vector<SubAxis> merged(std::vector<SubAxis> subs) {
+  std::sort(subs.begin(), subs.end());
+  std::vector<SubAxis> result;
+  for (const SubAxis &sub : subs) {
+    if (!result.empty() && result.back().axis == sub.axis &&
+        endOf(result.back()) == sub.pre)
+      result.back().size *= sub.size;
+    else
+      result.push_back(sub);
+  }
+  return result;
+}
+
+std::vector<SubAxis> unusedAxes(const Mesh &mesh,
+                                const std::vector<SubAxis> &used) {
+  std::vector<SubAxis> all;
+  for (size_t axis = 0; axis < mesh.axes.size(); ++axis)
+    if (mesh.axes[axis].size > 1)
+      all.push_back({int(axis), 1, mesh.axes[axis].size});
+  return subtract(std::move(all), used);
+}
+
+std::optional<std::vector<SubAxis>> refineAxes(std::vector<SubAxis> subs) {
+  std::vector<SubAxis> result;
+  for (const SubAxis &sub : subs) {
+    std::vector<int64_t> borders = {sub.pre, endOf(sub)};
+    for (const SubAxis &other : subs) {
+      if (other.axis != sub.axis)
+        continue;
+      for (int64_t border : {other.pre, endOf(other)})
+        if (border > sub.pre && border < endOf(sub))
+          borders.push_back(border);
+    }
+    std::sort(borders.begin(), borders.end());
+    for (size_t i = 1; i < borders.size(); ++i) {
+      if (borders[i] == borders[i - 1])
+        continue;
+      if (borders[i] % borders[i - 1])
+        return std::nullopt;
+      result.push_back({sub.axis, borders[i - 1], borders[i] / borders[i - 1]});
+    }
+  }
+  std::sort(result.begin(), result.end());
+  result.erase(std::unique(result.begin(), result.end()), result.end());
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Groups
+//===----------------------------------------------------------------------===//
+
+/// The number of values of a plain digit; nothing for a group.
+static std::optional<int64_t> radixOf(const Factor &factor) {
+  if (factor.kind == Factor::Kind::Stored)
+    return factor.size;
+  if (factor.kind == Factor::Kind::Device)
+    return factor.sub.size;
+  return std::nullopt;
+}
+
+/// Whether the product is plain and reaches `bound` exactly.
+static bool fills(const Product &product, int64_t bound) {
+  int64_t reach = 1;
+  for (const Factor &factor : product) {
+    std::optional<int64_t> radix = radixOf(factor);
+    if (!radix)
+      return false;
+    reach *= *radix;
+  }
+  return reach == bound;
+}
+
+/// View dims [begin, end) as one product over their row-major number.
+static Product flatten(const View &view, size_t begin, size_t end,
+                       const Shape &shape) {
+  if (end - begin == 1)
+    return view.dims[begin].product;
+  Product result;
+  for (size_t dim = begin; dim < end; ++dim) {
+    const Product &product = view.dims[dim].product;
+    int64_t bound = boundOf(view, dim, shape);
+    if (fills(product, bound))
+      result.insert(result.end(), product.begin(), product.end());
+    else
+      result.push_back(Factor::group(product, 0, bound));
+  }
+  return result;
+}
+
+std::vector<Group> joinGroups(const View &from, const View &to,
+                              const Shape &shape) {
+  std::vector<Group> groups;
+  size_t fromDim = 0, toDim = 0, tensorDim = 0;
+  while (fromDim < from.dims.size() && toDim < to.dims.size()) {
+    Group group;
+    group.fromBegin = fromDim;
+    group.toBegin = toDim;
+    int64_t fromSpan = from.dims[fromDim++].span;
+    int64_t toSpan = to.dims[toDim++].span;
+    while (fromSpan != toSpan) {
+      if (fromSpan < toSpan)
+        fromSpan += from.dims[fromDim++].span;
+      else
+        toSpan += to.dims[toDim++].span;
+    }
+    group.fromEnd = fromDim;
+    group.toEnd = toDim;
+    group.bound = 1;
+    for (int64_t i = 0; i < fromSpan; ++i)
+      group.bound *= shape[tensorDim++];
+    group.from = flatten(from, group.fromBegin, fromDim, shape);
+    group.to = flatten(to, group.toBegin, toDim, shape);
+    groups.push_back(std::move(group));
+  }
+  return groups;
+}
+
+/// Cuts off the outermost `outer` values' digit of `factor`.
+static Factor splitOuter(Factor &factor, int64_t outer) {
+  Factor result = factor;
+  if (factor.kind == Factor::Kind::Stored) {
+    result.size = outer;
+    factor.size /= outer;
+  } else {
+    result.sub.size = outer;
+    factor.sub.pre *= outer;
+    factor.sub.size /= outer;
+  }
+  return result;
+}
+
+std::optional<std::vector<AlignedDigit>>
+alignDigits(const Product &from, const Product &to, int64_t bound) {
+  if (!fills(from, bound) || !fills(to, bound))
+    return std::nullopt;
+  std::vector<AlignedDigit> digits;
+  Product left = from, right = to;
+  for (size_t l = 0, r = 0; l < left.size() && r < right.size();) {
+    int64_t a = *radixOf(left[l]), b = *radixOf(right[r]);
+    int64_t size = std::min(a, b);
+    if (std::max(a, b) % size)
+      return std::nullopt;
+    if (size > 1)
+      digits.push_back(
+          {size, splitOuter(left[l], size), splitOuter(right[r], size)});
+    l += a == size;
+    r += b == size;
+  }
+  return digits;
+}
+
+Parts::Parts(const Product &product) : subs(axesOf(product)) {
+  for (const SubAxis &sub : subs)
+    count *= sub.size;
+}
+
+int64_t Parts::partAt(const Mesh &mesh, const Coords &coords) const {
+  int64_t part = 0;
+  for (const SubAxis &sub : subs)
+    part = part * sub.size + sub.digit(mesh, coords);
+  return part;
+}
+
+Coords Parts::coordsOf(const Mesh &mesh, int64_t part) const {
+  Coords coords(mesh.axes.size(), 0);
+  for (size_t i = subs.size(); i-- > 0;) {
+    int64_t rest = mesh.axes[subs[i].axis].size / endOf(subs[i]);
+    coords[subs[i].axis] += part % subs[i].size * rest;
+    part /= subs[i].size;
+  }
+  return coords;
+}
+
+namespace {
+struct OwnedRun {
+  Run run;
+  int64_t part;
+};
+
+/// A group's products with fewer values and the same gaps; counts of the small
+/// one times num / den are counts of the whole.
+struct Reduced {
+  Product from, to;
+  int64_t bound;
+  int64_t num = 1, den = 1;
+
+  explicit Reduced(const Group &group);
+};
+} // namespace
+
+Reduced::Reduced(const Group &group)
+    : from(group.from), to(group.to), bound(group.bound) {
+  if (!from.empty() && !to.empty() &&
+      from.back().kind == Factor::Kind::Stored &&
+      to.back().kind == Factor::Kind::Stored) {
+    int64_t inner = std::gcd(from.back().size, to.back().size);
+    if (bound % inner == 0) {
+      for (Product *product : {&from, &to})
+        if ((product->back().size /= inner) == 1)
+          product->pop_back();
+      bound /= inner;
+      num *= inner;
+    }
+  }
+  auto digits = alignDigits(from, to, bound);
+  if (!digits)
+    return;
+  from.clear();
+  to.clear();
+  bound = 1;
+  bool wasStored = false;
+  for (AlignedDigit &digit : *digits) {
+    bool stored = digit.from.kind == Factor::Kind::Stored &&
+                  digit.to.kind == Factor::Kind::Stored;
+    if (stored) {
+      num *= digit.size;
+      if (wasStored)
+        continue;
+      digit.size = digit.from.size = digit.to.size = 2;
+      den *= 2;
+    }
+    wasStored = stored;
+    bound *= digit.size;
+    from.push_back(digit.from);
+    to.push_back(digit.to);
+  }
+}
+
+static std::vector<OwnedRun> ownedRuns(const Parts &parts,
+                                       const Product &product, int64_t bound,
+                                       const Mesh &mesh) {
+  std::vector<OwnedRun> runs;
+  for (int64_t part = 0; part < parts.count; ++part)
+    for (const Run &run :
+         localRuns(product, bound, mesh, parts.coordsOf(mesh, part)))
+      runs.push_back({run, part});
+  std::sort(runs.begin(), runs.end(), [](const OwnedRun &a, const OwnedRun &b) {
+    return a.run.global < b.run.global;
+  });
+  return runs;
+}
+
+Overlap::Overlap(const Group &group, const Mesh &mesh)
+    : from(group.from), to(group.to), common(from.count * to.count, 0) {
+  Reduced small(group);
+  std::vector<OwnedRun> fromRuns =
+      ownedRuns(from, small.from, small.bound, mesh);
+  std::vector<OwnedRun> toRuns = ownedRuns(to, small.to, small.bound, mesh);
+  std::vector<int64_t> fromEnd(common.size(), -1), toEnd(common.size(), -1);
+  std::vector<int64_t> fromMeets(from.count, -1), toMeets(to.count, -1);
+
+  for (size_t f = 0, t = 0; f < fromRuns.size() && t < toRuns.size();) {
+    const OwnedRun &a = fromRuns[f], &b = toRuns[t];
+    int64_t begin = std::max(a.run.global, b.run.global);
+    int64_t aEnd = a.run.global + a.run.length;
+    int64_t bEnd = b.run.global + b.run.length;
+    int64_t end = std::min(aEnd, bEnd);
+    if (begin < end) {
+      size_t pair = a.part * to.count + b.part;
+      int64_t fromLocal = a.run.local + begin - a.run.global;
+      int64_t toLocal = b.run.local + begin - b.run.global;
+      if (common[pair]) {
+        fromContiguous &= fromEnd[pair] == fromLocal;
+        toContiguous &= toEnd[pair] == toLocal;
+      }
+      fromEnd[pair] = fromLocal + end - begin;
+      toEnd[pair] = toLocal + end - begin;
+      common[pair] += end - begin;
+      fromCut |= fromMeets[a.part] >= 0 && fromMeets[a.part] != b.part;
+      toCut |= toMeets[b.part] >= 0 && toMeets[b.part] != a.part;
+      fromMeets[a.part] = b.part;
+      toMeets[b.part] = a.part;
+    }
+    f += aEnd == end;
+    t += bEnd == end;
+  }
+  for (int64_t &count : common)
+    count = count * small.num / small.den;
+}
+
+//===----------------------------------------------------------------------===//
+// Classes
+//===----------------------------------------------------------------------===//
+
+Exchange::Exchange(const View &from, const View &to, const Shape &shape,
+                   const Mesh &mesh, const Coords &at)
+    : groups(joinGroups(from, to, shape)) {
+  // The digits of changed groups, cut so that those of all other groups and of
+  // partial states are apart from them. Where that cannot be, the class is the
+  // whole mesh and every group counts as changed.
+  std::vector<SubAxis> used;
+  for (const Group &group : groups) {
+    for (const Product *product : {&group.from, &group.to}) {
+      std::vector<SubAxis> subs = axesOf(*product);
+      used.insert(used.end(), subs.begin(), subs.end());
+      if (group.changed())
+        active.insert(active.end(), subs.begin(), subs.end());
+    }
+  }
+  std::vector<SubAxis> partial;
+  for (const Partial &state : from.partial)
+    partial.insert(partial.end(), state.axes.begin(), state.axes.end());
+  used.insert(used.end(), partial.begin(), partial.end());
+  bool apart = refineAxes(used).has_value();
+  if (auto refined = refineAxes(active); refined && apart) {
+    active = std::move(*refined);
+  } else {
+    active.clear();
+    for (size_t axis = 0; axis < mesh.axes.size(); ++axis)
+      active.push_back({int(axis), 1, mesh.axes[axis].size});
+  }
+
+  for (size_t i = 0; i < groups.size(); ++i) {
+    if (!groups[i].changed() && apart)
+      continue;
+    changed.push_back(i);
+    overlaps.emplace_back(groups[i], mesh);
+    numShards *= overlaps.back().from.count;
+  }
+
+  Parts digits;
+  digits.subs = active;
+  for (const SubAxis &sub : active)
+    digits.count *= sub.size;
+  // The coordinates with the class' digits cleared.
+  Coords base = at;
+  Coords own = digits.coordsOf(mesh, digits.partAt(mesh, at));
+  for (size_t axis = 0; axis < base.size(); ++axis)
+    base[axis] -= own[axis];
+
+  for (int64_t part = 0; part < digits.count; ++part) {
+    Member member;
+    member.coords = digits.coordsOf(mesh, part);
+    for (size_t axis = 0; axis < base.size(); ++axis)
+      member.coords[axis] += base[axis];
+    bool samePartial =
+        std::all_of(partial.begin(), partial.end(), [&](const SubAxis &sub) {
+          return sub.digit(mesh, member.coords) == sub.digit(mesh, at);
+        });
+    if (!samePartial)
+      continue;
+    for (const SubAxis &sub : active)
+      member.digits.push_back(sub.digit(mesh, member.coords));
+    member.shard = 0;
+    for (const Overlap &overlap : overlaps) {
+      member.has.push_back(overlap.from.partAt(mesh, member.coords));
+      member.needs.push_back(overlap.to.partAt(mesh, member.coords));
+      member.shard = member.shard * overlap.from.count + member.has.back();
+    }
+    if (member.coords == at)
+      self = int64_t(members.size());
+    members.push_back(std::move(member));
+  }
+}
+
+int64_t Exchange::common(const Member &holder, const Member &member) const {
+  int64_t count = 1;
+  for (size_t i = 0; i < overlaps.size() && count; ++i)
+    count *= overlaps[i].at(holder.has[i], member.needs[i]);
+  return count;
+}
+
+static int64_t distance(const Exchange::Member &a, const Exchange::Member &b) {
+  int64_t count = 0;
+  for (size_t i = 0; i < a.digits.size(); ++i)
+    count += a.digits[i] != b.digits[i];
+  return count;
+}
+
+std::vector<int64_t> Exchange::giversOf(int64_t shard) const {
+  std::vector<int64_t> givers(members.size(), -1);
+  std::vector<size_t> holders, waiting;
+  for (size_t i = 0; i < members.size(); ++i)
+    if (members[i].shard == shard)
+      holders.push_back(i);
+  if (holders.empty())
+    return givers;
+
+  std::vector<int64_t> wanted(members.size(), 0);
+  int64_t total = 0;
+  for (size_t i = 0; i < members.size(); ++i) {
+    wanted[i] = common(members[holders[0]], members[i]);
+    if (!wanted[i])
+      continue;
+    if (members[i].shard == shard) {
+      givers[i] = int64_t(i);
+    } else if (holders.size() == 1) {
+      givers[i] = int64_t(holders[0]);
+    } else {
+      waiting.push_back(i);
+      total += wanted[i];
+    }
+  }
+
+  // A fair share from the nearest holder; who finds it busy goes to the least
+  // loaded one.
+  int64_t share = (total + int64_t(holders.size()) - 1) / holders.size();
+  std::vector<int64_t> load(holders.size(), 0);
+  for (bool fair : {true, false}) {
+    for (size_t i : waiting) {
+      if (givers[i] >= 0)
+        continue;
+      size_t best = 0;
+      for (size_t h = 1; h < holders.size(); ++h) {
+        int64_t near = distance(members[holders[h]], members[i]) -
+                       distance(members[holders[best]], members[i]);
+        int64_t idle = load[h] - load[best];
+        if (fair ? near < 0 : idle < 0 || (idle == 0 && near < 0))
+          best = h;
+      }
+      if (fair && load[best] + wanted[i] > share)
+        continue;
+      load[best] += wanted[i];
+      givers[i] = int64_t(holders[best]);
+    }
+  }
+  return givers;
+}
+
+} // namespace tessera::layout

@@ -1,0 +1,144 @@
+//===- Exchange.h - which devices have what other devices need ------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What expandTransfers and the planner share; no header of others includes it.
+//
+// The dimensions of the two views of a move are joined to *groups*: the
+// smallest sets of adjacent tensor dimensions that are a whole number of view
+// dimensions on both sides. Over the row-major number of a group each side is
+// one product. An element has one digit tuple in a product, so in each group it
+// belongs to one *part* of the source, and a device needs one part of the
+// destination. All sets of elements are products over groups, so counts are
+// too.
+//
+// Devices that agree on all digits but those of changed groups form a *class*;
+// data never leaves it. A tensor-parallel move on an 8 x 8 mesh thus looks at 8
+// devices, not at 64.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LAYOUT_EXCHANGE_H
+#define TESSERA_LAYOUT_EXCHANGE_H
+
+#include "Layout/View.h"
+
+namespace tessera::layout {
+
+//===----------------------------------------------------------------------===//
+// Sets of sub-axes
+//===----------------------------------------------------------------------===//
+
+/// Whether every digit of `part` is one of `whole`.
+bool contains(const SubAxis &whole, const SubAxis &part);
+bool contains(const std::vector<SubAxis> &whole, const SubAxis &part);
+/// The digits of `subs` that are not in `gone`. A sub-axis that overlaps one of
+/// `gone` at no digit's border has none.
+std::vector<SubAxis> subtract(std::vector<SubAxis> subs,
+                              const std::vector<SubAxis> &gone);
+/// Sorted, neighbouring digits joined.
+std::vector<SubAxis> merged(std::vector<SubAxis> subs);
+/// The digits of the mesh that are not in `used`.
+std::vector<SubAxis> unusedAxes(const Mesh &mesh,
+                                const std::vector<SubAxis> &used);
+/// The sub-axes cut at each other's borders, or nothing when these borders do
+/// not divide each other.
+std::optional<std::vector<SubAxis>> refineAxes(std::vector<SubAxis> subs);
+
+//===----------------------------------------------------------------------===//
+// Groups
+//===----------------------------------------------------------------------===//
+
+/// A digit of the common refinement of two products: each is Stored or Device.
+struct AlignedDigit {
+  int64_t size;
+  Factor from, to;
+};
+
+struct Group {
+  size_t fromBegin, fromEnd; ///< view dims of the source
+  size_t toBegin, toEnd;     ///< and of the destination
+  Product from, to;          ///< over the row-major number of the group
+  int64_t bound;
+
+  bool changed() const { return from != to; }
+};
+
+/// Both views are canonical and of `shape`.
+std::vector<Group> joinGroups(const View &from, const View &to,
+                              const Shape &shape);
+
+/// Both products as digits at the same places, outermost first; nothing when
+/// one does not fill its bound exactly or borders do not divide each other.
+std::optional<std::vector<AlignedDigit>>
+alignDigits(const Product &from, const Product &to, int64_t bound);
+
+/// The digit tuples of a product's device factors, numbered row-major.
+struct Parts {
+  std::vector<SubAxis> subs;
+  int64_t count = 1;
+
+  Parts() = default;
+  explicit Parts(const Product &product);
+  int64_t partAt(const Mesh &mesh, const Coords &coords) const;
+  Coords coordsOf(const Mesh &mesh, int64_t part) const;
+};
+
+/// How the parts of a group's two products overlap.
+struct Overlap {
+  Parts from, to;
+  /// Elements in common of source part f and destination part t, at
+  /// [f * to.count + t].
+  std::vector<int64_t> common;
+  /// Whether some part of that side meets more than one of the other, and then
+  /// whether each piece is contiguous in its local index.
+  bool fromCut = false, toCut = false;
+  bool fromContiguous = true, toContiguous = true;
+
+  Overlap(const Group &group, const Mesh &mesh);
+  int64_t at(int64_t fromPart, int64_t toPart) const {
+    return common[fromPart * to.count + toPart];
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// Classes
+//===----------------------------------------------------------------------===//
+
+/// The class of the device at given coordinates. Counts are of elements over
+/// the changed groups only. Partial states are equal in both views.
+class Exchange {
+public:
+  struct Member {
+    Coords coords;
+    std::vector<int64_t> digits; ///< of the class' digits
+    std::vector<int64_t> has;    ///< part of the source, by changed group
+    std::vector<int64_t> needs;  ///< part of the destination
+    int64_t shard;               ///< `has` as one number
+  };
+
+  Exchange(const View &from, const View &to, const Shape &shape,
+           const Mesh &mesh, const Coords &at);
+
+  std::vector<Group> groups;
+  std::vector<size_t> changed;   ///< indices of changed groups
+  std::vector<Overlap> overlaps; ///< by changed group
+  std::vector<SubAxis> active;   ///< the class' digits
+  std::vector<Member> members;   ///< in order of position
+  int64_t numShards = 1;
+  int64_t self = 0; ///< index of the device at the given coordinates
+
+  /// Elements that `member` needs of what `holder` has.
+  int64_t common(const Member &holder, const Member &member) const;
+  /// For each member the index of the device that gives it what it needs of
+  /// `shard`: itself if it has it, -1 if it needs nothing of it.
+  std::vector<int64_t> giversOf(int64_t shard) const;
+};
+
+} // namespace tessera::layout
+
+#endif // TESSERA_LAYOUT_EXCHANGE_H

@@ -1,0 +1,223 @@
+//===- Transfers.cpp - what one rank sends and receives -------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// For each peer that has something for this rank, or needs something of it, the
+// runs of both sides are intersected group by group, and the product of these
+// pieces over the groups is the list of boxes. Sender and receiver do the same
+// computation, so their lists agree.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Layout/Exchange.h"
+#include "Layout/Planner.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace tessera::layout {
+
+namespace {
+/// A box of a group on both sides.
+struct Piece {
+  Box from, to;
+  int64_t elements;
+};
+
+/// One side's local tensor in a group: row-major positions and boxes.
+class LocalGroup {
+public:
+  LocalGroup(const View &view, size_t begin, size_t end, const Shape &shape,
+             const Mesh &mesh, const Coords &coords) {
+    for (size_t dim = begin; dim < end; ++dim)
+      extents.push_back(localExtent(view.dims[dim].product,
+                                    boundOf(view, dim, shape), mesh, coords));
+  }
+
+  /// A range of positions that starts at `at` is a box if its length is at most
+  /// `most` times `unit`, a multiple of it; one such pair for each dimension
+  /// that may be the last one cut.
+  struct Cut {
+    int64_t unit, most;
+  };
+  std::vector<Cut> cutsAt(int64_t at) const {
+    std::vector<Cut> cuts;
+    int64_t unit = 1;
+    for (size_t dim = extents.size(); dim-- > 0;) {
+      int64_t index = at / unit % extents[dim];
+      cuts.push_back({unit, extents[dim] - index});
+      if (index)
+        break;
+      unit *= extents[dim];
+    }
+    return cuts;
+  }
+
+  Box boxAt(int64_t at, int64_t length) const {
+    Box box{Shape(extents.size()), Shape(extents.size())};
+    for (size_t dim = extents.size(); dim-- > 0;) {
+      box.offset[dim] = at % extents[dim];
+      at /= extents[dim];
+      box.size[dim] = std::min(length, extents[dim]);
+      length /= box.size[dim];
+    }
+    return box;
+  }
+
+private:
+  Shape extents;
+};
+} // namespace
+
+/// What `giver` has and `taker` needs in `group`, in increasing order.
+static std::vector<Piece> piecesOf(const Group &group, const View &from,
+                                   const View &to, const Shape &shape,
+                                   const Mesh &mesh, const Coords &giver,
+                                   const Coords &taker) {
+  std::vector<Run> has = localRuns(group.from, group.bound, mesh, giver);
+  std::vector<Run> needs = localRuns(group.to, group.bound, mesh, taker);
+
+  // Common runs as (from, to, length), joined where both sides go on.
+  struct Common {
+    int64_t from, to, length;
+  };
+  std::vector<Common> commons;
+  for (size_t h = 0, n = 0; h < has.size() && n < needs.size();) {
+    int64_t hasEnd = has[h].global + has[h].length;
+    int64_t needsEnd = needs[n].global + needs[n].length;
+    int64_t begin = std::max(has[h].global, needs[n].global);
+    int64_t end = std::min(hasEnd, needsEnd);
+    if (begin < end) {
+      Common next{has[h].local + begin - has[h].global,
+                  needs[n].local + begin - needs[n].global, end - begin};
+      if (!commons.empty() &&
+          commons.back().from + commons.back().length == next.from &&
+          commons.back().to + commons.back().length == next.to)
+        commons.back().length += next.length;
+      else
+        commons.push_back(next);
+    }
+    h += hasEnd == end;
+    n += needsEnd == end;
+  }
+
+  LocalGroup fromLocal(from, group.fromBegin, group.fromEnd, shape, mesh,
+                       giver);
+  LocalGroup toLocal(to, group.toBegin, group.toEnd, shape, mesh, taker);
+  std::vector<Piece> pieces;
+  for (Common common : commons) {
+    while (common.length) {
+      // The longest prefix that is a box on both sides.
+      int64_t length = 1;
+      for (const LocalGroup::Cut &a : fromLocal.cutsAt(common.from)) {
+        for (const LocalGroup::Cut &b : toLocal.cutsAt(common.to)) {
+          int64_t unit = std::lcm(a.unit, b.unit);
+          int64_t most =
+              std::min({common.length, a.unit * a.most, b.unit * b.most});
+          length = std::max(length, most / unit * unit);
+        }
+      }
+      pieces.push_back({fromLocal.boxAt(common.from, length),
+                        toLocal.boxAt(common.to, length), length});
+      common.from += length;
+      common.to += length;
+      common.length -= length;
+    }
+  }
+  return pieces;
+}
+
+static void append(Box &box, const Box &tail) {
+  box.offset.insert(box.offset.end(), tail.offset.begin(), tail.offset.end());
+  box.size.insert(box.size.end(), tail.size.begin(), tail.size.end());
+}
+
+/// The pairs of boxes that go from `giver` to `taker`, in row-major order.
+static std::vector<Piece> boxesBetween(const std::vector<Group> &groups,
+                                       const View &from, const View &to,
+                                       const Shape &shape, const Mesh &mesh,
+                                       const Coords &giver,
+                                       const Coords &taker) {
+  std::vector<Piece> boxes = {{{}, {}, 1}};
+  for (const Group &group : groups) {
+    std::vector<Piece> pieces =
+        piecesOf(group, from, to, shape, mesh, giver, taker);
+    std::vector<Piece> product;
+    product.reserve(boxes.size() * pieces.size());
+    for (const Piece &head : boxes) {
+      for (const Piece &tail : pieces) {
+        Piece joined = head;
+        append(joined.from, tail.from);
+        append(joined.to, tail.to);
+        joined.elements *= tail.elements;
+        product.push_back(std::move(joined));
+      }
+    }
+    boxes = std::move(product);
+  }
+  return boxes;
+}
+
+Transfers expandTransfers(const View &from, const View &to, const Shape &shape,
+                          const Mesh &mesh, int64_t rank) {
+  Coords at = mesh.coordsOfRank(rank);
+  Exchange exchange(from, to, shape, mesh, at);
+  const std::vector<Exchange::Member> &members = exchange.members;
+  const Exchange::Member &self = members[exchange.self];
+
+  Transfers result;
+  result.keepFrom = result.keepTo = {rank, {}, 0};
+  auto add = [&](const Exchange::Member &giver, const Exchange::Member &taker) {
+    int64_t giverRank = mesh.rankOfCoords(giver.coords);
+    int64_t takerRank = mesh.rankOfCoords(taker.coords);
+    PeerBoxes has{takerRank, {}, 0}, gets{giverRank, {}, 0};
+    for (Piece &piece : boxesBetween(exchange.groups, from, to, shape, mesh,
+                                     giver.coords, taker.coords)) {
+      has.boxes.push_back(std::move(piece.from));
+      gets.boxes.push_back(std::move(piece.to));
+      has.elements += piece.elements;
+      gets.elements += piece.elements;
+    }
+    if (!has.elements)
+      return;
+    if (giverRank == takerRank) {
+      result.keepFrom = std::move(has);
+      result.keepTo = std::move(gets);
+    } else if (giverRank == rank) {
+      result.sends.push_back(std::move(has));
+    } else {
+      result.receives.push_back(std::move(gets));
+    }
+  };
+
+  // One member of each shard that this rank needs something of.
+  std::vector<bool> seen(exchange.numShards, false);
+  for (const Exchange::Member &holder : members) {
+    if (seen[holder.shard])
+      continue;
+    seen[holder.shard] = true;
+    bool own = holder.shard == self.shard;
+    if (!own && !exchange.common(holder, self))
+      continue;
+    std::vector<int64_t> givers = exchange.giversOf(holder.shard);
+    if (givers[exchange.self] >= 0)
+      add(members[givers[exchange.self]], self);
+    if (!own)
+      continue;
+    for (size_t i = 0; i < members.size(); ++i)
+      if (givers[i] == exchange.self && int64_t(i) != exchange.self)
+        add(self, members[i]);
+  }
+  auto byPeer = [](const PeerBoxes &a, const PeerBoxes &b) {
+    return a.peer < b.peer;
+  };
+  std::sort(result.sends.begin(), result.sends.end(), byPeer);
+  std::sort(result.receives.begin(), result.receives.end(), byPeer);
+  return result;
+}
+
+} // namespace tessera::layout

@@ -1,0 +1,381 @@
+//===- MoveSimulation.h - moves on enumerated index sets ------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What the tests of transfers and plans share: a list of views to try on a
+// small shape, and the steps of a plan run by definition on all devices at
+// once. Which elements a device holds is found by enumeration, not by the
+// algebra.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_TEST_LAYOUT_MOVESIMULATION_H
+#define TESSERA_TEST_LAYOUT_MOVESIMULATION_H
+
+#include "Enumerate.h"
+#include "Layout/Planner.h"
+#include "gtest/gtest.h"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <map>
+#include <set>
+
+namespace tessera::layout::test {
+
+inline View view(const char *text, const Shape &shape, const Mesh &mesh) {
+  return canonicalize(makeView(text, mesh), shape, mesh);
+}
+
+inline int64_t sizeOf(const Shape &shape) {
+  int64_t size = 1;
+  for (int64_t extent : shape)
+    size *= extent;
+  return size;
+}
+
+//===----------------------------------------------------------------------===//
+// Enumerated index sets
+//===----------------------------------------------------------------------===//
+
+/// Global row-major numbers of the elements of a device's local tensor, in its
+/// row-major order, and the local extents.
+struct Local {
+  std::vector<int64_t> elements;
+  Shape extents;
+};
+
+inline Local localOf(const View &view, const Shape &shape, const Mesh &mesh,
+                     const Coords &coords) {
+  Local local{heldElements(view, shape, mesh, coords), {}};
+  for (size_t dim = 0; dim < view.dims.size(); ++dim)
+    local.extents.push_back(
+        int64_t(heldValues(view.dims[dim].product, boundOf(view, dim, shape),
+                           mesh, coords)
+                    .size()));
+  return local;
+}
+
+inline std::vector<Local> allLocals(const View &view, const Shape &shape,
+                                    const Mesh &mesh) {
+  std::vector<Local> locals;
+  for (int64_t rank = 0; rank < mesh.numDevices(); ++rank)
+    locals.push_back(localOf(view, shape, mesh, mesh.coordsOfRank(rank)));
+  return locals;
+}
+
+//===----------------------------------------------------------------------===//
+// Views to try
+//===----------------------------------------------------------------------===//
+
+/// Canonical views of `shape`: each dimension whole or split over up to two
+/// sub-axes, in blocks, cyclically or block-cyclically; flat dimensions; and
+/// these with what axes are left over as a partial state.
+inline std::vector<View> viewsOf(const Shape &shape, const Mesh &mesh,
+                                 bool withPartial, bool withFlat = true) {
+  std::vector<SubAxis> subs;
+  for (size_t axis = 0; axis < mesh.axes.size(); ++axis) {
+    int64_t size = mesh.axes[axis].size;
+    subs.push_back({int(axis), 1, size});
+    for (int64_t pre : {1, 2})
+      if (size == 4)
+        subs.push_back({int(axis), pre, 2});
+  }
+  std::vector<Product> products = {{Factor::rest()}};
+  for (const SubAxis &a : subs) {
+    Factor did = Factor::device(a), rest = Factor::rest();
+    products.push_back({did, rest});
+    products.push_back({rest, did});
+    products.push_back({rest, did, Factor::stored(2)});
+    for (const SubAxis &b : subs) {
+      if (overlap(a, b))
+        continue;
+      products.push_back({did, Factor::device(b), rest});
+      products.push_back({did, rest, Factor::device(b)});
+    }
+  }
+
+  std::set<View> found;
+  std::function<void(View &, size_t)> extend = [&](View &view, size_t dim) {
+    if (dim < shape.size()) {
+      for (int64_t span = 1;
+           dim + span <= shape.size() && (withFlat || span == 1); ++span) {
+        std::vector<Product> choices = products;
+        // Whole heads of 2 elements on each device.
+        if (span == 1 && shape[dim] % 2 == 0 && shape[dim] > 2)
+          for (const SubAxis &sub : subs)
+            choices.push_back(
+                {Factor::group({Factor::device(sub), Factor::rest()}, 0,
+                               shape[dim] / 2),
+                 Factor::stored(2)});
+        for (const Product &product : choices) {
+          if (span > 1 && product.size() < 2)
+            continue;
+          bool disjoint = true;
+          for (const SubAxis &sub : axesOf(product))
+            for (const SubAxis &used : axesOf(view))
+              disjoint &= !overlap(sub, used);
+          if (!disjoint)
+            continue;
+          view.dims.push_back({product, span});
+          extend(view, dim + span);
+          view.dims.pop_back();
+        }
+      }
+      return;
+    }
+    found.insert(canonicalize(view, shape, mesh));
+    if (!withPartial)
+      return;
+    for (const SubAxis &sub : subs) {
+      bool disjoint = true;
+      for (const SubAxis &used : axesOf(view))
+        disjoint &= !overlap(sub, used);
+      if (!disjoint)
+        continue;
+      View partial = view;
+      partial.partial = {{{sub}, Combiner::Sum}};
+      found.insert(canonicalize(partial, shape, mesh));
+    }
+  };
+  View start;
+  extend(start, 0);
+  return {found.begin(), found.end()};
+}
+
+//===----------------------------------------------------------------------===//
+// Steps by definition
+//===----------------------------------------------------------------------===//
+
+/// Local contents of all ranks.
+using Contents = std::vector<std::vector<int64_t>>;
+
+inline int64_t identityOf(Combiner combiner) {
+  switch (combiner) {
+  case Combiner::Sum:
+    return 0;
+  case Combiner::Max:
+    return std::numeric_limits<int64_t>::min();
+  case Combiner::Min:
+    return std::numeric_limits<int64_t>::max();
+  }
+  return 0;
+}
+
+inline int64_t combine(Combiner combiner, int64_t a, int64_t b) {
+  switch (combiner) {
+  case Combiner::Sum:
+    return a + b;
+  case Combiner::Max:
+    return std::max(a, b);
+  case Combiner::Min:
+    return std::min(a, b);
+  }
+  return 0;
+}
+
+inline std::vector<int64_t> digitsOf(const std::vector<SubAxis> &subs,
+                                     const Mesh &mesh, int64_t rank) {
+  std::vector<int64_t> digits;
+  for (const SubAxis &sub : subs)
+    digits.push_back(sub.digit(mesh, mesh.coordsOfRank(rank)));
+  return digits;
+}
+
+/// Whether ranks differ in digits of `subs` only.
+inline bool sameGroup(const std::vector<SubAxis> &subs, const Mesh &mesh,
+                      int64_t a, int64_t b) {
+  Coords left = mesh.coordsOfRank(a), right = mesh.coordsOfRank(b);
+  for (const SubAxis &sub : subs) {
+    int64_t rest = mesh.axes[sub.axis].size / (sub.pre * sub.size);
+    left[sub.axis] -= sub.digit(mesh, left) * rest;
+    right[sub.axis] -= sub.digit(mesh, right) * rest;
+  }
+  return left == right;
+}
+
+/// Row-major positions in a local tensor of the elements of a box.
+inline std::vector<int64_t> positionsOf(const Box &box, const Shape &extents) {
+  std::vector<int64_t> positions = {0};
+  EXPECT_EQ(box.offset.size(), extents.size());
+  for (size_t dim = 0; dim < extents.size(); ++dim) {
+    EXPECT_GE(box.offset[dim], 0);
+    EXPECT_GT(box.size[dim], 0);
+    EXPECT_LE(box.offset[dim] + box.size[dim], extents[dim]);
+    std::vector<int64_t> next;
+    for (int64_t position : positions)
+      for (int64_t i = 0; i < box.size[dim]; ++i)
+        next.push_back(position * extents[dim] + box.offset[dim] + i);
+    positions = std::move(next);
+  }
+  return positions;
+}
+
+struct Moved {
+  Contents contents;
+  int64_t sent = 0, received = 0; ///< elements, largest over the ranks
+};
+
+/// Runs what expandTransfers says on all ranks. Both sides must list the same
+/// boxes, and each element of a destination be written once. Data may only go
+/// along `axes`, if given.
+inline Moved runTransfers(const View &from, const View &to, const Shape &shape,
+                          const Mesh &mesh, const Contents &before,
+                          const std::vector<SubAxis> *axes = nullptr) {
+  constexpr int64_t unset = std::numeric_limits<int64_t>::min() + 7;
+  std::vector<Local> source = allLocals(from, shape, mesh);
+  std::vector<Local> target = allLocals(to, shape, mesh);
+  int64_t ranks = mesh.numDevices();
+  std::vector<Transfers> transfers;
+  Moved result;
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    transfers.push_back(expandTransfers(from, to, shape, mesh, rank));
+    result.contents.emplace_back(target[rank].elements.size(), unset);
+  }
+  auto copy = [&](int64_t giver, const PeerBoxes &gives, int64_t taker,
+                  const PeerBoxes &takes) {
+    ASSERT_EQ(gives.boxes.size(), takes.boxes.size());
+    ASSERT_EQ(gives.elements, takes.elements);
+    int64_t elements = 0, last = -1;
+    for (size_t i = 0; i < gives.boxes.size(); ++i) {
+      auto reads = positionsOf(gives.boxes[i], source[giver].extents);
+      auto writes = positionsOf(takes.boxes[i], target[taker].extents);
+      ASSERT_EQ(reads.size(), writes.size());
+      int64_t first = source[giver].elements[reads[0]];
+      ASSERT_GT(first, last) << "boxes out of order";
+      last = first;
+      elements += int64_t(reads.size());
+      for (size_t j = 0; j < reads.size(); ++j) {
+        int64_t &place = result.contents[taker][writes[j]];
+        ASSERT_EQ(place, unset) << "written twice";
+        place = before[giver][reads[j]];
+      }
+    }
+    ASSERT_EQ(elements, gives.elements);
+  };
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    const Transfers &mine = transfers[rank];
+    copy(rank, mine.keepFrom, rank, mine.keepTo);
+    int64_t sent = 0, received = 0;
+    for (const PeerBoxes &send : mine.sends) {
+      sent += send.elements;
+      EXPECT_NE(send.peer, rank);
+      auto &lists = transfers[send.peer].receives;
+      EXPECT_EQ(std::count_if(
+                    lists.begin(), lists.end(),
+                    [&](const PeerBoxes &list) { return list.peer == rank; }),
+                1);
+    }
+    for (const PeerBoxes &receive : mine.receives) {
+      received += receive.elements;
+      EXPECT_GT(receive.elements, 0);
+      if (axes)
+        EXPECT_TRUE(sameGroup(*axes, mesh, rank, receive.peer));
+      int64_t matches = 0;
+      for (const PeerBoxes &send : transfers[receive.peer].sends) {
+        if (send.peer != rank)
+          continue;
+        ++matches;
+        copy(receive.peer, send, rank, receive);
+      }
+      EXPECT_EQ(matches, 1);
+    }
+    result.sent = std::max(result.sent, sent);
+    result.received = std::max(result.received, received);
+    for (int64_t value : result.contents[rank])
+      EXPECT_NE(value, unset) << "rank " << rank << " lacks an element";
+  }
+  return result;
+}
+
+/// The value that each rank's local tensor must hold: the combination of the
+/// addends of `from` over the digits that are no longer partial.
+inline int64_t addend(int64_t element, const std::vector<int64_t> &digits) {
+  uint64_t value = uint64_t(element) + 1;
+  for (int64_t digit : digits)
+    value = value * 1000003 + uint64_t(digit) * 7919 + 17;
+  return int64_t(value % 100003);
+}
+
+inline std::vector<SubAxis> partialAxesOf(const View &view) {
+  std::vector<SubAxis> axes;
+  for (const Partial &state : view.partial)
+    axes.insert(axes.end(), state.axes.begin(), state.axes.end());
+  return axes;
+}
+
+inline Contents sourceContents(const View &from, const Shape &shape,
+                               const Mesh &mesh) {
+  Contents contents;
+  std::vector<SubAxis> axes = partialAxesOf(from);
+  for (int64_t rank = 0; rank < mesh.numDevices(); ++rank) {
+    contents.emplace_back();
+    for (int64_t element :
+         localOf(from, shape, mesh, mesh.coordsOfRank(rank)).elements)
+      contents.back().push_back(addend(element, digitsOf(axes, mesh, rank)));
+  }
+  return contents;
+}
+
+/// One step on all ranks.
+inline Contents runStep(const Step &step, const View &from, const Shape &shape,
+                        const Mesh &mesh, const Contents &before) {
+  int64_t ranks = mesh.numDevices();
+  switch (step.kind) {
+  case Step::Kind::AllReduce:
+  case Step::Kind::ReduceScatter: {
+    std::vector<Local> source = allLocals(from, shape, mesh);
+    std::vector<Local> target = allLocals(step.to, shape, mesh);
+    Contents after(ranks);
+    for (int64_t rank = 0; rank < ranks; ++rank) {
+      for (int64_t element : target[rank].elements) {
+        int64_t value = identityOf(step.combiner), addends = 0;
+        for (int64_t peer = 0; peer < ranks; ++peer) {
+          if (!sameGroup(step.axes, mesh, rank, peer))
+            continue;
+          const std::vector<int64_t> &held = source[peer].elements;
+          auto at = std::find(held.begin(), held.end(), element);
+          if (at == held.end())
+            continue;
+          ++addends;
+          value =
+              combine(step.combiner, value, before[peer][at - held.begin()]);
+        }
+        int64_t expected = 1;
+        for (const SubAxis &sub : step.axes)
+          expected *= sub.size;
+        EXPECT_EQ(addends, expected);
+        after[rank].push_back(value);
+      }
+    }
+    return after;
+  }
+  case Step::Kind::Slice:
+    if (from.partial != step.to.partial) {
+      EXPECT_EQ(from.dims, step.to.dims);
+      Contents after = before;
+      for (int64_t rank = 0; rank < ranks; ++rank) {
+        for (int64_t digit : digitsOf(step.axes, mesh, rank))
+          if (digit != 0)
+            std::fill(after[rank].begin(), after[rank].end(),
+                      identityOf(step.to.partial[0].combiner));
+      }
+      return after;
+    } else {
+      std::vector<SubAxis> none;
+      return runTransfers(from, step.to, shape, mesh, before, &none).contents;
+    }
+  default:
+    return runTransfers(from, step.to, shape, mesh, before, &step.axes)
+        .contents;
+  }
+}
+
+} // namespace tessera::layout::test
+
+#endif // TESSERA_TEST_LAYOUT_MOVESIMULATION_H
