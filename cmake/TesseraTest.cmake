@@ -17,14 +17,14 @@ function(tessera_unittest name)
   set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT})
 endfunction()
 
-find_program(TESSERA_LIT NAMES lit lit-22 REQUIRED
-  HINTS ${PROJECT_SOURCE_DIR}/.venv/bin ${LLVM_TOOLS_BINARY_DIR})
 find_program(TESSERA_PYTHON python3 REQUIRED
   HINTS ${PROJECT_SOURCE_DIR}/.venv/bin)
 
 # tessera_lit_tests() gives each folder below the current one that holds .mlir
 # files to ctest as one test, lit/FOLDER, run by lit with all folders in it.
 function(tessera_lit_tests)
+  find_program(TESSERA_LIT NAMES lit lit-22 REQUIRED
+    HINTS ${PROJECT_SOURCE_DIR}/.venv/bin ${LLVM_TOOLS_BINARY_DIR})
   configure_file(lit.site.cfg.py.in lit.site.cfg.py @ONLY)
   file(GLOB_RECURSE files RELATIVE ${CMAKE_CURRENT_SOURCE_DIR}
        CONFIGURE_DEPENDS *.mlir)
