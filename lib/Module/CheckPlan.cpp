@@ -1,0 +1,440 @@
+//===- CheckPlan.cpp - a plan means something -----------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What the FlatBuffers verifier cannot know: every id is in range, every enum a
+// known value, every text parses, and each step's tensors fit together as far
+// as that does not depend on symbol values. After this, the runtime indexes
+// without looking.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Module/Module.h"
+#include "Support/DType.h"
+
+#include <algorithm>
+#include <set>
+
+using namespace tessera;
+using layout::Shape;
+
+std::optional<int64_t> tessera::evaluate(const fb::ExtentT &extent,
+                                         std::span<const int64_t> symbols) {
+  int64_t sum = extent.constant;
+  for (const auto &term : extent.terms) {
+    int64_t product = term->coefficient;
+    for (int32_t symbol : term->symbols)
+      if (__builtin_mul_overflow(product, symbols[symbol], &product))
+        return std::nullopt;
+    if (__builtin_add_overflow(sum, product, &sum))
+      return std::nullopt;
+  }
+  return sum;
+}
+
+Shape tessera::staticShape(const fb::TensorT &tensor) {
+  Shape shape;
+  for (const auto &extent : tensor.shape)
+    shape.push_back(extent->terms.empty() ? extent->constant
+                                          : layout::kDynamic);
+  return shape;
+}
+
+std::string tessera::toString(const fb::ExtentT &extent,
+                              const fb::PlanT &plan) {
+  std::string text;
+  for (const auto &term : extent.terms) {
+    if (!text.empty())
+      text += " + ";
+    bool first = term->coefficient == 1 && !term->symbols.empty();
+    if (!first)
+      text += std::to_string(term->coefficient);
+    for (int32_t symbol : term->symbols) {
+      text += (first ? "" : " * ") + plan.symbols[symbol]->name;
+      first = false;
+    }
+  }
+  if (extent.constant != 0 || text.empty())
+    text += (text.empty() ? "" : " + ") + std::to_string(extent.constant);
+  return text;
+}
+
+namespace {
+
+/// Checks one plan. Each method returns what is wrong, or nothing.
+class Checker {
+public:
+  using Problem = std::optional<std::string>;
+
+  Checker(const fb::PlanT &plan, size_t codeBytes, size_t constantBytes)
+      : plan(plan), codeBytes(codeBytes), constantBytes(constantBytes) {}
+
+  layout::Mesh mesh;
+  std::vector<layout::View> views;
+  std::vector<std::vector<layout::SubAxis>> axes;
+
+  Problem run() {
+    if (Problem problem = checkMesh())
+      return problem;
+    if (Problem problem = checkSymbols())
+      return problem;
+    for (size_t i = 0; i < plan.tensors.size(); ++i)
+      if (Problem problem = checkTensor(*plan.tensors[i]))
+        return name(i) + ": " + *problem;
+    for (size_t i = 0; i < plan.tensors.size(); ++i)
+      if (Problem problem = checkAlias(i))
+        return name(i) + ": " + *problem;
+    if (Problem problem = checkPorts())
+      return problem;
+    for (size_t i = 0; i < plan.steps.size(); ++i) {
+      const fb::StepT &step = *plan.steps[i];
+      axes.emplace_back();
+      if (Problem problem = checkStep(step))
+        return "step " + std::to_string(i) + " ('" + step.op + "' at " +
+               step.location + "): " + *problem;
+    }
+    return std::nullopt;
+  }
+
+private:
+  std::string name(size_t tensor) const {
+    return "tensor " + std::to_string(tensor) + " ('" +
+           plan.tensors[tensor]->name + "')";
+  }
+  bool isTensor(int32_t id) const {
+    return id >= 0 && static_cast<size_t>(id) < plan.tensors.size();
+  }
+  static Problem noTensor(int32_t id) {
+    return "there is no tensor " + std::to_string(id);
+  }
+  size_t localRank(int32_t tensor) const { return views[tensor].dims.size(); }
+
+  Problem checkMesh() {
+    Result<layout::Mesh> parsed = layout::parseMesh(plan.mesh);
+    if (!parsed)
+      return "mesh '" + plan.mesh + "': " + parsed.message();
+    mesh = *parsed;
+    // The runtime keeps something for each device.
+    constexpr int64_t limit = 1 << 20;
+    int64_t devices = 1;
+    for (const layout::Axis &axis : mesh.axes) {
+      if (axis.size < 1 || axis.size > limit / devices)
+        return "mesh '" + plan.mesh + "' has more than " +
+               std::to_string(limit) + " devices";
+      devices *= axis.size;
+    }
+    if (mesh.devices.empty())
+      return std::nullopt;
+    std::vector<int64_t> sorted = mesh.devices;
+    std::sort(sorted.begin(), sorted.end());
+    for (size_t i = 0; i < sorted.size(); ++i)
+      if (sorted[i] != static_cast<int64_t>(i))
+        sorted.clear();
+    if (static_cast<int64_t>(sorted.size()) != devices)
+      return "the devices of mesh '" + plan.mesh +
+             "' are no permutation of its ranks";
+    return std::nullopt;
+  }
+
+  Problem checkSymbols() {
+    for (const auto &symbol : plan.symbols) {
+      if (symbol->maximum < 0 || symbol->multiple < 1)
+        return "symbol '" + symbol->name + "' has maximum " +
+               std::to_string(symbol->maximum) + " and multiple " +
+               std::to_string(symbol->multiple);
+      maxima.push_back(symbol->maximum);
+    }
+    return std::nullopt;
+  }
+
+  Problem checkExtent(const fb::ExtentT &extent) const {
+    for (const auto &term : extent.terms)
+      for (int32_t symbol : term->symbols)
+        if (symbol < 0 || static_cast<size_t>(symbol) >= plan.symbols.size())
+          return "there is no symbol " + std::to_string(symbol);
+    if (!evaluate(extent, maxima))
+      return "an extent overflows at the symbols' maxima";
+    return std::nullopt;
+  }
+
+  Problem checkTensor(const fb::TensorT &tensor) {
+    if (tensor.dtype > fb::DType::MAX)
+      return "unknown element type " +
+             std::to_string(static_cast<int>(tensor.dtype));
+    if (tensor.storage > fb::Storage::MAX)
+      return "unknown storage " +
+             std::to_string(static_cast<int>(tensor.storage));
+    if (tensor.shape.size() > kMaxRank)
+      return "more than " + std::to_string(kMaxRank) + " dimensions";
+    int64_t bytes = info(static_cast<DType>(tensor.dtype)).bytes;
+    for (const auto &extent : tensor.shape) {
+      if (Problem problem = checkExtent(*extent))
+        return problem;
+      if (extent->terms.empty() && extent->constant < 0)
+        return "extent " + std::to_string(extent->constant) + " is negative";
+      int64_t largest = std::max<int64_t>(*evaluate(*extent, maxima), 1);
+      if (__builtin_mul_overflow(bytes, largest, &bytes))
+        return "its size overflows at the symbols' maxima";
+    }
+    Result<layout::View> view = layout::parseView(tensor.view, mesh);
+    if (!view)
+      return "view '" + tensor.view + "': " + view.message();
+    Shape shape = staticShape(tensor);
+    if (Status status = layout::verify(*view, shape, mesh); !status)
+      return "view '" + tensor.view + "': " + status.message();
+    if (!layout::isCanonical(*view, shape, mesh))
+      return "view '" + tensor.view + "' is not in canonical form";
+    views.push_back(std::move(*view));
+    if ((tensor.storage == fb::Storage::Alias) != (tensor.alias != nullptr))
+      return "storage and alias do not agree";
+    if (tensor.storage == fb::Storage::Constant) {
+      size_t element = info(static_cast<DType>(tensor.dtype)).bytes;
+      if (tensor.constant_offset > constantBytes ||
+          tensor.constant_offset % element)
+        return "its constant lies outside the module or is not aligned";
+      if (!std::count(shape.begin(), shape.end(), layout::kDynamic) &&
+          static_cast<uint64_t>(bytes) >
+              constantBytes - tensor.constant_offset &&
+          !std::count(shape.begin(), shape.end(), 0))
+        return "its constant reaches beyond the module's constants";
+    }
+    return std::nullopt;
+  }
+
+  Problem checkAlias(size_t id) const {
+    const fb::TensorT &tensor = *plan.tensors[id];
+    if (!tensor.alias)
+      return std::nullopt;
+    const fb::AliasT &alias = *tensor.alias;
+    if (!isTensor(alias.source))
+      return noTensor(alias.source);
+    if (alias.kind > fb::AliasKind::MAX)
+      return "unknown alias kind " +
+             std::to_string(static_cast<int>(alias.kind));
+    // A chain of aliases that is longer than there are tensors goes round.
+    size_t steps = 0;
+    for (const fb::TensorT *next = &tensor; next->alias; ++steps) {
+      if (!isTensor(next->alias->source))
+        return noTensor(next->alias->source);
+      if (steps == plan.tensors.size())
+        return "it is an alias of itself";
+      next = plan.tensors[next->alias->source].get();
+    }
+    const fb::TensorT &source = *plan.tensors[alias.source];
+    if (source.dtype != tensor.dtype)
+      return "it is an alias of a tensor of another element type";
+    size_t rank = localRank(alias.source);
+    if (alias.kind != fb::AliasKind::Reshape && localRank(id) != rank)
+      return "it has another rank than what it is an alias of";
+    if (alias.kind == fb::AliasKind::Transpose) {
+      std::vector<int32_t> dims = alias.dims;
+      std::sort(dims.begin(), dims.end());
+      for (size_t i = 0; i < dims.size(); ++i)
+        if (dims[i] != static_cast<int32_t>(i))
+          dims.clear();
+      if (dims.size() != rank)
+        return "its transposition is no permutation of the dimensions";
+    }
+    if (alias.kind == fb::AliasKind::Slice) {
+      if (alias.offsets.size() != rank)
+        return "it needs one offset for each dimension";
+      for (const auto &offset : alias.offsets)
+        if (Problem problem = checkExtent(*offset))
+          return problem;
+    }
+    return std::nullopt;
+  }
+
+  Problem checkPorts() const {
+    std::set<std::string> names;
+    std::set<int32_t> entered, left;
+    for (const auto &port : plan.ports) {
+      std::string what = "port '" + port->name + "': ";
+      if (!names.insert(port->name).second)
+        return what + "there are two of this name";
+      if (port->kind > fb::PortKind::MAX)
+        return what + "unknown kind";
+      if (!isTensor(port->tensor))
+        return what + *noTensor(port->tensor);
+      const fb::TensorT &tensor = *plan.tensors[port->tensor];
+      bool external = tensor.storage == fb::Storage::External;
+      if (port->kind == fb::PortKind::Output) {
+        if (external)
+          left.insert(port->tensor);
+      } else if (!external || !entered.insert(port->tensor).second) {
+        return what + "an input needs an external tensor of its own";
+      }
+      if (port->kind == fb::PortKind::State) {
+        if (!isTensor(port->state_result))
+          return what + *noTensor(port->state_result);
+        const fb::TensorT &result = *plan.tensors[port->state_result];
+        if (result.dtype != tensor.dtype ||
+            localRank(port->state_result) != localRank(port->tensor))
+          return what + "its new value has another type";
+      } else if (port->state_result != -1) {
+        return what + "only state has a new value";
+      }
+    }
+    for (size_t i = 0; i < plan.tensors.size(); ++i)
+      if (plan.tensors[i]->storage == fb::Storage::External &&
+          !entered.count(i) && !left.count(i))
+        return name(i) + ": no port gives it its memory";
+    return std::nullopt;
+  }
+
+  Problem checkStep(const fb::StepT &step) {
+    switch (step.action.type) {
+    case fb::Action::Launch:
+      return checkLaunch(*step.action.AsLaunch());
+    case fb::Action::Contract:
+      return checkContract(*step.action.AsContract());
+    case fb::Action::Collective:
+      return checkCollective(*step.action.AsCollective());
+    case fb::Action::Copy: {
+      const fb::CopyT &copy = *step.action.AsCopy();
+      if (Problem problem = checkPair(copy.source, copy.target))
+        return problem;
+      if (localRank(copy.source) != localRank(copy.target))
+        return "a copy between tensors of different rank";
+      return std::nullopt;
+    }
+    default:
+      return "unknown action " +
+             std::to_string(static_cast<int>(step.action.type));
+    }
+  }
+
+  Problem checkPair(int32_t source, int32_t target) const {
+    for (int32_t id : {source, target})
+      if (!isTensor(id))
+        return noTensor(id);
+    if (plan.tensors[source]->dtype != plan.tensors[target]->dtype)
+      return "source and target have different element types";
+    return std::nullopt;
+  }
+
+  Problem checkLaunch(const fb::LaunchT &launch) const {
+    if (codeBytes == 0)
+      return "a kernel is launched, but the module has no code";
+    if (launch.symbol.empty())
+      return "a kernel without a name";
+    for (int32_t id : launch.tensors)
+      if (!isTensor(id))
+        return noTensor(id);
+    for (const auto &scalar : launch.scalars)
+      switch (scalar->kind) {
+      case fb::ScalarKind::Value:
+        if (!scalar->extent)
+          return "a scalar without a value";
+        if (Problem problem = checkExtent(*scalar->extent))
+          return problem;
+        break;
+      case fb::ScalarKind::Coord:
+        if (scalar->axis < 0 ||
+            static_cast<size_t>(scalar->axis) >= mesh.axes.size())
+          return "the mesh has no axis " + std::to_string(scalar->axis);
+        break;
+      case fb::ScalarKind::Local:
+        if (!isTensor(scalar->tensor))
+          return noTensor(scalar->tensor);
+        if (scalar->dim < 0 ||
+            static_cast<size_t>(scalar->dim) >= localRank(scalar->tensor))
+          return name(scalar->tensor) + " has no local dimension " +
+                 std::to_string(scalar->dim);
+        break;
+      default:
+        return "unknown scalar kind " +
+               std::to_string(static_cast<int>(scalar->kind));
+      }
+    return std::nullopt;
+  }
+
+  Problem checkContract(const fb::ContractT &contract) const {
+    const int32_t ids[] = {contract.a, contract.b, contract.c};
+    const std::vector<int32_t> *labels[] = {
+        &contract.a_labels, &contract.b_labels, &contract.c_labels};
+    std::set<int32_t> sets[3];
+    bool anyF64 = false, allF64 = true;
+    for (int i = 0; i < 3; ++i) {
+      if (!isTensor(ids[i]))
+        return noTensor(ids[i]);
+      if (labels[i]->size() != localRank(ids[i]))
+        return "one label for each dimension is needed";
+      for (int32_t label : *labels[i])
+        if (!sets[i].insert(label).second)
+          return "label " + std::to_string(label) + " twice on one operand";
+      fb::DType dtype = plan.tensors[ids[i]]->dtype;
+      if (dtype > fb::DType::F16)
+        return std::string("a product of ") +
+               info(static_cast<DType>(dtype)).name +
+               " is not supported, only of f64, f32, bf16 and f16";
+      anyF64 |= dtype == fb::DType::F64;
+      allF64 &= dtype == fb::DType::F64;
+    }
+    if (anyF64 != allF64)
+      return "a product of f64 and smaller types";
+    for (int i = 0; i < 3; ++i)
+      for (int32_t label : *labels[i])
+        if (!sets[(i + 1) % 3].count(label) && !sets[(i + 2) % 3].count(label))
+          return "label " + std::to_string(label) + " stands alone";
+    return std::nullopt;
+  }
+
+  Problem checkCollective(const fb::CollectiveT &collective) {
+    if (collective.kind > fb::CollectiveKind::MAX)
+      return "unknown collective " +
+             std::to_string(static_cast<int>(collective.kind));
+    if (collective.combiner > fb::Combiner::MAX)
+      return "unknown combiner " +
+             std::to_string(static_cast<int>(collective.combiner));
+    if (Problem problem = checkPair(collective.source, collective.target))
+      return problem;
+    const fb::TensorT &source = *plan.tensors[collective.source];
+    const fb::TensorT &target = *plan.tensors[collective.target];
+    if (staticShape(source) != staticShape(target))
+      return "source and target have different global shapes";
+    if (collective.axes.empty())
+      return std::nullopt;
+    // The grammar of sub-axes, as those of a partial state.
+    std::string list;
+    for (const std::string &axis : collective.axes)
+      list += (list.empty() ? "" : ", ") + axis;
+    Result<layout::View> parsed =
+        layout::parseView("[], partial = [(" + list + ") : sum]", mesh);
+    if (!parsed)
+      return "axes [" + list + "]: " + parsed.message();
+    if (parsed->partial.size() != 1)
+      return "axes [" + list + "] are no list of axes";
+    axes.back() = parsed->partial[0].axes;
+    for (const layout::SubAxis &sub : axes.back()) {
+      int64_t size = mesh.axes[sub.axis].size;
+      if (sub.pre < 1 || sub.size < 1 || sub.pre > size || sub.size > size ||
+          size % (sub.pre * sub.size))
+        return "axes [" + list + "]: a sub-axis does not divide its axis";
+      for (const layout::SubAxis &other : axes.back())
+        if (&other != &sub && layout::overlap(sub, other))
+          return "axes [" + list + "]: two of them overlap";
+    }
+    return std::nullopt;
+  }
+
+  const fb::PlanT &plan;
+  size_t codeBytes, constantBytes;
+  std::vector<int64_t> maxima;
+};
+
+} // namespace
+
+Status ModuleReader::checkPlan() {
+  Checker checker(*planObject, section(Section::Code).size(),
+                  section(Section::Constants).size());
+  if (Checker::Problem problem = checker.run())
+    return Error{*problem};
+  checked = {std::move(checker.mesh), std::move(checker.views),
+             std::move(checker.axes)};
+  return Ok{};
+}

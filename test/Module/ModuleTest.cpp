@@ -1,0 +1,255 @@
+//===- ModuleTest.cpp - the module file -----------------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What is written is read back; whatever is wrong with a file is one error, and
+// no file makes the reader crash.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PlanBuilder.h"
+#include "gtest/gtest.h"
+
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+using namespace tessera;
+using namespace tessera::test;
+
+namespace {
+
+/// A plan with a bit of everything.
+PlanBuilder everything() {
+  PlanBuilder b("<tp = 2>");
+  int batch = b.symbol("batch", 64, 2);
+  int x = b.input("x", {Size::symbol(batch), 8}, "[_, _]");
+  int w = b.input("w", {8, 8}, "[did(tp) * _, _]");
+  int h = b.tensor("h", {Size::symbol(batch), 8}, "[_, did(tp) * _]");
+  int t = b.alias("t", w, fb::AliasKind::Transpose, {8, 8}, "[_, did(tp) * _]",
+                  {1, 0});
+  int s = b.alias("s", x, fb::AliasKind::Slice, {Size::symbol(batch), 4},
+                  "[_, _]", {}, {0, 4});
+  int c = b.tensor("c", {4}, "[_]", fb::Storage::Constant);
+  int y = b.output("y", {Size::symbol(batch), 8}, "[_, _]");
+  b.contract(x, {0, 2}, t, {2, 1}, h, {0, 1});
+  fb::ScalarT scalar;
+  scalar.kind = fb::ScalarKind::Value;
+  scalar.extent = PlanBuilder::extent(Size::symbol(batch, 3));
+  b.launch("kernel", {s, c}, {scalar});
+  b.collective(fb::CollectiveKind::AllGather, h, y, {"tp"});
+  return b;
+}
+
+std::string good() {
+  return everything().module("code", std::string(16, '\0'), 0);
+}
+
+std::string errorOf(std::string_view bytes) {
+  Result<ModuleReader> reader = ModuleReader::read(bytes);
+  return reader ? "" : reader.message();
+}
+
+/// The error of a plan that `change` made wrong.
+template <typename Change> std::string errorAfter(Change change) {
+  PlanBuilder b = everything();
+  change(b.plan);
+  return errorOf(b.module("code", std::string(16, '\0'), 0));
+}
+
+bool contains(const std::string &text, const char *part) {
+  return text.find(part) != std::string::npos;
+}
+#define EXPECT_ERROR(error, part)                                              \
+  EXPECT_TRUE(contains(error, part)) << "error: '" << (error) << "'"
+
+TEST(Module, RoundTrip) {
+  Result<ModuleReader> reader = ModuleReader::read(good());
+  ASSERT_TRUE(reader) << reader.message();
+  EXPECT_EQ(reader->producer(), "test");
+  EXPECT_EQ(reader->section(Section::Code), "code");
+  EXPECT_EQ(reader->section(Section::Report), "made by hand");
+  EXPECT_EQ(reader->section(Section::Constants).size(), 16u);
+  EXPECT_EQ(reader->plan().tensors.size(), 7u);
+  EXPECT_EQ(reader->view(1).dims.size(), 2u);
+  ASSERT_EQ(reader->axes(2).size(), 1u);
+  EXPECT_EQ(reader->axes(2)[0].size, 2);
+  EXPECT_EQ(toString(*reader->plan().tensors[0]->shape[0], reader->plan()),
+            "batch");
+  // Sections lie on pages, in memory too.
+  EXPECT_EQ(
+      reinterpret_cast<uintptr_t>(reader->section(Section::Constants).data()) %
+          kModulePage,
+      0u);
+}
+
+TEST(Module, EqualContentsHaveEqualHashes) {
+  EXPECT_EQ(ModuleReader::read(good())->hash(),
+            ModuleReader::read(good())->hash());
+  PlanBuilder other = everything();
+  other.plan.tensors[0]->name = "z";
+  EXPECT_NE(ModuleReader::read(good())->hash(),
+            ModuleReader::read(other.module("code", std::string(16, '\0'), 0))
+                ->hash());
+}
+
+TEST(Module, FileIsWrittenAndRead) {
+  std::string path = testing::TempDir() + "/tessera_module_test.tsr";
+  ModuleBuilder builder;
+  builder.setPlan(PlanBuilder("<tp = 2>").plan);
+  ASSERT_TRUE(builder.write(path));
+  Result<ModuleReader> reader = ModuleReader::open(path);
+  ASSERT_TRUE(reader) << reader.message();
+  EXPECT_EQ(reader->mesh().numDevices(), 2);
+  std::filesystem::remove(path);
+  // Nothing is left beside it.
+  for (const auto &entry :
+       std::filesystem::directory_iterator(testing::TempDir()))
+    EXPECT_FALSE(contains(entry.path().string(), "tessera_module_test"));
+  EXPECT_ERROR(ModuleReader::open(path).message(), "No such file");
+  EXPECT_ERROR(builder.write("/nowhere/at/all.tsr").message(),
+               "/nowhere/at/all.tsr");
+}
+
+TEST(Module, Header) {
+  EXPECT_ERROR(errorOf(""), "not a Tessera module");
+  EXPECT_ERROR(errorOf("ELF and more than eight bytes"),
+               "not a Tessera module");
+  std::string newer = good();
+  uint32_t major = 2;
+  std::memcpy(newer.data() + 8, &major, sizeof major);
+  EXPECT_ERROR(errorOf(newer), "version 2.0");
+
+  ModuleBuilder features;
+  features.setPlan(PlanBuilder("<tp = 2>").plan);
+  features.setFeatures(4);
+  EXPECT_ERROR(errorOf(features.build()), "feature bit 2");
+  EXPECT_ERROR(errorOf(everything().module("code", std::string(16, '\0'), 9)),
+               "x86-64-v9");
+}
+
+TEST(Module, EveryTruncationIsAnError) {
+  std::string module = good();
+  for (size_t size = 0; size < module.size(); size += size < 300 ? 1 : 97)
+    EXPECT_NE(errorOf(std::string_view(module).substr(0, size)), "") << size;
+  EXPECT_ERROR(errorOf(std::string_view(module).substr(0, module.size() - 1)),
+               "truncated");
+  EXPECT_ERROR(errorOf(module + "x"), "damaged");
+}
+
+TEST(Module, EveryFlippedByteIsAnError) {
+  std::string module = good();
+  for (size_t i = 0; i < module.size(); ++i) {
+    char old = module[i];
+    module[i] ^= 1 << (i % 8);
+    EXPECT_NE(errorOf(module), "") << "byte " << i;
+    module[i] = old;
+  }
+  EXPECT_EQ(errorOf(module), "");
+}
+
+TEST(Module, DamagedPlanWithAFittingHashNeverCrashes) {
+  flatbuffers::FlatBufferBuilder builder;
+  fb::PlanT plan = std::move(everything().plan);
+  fb::FinishPlanBuffer(builder, fb::Plan::Pack(builder, &plan));
+  std::string bytes(reinterpret_cast<char *>(builder.GetBufferPointer()),
+                    builder.GetSize());
+  std::mt19937 random(1);
+  int refused = 0;
+  for (int i = 0; i < 20000; ++i) {
+    std::string damaged = bytes;
+    for (unsigned n = 1 + random() % 4; n > 0; --n)
+      damaged[random() % damaged.size()] =
+          random() % 2 ? random() : static_cast<char>(random() % 4);
+    ModuleBuilder module;
+    module.setPlan(damaged);
+    module.setCode("code", 0);
+    module.setConstants(std::string(16, '\0'));
+    refused += errorOf(module.build()) != "";
+  }
+  EXPECT_GT(refused, 10000);
+}
+
+TEST(Module, PlansThatMeanNothing) {
+  using fb::PlanT;
+  auto launch = [](PlanT &p) -> fb::LaunchT & {
+    return *p.steps[1]->action.AsLaunch();
+  };
+  auto contract = [](PlanT &p) -> fb::ContractT & {
+    return *p.steps[0]->action.AsContract();
+  };
+  auto collective = [](PlanT &p) -> fb::CollectiveT & {
+    return *p.steps[2]->action.AsCollective();
+  };
+  EXPECT_EQ(errorAfter([](PlanT &) {}), "");
+  EXPECT_ERROR(errorAfter([](PlanT &p) { p.mesh = "<tp"; }), "mesh '<tp'");
+  EXPECT_ERROR(errorAfter([](PlanT &p) { p.mesh = "<tp = 4000000000>"; }),
+               "devices");
+  EXPECT_ERROR(errorAfter([](PlanT &p) { p.symbols[0]->multiple = 0; }),
+               "symbol 'batch'");
+  EXPECT_ERROR(errorAfter([](PlanT &p) { p.symbols[0]->maximum = INT64_MAX; }),
+               "overflow");
+  EXPECT_ERROR(errorAfter([](PlanT &p) {
+                 p.tensors[0]->shape[0]->terms[0]->symbols[0] = 1;
+               }),
+               "there is no symbol 1");
+  EXPECT_ERROR(errorAfter([](PlanT &p) { p.tensors[1]->view = "[_, did(x)]"; }),
+               "tensor 1 ('w'): view '[_, did(x)]'");
+  EXPECT_ERROR(errorAfter([](PlanT &p) { p.tensors[1]->view = "[_]"; }),
+               "tensor 1");
+  EXPECT_ERROR(
+      errorAfter([](PlanT &p) { p.tensors[1]->view = "[8 * 1, did(tp) * 4]"; }),
+      "canonical");
+  EXPECT_ERROR(errorAfter([](PlanT &p) { p.tensors[3]->alias->source = 99; }),
+               "there is no tensor 99");
+  EXPECT_ERROR(errorAfter([](PlanT &p) { p.tensors[3]->alias->source = 3; }),
+               "an alias of itself");
+  EXPECT_ERROR(errorAfter([](PlanT &p) { p.tensors[3]->alias->dims = {1, 1}; }),
+               "no permutation");
+  EXPECT_ERROR(
+      errorAfter([](PlanT &p) { p.tensors[4]->alias->offsets.clear(); }),
+      "one offset for each");
+  EXPECT_ERROR(errorAfter([](PlanT &p) { p.tensors[5]->constant_offset = 4; }),
+               "beyond the module's constants");
+  EXPECT_ERROR(errorAfter([](PlanT &p) { p.ports[0]->tensor = -1; }),
+               "there is no tensor -1");
+  EXPECT_ERROR(errorAfter([](PlanT &p) { p.ports[1]->name = "x"; }),
+               "two of this name");
+  EXPECT_ERROR(errorAfter([](PlanT &p) { p.ports.pop_back(); }), "no port");
+  EXPECT_ERROR(errorAfter([&](PlanT &p) { launch(p).tensors[0] = 7; }),
+               "step 1 ('tv.map' at test.mlir:2:1): there is no tensor 7");
+  EXPECT_ERROR(errorAfter([&](PlanT &p) { launch(p).symbol = ""; }),
+               "without a name");
+  EXPECT_ERROR(errorAfter([&](PlanT &p) { launch(p).scalars[0]->extent = {}; }),
+               "without a value");
+  EXPECT_ERROR(errorAfter([&](PlanT &p) { contract(p).a_labels = {0}; }),
+               "one label for each");
+  EXPECT_ERROR(errorAfter([&](PlanT &p) { contract(p).a_labels = {0, 7}; }),
+               "stands alone");
+  EXPECT_ERROR(errorAfter([&](PlanT &p) { contract(p).a_labels = {0, 0}; }),
+               "twice");
+  EXPECT_ERROR(errorAfter([&](PlanT &p) { collective(p).axes = {"dp"}; }),
+               "axes [dp]");
+  EXPECT_ERROR(errorAfter([&](PlanT &p) { collective(p).axes = {"tp", "tp"}; }),
+               "axes [tp, tp]");
+  EXPECT_ERROR(errorAfter([&](PlanT &p) { collective(p).target = 1; }),
+               "different global shapes");
+  EXPECT_ERROR(errorOf(everything().module("", std::string(16, 0))), "no code");
+}
+
+TEST(Module, Extents) {
+  fb::ExtentT extent = *PlanBuilder::extent(Size::symbol(0, 3));
+  extent.constant = 4;
+  int64_t values[] = {5};
+  EXPECT_EQ(evaluate(extent, values), 19);
+  values[0] = INT64_MAX / 2;
+  EXPECT_EQ(evaluate(extent, values), std::nullopt);
+}
+
+} // namespace
