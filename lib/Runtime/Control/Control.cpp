@@ -36,17 +36,19 @@ using Seconds = std::chrono::duration<double>;
 
 namespace {
 
-/// What rank 0 knows of a rank.
+/// What rank 0 knows of a rank. A rank may also wait between runs, when ranks
+/// agree on something.
 struct Peer {
   Position position = Position::before();
   bool waiting = false;
   bool left = false; ///< said farewell
+  /// When it last made progress, or began or ceased to wait.
   Clock::time_point moved = Clock::now();
   Clock::time_point heard = Clock::now();
 
   void report(Position now, bool isWaiting) {
     heard = Clock::now();
-    if (now != position)
+    if (now != position || isWaiting != waiting)
       moved = heard;
     position = now;
     waiting = isWaiting;
@@ -293,8 +295,8 @@ private:
     };
     const Peer *waiter = nullptr;
     for (const Peer &peer : peers)
-      if (peer.waiting && !isSilent(peer) && peer.position.isInRun() &&
-          isLate(peer.moved) && (!waiter || peer.position < waiter->position))
+      if (peer.waiting && !isSilent(peer) && isLate(peer.moved) &&
+          (!waiter || peer.position < waiter->position))
         waiter = &peer;
     if (!waiter)
       return;
@@ -340,13 +342,10 @@ private:
   /// Another rank looks whether rank 0, which judges, is there at all.
   void judgeHub() {
     Peer &hub = peers[0];
-    Position now = here();
-    if (now.bits() != own.position.bits() || !waiting)
-      own.moved = Clock::now();
-    own.report(now, waiting);
+    own.report(here(), waiting);
     double silence = Seconds(Clock::now() - hub.heard).count();
     double waited = Seconds(Clock::now() - own.moved).count();
-    if (!settled.load() && links[0].isOpen() && waited > deadline &&
+    if (!settled.load() && links[0].isOpen() && waiting && waited > deadline &&
         silence > deadline * 0.75)
       accuse(0, "is stuck: it has not answered for " + text(silence));
   }

@@ -33,7 +33,7 @@ constexpr int kMaxWorld = 4;
 constexpr int kSteps = 6;
 constexpr double kDeadline = 0.6;
 
-enum class Fault { None, Kill, Stop, Hang, Skip, Fail, Leave };
+enum class Fault { None, Kill, Stop, Hang, Skip, Fail, Leave, Absent };
 
 struct Outcome {
   std::atomic<int> state; ///< 0 running, 1 finished in peace, 2 verdict
@@ -44,6 +44,7 @@ struct Outcome {
 
 struct Shared {
   std::atomic<int> arrived[2 * kSteps];
+  std::atomic<int> agreed; ///< between the runs
   std::atomic<int> gathers, gathered;
   char parts[kMaxWorld][4096];
   Outcome outcomes[kMaxWorld];
@@ -78,6 +79,28 @@ struct Scenario {
   int step;
 };
 
+/// Joins the others at `counter`. False after a verdict, which is noted.
+bool join(std::atomic<int> &counter, int world, Watch &watch,
+          Outcome &outcome) {
+  double begin = now();
+  ++counter;
+  while (counter.load() < world) {
+    if (std::optional<Verdict> verdict = watch.poll()) {
+      outcome.culprit = verdict->rank;
+      outcome.waited = now() - begin;
+      strncpy(outcome.message, verdict->message.c_str(),
+              sizeof outcome.message - 1);
+      strncpy(outcome.op, verdict->op.c_str(), sizeof outcome.op - 1);
+      strncpy(outcome.location, verdict->location.c_str(),
+              sizeof outcome.location - 1);
+      outcome.state = 2;
+      return false;
+    }
+    usleep(500);
+  }
+  return true;
+}
+
 /// The life of a rank; two runs of kSteps steps.
 void live(Shared &shared, const Scenario &scenario, int rank) {
   int gathers = 0;
@@ -109,6 +132,7 @@ void live(Shared &shared, const Scenario &scenario, int rank) {
       if (run == 1 && rank == scenario.culprit && step == scenario.step) {
         switch (scenario.fault) {
         case Fault::None:
+        case Fault::Absent:
           break;
         case Fault::Kill:
           raise(SIGKILL);
@@ -129,27 +153,18 @@ void live(Shared &shared, const Scenario &scenario, int rank) {
           return;
         }
       }
-      double begin = now();
-      std::atomic<int> &arrived = shared.arrived[run * kSteps + step];
-      ++arrived;
-      while (arrived.load() < scenario.world) {
-        if (std::optional<Verdict> verdict = watch.poll()) {
-          outcome.culprit = verdict->rank;
-          outcome.waited = now() - begin;
-          strncpy(outcome.message, verdict->message.c_str(),
-                  sizeof outcome.message - 1);
-          strncpy(outcome.op, verdict->op.c_str(), sizeof outcome.op - 1);
-          strncpy(outcome.location, verdict->location.c_str(),
-                  sizeof outcome.location - 1);
-          outcome.state = 2;
-          // As a program would: the others may still need to hear of it.
-          return;
-        }
-        usleep(500);
-      }
+      if (!join(shared.arrived[run * kSteps + step], scenario.world, watch,
+                outcome))
+        return;
       watch.end(step);
     }
     watch.endRun();
+    if (run == 0) {
+      if (scenario.fault == Fault::Absent && rank == scenario.culprit)
+        sleep(30);
+      if (!join(shared.agreed, scenario.world, watch, outcome))
+        return;
+    }
   }
   outcome.state = 1;
 }
@@ -206,7 +221,9 @@ protected:
       EXPECT_NE(std::string(outcome.message)
                     .find("rank " + std::to_string(scenario.culprit)),
                 std::string::npos);
-      if (scenario.fault != Fault::Fail) {
+      if (scenario.fault == Fault::Absent) {
+        EXPECT_STREQ(outcome.op, "");
+      } else if (scenario.fault != Fault::Fail) {
         EXPECT_EQ(outcome.op, "op" + std::to_string(scenario.step));
         EXPECT_EQ(outcome.location, "m:" + std::to_string(scenario.step));
       } else {
@@ -267,6 +284,15 @@ INSTANTIATE_TEST_SUITE_P(
       return std::string(std::get<0>(info.param).name) + "Rank" +
              std::to_string(std::get<1>(info.param));
     });
+
+TEST_F(Control, ARankThatIsAbsentBetweenRunsIsNamed) {
+  for (int culprit : {0, 1}) {
+    new (memory) Shared();
+    Scenario scenario = {3, Fault::Absent, culprit, 0};
+    play(scenario);
+    expectVerdicts(scenario, "made no progress");
+  }
+}
 
 TEST_F(Control, ARankThatLeavesEarlyIsNamed) {
   Scenario scenario = {3, Fault::Leave, 1, 3};
