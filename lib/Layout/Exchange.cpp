@@ -235,17 +235,18 @@ struct OwnedRun {
 };
 
 /// A group's products with fewer values and the same gaps; counts of the small
-/// one times num / den are counts of the whole.
+/// one times num / den are counts of the whole. Without digits that are on the
+/// same axis on both sides, unless these are to be kept.
 struct Reduced {
   Product from, to;
   int64_t bound;
   int64_t num = 1, den = 1;
 
-  explicit Reduced(const Group &group);
+  Reduced(const Group &group, bool keepShared);
 };
 } // namespace
 
-Reduced::Reduced(const Group &group)
+Reduced::Reduced(const Group &group, bool keepShared)
     : from(group.from), to(group.to), bound(group.bound) {
   if (!from.empty() && !to.empty() &&
       from.back().kind == Factor::Kind::Stored &&
@@ -267,6 +268,9 @@ Reduced::Reduced(const Group &group)
   bound = 1;
   bool wasStored = false;
   for (AlignedDigit &digit : *digits) {
+    if (digit.from.kind == Factor::Kind::Device && digit.from == digit.to &&
+        !keepShared)
+      continue;
     bool stored = digit.from.kind == Factor::Kind::Stored &&
                   digit.to.kind == Factor::Kind::Stored;
     if (stored) {
@@ -297,9 +301,11 @@ static std::vector<OwnedRun> ownedRuns(const Parts &parts,
   return runs;
 }
 
-Overlap::Overlap(const Group &group, const Mesh &mesh)
-    : from(group.from), to(group.to), common(from.count * to.count, 0) {
-  Reduced small(group);
+Overlap::Overlap(const Group &group, const Mesh &mesh, bool keepShared) {
+  Reduced small(group, keepShared);
+  from = Parts(small.from);
+  to = Parts(small.to);
+  common.resize(from.count * to.count);
   std::vector<OwnedRun> fromRuns =
       ownedRuns(from, small.from, small.bound, mesh);
   std::vector<OwnedRun> toRuns = ownedRuns(to, small.to, small.bound, mesh);
@@ -342,38 +348,45 @@ Overlap::Overlap(const Group &group, const Mesh &mesh)
 Exchange::Exchange(const View &from, const View &to, const Shape &shape,
                    const Mesh &mesh, const Coords &at)
     : groups(joinGroups(from, to, shape)) {
-  // The digits of changed groups, cut so that those of all other groups and of
-  // partial states are apart from them. Where that cannot be, the class is the
-  // whole mesh and every group counts as changed.
-  std::vector<SubAxis> used;
+  std::vector<SubAxis> partial;
+  for (const Partial &state : from.partial)
+    partial.insert(partial.end(), state.axes.begin(), state.axes.end());
+  // The digits of the class, cut so that all other digits are apart from them.
+  // Where that cannot be, the class is the whole mesh and no digit is left out.
+  std::vector<SubAxis> used = partial;
   for (const Group &group : groups) {
     for (const Product *product : {&group.from, &group.to}) {
       std::vector<SubAxis> subs = axesOf(*product);
       used.insert(used.end(), subs.begin(), subs.end());
-      if (group.changed())
-        active.insert(active.end(), subs.begin(), subs.end());
     }
   }
-  std::vector<SubAxis> partial;
-  for (const Partial &state : from.partial)
-    partial.insert(partial.end(), state.axes.begin(), state.axes.end());
-  used.insert(used.end(), partial.begin(), partial.end());
-  bool apart = refineAxes(used).has_value();
-  if (auto refined = refineAxes(active); refined && apart) {
-    active = std::move(*refined);
+  auto compare = [&](bool all) {
+    changed.clear();
+    overlaps.clear();
+    for (size_t i = 0; i < groups.size(); ++i) {
+      if (!groups[i].changed() && !all)
+        continue;
+      changed.push_back(i);
+      overlaps.emplace_back(groups[i], mesh, /*keepShared=*/all);
+    }
+  };
+  compare(/*all=*/false);
+  for (const Overlap &overlap : overlaps) {
+    for (const Parts *parts : {&overlap.from, &overlap.to}) {
+      active.insert(active.end(), parts->subs.begin(), parts->subs.end());
+      used.insert(used.end(), parts->subs.begin(), parts->subs.end());
+    }
+  }
+  if (refineAxes(used)) {
+    active = *refineAxes(active);
   } else {
+    compare(/*all=*/true);
     active.clear();
     for (size_t axis = 0; axis < mesh.axes.size(); ++axis)
       active.push_back({int(axis), 1, mesh.axes[axis].size});
   }
-
-  for (size_t i = 0; i < groups.size(); ++i) {
-    if (!groups[i].changed() && apart)
-      continue;
-    changed.push_back(i);
-    overlaps.emplace_back(groups[i], mesh);
-    numShards *= overlaps.back().from.count;
-  }
+  for (const Overlap &overlap : overlaps)
+    numShards *= overlap.from.count;
 
   Parts digits;
   digits.subs = active;

@@ -16,7 +16,7 @@
 // destination. All sets of elements are products over groups, so counts are
 // too.
 //
-// Devices that agree on all digits but those of changed groups form a *class*;
+// Devices that agree on all digits but those that change place form a *class*;
 // data never leaves it. A tensor-parallel move on an 8 x 8 mesh thus looks at 8
 // devices, not at 64.
 //
@@ -88,7 +88,9 @@ struct Parts {
   Coords coordsOf(const Mesh &mesh, int64_t part) const;
 };
 
-/// How the parts of a group's two products overlap.
+/// How the parts of a group's two products overlap. A digit that is on the same
+/// axis on both sides never lets data cross it, so it is left out of the parts
+/// unless it is to be kept.
 struct Overlap {
   Parts from, to;
   /// Elements in common of source part f and destination part t, at
@@ -99,7 +101,7 @@ struct Overlap {
   bool fromCut = false, toCut = false;
   bool fromContiguous = true, toContiguous = true;
 
-  Overlap(const Group &group, const Mesh &mesh);
+  Overlap(const Group &group, const Mesh &mesh, bool keepShared);
   int64_t at(int64_t fromPart, int64_t toPart) const {
     return common[fromPart * to.count + toPart];
   }

@@ -11,9 +11,10 @@
 // list of candidates and keeps the cheapest:
 //
 //     local slice | direct exchange
-//     | [reduce-scatter or all-reduce] x [exchange] x [all-gather]
+//     | [slice] x [reduce-scatter or all-reduce] x [exchange] x [all-gather]
 //
-// each a chain of steps, every step ending in a view of its own.
+// each a chain of steps, every step ending in a view of its own. An exchange is
+// classified where it is a permute, broadcast, all-gather or all-to-all.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,42 +27,60 @@ namespace tessera::layout {
 
 struct Step {
   enum class Kind {
-    Slice,         ///< every device keeps a part of what it has: no bytes move
+    /// Every device keeps a part of what it has; or, with the same dims, a
+    /// whole
+    /// value becomes partial over `axes`: coordinate 0 keeps it, the others
+    /// take
+    /// the combiner's identity. No bytes move.
+    Slice,
     AllGather,     ///< devices along `axes` join their shards
     AllReduce,     ///< partial along `axes` becomes whole
     ReduceScatter, ///< partial along `axes` becomes whole and split over them
-    AllToAll,      ///< `axes` leave some dimensions and split others
-    Permute,       ///< every device's buffer goes to one other device
-    Broadcast,     ///< what one coordinate of `axes` holds goes to all
-    Exchange,      ///< any other change without partial states: grouped
-                   ///< sends and receives of index-set intersections
+    AllToAll,      ///< devices along `axes` exchange parts of what they hold
+                   ///< together; the same axes split other digits after it
+    Permute,       ///< every device's buffer goes to one device as it is
+    Broadcast,     ///< coordinate 0 of `axes` holds all; it goes to the others
+    Exchange,      ///< any other change without a reduction: grouped sends and
+                   ///< receives of index-set intersections
   };
   Kind kind;
+  /// Data moves between devices that differ along these only; for a slice, the
+  /// axes that split the result further.
   std::vector<SubAxis> axes;
-  Combiner combiner = Combiner::Sum;
-  View to; ///< canonical view after the step
+  Combiner combiner = Combiner::Sum; ///< of a reduction
+  View to;                           ///< canonical view after the step
 };
 
-/// Figures for the device for which each is largest.
+/// Figures for the device for which each is largest, summed over the steps.
+/// Bytes of collectives are those of rings of p devices: an all-gather moves
+/// (p-1)/p of its result, a reduce-scatter of its input, an all-reduce twice
+/// that; a broadcast is a scatter and an all-gather inside.
 struct Cost {
-  int64_t phases = 0;
+  int64_t phases = 0; ///< steps that communicate
   int64_t bytesSent = 0;
   int64_t bytesReceived = 0;
-  int64_t copies = 0; ///< packing and unpacking copies
-  int64_t peakBytes = 0;
-  double seconds = 0;
+  /// Packing and unpacking copies. A side needs none if what goes to or comes
+  /// from a peer is one contiguous piece of its buffer: at most one dim is cut,
+  /// its outermost digits are, and the allocation has that dim outermost (an
+  /// undecided one can be chosen so; a later pass does).
+  int64_t copies = 0;
+  int64_t peakBytes = 0; ///< source and result of a step; all-reduce in place
+  double seconds = 0;    ///< phases * alpha + bytes / beta + copied / copy
 };
 
 struct Candidate {
   std::vector<Step> steps;
   Cost cost;
-  std::string text; ///< "all-to-all over [tp]"
+  std::string text; ///< "reduce-scatter over [tp], then exchange"
 };
 
 struct Plan {
-  Candidate chosen;
+  Candidate chosen;               ///< no steps: nothing to move
   std::optional<Candidate> loser; ///< the cheapest of the others
-  int64_t lowerBoundBytes = 0;    ///< what some device must receive
+  /// What some device must receive in any plan. With partial states to combine:
+  /// p addends of an element take p - 1 receptions, each further device that
+  /// needs it one more. 0 when a whole value becomes partial.
+  int64_t lowerBoundBytes = 0;
 };
 
 /// Latency of a phase and bandwidth of a device's link.
@@ -72,15 +91,21 @@ struct Links {
 };
 
 /// A move of a tensor of `shape` (dynamic extents at their maximum) with
-/// elements of `elementBytes`. Both views are canonical; `to` has no partial
-/// state that `from` has not (a whole value may become partial: no bytes).
+/// elements of `elementBytes`. Both views are canonical. States of several
+/// combiners are reduced in the order of `from.partial`.
 struct Move {
   Shape shape;
   int64_t elementBytes;
   View from;
   View to;
+  /// Dimensions whose extent may be less; empty when there are none. Plans hold
+  /// for all extents; figures are those of the maximum.
+  std::vector<bool> dynamic = {};
 };
 
+/// The cheapest candidate; of equals that with fewest phases, then fewest
+/// bytes, then the first proposed. Candidates that need more memory at once
+/// than both ends of the move together count only if all do.
 Result<Plan> planMove(const Move &move, const Mesh &mesh, const Links &links);
 
 const char *toString(Step::Kind kind);

@@ -1,0 +1,270 @@
+//===- PlanViews.cpp - the views between the steps of a plan --------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// See PlanViews.h. A view is put together group by group from the digits of
+// both ends, in the dims of one of them, and made canonical.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Layout/PlanViews.h"
+#include "Layout/ViewInternal.h"
+
+#include <algorithm>
+
+namespace tessera::layout {
+
+//===----------------------------------------------------------------------===//
+// Sub-axes and partial states of views
+//===----------------------------------------------------------------------===//
+
+std::vector<SubAxis> partialAxes(const View &view) {
+  std::vector<SubAxis> axes;
+  for (const Partial &state : view.partial)
+    axes.insert(axes.end(), state.axes.begin(), state.axes.end());
+  return axes;
+}
+
+std::vector<SubAxis> splitAxes(const View &view) {
+  std::vector<SubAxis> axes;
+  for (const Dim &dim : view.dims) {
+    std::vector<SubAxis> subs = axesOf(dim.product);
+    axes.insert(axes.end(), subs.begin(), subs.end());
+  }
+  return axes;
+}
+
+std::vector<SubAxis> intersect(const std::vector<SubAxis> &a,
+                               const std::vector<SubAxis> &b) {
+  return subtract(a, subtract(a, b));
+}
+
+int64_t sizeOf(const std::vector<SubAxis> &axes) {
+  int64_t size = 1;
+  for (const SubAxis &sub : axes)
+    size *= sub.size;
+  return size;
+}
+
+std::vector<Partial> withoutPartial(const View &view,
+                                    const std::vector<SubAxis> &axes) {
+  std::vector<Partial> states;
+  for (const Partial &state : view.partial) {
+    Partial left{merged(subtract(state.axes, axes)), state.combiner};
+    if (!left.axes.empty())
+      states.push_back(std::move(left));
+  }
+  return states;
+}
+
+std::vector<Partial> commonPartial(const View &a, const View &b) {
+  std::vector<Partial> states;
+  for (const Partial &state : a.partial) {
+    for (const Partial &other : b.partial) {
+      Partial both{merged(intersect(state.axes, other.axes)), state.combiner};
+      if (state.combiner == other.combiner && !both.axes.empty())
+        states.push_back(std::move(both));
+    }
+  }
+  return states;
+}
+
+/// `product` with the digits of `axes` in memory.
+static Product stored(const Product &product,
+                      const std::vector<SubAxis> &axes) {
+  Product result;
+  for (const Factor &factor : product) {
+    if (factor.kind == Factor::Kind::Group) {
+      result.push_back(
+          Factor::group(stored(factor.product, axes), factor.lo, factor.hi));
+    } else if (factor.kind == Factor::Kind::Device) {
+      std::vector<SubAxis> left = subtract({factor.sub}, axes);
+      std::vector<SubAxis> gone = subtract({factor.sub}, left);
+      std::vector<SubAxis> digits = left;
+      digits.insert(digits.end(), gone.begin(), gone.end());
+      std::sort(digits.begin(), digits.end());
+      for (const SubAxis &digit : digits)
+        result.push_back(contains(gone, digit) ? Factor::stored(digit.size)
+                                               : Factor::device(digit));
+    } else {
+      result.push_back(factor);
+    }
+  }
+  return result;
+}
+
+/// `product` with each device digit as those of `pieces` that it is made of.
+static Product cut(const Product &product, const std::vector<SubAxis> &pieces) {
+  Product result;
+  for (const Factor &factor : product) {
+    size_t before = result.size();
+    if (factor.kind == Factor::Kind::Device)
+      for (const SubAxis &piece : pieces)
+        if (contains(factor.sub, piece))
+          result.push_back(Factor::device(piece));
+    if (result.size() == before)
+      result.push_back(factor);
+  }
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Views
+//===----------------------------------------------------------------------===//
+
+View PlanViews::canonical(View view) const {
+  view.alloc.reset();
+  return canonicalize(view, symbolic, mesh);
+}
+
+View PlanViews::atMaximum(const View &view) const {
+  return shape == symbolic ? view : canonicalize(view, shape, mesh);
+}
+
+View PlanViews::gathered(const View &view,
+                         const std::vector<SubAxis> &axes) const {
+  View result = view;
+  for (Dim &dim : result.dims)
+    dim.product = stored(dim.product, axes);
+  return canonical(std::move(result));
+}
+
+/// A view with the dims of `from` or of `to` whose digits are chosen one by one
+/// where the digits of both align, and as a whole for a single dimension on
+/// both sides where they do not.
+View PlanViews::mixed(const View &from, const View &to, bool intoFrom,
+                      const std::function<Factor(const AlignedDigit &)> &digit,
+                      const std::function<Product(const Group &, int64_t bound)>
+                          &unaligned) const {
+  View result = intoFrom ? from : to;
+  std::vector<SubAxis> pieces = axesOf(from), others = axesOf(to);
+  pieces.insert(pieces.end(), others.begin(), others.end());
+  pieces = refineAxes(pieces).value_or(std::vector<SubAxis>{});
+  for (const Group &group : joinGroups(from, to, shape)) {
+    if (!group.changed())
+      continue;
+    size_t begin = intoFrom ? group.fromBegin : group.toBegin;
+    size_t end = intoFrom ? group.fromEnd : group.toEnd;
+    auto digits = alignDigits(cut(group.from, pieces), cut(group.to, pieces),
+                              group.bound);
+    if (digits) {
+      size_t next = 0;
+      for (size_t dim = begin; dim < end; ++dim) {
+        int64_t bound = boundOf(result, dim, shape);
+        Product &product = result.dims[dim].product;
+        product.clear();
+        for (int64_t reach = 1; reach < bound; ++next) {
+          product.push_back(digit((*digits)[next]));
+          reach *= (*digits)[next].size;
+        }
+      }
+    } else if (group.fromEnd - group.fromBegin == 1 &&
+               group.toEnd - group.toBegin == 1) {
+      result.dims[begin].product =
+          unaligned(group, boundOf(result, begin, symbolic));
+    }
+  }
+  return canonical(std::move(result));
+}
+
+/// `fine` with only those digits of `axes` that `coarse` has not, if that
+/// splits `coarse` further, else `coarse`.
+Product PlanViews::refinement(const Product &fine, const Product &coarse,
+                              const std::vector<SubAxis> &axes,
+                              int64_t bound) const {
+  std::vector<SubAxis> added = subtract(axesOf(fine), axesOf(coarse));
+  Product product = stored(fine, subtract(added, axes));
+  return refines(product, coarse, bound, mesh) ? product : coarse;
+}
+
+View PlanViews::sliced(const View &from, const View &to,
+                       const std::vector<SubAxis> &axes) const {
+  return mixed(
+      from, to, /*intoFrom=*/true,
+      [&](const AlignedDigit &digit) {
+        bool takes = digit.from.kind == Factor::Kind::Stored &&
+                     digit.to.kind == Factor::Kind::Device &&
+                     contains(axes, digit.to.sub);
+        return takes ? digit.to : digit.from;
+      },
+      [&](const Group &group, int64_t bound) {
+        return refinement(group.to, group.from, axes, bound);
+      });
+}
+
+View PlanViews::beforeGather(const View &from, const View &to) const {
+  std::vector<SubAxis> leaving = subtract(splitAxes(from), axesOf(to));
+  return mixed(
+      from, to, /*intoFrom=*/false,
+      [&](const AlignedDigit &digit) {
+        bool keeps = digit.to.kind == Factor::Kind::Stored &&
+                     digit.from.kind == Factor::Kind::Device &&
+                     contains(leaving, digit.from.sub);
+        return keeps ? digit.from : digit.to;
+      },
+      [&](const Group &group, int64_t bound) {
+        return refinement(group.from, group.to, leaving, bound);
+      });
+}
+
+std::optional<View>
+PlanViews::scattered(const View &view, const std::vector<SubAxis> &axes) const {
+  int64_t parts = sizeOf(axes);
+  size_t bestDim = 0, bestFactor = 0;
+  int64_t bestSize = 0, bestLeft = 0;
+  for (size_t dim = 0; dim < view.dims.size(); ++dim) {
+    const Product &product = view.dims[dim].product;
+    for (size_t i = 0; i < product.size(); ++i) {
+      int64_t size = product[i].size;
+      // The blocks of a split `_` keep their places only if it is outermost.
+      if (product[i].kind == Factor::Kind::Rest && i == 0)
+        size = restCapacity(product, boundOf(view, dim, shape));
+      else if (product[i].kind != Factor::Kind::Stored)
+        continue;
+      if (size == 1)
+        continue;
+      int64_t left = ceilDiv(size, parts);
+      if (bestSize && left * bestSize >= bestLeft * size)
+        continue;
+      bestDim = dim;
+      bestFactor = i;
+      bestSize = size;
+      bestLeft = left;
+    }
+  }
+  if (!bestSize || parts == 1)
+    return std::nullopt;
+  Product split;
+  for (const SubAxis &sub : axes)
+    split.push_back(Factor::device(sub));
+  bool rest = view.dims[bestDim].product[bestFactor].kind == Factor::Kind::Rest;
+  split.push_back(rest ? Factor::rest() : Factor::stored(bestLeft));
+  if (bestFactor != 0 && bestSize % parts)
+    split = {Factor::group(std::move(split), 0, bestSize)};
+  View result = view;
+  Product &product = result.dims[bestDim].product;
+  product.erase(product.begin() + bestFactor);
+  product.insert(product.begin() + bestFactor, split.begin(), split.end());
+  return canonical(std::move(result));
+}
+
+bool PlanViews::isDynamic(const Group &group, const View &from) const {
+  for (size_t dim = group.fromBegin; dim < group.fromEnd; ++dim)
+    if (boundOf(from, dim, symbolic) == kDynamic)
+      return true;
+  return false;
+}
+
+bool PlanViews::alwaysSlices(const View &from, const View &to) const {
+  for (const Group &group : joinGroups(from, to, shape))
+    if (group.changed() && isDynamic(group, from) &&
+        !refines(group.to, group.from, kDynamic, mesh))
+      return false;
+  return true;
+}
+
+} // namespace tessera::layout

@@ -1,0 +1,94 @@
+//===- PlanViews.h - the views between the steps of a plan ----------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The planner's own; no header of others includes it. Views between steps are
+// made on the common refinement of both ends' digits, where each digit is
+// stored or on a device on either side:
+//
+//     source    destination      before a reduction     before an all-gather
+//     stored    device, unused   device (a free slice)
+//     partial   device           device (reduce-scatter)
+//     device    stored                                  device
+//
+// Where digits do not align (uneven blocks, dynamic extents), whole dimensions
+// take their place.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LAYOUT_PLANVIEWS_H
+#define TESSERA_LAYOUT_PLANVIEWS_H
+
+#include "Layout/Exchange.h"
+
+#include <functional>
+
+namespace tessera::layout {
+
+/// Sub-axes of partial states, and those that split some dimension.
+std::vector<SubAxis> partialAxes(const View &view);
+std::vector<SubAxis> splitAxes(const View &view);
+std::vector<SubAxis> intersect(const std::vector<SubAxis> &a,
+                               const std::vector<SubAxis> &b);
+/// The number of devices along `axes`.
+int64_t sizeOf(const std::vector<SubAxis> &axes);
+
+/// The states of `view` without `axes`.
+std::vector<Partial> withoutPartial(const View &view,
+                                    const std::vector<SubAxis> &axes);
+/// The states of `a` that are states of `b`, with the same combiner.
+std::vector<Partial> commonPartial(const View &a, const View &b);
+
+/// Equal but for their allocations.
+inline bool samePlaces(const View &a, const View &b) {
+  return a.dims == b.dims && a.partial == b.partial;
+}
+
+/// Makes views of a tensor. `shape` has dynamic extents at their maximum,
+/// `symbolic` as kDynamic. All views made are canonical and without allocation.
+class PlanViews {
+public:
+  PlanViews(Shape shape, Shape symbolic, const Mesh &mesh)
+      : shape(std::move(shape)), symbolic(std::move(symbolic)), mesh(mesh) {}
+
+  View canonical(View view) const;
+  /// The spelling of `view` at the maximum of dynamic extents.
+  View atMaximum(const View &view) const;
+  /// `view` with the digits of `axes` in memory.
+  View gathered(const View &view, const std::vector<SubAxis> &axes) const;
+  /// `from` split further by those digits of `axes` that split `to` in the same
+  /// place.
+  View sliced(const View &from, const View &to,
+              const std::vector<SubAxis> &axes) const;
+  /// `to` as it is before an all-gather over axes that split `from` and are not
+  /// in `to`.
+  View beforeGather(const View &from, const View &to) const;
+  /// `view` split further over `axes`, which it does not use, at the stored
+  /// digit that they split best, the outermost of equals; nothing when no digit
+  /// is left.
+  std::optional<View> scattered(const View &view,
+                                const std::vector<SubAxis> &axes) const;
+  /// Whether each device's part of `to` is in its part of `from`, whatever the
+  /// dynamic extents are; they are known to be so at the maximum.
+  bool alwaysSlices(const View &from, const View &to) const;
+  bool isDynamic(const Group &group, const View &from) const;
+
+  const Shape shape, symbolic;
+  const Mesh &mesh;
+
+private:
+  View mixed(const View &from, const View &to, bool intoFrom,
+             const std::function<Factor(const AlignedDigit &)> &digit,
+             const std::function<Product(const Group &, int64_t bound)>
+                 &unaligned) const;
+  Product refinement(const Product &fine, const Product &coarse,
+                     const std::vector<SubAxis> &axes, int64_t bound) const;
+};
+
+} // namespace tessera::layout
+
+#endif // TESSERA_LAYOUT_PLANVIEWS_H

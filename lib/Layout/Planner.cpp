@@ -1,0 +1,572 @@
+//===- Planner.cpp - how data moves from one view to another --------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A candidate is a Chain of steps; each step is classified and priced as it is
+// added. The views between steps come from PlanViews.
+//
+// Without partial states the direct exchange receives the lower bound in one
+// phase, so only a sender that serves many can make another candidate cheaper:
+// scatter first, then all-gather.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Layout/Planner.h"
+#include "Layout/PlanViews.h"
+#include "Layout/ViewInternal.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tessera::layout {
+
+const char *toString(Step::Kind kind) {
+  switch (kind) {
+  case Step::Kind::Slice:
+    return "slice";
+  case Step::Kind::AllGather:
+    return "all-gather";
+  case Step::Kind::AllReduce:
+    return "all-reduce";
+  case Step::Kind::ReduceScatter:
+    return "reduce-scatter";
+  case Step::Kind::AllToAll:
+    return "all-to-all";
+  case Step::Kind::Permute:
+    return "permute";
+  case Step::Kind::Broadcast:
+    return "broadcast";
+  case Step::Kind::Exchange:
+    return "exchange";
+  }
+  return "";
+}
+
+//===----------------------------------------------------------------------===//
+// The planner
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// What an exchange from one view to another does on the wire, in elements, and
+/// whether a buffer must be packed at its ends.
+struct Traffic {
+  int64_t sent = 0, received = 0; ///< of the device for which it is largest
+  bool permutation = false;       ///< each buffer goes as a whole to one device
+  bool packFrom = false, packTo = false;
+  bool dynamic =
+      false; ///< a dynamic extent changes: figures are at its maximum
+  std::vector<SubAxis> axes; ///< along which data moves
+};
+
+/// A candidate while it is built.
+struct Chain {
+  Candidate candidate;
+  View at; ///< where the data is now
+};
+
+class Planner {
+public:
+  Planner(const Move &move, Shape symbolic, const Mesh &mesh,
+          const Links &links)
+      : move(move), shape(move.shape), mesh(mesh), links(links),
+        views(move.shape, std::move(symbolic), mesh) {}
+
+  Plan plan();
+
+private:
+  // Figures.
+  int64_t localElements(const View &view) const;
+  int64_t localBytes(const View &view) const {
+    return localElements(view) * move.elementBytes;
+  }
+  bool contiguous(const View &view, size_t begin, size_t end) const;
+  Traffic trafficOf(const View &from, const View &to) const;
+  bool onlyFirstHolds(const View &view, const std::vector<SubAxis> &axes) const;
+  int64_t boundWithPartial(const View &to,
+                           const std::vector<SubAxis> &contract) const;
+
+  // Steps.
+  void add(Chain &chain, Step step, int64_t bytesSent, int64_t bytesReceived,
+           bool packFrom, bool packTo) const;
+  void addMove(Chain &chain, const View &to) const;
+  void addMove(Chain &chain, const View &to, const Traffic &traffic,
+               bool generic) const;
+  void addReduction(Chain &chain, const View &to,
+                    const std::vector<SubAxis> &contract) const;
+
+  // Candidates.
+  Chain start() const { return {{}, from}; }
+  void propose(Chain chain);
+  void proposeMoves(const Chain &chain);
+  void proposeReductions(const std::vector<SubAxis> &contract);
+
+  const Move &move;
+  const Shape &shape;
+  const Mesh &mesh;
+  const Links &links;
+  const PlanViews views;
+  View from, to; ///< `to` without new partial states
+  std::vector<Candidate> candidates;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Figures
+//===----------------------------------------------------------------------===//
+
+int64_t Planner::localElements(const View &view) const {
+  int64_t elements = 1;
+  for (int64_t extent : maxLocalShape(view, shape, mesh))
+    elements *= extent;
+  return elements;
+}
+
+/// Whether parts of dims [begin, end), each contiguous in these dims, are
+/// contiguous in memory. An undecided allocation can make them so.
+bool Planner::contiguous(const View &view, size_t begin, size_t end) const {
+  if (!view.alloc)
+    return true;
+  Shape local = maxLocalShape(view, shape, mesh);
+  size_t next = begin;
+  for (int64_t dim : *view.alloc) {
+    if (next == end)
+      break;
+    if (size_t(dim) == next)
+      ++next;
+    else if (local[dim] != 1)
+      return false;
+  }
+  return true;
+}
+
+Traffic Planner::trafficOf(const View &symbolicFrom,
+                           const View &symbolicTo) const {
+  View from = views.atMaximum(symbolicFrom), to = views.atMaximum(symbolicTo);
+  Exchange exchange(from, to, shape, mesh, Coords(mesh.axes.size(), 0));
+  Traffic traffic;
+  traffic.axes = merged(exchange.active);
+
+  int64_t cutFrom = 0, cutTo = 0;
+  for (size_t i = 0; i < exchange.changed.size(); ++i) {
+    const Group &group = exchange.groups[exchange.changed[i]];
+    const Overlap &overlap = exchange.overlaps[i];
+    if (overlap.fromCut) {
+      ++cutFrom;
+      traffic.packFrom |= !overlap.fromContiguous ||
+                          !contiguous(from, group.fromBegin, group.fromEnd);
+    }
+    if (overlap.toCut) {
+      ++cutTo;
+      traffic.packTo |=
+          !overlap.toContiguous || !contiguous(to, group.toBegin, group.toEnd);
+    }
+  }
+  // At smaller extents digits may be at other places than at the maximum.
+  for (const Group &group : joinGroups(symbolicFrom, symbolicTo, shape)) {
+    if (!group.changed() || !views.isDynamic(group, symbolicFrom))
+      continue;
+    traffic.dynamic = true;
+    for (const Product *product : {&group.from, &group.to}) {
+      std::vector<SubAxis> more = subtract(axesOf(*product), traffic.axes);
+      traffic.axes.insert(traffic.axes.end(), more.begin(), more.end());
+    }
+  }
+  traffic.packFrom |= cutFrom > 1;
+  traffic.packTo |= cutTo > 1;
+
+  // Unchanged dims only multiply; no class has more of them than this.
+  int64_t scale = 1;
+  Shape local = maxLocalShape(from, shape, mesh);
+  for (size_t i = 0; i < exchange.groups.size(); ++i)
+    if (std::find(exchange.changed.begin(), exchange.changed.end(), i) ==
+        exchange.changed.end())
+      for (size_t dim = exchange.groups[i].fromBegin;
+           dim < exchange.groups[i].fromEnd; ++dim)
+        scale *= local[dim];
+
+  size_t count = exchange.members.size();
+  std::vector<int64_t> sent(count, 0), received(count, 0);
+  std::vector<int64_t> takers(count, 0), givers(count, 0);
+  for (int64_t shard = 0; shard < exchange.numShards; ++shard) {
+    std::vector<int64_t> giverOf = exchange.giversOf(shard);
+    for (size_t taker = 0; taker < count; ++taker) {
+      int64_t giver = giverOf[taker];
+      if (giver < 0)
+        continue;
+      ++takers[giver];
+      ++givers[taker];
+      if (size_t(giver) == taker)
+        continue;
+      int64_t elements = scale * exchange.common(exchange.members[giver],
+                                                 exchange.members[taker]);
+      sent[giver] += elements;
+      received[taker] += elements;
+    }
+  }
+  auto most = [](const std::vector<int64_t> &values) {
+    return *std::max_element(values.begin(), values.end());
+  };
+  traffic.sent = most(sent);
+  traffic.received = most(received);
+  traffic.permutation =
+      traffic.received && most(takers) == 1 && most(givers) == 1;
+  return traffic;
+}
+
+/// Whether only devices with coordinate 0 on all of `axes` hold anything.
+bool Planner::onlyFirstHolds(const View &view,
+                             const std::vector<SubAxis> &axes) const {
+  for (size_t dim = 0; dim < view.dims.size(); ++dim) {
+    const Product &product = view.dims[dim].product;
+    int64_t bound = boundOf(view, dim, shape);
+    Parts parts(product);
+    if (intersect(parts.subs, axes).empty())
+      continue;
+    for (int64_t part = 0; part < parts.count; ++part) {
+      Coords coords = parts.coordsOf(mesh, part);
+      bool first =
+          std::all_of(axes.begin(), axes.end(), [&](const SubAxis &sub) {
+            return sub.digit(mesh, coords) == 0;
+          });
+      if (!first && localExtent(product, bound, mesh, coords))
+        return false;
+    }
+  }
+  return true;
+}
+
+/// An element with p addends that q devices need takes p - 1 receptions to be
+/// combined and q - 1 more to reach the others; and each device receives at
+/// least once what it needs.
+int64_t Planner::boundWithPartial(const View &to,
+                                  const std::vector<SubAxis> &contract) const {
+  int64_t elements = 1;
+  for (int64_t extent : shape)
+    elements *= extent;
+  int64_t devices = mesh.numDevices() / sizeOf(partialAxes(to));
+  int64_t holders = devices / sizeOf(splitAxes(to));
+  int64_t receptions = elements * (sizeOf(contract) - 2 + holders);
+  return std::max(localBytes(to),
+                  ceilDiv(receptions * move.elementBytes, devices));
+}
+
+//===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
+
+void Planner::add(Chain &chain, Step step, int64_t bytesSent,
+                  int64_t bytesReceived, bool packFrom, bool packTo) const {
+  Cost &cost = chain.candidate.cost;
+  int64_t before = localBytes(chain.at), after = localBytes(step.to);
+  if (step.kind != Step::Kind::Slice) {
+    cost.phases += 1;
+    cost.copies += packFrom + packTo;
+    cost.seconds += links.alpha +
+                    double(std::max(bytesSent, bytesReceived)) / links.beta +
+                    double(packFrom * before + packTo * after) / links.copy;
+  }
+  cost.bytesSent += bytesSent;
+  cost.bytesReceived += bytesReceived;
+  // An all-reduce works in place.
+  bool inPlace = step.kind == Step::Kind::AllReduce;
+  cost.peakBytes = std::max(cost.peakBytes, inPlace ? before : before + after);
+
+  std::string &text = chain.candidate.text;
+  if (!text.empty())
+    text += ", then ";
+  if (step.kind == Step::Kind::Slice) {
+    text += step.to.partial == chain.at.partial ? "local slice"
+                                                : "whole to partial";
+  } else {
+    text += toString(step.kind);
+  }
+  step.axes = merged(std::move(step.axes));
+  if (step.kind != Step::Kind::Exchange && !step.axes.empty()) {
+    text += " over [";
+    for (const SubAxis &sub : step.axes) {
+      if (text.back() != '[')
+        text += ", ";
+      text += toString(sub, mesh);
+    }
+    text += "]";
+  }
+  chain.at = step.to;
+  chain.candidate.steps.push_back(std::move(step));
+}
+
+/// Adds the step without reduction that leads to `to`: classified, or as a
+/// plain exchange.
+void Planner::addMove(Chain &chain, const View &to, const Traffic &traffic,
+                      bool generic) const {
+  const View &at = chain.at;
+  int64_t sent = traffic.sent * move.elementBytes;
+  int64_t received = traffic.received * move.elementBytes;
+  std::vector<SubAxis> before = splitAxes(at), after = splitAxes(to);
+  std::vector<SubAxis> leaving = subtract(before, after);
+  std::vector<SubAxis> entering = subtract(after, before);
+  Step step{Step::Kind::Exchange, traffic.axes, Combiner::Sum, to};
+  if (!received && views.alwaysSlices(at, to)) {
+    step.kind = Step::Kind::Slice;
+    step.axes = entering;
+  } else if (generic) {
+    // As it is.
+  } else if (traffic.permutation && !traffic.dynamic) {
+    step.kind = Step::Kind::Permute;
+  } else if (entering.empty() && !leaving.empty() &&
+             samePlaces(views.gathered(at, leaving), to)) {
+    step.axes = leaving;
+    if (onlyFirstHolds(at, leaving)) {
+      // Inside, a library scatters and gathers, or sends in a pipeline.
+      step.kind = Step::Kind::Broadcast;
+      int64_t p = sizeOf(leaving);
+      sent = received = std::max(received, ceilDiv(2 * received * (p - 1), p));
+    } else {
+      // On a ring a device sends on what it receives.
+      step.kind = Step::Kind::AllGather;
+      sent = received;
+    }
+  } else if (entering.empty() && leaving.empty() &&
+             samePlaces(views.gathered(at, traffic.axes),
+                        views.gathered(to, traffic.axes))) {
+    step.kind = Step::Kind::AllToAll;
+  }
+  add(chain, std::move(step), sent, received, traffic.packFrom, traffic.packTo);
+}
+
+void Planner::addMove(Chain &chain, const View &to) const {
+  if (!samePlaces(chain.at, to))
+    addMove(chain, to, trafficOf(chain.at, to), /*generic=*/false);
+}
+
+/// Reduces over `contract`: scattered over those axes that split `to`, whole
+/// over the others. The dims of `to` are those of the chain's view or split
+/// further by some of `contract`.
+void Planner::addReduction(Chain &chain, const View &to,
+                           const std::vector<SubAxis> &contract) const {
+  std::vector<SubAxis> scatter = intersect(contract, splitAxes(to));
+  std::vector<Partial> states = chain.at.partial;
+  for (const Partial &state : states) {
+    std::vector<SubAxis> axes = intersect(state.axes, contract);
+    std::vector<SubAxis> scattering = intersect(axes, scatter);
+    std::vector<SubAxis> whole = subtract(axes, scattering);
+    if (!scattering.empty()) {
+      scatter = subtract(scatter, scattering);
+      View next = views.gathered(to, scatter);
+      next.partial = withoutPartial(chain.at, scattering);
+      Traffic traffic = trafficOf(chain.at, next);
+      int64_t p = sizeOf(scattering);
+      int64_t bytes = std::max(ceilDiv(localBytes(chain.at) * (p - 1), p),
+                               localBytes(next) * (p - 1));
+      add(chain,
+          {Step::Kind::ReduceScatter, scattering, state.combiner,
+           views.canonical(std::move(next))},
+          bytes, bytes, traffic.packFrom, false);
+    }
+    if (!whole.empty()) {
+      View next = chain.at;
+      next.partial = withoutPartial(chain.at, whole);
+      int64_t p = sizeOf(whole);
+      int64_t bytes = ceilDiv(2 * localBytes(next) * (p - 1), p);
+      add(chain,
+          {Step::Kind::AllReduce, whole, state.combiner,
+           views.canonical(std::move(next))},
+          bytes, bytes, false, false);
+    }
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Candidates
+//===----------------------------------------------------------------------===//
+
+/// Closes a chain that has reached `to` and adds it unless it is there already.
+void Planner::propose(Chain chain) {
+  std::vector<SubAxis> entering =
+      subtract(partialAxes(move.to), partialAxes(to));
+  if (!entering.empty())
+    add(chain, {Step::Kind::Slice, entering, Combiner::Sum, move.to}, 0, 0,
+        false, false);
+  Candidate &candidate = chain.candidate;
+  if (candidate.steps.empty())
+    candidate.text = "nothing to move";
+  else
+    candidate.steps.back().to = move.to;
+  for (const Candidate &other : candidates) {
+    bool same = other.text == candidate.text &&
+                std::equal(other.steps.begin(), other.steps.end(),
+                           candidate.steps.begin(), candidate.steps.end(),
+                           [](const Step &a, const Step &b) {
+                             return a.kind == b.kind && a.to == b.to;
+                           });
+    if (same)
+      return;
+  }
+  candidates.push_back(std::move(candidate));
+}
+
+/// From where the chain is to `to`: in one step; the rest of the move, then an
+/// all-gather; and where one sender serves many, a scatter and an all-gather.
+void Planner::proposeMoves(const Chain &chain) {
+  if (samePlaces(chain.at, to)) {
+    propose(chain);
+    return;
+  }
+  Traffic traffic = trafficOf(chain.at, to);
+  Chain direct = chain;
+  addMove(direct, to, traffic, /*generic=*/false);
+  Step::Kind kind = direct.candidate.steps.back().kind;
+  propose(std::move(direct));
+  if (kind == Step::Kind::Slice)
+    return;
+  if (kind != Step::Kind::Exchange) {
+    Chain exchange = chain;
+    addMove(exchange, to, traffic, /*generic=*/true);
+    propose(std::move(exchange));
+  }
+
+  auto proposeOver = [&](const View &middle) {
+    if (samePlaces(middle, chain.at) || samePlaces(middle, to))
+      return;
+    Chain twoSteps = chain;
+    addMove(twoSteps, middle);
+    addMove(twoSteps, to);
+    propose(std::move(twoSteps));
+  };
+  View middle = views.beforeGather(chain.at, to);
+  proposeOver(middle);
+  // Where the axes of a reduce-scatter have no place of their own.
+  if (!chain.candidate.steps.empty()) {
+    std::vector<SubAxis> leaving =
+        subtract(splitAxes(chain.at), axesOf(middle));
+    if (auto spread = views.scattered(middle, leaving))
+      proposeOver(*spread);
+  }
+  if (traffic.sent > traffic.received)
+    if (auto spread = views.scattered(to, unusedAxes(mesh, axesOf(to))))
+      proposeOver(*spread);
+}
+
+/// A reduction, then moves. What `to` splits is sliced first where that is
+/// free. The reduction is scattered as `to` is and whole over the other axes;
+/// or all whole; or all scattered, which makes moves before the last all-gather
+/// small; or scattered over devices too that hold the same addends.
+void Planner::proposeReductions(const std::vector<SubAxis> &contract) {
+  Chain base = start();
+  std::vector<SubAxis> unused = unusedAxes(mesh, axesOf(from));
+  addMove(base, views.sliced(from, to, unused));
+
+  auto reduce = [&](const Chain &chain, View view) {
+    view.partial = to.partial;
+    Chain reduced = chain;
+    addReduction(reduced, views.canonical(std::move(view)), contract);
+    proposeMoves(reduced);
+  };
+  auto reduceScattered = [&](const Chain &chain) {
+    View as = views.sliced(chain.at, to, contract);
+    as.partial = to.partial;
+    if (auto all = views.scattered(as, subtract(contract, splitAxes(as))))
+      reduce(chain, *all);
+  };
+  reduce(base, views.sliced(base.at, to, contract));
+  reduce(base, base.at);
+  reduceScattered(base);
+  std::vector<SubAxis> idle = unusedAxes(mesh, axesOf(base.at));
+  if (auto spread = views.scattered(base.at, idle)) {
+    Chain chain = base;
+    addMove(chain, *spread);
+    reduce(chain, views.sliced(chain.at, to, contract));
+    reduceScattered(chain);
+  }
+}
+
+Plan Planner::plan() {
+  from = move.from;
+  to = move.to;
+  std::vector<Partial> kept = commonPartial(from, to);
+  if (kept != to.partial) {
+    to.partial = kept;
+    to = canonicalize(to, views.symbolic, mesh);
+  }
+  std::vector<SubAxis> contract = subtract(partialAxes(from), partialAxes(to));
+  if (contract.empty())
+    proposeMoves(start());
+  else
+    proposeReductions(contract);
+
+  int64_t memory = localBytes(from) + localBytes(to);
+  auto fits = [&](const Candidate &candidate) {
+    return candidate.cost.peakBytes <= memory;
+  };
+  if (std::any_of(candidates.begin(), candidates.end(), fits))
+    std::erase_if(candidates, std::not_fn(fits));
+  auto better = [&](const Candidate &a, const Candidate &b) {
+    double more = a.cost.seconds - b.cost.seconds;
+    if (std::abs(more) > 1e-9 * b.cost.seconds)
+      return more < 0;
+    if (a.cost.phases != b.cost.phases)
+      return a.cost.phases < b.cost.phases;
+    return a.cost.bytesSent + a.cost.bytesReceived <
+           b.cost.bytesSent + b.cost.bytesReceived;
+  };
+  // The first of equals, in the order in which they were proposed.
+  for (size_t place : {0, 1}) {
+    if (place >= candidates.size())
+      break;
+    size_t best = place;
+    for (size_t i = place + 1; i < candidates.size(); ++i)
+      if (better(candidates[i], candidates[best]))
+        best = i;
+    std::rotate(candidates.begin() + place, candidates.begin() + best,
+                candidates.begin() + best + 1);
+  }
+
+  Plan plan;
+  bool newPartial = move.to.partial != to.partial;
+  if (!contract.empty() && !newPartial)
+    plan.lowerBoundBytes = boundWithPartial(to, contract);
+  else if (contract.empty() && !newPartial && !samePlaces(from, to))
+    plan.lowerBoundBytes = trafficOf(from, to).received * move.elementBytes;
+  plan.chosen = std::move(candidates[0]);
+  if (candidates.size() > 1)
+    plan.loser = std::move(candidates[1]);
+  return plan;
+}
+
+Result<Plan> planMove(const Move &move, const Mesh &mesh, const Links &links) {
+  for (const View *view : {&move.from, &move.to}) {
+    int64_t rank = 0;
+    for (const Dim &dim : view->dims)
+      rank += dim.span;
+    if (rank != int64_t(move.shape.size()))
+      return Error{"a view of " + std::to_string(rank) +
+                   " dimensions cannot be planned for a tensor of " +
+                   std::to_string(move.shape.size())};
+  }
+  for (int64_t extent : move.shape)
+    if (extent < 0)
+      return Error{"a move is planned for known extents; give a dynamic "
+                   "dimension its maximum"};
+  if (move.elementBytes <= 0)
+    return Error{"elements of a move have " +
+                 std::to_string(move.elementBytes) +
+                 " bytes; at least 1 is needed"};
+  Shape symbolic = move.shape;
+  if (!move.dynamic.empty() && move.dynamic.size() != symbolic.size())
+    return Error{"a move says for " + std::to_string(move.dynamic.size()) +
+                 " dimensions whether they are dynamic; its tensor has " +
+                 std::to_string(symbolic.size())};
+  for (size_t dim = 0; dim < move.dynamic.size(); ++dim)
+    if (move.dynamic[dim])
+      symbolic[dim] = kDynamic;
+  for (const View *view : {&move.from, &move.to})
+    if (!isCanonical(*view, symbolic, mesh))
+      return Error{"a move needs canonical views; " + toString(*view, mesh) +
+                   " is not"};
+  return Planner(move, std::move(symbolic), mesh, links).plan();
+}
+
+} // namespace tessera::layout
