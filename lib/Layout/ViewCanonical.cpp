@@ -468,7 +468,7 @@ Product Normalizer::dynamicDimension(const Product &product) {
     // Neighbouring stored digits are one; `_` is written before an integer.
     if (factor.kind == Kind::Rest || factor.kind == Kind::Open) {
       auto where = result.end();
-      if (result.size() > first && isStored(result.back()))
+      while (where != result.begin() + first && isStored(*(where - 1)))
         --where;
       result.insert(where, Factor::rest());
       continue;

@@ -141,6 +141,8 @@ TEST(Canonical, KeepsARestOnDynamicDimensions) {
   check("[2 * _ * 3 * did(x)]", "[_ * did(x)]");
   check("[did(x) * 2 * _ * 3]", "[did(x) * _ * 6]");
   check("[did(x) * 2 * 3]", "[did(x) * 6]");
+  check("[2 * 2 * _]", "[_]");
+  check("[did(x) * 2 * 3 * _]", "[did(x) * _ * 6]");
   check("[did(y:(1)2) * did(y:(2)2) * _]", "[did(y) * _]");
   check("[_ * (did(x) * _ | 6)]", "[_ * did(x) * 3]");
   check("[_ * (did(x) * _ | 5) * 2]", "[_ * (did(x) * 3 | 5) * 2]");
