@@ -62,8 +62,8 @@ public:
                           std::span<const ReceiveMessage> receives,
                           Poll &poll) = 0;
 
-  /// Prepares for groups of up to `messages` sends and as many receives.
-  virtual void reserve(size_t messages) {}
+  /// Prepares for groups of up to so many sends and as many receives.
+  virtual void reserve(size_t) {}
 };
 
 /// What a plug-in library `libtessera-NAME.so` exports as the C symbol

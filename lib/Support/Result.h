@@ -27,10 +27,10 @@ struct Error {
 };
 
 /// A `T`, or the reason why there is none.
-template <typename T> class [[nodiscard]] Result {
+template <typename T, typename E = Error> class [[nodiscard]] Result {
 public:
   Result(T value) : state(std::in_place_index<0>, std::move(value)) {}
-  Result(Error error) : state(std::in_place_index<1>, std::move(error)) {}
+  Result(E error) : state(std::in_place_index<1>, std::move(error)) {}
 
   explicit operator bool() const { return state.index() == 0; }
   T &operator*() { return std::get<0>(state); }
@@ -39,11 +39,11 @@ public:
   const T *operator->() const { return &std::get<0>(state); }
 
   /// Only when there is no value.
-  const Error &error() const { return std::get<1>(state); }
+  const E &error() const { return std::get<1>(state); }
   const std::string &message() const { return error().message; }
 
 private:
-  std::variant<T, Error> state;
+  std::variant<T, E> state;
 };
 
 /// Success, or the reason for failure.

@@ -1,0 +1,32 @@
+//===- Arena.h - memory of temporaries ------------------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_RUNTIME_ARENA_H
+#define TESSERA_RUNTIME_ARENA_H
+
+#include <cstdint>
+#include <vector>
+
+namespace tessera {
+
+constexpr int64_t kArenaAlignment = 64;
+
+/// A buffer that is needed from step `first` to step `last`, both included.
+struct Lifetime {
+  int64_t bytes;
+  int64_t first, last;
+  int64_t offset = 0;
+};
+
+/// Gives each buffer an offset such that buffers alive together do not overlap,
+/// and returns the bytes needed. Equal lists get equal offsets.
+int64_t assignOffsets(std::vector<Lifetime> &buffers);
+
+} // namespace tessera
+
+#endif // TESSERA_RUNTIME_ARENA_H

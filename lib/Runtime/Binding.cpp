@@ -1,0 +1,422 @@
+//===- Binding.cpp - a loaded module, and a module with its sizes fixed ---===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Binding: tensors, then works and their scratch, then lifetimes and offsets,
+// so that all memory is known; the ranks agree; only then memory is taken and
+// addresses are set. A run walks the list of works.
+//
+// Buffers are numbered: the plan's tensors, then one for the caller's memory of
+// each port. A port whose tensor is not the caller's memory itself (an output
+// that is an alias, or the new value of a state) is copied there at the end.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Runtime/Binding.h"
+
+using namespace tessera;
+using layout::Shape;
+
+//===----------------------------------------------------------------------===//
+// Loading
+//===----------------------------------------------------------------------===//
+
+Outcome<std::unique_ptr<LoadedModule>>
+LoadedModule::load(Context &context, Result<ModuleReader> source) {
+  std::unique_ptr<LoadedModule> module;
+  auto load = [&]() -> std::optional<Failure> {
+    if (!source)
+      return Failure{
+          TESSERA_INVALID_MODULE, source.message(), {}, {}, context.rank()};
+    module.reset(new LoadedModule(context, std::move(*source)));
+    const ModuleReader &file = module->file;
+    int64_t devices = file.mesh().numDevices();
+    if (devices != context.size())
+      return Failure{TESSERA_INVALID_ARGUMENT,
+                     "the module is for a mesh of " + std::to_string(devices) +
+                         " devices, " + layout::toString(file.mesh()) + "; " +
+                         std::to_string(context.size()) + " were started"};
+    if (!file.section(Section::Code).empty()) {
+      Result<Code> code = Code::load(file.section(Section::Code));
+      if (!code)
+        return Failure{
+            TESSERA_INVALID_MODULE, code.message(), {}, {}, context.rank()};
+      module->kernels = std::move(*code);
+    }
+    return std::nullopt;
+  };
+  std::optional<Failure> failure = load();
+  uint64_t hash = module ? module->file.hash() : 0;
+  Outcome<Ok> agreed = context.agree(failure, hash, "the module they load");
+  if (!agreed)
+    return agreed.error();
+  const fb::PlanT &plan = module->file.plan();
+  for (const auto &port : plan.ports) {
+    std::string text;
+    for (const auto &extent : plan.tensors[port->tensor]->shape)
+      text += (text.empty() ? "" : ", ") + toString(*extent, plan);
+    module->shapeTexts.push_back("[" + text + "]");
+  }
+  module->reportText = module->file.section(Section::Report);
+  return module;
+}
+
+//===----------------------------------------------------------------------===//
+// Sizes
+//===----------------------------------------------------------------------===//
+
+static Failure atStep(const fb::StepT &step, std::string message) {
+  return {TESSERA_INVALID_MODULE, std::move(message), step.op, step.location};
+}
+
+/// Adds what is left to do for ports after the last step.
+static std::optional<Failure> addPortCopies(const fb::PlanT &plan,
+                                            Prepared &prepared,
+                                            std::vector<int> &lastUses) {
+  std::vector<bool> given(plan.tensors.size()), state(plan.tensors.size());
+  auto external = [&](int tensor) {
+    return plan.tensors[tensor]->storage == fb::Storage::External;
+  };
+  for (const auto &port : plan.ports)
+    if (port->kind != fb::PortKind::Output)
+      given[port->tensor] = true;
+  for (const auto &port : plan.ports)
+    if (port->kind == fb::PortKind::State)
+      state[port->tensor] = true;
+
+  for (size_t i = 0; i < plan.ports.size(); ++i) {
+    const fb::PortT &port = *plan.ports[i];
+    Result<const LocalTensor *> tensor = prepared.tensors.get(port.tensor);
+    if (!tensor)
+      return Failure{TESSERA_INVALID_MODULE, tensor.message()};
+    const LocalTensor &own = **tensor;
+    prepared.portBytes.push_back(own.elements() * own.elementBytes());
+    prepared.memory.external += prepared.portBytes.back();
+    int value = -1;
+    if (port.kind == fb::PortKind::State)
+      value = port.state_result;
+    else if (port.kind == fb::PortKind::Output) {
+      if (external(port.tensor) && !given[port.tensor])
+        given[port.tensor] = true; // its memory is this port's
+      else
+        value = port.tensor;
+    }
+    if (value < 0)
+      continue;
+    Result<const LocalTensor *> found = prepared.tensors.get(value);
+    if (!found)
+      return Failure{TESSERA_INVALID_MODULE, found.message()};
+    const LocalTensor &from = **found;
+    const int buffer = plan.tensors.size() + i;
+    lastUses.push_back(from.root);
+    bool isState = port.kind == fb::PortKind::State;
+    if (isState && from.root == own.root && from.offset == own.offset &&
+        from.strides == own.strides)
+      continue; // computed in place
+    // The memory of one state would be written before another is read from it.
+    if (from.sizes != own.sizes || (isState && state[from.root]))
+      return Failure{TESSERA_INVALID_MODULE,
+                     "port '" + port.name +
+                         "': its new value does not fit, or is another state "
+                         "unchanged"};
+    prepared.works.push_back(std::make_unique<CopyWork>(
+        CopyLoop(own.elementBytes(), own.sizes,
+                 layout::localStrides(own.view, own.sizes), from.strides),
+        Place{buffer, 0}, placeOf(from)));
+  }
+  return std::nullopt;
+}
+
+Outcome<Prepared> Prepared::create(const LoadedModule &module,
+                                   std::span<const int64_t> symbols) {
+  const ModuleReader &file = module.reader();
+  const fb::PlanT &plan = file.plan();
+  Result<Tensors> tensors =
+      Tensors::create(file, module.context().rank(), symbols);
+  if (!tensors)
+    return Failure{TESSERA_INVALID_ARGUMENT, tensors.message()};
+  Prepared prepared{std::move(*tensors), {}, {}, {}, {}};
+  prepared.memory.size = sizeof(tessera_memory);
+  prepared.lifetimes.resize(plan.tensors.size());
+
+  auto use = [&](int root, int64_t step) {
+    fb::Storage storage = plan.tensors[root]->storage;
+    if (storage != fb::Storage::Local && storage != fb::Storage::Symmetric)
+      return;
+    std::optional<Lifetime> &life = prepared.lifetimes[root];
+    if (!life)
+      life = Lifetime{0, step, step};
+    life->last = step;
+  };
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    Result<std::unique_ptr<Work>> work =
+        makeWork(i, prepared.tensors, module.code());
+    if (!work)
+      return atStep(*plan.steps[i], work.message());
+    prepared.works.push_back(std::move(*work));
+    // Their tensors were found when the work was made.
+    for (int id : tensorsOf(*plan.steps[i]))
+      use((*prepared.tensors.get(id))->root, i);
+  }
+  std::vector<int> lastUses;
+  if (std::optional<Failure> failure = addPortCopies(plan, prepared, lastUses))
+    return *failure;
+  for (int root : lastUses)
+    use(root, prepared.works.size());
+
+  // Offsets: symmetric tensors by their largest extent, which all ranks compute
+  // alike; local ones and scratch by this rank's.
+  std::vector<Lifetime> symmetric, local;
+  std::vector<Lifetime *> symmetricTo, localTo;
+  for (size_t i = 0; i < plan.tensors.size(); ++i) {
+    if (plan.tensors[i]->storage == fb::Storage::Constant) {
+      Result<const LocalTensor *> tensor = prepared.tensors.get(i);
+      if (!tensor)
+        return Failure{TESSERA_INVALID_MODULE, tensor.message()};
+      uint64_t size =
+          product((*tensor)->globalShape) * (*tensor)->elementBytes();
+      uint64_t offset = plan.tensors[i]->constant_offset;
+      if (size > file.section(Section::Constants).size() - offset)
+        return Failure{TESSERA_INVALID_MODULE,
+                       prepared.tensors.name(i) +
+                           " reaches beyond the module's constants"};
+      if (!(*tensor)->inModule)
+        prepared.memory.constants +=
+            (prepared.tensors.bytes(**tensor) + 63) / 64 * 64;
+      continue;
+    }
+    std::optional<Lifetime> &life = prepared.lifetimes[i];
+    if (!life)
+      continue;
+    if (plan.tensors[i]->storage == fb::Storage::Symmetric) {
+      life->bytes = *prepared.tensors.maxBytes(i);
+      symmetric.push_back(*life);
+      symmetricTo.push_back(&*life);
+    } else {
+      life->bytes = prepared.tensors.bytes(**prepared.tensors.get(i));
+      local.push_back(*life);
+      localTo.push_back(&*life);
+    }
+  }
+  prepared.scratch.resize(prepared.works.size());
+  for (size_t i = 0; i < prepared.works.size(); ++i) {
+    prepared.scratch[i] = {prepared.works[i]->scratchBytes(),
+                           static_cast<int64_t>(i), static_cast<int64_t>(i)};
+    local.push_back(prepared.scratch[i]);
+    localTo.push_back(&prepared.scratch[i]);
+  }
+  prepared.memory.symmetric = assignOffsets(symmetric);
+  prepared.memory.local = assignOffsets(local);
+  for (size_t i = 0; i < symmetric.size(); ++i)
+    symmetricTo[i]->offset = symmetric[i].offset;
+  for (size_t i = 0; i < local.size(); ++i)
+    localTo[i]->offset = local[i].offset;
+  return prepared;
+}
+
+//===----------------------------------------------------------------------===//
+// Binding
+//===----------------------------------------------------------------------===//
+
+std::optional<Failure> Binding::prepare(std::span<const int64_t> symbols,
+                                        std::span<void *const> pointers) {
+  Context &context = loaded->context();
+  const fb::PlanT &plan = loaded->reader().plan();
+  Outcome<Prepared> created = Prepared::create(*loaded, symbols);
+  if (!created)
+    return created.error();
+  Prepared &prepared = *created;
+  needs = prepared.memory;
+
+  if (pointers.size() != plan.ports.size())
+    return Failure{TESSERA_INVALID_ARGUMENT,
+                   "the module has " + std::to_string(plan.ports.size()) +
+                       " ports, " + std::to_string(pointers.size()) +
+                       " pointers were given"};
+  const uint64_t total = needs.local + needs.symmetric + needs.constants;
+  if (context.memoryLimit() && total > context.memoryLimit())
+    return Failure{TESSERA_OUT_OF_MEMORY,
+                   "the binding needs " + std::to_string(total) +
+                       " bytes of memory, the limit is " +
+                       std::to_string(context.memoryLimit()),
+                   {},
+                   {},
+                   context.rank()};
+
+  size_t bytes[] = {needs.local, needs.symmetric, needs.constants};
+  for (int i = 0; i < 3; ++i) {
+    Outcome<std::shared_ptr<Block>> block =
+        i < 2 ? context.arena(static_cast<Context::Arena>(i), bytes[i])
+              : context.allocate(bytes[i]);
+    if (!block)
+      return block.error();
+    blocks[i] = *block;
+  }
+
+  bases.assign(plan.tensors.size() + plan.ports.size(), nullptr);
+  for (size_t i = 0; i < plan.ports.size(); ++i) {
+    const fb::PortT &port = *plan.ports[i];
+    auto *pointer = static_cast<std::byte *>(pointers[i]);
+    const size_t element =
+        info(static_cast<DType>(plan.tensors[port.tensor]->dtype)).bytes;
+    if (!pointer && prepared.portBytes[i])
+      return Failure{TESSERA_INVALID_ARGUMENT,
+                     "port '" + port.name + "' needs " +
+                         std::to_string(prepared.portBytes[i]) +
+                         " bytes, its pointer is null"};
+    if (reinterpret_cast<uintptr_t>(pointer) % element)
+      return Failure{TESSERA_INVALID_ARGUMENT,
+                     "the pointer of port '" + port.name +
+                         "' is not aligned to its elements"};
+    bases[plan.tensors.size() + i] = pointer;
+    if (plan.tensors[port.tensor]->storage == fb::Storage::External &&
+        (port.kind != fb::PortKind::Output || !bases[port.tensor]))
+      bases[port.tensor] = pointer;
+  }
+  for (size_t i = 0; i < plan.tensors.size(); ++i)
+    if (const std::optional<Lifetime> &life = prepared.lifetimes[i])
+      bases[i] =
+          blocks[plan.tensors[i]->storage == fb::Storage::Symmetric]->data() +
+          life->offset;
+  if (std::optional<Failure> failure = fillConstants(prepared))
+    return failure;
+
+  works = std::move(prepared.works);
+  reportOf.assign(works.size(), -1);
+  size_t messages = 0;
+  for (size_t i = 0; i < works.size(); ++i) {
+    works[i]->setAddresses(
+        {bases, blocks[0]->data() + prepared.scratch[i].offset});
+    if (i >= plan.steps.size() ||
+        plan.steps[i]->action.type != fb::Action::Collective)
+      continue;
+    auto *work = static_cast<const CollectiveWork *>(works[i].get());
+    messages = std::max(messages, work->mostMessages());
+    std::string axes;
+    for (const std::string &axis : plan.steps[i]->action.AsCollective()->axes)
+      axes += (axes.empty() ? "" : ", ") + axis;
+    reportOf[i] = collectives.size();
+    collectives.push_back({work, static_cast<int>(i), "[" + axes + "]"});
+  }
+  if (context.transport())
+    context.transport()->reserve(messages);
+  return std::nullopt;
+}
+
+/// Where constants are, or a copy of this rank's part where that is no window.
+std::optional<Failure> Binding::fillConstants(Prepared &prepared) {
+  const ModuleReader &file = loaded->reader();
+  const fb::PlanT &plan = file.plan();
+  std::byte *next = blocks[2]->data();
+  for (size_t i = 0; i < plan.tensors.size(); ++i) {
+    if (plan.tensors[i]->storage != fb::Storage::Constant)
+      continue;
+    const LocalTensor &tensor = **prepared.tensors.get(i);
+    // Kernels read it through the same kind of pointer as everything else.
+    auto *global = reinterpret_cast<std::byte *>(
+        const_cast<char *>(file.section(Section::Constants).data() +
+                           plan.tensors[i]->constant_offset));
+    if (tensor.inModule) {
+      bases[i] = global;
+      continue;
+    }
+    bases[i] = next;
+    next += (prepared.tensors.bytes(tensor) + 63) / 64 * 64;
+    layout::View whole = layout::canonicalize(
+        layout::View::replicated(tensor.globalShape.size()), tensor.globalShape,
+        file.mesh());
+    layout::View to = tensor.view;
+    to.partial.clear();
+    layout::Transfers moves = layout::expandTransfers(
+        whole, to, tensor.globalShape, file.mesh(), loaded->context().rank());
+    Shape strides = rowMajor(tensor.globalShape);
+    for (size_t b = 0; b < moves.keepFrom.boxes.size(); ++b) {
+      const layout::Box &from = moves.keepFrom.boxes[b];
+      const layout::Box &box = moves.keepTo.boxes[b];
+      std::optional<Shape> source =
+          reshapeStrides(from.size, strides, box.size);
+      if (!source)
+        return Failure{TESSERA_UNSUPPORTED,
+                       prepared.tensors.name(i) +
+                           ": this view of a constant is not supported"};
+      int64_t read = 0, write = 0;
+      for (size_t d = 0; d < from.offset.size(); ++d)
+        read += from.offset[d] * strides[d];
+      for (size_t d = 0; d < box.offset.size(); ++d)
+        write += box.offset[d] * tensor.strides[d];
+      CopyLoop(tensor.elementBytes(), box.size, tensor.strides, *source)
+          .run(bases[i] + write * tensor.elementBytes(),
+               global + read * tensor.elementBytes());
+    }
+  }
+  return std::nullopt;
+}
+
+Outcome<std::unique_ptr<Binding>>
+Binding::create(LoadedModule &module, std::span<const int64_t> symbols,
+                std::span<void *const> pointers) {
+  std::unique_ptr<Binding> binding(new Binding(module));
+  std::optional<Failure> failure = binding->prepare(symbols, pointers);
+  uint64_t key = hashBytes(
+      {reinterpret_cast<const char *>(symbols.data()), symbols.size_bytes()},
+      module.reader().hash());
+  Outcome<Ok> agreed =
+      module.context().agree(failure, key, "the module or the sizes they bind");
+  if (!agreed)
+    return agreed.error();
+  return binding;
+}
+
+//===----------------------------------------------------------------------===//
+// Running
+//===----------------------------------------------------------------------===//
+
+const char *Binding::op(int64_t step) const {
+  const auto &steps = loaded->reader().plan().steps;
+  return step >= 0 && static_cast<size_t>(step) < steps.size()
+             ? steps[step]->op.c_str()
+             : "";
+}
+
+const char *Binding::location(int64_t step) const {
+  const auto &steps = loaded->reader().plan().steps;
+  return step >= 0 && static_cast<size_t>(step) < steps.size()
+             ? steps[step]->location.c_str()
+             : "";
+}
+
+Outcome<Ok> Binding::run() {
+  Context &context = loaded->context();
+  if (context.poison())
+    return *context.poison();
+  Watch *watch = context.watch();
+  if (watch)
+    watch->beginRun(*this);
+  for (size_t i = 0; i < works.size(); ++i) {
+    if (watch)
+      watch->begin(i);
+    const int report = reportOf[i];
+    if (report < 0) {
+      if (Status status = works[i]->run({}); !status)
+        return context.giveUp(
+            {TESSERA_INTERNAL, status.message(), op(i), location(i)});
+    } else {
+      const double began = now();
+      Status status =
+          works[i]->run({context.transport(), &context.startWait()});
+      if (!status)
+        return context.giveUp(
+            {TESSERA_PEER, status.message(), op(i), location(i)});
+      collectives[report].seconds = now() - began;
+    }
+    if (watch)
+      watch->end(i);
+  }
+  if (watch)
+    watch->endRun();
+  return Ok{};
+}

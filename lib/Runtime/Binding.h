@@ -1,0 +1,95 @@
+//===- Binding.h - a loaded module, and a module with its sizes fixed -----===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_RUNTIME_BINDING_H
+#define TESSERA_RUNTIME_BINDING_H
+
+#include "Runtime/Arena.h"
+#include "Runtime/Context.h"
+#include "Runtime/Steps.h"
+
+namespace tessera {
+
+/// A module that all ranks of a context have loaded.
+class LoadedModule {
+public:
+  /// Collective. `source` is what reading the module gave on this rank.
+  static Outcome<std::unique_ptr<LoadedModule>>
+  load(Context &context, Result<ModuleReader> source);
+
+  Context &context() const { return *owner; }
+  const ModuleReader &reader() const { return file; }
+  const Code &code() const { return kernels; }
+
+  /// For the C edge, where texts must live as long as the module.
+  const std::string &shapeText(size_t port) const { return shapeTexts[port]; }
+  const std::string &report() const { return reportText; }
+
+private:
+  LoadedModule(Context &context, ModuleReader file)
+      : owner(&context), file(std::move(file)) {}
+
+  Context *owner;
+  ModuleReader file;
+  Code kernels;
+  std::vector<std::string> shapeTexts;
+  std::string reportText;
+};
+
+/// What a plan comes to for one rank and fixed sizes, before any memory.
+struct Prepared {
+  Tensors tensors;
+  std::vector<std::unique_ptr<Work>> works; ///< steps, then copies to ports
+  std::vector<std::optional<Lifetime>> lifetimes; ///< by root tensor
+  std::vector<Lifetime> scratch;                  ///< by work
+  std::vector<int64_t> portBytes;
+  tessera_memory memory{};
+
+  static Outcome<Prepared> create(const LoadedModule &module,
+                                  std::span<const int64_t> symbols);
+};
+
+class Binding final : private StepNames {
+public:
+  /// Collective.
+  static Outcome<std::unique_ptr<Binding>>
+  create(LoadedModule &module, std::span<const int64_t> symbols,
+         std::span<void *const> pointers);
+
+  Outcome<Ok> run();
+  const tessera_memory &memory() const { return needs; }
+
+  struct Report {
+    const CollectiveWork *work;
+    int step;
+    std::string axes;
+    double seconds = 0;
+  };
+  const std::vector<Report> &reports() const { return collectives; }
+  const LoadedModule &module() const { return *loaded; }
+
+private:
+  explicit Binding(LoadedModule &module) : loaded(&module) {}
+  std::optional<Failure> prepare(std::span<const int64_t> symbols,
+                                 std::span<void *const> pointers);
+  std::optional<Failure> fillConstants(Prepared &prepared);
+  const char *op(int64_t step) const override;
+  const char *location(int64_t step) const override;
+
+  LoadedModule *loaded;
+  std::vector<std::unique_ptr<Work>> works;
+  std::vector<Report> collectives;
+  std::vector<int> reportOf; // by work, -1 for other works
+  std::vector<std::byte *> bases;
+  std::shared_ptr<Block> blocks[3]; // local, symmetric, constants
+  tessera_memory needs{};
+};
+
+} // namespace tessera
+
+#endif // TESSERA_RUNTIME_BINDING_H

@@ -1,0 +1,388 @@
+//===- CApi.cpp - the C edge ----------------------------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Thin: checks pointers and struct sizes, calls the C++ inside, and turns
+// failures into status objects. The one place where an exception may arrive: no
+// memory for the library's own small objects.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Runtime/Binding.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+using namespace tessera;
+
+struct tessera_status {
+  Failure failure;
+};
+struct tessera_context {
+  std::unique_ptr<Context> context;
+};
+struct tessera_module {
+  std::unique_ptr<LoadedModule> module;
+  std::string mesh;
+};
+struct tessera_binding {
+  std::unique_ptr<Binding> binding;
+};
+
+/// Stands for every status that there was no memory for.
+static tessera_status *noMemory() {
+  static tessera_status status{
+      {TESSERA_OUT_OF_MEMORY, "no memory left for the library itself"}};
+  return &status;
+}
+
+static tessera_status *fail(Failure failure) {
+  return new tessera_status{std::move(failure)};
+}
+static tessera_status *invalid(std::string message) {
+  return fail({TESSERA_INVALID_ARGUMENT, std::move(message)});
+}
+
+/// Runs the body of a call; no exception leaves.
+template <typename Body> static tessera_status *guard(Body body) {
+  try {
+    return body();
+  } catch (...) {
+    return noMemory();
+  }
+}
+
+/// Takes over the fields that the caller's struct has.
+template <typename T> static bool readStruct(const T *from, T &to) {
+  to = T{};
+  if (!from || from->size < sizeof(size_t))
+    return false;
+  std::memcpy(&to, from, std::min(from->size, sizeof to));
+  return true;
+}
+template <typename T> static tessera_status *writeStruct(T value, T *to) {
+  if (!to || to->size < sizeof(size_t))
+    return invalid("the struct for the result is null or its size is not set");
+  value.size = to->size;
+  std::memcpy(to, &value, std::min(to->size, sizeof value));
+  return nullptr;
+}
+
+//===----------------------------------------------------------------------===//
+// Status
+//===----------------------------------------------------------------------===//
+
+tessera_code tessera_status_code(const tessera_status *status) {
+  return status ? status->failure.code : TESSERA_OK;
+}
+const char *tessera_status_message(const tessera_status *status) {
+  return status ? status->failure.message.c_str() : "";
+}
+const char *tessera_status_op(const tessera_status *status) {
+  return status ? status->failure.op.c_str() : "";
+}
+const char *tessera_status_location(const tessera_status *status) {
+  return status ? status->failure.location.c_str() : "";
+}
+int32_t tessera_status_rank(const tessera_status *status) {
+  return status ? status->failure.rank : -1;
+}
+void tessera_status_free(tessera_status *status) {
+  if (status != noMemory())
+    delete status;
+}
+
+//===----------------------------------------------------------------------===//
+// Context
+//===----------------------------------------------------------------------===//
+
+tessera_status *tessera_threads_create(int32_t world, tessera_threads **out) {
+  return guard([&]() -> tessera_status * {
+    if (!out || world < 1)
+      return invalid("a group of threads needs at least one rank");
+    *out = new tessera_threads{ThreadsGroup::create(world)};
+    return nullptr;
+  });
+}
+
+void tessera_threads_destroy(tessera_threads *threads) { delete threads; }
+
+tessera_status *tessera_context_create(const tessera_context_options *options,
+                                       tessera_context **out) {
+  return guard([&]() -> tessera_status * {
+    tessera_context_options known;
+    if (!out || !readStruct(options, known))
+      return invalid("the context's options are null or their size is not set");
+    if (known.bootstrap && known.bootstrap->size < sizeof(size_t))
+      return invalid("the bootstrap's size is not set");
+    Outcome<std::unique_ptr<Context>> context = Context::create(known);
+    if (!context)
+      return fail(context.error());
+    *out = new tessera_context{std::move(*context)};
+    return nullptr;
+  });
+}
+
+void tessera_context_destroy(tessera_context *context) { delete context; }
+int32_t tessera_context_rank(const tessera_context *context) {
+  return context->context->rank();
+}
+int32_t tessera_context_world(const tessera_context *context) {
+  return context->context->size();
+}
+
+//===----------------------------------------------------------------------===//
+// Module
+//===----------------------------------------------------------------------===//
+
+static tessera_status *loadModule(tessera_context *context,
+                                  Result<ModuleReader> source,
+                                  tessera_module **out) {
+  Outcome<std::unique_ptr<LoadedModule>> module =
+      LoadedModule::load(*context->context, std::move(source));
+  if (!module)
+    return fail(module.error());
+  std::string mesh = layout::toString((*module)->reader().mesh());
+  *out = new tessera_module{std::move(*module), std::move(mesh)};
+  return nullptr;
+}
+
+tessera_status *tessera_module_load(tessera_context *context, const void *bytes,
+                                    size_t count, tessera_module **out) {
+  return guard([&]() -> tessera_status * {
+    if (!context || !out || (!bytes && count))
+      return invalid("a null pointer where none may be");
+    return loadModule(
+        context, ModuleReader::read({static_cast<const char *>(bytes), count}),
+        out);
+  });
+}
+
+tessera_status *tessera_module_load_file(tessera_context *context,
+                                         const char *path,
+                                         tessera_module **out) {
+  return guard([&]() -> tessera_status * {
+    if (!context || !out || !path)
+      return invalid("a null pointer where none may be");
+    return loadModule(context, ModuleReader::open(path), out);
+  });
+}
+
+void tessera_module_destroy(tessera_module *module) { delete module; }
+uint64_t tessera_module_hash(const tessera_module *module) {
+  return module->module->reader().hash();
+}
+const char *tessera_module_mesh(const tessera_module *module) {
+  return module->mesh.c_str();
+}
+const char *tessera_module_report(const tessera_module *module) {
+  return module->module->report().c_str();
+}
+
+static const fb::PlanT &planOf(const tessera_module *module) {
+  return module->module->reader().plan();
+}
+
+size_t tessera_module_symbol_count(const tessera_module *module) {
+  return planOf(module).symbols.size();
+}
+
+tessera_status *tessera_module_symbol(const tessera_module *module,
+                                      size_t index, tessera_symbol *out) {
+  return guard([&]() -> tessera_status * {
+    if (!module || index >= planOf(module).symbols.size())
+      return invalid("there is no symbol " + std::to_string(index));
+    const fb::SymbolT &symbol = *planOf(module).symbols[index];
+    return writeStruct(
+        {0, symbol.name.c_str(), symbol.maximum, symbol.multiple}, out);
+  });
+}
+
+size_t tessera_module_port_count(const tessera_module *module) {
+  return planOf(module).ports.size();
+}
+
+tessera_status *tessera_module_port(const tessera_module *module, size_t index,
+                                    tessera_port *out) {
+  return guard([&]() -> tessera_status * {
+    if (!module || index >= planOf(module).ports.size())
+      return invalid("there is no port " + std::to_string(index));
+    const fb::PortT &port = *planOf(module).ports[index];
+    const fb::TensorT &tensor = *planOf(module).tensors[port.tensor];
+    tessera_port result{};
+    result.name = port.name.c_str();
+    result.kind = static_cast<tessera_port_kind>(port.kind);
+    result.dtype = static_cast<tessera_dtype>(tensor.dtype);
+    result.rank = tensor.shape.size();
+    for (size_t i = 0; i < tensor.shape.size(); ++i)
+      result.shape[i] =
+          tensor.shape[i]->terms.empty() ? tensor.shape[i]->constant : -1;
+    result.shape_text = module->module->shapeText(index).c_str();
+    result.view = tensor.view.c_str();
+    return writeStruct(result, out);
+  });
+}
+
+/// The local tensor of a port, on its own: a module has many.
+static Outcome<LocalTensor> portTensor(const tessera_module *module,
+                                       size_t port, const int64_t *symbols,
+                                       size_t count) {
+  if (!module || port >= planOf(module).ports.size())
+    return Failure{TESSERA_INVALID_ARGUMENT,
+                   "there is no port " + std::to_string(port)};
+  Result<Tensors> tensors =
+      Tensors::create(module->module->reader(),
+                      module->module->context().rank(), {symbols, count});
+  if (!tensors)
+    return Failure{TESSERA_INVALID_ARGUMENT, tensors.message()};
+  Result<const LocalTensor *> tensor =
+      tensors->get(planOf(module).ports[port]->tensor);
+  if (!tensor)
+    return Failure{TESSERA_INVALID_MODULE, tensor.message()};
+  return **tensor;
+}
+
+tessera_status *tessera_module_layout(const tessera_module *module, size_t port,
+                                      const int64_t *symbols,
+                                      size_t symbol_count,
+                                      tessera_layout *out) {
+  return guard([&]() -> tessera_status * {
+    Outcome<LocalTensor> tensor =
+        portTensor(module, port, symbols, symbol_count);
+    if (!tensor)
+      return fail(tensor.error());
+    tessera_layout result{};
+    std::vector<int64_t> strides =
+        layout::localStrides(tensor->view, tensor->sizes);
+    result.rank = tensor->sizes.size();
+    result.global_rank = tensor->globalShape.size();
+    std::copy(tensor->globalShape.begin(), tensor->globalShape.end(),
+              result.global_shape);
+    std::copy(tensor->sizes.begin(), tensor->sizes.end(), result.shape);
+    std::copy(strides.begin(), strides.end(), result.strides);
+    for (size_t i = 0; i < tensor->view.dims.size(); ++i)
+      result.span[i] = tensor->view.dims[i].span;
+    result.bytes = tensor->elements() * tensor->elementBytes();
+    return writeStruct(result, out);
+  });
+}
+
+tessera_status *tessera_module_runs(const tessera_module *module, size_t port,
+                                    const int64_t *symbols, size_t symbol_count,
+                                    int32_t dimension, tessera_run *runs,
+                                    size_t *count) {
+  return guard([&]() -> tessera_status * {
+    Outcome<LocalTensor> tensor =
+        portTensor(module, port, symbols, symbol_count);
+    if (!tensor)
+      return fail(tensor.error());
+    if (dimension < 0 ||
+        static_cast<size_t>(dimension) >= tensor->sizes.size() || !count ||
+        (!runs && *count))
+      return invalid("there is no dimension " + std::to_string(dimension) +
+                     ", or no place for its runs");
+    const layout::Mesh &mesh = module->module->reader().mesh();
+    std::vector<layout::Run> found = layout::localRuns(
+        tensor->view.dims[dimension].product,
+        layout::boundOf(tensor->view, dimension, tensor->globalShape), mesh,
+        mesh.coordsOfRank(module->module->context().rank()));
+    for (size_t i = 0; i < std::min(*count, found.size()); ++i)
+      runs[i] = {found[i].local, found[i].global, found[i].length};
+    *count = found.size();
+    return nullptr;
+  });
+}
+
+tessera_status *tessera_module_memory(const tessera_module *module,
+                                      const int64_t *symbols,
+                                      size_t symbol_count,
+                                      tessera_memory *out) {
+  return guard([&]() -> tessera_status * {
+    if (!module)
+      return invalid("the module is null");
+    Outcome<Prepared> prepared =
+        Prepared::create(*module->module, {symbols, symbol_count});
+    if (!prepared)
+      return fail(prepared.error());
+    return writeStruct(prepared->memory, out);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Binding
+//===----------------------------------------------------------------------===//
+
+tessera_status *
+tessera_binding_create(tessera_module *module, const int64_t *symbols,
+                       size_t symbol_count, void *const *pointers,
+                       size_t pointer_count, tessera_binding **out) {
+  return guard([&]() -> tessera_status * {
+    if (!module || !out || (!symbols && symbol_count) ||
+        (!pointers && pointer_count))
+      return invalid("a null pointer where none may be");
+    Outcome<std::unique_ptr<Binding>> binding = Binding::create(
+        *module->module, {symbols, symbol_count}, {pointers, pointer_count});
+    if (!binding)
+      return fail(binding.error());
+    *out = new tessera_binding{std::move(*binding)};
+    return nullptr;
+  });
+}
+
+void tessera_binding_destroy(tessera_binding *binding) { delete binding; }
+
+tessera_status *tessera_binding_run(tessera_binding *binding) {
+  return guard([&]() -> tessera_status * {
+    if (!binding)
+      return invalid("the binding is null");
+    Outcome<Ok> outcome = binding->binding->run();
+    return outcome ? nullptr : fail(outcome.error());
+  });
+}
+
+tessera_status *tessera_binding_memory(const tessera_binding *binding,
+                                       tessera_memory *out) {
+  return guard([&]() -> tessera_status * {
+    if (!binding)
+      return invalid("the binding is null");
+    return writeStruct(binding->binding->memory(), out);
+  });
+}
+
+size_t tessera_binding_collective_count(const tessera_binding *binding) {
+  return binding->binding->reports().size();
+}
+
+tessera_status *tessera_binding_collective(const tessera_binding *binding,
+                                           size_t index,
+                                           tessera_collective *out) {
+  return guard([&]() -> tessera_status * {
+    if (!binding || index >= binding->binding->reports().size())
+      return invalid("there is no collective " + std::to_string(index));
+    const Binding::Report &report = binding->binding->reports()[index];
+    const fb::StepT &step =
+        *binding->binding->module().reader().plan().steps[report.step];
+    const fb::CollectiveT &collective = *step.action.AsCollective();
+    static const char *const kinds[] = {
+        "slice",      "all-gather", "all-reduce", "reduce-scatter",
+        "all-to-all", "permute",    "broadcast",  "exchange"};
+    const CollectiveWork::Traffic &traffic = report.work->traffic();
+    tessera_collective result{};
+    result.kind = kinds[static_cast<int>(collective.kind)];
+    result.axes = report.axes.c_str();
+    result.op = step.op.c_str();
+    result.location = step.location.c_str();
+    result.loser = collective.loser.c_str();
+    result.bytes_sent = traffic.bytesSent;
+    result.bytes_received = traffic.bytesReceived;
+    result.copies = traffic.copies;
+    result.copied_bytes = traffic.copiedBytes;
+    result.seconds = report.seconds;
+    return writeStruct(result, out);
+  });
+}

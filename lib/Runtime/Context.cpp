@@ -1,0 +1,298 @@
+//===- Context.cpp - one rank ---------------------------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A context joins its transport, keeps the arenas, and turns whatever ends a
+// wait into one failure that says who is at fault.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Runtime/Context.h"
+#include "Runtime/Control/Control.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <dlfcn.h>
+#include <vector>
+
+using namespace tessera;
+
+double tessera::now() {
+  timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return time.tv_sec + 1e-9 * time.tv_nsec;
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+/// What the machine can still give; nothing when it does not say.
+static std::optional<uint64_t> availableBytes() {
+  FILE *file = std::fopen("/proc/meminfo", "re");
+  if (!file)
+    return std::nullopt;
+  char line[128];
+  unsigned long long kib;
+  std::optional<uint64_t> result;
+  while (!result && std::fgets(line, sizeof line, file))
+    if (std::sscanf(line, "MemAvailable: %llu kB", &kib) == 1)
+      result = kib * 1024;
+  std::fclose(file);
+  return result;
+}
+
+Block::Block(const tessera_context_options &options, size_t bytes)
+    : pointer(nullptr), bytes((bytes + 63) / 64 * 64),
+      deallocate(options.deallocate), user(options.allocate_user) {
+  if (options.allocate) {
+    pointer = static_cast<std::byte *>(options.allocate(user, this->bytes));
+    return;
+  }
+  // The system hands out more than it has, and ends the process later.
+  std::optional<uint64_t> available = availableBytes();
+  if (available && bytes > *available)
+    return;
+  pointer = static_cast<std::byte *>(std::aligned_alloc(64, this->bytes));
+  deallocate = [](void *, void *pointer, size_t) { std::free(pointer); };
+}
+
+Block::~Block() {
+  if (pointer && deallocate)
+    deallocate(user, pointer, bytes);
+}
+
+Outcome<std::shared_ptr<Block>> Context::allocate(size_t bytes) {
+  auto block = std::make_shared<Block>(options, std::max<size_t>(bytes, 64));
+  if (!block->data())
+    return Failure{TESSERA_OUT_OF_MEMORY,
+                   "not enough memory for " + std::to_string(bytes) +
+                       " bytes of temporaries",
+                   {},
+                   {},
+                   self};
+  return block;
+}
+
+Outcome<std::shared_ptr<Block>> Context::arena(Arena kind, size_t bytes) {
+  std::shared_ptr<Block> &current = arenas[static_cast<int>(kind)];
+  if (current && current->size() >= bytes)
+    return current;
+  Outcome<std::shared_ptr<Block>> block = allocate(bytes);
+  if (block)
+    current = *block;
+  return block;
+}
+
+//===----------------------------------------------------------------------===//
+// Joining the others
+//===----------------------------------------------------------------------===//
+
+Context::Context(const tessera_context_options &options) : options(options) {
+  if (this->options.deadline <= 0)
+    this->options.deadline = 60;
+  if (options.bootstrap)
+    std::memcpy(&bootstrap, options.bootstrap,
+                std::min(options.bootstrap->size, sizeof bootstrap));
+}
+
+Context::~Context() = default;
+
+void Context::log(tessera_log_level level, const std::string &message) const {
+  if (options.log)
+    options.log(options.log_user, level, message.c_str());
+}
+
+/// Opens `libtessera-NAME.so` beside this library, else where the loader looks.
+static Result<TransportOpen *> openPlugin(const std::string &name) {
+  std::string file = "libtessera-" + name + ".so";
+  void *library = nullptr;
+  Dl_info self;
+  if (dladdr(reinterpret_cast<void *>(&openPlugin), &self) && self.dli_fname) {
+    std::string path = self.dli_fname;
+    size_t slash = path.rfind('/');
+    if (slash != std::string::npos)
+      library = dlopen((path.substr(0, slash + 1) + file).c_str(),
+                       RTLD_NOW | RTLD_LOCAL);
+  }
+  std::string why;
+  if (!library) {
+    if (const char *error = dlerror())
+      why = error;
+    library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  }
+  if (!library)
+    return Error{"cannot open transport '" + name + "': " + why};
+  // It stays open: MPI cannot be unloaded.
+  auto open = reinterpret_cast<TransportOpen *>(
+      dlsym(library, "tessera_transport_open"));
+  if (!open)
+    return Error{"'" + file +
+                 "' is no transport: it has no "
+                 "tessera_transport_open"};
+  return open;
+}
+
+Status Context::openTransport() {
+  if (!options.transport) {
+    if (options.world > 1)
+      return Error{"a context of " + std::to_string(options.world) +
+                   " ranks needs a transport: \"threads\" or \"mpi\""};
+    return Ok{};
+  }
+  std::string name = options.transport;
+  if (name == "threads") {
+    if (!options.handle)
+      return Error{"transport \"threads\" needs a tessera_threads as handle"};
+    Result<std::unique_ptr<Transport>> joined =
+        static_cast<tessera_threads *>(options.handle)
+            ->group->join(options.rank);
+    if (!joined)
+      return joined.error();
+    link = std::move(*joined);
+  } else {
+    Result<TransportOpen *> open = openPlugin(name);
+    if (!open)
+      return open.error();
+    char error[512] = "";
+    link.reset((*open)(options.handle, error, sizeof error));
+    if (!link)
+      return Error{"transport '" + name + "': " + error};
+  }
+  self = link->rank();
+  world = link->size();
+  if (options.world > 0 && (options.world != world || options.rank != self))
+    return Error{"the options say rank " + std::to_string(options.rank) +
+                 " of " + std::to_string(options.world) +
+                 ", the transport says " + std::to_string(self) + " of " +
+                 std::to_string(world)};
+  link->reserve(world);
+  return Ok{};
+}
+
+Outcome<std::unique_ptr<Context>>
+Context::create(const tessera_context_options &options) {
+  std::unique_ptr<Context> context(new Context(options));
+  if (bool(options.allocate) != bool(options.deallocate))
+    return Failure{TESSERA_INVALID_ARGUMENT,
+                   "allocate and deallocate come together"};
+  if (Status status = context->openTransport(); !status)
+    return Failure{TESSERA_INVALID_ARGUMENT, status.message()};
+  if (options.control && context->world > 1) {
+    Context &self = *context;
+    Result<std::unique_ptr<Watch>> watch =
+        startControl(self.self, self.world, self.options.deadline,
+                     [&self](const void *mine, void *all, size_t bytes) {
+                       return self.allGather(mine, all, bytes);
+                     });
+    if (!watch)
+      return Failure{TESSERA_PEER, watch.message()};
+    self.watcher = std::move(*watch);
+  }
+  return context;
+}
+
+Status Context::allGather(const void *mine, void *all, size_t bytes) {
+  char *slots = static_cast<char *>(all);
+  if (bootstrap.all_gather) {
+    if (int code = bootstrap.all_gather(bootstrap.user, mine, all, bytes))
+      return Error{"the caller's all_gather returned " + std::to_string(code)};
+    return Ok{};
+  }
+  std::memcpy(slots + self * bytes, mine, bytes);
+  std::vector<SendMessage> sends;
+  std::vector<ReceiveMessage> receives;
+  for (int peer = 0; peer < world; ++peer)
+    if (peer != self) {
+      sends.push_back({peer, mine, static_cast<int64_t>(bytes)});
+      receives.push_back(
+          {peer, slots + peer * bytes, static_cast<int64_t>(bytes)});
+    }
+  if (sends.empty())
+    return Ok{};
+  return link->exchange(sends, receives, startWait());
+}
+
+Outcome<Ok> Context::agree(const std::optional<Failure> &mine, uint64_t value,
+                           const std::string &what) {
+  if (poisoned)
+    return *poisoned;
+  struct Record {
+    uint64_t value;
+    int32_t code;
+    char message[244];
+  };
+  static_assert(sizeof(Record) == 256);
+  Record record{value, mine ? mine->code : TESSERA_OK, {}};
+  if (mine)
+    mine->message.copy(record.message, sizeof record.message - 1);
+  std::vector<Record> all(world);
+  if (Status status = allGather(&record, all.data(), sizeof record); !status)
+    return mine ? *mine : giveUp({TESSERA_PEER, status.message()});
+  if (mine)
+    return *mine;
+  for (int peer = 0; peer < world; ++peer)
+    if (all[peer].code != TESSERA_OK)
+      return Failure{
+          TESSERA_PEER,
+          "rank " + std::to_string(peer) + ": " +
+              std::string(all[peer].message,
+                          strnlen(all[peer].message, sizeof all[peer].message)),
+          {},
+          {},
+          peer};
+  for (int peer = 0; peer < world; ++peer)
+    if (all[peer].value != all[0].value)
+      return Failure{TESSERA_INVALID_ARGUMENT,
+                     "ranks 0 and " + std::to_string(peer) + " differ in " +
+                         what,
+                     {},
+                     {},
+                     peer};
+  return Ok{};
+}
+
+//===----------------------------------------------------------------------===//
+// Waiting
+//===----------------------------------------------------------------------===//
+
+Poll &Context::startWait() {
+  waitBegan = now();
+  return *this;
+}
+
+Status Context::poll() {
+  if (watcher) {
+    // It has its own deadline, which knows whether anybody makes progress.
+    if ((verdict = watcher->poll()))
+      return Error{verdict->message};
+    return Ok{};
+  }
+  if (now() - waitBegan > options.deadline)
+    return Error{"no rank answered for " +
+                 std::to_string(static_cast<int>(options.deadline)) +
+                 " seconds"};
+  return Ok{};
+}
+
+const Failure &Context::giveUp(Failure failure) {
+  if (verdict) {
+    if (!verdict->op.empty()) {
+      failure.op = verdict->op;
+      failure.location = verdict->location;
+    }
+    failure.rank = verdict->rank;
+  } else if (watcher) {
+    watcher->fail({failure.message, failure.op, failure.location, self});
+  }
+  if (!poisoned)
+    poisoned = std::move(failure);
+  return *poisoned;
+}

@@ -1,0 +1,70 @@
+//===- LocalTensors.h - the tensors of a plan on one rank -----------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_RUNTIME_LOCALTENSORS_H
+#define TESSERA_RUNTIME_LOCALTENSORS_H
+
+#include "Module/Module.h"
+#include "Support/DType.h"
+
+namespace tessera {
+
+/// A tensor with all symbols replaced, as this rank holds it. Its memory is
+/// that of the tensor `root`, from element `offset` on.
+struct LocalTensor {
+  DType dtype;
+  layout::Shape globalShape;
+  layout::View view; ///< canonical for globalShape
+  layout::Shape sizes;
+  layout::Shape strides; ///< in elements
+  int root;
+  int64_t offset = 0;
+  bool inModule = false; ///< a constant used where it lies in the module
+  /// Local dimensions, outermost in memory first, as far as that is the same on
+  /// all ranks: in this order a collective's messages list elements.
+  std::vector<int> order;
+
+  int64_t elements() const;
+  int64_t elementBytes() const { return info(dtype).bytes; }
+};
+
+/// Finds the local tensors of a module for one rank and one set of symbol
+/// values.
+class Tensors {
+public:
+  /// Checks the values: their number, sign, maximum and multiple.
+  static Result<Tensors> create(const ModuleReader &module, int rank,
+                                std::span<const int64_t> symbols);
+
+  /// With its chain of aliases; found once, then kept.
+  Result<const LocalTensor *> get(int tensor);
+  /// Bytes of the memory of a root on this rank, and the most on any.
+  int64_t bytes(const LocalTensor &root) const;
+  Result<int64_t> maxBytes(int root);
+
+  Result<int64_t> value(const fb::ExtentT &extent) const;
+  const layout::Coords &coords() const { return coordinates; }
+  int rank() const { return self; }
+  const ModuleReader &module() const { return *reader; }
+  std::string name(int tensor) const;
+
+private:
+  Result<LocalTensor> resolve(int tensor);
+  Status applyAlias(int tensor, const LocalTensor &source, LocalTensor &result);
+  Status applyConstant(LocalTensor &result);
+
+  const ModuleReader *reader = nullptr;
+  int self = 0;
+  std::vector<int64_t> symbols;
+  layout::Coords coordinates;
+  std::vector<std::optional<LocalTensor>> known;
+};
+
+} // namespace tessera
+
+#endif // TESSERA_RUNTIME_LOCALTENSORS_H

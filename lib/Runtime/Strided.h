@@ -1,0 +1,54 @@
+//===- Strided.h - copies between strided boxes ---------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_RUNTIME_STRIDED_H
+#define TESSERA_RUNTIME_STRIDED_H
+
+#include "Module/Module.h"
+
+namespace tessera {
+
+/// A loop nest over equally shaped source and target, made once and run often.
+/// Adjacent dimensions that both sides allow are merged, and what is contiguous
+/// in both is moved with memcpy.
+class CopyLoop {
+public:
+  CopyLoop() = default;
+  /// Strides are in elements; at most kMaxRank sizes.
+  CopyLoop(int64_t elementBytes, const layout::Shape &sizes,
+           const layout::Shape &targetStrides,
+           const layout::Shape &sourceStrides);
+
+  void run(std::byte *target, const std::byte *source) const;
+  int64_t bytes() const { return total; }
+
+private:
+  struct Dim {
+    int64_t size, target, source; // strides in bytes
+  };
+  std::array<Dim, kMaxRank> dims;
+  int rank = 0;
+  int64_t unit = 0; // bytes moved at once
+  int64_t total = 0;
+};
+
+int64_t product(const layout::Shape &sizes);
+/// Strides of a dense tensor, the first dimension outermost.
+layout::Shape rowMajor(const layout::Shape &sizes);
+/// Whether elements in row-major order lie one after the other in memory.
+bool isDense(const layout::Shape &sizes, const layout::Shape &strides);
+
+/// The strides under which a tensor of `from` and `strides` is one of `to` with
+/// the same row-major order of elements, if there are any.
+std::optional<layout::Shape> reshapeStrides(const layout::Shape &from,
+                                            const layout::Shape &strides,
+                                            const layout::Shape &to);
+
+} // namespace tessera
+
+#endif // TESSERA_RUNTIME_STRIDED_H

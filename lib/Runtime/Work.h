@@ -1,0 +1,75 @@
+//===- Work.h - one prepared step -----------------------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A step of a plan becomes a Work in two moves: first everything that follows
+// from sizes (so that memory is known before any is allocated), then addresses.
+// Running it allocates nothing.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_RUNTIME_WORK_H
+#define TESSERA_RUNTIME_WORK_H
+
+#include "Runtime/LocalTensors.h"
+#include "Runtime/Transport.h"
+
+namespace tessera {
+
+/// A byte of some tensor's memory or of the step's scratch.
+struct Place {
+  static constexpr int kScratch = -1;
+  int buffer; ///< a root tensor, or kScratch
+  int64_t offset;
+
+  Place at(int64_t bytes) const { return {buffer, offset + bytes}; }
+};
+
+/// Where buffers are.
+struct Bases {
+  std::span<std::byte *const> tensors; ///< by root tensor
+  std::byte *scratch;
+
+  std::byte *operator()(const Place &place) const {
+    return (place.buffer == Place::kScratch ? scratch : tensors[place.buffer]) +
+           place.offset;
+  }
+};
+
+/// What a step may use while it runs.
+struct Running {
+  Transport *transport; ///< null when there is one rank
+  Poll *poll;
+};
+
+class Work {
+public:
+  virtual ~Work() = default;
+  virtual void setAddresses(const Bases &bases) = 0;
+  virtual Status run(const Running &running) = 0;
+
+  int64_t scratchBytes() const { return scratch; }
+
+protected:
+  /// Scratch for this step only.
+  Place takeScratch(int64_t bytes) {
+    Place place{Place::kScratch, scratch};
+    scratch += (bytes + 63) / 64 * 64;
+    return place;
+  }
+
+private:
+  int64_t scratch = 0;
+};
+
+inline Place placeOf(const LocalTensor &tensor) {
+  return {tensor.root, tensor.offset * tensor.elementBytes()};
+}
+
+} // namespace tessera
+
+#endif // TESSERA_RUNTIME_WORK_H
