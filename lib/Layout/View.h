@@ -130,9 +130,17 @@ Status verify(const View &view, const Shape &shape, const Mesh &mesh);
 
 /// The one spelling of `view`: `_`, `?` and priorities replaced, axes of size 1
 /// and digits that cannot matter removed, neighbours merged (see the
-/// implementation for the rules). On a dynamic dimension one `_` stays as the
-/// spelling of ceil(n / rest). Two legal views of a shape place elements alike
-/// if and only if their canonical forms are equal; tested on all small cases.
+/// implementation for the rules). A dimension without digits is `1`; a flat(k)
+/// is split where its digits allow. On a dynamic dimension one `_` stays as the
+/// spelling of ceil(n / rest), if there was one.
+///
+/// Two legal views of a static shape place every dimension alike if and only if
+/// their canonical forms are equal; tested on all small cases. Two kinds of
+/// dimension may have several canonical forms, so that a move between them
+/// looks like one but carries no bytes: a group with a group inside that
+/// remains (from a slice through dimensions that a reshape merged unevenly),
+/// and a group that shows two values of digits that cut their axis in ways that
+/// do not fit (6 as 2 * 3 and as 3 * 2).
 View canonicalize(const View &view, const Shape &shape, const Mesh &mesh);
 
 bool isCanonical(const View &view, const Shape &shape, const Mesh &mesh);

@@ -20,6 +20,9 @@
 //   shift   an outermost integer starts at 0 and ends with the span.
 //   shrink  in a span that crosses one border only, digits of which both sides
 //           show one or few values count as far as they are seen.
+//   seam    where a group starts again in the middle of a stored run, at the
+//   end
+//           of a span, the run belongs to the group as far as it can.
 //
 // At the end fixed digits stand outermost in mesh order, save that one next to
 // the outermost device digit is merged with it.
@@ -66,7 +69,9 @@ private:
   void fix(const Factor &factor, int64_t digit);
   void dissolveGroups(Product &factors, bool skipOutermost);
   static void merge(Product &factors);
+  static bool unrollRotations(Product &factors);
   static bool shrink(Span &span);
+  static bool moveSeam(Span &span);
   void tighten(Span &span);
   static Product asFactors(Span span);
   void mergeFixed();
@@ -204,6 +209,24 @@ void Normalizer::merge(Product &factors) {
     factors.resize(last + 1, Factor::stored(1));
 }
 
+/// A stored number of a group that is whole turns of its product is a longer
+/// stretch of it: 2 * (2 * did(x) | 1:3) is (3 * did(x) | 1:5).
+bool Normalizer::unrollRotations(Product &factors) {
+  for (size_t i = 0; i + 1 < factors.size(); ++i) {
+    if (!isStored(factors[i]) || factors[i + 1].kind != Kind::Group)
+      continue;
+    Factor &group = factors[i + 1];
+    int64_t turn = innerCapacity(group.product);
+    if (!isStored(group.product.front()) || (group.hi - group.lo) % turn != 0)
+      continue;
+    group.hi = group.lo + (group.hi - group.lo) * factors[i].size;
+    group.product.front().size = ceilDiv(group.hi, turn);
+    factors.erase(factors.begin() + i);
+    return true;
+  }
+  return false;
+}
+
 /// For a span with one border of the outermost digit in it, `left` values
 /// before and `right` after: the digits inside are seen at their end and at
 /// their start only. Returns whether anything changed.
@@ -263,6 +286,52 @@ bool Normalizer::shrink(Span &span) {
   return changed;
 }
 
+/// For a span with one border between two values of a group in it. On 7 values
+/// 2 * (2 * did(x) * 2 | 5) holds x = 0011000, the group's 00110 and
+/// the start of another: so does 2 * (2 * did(x) * 2 | 6).
+bool Normalizer::moveSeam(Span &span) {
+  Product &factors = span.factors;
+  if (factors.size() < 2 || factors[1].kind != Kind::Group)
+    return false;
+  Factor &group = factors[1];
+  Product &product = group.product;
+  int64_t stride = innerCapacity(factors);
+  int64_t border = (span.hi - 1) / stride * stride;
+  if (!isStored(product.back()) || span.lo / stride + 1 != border / stride)
+    return false;
+  int64_t run = product.back().size;
+  // How many values the second group shows.
+  int64_t inner = stride / capacity(group);
+  int64_t seen = ceilDiv(span.hi - border, inner);
+  if (!isStored(factors[0])) {
+    // The second group may as well start at 0.
+    if (group.hi != capacity(product) || group.lo + seen > run)
+      return false;
+    int64_t moved = group.lo * inner * (border / stride);
+    span.lo += moved;
+    span.hi += moved;
+    Product parts = std::move(product);
+    factors.erase(factors.begin() + 1);
+    factors.insert(factors.begin() + 1, std::make_move_iterator(parts.begin()),
+                   std::make_move_iterator(parts.end()));
+    return true;
+  }
+  // The group goes on as its product does, turn after turn.
+  bool turns = isStored(product.front());
+  int64_t turn = turns ? innerCapacity(product) : capacity(product);
+  if (!turns && group.hi != turn)
+    return false;
+  if (group.hi % turn / run != group.lo % turn / run ||
+      seen > run - group.lo % run)
+    return false;
+  group.hi += std::min(seen, run - group.hi % run);
+  // The span's first value keeps its place in the first group.
+  if (!turns)
+    product.insert(product.begin(), Factor::stored(1));
+  product.front().size = ceilDiv(group.hi, turn);
+  return true;
+}
+
 /// Splits off the part of an outermost device digit that is fixed. Only inside
 /// groups: a dimension is spelled with the larger digit.
 void Normalizer::tighten(Span &span) {
@@ -292,7 +361,7 @@ void Normalizer::normalize(Span &span, bool inner) {
       span.hi -= start;
       span.factors[0].size = ceilDiv(span.hi, stride);
     }
-  } while (shrink(span));
+  } while (unrollRotations(span.factors) || shrink(span) || moveSeam(span));
   if (inner)
     tighten(span);
 }

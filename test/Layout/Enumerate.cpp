@@ -120,6 +120,19 @@ test::Placement test::placement(const Product &product, int64_t bound,
   return result;
 }
 
+test::Signature test::signature(const Product &product, int64_t bound,
+                                const Mesh &mesh) {
+  Signature result(bound, 0);
+  char32_t bit = 1;
+  for (const Coords &coords : allCoords(mesh)) {
+    for (int64_t value = 0; value < bound; ++value)
+      if (isHeld(product, value, mesh, coords))
+        result[value] |= bit;
+    bit <<= 1;
+  }
+  return result;
+}
+
 std::vector<int64_t> test::heldElements(const View &view, const Shape &shape,
                                         const Mesh &mesh,
                                         const Coords &coords) {

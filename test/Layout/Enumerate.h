@@ -44,6 +44,10 @@ std::vector<int64_t> heldValues(const Product &product, int64_t bound,
 using Placement = std::vector<std::vector<int64_t>>;
 Placement placement(const Product &product, int64_t bound, const Mesh &mesh);
 
+/// The same in short: for each value below `bound`, a bit for each device.
+using Signature = std::u32string;
+Signature signature(const Product &product, int64_t bound, const Mesh &mesh);
+
 /// Global row-major indices that a view's device holds, in local row-major
 /// order.
 std::vector<int64_t> heldElements(const View &view, const Shape &shape,
