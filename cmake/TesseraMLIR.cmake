@@ -14,6 +14,7 @@ execute_process(
   OUTPUT_VARIABLE llvm_libs OUTPUT_STRIP_TRAILING_WHITESPACE
   COMMAND_ERROR_IS_FATAL ANY)
 separate_arguments(llvm_libs)
+list(FILTER llvm_libs EXCLUDE REGEX "Polly") # in a package of its own, unused
 execute_process(
   COMMAND ${LLVM_CONFIG} --link-static --system-libs
   OUTPUT_VARIABLE llvm_system_libs OUTPUT_STRIP_TRAILING_WHITESPACE)
@@ -26,7 +27,7 @@ list(FILTER mlir_archives EXCLUDE REGEX "CAPI|Test|Python|ExecutionEngine|Runner
 add_library(tessera-mlir INTERFACE)
 target_include_directories(tessera-mlir SYSTEM INTERFACE
   ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS})
-target_link_options(tessera-mlir INTERFACE -Wl,--gc-sections -Wl,--icf=safe)
+target_link_options(tessera-mlir INTERFACE -Wl,--gc-sections)
 target_link_libraries(tessera-mlir INTERFACE
   -Wl,--start-group ${mlir_archives}
   ${LLVM_LIBRARY_DIR}/liblldELF.a ${LLVM_LIBRARY_DIR}/liblldCommon.a

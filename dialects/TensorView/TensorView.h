@@ -1,4 +1,4 @@
-//===- TensorView.h - the tv dialect
+//===- TensorView.h - the tv dialect -------------------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -40,13 +40,13 @@ inline llvm::hash_code hash_value(const std::vector<SubAxis> &axes) {
 } // namespace tessera::layout
 
 namespace tessera::tv {
-/// Clones `op` with other operands and result types; the default of
-/// LocalizableOpInterface.
-llvm::LogicalResult cloneWithTypes(mlir::Operation *op,
-                                   mlir::OpBuilder &builder,
-                                   mlir::ValueRange operands,
-                                   mlir::TypeRange resultTypes,
-                                   llvm::SmallVectorImpl<mlir::Value> &results);
+/// Refuses operands that are partial and read; the default of
+/// ShardingRuleOpInterface's transferPartial.
+llvm::LogicalResult
+refusePartial(mlir::Operation *op,
+              llvm::ArrayRef<std::optional<layout::Combiner>> operands,
+              llvm::SmallVectorImpl<std::optional<layout::Combiner>> &results,
+              std::string &why);
 } // namespace tessera::tv
 
 namespace mlir::OpTrait {
@@ -76,6 +76,20 @@ mlir::RankedTensorType withEncoding(mlir::Type type, mlir::Attribute encoding);
 /// extents are `extents`.
 mlir::RankedTensorType getLocalType(mlir::RankedTensorType type,
                                     std::vector<layout::Extent> extents);
+
+/// The shape of the whole tensor that a tensor type speaks of: its own, or
+/// under
+/// `#tv.local` that of the encoding's extents.
+layout::Shape getGlobalShape(mlir::Type type);
+
+/// What an element is in a scalar region: its type, signless.
+mlir::Type getScalarType(mlir::Type element);
+
+/// Clones `op` with other operands and result types: the local form of every op
+/// but `tv.reshard` and `tv.constrain` (see the dialect's description).
+mlir::Operation *cloneWithTypes(mlir::Operation *op, mlir::OpBuilder &builder,
+                                mlir::ValueRange operands,
+                                mlir::TypeRange resultTypes);
 
 /// The grammar's tokens out of MLIR's parser.
 class AsmTokenSource : public layout::TokenSource {

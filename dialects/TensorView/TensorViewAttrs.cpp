@@ -1,4 +1,4 @@
-//===- TensorViewAttrs.cpp - text and checks of meshes and views
+//===- TensorViewAttrs.cpp - text and checks of meshes and views ---------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -315,4 +315,17 @@ RankedTensorType tv::getLocalType(RankedTensorType type,
   layout::Shape shape = statedLocalShape(
       local.getLayoutView(), local.getGlobalShape(), local.getLayoutMesh());
   return RankedTensorType::get(shape, type.getElementType(), local);
+}
+
+layout::Shape tv::getGlobalShape(Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  if (auto local = dyn_cast_or_null<LocalAttr>(tensor.getEncoding()))
+    return local.getGlobalShape();
+  return layout::Shape(tensor.getShape().begin(), tensor.getShape().end());
+}
+
+Type tv::getScalarType(Type element) {
+  if (auto integer = dyn_cast<IntegerType>(element))
+    return IntegerType::get(element.getContext(), integer.getWidth());
+  return element;
 }

@@ -1,4 +1,4 @@
-//===- TensorViewDialect.cpp - registration and dialect attributes
+//===- TensorViewDialect.cpp - registration and dialect attributes -------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -106,14 +106,12 @@ TensorViewDialect::verifyRegionArgAttribute(Operation *op, unsigned regionIndex,
   return success();
 }
 
-LogicalResult tv::cloneWithTypes(Operation *op, OpBuilder &builder,
-                                 ValueRange operands, TypeRange resultTypes,
-                                 SmallVectorImpl<Value> &results) {
+Operation *tv::cloneWithTypes(Operation *op, OpBuilder &builder,
+                              ValueRange operands, TypeRange resultTypes) {
   IRMapping mapping;
   mapping.map(op->getOperands(), operands);
   Operation *clone = builder.clone(*op, mapping);
   for (auto [result, type] : llvm::zip_equal(clone->getResults(), resultTypes))
     result.setType(type);
-  llvm::append_range(results, clone->getResults());
-  return success();
+  return clone;
 }

@@ -25,8 +25,35 @@ def TensorView_Dialect : Dialect {
     - `#tv.local`: one device's part, after localization.
 
     Only `tv.reshard` changes how data lies. Every other op tells what it does to
-    dimensions through `ShardingRuleOpInterface`, and how it becomes an op on one
-    device's part through `LocalizableOpInterface`.
+    dimensions through `ShardingRuleOpInterface`, or `ReinterpretOpInterface`.
+
+    **Local types.** A `#tv.local` type carries the view and the extents of the
+    whole tensor. From these and the device's coordinates follow the global index
+    of each local element, and with it the meaning of an op on local types: it
+    computes, for each element of its result that the device holds, what the op
+    on the whole tensors would, from those elements of its operands that the
+    device holds. Every index that an op sees stays global, and so do all its
+    attributes:
+
+    - `iota`, `random`, `constant` give what the whole tensor has at the global
+      index of each local element; `size` gives the global extent.
+    - `slice`, `pad` and `concat` relate global indices. Each element of the
+      operand that a local element of the result stands for must be on the same
+      device; else the op is not legal and needs a reshard before.
+    - `gather` and `combine` on a split table: an element that this device does
+      not hold counts as 0, so the result is partial (sum).
+    - `scatter` and `dispatch` on a split result: updates of elements that this
+      device does not hold are dropped. Split updates combine into a result that
+      is partial; its `init` is partial too.
+    - `attention` numbers batch, head, query and key globally in its regions and
+      for `causal`; `tv.load` takes global indices of a whole tensor;
+      `grouped_matmul` compares counts with global rows.
+    - `reduce`, `linear`, `matmul`, `grouped_matmul` over a split dimension
+      combine what this device holds; the result's view says that it is partial.
+    - `reshape` and `transpose` keep each device's elements; `reshape` also keeps
+      their local row-major order.
+
+    So the local form of every op is the same op on local types.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::func::FuncDialect",

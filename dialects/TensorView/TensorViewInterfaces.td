@@ -31,9 +31,7 @@ def ShardingRuleOpInterface : OpInterface<"ShardingRuleOpInterface"> {
            "::llvm::SmallVectorImpl<::std::optional<::tessera::layout::Combiner>> &":$results,
            "::std::string &":$why),
       [{}], [{
-        why = (::llvm::Twine($_op->getName().getStringRef()) +
-               " needs whole operands").str();
-        return ::llvm::failure();
+        return ::tessera::tv::refusePartial($_op, operands, results, why);
       }]>
   ];
 }
@@ -53,30 +51,6 @@ def ReinterpretOpInterface : OpInterface<"ReinterpretOpInterface"> {
       "::tessera::Result<::tessera::layout::View>", "getOperandView",
       (ins "const ::tessera::layout::View &":$view,
            "const ::tessera::layout::Mesh &":$mesh)>
-  ];
-}
-
-def LocalizableOpInterface : OpInterface<"LocalizableOpInterface"> {
-  let cppNamespace = "::tessera::tv";
-  let description = [{
-    How an op on global tensors becomes ops on one device's parts. The default
-    clones the op with local types, which is right for every op that sees no
-    global index.
-  }];
-  let methods = [
-    InterfaceMethod<[{
-      Builds the local form from local operands and the local types of the results
-      (encoded with `#tv.local`); gives the local results. Global views are still
-      those of the op's own types.
-    }], "::llvm::LogicalResult", "localize",
-      (ins "::mlir::OpBuilder &":$builder,
-           "::mlir::ValueRange":$operands,
-           "::mlir::TypeRange":$resultTypes,
-           "::llvm::SmallVectorImpl<::mlir::Value> &":$results),
-      [{}], [{
-        return ::tessera::tv::cloneWithTypes($_op, builder, operands, resultTypes,
-                                             results);
-      }]>
   ];
 }
 

@@ -1,5 +1,4 @@
-//===- TensorViewOps.cpp - scalar regions and generated code of ops
-//--------===//
+//===- TensorViewOps.cpp - scalar regions and generated code of ops ------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

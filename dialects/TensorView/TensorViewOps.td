@@ -22,9 +22,6 @@ include "mlir/IR/OpAsmInterface.td"
 def Rule : DeclareOpInterfaceMethods<ShardingRuleOpInterface>;
 def RuleAndPartial
     : DeclareOpInterfaceMethods<ShardingRuleOpInterface, ["transferPartial"]>;
-def Localize : DeclareOpInterfaceMethods<LocalizableOpInterface, ["localize"]>;
-// The default: a clone with local types.
-def LocalizeClone : OpInterfaceTrait<"::tessera::tv::LocalizableOpInterface">;
 def Composite : DeclareOpInterfaceMethods<CompositeOpInterface>;
 def Reinterpret : DeclareOpInterfaceMethods<ReinterpretOpInterface>;
 
@@ -70,7 +67,7 @@ def TensorView_LoadOp : TensorView_Op<"load", [Pure]> {
 //===----------------------------------------------------------------------===//
 
 def TensorView_MapOp : TensorView_PureOp<"map",
-    [RuleAndPartial, LocalizeClone, SingleBlock]> {
+    [RuleAndPartial, SingleBlock]> {
   let summary = "A scalar function of the elements at one index";
   let description = [{
     ```mlir
@@ -80,8 +77,9 @@ def TensorView_MapOp : TensorView_PureOp<"map",
         tv.yield %s : f32
       }
     ```
-    All operands and results have one shape; element types may differ. The region
-    holds `arith`, `math` and `tv.load`.
+    All operands and results have one shape; element types may differ, and an
+    unsigned element is a signless integer in the region. The region holds `arith`,
+    `math` and `tv.load`, which alone may use a value from outside.
   }];
   let arguments = (ins Variadic<AnyRankedTensor>:$inputs);
   let results = (outs Variadic<AnyRankedTensor>:$results);
@@ -94,7 +92,7 @@ def TensorView_MapOp : TensorView_PureOp<"map",
 }
 
 def TensorView_ReduceOp : TensorView_PureOp<"reduce",
-    [RuleAndPartial, LocalizeClone]> {
+    [RuleAndPartial]> {
   let summary = "Combines the elements along some dimensions";
   let description = [{
     ```mlir
@@ -112,7 +110,7 @@ def TensorView_ReduceOp : TensorView_PureOp<"reduce",
 }
 
 def TensorView_BroadcastOp : TensorView_PureOp<"broadcast",
-    [RuleAndPartial, LocalizeClone, Rematerializable]> {
+    [RuleAndPartial, Rematerializable]> {
   let summary = "Repeats a tensor along new dimensions";
   let description = [{
     ```mlir
@@ -137,7 +135,7 @@ def TensorView_BroadcastOp : TensorView_PureOp<"broadcast",
 //===----------------------------------------------------------------------===//
 
 def TensorView_LinearOp : TensorView_PureOp<"linear",
-    [RuleAndPartial, LocalizeClone]> {
+    [RuleAndPartial]> {
   let summary = "x times the transposed weight, plus a bias";
   let description = [{
     ```mlir
@@ -156,7 +154,7 @@ def TensorView_LinearOp : TensorView_PureOp<"linear",
 }
 
 def TensorView_MatmulOp : TensorView_PureOp<"matmul",
-    [RuleAndPartial, LocalizeClone]> {
+    [RuleAndPartial]> {
   let summary = "Batched matrix product";
   let description = [{
     lhs [..., M, K], rhs [..., K, N], result [..., M, N]; the batch dimensions are
@@ -169,7 +167,7 @@ def TensorView_MatmulOp : TensorView_PureOp<"matmul",
 }
 
 def TensorView_GroupedMatmulOp : TensorView_PureOp<"grouped_matmul",
-    [Rule, LocalizeClone]> {
+    [RuleAndPartial]> {
   let summary = "One linear an expert, on the rows that it has";
   let description = [{
     input [E, C, K], weight [E, N, K], counts [E] (i32), result [E, C, N]. Rows at
@@ -184,7 +182,7 @@ def TensorView_GroupedMatmulOp : TensorView_PureOp<"grouped_matmul",
   }];
 }
 
-def TensorView_AttentionOp : TensorView_PureOp<"attention", [Rule, Localize]> {
+def TensorView_AttentionOp : TensorView_PureOp<"attention", [Rule]> {
   let summary = "Scaled dot-product attention";
   let description = [{
     ```mlir
@@ -226,13 +224,14 @@ def TensorView_AttentionOp : TensorView_PureOp<"attention", [Rule, Localize]> {
 //===----------------------------------------------------------------------===//
 
 def TensorView_ReshapeOp : TensorView_PureOp<"reshape",
-    [Reinterpret, LocalizeClone]> {
+    [Reinterpret]> {
   let summary = "The same elements in row-major order under another shape";
   let description = [{
     ```mlir
     %r = tv.reshape %x : (tensor<?x128x384xf32>) -> tensor<?x128x12x32xf32>
     ```
-    A dynamic extent stands for the next dynamic extent of the operand.
+    Dynamic extents of the result are the operand's, in order. A result with one of
+    them takes what the other extents leave.
   }];
   let arguments = (ins AnyRankedTensor:$input);
   let results = (outs AnyRankedTensor:$result);
@@ -241,7 +240,7 @@ def TensorView_ReshapeOp : TensorView_PureOp<"reshape",
 }
 
 def TensorView_TransposeOp : TensorView_PureOp<"transpose",
-    [RuleAndPartial, LocalizeClone]> {
+    [RuleAndPartial]> {
   let summary = "Permutes dimensions";
   let description = [{ Result dimension i is operand dimension perm[i]. }];
   let arguments = (ins AnyRankedTensor:$input, DenseI64ArrayAttr:$perm);
@@ -250,7 +249,7 @@ def TensorView_TransposeOp : TensorView_PureOp<"transpose",
       "$input `perm` $perm attr-dict `:` functional-type(operands, results)";
 }
 
-def TensorView_SliceOp : TensorView_PureOp<"slice", [RuleAndPartial, Localize]> {
+def TensorView_SliceOp : TensorView_PureOp<"slice", [RuleAndPartial]> {
   let summary = "A box of a tensor";
   let description = [{
     ```mlir
@@ -265,7 +264,7 @@ def TensorView_SliceOp : TensorView_PureOp<"slice", [RuleAndPartial, Localize]> 
       "$input `offsets` $offsets attr-dict `:` functional-type(operands, results)";
 }
 
-def TensorView_ConcatOp : TensorView_PureOp<"concat", [RuleAndPartial, Localize]> {
+def TensorView_ConcatOp : TensorView_PureOp<"concat", [RuleAndPartial]> {
   let summary = "Tensors one after the other along a dimension";
   let arguments = (ins Variadic<AnyRankedTensor>:$inputs, I64Attr:$dim);
   let results = (outs AnyRankedTensor:$result);
@@ -273,7 +272,7 @@ def TensorView_ConcatOp : TensorView_PureOp<"concat", [RuleAndPartial, Localize]
       "$inputs `dim` $dim attr-dict `:` functional-type(operands, results)";
 }
 
-def TensorView_PadOp : TensorView_PureOp<"pad", [Rule, Localize]> {
+def TensorView_PadOp : TensorView_PureOp<"pad", [RuleAndPartial]> {
   let summary = "A tensor with a border of one value";
   let description = [{
     ```mlir
@@ -294,7 +293,7 @@ def TensorView_PadOp : TensorView_PureOp<"pad", [Rule, Localize]> {
 // Elements at run-time indices
 //===----------------------------------------------------------------------===//
 
-def TensorView_GatherOp : TensorView_PureOp<"gather", [Rule, Localize]> {
+def TensorView_GatherOp : TensorView_PureOp<"gather", [RuleAndPartial]> {
   let summary = "Slices of a table at run-time indices";
   let description = [{
     ```mlir
@@ -313,7 +312,7 @@ def TensorView_GatherOp : TensorView_PureOp<"gather", [Rule, Localize]> {
   }];
 }
 
-def TensorView_ScatterOp : TensorView_PureOp<"scatter", [Rule, Localize]> {
+def TensorView_ScatterOp : TensorView_PureOp<"scatter", [RuleAndPartial]> {
   let summary = "Combines updates into a tensor at run-time indices";
   let description = [{
     ```mlir
@@ -333,7 +332,7 @@ def TensorView_ScatterOp : TensorView_PureOp<"scatter", [Rule, Localize]> {
   }];
 }
 
-def TensorView_DispatchOp : TensorView_PureOp<"dispatch", [Rule, LocalizeClone]> {
+def TensorView_DispatchOp : TensorView_PureOp<"dispatch", [Rule]> {
   let summary = "Tokens into the buffers of their experts";
   let description = [{
     tokens [T, D], experts [T, K] (i32, expert of each token's k-th choice), result
@@ -349,7 +348,7 @@ def TensorView_DispatchOp : TensorView_PureOp<"dispatch", [Rule, LocalizeClone]>
   }];
 }
 
-def TensorView_CombineOp : TensorView_PureOp<"combine", [Rule, Localize]> {
+def TensorView_CombineOp : TensorView_PureOp<"combine", [RuleAndPartial]> {
   let summary = "Weighted sum of what the experts made of each token";
   let description = [{
     buffers [E, C, D], experts [T, K], slots [T, K] (from `dispatch`), weights
@@ -369,7 +368,7 @@ def TensorView_CombineOp : TensorView_PureOp<"combine", [Rule, Localize]> {
 //===----------------------------------------------------------------------===//
 
 class TensorView_SourceOp<string mnemonic>
-    : TensorView_PureOp<mnemonic, [Rule, Localize, Rematerializable]> {
+    : TensorView_PureOp<mnemonic, [Rule, Rematerializable]> {
   let results = (outs AnyRankedTensor:$result);
 }
 
@@ -377,11 +376,12 @@ def TensorView_ConstantOp : TensorView_SourceOp<"constant"> {
   let summary = "A constant tensor";
   let description = [{
     ```mlir
-    %c = tv.constant dense<1.0> : () -> tensor<4x8xf32>
-    %c = tv.constant dense<0.0> like %t : (tensor<?x8xf32>) -> tensor<?x8xf32>
+    %c = tv.constant dense<1.0> : tensor<4x8xf32> : () -> tensor<4x8xf32>
+    %c = tv.constant dense<0.0> : tensor<f32> like %t
+       : (tensor<?x8xf32>) -> tensor<?x8xf32>
     ```
-    The value's type has no encoding. A dynamic shape needs a splat of type
-    `tensor<f32>` and `like`.
+    The value has the global shape of the result, or rank 0: every element then.
+    It has no encoding. A dynamic shape needs rank 0 and `like`.
   }];
   let arguments = (ins ElementsAttr:$value, Optional<AnyRankedTensor>:$like);
   let assemblyFormat = [{
@@ -391,6 +391,7 @@ def TensorView_ConstantOp : TensorView_SourceOp<"constant"> {
 
 def TensorView_IotaOp : TensorView_SourceOp<"iota"> {
   let summary = "The index along a dimension";
+  let description = [{ Elements are i32, i64, f32 or f64. }];
   let arguments = (ins I64Attr:$dim, Optional<AnyRankedTensor>:$like);
   let assemblyFormat = [{
     $dim (`like` $like^)? attr-dict `:` functional-type(operands, results)
@@ -402,7 +403,7 @@ def TensorView_RandomOp : TensorView_SourceOp<"random"> {
   let description = [{
     Philox 4x32-10 (Salmon et al., SC 2011): key = (seed's low and high 32 bits),
     counter = (row-major global index / 4 in its low 64 bits, `stream` in its high
-    64 bits), word = index % 4, value = (word >> 8) * 2^-24.
+    64 bits), word = index % 4, value = (word >> 8) * 2^-24, of type f32.
   }];
   let arguments = (ins I64Attr:$seed, I64Attr:$stream,
                        Optional<AnyRankedTensor>:$like);
@@ -412,9 +413,11 @@ def TensorView_RandomOp : TensorView_SourceOp<"random"> {
   }];
 }
 
-def TensorView_SizeOp : TensorView_PureOp<"size", [Rule, Localize]> {
+def TensorView_SizeOp : TensorView_PureOp<"size", [Rule]> {
   let summary = "A global extent, as a tensor of rank 0";
-  let description = [{ The operand's elements are not read. }];
+  let description = [{
+    Of type i32, i64, f32 or f64. The operand's elements are not read.
+  }];
   let arguments = (ins AnyRankedTensor:$input, I64Attr:$dim);
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat =
@@ -462,12 +465,13 @@ def TensorView_ConstrainOp : TensorView_PureOp<"constrain"> {
 // Composites
 //===----------------------------------------------------------------------===//
 
-class TensorView_CompositeOp<string mnemonic, list<Trait> traits = [RuleAndPartial]>
-    : TensorView_PureOp<mnemonic, traits # [LocalizeClone, Composite]> {
+class TensorView_CompositeOp<string mnemonic, list<Trait> traits = [Rule]>
+    : TensorView_PureOp<mnemonic, traits # [Composite]> {
   let results = (outs AnyRankedTensor:$result);
 }
 
-class TensorView_BinaryOp<string mnemonic> : TensorView_CompositeOp<mnemonic> {
+class TensorView_BinaryOp<string mnemonic>
+    : TensorView_CompositeOp<mnemonic, [RuleAndPartial]> {
   let summary = "Pointwise " # mnemonic;
   let arguments = (ins AnyRankedTensor:$lhs, AnyRankedTensor:$rhs);
   let assemblyFormat =
@@ -494,14 +498,14 @@ def TensorView_SiluOp : TensorView_CompositeOp<"silu"> {
       "$input attr-dict `:` functional-type(operands, results)";
 }
 
-def TensorView_SoftmaxOp : TensorView_CompositeOp<"softmax", [Rule]> {
+def TensorView_SoftmaxOp : TensorView_CompositeOp<"softmax"> {
   let summary = "exp(x - max) / sum(exp(x - max)) along a dimension";
   let arguments = (ins AnyRankedTensor:$input, I64Attr:$dim);
   let assemblyFormat =
       "$input `dim` $dim attr-dict `:` functional-type(operands, results)";
 }
 
-def TensorView_LayerNormOp : TensorView_CompositeOp<"layer_norm", [Rule]> {
+def TensorView_LayerNormOp : TensorView_CompositeOp<"layer_norm"> {
   let summary = "Normalizes the last dimension to mean 0 and variance 1";
   let description = [{
     input [..., K], weight [K], bias [K]:
@@ -515,7 +519,7 @@ def TensorView_LayerNormOp : TensorView_CompositeOp<"layer_norm", [Rule]> {
   }];
 }
 
-def TensorView_RmsNormOp : TensorView_CompositeOp<"rms_norm", [Rule]> {
+def TensorView_RmsNormOp : TensorView_CompositeOp<"rms_norm"> {
   let summary = "x / sqrt(mean(x^2) + epsilon) * weight along the last dimension";
   let arguments = (ins AnyRankedTensor:$input, AnyRankedTensor:$weight,
                        F64Attr:$epsilon);
@@ -525,7 +529,7 @@ def TensorView_RmsNormOp : TensorView_CompositeOp<"rms_norm", [Rule]> {
   }];
 }
 
-def TensorView_RopeOp : TensorView_CompositeOp<"rope", [Rule]> {
+def TensorView_RopeOp : TensorView_CompositeOp<"rope", [RuleAndPartial]> {
   let summary = "Rotary position embedding";
   let description = [{
     input [..., S, D] with D even; pairs (i, i + D/2) of position p turn by the
@@ -537,7 +541,7 @@ def TensorView_RopeOp : TensorView_CompositeOp<"rope", [Rule]> {
   }];
 }
 
-def TensorView_CrossEntropyOp : TensorView_CompositeOp<"cross_entropy", [Rule]> {
+def TensorView_CrossEntropyOp : TensorView_CompositeOp<"cross_entropy"> {
   let summary = "log-sum-exp of the logits less the label's logit, a row";
   let description = [{ logits [..., V], labels [...] (i32), result [...] }];
   let arguments = (ins AnyRankedTensor:$logits, AnyRankedTensor:$labels);
@@ -545,7 +549,7 @@ def TensorView_CrossEntropyOp : TensorView_CompositeOp<"cross_entropy", [Rule]> 
       "$logits `,` $labels attr-dict `:` functional-type(operands, results)";
 }
 
-def TensorView_DropoutOp : TensorView_CompositeOp<"dropout", [Rule]> {
+def TensorView_DropoutOp : TensorView_CompositeOp<"dropout", [RuleAndPartial]> {
   let summary = "Drops elements with a probability, scales the others";
   let description = [{
     x / (1 - rate) where tv.random of (seed, stream) is at least `rate`, else 0.

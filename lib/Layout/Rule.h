@@ -1,5 +1,4 @@
-//===- Rule.h - what an op does to dimensions
-//------------------------------===//
+//===- Rule.h - what an op does to dimensions ----------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -22,22 +21,49 @@ struct IterationFactor {
     Reduction,  ///< values are combined with `combiner`; a split leaves a
                 ///< partial result
     Shifted,    ///< operand and result index differ by a constant (slice, pad,
-                ///< concat): a split needs a window or an exchange
-    Indexed,    ///< a dimension addressed by run-time values (gather, scatter):
-                ///< a split table gives a masked local gather and a partial sum
+                ///< concat): a split needs a window or an exchange. `size` is
+                ///< the largest extent of its dimensions
+    Indexed,    ///< a dimension addressed by run-time values. In operands only
+                ///< (a table): a split leaves a result that is partial with
+                ///< `combiner`. In a result (a target): a device drops what
+                ///< belongs to others
     Sequential, ///< must be whole on each device
   };
   Kind kind = Kind::Parallel;
   int64_t size = 0; ///< kDynamic when unknown
   Combiner combiner = Combiner::Sum;
+  auto operator<=>(const IterationFactor &) const = default;
 };
 
-/// For each operand and each result, for each of its dimensions, the factor
-/// that indexes it, or -1 for a dimension of one value that no loop touches.
+/// The factors that index one dimension, outermost first; the dimension's
+/// extent is the product of their sizes. Empty for a dimension of one value
+/// that no loop touches.
+using DimFactors = std::vector<int>;
+
+/// What an op does with an operand.
+enum class Use {
+  Read,
+  Added,  ///< joins the result once: when a Reduction factor is split over an
+          ///< axis, it must be partial along that axis with the same combiner
+  Unread, ///< stands for its extents only: any view will do
+};
+
+/// For each operand and each result, for each of its dimensions, its factors.
 struct Rule {
   std::vector<IterationFactor> factors;
-  std::vector<std::vector<int>> operands;
-  std::vector<std::vector<int>> results;
+  std::vector<std::vector<DimFactors>> operands;
+  std::vector<std::vector<DimFactors>> results;
+  std::vector<Use> uses; ///< one an operand
+
+  /// Whether some result has a dimension with `factor`.
+  bool isInResult(int factor) const {
+    for (const std::vector<DimFactors> &result : results)
+      for (const DimFactors &dim : result)
+        for (int f : dim)
+          if (f == factor)
+            return true;
+    return false;
+  }
 };
 
 } // namespace tessera::layout

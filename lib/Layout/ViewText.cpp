@@ -159,6 +159,10 @@ public:
     return true;
   }
 
+  bool parseAxes(std::vector<SubAxis> &axes) {
+    return parseList("[", "]", [&] { return parseSub(axes.emplace_back()); });
+  }
+
 private:
   bool fail(std::string message) {
     error.message = std::move(message);
@@ -389,6 +393,15 @@ Result<View> layout::parseView(TokenSource &tokens, const Mesh &mesh) {
   if (!parser.parseView(view))
     return parser.error;
   return view;
+}
+
+Result<std::vector<SubAxis>> layout::parseAxes(TokenSource &tokens,
+                                               const Mesh &mesh) {
+  Parser parser(tokens, &mesh);
+  std::vector<SubAxis> axes;
+  if (!parser.parseAxes(axes))
+    return parser.error;
+  return axes;
 }
 
 template <typename T>

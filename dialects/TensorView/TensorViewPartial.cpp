@@ -1,0 +1,373 @@
+//===- TensorViewPartial.cpp - ops on partial values ---------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// `transferPartial`: along one sub-axis, which states of the operands an op
+// carries to which states of its results. Exact in real arithmetic: an op that
+// is linear in its partial operands keeps sums, a monotone one keeps max and
+// min. Rounding to fewer bits is monotone but not linear.
+//
+//===----------------------------------------------------------------------===//
+
+#include "TensorView/TensorView.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::tv;
+
+/// The state of a value along one sub-axis; nothing when it is whole.
+using State = std::optional<layout::Combiner>;
+using States = ArrayRef<State>;
+
+static LogicalResult refuse(Operation *op, State state, Twine why,
+                            std::string &text) {
+  text = (Twine(op->getName().getStringRef()) + " may not run on a partial (" +
+          layout::toString(*state) + ") operand: " + why)
+             .str();
+  return failure();
+}
+
+/// The first state that is partial.
+static State firstPartial(States states) {
+  for (State state : states)
+    if (state)
+      return state;
+  return std::nullopt;
+}
+
+/// All results have `state`.
+static LogicalResult give(Operation *op, State state,
+                          SmallVectorImpl<State> &results) {
+  results.assign(op->getNumResults(), state);
+  return success();
+}
+
+/// Ops linear in each of `factors` apart: at most one of them is partial, by
+/// sum; all other operands are whole.
+static LogicalResult transferLinear(Operation *op, States operands,
+                                    ArrayRef<unsigned> factors,
+                                    SmallVectorImpl<State> &results,
+                                    std::string &why) {
+  State state = firstPartial(operands);
+  unsigned count = llvm::count_if(operands, [](State s) { return bool(s); });
+  if (!state)
+    return give(op, state, results);
+  if (*state != layout::Combiner::Sum)
+    return refuse(op, state, "it keeps sums only", why);
+  for (auto [i, operand] : llvm::enumerate(operands))
+    if (operand && !llvm::is_contained(factors, i))
+      return refuse(op, state, "operand #" + Twine(i) + " must be whole", why);
+  if (count > 1)
+    return refuse(op, state, "only one operand may be partial", why);
+  return give(op, state, results);
+}
+
+/// Ops that only move elements: all operands that they read are alike.
+static LogicalResult transferMoved(Operation *op, States operands,
+                                   SmallVectorImpl<State> &results,
+                                   std::string &why) {
+  for (State operand : operands)
+    if (operand != operands[0])
+      return refuse(op, firstPartial(operands),
+                    "all operands must be partial alike", why);
+  return give(op, operands[0], results);
+}
+
+LogicalResult tv::refusePartial(Operation *op, States operands,
+                                SmallVectorImpl<State> &results,
+                                std::string &why) {
+  layout::Rule rule = cast<ShardingRuleOpInterface>(op).getShardingRule();
+  for (auto [operand, use] : llvm::zip_equal(operands, rule.uses))
+    if (operand && use != layout::Use::Unread)
+      return refuse(op, operand, "it is not linear", why);
+  return give(op, std::nullopt, results);
+}
+
+//===----------------------------------------------------------------------===//
+// Scalar regions
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// How a scalar op of one operand acts on states.
+enum class Monotone { No, Up, Down };
+
+class ScalarStates {
+public:
+  ScalarStates(Operation *map, std::string &why) : map(map), why(why) {}
+
+  LogicalResult run(Block &block, States operands,
+                    SmallVectorImpl<State> &results) {
+    for (auto [argument, state] :
+         llvm::zip_equal(block.getArguments(), operands))
+      states[argument] = state;
+    for (Operation &op : block.without_terminator()) {
+      SmallVector<State> in;
+      for (Value operand : op.getOperands())
+        in.push_back(states.lookup(operand));
+      State out;
+      if (firstPartial(in) && failed(transfer(op, in, out)))
+        return failure();
+      for (Value result : op.getResults())
+        states[result] = out;
+    }
+    for (Value value : block.getTerminator()->getOperands())
+      results.push_back(states.lookup(value));
+    return success();
+  }
+
+private:
+  static bool isPositiveConstant(Value value) {
+    FloatAttr constant;
+    return matchPattern(value, m_Constant(&constant)) &&
+           constant.getValue().isFiniteNonZero() &&
+           !constant.getValue().isNegative();
+  }
+
+  static bool isConversion(Operation &op) {
+    return isa<arith::ExtFOp, arith::ExtSIOp, arith::ExtUIOp>(op);
+  }
+
+  static Monotone monotone(Operation &op) {
+    if (isa<arith::NegFOp>(op))
+      return Monotone::Down;
+    // Widening and rounding keep order; so do these functions, which are
+    // defined everywhere: a device's addend may be anything, -inf when its
+    // shard is empty.
+    if (isConversion(op) ||
+        isa<arith::TruncFOp, math::ExpOp, math::Exp2Op, math::ExpM1Op,
+            math::TanhOp, math::ErfOp, math::FloorOp, math::CeilOp>(op))
+      return Monotone::Up;
+    return Monotone::No;
+  }
+
+  static layout::Combiner flip(layout::Combiner combiner) {
+    return combiner == layout::Combiner::Max ? layout::Combiner::Min
+                                             : layout::Combiner::Max;
+  }
+
+  LogicalResult transfer(Operation &op, States in, State &out) {
+    State state = firstPartial(in);
+    bool sum = *state == layout::Combiner::Sum;
+    auto no = [&](Twine reason) {
+      return refuse(map, state,
+                    Twine(op.getName().getStringRef()) + " " + reason, why);
+    };
+    if (in.size() == 1) {
+      if (sum) {
+        // Integers wrap alike in each addend only at one width.
+        if (!isa<arith::NegFOp, arith::ExtFOp>(op))
+          return no("is not linear");
+        out = state;
+        return success();
+      }
+      Monotone direction = monotone(op);
+      if (direction == Monotone::No)
+        return no("does not keep order");
+      out = direction == Monotone::Up ? *state : flip(*state);
+      return success();
+    }
+    bool both = in.size() == 2 && in[0] && in[1];
+    if (isa<arith::AddFOp, arith::AddIOp, arith::SubFOp, arith::SubIOp>(op)) {
+      bool floats = isa<arith::AddFOp, arith::SubFOp>(op);
+      bool subtract = isa<arith::SubFOp, arith::SubIOp>(op);
+      if (sum && both && in[0] == in[1]) {
+        out = state;
+        return success();
+      }
+      if (sum)
+        return no("needs both operands partial by sum: a whole one would be "
+                  "added once a device");
+      // max(a) + c = max(a + c); integers may wrap.
+      if (both || !floats)
+        return no("of max or min needs a whole float as the other operand");
+      out = subtract && in[1] ? flip(*state) : *state;
+      return success();
+    }
+    if (isa<arith::MulFOp, arith::MulIOp>(op)) {
+      if (both)
+        return no("of two partial values is not linear");
+      if (!sum && !isPositiveConstant(op.getOperand(in[0] ? 1 : 0)))
+        return no("of max or min needs a positive constant as factor");
+      out = state;
+      return success();
+    }
+    if (isa<arith::DivFOp>(op)) {
+      if (in[1])
+        return no("by a partial value is not linear");
+      if (!sum && !isPositiveConstant(op.getOperand(1)))
+        return no("of max or min needs a positive constant as divisor");
+      out = state;
+      return success();
+    }
+    // max(max a, c) = max over devices of max(a, c).
+    bool isMax = isa<arith::MaximumFOp, arith::MaxNumFOp, arith::MaxSIOp,
+                     arith::MaxUIOp>(op);
+    bool isMin = isa<arith::MinimumFOp, arith::MinNumFOp, arith::MinSIOp,
+                     arith::MinUIOp>(op);
+    if (isMax || isMin) {
+      layout::Combiner own =
+          isMax ? layout::Combiner::Max : layout::Combiner::Min;
+      for (State operand : in)
+        if (operand && *operand != own)
+          return no("needs operands that are whole or partial by the same "
+                    "combiner");
+      out = own;
+      return success();
+    }
+    return no("is not linear");
+  }
+
+  Operation *map;
+  std::string &why;
+  llvm::DenseMap<Value, State> states;
+};
+} // namespace
+
+LogicalResult MapOp::transferPartial(States operands,
+                                     SmallVectorImpl<State> &results,
+                                     std::string &why) {
+  return ScalarStates(*this, why).run(getBody().front(), operands, results);
+}
+
+//===----------------------------------------------------------------------===//
+// Ops
+//===----------------------------------------------------------------------===//
+
+LogicalResult ReduceOp::transferPartial(States operands,
+                                        SmallVectorImpl<State> &results,
+                                        std::string &why) {
+  State state = operands[0];
+  if (state && int(*state) != int(getCombiner()))
+    return refuse(*this, state,
+                  "it combines by " + Twine(stringifyCombiner(getCombiner())),
+                  why);
+  return give(*this, state, results);
+}
+
+LogicalResult BroadcastOp::transferPartial(States operands,
+                                           SmallVectorImpl<State> &results,
+                                           std::string &why) {
+  return give(*this, operands[0], results); // `like` is not read
+}
+
+LogicalResult LinearOp::transferPartial(States operands,
+                                        SmallVectorImpl<State> &results,
+                                        std::string &why) {
+  if (operands.size() < 3)
+    return transferLinear(*this, operands, {0, 1}, results, why);
+  // The bias is an addend: partial exactly when the product is.
+  if (failed(
+          transferLinear(*this, operands.take_front(2), {0, 1}, results, why)))
+    return failure();
+  if (operands[2] == results[0])
+    return success();
+  return refuse(*this, firstPartial(operands),
+                "the bias must be partial as the product is", why);
+}
+
+LogicalResult MatmulOp::transferPartial(States operands,
+                                        SmallVectorImpl<State> &results,
+                                        std::string &why) {
+  return transferLinear(*this, operands, {0, 1}, results, why);
+}
+
+LogicalResult GroupedMatmulOp::transferPartial(States operands,
+                                               SmallVectorImpl<State> &results,
+                                               std::string &why) {
+  return transferLinear(*this, operands, {0, 1}, results, why);
+}
+
+LogicalResult TransposeOp::transferPartial(States operands,
+                                           SmallVectorImpl<State> &results,
+                                           std::string &why) {
+  return transferMoved(*this, operands, results, why);
+}
+LogicalResult SliceOp::transferPartial(States operands,
+                                       SmallVectorImpl<State> &results,
+                                       std::string &why) {
+  return transferMoved(*this, operands, results, why);
+}
+LogicalResult ConcatOp::transferPartial(States operands,
+                                        SmallVectorImpl<State> &results,
+                                        std::string &why) {
+  return transferMoved(*this, operands, results, why);
+}
+
+LogicalResult PadOp::transferPartial(States operands,
+                                     SmallVectorImpl<State> &results,
+                                     std::string &why) {
+  State state = operands[0];
+  bool zero = matchPattern(getValueAttr(), m_AnyZeroFloat()) ||
+              matchPattern(getValueAttr(), m_Zero());
+  // max and min of equal borders is the border.
+  if (state && *state == layout::Combiner::Sum && !zero)
+    return refuse(*this, state, "its border is not 0", why);
+  return give(*this, state, results);
+}
+
+LogicalResult GatherOp::transferPartial(States operands,
+                                        SmallVectorImpl<State> &results,
+                                        std::string &why) {
+  return transferLinear(*this, operands, {0}, results, why);
+}
+
+LogicalResult ScatterOp::transferPartial(States operands,
+                                         SmallVectorImpl<State> &results,
+                                         std::string &why) {
+  State state = firstPartial(operands);
+  if (!state)
+    return give(*this, state, results);
+  if (operands[1])
+    return refuse(*this, state, "its indices must be whole", why);
+  if (operands[0] != operands[2] || int(*state) != int(getCombiner()))
+    return refuse(*this, state,
+                  "init and updates must both be partial by " +
+                      Twine(stringifyCombiner(getCombiner())),
+                  why);
+  return give(*this, state, results);
+}
+
+LogicalResult CombineOp::transferPartial(States operands,
+                                         SmallVectorImpl<State> &results,
+                                         std::string &why) {
+  return transferLinear(*this, operands, {0, 3}, results, why);
+}
+
+//===----------------------------------------------------------------------===//
+// Composites
+//===----------------------------------------------------------------------===//
+
+LogicalResult AddOp::transferPartial(States operands,
+                                     SmallVectorImpl<State> &results,
+                                     std::string &why) {
+  State state = firstPartial(operands);
+  if (state && (operands[0] != operands[1] || *state != layout::Combiner::Sum))
+    return refuse(*this, state,
+                  "both operands must be partial by sum, or both whole", why);
+  return give(*this, state, results);
+}
+
+LogicalResult MulOp::transferPartial(States operands,
+                                     SmallVectorImpl<State> &results,
+                                     std::string &why) {
+  return transferLinear(*this, operands, {0, 1}, results, why);
+}
+
+LogicalResult RopeOp::transferPartial(States operands,
+                                      SmallVectorImpl<State> &results,
+                                      std::string &why) {
+  return transferLinear(*this, operands, {0}, results, why);
+}
+LogicalResult DropoutOp::transferPartial(States operands,
+                                         SmallVectorImpl<State> &results,
+                                         std::string &why) {
+  return transferLinear(*this, operands, {0}, results, why);
+}

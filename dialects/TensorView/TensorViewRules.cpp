@@ -1,0 +1,393 @@
+//===- TensorViewRules.cpp - what ops do to dimensions -------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The sharding rule of each op. A builder adds factors and says which
+// dimensions they index; a factor's size is the extent of a dimension that it
+// indexes alone.
+//
+//===----------------------------------------------------------------------===//
+
+#include "TensorView/TensorView.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::tv;
+using layout::Rule;
+using layout::Use;
+using Kind = layout::IterationFactor::Kind;
+
+static layout::Shape shapeOf(Value value) {
+  return getGlobalShape(value.getType());
+}
+static layout::Combiner toLayout(tv::Combiner combiner) {
+  return static_cast<layout::Combiner>(combiner);
+}
+
+namespace {
+class RuleBuilder {
+public:
+  explicit RuleBuilder(Operation *op) : op(op) {
+    for (Value operand : op->getOperands())
+      rule.operands.emplace_back(shapeOf(operand).size());
+    for (Value result : op->getResults())
+      rule.results.emplace_back(shapeOf(result).size());
+    rule.uses.assign(op->getNumOperands(), Use::Read);
+  }
+
+  int factor(Kind kind, layout::Combiner combiner = layout::Combiner::Sum) {
+    rule.factors.push_back({kind, layout::kDynamic, combiner});
+    return rule.factors.size() - 1;
+  }
+
+  /// `factor` indexes a dimension, inside of the factors it already has.
+  RuleBuilder &operand(unsigned i, int64_t dim, int factor) {
+    rule.operands[i][dim].push_back(factor);
+    return *this;
+  }
+  RuleBuilder &result(unsigned i, int64_t dim, int factor) {
+    rule.results[i][dim].push_back(factor);
+    return *this;
+  }
+  RuleBuilder &use(unsigned i, Use use) {
+    rule.uses[i] = use;
+    return *this;
+  }
+
+  /// One factor a dimension of the first result, indexing the same dimension of
+  /// all operands and results; `sequential` is the kind of one of them.
+  RuleBuilder &pointwise(int64_t sequential = -1) {
+    int64_t rank = rule.results[0].size();
+    for (int64_t d = 0; d < rank; ++d) {
+      int f = factor(d == sequential ? Kind::Sequential : Kind::Parallel);
+      for (unsigned i = 0; i < rule.operands.size(); ++i)
+        operand(i, d, f);
+      for (unsigned i = 0; i < rule.results.size(); ++i)
+        result(i, d, f);
+    }
+    return *this;
+  }
+
+  Rule build() {
+    auto sizes = [&](const std::vector<layout::DimFactors> &dims,
+                     const layout::Shape &shape) {
+      for (auto [d, factors] : llvm::enumerate(dims))
+        if (factors.size() == 1 && shape[d] != layout::kDynamic)
+          rule.factors[factors[0]].size =
+              std::max(rule.factors[factors[0]].size, shape[d]);
+    };
+    for (auto [i, value] : llvm::enumerate(op->getOperands()))
+      sizes(rule.operands[i], shapeOf(value));
+    for (auto [i, value] : llvm::enumerate(op->getResults()))
+      sizes(rule.results[i], shapeOf(value));
+    return std::move(rule);
+  }
+
+  /// Sets a size that no dimension of its own shows.
+  RuleBuilder &size(int factor, int64_t size) {
+    rule.factors[factor].size = size;
+    return *this;
+  }
+
+private:
+  Operation *op;
+  Rule rule;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Pointwise, reductions, broadcasts
+//===----------------------------------------------------------------------===//
+
+Rule MapOp::getShardingRule() { return RuleBuilder(*this).pointwise().build(); }
+
+Rule ReduceOp::getShardingRule() {
+  RuleBuilder rule(*this);
+  int64_t to = 0;
+  for (int64_t d = 0, e = shapeOf(getInput()).size(); d < e; ++d) {
+    if (llvm::is_contained(getDims(), d)) {
+      rule.operand(0, d, rule.factor(Kind::Reduction, toLayout(getCombiner())));
+      continue;
+    }
+    int f = rule.factor(Kind::Parallel);
+    rule.operand(0, d, f).result(0, to++, f);
+  }
+  return rule.build();
+}
+
+Rule BroadcastOp::getShardingRule() {
+  RuleBuilder rule(*this);
+  for (int64_t d = 0, e = shapeOf(getResult()).size(); d < e; ++d) {
+    int f = rule.factor(Kind::Parallel);
+    rule.result(0, d, f);
+    const int64_t *from = llvm::find(getDims(), d);
+    if (from != getDims().end())
+      rule.operand(0, from - getDims().begin(), f);
+  }
+  if (getLike())
+    rule.use(1, Use::Unread);
+  return rule.build();
+}
+
+//===----------------------------------------------------------------------===//
+// Contractions
+//===----------------------------------------------------------------------===//
+
+Rule LinearOp::getShardingRule() {
+  RuleBuilder rule(*this);
+  int64_t last = shapeOf(getInput()).size() - 1;
+  for (int64_t d = 0; d < last; ++d) {
+    int m = rule.factor(Kind::Parallel);
+    rule.operand(0, d, m).result(0, d, m);
+  }
+  int n = rule.factor(Kind::Parallel);
+  int k = rule.factor(Kind::Reduction);
+  rule.operand(0, last, k).operand(1, 0, n).operand(1, 1, k).result(0, last, n);
+  if (getBias())
+    rule.operand(2, 0, n).use(2, Use::Added);
+  return rule.build();
+}
+
+Rule MatmulOp::getShardingRule() {
+  RuleBuilder rule(*this);
+  int64_t m = shapeOf(getLhs()).size() - 2;
+  for (int64_t d = 0; d < m; ++d) {
+    int batch = rule.factor(Kind::Parallel);
+    rule.operand(0, d, batch).operand(1, d, batch).result(0, d, batch);
+  }
+  int row = rule.factor(Kind::Parallel);
+  int column = rule.factor(Kind::Parallel);
+  int k = rule.factor(Kind::Reduction);
+  rule.operand(0, m, row).operand(0, m + 1, k);
+  rule.operand(1, m, k).operand(1, m + 1, column);
+  rule.result(0, m, row).result(0, m + 1, column);
+  return rule.build();
+}
+
+Rule GroupedMatmulOp::getShardingRule() {
+  RuleBuilder rule(*this);
+  int e = rule.factor(Kind::Parallel);
+  int c = rule.factor(Kind::Parallel);
+  int n = rule.factor(Kind::Parallel);
+  int k = rule.factor(Kind::Reduction);
+  rule.operand(0, 0, e).operand(0, 1, c).operand(0, 2, k);
+  rule.operand(1, 0, e).operand(1, 1, n).operand(1, 2, k);
+  rule.operand(2, 0, e);
+  rule.result(0, 0, e).result(0, 1, c).result(0, 2, n);
+  return rule.build();
+}
+
+Rule AttentionOp::getShardingRule() {
+  RuleBuilder rule(*this);
+  int64_t heads = shapeOf(getQuery())[1], keyHeads = shapeOf(getKey())[1];
+  int b = rule.factor(Kind::Parallel);
+  int g = rule.factor(Kind::Parallel);
+  int s = rule.factor(Kind::Parallel);
+  int d = rule.factor(Kind::Sequential);
+  int t = rule.factor(Kind::Sequential);
+  int v = rule.factor(Kind::Parallel);
+  rule.operand(0, 0, b).operand(0, 1, g).operand(0, 2, s).operand(0, 3, d);
+  rule.operand(1, 0, b).operand(1, 1, g).operand(1, 2, t).operand(1, 3, d);
+  rule.operand(2, 0, b).operand(2, 1, g).operand(2, 2, t).operand(2, 3, v);
+  rule.result(0, 0, b).result(0, 1, g).result(0, 2, s).result(0, 3, v);
+  rule.result(1, 0, b).result(1, 1, g).result(1, 2, s);
+  if (keyHeads > 0 && heads > keyHeads) {
+    int group = rule.factor(Kind::Parallel);
+    rule.size(group, heads / keyHeads);
+    rule.operand(0, 1, group).result(0, 1, group).result(1, 1, group);
+  }
+  return rule.build();
+}
+
+//===----------------------------------------------------------------------===//
+// Same elements, other indices
+//===----------------------------------------------------------------------===//
+
+Result<layout::View> ReshapeOp::getResultView(const layout::View &view,
+                                              const layout::Mesh &mesh) {
+  return layout::reshapeView(view, shapeOf(getInput()), shapeOf(getResult()),
+                             mesh);
+}
+
+Result<layout::View> ReshapeOp::getOperandView(const layout::View &view,
+                                               const layout::Mesh &mesh) {
+  return layout::reshapeView(view, shapeOf(getResult()), shapeOf(getInput()),
+                             mesh);
+}
+
+Rule TransposeOp::getShardingRule() {
+  RuleBuilder rule(*this);
+  for (auto [to, from] : llvm::enumerate(getPerm())) {
+    int f = rule.factor(Kind::Parallel);
+    rule.operand(0, from, f).result(0, to, f);
+  }
+  return rule.build();
+}
+
+/// The rule of an op whose operands and result have the same dimensions, some
+/// of them `shifted`.
+static Rule shiftedRule(Operation *op, function_ref<bool(int64_t)> shifted) {
+  RuleBuilder rule(op);
+  for (int64_t d = 0, e = shapeOf(op->getResult(0)).size(); d < e; ++d) {
+    int f = rule.factor(shifted(d) ? Kind::Shifted : Kind::Parallel);
+    for (unsigned i = 0; i < op->getNumOperands(); ++i)
+      rule.operand(i, d, f);
+    rule.result(0, d, f);
+  }
+  return rule.build();
+}
+
+Rule SliceOp::getShardingRule() {
+  return shiftedRule(*this, [&](int64_t d) {
+    return shapeOf(getInput())[d] != shapeOf(getResult())[d];
+  });
+}
+Rule ConcatOp::getShardingRule() {
+  return shiftedRule(*this, [&](int64_t d) { return d == int64_t(getDim()); });
+}
+Rule PadOp::getShardingRule() {
+  return shiftedRule(
+      *this, [&](int64_t d) { return getLow()[d] != 0 || getHigh()[d] != 0; });
+}
+
+//===----------------------------------------------------------------------===//
+// Elements at run-time indices
+//===----------------------------------------------------------------------===//
+
+Rule GatherOp::getShardingRule() {
+  RuleBuilder rule(*this);
+  int64_t dim = getDim(), indices = shapeOf(getIndices()).size();
+  for (int64_t d = 0, e = shapeOf(getTable()).size(); d < e; ++d) {
+    if (d == dim) {
+      rule.operand(0, d, rule.factor(Kind::Indexed));
+      continue;
+    }
+    int f = rule.factor(Kind::Parallel);
+    rule.operand(0, d, f).result(0, d < dim ? d : d + indices - 1, f);
+  }
+  for (int64_t d = 0; d < indices; ++d) {
+    int f = rule.factor(Kind::Parallel);
+    rule.operand(1, d, f).result(0, dim + d, f);
+  }
+  return rule.build();
+}
+
+Rule ScatterOp::getShardingRule() {
+  RuleBuilder rule(*this);
+  int64_t dim = getDim(), indices = shapeOf(getIndices()).size();
+  for (int64_t d = 0, e = shapeOf(getInit()).size(); d < e; ++d) {
+    int f = rule.factor(d == dim ? Kind::Indexed : Kind::Parallel,
+                        toLayout(getCombiner()));
+    rule.operand(0, d, f).result(0, d, f);
+    if (d != dim)
+      rule.operand(2, d < dim ? d : d + indices - 1, f);
+  }
+  for (int64_t d = 0; d < indices; ++d) {
+    int f = rule.factor(Kind::Reduction, toLayout(getCombiner()));
+    rule.operand(1, d, f).operand(2, dim + d, f);
+  }
+  return rule.use(0, Use::Added).build();
+}
+
+// The row of a choice depends on all choices before it, so each device reads
+// all of `experts`; it fills the rows of the buffers that it holds.
+Rule DispatchOp::getShardingRule() {
+  RuleBuilder rule(*this);
+  int t = rule.factor(Kind::Sequential);
+  int k = rule.factor(Kind::Sequential);
+  int d = rule.factor(Kind::Parallel);
+  int e = rule.factor(Kind::Indexed);
+  int c = rule.factor(Kind::Indexed);
+  rule.operand(0, 0, t).operand(0, 1, d);
+  rule.operand(1, 0, t).operand(1, 1, k);
+  rule.result(0, 0, e).result(0, 1, c).result(0, 2, d);
+  rule.result(1, 0, e);
+  rule.result(2, 0, t).result(2, 1, k);
+  return rule.build();
+}
+
+Rule CombineOp::getShardingRule() {
+  RuleBuilder rule(*this);
+  int e = rule.factor(Kind::Indexed);
+  int c = rule.factor(Kind::Indexed);
+  int d = rule.factor(Kind::Parallel);
+  int t = rule.factor(Kind::Parallel);
+  int k = rule.factor(Kind::Reduction);
+  rule.operand(0, 0, e).operand(0, 1, c).operand(0, 2, d);
+  for (unsigned i = 1; i < 4; ++i)
+    rule.operand(i, 0, t).operand(i, 1, k);
+  rule.result(0, 0, t).result(0, 1, d);
+  return rule.build();
+}
+
+//===----------------------------------------------------------------------===//
+// Sources
+//===----------------------------------------------------------------------===//
+
+/// Every element from its index alone; `like` is not read.
+static Rule sourceRule(Operation *op) {
+  RuleBuilder rule(op);
+  for (int64_t d = 0, e = shapeOf(op->getResult(0)).size(); d < e; ++d)
+    rule.result(0, d, rule.factor(Kind::Parallel));
+  if (op->getNumOperands())
+    rule.use(0, Use::Unread);
+  return rule.build();
+}
+
+Rule ConstantOp::getShardingRule() { return sourceRule(*this); }
+Rule IotaOp::getShardingRule() { return sourceRule(*this); }
+Rule RandomOp::getShardingRule() { return sourceRule(*this); }
+Rule SizeOp::getShardingRule() { return sourceRule(*this); }
+
+//===----------------------------------------------------------------------===//
+// Composites
+//===----------------------------------------------------------------------===//
+
+Rule AddOp::getShardingRule() { return RuleBuilder(*this).pointwise().build(); }
+Rule MulOp::getShardingRule() { return RuleBuilder(*this).pointwise().build(); }
+Rule GeluOp::getShardingRule() {
+  return RuleBuilder(*this).pointwise().build();
+}
+Rule SiluOp::getShardingRule() {
+  return RuleBuilder(*this).pointwise().build();
+}
+Rule DropoutOp::getShardingRule() {
+  return RuleBuilder(*this).pointwise().build();
+}
+
+Rule SoftmaxOp::getShardingRule() {
+  return RuleBuilder(*this).pointwise(getDim()).build();
+}
+Rule RopeOp::getShardingRule() {
+  return RuleBuilder(*this).pointwise(shapeOf(getResult()).size() - 1).build();
+}
+
+/// input and result [..., K], parameters [K]; K must be whole.
+static Rule normRule(Operation *op) {
+  RuleBuilder rule(op);
+  int64_t last = shapeOf(op->getResult(0)).size() - 1;
+  for (int64_t d = 0; d <= last; ++d) {
+    int f = rule.factor(d == last ? Kind::Sequential : Kind::Parallel);
+    rule.operand(0, d, f).result(0, d, f);
+    for (unsigned i = 1; d == last && i < op->getNumOperands(); ++i)
+      rule.operand(i, 0, f);
+  }
+  return rule.build();
+}
+Rule LayerNormOp::getShardingRule() { return normRule(*this); }
+Rule RmsNormOp::getShardingRule() { return normRule(*this); }
+
+Rule CrossEntropyOp::getShardingRule() {
+  RuleBuilder rule(*this);
+  int64_t last = shapeOf(getLabels()).size();
+  for (int64_t d = 0; d < last; ++d) {
+    int f = rule.factor(Kind::Parallel);
+    rule.operand(0, d, f).operand(1, d, f).result(0, d, f);
+  }
+  rule.operand(0, last, rule.factor(Kind::Sequential));
+  return rule.build();
+}

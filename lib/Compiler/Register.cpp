@@ -1,0 +1,36 @@
+//===- Register.cpp - all that the compiler registers --------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One line a dialect, one line a folder of passes.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Compiler/Register.h"
+
+#include "Comm/Comm.h"
+#include "Sharding/Passes.h"
+#include "TensorView/TensorView.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace tessera;
+
+void tessera::registerAll(DialectRegistry &registry) {
+  registry.insert<arith::ArithDialect, func::FuncDialect, math::MathDialect>();
+  registry.insert<tv::TensorViewDialect>();
+  registry.insert<comm::CommDialect>();
+}
+
+void tessera::registerAllPasses() {
+  registerTransformsPasses();
+  tv::registerShardingPasses();
+}
