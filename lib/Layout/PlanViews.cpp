@@ -137,7 +137,7 @@ View PlanViews::gathered(const View &view,
 /// where the digits of both align, and as a whole for a single dimension on
 /// both sides where they do not.
 View PlanViews::mixed(const View &from, const View &to, bool intoFrom,
-                      const std::function<Factor(const AlignedDigit &)> &digit,
+                      const std::function<Product(const AlignedDigit &)> &digit,
                       const std::function<Product(const Group &, int64_t bound)>
                           &unaligned) const {
   View result = intoFrom ? from : to;
@@ -158,7 +158,8 @@ View PlanViews::mixed(const View &from, const View &to, bool intoFrom,
         Product &product = result.dims[dim].product;
         product.clear();
         for (int64_t reach = 1; reach < bound; ++next) {
-          product.push_back(digit((*digits)[next]));
+          Product chosen = digit((*digits)[next]);
+          product.insert(product.end(), chosen.begin(), chosen.end());
           reach *= (*digits)[next].size;
         }
       }
@@ -189,7 +190,7 @@ View PlanViews::sliced(const View &from, const View &to,
         bool takes = digit.from.kind == Factor::Kind::Stored &&
                      digit.to.kind == Factor::Kind::Device &&
                      contains(axes, digit.to.sub);
-        return takes ? digit.to : digit.from;
+        return Product{takes ? digit.to : digit.from};
       },
       [&](const Group &group, int64_t bound) {
         return refinement(group.to, group.from, axes, bound);
@@ -204,7 +205,7 @@ View PlanViews::beforeGather(const View &from, const View &to) const {
         bool keeps = digit.to.kind == Factor::Kind::Stored &&
                      digit.from.kind == Factor::Kind::Device &&
                      contains(leaving, digit.from.sub);
-        return keeps ? digit.from : digit.to;
+        return Product{keeps ? digit.from : digit.to};
       },
       [&](const Group &group, int64_t bound) {
         return refinement(group.from, group.to, leaving, bound);
@@ -249,6 +250,45 @@ PlanViews::scattered(const View &view, const std::vector<SubAxis> &axes) const {
   Product &product = result.dims[bestDim].product;
   product.erase(product.begin() + bestFactor);
   product.insert(product.begin() + bestFactor, split.begin(), split.end());
+  return canonical(std::move(result));
+}
+
+std::optional<View>
+PlanViews::scatteredInBoth(const View &view, const View &to,
+                           const std::vector<SubAxis> &axes) const {
+  int64_t parts = sizeOf(axes);
+  bool done = false;
+  auto split = [&](const Factor &factor) {
+    if (done || factor.kind != Factor::Kind::Stored || factor.size % parts)
+      return Product{factor};
+    done = true;
+    Product product;
+    for (const SubAxis &sub : axes)
+      product.push_back(Factor::device(sub));
+    product.push_back(Factor::stored(factor.size / parts));
+    return product;
+  };
+  View result = mixed(
+      view, to, /*intoFrom=*/true,
+      [&](const AlignedDigit &digit) {
+        return digit.to.kind == Factor::Kind::Stored ? split(digit.from)
+                                                     : Product{digit.from};
+      },
+      [&](const Group &group, int64_t) { return group.from; });
+  for (const Group &group : joinGroups(view, to, shape)) {
+    if (group.changed())
+      continue;
+    for (size_t dim = group.fromBegin; dim < group.fromEnd && !done; ++dim) {
+      Product product;
+      for (const Factor &factor : result.dims[dim].product) {
+        Product chosen = split(factor);
+        product.insert(product.end(), chosen.begin(), chosen.end());
+      }
+      result.dims[dim].product = std::move(product);
+    }
+  }
+  if (!done)
+    return std::nullopt;
   return canonical(std::move(result));
 }
 

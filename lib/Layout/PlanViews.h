@@ -72,6 +72,10 @@ public:
   /// is left.
   std::optional<View> scattered(const View &view,
                                 const std::vector<SubAxis> &axes) const;
+  /// The same at a digit that stays in memory from `view` to `to`, where it is
+  /// in no other step's way; nothing when `axes` divide none evenly.
+  std::optional<View> scatteredInBoth(const View &view, const View &to,
+                                      const std::vector<SubAxis> &axes) const;
   /// Whether each device's part of `to` is in its part of `from`, whatever the
   /// dynamic extents are; they are known to be so at the maximum.
   bool alwaysSlices(const View &from, const View &to) const;
@@ -82,7 +86,7 @@ public:
 
 private:
   View mixed(const View &from, const View &to, bool intoFrom,
-             const std::function<Factor(const AlignedDigit &)> &digit,
+             const std::function<Product(const AlignedDigit &)> &digit,
              const std::function<Product(const Group &, int64_t bound)>
                  &unaligned) const;
   Product refinement(const Product &fine, const Product &coarse,

@@ -271,8 +271,9 @@ void Planner::add(Chain &chain, Step step, int64_t bytesSent,
   }
   cost.bytesSent += bytesSent;
   cost.bytesReceived += bytesReceived;
-  // An all-reduce works in place.
-  bool inPlace = step.kind == Step::Kind::AllReduce;
+  // An all-reduce works in place, and a slice is a view of its source.
+  bool inPlace =
+      step.kind == Step::Kind::AllReduce || step.kind == Step::Kind::Slice;
   cost.peakBytes = std::max(cost.peakBytes, inPlace ? before : before + after);
 
   std::string &text = chain.candidate.text;
@@ -468,14 +469,26 @@ void Planner::proposeReductions(const std::vector<SubAxis> &contract) {
   auto reduceScattered = [&](const Chain &chain) {
     View as = views.sliced(chain.at, to, contract);
     as.partial = to.partial;
-    if (auto all = views.scattered(as, subtract(contract, splitAxes(as))))
+    std::vector<SubAxis> others = subtract(contract, splitAxes(as));
+    if (others.empty())
+      return;
+    if (auto all = views.scattered(as, others))
       reduce(chain, *all);
+    if (!samePlaces(as, to))
+      if (auto all = views.scatteredInBoth(as, to, others))
+        reduce(chain, *all);
   };
   reduce(base, views.sliced(base.at, to, contract));
   reduce(base, base.at);
   reduceScattered(base);
   std::vector<SubAxis> idle = unusedAxes(mesh, axesOf(base.at));
-  if (auto spread = views.scattered(base.at, idle)) {
+  std::optional<View> spread;
+  if (!idle.empty()) {
+    spread = views.scatteredInBoth(base.at, to, idle);
+    if (!spread)
+      spread = views.scattered(base.at, idle);
+  }
+  if (spread) {
     Chain chain = base;
     addMove(chain, *spread);
     reduce(chain, views.sliced(chain.at, to, contract));
@@ -566,6 +579,20 @@ Result<Plan> planMove(const Move &move, const Mesh &mesh, const Links &links) {
     if (!isCanonical(*view, symbolic, mesh))
       return Error{"a move needs canonical views; " + toString(*view, mesh) +
                    " is not"};
+  bool stays = false;
+  for (const Partial &state : move.from.partial) {
+    View rest = move.from;
+    rest.partial = {state};
+    std::vector<SubAxis> kept;
+    for (const Partial &both : commonPartial(rest, move.to))
+      kept.insert(kept.end(), both.axes.begin(), both.axes.end());
+    bool reduced = !subtract(state.axes, kept).empty();
+    if (reduced && stays)
+      return Error{std::string("a partial ") + toString(state.combiner) +
+                   " cannot be reduced before the partial state of another "
+                   "combiner that the destination keeps"};
+    stays |= !kept.empty();
+  }
   return Planner(move, std::move(symbolic), mesh, links).plan();
 }
 

@@ -64,7 +64,8 @@ struct Cost {
   /// its outermost digits are, and the allocation has that dim outermost (an
   /// undecided one can be chosen so; a later pass does).
   int64_t copies = 0;
-  int64_t peakBytes = 0; ///< source and result of a step; all-reduce in place
+  int64_t peakBytes = 0; ///< source and result of a step; an all-reduce is in
+                         ///< place, a slice a view
   double seconds = 0;    ///< phases * alpha + bytes / beta + copied / copy
 };
 

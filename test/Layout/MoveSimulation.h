@@ -77,7 +77,8 @@ inline std::vector<Local> allLocals(const View &view, const Shape &shape,
 /// sub-axes, in blocks, cyclically or block-cyclically; flat dimensions; and
 /// these with what axes are left over as a partial state.
 inline std::vector<View> viewsOf(const Shape &shape, const Mesh &mesh,
-                                 bool withPartial, bool withFlat = true) {
+                                 bool withPartial, bool withFlat = true,
+                                 Combiner combiner = Combiner::Sum) {
   std::vector<SubAxis> subs;
   for (size_t axis = 0; axis < mesh.axes.size(); ++axis) {
     int64_t size = mesh.axes[axis].size;
@@ -139,7 +140,7 @@ inline std::vector<View> viewsOf(const Shape &shape, const Mesh &mesh,
       if (!disjoint)
         continue;
       View partial = view;
-      partial.partial = {{{sub}, Combiner::Sum}};
+      partial.partial = {{{sub}, combiner}};
       found.insert(canonicalize(partial, shape, mesh));
     }
   };
