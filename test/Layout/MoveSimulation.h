@@ -24,6 +24,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <set>
 
 namespace tessera::layout::test {
@@ -217,9 +218,45 @@ inline std::vector<int64_t> positionsOf(const Box &box, const Shape &extents) {
   return positions;
 }
 
+/// Whether some order of the local dims in memory makes what goes to or comes
+/// from each peer one range, on all ranks.
+inline bool someOrderIsContiguous(
+    const std::vector<Local> &locals,
+    const std::vector<const std::vector<PeerBoxes> *> &lists) {
+  std::vector<int64_t> order(locals[0].extents.size());
+  std::iota(order.begin(), order.end(), 0);
+  auto contiguous = [&](const Shape &extents, const PeerBoxes &list) {
+    std::vector<int64_t> strides(order.size());
+    int64_t stride = 1;
+    for (size_t i = order.size(); i-- > 0; stride *= extents[order[i]])
+      strides[order[i]] = stride;
+    int64_t first = std::numeric_limits<int64_t>::max(), last = -1;
+    for (const Box &box : list.boxes) {
+      for (int64_t position : positionsOf(box, extents)) {
+        int64_t place = 0;
+        for (size_t dim = extents.size(); dim-- > 0; position /= extents[dim])
+          place += position % extents[dim] * strides[dim];
+        first = std::min(first, place);
+        last = std::max(last, place);
+      }
+    }
+    return last - first + 1 == list.elements;
+  };
+  do {
+    bool all = true;
+    for (size_t rank = 0; rank < locals.size(); ++rank)
+      for (const PeerBoxes &list : *lists[rank])
+        all = all && contiguous(locals[rank].extents, list);
+    if (all)
+      return true;
+  } while (std::next_permutation(order.begin(), order.end()));
+  return false;
+}
+
 struct Moved {
   Contents contents;
   int64_t sent = 0, received = 0; ///< elements, largest over the ranks
+  int64_t copies = 0; ///< ends that no order of local dims makes contiguous
 };
 
 /// Runs what expandTransfers says on all ranks. Both sides must list the same
@@ -291,6 +328,13 @@ inline Moved runTransfers(const View &from, const View &to, const Shape &shape,
     for (int64_t value : result.contents[rank])
       EXPECT_NE(value, unset) << "rank " << rank << " lacks an element";
   }
+  std::vector<const std::vector<PeerBoxes> *> sends, receives;
+  for (const Transfers &mine : transfers) {
+    sends.push_back(&mine.sends);
+    receives.push_back(&mine.receives);
+  }
+  result.copies = !someOrderIsContiguous(source, sends) +
+                  !someOrderIsContiguous(target, receives);
   return result;
 }
 

@@ -120,13 +120,14 @@ static void checkPlan(const Move &move, const Mesh &mesh) {
     SCOPED_TRACE(candidate->text);
     View at = move.from;
     Contents contents = sourceContents(move.from, move.shape, mesh);
-    int64_t received = 0;
+    int64_t received = 0, copies = 0;
     for (const Step &step : candidate->steps) {
       SCOPED_TRACE(toString(step.kind));
       EXPECT_TRUE(isCanonical(step.to, move.shape, mesh));
       if (at.partial == step.to.partial) {
         Moved moved = runTransfers(at, step.to, move.shape, mesh, contents);
         received += moved.received;
+        copies += moved.copies;
       }
       contents = runStep(step, at, move.shape, mesh, contents);
       at = step.to;
@@ -136,6 +137,7 @@ static void checkPlan(const Move &move, const Mesh &mesh) {
     checkContents(move, mesh, contents);
     EXPECT_GE(candidate->cost.bytesReceived, plan.lowerBoundBytes);
     EXPECT_GE(candidate->cost.bytesReceived, received * move.elementBytes);
+    EXPECT_GE(candidate->cost.copies, copies);
   }
   if (plan.loser)
     EXPECT_LE(plan.chosen.cost.seconds, plan.loser->cost.seconds * (1 + 1e-9));

@@ -123,3 +123,33 @@ TEST(Transfers, LongBoxesBetweenFlatAndPlainDims) {
   ASSERT_EQ(transfers.sends.size(), 1u);
   EXPECT_EQ(transfers.sends[0].boxes[0].offset, (Shape{2, 3}));
 }
+
+TEST(Transfers, ViewsOfDynamicExtentsAtAnyExtent) {
+  // A `_` is what the extent at hand needs; nothing has to be spelled anew.
+  Mesh mesh = makeMesh("<x=2, y=3>");
+  std::vector<View> views = viewsOf({kDynamic}, mesh, /*withPartial=*/false);
+  auto volumes = [](const std::vector<PeerBoxes> &lists) {
+    std::vector<std::pair<int64_t, int64_t>> result;
+    for (const PeerBoxes &list : lists)
+      result.push_back({list.peer, list.elements});
+    return result;
+  };
+  for (int64_t extent : {1, 4, 7, 12}) {
+    Shape shape = {extent};
+    for (const View &from : views) {
+      for (const View &to : views) {
+        if (!verify(from, shape, mesh) || !verify(to, shape, mesh))
+          continue;
+        for (int64_t rank = 0; rank < 6; ++rank) {
+          Transfers symbolic = expandTransfers(from, to, shape, mesh, rank);
+          Transfers spelled =
+              expandTransfers(canonicalize(from, shape, mesh),
+                              canonicalize(to, shape, mesh), shape, mesh, rank);
+          EXPECT_EQ(volumes(symbolic.sends), volumes(spelled.sends));
+          EXPECT_EQ(volumes(symbolic.receives), volumes(spelled.receives));
+          EXPECT_EQ(symbolic.keepTo.elements, spelled.keepTo.elements);
+        }
+      }
+    }
+  }
+}
