@@ -141,11 +141,12 @@ struct Transfers {
 /// to move is not listed. An element that several devices hold is taken from
 /// itself if held, else from a holder chosen so that holders share the work and
 /// the nearest coordinates serve first; that choice is the same on all ranks.
-/// Both views are canonical and of the static `shape`; their partial states
-/// must be equal, and an addend comes from a device with the same partial
-/// digits. Boxes are given in each side's own local dims. They have equal sizes
-/// where both views have the same spans; between flat and other dims they are
-/// boxes on both sides and agree in their row-major order.
+/// Both views are canonical, for the static `shape` or one of which it is an
+/// instance (a `_` is what the extent needs); their partial states must be
+/// equal, and an addend comes from a device with the same partial digits. Boxes
+/// are given in each side's own local dims. They have equal sizes where both
+/// views have the same spans; between flat and other dims they are boxes on
+/// both sides and agree in their row-major order.
 Transfers expandTransfers(const View &from, const View &to, const Shape &shape,
                           const Mesh &mesh, int64_t rank);
 
