@@ -175,6 +175,39 @@ TEST(Canonical, KeepsPlacementOfNestedGroups) {
   }
 }
 
+/// Products with one `_` at every place: their canonical form means the same at
+/// every extent, and two that do so at all extents have one form.
+TEST(Canonical, IsUniqueForDynamicProducts) {
+  for (const Mesh &mesh : smallMeshes()) {
+    std::map<Signature, Product> forms;
+    Pool pool;
+    pool.maxCapacity = 24;
+    forEachProduct(mesh, pool, [&](const Product &product) {
+      for (size_t at = 0; at <= product.size(); ++at) {
+        View view;
+        view.dims = {{product, 1}};
+        Product &open = view.dims[0].product;
+        open.insert(open.begin() + at, Factor::rest());
+        View canonical = canonicalize(view, {kDynamic}, mesh);
+        EXPECT_TRUE(isCanonical(canonical, {kDynamic}, mesh));
+        Signature all;
+        for (int64_t bound = 1; bound <= 80; ++bound) {
+          Signature placed = signature(withRest(open, bound), bound, mesh);
+          EXPECT_EQ(placed,
+                    signature(withRest(canonical.dims[0].product, bound), bound,
+                              mesh))
+              << toString(view, mesh) << " as " << toString(canonical, mesh);
+          all += placed;
+        }
+        auto [entry, isNew] = forms.try_emplace(all, canonical.dims[0].product);
+        EXPECT_EQ(entry->second, canonical.dims[0].product)
+            << toString(view, mesh) << ": " << toString(entry->second, mesh)
+            << " and " << toString(canonical, mesh);
+      }
+    });
+  }
+}
+
 static View ofDims(std::vector<Dim> dims) {
   View view;
   view.dims = std::move(dims);

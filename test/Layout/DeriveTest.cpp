@@ -236,6 +236,61 @@ TEST(Reshape, DynamicDimensions) {
     checkCase(c);
 }
 
+/// A dynamic view and its reshape hold the same elements at every extent.
+TEST(Reshape, OfDynamicDimensionsMovesNothing) {
+  const int64_t d = kDynamic;
+  struct Shapes {
+    Shape from, to;
+    Shape fromFactor, toFactor; // extents at 1
+  };
+  std::vector<Shapes> all = {{{d, 12}, {d, 3, 4}, {1, 12}, {1, 3, 4}},
+                             {{d, 12}, {d}, {1, 12}, {12}},
+                             {{d}, {d, 12}, {12}, {1, 12}},
+                             {{d, 12}, {d, 4}, {1, 12}, {3, 4}},
+                             {{d, 4}, {d, 12}, {3, 4}, {1, 12}},
+                             {{d, 6, 2}, {d, 2}, {1, 6, 2}, {6, 2}}};
+  for (const Mesh &mesh : smallMeshes())
+    for (const Shapes &shapes : all) {
+      auto at = [](Shape shape, const Shape &factor, int64_t n) {
+        for (size_t i = 0; i < shape.size(); ++i)
+          shape[i] = shape[i] == kDynamic ? factor[i] * n : shape[i];
+        return shape;
+      };
+      auto check = [&](const View &view) {
+        if (!verify(view, shapes.from, mesh))
+          return;
+        View canonical = canonicalize(view, shapes.from, mesh);
+        auto result = reshapeView(canonical, shapes.from, shapes.to, mesh);
+        std::string what = toString(canonical, mesh) + " on " +
+                           str(shapes.from) + " as " + str(shapes.to);
+        ASSERT_TRUE(bool(result)) << what << ": " << result.message();
+        what += " is " + toString(*result, mesh);
+        ASSERT_TRUE(bool(verify(*result, shapes.to, mesh))) << what;
+        ASSERT_TRUE(isCanonical(*result, shapes.to, mesh)) << what;
+        for (int64_t n : {1, 2, 3, 5})
+          for (const Coords &coords : allCoords(mesh))
+            ASSERT_EQ(heldElements(canonical,
+                                   at(shapes.from, shapes.fromFactor, n), mesh,
+                                   coords),
+                      heldElements(*result, at(shapes.to, shapes.toFactor, n),
+                                   mesh, coords))
+                << what << " at " << n;
+      };
+      Pool pool;
+      pool.maxCapacity = 24;
+      forEachProduct(mesh, pool, [&](const Product &product) {
+        for (size_t i = 0; i < shapes.from.size(); ++i)
+          for (size_t rest = 0; rest <= product.size(); ++rest) {
+            View view = View::replicated(shapes.from.size());
+            view.dims[i].product = product;
+            view.dims[i].product.insert(view.dims[i].product.begin() + rest,
+                                        Factor::rest());
+            check(view);
+          }
+      });
+    }
+}
+
 TEST(Reshape, SaysWhyNot) {
   Mesh mesh = makeMesh("<tp = 2>");
   auto message = [&](const char *view, Shape from, Shape to) {

@@ -133,6 +133,18 @@ test::Signature test::signature(const Product &product, int64_t bound,
   return result;
 }
 
+Product test::withRest(Product product, int64_t bound) {
+  int64_t others = 1;
+  for (const Factor &factor : product)
+    if (factor.kind != Kind::Rest)
+      others *= radix(factor);
+  for (Factor &factor : product)
+    if (factor.kind == Kind::Rest)
+      factor =
+          Factor::stored(std::max<int64_t>(1, (bound + others - 1) / others));
+  return product;
+}
+
 std::vector<int64_t> test::heldElements(const View &view, const Shape &shape,
                                         const Mesh &mesh,
                                         const Coords &coords) {
@@ -140,7 +152,7 @@ std::vector<int64_t> test::heldElements(const View &view, const Shape &shape,
   for (size_t i = 0; i < view.dims.size(); ++i) {
     int64_t bound = boundOf(view, i, shape);
     std::vector<int64_t> values =
-        heldValues(view.dims[i].product, bound, mesh, coords);
+        heldValues(withRest(view.dims[i].product, bound), bound, mesh, coords);
     std::vector<int64_t> longer;
     for (int64_t outer : result)
       for (int64_t value : values)

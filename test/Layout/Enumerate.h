@@ -48,6 +48,9 @@ Placement placement(const Product &product, int64_t bound, const Mesh &mesh);
 using Signature = std::u32string;
 Signature signature(const Product &product, int64_t bound, const Mesh &mesh);
 
+/// `product` with its `_` replaced by what `bound` needs.
+Product withRest(Product product, int64_t bound);
+
 /// Global row-major indices that a view's device holds, in local row-major
 /// order.
 std::vector<int64_t> heldElements(const View &view, const Shape &shape,

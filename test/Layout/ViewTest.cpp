@@ -113,6 +113,12 @@ TEST(View, VerifierErrors) {
   EXPECT_EQ(message("[(2 * did(dp) | 5) * 2]", {10}),
             "dimension 0: 2 * did(dp) reaches 4 values, fewer than the bound "
             "5; write `_` for one of the factors");
+  EXPECT_EQ(message("[4000000000000000000 * did(tp)]", {10}),
+            "dimension 0: 4000000000000000000 * did(tp) reaches more than 2^62 "
+            "values; write `_` for one of the factors");
+  EXPECT_EQ(message("[(_ | 4000000000000000000:4000000000000000001) * 4]", {4}),
+            "dimension 0: (_ | 4000000000000000000:4000000000000000001) * 4 "
+            "reaches more than 2^62 values; write `_` for one of the factors");
   EXPECT_EQ(message("[_ * did(tp) * _]", {16}),
             "two `_` in one group of dimension 0; write a number for one of "
             "them");
@@ -165,4 +171,77 @@ TEST(View, EqualViewsHashEqually) {
       EXPECT_EQ((first <=> second) == 0, a == b);
       EXPECT_EQ(first<second, second> first);
     }
+}
+
+/// Random token sequences: none may crash, and a legal view goes through all of
+/// the algebra.
+TEST(View, SurvivesRandomText) {
+  const char *tokens[] = {"[",
+                          "]",
+                          ",",
+                          "*",
+                          "(",
+                          ")",
+                          "|",
+                          ":",
+                          "_",
+                          "?",
+                          "2",
+                          "3",
+                          "7",
+                          "0",
+                          "did(x)",
+                          "did(y)",
+                          "did(x:(2)2)",
+                          "flat(2)",
+                          "alloc",
+                          "=",
+                          "partial",
+                          "sum",
+                          "4611686018427387904",
+                          "9223372036854775807"};
+  Mesh mesh = makeMesh("<x = 4, y = 3>");
+  uint64_t state = 1;
+  auto random = [&](uint64_t n) {
+    state = state * 6364136223846793005 + 1442695040888963407;
+    return (state >> 33) % n;
+  };
+  int legal = 0;
+  for (int round = 0; round < (longRun ? 3000000 : 100000); ++round) {
+    std::string text = "[";
+    if (round % 2) {
+      for (uint64_t i = random(12); i-- > 0;)
+        text += std::string(" ") + tokens[random(std::size(tokens))];
+    } else {
+      // Grammatical ones, so that most get further.
+      int open = 0;
+      for (uint64_t i = random(5) + 1; i-- > 0;) {
+        for (; random(4) == 0; ++open)
+          text += "(";
+        text += tokens[8 + random(10)];
+        for (; open > 0 && random(2) == 0; --open)
+          text += random(2) ? " | 2)" : " | 1:3)";
+        text += i ? " * " : "";
+      }
+      while (open-- > 0)
+        text += " | 2)";
+      text += "]";
+    }
+    auto view = parseView(text, mesh);
+    if (!view)
+      continue;
+    EXPECT_EQ(*parseView(toString(*view, mesh), mesh), *view);
+    for (const Shape &shape : {Shape{7}, {2, 3}, {kDynamic}, {INT64_MAX / 4}}) {
+      if (!verify(*view, shape, mesh))
+        continue;
+      ++legal;
+      View canonical = canonicalize(*view, shape, mesh);
+      EXPECT_TRUE(bool(verify(canonical, shape, mesh))) << text;
+      EXPECT_TRUE(isCanonical(canonical, shape, mesh)) << text;
+      maxLocalShape(canonical, shape, mesh);
+      if (shape.size() == 2)
+        (void)reshapeView(canonical, shape, {3, 2}, mesh);
+    }
+  }
+  EXPECT_GT(legal, 1000);
 }
