@@ -27,7 +27,24 @@ using namespace tessera::tv;
 #define GET_ATTRDEF_CLASSES
 #include "TensorView/TensorViewAttrs.cpp.inc"
 
+namespace {
+/// Meshes and views print once, before the module.
+struct AsmInterface : OpAsmDialectInterface {
+  using OpAsmDialectInterface::OpAsmDialectInterface;
+  AliasResult getAlias(Attribute attribute, raw_ostream &os) const override {
+    if (isa<MeshAttr>(attribute))
+      os << "mesh";
+    else if (isa<ViewAttr>(attribute))
+      os << "view";
+    else
+      return AliasResult::NoAlias;
+    return AliasResult::OverridableAlias;
+  }
+};
+} // namespace
+
 void TensorViewDialect::initialize() {
+  addInterfaces<AsmInterface>();
   addAttributes<
 #define GET_ATTRDEF_LIST
 #include "TensorView/TensorViewAttrs.cpp.inc"

@@ -49,4 +49,39 @@ def BindPass : Pass<"tv-bind", "::mlir::ModuleOp"> {
   ];
 }
 
+//===----------------------------------------------------------------------===//
+// Decomposition
+//===----------------------------------------------------------------------===//
+
+def DecomposeCompositesPass : Pass<"tv-decompose-composites"> {
+  let summary = "Replaces composites whose loops are split by core ops";
+  let description = [{
+    A composite such as `tv.softmax` or `tv.layer_norm` needs the dimension that it
+    normalizes whole on each device. Where a view splits it, the composite becomes
+    the core ops that define it, whose reductions may be split. Their values have no
+    view yet: propagate again.
+
+    ```mlir
+    %r = tv.softmax %x dim 1 : (tensor<4x8xf32, #columns>) -> tensor<4x8xf32, #columns>
+    ```
+
+    becomes
+
+    ```mlir
+    %max = tv.reduce max %x dims [1] : (tensor<4x8xf32, #columns>) -> tensor<4xf32>
+    %e = tv.map ... { exp(%x - %max) }
+    %sum = tv.reduce sum %e dims [1] : (tensor<4x8xf32>) -> tensor<4xf32>
+    %r = tv.map ... { %e / %sum } -> tensor<4x8xf32, #columns>
+    ```
+  }];
+  let options = [
+    Option<"all", "all", "bool", /*default=*/"false",
+           "Replace every composite, split or not">
+  ];
+  let statistics = [
+    Statistic<"numDecomposed", "decomposed", "Composites replaced">
+  ];
+  let dependentDialects = ["::tessera::tv::TensorViewDialect"];
+}
+
 #endif // TESSERA_SHARDING_PASSES_TD
