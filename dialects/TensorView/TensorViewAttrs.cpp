@@ -233,11 +233,12 @@ LocalAttr::verifyEncoding(ArrayRef<int64_t> shape, Type elementType,
       statedLocalShape(getLayoutView(), global, getLayoutMesh());
   if (ArrayRef(local) == shape)
     return success();
-  InFlightDiagnostic diagnostic = emitError() << "local shape must be ";
+  std::string text;
   for (int64_t extent : local)
-    (ShapedType::isDynamic(extent) ? diagnostic << "?" : diagnostic << extent)
-        << "x";
-  return diagnostic << elementType;
+    text +=
+        (ShapedType::isDynamic(extent) ? "?" : std::to_string(extent)) + "x";
+  llvm::raw_string_ostream(text) << elementType;
+  return emitError() << "local shape must be " << text;
 }
 
 //===----------------------------------------------------------------------===//

@@ -1,0 +1,184 @@
+// Ops that move elements, and sources, that are not legal.
+// RUN: tessera-opt %s -split-input-file -verify-diagnostics
+
+func.func @reshape_elements(%x: tensor<4x3xf32>) {
+  // expected-error@+1 {{'tv.reshape' op operand has 12 elements, result 13}}
+  %r = tv.reshape %x : (tensor<4x3xf32>) -> tensor<13xf32>
+  return
+}
+
+// -----
+
+func.func @reshape_splits_a_dynamic_extent(%x: tensor<?x3xf32>) {
+  // expected-error@+1 {{'tv.reshape' op cannot tell the result's dynamic extents: it must have as many as the operand and static extents of the same product, or one}}
+  %r = tv.reshape %x : (tensor<?x3xf32>) -> tensor<?x?x3xf32>
+  return
+}
+
+// -----
+
+func.func @reshape_does_not_divide(%x: tensor<?x3xf32>) {
+  // expected-error@+1 {{'tv.reshape' op result's static extents (2) must divide the operand's (3)}}
+  %r = tv.reshape %x : (tensor<?x3xf32>) -> tensor<?x2xf32>
+  return
+}
+
+// -----
+
+func.func @transpose_twice(%x: tensor<4x3xf32>) {
+  // expected-error@+1 {{'tv.transpose' op 'perm' must name each dimension once}}
+  %r = tv.transpose %x perm [0, 0] : (tensor<4x3xf32>) -> tensor<4x4xf32>
+  return
+}
+
+// -----
+
+func.func @transpose_shape(%x: tensor<4x3xf32>) {
+  // expected-error@+1 {{'tv.transpose' op result #0's dimension 0 has extent 4; it must be 3, as operand #0's dimension 1 has}}
+  %r = tv.transpose %x perm [1, 0] : (tensor<4x3xf32>) -> tensor<4x3xf32>
+  return
+}
+
+// -----
+
+func.func @slice_range(%x: tensor<4x3xf32>) {
+  // expected-error@+1 {{'tv.slice' op takes [2, 5) of dimension 0, which has extent 4}}
+  %r = tv.slice %x offsets [2, 0] : (tensor<4x3xf32>) -> tensor<3x3xf32>
+  return
+}
+
+// -----
+
+func.func @slice_dynamic(%x: tensor<?xf32>) {
+  // expected-error@+1 {{'tv.slice' op must take dimension 0, which is dynamic, as a whole}}
+  %r = tv.slice %x offsets [1] : (tensor<?xf32>) -> tensor<?xf32>
+  return
+}
+
+// -----
+
+func.func @concat_sum(%x: tensor<4x3xf32>) {
+  // expected-error@+1 {{'tv.concat' op result's dimension 0 has extent 7; it must be 8}}
+  %r = tv.concat %x, %x dim 0 : (tensor<4x3xf32>, tensor<4x3xf32>) -> tensor<7x3xf32>
+  return
+}
+
+// -----
+
+func.func @concat_others(%x: tensor<4x3xf32>, %y: tensor<4x2xf32>) {
+  // expected-error@+1 {{'tv.concat' op operand #1's dimension 1 has extent 2; it must be 3, as operand #0's dimension 1 has}}
+  %r = tv.concat %x, %y dim 0 : (tensor<4x3xf32>, tensor<4x2xf32>) -> tensor<8x3xf32>
+  return
+}
+
+// -----
+
+func.func @pad_shape(%x: tensor<4xf32>) {
+  // expected-error@+1 {{'tv.pad' op result's dimension 0 has extent 5; it must be 6}}
+  %r = tv.pad %x low [1] high [1] value 0.0 : f32 : (tensor<4xf32>) -> tensor<5xf32>
+  return
+}
+
+// -----
+
+func.func @pad_value(%x: tensor<4xf32>) {
+  // expected-error@+1 {{'tv.pad' op value has type 'f64'; it must be 'f32'}}
+  %r = tv.pad %x low [1] high [1] value 0.0 : f64 : (tensor<4xf32>) -> tensor<6xf32>
+  return
+}
+
+// -----
+
+func.func @pad_negative(%x: tensor<4xf32>) {
+  // expected-error@+1 {{'tv.pad' op 'low' and 'high' must not be negative}}
+  %r = tv.pad %x low [-1] high [1] value 0.0 : f32 : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @gather_shape(%t: tensor<10x8xf32>, %i: tensor<2x3xi32>) {
+  // expected-error@+1 {{'tv.gather' op result #0's dimension 2 has extent 7; it must be 8, as operand #0's dimension 1 has}}
+  %r = tv.gather %t, %i dim 0 : (tensor<10x8xf32>, tensor<2x3xi32>) -> tensor<2x3x7xf32>
+  return
+}
+
+// -----
+
+func.func @gather_indices(%t: tensor<10x8xf32>, %i: tensor<2x3xf32>) {
+  // expected-error@+1 {{'tv.gather' op indices has element type 'f32'; it must be i32 or i64}}
+  %r = tv.gather %t, %i dim 0 : (tensor<10x8xf32>, tensor<2x3xf32>) -> tensor<2x3x8xf32>
+  return
+}
+
+// -----
+
+func.func @scatter_updates(%t: tensor<10x8xf32>, %i: tensor<3xi32>, %u: tensor<4x8xf32>) {
+  // expected-error@+1 {{'tv.scatter' op operand #2's dimension 0 has extent 4; it must be 3, as operand #1's dimension 0 has}}
+  %r = tv.scatter sum %t, %i, %u dim 0 : (tensor<10x8xf32>, tensor<3xi32>, tensor<4x8xf32>) -> tensor<10x8xf32>
+  return
+}
+
+// -----
+
+func.func @dispatch_capacity(%x: tensor<5x8xf32>, %e: tensor<5x2xi32>) {
+  // expected-error@+1 {{'tv.dispatch' op the number of experts and their capacity must be static}}
+  %b, %c, %s = tv.dispatch %x, %e : (tensor<5x8xf32>, tensor<5x2xi32>) -> (tensor<3x?x8xf32>, tensor<3xi32>, tensor<5x2xi32>)
+  return
+}
+
+// -----
+
+func.func @combine_tokens(%b: tensor<3x4x8xf32>, %e: tensor<5x2xi32>, %w: tensor<5x2xf32>) {
+  // expected-error@+1 {{'tv.combine' op result #0's dimension 0 has extent 6; it must be 5, as operand #1's dimension 0 has}}
+  %r = tv.combine %b, %e, %e, %w : (tensor<3x4x8xf32>, tensor<5x2xi32>, tensor<5x2xi32>, tensor<5x2xf32>) -> tensor<6x8xf32>
+  return
+}
+
+// -----
+
+func.func @constant_shape() {
+  // expected-error@+1 {{'tv.constant' op value must have the result's shape or rank 0}}
+  %r = tv.constant dense<1.0> : tensor<4xf32> : () -> tensor<5xf32>
+  return
+}
+
+// -----
+
+func.func @constant_type() {
+  // expected-error@+1 {{'tv.constant' op value must be a tensor of 'f64' without encoding}}
+  %r = tv.constant dense<1.0> : tensor<4xf32> : () -> tensor<4xf64>
+  return
+}
+
+// -----
+
+func.func @dynamic_without_like() {
+  // expected-error@+1 {{'tv.iota' op result's dimension 0 is dynamic; 'like' must give its extent}}
+  %r = tv.iota 0 : () -> tensor<?xi32>
+  return
+}
+
+// -----
+
+func.func @iota_dim() {
+  // expected-error@+1 {{'tv.iota' op dim 1 is not in [0, 1)}}
+  %r = tv.iota 1 : () -> tensor<4xi32>
+  return
+}
+
+// -----
+
+func.func @random_type() {
+  // expected-error@+1 {{'tv.random' op result has element type 'f64'; it must be f32}}
+  %r = tv.random seed(1) stream(2) : () -> tensor<4xf64>
+  return
+}
+
+// -----
+
+func.func @size_rank(%x: tensor<4xf32>) {
+  // expected-error@+1 {{'tv.size' op result has rank 1; it must be 0}}
+  %r = tv.size %x dim 0 : (tensor<4xf32>) -> tensor<1xi32>
+  return
+}

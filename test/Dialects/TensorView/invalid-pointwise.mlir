@@ -1,0 +1,266 @@
+// Maps, their regions, reductions and broadcasts that are not legal.
+// RUN: tessera-opt %s -split-input-file -verify-diagnostics
+
+func.func @shapes(%x: tensor<4x8xf32>, %y: tensor<4x9xf32>) {
+  // expected-error@+1 {{'tv.map' op operand #1's dimension 1 has extent 9; it must be 8, as operand #0's dimension 1 has}}
+  %r = tv.map %x, %y : (tensor<4x8xf32>, tensor<4x9xf32>) -> tensor<4x8xf32> (%a: f32, %b: f32) {
+    tv.yield %a : f32
+  }
+  return
+}
+
+// -----
+
+func.func @ranks(%x: tensor<4x8xf32>) {
+  // expected-error@+1 {{'tv.map' op result #0 has rank 1; it must be 2}}
+  %r = tv.map %x : (tensor<4x8xf32>) -> tensor<4xf32> (%a: f32) {
+    tv.yield %a : f32
+  }
+  return
+}
+
+// -----
+
+func.func @arguments(%x: tensor<4xbf16>) {
+  // expected-error@+1 {{'tv.map' op the region must have arguments ('bf16'), not ('f32')}}
+  %r = tv.map %x : (tensor<4xbf16>) -> tensor<4xf32> (%a: f32) {
+    tv.yield %a : f32
+  }
+  return
+}
+
+// -----
+
+func.func @yielded(%x: tensor<4xbf16>) {
+  %r = tv.map %x : (tensor<4xbf16>) -> tensor<4xf32> (%a: bf16) {
+    // expected-error@+1 {{'tv.yield' op must yield ('f32'), not ('bf16')}}
+    tv.yield %a : bf16
+  }
+  return
+}
+
+// -----
+
+func.func @no_yield(%x: tensor<4xf32>) {
+  %r = tv.map %x : (tensor<4xf32>) -> tensor<4xf32> (%a: f32) {
+    // expected-error@+1 {{block with no terminator}}
+    %b = arith.addf %a, %a : f32
+  }
+  return
+}
+
+// -----
+
+func.func @foreign_op(%x: tensor<4xf32>) {
+  %r = tv.map %x : (tensor<4xf32>) -> tensor<4xf32> (%a: f32) {
+    // expected-error@+1 {{'tv.silu' op is not allowed in a scalar region of tv.map, which holds scalar arith and math ops, tv.load and tv.yield}}
+    %y = tv.silu %x : (tensor<4xf32>) -> tensor<4xf32>
+    tv.yield %a : f32
+  }
+  return
+}
+
+// -----
+
+func.func @captured_scalar(%x: tensor<4xf32>, %s: f32) {
+  %r = tv.map %x : (tensor<4xf32>) -> tensor<4xf32> (%a: f32) {
+    // expected-error@+1 {{'arith.addf' op uses a value from outside of the scalar region; only tv.load may, to read a tensor}}
+    %y = arith.addf %a, %s : f32
+    tv.yield %y : f32
+  }
+  return
+}
+
+// -----
+
+func.func @vector(%x: tensor<4xf32>) {
+  %r = tv.map %x : (tensor<4xf32>) -> tensor<4xf32> (%a: f32) {
+    // expected-error@+1 {{'arith.constant' op is not allowed in a scalar region of tv.map, which holds scalar arith and math ops, tv.load and tv.yield}}
+    %y = arith.constant dense<1.0> : vector<4xf32>
+    tv.yield %a : f32
+  }
+  return
+}
+
+// -----
+
+func.func @load_rank(%x: tensor<4xf32>, %t: tensor<4x8xf32>) {
+  %r = tv.map %x : (tensor<4xf32>) -> tensor<4xf32> (%a: f32) {
+    %i = arith.constant 0 : index
+    // expected-error@+1 {{'tv.load' op has 1 indices; the tensor has rank 2}}
+    %y = tv.load %t[%i] : tensor<4x8xf32> -> f32
+    tv.yield %y : f32
+  }
+  return
+}
+
+// -----
+
+func.func @load_type(%x: tensor<4xf32>, %t: tensor<4xf32>) {
+  %r = tv.map %x : (tensor<4xf32>) -> tensor<4xf32> (%a: f32) {
+    %i = arith.constant 0 : index
+    // expected-error@+1 {{'tv.load' op result must be 'f32'}}
+    %y = tv.load %t[%i] : tensor<4xf32> -> f64
+    tv.yield %a : f32
+  }
+  return
+}
+
+// -----
+
+func.func @load_outside(%t: tensor<f32>) {
+  // expected-error@+1 {{'tv.load' op belongs in a scalar region of a tv op}}
+  %y = tv.load %t[] : tensor<f32> -> f32
+  return
+}
+
+// -----
+
+#v = #tv.view<#tv.mesh<x = 2>, [did(x) * 2]>
+func.func @load_of_a_part(%x: tensor<2xf32, #tv.local<#v, of [4]>>) {
+  %r = tv.map %x : (tensor<2xf32, #tv.local<#v, of [4]>>) -> tensor<2xf32, #tv.local<#v, of [4]>> (%a: f32) {
+    %i = arith.constant 0 : index
+    // expected-error@+1 {{'tv.load' op reads a tensor that is not whole on each device}}
+    %y = tv.load %x[%i] : tensor<2xf32, #tv.local<#v, of [4]>> -> f32
+    tv.yield %y : f32
+  }
+  return
+}
+
+// -----
+
+func.func @element_type(%x: tensor<4xi16>) {
+  // expected-error@+1 {{'tv.map' op operand #0 has element type 'i16'; it must be one of f64, f32, bf16, f16, f8E4M3FN, f8E5M2, i64, i32, ui32, i8, ui8, i1}}
+  %r = tv.map %x : (tensor<4xi16>) -> tensor<4xi16> (%a: i16) {
+    tv.yield %a : i16
+  }
+  return
+}
+
+// -----
+
+func.func @reduce_order(%x: tensor<2x3x4xf32>) {
+  // expected-error@+1 {{'tv.reduce' op 'dims' must ascend and be in [0, 3)}}
+  %r = tv.reduce sum %x dims [2, 0] : (tensor<2x3x4xf32>) -> tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @reduce_range(%x: tensor<2x3xf32>) {
+  // expected-error@+1 {{'tv.reduce' op 'dims' must ascend and be in [0, 2)}}
+  %r = tv.reduce sum %x dims [2] : (tensor<2x3xf32>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @reduce_shape(%x: tensor<2x3xf32>) {
+  // expected-error@+1 {{'tv.reduce' op result #0's dimension 0 has extent 2; it must be 3, as operand #0's dimension 1 has}}
+  %r = tv.reduce sum %x dims [0] : (tensor<2x3xf32>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @reduce_f8(%x: tensor<2xf8E4M3FN>) {
+  // expected-error@+1 {{'tv.reduce' op input has element type 'f8E4M3FN'; it must be a number, not f8 or i1}}
+  %r = tv.reduce sum %x dims [0] : (tensor<2xf8E4M3FN>) -> tensor<f8E4M3FN>
+  return
+}
+
+// -----
+
+func.func @broadcast_dims(%x: tensor<3xf32>) {
+  // expected-error@+1 {{'tv.broadcast' op 'dims' has 2 numbers; it must have 1}}
+  %r = tv.broadcast %x dims [0, 1] : (tensor<3xf32>) -> tensor<3x4xf32>
+  return
+}
+
+// -----
+
+func.func @broadcast_extent(%x: tensor<3xf32>) {
+  // expected-error@+1 {{'tv.broadcast' op result #0's dimension 1 has extent 4; it must be 3, as operand #0's dimension 0 has}}
+  %r = tv.broadcast %x dims [1] : (tensor<3xf32>) -> tensor<3x4xf32>
+  return
+}
+
+// -----
+
+func.func @broadcast_needs_like(%x: tensor<3xf32>) {
+  // expected-error@+1 {{'tv.broadcast' op result's dimension 0 is dynamic; 'like' must give its extent}}
+  %r = tv.broadcast %x dims [1] : (tensor<3xf32>) -> tensor<?x3xf32>
+  return
+}
+
+// -----
+
+func.func @broadcast_like(%x: tensor<3xf32>, %t: tensor<5x3xf32>) {
+  // expected-error@+1 {{'tv.broadcast' op 'like' must have the shape of the result}}
+  %r = tv.broadcast %x dims [1] like %t : (tensor<3xf32>, tensor<5x3xf32>) -> tensor<4x3xf32>
+  return
+}
+
+// -----
+
+func.func @softmax_dim(%x: tensor<3xf32>) {
+  // expected-error@+1 {{'tv.softmax' op dim 1 is not in [0, 1)}}
+  %r = tv.softmax %x dim 1 : (tensor<3xf32>) -> tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @norm_weight(%x: tensor<2x3xf32>, %w: tensor<2xf32>) {
+  // expected-error@+1 {{'tv.rms_norm' op operand #1's dimension 0 has extent 2; it must be 3, as operand #0's dimension 1 has}}
+  %r = tv.rms_norm %x, %w epsilon(1.0e-5) : (tensor<2x3xf32>, tensor<2xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @norm_epsilon(%x: tensor<2x3xf32>, %w: tensor<3xf32>) {
+  // expected-error@+1 {{'tv.layer_norm' op epsilon must not be negative}}
+  %r = tv.layer_norm %x, %w, %w epsilon(-1.0) : (tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @rope_odd(%x: tensor<2x3xf32>) {
+  // expected-error@+1 {{'tv.rope' op the last dimension must be static and even}}
+  %r = tv.rope %x base(10000.0) : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @dropout_rate(%x: tensor<2x3xf32>) {
+  // expected-error@+1 {{'tv.dropout' op rate must be in [0, 1)}}
+  %r = tv.dropout %x rate(1.0) seed(1) stream(2) : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @cross_entropy_labels(%x: tensor<2x3xf32>, %l: tensor<2xf32>) {
+  // expected-error@+1 {{'tv.cross_entropy' op labels has element type 'f32'; it must be i32 or i64}}
+  %r = tv.cross_entropy %x, %l : (tensor<2x3xf32>, tensor<2xf32>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @gelu_integers(%x: tensor<2xi32>) {
+  // expected-error@+1 {{'tv.gelu' op operand #0 has element type 'i32'; it must be f64, f32, bf16 or f16}}
+  %r = tv.gelu %x : (tensor<2xi32>) -> tensor<2xi32>
+  return
+}
+
+// -----
+
+func.func @add_element_types(%x: tensor<2xi32>, %y: tensor<2xf32>) {
+  // expected-error@+1 {{'tv.add' op element type 'f32' must be 'i32', as the others}}
+  %r = tv.add %x, %y : (tensor<2xi32>, tensor<2xf32>) -> tensor<2xf32>
+  return
+}
