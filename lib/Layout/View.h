@@ -208,15 +208,19 @@ std::vector<SubAxis> axesOf(const View &view);
 /// ambiguous an error names the dimension.
 Result<View> reshapeView(const View &view, const Shape &from, const Shape &to,
                          const Mesh &mesh);
-/// Result dimension i is operand dimension perm[i].
+/// Result dimension i is operand dimension perm[i], in the same memory.
 Result<View> transposeView(const View &view, const std::vector<int64_t> &perm);
-/// The view of the box at `offsets` of `sizes` where it already lies.
+/// The view of the box at `offsets` of `sizes` where it already lies; its order
+/// in memory is undecided, as the box need not be dense. A split dynamic
+/// dimension is sliced whole.
 Result<View> sliceView(const View &view, const Shape &shape,
                        const Shape &offsets, const Shape &sizes,
                        const Mesh &mesh);
 
 /// Whether `fine` places every value where `coarse` does and splits further:
-/// each device's set under `fine` is a subset of its set under `coarse`.
+/// each device's set under `fine` is a subset of its set under `coarse`. Both
+/// are canonical. On a dynamic dimension: at every extent; with groups the
+/// answer may be no where it is yes.
 bool refines(const Product &fine, const Product &coarse, int64_t bound,
              const Mesh &mesh);
 

@@ -339,6 +339,8 @@ Result<View> Reshape::run() {
       empty |= extent == 0;
       isDynamic |= extent == kDynamic;
     }
+  if (!empty && std::max(fromCount, toCount) == INT64_MAX)
+    return Error{"a reshape of more than 2^63 elements"};
   if (!isDynamic && fromCount != toCount)
     return Error{"the operand has " + text(fromCount) +
                  " elements and the result " + text(toCount) +

@@ -6,6 +6,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Saturating arithmetic, the product-level halves of functions that View.h
+// gives for views, and the walk over devices.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef TESSERA_LAYOUT_VIEWINTERNAL_H
 #define TESSERA_LAYOUT_VIEWINTERNAL_H

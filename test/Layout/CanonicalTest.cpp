@@ -167,7 +167,7 @@ TEST(Canonical, KeepsPlacementOfNestedGroups) {
         for (int64_t hi = lo + 1; hi <= reach(product); ++hi)
           forEachGroup(product, lo, hi, mesh, [&](const Product &whole) {
             int64_t size = reach(whole);
-            for (int64_t start = 0; start < size; start += longRun ? 1 : 5)
+            for (int64_t start = 0; start < size; start += longRun ? 1 : 11)
               spellings.check(
                   {Factor::stored(2), Factor::group(whole, start, size)}, 1);
           });
@@ -191,7 +191,7 @@ TEST(Canonical, IsUniqueForDynamicProducts) {
         View canonical = canonicalize(view, {kDynamic}, mesh);
         EXPECT_TRUE(isCanonical(canonical, {kDynamic}, mesh));
         Signature all;
-        for (int64_t bound = 1; bound <= 80; ++bound) {
+        for (int64_t bound = 1; bound <= 60; ++bound) {
           Signature placed = signature(withRest(open, bound), bound, mesh);
           EXPECT_EQ(placed,
                     signature(withRest(canonical.dims[0].product, bound), bound,

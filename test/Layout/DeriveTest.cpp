@@ -301,6 +301,9 @@ TEST(Reshape, SaysWhyNot) {
   EXPECT_EQ(message("[did(tp) * _]", {6}, {4}),
             "the operand has 6 elements and the result 4; a reshape keeps "
             "their number");
+  const int64_t huge = int64_t(1) << 40;
+  EXPECT_EQ(message("[did(tp) * _, _]", {huge, huge}, {2 * huge, 2 * huge}),
+            "a reshape of more than 2^63 elements");
   EXPECT_EQ(message("[did(tp)]", {1}, {}),
             "did(tp) has no dimension in a result of rank 0");
   EXPECT_EQ(message("[did(tp) * _, _]", {kDynamic, kDynamic}, {kDynamic}),

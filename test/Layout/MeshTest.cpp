@@ -5,6 +5,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Meshes as text, the two directions between ranks and coordinates, and when
+// sub-axes are disjoint.
+//
+//===----------------------------------------------------------------------===//
 
 #include "Enumerate.h"
 

@@ -5,6 +5,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Text in both directions, every error of the parser and the verifier, and
+// random text.
+//
+//===----------------------------------------------------------------------===//
 
 #include "Enumerate.h"
 
