@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Layout/Planner.h"
 #include "Runtime/Binding.h"
 
 #include <algorithm>
@@ -368,12 +369,13 @@ tessera_status *tessera_binding_collective(const tessera_binding *binding,
     const fb::StepT &step =
         *binding->binding->module().reader().plan().steps[report.step];
     const fb::CollectiveT &collective = *step.action.AsCollective();
-    static const char *const kinds[] = {
-        "slice",      "all-gather", "all-reduce", "reduce-scatter",
-        "all-to-all", "permute",    "broadcast",  "exchange"};
+    // The two enums list the same kinds.
+    static_assert(static_cast<int>(layout::Step::Kind::Exchange) ==
+                  static_cast<int>(fb::CollectiveKind::Exchange));
     const CollectiveWork::Traffic &traffic = report.work->traffic();
     tessera_collective result{};
-    result.kind = kinds[static_cast<int>(collective.kind)];
+    result.kind =
+        layout::toString(static_cast<layout::Step::Kind>(collective.kind));
     result.axes = report.axes.c_str();
     result.op = step.op.c_str();
     result.location = step.location.c_str();
