@@ -282,17 +282,38 @@ Status Context::poll() {
   return Ok{};
 }
 
+/// Asks for a verdict until there is one or `seconds` have passed.
+static std::optional<Verdict> awaitVerdict(Watch &watch, double seconds) {
+  const double end = now() + seconds;
+  while (true) {
+    std::optional<Verdict> verdict = watch.poll();
+    if (verdict || now() > end)
+      return verdict;
+    timespec pause{0, 1'000'000};
+    nanosleep(&pause, nullptr);
+  }
+}
+
 const Failure &Context::giveUp(Failure failure) {
+  if (poisoned)
+    return *poisoned;
+  // All ranks return the same verdict. What a transport sees may be but the
+  // consequence of one that is on its way; else this rank tells the others, and
+  // does not leave, which they would see, before they know.
+  if (watcher && !verdict)
+    verdict = awaitVerdict(*watcher, 0.5);
+  if (watcher && !verdict) {
+    watcher->fail({failure.message, failure.op, failure.location, self});
+    verdict = awaitVerdict(*watcher, 2);
+  }
   if (verdict) {
+    failure.message = verdict->message;
     if (!verdict->op.empty()) {
       failure.op = verdict->op;
       failure.location = verdict->location;
     }
     failure.rank = verdict->rank;
-  } else if (watcher) {
-    watcher->fail({failure.message, failure.op, failure.location, self});
   }
-  if (!poisoned)
-    poisoned = std::move(failure);
+  poisoned = std::move(failure);
   return *poisoned;
 }

@@ -1,0 +1,27 @@
+//===- MakeModule.cpp - writes the tests' module to a file ----------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// make-test-module RANKS FILE: the MLP of MLP.h, for tests outside of C++.
+//
+//===----------------------------------------------------------------------===//
+
+#include "MLP.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+int main(int argc, char **argv) {
+  using namespace tessera::test;
+  if (argc != 3)
+    return std::fprintf(stderr, "usage: make-test-module RANKS FILE\n"), 2;
+  std::string bytes =
+      MLP(std::atoi(argv[1])).b.module(readFile(TESSERA_TEST_KERNELS));
+  std::ofstream file(argv[2], std::ios::binary);
+  file << bytes;
+  return file.good() ? 0 : 1;
+}

@@ -1,0 +1,328 @@
+#===- capi_test.py - the C header from Python -----------------------------===#
+#
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+#===-----------------------------------------------------------------------===#
+"""Drives libtessera.so through ctypes and NumPy alone, as an embedder would.
+
+    capi_test.py LIBTESSERA MAKE_TEST_MODULE
+
+The module is an MLP: y = (2 * (x @ w0.T) + 1) @ w1.T, its weights split over
+the ranks, which are threads here.
+"""
+
+import ctypes as c
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+import numpy as np
+
+LIBRARY, MAKE_MODULE = sys.argv[1], sys.argv[2]
+MAX_RANK = 16
+INPUT, OUTPUT, STATE = range(3)
+DTYPES = {0: np.float64, 1: np.float32}
+INVALID_ARGUMENT, INVALID_MODULE, IO = 1, 2, 3
+
+
+class Struct(c.Structure):
+    """A struct that begins with its size."""
+
+    def __init__(self, **fields):
+        super().__init__(size=c.sizeof(type(self)), **fields)
+
+
+class ContextOptions(Struct):
+    _fields_ = [
+        ("size", c.c_size_t), ("rank", c.c_int32), ("world", c.c_int32),
+        ("transport", c.c_char_p), ("handle", c.c_void_p),
+        ("bootstrap", c.c_void_p), ("log", c.c_void_p),
+        ("log_user", c.c_void_p), ("allocate", c.c_void_p),
+        ("deallocate", c.c_void_p), ("allocate_user", c.c_void_p),
+        ("memory_limit", c.c_uint64), ("deadline", c.c_double),
+        ("control", c.c_int32)]
+
+
+class Symbol(Struct):
+    _fields_ = [("size", c.c_size_t), ("name", c.c_char_p),
+                ("maximum", c.c_int64), ("multiple", c.c_int64)]
+
+
+class Port(Struct):
+    _fields_ = [("size", c.c_size_t), ("name", c.c_char_p),
+                ("kind", c.c_int), ("dtype", c.c_int), ("rank", c.c_int32),
+                ("shape", c.c_int64 * MAX_RANK), ("shape_text", c.c_char_p),
+                ("view", c.c_char_p)]
+
+
+class Layout(Struct):
+    _fields_ = [("size", c.c_size_t), ("rank", c.c_int32),
+                ("global_rank", c.c_int32),
+                ("global_shape", c.c_int64 * MAX_RANK),
+                ("shape", c.c_int64 * MAX_RANK),
+                ("strides", c.c_int64 * MAX_RANK),
+                ("span", c.c_int64 * MAX_RANK), ("bytes", c.c_uint64)]
+
+
+class Run(c.Structure):
+    _fields_ = [("local", c.c_int64), ("global_", c.c_int64),
+                ("length", c.c_int64)]
+
+
+class Memory(Struct):
+    _fields_ = [("size", c.c_size_t), ("external", c.c_uint64),
+                ("local", c.c_uint64), ("symmetric", c.c_uint64),
+                ("constants", c.c_uint64)]
+
+
+class Collective(Struct):
+    _fields_ = [("size", c.c_size_t), ("kind", c.c_char_p),
+                ("axes", c.c_char_p), ("op", c.c_char_p),
+                ("location", c.c_char_p), ("loser", c.c_char_p),
+                ("bytes_sent", c.c_uint64), ("bytes_received", c.c_uint64),
+                ("copies", c.c_uint64), ("copied_bytes", c.c_uint64),
+                ("seconds", c.c_double)]
+
+
+class Error(Exception):
+    def __init__(self, status):
+        self.code = lib.tessera_status_code(status)
+        self.rank = lib.tessera_status_rank(status)
+        super().__init__(lib.tessera_status_message(status).decode())
+        lib.tessera_status_free(status)
+
+
+def check(status, function, arguments):
+    if status:
+        raise Error(status)
+
+
+lib = c.CDLL(LIBRARY)
+P = c.c_void_p
+for name, result, arguments in [
+        ("tessera_status_code", c.c_int, [P]),
+        ("tessera_status_message", c.c_char_p, [P]),
+        ("tessera_status_rank", c.c_int32, [P]),
+        ("tessera_status_free", None, [P]),
+        ("tessera_threads_create", P, [c.c_int32, c.POINTER(P)]),
+        ("tessera_threads_destroy", None, [P]),
+        ("tessera_context_create", P, [c.POINTER(ContextOptions),
+                                       c.POINTER(P)]),
+        ("tessera_context_destroy", None, [P]),
+        ("tessera_module_load", P, [P, c.c_char_p, c.c_size_t, c.POINTER(P)]),
+        ("tessera_module_load_file", P, [P, c.c_char_p, c.POINTER(P)]),
+        ("tessera_module_destroy", None, [P]),
+        ("tessera_module_report", c.c_char_p, [P]),
+        ("tessera_module_symbol_count", c.c_size_t, [P]),
+        ("tessera_module_symbol", P, [P, c.c_size_t, c.POINTER(Symbol)]),
+        ("tessera_module_port_count", c.c_size_t, [P]),
+        ("tessera_module_port", P, [P, c.c_size_t, c.POINTER(Port)]),
+        ("tessera_module_layout", P, [P, c.c_size_t, P, c.c_size_t,
+                                      c.POINTER(Layout)]),
+        ("tessera_module_runs", P, [P, c.c_size_t, P, c.c_size_t, c.c_int32,
+                                    P, c.POINTER(c.c_size_t)]),
+        ("tessera_module_memory", P, [P, P, c.c_size_t, c.POINTER(Memory)]),
+        ("tessera_binding_create", P, [P, P, c.c_size_t, P, c.c_size_t,
+                                       c.POINTER(P)]),
+        ("tessera_binding_destroy", None, [P]),
+        ("tessera_binding_run", P, [P]),
+        ("tessera_binding_memory", P, [P, c.POINTER(Memory)]),
+        ("tessera_binding_collective_count", c.c_size_t, [P]),
+        ("tessera_binding_collective", P, [P, c.c_size_t,
+                                           c.POINTER(Collective)])]:
+    function = getattr(lib, name)
+    function.restype, function.argtypes = result, arguments
+    if result is P:
+        function.errcheck = check
+
+
+def make_module(ranks):
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "mlp.tsr")
+        subprocess.run([MAKE_MODULE, str(ranks), path], check=True)
+        with open(path, "rb") as file:
+            return file.read()
+
+
+class Rank:
+    """One rank: a context, a module, and arrays for its ports."""
+
+    def __init__(self, rank, world, group, module):
+        self.context, self.module, self.binding = P(), P(), P()
+        options = ContextOptions(rank=rank, world=world, transport=b"threads",
+                                 handle=group, deadline=20)
+        lib.tessera_context_create(options, c.byref(self.context))
+        lib.tessera_module_load(self.context, module, len(module),
+                                c.byref(self.module))
+
+    def indices(self, port, symbols, dimension, extent):
+        """The global indices of a local dimension."""
+        runs, count = (Run * 64)(), c.c_size_t(64)
+        lib.tessera_module_runs(self.module, port, symbols, len(symbols),
+                                dimension, runs, c.byref(count))
+        found = [np.arange(r.global_, r.global_ + r.length)
+                 for r in runs[:count.value]]
+        result = np.concatenate(found) if found else np.arange(0)
+        assert len(result) == extent
+        return result
+
+    def run(self, values, batch, runs=2):
+        """Binds, runs, and returns for each output (grid of global indices,
+        array)."""
+        symbols = (c.c_int64 * 1)(batch)
+        arrays, pointers, grids, outputs = [], [], [], {}
+        for i in range(lib.tessera_module_port_count(self.module)):
+            port, layout = Port(), Layout()
+            lib.tessera_module_port(self.module, i, port)
+            lib.tessera_module_layout(self.module, i, symbols, 1, layout)
+            shape = tuple(layout.shape[:layout.rank])
+            grid = np.ix_(*[self.indices(i, symbols, d, n)
+                            for d, n in enumerate(shape)])
+            array = np.full(shape, np.nan, DTYPES[port.dtype])
+            assert array.nbytes == layout.bytes
+            name = port.name.decode()
+            if port.kind != OUTPUT:
+                array[...] = values[name][grid]
+            else:
+                outputs[name] = (grid, array)
+            arrays.append(array)
+            pointers.append(array.ctypes.data)
+        lib.tessera_binding_create(self.module, symbols, 1,
+                                   (P * len(pointers))(*pointers),
+                                   len(pointers), c.byref(self.binding))
+        for _ in range(runs):
+            lib.tessera_binding_run(self.binding)
+        return outputs
+
+    def close(self):
+        for handle, destroy in [(self.binding, lib.tessera_binding_destroy),
+                                (self.module, lib.tessera_module_destroy),
+                                (self.context, lib.tessera_context_destroy)]:
+            if handle:
+                destroy(handle)
+
+
+def on_ranks(world, body):
+    """body(rank, group) on as many threads; the first exception is raised."""
+    group, errors = P(), []
+    lib.tessera_threads_create(world, c.byref(group))
+
+    def guarded(rank):
+        try:
+            body(rank, group)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(r,))
+               for r in range(world)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    lib.tessera_threads_destroy(group)
+    if errors:
+        raise errors[0]
+
+
+class CApi(unittest.TestCase):
+    def test_mlp_equals_numpy(self):
+        random = np.random.default_rng(1)
+        for world in (1, 2, 3):
+            module = make_module(world)
+            for batch in (2, 10, 64):
+                values = {"x": random.normal(size=(batch, 8)),
+                          "w0": random.normal(size=(32, 8)),
+                          "w1": random.normal(size=(8, 32))}
+                values = {k: v.astype(np.float32) for k, v in values.items()}
+                x, w0, w1 = (values[k].astype(np.float64)
+                             for k in ("x", "w0", "w1"))
+                expected = (2 * (x @ w0.T) + 1) @ w1.T
+
+                def body(rank, group):
+                    one = Rank(rank, world, group, module)
+                    grid, array = one.run(values, batch)["y"]
+                    np.testing.assert_allclose(array, expected[grid],
+                                               rtol=1e-4, atol=1e-3)
+                    report = Collective()
+                    self.assertEqual(
+                        lib.tessera_binding_collective_count(one.binding), 1)
+                    lib.tessera_binding_collective(one.binding, 0, report)
+                    self.assertEqual(report.kind, b"all-reduce")
+                    self.assertEqual(report.axes, b"[tp]")
+                    self.assertEqual(report.op, b"tv.reshard")
+                    self.assertEqual(report.copies, 0)
+                    self.assertEqual(report.bytes_sent > 0, world > 1)
+                    memory = Memory()
+                    lib.tessera_binding_memory(one.binding, memory)
+                    self.assertEqual(memory.symmetric, batch * 8 * 4)
+                    one.close()
+
+                on_ranks(world, body)
+
+    def test_inspection(self):
+        module = make_module(2)
+
+        def body(rank, group):
+            one = Rank(rank, 2, group, module)
+            symbol, port = Symbol(), Port()
+            lib.tessera_module_symbol(one.module, 0, symbol)
+            self.assertEqual((symbol.name, symbol.maximum, symbol.multiple),
+                             (b"batch", 64, 2))
+            names = []
+            for i in range(lib.tessera_module_port_count(one.module)):
+                lib.tessera_module_port(one.module, i, port)
+                names.append((port.name, port.kind))
+            self.assertEqual(names, [(b"x", INPUT), (b"w0", INPUT),
+                                     (b"w1", INPUT), (b"y", OUTPUT)])
+            self.assertEqual(port.shape_text, b"[batch, 8]")
+            self.assertEqual(lib.tessera_module_report(one.module),
+                             b"made by hand")
+            one.close()
+
+        on_ranks(2, body)
+
+    def test_errors_are_status_objects(self):
+        module = make_module(1)
+
+        def body(rank, group):
+            one = Rank(rank, 1, group, module)
+            with self.assertRaisesRegex(Error, "above its declared maximum"):
+                one.run({"x": np.zeros((66, 8))}, 66)
+            other = P()
+            damaged = bytearray(module)
+            damaged[-1] ^= 1
+            for bytes_, text in [(bytes(damaged), "damaged"),
+                                 (module[:5000], "truncated"),
+                                 (b"", "not a Tessera module")]:
+                with self.assertRaisesRegex(Error, text) as caught:
+                    lib.tessera_module_load(one.context, bytes_, len(bytes_),
+                                            c.byref(other))
+                self.assertEqual(caught.exception.code, INVALID_MODULE)
+            with self.assertRaisesRegex(Error, "No such file"):
+                lib.tessera_module_load_file(one.context, b"/nowhere.tsr",
+                                             c.byref(other))
+            port = Port()
+            port.size = 0
+            with self.assertRaisesRegex(Error, "size is not set"):
+                lib.tessera_module_port(one.module, 0, port)
+            one.close()
+
+        on_ranks(1, body)
+
+    def test_only_the_headers_functions_are_visible(self):
+        listing = subprocess.run(
+            ["nm", "--dynamic", "--defined-only", LIBRARY], check=True,
+            capture_output=True, text=True).stdout
+        names = {line.split()[-1] for line in listing.splitlines()}
+        self.assertIn("tessera_binding_run", names)
+        self.assertEqual({n for n in names if not n.startswith("tessera_")},
+                         set())
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
