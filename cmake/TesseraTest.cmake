@@ -17,8 +17,12 @@ function(tessera_unittest name)
   set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT})
 endfunction()
 
-find_program(TESSERA_PYTHON python3 REQUIRED
-  HINTS ${PROJECT_SOURCE_DIR}/.venv/bin)
+# With the packages of requirements.txt; scripts/setup makes it.
+set(TESSERA_PYTHON ${PROJECT_SOURCE_DIR}/.venv/bin/python3)
+if(NOT EXISTS ${TESSERA_PYTHON})
+  message(WARNING "${TESSERA_PYTHON} is missing: run scripts/setup, or the tests "
+                  "that use Python fail")
+endif()
 
 # tessera_lit_tests() gives each folder below the current one that holds .mlir
 # files to ctest as one test, lit/FOLDER, run by lit with all folders in it.

@@ -1,0 +1,254 @@
+"""Drives tessera-run over modules written by hand: results, reports, and every
+kind of bad input, each of which must end in one line and a status that is not 0.
+
+usage: test_tessera_run.py BIN_FOLDER MPI_ENVIRONMENT_FILE"""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import numpy as np
+from safetensors.numpy import load_file, save_file
+
+BIN = pathlib.Path(sys.argv[1]).resolve()
+ENVIRONMENT = dict(os.environ)
+for line in pathlib.Path(sys.argv[2]).read_text().splitlines():
+    if not line.startswith("#"):
+        ENVIRONMENT.update([line.split("=", 1)])
+
+RNG = np.random.default_rng(1)
+X = RNG.standard_normal((5, 10)).astype(np.float32)
+W = RNG.standard_normal((6, 10)).astype(np.float32)
+
+
+class TesseraRun(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="tessera-run-"))
+        subprocess.run([BIN / "make-modules", cls.folder], check=True)
+        save_file({"x": X, "w": W}, cls.folder / "in.safetensors")
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.folder)
+
+    def start(self, *args, mpi=None):
+        command = ["mpirun", "-n", str(mpi)] if mpi else []
+        command += [str(BIN / "tessera-run"), *map(str, args)]
+        return subprocess.Popen(
+            command,
+            cwd=self.folder,
+            env=ENVIRONMENT,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def succeed(self, *args, mpi=None):
+        process = self.start(*args, mpi=mpi)
+        out, err = process.communicate(timeout=100)
+        self.assertEqual(process.returncode, 0, err)
+        return out
+
+    def check_failure(self, process, parts):
+        """One line of ours, with all `parts`, on standard error."""
+        out, err = process.communicate(timeout=100)
+        self.assertNotEqual(process.returncode, 0, out)
+        lines = [line for line in err.splitlines() if line.startswith("tessera:")]
+        self.assertEqual(len(lines), 1, err)
+        for part in parts:
+            self.assertIn(part, lines[0])
+        if process.args[0] != "mpirun":
+            self.assertEqual(err.count("\n"), 1, err)
+
+    def fail_with(self, *args, says, mpi=None):
+        self.check_failure(self.start(*args, mpi=mpi), says)
+
+    def check_result(self, name="y", file="out.safetensors"):
+        result = load_file(self.folder / file)
+        self.assertEqual(list(result), [name])
+        np.testing.assert_allclose(result[name], X @ W.T, rtol=1e-5, atol=1e-5)
+        self.assertEqual([p.name for p in self.folder.glob(file + ".*")], [])
+        (self.folder / file).unlink()
+
+    # Results
+
+    def test_one_rank(self):
+        out = self.succeed(
+            "linear-1.tsr", "--inputs", "in.safetensors", "--output", "out.safetensors"
+        )
+        self.assertIn("linear-1.tsr: 1 rank, mesh <tp = 1>, b = 5", out)
+        self.check_result()
+
+    def test_threads(self):
+        for ranks in (1, 2, 3, 4):
+            out = self.succeed(
+                f"linear-{ranks}.tsr",
+                "--ranks", ranks,
+                "--transport=threads",
+                "--inputs=in.safetensors",
+                "--size", "b=5",
+                "--output=out.safetensors",
+            )  # fmt: skip
+            self.check_result()
+            self.assertIn("wrote out.safetensors", out)
+            if ranks > 1:
+                row = next(line for line in out.splitlines() if "all-reduce" in line)
+                self.assertIn("test.mlir:2:1", row)
+                self.assertIn("exchange, 12 us", row)
+
+    def test_mpi(self):
+        for ranks in (2, 4):
+            self.succeed(
+                f"linear-{ranks}.tsr",
+                "--inputs", "in.safetensors",
+                "--output", "out.safetensors",
+                mpi=ranks,
+            )  # fmt: skip
+            self.check_result()
+
+    def test_json_report(self):
+        out = self.succeed(
+            "linear-2.tsr", "--ranks", 2, "--inputs", "in.safetensors", "--report", "json", "--repeat", 3
+        )
+        report = json.loads(out)
+        self.assertEqual(report["ranks"], 2)
+        self.assertEqual(report["sizes"], {"b": 5})
+        self.assertEqual(report["seconds"]["runs"], 3)
+        self.assertLessEqual(report["seconds"]["min"], report["seconds"]["median"])
+        self.assertLessEqual(report["seconds"]["median"], report["seconds"]["max"])
+        (collective,) = report["collectives"]
+        self.assertEqual(collective["kind"], "all-reduce")
+        self.assertEqual(collective["sent"], 5 * 6 * 4)  # halves out, halves in
+        self.assertEqual(collective["location"], "test.mlir:2:1")
+        self.assertEqual(report["memory"]["external"], 4 * (5 * 5 + 6 * 5 + 5 * 6))
+
+    def test_names_and_casts(self):
+        save_file({"weight": W.astype(np.float64)}, self.folder / "w64.safetensors")
+        save_file({"x": X}, self.folder / "x.safetensors")
+        names = {"w": {"name": "weight", "cast": "f32"}, "y": "result"}
+        (self.folder / "names.json").write_text(json.dumps(names))
+        self.succeed(
+            "linear-3.tsr",
+            "--ranks", 3,
+            "--inputs", "w64.safetensors",
+            "--inputs", "x.safetensors",
+            "--names", "names.json",
+            "--output", "out.safetensors",
+        )  # fmt: skip
+        self.check_result("result")
+
+    # Bad input
+
+    def test_command_line(self):
+        self.fail_with(says=["no module"])
+        self.fail_with("a.tsr", "--inptus", "x", says=["--inptus", "did you mean '--inputs'?"])
+        self.fail_with("a.tsr", "b.tsr", says=["b.tsr", "only one module"])
+        self.fail_with("a.tsr", "--repeat", "0", says=["--repeat", "at least 1"])
+        self.fail_with("a.tsr", "--size", "b", says=["--size", "b=3"])
+        self.fail_with("a.tsr", "--report=xml", says=["text or json"])
+        self.fail_with("a.tsr", "--deadline", "soon", says=["--deadline", "seconds"])
+        self.fail_with("a.tsr", "--transport", "pigeon", says=["mpi or threads"])
+        self.fail_with("a.tsr", "--transport", "threads", says=["--ranks N"])
+        self.fail_with("a.tsr", "--output", says=["--output"])
+        self.fail_with("a.tsr", "--nonsense", says=["--nonsense"], mpi=2)
+        self.assertIn("usage:", self.succeed("--help"))
+
+    def test_modules(self):
+        self.fail_with("none.tsr", says=["none.tsr"])
+        (self.folder / "text.tsr").write_text("func.func @main() {}")
+        self.fail_with("text.tsr", says=["text.tsr"])
+        damaged = bytearray((self.folder / "linear-2.tsr").read_bytes())
+        damaged[5000] ^= 1
+        (self.folder / "damaged.tsr").write_bytes(damaged)
+        self.fail_with("damaged.tsr", "--ranks", 2, says=["damaged.tsr"])
+
+    def test_number_of_ranks(self):
+        inputs = ["--inputs", "in.safetensors"]
+        self.fail_with("linear-4.tsr", *inputs, says=["4", "1"])
+        self.fail_with("linear-4.tsr", "--ranks", 3, *inputs, says=["4", "3"])
+        self.fail_with("linear-2.tsr", "--ranks", 3, *inputs, says=["2", "3"])
+        self.fail_with("linear-4.tsr", *inputs, mpi=2, says=["4", "2"])
+
+    def test_different_modules(self):
+        process = subprocess.Popen(
+            ["mpirun"]
+            + ["-n", "1", BIN / "tessera-run", "linear-2.tsr", "--inputs", "in.safetensors", ":"]
+            + ["-n", "1", BIN / "tessera-run", "other-2.tsr", "--inputs", "in.safetensors"],
+            cwd=self.folder,
+            env=ENVIRONMENT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.check_failure(process, ["ranks 0 and 1 differ in the module"])
+
+    def test_tensors(self):
+        def fails(tensors, *says, module="linear-2.tsr"):
+            save_file(tensors, self.folder / "bad.safetensors")
+            self.fail_with(module, "--ranks", 2, "--inputs", "bad.safetensors", says=says)
+
+        fails({"x": X}, "input 'w'", "no tensor 'w'", "bad.safetensors")
+        fails({"x": X, "w ": W}, "did you mean 'w '?")
+        fails({"x": X, "w": W.T.copy()}, "bad.safetensors", "'w'", "[10, 6]", "[6, 10]")
+        fails({"x": X, "w": W.astype(np.float64)}, "'w'", "F64", "F32", '"cast"')
+        header = b"\xff\xff\xff\xff\0\0\0\0" + b"{}"
+        (self.folder / "long.safetensors").write_bytes(header)
+        self.fail_with("linear-1.tsr", "--inputs", "long.safetensors", says=["long.safetensors", "header"])
+        self.fail_with("linear-1.tsr", says=["'x'"])
+        self.fail_with("linear-1.tsr", "--inputs", "nowhere", says=["nowhere", "No such file"])
+        self.fail_with(
+            "linear-4.tsr", "--inputs", "bad.safetensors", mpi=4, says=["bad.safetensors", "'w'"]
+        )
+
+    def test_sizes(self):
+        inputs = ["--inputs", "in.safetensors"]
+        self.fail_with("linear-1.tsr", *inputs, "--size", "n=3", says=["--size n", "it has b"])
+        self.fail_with("linear-1.tsr", *inputs, "--size", "b=3", says=["'x'", "[5, 10]", "[3, 10]"])
+        self.fail_with("linear-1.tsr", *inputs, "--size", "b=17", says=["b", "17", "16"])
+
+    def test_output(self):
+        self.fail_with(
+            "linear-2.tsr", "--ranks", 2, "--inputs", "in.safetensors", "--output", "no/out", says=["no/out"]
+        )
+        self.fail_with("linear-1.tsr", "--output", self.folder, says=["folder"])
+
+    def test_memory_limit(self):
+        self.fail_with(
+            "linear-2.tsr", "--ranks", 2, "--inputs", "in.safetensors", "--memory-limit", 10, says=["10"]
+        )
+
+    def test_a_rank_that_stops_is_named(self):
+        process = self.start(
+            "linear-3.tsr",
+            "--inputs", "in.safetensors",
+            "--repeat", 10**9,
+            "--deadline", 2,
+            mpi=3,
+        )  # fmt: skip
+        time.sleep(3)
+        stopped = None
+        for child in pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
+            environment = pathlib.Path(f"/proc/{child}/environ").read_bytes()
+            if b"OMPI_COMM_WORLD_RANK=1\0" in environment:
+                stopped = int(child)
+        self.assertIsNotNone(stopped)
+        begin = time.time()
+        os.kill(stopped, signal.SIGSTOP)
+        try:
+            self.check_failure(process, ["rank 1", "has not answered", "test.mlir:"])
+        finally:
+            os.kill(stopped, signal.SIGCONT)
+        self.assertLess(time.time() - begin, 2 + 2 + 4)  # mpirun takes its time
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)

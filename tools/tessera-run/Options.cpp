@@ -1,0 +1,173 @@
+//===- Options.cpp - the command line of tessera-run ----------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Every flag takes one value, as `--flag value` or `--flag=value`.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Options.h"
+
+#include "Runtime/Tensors/Safetensors.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <functional>
+
+namespace tessera::run {
+
+const char *const kUsage =
+    R"(usage: tessera-run MODULE.tsr [flags]       one rank
+       tessera-run MODULE.tsr --ranks N ...    N ranks in this process
+       mpirun -n N tessera-run MODULE.tsr ...  N ranks, one a process
+
+  --inputs PATH         safetensors file, index, or folder; may be repeated
+  --names FILE          JSON map {"port": "tensor" | {"name":, "cast":}}
+  --size NAME=N         a dynamic size; those of inputs are known from the files
+  --output FILE         safetensors file for outputs and the final state
+  --report text|json    how to print collectives, times and memory
+  --repeat N            runs; a state goes from one to the next
+  --transport mpi|threads
+  --ranks N             ranks of the transport `threads`
+  --deadline SECONDS    without progress, after which a run is an error
+  --memory-limit BYTES  for temporaries and constants of a rank
+  --help
+)";
+
+static bool parseWhole(const std::string &text, int64_t &value) {
+  char *end = nullptr;
+  errno = 0;
+  value = std::strtoll(text.c_str(), &end, 10);
+  return !text.empty() && *end == 0 && errno == 0 && text[0] != ' ';
+}
+
+Result<Options> parseOptions(int argc, const char *const *argv, bool underMPI) {
+  Options options;
+  bool ranksGiven = false;
+
+  struct Flag {
+    std::string name;
+    std::function<bool(const std::string &)> take; ///< false: a bad value
+    const char *want;
+  };
+  auto positive = [](int64_t &target) {
+    return [&target](const std::string &value) {
+      return parseWhole(value, target) && target > 0;
+    };
+  };
+  const std::vector<Flag> flags = {
+      {"--inputs",
+       [&](const std::string &value) {
+         options.inputs.push_back(value);
+         return !value.empty();
+       },
+       "a path"},
+      {"--names",
+       [&](const std::string &value) {
+         options.names = value;
+         return !value.empty();
+       },
+       "a path"},
+      {"--size",
+       [&](const std::string &value) {
+         size_t equals = value.find('=');
+         int64_t size;
+         if (equals == std::string::npos || equals == 0 ||
+             !parseWhole(value.substr(equals + 1), size) || size < 0)
+           return false;
+         options.sizes.emplace_back(value.substr(0, equals), size);
+         return true;
+       },
+       "NAME=N like b=3"},
+      {"--output",
+       [&](const std::string &value) {
+         options.output = value;
+         return !value.empty();
+       },
+       "a path"},
+      {"--report",
+       [&](const std::string &value) {
+         options.json = value == "json";
+         return options.json || value == "text";
+       },
+       "text or json"},
+      {"--repeat", positive(options.repeat), "a number of runs, at least 1"},
+      {"--transport",
+       [&](const std::string &value) {
+         options.transport = value;
+         return value == "mpi" || value == "threads";
+       },
+       "mpi or threads"},
+      {"--ranks",
+       [&](const std::string &value) {
+         ranksGiven = true;
+         return parseWhole(value, options.ranks) && options.ranks > 0 &&
+                options.ranks <= 4096;
+       },
+       "a number of ranks, 1 to 4096"},
+      {"--deadline",
+       [&](const std::string &value) {
+         char *end = nullptr;
+         options.deadline = std::strtod(value.c_str(), &end);
+         return !value.empty() && *end == 0 && options.deadline > 0 &&
+                options.deadline < 1e9;
+       },
+       "a number of seconds above 0"},
+      {"--memory-limit", positive(options.memoryLimit),
+       "a number of bytes above 0"},
+  };
+
+  for (int i = 1; i < argc; ++i) {
+    std::string argument = argv[i];
+    if (argument == "--help" || argument == "-h") {
+      options.help = true;
+      return options;
+    }
+    if (argument.empty() || argument[0] != '-') {
+      if (!options.module.empty())
+        return Error{"'" + argument + "': only one module can be run, and '" +
+                     options.module +
+                     "' is given already; a value of a flag "
+                     "goes right after it"};
+      options.module = argument;
+      continue;
+    }
+    size_t equals = argument.find('=');
+    std::string name = argument.substr(0, equals);
+    const Flag *flag = nullptr;
+    std::vector<std::string> names;
+    for (const Flag &each : flags) {
+      names.push_back(each.name);
+      if (each.name == name)
+        flag = &each;
+    }
+    if (!flag)
+      return Error{"unknown flag '" + name + "'" + suggestName(name, names)};
+    std::string value;
+    if (equals != std::string::npos)
+      value = argument.substr(equals + 1);
+    else if (i + 1 < argc)
+      value = argv[++i];
+    if (!flag->take(value))
+      return Error{name + " '" + value + "': must be " + flag->want};
+  }
+
+  if (options.module.empty())
+    return Error{"no module is given; see tessera-run --help"};
+  if (options.transport.empty() && underMPI && !ranksGiven)
+    options.transport = "mpi";
+  if (options.transport.empty() && ranksGiven)
+    options.transport = "threads";
+  if (options.transport == "mpi" && ranksGiven)
+    return Error{"--ranks is for --transport threads; with mpi, mpirun -n says "
+                 "how many ranks there are"};
+  if (options.transport == "threads" && !ranksGiven)
+    return Error{"--transport threads needs --ranks N"};
+  return options;
+}
+
+} // namespace tessera::run

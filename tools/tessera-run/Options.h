@@ -1,0 +1,44 @@
+//===- Options.h - the command line of tessera-run ------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_RUN_OPTIONS_H
+#define TESSERA_RUN_OPTIONS_H
+
+#include "Support/Result.h"
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tessera::run {
+
+struct Options {
+  bool help = false;
+  std::string module;
+  std::vector<std::string> inputs;
+  std::string names; ///< a map of names; empty: none
+  std::vector<std::pair<std::string, int64_t>> sizes;
+  std::string output; ///< empty: results are dropped
+  bool json = false;
+  int64_t repeat = 1;
+  std::string transport; ///< "mpi", "threads", or empty for a single rank
+  int64_t ranks = 1;     ///< for "threads"
+  double deadline = 60;
+  int64_t memoryLimit = 0;
+};
+
+extern const char *const kUsage;
+
+/// `underMPI`: whether mpirun started this process, which makes "mpi" the
+/// default transport.
+Result<Options> parseOptions(int argc, const char *const *argv, bool underMPI);
+
+} // namespace tessera::run
+
+#endif // TESSERA_RUN_OPTIONS_H

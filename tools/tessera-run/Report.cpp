@@ -1,0 +1,161 @@
+//===- Report.cpp - what tessera-run prints about a run -------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Report.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+namespace tessera::run {
+
+Status Report::merge(Team &team) {
+  auto ranks = static_cast<size_t>(team.size());
+  std::vector<double> times(seconds.size() * ranks);
+  std::vector<Traffic> mine, all(collectives.size() * ranks);
+  for (const Collective &collective : collectives)
+    mine.push_back(collective.traffic);
+  if (Status status = team.allGather(seconds.data(), times.data(),
+                                     seconds.size() * sizeof(double));
+      !status)
+    return status;
+  if (Status status = team.allGather(mine.data(), all.data(),
+                                     mine.size() * sizeof(Traffic));
+      !status)
+    return status;
+  Result<std::vector<Memory>> memories = team.allGather(memory);
+  if (!memories)
+    return memories.error();
+
+  for (size_t rank = 0; rank < ranks; ++rank) {
+    for (size_t i = 0; i < seconds.size(); ++i)
+      seconds[i] = std::max(seconds[i], times[rank * seconds.size() + i]);
+    for (size_t i = 0; i < collectives.size(); ++i) {
+      Traffic &traffic = collectives[i].traffic;
+      const Traffic &other = all[rank * collectives.size() + i];
+      traffic.sent = std::max(traffic.sent, other.sent);
+      traffic.received = std::max(traffic.received, other.received);
+      traffic.copies = std::max(traffic.copies, other.copies);
+      traffic.copiedBytes = std::max(traffic.copiedBytes, other.copiedBytes);
+      traffic.seconds = std::max(traffic.seconds, other.seconds);
+    }
+    const Memory &other = (*memories)[rank];
+    memory.external = std::max(memory.external, other.external);
+    memory.local = std::max(memory.local, other.local);
+    memory.symmetric = std::max(memory.symmetric, other.symmetric);
+    memory.constants = std::max(memory.constants, other.constants);
+  }
+  return Ok{};
+}
+
+/// The middle one, of an even number the mean of two.
+static double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  size_t half = values.size() / 2;
+  return values.size() % 2 ? values[half]
+                           : (values[half - 1] + values[half]) / 2;
+}
+
+static std::string milliseconds(double seconds) {
+  char text[32];
+  snprintf(text, sizeof text, "%.3f ms", seconds * 1e3);
+  return text;
+}
+
+static std::string table(const std::vector<std::vector<std::string>> &rows,
+                         const std::vector<bool> &alignRight) {
+  std::vector<size_t> widths(alignRight.size());
+  for (const auto &row : rows)
+    for (size_t i = 0; i < row.size(); ++i)
+      widths[i] = std::max(widths[i], row[i].size());
+  std::string text;
+  for (const auto &row : rows) {
+    std::string line = " ";
+    for (size_t i = 0; i < row.size(); ++i) {
+      std::string fill(widths[i] - row[i].size(), ' ');
+      line += " " + (alignRight[i] ? fill + row[i] : row[i] + fill) + " ";
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
+std::string Report::text() const {
+  std::string text = module + ": " + std::to_string(ranks) +
+                     (ranks == 1 ? " rank" : " ranks") + ", mesh " + mesh;
+  for (const auto &[name, size] : sizes)
+    text += ", " + name + " = " + std::to_string(size);
+  text += "\n";
+  if (collectives.empty()) {
+    text += "no collectives\n";
+  } else {
+    std::vector<std::vector<std::string>> rows = {
+        {"collective", "axes", "sent", "received", "copies", "time", "source",
+         "op", "instead of"}};
+    for (const Collective &each : collectives)
+      rows.push_back({each.kind, each.axes, std::to_string(each.traffic.sent),
+                      std::to_string(each.traffic.received),
+                      std::to_string(each.traffic.copies),
+                      milliseconds(each.traffic.seconds), each.location,
+                      each.op, each.loser.empty() ? "-" : each.loser});
+    text += "collectives of a run, in bytes of the busiest rank\n" +
+            table(rows,
+                  {false, false, true, true, true, true, false, false, false});
+  }
+  if (seconds.size() == 1) {
+    text += "time " + milliseconds(seconds[0]) + "\n";
+  } else {
+    auto [least, most] = std::minmax_element(seconds.begin(), seconds.end());
+    text += "time of " + std::to_string(seconds.size()) + " runs: min " +
+            milliseconds(*least) + ", median " + milliseconds(median(seconds)) +
+            ", max " + milliseconds(*most) + "\n";
+  }
+  text += "memory of the largest rank: external " +
+          std::to_string(memory.external) + ", local " +
+          std::to_string(memory.local) + ", symmetric " +
+          std::to_string(memory.symmetric) + ", constants " +
+          std::to_string(memory.constants) + " bytes\n";
+  if (!output.empty())
+    text += "wrote " + output + "\n";
+  return text;
+}
+
+std::string Report::json() const {
+  using nlohmann::json;
+  json result = {{"module", module}, {"mesh", mesh}, {"ranks", ranks}};
+  result["sizes"] = json::object();
+  for (const auto &[name, size] : sizes)
+    result["sizes"][name] = size;
+  result["collectives"] = json::array();
+  for (const Collective &each : collectives)
+    result["collectives"].push_back({{"kind", each.kind},
+                                     {"axes", each.axes},
+                                     {"op", each.op},
+                                     {"location", each.location},
+                                     {"loser", each.loser},
+                                     {"sent", each.traffic.sent},
+                                     {"received", each.traffic.received},
+                                     {"copies", each.traffic.copies},
+                                     {"copied_bytes", each.traffic.copiedBytes},
+                                     {"seconds", each.traffic.seconds}});
+  auto [least, most] = std::minmax_element(seconds.begin(), seconds.end());
+  result["seconds"] = {{"runs", seconds.size()},
+                       {"min", *least},
+                       {"median", median(seconds)},
+                       {"max", *most}};
+  result["memory"] = {{"external", memory.external},
+                      {"local", memory.local},
+                      {"symmetric", memory.symmetric},
+                      {"constants", memory.constants}};
+  if (!output.empty())
+    result["output"] = output;
+  return result.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+} // namespace tessera::run

@@ -1,0 +1,53 @@
+//===- Report.h - what tessera-run prints about a run ---------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_RUN_REPORT_H
+#define TESSERA_RUN_REPORT_H
+
+#include "Team.h"
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tessera::run {
+
+/// Numbers of one collective on one rank, in one run.
+struct Traffic {
+  uint64_t sent, received, copies, copiedBytes;
+  double seconds;
+};
+
+struct Collective {
+  std::string kind, axes, op, location, loser;
+  Traffic traffic;
+};
+
+struct Memory {
+  uint64_t external, local, symmetric, constants;
+};
+
+struct Report {
+  std::string module, mesh;
+  int ranks;
+  std::vector<std::pair<std::string, int64_t>> sizes;
+  std::vector<Collective> collectives;
+  std::vector<double> seconds; ///< one a run
+  Memory memory;
+  std::string output; ///< empty: none
+
+  /// Replaces each number by the largest of all ranks; all ranks call it.
+  Status merge(Team &team);
+  std::string text() const;
+  std::string json() const;
+};
+
+} // namespace tessera::run
+
+#endif // TESSERA_RUN_REPORT_H
