@@ -14,10 +14,10 @@ func.func @canonical_and_user_view(%x: tensor<8x4xf32, #tv.view<#m, [did(tp) * _
 
 // -----
 
-// Sixteen heads of nine on three devices: 6, 6 and 4 heads.
+// Sixteen heads of nine rows on three devices: 6, 6 and 4 heads, 54, 54 and 36 rows.
 
 // THREE-LABEL: @uneven_heads
-// THREE-SAME: #tv.view<#mesh, [(did(tp) * 6 | 16) * 9, 4]>
+// THREE-SAME: #tv.view<#mesh, [did(tp) * 54, 4]>
 #m = #tv.mesh<tp = 2>
 func.func @uneven_heads(%w: tensor<144x4xf32, #tv.view<#m, [(did(tp) * _ | 16) * 9, _]>>) {
   return
