@@ -28,14 +28,17 @@ using namespace tessera::tv;
 #include "TensorView/TensorViewAttrs.cpp.inc"
 
 namespace {
-/// Prints a mesh once a file, as `#mesh`.
-struct AsmInterface : public OpAsmDialectInterface {
+/// Meshes and views print once, before the module.
+struct AsmInterface : OpAsmDialectInterface {
   using OpAsmDialectInterface::OpAsmDialectInterface;
   AliasResult getAlias(Attribute attribute, raw_ostream &os) const override {
-    if (!isa<MeshAttr>(attribute))
+    if (isa<MeshAttr>(attribute))
+      os << "mesh";
+    else if (isa<ViewAttr>(attribute))
+      os << "view";
+    else
       return AliasResult::NoAlias;
-    os << "mesh";
-    return AliasResult::FinalAlias;
+    return AliasResult::OverridableAlias;
   }
 };
 } // namespace

@@ -451,16 +451,14 @@ def TensorView_ConstrainOp : TensorView_PureOp<"constrain"> {
   let summary = "A user's view in the middle of a program";
   let description = [{
     ```mlir
-    %r = tv.constrain %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
-       to #tv.view<#m, [did(tp) * _, _]>
+    %r = tv.constrain %x to #tv.view<#m, [did(tp) * _, _]> : tensor<8x4xf32>
     ```
     Decided in propagation, and gone after it.
   }];
   let arguments = (ins AnyRankedTensor:$input, TensorView_ViewAttr:$view);
   let results = (outs AnyRankedTensor:$result);
-  let assemblyFormat = [{
-    $input attr-dict `:` functional-type(operands, results) `to` qualified($view)
-  }];
+  let assemblyFormat =
+      "$input `to` $view attr-dict `:` functional-type(operands, results)";
 }
 
 //===----------------------------------------------------------------------===//
