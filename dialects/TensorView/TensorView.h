@@ -118,6 +118,9 @@ inline constexpr llvm::StringLiteral kRoleAttr = "tv.role";
 /// `tv.user_view = #tv.view<...>` on an argument or result: what the user
 /// wrote, kept by `tv-bind`.
 inline constexpr llvm::StringLiteral kUserViewAttr = "tv.user_view";
+/// `tv.user_move` on a reshard: the user wrote it, strict mode lets it pass.
+/// Passes that replace a reshard keep it.
+inline constexpr llvm::StringLiteral kUserMoveAttr = "tv.user_move";
 
 } // namespace tessera::tv
 

@@ -28,17 +28,14 @@ using namespace tessera::tv;
 #include "TensorView/TensorViewAttrs.cpp.inc"
 
 namespace {
-/// Meshes and views print once, before the module.
-struct AsmInterface : OpAsmDialectInterface {
+/// Prints a mesh once a file, as `#mesh`.
+struct AsmInterface : public OpAsmDialectInterface {
   using OpAsmDialectInterface::OpAsmDialectInterface;
   AliasResult getAlias(Attribute attribute, raw_ostream &os) const override {
-    if (isa<MeshAttr>(attribute))
-      os << "mesh";
-    else if (isa<ViewAttr>(attribute))
-      os << "view";
-    else
+    if (!isa<MeshAttr>(attribute))
       return AliasResult::NoAlias;
-    return AliasResult::OverridableAlias;
+    os << "mesh";
+    return AliasResult::FinalAlias;
   }
 };
 } // namespace

@@ -451,14 +451,16 @@ def TensorView_ConstrainOp : TensorView_PureOp<"constrain"> {
   let summary = "A user's view in the middle of a program";
   let description = [{
     ```mlir
-    %r = tv.constrain %x to #tv.view<#m, [did(tp) * _, _]> : tensor<8x4xf32>
+    %r = tv.constrain %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
+       to #tv.view<#m, [did(tp) * _, _]>
     ```
     Decided in propagation, and gone after it.
   }];
   let arguments = (ins AnyRankedTensor:$input, TensorView_ViewAttr:$view);
   let results = (outs AnyRankedTensor:$result);
-  let assemblyFormat =
-      "$input `to` $view attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = [{
+    $input attr-dict `:` functional-type(operands, results) `to` qualified($view)
+  }];
 }
 
 //===----------------------------------------------------------------------===//

@@ -19,13 +19,16 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
 using namespace tessera;
 
 void tessera::registerAll(DialectRegistry &registry) {
-  registry.insert<arith::ArithDialect, func::FuncDialect, math::MathDialect>();
+  // scf, so that control flow gets an error of ours.
+  registry.insert<arith::ArithDialect, func::FuncDialect, math::MathDialect,
+                  scf::SCFDialect>();
   registry.insert<tv::TensorViewDialect>();
   registry.insert<comm::CommDialect>();
 }

@@ -287,6 +287,8 @@ private:
   }
 
   Problem checkStep(const fb::StepT &step) {
+    if (!step.action.value)
+      return "it has no action";
     switch (step.action.type) {
     case fb::Action::Launch:
       return checkLaunch(*step.action.AsLaunch());

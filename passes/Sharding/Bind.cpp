@@ -293,6 +293,8 @@ LogicalResult BindPass::bindFunction(func::FuncOp function, Binder &binder) {
     }
     if (any)
       op.setAttr(userViewName, ArrayAttr::get(&getContext(), userViews));
+    if (isa<ReshardOp>(op))
+      op.setAttr(kUserMoveAttr, UnitAttr::get(&getContext()));
     if (auto constrain = dyn_cast<ConstrainOp>(op)) {
       auto emitError = emitAt(&op, "constraint");
       FailureOr<Type> bound = binder.bind(

@@ -10,6 +10,8 @@
 #ifndef TESSERA_SHARDING_PASSES_H
 #define TESSERA_SHARDING_PASSES_H
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 
 namespace tessera::tv {

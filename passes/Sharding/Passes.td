@@ -50,6 +50,76 @@ def BindPass : Pass<"tv-bind", "::mlir::ModuleOp"> {
 }
 
 //===----------------------------------------------------------------------===//
+// Propagation
+//===----------------------------------------------------------------------===//
+
+def PropagateShardingsPass
+    : Pass<"tv-propagate-shardings", "::mlir::func::FuncOp"> {
+  let summary = "Gives every tensor a view that follows from the user's views";
+  let description = [{
+    Rounds over all ops: each op carries the split of an iteration factor from one
+    of its tensors to the others, forward from operands to results until nothing
+    changes, then one round backward. A user's view is never changed, except for
+    dimensions written with `?`; others are only split further. Where two splits
+    exclude each other, the larger tensor stays; on a tie the weight. The result
+    does not depend on the order of ops or operands. `explain` says in remarks
+    where each split comes from, and why others were not taken.
+
+    Tensors that nothing reaches are whole on every device. Constraints are gone
+    after it: where their operand lies otherwise they become a `tv.reshard`.
+
+    ```mlir
+    func.func @f(%x: tensor<4x8xf32, #tv.view<#m, [4, 8]>>,
+                 %w: tensor<16x8xf32, #tv.view<#m, [did(tp) * 8, 8]>>) -> tensor<4x16xf32> {
+      %y = tv.linear %x, %w : (...) -> tensor<4x16xf32>
+      return %y : tensor<4x16xf32>
+    }
+    ```
+
+    becomes
+
+    ```mlir
+      %y = tv.linear %x, %w
+         : (...) -> tensor<4x16xf32, #tv.view<#m, [4, did(tp) * 8]>>
+    ```
+  }];
+  let options = [
+    Option<"explain", "explain", "bool", "false",
+           "Remarks that say where every decision came from">
+  ];
+}
+
+//===----------------------------------------------------------------------===//
+// Strict mode
+//===----------------------------------------------------------------------===//
+
+def ForbidImplicitMovesPass
+    : Pass<"tv-forbid-implicit-moves", "::mlir::func::FuncOp"> {
+  let summary = "Makes each move that the user did not write an error";
+  let description = [{
+    Runs after reshards are elided, where the pipeline is strict. A reshard that
+    moves no byte, or that the user wrote as `tv.reshard` or `tv.constrain`,
+    passes. Any other is an error at the op that caused it, with the bytes and the
+    line to write.
+
+    ```mlir
+    %y = tv.linear %h, %w1 : (...) -> tensor<4x8xf32, #tv.view<#m, [4, 8], partial = [tp : sum]>>
+    %r = tv.reshard %y : (...) -> tensor<4x8xf32, #tv.view<#m, [4, 8]>>
+    ```
+
+    is the error
+
+    ```
+    strict mode: the program does not write this move, all-reduce over [tp] of 128 bytes on a device,
+    from [4, 8], partial = [tp : sum] to [4, 8]
+    note: give this result the type ... and write after it: %r = tv.reshard %v : (...) -> ...
+    ```
+
+    and the program with that line passes.
+  }];
+}
+
+//===----------------------------------------------------------------------===//
 // Decomposition
 //===----------------------------------------------------------------------===//
 

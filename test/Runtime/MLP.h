@@ -23,6 +23,8 @@ inline std::string readFile(const char *path) {
   return bytes.str();
 }
 
+inline std::string kernels() { return readFile(TESSERA_TEST_KERNELS); }
+
 inline fb::ScalarT valueScalar(Size size) {
   fb::ScalarT scalar;
   scalar.kind = fb::ScalarKind::Value;

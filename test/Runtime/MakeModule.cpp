@@ -19,8 +19,7 @@ int main(int argc, char **argv) {
   using namespace tessera::test;
   if (argc != 3)
     return std::fprintf(stderr, "usage: make-test-module RANKS FILE\n"), 2;
-  std::string bytes =
-      MLP(std::atoi(argv[1])).b.module(readFile(TESSERA_TEST_KERNELS));
+  std::string bytes = MLP(std::atoi(argv[1])).b.module(kernels());
   std::ofstream file(argv[2], std::ios::binary);
   file << bytes;
   return file.good() ? 0 : 1;

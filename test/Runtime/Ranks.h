@@ -204,6 +204,47 @@ inline void runModule(const std::string &module, int ranks, const Value &input,
       options.context);
 }
 
+/// Runs `body` with the module loaded on each rank.
+inline void
+withModule(const std::string &module, int ranks,
+           const std::function<void(tessera_module *, int rank)> &body,
+           tessera_context_options options = {}) {
+  onRanks(
+      ranks,
+      [&](tessera_context *context) {
+        tessera_module *loaded;
+        ASSERT_OK(tessera_module_load(context, module.data(), module.size(),
+                                      &loaded));
+        body(loaded, tessera_context_rank(context));
+        tessera_module_destroy(loaded);
+      },
+      options);
+}
+
+/// What binding fails with; `pointers` as they are.
+inline std::string bindError(tessera_module *module,
+                             std::vector<int64_t> symbols,
+                             std::vector<void *> pointers,
+                             tessera_code code = TESSERA_INVALID_ARGUMENT) {
+  tessera_binding *binding;
+  tessera_status *status =
+      tessera_binding_create(module, symbols.data(), symbols.size(),
+                             pointers.data(), pointers.size(), &binding);
+  if (!status)
+    tessera_binding_destroy(binding);
+  EXPECT_EQ(tessera_status_code(status), code);
+  return take(status);
+}
+
+inline bool contains(const std::string &text, const std::string &part) {
+  return text.find(part) != std::string::npos;
+}
+#define EXPECT_ERROR(error, part)                                              \
+  do {                                                                         \
+    std::string found = error;                                                 \
+    EXPECT_TRUE(contains(found, part)) << "error: '" << found << "'";          \
+  } while (false)
+
 } // namespace tessera::test
 
 #endif // TESSERA_TEST_RUNTIME_RANKS_H

@@ -145,7 +145,7 @@ func.func @local_with_global(%x: tensor<2xf32, #tv.local<#tv.view<#m, [did(tp) *
 #m = #tv.mesh<dp = 2, tp = 4>
 func.func @constraint_does_not_fit(%x: tensor<9xf32>) {
   // expected-error@+1 {{'tv.constrain' op view does not fit: dimension 0: did(tp) * 2 reaches 8 values, fewer than the extent 9; write `_` for one of the factors}}
-  %r = tv.constrain %x to <#m, [did(tp) * 2]> : (tensor<9xf32>) -> tensor<9xf32>
+  %r = tv.constrain %x : (tensor<9xf32>) -> tensor<9xf32> to #tv.view<#m, [did(tp) * 2]>
   return
 }
 

@@ -138,8 +138,8 @@ func.func @views(%x: tensor<8x4xf32, #rows>, %p: tensor<8x4xf32, #partial>) {
   %0 = tv.reshard %x : (tensor<8x4xf32, #rows>) -> tensor<8x4xf32, #whole>
   // CHECK: tv.reshard %{{.*}}, %{{.*}} plan <all_reduce over #{{.*}} [tp], loser = "x">
   %1, %2 = tv.reshard %p, %p plan <all_reduce over #m [tp], loser = "x"> : (tensor<8x4xf32, #partial>, tensor<8x4xf32, #partial>) -> (tensor<8x4xf32, #whole>, tensor<8x4xf32, #whole>)
-  // CHECK: tv.constrain %{{.*}} to #{{.*}} :
-  %3 = tv.constrain %0 to #rows : (tensor<8x4xf32, #whole>) -> tensor<8x4xf32>
+  // CHECK: tv.constrain %{{.*}} : {{.*}} to #tv.view<
+  %3 = tv.constrain %0 : (tensor<8x4xf32, #whole>) -> tensor<8x4xf32> to #rows
   return
 }
 

@@ -1,0 +1,422 @@
+//===- Propagation.cpp - from some views to a view for every tensor
+//--------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Sharding/Propagation.h"
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+#include <tuple>
+
+using namespace tessera;
+using namespace tessera::tv;
+using layout::Dim;
+using layout::IterationFactor;
+using layout::Product;
+using layout::Shape;
+using layout::SubAxis;
+using layout::View;
+
+static bool overlap(const std::vector<SubAxis> &a,
+                    const std::vector<SubAxis> &b) {
+  return std::any_of(a.begin(), a.end(), [&](const SubAxis &x) {
+    return std::any_of(b.begin(), b.end(),
+                       [&](const SubAxis &y) { return layout::overlap(x, y); });
+  });
+}
+
+/// The product of the extents that a dimension beginning at `first` spans.
+static int64_t boundOf(const Shape &shape, const Dim &dim, int64_t first) {
+  int64_t bound = 1;
+  for (int64_t d = first; d < first + dim.span; ++d) {
+    if (shape[d] == layout::kDynamic)
+      return layout::kDynamic;
+    bound *= shape[d];
+  }
+  return bound;
+}
+
+int Propagation::addTensor(Tensor tensor) {
+  tensors.push_back(std::move(tensor));
+  return tensors.size() - 1;
+}
+
+Status Propagation::run() {
+  std::set<int64_t> priorities = {0};
+  for (const Tensor &tensor : tensors)
+    priorities.insert(tensor.priority.begin(), tensor.priority.end());
+
+  // Each round but the last refines a dimension by at least one axis.
+  int64_t axes = 0;
+  for (const layout::Axis &axis : mesh.axes)
+    for (int64_t rest = axis.size; rest > 1; rest /= 2)
+      ++axes;
+  int64_t left = (axes + 1) * tensors.size() * 2 + 4;
+
+  for (int64_t priority : priorities) {
+    bool changed = true;
+    while (changed) {
+      changed = false;
+      while (round(Direction::Forward, priority)) {
+        changed = true;
+        if (--left < 0)
+          return Error{"propagation does not come to an end"};
+      }
+      changed |= round(Direction::Backward, priority);
+      if (--left < 0)
+        return Error{"propagation does not come to an end"};
+    }
+  }
+  return Ok{};
+}
+
+bool Propagation::round(Direction direction, int64_t priority) {
+  std::vector<Proposal> proposals;
+  for (const Node &node : nodes)
+    propose(node, direction, priority, proposals);
+  auto rank = [](const Proposal &p) {
+    return std::tuple(p.tensor, p.priority, -p.bytes, !p.weight, p.firstDim,
+                      std::string_view(p.text), std::string_view(p.why));
+  };
+  std::sort(
+      proposals.begin(), proposals.end(),
+      [&](const Proposal &a, const Proposal &b) { return rank(a) < rank(b); });
+  bool changed = false;
+  for (const Proposal &proposal : proposals)
+    changed |= take(proposal);
+  return changed;
+}
+
+void Propagation::propose(const Node &node, Direction direction,
+                          int64_t priority,
+                          std::vector<Proposal> &proposals) const {
+  if (!node.forward)
+    return proposeByRule(node, direction, priority, proposals);
+  if (direction == Direction::Forward)
+    proposeByView(node, node.operands[0], node.results[0], node.forward,
+                  priority, proposals);
+  else
+    proposeByView(node, node.results[0], node.operands[0], node.backward,
+                  priority, proposals);
+}
+
+bool Propagation::isWhole(const Tensor &tensor, const Dim &dim,
+                          int64_t first) const {
+  return layout::axesOf(dim.product).empty();
+}
+
+void Propagation::proposeByView(const Node &node, int source, int target,
+                                const ViewMap &map, int64_t priority,
+                                std::vector<Proposal> &proposals) const {
+  const Tensor &from = tensors[source];
+  View view = from.view;
+  view.partial.clear();
+  view.alloc.reset();
+  int64_t worst = 0, first = 0;
+  for (size_t d = 0; d < view.dims.size(); ++d) {
+    int64_t own = from.priority.empty() ? 0 : from.priority[d];
+    if (own > priority) { // not yet seen
+      Product whole;
+      int64_t bound = boundOf(from.shape, view.dims[d], first);
+      whole.push_back(bound == layout::kDynamic
+                          ? layout::Factor::rest()
+                          : layout::Factor::stored(bound));
+      first += view.dims[d].span;
+      view.dims[d].product = whole;
+      continue;
+    }
+    first += view.dims[d].span;
+    worst = std::max(worst, own);
+  }
+  Result<View> mapped = map(view);
+  if (!mapped)
+    return;
+  first = 0;
+  for (const Dim &dim : mapped->dims) {
+    if (!layout::axesOf(dim.product).empty())
+      proposals.push_back({target, first, dim, worst, from.bytes, from.weight,
+                           layout::toString(dim.product, mesh),
+                           "from " + from.name + " through " + node.name});
+    first += dim.span;
+  }
+}
+
+void Propagation::collect(int index,
+                          const std::vector<std::vector<int>> &factorsOfDims,
+                          bool isOperand, int64_t priority,
+                          std::vector<Candidate> &candidates) const {
+  // `rule` sizes are not needed: a dimension of several factors is split by the
+  // caller, which knows them.
+  const Tensor &tensor = tensors[index];
+  int64_t first = 0;
+  for (size_t d = 0; d < tensor.view.dims.size(); ++d) {
+    const Dim &dim = tensor.view.dims[d];
+    int64_t begin = first;
+    first += dim.span;
+    int64_t own = tensor.priority.empty() ? 0 : tensor.priority[d];
+    if (isWhole(tensor, dim, begin) || own > priority)
+      continue;
+    std::vector<int> factors;
+    for (int64_t i = begin; i < first; ++i)
+      factors.insert(factors.end(), factorsOfDims[i].begin(),
+                     factorsOfDims[i].end());
+    if (factors.empty())
+      continue;
+    candidates.push_back({factors, dim, own, tensor.bytes, tensor.weight,
+                          layout::toString(dim.product, mesh), index,
+                          isOperand});
+  }
+}
+
+/// `dim`, of one tensor dimension that several factors index, as one dimension
+/// a factor; nothing when its digits straddle them.
+static std::optional<std::vector<Dim>>
+splitByFactors(const Dim &dim, const std::vector<int> &factors,
+               const layout::Rule &rule, const layout::Mesh &mesh) {
+  Shape sizes;
+  int64_t extent = 1;
+  for (int factor : factors) {
+    int64_t size = rule.factors[factor].size;
+    if (size == layout::kDynamic)
+      return std::nullopt;
+    sizes.push_back(size);
+    extent *= size;
+  }
+  View view;
+  view.dims.push_back({dim.product, 1});
+  Result<View> split = layout::reshapeView(view, {extent}, sizes, mesh);
+  if (!split || split->dims.size() != factors.size())
+    return std::nullopt;
+  return split->dims;
+}
+
+/// The converse.
+static std::optional<Dim> mergeFactors(const std::vector<Dim> &dims,
+                                       const std::vector<int> &factors,
+                                       const layout::Rule &rule,
+                                       const layout::Mesh &mesh) {
+  Shape sizes;
+  int64_t extent = 1;
+  for (int factor : factors) {
+    if (rule.factors[factor].size == layout::kDynamic)
+      return std::nullopt;
+    sizes.push_back(rule.factors[factor].size);
+    extent *= sizes.back();
+  }
+  View view;
+  view.dims = dims;
+  Result<View> merged = layout::reshapeView(view, sizes, {extent}, mesh);
+  if (!merged || merged->dims.size() != 1)
+    return std::nullopt;
+  return merged->dims[0];
+}
+
+/// Whether a split of `factor` may go from one tensor of an op to another.
+static bool carries(const IterationFactor &factor) {
+  return factor.kind == IterationFactor::Kind::Parallel ||
+         factor.kind == IterationFactor::Kind::Reduction;
+}
+
+void Propagation::proposeByRule(const Node &node, Direction direction,
+                                int64_t priority,
+                                std::vector<Proposal> &proposals) const {
+  const layout::Rule &rule = node.rule;
+  std::vector<Candidate> candidates;
+  for (size_t i = 0; i < node.operands.size(); ++i)
+    if (node.operands[i] >= 0 && rule.uses[i] != layout::Use::Unread)
+      collect(node.operands[i], rule.operands[i], true, priority, candidates);
+  if (direction == Direction::Backward)
+    for (size_t i = 0; i < node.results.size(); ++i)
+      if (node.results[i] >= 0)
+        collect(node.results[i], rule.results[i], false, priority, candidates);
+
+  // Among equals the factor that comes first in the results: factors are
+  // numbered by operands, whose order must not matter.
+  auto place = [&](const Candidate &c) {
+    int at = 0;
+    for (const std::vector<layout::DimFactors> &result : rule.results)
+      for (const layout::DimFactors &dim : result)
+        for (int factor : dim) {
+          if (factor == c.factors[0])
+            return at;
+          ++at;
+        }
+    return at;
+  };
+  auto rank = [&](const Candidate &c) {
+    return std::tuple(c.priority, -c.bytes, !c.weight, place(c),
+                      std::string_view(c.text));
+  };
+  std::sort(candidates.begin(), candidates.end(),
+            [&](const Candidate &a, const Candidate &b) {
+              return rank(a) < rank(b);
+            });
+
+  // The best candidates that can hold at once: a mesh axis splits one factor.
+  std::vector<const Candidate *> chosen(rule.factors.size());
+  std::vector<std::optional<Dim>> products(rule.factors.size());
+  std::vector<const Candidate *> flats;
+  auto assign = [&](int factor, const Dim &dim, const Candidate &candidate) {
+    if (!carries(rule.factors[factor]))
+      return;
+    std::vector<SubAxis> axes = layout::axesOf(dim.product);
+    if (axes.empty())
+      return;
+    for (size_t other = 0; other < products.size(); ++other)
+      if (int(other) != factor && products[other] &&
+          overlap(axes, layout::axesOf(products[other]->product)))
+        return;
+    for (const Candidate *flat : flats)
+      if (overlap(axes, layout::axesOf(flat->dim.product)))
+        return;
+    if (products[factor] &&
+        !layout::refines(dim.product, products[factor]->product,
+                         rule.factors[factor].size, mesh))
+      return;
+    products[factor] = dim;
+    chosen[factor] = &candidate;
+  };
+  for (const Candidate &candidate : candidates) {
+    if (candidate.dim.span > 1) {
+      bool free = std::none_of(flats.begin(), flats.end(), [&](auto *flat) {
+        return overlap(layout::axesOf(flat->dim.product),
+                       layout::axesOf(candidate.dim.product));
+      });
+      for (int factor : candidate.factors)
+        free &= !products[factor] && carries(rule.factors[factor]);
+      for (const std::optional<Dim> &product : products)
+        free &= !product || !overlap(layout::axesOf(product->product),
+                                     layout::axesOf(candidate.dim.product));
+      if (free)
+        flats.push_back(&candidate);
+    } else if (candidate.factors.size() == 1) {
+      assign(candidate.factors[0], candidate.dim, candidate);
+    } else if (auto dims = splitByFactors(candidate.dim, candidate.factors,
+                                          rule, mesh)) {
+      for (size_t i = 0; i < dims->size(); ++i)
+        assign(candidate.factors[i], (*dims)[i], candidate);
+    }
+  }
+
+  auto suggest = [&](int target, int64_t first, const Dim &dim,
+                     const Candidate &candidate) {
+    if (target == candidate.source)
+      return;
+    proposals.push_back(
+        {target, first, dim, candidate.priority, candidate.bytes,
+         candidate.weight, layout::toString(dim.product, mesh),
+         "from " + tensors[candidate.source].name + " through " + node.name});
+  };
+  auto suggestAll = [&](int target,
+                        const std::vector<std::vector<int>> &factorsOfDims) {
+    for (size_t d = 0; d < factorsOfDims.size(); ++d) {
+      const std::vector<int> &factors = factorsOfDims[d];
+      if (factors.size() == 1) {
+        if (products[factors[0]])
+          suggest(target, d, *products[factors[0]], *chosen[factors[0]]);
+        continue;
+      }
+      const Candidate *source = nullptr;
+      std::vector<Dim> dims;
+      for (int factor : factors) {
+        if (products[factor]) {
+          dims.push_back(*products[factor]);
+          source = chosen[factor];
+        } else {
+          dims.push_back(
+              {{layout::Factor::stored(rule.factors[factor].size)}, 1});
+        }
+      }
+      if (source)
+        if (std::optional<Dim> dim = mergeFactors(dims, factors, rule, mesh))
+          suggest(target, d, *dim, *source);
+    }
+    for (const Candidate *flat : flats)
+      for (size_t d = 0; d + flat->dim.span <= factorsOfDims.size(); ++d) {
+        std::vector<int> factors;
+        for (int64_t i = 0; i < flat->dim.span; ++i)
+          factors.insert(factors.end(), factorsOfDims[d + i].begin(),
+                         factorsOfDims[d + i].end());
+        if (factors == flat->factors)
+          suggest(target, d, flat->dim, *flat);
+      }
+  };
+  if (direction == Direction::Forward) {
+    for (size_t i = 0; i < node.results.size(); ++i)
+      if (node.results[i] >= 0)
+        suggestAll(node.results[i], rule.results[i]);
+  } else {
+    for (size_t i = 0; i < node.operands.size(); ++i)
+      if (node.operands[i] >= 0)
+        suggestAll(node.operands[i], rule.operands[i]);
+  }
+}
+
+bool Propagation::take(const Proposal &proposal) {
+  Tensor &tensor = tensors[proposal.tensor];
+  int64_t end = proposal.firstDim + proposal.to.span;
+  // The view dimensions that the proposal replaces.
+  size_t from = 0, to = 0;
+  int64_t first = 0;
+  bool aligned = false;
+  for (size_t d = 0; d < tensor.view.dims.size(); ++d) {
+    if (first == proposal.firstDim)
+      from = d, aligned = true;
+    first += tensor.view.dims[d].span;
+    if (first == end && aligned) {
+      to = d + 1;
+      break;
+    }
+  }
+  if (!aligned || to <= from)
+    return false;
+  if (to == from + 1 && tensor.view.dims[from] == proposal.to)
+    return false;
+
+  auto refuse = [&](std::string reason) {
+    log.push_back({proposal.tensor, false,
+                   tensor.name + " dimension " +
+                       std::to_string(proposal.firstDim) + " does not become " +
+                       proposal.text + " " + proposal.why + ": " + reason});
+    return false;
+  };
+  for (int64_t d = proposal.firstDim; d < end; ++d)
+    if (tensor.open[d] == kClosed)
+      return refuse("its view is the user's");
+  int64_t bound = boundOf(tensor.shape, proposal.to, proposal.firstDim);
+  if (to == from + 1) {
+    const Dim &now = tensor.view.dims[from];
+    if (layout::refines(now.product, proposal.to.product, bound, mesh))
+      return false; // already as fine
+    if (!layout::refines(proposal.to.product, now.product, bound, mesh))
+      return refuse("it is already " + layout::toString(now.product, mesh));
+  } else {
+    for (size_t d = from; d < to; ++d)
+      if (!layout::axesOf(tensor.view.dims[d].product).empty())
+        return refuse("a dimension that it joins is already split");
+  }
+  View rest = tensor.view;
+  rest.dims.erase(rest.dims.begin() + from, rest.dims.begin() + to);
+  if (overlap(layout::axesOf(rest), layout::axesOf(proposal.to.product)))
+    return refuse("an axis already splits another of its dimensions");
+
+  tensor.view.dims.erase(tensor.view.dims.begin() + from,
+                         tensor.view.dims.begin() + to);
+  tensor.view.dims.insert(tensor.view.dims.begin() + from, proposal.to);
+  if (!tensor.priority.empty()) {
+    tensor.priority.erase(tensor.priority.begin() + from,
+                          tensor.priority.begin() + to);
+    tensor.priority.insert(tensor.priority.begin() + from, proposal.priority);
+  }
+  log.push_back({proposal.tensor, true,
+                 tensor.name + " dimension " +
+                     std::to_string(proposal.firstDim) + " becomes " +
+                     proposal.text + " " + proposal.why});
+  return true;
+}

@@ -1,0 +1,69 @@
+// RUN: tessera-opt --tv-bind --split-input-file %s | FileCheck %s
+// RUN: tessera-opt --tv-bind="mesh=tp=3" --split-input-file %s | FileCheck %s --check-prefix=THREE
+
+// The ceiling of what the group still needs; what the user wrote is kept.
+
+// CHECK-LABEL: @canonical_and_user_view
+// CHECK-SAME: tensor<8x4xf32, #tv.view<#mesh, [did(tp) * 4, 4]>> {tv.user_view = #tv.view<#mesh, [did(tp) * _, _]>}
+// THREE-LABEL: @canonical_and_user_view
+// THREE-SAME: tensor<8x4xf32, #tv.view<#mesh, [did(tp) * 3, 4]>>
+#m = #tv.mesh<tp = 2>
+func.func @canonical_and_user_view(%x: tensor<8x4xf32, #tv.view<#m, [did(tp) * _, _]>>) {
+  return
+}
+
+// -----
+
+// Sixteen heads of nine rows on three devices: 6, 6 and 4 heads, 54, 54 and 36 rows.
+
+// THREE-LABEL: @uneven_heads
+// THREE-SAME: #tv.view<#mesh, [did(tp) * 54, 4]>
+#m = #tv.mesh<tp = 2>
+func.func @uneven_heads(%w: tensor<144x4xf32, #tv.view<#m, [(did(tp) * _ | 16) * 9, _]>>) {
+  return
+}
+
+// -----
+
+// A dynamic extent keeps its `_`.
+
+// CHECK-LABEL: @dynamic_extent
+// CHECK-SAME: #tv.view<#mesh, [did(tp) * _, 4]>
+#m = #tv.mesh<tp = 2>
+func.func @dynamic_extent(%x: tensor<?x4xf32, #tv.view<#m, [did(tp) * _, _]>> {tv.dims = ["b"]})
+    attributes {tv.sizes = {b = 8}} {
+  return
+}
+
+// -----
+
+// A constant is made anew for each use, so that each may lie differently.
+
+// CHECK-LABEL: @one_copy_a_use
+// CHECK-COUNT-2: tv.constant
+#m = #tv.mesh<tp = 2>
+func.func @one_copy_a_use(%x: tensor<4xf32, #tv.view<#m, [_]>>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %c = tv.constant dense<1.0> : tensor<4xf32> : () -> tensor<4xf32>
+  %0 = tv.add %x, %c : (tensor<4xf32, #tv.view<#m, [_]>>, tensor<4xf32>) -> tensor<4xf32>
+  %1 = tv.mul %x, %c : (tensor<4xf32, #tv.view<#m, [_]>>, tensor<4xf32>) -> tensor<4xf32>
+  return %0, %1 : tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// Calls are inlined, and functions that only they used are gone.
+
+// CHECK-NOT: @twice
+// CHECK-LABEL: @inlines_calls
+// CHECK-COUNT-2: tv.add
+// CHECK-NOT: call
+#m = #tv.mesh<tp = 2>
+func.func private @twice(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = tv.add %x, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+func.func @inlines_calls(%x: tensor<4xf32>, %t: tensor<4xf32, #tv.view<#m, [_]>>) -> tensor<4xf32> {
+  %0 = call @twice(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = call @twice(%0) : (tensor<4xf32>) -> tensor<4xf32>
+  return %1 : tensor<4xf32>
+}

@@ -1,0 +1,19 @@
+// RUN: tessera-opt --tv-bind --tv-propagate-shardings=explain --split-input-file --verify-diagnostics %s
+
+// Where a split comes from, and what was not taken.
+
+#m = #tv.mesh<tp = 2>
+!x = tensor<4x8xf32, #tv.view<#m, [did(tp) * _, _]>>
+!w = tensor<16x8xf32, #tv.view<#m, [did(tp) * _, _]>>
+func.func @both_on_one_axis(%x: !x {tv.name = "x"}, %w: !w {tv.name = "w", tv.role = "weight"}) -> tensor<4x16xf32> {
+  // expected-remark @+1 {{'tv.linear' in line 10 dimension 1 becomes did(tp) * 8 from argument 'w' through 'tv.linear' in line 10}}
+  %y = tv.linear %x, %w : (!x, !w) -> tensor<4x16xf32>
+  return %y : tensor<4x16xf32>
+}
+
+// -----
+
+// expected-error @+1 {{no tensor of 'nothing_to_propagate' has a view}}
+func.func @nothing_to_propagate(%x: tensor<4xf32>) -> tensor<4xf32> {
+  return %x : tensor<4xf32>
+}

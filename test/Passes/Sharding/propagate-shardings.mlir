@@ -1,0 +1,67 @@
+// RUN: tessera-opt --tv-bind --tv-propagate-shardings --split-input-file %s | FileCheck %s
+
+// One view on the first weight shards the whole MLP.
+
+// CHECK-LABEL: @mlp_from_one_view
+// CHECK-SAME: %[[W1:.*]]: tensor<8x32xf32, #tv.view<#mesh, [8, did(tp) * 16]>>
+// CHECK: tv.linear {{.*}} -> tensor<2x32xf32, #tv.view<#mesh, [2, did(tp) * 16]>>
+// CHECK: tv.gelu {{.*}} -> tensor<2x32xf32, #tv.view<#mesh, [2, did(tp) * 16]>>
+// CHECK: tv.linear {{.*}} -> tensor<2x8xf32, #tv.view<#mesh, [2, 8]>>
+#m = #tv.mesh<tp = 2>
+!w0 = tensor<32x8xf32, #tv.view<#m, [did(tp) * _, _]>>
+func.func @mlp_from_one_view(%w1: tensor<8x32xf32>, %x: tensor<2x8xf32>, %w0: !w0) -> tensor<2x8xf32> {
+  %h = tv.linear %x, %w0 : (tensor<2x8xf32>, !w0) -> tensor<2x32xf32>
+  %g = tv.gelu tanh %h : (tensor<2x32xf32>) -> tensor<2x32xf32>
+  %y = tv.linear %g, %w1 : (tensor<2x32xf32>, tensor<8x32xf32>) -> tensor<2x8xf32>
+  return %y : tensor<2x8xf32>
+}
+
+// -----
+
+// From the merged projection to the heads and back, by a view on the weight.
+
+// CHECK-LABEL: @heads
+// CHECK: tv.reshape {{.*}} -> tensor<2x4x6x6xf32, #tv.view<#mesh, [2, 4, did(tp) * 2, 6]>>
+// CHECK: tv.slice {{.*}} -> tensor<2x4x6x2xf32, #tv.view<#mesh, [2, 4, did(tp) * 2, 2]>>
+// CHECK: tv.transpose {{.*}} -> tensor<2x6x4x2xf32, #tv.view<#mesh, [2, did(tp) * 2, 4, 2]>>
+#m = #tv.mesh<tp = 3>
+!w = tensor<36x12xf32, #tv.view<#m, [did(tp) * _, _]>>
+func.func @heads(%x: tensor<2x4x12xf32>, %w: !w) -> tensor<2x6x4x2xf32> {
+  %p = tv.linear %x, %w : (tensor<2x4x12xf32>, !w) -> tensor<2x4x36xf32>
+  %r = tv.reshape %p : (tensor<2x4x36xf32>) -> tensor<2x4x6x6xf32>
+  %q = tv.slice %r offsets [0, 0, 0, 2] : (tensor<2x4x6x6xf32>) -> tensor<2x4x6x2xf32>
+  %t = tv.transpose %q perm [0, 2, 1, 3] : (tensor<2x4x6x2xf32>) -> tensor<2x6x4x2xf32>
+  return %t : tensor<2x6x4x2xf32>
+}
+
+// -----
+
+// [3, 10] with dimension 1 over x becomes a strided split of 30.
+
+// CHECK-LABEL: @strided_result_of_a_reshape
+// CHECK: tv.reshape {{.*}} -> tensor<30xf32, #tv.view<#mesh, [3 * did(x) * 5]>>
+#m = #tv.mesh<x = 2>
+!a = tensor<3x10xf32, #tv.view<#m, [_, did(x) * _]>>
+func.func @strided_result_of_a_reshape(%a: !a) -> tensor<30xf32> {
+  %r = tv.reshape %a : (!a) -> tensor<30xf32>
+  return %r : tensor<30xf32>
+}
+
+// -----
+
+// A constraint the operand can follow vanishes; one it cannot becomes a reshard.
+
+// CHECK-LABEL: @constraints
+// CHECK-NOT: tv.constrain
+// CHECK: tv.add {{.*}} -> tensor<8xf32, #tv.view<#mesh, [did(x) * 4]>>
+// CHECK-NOT: tv.reshard
+// CHECK: tv.mul
+// CHECK: tv.reshard %{{.*}} {tv.user_move} : (tensor<8xf32, #tv.view<#mesh, [did(x) * 4]>>) -> tensor<8xf32, #tv.view<#mesh, [8]>>
+#m = #tv.mesh<x = 2>
+func.func @constraints(%a: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = tv.add %a, %a : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  %1 = tv.constrain %0 : (tensor<8xf32>) -> tensor<8xf32> to #tv.view<#m, [did(x) * _]>
+  %2 = tv.mul %1, %1 : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  %3 = tv.constrain %2 : (tensor<8xf32>) -> tensor<8xf32> to #tv.view<#m, [_]>
+  return %3 : tensor<8xf32>
+}

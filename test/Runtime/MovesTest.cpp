@@ -1,0 +1,147 @@
+//===- MovesTest.cpp - planned moves of any two views, run ----------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Random pairs of views go through the planner; the steps of each plan become
+// collectives of one module, which runs over the threads transport. Every
+// element of every result is compared.
+//
+//===----------------------------------------------------------------------===//
+
+#include "../Layout/MoveSimulation.h"
+#include "Layout/Exchange.h"
+#include "Ranks.h"
+
+#include <random>
+
+using namespace tessera;
+using namespace tessera::test;
+using layout::SubAxis;
+
+namespace {
+
+double numberOf(const layout::Shape &index) {
+  double number = 1;
+  for (int64_t i : index)
+    number = number * 13 + i;
+  return number;
+}
+
+std::vector<SubAxis> partialAxes(const layout::View &view) {
+  std::vector<SubAxis> axes;
+  for (const layout::Partial &partial : view.partial)
+    axes.insert(axes.end(), partial.axes.begin(), partial.axes.end());
+  return axes;
+}
+
+int64_t digits(const std::vector<SubAxis> &axes, const layout::Mesh &mesh,
+               const layout::Coords &coords) {
+  int64_t number = 0;
+  for (const SubAxis &sub : axes)
+    number = number * sub.size + sub.digit(mesh, coords);
+  return number;
+}
+
+/// The addends of one element, over all ranks that `coords` becomes when the
+/// digits of `axes` vary.
+double sumOver(const std::vector<SubAxis> &axes, const layout::Mesh &mesh,
+               layout::Coords coords,
+               const std::function<double(const layout::Coords &)> &addend,
+               size_t from = 0) {
+  if (from == axes.size())
+    return addend(coords);
+  const SubAxis &sub = axes[from];
+  int64_t rest = mesh.axes[sub.axis].size / (sub.pre * sub.size);
+  double sum = 0;
+  for (int64_t digit = 0; digit < sub.size; ++digit) {
+    layout::Coords next = coords;
+    next[sub.axis] += (digit - sub.digit(mesh, coords)) * rest;
+    sum += sumOver(axes, mesh, next, addend, from + 1);
+  }
+  return sum;
+}
+
+void checkMoves(const char *meshText, const layout::Shape &shape, int count,
+                unsigned seed) {
+  SCOPED_TRACE(meshText);
+  layout::Mesh mesh = *layout::parseMesh(meshText);
+  std::vector<layout::View> views =
+      layout::test::viewsOf(shape, mesh, /*withPartial=*/true);
+  std::mt19937 random(seed);
+  PlanBuilder b(meshText);
+  std::vector<Size> sizes(shape.begin(), shape.end());
+  std::vector<std::pair<layout::View, layout::View>> moves;
+  while (static_cast<int>(moves.size()) < count) {
+    layout::View from = views[random() % views.size()];
+    layout::View to = views[random() % views.size()];
+    auto plan = layout::planMove({shape, 4, from, to}, mesh, {});
+    ASSERT_TRUE(plan) << plan.message();
+    std::string number = std::to_string(moves.size());
+    int last = b.input("x" + number, sizes, layout::toString(from, mesh));
+    std::string text;
+    for (const layout::Step &step : plan->chosen.steps) {
+      int next = b.tensor("t", sizes, layout::toString(step.to, mesh),
+                          &step == &plan->chosen.steps.back()
+                              ? fb::Storage::External
+                              : fb::Storage::Symmetric);
+      std::vector<std::string> axes;
+      for (const SubAxis &sub : step.axes)
+        axes.push_back(layout::toString(sub, mesh));
+      b.collective(static_cast<fb::CollectiveKind>(step.kind), last, next, axes,
+                   static_cast<fb::Combiner>(step.combiner));
+      b.plan.steps.back()->op = layout::toString(from, mesh) + " -> " +
+                                layout::toString(to, mesh) + " by " +
+                                layout::toString(step.kind);
+      last = next;
+    }
+    int port = b.port(last, fb::PortKind::Output);
+    b.plan.ports[port]->name = "y" + number;
+    moves.push_back({from, to});
+  }
+  auto addend = [&](const std::string &port, const layout::Shape &index,
+                    const layout::Coords &coords) {
+    const layout::View &from = moves[std::stoi(port.substr(1))].first;
+    return numberOf(index) * (1 + digits(partialAxes(from), mesh, coords));
+  };
+  runModule(
+      b.module(), mesh.numDevices(),
+      [&](const std::string &port, const layout::Shape &index, int rank) {
+        return addend(port, index, mesh.coordsOfRank(rank));
+      },
+      [&](const std::string &port, const layout::Shape &index, int rank) {
+        const auto &[from, to] = moves[std::stoi(port.substr(1))];
+        std::vector<SubAxis> before = partialAxes(from),
+                             after = partialAxes(to);
+        layout::Coords coords = mesh.coordsOfRank(rank);
+        // What a new partial state adds is on coordinate 0.
+        if (digits(layout::subtract(after, before), mesh, coords))
+          return 0.0;
+        return sumOver(layout::subtract(before, after), mesh, coords,
+                       [&](const layout::Coords &coords) {
+                         return addend(port, index, coords);
+                       });
+      });
+}
+
+TEST(Moves, AnyTwoViewsOnOneAxis) {
+  checkMoves("<x = 2>", {6, 5}, 300, 1);
+  checkMoves("<x = 3>", {7, 4}, 300, 2);
+  checkMoves("<x = 4>", {6, 5}, 300, 3);
+  checkMoves("<x = 6>", {8, 5}, 300, 4);
+}
+
+TEST(Moves, AnyTwoViewsOnTwoAxes) {
+  checkMoves("<x = 2, y = 2>", {6, 5}, 300, 5);
+  checkMoves("<x = 2, y = 3>", {8, 3}, 300, 6);
+  checkMoves("<x = 3, y = 2, devices = [0, 2, 4, 1, 3, 5]>", {4, 7}, 300, 7);
+}
+
+TEST(Moves, AnyTwoViewsOfThreeDimensions) {
+  checkMoves("<x = 2, y = 2>", {2, 3, 4}, 200, 8);
+}
+
+} // namespace
