@@ -10,7 +10,7 @@ include(AddMLIR)
 set(LLVM_CONFIG ${LLVM_TOOLS_BINARY_DIR}/llvm-config)
 execute_process(
   COMMAND ${LLVM_CONFIG} --link-static --libs x86 orcjit bitreader bitwriter
-          irreader asmparser passes lto debuginfodwarf libdriver windowsdriver
+          irreader asmparser passes lto debuginfodwarf dtlto libdriver windowsdriver
   OUTPUT_VARIABLE llvm_libs OUTPUT_STRIP_TRAILING_WHITESPACE
   COMMAND_ERROR_IS_FATAL ANY)
 separate_arguments(llvm_libs)

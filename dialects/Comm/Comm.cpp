@@ -119,12 +119,12 @@ static LogicalResult verifyPair(CollectiveOpInterface op, unsigned index) {
                  op.getKind() == tv::StepKind::ReduceScatter;
   bool slices = op.getKind() == tv::StepKind::Slice;
   if (!reduces && !slices && before != after)
-    return op->emitOpError()
-           << "may not change the partial state of operand #" << index
-           << "; all_reduce and reduce_scatter do";
+    return op->emitOpError() << "may not change the partial state of operand #"
+                             << index << "; all_reduce and reduce_scatter do";
   if (slices && !llvm::includes(after, before))
-    return op->emitOpError() << "may not combine the partial states of operand #"
-                             << index << "; all_reduce does";
+    return op->emitOpError()
+           << "may not combine the partial states of operand #" << index
+           << "; all_reduce does";
   if (reduces) {
     // What vanishes is what the op names.
     std::vector<layout::SubAxis> gone;
@@ -144,9 +144,9 @@ static LogicalResult verifyPair(CollectiveOpInterface op, unsigned index) {
 
 LogicalResult comm::verifyCollective(Operation *op) {
   if (op->getNumOperands() != op->getNumResults() || op->getNumOperands() == 0)
-    return op->emitOpError() << "has " << op->getNumOperands()
-                             << " operands and " << op->getNumResults()
-                             << " results; each operand needs its result";
+    return op->emitOpError()
+           << "has " << op->getNumOperands() << " operands and "
+           << op->getNumResults() << " results; each operand needs its result";
   for (unsigned i = 0; i < op->getNumOperands(); ++i)
     if (failed(verifyPair(cast<CollectiveOpInterface>(op), i)))
       return failure();

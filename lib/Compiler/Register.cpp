@@ -13,6 +13,9 @@
 #include "Compiler/Register.h"
 
 #include "Comm/Comm.h"
+#include "Compiler/Pipeline.h"
+#include "Kernels/Passes.h"
+#include "Plan/Plan.h"
 #include "Sharding/Passes.h"
 #include "TensorView/TensorView.h"
 
@@ -31,9 +34,12 @@ void tessera::registerAll(DialectRegistry &registry) {
                   scf::SCFDialect>();
   registry.insert<tv::TensorViewDialect>();
   registry.insert<comm::CommDialect>();
+  registry.insert<memref::MemRefDialect, plan::PlanDialect, scf::SCFDialect>();
 }
 
 void tessera::registerAllPasses() {
   registerTransformsPasses();
   tv::registerShardingPasses();
+  registerKernelsPasses();
+  registerPipeline();
 }

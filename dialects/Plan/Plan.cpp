@@ -1,0 +1,116 @@
+//===- Plan.cpp - text and checks of the plan dialect ---------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Plan/Plan.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/SmallSet.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::plan;
+
+#include "Plan/PlanDialect.cpp.inc"
+#include "Plan/PlanEnums.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "Plan/PlanAttrs.cpp.inc"
+
+void PlanDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "Plan/PlanAttrs.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "Plan/PlanOps.cpp.inc"
+      >();
+}
+
+Attribute ExtentAttr::parse(AsmParser &parser, Type) {
+  if (parser.parseLess())
+    return {};
+  SMLoc loc = parser.getCurrentLocation();
+  tv::AsmTokenSource tokens(parser);
+  Result<layout::Extent> extent = layout::parseExtent(tokens);
+  if (!extent) {
+    parser.emitError(loc) << extent.message();
+    return {};
+  }
+  if (parser.parseGreater())
+    return {};
+  return ExtentAttr::get(parser.getContext(), *extent);
+}
+
+void ExtentAttr::print(AsmPrinter &printer) const {
+  printer << "<" << layout::toString(getExtent()) << ">";
+}
+
+LogicalResult LaunchOp::verify() {
+  for (Attribute scalar : getScalars())
+    if (!isa<CoordAttr, ExtentAttr>(scalar))
+      return emitOpError() << "scalar " << scalar
+                           << " must be a #plan.coord or a #plan.extent";
+  return success();
+}
+
+LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto kernel =
+      symbols.lookupNearestSymbolFrom<func::FuncOp>(*this, getKernelAttr());
+  if (!kernel || !kernel->hasAttr(kKernelAttr))
+    return emitOpError() << "there is no kernel " << getKernelAttr();
+  size_t tensors = getNumOperands() + getNumResults();
+  if (kernel.getNumArguments() != tensors + getScalars().size())
+    return emitOpError() << "gives " << tensors << " tensors and "
+                         << getScalars().size() << " scalars to a kernel with "
+                         << kernel.getNumArguments() << " arguments";
+  return success();
+}
+
+LogicalResult ContractOp::verify() {
+  auto check = [&](ArrayRef<int32_t> labels, Type type,
+                   StringRef name) -> LogicalResult {
+    llvm::SmallSet<int32_t, 8> seen(labels.begin(), labels.end());
+    if (int64_t(labels.size()) != cast<RankedTensorType>(type).getRank() ||
+        seen.size() != labels.size())
+      return emitOpError() << name << " needs one label for each dimension of "
+                           << type << ", no two alike";
+    return success();
+  };
+  if (failed(check(getALabels(), getA().getType(), "a")) ||
+      failed(check(getBLabels(), getB().getType(), "b")) ||
+      failed(check(getLabels(), getType(), "result")))
+    return failure();
+  // A label of one tensor alone would be a sum or a broadcast.
+  for (ArrayRef<int32_t> labels : {getALabels(), getBLabels(), getLabels()})
+    for (int32_t label : labels) {
+      int uses = llvm::is_contained(getALabels(), label) +
+                 llvm::is_contained(getBLabels(), label) +
+                 llvm::is_contained(getLabels(), label);
+      if (uses < 2)
+        return emitOpError() << "label " << label << " is in one tensor only";
+    }
+  return success();
+}
+
+LogicalResult AliasOp::verify() {
+  bool needs =
+      getKind() == AliasKind::Transpose || getKind() == AliasKind::Slice;
+  int64_t rank = cast<RankedTensorType>(getInput().getType()).getRank();
+  if (needs != bool(getAt()) || (needs && int64_t(getAt()->size()) != rank))
+    return emitOpError() << "of kind " << stringifyAliasKind(getKind())
+                         << (needs ? " needs 'at' with a number for each "
+                                     "dimension of the source"
+                                   : " has no 'at'");
+  return success();
+}
+
+#define GET_OP_CLASSES
+#include "Plan/PlanOps.cpp.inc"

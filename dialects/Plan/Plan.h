@@ -1,0 +1,34 @@
+//===- Plan.h - the plan dialect ------------------------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_PLAN_PLAN_H
+#define TESSERA_PLAN_PLAN_H
+
+#include "TensorView/TensorView.h"
+
+#include "mlir/IR/SymbolTable.h"
+
+namespace tessera::layout {
+inline llvm::hash_code hash_value(const Extent &extent) {
+  return hashValue(extent);
+}
+} // namespace tessera::layout
+
+#include "Plan/PlanDialect.h.inc"
+#include "Plan/PlanEnums.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "Plan/PlanAttrs.h.inc"
+#define GET_OP_CLASSES
+#include "Plan/PlanOps.h.inc"
+
+namespace tessera::plan {
+/// Marks a function as a kernel; a unit attribute.
+inline constexpr llvm::StringLiteral kKernelAttr = "plan.kernel";
+} // namespace tessera::plan
+
+#endif // TESSERA_PLAN_PLAN_H

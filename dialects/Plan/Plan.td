@@ -1,0 +1,152 @@
+//===- Plan.td - the plan dialect --------------------------*- tablegen -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What a module file holds, as IR: the steps in order and the tensors between
+// them. A module is a transcription of it, one step or tensor an op.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_PLAN_TD
+#define TESSERA_PLAN_TD
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/BuiltinAttributeInterfaces.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/OpBase.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "mlir/IR/SymbolInterfaces.td"
+
+def Plan_Dialect : Dialect {
+  let name = "plan";
+  let cppNamespace = "::tessera::plan";
+  let summary = "The steps of a module and the memory between them";
+  let description = [{
+    Operands and results are local tensors; each op but `plan.alias` writes its
+    results into memory of their own. Together with the ops of `comm`, all that a
+    planned program holds.
+  }];
+  let dependentDialects = ["::tessera::tv::TensorViewDialect"];
+  let useDefaultAttributePrinterParser = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Scalars of a launch
+//===----------------------------------------------------------------------===//
+
+def Plan_CoordAttr : AttrDef<Plan_Dialect, "Coord"> {
+  let mnemonic = "coord";
+  let summary = "The device's coordinate on a mesh axis";
+  let description = [{ `#plan.coord<"tp">` }];
+  let parameters = (ins StringRefParameter<>:$axis);
+  let assemblyFormat = "`<` $axis `>`";
+}
+
+def Plan_ExtentAttr : AttrDef<Plan_Dialect, "Extent"> {
+  let mnemonic = "extent";
+  let summary = "A size that is known when a module is bound";
+  let description = [{ `#plan.extent<2 * b * s + 1>` }];
+  let parameters = (ins AttrParameter<"::tessera::layout::Extent", "",
+                                      "const ::tessera::layout::Extent &">:$extent);
+  let hasCustomAssemblyFormat = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
+
+class Plan_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Plan_Dialect, mnemonic, [Pure] # traits>;
+
+def Plan_LaunchOp
+    : Plan_Op<"launch", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "Runs a kernel";
+  let description = [{
+    ```mlir
+    %r = plan.launch @gelu(%x) scalars [#plan.coord<"tp">] from "tv.gelu"
+       : (tensor<?x8xf32, #tv.local<...>>) -> tensor<?x8xf32, #tv.local<...>>
+    ```
+    The kernel is a function on strided memrefs: the inputs, the results, then
+    an i64 for each scalar. `from` names the op of the source.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<AnyRankedTensor>:$inputs,
+                       ArrayAttr:$scalars, StrAttr:$source);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = [{
+    $kernel `(` $inputs `)` `scalars` $scalars `from` $source attr-dict `:`
+    functional-type($inputs, $results)
+  }];
+  let hasVerifier = 1;
+}
+
+def Plan_ContractOp : Plan_Op<"contract"> {
+  let summary = "A product of two tensors, by the backend's matrix library";
+  let description = [{
+    ```mlir
+    %c = plan.contract %a [0, 1, 3], %b [2, 3] to [0, 1, 2] from "tv.linear" : ...
+    ```
+    A label for each local dimension. One in a, b and the result is a batch, in a
+    and the result a row, in b and the result a column, in a and b contracted.
+  }];
+  let arguments = (ins AnyRankedTensor:$a, AnyRankedTensor:$b,
+                       DenseI32ArrayAttr:$aLabels, DenseI32ArrayAttr:$bLabels,
+                       DenseI32ArrayAttr:$labels, StrAttr:$source);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = [{
+    $a $aLabels `,` $b $bLabels `to` $labels `from` $source attr-dict `:`
+    functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+def Plan_CopyOp : Plan_Op<"copy"> {
+  let summary = "The same local tensor in memory of its own";
+  let arguments = (ins AnyRankedTensor:$input, StrAttr:$source);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat =
+      "$input `from` $source attr-dict `:` functional-type(operands, results)";
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+def Plan_AliasKind : I32EnumAttr<"AliasKind", "How an alias lies in its source", [
+    I32EnumAttrCase<"Reshape", 0, "reshape">,
+    I32EnumAttrCase<"Transpose", 1, "transpose">,
+    I32EnumAttrCase<"Slice", 2, "slice">,
+    I32EnumAttrCase<"Shard", 3, "shard">]> {
+  let cppNamespace = "::tessera::plan";
+}
+
+def Plan_AliasOp : Plan_Op<"alias"> {
+  let summary = "A window on another tensor's memory";
+  let description = [{
+    ```mlir
+    %r = plan.alias reshape %x : ...                 // the same elements in order
+    %r = plan.alias transpose %x at [0, 2, 1] : ...  // dim i is the source's at[i]
+    %r = plan.alias slice %x at [0, 0, 8] : ...      // starts at these offsets
+    %r = plan.alias shard %x : ...                   // the part its view holds
+    ```
+  }];
+  let arguments = (ins Plan_AliasKind:$kind, AnyRankedTensor:$input,
+                       OptionalAttr<DenseI64ArrayAttr>:$at);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = [{
+    $kind $input (`at` $at^)? attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+def Plan_ConstantOp : Plan_Op<"constant"> {
+  let summary = "A constant in the module; each device takes its part";
+  let arguments = (ins ElementsAttr:$value);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$value attr-dict `:` functional-type(operands, results)";
+}
+
+#endif // TESSERA_PLAN_TD

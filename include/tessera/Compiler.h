@@ -1,0 +1,56 @@
+//===- Compiler.h - a program's text to a module --------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The compiler for programs that embed it. What goes in and comes out is bytes.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_COMPILER_H
+#define TESSERA_COMPILER_H
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tessera {
+
+struct CompileOptions {
+  /// Of the source, for messages and the places of ops in the module.
+  std::string name = "-";
+  /// Sizes of mesh axes: "tp=4". Axes not named keep theirs.
+  std::vector<std::string> mesh;
+  /// What the module runs on; "cpu".
+  std::string target = "cpu";
+  /// A move of data that the source does not write is an error.
+  bool strict = false;
+  /// The phase to start after and the one to stop after, by the names of
+  /// `getPhases`. What has been through a phase may be compiled on from there.
+  std::string from = "source";
+  std::string to = "module";
+  /// Where the program is written after each phase; empty: nowhere.
+  std::string dumpDirectory;
+};
+
+struct CompileResult {
+  bool succeeded = false;
+  /// The program after the last phase: a module file, or text.
+  std::string output;
+  /// Errors and warnings, each with its place; the reasons of decisions.
+  std::string diagnostics;
+  std::string remarks;
+};
+
+/// Compiles a program in text or bytecode.
+CompileResult compile(std::string_view source, const CompileOptions &options);
+
+/// In order: "source", ..., "module".
+std::vector<std::string> getPhases();
+
+} // namespace tessera
+
+#endif // TESSERA_COMPILER_H

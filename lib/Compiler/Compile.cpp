@@ -1,0 +1,158 @@
+//===- Compile.cpp - a program's text to a module -------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Runs the pipeline phase by phase, each with a pass manager of its own, so
+// that a program can be written out between any two.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Compiler/EmitModule.h"
+#include "Compiler/Pipeline.h"
+#include "Compiler/PlanText.h"
+#include "Compiler/Register.h"
+#include "tessera/Compiler.h"
+
+#include "mlir/IR/DialectRegistry.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Support/FileUtilities.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/ToolOutputFile.h"
+
+using namespace mlir;
+using namespace tessera;
+
+namespace {
+class Compilation {
+public:
+  Compilation(const CompileOptions &options, CompileResult &result)
+      : options(options), result(result), diagnostics(result.diagnostics) {}
+  LogicalResult run(StringRef source);
+
+private:
+  LogicalResult runPhases(ModuleOp program);
+  LogicalResult dump(StringRef name, StringRef text);
+  LogicalResult error(const Twine &message) {
+    diagnostics << "error: " << message << "\n";
+    return failure();
+  }
+
+  const CompileOptions &options;
+  CompileResult &result;
+  llvm::raw_string_ostream diagnostics;
+};
+} // namespace
+
+static std::string print(ModuleOp program) {
+  std::string text;
+  llvm::raw_string_ostream(text) << program << "\n";
+  return text;
+}
+
+LogicalResult Compilation::dump(StringRef name, StringRef text) {
+  if (options.dumpDirectory.empty())
+    return success();
+  if (llvm::sys::fs::create_directories(options.dumpDirectory))
+    return error("cannot make the folder '" + options.dumpDirectory + "'");
+  SmallString<128> path(options.dumpDirectory);
+  llvm::sys::path::append(path, name);
+  std::string why;
+  auto file = openOutputFile(path, &why);
+  if (!file)
+    return error(why);
+  file->os() << text;
+  file->keep();
+  return success();
+}
+
+LogicalResult Compilation::run(StringRef source) {
+  std::vector<std::string> phases = getPhases();
+  for (const std::string &phase : {options.from, options.to})
+    if (!llvm::is_contained(phases, phase))
+      return error("there is no phase '" + phase + "'; there are " +
+                   llvm::join(phases, ", "));
+  if (options.target != "cpu")
+    return error("there is no target '" + options.target + "'; there is cpu");
+
+  DialectRegistry registry;
+  registerAll(registry);
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  context.printOpOnDiagnostic(false);
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(
+      llvm::MemoryBuffer::getMemBuffer(source, options.name,
+                                       /*RequiresNullTerminator=*/false),
+      SMLoc());
+  SourceMgrDiagnosticHandler handler(sources, &context, diagnostics);
+  llvm::raw_string_ostream remarks(result.remarks);
+  ScopedDiagnosticHandler remarkHandler(&context, [&](Diagnostic &diagnostic) {
+    if (diagnostic.getSeverity() != DiagnosticSeverity::Remark)
+      return failure();
+    remarks << getPlace(diagnostic.getLocation()) << ": " << diagnostic << "\n";
+    return success();
+  });
+  OwningOpRef<ModuleOp> program = parseSourceFile<ModuleOp>(sources, &context);
+  if (!program)
+    return failure();
+  return runPhases(*program);
+}
+
+LogicalResult Compilation::runPhases(ModuleOp program) {
+  PipelineOptions pipeline;
+  for (const std::string &axis : options.mesh)
+    pipeline.mesh.push_back(axis);
+  pipeline.strict = options.strict;
+  bool running = false;
+  for (auto [number, phase] : llvm::enumerate(getPipeline())) {
+    bool runsIt = running && phase.build;
+    running |= phase.name == options.from;
+    if (runsIt) {
+      PassManager passes(program.getContext());
+      phase.build(passes, pipeline);
+      if (failed(passes.run(program)))
+        return failure();
+    }
+    if (phase.build && running &&
+        failed(dump((Twine(number) + "-" + phase.name + ".mlir").str(),
+                    print(program))))
+      return failure();
+    if (phase.name == options.to && phase.build) {
+      result.output = print(program);
+      return success();
+    }
+  }
+  KernelDumps dumps;
+  FailureOr<std::string> module = emitModule(program, result.remarks, &dumps);
+  if (failed(module))
+    return failure();
+  std::string text = printPlan(*module);
+  if (failed(dump("kernels.ll", dumps.llvm)) ||
+      failed(dump("kernels.s", dumps.assembly)) ||
+      failed(dump("plan.txt", text)))
+    return failure();
+  result.output = options.to == "plan" ? text : *module;
+  return success();
+}
+
+CompileResult tessera::compile(std::string_view source,
+                               const CompileOptions &options) {
+  CompileResult result;
+  result.succeeded =
+      succeeded(Compilation(options, result).run(StringRef(source)));
+  return result;
+}
+
+std::vector<std::string> tessera::getPhases() {
+  std::vector<std::string> names;
+  for (const Phase &phase : getPipeline())
+    names.push_back(phase.name.str());
+  return names;
+}

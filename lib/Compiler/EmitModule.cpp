@@ -1,0 +1,425 @@
+//===- EmitModule.cpp - from a planned program to a module file -----------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A transcription: each value of the planned `@main` becomes a tensor of the
+// module, each op but aliases and constants a step. What is decided here is the
+// class of memory: what a caller gives or gets is external, what collectives
+// touch is symmetric, the rest local.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Compiler/EmitModule.h"
+#include "Comm/Comm.h"
+#include "Module/Module.h"
+#include "Plan/Plan.h"
+#include "Support/DType.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/DialectResourceBlobManager.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace tessera;
+
+std::string tessera::getPlace(Location location) {
+  // The innermost place in a file, without folders above the source's own.
+  std::string place;
+  location->walk([&](Location inner) {
+    if (auto file = dyn_cast<FileLineColLoc>(inner)) {
+      place = (file.getFilename().getValue() + ":" + Twine(file.getLine()) +
+               ":" + Twine(file.getColumn()))
+                  .str();
+      return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  return place;
+}
+
+namespace {
+class Emitter {
+public:
+  explicit Emitter(func::FuncOp main) : main(main) {}
+  LogicalResult run();
+  fb::PlanT plan;
+  std::string constants;
+
+private:
+  LogicalResult addSymbols();
+  LogicalResult addInputs();
+  LogicalResult addOutputs(func::ReturnOp op);
+  LogicalResult addStep(Operation *op);
+  FailureOr<int32_t> addTensor(Value value, std::string name);
+  LogicalResult addConstant(plan::ConstantOp op, fb::TensorT &tensor);
+  std::unique_ptr<fb::ExtentT> toExtent(const layout::Extent &extent);
+  FailureOr<std::unique_ptr<fb::ScalarT>> toScalar(Operation *op,
+                                                   Attribute attribute);
+  template <typename T> void push(Operation *op, StringRef source, T action);
+  int32_t id(Value value) { return ids.lookup(value); }
+
+  func::FuncOp main;
+  tv::MeshAttr mesh;
+  std::map<std::string, int32_t> symbols;
+  llvm::DenseMap<Value, int32_t> ids;
+  llvm::StringMap<int> names;
+};
+} // namespace
+
+/// The name of an argument or result, or a made-up one.
+static std::string getPortName(DictionaryAttr attributes, StringRef made,
+                               unsigned number) {
+  if (attributes)
+    if (auto name = attributes.getAs<StringAttr>(tv::kNameAttr))
+      return name.str();
+  return (made + Twine(number)).str();
+}
+
+LogicalResult Emitter::run() {
+  if (failed(addSymbols()) || failed(addInputs()))
+    return failure();
+  for (Operation &op : main.getBody().front()) {
+    auto isOutput = [](OpResult result) {
+      return llvm::any_of(result.getUsers(), llvm::IsaPred<func::ReturnOp>);
+    };
+    if (auto returns = dyn_cast<func::ReturnOp>(op)) {
+      if (failed(addOutputs(returns)))
+        return failure();
+      continue;
+    }
+    for (OpResult result : op.getResults()) {
+      std::string name = op.getName().stripDialect().str();
+      if (auto launch = dyn_cast<plan::LaunchOp>(op))
+        name = launch.getKernel().str();
+      name += "." + std::to_string(plan.tensors.size());
+      FailureOr<int32_t> tensor = addTensor(result, name);
+      if (failed(tensor))
+        return failure();
+      bool symmetric = isa<comm::CollectiveOpInterface>(op) ||
+                       llvm::any_of(result.getUsers(),
+                                    llvm::IsaPred<comm::CollectiveOpInterface>);
+      plan.tensors[*tensor]->storage = isOutput(result) ? fb::Storage::External
+                                       : symmetric      ? fb::Storage::Symmetric
+                                                        : fb::Storage::Local;
+    }
+    if (failed(addStep(&op)))
+      return failure();
+  }
+  plan.mesh = layout::toString(mesh.getMesh());
+  return success();
+}
+
+LogicalResult Emitter::addSymbols() {
+  auto sizes = main->getAttrOfType<DictionaryAttr>(tv::kSizesAttr);
+  for (NamedAttribute size :
+       sizes ? sizes : DictionaryAttr::get(main.getContext())) {
+    auto symbol = std::make_unique<fb::SymbolT>();
+    symbol->name = size.getName().str();
+    if (auto bounds = dyn_cast<ArrayAttr>(size.getValue())) {
+      symbol->maximum = cast<IntegerAttr>(bounds[0]).getInt();
+      if (bounds.size() > 1)
+        symbol->multiple = cast<IntegerAttr>(bounds[1]).getInt();
+    } else {
+      symbol->maximum = cast<IntegerAttr>(size.getValue()).getInt();
+    }
+    symbols[symbol->name] = plan.symbols.size();
+    plan.symbols.push_back(std::move(symbol));
+  }
+  return success();
+}
+
+LogicalResult Emitter::addInputs() {
+  for (BlockArgument argument : main.getArguments()) {
+    unsigned number = argument.getArgNumber();
+    DictionaryAttr attributes = main.getArgAttrDict(number);
+    auto port = std::make_unique<fb::PortT>();
+    port->name = getPortName(attributes, "arg", number);
+    FailureOr<int32_t> tensor = addTensor(argument, port->name);
+    if (failed(tensor))
+      return failure();
+    port->tensor = *tensor;
+    plan.tensors[*tensor]->storage = fb::Storage::External;
+    auto role =
+        attributes ? attributes.getAs<StringAttr>(tv::kRoleAttr) : StringAttr();
+    if (role && role.getValue() == "state")
+      port->kind = fb::PortKind::State;
+    plan.ports.push_back(std::move(port));
+  }
+  return success();
+}
+
+LogicalResult Emitter::addOutputs(func::ReturnOp op) {
+  for (OpOperand &operand : op->getOpOperands()) {
+    unsigned number = operand.getOperandNumber();
+    std::string name =
+        getPortName(main.getResultAttrDict(number), "result", number);
+    int32_t tensor = id(operand.get());
+    // A result with the name of a state is its next value.
+    bool isState = false;
+    for (auto &port : plan.ports)
+      if (port->kind == fb::PortKind::State && port->name == name) {
+        port->state_result = tensor;
+        plan.tensors[tensor]->storage = fb::Storage::Symmetric;
+        isState = true;
+      }
+    if (isState)
+      continue;
+    auto port = std::make_unique<fb::PortT>();
+    port->name = name;
+    port->tensor = tensor;
+    port->kind = fb::PortKind::Output;
+    plan.tensors[tensor]->name = name;
+    plan.ports.push_back(std::move(port));
+  }
+  for (auto &port : plan.ports)
+    if (port->kind == fb::PortKind::State && port->state_result < 0)
+      return main.emitError() << "state '" << port->name
+                              << "' needs a result of this 'tv.name', its next "
+                                 "value";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Tensors
+//===----------------------------------------------------------------------===//
+
+std::unique_ptr<fb::ExtentT> Emitter::toExtent(const layout::Extent &extent) {
+  auto result = std::make_unique<fb::ExtentT>();
+  result->constant = extent.constant;
+  for (const auto &[names, coefficient] : extent.terms) {
+    auto term = std::make_unique<fb::TermT>();
+    term->coefficient = coefficient;
+    for (const std::string &name : names)
+      term->symbols.push_back(symbols[name]);
+    result->terms.push_back(std::move(term));
+  }
+  return result;
+}
+
+FailureOr<int32_t> Emitter::addTensor(Value value, std::string name) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  auto local = type ? dyn_cast_or_null<tv::LocalAttr>(type.getEncoding())
+                    : tv::LocalAttr();
+  if (!local)
+    return emitError(value.getLoc())
+           << "a planned value must be a local tensor, but is "
+           << value.getType();
+  if (!mesh)
+    mesh = local.getView().getMesh();
+  if (mesh != local.getView().getMesh())
+    return emitError(value.getLoc())
+           << "a program runs on one mesh; this value lies on "
+           << local.getView().getMesh() << ", others on " << mesh;
+  auto tensor = std::make_unique<fb::TensorT>();
+  std::string element;
+  llvm::raw_string_ostream(element) << type.getElementType();
+  if (type.getElementType().isUnsignedInteger())
+    element.erase(1, 1); // MLIR's ui32 is u32
+  std::optional<DType> dtype = dtypeFromName(element);
+  if (!dtype)
+    return emitError(value.getLoc())
+           << "elements of type " << type.getElementType()
+           << " cannot be in a module";
+  tensor->name = std::move(name);
+  tensor->dtype = static_cast<fb::DType>(*dtype);
+  for (const layout::Extent &extent : local.getExtents()) {
+    for (const auto &term : extent.terms)
+      for (const std::string &symbol : term.first)
+        if (!symbols.count(symbol))
+          return emitError(value.getLoc())
+                 << "dynamic size '" << symbol
+                 << "' has no maximum; declare it in 'tv.sizes' of '@main'";
+    tensor->shape.push_back(toExtent(extent));
+  }
+  tensor->view = layout::toString(local.getLayoutView(), mesh.getMesh());
+  ids[value] = plan.tensors.size();
+  plan.tensors.push_back(std::move(tensor));
+  return ids[value];
+}
+
+LogicalResult Emitter::addConstant(plan::ConstantOp op, fb::TensorT &tensor) {
+  tensor.storage = fb::Storage::Constant;
+  constants.resize((constants.size() + 63) / 64 * 64);
+  tensor.constant_offset = constants.size();
+  auto value = dyn_cast<DenseElementsAttr>(op.getValue());
+  if (auto resource = dyn_cast<DenseResourceElementsAttr>(op.getValue())) {
+    AsmResourceBlob *blob = resource.getRawHandle().getBlob();
+    if (!blob)
+      return op.emitError() << "the constant's resource is missing";
+    constants.append(blob->getData().data(), blob->getData().size());
+    return success();
+  }
+  if (!value)
+    return op.emitError() << "this kind of constant cannot be in a module";
+  auto element = value.getElementType();
+  size_t bytes = info(static_cast<DType>(tensor.dtype)).bytes;
+  auto append = [&](const APInt &bits) {
+    uint64_t word = bits.getZExtValue();
+    constants.append(reinterpret_cast<const char *>(&word), bytes);
+  };
+  if (isa<FloatType>(element))
+    for (const APFloat &number : value.getValues<APFloat>())
+      append(number.bitcastToAPInt());
+  else
+    for (const APInt &number : value.getValues<APInt>())
+      append(number);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
+
+template <typename T>
+void Emitter::push(Operation *op, StringRef source, T action) {
+  auto step = std::make_unique<fb::StepT>();
+  step->op = source.str();
+  step->location = getPlace(op->getLoc());
+  step->action.Set(std::move(action));
+  plan.steps.push_back(std::move(step));
+}
+
+FailureOr<std::unique_ptr<fb::ScalarT>> Emitter::toScalar(Operation *op,
+                                                          Attribute attribute) {
+  auto scalar = std::make_unique<fb::ScalarT>();
+  if (auto coord = dyn_cast<plan::CoordAttr>(attribute)) {
+    std::optional<int> axis = mesh.getMesh().findAxis(coord.getAxis().str());
+    if (!axis)
+      return op->emitError()
+             << "the mesh has no axis '" << coord.getAxis() << "'";
+    scalar->kind = fb::ScalarKind::Coord;
+    scalar->axis = *axis;
+    return scalar;
+  }
+  scalar->kind = fb::ScalarKind::Value;
+  scalar->extent = toExtent(cast<plan::ExtentAttr>(attribute).getExtent());
+  return scalar;
+}
+
+LogicalResult Emitter::addStep(Operation *op) {
+  return TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](plan::LaunchOp op) -> LogicalResult {
+        fb::LaunchT launch;
+        launch.symbol = op.getKernel().str();
+        for (Value value : op->getOperands())
+          launch.tensors.push_back(id(value));
+        for (Value value : op->getResults())
+          launch.tensors.push_back(id(value));
+        for (Attribute attribute : op.getScalars()) {
+          FailureOr<std::unique_ptr<fb::ScalarT>> scalar =
+              toScalar(op, attribute);
+          if (failed(scalar))
+            return failure();
+          launch.scalars.push_back(std::move(*scalar));
+        }
+        push(op, op.getSource(), std::move(launch));
+        return success();
+      })
+      .Case([&](plan::ContractOp op) {
+        fb::ContractT contract;
+        contract.a = id(op.getA());
+        contract.b = id(op.getB());
+        contract.c = id(op.getResult());
+        contract.a_labels = op.getALabels();
+        contract.b_labels = op.getBLabels();
+        contract.c_labels = op.getLabels();
+        push(op, op.getSource(), std::move(contract));
+        return success();
+      })
+      .Case([&](plan::CopyOp op) {
+        fb::CopyT copy;
+        copy.source = id(op.getInput());
+        copy.target = id(op.getResult());
+        push(op, op.getSource(), std::move(copy));
+        return success();
+      })
+      .Case([&](plan::AliasOp op) {
+        fb::TensorT &tensor = *plan.tensors[id(op.getResult())];
+        tensor.storage = fb::Storage::Alias;
+        tensor.alias = std::make_unique<fb::AliasT>();
+        tensor.alias->source = id(op.getInput());
+        switch (op.getKind()) {
+        case plan::AliasKind::Reshape:
+          tensor.alias->kind = fb::AliasKind::Reshape;
+          break;
+        case plan::AliasKind::Transpose:
+          tensor.alias->kind = fb::AliasKind::Transpose;
+          for (int64_t dim : op.getAtAttr().asArrayRef())
+            tensor.alias->dims.push_back(dim);
+          break;
+        case plan::AliasKind::Slice:
+          tensor.alias->kind = fb::AliasKind::Slice;
+          for (int64_t offset : op.getAtAttr().asArrayRef())
+            tensor.alias->offsets.push_back(toExtent(layout::Extent(offset)));
+          break;
+        case plan::AliasKind::Shard:
+          tensor.alias->kind = fb::AliasKind::Shard;
+          break;
+        }
+        return success();
+      })
+      .Case([&](plan::ConstantOp op) {
+        return addConstant(op, *plan.tensors[id(op.getResult())]);
+      })
+      .Case([&](comm::CollectiveOpInterface op) {
+        // The module's collectives move one tensor each.
+        for (auto [source, target] :
+             llvm::zip_equal(op->getOperands(), op->getResults())) {
+          fb::CollectiveT collective;
+          collective.kind = static_cast<fb::CollectiveKind>(op.getKind());
+          collective.source = id(source);
+          collective.target = id(target);
+          for (const layout::SubAxis &sub : op.getAxes().getAxes())
+            collective.axes.push_back(layout::toString(sub, mesh.getMesh()));
+          auto view =
+              cast<tv::LocalAttr>(
+                  cast<RankedTensorType>(source.getType()).getEncoding())
+                  .getLayoutView();
+          auto after =
+              cast<tv::LocalAttr>(
+                  cast<RankedTensorType>(target.getType()).getEncoding())
+                  .getLayoutView();
+          for (const auto &partial : {after.partial, view.partial})
+            if (!partial.empty())
+              collective.combiner =
+                  static_cast<fb::Combiner>(partial.front().combiner);
+          if (StringAttr loser = op.getLoserAttr())
+            collective.loser = loser.str();
+          push(op, op->getName().getStringRef(), std::move(collective));
+        }
+        return success();
+      })
+      .Default([](Operation *op) {
+        return op->emitError()
+               << "'" << op->getName() << "' is no op of a plan";
+      });
+}
+
+FailureOr<std::string> tessera::emitModule(ModuleOp program, StringRef report,
+                                           KernelDumps *dumps) {
+  auto main = program.lookupSymbol<func::FuncOp>("main");
+  if (!main)
+    return program.emitError() << "a program needs a function '@main'";
+  Emitter emitter(main);
+  if (failed(emitter.run()))
+    return failure();
+  FailureOr<std::string> code = compileKernels(program, dumps);
+  if (failed(code))
+    return failure();
+  ModuleBuilder module;
+  module.setPlan(emitter.plan);
+  if (!code->empty())
+    module.setCode(std::move(*code));
+  module.setConstants(std::move(emitter.constants));
+  module.setReport(report.str());
+  std::string bytes = module.build();
+  // The runtime's own check; what fails here is a fault of the compiler.
+  Result<ModuleReader> reader = ModuleReader::read(bytes);
+  if (!reader)
+    return program.emitError() << "the module is wrong: " << reader.message();
+  return bytes;
+}

@@ -1,0 +1,70 @@
+//===- Pipeline.cpp - the passes of each phase ----------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Compiler/Pipeline.h"
+#include "Kernels/Passes.h"
+#include "Sharding/Passes.h"
+
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace tessera;
+
+static void buildSource(OpPassManager &, const PipelineOptions &) {}
+
+static void buildBind(OpPassManager &passes, const PipelineOptions &options) {
+  tv::BindPassOptions bind;
+  bind.mesh.assign(options.mesh.begin(), options.mesh.end());
+  passes.addPass(tv::createBindPass(bind));
+}
+
+/// Every value has a view.
+static void buildPropagated(OpPassManager &, const PipelineOptions &) {}
+
+/// Every op is local, or a reshard that is one planned step.
+static void buildPlanned(OpPassManager &, const PipelineOptions &) {}
+
+/// One device's program: local tensors and collectives.
+static void buildLocal(OpPassManager &, const PipelineOptions &) {}
+
+/// Kernels, matrix products, collectives and windows.
+static void buildKernels(OpPassManager &passes, const PipelineOptions &) {
+  passes.addNestedPass<func::FuncOp>(createExpandComposites());
+  passes.addPass(createCSEPass());
+  passes.addPass(createFormKernels());
+}
+
+ArrayRef<Phase> tessera::getPipeline() {
+  static const Phase phases[] = {
+      {"source", buildSource},
+      {"bind", buildBind},
+      {"propagated", buildPropagated},
+      {"planned", buildPlanned},
+      {"local", buildLocal},
+      {"kernels", buildKernels},
+      {"plan", nullptr},
+      {"module", nullptr},
+  };
+  return phases;
+}
+
+void tessera::registerPipeline() {
+  static PassPipelineRegistration<PipelineOptions> pipeline(
+      "tessera", "From source to kernels, or part of it",
+      [](OpPassManager &passes, const PipelineOptions &options) {
+        bool running = false;
+        for (const Phase &phase : getPipeline()) {
+          if (running && phase.build)
+            phase.build(passes, options);
+          running |= phase.name == options.from;
+          if (phase.name == options.to)
+            return;
+        }
+      });
+}

@@ -1,0 +1,46 @@
+//===- Pipeline.h - the passes of each phase ------------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_COMPILER_PIPELINE_H
+#define TESSERA_COMPILER_PIPELINE_H
+
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassOptions.h"
+
+namespace tessera {
+
+/// Options of the pipeline `tessera`.
+struct PipelineOptions : public mlir::PassPipelineOptions<PipelineOptions> {
+  ListOption<std::string> mesh{
+      *this, "mesh", llvm::cl::desc("Sizes of mesh axes, as tp=4,dp=2")};
+  Option<bool> strict{
+      *this, "strict",
+      llvm::cl::desc("A move that the source does not write is an error"),
+      llvm::cl::init(false)};
+  Option<std::string> from{*this, "from",
+                           llvm::cl::desc("The phase to start after"),
+                           llvm::cl::init("source")};
+  Option<std::string> to{*this, "to", llvm::cl::desc("The phase to stop after"),
+                         llvm::cl::init("kernels")};
+};
+
+/// What is true of a program after a phase is in architecture.md, section 4.
+struct Phase {
+  llvm::StringLiteral name;
+  /// Adds the passes that lead from the phase before to this one; null for the
+  /// phases that are not IR.
+  void (*build)(mlir::OpPassManager &passes, const PipelineOptions &options);
+};
+llvm::ArrayRef<Phase> getPipeline();
+
+/// Makes the pipeline `tessera` known on command lines.
+void registerPipeline();
+
+} // namespace tessera
+
+#endif // TESSERA_COMPILER_PIPELINE_H

@@ -1,0 +1,129 @@
+//===- PlanText.cpp - a module's plan for people --------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Compiler/PlanText.h"
+#include "Module/Module.h"
+#include "Support/DType.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace tessera;
+
+namespace {
+class Printer {
+public:
+  Printer(const fb::PlanT &plan, std::string &text) : plan(plan), os(text) {}
+
+  void print() {
+    os << "mesh " << plan.mesh << "\n";
+    for (const auto &symbol : plan.symbols)
+      os << "size " << symbol->name << " <= " << symbol->maximum
+         << " multiple of " << symbol->multiple << "\n";
+    for (size_t i = 0; i < plan.tensors.size(); ++i)
+      printTensor(i);
+    for (const auto &port : plan.ports) {
+      os << lower(fb::EnumNamePortKind(port->kind)) << " '" << port->name
+         << "' %" << port->tensor;
+      if (port->kind == fb::PortKind::State)
+        os << " becomes %" << port->state_result;
+      os << "\n";
+    }
+    for (const auto &step : plan.steps)
+      printStep(*step);
+  }
+
+private:
+  static std::string lower(const char *name) {
+    return llvm::StringRef(name).lower();
+  }
+
+  void printTensor(size_t i) {
+    const fb::TensorT &tensor = *plan.tensors[i];
+    os << "%" << i << " = " << lower(fb::EnumNameStorage(tensor.storage)) << " "
+       << info(static_cast<DType>(tensor.dtype)).name << " of [";
+    llvm::interleaveComma(tensor.shape, os, [&](const auto &extent) {
+      os << toString(*extent, plan);
+    });
+    os << "] as " << tensor.view;
+    if (tensor.storage == fb::Storage::Constant)
+      os << " at " << tensor.constant_offset;
+    if (tensor.alias) {
+      const fb::AliasT &alias = *tensor.alias;
+      os << " is " << lower(fb::EnumNameAliasKind(alias.kind)) << " of %"
+         << alias.source;
+      if (!alias.dims.empty())
+        os << " ["
+           << llvm::join(llvm::map_range(
+                             alias.dims,
+                             [](int32_t dim) { return std::to_string(dim); }),
+                         ", ")
+           << "]";
+      if (!alias.offsets.empty()) {
+        os << " [";
+        llvm::interleaveComma(alias.offsets, os, [&](const auto &extent) {
+          os << toString(*extent, plan);
+        });
+        os << "]";
+      }
+    }
+    os << " // " << tensor.name << "\n";
+  }
+
+  template <typename Range> void printIds(const Range &ids) {
+    llvm::interleaveComma(ids, os, [&](int32_t id) { os << "%" << id; });
+  }
+
+  void printStep(const fb::StepT &step) {
+    if (const fb::LaunchT *launch = step.action.AsLaunch()) {
+      os << "launch " << launch->symbol << " ";
+      printIds(launch->tensors);
+      for (const auto &scalar : launch->scalars) {
+        if (scalar->kind == fb::ScalarKind::Coord)
+          os << ", coordinate " << scalar->axis;
+        else
+          os << ", " << toString(*scalar->extent, plan);
+      }
+    } else if (const fb::ContractT *contract = step.action.AsContract()) {
+      os << "contract ";
+      auto operand = [&](int32_t id, const std::vector<int32_t> &labels) {
+        os << "%" << id << " [";
+        llvm::interleaveComma(labels, os);
+        os << "]";
+      };
+      operand(contract->a, contract->a_labels);
+      os << ", ";
+      operand(contract->b, contract->b_labels);
+      os << " to ";
+      operand(contract->c, contract->c_labels);
+    } else if (const fb::CollectiveT *move = step.action.AsCollective()) {
+      os << lower(fb::EnumNameCollectiveKind(move->kind)) << " over ["
+         << llvm::join(move->axes, ", ") << "] %" << move->source << " to %"
+         << move->target;
+      if (!move->loser.empty())
+        os << " rather than " << move->loser;
+    } else if (const fb::CopyT *copy = step.action.AsCopy()) {
+      os << "copy %" << copy->source << " to %" << copy->target;
+    }
+    os << " // " << step.op << " at " << step.location << "\n";
+  }
+
+  const fb::PlanT &plan;
+  llvm::raw_string_ostream os;
+};
+} // namespace
+
+std::string tessera::printPlan(std::string_view module) {
+  Result<ModuleReader> reader = ModuleReader::read(module);
+  if (!reader)
+    return "no module: " + reader.message() + "\n";
+  std::string text;
+  Printer(reader->plan(), text).print();
+  return text;
+}

@@ -1,0 +1,364 @@
+//===- ElementEmitter.cpp - one element of a tv op as scalar code ---------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What KernelEmitter::element emits for the ops that a kernel computes where
+// their value is used. Small floats are computed in f32.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Kernels/KernelEmitter.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace tessera;
+
+bool tessera::canInline(Operation *op) {
+  return isa<tv::MapOp, tv::BroadcastOp, tv::ConstantOp, tv::IotaOp,
+             tv::RandomOp, tv::SizeOp, tv::GatherOp, tv::SliceOp, tv::PadOp,
+             tv::ConcatOp, tv::CombineOp>(op);
+}
+
+static Type elementType(Value tensor) {
+  return cast<RankedTensorType>(tensor.getType()).getElementType();
+}
+
+Value KernelEmitter::element(Value tensor, ArrayRef<Value> indices) {
+  for (auto &[at, value] : known[tensor])
+    if (ArrayRef<Value>(at) == indices)
+      return value;
+  Operation *op = tensor.getDefiningOp();
+  if (op && inlined.contains(op)) {
+    SmallVector<Value> values = compute(op, indices);
+    for (auto [result, value] : llvm::zip_equal(op->getResults(), values))
+      setElement(result, indices, value);
+    return values[cast<OpResult>(tensor).getResultNumber()];
+  }
+  if (isa<Float8E4M3FNType, Float8E5M2Type>(elementType(tensor)))
+    return fail(op ? op : tensor.getParentRegion()->getParentOp(),
+                "kernels do not compute on 8-bit floats yet; convert to bf16",
+                b.getF32Type());
+  Value value = loadMemory(tensor, indices);
+  setElement(tensor, indices, value);
+  return value;
+}
+
+void KernelEmitter::setElement(Value tensor, ArrayRef<Value> indices,
+                               Value scalar) {
+  known[tensor].push_back({llvm::to_vector(indices), scalar});
+}
+
+//===----------------------------------------------------------------------===//
+// Scalar regions
+//===----------------------------------------------------------------------===//
+
+/// A constant in the type of kernels.
+static TypedAttr widen(Attribute value, Type type) {
+  if (auto number = dyn_cast<FloatAttr>(value)) {
+    APFloat wide = number.getValue();
+    bool lost;
+    wide.convert(cast<FloatType>(type).getFloatSemantics(),
+                 APFloat::rmNearestTiesToEven, &lost);
+    return FloatAttr::get(type, wide);
+  }
+  if (auto number = dyn_cast<IntegerAttr>(value))
+    return IntegerAttr::get(type, number.getValue());
+  return {};
+}
+
+SmallVector<Value> KernelEmitter::evaluate(Block &block,
+                                           ArrayRef<Value> arguments) {
+  IRMapping mapping;
+  mapping.map(block.getArguments(), arguments);
+  for (Operation &op : block.without_terminator()) {
+    if (auto load = dyn_cast<tv::LoadOp>(op)) {
+      SmallVector<Value> global;
+      for (Value at : load.getIndices())
+        global.push_back(mapping.lookup(at));
+      auto [held, local] = localIndices(load.getTensor().getType(), global);
+      if (!matchPattern(held, m_One()))
+        fail(&op, "captured tensors must be whole on every device",
+             b.getF32Type());
+      mapping.map(load.getResult(), element(load.getTensor(), local));
+      continue;
+    }
+    if (isa<arith::ExtFOp, arith::TruncFOp>(op) &&
+        mapping.lookup(op.getOperand(0)).getType() ==
+            getKernelScalar(op.getResult(0).getType())) {
+      mapping.map(op.getResult(0), mapping.lookup(op.getOperand(0)));
+      continue;
+    }
+    if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+      Type type = getKernelScalar(constant.getType());
+      TypedAttr value = widen(constant.getValue(), type);
+      mapping.map(
+          constant.getResult(), hoisted([&] {
+            return arith::ConstantOp::create(b, location, value).getResult();
+          }));
+      continue;
+    }
+    Operation *clone = b.clone(op, mapping);
+    for (Value result : clone->getResults())
+      result.setType(getKernelScalar(result.getType()));
+  }
+  SmallVector<Value> results;
+  for (Value value : block.getTerminator()->getOperands())
+    results.push_back(mapping.lookup(value));
+  return results;
+}
+
+//===----------------------------------------------------------------------===//
+// Indices and numbers
+//===----------------------------------------------------------------------===//
+
+Value KernelEmitter::fromIndex(Value index, Type element) {
+  Type type = getKernelScalar(element);
+  if (auto integer = dyn_cast<IntegerType>(type))
+    return arith::IndexCastOp::create(b, location, integer, index);
+  Value wide = arith::IndexCastOp::create(b, location, b.getI64Type(), index);
+  return arith::SIToFPOp::create(b, location, type, wide);
+}
+
+Value KernelEmitter::toIndex(Value integer, Type element) {
+  if (element.isUnsignedInteger())
+    return arith::IndexCastUIOp::create(b, location, b.getIndexType(), integer);
+  return arith::IndexCastOp::create(b, location, b.getIndexType(), integer);
+}
+
+Value KernelEmitter::inRange(Value index, Value bound) {
+  // An index below 0 is a large unsigned number.
+  return arith::CmpIOp::create(b, location, arith::CmpIPredicate::ult, index,
+                               bound);
+}
+
+/// Philox 4x32-10, as described at tv.random.
+Value KernelEmitter::random(uint64_t seed, uint64_t stream, Value number) {
+  Type i64 = b.getI64Type();
+  auto constant = [&](uint64_t value) -> Value {
+    return arith::ConstantOp::create(b, location,
+                                     b.getI64IntegerAttr(int64_t(value)));
+  };
+  auto lower = [&](Value x) -> Value {
+    return arith::AndIOp::create(b, location, x, constant(0xffffffff));
+  };
+  auto upper = [&](Value x) -> Value {
+    return arith::ShRUIOp::create(b, location, x, constant(32));
+  };
+  auto exclusiveOr = [&](Value x, Value y) -> Value {
+    return arith::XOrIOp::create(b, location, x, y);
+  };
+  number = arith::IndexCastOp::create(b, location, i64, number);
+  Value block = arith::ShRUIOp::create(b, location, number, constant(2));
+  Value counter[4] = {lower(block), upper(block), constant(stream & 0xffffffff),
+                      constant(stream >> 32)};
+  uint32_t key[2] = {uint32_t(seed), uint32_t(seed >> 32)};
+  for (int round = 0; round < 10; ++round) {
+    Value first =
+        arith::MulIOp::create(b, location, counter[0], constant(0xD2511F53));
+    Value second =
+        arith::MulIOp::create(b, location, counter[2], constant(0xCD9E8D57));
+    Value next[4] = {
+        exclusiveOr(exclusiveOr(upper(second), counter[1]), constant(key[0])),
+        lower(second),
+        exclusiveOr(exclusiveOr(upper(first), counter[3]), constant(key[1])),
+        lower(first)};
+    std::copy(next, next + 4, counter);
+    key[0] += 0x9E3779B9;
+    key[1] += 0xBB67AE85;
+  }
+  Value word = counter[3];
+  Value which = arith::AndIOp::create(b, location, number, constant(3));
+  for (int i = 2; i >= 0; --i) {
+    Value here = arith::CmpIOp::create(b, location, arith::CmpIPredicate::eq,
+                                       which, constant(i));
+    word = arith::SelectOp::create(b, location, here, counter[i], word);
+  }
+  word = arith::ShRUIOp::create(b, location, word, constant(8));
+  Type f32 = b.getF32Type();
+  Value scale =
+      arith::ConstantOp::create(b, location, b.getF32FloatAttr(0x1p-24f));
+  return arith::MulFOp::create(
+      b, location, arith::SIToFPOp::create(b, location, f32, word), scale);
+}
+
+//===----------------------------------------------------------------------===//
+// Ops
+//===----------------------------------------------------------------------===//
+
+Value KernelEmitter::elementAt(Value tensor, ArrayRef<Value> global,
+                               Value condition, Value otherwise) {
+  auto [held, local] = localIndices(tensor.getType(), global);
+  Value both = b.createOrFold<arith::AndIOp>(location, condition, held);
+  return guarded(both, otherwise, [&] { return element(tensor, local); });
+}
+
+SmallVector<Value> KernelEmitter::compute(Operation *op,
+                                          ArrayRef<Value> indices) {
+  // Ops that name dimensions do so by their global numbers.
+  auto isFlat = [](Value tensor) {
+    return llvm::any_of(getSpace(tensor.getType()), [](const LocalDim &dim) {
+      return dim.extents.size() != 1;
+    });
+  };
+  Arith math{b, location};
+  auto zero = [&](Value tensor) -> Value {
+    return arith::ConstantOp::create(
+        b, location, b.getZeroAttr(getKernelScalar(elementType(tensor))));
+  };
+  return TypeSwitch<Operation *, SmallVector<Value>>(op)
+      .Case([&](tv::MapOp map) {
+        SmallVector<Value> arguments;
+        for (Value input : map.getInputs())
+          arguments.push_back(element(input, indices));
+        return evaluate(map.getBody().front(), arguments);
+      })
+      .Case([&](tv::BroadcastOp broadcast) -> SmallVector<Value> {
+        Value input = broadcast.getInput();
+        if (isFlat(input) || isFlat(broadcast.getResult()))
+          return {fail(op, "a broadcast of merged dimensions needs a reshape",
+                       getKernelScalar(elementType(input)))};
+        SmallVector<Value> at;
+        for (int64_t dim : broadcast.getDims())
+          at.push_back(indices[dim]);
+        return {element(input, at)};
+      })
+      .Case([&](tv::ConstantOp constant) -> SmallVector<Value> {
+        auto value = cast<DenseElementsAttr>(constant.getValue());
+        TypedAttr scalar =
+            widen(value.getSplatValue<Attribute>(),
+                  getKernelScalar(elementType(constant.getResult())));
+        return {hoisted([&] {
+          return arith::ConstantOp::create(b, location, scalar).getResult();
+        })};
+      })
+      .Case([&](tv::IotaOp iota) -> SmallVector<Value> {
+        SmallVector<Value> global =
+            globalIndices(iota.getResult().getType(), indices);
+        return {
+            fromIndex(global[iota.getDim()], elementType(iota.getResult()))};
+      })
+      .Case([&](tv::RandomOp op) -> SmallVector<Value> {
+        Type type = op.getResult().getType();
+        auto local =
+            cast<tv::LocalAttr>(cast<RankedTensorType>(type).getEncoding());
+        Value number = index(0);
+        for (auto [at, size] :
+             llvm::zip_equal(globalIndices(type, indices), local.getExtents()))
+          number = math.add(math.mul(number, extent(size)), at);
+        return {random(op.getSeed(), op.getStream(), number)};
+      })
+      .Case([&](tv::SizeOp size) -> SmallVector<Value> {
+        auto type = cast<RankedTensorType>(size.getInput().getType());
+        auto local = cast<tv::LocalAttr>(type.getEncoding());
+        return {fromIndex(extent(local.getExtents()[size.getDim()]),
+                          elementType(size.getResult()))};
+      })
+      .Case([&](tv::GatherOp gather) -> SmallVector<Value> {
+        Value table = gather.getTable(), ids = gather.getIndices();
+        size_t dim = gather.getDim();
+        size_t rank = cast<RankedTensorType>(ids.getType()).getRank();
+        if (isFlat(table) || isFlat(ids) || isFlat(gather.getResult()))
+          return {fail(op, "a gather of merged dimensions needs a reshape",
+                       getKernelScalar(elementType(table)))};
+        Value row =
+            toIndex(element(ids, indices.slice(dim, rank)), elementType(ids));
+        auto local = cast<tv::LocalAttr>(
+            cast<RankedTensorType>(table.getType()).getEncoding());
+        Space space = getSpace(table.getType());
+        auto [held, at] = localIndex(local.getLayoutMesh(), space[dim], row);
+        Value here =
+            math.both(inRange(row, extent(local.getExtents()[dim])), held);
+        SmallVector<Value> position(indices.take_front(dim));
+        position.push_back(at);
+        llvm::append_range(position, indices.drop_front(dim + rank));
+        return {guarded(here, zero(table),
+                        [&] { return element(table, position); })};
+      })
+      .Case([&](tv::SliceOp slice) -> SmallVector<Value> {
+        SmallVector<Value> global =
+            globalIndices(slice.getResult().getType(), indices);
+        for (auto [at, offset] : llvm::zip_equal(global, slice.getOffsets()))
+          at = math.add(at, index(offset));
+        return {
+            element(slice.getInput(),
+                    localIndices(slice.getInput().getType(), global).second)};
+      })
+      .Case([&](tv::PadOp pad) -> SmallVector<Value> {
+        Value input = pad.getInput();
+        Type type = getKernelScalar(elementType(input));
+        auto local = cast<tv::LocalAttr>(
+            cast<RankedTensorType>(input.getType()).getEncoding());
+        SmallVector<Value> global =
+            globalIndices(pad.getResult().getType(), indices);
+        Value inside = yes();
+        for (auto [at, low, high, size] : llvm::zip_equal(
+                 global, pad.getLow(), pad.getHigh(), local.getExtents())) {
+          if (low == 0 && high == 0)
+            continue;
+          at = math.sub(at, index(low));
+          inside = math.both(inside, inRange(at, extent(size)));
+        }
+        Value value =
+            arith::ConstantOp::create(b, location, widen(pad.getValue(), type));
+        return {elementAt(input, global, inside, value)};
+      })
+      .Case([&](tv::ConcatOp concat) -> SmallVector<Value> {
+        SmallVector<Value> global =
+            globalIndices(concat.getResult().getType(), indices);
+        size_t dim = concat.getDim();
+        Value result = zero(concat.getResult());
+        for (Value input : concat.getInputs()) {
+          auto local = cast<tv::LocalAttr>(
+              cast<RankedTensorType>(input.getType()).getEncoding());
+          Value size = extent(local.getExtents()[dim]);
+          result = elementAt(input, global, inRange(global[dim], size), result);
+          global[dim] = math.sub(global[dim], size);
+        }
+        return {result};
+      })
+      .Case([&](tv::CombineOp combineOp) -> SmallVector<Value> {
+        Value buffers = combineOp.getBuffers();
+        Value choices = combineOp.getExperts();
+        int64_t count =
+            cast<RankedTensorType>(choices.getType()).getRank() == 2
+                ? cast<RankedTensorType>(choices.getType()).getDimSize(1)
+                : ShapedType::kDynamic;
+        if (isFlat(buffers) || isFlat(choices) ||
+            isFlat(combineOp.getResult()) || ShapedType::isDynamic(count))
+          return {fail(op, "combine needs a static number of choices",
+                       getKernelScalar(elementType(buffers)))};
+        Value sum = zero(buffers);
+        auto local = cast<tv::LocalAttr>(
+            cast<RankedTensorType>(buffers.getType()).getEncoding());
+        Space space = getSpace(buffers.getType());
+        for (int64_t k = 0; k < count; ++k) {
+          SmallVector<Value> at = {indices[0], index(k)};
+          Value expert = toIndex(element(choices, at), elementType(choices));
+          Value slot = toIndex(element(combineOp.getSlots(), at),
+                               elementType(combineOp.getSlots()));
+          auto [expertHeld, e] =
+              localIndex(local.getLayoutMesh(), space[0], expert);
+          auto [slotHeld, c] =
+              localIndex(local.getLayoutMesh(), space[1], slot);
+          Value here = math.both(
+              math.both(inRange(expert, extent(local.getExtents()[0])),
+                        inRange(slot, extent(local.getExtents()[1]))),
+              math.both(expertHeld, slotHeld));
+          sum = guarded(here, sum, [&]() -> Value {
+            Value value = arith::MulFOp::create(
+                b, location, element(combineOp.getWeights(), at),
+                element(buffers, {e, c, indices[1]}));
+            return arith::AddFOp::create(b, location, sum, value);
+          });
+        }
+        return {sum};
+      });
+}

@@ -1,0 +1,398 @@
+//===- ExpandComposites.cpp - composites of local tensors to core ops -----===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Composites decompose themselves. Attention, the bias of a linear and
+// grouped_matmul are taken apart here, on local types, since how is a matter of
+// the backend: scores in memory, sums in f32.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Kernels/Passes.h"
+
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace tessera;
+
+namespace tessera {
+#define GEN_PASS_DEF_EXPANDCOMPOSITES
+#include "Kernels/Passes.h.inc"
+} // namespace tessera
+
+namespace {
+/// A local tensor type, a dimension at a time.
+struct LocalShape {
+  tv::MeshAttr mesh;
+  std::vector<layout::Dim> dims;
+  std::vector<layout::Extent> extents;
+
+  LocalShape() = default;
+  explicit LocalShape(Value tensor) {
+    auto local = cast<tv::LocalAttr>(
+        cast<RankedTensorType>(tensor.getType()).getEncoding());
+    mesh = local.getView().getMesh();
+    dims = local.getLayoutView().dims;
+    extents = local.getExtents();
+  }
+  /// No dimension stands for several.
+  bool isPlain() const {
+    return llvm::all_of(dims,
+                        [](const layout::Dim &dim) { return dim.span == 1; });
+  }
+  LocalShape take(ArrayRef<int64_t> which) const {
+    LocalShape result;
+    result.mesh = mesh;
+    for (int64_t dim : which)
+      result.add(*this, dim);
+    return result;
+  }
+  void add(const LocalShape &other, int64_t dim) {
+    dims.push_back(other.dims[dim]);
+    extents.push_back(other.extents[dim]);
+  }
+  void add(const layout::Extent &extent) {
+    layout::Shape shape = {extent.asShape()};
+    dims.push_back(
+        layout::canonicalize(layout::View::replicated(1), shape, mesh.getMesh())
+            .dims[0]);
+    extents.push_back(extent);
+  }
+  RankedTensorType type(Type element) const {
+    layout::View view;
+    view.dims = dims;
+    layout::Shape shape;
+    for (const layout::Extent &extent : extents)
+      shape.push_back(extent.asShape());
+    auto attribute = tv::ViewAttr::get(mesh.getContext(), mesh, view);
+    return tv::getLocalType(RankedTensorType::get(shape, element, attribute),
+                            extents);
+  }
+};
+
+/// Builds tv ops on local tensors.
+struct Build {
+  OpBuilder &b;
+  Location loc;
+
+  Value map(ValueRange inputs, const LocalShape &shape, Type element,
+            llvm::function_ref<Value(OpBuilder &, ValueRange)> body) {
+    auto map =
+        tv::MapOp::create(b, loc, TypeRange(shape.type(element)), inputs);
+    Block &block = map.getBody().emplaceBlock();
+    for (Value input : inputs)
+      block.addArgument(
+          tv::getScalarType(
+              cast<RankedTensorType>(input.getType()).getElementType()),
+          loc);
+    OpBuilder inner = OpBuilder::atBlockBegin(&block);
+    Value result = body(inner, block.getArguments());
+    tv::YieldOp::create(inner, loc, result);
+    return map.getResult(0);
+  }
+  Value broadcast(Value input, ArrayRef<int64_t> dims, const LocalShape &shape,
+                  Value like) {
+    Type element = cast<RankedTensorType>(input.getType()).getElementType();
+    return tv::BroadcastOp::create(b, loc, shape.type(element), input,
+                                   b.getDenseI64ArrayAttr(dims), like);
+  }
+  Value iota(int64_t dim, const LocalShape &shape, Value like) {
+    return tv::IotaOp::create(b, loc, shape.type(b.getI64Type()),
+                              b.getI64IntegerAttr(dim), like);
+  }
+  Value reduce(tv::Combiner combiner, Value input, int64_t dim,
+               const LocalShape &shape) {
+    Type element = cast<RankedTensorType>(input.getType()).getElementType();
+    return tv::ReduceOp::create(b, loc, shape.type(element), combiner, input,
+                                b.getDenseI64ArrayAttr(dim));
+  }
+  Value transpose(Value input, ArrayRef<int64_t> perm) {
+    Type element = cast<RankedTensorType>(input.getType()).getElementType();
+    return tv::TransposeOp::create(b, loc,
+                                   LocalShape(input).take(perm).type(element),
+                                   input, b.getDenseI64ArrayAttr(perm));
+  }
+  /// In a wider element type.
+  Value widen(Value input, Type element) {
+    if (cast<RankedTensorType>(input.getType()).getElementType() == element)
+      return input;
+    return map(input, LocalShape(input), element,
+               [&](OpBuilder &b, ValueRange args) -> Value {
+                 return arith::ExtFOp::create(b, loc, element, args[0]);
+               });
+  }
+};
+} // namespace
+
+static Type getElement(Value tensor) {
+  return cast<RankedTensorType>(tensor.getType()).getElementType();
+}
+
+/// y = x w^T + c becomes a product and an addition.
+static FailureOr<SmallVector<Value>> expandLinear(tv::LinearOp op,
+                                                  OpBuilder &b) {
+  Location loc = op.getLoc();
+  auto product =
+      tv::LinearOp::create(b, loc, op.getResult().getType(), op.getInput(),
+                           op.getWeight(), /*bias=*/Value());
+  auto type = op.getResult().getType();
+  auto bias = tv::BroadcastOp::create(
+      b, loc, tv::withEncoding(type, type.getEncoding()), op.getBias(),
+      b.getDenseI64ArrayAttr(
+          int64_t(cast<tv::LocalAttr>(type.getEncoding()).getExtents().size()) -
+          1),
+      product.getResult());
+  auto map =
+      tv::MapOp::create(b, loc, TypeRange(type),
+                        ValueRange{product.getResult(), bias.getResult()});
+  Block &block = map.getBody().emplaceBlock();
+  Type scalar = tv::getScalarType(type.getElementType());
+  block.addArguments({scalar, scalar}, {loc, loc});
+  OpBuilder inner = OpBuilder::atBlockBegin(&block);
+  Value sum = arith::AddFOp::create(inner, loc, block.getArgument(0),
+                                    block.getArgument(1));
+  tv::YieldOp::create(inner, loc, sum);
+  return SmallVector<Value>{map.getResult(0)};
+}
+
+/// A batched product; rows beyond an expert's count are 0.
+static FailureOr<SmallVector<Value>> expandGroupedMatmul(tv::GroupedMatmulOp op,
+                                                         OpBuilder &b) {
+  Build build{b, op.getLoc()};
+  LocalShape shape(op.getResult());
+  if (!shape.isPlain() || !LocalShape(op.getWeight()).isPlain())
+    return op.emitOpError() << "on merged dimensions needs a reshape first";
+  Value weight = build.transpose(op.getWeight(), {0, 2, 1});
+  Value product = tv::MatmulOp::create(b, op.getLoc(), op.getResult().getType(),
+                                       op.getInput(), weight);
+  Value counts = build.broadcast(op.getCounts(), {0}, shape, product);
+  Value rows = build.iota(1, shape, product);
+  Value result = build.map(
+      {product, counts, rows}, shape, getElement(op.getResult()),
+      [&](OpBuilder &b, ValueRange args) -> Value {
+        Location loc = op.getLoc();
+        Value count = args[1];
+        if (count.getType() != b.getI64Type())
+          count = arith::ExtSIOp::create(b, loc, b.getI64Type(), count);
+        Value isRow = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt,
+                                            args[2], count);
+        Value zero =
+            arith::ConstantOp::create(b, loc, b.getZeroAttr(args[0].getType()));
+        return arith::SelectOp::create(b, loc, isRow, args[0], zero);
+      });
+  return SmallVector<Value>{result};
+}
+
+//===----------------------------------------------------------------------===//
+// Attention
+//===----------------------------------------------------------------------===//
+
+/// Emits a scalar region's ops; gives what it yields.
+static Value inlineRegion(OpBuilder &b, Region &region, ValueRange arguments) {
+  IRMapping mapping;
+  mapping.map(region.getArguments(), arguments);
+  for (Operation &op : region.front().without_terminator())
+    b.clone(op, mapping);
+  return mapping.lookup(region.front().getTerminator()->getOperand(0));
+}
+
+/// The keys or values of each query head: head h reads group h / (H / G).
+static FailureOr<Value> repeatGroups(tv::AttentionOp op, Build &build,
+                                     Value tensor) {
+  LocalShape from(tensor), query(op.getQuery());
+  int64_t heads = *query.extents[1].getStatic();
+  int64_t groups = *from.extents[1].getStatic();
+  if (heads == groups)
+    return tensor;
+  LocalShape split = from.take({0, 1});
+  split.add(layout::Extent(heads / groups));
+  split.add(from, 2);
+  split.add(from, 3);
+  Value repeated = build.broadcast(tensor, {0, 1, 3, 4}, split, Value());
+  LocalShape merged = query.take({0, 1});
+  merged.add(from, 2);
+  merged.add(from, 3);
+  // What a device has of the heads must be what it has of their groups.
+  layout::Shape splitShape, mergedShape;
+  for (const layout::Extent &extent : split.extents)
+    splitShape.push_back(extent.asShape());
+  for (const layout::Extent &extent : merged.extents)
+    mergedShape.push_back(extent.asShape());
+  layout::View view;
+  view.dims = split.dims;
+  Result<layout::View> result =
+      layout::reshapeView(view, splitShape, mergedShape, from.mesh.getMesh());
+  if (!result)
+    return op.emitOpError() << result.message();
+  if (result->dims != merged.dims)
+    return op.emitOpError() << "splits its query heads otherwise than the "
+                               "groups that they read";
+  return Value(tv::ReshapeOp::create(
+      build.b, build.loc, merged.type(getElement(tensor)), repeated));
+}
+
+/// The `math` variant: all scores in memory.
+static FailureOr<SmallVector<Value>> expandAttention(tv::AttentionOp op,
+                                                     OpBuilder &b) {
+  Build build{b, op.getLoc()};
+  Location loc = op.getLoc();
+  Type wide = getElement(op.getLse());
+  LocalShape query(op.getQuery()), keyShape(op.getKey());
+  if (!query.isPlain() || !keyShape.isPlain() ||
+      !LocalShape(op.getValue()).isPlain())
+    return op.emitOpError() << "on merged dimensions needs a reshape first";
+  FailureOr<Value> key = repeatGroups(op, build, op.getKey());
+  FailureOr<Value> value = repeatGroups(op, build, op.getValue());
+  if (failed(key) || failed(value))
+    return failure();
+
+  LocalShape scoreShape = query.take({0, 1, 2});
+  scoreShape.add(keyShape, 2);
+  LocalShape rowShape = query.take({0, 1, 2});
+  Value products = tv::MatmulOp::create(
+      b, loc, scoreShape.type(wide), build.widen(op.getQuery(), wide),
+      build.transpose(build.widen(*key, wide), {0, 1, 3, 2}));
+
+  // Scale, score_mod, masks.
+  SmallVector<Value> inputs = {products};
+  for (int64_t dim = 0; dim < 4; ++dim)
+    inputs.push_back(build.iota(dim, scoreShape, products));
+  LocalShape scalar;
+  scalar.mesh = query.mesh;
+  for (Value tensor : {op.getQuery(), op.getKey()}) {
+    Value size = tv::SizeOp::create(b, loc, scalar.type(b.getI64Type()), tensor,
+                                    b.getI64IntegerAttr(2));
+    inputs.push_back(build.broadcast(size, {}, scoreShape, products));
+  }
+  auto constant = [&](OpBuilder &b, double number) -> Value {
+    return arith::ConstantOp::create(b, loc, b.getFloatAttr(wide, number));
+  };
+  double infinity = std::numeric_limits<double>::infinity();
+  Value scores = build.map(
+      inputs, scoreShape, wide, [&](OpBuilder &b, ValueRange args) -> Value {
+        Value score = arith::MulFOp::create(
+            b, loc, args[0], constant(b, op.getScale().convertToDouble()));
+        SmallVector<Value> at;
+        for (int64_t dim = 0; dim < 4; ++dim)
+          at.push_back(arith::IndexCastOp::create(b, loc, b.getIndexType(),
+                                                  args[1 + dim]));
+        if (!op.getScoreMod().empty()) {
+          SmallVector<Value> arguments = {score};
+          llvm::append_range(arguments, at);
+          score = inlineRegion(b, op.getScoreMod(), arguments);
+        }
+        Value never = constant(b, -infinity);
+        if (!op.getMaskMod().empty())
+          score = arith::SelectOp::create(
+              b, loc, inlineRegion(b, op.getMaskMod(), at), score, never);
+        if (op.getCausal()) {
+          // ki <= qi + T - S
+          Value last = arith::SubIOp::create(
+              b, loc, arith::AddIOp::create(b, loc, args[3], args[6]), args[5]);
+          Value isSeen = arith::CmpIOp::create(
+              b, loc, arith::CmpIPredicate::sle, args[4], last);
+          score = arith::SelectOp::create(b, loc, isSeen, score, never);
+        }
+        return score;
+      });
+
+  // A row without keys has the maximum -inf; 0 in its place makes its weights
+  // exp(-inf), and no NaN.
+  Value maximum = build.reduce(tv::Combiner::Max, scores, 3, rowShape);
+  Value shift = build.map(
+      maximum, rowShape, wide, [&](OpBuilder &b, ValueRange args) -> Value {
+        Value isEmpty = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ,
+                                              args[0], constant(b, -infinity));
+        return arith::SelectOp::create(b, loc, isEmpty, constant(b, 0),
+                                       args[0]);
+      });
+  Value shifts = build.broadcast(shift, {0, 1, 2}, scoreShape, products);
+  Value weights =
+      build.map({scores, shifts}, scoreShape, wide,
+                [&](OpBuilder &b, ValueRange args) -> Value {
+                  return math::ExpOp::create(
+                      b, loc, arith::SubFOp::create(b, loc, args[0], args[1]));
+                });
+  Value total = build.reduce(tv::Combiner::Sum, weights, 3, rowShape);
+  Value lse =
+      build.map({total, shift}, rowShape, wide,
+                [&](OpBuilder &b, ValueRange args) -> Value {
+                  return arith::AddFOp::create(
+                      b, loc, math::LogOp::create(b, loc, args[0]), args[1]);
+                });
+
+  // Normalized after the product, which is smaller than the scores.
+  LocalShape resultShape(op.getResult());
+  Value sums = tv::MatmulOp::create(b, loc, resultShape.type(wide), weights,
+                                    build.widen(*value, wide));
+  Value totals = build.broadcast(total, {0, 1, 2}, resultShape, sums);
+  Type element = getElement(op.getResult());
+  Value result = build.map(
+      {sums, totals}, resultShape, element,
+      [&](OpBuilder &b, ValueRange args) -> Value {
+        Value isEmpty = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ,
+                                              args[1], constant(b, 0));
+        Value divisor =
+            arith::SelectOp::create(b, loc, isEmpty, constant(b, 1), args[1]);
+        Value mean = arith::DivFOp::create(b, loc, args[0], divisor);
+        return element == wide
+                   ? mean
+                   : arith::TruncFOp::create(b, loc, element, mean).getResult();
+      });
+  return SmallVector<Value>{result, lse};
+}
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct ExpandComposites
+    : public tessera::impl::ExpandCompositesBase<ExpandComposites> {
+  void runOnOperation() override {
+    // Expansions may hold composites themselves.
+    bool changed = true;
+    while (changed) {
+      changed = false;
+      SmallVector<Operation *> ops;
+      for (Operation &op : getOperation().getBody().getOps())
+        ops.push_back(&op);
+      for (Operation *op : ops) {
+        FailureOr<SmallVector<Value>> results = expand(op);
+        if (failed(results))
+          return signalPassFailure();
+        if (results->empty())
+          continue;
+        op->replaceAllUsesWith(*results);
+        op->erase();
+        changed = true;
+      }
+    }
+  }
+
+  /// The values that take the place of the op's results; none if it stays.
+  FailureOr<SmallVector<Value>> expand(Operation *op) {
+    OpBuilder b(op);
+    using Results = FailureOr<SmallVector<Value>>;
+    return TypeSwitch<Operation *, Results>(op)
+        .Case([&](tv::CompositeOpInterface composite) -> Results {
+          SmallVector<Value> results;
+          if (failed(composite.decompose(b, results)))
+            return failure();
+          return results;
+        })
+        .Case([&](tv::LinearOp op) -> Results {
+          return op.getBias() ? expandLinear(op, b) : SmallVector<Value>();
+        })
+        .Case(
+            [&](tv::GroupedMatmulOp op) { return expandGroupedMatmul(op, b); })
+        .Case([&](tv::AttentionOp op) { return expandAttention(op, b); })
+        .Default([](Operation *) -> Results { return SmallVector<Value>(); });
+  }
+};
+} // namespace

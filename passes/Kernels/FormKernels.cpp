@@ -1,0 +1,569 @@
+//===- FormKernels.cpp - groups ops into kernels --------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Each op joins the kernel of one of its operands if it fits into its loops and
+// no other step lies between them, else it starts a step of its own. The steps
+// are then emitted in an order that their data asks for, collectives in the
+// order of the program.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Comm/Comm.h"
+#include "Kernels/FusedKernel.h"
+#include "Kernels/LoopKernels.h"
+#include "Kernels/Passes.h"
+
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+#include <queue>
+
+using namespace mlir;
+using namespace tessera;
+
+namespace tessera {
+#define GEN_PASS_DEF_FORMKERNELS
+#include "Kernels/Passes.h.inc"
+} // namespace tessera
+
+namespace {
+/// One op of the plan: fused ops, or one op of another kind.
+struct PlanStep {
+  Operation *op; ///< the one op, or the last of the fused ones
+  std::optional<FusedOps> fused;
+  size_t first, last; ///< places of its ops in the program
+};
+
+class Former {
+public:
+  Former(func::FuncOp main) : main(main), builder(main.getContext()) {}
+  LogicalResult run();
+  size_t numKernels = 0, numCopies = 0;
+
+private:
+  // Grouping.
+  void group();
+  void addStep(Operation *op, bool fused);
+  bool dependsOn(size_t step, size_t target);
+  llvm::SmallSetVector<size_t, 4> getSources(size_t step);
+  void forEachRead(PlanStep &step, llvm::function_ref<void(Value)> visit);
+
+  // Emission.
+  LogicalResult emit(PlanStep &step);
+  LogicalResult emitLaunch(PlanStep &step);
+  LogicalResult emitReturn(func::ReturnOp op);
+  LogicalResult emitTranspose(tv::TransposeOp op);
+  LogicalResult emitReshape(tv::ReshapeOp op);
+  LogicalResult emitLinear(tv::LinearOp op);
+  LogicalResult emitMatmul(tv::MatmulOp op);
+  LogicalResult launch(Operation *op, StringRef name,
+                       const llvm::SetVector<Operation *> &inlined,
+                       ArrayRef<Value> outputs,
+                       llvm::function_ref<void(KernelEmitter &)> body);
+  Value contract(Operation *op, Value a, ArrayRef<int32_t> aLabels, Value b,
+                 ArrayRef<int32_t> bLabels, ArrayRef<int32_t> labels);
+  Value copy(Location loc, Value planned, StringRef source);
+  Value alias(plan::AliasKind kind, Operation *op, Value planned,
+              ArrayRef<int64_t> at = {});
+  void define(Value value, Value planned, Memory memory) {
+    mapping.map(value, planned);
+    memories[value] = std::move(memory);
+  }
+
+  func::FuncOp main;
+  OpBuilder builder;
+  std::vector<PlanStep> steps;
+  llvm::DenseMap<Operation *, size_t> stepOf;
+  llvm::DenseMap<Operation *, size_t> placeOf;
+  std::vector<llvm::SetVector<Value>> outputs; ///< of fused steps
+  IRMapping mapping;                           ///< values to those of the plan
+  llvm::DenseMap<Value, Memory> memories;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Windows
+//===----------------------------------------------------------------------===//
+
+/// Whether a slice is a window on its source: dimensions that are split are
+/// kept as they are.
+static bool isWindow(tv::SliceOp slice) {
+  Space from = getSpace(slice.getInput().getType());
+  Space to = getSpace(slice.getResult().getType());
+  if (from.size() != to.size() || from.size() != slice.getOffsets().size())
+    return from == to;
+  for (auto [source, target, offset] :
+       llvm::zip_equal(from, to, slice.getOffsets())) {
+    bool whole =
+        layout::axesOf(source.product).empty() &&
+        layout::axesOf(target.product).empty() &&
+        llvm::none_of(source.product, [](const layout::Factor &factor) {
+          return factor.kind == layout::Factor::Kind::Group;
+        });
+    if (source != target && !whole)
+      return false;
+    if (offset != 0 && !whole)
+      return false;
+  }
+  return true;
+}
+
+/// Whether what a device keeps of a whole dimension is one run of it.
+static bool isOneRun(const layout::Product &product) {
+  bool stored = false;
+  for (const layout::Factor &factor : product) {
+    if (factor.kind == layout::Factor::Kind::Group)
+      return false;
+    if (factor.kind != layout::Factor::Kind::Device)
+      stored = true;
+    else if (stored)
+      return false;
+  }
+  return true;
+}
+
+/// Whether each device's part lies in what it has as one window.
+static bool isWindow(comm::SliceOp slice) {
+  if (slice.getNumOperands() != 1)
+    return false;
+  auto source = cast<tv::LocalAttr>(
+      cast<RankedTensorType>(slice.getInputs().front().getType())
+          .getEncoding());
+  auto target = cast<tv::LocalAttr>(
+      cast<RankedTensorType>(slice.getResults().front().getType())
+          .getEncoding());
+  if (source.getLayoutView().partial != target.getLayoutView().partial)
+    return false;
+  Space from = getSpace(slice.getInputs().front().getType());
+  Space to = getSpace(slice.getResults().front().getType());
+  if (from.size() != to.size())
+    return false;
+  for (auto [a, b] : llvm::zip_equal(from, to)) {
+    bool whole = llvm::all_of(a.product, [](const layout::Factor &factor) {
+      return factor.kind == layout::Factor::Kind::Stored ||
+             factor.kind == layout::Factor::Kind::Rest;
+    });
+    if (a.extents != b.extents || (a != b && !(whole && isOneRun(b.product))))
+      return false;
+  }
+  return true;
+}
+
+static bool isFlat(Value tensor) {
+  return llvm::any_of(getSpace(tensor.getType()), [](const LocalDim &dim) {
+    return dim.extents.size() != 1;
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Grouping
+//===----------------------------------------------------------------------===//
+
+/// Whether the op's elements are computed in loops over its results.
+static bool isFusable(Operation *op) {
+  if (auto slice = dyn_cast<tv::SliceOp>(op))
+    return !isWindow(slice);
+  return isa<tv::ReduceOp>(op) ||
+         (canInline(op) && (!isa<tv::ConstantOp>(op) || isFree(op)));
+}
+
+void Former::forEachRead(PlanStep &step,
+                         llvm::function_ref<void(Value)> visit) {
+  if (!step.fused) {
+    for (Value value : step.op->getOperands())
+      visit(value);
+    return;
+  }
+  // Through the free ops that the kernel computes itself.
+  llvm::SetVector<Value> worklist;
+  for (Operation *op : step.fused->ops)
+    worklist.insert_range(getReadValues(op));
+  for (size_t i = 0; i < worklist.size(); ++i) {
+    Value value = worklist[i];
+    Operation *op = value.getDefiningOp();
+    if (op && isFree(op) && !step.fused->ops.contains(op))
+      worklist.insert_range(getReadValues(op));
+    else
+      visit(value);
+  }
+}
+
+llvm::SmallSetVector<size_t, 4> Former::getSources(size_t step) {
+  llvm::SmallSetVector<size_t, 4> sources;
+  forEachRead(steps[step], [&](Value value) {
+    if (Operation *op = value.getDefiningOp())
+      if (stepOf.contains(op) && stepOf[op] != step)
+        sources.insert(stepOf[op]);
+  });
+  return sources;
+}
+
+bool Former::dependsOn(size_t step, size_t target) {
+  llvm::SetVector<size_t> worklist;
+  worklist.insert(step);
+  for (size_t i = 0; i < worklist.size(); ++i) {
+    if (worklist[i] == target)
+      return true;
+    // What ended before the target began cannot depend on it.
+    if (steps[worklist[i]].last >= steps[target].first)
+      worklist.insert_range(getSources(worklist[i]));
+  }
+  return false;
+}
+
+void Former::addStep(Operation *op, bool fused) {
+  stepOf[op] = steps.size();
+  steps.push_back({op, std::nullopt, placeOf[op], placeOf[op]});
+  if (fused)
+    steps.back().fused.emplace(op);
+}
+
+void Former::group() {
+  size_t place = 0;
+  for (Operation &op : main.getBody().front())
+    placeOf[&op] = place++;
+  for (Operation &op : main.getBody().front()) {
+    if (isFree(&op)) {
+      // Exists in memory only for those that do not compute it themselves.
+      bool needed = llvm::any_of(op.getUsers(), [&](Operation *user) {
+        user = main.getBody().front().findAncestorOpInBlock(*user);
+        return !(isFusable(user)) && !isa<tv::SizeOp>(user) &&
+               llvm::is_contained(user->getOperands(), op.getResult(0));
+      });
+      if (needed)
+        addStep(&op, /*fused=*/true);
+      continue;
+    }
+    if (isMemoryEffectFree(&op) && op.use_empty() &&
+        !op.hasTrait<OpTrait::IsTerminator>())
+      continue;
+    if (!isFusable(&op)) {
+      addStep(&op, /*fused=*/false);
+      continue;
+    }
+    addStep(&op, /*fused=*/true);
+    // The kernels that it reads from, latest first.
+    size_t own = steps.size() - 1;
+    SmallVector<size_t> sources = llvm::to_vector(getSources(own));
+    llvm::sort(sources, std::greater<size_t>());
+    for (size_t target : sources) {
+      if (!steps[target].fused)
+        continue;
+      bool between = llvm::any_of(sources, [&](size_t other) {
+        return other != target && dependsOn(other, target);
+      });
+      if (between || !steps[target].fused->tryAdd(&op))
+        continue;
+      stepOf[&op] = target;
+      steps[target].op = &op;
+      steps[target].last = placeOf[&op];
+      steps.pop_back();
+      break;
+    }
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Emission
+//===----------------------------------------------------------------------===//
+
+LogicalResult Former::run() {
+  if (!main.getBody().hasOneBlock())
+    return main.emitError() << "'@main' must be one block";
+  group();
+
+  // Who needs what, and in which order.
+  outputs.resize(steps.size());
+  std::vector<llvm::SmallSetVector<size_t, 4>> users(steps.size());
+  std::vector<size_t> waitsFor(steps.size());
+  std::optional<size_t> lastCollective;
+  for (size_t step = 0; step < steps.size(); ++step) {
+    llvm::SmallSetVector<size_t, 4> sources = getSources(step);
+    forEachRead(steps[step], [&](Value value) {
+      if (Operation *op = value.getDefiningOp())
+        if (stepOf.contains(op) && stepOf[op] != step)
+          outputs[stepOf[op]].insert(value);
+    });
+    if (isa<comm::CollectiveOpInterface>(steps[step].op)) {
+      if (lastCollective)
+        sources.insert(*lastCollective);
+      lastCollective = step;
+    }
+    for (size_t source : sources)
+      if (users[source].insert(step))
+        ++waitsFor[step];
+  }
+
+  Block &block = main.getBody().front();
+  auto *planned = new Block();
+  main.getBody().push_back(planned);
+  for (BlockArgument argument : block.getArguments())
+    define(argument,
+           planned->addArgument(argument.getType(), argument.getLoc()),
+           getOwnMemory(argument.getType()));
+  builder.setInsertionPointToStart(planned);
+
+  using Ready = std::pair<size_t, size_t>;
+  std::priority_queue<Ready, std::vector<Ready>, std::greater<Ready>> ready;
+  for (size_t step = 0; step < steps.size(); ++step)
+    if (waitsFor[step] == 0)
+      ready.push({steps[step].last, step});
+  bool failed = false;
+  while (!ready.empty() && !failed) {
+    size_t step = ready.top().second;
+    ready.pop();
+    failed = mlir::failed(emit(steps[step]));
+    for (size_t user : users[step])
+      if (--waitsFor[user] == 0)
+        ready.push({steps[user].last, user});
+  }
+  if (failed)
+    return failure();
+  block.dropAllDefinedValueUses();
+  block.erase();
+  return success();
+}
+
+LogicalResult Former::emit(PlanStep &step) {
+  Operation *op = step.op;
+  if (step.fused)
+    return emitLaunch(step);
+  return TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](tv::LinearOp op) { return emitLinear(op); })
+      .Case([&](tv::MatmulOp op) { return emitMatmul(op); })
+      .Case([&](tv::TransposeOp op) { return emitTranspose(op); })
+      .Case([&](tv::ReshapeOp op) { return emitReshape(op); })
+      .Case([&](tv::SliceOp op) {
+        Memory memory = memories[op.getInput()];
+        memory.dense &= getSpace(op.getInput().getType()) ==
+                        getSpace(op.getResult().getType());
+        define(op.getResult(),
+               alias(plan::AliasKind::Slice, op, mapping.lookup(op.getInput()),
+                     op.getOffsets()),
+               memory);
+        return success();
+      })
+      .Case([&](comm::SliceOp op) {
+        if (isWindow(op)) {
+          Memory memory = memories[op.getInputs().front()];
+          memory.dense = false;
+          define(op.getResults().front(),
+                 alias(plan::AliasKind::Shard, op,
+                       mapping.lookup(op.getInputs().front())),
+                 memory);
+          return success();
+        }
+        Operation *clone = builder.clone(*op, mapping);
+        for (auto [old, result] :
+             llvm::zip_equal(op->getResults(), clone->getResults()))
+          define(old, result, getOwnMemory(old.getType()));
+        return success();
+      })
+      .Case([&](comm::CollectiveOpInterface op) {
+        Operation *clone = builder.clone(*op, mapping);
+        for (auto [old, result] :
+             llvm::zip_equal(op->getResults(), clone->getResults()))
+          define(old, result, getOwnMemory(old.getType()));
+        return success();
+      })
+      .Case([&](tv::ConstantOp op) {
+        define(op.getResult(),
+               plan::ConstantOp::create(builder, op.getLoc(),
+                                        op.getResult().getType(),
+                                        op.getValue()),
+               getOwnMemory(op.getResult().getType()));
+        return success();
+      })
+      .Case([&](tv::ScatterOp op) {
+        return launch(
+            op, "scatter", {}, {op.getResult()},
+            [&](KernelEmitter &emitter) { emitScatter(emitter, op); });
+      })
+      .Case([&](tv::DispatchOp op) {
+        return launch(
+            op, "dispatch", {}, llvm::to_vector_of<Value>(op->getResults()),
+            [&](KernelEmitter &emitter) { emitDispatch(emitter, op); });
+      })
+      .Case([&](func::ReturnOp op) { return emitReturn(op); })
+      .Default([&](Operation *op) {
+        return op->emitError()
+               << "'" << op->getName()
+               << "' has no kernel for the cpu backend; it should be gone "
+                  "before tv-form-kernels";
+      });
+}
+
+LogicalResult Former::launch(Operation *op, StringRef name,
+                             const llvm::SetVector<Operation *> &inlined,
+                             ArrayRef<Value> results,
+                             llvm::function_ref<void(KernelEmitter &)> body) {
+  std::string symbol = (name + "_" + Twine(numKernels++)).str();
+  auto memoryOf = [&](Value value) {
+    auto found = memories.find(value);
+    return found == memories.end() ? getOwnMemory(value.getType())
+                                   : found->second;
+  };
+  OpBuilder atModule(main);
+  KernelEmitter emitter(atModule, op->getLoc(), symbol, inlined, memoryOf);
+  body(emitter);
+  if (emitter.hasFailed())
+    return failure();
+  emitter.finish();
+  SmallVector<Value> inputs;
+  for (Value input : emitter.getInputs())
+    inputs.push_back(mapping.lookup(input));
+  auto launchOp = plan::LaunchOp::create(
+      builder, op->getLoc(), ValueRange(results).getTypes(),
+      FlatSymbolRefAttr::get(builder.getContext(), symbol), inputs,
+      builder.getArrayAttr(emitter.getScalars()),
+      builder.getStringAttr(op->getName().getStringRef()));
+  for (auto [old, result] : llvm::zip_equal(results, launchOp.getResults()))
+    define(old, result, getOwnMemory(old.getType()));
+  return success();
+}
+
+LogicalResult Former::emitLaunch(PlanStep &step) {
+  FusedOps &fused = *step.fused;
+  ArrayRef<Value> results = outputs[stepOf[step.op]].getArrayRef();
+  if (results.empty())
+    return success();
+  for (Operation *op : fused.ops)
+    if (auto reduce = dyn_cast<tv::ReduceOp>(op))
+      if (isFlat(reduce.getInput()))
+        return op->emitError()
+               << "a reduction of merged dimensions needs a reshape first";
+  // Computed in the kernel: the fused ops and the free ones that they read.
+  llvm::SetVector<Operation *> inlined = fused.ops;
+  for (size_t i = 0; i < inlined.size(); ++i)
+    for (Value value : getReadValues(inlined[i]))
+      if (Operation *op = value.getDefiningOp())
+        if (isFree(op))
+          inlined.insert(op);
+  auto memoryOf = [](Value value) { return getOwnMemory(value.getType()); };
+  return launch(step.op, step.op->getName().stripDialect(), inlined, results,
+                [&](KernelEmitter &emitter) {
+                  emitFused(emitter, fused, results, memoryOf);
+                });
+}
+
+Value Former::copy(Location loc, Value planned, StringRef source) {
+  ++numCopies;
+  // Dense and row-major.
+  auto type = cast<RankedTensorType>(planned.getType());
+  auto local = cast<tv::LocalAttr>(type.getEncoding());
+  layout::View view = local.getLayoutView();
+  view.alloc.reset();
+  auto dense = tv::LocalAttr::get(type.getContext(), local.getView().with(view),
+                                  local.getExtents());
+  return plan::CopyOp::create(builder, loc, tv::withEncoding(type, dense),
+                              planned, builder.getStringAttr(source));
+}
+
+Value Former::alias(plan::AliasKind kind, Operation *op, Value planned,
+                    ArrayRef<int64_t> at) {
+  return plan::AliasOp::create(
+      builder, op->getLoc(), op->getResult(0).getType(), kind, planned,
+      kind == plan::AliasKind::Transpose || kind == plan::AliasKind::Slice
+          ? builder.getDenseI64ArrayAttr(at)
+          : DenseI64ArrayAttr());
+}
+
+LogicalResult Former::emitTranspose(tv::TransposeOp op) {
+  if (isFlat(op.getInput()))
+    return op.emitError()
+           << "a transpose of merged dimensions needs a reshape first";
+  Memory memory = memories[op.getInput()];
+  SmallVector<int64_t> resultDim(op.getPerm().size());
+  for (auto [to, from] : llvm::enumerate(op.getPerm()))
+    resultDim[from] = to;
+  for (int64_t &dim : memory.order)
+    dim = resultDim[dim];
+  define(op.getResult(),
+         alias(plan::AliasKind::Transpose, op, mapping.lookup(op.getInput()),
+               op.getPerm()),
+         memory);
+  return success();
+}
+
+LogicalResult Former::emitReshape(tv::ReshapeOp op) {
+  Value planned = mapping.lookup(op.getInput());
+  if (!memories[op.getInput()].isRowMajor())
+    planned = copy(op.getLoc(), planned, op->getName().getStringRef());
+  Memory memory;
+  llvm::append_range(memory.order,
+                     llvm::seq<int64_t>(0, op.getResult().getType().getRank()));
+  define(op.getResult(), alias(plan::AliasKind::Reshape, op, planned), memory);
+  return success();
+}
+
+Value Former::contract(Operation *op, Value a, ArrayRef<int32_t> aLabels,
+                       Value b, ArrayRef<int32_t> bLabels,
+                       ArrayRef<int32_t> labels) {
+  return plan::ContractOp::create(
+      builder, op->getLoc(), op->getResult(0).getType(), mapping.lookup(a),
+      mapping.lookup(b), aLabels, bLabels, labels,
+      builder.getStringAttr(op->getName().getStringRef()));
+}
+
+LogicalResult Former::emitLinear(tv::LinearOp op) {
+  int32_t rank = cast<RankedTensorType>(op.getInput().getType()).getRank();
+  auto a = llvm::to_vector(llvm::seq<int32_t>(0, rank)), c = a;
+  SmallVector<int32_t> b = {rank, rank - 1};
+  c.back() = rank;
+  define(op.getResult(), contract(op, op.getInput(), a, op.getWeight(), b, c),
+         getOwnMemory(op.getResult().getType()));
+  return success();
+}
+
+LogicalResult Former::emitMatmul(tv::MatmulOp op) {
+  int32_t rank = cast<RankedTensorType>(op.getLhs().getType()).getRank();
+  auto a = llvm::to_vector(llvm::seq<int32_t>(0, rank)), b = a, c = a;
+  b[rank - 2] = rank - 1;
+  b[rank - 1] = c[rank - 1] = rank;
+  define(op.getResult(), contract(op, op.getLhs(), a, op.getRhs(), b, c),
+         getOwnMemory(op.getResult().getType()));
+  return success();
+}
+
+LogicalResult Former::emitReturn(func::ReturnOp op) {
+  SmallVector<Value> operands;
+  for (OpOperand &operand : op->getOpOperands()) {
+    Value planned = mapping.lookup(operand.get());
+    // An output is memory of the caller, written by one step.
+    bool repeated = llvm::is_contained(operands, planned);
+    bool isWindow =
+        !planned.getDefiningOp() ||
+        isa<plan::AliasOp, plan::ConstantOp>(planned.getDefiningOp());
+    if (repeated || isWindow) {
+      ++numCopies;
+      planned = plan::CopyOp::create(
+          builder, op.getLoc(), operand.get().getType(), planned,
+          builder.getStringAttr(op->getName().getStringRef()));
+    }
+    operands.push_back(planned);
+  }
+  func::ReturnOp::create(builder, op.getLoc(), operands);
+  return success();
+}
+
+namespace {
+struct FormKernels : public tessera::impl::FormKernelsBase<FormKernels> {
+  void runOnOperation() override {
+    auto main = getOperation().lookupSymbol<func::FuncOp>("main");
+    if (!main) {
+      getOperation().emitError() << "a program needs a function '@main'";
+      return signalPassFailure();
+    }
+    Former former(main);
+    if (failed(former.run()))
+      return signalPassFailure();
+    numKernels += former.numKernels;
+    numCopies += former.numCopies;
+  }
+};
+} // namespace

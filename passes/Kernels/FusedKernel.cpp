@@ -1,0 +1,260 @@
+//===- FusedKernel.cpp - ops that run in one loop nest --------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Kernels/FusedKernel.h"
+
+#include "mlir/Transforms/RegionUtils.h"
+
+using namespace mlir;
+using namespace tessera;
+
+bool tessera::isFree(Operation *op) {
+  if (auto constant = dyn_cast<tv::ConstantOp>(op))
+    return isa<SplatElementsAttr>(constant.getValue());
+  return isa<tv::BroadcastOp, tv::IotaOp, tv::RandomOp, tv::SizeOp>(op);
+}
+
+SmallVector<Value> tessera::getReadValues(Operation *op) {
+  if (isa<tv::ConstantOp, tv::IotaOp, tv::RandomOp, tv::SizeOp>(op))
+    return {};
+  if (auto broadcast = dyn_cast<tv::BroadcastOp>(op))
+    return {broadcast.getInput()};
+  SmallVector<Value> values(op->getOperands());
+  llvm::SetVector<Value> captured;
+  getUsedValuesDefinedAbove(op->getRegions(), captured);
+  llvm::append_range(values, captured);
+  return values;
+}
+
+//===----------------------------------------------------------------------===//
+// Which ops go together
+//===----------------------------------------------------------------------===//
+
+/// The space that an op loops over.
+static Value getLooped(Operation *op) {
+  if (auto reduce = dyn_cast<tv::ReduceOp>(op))
+    return reduce.getInput();
+  return op->getResult(0);
+}
+
+FusedOps::FusedOps(Operation *op) : anchor(getLooped(op)) {
+  ops.insert(op);
+  full = getSpace(anchor.getType());
+  llvm::append_range(order, llvm::seq<int64_t>(0, full.size()));
+  outer = full.size();
+  if (auto reduce = dyn_cast<tv::ReduceOp>(op)) {
+    llvm::erase_if(order, [&](int64_t dim) {
+      return llvm::is_contained(reduce.getDims(), dim);
+    });
+    outer = order.size();
+    llvm::append_range(order, reduce.getDims());
+    reduces = true;
+  }
+}
+
+bool FusedOps::isOuter(Value value) const {
+  if (!reduces || outer == full.size())
+    return false;
+  Space space = getSpace(value.getType());
+  return space.size() == outer;
+}
+
+bool FusedOps::reads(Value operand, bool atOuter) const {
+  Operation *op = operand.getDefiningOp();
+  if (!op)
+    return true;
+  if (ops.contains(op))
+    return isOuter(operand) == atOuter;
+  auto broadcast = dyn_cast<tv::BroadcastOp>(op);
+  if (!broadcast)
+    // Other free ops read nothing; the rest is memory.
+    return true;
+  Operation *source = broadcast.getInput().getDefiningOp();
+  if (source && ops.contains(source)) {
+    // The outer value at the same outer indices.
+    auto identity = llvm::to_vector(llvm::seq<int64_t>(0, outer));
+    return !atOuter && isOuter(broadcast.getInput()) &&
+           broadcast.getDims() == ArrayRef(identity);
+  }
+  return !isBehind(operand);
+}
+
+bool FusedOps::isBehind(Value value) const {
+  SmallVector<Value> worklist = {value};
+  while (!worklist.empty()) {
+    Operation *op = worklist.pop_back_val().getDefiningOp();
+    if (!op)
+      continue;
+    if (ops.contains(op))
+      return true;
+    if (isFree(op))
+      llvm::append_range(worklist, getReadValues(op));
+  }
+  return false;
+}
+
+bool FusedOps::tryAdd(Operation *op) {
+  if (!isa<tv::MapOp, tv::ReduceOp>(op))
+    return false;
+  Space space = getSpace(getLooped(op).getType());
+  bool atFull = space == full;
+  bool atOuter = false;
+  if (!atFull && reduces && space.size() == outer) {
+    atOuter = true;
+    for (size_t i = 0; i < outer; ++i)
+      atOuter &= space[i] == full[order[i]];
+  }
+  if (!atFull && !atOuter)
+    return false;
+  size_t outerOfOp = outer;
+  if (auto reduce = dyn_cast<tv::ReduceOp>(op)) {
+    // Only over the innermost dimensions, all that are inner.
+    ArrayRef<int64_t> dims = reduce.getDims();
+    outerOfOp = full.size() - dims.size();
+    if (atOuter || dims.empty() || dims.front() != int64_t(outerOfOp))
+      return false;
+  }
+  if (reduces && (outerOfOp != outer || !llvm::is_sorted(order)))
+    return false;
+  for (Value value : op->getOperands())
+    if (!reads(value, atOuter))
+      return false;
+  // Elements that a region loads are anywhere.
+  for (Value value : getReadValues(op))
+    if (!llvm::is_contained(op->getOperands(), value) && isBehind(value))
+      return false;
+  ops.insert(op);
+  if (isa<tv::ReduceOp>(op)) {
+    reduces = true;
+    outer = outerOfOp;
+  }
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Emission
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// When each value of the kernel can be computed.
+class Stages {
+public:
+  Stages(const FusedOps &fused) : fused(fused) {
+    for (Operation *op : fused.ops)
+      last = std::max(last, stageOf(op));
+  }
+
+  /// The first stage whose loop may compute a value of `op`; a reduction is
+  /// complete after it.
+  size_t stageOf(Operation *op) {
+    auto [it, isNew] = known.try_emplace(op, 0);
+    if (!isNew)
+      return it->second;
+    size_t stage = 0;
+    for (Value value : getReadValues(op))
+      stage = std::max(stage, readyAt(value));
+    known[op] = stage;
+    return stage;
+  }
+
+  /// The first stage whose loop may use the value.
+  size_t readyAt(Value value) {
+    Operation *op = value.getDefiningOp();
+    if (!op || !(fused.ops.contains(op) || isFree(op)))
+      return 0;
+    return stageOf(op) + (isa<tv::ReduceOp>(op) ? 1 : 0);
+  }
+
+  size_t count() const { return last + 1; }
+
+private:
+  const FusedOps &fused;
+  llvm::DenseMap<Operation *, size_t> known;
+  size_t last = 0;
+};
+} // namespace
+
+void tessera::emitFused(KernelEmitter &emitter, const FusedOps &fused,
+                        ArrayRef<Value> outputs,
+                        const KernelEmitter::MemoryOf &memoryOf) {
+  for (Value output : outputs)
+    emitter.addOutput(output);
+  SmallVector<Value> extents = emitter.localExtents(fused.anchor);
+  SmallVector<int64_t> order = fused.order;
+  // Without a reduction the loops follow memory.
+  if (!fused.reduces)
+    order = memoryOf(outputs.front()).order;
+  SmallVector<Value> loopExtents;
+  for (int64_t dim : order)
+    loopExtents.push_back(extents[dim]);
+  ArrayRef<Value> outerExtents = ArrayRef(loopExtents).take_front(fused.outer);
+  ArrayRef<Value> innerExtents = ArrayRef(loopExtents).drop_front(fused.outer);
+
+  Stages stages(fused);
+  emitter.loops(outerExtents, [&](ArrayRef<Value> outer) {
+    auto indicesOf = [&](ArrayRef<Value> inner) {
+      SmallVector<Value> indices(order.size());
+      for (size_t i = 0; i < order.size(); ++i)
+        indices[order[i]] =
+            i < outer.size() ? outer[i] : inner[i - outer.size()];
+      return indices;
+    };
+    if (!fused.reduces) {
+      SmallVector<Value> indices = indicesOf({});
+      for (Value output : outputs)
+        emitter.store(emitter.element(output, indices), output, indices);
+      return;
+    }
+    for (size_t stage = 0; stage < stages.count(); ++stage) {
+      // What is the same in the whole inner loop.
+      for (Operation *op : fused.ops)
+        if (!isa<tv::ReduceOp>(op))
+          for (Value result : op->getResults())
+            if (fused.isOuter(result) && stages.readyAt(result) <= stage)
+              emitter.element(result, outer);
+
+      SmallVector<tv::ReduceOp> reductions;
+      for (Operation *op : fused.ops)
+        if (auto reduce = dyn_cast<tv::ReduceOp>(op))
+          if (stages.stageOf(reduce) == stage)
+            reductions.push_back(reduce);
+      SmallVector<Value> stored;
+      for (Value output : outputs)
+        if (!fused.isOuter(output) && stages.readyAt(output) == stage &&
+            !isa<tv::ReduceOp>(output.getDefiningOp()))
+          stored.push_back(output);
+      if (!reductions.empty() || !stored.empty()) {
+        SmallVector<Value> init;
+        for (tv::ReduceOp reduce : reductions)
+          init.push_back(emitter.identity(
+              reduce.getCombiner(),
+              cast<RankedTensorType>(reduce.getResult().getType())
+                  .getElementType()));
+        auto body = [&](ArrayRef<Value> inner, ValueRange carried) {
+          SmallVector<Value> indices = indicesOf(inner), next;
+          for (Value output : stored)
+            emitter.store(emitter.element(output, indices), output, indices);
+          for (auto [reduce, sum] : llvm::zip_equal(reductions, carried))
+            next.push_back(emitter.combine(
+                reduce.getCombiner(),
+                cast<RankedTensorType>(reduce.getInput().getType())
+                    .getElementType(),
+                sum, emitter.element(reduce.getInput(), indices),
+                /*mayReorder=*/true));
+          return next;
+        };
+        SmallVector<Value> sums = emitter.loops(innerExtents, init, body);
+        for (auto [reduce, sum] : llvm::zip_equal(reductions, sums))
+          emitter.setElement(reduce.getResult(), outer, sum);
+      }
+    }
+    for (Value output : outputs)
+      if (fused.isOuter(output) || isa<tv::ReduceOp>(output.getDefiningOp()))
+        emitter.store(emitter.element(output, outer), output, outer);
+  });
+}

@@ -1,0 +1,66 @@
+//===- FusedKernel.h - ops that run in one loop nest ----------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_KERNELS_FUSEDKERNEL_H
+#define TESSERA_KERNELS_FUSEDKERNEL_H
+
+#include "Kernels/KernelEmitter.h"
+
+namespace tessera {
+
+/// Ops over one iteration space `full`. Its outer dimensions index what
+/// reductions leave; over the inner ones run the stages of the kernel, each a
+/// loop that reduces and stores what the stages before have made possible:
+///
+///     for outer:
+///       for inner: max   = reduce max x
+///       for inner: total = reduce sum exp(x - max)
+///       for inner: store exp(x - max) / total
+struct FusedOps {
+  llvm::SetVector<mlir::Operation *> ops;
+  Space full;
+  /// A value with the dimensions `full`, for its extents.
+  mlir::Value anchor;
+  /// Dimensions of `full` in the order of the loops; the first `outer` of them
+  /// are the outer ones. Without a reduction all are.
+  llvm::SmallVector<int64_t> order;
+  size_t outer = 0;
+  bool reduces = false;
+
+  explicit FusedOps(mlir::Operation *op);
+
+  /// Adds `op` if its operands from these ops are elements that its own place
+  /// in the loops has at hand.
+  bool tryAdd(mlir::Operation *op);
+
+  /// Whether a value is indexed by the outer dimensions alone.
+  bool isOuter(mlir::Value value) const;
+
+private:
+  bool reads(mlir::Value operand, bool atOuter) const;
+  /// Whether free ops lead from one of these ops to the value.
+  bool isBehind(mlir::Value value) const;
+};
+
+/// The values whose elements an op reads, those of its regions included. (The
+/// operand that lends its extents is not read.)
+llvm::SmallVector<mlir::Value> getReadValues(mlir::Operation *op);
+
+/// Whether computing the op again where its value is used costs less than
+/// loading it.
+bool isFree(mlir::Operation *op);
+
+/// Emits the kernel's body; `outputs` are those of the ops' values that others
+/// need.
+void emitFused(KernelEmitter &emitter, const FusedOps &fused,
+               llvm::ArrayRef<mlir::Value> outputs,
+               const KernelEmitter::MemoryOf &memoryOf);
+
+} // namespace tessera
+
+#endif // TESSERA_KERNELS_FUSEDKERNEL_H

@@ -1,0 +1,390 @@
+//===- KernelEmitter.cpp - tv values as loops over memory -----------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Arguments, loops and memory of kernels; ElementEmitter.cpp has the scalar
+// code of each op. Sizes, coordinates and constants are emitted once, at the
+// entry.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Kernels/KernelEmitter.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace tessera;
+
+bool Memory::isRowMajor() const {
+  return dense && unit && llvm::is_sorted(order);
+}
+
+Memory tessera::getOwnMemory(Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  auto local = cast<tv::LocalAttr>(tensor.getEncoding());
+  Memory memory;
+  if (local.getLayoutView().alloc)
+    memory.order.assign(local.getLayoutView().alloc->begin(),
+                        local.getLayoutView().alloc->end());
+  else
+    llvm::append_range(memory.order, llvm::seq<int64_t>(0, tensor.getRank()));
+  return memory;
+}
+
+Type tessera::getKernelScalar(Type element) {
+  if (element.isF16() || element.isBF16())
+    return Float32Type::get(element.getContext());
+  if (element.isUnsignedInteger())
+    return IntegerType::get(element.getContext(),
+                            element.getIntOrFloatBitWidth());
+  return element;
+}
+
+/// An element in memory.
+static Type getStorage(Type element) {
+  if (element.isInteger(1))
+    return IntegerType::get(element.getContext(), 8);
+  if (element.isUnsignedInteger())
+    return IntegerType::get(element.getContext(),
+                            element.getIntOrFloatBitWidth());
+  return element;
+}
+
+KernelEmitter::KernelEmitter(OpBuilder &builder, Location loc, StringRef name,
+                             llvm::SetVector<Operation *> inlined,
+                             MemoryOf memoryOf)
+    : b(builder), location(loc), inlined(std::move(inlined)),
+      memoryOf(std::move(memoryOf)) {
+  func = func::FuncOp::create(b, loc, name, b.getFunctionType({}, {}));
+  func->setAttr(plan::kKernelAttr, b.getUnitAttr());
+  b.setInsertionPointToStart(func.addEntryBlock());
+}
+
+func::FuncOp KernelEmitter::finish() {
+  func::ReturnOp::create(b, location);
+  Block &entry = func.getBody().front();
+  func.setFunctionType(b.getFunctionType(entry.getArgumentTypes(), {}));
+  return func;
+}
+
+Value KernelEmitter::fail(Operation *op, const Twine &message, Type type) {
+  if (!failedAt)
+    op->emitError() << message;
+  failedAt = true;
+  return b.createOrFold<arith::ConstantOp>(location, b.getZeroAttr(type));
+}
+
+//===----------------------------------------------------------------------===//
+// Arguments
+//===----------------------------------------------------------------------===//
+
+static MemRefType getMemRef(Type type, const Memory &memory) {
+  auto tensor = cast<RankedTensorType>(type);
+  SmallVector<int64_t> strides(tensor.getRank(), ShapedType::kDynamic);
+  if (memory.unit && !strides.empty())
+    strides[memory.order.back()] = 1;
+  auto layout =
+      StridedLayoutAttr::get(type.getContext(), ShapedType::kDynamic, strides);
+  return MemRefType::get(tensor.getShape(), getStorage(tensor.getElementType()),
+                         layout);
+}
+
+Value KernelEmitter::argument(Value tensor) {
+  Block &entry = func.getBody().front();
+  auto found = llvm::find(outputs, tensor);
+  if (found != outputs.end())
+    return entry.getArgument(inputs.size() + (found - outputs.begin()));
+  if (inputs.insert(tensor))
+    entry.insertArgument(inputs.size() - 1,
+                         getMemRef(tensor.getType(), memoryOf(tensor)),
+                         tensor.getLoc());
+  return entry.getArgument(llvm::find(inputs, tensor) - inputs.begin());
+}
+
+void KernelEmitter::addOutput(Value tensor) {
+  outputs.insert(tensor);
+  func.getBody().front().insertArgument(
+      inputs.size() + outputs.size() - 1,
+      getMemRef(tensor.getType(), memoryOf(tensor)), tensor.getLoc());
+}
+
+Value KernelEmitter::scalarArgument(Attribute scalar) {
+  Value &value = scalarValues[scalar];
+  if (!value) {
+    scalars.insert(scalar);
+    Value argument =
+        func.getBody().front().addArgument(b.getI64Type(), location);
+    value = hoisted([&] {
+      return arith::IndexCastOp::create(b, location, b.getIndexType(), argument)
+          .getResult();
+    });
+  }
+  return value;
+}
+
+Value KernelEmitter::index(int64_t value) {
+  Value &constant = constants[value];
+  if (!constant)
+    constant = hoisted([&] {
+      return arith::ConstantIndexOp::create(b, location, value).getResult();
+    });
+  return constant;
+}
+
+Value KernelEmitter::yes() {
+  if (!always)
+    always = hoisted([&] {
+      return arith::ConstantIntOp::create(b, location, 1, 1).getResult();
+    });
+  return always;
+}
+
+Value KernelEmitter::extent(const layout::Extent &extent) {
+  if (std::optional<int64_t> size = extent.getStatic())
+    return index(*size);
+  return scalarArgument(plan::ExtentAttr::get(b.getContext(), extent));
+}
+
+Value KernelEmitter::dimension(Value tensor, int64_t dim) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  if (!type.isDynamicDim(dim))
+    return index(type.getDimSize(dim));
+  Value memref = argument(tensor);
+  Value &size = dimensions[{memref, dim}];
+  if (!size) {
+    Value number = index(dim);
+    size = hoisted([&] {
+      return memref::DimOp::create(b, location, memref, number).getResult();
+    });
+  }
+  return size;
+}
+
+SmallVector<Value> KernelEmitter::localExtents(Value tensor) {
+  SmallVector<Value> sizes;
+  auto type = cast<RankedTensorType>(tensor.getType());
+  Space space = getSpace(type);
+  auto search = [&](Value candidate, const LocalDim &dim) -> Value {
+    Space other = getSpace(candidate.getType());
+    for (size_t i = 0; i < other.size(); ++i)
+      if (other[i] == dim)
+        return dimension(candidate, i);
+    return {};
+  };
+  for (int64_t i = 0; i < type.getRank(); ++i) {
+    if (!type.isDynamicDim(i)) {
+      sizes.push_back(index(type.getDimSize(i)));
+      continue;
+    }
+    // It is in memory, or a tensor of the kernel has this dimension, or one of
+    // the program.
+    Operation *op = tensor.getDefiningOp();
+    Value size;
+    if (llvm::is_contained(outputs, tensor) || !op || !inlined.contains(op))
+      size = dimension(tensor, i);
+    for (Value candidate : outputs)
+      size = size ? size : search(candidate, space[i]);
+    for (Value candidate : inputs)
+      size = size ? size : search(candidate, space[i]);
+    if (!size) {
+      for (Operation *inlinedOp : inlined)
+        for (Value operand : inlinedOp->getOperands())
+          if (!operand.getDefiningOp() ||
+              !inlined.contains(operand.getDefiningOp()))
+            size = size ? size : search(operand, space[i]);
+      if (op)
+        if (auto parent = op->getParentOfType<func::FuncOp>())
+          for (Value candidate : parent.getArguments())
+            size = size ? size : search(candidate, space[i]);
+    }
+    if (!size)
+      size = fail(op,
+                  "the extent of dimension " + Twine(i) +
+                      " on this device is that of no tensor in memory",
+                  b.getIndexType());
+    sizes.push_back(size);
+  }
+  return sizes;
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+Value KernelEmitter::loadMemory(Value tensor, ArrayRef<Value> indices) {
+  Type element = cast<RankedTensorType>(tensor.getType()).getElementType();
+  Value value = memref::LoadOp::create(b, location, argument(tensor), indices);
+  Type i32 = b.getI32Type();
+  if (element.isF16())
+    return arith::ExtFOp::create(b, location, b.getF32Type(), value);
+  if (element.isBF16()) {
+    // The upper half of an f32.
+    value = arith::BitcastOp::create(b, location, b.getI16Type(), value);
+    value = arith::ExtUIOp::create(b, location, i32, value);
+    Value shift = arith::ConstantIntOp::create(b, location, i32, 16);
+    value = arith::ShLIOp::create(b, location, value, shift);
+    return arith::BitcastOp::create(b, location, b.getF32Type(), value);
+  }
+  if (element.isInteger(1)) {
+    Value zero = arith::ConstantIntOp::create(b, location, b.getI8Type(), 0);
+    return arith::CmpIOp::create(b, location, arith::CmpIPredicate::ne, value,
+                                 zero);
+  }
+  return value;
+}
+
+void KernelEmitter::store(Value scalar, Value output, ArrayRef<Value> indices) {
+  Type element = cast<RankedTensorType>(output.getType()).getElementType();
+  Type i32 = b.getI32Type();
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIntOp::create(b, location, i32, value);
+  };
+  if (element.isF16()) {
+    scalar = arith::TruncFOp::create(b, location, element, scalar);
+  } else if (element.isBF16()) {
+    // To the nearest, ties to even; a NaN stays one.
+    Value isNaN = arith::CmpFOp::create(b, location, arith::CmpFPredicate::UNO,
+                                        scalar, scalar);
+    Value bits = arith::BitcastOp::create(b, location, i32, scalar);
+    Value odd = arith::AndIOp::create(
+        b, location, arith::ShRUIOp::create(b, location, bits, constant(16)),
+        constant(1));
+    Value rounded = arith::AddIOp::create(
+        b, location, arith::AddIOp::create(b, location, bits, constant(0x7fff)),
+        odd);
+    rounded = arith::SelectOp::create(b, location, isNaN, constant(0x7fc00000),
+                                      rounded);
+    Value upper = arith::TruncIOp::create(
+        b, location, b.getI16Type(),
+        arith::ShRUIOp::create(b, location, rounded, constant(16)));
+    scalar = arith::BitcastOp::create(b, location, element, upper);
+  } else if (element.isInteger(1)) {
+    scalar = arith::ExtUIOp::create(b, location, b.getI8Type(), scalar);
+  }
+  memref::StoreOp::create(b, location, scalar, argument(output), indices);
+}
+
+//===----------------------------------------------------------------------===//
+// Control flow
+//===----------------------------------------------------------------------===//
+
+SmallVector<Value> KernelEmitter::loops(ArrayRef<Value> extents,
+                                        ValueRange init, Body body) {
+  SmallVector<Value> indices;
+  std::function<SmallVector<Value>(ValueRange)> nest =
+      [&](ValueRange carried) -> SmallVector<Value> {
+    if (indices.size() == extents.size())
+      return body(indices, carried);
+    Value zero = index(0), one = index(1);
+    auto loop = scf::ForOp::create(b, location, zero, extents[indices.size()],
+                                   one, carried);
+    OpBuilder::InsertionGuard guard(b);
+    auto outside = known;
+    b.setInsertionPointToStart(loop.getBody());
+    indices.push_back(loop.getInductionVar());
+    SmallVector<Value> next = nest(loop.getRegionIterArgs());
+    indices.pop_back();
+    if (!carried.empty())
+      scf::YieldOp::create(b, location, next);
+    known = std::move(outside);
+    return SmallVector<Value>(loop.getResults());
+  };
+  return nest(init);
+}
+
+void KernelEmitter::loops(ArrayRef<Value> extents,
+                          llvm::function_ref<void(ArrayRef<Value>)> body) {
+  loops(extents, ValueRange(),
+        [&](ArrayRef<Value> indices, ValueRange) -> SmallVector<Value> {
+          body(indices);
+          return {};
+        });
+}
+
+Value KernelEmitter::guarded(Value condition, Value otherwise,
+                             llvm::function_ref<Value()> then) {
+  if (matchPattern(condition, m_One()))
+    return then();
+  auto branch = scf::IfOp::create(b, location, otherwise.getType(), condition,
+                                  /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  auto outside = known;
+  b.setInsertionPointToStart(branch.thenBlock());
+  scf::YieldOp::create(b, location, then());
+  known = std::move(outside);
+  b.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(b, location, otherwise);
+  return branch.getResult(0);
+}
+
+void KernelEmitter::ifThen(Value condition, llvm::function_ref<void()> then) {
+  if (matchPattern(condition, m_One()))
+    return then();
+  auto branch = scf::IfOp::create(b, location, condition);
+  OpBuilder::InsertionGuard guard(b);
+  auto outside = known;
+  b.setInsertionPointToStart(branch.thenBlock());
+  then();
+  known = std::move(outside);
+}
+
+//===----------------------------------------------------------------------===//
+// Reductions
+//===----------------------------------------------------------------------===//
+
+Value KernelEmitter::combine(tv::Combiner combiner, Type element, Value x,
+                             Value y, bool mayReorder) {
+  bool isFloat = isa<FloatType>(x.getType());
+  bool isUnsigned = element.isUnsignedInteger() || element.isInteger(1);
+  switch (combiner) {
+  case tv::Combiner::Sum:
+    if (!isFloat)
+      return arith::AddIOp::create(b, location, x, y);
+    // In an order that the vectorizer chooses, once for all runs.
+    return arith::AddFOp::create(b, location, x, y,
+                                 mayReorder ? arith::FastMathFlags::reassoc
+                                            : arith::FastMathFlags::none);
+  case tv::Combiner::Max:
+    if (isFloat)
+      return arith::MaximumFOp::create(b, location, x, y);
+    if (isUnsigned)
+      return arith::MaxUIOp::create(b, location, x, y);
+    return arith::MaxSIOp::create(b, location, x, y);
+  case tv::Combiner::Min:
+    if (isFloat)
+      return arith::MinimumFOp::create(b, location, x, y);
+    if (isUnsigned)
+      return arith::MinUIOp::create(b, location, x, y);
+    return arith::MinSIOp::create(b, location, x, y);
+  }
+  llvm_unreachable("all combiners are covered");
+}
+
+Value KernelEmitter::identity(tv::Combiner combiner, Type element) {
+  Type type = getKernelScalar(element);
+  TypedAttr value = b.getZeroAttr(type);
+  if (combiner != tv::Combiner::Sum) {
+    bool max = combiner == tv::Combiner::Max;
+    if (auto floating = dyn_cast<FloatType>(type)) {
+      value = b.getFloatAttr(type, APFloat::getInf(floating.getFloatSemantics(),
+                                                   /*Negative=*/max));
+    } else {
+      unsigned width = type.getIntOrFloatBitWidth();
+      bool isUnsigned = element.isUnsignedInteger() || width == 1;
+      APInt least = isUnsigned ? APInt::getMinValue(width)
+                               : APInt::getSignedMinValue(width);
+      APInt most = isUnsigned ? APInt::getMaxValue(width)
+                              : APInt::getSignedMaxValue(width);
+      value = b.getIntegerAttr(type, max ? least : most);
+    }
+  }
+  return hoisted([&] {
+    return arith::ConstantOp::create(b, location, value).getResult();
+  });
+}

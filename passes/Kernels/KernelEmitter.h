@@ -1,0 +1,227 @@
+//===- KernelEmitter.h - tv values as loops over memory -------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A kernel is made by pulling: the loops that store a result ask for its
+// element at some local indices; an op that is part of the kernel answers with
+// scalar code on elements of its operands, any other value with a load. So
+// broadcasts, index numbers and random numbers never exist in memory.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_KERNELS_KERNELEMITTER_H
+#define TESSERA_KERNELS_KERNELEMITTER_H
+
+#include "Plan/Plan.h"
+#include "TensorView/TensorView.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace tessera {
+
+/// A dimension of a local tensor: a product over the row-major number of the
+/// global dimensions that it spans.
+struct LocalDim {
+  layout::Product product;
+  std::vector<layout::Extent> extents;
+  bool operator==(const LocalDim &) const = default;
+};
+using Space = llvm::SmallVector<LocalDim>;
+
+/// The dimensions of a tensor type encoded with `#tv.local`.
+Space getSpace(mlir::Type type);
+
+/// How a value lies in memory, as far as it is known without sizes.
+struct Memory {
+  /// Local dimensions, outermost first.
+  llvm::SmallVector<int64_t> order;
+  /// Without gaps.
+  bool dense = true;
+  /// Whether the last of `order` has stride 1.
+  bool unit = true;
+
+  bool isRowMajor() const;
+};
+
+/// Memory of its own in the order of the view's `alloc`.
+Memory getOwnMemory(mlir::Type type);
+
+/// The type of an element in kernels: that of scalar regions, small floats as
+/// f32.
+mlir::Type getKernelScalar(mlir::Type element);
+
+/// Whether an element of the op's results is scalar code on elements of its
+/// operands.
+bool canInline(mlir::Operation *op);
+
+/// Index arithmetic that folds constants.
+struct Arith {
+  mlir::OpBuilder &b;
+  mlir::Location loc;
+  mlir::Value add(mlir::Value x, mlir::Value y) {
+    return b.createOrFold<mlir::arith::AddIOp>(loc, x, y);
+  }
+  mlir::Value sub(mlir::Value x, mlir::Value y) {
+    return b.createOrFold<mlir::arith::SubIOp>(loc, x, y);
+  }
+  mlir::Value mul(mlir::Value x, mlir::Value y) {
+    return b.createOrFold<mlir::arith::MulIOp>(loc, x, y);
+  }
+  mlir::Value div(mlir::Value x, mlir::Value y) {
+    return b.createOrFold<mlir::arith::DivUIOp>(loc, x, y);
+  }
+  mlir::Value rem(mlir::Value x, mlir::Value y) {
+    return b.createOrFold<mlir::arith::RemUIOp>(loc, x, y);
+  }
+  mlir::Value both(mlir::Value x, mlir::Value y) {
+    return b.createOrFold<mlir::arith::AndIOp>(loc, x, y);
+  }
+  mlir::Value equal(mlir::Value x, mlir::Value y) {
+    return b.createOrFold<mlir::arith::CmpIOp>(
+        loc, mlir::arith::CmpIPredicate::eq, x, y);
+  }
+};
+
+class KernelEmitter {
+public:
+  using MemoryOf = std::function<Memory(mlir::Value)>;
+
+  /// Starts the kernel `name` at the builder's place. `inlined` are the ops
+  /// whose elements are computed where they are used.
+  KernelEmitter(mlir::OpBuilder &builder, mlir::Location loc,
+                llvm::StringRef name,
+                llvm::SetVector<mlir::Operation *> inlined, MemoryOf memoryOf);
+
+  /// The element of a local tensor, in the type of scalar regions, small floats
+  /// as f32.
+  mlir::Value element(mlir::Value tensor, llvm::ArrayRef<mlir::Value> indices);
+  /// From here on `element` answers with this.
+  void setElement(mlir::Value tensor, llvm::ArrayRef<mlir::Value> indices,
+                  mlir::Value scalar);
+
+  /// Makes a result of the kernel of a main program's value.
+  void addOutput(mlir::Value tensor);
+  void store(mlir::Value scalar, mlir::Value output,
+             llvm::ArrayRef<mlir::Value> indices);
+  /// An element in memory: of an input, or what `store` stored.
+  mlir::Value loadMemory(mlir::Value tensor,
+                         llvm::ArrayRef<mlir::Value> indices);
+
+  /// A loop nest; `body` gets the indices and the carried values and returns
+  /// their next values.
+  using Body = llvm::function_ref<llvm::SmallVector<mlir::Value>(
+      llvm::ArrayRef<mlir::Value> indices, mlir::ValueRange carried)>;
+  llvm::SmallVector<mlir::Value> loops(llvm::ArrayRef<mlir::Value> extents,
+                                       mlir::ValueRange init, Body body);
+  void loops(llvm::ArrayRef<mlir::Value> extents,
+             llvm::function_ref<void(llvm::ArrayRef<mlir::Value>)> body);
+
+  /// `then()` where `condition`, else `otherwise`.
+  mlir::Value guarded(mlir::Value condition, mlir::Value otherwise,
+                      llvm::function_ref<mlir::Value()> then);
+  void ifThen(mlir::Value condition, llvm::function_ref<void()> then);
+
+  /// This device's extents of a tensor.
+  llvm::SmallVector<mlir::Value> localExtents(mlir::Value tensor);
+  /// A size as an index.
+  mlir::Value extent(const layout::Extent &extent);
+  /// The global index of a local one.
+  mlir::Value globalIndex(const layout::Mesh &mesh, const LocalDim &dim,
+                          mlir::Value local);
+  /// Whether this device holds a global index that is in range, and its local
+  /// index if so.
+  std::pair<mlir::Value, mlir::Value>
+  localIndex(const layout::Mesh &mesh, const LocalDim &dim, mlir::Value global);
+  /// The same of all dimensions of a tensor; a global index has one for each of
+  /// the tensor's global dimensions.
+  llvm::SmallVector<mlir::Value>
+  globalIndices(mlir::Type type, llvm::ArrayRef<mlir::Value> local);
+  std::pair<mlir::Value, llvm::SmallVector<mlir::Value>>
+  localIndices(mlir::Type type, llvm::ArrayRef<mlir::Value> global);
+
+  mlir::Value combine(tv::Combiner combiner, mlir::Type element, mlir::Value a,
+                      mlir::Value b, bool mayReorder);
+  mlir::Value identity(tv::Combiner combiner, mlir::Type element);
+
+  mlir::Value index(int64_t value);
+  /// The condition that always holds.
+  mlir::Value yes();
+  mlir::Value toIndex(mlir::Value integer, mlir::Type element);
+  /// 0 <= index < bound
+  mlir::Value inRange(mlir::Value index, mlir::Value bound);
+  mlir::OpBuilder &builder() { return b; }
+  mlir::Location loc() const { return location; }
+
+  /// An error at `op`; the kernel is of no use then.
+  mlir::Value fail(mlir::Operation *op, const llvm::Twine &message,
+                   mlir::Type type);
+  bool hasFailed() const { return failedAt; }
+
+  /// Ends the kernel.
+  mlir::func::FuncOp finish();
+  llvm::ArrayRef<mlir::Value> getInputs() const { return inputs.getArrayRef(); }
+  llvm::ArrayRef<mlir::Attribute> getScalars() const {
+    return scalars.getArrayRef();
+  }
+
+private:
+  mlir::Value argument(mlir::Value tensor);
+  mlir::Value scalarArgument(mlir::Attribute scalar);
+  mlir::Value coordDigit(const layout::Mesh &mesh, const layout::SubAxis &sub);
+  mlir::Value dimension(mlir::Value tensor, int64_t dim);
+  /// The elements of all results of an inlined op.
+  llvm::SmallVector<mlir::Value> compute(mlir::Operation *op,
+                                         llvm::ArrayRef<mlir::Value> indices);
+  llvm::SmallVector<mlir::Value>
+  evaluate(mlir::Block &block, llvm::ArrayRef<mlir::Value> arguments);
+  /// The element at a global index where `condition` holds and this device has
+  /// it, else `otherwise`.
+  mlir::Value elementAt(mlir::Value tensor, llvm::ArrayRef<mlir::Value> global,
+                        mlir::Value condition, mlir::Value otherwise);
+  mlir::Value random(uint64_t seed, uint64_t stream, mlir::Value number);
+  mlir::Value fromIndex(mlir::Value index, mlir::Type element);
+
+  /// Emits at the kernel's entry, before all loops.
+  template <typename Emit> mlir::Value hoisted(Emit emit) {
+    mlir::OpBuilder::InsertionGuard guard(b);
+    if (lastHoisted)
+      b.setInsertionPointAfter(lastHoisted);
+    else
+      b.setInsertionPointToStart(&func.getBody().front());
+    mlir::Value value = emit();
+    lastHoisted = value.getDefiningOp();
+    return value;
+  }
+
+  using Elements =
+      llvm::SmallVector<std::pair<llvm::SmallVector<mlir::Value>, mlir::Value>,
+                        1>;
+
+  mlir::OpBuilder b;
+  mlir::Location location;
+  mlir::func::FuncOp func;
+  llvm::SetVector<mlir::Operation *> inlined;
+  MemoryOf memoryOf;
+  llvm::SetVector<mlir::Value> inputs, outputs;
+  llvm::SetVector<mlir::Attribute> scalars;
+  /// Elements known in the current block.
+  llvm::DenseMap<mlir::Value, Elements> known;
+  llvm::DenseMap<std::pair<mlir::Value, int64_t>, mlir::Value> dimensions;
+  llvm::DenseMap<int64_t, mlir::Value> constants;
+  llvm::DenseMap<mlir::Attribute, mlir::Value> scalarValues;
+  mlir::Value always;
+  mlir::Operation *lastHoisted = nullptr;
+  bool failedAt = false;
+};
+
+} // namespace tessera
+
+#endif // TESSERA_KERNELS_KERNELEMITTER_H

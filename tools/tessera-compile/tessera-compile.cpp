@@ -1,0 +1,100 @@
+//===- tessera-compile.cpp - a program to a module file -------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tessera/Compiler.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/ToolOutputFile.h"
+#include "llvm/Support/WithColor.h"
+
+using namespace llvm;
+
+static cl::OptionCategory category("tessera-compile");
+static cl::opt<std::string> input(cl::Positional, cl::desc("<program.mlir>"),
+                                  cl::init("-"), cl::cat(category));
+static cl::opt<std::string> output("o", cl::desc("File to write"),
+                                   cl::value_desc("file"), cl::init("-"),
+                                   cl::cat(category));
+static cl::list<std::string> mesh("mesh",
+                                  cl::desc("Sizes of mesh axes, as tp=4,dp=2"),
+                                  cl::CommaSeparated, cl::cat(category));
+static cl::opt<std::string> target("target",
+                                   cl::desc("What to compile for: cpu"),
+                                   cl::init("cpu"), cl::cat(category));
+static cl::opt<bool> strict(
+    "strict",
+    cl::desc("A move of data that the source does not write is an error"),
+    cl::cat(category));
+static cl::opt<std::string>
+    compileFrom("compile-from", cl::desc("The phase that the input is in"),
+                cl::init("source"), cl::cat(category));
+static cl::opt<std::string>
+    compileTo("compile-to",
+              cl::desc("The phase to stop after: source, bind, propagated, "
+                       "planned, local, kernels, plan or module"),
+              cl::init("module"), cl::cat(category));
+static cl::opt<std::string>
+    dumpDirectory("dump-dir",
+                  cl::desc("Folder for the program after each phase"),
+                  cl::value_desc("folder"), cl::cat(category));
+static cl::opt<bool> remarks("remarks",
+                             cl::desc("Print the reasons of decisions"),
+                             cl::cat(category));
+
+int main(int argc, char **argv) {
+  InitLLVM init(argc, argv);
+  cl::HideUnrelatedOptions(category);
+  cl::ParseCommandLineOptions(argc, argv,
+                              "Tessera: compiles a sharded tensor program\n");
+  auto fail = [](const Twine &message) {
+    WithColor::error(errs(), "tessera-compile") << message << "\n";
+    return 1;
+  };
+  auto source = MemoryBuffer::getFileOrSTDIN(input);
+  if (!source)
+    return fail("cannot read '" + input + "': " + source.getError().message());
+
+  // Linking in this process resets the command line's options.
+  const std::string path = output;
+  const bool wantsRemarks = remarks;
+  tessera::CompileOptions options;
+  options.name = input;
+  options.mesh = std::vector<std::string>(mesh.begin(), mesh.end());
+  options.target = target;
+  options.strict = strict;
+  options.from = compileFrom;
+  options.to = compileTo;
+  options.dumpDirectory = dumpDirectory;
+  StringRef text = (*source)->getBuffer();
+  tessera::CompileResult result =
+      tessera::compile(std::string_view(text.data(), text.size()), options);
+  errs() << result.diagnostics;
+  if (wantsRemarks)
+    errs() << result.remarks;
+  if (!result.succeeded)
+    return 1;
+
+  // An error leaves no file behind.
+  std::error_code error;
+  ToolOutputFile file(path, error, sys::fs::OF_None);
+  if (error)
+    return fail("cannot write '" + path + "': " + error.message());
+  file.os() << result.output;
+  file.os().flush();
+  if (file.os().has_error()) {
+    std::string why = file.os().error().message();
+    file.os().clear_error();
+    return fail("cannot write '" + path + "': " + why);
+  }
+  file.keep();
+  return 0;
+}
