@@ -368,6 +368,13 @@ Binding::create(LoadedModule &module, std::span<const int64_t> symbols,
       module.context().agree(failure, key, "the module or the sizes they bind");
   if (!agreed)
     return agreed.error();
+  const tessera_memory &needs = binding->needs;
+  module.context().log(TESSERA_LOG_INFO,
+                       "bound: " + std::to_string(binding->works.size()) +
+                           " steps, " + std::to_string(needs.local) +
+                           " bytes local, " + std::to_string(needs.symmetric) +
+                           " symmetric, " + std::to_string(needs.constants) +
+                           " of constants");
   return binding;
 }
 

@@ -315,5 +315,6 @@ const Failure &Context::giveUp(Failure failure) {
     failure.rank = verdict->rank;
   }
   poisoned = std::move(failure);
+  log(TESSERA_LOG_WARNING, "this context ends: " + poisoned->message);
   return *poisoned;
 }

@@ -9,6 +9,7 @@
 #include "MLP.h"
 #include "Ranks.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
@@ -134,6 +135,13 @@ TEST(Running, ARankThatLeavesEndsTheWaitOfTheOthers) {
 TEST(Running, ARankThatStaysAwayEndsTheWaitAtTheDeadline) {
   tessera_context_options options{};
   options.deadline = 0.2;
+  static std::mutex mutex;
+  static std::vector<std::string> lines;
+  options.log = [](void *, tessera_log_level level, const char *message) {
+    std::lock_guard lock(mutex);
+    lines.push_back((level == TESSERA_LOG_WARNING ? "W " : "I ") +
+                    std::string(message));
+  };
   std::vector<std::vector<double>> memory(8, std::vector<double>(1024));
   std::atomic<bool> ended = false;
   withModule(
@@ -155,6 +163,11 @@ TEST(Running, ARankThatStaysAwayEndsTheWaitAtTheDeadline) {
         tessera_binding_destroy(binding);
       },
       options);
+  // Both bound, one failed.
+  std::sort(lines.begin(), lines.end());
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_ERROR(lines[0], "I bound: 4 steps");
+  EXPECT_ERROR(lines[2], "W this context ends: no rank answered");
 }
 
 TEST(Running, TheControlChannelNamesTheRankThatLeft) {

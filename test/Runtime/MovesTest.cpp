@@ -65,20 +65,35 @@ double sumOver(const std::vector<SubAxis> &axes, const layout::Mesh &mesh,
   return sum;
 }
 
+/// `values`: what the first extent is when the module is bound; planned is its
+/// maximum, in `shape`. Empty for a static one.
 void checkMoves(const char *meshText, const layout::Shape &shape, int count,
-                unsigned seed) {
+                unsigned seed, std::vector<int64_t> values = {}) {
   SCOPED_TRACE(meshText);
   layout::Mesh mesh = *layout::parseMesh(meshText);
-  std::vector<layout::View> views =
-      layout::test::viewsOf(shape, mesh, /*withPartial=*/true);
+  const bool dynamic = !values.empty();
+  layout::Shape symbolic = shape;
+  std::vector<bool> dynamicDims(shape.size());
+  if (dynamic) {
+    symbolic[0] = layout::kDynamic;
+    dynamicDims[0] = true;
+  }
+  std::vector<layout::View> views = layout::test::viewsOf(
+      symbolic, mesh, /*withPartial=*/true, /*withFlat=*/!dynamic);
+  // A view may not reach the maximum.
+  std::erase_if(views, [&](const layout::View &view) {
+    return !layout::verify(view, shape, mesh);
+  });
   std::mt19937 random(seed);
   PlanBuilder b(meshText);
   std::vector<Size> sizes(shape.begin(), shape.end());
+  if (dynamic)
+    sizes[0] = Size::symbol(b.symbol("n", shape[0]));
   std::vector<std::pair<layout::View, layout::View>> moves;
   while (static_cast<int>(moves.size()) < count) {
     layout::View from = views[random() % views.size()];
     layout::View to = views[random() % views.size()];
-    auto plan = layout::planMove({shape, 4, from, to}, mesh, {});
+    auto plan = layout::planMove({shape, 4, from, to, dynamicDims}, mesh, {});
     ASSERT_TRUE(plan) << plan.message();
     std::string number = std::to_string(moves.size());
     int last = b.input("x" + number, sizes, layout::toString(from, mesh));
@@ -107,24 +122,36 @@ void checkMoves(const char *meshText, const layout::Shape &shape, int count,
     const layout::View &from = moves[std::stoi(port.substr(1))].first;
     return numberOf(index) * (1 + digits(partialAxes(from), mesh, coords));
   };
-  runModule(
-      b.module(), mesh.numDevices(),
-      [&](const std::string &port, const layout::Shape &index, int rank) {
-        return addend(port, index, mesh.coordsOfRank(rank));
-      },
-      [&](const std::string &port, const layout::Shape &index, int rank) {
-        const auto &[from, to] = moves[std::stoi(port.substr(1))];
-        std::vector<SubAxis> before = partialAxes(from),
-                             after = partialAxes(to);
-        layout::Coords coords = mesh.coordsOfRank(rank);
-        // What a new partial state adds is on coordinate 0.
-        if (digits(layout::subtract(after, before), mesh, coords))
-          return 0.0;
-        return sumOver(layout::subtract(before, after), mesh, coords,
-                       [&](const layout::Coords &coords) {
-                         return addend(port, index, coords);
-                       });
-      });
+  const std::string module = b.module();
+  auto check = [&](RunOptions options) {
+    runModule(
+        module, mesh.numDevices(),
+        [&](const std::string &port, const layout::Shape &index, int rank) {
+          return addend(port, index, mesh.coordsOfRank(rank));
+        },
+        [&](const std::string &port, const layout::Shape &index, int rank) {
+          const auto &[from, to] = moves[std::stoi(port.substr(1))];
+          std::vector<SubAxis> before = partialAxes(from),
+                               after = partialAxes(to);
+          layout::Coords coords = mesh.coordsOfRank(rank);
+          // What a new partial state adds is on coordinate 0.
+          if (digits(layout::subtract(after, before), mesh, coords))
+            return 0.0;
+          return sumOver(layout::subtract(before, after), mesh, coords,
+                         [&](const layout::Coords &coords) {
+                           return addend(port, index, coords);
+                         });
+        },
+        options);
+  };
+  if (!dynamic)
+    check({});
+  for (int64_t value : values) {
+    SCOPED_TRACE(value);
+    RunOptions options;
+    options.symbols = {value};
+    check(options);
+  }
 }
 
 TEST(Moves, AnyTwoViewsOnOneAxis) {
@@ -142,6 +169,11 @@ TEST(Moves, AnyTwoViewsOnTwoAxes) {
 
 TEST(Moves, AnyTwoViewsOfThreeDimensions) {
   checkMoves("<x = 2, y = 2>", {2, 3, 4}, 200, 8);
+}
+
+TEST(Moves, AnyTwoViewsOfADynamicExtent) {
+  checkMoves("<x = 2>", {6, 5}, 100, 9, {0, 1, 4, 6});
+  checkMoves("<x = 3, y = 2>", {13, 4}, 100, 10, {0, 1, 2, 7, 13});
 }
 
 } // namespace
