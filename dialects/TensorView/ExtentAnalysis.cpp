@@ -1,32 +1,51 @@
-//===- ExtentAnalysis.cpp - the extents of every tensor of a function
-//------===//
+//===- ExtentAnalysis.cpp - every extent as a polynomial of dynamic sizes -===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// One pass over the ops in order. Most ops need no code: dimensions of a result
+// have the factors of dimensions of operands. Ops that compute extents
+// implement ExtentsOpInterface.
+//
+//===----------------------------------------------------------------------===//
 
 #include "TensorView/ExtentAnalysis.h"
-
-#include "mlir/IR/BuiltinAttributes.h"
 
 using namespace mlir;
 using namespace tessera;
 using namespace tessera::tv;
 using layout::Extent;
-
 using Extents = std::vector<Extent>;
-using OptionalExtents = SmallVector<std::optional<Extent>>;
 
-/// The extents that the type states.
-static OptionalExtents stated(Value value) {
-  OptionalExtents extents;
-  for (int64_t extent : cast<RankedTensorType>(value.getType()).getShape())
-    extents.push_back(ShapedType::isDynamic(extent)
-                          ? std::nullopt
-                          : std::optional(Extent(extent)));
-  return extents;
+FailureOr<ExtentAnalysis> ExtentAnalysis::run(func::FuncOp function) {
+  ExtentAnalysis analysis;
+  if (function.isExternal())
+    return analysis;
+  if (failed(analysis.addArguments(function)))
+    return failure();
+  for (Block &block : function.getBody())
+    for (Operation &op : block)
+      if (failed(analysis.addResults(&op)))
+        return failure();
+  return analysis;
+}
+
+/// What the type alone says: extents of a local type's encoding, static
+/// extents, nothing for `?`.
+static std::vector<std::optional<Extent>> statedExtents(RankedTensorType type) {
+  std::vector<std::optional<Extent>> stated;
+  if (auto local = dyn_cast_or_null<LocalAttr>(type.getEncoding())) {
+    stated.assign(local.getExtents().begin(), local.getExtents().end());
+    return stated;
+  }
+  for (int64_t extent : type.getShape())
+    stated.push_back(ShapedType::isDynamic(extent)
+                         ? std::optional<Extent>()
+                         : std::optional<Extent>(extent));
+  return stated;
 }
 
 LogicalResult ExtentAnalysis::addArguments(func::FuncOp function) {
@@ -43,105 +62,136 @@ LogicalResult ExtentAnalysis::addArguments(func::FuncOp function) {
       continue;
     auto names = function.getArgAttrOfType<ArrayAttr>(argument.getArgNumber(),
                                                       kDimsAttr);
-    if (type.getNumDynamicDims() && !names)
-      return function.emitError()
-             << "argument #" << argument.getArgNumber()
-             << " has dynamic extents without names; write tv.dims = [\"b\", "
-                "...] on it, and tv.sizes = {b = MAXIMUM, ...} on the function";
-    Extents result;
     size_t next = 0;
-    for (std::optional<Extent> &extent : stated(argument))
-      result.push_back(
-          extent ? *extent
-                 : Extent::symbol(cast<StringAttr>(names[next++]).str()));
-    extents[argument] = std::move(result);
+    Extents own;
+    for (const std::optional<Extent> &stated : statedExtents(type)) {
+      if (stated) {
+        own.push_back(*stated);
+        continue;
+      }
+      if (!names || next >= names.size())
+        return function.emitOpError()
+               << "argument #" << argument.getArgNumber()
+               << " has dynamic extents without names; write tv.dims = [\"b\", "
+                  "...] on it, and tv.sizes = {b = MAXIMUM, ...} on the "
+                  "function";
+      own.push_back(Extent::symbol(cast<StringAttr>(names[next++]).str()));
+    }
+    if (failed(add(argument, std::move(own), function)))
+      return failure();
   }
   return success();
 }
 
-/// Through the iteration factors: operands give factors their extents, which
-/// give results theirs.
-static void inferByRule(const layout::Rule &rule, ArrayRef<Extents> operands,
-                        MutableArrayRef<OptionalExtents> results) {
-  SmallVector<std::optional<Extent>> factors(rule.factors.size());
-  for (auto [index, factor] : llvm::enumerate(rule.factors))
-    if (factor.size != layout::kDynamic)
-      factors[index] = Extent(factor.size);
-  for (auto [dims, extents] : llvm::zip(rule.operands, operands))
-    for (auto [dim, extent] : llvm::zip(dims, extents))
-      if (dim.size() == 1 && !factors[dim[0]])
-        factors[dim[0]] = extent;
-  for (auto [dims, extents] : llvm::zip(rule.results, results))
-    for (auto [dim, extent] : llvm::zip(dims, extents)) {
-      if (extent ||
-          llvm::any_of(dim, [&](int factor) { return !factors[factor]; }))
-        continue;
-      extent = Extent(1);
-      for (int factor : dim)
-        extent = *extent * *factors[factor];
-    }
-}
+//===----------------------------------------------------------------------===//
+// Ops
+//===----------------------------------------------------------------------===//
 
-/// Each `?` of the result is the operand's next dynamic extent, where the
-/// static extents before it have one product on both sides.
-static void inferReshape(const Extents &operand, OptionalExtents &result) {
-  size_t next = 0;
-  int64_t left = 1, right = 1;
-  for (std::optional<Extent> &extent : result) {
-    if (extent) {
-      right *= extent->constant;
-      continue;
+/// Extents of the results from those of operands with the same factors; an
+/// operand that is not read gives the rest.
+static LogicalResult
+inferByRule(ShardingRuleOpInterface op, ArrayRef<Extents> operands,
+            SmallVectorImpl<std::vector<std::optional<Extent>>> &results,
+            std::string &why) {
+  layout::Rule rule = op.getShardingRule();
+  struct Known {
+    Extent extent;
+    size_t operand, dim;
+  };
+  std::map<layout::DimFactors, Known> known;
+  auto isShifted = [&](const layout::DimFactors &factors) {
+    return llvm::any_of(factors, [&](int f) {
+      return rule.factors[f].kind == layout::IterationFactor::Kind::Shifted;
+    });
+  };
+  for (auto [i, dims] : llvm::enumerate(rule.operands))
+    for (auto [d, factors] : llvm::enumerate(dims)) {
+      if (factors.empty() || isShifted(factors))
+        continue;
+      auto [it, isNew] =
+          known.try_emplace(factors, Known{operands[i][d], i, d});
+      if (isNew || it->second.extent == operands[i][d])
+        continue;
+      why = (Twine("operand #") + Twine(i) + "'s dimension " + Twine(d) +
+             " has extent " + layout::toString(operands[i][d]) +
+             "; it must be " + layout::toString(it->second.extent) +
+             ", as operand #" + Twine(it->second.operand) + "'s dimension " +
+             Twine(it->second.dim) + " has")
+                .str();
+      return failure();
     }
-    while (next < operand.size() && operand[next].getStatic() &&
-           (left < right || operand[next].constant == 1))
-      left *= operand[next++].constant;
-    if (left != right || next == operand.size() || operand[next].getStatic())
-      return;
-    extent = operand[next++];
-    left = right = 1;
+  for (auto [i, dims] : llvm::enumerate(rule.results)) {
+    results[i].resize(dims.size());
+    for (auto [d, factors] : llvm::enumerate(dims)) {
+      auto it = known.find(factors);
+      if (it != known.end()) {
+        results[i][d] = it->second.extent;
+        continue;
+      }
+      for (auto [operand, use] : llvm::zip_equal(operands, rule.uses))
+        if (use == layout::Use::Unread && operand.size() == dims.size())
+          results[i][d] = operand[d];
+    }
   }
+  return success();
 }
 
 LogicalResult ExtentAnalysis::addResults(Operation *op) {
+  if (llvm::none_of(op->getResultTypes(), llvm::IsaPred<RankedTensorType>))
+    return success();
   SmallVector<Extents> operands;
   for (Value operand : op->getOperands())
-    operands.push_back(extents[operand]);
-  SmallVector<OptionalExtents> results;
-  for (Value result : op->getResults())
-    results.push_back(isa<RankedTensorType>(result.getType())
-                          ? stated(result)
-                          : OptionalExtents());
+    operands.push_back(extents.lookup(operand));
+  SmallVector<std::vector<std::optional<Extent>>> inferred(op->getNumResults());
+  std::string why;
+  LogicalResult status = success();
+  if (auto own = dyn_cast<ExtentsOpInterface>(op)) {
+    SmallVector<Extents> found;
+    status = own.inferExtents(operands, found, why);
+    for (auto [i, result] : llvm::enumerate(found))
+      inferred[i].assign(result.begin(), result.end());
+  } else if (isa<MoveOpInterface>(op)) {
+    for (auto [i, operand] : llvm::enumerate(operands))
+      inferred[i].assign(operand.begin(), operand.end());
+  } else if (auto ruled = dyn_cast<ShardingRuleOpInterface>(op)) {
+    status = inferByRule(ruled, operands, inferred, why);
+  }
+  if (failed(status))
+    return op->emitOpError() << why;
 
-  if (auto rule = dyn_cast<ShardingRuleOpInterface>(op))
-    inferByRule(rule.getShardingRule(), operands, results);
-  else if (isa<ReinterpretOpInterface>(op))
-    inferReshape(operands[0], results[0]);
-  else if (operands.size() == results.size()) // moves and constraints
-    for (auto [operand, result] : llvm::zip(operands, results))
-      result.assign(operand.begin(), operand.end());
-
-  for (auto [value, result] : llvm::zip(op->getResults(), results)) {
-    Extents known;
-    for (auto [dim, extent] : llvm::enumerate(result)) {
-      if (!extent)
-        return op->emitError()
-               << "the dynamic extent of dimension " << dim
-               << " of the result does not follow from the operands";
-      known.push_back(*extent);
+  for (OpResult result : op->getResults()) {
+    auto type = dyn_cast<RankedTensorType>(result.getType());
+    if (!type)
+      continue;
+    Extents own;
+    auto &from = inferred[result.getResultNumber()];
+    for (auto [d, stated] : llvm::enumerate(statedExtents(type))) {
+      std::optional<Extent> found = d < from.size() ? from[d] : std::nullopt;
+      if (!stated && !found)
+        return op->emitOpError()
+               << "cannot tell the extent of result #"
+               << result.getResultNumber() << "'s dimension " << d;
+      if (stated && found && *stated != *found)
+        return op->emitOpError()
+               << "result #" << result.getResultNumber() << "'s dimension " << d
+               << " has extent " << layout::toString(*stated) << "; it must be "
+               << layout::toString(*found);
+      own.push_back(stated ? *stated : *found);
     }
-    extents[value] = std::move(known);
+    if (failed(add(result, std::move(own), op)))
+      return failure();
   }
   return success();
 }
 
-FailureOr<ExtentAnalysis> ExtentAnalysis::run(func::FuncOp function) {
-  ExtentAnalysis analysis;
-  if (failed(analysis.addArguments(function)))
-    return failure();
-  for (Operation &op : function.getBody().front().without_terminator())
-    if (failed(analysis.addResults(&op)))
-      return failure();
-  return analysis;
+LogicalResult ExtentAnalysis::add(Value value, Extents own, Operation *op) {
+  for (const Extent &extent : own)
+    if (!extent.evaluate(maximums))
+      return op->emitOpError()
+             << "a size in extent " << layout::toString(extent)
+             << " has no maximum; declare it in 'tv.sizes' of the function";
+  extents[value] = std::move(own);
+  return success();
 }
 
 layout::Shape ExtentAnalysis::getMaximumShape(Value value) const {
@@ -162,4 +212,104 @@ int64_t ExtentAnalysis::getMaximumBytes(Value value) const {
   for (int64_t extent : getMaximumShape(value))
     bytes *= extent;
   return bytes;
+}
+
+//===----------------------------------------------------------------------===//
+// Ops that compute extents
+//===----------------------------------------------------------------------===//
+
+static Extents staticOr(RankedTensorType type, Extent dynamic) {
+  Extents extents;
+  for (int64_t extent : getGlobalShape(type))
+    extents.push_back(extent == layout::kDynamic ? dynamic : Extent(extent));
+  return extents;
+}
+
+LogicalResult ReshapeOp::inferExtents(ArrayRef<Extents> operands,
+                                      SmallVectorImpl<Extents> &results,
+                                      std::string &why) {
+  auto type = cast<RankedTensorType>(getResult().getType());
+  layout::Shape shape = getGlobalShape(type);
+  Extent total = 1;
+  for (const Extent &extent : operands[0])
+    total = total * extent;
+  size_t dynamic = llvm::count(shape, layout::kDynamic);
+  if (dynamic == 1) {
+    Extent others = 1;
+    for (int64_t extent : shape)
+      if (extent != layout::kDynamic)
+        others = others * Extent(extent);
+    std::optional<Extent> rest = layout::divideExactly(total, others);
+    if (!rest) {
+      why = "the operand's " + layout::toString(total) +
+            " elements are not a multiple of " + layout::toString(others);
+      return failure();
+    }
+    results.push_back(staticOr(type, *rest));
+    return success();
+  }
+  // The dynamic extents of the operand, in order.
+  Extents extents;
+  auto next = operands[0].begin();
+  Extent product = 1;
+  for (int64_t extent : shape) {
+    if (extent == layout::kDynamic) {
+      next = std::find_if(next, operands[0].end(),
+                          [](const Extent &e) { return !e.getStatic(); });
+      if (next == operands[0].end()) {
+        why = "has more dynamic extents in its result than in its operand";
+        return failure();
+      }
+      extents.push_back(*next++);
+    } else {
+      extents.push_back(extent);
+    }
+    product = product * extents.back();
+  }
+  if (product != total) {
+    why = "the operand has " + layout::toString(total) +
+          " elements, the result " + layout::toString(product);
+    return failure();
+  }
+  results.push_back(std::move(extents));
+  return success();
+}
+
+LogicalResult ConcatOp::inferExtents(ArrayRef<Extents> operands,
+                                     SmallVectorImpl<Extents> &results,
+                                     std::string &why) {
+  Extents extents = operands[0];
+  for (auto [i, operand] : llvm::enumerate(operands.drop_front()))
+    for (auto [d, extent] : llvm::enumerate(operand)) {
+      if (d == getDim()) {
+        extents[d] = extents[d] + extent;
+        continue;
+      }
+      if (extents[d] == extent)
+        continue;
+      why = (Twine("operand #") + Twine(i + 1) + "'s dimension " + Twine(d) +
+             " has extent " + layout::toString(extent) + "; it must be " +
+             layout::toString(extents[d]) + ", as operand #0's has")
+                .str();
+      return failure();
+    }
+  results.push_back(std::move(extents));
+  return success();
+}
+
+LogicalResult PadOp::inferExtents(ArrayRef<Extents> operands,
+                                  SmallVectorImpl<Extents> &results,
+                                  std::string &why) {
+  Extents extents = operands[0];
+  for (auto [d, extent] : llvm::enumerate(extents))
+    extent = extent + Extent(getLow()[d] + getHigh()[d]);
+  results.push_back(std::move(extents));
+  return success();
+}
+
+LogicalResult ConstrainOp::inferExtents(ArrayRef<Extents> operands,
+                                        SmallVectorImpl<Extents> &results,
+                                        std::string &why) {
+  results.push_back(operands[0]);
+  return success();
 }

@@ -1,5 +1,4 @@
-//===- ExtentAnalysis.h - the extents of every tensor of a function
-//--------===//
+//===- ExtentAnalysis.h - every extent as a polynomial of dynamic sizes --===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -13,19 +12,19 @@
 #include "TensorView/TensorView.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "llvm/ADT/DenseMap.h"
 
 namespace tessera::tv {
 
-/// Global extents as numbers or polynomials of the function's dynamic sizes. A
-/// `?` of an argument is named by `tv.dims`; that of a result follows from the
-/// op's iteration factors, or, for a reshape, from matching extents from the
-/// left.
+/// The global extents of every tensor of a function, in terms of the sizes that
+/// `tv.sizes` declares and `tv.dims` gives to arguments. They follow through
+/// the ops' rules; dimensions that must be equal must be the same polynomial.
 class ExtentAnalysis {
 public:
-  /// Fails, with an error at the op, when an extent does not follow.
+  /// Fails with an error at the op (or the function, for an argument) whose
+  /// extents cannot be told.
   static llvm::FailureOr<ExtentAnalysis> run(mlir::func::FuncOp function);
 
+  /// One extent for each dimension of a tensor of the function.
   llvm::ArrayRef<layout::Extent> get(mlir::Value value) const {
     return extents.find(value)->second;
   }
@@ -39,6 +38,9 @@ public:
 private:
   llvm::LogicalResult addArguments(mlir::func::FuncOp function);
   llvm::LogicalResult addResults(mlir::Operation *op);
+  /// Every size in `own` has a maximum.
+  llvm::LogicalResult add(mlir::Value value, std::vector<layout::Extent> own,
+                          mlir::Operation *op);
 
   std::map<std::string, int64_t> maximums;
   llvm::DenseMap<mlir::Value, std::vector<layout::Extent>> extents;

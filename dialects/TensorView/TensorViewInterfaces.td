@@ -54,6 +54,23 @@ def ReinterpretOpInterface : OpInterface<"ReinterpretOpInterface"> {
   ];
 }
 
+def ExtentsOpInterface : OpInterface<"ExtentsOpInterface"> {
+  let cppNamespace = "::tessera::tv";
+  let description = [{
+    An op that computes extents of its results; those of other ops follow from
+    their rules.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+      The results' extents from the operands'. Fails, with the reason in `why`, when
+      operands do not fit.
+    }], "::llvm::LogicalResult", "inferExtents",
+      (ins "::llvm::ArrayRef<::std::vector<::tessera::layout::Extent>>":$operands,
+           "::llvm::SmallVectorImpl<::std::vector<::tessera::layout::Extent>> &":$results,
+           "::std::string &":$why)>
+  ];
+}
+
 def CompositeOpInterface : OpInterface<"CompositeOpInterface"> {
   let cppNamespace = "::tessera::tv";
   let description = [{

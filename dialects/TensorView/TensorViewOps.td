@@ -24,6 +24,7 @@ def RuleAndPartial
     : DeclareOpInterfaceMethods<ShardingRuleOpInterface, ["transferPartial"]>;
 def Composite : DeclareOpInterfaceMethods<CompositeOpInterface>;
 def Reinterpret : DeclareOpInterfaceMethods<ReinterpretOpInterface>;
+def InferExtents : DeclareOpInterfaceMethods<ExtentsOpInterface>;
 
 // Cheaper to make anew at each use than to move.
 def Rematerializable : NativeOpTrait<"Rematerializable">;
@@ -224,7 +225,7 @@ def TensorView_AttentionOp : TensorView_PureOp<"attention", [Rule]> {
 //===----------------------------------------------------------------------===//
 
 def TensorView_ReshapeOp : TensorView_PureOp<"reshape",
-    [Reinterpret]> {
+    [Reinterpret, InferExtents]> {
   let summary = "The same elements in row-major order under another shape";
   let description = [{
     ```mlir
@@ -264,7 +265,8 @@ def TensorView_SliceOp : TensorView_PureOp<"slice", [RuleAndPartial]> {
       "$input `offsets` $offsets attr-dict `:` functional-type(operands, results)";
 }
 
-def TensorView_ConcatOp : TensorView_PureOp<"concat", [RuleAndPartial]> {
+def TensorView_ConcatOp : TensorView_PureOp<"concat",
+    [RuleAndPartial, InferExtents]> {
   let summary = "Tensors one after the other along a dimension";
   let arguments = (ins Variadic<AnyRankedTensor>:$inputs, I64Attr:$dim);
   let results = (outs AnyRankedTensor:$result);
@@ -272,7 +274,8 @@ def TensorView_ConcatOp : TensorView_PureOp<"concat", [RuleAndPartial]> {
       "$inputs `dim` $dim attr-dict `:` functional-type(operands, results)";
 }
 
-def TensorView_PadOp : TensorView_PureOp<"pad", [RuleAndPartial]> {
+def TensorView_PadOp : TensorView_PureOp<"pad",
+    [RuleAndPartial, InferExtents]> {
   let summary = "A tensor with a border of one value";
   let description = [{
     ```mlir
@@ -447,7 +450,7 @@ def TensorView_ReshardOp
   }];
 }
 
-def TensorView_ConstrainOp : TensorView_PureOp<"constrain"> {
+def TensorView_ConstrainOp : TensorView_PureOp<"constrain", [InferExtents]> {
   let summary = "A user's view in the middle of a program";
   let description = [{
     ```mlir

@@ -34,7 +34,7 @@ void tessera::registerAll(DialectRegistry &registry) {
                   scf::SCFDialect>();
   registry.insert<tv::TensorViewDialect>();
   registry.insert<comm::CommDialect>();
-  registry.insert<memref::MemRefDialect, plan::PlanDialect, scf::SCFDialect>();
+  registry.insert<memref::MemRefDialect, plan::PlanDialect>();
 }
 
 void tessera::registerAllPasses() {

@@ -154,4 +154,30 @@ def DecomposeCompositesPass : Pass<"tv-decompose-composites"> {
   let dependentDialects = ["::tessera::tv::TensorViewDialect"];
 }
 
+//===----------------------------------------------------------------------===//
+// For people
+//===----------------------------------------------------------------------===//
+
+def PrintRulesPass : Pass<"tv-print-rules"> {
+  let summary = "Shows what each op does to dimensions";
+  let description = [{
+    One remark an op. A letter is a factor; each dimension lists its own.
+
+    ```mlir
+    // remark: (a, c) (b, c) added (b) -> (a, b) | a parallel 4, b parallel 16, c reduction sum 8
+    %y = tv.linear %x, %w bias %b : ...
+    ```
+  }];
+  let options = [
+    Option<"rules", "rules", "bool", /*default=*/"true", "The ops' rules">,
+    Option<"partial", "partial", "bool", /*default=*/"false",
+           "Partial operands that an op may run on, with the results' states">,
+    Option<"refused", "refused", "bool", /*default=*/"false",
+           "And those that it may not, with the reason">,
+    Option<"extents", "extents", "bool", /*default=*/"false",
+           "Extents of results in terms of dynamic sizes">
+  ];
+  let dependentDialects = ["::tessera::tv::TensorViewDialect"];
+}
+
 #endif // TESSERA_SHARDING_PASSES_TD

@@ -7,14 +7,43 @@
 //===----------------------------------------------------------------------===//
 
 #include "Compiler/Register.h"
+#include "Interpreter/InterpretPass.h"
 
 #include "mlir/IR/DialectRegistry.h"
+#include "mlir/Support/FileUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/ToolOutputFile.h"
 
 int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
   mlir::DialectRegistry registry;
   tessera::registerAll(registry);
   tessera::registerAllPasses();
-  return mlir::asMainReturnCode(mlir::MlirOptMain(
-      argc, argv, "Tessera: passes on sharded tensor programs\n", registry));
+  tessera::interp::registerInterpretOptions();
+  auto [input, output] = mlir::registerAndParseCLIOptions(
+      argc, argv, "Tessera: passes on sharded tensor programs\n", registry);
+  mlir::MlirOptMainConfig config =
+      mlir::MlirOptMainConfig::createFromCLOptions();
+  mlir::MlirOptMainConfig asked = config;
+  config.setPassPipelineSetupFn([asked](mlir::PassManager &passes) {
+    return tessera::interp::addInterpretation(
+        passes, [&](mlir::PassManager &inner) {
+          return asked.setupPassPipeline(inner);
+        });
+  });
+  std::string error;
+  std::unique_ptr<llvm::MemoryBuffer> in = mlir::openInputFile(input, &error);
+  std::unique_ptr<llvm::ToolOutputFile> out =
+      in ? mlir::openOutputFile(output, &error) : nullptr;
+  if (!out) {
+    llvm::errs() << error << "\n";
+    return EXIT_FAILURE;
+  }
+  llvm::LogicalResult result =
+      mlir::MlirOptMain(out->os(), std::move(in), registry, config);
+  if (succeeded(result))
+    out->keep();
+  return mlir::asMainReturnCode(result);
 }

@@ -6,12 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Writes linear-N.tsr into the folder given, for N = 1 to 4 ranks:
+// Writes into the folder given, for N = 1 to 4 ranks, linear-N.tsr:
 //
 //     y = x w'    x[b, 10] and w[6, 10] split over tp along the 10
 //
-// a product with a partial result, and an all-reduce. other-2.tsr is
-// linear-2.tsr with a larger maximum of b.
+// a product with a partial result, and an all-reduce; other-2.tsr, which is
+// linear-2.tsr with a larger maximum of b; and state-2.tsr with a state, s[5,
+// 4] split by rows, that a run replaces by s w'.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,6 +23,16 @@
 
 using namespace tessera;
 using namespace tessera::test;
+
+static bool write(const PlanBuilder &plan, const std::string &folder,
+                  const std::string &name) {
+  ModuleBuilder module;
+  module.setPlan(plan.plan);
+  Status status = module.write(folder + "/" + name + ".tsr");
+  if (!status)
+    fprintf(stderr, "%s\n", status.message().c_str());
+  return bool(status);
+}
 
 int main(int argc, char **argv) {
   if (argc != 2) {
@@ -42,13 +53,15 @@ int main(int argc, char **argv) {
     int y = b.output("y", {batch, 6}, "[_, _]");
     b.contract(x, {0, 2}, w, {1, 2}, part, {0, 1});
     b.collective(fb::CollectiveKind::AllReduce, part, y, {"tp"});
-    ModuleBuilder module;
-    module.setPlan(b.plan);
-    std::string path = std::string(argv[1]) + "/" + name + ".tsr";
-    if (Status status = module.write(path); !status) {
-      fprintf(stderr, "%s\n", status.message().c_str());
+    if (!write(b, argv[1], name))
       return 1;
-    }
   }
-  return 0;
+
+  PlanBuilder b("<tp = 2>");
+  int state = b.tensor("s", {5, 4}, "[did(tp) * _, _]", fb::Storage::External);
+  int w = b.input("w", {4, 4}, "[_, _]");
+  int next = b.tensor("next", {5, 4}, "[did(tp) * _, _]");
+  b.port(state, fb::PortKind::State, next);
+  b.contract(state, {0, 2}, w, {1, 2}, next, {0, 1});
+  return write(b, argv[1], "state-2") ? 0 : 1;
 }

@@ -146,6 +146,22 @@ class TesseraRun(unittest.TestCase):
         )  # fmt: skip
         self.check_result("result")
 
+    def test_folders_and_state(self):
+        folder = self.folder / "weights"
+        folder.mkdir()
+        s = RNG.standard_normal((5, 4)).astype(np.float32)
+        w = RNG.standard_normal((4, 4)).astype(np.float32)
+        save_file({"s": s}, folder / "model-1.safetensors")
+        save_file({"w": w}, folder / "model-2.safetensors")
+        index = {"weight_map": {"s": "model-1.safetensors", "w": "model-2.safetensors"}}
+        (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+        self.succeed(
+            "state-2.tsr", "--ranks", 2, "--inputs", "weights", "--repeat", 3, "--output", "state"
+        )
+        result = load_file(self.folder / "state")
+        self.assertEqual(list(result), ["s"])
+        np.testing.assert_allclose(result["s"], s @ w.T @ w.T @ w.T, rtol=1e-4, atol=1e-4)
+
     # Bad input
 
     def test_command_line(self):

@@ -1,0 +1,100 @@
+//===- Interpreter.h - runs a function of any phase on N ranks -----------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The oracle of rules, passes and plans: simple, and sharing nothing with the
+// planner. Every value is kept as what each rank holds. An op runs on each rank
+// by itself where its operands and results agree with its sharding rule; before
+// the program is decomposed, where they do not agree, it runs on the whole
+// tensors. A move is defined as: assemble the whole, distribute it anew.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_INTERPRETER_INTERPRETER_H
+#define TESSERA_INTERPRETER_INTERPRETER_H
+
+#include "Interpreter/Evaluators.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+#include <map>
+
+namespace tessera::interp {
+
+struct Config {
+  int64_t ranks = 1;
+  /// Round each value to its type; else floats stay float64.
+  bool roundValues = false;
+  /// Evaluate on whole tensors, as if no type had an encoding.
+  bool ignoreViews = false;
+  /// An op with views that does not run on each rank by itself is an error.
+  bool localOnly = false;
+  /// Values of dynamic sizes.
+  std::map<std::string, int64_t> sizes;
+};
+
+class Interpreter {
+public:
+  explicit Interpreter(Config config) : config(std::move(config)) {}
+
+  /// Whole arguments in, whole results out. Errors are reported where they
+  /// arise.
+  mlir::FailureOr<std::vector<std::shared_ptr<NDArray>>>
+  run(mlir::func::FuncOp function,
+      llvm::ArrayRef<std::shared_ptr<NDArray>> arguments);
+
+  /// The largest addend of a partial value that was combined.
+  double getLargestAddend() const { return largestAddend; }
+  /// The parts of the results of the last run.
+  const std::vector<Tensor> &getResultParts() const { return resultParts; }
+  /// What a value was in the last run; null if it was not reached.
+  const Tensor *lookup(mlir::Value value) const;
+
+private:
+  using Values = llvm::DenseMap<mlir::Value, Tensor>;
+
+  mlir::FailureOr<std::vector<Tensor>> call(mlir::func::FuncOp function,
+                                            std::vector<Tensor> arguments);
+  mlir::LogicalResult evaluate(mlir::Operation *op);
+  mlir::LogicalResult evaluateMove(mlir::Operation *op);
+  mlir::LogicalResult evaluateCall(mlir::func::CallOp op);
+  mlir::LogicalResult evaluateOnRanks(mlir::Operation *op, Evaluator evaluator,
+                                      llvm::ArrayRef<Shape> shapes,
+                                      std::string &error, bool &notHeld);
+  mlir::LogicalResult evaluateWhole(mlir::Operation *op, Evaluator evaluator,
+                                    llvm::ArrayRef<Shape> shapes);
+  mlir::FailureOr<Tensor> move(mlir::Operation *op, const Tensor &tensor,
+                               mlir::Type type);
+  mlir::FailureOr<std::shared_ptr<NDArray>> assembled(mlir::Operation *op,
+                                                      const Tensor &tensor);
+  /// How a type's tensor lies, for a whole tensor of `shape`.
+  mlir::FailureOr<std::optional<Layout>> layoutOf(mlir::Operation *op,
+                                                  mlir::Type type);
+  mlir::FailureOr<Shape> resultShape(mlir::Operation *op, unsigned result);
+
+  Config config;
+  Values values;
+  std::vector<Tensor> resultParts;
+  double largestAddend = 0;
+  int depth = 0;
+};
+
+/// Whether `op` may run on each device by itself under these layouts, as far as
+/// reductions and partial states say: its Reduction factors and split tables
+/// are split alike in all operands, and the results are partial as that and
+/// `transferPartial` ask. If not, `why`.
+bool agreesWithRule(mlir::Operation *op,
+                    llvm::ArrayRef<std::optional<Layout>> operands,
+                    llvm::ArrayRef<std::optional<Layout>> results,
+                    std::string &why);
+
+/// `tv.range = [lo, hi]` on an argument: its default elements are in [lo, hi).
+inline constexpr llvm::StringLiteral kRangeAttr = "tv.range";
+
+} // namespace tessera::interp
+
+#endif // TESSERA_INTERPRETER_INTERPRETER_H

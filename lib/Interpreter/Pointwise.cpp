@@ -1,0 +1,86 @@
+//===- Pointwise.cpp - pointwise ops -------------------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Interpreter/Evaluators.h"
+#include "Interpreter/ScalarProgram.h"
+#include "TensorView/TensorView.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::interp;
+
+static LogicalResult evalMap(OpRun &run) {
+  auto op = cast<tv::MapOp>(run.op);
+  ScalarProgram program;
+  if (failed(program.compile(op.getBody(), run)))
+    return failure();
+  // All results are computed at each index of each; their views may differ.
+  SmallVector<Scalar> arguments(run.operands.size());
+  for (unsigned r = 0; r < run.results.size(); ++r) {
+    Type type = run.resultType(r);
+    run.fill(r, [&](ArrayRef<int64_t> index) {
+      for (unsigned i = 0; i < run.operands.size(); ++i) {
+        arguments[i] = run.read(i, index);
+        // Signless in the region.
+        if (run.typeOf(i).isUnsignedInteger())
+          arguments[i] = whole(
+              wrapTo(arguments[i].whole, tv::getScalarType(run.typeOf(i))));
+      }
+      Scalar value = program(arguments)[r];
+      return isFloat(type) ? value : whole(wrapTo(value.whole, type));
+    });
+  }
+  return success();
+}
+
+/// A function of floats, and one of integers.
+template <double (*F)(double, double), int64_t (*G)(int64_t, int64_t)>
+static LogicalResult evalBinary(OpRun &run) {
+  Type type = run.resultType(0);
+  run.fill(0, [&](ArrayRef<int64_t> index) {
+    Scalar a = run.read(0, index), b = run.read(1, index);
+    return isFloat(type) ? real(F(a.real, b.real))
+                         : whole(wrapTo(G(a.whole, b.whole), type));
+  });
+  return success();
+}
+
+static LogicalResult evalGelu(OpRun &run) {
+  bool tanh = cast<tv::GeluOp>(run.op).getTanh();
+  run.fill(0, [&](ArrayRef<int64_t> index) {
+    double x = run.read(0, index).real;
+    double inner = std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x);
+    return real(tanh ? 0.5 * x * (1 + std::tanh(inner))
+                     : 0.5 * x * std::erfc(-x / std::sqrt(2.0)));
+  });
+  return success();
+}
+
+static LogicalResult evalSilu(OpRun &run) {
+  run.fill(0, [&](ArrayRef<int64_t> index) {
+    double x = run.read(0, index).real;
+    return real(x / (1 + std::exp(-x)));
+  });
+  return success();
+}
+
+void interp::addPointwise(EvaluatorTable &table) {
+  add<tv::MapOp>(table, evalMap);
+  add<tv::AddOp>(table, evalBinary<[](double a, double b) { return a + b; },
+                                   [](int64_t a, int64_t b) {
+                                     return int64_t(uint64_t(a) + uint64_t(b));
+                                   }>);
+  add<tv::MulOp>(table, evalBinary<[](double a, double b) { return a * b; },
+                                   [](int64_t a, int64_t b) {
+                                     return int64_t(uint64_t(a) * uint64_t(b));
+                                   }>);
+  add<tv::GeluOp>(table, evalGelu);
+  add<tv::SiluOp>(table, evalSilu);
+}

@@ -1,0 +1,128 @@
+//===- RuntimeIndexing.cpp - ops with indices that are data --------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// On a split table or target a device knows its own rows only: what it reads of
+// others counts as 0, what it would write to others is dropped.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Interpreter/Evaluators.h"
+#include "TensorView/TensorView.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::interp;
+
+/// Whether `value` is held here along `dim` of an operand.
+static bool holds(OpRun &run, unsigned operand, size_t dim, int64_t value) {
+  const std::vector<int64_t> &held = run.along(operand, dim);
+  return std::binary_search(held.begin(), held.end(), value);
+}
+
+static LogicalResult evalGather(OpRun &run) {
+  auto op = cast<tv::GatherOp>(run.op);
+  size_t dim = op.getDim(), rank = run.shapeOf(1).size();
+  run.fill(0, [&](ArrayRef<int64_t> index) {
+    int64_t row = run.read(1, index.slice(dim, rank)).whole;
+    if (!holds(run, 0, dim, row))
+      return Scalar{};
+    Index from(index.take_front(dim));
+    from.push_back(row);
+    llvm::append_range(from, index.drop_front(dim + rank));
+    return run.read(0, from);
+  });
+  return success();
+}
+
+static LogicalResult evalScatter(OpRun &run) {
+  auto op = cast<tv::ScatterOp>(run.op);
+  size_t dim = op.getDim(), rank = run.shapeOf(1).size();
+  auto combiner = layout::Combiner(int(op.getCombiner()));
+  NDArray &result = *run.results[0].data;
+  run.fill(0, [&](ArrayRef<int64_t> index) { return run.read(0, index); });
+  // An update for each index and each element of a row that the result holds:
+  // all of them must be here.
+  int64_t expected = run.operands[1].data->data.size(), applied = 0;
+  for (size_t d = 0; d < run.shapeOf(0).size(); ++d)
+    if (d != dim) {
+      const std::vector<int64_t> *held = run.results[0].place->along(d);
+      if (!held || *held != run.along(2, d < dim ? d : d + rank - 1))
+        return run.failHere("updates and result hold different parts of a "
+                            "dimension that they share");
+      expected *= held->size();
+    }
+  run.operands[2].place->forEach([&](ArrayRef<int64_t> index, int64_t at) {
+    Index to(index.take_front(dim));
+    to.push_back(run.read(1, index.slice(dim, rank)).whole);
+    llvm::append_range(to, index.drop_front(dim + rank));
+    ++applied;
+    if (std::optional<int64_t> here = run.results[0].place->find(to))
+      result.data[*here] = combine(combiner, result.type, result.data[*here],
+                                   run.operands[2].data->data[at]);
+  });
+  if (applied != expected)
+    return run.failHere("updates and indices hold different parts of the "
+                        "dimensions that they share");
+  return success();
+}
+
+static LogicalResult evalDispatch(OpRun &run) {
+  int64_t tokens = run.shapeOf(1)[0], choices = run.shapeOf(1)[1];
+  int64_t experts = run.resultShape(0)[0], capacity = run.resultShape(0)[1];
+  if (!run.isWhole(1, 0) || !run.isWhole(1, 1))
+    return failure();
+  std::vector<int64_t> counts(experts, 0), slots(tokens * choices, -1);
+  // The token in each row of the buffers.
+  std::vector<int64_t> tokenOf(experts * capacity, -1);
+  for (int64_t choice = 0; choice < tokens * choices; ++choice) {
+    int64_t expert = run.read(1, {choice / choices, choice % choices}).whole;
+    if (expert < 0 || expert >= experts)
+      return run.fail("token " + Twine(choice / choices) + " asks for expert " +
+                      Twine(expert) + " of " + Twine(experts));
+    if (counts[expert] == capacity)
+      continue;
+    slots[choice] = counts[expert]++;
+    tokenOf[expert * capacity + slots[choice]] = choice / choices;
+  }
+  run.fill(0, [&](ArrayRef<int64_t> index) {
+    int64_t token = tokenOf[index[0] * capacity + index[1]];
+    return token < 0 ? Scalar{} : run.read(0, {token, index[2]});
+  });
+  run.fill(1, [&](ArrayRef<int64_t> index) { return whole(counts[index[0]]); });
+  run.fill(2, [&](ArrayRef<int64_t> index) {
+    return whole(slots[index[0] * choices + index[1]]);
+  });
+  return success();
+}
+
+static LogicalResult evalCombine(OpRun &run) {
+  // Over the choices it sums those that are held, of all three alike.
+  const std::vector<int64_t> &choices = run.along(1, 1);
+  if (run.along(2, 1) != choices || run.along(3, 1) != choices)
+    return run.failHere("experts, slots and weights hold different choices");
+  run.fill(0, [&](ArrayRef<int64_t> index) {
+    double sum = 0;
+    for (int64_t k : choices) {
+      int64_t expert = run.read(1, {index[0], k}).whole;
+      int64_t slot = run.read(2, {index[0], k}).whole;
+      if (!holds(run, 0, 0, expert) || !holds(run, 0, 1, slot))
+        continue;
+      sum += run.read(3, {index[0], k}).real *
+             run.read(0, {expert, slot, index[1]}).real;
+    }
+    return real(sum);
+  });
+  return success();
+}
+
+void interp::addRuntimeIndexing(EvaluatorTable &table) {
+  add<tv::GatherOp>(table, evalGather);
+  add<tv::ScatterOp>(table, evalScatter);
+  add<tv::DispatchOp>(table, evalDispatch);
+  add<tv::CombineOp>(table, evalCombine);
+}

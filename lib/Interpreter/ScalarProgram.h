@@ -1,0 +1,47 @@
+//===- ScalarProgram.h - scalar regions ----------------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_INTERPRETER_SCALARPROGRAM_H
+#define TESSERA_INTERPRETER_SCALARPROGRAM_H
+
+#include "Interpreter/Evaluators.h"
+
+#include "mlir/IR/Region.h"
+
+namespace tessera::interp {
+
+/// A region of `arith`, `math` and `tv.load` as a list of steps on slots.
+class ScalarProgram {
+public:
+  struct Step {
+    void (*apply)(ScalarProgram &, const Step &);
+    llvm::SmallVector<int, 4> in;
+    int out;
+    mlir::Type inType, outType;
+    int64_t predicate = 0;
+    Part tensor; ///< of a load
+  };
+
+  /// Fails, with the error in `run`, at an op that has no rule.
+  mlir::LogicalResult compile(mlir::Region &region, OpRun &run);
+
+  /// The yielded values.
+  llvm::ArrayRef<Scalar> operator()(llvm::ArrayRef<Scalar> arguments);
+
+  std::vector<Scalar> slots;
+  OpRun *run = nullptr;
+
+private:
+  std::vector<Step> steps;
+  llvm::SmallVector<int> yields;
+  std::vector<Scalar> yielded;
+};
+
+} // namespace tessera::interp
+
+#endif // TESSERA_INTERPRETER_SCALARPROGRAM_H
