@@ -24,6 +24,8 @@ llvm::LogicalResult addInterpretation(
     mlir::PassManager &passes,
     llvm::function_ref<llvm::LogicalResult(mlir::PassManager &)> pipeline);
 
+/// `test-sharding-rules`: see RuleTest.cpp.
+void registerRuleTestPass();
 
 } // namespace tessera::interp
 

@@ -22,6 +22,7 @@ int main(int argc, char **argv) {
   tessera::registerAll(registry);
   tessera::registerAllPasses();
   tessera::interp::registerInterpretOptions();
+  tessera::interp::registerRuleTestPass();
   auto [input, output] = mlir::registerAndParseCLIOptions(
       argc, argv, "Tessera: passes on sharded tensor programs\n", registry);
   mlir::MlirOptMainConfig config =

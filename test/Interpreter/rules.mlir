@@ -1,0 +1,169 @@
+// Every op's rule against every split of its factors on meshes of 2, 3, 4, 2x2
+// and 3x2, blocks and cyclic, even and uneven, some devices with nothing; and
+// every partial state that it lets through.
+// RUN: tessera-opt %s --test-sharding-rules -o /dev/null | FileCheck %s
+
+// CHECK: tv.map: {{[1-9][0-9]+}} cases agree
+// CHECK: tv.map: {{[1-9][0-9]+}} cases agree
+// CHECK: tv.map: {{[1-9][0-9]+}} cases agree
+func.func @pointwise(%a: tensor<4x7xf32>, %b: tensor<4x7xf32>, %t: tensor<7xf32>) {
+  // Keeps sums.
+  %r:2 = tv.map %a, %b : (tensor<4x7xf32>, tensor<4x7xf32>)
+      -> (tensor<4x7xf32>, tensor<4x7xf32>)
+    (%x: f32, %y: f32) {
+      %s = arith.addf %x, %y : f32
+      %d = arith.subf %x, %y : f32
+      tv.yield %s, %d : f32, f32
+    }
+  // Keeps a maximum, and turns it.
+  %m:2 = tv.map %a : (tensor<4x7xf32>) -> (tensor<4x7xf32>, tensor<4x7xf32>)
+    (%x: f32) {
+      %n = arith.negf %x : f32
+      %e = math.exp %x : f32
+      tv.yield %n, %e : f32, f32
+    }
+  // Not linear, and with a captured tensor.
+  %q = tv.map %a : (tensor<4x7xf32>) -> tensor<4x7xf32>
+    (%x: f32) {
+      %i = arith.constant 3 : index
+      %c = tv.load %t[%i] : tensor<7xf32> -> f32
+      %s = arith.mulf %x, %x : f32
+      %u = arith.addf %s, %c : f32
+      tv.yield %u : f32
+    }
+  return
+}
+
+// CHECK: tv.reduce: {{[1-9][0-9]+}} cases agree
+// CHECK: tv.reduce: {{[1-9][0-9]+}} cases agree
+// CHECK: tv.broadcast: {{[1-9][0-9]+}} cases agree
+// CHECK: tv.broadcast: {{[1-9][0-9]+}} cases agree
+func.func @reductions(%a: tensor<4x7x5xf32>, %b: tensor<7xf32>) {
+  %s = tv.reduce sum %a dims [1] : (tensor<4x7x5xf32>) -> tensor<4x5xf32>
+  %m = tv.reduce max %a dims [0, 2] : (tensor<4x7x5xf32>) -> tensor<7xf32>
+  %c = tv.broadcast %b dims [1] : (tensor<7xf32>) -> tensor<2x7x3xf32>
+  %d = tv.broadcast %b dims [1] like %a
+     : (tensor<7xf32>, tensor<4x7x5xf32>) -> tensor<4x7x5xf32>
+  return
+}
+
+// CHECK: tv.linear: {{[1-9][0-9]+}} cases agree
+// CHECK: tv.linear: {{[1-9][0-9]+}} cases agree
+// CHECK: tv.matmul: {{[1-9][0-9]+}} cases agree
+// CHECK: tv.grouped_matmul: {{[1-9][0-9]+}} cases agree
+func.func @contractions(%x: tensor<2x3x7xf32>, %w: tensor<5x7xf32>,
+                        %b: tensor<5xf32>, %k: tensor<2x7x4xf32>,
+                        %g: tensor<3x4x6xf32>, %u: tensor<3x5x6xf32>,
+                        %n: tensor<3xi32>) {
+  %y = tv.linear %x, %w : (tensor<2x3x7xf32>, tensor<5x7xf32>) -> tensor<2x3x5xf32>
+  %z = tv.linear %x, %w bias %b
+     : (tensor<2x3x7xf32>, tensor<5x7xf32>, tensor<5xf32>) -> tensor<2x3x5xf32>
+  %m = tv.matmul %x, %k : (tensor<2x3x7xf32>, tensor<2x7x4xf32>) -> tensor<2x3x4xf32>
+  %e = tv.grouped_matmul %g, %u counts %n
+     : (tensor<3x4x6xf32>, tensor<3x5x6xf32>, tensor<3xi32>) -> tensor<3x4x5xf32>
+  return
+}
+
+// CHECK: tv.attention: {{[1-9][0-9]+}} cases agree
+// CHECK: tv.attention: {{[1-9][0-9]+}} cases agree
+func.func @attention(%q: tensor<2x6x5x3xf32>, %k: tensor<2x3x7x3xf32>,
+                     %v: tensor<2x3x7x4xf32>, %bias: tensor<6x5xf32>,
+                     %k1: tensor<2x6x7x3xf32>, %v1: tensor<2x6x7x4xf32>) {
+  // Two query heads a key head; global indices in both regions.
+  %o, %l = tv.attention %q, %k, %v scale(0.5)
+      : (tensor<2x6x5x3xf32>, tensor<2x3x7x3xf32>, tensor<2x3x7x4xf32>)
+     -> (tensor<2x6x5x4xf32>, tensor<2x6x5xf32>)
+    score_mod (%s: f32, %b: index, %h: index, %qi: index, %ki: index) {
+      %x = tv.load %bias[%h, %qi] : tensor<6x5xf32> -> f32
+      %y = arith.addf %s, %x : f32
+      tv.yield %y : f32
+    }
+    mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
+      %m = arith.cmpi sle, %ki, %qi : index
+      tv.yield %m : i1
+    }
+  %p, %r = tv.attention %q, %k1, %v1 scale(0.5) causal
+      : (tensor<2x6x5x3xf32>, tensor<2x6x7x3xf32>, tensor<2x6x7x4xf32>)
+     -> (tensor<2x6x5x4xf32>, tensor<2x6x5xf32>)
+  return
+}
+
+// CHECK: tv.reshape: {{[1-9][0-9]+}} cases agree
+// CHECK: tv.reshape: {{[1-9][0-9]+}} cases agree
+// CHECK: tv.transpose: {{[1-9][0-9]+}} cases agree
+// CHECK: tv.slice: {{[1-9][0-9]+}} cases agree
+// CHECK: tv.concat: {{[1-9][0-9]+}} cases agree
+// CHECK: tv.pad: {{[1-9][0-9]+}} cases agree
+func.func @indexing(%a: tensor<4x7x6xf32>, %b: tensor<4x3x6xf32>) {
+  %r = tv.reshape %a : (tensor<4x7x6xf32>) -> tensor<28x6xf32>
+  %s = tv.reshape %a : (tensor<4x7x6xf32>) -> tensor<2x14x3x2xf32>
+  %t = tv.transpose %a perm [2, 0, 1] : (tensor<4x7x6xf32>) -> tensor<6x4x7xf32>
+  %u = tv.slice %a offsets [0, 2, 0] : (tensor<4x7x6xf32>) -> tensor<4x3x6xf32>
+  %c = tv.concat %a, %b dim 1 : (tensor<4x7x6xf32>, tensor<4x3x6xf32>) -> tensor<4x10x6xf32>
+  %p = tv.pad %b low [0, 1, 0] high [0, 2, 0] value 0.0 : f32
+     : (tensor<4x3x6xf32>) -> tensor<4x6x6xf32>
+  return
+}
+
+// CHECK: tv.gather: {{[1-9][0-9]+}} cases agree
+// CHECK: tv.scatter: {{[1-9][0-9]+}} cases agree
+// CHECK: tv.scatter: {{[1-9][0-9]+}} cases agree
+// CHECK: tv.dispatch: {{[1-9][0-9]+}} cases agree
+// CHECK: tv.combine: {{[1-9][0-9]+}} cases agree
+func.func @runtime_indexing(%table: tensor<5x6xf32>,
+                            %ids: tensor<2x7xi32> {tv.range = [-1, 6]},
+                            %updates: tensor<2x7x6xf32>, %tokens: tensor<9x6xf32>,
+                            %experts: tensor<9x2xi32> {tv.range = [0, 3]},
+                            %weights: tensor<9x2xf32>) {
+  %g = tv.gather %table, %ids dim 0
+     : (tensor<5x6xf32>, tensor<2x7xi32>) -> tensor<2x7x6xf32>
+  %s = tv.scatter sum %table, %ids, %updates dim 0
+     : (tensor<5x6xf32>, tensor<2x7xi32>, tensor<2x7x6xf32>) -> tensor<5x6xf32>
+  %m = tv.scatter max %table, %ids, %updates dim 0
+     : (tensor<5x6xf32>, tensor<2x7xi32>, tensor<2x7x6xf32>) -> tensor<5x6xf32>
+  %b, %n, %slots = tv.dispatch %tokens, %experts
+     : (tensor<9x6xf32>, tensor<9x2xi32>) -> (tensor<4x3x6xf32>, tensor<4xi32>, tensor<9x2xi32>)
+  %c = tv.combine %b, %experts, %slots, %weights
+     : (tensor<4x3x6xf32>, tensor<9x2xi32>, tensor<9x2xi32>, tensor<9x2xf32>) -> tensor<9x6xf32>
+  return
+}
+
+// CHECK: tv.constant: {{[1-9][0-9]+}} cases agree
+// CHECK: tv.iota: {{[1-9][0-9]+}} cases agree
+// CHECK: tv.random: {{[1-9][0-9]+}} cases agree
+// CHECK: tv.size: {{[1-9][0-9]*}} cases agree
+func.func @sources(%a: tensor<4x7xf32>) {
+  %c = tv.constant dense<[[1, 2, 3], [4, 5, 6]]> : tensor<2x3xi32> : () -> tensor<2x3xi32>
+  %i = tv.iota 1 : () -> tensor<4x7xi32>
+  %r = tv.random seed(3) stream(5) : () -> tensor<4x7xf32>
+  %s = tv.size %a dim 1 : (tensor<4x7xf32>) -> tensor<i32>
+  return
+}
+
+// CHECK: tv.add: {{[1-9][0-9]+}} cases agree
+// CHECK: tv.mul: {{[1-9][0-9]+}} cases agree
+// CHECK: tv.gelu: {{[1-9][0-9]+}} cases agree
+// CHECK: tv.silu: {{[1-9][0-9]+}} cases agree
+// CHECK: tv.softmax: {{[1-9][0-9]+}} cases agree
+// CHECK: tv.layer_norm: {{[1-9][0-9]+}} cases agree
+// CHECK: tv.rms_norm: {{[1-9][0-9]+}} cases agree
+// CHECK: tv.rope: {{[1-9][0-9]+}} cases agree
+// CHECK: tv.cross_entropy: {{[1-9][0-9]+}} cases agree
+// CHECK: tv.dropout: {{[1-9][0-9]+}} cases agree
+func.func @composites(%a: tensor<4x7x6xf32>, %b: tensor<4x7x6xf32>,
+                      %w: tensor<6xf32>, %v: tensor<6xf32>,
+                      %labels: tensor<4x7xi32>) {
+  %add = tv.add %a, %b : (tensor<4x7x6xf32>, tensor<4x7x6xf32>) -> tensor<4x7x6xf32>
+  %mul = tv.mul %a, %b : (tensor<4x7x6xf32>, tensor<4x7x6xf32>) -> tensor<4x7x6xf32>
+  %gelu = tv.gelu tanh %a : (tensor<4x7x6xf32>) -> tensor<4x7x6xf32>
+  %silu = tv.silu %a : (tensor<4x7x6xf32>) -> tensor<4x7x6xf32>
+  %soft = tv.softmax %a dim 1 : (tensor<4x7x6xf32>) -> tensor<4x7x6xf32>
+  %ln = tv.layer_norm %a, %w, %v epsilon(1.0e-5)
+     : (tensor<4x7x6xf32>, tensor<6xf32>, tensor<6xf32>) -> tensor<4x7x6xf32>
+  %rms = tv.rms_norm %a, %w epsilon(1.0e-5)
+     : (tensor<4x7x6xf32>, tensor<6xf32>) -> tensor<4x7x6xf32>
+  %rope = tv.rope %a base(1.0e4) : (tensor<4x7x6xf32>) -> tensor<4x7x6xf32>
+  %ce = tv.cross_entropy %a, %labels : (tensor<4x7x6xf32>, tensor<4x7xi32>) -> tensor<4x7xf32>
+  %drop = tv.dropout %a rate(0.3) seed(1) stream(2) : (tensor<4x7x6xf32>) -> tensor<4x7x6xf32>
+  return
+}
