@@ -107,7 +107,8 @@ typedef struct tessera_context_options {
   /* What a binding may need in all classes but external, in bytes; 0: no
    * limit. */
   uint64_t memory_limit;
-  /* Seconds without progress after which a wait ends with an error; 0: 60. */
+  /* Seconds after which a wait for other ranks ends with an error; with a
+   * control channel only if no rank makes progress. 0: 60. */
   double deadline;
   /* Non-zero: start the control channel, which names a dead or stuck rank. */
   int32_t control;
@@ -258,7 +259,7 @@ TESSERA_API tessera_status *tessera_module_memory(const tessera_module *module,
 /* Collective: the ranks must bind the same module with the same symbol values.
  * `pointers`: one for each port, to memory of the port's local layout that
  * stays valid until the binding is destroyed; null only where it has no bytes.
- */
+ * Aligned to its elements; no two overlap. */
 TESSERA_API tessera_status *
 tessera_binding_create(tessera_module *module, const int64_t *symbols,
                        size_t symbol_count, void *const *pointers,
