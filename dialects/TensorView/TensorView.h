@@ -53,6 +53,11 @@ namespace mlir::OpTrait {
 /// An op whose result is cheaper to make anew at each use than to move.
 template <typename ConcreteOp>
 class Rematerializable : public TraitBase<ConcreteOp, Rematerializable> {};
+
+/// An op whose result may lie in the memory of its first operand: the same
+/// elements, or some of them.
+template <typename ConcreteOp>
+class SharesMemory : public TraitBase<ConcreteOp, SharesMemory> {};
 } // namespace mlir::OpTrait
 
 #include "TensorView/TensorViewDialect.h.inc"

@@ -28,6 +28,8 @@ def InferExtents : DeclareOpInterfaceMethods<ExtentsOpInterface>;
 
 // Cheaper to make anew at each use than to move.
 def Rematerializable : NativeOpTrait<"Rematerializable">;
+// The result may lie in the operand's memory.
+def SharesMemory : NativeOpTrait<"SharesMemory">;
 
 class TensorView_Op<string mnemonic, list<Trait> traits = []>
     : Op<TensorView_Dialect, mnemonic, traits>;
@@ -225,7 +227,7 @@ def TensorView_AttentionOp : TensorView_PureOp<"attention", [Rule]> {
 //===----------------------------------------------------------------------===//
 
 def TensorView_ReshapeOp : TensorView_PureOp<"reshape",
-    [Reinterpret, InferExtents]> {
+    [Reinterpret, InferExtents, SharesMemory]> {
   let summary = "The same elements in row-major order under another shape";
   let description = [{
     ```mlir
@@ -241,7 +243,7 @@ def TensorView_ReshapeOp : TensorView_PureOp<"reshape",
 }
 
 def TensorView_TransposeOp : TensorView_PureOp<"transpose",
-    [RuleAndPartial]> {
+    [RuleAndPartial, SharesMemory]> {
   let summary = "Permutes dimensions";
   let description = [{ Result dimension i is operand dimension perm[i]. }];
   let arguments = (ins AnyRankedTensor:$input, DenseI64ArrayAttr:$perm);
@@ -250,7 +252,8 @@ def TensorView_TransposeOp : TensorView_PureOp<"transpose",
       "$input `perm` $perm attr-dict `:` functional-type(operands, results)";
 }
 
-def TensorView_SliceOp : TensorView_PureOp<"slice", [RuleAndPartial]> {
+def TensorView_SliceOp : TensorView_PureOp<"slice",
+    [RuleAndPartial, SharesMemory]> {
   let summary = "A box of a tensor";
   let description = [{
     ```mlir

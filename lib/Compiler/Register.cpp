@@ -15,6 +15,7 @@
 #include "Comm/Comm.h"
 #include "Compiler/Pipeline.h"
 #include "Kernels/Passes.h"
+#include "Localize/Passes.h"
 #include "Plan/Plan.h"
 #include "Sharding/Passes.h"
 #include "TensorView/TensorView.h"
@@ -40,6 +41,7 @@ void tessera::registerAll(DialectRegistry &registry) {
 void tessera::registerAllPasses() {
   registerTransformsPasses();
   tv::registerShardingPasses();
+  tv::registerLocalizePasses();
   registerKernelsPasses();
   registerPipeline();
 }

@@ -1,0 +1,53 @@
+//===- Passes.td - from the global program to one device's -*- tablegen -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LOCALIZE_PASSES_TD
+#define TESSERA_LOCALIZE_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def LocalizePass : Pass<"tv-localize", "::mlir::ModuleOp"> {
+  let summary = "Makes the program one device's: local types and comm ops";
+  let description = [{
+    Transcribes and decides nothing. Every view becomes the local type of the part
+    that it gives a device; ops stay what they are, for their meaning on local
+    types is that of their part of the global op; each planned `tv.reshard` becomes
+    the `comm` op of its step, numbered in program order, with its location.
+
+    ```mlir
+    %y = tv.reshard %x plan <all_gather over #m [tp]>
+       : (tensor<8xf32, #tv.view<#m, [did(tp) * 4]>>)
+      -> tensor<8xf32, #tv.view<#m, [8]>>
+    ```
+
+    becomes
+
+    ```mlir
+    %y = comm.all_gather %x over #m [tp] id 0
+       : (tensor<4xf32, #tv.local<#tv.view<#m, [did(tp) * 4]>, of [8]>>)
+      -> tensor<8xf32, #tv.local<#tv.view<#m, [8]>, of [8]>>
+    ```
+  }];
+  let dependentDialects = ["::tessera::comm::CommDialect"];
+}
+
+def VerifyLocalizedPass : Pass<"tv-verify-localized", "::mlir::ModuleOp"> {
+  let summary = "Checks that every tensor is one device's part";
+  let description = [{
+    The contract of the phase after `tv-localize`: tensors have a `#tv.local`
+    encoding, and no op that moves data is left but those of `comm`, each with a
+    number of its own.
+
+    ```mlir
+    // rejected: a view is left
+    func.func @f(%x: tensor<8xf32, #tv.view<#m, [did(tp) * 4]>>)
+    ```
+  }];
+}
+
+#endif // TESSERA_LOCALIZE_PASSES_TD

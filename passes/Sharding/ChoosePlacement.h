@@ -1,0 +1,47 @@
+//===- ChoosePlacement.h - the cheapest views for an op ---------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_SHARDING_CHOOSEPLACEMENT_H
+#define TESSERA_SHARDING_CHOOSEPLACEMENT_H
+
+#include "Sharding/Moves.h"
+#include "Sharding/Placement.h"
+
+namespace tessera::tv {
+
+/// What the moves around an op cost. Less is better, in the order of the
+/// members.
+struct MoveCost {
+  int64_t bytes = 0;    ///< the most that a device sends or receives, summed
+  int64_t weights = 0;  ///< weights that move
+  int64_t elements = 0; ///< of operands that move
+  int64_t reshards = 0;
+  auto operator<=>(const MoveCost &) const = default;
+};
+
+struct Choice {
+  Placement placement;
+  MoveCost cost;
+};
+
+/// The cheapest placement of `op`, whose operands come and whose results must
+/// lie as `actual`. Fails with a diagnostic.
+mlir::FailureOr<Choice> choosePlacement(mlir::Operation *op,
+                                        const Placement &actual, Moves &moves);
+
+/// The own views of the op's operands and results, places only. Fails with a
+/// diagnostic when one has no view.
+mlir::FailureOr<Placement> getActualPlacement(mlir::Operation *op);
+
+/// Whether `value` is an argument with role "weight", or only other indices of
+/// one.
+bool isWeight(mlir::Value value);
+
+} // namespace tessera::tv
+
+#endif // TESSERA_SHARDING_CHOOSEPLACEMENT_H
