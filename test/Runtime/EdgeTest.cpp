@@ -18,7 +18,11 @@
 using namespace tessera;
 using namespace tessera::test;
 
+extern "C" int tessera_test_from_c(void);
+
 namespace {
+
+TEST(Context, CanBeMadeFromC) { EXPECT_EQ(tessera_test_from_c(), 1); }
 
 //===----------------------------------------------------------------------===//
 // Errors
