@@ -35,14 +35,15 @@ interp::chooseSizes(func::FuncOp function,
     if (auto found = given.find(name); found != given.end())
       value = found->second;
     if (value < 0 || value > maximum || value % multiple)
-      return function.emitError()
+      return mlir::emitError(function.getLoc())
              << "size " << name << " = " << value << " must be a multiple of "
              << multiple << " up to " << maximum;
     sizes[name] = value;
   }
   for (const auto &[name, value] : given)
     if (!sizes.count(name))
-      return function.emitError() << "declares no size '" << name << "'";
+      return mlir::emitError(function.getLoc())
+             << "declares no size '" << name << "'";
   return sizes;
 }
 
@@ -52,8 +53,9 @@ static FailureOr<Shape> shapeOf(func::FuncOp function, unsigned argument,
   auto type =
       dyn_cast<RankedTensorType>(function.getArgument(argument).getType());
   if (!type)
-    return function.emitError() << "the interpreter has no values of type "
-                                << function.getArgument(argument).getType();
+    return mlir::emitError(function.getLoc())
+           << "the interpreter has no values of type "
+           << function.getArgument(argument).getType();
   Shape shape = tv::getGlobalShape(type);
   if (auto local = dyn_cast_or_null<tv::LocalAttr>(type.getEncoding())) {
     for (auto [i, extent] : llvm::zip_equal(shape, local.getExtents()))
@@ -70,9 +72,10 @@ static FailureOr<Shape> shapeOf(func::FuncOp function, unsigned argument,
           extent = found->second;
   }
   if (llvm::is_contained(shape, layout::kDynamic))
-    return function.emitError() << "argument #" << argument
-                                << " has a dynamic extent without a size; name "
-                                   "it in 'tv.dims' and 'tv.sizes'";
+    return mlir::emitError(function.getLoc())
+           << "argument #" << argument
+           << " has a dynamic extent without a size; name "
+              "it in 'tv.dims' and 'tv.sizes'";
   return shape;
 }
 
@@ -87,7 +90,7 @@ static LogicalResult readInput(func::FuncOp function, const std::string &name,
                                const TensorFiles &files, NDArray &array) {
   Result<const StoredTensor *> stored = files.find(name);
   if (!stored)
-    return function.emitError() << stored.message();
+    return mlir::emitError(function.getLoc()) << stored.message();
   std::string typeName;
   llvm::raw_string_ostream(typeName) << array.type;
   for (const DTypeInfo &type : kDTypes)
@@ -97,12 +100,12 @@ static LogicalResult readInput(func::FuncOp function, const std::string &name,
   std::optional<DType> to = dtypeFromName(typeName);
   std::optional<DType> from = dtypeFromSafetensors((*stored)->typeName);
   if ((*stored)->shape != array.shape)
-    return function.emitError()
+    return mlir::emitError(function.getLoc())
            << "tensor '" << name << "' has shape "
            << indexText((*stored)->shape) << " in its file, "
            << indexText(array.shape) << " in the program";
   if (!to || !from)
-    return function.emitError()
+    return mlir::emitError(function.getLoc())
            << "tensor '" << name << "' has type " << (*stored)->typeName
            << " in its file, " << array.type << " in the program";
   for (size_t i = 0; i < array.data.size(); ++i) {
@@ -113,7 +116,7 @@ static LogicalResult readInput(func::FuncOp function, const std::string &name,
             ? convertElement(element, *from, &array.data[i].real, DType::F64)
             : convertElement(element, *from, &array.data[i].whole, DType::I64);
     if (!fits)
-      return function.emitError()
+      return mlir::emitError(function.getLoc())
              << "tensor '" << name << "' has elements that " << array.type
              << " cannot hold";
   }
@@ -141,8 +144,9 @@ interp::makeInputs(func::FuncOp function,
       auto range = dyn_cast<ArrayAttr>(given);
       if (!range || range.size() != 2 ||
           !llvm::all_of(range, llvm::IsaPred<FloatAttr, IntegerAttr>))
-        return function.emitError() << "'" << kRangeAttr << "' of argument #"
-                                    << i << " must be [lo, hi]";
+        return mlir::emitError(function.getLoc())
+               << "'" << kRangeAttr << "' of argument #" << i
+               << " must be [lo, hi]";
       auto bound = [](Attribute value) {
         auto number = dyn_cast<FloatAttr>(value);
         return number ? number.getValueAsDouble()

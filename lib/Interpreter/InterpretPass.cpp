@@ -142,7 +142,7 @@ struct InterpretPass
 FailureOr<func::FuncOp> InterpretPass::find(ModuleOp module, StringRef name) {
   auto function = module.lookupSymbol<func::FuncOp>(name);
   if (!function || function.isExternal())
-    return module.emitError()
+    return mlir::emitError(module.getLoc())
            << "has no function @" << name << " with a body to interpret";
   return function;
 }
@@ -155,12 +155,13 @@ LogicalResult InterpretPass::compareWith(func::FuncOp reference, StringRef text,
                                          double largestAddend) {
   if (reference.getNumArguments() != inputs.size() ||
       reference.getNumResults() != results.size())
-    return entry.emitError() << "has other arguments or results than " << text;
+    return mlir::emitError(entry.getLoc())
+           << "has other arguments or results than " << text;
   for (auto [i, input] : llvm::enumerate(inputs)) {
     auto type = dyn_cast<RankedTensorType>(reference.getArgument(i).getType());
     if (!type || type.getElementType() != input->type ||
         tv::getGlobalShape(type).size() != input->shape.size())
-      return entry.emitError()
+      return mlir::emitError(entry.getLoc())
              << "has another type of argument #" << i << " than " << text;
   }
   Config exactly = config;
@@ -177,7 +178,7 @@ LogicalResult InterpretPass::compareWith(func::FuncOp reference, StringRef text,
   for (auto [i, result] : llvm::enumerate(results)) {
     const NDArray &expected = *(*exact)[i];
     if (result->shape != expected.shape || result->type != expected.type)
-      return entry.emitError()
+      return mlir::emitError(entry.getLoc())
              << "result #" << i << " has shape " << indexText(result->shape)
              << ", " << indexText(expected.shape) << " in " << text;
     Comparison comparison = compare({expected, *(*rounded)[i]}, *result,
@@ -186,7 +187,7 @@ LogicalResult InterpretPass::compareWith(func::FuncOp reference, StringRef text,
     if (!comparison.differs)
       continue;
     int64_t at = linearize(*comparison.differs, result->shape);
-    return entry.emitError()
+    return mlir::emitError(entry.getLoc())
            << "result #" << i << " differs at "
            << indexText(*comparison.differs) << ": "
            << toString(result->data[at], result->type) << " on " << config.ranks
@@ -209,14 +210,15 @@ LogicalResult InterpretPass::interpret() {
     return failure();
   StringRef precision = options->precision;
   if (precision != "f64" && precision != "program")
-    return module.emitError()
+    return mlir::emitError(module.getLoc())
            << "--interpret-precision must be 'f64' or 'program'";
   std::map<std::string, int64_t> given;
   for (const std::string &size : options->sizes) {
     auto [name, text] = StringRef(size).split('=');
     int64_t value;
     if (text.getAsInteger(10, value))
-      return module.emitError() << "--interpret-sizes must be like b=3,s=7";
+      return mlir::emitError(module.getLoc())
+             << "--interpret-sizes must be like b=3,s=7";
     given[name.str()] = value;
   }
   Config config;
@@ -232,7 +234,7 @@ LogicalResult InterpretPass::interpret() {
     Result<TensorFiles> opened = TensorFiles::open(std::vector<std::string>(
         options->inputs.begin(), options->inputs.end()));
     if (!opened)
-      return module.emitError() << opened.message();
+      return mlir::emitError(module.getLoc()) << opened.message();
     files = std::move(*opened);
   }
   FailureOr<Arrays> inputs =
@@ -258,8 +260,9 @@ LogicalResult InterpretPass::interpret() {
   else if (against.consume_front("@"))
     text = "@" + (name = against.str());
   else if (against != "source")
-    return module.emitError() << "--interpret-against must be 'source', "
-                                 "'unsharded', 'none' or '@NAME'";
+    return mlir::emitError(module.getLoc())
+           << "--interpret-against must be 'source', "
+              "'unsharded', 'none' or '@NAME'";
   FailureOr<func::FuncOp> reference = find(other, name);
   if (failed(reference))
     return failure();

@@ -22,7 +22,8 @@ FailureOr<std::optional<Layout>> Interpreter::layoutOf(Operation *op,
                                                        Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor)
-    return op->emitError() << "the interpreter has no values of type " << type;
+    return mlir::emitError(op->getLoc())
+           << "the interpreter has no values of type " << type;
   Attribute encoding = tensor.getEncoding();
   if (config.ignoreViews || !encoding)
     return std::optional<Layout>();
@@ -34,9 +35,10 @@ FailureOr<std::optional<Layout>> Interpreter::layoutOf(Operation *op,
   else
     return op->emitError() << "the interpreter knows no encoding " << encoding;
   if (layout->mesh.numDevices() != config.ranks)
-    return op->emitError() << "its mesh has " << layout->mesh.numDevices()
-                           << " devices; --interpret=" << config.ranks
-                           << " gives it " << config.ranks << " ranks";
+    return mlir::emitError(op->getLoc())
+           << "its mesh has " << layout->mesh.numDevices()
+           << " devices; --interpret=" << config.ranks << " gives it "
+           << config.ranks << " ranks";
   return layout;
 }
 
@@ -362,10 +364,12 @@ LogicalResult Interpreter::evaluate(Operation *op) {
 FailureOr<std::vector<Tensor>>
 Interpreter::call(func::FuncOp function, std::vector<Tensor> arguments) {
   if (!function.getBody().hasOneBlock())
-    return function.emitError() << "the interpreter runs straight-line "
-                                   "functions only";
+    return mlir::emitError(function.getLoc())
+           << "the interpreter runs straight-line "
+              "functions only";
   if (depth == 64)
-    return function.emitError() << "calls are nested more than 64 deep";
+    return mlir::emitError(function.getLoc())
+           << "calls are nested more than 64 deep";
   ++depth;
   for (auto [argument, tensor] :
        llvm::zip_equal(function.getArguments(), arguments))
@@ -378,7 +382,7 @@ Interpreter::call(func::FuncOp function, std::vector<Tensor> arguments) {
   auto end =
       dyn_cast<func::ReturnOp>(function.getBody().front().getTerminator());
   if (!end)
-    return function.emitError() << "must end in func.return";
+    return mlir::emitError(function.getLoc()) << "must end in func.return";
   for (Value value : end.getOperands()) {
     const Tensor *tensor = lookup(value);
     if (!tensor)
