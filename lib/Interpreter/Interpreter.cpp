@@ -136,39 +136,32 @@ FailureOr<Shape> Interpreter::resultShape(Operation *op, unsigned result) {
 // Moves and calls
 //===----------------------------------------------------------------------===//
 
-FailureOr<std::shared_ptr<NDArray>>
-Interpreter::assembled(Operation *op, const Tensor &tensor) {
+FailureOr<std::shared_ptr<NDArray>> Interpreter::assembled(Operation *op,
+                                                           Value value) {
+  const Tensor &tensor = values.find(value)->second;
   Result<std::shared_ptr<NDArray>> array = assemble(tensor, largestAddend);
-  if (!array)
-    return op->emitOpError() << array.message();
-  return *array;
-}
-
-FailureOr<Tensor> Interpreter::move(Operation *op, const Tensor &tensor,
-                                    Type type) {
-  FailureOr<std::optional<Layout>> layout = layoutOf(op, type);
-  if (failed(layout))
-    return failure();
-  FailureOr<std::shared_ptr<NDArray>> array = assembled(op, tensor);
-  if (failed(array))
-    return failure();
-  if (config.roundValues && tensor.layout &&
-      !tensor.layout->view.partial.empty()) {
+  if (array) {
     // A combined value is a value of the program.
-    array = std::make_shared<NDArray>(**array);
-    (*array)->round();
+    if (config.roundValues && *array != tensor.parts[0])
+      (*array)->round();
+    return *array;
   }
-  return distribute(*array, *layout);
+  std::string name;
+  llvm::raw_string_ostream os(name);
+  value.printAsOperand(os, OpPrintingFlags());
+  return op->emitOpError() << "reads " << name << ": " << array.message();
 }
 
 LogicalResult Interpreter::evaluateMove(Operation *op) {
   for (auto [operand, result] :
        llvm::zip(op->getOperands(), op->getResults())) {
-    FailureOr<Tensor> moved =
-        move(op, values.find(operand)->second, result.getType());
-    if (failed(moved))
+    FailureOr<std::optional<Layout>> layout = layoutOf(op, result.getType());
+    if (failed(layout))
       return failure();
-    values[result] = std::move(*moved);
+    FailureOr<std::shared_ptr<NDArray>> array = assembled(op, operand);
+    if (failed(array))
+      return failure();
+    values[result] = distribute(*array, *layout);
   }
   return success();
 }
@@ -261,7 +254,7 @@ LogicalResult Interpreter::evaluateWhole(Operation *op, Evaluator evaluator,
   run.roundScalars = config.roundValues;
   auto wholePart = [&](Value value) -> FailureOr<Part> {
     const Tensor &tensor = values.find(value)->second;
-    FailureOr<std::shared_ptr<NDArray>> array = assembled(op, tensor);
+    FailureOr<std::shared_ptr<NDArray>> array = assembled(op, value);
     if (failed(array))
       return failure();
     return Part{std::make_shared<Placement>(Placement::whole(tensor.shape)),
@@ -412,14 +405,11 @@ Interpreter::run(func::FuncOp function,
     return failure();
   resultParts = std::move(*results);
   std::vector<std::shared_ptr<NDArray>> arrays;
-  for (const Tensor &tensor : resultParts) {
-    FailureOr<std::shared_ptr<NDArray>> array =
-        assembled(function.getBody().front().getTerminator(), tensor);
+  Operation *end = function.getBody().front().getTerminator();
+  for (Value value : end->getOperands()) {
+    FailureOr<std::shared_ptr<NDArray>> array = assembled(end, value);
     if (failed(array))
       return failure();
-    if (config.roundValues && tensor.layout &&
-        !tensor.layout->view.partial.empty())
-      (*array)->round();
     arrays.push_back(*array);
   }
   return arrays;

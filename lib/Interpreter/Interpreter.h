@@ -67,10 +67,9 @@ private:
                                       std::string &error, bool &notHeld);
   mlir::LogicalResult evaluateWhole(mlir::Operation *op, Evaluator evaluator,
                                     llvm::ArrayRef<Shape> shapes);
-  mlir::FailureOr<Tensor> move(mlir::Operation *op, const Tensor &tensor,
-                               mlir::Type type);
+  /// The whole of a value that `op` reads.
   mlir::FailureOr<std::shared_ptr<NDArray>> assembled(mlir::Operation *op,
-                                                      const Tensor &tensor);
+                                                      mlir::Value value);
   /// How a type's tensor lies, for a whole tensor of `shape`.
   mlir::FailureOr<std::optional<Layout>> layoutOf(mlir::Operation *op,
                                                   mlir::Type type);
