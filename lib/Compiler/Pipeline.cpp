@@ -8,6 +8,7 @@
 
 #include "Compiler/Pipeline.h"
 #include "Kernels/Passes.h"
+#include "Localize/Passes.h"
 #include "Sharding/Passes.h"
 
 #include "mlir/Pass/PassRegistry.h"
@@ -25,13 +26,40 @@ static void buildBind(OpPassManager &passes, const PipelineOptions &options) {
 }
 
 /// Every value has a view.
-static void buildPropagated(OpPassManager &, const PipelineOptions &) {}
+static void buildPropagated(OpPassManager &passes,
+                            const PipelineOptions &options) {
+  tv::PropagateShardingsPassOptions propagate;
+  propagate.explain = options.explain;
+  passes.addNestedPass<func::FuncOp>(
+      tv::createPropagateShardingsPass(propagate));
+  // What composites become has no view yet.
+  passes.addPass(tv::createDecomposeCompositesPass());
+  passes.addNestedPass<func::FuncOp>(tv::createPropagateShardingsPass());
+}
 
 /// Every op is local, or a reshard that is one planned step.
-static void buildPlanned(OpPassManager &, const PipelineOptions &) {}
+static void buildPlanned(OpPassManager &passes,
+                         const PipelineOptions &options) {
+  OpPassManager &function = passes.nest<func::FuncOp>();
+  function.addPass(tv::createDecomposeReshardingsPass());
+  function.addPass(tv::createVerifyDecomposedPass());
+  function.addPass(tv::createElideReshardsPass());
+  if (options.strict)
+    function.addPass(tv::createForbidImplicitMovesPass());
+  tv::PlanReshardsPassOptions plan;
+  plan.explain = options.explain;
+  function.addPass(tv::createPlanReshardsPass(plan));
+  function.addPass(tv::createVerifyPlannedPass());
+  function.addPass(tv::createReorderShardedAxisPass());
+  function.addPass(tv::createMakeReshardingContiguousPass());
+  function.addPass(tv::createVerifyAllocatedPass());
+}
 
 /// One device's program: local tensors and collectives.
-static void buildLocal(OpPassManager &, const PipelineOptions &) {}
+static void buildLocal(OpPassManager &passes, const PipelineOptions &) {
+  passes.addPass(tv::createLocalizePass());
+  passes.addPass(tv::createVerifyLocalizedPass());
+}
 
 /// Kernels, matrix products, collectives and windows.
 static void buildKernels(OpPassManager &passes, const PipelineOptions &) {

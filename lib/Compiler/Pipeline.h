@@ -22,6 +22,10 @@ struct PipelineOptions : public mlir::PassPipelineOptions<PipelineOptions> {
       *this, "strict",
       llvm::cl::desc("A move that the source does not write is an error"),
       llvm::cl::init(false)};
+  Option<bool> explain{
+      *this, "explain",
+      llvm::cl::desc("Remarks that say where views and moves come from"),
+      llvm::cl::init(false)};
   Option<std::string> from{*this, "from",
                            llvm::cl::desc("The phase to start after"),
                            llvm::cl::init("source")};
