@@ -14,7 +14,9 @@
 //
 // OpenBLAS is linked in as a private copy built without threads. So no thread
 // count of the process is touched, ranks that are threads of one process do not
-// share a pool, and a product is the same bits in every run.
+// share a pool, and a product is the same bits in every run. Such a build hands
+// out its packing buffers without a lock, so one product runs at a time in a
+// process.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,6 +28,7 @@
 #include <cblas.h>
 #include <climits>
 #include <map>
+#include <mutex>
 
 using namespace tessera;
 
@@ -36,14 +39,18 @@ enum { A, B, C };
 constexpr int64_t kTileM = 256, kTileN = 512, kTileK = 512;
 constexpr int64_t kMaxLoops = 48;
 
+std::mutex buffers;
+
 void gemm(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, int64_t m, int64_t n,
           int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb,
           float beta, float *c, int64_t ldc) {
+  std::lock_guard lock(buffers);
   cblas_sgemm(CblasRowMajor, ta, tb, m, n, k, 1, a, lda, b, ldb, beta, c, ldc);
 }
 void gemm(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, int64_t m, int64_t n,
           int64_t k, const double *a, int64_t lda, const double *b, int64_t ldb,
           double beta, double *c, int64_t ldc) {
+  std::lock_guard lock(buffers);
   cblas_dgemm(CblasRowMajor, ta, tb, m, n, k, 1, a, lda, b, ldb, beta, c, ldc);
 }
 
