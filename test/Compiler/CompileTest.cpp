@@ -7,137 +7,179 @@
 //===----------------------------------------------------------------------===//
 //
 // Programs of one device, as localization leaves them, go through the lower
-// half of the compiler and run on ranks that are threads. Expected values are
-// computed here in double, from the same inputs.
+// half of the compiler and run on ranks that are threads. Each file in
+// programs/ is a test: what the ranks compute must equal what the interpreter
+// makes of the same file, within the one tolerance.
 //
 //===----------------------------------------------------------------------===//
 
 #include "../Runtime/Ranks.h"
+#include "Compiler/Register.h"
+#include "Interpreter/Inputs.h"
+#include "Interpreter/Tolerance.h"
+#include "TensorView/TensorView.h"
 #include "tessera/Compiler.h"
 
-#include <cmath>
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/DialectRegistry.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Parser/Parser.h"
+
+#include <filesystem>
 #include <fstream>
+#include <mutex>
+#include <sstream>
 
 using namespace tessera;
-using layout::Shape;
+using interp::NDArray;
+using Arrays = std::vector<std::shared_ptr<NDArray>>;
 
 namespace {
 
-/// A number in [-1, 1) that depends on the place.
-double number(const std::string &port, const Shape &index) {
-  uint64_t hash = 1469598103934665603u;
-  auto mix = [&](uint64_t x) { hash = (hash ^ x) * 1099511628211u; };
-  for (char c : port)
-    mix(c);
-  for (int64_t i : index)
-    mix(i + 1);
-  hash ^= hash >> 29;
-  hash *= 0xbf58476d1ce4e5b9u;
-  hash ^= hash >> 32;
-  // As an f32 holds it.
-  return static_cast<float>((hash >> 40) * 0x1p-23 - 1);
+std::string readFile(const std::string &path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
 }
 
-double input(const std::string &port, const Shape &index, int) {
-  return number(port, index);
+double toDouble(const NDArray &array, size_t at) {
+  return array.isFloat() ? array.data[at].real
+                         : static_cast<double>(array.data[at].whole);
 }
 
-std::string replaceAll(std::string text, const std::string &from,
-                       const std::string &to) {
-  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos;
-       at += to.size())
-    text.replace(at, from.size(), to);
-  return text;
+std::string nameOf(mlir::DictionaryAttr attributes, const std::string &made) {
+  auto name = attributes ? attributes.getAs<mlir::StringAttr>(tv::kNameAttr)
+                         : mlir::StringAttr();
+  return name ? name.str() : made;
 }
 
-std::string compileLocal(const std::string &source) {
-  CompileOptions options;
-  options.name = "test.mlir";
-  options.from = "local";
-  CompileResult result = compile(source, options);
-  EXPECT_TRUE(result.succeeded) << result.diagnostics;
-  return result.output;
-}
-
-void compileAndRun(const std::string &source, int ranks,
-                   const test::Value &expected, test::RunOptions options,
-                   const test::Value &inputs = input) {
-  std::string module = compileLocal(source);
-  if (!module.empty())
-    test::runModule(module, ranks, inputs, expected, options);
-}
-
-//===----------------------------------------------------------------------===//
-// MLP
-//===----------------------------------------------------------------------===//
-
-const char *const kMlp = R"(
-#m = #tv.mesh<tp = RANKS>
-#x = #tv.view<#m, [_, 8]>
-#w0 = #tv.view<#m, [SPLIT, 8]>
-#b0 = #tv.view<#m, [SPLIT]>
-#h = #tv.view<#m, [_, SPLIT]>
-#w1 = #tv.view<#m, [8, SPLIT]>
-#p = #tv.view<#m, [_, 8]PARTIAL>
-!x = tensor<?x8xf32, #tv.local<#x, of [b, 8]>>
-!w0 = tensor<PARTx8xf32, #tv.local<#w0, of [12, 8]>>
-!b0 = tensor<PARTxf32, #tv.local<#b0, of [12]>>
-!h = tensor<?xPARTxf32, #tv.local<#h, of [b, 12]>>
-!w1 = tensor<8xPARTxf32, #tv.local<#w1, of [8, 12]>>
-!p = tensor<?x8xf32, #tv.local<#p, of [b, 8]>>
-func.func @main(%x: !x {tv.name = "x", tv.dims = ["b"]},
-                %w0: !w0 {tv.name = "w0"}, %b0: !b0 {tv.name = "b0"},
-                %w1: !w1 {tv.name = "w1"})
-    -> (!x {tv.name = "y"}) attributes {tv.sizes = {b = 64}} {
-  %0 = tv.linear %x, %w0 bias %b0 : (!x, !w0, !b0) -> !h
-  %1 = tv.gelu tanh %0 : (!h) -> !h
-  %2 = tv.linear %1, %w1 : (!h, !w1) -> !p
-  REDUCE
-}
-)";
-
-double mlp(const Shape &index) {
-  double sum = 0;
-  for (int64_t j = 0; j < 12; ++j) {
-    double u = number("b0", {j});
-    for (int64_t k = 0; k < 8; ++k)
-      u += number("x", {index[0], k}) * number("w0", {j, k});
-    double gelu =
-        0.5 * u *
-        (1 + std::tanh(std::sqrt(2 / M_PI) * (u + 0.044715 * u * u * u)));
-    sum += gelu * number("w1", {index[1], j});
+class Program {
+public:
+  explicit Program(const std::string &path) : source(readFile(path)) {
+    CompileOptions options;
+    options.name = path;
+    options.from = "local";
+    CompileResult result = compile(source, options);
+    EXPECT_TRUE(result.succeeded) << result.diagnostics;
+    module = result.output;
+    mlir::DialectRegistry registry;
+    registerAll(registry);
+    context.appendDialectRegistry(registry);
+    parsed = mlir::parseSourceString<mlir::ModuleOp>(source, &context);
+    main = parsed->lookupSymbol<mlir::func::FuncOp>("main");
+    auto type =
+        mlir::cast<mlir::RankedTensorType>(main.getFunctionType().getResult(0));
+    ranks = mlir::cast<tv::LocalAttr>(type.getEncoding())
+                .getLayoutMesh()
+                .numDevices();
   }
-  return sum;
-}
 
-void runMlp(int ranks, const std::string &split, const std::string &part) {
-  std::string source = kMlp;
-  bool one = ranks == 1;
-  source = replaceAll(source, "RANKS", std::to_string(ranks));
-  source = replaceAll(source, "SPLIT", split);
-  source = replaceAll(source, "PARTIAL", one ? "" : ", partial = [tp : sum]");
-  source = replaceAll(source, "PART", part);
-  source = replaceAll(
-      source, "REDUCE",
-      one ? "return %2 : !p"
-          : "%3 = comm.all_reduce %2 over #m [tp] id 0 : (!p) -> !x\n"
-            "return %3 : !x");
-  for (int64_t batch : {1, 5}) {
+  bool isCompiled() const { return !module.empty(); }
+  bool declares(const std::string &size) {
+    auto sizes = main->getAttrOfType<mlir::DictionaryAttr>(tv::kSizesAttr);
+    return sizes && sizes.get(size);
+  }
+
+  /// Runs with these sizes, others as the interpreter chooses, and compares.
+  void check(const std::map<std::string, int64_t> &given) {
+    auto sizes = interp::chooseSizes(main, given);
+    ASSERT_TRUE(mlir::succeeded(sizes));
+    auto inputs = interp::makeInputs(main, *sizes, /*seed=*/1, nullptr);
+    ASSERT_TRUE(mlir::succeeded(inputs));
+    interp::Config config;
+    config.ranks = ranks;
+    config.sizes = *sizes;
+    interp::Interpreter exact(config);
+    config.roundValues = true;
+    interp::Interpreter rounded(config);
+    auto expected = exact.run(main, *inputs);
+    auto close = rounded.run(main, *inputs);
+    ASSERT_TRUE(mlir::succeeded(expected) && mlir::succeeded(close));
+
+    Arrays results = run(*sizes, *inputs, *expected);
+    ASSERT_EQ(results.size(), expected->size());
+    for (size_t i = 0; i < results.size(); ++i) {
+      interp::Comparison comparison =
+          interp::compare({*(*expected)[i], *(*close)[i]}, *results[i], ranks,
+                          exact.getLargestAddend());
+      if (comparison.differs) {
+        size_t at = interp::linearize(*comparison.differs, results[i]->shape);
+        ADD_FAILURE() << "result " << i << " at "
+                      << interp::indexText(*comparison.differs) << " is "
+                      << toDouble(*results[i], at) << ", expected "
+                      << toDouble(*(*expected)[i], at) << " within "
+                      << comparison.allowed;
+      }
+    }
+  }
+
+private:
+  Arrays run(const std::map<std::string, int64_t> &sizes, const Arrays &inputs,
+             const Arrays &expected) {
+    std::map<std::string, std::shared_ptr<NDArray>> ports;
+    for (size_t i = 0; i < inputs.size(); ++i)
+      ports[nameOf(main.getArgAttrDict(i), "arg" + std::to_string(i))] =
+          inputs[i];
+    Arrays results;
+    for (size_t i = 0; i < expected.size(); ++i) {
+      results.push_back(
+          std::make_shared<NDArray>(expected[i]->type, expected[i]->shape));
+      ports[nameOf(main.getResultAttrDict(i), "result" + std::to_string(i))] =
+          results.back();
+    }
     test::RunOptions options;
-    options.symbols = {batch};
-    options.tolerance = 1e-5;
-    options.inspect = [&](tessera_binding *binding, int) {
-      EXPECT_EQ(tessera_binding_collective_count(binding), one ? 0u : 1u);
+    for (const auto &size : sizes)
+      options.symbols.push_back(size.second);
+    std::mutex mutex;
+    options.observe = [&](const std::string &port, const layout::Shape &index,
+                          double got) {
+      std::lock_guard lock(mutex);
+      NDArray &array = *ports.at(port);
+      interp::Scalar &element =
+          array.data[interp::linearize(index, array.shape)];
+      element = array.isFloat() ? interp::real(got)
+                                : interp::whole(static_cast<int64_t>(got));
     };
-    compileAndRun(
-        source, ranks,
-        [](const std::string &, const Shape &index, int) { return mlp(index); },
-        options);
+    test::runModule(
+        module, ranks,
+        [&](const std::string &port, const layout::Shape &index, int) {
+          const NDArray &array = *ports.at(port);
+          return toDouble(array, interp::linearize(index, array.shape));
+        },
+        nullptr, options);
+    return results;
   }
+
+  std::string source, module;
+  mlir::MLIRContext context;
+  mlir::OwningOpRef<mlir::ModuleOp> parsed;
+  mlir::func::FuncOp main;
+  int64_t ranks = 0;
+};
+
+std::vector<std::string> getPrograms() {
+  std::vector<std::string> names;
+  for (const auto &entry :
+       std::filesystem::directory_iterator(TESSERA_TEST_PROGRAMS))
+    names.push_back(entry.path().stem().string());
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
-TEST(Compile, MlpOnOneRank) { runMlp(1, "12", "12"); }
-TEST(Compile, MlpOnTwoRanks) { runMlp(2, "did(tp) * 6", "6"); }
-TEST(Compile, MlpOnFiveUnevenRanks) { runMlp(5, "did(tp) * 3", "?"); }
+class Compile : public testing::TestWithParam<std::string> {};
+
+TEST_P(Compile, EqualsTheInterpreter) {
+  Program program(std::string(TESSERA_TEST_PROGRAMS) + "/" + GetParam() +
+                  ".mlir");
+  ASSERT_TRUE(program.isCompiled());
+  program.check({});
+  // One module serves all sizes.
+  if (program.declares("b"))
+    program.check({{"b", 1}});
+}
+
+INSTANTIATE_TEST_SUITE_P(Programs, Compile, testing::ValuesIn(getPrograms()),
+                         [](const auto &info) { return info.param; });
 
 } // namespace

@@ -136,6 +136,10 @@ struct RunOptions {
   std::vector<int64_t> symbols;
   int runs = 1;
   double tolerance = 0;
+  /// Gets each element of outputs and state in place of the comparison.
+  std::function<void(const std::string &port, const layout::Shape &index,
+                     double got)>
+      observe;
   /// Called after the runs, on each rank.
   std::function<void(tessera_binding *, int rank)> inspect;
   tessera_context_options context{};
@@ -185,6 +189,9 @@ inline void runModule(const std::string &module, int ranks, const Value &input,
           int wrong = 0;
           p.forEach(
               loaded, i, symbols, [&](char *at, const layout::Shape &index) {
+                if (options.observe)
+                  return options.observe(p.port.name, index,
+                                         loadValue(at, p.port.dtype));
                 double want = expected(p.port.name, index, rank);
                 double got = loadValue(at, p.port.dtype);
                 if (std::abs(got - want) <= options.tolerance || got == want)

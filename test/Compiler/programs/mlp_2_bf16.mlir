@@ -1,0 +1,24 @@
+// RUN: tessera-compile %s --compile-from=local -o %t.tsr
+#m = #tv.mesh<tp = 2>
+#x = #tv.view<#m, [_, 8]>
+#w0 = #tv.view<#m, [did(tp) * 6, 8]>
+#b0 = #tv.view<#m, [did(tp) * 6]>
+#h = #tv.view<#m, [_, did(tp) * 6]>
+#w1 = #tv.view<#m, [8, did(tp) * 6]>
+#p = #tv.view<#m, [_, 8], partial = [tp : sum]>
+!x = tensor<?x8xbf16, #tv.local<#x, of [b, 8]>>
+!w0 = tensor<6x8xbf16, #tv.local<#w0, of [12, 8]>>
+!b0 = tensor<6xbf16, #tv.local<#b0, of [12]>>
+!h = tensor<?x6xbf16, #tv.local<#h, of [b, 12]>>
+!w1 = tensor<8x6xbf16, #tv.local<#w1, of [8, 12]>>
+!p = tensor<?x8xbf16, #tv.local<#p, of [b, 8]>>
+func.func @main(%x: !x {tv.name = "x", tv.dims = ["b"]},
+                %w0: !w0 {tv.name = "w0"}, %b0: !b0 {tv.name = "b0"},
+                %w1: !w1 {tv.name = "w1"})
+    -> (!x {tv.name = "y"}) attributes {tv.sizes = {b = 64}} {
+  %0 = tv.linear %x, %w0 bias %b0 : (!x, !w0, !b0) -> !h
+  %1 = tv.gelu tanh %0 : (!h) -> !h
+  %2 = tv.linear %1, %w1 : (!h, !w1) -> !p
+  %3 = comm.all_reduce %2 over #m [tp] id 0 : (!p) -> !x
+  return %3 : !x
+}
