@@ -14,6 +14,10 @@
 
 #include "TensorView/ExtentAnalysis.h"
 
+#include "llvm/Support/MathExtras.h"
+
+#include <cmath>
+
 using namespace mlir;
 using namespace tessera;
 using namespace tessera::tv;
@@ -185,6 +189,23 @@ LogicalResult ExtentAnalysis::addResults(Operation *op) {
 }
 
 LogicalResult ExtentAnalysis::add(Value value, Extents own, Operation *op) {
+  // First in floating point, which does not overflow.
+  double elements = 1;
+  for (const Extent &extent : own) {
+    double most = std::abs(double(extent.constant));
+    for (const auto &[symbols, coefficient] : extent.terms) {
+      double term = std::abs(double(coefficient));
+      for (const std::string &symbol : symbols)
+        if (auto it = maximums.find(symbol); it != maximums.end())
+          term *= it->second;
+      most += term;
+    }
+    elements *= std::max(most, 1.0);
+  }
+  if (elements > kMaxElements)
+    return op->emitOpError() << "has a tensor of more than 2^"
+                             << llvm::Log2_64(kMaxElements)
+                             << " elements at the sizes' maximums";
   for (const Extent &extent : own)
     if (!extent.evaluate(maximums))
       return op->emitOpError()

@@ -15,6 +15,10 @@
 
 namespace tessera::tv {
 
+/// No tensor has more elements, so that a sum or two of extents, or bytes of
+/// elements, cannot overflow.
+inline constexpr int64_t kMaxElements = int64_t(1) << 56;
+
 /// The global extents of every tensor of a function, in terms of the sizes that
 /// `tv.sizes` declares and `tv.dims` gives to arguments. They follow through
 /// the ops' rules; dimensions that must be equal must be the same polynomial.

@@ -53,3 +53,10 @@ func.func @opaque(%x: tensor<?xf32> {tv.dims = ["b"]}) attributes {tv.sizes = {b
 func.func @no_maximum(%x: tensor<?xf32, #tv.local<#tv.view<#tv.mesh<x = 2>, [did(x) * _]>, of [3 * b]>>) {
   return
 }
+
+// -----
+
+// expected-error@+1 {{has a tensor of more than 2^56 elements at the sizes' maximums}}
+func.func @too_large(%x: tensor<?x?x?xf32> {tv.dims = ["b", "b", "b"]}) attributes {tv.sizes = {b = 9223372036854775807}} {
+  return
+}

@@ -42,7 +42,7 @@ func.func @transpose_shape(%x: tensor<4x3xf32>) {
 // -----
 
 func.func @slice_range(%x: tensor<4x3xf32>) {
-  // expected-error@+1 {{'tv.slice' op takes [2, 5) of dimension 0, which has extent 4}}
+  // expected-error@+1 {{'tv.slice' op takes 3 values from 2 of dimension 0, which has extent 4}}
   %r = tv.slice %x offsets [2, 0] : (tensor<4x3xf32>) -> tensor<3x3xf32>
   return
 }
@@ -90,7 +90,7 @@ func.func @pad_value(%x: tensor<4xf32>) {
 // -----
 
 func.func @pad_negative(%x: tensor<4xf32>) {
-  // expected-error@+1 {{'tv.pad' op 'low' and 'high' must not be negative}}
+  // expected-error@+1 {{'tv.pad' op 'low' and 'high' must not be negative or beyond 2^56}}
   %r = tv.pad %x low [-1] high [1] value 0.0 : f32 : (tensor<4xf32>) -> tensor<4xf32>
   return
 }
@@ -180,5 +180,29 @@ func.func @random_type() {
 func.func @size_rank(%x: tensor<4xf32>) {
   // expected-error@+1 {{'tv.size' op result has rank 1; it must be 0}}
   %r = tv.size %x dim 0 : (tensor<4xf32>) -> tensor<1xi32>
+  return
+}
+
+// -----
+
+func.func @slice_overflow(%x: tensor<4xf32>) {
+  // expected-error@+1 {{takes 4 values from 9223372036854775807 of dimension 0}}
+  %r = tv.slice %x offsets [9223372036854775807] : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @pad_overflow(%x: tensor<4xf32>) {
+  // expected-error@+1 {{'low' and 'high' must not be negative or beyond 2^56}}
+  %r = tv.pad %x low [0] high [9223372036854775807] value 0.0 : f32 : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @too_large(%x: tensor<4294967296x4294967296xf32>) {
+  // expected-error@+1 {{operand #0 has more than 2^56 elements}}
+  %r = tv.reshape %x : (tensor<4294967296x4294967296xf32>) -> tensor<0xf32>
   return
 }

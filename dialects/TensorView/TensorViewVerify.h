@@ -1,0 +1,83 @@
+//===- TensorViewVerify.h - checks that verifiers share ------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Of this folder only. All give an error at the op.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_TENSORVIEW_TENSORVIEWVERIFY_H
+#define TESSERA_TENSORVIEW_TENSORVIEWVERIFY_H
+
+#include "TensorView/TensorView.h"
+
+namespace tessera::tv::checks {
+
+inline mlir::Type elementOf(mlir::Value value) {
+  return llvm::cast<mlir::RankedTensorType>(value.getType()).getElementType();
+}
+inline int64_t rankOf(mlir::Value value) {
+  return llvm::cast<mlir::RankedTensorType>(value.getType()).getRank();
+}
+inline layout::Shape shapeOf(mlir::Value value) {
+  return getGlobalShape(value.getType());
+}
+inline bool isDynamic(int64_t extent) { return extent == layout::kDynamic; }
+
+/// A tensor among an op's operands and results, with its name in messages.
+struct Place {
+  mlir::Value value;
+  std::string name;
+};
+llvm::SmallVector<Place> placesOf(mlir::Operation *op);
+
+/// The mesh of a global or local type; null if it has none.
+MeshAttr meshOf(mlir::Type type);
+
+/// Element types that exist; encodings that are ours and fit each other; one
+/// mesh, captured tensors included.
+llvm::LogicalResult verifyTensors(mlir::Operation *op);
+/// Dimensions of the same factors have the same extent.
+llvm::LogicalResult verifyExtents(mlir::Operation *op);
+
+llvm::LogicalResult verifyRank(mlir::Operation *op, mlir::Value value,
+                               llvm::StringRef name, int64_t rank);
+llvm::LogicalResult verifyRankAtLeast(mlir::Operation *op, mlir::Value value,
+                                      llvm::StringRef name, int64_t rank);
+llvm::LogicalResult verifyDim(mlir::Operation *op, int64_t dim,
+                              mlir::Value value);
+
+/// A set of element types, with its name in messages.
+struct Elements {
+  bool (*contains)(mlir::Type);
+  llvm::StringLiteral name;
+};
+extern const Elements kFloats;  ///< f64, f32, bf16, f16
+extern const Elements kNumbers; ///< all but f8 and i1
+extern const Elements kIndices; ///< i32, i64
+extern const Elements kCounts;  ///< i32, i64, f32, f64
+llvm::LogicalResult verifyElement(mlir::Operation *op, mlir::Value value,
+                                  llvm::StringRef name,
+                                  const Elements &elements);
+/// All of `values` have the element type of the first.
+llvm::LogicalResult verifySameElement(mlir::Operation *op,
+                                      mlir::ValueRange values);
+
+llvm::LogicalResult verifyDense(mlir::Operation *op,
+                                llvm::ArrayRef<int64_t> list,
+                                llvm::StringRef name, int64_t size);
+/// Ascending, in [0, rank).
+llvm::LogicalResult verifyAscending(mlir::Operation *op,
+                                    llvm::ArrayRef<int64_t> dims, int64_t rank);
+/// `like` gives the extents of the result, and does so where it must.
+llvm::LogicalResult verifyLike(mlir::Operation *op, mlir::Value like,
+                               mlir::Value result,
+                               llvm::ArrayRef<int64_t> fromOperand = {});
+
+} // namespace tessera::tv::checks
+
+#endif // TESSERA_TENSORVIEW_TENSORVIEWVERIFY_H

@@ -1,0 +1,286 @@
+//===- TensorViewVerifyCompute.cpp - legal regions and ops that compute --===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Each op checks its element types, ranks and attributes, then its extents.
+//
+//===----------------------------------------------------------------------===//
+
+#include "TensorView/TensorViewVerify.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::tv;
+using namespace tessera::tv::checks;
+
+//===----------------------------------------------------------------------===//
+// Scalar regions
+//===----------------------------------------------------------------------===//
+
+/// Arguments and yielded values of the given types; only arith, math, tv.load;
+/// nothing from outside but tensors that tv.load reads.
+static LogicalResult verifyScalarRegion(Operation *op, Region &region,
+                                        StringRef name, TypeRange arguments,
+                                        TypeRange yields) {
+  Block &block = region.front();
+  if (block.getArgumentTypes() != arguments)
+    return op->emitOpError() << name << " must have arguments (" << arguments
+                             << "), not (" << block.getArgumentTypes() << ")";
+  for (Operation &inner : block) {
+    if (!isa<YieldOp, LoadOp>(inner) &&
+        (!isa<arith::ArithDialect, math::MathDialect>(inner.getDialect()) ||
+         llvm::any_of(inner.getResultTypes(), llvm::IsaPred<ShapedType>)))
+      return inner.emitOpError()
+             << "is not allowed in a scalar region of " << op->getName()
+             << ", which holds scalar arith and math ops, "
+                "tv.load and tv.yield";
+    for (OpOperand &operand : inner.getOpOperands()) {
+      bool captured = isa<LoadOp>(inner) && operand.getOperandNumber() == 0;
+      bool outside = operand.get().getParentRegion() != &region;
+      if (outside && !captured)
+        return inner.emitOpError()
+               << "uses a value from outside of the scalar region; only "
+                  "tv.load may, to read a tensor";
+    }
+  }
+  auto yield = block.empty() ? YieldOp() : dyn_cast<YieldOp>(block.back());
+  if (!yield)
+    return op->emitOpError() << name << " must end in tv.yield";
+  if (yield.getOperandTypes() != yields)
+    return yield.emitOpError() << "must yield (" << yields << "), not ("
+                               << yield.getOperandTypes() << ")";
+  return success();
+}
+
+LogicalResult LoadOp::verify() {
+  if (!isa_and_nonnull<TensorViewDialect>(
+          (*this)->getParentOp() ? (*this)->getParentOp()->getDialect()
+                                 : nullptr))
+    return emitOpError() << "belongs in a scalar region of a tv op";
+  if (int64_t(getIndices().size()) != rankOf(getTensor()))
+    return emitOpError() << "has " << getIndices().size()
+                         << " indices; the tensor has rank "
+                         << rankOf(getTensor());
+  Type scalar = getScalarType(elementOf(getTensor()));
+  if (getType() != scalar)
+    return emitOpError() << "result must be " << scalar;
+  auto local = dyn_cast_or_null<LocalAttr>(getTensor().getType().getEncoding());
+  if (local && !layout::axesOf(local.getLayoutView()).empty())
+    return emitOpError() << "reads a tensor that is not whole on each device";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Pointwise, reductions, broadcasts
+//===----------------------------------------------------------------------===//
+
+LogicalResult MapOp::verify() {
+  if (getInputs().empty() || getResults().empty())
+    return emitOpError() << "must have an operand and a result";
+  if (failed(verifyTensors(*this)))
+    return failure();
+  for (const Place &place : placesOf(*this))
+    if (failed(
+            verifyRank(*this, place.value, place.name, rankOf(getInputs()[0]))))
+      return failure();
+  return verifyExtents(*this);
+}
+
+LogicalResult MapOp::verifyRegions() {
+  SmallVector<Type> arguments, yields;
+  for (Value input : getInputs())
+    arguments.push_back(getScalarType(elementOf(input)));
+  for (Value result : getResults())
+    yields.push_back(getScalarType(elementOf(result)));
+  return verifyScalarRegion(*this, getBody(), "the region", arguments, yields);
+}
+
+LogicalResult ReduceOp::verify() {
+  if (failed(verifyTensors(*this)) ||
+      failed(verifyElement(*this, getInput(), "input", kNumbers)) ||
+      failed(verifySameElement(*this, {getInput(), getResult()})) ||
+      failed(verifyAscending(*this, getDims(), rankOf(getInput()))) ||
+      failed(verifyRank(*this, getResult(), "result",
+                        rankOf(getInput()) - int64_t(getDims().size()))))
+    return failure();
+  return verifyExtents(*this);
+}
+
+LogicalResult BroadcastOp::verify() {
+  if (failed(verifyTensors(*this)) ||
+      failed(verifySameElement(*this, {getInput(), getResult()})) ||
+      failed(verifyDense(*this, getDims(), "dims", rankOf(getInput()))) ||
+      failed(verifyAscending(*this, getDims(), rankOf(getResult()))) ||
+      failed(verifyLike(*this, getLike(), getResult(), getDims())))
+    return failure();
+  return verifyExtents(*this);
+}
+
+//===----------------------------------------------------------------------===//
+// Contractions
+//===----------------------------------------------------------------------===//
+
+LogicalResult LinearOp::verify() {
+  if (failed(verifyTensors(*this)) ||
+      failed(verifyElement(*this, getInput(), "input", kFloats)) ||
+      failed(verifyRankAtLeast(*this, getInput(), "input", 1)) ||
+      failed(verifyRank(*this, getWeight(), "weight", 2)) ||
+      failed(verifyRank(*this, getResult(), "result", rankOf(getInput()))) ||
+      (getBias() && failed(verifyRank(*this, getBias(), "bias", 1))))
+    return failure();
+  SmallVector<Value> all(getOperands());
+  all.push_back(getResult());
+  if (failed(verifySameElement(*this, all)))
+    return failure();
+  return verifyExtents(*this);
+}
+
+LogicalResult MatmulOp::verify() {
+  if (failed(verifyTensors(*this)) ||
+      failed(verifyElement(*this, getLhs(), "lhs", kFloats)) ||
+      failed(verifySameElement(*this, {getLhs(), getRhs(), getResult()})) ||
+      failed(verifyRankAtLeast(*this, getLhs(), "lhs", 2)) ||
+      failed(verifyRank(*this, getRhs(), "rhs", rankOf(getLhs()))) ||
+      failed(verifyRank(*this, getResult(), "result", rankOf(getLhs()))))
+    return failure();
+  return verifyExtents(*this);
+}
+
+LogicalResult GroupedMatmulOp::verify() {
+  if (failed(verifyTensors(*this)) ||
+      failed(verifyElement(*this, getInput(), "input", kFloats)) ||
+      failed(
+          verifySameElement(*this, {getInput(), getWeight(), getResult()})) ||
+      failed(verifyElement(*this, getCounts(), "counts", kIndices)) ||
+      failed(verifyRank(*this, getInput(), "input", 3)) ||
+      failed(verifyRank(*this, getWeight(), "weight", 3)) ||
+      failed(verifyRank(*this, getCounts(), "counts", 1)) ||
+      failed(verifyRank(*this, getResult(), "result", 3)))
+    return failure();
+  return verifyExtents(*this);
+}
+
+LogicalResult AttentionOp::verify() {
+  if (failed(verifyTensors(*this)) ||
+      failed(verifyElement(*this, getQuery(), "query", kFloats)) ||
+      failed(verifySameElement(
+          *this, {getQuery(), getKey(), getValue(), getResult()})) ||
+      failed(verifyRank(*this, getQuery(), "query", 4)) ||
+      failed(verifyRank(*this, getKey(), "key", 4)) ||
+      failed(verifyRank(*this, getValue(), "value", 4)) ||
+      failed(verifyRank(*this, getResult(), "result", 4)) ||
+      failed(verifyRank(*this, getLse(), "lse", 3)))
+    return failure();
+  Type element = elementOf(getQuery());
+  Type wide = element.isF64() ? element : Float32Type::get(getContext());
+  if (elementOf(getLse()) != wide)
+    return emitOpError() << "lse has element type " << elementOf(getLse())
+                         << "; it must be " << wide;
+  int64_t heads = shapeOf(getQuery())[1], groups = shapeOf(getKey())[1];
+  if (isDynamic(heads) || isDynamic(groups))
+    return emitOpError() << "the number of heads must be static";
+  if (groups == 0 || heads % groups)
+    return emitOpError() << "the key's " << groups
+                         << " heads must divide the query's " << heads;
+  return verifyExtents(*this);
+}
+
+LogicalResult AttentionOp::verifyRegions() {
+  Type index = IndexType::get(getContext());
+  Type wide = elementOf(getLse());
+  Type boolean = IntegerType::get(getContext(), 1);
+  if (!getScoreMod().empty() &&
+      failed(verifyScalarRegion(*this, getScoreMod(), "score_mod",
+                                {wide, index, index, index, index}, {wide})))
+    return failure();
+  if (getMaskMod().empty())
+    return success();
+  return verifyScalarRegion(*this, getMaskMod(), "mask_mod",
+                            {index, index, index, index}, {boolean});
+}
+
+//===----------------------------------------------------------------------===//
+// Composites
+//===----------------------------------------------------------------------===//
+
+/// One shape and element type for all operands and the result.
+static LogicalResult verifyPointwise(Operation *op, const Elements &elements) {
+  SmallVector<Value> all(op->getOperands());
+  all.push_back(op->getResult(0));
+  if (failed(verifyTensors(op)) || failed(verifySameElement(op, all)) ||
+      failed(verifyElement(op, all[0], "operand #0", elements)))
+    return failure();
+  for (Value value : all)
+    if (failed(verifyRank(op, value, "each tensor", rankOf(all[0]))))
+      return failure();
+  return verifyExtents(op);
+}
+
+LogicalResult AddOp::verify() { return verifyPointwise(*this, kNumbers); }
+LogicalResult MulOp::verify() { return verifyPointwise(*this, kNumbers); }
+LogicalResult GeluOp::verify() { return verifyPointwise(*this, kFloats); }
+LogicalResult SiluOp::verify() { return verifyPointwise(*this, kFloats); }
+
+LogicalResult SoftmaxOp::verify() {
+  if (failed(verifyDim(*this, getDim(), getInput())))
+    return failure();
+  return verifyPointwise(*this, kFloats);
+}
+
+/// input and result [..., K], parameters [K], a positive epsilon.
+static LogicalResult verifyNorm(Operation *op, const APFloat &epsilon) {
+  SmallVector<Value> all(op->getOperands());
+  all.push_back(op->getResult(0));
+  if (failed(verifyTensors(op)) || failed(verifySameElement(op, all)) ||
+      failed(verifyElement(op, all[0], "input", kFloats)) ||
+      failed(verifyRankAtLeast(op, all[0], "input", 1)) ||
+      failed(verifyRank(op, all.back(), "result", rankOf(all[0]))))
+    return failure();
+  for (Value parameter : ArrayRef(all).drop_front().drop_back())
+    if (failed(verifyRank(op, parameter, "weight or bias", 1)))
+      return failure();
+  if (!(epsilon.convertToDouble() >= 0))
+    return op->emitOpError() << "epsilon must not be negative";
+  return verifyExtents(op);
+}
+
+LogicalResult LayerNormOp::verify() { return verifyNorm(*this, getEpsilon()); }
+LogicalResult RmsNormOp::verify() { return verifyNorm(*this, getEpsilon()); }
+
+LogicalResult RopeOp::verify() {
+  if (failed(verifyRankAtLeast(*this, getInput(), "input", 2)))
+    return failure();
+  int64_t last = shapeOf(getInput()).back();
+  if (isDynamic(last) || last % 2)
+    return emitOpError() << "the last dimension must be static and even";
+  if (!(getBase().convertToDouble() > 0))
+    return emitOpError() << "base must be positive";
+  return verifyPointwise(*this, kFloats);
+}
+
+LogicalResult CrossEntropyOp::verify() {
+  if (failed(verifyTensors(*this)) ||
+      failed(verifyElement(*this, getLogits(), "logits", kFloats)) ||
+      failed(verifySameElement(*this, {getLogits(), getResult()})) ||
+      failed(verifyElement(*this, getLabels(), "labels", kIndices)) ||
+      failed(verifyRankAtLeast(*this, getLogits(), "logits", 1)) ||
+      failed(
+          verifyRank(*this, getLabels(), "labels", rankOf(getLogits()) - 1)) ||
+      failed(verifyRank(*this, getResult(), "result", rankOf(getLogits()) - 1)))
+    return failure();
+  return verifyExtents(*this);
+}
+
+LogicalResult DropoutOp::verify() {
+  double rate = getRate().convertToDouble();
+  if (!(rate >= 0 && rate < 1))
+    return emitOpError() << "rate must be in [0, 1)";
+  return verifyPointwise(*this, kFloats);
+}

@@ -1,0 +1,298 @@
+//===- TensorViewVerifyMove.cpp - legal ops that move or make elements ---===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Each op checks its element types, ranks and attributes, then its extents.
+//
+//===----------------------------------------------------------------------===//
+
+#include "TensorView/TensorViewVerify.h"
+
+#include "TensorView/ExtentAnalysis.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::tv;
+using namespace tessera::tv::checks;
+
+static std::string extentText(int64_t extent) {
+  return isDynamic(extent) ? "?" : std::to_string(extent);
+}
+
+//===----------------------------------------------------------------------===//
+// Same elements, other indices
+//===----------------------------------------------------------------------===//
+
+LogicalResult ReshapeOp::verify() {
+  if (failed(verifyTensors(*this)) ||
+      failed(verifySameElement(*this, {getInput(), getResult()})))
+    return failure();
+  auto count = [](Value value) {
+    std::pair<int64_t, int64_t> r{0, 1}; // dynamic extents; product of others
+    for (int64_t extent : shapeOf(value))
+      isDynamic(extent) ? ++r.first : r.second *= extent;
+    return r;
+  };
+  auto [dynamicIn, in] = count(getInput());
+  auto [dynamicOut, out] = count(getResult());
+  if (dynamicOut == dynamicIn && in == out)
+    return success();
+  if (!dynamicIn && !dynamicOut)
+    return emitOpError() << "operand has " << in << " elements, result " << out;
+  // One dynamic extent of the result takes what the others leave.
+  if (dynamicIn && dynamicOut == 1 && out && (dynamicIn > 1 || in % out == 0))
+    return success();
+  if (dynamicOut == 1 && dynamicIn)
+    return emitOpError() << "result's static extents (" << out
+                         << ") must divide the operand's (" << in << ")";
+  return emitOpError()
+         << "cannot tell the result's dynamic extents: it must have as many as "
+            "the operand and static extents of the same product, or one";
+}
+
+LogicalResult TransposeOp::verify() {
+  if (failed(verifyTensors(*this)) ||
+      failed(verifySameElement(*this, {getInput(), getResult()})) ||
+      failed(verifyDense(*this, getPerm(), "perm", rankOf(getInput()))) ||
+      failed(verifyRank(*this, getResult(), "result", rankOf(getInput()))))
+    return failure();
+  SmallVector<bool> seen(getPerm().size());
+  for (int64_t dim : getPerm())
+    if (dim < 0 || dim >= int64_t(seen.size()) ||
+        std::exchange(seen[dim], true))
+      return emitOpError() << "'perm' must name each dimension once";
+  return verifyExtents(*this);
+}
+
+LogicalResult SliceOp::verify() {
+  if (failed(verifyTensors(*this)) ||
+      failed(verifySameElement(*this, {getInput(), getResult()})) ||
+      failed(verifyDense(*this, getOffsets(), "offsets", rankOf(getInput()))) ||
+      failed(verifyRank(*this, getResult(), "result", rankOf(getInput()))))
+    return failure();
+  layout::Shape in = shapeOf(getInput()), out = shapeOf(getResult());
+  for (auto [d, offset] : llvm::enumerate(getOffsets())) {
+    if (isDynamic(in[d]) || isDynamic(out[d])) {
+      if (isDynamic(in[d]) != isDynamic(out[d]) || offset != 0)
+        return emitOpError() << "must take dimension " << d
+                             << ", which is dynamic, as a whole";
+      continue;
+    }
+    if (offset < 0 || offset > in[d] - out[d])
+      return emitOpError() << "takes " << out[d] << " values from " << offset
+                           << " of dimension " << d << ", which has extent "
+                           << in[d];
+  }
+  return verifyExtents(*this);
+}
+
+LogicalResult ConcatOp::verify() {
+  if (getInputs().empty())
+    return emitOpError() << "must have an operand";
+  SmallVector<Value> all(getOperands());
+  all.push_back(getResult());
+  if (failed(verifyTensors(*this)) || failed(verifySameElement(*this, all)) ||
+      failed(verifyDim(*this, getDim(), getResult())))
+    return failure();
+  int64_t sum = 0;
+  for (auto [i, input] : llvm::enumerate(getInputs())) {
+    if (failed(verifyRank(*this, input, "operand #" + std::to_string(i),
+                          rankOf(getResult()))))
+      return failure();
+    int64_t extent = shapeOf(input)[getDim()];
+    sum = isDynamic(sum) || isDynamic(extent) ? layout::kDynamic : sum + extent;
+  }
+  if (shapeOf(getResult())[getDim()] != sum)
+    return emitOpError() << "result's dimension " << getDim() << " has extent "
+                         << extentText(shapeOf(getResult())[getDim()])
+                         << "; it must be " << extentText(sum);
+  return verifyExtents(*this);
+}
+
+LogicalResult PadOp::verify() {
+  int64_t rank = rankOf(getInput());
+  if (failed(verifyTensors(*this)) ||
+      failed(verifySameElement(*this, {getInput(), getResult()})) ||
+      failed(verifyDense(*this, getLow(), "low", rank)) ||
+      failed(verifyDense(*this, getHigh(), "high", rank)) ||
+      failed(verifyRank(*this, getResult(), "result", rank)))
+    return failure();
+  auto value = cast<TypedAttr>(getValueAttr());
+  if (value.getType() != elementOf(getInput()))
+    return emitOpError() << "value has type " << value.getType()
+                         << "; it must be " << elementOf(getInput());
+  layout::Shape in = shapeOf(getInput()), out = shapeOf(getResult());
+  for (int64_t d = 0; d < rank; ++d) {
+    for (int64_t border : {getLow()[d], getHigh()[d]})
+      if (border < 0 || border > kMaxElements)
+        return emitOpError() << "'low' and 'high' must not be negative or "
+                                "beyond 2^"
+                             << llvm::Log2_64(kMaxElements);
+    int64_t right =
+        isDynamic(in[d]) ? in[d] : in[d] + getLow()[d] + getHigh()[d];
+    if (out[d] != right)
+      return emitOpError() << "result's dimension " << d << " has extent "
+                           << extentText(out[d]) << "; it must be "
+                           << extentText(right);
+  }
+  return verifyExtents(*this);
+}
+
+//===----------------------------------------------------------------------===//
+// Elements at run-time indices
+//===----------------------------------------------------------------------===//
+
+LogicalResult GatherOp::verify() {
+  if (failed(verifyTensors(*this)) ||
+      failed(verifySameElement(*this, {getTable(), getResult()})) ||
+      failed(verifyElement(*this, getIndices(), "indices", kIndices)) ||
+      failed(verifyDim(*this, getDim(), getTable())) ||
+      failed(verifyRank(*this, getResult(), "result",
+                        rankOf(getTable()) + rankOf(getIndices()) - 1)))
+    return failure();
+  return verifyExtents(*this);
+}
+
+LogicalResult ScatterOp::verify() {
+  if (failed(verifyTensors(*this)) ||
+      failed(verifyElement(*this, getInit(), "init", kNumbers)) ||
+      failed(
+          verifySameElement(*this, {getInit(), getUpdates(), getResult()})) ||
+      failed(verifyElement(*this, getIndices(), "indices", kIndices)) ||
+      failed(verifyDim(*this, getDim(), getInit())) ||
+      failed(verifyRank(*this, getResult(), "result", rankOf(getInit()))) ||
+      failed(verifyRank(*this, getUpdates(), "updates",
+                        rankOf(getInit()) + rankOf(getIndices()) - 1)))
+    return failure();
+  return verifyExtents(*this);
+}
+
+LogicalResult DispatchOp::verify() {
+  if (failed(verifyTensors(*this)) ||
+      failed(verifySameElement(*this, {getTokens(), getResult()})) ||
+      failed(
+          verifySameElement(*this, {getExperts(), getCounts(), getSlots()})) ||
+      failed(verifyElement(*this, getExperts(), "experts", kIndices)) ||
+      failed(verifyRank(*this, getTokens(), "tokens", 2)) ||
+      failed(verifyRank(*this, getExperts(), "experts", 2)) ||
+      failed(verifyRank(*this, getResult(), "result", 3)) ||
+      failed(verifyRank(*this, getCounts(), "counts", 1)) ||
+      failed(verifyRank(*this, getSlots(), "slots", 2)))
+    return failure();
+  layout::Shape shape = shapeOf(getResult());
+  if (isDynamic(shape[0]) || isDynamic(shape[1]))
+    return emitOpError()
+           << "the number of experts and their capacity must be static";
+  return verifyExtents(*this);
+}
+
+LogicalResult CombineOp::verify() {
+  if (failed(verifyTensors(*this)) ||
+      failed(verifyElement(*this, getBuffers(), "buffers", kFloats)) ||
+      failed(verifySameElement(*this,
+                               {getBuffers(), getWeights(), getResult()})) ||
+      failed(verifySameElement(*this, {getExperts(), getSlots()})) ||
+      failed(verifyElement(*this, getExperts(), "experts", kIndices)) ||
+      failed(verifyRank(*this, getBuffers(), "buffers", 3)) ||
+      failed(verifyRank(*this, getExperts(), "experts", 2)) ||
+      failed(verifyRank(*this, getSlots(), "slots", 2)) ||
+      failed(verifyRank(*this, getWeights(), "weights", 2)) ||
+      failed(verifyRank(*this, getResult(), "result", 2)))
+    return failure();
+  return verifyExtents(*this);
+}
+
+//===----------------------------------------------------------------------===//
+// Sources
+//===----------------------------------------------------------------------===//
+
+LogicalResult ConstantOp::verify() {
+  if (failed(verifyTensors(*this)) ||
+      failed(verifyLike(*this, getLike(), getResult())))
+    return failure();
+  auto type = dyn_cast<RankedTensorType>(getValue().getType());
+  if (!type || type.getEncoding() ||
+      type.getElementType() != elementOf(getResult()))
+    return emitOpError() << "value must be a tensor of "
+                         << elementOf(getResult()) << " without encoding";
+  layout::Shape shape = shapeOf(getResult());
+  if (type.getRank() != 0 && type.getShape() != ArrayRef(shape))
+    return emitOpError() << "value must have the result's shape or rank 0";
+  return success();
+}
+
+LogicalResult IotaOp::verify() {
+  if (failed(verifyTensors(*this)) ||
+      failed(verifyElement(*this, getResult(), "result", kCounts)) ||
+      failed(verifyDim(*this, getDim(), getResult())))
+    return failure();
+  return verifyLike(*this, getLike(), getResult());
+}
+
+LogicalResult RandomOp::verify() {
+  if (failed(verifyTensors(*this)))
+    return failure();
+  if (!elementOf(getResult()).isF32())
+    return emitOpError() << "result has element type " << elementOf(getResult())
+                         << "; it must be f32";
+  return verifyLike(*this, getLike(), getResult());
+}
+
+LogicalResult SizeOp::verify() {
+  if (failed(verifyTensors(*this)) ||
+      failed(verifyElement(*this, getResult(), "result", kCounts)) ||
+      failed(verifyDim(*this, getDim(), getInput())))
+    return failure();
+  return verifyRank(*this, getResult(), "result", 0);
+}
+
+//===----------------------------------------------------------------------===//
+// How data lies
+//===----------------------------------------------------------------------===//
+
+static LogicalResult verifySameTensor(Operation *op, Value a, Value b) {
+  if (elementOf(a) == elementOf(b) && shapeOf(a) == shapeOf(b))
+    return success();
+  return op->emitOpError() << "result must have the shape and element type of "
+                              "its operand";
+}
+
+LogicalResult ReshardOp::verify() {
+  if (failed(verifyTensors(*this)))
+    return failure();
+  if (getInputs().empty() || getInputs().size() != getResults().size())
+    return emitOpError() << "must have as many results as operands, at least "
+                            "one";
+  for (auto [input, result] : llvm::zip(getInputs(), getResults())) {
+    if (failed(verifySameTensor(*this, input, result)))
+      return failure();
+    for (Value value : {input, Value(result)})
+      if (isa_and_nonnull<LocalAttr>(
+              cast<RankedTensorType>(value.getType()).getEncoding()))
+        return emitOpError() << "moves global tensors, not #tv.local ones";
+  }
+  if (getPlan() && (!getView(getInputs()[0]) || !getView(getResults()[0]) ||
+                    getPlan()->getMesh() != getView(getInputs()[0]).getMesh()))
+    return emitOpError() << "has a plan, so its tensors must have views on the "
+                            "plan's mesh";
+  return success();
+}
+
+LogicalResult ConstrainOp::verify() {
+  if (failed(verifyTensors(*this)) ||
+      failed(verifySameTensor(*this, getInput(), getResult())))
+    return failure();
+  MeshAttr mesh = meshOf(getInput().getType());
+  if (mesh && mesh != getView().getMesh())
+    return emitOpError() << "operand lies on mesh " << mesh
+                         << ", but the view is on " << getView().getMesh();
+  return getView().verifyEncoding(
+      shapeOf(getResult()), elementOf(getResult()),
+      [&] { return emitOpError() << "view does not fit: "; });
+}
