@@ -106,7 +106,13 @@ public:
             "rank " + std::to_string(rank) + " failed: " + verdict.message);
     setText(message.op, verdict.op);
     setText(message.location, verdict.location);
-    settle(message);
+    if (rank == 0) {
+      settle(message);
+    } else {
+      // Rank 0 makes it the verdict of all, unless another one came first.
+      std::lock_guard<std::mutex> lock(mutex);
+      failure = message;
+    }
     signal();
   }
 
@@ -352,13 +358,17 @@ private:
 
   /// A verdict once, and on a tick how far this rank is.
   void tellAll(bool isTick) {
-    bool tellVerdict = settled.load() && !toldVerdict;
-    toldVerdict |= tellVerdict;
-    Message verdict;
-    if (tellVerdict) {
+    std::optional<Message> verdict;
+    {
       std::lock_guard<std::mutex> lock(mutex);
-      verdict = decision;
+      if (settled.load() && !toldVerdict)
+        verdict = decision;
+      else
+        verdict = std::exchange(failure, std::nullopt);
+      toldVerdict |= settled.load();
     }
+    if (verdict && rank != 0 && !links[0].isOpen())
+      settle(*verdict);
     Message report;
     report.rank = rank;
     report.position = position.load(std::memory_order_relaxed);
@@ -366,8 +376,8 @@ private:
     for (Link &link : links) {
       if (!link.isOpen())
         continue;
-      if (tellVerdict)
-        link.send(verdict);
+      if (verdict)
+        link.send(*verdict);
       if (isTick)
         link.send(report);
       else
@@ -400,7 +410,8 @@ private:
 
   // Written by either.
   mutable std::mutex mutex;
-  Message decision; ///< under `mutex`
+  Message decision;               ///< under `mutex`
+  std::optional<Message> failure; ///< under `mutex`: this rank's, not yet told
   std::atomic<bool> settled = false;
   std::atomic<bool> stopping = false;
 

@@ -18,8 +18,9 @@
 //            part in an op of the others
 //   failed   a rank gave up for a reason of its own
 //
-// and tells all. When rank 0 itself is dead or silent, the others see it alone.
-// A verdict reaches every rank that can run within the deadline and 2 seconds.
+// and tells all the first verdict there is. When rank 0 itself is dead or
+// silent, the others see it alone. A verdict reaches every rank that can run
+// within the deadline and 2 seconds.
 //
 //===----------------------------------------------------------------------===//
 

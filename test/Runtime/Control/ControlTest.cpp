@@ -33,7 +33,7 @@ constexpr int kMaxWorld = 4;
 constexpr int kSteps = 6;
 constexpr double kDeadline = 0.6;
 
-enum class Fault { None, Kill, Stop, Hang, Skip, Fail, Leave, Absent };
+enum class Fault { None, Kill, Stop, Hang, Skip, Fail, Leave, Absent, FailAll };
 
 struct Outcome {
   std::atomic<int> state; ///< 0 running, 1 finished in peace, 2 verdict
@@ -129,7 +129,8 @@ void live(Shared &shared, const Scenario &scenario, int rank) {
     watch.beginRun(names);
     for (int step = 0; step < kSteps; ++step) {
       watch.begin(step);
-      if (run == 1 && rank == scenario.culprit && step == scenario.step) {
+      if (run == 1 && step == scenario.step &&
+          (rank == scenario.culprit || scenario.fault == Fault::FailAll)) {
         switch (scenario.fault) {
         case Fault::None:
         case Fault::Absent:
@@ -149,6 +150,11 @@ void live(Shared &shared, const Scenario &scenario, int rank) {
         case Fault::Fail:
           watch.fail({"no memory left", "op2 of mine", "m:2", rank});
           return;
+        case Fault::FailAll:
+          // Nobody arrives, so that all wait for the verdict.
+          shared.arrived[run * kSteps + step] -= scenario.world;
+          watch.fail({"for a reason", "op", "m", rank});
+          break;
         case Fault::Leave:
           return;
         }
@@ -291,6 +297,15 @@ TEST_F(Control, ARankThatIsAbsentBetweenRunsIsNamed) {
     Scenario scenario = {3, Fault::Absent, culprit, 0};
     play(scenario);
     expectVerdicts(scenario, "made no progress");
+  }
+}
+
+TEST_F(Control, OfSeveralFailuresAllRanksGetTheSame) {
+  play({4, Fault::FailAll, -1, 2});
+  for (int rank = 0; rank < 4; ++rank) {
+    EXPECT_EQ(shared.outcomes[rank].state, 2);
+    EXPECT_EQ(shared.outcomes[rank].culprit, shared.outcomes[0].culprit);
+    EXPECT_STREQ(shared.outcomes[rank].message, shared.outcomes[0].message);
   }
 }
 
