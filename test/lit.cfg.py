@@ -18,6 +18,11 @@ config.substitutions += [
     ("%python", config.python),
     ("%examples", os.path.join(config.tessera_source, "examples")),
     ("%lib", os.path.join(config.tessera_build, "lib")),
+    # For FileCheck of local programs: what is not named does not communicate.
+    (
+        "%no_other_collective",
+        "'--implicit-check-not=comm.{{all_gather|all_reduce|reduce_scatter|all_to_all|permute|broadcast|exchange}}'",
+    ),
 ]
 for name in ("HOME", "TMPDIR", "ASAN_OPTIONS", "UBSAN_OPTIONS"):
     if name in os.environ:

@@ -36,11 +36,13 @@ func.func @main(%x: !in {tv.name = "x"},
   %t = tv.transpose %a perm [0, 2, 1, 3] : (!head) -> !part
   %r = tv.reshape %t : (!part) -> !x
   %o = tv.linear %r, %out_w bias %out_b : (!x, !out_w, !vec) -> !x
-  %s1 = tv.add %o, %x : (!x, !in) -> !x
+  %od = tv.dropout %o rate(0.1) seed(7) stream(1) : (!x) -> !x
+  %s1 = tv.add %od, %x : (!x, !in) -> !x
   %n2 = tv.layer_norm %s1, %g2, %b2 epsilon(1.0e-5) : (!x, !vec, !vec) -> !x
   %u = tv.linear %n2, %up_w bias %up_b : (!x, !up_w, !up_b) -> !hidden
   %g = tv.gelu tanh %u : (!hidden) -> !hidden
   %d = tv.linear %g, %down_w bias %down_b : (!hidden, !down_w, !vec) -> !x
-  %y = tv.add %d, %s1 : (!x, !x) -> !x
+  %dd = tv.dropout %d rate(0.1) seed(7) stream(2) : (!x) -> !x
+  %y = tv.add %dd, %s1 : (!x, !x) -> !x
   return %y : !x
 }

@@ -1,0 +1,53 @@
+// Mixture of 6 experts with a capacity of 3 rows, two choices for each of 7 tokens,
+// experts over an axis (uneven on 4: 2, 2, 2, 0). Each device fills the buffers of its
+// own experts from the tokens, which all devices have, and runs them; what they add to
+// each token is partial, and one all-reduce combines it. Choices beyond the capacity
+// drop; with ids below 2 the experts 2 to 5 have no token.
+// RUN: tessera-opt %s --split-input-file --tessera="mesh=ep=2 to=local" --interpret=2 | FileCheck %s %no_other_collective
+// RUN: tessera-opt %s --split-input-file --tessera="mesh=ep=3 to=local" --interpret=3 | FileCheck %s %no_other_collective
+// RUN: tessera-opt %s --split-input-file --tessera="mesh=ep=4 to=local" --interpret=4 | FileCheck %s %no_other_collective
+// RUN: sed 's/\[0, 6\]/[0, 2]/' %s | tessera-opt --split-input-file --tessera="mesh=ep=3 to=local" --interpret=3 | FileCheck %s %no_other_collective
+// RUN: sed s/f32/bf16/g %s | tessera-opt --split-input-file --tessera="mesh=ep=3 to=local" --interpret=3 --interpret-precision=program | FileCheck %s %no_other_collective
+
+// CHECK: tv.dispatch
+// CHECK: tv.grouped_matmul
+// CHECK: tv.grouped_matmul
+// CHECK: tv.combine
+// CHECK: comm.all_reduce
+// CHECK-NEXT: return
+#m = #tv.mesh<ep = 2>
+!up = tensor<6x8x4xf32, #tv.view<#m, [did(ep) * _, _, _]>>
+func.func @main(%x: tensor<7x4xf32>, %experts: tensor<7x2xi32> {tv.range = [0, 6]}, %weights: tensor<7x2xf32>,
+                %up: !up {tv.role = "weight"}, %down: tensor<6x4x8xf32> {tv.role = "weight"}) -> tensor<7x4xf32> {
+  %b, %counts, %slots = tv.dispatch %x, %experts
+    : (tensor<7x4xf32>, tensor<7x2xi32>) -> (tensor<6x3x4xf32>, tensor<6xi32>, tensor<7x2xi32>)
+  %h = tv.grouped_matmul %b, %up counts %counts : (tensor<6x3x4xf32>, !up, tensor<6xi32>) -> tensor<6x3x8xf32>
+  %g = tv.gelu %h : (tensor<6x3x8xf32>) -> tensor<6x3x8xf32>
+  %o = tv.grouped_matmul %g, %down counts %counts : (tensor<6x3x8xf32>, tensor<6x4x8xf32>, tensor<6xi32>) -> tensor<6x3x4xf32>
+  %y = tv.combine %o, %experts, %slots, %weights : (tensor<6x3x4xf32>, tensor<7x2xi32>, tensor<7x2xi32>, tensor<7x2xf32>) -> tensor<7x4xf32>
+  return %y : tensor<7x4xf32>
+}
+
+// -----
+
+// Tokens over the same axis: they are gathered, as are their choices and weights, and
+// the sums go back by a reduce-scatter.
+// CHECK-DAG: comm.all_gather %arg0
+// CHECK-DAG: comm.all_gather %arg1
+// CHECK: tv.dispatch
+// CHECK: comm.all_gather %arg2
+// CHECK: tv.combine
+// CHECK: comm.reduce_scatter
+// CHECK-NEXT: return
+#m = #tv.mesh<ep = 2>
+!x = tensor<7x8xf32, #tv.view<#m, [did(ep) * _, _]>>
+!choice = tensor<7x2xi32, #tv.view<#m, [did(ep) * _, _]>>
+!weight = tensor<7x2xf32, #tv.view<#m, [did(ep) * _, _]>>
+!up = tensor<6x8x8xf32, #tv.view<#m, [did(ep) * _, _, _]>>
+func.func @main(%x: !x, %experts: !choice {tv.range = [0, 6]}, %weights: !weight, %up: !up {tv.role = "weight"}) -> !x {
+  %b, %counts, %slots = tv.dispatch %x, %experts
+    : (!x, !choice) -> (tensor<6x3x8xf32>, tensor<6xi32>, tensor<7x2xi32>)
+  %h = tv.grouped_matmul %b, %up counts %counts : (tensor<6x3x8xf32>, !up, tensor<6xi32>) -> tensor<6x3x8xf32>
+  %y = tv.combine %h, %experts, %slots, %weights : (tensor<6x3x8xf32>, !choice, tensor<7x2xi32>, !weight) -> !x
+  return %y : !x
+}

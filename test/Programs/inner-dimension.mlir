@@ -1,0 +1,48 @@
+// Collectives over a dimension that is not outermost.
+// RUN: tessera-opt %s --split-input-file --tessera=to=local --interpret=2 | FileCheck %s %no_other_collective
+// RUN: tessera-opt %s --split-input-file --tessera="mesh=tp=3 to=local" --interpret=3 | FileCheck %s %no_other_collective
+// RUN: tessera-opt %s --split-input-file --tessera="mesh=tp=4 to=local" --interpret=4 | FileCheck %s %no_other_collective
+
+// The producer writes the shard so that the all-gather works in place: no copy.
+// CHECK: tv.gelu
+// CHECK-NEXT: comm.all_gather
+// CHECK-NEXT: tv.silu
+#m = #tv.mesh<tp = 2>
+#whole = #tv.view<#m, [_, _]>
+!x = tensor<4x12xf32, #tv.view<#m, [_, did(tp) * _]>>
+func.func @main(%x: !x) -> tensor<4x12xf32> {
+  %g = tv.gelu %x : (!x) -> tensor<4x12xf32>
+  %c = tv.constrain %g : (tensor<4x12xf32>) -> tensor<4x12xf32, #whole> to #whole
+  %y = tv.silu %c : (tensor<4x12xf32, #whole>) -> tensor<4x12xf32>
+  return %y : tensor<4x12xf32>
+}
+
+// -----
+
+// An argument lies row-major: one copy packs it.
+// CHECK: comm.slice
+// CHECK-NEXT: comm.all_gather
+// CHECK-NEXT: tv.silu
+#m = #tv.mesh<tp = 2>
+#whole = #tv.view<#m, [_, _]>
+!x = tensor<4x12xf32, #tv.view<#m, [_, did(tp) * _]>>
+func.func @main(%x: !x) -> tensor<4x12xf32> {
+  %c = tv.constrain %x : (!x) -> tensor<4x12xf32, #whole> to #whole
+  %y = tv.silu %c : (tensor<4x12xf32, #whole>) -> tensor<4x12xf32>
+  return %y : tensor<4x12xf32>
+}
+
+// -----
+
+// Partial sums combined and split along the inner dimension, in place.
+// CHECK: tv.linear
+// CHECK-NEXT: comm.reduce_scatter
+// CHECK-NEXT: tv.add
+#m = #tv.mesh<tp = 2>
+!x = tensor<4x6xf32, #tv.view<#m, [_, did(tp) * _]>>
+!r = tensor<4x12xf32, #tv.view<#m, [_, did(tp) * _]>>
+func.func @main(%x: !x, %w: tensor<12x6xf32> {tv.role = "weight"}, %r: !r) -> tensor<4x12xf32> {
+  %p = tv.linear %x, %w : (!x, tensor<12x6xf32>) -> tensor<4x12xf32>
+  %y = tv.add %p, %r : (tensor<4x12xf32>, !r) -> tensor<4x12xf32>
+  return %y : tensor<4x12xf32>
+}
