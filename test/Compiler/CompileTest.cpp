@@ -17,6 +17,7 @@
 #include "Compiler/Register.h"
 #include "Interpreter/Inputs.h"
 #include "Interpreter/Tolerance.h"
+#include "Module/Module.h"
 #include "TensorView/TensorView.h"
 #include "tessera/Compiler.h"
 
@@ -56,10 +57,13 @@ std::string nameOf(mlir::DictionaryAttr attributes, const std::string &made) {
 
 class Program {
 public:
-  explicit Program(const std::string &path) : source(readFile(path)) {
+  /// A local program, or one for `mesh`.
+  Program(const std::string &path, const std::vector<std::string> &mesh = {})
+      : source(readFile(path)), isLocal(mesh.empty()) {
     CompileOptions options;
     options.name = path;
-    options.from = "local";
+    options.from = isLocal ? "local" : "source";
+    options.mesh = mesh;
     CompileResult result = compile(source, options);
     EXPECT_TRUE(result.succeeded) << result.diagnostics;
     module = result.output;
@@ -68,11 +72,8 @@ public:
     context.appendDialectRegistry(registry);
     parsed = mlir::parseSourceString<mlir::ModuleOp>(source, &context);
     main = parsed->lookupSymbol<mlir::func::FuncOp>("main");
-    auto type =
-        mlir::cast<mlir::RankedTensorType>(main.getFunctionType().getResult(0));
-    ranks = mlir::cast<tv::LocalAttr>(type.getEncoding())
-                .getLayoutMesh()
-                .numDevices();
+    if (isCompiled())
+      ranks = ModuleReader::read(module)->mesh().numDevices();
   }
 
   bool isCompiled() const { return !module.empty(); }
@@ -88,7 +89,8 @@ public:
     auto inputs = interp::makeInputs(main, *sizes, /*seed=*/1, nullptr);
     ASSERT_TRUE(mlir::succeeded(inputs));
     interp::Config config;
-    config.ranks = ranks;
+    config.ranks = isLocal ? ranks : 1;
+    config.ignoreViews = !isLocal;
     config.sizes = *sizes;
     interp::Interpreter exact(config);
     config.roundValues = true;
@@ -152,6 +154,7 @@ private:
   }
 
   std::string source, module;
+  bool isLocal;
   mlir::MLIRContext context;
   mlir::OwningOpRef<mlir::ModuleOp> parsed;
   mlir::func::FuncOp main;
@@ -181,5 +184,39 @@ TEST_P(Compile, EqualsTheInterpreter) {
 
 INSTANTIATE_TEST_SUITE_P(Programs, Compile, testing::ValuesIn(getPrograms()),
                          [](const auto &info) { return info.param; });
+
+struct Example {
+  const char *name;
+  std::vector<std::string> mesh;
+  std::map<std::string, int64_t> sizes;
+};
+
+class Examples : public testing::TestWithParam<Example> {};
+
+TEST_P(Examples, EqualTheInterpreterOnWholeTensors) {
+  Program program(std::string(TESSERA_EXAMPLES) + "/" + GetParam().name +
+                      ".mlir",
+                  GetParam().mesh);
+  ASSERT_TRUE(program.isCompiled());
+  program.check(GetParam().sizes);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Programs, Examples,
+    testing::Values(Example{"mlp", {"tp=1"}, {}}, Example{"mlp", {"tp=2"}, {}},
+                    Example{"mlp", {"tp=3"}, {}}, Example{"mlp", {"tp=4"}, {}},
+                    Example{"gpt/block_tp", {"tp=2"}, {}},
+                    Example{"gpt/block_tp", {"tp=4"}, {}},
+                    Example{"gpt/block_sp", {"tp=2"}, {}},
+                    Example{"gpt/block_sp", {"tp=4"}, {}},
+                    Example{"gpt/block_dp_tp", {"dp=2", "tp=2"}, {}}),
+    [](const auto &info) {
+      std::string name = info.param.name;
+      for (const std::string &axis : info.param.mesh)
+        name += "_" + axis;
+      for (char &c : name)
+        c = std::isalnum(c) ? c : '_';
+      return name;
+    });
 
 } // namespace
