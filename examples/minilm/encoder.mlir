@@ -1,13 +1,14 @@
 // all-MiniLM-L6-v2: six BERT layers, mean pooling, unit length. Views stand on inputs
-// and weights only: heads, the hidden layer of the MLP and the vocabulary are split
-// over tp, by head where heads may not divide (12 heads on 5 devices: 3, 3, 3, 3, 0).
+// and weights only: heads, the hidden layer of the MLP and the features of the word
+// table are split over tp, by head where heads may not divide (12 heads on 5 devices:
+// 3, 3, 3, 3, 0).
 // Shapes: b sentences, s tokens; 384 features, 12 heads of 32, 1536 hidden.
 
 #m = #tv.mesh<tp = 4>
 
 !ids = tensor<?x?xi32, #tv.view<#m, [_, _]>>
 !mask = tensor<?x?xf32, #tv.view<#m, [_, _]>>
-!words = tensor<30522x384xf32, #tv.view<#m, [did(tp) * _, _]>>
+!words = tensor<30522x384xf32, #tv.view<#m, [_, did(tp) * _]>>
 !positions = tensor<512x384xf32, #tv.view<#m, [_, _]>>
 !types = tensor<2x384xf32, #tv.view<#m, [_, _]>>
 !vec = tensor<384xf32, #tv.view<#m, [_]>>
