@@ -59,6 +59,9 @@ public:
 
 private:
   LogicalResult testFactors(const Mesh &mesh, const layout::Rule &rule);
+  LogicalResult testSplits(const Mesh &mesh, const layout::Rule &rule,
+                           const std::map<int, Product> &splits,
+                           const Twine &what);
   LogicalResult testPartials(const Mesh &mesh);
   LogicalResult testReinterpret(const Mesh &mesh,
                                 tv::ReinterpretOpInterface reinterpret);
@@ -73,10 +76,15 @@ private:
 };
 } // namespace
 
+/// The whole of an axis as a digit.
+static Factor deviceOf(const Mesh &mesh, int axis) {
+  return Factor::device({axis, 1, mesh.axes[axis].size});
+}
+
 static std::vector<Split> splitsOver(const Mesh &mesh) {
   std::vector<Factor> devices;
   for (size_t axis = 0; axis < mesh.axes.size(); ++axis)
-    devices.push_back(Factor::device({int(axis), 1, mesh.axes[axis].size}));
+    devices.push_back(deviceOf(mesh, axis));
   Factor rest = Factor::rest();
   std::vector<Split> splits{
       {"blocks", {devices[0], rest}},
@@ -210,71 +218,91 @@ LogicalResult OpTest::check(const Mesh &mesh, ArrayRef<View> operands,
   return success();
 }
 
-/// Puts `product` in the dimensions that `factor` indexes. Fails where the
+/// The products of the factors that are split.
+using Splits = std::map<int, Product>;
+
+/// The view of a value whose dimensions have these factors; nothing where the
 /// sizes of several factors of one dimension are not known.
-static LogicalResult place(View &view,
-                           const std::vector<layout::DimFactors> &dims,
-                           const layout::Rule &rule, int factor,
-                           const Product &product, bool &placed) {
-  placed = false;
+static std::optional<View> viewOf(const std::vector<layout::DimFactors> &dims,
+                                  const layout::Rule &rule,
+                                  const Splits &splits) {
+  View view = View::replicated(dims.size());
   for (auto [d, factors] : llvm::enumerate(dims)) {
-    if (!llvm::is_contained(factors, factor))
+    if (!llvm::any_of(factors, [&](int f) { return splits.count(f); }))
       continue;
-    placed = true;
     if (factors.size() == 1) {
-      view.dims[d].product = product;
+      view.dims[d].product = splits.at(factors[0]);
       continue;
     }
-    // A dimension of several factors has the product of each in turn, as a
-    // group of its extent.
+    // The factors' products in turn, each as a group of its size.
     Product all;
     for (int f : factors) {
       int64_t size = rule.factors[f].size;
       if (size == layout::kDynamic)
-        return failure();
-      all.push_back(f == factor ? Factor::group(product, 0, size)
-                                : Factor::stored(size));
+        return std::nullopt;
+      auto split = splits.find(f);
+      all.push_back(split == splits.end()
+                        ? Factor::stored(size)
+                        : Factor::group(split->second, 0, size));
     }
     view.dims[d].product = std::move(all);
   }
-  return success();
+  return view;
+}
+
+LogicalResult OpTest::testSplits(const Mesh &mesh, const layout::Rule &rule,
+                                 const Splits &splits, const Twine &what) {
+  // Sums over devices, and what joins them once, are partial.
+  layout::Partial partial;
+  for (const auto &[f, product] : splits) {
+    const layout::IterationFactor &factor = rule.factors[f];
+    if (factor.kind == Kind::Reduction ||
+        (factor.kind == Kind::Indexed && !rule.isInResult(f))) {
+      partial.combiner = factor.combiner;
+      llvm::append_range(partial.axes, layout::axesOf(product));
+    }
+  }
+  std::vector<View> operands, results;
+  auto lay = [&](const std::vector<layout::DimFactors> &dims, bool isPartial,
+                 std::vector<View> &views) {
+    std::optional<View> view = viewOf(dims, rule, splits);
+    if (!view)
+      return failure();
+    if (isPartial && !partial.axes.empty())
+      view->partial = {partial};
+    views.push_back(std::move(*view));
+    return success();
+  };
+  for (auto [dims, use] : llvm::zip_equal(rule.operands, rule.uses))
+    if (failed(lay(dims, use == layout::Use::Added, operands)))
+      return op->emitOpError() << "has factors without sizes";
+  for (const std::vector<layout::DimFactors> &dims : rule.results)
+    if (failed(lay(dims, true, results)))
+      return op->emitOpError() << "has factors without sizes";
+  return check(mesh, operands, results, what);
 }
 
 LogicalResult OpTest::testFactors(const Mesh &mesh, const layout::Rule &rule) {
+  auto splits = [&](size_t f) {
+    return rule.factors[f].kind != Kind::Sequential &&
+           rule.factors[f].kind != Kind::Shifted;
+  };
   for (size_t f = 0; f < rule.factors.size(); ++f) {
-    const layout::IterationFactor &factor = rule.factors[f];
-    if (factor.kind == Kind::Sequential || factor.kind == Kind::Shifted)
+    if (!splits(f))
       continue;
-    for (const Split &split : splitsOver(mesh)) {
-      std::vector<View> operands = wholeViews(op->getOperands());
-      std::vector<View> results = wholeViews(op->getResults());
-      bool reduces = factor.kind == Kind::Reduction ||
-                     (factor.kind == Kind::Indexed && !rule.isInResult(f));
-      std::vector<layout::Partial> partial;
-      if (reduces)
-        partial.push_back({layout::axesOf(split.product), factor.combiner});
-      bool known = true;
-      for (auto [i, view] : llvm::enumerate(operands)) {
-        bool placed;
-        known &= succeeded(
-            place(view, rule.operands[i], rule, f, split.product, placed));
-        // Joins the sum once: on the first device.
-        if (reduces && rule.uses[i] == layout::Use::Added)
-          view.partial = partial;
-      }
-      for (auto [i, view] : llvm::enumerate(results)) {
-        bool placed;
-        known &= succeeded(
-            place(view, rule.results[i], rule, f, split.product, placed));
-        if (!placed)
-          view.partial = partial;
-      }
-      if (!known)
-        return op->emitOpError() << "factor " << f << " has no size";
-      if (failed(check(mesh, operands, results,
-                       "factor " + Twine(f) + " in " + split.name)))
+    for (const Split &split : splitsOver(mesh))
+      if (failed(testSplits(mesh, rule, {{int(f), split.product}},
+                            "factor " + Twine(f) + " in " + split.name)))
         return failure();
-    }
+    // Two factors, one on each axis: blocks and cyclic.
+    for (size_t g = 0; g < rule.factors.size() && mesh.axes.size() > 1; ++g)
+      if (g != f && splits(g) &&
+          failed(testSplits(mesh, rule,
+                            {{int(f), {deviceOf(mesh, 0), Factor::rest()}},
+                             {int(g), {Factor::rest(), deviceOf(mesh, 1)}}},
+                            "factor " + Twine(f) + " in blocks and factor " +
+                                Twine(g) + " cyclic")))
+        return failure();
   }
   return success();
 }
