@@ -8,8 +8,9 @@
 //
 // All ways to divide an op's loops that its views suggest are placed
 // (Placement.h); each is charged with the bytes of the moves from the operands'
-// views and to the results'. On a tie weights stay where they are, then large
-// operands do.
+// views and to the results', and with its loops: else a matrix product would be
+// repeated on all devices to save half an all-reduce. On a tie weights stay
+// where they are, then large operands do.
 //
 // Candidates of a factor: whole, each product that some dimension of it has,
 // and these without axes that another factor wants. But where the operands
@@ -69,6 +70,47 @@ FailureOr<Placement> tv::getActualPlacement(Operation *op) {
     if (failed(add(result, actual.results)))
       return failure();
   return actual;
+}
+
+int64_t tv::getWork(Operation *op, const Placement &placement,
+                    const Moves &moves) {
+  auto ruled = dyn_cast<ShardingRuleOpInterface>(op);
+  if (!ruled)
+    return 0;
+  PlacedOp placed(ruled, placement);
+  const layout::Rule &rule = placed.getRule();
+  std::vector<int64_t> sizes;
+  for (const IterationFactor &factor : rule.factors)
+    sizes.push_back(factor.size);
+  auto look = [&](Value value, const std::vector<layout::DimFactors> &dims) {
+    layout::Shape shape = moves.getTypicalShape(value);
+    for (auto [extent, factors] : llvm::zip_equal(shape, dims))
+      if (factors.size() == 1 && sizes[factors[0]] == layout::kDynamic)
+        sizes[factors[0]] = extent;
+  };
+  for (auto [value, dims] : llvm::zip_equal(op->getOperands(), rule.operands))
+    look(value, dims);
+  for (auto [value, dims] : llvm::zip_equal(op->getResults(), rule.results))
+    look(value, dims);
+
+  Division division = placed.getDivision();
+  double work = 1;
+  for (auto [f, factor] : llvm::enumerate(rule.factors)) {
+    if (factor.kind == IterationFactor::Kind::Indexed)
+      continue; // Addressed, not run through.
+    int64_t parts = 1;
+    if (!division.dims)
+      for (const SubAxis &axis : layout::axesOf(division.products[f]))
+        parts *= axis.size;
+    work *= llvm::divideCeil(std::max<int64_t>(sizes[f], 0), parts);
+  }
+  if (division.dims) {
+    View view;
+    view.dims = *division.dims;
+    for (const SubAxis &axis : layout::axesOf(view))
+      work /= axis.size;
+  }
+  return int64_t(std::min(work, 1e18));
 }
 
 //===----------------------------------------------------------------------===//
@@ -249,6 +291,7 @@ Result<bool> Search::charge(Value value, const View &from, const View &to,
 
 LogicalResult Search::consider(Placement placement) {
   MoveCost cost;
+  cost.work = getWork(op, placement, moves);
   for (auto [value, from, to] : llvm::zip_equal(
            op->getOperands(), actual.operands, placement.operands)) {
     Result<bool> moved = charge(value, from, to, cost);
@@ -258,7 +301,7 @@ LogicalResult Search::consider(Placement placement) {
       continue;
     cost.weights += isWeight(value);
     int64_t elements = 1;
-    for (int64_t extent : moves.getMaxShape(value))
+    for (int64_t extent : moves.getTypicalShape(value))
       elements *= extent;
     cost.elements += elements;
   }

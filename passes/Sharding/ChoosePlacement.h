@@ -14,14 +14,21 @@
 
 namespace tessera::tv {
 
-/// What the moves around an op cost. Less is better, in the order of the
-/// members.
+/// What an op and the moves around it cost on one device. Less is better: first
+/// the sum of bytes and work, then in the order of the other members.
 struct MoveCost {
   int64_t bytes = 0;    ///< the most that a device sends or receives, summed
+  int64_t work = 0;     ///< loop iterations; one counts as much as a byte
   int64_t weights = 0;  ///< weights that move
   int64_t elements = 0; ///< of operands that move
   int64_t reshards = 0;
-  auto operator<=>(const MoveCost &) const = default;
+
+  int64_t total() const { return bytes + work; }
+  bool operator<(const MoveCost &other) const {
+    return std::tuple(total(), weights, elements, reshards) <
+           std::tuple(other.total(), other.weights, other.elements,
+                      other.reshards);
+  }
 };
 
 struct Choice {
@@ -33,6 +40,10 @@ struct Choice {
 /// lie as `actual`. Fails with a diagnostic.
 mlir::FailureOr<Choice> choosePlacement(mlir::Operation *op,
                                         const Placement &actual, Moves &moves);
+
+/// The loop iterations that a device runs when the op lies as `placement`.
+int64_t getWork(mlir::Operation *op, const Placement &placement,
+                const Moves &moves);
 
 /// The own views of the op's operands and results, places only. Fails with a
 /// diagnostic when one has no view.

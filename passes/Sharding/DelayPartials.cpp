@@ -123,6 +123,7 @@ LogicalResult Delayer::visit(Operation *op) {
   FailureOr<Placement> actual = getActualPlacement(op);
   if (failed(actual))
     return failure();
+  int64_t workNow = getWork(op, *actual, moves);
   Value result = op->getResult(0);
   const layout::Mesh &mesh = getView(result).getLayoutMesh();
   int64_t bytesNow = 0;
@@ -148,7 +149,8 @@ LogicalResult Delayer::visit(Operation *op) {
   FailureOr<Choice> choice = choosePlacement(op, *actual, moves);
   if (failed(choice))
     return failure();
-  if (choice->cost.bytes < bytesNow) {
+  if (choice->cost.bytes <= bytesNow &&
+      choice->cost.total() < bytesNow + workNow) {
     setOperands(op, choice->placement);
     const View &view = choice->placement.results[0];
     if (viewOf(result) == view)

@@ -186,7 +186,9 @@ LogicalResult Elider::reconsider(Operation *op, bool &changed) {
   FailureOr<Choice> choice = choosePlacement(op, *actual, moves);
   if (failed(choice))
     return failure();
-  if (choice->cost.bytes >= bytesNow)
+  FailureOr<Placement> now = getActualPlacement(op);
+  if (choice->cost.bytes > bytesNow ||
+      choice->cost.total() >= bytesNow + getWork(op, *now, moves))
     return success();
 
   changed = true;

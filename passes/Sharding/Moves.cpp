@@ -25,18 +25,39 @@ FailureOr<Moves> Moves::get(func::FuncOp function, const layout::Links &links) {
   return Moves(std::move(*extents), links);
 }
 
+Moves::Moves(ExtentAnalysis extents, const layout::Links &links)
+    : extents(std::move(extents)), links(links) {
+  for (const auto &[name, maximum] : this->extents.getMaximums())
+    typicalSizes[name] = std::max<int64_t>(maximum / 2, 1);
+}
+
+/// Reshards that passes add are not analyzed; they change no extent.
+static Value withoutReshards(Value value) {
+  while (auto reshard = value.getDefiningOp<ReshardOp>())
+    value = reshard.getInputs()[cast<OpResult>(value).getResultNumber()];
+  return value;
+}
+
 layout::Shape Moves::getMaxShape(Value value) const {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(value.getType()).getShape();
   if (!ShapedType::isDynamicShape(shape))
     return layout::Shape(shape.begin(), shape.end());
-  // Reshards that passes add are not analyzed; they change no extent.
-  while (auto reshard = value.getDefiningOp<ReshardOp>())
-    value = reshard.getInputs()[cast<OpResult>(value).getResultNumber()];
-  return extents.getMaximumShape(value);
+  return extents.getMaximumShape(withoutReshards(value));
 }
 
-Result<const layout::Plan *> Moves::plan(Value value, const View &from,
-                                         const View &to,
+layout::Shape Moves::getTypicalShape(Value value) const {
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(value.getType()).getShape();
+  if (!ShapedType::isDynamicShape(shape))
+    return layout::Shape(shape.begin(), shape.end());
+  layout::Shape typical;
+  for (const layout::Extent &extent : extents.get(withoutReshards(value)))
+    typical.push_back(
+        std::max<int64_t>(extent.evaluate(typicalSizes).value_or(1), 0));
+  return typical;
+}
+
+Result<const layout::Plan *> Moves::plan(Value value, layout::Shape shape,
+                                         const View &from, const View &to,
                                          const layout::Mesh &mesh) {
   if (mesh != plannedMesh) {
     plans.clear();
@@ -44,7 +65,6 @@ Result<const layout::Plan *> Moves::plan(Value value, const View &from,
   }
   auto type = cast<RankedTensorType>(value.getType());
   int64_t bytes = ExtentAnalysis::getElementBytes(value);
-  layout::Shape shape = getMaxShape(value);
   Key key{std::move(shape), bytes, from, to};
   if (auto known = plans.find(key); known != plans.end())
     return &known->second;
@@ -61,9 +81,16 @@ Result<const layout::Plan *> Moves::plan(Value value, const View &from,
   return &plans.emplace(std::move(key), std::move(*plan)).first->second;
 }
 
+Result<const layout::Plan *> Moves::plan(Value value, const View &from,
+                                         const View &to,
+                                         const layout::Mesh &mesh) {
+  return plan(value, getMaxShape(value), from, to, mesh);
+}
+
 Result<int64_t> Moves::bytes(Value value, const View &from, const View &to,
                              const layout::Mesh &mesh) {
-  Result<const layout::Plan *> plan = this->plan(value, from, to, mesh);
+  Result<const layout::Plan *> plan =
+      this->plan(value, getTypicalShape(value), from, to, mesh);
   if (!plan)
     return plan.error();
   const layout::Cost &cost = (*plan)->chosen.cost;

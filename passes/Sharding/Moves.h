@@ -32,18 +32,26 @@ public:
   Result<const layout::Plan *> plan(mlir::Value value, const layout::View &from,
                                     const layout::View &to,
                                     const layout::Mesh &mesh);
-  /// The most bytes that a device sends or receives in that plan.
+  /// The most bytes that a device sends or receives in the plan for the typical
+  /// shape.
   Result<int64_t> bytes(mlir::Value value, const layout::View &from,
                         const layout::View &to, const layout::Mesh &mesh);
 
   /// The value's shape, dynamic extents at their maximum.
   layout::Shape getMaxShape(mlir::Value value) const;
+  /// Dynamic extents at half of their maximum: what choices between values that
+  /// grow with them and values that do not go by.
+  layout::Shape getTypicalShape(mlir::Value value) const;
 
 private:
-  Moves(ExtentAnalysis extents, const layout::Links &links)
-      : extents(std::move(extents)), links(links) {}
+  Moves(ExtentAnalysis extents, const layout::Links &links);
+  Result<const layout::Plan *> plan(mlir::Value value, layout::Shape shape,
+                                    const layout::View &from,
+                                    const layout::View &to,
+                                    const layout::Mesh &mesh);
 
   ExtentAnalysis extents;
+  std::map<std::string, int64_t> typicalSizes;
   layout::Links links;
   using Key = std::tuple<layout::Shape, int64_t, layout::View, layout::View>;
   std::map<Key, layout::Plan> plans;

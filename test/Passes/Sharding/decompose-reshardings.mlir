@@ -278,3 +278,41 @@ func.func @dynamic_rows(%x: tensor<?x8xf32, #x> {tv.dims = ["b"]}, %w: tensor<4x
   %0 = tv.linear %x, %w : (tensor<?x8xf32, #x>, tensor<4x8xf32, #w>) -> tensor<?x4xf32, #y>
   return %0 : tensor<?x4xf32, #y>
 }
+
+// -----
+
+#m = #tv.mesh<tp = 2>
+#x = #tv.view<#m, [64, did(tp) * 16]>
+#w = #tv.view<#m, [32, did(tp) * 16]>
+#y = #tv.view<#m, [64, 32]>
+
+// Gathering both operands would move fewer bytes than the all-reduce, but then
+// each device would do all of the product.
+// CHECK-LABEL: @work_is_not_repeated_to_save_bytes
+// CHECK-NOT: comm.
+// CHECK: comm.all_reduce
+// CHECK-NOT: comm.
+// CHECK: return
+func.func @work_is_not_repeated_to_save_bytes(%x: tensor<64x32xf32, #x>, %w: tensor<32x32xf32, #w>)
+    -> tensor<64x32xf32, #y> {
+  %0 = tv.linear %x, %w : (tensor<64x32xf32, #x>, tensor<32x32xf32, #w>) -> tensor<64x32xf32, #y>
+  return %0 : tensor<64x32xf32, #y>
+}
+
+// -----
+
+#m = #tv.mesh<tp = 2>
+#x = #tv.view<#m, [did(tp) * 4]>
+#y = #tv.view<#m, [1000, 8]>
+
+// But where it is little beside the move, it is.
+// CHECK-LABEL: @gather_before_expansion
+// CHECK-NOT: comm.
+// CHECK: comm.all_gather %arg0
+// CHECK: tv.broadcast
+// CHECK-NOT: comm.
+// CHECK: return
+func.func @gather_before_expansion(%x: tensor<8xf32, #x>) -> tensor<1000x8xf32, #y> {
+  %0 = tv.broadcast %x dims [1] : (tensor<8xf32, #x>) -> tensor<1000x8xf32, #y>
+  return %0 : tensor<1000x8xf32, #y>
+}

@@ -1,0 +1,79 @@
+// RUN: tessera-opt %s --split-input-file --tv-elide-reshards \
+// RUN:   --tv-verify-decomposed | FileCheck %s
+
+#m = #tv.mesh<tp = 2>
+#p = #tv.view<#m, [8, 4], partial = [tp : sum]>
+#w = #tv.view<#m, [8, 4]>
+#s = #tv.view<#m, [did(tp) * 4, 4]>
+#c = #tv.view<#m, [8, did(tp) * 2]>
+
+// CHECK-LABEL: @identity
+// CHECK-NEXT: return %arg0
+func.func @identity(%x: tensor<8x4xf32, #w>) -> tensor<8x4xf32, #w> {
+  %0 = tv.reshard %x : (tensor<8x4xf32, #w>) -> tensor<8x4xf32, #w>
+  return %0 : tensor<8x4xf32, #w>
+}
+
+// CHECK-LABEL: @equal_moves_of_one_value
+// CHECK-COUNT-1: tv.reshard
+// CHECK-NOT: tv.reshard
+// CHECK: return
+func.func @equal_moves_of_one_value(%x: tensor<8x4xf32, #s>) -> tensor<8x4xf32, #w> {
+  %0 = tv.reshard %x : (tensor<8x4xf32, #s>) -> tensor<8x4xf32, #w>
+  %1 = tv.reshard %x : (tensor<8x4xf32, #s>) -> tensor<8x4xf32, #w>
+  %2 = tv.add %0, %1 : (tensor<8x4xf32, #w>, tensor<8x4xf32, #w>) -> tensor<8x4xf32, #w>
+  return %2 : tensor<8x4xf32, #w>
+}
+
+// Every use of the all-reduced value is one slice: a reduce-scatter.
+// CHECK-LABEL: @slices_of_an_all_reduced_value
+// CHECK-NEXT: %[[S:.*]] = tv.reshard %arg0 : {{.*}}partial = [tp : sum]>>) -> tensor<8x4xf32, {{.*}}[did(tp) * 4, 4]>>
+// CHECK-NEXT: tv.gelu %[[S]]
+// CHECK-NEXT: tv.add %[[S]]
+func.func @slices_of_an_all_reduced_value(%x: tensor<8x4xf32, #p>) -> tensor<8x4xf32, #s> {
+  %0 = tv.reshard %x : (tensor<8x4xf32, #p>) -> tensor<8x4xf32, #w>
+  %1 = tv.reshard %0 : (tensor<8x4xf32, #w>) -> tensor<8x4xf32, #s>
+  %2 = tv.gelu %1 : (tensor<8x4xf32, #s>) -> tensor<8x4xf32, #s>
+  %3 = tv.reshard %0 : (tensor<8x4xf32, #w>) -> tensor<8x4xf32, #s>
+  %4 = tv.add %3, %2 : (tensor<8x4xf32, #s>, tensor<8x4xf32, #s>) -> tensor<8x4xf32, #s>
+  return %4 : tensor<8x4xf32, #s>
+}
+
+// Not when they differ: two reduce-scatters would move as much as the one
+// all-reduce, whose slices are free.
+// CHECK-LABEL: @other_slices_stay
+// CHECK-NEXT: %[[W:.*]] = tv.reshard %arg0
+// CHECK-NEXT: tv.reshard %[[W]]
+// CHECK-NEXT: tv.reshard %[[W]]
+func.func @other_slices_stay(%x: tensor<8x4xf32, #p>) -> (tensor<8x4xf32, #s>, tensor<8x4xf32, #c>) {
+  %0 = tv.reshard %x : (tensor<8x4xf32, #p>) -> tensor<8x4xf32, #w>
+  %1 = tv.reshard %0 : (tensor<8x4xf32, #w>) -> tensor<8x4xf32, #s>
+  %2 = tv.reshard %0 : (tensor<8x4xf32, #w>) -> tensor<8x4xf32, #c>
+  return %1, %2 : tensor<8x4xf32, #s>, tensor<8x4xf32, #c>
+}
+
+// CHECK-LABEL: @there_and_back
+// CHECK-NEXT: return %arg0
+func.func @there_and_back(%x: tensor<8x4xf32, #w>) -> tensor<8x4xf32, #w> {
+  %0 = tv.reshard %x : (tensor<8x4xf32, #w>) -> tensor<8x4xf32, #s>
+  %1 = tv.reshard %0 : (tensor<8x4xf32, #s>) -> tensor<8x4xf32, #w>
+  return %1 : tensor<8x4xf32, #w>
+}
+
+// -----
+
+#m = #tv.mesh<tp = 2>
+#v = #tv.view<#m, [did(tp) * 4]>
+#e = #tv.view<#m, [6, did(tp) * 4]>
+#w = #tv.view<#m, [6, 8]>
+
+// The value that is repeated moves, not what it becomes.
+// CHECK-LABEL: @gather_after_an_expansion
+// CHECK-NEXT: %[[G:.*]] = tv.reshard %arg0 : {{.*}} -> tensor<8xf32,
+// CHECK-NEXT: tv.broadcast %[[G]]
+// CHECK-NEXT: return
+func.func @gather_after_an_expansion(%x: tensor<8xf32, #v>) -> tensor<6x8xf32, #w> {
+  %0 = tv.broadcast %x dims [1] : (tensor<8xf32, #v>) -> tensor<6x8xf32, #e>
+  %1 = tv.reshard %0 : (tensor<6x8xf32, #e>) -> tensor<6x8xf32, #w>
+  return %1 : tensor<6x8xf32, #w>
+}
