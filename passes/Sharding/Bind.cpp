@@ -253,13 +253,22 @@ LogicalResult BindPass::bindFunction(func::FuncOp function, Binder &binder) {
 
   FunctionType type = function.getFunctionType();
   SmallVector<Type> inputs, results;
+  // Set at once: the attributes of all arguments are one array.
+  SmallVector<DictionaryAttr> inputAttrs, resultAttrs;
+  auto withUserView = [&](DictionaryAttr attributes, ViewAttr view) {
+    NamedAttrList list(attributes);
+    list.set(userViewName, view);
+    return list.getDictionary(&getContext());
+  };
   for (auto [index, argument] : llvm::enumerate(function.getArguments())) {
     auto emitError = emitAt(function, "argument #" + Twine(index));
     FailureOr<Type> bound = binder.bind(argument.getType(), emitError);
     if (failed(bound))
       return failure();
+    inputAttrs.push_back(function.getArgAttrDict(index));
     if (ViewAttr view = getView(argument))
-      function.setArgAttr(index, userViewName, *binder.resize(view, emitError));
+      inputAttrs.back() =
+          withUserView(inputAttrs.back(), *binder.resize(view, emitError));
     argument.setType(*bound);
     inputs.push_back(*bound);
   }
@@ -268,12 +277,15 @@ LogicalResult BindPass::bindFunction(func::FuncOp function, Binder &binder) {
     FailureOr<Type> bound = binder.bind(result, emitError);
     if (failed(bound))
       return failure();
+    resultAttrs.push_back(function.getResultAttrDict(index));
     if (ViewAttr view = getView(result))
-      function.setResultAttr(index, userViewName,
-                             *binder.resize(view, emitError));
+      resultAttrs.back() =
+          withUserView(resultAttrs.back(), *binder.resize(view, emitError));
     results.push_back(*bound);
   }
   function.setFunctionType(FunctionType::get(&getContext(), inputs, results));
+  function.setAllArgAttrs(inputAttrs);
+  function.setAllResultAttrs(resultAttrs);
 
   for (Operation &op : function.getBody().front()) {
     SmallVector<Attribute> userViews;

@@ -39,7 +39,7 @@ public:
 private:
   MeshAttr findMesh();
   void addTensor(Propagation &graph, Value value, ExtentAnalysis &extents);
-  LogicalResult addNode(Propagation &graph, Operation &op);
+  LogicalResult addNode(Propagation &graph, Operation &op, MeshAttr mesh);
   void materialize(const Propagation &graph, MeshAttr mesh);
   void report(const Propagation &graph);
 
@@ -154,8 +154,8 @@ void PropagateShardingsPass::addTensor(Propagation &graph, Value value,
   values.push_back(value);
 }
 
-LogicalResult PropagateShardingsPass::addNode(Propagation &graph,
-                                              Operation &op) {
+LogicalResult PropagateShardingsPass::addNode(Propagation &graph, Operation &op,
+                                              MeshAttr mesh) {
   Propagation::Node node;
   node.name = describe(op.getResult(0));
   for (Value operand : op.getOperands())
@@ -165,12 +165,11 @@ LogicalResult PropagateShardingsPass::addNode(Propagation &graph,
   if (auto rule = dyn_cast<ShardingRuleOpInterface>(op)) {
     node.rule = rule.getShardingRule();
   } else if (auto reinterpret = dyn_cast<ReinterpretOpInterface>(op)) {
-    layout::Mesh mesh = findMesh().getMesh();
     node.forward = [reinterpret, mesh](const layout::View &view) mutable {
-      return reinterpret.getResultView(view, mesh);
+      return reinterpret.getResultView(view, mesh.getMesh());
     };
     node.backward = [reinterpret, mesh](const layout::View &view) mutable {
-      return reinterpret.getOperandView(view, mesh);
+      return reinterpret.getOperandView(view, mesh.getMesh());
     };
   } else if (isa<ConstrainOp>(op)) {
     node.forward = node.backward = [](const layout::View &view) {
@@ -264,7 +263,7 @@ void PropagateShardingsPass::runOnOperation() {
     for (Value result : op.getResults())
       addTensor(graph, result, *extents);
   for (Operation &op : function.getBody().front().without_terminator())
-    if (!isa<ReshardOp>(op) && failed(addNode(graph, op)))
+    if (!isa<ReshardOp>(op) && failed(addNode(graph, op, mesh)))
       return signalPassFailure();
 
   Status status = graph.run();

@@ -13,6 +13,7 @@
 #include <set>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 using namespace tessera;
 using namespace tessera::tv;
@@ -44,7 +45,28 @@ static int64_t boundOf(const Shape &shape, const Dim &dim, int64_t first) {
 
 int Propagation::addTensor(Tensor tensor) {
   tensors.push_back(std::move(tensor));
+  nodesOfTensor.emplace_back();
   return tensors.size() - 1;
+}
+
+void Propagation::addNode(Node node) {
+  int index = nodes.size();
+  for (const std::vector<int> *list : {&node.operands, &node.results})
+    for (int tensor : *list)
+      if (tensor >= 0)
+        nodesOfTensor[tensor].push_back(index);
+  nodes.push_back(std::move(node));
+  for (std::vector<bool> &listed : isPending)
+    listed.push_back(false);
+}
+
+void Propagation::askAgain(int node) {
+  for (int direction = 0; direction < 2; ++direction) {
+    if (isPending[direction][node])
+      continue;
+    isPending[direction][node] = true;
+    pending[direction].push_back(node);
+  }
 }
 
 Status Propagation::run() {
@@ -60,6 +82,8 @@ Status Propagation::run() {
   int64_t left = (axes + 1) * tensors.size() * 2 + 4;
 
   for (int64_t priority : priorities) {
+    for (size_t node = 0; node < nodes.size(); ++node)
+      askAgain(node);
     bool changed = true;
     while (changed) {
       changed = false;
@@ -78,8 +102,10 @@ Status Propagation::run() {
 
 bool Propagation::round(Direction direction, int64_t priority) {
   std::vector<Proposal> proposals;
-  for (const Node &node : nodes)
-    propose(node, direction, priority, proposals);
+  for (int node : std::exchange(pending[int(direction)], {})) {
+    isPending[int(direction)][node] = false;
+    propose(nodes[node], direction, priority, proposals);
+  }
   auto rank = [](const Proposal &p) {
     return std::tuple(p.tensor, p.priority, -p.bytes, !p.weight, p.firstDim,
                       std::string_view(p.text), std::string_view(p.why));
@@ -88,8 +114,13 @@ bool Propagation::round(Direction direction, int64_t priority) {
       proposals.begin(), proposals.end(),
       [&](const Proposal &a, const Proposal &b) { return rank(a) < rank(b); });
   bool changed = false;
-  for (const Proposal &proposal : proposals)
-    changed |= take(proposal);
+  for (const Proposal &proposal : proposals) {
+    if (!take(proposal))
+      continue;
+    changed = true;
+    for (int node : nodesOfTensor[proposal.tensor])
+      askAgain(node);
+  }
   return changed;
 }
 

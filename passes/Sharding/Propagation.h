@@ -64,7 +64,7 @@ public:
   explicit Propagation(layout::Mesh mesh) : mesh(std::move(mesh)) {}
 
   int addTensor(Tensor tensor);
-  void addNode(Node node) { nodes.push_back(std::move(node)); }
+  void addNode(Node node);
 
   /// Runs to the fixed point. Fails if it is not reached in axes x tensors
   /// rounds, which would be an error of this class.
@@ -110,6 +110,9 @@ private:
   };
 
   bool round(Direction direction, int64_t priority);
+  /// Views are only refined, so an op whose tensors are as before proposes what
+  /// has been taken or refused already: it need not be asked again.
+  void askAgain(int node);
   void propose(const Node &node, Direction direction, int64_t priority,
                std::vector<Proposal> &proposals) const;
   void proposeByRule(const Node &node, Direction direction, int64_t priority,
@@ -127,6 +130,11 @@ private:
   layout::Mesh mesh;
   std::vector<Tensor> tensors;
   std::vector<Node> nodes;
+  std::vector<std::vector<int>> nodesOfTensor;
+  /// The ops to ask in the next round of a direction, and whether one is
+  /// listed.
+  std::vector<int> pending[2];
+  std::vector<bool> isPending[2];
   std::vector<Decision> log;
 };
 
