@@ -10,10 +10,12 @@
 #include "gtest/gtest.h"
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <map>
 #include <numeric>
 #include <random>
+#include <thread>
 
 using namespace tessera;
 
@@ -122,6 +124,40 @@ const Types kTypes[] = {kF32,
                         {DType::BF16, DType::BF16, DType::BF16},
                         {DType::F16, DType::F16, DType::F32},
                         {DType::F32, DType::BF16, DType::F16}};
+
+TEST(Contract, RanksOfOneProcessMultiplyAtOnce) {
+  constexpr int ranks = 2, rounds = 1000;
+  constexpr int64_t n = 48;
+  std::atomic<int> arrived = 0; // spun on, so that they start together
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank)
+    threads.emplace_back([&, rank] {
+      const int64_t sizes[] = {n, n}, strides[] = {n, 1};
+      const int32_t al[] = {0, 2}, bl[] = {2, 1}, cl[] = {0, 1};
+      auto operand = [&](const int32_t (&labels)[2]) {
+        return Contract::Operand{DType::F32, sizes, strides, labels};
+      };
+      Contract contract =
+          *Contract::create(operand(al), operand(bl), operand(cl));
+      // All elements of a are the rank's number, of b 1.
+      std::vector<float> a(n * n, rank + 1), b(n * n, 1), c(n * n);
+      auto bytes = [](std::vector<float> &v) {
+        return reinterpret_cast<std::byte *>(v.data());
+      };
+      for (int round = 0; round < rounds; ++round) {
+        ++arrived;
+        while (arrived < ranks * (round + 1))
+          ;
+        contract.run(bytes(a), bytes(b), bytes(c), nullptr);
+        for (float value : c)
+          wrong += value != n * (rank + 1);
+      }
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  EXPECT_EQ(wrong, 0);
+}
 
 TEST(Contract, AllOrdersOfMemory) {
   std::mt19937 random(1);
