@@ -349,7 +349,9 @@ LogicalResult Interpreter::evaluate(Operation *op) {
     return success();
   if (why.empty()) // reported
     return failure();
-  if (!local && notHeld && !config.localOnly)
+  if (!notHeld)
+    return op->emitOpError() << why;
+  if (!local && !config.localOnly)
     return evaluateWhole(op, evaluator, shapes);
   return op->emitOpError() << "does not run on each device by itself: " << why;
 }

@@ -6,10 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// test-sharding-rules evaluates @main on whole tensors, then each op again on
-// devices: for every factor of the op's rule, every kind of split and several
-// meshes it lays the operands out as the rule says, evaluates each device by
-// itself and compares the assembled results. Then the same for partial states:
+// test-sharding-rules evaluates each function on whole tensors, then each op again
+// on devices: for every factor of the op's rule, every kind of split and several
+// meshes, and for every two factors on the two axes of a mesh, it lays the
+// operands out as the rule says, evaluates each device by itself and compares the
+// assembled results. Then the same for partial states:
 // for every set of operands and combiner that `transferPartial` allows,
 // operands become addends, and the results must be what it says. Reinterpreting
 // ops get every split of every operand dimension and the view that they answer.
