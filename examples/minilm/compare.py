@@ -18,8 +18,8 @@ def main():
     parser.add_argument("--tolerance", type=float, default=1e-5)
     args = parser.parse_args()
     sentences = read_sentences(args.sentences)
-    reference = load_file(args.reference)["embedding"]
-    result = load_file(args.result)["embedding"].astype(np.float64)
+    reference = load_file(args.reference)["embeddings"]
+    result = load_file(args.result)["embeddings"].astype(np.float64)
     if result.shape != reference.shape:
         sys.exit(f"compare.py: error: {args.result} has shape {result.shape}, not {reference.shape}")
 

@@ -72,9 +72,9 @@ def main():
     args = parser.parse_args()
     inputs = load_file(args.inputs)
     weights = load_file(args.model / "model.safetensors")
-    embedding = embed(weights, inputs["ids"], inputs["mask"])
-    save_file({"embedding": embedding}, args.output)
-    print(f"{args.output}: embedding float64 {list(embedding.shape)}")
+    embeddings = embed(weights, inputs["ids"], inputs["mask"])
+    save_file({"embeddings": embeddings}, args.output)
+    print(f"{args.output}: embeddings float64 {list(embeddings.shape)}")
 
 
 if __name__ == "__main__":

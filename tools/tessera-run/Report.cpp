@@ -92,21 +92,29 @@ std::string Report::text() const {
   for (const auto &[name, size] : sizes)
     text += ", " + name + " = " + std::to_string(size);
   text += "\n";
-  if (collectives.empty()) {
-    text += "no collectives\n";
+  // Some are local on this mesh, as a slice always is.
+  size_t local = static_cast<size_t>(std::count_if(
+      collectives.begin(), collectives.end(), [](const Collective &each) {
+        return each.traffic.sent == 0 && each.traffic.received == 0;
+      }));
+  if (collectives.size() == local) {
+    text += "no collective moves a byte\n";
   } else {
     std::vector<std::vector<std::string>> rows = {
         {"collective", "axes", "sent", "received", "copies", "time", "source",
          "op", "instead of"}};
     for (const Collective &each : collectives)
-      rows.push_back({each.kind, each.axes, std::to_string(each.traffic.sent),
-                      std::to_string(each.traffic.received),
-                      std::to_string(each.traffic.copies),
-                      milliseconds(each.traffic.seconds), each.location,
-                      each.op, each.loser.empty() ? "-" : each.loser});
+      if (each.traffic.sent > 0 || each.traffic.received > 0)
+        rows.push_back({each.kind, each.axes, std::to_string(each.traffic.sent),
+                        std::to_string(each.traffic.received),
+                        std::to_string(each.traffic.copies),
+                        milliseconds(each.traffic.seconds), each.location,
+                        each.op, each.loser.empty() ? "-" : each.loser});
     text += "collectives of a run, in bytes of the busiest rank\n" +
             table(rows,
                   {false, false, true, true, true, true, false, false, false});
+    if (local > 0)
+      text += "  and " + std::to_string(local) + " that move no byte\n";
   }
   if (seconds.size() == 1) {
     text += "time " + milliseconds(seconds[0]) + "\n";
