@@ -7,13 +7,14 @@
 //===----------------------------------------------------------------------===//
 //
 // Loops over memrefs go through MLIR's conversions to LLVM IR, LLVM's optimizer
-// at O3, and lld. exp, tanh, erf and their like are calls into libm, which the
-// object names as its one dependency; its symbols are resolved when it is
-// loaded, so no libm is needed here.
+// at O3, and lld. Functions that are not made arithmetic before (ExpandMath)
+// are calls into libm, which the object names as its one dependency; its
+// symbols are resolved when it is loaded, so no libm is needed here.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Compiler/CPUCodegen.h"
+#include "Compiler/ExpandMath.h"
 #include "Plan/Plan.h"
 
 #include "mlir/Conversion/Passes.h"
@@ -83,6 +84,7 @@ static void addEntryPoints(ModuleOp module, ArrayRef<std::string> names) {
 }
 
 static LogicalResult lowerToLLVM(ModuleOp module) {
+  expandMath(module);
   PassManager passes(module.getContext());
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());

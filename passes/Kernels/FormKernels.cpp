@@ -83,6 +83,7 @@ private:
   std::vector<llvm::SetVector<Value>> outputs; ///< of fused steps
   IRMapping mapping;                           ///< values to those of the plan
   llvm::DenseMap<Value, Memory> memories;
+  llvm::StringMap<std::string> kernels; ///< text to symbol
 };
 } // namespace
 
@@ -402,18 +403,27 @@ LogicalResult Former::launch(Operation *op, StringRef name,
                              const llvm::SetVector<Operation *> &inlined,
                              ArrayRef<Value> results,
                              llvm::function_ref<void(KernelEmitter &)> body) {
-  std::string symbol = (name + "_" + Twine(numKernels++)).str();
   auto memoryOf = [&](Value value) {
     auto found = memories.find(value);
     return found == memories.end() ? getOwnMemory(value.getType())
                                    : found->second;
   };
   OpBuilder atModule(main);
-  KernelEmitter emitter(atModule, op->getLoc(), symbol, inlined, memoryOf);
+  KernelEmitter emitter(atModule, op->getLoc(), "kernel", inlined, memoryOf);
   body(emitter);
   if (emitter.hasFailed())
     return failure();
-  emitter.finish();
+  func::FuncOp kernel = emitter.finish();
+  // The layers of a model share their kernels.
+  std::string text;
+  llvm::raw_string_ostream(text) << kernel;
+  std::string &symbol = kernels[text];
+  if (symbol.empty()) {
+    symbol = (name + "_" + Twine(numKernels++)).str();
+    kernel.setName(symbol);
+  } else {
+    kernel.erase();
+  }
   SmallVector<Value> inputs;
   for (Value input : emitter.getInputs())
     inputs.push_back(mapping.lookup(input));

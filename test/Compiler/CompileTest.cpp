@@ -26,6 +26,8 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
 
+#include <bit>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
@@ -184,6 +186,45 @@ TEST_P(Compile, EqualsTheInterpreter) {
 
 INSTANTIATE_TEST_SUITE_P(Programs, Compile, testing::ValuesIn(getPrograms()),
                          [](const auto &info) { return info.param; });
+
+/// The number of f32 values between two, as both are rounded.
+int64_t distance(float a, float b) {
+  auto order = [](float x) {
+    int32_t bits = std::bit_cast<int32_t>(x);
+    return bits < 0 ? -static_cast<int64_t>(bits & 0x7fffffff) : bits;
+  };
+  return std::abs(order(a) - order(b));
+}
+
+TEST(Math, FunctionsAreWithinOneUlp) {
+  CompileOptions options;
+  options.name = TESSERA_TEST_PROGRAMS "/../functions.mlir";
+  options.from = "local";
+  CompileResult module = compile(readFile(options.name), options);
+  ASSERT_TRUE(module.succeeded) << module.diagnostics;
+  // Every 65521st of all f32 values, from one end to the other.
+  auto number = [](int64_t i) {
+    return std::bit_cast<float>(static_cast<uint32_t>(i * 65521));
+  };
+  test::RunOptions run;
+  run.observe = [&](const std::string &port, const layout::Shape &index,
+                    double got) {
+    float x = number(index[0]);
+    double exact = port == "exp"   ? std::exp(static_cast<double>(x))
+                   : port == "erf" ? std::erf(static_cast<double>(x))
+                                   : std::tanh(static_cast<double>(x));
+    if (std::isnan(x))
+      EXPECT_TRUE(std::isnan(got)) << port;
+    else
+      EXPECT_LE(distance(got, exact), 1) << port << " of " << x;
+  };
+  test::runModule(
+      module.output, 1,
+      [&](const std::string &, const layout::Shape &index, int) {
+        return number(index[0]);
+      },
+      nullptr, run);
+}
 
 struct Example {
   const char *name;
