@@ -163,6 +163,7 @@ LogicalResult Emitter::addOutputs(func::ReturnOp op) {
     for (auto &port : plan.ports)
       if (port->kind == fb::PortKind::State && port->name == name) {
         port->state_result = tensor;
+        // Not the caller's memory; collectives may have written it.
         plan.tensors[tensor]->storage = fb::Storage::Symmetric;
         isState = true;
       }

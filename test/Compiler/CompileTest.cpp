@@ -69,13 +69,14 @@ public:
     CompileResult result = compile(source, options);
     EXPECT_TRUE(result.succeeded) << result.diagnostics;
     module = result.output;
+    if (!isCompiled())
+      return;
     mlir::DialectRegistry registry;
     registerAll(registry);
     context.appendDialectRegistry(registry);
     parsed = mlir::parseSourceString<mlir::ModuleOp>(source, &context);
     main = parsed->lookupSymbol<mlir::func::FuncOp>("main");
-    if (isCompiled())
-      ranks = ModuleReader::read(module)->mesh().numDevices();
+    ranks = ModuleReader::read(module)->mesh().numDevices();
   }
 
   bool isCompiled() const { return !module.empty(); }
@@ -121,15 +122,16 @@ public:
 private:
   Arrays run(const std::map<std::string, int64_t> &sizes, const Arrays &inputs,
              const Arrays &expected) {
-    std::map<std::string, std::shared_ptr<NDArray>> ports;
+    // A state has both.
+    std::map<std::string, std::shared_ptr<NDArray>> sources, targets;
     for (size_t i = 0; i < inputs.size(); ++i)
-      ports[nameOf(main.getArgAttrDict(i), "arg" + std::to_string(i))] =
+      sources[nameOf(main.getArgAttrDict(i), "arg" + std::to_string(i))] =
           inputs[i];
     Arrays results;
     for (size_t i = 0; i < expected.size(); ++i) {
       results.push_back(
           std::make_shared<NDArray>(expected[i]->type, expected[i]->shape));
-      ports[nameOf(main.getResultAttrDict(i), "result" + std::to_string(i))] =
+      targets[nameOf(main.getResultAttrDict(i), "result" + std::to_string(i))] =
           results.back();
     }
     test::RunOptions options;
@@ -139,7 +141,7 @@ private:
     options.observe = [&](const std::string &port, const layout::Shape &index,
                           double got) {
       std::lock_guard lock(mutex);
-      NDArray &array = *ports.at(port);
+      NDArray &array = *targets.at(port);
       interp::Scalar &element =
           array.data[interp::linearize(index, array.shape)];
       element = array.isFloat() ? interp::real(got)
@@ -148,7 +150,7 @@ private:
     test::runModule(
         module, ranks,
         [&](const std::string &port, const layout::Shape &index, int) {
-          const NDArray &array = *ports.at(port);
+          const NDArray &array = *sources.at(port);
           return toDouble(array, interp::linearize(index, array.shape));
         },
         nullptr, options);
