@@ -90,12 +90,6 @@ layout::Shape getGlobalShape(mlir::Type type);
 /// What an element is in a scalar region: its type, signless.
 mlir::Type getScalarType(mlir::Type element);
 
-/// Clones `op` with other operands and result types: the local form of every op
-/// but `tv.reshard` and `tv.constrain` (see the dialect's description).
-mlir::Operation *cloneWithTypes(mlir::Operation *op, mlir::OpBuilder &builder,
-                                mlir::ValueRange operands,
-                                mlir::TypeRange resultTypes);
-
 /// The grammar's tokens out of MLIR's parser.
 class AsmTokenSource : public layout::TokenSource {
 public:

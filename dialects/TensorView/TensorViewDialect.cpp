@@ -13,7 +13,6 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
-#include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -118,14 +117,4 @@ TensorViewDialect::verifyRegionArgAttribute(Operation *op, unsigned regionIndex,
                                << " must be \"input\", \"weight\" or \"state\"";
   }
   return success();
-}
-
-Operation *tv::cloneWithTypes(Operation *op, OpBuilder &builder,
-                              ValueRange operands, TypeRange resultTypes) {
-  IRMapping mapping;
-  mapping.map(op->getOperands(), operands);
-  Operation *clone = builder.clone(*op, mapping);
-  for (auto [result, type] : llvm::zip_equal(clone->getResults(), resultTypes))
-    result.setType(type);
-  return clone;
 }
