@@ -83,6 +83,25 @@ static void addEntryPoints(ModuleOp module, ArrayRef<std::string> names) {
   }
 }
 
+/// The places of the pointers through which a kernel writes, among the
+/// arguments that it has once memrefs are taken apart.
+static SmallVector<unsigned> getWrittenPointers(func::FuncOp kernel) {
+  SmallVector<unsigned> places;
+  unsigned next = 0;
+  for (BlockArgument argument : kernel.getArguments()) {
+    auto memref = dyn_cast<MemRefType>(argument.getType());
+    if (!memref) {
+      ++next;
+      continue;
+    }
+    // Allocated, aligned, offset, sizes, strides.
+    if (llvm::any_of(argument.getUsers(), llvm::IsaPred<memref::StoreOp>))
+      places.push_back(next + 1);
+    next += 3 + 2 * memref.getRank();
+  }
+  return places;
+}
+
 static LogicalResult lowerToLLVM(ModuleOp module) {
   expandMath(module);
   PassManager passes(module.getContext());
@@ -237,6 +256,7 @@ FailureOr<std::string> tessera::compileKernels(ModuleOp program,
   OwningOpRef<ModuleOp> kernels = ModuleOp::create(program.getLoc());
   OpBuilder b = OpBuilder::atBlockEnd(kernels->getBody());
   std::vector<std::string> names;
+  std::vector<SmallVector<unsigned>> written;
   for (auto function : program.getOps<func::FuncOp>()) {
     if (!function->hasAttr(plan::kKernelAttr))
       continue;
@@ -244,6 +264,7 @@ FailureOr<std::string> tessera::compileKernels(ModuleOp program,
     auto kernel = cast<func::FuncOp>(b.clone(*function));
     kernel.setName("kernel_" + names.back());
     kernel->removeAttr(plan::kKernelAttr);
+    written.push_back(getWrittenPointers(kernel));
     kernel->setAttr(LLVM::LLVMDialect::getEmitCWrapperAttrName(),
                     b.getUnitAttr());
   }
@@ -251,6 +272,12 @@ FailureOr<std::string> tessera::compileKernels(ModuleOp program,
     return std::string();
   if (failed(lowerToLLVM(*kernels)))
     return program.emitError() << "kernels do not lower to LLVM IR";
+  // No tensor that a step writes shares memory with another that it touches.
+  for (auto [name, places] : llvm::zip_equal(names, written))
+    for (unsigned place : places)
+      kernels->lookupSymbol<LLVM::LLVMFuncOp>("kernel_" + name)
+          .setArgAttr(place, LLVM::LLVMDialect::getNoAliasAttrName(),
+                      b.getUnitAttr());
   addEntryPoints(*kernels, names);
 
   registerBuiltinDialectTranslation(*program.getContext());
