@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Comm/Comm.h"
+#include "Layout/Exchange.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -82,14 +83,13 @@ void AxesAttr::print(AsmPrinter &printer) const {
 // Verification
 //===----------------------------------------------------------------------===//
 
-/// The sub-axes of partial states, with their combiner.
-static std::vector<std::pair<layout::SubAxis, layout::Combiner>>
-partialAxes(const layout::View &view) {
-  std::vector<std::pair<layout::SubAxis, layout::Combiner>> axes;
+/// The sub-axes along which `view` is partial with `combiner`.
+static std::vector<layout::SubAxis> partialAxes(const layout::View &view,
+                                                layout::Combiner combiner) {
+  std::vector<layout::SubAxis> axes;
   for (const layout::Partial &partial : view.partial)
-    for (const layout::SubAxis &sub : partial.axes)
-      axes.push_back({sub, partial.combiner});
-  llvm::sort(axes);
+    if (partial.combiner == combiner)
+      llvm::append_range(axes, partial.axes);
   return axes;
 }
 
@@ -113,32 +113,30 @@ static LogicalResult verifyPair(CollectiveOpInterface op, unsigned index) {
     return op->emitOpError() << "operand and result #" << index
                              << " must lie on the mesh of the op, " << mesh;
 
-  auto before = partialAxes(source.getLayoutView());
-  auto after = partialAxes(target.getLayoutView());
+  std::vector<layout::SubAxis> gone, added;
+  for (auto combiner :
+       {layout::Combiner::Sum, layout::Combiner::Max, layout::Combiner::Min}) {
+    auto before = partialAxes(source.getLayoutView(), combiner);
+    auto after = partialAxes(target.getLayoutView(), combiner);
+    llvm::append_range(gone, layout::subtract(before, after));
+    llvm::append_range(added, layout::subtract(after, before));
+  }
   bool reduces = op.getKind() == tv::StepKind::AllReduce ||
                  op.getKind() == tv::StepKind::ReduceScatter;
   bool slices = op.getKind() == tv::StepKind::Slice;
-  if (!reduces && !slices && before != after)
+  if (!reduces && !slices && !(gone.empty() && added.empty()))
     return op->emitOpError() << "may not change the partial state of operand #"
                              << index << "; all_reduce and reduce_scatter do";
-  if (slices && !llvm::includes(after, before))
+  if (slices && !gone.empty())
     return op->emitOpError()
            << "may not combine the partial states of operand #" << index
            << "; all_reduce does";
-  if (reduces) {
-    // What vanishes is what the op names.
-    std::vector<layout::SubAxis> gone;
-    for (auto &state : before)
-      if (!llvm::is_contained(after, state))
-        gone.push_back(state.first);
-    std::vector<layout::SubAxis> named = op.getAxes().getAxes();
-    llvm::sort(named);
-    if (gone != named || !llvm::includes(before, after))
-      return op->emitOpError()
-             << "must combine operand #" << index
-             << " along exactly the axes it names, from " << source.getView()
-             << " to " << target.getView();
-  }
+  // What vanishes is what the op names.
+  if (reduces && (!added.empty() || layout::merged(gone) !=
+                                        layout::merged(op.getAxes().getAxes())))
+    return op->emitOpError() << "must combine operand #" << index
+                             << " along exactly the axes it names, from "
+                             << source.getView() << " to " << target.getView();
   return success();
 }
 

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Interpreter/Interpreter.h"
+#include "Layout/Exchange.h"
 #include "TensorView/TensorView.h"
 
 #include <set>
@@ -33,9 +34,32 @@ static const layout::Product *productOf(const layout::View &view, size_t dim) {
 /// The state of a value along one sub-axis.
 static State stateAlong(const layout::View &view, const SubAxis &sub) {
   for (const layout::Partial &partial : view.partial)
-    if (llvm::is_contained(partial.axes, sub))
+    if (layout::contains(partial.axes, sub))
       return partial.combiner;
   return std::nullopt;
+}
+
+/// Cuts sub-axes that overlap into pieces that do not.
+static std::set<SubAxis> cutApart(std::set<SubAxis> axes) {
+  auto cutOne = [&]() {
+    for (const SubAxis &a : axes)
+      for (const SubAxis &b : axes) {
+        if (a == b || !layout::overlap(a, b))
+          continue;
+        std::vector<SubAxis> rest = layout::subtract({a}, {b});
+        if (rest.empty() || rest == std::vector<SubAxis>{a})
+          continue;
+        std::vector<SubAxis> common = layout::subtract({a}, rest);
+        axes.erase(a);
+        axes.insert(rest.begin(), rest.end());
+        axes.insert(common.begin(), common.end());
+        return true;
+      }
+    return false;
+  };
+  while (cutOne())
+    ;
+  return axes;
 }
 
 bool interp::agreesWithRule(Operation *op,
@@ -89,7 +113,15 @@ bool interp::agreesWithRule(Operation *op,
   for (ArrayRef<std::optional<Layout>> layouts : {operands, results})
     for (const std::optional<Layout> &layout : layouts)
       any = layout ? &*layout : any;
+  auto reducedAlong = [&](const SubAxis &sub) -> State {
+    for (const auto &[axis, combiner] : reduced)
+      if (layout::contains(axis, sub))
+        return combiner;
+    return std::nullopt;
+  };
+  axes = cutApart(std::move(axes));
   for (const SubAxis &a : axes) {
+    State sum = reducedAlong(a);
     for (const SubAxis &b : axes)
       if (a != b && layout::overlap(a, b)) {
         why = "sub-axes of partial states overlap";
@@ -101,8 +133,8 @@ bool interp::agreesWithRule(Operation *op,
       in.push_back(operand ? stateAlong(operand->view, a) : State());
       bool isAdded = rules && rule.uses[i] == layout::Use::Added;
       // What joins a split sum once is partial as the sum is.
-      if (isAdded && reduced.count(a)) {
-        if (in.back() != State(reduced[a])) {
+      if (isAdded && sum) {
+        if (in.back() != sum) {
           why = "an operand that is added once must be partial along " +
                 layout::toString(a, any->mesh);
           return false;
@@ -112,7 +144,7 @@ bool interp::agreesWithRule(Operation *op,
       partial |= in.back().has_value();
     }
     out.assign(results.size(), std::nullopt);
-    if (partial && reduced.count(a)) {
+    if (partial && sum) {
       why = "an operand is partial along an axis that splits the sum";
       return false;
     }
@@ -129,8 +161,8 @@ bool interp::agreesWithRule(Operation *op,
           return false;
       }
     }
-    if (reduced.count(a))
-      out.assign(results.size(), reduced[a]);
+    if (sum)
+      out.assign(results.size(), sum);
     for (auto [result, state] : llvm::zip_equal(results, out))
       if ((result ? stateAlong(result->view, a) : State()) != state) {
         why = "its result is not partial along " +

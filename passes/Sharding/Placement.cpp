@@ -52,9 +52,11 @@ PlacedOp::PlacedOp(ShardingRuleOpInterface op, Placement actual)
     resultShapes.push_back(shapeOf(result));
 
   const std::vector<DimFactors> *dims = nullptr;
-  pointwise = llvm::all_of(rule.factors, [](const IterationFactor &f) {
-    return f.kind == Kind::Parallel;
-  });
+  // A slice or transpose numbers dimensions that a flat one hides.
+  pointwise = !op->hasTrait<OpTrait::SharesMemory>() &&
+              llvm::all_of(rule.factors, [](const IterationFactor &f) {
+                return f.kind == Kind::Parallel;
+              });
   auto same = [&](const std::vector<DimFactors> &other) {
     pointwise &= !dims || *dims == other;
     dims = &other;

@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Layout/Exchange.h"
 #include "Sharding/Passes.h"
 #include "Sharding/Placement.h"
 
@@ -25,12 +26,11 @@ namespace tessera::tv {
 #include "Sharding/Passes.h.inc"
 } // namespace tessera::tv
 
-/// The partial sub-axes of `view`, sorted.
+/// The partial sub-axes of `view`.
 static std::vector<layout::SubAxis> partialAxes(const layout::View &view) {
   std::vector<layout::SubAxis> axes;
   for (const layout::Partial &partial : view.partial)
     llvm::append_range(axes, partial.axes);
-  llvm::sort(axes);
   return axes;
 }
 
@@ -40,14 +40,12 @@ static Status checkPlanned(ReshardOp op) {
     return Error{"has no plan; run tv-plan-reshards"};
   bool combines = plan.getKind() == StepKind::AllReduce ||
                   plan.getKind() == StepKind::ReduceScatter;
-  std::vector<layout::SubAxis> named = plan.getAxes();
-  llvm::sort(named);
+  std::vector<layout::SubAxis> named = layout::merged(plan.getAxes());
   for (auto [from, to] : llvm::zip_equal(op.getInputs(), op.getResults())) {
     std::vector<layout::SubAxis> before = partialAxes(getView(from).getView());
     std::vector<layout::SubAxis> after = partialAxes(getView(to).getView());
-    std::vector<layout::SubAxis> gone;
-    std::set_difference(before.begin(), before.end(), after.begin(),
-                        after.end(), std::back_inserter(gone));
+    std::vector<layout::SubAxis> gone =
+        layout::merged(layout::subtract(std::move(before), after));
     if (combines ? gone != named : !gone.empty())
       return Error{
           "has a plan that does not combine exactly the partial states "
