@@ -66,7 +66,7 @@ Result<Options> parseOptions(int argc, const char *const *argv, bool underMPI) {
          return !value.empty();
        },
        "a path"},
-      {"--names",
+      {"--map",
        [&](const std::string &value) {
          options.names = value;
          return !value.empty();

@@ -141,7 +141,7 @@ class TesseraRun(unittest.TestCase):
             "--ranks", 3,
             "--inputs", "w64.safetensors",
             "--inputs", "x.safetensors",
-            "--names", "names.json",
+            "--map", "names.json",
             "--output", "out.safetensors",
         )  # fmt: skip
         self.check_result("result")
