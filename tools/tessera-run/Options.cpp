@@ -26,7 +26,7 @@ const char *const kUsage =
        mpirun -n N tessera-run MODULE.tsr ...  N ranks, one a process
 
   --inputs PATH         safetensors file, index, or folder; may be repeated
-  --names FILE          JSON map {"port": "tensor" | {"name":, "cast":}}
+  --map FILE            JSON map {"port": "tensor" | {"name":, "cast":}}
   --size NAME=N         a dynamic size; those of inputs are known from the files
   --output FILE         safetensors file for outputs and the final state
   --report text|json    how to print collectives, times and memory
