@@ -20,11 +20,12 @@ namespace tessera::tv::checks {
 inline mlir::Type elementOf(mlir::Value value) {
   return llvm::cast<mlir::RankedTensorType>(value.getType()).getElementType();
 }
-inline int64_t rankOf(mlir::Value value) {
-  return llvm::cast<mlir::RankedTensorType>(value.getType()).getRank();
-}
 inline layout::Shape shapeOf(mlir::Value value) {
   return getGlobalShape(value.getType());
+}
+/// Of the whole tensor; a local one may merge dimensions.
+inline int64_t rankOf(mlir::Value value) {
+  return shapeOf(value).size();
 }
 inline bool isDynamic(int64_t extent) { return extent == layout::kDynamic; }
 
