@@ -222,12 +222,14 @@ SmallVector<Value> KernelEmitter::compute(Operation *op,
       })
       .Case([&](tv::BroadcastOp broadcast) -> SmallVector<Value> {
         Value input = broadcast.getInput();
-        if (isFlat(input) || isFlat(broadcast.getResult()))
-          return {fail(op, "a broadcast of merged dimensions needs a reshape",
-                       getKernelScalar(elementType(input)))};
-        SmallVector<Value> at;
+        bool merged = isFlat(input) || isFlat(broadcast.getResult());
+        SmallVector<Value> from(indices), at;
+        if (merged)
+          from = globalIndices(broadcast.getResult().getType(), indices);
         for (int64_t dim : broadcast.getDims())
-          at.push_back(indices[dim]);
+          at.push_back(from[dim]);
+        if (merged)
+          at = localIndices(input.getType(), at).second;
         return {element(input, at)};
       })
       .Case([&](tv::ConstantOp constant) -> SmallVector<Value> {
@@ -263,15 +265,28 @@ SmallVector<Value> KernelEmitter::compute(Operation *op,
       })
       .Case([&](tv::GatherOp gather) -> SmallVector<Value> {
         Value table = gather.getTable(), ids = gather.getIndices();
-        size_t dim = gather.getDim();
-        size_t rank = cast<RankedTensorType>(ids.getType()).getRank();
-        if (isFlat(table) || isFlat(ids) || isFlat(gather.getResult()))
-          return {fail(op, "a gather of merged dimensions needs a reshape",
-                       getKernelScalar(elementType(table)))};
-        Value row =
-            toIndex(element(ids, indices.slice(dim, rank)), elementType(ids));
+        auto idsType = cast<RankedTensorType>(ids.getType());
         auto local = cast<tv::LocalAttr>(
             cast<RankedTensorType>(table.getType()).getEncoding());
+        size_t dim = gather.getDim();
+        size_t rank =
+            cast<tv::LocalAttr>(idsType.getEncoding()).getExtents().size();
+        if (isFlat(table) || isFlat(ids) || isFlat(gather.getResult())) {
+          SmallVector<Value> global =
+              globalIndices(gather.getResult().getType(), indices);
+          ArrayRef<Value> from = global;
+          Value row = toIndex(
+              element(ids, localIndices(idsType, from.slice(dim, rank)).second),
+              elementType(ids));
+          SmallVector<Value> position(from.take_front(dim));
+          position.push_back(row);
+          llvm::append_range(position, from.drop_front(dim + rank));
+          return {elementAt(table, position,
+                            inRange(row, extent(local.getExtents()[dim])),
+                            zero(table))};
+        }
+        Value row =
+            toIndex(element(ids, indices.slice(dim, rank)), elementType(ids));
         Space space = getSpace(table.getType());
         auto [held, at] = localIndex(local.getLayoutMesh(), space[dim], row);
         Value here =

@@ -276,6 +276,10 @@ void Former::group() {
 LogicalResult Former::run() {
   if (!main.getBody().hasOneBlock())
     return main.emitError() << "'@main' must be one block";
+  for (auto reduce : main.getBody().getOps<tv::ReduceOp>())
+    if (!getReducedDims(reduce))
+      return reduce.emitError() << "reduces a part of dimensions that the view "
+                                   "of its operand merges; reshape it first";
   group();
 
   // Who needs what, and in which order.
@@ -442,11 +446,6 @@ LogicalResult Former::emitLaunch(PlanStep &step) {
   ArrayRef<Value> results = outputs[stepOf[step.op]].getArrayRef();
   if (results.empty())
     return success();
-  for (Operation *op : fused.ops)
-    if (auto reduce = dyn_cast<tv::ReduceOp>(op))
-      if (isFlat(reduce.getInput()))
-        return op->emitError()
-               << "a reduction of merged dimensions needs a reshape first";
   // Computed in the kernel: the fused ops and the free ones that they read.
   llvm::SetVector<Operation *> inlined = fused.ops;
   for (size_t i = 0; i < inlined.size(); ++i)
@@ -486,7 +485,8 @@ Value Former::alias(plan::AliasKind kind, Operation *op, Value planned,
 LogicalResult Former::emitTranspose(tv::TransposeOp op) {
   if (isFlat(op.getInput()))
     return op.emitError()
-           << "a transpose of merged dimensions needs a reshape first";
+           << "transposes dimensions that the view of its operand merges; "
+              "reshape it first";
   Memory memory = memories[op.getInput()];
   SmallVector<int64_t> resultDim(op.getPerm().size());
   for (auto [to, from] : llvm::enumerate(op.getPerm()))

@@ -31,6 +31,21 @@ SmallVector<Value> tessera::getReadValues(Operation *op) {
   return values;
 }
 
+std::optional<SmallVector<int64_t>> tessera::getReducedDims(tv::ReduceOp op) {
+  SmallVector<int64_t> dims;
+  int64_t next = 0;
+  for (auto [i, dim] : llvm::enumerate(getSpace(op.getInput().getType()))) {
+    size_t reduced = 0;
+    for (size_t part = 0; part < dim.extents.size(); ++part)
+      reduced += llvm::is_contained(op.getDims(), next++);
+    if (reduced != 0 && reduced != dim.extents.size())
+      return std::nullopt;
+    if (reduced != 0)
+      dims.push_back(i);
+  }
+  return dims;
+}
+
 //===----------------------------------------------------------------------===//
 // Which ops go together
 //===----------------------------------------------------------------------===//
@@ -48,11 +63,12 @@ FusedOps::FusedOps(Operation *op) : anchor(getLooped(op)) {
   llvm::append_range(order, llvm::seq<int64_t>(0, full.size()));
   outer = full.size();
   if (auto reduce = dyn_cast<tv::ReduceOp>(op)) {
-    llvm::erase_if(order, [&](int64_t dim) {
-      return llvm::is_contained(reduce.getDims(), dim);
-    });
+    // (Reductions of a part of a dimension are refused before.)
+    SmallVector<int64_t> reduced = getReducedDims(reduce).value();
+    llvm::erase_if(
+        order, [&](int64_t dim) { return llvm::is_contained(reduced, dim); });
     outer = order.size();
-    llvm::append_range(order, reduce.getDims());
+    llvm::append_range(order, reduced);
     reduces = true;
   }
 }
@@ -114,7 +130,7 @@ bool FusedOps::tryAdd(Operation *op) {
   size_t outerOfOp = outer;
   if (auto reduce = dyn_cast<tv::ReduceOp>(op)) {
     // Only over the innermost dimensions, all that are inner.
-    ArrayRef<int64_t> dims = reduce.getDims();
+    SmallVector<int64_t> dims = getReducedDims(reduce).value();
     outerOfOp = full.size() - dims.size();
     if (atOuter || dims.empty() || dims.front() != int64_t(outerOfOp))
       return false;

@@ -51,6 +51,10 @@ private:
 /// operand that lends its extents is not read.)
 llvm::SmallVector<mlir::Value> getReadValues(mlir::Operation *op);
 
+/// The local dimensions that a reduction runs over; nothing where a merged one
+/// is reduced in part.
+std::optional<llvm::SmallVector<int64_t>> getReducedDims(tv::ReduceOp op);
+
 /// Whether computing the op again where its value is used costs less than
 /// loading it.
 bool isFree(mlir::Operation *op);
