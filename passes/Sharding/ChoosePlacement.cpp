@@ -96,13 +96,15 @@ int64_t tv::getWork(Operation *op, const Placement &placement,
   Division division = placed.getDivision();
   double work = 1;
   for (auto [f, factor] : llvm::enumerate(rule.factors)) {
-    if (factor.kind == IterationFactor::Kind::Indexed)
-      continue; // Addressed, not run through.
     int64_t parts = 1;
     if (!division.dims)
       for (const SubAxis &axis : layout::axesOf(division.products[f]))
         parts *= axis.size;
-    work *= llvm::divideCeil(std::max<int64_t>(sizes[f], 0), parts);
+    // What is addressed is not run through; split, each device has its share.
+    if (factor.kind == IterationFactor::Kind::Indexed)
+      work /= parts;
+    else
+      work *= llvm::divideCeil(std::max<int64_t>(sizes[f], 0), parts);
   }
   if (division.dims) {
     View view;

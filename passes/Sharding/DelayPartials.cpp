@@ -149,7 +149,7 @@ LogicalResult Delayer::visit(Operation *op) {
   FailureOr<Choice> choice = choosePlacement(op, *actual, moves);
   if (failed(choice))
     return failure();
-  if (choice->cost.bytes <= bytesNow &&
+  if (choice->cost.bytes < bytesNow &&
       choice->cost.total() < bytesNow + workNow) {
     setOperands(op, choice->placement);
     const View &view = choice->placement.results[0];

@@ -187,7 +187,7 @@ LogicalResult Elider::reconsider(Operation *op, bool &changed) {
   if (failed(choice))
     return failure();
   FailureOr<Placement> now = getActualPlacement(op);
-  if (choice->cost.bytes > bytesNow ||
+  if (choice->cost.bytes >= bytesNow ||
       choice->cost.total() >= bytesNow + getWork(op, *now, moves))
     return success();
 
