@@ -46,6 +46,16 @@ std::string readFile(const std::string &path) {
   return text.str();
 }
 
+/// The program in another element type; a log-sum-exp stays f32.
+std::string withElement(const std::string &source, const std::string &element) {
+  std::stringstream lines(source), result;
+  for (std::string line; std::getline(lines, line); result << line << "\n")
+    if (line.find("lse") == std::string::npos)
+      for (size_t at = 0; (at = line.find("xf32", at)) != std::string::npos;)
+        line.replace(at + 1, 3, element), at += 1 + element.size();
+  return result.str();
+}
+
 double toDouble(const NDArray &array, size_t at) {
   return array.isFloat() ? array.data[at].real
                          : static_cast<double>(array.data[at].whole);
@@ -60,8 +70,9 @@ std::string nameOf(mlir::DictionaryAttr attributes, const std::string &made) {
 class Program {
 public:
   /// A local program, or one for `mesh`.
-  Program(const std::string &path, const std::vector<std::string> &mesh = {})
-      : source(readFile(path)), isLocal(mesh.empty()) {
+  Program(const std::string &path, const std::vector<std::string> &mesh = {},
+          const std::string &element = "f32")
+      : source(withElement(readFile(path), element)), isLocal(mesh.empty()) {
     CompileOptions options;
     options.name = path;
     options.from = isLocal ? "local" : "source";
@@ -232,6 +243,8 @@ struct Example {
   const char *name;
   std::vector<std::string> mesh;
   std::map<std::string, int64_t> sizes;
+  /// In place of f32, save on the lines of a log-sum-exp.
+  std::string element = "f32";
 };
 
 class Examples : public testing::TestWithParam<Example> {};
@@ -239,7 +252,7 @@ class Examples : public testing::TestWithParam<Example> {};
 TEST_P(Examples, EqualTheInterpreterOnWholeTensors) {
   Program program(std::string(TESSERA_EXAMPLES) + "/" + GetParam().name +
                       ".mlir",
-                  GetParam().mesh);
+                  GetParam().mesh, GetParam().element);
   ASSERT_TRUE(program.isCompiled());
   program.check(GetParam().sizes);
 }
@@ -249,14 +262,24 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Example{"mlp", {"tp=1"}, {}}, Example{"mlp", {"tp=2"}, {}},
                     Example{"mlp", {"tp=3"}, {}}, Example{"mlp", {"tp=4"}, {}},
                     Example{"gpt/block_tp", {"tp=2"}, {}},
+                    Example{"gpt/block_tp", {"tp=3"}, {}},
                     Example{"gpt/block_tp", {"tp=4"}, {}},
+                    Example{"gpt/block_tp", {"tp=5"}, {}},
                     Example{"gpt/block_sp", {"tp=2"}, {}},
+                    Example{"gpt/block_sp", {"tp=3"}, {}},
                     Example{"gpt/block_sp", {"tp=4"}, {}},
-                    Example{"gpt/block_dp_tp", {"dp=2", "tp=2"}, {}}),
+                    Example{"gpt/block_dp_tp", {"dp=2", "tp=2"}, {}},
+                    Example{"gpt/block_dp_tp", {"dp=2", "tp=3"}, {}},
+                    Example{"mlp", {"tp=2"}, {}, "bf16"},
+                    Example{"mlp", {"tp=3"}, {}, "f16"},
+                    Example{"gpt/block_tp", {"tp=2"}, {}, "bf16"},
+                    Example{"gpt/block_tp", {"tp=4"}, {}, "f16"},
+                    Example{"gpt/block_sp", {"tp=2"}, {}, "bf16"}),
     [](const auto &info) {
       std::string name = info.param.name;
       for (const std::string &axis : info.param.mesh)
         name += "_" + axis;
+      name += "_" + info.param.element;
       for (char &c : name)
         c = std::isalnum(c) ? c : '_';
       return name;
