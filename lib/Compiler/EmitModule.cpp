@@ -80,6 +80,8 @@ static std::string getPortName(DictionaryAttr attributes, StringRef made,
 }
 
 LogicalResult Emitter::run() {
+  if (!main.getBody().hasOneBlock())
+    return main.emitError() << "'@main' must be one block";
   if (failed(addSymbols()) || failed(addInputs()))
     return failure();
   for (Operation &op : main.getBody().front()) {
@@ -109,6 +111,8 @@ LogicalResult Emitter::run() {
     if (failed(addStep(&op)))
       return failure();
   }
+  if (!mesh)
+    return main.emitError() << "'@main' has no tensors, so no mesh to run on";
   plan.mesh = layout::toString(mesh.getMesh());
   return success();
 }

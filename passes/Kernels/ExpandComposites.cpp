@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Kernels/KernelEmitter.h"
 #include "Kernels/Passes.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -355,6 +356,8 @@ namespace {
 struct ExpandComposites
     : public tessera::impl::ExpandCompositesBase<ExpandComposites> {
   void runOnOperation() override {
+    if (failed(verifyLocal(getOperation())))
+      return signalPassFailure();
     // Expansions may hold composites themselves.
     bool changed = true;
     while (changed) {

@@ -276,6 +276,8 @@ void Former::group() {
 LogicalResult Former::run() {
   if (!main.getBody().hasOneBlock())
     return main.emitError() << "'@main' must be one block";
+  if (failed(verifyLocal(main)))
+    return failure();
   for (auto reduce : main.getBody().getOps<tv::ReduceOp>())
     if (!getReducedDims(reduce))
       return reduce.emitError() << "reduces a part of dimensions that the view "
@@ -520,7 +522,28 @@ Value Former::contract(Operation *op, Value a, ArrayRef<int32_t> aLabels,
       builder.getStringAttr(op->getName().getStringRef()));
 }
 
+/// Whether the tensors of a product have equal local ranks and no merged
+/// dimension among the last `plain`.
+static LogicalResult verifyProduct(Operation *op, ValueRange tensors,
+                                   size_t plain) {
+  size_t rank = getSpace(tensors.front().getType()).size();
+  for (Value tensor : tensors) {
+    Space space = getSpace(tensor.getType());
+    bool fits = space.size() == rank && rank >= plain;
+    for (size_t i = 0; fits && i < plain; ++i)
+      fits = space[rank - 1 - i].extents.size() == 1;
+    if (!fits)
+      return op->emitError()
+             << "multiplies along dimensions that a view merges; "
+                "reshape them first";
+  }
+  return success();
+}
+
 LogicalResult Former::emitLinear(tv::LinearOp op) {
+  if (failed(verifyProduct(op, {op.getInput(), op.getResult()}, 1)) ||
+      failed(verifyProduct(op, op.getWeight(), 2)))
+    return failure();
   int32_t rank = cast<RankedTensorType>(op.getInput().getType()).getRank();
   auto a = llvm::to_vector(llvm::seq<int32_t>(0, rank)), c = a;
   SmallVector<int32_t> b = {rank, rank - 1};
@@ -531,6 +554,8 @@ LogicalResult Former::emitLinear(tv::LinearOp op) {
 }
 
 LogicalResult Former::emitMatmul(tv::MatmulOp op) {
+  if (failed(verifyProduct(op, {op.getLhs(), op.getRhs(), op.getResult()}, 2)))
+    return failure();
   int32_t rank = cast<RankedTensorType>(op.getLhs().getType()).getRank();
   auto a = llvm::to_vector(llvm::seq<int32_t>(0, rank)), b = a, c = a;
   b[rank - 2] = rank - 1;

@@ -28,3 +28,25 @@ func.func @main(%x: !x) -> !y {
   %0 = tv.reduce sum %x dims [1] : (!x) -> !y
   return %0 : !y
 }
+
+// -----
+
+// expected-error @+1 {{after localization all are tensors with a #tv.local encoding}}
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  return %x : tensor<4xf32>
+}
+
+// -----
+
+#m = #tv.mesh<tp = 4>
+#x = #tv.view<#m, [flat(3) did(tp) * 8]>
+#w = #tv.view<#m, [2, 3, 5]>
+#y = #tv.view<#m, [2, 4, 5]>
+!x = tensor<?xf32, #tv.local<#x, of [2, 4, 3]>>
+!w = tensor<2x3x5xf32, #tv.local<#w, of [2, 3, 5]>>
+!y = tensor<2x4x5xf32, #tv.local<#y, of [2, 4, 5]>>
+func.func @main(%x: !x, %w: !w) -> !y {
+  // expected-error @+1 {{multiplies along dimensions that a view merges}}
+  %0 = tv.matmul %x, %w : (!x, !w) -> !y
+  return %0 : !y
+}
