@@ -316,3 +316,39 @@ func.func @gather_before_expansion(%x: tensor<8xf32, #x>) -> tensor<1000x8xf32, 
   %0 = tv.broadcast %x dims [1] : (tensor<8xf32, #x>) -> tensor<1000x8xf32, #y>
   return %0 : tensor<1000x8xf32, #y>
 }
+
+// -----
+
+#m = #tv.mesh<x = 2, y = 2>
+#a = #tv.view<#m, [did(x) * did(y) * 2, 8]>
+#b = #tv.view<#m, [did(y) * 2, 8]>
+#o = #tv.view<#m, [did(x) * 4, did(y) * 2]>
+
+// The rows give up only the axis that the columns want.
+// CHECK-LABEL: @conflict_on_one_of_two_axes
+// CHECK-NOT: comm.
+// CHECK: %[[A:.*]] = comm.all_gather %arg0 {{.*}} [y]
+// CHECK: tv.linear %[[A]], %arg1
+// CHECK-NOT: comm.
+// CHECK: return
+func.func @conflict_on_one_of_two_axes(%x: tensor<8x8xf32, #a>, %w: tensor<4x8xf32, #b>) -> tensor<8x4xf32, #o> {
+  %0 = tv.linear %x, %w : (tensor<8x8xf32, #a>, tensor<4x8xf32, #b>) -> tensor<8x4xf32, #o>
+  return %0 : tensor<8x4xf32, #o>
+}
+
+// -----
+
+#m = #tv.mesh<tp = 2>
+#s = #tv.view<#m, [did(tp) * 4, 3]>
+#o = #tv.view<#m, [did(tp) * 2, 3]>
+
+// A slice of a split dimension is taken of the whole.
+// CHECK-LABEL: @slice_across_a_shard_edge
+// CHECK: comm.all_gather
+// CHECK: tv.slice
+// CHECK: comm.slice
+// CHECK: return
+func.func @slice_across_a_shard_edge(%x: tensor<8x3xf32, #s>) -> tensor<4x3xf32, #o> {
+  %0 = tv.slice %x offsets [3, 0] : (tensor<8x3xf32, #s>) -> tensor<4x3xf32, #o>
+  return %0 : tensor<4x3xf32, #o>
+}
