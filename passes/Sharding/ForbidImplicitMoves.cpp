@@ -53,6 +53,9 @@ LogicalResult ForbidImplicitMovesPass::check(ReshardOp reshard, Value input,
     return reshard.emitError() << plan.message();
   if (plan->chosen.cost.bytesReceived == 0 && plan->chosen.cost.bytesSent == 0)
     return success();
+  // As text: diagnostics put types in quotes, and this is to be copied.
+  std::string line;
+  llvm::raw_string_ostream(line) << "(" << input.getType() << ") -> " << result;
   InFlightDiagnostic diagnostic =
       reshard.emitError()
       << "strict mode: the program does not write this move, "
@@ -62,13 +65,12 @@ LogicalResult ForbidImplicitMovesPass::check(ReshardOp reshard, Value input,
       << layout::toString(to.getView(), to.getLayoutMesh());
   if (Operation *producer = input.getDefiningOp())
     diagnostic.attachNote(producer->getLoc())
-        << "give this result the type " << input.getType()
-        << " and write after it: %r = tv.reshard %v : (" << input.getType()
-        << ") -> " << result;
+        << "give this result the view "
+        << layout::toString(from.getView(), from.getLayoutMesh())
+        << " and write after it: %r = tv.reshard %v : " << line;
   else
     diagnostic.attachNote(input.getLoc())
-        << "write: %r = tv.reshard %argument : (" << input.getType() << ") -> "
-        << result;
+        << "write: %r = tv.reshard %argument : " << line;
   return failure();
 }
 
