@@ -13,6 +13,8 @@
 
 #include "Kernels/LoopKernels.h"
 
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
 using namespace mlir;
 using namespace tessera;
 
@@ -68,34 +70,43 @@ void tessera::emitDispatch(KernelEmitter &emitter, tv::DispatchOp op) {
           b, loc, b.getZeroAttr(getKernelScalar(getElement(output))));
       emitter.store(zero, output, at);
     });
-  // Each device has all choices and gives out the rows of its experts.
+  // Each device has all choices: it counts those of every expert, for slots are
+  // the same on all devices, and fills the rows of its own.
   Space space = getSpace(result.getType());
   const layout::Mesh &mesh = getLocal(result).getLayoutMesh();
   Type countType = getElement(counts), slotType = getElement(slots);
   SmallVector<Value> width = {emitter.localExtents(result)[2]};
-  Arith math{b, loc};
+  Value allExperts = emitter.extent(getLocal(result).getExtents()[0]);
   Value capacity = emitter.extent(getLocal(result).getExtents()[1]);
+  Value zero = arith::ConstantIndexOp::create(b, loc, 0);
+  Value one = arith::ConstantIndexOp::create(b, loc, 1);
+  Value given = memref::AllocaOp::create(
+      b, loc, MemRefType::get({ShapedType::kDynamic}, b.getIndexType()),
+      ValueRange{allExperts});
+  emitter.loops({allExperts}, [&](ArrayRef<Value> at) {
+    memref::StoreOp::create(b, loc, zero, given, at);
+  });
   emitter.loops(emitter.localExtents(experts), [&](ArrayRef<Value> at) {
     Value none =
         arith::ConstantOp::create(b, loc, b.getIntegerAttr(slotType, -1));
     emitter.store(none, slots, at);
     Value expert =
         emitter.toIndex(emitter.element(experts, at), getElement(experts));
-    auto [held, e] = emitter.localIndex(mesh, space[0], expert);
-    Value known = emitter.inRange(
-        expert, emitter.extent(getLocal(result).getExtents()[0]));
-    emitter.ifThen(math.both(known, held), [&] {
-      Value count = emitter.loadMemory(counts, {e});
-      Value row = emitter.toIndex(count, countType);
+    emitter.ifThen(emitter.inRange(expert, allExperts), [&] {
+      Value row = memref::LoadOp::create(b, loc, given, ValueRange{expert});
       emitter.ifThen(emitter.inRange(row, capacity), [&] {
-        Value one =
-            arith::ConstantOp::create(b, loc, b.getIntegerAttr(countType, 1));
-        emitter.store(arith::AddIOp::create(b, loc, count, one), counts, {e});
-        Value slot = arith::IndexCastOp::create(b, loc, slotType, row);
-        emitter.store(slot, slots, at);
-        emitter.loops(width, [&](ArrayRef<Value> column) {
-          emitter.store(emitter.element(tokens, {at[0], column[0]}), result,
-                        {e, row, column[0]});
+        Value next = arith::AddIOp::create(b, loc, row, one);
+        memref::StoreOp::create(b, loc, next, given, ValueRange{expert});
+        emitter.store(arith::IndexCastOp::create(b, loc, slotType, row), slots,
+                      at);
+        auto [held, e] = emitter.localIndex(mesh, space[0], expert);
+        emitter.ifThen(held, [&, e = e] {
+          emitter.store(arith::IndexCastOp::create(b, loc, countType, next),
+                        counts, {e});
+          emitter.loops(width, [&](ArrayRef<Value> column) {
+            emitter.store(emitter.element(tokens, {at[0], column[0]}), result,
+                          {e, row, column[0]});
+          });
         });
       });
     });

@@ -1,0 +1,274 @@
+#!/usr/bin/env python3
+"""Programs compiled and run on several ranks, against NumPy float64.
+
+Each program of test/Programs, and the examples, is compiled for meshes of 1, 2, 3
+and 4 devices, runs on random inputs under mpirun (or as threads of one process),
+and must equal the NumPy evaluation of its source within the tolerance of
+architecture.md, 11. What ran is held against a line `RAN` of the program, if it has
+one for the mesh: kinds, bytes that the busiest rank sends, packing copies.
+
+    // RAN tp=2: all-reduce 1024 bytes 0 copies
+
+    run_programs.py --build build --transport mpi test/Programs/mlp.mlir
+"""
+import argparse
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+from safetensors.numpy import load_file, save_file
+
+import tvnumpy
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+
+
+def environment():
+    env = dict(os.environ, OPENBLAS_NUM_THREADS="1")
+    for line in (ROOT / "scripts/mpi.env").read_text().splitlines():
+        name, equals, value = line.partition("=")
+        if equals and not line.startswith("#"):
+            env[name] = value
+    return env
+
+
+class Tools:
+    def __init__(self, build, transport, deadline=60):
+        self.bin = pathlib.Path(build).resolve() / "bin"
+        self.transport = transport
+        self.deadline = deadline
+        self.env = environment()
+
+    def call(self, *command):
+        run = subprocess.run([str(c) for c in command], capture_output=True, text=True,
+                             env=self.env, timeout=300)
+        if run.returncode:
+            raise RuntimeError(f"{' '.join(map(str, command))}\n"
+                               f"{run.stdout[-1500:]}{run.stderr[-3000:]}")
+        return run.stdout
+
+    def source(self, path):
+        """The program as tessera-opt prints it."""
+        return self.call(self.bin / "tessera-opt", path, "--mlir-print-local-scope")
+
+    def compile(self, path, mesh, module):
+        flags = [f"--mesh={m}" for m in [mesh] if m]
+        self.call(self.bin / "tessera-compile", path, *flags, "-o", module)
+
+    def run(self, module, ranks, inputs, output, sizes=()):
+        command = [self.bin / "tessera-run", module, "--inputs", inputs, "--output",
+                   output, "--report", "json", "--deadline", self.deadline]
+        for name, size in dict(sizes).items():
+            command += ["--size", f"{name}={size}"]
+        if self.transport == "threads":
+            command += ["--transport", "threads", "--ranks", ranks]
+        else:
+            command = ["mpirun", "-n", ranks, "--oversubscribe", *command]
+        return json.loads(self.call(*command))
+
+
+def bfloat16(array):
+    """bf16 as bits: safetensors' NumPy has no such type."""
+    return (np.asarray(array, np.float32).view(np.uint32) >> 16).astype(np.uint16)
+
+
+def make_inputs(program, seed, sizes):
+    """Random arguments of @main, by name."""
+    random = np.random.default_rng(seed)
+    line = program.lines[program.functions["main"]]
+    begin = line.index("(", line.index("@"))
+    texts = tvnumpy.split(line[begin + 1:tvnumpy.closing(line, begin) - 1])
+    inputs = {}
+    for (value, type_, name), text in zip(program.signature("main")[0], texts):
+        dims = re.search(r"tv\.dims = \[(.*?)\]", text)
+        names = iter(re.findall(r'"(\w+)"', dims[1]) if dims else [])
+        shape = [sizes[next(names)] if e is None else e for e in type_.shape]
+        if type_.element in tvnumpy.INTEGERS:
+            bounds = re.search(r"tv\.range = \[(-?\d+)[^,]*, (-?\d+)", text)
+            low, high = (int(bounds[1]), int(bounds[2])) if bounds else (0, 2)
+            array = random.integers(low, high + 1, shape)
+            array = array.astype(tvnumpy.INTEGERS[type_.element])
+        else:
+            array = random.standard_normal(shape)
+            if '"weight"' in text and len(shape) > 1:
+                array /= np.sqrt(shape[-1])  # results as large as inputs
+            array = tvnumpy.round_to(array, type_.element)
+        inputs[name] = array
+    return inputs
+
+
+def write_inputs(path, program, inputs):
+    """As safetensors; bf16 needs its header written by hand."""
+    arrays, kinds = {}, {}
+    for (value, type_, name), array in zip(program.signature("main")[0],
+                                           inputs.values()):
+        if type_.element == "bf16":
+            arrays[name] = bfloat16(array)
+            kinds[name] = "BF16"
+        elif type_.element in tvnumpy.INTEGERS:
+            arrays[name] = array
+        else:
+            arrays[name] = array.astype({"f64": np.float64, "f32": np.float32,
+                                         "f16": np.float16}[type_.element])
+    save_file({k: np.ascontiguousarray(v) for k, v in arrays.items()}, path)
+    if kinds:
+        retype(path, kinds)
+
+
+def retype(path, kinds):
+    data = pathlib.Path(path).read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:8 + size])
+    for name, kind in kinds.items():
+        header[name]["dtype"] = kind
+    text = json.dumps(header).encode()
+    pathlib.Path(path).write_bytes(len(text).to_bytes(8, "little") + text
+                                   + data[8 + size:])
+
+
+def read_outputs(path):
+    data = pathlib.Path(path).read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:8 + size])
+    if not any(v.get("dtype") == "BF16" for v in header.values()):
+        return load_file(path)
+    outputs = {}
+    for name, info in header.items():
+        if name == "__metadata__":
+            continue
+        begin, end = (8 + size + o for o in info["data_offsets"])
+        raw = data[begin:end]
+        if info["dtype"] == "BF16":
+            bits = np.frombuffer(raw, np.uint16).astype(np.uint32) << 16
+            array = bits.view(np.float32)
+        else:
+            array = np.frombuffer(raw, {"F32": np.float32, "F16": np.float16,
+                                        "I32": np.int32, "F64": np.float64}[info["dtype"]])
+        outputs[name] = array.reshape(info["shape"])
+    return outputs
+
+
+def check(tools, text, mesh, ranks, folder, name, sizes, seed=0):
+    """Runs one program on one mesh; gives what ran. Raises on a difference."""
+    path = os.path.join(folder, f"{name}.mlir")
+    pathlib.Path(path).write_text(text)
+    source = tools.source(path)
+    exact_program = tvnumpy.Program(source)
+    inputs = make_inputs(exact_program, seed, sizes)
+    exact = exact_program.run(inputs)
+    rounded = tvnumpy.Program(source, rounded=True).run(inputs)
+    module = os.path.join(folder, f"{name}.tsr")
+    tools.compile(path, mesh, module)
+    feed, output = (os.path.join(folder, f"{name}.{end}.safetensors")
+                    for end in ("in", "out"))
+    write_inputs(feed, exact_program, inputs)
+    report = tools.run(module, ranks, feed, output, sizes)
+    results = read_outputs(output)
+    types = exact_program.signature("main")[1]
+    addend = max([1.0] + [float(np.abs(v[np.isfinite(v)]).max(initial=0))
+                          for v in exact.values() if v.dtype.kind == "f"])
+    for (port, value), (type_, _) in zip(exact.items(), types):
+        if port not in results:
+            raise RuntimeError(f"no output '{port}'; there are {', '.join(results)}")
+        why = tvnumpy.compare(port, results[port], value, rounded[port],
+                              type_.element, ranks, addend)
+        if why:
+            raise RuntimeError(why)
+    return report
+
+
+def with_names(text):
+    """Gives every argument and result of @main a name, if it has none."""
+    at = text.index("func.func @main(")
+    begin = text.index("(", at)
+    end = tvnumpy.closing(text, begin)
+    parts = []
+    for part in tvnumpy.split(text[begin + 1:end - 1]):
+        if "tv.name" not in part:
+            value = part.split(":")[0].strip().lstrip("%")
+            if part.rstrip().endswith("}"):
+                cut = part.rstrip()[:-1]
+                part = f'{cut}, tv.name = "{value}"}}'
+            else:
+                part = f'{part} {{tv.name = "{value}"}}'
+        parts.append(part)
+    head, rest = text[:begin + 1] + ",\n    ".join(parts) + ")", text[end:]
+    match = re.match(r"\s*->\s*", rest)
+    if not match:
+        return head + rest
+    rest = rest[match.end():]
+    if rest.startswith("("):
+        stop = tvnumpy.closing(rest, 0)
+        types = tvnumpy.split(rest[1:stop - 1])
+    else:
+        stop = tvnumpy.closing(rest, rest.index("<")) if rest.startswith("tensor") \
+            else re.match(r"!\w+", rest).end()
+        types = [rest[:stop]]
+    named = [t if "tv.name" in t else f'{t} {{tv.name = "result{i}"}}'
+             for i, t in enumerate(types)]
+    return head + " -> (" + ", ".join(named) + ")" + rest[stop:]
+
+
+def meshes_of(text):
+    """[(mesh option, ranks)]: 1 to 4 devices on one axis, else the program's own."""
+    axes = re.findall(r"(\w+) = (\d+)", re.search(r"#tv\.mesh<([^>]*)>", text)[1])
+    if len(axes) == 1 and "devices" not in text:
+        return [(f"{axes[0][0]}={n}", n) for n in (1, 2, 3, 4)]
+    ranks = int(np.prod([int(size) for _, size in axes]))
+    return [("", ranks)]
+
+
+def summary(report):
+    return ", ".join(f"{c['kind']} {c['sent']} bytes {c['copies']} copies"
+                     for c in report["collectives"] if c["kind"] != "slice") or "nothing"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", default="build")
+    parser.add_argument("--transport", choices=["mpi", "threads"], default="mpi")
+    parser.add_argument("--element", help="run all of f32 as this type")
+    parser.add_argument("--verbose", action="store_true")
+    parser.add_argument("files", nargs="+")
+    args = parser.parse_args()
+    tools = Tools(args.build, args.transport)
+    passed = failed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for file in args.files:
+            whole = pathlib.Path(file).read_text()
+            for number, text in enumerate(re.split(r"^// -----$", whole, flags=re.M)):
+                if "func.func @main" not in text or "expected-error" in text:
+                    continue
+                text = with_names(text)
+                if args.element:  # a log-sum-exp stays f32
+                    text = "\n".join(line if "lse" in line else
+                                     line.replace("f32", args.element)
+                                     for line in text.split("\n"))
+                sizes = {"b": 3, "s": 7} if "tv.sizes" in text else {}
+                for mesh, ranks in meshes_of(text):
+                    what = f"{file}#{number} {mesh or 'own mesh'}"
+                    try:
+                        report = check(tools, text, mesh, ranks, folder, "program",
+                                       sizes)
+                        ran = summary(report)
+                        want = re.search(rf"^// RAN {mesh}: (.*)$", text, re.M)
+                        if want and not args.element and want[1] != ran:
+                            raise RuntimeError(f"ran {ran}\nmust {want[1]}")
+                        passed += 1
+                        if args.verbose:
+                            print(f"{what}: {ran}")
+                    except (RuntimeError, ValueError, KeyError, IndexError,
+                            subprocess.TimeoutExpired) as error:
+                        failed += 1
+                        print(f"{what} failed: {type(error).__name__}: {error}")
+    print(f"{passed} passed, {failed} failed")
+    sys.exit(1 if failed or not passed else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,521 @@
+"""An evaluation of tv programs in NumPy float64, from their text.
+
+The reference of the end-to-end tests: it shares nothing with the compiler but the
+text that `tessera-opt` prints of the source. Views are not looked at. With
+`rounded` each value is rounded to its type after it was computed in float64, which
+gives the error that a program of these types may have (architecture.md, 11).
+"""
+import re
+
+import numpy as np
+
+INTEGERS = {"i1": np.bool_, "i8": np.int8, "i32": np.int32, "i64": np.int64,
+            "ui8": np.uint8, "ui32": np.uint32, "index": np.int64}
+EPS = {"f64": 2.0**-52, "f32": 2.0**-23, "f16": 2.0**-10, "bf16": 2.0**-7}
+
+
+def round_to(array, element):
+    """float64 with the values of `element`, to nearest even."""
+    if element in INTEGERS:
+        return array
+    if element == "f64":
+        return array
+    if element == "bf16":
+        bits = np.asarray(array, np.float32).view(np.uint32).astype(np.uint64)
+        bits = (bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000
+        return bits.astype(np.uint32).view(np.float32).astype(np.float64)
+    return np.asarray(array).astype({"f32": np.float32,
+                                    "f16": np.float16}[element]).astype(np.float64)
+
+
+def split(text):
+    """Parts between commas outside of all brackets."""
+    parts, depth, start = [], 0, 0
+    for i, c in enumerate(text):
+        if c in "<([{":
+            depth += 1
+        elif c in ">)]}" and text[i - 1] != "-":
+            depth -= 1
+        elif c == "," and depth == 0:
+            parts.append(text[start:i].strip())
+            start = i + 1
+    return parts + ([text[start:].strip()] if text[start:].strip() else [])
+
+
+def closing(text, at):
+    """The place after the bracket that closes the one at `at`."""
+    depth = 0
+    for i in range(at, len(text)):
+        if text[i] in "<([{":
+            depth += 1
+        elif text[i] in ">)]}" and text[i - 1] != "-":
+            depth -= 1
+            if depth == 0:
+                return i + 1
+    raise ValueError("no closing bracket in " + text[at:at + 80])
+
+
+class Type:
+    def __init__(self, text):
+        match = re.match(r"tensor<((?:(?:\d+|\?)x)*)(\w+)", text)
+        if not match:
+            raise ValueError("no tensor type: " + text)
+        self.shape = [None if e == "?" else int(e) for e in match[1].split("x")[:-1]]
+        self.element = match[2]
+
+
+def philox(index, seed, stream):
+    """Uniform numbers as tv.random defines them (Philox 4x32-10)."""
+    index = np.asarray(index, np.uint64)
+    mask = np.uint64(0xFFFFFFFF)
+    group = index // np.uint64(4)
+    c = [group & mask, group >> np.uint64(32),
+         np.full_like(group, stream & 0xFFFFFFFF), np.full_like(group, stream >> 32)]
+    k = [seed & 0xFFFFFFFF, seed >> 32]
+    for _ in range(10):
+        p0, p1 = c[0] * np.uint64(0xD2511F53), c[2] * np.uint64(0xCD9E8D57)
+        c = [(p1 >> np.uint64(32)) ^ c[1] ^ np.uint64(k[0]), p1 & mask,
+             (p0 >> np.uint64(32)) ^ c[3] ^ np.uint64(k[1]), p0 & mask]
+        k = [(k[0] + 0x9E3779B9) & 0xFFFFFFFF, (k[1] + 0xBB67AE85) & 0xFFFFFFFF]
+    word = np.choose((index % np.uint64(4)).astype(np.int64), c)
+    return (word >> np.uint64(8)).astype(np.float64) * 2.0**-24
+
+
+def erf(x):
+    from math import erf as scalar
+    return np.vectorize(scalar, otypes=[np.float64])(x)
+
+
+def softmax(x, axis):
+    with np.errstate(invalid="ignore"):
+        e = np.exp(x - x.max(axis=axis, keepdims=True))
+        return e / e.sum(axis=axis, keepdims=True)
+
+
+SCALAR = {
+    "arith.addf": np.add, "arith.subf": np.subtract, "arith.mulf": np.multiply,
+    "arith.divf": np.divide, "arith.negf": np.negative, "arith.maximumf": np.maximum,
+    "arith.minimumf": np.minimum, "arith.addi": np.add, "arith.subi": np.subtract,
+    "arith.muli": np.multiply, "arith.andi": np.bitwise_and, "arith.ori": np.bitwise_or,
+    "arith.xori": np.bitwise_xor, "arith.divsi": lambda a, b: (a / b).astype(a.dtype),
+    "arith.floordivsi": np.floor_divide, "arith.remsi": np.fmod, "math.exp": np.exp,
+    "math.log": np.log, "math.sqrt": np.sqrt, "math.tanh": np.tanh, "math.erf": erf,
+    "math.rsqrt": lambda x: 1 / np.sqrt(x), "math.absf": np.abs, "math.sin": np.sin,
+    "math.cos": np.cos, "math.powf": np.power,
+    "arith.select": lambda c, a, b: np.where(c, a, b),
+}
+COMPARE = {"oeq": np.equal, "ogt": np.greater, "oge": np.greater_equal,
+           "olt": np.less, "ole": np.less_equal, "one": np.not_equal, "eq": np.equal,
+           "ne": np.not_equal, "slt": np.less, "sle": np.less_equal,
+           "sgt": np.greater, "sge": np.greater_equal, "une": np.not_equal}
+
+
+class Program:
+    def __init__(self, text, rounded=False):
+        self.rounded = rounded
+        self.lines = [line.strip() for line in text.splitlines()]
+        self.functions = {}
+        for i, line in enumerate(self.lines):
+            if match := re.match(r"func\.func (?:private )?@(\w+)\(", line):
+                self.functions[match[1]] = i
+
+    # Functions
+
+    def signature(self, name):
+        """[(value, type, port name)] of arguments, [(type, port name)] of results."""
+        line = self.lines[self.functions[name]]
+        begin = line.index("(", line.index("@"))
+        end = closing(line, begin)
+
+        def port(text):
+            match = re.search(r'tv\.name = "([^"]*)"', text)
+            return match[1] if match else None
+
+        arguments = []
+        for part in split(line[begin + 1:end - 1]):
+            value, _, rest = part.partition(": ")
+            arguments.append((value, Type(rest), port(rest)))
+        results = []
+        rest = line[end:]
+        if rest.startswith(" -> "):
+            rest = rest[4:]
+            if rest.startswith("("):
+                rest = rest[1:closing(rest, 0) - 1]
+                results = [(Type(p), port(p)) for p in split(rest)]
+            else:
+                results = [(Type(rest), None)]
+        return arguments, results
+
+    def call(self, name, values):
+        arguments, _ = self.signature(name)
+        env = {a[0]: v for a, v in zip(arguments, values)}
+        i = self.functions[name] + 1
+        while True:
+            line = self.lines[i]
+            if line.startswith("return"):
+                names = re.match(r"return ?([^:]*)", line)[1]
+                return [env[n] for n in split(names)]
+            i = self.step(env, i)
+
+    def run(self, inputs, name="main"):
+        arguments, results = self.signature(name)
+        values = [self.round(np.asarray(inputs[port]), type_)
+                  for _, type_, port in arguments]
+        outputs = self.call(name, values)
+        return {port or f"result{i}": value
+                for i, ((_, port), value) in enumerate(zip(results, outputs))}
+
+    def round(self, array, type_):
+        if type_.element in INTEGERS:
+            return np.asarray(array).astype(INTEGERS[type_.element])
+        array = np.asarray(array, np.float64)
+        return round_to(array, type_.element) if self.rounded else array
+
+    # Ops
+
+    def step(self, env, i):
+        """Runs the op in line i; gives the line after it."""
+        line = self.lines[i]
+        left, _, right = line.partition(" = ")
+        names = split(left)
+        op, _, rest = right.partition(" ")
+        regions = {}
+        end = i + 1
+        head = rest
+        for key in ("score_mod", "mask_mod"):
+            if f" {key} (" in head:
+                head = head[:head.index(f" {key} (")]
+        # Regions: `(%a: f32, ...) {` ends the line; `} mask_mod (...) {` may follow.
+        open_ = re.search(r"(score_mod |mask_mod )?\((%[^()]*)\) \{$", line)
+        while open_:
+            key = (open_[1] or "body ").strip()
+            params = [p.split(":")[0].strip() for p in open_[2].split(",")]
+            body = []
+            while not self.lines[end].startswith("}"):
+                body.append(self.lines[end])
+                end += 1
+            regions[key] = (params, body)
+            open_ = re.search(r"(score_mod |mask_mod )?\((%[^()]*)\) \{$",
+                              self.lines[end])
+            end += 1
+        at = head.index(" : (") if " : (" in head else head.index(": (") - 1
+        before, types = head[:at], head[at + 3:]
+        after = types[closing(types, 0):].removeprefix(" -> ")
+        if after.startswith("("):
+            after = after[1:closing(after, 0) - 1]
+            out = [Type(p) for p in split(after)]
+        else:
+            out = [Type(split(after)[0])]
+        if op == "call":
+            match = re.match(r"@(\w+)\((.*)\)$", before)
+            values = self.call(match[1], [env[v] for v in split(match[2])])
+        else:
+            args = [env[v] for v in re.findall(r"%[\w#]+", before)]
+            handler = getattr(self, "op_" + op.removeprefix("tv."))
+            values = handler(before, args, out, regions, env)
+            if not isinstance(values, tuple):
+                values = (values,)
+        for name, value, type_ in zip(names, values, out):
+            env[name] = self.round(value, type_)
+        return end
+
+    def scalars(self, region, values, env):
+        params, body = region
+        local = dict(zip(params, values))
+        for line in body:
+            if line.startswith("tv.yield"):
+                names = split(line[len("tv.yield"):].split(":")[0])
+                return [local[n] for n in names]
+            name, _, right = line.partition(" = ")
+            op, _, rest = right.partition(" ")
+            if op == "arith.constant":
+                text = rest.split(" : ")[0]
+                value = {"true": True, "false": False}.get(text)
+                if value is None:
+                    value = (int(text) if re.fullmatch(r"-?\d+", text)
+                             else np.inf if text == "0x7F800000"
+                             else -np.inf if text == "0xFF800000" else float(text))
+                local[name] = np.asarray(value)
+                continue
+            if op == "tv.load":
+                match = re.match(r"(%\w+)\[(.*?)\]", rest)
+                index = [np.asarray(local[n]).astype(np.int64) for n in split(match[2])]
+                local[name] = env[match[1]][tuple(index)]
+                continue
+            args = [local[n] for n in re.findall(r"%\w+", rest)]
+            if op in ("arith.cmpf", "arith.cmpi"):
+                local[name] = COMPARE[rest.split(",")[0].split()[0]](*args)
+            elif op in ("arith.extf", "arith.truncf", "arith.sitofp", "arith.index_cast",
+                        "arith.extsi", "arith.extui", "arith.uitofp", "arith.trunci",
+                        "arith.fptosi"):
+                target = rest.rsplit(" to ", 1)[1]
+                value = np.asarray(args[0])
+                if target in INTEGERS:
+                    value = value.astype(INTEGERS[target])
+                elif self.rounded:
+                    value = round_to(value.astype(np.float64), target)
+                local[name] = value
+            else:
+                local[name] = SCALAR[op](*args)
+        raise ValueError("a region without tv.yield")
+
+    @staticmethod
+    def number(text, key):
+        return float(re.search(key + r"\(([^)]*)\)", text)[1])
+
+    @staticmethod
+    def list(text, key):
+        return [int(e) for e in split(re.search(key + r" \[(.*?)\]", text)[1])]
+
+    @staticmethod
+    def dim(text):
+        return int(re.search(r" dim (\d+)", text)[1])
+
+    @staticmethod
+    def extents(type_, like):
+        """The result's shape, `?` from `like`."""
+        return [like.shape[d] if e is None else e for d, e in enumerate(type_.shape)]
+
+    def op_map(self, text, args, out, regions, env):
+        values = self.scalars(regions["body"], args, env)
+        return tuple(np.broadcast_to(v, args[0].shape) for v in values)
+
+    def op_reduce(self, text, args, out, regions, env):
+        axes = tuple(self.list(text, "dims"))
+        kind = text.split()[0]
+        if kind == "sum":
+            return args[0].sum(axis=axes)
+        initial = -np.inf if kind == "max" else np.inf
+        if args[0].dtype.kind != "f":
+            return getattr(args[0], kind)(axis=axes)
+        return getattr(args[0], kind)(axis=axes, initial=initial)
+
+    def op_broadcast(self, text, args, out, regions, env):
+        dims = self.list(text, "dims")
+        shape = self.extents(out[0], args[1] if len(args) > 1 else args[0])
+        view = [1] * len(shape)
+        for i, d in enumerate(dims):
+            view[d] = args[0].shape[i]
+        return np.broadcast_to(args[0].reshape(view), shape)
+
+    def op_linear(self, text, args, out, regions, env):
+        y = args[0] @ args[1].T
+        return y + args[2] if len(args) > 2 else y
+
+    def op_matmul(self, text, args, out, regions, env):
+        return args[0] @ args[1]
+
+    def op_grouped_matmul(self, text, args, out, regions, env):
+        x, w, counts = args
+        y = np.einsum("eck,enk->ecn", x, w)
+        return y * (np.arange(x.shape[1])[None, :, None] < counts[:, None, None])
+
+    def op_attention(self, text, args, out, regions, env):
+        q, k, v = args
+        groups = q.shape[1] // k.shape[1]
+        k, v = np.repeat(k, groups, axis=1), np.repeat(v, groups, axis=1)
+        s = np.einsum("bhsd,bhtd->bhst", q, k) * self.number(text, "scale")
+        index = np.indices(s.shape)
+        if "score_mod" in regions:
+            s = self.scalars(regions["score_mod"], [s, *index], env)[0]
+        keep = np.ones(s.shape, bool)
+        if re.search(r"\bcausal\b", text):
+            keep &= index[3] <= index[2] + s.shape[3] - s.shape[2]
+        if "mask_mod" in regions:
+            keep &= self.scalars(regions["mask_mod"], list(index), env)[0]
+        s = np.where(keep, s, -np.inf)
+        top = s.max(axis=3, keepdims=True)
+        e = np.where(keep, np.exp(s - np.where(np.isfinite(top), top, 0)), 0)
+        total = e.sum(axis=3)
+        with np.errstate(divide="ignore"):
+            lse = np.where(total > 0, np.log(total) + top[..., 0], -np.inf)
+        p = e / np.where(total > 0, total, 1)[..., None]
+        return np.einsum("bhst,bhtv->bhsv", p, v), lse
+
+    def op_reshape(self, text, args, out, regions, env):
+        dynamic = iter(self.dynamic_extents(args[0], out[0]))
+        return args[0].reshape([next(dynamic) if e is None else e
+                                for e in out[0].shape])
+
+    @staticmethod
+    def dynamic_extents(array, type_):
+        """The operand's extents that the result's `?` stand for, left to right."""
+        found, at, left, right = [], 0, 1, 1
+        for extent in type_.shape:
+            if extent is not None:
+                right *= extent
+                continue
+            while left < right or (left != right and at < array.ndim):
+                left *= array.shape[at]
+                at += 1
+            found.append(array.shape[at])
+            at, left, right = at + 1, 1, 1
+        return found
+
+    def op_transpose(self, text, args, out, regions, env):
+        return args[0].transpose(self.list(text, "perm"))
+
+    def op_slice(self, text, args, out, regions, env):
+        box = tuple(slice(o, args[0].shape[d] if e is None else o + e)
+                    for d, (o, e) in enumerate(zip(self.list(text, "offsets"),
+                                                   out[0].shape)))
+        return args[0][box]
+
+    def op_concat(self, text, args, out, regions, env):
+        return np.concatenate(args, axis=self.dim(text))
+
+    def op_pad(self, text, args, out, regions, env):
+        value = float(re.search(r"value (\S+)", text)[1])
+        return np.pad(args[0], list(zip(self.list(text, "low"), self.list(text, "high"))),
+                      constant_values=value)
+
+    def op_gather(self, text, args, out, regions, env):
+        table, ids = args
+        d = self.dim(text)
+        inside = (ids >= 0) & (ids < table.shape[d])
+        rows = np.take(table, np.where(inside, ids, 0), axis=d)
+        mask = inside.reshape([1] * d + list(ids.shape) + [1] * (table.ndim - d - 1))
+        return np.where(mask, rows, 0)
+
+    def op_scatter(self, text, args, out, regions, env):
+        init, ids, updates = args
+        d = self.dim(text)
+        kind = text.split()[0]
+        result = np.moveaxis(np.array(init), d, 0)
+        flat = updates.reshape(updates.shape[:d] + (-1,) + updates.shape[d + ids.ndim:])
+        flat = np.moveaxis(flat, d, 0)
+        combine = {"sum": np.add, "max": np.maximum, "min": np.minimum}[kind]
+        for i, row in enumerate(ids.reshape(-1)):
+            if 0 <= row < result.shape[0]:
+                result[row] = combine(result[row], flat[i])
+        return np.moveaxis(result, 0, d)
+
+    def op_dispatch(self, text, args, out, regions, env):
+        tokens, experts = args
+        buffers = np.zeros(out[0].shape)
+        counts = np.zeros(out[1].shape, np.int64)
+        slots = np.full(experts.shape, -1)
+        for t in range(experts.shape[0]):
+            for c in range(experts.shape[1]):
+                e = experts[t, c]
+                if 0 <= e < buffers.shape[0] and counts[e] < buffers.shape[1]:
+                    slots[t, c] = counts[e]
+                    buffers[e, counts[e]] = tokens[t]
+                    counts[e] += 1
+        return buffers, counts, slots
+
+    def op_combine(self, text, args, out, regions, env):
+        buffers, experts, slots, weights = args
+        result = np.zeros((experts.shape[0], buffers.shape[2]))
+        for t in range(experts.shape[0]):
+            for c in range(experts.shape[1]):
+                if slots[t, c] >= 0:
+                    result[t] += weights[t, c] * buffers[experts[t, c], slots[t, c]]
+        return result
+
+    def op_constant(self, text, args, out, regions, env):
+        value = re.match(r"dense<(.*)> : tensor", text)[1]
+        value = value.replace("true", "1").replace("false", "0")
+        array = np.array(eval(value, {"__builtins__": {}}), np.float64)
+        return np.broadcast_to(array, self.extents(out[0], args[0] if args else array))
+
+    def op_iota(self, text, args, out, regions, env):
+        shape = self.extents(out[0], args[0] if args else np.zeros(()))
+        return np.indices(shape)[int(text.split()[0])]
+
+    def op_random(self, text, args, out, regions, env):
+        shape = self.extents(out[0], args[0] if args else np.zeros(()))
+        index = np.arange(int(np.prod(shape))).reshape(shape)
+        return philox(index, int(self.number(text, "seed")),
+                      int(self.number(text, "stream")))
+
+    def op_size(self, text, args, out, regions, env):
+        return np.asarray(args[0].shape[self.dim(text)])
+
+    def op_reshard(self, text, args, out, regions, env):
+        return tuple(args)
+
+    def op_constrain(self, text, args, out, regions, env):
+        return args[0]
+
+    def op_add(self, text, args, out, regions, env):
+        return args[0] + args[1]
+
+    def op_mul(self, text, args, out, regions, env):
+        return args[0] * args[1]
+
+    def op_gelu(self, text, args, out, regions, env):
+        x = args[0]
+        if text.startswith("tanh"):
+            inner = np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)
+            return 0.5 * x * (1 + np.tanh(inner))
+        return 0.5 * x * (1 + erf(x / np.sqrt(2)))
+
+    def op_silu(self, text, args, out, regions, env):
+        return args[0] / (1 + np.exp(-args[0]))
+
+    def op_softmax(self, text, args, out, regions, env):
+        return softmax(args[0], self.dim(text))
+
+    def op_layer_norm(self, text, args, out, regions, env):
+        x, w, b = args
+        mean = x.mean(axis=-1, keepdims=True)
+        variance = ((x - mean) ** 2).mean(axis=-1, keepdims=True)
+        return (x - mean) / np.sqrt(variance + self.number(text, "epsilon")) * w + b
+
+    def op_rms_norm(self, text, args, out, regions, env):
+        x, w = args
+        square = (x * x).mean(axis=-1, keepdims=True)
+        return x / np.sqrt(square + self.number(text, "epsilon")) * w
+
+    def op_rope(self, text, args, out, regions, env):
+        x = args[0]
+        half = x.shape[-1] // 2
+        place = np.arange(x.shape[-2])[:, None]
+        angle = place * self.number(text, "base") ** (-np.arange(half) / half)
+        a, b = x[..., :half], x[..., half:]
+        return np.concatenate([a * np.cos(angle) - b * np.sin(angle),
+                               b * np.cos(angle) + a * np.sin(angle)], axis=-1)
+
+    def op_cross_entropy(self, text, args, out, regions, env):
+        x, labels = args
+        top = x.max(axis=-1, keepdims=True)
+        lse = np.log(np.exp(x - top).sum(axis=-1)) + top[..., 0]
+        return lse - np.take_along_axis(x, labels[..., None].astype(np.int64), -1)[..., 0]
+
+    def op_dropout(self, text, args, out, regions, env):
+        x, rate = args[0], self.number(text, "rate")
+        index = np.arange(x.size).reshape(x.shape)
+        numbers = philox(index, int(self.number(text, "seed")),
+                         int(self.number(text, "stream")))
+        return np.where(numbers >= rate, x / (1 - rate), 0)
+
+
+def compare(name, result, exact, rounded, element, devices, addend):
+    """None, or why `result` is not equal to `exact` within the tolerance of
+    architecture.md, 11; `addend` is the largest of any reduction over devices."""
+    if result.shape != exact.shape:
+        return f"{name} has shape {result.shape}, not {exact.shape}"
+    if element in INTEGERS:
+        if (result != exact).any():
+            return f"{name} differs at {np.argwhere(result != exact)[0]}"
+        return None
+    if result.size == 0:
+        return None
+    rows = (-1, exact.shape[-1] if exact.ndim else 1)
+    a, b, r = (np.asarray(x, np.float64).reshape(rows) for x in (result, exact, rounded))
+    with np.errstate(invalid="ignore"):
+        same = (a == b) | (np.isnan(a) & np.isnan(b))
+        error = np.where(same, 0, np.abs(a - b))
+        own = np.where(b == r, 0, np.abs(b - r))
+    error[np.isnan(error)] = np.inf
+    own[~np.isfinite(own)] = 0
+    norm = np.sqrt((np.where(np.isfinite(b), b, 0) ** 2).sum(axis=1, keepdims=True))
+    allowed = (4 * own.max(axis=1, keepdims=True) + EPS[element] * norm
+               + (devices - 1) * EPS[element] * addend)
+    if (error > allowed).any():
+        at = np.argwhere(error > allowed)[0]
+        return (f"{name} differs in row {at[0]}, column {at[1]}: {a[tuple(at)]} for "
+                f"{b[tuple(at)]}, {error[tuple(at)]:.2e} away where "
+                f"{allowed[at[0], 0]:.2e} is allowed")
+    return None
