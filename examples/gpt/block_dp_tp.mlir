@@ -1,4 +1,5 @@
 // A GPT-3-style block over two axes: batch over dp, heads and hidden layer over tp.
+// RAN here: all-reduce 512 bytes 0 copies, all-reduce 512 bytes 0 copies
 #m = #tv.mesh<dp = 2, tp = 2>
 !in = tensor<2x8x16xf32, #tv.view<#m, [did(dp) * _, _, _]>>
 !vec = tensor<16xf32, #tv.view<#m, [_]>>

@@ -384,7 +384,9 @@ void Planner::addReduction(Chain &chain, const View &to,
 // Candidates
 //===----------------------------------------------------------------------===//
 
-/// Closes a chain that has reached `to` and adds it unless it is there already.
+/// Closes a chain that has reached `to` and adds it unless it is there already,
+/// or passes through a view that is none: digits of one axis may cut it in ways
+/// that do not fit together.
 void Planner::propose(Chain chain) {
   std::vector<SubAxis> entering =
       subtract(partialAxes(move.to), partialAxes(to));
@@ -396,6 +398,9 @@ void Planner::propose(Chain chain) {
     candidate.text = "nothing to move";
   else
     candidate.steps.back().to = move.to;
+  for (const Step &step : candidate.steps)
+    if (!verify(step.to, shape, mesh))
+      return;
   for (const Candidate &other : candidates) {
     bool same = other.text == candidate.text &&
                 std::equal(other.steps.begin(), other.steps.end(),

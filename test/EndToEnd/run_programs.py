@@ -9,6 +9,8 @@ one for the mesh: kinds, bytes that the busiest rank sends, packing copies.
 
     // RAN tp=2: all-reduce 1024 bytes 0 copies
 
+`--write` puts these lines as they are now, to be looked at before they are kept.
+
     run_programs.py --build build --transport mpi test/Programs/mlp.mlir
 """
 import argparse
@@ -115,7 +117,7 @@ def write_inputs(path, program, inputs):
         else:
             arrays[name] = array.astype({"f64": np.float64, "f32": np.float32,
                                          "f16": np.float16}[type_.element])
-    save_file({k: np.ascontiguousarray(v) for k, v in arrays.items()}, path)
+    save_file({k: np.array(v, order="C") for k, v in arrays.items()}, path)
     if kinds:
         retype(path, kinds)
 
@@ -233,39 +235,44 @@ def main():
     parser.add_argument("--build", default="build")
     parser.add_argument("--transport", choices=["mpi", "threads"], default="mpi")
     parser.add_argument("--element", help="run all of f32 as this type")
-    parser.add_argument("--verbose", action="store_true")
+    parser.add_argument("--write", action="store_true")
     parser.add_argument("files", nargs="+")
     args = parser.parse_args()
     tools = Tools(args.build, args.transport)
     passed = failed = 0
     with tempfile.TemporaryDirectory() as folder:
         for file in args.files:
-            whole = pathlib.Path(file).read_text()
-            for number, text in enumerate(re.split(r"^// -----$", whole, flags=re.M)):
-                if "func.func @main" not in text or "expected-error" in text:
+            parts = re.split(r"^// -----$", pathlib.Path(file).read_text(), flags=re.M)
+            for number, part in enumerate(parts):
+                if "func.func @main" not in part or "expected-error" in part:
                     continue
-                text = with_names(text)
+                text = with_names(part)
                 if args.element:  # a log-sum-exp stays f32
                     text = "\n".join(line if "lse" in line else
                                      line.replace("f32", args.element)
                                      for line in text.split("\n"))
                 sizes = {"b": 3, "s": 7} if "tv.sizes" in text else {}
+                lines = []
                 for mesh, ranks in meshes_of(text):
-                    what = f"{file}#{number} {mesh or 'own mesh'}"
                     try:
                         report = check(tools, text, mesh, ranks, folder, "program",
                                        sizes)
-                        ran = summary(report)
-                        want = re.search(rf"^// RAN {mesh}: (.*)$", text, re.M)
-                        if want and not args.element and want[1] != ran:
-                            raise RuntimeError(f"ran {ran}\nmust {want[1]}")
+                        line = f"// RAN {mesh or 'here'}: {summary(report)}"
+                        lines.append(line)
+                        want = re.search(rf"^// RAN {mesh or 'here'}: .*$", text, re.M)
+                        if want and want[0] != line and not (args.element or args.write):
+                            raise RuntimeError(f"{line}\nmust be\n{want[0]}")
                         passed += 1
-                        if args.verbose:
-                            print(f"{what}: {ran}")
                     except (RuntimeError, ValueError, KeyError, IndexError,
                             subprocess.TimeoutExpired) as error:
                         failed += 1
-                        print(f"{what} failed: {type(error).__name__}: {error}")
+                        print(f"{file}#{number} {mesh} failed: "
+                              f"{type(error).__name__}: {error}")
+                part = re.sub(r"^// RAN .*\n", "", part, flags=re.M)
+                at = part.index("#m = #tv.mesh")
+                parts[number] = part[:at] + "\n".join(lines) + "\n" + part[at:]
+            if args.write:
+                pathlib.Path(file).write_text("// -----".join(parts))
     print(f"{passed} passed, {failed} failed")
     sys.exit(1 if failed or not passed else 0)
 

@@ -12,6 +12,7 @@
 // CHECK: tv.linear
 // CHECK: comm.all_reduce
 // CHECK-NEXT: return
+// RAN here: all-reduce 768 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !w = tensor<96x32xf32, #tv.view<#m, [(did(tp) * _ | 16) * 6, _]>>
 !x = tensor<2x3x32xf32>

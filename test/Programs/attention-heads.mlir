@@ -9,6 +9,7 @@
 
 // CHECK: tv.attention
 // CHECK: return
+// RAN here: nothing
 #m = #tv.mesh<tp = 2>
 !qkv = tensor<2x5x6x12xf32, #tv.view<#m, [_, _, did(tp) * _, _]>>
 !part = tensor<2x5x6x4xf32>

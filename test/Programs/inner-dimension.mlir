@@ -7,6 +7,10 @@
 // CHECK: tv.gelu
 // CHECK-NEXT: comm.all_gather
 // CHECK-NEXT: tv.silu
+// RAN tp=1: nothing
+// RAN tp=2: all-gather 96 bytes 1 copies
+// RAN tp=3: all-gather 128 bytes 1 copies
+// RAN tp=4: all-gather 144 bytes 1 copies
 #m = #tv.mesh<tp = 2>
 #whole = #tv.view<#m, [_, _]>
 !x = tensor<4x12xf32, #tv.view<#m, [_, did(tp) * _]>>
@@ -23,6 +27,10 @@ func.func @main(%x: !x) -> tensor<4x12xf32> {
 // CHECK: comm.slice
 // CHECK-NEXT: comm.all_gather
 // CHECK-NEXT: tv.silu
+// RAN tp=1: nothing
+// RAN tp=2: all-gather 96 bytes 1 copies
+// RAN tp=3: all-gather 128 bytes 1 copies
+// RAN tp=4: all-gather 144 bytes 1 copies
 #m = #tv.mesh<tp = 2>
 #whole = #tv.view<#m, [_, _]>
 !x = tensor<4x12xf32, #tv.view<#m, [_, did(tp) * _]>>
@@ -38,6 +46,10 @@ func.func @main(%x: !x) -> tensor<4x12xf32> {
 // CHECK: tv.linear
 // CHECK-NEXT: comm.reduce_scatter
 // CHECK-NEXT: tv.add
+// RAN tp=1: nothing
+// RAN tp=2: reduce-scatter 96 bytes 0 copies
+// RAN tp=3: reduce-scatter 128 bytes 0 copies
+// RAN tp=4: reduce-scatter 144 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !x = tensor<4x6xf32, #tv.view<#m, [_, did(tp) * _]>>
 !r = tensor<4x12xf32, #tv.view<#m, [_, did(tp) * _]>>

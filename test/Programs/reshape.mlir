@@ -6,6 +6,7 @@
 // Splits and merges at once: 8 becomes 2 * 4, 4 * 6 becomes 24, 10 becomes 2 * 5.
 // CHECK: tv.gelu
 // CHECK: return
+// RAN here: nothing
 #m = #tv.mesh<x = 2, y = 2>
 !a = tensor<8x6x10xf32, #tv.view<#m, [did(x) * _, _, did(y) * _]>>
 func.func @main(%a: !a) -> tensor<2x24x2x5xf32> {
@@ -19,6 +20,7 @@ func.func @main(%a: !a) -> tensor<2x24x2x5xf32> {
 // The inner dimension is split: the merged one is strided.
 // CHECK: tv.gelu
 // CHECK: return
+// RAN here: nothing
 #m = #tv.mesh<x = 2, y = 2>
 !a = tensor<3x10xf32, #tv.view<#m, [_, did(x) * _]>>
 func.func @main(%a: !a) -> tensor<30xf32> {
@@ -33,6 +35,7 @@ func.func @main(%a: !a) -> tensor<30xf32> {
 // CHECK: tv.gelu
 // CHECK: tv.gelu
 // CHECK: return
+// RAN here: nothing
 #m = #tv.mesh<x = 2, y = 2>
 !a = tensor<24xf32, #tv.view<#m, [did(x) * _]>>
 func.func @main(%a: !a) -> (tensor<4x6xf32>, tensor<12x2xf32>) {

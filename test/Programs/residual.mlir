@@ -10,6 +10,10 @@
 // CHECK: comm.reduce_scatter
 // CHECK: tv.add
 // CHECK-NEXT: return
+// RAN tp=1: nothing
+// RAN tp=2: reduce-scatter 96 bytes 0 copies
+// RAN tp=3: reduce-scatter 192 bytes 0 copies
+// RAN tp=4: reduce-scatter 144 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !r = tensor<2x4x6xf32, #tv.view<#m, [_, did(tp) * _, _]>>
 !w = tensor<6x8xf32, #tv.view<#m, [_, did(tp) * _]>>
@@ -27,6 +31,10 @@ func.func @main(%x: tensor<2x4x8xf32>, %w: !w {tv.role = "weight"}, %r: !r) -> t
 // CHECK: comm.reduce_scatter
 // CHECK: tv.add
 // CHECK-NEXT: return
+// RAN tp=1: nothing
+// RAN tp=2: reduce-scatter 72 bytes 0 copies
+// RAN tp=3: reduce-scatter 96 bytes 0 copies
+// RAN tp=4: reduce-scatter 120 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !r = tensor<5x6xf32, #tv.view<#m, [did(tp) * _, _]>>
 !x = tensor<6x8xf32, #tv.view<#m, [_, did(tp) * _]>>
