@@ -463,7 +463,8 @@ void Planner::proposeMoves(const Chain &chain) {
 void Planner::proposeReductions(const std::vector<SubAxis> &contract) {
   Chain base = start();
   std::vector<SubAxis> unused = unusedAxes(mesh, axesOf(from));
-  addMove(base, views.sliced(from, to, unused));
+  View split = views.sliced(from, to, unused);
+  addMove(base, verify(split, shape, mesh) ? split : from);
 
   auto reduce = [&](const Chain &chain, View view) {
     view.partial = to.partial;
@@ -572,6 +573,9 @@ Result<Plan> planMove(const Move &move, const Mesh &mesh, const Links &links) {
     return Error{"elements of a move have " +
                  std::to_string(move.elementBytes) +
                  " bytes; at least 1 is needed"};
+  for (const View *view : {&move.from, &move.to})
+    if (Status legal = verify(*view, move.shape, mesh); !legal)
+      return legal.error();
   Shape symbolic = move.shape;
   if (!move.dynamic.empty() && move.dynamic.size() != symbolic.size())
     return Error{"a move says for " + std::to_string(move.dynamic.size()) +

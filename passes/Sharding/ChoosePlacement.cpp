@@ -292,6 +292,15 @@ Result<bool> Search::charge(Value value, const View &from, const View &to,
 }
 
 LogicalResult Search::consider(Placement placement) {
+  // Factors may want digits that cut one axis in ways that do not fit.
+  auto isLegal = [&](const View &view, Value value) {
+    return bool(layout::verify(view, moves.getMaxShape(value), mesh));
+  };
+  if (!llvm::all_of(llvm::zip_equal(placement.operands, op->getOperands()),
+                    [&](auto each) { return std::apply(isLegal, each); }) ||
+      !llvm::all_of(llvm::zip_equal(placement.results, op->getResults()),
+                    [&](auto each) { return std::apply(isLegal, each); }))
+    return success();
   MoveCost cost;
   cost.work = getWork(op, placement, moves);
   for (auto [value, from, to] : llvm::zip_equal(

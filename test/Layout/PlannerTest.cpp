@@ -204,17 +204,19 @@ TEST(Planner, SeveralCombinersAreReducedInOrder) {
 }
 
 TEST(Planner, StepsPassThroughLegalViewsOnly) {
-  // An axis of 6 cut as 3 * 2 before and as 2 * 3 after: a reduce-scatter to the
-  // second digits would mix both.
+  // An axis of 6 cut as 3 * 2 before and as 2 * 3 after: a reduce-scatter to
+  // the second digits would mix both.
   Mesh mesh = *parseMesh("<tp = 6>");
   Shape shape = {1, 1};
-  Move move{shape, 4,
-            view("[did(tp:(1)3), _], partial = [tp:(3)2 : sum]", shape, mesh),
-            view("[did(tp:(1)2), did(tp:(2)3)]", shape, mesh)};
-  Result<Plan> plan = planMove(move, mesh, Links());
-  ASSERT_TRUE(plan);
-  for (const Step &step : plan->chosen.steps)
-    EXPECT_TRUE(verify(step.to, shape, mesh)) << toString(step.to, mesh);
+  for (const char *from : {"[did(tp:(1)3), _], partial = [tp:(3)2 : sum]",
+                           "[_, _], partial = [tp:(3)2 : sum]"}) {
+    Move move{shape, 4, view(from, shape, mesh),
+              view("[did(tp:(1)2), did(tp:(2)3)]", shape, mesh)};
+    Result<Plan> plan = planMove(move, mesh, Links());
+    ASSERT_TRUE(plan);
+    for (const Step &step : plan->chosen.steps)
+      EXPECT_TRUE(verify(step.to, shape, mesh)) << toString(step.to, mesh);
+  }
 }
 
 TEST(Planner, PairsOf2DViews) {
