@@ -69,13 +69,14 @@ std::string nameOf(mlir::DictionaryAttr attributes, const std::string &made) {
 
 class Program {
 public:
-  /// A local program, or one for `mesh`.
-  Program(const std::string &path, const std::vector<std::string> &mesh = {},
+  /// A program in the phase `from`.
+  Program(const std::string &path, const std::string &from,
+          const std::vector<std::string> &mesh = {},
           const std::string &element = "f32")
-      : source(withElement(readFile(path), element)), isLocal(mesh.empty()) {
+      : source(withElement(readFile(path), element)), isLocal(from == "local") {
     CompileOptions options;
     options.name = path;
-    options.from = isLocal ? "local" : "source";
+    options.from = from;
     options.mesh = mesh;
     CompileResult result = compile(source, options);
     EXPECT_TRUE(result.succeeded) << result.diagnostics;
@@ -188,8 +189,8 @@ std::vector<std::string> getPrograms() {
 class Compile : public testing::TestWithParam<std::string> {};
 
 TEST_P(Compile, EqualsTheInterpreter) {
-  Program program(std::string(TESSERA_TEST_PROGRAMS) + "/" + GetParam() +
-                  ".mlir");
+  Program program(
+      std::string(TESSERA_TEST_PROGRAMS) + "/" + GetParam() + ".mlir", "local");
   ASSERT_TRUE(program.isCompiled());
   program.check({});
   // One module serves all sizes.
@@ -199,6 +200,20 @@ TEST_P(Compile, EqualsTheInterpreter) {
 
 INSTANTIATE_TEST_SUITE_P(Programs, Compile, testing::ValuesIn(getPrograms()),
                          [](const auto &info) { return info.param; });
+
+// TESSERA_PROGRAMS names a folder of programs, such as those of
+// test/EndToEnd/random_programs.py, for a long run.
+TEST(Random, ProgramsEqualTheInterpreter) {
+  const char *folder = std::getenv("TESSERA_PROGRAMS");
+  if (!folder)
+    GTEST_SKIP() << "TESSERA_PROGRAMS names no folder";
+  for (const auto &entry : std::filesystem::directory_iterator(folder)) {
+    SCOPED_TRACE(entry.path().string());
+    Program program(entry.path(), "source");
+    if (program.isCompiled())
+      program.check({});
+  }
+}
 
 /// The number of f32 values between two, as both are rounded.
 int64_t distance(float a, float b) {
@@ -252,7 +267,7 @@ class Examples : public testing::TestWithParam<Example> {};
 TEST_P(Examples, EqualTheInterpreterOnWholeTensors) {
   Program program(std::string(TESSERA_EXAMPLES) + "/" + GetParam().name +
                       ".mlir",
-                  GetParam().mesh, GetParam().element);
+                  "source", GetParam().mesh, GetParam().element);
   ASSERT_TRUE(program.isCompiled());
   program.check(GetParam().sizes);
 }
