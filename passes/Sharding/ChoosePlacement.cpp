@@ -119,18 +119,6 @@ int64_t tv::getWork(Operation *op, const Placement &placement,
 // Candidates
 //===----------------------------------------------------------------------===//
 
-/// `product` with the digits of `axes` stored: what a gather over them leaves.
-static Product gathered(Product product, llvm::ArrayRef<SubAxis> axes) {
-  for (Factor &factor : product) {
-    if (factor.kind == Factor::Kind::Device &&
-        llvm::is_contained(axes, factor.sub))
-      factor = Factor::stored(factor.sub.size);
-    else if (factor.kind == Factor::Kind::Group)
-      factor.product = gathered(std::move(factor.product), axes);
-  }
-  return product;
-}
-
 static bool overlap(llvm::ArrayRef<SubAxis> a, llvm::ArrayRef<SubAxis> b) {
   return llvm::any_of(a, [&](const SubAxis &x) {
     return llvm::any_of(

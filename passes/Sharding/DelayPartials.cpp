@@ -56,8 +56,6 @@ private:
 };
 } // namespace
 
-static View viewOf(Value value) { return placesOf(getView(value).getView()); }
-
 static ReshardOp asMove(Operation *op) {
   auto reshard = dyn_cast_or_null<ReshardOp>(op);
   return reshard && reshard.getInputs().size() == 1 ? reshard : ReshardOp();
@@ -65,7 +63,7 @@ static ReshardOp asMove(Operation *op) {
 
 LogicalResult Delayer::visitReshard(ReshardOp op) {
   Value from = op.getInputs()[0], to = op.getResult(0);
-  View before = viewOf(from), after = viewOf(to);
+  View before = placesOf(from), after = placesOf(to);
   if (before.partial.empty() || before.partial == after.partial ||
       !to.hasOneUse())
     return success();
@@ -79,7 +77,7 @@ LogicalResult Delayer::visitReshard(ReshardOp op) {
 
 Value Delayer::moveTo(OpBuilder &builder, Location loc, Value value,
                       const View &view) {
-  if (viewOf(value) == view)
+  if (placesOf(value) == view)
     return value;
   Type type = withEncoding(value.getType(), getView(value).with(view));
   return ReshardOp::create(builder, loc, TypeRange{type}, ValueRange{value},
@@ -92,7 +90,7 @@ void Delayer::setOperands(Operation *op, const Placement &placement) {
   for (auto [operand, view] :
        llvm::zip_equal(op->getOpOperands(), placement.operands)) {
     Value value = operand.get();
-    if (viewOf(value) == view)
+    if (placesOf(value) == view)
       continue;
     if (laters.contains(value))
       value = commit(value);
@@ -137,7 +135,7 @@ LogicalResult Delayer::visit(Operation *op) {
   ReshardOp after =
       result.hasOneUse() ? asMove(*result.user_begin()) : ReshardOp();
   if (after) {
-    View target = viewOf(after.getResult(0));
+    View target = placesOf(after.getResult(0));
     Result<int64_t> bytes =
         moves.bytes(result, actual->results[0], target, mesh);
     if (!bytes)
@@ -153,7 +151,7 @@ LogicalResult Delayer::visit(Operation *op) {
       choice->cost.total() < bytesNow + workNow) {
     setOperands(op, choice->placement);
     const View &view = choice->placement.results[0];
-    if (viewOf(result) == view)
+    if (placesOf(result) == view)
       return success();
     Type decided = after ? after.getResult(0).getType() : result.getType();
     result.setType(withEncoding(result.getType(), getView(result).with(view)));

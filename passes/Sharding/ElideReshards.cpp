@@ -37,8 +37,6 @@ namespace tessera::tv {
 #include "Sharding/Passes.h.inc"
 } // namespace tessera::tv
 
-static View viewOf(Value value) { return placesOf(getView(value).getView()); }
-
 /// A reshard of one value, not planned yet; null for other ops.
 static ReshardOp asMove(Operation *op) {
   auto reshard = dyn_cast_or_null<ReshardOp>(op);
@@ -88,7 +86,7 @@ FailureOr<int64_t> Elider::bytesOf(Operation *op, Value value, const View &from,
 
 FailureOr<int64_t> Elider::bytesOf(ReshardOp op) {
   Value from = op.getInputs()[0];
-  return bytesOf(op, from, viewOf(from), viewOf(op.getResult(0)));
+  return bytesOf(op, from, placesOf(from), placesOf(op.getResult(0)));
 }
 
 bool Elider::merge() {
@@ -121,8 +119,8 @@ LogicalResult Elider::shortcut(bool &changed) {
       if (!first)
         continue;
       Value start = first.getInputs()[0], middle = first.getResult(0);
-      FailureOr<int64_t> direct =
-          bytesOf(second, start, viewOf(start), viewOf(second.getResult(0)));
+      FailureOr<int64_t> direct = bytesOf(second, start, placesOf(start),
+                                          placesOf(second.getResult(0)));
       FailureOr<int64_t> last = bytesOf(second), before = bytesOf(first);
       if (failed(direct) || failed(last) || failed(before))
         return failure();
@@ -171,13 +169,13 @@ LogicalResult Elider::reconsider(Operation *op, bool &changed) {
   for (auto [operand, view] :
        llvm::zip_equal(op->getOperands(), actual->operands))
     if (ReshardOp move = servingMove(operand)) {
-      view = viewOf(move.getInputs()[0]);
+      view = placesOf(move.getInputs()[0]);
       if (failed(add(move)))
         return failure();
     }
   for (auto [result, view] : llvm::zip_equal(op->getResults(), actual->results))
     if (ReshardOp move = moveAfter(result)) {
-      view = viewOf(move.getResult(0));
+      view = placesOf(move.getResult(0));
       if (failed(add(move)))
         return failure();
     }
@@ -196,11 +194,11 @@ LogicalResult Elider::reconsider(Operation *op, bool &changed) {
   for (auto [operand, view] :
        llvm::zip_equal(op->getOpOperands(), choice->placement.operands)) {
     Value value = operand.get();
-    if (viewOf(value) == view)
+    if (placesOf(value) == view)
       continue;
     if (ReshardOp move = servingMove(value))
       value = move.getInputs()[0];
-    if (viewOf(value) != view)
+    if (placesOf(value) != view)
       value = moveTo(builder, op->getLoc(), value,
                      withEncoding(value.getType(), getView(value).with(view)));
     operand.set(value);
@@ -208,14 +206,14 @@ LogicalResult Elider::reconsider(Operation *op, bool &changed) {
   builder.setInsertionPointAfter(op);
   for (auto [result, view] :
        llvm::zip_equal(op->getResults(), choice->placement.results)) {
-    if (viewOf(result) == view)
+    if (placesOf(result) == view)
       continue;
     ReshardOp after = moveAfter(result);
     Value target = after ? after.getResult(0) : result;
     Type type = target.getType();
     result.setType(withEncoding(type, getView(result).with(view)));
     Value moved =
-        viewOf(target) == view && target != result
+        placesOf(target) == view && target != result
             ? moveTo(builder, op->getLoc(), result, type)
             : ReshardOp::create(builder, op->getLoc(), TypeRange{type},
                                 ValueRange{result}, StepAttr())

@@ -38,6 +38,17 @@ View tv::placesOf(View view) {
   return view;
 }
 
+Product tv::gathered(Product product, llvm::ArrayRef<SubAxis> axes) {
+  for (layout::Factor &factor : product) {
+    if (factor.kind == layout::Factor::Kind::Device &&
+        llvm::is_contained(axes, factor.sub))
+      factor = layout::Factor::stored(factor.sub.size);
+    else if (factor.kind == layout::Factor::Kind::Group)
+      factor.product = gathered(std::move(factor.product), axes);
+  }
+  return product;
+}
+
 static bool isSplit(const Product &product) {
   return !layout::axesOf(product).empty();
 }
@@ -381,9 +392,9 @@ Status tv::checkLocal(Operation *op) {
     return Error{"is not an op that may stand between sharded tensors"};
   Placement actual;
   for (Value operand : op->getOperands())
-    actual.operands.push_back(placesOf(getView(operand).getView()));
+    actual.operands.push_back(placesOf(operand));
   for (Value result : op->getResults())
-    actual.results.push_back(placesOf(getView(result).getView()));
+    actual.results.push_back(placesOf(result));
   return PlacedOp(ruled, std::move(actual)).checkLocal();
 }
 

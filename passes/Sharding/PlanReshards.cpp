@@ -39,18 +39,6 @@ namespace tessera::tv {
 // Views between steps, for any extent
 //===----------------------------------------------------------------------===//
 
-/// `product` with the digits of `axes` stored.
-static Product gathered(Product product, llvm::ArrayRef<SubAxis> axes) {
-  for (Factor &factor : product) {
-    if (factor.kind == Factor::Kind::Device &&
-        llvm::is_contained(axes, factor.sub))
-      factor = Factor::stored(factor.sub.size);
-    else if (factor.kind == Factor::Kind::Group)
-      factor.product = gathered(std::move(factor.product), axes);
-  }
-  return product;
-}
-
 /// A product that is `atMaximum` when the dimensions of `shape` have the
 /// extents `maximum`, and scales with them: one of `ends`, one of them
 /// gathered, or `atMaximum` with one digit as `_`. Nothing if there is none.
