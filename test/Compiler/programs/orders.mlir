@@ -1,3 +1,4 @@
+// RUN: tessera-compile %s --compile-from=local -o %t.tsr
 // Orders in memory: collectives over an inner dimension, with shards that are written
 // in the collective's order, copied into it, or transposed into it.
 #mesh = #tv.mesh<tp = 2>
