@@ -13,11 +13,8 @@
 // where they are, then large operands do.
 //
 // Candidates of a factor: whole, each product that some dimension of it has,
-// and these without axes that another factor wants. But where the operands
-// agree on how to split a sum or a table, that is how the op runs: gathering
-// them would make each device do all the work, which bytes do not show. An op
-// has few, so all combinations are tried; beyond `kMaxCombinations` one factor
-// at a time.
+// and these without axes that another factor wants. An op has few, so all
+// combinations are tried; beyond `kMaxCombinations` one factor at a time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -126,37 +123,6 @@ static bool overlap(llvm::ArrayRef<SubAxis> a, llvm::ArrayRef<SubAxis> b) {
   });
 }
 
-/// The product of a sum's or a table's factor in each operand that has it,
-/// where that is one product or whole, and no operand uses its axes otherwise.
-static std::optional<Product> getAgreed(const PlacedOp &op, int factor) {
-  const layout::Rule &rule = op.getRule();
-  IterationFactor::Kind kind = rule.factors[factor].kind;
-  if (kind != IterationFactor::Kind::Reduction &&
-      (kind != IterationFactor::Kind::Indexed || rule.isInResult(factor)))
-    return std::nullopt;
-  std::optional<Product> agreed;
-  llvm::SmallVector<SubAxis> others;
-  for (auto [use, view, dims] :
-       llvm::zip_equal(rule.uses, op.getActual().operands, rule.operands)) {
-    if (use == layout::Use::Unread)
-      continue;
-    if (view.dims.size() != dims.size()) // flat
-      return std::nullopt;
-    for (auto [dim, factors] : llvm::zip_equal(view.dims, dims)) {
-      std::vector<SubAxis> axes = layout::axesOf(dim.product);
-      if (factors != layout::DimFactors{factor})
-        others.append(axes.begin(), axes.end());
-      else if (!axes.empty() && agreed && *agreed != dim.product)
-        return std::nullopt;
-      else if (!axes.empty())
-        agreed = dim.product;
-    }
-  }
-  if (!agreed || overlap(layout::axesOf(*agreed), others))
-    return std::nullopt;
-  return agreed;
-}
-
 /// For each factor the products to try, whole first.
 static std::vector<std::vector<Product>> getCandidates(const PlacedOp &op) {
   const layout::Rule &rule = op.getRule();
@@ -215,9 +181,6 @@ static std::vector<std::vector<Product>> getCandidates(const PlacedOp &op) {
         add(f, gathered(product, gone));
       }
     }
-  for (size_t f = 0; f < candidates.size(); ++f)
-    if (std::optional<Product> agreed = getAgreed(op, f))
-      candidates[f] = {std::move(*agreed)};
   return candidates;
 }
 
