@@ -28,6 +28,8 @@ struct CompileOptions {
   std::string target = "cpu";
   /// A move of data that the source does not write is an error.
   bool strict = false;
+  /// Whether `CompileResult::remarks` says where each view and move comes from.
+  bool explain = false;
   /// The phase to start after and the one to stop after, by the names of
   /// `getPhases`. What has been through a phase may be compiled on from there.
   std::string from = "source";

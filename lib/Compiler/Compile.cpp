@@ -110,6 +110,7 @@ LogicalResult Compilation::runPhases(ModuleOp program) {
   for (const std::string &axis : options.mesh)
     pipeline.mesh.push_back(axis);
   pipeline.strict = options.strict;
+  pipeline.explain = options.explain;
   bool running = false;
   for (auto [number, phase] : llvm::enumerate(getPipeline())) {
     bool runsIt = running && phase.build;

@@ -65,12 +65,12 @@ int main(int argc, char **argv) {
 
   // Linking in this process resets the command line's options.
   const std::string path = output;
-  const bool wantsRemarks = remarks;
   tessera::CompileOptions options;
   options.name = input;
   options.mesh = std::vector<std::string>(mesh.begin(), mesh.end());
   options.target = target;
   options.strict = strict;
+  options.explain = remarks;
   options.from = compileFrom;
   options.to = compileTo;
   options.dumpDirectory = dumpDirectory;
@@ -78,7 +78,7 @@ int main(int argc, char **argv) {
   tessera::CompileResult result =
       tessera::compile(std::string_view(text.data(), text.size()), options);
   errs() << result.diagnostics;
-  if (wantsRemarks)
+  if (options.explain)
     errs() << result.remarks;
   if (!result.succeeded)
     return 1;
