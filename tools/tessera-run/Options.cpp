@@ -29,7 +29,8 @@ const char *const kUsage =
   --map FILE            JSON map {"port": "tensor" | {"name":, "cast":}}
   --size NAME=N         a dynamic size; those of inputs are known from the files
   --output FILE         safetensors file for outputs and the final state
-  --report text|json    how to print collectives, times and memory
+  --report text|json    how to print collectives, times and memory;
+           collectives  or only the collectives, in text, without their times
   --repeat N            runs; a state goes from one to the next
   --transport mpi|threads
   --ranks N             ranks of the transport `threads`
@@ -91,10 +92,13 @@ Result<Options> parseOptions(int argc, const char *const *argv, bool underMPI) {
        "a path"},
       {"--report",
        [&](const std::string &value) {
-         options.json = value == "json";
-         return options.json || value == "text";
+         using Format = Options::Format;
+         options.report = value == "json"          ? Format::JSON
+                          : value == "collectives" ? Format::Collectives
+                                                   : Format::Text;
+         return options.report != Format::Text || value == "text";
        },
-       "text or json"},
+       "text, collectives or json"},
       {"--repeat", positive(options.repeat), "a number of runs, at least 1"},
       {"--transport",
        [&](const std::string &value) {

@@ -25,7 +25,8 @@ struct Options {
   std::string names; ///< a map of names; empty: none
   std::vector<std::pair<std::string, int64_t>> sizes;
   std::string output; ///< empty: results are dropped
-  bool json = false;
+  enum class Format { Text, Collectives, JSON };
+  Format report = Format::Text;
   int64_t repeat = 1;
   std::string transport; ///< "mpi", "threads", or empty for a single rank
   int64_t ranks = 1;     ///< for "threads"

@@ -86,36 +86,55 @@ static std::string table(const std::vector<std::vector<std::string>> &rows,
   return text;
 }
 
-std::string Report::text() const {
+std::string Report::title() const {
   std::string text = module + ": " + std::to_string(ranks) +
                      (ranks == 1 ? " rank" : " ranks") + ", mesh " + mesh;
   for (const auto &[name, size] : sizes)
     text += ", " + name + " = " + std::to_string(size);
-  text += "\n";
-  // Some are local on this mesh, as a slice always is.
-  size_t local = static_cast<size_t>(std::count_if(
-      collectives.begin(), collectives.end(), [](const Collective &each) {
-        return each.traffic.sent == 0 && each.traffic.received == 0;
-      }));
-  if (collectives.size() == local) {
-    text += "no collective moves a byte\n";
-  } else {
-    std::vector<std::vector<std::string>> rows = {
-        {"collective", "axes", "sent", "received", "copies", "time", "source",
-         "op", "instead of"}};
-    for (const Collective &each : collectives)
-      if (each.traffic.sent > 0 || each.traffic.received > 0)
-        rows.push_back({each.kind, each.axes, std::to_string(each.traffic.sent),
-                        std::to_string(each.traffic.received),
-                        std::to_string(each.traffic.copies),
-                        milliseconds(each.traffic.seconds), each.location,
-                        each.op, each.loser.empty() ? "-" : each.loser});
-    text += "collectives of a run, in bytes of the busiest rank\n" +
-            table(rows,
-                  {false, false, true, true, true, true, false, false, false});
-    if (local > 0)
-      text += "  and " + std::to_string(local) + " that move no byte\n";
+  return text + "\n";
+}
+
+std::string Report::collectiveTable(bool withTimes) const {
+  std::vector<std::vector<std::string>> rows = {
+      {"collective", "axes", "sent", "received", "copies"}};
+  std::vector<bool> alignRight = {false, false, true, true, true};
+  if (withTimes) {
+    rows[0].push_back("time");
+    alignRight.push_back(true);
   }
+  for (const char *title : {"source", "op", "instead of"}) {
+    rows[0].push_back(title);
+    alignRight.push_back(false);
+  }
+  for (const Collective &each : collectives) {
+    // Some are local on this mesh, as a slice always is.
+    if (each.traffic.sent == 0 && each.traffic.received == 0)
+      continue;
+    std::vector<std::string> row = {each.kind, each.axes,
+                                    std::to_string(each.traffic.sent),
+                                    std::to_string(each.traffic.received),
+                                    std::to_string(each.traffic.copies)};
+    if (withTimes)
+      row.push_back(milliseconds(each.traffic.seconds));
+    row.insert(row.end(),
+               {each.location, each.op, each.loser.empty() ? "-" : each.loser});
+    rows.push_back(std::move(row));
+  }
+  if (rows.size() == 1)
+    return "no collective moves a byte\n";
+  std::string text = "collectives of a run, in bytes of the busiest rank\n" +
+                     table(rows, alignRight);
+  if (size_t local = collectives.size() + 1 - rows.size())
+    text += "  and " + std::to_string(local) + " that move no byte\n";
+  return text;
+}
+
+std::string Report::collectivesText() const {
+  return title() + collectiveTable(/*withTimes=*/false);
+}
+
+std::string Report::text() const {
+  std::string text = title() + collectiveTable(/*withTimes=*/true);
   if (seconds.size() == 1) {
     text += "time " + milliseconds(seconds[0]) + "\n";
   } else {

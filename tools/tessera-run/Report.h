@@ -45,7 +45,13 @@ struct Report {
   /// Replaces each number by the largest of all ranks; all ranks call it.
   Status merge(Team &team);
   std::string text() const;
+  /// What does not differ from run to run: no times.
+  std::string collectivesText() const;
   std::string json() const;
+
+private:
+  std::string title() const;
+  std::string collectiveTable(bool withTimes) const;
 };
 
 } // namespace tessera::run

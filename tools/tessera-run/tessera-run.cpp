@@ -394,7 +394,12 @@ private:
     if (Status status = report.merge(team); !status)
       return status;
     if (team.rank() == 0) {
-      fputs((options.json ? report.json() : report.text()).c_str(), stdout);
+      using Format = Options::Format;
+      std::string text = options.report == Format::JSON ? report.json()
+                         : options.report == Format::Collectives
+                             ? report.collectivesText()
+                             : report.text();
+      fputs(text.c_str(), stdout);
       fflush(stdout);
     }
     return Ok{};

@@ -115,6 +115,15 @@ class TesseraRun(unittest.TestCase):
             )  # fmt: skip
             self.check_result()
 
+    def test_collectives_report(self):
+        out = self.succeed(
+            "linear-2.tsr", "--ranks", 2, "--inputs", "in.safetensors", "--report", "collectives"
+        )  # fmt: skip
+        title, unit, header, row = out.splitlines()
+        self.assertIn("2 ranks", title)
+        self.assertNotIn("time", header)
+        self.assertEqual(row.split()[:5], ["all-reduce", "[tp]", "120", "120", "0"])
+
     def test_json_report(self):
         out = self.succeed(
             "linear-2.tsr", "--ranks", 2, "--inputs", "in.safetensors", "--report", "json", "--repeat", 3
@@ -170,7 +179,7 @@ class TesseraRun(unittest.TestCase):
         self.fail_with("a.tsr", "b.tsr", says=["b.tsr", "only one module"])
         self.fail_with("a.tsr", "--repeat", "0", says=["--repeat", "at least 1"])
         self.fail_with("a.tsr", "--size", "b", says=["--size", "b=3"])
-        self.fail_with("a.tsr", "--report=xml", says=["text or json"])
+        self.fail_with("a.tsr", "--report=xml", says=["text, collectives or json"])
         self.fail_with("a.tsr", "--deadline", "soon", says=["--deadline", "seconds"])
         self.fail_with("a.tsr", "--transport", "pigeon", says=["mpi or threads"])
         self.fail_with("a.tsr", "--transport", "threads", says=["--ranks N"])
