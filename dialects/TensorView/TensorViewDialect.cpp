@@ -27,7 +27,8 @@ using namespace tessera::tv;
 #include "TensorView/TensorViewAttrs.cpp.inc"
 
 namespace {
-/// Prints a mesh once a file, as `#mesh`.
+/// Prints a mesh once a file, as `#mesh`; if asked, a tensor type with a view
+/// too, as `!t8x16xf32`.
 struct AsmInterface : public OpAsmDialectInterface {
   using OpAsmDialectInterface::OpAsmDialectInterface;
   AliasResult getAlias(Attribute attribute, raw_ostream &os) const override {
@@ -35,6 +36,18 @@ struct AsmInterface : public OpAsmDialectInterface {
       return AliasResult::NoAlias;
     os << "mesh";
     return AliasResult::FinalAlias;
+  }
+  AliasResult getAlias(Type type, raw_ostream &os) const override {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    if (!tensor || !tensor.getEncoding() ||
+        &tensor.getEncoding().getDialect() != getDialect() ||
+        !cast<TensorViewDialect>(getDialect())->aliasesTensorTypes())
+      return AliasResult::NoAlias;
+    os << "t";
+    for (int64_t extent : tensor.getShape())
+      (ShapedType::isDynamic(extent) ? os << "n" : os << extent) << "x";
+    os << tensor.getElementType();
+    return AliasResult::OverridableAlias;
   }
 };
 } // namespace

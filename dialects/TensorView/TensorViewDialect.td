@@ -61,6 +61,17 @@ def TensorView_Dialect : Dialect {
   let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;
   let hasRegionArgAttrVerify = 1;
+  let extraClassDeclaration = [{
+    /// Whether tensor types with an encoding are printed once a file, as
+    /// aliases such as `!t8x16xf32`.
+    bool aliasesTensorTypes() const { return tensorTypeAliases; }
+    void setTensorTypeAliases(bool value) { tensorTypeAliases = value; }
+
+  private:
+    bool tensorTypeAliases = false;
+
+  public:
+  }];
 }
 
 #endif // TESSERA_TENSORVIEW_DIALECT_TD

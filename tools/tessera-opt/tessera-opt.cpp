@@ -8,13 +8,20 @@
 
 #include "Compiler/Register.h"
 #include "Interpreter/InterpretPass.h"
+#include "TensorView/TensorView.h"
 
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Support/FileUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/ToolOutputFile.h"
+
+static llvm::cl::opt<bool> typeAliases(
+    "type-aliases",
+    llvm::cl::desc("Print each tensor type with a view once, as an alias such "
+                   "as !t8x16xf32"));
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
@@ -25,6 +32,11 @@ int main(int argc, char **argv) {
   tessera::interp::registerRuleTestPass();
   auto [input, output] = mlir::registerAndParseCLIOptions(
       argc, argv, "Tessera: passes on sharded tensor programs\n", registry);
+  if (typeAliases)
+    registry.addExtension(
+        +[](mlir::MLIRContext *, tessera::tv::TensorViewDialect *dialect) {
+          dialect->setTensorTypeAliases(true);
+        });
   mlir::MlirOptMainConfig config =
       mlir::MlirOptMainConfig::createFromCLOptions();
   mlir::MlirOptMainConfig asked = config;
