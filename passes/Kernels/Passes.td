@@ -19,11 +19,34 @@ def ExpandComposites : Pass<"tv-expand-composites", "::mlir::func::FuncOp"> {
     variant (the scores are in memory), the bias of a `linear` as an addition.
 
     ```mlir
-    %y = tv.linear %x, %w bias %b : ...
-    // becomes
-    %p = tv.linear %x, %w : ...
-    %c = tv.broadcast %b dims [1] like %p : ...
-    %y = tv.map %p, %c : ... (%u: f32, %v: f32) { ... arith.addf ... }
+    #m = #tv.mesh<tp = 2>
+    !x = tensor<4x8xf32, #tv.local<#tv.view<#m, [4, 8], alloc = (0, 1)>, of [4, 8]>>
+    !w = tensor<3x8xf32, #tv.local<#tv.view<#m, [did(tp) * 3, 8], alloc = (0, 1)>, of [6, 8]>>
+    !b = tensor<3xf32, #tv.local<#tv.view<#m, [did(tp) * 3], alloc = (0)>, of [6]>>
+    !y = tensor<4x3xf32, #tv.local<#tv.view<#m, [4, did(tp) * 3], alloc = (0, 1)>, of [4, 6]>>
+    func.func @main(%x: !x, %w: !w, %b: !b) -> !y {
+      %y = tv.linear %x, %w bias %b : (!x, !w, !b) -> !y
+      return %y : !y
+    }
+    ```
+
+    becomes
+
+    ```mlir
+    #m = #tv.mesh<tp = 2>
+    !x = tensor<4x8xf32, #tv.local<#tv.view<#m, [4, 8], alloc = (0, 1)>, of [4, 8]>>
+    !w = tensor<3x8xf32, #tv.local<#tv.view<#m, [did(tp) * 3, 8], alloc = (0, 1)>, of [6, 8]>>
+    !b = tensor<3xf32, #tv.local<#tv.view<#m, [did(tp) * 3], alloc = (0)>, of [6]>>
+    !y = tensor<4x3xf32, #tv.local<#tv.view<#m, [4, did(tp) * 3], alloc = (0, 1)>, of [4, 6]>>
+    func.func @main(%x: !x, %w: !w, %b: !b) -> !y {
+      %p = tv.linear %x, %w : (!x, !w) -> !y
+      %c = tv.broadcast %b dims [1] like %p : (!b, !y) -> !y
+      %y = tv.map %p, %c : (!y, !y) -> !y (%u: f32, %v: f32) {
+        %s = arith.addf %u, %v : f32
+        tv.yield %s : f32
+      }
+      return %y : !y
+    }
     ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
@@ -44,11 +67,47 @@ def FormKernels : Pass<"tv-form-kernels", "::mlir::ModuleOp"> {
       their source where strides allow, else a copy.
 
     ```mlir
-    %p = tv.linear %x, %w : ...
-    %y = tv.map %p : ...
-    // becomes
-    %p = plan.contract %x [0, 1], %w [2, 1] to [0, 2] from "tv.linear" : ...
-    %y = plan.launch @map_0(%p) scalars [] from "tv.map" : ...
+    #m = #tv.mesh<tp = 2>
+    !x = tensor<4x8xf32, #tv.local<#tv.view<#m, [4, 8], alloc = (0, 1)>, of [4, 8]>>
+    !w = tensor<3x8xf32, #tv.local<#tv.view<#m, [did(tp) * 3, 8], alloc = (0, 1)>, of [6, 8]>>
+    !y = tensor<4x3xf32, #tv.local<#tv.view<#m, [4, did(tp) * 3], alloc = (0, 1)>, of [4, 6]>>
+    func.func @main(%x: !x, %w: !w) -> !y {
+      %p = tv.linear %x, %w : (!x, !w) -> !y
+      %y = tv.map %p : (!y) -> !y (%u: f32) {
+        %s = arith.mulf %u, %u : f32
+        tv.yield %s : f32
+      }
+      return %y : !y
+    }
+    ```
+
+    becomes
+
+    ```mlir
+    #m = #tv.mesh<tp = 2>
+    !x = tensor<4x8xf32, #tv.local<#tv.view<#m, [4, 8], alloc = (0, 1)>, of [4, 8]>>
+    !w = tensor<3x8xf32, #tv.local<#tv.view<#m, [did(tp) * 3, 8], alloc = (0, 1)>, of [6, 8]>>
+    !y = tensor<4x3xf32, #tv.local<#tv.view<#m, [4, did(tp) * 3], alloc = (0, 1)>, of [4, 6]>>
+    !strided = memref<4x3xf32, strided<[?, 1], offset: ?>>
+    func.func @map_0(%from: !strided, %to: !strided) attributes {plan.kernel} {
+      %c4 = arith.constant 4 : index
+      %c3 = arith.constant 3 : index
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      scf.for %i = %c0 to %c4 step %c1 {
+        scf.for %j = %c0 to %c3 step %c1 {
+          %u = memref.load %from[%i, %j] : !strided
+          %s = arith.mulf %u, %u : f32
+          memref.store %s, %to[%i, %j] : !strided
+        }
+      }
+      return
+    }
+    func.func @main(%x: !x, %w: !w) -> !y {
+      %p = plan.contract %x [0, 1], %w [2, 1] to [0, 2] from "tv.linear" : (!x, !w) -> !y
+      %y = plan.launch @map_0(%p) scalars [] from "tv.map" : (!y) -> !y
+      return %y : !y
+    }
     ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",

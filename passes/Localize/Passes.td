@@ -20,17 +20,25 @@ def LocalizePass : Pass<"tv-localize", "::mlir::ModuleOp"> {
     the `comm` op of its step, numbered in program order, with its location.
 
     ```mlir
-    %y = tv.reshard %x plan <all_gather over #m [tp]>
-       : (tensor<8xf32, #tv.view<#m, [did(tp) * 4]>>)
-      -> tensor<8xf32, #tv.view<#m, [8]>>
+    #m = #tv.mesh<tp = 2>
+    !x = tensor<8xf32, #tv.view<#m, [did(tp) * 4], alloc = (0)>>
+    !y = tensor<8xf32, #tv.view<#m, [8], alloc = (0)>>
+    func.func @f(%x: !x) -> !y {
+      %y = tv.reshard %x plan <all_gather over #m [tp]> : (!x) -> !y
+      return %y : !y
+    }
     ```
 
     becomes
 
     ```mlir
-    %y = comm.all_gather %x over #m [tp] id 0
-       : (tensor<4xf32, #tv.local<#tv.view<#m, [did(tp) * 4]>, of [8]>>)
-      -> tensor<8xf32, #tv.local<#tv.view<#m, [8]>, of [8]>>
+    #m = #tv.mesh<tp = 2>
+    !x = tensor<4xf32, #tv.local<#tv.view<#m, [did(tp) * 4], alloc = (0)>, of [8]>>
+    !y = tensor<8xf32, #tv.local<#tv.view<#m, [8], alloc = (0)>, of [8]>>
+    func.func @f(%x: !x) -> !y {
+      %y = comm.all_gather %x over #m [tp] id 0 : (!x) -> !y
+      return %y : !y
+    }
     ```
   }];
   let dependentDialects = ["::tessera::comm::CommDialect"];
@@ -44,8 +52,12 @@ def VerifyLocalizedPass : Pass<"tv-verify-localized", "::mlir::ModuleOp"> {
     number of its own.
 
     ```mlir
-    // rejected: a view is left
-    func.func @f(%x: tensor<8xf32, #tv.view<#m, [did(tp) * 4]>>)
+    #m = #tv.mesh<tp = 2>
+    !x = tensor<8xf32, #tv.view<#m, [did(tp) * 4]>>
+    // rejected: which is not one device's part
+    func.func @f(%x: !x) -> !x {
+      return %x : !x
+    }
     ```
   }];
 }

@@ -32,7 +32,9 @@ def BindPass : Pass<"tv-bind", "::mlir::ModuleOp"> {
 
     ```mlir
     #m = #tv.mesh<tp = 2>
-    func.func @f(%x: tensor<8x4xf32, #tv.view<#m, [did(tp) * _, _]>>)
+    func.func @f(%x: tensor<8x4xf32, #tv.view<#m, [did(tp) * _, _]>>) {
+      return
+    }
     ```
 
     becomes
@@ -40,7 +42,9 @@ def BindPass : Pass<"tv-bind", "::mlir::ModuleOp"> {
     ```mlir
     #m = #tv.mesh<tp = 4>
     func.func @f(%x: tensor<8x4xf32, #tv.view<#m, [did(tp) * 2, 4]>>
-                     {tv.user_view = #tv.view<#m, [did(tp) * _, _]>})
+                     {tv.user_view = #tv.view<#m, [did(tp) * _, _]>}) {
+      return
+    }
     ```
   }];
   let options = [
@@ -69,9 +73,10 @@ def PropagateShardingsPass
     after it: where their operand lies otherwise they become a `tv.reshard`.
 
     ```mlir
-    func.func @f(%x: tensor<4x8xf32, #tv.view<#m, [4, 8]>>,
-                 %w: tensor<16x8xf32, #tv.view<#m, [did(tp) * 8, 8]>>) -> tensor<4x16xf32> {
-      %y = tv.linear %x, %w : (...) -> tensor<4x16xf32>
+    #m = #tv.mesh<tp = 2>
+    !w = tensor<16x8xf32, #tv.view<#m, [did(tp) * 8, 8]>>
+    func.func @f(%x: tensor<4x8xf32>, %w: !w) -> tensor<4x16xf32> {
+      %y = tv.linear %x, %w : (tensor<4x8xf32>, !w) -> tensor<4x16xf32>
       return %y : tensor<4x16xf32>
     }
     ```
@@ -79,8 +84,26 @@ def PropagateShardingsPass
     becomes
 
     ```mlir
-      %y = tv.linear %x, %w
-         : (...) -> tensor<4x16xf32, #tv.view<#m, [4, did(tp) * 8]>>
+    #m = #tv.mesh<tp = 2>
+    !x = tensor<4x8xf32, #tv.view<#m, [4, 8]>>
+    !w = tensor<16x8xf32, #tv.view<#m, [did(tp) * 8, 8]>>
+    !y = tensor<4x16xf32, #tv.view<#m, [4, did(tp) * 8]>>
+    func.func @f(%x: !x, %w: !w) -> !y {
+      %y = tv.linear %x, %w : (!x, !w) -> !y
+      return %y : !y
+    }
+    ```
+
+    With `explain`:
+
+    ```mlir
+    #m = #tv.mesh<tp = 2>
+    !w = tensor<16x8xf32, #tv.view<#m, [did(tp) * 8, 8]>>
+    func.func @f(%x: tensor<4x8xf32>, %w: !w {tv.name = "w"}) -> tensor<4x16xf32> {
+      // remark: dimension 1 becomes did(tp) * 8 from argument 'w' through 'tv.linear'
+      %y = tv.linear %x, %w : (tensor<4x8xf32>, !w) -> tensor<4x16xf32>
+      return %y : tensor<4x16xf32>
+    }
     ```
   }];
   let options = [
@@ -103,19 +126,20 @@ def ForbidImplicitMovesPass
     line to write.
 
     ```mlir
-    %y = tv.linear %h, %w1 : (...) -> tensor<4x8xf32, #tv.view<#m, [4, 8], partial = [tp : sum]>>
-    %r = tv.reshard %y : (...) -> tensor<4x8xf32, #tv.view<#m, [4, 8]>>
+    #m = #tv.mesh<tp = 2>
+    !x = tensor<4x8xf32, #tv.view<#m, [4, did(tp) * 4]>>
+    !w = tensor<6x8xf32, #tv.view<#m, [6, did(tp) * 4]>>
+    !addends = tensor<4x6xf32, #tv.view<#m, [4, 6], partial = [tp : sum]>>
+    !whole = tensor<4x6xf32, #tv.view<#m, [4, 6]>>
+    func.func @f(%x: !x, %w: !w) -> !whole {
+      %p = tv.linear %x, %w : (!x, !w) -> !addends
+      // rejected: the program does not write this move, all-reduce over [tp] of 96 bytes
+      %y = tv.reshard %p : (!addends) -> !whole
+      return %y : !whole
+    }
     ```
 
-    is the error
-
-    ```
-    strict mode: the program does not write this move, all-reduce over [tp] of 128 bytes on a device,
-    from [4, 8], partial = [tp : sum] to [4, 8]
-    note: give this result the type ... and write after it: %r = tv.reshard %v : (...) -> ...
-    ```
-
-    and the program with that line passes.
+    The error says, in a note, what to write. The program with that line passes.
   }];
 }
 
@@ -132,16 +156,62 @@ def DecomposeCompositesPass : Pass<"tv-decompose-composites"> {
     view yet: propagate again.
 
     ```mlir
-    %r = tv.softmax %x dim 1 : (tensor<4x8xf32, #columns>) -> tensor<4x8xf32, #columns>
+    #m = #tv.mesh<tp = 2>
+    !columns = tensor<4x8xf32, #tv.view<#m, [4, did(tp) * 4]>>
+    func.func @f(%x: !columns) -> !columns {
+      %r = tv.softmax %x dim 1 : (!columns) -> !columns
+      return %r : !columns
+    }
     ```
 
     becomes
 
     ```mlir
-    %max = tv.reduce max %x dims [1] : (tensor<4x8xf32, #columns>) -> tensor<4xf32>
-    %e = tv.map ... { exp(%x - %max) }
-    %sum = tv.reduce sum %e dims [1] : (tensor<4x8xf32>) -> tensor<4xf32>
-    %r = tv.map ... { %e / %sum } -> tensor<4x8xf32, #columns>
+    #m = #tv.mesh<tp = 2>
+    !columns = tensor<4x8xf32, #tv.view<#m, [4, did(tp) * 4]>>
+    !rows = tensor<4xf32>
+    !full = tensor<4x8xf32>
+    func.func @f(%x: !columns) -> !columns {
+      %max = tv.reduce max %x dims [1] : (!columns) -> !rows
+      %maxes = tv.broadcast %max dims [0] : (!rows) -> !full
+      %e = tv.map %x, %maxes : (!columns, !full) -> !full (%u: f32, %v: f32) {
+        %d = arith.subf %u, %v : f32
+        %p = math.exp %d : f32
+        tv.yield %p : f32
+      }
+      %sum = tv.reduce sum %e dims [1] : (!full) -> !rows
+      %sums = tv.broadcast %sum dims [0] : (!rows) -> !full
+      %r = tv.map %e, %sums : (!full, !full) -> !columns (%u: f32, %v: f32) {
+        %q = arith.divf %u, %v : f32
+        tv.yield %q : f32
+      }
+      return %r : !columns
+    }
+    ```
+
+    With `all`, others too:
+
+    ```mlir
+    func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %y = tv.silu %x : (tensor<4xf32>) -> tensor<4xf32>
+      return %y : tensor<4xf32>
+    }
+    ```
+
+    becomes
+
+    ```mlir
+    func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %y = tv.map %x : (tensor<4xf32>) -> tensor<4xf32> (%u: f32) {
+        %m = arith.negf %u : f32
+        %e = math.exp %m : f32
+        %one = arith.constant 1.0 : f32
+        %s = arith.addf %one, %e : f32
+        %r = arith.divf %u, %s : f32
+        tv.yield %r : f32
+      }
+      return %y : tensor<4xf32>
+    }
     ```
   }];
   let options = [
@@ -170,22 +240,33 @@ def DecomposeReshardingsPass
     values are combined later where that moves fewer bytes.
 
     ```mlir
-    %y = tv.linear %x, %w bias %b
-       : (tensor<4x8xf32, #tv.view<#m, [4, did(tp) * 4]>>,
-          tensor<6x8xf32, #tv.view<#m, [6, did(tp) * 4]>>,
-          tensor<6xf32, #tv.view<#m, [6]>>)
-      -> tensor<4x6xf32, #tv.view<#m, [4, 6]>>
+    #m = #tv.mesh<tp = 2>
+    !x = tensor<4x8xf32, #tv.view<#m, [4, did(tp) * 4]>>
+    !w = tensor<6x8xf32, #tv.view<#m, [6, did(tp) * 4]>>
+    !b = tensor<6xf32, #tv.view<#m, [6]>>
+    !y = tensor<4x6xf32, #tv.view<#m, [4, 6]>>
+    func.func @f(%x: !x, %w: !w, %b: !b) -> !y {
+      %y = tv.linear %x, %w bias %b : (!x, !w, !b) -> !y
+      return %y : !y
+    }
     ```
 
     becomes
 
     ```mlir
-    %c = tv.reshard %b : (tensor<6xf32, #tv.view<#m, [6]>>)
-      -> tensor<6xf32, #tv.view<#m, [6], partial = [tp : sum]>>
-    %p = tv.linear %x, %w bias %c : (...)
-      -> tensor<4x6xf32, #tv.view<#m, [4, 6], partial = [tp : sum]>>
-    %y = tv.reshard %p : (tensor<4x6xf32, #tv.view<#m, [4, 6], partial = [tp : sum]>>)
-      -> tensor<4x6xf32, #tv.view<#m, [4, 6]>>
+    #m = #tv.mesh<tp = 2>
+    !x = tensor<4x8xf32, #tv.view<#m, [4, did(tp) * 4]>>
+    !w = tensor<6x8xf32, #tv.view<#m, [6, did(tp) * 4]>>
+    !b = tensor<6xf32, #tv.view<#m, [6]>>
+    !y = tensor<4x6xf32, #tv.view<#m, [4, 6]>>
+    !c = tensor<6xf32, #tv.view<#m, [6], partial = [tp : sum]>>
+    !p = tensor<4x6xf32, #tv.view<#m, [4, 6], partial = [tp : sum]>>
+    func.func @f(%x: !x, %w: !w, %b: !b) -> !y {
+      %c = tv.reshard %b : (!b) -> !c
+      %p = tv.linear %x, %w bias %c : (!x, !w, !c) -> !p
+      %y = tv.reshard %p : (!p) -> !y
+      return %y : !y
+    }
     ```
   }];
 }
@@ -199,9 +280,14 @@ def VerifyDecomposedPass
     operands.
 
     ```mlir
-    // rejected: result #0 must be partial along tp
-    %y = tv.reduce sum %x dims [0] : (tensor<8xf32, #tv.view<#m, [did(tp) * 4]>>)
-      -> tensor<f32, #tv.view<#m, []>>
+    #m = #tv.mesh<tp = 2>
+    !x = tensor<8xf32, #tv.view<#m, [did(tp) * 4]>>
+    !y = tensor<f32, #tv.view<#m, []>>
+    func.func @f(%x: !x) -> !y {
+      // rejected: result #0 lies as [], but must lie as [], partial = [tp : sum]
+      %y = tv.reduce sum %x dims [0] : (!x) -> !y
+      return %y : !y
+    }
     ```
   }];
 }
@@ -214,17 +300,27 @@ def ElideReshardsPass : Pass<"tv-elide-reshards", "::mlir::func::FuncOp"> {
     after it is placed anew between their outer views. Bytes moved never rise.
 
     ```mlir
-    %a = tv.reshard %x : (tensor<8xf32, #tv.view<#m, [8], partial = [tp : sum]>>)
-      -> tensor<8xf32, #tv.view<#m, [8]>>
-    %b = tv.reshard %a : (tensor<8xf32, #tv.view<#m, [8]>>)
-      -> tensor<8xf32, #tv.view<#m, [did(tp) * 4]>>
+    #m = #tv.mesh<tp = 2>
+    !addends = tensor<8xf32, #tv.view<#m, [8], partial = [tp : sum]>>
+    !whole = tensor<8xf32, #tv.view<#m, [8]>>
+    !halves = tensor<8xf32, #tv.view<#m, [did(tp) * 4]>>
+    func.func @f(%x: !addends) -> !halves {
+      %a = tv.reshard %x : (!addends) -> !whole
+      %b = tv.reshard %a : (!whole) -> !halves
+      return %b : !halves
+    }
     ```
 
-    becomes, when `%a` has no other use,
+    becomes, for `%a` has no other use,
 
     ```mlir
-    %b = tv.reshard %x : (tensor<8xf32, #tv.view<#m, [8], partial = [tp : sum]>>)
-      -> tensor<8xf32, #tv.view<#m, [did(tp) * 4]>>
+    #m = #tv.mesh<tp = 2>
+    !addends = tensor<8xf32, #tv.view<#m, [8], partial = [tp : sum]>>
+    !halves = tensor<8xf32, #tv.view<#m, [did(tp) * 4]>>
+    func.func @f(%x: !addends) -> !halves {
+      %b = tv.reshard %x : (!addends) -> !halves
+      return %b : !halves
+    }
     ```
   }];
 }
@@ -238,16 +334,41 @@ def PlanReshardsPass : Pass<"tv-plan-reshards", "::mlir::func::FuncOp"> {
     the cheapest alternative.
 
     ```mlir
-    %y = tv.reshard %x : (tensor<8xf32, #tv.view<#m, [8], partial = [tp : sum]>>)
-      -> tensor<8xf32, #tv.view<#m, [8]>>
+    #m = #tv.mesh<tp = 2>
+    !addends = tensor<8xf32, #tv.view<#m, [8], partial = [tp : sum]>>
+    !whole = tensor<8xf32, #tv.view<#m, [8]>>
+    func.func @f(%x: !addends) -> !whole {
+      %y = tv.reshard %x : (!addends) -> !whole
+      return %y : !whole
+    }
     ```
 
     becomes
 
     ```mlir
-    %y = tv.reshard %x plan <all_reduce over #m [tp], loser = "...">
-       : (tensor<8xf32, #tv.view<#m, [8], partial = [tp : sum]>>)
-      -> tensor<8xf32, #tv.view<#m, [8]>>
+    #m = #tv.mesh<tp = 2>
+    !addends = tensor<8xf32, #tv.view<#m, [8], partial = [tp : sum]>>
+    !whole = tensor<8xf32, #tv.view<#m, [8]>>
+    func.func @f(%x: !addends) -> !whole {
+      %y = tv.reshard %x
+        plan <all_reduce over #m [tp],
+              loser = "reduce-scatter over [tp], then all-gather over [tp], 32 bytes, 10.0 us">
+        : (!addends) -> !whole
+      return %y : !whole
+    }
+    ```
+
+    With `explain`:
+
+    ```mlir
+    #m = #tv.mesh<tp = 2>
+    !addends = tensor<8xf32, #tv.view<#m, [8], partial = [tp : sum]>>
+    !whole = tensor<8xf32, #tv.view<#m, [8]>>
+    func.func @f(%x: !addends) -> !whole {
+      // remark: to [8]: all-reduce over [tp], 32 bytes, 5.0 us; lower bound 32 bytes
+      %y = tv.reshard %x : (!addends) -> !whole
+      return %y : !whole
+    }
     ```
   }];
   let options = [
@@ -265,9 +386,14 @@ def VerifyPlannedPass : Pass<"tv-verify-planned", "::mlir::func::FuncOp"> {
     partial states that vanish.
 
     ```mlir
-    // rejected: no plan
-    %y = tv.reshard %x : (tensor<8xf32, #tv.view<#m, [did(tp) * 4]>>)
-      -> tensor<8xf32, #tv.view<#m, [8]>>
+    #m = #tv.mesh<tp = 2>
+    !halves = tensor<8xf32, #tv.view<#m, [did(tp) * 4]>>
+    !whole = tensor<8xf32, #tv.view<#m, [8]>>
+    func.func @f(%x: !halves) -> !whole {
+      // rejected: has no plan
+      %y = tv.reshard %x : (!halves) -> !whole
+      return %y : !whole
+    }
     ```
   }];
 }
@@ -286,18 +412,31 @@ def ReorderShardedAxisPass
     function are row-major unless the user's view says otherwise.
 
     ```mlir
-    %g = tv.gelu %x : (tensor<4x6xf32, #rows>) -> tensor<4x6xf32, #tv.view<#m, [4, did(tp) * 3]>>
-    %y = tv.reshard %g plan <all_gather over #m [tp]> : (...)
-      -> tensor<4x6xf32, #tv.view<#m, [4, 6]>>
+    #m = #tv.mesh<tp = 2>
+    !x = tensor<4x6xf32, #tv.view<#m, [4, did(tp) * 3]>>
+    !y = tensor<4x6xf32, #tv.view<#m, [4, 6]>>
+    func.func @f(%x: !x) -> !y {
+      %g = tv.gelu tanh %x : (!x) -> !x
+      %a = tv.reshard %g plan <all_gather over #m [tp]> : (!x) -> !y
+      %y = tv.gelu tanh %a : (!y) -> !y
+      return %y : !y
+    }
     ```
 
     becomes
 
     ```mlir
-    %g = tv.gelu %x : (tensor<4x6xf32, #rows>)
-      -> tensor<4x6xf32, #tv.view<#m, [4, did(tp) * 3], alloc = (1, 0)>>
-    %y = tv.reshard %g plan <all_gather over #m [tp]> : (...)
-      -> tensor<4x6xf32, #tv.view<#m, [4, 6], alloc = (1, 0)>>
+    #m = #tv.mesh<tp = 2>
+    !x = tensor<4x6xf32, #tv.view<#m, [4, did(tp) * 3]>>
+    !y = tensor<4x6xf32, #tv.view<#m, [4, 6]>>
+    !g = tensor<4x6xf32, #tv.view<#m, [4, did(tp) * 3], alloc = (1, 0)>>
+    !a = tensor<4x6xf32, #tv.view<#m, [4, 6], alloc = (1, 0)>>
+    func.func @f(%x: !x) -> !y {
+      %g = tv.gelu tanh %x : (!x) -> !g
+      %a = tv.reshard %g plan <all_gather over #m [tp]> : (!g) -> !a
+      %y = tv.gelu tanh %a : (!a) -> !y
+      return %y : !y
+    }
     ```
   }];
   let statistics = [Statistic<"reordered", "reordered",
@@ -314,20 +453,31 @@ def MakeReshardingContiguousPass
     `alloc` alone.
 
     ```mlir
-    %y = tv.reshard %arg plan <all_gather over #m [tp]>
-       : (tensor<4x6xf32, #tv.view<#m, [4, did(tp) * 3]>>)
-      -> tensor<4x6xf32, #tv.view<#m, [4, 6], alloc = (1, 0)>>
+    #m = #tv.mesh<tp = 2>
+    !x = tensor<4x6xf32, #tv.view<#m, [4, did(tp) * 3]>>
+    !a = tensor<4x6xf32, #tv.view<#m, [4, 6], alloc = (1, 0)>>
+    !y = tensor<4x6xf32, #tv.view<#m, [4, 6]>>
+    func.func @f(%x: !x) -> !y {
+      %a = tv.reshard %x plan <all_gather over #m [tp]> : (!x) -> !a
+      %y = tv.gelu tanh %a : (!a) -> !y
+      return %y : !y
+    }
     ```
 
     becomes
 
     ```mlir
-    %c = tv.reshard %arg plan <slice over #m []>
-       : (tensor<4x6xf32, #tv.view<#m, [4, did(tp) * 3], alloc = (0, 1)>>)
-      -> tensor<4x6xf32, #tv.view<#m, [4, did(tp) * 3], alloc = (1, 0)>>
-    %y = tv.reshard %c plan <all_gather over #m [tp]>
-       : (tensor<4x6xf32, #tv.view<#m, [4, did(tp) * 3], alloc = (1, 0)>>)
-      -> tensor<4x6xf32, #tv.view<#m, [4, 6], alloc = (1, 0)>>
+    #m = #tv.mesh<tp = 2>
+    !x = tensor<4x6xf32, #tv.view<#m, [4, did(tp) * 3], alloc = (0, 1)>>
+    !c = tensor<4x6xf32, #tv.view<#m, [4, did(tp) * 3], alloc = (1, 0)>>
+    !a = tensor<4x6xf32, #tv.view<#m, [4, 6], alloc = (1, 0)>>
+    !y = tensor<4x6xf32, #tv.view<#m, [4, 6], alloc = (0, 1)>>
+    func.func @f(%x: !x) -> !y {
+      %c = tv.reshard %x plan <slice over #m []> : (!x) -> !c
+      %a = tv.reshard %c plan <all_gather over #m [tp]> : (!c) -> !a
+      %y = tv.gelu tanh %a : (!a) -> !y
+      return %y : !y
+    }
     ```
   }];
   let statistics = [Statistic<"copies", "copies",
@@ -342,8 +492,12 @@ def VerifyAllocatedPass : Pass<"tv-verify-allocated", "::mlir::func::FuncOp"> {
     that makes the shards chunks of the whole.
 
     ```mlir
-    // rejected: no alloc
-    func.func @f(%x: tensor<8xf32, #tv.view<#m, [did(tp) * 4]>>)
+    #m = #tv.mesh<tp = 2>
+    !x = tensor<8xf32, #tv.view<#m, [did(tp) * 4]>>
+    // rejected: argument #0 has no 'alloc'
+    func.func @f(%x: !x) -> !x {
+      return %x : !x
+    }
     ```
   }];
 }
@@ -358,8 +512,33 @@ def PrintRulesPass : Pass<"tv-print-rules"> {
     One remark an op. A letter is a factor; each dimension lists its own.
 
     ```mlir
-    // remark: (a, c) (b, c) added (b) -> (a, b) | a parallel 4, b parallel 16, c reduction sum 8
-    %y = tv.linear %x, %w bias %b : ...
+    func.func @f(%x: tensor<4x8xf32>, %w: tensor<16x8xf32>, %b: tensor<16xf32>) -> tensor<4x16xf32> {
+      // remark: (a, c) (b, c) added (b) -> (a, b) | a parallel 4, b parallel 16, c reduction sum 8
+      %y = tv.linear %x, %w bias %b : (tensor<4x8xf32>, tensor<16x8xf32>, tensor<16xf32>) -> tensor<4x16xf32>
+      return %y : tensor<4x16xf32>
+    }
+    ```
+
+    With `rules=false partial refused`:
+
+    ```mlir
+    func.func @f(%x: tensor<4xf32>) -> tensor<f32> {
+      // remark: partial (sum) -> (sum)
+      // remark: partial (max): tv.reduce may not run on a partial (max) operand: it combines by sum
+      // remark: partial (min): tv.reduce may not run on a partial (min) operand: it combines by sum
+      %y = tv.reduce sum %x dims [0] : (tensor<4xf32>) -> tensor<f32>
+      return %y : tensor<f32>
+    }
+    ```
+
+    With `rules=false extents`:
+
+    ```mlir
+    func.func @f(%x: tensor<?x4xf32> {tv.dims = ["b"]}) -> tensor<?xf32> attributes {tv.sizes = {b = 64}} {
+      // remark: extents of result #0: [4 * b]
+      %y = tv.reshape %x : (tensor<?x4xf32>) -> tensor<?xf32>
+      return %y : tensor<?xf32>
+    }
     ```
   }];
   let options = [
