@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Interpreter/Interpreter.h"
+#include "Plan/Plan.h"
 #include "TensorView/TensorView.h"
 
 using namespace mlir;
@@ -309,6 +310,8 @@ LogicalResult Interpreter::evaluate(Operation *op) {
   if (isa<tv::MoveOpInterface, tv::ConstrainOp>(op))
     return evaluateMove(op);
   Evaluator evaluator = evaluators().lookup(op->getName().getStringRef());
+  if (!evaluator && isa<plan::PlanDialect>(op->getDialect()))
+    return evaluatePlan(op);
   if (!evaluator)
     return op->emitError() << "the interpreter has no rule for '"
                            << op->getName().getStringRef() << "'";
@@ -392,6 +395,7 @@ FailureOr<std::vector<std::shared_ptr<NDArray>>>
 Interpreter::run(func::FuncOp function,
                  ArrayRef<std::shared_ptr<NDArray>> arguments) {
   values.clear();
+  windows.clear();
   depth = 0;
   std::vector<Tensor> tensors;
   for (auto [argument, array] :

@@ -10,7 +10,8 @@
 // planner. Every value is kept as what each rank holds. An op runs on each rank
 // by itself where its operands and results agree with its sharding rule; before
 // the program is decomposed, where they do not agree, it runs on the whole
-// tensors. A move is defined as: assemble the whole, distribute it anew.
+// tensors. A move is defined as: assemble the whole, distribute it anew. Ops of
+// the plan run on memory (Plan.cpp), their kernels op by op (Kernels.cpp).
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,6 +19,7 @@
 #define TESSERA_INTERPRETER_INTERPRETER_H
 
 #include "Interpreter/Evaluators.h"
+#include "Interpreter/Kernels.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -67,6 +69,16 @@ private:
                                       std::string &error, bool &notHeld);
   mlir::LogicalResult evaluateWhole(mlir::Operation *op, Evaluator evaluator,
                                     llvm::ArrayRef<Shape> shapes);
+  mlir::LogicalResult evaluatePlan(mlir::Operation *op);
+  mlir::LogicalResult runLaunch(mlir::Operation *op,
+                                llvm::ArrayRef<Window> inputs,
+                                llvm::ArrayRef<Window> results,
+                                const layout::Mesh &mesh, int64_t rank);
+  mlir::LogicalResult runContract(mlir::Operation *op, const Window &a,
+                                  const Window &b, const Window &result);
+  /// A value of the plan, or a copy of any other local tensor.
+  mlir::FailureOr<Window> windowOf(mlir::Operation *op, mlir::Value value,
+                                   int64_t rank);
   /// The whole of a value that `op` reads.
   mlir::FailureOr<std::shared_ptr<NDArray>> assembled(mlir::Operation *op,
                                                       mlir::Value value);
@@ -77,6 +89,9 @@ private:
 
   Config config;
   Values values;
+  /// On each rank, of results of the plan; `values` has their elements too.
+  llvm::DenseMap<mlir::Value, std::vector<Window>> windows;
+  llvm::DenseMap<mlir::Operation *, std::unique_ptr<Kernel>> kernels;
   std::vector<Tensor> resultParts;
   double largestAddend = 0;
   int depth = 0;

@@ -58,6 +58,27 @@ uint64_t interp::unsignedOf(int64_t value, Type type) {
   return width == 64 ? bits : bits & ((uint64_t(1) << width) - 1);
 }
 
+uint64_t interp::bitsOf(Scalar value, Type type) {
+  if (!isFloat(type))
+    return unsignedOf(value.whole, type);
+  llvm::APFloat rounded(value.real);
+  bool losesInfo;
+  rounded.convert(cast<FloatType>(type).getFloatSemantics(),
+                  llvm::APFloat::rmNearestTiesToEven, &losesInfo);
+  return rounded.bitcastToAPInt().getZExtValue();
+}
+
+Scalar interp::fromBits(uint64_t bits, Type type) {
+  if (!isFloat(type))
+    return whole(wrapTo(static_cast<int64_t>(bits), type));
+  llvm::APFloat value(cast<FloatType>(type).getFloatSemantics(),
+                      APInt(widthOf(type), bits));
+  bool losesInfo;
+  value.convert(llvm::APFloat::IEEEdouble(), llvm::APFloat::rmNearestTiesToEven,
+                &losesInfo);
+  return real(value.convertToDouble());
+}
+
 Scalar interp::identityOf(layout::Combiner combiner, Type type) {
   bool max = combiner == layout::Combiner::Max;
   if (isFloat(type)) {

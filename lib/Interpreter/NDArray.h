@@ -42,6 +42,10 @@ int64_t wrapTo(int64_t value, mlir::Type type);
 /// The value with its bits read as unsigned.
 uint64_t unsignedOf(int64_t value, mlir::Type type);
 
+/// The bits of a value of `type`, a float rounded to it, and back.
+uint64_t bitsOf(Scalar value, mlir::Type type);
+Scalar fromBits(uint64_t bits, mlir::Type type);
+
 Scalar identityOf(layout::Combiner combiner, mlir::Type type);
 Scalar combine(layout::Combiner combiner, mlir::Type type, Scalar a, Scalar b);
 /// `value` of a float or integer attribute.

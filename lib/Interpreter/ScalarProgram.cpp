@@ -282,6 +282,9 @@ static void addOthers(Table &t) {
         p.slots[s.out] =
             whole(wrapTo(truncated(p.slots[s.in[0]].real), s.outType));
       };
+  t[BitcastOp::getOperationName()] = [](ScalarProgram &p, const Step &s) {
+    p.slots[s.out] = fromBits(bitsOf(p.slots[s.in[0]], s.inType), s.outType);
+  };
   t[tv::LoadOp::getOperationName()] = [](ScalarProgram &p, const Step &s) {
     Index index;
     for (int slot : s.in)
@@ -308,6 +311,21 @@ static const Table &scalarOps() {
     return made;
   }();
   return table;
+}
+
+std::optional<Step> ScalarProgram::stepOf(Operation &op) {
+  Apply apply = scalarOps().lookup(op.getName().getStringRef());
+  if (!apply)
+    return std::nullopt;
+  Step step{apply, {}, 0, {}, {}, 0, {}};
+  if (op.getNumOperands())
+    step.inType = op.getOperands().back().getType();
+  if (auto compare = dyn_cast<arith::CmpIOp>(op))
+    step.predicate = int64_t(compare.getPredicate());
+  if (auto compare = dyn_cast<arith::CmpFOp>(op))
+    step.predicate = int64_t(compare.getPredicate());
+  step.outType = op.getResult(0).getType();
+  return step;
 }
 
 LogicalResult ScalarProgram::compile(Region &region, OpRun &opRun) {
@@ -341,27 +359,19 @@ LogicalResult ScalarProgram::compile(Region &region, OpRun &opRun) {
       slots[define(constant)] = scalarOf(constant.getValue());
       continue;
     }
-    Apply apply = scalarOps().lookup(op.getName().getStringRef());
-    if (!apply)
+    std::optional<Step> step = stepOf(op);
+    if (!step)
       return opRun.fail("the interpreter has no rule for '" +
                         op.getName().getStringRef() + "' in a scalar region");
-    Step step{apply, {}, 0, {}, {}, 0, {}};
     auto load = dyn_cast<tv::LoadOp>(op);
     for (Value operand :
-         load ? ValueRange(load.getIndices()) : ValueRange(op.getOperands())) {
-      if (failed(use(op, operand, step.in)))
+         load ? ValueRange(load.getIndices()) : ValueRange(op.getOperands()))
+      if (failed(use(op, operand, step->in)))
         return failure();
-      step.inType = operand.getType();
-    }
     if (load)
-      step.tensor = opRun.captured(load.getTensor());
-    if (auto compare = dyn_cast<arith::CmpIOp>(op))
-      step.predicate = int64_t(compare.getPredicate());
-    if (auto compare = dyn_cast<arith::CmpFOp>(op))
-      step.predicate = int64_t(compare.getPredicate());
-    step.outType = op.getResult(0).getType();
-    step.out = define(op.getResult(0));
-    steps.push_back(std::move(step));
+      step->tensor = opRun.captured(load.getTensor());
+    step->out = define(op.getResult(0));
+    steps.push_back(std::move(*step));
   }
   return opRun.fail("its region does not end in tv.yield");
 }

@@ -30,6 +30,9 @@ public:
   /// Fails, with the error in `run`, at an op that has no rule.
   mlir::LogicalResult compile(mlir::Region &region, OpRun &run);
 
+  /// The step of an op, but for its slots; nothing if it has no rule.
+  static std::optional<Step> stepOf(mlir::Operation &op);
+
   /// The yielded values.
   llvm::ArrayRef<Scalar> operator()(llvm::ArrayRef<Scalar> arguments);
 

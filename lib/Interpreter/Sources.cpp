@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Interpreter/Evaluators.h"
+#include "Plan/Plan.h"
 #include "TensorView/TensorView.h"
 
 using namespace mlir;
@@ -30,9 +31,8 @@ double interp::randomNumber(uint64_t seed, uint64_t stream, uint64_t index) {
   return double(counter[index % 4] >> 8) * 0x1p-24;
 }
 
-static LogicalResult evalConstant(OpRun &run) {
-  auto op = cast<tv::ConstantOp>(run.op);
-  auto value = dyn_cast<DenseElementsAttr>(op.getValue());
+static LogicalResult evalElements(OpRun &run, ElementsAttr elements) {
+  auto value = dyn_cast<DenseElementsAttr>(elements);
   if (!value)
     return run.fail("the interpreter reads only dense<...> values");
   bool one = value.getType().getRank() == 0 || value.isSplat();
@@ -45,6 +45,10 @@ static LogicalResult evalConstant(OpRun &run) {
                          : scalarOf(IntegerAttr::get(type, (*integers)[at]));
   });
   return success();
+}
+
+template <typename Op> static LogicalResult evalConstant(OpRun &run) {
+  return evalElements(run, cast<Op>(run.op).getValue());
 }
 
 /// An integer as an element of the result's type.
@@ -76,7 +80,8 @@ static LogicalResult evalRandom(OpRun &run) {
 }
 
 void interp::addSources(EvaluatorTable &table) {
-  add<tv::ConstantOp>(table, evalConstant);
+  add<tv::ConstantOp>(table, evalConstant<tv::ConstantOp>);
+  add<plan::ConstantOp>(table, evalConstant<plan::ConstantOp>);
   add<tv::IotaOp>(table, evalIota);
   add<tv::SizeOp>(table, evalSize);
   add<tv::RandomOp>(table, evalRandom);

@@ -1,0 +1,335 @@
+//===- Kernels.cpp - runs kernels on strided memory ----------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A machine for the code that kernels are made of. Each SSA value has a slot;
+// an op becomes a step on slots, a region a list of steps. Every load and store
+// is checked: inside of its window, and written before it is read. A kernel's
+// memref type is what its compiled code relies on, so its windows must have the
+// extents and strides that the type states.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Interpreter/Kernels.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::interp;
+
+using Step = Kernel::Step;
+using Kind = Step::Kind;
+
+//===----------------------------------------------------------------------===//
+// Compilation
+//===----------------------------------------------------------------------===//
+
+int Kernel::define(Value value) {
+  if (isa<MemRefType>(value.getType())) {
+    memrefs.push_back({});
+    return slotOf[value] = memrefs.size() - 1;
+  }
+  scalars.slots.push_back(Scalar{});
+  return slotOf[value] = scalars.slots.size() - 1;
+}
+
+LogicalResult Kernel::use(Operation *op, ValueRange values,
+                          SmallVectorImpl<int> &in) {
+  for (Value value : values) {
+    auto found = slotOf.find(value);
+    if (found == slotOf.end() || isa<MemRefType>(value.getType()))
+      return op->emitError()
+             << "the interpreter has no rule for an operand of type "
+             << value.getType() << " in a kernel";
+    in.push_back(found->second);
+  }
+  return success();
+}
+
+LogicalResult Kernel::useMemref(Operation *op, Value value, int &memref) {
+  auto found = slotOf.find(value);
+  if (found == slotOf.end() || !isa<MemRefType>(value.getType()))
+    return op->emitError()
+           << "the interpreter has no rule for an operand of type "
+           << value.getType() << " in a kernel";
+  memref = found->second;
+  return success();
+}
+
+FailureOr<Step> Kernel::compile(Operation *op) {
+  Step step{Kind::Scalar, op, {}, -1, {}, {}, {}, {}, {}};
+  auto done = [&](LogicalResult result) -> FailureOr<Step> {
+    if (failed(result))
+      return failure();
+    for (Value result : op->getResults())
+      step.results.push_back(define(result));
+    return std::move(step);
+  };
+  return TypeSwitch<Operation *, FailureOr<Step>>(op)
+      .Case([&](memref::LoadOp load) {
+        step.kind = Kind::Load;
+        return done(
+            success(succeeded(useMemref(op, load.getMemRef(), step.memref)) &&
+                    succeeded(use(op, load.getIndices(), step.in))));
+      })
+      .Case([&](memref::StoreOp store) {
+        step.kind = Kind::Store;
+        return done(
+            success(succeeded(useMemref(op, store.getMemRef(), step.memref)) &&
+                    succeeded(use(op, store.getValue(), step.in)) &&
+                    succeeded(use(op, store.getIndices(), step.in))));
+      })
+      .Case([&](memref::DimOp dim) {
+        step.kind = Kind::Dim;
+        return done(
+            success(succeeded(useMemref(op, dim.getSource(), step.memref)) &&
+                    succeeded(use(op, dim.getIndex(), step.in))));
+      })
+      .Case([&](memref::AllocaOp alloca) {
+        step.kind = Kind::Alloca;
+        FailureOr<Step> made = done(use(op, alloca.getDynamicSizes(), step.in));
+        if (succeeded(made))
+          made->memref = slotOf[alloca.getMemref()];
+        return made;
+      })
+      .Case([&](scf::ForOp loop) -> FailureOr<Step> {
+        step.kind = Kind::For;
+        if (failed(use(op, op->getOperands(), step.in)))
+          return failure();
+        for (BlockArgument argument : loop.getBody()->getArguments())
+          step.carried.push_back(define(argument));
+        return done(compile(*loop.getBody(), step.body));
+      })
+      .Case([&](scf::IfOp branch) -> FailureOr<Step> {
+        step.kind = Kind::If;
+        if (failed(use(op, branch.getCondition(), step.in)) ||
+            failed(compile(*branch.thenBlock(), step.body)))
+          return failure();
+        return done(branch.elseBlock()
+                        ? compile(*branch.elseBlock(), step.otherwise)
+                        : success());
+      })
+      .Default([&](Operation *op) -> FailureOr<Step> {
+        std::optional<ScalarProgram::Step> scalar;
+        if (isa<arith::ArithDialect, math::MathDialect>(op->getDialect()))
+          scalar = ScalarProgram::stepOf(*op);
+        if (!scalar)
+          return op->emitError() << "the interpreter has no rule for '"
+                                 << op->getName() << "' in a kernel";
+        step.scalar = std::move(*scalar);
+        if (failed(use(op, op->getOperands(), step.scalar.in)))
+          return failure();
+        step.scalar.out = define(op->getResult(0));
+        return std::move(step);
+      });
+}
+
+LogicalResult Kernel::compile(Block &block, Code &code) {
+  for (Operation &op : block) {
+    if (isa<scf::YieldOp, func::ReturnOp>(op))
+      return use(&op, op.getOperands(), code.yields);
+    if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+      if (!isa<FloatAttr, IntegerAttr>(constant.getValue()))
+        return op.emitError() << "the interpreter has no rule for a constant "
+                                 "that is no scalar in a kernel";
+      int slot = define(constant);
+      scalars.slots[slot] = scalarOf(constant.getValue());
+      continue;
+    }
+    FailureOr<Step> step = compile(&op);
+    if (failed(step))
+      return failure();
+    code.steps.push_back(std::move(*step));
+  }
+  return success();
+}
+
+std::unique_ptr<Kernel> Kernel::compile(func::FuncOp function) {
+  if (!function.getBody().hasOneBlock()) {
+    mlir::emitError(function.getLoc())
+        << "the interpreter runs kernels of one block only";
+    return nullptr;
+  }
+  auto kernel = std::unique_ptr<Kernel>(new Kernel(function));
+  for (BlockArgument argument : function.getArguments())
+    kernel->define(argument);
+  if (failed(kernel->compile(function.getBody().front(), kernel->code)))
+    return nullptr;
+  return kernel;
+}
+
+//===----------------------------------------------------------------------===//
+// Execution
+//===----------------------------------------------------------------------===//
+
+bool Kernel::fail(const Step &step, const Twine &message) {
+  step.op->emitOpError() << message << " on rank " << rank << ", in kernel @"
+                         << function.getName();
+  return false;
+}
+
+static Index gather(ArrayRef<int> slots, ArrayRef<Scalar> values) {
+  Index index;
+  for (int slot : slots)
+    index.push_back(values[slot].whole);
+  return index;
+}
+
+bool Kernel::run(const Code &code) {
+  for (const Step &step : code.steps)
+    if (!run(step))
+      return false;
+  return true;
+}
+
+bool Kernel::run(const Step &step) {
+  std::vector<Scalar> &slots = scalars.slots;
+  // At once, for what is yielded may be among what it replaces.
+  auto assign = [&](ArrayRef<int> to, ArrayRef<int> from) {
+    SmallVector<Scalar, 4> values;
+    for (int slot : from)
+      values.push_back(slots[slot]);
+    for (auto [slot, value] : llvm::zip_equal(to, values))
+      slots[slot] = value;
+  };
+  switch (step.kind) {
+  case Kind::Scalar: {
+    step.scalar.apply(scalars, step.scalar);
+    if (scalarRun.roundScalars && isFloat(step.scalar.outType)) {
+      double &value = slots[step.scalar.out].real;
+      value = roundTo(value, step.scalar.outType);
+    }
+    return true;
+  }
+  case Kind::Load:
+  case Kind::Store: {
+    Window &window = memrefs[step.memref];
+    bool load = step.kind == Kind::Load;
+    Index index = gather(ArrayRef(step.in).drop_front(load ? 0 : 1), slots);
+    std::optional<int64_t> at = window.find(index);
+    if (!at)
+      return fail(step, Twine(load ? "reads " : "writes ") + "element " +
+                            indexText(index) + " of memory of shape " +
+                            indexText(window.shape));
+    Memory &memory = *window.memory;
+    if (load && !memory.written[*at])
+      return fail(step, "reads element " + indexText(index) +
+                            ", which was never written,");
+    // The kernel may have another integer type than the tensor: u32 and i32.
+    Scalar value = load ? memory.data[*at] : slots[step.in[0]];
+    Type type = load ? step.op->getResult(0).getType() : memory.type;
+    if (!isFloat(type))
+      value.whole = wrapTo(value.whole, type);
+    if (load) {
+      slots[step.results[0]] = value;
+    } else {
+      memory.data[*at] = value;
+      memory.written[*at] = true;
+    }
+    return true;
+  }
+  case Kind::Dim: {
+    const Shape &shape = memrefs[step.memref].shape;
+    int64_t dim = slots[step.in[0]].whole;
+    if (dim < 0 || dim >= static_cast<int64_t>(shape.size()))
+      return fail(step, "asks for dimension " + Twine(dim) + " of " +
+                            Twine(shape.size()));
+    slots[step.results[0]] = whole(shape[dim]);
+    return true;
+  }
+  case Kind::Alloca: {
+    auto type = cast<MemRefType>(step.op->getResult(0).getType());
+    Index sizes = gather(step.in, slots);
+    Shape shape(type.getShape());
+    size_t next = 0;
+    for (int64_t &extent : shape)
+      if (ShapedType::isDynamic(extent))
+        extent = sizes[next++];
+    if (llvm::any_of(shape, [](int64_t extent) { return extent < 0; }))
+      return fail(step, "allocates memory of shape " + indexText(shape));
+    memrefs[step.memref] =
+        Window::create(type.getElementType(), shape, rowMajor(shape.size()));
+    return true;
+  }
+  case Kind::For: {
+    int64_t lower = slots[step.in[0]].whole, upper = slots[step.in[1]].whole,
+            by = slots[step.in[2]].whole;
+    if (by <= 0)
+      return fail(step, "has a step of " + Twine(by));
+    ArrayRef<int> carried = ArrayRef(step.carried).drop_front();
+    assign(carried, ArrayRef(step.in).drop_front(3));
+    for (int64_t i = lower; i < upper; i += by) {
+      slots[step.carried[0]] = whole(i);
+      if (!run(step.body))
+        return false;
+      assign(carried, step.body.yields);
+    }
+    assign(step.results, carried);
+    return true;
+  }
+  case Kind::If: {
+    const Code &taken = slots[step.in[0]].whole ? step.body : step.otherwise;
+    if (!run(taken))
+      return false;
+    assign(step.results, taken.yields);
+    return true;
+  }
+  }
+  llvm_unreachable("all kinds are covered");
+}
+
+/// Whether a window is what the kernel's code takes it for.
+static bool fits(const Window &window, MemRefType type) {
+  int64_t offset;
+  SmallVector<int64_t> strides;
+  if (type.getRank() != static_cast<int64_t>(window.shape.size()) ||
+      failed(type.getStridesAndOffset(strides, offset)) ||
+      (!ShapedType::isDynamic(offset) && offset != window.offset))
+    return false;
+  for (size_t d = 0; d < strides.size(); ++d) {
+    if (!type.isDynamicDim(d) && type.getDimSize(d) != window.shape[d])
+      return false;
+    if (!ShapedType::isDynamic(strides[d]) && window.shape[d] > 1 &&
+        strides[d] != window.strides[d])
+      return false;
+  }
+  return true;
+}
+
+LogicalResult Kernel::run(ArrayRef<Window> tensors, ArrayRef<int64_t> numbers,
+                          int64_t rank, bool roundValues) {
+  this->rank = rank;
+  scalarRun.roundScalars = roundValues;
+  scalars.run = &scalarRun;
+  for (auto [i, argument] : llvm::enumerate(function.getArguments())) {
+    int slot = slotOf[argument];
+    auto type = dyn_cast<MemRefType>(argument.getType());
+    if (bool(type) != (i < tensors.size()))
+      return mlir::emitError(function.getLoc())
+             << "kernel @" << function.getName() << " gets "
+             << (i < tensors.size() ? "a tensor" : "a scalar")
+             << " for argument #" << i << ", of type " << argument.getType();
+    if (!type) {
+      scalars.slots[slot] =
+          whole(wrapTo(numbers[i - tensors.size()], argument.getType()));
+      continue;
+    }
+    if (!fits(tensors[i], type))
+      return mlir::emitError(function.getLoc())
+             << "argument #" << i << " of kernel @" << function.getName()
+             << " on rank " << rank << " has shape "
+             << indexText(tensors[i].shape) << " and strides "
+             << indexText(tensors[i].strides) << ", not as " << type;
+    memrefs[slot] = tensors[i];
+  }
+  return success(run(code));
+}

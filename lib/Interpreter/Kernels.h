@@ -1,0 +1,73 @@
+//===- Kernels.h - runs kernels on strided memory ------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_INTERPRETER_KERNELS_H
+#define TESSERA_INTERPRETER_KERNELS_H
+
+#include "Interpreter/Memory.h"
+#include "Interpreter/ScalarProgram.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace tessera::interp {
+
+/// A function on memrefs and integers: loops, branches, loads, stores, `arith`
+/// and `math`. Compiled once into steps on numbered slots.
+class Kernel {
+public:
+  /// Null, and an error at the op, if one has no rule.
+  static std::unique_ptr<Kernel> compile(mlir::func::FuncOp function);
+
+  /// On one rank. Errors are reported at the op of the kernel.
+  mlir::LogicalResult run(llvm::ArrayRef<Window> tensors,
+                          llvm::ArrayRef<int64_t> scalars, int64_t rank,
+                          bool roundValues);
+
+  struct Step;
+  /// The steps of a block, and what it yields.
+  struct Code {
+    std::vector<Step> steps;
+    llvm::SmallVector<int> yields;
+  };
+  struct Step {
+    enum class Kind { Scalar, Load, Store, Dim, Alloca, For, If } kind;
+    mlir::Operation *op;
+    ScalarProgram::Step scalar;     ///< of Scalar
+    int memref = -1;                ///< of Load, Store, Dim, Alloca
+    llvm::SmallVector<int, 4> in;   ///< of Store the value is first
+    llvm::SmallVector<int> carried; ///< of For: index, carried values
+    llvm::SmallVector<int> results;
+    Code body, otherwise;
+  };
+
+private:
+  explicit Kernel(mlir::func::FuncOp function) : function(function) {}
+  mlir::LogicalResult compile(mlir::Block &block, Code &code);
+  mlir::FailureOr<Step> compile(mlir::Operation *op);
+  mlir::LogicalResult use(mlir::Operation *op, mlir::ValueRange values,
+                          llvm::SmallVectorImpl<int> &in);
+  mlir::LogicalResult useMemref(mlir::Operation *op, mlir::Value value,
+                                int &memref);
+  int define(mlir::Value value);
+
+  bool run(const Code &code);
+  bool run(const Step &step);
+  bool fail(const Step &step, const llvm::Twine &message);
+
+  mlir::func::FuncOp function;
+  Code code;
+  llvm::DenseMap<mlir::Value, int> slotOf; ///< in `scalars` or `memrefs`
+  ScalarProgram scalars;
+  OpRun scalarRun;
+  std::vector<Window> memrefs;
+  int64_t rank = 0;
+};
+
+} // namespace tessera::interp
+
+#endif // TESSERA_INTERPRETER_KERNELS_H

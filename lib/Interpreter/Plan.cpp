@@ -1,0 +1,307 @@
+//===- Plan.cpp - runs the plan dialect ----------------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The result of an op of the plan is a window on each rank's memory, of its own
+// in the order of its view, or, of an alias, on that of its source. For the ops
+// in between, collectives and the return, its elements are read out.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Plan/Plan.h"
+#include "Interpreter/Interpreter.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::interp;
+
+//===----------------------------------------------------------------------===//
+// Windows
+//===----------------------------------------------------------------------===//
+
+/// The order of a tensor's own memory.
+static Shape orderOf(const Layout &layout, const Shape &shape) {
+  layout::View view = layout::canonicalize(layout.view, shape, layout.mesh);
+  if (!view.alloc)
+    return rowMajor(view.dims.size());
+  return Shape(view.alloc->begin(), view.alloc->end());
+}
+
+FailureOr<Window> Interpreter::windowOf(Operation *op, Value value,
+                                        int64_t rank) {
+  auto found = windows.find(value);
+  if (found != windows.end())
+    return found->second[rank];
+  const Tensor &tensor = values.find(value)->second;
+  if (!tensor.layout)
+    return op->emitOpError() << "runs on local tensors only";
+  return Window::create(*tensor.parts[rank],
+                        orderOf(*tensor.layout, tensor.shape));
+}
+
+//===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
+
+LogicalResult Interpreter::runLaunch(Operation *op, ArrayRef<Window> inputs,
+                                     ArrayRef<Window> results,
+                                     const layout::Mesh &mesh, int64_t rank) {
+  auto launch = cast<plan::LaunchOp>(op);
+  auto function = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
+      op, launch.getKernelAttr());
+  std::unique_ptr<Kernel> &kernel = kernels[function];
+  if (!kernel)
+    kernel = Kernel::compile(function);
+  if (!kernel)
+    return failure();
+  SmallVector<int64_t> scalars;
+  for (Attribute scalar : launch.getScalars()) {
+    if (auto coord = dyn_cast<plan::CoordAttr>(scalar)) {
+      std::optional<int> axis = mesh.findAxis(coord.getAxis().str());
+      if (!axis)
+        return op->emitOpError()
+               << "its mesh has no axis '" << coord.getAxis() << "'";
+      scalars.push_back(mesh.coordsOfRank(rank)[*axis]);
+      continue;
+    }
+    const layout::Extent &extent = cast<plan::ExtentAttr>(scalar).getExtent();
+    std::optional<int64_t> size = extent.evaluate(config.sizes);
+    if (!size)
+      return op->emitOpError()
+             << "extent " << layout::toString(extent)
+             << " names a size that the function does not declare in "
+                "'tv.sizes'";
+    scalars.push_back(*size);
+  }
+  SmallVector<Window> tensors(inputs);
+  tensors.append(results.begin(), results.end());
+  return kernel->run(tensors, scalars, rank, config.roundValues);
+}
+
+static LogicalResult runCopy(Operation *op, const Window &input,
+                             const Window &result) {
+  Result<std::shared_ptr<NDArray>> elements = input.read();
+  if (!elements)
+    return op->emitOpError() << "copies its operand: " << elements.message();
+  if (input.shape != result.shape)
+    return op->emitOpError()
+           << "copies a part of shape " << indexText(input.shape)
+           << " to one of shape " << indexText(result.shape);
+  for (size_t i = 0; i < (*elements)->data.size(); ++i) {
+    int64_t at = *result.find(delinearize(i, result.shape));
+    result.memory->data[at] = (*elements)->data[i];
+    result.memory->written[at] = true;
+  }
+  return success();
+}
+
+LogicalResult Interpreter::runContract(Operation *op, const Window &a,
+                                       const Window &b, const Window &result) {
+  auto contract = cast<plan::ContractOp>(op);
+  // The result's labels, then those that are summed over: of each its extent
+  // and its stride in a, b and the result.
+  struct Loop {
+    int32_t label;
+    int64_t extent, strides[3] = {0, 0, 0};
+  };
+  SmallVector<Loop> loops;
+  const Window *tensors[] = {&result, &a, &b};
+  ArrayRef<int32_t> labels[] = {contract.getLabels(), contract.getALabels(),
+                                contract.getBLabels()};
+  for (int t = 0; t < 3; ++t)
+    for (auto [d, label] : llvm::enumerate(labels[t])) {
+      int64_t extent = tensors[t]->shape[d];
+      auto loop = llvm::find_if(loops, [&, label = label](const Loop &l) {
+        return l.label == label;
+      });
+      if (loop == loops.end())
+        loop = loops.insert(loops.end(), Loop{label, extent});
+      if (loop->extent != extent)
+        return op->emitOpError()
+               << "label " << label << " has extents " << loop->extent
+               << " and " << extent << " on one rank";
+      loop->strides[t] = tensors[t]->strides[d];
+    }
+  size_t outer = labels[0].size();
+  Shape outerShape, innerShape;
+  for (auto [i, loop] : llvm::enumerate(loops))
+    (i < outer ? outerShape : innerShape).push_back(loop.extent);
+  // No check of reads below: operands were read as a whole when they were made.
+  Type type = result.memory->type;
+  int64_t numInner = numElements(innerShape);
+  std::vector<std::pair<int64_t, int64_t>> inner;
+  for (int64_t i = 0; i < numInner; ++i) {
+    std::pair<int64_t, int64_t> at;
+    for (auto [loop, k] : llvm::zip_equal(ArrayRef(loops).drop_front(outer),
+                                          delinearize(i, innerShape))) {
+      at.first += k * loop.strides[1];
+      at.second += k * loop.strides[2];
+    }
+    inner.push_back(at);
+  }
+  for (int64_t i = 0, e = numElements(outerShape); i < e; ++i) {
+    int64_t at[3] = {result.offset, a.offset, b.offset};
+    for (auto [loop, k] : llvm::zip_equal(ArrayRef(loops).take_front(outer),
+                                          delinearize(i, outerShape)))
+      for (int t = 0; t < 3; ++t)
+        at[t] += k * loop.strides[t];
+    Scalar sum = identityOf(layout::Combiner::Sum, type);
+    for (auto [inA, inB] : inner) {
+      Scalar x = a.memory->data[at[1] + inA], y = b.memory->data[at[2] + inB];
+      if (isFloat(type))
+        sum.real += x.real * y.real;
+      else
+        sum.whole = static_cast<int64_t>(static_cast<uint64_t>(sum.whole) +
+                                         static_cast<uint64_t>(x.whole) *
+                                             static_cast<uint64_t>(y.whole));
+    }
+    if (!isFloat(type))
+      sum.whole = wrapTo(sum.whole, type);
+    else if (config.roundValues)
+      sum.real = roundTo(sum.real, type);
+    result.memory->data[at[0]] = sum;
+    result.memory->written[at[0]] = true;
+  }
+  return success();
+}
+
+/// The window on `input` that `result` is by its kind.
+static LogicalResult runAlias(plan::AliasOp op, const Window &input,
+                              const Placement &from, const Placement &to,
+                              Window &result) {
+  ArrayRef<int64_t> at;
+  if (op.getAt())
+    at = *op.getAt();
+  Window window = input;
+  window.shape = to.localShape();
+  switch (op.getKind()) {
+  case plan::AliasKind::Reshape:
+    if (!input.isRowMajor() ||
+        numElements(input.shape) != numElements(window.shape))
+      return op.emitOpError()
+             << "reshapes a part of shape " << indexText(input.shape)
+             << " and strides " << indexText(input.strides) << " to "
+             << indexText(window.shape)
+             << ": its elements do not lie in that order";
+    window.strides = stridesOf(window.shape, rowMajor(window.shape.size()));
+    break;
+  case plan::AliasKind::Transpose:
+    window.strides.clear();
+    for (auto [d, source] : llvm::enumerate(at)) {
+      if (source < 0 || source >= static_cast<int64_t>(input.shape.size()) ||
+          input.shape[source] != window.shape[d])
+        return op.emitOpError()
+               << "dimension " << d << " of its result is not dimension "
+               << source << " of a part of shape " << indexText(input.shape);
+      window.strides.push_back(input.strides[source]);
+    }
+    break;
+  case plan::AliasKind::Slice:
+  case plan::AliasKind::Shard:
+    // Element i of the result is the source's that has its global index, moved
+    // by `at`. On memory those must be one run.
+    if (from.dims.size() != to.dims.size())
+      return op.emitOpError() << "has another rank than its source";
+    for (auto [d, dim] : llvm::enumerate(to.dims)) {
+      const Placement::Dim &source = from.dims[d];
+      int64_t offset = at.empty() ? 0 : at[d];
+      for (auto [i, global] : llvm::enumerate(dim.held)) {
+        int64_t of = global + offset;
+        int64_t local =
+            of < 0 || of >= static_cast<int64_t>(source.local.size())
+                ? -1
+                : source.local[of];
+        int64_t first = source.local[std::clamp<int64_t>(
+            dim.held[0] + offset, 0, source.local.size() - 1)];
+        if (local < 0 || local != first + static_cast<int64_t>(i))
+          return op.emitOpError()
+                 << "along dimension " << d << " element " << global
+                 << " is not at its place in one window on its source";
+        if (i == 0)
+          window.offset += local * window.strides[d];
+      }
+    }
+    break;
+  }
+  result = std::move(window);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// One op
+//===----------------------------------------------------------------------===//
+
+LogicalResult Interpreter::evaluatePlan(Operation *op) {
+  std::vector<Tensor> tensors;
+  std::vector<std::vector<Window>> made(op->getNumResults());
+  for (auto [i, result] : llvm::enumerate(op->getResults())) {
+    FailureOr<Shape> shape = resultShape(op, i);
+    FailureOr<std::optional<Layout>> layout = layoutOf(op, result.getType());
+    if (failed(shape) || failed(layout))
+      return failure();
+    if (!*layout)
+      return op->emitOpError() << "runs on local tensors only";
+    tensors.push_back({*shape, *layout, {}});
+  }
+  for (int64_t rank = 0; rank < config.ranks; ++rank) {
+    SmallVector<Window> inputs, results;
+    for (Value operand : op->getOperands()) {
+      FailureOr<Window> window = windowOf(op, operand, rank);
+      if (failed(window))
+        return failure();
+      inputs.push_back(std::move(*window));
+    }
+    SmallVector<Placement> places;
+    for (auto [tensor, result] : llvm::zip_equal(tensors, op->getResults())) {
+      places.push_back(Placement::of(tensor.layout->view, tensor.shape,
+                                     tensor.layout->mesh, rank));
+      results.push_back(Window::create(
+          cast<RankedTensorType>(result.getType()).getElementType(),
+          places.back().localShape(), orderOf(*tensor.layout, tensor.shape)));
+    }
+    LogicalResult ran =
+        TypeSwitch<Operation *, LogicalResult>(op)
+            .Case([&](plan::LaunchOp) {
+              return runLaunch(op, inputs, results, tensors[0].layout->mesh,
+                               rank);
+            })
+            .Case([&](plan::ContractOp) {
+              return runContract(op, inputs[0], inputs[1], results[0]);
+            })
+            .Case([&](plan::CopyOp) {
+              return runCopy(op, inputs[0], results[0]);
+            })
+            .Case([&](plan::AliasOp alias) {
+              const Tensor &source = values.find(alias.getInput())->second;
+              return runAlias(alias, inputs[0],
+                              Placement::of(source.layout->view, source.shape,
+                                            source.layout->mesh, rank),
+                              places[0], results[0]);
+            })
+            .Default([](Operation *op) {
+              return op->emitError() << "the interpreter has no rule for '"
+                                     << op->getName() << "'";
+            });
+    if (failed(ran))
+      return failure();
+    for (auto [i, window] : llvm::enumerate(results)) {
+      Result<std::shared_ptr<NDArray>> elements = window.read();
+      if (!elements)
+        return op->emitOpError() << "result #" << i << " on rank " << rank
+                                 << ": " << elements.message();
+      tensors[i].parts.push_back(*elements);
+      made[i].push_back(std::move(window));
+    }
+  }
+  for (auto [i, value] : llvm::enumerate(op->getResults())) {
+    values[value] = std::move(tensors[i]);
+    windows[value] = std::move(made[i]);
+  }
+  return success();
+}
