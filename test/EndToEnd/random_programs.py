@@ -50,7 +50,7 @@ class Program:
         self.random.shuffle(subs)
         return subs
 
-    def view(self, rank):
+    def view(self, rank, partial=False):
         subs = self.sub_axes()
         dims = []
         for _ in range(rank):
@@ -65,23 +65,38 @@ class Program:
                 else:
                     factors += [sub, "2"]  # block-cyclic
             dims.append(" * ".join(factors))
-        return "[" + ", ".join(dims) + "]"
+        text = "[" + ", ".join(dims) + "]"
+        if partial and subs and self.random.random() < 0.1:
+            axes = [sub[4:-1] for sub in subs]
+            axes = "(" + ", ".join(axes) + ")" if len(axes) > 1 else axes[0]
+            kind = self.random.choice(["sum", "sum", "max", "min"])
+            text += f", partial = [{axes} : {kind}]"
+        return text
 
-    def type(self, shape, view=None):
+    def type(self, shape, view=None, element="f32"):
         text = "x".join(map(str, shape)) + ("x" if shape else "")
         encoding = f", #tv.view<#m, {view}>" if view else ""
-        return f"tensor<{text}f32{encoding}>"
+        return f"tensor<{text}{element}{encoding}>"
 
     # Values
 
     def input(self, shape):
-        view = self.view(len(shape)) if self.random.random() < 0.7 else None
+        view = self.view(len(shape), partial=True) if self.random.random() < 0.7 else None
         name = f"%a{len(self.arguments)}"
         type_ = self.type(shape, view)
         role = ', tv.role = "weight"' if self.random.random() < 0.4 else ""
         self.arguments.append(
             f'{name}: {type_} {{tv.name = "a{len(self.arguments)}"{role}}}')
         return self.keep(name, shape, type_)
+
+    def indices(self, shape, end, outside=1):
+        """An argument of integers in [0, end), or a few outside."""
+        view = self.view(len(shape)) if self.random.random() < 0.5 else None
+        name = f"%a{len(self.arguments)}"
+        type_ = self.type(shape, view, "i32")
+        self.arguments.append(f'{name}: {type_} {{tv.name = "a{len(self.arguments)}", '
+                              f"tv.range = [{-outside}, {end + outside}]}}")
+        return name, tuple(shape), type_
 
     def keep(self, name, shape, type_=None):
         value = (name, tuple(shape), type_ or self.type(shape))
@@ -202,6 +217,96 @@ class Program:
         return self.emit(f"tv.dropout {a[0]} rate(0.25) seed(3) stream({self.count})",
                          [a], a[1])
 
+    def op_layer_norm(self):
+        a = self.pick(at_least=1)
+        w, b = self.like([a[1][-1]]), self.like([a[1][-1]])
+        if self.random.random() < 0.5:
+            return self.emit(f"tv.rms_norm {a[0]}, {w[0]} epsilon(0.01)", [a, w], a[1])
+        return self.emit(f"tv.layer_norm {a[0]}, {w[0]}, {b[0]} epsilon(0.01)",
+                         [a, w, b], a[1])
+
+    def op_rope(self):
+        a = self.pick(at_least=2)
+        if a[1][-1] % 2:
+            return None
+        return self.emit(f"tv.rope {a[0]} base(100.0)", [a], a[1])
+
+    def op_pad(self):
+        a = self.pick(at_least=1)
+        low = [self.random.choice([0, 0, 1, 2]) for _ in a[1]]
+        high = [self.random.choice([0, 0, 1, 3]) for _ in a[1]]
+        value = self.random.choice(["0.0", "0.5"])
+        return self.emit(f"tv.pad {a[0]} low {low} high {high} value {value} : f32", [a],
+                         [e + l + h for e, l, h in zip(a[1], low, high)])
+
+    def op_map(self):
+        a = self.pick()
+        b = self.like(a[1])
+        body = self.random.choice([
+            "%r = arith.addf %x, %y : f32", "%r = arith.subf %x, %y : f32",
+            "%r = arith.maximumf %x, %y : f32", "%r = arith.mulf %x, %y : f32",
+            "%n = arith.negf %x : f32\n    %r = arith.minimumf %n, %y : f32",
+            "%c = arith.constant 0.5 : f32\n    %p = arith.mulf %x, %c : f32\n"
+            "    %r = arith.addf %p, %y : f32",
+        ])
+        value = self.emit(f"tv.map {a[0]}, {b[0]}", [a, b], a[1])
+        self.body[-1] += f" (%x: f32, %y: f32) {{\n    {body}\n    tv.yield %r : f32\n  }}"
+        return value
+
+    def op_attention(self):
+        batch, groups, share = (self.random.choice([1, 2, 3]) for _ in range(3))
+        rows, columns, depth, width = (self.random.choice([2, 3, 4, 5]) for _ in range(4))
+        q = self.like([batch, groups * share, rows, depth])
+        k = self.like([batch, groups, columns, depth])
+        v = self.like([batch, groups, columns, width])
+        causal = " causal" if self.random.random() < 0.5 else ""
+        shape = [batch, groups * share, rows, width]
+        name = f"%v{self.count}"
+        self.count += 1
+        self.body.append(
+            f"  {name}, {name}l = tv.attention {q[0]}, {k[0]}, {v[0]} scale(0.5){causal} : "
+            f"({q[2]}, {k[2]}, {v[2]}) -> ({self.type(shape)}, {self.type(shape[:-1])})")
+        if not causal:  # else a row without keys has -inf
+            self.keep(f"{name}l", shape[:-1])
+        return self.keep(name, shape)
+
+    def op_gather(self):
+        a = self.pick(at_least=1)
+        d = self.random.randrange(len(a[1]))
+        i = self.indices(self.shape(self.random.randint(1, 2)), a[1][d])
+        return self.emit(f"tv.gather {a[0]}, {i[0]} dim {d}", [a, i],
+                         [*a[1][:d], *i[1], *a[1][d + 1:]])
+
+    def op_scatter(self):
+        a = self.pick(at_least=1)
+        d = self.random.randrange(len(a[1]))
+        i = self.indices(self.shape(1), a[1][d])
+        u = self.like([*a[1][:d], *i[1], *a[1][d + 1:]])
+        kind = self.random.choice(["sum", "sum", "max", "min"])
+        return self.emit(f"tv.scatter {kind} {a[0]}, {i[0]}, {u[0]} dim {d}", [a, i, u],
+                         a[1])
+
+    def op_experts(self):
+        tokens = self.pick(rank=2)
+        count, width = tokens[1]
+        experts, capacity = self.random.randint(1, 6), self.random.randint(1, 4)
+        choices = self.random.choice([1, 2])
+        chosen = self.indices([count, choices], experts, outside=0)
+        weights = self.like([count, choices])
+        w = self.like([experts, width, width])
+        name = f"%v{self.count}"
+        self.count += 1
+        buffer = self.type([experts, capacity, width])
+        counts, slots = self.type([experts], None, "i32"), self.type([count, choices], None, "i32")
+        self.body.append(
+            f"  {name}b, {name}c, {name}s = tv.dispatch {tokens[0]}, {chosen[0]} : "
+            f"({tokens[2]}, {chosen[2]}) -> ({buffer}, {counts}, {slots})\n"
+            f"  {name}g = tv.grouped_matmul {name}b, {w[0]} counts {name}c : "
+            f"({buffer}, {w[2]}, {counts}) -> {buffer}\n"
+            f"  {name} = tv.combine {name}g, {chosen[0]}, {name}s, {weights[0]} : "
+            f"({buffer}, {chosen[2]}, {slots}, {weights[2]}) -> {self.type(tokens[1])}")
+        return self.keep(name, tokens[1])
+
     def text(self):
         ops = [getattr(self, name) for name in dir(self) if name.startswith("op_")]
         self.input(self.shape(self.random.randint(2, 3)))
@@ -243,7 +348,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", default="build")
     parser.add_argument("--seeds", default="0:60")
-    parser.add_argument("--passes", nargs="+", default=["--tessera-to-local"])
+    parser.add_argument("--passes", nargs="+", default=["--tessera=to=local"])
     args = parser.parse_args()
     first, last = map(int, args.seeds.split(":"))
     tool = os.path.join(args.build, "bin", "tessera-opt")
@@ -255,7 +360,7 @@ def main():
             with open(path, "w") as f:
                 f.write(program.text())
             command = [tool, path, *args.passes, f"--interpret={program.ranks()}",
-                       "--interpret-original", "-o", os.devnull]
+                       "-o", os.devnull]
             run = subprocess.run(command, capture_output=True, text=True)
             if run.returncode:
                 failed += 1
