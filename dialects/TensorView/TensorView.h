@@ -54,6 +54,11 @@ namespace mlir::OpTrait {
 template <typename ConcreteOp>
 class Rematerializable : public TraitBase<ConcreteOp, Rematerializable> {};
 
+/// An op that runs on every element by itself and names no dimension, so that a
+/// flat(k) of adjacent dimensions is one dimension to it.
+template <typename ConcreteOp>
+class Pointwise : public TraitBase<ConcreteOp, Pointwise> {};
+
 /// An op whose result may lie in the memory of its first operand: the same
 /// elements, or some of them.
 template <typename ConcreteOp>

@@ -28,6 +28,8 @@ def InferExtents : DeclareOpInterfaceMethods<ExtentsOpInterface>;
 
 // Cheaper to make anew at each use than to move.
 def Rematerializable : NativeOpTrait<"Rematerializable">;
+// Runs on every element by itself and names no dimension.
+def Pointwise : NativeOpTrait<"Pointwise">;
 // The result may lie in the operand's memory.
 def SharesMemory : NativeOpTrait<"SharesMemory">;
 
@@ -70,7 +72,7 @@ def TensorView_LoadOp : TensorView_Op<"load", [Pure]> {
 //===----------------------------------------------------------------------===//
 
 def TensorView_MapOp : TensorView_PureOp<"map",
-    [RuleAndPartial, SingleBlock]> {
+    [RuleAndPartial, Pointwise, SingleBlock]> {
   let summary = "A scalar function of the elements at one index";
   let description = [{
     ```mlir
@@ -479,7 +481,7 @@ class TensorView_CompositeOp<string mnemonic, list<Trait> traits = [Rule]>
 }
 
 class TensorView_BinaryOp<string mnemonic>
-    : TensorView_CompositeOp<mnemonic, [RuleAndPartial]> {
+    : TensorView_CompositeOp<mnemonic, [RuleAndPartial, Pointwise]> {
   let summary = "Pointwise " # mnemonic;
   let arguments = (ins AnyRankedTensor:$lhs, AnyRankedTensor:$rhs);
   let assemblyFormat =
@@ -488,7 +490,7 @@ class TensorView_BinaryOp<string mnemonic>
 def TensorView_AddOp : TensorView_BinaryOp<"add">;
 def TensorView_MulOp : TensorView_BinaryOp<"mul">;
 
-def TensorView_GeluOp : TensorView_CompositeOp<"gelu"> {
+def TensorView_GeluOp : TensorView_CompositeOp<"gelu", [Rule, Pointwise]> {
   let summary = "x times the normal distribution function of x";
   let description = [{
     Exact (erf), or with `tanh` the approximation of Hendrycks and Gimpel:
@@ -499,7 +501,7 @@ def TensorView_GeluOp : TensorView_CompositeOp<"gelu"> {
       "(`tanh` $tanh^)? $input attr-dict `:` functional-type(operands, results)";
 }
 
-def TensorView_SiluOp : TensorView_CompositeOp<"silu"> {
+def TensorView_SiluOp : TensorView_CompositeOp<"silu", [Rule, Pointwise]> {
   let summary = "x / (1 + exp(-x))";
   let arguments = (ins AnyRankedTensor:$input);
   let assemblyFormat =
@@ -557,7 +559,8 @@ def TensorView_CrossEntropyOp : TensorView_CompositeOp<"cross_entropy"> {
       "$logits `,` $labels attr-dict `:` functional-type(operands, results)";
 }
 
-def TensorView_DropoutOp : TensorView_CompositeOp<"dropout", [RuleAndPartial]> {
+def TensorView_DropoutOp : TensorView_CompositeOp<"dropout",
+    [RuleAndPartial, Pointwise]> {
   let summary = "Drops elements with a probability, scales the others";
   let description = [{
     x / (1 - rate) where tv.random of (seed, stream) is at least `rate`, else 0.

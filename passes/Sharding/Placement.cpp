@@ -61,22 +61,6 @@ PlacedOp::PlacedOp(ShardingRuleOpInterface op, Placement actual)
     operandShapes.push_back(shapeOf(operand));
   for (Value result : op->getResults())
     resultShapes.push_back(shapeOf(result));
-
-  const std::vector<DimFactors> *dims = nullptr;
-  // A slice or transpose numbers dimensions that a flat one hides.
-  pointwise = !op->hasTrait<OpTrait::SharesMemory>() &&
-              llvm::all_of(rule.factors, [](const IterationFactor &f) {
-                return f.kind == Kind::Parallel;
-              });
-  auto same = [&](const std::vector<DimFactors> &other) {
-    pointwise &= !dims || *dims == other;
-    dims = &other;
-  };
-  for (auto [use, operand] : llvm::zip_equal(rule.uses, rule.operands))
-    if (use != Use::Unread)
-      same(operand);
-  for (const std::vector<DimFactors> &result : rule.results)
-    same(result);
 }
 
 //===----------------------------------------------------------------------===//
@@ -125,6 +109,20 @@ PlacedOp::getFactorProducts(const DimFactors &factors,
   std::vector<Product> products;
   for (layout::Dim &dim : parts->dims)
     products.push_back(std::move(dim.product));
+  // A device digit above all values of an inner factor may as well be above
+  // those of the outermost; it stays there, so that one split has one division.
+  for (size_t i = 1; i < products.size(); ++i) {
+    Product &inner = products[i];
+    while (to[i] != layout::kDynamic && !inner.empty() &&
+           inner[0].kind == layout::Factor::Kind::Device &&
+           layout::capacity(Product(inner.begin() + 1, inner.end())) >= to[i]) {
+      products[0].insert(products[0].begin(), inner[0]);
+      inner.erase(inner.begin());
+    }
+  }
+  View outer;
+  outer.dims.push_back({products[0], 1});
+  products[0] = layout::canonicalize(outer, {to[0]}, getMesh()).dims[0].product;
   return products;
 }
 
@@ -134,7 +132,7 @@ Division PlacedOp::getDivision(bool fromResults) const {
   auto isFlat = [](const layout::Dim &dim) { return dim.span != 1; };
   auto look = [&](const View &view, const std::vector<DimFactors> &dims) {
     if (llvm::any_of(view.dims, isFlat)) {
-      if (pointwise && !division.dims)
+      if (isPointwise() && !division.dims)
         division.dims = view.dims;
       return;
     }
@@ -231,9 +229,8 @@ Result<Placement> PlacedOp::place(const Division &division) const {
     llvm::append_range(used, axes);
     return Ok{};
   };
-  if (division.dims && !pointwise)
-    return Error{"flat dimensions need an op whose operands and results all "
-                 "have the same dimensions"};
+  if (division.dims && !isPointwise())
+    return Error{"flat dimensions need a pointwise op"};
 
   Placement placement;
   auto place = [&](const std::vector<DimFactors> &dims) {

@@ -36,8 +36,8 @@ struct Delay {
 struct Division {
   /// One product for each factor of the rule.
   std::vector<layout::Product> products;
-  /// For an op whose tensors all have the same dimensions: the dimensions of
-  /// all of them, instead of `products`. Needed for flat(k).
+  /// For a pointwise op: the dimensions of all its tensors, instead of
+  /// `products`. Needed for flat(k).
   std::optional<std::vector<layout::Dim>> dims;
   std::vector<Delay> delays;
 };
@@ -78,8 +78,8 @@ public:
   /// Success if the op moves nothing under these views.
   Status checkLocal() const;
 
-  /// Whether all tensors that are read or written have the same dimensions.
-  bool isPointwise() const { return pointwise; }
+  /// Whether a flat(k) is one dimension to the op.
+  bool isPointwise() const { return op->hasTrait<mlir::OpTrait::Pointwise>(); }
 
   /// The products of a dimension's factors when the dimension lies as
   /// `product`; nothing when digits straddle their borders.
@@ -101,7 +101,6 @@ private:
   const layout::Mesh &mesh;
   layout::Rule rule;
   std::vector<layout::Shape> operandShapes, resultShapes;
-  bool pointwise = false;
 };
 
 /// Whether `op` needs no data of other devices under its own views. Knows ops

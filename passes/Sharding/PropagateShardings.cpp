@@ -164,6 +164,7 @@ LogicalResult PropagateShardingsPass::addNode(Propagation &graph, Operation &op,
     node.results.push_back(indexOf(result));
   if (auto rule = dyn_cast<ShardingRuleOpInterface>(op)) {
     node.rule = rule.getShardingRule();
+    node.pointwise = op.hasTrait<OpTrait::Pointwise>();
   } else if (auto reinterpret = dyn_cast<ReinterpretOpInterface>(op)) {
     node.forward = [reinterpret, mesh](const layout::View &view) mutable {
       return reinterpret.getResultView(view, mesh.getMesh());

@@ -44,8 +44,11 @@ static int64_t boundOf(const Shape &shape, const Dim &dim, int64_t first) {
 }
 
 int Propagation::addTensor(Tensor tensor) {
-  tensors.push_back(std::move(tensor));
   nodesOfTensor.emplace_back();
+  producers.push_back(-1);
+  disputed.emplace_back(tensor.shape.size());
+  origins.emplace_back(tensor.shape.size(), std::pair<int, int64_t>(-1, 0));
+  tensors.push_back(std::move(tensor));
   return tensors.size() - 1;
 }
 
@@ -55,6 +58,9 @@ void Propagation::addNode(Node node) {
     for (int tensor : *list)
       if (tensor >= 0)
         nodesOfTensor[tensor].push_back(index);
+  for (int tensor : node.results)
+    if (tensor >= 0)
+      producers[tensor] = index;
   nodes.push_back(std::move(node));
   for (std::vector<bool> &listed : isPending)
     listed.push_back(false);
@@ -104,17 +110,23 @@ bool Propagation::round(Direction direction, int64_t priority) {
   std::vector<Proposal> proposals;
   for (int node : std::exchange(pending[int(direction)], {})) {
     isPending[int(direction)][node] = false;
-    propose(nodes[node], direction, priority, proposals);
+    propose(node, direction, priority, proposals);
   }
   auto rank = [](const Proposal &p) {
-    return std::tuple(p.tensor, p.priority, -p.bytes, !p.weight, p.firstDim,
-                      std::string_view(p.text), std::string_view(p.why));
+    return std::tuple(p.tensor, p.priority, p.rounded, -p.bytes, !p.weight,
+                      p.firstDim, std::string_view(p.text),
+                      std::string_view(p.why));
   };
   std::sort(
       proposals.begin(), proposals.end(),
       [&](const Proposal &a, const Proposal &b) { return rank(a) < rank(b); });
+  if (direction == Direction::Backward)
+    findDisputes(proposals);
   bool changed = false;
   for (const Proposal &proposal : proposals) {
+    if (direction == Direction::Backward &&
+        disputed[proposal.tensor][proposal.firstDim])
+      continue;
     if (!take(proposal))
       continue;
     changed = true;
@@ -124,25 +136,79 @@ bool Propagation::round(Direction direction, int64_t priority) {
   return changed;
 }
 
-void Propagation::propose(const Node &node, Direction direction,
-                          int64_t priority,
+void Propagation::propose(int index, Direction direction, int64_t priority,
                           std::vector<Proposal> &proposals) const {
+  const Node &node = nodes[index];
   if (!node.forward)
-    return proposeByRule(node, direction, priority, proposals);
+    return proposeByRule(index, direction, priority, proposals);
   if (direction == Direction::Forward)
-    proposeByView(node, node.operands[0], node.results[0], node.forward,
+    proposeByView(index, node.operands[0], node.results[0], node.forward,
                   priority, proposals);
   else
-    proposeByView(node, node.results[0], node.operands[0], node.backward,
+    proposeByView(index, node.results[0], node.operands[0], node.backward,
                   priority, proposals);
 }
 
-bool Propagation::isWhole(const Tensor &tensor, const Dim &dim,
-                          int64_t first) const {
-  return layout::axesOf(dim.product).empty();
+bool Propagation::exclude(const Proposal &a, const Proposal &b) const {
+  bool apart = a.firstDim + a.to.span <= b.firstDim ||
+               b.firstDim + b.to.span <= a.firstDim;
+  if (apart)
+    return overlap(layout::axesOf(a.to.product), layout::axesOf(b.to.product));
+  if (a.firstDim != b.firstDim || a.to.span != b.to.span)
+    return true;
+  int64_t bound = boundOf(tensors[a.tensor].shape, a.to, a.firstDim);
+  return !layout::refines(a.to.product, b.to.product, bound, mesh) &&
+         !layout::refines(b.to.product, a.to.product, bound, mesh);
 }
 
-void Propagation::proposeByView(const Node &node, int source, int target,
+bool Propagation::isFreeAsItIs(int tensor) const {
+  if (producers[tensor] < 0)
+    return true;
+  const Node &node = nodes[producers[tensor]];
+  if (node.forward)
+    return isFreeAsItIs(node.operands[0]);
+  for (size_t i = 0; i < node.operands.size(); ++i) {
+    if (node.operands[i] < 0 || node.rule.uses[i] == layout::Use::Unread)
+      continue;
+    int64_t first = 0;
+    for (const Dim &dim : tensors[node.operands[i]].view.dims) {
+      bool split = !layout::axesOf(dim.product).empty();
+      for (int64_t d = first; split && d < first + dim.span; ++d)
+        for (int factor : node.rule.operands[i][d])
+          if (!node.rule.isInResult(factor))
+            return false;
+      first += dim.span;
+    }
+  }
+  return true;
+}
+
+void Propagation::findDisputes(const std::vector<Proposal> &proposals) {
+  // Proposals to one tensor are next to each other, the strongest first.
+  for (size_t i = 0; i < proposals.size(); ++i)
+    for (size_t j = i + 1; j < proposals.size(); ++j) {
+      const Proposal &a = proposals[i], &b = proposals[j];
+      if (a.tensor != b.tensor || a.priority != b.priority ||
+          a.rounded != b.rounded)
+        break;
+      if (a.node == b.node || !exclude(a, b) || !isFreeAsItIs(a.tensor))
+        continue;
+      for (const Proposal *p : {&a, &b}) {
+        const Proposal &other = p == &a ? b : a;
+        for (int64_t d = p->firstDim; d < p->firstDim + p->to.span; ++d)
+          disputed[p->tensor][d] = true;
+        log.push_back({p->tensor, false,
+                       tensors[p->tensor].name + " dimension " +
+                           std::to_string(p->firstDim) + " does not become " +
+                           p->text + " " + p->why + ": another use wants " +
+                           other.text + " in dimension " +
+                           std::to_string(other.firstDim) +
+                           ", and as it is it serves both"});
+      }
+    }
+}
+
+void Propagation::proposeByView(int index, int source, int target,
                                 const ViewMap &map, int64_t priority,
                                 std::vector<Proposal> &proposals) const {
   const Tensor &from = tensors[source];
@@ -170,20 +236,50 @@ void Propagation::proposeByView(const Node &node, int source, int target,
     return;
   first = 0;
   for (const Dim &dim : mapped->dims) {
-    if (!layout::axesOf(dim.product).empty())
-      proposals.push_back({target, first, dim, worst, from.bytes, from.weight,
-                           layout::toString(dim.product, mesh),
-                           "from " + from.name + " through " + node.name});
+    std::vector<SubAxis> axes = layout::axesOf(dim.product);
+    int64_t origin = 0;
+    for (const Dim &own : from.view.dims) {
+      if (overlap(axes, layout::axesOf(own.product)))
+        break;
+      origin += own.span;
+    }
+    if (!axes.empty())
+      proposals.push_back(
+          {target, first, dim, index, source, origin, false, worst, from.bytes,
+           from.weight, layout::toString(dim.product, mesh),
+           "from " + from.name + " through " + nodes[index].name});
     first += dim.span;
   }
 }
 
-void Propagation::collect(int index,
+/// Whether a split of `factor` may go from one tensor of an op to another.
+static bool carries(const IterationFactor &factor) {
+  return factor.kind == IterationFactor::Kind::Parallel ||
+         factor.kind == IterationFactor::Kind::Reduction;
+}
+
+/// A flat dimension that splits its outermost dimension, of `extent`, into
+/// blocks over the same axes; nothing if stored digits come first.
+static std::optional<Dim> roundToOutermost(const Dim &flat, int64_t extent,
+                                           const layout::Mesh &mesh) {
+  Dim rounded;
+  for (const layout::Factor &factor : flat.product) {
+    if (factor.kind != layout::Factor::Kind::Device)
+      break;
+    rounded.product.push_back(factor);
+  }
+  if (layout::axesOf(rounded.product) != layout::axesOf(flat.product))
+    return std::nullopt;
+  rounded.product.push_back(layout::Factor::rest());
+  View view;
+  view.dims.push_back(rounded);
+  return layout::canonicalize(view, {extent}, mesh).dims[0];
+}
+
+void Propagation::collect(const Node &node, int index,
                           const std::vector<std::vector<int>> &factorsOfDims,
-                          bool isOperand, int64_t priority,
+                          int64_t priority,
                           std::vector<Candidate> &candidates) const {
-  // `rule` sizes are not needed: a dimension of several factors is split by the
-  // caller, which knows them.
   const Tensor &tensor = tensors[index];
   int64_t first = 0;
   for (size_t d = 0; d < tensor.view.dims.size(); ++d) {
@@ -191,17 +287,26 @@ void Propagation::collect(int index,
     int64_t begin = first;
     first += dim.span;
     int64_t own = tensor.priority.empty() ? 0 : tensor.priority[d];
-    if (isWhole(tensor, dim, begin) || own > priority)
+    if (layout::axesOf(dim.product).empty() || own > priority)
       continue;
     std::vector<int> factors;
     for (int64_t i = begin; i < first; ++i)
       factors.insert(factors.end(), factorsOfDims[i].begin(),
                      factorsOfDims[i].end());
+    Dim seen = dim;
+    bool rounded = dim.span > 1 && !node.pointwise;
+    if (rounded) {
+      auto outermost = roundToOutermost(dim, tensor.shape[begin], mesh);
+      if (!outermost)
+        continue;
+      seen = *outermost;
+      factors = factorsOfDims[begin];
+    }
     if (factors.empty())
       continue;
-    candidates.push_back({factors, dim, own, tensor.bytes, tensor.weight,
-                          layout::toString(dim.product, mesh), index,
-                          isOperand});
+    candidates.push_back({factors, seen, begin, rounded, own, tensor.bytes,
+                          tensor.weight, layout::toString(seen.product, mesh),
+                          index});
   }
 }
 
@@ -248,24 +353,19 @@ static std::optional<Dim> mergeFactors(const std::vector<Dim> &dims,
   return merged->dims[0];
 }
 
-/// Whether a split of `factor` may go from one tensor of an op to another.
-static bool carries(const IterationFactor &factor) {
-  return factor.kind == IterationFactor::Kind::Parallel ||
-         factor.kind == IterationFactor::Kind::Reduction;
-}
-
-void Propagation::proposeByRule(const Node &node, Direction direction,
+void Propagation::proposeByRule(int index, Direction direction,
                                 int64_t priority,
                                 std::vector<Proposal> &proposals) const {
+  const Node &node = nodes[index];
   const layout::Rule &rule = node.rule;
   std::vector<Candidate> candidates;
   for (size_t i = 0; i < node.operands.size(); ++i)
     if (node.operands[i] >= 0 && rule.uses[i] != layout::Use::Unread)
-      collect(node.operands[i], rule.operands[i], true, priority, candidates);
+      collect(node, node.operands[i], rule.operands[i], priority, candidates);
   if (direction == Direction::Backward)
     for (size_t i = 0; i < node.results.size(); ++i)
       if (node.results[i] >= 0)
-        collect(node.results[i], rule.results[i], false, priority, candidates);
+        collect(node, node.results[i], rule.results[i], priority, candidates);
 
   // Among equals the factor that comes first in the results: factors are
   // numbered by operands, whose order must not matter.
@@ -281,7 +381,7 @@ void Propagation::proposeByRule(const Node &node, Direction direction,
     return at;
   };
   auto rank = [&](const Candidate &c) {
-    return std::tuple(c.priority, -c.bytes, !c.weight, place(c),
+    return std::tuple(c.priority, c.rounded, -c.bytes, !c.weight, place(c),
                       std::string_view(c.text));
   };
   std::sort(candidates.begin(), candidates.end(),
@@ -340,7 +440,8 @@ void Propagation::proposeByRule(const Node &node, Direction direction,
     if (target == candidate.source)
       return;
     proposals.push_back(
-        {target, first, dim, candidate.priority, candidate.bytes,
+        {target, first, dim, index, candidate.source, candidate.first,
+         candidate.rounded, candidate.priority, candidate.bytes,
          candidate.weight, layout::toString(dim.product, mesh),
          "from " + tensors[candidate.source].name + " through " + node.name});
   };
@@ -449,5 +550,72 @@ bool Propagation::take(const Proposal &proposal) {
                  tensor.name + " dimension " +
                      std::to_string(proposal.firstDim) + " becomes " +
                      proposal.text + " " + proposal.why});
+  origins[proposal.tensor][proposal.firstDim] = {proposal.source,
+                                                 proposal.sourceDim};
+  if (proposal.rounded)
+    explainRounding(proposal);
   return true;
+}
+
+/// The view dimension of `view` that begins at tensor dimension `first`.
+static const Dim *dimAt(const View &view, int64_t first) {
+  int64_t at = 0;
+  for (const Dim &dim : view.dims) {
+    if (at == first)
+      return &dim;
+    at += dim.span;
+  }
+  return nullptr;
+}
+
+void Propagation::explainRounding(const Proposal &proposal) {
+  const Tensor &source = tensors[proposal.source];
+  const Dim *flat = dimAt(source.view, proposal.sourceDim);
+  if (!flat || producers[proposal.source] < 0 ||
+      !explained.insert(proposal.source).second)
+    return;
+  const Node &reshape = nodes[producers[proposal.source]];
+  std::string text = source.name + " is split inside of dimensions " +
+                     std::to_string(proposal.sourceDim) + " to " +
+                     std::to_string(proposal.sourceDim + flat->span - 1) +
+                     ", as " + layout::toString(flat->product, mesh) +
+                     ", which does not pass " + nodes[proposal.node].name +
+                     ": data moves";
+  if (!reshape.backward) {
+    log.push_back({proposal.source, false, text});
+    return;
+  }
+
+  // What the operand of the reshape would need, and from where it has what it
+  // has: the same product there helps.
+  View wish = source.view;
+  size_t at = flat - source.view.dims.data();
+  std::vector<Dim> rounded(flat->span);
+  for (int64_t d = 0; d < flat->span; ++d) {
+    int64_t extent = source.shape[proposal.sourceDim + d];
+    rounded[d].product = {extent == layout::kDynamic
+                              ? layout::Factor::rest()
+                              : layout::Factor::stored(extent)};
+  }
+  rounded[0] = *roundToOutermost(*flat, source.shape[proposal.sourceDim], mesh);
+  wish.dims.erase(wish.dims.begin() + at);
+  wish.dims.insert(wish.dims.begin() + at, rounded.begin(), rounded.end());
+  Result<View> wanted = reshape.backward(wish);
+  int tensor = reshape.operands[0];
+  int64_t dim = origins[proposal.source][proposal.sourceDim].second;
+  const Dim *has = dimAt(tensors[tensor].view, dim);
+  const Dim *needs = wanted ? dimAt(*wanted, dim) : nullptr;
+  while (has && needs && tensors[tensor].open[dim] != kClosed) {
+    auto [next, nextDim] = origins[tensor][dim];
+    const Dim *there = next < 0 ? nullptr : dimAt(tensors[next].view, nextDim);
+    if (!there || there->product != has->product)
+      break;
+    tensor = next;
+    dim = nextDim;
+  }
+  if (has && needs && tensors[tensor].open[dim] == kClosed)
+    text += "; it would not if " + tensors[tensor].name + " had " +
+            layout::toString(needs->product, mesh) + " in dimension " +
+            std::to_string(dim);
+  log.push_back({proposal.source, false, text});
 }

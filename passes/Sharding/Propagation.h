@@ -18,6 +18,18 @@
 // operands), and so on until neither changes anything. The order of ops and
 // operands is never looked at, so it has no influence.
 //
+// Two uses of a value may want different splits of it. A value that costs
+// nothing as it is (an argument, or computed without a split sum) then stays
+// so: each use cuts its part out of it, and nothing moves.
+//
+// A flat(k) passes pointwise ops only. To others it comes rounded to its
+// outermost dimension, as blocks over the same axes, and an explanation says
+// which product in the user's view would need no rounding:
+//
+//     w [did(tp) * 32, _], linear, reshape 96 to 16 x 6:  [_, flat(2) did(tp) *
+//     32] slice of the last dimension:                         [_, did(tp) * 6,
+//     _] said: "... would not if w had (did(tp) * 6 | 16) * 6 in dimension 0"
+//
 //     x [_, _]      w0 [did(tp) * _, _]     forward:  h [_, did(tp) * _]
 //     h = linear(x, w0)                     backward: nothing
 //     y = linear(h, w1), w1 [_, ?]          backward: w1 [_, did(tp) * _]
@@ -31,6 +43,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 
 namespace tessera::tv {
 
@@ -58,6 +71,7 @@ public:
     std::string name;
     std::vector<int> operands, results; ///< tensors; -1 for none
     layout::Rule rule;                  ///< unless `forward` is set
+    bool pointwise = false;             ///< passes flat dimensions on
     ViewMap forward, backward;
   };
 
@@ -88,6 +102,10 @@ private:
     int tensor;
     int64_t firstDim; ///< tensor dimension where `to` begins
     layout::Dim to;
+    int node;
+    int source;        ///< tensor
+    int64_t sourceDim; ///< where its product begins
+    bool rounded;      ///< last
     // Rank among proposals: smaller first.
     int64_t priority;
     int64_t bytes; ///< of the tensor that it comes from; larger first
@@ -101,41 +119,51 @@ private:
   struct Candidate {
     std::vector<int> factors;
     layout::Dim dim;
+    int64_t first; ///< tensor dimension
+    bool rounded;
     int64_t priority;
     int64_t bytes;
     bool weight;
     std::string text;
     int source;
-    bool isOperand;
   };
 
   bool round(Direction direction, int64_t priority);
   /// Views are only refined, so an op whose tensors are as before proposes what
   /// has been taken or refused already: it need not be asked again.
   void askAgain(int node);
-  void propose(const Node &node, Direction direction, int64_t priority,
+  void propose(int node, Direction direction, int64_t priority,
                std::vector<Proposal> &proposals) const;
-  void proposeByRule(const Node &node, Direction direction, int64_t priority,
+  void proposeByRule(int node, Direction direction, int64_t priority,
                      std::vector<Proposal> &proposals) const;
-  void proposeByView(const Node &node, int source, int target,
-                     const ViewMap &map, int64_t priority,
-                     std::vector<Proposal> &proposals) const;
-  void collect(int tensor, const std::vector<std::vector<int>> &factorsOfDims,
-               bool isOperand, int64_t priority,
-               std::vector<Candidate> &candidates) const;
+  void proposeByView(int node, int source, int target, const ViewMap &map,
+                     int64_t priority, std::vector<Proposal> &proposals) const;
+  void collect(const Node &node, int tensor,
+               const std::vector<std::vector<int>> &factorsOfDims,
+               int64_t priority, std::vector<Candidate> &candidates) const;
   bool take(const Proposal &proposal);
-  bool isWhole(const Tensor &tensor, const layout::Dim &dim,
-               int64_t first) const;
+  /// Whether `a` and `b`, to one tensor, exclude each other.
+  bool exclude(const Proposal &a, const Proposal &b) const;
+  /// Marks the dimensions of tensors that stay as they are because uses differ.
+  void findDisputes(const std::vector<Proposal> &proposals);
+  bool isFreeAsItIs(int tensor) const;
+  void explainRounding(const Proposal &proposal);
 
   layout::Mesh mesh;
   std::vector<Tensor> tensors;
   std::vector<Node> nodes;
   std::vector<std::vector<int>> nodesOfTensor;
+  std::vector<int> producers; ///< nodes; -1 for none
+  /// For each tensor dimension, whether its uses want it split differently.
+  std::vector<std::vector<bool>> disputed;
+  /// For each tensor dimension whose product was carried unchanged: from where.
+  std::vector<std::vector<std::pair<int, int64_t>>> origins;
   /// The ops to ask in the next round of a direction, and whether one is
   /// listed.
   std::vector<int> pending[2];
   std::vector<bool> isPending[2];
   std::vector<Decision> log;
+  std::set<int> explained; ///< tensors whose rounding `log` has
 };
 
 } // namespace tessera::tv

@@ -45,14 +45,14 @@ func.func @main(%x: tensor<7x4xf32>, %experts: tensor<7x2xi32> {tv.range = [0, 6
 // RAN ep=3: all-gather 192 bytes 0 copies, all-gather 48 bytes 0 copies, all-gather 48 bytes 0 copies, reduce-scatter 192 bytes 0 copies
 // RAN ep=4: all-gather 192 bytes 0 copies, all-gather 48 bytes 0 copies, all-gather 48 bytes 0 copies, reduce-scatter 192 bytes 0 copies
 #m = #tv.mesh<ep = 2>
-!x = tensor<7x8xf32, #tv.view<#m, [did(ep) * _, _]>>
+!x = tensor<7x16xf32, #tv.view<#m, [did(ep) * _, _]>>
 !choice = tensor<7x2xi32, #tv.view<#m, [did(ep) * _, _]>>
 !weight = tensor<7x2xf32, #tv.view<#m, [did(ep) * _, _]>>
-!up = tensor<6x8x8xf32, #tv.view<#m, [did(ep) * _, _, _]>>
+!up = tensor<6x16x16xf32, #tv.view<#m, [did(ep) * _, _, _]>>
 func.func @main(%x: !x, %experts: !choice {tv.range = [0, 6]}, %weights: !weight, %up: !up {tv.role = "weight"}) -> !x {
   %b, %counts, %slots = tv.dispatch %x, %experts
-    : (!x, !choice) -> (tensor<6x3x8xf32>, tensor<6xi32>, tensor<7x2xi32>)
-  %h = tv.grouped_matmul %b, %up counts %counts : (tensor<6x3x8xf32>, !up, tensor<6xi32>) -> tensor<6x3x8xf32>
-  %y = tv.combine %h, %experts, %slots, %weights : (tensor<6x3x8xf32>, !choice, tensor<7x2xi32>, !weight) -> !x
+    : (!x, !choice) -> (tensor<6x3x16xf32>, tensor<6xi32>, tensor<7x2xi32>)
+  %h = tv.grouped_matmul %b, %up counts %counts : (tensor<6x3x16xf32>, !up, tensor<6xi32>) -> tensor<6x3x16xf32>
+  %y = tv.combine %h, %experts, %slots, %weights : (tensor<6x3x16xf32>, !choice, tensor<7x2xi32>, !weight) -> !x
   return %y : !x
 }

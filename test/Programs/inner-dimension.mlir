@@ -6,7 +6,7 @@
 // The producer writes the shard so that the all-gather works in place: no copy.
 // CHECK: tv.gelu
 // CHECK-NEXT: comm.all_gather
-// CHECK-NEXT: tv.silu
+// CHECK-NEXT: tv.softmax
 // RAN tp=1: nothing
 // RAN tp=2: all-gather 96 bytes 1 copies
 // RAN tp=3: all-gather 128 bytes 1 copies
@@ -17,7 +17,7 @@
 func.func @main(%x: !x) -> tensor<4x12xf32> {
   %g = tv.gelu %x : (!x) -> tensor<4x12xf32>
   %c = tv.constrain %g : (tensor<4x12xf32>) -> tensor<4x12xf32, #whole> to #whole
-  %y = tv.silu %c : (tensor<4x12xf32, #whole>) -> tensor<4x12xf32>
+  %y = tv.softmax %c dim 1 : (tensor<4x12xf32, #whole>) -> tensor<4x12xf32>
   return %y : tensor<4x12xf32>
 }
 
@@ -26,7 +26,7 @@ func.func @main(%x: !x) -> tensor<4x12xf32> {
 // An argument lies row-major: one copy packs it.
 // CHECK: comm.slice
 // CHECK-NEXT: comm.all_gather
-// CHECK-NEXT: tv.silu
+// CHECK-NEXT: tv.softmax
 // RAN tp=1: nothing
 // RAN tp=2: all-gather 96 bytes 1 copies
 // RAN tp=3: all-gather 128 bytes 1 copies
@@ -36,7 +36,7 @@ func.func @main(%x: !x) -> tensor<4x12xf32> {
 !x = tensor<4x12xf32, #tv.view<#m, [_, did(tp) * _]>>
 func.func @main(%x: !x) -> tensor<4x12xf32> {
   %c = tv.constrain %x : (!x) -> tensor<4x12xf32, #whole> to #whole
-  %y = tv.silu %c : (tensor<4x12xf32, #whole>) -> tensor<4x12xf32>
+  %y = tv.softmax %c dim 1 : (tensor<4x12xf32, #whole>) -> tensor<4x12xf32>
   return %y : tensor<4x12xf32>
 }
 

@@ -45,3 +45,20 @@ func.func @main(%a: !a) -> (tensor<4x6xf32>, tensor<12x2xf32>) {
   %h = tv.gelu %s : (tensor<12x2xf32>) -> tensor<12x2xf32>
   return %g, %h : tensor<4x6xf32>, tensor<12x2xf32>
 }
+// -----
+
+// Two reshapes of one value whose users' weights split it over different axes, one a
+// factor of the value each: the value is split over both.
+// CHECK: tv.mul
+// CHECK: tv.mul
+// CHECK: return
+#m = #tv.mesh<x = 2, y = 2>
+!b = tensor<4x6xf32, #tv.view<#m, [did(x) * _, _]>>
+!c = tensor<8x3xf32, #tv.view<#m, [did(x) * _, _]>>
+func.func @main(%a: tensor<24xf32>, %b: !b, %c: !c) -> (tensor<4x6xf32>, tensor<8x3xf32>) {
+  %r = tv.reshape %a : (tensor<24xf32>) -> tensor<4x6xf32>
+  %s = tv.reshape %a : (tensor<24xf32>) -> tensor<8x3xf32>
+  %g = tv.mul %r, %b : (tensor<4x6xf32>, !b) -> tensor<4x6xf32>
+  %h = tv.mul %s, %c : (tensor<8x3xf32>, !c) -> tensor<8x3xf32>
+  return %g, %h : tensor<4x6xf32>, tensor<8x3xf32>
+}
