@@ -7,7 +7,7 @@
 // RUN: tessera-opt %s --tessera="mesh=tp=4 to=local" --interpret=4 | FileCheck %s --check-prefix=FITS %no_other_collective
 // RUN: tessera-opt %s --tessera="mesh=tp=3 to=local" --interpret=3 | FileCheck %s --check-prefix=MOVES %no_other_collective
 // RUN: tessera-opt %s --tessera="mesh=tp=3 to=local explain=true" -o /dev/null 2>&1 | FileCheck %s --check-prefix=EXPLAIN
-// RUN: sed 's/did(tp) \* _, _/did(tp) * 36, _/' %s | tessera-opt --tessera="mesh=tp=3 to=local" --interpret=3 | FileCheck %s --check-prefix=FITS %no_other_collective
+// RUN: sed 's/did(tp) \* _, _/did(tp) * 36, _/; s/tp = 2/tp = 3/' %s | tessera-opt --tessera="mesh=tp=3 to=local" --interpret=3 | FileCheck %s --check-prefix=FITS %no_other_collective
 
 // FITS: tv.attention
 // FITS: tv.linear
