@@ -137,7 +137,7 @@ bool Propagation::round(Direction direction, int64_t priority) {
 }
 
 void Propagation::propose(int index, Direction direction, int64_t priority,
-                          std::vector<Proposal> &proposals) const {
+                          std::vector<Proposal> &proposals) {
   const Node &node = nodes[index];
   if (!node.forward)
     return proposeByRule(index, direction, priority, proposals);
@@ -355,7 +355,7 @@ static std::optional<Dim> mergeFactors(const std::vector<Dim> &dims,
 
 void Propagation::proposeByRule(int index, Direction direction,
                                 int64_t priority,
-                                std::vector<Proposal> &proposals) const {
+                                std::vector<Proposal> &proposals) {
   const Node &node = nodes[index];
   const layout::Rule &rule = node.rule;
   std::vector<Candidate> candidates;
@@ -401,8 +401,16 @@ void Propagation::proposeByRule(int index, Direction direction,
       return;
     for (size_t other = 0; other < products.size(); ++other)
       if (int(other) != factor && products[other] &&
-          overlap(axes, layout::axesOf(products[other]->product)))
+          overlap(axes, layout::axesOf(products[other]->product))) {
+        if (direction == Direction::Forward)
+          log.push_back({candidate.source, false,
+                         tensors[candidate.source].name + " dimension " +
+                             std::to_string(candidate.first) + ": " +
+                             candidate.text + " does not pass " + node.name +
+                             ", whose loops " + chosen[other]->text + " of " +
+                             tensors[chosen[other]->source].name + " splits"});
         return;
+      }
     for (const Candidate *flat : flats)
       if (overlap(axes, layout::axesOf(flat->dim.product)))
         return;

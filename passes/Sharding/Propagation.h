@@ -133,9 +133,9 @@ private:
   /// has been taken or refused already: it need not be asked again.
   void askAgain(int node);
   void propose(int node, Direction direction, int64_t priority,
-               std::vector<Proposal> &proposals) const;
+               std::vector<Proposal> &proposals);
   void proposeByRule(int node, Direction direction, int64_t priority,
-                     std::vector<Proposal> &proposals) const;
+                     std::vector<Proposal> &proposals);
   void proposeByView(int node, int source, int target, const ViewMap &map,
                      int64_t priority, std::vector<Proposal> &proposals) const;
   void collect(const Node &node, int tensor,

@@ -24,7 +24,8 @@ EXTENTS = [1, 2, 3, 4, 5, 6, 8, 10, 12]
 
 
 class Program:
-    def __init__(self, seed):
+    def __init__(self, seed, partial_inputs=True):
+        self.partial_inputs = partial_inputs
         self.random = random.Random(seed)
         self.mesh = self.random.choice(MESHES)
         self.axes = []
@@ -81,7 +82,7 @@ class Program:
     # Values
 
     def input(self, shape):
-        view = self.view(len(shape), partial=True) if self.random.random() < 0.7 else None
+        view = self.view(len(shape), partial=self.partial_inputs) if self.random.random() < 0.7 else None
         name = f"%a{len(self.arguments)}"
         type_ = self.type(shape, view)
         role = ', tv.role = "weight"' if self.random.random() < 0.4 else ""

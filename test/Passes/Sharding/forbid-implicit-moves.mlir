@@ -7,7 +7,7 @@
 !w = tensor<6x8xf32, #tv.view<#m, [_, did(tp) * _]>>
 func.func @all_reduce(%x: !x, %w: !w) -> tensor<4x6xf32> {
   // expected-error @+2 {{strict mode: the program does not write this move, all-reduce over [tp] of 96 bytes on a device, from [4, 6], partial = [tp : sum] to [4, 6]}}
-  // expected-note @+1 {{give this result the type 'tensor<4x6xf32, #tv.view<#tv.mesh<tp = 2>, [4, 6], partial = [tp : sum]>>' and write after it: %r = tv.reshard %v : ('tensor<4x6xf32, #tv.view<#tv.mesh<tp = 2>, [4, 6], partial = [tp : sum]>>') -> 'tensor<4x6xf32, #tv.view<#tv.mesh<tp = 2>, [4, 6]>>'}}
+  // expected-note @+1 {{give this result the view [4, 6], partial = [tp : sum] and write after it: %r = tv.reshard %v : (tensor<4x6xf32, #tv.view<#tv.mesh<tp = 2>, [4, 6], partial = [tp : sum]>>) -> tensor<4x6xf32, #tv.view<#tv.mesh<tp = 2>, [4, 6]>>}}
   %y = tv.linear %x, %w : (!x, !w) -> tensor<4x6xf32>
   return %y : tensor<4x6xf32>
 }
@@ -30,7 +30,7 @@ func.func @all_reduce_written(%x: !x, %w: !w) -> tensor<4x6xf32, #tv.view<#tv.me
 #m = #tv.mesh<tp = 2>
 !x = tensor<4x8xf32, #tv.view<#m, [did(tp) * _, _]>>
 !w = tensor<6x8xf32, #tv.view<#m, [did(tp) * _, _]>>
-// expected-note @+1 {{write: %r = tv.reshard %argument : ('tensor<4x8xf32, #tv.view<#tv.mesh<tp = 2>, [did(tp) * 2, 8]>>') -> 'tensor<4x8xf32, #tv.view<#tv.mesh<tp = 2>, [4, 8]>>'}}
+// expected-note @+1 {{write: %r = tv.reshard %argument : (tensor<4x8xf32, #tv.view<#tv.mesh<tp = 2>, [did(tp) * 2, 8]>>) -> tensor<4x8xf32, #tv.view<#tv.mesh<tp = 2>, [4, 8]>>}}
 func.func @gather(%x: !x, %w: !w) -> tensor<4x6xf32> {
   // expected-error @+1 {{strict mode: the program does not write this move, all-gather over [tp] of 64 bytes on a device, from [did(tp) * 2, 8] to [4, 8]}}
   %y = tv.linear %x, %w : (!x, !w) -> tensor<4x6xf32>

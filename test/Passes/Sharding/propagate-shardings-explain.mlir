@@ -5,8 +5,9 @@
 #m = #tv.mesh<tp = 2>
 !x = tensor<4x8xf32, #tv.view<#m, [did(tp) * _, _]>>
 !w = tensor<16x8xf32, #tv.view<#m, [did(tp) * _, _]>>
+// expected-remark @+1 {{argument 'x' dimension 0: did(tp) * 2 does not pass 'tv.linear' in line 11, whose loops did(tp) * 8 of argument 'w' splits}}
 func.func @both_on_one_axis(%x: !x {tv.name = "x"}, %w: !w {tv.name = "w", tv.role = "weight"}) -> tensor<4x16xf32> {
-  // expected-remark @+1 {{'tv.linear' in line 10 dimension 1 becomes did(tp) * 8 from argument 'w' through 'tv.linear' in line 10}}
+  // expected-remark @+1 {{'tv.linear' in line 11 dimension 1 becomes did(tp) * 8 from argument 'w' through 'tv.linear' in line 11}}
   %y = tv.linear %x, %w : (!x, !w) -> tensor<4x16xf32>
   return %y : tensor<4x16xf32>
 }
