@@ -212,6 +212,13 @@ static FailureOr<Value> repeatGroups(tv::AttentionOp op, Build &build,
     return tensor;
   LocalShape split = from.take({0, 1});
   split.add(layout::Extent(heads / groups));
+  // A device may have some heads of a group.
+  layout::View ofHeads;
+  ofHeads.dims = {query.dims[1]};
+  Result<layout::View> parts = layout::reshapeView(
+      ofHeads, {heads}, {groups, heads / groups}, from.mesh.getMesh());
+  if (parts && parts->dims.size() == 2)
+    split.dims[2] = parts->dims[1];
   split.add(from, 2);
   split.add(from, 3);
   Value repeated = build.broadcast(tensor, {0, 1, 3, 4}, split, Value());
@@ -371,6 +378,9 @@ struct ExpandComposites
           return signalPassFailure();
         if (results->empty())
           continue;
+        // An order in memory and a partial state are the op's own.
+        for (auto [made, result] : llvm::zip_equal(*results, op->getResults()))
+          made.setType(result.getType());
         op->replaceAllUsesWith(*results);
         op->erase();
         changed = true;

@@ -10,6 +10,10 @@ import tempfile
 from random_programs import Program
 from run_programs import Tools, check, with_names
 
+# What the CPU backend refuses by name.
+REFUSALS = ("splits its query heads otherwise than the groups that they read",
+            "combine needs a static number of choices")
+
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -18,7 +22,7 @@ def main():
     args = parser.parse_args()
     first, last = map(int, args.seeds.split(":"))
     tools = Tools(args.build, "threads")
-    failed = 0
+    failed = refused = 0
     with tempfile.TemporaryDirectory() as folder:
         for seed in range(first, last):
             # Files hold whole values.
@@ -28,9 +32,13 @@ def main():
                 check(tools, text, "", program.ranks(), folder, "random", {}, seed)
             except (RuntimeError, ValueError, KeyError, IndexError,
                     subprocess.TimeoutExpired) as error:
+                if any(refusal in str(error) for refusal in REFUSALS):
+                    refused += 1
+                    continue
                 failed += 1
                 print(f"seed {seed} failed: {type(error).__name__}: {error}\n{text}")
-    print(f"{last - first - failed} passed, {failed} failed")
+    print(f"{last - first - failed - refused} passed, {refused} refused, "
+          f"{failed} failed")
     sys.exit(1 if failed else 0)
 
 

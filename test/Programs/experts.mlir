@@ -41,9 +41,9 @@ func.func @main(%x: tensor<7x4xf32>, %experts: tensor<7x2xi32> {tv.range = [0, 6
 // CHECK: comm.reduce_scatter
 // CHECK-NEXT: return
 // RAN ep=1: nothing
-// RAN ep=2: all-gather 128 bytes 0 copies, all-gather 32 bytes 0 copies, all-gather 32 bytes 0 copies, reduce-scatter 128 bytes 0 copies
-// RAN ep=3: all-gather 192 bytes 0 copies, all-gather 48 bytes 0 copies, all-gather 48 bytes 0 copies, reduce-scatter 192 bytes 0 copies
-// RAN ep=4: all-gather 192 bytes 0 copies, all-gather 48 bytes 0 copies, all-gather 48 bytes 0 copies, reduce-scatter 192 bytes 0 copies
+// RAN ep=2: all-gather 256 bytes 0 copies, all-gather 32 bytes 0 copies, all-gather 32 bytes 0 copies, reduce-scatter 256 bytes 0 copies
+// RAN ep=3: all-gather 384 bytes 0 copies, all-gather 48 bytes 0 copies, all-gather 48 bytes 0 copies, reduce-scatter 384 bytes 0 copies
+// RAN ep=4: all-gather 384 bytes 0 copies, all-gather 48 bytes 0 copies, all-gather 48 bytes 0 copies, reduce-scatter 384 bytes 0 copies
 #m = #tv.mesh<ep = 2>
 !x = tensor<7x16xf32, #tv.view<#m, [did(ep) * _, _]>>
 !choice = tensor<7x2xi32, #tv.view<#m, [did(ep) * _, _]>>

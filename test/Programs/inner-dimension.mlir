@@ -8,9 +8,9 @@
 // CHECK-NEXT: comm.all_gather
 // CHECK-NEXT: tv.softmax
 // RAN tp=1: nothing
-// RAN tp=2: all-gather 96 bytes 1 copies
-// RAN tp=3: all-gather 128 bytes 1 copies
-// RAN tp=4: all-gather 144 bytes 1 copies
+// RAN tp=2: all-gather 96 bytes 0 copies
+// RAN tp=3: all-gather 128 bytes 0 copies
+// RAN tp=4: all-gather 144 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 #whole = #tv.view<#m, [_, _]>
 !x = tensor<4x12xf32, #tv.view<#m, [_, did(tp) * _]>>

@@ -52,6 +52,7 @@ func.func @main(%a: !a) -> (tensor<4x6xf32>, tensor<12x2xf32>) {
 // CHECK: tv.mul
 // CHECK: tv.mul
 // CHECK: return
+// RAN here: nothing
 #m = #tv.mesh<x = 2, y = 2>
 !b = tensor<4x6xf32, #tv.view<#m, [did(x) * _, _]>>
 !c = tensor<8x3xf32, #tv.view<#m, [did(x) * _, _]>>

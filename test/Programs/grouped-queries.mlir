@@ -1,0 +1,17 @@
+// Grouped queries: 6 query heads on 2 key heads, and on 1, query heads over tp. Where
+// the axis has more devices than there are key heads, a device has some heads of a
+// group and all devices of the group have its keys; nothing moves.
+// RUN: tessera-opt %s --split-input-file --tessera="mesh=tp=2 to=local" --interpret=2 | FileCheck %s %no_other_collective
+// RUN: tessera-opt %s --split-input-file --tessera="mesh=tp=3 to=local" --interpret=3 | FileCheck %s %no_other_collective
+
+// CHECK: tv.attention
+// CHECK: return
+// RAN here: nothing
+#m = #tv.mesh<tp = 2>
+!q = tensor<2x6x5x4xf32, #tv.view<#m, [_, did(tp) * _, _, _]>>
+!k = tensor<2x1x5x4xf32, #tv.view<#m, [_, _, _, _]>>
+!lse = tensor<2x6x5xf32>
+func.func @main(%q: !q, %k: !k, %v: !k) -> tensor<2x6x5x4xf32> {
+  %a, %lse = tv.attention %q, %k, %v scale(0.5) causal : (!q, !k, !k) -> (tensor<2x6x5x4xf32>, !lse)
+  return %a : tensor<2x6x5x4xf32>
+}
