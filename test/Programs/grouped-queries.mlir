@@ -1,4 +1,4 @@
-// Grouped queries: 6 query heads on 2 key heads, and on 1, query heads over tp. Where
+// Grouped queries: 6 query heads on one key head, query heads over tp. Where
 // the axis has more devices than there are key heads, a device has some heads of a
 // group and all devices of the group have its keys; nothing moves.
 // RUN: tessera-opt %s --split-input-file --tessera="mesh=tp=2 to=local" --interpret=2 | FileCheck %s %no_other_collective
