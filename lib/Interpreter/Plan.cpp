@@ -40,7 +40,8 @@ FailureOr<Window> Interpreter::windowOf(Operation *op, Value value,
     return found->second[rank];
   const Tensor &tensor = values.find(value)->second;
   if (!tensor.layout)
-    return op->emitOpError() << "runs on local tensors only";
+    return op->emitOpError() << "runs on each device's part only; compare with "
+                                "'source' or '@NAME'";
   return Window::create(*tensor.parts[rank],
                         orderOf(*tensor.layout, tensor.shape));
 }
@@ -246,7 +247,8 @@ LogicalResult Interpreter::evaluatePlan(Operation *op) {
     if (failed(shape) || failed(layout))
       return failure();
     if (!*layout)
-      return op->emitOpError() << "runs on local tensors only";
+      return op->emitOpError() << "runs on each device's part only; compare "
+                                  "with 'source' or '@NAME'";
     tensors.push_back({*shape, *layout, {}});
   }
   for (int64_t rank = 0; rank < config.ranks; ++rank) {

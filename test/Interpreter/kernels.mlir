@@ -31,7 +31,9 @@
 // RUN: sed '/store \(.\)factor/d' %t/right.mlir | %{wrong} 2>&1 | FileCheck %s --check-prefix=TEMPORARY
 // RUN: sed 's/\(in = .*\)?]/\11]/' %t/right.mlir | %{wrong} 2>&1 | FileCheck %s --check-prefix=STRIDES
 // RUN: sed 's/alloca()/alloc()/' %t/right.mlir | %{wrong} 2>&1 | FileCheck %s --check-prefix=RULE
+// RUN: not tessera-opt %t/right.mlir --interpret=2 --interpret-against=unsharded -o /dev/null 2>&1 | FileCheck %s --check-prefix=UNSHARDED
 
+// UNSHARDED: error: 'plan.alias' op runs on each device's part only; compare with 'source' or '@NAME'
 // RIGHT: interpret: @main equals @reference on 2 ranks, largest error 0
 // BEYOND: :34:8: error: 'plan.alias' op along dimension 2 element 2 is not at its place in one window on its source
 // NUMBERS: error: result #0 differs at [0, {{[01]}}]: {{.*}} on 2 ranks, {{.*}} in @reference
