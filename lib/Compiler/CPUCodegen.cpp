@@ -29,6 +29,8 @@
 #include "mlir/Transforms/Passes.h"
 
 #include "lld/Common/Driver.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -145,7 +147,42 @@ static std::unique_ptr<llvm::TargetMachine> createMachine() {
       llvm::CodeGenOptLevel::Aggressive));
 }
 
+/// Makes loads and stores of bf16 those of its bits, with which kernels
+/// compute. A value of type bf16 in between, such as a select, would be rounded
+/// by a function of a newer libgcc than Debian 12's.
+static void replaceBF16Memory(llvm::Module &module) {
+  llvm::Type *bits = llvm::Type::getInt16Ty(module.getContext());
+  for (llvm::Function &function : module)
+    for (llvm::Instruction &instruction :
+         llvm::make_early_inc_range(llvm::instructions(function))) {
+      llvm::IRBuilder<> b(&instruction);
+      if (auto *load = llvm::dyn_cast<llvm::LoadInst>(&instruction);
+          load && load->getType()->isBFloatTy()) {
+        auto *loaded = b.CreateAlignedLoad(bits, load->getPointerOperand(),
+                                           load->getAlign());
+        loaded->copyMetadata(*load);
+        for (llvm::User *user : llvm::make_early_inc_range(load->users()))
+          if (auto *cast = llvm::dyn_cast<llvm::BitCastInst>(user);
+              cast && cast->getType() == bits)
+            cast->replaceAllUsesWith(loaded);
+        if (!load->use_empty())
+          load->replaceAllUsesWith(b.CreateBitCast(loaded, load->getType()));
+      } else if (auto *store = llvm::dyn_cast<llvm::StoreInst>(&instruction);
+                 store && store->getValueOperand()->getType()->isBFloatTy()) {
+        llvm::Value *value = store->getValueOperand();
+        auto *cast = llvm::dyn_cast<llvm::BitCastInst>(value);
+        value = cast && cast->getSrcTy() == bits ? cast->getOperand(0)
+                                                 : b.CreateBitCast(value, bits);
+        auto *stored = b.CreateAlignedStore(value, store->getPointerOperand(),
+                                            store->getAlign());
+        stored->copyMetadata(*store);
+        store->eraseFromParent();
+      }
+    }
+}
+
 static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
+  replaceBF16Memory(module);
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager cgscc;
