@@ -219,7 +219,7 @@ def with_names(text):
 def meshes_of(text):
     """[(mesh option, ranks)]: 1 to 4 devices on one axis, else the program's own."""
     axes = re.findall(r"(\w+) = (\d+)", re.search(r"#tv\.mesh<([^>]*)>", text)[1])
-    if len(axes) == 1 and "devices" not in text:
+    if len(axes) == 1 and "devices =" not in text:
         return [(f"{axes[0][0]}={n}", n) for n in (1, 2, 3, 4)]
     ranks = int(np.prod([int(size) for _, size in axes]))
     return [("", ranks)]

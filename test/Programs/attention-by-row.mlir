@@ -22,7 +22,10 @@
 
 // EXPLAIN: remark: 'tv.reshape' in line {{.*}} is split inside of dimensions 2 to 3, as did(tp) * 32, which does not pass 'tv.slice' in line {{.*}}: data moves; it would not if argument 'qkv' had did(tp) * 36 in dimension 0
 
-// RAN here: all-reduce 768 bytes 0 copies
+// RAN tp=1: nothing
+// RAN tp=2: all-reduce 768 bytes 0 copies
+// RAN tp=3: all-to-all 192 bytes 2 copies, all-reduce 1024 bytes 0 copies
+// RAN tp=4: all-reduce 1152 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !w = tensor<96x32xf32, #tv.view<#m, [did(tp) * _, _]>>
 !x = tensor<2x3x32xf32>

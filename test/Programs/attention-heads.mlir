@@ -9,7 +9,10 @@
 
 // CHECK: tv.attention
 // CHECK: return
-// RAN here: nothing
+// RAN tp=1: nothing
+// RAN tp=2: nothing
+// RAN tp=3: nothing
+// RAN tp=4: nothing
 #m = #tv.mesh<tp = 2>
 !qkv = tensor<2x5x6x12xf32, #tv.view<#m, [_, _, did(tp) * _, _]>>
 !part = tensor<2x5x6x4xf32>

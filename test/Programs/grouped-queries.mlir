@@ -6,7 +6,10 @@
 
 // CHECK: tv.attention
 // CHECK: return
-// RAN here: nothing
+// RAN tp=1: nothing
+// RAN tp=2: nothing
+// RAN tp=3: nothing
+// RAN tp=4: nothing
 #m = #tv.mesh<tp = 2>
 !q = tensor<2x6x5x4xf32, #tv.view<#m, [_, did(tp) * _, _, _]>>
 !k = tensor<2x1x5x4xf32, #tv.view<#m, [_, _, _, _]>>
