@@ -203,6 +203,49 @@ LogicalResult InterpretPass::compareWith(func::FuncOp reference, StringRef text,
   return success();
 }
 
+/// Whether the values of a function fit in memory; none is freed.
+static LogicalResult checkMemory(func::FuncOp function, const Config &config) {
+  constexpr int64_t kMaxElements = int64_t(1) << 28;
+  int64_t dynamic = 1, sum = 0;
+  for (const auto &[name, size] : config.sizes)
+    dynamic = std::max(dynamic, size);
+  auto add = [&](Location at, Value value) -> LogicalResult {
+    auto type = dyn_cast<RankedTensorType>(value.getType());
+    if (!type)
+      return success();
+    Shape shape = tv::getGlobalShape(type);
+    if (auto local = dyn_cast_or_null<tv::LocalAttr>(type.getEncoding()))
+      for (auto [i, extent] : llvm::enumerate(local.getExtents()))
+        shape[i] = extent.evaluate(config.sizes).value_or(dynamic);
+    // Each rank may hold all of it.
+    int64_t elements = type.getEncoding() ? config.ranks : 1;
+    bool overflows = false;
+    for (int64_t extent : shape)
+      overflows |= llvm::MulOverflow(
+          elements,
+          extent == layout::kDynamic ? dynamic : std::max<int64_t>(extent, 1),
+          elements);
+    if (overflows || llvm::AddOverflow(sum, elements, sum) ||
+        sum > kMaxElements)
+      return mlir::emitError(at)
+             << "with a value of type " << type
+             << " the interpreter keeps more than 2^28 elements on "
+             << config.ranks
+             << " ranks together; give it smaller tensors or fewer ranks";
+    return success();
+  };
+  for (Value argument : function.getArguments())
+    if (failed(add(function.getLoc(), argument)))
+      return failure();
+  WalkResult walked = function.walk([&](Operation *op) {
+    for (Value result : op->getResults())
+      if (failed(add(op->getLoc(), result)))
+        return WalkResult::interrupt();
+    return WalkResult::advance();
+  });
+  return failure(walked.wasInterrupted());
+}
+
 LogicalResult InterpretPass::interpret() {
   ModuleOp module = getOperation();
   FailureOr<func::FuncOp> entry = find(module, options->entry);
@@ -229,6 +272,9 @@ LogicalResult InterpretPass::interpret() {
   if (failed(sizes))
     return failure();
   config.sizes = *sizes;
+  for (func::FuncOp function : module.getOps<func::FuncOp>())
+    if (failed(checkMemory(function, config)))
+      return failure();
   std::optional<TensorFiles> files;
   if (!options->inputs.empty()) {
     Result<TensorFiles> opened = TensorFiles::open(std::vector<std::string>(

@@ -5,6 +5,7 @@
 // RUN: not tessera-opt %t/label.mlir --interpret=2 -o /dev/null 2>&1 | FileCheck %s --check-prefix=LABEL
 // RUN: not tessera-opt %t/held.mlir --interpret=2 -o /dev/null 2>&1 | FileCheck %s --check-prefix=HELD
 // RUN: not tessera-opt %t/order.mlir --interpret=2 -o /dev/null 2>&1 | FileCheck %s --check-prefix=ORDER
+// RUN: not tessera-opt %t/large.mlir --interpret=2 -o /dev/null 2>&1 | FileCheck %s --check-prefix=LARGE
 // RUN: not tessera-opt %t/partial.mlir --interpret=2 -o /dev/null 2>&1 | FileCheck %s --check-prefix=PARTIAL
 // RUN: not tessera-opt %t/no-rule.mlir --interpret=1 --interpret-entry=other -o /dev/null 2>&1 | FileCheck %s --check-prefix=ENTRY
 // RUN: not tessera-opt %t/sizes.mlir --interpret=1 --interpret-sizes=b=9 -o /dev/null 2>&1 | FileCheck %s --check-prefix=SIZE
@@ -63,6 +64,13 @@ func.func @main(%x: tensor<2xf32, #a>) -> tensor<1xf32, #b> {
 func.func @main(%x: tensor<2x2xf32, #a>) -> tensor<2xf32, #b> {
   %y = tv.reshape %x : (tensor<2x2xf32, #a>) -> tensor<2xf32, #b>
   return %y : tensor<2xf32, #b>
+}
+
+// LARGE: large.mlir:2:8: error: with a value of type 'tensor<65536x65536xf32>' the interpreter keeps more than 2^28 elements on 2 ranks together; give it smaller tensors or fewer ranks
+//--- large.mlir
+func.func @main(%x: tensor<65536xf32>) -> tensor<65536x65536xf32> {
+  %y = tv.broadcast %x dims [1] : (tensor<65536xf32>) -> tensor<65536x65536xf32>
+  return %y : tensor<65536x65536xf32>
 }
 
 // Each rank adds up its own part, and the type claims that this is the sum.
