@@ -103,8 +103,9 @@ LogicalResult MeshAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     if (axis.size < 1)
       return emitError() << "mesh axis '" << axis.name
                          << "' must have a positive size";
-    if (llvm::MulOverflow(devices, axis.size, devices) || devices > (1 << 20))
-      return emitError() << "a mesh has at most 1048576 devices";
+    // Planning a move looks at each pair of them.
+    if (llvm::MulOverflow(devices, axis.size, devices) || devices > 4096)
+      return emitError() << "a mesh has at most 4096 devices";
   }
   if (mesh.devices.empty())
     return success();

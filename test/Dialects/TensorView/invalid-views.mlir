@@ -190,3 +190,9 @@ func.func @dims_count(%x: tensor<?x?xf32> {tv.dims = ["b"]}) attributes {tv.size
 #m = #tv.mesh<dp = 2, tp = 4>
 // expected-error@+1 {{'func.func' op 'tv.role' of argument #0 must be "input", "weight" or "state"}}
 func.func @role(%x: tensor<2xf32> {tv.role = "fish"}) { return }
+
+// -----
+
+// expected-error@+1 {{a mesh has at most 4096 devices}}
+#m = #tv.mesh<dp = 64, tp = 65>
+func.func private @mesh_too_large(tensor<8xf32, #tv.view<#m, [_]>>)
