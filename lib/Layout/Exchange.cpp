@@ -287,6 +287,22 @@ Reduced::Reduced(const Group &group, bool keepShared)
   }
 }
 
+static int64_t runLength(const Product &product) {
+  if (product.empty())
+    return 1;
+  const Factor &inner = product.back();
+  return inner.kind == Factor::Kind::Group    ? runLength(inner.product)
+         : inner.kind == Factor::Kind::Stored ? inner.size
+                                              : 1;
+}
+
+int64_t layout::boundOnRuns(const Group &group) {
+  Reduced small(group, /*keepShared=*/false);
+  return small.bound /
+         std::max<int64_t>(std::min(runLength(small.from), runLength(small.to)),
+                           1);
+}
+
 static std::vector<OwnedRun> ownedRuns(const Parts &parts,
                                        const Product &product, int64_t bound,
                                        const Mesh &mesh) {

@@ -77,6 +77,9 @@ std::vector<Group> joinGroups(const View &from, const View &to,
 std::optional<std::vector<AlignedDigit>>
 alignDigits(const Product &from, const Product &to, int64_t bound);
 
+/// At least as many contiguous runs as comparing the two products looks at.
+int64_t boundOnRuns(const Group &group);
+
 /// The digit tuples of a product's device factors, numbered row-major.
 struct Parts {
   std::vector<SubAxis> subs;

@@ -555,6 +555,8 @@ Plan Planner::plan() {
   return plan;
 }
 
+static constexpr int64_t kMaxRuns = 1 << 22;
+
 Result<Plan> planMove(const Move &move, const Mesh &mesh, const Links &links) {
   for (const View *view : {&move.from, &move.to}) {
     int64_t rank = 0;
@@ -588,6 +590,14 @@ Result<Plan> planMove(const Move &move, const Mesh &mesh, const Links &links) {
     if (!isCanonical(*view, symbolic, mesh))
       return Error{"a move needs canonical views; " + toString(*view, mesh) +
                    " is not"};
+  // Uneven shards are compared run by run.
+  for (const Group &group : joinGroups(move.from, move.to, move.shape))
+    if (group.changed() && boundOnRuns(group) > kMaxRuns)
+      return Error{"a move from " + toString(move.from, mesh) + " to " +
+                   toString(move.to, mesh) + " of a dimension of " +
+                   std::to_string(group.bound) + " may take more than " +
+                   std::to_string(kMaxRuns) +
+                   " contiguous pieces; write a view with longer blocks"};
   bool stays = false;
   for (const Partial &state : move.from.partial) {
     View rest = move.from;
