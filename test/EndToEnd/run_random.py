@@ -7,12 +7,8 @@ import subprocess
 import sys
 import tempfile
 
-from random_programs import Program
+from random_programs import REFUSALS, Program
 from run_programs import Tools, check, with_names
-
-# What the CPU backend refuses by name.
-REFUSALS = ("splits its query heads otherwise than the groups that they read",
-            "combine needs a static number of choices")
 
 
 def main():
