@@ -53,9 +53,31 @@ def TensorView_ViewAttr
     tensor<1x2048x12288xbf16, #tv.view<#m, [_, _ * did(tp) * 128, _]>>
     tensor<2048x12288xf32, #tv.view<#m, [_, _], partial = [tp : sum]>>
     ```
-    One mixed-radix number a dimension; `Layout/View.h` has the grammar and the
-    meaning. `tv-bind` puts views in canonical form; from there equal types are
-    equal views.
+    A dimension is a mixed-radix number, its outermost digit first. Digits are
+    device coordinates or stored:
+
+    ```
+    view    ::= `[` dim, ... `]` (`,` `alloc` `=` `(` int, ... `)`)?
+                (`,` `partial` `=` `[` axes `:` combiner, ... `]`)?
+    dim     ::= (`flat` `(` int `)`)? product
+    product ::= factor (`*` factor)*
+    factor  ::= int | `_` | `?` | `did` `(` sub `)` | `(` product `|` (int `:`)? int `)`
+    sub     ::= axis (`:` `(` int `)` int)?
+    axes    ::= sub | `(` sub, ... `)`
+    ```
+
+    - `did(tp)`: the device's coordinate on the axis `tp`; `did(tp:(2)3)`: the digit
+      of size 3 of that coordinate that has 2 outside of it.
+    - `4`: a stored digit. `_`: as many as are needed, alone or in a product. `?`:
+      the same, and propagation may split it further.
+    - `(p | 16)`: the values of `p` below 16. So `(did(tp) * _ | 16) * 9` is 16 heads
+      over `tp`, 9 rows each.
+    - `flat(2) p`: `p` is one number for two dimensions, row-major.
+    - `alloc`: the order of the dimensions in memory; `partial`: devices that differ
+      on the axes hold addends, or candidates for the maximum or minimum.
+
+    Parts are never padded: 10 as `did(tp) * _` over 4 devices is 3, 3, 3 and 1.
+    `tv-bind` puts views in canonical form; from there equal types are equal views.
   }];
   let parameters = (ins "MeshAttr":$mesh, Structure<"::tessera::layout::View">:$view);
   let extraClassDeclaration = [{
