@@ -207,16 +207,26 @@ Rule AttentionOp::getShardingRule() {
 // Same elements, other indices
 //===----------------------------------------------------------------------===//
 
+/// The algebra reads canonical views; a pass that runs without `tv-bind` may
+/// meet others.
+static Result<layout::View> reshape(const layout::View &view,
+                                    const layout::Shape &from,
+                                    const layout::Shape &to,
+                                    const layout::Mesh &mesh) {
+  if (!layout::isCanonical(view, from, mesh))
+    return Error{layout::toString(view, mesh) +
+                 " is not in canonical form; run tv-bind first"};
+  return layout::reshapeView(view, from, to, mesh);
+}
+
 Result<layout::View> ReshapeOp::getResultView(const layout::View &view,
                                               const layout::Mesh &mesh) {
-  return layout::reshapeView(view, shapeOf(getInput()), shapeOf(getResult()),
-                             mesh);
+  return reshape(view, shapeOf(getInput()), shapeOf(getResult()), mesh);
 }
 
 Result<layout::View> ReshapeOp::getOperandView(const layout::View &view,
                                                const layout::Mesh &mesh) {
-  return layout::reshapeView(view, shapeOf(getResult()), shapeOf(getInput()),
-                             mesh);
+  return reshape(view, shapeOf(getResult()), shapeOf(getInput()), mesh);
 }
 
 Rule TransposeOp::getShardingRule() {

@@ -296,7 +296,7 @@ static int64_t runLength(const Product &product) {
                                               : 1;
 }
 
-int64_t layout::boundOnRuns(const Group &group) {
+int64_t boundOnRuns(const Group &group) {
   Reduced small(group, /*keepShared=*/false);
   return small.bound /
          std::max<int64_t>(std::min(runLength(small.from), runLength(small.to)),

@@ -13,8 +13,9 @@
 #m = #tv.mesh<tp = 2>
 !q = tensor<2x6x5x4xf32, #tv.view<#m, [_, did(tp) * _, _, _]>>
 !k = tensor<2x1x5x4xf32, #tv.view<#m, [_, _, _, _]>>
+!a = tensor<2x6x5x4xf32>
 !lse = tensor<2x6x5xf32>
-func.func @main(%q: !q, %k: !k, %v: !k) -> tensor<2x6x5x4xf32> {
-  %a, %lse = tv.attention %q, %k, %v scale(0.5) causal : (!q, !k, !k) -> (tensor<2x6x5x4xf32>, !lse)
-  return %a : tensor<2x6x5x4xf32>
+func.func @main(%q: !q, %k: !k, %v: !k) -> !a {
+  %a, %lse = tv.attention %q, %k, %v scale(0.5) causal : (!q, !k, !k) -> (!a, !lse)
+  return %a : !a
 }

@@ -1,0 +1,12 @@
+// RUN: tessera-opt --tv-decompose-reshardings --verify-diagnostics %s
+
+// Without tv-bind, views are not in canonical form.
+
+#m = #tv.mesh<x = 2>
+#a = #tv.view<#m, [(did(x) * _ | 3) * 1, _]>
+#b = #tv.view<#m, [3 * did(x) * 5]>
+func.func @not_bound(%a: tensor<3x10xf32, #a>) -> tensor<30xf32, #b> {
+  // expected-error @+1 {{a move needs canonical views}}
+  %0 = tv.reshape %a : (tensor<3x10xf32, #a>) -> tensor<30xf32, #b>
+  return %0 : tensor<30xf32, #b>
+}
