@@ -201,20 +201,6 @@ TEST_P(Compile, EqualsTheInterpreter) {
 INSTANTIATE_TEST_SUITE_P(Programs, Compile, testing::ValuesIn(getPrograms()),
                          [](const auto &info) { return info.param; });
 
-// TESSERA_PROGRAMS names a folder of programs, such as those of
-// test/EndToEnd/random_programs.py, for a long run.
-TEST(Random, ProgramsEqualTheInterpreter) {
-  const char *folder = std::getenv("TESSERA_PROGRAMS");
-  if (!folder)
-    GTEST_SKIP() << "TESSERA_PROGRAMS names no folder";
-  for (const auto &entry : std::filesystem::directory_iterator(folder)) {
-    SCOPED_TRACE(entry.path().string());
-    Program program(entry.path(), "source");
-    if (program.isCompiled())
-      program.check({});
-  }
-}
-
 /// The number of f32 values between two, as both are rounded.
 int64_t distance(float a, float b) {
   auto order = [](float x) {

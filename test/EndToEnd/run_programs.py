@@ -62,6 +62,14 @@ class Tools:
         flags = [f"--mesh={m}" for m in [mesh] if m]
         self.call(self.bin / "tessera-compile", path, *flags, "-o", module)
 
+    def interpret(self, path, mesh, ranks, sizes):
+        """The local phase against the source, each value rounded to its type."""
+        given = ",".join(f"{name}={size}" for name, size in sizes.items())
+        self.call(self.bin / "tessera-opt", path,
+                  f"--tessera=to=local mesh={mesh}" if mesh else "--tessera=to=local",
+                  f"--interpret={ranks}", "--interpret-precision=program",
+                  *([f"--interpret-sizes={given}"] if given else []), "-o", os.devnull)
+
     def run(self, module, ranks, inputs, output, sizes=()):
         command = [self.bin / "tessera-run", module, "--inputs", inputs, "--output",
                    output, "--report", "json", "--deadline", self.deadline]
@@ -234,7 +242,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", default="build")
     parser.add_argument("--transport", choices=["mpi", "threads"], default="mpi")
-    parser.add_argument("--element", help="run all of f32 as this type")
+    parser.add_argument("--element",
+                        help="run all of f32 as this type, in the interpreter too")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("files", nargs="+")
     args = parser.parse_args()
@@ -257,6 +266,9 @@ def main():
                     try:
                         report = check(tools, text, mesh, ranks, folder, "program",
                                        sizes)
+                        if args.element:
+                            tools.interpret(os.path.join(folder, "program.mlir"), mesh,
+                                            ranks, sizes)
                         line = f"// RAN {mesh or 'here'}: {summary(report)}"
                         lines.append(line)
                         want = re.search(rf"^// RAN {mesh or 'here'}: .*$", text, re.M)

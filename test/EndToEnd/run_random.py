@@ -35,7 +35,7 @@ def main():
                 print(f"seed {seed} failed: {type(error).__name__}: {error}\n{text}")
     print(f"{last - first - failed - refused} passed, {refused} refused, "
           f"{failed} failed")
-    sys.exit(1 if failed else 0)
+    sys.exit(1 if failed or refused > 1 + (last - first) // 20 else 0)
 
 
 if __name__ == "__main__":
