@@ -27,14 +27,13 @@
 #include <array>
 #include <cblas.h>
 #include <climits>
-#include <map>
 #include <mutex>
 
 using namespace tessera;
 
 namespace {
 
-enum { A, B, C };
+constexpr int A = Contraction::A, B = Contraction::B, C = Contraction::C;
 
 constexpr int64_t kTileM = 256, kTileN = 512, kTileK = 512;
 constexpr int64_t kMaxLoops = 48;
@@ -147,31 +146,6 @@ void storeTileAs(DType dtype, const T *from, int64_t rows, int64_t cols,
 
 } // namespace
 
-std::vector<Contract::Loop> Contract::collapse(std::vector<Loop> loops) {
-  std::sort(loops.begin(), loops.end(), [](const Loop &x, const Loop &y) {
-    for (int t : {C, A, B})
-      if (x.stride[t] != y.stride[t])
-        return x.stride[t] > y.stride[t];
-    return x.size > y.size;
-  });
-  std::vector<Loop> result;
-  for (const Loop &loop : loops) {
-    if (loop.size == 1)
-      continue;
-    bool merges = !result.empty();
-    for (int t = 0; merges && t < 3; ++t)
-      merges = result.back().stride[t] == loop.stride[t] * loop.size;
-    if (merges) {
-      int64_t size = result.back().size;
-      result.back() = loop;
-      result.back().size *= size;
-    } else {
-      result.push_back(loop);
-    }
-  }
-  return result;
-}
-
 bool Contract::isDirect(const Loop &m, const Loop &n, const Loop &k) const {
   return dtypes[A] == dtypes[B] && dtypes[A] == dtypes[C] &&
          (dtypes[A] == DType::F32 || dtypes[A] == DType::F64) &&
@@ -183,52 +157,23 @@ bool Contract::isDirect(const Loop &m, const Loop &n, const Loop &k) const {
 Result<Contract> Contract::create(const Operand &a, const Operand &b,
                                   const Operand &c) {
   Contract contract;
-  const Operand *operands[] = {&a, &b, &c};
-  struct Label : Loop {
-    bool in[3] = {false, false, false};
-  };
-  std::map<int32_t, Label> labels;
-  for (int t = 0; t < 3; ++t) {
-    const Operand &operand = *operands[t];
-    contract.dtypes[t] = operand.dtype;
-    for (size_t d = 0; d < operand.labels.size(); ++d) {
-      auto [found, fresh] = labels.try_emplace(operand.labels[d]);
-      Label &label = found->second;
-      if (fresh)
-        label.size = operand.sizes[d];
-      else if (label.size != operand.sizes[d])
-        return Error{"operands of a product differ in the local extent of "
-                     "label " +
-                     std::to_string(operand.labels[d]) + ": " +
-                     std::to_string(label.size) + " and " +
-                     std::to_string(operand.sizes[d])};
-      label.in[t] = true;
-      label.stride[t] = operand.strides[d];
-    }
-  }
-  std::vector<Loop> batches, rows, columns, sums;
-  for (auto &[id, label] : labels) {
-    if (label.in[C] && label.size == 0)
-      contract.empty = true;
-    if (!label.in[C])
-      sums.push_back(label);
-    else if (label.in[A] && label.in[B])
-      batches.push_back(label);
-    else
-      (label.in[A] ? rows : columns).push_back(label);
-  }
+  Result<Contraction> loops = Contraction::create(a, b, c);
+  if (!loops)
+    return loops.error();
+  std::copy(std::begin(loops->dtypes), std::end(loops->dtypes),
+            contract.dtypes);
+  contract.empty = loops->empty;
   if (contract.empty)
     return contract;
   // Nothing to sum: one sum of no terms, whatever the other contracted labels.
-  if (std::any_of(sums.begin(), sums.end(),
-                  [](const Loop &loop) { return loop.size == 0; })) {
-    sums.assign(1, Loop{});
-    sums[0].size = 0;
+  if (loops->sumsNothing) {
+    loops->sums.assign(1, Loop{});
+    loops->sums[0].size = 0;
   }
-  batches = collapse(std::move(batches));
-  rows = collapse(std::move(rows));
-  columns = collapse(std::move(columns));
-  sums = collapse(std::move(sums));
+  std::vector<Loop> batches = Contraction::collapse(loops->batches);
+  std::vector<Loop> rows = Contraction::collapse(loops->rows);
+  std::vector<Loop> columns = Contraction::collapse(loops->columns);
+  std::vector<Loop> sums = Contraction::collapse(loops->sums);
 
   // One of each, or a loop of one step where there is none.
   auto orOne = [](std::vector<Loop> loops) {

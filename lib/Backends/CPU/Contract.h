@@ -9,7 +9,7 @@
 #ifndef TESSERA_BACKENDS_CPU_CONTRACT_H
 #define TESSERA_BACKENDS_CPU_CONTRACT_H
 
-#include "Support/DType.h"
+#include "Backends/Common/Contraction.h"
 #include "Support/Result.h"
 
 #include <cstddef>
@@ -23,12 +23,7 @@ namespace tessera {
 /// with sums in f32.
 class Contract {
 public:
-  struct Operand {
-    DType dtype;
-    std::span<const int64_t> sizes;
-    std::span<const int64_t> strides; ///< in elements
-    std::span<const int32_t> labels;
-  };
+  using Operand = Contraction::Operand;
   static Result<Contract> create(const Operand &a, const Operand &b,
                                  const Operand &c);
 
@@ -38,12 +33,7 @@ public:
            std::byte *scratch) const;
 
 private:
-  /// One label, or several that are adjacent in memory wherever they occur.
-  /// Strides of operands without it are 0.
-  struct Loop {
-    int64_t size = 1;
-    int64_t stride[3] = {0, 0, 0};
-  };
+  using Loop = Contraction::Loop;
 
   template <typename T>
   void runDirect(const std::byte *a, const std::byte *b, std::byte *c) const;
@@ -51,7 +41,6 @@ private:
   void runTiled(const std::byte *a, const std::byte *b, std::byte *c,
                 std::byte *scratch) const;
 
-  static std::vector<Loop> collapse(std::vector<Loop> loops);
   bool isDirect(const Loop &m, const Loop &n, const Loop &k) const;
 
   DType dtypes[3];
