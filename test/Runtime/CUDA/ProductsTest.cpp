@@ -1,0 +1,320 @@
+//===- ProductsTest.cpp - matrix products against plain loops -------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Executes the calls that Products::create makes as the library would, over
+// doubles that hold small integers.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Backends/CUDA/Products.h"
+#include "gtest/gtest.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <numeric>
+#include <random>
+
+using namespace tessera;
+using cuda::Products;
+
+namespace {
+
+using Labels = std::vector<int32_t>;
+using Extents = std::map<int32_t, int64_t>;
+using Index = std::map<int32_t, int64_t>;
+
+struct Tensor {
+  Labels labels;
+  std::vector<int64_t> sizes, strides;
+  std::vector<double> memory;
+
+  Tensor(Labels labels, const Extents &extents, std::mt19937 &random, bool gaps,
+         bool rowMajor = false)
+      : labels(std::move(labels)) {
+    for (int32_t label : this->labels)
+      sizes.push_back(extents.at(label));
+    std::vector<int> order(sizes.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::reverse(order.begin(), order.end());
+    if (!rowMajor)
+      std::shuffle(order.begin(), order.end(), random);
+    strides.resize(sizes.size());
+    int64_t stride = gaps && random() % 2 ? 2 : 1;
+    for (int d : order) {
+      strides[d] = stride;
+      stride *= std::max<int64_t>(sizes[d], 1) + (gaps ? random() % 3 : 0);
+    }
+    memory.assign(stride + 8, std::nan(""));
+  }
+  double &at(const Index &index) {
+    int64_t offset = 0;
+    for (size_t d = 0; d < labels.size(); ++d)
+      offset += index.at(labels[d]) * strides[d];
+    return memory[offset];
+  }
+  Contraction::Operand operand(DType dtype) const {
+    return {dtype, sizes, strides, labels};
+  }
+};
+
+void forEach(const Labels &labels, const Extents &extents,
+             const std::function<void(const Index &)> &body, Index index = {}) {
+  if (index.size() == labels.size())
+    return body(index);
+  int32_t label = labels[index.size()];
+  for (int64_t i = 0; i < extents.at(label); ++i) {
+    index[label] = i;
+    forEach(labels, extents, body, index);
+    index.erase(label);
+  }
+}
+
+/// Copies between a tensor and its scratch.
+void copy(const cuda::Staging &staging, double *from,
+          const std::vector<int64_t> &fromStrides, double *to,
+          const std::vector<int64_t> &toStrides) {
+  Labels dims(staging.sizes.size());
+  std::iota(dims.begin(), dims.end(), 0);
+  Extents extents;
+  for (size_t d = 0; d < dims.size(); ++d)
+    extents[d] = staging.sizes[d];
+  forEach(dims, extents, [&](const Index &index) {
+    int64_t read = 0, write = 0;
+    for (auto [d, i] : index) {
+      read += i * fromStrides[d];
+      write += i * toStrides[d];
+    }
+    to[write] = from[read];
+  });
+}
+
+/// Stands for gelu, on integers.
+double curve(double x) { return x * x - 3; }
+
+void execute(const Products &products, double *a, double *b, double *c,
+             double *bias, double *aux) {
+  const cuda::MatrixProduct &p = products.product;
+  double *tensors[] = {a, b, c, bias, aux};
+  std::vector<double> scratch[Products::Count];
+  for (int t = 0; t < Products::Count; ++t)
+    if (products.staged[t]) {
+      const cuda::Staging &staging = *products.staged[t];
+      scratch[t].assign(staging.elements, std::nan(""));
+      if (t != Products::C && t != Products::Aux)
+        copy(staging, tensors[t], staging.strides, scratch[t].data(),
+             staging.dense);
+    }
+  auto base = [&](int t) {
+    return products.staged[t] ? scratch[t].data() : tensors[t];
+  };
+  for (const auto &at : products.calls) {
+    const double *x = p.swapped ? base(Products::B) + at[Products::B]
+                                : base(Products::A) + at[Products::A];
+    const double *y = p.swapped ? base(Products::A) + at[Products::A]
+                                : base(Products::B) + at[Products::B];
+    double *d = base(Products::C) + at[Products::C];
+    auto element = [](const double *data, const cuda::MatrixProduct::Matrix &m,
+                      int64_t batch, int64_t row, int64_t column) {
+      return data[batch * m.batchStride + (m.transposed
+                                               ? row * m.leading + column
+                                               : column * m.leading + row)];
+    };
+    for (int64_t batch = 0; batch < p.batch; ++batch)
+      for (int64_t n = 0; n < p.n; ++n)
+        for (int64_t m = 0; m < p.m; ++m) {
+          double sum = 0;
+          for (int64_t k = 0; k < p.k; ++k)
+            sum += element(x, p.x, batch, m, k) * element(y, p.y, batch, k, n);
+          if (products.epilogue.bias)
+            sum += base(Products::Bias)[m];
+          if (products.epilogue.aux)
+            base(Products::Aux)[n * products.auxLeading + m] = sum;
+          if (products.epilogue.gelu)
+            sum = curve(sum);
+          double &to =
+              d[batch * p.d.batchStride +
+                (p.d.transposed ? m * p.d.leading + n : n * p.d.leading + m)];
+          EXPECT_TRUE(std::isnan(to)) << "written twice";
+          to = sum;
+        }
+  }
+  for (int t : {int(Products::C), int(Products::Aux)})
+    if (products.staged[t])
+      copy(*products.staged[t], scratch[t].data(), products.staged[t]->dense,
+           tensors[t], products.staged[t]->strides);
+}
+
+struct Case {
+  bool bias = false, gelu = false, aux = false;
+};
+
+Products check(Labels a, Labels b, Labels c, const Extents &extents,
+               std::mt19937 &random, bool gaps, Case with = {}) {
+  if (!with.aux)
+    for (Labels *labels : {&a, &b, &c})
+      std::shuffle(labels->begin(), labels->end(), random);
+  // A second result lies as the compiler lays it.
+  Tensor ta(a, extents, random, gaps, with.aux),
+      tb(b, extents, random, gaps, with.aux),
+      tc(c, extents, random, gaps, with.aux);
+  Labels column;
+  for (int32_t label : c)
+    if (std::find(a.begin(), a.end(), label) == a.end())
+      column.push_back(label);
+  Tensor bias(with.bias ? column : Labels{}, extents, random, gaps);
+  for (Tensor *tensor : {&ta, &tb, &bias})
+    forEach(tensor->labels, extents, [&](const Index &index) {
+      tensor->at(index) = int(random() % 5) - 2;
+    });
+  cuda::Epilogue epilogue;
+  epilogue.bias = with.bias;
+  epilogue.gelu = with.gelu;
+  epilogue.aux = with.aux;
+  if (with.bias)
+    epilogue.biasStride = bias.strides[0];
+  epilogue.auxStrides = tc.strides;
+  Tensor aux = tc;
+  Result<Products> products =
+      Products::create(ta.operand(DType::BF16), tb.operand(DType::BF16),
+                       tc.operand(DType::BF16), epilogue);
+  EXPECT_TRUE(products) << products.message();
+  if (!products)
+    return {};
+  if (products->empty)
+    return *products;
+  if (products->zero)
+    forEach(c, extents, [&](const Index &index) { tc.at(index) = 0; });
+  else
+    execute(*products, ta.memory.data(), tb.memory.data(), tc.memory.data(),
+            bias.memory.data(), aux.memory.data());
+
+  Labels sums;
+  for (auto [label, size] : extents)
+    if (std::find(c.begin(), c.end(), label) == c.end())
+      sums.push_back(label);
+  int wrong = 0;
+  forEach(c, extents, [&](const Index &index) {
+    double expected = 0;
+    forEach(sums, extents, [&](const Index &inner) {
+      Index all = index;
+      all.insert(inner.begin(), inner.end());
+      expected += ta.at(all) * tb.at(all);
+    });
+    if (with.bias)
+      expected += bias.at(index);
+    if (with.aux)
+      wrong += aux.at(index) != expected;
+    if (with.gelu)
+      expected = curve(expected);
+    wrong += tc.at(index) != expected;
+  });
+  EXPECT_EQ(wrong, 0) << testing::PrintToString(a) << testing::PrintToString(b)
+                      << testing::PrintToString(c)
+                      << testing::PrintToString(extents);
+  return *products;
+}
+
+TEST(Products, AllOrdersOfMemory) {
+  std::mt19937 random(1);
+  for (int i = 0; i < 1000; ++i)
+    check({0, 2}, {2, 1}, {0, 1}, {{0, 5}, {1, 7}, {2, 4}}, random, i % 2);
+}
+
+TEST(Products, SeveralLabelsOfEachKind) {
+  std::mt19937 random(2);
+  for (int i = 0; i < 2000; ++i) {
+    Extents extents;
+    for (int32_t label = 0; label < 8; ++label)
+      extents[label] = 1 + random() % 3;
+    // 0, 1 batches; 2, 3 rows; 4, 5 columns; 6, 7 contracted
+    check({0, 1, 2, 3, 6, 7}, {0, 1, 4, 5, 6, 7}, {0, 1, 2, 3, 4, 5}, extents,
+          random, i % 2, {});
+  }
+}
+
+TEST(Products, Epilogues) {
+  std::mt19937 random(3);
+  for (int i = 0; i < 2000; ++i) {
+    Extents extents;
+    for (int32_t label = 0; label < 4; ++label)
+      extents[label] = 1 + random() % 9;
+    // A batch of rows times a weight, as a linear is.
+    check({0, 1, 2}, {3, 2}, {0, 1, 3}, extents, random, i % 2,
+          {true, i % 4 > 1, false});
+  }
+  for (int i = 0; i < 200; ++i) {
+    Extents extents{{0, 1 + i % 3}, {1, 5}, {2, 4}, {3, 1 + i % 20}};
+    check({0, 1, 2}, {3, 2}, {0, 1, 3}, extents, random, false,
+          {true, true, true});
+  }
+}
+
+TEST(Products, MissingKindsAndEmptyExtents) {
+  std::mt19937 random(4);
+  for (int i = 0; i < 50; ++i) {
+    check({0}, {0}, {}, {{0, 9}}, random, false);
+    check({0}, {1}, {0, 1}, {{0, 3}, {1, 4}}, random, false);
+    check({0, 1}, {1}, {0}, {{0, 3}, {1, 4}}, random, true);
+    check({0}, {0}, {0}, {{0, 5}}, random, false);
+    check({}, {}, {}, {}, random, false);
+    for (int32_t empty = 0; empty < 5; ++empty) {
+      Extents extents{{0, 3}, {1, 4}, {2, 5}, {3, 2}, {4, 3}};
+      extents[empty] = 0;
+      Products products =
+          check({0, 1, 3, 4}, {0, 2, 3, 4}, {0, 1, 2}, extents, random, i % 2);
+      EXPECT_EQ(products.zero, empty > 2);
+      EXPECT_EQ(products.empty, empty <= 2);
+    }
+  }
+}
+
+/// A linear on contiguous memory is one call on the memory as it is.
+TEST(Products, LinearIsOneCall) {
+  const int64_t x[] = {2, 2048, 512}, xs[] = {2048 * 512, 512, 1};
+  const int64_t w[] = {768, 512}, ws[] = {512, 1};
+  const int64_t y[] = {2, 2048, 768}, ys[] = {2048 * 768, 768, 1};
+  const int32_t xl[] = {0, 1, 2}, wl[] = {3, 2}, yl[] = {0, 1, 3};
+  cuda::Epilogue epilogue;
+  epilogue.bias = true;
+  Products products =
+      *Products::create({DType::BF16, x, xs, xl}, {DType::BF16, w, ws, wl},
+                        {DType::BF16, y, ys, yl}, epilogue);
+  EXPECT_EQ(products.calls.size(), 1u);
+  EXPECT_EQ(products.product.m, 768);
+  EXPECT_EQ(products.product.n, 4096);
+  EXPECT_EQ(products.product.k, 512);
+  EXPECT_EQ(products.product.batch, 1);
+  EXPECT_TRUE(products.product.swapped);
+  EXPECT_EQ(products.product.x, (cuda::MatrixProduct::Matrix{true, 512, 0}));
+  EXPECT_EQ(products.product.y, (cuda::MatrixProduct::Matrix{false, 512, 0}));
+  EXPECT_EQ(products.product.d, (cuda::MatrixProduct::Matrix{false, 768, 0}));
+  for (const auto &staged : products.staged)
+    EXPECT_FALSE(staged);
+}
+
+TEST(Products, RefusesWhatTheLibraryLacks) {
+  const int64_t n[] = {4, 4}, s[] = {4, 1};
+  const int32_t al[] = {0, 2}, bl[] = {2, 1}, cl[] = {0, 1};
+  auto message = [&](DType a, DType b, DType c, cuda::Epilogue epilogue = {}) {
+    Result<Products> products =
+        Products::create({a, n, s, al}, {b, n, s, bl}, {c, n, s, cl}, epilogue);
+    return products ? std::string() : products.message();
+  };
+  EXPECT_EQ(message(DType::F16, DType::F16, DType::F32), "");
+  EXPECT_NE(message(DType::I32, DType::I32, DType::I32).find("i32 and i32"),
+            std::string::npos);
+  EXPECT_NE(message(DType::F32, DType::BF16, DType::F32).find("f32 and bf16"),
+            std::string::npos);
+  cuda::Epilogue gelu;
+  gelu.gelu = true;
+  EXPECT_NE(message(DType::F64, DType::F64, DType::F64, gelu).find("epilogue"),
+            std::string::npos);
+}
+
+} // namespace
