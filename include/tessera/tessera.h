@@ -100,7 +100,8 @@ typedef struct tessera_context_options {
   const tessera_bootstrap *bootstrap;
   void (*log)(void *user, tessera_log_level level, const char *message);
   void *log_user;
-  /* Memory for temporaries, 64-byte aligned; null: the library's own. */
+  /* Memory for temporaries, 64-byte aligned, of the backend's kind (on cuda
+   * the device's); null: the library's own. */
   void *(*allocate)(void *user, size_t bytes);
   void (*deallocate)(void *user, void *pointer, size_t bytes);
   void *allocate_user;
@@ -112,6 +113,11 @@ typedef struct tessera_context_options {
   double deadline;
   /* Non-zero: start the control channel, which names a dead or stuck rank. */
   int32_t control;
+  /* What runs the program: null or "cpu"; "cuda". Modules must be compiled for
+   * it, and the pointers of a binding are to its memory. */
+  const char *backend;
+  /* The ordinal of the GPU; null: this rank modulo the machine's GPUs. */
+  const int32_t *device;
 } tessera_context_options;
 
 /* The meeting point of `world` contexts of this process. Destroy it after all

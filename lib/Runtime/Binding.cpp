@@ -8,7 +8,7 @@
 //
 // Binding: tensors, then works and their scratch, then lifetimes and offsets,
 // so that all memory is known; the ranks agree; only then memory is taken and
-// addresses are set. A run walks the list of works.
+// addresses are set. A run is the backend's program of these works.
 //
 // Buffers are numbered: the plan's tensors, then one for the caller's memory of
 // each port. A port whose tensor is not the caller's memory itself (an output
@@ -17,6 +17,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Runtime/Binding.h"
+#include "Layout/Planner.h"
 
 using namespace tessera;
 using layout::Shape;
@@ -40,13 +41,22 @@ LoadedModule::load(Context &context, Result<ModuleReader> source) {
                      "the module is for a mesh of " + std::to_string(devices) +
                          " devices, " + layout::toString(file.mesh()) + "; " +
                          std::to_string(context.size()) + " were started"};
-    if (!file.section(Section::Code).empty()) {
-      Result<Code> code = Code::load(file.section(Section::Code));
-      if (!code)
-        return Failure{
-            TESSERA_INVALID_MODULE, code.message(), {}, {}, context.rank()};
-      module->kernels = std::move(*code);
-    }
+    Backend &backend = context.backend();
+    std::string target =
+        file.plan().target.empty() ? "cpu" : file.plan().target;
+    if (Status status = backend.accepts(target); !status)
+      return Failure{TESSERA_INVALID_ARGUMENT,
+                     "the module is compiled for " + target +
+                         "; this context runs " + backend.target() + ": " +
+                         status.message(),
+                     {},
+                     {},
+                     context.rank()};
+    Result<std::unique_ptr<BackendModule>> code = backend.load(file);
+    if (!code)
+      return Failure{
+          TESSERA_INVALID_MODULE, code.message(), {}, {}, context.rank()};
+    module->kernels = std::move(*code);
     return std::nullopt;
   };
   std::optional<Failure> failure = load();
@@ -75,6 +85,7 @@ static Failure atStep(const fb::StepT &step, std::string message) {
 
 /// Adds what is left to do for ports after the last step.
 static std::optional<Failure> addPortCopies(const fb::PlanT &plan,
+                                            BackendModule &module,
                                             Prepared &prepared,
                                             std::vector<int> &lastUses) {
   std::vector<bool> given(plan.tensors.size()), state(plan.tensors.size());
@@ -123,10 +134,14 @@ static std::optional<Failure> addPortCopies(const fb::PlanT &plan,
                      "port '" + port.name +
                          "': its new value does not fit, or is another state "
                          "unchanged"};
-    prepared.works.push_back(std::make_unique<CopyWork>(
+    Result<std::unique_ptr<Work>> copy = module.makeCopy(
         CopyLoop(own.elementBytes(), own.sizes,
                  layout::localStrides(own.view, own.sizes), from.strides),
-        Place{buffer, 0}, placeOf(from)));
+        Place{buffer, 0}, placeOf(from));
+    if (!copy)
+      return Failure{TESSERA_INVALID_MODULE,
+                     "port '" + port.name + "': " + copy.message()};
+    prepared.works.push_back(std::move(*copy));
   }
   return std::nullopt;
 }
@@ -163,7 +178,8 @@ Outcome<Prepared> Prepared::create(const LoadedModule &module,
       use((*prepared.tensors.get(id))->root, i);
   }
   std::vector<int> lastUses;
-  if (std::optional<Failure> failure = addPortCopies(plan, prepared, lastUses))
+  if (std::optional<Failure> failure =
+          addPortCopies(plan, module.code(), prepared, lastUses))
     return *failure;
   for (int root : lastUses)
     use(root, prepared.works.size());
@@ -185,8 +201,9 @@ Outcome<Prepared> Prepared::create(const LoadedModule &module,
                        prepared.tensors.name(i) +
                            " reaches beyond the module's constants"};
       if (!(*tensor)->inModule)
-        prepared.memory.constants +=
-            (prepared.tensors.bytes(**tensor) + 63) / 64 * 64;
+        size = prepared.tensors.bytes(**tensor);
+      if (!(*tensor)->inModule || !module.context().backend().isHost())
+        prepared.memory.constants += (size + 63) / 64 * 64;
       continue;
     }
     std::optional<Lifetime> &life = prepared.lifetimes[i];
@@ -222,6 +239,35 @@ Outcome<Prepared> Prepared::create(const LoadedModule &module,
 // Binding
 //===----------------------------------------------------------------------===//
 
+/// This rank's part of a constant, from the global tensor.
+static Status copyPart(const ModuleReader &file, const LocalTensor &tensor,
+                       int rank, const std::byte *global, std::byte *part) {
+  layout::View whole =
+      layout::canonicalize(layout::View::replicated(tensor.globalShape.size()),
+                           tensor.globalShape, file.mesh());
+  layout::View to = tensor.view;
+  to.partial.clear();
+  layout::Transfers moves =
+      layout::expandTransfers(whole, to, tensor.globalShape, file.mesh(), rank);
+  Shape strides = rowMajor(tensor.globalShape);
+  for (size_t b = 0; b < moves.keepFrom.boxes.size(); ++b) {
+    const layout::Box &from = moves.keepFrom.boxes[b];
+    const layout::Box &box = moves.keepTo.boxes[b];
+    std::optional<Shape> source = reshapeStrides(from.size, strides, box.size);
+    if (!source)
+      return Error{"this view of a constant is not supported"};
+    int64_t read = 0, write = 0;
+    for (size_t d = 0; d < from.offset.size(); ++d)
+      read += from.offset[d] * strides[d];
+    for (size_t d = 0; d < box.offset.size(); ++d)
+      write += box.offset[d] * tensor.strides[d];
+    CopyLoop(tensor.elementBytes(), box.size, tensor.strides, *source)
+        .run(part + write * tensor.elementBytes(),
+             global + read * tensor.elementBytes());
+  }
+  return Ok{};
+}
+
 std::optional<Failure> Binding::prepare(std::span<const int64_t> symbols,
                                         std::span<void *const> pointers) {
   Context &context = loaded->context();
@@ -247,15 +293,10 @@ std::optional<Failure> Binding::prepare(std::span<const int64_t> symbols,
                    {},
                    context.rank()};
 
-  size_t bytes[] = {needs.local, needs.symmetric, needs.constants};
-  for (int i = 0; i < 3; ++i) {
-    Outcome<std::shared_ptr<Block>> block =
-        i < 2 ? context.arena(static_cast<Context::Arena>(i), bytes[i])
-              : context.allocate(bytes[i]);
-    if (!block)
-      return block.error();
-    blocks[i] = *block;
-  }
+  Outcome<Context::Memories> memories = context.allocate(needs);
+  if (!memories)
+    return memories.error();
+  blocks = std::move(*memories);
 
   bases.assign(plan.tensors.size() + plan.ports.size(), nullptr);
   for (size_t i = 0; i < plan.ports.size(); ++i) {
@@ -280,38 +321,39 @@ std::optional<Failure> Binding::prepare(std::span<const int64_t> symbols,
   for (size_t i = 0; i < plan.tensors.size(); ++i)
     if (const std::optional<Lifetime> &life = prepared.lifetimes[i])
       bases[i] =
-          blocks[plan.tensors[i]->storage == fb::Storage::Symmetric]->data() +
+          (plan.tensors[i]->storage == fb::Storage::Symmetric ? blocks.symmetric
+                                                              : blocks.local)
+              ->data() +
           life->offset;
   if (std::optional<Failure> failure = fillConstants(prepared))
     return failure;
 
   works = std::move(prepared.works);
-  reportOf.assign(works.size(), -1);
-  size_t messages = 0;
   for (size_t i = 0; i < works.size(); ++i) {
     works[i]->setAddresses(
-        {bases, blocks[0]->data() + prepared.scratch[i].offset});
-    if (i >= plan.steps.size() ||
-        plan.steps[i]->action.type != fb::Action::Collective)
+        {bases, blocks.local->data() + prepared.scratch[i].offset});
+    const Traffic *traffic = works[i]->traffic();
+    if (!traffic)
       continue;
-    auto *work = static_cast<const CollectiveWork *>(works[i].get());
-    messages = std::max(messages, work->mostMessages());
     std::string axes;
     for (const std::string &axis : plan.steps[i]->action.AsCollective()->axes)
       axes += (axes.empty() ? "" : ", ") + axis;
-    reportOf[i] = collectives.size();
-    collectives.push_back({work, static_cast<int>(i), "[" + axes + "]"});
+    collectives.push_back({traffic, static_cast<int>(i), "[" + axes + "]"});
   }
-  if (context.transport())
-    context.transport()->reserve(messages);
+  Result<std::unique_ptr<Program>> made = loaded->code().makeProgram(works);
+  if (!made)
+    return Failure{TESSERA_INTERNAL, made.message(), {}, {}, context.rank()};
+  runner = std::move(*made);
   return std::nullopt;
 }
 
-/// Where constants are, or a copy of this rank's part where that is no window.
+/// Constants where they lie in the module, if the backend reads the host's
+/// memory; else a copy, or one of this rank's part where that is no window.
 std::optional<Failure> Binding::fillConstants(Prepared &prepared) {
   const ModuleReader &file = loaded->reader();
+  Backend &backend = loaded->context().backend();
   const fb::PlanT &plan = file.plan();
-  std::byte *next = blocks[2]->data();
+  std::byte *next = blocks.constants->data();
   for (size_t i = 0; i < plan.tensors.size(); ++i) {
     if (plan.tensors[i]->storage != fb::Storage::Constant)
       continue;
@@ -320,38 +362,27 @@ std::optional<Failure> Binding::fillConstants(Prepared &prepared) {
     auto *global = reinterpret_cast<std::byte *>(
         const_cast<char *>(file.section(Section::Constants).data() +
                            plan.tensors[i]->constant_offset));
-    if (tensor.inModule) {
+    if (tensor.inModule && backend.isHost()) {
       bases[i] = global;
       continue;
     }
-    bases[i] = next;
-    next += (prepared.tensors.bytes(tensor) + 63) / 64 * 64;
-    layout::View whole = layout::canonicalize(
-        layout::View::replicated(tensor.globalShape.size()), tensor.globalShape,
-        file.mesh());
-    layout::View to = tensor.view;
-    to.partial.clear();
-    layout::Transfers moves = layout::expandTransfers(
-        whole, to, tensor.globalShape, file.mesh(), loaded->context().rank());
-    Shape strides = rowMajor(tensor.globalShape);
-    for (size_t b = 0; b < moves.keepFrom.boxes.size(); ++b) {
-      const layout::Box &from = moves.keepFrom.boxes[b];
-      const layout::Box &box = moves.keepTo.boxes[b];
-      std::optional<Shape> source =
-          reshapeStrides(from.size, strides, box.size);
-      if (!source)
+    std::vector<std::byte> part;
+    std::span<const std::byte> bytes(global, product(tensor.globalShape) *
+                                                 tensor.elementBytes());
+    if (!tensor.inModule) {
+      part.resize(prepared.tensors.bytes(tensor));
+      if (Status status = copyPart(file, tensor, loaded->context().rank(),
+                                   global, part.data());
+          !status)
         return Failure{TESSERA_UNSUPPORTED,
-                       prepared.tensors.name(i) +
-                           ": this view of a constant is not supported"};
-      int64_t read = 0, write = 0;
-      for (size_t d = 0; d < from.offset.size(); ++d)
-        read += from.offset[d] * strides[d];
-      for (size_t d = 0; d < box.offset.size(); ++d)
-        write += box.offset[d] * tensor.strides[d];
-      CopyLoop(tensor.elementBytes(), box.size, tensor.strides, *source)
-          .run(bases[i] + write * tensor.elementBytes(),
-               global + read * tensor.elementBytes());
+                       prepared.tensors.name(i) + ": " + status.message()};
+      bytes = part;
     }
+    bases[i] = next;
+    next += (bytes.size() + 63) / 64 * 64;
+    if (Status status = backend.copy(bases[i], bytes.data(), bytes.size());
+        !status)
+      return Failure{TESSERA_INTERNAL, status.message()};
   }
   return std::nullopt;
 }
@@ -403,26 +434,9 @@ Outcome<Ok> Binding::run() {
   Watch *watch = context.watch();
   if (watch)
     watch->beginRun(*this);
-  for (size_t i = 0; i < works.size(); ++i) {
-    if (watch)
-      watch->begin(i);
-    const int report = reportOf[i];
-    if (report < 0) {
-      if (Status status = works[i]->run({}); !status)
-        return context.giveUp(
-            {TESSERA_INTERNAL, status.message(), op(i), location(i)});
-    } else {
-      const double began = now();
-      Status status =
-          works[i]->run({context.transport(), &context.startWait()});
-      if (!status)
-        return context.giveUp(
-            {TESSERA_PEER, status.message(), op(i), location(i)});
-      collectives[report].seconds = now() - began;
-    }
-    if (watch)
-      watch->end(i);
-  }
+  if (std::optional<Stop> stop = runner->run(context))
+    return context.giveUp(
+        {stop->code, stop->message, op(stop->work), location(stop->work)});
   if (watch)
     watch->endRun();
   return Ok{};

@@ -24,7 +24,7 @@ public:
 
   Context &context() const { return *owner; }
   const ModuleReader &reader() const { return file; }
-  const Code &code() const { return kernels; }
+  BackendModule &code() const { return *kernels; }
 
   /// For the C edge, where texts must live as long as the module.
   const std::string &shapeText(size_t port) const { return shapeTexts[port]; }
@@ -36,7 +36,7 @@ private:
 
   Context *owner;
   ModuleReader file;
-  Code kernels;
+  std::unique_ptr<BackendModule> kernels;
   std::vector<std::string> shapeTexts;
   std::string reportText;
 };
@@ -65,12 +65,12 @@ public:
   const tessera_memory &memory() const { return needs; }
 
   struct Report {
-    const CollectiveWork *work;
+    const Traffic *traffic;
     int step;
     std::string axes;
-    double seconds = 0;
   };
   const std::vector<Report> &reports() const { return collectives; }
+  const Program &program() const { return *runner; }
   const LoadedModule &module() const { return *loaded; }
 
 private:
@@ -82,11 +82,11 @@ private:
   const char *location(int64_t step) const override;
 
   LoadedModule *loaded;
-  std::vector<std::unique_ptr<Work>> works;
-  std::vector<Report> collectives;
-  std::vector<int> reportOf; // by work, -1 for other works
+  Context::Memories blocks;
   std::vector<std::byte *> bases;
-  std::shared_ptr<Block> blocks[3]; // local, symmetric, constants
+  std::vector<std::unique_ptr<Work>> works;
+  std::unique_ptr<Program> runner;
+  std::vector<Report> collectives;
   tessera_memory needs{};
 };
 

@@ -372,7 +372,8 @@ tessera_status *tessera_binding_collective(const tessera_binding *binding,
     // The two enums list the same kinds.
     static_assert(static_cast<int>(layout::Step::Kind::Exchange) ==
                   static_cast<int>(fb::CollectiveKind::Exchange));
-    const CollectiveWork::Traffic &traffic = report.work->traffic();
+    const Traffic &traffic = *report.traffic;
+    std::span<const StepTime> times = binding->binding->program().times();
     tessera_collective result{};
     result.kind =
         layout::toString(static_cast<layout::Step::Kind>(collective.kind));
@@ -384,7 +385,8 @@ tessera_status *tessera_binding_collective(const tessera_binding *binding,
     result.bytes_received = traffic.bytesReceived;
     result.copies = traffic.copies;
     result.copied_bytes = traffic.copiedBytes;
-    result.seconds = report.seconds;
+    if (!times.empty())
+      result.seconds = times[report.step].end - times[report.step].begin;
     return writeStruct(result, out);
   });
 }

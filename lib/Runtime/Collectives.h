@@ -28,11 +28,7 @@ public:
   void setAddresses(const Bases &bases) override;
   Status run(const Running &running) override;
 
-  struct Traffic {
-    int64_t bytesSent = 0, bytesReceived = 0;
-    int64_t copies = 0, copiedBytes = 0; ///< packing and unpacking
-  };
-  const Traffic &traffic() const { return figures; }
+  const Traffic *traffic() const override { return &figures; }
   size_t mostMessages() const;
 
 private:

@@ -15,8 +15,6 @@
 #include "Runtime/Control/Control.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <dlfcn.h>
@@ -34,61 +32,37 @@ double tessera::now() {
 // Memory
 //===----------------------------------------------------------------------===//
 
-/// What the machine can still give; nothing when it does not say.
-static std::optional<uint64_t> availableBytes() {
-  FILE *file = std::fopen("/proc/meminfo", "re");
-  if (!file)
-    return std::nullopt;
-  char line[128];
-  unsigned long long kib;
-  std::optional<uint64_t> result;
-  while (!result && std::fgets(line, sizeof line, file))
-    if (std::sscanf(line, "MemAvailable: %llu kB", &kib) == 1)
-      result = kib * 1024;
-  std::fclose(file);
-  return result;
-}
-
-Block::Block(const tessera_context_options &options, size_t bytes)
-    : pointer(nullptr), bytes((bytes + 63) / 64 * 64),
-      deallocate(options.deallocate), user(options.allocate_user) {
-  if (options.allocate) {
-    pointer = static_cast<std::byte *>(options.allocate(user, this->bytes));
-    return;
+Outcome<Context::Memories> Context::allocate(const tessera_memory &needs) {
+  auto missing = [](const std::shared_ptr<Block> &arena, uint64_t bytes) {
+    return arena && arena->size() >= bytes ? 0 : std::max<uint64_t>(bytes, 64);
+  };
+  const uint64_t bytes[] = {missing(local, needs.local),
+                            missing(symmetric, needs.symmetric),
+                            std::max<uint64_t>(needs.constants, 64)};
+  const uint64_t total = bytes[0] + bytes[1] + bytes[2];
+  auto fail = [&](const std::string &message) {
+    return Failure{TESSERA_OUT_OF_MEMORY, message, {}, {}, self};
+  };
+  std::optional<uint64_t> available = device->available();
+  if (available && total > *available)
+    return fail("not enough memory: the binding needs " +
+                std::to_string(total) + " bytes, " +
+                std::to_string(*available) + " are free");
+  Memories result{local, symmetric, nullptr};
+  const Memory kinds[] = {Memory::Local, Memory::Symmetric, Memory::Local};
+  std::shared_ptr<Block> *blocks[] = {&result.local, &result.symmetric,
+                                      &result.constants};
+  for (int i = 0; i < 3; ++i) {
+    if (bytes[i] == 0)
+      continue;
+    Result<std::byte *> pointer = device->allocate(kinds[i], bytes[i]);
+    if (!pointer)
+      return fail(pointer.message());
+    *blocks[i] = std::make_shared<Block>(*device, kinds[i], *pointer, bytes[i]);
   }
-  // The system hands out more than it has, and ends the process later.
-  std::optional<uint64_t> available = availableBytes();
-  if (available && bytes > *available)
-    return;
-  pointer = static_cast<std::byte *>(std::aligned_alloc(64, this->bytes));
-  deallocate = [](void *, void *pointer, size_t) { std::free(pointer); };
-}
-
-Block::~Block() {
-  if (pointer && deallocate)
-    deallocate(user, pointer, bytes);
-}
-
-Outcome<std::shared_ptr<Block>> Context::allocate(size_t bytes) {
-  auto block = std::make_shared<Block>(options, std::max<size_t>(bytes, 64));
-  if (!block->data())
-    return Failure{TESSERA_OUT_OF_MEMORY,
-                   "not enough memory for " + std::to_string(bytes) +
-                       " bytes of temporaries",
-                   {},
-                   {},
-                   self};
-  return block;
-}
-
-Outcome<std::shared_ptr<Block>> Context::arena(Arena kind, size_t bytes) {
-  std::shared_ptr<Block> &current = arenas[static_cast<int>(kind)];
-  if (current && current->size() >= bytes)
-    return current;
-  Outcome<std::shared_ptr<Block>> block = allocate(bytes);
-  if (block)
-    current = *block;
-  return block;
+  local = result.local;
+  symmetric = result.symmetric;
+  return result;
 }
 
 //===----------------------------------------------------------------------===//
@@ -196,6 +170,18 @@ Context::create(const tessera_context_options &options) {
       return Failure{TESSERA_PEER, watch.message()};
     self.watcher = std::move(*watch);
   }
+  Outcome<std::unique_ptr<Backend>> backend = createBackend(
+      context->options, context->self, context->world, context->link.get());
+  std::optional<Failure> failure;
+  if (backend)
+    context->device = std::move(*backend);
+  else
+    failure = backend.error();
+  Outcome<Ok> agreed = context->agree(
+      failure, backend ? hashBytes(context->device->target()) : 0,
+      "what they run on");
+  if (!agreed)
+    return agreed.error();
   return context;
 }
 

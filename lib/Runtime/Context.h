@@ -9,8 +9,7 @@
 #ifndef TESSERA_RUNTIME_CONTEXT_H
 #define TESSERA_RUNTIME_CONTEXT_H
 
-#include "Runtime/Failure.h"
-#include "Runtime/Transport.h"
+#include "Runtime/Backend.h"
 #include "Runtime/Watch.h"
 
 #include <cstddef>
@@ -19,25 +18,23 @@
 
 namespace tessera {
 
-class Context;
-
-/// Memory from a context's allocator, returned with the last reference.
+/// Memory of a backend, returned with the last reference.
 class Block {
 public:
-  Block(const tessera_context_options &options, size_t bytes);
-  ~Block();
+  Block(Backend &backend, Memory kind, std::byte *pointer, size_t bytes)
+      : backend(backend), kind(kind), pointer(pointer), bytes(bytes) {}
+  ~Block() { backend.deallocate(kind, pointer, bytes); }
   Block(const Block &) = delete;
   Block &operator=(const Block &) = delete;
 
-  /// Null when there was none.
   std::byte *data() const { return pointer; }
   size_t size() const { return bytes; }
 
 private:
+  Backend &backend;
+  Memory kind;
   std::byte *pointer;
   size_t bytes;
-  void (*deallocate)(void *user, void *pointer, size_t bytes);
-  void *user;
 };
 
 class Context final : private Poll {
@@ -50,6 +47,7 @@ public:
   int rank() const { return self; }
   int size() const { return world; }
   uint64_t memoryLimit() const { return options.memory_limit; }
+  Backend &backend() const { return *device; }
   Transport *transport() { return link.get(); }
   Watch *watch() { return watcher.get(); }
   void log(tessera_log_level level, const std::string &message) const;
@@ -61,11 +59,13 @@ public:
   Outcome<Ok> agree(const std::optional<Failure> &mine, uint64_t value,
                     const std::string &what);
 
-  enum class Arena { Local, Symmetric };
-  /// Memory that bindings share, as they never run at once. A binding keeps the
-  /// block it got when a later one needs a larger.
-  Outcome<std::shared_ptr<Block>> arena(Arena kind, size_t bytes);
-  Outcome<std::shared_ptr<Block>> allocate(size_t bytes);
+  struct Memories {
+    std::shared_ptr<Block> local, symmetric, constants;
+  };
+  /// Local and symmetric memory are shared by bindings, as they never run at
+  /// once; a binding keeps the block it got when a later one needs a larger.
+  /// What is missing is known to be there before any of it is allocated.
+  Outcome<Memories> allocate(const tessera_memory &needs);
 
   /// Asked by transports from here on; the deadline counts anew.
   Poll &startWait();
@@ -87,7 +87,8 @@ private:
   std::unique_ptr<Watch> watcher;
   std::optional<Verdict> verdict;
   std::optional<Failure> poisoned;
-  std::shared_ptr<Block> arenas[2];
+  std::unique_ptr<Backend> device; // goes after the memory and before the link
+  std::shared_ptr<Block> local, symmetric;
   double waitBegan = 0;
 };
 

@@ -64,6 +64,21 @@ Result<int64_t> Tensors::value(const fb::ExtentT &extent) const {
   return Error{"extent " + toString(extent, reader->plan()) + " overflows"};
 }
 
+Result<int64_t> Tensors::value(const fb::ScalarT &scalar) {
+  switch (scalar.kind) {
+  case fb::ScalarKind::Value:
+    return value(*scalar.extent);
+  case fb::ScalarKind::Coord:
+    return coordinates[scalar.axis];
+  default: { // Local
+    Result<const LocalTensor *> tensor = get(scalar.tensor);
+    if (!tensor)
+      return tensor.error();
+    return (*tensor)->sizes[scalar.dim];
+  }
+  }
+}
+
 Result<const LocalTensor *> Tensors::get(int tensor) {
   // Sources first, without recursion: a chain may be long.
   std::vector<int> chain;

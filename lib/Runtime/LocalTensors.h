@@ -48,6 +48,8 @@ public:
   Result<int64_t> maxBytes(int root);
 
   Result<int64_t> value(const fb::ExtentT &extent) const;
+  /// What a kernel gets for a scalar on this rank.
+  Result<int64_t> value(const fb::ScalarT &scalar);
   const layout::Coords &coords() const { return coordinates; }
   int rank() const { return self; }
   const ModuleReader &module() const { return *reader; }

@@ -46,11 +46,20 @@ struct Running {
   Poll *poll;
 };
 
+/// What a collective moves on this rank, in one run.
+struct Traffic {
+  int64_t bytesSent = 0, bytesReceived = 0;
+  int64_t copies = 0, copiedBytes = 0; ///< packing and unpacking
+};
+
 class Work {
 public:
   virtual ~Work() = default;
   virtual void setAddresses(const Bases &bases) = 0;
+  /// Does it, or enqueues it where the backend is a device.
   virtual Status run(const Running &running) = 0;
+  /// Of a collective; null for other steps.
+  virtual const Traffic *traffic() const { return nullptr; }
 
   int64_t scratchBytes() const { return scratch; }
 

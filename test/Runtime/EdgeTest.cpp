@@ -112,6 +112,16 @@ TEST(Loading, CodeAndKernelsMustBeThere) {
   });
 }
 
+TEST(Loading, TheModuleMustBeForTheBackend) {
+  MLP mlp(2);
+  mlp.b.plan.target = "cuda:sm_90a";
+  for (const std::string &error :
+       loadErrors(2, [&](int) { return mlp.b.module(kernels()); }))
+    EXPECT_ERROR(error,
+                 "the module is compiled for cuda:sm_90a; this context runs "
+                 "cpu: compile with --target=cpu or use --backend cuda");
+}
+
 TEST(Running, ARankThatLeavesEndsTheWaitOfTheOthers) {
   std::string module = MLP(3).b.module(kernels());
   std::vector<std::vector<double>> memory(12, std::vector<double>(1024));
@@ -280,6 +290,12 @@ TEST(Context, OptionsAreChecked) {
   EXPECT_ERROR(take(tessera_context_create(&options, &context)),
                "the transport says 0 of 3");
   tessera_threads_destroy(group);
+  options = {};
+  options.size = sizeof options;
+  options.world = 1;
+  options.backend = "abacus";
+  EXPECT_ERROR(take(tessera_context_create(&options, &context)),
+               "there is no backend 'abacus': it is \"cpu\" or \"cuda\"");
   // A caller that was built when the struct ended after `world`.
   options = {};
   options.size = offsetof(tessera_context_options, transport);
@@ -340,7 +356,7 @@ TEST(Context, TheCallersBootstrapIsUsed) {
       tessera_module *loaded;
       ASSERT_OK(
           tessera_module_load(context, module.data(), module.size(), &loaded));
-      EXPECT_EQ(users[rank].calls, 1);
+      EXPECT_EQ(users[rank].calls, 2); // context and module
       tessera_module_destroy(loaded);
       tessera_context_destroy(context);
     });

@@ -1,0 +1,114 @@
+//===- Backend.h - what a context runs on ---------------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Each context has one Backend: memory, and modules loaded for it. A loaded
+// module makes a Work of each step; a Program is the list of a binding's works
+// and what lasts from run to run. On a device a Work's `run` enqueues, and the
+// Program waits; on the CPU it does the work at once.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_RUNTIME_BACKEND_H
+#define TESSERA_RUNTIME_BACKEND_H
+
+#include "Runtime/Failure.h"
+#include "Runtime/Strided.h"
+#include "Runtime/Work.h"
+
+namespace tessera {
+
+class Context;
+
+/// What memory is for.
+enum class Memory {
+  Local,     ///< temporaries: the caller's allocator, if there is one
+  Symmetric, ///< temporaries that peers read
+  External,  ///< ports of callers that have no allocator for this backend
+};
+
+/// Begin and end of a step's last run, in seconds of the monotonic clock.
+struct StepTime {
+  double begin = 0, end = 0;
+};
+
+/// Why a run ended early, and at which work.
+struct Stop {
+  size_t work;
+  tessera_code code;
+  std::string message;
+};
+
+/// The works of a binding.
+class Program {
+public:
+  virtual ~Program() = default;
+  /// All works in order, finished when it returns. Keeps the context's watch
+  /// informed and ends when its poll does.
+  virtual std::optional<Stop> run(Context &context) = 0;
+  /// By work; empty when this run did not measure them.
+  virtual std::span<const StepTime> times() const = 0;
+  /// What the host did in the last run before it only waited, in seconds.
+  virtual double hostSeconds() const = 0;
+};
+
+/// A module with its code loaded. Works and programs end before it does.
+class BackendModule {
+public:
+  virtual ~BackendModule() = default;
+
+  virtual Result<std::unique_ptr<Work>> makeLaunch(const fb::LaunchT &launch,
+                                                   Tensors &tensors) = 0;
+  virtual Result<std::unique_ptr<Work>>
+  makeContract(const fb::ContractT &contract, Tensors &tensors) = 0;
+  /// `axes`: of the mesh, over which it goes.
+  virtual Result<std::unique_ptr<Work>>
+  makeCollective(const fb::CollectiveT &collective,
+                 const std::vector<layout::SubAxis> &axes,
+                 Tensors &tensors) = 0;
+  virtual Result<std::unique_ptr<Work>>
+  makeCopy(const CopyLoop &loop, Place target, Place source) = 0;
+
+  /// The works have their addresses and outlive the program.
+  virtual Result<std::unique_ptr<Program>>
+  makeProgram(std::span<const std::unique_ptr<Work>> works) = 0;
+};
+
+class Backend {
+public:
+  virtual ~Backend() = default;
+
+  /// As in a module: "cpu", "cuda:sm_90a".
+  virtual std::string target() const = 0;
+  /// Free text for people: the device, its driver and libraries.
+  virtual std::string description() const = 0;
+  /// Whether a module for `target` runs here, or why not.
+  virtual Status accepts(const std::string &target) const = 0;
+  virtual Result<std::unique_ptr<BackendModule>>
+  load(const ModuleReader &module) = 0;
+
+  /// Whether its memory is the host's, and the host's its.
+  virtual bool isHost() const = 0;
+  /// What can still be allocated; nothing when that is not known.
+  virtual std::optional<uint64_t> available() const = 0;
+  /// At least aligned to 64 bytes.
+  virtual Result<std::byte *> allocate(Memory kind, size_t bytes) = 0;
+  virtual void deallocate(Memory kind, std::byte *pointer, size_t bytes) = 0;
+  /// Between any two places, both of the host and of the backend; finished when
+  /// it returns.
+  virtual Status copy(void *target, const void *source, size_t bytes) = 0;
+};
+
+/// The backend that `options` name, for this rank; checks that it can run here.
+/// `transport` is null when there is one rank.
+Outcome<std::unique_ptr<Backend>>
+createBackend(const tessera_context_options &options, int rank, int world,
+              Transport *transport);
+
+} // namespace tessera
+
+#endif // TESSERA_RUNTIME_BACKEND_H
