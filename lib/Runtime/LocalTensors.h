@@ -40,6 +40,10 @@ public:
   /// Checks the values: their number, sign, maximum and multiple.
   static Result<Tensors> create(const ModuleReader &module, int rank,
                                 std::span<const int64_t> symbols);
+  /// The same module and sizes for another rank.
+  Result<Tensors> onRank(int rank) const {
+    return create(*reader, rank, symbols);
+  }
 
   /// With its chain of aliases; found once, then kept.
   Result<const LocalTensor *> get(int tensor);

@@ -26,11 +26,20 @@ public:
 
   void run(std::byte *target, const std::byte *source) const;
   int64_t bytes() const { return total; }
+  /// Whether it is one run of bytes on both sides.
+  bool isDense() const { return rank == 0; }
+
+  struct Dim {
+    int64_t size, target, source; ///< strides in bytes
+  };
+  /// What it comes to, for those that run it otherwise: `unitBytes` contiguous
+  /// bytes at each point of these loops, by falling strides of the target.
+  std::span<const Dim> loops() const {
+    return {dims.data(), static_cast<size_t>(rank)};
+  }
+  int64_t unitBytes() const { return unit; }
 
 private:
-  struct Dim {
-    int64_t size, target, source; // strides in bytes
-  };
   std::array<Dim, kMaxRank> dims;
   int rank = 0;
   int64_t unit = 0; // bytes moved at once

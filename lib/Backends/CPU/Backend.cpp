@@ -196,15 +196,15 @@ public:
   makeCollective(const fb::CollectiveT &collective,
                  const std::vector<layout::SubAxis> &axes,
                  Tensors &tensors) override {
-    auto work = CollectiveWork::create(collective, axes,
-                                       **tensors.get(collective.source),
-                                       **tensors.get(collective.target),
-                                       tensors.module().mesh(), tensors.rank());
-    if (!work)
-      return work.error();
+    Result<CollectivePlan> plan = CollectivePlan::create(
+        collective, axes, **tensors.get(collective.source),
+        **tensors.get(collective.target), tensors.module().mesh(),
+        tensors.rank());
+    if (!plan)
+      return plan.error();
     if (transport)
-      transport->reserve((*work)->mostMessages());
-    return std::unique_ptr<Work>(std::move(*work));
+      transport->reserve(plan->mostMessages());
+    return std::unique_ptr<Work>(new CollectiveWork(std::move(*plan)));
   }
 
   Result<std::unique_ptr<Work>> makeCopy(const CopyLoop &loop, Place target,

@@ -1,0 +1,593 @@
+//===- CollectivePlan.cpp - what one rank does in a collective ------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Everything follows from the two views. Exchange-like collectives ask the
+// layout algebra which boxes go where; a reduce-scatter sends each member of
+// the group the box of the addend that it will hold, and adds what it receives
+// in the group's order; an all-reduce is that over equal chunks of the buffer,
+// then a gather of the chunks. So every element is added up on one rank, in one
+// order, and is the same on all.
+//
+// Messages list elements box after box, in a box by the order of the target's
+// dimensions in memory, which all ranks know. Boxes that lie so in memory are
+// used in place, the others are packed into scratch.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Runtime/CollectivePlan.h"
+#include "Layout/Planner.h"
+#include "Runtime/Fold.h"
+
+#include <algorithm>
+
+using namespace tessera;
+using layout::Box;
+using layout::Combiner;
+using layout::Coords;
+using layout::Shape;
+using layout::SubAxis;
+
+//===----------------------------------------------------------------------===//
+// Groups and partial states
+//===----------------------------------------------------------------------===//
+
+static void setDigit(Coords &coords, const SubAxis &sub, int64_t value,
+                     const layout::Mesh &mesh) {
+  int64_t rest = mesh.axes[sub.axis].size / (sub.pre * sub.size);
+  coords[sub.axis] += (value - sub.digit(mesh, coords)) * rest;
+}
+
+static int64_t sizeOf(const std::vector<SubAxis> &axes) {
+  int64_t n = 1;
+  for (const SubAxis &sub : axes)
+    n *= sub.size;
+  return n;
+}
+
+static std::vector<SubAxis> partialAxes(const layout::View &view) {
+  std::vector<SubAxis> axes;
+  for (const layout::Partial &partial : view.partial)
+    axes.insert(axes.end(), partial.axes.begin(), partial.axes.end());
+  return axes;
+}
+
+std::vector<int> tessera::groupAlong(const std::vector<SubAxis> &axes,
+                                     const layout::Mesh &mesh, int rank) {
+  std::vector<int> ranks;
+  Coords coords = mesh.coordsOfRank(rank);
+  for (int64_t i = 0, n = sizeOf(axes); i < n; ++i) {
+    int64_t digits = i;
+    for (size_t a = axes.size(); a-- > 0; digits /= axes[a].size)
+      setDigit(coords, axes[a], digits % axes[a].size, mesh);
+    ranks.push_back(mesh.rankOfCoords(coords));
+  }
+  return ranks;
+}
+
+namespace {
+
+using Copy = CollectivePlan::Copy;
+using Fold = CollectivePlan::Fold;
+using Message = CollectivePlan::Message;
+using Native = CollectivePlan::Native;
+using Phase = CollectivePlan::Phase;
+
+/// Boxes of a tensor as one message or part of a reduction: where they lie one
+/// after the other in memory, that place; else copies from or to scratch.
+struct Packing {
+  Place place;
+  std::vector<Copy> copies;
+};
+
+class Planner {
+public:
+  Planner(CollectivePlan &plan, const std::vector<SubAxis> &axes,
+          std::vector<int> order, const layout::Mesh &mesh, int rank)
+      : plan(plan), axes(axes), order(std::move(order)), mesh(mesh),
+        rank(rank) {}
+
+  Status planExchange(const LocalTensor &source, const LocalTensor &target);
+  Status planAllReduce(const LocalTensor &source, const LocalTensor &target);
+  Status planReduceScatter(const LocalTensor &source,
+                           const LocalTensor &target);
+  /// The native form of an all-gather that planExchange has planned.
+  std::optional<Native> nativeAllGather(const LocalTensor &source,
+                                        const LocalTensor &target) const;
+
+private:
+  Status checkReduction(const LocalTensor &source, const LocalTensor &target);
+  bool mayReduceNatively() const;
+  Packing pack(const LocalTensor &tensor, const std::vector<Box> &boxes,
+               bool toScratch, bool mustCopy);
+  void count(const std::vector<Copy> &copies, bool &counted);
+  void send(Phase &phase, int peer, Place place, int64_t bytes);
+  void receive(Phase &phase, int peer, Place place, int64_t bytes);
+  int64_t self() const {
+    return std::find(plan.group.begin(), plan.group.end(), rank) -
+           plan.group.begin();
+  }
+  Place takeScratch(int64_t bytes) {
+    Place place{Place::kScratch, plan.scratchBytes};
+    plan.scratchBytes += (bytes + 63) / 64 * 64;
+    return place;
+  }
+
+  CollectivePlan &plan;
+  const std::vector<SubAxis> &axes;
+  // Message order: the target's local dimensions, outermost first; empty means
+  // row-major.
+  std::vector<int> order;
+  const layout::Mesh &mesh;
+  int rank;
+  bool countedPack = false, countedUnpack = false;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Packing
+//===----------------------------------------------------------------------===//
+
+static Shape permuted(const Shape &shape, const std::vector<int> &order) {
+  if (order.empty())
+    return shape;
+  Shape result;
+  for (int dim : order)
+    result.push_back(shape[dim]);
+  return result;
+}
+
+Packing Planner::pack(const LocalTensor &tensor, const std::vector<Box> &boxes,
+                      bool toScratch, bool mustCopy) {
+  const int64_t bytes = tensor.elementBytes();
+  const Place base = placeOf(tensor);
+  Shape strides = permuted(tensor.strides, order);
+  int64_t total = 0;
+  bool inPlace = !mustCopy;
+  std::optional<Place> first;
+  for (const Box &box : boxes) {
+    int64_t count = product(box.size);
+    if (count == 0)
+      continue;
+    Place place = base;
+    for (size_t d = 0; d < box.offset.size(); ++d)
+      place.offset += box.offset[d] * tensor.strides[d] * bytes;
+    if (!first)
+      first = place;
+    inPlace &= isDense(permuted(box.size, order), strides) &&
+               place.offset == first->offset + total * bytes;
+    total += count;
+  }
+  if (!first)
+    return {base, {}};
+  if (inPlace)
+    return {*first, {}};
+  Packing packing{takeScratch(total * bytes), {}};
+  Place next = packing.place;
+  for (const Box &box : boxes) {
+    if (product(box.size) == 0)
+      continue;
+    Place place = base;
+    for (size_t d = 0; d < box.offset.size(); ++d)
+      place.offset += box.offset[d] * tensor.strides[d] * bytes;
+    Shape sizes = permuted(box.size, order), dense = rowMajor(sizes);
+    if (toScratch)
+      packing.copies.push_back(
+          {CopyLoop(bytes, sizes, dense, strides), next, place});
+    else
+      packing.copies.push_back(
+          {CopyLoop(bytes, sizes, strides, dense), place, next});
+    next.offset += product(sizes) * bytes;
+  }
+  return packing;
+}
+
+void Planner::count(const std::vector<Copy> &copies, bool &counted) {
+  if (copies.empty())
+    return;
+  plan.traffic.copies += !counted;
+  counted = true;
+  for (const Copy &copy : copies)
+    plan.traffic.copiedBytes += copy.loop.bytes();
+}
+
+void Planner::send(Phase &phase, int peer, Place place, int64_t bytes) {
+  if (bytes == 0)
+    return;
+  phase.sends.push_back({peer, place, bytes});
+  plan.traffic.bytesSent += bytes;
+}
+
+void Planner::receive(Phase &phase, int peer, Place place, int64_t bytes) {
+  if (bytes == 0)
+    return;
+  phase.receives.push_back({peer, place, bytes});
+  plan.traffic.bytesReceived += bytes;
+}
+
+static void append(auto &to, auto &from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
+static Box wholeBox(const LocalTensor &tensor) {
+  return {Shape(tensor.sizes.size(), 0), tensor.sizes};
+}
+
+/// Whether writing one may change the other.
+static bool overlap(const LocalTensor &a, const LocalTensor &b) {
+  if (a.root != b.root || a.elements() == 0 || b.elements() == 0)
+    return false;
+  auto end = [](const LocalTensor &t) {
+    int64_t last = t.offset;
+    for (size_t i = 0; i < t.sizes.size(); ++i)
+      last += (t.sizes[i] - 1) * t.strides[i];
+    return last;
+  };
+  return a.offset <= end(b) && b.offset <= end(a);
+}
+
+//===----------------------------------------------------------------------===//
+// The kinds of collectives
+//===----------------------------------------------------------------------===//
+
+Status Planner::planExchange(const LocalTensor &source,
+                             const LocalTensor &target) {
+  // A whole value may become partial: coordinate 0 keeps it, the others take
+  // the identity. What was partial before stays so.
+  layout::View to = target.view;
+  to.partial = source.view.partial;
+  layout::Transfers moves =
+      layout::expandTransfers(source.view, to, source.globalShape, mesh, rank);
+  const bool shared = overlap(source, target);
+  const int64_t bytes = source.elementBytes();
+
+  Phase &phase = plan.phases.emplace_back();
+  for (const layout::PeerBoxes &peer : moves.sends) {
+    Packing packing = pack(source, peer.boxes, true, shared);
+    count(packing.copies, countedPack);
+    append(phase.before, packing.copies);
+    send(phase, peer.peer, packing.place, peer.elements * bytes);
+  }
+  for (const layout::PeerBoxes &peer : moves.receives) {
+    Packing packing = pack(target, peer.boxes, false, false);
+    count(packing.copies, countedUnpack);
+    append(phase.after, packing.copies);
+    receive(phase, peer.peer, packing.place, peer.elements * bytes);
+  }
+
+  const auto &from = moves.keepFrom.boxes, &keep = moves.keepTo.boxes;
+  if (shared && source.offset == target.offset &&
+      source.strides == target.strides &&
+      std::equal(from.begin(), from.end(), keep.begin(), keep.end(),
+                 [](const Box &a, const Box &b) {
+                   return a.offset == b.offset && a.size == b.size;
+                 })) {
+    // It stays where it is.
+  } else if (shared) {
+    Packing out = pack(source, from, true, true);
+    append(phase.before, out.copies);
+    // The same elements in the same order, from that scratch to the target.
+    Place next = out.place;
+    for (const Box &box : keep) {
+      if (product(box.size) == 0)
+        continue;
+      Packing in = pack(target, {box}, false, true);
+      Copy copy = in.copies[0];
+      copy.from = next;
+      phase.after.push_back(copy);
+      next.offset += copy.loop.bytes();
+    }
+  } else {
+    for (size_t i = 0; i < from.size(); ++i) {
+      auto corner = [](const LocalTensor &tensor, const Box &box) {
+        int64_t offset = 0;
+        for (size_t d = 0; d < box.offset.size(); ++d)
+          offset += box.offset[d] * tensor.strides[d];
+        return placeOf(tensor).at(offset * tensor.elementBytes());
+      };
+      if (from[i].size == keep[i].size) {
+        phase.before.push_back(
+            {CopyLoop(bytes, from[i].size, target.strides, source.strides),
+             corner(target, keep[i]), corner(source, from[i])});
+        continue;
+      }
+      // Other local dimensions on the two sides (flat), the same elements in
+      // row-major order.
+      std::optional<Shape> strides =
+          reshapeStrides(from[i].size, source.strides, keep[i].size);
+      if (!strides)
+        return Error{"a box that stays has no common dimensions"};
+      phase.before.push_back(
+          {CopyLoop(bytes, keep[i].size, target.strides, *strides),
+           corner(target, keep[i]), corner(source, from[i])});
+    }
+  }
+
+  std::vector<SubAxis> before = partialAxes(source.view);
+  std::vector<SubAxis> after = partialAxes(target.view);
+  // With the old digits at 0, what is left of the new state's digits.
+  Coords coords = mesh.coordsOfRank(rank);
+  for (const SubAxis &sub : before)
+    setDigit(coords, sub, 0, mesh);
+  bool zero = true;
+  for (const SubAxis &sub : after)
+    zero &= sub.digit(mesh, coords) == 0;
+  Coords probe(mesh.axes.size(), 0);
+  for (size_t a = 0; a < mesh.axes.size(); ++a)
+    probe[a] = mesh.axes[a].size - 1;
+  for (const SubAxis &sub : after)
+    setDigit(probe, sub, 0, mesh);
+  for (const SubAxis &sub : before)
+    if (sub.digit(mesh, probe) != 0)
+      return Error{"a partial value becomes whole without a reduction"};
+  if (zero)
+    return Ok{};
+  Shape still(target.sizes.size(), 0);
+  plan.fill = {CopyLoop(bytes, target.sizes, target.strides, still),
+               placeOf(target),
+               {}};
+  identityOf(plan.dtype, plan.combiner, plan.fill->value.data());
+  return Ok{};
+}
+
+Status Planner::checkReduction(const LocalTensor &source,
+                               const LocalTensor &target) {
+  const Combiner combiner = plan.combiner;
+  if (Status status = canFold(plan.dtype, combiner); !status)
+    return status;
+  for (const SubAxis &sub : axes) {
+    auto holds = [&](const layout::Partial &partial) {
+      return partial.combiner == combiner &&
+             std::any_of(
+                 partial.axes.begin(), partial.axes.end(),
+                 [&](const SubAxis &s) { return layout::overlap(s, sub); });
+    };
+    if (sub.size > 1 && std::none_of(source.view.partial.begin(),
+                                     source.view.partial.end(), holds))
+      return Error{"it reduces (" + std::string(layout::toString(combiner)) +
+                   ") over " + layout::toString(sub, mesh) +
+                   ", along which its operand is not partial so"};
+  }
+  if (sizeOf(partialAxes(source.view)) !=
+      sizeOf(partialAxes(target.view)) * sizeOf(axes))
+    return Error{"what is partial before and after does not fit its axes"};
+  return Ok{};
+}
+
+Status Planner::planAllReduce(const LocalTensor &source,
+                              const LocalTensor &target) {
+  if (Status status = checkReduction(source, target); !status)
+    return status;
+  if (source.sizes != target.sizes || source.view.dims != target.view.dims)
+    return Error{"an all-reduce changes only partial states"};
+  const std::vector<int> &group = plan.group;
+  const int64_t bytes = source.elementBytes();
+  const int64_t n = group.size(), total = source.elements();
+  const int64_t self = this->self();
+
+  // Source and target in message order.
+  const bool unaligned =
+      overlap(source, target) &&
+      (source.offset != target.offset || source.strides != target.strides);
+  Packing in = pack(source, {wholeBox(source)}, true, unaligned);
+  Packing out = pack(target, {wholeBox(target)}, false, unaligned);
+  count(in.copies, countedPack);
+  count(out.copies, countedUnpack);
+  if (total && in.copies.empty() && out.copies.empty() && mayReduceNatively())
+    plan.native = {Native::Kind::AllReduce, total, in.place, out.place};
+  // Chunks begin on 64-byte lines, so that sums run at full width.
+  const int64_t line = std::max<int64_t>(64 / bytes, 1);
+  const int64_t chunk = ((total + n - 1) / n + line - 1) / line * line;
+  auto begin = [&](int64_t i) { return std::min(i * chunk, total); };
+  auto length = [&](int64_t i) { return begin(i + 1) - begin(i); };
+
+  Phase scatter, gather;
+  scatter.before = in.copies;
+  Fold fold{{}, length(self), out.place.at(begin(self) * bytes)};
+  for (int64_t i = 0; i < n; ++i) {
+    if (i == self) {
+      fold.members.push_back(in.place.at(begin(self) * bytes));
+      continue;
+    }
+    send(scatter, group[i], in.place.at(begin(i) * bytes), length(i) * bytes);
+    Place addend = takeScratch(length(self) * bytes);
+    receive(scatter, group[i], addend, length(self) * bytes);
+    fold.members.push_back(addend);
+    send(gather, group[i], fold.to, length(self) * bytes);
+    receive(gather, group[i], out.place.at(begin(i) * bytes),
+            length(i) * bytes);
+  }
+  scatter.folds.push_back(std::move(fold));
+  gather.after = out.copies;
+  plan.phases.push_back(std::move(scatter));
+  plan.phases.push_back(std::move(gather));
+  return Ok{};
+}
+
+Status Planner::planReduceScatter(const LocalTensor &source,
+                                  const LocalTensor &target) {
+  if (Status status = checkReduction(source, target); !status)
+    return status;
+  const std::vector<int> &group = plan.group;
+  const int64_t bytes = source.elementBytes();
+  layout::View from = source.view, to = target.view;
+  from.partial = to.partial = {};
+
+  Phase phase;
+  Fold fold{{}, target.elements(), {}};
+  std::vector<Box> mine;
+  // Whether the members' parts lie in memory in the group's order.
+  bool inOrder = true;
+  for (const int &member : group) {
+    // No axis of the group splits the source, so a member's boxes of its source
+    // are the same boxes of ours.
+    layout::Transfers moves =
+        layout::expandTransfers(from, to, source.globalShape, mesh, member);
+    if (!moves.receives.empty())
+      return Error{"the target of a reduce-scatter must be a part of its "
+                   "operand on each device"};
+    bool self = member == rank;
+    Packing packing = pack(source, moves.keepFrom.boxes, true, false);
+    count(packing.copies, countedPack);
+    append(phase.before, packing.copies);
+    inOrder &= packing.place.buffer == source.root &&
+               packing.place.offset ==
+                   placeOf(source).offset +
+                       (&member - group.data()) * target.elements() * bytes &&
+               moves.keepFrom.elements == target.elements();
+    if (self) {
+      mine = moves.keepTo.boxes;
+      fold.members.push_back(packing.place);
+      continue;
+    }
+    send(phase, member, packing.place, moves.keepFrom.elements * bytes);
+    Place addend = takeScratch(target.elements() * bytes);
+    receive(phase, member, addend, target.elements() * bytes);
+    fold.members.push_back(addend);
+  }
+  // In place only where the sum lands on the addend of this very rank.
+  const Place own =
+      fold.members[std::find(group.begin(), group.end(), rank) - group.begin()];
+  Packing out = pack(target, mine, false, false);
+  if (overlap(source, target) &&
+      (out.place.buffer != own.buffer || out.place.offset != own.offset))
+    out = pack(target, mine, false, true);
+  count(out.copies, countedUnpack);
+  fold.to = out.place;
+  if (inOrder && target.elements() && phase.before.empty() &&
+      out.copies.empty() && mayReduceNatively())
+    plan.native = {Native::Kind::ReduceScatter, target.elements(),
+                   placeOf(source), out.place};
+  phase.after = out.copies;
+  phase.folds.push_back(std::move(fold));
+  plan.phases.push_back(std::move(phase));
+  return Ok{};
+}
+
+/// Whether a library's sum gives what `fold` gives, up to the order of
+/// additions: its maximum of floats may lose a NaN.
+bool Planner::mayReduceNatively() const {
+  return plan.combiner == Combiner::Sum || !info(plan.dtype).isFloat;
+}
+
+std::optional<Native>
+Planner::nativeAllGather(const LocalTensor &source,
+                         const LocalTensor &target) const {
+  if (plan.phases.size() != 1 || plan.fill || plan.traffic.copies)
+    return std::nullopt;
+  const Phase &phase = plan.phases[0];
+  const int64_t n = plan.group.size(), count = source.elements();
+  const int64_t bytes = count * source.elementBytes();
+  const size_t peers = n - 1;
+  if (count == 0 || target.elements() != n * count ||
+      phase.receives.size() != peers || phase.sends.size() != peers)
+    return std::nullopt;
+  const Place to = placeOf(target), from = placeOf(source);
+  auto same = [](const Place &a, const Place &b) {
+    return a.buffer == b.buffer && a.offset == b.offset;
+  };
+  // Each member's part, where the group's order has it.
+  for (const Message &message : phase.receives) {
+    auto member = std::find(plan.group.begin(), plan.group.end(), message.peer);
+    if (member == plan.group.end() || message.bytes != bytes ||
+        !same(message.place, to.at((member - plan.group.begin()) * bytes)))
+      return std::nullopt;
+  }
+  for (const Message &message : phase.sends)
+    if (message.bytes != bytes || !same(message.place, from) ||
+        std::find(plan.group.begin(), plan.group.end(), message.peer) ==
+            plan.group.end())
+      return std::nullopt;
+  // Its own part, copied there in one piece.
+  if (phase.before.size() != 1 || !phase.before[0].loop.isDense() ||
+      !same(phase.before[0].to, to.at(self() * bytes)) ||
+      !same(phase.before[0].from, from))
+    return std::nullopt;
+  return Native{Native::Kind::AllGather, count, from, to};
+}
+
+Result<CollectivePlan> CollectivePlan::create(const fb::CollectiveT &collective,
+                                              const std::vector<SubAxis> &axes,
+                                              const LocalTensor &source,
+                                              const LocalTensor &target,
+                                              const layout::Mesh &mesh,
+                                              int rank) {
+  if (source.globalShape != target.globalShape)
+    return Error{"its operand and result have different global shapes"};
+  CollectivePlan plan;
+  plan.dtype = source.dtype;
+  plan.combiner = static_cast<Combiner>(collective.combiner);
+  plan.group = groupAlong(axes, mesh, rank);
+  auto spans = [](const layout::View &view) {
+    std::vector<int64_t> spans;
+    for (const layout::Dim &dim : view.dims)
+      spans.push_back(dim.span);
+    return spans;
+  };
+  // Only row-major order means the same on both sides of other spans.
+  const bool alike = spans(source.view) == spans(target.view);
+  Planner planner(plan, axes, alike ? target.order : std::vector<int>(), mesh,
+                  rank);
+  Status status = Ok{};
+  switch (collective.kind) {
+  case fb::CollectiveKind::AllReduce:
+    status = planner.planAllReduce(source, target);
+    break;
+  case fb::CollectiveKind::ReduceScatter:
+    status = planner.planReduceScatter(source, target);
+    break;
+  default:
+    status = planner.planExchange(source, target);
+    if (status && collective.kind == fb::CollectiveKind::Slice &&
+        plan.traffic.bytesSent + plan.traffic.bytesReceived > 0)
+      status = Error{"a local slice cannot do this move"};
+    if (status && collective.kind == fb::CollectiveKind::AllGather)
+      plan.native = planner.nativeAllGather(source, target);
+  }
+  if (!status)
+    return status.error();
+  if (plan.group.size() < 2)
+    plan.native.reset();
+  return plan;
+}
+
+size_t CollectivePlan::mostMessages() const {
+  size_t most = 0;
+  for (const Phase &phase : phases)
+    most = std::max({most, phase.sends.size(), phase.receives.size()});
+  return most;
+}
+
+Result<bool> tessera::nativeOnAll(const CollectivePlan &plan,
+                                  const fb::CollectiveT &collective,
+                                  const std::vector<SubAxis> &axes,
+                                  const Tensors &tensors) {
+  if (!plan.native)
+    return false;
+  for (int member : plan.group) {
+    if (member == tensors.rank())
+      continue;
+    Result<Tensors> theirs = tensors.onRank(member);
+    if (!theirs)
+      return theirs.error();
+    Result<const LocalTensor *> source = theirs->get(collective.source);
+    if (!source)
+      return source.error();
+    Result<const LocalTensor *> target = theirs->get(collective.target);
+    if (!target)
+      return target.error();
+    Result<CollectivePlan> other = CollectivePlan::create(
+        collective, axes, **source, **target, tensors.module().mesh(), member);
+    if (!other)
+      return other.error();
+    if (!other->native || other->native->kind != plan.native->kind ||
+        other->native->count != plan.native->count)
+      return false;
+  }
+  return true;
+}

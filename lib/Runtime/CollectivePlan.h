@@ -1,0 +1,104 @@
+//===- CollectivePlan.h - what one rank does in a collective --------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A collective as lists of copies, messages and reductions between places of
+// memory, the same for every kind of device. What runs them is elsewhere: on
+// the CPU Collectives.h, on GPUs Backends/CUDA/Collectives.h.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_RUNTIME_COLLECTIVEPLAN_H
+#define TESSERA_RUNTIME_COLLECTIVEPLAN_H
+
+#include "Runtime/Strided.h"
+#include "Runtime/Work.h"
+
+namespace tessera {
+
+struct CollectivePlan {
+  struct Copy {
+    CopyLoop loop;
+    Place to, from;
+  };
+  /// to = members[0] + members[1] + ..., in this order, `count` elements.
+  struct Fold {
+    std::vector<Place> members;
+    int64_t count;
+    Place to;
+  };
+  struct Message {
+    int peer; ///< a rank
+    Place place;
+    int64_t bytes;
+  };
+  /// First the copies, then all messages as one group, then the reductions,
+  /// then the other copies. No message is empty.
+  struct Phase {
+    std::vector<Copy> before;
+    std::vector<Message> sends, receives;
+    std::vector<Fold> folds;
+    std::vector<Copy> after;
+  };
+  /// One value in all elements of a box; the source's strides are 0.
+  struct Fill {
+    CopyLoop loop;
+    Place to;
+    std::array<std::byte, 8> value;
+  };
+  /// All that the phases do is one collective of a library over `group`: every
+  /// member has `count` contiguous elements at `source`, and `target` is
+  ///   AllGather      the members' elements in the group's order,
+  ///   ReduceScatter  the member's part of n * count elements at `source`,
+  ///   AllReduce      all of the sum.
+  /// Source and target do not overlap, but where the library's in-place form
+  /// has them.
+  struct Native {
+    enum class Kind { AllGather, AllReduce, ReduceScatter };
+    Kind kind;
+    int64_t count; ///< of the smaller side
+    Place source, target;
+  };
+  DType dtype{};
+  layout::Combiner combiner{};
+  std::vector<Phase> phases;
+  /// At the end: a rank that holds no addend of a new partial state.
+  std::optional<Fill> fill;
+  /// The ranks that differ from this one along the collective's axes only, this
+  /// one included, first axis outermost.
+  std::vector<int> group;
+  /// As this rank alone sees it: whether all of the group see the same is for
+  /// `nativeOnAll` to say.
+  std::optional<Native> native;
+  Traffic traffic;
+  int64_t scratchBytes = 0; ///< of the phases
+
+  /// Plans what `rank` does to move `source` to `target`.
+  static Result<CollectivePlan> create(const fb::CollectiveT &collective,
+                                       const std::vector<layout::SubAxis> &axes,
+                                       const LocalTensor &source,
+                                       const LocalTensor &target,
+                                       const layout::Mesh &mesh, int rank);
+
+  /// Of one phase.
+  size_t mostMessages() const;
+};
+
+/// The members of `axes` around `rank`, first axis outermost.
+std::vector<int> groupAlong(const std::vector<layout::SubAxis> &axes,
+                            const layout::Mesh &mesh, int rank);
+
+/// Whether every rank of the plan's group has the same native form: planned
+/// here for each of them, so that all answer alike without asking.
+Result<bool> nativeOnAll(const CollectivePlan &plan,
+                         const fb::CollectiveT &collective,
+                         const std::vector<layout::SubAxis> &axes,
+                         const Tensors &tensors);
+
+} // namespace tessera
+
+#endif // TESSERA_RUNTIME_COLLECTIVEPLAN_H
