@@ -58,8 +58,8 @@ class Tools:
         """The program as tessera-opt prints it."""
         return self.call(self.bin / "tessera-opt", path, "--mlir-print-local-scope")
 
-    def compile(self, path, mesh, module):
-        flags = [f"--mesh={m}" for m in [mesh] if m]
+    def compile(self, path, mesh, module, *flags):
+        flags = [*flags, *(f"--mesh={m}" for m in [mesh] if m)]
         self.call(self.bin / "tessera-compile", path, *flags, "-o", module)
 
     def interpret(self, path, mesh, ranks, sizes):
@@ -163,30 +163,40 @@ def read_outputs(path):
     return outputs
 
 
+class Case:
+    """A program with random inputs, and its results in float64 with the distance that
+    each element may have from them."""
+
+    def __init__(self, tools, text, ranks, folder, name, sizes, seed=0):
+        self.path, self.inputs, self.output, self.module = (
+            os.path.join(folder, f"{name}.{end}") for end in (
+                "mlir", "in.safetensors", "out.safetensors", "tsr"))
+        self.ranks, self.sizes = ranks, sizes
+        pathlib.Path(self.path).write_text(text)
+        source = tools.source(self.path)
+        program = tvnumpy.Program(source)
+        inputs = make_inputs(program, seed, sizes)
+        write_inputs(self.inputs, program, inputs)
+        self.exact = program.run(inputs)
+        rounded = tvnumpy.Program(source, rounded=True).run(inputs)
+        addend = max([1.0] + [float(np.abs(v[np.isfinite(v)]).max(initial=0))
+                              for v in self.exact.values() if v.dtype.kind == "f"])
+        types = program.signature("main")[1]
+        self.allowed = {
+            port: tvnumpy.allowed(value, rounded[port], type_.element, ranks, addend)
+            for (port, value), (type_, _) in zip(self.exact.items(), types)}
+
+
 def check(tools, text, mesh, ranks, folder, name, sizes, seed=0):
     """Runs one program on one mesh; gives what ran. Raises on a difference."""
-    path = os.path.join(folder, f"{name}.mlir")
-    pathlib.Path(path).write_text(text)
-    source = tools.source(path)
-    exact_program = tvnumpy.Program(source)
-    inputs = make_inputs(exact_program, seed, sizes)
-    exact = exact_program.run(inputs)
-    rounded = tvnumpy.Program(source, rounded=True).run(inputs)
-    module = os.path.join(folder, f"{name}.tsr")
-    tools.compile(path, mesh, module)
-    feed, output = (os.path.join(folder, f"{name}.{end}.safetensors")
-                    for end in ("in", "out"))
-    write_inputs(feed, exact_program, inputs)
-    report = tools.run(module, ranks, feed, output, sizes)
-    results = read_outputs(output)
-    types = exact_program.signature("main")[1]
-    addend = max([1.0] + [float(np.abs(v[np.isfinite(v)]).max(initial=0))
-                          for v in exact.values() if v.dtype.kind == "f"])
-    for (port, value), (type_, _) in zip(exact.items(), types):
+    case = Case(tools, text, ranks, folder, name, sizes, seed)
+    tools.compile(case.path, mesh, case.module)
+    report = tools.run(case.module, ranks, case.inputs, case.output, sizes)
+    results = read_outputs(case.output)
+    for port, value in case.exact.items():
         if port not in results:
             raise RuntimeError(f"no output '{port}'; there are {', '.join(results)}")
-        why = tvnumpy.compare(port, results[port], value, rounded[port],
-                              type_.element, ranks, addend)
+        why = tvnumpy.compare(port, results[port], value, case.allowed[port])
         if why:
             raise RuntimeError(why)
     return report
@@ -224,6 +234,27 @@ def with_names(text):
     return head + " -> (" + ", ".join(named) + ")" + rest[stop:]
 
 
+def split_programs(file):
+    return re.split(r"^// -----$", pathlib.Path(file).read_text(), flags=re.M)
+
+
+def programs_in(file, element=None):
+    """[(number, part, text)] of the programs of a file: as it is written, and with
+    names, in which all of f32 is `element` if one is given (a log-sum-exp stays f32)."""
+    for number, part in enumerate(split_programs(file)):
+        if "func.func @main" not in part or "expected-error" in part:
+            continue
+        text = with_names(part)
+        if element:
+            text = "\n".join(line if "lse" in line else line.replace("f32", element)
+                             for line in text.split("\n"))
+        yield number, part, text
+
+
+def sizes_of(text):
+    return {"b": 3, "s": 7} if "tv.sizes" in text else {}
+
+
 def meshes_of(text):
     """[(mesh option, ranks)]: 1 to 4 devices on one axis, else the program's own."""
     axes = re.findall(r"(\w+) = (\d+)", re.search(r"#tv\.mesh<([^>]*)>", text)[1])
@@ -251,16 +282,9 @@ def main():
     passed = failed = 0
     with tempfile.TemporaryDirectory() as folder:
         for file in args.files:
-            parts = re.split(r"^// -----$", pathlib.Path(file).read_text(), flags=re.M)
-            for number, part in enumerate(parts):
-                if "func.func @main" not in part or "expected-error" in part:
-                    continue
-                text = with_names(part)
-                if args.element:  # a log-sum-exp stays f32
-                    text = "\n".join(line if "lse" in line else
-                                     line.replace("f32", args.element)
-                                     for line in text.split("\n"))
-                sizes = {"b": 3, "s": 7} if "tv.sizes" in text else {}
+            parts = split_programs(file)
+            for number, part, text in programs_in(file, args.element):
+                sizes = sizes_of(text)
                 lines = []
                 for mesh, ranks in meshes_of(text):
                     try:

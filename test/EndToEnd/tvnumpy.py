@@ -491,31 +491,33 @@ class Program:
         return np.where(numbers >= rate, x / (1 - rate), 0)
 
 
-def compare(name, result, exact, rounded, element, devices, addend):
-    """None, or why `result` is not equal to `exact` within the tolerance of
-    architecture.md, 11; `addend` is the largest of any reduction over devices."""
+def allowed(exact, rounded, element, devices, addend):
+    """How far each element may be from `exact`: the tolerance of architecture.md, 11;
+    `addend` is the largest of any reduction over devices."""
+    if element in INTEGERS or exact.size == 0:
+        return np.zeros(exact.shape)
+    rows = (-1, exact.shape[-1] if exact.ndim else 1)
+    b, r = (np.asarray(x, np.float64).reshape(rows) for x in (exact, rounded))
+    with np.errstate(invalid="ignore"):
+        own = np.where(b == r, 0, np.abs(b - r))
+    own[~np.isfinite(own)] = 0
+    norm = np.sqrt((np.where(np.isfinite(b), b, 0) ** 2).sum(axis=1, keepdims=True))
+    bound = (4 * own.max(axis=1, keepdims=True) + EPS[element] * norm
+             + (devices - 1) * EPS[element] * addend)
+    return np.broadcast_to(bound, b.shape).reshape(exact.shape)
+
+
+def compare(name, result, exact, bound):
+    """None, or why `result` is further from `exact` than `bound`."""
     if result.shape != exact.shape:
         return f"{name} has shape {result.shape}, not {exact.shape}"
-    if element in INTEGERS:
-        if (result != exact).any():
-            return f"{name} differs at {np.argwhere(result != exact)[0]}"
-        return None
-    if result.size == 0:
-        return None
-    rows = (-1, exact.shape[-1] if exact.ndim else 1)
-    a, b, r = (np.asarray(x, np.float64).reshape(rows) for x in (result, exact, rounded))
+    a, b = (np.asarray(x, np.float64) for x in (result, exact))
     with np.errstate(invalid="ignore"):
         same = (a == b) | (np.isnan(a) & np.isnan(b))
         error = np.where(same, 0, np.abs(a - b))
-        own = np.where(b == r, 0, np.abs(b - r))
-    error[np.isnan(error)] = np.inf
-    own[~np.isfinite(own)] = 0
-    norm = np.sqrt((np.where(np.isfinite(b), b, 0) ** 2).sum(axis=1, keepdims=True))
-    allowed = (4 * own.max(axis=1, keepdims=True) + EPS[element] * norm
-               + (devices - 1) * EPS[element] * addend)
-    if (error > allowed).any():
-        at = np.argwhere(error > allowed)[0]
-        return (f"{name} differs in row {at[0]}, column {at[1]}: {a[tuple(at)]} for "
-                f"{b[tuple(at)]}, {error[tuple(at)]:.2e} away where "
-                f"{allowed[at[0], 0]:.2e} is allowed")
+    error = np.where(np.isnan(error), np.inf, error)
+    if (error > bound).any():
+        at = tuple(np.argwhere(error > bound)[0])
+        return (f"{name} differs at {[int(i) for i in at]}: {a[at]} for {b[at]}, "
+                f"{error[at]:.2e} away where {bound[at]:.2e} is allowed")
     return None

@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""Packs a folder of tests that run on a machine with GPUs, CUDA and MPI.
+
+Each program of test/Programs and examples/, for meshes of 1 to 4 devices, becomes
+
+    tests/NAME/module.tsr             compiled for the GPU
+    tests/NAME/inputs.safetensors     random inputs
+    tests/NAME/expected.safetensors   NumPy float64's results, and how far each element
+                                      may be from them (architecture.md, 11)
+    tests/NAME/expected.json          the report of the same program on CPUs
+    tests/NAME/test.env               RANKS and FLAGS of tessera-run
+
+beside the programs that run them; `run` (test/GPU/run) is the launcher.
+
+    pack.py --build build OUT
+"""
+import argparse
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+from safetensors.numpy import save_file
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "test/EndToEnd"))
+from run_programs import Case, Tools, meshes_of, programs_in, sizes_of  # noqa: E402
+
+FILES = sorted([*ROOT.glob("test/Programs/*.mlir"), ROOT / "examples/mlp.mlir",
+                *ROOT.glob("examples/gpt/*.mlir")])
+
+
+def expected(case):
+    """The results and their tolerance, as f64."""
+    tensors = {}
+    for name, value in case.exact.items():
+        tensors[name] = np.array(value, np.float64, order="C")
+        tensors[f"{name}:allowed"] = np.array(case.allowed[name], np.float64, order="C")
+    return tensors
+
+
+def pack_program(tools, text, mesh, ranks, folder, target):
+    """One test; gives what was compiled for CPUs beside it."""
+    folder.mkdir(parents=True)
+    sizes = sizes_of(text)
+    case = Case(tools, text, ranks, folder, "program", sizes)
+    tools.compile(case.path, mesh, case.module)
+    report = tools.call(tools.bin / "tessera-run", case.module, "--inputs", case.inputs,
+                        "--report", "json", "--transport", "threads", "--ranks", ranks,
+                        *(f for n, v in sizes.items() for f in ("--size", f"{n}={v}")))
+    (folder / "expected.json").write_text(report)
+    tools.compile(case.path, mesh, folder / "module.tsr", f"--target={target}")
+    pathlib.Path(case.inputs).rename(folder / "inputs.safetensors")
+    pathlib.Path(case.module).unlink()
+    save_file(expected(case), folder / "expected.safetensors")
+    (folder / "test.env").write_text(
+        f"RANKS={ranks}\nFLAGS='{' '.join(f'--size {n}={v}' for n, v in sizes.items())}'\n")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", default="build")
+    parser.add_argument("--only", default="", help="programs whose name contains this")
+    parser.add_argument("--element", nargs="+", default=["", "bf16"],
+                        help="what f32 becomes, one variant each; '' leaves it")
+    parser.add_argument("--target", default="cuda:sm_90a")
+    parser.add_argument("out", type=pathlib.Path)
+    args = parser.parse_args()
+    if args.out.exists():
+        shutil.rmtree(args.out)
+    tools = Tools(args.build, "threads")
+    build = pathlib.Path(args.build).resolve()
+    for file in ("bin/tessera-run", "bin/check-run", "lib/libtessera.so.0",
+                 "lib/libtessera-mpi.so"):
+        target = args.out / file
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2((build / file).resolve(), target)
+        subprocess.run(["llvm-strip-22", target], check=True)
+    # It holds a BLAS for every CPU there is.
+    subprocess.run(["gzip", "-9", args.out / "lib/libtessera.so.0"], check=True)
+    shutil.copy2(ROOT / "test/GPU/run", args.out / "run")
+    shutil.copy2(ROOT / "scripts/mpi.env", args.out / "mpi.env")
+
+    packed = failed = 0
+    for file in FILES:
+        if args.only not in file.stem:
+            continue
+        for element in args.element:
+            for number, _, text in programs_in(file, element):
+                for mesh, ranks in meshes_of(text):
+                    if element and ranks not in (1, 4):
+                        continue  # types and meshes are checked apart
+                    stem = file.relative_to(ROOT).with_suffix("")
+                    name = "-".join(filter(None, [
+                        *stem.parts[-2:], str(number), element,
+                        mesh.replace("=", "") or f"{ranks}"]))
+                    try:
+                        pack_program(tools, text, mesh, ranks,
+                                     args.out / "tests" / name, args.target)
+                        packed += 1
+                    except RuntimeError as error:
+                        failed += 1
+                        shutil.rmtree(args.out / "tests" / name)
+                        print(f"{name}: {error}")
+    size, data = (sum(f.stat().st_size for f in top.rglob("*") if f.is_file()) / 2**20
+                  for top in (args.out, args.out / "tests"))
+    print(f"{packed} tests packed, {failed} failed, {size:.1f} MiB, "
+          f"{size - data:.1f} of it programs")
+    sys.exit(1 if failed or not packed else 0)
+
+
+if __name__ == "__main__":
+    main()
