@@ -1,0 +1,311 @@
+//===- runtime.cu - kernels of the runtime --------------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Copies between strided boxes, transposed copies, fills and the reductions of
+// collectives: the binary "runtime" of each cuda module. What they are called
+// with is prepared by Backends/CUDA/Copies.cpp, which has the same structs.
+// NVRTC compiles this file as it is, without any header.
+//
+// Every kernel is right for any number of blocks and threads. All offsets are
+// in bytes.
+//
+//===----------------------------------------------------------------------===//
+
+// A host that compiles this file for its tests brings these.
+#ifndef TESSERA_HOST_EMULATION
+using uint8_t = unsigned char;
+using uint16_t = unsigned short;
+using uint32_t = unsigned int;
+using uint64_t = unsigned long long;
+using int8_t = signed char;
+using int32_t = int;
+using int64_t = long long;
+
+__device__ __forceinline__ float f16ToFloat(uint16_t bits) {
+  float value;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
+  return value;
+}
+__device__ __forceinline__ uint16_t f16FromFloat(float value) {
+  uint16_t bits;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+  return bits;
+}
+#endif
+
+//===----------------------------------------------------------------------===//
+// Arguments
+//===----------------------------------------------------------------------===//
+
+/// One loop of a nest. For n < 2^31, n / size == n * magic >> shift.
+struct Loop {
+  uint32_t size, magic, shift, unused;
+  int64_t target, source; // strides
+};
+
+struct CopyArguments {
+  uint8_t *target;
+  const uint8_t *source;
+  uint32_t count, rank;
+  Loop loops[17]; // outermost first
+};
+
+struct TransposeArguments {
+  uint8_t *target;
+  const uint8_t *source;
+  uint32_t tiles, rank;
+  uint32_t rows, columns; // contiguous in the target, in the source
+  int64_t column, row; // strides: of columns in the target, rows in the source
+  Loop loops[17];      // around, then tiles of rows, then tiles of columns
+};
+
+struct FillArguments {
+  uint8_t *target;
+  uint32_t count, rank;
+  uint4 value; // repeated to 16 bytes
+  Loop loops[17];
+};
+
+struct FoldArguments {
+  uint8_t *target;
+  uint64_t count;
+  uint32_t members;
+  uint32_t wide; // whether all pointers are aligned to 16 bytes
+  const uint8_t *sources[128];
+};
+
+struct Offsets {
+  int64_t target, source;
+};
+
+/// Where point `n` of a nest lies; `strides` of loops beyond `rank` are not
+/// read.
+__device__ __forceinline__ Offsets offsetsOf(const Loop *loops, uint32_t rank,
+                                             uint32_t n) {
+  Offsets at{0, 0};
+  for (uint32_t d = rank; d-- > 1;) {
+    const Loop &loop = loops[d];
+    const uint32_t outer = static_cast<uint64_t>(n) * loop.magic >> loop.shift;
+    const uint32_t i = n - outer * loop.size;
+    at.target += i * loop.target;
+    at.source += i * loop.source;
+    n = outer;
+  }
+  at.target += n * loops[0].target;
+  at.source += n * loops[0].source;
+  return at;
+}
+
+//===----------------------------------------------------------------------===//
+// Copies and fills
+//===----------------------------------------------------------------------===//
+
+template <typename T>
+__device__ __forceinline__ void copyBox(const CopyArguments &a) {
+  constexpr uint32_t kAtOnce = 4; // loads in flight
+  const uint32_t step = gridDim.x * blockDim.x;
+  for (uint32_t n = blockIdx.x * blockDim.x + threadIdx.x; n < a.count;
+       n += step * kAtOnce) {
+    T values[kAtOnce];
+    int64_t targets[kAtOnce];
+#pragma unroll
+    for (uint32_t u = 0; u < kAtOnce; ++u)
+      if (n + u * step < a.count) {
+        const Offsets at = offsetsOf(a.loops, a.rank, n + u * step);
+        values[u] = *reinterpret_cast<const T *>(a.source + at.source);
+        targets[u] = at.target;
+      }
+#pragma unroll
+    for (uint32_t u = 0; u < kAtOnce; ++u)
+      if (n + u * step < a.count)
+        *reinterpret_cast<T *>(a.target + targets[u]) = values[u];
+  }
+}
+
+/// Through shared memory, so that reads and writes are both contiguous.
+template <typename T, uint32_t kTile>
+__device__ __forceinline__ void transposeBox(const TransposeArguments &a) {
+  __shared__ T tile[kTile][kTile + 1];
+  for (uint32_t n = blockIdx.x; n < a.tiles; n += gridDim.x) {
+    // The last two loops step over tiles; how far tells the tile's corner.
+    uint32_t rest = n, corner[2];
+    for (uint32_t d = 0; d < 2; ++d) {
+      const Loop &loop = a.loops[a.rank - 1 - d];
+      const uint32_t outer =
+          static_cast<uint64_t>(rest) * loop.magic >> loop.shift;
+      corner[d] = (rest - outer * loop.size) * kTile;
+      rest = outer;
+    }
+    const Offsets at = offsetsOf(a.loops, a.rank, n);
+    const uint32_t columns = min(kTile, a.columns - corner[0]);
+    const uint32_t rows = min(kTile, a.rows - corner[1]);
+    for (uint32_t e = threadIdx.x; e < kTile * kTile; e += blockDim.x) {
+      const uint32_t r = e / kTile, c = e % kTile;
+      if (r < rows && c < columns)
+        tile[r][c] = *reinterpret_cast<const T *>(a.source + at.source +
+                                                  r * a.row + c * sizeof(T));
+    }
+    __syncthreads();
+    for (uint32_t e = threadIdx.x; e < kTile * kTile; e += blockDim.x) {
+      const uint32_t c = e / kTile, r = e % kTile;
+      if (r < rows && c < columns)
+        *reinterpret_cast<T *>(a.target + at.target + c * a.column +
+                               r * sizeof(T)) = tile[r][c];
+    }
+    __syncthreads();
+  }
+}
+
+template <typename T>
+__device__ __forceinline__ void fillBox(const FillArguments &a) {
+  const T value = *reinterpret_cast<const T *>(&a.value);
+  const uint32_t step = gridDim.x * blockDim.x;
+  for (uint32_t n = blockIdx.x * blockDim.x + threadIdx.x; n < a.count;
+       n += step)
+    *reinterpret_cast<T *>(a.target + offsetsOf(a.loops, a.rank, n).target) =
+        value;
+}
+
+#define TESSERA_MOVES(BYTES, TYPE, TILE)                                       \
+  extern "C" __global__ void __launch_bounds__(256)                            \
+      tessera_copy_##BYTES(const __grid_constant__ CopyArguments a) {          \
+    copyBox<TYPE>(a);                                                          \
+  }                                                                            \
+  extern "C" __global__ void __launch_bounds__(256) tessera_transpose_##BYTES( \
+      const __grid_constant__ TransposeArguments a) {                          \
+    transposeBox<TYPE, TILE>(a);                                               \
+  }                                                                            \
+  extern "C" __global__ void __launch_bounds__(256)                            \
+      tessera_fill_##BYTES(const __grid_constant__ FillArguments a) {          \
+    fillBox<TYPE>(a);                                                          \
+  }
+TESSERA_MOVES(1, uint8_t, 64)
+TESSERA_MOVES(2, uint16_t, 64)
+TESSERA_MOVES(4, uint32_t, 32)
+TESSERA_MOVES(8, uint2, 32)
+TESSERA_MOVES(16, uint4, 32)
+
+//===----------------------------------------------------------------------===//
+// Folds: the same order and rounding as Runtime/Fold.cpp
+//===----------------------------------------------------------------------===//
+
+struct BF16 {
+  uint16_t bits;
+};
+struct F16 {
+  uint16_t bits;
+};
+
+template <typename T> struct Accumulator {
+  using Type = T;
+  static __device__ __forceinline__ T load(T value) { return value; }
+  static __device__ __forceinline__ T store(T value) { return value; }
+};
+template <> struct Accumulator<BF16> {
+  using Type = float;
+  static __device__ __forceinline__ float load(BF16 value) {
+    return __uint_as_float(static_cast<uint32_t>(value.bits) << 16);
+  }
+  static __device__ __forceinline__ BF16 store(float value) {
+    const uint32_t word = __float_as_uint(value);
+    const uint32_t bits = value != value
+                              ? (word >> 16 & 0x8000) | 0x7fc0
+                              : (word + 0x7fff + (word >> 16 & 1)) >> 16;
+    return {static_cast<uint16_t>(bits)};
+  }
+};
+template <> struct Accumulator<F16> {
+  using Type = float;
+  static __device__ __forceinline__ float load(F16 value) {
+    return f16ToFloat(value.bits);
+  }
+  static __device__ __forceinline__ F16 store(float value) {
+    return {f16FromFloat(value)};
+  }
+};
+
+// Integers wrap: signed ones are added as unsigned ones, which is the caller's
+// choice of type.
+struct Sum {
+  template <typename T> static __device__ __forceinline__ T apply(T a, T b) {
+    return a + b;
+  }
+};
+// A NaN wins.
+struct Max {
+  template <typename T> static __device__ __forceinline__ T apply(T a, T b) {
+    return b > a || b != b ? b : a;
+  }
+};
+struct Min {
+  template <typename T> static __device__ __forceinline__ T apply(T a, T b) {
+    return b < a || b != b ? b : a;
+  }
+};
+
+template <typename T, typename Op, uint32_t kItems>
+__device__ __forceinline__ void foldItems(const FoldArguments &a,
+                                          uint64_t begin) {
+  using Value = Accumulator<T>;
+  struct alignas(sizeof(T) * kItems) Items {
+    T values[kItems];
+  };
+  typename Value::Type sums[kItems];
+  auto load = [&](uint32_t member) {
+    return *reinterpret_cast<const Items *>(a.sources[member] +
+                                            begin * sizeof(T));
+  };
+  const Items first = load(0);
+#pragma unroll
+  for (uint32_t i = 0; i < kItems; ++i)
+    sums[i] = Value::load(first.values[i]);
+#pragma unroll 2
+  for (uint32_t m = 1; m < a.members; ++m) {
+    const Items next = load(m);
+#pragma unroll
+    for (uint32_t i = 0; i < kItems; ++i)
+      sums[i] = Op::apply(sums[i], Value::load(next.values[i]));
+  }
+  Items result;
+#pragma unroll
+  for (uint32_t i = 0; i < kItems; ++i)
+    result.values[i] = Value::store(sums[i]);
+  *reinterpret_cast<Items *>(a.target + begin * sizeof(T)) = result;
+}
+
+template <typename T, typename Op>
+__device__ __forceinline__ void foldAll(const FoldArguments &a) {
+  constexpr uint32_t kWide = sizeof(T) == 1 ? 8 : 16 / sizeof(T);
+  const uint64_t step = static_cast<uint64_t>(gridDim.x) * blockDim.x;
+  const uint64_t self =
+      static_cast<uint64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  const uint64_t wide = a.wide ? a.count / kWide : 0;
+  for (uint64_t n = self; n < wide; n += step)
+    foldItems<T, Op, kWide>(a, n * kWide);
+  for (uint64_t n = wide * kWide + self; n < a.count; n += step)
+    foldItems<T, Op, 1>(a, n);
+}
+
+#define TESSERA_FOLD(OP, Op, NAME, TYPE)                                       \
+  extern "C" __global__ void __launch_bounds__(256)                            \
+      tessera_##OP##_##NAME(const __grid_constant__ FoldArguments a) {         \
+    foldAll<TYPE, Op>(a);                                                      \
+  }
+#define TESSERA_FOLDS(NAME, TYPE, SUM_TYPE)                                    \
+  TESSERA_FOLD(sum, Sum, NAME, SUM_TYPE)                                       \
+  TESSERA_FOLD(max, Max, NAME, TYPE)                                           \
+  TESSERA_FOLD(min, Min, NAME, TYPE)
+TESSERA_FOLDS(f64, double, double)
+TESSERA_FOLDS(f32, float, float)
+TESSERA_FOLDS(bf16, BF16, BF16)
+TESSERA_FOLDS(f16, F16, F16)
+TESSERA_FOLDS(i64, int64_t, uint64_t)
+TESSERA_FOLDS(i32, int32_t, uint32_t)
+TESSERA_FOLDS(u32, uint32_t, uint32_t)
+TESSERA_FOLDS(i8, int8_t, uint8_t)
+TESSERA_FOLDS(u8, uint8_t, uint8_t)
