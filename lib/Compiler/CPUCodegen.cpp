@@ -7,9 +7,10 @@
 //===----------------------------------------------------------------------===//
 //
 // Loops over memrefs go through MLIR's conversions to LLVM IR, LLVM's optimizer
-// at O3, and lld. Functions that are not made arithmetic before (ExpandMath)
-// are calls into libm, which the object names as its one dependency; its
-// symbols are resolved when it is loaded, so no libm is needed here.
+// at O3, and lld; parallel ones run in order. Functions that are not made
+// arithmetic before (ExpandMath) are calls into libm, which the object names as
+// its one dependency; its symbols are resolved when it is loaded, so no libm is
+// needed here.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,6 +23,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
@@ -104,8 +106,31 @@ static SmallVector<unsigned> getWrittenPointers(func::FuncOp kernel) {
   return places;
 }
 
+/// Puts what runs in order inside of a parallel loop around it, for the
+/// innermost dimensions are those along memory.
+static void interchangeLoops(ModuleOp module) {
+  module.walk([](scf::ParallelOp parallel) {
+    Block &body = *parallel.getBody();
+    while (auto loop = dyn_cast<scf::ForOp>(body.front())) {
+      bool isAll = &body.back() == loop->getNextNode();
+      bool isFixed = llvm::all_of(loop->getOperands(), [&](Value bound) {
+        return parallel.isDefinedOutsideOfLoop(bound);
+      });
+      if (!isAll || !isFixed || loop.getNumResults() ||
+          parallel.getNumResults())
+        return;
+      Block &inner = *loop.getBody();
+      loop->moveBefore(parallel);
+      body.getOperations().splice(body.begin(), inner.getOperations(),
+                                  inner.begin(), std::prev(inner.end()));
+      parallel->moveBefore(inner.getTerminator());
+    }
+  });
+}
+
 static LogicalResult lowerToLLVM(ModuleOp module) {
   expandMath(module);
+  interchangeLoops(module);
   PassManager passes(module.getContext());
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());

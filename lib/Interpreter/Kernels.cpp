@@ -66,7 +66,7 @@ LogicalResult Kernel::useMemref(Operation *op, Value value, int &memref) {
 }
 
 FailureOr<Step> Kernel::compile(Operation *op) {
-  Step step{Kind::Scalar, op, {}, -1, {}, {}, {}, {}, {}};
+  Step step{Kind::Scalar, op, {}, -1, {}, {}, {}, {}, {}, {}};
   auto done = [&](LogicalResult result) -> FailureOr<Step> {
     if (failed(result))
       return failure();
@@ -94,13 +94,6 @@ FailureOr<Step> Kernel::compile(Operation *op) {
             success(succeeded(useMemref(op, dim.getSource(), step.memref)) &&
                     succeeded(use(op, dim.getIndex(), step.in))));
       })
-      .Case([&](memref::AllocaOp alloca) {
-        step.kind = Kind::Alloca;
-        FailureOr<Step> made = done(use(op, alloca.getDynamicSizes(), step.in));
-        if (succeeded(made))
-          made->memref = slotOf[alloca.getMemref()];
-        return made;
-      })
       .Case([&](scf::ForOp loop) -> FailureOr<Step> {
         step.kind = Kind::For;
         if (failed(use(op, op->getOperands(), step.in)))
@@ -108,6 +101,24 @@ FailureOr<Step> Kernel::compile(Operation *op) {
         for (BlockArgument argument : loop.getBody()->getArguments())
           step.carried.push_back(define(argument));
         return done(compile(*loop.getBody(), step.body));
+      })
+      .Case([&](scf::ParallelOp loop) -> FailureOr<Step> {
+        step.kind = Kind::Parallel;
+        if (failed(use(op, op->getOperands(), step.in)))
+          return failure();
+        for (Value index : loop.getInductionVars())
+          step.carried.push_back(define(index));
+        if (failed(compile(*loop.getBody(), step.body)))
+          return failure();
+        auto reduce = cast<scf::ReduceOp>(loop.getBody()->getTerminator());
+        for (Region &region : reduce.getReductions()) {
+          Combiner combiner{
+              define(region.getArgument(0)), define(region.getArgument(1)), {}};
+          if (failed(compile(region.front(), combiner.code)))
+            return failure();
+          step.combiners.push_back(std::move(combiner));
+        }
+        return done(success());
       })
       .Case([&](scf::IfOp branch) -> FailureOr<Step> {
         step.kind = Kind::If;
@@ -135,7 +146,7 @@ FailureOr<Step> Kernel::compile(Operation *op) {
 
 LogicalResult Kernel::compile(Block &block, Code &code) {
   for (Operation &op : block) {
-    if (isa<scf::YieldOp, func::ReturnOp>(op))
+    if (op.hasTrait<OpTrait::IsTerminator>())
       return use(&op, op.getOperands(), code.yields);
     if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
       if (!isa<FloatAttr, IntegerAttr>(constant.getValue()))
@@ -191,16 +202,47 @@ bool Kernel::run(const Code &code) {
   return true;
 }
 
+/// At once, for what is yielded may be among what it replaces.
+void Kernel::assign(ArrayRef<int> to, ArrayRef<int> from) {
+  SmallVector<Scalar, 4> values;
+  for (int slot : from)
+    values.push_back(scalars.slots[slot]);
+  for (auto [slot, value] : llvm::zip_equal(to, values))
+    scalars.slots[slot] = value;
+}
+
+/// In sequential order.
+bool Kernel::runParallel(const Step &step) {
+  size_t rank = step.carried.size();
+  Index lower = gather(ArrayRef(step.in).take_front(rank), scalars.slots);
+  Index upper = gather(ArrayRef(step.in).slice(rank, rank), scalars.slots);
+  Index by = gather(ArrayRef(step.in).slice(2 * rank, rank), scalars.slots);
+  Shape trips;
+  for (size_t d = 0; d < rank; ++d) {
+    if (by[d] <= 0)
+      return fail(step, "has a step of " + Twine(by[d]));
+    trips.push_back(std::max<int64_t>(0, upper[d] - lower[d] + by[d] - 1) /
+                    by[d]);
+  }
+  assign(step.results, ArrayRef(step.in).drop_front(3 * rank));
+  for (int64_t i = 0, e = numElements(trips); i < e; ++i) {
+    for (auto [d, trip] : llvm::enumerate(delinearize(i, trips)))
+      scalars.slots[step.carried[d]] = whole(lower[d] + trip * by[d]);
+    if (!run(step.body))
+      return false;
+    for (auto [n, combiner] : llvm::enumerate(step.combiners)) {
+      assign({combiner.result, combiner.addend},
+             {step.results[n], step.body.yields[n]});
+      if (!run(combiner.code))
+        return false;
+      assign(step.results[n], combiner.code.yields);
+    }
+  }
+  return true;
+}
+
 bool Kernel::run(const Step &step) {
   std::vector<Scalar> &slots = scalars.slots;
-  // At once, for what is yielded may be among what it replaces.
-  auto assign = [&](ArrayRef<int> to, ArrayRef<int> from) {
-    SmallVector<Scalar, 4> values;
-    for (int slot : from)
-      values.push_back(slots[slot]);
-    for (auto [slot, value] : llvm::zip_equal(to, values))
-      slots[slot] = value;
-  };
   switch (step.kind) {
   case Kind::Scalar: {
     step.scalar.apply(scalars, step.scalar);
@@ -246,20 +288,6 @@ bool Kernel::run(const Step &step) {
     slots[step.results[0]] = whole(shape[dim]);
     return true;
   }
-  case Kind::Alloca: {
-    auto type = cast<MemRefType>(step.op->getResult(0).getType());
-    Index sizes = gather(step.in, slots);
-    Shape shape(type.getShape());
-    size_t next = 0;
-    for (int64_t &extent : shape)
-      if (ShapedType::isDynamic(extent))
-        extent = sizes[next++];
-    if (llvm::any_of(shape, [](int64_t extent) { return extent < 0; }))
-      return fail(step, "allocates memory of shape " + indexText(shape));
-    memrefs[step.memref] =
-        Window::create(type.getElementType(), shape, rowMajor(shape.size()));
-    return true;
-  }
   case Kind::For: {
     int64_t lower = slots[step.in[0]].whole, upper = slots[step.in[1]].whole,
             by = slots[step.in[2]].whole;
@@ -276,6 +304,8 @@ bool Kernel::run(const Step &step) {
     assign(step.results, carried);
     return true;
   }
+  case Kind::Parallel:
+    return runParallel(step);
   case Kind::If: {
     const Code &taken = slots[step.in[0]].whole ? step.body : step.otherwise;
     if (!run(taken))

@@ -34,15 +34,23 @@ public:
     std::vector<Step> steps;
     llvm::SmallVector<int> yields;
   };
+  struct Combiner;
   struct Step {
-    enum class Kind { Scalar, Load, Store, Dim, Alloca, For, If } kind;
+    enum class Kind { Scalar, Load, Store, Dim, For, Parallel, If } kind;
     mlir::Operation *op;
-    ScalarProgram::Step scalar;     ///< of Scalar
-    int memref = -1;                ///< of Load, Store, Dim, Alloca
-    llvm::SmallVector<int, 4> in;   ///< of Store the value is first
-    llvm::SmallVector<int> carried; ///< of For: index, carried values
+    ScalarProgram::Step scalar;   ///< of Scalar
+    int memref = -1;              ///< of Load, Store, Dim
+    llvm::SmallVector<int, 4> in; ///< of Store the value is first
+    /// Of For: index, carried values; of Parallel: indices.
+    llvm::SmallVector<int> carried;
     llvm::SmallVector<int> results;
     Code body, otherwise;
+    /// Of Parallel: how each addend joins its result, which are the arguments.
+    std::vector<Combiner> combiners;
+  };
+  struct Combiner {
+    int result, addend;
+    Code code;
   };
 
 private:
@@ -57,6 +65,8 @@ private:
 
   bool run(const Code &code);
   bool run(const Step &step);
+  bool runParallel(const Step &step);
+  void assign(llvm::ArrayRef<int> to, llvm::ArrayRef<int> from);
   bool fail(const Step &step, const llvm::Twine &message);
 
   mlir::func::FuncOp function;

@@ -212,7 +212,7 @@ void tessera::emitFused(KernelEmitter &emitter, const FusedOps &fused,
   ArrayRef<Value> innerExtents = ArrayRef(loopExtents).drop_front(fused.outer);
 
   Stages stages(fused);
-  emitter.loops(outerExtents, [&](ArrayRef<Value> outer) {
+  emitter.parallel(outerExtents, [&](ArrayRef<Value> outer) {
     auto indicesOf = [&](ArrayRef<Value> inner) {
       SmallVector<Value> indices(order.size());
       for (size_t i = 0; i < order.size(); ++i)
@@ -245,26 +245,21 @@ void tessera::emitFused(KernelEmitter &emitter, const FusedOps &fused,
             !isa<tv::ReduceOp>(output.getDefiningOp()))
           stored.push_back(output);
       if (!reductions.empty() || !stored.empty()) {
-        SmallVector<Value> init;
-        for (tv::ReduceOp reduce : reductions)
-          init.push_back(emitter.identity(
-              reduce.getCombiner(),
-              cast<RankedTensorType>(reduce.getResult().getType())
-                  .getElementType()));
-        auto body = [&](ArrayRef<Value> inner, ValueRange carried) {
-          SmallVector<Value> indices = indicesOf(inner), next;
-          for (Value output : stored)
-            emitter.store(emitter.element(output, indices), output, indices);
-          for (auto [reduce, sum] : llvm::zip_equal(reductions, carried))
-            next.push_back(emitter.combine(
-                reduce.getCombiner(),
-                cast<RankedTensorType>(reduce.getInput().getType())
-                    .getElementType(),
-                sum, emitter.element(reduce.getInput(), indices),
-                /*mayReorder=*/true));
-          return next;
-        };
-        SmallVector<Value> sums = emitter.loops(innerExtents, init, body);
+        auto combiners = llvm::map_to_vector(reductions, [](tv::ReduceOp op) {
+          return KernelEmitter::Reduction{
+              op.getCombiner(),
+              cast<RankedTensorType>(op.getInput().getType()).getElementType()};
+        });
+        SmallVector<Value> sums =
+            emitter.reduce(innerExtents, combiners, [&](ArrayRef<Value> inner) {
+              SmallVector<Value> indices = indicesOf(inner), addends;
+              for (Value output : stored)
+                emitter.store(emitter.element(output, indices), output,
+                              indices);
+              for (tv::ReduceOp reduce : reductions)
+                addends.push_back(emitter.element(reduce.getInput(), indices));
+              return addends;
+            });
         for (auto [reduce, sum] : llvm::zip_equal(reductions, sums))
           emitter.setElement(reduce.getResult(), outer, sum);
       }

@@ -274,8 +274,49 @@ void KernelEmitter::store(Value scalar, Value output, ArrayRef<Value> indices) {
 // Control flow
 //===----------------------------------------------------------------------===//
 
-SmallVector<Value> KernelEmitter::loops(ArrayRef<Value> extents,
-                                        ValueRange init, Body body) {
+void KernelEmitter::parallel(ArrayRef<Value> extents,
+                             llvm::function_ref<void(ArrayRef<Value>)> body) {
+  reduce(extents, {}, [&](ArrayRef<Value> indices) -> SmallVector<Value> {
+    body(indices);
+    return {};
+  });
+}
+
+SmallVector<Value> KernelEmitter::reduce(
+    ArrayRef<Value> extents, ArrayRef<Reduction> reductions,
+    llvm::function_ref<SmallVector<Value>(ArrayRef<Value>)> body) {
+  SmallVector<Value> upper(extents), init;
+  if (upper.empty())
+    upper.push_back(index(1));
+  SmallVector<Value> lower(upper.size(), index(0)),
+      step(upper.size(), index(1));
+  for (const Reduction &reduction : reductions)
+    init.push_back(identity(reduction.combiner, reduction.element));
+  auto loop =
+      scf::ParallelOp::create(b, location, lower, upper, step, init, nullptr);
+  OpBuilder::InsertionGuard guard(b);
+  auto outside = known;
+  b.setInsertionPointToStart(loop.getBody());
+  SmallVector<Value> indices = loop.getInductionVars();
+  indices.truncate(extents.size());
+  SmallVector<Value> addends = body(indices);
+  known = std::move(outside);
+  if (reductions.empty())
+    return {};
+  auto reduce = scf::ReduceOp::create(b, location, addends);
+  for (auto [reduction, region] :
+       llvm::zip_equal(reductions, reduce.getReductions())) {
+    b.setInsertionPointToStart(&region.front());
+    Value combined = combine(reduction.combiner, reduction.element,
+                             region.getArgument(0), region.getArgument(1),
+                             /*mayReorder=*/true);
+    scf::ReduceReturnOp::create(b, location, combined);
+  }
+  return SmallVector<Value>(loop.getResults());
+}
+
+SmallVector<Value> KernelEmitter::inOrder(ArrayRef<Value> extents,
+                                          ValueRange init, Body body) {
   SmallVector<Value> indices;
   std::function<SmallVector<Value>(ValueRange)> nest =
       [&](ValueRange carried) -> SmallVector<Value> {
@@ -296,15 +337,6 @@ SmallVector<Value> KernelEmitter::loops(ArrayRef<Value> extents,
     return SmallVector<Value>(loop.getResults());
   };
   return nest(init);
-}
-
-void KernelEmitter::loops(ArrayRef<Value> extents,
-                          llvm::function_ref<void(ArrayRef<Value>)> body) {
-  loops(extents, ValueRange(),
-        [&](ArrayRef<Value> indices, ValueRange) -> SmallVector<Value> {
-          body(indices);
-          return {};
-        });
 }
 
 Value KernelEmitter::guarded(Value condition, Value otherwise,

@@ -118,14 +118,28 @@ public:
   mlir::Value loadMemory(mlir::Value tensor,
                          llvm::ArrayRef<mlir::Value> indices);
 
-  /// A loop nest; `body` gets the indices and the carried values and returns
-  /// their next values.
+  /// A loop nest whose iterations are independent, as one op; without extents
+  /// it has one iteration.
+  void parallel(llvm::ArrayRef<mlir::Value> extents,
+                llvm::function_ref<void(llvm::ArrayRef<mlir::Value>)> body);
+  /// One whose iterations each return an addend of every sum, maximum or
+  /// minimum; they may be combined in any order.
+  struct Reduction {
+    tv::Combiner combiner;
+    mlir::Type element;
+  };
+  llvm::SmallVector<mlir::Value>
+  reduce(llvm::ArrayRef<mlir::Value> extents,
+         llvm::ArrayRef<Reduction> reductions,
+         llvm::function_ref<
+             llvm::SmallVector<mlir::Value>(llvm::ArrayRef<mlir::Value>)>
+             body);
+  /// A loop nest that runs in order; `body` gets the indices and the carried
+  /// values and returns their next values.
   using Body = llvm::function_ref<llvm::SmallVector<mlir::Value>(
       llvm::ArrayRef<mlir::Value> indices, mlir::ValueRange carried)>;
-  llvm::SmallVector<mlir::Value> loops(llvm::ArrayRef<mlir::Value> extents,
-                                       mlir::ValueRange init, Body body);
-  void loops(llvm::ArrayRef<mlir::Value> extents,
-             llvm::function_ref<void(llvm::ArrayRef<mlir::Value>)> body);
+  llvm::SmallVector<mlir::Value> inOrder(llvm::ArrayRef<mlir::Value> extents,
+                                         mlir::ValueRange init, Body body);
 
   /// `then()` where `condition`, else `otherwise`.
   mlir::Value guarded(mlir::Value condition, mlir::Value otherwise,
@@ -152,7 +166,6 @@ public:
 
   mlir::Value combine(tv::Combiner combiner, mlir::Type element, mlir::Value a,
                       mlir::Value b, bool mayReorder);
-  mlir::Value identity(tv::Combiner combiner, mlir::Type element);
 
   mlir::Value index(int64_t value);
   /// The condition that always holds.
@@ -178,6 +191,7 @@ public:
 private:
   mlir::Value argument(mlir::Value tensor);
   mlir::Value scalarArgument(mlir::Attribute scalar);
+  mlir::Value identity(tv::Combiner combiner, mlir::Type element);
   mlir::Value coordDigit(const layout::Mesh &mesh, const layout::SubAxis &sub);
   mlir::Value dimension(mlir::Value tensor, int64_t dim);
   /// The elements of all results of an inlined op.

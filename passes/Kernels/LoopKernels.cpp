@@ -7,13 +7,12 @@
 //===----------------------------------------------------------------------===//
 //
 // Their results are written at places that depend on data, in an order that the
-// op fixes, so they are not made by pulling.
+// op fixes, so they are not made by pulling. What one place gets is decided in
+// that order, by one iteration of a parallel loop.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Kernels/LoopKernels.h"
-
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -31,28 +30,34 @@ void tessera::emitScatter(KernelEmitter &emitter, tv::ScatterOp op) {
   Value result = op.getResult(), ids = op.getIndices(),
         updates = op.getUpdates();
   emitter.addOutput(result);
-  emitter.loops(emitter.localExtents(op.getInit()), [&](ArrayRef<Value> at) {
+  emitter.parallel(emitter.localExtents(op.getInit()), [&](ArrayRef<Value> at) {
     emitter.store(emitter.element(op.getInit(), at), result, at);
   });
   size_t dim = op.getDim();
   size_t rank = cast<RankedTensorType>(ids.getType()).getRank();
   LocalDim target = getSpace(result.getType())[dim];
   Arith math{emitter.builder(), emitter.loc()};
-  emitter.loops(emitter.localExtents(updates), [&](ArrayRef<Value> at) {
-    Value row = emitter.toIndex(emitter.element(ids, at.slice(dim, rank)),
-                                getElement(ids));
-    auto [held, local] =
-        emitter.localIndex(getLocal(result).getLayoutMesh(), target, row);
-    Value bound = emitter.extent(getLocal(result).getExtents()[dim]);
-    emitter.ifThen(math.both(emitter.inRange(row, bound), held), [&] {
-      SmallVector<Value> place(at.take_front(dim));
-      place.push_back(local);
-      llvm::append_range(place, at.drop_front(dim + rank));
-      Value value = emitter.combine(op.getCombiner(), getElement(result),
-                                    emitter.loadMemory(result, place),
-                                    emitter.element(updates, at),
-                                    /*mayReorder=*/false);
-      emitter.store(value, result, place);
+  // Updates of one place differ in the dimensions of `ids` only.
+  SmallVector<Value> free = emitter.localExtents(updates);
+  SmallVector<Value> indexed(ArrayRef(free).slice(dim, rank));
+  free.erase(free.begin() + dim, free.begin() + dim + rank);
+  emitter.parallel(free, [&](ArrayRef<Value> place) {
+    emitter.inOrder(indexed, {}, [&](ArrayRef<Value> id, ValueRange) {
+      Value row = emitter.toIndex(emitter.element(ids, id), getElement(ids));
+      auto [held, local] =
+          emitter.localIndex(getLocal(result).getLayoutMesh(), target, row);
+      Value bound = emitter.extent(getLocal(result).getExtents()[dim]);
+      emitter.ifThen(math.both(emitter.inRange(row, bound), held), [&] {
+        SmallVector<Value> from(place), to(place);
+        from.insert(from.begin() + dim, id.begin(), id.end());
+        to.insert(to.begin() + dim, local);
+        Value value = emitter.combine(op.getCombiner(), getElement(result),
+                                      emitter.loadMemory(result, to),
+                                      emitter.element(updates, from),
+                                      /*mayReorder=*/false);
+        emitter.store(value, result, to);
+      });
+      return SmallVector<Value>();
     });
   });
 }
@@ -64,51 +69,59 @@ void tessera::emitDispatch(KernelEmitter &emitter, tv::DispatchOp op) {
   Value tokens = op.getTokens(), experts = op.getExperts();
   for (Value output : op->getResults())
     emitter.addOutput(output);
-  for (Value output : {result, counts})
-    emitter.loops(emitter.localExtents(output), [&](ArrayRef<Value> at) {
-      Value zero = arith::ConstantOp::create(
-          b, loc, b.getZeroAttr(getKernelScalar(getElement(output))));
-      emitter.store(zero, output, at);
+  Type countType = getElement(counts), slotType = getElement(slots);
+  auto fill = [&](Value output, int64_t number) {
+    emitter.parallel(emitter.localExtents(output), [&](ArrayRef<Value> at) {
+      TypedAttr value = b.getZeroAttr(getKernelScalar(getElement(output)));
+      if (number != 0)
+        value = b.getIntegerAttr(getElement(output), number);
+      emitter.store(arith::ConstantOp::create(b, loc, value), output, at);
     });
+  };
+  fill(result, 0);
+  fill(slots, -1);
   // Each device has all choices: it counts those of every expert, for slots are
   // the same on all devices, and fills the rows of its own.
   Space space = getSpace(result.getType());
   const layout::Mesh &mesh = getLocal(result).getLayoutMesh();
-  Type countType = getElement(counts), slotType = getElement(slots);
-  SmallVector<Value> width = {emitter.localExtents(result)[2]};
+  SmallVector<Value> choices = emitter.localExtents(experts);
   Value allExperts = emitter.extent(getLocal(result).getExtents()[0]);
   Value capacity = emitter.extent(getLocal(result).getExtents()[1]);
-  Value zero = arith::ConstantIndexOp::create(b, loc, 0);
-  Value one = arith::ConstantIndexOp::create(b, loc, 1);
-  Value given = memref::AllocaOp::create(
-      b, loc, MemRefType::get({ShapedType::kDynamic}, b.getIndexType()),
-      ValueRange{allExperts});
-  emitter.loops({allExperts}, [&](ArrayRef<Value> at) {
-    memref::StoreOp::create(b, loc, zero, given, at);
-  });
-  emitter.loops(emitter.localExtents(experts), [&](ArrayRef<Value> at) {
-    Value none =
-        arith::ConstantOp::create(b, loc, b.getIntegerAttr(slotType, -1));
-    emitter.store(none, slots, at);
-    Value expert =
-        emitter.toIndex(emitter.element(experts, at), getElement(experts));
-    emitter.ifThen(emitter.inRange(expert, allExperts), [&] {
-      Value row = memref::LoadOp::create(b, loc, given, ValueRange{expert});
-      emitter.ifThen(emitter.inRange(row, capacity), [&] {
-        Value next = arith::AddIOp::create(b, loc, row, one);
-        memref::StoreOp::create(b, loc, next, given, ValueRange{expert});
-        emitter.store(arith::IndexCastOp::create(b, loc, slotType, row), slots,
-                      at);
-        auto [held, e] = emitter.localIndex(mesh, space[0], expert);
-        emitter.ifThen(held, [&, e = e] {
-          emitter.store(arith::IndexCastOp::create(b, loc, countType, next),
-                        counts, {e});
-          emitter.loops(width, [&](ArrayRef<Value> column) {
-            emitter.store(emitter.element(tokens, {at[0], column[0]}), result,
-                          {e, row, column[0]});
+  Value none = emitter.index(0), one = emitter.index(1);
+  Arith math{b, loc};
+  auto expertAt = [&](ArrayRef<Value> choice) {
+    return emitter.toIndex(emitter.element(experts, choice),
+                           getElement(experts));
+  };
+  emitter.parallel(allExperts, [&](ArrayRef<Value> expert) {
+    SmallVector<Value> given = emitter.inOrder(
+        choices, none, [&](ArrayRef<Value> choice, ValueRange row) {
+          Value taken = math.both(math.equal(expertAt(choice), expert[0]),
+                                  emitter.inRange(row[0], capacity));
+          emitter.ifThen(taken, [&] {
+            emitter.store(arith::IndexCastOp::create(b, loc, slotType, row[0]),
+                          slots, choice);
           });
+          Value next = math.add(row[0], one);
+          return SmallVector<Value>{
+              arith::SelectOp::create(b, loc, taken, next, row[0])};
         });
-      });
+    auto [held, e] = emitter.localIndex(mesh, space[0], expert[0]);
+    emitter.ifThen(held, [&, e = e] {
+      emitter.store(arith::IndexCastOp::create(b, loc, countType, given[0]),
+                    counts, e);
+    });
+  });
+  // Each row is that of one choice.
+  SmallVector<Value> elements(choices);
+  elements.push_back(emitter.localExtents(result)[2]);
+  emitter.parallel(elements, [&](ArrayRef<Value> at) {
+    ArrayRef<Value> choice = at.drop_back();
+    Value row = emitter.toIndex(emitter.loadMemory(slots, choice), slotType);
+    auto [held, e] = emitter.localIndex(mesh, space[0], expertAt(choice));
+    emitter.ifThen(math.both(emitter.inRange(row, capacity), held), [&, e = e] {
+      emitter.store(emitter.element(tokens, {at[0], at.back()}), result,
+                    {e, row, at.back()});
     });
   });
 }

@@ -12,9 +12,9 @@
 #include "Kernels/KernelEmitter.h"
 
 namespace tessera {
-/// Copies `init`, then combines one update after the other.
+/// Copies `init`, then combines the updates of each place in order.
 void emitScatter(KernelEmitter &emitter, tv::ScatterOp op);
-/// Gives out rows in order, counting.
+/// Gives out rows in order, counting those of each expert.
 void emitDispatch(KernelEmitter &emitter, tv::DispatchOp op);
 } // namespace tessera
 

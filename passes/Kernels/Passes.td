@@ -94,12 +94,11 @@ def FormKernels : Pass<"tv-form-kernels", "::mlir::ModuleOp"> {
       %c3 = arith.constant 3 : index
       %c0 = arith.constant 0 : index
       %c1 = arith.constant 1 : index
-      scf.for %i = %c0 to %c4 step %c1 {
-        scf.for %j = %c0 to %c3 step %c1 {
-          %u = memref.load %from[%i, %j] : !strided
-          %s = arith.mulf %u, %u : f32
-          memref.store %s, %to[%i, %j] : !strided
-        }
+      scf.parallel (%i, %j) = (%c0, %c0) to (%c4, %c3) step (%c1, %c1) {
+        %u = memref.load %from[%i, %j] : !strided
+        %s = arith.mulf %u, %u : f32
+        memref.store %s, %to[%i, %j] : !strided
+        scf.reduce
       }
       return
     }

@@ -11,9 +11,8 @@
 !b = tensor<8xf32, #tv.local<#v, of [16]>>
 !h = tensor<?x8xf32, #tv.local<#h, of [b, 16]>>
 // CHECK: func.func @[[KERNEL:map_[0-9]+]](
-// CHECK: scf.for
-// CHECK: scf.for
-// CHECK-NOT: scf.for
+// CHECK: scf.parallel (%{{.*}}, %{{.*}}) =
+// CHECK-NOT: scf.{{for|parallel}}
 // CHECK: arith.addf
 // CHECK: math.tanh
 // CHECK: memref.store
@@ -29,17 +28,27 @@ func.func @main(%x: !x, %w: !w, %b: !b) -> !h {
 
 // -----
 
-// A row's reductions and what uses them run in one loop over rows.
+// A row's reductions and what uses them run in one loop over rows, what stores and
+// reduces in one loop of a row.
 #m = #tv.mesh<tp = 1>
 #x = #tv.view<#m, [_, 8]>
 !x = tensor<?x8xf32, #tv.local<#x, of [b, 8]>>
 // CHECK: func.func @map_0(
-// CHECK: scf.for
-// CHECK: scf.for {{.*}} iter_args
-// CHECK: arith.maximumf
-// CHECK: scf.for {{.*}} iter_args
-// CHECK: math.exp
-// CHECK: scf.for
+// CHECK: %[[NONE:.*]] = arith.constant 0xFF800000 : f32
+// CHECK: scf.parallel (%[[ROW:.*]]) = {{.*}} {
+// CHECK-NEXT: %[[MAX:.*]] = scf.parallel (%[[AT:.*]]) = {{.*}} init (%[[NONE]]) -> f32 {
+// CHECK-NEXT: %[[X:.*]] = memref.load %arg0[%[[ROW]], %[[AT]]]
+// CHECK-NEXT: scf.reduce(%[[X]] : f32) {
+// CHECK-NEXT: ^bb0(%[[L:.*]]: f32, %[[R:.*]]: f32):
+// CHECK-NEXT: %[[M:.*]] = arith.maximumf %[[L]], %[[R]]
+// CHECK-NEXT: scf.reduce.return %[[M]]
+// CHECK: %[[SUM:.*]] = scf.parallel {{.*}} init {{.*}} -> f32 {
+// CHECK: %[[E:.*]] = math.exp
+// CHECK: scf.reduce(%[[E]] : f32)
+// CHECK: arith.addf {{.*}} fastmath<reassoc>
+// CHECK: scf.parallel (%{{.*}}) =
+// CHECK-NOT: init
+// CHECK: arith.divf %{{.*}}, %[[SUM]]
 // CHECK: memref.store
 // CHECK: func.func @main
 func.func @main(%x: !x) -> !x {
@@ -94,4 +103,79 @@ func.func @main(%x: !a) -> (!f, !f, !p) {
   %2 = tv.reshape %1 : (!t) -> !f
   %3 = comm.slice %x over #m [tp] id 0 : (!a) -> !p
   return %0, %2, %3 : !f, !f, !p
+}
+
+// -----
+
+// A stage that both stores and reduces is one loop; the reduction of all elements has
+// one row.
+#m = #tv.mesh<tp = 1>
+#x = #tv.view<#m, [4, 8]>
+#s = #tv.view<#m, []>
+!x = tensor<4x8xf32, #tv.local<#x, of [4, 8]>>
+!s = tensor<f32, #tv.local<#s, of []>>
+// CHECK: func.func @{{.*}}(%arg0: {{.*}}, %arg1: {{.*}}, %arg2
+// CHECK: scf.parallel (%{{.*}}) = (%c0) to (%c1) step (%c1) {
+// CHECK-NEXT: %[[SUM:.*]] = scf.parallel (%{{.*}}, %{{.*}}) = (%c0, %c0) to (%c4, %c8) {{.*}} init
+// CHECK: memref.store %[[Y:.*]], %arg1
+// CHECK-NEXT: scf.reduce(%[[Y]] : f32)
+// CHECK: memref.store %[[SUM]], %arg2[]
+// CHECK: func.func @main
+func.func @main(%x: !x) -> (!x, !s) {
+  %y = tv.mul %x, %x : (!x, !x) -> !x
+  %s = tv.reduce sum %y dims [0, 1] : (!x) -> !s
+  return %y, %s : !x, !s
+}
+
+// -----
+
+// Updates of one element are added in the order of their ids.
+#m = #tv.mesh<tp = 1>
+!t = tensor<6x4xf32, #tv.local<#tv.view<#m, [6, 4]>, of [6, 4]>>
+!u = tensor<?x4xf32, #tv.local<#tv.view<#m, [_, 4]>, of [b, 4]>>
+!i = tensor<?xi32, #tv.local<#tv.view<#m, [_]>, of [b]>>
+// CHECK: func.func @scatter_0(
+// CHECK: scf.parallel (%{{.*}}, %{{.*}}) =
+// CHECK: memref.store
+// CHECK: scf.parallel (%[[AT:.*]]) = (%c0) to (%c4)
+// CHECK-NEXT: scf.for %[[N:.*]] = %c0 to
+// CHECK: memref.load %{{.*}}[%[[N]]]
+// CHECK: scf.if
+// CHECK: memref.load %{{.*}}[%{{.*}}, %[[AT]]]
+// CHECK: memref.load %{{.*}}[%[[N]], %[[AT]]]
+// CHECK: arith.addf
+// CHECK-NOT: reassoc
+// CHECK: func.func @main
+func.func @main(%t: !t, %i: !i, %u: !u) -> !t {
+  %0 = tv.scatter sum %t, %i, %u dim 0 : (!t, !i, !u) -> !t
+  return %0 : !t
+}
+
+// -----
+
+// An expert counts its choices in order; rows are then copied all at once.
+#m = #tv.mesh<ep = 2>
+!x = tensor<8x4xf32, #tv.local<#tv.view<#m, [8, 4]>, of [8, 4]>>
+!e = tensor<8x2xi32, #tv.local<#tv.view<#m, [8, 2]>, of [8, 2]>>
+!r = tensor<3x5x4xf32, #tv.local<#tv.view<#m, [did(ep) * 3, 5, 4]>, of [6, 5, 4]>>
+!n = tensor<3xi32, #tv.local<#tv.view<#m, [did(ep) * 3]>, of [6]>>
+// CHECK: func.func @dispatch_0(
+// CHECK: scf.parallel (%{{.*}}, %{{.*}}, %{{.*}}) =
+// CHECK: arith.constant 0.0
+// CHECK: scf.parallel (%{{.*}}, %{{.*}}) =
+// CHECK: arith.constant -1 : i32
+// CHECK: scf.parallel (%[[EXPERT:.*]]) = (%c0) to (%c6)
+// CHECK-NEXT: %[[COUNT:.*]] = scf.for {{.*}} iter_args
+// CHECK-NEXT: scf.for {{.*}} iter_args
+// CHECK: arith.cmpi eq, %{{.*}}, %[[EXPERT]]
+// CHECK: scf.if
+// CHECK: scf.if
+// CHECK-NEXT: %[[C:.*]] = arith.index_cast %[[COUNT]] : index to i32
+// CHECK-NEXT: memref.store %[[C]]
+// CHECK: scf.parallel (%{{.*}}, %{{.*}}, %{{.*}}) = (%c0, %c0, %c0) to (%c8, %c2, %c4)
+// CHECK-NOT: memref.alloc
+// CHECK: func.func @main
+func.func @main(%x: !x, %e: !e) -> (!r, !n, !e) {
+  %0, %1, %2 = tv.dispatch %x, %e : (!x, !e) -> (!r, !n, !e)
+  return %0, %1, %2 : !r, !n, !e
 }
