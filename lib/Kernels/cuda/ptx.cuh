@@ -1,0 +1,289 @@
+//===- ptx.cuh - Hopper's instructions as plain functions -----------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Barriers, the tensor memory accelerator (TMA), fences, registers and
+// accumulator fragments of sm_90a. This and the generated wgmma.cuh are the
+// only files with such assembly. It includes nothing, so that NVRTC and nvcc
+// compile it alike.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_KERNELS_PTX_CUH
+#define TESSERA_KERNELS_PTX_CUH
+
+using uint32_t = unsigned int;
+using int64_t = long;
+using uint64_t = unsigned long;
+
+#define TSR_MEMBER __device__ __forceinline__
+#define TSR_DEVICE static TSR_MEMBER
+
+namespace tessera {
+
+/// The 128 bytes of a CUtensorMap. Lives in kernel parameters
+/// (`__grid_constant__`), never in a copy.
+struct alignas(64) TensorMap {
+  char bytes[128];
+};
+
+TSR_DEVICE uint32_t smem_address(void const *p) {
+  return (uint32_t)__cvta_generic_to_shared(p);
+}
+
+//===----------------------------------------------------------------------===//
+// mbarrier: a phase ends when the expected arrivals and the expected bytes have
+// come.
+//===----------------------------------------------------------------------===//
+
+TSR_DEVICE void barrier_init(uint64_t *b, int arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(smem_address(b)),
+               "r"(arrivals)
+               : "memory");
+}
+TSR_DEVICE void barrier_arrive(uint64_t *b) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(smem_address(b))
+               : "memory");
+}
+/// Arrives and announces bytes that bulk copies will bring.
+TSR_DEVICE void barrier_expect(uint64_t *b, int bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(
+                   smem_address(b)),
+               "r"(bytes)
+               : "memory");
+}
+/// Arrives at the same barrier of another block of the cluster. Not
+/// .release.cluster, which was much slower: there is nothing to release where
+/// the slot was only read, by wgmma.
+TSR_DEVICE void barrier_arrive_at(uint64_t *b, int block) {
+  asm volatile("{\n.reg .b32 remote;\n"
+               "mapa.shared::cluster.u32 remote, %0, %1;\n"
+               "mbarrier.arrive.shared::cluster.b64 _, [remote];\n}" ::"r"(
+                   smem_address(b)),
+               "r"(block)
+               : "memory");
+}
+/// The loop stands in C++: inside the assembly it made the compiler unroll its
+/// surroundings.
+TSR_DEVICE void barrier_wait(uint64_t *b, int parity) {
+  uint32_t done;
+  do {
+    asm volatile("{\n.reg .pred p;\n"
+                 "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+                 "selp.u32 %0, 1, 0, p;\n}"
+                 : "=r"(done)
+                 : "r"(smem_address(b)), "r"(parity)
+                 : "memory");
+  } while (!done);
+}
+
+/// A position in a ring of stages, and the parity of the round.
+template <int Stages> struct Ring {
+  int stage = 0, phase = 0;
+  TSR_MEMBER void next() {
+    if (++stage == Stages)
+      stage = 0, phase ^= 1;
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// Other synchronisation
+//===----------------------------------------------------------------------===//
+
+/// Makes barrier_init visible to the copy engine and to the cluster.
+TSR_DEVICE void fence_barrier_init() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+/// Orders ordinary writes to shared memory before reads by wgmma and TMA.
+TSR_DEVICE void fence_async() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+TSR_DEVICE void cluster_sync() {
+  asm volatile("barrier.cluster.arrive.release.aligned;\n"
+               "barrier.cluster.wait.acquire.aligned;" ::
+                   : "memory");
+}
+TSR_DEVICE int cluster_rank() {
+  int r;
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(r));
+  return r;
+}
+TSR_DEVICE void named_sync(int id, int threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+TSR_DEVICE void named_arrive(int id, int threads) {
+  asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+template <int N> TSR_DEVICE void registers_raise() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N));
+}
+template <int N> TSR_DEVICE void registers_lower() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N));
+}
+
+//===----------------------------------------------------------------------===//
+// TMA: boxes of a tensor map. Reads outside of the tensor give zeros, writes
+// outside are dropped.
+//===----------------------------------------------------------------------===//
+
+constexpr uint64_t kEvictFirst = 0x12F0000000000000ul;
+constexpr uint64_t kEvictLast = 0x14F0000000000000ul;
+
+TSR_DEVICE void tma_load(void *to, TensorMap const *m, uint64_t *b, int c0,
+                         int c1) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::"
+      "bytes [%0], [%1, {%3,%4}], [%2];" ::"r"(smem_address(to)),
+      "l"(m), "r"(smem_address(b)), "r"(c0), "r"(c1)
+      : "memory");
+}
+/// To the same address in every block of the mask, each of whose barriers
+/// counts the bytes. A cluster lies inside one GPU.
+TSR_DEVICE void tma_load_multicast(void *to, TensorMap const *m, uint64_t *b,
+                                   int c0, int c1, unsigned short blocks) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::"
+      "bytes.multicast::cluster [%0], [%1, {%3,%4}], [%2], %5;" ::"r"(
+          smem_address(to)),
+      "l"(m), "r"(smem_address(b)), "r"(c0), "r"(c1), "h"(blocks)
+      : "memory");
+}
+TSR_DEVICE void tma_load(void *to, TensorMap const *m, uint64_t *b, int c0,
+                         int c1, int c2, int c3, uint64_t hint) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::"
+      "bytes.L2::cache_hint [%0], [%1, {%3,%4,%5,%6}], [%2], %7;" ::"r"(
+          smem_address(to)),
+      "l"(m), "r"(smem_address(b)), "r"(c0), "r"(c1), "r"(c2), "r"(c3),
+      "l"(hint)
+      : "memory");
+}
+TSR_DEVICE void tma_store(TensorMap const *m, void const *from, int c0,
+                          int c1) {
+  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group "
+               "[%0, {%2,%3}], [%1];" ::"l"(m),
+               "r"(smem_address(from)), "r"(c0), "r"(c1)
+               : "memory");
+}
+TSR_DEVICE void tma_store(TensorMap const *m, void const *from, int c0, int c1,
+                          int c2, int c3) {
+  asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.bulk_group "
+               "[%0, {%2,%3,%4,%5}], [%1];" ::"l"(m),
+               "r"(smem_address(from)), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
+               : "memory");
+}
+TSR_DEVICE void bulk_commit() {
+  asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+/// Until at most N groups of this thread still have to read shared memory.
+template <int N> TSR_DEVICE void bulk_wait_read() {
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(N) : "memory");
+}
+/// Until at most N groups of this thread still have to write.
+template <int N> TSR_DEVICE void bulk_wait_done() {
+  asm volatile("cp.async.bulk.wait_group %0;" ::"n"(N) : "memory");
+}
+
+//===----------------------------------------------------------------------===//
+// wgmma: what stands around the products of wgmma.cuh
+//===----------------------------------------------------------------------===//
+
+TSR_DEVICE void wgmma_fence() {
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+TSR_DEVICE void wgmma_commit() {
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+template <int N> TSR_DEVICE void wgmma_wait() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
+}
+
+/// An operand in shared memory: panels of 64 16-bit elements (128 bytes) a row,
+/// 128-byte swizzle, panel base 1024-byte aligned. K-major (rows = M or N): a
+/// k16 step adds kStepK. MN-major (rows = K; transpose bit set): `panel` is the
+/// byte distance of the next 64 columns, a k16 step adds kStepMN (16 rows).
+/// Addresses count in 16 bytes.
+TSR_DEVICE uint64_t operand(void const *p, int panel = 16) {
+  return (uint64_t)((smem_address(p) & 0x3ffff) >> 4) |
+         (uint64_t)(panel >> 4) << 16 | (uint64_t)(1024 >> 4) << 32 | 1ul << 62;
+}
+constexpr int kStepK = 32 >> 4, kStepMN = 2048 >> 4;
+
+//===----------------------------------------------------------------------===//
+// Numbers
+//===----------------------------------------------------------------------===//
+
+/// Element types of tensors, as tags.
+struct BF16 {
+  TSR_DEVICE uint32_t pack(float low, float high) {
+    uint32_t r;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
+    return r;
+  }
+};
+struct F16 {
+  TSR_DEVICE uint32_t pack(float low, float high) {
+    uint32_t r;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
+    return r;
+  }
+};
+
+TSR_DEVICE float exp2_fast(float x) {
+  float r;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
+  return r;
+}
+TSR_DEVICE float log2_fast(float x) {
+  float r;
+  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
+  return r;
+}
+/// A row of an accumulator lives in four neighbouring lanes.
+TSR_DEVICE float quad_max(float v) {
+  v = fmaxf(v, __shfl_xor_sync(~0u, v, 1));
+  return fmaxf(v, __shfl_xor_sync(~0u, v, 2));
+}
+TSR_DEVICE float quad_sum(float v) {
+  v += __shfl_xor_sync(~0u, v, 1);
+  return v + __shfl_xor_sync(~0u, v, 2);
+}
+
+//===----------------------------------------------------------------------===//
+// Accumulators: of m64nN, thread (warp w, lane l) holds rows 16w + l/4 + {0, 8}
+// and columns 8j + 2(l%4) + {0, 1}: element i is row (i/2)%2, column 8(i/4) +
+// i%2.
+//===----------------------------------------------------------------------===//
+
+TSR_DEVICE int fragment_row(int i) { return i / 2 % 2 * 8; }
+TSR_DEVICE int fragment_column(int i) { return i / 4 * 8 + i % 2; }
+
+/// Elements of a 16-column group, as an A operand or as the four 8x8 matrices
+/// of stmatrix.
+struct Fragment16 {
+  uint32_t r[4];
+};
+template <class T> TSR_DEVICE void convert(Fragment16 &out, float const *x) {
+#pragma unroll
+  for (int j = 0; j < 4; j++)
+    out.r[j] = T::pack(x[2 * j], x[2 * j + 1]);
+}
+/// Stores 16 columns (column16 counts them) of a warp's 16 rows into a swizzled
+/// panel that starts at the warp group's first row.
+TSR_DEVICE void store_fragment(void *panel, int column16, Fragment16 const &f) {
+  int warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
+  int row = warp * 16 + lane % 16, chunk = column16 * 2 + lane / 16;
+  asm volatile(
+      "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};" ::"r"(
+          smem_address(panel) + row * 128 + (chunk ^ (row & 7)) * 16),
+      "r"(f.r[0]), "r"(f.r[1]), "r"(f.r[2]), "r"(f.r[3])
+      : "memory");
+}
+
+} // namespace tessera
+
+#endif // TESSERA_KERNELS_PTX_CUH

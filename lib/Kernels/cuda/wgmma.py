@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""Writes wgmma.cuh: the products m64nNk16 that our kernels use, f32 accumulation.
+
+    python3 wgmma.py > wgmma.cuh
+    python3 wgmma.py --check wgmma.cuh      fails if that is not what it writes
+
+Wgmma<T, N>::ss(d, a, b, accumulate)  d (+)= a b; a and b in shared memory, K-major.
+Wgmma<T, N>::rs(d, a, b, accumulate)  a in registers, b in shared memory, MN-major.
+
+T is BF16 or F16; d holds the N/2 elements of a thread, a fragment's order is in
+ptx.cuh. Without `accumulate` d is overwritten.
+"""
+
+import sys
+
+SHAPES = [("rs", 64), ("rs", 128), ("ss", 128), ("ss", 192), ("ss", 256)]
+TYPES = [("BF16", "bf16"), ("F16", "f16")]
+
+HEADER = """\
+//===- wgmma.cuh - products of a warp group, made by wgmma.py -------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Wgmma<T, N>::ss(d, a, b, accumulate)  a and b in shared memory, K-major.
+// Wgmma<T, N>::rs(d, a, b, accumulate)  a in registers, b MN-major.
+//
+//===----------------------------------------------------------------------===//
+
+// clang-format off
+#ifndef TESSERA_KERNELS_WGMMA_CUH
+#define TESSERA_KERNELS_WGMMA_CUH
+
+#include "ptx.cuh"
+
+namespace tessera {
+
+template <class T, int N> struct Wgmma;
+"""
+
+
+def rows(items, per_row, separator):
+    return [separator.join(items[i:i + per_row]) for i in range(0, len(items), per_row)]
+
+
+def method(form, n, ptx_type):
+    """One static member function: the instruction with its operands."""
+    acc = n // 2
+    in_registers = form == "rs"
+    a_count = 4 if in_registers else 1
+    a_first, b, p = acc, acc + a_count, acc + a_count + 1
+    a = "{" + ",".join(f"%{a_first + i}" for i in range(4)) + "}" if in_registers else f"%{a_first}"
+    flags = "1" if in_registers else "0, 0"  # transpose bits: b, or a and b
+    d_rows = rows([f"%{i}" for i in range(acc)], 16, ",")
+    d_text = "\n".join(f'        "{row}{"," if i + 1 < len(d_rows) else ""}"' for i, row in enumerate(d_rows))
+    out_rows = rows([f'"+f"(d[{i}])' for i in range(acc)], 8, ",")
+    outs = ",\n          ".join(out_rows)
+    ins = ",".join(f'"r"(a.r[{i}])' for i in range(4)) if in_registers else '"l"(a)'
+    a_type = "Fragment16 const &" if in_registers else "uint64_t "
+    return f"""\
+  TSR_DEVICE void {form}(float (&d)[{acc}], {a_type}a, uint64_t b, bool accumulate) {{
+    asm volatile("{{\\n.reg .pred p;\\nsetp.ne.b32 p, %{p}, 0;\\n"
+        "wgmma.mma_async.sync.aligned.m64n{n}k16.f32.{ptx_type}.{ptx_type} {{"
+{d_text}
+        "}}, {a}, %{b}, p, 1, 1, {flags};\\n}}"
+        : {outs}
+        : {ins},"l"(b),"r"((int)accumulate));
+  }}
+"""
+
+
+def text():
+    parts = [HEADER]
+    for n in sorted({n for _, n in SHAPES}):
+        for tag, ptx_type in TYPES:
+            methods = "".join(method(form, n, ptx_type) for form, m in SHAPES if m == n)
+            parts.append(f"template <> struct Wgmma<{tag}, {n}> {{\n{methods}}};\n")
+    parts.append("\n} // namespace tessera\n\n#endif // TESSERA_KERNELS_WGMMA_CUH\n")
+    return "".join(parts)
+
+
+if sys.argv[1:2] == ["--check"]:
+    with open(sys.argv[2]) as lines:
+        if lines.read() != text():
+            sys.exit(f"{sys.argv[2]} is not what wgmma.py writes: run it again")
+else:
+    print(text(), end="")
