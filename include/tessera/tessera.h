@@ -118,7 +118,15 @@ typedef struct tessera_context_options {
   const char *backend;
   /* The ordinal of the GPU; null: this rank modulo the machine's GPUs. */
   const int32_t *device;
+  uint32_t flags; /* tessera_context_flags, together */
 } tessera_context_options;
+
+/* Flags of a context, for people who look into a program. */
+typedef enum tessera_context_flags {
+  TESSERA_NO_GRAPH = 1,   /* cuda: enqueue the steps anew in each run */
+  TESSERA_TIME_STEPS = 2, /* measure each step: see tessera_binding_step */
+  TESSERA_CHECK_STEPS = 4 /* log each step and wait for its end */
+} tessera_context_flags;
 
 /* The meeting point of `world` contexts of this process. Destroy it after all
  * of them. */
@@ -134,6 +142,29 @@ tessera_context_create(const tessera_context_options *options,
 TESSERA_API void tessera_context_destroy(tessera_context *context);
 TESSERA_API int32_t tessera_context_rank(const tessera_context *context);
 TESSERA_API int32_t tessera_context_world(const tessera_context *context);
+
+/* What a context runs on. */
+typedef struct tessera_device {
+  size_t size;
+  const char *target;      /* as modules are compiled for: "cuda:sm_90a" */
+  const char *description; /* "GPU 0, NVIDIA H200, driver ..." */
+  uint64_t free_bytes;     /* of its memory, now; 0 when not known */
+} tessera_device;
+
+TESSERA_API tessera_status *tessera_context_device(tessera_context *context,
+                                                   tessera_device *out);
+
+/* Memory of the context's backend, for callers that have no allocator for it;
+ * aligned to 64 bytes. */
+TESSERA_API tessera_status *tessera_device_allocate(tessera_context *context,
+                                                    size_t bytes, void **out);
+TESSERA_API void tessera_device_free(tessera_context *context, void *pointer,
+                                     size_t bytes);
+/* Between any two of the host's and the backend's places; finished when it
+ * returns. */
+TESSERA_API tessera_status *tessera_device_copy(tessera_context *context,
+                                                void *to, const void *from,
+                                                size_t bytes);
 
 /*===----------------------------------------------------------------------===*
  * Module
@@ -154,6 +185,15 @@ TESSERA_API uint64_t tessera_module_hash(const tessera_module *module);
 TESSERA_API const char *tessera_module_mesh(const tessera_module *module);
 /* Free text that the compiler left; may be empty. */
 TESSERA_API const char *tessera_module_report(const tessera_module *module);
+
+/* What a file says before there is a context for it. */
+typedef struct tessera_module_info {
+  size_t size;
+  char target[64]; /* "cpu", "cuda:sm_90a" */
+} tessera_module_info;
+
+TESSERA_API tessera_status *tessera_module_inspect(const char *path,
+                                                   tessera_module_info *out);
 
 /* A size that is fixed when the module is bound. */
 typedef struct tessera_symbol {
@@ -301,6 +341,26 @@ tessera_binding_collective_count(const tessera_binding *binding);
 TESSERA_API tessera_status *
 tessera_binding_collective(const tessera_binding *binding, size_t index,
                            tessera_collective *out);
+
+/* One step of a run, in order. Times are those of the last run, in seconds of
+ * CLOCK_MONOTONIC; 0 where it did not measure them: on cuda that takes
+ * TESSERA_TIME_STEPS. */
+typedef struct tessera_step {
+  size_t size;
+  const char *op;       /* the op it comes from; empty: a copy to a port */
+  const char *location; /* file:line:column */
+  const char *text;     /* "kernel 'softmax'"; may be empty */
+  int32_t collective;   /* its index among the collectives, or -1 */
+  double begin, end;
+} tessera_step;
+
+TESSERA_API size_t tessera_binding_step_count(const tessera_binding *binding);
+TESSERA_API tessera_status *
+tessera_binding_step(const tessera_binding *binding, size_t index,
+                     tessera_step *out);
+/* What the host did in the last run before it only waited. */
+TESSERA_API double
+tessera_binding_host_seconds(const tessera_binding *binding);
 
 #ifdef __cplusplus
 }

@@ -134,6 +134,11 @@ layout::Shape staticShape(const fb::TensorT &tensor);
 /// "2 * batch + 1"
 std::string toString(const fb::ExtentT &extent, const fb::PlanT &plan);
 
+/// What the module runs on: "cpu", "cuda:sm_90a".
+inline std::string targetOf(const fb::PlanT &plan) {
+  return plan.target.empty() ? "cpu" : plan.target;
+}
+
 } // namespace tessera
 
 #endif // TESSERA_MODULE_MODULE_H

@@ -18,7 +18,8 @@
 
 using namespace tessera;
 
-int64_t tessera::assignOffsets(std::vector<Lifetime> &buffers) {
+int64_t tessera::assignOffsets(std::vector<Lifetime> &buffers,
+                               int64_t alignment) {
   std::vector<size_t> bySize(buffers.size());
   std::iota(bySize.begin(), bySize.end(), 0);
   std::sort(bySize.begin(), bySize.end(), [&](size_t a, size_t b) {
@@ -32,8 +33,8 @@ int64_t tessera::assignOffsets(std::vector<Lifetime> &buffers) {
     Lifetime &buffer = buffers[i];
     if (buffer.bytes == 0)
       continue;
-    const int64_t bytes = (buffer.bytes + kArenaAlignment - 1) /
-                          kArenaAlignment * kArenaAlignment;
+    const int64_t bytes =
+        (buffer.bytes + alignment - 1) / alignment * alignment;
     int64_t offset = 0;
     for (const Lifetime *other : placed) {
       if (other->last < buffer.first || buffer.last < other->first)
@@ -41,8 +42,8 @@ int64_t tessera::assignOffsets(std::vector<Lifetime> &buffers) {
       if (offset + bytes <= other->offset)
         break;
       int64_t after = other->offset + other->bytes;
-      offset = std::max(offset, (after + kArenaAlignment - 1) /
-                                    kArenaAlignment * kArenaAlignment);
+      offset =
+          std::max(offset, (after + alignment - 1) / alignment * alignment);
     }
     buffer.offset = offset;
     placed.insert(std::upper_bound(placed.begin(), placed.end(), &buffer,

@@ -25,7 +25,8 @@ struct Lifetime {
 
 /// Gives each buffer an offset such that buffers alive together do not overlap,
 /// and returns the bytes needed. Equal lists get equal offsets.
-int64_t assignOffsets(std::vector<Lifetime> &buffers);
+int64_t assignOffsets(std::vector<Lifetime> &buffers,
+                      int64_t alignment = kArenaAlignment);
 
 } // namespace tessera
 

@@ -8,19 +8,30 @@
 
 #include "Runtime/Backend.h"
 #include "Backends/CPU/Backend.h"
+#include "Backends/CUDA/Backend.h"
+#include "Runtime/Context.h"
 
 using namespace tessera;
 
+std::string tessera::describeStep(size_t index, const StepNames &names,
+                                  const Work &work) {
+  std::string text = "step " + std::to_string(index);
+  if (std::string op = names.op(index); !op.empty())
+    text += ", '" + op + "' at " + names.location(index);
+  else
+    text += ", copy to a port";
+  std::string what = work.text();
+  return what.empty() ? text : text + ", " + what;
+}
+
 Outcome<std::unique_ptr<Backend>>
-tessera::createBackend(const tessera_context_options &options, int rank,
-                       int world, Transport *transport) {
+tessera::createBackend(const tessera_context_options &options,
+                       Context &context) {
   std::string name = options.backend ? options.backend : "cpu";
   if (name == "cpu")
-    return createCPUBackend(options, transport);
-  return Failure{TESSERA_INVALID_ARGUMENT,
-                 "there is no backend '" + name +
-                     "': it is \"cpu\" or \"cuda\"",
-                 {},
-                 {},
-                 rank};
+    return createCPUBackend(options, context);
+  if (name == "cuda")
+    return createCUDABackend(options, context);
+  return Failure{TESSERA_INVALID_ARGUMENT, "there is no backend '" + name +
+                                               "': it is \"cpu\" or \"cuda\""};
 }

@@ -18,6 +18,7 @@
 
 #include "Runtime/Failure.h"
 #include "Runtime/Strided.h"
+#include "Runtime/Watch.h"
 #include "Runtime/Work.h"
 
 namespace tessera {
@@ -49,7 +50,7 @@ public:
   virtual ~Program() = default;
   /// All works in order, finished when it returns. Keeps the context's watch
   /// informed and ends when its poll does.
-  virtual std::optional<Stop> run(Context &context) = 0;
+  virtual std::optional<Stop> run(Context &context, const StepNames &names) = 0;
   /// By work; empty when this run did not measure them.
   virtual std::span<const StepTime> times() const = 0;
   /// What the host did in the last run before it only waited, in seconds.
@@ -95,7 +96,8 @@ public:
   virtual bool isHost() const = 0;
   /// What can still be allocated; nothing when that is not known.
   virtual std::optional<uint64_t> available() const = 0;
-  /// At least aligned to 64 bytes.
+  /// Of what it allocates, and of buffers and scratch in it.
+  virtual int64_t alignment() const = 0;
   virtual Result<std::byte *> allocate(Memory kind, size_t bytes) = 0;
   virtual void deallocate(Memory kind, std::byte *pointer, size_t bytes) = 0;
   /// Between any two places, both of the host and of the backend; finished when
@@ -103,11 +105,14 @@ public:
   virtual Status copy(void *target, const void *source, size_t bytes) = 0;
 };
 
-/// The backend that `options` name, for this rank; checks that it can run here.
-/// `transport` is null when there is one rank.
+/// A line for the log: "step 3, 'tv.map' at a.mlir:3:1, kernel 'f'".
+std::string describeStep(size_t index, const StepNames &names,
+                         const Work &work);
+
+/// The backend that `options` name, for the context's rank; checks that it can
+/// run here. The context, which has joined its transport, outlives it.
 Outcome<std::unique_ptr<Backend>>
-createBackend(const tessera_context_options &options, int rank, int world,
-              Transport *transport);
+createBackend(const tessera_context_options &options, Context &context);
 
 } // namespace tessera
 

@@ -42,8 +42,7 @@ LoadedModule::load(Context &context, Result<ModuleReader> source) {
                          " devices, " + layout::toString(file.mesh()) + "; " +
                          std::to_string(context.size()) + " were started"};
     Backend &backend = context.backend();
-    std::string target =
-        file.plan().target.empty() ? "cpu" : file.plan().target;
+    std::string target = targetOf(file.plan());
     if (Status status = backend.accepts(target); !status)
       return Failure{TESSERA_INVALID_ARGUMENT,
                      "the module is compiled for " + target +
@@ -78,6 +77,10 @@ LoadedModule::load(Context &context, Result<ModuleReader> source) {
 //===----------------------------------------------------------------------===//
 // Sizes
 //===----------------------------------------------------------------------===//
+
+static uint64_t roundUp(uint64_t bytes, uint64_t alignment) {
+  return (bytes + alignment - 1) / alignment * alignment;
+}
 
 static Failure atStep(const fb::StepT &step, std::string message) {
   return {TESSERA_INVALID_MODULE, std::move(message), step.op, step.location};
@@ -155,6 +158,8 @@ Outcome<Prepared> Prepared::create(const LoadedModule &module,
   if (!tensors)
     return Failure{TESSERA_INVALID_ARGUMENT, tensors.message()};
   Prepared prepared{std::move(*tensors), {}, {}, {}, {}};
+  const Backend &backend = module.context().backend();
+  const int64_t alignment = backend.alignment();
   prepared.memory.size = sizeof(tessera_memory);
   prepared.lifetimes.resize(plan.tensors.size());
 
@@ -202,8 +207,8 @@ Outcome<Prepared> Prepared::create(const LoadedModule &module,
                            " reaches beyond the module's constants"};
       if (!(*tensor)->inModule)
         size = prepared.tensors.bytes(**tensor);
-      if (!(*tensor)->inModule || !module.context().backend().isHost())
-        prepared.memory.constants += (size + 63) / 64 * 64;
+      if (!(*tensor)->inModule || !backend.isHost())
+        prepared.memory.constants += roundUp(size, alignment);
       continue;
     }
     std::optional<Lifetime> &life = prepared.lifetimes[i];
@@ -226,8 +231,8 @@ Outcome<Prepared> Prepared::create(const LoadedModule &module,
     local.push_back(prepared.scratch[i]);
     localTo.push_back(&prepared.scratch[i]);
   }
-  prepared.memory.symmetric = assignOffsets(symmetric);
-  prepared.memory.local = assignOffsets(local);
+  prepared.memory.symmetric = assignOffsets(symmetric, alignment);
+  prepared.memory.local = assignOffsets(local, alignment);
   for (size_t i = 0; i < symmetric.size(); ++i)
     symmetricTo[i]->offset = symmetric[i].offset;
   for (size_t i = 0; i < local.size(); ++i)
@@ -332,6 +337,10 @@ std::optional<Failure> Binding::prepare(std::span<const int64_t> symbols,
   for (size_t i = 0; i < works.size(); ++i) {
     works[i]->setAddresses(
         {bases, blocks.local->data() + prepared.scratch[i].offset});
+    if (Status status = works[i]->prepare(); !status)
+      return Failure{TESSERA_INVALID_MODULE, status.message(), op(i),
+                     location(i), context.rank()};
+    texts.push_back(works[i]->text());
     const Traffic *traffic = works[i]->traffic();
     if (!traffic)
       continue;
@@ -379,7 +388,7 @@ std::optional<Failure> Binding::fillConstants(Prepared &prepared) {
       bytes = part;
     }
     bases[i] = next;
-    next += (bytes.size() + 63) / 64 * 64;
+    next += roundUp(bytes.size(), backend.alignment());
     if (Status status = backend.copy(bases[i], bytes.data(), bytes.size());
         !status)
       return Failure{TESSERA_INTERNAL, status.message()};
@@ -434,7 +443,7 @@ Outcome<Ok> Binding::run() {
   Watch *watch = context.watch();
   if (watch)
     watch->beginRun(*this);
-  if (std::optional<Stop> stop = runner->run(context))
+  if (std::optional<Stop> stop = runner->run(context, *this))
     return context.giveUp(
         {stop->code, stop->message, op(stop->work), location(stop->work)});
   if (watch)

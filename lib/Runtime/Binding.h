@@ -54,7 +54,7 @@ struct Prepared {
                                   std::span<const int64_t> symbols);
 };
 
-class Binding final : private StepNames {
+class Binding final : public StepNames {
 public:
   /// Collective.
   static Outcome<std::unique_ptr<Binding>>
@@ -71,6 +71,11 @@ public:
   };
   const std::vector<Report> &reports() const { return collectives; }
   const Program &program() const { return *runner; }
+  /// The steps of the plan, then copies to ports, which have no op.
+  size_t stepCount() const { return works.size(); }
+  const std::string &text(size_t step) const { return texts[step]; }
+  const char *op(int64_t step) const override;
+  const char *location(int64_t step) const override;
   const LoadedModule &module() const { return *loaded; }
 
 private:
@@ -78,14 +83,12 @@ private:
   std::optional<Failure> prepare(std::span<const int64_t> symbols,
                                  std::span<void *const> pointers);
   std::optional<Failure> fillConstants(Prepared &prepared);
-  const char *op(int64_t step) const override;
-  const char *location(int64_t step) const override;
-
   LoadedModule *loaded;
   Context::Memories blocks;
   std::vector<std::byte *> bases;
   std::vector<std::unique_ptr<Work>> works;
   std::unique_ptr<Program> runner;
+  std::vector<std::string> texts; ///< by work
   std::vector<Report> collectives;
   tessera_memory needs{};
 };

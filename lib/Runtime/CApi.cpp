@@ -26,6 +26,7 @@ struct tessera_status {
 };
 struct tessera_context {
   std::unique_ptr<Context> context;
+  std::string target, description;
 };
 struct tessera_module {
   std::unique_ptr<LoadedModule> module;
@@ -124,7 +125,10 @@ tessera_status *tessera_context_create(const tessera_context_options *options,
     Outcome<std::unique_ptr<Context>> context = Context::create(known);
     if (!context)
       return fail(context.error());
-    *out = new tessera_context{std::move(*context)};
+    const Backend &backend = (*context)->backend();
+    std::string target = backend.target(), text = backend.description();
+    *out = new tessera_context{std::move(*context), std::move(target),
+                               std::move(text)};
     return nullptr;
   });
 }
@@ -135,6 +139,52 @@ int32_t tessera_context_rank(const tessera_context *context) {
 }
 int32_t tessera_context_world(const tessera_context *context) {
   return context->context->size();
+}
+
+tessera_status *tessera_context_device(tessera_context *context,
+                                       tessera_device *out) {
+  return guard([&]() -> tessera_status * {
+    if (!context)
+      return invalid("the context is null");
+    tessera_device result{};
+    result.target = context->target.c_str();
+    result.description = context->description.c_str();
+    result.free_bytes = context->context->backend().available().value_or(0);
+    return writeStruct(result, out);
+  });
+}
+
+tessera_status *tessera_device_allocate(tessera_context *context, size_t bytes,
+                                        void **out) {
+  return guard([&]() -> tessera_status * {
+    if (!context || !out)
+      return invalid("a null pointer where none may be");
+    Result<std::byte *> pointer =
+        context->context->backend().allocate(Memory::External, bytes);
+    if (!pointer)
+      return fail({TESSERA_OUT_OF_MEMORY, pointer.message()});
+    *out = *pointer;
+    return nullptr;
+  });
+}
+
+void tessera_device_free(tessera_context *context, void *pointer,
+                         size_t bytes) {
+  if (context && pointer)
+    context->context->backend().deallocate(
+        Memory::External, static_cast<std::byte *>(pointer), bytes);
+}
+
+tessera_status *tessera_device_copy(tessera_context *context, void *to,
+                                    const void *from, size_t bytes) {
+  return guard([&]() -> tessera_status * {
+    if (!context || ((!to || !from) && bytes))
+      return invalid("a null pointer where none may be");
+    if (Status status = context->context->backend().copy(to, from, bytes);
+        !status)
+      return fail({TESSERA_INTERNAL, status.message()});
+    return nullptr;
+  });
 }
 
 //===----------------------------------------------------------------------===//
@@ -171,6 +221,20 @@ tessera_status *tessera_module_load_file(tessera_context *context,
     if (!context || !out || !path)
       return invalid("a null pointer where none may be");
     return loadModule(context, ModuleReader::open(path), out);
+  });
+}
+
+tessera_status *tessera_module_inspect(const char *path,
+                                       tessera_module_info *out) {
+  return guard([&]() -> tessera_status * {
+    if (!path)
+      return invalid("the path is null");
+    Result<ModuleReader> module = ModuleReader::open(path);
+    if (!module)
+      return fail({TESSERA_INVALID_MODULE, module.message()});
+    tessera_module_info result{};
+    targetOf(module->plan()).copy(result.target, sizeof result.target - 1);
+    return writeStruct(result, out);
   });
 }
 
@@ -389,4 +453,35 @@ tessera_status *tessera_binding_collective(const tessera_binding *binding,
       result.seconds = times[report.step].end - times[report.step].begin;
     return writeStruct(result, out);
   });
+}
+
+size_t tessera_binding_step_count(const tessera_binding *binding) {
+  return binding->binding->stepCount();
+}
+
+tessera_status *tessera_binding_step(const tessera_binding *binding,
+                                     size_t index, tessera_step *out) {
+  return guard([&]() -> tessera_status * {
+    if (!binding || index >= binding->binding->stepCount())
+      return invalid("there is no step " + std::to_string(index));
+    const Binding &bound = *binding->binding;
+    tessera_step result{};
+    result.op = bound.op(index);
+    result.location = bound.location(index);
+    result.text = bound.text(index).c_str();
+    result.collective = -1;
+    for (size_t i = 0; i < bound.reports().size(); ++i)
+      if (bound.reports()[i].step == static_cast<int>(index))
+        result.collective = i;
+    if (std::span<const StepTime> times = bound.program().times();
+        !times.empty()) {
+      result.begin = times[index].begin;
+      result.end = times[index].end;
+    }
+    return writeStruct(result, out);
+  });
+}
+
+double tessera_binding_host_seconds(const tessera_binding *binding) {
+  return binding->binding->program().hostSeconds();
 }

@@ -170,8 +170,8 @@ Context::create(const tessera_context_options &options) {
       return Failure{TESSERA_PEER, watch.message()};
     self.watcher = std::move(*watch);
   }
-  Outcome<std::unique_ptr<Backend>> backend = createBackend(
-      context->options, context->self, context->world, context->link.get());
+  Outcome<std::unique_ptr<Backend>> backend =
+      createBackend(context->options, *context);
   std::optional<Failure> failure;
   if (backend)
     context->device = std::move(*backend);

@@ -58,16 +58,21 @@ public:
   virtual void setAddresses(const Bases &bases) = 0;
   /// Does it, or enqueues it where the backend is a device.
   virtual Status run(const Running &running) = 0;
+  /// Once, when the addresses are set, before the first run.
+  virtual Status prepare() { return Ok{}; }
+  /// What it comes to, for people.
+  virtual std::string text() const { return {}; }
   /// Of a collective; null for other steps.
   virtual const Traffic *traffic() const { return nullptr; }
 
   int64_t scratchBytes() const { return scratch; }
 
 protected:
-  /// Scratch for this step only.
-  Place takeScratch(int64_t bytes) {
-    Place place{Place::kScratch, scratch};
-    scratch += (bytes + 63) / 64 * 64;
+  /// Scratch for this step only; `alignment` is at most the backend's.
+  Place takeScratch(int64_t bytes, int64_t alignment = 64) {
+    Place place{Place::kScratch,
+                (scratch + alignment - 1) / alignment * alignment};
+    scratch = place.offset + (bytes + 63) / 64 * 64;
     return place;
   }
 

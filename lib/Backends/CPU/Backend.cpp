@@ -15,6 +15,7 @@
 #include "Backends/CPU/Backend.h"
 #include "Backends/CPU/Code.h"
 #include "Backends/CPU/Contract.h"
+#include "Runtime/Arena.h"
 #include "Runtime/Collectives.h"
 #include "Runtime/Context.h"
 
@@ -47,6 +48,7 @@ public:
       words.insert(words.end(), local.sizes.begin(), local.sizes.end());
       words.insert(words.end(), local.strides.begin(), local.strides.end());
     }
+    work->symbol = launch.symbol;
     for (const auto &scalar : launch.scalars) {
       Result<int64_t> value = tensors.value(*scalar);
       if (!value)
@@ -70,9 +72,11 @@ public:
     kernel(arguments.data());
     return Ok{};
   }
+  std::string text() const override { return "kernel '" + symbol + "'"; }
 
 private:
   Code::Kernel kernel;
+  std::string symbol;
   std::vector<Place> places;
   std::vector<std::vector<int64_t>> descriptors;
   std::vector<int64_t> scalars;
@@ -131,13 +135,15 @@ private:
 
 class CPUProgram final : public Program {
 public:
-  explicit CPUProgram(std::span<const std::unique_ptr<Work>> works)
-      : works(works), measured(works.size()) {}
+  CPUProgram(std::span<const std::unique_ptr<Work>> works, uint32_t flags)
+      : works(works), flags(flags), measured(works.size()) {}
 
-  std::optional<Stop> run(Context &context) override {
+  std::optional<Stop> run(Context &context, const StepNames &names) override {
     Watch *watch = context.watch();
     const double began = now();
     for (size_t i = 0; i < works.size(); ++i) {
+      if (flags & TESSERA_CHECK_STEPS)
+        context.log(TESSERA_LOG_INFO, describeStep(i, names, *works[i]));
       if (watch)
         watch->begin(i);
       measured[i].begin = i ? measured[i - 1].end : began;
@@ -160,14 +166,15 @@ public:
 
 private:
   std::span<const std::unique_ptr<Work>> works;
+  const uint32_t flags;
   std::vector<StepTime> measured;
   double host = 0;
 };
 
 class CPUModule final : public BackendModule {
 public:
-  CPUModule(Code code, Transport *transport)
-      : code(std::move(code)), transport(transport) {}
+  CPUModule(Code code, Transport *transport, uint32_t flags)
+      : code(std::move(code)), transport(transport), flags(flags) {}
 
   Result<std::unique_ptr<Work>> makeLaunch(const fb::LaunchT &launch,
                                            Tensors &tensors) override {
@@ -214,12 +221,13 @@ public:
 
   Result<std::unique_ptr<Program>>
   makeProgram(std::span<const std::unique_ptr<Work>> works) override {
-    return std::unique_ptr<Program>(new CPUProgram(works));
+    return std::unique_ptr<Program>(new CPUProgram(works, flags));
   }
 
 private:
   Code code;
   Transport *transport; ///< null when there is one rank
+  uint32_t flags;
 };
 
 //===----------------------------------------------------------------------===//
@@ -249,10 +257,11 @@ public:
       code = std::move(*loaded);
     }
     return std::unique_ptr<BackendModule>(
-        new CPUModule(std::move(code), transport));
+        new CPUModule(std::move(code), transport, options.flags));
   }
 
   bool isHost() const override { return true; }
+  int64_t alignment() const override { return kArenaAlignment; }
 
   /// The system hands out more than it has, and ends the process later: so ask.
   std::optional<uint64_t> available() const override {
@@ -308,6 +317,6 @@ private:
 
 std::unique_ptr<Backend>
 tessera::createCPUBackend(const tessera_context_options &options,
-                          Transport *transport) {
-  return std::make_unique<CPUBackend>(options, transport);
+                          Context &context) {
+  return std::make_unique<CPUBackend>(options, context.transport());
 }

@@ -14,7 +14,7 @@
 namespace tessera {
 
 std::unique_ptr<Backend>
-createCPUBackend(const tessera_context_options &options, Transport *transport);
+createCPUBackend(const tessera_context_options &options, Context &context);
 
 } // namespace tessera
 

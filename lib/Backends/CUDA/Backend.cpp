@@ -1,0 +1,179 @@
+//===- Backend.cpp - running on an NVIDIA GPU -----------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One rank, one GPU, one stream. Works enqueue; see Program.cpp for what waits.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Backends/CUDA/Backend.h"
+#include "Backends/CUDA/Launch.h"
+#include "Backends/CUDA/Program.h"
+#include "Runtime/Context.h"
+
+#include <cstdio>
+
+using namespace tessera;
+using namespace tessera::cuda;
+
+static constexpr const char *kTarget = "cuda:sm_";
+
+namespace {
+
+//===----------------------------------------------------------------------===//
+// Modules
+//===----------------------------------------------------------------------===//
+
+class CUDAModule final : public BackendModule {
+public:
+  CUDAModule(Device &device, std::unique_ptr<Binaries> binaries, uint32_t flags)
+      : device(device), binaries(std::move(binaries)), flags(flags) {}
+
+  Result<std::unique_ptr<Work>> makeLaunch(const fb::LaunchT &launch,
+                                           Tensors &tensors) override {
+    return cuda::makeLaunch(*binaries, launch, tensors);
+  }
+
+  Result<std::unique_ptr<Work>> makeContract(const fb::ContractT &,
+                                             Tensors &) override {
+    return Error{"products of tensors do not run on cuda yet"};
+  }
+
+  Result<std::unique_ptr<Work>>
+  makeCollective(const fb::CollectiveT &, const std::vector<layout::SubAxis> &,
+                 Tensors &) override {
+    return Error{"collectives do not run on cuda yet"};
+  }
+
+  Result<std::unique_ptr<Work>> makeCopy(const CopyLoop &loop, Place target,
+                                         Place source) override {
+    return cuda::makeCopy(*binaries, loop, target, source);
+  }
+
+  Result<std::unique_ptr<Program>>
+  makeProgram(std::span<const std::unique_ptr<Work>> works) override {
+    return cuda::makeProgram(device, works, flags);
+  }
+
+private:
+  Device &device;
+  std::unique_ptr<Binaries> binaries;
+  uint32_t flags;
+};
+
+//===----------------------------------------------------------------------===//
+// The backend
+//===----------------------------------------------------------------------===//
+
+class CUDABackend final : public Backend {
+public:
+  CUDABackend(std::unique_ptr<Device> device,
+              const tessera_context_options &options)
+      : device(std::move(device)), options(options) {}
+
+  /// With the features of this very architecture, where it has such.
+  std::string target() const override {
+    return kTarget + std::to_string(device->capability()) +
+           (device->capability() >= 90 ? "a" : "");
+  }
+
+  std::string description() const override {
+    return "GPU " + std::to_string(device->ordinal()) + ", " + device->name() +
+           ", driver " + device->driver().version();
+  }
+
+  Status accepts(const std::string &target) const override {
+    if (target.rfind(kTarget, 0) != 0)
+      return Error{"compile with --target=" + this->target() +
+                   " or use --backend cpu"};
+    int number = 0, length = 0;
+    char suffix = 0;
+    const char *text = target.c_str() + std::string(kTarget).size();
+    const int found = std::sscanf(text, "%d%n%c", &number, &length, &suffix);
+    // sm_90a runs on 9.0 alone, sm_80 on 8.0 and the later 8.x.
+    const bool exact = found == 2 && suffix == 'a' && text[length + 1] == 0;
+    if (found < 1 || (found == 2 && !exact))
+      return Error{"that is no architecture of a GPU"};
+    const int own = device->capability();
+    if (exact ? number == own : number / 10 == own / 10 && number <= own)
+      return Ok{};
+    return Error{
+        "that needs compute capability " + std::to_string(number / 10) + "." +
+        std::to_string(number % 10) + ", GPU " +
+        std::to_string(device->ordinal()) + " (" + device->name() + ") has " +
+        std::to_string(own / 10) + "." + std::to_string(own % 10)};
+  }
+
+  Result<std::unique_ptr<BackendModule>>
+  load(const ModuleReader &module) override {
+    Result<std::unique_ptr<Binaries>> binaries =
+        Binaries::load(*device, module);
+    if (!binaries)
+      return binaries.error();
+    return std::unique_ptr<BackendModule>(
+        new CUDAModule(*device, std::move(*binaries), options.flags));
+  }
+
+  bool isHost() const override { return false; }
+  int64_t alignment() const override { return 256; }
+
+  std::optional<uint64_t> available() const override {
+    Device::Current current(*device);
+    size_t free = 0, total = 0;
+    if (options.allocate || device->driver().memGetInfo(&free, &total))
+      return std::nullopt;
+    return free;
+  }
+
+  Result<std::byte *> allocate(Memory kind, size_t bytes) override {
+    if (isCallers(kind)) {
+      void *pointer = options.allocate(options.allocate_user, bytes);
+      if (!pointer)
+        return Error{"not enough memory: the caller's allocator has no " +
+                     std::to_string(bytes) + " bytes"};
+      return static_cast<std::byte *>(pointer);
+    }
+    Device::Current current(*device);
+    Result<DevicePointer> pointer = device->allocate(bytes);
+    if (!pointer)
+      return pointer.error();
+    return reinterpret_cast<std::byte *>(*pointer);
+  }
+
+  void deallocate(Memory kind, std::byte *pointer, size_t bytes) override {
+    if (isCallers(kind))
+      return options.deallocate(options.allocate_user, pointer, bytes);
+    Device::Current current(*device);
+    device->free(reinterpret_cast<DevicePointer>(pointer));
+  }
+
+  Status copy(void *target, const void *source, size_t bytes) override {
+    Device::Current current(*device);
+    return device->copy(target, source, bytes);
+  }
+
+private:
+  /// What peers read is memory that we made.
+  bool isCallers(Memory kind) const {
+    return options.allocate && kind == Memory::Local;
+  }
+
+  std::unique_ptr<Device> device;
+  tessera_context_options options;
+};
+
+} // namespace
+
+Outcome<std::unique_ptr<Backend>>
+tessera::createCUDABackend(const tessera_context_options &options,
+                           Context &context) {
+  Outcome<std::unique_ptr<Device>> device =
+      Device::open(options.device, context.rank());
+  if (!device)
+    return device.error();
+  return std::unique_ptr<Backend>(new CUDABackend(std::move(*device), options));
+}

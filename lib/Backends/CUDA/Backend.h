@@ -1,0 +1,21 @@
+//===- Backend.h - running on an NVIDIA GPU -------------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_BACKENDS_CUDA_BACKEND_H
+#define TESSERA_BACKENDS_CUDA_BACKEND_H
+
+#include "Runtime/Backend.h"
+
+namespace tessera {
+
+Outcome<std::unique_ptr<Backend>>
+createCUDABackend(const tessera_context_options &options, Context &context);
+
+} // namespace tessera
+
+#endif // TESSERA_BACKENDS_CUDA_BACKEND_H

@@ -1,0 +1,337 @@
+//===- Program.cpp - a binding's works on a GPU ---------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The first run records all works as a CUDA graph; it and all later runs launch
+// that. The host then polls: the event at the end, the companions, the
+// context's watch. The stream itself leaves breadcrumbs in pinned memory around
+// each collective, so that a hang inside of the graph has a name.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Backends/CUDA/Program.h"
+#include "Runtime/Context.h"
+
+#include <cstdio>
+#include <ctime>
+
+using namespace tessera;
+using namespace tessera::cuda;
+
+namespace {
+
+/// How long a wait spins before it sleeps, and how long it sleeps at a time.
+constexpr double kSpinSeconds = 200e-6;
+constexpr long kSleepNanoseconds = 20'000;
+/// How long what is in flight has to end after a failure.
+constexpr double kGraceSeconds = 2;
+
+class CUDAProgram final : public Program {
+public:
+  CUDAProgram(Device &device, std::span<const std::unique_ptr<Work>> works,
+              uint32_t flags)
+      : device(device), driver(device.driver()), works(works), flags(flags) {
+    for (const auto &work : works)
+      communicates |= work->traffic() != nullptr;
+  }
+
+  Status prepare() {
+    Device::Current current(device);
+    if (Status status = device.check(driver.eventCreate(&done, kEventUntimed),
+                                     "make an event");
+        !status)
+      return status;
+    if (flags & TESSERA_TIME_STEPS) {
+      events.resize(works.size() + 1);
+      measured.resize(works.size());
+      for (Event &event : events)
+        if (Status status = device.check(
+                driver.eventCreate(&event, kEventTimed), "make an event");
+            !status)
+          return status;
+    }
+    if (!communicates)
+      return Ok{};
+    void *host = nullptr;
+    if (Status status = device.check(
+            driver.memHostAlloc(&host, 64, kHostPortable | kHostMapped),
+            "allocate pinned memory");
+        !status)
+      return status;
+    crumb = static_cast<volatile uint32_t *>(host);
+    return device.check(driver.memHostGetDevicePointer(&crumbOnDevice, host, 0),
+                        "map pinned memory");
+  }
+
+  ~CUDAProgram() override {
+    if (device.isStuck())
+      return;
+    Device::Current current(device);
+    if (exec)
+      driver.graphExecDestroy(exec);
+    if (done)
+      driver.eventDestroy(done);
+    for (Event event : events)
+      if (event)
+        driver.eventDestroy(event);
+    if (crumb)
+      driver.memFreeHost(const_cast<uint32_t *>(crumb));
+  }
+
+  std::optional<Stop> run(Context &context, const StepNames &names) override {
+    Device::Current current(device);
+    if (crumb)
+      *crumb = 0;
+    seen = 0;
+    Running running{context.transport(), &context.startWait()};
+    std::optional<Stop> stop;
+    if (flags & TESSERA_CHECK_STEPS)
+      stop = checkSteps(context, names, running);
+    else if (flags & TESSERA_TIME_STEPS)
+      stop = timeSteps(context, running);
+    else
+      stop = launch(context, running);
+    if (stop)
+      settle();
+    return stop;
+  }
+
+  std::span<const StepTime> times() const override { return measured; }
+  double hostSeconds() const override { return host; }
+
+private:
+  //===--------------------------------------------------------------------===//
+  // Enqueueing
+  //===--------------------------------------------------------------------===//
+
+  std::optional<Stop> launch(Context &context, const Running &running) {
+    const double began = now();
+    if (flags & TESSERA_NO_GRAPH) {
+      for (size_t i = 0; i < works.size(); ++i)
+        if (std::optional<Stop> stop = enqueue(i, running))
+          return stop;
+    } else if (!works.empty()) {
+      if (!exec)
+        if (std::optional<Stop> stop = capture(running))
+          return stop;
+      if (Status status = device.check(
+              driver.graphLaunch(exec, device.stream()), "launch the graph");
+          !status)
+        return Stop{0, TESSERA_INTERNAL, status.message()};
+    }
+    if (std::optional<Stop> stop = record(done, 0))
+      return stop;
+    host = now() - began;
+    return wait(context, done);
+  }
+
+  /// Enqueues one work, between breadcrumbs if it is a collective.
+  std::optional<Stop> enqueue(size_t i, const Running &running) {
+    const bool marked = works[i]->traffic();
+    Status status = marked ? mark(2 * i + 1) : Status(Ok{});
+    if (status)
+      status = works[i]->run(running);
+    if (status && marked)
+      status = mark(2 * i + 2);
+    if (status)
+      return std::nullopt;
+    return Stop{i, marked ? TESSERA_PEER : TESSERA_INTERNAL, status.message()};
+  }
+
+  Status mark(size_t value) {
+    return device.check(
+        driver.streamWriteValue32(device.stream(), crumbOnDevice, value, 0),
+        "leave a breadcrumb");
+  }
+
+  std::optional<Stop> record(Event event, size_t work) {
+    if (Status status = device.check(driver.eventRecord(event, device.stream()),
+                                     "record an event");
+        !status)
+      return Stop{work, TESSERA_INTERNAL, status.message()};
+    return std::nullopt;
+  }
+
+  std::optional<Stop> capture(const Running &running) {
+    auto failed = [](const Status &status) {
+      return Stop{0, TESSERA_INTERNAL, status.message()};
+    };
+    Status begun = device.check(
+        driver.streamBeginCapture(device.stream(), kCaptureThreadLocal),
+        "begin to record the graph");
+    if (!begun)
+      return failed(begun);
+    std::optional<Stop> stop;
+    for (size_t i = 0; i < works.size() && !stop; ++i)
+      stop = enqueue(i, running);
+    Graph graph = nullptr;
+    Status ended = device.check(
+        driver.streamEndCapture(device.stream(), &graph), "record the graph");
+    if (!stop && !ended)
+      stop = failed(ended);
+    if (!stop)
+      if (Status made = device.check(driver.graphInstantiate(&exec, graph, 0),
+                                     "make the graph ready");
+          !made)
+        stop = failed(made);
+    if (graph)
+      driver.graphDestroy(graph);
+    return stop;
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Step by step
+  //===--------------------------------------------------------------------===//
+
+  /// With an event between any two works.
+  std::optional<Stop> timeSteps(Context &context, const Running &running) {
+    if (std::optional<Stop> stop = record(events[0], 0))
+      return stop;
+    // Its time on the host's clock, as nothing is ahead of it.
+    if (std::optional<Stop> stop = wait(context, events[0]))
+      return stop;
+    const double began = now();
+    for (size_t i = 0; i < works.size(); ++i) {
+      if (std::optional<Stop> stop = enqueue(i, running))
+        return stop;
+      if (std::optional<Stop> stop = record(events[i + 1], i))
+        return stop;
+    }
+    if (std::optional<Stop> stop = record(done, 0))
+      return stop;
+    host = now() - began;
+    if (std::optional<Stop> stop = wait(context, done))
+      return stop;
+    double last = began;
+    for (size_t i = 0; i < works.size(); ++i) {
+      float milliseconds = 0;
+      if (Status status = device.check(
+              driver.eventElapsedTime(&milliseconds, events[0], events[i + 1]),
+              "read the time of a step");
+          !status)
+        return Stop{i, TESSERA_INTERNAL, status.message()};
+      measured[i] = {last, began + 1e-3 * milliseconds};
+      last = measured[i].end;
+    }
+    return std::nullopt;
+  }
+
+  /// Each work alone, with a line in the log before and after it.
+  std::optional<Stop> checkSteps(Context &context, const StepNames &names,
+                                 const Running &running) {
+    measured.resize(works.size());
+    host = 0;
+    for (size_t i = 0; i < works.size(); ++i) {
+      context.log(TESSERA_LOG_INFO, describeStep(i, names, *works[i]));
+      const double began = now();
+      if (std::optional<Stop> stop = enqueue(i, running))
+        return stop;
+      if (std::optional<Stop> stop = record(done, i))
+        return stop;
+      host += now() - began;
+      if (std::optional<Stop> stop = wait(context, done)) {
+        stop->work = i;
+        return stop;
+      }
+      measured[i] = {began, now()};
+      char text[64];
+      snprintf(text, sizeof text, "step %zu took %.1f us", i,
+               1e6 * (measured[i].end - began));
+      context.log(TESSERA_LOG_INFO, text);
+    }
+    return std::nullopt;
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Waiting
+  //===--------------------------------------------------------------------===//
+
+  /// Tells the watch what the stream has come to; whether that is news.
+  bool follow(Watch *watch) {
+    const uint32_t value = crumb ? *crumb : 0;
+    if (value == seen || value == 0)
+      return false;
+    seen = value;
+    if (watch && value % 2)
+      watch->begin(value / 2);
+    else if (watch)
+      watch->end(value / 2 - 1);
+    return true;
+  }
+
+  /// The work that the stream's last breadcrumb is of.
+  size_t lastSeen() const { return seen ? (seen - 1) / 2 : 0; }
+
+  std::optional<Stop> wait(Context &context, Event event) {
+    const double began = now();
+    Poll &poll = context.startWait();
+    while (true) {
+      const Code code = driver.eventQuery(event);
+      if (follow(context.watch()))
+        context.startWait();
+      if (code == 0)
+        return std::nullopt;
+      if (code != kNotReady) {
+        std::string message = device.check(code, "finish a run").message();
+        if (!(flags & TESSERA_CHECK_STEPS))
+          message += "; the GPU stopped in this op or later, a run that checks "
+                     "each step says where";
+        return Stop{lastSeen(), TESSERA_INTERNAL, message};
+      }
+      for (Companion *companion : device.companions)
+        if (Status status = companion->poll(); !status)
+          return Stop{lastSeen(), TESSERA_PEER, status.message()};
+      if (communicates)
+        if (Status status = poll.poll(); !status)
+          return Stop{lastSeen(), TESSERA_PEER, status.message()};
+      if (now() - began > kSpinSeconds) {
+        timespec pause{0, kSleepNanoseconds};
+        nanosleep(&pause, nullptr);
+      }
+    }
+  }
+
+  /// After a failure: ends what is in flight, or notes that it does not end.
+  void settle() {
+    for (Companion *companion : device.companions)
+      companion->abort();
+    for (const double began = now(); now() - began < kGraceSeconds;) {
+      if (driver.streamQuery(device.stream()) != kNotReady)
+        return;
+      timespec pause{0, 1'000'000};
+      nanosleep(&pause, nullptr);
+    }
+    device.giveUp();
+  }
+
+  Device &device;
+  const Driver &driver;
+  std::span<const std::unique_ptr<Work>> works;
+  const uint32_t flags;
+  bool communicates = false;
+  Event done = nullptr;
+  std::vector<Event> events; ///< before the first work, and after each
+  GraphExec exec = nullptr;
+  std::vector<StepTime> measured;
+  double host = 0;
+  /// 2 * i + 1 when collective i began, 2 * i + 2 when it ended.
+  volatile uint32_t *crumb = nullptr;
+  DevicePointer crumbOnDevice = 0;
+  uint32_t seen = 0;
+};
+
+} // namespace
+
+Result<std::unique_ptr<Program>>
+tessera::cuda::makeProgram(Device &device,
+                           std::span<const std::unique_ptr<Work>> works,
+                           uint32_t flags) {
+  auto program = std::make_unique<CUDAProgram>(device, works, flags);
+  if (Status status = program->prepare(); !status)
+    return status.error();
+  return std::unique_ptr<Program>(std::move(program));
+}

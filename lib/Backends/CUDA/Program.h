@@ -1,0 +1,24 @@
+//===- Program.h - a binding's works on a GPU -----------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_BACKENDS_CUDA_PROGRAM_H
+#define TESSERA_BACKENDS_CUDA_PROGRAM_H
+
+#include "Backends/CUDA/Device.h"
+#include "Runtime/Backend.h"
+
+namespace tessera::cuda {
+
+/// `flags`: tessera_context_flags.
+Result<std::unique_ptr<Program>>
+makeProgram(Device &device, std::span<const std::unique_ptr<Work>> works,
+            uint32_t flags);
+
+} // namespace tessera::cuda
+
+#endif // TESSERA_BACKENDS_CUDA_PROGRAM_H
