@@ -147,6 +147,28 @@ std::optional<SharedMemory> tv::getSharedMemory(Value value) {
   return flat ? std::nullopt : std::optional(shared);
 }
 
+std::optional<Order> tv::getWantedOrder(Value value) {
+  if (std::optional<Order> fixed = getFixedOrder(value))
+    return fixed;
+  for (Operation *user : value.getUsers()) {
+    if (!user->hasTrait<OpTrait::SharesMemory>() ||
+        user->getOperand(0) != value)
+      continue;
+    std::optional<SharedMemory> shared = getSharedMemory(user->getResult(0));
+    if (!shared)
+      continue;
+    if (shared->dims.empty())
+      return getRowMajor(value);
+    if (std::optional<Order> below = getWantedOrder(user->getResult(0))) {
+      Order order;
+      for (int64_t dim : *below)
+        order.push_back(shared->dims[dim]);
+      return order;
+    }
+  }
+  return std::nullopt;
+}
+
 void tv::setOrder(Value value, const Order &order) {
   ViewAttr attr = getView(value);
   View view = attr.getView();

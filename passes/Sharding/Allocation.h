@@ -50,6 +50,10 @@ struct SharedMemory {
 /// Nothing for a value with memory of its own.
 std::optional<SharedMemory> getSharedMemory(mlir::Value value);
 
+/// The order in which a value with memory of its own suits the ops that share
+/// it: what a reshape behind transposes takes as it is. Nothing if none asks.
+std::optional<Order> getWantedOrder(mlir::Value value);
+
 /// Decides the order of `value`.
 void setOrder(mlir::Value value, const Order &order);
 

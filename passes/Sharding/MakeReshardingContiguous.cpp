@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Values that no collective asked for get their source's order, or row-major.
+// Values that no collective asked for get their source's order, or the one that
+// makes a reshape of them free, or row-major.
 // Then each step is looked at: where the shard of an all-gather or
 // reduce-scatter could not have the order of the whole, it is copied into that
 // order; where a step that keeps elements in place in their buffer (all-reduce,
@@ -37,7 +38,9 @@ static Order chooseOrder(Value value) {
   if (std::optional<Order> fixed = getFixedOrder(value))
     return *fixed;
   std::optional<SharedMemory> shared = getSharedMemory(value);
-  if (!shared || shared->dims.empty())
+  if (!shared)
+    return getWantedOrder(value).value_or(getRowMajor(value));
+  if (shared->dims.empty())
     return getRowMajor(value);
   Order above = orderOf(shared->source), order;
   for (int64_t dim : above)
