@@ -112,13 +112,13 @@ func.func @through_a_transpose(%x: tensor<6x4xf32, #t>) -> tensor<4x6xf32, #w> {
 #r = #tv.view<#m, [2, 3, did(tp) * 10]>
 // A reshape wants its operand row-major: what is transposed before is written so.
 // CHECK-LABEL: @for_a_reshape
-// CHECK: tv.neg {{.*}} -> tensor<2x4x3x5xf32, {{.*}}alloc = (0, 2, 1, 3)>>
+// CHECK: tv.gelu {{.*}} -> tensor<2x4x3x5xf32, {{.*}}alloc = (0, 2, 1, 3)>>
 // CHECK-NEXT: tv.transpose {{.*}} -> tensor<2x3x4x5xf32, {{.*}}alloc = (0, 1, 2, 3)>>
 // CHECK-NEXT: tv.reshape {{.*}} -> tensor<2x3x20xf32, {{.*}}alloc = (0, 1, 2)>>
 func.func @for_a_reshape(%x: tensor<2x4x3x5xf32, #h>) -> tensor<2x3x20xf32, #r> {
-  %0 = tv.neg %x : (tensor<2x4x3x5xf32, #h>) -> tensor<2x4x3x5xf32, #h>
+  %0 = tv.gelu %x : (tensor<2x4x3x5xf32, #h>) -> tensor<2x4x3x5xf32, #h>
   %1 = tv.transpose %0 perm [0, 2, 1, 3] : (tensor<2x4x3x5xf32, #h>) -> tensor<2x3x4x5xf32, #t>
   %2 = tv.reshape %1 : (tensor<2x3x4x5xf32, #t>) -> tensor<2x3x20xf32, #r>
-  %3 = tv.neg %2 : (tensor<2x3x20xf32, #r>) -> tensor<2x3x20xf32, #r>
+  %3 = tv.gelu %2 : (tensor<2x3x20xf32, #r>) -> tensor<2x3x20xf32, #r>
   return %3 : tensor<2x3x20xf32, #r>
 }
