@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Backends/CUDA/Backend.h"
+#include "Backends/CUDA/Contract.h"
 #include "Backends/CUDA/Launch.h"
 #include "Backends/CUDA/Program.h"
 #include "Runtime/Context.h"
@@ -30,17 +31,26 @@ namespace {
 
 class CUDAModule final : public BackendModule {
 public:
-  CUDAModule(Device &device, std::unique_ptr<Binaries> binaries, uint32_t flags)
-      : device(device), binaries(std::move(binaries)), flags(flags) {}
+  CUDAModule(Device &device, std::unique_ptr<Blas> &blas,
+             std::unique_ptr<Binaries> binaries, uint32_t flags)
+      : device(device), blas(blas), binaries(std::move(binaries)),
+        flags(flags) {}
 
   Result<std::unique_ptr<Work>> makeLaunch(const fb::LaunchT &launch,
                                            Tensors &tensors) override {
     return cuda::makeLaunch(*binaries, launch, tensors);
   }
 
-  Result<std::unique_ptr<Work>> makeContract(const fb::ContractT &,
-                                             Tensors &) override {
-    return Error{"products of tensors do not run on cuda yet"};
+  Result<std::unique_ptr<Work>> makeContract(const fb::ContractT &contract,
+                                             Tensors &tensors) override {
+    if (!blas) {
+      Device::Current current(device);
+      Result<std::unique_ptr<Blas>> opened = Blas::open();
+      if (!opened)
+        return opened.error();
+      blas = std::move(*opened);
+    }
+    return cuda::makeContract(*binaries, *blas, contract, tensors);
   }
 
   Result<std::unique_ptr<Work>>
@@ -61,6 +71,7 @@ public:
 
 private:
   Device &device;
+  std::unique_ptr<Blas> &blas; ///< the context's, opened for the first product
   std::unique_ptr<Binaries> binaries;
   uint32_t flags;
 };
@@ -75,6 +86,15 @@ public:
               const tessera_context_options &options)
       : device(std::move(device)), options(options) {}
 
+  ~CUDABackend() override {
+    if (device->isStuck()) {
+      blas.release();
+      return;
+    }
+    Device::Current current(*device);
+    blas.reset();
+  }
+
   /// With the features of this very architecture, where it has such.
   std::string target() const override {
     return kTarget + std::to_string(device->capability()) +
@@ -83,7 +103,8 @@ public:
 
   std::string description() const override {
     return "GPU " + std::to_string(device->ordinal()) + ", " + device->name() +
-           ", driver " + device->driver().version();
+           ", driver " + device->driver().version() +
+           (blas ? ", cuBLASLt " + blas->version() : "");
   }
 
   Status accepts(const std::string &target) const override {
@@ -115,7 +136,7 @@ public:
     if (!binaries)
       return binaries.error();
     return std::unique_ptr<BackendModule>(
-        new CUDAModule(*device, std::move(*binaries), options.flags));
+        new CUDAModule(*device, blas, std::move(*binaries), options.flags));
   }
 
   bool isHost() const override { return false; }
@@ -163,6 +184,7 @@ private:
   }
 
   std::unique_ptr<Device> device;
+  std::unique_ptr<Blas> blas;
   tessera_context_options options;
 };
 
