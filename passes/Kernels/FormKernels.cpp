@@ -37,6 +37,8 @@ struct PlanStep {
   Operation *op; ///< the one op, or the last of the fused ones
   std::optional<FusedOps> fused;
   size_t first, last; ///< places of its ops in the program
+  /// Of a collective, the one before it: all ranks run them in one order.
+  std::optional<size_t> before = std::nullopt;
 };
 
 class Former {
@@ -78,6 +80,7 @@ private:
   func::FuncOp main;
   OpBuilder builder;
   std::vector<PlanStep> steps;
+  std::optional<size_t> lastCollective; ///< step
   llvm::DenseMap<Operation *, size_t> stepOf;
   llvm::DenseMap<Operation *, size_t> placeOf;
   std::vector<llvm::SetVector<Value>> outputs; ///< of fused steps
@@ -201,6 +204,8 @@ llvm::SmallSetVector<size_t, 4> Former::getSources(size_t step) {
       if (stepOf.contains(op) && stepOf[op] != step)
         sources.insert(stepOf[op]);
   });
+  if (steps[step].before)
+    sources.insert(*steps[step].before);
   return sources;
 }
 
@@ -222,6 +227,8 @@ void Former::addStep(Operation *op, bool fused) {
   steps.push_back({op, std::nullopt, placeOf[op], placeOf[op]});
   if (fused)
     steps.back().fused.emplace(op);
+  if (isa<comm::CollectiveOpInterface>(op))
+    steps.back().before = std::exchange(lastCollective, stepOf[op]);
 }
 
 void Former::group() {
@@ -288,7 +295,6 @@ LogicalResult Former::run() {
   outputs.resize(steps.size());
   std::vector<llvm::SmallSetVector<size_t, 4>> users(steps.size());
   std::vector<size_t> waitsFor(steps.size());
-  std::optional<size_t> lastCollective;
   for (size_t step = 0; step < steps.size(); ++step) {
     llvm::SmallSetVector<size_t, 4> sources = getSources(step);
     forEachRead(steps[step], [&](Value value) {
@@ -296,11 +302,6 @@ LogicalResult Former::run() {
         if (stepOf.contains(op) && stepOf[op] != step)
           outputs[stepOf[op]].insert(value);
     });
-    if (isa<comm::CollectiveOpInterface>(steps[step].op)) {
-      if (lastCollective)
-        sources.insert(*lastCollective);
-      lastCollective = step;
-    }
     for (size_t source : sources)
       if (users[source].insert(step))
         ++waitsFor[step];

@@ -179,3 +179,24 @@ func.func @main(%x: !x, %e: !e) -> (!r, !n, !e) {
   %0, %1, %2 = tv.dispatch %x, %e : (!x, !e) -> (!r, !n, !e)
   return %0, %1, %2 : !r, !n, !e
 }
+
+// -----
+
+// Collectives run in the order of the program, so the sum of `%h` comes after the
+// gather of `%a`: it is not computed in one kernel with `%a`.
+#m = #tv.mesh<tp = 2>
+!s = tensor<4xf32, #tv.local<#tv.view<#m, [did(tp) * 4]>, of [8]>>
+!w = tensor<8xf32, #tv.local<#tv.view<#m, [8]>, of [8]>>
+func.func @main(%x: !s, %y: !s) -> (!w, !s) {
+  // CHECK: %[[A:.*]] = plan.launch @map_0(%{{.*}})
+  // CHECK-NEXT: comm.all_gather %[[A]]
+  // CHECK-NEXT: %[[H:.*]] = comm.all_gather
+  // CHECK-NEXT: %[[P:.*]] = plan.alias shard %[[H]]
+  // CHECK-NEXT: plan.launch @map_1(%[[A]], %[[P]])
+  %a = tv.add %x, %x : (!s, !s) -> !s
+  %g = comm.all_gather %a over #m [tp] id 0 : (!s) -> !w
+  %h = comm.all_gather %y over #m [tp] id 1 : (!s) -> !w
+  %p = comm.slice %h over #m [tp] id 2 : (!w) -> !s
+  %b = tv.add %a, %p : (!s, !s) -> !s
+  return %g, %b : !w, !s
+}
