@@ -129,7 +129,7 @@ def Plan_AliasOp : Plan_Op<"alias"> {
     ```mlir
     %r = plan.alias reshape %x : ...                 // the same elements in order
     %r = plan.alias transpose %x at [0, 2, 1] : ...  // dim i is the source's at[i]
-    %r = plan.alias slice %x at [0, 0, 8] : ...      // starts at these offsets
+    %r = plan.alias slice %x at [0, 0, 8] : ...      // from these global indices on
     %r = plan.alias shard %x : ...                   // the part its view holds
     ```
   }];

@@ -92,6 +92,12 @@ mlir::RankedTensorType getLocalType(mlir::RankedTensorType type,
 /// `#tv.local` that of the encoding's extents.
 layout::Shape getGlobalShape(mlir::Type type);
 
+/// The views of the boxes of `op`, its results or its operands, that place them
+/// where they are when the whole lies as `whole`.
+Result<std::vector<layout::View>> getBoxViews(WindowOpInterface op,
+                                              const layout::View &whole,
+                                              const layout::Mesh &mesh);
+
 /// What an element is in a scalar region: its type, signless.
 mlir::Type getScalarType(mlir::Type element);
 

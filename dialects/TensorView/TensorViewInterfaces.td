@@ -54,6 +54,24 @@ def ReinterpretOpInterface : OpInterface<"ReinterpretOpInterface"> {
   ];
 }
 
+def WindowOpInterface : OpInterface<"WindowOpInterface"> {
+  let cppNamespace = "::tessera::tv";
+  let description = [{
+    An op between one tensor, the *whole*, and boxes of it: `slice` takes a box out
+    of its operand, `pad` and `concat` put their operands as boxes into their
+    result. Where the whole is split, the boxes may lie where it places them, as
+    `(did(tp) * 6 | 3 : 10)`; then nothing moves.
+  }];
+  let methods = [
+    InterfaceMethod<"The one operand, or the one result, that holds the boxes.",
+      "::mlir::Value", "getWhole">,
+    InterfaceMethod<[{
+      Where each box begins in the whole; kDynamic along a dynamic dimension that
+      the box does not span.
+    }], "::std::vector<::tessera::layout::Shape>", "getBoxOffsets">
+  ];
+}
+
 def ExtentsOpInterface : OpInterface<"ExtentsOpInterface"> {
   let cppNamespace = "::tessera::tv";
   let description = [{

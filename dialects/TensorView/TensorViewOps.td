@@ -24,6 +24,7 @@ def RuleAndPartial
     : DeclareOpInterfaceMethods<ShardingRuleOpInterface, ["transferPartial"]>;
 def Composite : DeclareOpInterfaceMethods<CompositeOpInterface>;
 def Reinterpret : DeclareOpInterfaceMethods<ReinterpretOpInterface>;
+def Windows : DeclareOpInterfaceMethods<WindowOpInterface>;
 def InferExtents : DeclareOpInterfaceMethods<ExtentsOpInterface>;
 
 // Cheaper to make anew at each use than to move.
@@ -255,7 +256,7 @@ def TensorView_TransposeOp : TensorView_PureOp<"transpose",
 }
 
 def TensorView_SliceOp : TensorView_PureOp<"slice",
-    [RuleAndPartial, SharesMemory]> {
+    [RuleAndPartial, Windows, SharesMemory]> {
   let summary = "A box of a tensor";
   let description = [{
     ```mlir
@@ -271,7 +272,7 @@ def TensorView_SliceOp : TensorView_PureOp<"slice",
 }
 
 def TensorView_ConcatOp : TensorView_PureOp<"concat",
-    [RuleAndPartial, InferExtents]> {
+    [RuleAndPartial, Windows, InferExtents]> {
   let summary = "Tensors one after the other along a dimension";
   let arguments = (ins Variadic<AnyRankedTensor>:$inputs, I64Attr:$dim);
   let results = (outs AnyRankedTensor:$result);
@@ -280,7 +281,7 @@ def TensorView_ConcatOp : TensorView_PureOp<"concat",
 }
 
 def TensorView_PadOp : TensorView_PureOp<"pad",
-    [RuleAndPartial, InferExtents]> {
+    [RuleAndPartial, Windows, InferExtents]> {
   let summary = "A tensor with a border of one value";
   let description = [{
     ```mlir

@@ -264,6 +264,53 @@ Rule PadOp::getShardingRule() {
       *this, [&](int64_t d) { return getLow()[d] != 0 || getHigh()[d] != 0; });
 }
 
+Value SliceOp::getWhole() { return getInput(); }
+Value ConcatOp::getWhole() { return getResult(); }
+Value PadOp::getWhole() { return getResult(); }
+
+std::vector<layout::Shape> SliceOp::getBoxOffsets() {
+  return {layout::Shape(getOffsets())};
+}
+
+std::vector<layout::Shape> ConcatOp::getBoxOffsets() {
+  layout::Shape whole = shapeOf(getResult());
+  bool dynamic = whole[getDim()] == layout::kDynamic;
+  std::vector<layout::Shape> boxes;
+  int64_t at = dynamic ? layout::kDynamic : 0;
+  for (Value input : getInputs()) {
+    boxes.emplace_back(whole.size(), 0)[getDim()] = at;
+    if (!dynamic)
+      at += shapeOf(input)[getDim()];
+  }
+  return boxes;
+}
+
+std::vector<layout::Shape> PadOp::getBoxOffsets() {
+  layout::Shape offsets(getLow());
+  for (auto [d, extent] : llvm::enumerate(shapeOf(getResult())))
+    if (extent == layout::kDynamic && (getLow()[d] != 0 || getHigh()[d] != 0))
+      offsets[d] = layout::kDynamic;
+  return {offsets};
+}
+
+Result<std::vector<layout::View>> tv::getBoxViews(WindowOpInterface op,
+                                                  const layout::View &whole,
+                                                  const layout::Mesh &mesh) {
+  Value value = op.getWhole();
+  layout::Shape shape = shapeOf(value);
+  bool isResult = value.getDefiningOp() == op;
+  std::vector<layout::View> views;
+  for (auto [i, offsets] : llvm::enumerate(op.getBoxOffsets())) {
+    Value box = isResult ? op->getOperand(i) : Value(op->getResult(i));
+    Result<layout::View> view =
+        layout::sliceView(whole, shape, offsets, shapeOf(box), mesh);
+    if (!view)
+      return view.error();
+    views.push_back(std::move(*view));
+  }
+  return views;
+}
+
 //===----------------------------------------------------------------------===//
 // Elements at run-time indices
 //===----------------------------------------------------------------------===//

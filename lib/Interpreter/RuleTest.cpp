@@ -6,14 +6,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// test-sharding-rules evaluates each function on whole tensors, then each op again
-// on devices: for every factor of the op's rule, every kind of split and several
-// meshes, and for every two factors on the two axes of a mesh, it lays the
-// operands out as the rule says, evaluates each device by itself and compares the
-// assembled results. Then the same for partial states:
-// for every set of operands and combiner that `transferPartial` allows,
-// operands become addends, and the results must be what it says. Reinterpreting
-// ops get every split of every operand dimension and the view that they answer.
+// test-sharding-rules evaluates each function on whole tensors, then each op
+// again on devices: for every factor of the op's rule, every kind of split and
+// several meshes, and for every two factors on the two axes of a mesh, it lays
+// the operands out as the rule says, evaluates each device by itself and
+// compares the assembled results. Then the same for partial states: for every
+// set of operands and combiner that `transferPartial` allows, operands become
+// addends, and the results must be what it says. Reinterpreting ops get every
+// split of every operand dimension and the view that they answer; ops with
+// windows every split of every dimension of the whole, and of every two, with
+// the views of the boxes.
 //
 // Nothing of a rule is taken on trust: an evaluator finds elements by global
 // index and misses those that a device does not hold. What the rule says of
@@ -66,6 +68,7 @@ private:
   LogicalResult testPartials(const Mesh &mesh);
   LogicalResult testReinterpret(const Mesh &mesh,
                                 tv::ReinterpretOpInterface reinterpret);
+  LogicalResult testWindows(const Mesh &mesh, tv::WindowOpInterface windows);
   /// Evaluates on each device, with the views of operands and results.
   LogicalResult check(const Mesh &mesh, ArrayRef<View> operands,
                       ArrayRef<View> results, const Twine &what);
@@ -361,6 +364,42 @@ LogicalResult OpTest::testReinterpret(const Mesh &mesh,
   return success();
 }
 
+LogicalResult OpTest::testWindows(const Mesh &mesh,
+                                  tv::WindowOpInterface windows) {
+  Value value = windows.getWhole();
+  const Shape &shape = reference.lookup(value)->shape;
+  auto test = [&](View whole, const Twine &what) -> LogicalResult {
+    whole = layout::canonicalize(whole, shape, mesh);
+    Result<std::vector<View>> boxes = tv::getBoxViews(windows, whole, mesh);
+    if (!boxes)
+      return op->emitOpError()
+             << "gives no views for " << layout::toString(whole, mesh) << ": "
+             << boxes.message();
+    return value.getDefiningOp() == op ? check(mesh, *boxes, {whole}, what)
+                                       : check(mesh, {whole}, *boxes, what);
+  };
+  for (size_t d = 0; d < shape.size(); ++d) {
+    for (const Split &split : splitsOver(mesh)) {
+      View whole = View::replicated(shape.size());
+      whole.dims[d].product = split.product;
+      if (failed(test(whole, "dimension " + Twine(d) + " of the whole in " +
+                                 split.name)))
+        return failure();
+    }
+    for (size_t e = 0; e < shape.size() && mesh.axes.size() > 1; ++e) {
+      View whole = View::replicated(shape.size());
+      whole.dims[d].product = {deviceOf(mesh, 0), Factor::rest()};
+      whole.dims[e].product = {Factor::rest(), deviceOf(mesh, 1)};
+      if (d != e &&
+          failed(test(whole, "dimension " + Twine(d) +
+                                 " of the whole in blocks, dimension " +
+                                 Twine(e) + " cyclic")))
+        return failure();
+    }
+  }
+  return success();
+}
+
 LogicalResult OpTest::run() {
   for (Value value : op->getOperands())
     if (!reference.lookup(value))
@@ -379,6 +418,9 @@ LogicalResult OpTest::run() {
           failed(testPartials(mesh)))
         return failure();
     }
+    if (auto windows = dyn_cast<tv::WindowOpInterface>(op))
+      if (failed(testWindows(mesh, windows)))
+        return failure();
   }
   return success();
 }

@@ -213,13 +213,18 @@ Status Tensors::applyAlias(int id, const LocalTensor &source,
   case fb::AliasKind::Slice: {
     Shape offsets;
     for (size_t i = 0; i < alias.offsets.size(); ++i) {
-      Result<int64_t> offset = value(*alias.offsets[i]);
-      if (!offset)
-        return offset.error();
-      if (*offset < 0 || *offset > source.sizes[i] ||
-          result.sizes[i] > source.sizes[i] - *offset)
+      Result<int64_t> global = value(*alias.offsets[i]);
+      if (!global)
+        return global.error();
+      int64_t bound = layout::boundOf(source.view, i, source.globalShape);
+      bool inside = *global >= 0 && *global <= bound;
+      int64_t offset =
+          inside ? layout::localExtent(source.view.dims[i].product, *global,
+                                       reader->mesh(), coordinates)
+                 : 0;
+      if (!inside || result.sizes[i] > source.sizes[i] - offset)
         return Error{"it reaches beyond dimension " + std::to_string(i) + of};
-      offsets.push_back(*offset);
+      offsets.push_back(offset);
     }
     moveTo(offsets);
     return Ok{};

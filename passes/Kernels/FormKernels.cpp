@@ -94,27 +94,31 @@ private:
 // Windows
 //===----------------------------------------------------------------------===//
 
-/// Whether a slice is a window on its source: dimensions that are split are
-/// kept as they are.
-static bool isWindow(tv::SliceOp slice) {
-  Space from = getSpace(slice.getInput().getType());
-  Space to = getSpace(slice.getResult().getType());
-  if (from.size() != to.size() || from.size() != slice.getOffsets().size())
-    return from == to;
-  for (auto [source, target, offset] :
-       llvm::zip_equal(from, to, slice.getOffsets())) {
-    bool whole =
-        layout::axesOf(source.product).empty() &&
-        layout::axesOf(target.product).empty() &&
-        llvm::none_of(source.product, [](const layout::Factor &factor) {
-          return factor.kind == layout::Factor::Kind::Group;
-        });
-    if (source != target && !whole)
-      return false;
-    if (offset != 0 && !whole)
-      return false;
+/// Where each local dimension of a slice begins in its source, as a global
+/// number, if each device's part is a window on what it has of the source.
+static std::optional<SmallVector<int64_t>> getWindow(tv::SliceOp slice) {
+  auto viewOf = [](Value tensor) {
+    return cast<tv::LocalAttr>(
+        cast<RankedTensorType>(tensor.getType()).getEncoding());
+  };
+  tv::LocalAttr from = viewOf(slice.getInput());
+  std::vector<layout::Dim> sources = from.getLayoutView().dims,
+                           targets =
+                               viewOf(slice.getResult()).getLayoutView().dims;
+  Result<std::vector<layout::View>> box =
+      tv::getBoxViews(slice, from.getLayoutView(), from.getLayoutMesh());
+  if (!box || box->front().dims != targets || sources.size() != targets.size())
+    return std::nullopt;
+  SmallVector<int64_t> at;
+  ArrayRef<int64_t> offsets = slice.getOffsets();
+  for (auto [source, target] : llvm::zip_equal(sources, targets)) {
+    bool kept = source == target && offsets.front() == 0;
+    if (source.span != target.span || (source.span > 1 && !kept))
+      return std::nullopt;
+    at.push_back(offsets.front());
+    offsets = offsets.drop_front(source.span);
   }
-  return true;
+  return at;
 }
 
 /// Whether what a device keeps of a whole dimension is one run of it.
@@ -171,7 +175,7 @@ static bool isFlat(Value tensor) {
 /// Whether the op's elements are computed in loops over its results.
 static bool isFusable(Operation *op) {
   if (auto slice = dyn_cast<tv::SliceOp>(op))
-    return !isWindow(slice);
+    return !getWindow(slice);
   return isa<tv::ReduceOp>(op) ||
          (canInline(op) && (!isa<tv::ConstantOp>(op) || isFree(op)));
 }
@@ -352,7 +356,7 @@ LogicalResult Former::emit(PlanStep &step) {
                         getSpace(op.getResult().getType());
         define(op.getResult(),
                alias(plan::AliasKind::Slice, op, mapping.lookup(op.getInput()),
-                     op.getOffsets()),
+                     *getWindow(op)),
                memory);
         return success();
       })

@@ -220,8 +220,8 @@ private:
   /// Adds the cost of a move of `value`; false if it stays.
   Result<bool> charge(Value value, const View &from, const View &to,
                       MoveCost &cost);
-  LogicalResult tryFlatDims(const PlacedOp &placed,
-                            llvm::ArrayRef<Delay> delays);
+  LogicalResult tryWholeDims(const PlacedOp &placed,
+                             llvm::ArrayRef<Delay> delays);
 
   Operation *op;
   const Placement &actual;
@@ -337,7 +337,7 @@ LogicalResult Search::tryDivisions(const PlacedOp &placed) {
       if (failed(tryNumbers(numbers)))
         return failure();
     }
-    return tryFlatDims(placed, delays);
+    return tryWholeDims(placed, delays);
   }
   for (bool better = true; better;) {
     better = false;
@@ -356,18 +356,15 @@ LogicalResult Search::tryDivisions(const PlacedOp &placed) {
       numbers[i] = kept;
     }
   }
-  return tryFlatDims(placed, delays);
+  return tryWholeDims(placed, delays);
 }
 
-/// Flat dimensions have no factors of their own: all tensors have them, or
-/// none.
-LogicalResult Search::tryFlatDims(const PlacedOp &placed,
-                                  llvm::ArrayRef<Delay> delays) {
-  if (!placed.isPointwise())
-    return success();
+/// Dimensions for all tensors at once. Flat ones have no factors of their own:
+/// all tensors have them, or none. Boxes lie where the whole is: what moves is
+/// the box before or after the op, never more.
+LogicalResult Search::tryWholeDims(const PlacedOp &placed,
+                                   llvm::ArrayRef<Delay> delays) {
   auto tryView = [&](const View &view) -> LogicalResult {
-    if (llvm::none_of(view.dims, [](const auto &dim) { return dim.span > 1; }))
-      return success();
     for (bool delayed : {false, true}) {
       Division division;
       division.dims = view.dims;
@@ -379,12 +376,20 @@ LogicalResult Search::tryFlatDims(const PlacedOp &placed,
     }
     return success();
   };
+  if (const View *whole = placed.getSplitWhole())
+    return tryView(*whole);
+  if (!placed.isPointwise())
+    return success();
+  auto isFlat = [](const View &view) {
+    return llvm::any_of(view.dims,
+                        [](const auto &dim) { return dim.span > 1; });
+  };
   for (auto [use, view] :
        llvm::zip_equal(placed.getRule().uses, actual.operands))
-    if (use != layout::Use::Unread && failed(tryView(view)))
+    if (use != layout::Use::Unread && isFlat(view) && failed(tryView(view)))
       return failure();
   for (const View &view : actual.results)
-    if (failed(tryView(view)))
+    if (isFlat(view) && failed(tryView(view)))
       return failure();
   return success();
 }

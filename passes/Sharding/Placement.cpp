@@ -54,7 +54,8 @@ static bool isSplit(const Product &product) {
 }
 
 PlacedOp::PlacedOp(ShardingRuleOpInterface op, Placement actual)
-    : op(op), actual(std::move(actual)),
+    : op(op), windows(dyn_cast<WindowOpInterface>(op.getOperation())),
+      actual(std::move(actual)),
       mesh(getView(op->getResult(0)).getLayoutMesh()),
       rule(op.getShardingRule()) {
   for (Value operand : op->getOperands())
@@ -126,6 +127,21 @@ PlacedOp::getFactorProducts(const DimFactors &factors,
   return products;
 }
 
+const View *PlacedOp::getSplitWhole() const {
+  if (!windows)
+    return nullptr;
+  bool isResult = isWholeResult();
+  const View &whole = isResult ? actual.results[0] : actual.operands[0];
+  const std::vector<DimFactors> &dims =
+      isResult ? rule.results[0] : rule.operands[0];
+  if (whole.dims.size() != dims.size()) // flat
+    return &whole;
+  for (auto [dim, factors] : llvm::zip_equal(whole.dims, dims))
+    if (isSplit(dim.product) && rule.factors[factors[0]].kind == Kind::Shifted)
+      return &whole;
+  return nullptr;
+}
+
 Division PlacedOp::getDivision(bool fromResults) const {
   Division division;
   division.products.assign(rule.factors.size(), {layout::Factor::rest()});
@@ -155,9 +171,18 @@ Division PlacedOp::getDivision(bool fromResults) const {
     for (auto [view, dims] : llvm::zip_equal(actual.results, rule.results))
       look(view, dims);
 
+  if (const View *whole = getSplitWhole();
+      whole && (fromResults || !isWholeResult())) {
+    division.products.assign(rule.factors.size(), {layout::Factor::rest()});
+    division.dims = whole->dims;
+  }
+
   llvm::SmallVector<SubAxis> used;
   for (const Product &product : division.products)
     llvm::append_range(used, layout::axesOf(product));
+  if (division.dims)
+    for (const layout::Dim &dim : *division.dims)
+      llvm::append_range(used, layout::axesOf(dim.product));
   for (const View &view : actual.operands)
     for (const layout::Partial &partial : view.partial)
       for (const SubAxis &axis : partial.axes) {
@@ -229,7 +254,7 @@ Result<Placement> PlacedOp::place(const Division &division) const {
     llvm::append_range(used, axes);
     return Ok{};
   };
-  if (division.dims && !isPointwise())
+  if (division.dims && !isPointwise() && !windows)
     return Error{"flat dimensions need a pointwise op"};
 
   Placement placement;
@@ -244,10 +269,21 @@ Result<Placement> PlacedOp::place(const Division &division) const {
                                 : composeDim(factors, division));
     return view;
   };
-  for (const std::vector<DimFactors> &dims : rule.operands)
-    placement.operands.push_back(place(dims));
-  for (const std::vector<DimFactors> &dims : rule.results)
-    placement.results.push_back(place(dims));
+  if (division.dims && windows) {
+    View whole;
+    whole.dims = *division.dims;
+    Result<std::vector<View>> boxes = getBoxViews(windows, whole, mesh);
+    if (!boxes)
+      return boxes.error();
+    placement = {{std::move(whole)}, std::move(*boxes)};
+    if (isWholeResult())
+      std::swap(placement.operands, placement.results);
+  } else {
+    for (const std::vector<DimFactors> &dims : rule.operands)
+      placement.operands.push_back(place(dims));
+    for (const std::vector<DimFactors> &dims : rule.results)
+      placement.results.push_back(place(dims));
+  }
 
   if (division.dims) {
     View view;

@@ -36,8 +36,9 @@ struct Delay {
 struct Division {
   /// One product for each factor of the rule.
   std::vector<layout::Product> products;
-  /// For a pointwise op: the dimensions of all its tensors, instead of
-  /// `products`. Needed for flat(k).
+  /// Instead of `products`: for a pointwise op the dimensions of all its
+  /// tensors, needed for flat(k); for an op with windows those of its whole,
+  /// needed where they are split through a box. The boxes follow.
   std::optional<std::vector<layout::Dim>> dims;
   std::vector<Delay> delays;
 };
@@ -78,6 +79,10 @@ public:
   /// Success if the op moves nothing under these views.
   Status checkLocal() const;
 
+  /// The view of the whole of an op with windows if it splits a dimension that
+  /// boxes do not span, or merges dimensions; else null.
+  const layout::View *getSplitWhole() const;
+
   /// Whether a flat(k) is one dimension to the op.
   bool isPointwise() const { return op->hasTrait<mlir::OpTrait::Pointwise>(); }
 
@@ -92,11 +97,14 @@ public:
   std::optional<Delay> getDelay(layout::SubAxis axis) const;
 
 private:
+  /// Whether the result of an op with windows is its whole.
+  bool isWholeResult() const { return windows.getWhole() == op->getResult(0); }
   layout::Dim composeDim(const layout::DimFactors &factors,
                          const Division &division) const;
 
   mutable ShardingRuleOpInterface
       op; // A handle, which MLIR does not call const.
+  mutable WindowOpInterface windows; ///< the op if it is one, or null
   Placement actual;
   const layout::Mesh &mesh;
   layout::Rule rule;

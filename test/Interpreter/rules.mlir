@@ -1,6 +1,6 @@
 // Every op's rule against every split of its factors on meshes of 2, 3, 4, 2x2
-// and 3x2, blocks and cyclic, even and uneven, some devices with nothing; and
-// every partial state that it lets through.
+// and 3x2, blocks and cyclic, even and uneven, some devices with nothing; every
+// partial state that it lets through; and windows where a split whole places them.
 // RUN: tessera-opt %s --test-sharding-rules -o /dev/null | FileCheck %s
 
 // CHECK: tv.map: {{[1-9][0-9]+}} cases agree
@@ -98,8 +98,9 @@ func.func @indexing(%a: tensor<4x7x6xf32>, %b: tensor<4x3x6xf32>) {
   %r = tv.reshape %a : (tensor<4x7x6xf32>) -> tensor<28x6xf32>
   %s = tv.reshape %a : (tensor<4x7x6xf32>) -> tensor<2x14x3x2xf32>
   %t = tv.transpose %a perm [2, 0, 1] : (tensor<4x7x6xf32>) -> tensor<6x4x7xf32>
-  %u = tv.slice %a offsets [0, 2, 0] : (tensor<4x7x6xf32>) -> tensor<4x3x6xf32>
-  %c = tv.concat %a, %b dim 1 : (tensor<4x7x6xf32>, tensor<4x3x6xf32>) -> tensor<4x10x6xf32>
+  %u = tv.slice %a offsets [0, 2, 3] : (tensor<4x7x6xf32>) -> tensor<4x3x3xf32>
+  %c = tv.concat %a, %b, %a dim 1
+     : (tensor<4x7x6xf32>, tensor<4x3x6xf32>, tensor<4x7x6xf32>) -> tensor<4x17x6xf32>
   %p = tv.pad %b low [0, 1, 0] high [0, 2, 0] value 0.0 : f32
      : (tensor<4x3x6xf32>) -> tensor<4x6x6xf32>
   return

@@ -200,3 +200,20 @@ func.func @main(%x: !s, %y: !s) -> (!w, !s) {
   %b = tv.add %a, %p : (!s, !s) -> !s
   return %g, %b : !w, !s
 }
+
+// -----
+
+// A slice of a split dimension is a window on what each device holds of it.
+#m = #tv.mesh<tp = 2>
+#s = #tv.view<#m, [did(tp) * 4, 6]>
+#b = #tv.view<#m, [(did(tp) * 3 | 2:6), 2]>
+!s = tensor<4x6xf32, #tv.local<#s, of [8, 6]>>
+!b = tensor<?x2xf32, #tv.local<#b, of [4, 2]>>
+!w = tensor<4x2xf32, #tv.local<#tv.view<#m, [4, 2]>, of [4, 2]>>
+func.func @main(%x: !s) -> !w {
+  // CHECK: %[[B:.*]] = plan.alias slice %{{.*}} at [3, 1]
+  // CHECK-NEXT: comm.all_gather %[[B]]
+  %b = tv.slice %x offsets [3, 1] : (!s) -> !b
+  %w = comm.all_gather %b over #m [tp] id 0 : (!b) -> !w
+  return %w : !w
+}

@@ -6,9 +6,9 @@
 // CHECK: tv.slice
 // CHECK: return
 // RAN tp=1: nothing
-// RAN tp=2: all-gather 72 bytes 0 copies
-// RAN tp=3: all-gather 96 bytes 0 copies
-// RAN tp=4: all-gather 108 bytes 0 copies
+// RAN tp=2: all-to-all 12 bytes 0 copies
+// RAN tp=3: all-to-all 24 bytes 0 copies
+// RAN tp=4: all-to-all 24 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !x = tensor<12x3xf32, #tv.view<#m, [did(tp) * _, _]>>
 !y = tensor<7x3xf32, #tv.view<#m, [did(tp) * _, _]>>
@@ -22,9 +22,9 @@ func.func @main(%x: !x) -> !y {
 // CHECK: tv.pad
 // CHECK: return
 // RAN tp=1: nothing
-// RAN tp=2: all-gather 36 bytes 0 copies
-// RAN tp=3: all-gather 48 bytes 0 copies
-// RAN tp=4: all-gather 72 bytes 0 copies
+// RAN tp=2: nothing
+// RAN tp=3: all-to-all 12 bytes 0 copies
+// RAN tp=4: all-to-all 12 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !x = tensor<6x3xf32, #tv.view<#m, [did(tp) * _, _]>>
 !y = tensor<9x3xf32, #tv.view<#m, [did(tp) * _, _]>>
@@ -38,9 +38,9 @@ func.func @main(%x: !x) -> !y {
 // CHECK: tv.concat
 // CHECK: return
 // RAN tp=1: nothing
-// RAN tp=2: all-gather 36 bytes 0 copies, all-gather 24 bytes 0 copies
-// RAN tp=3: all-gather 48 bytes 0 copies, all-gather 48 bytes 0 copies
-// RAN tp=4: all-gather 72 bytes 0 copies, all-gather 36 bytes 0 copies
+// RAN tp=2: all-to-all 24 bytes 0 copies, all-to-all 24 bytes 0 copies
+// RAN tp=3: all-to-all 12 bytes 0 copies, all-to-all 24 bytes 0 copies
+// RAN tp=4: all-to-all 12 bytes 0 copies, all-to-all 12 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !x = tensor<5x3xf32, #tv.view<#m, [did(tp) * _, _]>>
 !z = tensor<4x3xf32, #tv.view<#m, [did(tp) * _, _]>>

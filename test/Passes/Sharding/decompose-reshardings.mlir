@@ -342,13 +342,65 @@ func.func @conflict_on_one_of_two_axes(%x: tensor<8x8xf32, #a>, %w: tensor<4x8xf
 #s = #tv.view<#m, [did(tp) * 4, 3]>
 #o = #tv.view<#m, [did(tp) * 2, 3]>
 
-// A slice of a split dimension is taken of the whole.
+// A slice of a split dimension is taken where the data lie; the reshard moves what
+// a device of the result lacks: one row.
 // CHECK-LABEL: @slice_across_a_shard_edge
-// CHECK: comm.all_gather
-// CHECK: tv.slice
-// CHECK: comm.slice
+// CHECK-NOT: comm.
+// CHECK: %[[S:.*]] = tv.slice %arg0 {{.*}}[(did(tp) * 3 | 2:6), 3]
+// CHECK: comm.all_to_all %[[S]]
+// CHECK-NOT: comm.
 // CHECK: return
 func.func @slice_across_a_shard_edge(%x: tensor<8x3xf32, #s>) -> tensor<4x3xf32, #o> {
   %0 = tv.slice %x offsets [3, 0] : (tensor<8x3xf32, #s>) -> tensor<4x3xf32, #o>
   return %0 : tensor<4x3xf32, #o>
+}
+
+// -----
+
+#m = #tv.mesh<tp = 4>
+#s = #tv.view<#m, [did(tp) * 2, 3]>
+#o = #tv.view<#m, [did(tp) * 3, 3]>
+
+// What is padded and what is concatenated moves to its place in the result first.
+// CHECK-LABEL: @pad_across_shard_edges
+// CHECK-NOT: comm.
+// CHECK: %[[X:.*]] = comm.all_to_all %arg0 {{.*}}[(did(tp) * 3 | 2:9), 3]
+// CHECK: tv.pad %[[X]]
+// CHECK-NOT: comm.
+// CHECK: return
+func.func @pad_across_shard_edges(%x: tensor<7x3xf32, #s>) -> tensor<10x3xf32, #o> {
+  %0 = tv.pad %x low [2, 0] high [1, 0] value 0.5 : f32 : (tensor<7x3xf32, #s>) -> tensor<10x3xf32, #o>
+  return %0 : tensor<10x3xf32, #o>
+}
+
+// CHECK-LABEL: @concat_across_shard_edges
+// CHECK-NOT: comm.
+// CHECK-DAG: %[[X:.*]] = comm.all_to_all %arg0 {{.*}}[did(tp) * 3, 3]
+// CHECK-DAG: %[[Z:.*]] = comm.slice %arg1 {{.*}}[(did(tp) | 2:4) * 2, 3]
+// CHECK: tv.concat %[[X]], %[[Z]]
+// CHECK-NOT: comm.
+// CHECK: return
+func.func @concat_across_shard_edges(%x: tensor<7x3xf32, #s>, %z: tensor<3x3xf32, #tv.view<#m, [3, 3]>>)
+    -> tensor<10x3xf32, #o> {
+  %0 = tv.concat %x, %z dim 0 : (tensor<7x3xf32, #s>, tensor<3x3xf32, #tv.view<#m, [3, 3]>>) -> tensor<10x3xf32, #o>
+  return %0 : tensor<10x3xf32, #o>
+}
+
+// -----
+
+#m = #tv.mesh<x = 2, y = 2>
+#s = #tv.view<#m, [did(x) * 4, 6], partial = [y : sum]>
+#o = #tv.view<#m, [did(x) * 2, did(y) * 3]>
+
+// Addends are sliced before they are added.
+// CHECK-LABEL: @slice_of_addends
+// CHECK-NOT: comm.
+// CHECK: %[[S:.*]] = tv.slice %arg0
+// CHECK: comm.all_reduce %[[S]] {{.*}} [y]
+// CHECK: comm.exchange
+// CHECK-NOT: comm.
+// CHECK: return
+func.func @slice_of_addends(%x: tensor<8x6xf32, #s>) -> tensor<4x6xf32, #o> {
+  %0 = tv.slice %x offsets [3, 0] : (tensor<8x6xf32, #s>) -> tensor<4x6xf32, #o>
+  return %0 : tensor<4x6xf32, #o>
 }
