@@ -408,6 +408,10 @@ Binding::create(LoadedModule &module, std::span<const int64_t> symbols,
       module.context().agree(failure, key, "the module or the sizes they bind");
   if (!agreed)
     return agreed.error();
+  for (size_t i = 0; i < binding->works.size(); ++i)
+    if (Status status = binding->works[i]->connect(module.context()); !status)
+      return module.context().giveUp({TESSERA_PEER, status.message(),
+                                      binding->op(i), binding->location(i)});
   const tessera_memory &needs = binding->needs;
   module.context().log(TESSERA_LOG_INFO,
                        "bound: " + std::to_string(binding->works.size()) +

@@ -47,6 +47,8 @@ public:
   int rank() const { return self; }
   int size() const { return world; }
   uint64_t memoryLimit() const { return options.memory_limit; }
+  /// In seconds.
+  double deadline() const { return options.deadline; }
   Backend &backend() const { return *device; }
   Transport *transport() { return link.get(); }
   Watch *watch() { return watcher.get(); }

@@ -20,6 +20,8 @@
 
 namespace tessera {
 
+class Context;
+
 /// A byte of some tensor's memory or of the step's scratch.
 struct Place {
   static constexpr int kScratch = -1;
@@ -60,6 +62,8 @@ public:
   virtual Status run(const Running &running) = 0;
   /// Once, when the addresses are set, before the first run.
   virtual Status prepare() { return Ok{}; }
+  /// Collective, once, when all ranks have prepared theirs.
+  virtual Status connect(Context &) { return Ok{}; }
   /// What it comes to, for people.
   virtual std::string text() const { return {}; }
   /// Of a collective; null for other steps.

@@ -444,6 +444,8 @@ static std::optional<int> launchedRank() {
 }
 
 int main(int argc, char **argv) {
+  // NVLink multicast is never used; NCCL reads this when it starts.
+  setenv("NCCL_NVLS_ENABLE", "0", 1);
   std::optional<int> launched = launchedRank();
   const int early = launched.value_or(0);
   // Without MPI_Abort, mpirun takes its time to end the others.

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Backends/CUDA/Backend.h"
+#include "Backends/CUDA/Collectives.h"
 #include "Backends/CUDA/Contract.h"
 #include "Backends/CUDA/Launch.h"
 #include "Backends/CUDA/Program.h"
@@ -31,10 +32,11 @@ namespace {
 
 class CUDAModule final : public BackendModule {
 public:
-  CUDAModule(Device &device, std::unique_ptr<Blas> &blas,
-             std::unique_ptr<Binaries> binaries, uint32_t flags)
-      : device(device), blas(blas), binaries(std::move(binaries)),
-        flags(flags) {}
+  CUDAModule(Device &device, std::unique_ptr<Communicators> &communicators,
+             std::unique_ptr<Blas> &blas, std::unique_ptr<Binaries> binaries,
+             uint32_t flags)
+      : device(device), communicators(communicators), blas(blas),
+        binaries(std::move(binaries)), flags(flags) {}
 
   Result<std::unique_ptr<Work>> makeLaunch(const fb::LaunchT &launch,
                                            Tensors &tensors) override {
@@ -54,9 +56,20 @@ public:
   }
 
   Result<std::unique_ptr<Work>>
-  makeCollective(const fb::CollectiveT &, const std::vector<layout::SubAxis> &,
-                 Tensors &) override {
-    return Error{"collectives do not run on cuda yet"};
+  makeCollective(const fb::CollectiveT &collective,
+                 const std::vector<layout::SubAxis> &axes,
+                 Tensors &tensors) override {
+    const bool moves = movesBetweenRanks(collective, tensors.module().mesh());
+    if (moves && !communicators) {
+      Result<std::unique_ptr<Communicators>> opened =
+          Communicators::open(device);
+      if (!opened)
+        return opened.error();
+      communicators = std::move(*opened);
+    }
+    return cuda::makeCollective(*binaries,
+                                moves ? communicators.get() : nullptr,
+                                collective, axes, tensors);
   }
 
   Result<std::unique_ptr<Work>> makeCopy(const CopyLoop &loop, Place target,
@@ -71,6 +84,7 @@ public:
 
 private:
   Device &device;
+  std::unique_ptr<Communicators> &communicators; ///< the backend's
   std::unique_ptr<Blas> &blas; ///< the context's, opened for the first product
   std::unique_ptr<Binaries> binaries;
   uint32_t flags;
@@ -135,8 +149,8 @@ public:
         Binaries::load(*device, module);
     if (!binaries)
       return binaries.error();
-    return std::unique_ptr<BackendModule>(
-        new CUDAModule(*device, blas, std::move(*binaries), options.flags));
+    return std::unique_ptr<BackendModule>(new CUDAModule(
+        *device, communicators, blas, std::move(*binaries), options.flags));
   }
 
   bool isHost() const override { return false; }
@@ -184,6 +198,7 @@ private:
   }
 
   std::unique_ptr<Device> device;
+  std::unique_ptr<Communicators> communicators; ///< opened by the first need
   std::unique_ptr<Blas> blas;
   tessera_context_options options;
 };

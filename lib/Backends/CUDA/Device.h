@@ -58,6 +58,7 @@ public:
   };
 
   const Driver &driver() const { return *driver_; }
+  ContextHandle handle() const { return context; }
   Stream stream() const { return stream_; }
   int ordinal() const { return number; }
   int multiprocessors() const { return processors; }

@@ -7,9 +7,10 @@
 //===----------------------------------------------------------------------===//
 //
 // The first run records all works as a CUDA graph; it and all later runs launch
-// that. The host then polls: the event at the end, the companions, the
-// context's watch. The stream itself leaves breadcrumbs in pinned memory around
-// each collective, so that a hang inside of the graph has a name.
+// that. Where ranks communicate the second run does so. The host then polls:
+// the event at the end, the companions, the context's watch. The stream itself
+// leaves breadcrumbs in pinned memory around each collective, so that a hang
+// inside of the graph has a name.
 //
 //===----------------------------------------------------------------------===//
 
@@ -110,7 +111,10 @@ private:
 
   std::optional<Stop> launch(Context &context, const Running &running) {
     const double began = now();
-    if (flags & TESSERA_NO_GRAPH) {
+    // Peers meet when they first exchange something, and may then allocate: not
+    // while a graph is recorded.
+    const bool meets = communicates && !met;
+    if ((flags & TESSERA_NO_GRAPH) || meets) {
       for (size_t i = 0; i < works.size(); ++i)
         if (std::optional<Stop> stop = enqueue(i, running))
           return stop;
@@ -126,7 +130,9 @@ private:
     if (std::optional<Stop> stop = record(done, 0))
       return stop;
     host = now() - began;
-    return wait(context, done);
+    std::optional<Stop> stop = wait(context, done);
+    met |= !stop;
+    return stop;
   }
 
   /// Enqueues one work, between breadcrumbs if it is a collective.
@@ -313,6 +319,7 @@ private:
   std::span<const std::unique_ptr<Work>> works;
   const uint32_t flags;
   bool communicates = false;
+  bool met = false; ///< all works have run once
   Event done = nullptr;
   std::vector<Event> events; ///< before the first work, and after each
   GraphExec exec = nullptr;

@@ -1,0 +1,361 @@
+//===- Communicators.cpp - how the ranks' GPUs talk -----------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A rank has one communicator of the world, in the order of ranks, and one for
+// each set of mesh axes whose groups are not the world. All are made by all
+// ranks together, in one order, so a rank takes part in a split even where its
+// own group needs none.
+//
+// Aborting tells the kernels in flight to end, but then waits for the graphs
+// that hold them to be destroyed, which is the caller's next step: so a thread
+// of its own does it. When a program never destroys them, that thread stays.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Backends/CUDA/Communicators.h"
+#include "Runtime/CollectivePlan.h"
+#include "Runtime/Context.h"
+
+#include <algorithm>
+#include <cstring>
+#include <ctime>
+#include <thread>
+
+using namespace tessera;
+using namespace tessera::cuda;
+using nccl::State;
+
+/// How long ending in peace, and aborting, may take.
+static constexpr double kFinalizeSeconds = 5, kAbortSeconds = 2;
+
+static void nap() {
+  timespec time{0, 20'000};
+  nanosleep(&time, nullptr);
+}
+
+//===----------------------------------------------------------------------===//
+// Partitions
+//===----------------------------------------------------------------------===//
+
+Partition Partition::along(const std::vector<layout::SubAxis> &axes,
+                           const layout::Mesh &mesh) {
+  Partition partition;
+  for (int rank = 0, n = mesh.numDevices(); rank < n; ++rank) {
+    std::vector<int> group = groupAlong(axes, mesh, rank);
+    partition.color.push_back(*std::min_element(group.begin(), group.end()));
+    partition.key.push_back(std::find(group.begin(), group.end(), rank) -
+                            group.begin());
+  }
+  return partition;
+}
+
+Partition Partition::world(int ranks) {
+  Partition partition;
+  for (int rank = 0; rank < ranks; ++rank) {
+    partition.color.push_back(0);
+    partition.key.push_back(rank);
+  }
+  return partition;
+}
+
+/// The group of `rank`, in its order: "[0, 2]".
+static std::string groupText(const Partition &partition, int rank) {
+  std::vector<std::pair<int, int>> members;
+  for (size_t i = 0; i < partition.color.size(); ++i)
+    if (partition.color[i] == partition.color[rank])
+      members.push_back({partition.key[i], i});
+  std::sort(members.begin(), members.end());
+  std::string text;
+  for (auto [key, member] : members)
+    text += (text.empty() ? "" : ", ") + std::to_string(member);
+  return "[" + text + "]";
+}
+
+//===----------------------------------------------------------------------===//
+// Calls
+//===----------------------------------------------------------------------===//
+
+/// Until `comm` has taken up what was asked of it.
+static Status await(const nccl::Api &api, nccl::Comm comm, const char *what,
+                    Poll &poll) {
+  const double began = now();
+  while (true) {
+    State state = nccl::kInProgress;
+    State asked = api.commGetAsyncError(comm, &state);
+    if (asked != nccl::kSuccess)
+      return api.check(asked, what, comm);
+    if (state != nccl::kInProgress)
+      return api.check(state, what, comm);
+    if (Status status = poll.poll(); !status)
+      return status;
+    if (now() - began > 200e-6)
+      nap();
+  }
+}
+
+Status Communicator::ready(State returned, const char *what, Poll &poll) const {
+  if (returned == nccl::kSuccess)
+    return Ok{};
+  if (returned != nccl::kInProgress)
+    return api.check(returned, what, comm);
+  return await(api, comm, what, poll);
+}
+
+Status Communicator::exchange(std::span<const SendMessage> sends,
+                              std::span<const ReceiveMessage> receives,
+                              Stream stream, Poll &poll) const {
+  static constexpr const char *what = "exchange messages";
+  if (Status status = ready(api.groupStart(), what, poll); !status)
+    return status;
+  State first = nccl::kSuccess;
+  auto note = [&](State state) {
+    if (first == nccl::kSuccess && state != nccl::kInProgress)
+      first = state;
+  };
+  for (const ReceiveMessage &message : receives)
+    note(api.recv(message.data, message.bytes, nccl::kUint8, message.peer, comm,
+                  stream));
+  for (const SendMessage &message : sends)
+    note(api.send(message.data, message.bytes, nccl::kUint8, message.peer, comm,
+                  stream));
+  const State ended = api.groupEnd();
+  if (Status status = api.check(first, what, comm); !status)
+    return status;
+  return ready(ended, what, poll);
+}
+
+Status Communicator::allGather(const void *source, void *target, int64_t count,
+                               nccl::Type type, Stream stream,
+                               Poll &poll) const {
+  return ready(api.allGather(source, target, count, type, comm, stream),
+               "all-gather", poll);
+}
+
+Status Communicator::allReduce(const void *source, void *target, int64_t count,
+                               nccl::Type type, nccl::Reduction reduction,
+                               Stream stream, Poll &poll) const {
+  return ready(
+      api.allReduce(source, target, count, type, reduction, comm, stream),
+      "all-reduce", poll);
+}
+
+Status Communicator::reduceScatter(const void *source, void *target,
+                                   int64_t count, nccl::Type type,
+                                   nccl::Reduction reduction, Stream stream,
+                                   Poll &poll) const {
+  return ready(
+      api.reduceScatter(source, target, count, type, reduction, comm, stream),
+      "reduce-scatter", poll);
+}
+
+//===----------------------------------------------------------------------===//
+// Making them
+//===----------------------------------------------------------------------===//
+
+/// A wait for all ranks, outside of any run: no watch knows its deadline.
+class Communicators::Joining final : public Poll {
+public:
+  explicit Joining(Context &context)
+      : context(context), inner(context.startWait()), began(now()) {}
+  Status poll() override {
+    if (now() - began > context.deadline())
+      return Error{"NCCL has not brought all ranks together for " +
+                   std::to_string(static_cast<int>(context.deadline())) +
+                   " seconds"};
+    return inner.poll();
+  }
+
+private:
+  Context &context;
+  Poll &inner;
+  double began;
+};
+
+Result<std::unique_ptr<Communicators>> Communicators::open(Device &device) {
+  Result<const nccl::Api *> api = nccl::Api::get();
+  if (!api)
+    return api.error();
+  std::unique_ptr<Communicators> result(new Communicators(device, **api));
+  device.companions.push_back(result.get());
+  return result;
+}
+
+Status Communicators::makeWorld(Context &context) {
+  // All ranks learn whether rank 0 has an id.
+  struct Record {
+    nccl::UniqueId id;
+    char error[256];
+  };
+  Record mine{};
+  if (context.rank() == 0)
+    if (Status status =
+            api.check(api.getUniqueId(&mine.id), "make an id", nullptr);
+        !status)
+      status.message().copy(mine.error, sizeof mine.error - 1);
+  std::vector<Record> all(context.size());
+  if (Status status = context.allGather(&mine, all.data(), sizeof mine);
+      !status)
+    return status;
+  if (all[0].error[0])
+    return Error{std::string("rank 0: ") + all[0].error};
+
+  Member &member = members.emplace_back();
+  member.partition = Partition::world(context.size());
+  member.communicator.reset(new Communicator(api));
+  nccl::Config config;
+  config.blocking = 0;
+  config.splitShare = 1;
+  static constexpr const char *what = "make a communicator of all ranks";
+  nccl::Comm &comm = member.communicator->comm;
+  State state = api.commInitRankConfig(&comm, context.size(), all[0].id,
+                                       context.rank(), &config);
+  if (Status status = api.check(state, what, comm); !status)
+    return status;
+  Joining joining(context);
+  return await(api, comm, what, joining);
+}
+
+Status Communicators::split(Context &context, const Partition &partition) {
+  const nccl::Comm world = members[0].communicator->comm;
+  Member &member = members.emplace_back();
+  member.partition = partition;
+  member.communicator.reset(new Communicator(api));
+  nccl::Config config;
+  config.blocking = 0;
+  config.splitShare = 1;
+  static constexpr const char *what = "split a communicator";
+  // It is null until the split is done.
+  nccl::Comm &comm = member.communicator->comm;
+  State state = api.commSplit(world, partition.color[context.rank()],
+                              partition.key[context.rank()], &comm, &config);
+  if (Status status = api.check(state, what, world); !status)
+    return status;
+  Joining joining(context);
+  if (Status status = await(api, world, what, joining); !status)
+    return status;
+  if (!comm)
+    return Error{"NCCL cannot split a communicator: there is no result"};
+  return await(api, comm, what, joining);
+}
+
+const Communicator *Communicators::find(const Partition &partition) const {
+  for (const Member &member : members)
+    if (member.partition == partition)
+      return member.communicator.get();
+  return nullptr;
+}
+
+Status Communicators::connect(Context &context,
+                              std::span<const Partition> partitions) {
+  if (aborted)
+    return Error{"the communicators are aborted"};
+  Device::Current current(device);
+  auto made = [&](const Partition &partition, double began) {
+    char seconds[32];
+    snprintf(seconds, sizeof seconds, "%.3f s", now() - began);
+    context.log(TESSERA_LOG_INFO,
+                "NCCL " + api.version() + ": communicator " +
+                    std::to_string(members.size()) + ", of ranks " +
+                    groupText(partition, context.rank()) +
+                    (members.size() > 1 ? ", split from the first" : "") +
+                    ", made in " + seconds);
+  };
+  auto make = [&]() -> Status {
+    for (const Partition &partition : partitions) {
+      if (members.empty()) {
+        const double began = now();
+        if (Status status = makeWorld(context); !status)
+          return status;
+        made(members[0].partition, began);
+      }
+      if (find(partition))
+        continue;
+      const double began = now();
+      if (Status status = split(context, partition); !status)
+        return status;
+      made(partition, began);
+    }
+    return Ok{};
+  };
+  Status status = make();
+  if (!status)
+    abort();
+  return status;
+}
+
+//===----------------------------------------------------------------------===//
+// Ending them
+//===----------------------------------------------------------------------===//
+
+Status Communicators::poll() {
+  if (aborted)
+    return Error{"the communicators are aborted"};
+  for (const Member &member : members) {
+    const nccl::Comm comm = member.communicator->comm;
+    State state = nccl::kSuccess;
+    if (!comm)
+      continue;
+    State asked = api.commGetAsyncError(comm, &state);
+    if (Status status =
+            api.check(asked != nccl::kSuccess ? asked : state, "go on", comm);
+        !status)
+      return status;
+  }
+  return Ok{};
+}
+
+void Communicators::abort() {
+  if (aborted)
+    return;
+  aborted = std::make_shared<std::atomic<bool>>(false);
+  std::vector<nccl::Comm> comms;
+  // Parts before the whole, whose resources they share.
+  for (size_t i = members.size(); i-- > 0;)
+    if (nccl::Comm comm = members[i].communicator->comm)
+      comms.push_back(comm);
+  std::thread([comms = std::move(comms), done = aborted, &api = api,
+               context = device.handle(), &driver = device.driver()] {
+    driver.ctxPush(context);
+    // As a group, so that the kernels of all are told before one is waited for.
+    api.groupStart();
+    for (nccl::Comm comm : comms)
+      api.commAbort(comm);
+    api.groupEnd();
+    ContextHandle popped;
+    driver.ctxPop(&popped);
+    *done = true;
+  }).detach();
+}
+
+Communicators::~Communicators() {
+  std::erase(device.companions, this);
+  Device::Current current(device);
+  // Finalizing ends all that was asked of a communicator, on all its ranks.
+  bool well = !aborted && !device.isStuck();
+  const double began = now();
+  for (size_t i = members.size(); well && i-- > 0;) {
+    const nccl::Comm comm = members[i].communicator->comm;
+    State state = api.commFinalize(comm);
+    while (state == nccl::kInProgress && now() - began < kFinalizeSeconds) {
+      nap();
+      if (api.commGetAsyncError(comm, &state) != nccl::kSuccess)
+        state = nccl::kInProgress;
+    }
+    well = state == nccl::kSuccess;
+  }
+  if (well) {
+    for (size_t i = members.size(); i-- > 0;)
+      api.commDestroy(members[i].communicator->comm);
+    return;
+  }
+  abort();
+  for (const double end = now() + kAbortSeconds; !*aborted && now() < end;)
+    nap();
+  if (!*aborted)
+    device.giveUp(); // its context is still in use
+}

@@ -1,0 +1,104 @@
+//===- Communicators.h - how the ranks' GPUs talk -------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_BACKENDS_CUDA_COMMUNICATORS_H
+#define TESSERA_BACKENDS_CUDA_COMMUNICATORS_H
+
+#include "Backends/CUDA/Device.h"
+#include "Backends/CUDA/NCCL.h"
+#include "Runtime/Transport.h"
+
+#include <atomic>
+
+namespace tessera {
+class Context;
+}
+
+namespace tessera::cuda {
+
+/// All ranks in groups, in an order: by rank, the number of its group and its
+/// place there. The same on all ranks.
+struct Partition {
+  std::vector<int> color, key;
+
+  /// The groups along axes of a mesh.
+  static Partition along(const std::vector<layout::SubAxis> &axes,
+                         const layout::Mesh &mesh);
+  static Partition world(int ranks);
+  bool operator==(const Partition &) const = default;
+};
+
+/// One of NCCL's communicators. It never blocks: each call is followed by a
+/// wait that polls.
+class Communicator {
+public:
+  /// Enqueues the messages as one group; peers are ranks of the communicator.
+  Status exchange(std::span<const SendMessage> sends,
+                  std::span<const ReceiveMessage> receives, Stream stream,
+                  Poll &poll) const;
+  /// `count` as in CollectivePlan::Native.
+  Status allGather(const void *source, void *target, int64_t count,
+                   nccl::Type type, Stream stream, Poll &poll) const;
+  Status allReduce(const void *source, void *target, int64_t count,
+                   nccl::Type type, nccl::Reduction reduction, Stream stream,
+                   Poll &poll) const;
+  Status reduceScatter(const void *source, void *target, int64_t count,
+                       nccl::Type type, nccl::Reduction reduction,
+                       Stream stream, Poll &poll) const;
+
+private:
+  friend class Communicators;
+  explicit Communicator(const nccl::Api &api) : api(api) {}
+  /// Waits until the last call has been taken up.
+  Status ready(nccl::State returned, const char *what, Poll &poll) const;
+
+  const nccl::Api &api;
+  nccl::Comm comm = nullptr;
+};
+
+/// Those of one context: the world's, and one split from it for each partition
+/// in use.
+class Communicators final : public Companion {
+public:
+  /// Only this rank's part: finds NCCL. The device outlives the result.
+  static Result<std::unique_ptr<Communicators>> open(Device &device);
+  /// Ends them in peace where all is well, else aborts; never waits long.
+  ~Communicators();
+
+  /// Collective, with the same partitions on all ranks: makes what is not there
+  /// yet.
+  Status connect(Context &context, std::span<const Partition> partitions);
+  /// Null before `connect` has made it.
+  const Communicator *find(const Partition &partition) const;
+
+  Status poll() override;
+  void abort() override;
+
+  const std::string &version() const { return api.version(); }
+
+private:
+  Communicators(Device &device, const nccl::Api &api)
+      : device(device), api(api) {}
+  class Joining;
+  Status makeWorld(Context &context);
+  Status split(Context &context, const Partition &partition);
+
+  struct Member {
+    Partition partition;
+    std::unique_ptr<Communicator> communicator;
+  };
+  Device &device;
+  const nccl::Api &api;
+  std::vector<Member> members; ///< the world first
+  /// Set by the thread that aborts when it is done.
+  std::shared_ptr<std::atomic<bool>> aborted;
+};
+
+} // namespace tessera::cuda
+
+#endif // TESSERA_BACKENDS_CUDA_COMMUNICATORS_H
