@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Every flag takes one value, as `--flag value` or `--flag=value`.
+// A flag's value comes as `--flag value` or `--flag=value`; some take none.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,6 +32,14 @@ const char *const kUsage =
   --report text|json    how to print collectives, times and memory;
            collectives  or only the collectives, in text, without their times
   --repeat N            runs; a state goes from one to the next
+  --backend cpu|cuda    what runs it; else what the module is compiled for
+  --device N            the GPU of this rank; else the rank modulo their number
+  --no-graph            cuda: enqueue the steps anew in each run
+  --trace FILE          the last run's steps on all ranks, for Perfetto or
+                        Chrome; steps are measured, so runs take longer
+  --verify CPU.tsr      run this module, the same program compiled for cpu, on
+                        the same inputs, and compare
+  --verbose             a line on stderr for each step, before it begins
   --transport mpi|threads
   --ranks N             ranks of the transport `threads`
   --deadline SECONDS    without progress, after which a run is an error
@@ -53,7 +61,7 @@ Result<Options> parseOptions(int argc, const char *const *argv, bool underMPI) {
   struct Flag {
     std::string name;
     std::function<bool(const std::string &)> take; ///< false: a bad value
-    const char *want;
+    const char *want;                              ///< null: it takes no value
   };
   auto positive = [](int64_t &target) {
     return [&target](const std::string &value) {
@@ -123,6 +131,37 @@ Result<Options> parseOptions(int argc, const char *const *argv, bool underMPI) {
        "a number of seconds above 0"},
       {"--memory-limit", positive(options.memoryLimit),
        "a number of bytes above 0"},
+      {"--backend",
+       [&](const std::string &value) {
+         options.backend = value;
+         return value == "cpu" || value == "cuda";
+       },
+       "cpu or cuda"},
+      {"--device",
+       [&](const std::string &value) {
+         int64_t ordinal = -1;
+         if (!parseWhole(value, ordinal) || ordinal < 0 || ordinal > 1023)
+           return false;
+         options.device = static_cast<int32_t>(ordinal);
+         return true;
+       },
+       "the ordinal of a GPU, like 0"},
+      {"--trace",
+       [&](const std::string &value) {
+         options.trace = value;
+         return !value.empty();
+       },
+       "a path"},
+      {"--verify",
+       [&](const std::string &value) {
+         options.verify = value;
+         return !value.empty();
+       },
+       "a path"},
+      {"--no-graph",
+       [&](const std::string &) { return options.noGraph = true; }, nullptr},
+      {"--verbose", [&](const std::string &) { return options.verbose = true; },
+       nullptr},
   };
 
   for (int i = 1; i < argc; ++i) {
@@ -151,8 +190,12 @@ Result<Options> parseOptions(int argc, const char *const *argv, bool underMPI) {
     }
     if (!flag)
       return Error{"unknown flag '" + name + "'" + suggestName(name, names)};
+    if (!flag->want && equals != std::string::npos)
+      return Error{name + " takes no value"};
     std::string value;
-    if (equals != std::string::npos)
+    if (!flag->want)
+      ;
+    else if (equals != std::string::npos)
       value = argument.substr(equals + 1);
     else if (i + 1 < argc)
       value = argv[++i];

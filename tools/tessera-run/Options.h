@@ -12,6 +12,7 @@
 #include "Support/Result.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,6 +33,12 @@ struct Options {
   int64_t ranks = 1;     ///< for "threads"
   double deadline = 60;
   int64_t memoryLimit = 0;
+  std::string backend;           ///< "cpu", "cuda", or empty: the module's
+  std::optional<int32_t> device; ///< ordinal of the GPU
+  bool noGraph = false;
+  bool verbose = false;
+  std::string trace;  ///< a file for the last run's steps; empty: none
+  std::string verify; ///< the module for cpu to compare with; empty: none
 };
 
 extern const char *const kUsage;

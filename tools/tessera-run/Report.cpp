@@ -28,13 +28,39 @@ Status Report::merge(Team &team) {
                                      mine.size() * sizeof(Traffic));
       !status)
     return status;
+  std::vector<double> hosts(hostSeconds.size() * ranks), found, founds;
+  if (Status status = team.allGather(hostSeconds.data(), hosts.data(),
+                                     hostSeconds.size() * sizeof(double));
+      !status)
+    return status;
+  for (const Difference &each : differences)
+    found.insert(found.end(), {each.largest, each.row, each.wrong});
+  founds.resize(found.size() * ranks);
+  if (Status status = team.allGather(found.data(), founds.data(),
+                                     found.size() * sizeof(double));
+      !status)
+    return status;
   Result<std::vector<Memory>> memories = team.allGather(memory);
   if (!memories)
     return memories.error();
 
+  for (Difference &each : differences)
+    each.wrong = 0;
   for (size_t rank = 0; rank < ranks; ++rank) {
     for (size_t i = 0; i < seconds.size(); ++i)
       seconds[i] = std::max(seconds[i], times[rank * seconds.size() + i]);
+    for (size_t i = 0; i < hostSeconds.size(); ++i)
+      hostSeconds[i] =
+          std::max(hostSeconds[i], hosts[rank * hostSeconds.size() + i]);
+    for (size_t i = 0; i < differences.size(); ++i) {
+      const double *other = &founds[rank * found.size() + 3 * i];
+      // A NaN is the largest.
+      for (auto [mine, theirs] : {std::pair(&differences[i].largest, other[0]),
+                                  std::pair(&differences[i].row, other[1])})
+        if (!(theirs <= *mine))
+          *mine = theirs;
+      differences[i].wrong += other[2];
+    }
     for (size_t i = 0; i < collectives.size(); ++i) {
       Traffic &traffic = collectives[i].traffic;
       const Traffic &other = all[rank * collectives.size() + i];
@@ -133,23 +159,53 @@ std::string Report::collectivesText() const {
   return title() + collectiveTable(/*withTimes=*/false);
 }
 
+static std::string timeLine(const std::string &what,
+                            const std::vector<double> &seconds) {
+  if (seconds.size() == 1)
+    return what + " " + milliseconds(seconds[0]) + "\n";
+  auto [least, most] = std::minmax_element(seconds.begin(), seconds.end());
+  return what + " of " + std::to_string(seconds.size()) + " runs: min " +
+         milliseconds(*least) + ", median " + milliseconds(median(seconds)) +
+         ", max " + milliseconds(*most) + "\n";
+}
+
+Status Report::checkDifferences() const {
+  for (const Difference &each : differences)
+    if (!(each.row <= each.bound)) {
+      char line[160];
+      snprintf(line, sizeof line,
+               " differs from cpu: by %.3g of a row's norm, the bound is %.3g; "
+               "%.0f elements lie in such rows",
+               each.row, each.bound, each.wrong);
+      return Error{"'" + each.name + "'" + line};
+    }
+  return Ok{};
+}
+
 std::string Report::text() const {
   std::string text = title() + collectiveTable(/*withTimes=*/true);
-  if (seconds.size() == 1) {
-    text += "time " + milliseconds(seconds[0]) + "\n";
-  } else {
-    auto [least, most] = std::minmax_element(seconds.begin(), seconds.end());
-    text += "time of " + std::to_string(seconds.size()) + " runs: min " +
-            milliseconds(*least) + ", median " + milliseconds(median(seconds)) +
-            ", max " + milliseconds(*most) + "\n";
-  }
+  text += timeLine("time", seconds);
+  if (target != "cpu")
+    text += timeLine(graph ? "host time, launching a CUDA graph"
+                           : "host time, enqueueing each step",
+                     hostSeconds);
   text += "memory of the largest rank: external " +
           std::to_string(memory.external) + ", local " +
           std::to_string(memory.local) + ", symmetric " +
           std::to_string(memory.symmetric) + ", constants " +
           std::to_string(memory.constants) + " bytes\n";
-  if (!output.empty())
-    text += "wrote " + output + "\n";
+  if (target != "cpu")
+    text += "device " + device + "\n";
+  for (const Difference &each : differences) {
+    char line[160];
+    snprintf(line, sizeof line,
+             ": largest difference from cpu %.3g, of a row %.3g (bound %.3g)\n",
+             each.largest, each.row, each.bound);
+    text += "'" + each.name + "'" + line;
+  }
+  for (const std::string &path : {output, trace})
+    if (!path.empty())
+      text += "wrote " + path + "\n";
   return text;
 }
 
@@ -171,17 +227,33 @@ std::string Report::json() const {
                                      {"copies", each.traffic.copies},
                                      {"copied_bytes", each.traffic.copiedBytes},
                                      {"seconds", each.traffic.seconds}});
-  auto [least, most] = std::minmax_element(seconds.begin(), seconds.end());
-  result["seconds"] = {{"runs", seconds.size()},
-                       {"min", *least},
-                       {"median", median(seconds)},
-                       {"max", *most}};
+  auto times = [](const std::vector<double> &seconds) -> json {
+    auto [least, most] = std::minmax_element(seconds.begin(), seconds.end());
+    return {{"runs", seconds.size()},
+            {"min", *least},
+            {"median", median(seconds)},
+            {"max", *most}};
+  };
+  result["seconds"] = times(seconds);
+  result["target"] = target;
+  if (target != "cpu") {
+    result["host_seconds"] = times(hostSeconds);
+    result["graph"] = graph;
+    result["device"] = device;
+  }
+  for (const Difference &each : differences)
+    result["differences"].push_back({{"name", each.name},
+                                     {"largest", each.largest},
+                                     {"row", each.row},
+                                     {"bound", each.bound}});
   result["memory"] = {{"external", memory.external},
                       {"local", memory.local},
                       {"symmetric", memory.symmetric},
                       {"constants", memory.constants}};
   if (!output.empty())
     result["output"] = output;
+  if (!trace.empty())
+    result["trace"] = trace;
   return result.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 

@@ -33,14 +33,26 @@ struct Memory {
   uint64_t external, local, symmetric, constants;
 };
 
+/// How far an output is from the CPU's.
+struct Difference {
+  std::string name;
+  double largest; ///< of any element
+  double row;     ///< of any row, relative to the row's norm
+  double bound;   ///< of `row`
+  double wrong;   ///< elements of rows beyond it
+};
+
 struct Report {
   std::string module, mesh;
   int ranks;
+  std::string target, device;
+  bool graph; ///< whether runs replay a recorded one
   std::vector<std::pair<std::string, int64_t>> sizes;
   std::vector<Collective> collectives;
-  std::vector<double> seconds; ///< one a run
+  std::vector<double> seconds, hostSeconds; ///< one a run
   Memory memory;
-  std::string output; ///< empty: none
+  std::string output, trace; ///< empty: none
+  std::vector<Difference> differences;
 
   /// Replaces each number by the largest of all ranks; all ranks call it.
   Status merge(Team &team);
@@ -48,6 +60,8 @@ struct Report {
   /// What does not differ from run to run: no times.
   std::string collectivesText() const;
   std::string json() const;
+  /// An error when an output is too far away.
+  Status checkDifferences() const;
 
 private:
   std::string title() const;

@@ -57,6 +57,25 @@ int main(int argc, char **argv) {
       return 1;
   }
 
+  // The same ports, with another result, and for another target.
+  for (auto [name, target] :
+       {std::pair("squared-1", ""), std::pair("cuda-1", "cuda:sm_90a")}) {
+    PlanBuilder b("<tp = 1>");
+    b.plan.target = target;
+    int size = b.symbol("b", 16);
+    Size batch = Size::symbol(size);
+    int x = b.input("x", {batch, 10}, "[_, _]");
+    int w = b.input("w", {6, 10}, "[_, _]");
+    int square = b.alias("square", w, fb::AliasKind::Slice, {6, 6}, "[_, _]",
+                         {}, {0, 0});
+    int t = b.tensor("t", {batch, 6}, "[_, _]");
+    int y = b.output("y", {batch, 6}, "[_, _]");
+    b.contract(x, {0, 2}, w, {1, 2}, t, {0, 1});
+    b.contract(t, {0, 2}, square, {1, 2}, y, {0, 1});
+    if (!write(b, argv[1], name))
+      return 1;
+  }
+
   PlanBuilder b("<tp = 2>");
   int state = b.tensor("s", {5, 4}, "[did(tp) * _, _]", fb::Storage::External);
   int w = b.input("w", {4, 4}, "[_, _]");

@@ -140,6 +140,55 @@ class TesseraRun(unittest.TestCase):
         self.assertEqual(collective["location"], "test.mlir:2:1")
         self.assertEqual(report["memory"]["external"], 4 * (5 * 5 + 6 * 5 + 5 * 6))
 
+    def test_trace(self):
+        for ranks in (1, 2):
+            self.succeed(
+                f"linear-{ranks}.tsr", "--ranks", ranks, "--inputs", "in.safetensors", "--trace", "t.json"
+            )  # fmt: skip
+            events = json.loads((self.folder / "t.json").read_text())["traceEvents"]
+            steps = [event for event in events if event["ph"] == "X"]
+            self.assertEqual(len(steps), 2 * ranks)
+            self.assertEqual({event["pid"] for event in steps}, set(range(ranks)))
+            names = {event["name"] for event in steps}
+            self.assertEqual(names, {"tv.matmul", "all-reduce [tp]"})
+            for event in steps:
+                self.assertGreaterEqual(event["dur"], 0)
+                self.assertRegex(event["args"]["location"], r"^test.mlir:[12]:1$")
+            # One axis: what all ranks take part in ends on none before it began on all.
+            begin = max(e["ts"] for e in steps if e["cat"] == "collective")
+            end = min(e["ts"] + e["dur"] for e in steps if e["cat"] == "collective")
+            self.assertLessEqual(begin, end + 1)
+
+    def test_verify(self):
+        for ranks in (1, 2):
+            out = self.succeed(
+                f"linear-{ranks}.tsr", "--ranks", ranks, "--inputs", "in.safetensors",
+                "--verify", f"linear-{ranks}.tsr",
+            )  # fmt: skip
+            self.assertRegex(out, "'y': largest difference from cpu 0, of a row 0 .bound")
+        process = self.start(
+            "linear-1.tsr", "--inputs", "in.safetensors", "--verify", "squared-1.tsr"
+        )
+        self.check_failure(process, ["'y' differs from cpu", "30 elements"])
+        self.fail_with(
+            "linear-2.tsr", "--ranks", 2, "--inputs", "in.safetensors", "--verify", "state-2.tsr",
+            says=["state-2.tsr"],
+        )  # fmt: skip
+
+    def test_verbose(self):
+        process = self.start("linear-1.tsr", "--inputs", "in.safetensors", "--verbose")
+        _, err = process.communicate(timeout=100)
+        self.assertEqual(process.returncode, 0, err)
+        self.assertIn("tessera-run: rank 0: step 1, 'tv.reshard' at test.mlir:2:1", err)
+
+    def test_backend(self):
+        self.fail_with(
+            "cuda-1.tsr", "--inputs", "in.safetensors", "--backend", "cpu",
+            says=["the module is compiled for cuda:sm_90a; this context runs cpu"],
+        )  # fmt: skip
+        self.fail_with("cuda-1.tsr", "--backend", "tpu", says=["cpu or cuda"])
+        self.fail_with("cuda-1.tsr", "--device", "-1", says=["ordinal"])
+
     def test_names_and_casts(self):
         save_file({"weight": W.astype(np.float64)}, self.folder / "w64.safetensors")
         save_file({"x": X}, self.folder / "x.safetensors")
@@ -185,6 +234,7 @@ class TesseraRun(unittest.TestCase):
         self.fail_with("a.tsr", "--transport", "threads", says=["--ranks N"])
         self.fail_with("a.tsr", "--output", says=["--output"])
         self.fail_with("a.tsr", "--nonsense", says=["--nonsense"], mpi=2)
+        self.fail_with("a.tsr", "--verbose=1", says=["--verbose", "no value"])
         self.assertIn("usage:", self.succeed("--help"))
 
     def test_modules(self):

@@ -1,0 +1,360 @@
+//===- Session.cpp - a module with its tensors on one rank ----------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Session.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+
+using namespace tessera;
+using namespace tessera::run;
+
+static double now() {
+  return std::chrono::duration<double>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+/// A status of the library as one sentence; frees it.
+Status run::take(tessera_status *status) {
+  if (!status)
+    return Ok{};
+  std::string message = tessera_status_message(status);
+  std::string op = tessera_status_op(status);
+  std::string location = tessera_status_location(status);
+  tessera_status_free(status);
+  if (!op.empty())
+    message = "'" + op + "': " + message;
+  if (!location.empty())
+    message = location + ": " + message;
+  return Error{message};
+}
+
+Result<HostBuffer> run::allocateHost(const std::string &name, size_t bytes) {
+  if (bytes == 0)
+    return HostBuffer();
+  // Rounded up, as aligned_alloc wants it.
+  HostBuffer buffer(std::aligned_alloc(64, (bytes + 63) / 64 * 64));
+  if (!buffer)
+    return Error{"not enough memory for '" + name +
+                 "': " + std::to_string(bytes) + " bytes"};
+  return buffer;
+}
+
+void Progress::show(const std::string &stage, uint64_t done, uint64_t all,
+                    const char *unit) {
+  const double time = now();
+  if (last == 0)
+    last = time;
+  if (quiet || time - last < 2)
+    return;
+  last = time;
+  fprintf(stderr, "tessera-run: %s, %llu of %llu %s\n", stage.c_str(),
+          static_cast<unsigned long long>(done),
+          static_cast<unsigned long long>(all), unit);
+}
+
+//===----------------------------------------------------------------------===//
+// Loading
+//===----------------------------------------------------------------------===//
+
+tessera_context_options Session::contextOptions(const std::string &backend,
+                                                tessera_threads *threads) {
+  tessera_context_options settings = {};
+  settings.size = sizeof settings;
+  settings.rank = team.rank();
+  settings.world = team.size();
+  settings.transport =
+      options.transport.empty() ? nullptr : options.transport.c_str();
+  settings.handle = threads;
+  settings.memory_limit = static_cast<uint64_t>(options.memoryLimit);
+  settings.deadline = options.deadline;
+  settings.control = 1;
+  settings.backend = backend.c_str();
+  if (options.device && backend != "cpu")
+    settings.device = &*options.device;
+  if (options.noGraph)
+    settings.flags |= TESSERA_NO_GRAPH;
+  if (!options.trace.empty())
+    settings.flags |= TESSERA_TIME_STEPS;
+  if (options.verbose) {
+    settings.flags |= TESSERA_CHECK_STEPS;
+    settings.log_user = &team;
+    settings.log = [](void *user, tessera_log_level, const char *message) {
+      fprintf(stderr, "tessera-run: rank %d: %s\n",
+              static_cast<Team *>(user)->rank(), message);
+    };
+  }
+  return settings;
+}
+
+Status Session::load(const std::string &path, std::string backend,
+                     tessera_threads *threads) {
+  if (backend.empty()) {
+    // A file that cannot be read is an error of all ranks below.
+    tessera_module_info info = {};
+    info.size = sizeof info;
+    if (take(tessera_module_inspect(path.c_str(), &info)))
+      backend = std::string(info.target, strcspn(info.target, ":"));
+    else
+      backend = "cpu";
+  }
+  tessera_context_options settings = contextOptions(backend, threads);
+  tessera_context *newContext = nullptr;
+  if (Status status = take(tessera_context_create(&settings, &newContext));
+      !status)
+    return status;
+  context.reset(newContext);
+  tessera_module *newModule = nullptr;
+  if (Status status = take(
+          tessera_module_load_file(context.get(), path.c_str(), &newModule));
+      !status)
+    return status;
+  module.reset(newModule);
+  tessera_device description = {};
+  description.size = sizeof description;
+  if (Status status = take(tessera_context_device(context.get(), &description));
+      !status)
+    return status;
+  target = description.target;
+  device = description.description;
+  Result<layout::Mesh> parsed =
+      layout::parseMesh(tessera_module_mesh(module.get()));
+  if (!parsed)
+    return parsed.error();
+  mesh = std::move(*parsed);
+
+  for (size_t i = 0; i < tessera_module_port_count(module.get()); ++i) {
+    Port port = {};
+    port.description.size = sizeof port.description;
+    if (Status status =
+            take(tessera_module_port(module.get(), i, &port.description));
+        !status)
+      return status;
+    ports.push_back(std::move(port));
+  }
+  for (size_t i = 0; i < tessera_module_symbol_count(module.get()); ++i) {
+    tessera_symbol symbol = {};
+    symbol.size = sizeof symbol;
+    if (Status status = take(tessera_module_symbol(module.get(), i, &symbol));
+        !status)
+      return status;
+    symbols.push_back(symbol);
+  }
+  return Ok{};
+}
+
+//===----------------------------------------------------------------------===//
+// Inputs
+//===----------------------------------------------------------------------===//
+
+Status Session::readInputs() {
+  for (auto step : {&Session::openInputs, &Session::fixSizes,
+                    &Session::checkMemory, &Session::makePorts})
+    if (Status status = (this->*step)(); !status)
+      return status;
+  return Ok{};
+}
+
+Status Session::openInputs() {
+  if (!options.names.empty()) {
+    Result<NameMap> map = NameMap::read(options.names);
+    if (!map)
+      return map.error();
+    names = std::move(*map);
+    std::vector<std::string> portNames;
+    for (const Port &port : ports)
+      portNames.push_back(port.name());
+    if (Status status = names.check(portNames); !status)
+      return status;
+  }
+  Result<TensorFiles> opened = TensorFiles::open(options.inputs);
+  if (!opened)
+    return opened.error();
+  files = std::move(*opened);
+  for (Port &port : ports) {
+    if (!port.isRead())
+      continue;
+    Result<const StoredTensor *> found =
+        files.find(names.lookup(port.name()).name);
+    if (!found)
+      return Error{"input '" + port.name() + "': " + found.message()};
+    port.stored = *found;
+  }
+  return Ok{};
+}
+
+/// The extent of a port's dimension as text, like "b" or "4 * heads".
+static std::vector<std::string> extentTexts(const Port &port) {
+  std::string text = port.description.shape_text;
+  std::vector<std::string> extents;
+  for (size_t at = 1; at < text.size();) {
+    size_t end = std::min(text.find(", ", at), text.size() - 1);
+    extents.push_back(text.substr(at, end - at));
+    at = end + 2;
+  }
+  return extents;
+}
+
+/// Each size is given, or is an extent of a tensor that is read.
+Status Session::fixSizes() {
+  std::vector<std::string> known;
+  for (const tessera_symbol &symbol : symbols)
+    known.push_back(symbol.name);
+  for (const auto &[name, value] : options.sizes) {
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      std::string all;
+      for (const std::string &each : known)
+        all += (all.empty() ? ": it has " : ", ") + each;
+      return Error{"--size " + name + ": the program has no such size" +
+                   (all.empty() ? ": all its sizes are fixed" : all)};
+    }
+  }
+  for (const std::string &name : known) {
+    std::optional<int64_t> value;
+    for (const auto &[given, size] : options.sizes)
+      if (given == name)
+        value = size;
+    for (const Port &port : ports) {
+      if (!port.stored || value)
+        continue;
+      std::vector<std::string> extents = extentTexts(port);
+      for (size_t dim = 0; dim < extents.size(); ++dim)
+        if (extents[dim] == name && dim < port.stored->shape.size())
+          value = port.stored->shape[dim];
+    }
+    if (!value)
+      return Error{"size '" + name +
+                   "' is not known from an input: give it "
+                   "as --size " +
+                   name + "=N"};
+    sizes.push_back(*value);
+  }
+  return Ok{};
+}
+
+/// Before anything is allocated: all that this rank will need at once.
+Status Session::checkMemory() {
+  tessera_memory needs = {};
+  needs.size = sizeof needs;
+  tessera_device description = {};
+  description.size = sizeof description;
+  if (Status status = take(tessera_module_memory(module.get(), sizes.data(),
+                                                 sizes.size(), &needs));
+      !status)
+    return status;
+  if (Status status = take(tessera_context_device(context.get(), &description));
+      !status)
+    return status;
+  const uint64_t total =
+      needs.external + needs.local + needs.symmetric + needs.constants;
+  if (description.free_bytes && total > description.free_bytes)
+    return Error{"not enough memory on " + device + ": the program needs " +
+                 std::to_string(total) + " bytes (external " +
+                 std::to_string(needs.external) + ", local " +
+                 std::to_string(needs.local) + ", symmetric " +
+                 std::to_string(needs.symmetric) + ", constants " +
+                 std::to_string(needs.constants) + "), " +
+                 std::to_string(description.free_bytes) + " are free"};
+  return Ok{};
+}
+
+/// Gives each port memory, and reads what is read.
+Status Session::makePorts() {
+  Progress progress(team);
+  for (size_t i = 0; i < ports.size(); ++i) {
+    Port &port = ports[i];
+    progress.show("reading inputs", i, ports.size(), "ports");
+    tessera_layout local = {};
+    local.size = sizeof local;
+    if (Status status = take(tessera_module_layout(
+            module.get(), i, sizes.data(), sizes.size(), &local));
+        !status)
+      return status;
+    layout::Shape shape(local.global_shape,
+                        local.global_shape + local.global_rank);
+    Result<layout::View> view = layout::parseView(port.description.view, mesh);
+    if (!view)
+      return view.error();
+    port.tensor = {port.name(), static_cast<DType>(port.description.dtype),
+                   shape, layout::canonicalize(*view, shape, mesh), mesh};
+    port.bytes = local.bytes;
+    if (local.rank > 0)
+      port.row = local.shape[local.rank - 1];
+    if (port.bytes > 0) {
+      void *pointer = nullptr;
+      if (Status status = take(
+              tessera_device_allocate(context.get(), port.bytes, &pointer));
+          !status)
+        return Error{"'" + port.name() + "': " + status.message()};
+      port.buffer = DeviceBuffer(pointer, {context.get(), port.bytes});
+    }
+    if (!port.stored)
+      continue;
+    // Where the host sees the memory, it reads right there.
+    HostBuffer staging;
+    void *to = port.buffer.get();
+    if (target != "cpu") {
+      Result<HostBuffer> host = allocateHost(port.name(), port.bytes);
+      if (!host)
+        return host.error();
+      staging = std::move(*host);
+      to = staging.get();
+    }
+    if (Status status =
+            readLocal(*port.stored, port.tensor, names.lookup(port.name()).cast,
+                      mesh.coordsOfRank(team.rank()), to);
+        !status)
+      return status;
+    if (staging)
+      if (Status status = take(tessera_device_copy(
+              context.get(), port.buffer.get(), staging.get(), port.bytes));
+          !status)
+        return Error{"'" + port.name() + "': " + status.message()};
+  }
+  return Ok{};
+}
+
+//===----------------------------------------------------------------------===//
+// Running
+//===----------------------------------------------------------------------===//
+
+Status Session::execute() {
+  std::vector<void *> pointers;
+  for (const Port &port : ports)
+    pointers.push_back(port.buffer.get());
+  tessera_binding *newBinding = nullptr;
+  if (Status status = take(tessera_binding_create(
+          module.get(), sizes.data(), sizes.size(), pointers.data(),
+          pointers.size(), &newBinding));
+      !status)
+    return status;
+  binding.reset(newBinding);
+  Progress progress(team);
+  for (int64_t i = 0; i < options.repeat; ++i) {
+    progress.show("running", i, options.repeat, "runs");
+    const double begin = now();
+    if (Status status = take(tessera_binding_run(binding.get())); !status)
+      return status;
+    seconds.push_back(now() - begin);
+    hostSeconds.push_back(tessera_binding_host_seconds(binding.get()));
+  }
+  return Ok{};
+}
+
+Result<HostBuffer> Session::fetch(const Port &port) const {
+  Result<HostBuffer> host = allocateHost(port.name(), port.bytes);
+  if (host && port.bytes)
+    if (Status status = take(tessera_device_copy(
+            context.get(), host->get(), port.buffer.get(), port.bytes));
+        !status)
+      return Error{"'" + port.name() + "': " + status.message()};
+  return host;
+}

@@ -1,0 +1,119 @@
+//===- Session.h - a module with its tensors on one rank ------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Over the C header: from a file to a binding that has run. Ports lie in memory
+// of the context's backend; the host sees copies of them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_RUN_SESSION_H
+#define TESSERA_RUN_SESSION_H
+
+#include "Options.h"
+#include "Runtime/Tensors/Transfer.h"
+#include "Team.h"
+#include "tessera/tessera.h"
+
+#include <cstdlib>
+
+namespace tessera::run {
+
+/// A status of the library as one sentence; frees it.
+Status take(tessera_status *status);
+
+template <auto destroy> struct Destroy {
+  template <typename T> void operator()(T *object) const { destroy(object); }
+};
+using Context =
+    std::unique_ptr<tessera_context, Destroy<tessera_context_destroy>>;
+using Module = std::unique_ptr<tessera_module, Destroy<tessera_module_destroy>>;
+using Binding =
+    std::unique_ptr<tessera_binding, Destroy<tessera_binding_destroy>>;
+using HostBuffer = std::unique_ptr<void, Destroy<std::free>>;
+
+/// 64-byte aligned; null for no bytes.
+Result<HostBuffer> allocateHost(const std::string &name, size_t bytes);
+
+/// Memory of a context's backend.
+struct FreeOnDevice {
+  tessera_context *context;
+  size_t bytes;
+  void operator()(void *pointer) const {
+    tessera_device_free(context, pointer, bytes);
+  }
+};
+using DeviceBuffer = std::unique_ptr<void, FreeOnDevice>;
+
+/// A port with its tensor for the sizes of this run.
+struct Port {
+  tessera_port description;
+  GlobalTensor tensor;
+  uint64_t bytes = 0;                   ///< of this rank's part
+  int64_t row = 1;                      ///< its last local extent
+  const StoredTensor *stored = nullptr; ///< where it is read from
+  DeviceBuffer buffer;
+
+  std::string name() const { return description.name; }
+  bool isRead() const { return description.kind != TESSERA_OUTPUT; }
+  bool isWritten() const { return description.kind != TESSERA_INPUT; }
+};
+
+/// Lines on stderr for stages that take long, from rank 0.
+class Progress {
+public:
+  Progress(Team &team) : quiet(team.rank() != 0) {}
+  void show(const std::string &stage, uint64_t done, uint64_t all,
+            const char *unit);
+
+private:
+  bool quiet;
+  double last = 0; ///< when something was shown, or could have been first
+};
+
+class Session {
+public:
+  Session(const Options &options, Team &team) : options(options), team(team) {}
+
+  /// `backend`: "cpu" or "cuda"; empty: the one that the module is for.
+  /// `threads`: null without that transport.
+  Status load(const std::string &path, std::string backend,
+              tessera_threads *threads);
+  /// From files to memory.
+  Status readInputs();
+  /// Binds, and runs as often as the options say.
+  Status execute();
+  /// A copy of what a port holds.
+  Result<HostBuffer> fetch(const Port &port) const;
+
+  Context context;
+  Module module;
+  layout::Mesh mesh;
+  std::string target, device;
+  std::vector<tessera_symbol> symbols;
+  std::vector<int64_t> sizes; ///< parallel to `symbols`
+  NameMap names;
+  std::vector<Port> ports;
+  Binding binding;                          ///< goes before what it points to
+  std::vector<double> seconds, hostSeconds; ///< one a run
+
+private:
+  Status openInputs();
+  Status fixSizes();
+  Status checkMemory();
+  Status makePorts();
+  tessera_context_options contextOptions(const std::string &backend,
+                                         tessera_threads *threads);
+
+  const Options &options;
+  Team &team;
+  TensorFiles files;
+};
+
+} // namespace tessera::run
+
+#endif // TESSERA_RUN_SESSION_H
