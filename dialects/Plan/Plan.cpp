@@ -34,6 +34,23 @@ void PlanDialect::initialize() {
       >();
 }
 
+LogicalResult PlanDialect::verifyOperationAttribute(Operation *op,
+                                                    NamedAttribute attribute) {
+  if (attribute.getName() != kTargetAttr)
+    return success();
+  auto target = dyn_cast<StringAttr>(attribute.getValue());
+  if (!target || (target != kCPUTarget && target != kCUDATarget))
+    return op->emitError() << "there is no target " << attribute.getValue()
+                           << "; there are " << kCPUTarget << " and "
+                           << kCUDATarget;
+  return success();
+}
+
+StringRef plan::getTarget(Operation *module) {
+  auto target = module->getAttrOfType<StringAttr>(kTargetAttr);
+  return target ? target.getValue() : StringRef(kCPUTarget);
+}
+
 Attribute ExtentAttr::parse(AsmParser &parser, Type) {
   if (parser.parseLess())
     return {};

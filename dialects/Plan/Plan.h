@@ -29,6 +29,12 @@ inline llvm::hash_code hash_value(const Extent &extent) {
 namespace tessera::plan {
 /// Marks a function as a kernel; a unit attribute.
 inline constexpr llvm::StringLiteral kKernelAttr = "plan.kernel";
+
+/// What a plan is for, a string on the module op; absent for the cpu.
+inline constexpr llvm::StringLiteral kTargetAttr = "plan.target";
+inline constexpr llvm::StringLiteral kCPUTarget = "cpu";
+inline constexpr llvm::StringLiteral kCUDATarget = "cuda:sm_90a";
+llvm::StringRef getTarget(mlir::Operation *module);
 } // namespace tessera::plan
 
 #endif // TESSERA_PLAN_PLAN_H

@@ -28,10 +28,12 @@ def Plan_Dialect : Dialect {
   let description = [{
     Operands and results are local tensors; each op but `plan.alias` writes its
     results into memory of their own. Together with the ops of `comm`, all that a
-    planned program holds.
+    planned program holds. `plan.target` on the module op names what the plan is
+    for: "cuda:sm_90a"; without it the cpu.
   }];
   let dependentDialects = ["::tessera::tv::TensorViewDialect"];
   let useDefaultAttributePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
 }
 
 //===----------------------------------------------------------------------===//

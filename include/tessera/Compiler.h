@@ -24,7 +24,7 @@ struct CompileOptions {
   std::string name = "-";
   /// Sizes of mesh axes: "tp=4". Axes not named keep theirs.
   std::vector<std::string> mesh;
-  /// What the module runs on; "cpu".
+  /// What the module runs on: "cpu" or "cuda:sm_90a".
   std::string target = "cpu";
   /// A move of data that the source does not write is an error.
   bool strict = false;

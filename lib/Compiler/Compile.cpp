@@ -15,6 +15,7 @@
 #include "Compiler/Pipeline.h"
 #include "Compiler/PlanText.h"
 #include "Compiler/Register.h"
+#include "Plan/Plan.h"
 #include "tessera/Compiler.h"
 
 #include "mlir/IR/DialectRegistry.h"
@@ -79,8 +80,9 @@ LogicalResult Compilation::run(StringRef source) {
     if (!llvm::is_contained(phases, phase))
       return error("there is no phase '" + phase + "'; there are " +
                    llvm::join(phases, ", "));
-  if (options.target != "cpu")
-    return error("there is no target '" + options.target + "'; there is cpu");
+  if (options.target != plan::kCPUTarget && options.target != plan::kCUDATarget)
+    return error("there is no target '" + options.target + "'; there are " +
+                 plan::kCPUTarget + " and " + plan::kCUDATarget);
 
   DialectRegistry registry;
   registerAll(registry);
@@ -111,6 +113,7 @@ LogicalResult Compilation::runPhases(ModuleOp program) {
     pipeline.mesh.push_back(axis);
   pipeline.strict = options.strict;
   pipeline.explain = options.explain;
+  pipeline.target = options.target;
   bool running = false;
   for (auto [number, phase] : llvm::enumerate(getPipeline())) {
     bool runsIt = running && phase.build;
@@ -130,6 +133,11 @@ LogicalResult Compilation::runPhases(ModuleOp program) {
       return success();
     }
   }
+  if (plan::getTarget(program) != options.target)
+    return error("the program is planned for '" + plan::getTarget(program) +
+                 "', not for '" + options.target + "'");
+  if (options.target != plan::kCPUTarget)
+    return error("there is no code for '" + options.target + "' yet");
   KernelDumps dumps;
   FailureOr<std::string> module = emitModule(program, result.remarks, &dumps);
   if (failed(module))

@@ -62,10 +62,13 @@ static void buildLocal(OpPassManager &passes, const PipelineOptions &) {
 }
 
 /// Kernels, matrix products, collectives and windows.
-static void buildKernels(OpPassManager &passes, const PipelineOptions &) {
+static void buildKernels(OpPassManager &passes,
+                         const PipelineOptions &options) {
   passes.addNestedPass<func::FuncOp>(createExpandComposites());
   passes.addPass(createCSEPass());
-  passes.addPass(createFormKernels());
+  FormKernelsOptions kernels;
+  kernels.target = options.target;
+  passes.addPass(createFormKernels(kernels));
 }
 
 ArrayRef<Phase> tessera::getPipeline() {

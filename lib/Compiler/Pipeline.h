@@ -26,6 +26,10 @@ struct PipelineOptions : public mlir::PassPipelineOptions<PipelineOptions> {
       *this, "explain",
       llvm::cl::desc("Remarks that say where views and moves come from"),
       llvm::cl::init(false)};
+  Option<std::string> target{
+      *this, "target",
+      llvm::cl::desc("What the plan is for: cpu or cuda:sm_90a"),
+      llvm::cl::init("cpu")};
   Option<std::string> from{*this, "from",
                            llvm::cl::desc("The phase to start after"),
                            llvm::cl::init("source")};

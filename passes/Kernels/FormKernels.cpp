@@ -405,8 +405,7 @@ LogicalResult Former::emit(PlanStep &step) {
       .Default([&](Operation *op) {
         return op->emitError()
                << "'" << op->getName()
-               << "' has no kernel for the cpu backend; it should be gone "
-                  "before tv-form-kernels";
+               << "' has no kernel; it should be gone before tv-form-kernels";
       });
 }
 
@@ -593,6 +592,8 @@ LogicalResult Former::emitReturn(func::ReturnOp op) {
 
 namespace {
 struct FormKernels : public tessera::impl::FormKernelsBase<FormKernels> {
+  using FormKernelsBase::FormKernelsBase;
+
   void runOnOperation() override {
     auto main = getOperation().lookupSymbol<func::FuncOp>("main");
     if (!main) {
@@ -602,6 +603,10 @@ struct FormKernels : public tessera::impl::FormKernelsBase<FormKernels> {
     Former former(main);
     if (failed(former.run()))
       return signalPassFailure();
+    getOperation()->removeAttr(plan::kTargetAttr);
+    if (target != plan::kCPUTarget)
+      getOperation()->setAttr(plan::kTargetAttr,
+                              StringAttr::get(&getContext(), target));
     numKernels += former.numKernels;
     numCopies += former.numCopies;
   }

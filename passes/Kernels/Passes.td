@@ -114,6 +114,9 @@ def FormKernels : Pass<"tv-form-kernels", "::mlir::ModuleOp"> {
                            "::mlir::memref::MemRefDialect",
                            "::mlir::scf::SCFDialect",
                            "::tessera::plan::PlanDialect"];
+  let options = [
+    Option<"target", "target", "std::string", /*default=*/"\"cpu\"",
+           "What the plan is for, recorded as plan.target">];
   let statistics = [
     Statistic<"numKernels", "kernels", "Kernels made">,
     Statistic<"numCopies", "copies", "Copies of tensors">];

@@ -2,7 +2,7 @@
 // left behind.
 // RUN: not tessera-compile %s -o %t.tsr 2>&1 | FileCheck %s --check-prefix=PARSE
 // RUN: not test -e %t.tsr
-// PARSE: errors.mlir:[[# @LINE + 13]]:{{[0-9]+}}: error:
+// PARSE: errors.mlir:[[# @LINE + 22]]:{{[0-9]+}}: error:
 
 // RUN: not tessera-compile %S/nothing.mlir 2>&1 | FileCheck %s --check-prefix=MISSING
 // MISSING: error: cannot read '{{.*}}nothing.mlir'
@@ -11,7 +11,16 @@
 // WRITE: error: cannot write '{{.*}}x.tsr'
 
 // RUN: not tessera-compile %S/functions.mlir --compile-from=local --target=abacus 2>&1 | FileCheck %s --check-prefix=TARGET
-// TARGET: error: there is no target 'abacus'; there is cpu
+// TARGET: error: there is no target 'abacus'; there are cpu and cuda:sm_90a
+
+// RUN: not tessera-opt %S/functions.mlir "--tessera=from=local target=abacus" 2>&1 | FileCheck %s --check-prefix=PLAN
+// PLAN: functions.mlir:{{[0-9:]+}} error: there is no target "abacus"; there are cpu and cuda:sm_90a
+
+// RUN: tessera-compile %S/functions.mlir --compile-from=local --target=cuda:sm_90a --compile-to=kernels -o %t.cuda.mlir
+// RUN: FileCheck %s --check-prefix=RECORDED < %t.cuda.mlir
+// RUN: not tessera-compile %t.cuda.mlir --compile-from=kernels 2>&1 | FileCheck %s --check-prefix=PLANNED
+// RECORDED: module attributes {plan.target = "cuda:sm_90a"}
+// PLANNED: error: the program is planned for 'cuda:sm_90a', not for 'cpu'
 
 // RUN: echo 'module {}' | not tessera-compile --compile-from=local 2>&1 | FileCheck %s --check-prefix=MAIN
 // MAIN: error: a program needs a function '@main'

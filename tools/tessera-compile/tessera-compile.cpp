@@ -28,7 +28,8 @@ static cl::list<std::string> mesh("mesh",
                                   cl::desc("Sizes of mesh axes, as tp=4,dp=2"),
                                   cl::CommaSeparated, cl::cat(category));
 static cl::opt<std::string> target("target",
-                                   cl::desc("What to compile for: cpu"),
+                                   cl::desc("What to compile for: cpu or "
+                                            "cuda:sm_90a"),
                                    cl::init("cpu"), cl::cat(category));
 static cl::opt<bool> strict(
     "strict",
