@@ -316,6 +316,16 @@ TESSERA_API void tessera_binding_destroy(tessera_binding *binding);
  * nothing. After an error the context is of no use any more, and every run of
  * it returns that error. */
 TESSERA_API tessera_status *tessera_binding_run(tessera_binding *binding);
+/* Collective; cuda only. A run in `stream`, a CUstream of the context's device:
+ * behind what the stream holds so far, ahead of what it gets later. Returns
+ * when all is enqueued; the first run of a program with collectives also waits
+ * for its end, as peers meet in it. If the stream is being captured, the run
+ * becomes part of the capture; it must not be the first. */
+TESSERA_API tessera_status *tessera_binding_enqueue(tessera_binding *binding,
+                                                    void *stream);
+/* Waits for the end of what was enqueued last. Where a caller waits by other
+ * means, a dead or stuck rank has no verdict. */
+TESSERA_API tessera_status *tessera_binding_wait(tessera_binding *binding);
 
 TESSERA_API tessera_status *
 tessera_binding_memory(const tessera_binding *binding, tessera_memory *out);

@@ -51,6 +51,11 @@ public:
   /// All works in order, finished when it returns. Keeps the context's watch
   /// informed and ends when its poll does.
   virtual std::optional<Stop> run(Context &context, const StepNames &names) = 0;
+  /// All works behind what the caller's stream holds so far and ahead of what it
+  /// gets later; nothing is waited for. Only where memory is not the host's.
+  virtual std::optional<Stop> enqueue(Context &context, void *stream) = 0;
+  /// Waits for what was enqueued last, as `run` does.
+  virtual std::optional<Stop> wait(Context &context) = 0;
   /// By work; empty when this run did not measure them.
   virtual std::span<const StepTime> times() const = 0;
   /// What the host did in the last run before it only waited, in seconds.

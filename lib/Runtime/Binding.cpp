@@ -454,3 +454,32 @@ Outcome<Ok> Binding::run() {
     watch->endRun();
   return Ok{};
 }
+
+Outcome<Ok> Binding::enqueue(void *stream) {
+  Context &context = loaded->context();
+  if (context.poison())
+    return *context.poison();
+  if (context.backend().isHost())
+    return Failure{TESSERA_INVALID_ARGUMENT,
+                   "this context runs " + context.backend().target() +
+                       ", which has no streams: use tessera_binding_run"};
+  if (std::optional<Stop> stop = runner->enqueue(context, stream))
+    return context.giveUp(
+        {stop->code, stop->message, op(stop->work), location(stop->work)});
+  return Ok{};
+}
+
+Outcome<Ok> Binding::wait() {
+  Context &context = loaded->context();
+  if (context.poison())
+    return *context.poison();
+  Watch *watch = context.watch();
+  if (watch)
+    watch->beginRun(*this);
+  if (std::optional<Stop> stop = runner->wait(context))
+    return context.giveUp(
+        {stop->code, stop->message, op(stop->work), location(stop->work)});
+  if (watch)
+    watch->endRun();
+  return Ok{};
+}

@@ -62,6 +62,8 @@ public:
          std::span<void *const> pointers);
 
   Outcome<Ok> run();
+  Outcome<Ok> enqueue(void *stream);
+  Outcome<Ok> wait();
   const tessera_memory &memory() const { return needs; }
 
   struct Report {

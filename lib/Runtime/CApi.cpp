@@ -410,6 +410,25 @@ tessera_status *tessera_binding_run(tessera_binding *binding) {
   });
 }
 
+tessera_status *tessera_binding_enqueue(tessera_binding *binding,
+                                        void *stream) {
+  return guard([&]() -> tessera_status * {
+    if (!binding)
+      return invalid("the binding is null");
+    Outcome<Ok> outcome = binding->binding->enqueue(stream);
+    return outcome ? nullptr : fail(outcome.error());
+  });
+}
+
+tessera_status *tessera_binding_wait(tessera_binding *binding) {
+  return guard([&]() -> tessera_status * {
+    if (!binding)
+      return invalid("the binding is null");
+    Outcome<Ok> outcome = binding->binding->wait();
+    return outcome ? nullptr : fail(outcome.error());
+  });
+}
+
 tessera_status *tessera_binding_memory(const tessera_binding *binding,
                                        tessera_memory *out) {
   return guard([&]() -> tessera_status * {

@@ -122,6 +122,24 @@ TEST(Loading, TheModuleMustBeForTheBackend) {
                  "cpu: compile with --target=cpu or use --backend cuda");
 }
 
+TEST(Running, AProcessorHasNoStreams) {
+  std::vector<std::vector<double>> memory(4, std::vector<double>(1024));
+  withModule(MLP(1).b.module(kernels()), 1, [&](tessera_module *loaded, int) {
+    int64_t batch = 4;
+    void *pointers[4];
+    for (int i = 0; i < 4; ++i)
+      pointers[i] = memory[i].data();
+    tessera_binding *binding;
+    ASSERT_OK(tessera_binding_create(loaded, &batch, 1, pointers, 4, &binding));
+    EXPECT_ERROR(take(tessera_binding_enqueue(binding, nullptr)),
+                 "has no streams");
+    // The context is as good as before.
+    EXPECT_OK(tessera_binding_run(binding));
+    EXPECT_OK(tessera_binding_wait(binding));
+    tessera_binding_destroy(binding);
+  });
+}
+
 TEST(Running, ARankThatLeavesEndsTheWaitOfTheOthers) {
   std::string module = MLP(3).b.module(kernels());
   std::vector<std::vector<double>> memory(12, std::vector<double>(1024));

@@ -161,6 +161,11 @@ public:
     host = now() - began;
     return std::nullopt;
   }
+  // (Of devices; see Binding::enqueue.)
+  std::optional<Stop> enqueue(Context &, void *) override {
+    return Stop{0, TESSERA_UNSUPPORTED, "a processor has no streams"};
+  }
+  std::optional<Stop> wait(Context &) override { return std::nullopt; }
   std::span<const StepTime> times() const override { return measured; }
   double hostSeconds() const override { return host; }
 

@@ -42,10 +42,11 @@ public:
 
   Status prepare() {
     Device::Current current(device);
-    if (Status status = device.check(driver.eventCreate(&done, kEventUntimed),
-                                     "make an event");
-        !status)
-      return status;
+    for (Event *event : {&done, &forked})
+      if (Status status = device.check(driver.eventCreate(event, kEventUntimed),
+                                       "make an event");
+          !status)
+        return status;
     if (flags & TESSERA_TIME_STEPS) {
       events.resize(works.size() + 1);
       measured.resize(works.size());
@@ -74,8 +75,9 @@ public:
     Device::Current current(device);
     if (exec)
       driver.graphExecDestroy(exec);
-    if (done)
-      driver.eventDestroy(done);
+    for (Event event : {done, forked})
+      if (event)
+        driver.eventDestroy(event);
     for (Event event : events)
       if (event)
         driver.eventDestroy(event);
@@ -101,6 +103,50 @@ public:
     return stop;
   }
 
+  std::optional<Stop> enqueue(Context &context, void *callers) override {
+    Device::Current current(device);
+    Stream stream = static_cast<Stream>(callers);
+    Running running{context.transport(), &context.startWait()};
+    auto check = [&](Code code, const char *what) -> std::optional<Stop> {
+      if (Status status = device.check(code, what); !status)
+        return Stop{0, TESSERA_INTERNAL, status.message()};
+      return std::nullopt;
+    };
+    auto enqueueAll = [&]() -> std::optional<Stop> {
+      // Our stream may become part of a capture of the caller's: ours is first.
+      if (std::optional<Stop> stop = makeReady(running))
+        return stop;
+      if (auto stop = check(driver.eventRecord(forked, stream),
+                            "record an event in the caller's stream"))
+        return stop;
+      if (auto stop = check(driver.streamWaitEvent(device.stream(), forked, 0),
+                            "wait for the caller's stream"))
+        return stop;
+      if (std::optional<Stop> stop = submit(running))
+        return stop;
+      if (auto stop = check(driver.streamWaitEvent(stream, done, 0),
+                            "make the caller's stream wait"))
+        return stop;
+      if (!communicates || met)
+        return std::nullopt;
+      std::optional<Stop> stop = wait(context, done);
+      met |= !stop;
+      return stop;
+    };
+    std::optional<Stop> stop = enqueueAll();
+    if (stop)
+      settle();
+    return stop;
+  }
+
+  std::optional<Stop> wait(Context &context) override {
+    Device::Current current(device);
+    std::optional<Stop> stop = wait(context, done);
+    if (stop)
+      settle();
+    return stop;
+  }
+
   std::span<const StepTime> times() const override { return measured; }
   double hostSeconds() const override { return host; }
 
@@ -110,29 +156,39 @@ private:
   //===--------------------------------------------------------------------===//
 
   std::optional<Stop> launch(Context &context, const Running &running) {
+    if (std::optional<Stop> stop = makeReady(running))
+      return stop;
     const double began = now();
-    // Peers meet when they first exchange something, and may then allocate: not
-    // while a graph is recorded.
-    const bool meets = communicates && !met;
-    if ((flags & TESSERA_NO_GRAPH) || meets) {
-      for (size_t i = 0; i < works.size(); ++i)
-        if (std::optional<Stop> stop = enqueue(i, running))
-          return stop;
-    } else if (!works.empty()) {
-      if (!exec)
-        if (std::optional<Stop> stop = capture(running))
-          return stop;
-      if (Status status = device.check(
-              driver.graphLaunch(exec, device.stream()), "launch the graph");
-          !status)
-        return Stop{0, TESSERA_INTERNAL, status.message()};
-    }
-    if (std::optional<Stop> stop = record(done, 0))
+    if (std::optional<Stop> stop = submit(running))
       return stop;
     host = now() - began;
     std::optional<Stop> stop = wait(context, done);
     met |= !stop;
     return stop;
+  }
+
+  /// The graph, when the program runs as one. Peers meet when they first
+  /// exchange something, and may then allocate: not while a graph is recorded.
+  std::optional<Stop> makeReady(const Running &running) {
+    if ((flags & TESSERA_NO_GRAPH) || works.empty() || exec ||
+        (communicates && !met))
+      return std::nullopt;
+    return capture(running);
+  }
+
+  /// Everything on our stream, and the event at its end.
+  std::optional<Stop> submit(const Running &running) {
+    if (exec) {
+      if (Status status = device.check(
+              driver.graphLaunch(exec, device.stream()), "launch the graph");
+          !status)
+        return Stop{0, TESSERA_INTERNAL, status.message()};
+    } else {
+      for (size_t i = 0; i < works.size(); ++i)
+        if (std::optional<Stop> stop = enqueue(i, running))
+          return stop;
+    }
+    return record(done, 0);
   }
 
   /// Enqueues one work, between breadcrumbs if it is a collective.
@@ -319,8 +375,9 @@ private:
   std::span<const std::unique_ptr<Work>> works;
   const uint32_t flags;
   bool communicates = false;
-  bool met = false; ///< all works have run once
-  Event done = nullptr;
+  bool met = false;          ///< all works have run once
+  Event done = nullptr;      ///< at the end of what was enqueued last
+  Event forked = nullptr;    ///< in the stream of a caller
   std::vector<Event> events; ///< before the first work, and after each
   GraphExec exec = nullptr;
   std::vector<StepTime> measured;
