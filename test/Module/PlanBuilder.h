@@ -15,6 +15,8 @@
 
 #include "Module/Module.h"
 
+#include <cstdlib>
+
 namespace tessera::test {
 
 /// constant + the sum of some coefficient * symbol.
@@ -164,8 +166,17 @@ struct PlanBuilder {
     copy.target = target;
   }
 
+  /// For the backend that Runtime/Ranks.h uses.
   std::string module(std::string code = "", std::string constants = "",
-                     uint32_t cpuLevel = kCPULevelCode) const {
+                     uint32_t cpuLevel = kCPULevelCode) {
+    const char *backend = std::getenv("TESSERA_TEST_BACKEND");
+    if (backend && backend == std::string("cuda")) {
+      plan.target = "cuda:sm_90a";
+      plan.binaries.clear();
+      plan.binaries.push_back(std::make_unique<fb::BinaryT>());
+      plan.binaries[0]->name = "runtime";
+      plan.binaries[0]->size = code.size();
+    }
     ModuleBuilder builder;
     builder.setPlan(plan);
     if (!code.empty())

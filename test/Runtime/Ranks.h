@@ -10,6 +10,9 @@
 // Ports are filled and compared by global index, which the tests compute from
 // the views by themselves.
 //
+// With TESSERA_TEST_BACKEND=cuda in the environment they run on that backend,
+// on a driver whose memory is the host's (CUDA/FakeDriver.cpp).
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef TESSERA_TEST_RUNTIME_RANKS_H
@@ -20,6 +23,7 @@
 #include "tessera/tessera.h"
 #include "gtest/gtest.h"
 
+#include <cstdlib>
 #include <functional>
 #include <thread>
 
@@ -51,6 +55,7 @@ inline void onRanks(int ranks,
       own.world = ranks;
       own.transport = "threads";
       own.handle = group;
+      own.backend = std::getenv("TESSERA_TEST_BACKEND");
       if (own.deadline == 0)
         own.deadline = 20;
       tessera_context *context;

@@ -26,14 +26,6 @@ static std::string textOf(int version) {
 }
 
 Result<Api *> Api::open() {
-  // No field of a communicator's configuration turns multicast off, and the
-  // environment is the program's to change, before any thread reads it.
-  const char *multicast = getenv("NCCL_NVLS_ENABLE");
-  if (!multicast || std::strcmp(multicast, "0") != 0)
-    return Error{
-        "NVLink multicast is never used, and NCCL must be told so: set "
-        "NCCL_NVLS_ENABLE=0 in the environment before the program "
-        "starts"};
   Result<Library> library = Library::open("libnccl.so.2");
   if (!library)
     return library.error();
@@ -62,6 +54,14 @@ Result<Api *> Api::open() {
 }
 
 Result<const Api *> Api::get() {
+  // No field of a communicator's configuration turns multicast off, and the
+  // environment is the program's to change, before any thread reads it.
+  const char *multicast = getenv("NCCL_NVLS_ENABLE");
+  if (!multicast || std::strcmp(multicast, "0") != 0)
+    return Error{
+        "NVLink multicast is never used, and NCCL must be told so: set "
+        "NCCL_NVLS_ENABLE=0 in the environment before the program "
+        "starts"};
   static const Result<Api *> opened = open();
   if (!opened)
     return opened.error();

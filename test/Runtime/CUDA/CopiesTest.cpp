@@ -32,9 +32,10 @@ namespace {
 
 void run(const RuntimeLaunches &launches) {
   for (const RuntimeLaunch &launch : launches.launches) {
-    test::EmulatedKernel kernel = test::findEmulated(launch.kernel);
-    ASSERT_TRUE(kernel) << launch.kernel;
-    kernel(launch.blocks, launch.argument.data());
+    test::Emulated kernel = test::findEmulated(launch.kernel);
+    ASSERT_TRUE(kernel.run) << launch.kernel;
+    ASSERT_EQ(kernel.argumentBytes, launch.argument.size() * 8);
+    kernel.run(launch.blocks, launch.argument.data());
   }
 }
 

@@ -71,10 +71,10 @@ void launch(unsigned blocks, const void *argument) {
 
 struct Entry {
   const char *name;
-  tessera::test::EmulatedKernel kernel;
+  tessera::test::Emulated kernel;
 };
 #define ENTRY(ARGUMENTS, NAME)                                                 \
-  {"tessera_" #NAME, launch<ARGUMENTS, tessera_##NAME>},
+  {"tessera_" #NAME, {launch<ARGUMENTS, tessera_##NAME>, sizeof(ARGUMENTS)}},
 #define MOVES(BYTES)                                                           \
   ENTRY(CopyArguments, copy_##BYTES)                                           \
   ENTRY(TransposeArguments, transpose_##BYTES)                                 \
@@ -90,10 +90,9 @@ constexpr Entry kEntries[] = {MOVES(1) MOVES(2) MOVES(4) MOVES(8) MOVES(16)
 
 } // namespace
 
-tessera::test::EmulatedKernel
-tessera::test::findEmulated(std::string_view name) {
+tessera::test::Emulated tessera::test::findEmulated(std::string_view name) {
   for (const Entry &entry : kEntries)
     if (name == entry.name)
       return entry.kernel;
-  return nullptr;
+  return {};
 }

@@ -14,15 +14,19 @@
 #ifndef TESSERA_TEST_RUNTIME_CUDA_EMULATION_H
 #define TESSERA_TEST_RUNTIME_CUDA_EMULATION_H
 
+#include <cstddef>
 #include <string_view>
 
 namespace tessera::test {
 
-/// Runs a kernel with its parameter at `argument`.
-using EmulatedKernel = void (*)(unsigned blocks, const void *argument);
+struct Emulated {
+  /// Runs the kernel with its parameter at `argument`.
+  void (*run)(unsigned blocks, const void *argument) = nullptr;
+  size_t argumentBytes = 0;
+};
 
-/// Null when runtime.cu has no kernel of that name.
-EmulatedKernel findEmulated(std::string_view name);
+/// Its `run` is null when runtime.cu has no kernel of that name.
+Emulated findEmulated(std::string_view name);
 
 } // namespace tessera::test
 

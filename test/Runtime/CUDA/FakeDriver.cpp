@@ -1,0 +1,311 @@
+//===- FakeDriver.cpp - libcuda.so.1 without a GPU ------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What the runtime uses of the driver, on host memory: a stream is a thread
+// that takes one piece of work after the other, a graph is a list of them, the
+// kernels are those of Emulation.h. Calls that a real driver forbids while a
+// stream records fail here too.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Backends/CUDA/Driver.h"
+#include "Emulation.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+using namespace tessera::cuda;
+using Step = std::function<void()>;
+
+namespace {
+
+constexpr Code kInvalidValue = 1, kNotFound = 500, kCaptureUnsupported = 900;
+
+class Queue {
+public:
+  Queue() : worker([this] { work(); }) {}
+  ~Queue() {
+    {
+      std::lock_guard lock(mutex);
+      ends = true;
+    }
+    change.notify_all();
+    worker.join();
+  }
+  void push(Step step) {
+    {
+      std::lock_guard lock(mutex);
+      steps.push_back(std::move(step));
+    }
+    change.notify_all();
+  }
+  bool idle() {
+    std::lock_guard lock(mutex);
+    return steps.empty();
+  }
+  void wait() {
+    std::unique_lock lock(mutex);
+    change.wait(lock, [&] { return steps.empty(); });
+  }
+
+private:
+  void work() {
+    std::unique_lock lock(mutex);
+    while (true) {
+      change.wait(lock, [&] { return ends || !steps.empty(); });
+      if (steps.empty())
+        return;
+      Step step = steps.front();
+      lock.unlock();
+      step();
+      lock.lock();
+      steps.pop_front();
+      change.notify_all();
+    }
+  }
+
+  std::mutex mutex;
+  std::condition_variable change;
+  std::deque<Step> steps;
+  bool ends = false;
+  std::thread worker;
+};
+
+thread_local std::vector<ContextHandle> contexts;
+bool hasContext() { return !contexts.empty(); }
+
+} // namespace
+
+namespace tessera::cuda {
+struct GraphObject {
+  std::vector<Step> steps;
+};
+struct GraphExecObject {
+  std::vector<Step> steps;
+};
+struct StreamObject {
+  Queue queue;
+  std::unique_ptr<GraphObject> recording;
+};
+struct EventObject {
+  std::shared_ptr<std::atomic<int>> pending =
+      std::make_shared<std::atomic<int>>(0);
+};
+struct FunctionObject {
+  tessera::test::Emulated emulated;
+};
+struct ModuleObject {
+  std::deque<FunctionObject> functions;
+};
+} // namespace tessera::cuda
+
+/// In order on the stream, or into what it records.
+static Code put(Stream stream, Step step) {
+  if (!hasContext() || !stream)
+    return kInvalidValue;
+  if (stream->recording)
+    stream->recording->steps.push_back(std::move(step));
+  else
+    stream->queue.push(std::move(step));
+  return 0;
+}
+
+/// For the fake NCCL.
+void fakeDriverPut(Stream stream, Step step) { put(stream, std::move(step)); }
+
+extern "C" {
+
+Code cuInit(unsigned) { return 0; }
+Code cuDriverGetVersion(int *version) { return *version = 13000, 0; }
+Code cuGetErrorName(Code, const char **name) {
+  return *name = "CUDA_ERROR_FAKE", 0;
+}
+Code cuGetErrorString(Code, const char **text) {
+  return *text = "the fake driver refuses", 0;
+}
+Code cuDeviceGetCount(int *count) { return *count = 64, 0; }
+Code cuDeviceGet(int *device, int ordinal) { return *device = ordinal, 0; }
+Code cuDeviceGetName(char *name, int size, int) {
+  return strncpy(name, "Fake GPU", size), 0;
+}
+Code cuDeviceGetAttribute(int *value, int attribute, int) {
+  *value = attribute == kMultiprocessors     ? 3
+           : attribute == kUnifiedAddressing ? 1
+           : attribute == kCapabilityMajor   ? 9
+                                             : 0;
+  return 0;
+}
+Code cuDevicePrimaryCtxRetain(ContextHandle *context, int device) {
+  *context = reinterpret_cast<ContextHandle>(uintptr_t(device) + 1);
+  return 0;
+}
+Code cuDevicePrimaryCtxRelease_v2(int) { return 0; }
+Code cuCtxPushCurrent_v2(ContextHandle context) {
+  return contexts.push_back(context), 0;
+}
+Code cuCtxPopCurrent_v2(ContextHandle *context) {
+  if (!hasContext())
+    return kInvalidValue;
+  *context = contexts.back();
+  contexts.pop_back();
+  return 0;
+}
+Code cuMemGetInfo_v2(size_t *free, size_t *total) {
+  return *free = *total = size_t(1) << 40, 0;
+}
+Code cuMemAlloc_v2(DevicePointer *pointer, size_t bytes) {
+  void *memory = aligned_alloc(256, (bytes + 255) / 256 * 256);
+  // Nobody relies on what is in it.
+  memset(memory, 0xa5, bytes);
+  *pointer = reinterpret_cast<DevicePointer>(memory);
+  return 0;
+}
+Code cuMemFree_v2(DevicePointer pointer) {
+  return free(reinterpret_cast<void *>(pointer)), 0;
+}
+Code cuMemHostAlloc(void **pointer, size_t bytes, unsigned) {
+  return *pointer = calloc(1, bytes), 0;
+}
+Code cuMemFreeHost(void *pointer) { return free(pointer), 0; }
+Code cuMemHostGetDevicePointer_v2(DevicePointer *pointer, void *host,
+                                  unsigned) {
+  return *pointer = reinterpret_cast<DevicePointer>(host), 0;
+}
+Code cuMemcpyAsync(DevicePointer to, DevicePointer from, size_t bytes,
+                   Stream stream) {
+  return put(stream, [=] {
+    memcpy(reinterpret_cast<void *>(to), reinterpret_cast<void *>(from), bytes);
+  });
+}
+Code cuMemcpyDtoDAsync_v2(DevicePointer to, DevicePointer from, size_t bytes,
+                          Stream stream) {
+  return cuMemcpyAsync(to, from, bytes, stream);
+}
+Code cuMemsetD8Async(DevicePointer to, unsigned char value, size_t count,
+                     Stream stream) {
+  return put(stream,
+             [=] { memset(reinterpret_cast<void *>(to), value, count); });
+}
+Code cuMemsetD16Async(DevicePointer to, unsigned short value, size_t count,
+                      Stream stream) {
+  return put(stream, [=] {
+    std::fill_n(reinterpret_cast<unsigned short *>(to), count, value);
+  });
+}
+Code cuMemsetD32Async(DevicePointer to, unsigned value, size_t count,
+                      Stream stream) {
+  return put(stream, [=] {
+    std::fill_n(reinterpret_cast<unsigned *>(to), count, value);
+  });
+}
+Code cuModuleLoadDataEx(Module *module, const void *, unsigned, int *,
+                        void **) {
+  return *module = new ModuleObject, 0;
+}
+Code cuModuleUnload(Module module) { return delete module, 0; }
+Code cuModuleGetFunction(Function *function, Module module, const char *name) {
+  tessera::test::Emulated emulated = tessera::test::findEmulated(name);
+  if (!emulated.run)
+    return kNotFound;
+  module->functions.push_back({emulated});
+  *function = &module->functions.back();
+  return 0;
+}
+Code cuFuncSetAttribute(Function, int, int) { return 0; }
+Code cuFuncGetParamInfo(Function function, size_t index, size_t *offset,
+                        size_t *bytes) {
+  if (index)
+    return kInvalidValue;
+  *offset = 0;
+  *bytes = function->emulated.argumentBytes;
+  return 0;
+}
+Code cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, Function, int,
+                                                 size_t) {
+  return *blocks = 1, 0;
+}
+Code cuLaunchKernel(Function function, unsigned gridX, unsigned, unsigned,
+                    unsigned, unsigned, unsigned, unsigned, Stream stream,
+                    void **parameters, void **) {
+  const auto *bytes = static_cast<const char *>(parameters[0]);
+  std::vector<char> argument(bytes, bytes + function->emulated.argumentBytes);
+  return put(stream, [=, kernel = function->emulated.run] {
+    kernel(gridX, argument.data());
+  });
+}
+Code cuStreamCreate(Stream *stream, unsigned) {
+  return *stream = new StreamObject, 0;
+}
+Code cuStreamDestroy_v2(Stream stream) { return delete stream, 0; }
+Code cuStreamQuery(Stream stream) {
+  if (stream->recording)
+    return kCaptureUnsupported;
+  return stream->queue.idle() ? 0 : kNotReady;
+}
+Code cuStreamSynchronize(Stream stream) {
+  if (stream->recording)
+    return kCaptureUnsupported;
+  return stream->queue.wait(), 0;
+}
+Code cuStreamBeginCapture_v2(Stream stream, int) {
+  if (stream->recording)
+    return kInvalidValue;
+  stream->recording = std::make_unique<GraphObject>();
+  return 0;
+}
+Code cuStreamEndCapture(Stream stream, Graph *graph) {
+  if (!stream->recording)
+    return kInvalidValue;
+  *graph = stream->recording.release();
+  return 0;
+}
+Code cuStreamWriteValue32_v2(Stream stream, DevicePointer address,
+                             uint32_t value, unsigned) {
+  return put(stream,
+             [=] { *reinterpret_cast<volatile uint32_t *>(address) = value; });
+}
+Code cuStreamWaitEvent(Stream stream, Event event, unsigned) {
+  return put(stream, [pending = event->pending] {
+    while (*pending)
+      std::this_thread::yield();
+  });
+}
+Code cuEventCreate(Event *event, unsigned) {
+  return *event = new EventObject, 0;
+}
+Code cuEventDestroy_v2(Event event) { return delete event, 0; }
+Code cuEventRecord(Event event, Stream stream) {
+  ++*event->pending;
+  return put(stream, [pending = event->pending] { --*pending; });
+}
+Code cuEventQuery(Event event) { return *event->pending ? kNotReady : 0; }
+Code cuEventElapsedTime(float *milliseconds, Event, Event) {
+  return *milliseconds = 0, 0;
+}
+Code cuGraphInstantiateWithFlags(GraphExec *exec, Graph graph,
+                                 unsigned long long) {
+  return *exec = new GraphExecObject{graph->steps}, 0;
+}
+Code cuGraphLaunch(GraphExec exec, Stream stream) {
+  for (const Step &step : exec->steps)
+    if (Code code = put(stream, step))
+      return code;
+  return 0;
+}
+Code cuGraphDestroy(Graph graph) { return delete graph, 0; }
+Code cuGraphExecDestroy(GraphExec exec) { return delete exec, 0; }
+
+} // extern "C"

@@ -1,0 +1,31 @@
+//===- FakeNCCL.h - what tests ask of the fake NCCL -----------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_TEST_RUNTIME_CUDA_FAKENCCL_H
+#define TESSERA_TEST_RUNTIME_CUDA_FAKENCCL_H
+
+namespace tessera::test {
+
+/// Found in the fake library by the name `fake_nccl`.
+struct FakeNCCL {
+  /// Communicators that are neither destroyed nor aborted to the end.
+  int (*live)();
+  /// Calls so far of all ranks, as "allGather", "send".
+  int (*calls)(const char *name);
+  /// The first misuse: a call while the last one is in progress, counts that
+  /// differ between ranks, ... ; empty when there is none.
+  const char *(*misuse)();
+  /// From now on the communicators of this rank of the world have an error.
+  void (*fail)(int rank);
+  /// Forgets calls, misuse and failures.
+  void (*reset)();
+};
+
+} // namespace tessera::test
+
+#endif // TESSERA_TEST_RUNTIME_CUDA_FAKENCCL_H

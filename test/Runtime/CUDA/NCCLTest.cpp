@@ -1,0 +1,264 @@
+//===- NCCLTest.cpp - communicators and their failures --------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// On the fake driver and the fake NCCL: which communicators there are, what is
+// called on them, and that every rank ends in time with the same verdict when
+// one of them does not take part. That the right bytes move, CollectivesTest
+// and MovesTest show on the same backend.
+//
+//===----------------------------------------------------------------------===//
+
+#include "../Ranks.h"
+#include "FakeNCCL.h"
+
+#include <chrono>
+#include <dlfcn.h>
+#include <mutex>
+
+using namespace tessera;
+using namespace tessera::test;
+using fb::CollectiveKind;
+
+namespace {
+
+const FakeNCCL &fake() {
+  static const FakeNCCL *found = [] {
+    void *library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_NOLOAD);
+    if (!library) // before a context has opened it
+      library = dlopen(
+          (std::string(getenv("TESSERA_CUDA_LIBRARY_PATH")) + "/libnccl.so.2")
+              .c_str(),
+          RTLD_NOW);
+    return static_cast<const FakeNCCL *>(dlsym(library, "fake_nccl"));
+  }();
+  return *found;
+}
+
+class NCCL : public testing::Test {
+protected:
+  void SetUp() override { fake().reset(); }
+  void TearDown() override {
+    EXPECT_STREQ(fake().misuse(), "");
+    // A thread of its own aborts.
+    for (int i = 0; i < 3000 && fake().live(); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_EQ(fake().live(), 0);
+  }
+};
+
+std::mutex logMutex;
+std::vector<std::string> lines;
+void keepLine(void *, tessera_log_level, const char *message) {
+  std::lock_guard lock(logMutex);
+  lines.push_back(message);
+}
+int linesWith(const std::string &part) {
+  std::lock_guard lock(logMutex);
+  return std::count_if(
+      lines.begin(), lines.end(),
+      [&](const std::string &line) { return contains(line, part); });
+}
+
+double seconds() {
+  return std::chrono::duration<double>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+TEST_F(NCCL, OneCommunicatorAPartition) {
+  PlanBuilder b("<dp = 2, tp = 2>");
+  auto step = [&](CollectiveKind kind, const char *from, const char *to,
+                  std::vector<std::string> axes) {
+    std::string n = std::to_string(b.plan.steps.size());
+    int x = b.input("x" + n, {8, 4}, from);
+    int y = b.output("y" + n, {8, 4}, to);
+    b.collective(kind, x, y, axes);
+  };
+  step(CollectiveKind::AllGather, "[did(tp) * _, _]", "[_, _]", {"tp"});
+  step(CollectiveKind::AllReduce, "[_, _], partial = [dp : sum]", "[_, _]",
+       {"dp"});
+  step(CollectiveKind::ReduceScatter, "[_, _], partial = [tp : sum]",
+       "[did(tp) * _, _]", {"tp"});
+  // The world in the order of ranks, and in another one.
+  step(CollectiveKind::AllGather, "[did(dp) * did(tp) * _, _]", "[_, _]",
+       {"dp", "tp"});
+  step(CollectiveKind::AllGather, "[did(tp) * did(dp) * _, _]", "[_, _]",
+       {"tp", "dp"});
+  // Not NCCL's: it is unpacked.
+  step(CollectiveKind::AllGather, "[_, did(tp) * _]", "[_, _]", {"tp"});
+  step(CollectiveKind::Slice, "[_, _]", "[_, did(tp) * _]", {});
+  lines.clear();
+  RunOptions options;
+  options.runs = 3;
+  options.context.log = keepLine;
+  options.inspect = [](tessera_binding *binding, int) {
+    ASSERT_EQ(tessera_binding_step_count(binding), 7u);
+    tessera_step step{};
+    step.size = sizeof step;
+    ASSERT_OK(tessera_binding_step(binding, 0, &step));
+    EXPECT_STREQ(step.text, "NCCL's all-gather of 16 x f32, 2 ranks");
+    ASSERT_OK(tessera_binding_step(binding, 5, &step));
+    EXPECT_STREQ(step.text, "1 sends of 64 bytes, 1 receives of 64 bytes, 2 "
+                            "launches to copy and fold");
+  };
+  layout::Mesh mesh = *layout::parseMesh("<dp = 2, tp = 2>");
+  runModule(
+      b.module(), 4,
+      [](const std::string &, const layout::Shape &i, int) {
+        return i[0] * 4 + i[1];
+      },
+      [](const std::string &port, const layout::Shape &i, int) {
+        bool sum = port == "y1" || port == "y2";
+        return (i[0] * 4 + i[1]) * (sum ? 2 : 1);
+      },
+      options);
+  EXPECT_EQ(linesWith("NCCL 2.28.9: communicator 1, of ranks [0, 1, 2, 3]"), 4);
+  EXPECT_EQ(linesWith("communicator 2, of ranks [0, 1], split"), 2);
+  EXPECT_EQ(linesWith("communicator 2, of ranks [2, 3], split"), 2);
+  EXPECT_EQ(linesWith("communicator 3, of ranks [0, 2], split"), 2);
+  EXPECT_EQ(linesWith("communicator 4, of ranks [0, 2, 1, 3], split"), 4);
+  EXPECT_EQ(linesWith("communicator 5"), 0);
+  // By four ranks, once to run and once to record.
+  EXPECT_EQ(fake().calls("allGather"), 2 * 4 * 3);
+  EXPECT_EQ(fake().calls("allReduce"), 2 * 4);
+  EXPECT_EQ(fake().calls("reduceScatter"), 2 * 4);
+  EXPECT_EQ(fake().calls("send"), 2 * 4);
+  EXPECT_EQ(fake().calls("commAbort"), 0);
+}
+
+TEST_F(NCCL, MulticastMustBeOff) {
+  unsetenv("NCCL_NVLS_ENABLE");
+  PlanBuilder b("<tp = 2>");
+  int x = b.input("x", {8}, "[did(tp) * _]");
+  int y = b.output("y", {8}, "[_]");
+  b.collective(CollectiveKind::AllGather, x, y, {"tp"});
+  withModule(b.module(), 2, [&](tessera_module *module, int) {
+    tessera_memory memory{};
+    memory.size = sizeof memory;
+    tessera_status *status = tessera_module_memory(module, nullptr, 0, &memory);
+    EXPECT_STREQ(tessera_status_location(status), "test.mlir:1:1");
+    EXPECT_ERROR(take(status), "set NCCL_NVLS_ENABLE=0 in the environment");
+  });
+  setenv("NCCL_NVLS_ENABLE", "0", 1);
+}
+
+/// What the survivors of a run without rank 1 see.
+struct Trouble {
+  const char *name;
+  int goodRuns;   ///< before it: 0 none, 1 the first, 2 a recorded graph too
+  uint32_t flags; ///< of the contexts
+  enum { StaysAway, Leaves, HasAnError } kind;
+  bool native;
+  bool control = true;
+};
+
+void PrintTo(const Trouble &trouble, std::ostream *out) {
+  *out << trouble.name;
+}
+
+class Troubles : public NCCL, public testing::WithParamInterface<Trouble> {};
+
+TEST_P(Troubles, EndWithOneVerdictInTime) {
+  const Trouble &trouble = GetParam();
+  const int ranks = 3;
+  PlanBuilder b("<tp = 3>");
+  std::string view = trouble.native ? "[did(tp) * _, _]" : "[_, did(tp) * _]";
+  int x = b.input("x", {9, 9}, view);
+  int h = b.tensor("h", {9, 9}, "[_, _]", fb::Storage::Symmetric);
+  int y = b.output("y", {9, 9}, view);
+  b.collective(CollectiveKind::AllGather, x, h, {"tp"});
+  b.plan.steps.back()->op = "first";
+  b.collective(CollectiveKind::Slice, h, y, {});
+  int z = b.output("z", {9, 9}, "[_, _]");
+  b.collective(CollectiveKind::AllGather, y, z, {"tp"});
+  b.plan.steps.back()->op = "second";
+  const std::string module = b.module();
+
+  const double deadline = 1;
+  tessera_context_options options{};
+  options.control = trouble.control;
+  options.deadline = deadline;
+  options.flags = trouble.flags;
+  std::atomic<int> survivors{trouble.kind == Trouble::HasAnError ? ranks
+                                                                 : ranks - 1};
+  std::atomic<double> began{0};
+  withModule(
+      module, ranks,
+      [&](tessera_module *loaded, int rank) {
+        std::vector<float> memory[3] = {std::vector<float>(81),
+                                        std::vector<float>(81),
+                                        std::vector<float>(81)};
+        void *pointers[] = {memory[0].data(), memory[1].data(),
+                            memory[2].data()};
+        tessera_binding *binding;
+        ASSERT_OK(
+            tessera_binding_create(loaded, nullptr, 0, pointers, 3, &binding));
+        for (int run = 0; run < trouble.goodRuns; ++run)
+          ASSERT_OK(tessera_binding_run(binding));
+        if (rank == 1 && trouble.kind != Trouble::HasAnError) {
+          began = seconds();
+          // Whoever leaves leaves now, the others are still there.
+          if (trouble.kind == Trouble::StaysAway)
+            while (survivors)
+              std::this_thread::yield();
+          tessera_binding_destroy(binding);
+          return;
+        }
+        if (rank == 1) {
+          began = seconds();
+          fake().fail(1);
+        }
+        tessera_status *status = nullptr;
+        // Without rank 1's part the run does not end, unless all have done it.
+        for (int run = 0; run < 3 && !status; ++run)
+          status = tessera_binding_run(binding);
+        const double took = seconds() - began;
+        EXPECT_LT(took, deadline + 2) << "on rank " << rank;
+        EXPECT_EQ(tessera_status_code(status), TESSERA_PEER);
+        if (trouble.control) {
+          EXPECT_EQ(tessera_status_rank(status), 1);
+          if (trouble.kind != Trouble::Leaves)
+            EXPECT_STREQ(tessera_status_op(status), "first");
+        }
+        const char *expected =
+            trouble.kind == Trouble::HasAnError ? "remote error"
+            : !trouble.control                  ? "no rank answered"
+            : trouble.kind == Trouble::Leaves   ? "rank 1 has left"
+                                                : "rank 1";
+        EXPECT_ERROR(take(status), expected);
+        // For ever after.
+        status = tessera_binding_run(binding);
+        EXPECT_EQ(tessera_status_code(status), TESSERA_PEER);
+        tessera_status_free(status);
+        const double before = seconds();
+        tessera_binding_destroy(binding);
+        EXPECT_LT(seconds() - before, 1) << "on rank " << rank;
+        --survivors;
+      },
+      options);
+  // Contexts end at once too.
+  EXPECT_LT(seconds() - began, 2 * deadline + 4);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    NCCL, Troubles,
+    testing::Values(
+        Trouble{"AwayInTheFirstRun", 0, 0, Trouble::StaysAway, true},
+        Trouble{"AwayWhenRecorded", 1, 0, Trouble::StaysAway, true},
+        Trouble{"AwayInAGraph", 2, 0, Trouble::StaysAway, true},
+        Trouble{"AwayFromAnExchange", 2, 0, Trouble::StaysAway, false},
+        Trouble{"AwayWithoutGraphs", 2, TESSERA_NO_GRAPH, Trouble::StaysAway,
+                true},
+        Trouble{"AwayWithoutControl", 2, 0, Trouble::StaysAway, true, false},
+        Trouble{"LeavesBeforeTheFirstRun", 0, 0, Trouble::Leaves, false},
+        Trouble{"LeavesFromAGraph", 2, 0, Trouble::Leaves, true},
+        Trouble{"ErrorInTheFirstRun", 0, 0, Trouble::HasAnError, true},
+        Trouble{"ErrorInAGraph", 2, 0, Trouble::HasAnError, false}),
+    [](const auto &info) { return std::string(info.param.name); });
+
+} // namespace
