@@ -45,10 +45,13 @@ std::vector<SubAxis> subtract(std::vector<SubAxis> subs,
         left.push_back(sub);
         continue;
       }
-      if (cut.pre > sub.pre && cut.pre % sub.pre == 0)
-        left.push_back({sub.axis, sub.pre, cut.pre / sub.pre});
-      if (endOf(sub) > endOf(cut) && endOf(sub) % endOf(cut) == 0)
-        left.push_back({sub.axis, endOf(cut), endOf(sub) / endOf(cut)});
+      auto keep = [&](int64_t begin, int64_t end) {
+        if (begin < end && end % begin == 0 && begin % sub.pre == 0 &&
+            endOf(sub) % end == 0)
+          left.push_back({sub.axis, begin, end / begin});
+      };
+      keep(sub.pre, cut.pre);
+      keep(endOf(cut), endOf(sub));
     }
     subs = std::move(left);
   }
@@ -99,6 +102,9 @@ std::optional<std::vector<SubAxis>> refineAxes(std::vector<SubAxis> subs) {
   }
   std::sort(result.begin(), result.end());
   result.erase(std::unique(result.begin(), result.end()), result.end());
+  for (size_t i = 1; i < result.size(); ++i)
+    if (overlap(result[i - 1], result[i]))
+      return std::nullopt;
   return result;
 }
 
@@ -165,8 +171,11 @@ std::vector<Group> joinGroups(const View &from, const View &to,
     group.bound = 1;
     for (int64_t i = 0; i < fromSpan; ++i)
       group.bound *= shape[tensorDim++];
-    group.from = flatten(from, group.fromBegin, fromDim, shape);
-    group.to = flatten(to, group.toBegin, toDim, shape);
+    // Nothing of an empty group can be in another place.
+    if (group.bound) {
+      group.from = flatten(from, group.fromBegin, fromDim, shape);
+      group.to = flatten(to, group.toBegin, toDim, shape);
+    }
     groups.push_back(std::move(group));
   }
   return groups;

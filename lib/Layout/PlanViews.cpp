@@ -40,7 +40,19 @@ std::vector<SubAxis> splitAxes(const View &view) {
 
 std::vector<SubAxis> intersect(const std::vector<SubAxis> &a,
                                const std::vector<SubAxis> &b) {
-  return subtract(a, subtract(a, b));
+  std::vector<SubAxis> result;
+  for (const SubAxis &sub : a) {
+    for (const SubAxis &other : b) {
+      int64_t pre = std::max(sub.pre, other.pre);
+      int64_t end = std::min(sub.pre * sub.size, other.pre * other.size);
+      if (pre >= end)
+        continue;
+      SubAxis both{sub.axis, pre, end / pre};
+      if (contains(sub, both) && contains(other, both))
+        result.push_back(both);
+    }
+  }
+  return result;
 }
 
 int64_t sizeOf(const std::vector<SubAxis> &axes) {

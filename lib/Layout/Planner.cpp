@@ -224,7 +224,13 @@ bool Planner::onlyFirstHolds(const View &view,
     const Product &product = view.dims[dim].product;
     int64_t bound = boundOf(view, dim, shape);
     Parts parts(product);
-    if (intersect(parts.subs, axes).empty())
+    if (std::none_of(parts.subs.begin(), parts.subs.end(),
+                     [&](const SubAxis &sub) {
+                       return std::any_of(axes.begin(), axes.end(),
+                                          [&](const SubAxis &other) {
+                                            return overlap(sub, other);
+                                          });
+                     }))
       continue;
     for (int64_t part = 0; part < parts.count; ++part) {
       Coords coords = parts.coordsOf(mesh, part);

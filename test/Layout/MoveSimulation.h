@@ -62,32 +62,63 @@ inline Local localOf(const View &view, const Shape &shape, const Mesh &mesh,
   return local;
 }
 
-inline std::vector<Local> allLocals(const View &view, const Shape &shape,
-                                    const Mesh &mesh) {
-  std::vector<Local> locals;
-  for (int64_t rank = 0; rank < mesh.numDevices(); ++rank)
-    locals.push_back(localOf(view, shape, mesh, mesh.coordsOfRank(rank)));
-  return locals;
-}
+/// A tensor on a mesh. What the devices hold under a view is enumerated once.
+class Tensor {
+public:
+  Tensor(Shape shape, const Mesh &mesh) : shape(std::move(shape)), mesh(mesh) {
+    for (int64_t rank = 0; rank < mesh.numDevices(); ++rank)
+      coords.push_back(mesh.coordsOfRank(rank));
+  }
+
+  /// One for each rank.
+  const std::vector<Local> &localsOf(const View &view) const {
+    std::vector<Local> &found = locals[view.dims];
+    if (found.empty())
+      for (const Coords &at : coords)
+        found.push_back(localOf(view, shape, mesh, at));
+    return found;
+  }
+
+  const Shape shape;
+  const Mesh mesh;
+  std::vector<Coords> coords; ///< of each rank
+
+private:
+  mutable std::map<std::vector<Dim>, std::vector<Local>> locals;
+};
 
 //===----------------------------------------------------------------------===//
 // Views to try
 //===----------------------------------------------------------------------===//
 
-/// Canonical views of `shape`: each dimension whole or split over up to two
-/// sub-axes, in blocks, cyclically or block-cyclically; flat dimensions; and
-/// these with what axes are left over as a partial state.
-inline std::vector<View> viewsOf(const Shape &shape, const Mesh &mesh,
-                                 bool withPartial, bool withFlat = true,
-                                 Combiner combiner = Combiner::Sum) {
+struct Kinds {
+  bool partial = true; ///< what axes are left over as a partial state
+  bool flat = true;    ///< flat dimensions
+  Combiner combiner = Combiner::Sum;
+  /// Partial states over two sub-axes: of `combiner`, and of it and another.
+  bool twoStates = false;
+  /// Every product of a pool of stored digits and sub-axes in place of those
+  /// of up to two sub-axes; null for these.
+  const Pool *pool = nullptr;
+};
+
+/// The sub-axes of a mesh: whole axes, and the parts of those of 4 and 6.
+inline std::vector<SubAxis> subAxesOf(const Mesh &mesh) {
   std::vector<SubAxis> subs;
   for (size_t axis = 0; axis < mesh.axes.size(); ++axis) {
     int64_t size = mesh.axes[axis].size;
     subs.push_back({int(axis), 1, size});
-    for (int64_t pre : {1, 2})
-      if (size == 4)
-        subs.push_back({int(axis), pre, 2});
+    for (int64_t pre : {1, 2, 3})
+      for (int64_t part : {2, 3})
+        if (part < size && size % (pre * part) == 0)
+          subs.push_back({int(axis), pre, part});
   }
+  return subs;
+}
+
+/// Each dimension whole or split over up to two sub-axes, in blocks, cyclically
+/// or block-cyclically.
+inline std::vector<Product> usualProducts(const std::vector<SubAxis> &subs) {
   std::vector<Product> products = {{Factor::rest()}};
   for (const SubAxis &a : subs) {
     Factor did = Factor::device(a), rest = Factor::rest();
@@ -101,48 +132,86 @@ inline std::vector<View> viewsOf(const Shape &shape, const Mesh &mesh,
       products.push_back({did, rest, Factor::device(b)});
     }
   }
+  return products;
+}
+
+/// Every product of `pool`, a `_` outermost or innermost.
+inline std::vector<Product> productsOf(const Mesh &mesh, const Pool &pool) {
+  std::vector<Product> products;
+  forEachProduct(mesh, pool, [&](const Product &product) {
+    products.push_back(product);
+    products.back().push_back(Factor::rest());
+    products.push_back(product);
+    products.back().insert(products.back().begin(), Factor::rest());
+  });
+  return products;
+}
+
+inline bool disjoint(const SubAxis &sub, const std::vector<SubAxis> &others) {
+  return std::none_of(others.begin(), others.end(), [&](const SubAxis &other) {
+    return overlap(sub, other);
+  });
+}
+
+/// Canonical views of `shape`.
+inline std::vector<View> viewsOf(const Shape &shape, const Mesh &mesh,
+                                 const Kinds &kinds) {
+  std::vector<SubAxis> subs = subAxesOf(mesh);
+  std::vector<Product> products =
+      kinds.pool ? productsOf(mesh, *kinds.pool) : usualProducts(subs);
 
   std::set<View> found;
-  std::function<void(View &, size_t)> extend = [&](View &view, size_t dim) {
-    if (dim < shape.size()) {
-      for (int64_t span = 1;
-           dim + span <= shape.size() && (withFlat || span == 1); ++span) {
-        std::vector<Product> choices = products;
-        // Whole heads of 2 elements on each device.
-        if (span == 1 && shape[dim] % 2 == 0 && shape[dim] > 2)
-          for (const SubAxis &sub : subs)
-            choices.push_back(
-                {Factor::group({Factor::device(sub), Factor::rest()}, 0,
-                               shape[dim] / 2),
-                 Factor::stored(2)});
-        for (const Product &product : choices) {
-          if (span > 1 && product.size() < 2)
-            continue;
-          bool disjoint = true;
-          for (const SubAxis &sub : axesOf(product))
-            for (const SubAxis &used : axesOf(view))
-              disjoint &= !overlap(sub, used);
-          if (!disjoint)
-            continue;
-          view.dims.push_back({product, span});
-          extend(view, dim + span);
-          view.dims.pop_back();
-        }
+  auto addPartial = [&](View view, std::vector<Partial> states) {
+    view.partial = std::move(states);
+    found.insert(canonicalize(view, shape, mesh));
+  };
+  auto close = [&](const View &view) {
+    found.insert(canonicalize(view, shape, mesh));
+    if (!kinds.partial)
+      return;
+    std::vector<SubAxis> used = axesOf(view);
+    for (const SubAxis &a : subs) {
+      if (!disjoint(a, used))
+        continue;
+      addPartial(view, {{{a}, kinds.combiner}});
+      for (const SubAxis &b : subs) {
+        if (!kinds.twoStates || !disjoint(b, used) || overlap(a, b))
+          continue;
+        addPartial(view, {{{a, b}, kinds.combiner}});
+        addPartial(view, {{{a}, kinds.combiner},
+                          {{b},
+                           kinds.combiner == Combiner::Max ? Combiner::Sum
+                                                           : Combiner::Max}});
       }
+    }
+  };
+  std::function<void(View &, size_t)> extend = [&](View &view, size_t dim) {
+    if (dim == shape.size()) {
+      close(view);
       return;
     }
-    found.insert(canonicalize(view, shape, mesh));
-    if (!withPartial)
-      return;
-    for (const SubAxis &sub : subs) {
-      bool disjoint = true;
-      for (const SubAxis &used : axesOf(view))
-        disjoint &= !overlap(sub, used);
-      if (!disjoint)
-        continue;
-      View partial = view;
-      partial.partial = {{{sub}, combiner}};
-      found.insert(canonicalize(partial, shape, mesh));
+    for (int64_t span = 1;
+         dim + span <= shape.size() && (kinds.flat || span == 1); ++span) {
+      std::vector<Product> choices = products;
+      // Whole heads of 2 elements on each device.
+      if (span == 1 && shape[dim] % 2 == 0 && shape[dim] > 2)
+        for (const SubAxis &sub : subs)
+          choices.push_back(
+              {Factor::group({Factor::device(sub), Factor::rest()}, 0,
+                             shape[dim] / 2),
+               Factor::stored(2)});
+      for (const Product &product : choices) {
+        if (span > 1 && product.size() < 2)
+          continue;
+        std::vector<SubAxis> used = axesOf(view), more = axesOf(product);
+        if (!std::all_of(more.begin(), more.end(), [&](const SubAxis &sub) {
+              return disjoint(sub, used);
+            }))
+          continue;
+        view.dims.push_back({product, span});
+        extend(view, dim + span);
+        view.dims.pop_back();
+      }
     }
   };
   View start;
@@ -157,14 +226,15 @@ inline std::vector<View> viewsOf(const Shape &shape, const Mesh &mesh,
 /// Local contents of all ranks.
 using Contents = std::vector<std::vector<int64_t>>;
 
+/// Infinities are far from all values, and sums of them do not overflow.
 inline int64_t identityOf(Combiner combiner) {
   switch (combiner) {
   case Combiner::Sum:
     return 0;
   case Combiner::Max:
-    return std::numeric_limits<int64_t>::min();
+    return -(int64_t(1) << 40);
   case Combiner::Min:
-    return std::numeric_limits<int64_t>::max();
+    return int64_t(1) << 40;
   }
   return 0;
 }
@@ -182,23 +252,36 @@ inline int64_t combine(Combiner combiner, int64_t a, int64_t b) {
 }
 
 inline std::vector<int64_t> digitsOf(const std::vector<SubAxis> &subs,
-                                     const Mesh &mesh, int64_t rank) {
+                                     const Mesh &mesh, const Coords &coords) {
   std::vector<int64_t> digits;
   for (const SubAxis &sub : subs)
-    digits.push_back(sub.digit(mesh, mesh.coordsOfRank(rank)));
+    digits.push_back(sub.digit(mesh, coords));
   return digits;
 }
 
-/// Whether ranks differ in digits of `subs` only.
+/// Whether devices differ in digits of `subs` only.
 inline bool sameGroup(const std::vector<SubAxis> &subs, const Mesh &mesh,
-                      int64_t a, int64_t b) {
-  Coords left = mesh.coordsOfRank(a), right = mesh.coordsOfRank(b);
+                      Coords a, Coords b) {
   for (const SubAxis &sub : subs) {
     int64_t rest = mesh.axes[sub.axis].size / (sub.pre * sub.size);
-    left[sub.axis] -= sub.digit(mesh, left) * rest;
-    right[sub.axis] -= sub.digit(mesh, right) * rest;
+    a[sub.axis] -= sub.digit(mesh, a) * rest;
+    b[sub.axis] -= sub.digit(mesh, b) * rest;
   }
-  return left == right;
+  return a == b;
+}
+
+/// For each rank those that differ from it in digits of `subs` only, itself
+/// among them.
+inline std::vector<std::vector<int64_t>>
+groupsOf(const std::vector<SubAxis> &subs, const Tensor &tensor) {
+  std::vector<std::vector<int64_t>> groups;
+  for (const Coords &at : tensor.coords) {
+    groups.emplace_back();
+    for (size_t peer = 0; peer < tensor.coords.size(); ++peer)
+      if (sameGroup(subs, tensor.mesh, at, tensor.coords[peer]))
+        groups.back().push_back(int64_t(peer));
+  }
+  return groups;
 }
 
 /// Row-major positions in a local tensor of the elements of a box.
@@ -262,17 +345,18 @@ struct Moved {
 /// Runs what expandTransfers says on all ranks. Both sides must list the same
 /// boxes, and each element of a destination be written once. Data may only go
 /// along `axes`, if given.
-inline Moved runTransfers(const View &from, const View &to, const Shape &shape,
-                          const Mesh &mesh, const Contents &before,
+inline Moved runTransfers(const Tensor &tensor, const View &from,
+                          const View &to, const Contents &before,
                           const std::vector<SubAxis> *axes = nullptr) {
-  constexpr int64_t unset = std::numeric_limits<int64_t>::min() + 7;
-  std::vector<Local> source = allLocals(from, shape, mesh);
-  std::vector<Local> target = allLocals(to, shape, mesh);
-  int64_t ranks = mesh.numDevices();
+  constexpr int64_t unset = std::numeric_limits<int64_t>::min();
+  const std::vector<Local> &source = tensor.localsOf(from);
+  const std::vector<Local> &target = tensor.localsOf(to);
+  int64_t ranks = int64_t(tensor.coords.size());
   std::vector<Transfers> transfers;
   Moved result;
   for (int64_t rank = 0; rank < ranks; ++rank) {
-    transfers.push_back(expandTransfers(from, to, shape, mesh, rank));
+    transfers.push_back(
+        expandTransfers(from, to, tensor.shape, tensor.mesh, rank));
     result.contents.emplace_back(target[rank].elements.size(), unset);
   }
   auto copy = [&](int64_t giver, const PeerBoxes &gives, int64_t taker,
@@ -313,7 +397,8 @@ inline Moved runTransfers(const View &from, const View &to, const Shape &shape,
       received += receive.elements;
       EXPECT_GT(receive.elements, 0);
       if (axes)
-        EXPECT_TRUE(sameGroup(*axes, mesh, rank, receive.peer));
+        EXPECT_TRUE(sameGroup(*axes, tensor.mesh, tensor.coords[rank],
+                              tensor.coords[receive.peer]));
       int64_t matches = 0;
       for (const PeerBoxes &send : transfers[receive.peer].sends) {
         if (send.peer != rank)
@@ -354,70 +439,84 @@ inline std::vector<SubAxis> partialAxesOf(const View &view) {
   return axes;
 }
 
-inline Contents sourceContents(const View &from, const Shape &shape,
-                               const Mesh &mesh) {
+inline Contents sourceContents(const Tensor &tensor, const View &from) {
   Contents contents;
   std::vector<SubAxis> axes = partialAxesOf(from);
-  for (int64_t rank = 0; rank < mesh.numDevices(); ++rank) {
+  const std::vector<Local> &locals = tensor.localsOf(from);
+  for (size_t rank = 0; rank < locals.size(); ++rank) {
+    std::vector<int64_t> digits =
+        digitsOf(axes, tensor.mesh, tensor.coords[rank]);
     contents.emplace_back();
-    for (int64_t element :
-         localOf(from, shape, mesh, mesh.coordsOfRank(rank)).elements)
-      contents.back().push_back(addend(element, digitsOf(axes, mesh, rank)));
+    for (int64_t element : locals[rank].elements)
+      contents.back().push_back(addend(element, digits));
   }
   return contents;
 }
 
-/// One step on all ranks.
-inline Contents runStep(const Step &step, const View &from, const Shape &shape,
-                        const Mesh &mesh, const Contents &before) {
-  int64_t ranks = mesh.numDevices();
+/// One step on all ranks; of a reduction the contents only.
+inline Moved runStep(const Tensor &tensor, const Step &step, const View &from,
+                     const Contents &before) {
   switch (step.kind) {
   case Step::Kind::AllReduce:
   case Step::Kind::ReduceScatter: {
-    std::vector<Local> source = allLocals(from, shape, mesh);
-    std::vector<Local> target = allLocals(step.to, shape, mesh);
-    Contents after(ranks);
-    for (int64_t rank = 0; rank < ranks; ++rank) {
+    const std::vector<Local> &source = tensor.localsOf(from);
+    const std::vector<Local> &target = tensor.localsOf(step.to);
+    std::vector<std::vector<int64_t>> groups = groupsOf(step.axes, tensor);
+    size_t expected = 1;
+    for (const SubAxis &sub : step.axes)
+      expected *= sub.size;
+    Moved after;
+    for (size_t rank = 0; rank < target.size(); ++rank) {
+      EXPECT_EQ(groups[rank].size(), expected);
+      after.contents.emplace_back();
       for (int64_t element : target[rank].elements) {
-        int64_t value = identityOf(step.combiner), addends = 0;
-        for (int64_t peer = 0; peer < ranks; ++peer) {
-          if (!sameGroup(step.axes, mesh, rank, peer))
-            continue;
+        int64_t value = identityOf(step.combiner);
+        for (int64_t peer : groups[rank]) {
           const std::vector<int64_t> &held = source[peer].elements;
-          auto at = std::find(held.begin(), held.end(), element);
-          if (at == held.end())
+          auto at = std::lower_bound(held.begin(), held.end(), element);
+          if (at == held.end() || *at != element) {
+            ADD_FAILURE() << "rank " << peer << " lacks an addend";
             continue;
-          ++addends;
+          }
           value =
               combine(step.combiner, value, before[peer][at - held.begin()]);
         }
-        int64_t expected = 1;
-        for (const SubAxis &sub : step.axes)
-          expected *= sub.size;
-        EXPECT_EQ(addends, expected);
-        after[rank].push_back(value);
+        after.contents.back().push_back(value);
       }
     }
     return after;
   }
   case Step::Kind::Slice:
     if (from.partial != step.to.partial) {
+      // Coordinate 0 keeps the value; the state that is combined last decides
+      // what the others hold.
       EXPECT_EQ(from.dims, step.to.dims);
-      Contents after = before;
-      for (int64_t rank = 0; rank < ranks; ++rank) {
-        for (int64_t digit : digitsOf(step.axes, mesh, rank))
-          if (digit != 0)
-            std::fill(after[rank].begin(), after[rank].end(),
-                      identityOf(step.to.partial[0].combiner));
+      Moved after{before};
+      for (size_t rank = 0; rank < before.size(); ++rank) {
+        for (const Partial &state : step.to.partial) {
+          for (const SubAxis &sub : state.axes) {
+            for (const SubAxis &entering : step.axes) {
+              if (!overlap(sub, entering))
+                continue;
+              int64_t pre = std::max(sub.pre, entering.pre);
+              int64_t end =
+                  std::min(sub.pre * sub.size, entering.pre * entering.size);
+              SubAxis both{sub.axis, pre, end / pre};
+              if (both.digit(tensor.mesh, tensor.coords[rank]) != 0)
+                std::fill(after.contents[rank].begin(),
+                          after.contents[rank].end(),
+                          identityOf(state.combiner));
+            }
+          }
+        }
       }
       return after;
     } else {
       std::vector<SubAxis> none;
-      return runTransfers(from, step.to, shape, mesh, before, &none).contents;
+      return runTransfers(tensor, from, step.to, before, &none);
     }
   default:
-    return runTransfers(from, step.to, shape, mesh, before, &step.axes)
-        .contents;
+    return runTransfers(tensor, from, step.to, before, &step.axes);
   }
 }
 

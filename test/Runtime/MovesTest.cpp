@@ -13,7 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "../Layout/MoveSimulation.h"
-#include "Layout/Exchange.h"
+#include "Layout/PlanViews.h"
 #include "Ranks.h"
 
 #include <cstdlib>
@@ -30,13 +30,6 @@ double numberOf(const layout::Shape &index) {
   for (int64_t i : index)
     number = number * 13 + i;
   return number;
-}
-
-std::vector<SubAxis> partialAxes(const layout::View &view) {
-  std::vector<SubAxis> axes;
-  for (const layout::Partial &partial : view.partial)
-    axes.insert(axes.end(), partial.axes.begin(), partial.axes.end());
-  return axes;
 }
 
 int64_t digits(const std::vector<SubAxis> &axes, const layout::Mesh &mesh,
@@ -81,8 +74,8 @@ void checkMoves(const char *meshText, const layout::Shape &shape, int count,
     symbolic[0] = layout::kDynamic;
     dynamicDims[0] = true;
   }
-  std::vector<layout::View> views = layout::test::viewsOf(
-      symbolic, mesh, /*withPartial=*/true, /*withFlat=*/!dynamic);
+  std::vector<layout::View> views =
+      layout::test::viewsOf(symbolic, mesh, {.flat = !dynamic});
   // A view may not reach the maximum.
   std::erase_if(views, [&](const layout::View &view) {
     return !layout::verify(view, shape, mesh);
@@ -138,9 +131,10 @@ void checkMoves(const char *meshText, const layout::Shape &shape, int count,
                                after = partialAxes(to);
           layout::Coords coords = mesh.coordsOfRank(rank);
           // What a new partial state adds is on coordinate 0.
-          if (digits(layout::subtract(after, before), mesh, coords))
+          std::vector<SubAxis> kept = layout::intersect(before, after);
+          if (digits(layout::subtract(after, kept), mesh, coords))
             return 0.0;
-          return sumOver(layout::subtract(before, after), mesh, coords,
+          return sumOver(layout::subtract(before, kept), mesh, coords,
                          [&](const layout::Coords &coords) {
                            return addend(port, index, coords);
                          });
