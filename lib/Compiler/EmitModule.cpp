@@ -404,21 +404,73 @@ LogicalResult Emitter::addStep(Operation *op) {
       });
 }
 
+/// Cubins, one after the other, and the functions of each launch.
+static std::string addBinaries(fb::PlanT &plan,
+                               ArrayRef<cuda::CompiledKernel> kernels) {
+  plan.target = cuda::kTarget.str();
+  std::string code;
+  llvm::StringMap<int32_t> numbers;
+  for (auto [number, kernel] : llvm::enumerate(kernels)) {
+    code.resize(llvm::alignTo(code.size(), 64));
+    auto binary = std::make_unique<fb::BinaryT>();
+    binary->name = kernel.source.name;
+    binary->offset = code.size();
+    binary->size = kernel.binary.cubin.size();
+    code += kernel.binary.cubin;
+    plan.binaries.push_back(std::move(binary));
+    numbers[kernel.source.name] = number;
+  }
+  for (const auto &step : plan.steps) {
+    fb::LaunchT *launch = step->action.AsLaunch();
+    if (!launch)
+      continue;
+    int32_t number = numbers.lookup(launch->symbol);
+    for (const cuda::DeviceFunction &from : kernels[number].source.functions) {
+      auto function = std::make_unique<fb::FunctionT>();
+      function->binary = number;
+      function->symbol = from.symbol;
+      function->threads = from.threads;
+      function->items = from.items;
+      for (const cuda::SpaceExtent &extent : from.space) {
+        auto scalar = std::make_unique<fb::ScalarT>();
+        switch (extent.kind) {
+        case cuda::SpaceExtent::Kind::Constant:
+          scalar->kind = fb::ScalarKind::Value;
+          scalar->extent = std::make_unique<fb::ExtentT>();
+          scalar->extent->constant = extent.constant;
+          break;
+        case cuda::SpaceExtent::Kind::Dimension:
+          scalar->kind = fb::ScalarKind::Local;
+          scalar->tensor = launch->tensors[extent.argument];
+          scalar->dim = extent.dim;
+          break;
+        case cuda::SpaceExtent::Kind::Scalar:
+          *scalar = fb::ScalarT(
+              *launch->scalars[extent.argument - launch->tensors.size()]);
+          break;
+        }
+        function->space.push_back(std::move(scalar));
+      }
+      launch->functions.push_back(std::move(function));
+    }
+  }
+  return code;
+}
+
 FailureOr<std::string> tessera::emitModule(ModuleOp program, StringRef report,
-                                           KernelDumps *dumps) {
+                                           KernelCode code) {
   auto main = program.lookupSymbol<func::FuncOp>("main");
   if (!main)
     return program.emitError() << "a program needs a function '@main'";
   Emitter emitter(main);
   if (failed(emitter.run()))
     return failure();
-  FailureOr<std::string> code = compileKernels(program, dumps);
-  if (failed(code))
-    return failure();
   ModuleBuilder module;
+  if (!code.cuda.empty())
+    module.setCode(addBinaries(emitter.plan, code.cuda), /*cpuLevel=*/0);
+  else if (!code.elf.empty())
+    module.setCode(std::move(code.elf));
   module.setPlan(emitter.plan);
-  if (!code->empty())
-    module.setCode(std::move(*code));
   module.setConstants(std::move(emitter.constants));
   module.setReport(report.str());
   std::string bytes = module.build();

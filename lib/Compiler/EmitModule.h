@@ -10,17 +10,25 @@
 #define TESSERA_COMPILER_EMITMODULE_H
 
 #include "Compiler/CPUCodegen.h"
+#include "Compiler/CUDA/CUDACodegen.h"
 
 namespace tessera {
 
 /// "file:line:column" of a location; empty if it has none.
 std::string getPlace(mlir::Location location);
 
+/// The kernels of a program as code of its target: an ELF shared object, or
+/// cubins.
+struct KernelCode {
+  std::string elf;
+  std::vector<cuda::CompiledKernel> cuda;
+};
+
 /// The module file of a program whose `@main` holds ops of `plan` and `comm`
 /// only.
 mlir::FailureOr<std::string> emitModule(mlir::ModuleOp program,
                                         llvm::StringRef report,
-                                        KernelDumps *dumps = nullptr);
+                                        KernelCode code);
 
 } // namespace tessera
 

@@ -1,0 +1,67 @@
+//===- CUDACodegen.cpp - kernels to cubins --------------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Compiler/CUDA/CUDACodegen.h"
+#include "Compiler/EmitModule.h"
+#include "Plan/Plan.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::cuda;
+
+/// "map_1: tv.map at block.mlir:10:3", for the first launch of each kernel.
+static llvm::StringMap<std::string> getOrigins(ModuleOp program) {
+  llvm::StringMap<std::string> origins;
+  program.walk([&](plan::LaunchOp launch) {
+    std::string text = (launch.getKernel() + ": " + launch.getSource()).str();
+    if (std::string place = getPlace(launch.getLoc()); !place.empty())
+      text += " at " + place;
+    origins.try_emplace(launch.getKernel(), text);
+  });
+  return origins;
+}
+
+FailureOr<std::vector<CompiledKernel>>
+cuda::compileKernels(ModuleOp program, const std::string &nvrtc) {
+  llvm::StringMap<std::string> origins = getOrigins(program);
+  std::vector<CompiledKernel> kernels;
+  std::vector<Unit> units;
+  for (auto function : program.getOps<func::FuncOp>()) {
+    if (!function->hasAttr(plan::kKernelAttr))
+      continue;
+    FailureOr<KernelSource> source =
+        emitKernel(function, origins.lookup(function.getName()));
+    if (failed(source))
+      return failure();
+    units.push_back({source->name, source->text});
+    kernels.push_back({std::move(*source), {}});
+  }
+  units.push_back({"runtime", getEmbeddedFile("runtime.cu")});
+  kernels.push_back({{"runtime", units.back().text, {}}, {}});
+
+  Result<NVRTC> compiler = NVRTC::open(nvrtc);
+  if (!compiler)
+    return program.emitError() << compiler.message();
+  Result<std::vector<Binary>> binaries = compiler->compile(units);
+  if (!binaries)
+    return program.emitError() << binaries.message();
+  for (auto [kernel, binary] : llvm::zip_equal(kernels, *binaries)) {
+    kernel.binary = std::move(binary);
+    Operation *at = program.lookupSymbol(kernel.source.name);
+    Location loc = at ? at->getLoc() : program.getLoc();
+    for (const FunctionReport &function : kernel.binary.functions)
+      if (function.spillBytes > 0 || function.stackBytes > 0)
+        emitWarning(loc) << "device function '" << function.symbol << "' has "
+                         << function.spillBytes << " bytes of spills and "
+                         << function.stackBytes
+                         << " bytes of stack; it will be slow";
+    for (const std::string &note : kernel.binary.notes)
+      emitWarning(loc) << "kernel '" << kernel.source.name << "': " << note;
+  }
+  return kernels;
+}

@@ -1,0 +1,42 @@
+//===- CUDACodegen.h - kernels to cubins ----------------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_COMPILER_CUDA_CUDACODEGEN_H
+#define TESSERA_COMPILER_CUDA_CUDACODEGEN_H
+
+#include "Compiler/CUDA/KernelText.h"
+#include "Compiler/CUDA/NVRTC.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+namespace tessera::cuda {
+
+/// The one architecture that there is code for.
+inline constexpr llvm::StringLiteral kTarget = "cuda:sm_90a";
+
+struct CompiledKernel {
+  KernelSource source;
+  Binary binary;
+};
+
+/// The kernels of a planned program, in order, and last the runtime's own
+/// ("runtime", without functions of a launch). A kernel that spills registers,
+/// or that ptxas remarks on, gets a warning.
+mlir::FailureOr<std::vector<CompiledKernel>>
+compileKernels(mlir::ModuleOp program, const std::string &nvrtc);
+
+/// Writes each kernel to a file of its own that nvcc compiles alone: what it
+/// includes, the kernel, and a main function that runs it on random numbers,
+/// times it and prints a checksum.
+mlir::LogicalResult dumpKernels(mlir::ModuleOp program,
+                                llvm::ArrayRef<CompiledKernel> kernels,
+                                const std::string &folder);
+
+} // namespace tessera::cuda
+
+#endif // TESSERA_COMPILER_CUDA_CUDACODEGEN_H

@@ -1,0 +1,154 @@
+//===- Chunks.cpp - what neighbouring iterations share --------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One walk over the body. It goes into a branch if its condition is the same for
+// the whole chunk; what it finds there is guarded by that condition, so nothing
+// is read that the program does not read.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Compiler/CUDA/Chunks.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::cuda;
+
+MemoryUse::MemoryUse(Operation *loop) {
+  loop->walk([&](Operation *op) {
+    if (auto store = dyn_cast<memref::StoreOp>(op))
+      ++stores[store.getMemRef()];
+    else if (auto load = dyn_cast<memref::LoadOp>(op))
+      ++loads[load.getMemRef()];
+  });
+}
+
+Chunk::Chunk(scf::ParallelOp loop, const MemoryUse &memory)
+    : memory(memory), last(loop.getInductionVars().back()) {
+  varying.insert(last);
+  visit(*loop.getBody(), {});
+  // From loads back to what their addresses come from.
+  SmallVector<Value> worklist;
+  for (auto &[op, plan] : planned) {
+    if (plan.role == Role::VectorLoad || plan.role == Role::OnceLoaded) {
+      op->walk([&](Operation *inner) {
+        llvm::append_range(worklist, inner->getOperands());
+      });
+      for (const Guard &guard : plan.guards)
+        worklist.push_back(guard.condition);
+    }
+  }
+  while (!worklist.empty()) {
+    Operation *op = worklist.pop_back_val().getDefiningOp();
+    auto found = planned.find(op);
+    if (!op || found == planned.end() || found->second.role != Role::Once ||
+        !forAddresses.insert(op).second)
+      continue;
+    llvm::append_range(worklist, op->getOperands());
+  }
+}
+
+bool Chunk::varies(Operation *op) const {
+  return op
+      ->walk([&](Operation *inner) {
+        if (llvm::any_of(inner->getOperands(),
+                         [&](Value value) { return varying.contains(value); }))
+          return WalkResult::interrupt();
+        if (auto load = dyn_cast<memref::LoadOp>(inner);
+            load && memory.isStored(load.getMemRef()))
+          return WalkResult::interrupt();
+        return isa<memref::StoreOp, memref::AllocaOp>(inner)
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+std::optional<unsigned> Chunk::getVectorDim(ValueRange indices) const {
+  std::optional<unsigned> dim;
+  for (auto [i, index] : llvm::enumerate(indices)) {
+    if (!varying.contains(index))
+      continue;
+    if (index != last || dim)
+      return std::nullopt;
+    dim = i;
+  }
+  return dim;
+}
+
+/// A division by what may be 0 where a branch is not taken.
+static bool mayTrap(Operation *op) {
+  return isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp,
+             arith::FloorDivSIOp, arith::CeilDivSIOp, arith::CeilDivUIOp>(op) &&
+         !matchPattern(op->getOperand(1), m_NonZero());
+}
+
+void Chunk::visit(Block &block, SmallVector<Guard> guards) {
+  for (Operation &op : block) {
+    if (op.hasTrait<OpTrait::IsTerminator>())
+      continue;
+    if (auto store = dyn_cast<memref::StoreOp>(op)) {
+      if (memory.stores.lookup(store.getMemRef()) == 1 &&
+          !memory.loads.contains(store.getMemRef()))
+        if (std::optional<unsigned> dim = getVectorDim(store.getIndices()))
+          planned[&op] = {Role::VectorStore, guards, *dim};
+      continue;
+    }
+    if (auto load = dyn_cast<memref::LoadOp>(op);
+        load && !memory.isStored(load.getMemRef())) {
+      if (std::optional<unsigned> dim = getVectorDim(load.getIndices())) {
+        planned[&op] = {Role::VectorLoad, guards, *dim};
+        varying.insert(load.getResult());
+        continue;
+      }
+    }
+    if (!varies(&op) && (guards.empty() || !mayTrap(&op))) {
+      bool pure = isMemoryEffectFree(&op) && op.getNumRegions() == 0;
+      planned[&op] = {pure ? Role::Once : Role::OnceLoaded, guards};
+      continue;
+    }
+    if (auto branch = dyn_cast<scf::IfOp>(op);
+        branch && !varying.contains(branch.getCondition())) {
+      for (Region &region : branch->getRegions()) {
+        if (region.empty())
+          continue;
+        SmallVector<Guard> inner = guards;
+        inner.push_back(
+            {branch.getCondition(), &region == &branch.getElseRegion()});
+        visit(region.front(), inner);
+      }
+    }
+    for (Value result : op.getResults())
+      varying.insert(result);
+  }
+}
+
+static unsigned getBytes(Operation *op) {
+  auto type = cast<MemRefType>(isa<memref::LoadOp>(op)
+                                   ? cast<memref::LoadOp>(op).getMemRefType()
+                                   : cast<memref::StoreOp>(op).getMemRefType());
+  return type.getElementType().getIntOrFloatBitWidth() / 8;
+}
+
+int Chunk::getWidth() const {
+  int width = 1;
+  for (auto &[op, plan] : planned)
+    if (plan.role == Role::VectorLoad || plan.role == Role::VectorStore)
+      width = std::max<int>(width, std::min<int>(16 / getBytes(op), 8));
+  return width;
+}
+
+int Chunk::countRegisters(int width) const {
+  int registers = 0;
+  for (auto &[op, plan] : planned)
+    if (plan.role == Role::VectorLoad)
+      registers += std::max<int>(width * getBytes(op) / 4, 1);
+  return registers;
+}

@@ -1,0 +1,51 @@
+//===- KernelText.h - kernels as CUDA C++ ---------------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_COMPILER_CUDA_KERNELTEXT_H
+#define TESSERA_COMPILER_CUDA_KERNELTEXT_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+#include <string>
+#include <vector>
+
+namespace tessera::cuda {
+
+/// The extent of a loop, in terms of a kernel's arguments.
+struct SpaceExtent {
+  enum class Kind { Constant, Dimension, Scalar };
+  Kind kind;
+  int64_t constant = 0;
+  unsigned argument = 0; ///< of the kernel: a memref, or a scalar
+  unsigned dim = 0;
+};
+
+/// A `__global__` function; see `Function` in Module/module.fbs.
+struct DeviceFunction {
+  std::string symbol;
+  int threads = 1;
+  std::vector<SpaceExtent> space;
+  int64_t items = 1;
+};
+
+/// A kernel's translation unit. Its functions run in order.
+struct KernelSource {
+  std::string name;
+  std::string text;
+  std::vector<DeviceFunction> functions;
+};
+
+/// The text of a kernel function: each of its top-level loops becomes a device
+/// function. `place` is where it comes from, for a comment. An op that has no
+/// text is an error at its location.
+mlir::FailureOr<KernelSource> emitKernel(mlir::func::FuncOp kernel,
+                                         llvm::StringRef place);
+
+} // namespace tessera::cuda
+
+#endif // TESSERA_COMPILER_CUDA_KERNELTEXT_H

@@ -1,0 +1,277 @@
+//===- prelude.cuh - what every kernel needs ------------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Types, tensors as kernels get them, vectors of neighbouring elements, and the
+// scalar operations of the IR that C++ has no operator for, under the names that
+// they have there. No header of CUDA is included: NVRTC compiles this alone.
+// What is PTX here has a host version beside it, for host_emulation.h.
+//
+//===----------------------------------------------------------------------===//
+
+#pragma once
+
+namespace tessera {
+
+using int8 = signed char;
+using uint8 = unsigned char;
+using int16 = short;
+using uint16 = unsigned short;
+using int32 = int;
+using uint32 = unsigned int;
+using int64 = long long;
+using uint64 = unsigned long long;
+
+/// Small floats are bits; kernels compute with them as float.
+struct f16 {
+  uint16 bits;
+};
+struct bf16 {
+  uint16 bits;
+};
+
+//===----------------------------------------------------------------------===//
+// Tensors
+//===----------------------------------------------------------------------===//
+
+/// A tensor as the runtime hands it over, all in 64-bit words: the address of
+/// its first element, then sizes and strides in elements. The stride of
+/// dimension `Unit` is known to be 1.
+template <class T, int Rank, int Unit = -1> struct Tensor {
+  T *data;
+  int64 size[Rank];
+  int64 stride[Rank];
+
+  template <class... Index> __device__ T *at(Index... index) const {
+    const int64 indices[Rank] = {int64(index)...};
+    int64 offset = 0;
+#pragma unroll
+    for (int i = 0; i < Rank; ++i)
+      offset += i == Unit ? indices[i] : indices[i] * stride[i];
+    return data + offset;
+  }
+
+  /// Whether `V` neighbours along `dim` are one aligned access everywhere.
+  template <int V> __device__ bool fits(int dim) const {
+    const int bytes = V * sizeof(T) < 16 ? V * sizeof(T) : 16;
+    bool all = reinterpret_cast<uint64>(data) % bytes == 0;
+#pragma unroll
+    for (int i = 0; i < Rank; ++i)
+      all = all && (size[i] <= 1 ||
+                    (i == dim ? stride[i] == 1 : stride[i] % V == 0));
+    return all;
+  }
+};
+template <class T, int Unit> struct Tensor<T, 0, Unit> {
+  T *data;
+  __device__ T *at() const { return data; }
+};
+
+/// The last digit of a mixed-radix number, which keeps the others.
+template <class Number> __device__ Number split(Number &number, Number radix) {
+  const Number quotient = number / radix, digit = number - quotient * radix;
+  number = quotient;
+  return digit;
+}
+
+//===----------------------------------------------------------------------===//
+// Vectors
+//===----------------------------------------------------------------------===//
+
+/// `V` neighbouring elements.
+template <class T, int V>
+struct alignas(V * sizeof(T) < 16 ? V * sizeof(T) : 16) Vector {
+  T lane[V];
+};
+
+template <int Bytes> struct Word;
+template <> struct Word<1> {
+  using Type = uint8;
+};
+template <> struct Word<2> {
+  using Type = uint16;
+};
+template <> struct Word<4> {
+  using Type = uint32;
+};
+template <> struct Word<8> {
+  using Type = uint2;
+};
+template <> struct Word<16> {
+  using Type = uint4;
+};
+
+template <int V, class T>
+__device__ void load(Vector<T, V> &to, const T *from) {
+  using Access = typename Word<(V * sizeof(T) < 16 ? V * sizeof(T) : 16)>::Type;
+#pragma unroll
+  for (int i = 0; i < int(V * sizeof(T) / sizeof(Access)); ++i)
+    reinterpret_cast<Access *>(to.lane)[i] =
+        reinterpret_cast<const Access *>(from)[i];
+}
+
+template <int V, class T>
+__device__ void store(T *to, const Vector<T, V> &from) {
+  using Access = typename Word<(V * sizeof(T) < 16 ? V * sizeof(T) : 16)>::Type;
+#pragma unroll
+  for (int i = 0; i < int(V * sizeof(T) / sizeof(Access)); ++i)
+    reinterpret_cast<Access *>(to)[i] =
+        reinterpret_cast<const Access *>(from.lane)[i];
+}
+
+//===----------------------------------------------------------------------===//
+// Conversions
+//===----------------------------------------------------------------------===//
+
+template <class To, class From> __device__ To bitcast(From x) {
+  static_assert(sizeof(To) == sizeof(From), "a bitcast keeps the bits");
+  return __builtin_bit_cast(To, x);
+}
+
+template <class To> __device__ To widen(bf16 x) {
+  return bitcast<float>(uint32(x.bits) << 16);
+}
+template <class To> __device__ To widen(float x) { return x; }
+
+/// To the nearest, ties to even.
+template <class To> __device__ To narrow(double x) { return To(x); }
+#ifdef TESSERA_EMULATION
+template <class To> __device__ To widen(f16 x) {
+  return To(bitcast<_Float16>(x.bits));
+}
+template <class To> __device__ To narrow(float x);
+template <> __device__ inline f16 narrow<f16>(float x) {
+  return {bitcast<uint16>(_Float16(x))};
+}
+template <> __device__ inline bf16 narrow<bf16>(float x) {
+  const uint32 bits = bitcast<uint32>(x);
+  if (x != x)
+    return {0x7fff};
+  return {uint16((bits + 0x7fff + (bits >> 16 & 1)) >> 16)};
+}
+template <> __device__ inline f16 narrow<f16>(double x) {
+  return {bitcast<uint16>(_Float16(x))};
+}
+#else
+template <class To> __device__ To widen(f16 x) {
+  float y;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.bits));
+  return y;
+}
+template <class To> __device__ To narrow(float x);
+template <> __device__ inline f16 narrow<f16>(float x) {
+  f16 y;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y.bits) : "f"(x));
+  return y;
+}
+template <> __device__ inline bf16 narrow<bf16>(float x) {
+  bf16 y;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y.bits) : "f"(x));
+  return y;
+}
+template <> __device__ inline f16 narrow<f16>(double x) {
+  f16 y;
+  asm("cvt.rn.f16.f64 %0, %1;" : "=h"(y.bits) : "d"(x));
+  return y;
+}
+#endif
+
+//===----------------------------------------------------------------------===//
+// Integers: they wrap, and the operation says whether they have a sign
+//===----------------------------------------------------------------------===//
+
+template <class T> struct Unsigned;
+template <> struct Unsigned<bool> {
+  using Type = uint8;
+};
+template <> struct Unsigned<int8> {
+  using Type = uint8;
+};
+template <> struct Unsigned<int16> {
+  using Type = uint16;
+};
+template <> struct Unsigned<int32> {
+  using Type = uint32;
+};
+template <> struct Unsigned<int64> {
+  using Type = uint64;
+};
+template <class T> __device__ typename Unsigned<T>::Type u(T x) {
+  return static_cast<typename Unsigned<T>::Type>(x);
+}
+
+// A sum or product of bools is one of single bits.
+template <class T> __device__ T oneOf(uint64 bits) { return T(bits); }
+template <> __device__ inline bool oneOf<bool>(uint64 bits) { return bits & 1; }
+
+template <class T> __device__ T addi(T x, T y) {
+  return oneOf<T>(uint64(u(x)) + u(y));
+}
+template <class T> __device__ T subi(T x, T y) {
+  return oneOf<T>(uint64(u(x)) - u(y));
+}
+template <class T> __device__ T muli(T x, T y) {
+  return oneOf<T>(uint64(u(x)) * u(y));
+}
+template <class T> __device__ T divui(T x, T y) { return T(u(x) / u(y)); }
+template <class T> __device__ T remui(T x, T y) { return T(u(x) % u(y)); }
+template <class T> __device__ T shli(T x, T y) {
+  return oneOf<T>(uint64(u(x)) << u(y));
+}
+template <class T> __device__ T shrui(T x, T y) { return T(u(x) >> u(y)); }
+template <class T> __device__ T minui(T x, T y) { return u(x) < u(y) ? x : y; }
+template <class T> __device__ T maxui(T x, T y) { return u(x) < u(y) ? y : x; }
+template <class T> __device__ T minsi(T x, T y) { return x < y ? x : y; }
+template <class T> __device__ T maxsi(T x, T y) { return x < y ? y : x; }
+template <class T> __device__ T absi(T x) { return x < 0 ? subi(T(0), x) : x; }
+template <class T> __device__ T floordivsi(T x, T y) {
+  return x / y - (x % y != 0 && (x < 0) != (y < 0));
+}
+template <class T> __device__ T ceildivsi(T x, T y) {
+  return x / y + (x % y != 0 && (x < 0) == (y < 0));
+}
+template <class T> __device__ T ceildivui(T x, T y) {
+  return T(u(x) / u(y) + (u(x) % u(y) != 0));
+}
+
+//===----------------------------------------------------------------------===//
+// Floats
+//===----------------------------------------------------------------------===//
+
+/// The larger one; a NaN if there is one.
+#ifdef TESSERA_EMULATION
+template <class T> __device__ T maximumf(T x, T y) {
+  return x != x ? x : y != y ? y : x < y ? y : x;
+}
+template <class T> __device__ T minimumf(T x, T y) {
+  return x != x ? x : y != y ? y : y < x ? y : x;
+}
+#else
+__device__ inline float maximumf(float x, float y) {
+  float z;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(z) : "f"(x), "f"(y));
+  return z;
+}
+__device__ inline float minimumf(float x, float y) {
+  float z;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(z) : "f"(x), "f"(y));
+  return z;
+}
+__device__ inline double maximumf(double x, double y) {
+  return x != x ? x : y != y ? y : x < y ? y : x;
+}
+__device__ inline double minimumf(double x, double y) {
+  return x != x ? x : y != y ? y : y < x ? y : x;
+}
+#endif
+
+template <class T> __device__ bool isFinite(T x) { return x - x == 0; }
+template <class T> __device__ bool isInfinite(T x) {
+  return x == x && !isFinite(x);
+}
+
+} // namespace tessera
