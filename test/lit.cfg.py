@@ -24,7 +24,9 @@ config.substitutions += [
         "'--implicit-check-not=comm.{{all_gather|all_reduce|reduce_scatter|all_to_all|permute|broadcast|exchange}}'",
     ),
 ]
-for name in ("HOME", "TMPDIR", "ASAN_OPTIONS", "UBSAN_OPTIONS"):
+# Kernels for cuda, kept from run to run.
+config.environment["TESSERA_CACHE"] = os.path.join(config.tessera_build, "cache")
+for name in ("HOME", "TMPDIR", "TESSERA_NVRTC", "ASAN_OPTIONS", "UBSAN_OPTIONS"):
     if name in os.environ:
         config.environment[name] = os.environ[name]
 

@@ -36,6 +36,11 @@ struct CompileOptions {
   std::string to = "module";
   /// Where the program is written after each phase; empty: nowhere.
   std::string dumpDirectory;
+  /// Where each kernel for cuda is written as a program of its own; empty:
+  /// nowhere.
+  std::string dumpKernels;
+  /// NVRTC's library or its folder; empty: where it usually is.
+  std::string nvrtc;
 };
 
 struct CompileResult {

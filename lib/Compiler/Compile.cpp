@@ -40,6 +40,7 @@ public:
 
 private:
   LogicalResult runPhases(ModuleOp program);
+  LogicalResult compileKernels(ModuleOp program, KernelCode &code);
   LogicalResult dump(StringRef name, StringRef text);
   LogicalResult error(const Twine &message) {
     diagnostics << "error: " << message << "\n";
@@ -83,6 +84,9 @@ LogicalResult Compilation::run(StringRef source) {
   if (options.target != plan::kCPUTarget && options.target != plan::kCUDATarget)
     return error("there is no target '" + options.target + "'; there are " +
                  plan::kCPUTarget + " and " + plan::kCUDATarget);
+  if (options.target == plan::kCPUTarget && !options.dumpKernels.empty())
+    return error("kernels for cpu are no programs of their own; see the files "
+                 "kernels.* of --dump-dir");
 
   DialectRegistry registry;
   registerAll(registry);
@@ -136,19 +140,44 @@ LogicalResult Compilation::runPhases(ModuleOp program) {
   if (plan::getTarget(program) != options.target)
     return error("the program is planned for '" + plan::getTarget(program) +
                  "', not for '" + options.target + "'");
-  if (options.target != plan::kCPUTarget)
-    return error("there is no code for '" + options.target + "' yet");
-  KernelDumps dumps;
-  FailureOr<std::string> module = emitModule(program, result.remarks, &dumps);
+  KernelCode code;
+  if (failed(compileKernels(program, code)))
+    return failure();
+  FailureOr<std::string> module =
+      emitModule(program, result.remarks, std::move(code));
   if (failed(module))
     return failure();
   std::string text = printPlan(*module);
-  if (failed(dump("kernels.ll", dumps.llvm)) ||
-      failed(dump("kernels.s", dumps.assembly)) ||
-      failed(dump("plan.txt", text)))
+  if (failed(dump("plan.txt", text)))
     return failure();
   result.output = options.to == "plan" ? text : *module;
   return success();
+}
+
+/// The code of the kernels for the target; each kind of text of it is dumped.
+LogicalResult Compilation::compileKernels(ModuleOp program, KernelCode &code) {
+  if (options.target == plan::kCPUTarget) {
+    KernelDumps dumps;
+    FailureOr<std::string> elf = tessera::compileKernels(program, &dumps);
+    if (failed(elf))
+      return failure();
+    code.elf = std::move(*elf);
+    return failure(failed(dump("kernels.ll", dumps.llvm)) ||
+                   failed(dump("kernels.s", dumps.assembly)));
+  }
+  auto kernels = cuda::emitKernels(program);
+  if (failed(kernels))
+    return failure();
+  std::string text;
+  for (const cuda::CompiledKernel &kernel : *kernels)
+    text += kernel.source.origin + kernel.source.text + "\n";
+  code.cuda = std::move(*kernels);
+  if (failed(dump("kernels.cu", text)) ||
+      failed(cuda::compileKernels(program, code.cuda, options.nvrtc)))
+    return failure();
+  return options.dumpKernels.empty()
+             ? success()
+             : cuda::dumpKernels(program, code.cuda, options.dumpKernels);
 }
 
 CompileResult tessera::compile(std::string_view source,

@@ -407,7 +407,7 @@ LogicalResult Emitter::addStep(Operation *op) {
 /// Cubins, one after the other, and the functions of each launch.
 static std::string addBinaries(fb::PlanT &plan,
                                ArrayRef<cuda::CompiledKernel> kernels) {
-  plan.target = cuda::kTarget.str();
+  plan.target = plan::kCUDATarget.str();
   std::string code;
   llvm::StringMap<int32_t> numbers;
   for (auto [number, kernel] : llvm::enumerate(kernels)) {

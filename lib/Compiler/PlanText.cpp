@@ -23,6 +23,8 @@ public:
 
   void print() {
     os << "mesh " << plan.mesh << "\n";
+    if (!plan.target.empty())
+      os << "for " << plan.target << "\n";
     for (const auto &symbol : plan.symbols)
       os << "size " << symbol->name << " <= " << symbol->maximum
          << " multiple of " << symbol->multiple << "\n";
@@ -85,10 +87,8 @@ private:
       os << "launch " << launch->symbol << " ";
       printIds(launch->tensors);
       for (const auto &scalar : launch->scalars) {
-        if (scalar->kind == fb::ScalarKind::Coord)
-          os << ", coordinate " << scalar->axis;
-        else
-          os << ", " << toString(*scalar->extent, plan);
+        os << ", ";
+        printScalar(*scalar);
       }
     } else if (const fb::ContractT *contract = step.action.AsContract()) {
       os << "contract ";
@@ -112,6 +112,29 @@ private:
       os << "copy %" << copy->source << " to %" << copy->target;
     }
     os << " // " << step.op << " at " << step.location << "\n";
+    if (const fb::LaunchT *launch = step.action.AsLaunch())
+      for (const auto &function : launch->functions)
+        printFunction(*function);
+  }
+
+  void printScalar(const fb::ScalarT &scalar) {
+    if (scalar.kind == fb::ScalarKind::Coord)
+      os << "coordinate " << scalar.axis;
+    else if (scalar.kind == fb::ScalarKind::Local)
+      os << "%" << scalar.tensor << "." << scalar.dim;
+    else
+      os << toString(*scalar.extent, plan);
+  }
+
+  void printFunction(const fb::FunctionT &function) {
+    os << "  as " << function.symbol << " of " << function.threads
+       << " threads";
+    if (function.shared != 0)
+      os << " and " << function.shared << " bytes of shared memory";
+    os << " over ";
+    llvm::interleaveComma(function.space, os,
+                          [&](const auto &scalar) { printScalar(*scalar); });
+    os << " by " << function.items << "\n";
   }
 
   const fb::PlanT &plan;

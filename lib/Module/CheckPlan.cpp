@@ -69,6 +69,9 @@ namespace {
 class Checker {
 public:
   using Problem = std::optional<std::string>;
+  /// What a block can have on sm_90.
+  static constexpr int32_t kMaxThreads = 1024;
+  static constexpr int32_t kMaxShared = 232448;
 
   Checker(const fb::PlanT &plan, size_t codeBytes, size_t constantBytes)
       : plan(plan), codeBytes(codeBytes), constantBytes(constantBytes) {}
@@ -81,6 +84,8 @@ public:
     if (Problem problem = checkMesh())
       return problem;
     if (Problem problem = checkSymbols())
+      return problem;
+    if (Problem problem = checkBinaries())
       return problem;
     for (size_t i = 0; i < plan.tensors.size(); ++i)
       if (Problem problem = checkTensor(*plan.tensors[i]))
@@ -137,6 +142,18 @@ private:
     if (static_cast<int64_t>(sorted.size()) != devices)
       return "the devices of mesh '" + plan.mesh +
              "' are no permutation of its ranks";
+    return std::nullopt;
+  }
+
+  Problem checkBinaries() const {
+    if (plan.target.empty())
+      return plan.binaries.empty()
+                 ? std::nullopt
+                 : Problem("it has binaries for a GPU, but no target");
+    for (const auto &binary : plan.binaries)
+      if (binary->size == 0 || binary->offset > codeBytes ||
+          binary->size > codeBytes - binary->offset)
+        return "binary '" + binary->name + "' lies outside of the code";
     return std::nullopt;
   }
 
@@ -327,7 +344,41 @@ private:
     for (int32_t id : launch.tensors)
       if (!isTensor(id))
         return noTensor(id);
-    for (const auto &scalar : launch.scalars)
+    if (Problem problem = checkScalars(launch.scalars))
+      return problem;
+    if (plan.target.empty())
+      return launch.functions.empty()
+                 ? std::nullopt
+                 : Problem("device functions in a module for a CPU");
+    if (launch.functions.empty())
+      return "kernel '" + launch.symbol + "' has no device function";
+    for (const auto &function : launch.functions)
+      if (Problem problem = checkFunction(*function))
+        return "device function '" + function->symbol + "': " + *problem;
+    return std::nullopt;
+  }
+
+  Problem checkFunction(const fb::FunctionT &function) const {
+    if (function.binary < 0 ||
+        static_cast<size_t>(function.binary) >= plan.binaries.size())
+      return "there is no binary " + std::to_string(function.binary);
+    if (function.symbol.empty())
+      return "it has no name";
+    if (function.threads < 1 || function.threads > kMaxThreads)
+      return std::to_string(function.threads) + " threads; a block has 1 to " +
+             std::to_string(kMaxThreads);
+    if (function.shared < 0 || function.shared > kMaxShared)
+      return std::to_string(function.shared) +
+             " bytes of shared memory; a block has at most " +
+             std::to_string(kMaxShared);
+    if (function.items < 1)
+      return std::to_string(function.items) + " points a block";
+    return checkScalars(function.space);
+  }
+
+  Problem
+  checkScalars(const std::vector<std::unique_ptr<fb::ScalarT>> &scalars) const {
+    for (const auto &scalar : scalars)
       switch (scalar->kind) {
       case fb::ScalarKind::Value:
         if (!scalar->extent)

@@ -243,6 +243,58 @@ TEST(Module, PlansThatMeanNothing) {
   EXPECT_ERROR(errorOf(everything().module("", std::string(16, 0))), "no code");
 }
 
+TEST(Module, DeviceFunctions) {
+  auto errorAfter = [](auto change) {
+    PlanBuilder b = everything();
+    b.forCUDA();
+    fb::LaunchT &launch = *b.plan.steps[1]->action.AsLaunch();
+    change(b.plan, launch, *launch.functions[0]);
+    return errorOf(b.module("code", std::string(16, '\0'), 0));
+  };
+  using fb::FunctionT, fb::LaunchT, fb::PlanT;
+  EXPECT_EQ(errorAfter([](PlanT &, LaunchT &, FunctionT &) {}), "");
+  EXPECT_ERROR(errorAfter([](PlanT &p, LaunchT &, FunctionT &) {
+                 p.binaries[0]->offset = 3;
+                 p.binaries[0]->size = 2;
+               }),
+               "binary 'kernels' lies outside of the code");
+  EXPECT_ERROR(errorAfter([](PlanT &p, LaunchT &, FunctionT &) {
+                 p.binaries[0]->offset = UINT64_MAX;
+               }),
+               "binary 'kernels' lies outside of the code");
+  EXPECT_ERROR(
+      errorAfter([](PlanT &p, LaunchT &, FunctionT &) { p.target.clear(); }),
+      "no target");
+  EXPECT_ERROR(errorAfter([](PlanT &p, LaunchT &, FunctionT &) {
+                 p.target.clear();
+                 p.binaries.clear();
+               }),
+               "device functions in a module for a CPU");
+  EXPECT_ERROR(
+      errorAfter([](PlanT &, LaunchT &l, FunctionT &) { l.functions.clear(); }),
+      "step 1 ('tv.map' at test.mlir:2:1): kernel 'kernel' has no device "
+      "function");
+  EXPECT_ERROR(
+      errorAfter([](PlanT &, LaunchT &, FunctionT &f) { f.binary = 1; }),
+      "device function 'kernel': there is no binary 1");
+  EXPECT_ERROR(
+      errorAfter([](PlanT &, LaunchT &, FunctionT &f) { f.threads = 1025; }),
+      "1025 threads; a block has 1 to 1024");
+  EXPECT_ERROR(
+      errorAfter([](PlanT &, LaunchT &, FunctionT &f) { f.shared = 232449; }),
+      "232449 bytes of shared memory; a block has at most 232448");
+  EXPECT_ERROR(
+      errorAfter([](PlanT &, LaunchT &, FunctionT &f) { f.items = 0; }),
+      "0 points a block");
+  EXPECT_ERROR(errorAfter([](PlanT &, LaunchT &, FunctionT &f) {
+                 f.space.push_back(std::make_unique<fb::ScalarT>());
+                 f.space[0]->kind = fb::ScalarKind::Local;
+                 f.space[0]->tensor = 0;
+                 f.space[0]->dim = 2;
+               }),
+               "tensor 0 ('x') has no local dimension 2");
+}
+
 TEST(Module, Extents) {
   fb::ExtentT extent = *PlanBuilder::extent(Size::symbol(0, 3));
   extent.constant = 4;

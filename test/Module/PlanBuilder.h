@@ -47,6 +47,22 @@ struct PlanBuilder {
     return result;
   }
 
+  /// Makes it a plan for GPUs: each launch gets one device function, all of them
+  /// one binary, the first byte of the code.
+  void forCUDA() {
+    plan.target = "cuda:sm_90a";
+    auto binary = std::make_unique<fb::BinaryT>();
+    binary->name = "kernels";
+    binary->size = 1;
+    plan.binaries.push_back(std::move(binary));
+    for (const auto &step : plan.steps)
+      if (fb::LaunchT *launch = step->action.AsLaunch()) {
+        launch->functions.push_back(std::make_unique<fb::FunctionT>());
+        launch->functions.back()->symbol = launch->symbol;
+        launch->functions.back()->threads = 128;
+      }
+  }
+
   int symbol(std::string name, int64_t maximum, int64_t multiple = 1) {
     auto symbol = std::make_unique<fb::SymbolT>();
     symbol->name = std::move(name);

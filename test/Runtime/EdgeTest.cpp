@@ -114,7 +114,7 @@ TEST(Loading, CodeAndKernelsMustBeThere) {
 
 TEST(Loading, TheModuleMustBeForTheBackend) {
   MLP mlp(2);
-  mlp.b.plan.target = "cuda:sm_90a";
+  mlp.b.forCUDA();
   for (const std::string &error :
        loadErrors(2, [&](int) { return mlp.b.module(kernels()); }))
     EXPECT_ERROR(error,

@@ -47,6 +47,14 @@ static cl::opt<std::string>
     dumpDirectory("dump-dir",
                   cl::desc("Folder for the program after each phase"),
                   cl::value_desc("folder"), cl::cat(category));
+static cl::opt<std::string>
+    dumpKernels("dump-kernels",
+                cl::desc("Folder for each cuda kernel as a program that nvcc "
+                         "compiles alone"),
+                cl::value_desc("folder"), cl::cat(category));
+static cl::opt<std::string> nvrtc("nvrtc",
+                                  cl::desc("NVRTC's library, or its folder"),
+                                  cl::value_desc("path"), cl::cat(category));
 static cl::opt<bool> remarks("remarks",
                              cl::desc("Print the reasons of decisions"),
                              cl::cat(category));
@@ -75,6 +83,8 @@ int main(int argc, char **argv) {
   options.from = compileFrom;
   options.to = compileTo;
   options.dumpDirectory = dumpDirectory;
+  options.dumpKernels = dumpKernels;
+  options.nvrtc = nvrtc;
   StringRef text = (*source)->getBuffer();
   tessera::CompileResult result =
       tessera::compile(std::string_view(text.data(), text.size()), options);

@@ -26,24 +26,28 @@ static llvm::StringMap<std::string> getOrigins(ModuleOp program) {
   return origins;
 }
 
-FailureOr<std::vector<CompiledKernel>>
-cuda::compileKernels(ModuleOp program, const std::string &nvrtc) {
+FailureOr<std::vector<CompiledKernel>> cuda::emitKernels(ModuleOp program) {
   llvm::StringMap<std::string> origins = getOrigins(program);
   std::vector<CompiledKernel> kernels;
-  std::vector<Unit> units;
   for (auto function : program.getOps<func::FuncOp>()) {
     if (!function->hasAttr(plan::kKernelAttr))
       continue;
-    FailureOr<KernelSource> source =
-        emitKernel(function, origins.lookup(function.getName()));
+    FailureOr<KernelSource> source = emitKernel(function);
     if (failed(source))
       return failure();
-    units.push_back({source->name, source->text});
+    source->origin = "// " + origins.lookup(function.getName()) + "\n";
     kernels.push_back({std::move(*source), {}});
   }
-  units.push_back({"runtime", getEmbeddedFile("runtime.cu")});
-  kernels.push_back({{"runtime", units.back().text, {}}, {}});
+  kernels.push_back({{"runtime", "", getEmbeddedFile("runtime.cu"), {}}, {}});
+  return kernels;
+}
 
+LogicalResult cuda::compileKernels(ModuleOp program,
+                                   std::vector<CompiledKernel> &kernels,
+                                   const std::string &nvrtc) {
+  std::vector<Unit> units;
+  for (const CompiledKernel &kernel : kernels)
+    units.push_back({kernel.source.name, kernel.source.text});
   Result<NVRTC> compiler = NVRTC::open(nvrtc);
   if (!compiler)
     return program.emitError() << compiler.message();
@@ -63,5 +67,5 @@ cuda::compileKernels(ModuleOp program, const std::string &nvrtc) {
     for (const std::string &note : kernel.binary.notes)
       emitWarning(loc) << "kernel '" << kernel.source.name << "': " << note;
   }
-  return kernels;
+  return success();
 }

@@ -16,19 +16,22 @@
 
 namespace tessera::cuda {
 
-/// The one architecture that there is code for.
-inline constexpr llvm::StringLiteral kTarget = "cuda:sm_90a";
-
 struct CompiledKernel {
   KernelSource source;
   Binary binary;
 };
 
-/// The kernels of a planned program, in order, and last the runtime's own
-/// ("runtime", without functions of a launch). A kernel that spills registers,
-/// or that ptxas remarks on, gets a warning.
+/// The text of a planned program's kernels, in order, and last the runtime's
+/// own
+/// ("runtime", without functions of a launch).
 mlir::FailureOr<std::vector<CompiledKernel>>
-compileKernels(mlir::ModuleOp program, const std::string &nvrtc);
+emitKernels(mlir::ModuleOp program);
+
+/// Compiles them. A kernel that spills registers, or that ptxas remarks on,
+/// gets a warning.
+mlir::LogicalResult compileKernels(mlir::ModuleOp program,
+                                   std::vector<CompiledKernel> &kernels,
+                                   const std::string &nvrtc);
 
 /// Writes each kernel to a file of its own that nvcc compiles alone: what it
 /// includes, the kernel, and a main function that runs it on random numbers,

@@ -75,8 +75,7 @@ std::optional<cuda::CacheEntry> cuda::readCache(std::string_view key) {
 
 void cuda::writeCache(std::string_view key, const CacheEntry &entry) {
   std::string path = getPath(key);
-  if (path.empty() ||
-      sys::fs::create_directories(sys::path::parent_path(path)))
+  if (path.empty() || sys::fs::create_directories(sys::path::parent_path(path)))
     return;
   std::string rest =
       std::to_string(entry.cubin.size()) + "\n" + entry.cubin + entry.log;

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One walk over the body. It goes into a branch if its condition is the same for
-// the whole chunk; what it finds there is guarded by that condition, so nothing
-// is read that the program does not read.
+// One walk over the body. It goes into a branch if its condition is the same
+// for the whole chunk; what it finds there is guarded by that condition, so
+// nothing is read that the program does not read.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Each top-level loop of a kernel becomes a `__global__` function. What it looks
-// like depends on the loop:
+// Each top-level loop of a kernel becomes a `__global__` function. What it
+// looks like depends on the loop:
 //
 //   points  no parallel loop inside: threads share chunks of iterations
 //   rows    parallel loops inside (stages): a group of threads takes one
@@ -46,14 +46,13 @@ constexpr int64_t kShortRow = 1024;
 /// Everything but the loops: arguments, names, statements.
 class KernelWriter {
 public:
-  KernelWriter(func::FuncOp kernel, StringRef place)
-      : kernel(kernel), place(place), os(functions) {}
+  explicit KernelWriter(func::FuncOp kernel) : kernel(kernel), os(functions) {}
   FailureOr<KernelSource> run();
 
 private:
   // The kernel.
   LogicalResult nameArguments();
-  std::string getParameters() const;
+  std::string getParameters();
   LogicalResult addFunction(Operation *loop, std::string symbol);
   LogicalResult enterFunction(Operation *loop);
   FailureOr<std::vector<SpaceExtent>> getSpace(scf::ParallelOp loop);
@@ -94,7 +93,8 @@ private:
   void writeIndices(scf::ParallelOp loop, const std::string &number);
   std::string getCount(scf::ParallelOp loop);
   std::string getGuards(ArrayRef<Chunk::Guard> guards);
-  std::string getFit(scf::ParallelOp loop, const Chunk &chunk, int width);
+  void addFit(scf::ParallelOp loop, const Chunk &chunk, int width,
+              SmallVectorImpl<std::string> &conditions);
 
   FailureOr<std::string> getCombiner(Region &region);
   std::string getPointer(Value memref, ValueRange indices);
@@ -121,7 +121,6 @@ private:
   }
 
   func::FuncOp kernel;
-  StringRef place;
   KernelSource source;
   std::string structs, functions;
   llvm::raw_string_ostream os;
@@ -162,9 +161,8 @@ LogicalResult KernelWriter::nameArguments() {
                            : "x" + std::to_string(inputs++);
     arguments[argument] = name;
     if (type && !getTypeName(type.getElementType()))
-      return kernel.emitError()
-             << "'" << type.getElementType()
-             << "' is no element type of kernels for cuda";
+      return kernel.emitError() << "'" << type.getElementType()
+                                << "' is no element type of kernels for cuda";
     if (!type && !argument.getType().isInteger(64))
       return kernel.emitError()
              << "'" << argument.getType() << "' is no argument of kernels";
@@ -176,7 +174,7 @@ std::string KernelWriter::getElement(Value memref) {
   return *getTypeName(cast<MemRefType>(memref.getType()).getElementType());
 }
 
-std::string KernelWriter::getParameters() const {
+std::string KernelWriter::getParameters() {
   std::string text = "struct " + source.name + "_Parameters {\n";
   int64_t words = 0;
   for (BlockArgument argument : kernel.getArguments()) {
@@ -221,8 +219,8 @@ FailureOr<KernelSource> KernelWriter::run() {
                                      ? source.name
                                      : source.name + "_" + std::to_string(i))))
       return failure();
-  source.text = "// " + place.str() + "\n#include \"prelude.cuh\"\n" +
-                "#include \"rows.cuh\"\n\nusing namespace tessera;\n\n" +
+  source.text = "#include \"prelude.cuh\"\n#include \"rows.cuh\"\n\n"
+                "using namespace tessera;\n\n" +
                 getParameters() + structs + functions;
   return std::move(source);
 }
@@ -246,13 +244,12 @@ LogicalResult KernelWriter::addFunction(Operation *loop, std::string symbol) {
     if (parallel.getNumResults() != 0)
       return parallel.emitError()
              << "a reduction outside of a loop has no device function";
-    bool isRows = parallel.getBody()
-                      ->walk([](scf::ParallelOp) {
-                        return WalkResult::interrupt();
-                      })
-                      .wasInterrupted();
-    written = isRows ? addRows(parallel, function)
-                     : addPoints(parallel, function);
+    bool isRows =
+        parallel.getBody()
+            ->walk([](scf::ParallelOp) { return WalkResult::interrupt(); })
+            .wasInterrupted();
+    written =
+        isRows ? addRows(parallel, function) : addPoints(parallel, function);
   }
   if (failed(written))
     return failure();
@@ -333,9 +330,9 @@ std::string KernelWriter::name(Value value) {
 
 std::string KernelWriter::getPointer(Value memref, ValueRange indices) {
   return names.lookup(memref) + ".at(" +
-         llvm::join(llvm::map_range(indices,
-                                    [&](Value index) { return name(index); }),
-                    ", ") +
+         llvm::join(
+             llvm::map_range(indices, [&](Value index) { return name(index); }),
+             ", ") +
          ")";
 }
 
@@ -429,8 +426,8 @@ LogicalResult KernelWriter::writeIf(scf::IfOp op, Mode mode) {
   for (Value result : op.getResults()) {
     std::optional<std::string> type = getTypeName(result.getType());
     if (!type)
-      return op.emitError() << "'" << result.getType()
-                            << "' has no text for cuda kernels";
+      return op.emitError()
+             << "'" << result.getType() << "' has no text for cuda kernels";
     results.push_back(fresh("either"));
     names[result] = results.back();
     line() << *type << " " << results.back() << ";\n";
@@ -454,8 +451,8 @@ LogicalResult KernelWriter::writeFor(scf::ForOp op, Mode mode) {
            op.getInitArgs(), op.getRegionIterArgs(), op.getResults())) {
     std::optional<std::string> type = getTypeName(init.getType());
     if (!type)
-      return op.emitError() << "'" << init.getType()
-                            << "' has no text for cuda kernels";
+      return op.emitError()
+             << "'" << init.getType() << "' has no text for cuda kernels";
     carried.push_back(fresh("carried"));
     line() << *type << " " << carried.back() << " = " << name(init) << ";\n";
     names[argument] = names[result] = carried.back();
@@ -505,7 +502,8 @@ LogicalResult KernelWriter::writeNest(scf::ParallelOp op) {
   return success();
 }
 
-/// A struct for the function that combines two addends; the same for equal ones.
+/// A struct for the function that combines two addends; the same for equal
+/// ones.
 FailureOr<std::string> KernelWriter::getCombiner(Region &region) {
   Block &block = region.front();
   std::optional<std::string> type = getTypeName(block.getArgument(0).getType());
@@ -547,10 +545,9 @@ FailureOr<std::string> KernelWriter::getCombiner(Region &region) {
 std::string KernelWriter::getCount(scf::ParallelOp loop) {
   std::string text;
   for (auto [i, extent] : llvm::enumerate(loop.getUpperBound()))
-    text += (i == 0 ? "" : " * ") +
-            (i + 1 == loop.getUpperBound().size()
-                 ? "(" + name(extent) + " / V)"
-                 : name(extent));
+    text += (i == 0 ? "" : " * ") + (i + 1 == loop.getUpperBound().size()
+                                         ? "(" + name(extent) + " / V)"
+                                         : name(extent));
   return text;
 }
 
@@ -587,14 +584,15 @@ std::string KernelWriter::getGuards(ArrayRef<Chunk::Guard> guards) {
   return text;
 }
 
-/// Whether all vector accesses of a loop can be such.
-std::string KernelWriter::getFit(scf::ParallelOp loop, const Chunk &chunk,
-                                 int width) {
+/// Conditions for all vector accesses of a loop to be such.
+void KernelWriter::addFit(scf::ParallelOp loop, const Chunk &chunk, int width,
+                          SmallVectorImpl<std::string> &conditions) {
   std::string v = std::to_string(width);
-  SmallVector<std::string> conditions;
   Value extent = loop.getUpperBound().back();
   if (!getConstant(extent))
-    conditions.push_back(name(extent) + " % " + v + " == 0");
+    if (std::string condition = name(extent) + " % " + v + " == 0";
+        !llvm::is_contained(conditions, condition))
+      conditions.push_back(condition);
   for (auto &[op, plan] : chunk.planned) {
     Value memref;
     if (plan.role == Chunk::Role::VectorLoad)
@@ -603,13 +601,11 @@ std::string KernelWriter::getFit(scf::ParallelOp loop, const Chunk &chunk,
       memref = cast<memref::StoreOp>(op).getMemRef();
     else
       continue;
-    std::string condition =
-        names.lookup(memref) + ".fits<" + v + ">(" + std::to_string(plan.dim) +
-        ")";
+    std::string condition = names.lookup(memref) + ".fits<" + v + ">(" +
+                            std::to_string(plan.dim) + ")";
     if (!llvm::is_contained(conditions, condition))
       conditions.push_back(condition);
   }
-  return llvm::join(conditions, " && ");
 }
 
 /// Names the same element of a row in all of its stages.
@@ -664,8 +660,8 @@ LogicalResult KernelWriter::writeChunks(const ChunkLoop &chunks) {
         anyLoads = true;
         std::optional<std::string> type = getTypeName(result.getType());
         if (!type)
-          return op->emitError() << "'" << result.getType()
-                                 << "' has no text for cuda kernels";
+          return op->emitError()
+                 << "'" << result.getType() << "' has no text for cuda kernels";
         names[result] = fresh("once") + "[u]";
         line() << *type << " " << StringRef(names[result]).drop_back(3)
                << "[U];\n";
@@ -772,13 +768,16 @@ LogicalResult KernelWriter::writeLanes(const ChunkLoop &chunks) {
     }
   line() << "#pragma unroll\n";
   open("for (int v = 0; v < V; ++v)");
+  // (What is planned uses the first.)
   names[last] = fresh("i");
-  line() << "const int64 " << names[last] << " = " << first << " + v;\n";
+  if (llvm::any_of(last.getUsers(),
+                   [&](Operation *user) { return !chunk.has(user); }))
+    line() << "const int64 " << names[last] << " = " << first << " + v;\n";
   if (failed(writeLane(*loop.getBody(), chunk, {})))
     return failure();
   auto reduce = cast<scf::ReduceOp>(loop.getBody()->getTerminator());
-  for (auto [sum, region, addend] : llvm::zip(
-           chunks.sums, reduce.getReductions(), reduce.getOperands())) {
+  for (auto [sum, region, addend] :
+       llvm::zip(chunks.sums, reduce.getReductions(), reduce.getOperands())) {
     FailureOr<std::string> combiner = getCombiner(region);
     if (failed(combiner))
       return failure();
@@ -805,20 +804,20 @@ LogicalResult KernelWriter::writeLane(Block &block, const Chunk &chunk,
                                       ArrayRef<std::string> results) {
   for (Operation &op : block.without_terminator()) {
     if (auto store = dyn_cast<memref::StoreOp>(op); store && chunk.has(&op)) {
-      line() << arguments.lookup(store.getMemRef()) << "_.lane[v] = "
-             << name(store.getValueToStore()) << ";\n";
+      line() << arguments.lookup(store.getMemRef())
+             << "_.lane[v] = " << name(store.getValueToStore()) << ";\n";
       continue;
     }
     if (chunk.has(&op))
       continue;
     auto branch = dyn_cast<scf::IfOp>(op);
-    bool hasPlanned =
-        branch && branch
-                      ->walk([&](Operation *inner) {
-                        return chunk.has(inner) ? WalkResult::interrupt()
-                                                : WalkResult::advance();
-                      })
-                      .wasInterrupted();
+    bool hasPlanned = branch && branch
+                                    ->walk([&](Operation *inner) {
+                                      return chunk.has(inner)
+                                                 ? WalkResult::interrupt()
+                                                 : WalkResult::advance();
+                                    })
+                                    .wasInterrupted();
     if (!hasPlanned) {
       if (failed(writeOp(&op, Mode::Thread)))
         return failure();
@@ -828,8 +827,7 @@ LogicalResult KernelWriter::writeLane(Block &block, const Chunk &chunk,
     for (Value result : branch.getResults()) {
       either.push_back(fresh("either"));
       names[result] = either.back();
-      line() << *getTypeName(result.getType()) << " " << either.back()
-             << ";\n";
+      line() << *getTypeName(result.getType()) << " " << either.back() << ";\n";
     }
     open("if (" + name(branch.getCondition()) + ")");
     if (failed(writeLane(*branch.thenBlock(), chunk, either)))
@@ -862,8 +860,8 @@ static int narrow(int width, std::optional<int64_t> extent) {
 LogicalResult KernelWriter::addPoints(scf::ParallelOp loop,
                                       DeviceFunction &function) {
   Chunk chunk(loop, *memory);
-  int width = narrow(chunk.getWidth(),
-                     getConstant(loop.getUpperBound().back()));
+  int width =
+      narrow(chunk.getWidth(), getConstant(loop.getUpperBound().back()));
   auto unroll = [&](int width) {
     // Long bodies hide the latency of their loads themselves.
     size_t ops = 0;
@@ -905,7 +903,9 @@ LogicalResult KernelWriter::addPoints(scf::ParallelOp loop,
            << ">(p);\n";
   };
   if (width > 1) {
-    line() << "if (" << getFit(loop, chunk, width) << ")\n  ";
+    SmallVector<std::string> conditions;
+    addFit(loop, chunk, width, conditions);
+    line() << "if (" << llvm::join(conditions, " && ") << ")\n  ";
     call(width);
     line() << "else\n  ";
   }
@@ -952,10 +952,14 @@ LogicalResult KernelWriter::writeStage(scf::ParallelOp op) {
   std::string count = fresh("chunks");
   line() << "const Point " << count << " = group.active ? Point("
          << getCount(op) << ") : 0;\n";
-  ChunkLoop chunks{op,         chunk,
-                   "group.member()", count,
-                   "group.size()", "U * group.size()",
-                   /*inStage=*/true, sums};
+  ChunkLoop chunks{op,
+                   chunk,
+                   "group.member()",
+                   count,
+                   "group.size()",
+                   "U * group.size()",
+                   /*inStage=*/true,
+                   sums};
   if (failed(writeChunks(chunks)))
     return failure();
   for (auto [result, init, sum, combiner] :
@@ -963,9 +967,9 @@ LogicalResult KernelWriter::writeStage(scf::ParallelOp op) {
     std::string variable = fresh("sum");
     names[result] = variable;
     line() << "const " << *getTypeName(init.getType()) << " " << variable
-           << " = group.reduce<" << combiner << ">(reduceLanes<" << combiner
-           << ">(" << sum << "), " << *getTypeName(init.getType()) << "("
-           << name(init) << "));\n";
+           << " = group.template reduce<" << combiner << ">(reduceLanes<"
+           << combiner << ">(" << sum << "), " << *getTypeName(init.getType())
+           << "(" << name(init) << "));\n";
   }
   // What the group has stored here is read by others of it.
   bool shares = op.getBody()
@@ -1087,12 +1091,13 @@ LogicalResult KernelWriter::addRows(scf::ParallelOp loop,
        "group.step())");
   line() << "uint64 row = group.row(first, rows);\n";
   auto variables = loop.getInductionVars();
+  for (Value variable : variables)
+    names[variable] = fresh("i");
   for (size_t i = variables.size(); i-- > 0;) {
-    names[variables[i]] = fresh("i");
     line() << "const int64 " << names[variables[i]] << " = int64("
            << (i == 0 ? "row"
-                      : "split(row, uint64(" +
-                            name(loop.getUpperBound()[i]) + "))")
+                      : "split(row, uint64(" + name(loop.getUpperBound()[i]) +
+                            "))")
            << ");\n";
   }
   if (failed(writeBlock(*loop.getBody(), Mode::Group)))
@@ -1113,9 +1118,7 @@ LogicalResult KernelWriter::addRows(scf::ParallelOp loop,
   SmallVector<std::string> conditions;
   for (scf::ParallelOp stage : inner)
     if (width > 1)
-      if (std::string fit = getFit(stage, stages.at(stage), width);
-          !fit.empty() && !llvm::is_contained(conditions, fit))
-        conditions.push_back(fit);
+      addFit(stage, stages.at(stage), width, conditions);
   // Kept rows have one trip; a row of dynamic length may be too long.
   if (mayKeep && !isStatic)
     for (scf::ParallelOp stage : inner) {
@@ -1141,7 +1144,6 @@ LogicalResult KernelWriter::addRows(scf::ParallelOp loop,
   return success();
 }
 
-FailureOr<KernelSource> cuda::emitKernel(func::FuncOp kernel,
-                                         StringRef place) {
-  return KernelWriter(kernel, place).run();
+FailureOr<KernelSource> cuda::emitKernel(func::FuncOp kernel) {
+  return KernelWriter(kernel).run();
 }

@@ -36,15 +36,16 @@ struct DeviceFunction {
 /// A kernel's translation unit. Its functions run in order.
 struct KernelSource {
   std::string name;
+  /// A comment that leads back to the program. (Not in the text, so that equal
+  /// kernels have equal texts.)
+  std::string origin;
   std::string text;
   std::vector<DeviceFunction> functions;
 };
 
 /// The text of a kernel function: each of its top-level loops becomes a device
-/// function. `place` is where it comes from, for a comment. An op that has no
-/// text is an error at its location.
-mlir::FailureOr<KernelSource> emitKernel(mlir::func::FuncOp kernel,
-                                         llvm::StringRef place);
+/// function. An op that has no text is an error at its location.
+mlir::FailureOr<KernelSource> emitKernel(mlir::func::FuncOp kernel);
 
 } // namespace tessera::cuda
 

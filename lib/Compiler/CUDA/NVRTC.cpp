@@ -23,11 +23,12 @@ using namespace tessera;
 using namespace tessera::cuda;
 
 /// No fast math: functions are CUDA's accurate ones, division and square root
-/// round correctly. Products are fused into sums, which the tolerance of results
-/// is meant for.
+/// round correctly. Products are fused into sums, which the tolerance of
+/// results is meant for.
 static constexpr const char *kOptions[] = {"-arch=sm_90a", "-std=c++17",
-                                           "--ptxas-options=-v",
-                                           "--fmad=true"};
+                                           "--ptxas-options=-v", "--fmad=true",
+                                           // Indices that nothing uses.
+                                           "--diag-suppress=177"};
 static constexpr char kLibrary[] = "libnvrtc.so.13";
 
 //===----------------------------------------------------------------------===//
@@ -38,8 +39,8 @@ namespace {
 struct Program; // NVRTC's own
 } // namespace
 
-/// Declared here, for there are no headers of CUDA where this is built. A result
-/// is 0 or an error.
+/// Declared here, for there are no headers of CUDA where this is built. A
+/// result is 0 or an error.
 struct NVRTC::Functions {
   std::string identity; ///< of the library, for keys of the cache
   int (*version)(int *major, int *minor);
@@ -93,8 +94,7 @@ Result<NVRTC> NVRTC::open(const std::string &where) {
       sys::path::append(file, kLibrary);
     candidates = {file.str().str()};
   } else {
-    candidates = {kLibrary,
-                  std::string("/usr/local/cuda/lib64/") + kLibrary};
+    candidates = {kLibrary, std::string("/usr/local/cuda/lib64/") + kLibrary};
     append_range(candidates, getVenvCandidates());
   }
   void *library = nullptr;
@@ -218,8 +218,8 @@ Result<Binary> NVRTC::compileAnew(const Unit &unit) const {
           &program, unit.text.c_str(), (unit.name + ".cu").c_str(),
           names.size(), texts.data(), names.data()))
     return error("nvrtcCreateProgram", result);
-  int compiled = functions->compileProgram(
-      program, std::size(kOptions), kOptions);
+  int compiled =
+      functions->compileProgram(program, std::size(kOptions), kOptions);
   Binary binary;
   size_t size = 0;
   if (int result = functions->getLogSize(program, &size))
@@ -232,9 +232,8 @@ Result<Binary> NVRTC::compileAnew(const Unit &unit) const {
   binary.log.erase(std::min(binary.log.find('\0'), binary.log.size()));
   if (compiled) {
     functions->destroyProgram(&program);
-    return Error{"NVRTC does not compile '" + unit.name +
-                 "': " + functions->getErrorString(compiled) + "\n" +
-                 binary.log};
+    return Error{"NVRTC does not compile '" + unit.name + "': " +
+                 functions->getErrorString(compiled) + "\n" + binary.log};
   }
   if (int result = functions->getCubinSize(program, &size))
     return error("nvrtcGetCUBINSize", result);
@@ -268,8 +267,7 @@ Result<Binary> NVRTC::compile(const Unit &unit) const {
   return binary;
 }
 
-Result<std::vector<Binary>>
-NVRTC::compile(std::span<const Unit> units) const {
+Result<std::vector<Binary>> NVRTC::compile(std::span<const Unit> units) const {
   std::vector<std::optional<Result<Binary>>> results(units.size());
   DefaultThreadPool pool;
   for (size_t i = 0; i < units.size(); ++i)

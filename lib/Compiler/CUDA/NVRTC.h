@@ -7,8 +7,9 @@
 //===----------------------------------------------------------------------===//
 //
 // NVIDIA's run-time compiler, opened when it is needed: neither a GPU nor a
-// driver nor CUDA's headers are. What it makes is kept in a cache on disk, which
-// is never needed: what is missing, damaged or cannot be written is compiled.
+// driver nor CUDA's headers are. What it makes is kept in a cache on disk,
+// which is never needed: what is missing, damaged or cannot be written is
+// compiled.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,7 +49,8 @@ struct Binary {
   bool fromCache = false;
 };
 
-/// A file of Kernels/cuda, built into the compiler. Units include headers by name.
+/// A file of Kernels/cuda, built into the compiler. Units include headers by
+/// name.
 struct EmbeddedFile {
   const char *name;
   const char *text;

@@ -7,17 +7,19 @@
 //===----------------------------------------------------------------------===//
 //
 // A table from ops to templates of text. `$0` is an operand, `$T` the type of
-// the result and `$U` that type without a sign, `$f` ends the name of a function
-// of float with f. Functions of math are CUDA's accurate ones.
+// the result and `$U` that type without a sign, `$f` ends the name of a
+// function of float with f. Functions of math are CUDA's accurate ones.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Compiler/CUDA/ScalarText.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/Error.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -68,7 +70,7 @@ std::string cuda::getLiteral(TypedAttr value) {
   }
   // In decimal if that says it all, else in hexadecimal.
   SmallString<32> text;
-  real.toString(text, 0, 0);
+  real.toString(text);
   APFloat again(real.getSemantics());
   if (auto status = again.convertFromString(text, APFloat::rmNearestTiesToEven);
       !status || !again.bitwiseIsEqual(real)) {
@@ -99,11 +101,11 @@ static StringRef getTemplate(Operation *op) {
       .Cases({"arith.extf"}, "widen<$T>($0)")
       .Cases({"arith.truncf"}, "narrow<$T>($0)")
       .Case("arith.sitofp", "$T($0)")
-      .Case("arith.uitofp", "$T(u($0))")
+      .Case("arith.uitofp", "$T(unsign($0))")
       .Case("arith.fptosi", "$T($0)")
       .Case("arith.fptoui", "$T($U($0))")
       .Cases({"arith.extsi", "arith.trunci", "arith.index_cast"}, "$T($0)")
-      .Cases({"arith.extui", "arith.index_castui"}, "$T(u($0))")
+      .Cases({"arith.extui", "arith.index_castui"}, "$T(unsign($0))")
       .Case("arith.bitcast", "bitcast<$T>($0)")
       .Case("arith.select", "$0 ? $1 : $2")
       .Case("arith.addi", "addi($0, $1)")
@@ -228,13 +230,13 @@ static StringRef getTemplate(arith::CmpIPredicate predicate, bool isBool) {
   case P::sge:
     return "$0 >= $1";
   case P::ult:
-    return "u($0) < u($1)";
+    return "unsign($0) < unsign($1)";
   case P::ule:
-    return "u($0) <= u($1)";
+    return "unsign($0) <= unsign($1)";
   case P::ugt:
-    return "u($0) > u($1)";
+    return "unsign($0) > unsign($1)";
   case P::uge:
-    return "u($0) >= u($1)";
+    return "unsign($0) >= unsign($1)";
   }
   llvm_unreachable("all predicates are covered");
 }
@@ -278,6 +280,16 @@ cuda::getExpression(Operation *op,
     return std::nullopt;
 
   std::string result;
+  // A literal that a function gets must have the type of the others.
+  bool isCall = text.contains('(');
+  auto addOperand = [&](Value operand) {
+    Type type = operand.getType();
+    if (isCall && matchPattern(operand, m_Constant()) &&
+        (type.isIndex() || type.isInteger(8) || type.isInteger(16)))
+      result += *getTypeName(type) + "(" + name(operand) + ")";
+    else
+      result += name(operand);
+  };
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '$') {
       result += text[i];
@@ -291,7 +303,7 @@ cuda::getExpression(Operation *op,
     else if (what == 'f')
       result += type.isF32() ? "f" : "";
     else
-      result += name(op->getOperand(what - '0'));
+      addOperand(op->getOperand(what - '0'));
   }
   return result;
 }

@@ -7,9 +7,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Types, tensors as kernels get them, vectors of neighbouring elements, and the
-// scalar operations of the IR that C++ has no operator for, under the names that
-// they have there. No header of CUDA is included: NVRTC compiles this alone.
-// What is PTX here has a host version beside it, for host_emulation.h.
+// scalar operations of the IR that C++ has no operator for, under the names
+// that they have there. No header of CUDA is included: NVRTC compiles this
+// alone. What is PTX here has a host version beside it, for host_emulation.h.
 //
 //===----------------------------------------------------------------------===//
 
@@ -61,8 +61,8 @@ template <class T, int Rank, int Unit = -1> struct Tensor {
     bool all = reinterpret_cast<uint64>(data) % bytes == 0;
 #pragma unroll
     for (int i = 0; i < Rank; ++i)
-      all = all && (size[i] <= 1 ||
-                    (i == dim ? stride[i] == 1 : stride[i] % V == 0));
+      all = all &&
+            (size[i] <= 1 || (i == dim ? stride[i] == 1 : stride[i] % V == 0));
     return all;
   }
 };
@@ -200,7 +200,7 @@ template <> struct Unsigned<int32> {
 template <> struct Unsigned<int64> {
   using Type = uint64;
 };
-template <class T> __device__ typename Unsigned<T>::Type u(T x) {
+template <class T> __device__ typename Unsigned<T>::Type unsign(T x) {
   return static_cast<typename Unsigned<T>::Type>(x);
 }
 
@@ -209,22 +209,32 @@ template <class T> __device__ T oneOf(uint64 bits) { return T(bits); }
 template <> __device__ inline bool oneOf<bool>(uint64 bits) { return bits & 1; }
 
 template <class T> __device__ T addi(T x, T y) {
-  return oneOf<T>(uint64(u(x)) + u(y));
+  return oneOf<T>(uint64(unsign(x)) + unsign(y));
 }
 template <class T> __device__ T subi(T x, T y) {
-  return oneOf<T>(uint64(u(x)) - u(y));
+  return oneOf<T>(uint64(unsign(x)) - unsign(y));
 }
 template <class T> __device__ T muli(T x, T y) {
-  return oneOf<T>(uint64(u(x)) * u(y));
+  return oneOf<T>(uint64(unsign(x)) * unsign(y));
 }
-template <class T> __device__ T divui(T x, T y) { return T(u(x) / u(y)); }
-template <class T> __device__ T remui(T x, T y) { return T(u(x) % u(y)); }
+template <class T> __device__ T divui(T x, T y) {
+  return T(unsign(x) / unsign(y));
+}
+template <class T> __device__ T remui(T x, T y) {
+  return T(unsign(x) % unsign(y));
+}
 template <class T> __device__ T shli(T x, T y) {
-  return oneOf<T>(uint64(u(x)) << u(y));
+  return oneOf<T>(uint64(unsign(x)) << unsign(y));
 }
-template <class T> __device__ T shrui(T x, T y) { return T(u(x) >> u(y)); }
-template <class T> __device__ T minui(T x, T y) { return u(x) < u(y) ? x : y; }
-template <class T> __device__ T maxui(T x, T y) { return u(x) < u(y) ? y : x; }
+template <class T> __device__ T shrui(T x, T y) {
+  return T(unsign(x) >> unsign(y));
+}
+template <class T> __device__ T minui(T x, T y) {
+  return unsign(x) < unsign(y) ? x : y;
+}
+template <class T> __device__ T maxui(T x, T y) {
+  return unsign(x) < unsign(y) ? y : x;
+}
 template <class T> __device__ T minsi(T x, T y) { return x < y ? x : y; }
 template <class T> __device__ T maxsi(T x, T y) { return x < y ? y : x; }
 template <class T> __device__ T absi(T x) { return x < 0 ? subi(T(0), x) : x; }
@@ -235,7 +245,7 @@ template <class T> __device__ T ceildivsi(T x, T y) {
   return x / y + (x % y != 0 && (x < 0) == (y < 0));
 }
 template <class T> __device__ T ceildivui(T x, T y) {
-  return T(u(x) / u(y) + (u(x) % u(y) != 0));
+  return T(unsign(x) / unsign(y) + (unsign(x) % unsign(y) != 0));
 }
 
 //===----------------------------------------------------------------------===//
