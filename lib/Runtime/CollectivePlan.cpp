@@ -214,6 +214,35 @@ static void append(auto &to, auto &from) {
   to.insert(to.end(), from.begin(), from.end());
 }
 
+/// Copies that follow one another in equal steps, as one.
+static void mergeCopies(std::vector<Copy> &copies) {
+  std::vector<Copy> merged;
+  auto step = [](const Place &from, const Place &to) -> std::optional<int64_t> {
+    if (from.buffer != to.buffer)
+      return std::nullopt;
+    return to.offset - from.offset;
+  };
+  for (size_t i = 0, end; i < copies.size(); i = end) {
+    Copy copy = copies[i];
+    end = i + 1;
+    if (end < copies.size()) {
+      const auto to = step(copy.to, copies[end].to);
+      const auto from = step(copy.from, copies[end].from);
+      auto follows = [&](size_t n) {
+        return n < copies.size() && copies[n].loop == copy.loop &&
+               step(copies[n - 1].to, copies[n].to) == to &&
+               step(copies[n - 1].from, copies[n].from) == from;
+      };
+      while (to && *to > 0 && from && follows(end))
+        ++end;
+      if (end - i > 1 && !copy.loop.repeat(end - i, *to, *from))
+        end = i + 1;
+    }
+    merged.push_back(copy);
+  }
+  copies = std::move(merged);
+}
+
 static Box wholeBox(const LocalTensor &tensor) {
   return {Shape(tensor.sizes.size(), 0), tensor.sizes};
 }
@@ -551,6 +580,10 @@ Result<CollectivePlan> CollectivePlan::create(const fb::CollectiveT &collective,
   }
   if (!status)
     return status.error();
+  for (Phase &phase : plan.phases) {
+    mergeCopies(phase.before);
+    mergeCopies(phase.after);
+  }
   if (plan.group.size() < 2)
     plan.native.reset();
   return plan;

@@ -93,6 +93,19 @@ CopyLoop::CopyLoop(int64_t elementBytes, const Shape &sizes,
     if (sizes[i] != 1)
       dims[rank++] = {sizes[i], targetStrides[i] * elementBytes,
                       sourceStrides[i] * elementBytes};
+  normalize();
+}
+
+bool CopyLoop::repeat(int64_t count, int64_t targetStep, int64_t sourceStep) {
+  if (rank == static_cast<int>(kMaxRank))
+    return false;
+  dims[rank++] = {count, targetStep, sourceStep};
+  total *= count;
+  normalize();
+  return true;
+}
+
+void CopyLoop::normalize() {
   std::sort(dims.begin(), dims.begin() + rank, [](const Dim &a, const Dim &b) {
     return a.target != b.target ? a.target > b.target : a.source > b.source;
   });

@@ -11,6 +11,9 @@
 
 #include "Module/Module.h"
 
+#include <algorithm>
+#include <span>
+
 namespace tessera {
 
 /// A loop nest over equally shaped source and target, made once and run often.
@@ -24,6 +27,10 @@ public:
            const layout::Shape &targetStrides,
            const layout::Shape &sourceStrides);
 
+  /// Makes it `count` such loops, each so many bytes further on. False, and
+  /// nothing changes, when that is one loop too many.
+  bool repeat(int64_t count, int64_t targetStep, int64_t sourceStep);
+
   void run(std::byte *target, const std::byte *source) const;
   int64_t bytes() const { return total; }
   /// Whether it is one run of bytes on both sides.
@@ -31,6 +38,7 @@ public:
 
   struct Dim {
     int64_t size, target, source; ///< strides in bytes
+    bool operator==(const Dim &) const = default;
   };
   /// What it comes to, for those that run it otherwise: `unitBytes` contiguous
   /// bytes at each point of these loops, by falling strides of the target.
@@ -38,8 +46,13 @@ public:
     return {dims.data(), static_cast<size_t>(rank)};
   }
   int64_t unitBytes() const { return unit; }
+  bool operator==(const CopyLoop &other) const {
+    return unit == other.unit && std::ranges::equal(loops(), other.loops());
+  }
 
 private:
+  void normalize();
+
   std::array<Dim, kMaxRank> dims;
   int rank = 0;
   int64_t unit = 0; // bytes moved at once

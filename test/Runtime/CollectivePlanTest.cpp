@@ -38,7 +38,7 @@ struct Planned {
 };
 
 /// Plans the last step of `b` on all ranks.
-Planned planAll(const PlanBuilder &b, int ranks) {
+Planned planAll(PlanBuilder &b, int ranks) {
   Planned planned;
   Result<ModuleReader> module = ModuleReader::read(b.module());
   EXPECT_TRUE(module) << module.message();

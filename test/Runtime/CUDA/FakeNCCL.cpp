@@ -66,7 +66,8 @@ struct Split {
 struct Clique {
   int size = 0, joined = 0;
   std::map<std::pair<int, int>, std::deque<Mail>> mail;
-  std::shared_ptr<Split> split; // the last one
+  std::set<std::pair<int, int>> met; // a rank has called, with this peer in it
+  std::shared_ptr<Split> split;      // the last one
 };
 std::map<std::string, std::shared_ptr<Clique>> cliques;
 
@@ -77,6 +78,7 @@ void misuse(const std::string &text) {
 
 struct Operation {
   Comm comm;
+  int peer; // or -1: all
   Stream stream;
   std::function<void()> post, finish; // what it sends, what it waits for
 };
@@ -201,8 +203,26 @@ static State flush() {
     held->inUse.push_back(comm->inUse);
   const Stream stream = group[0].stream;
   held->group = std::move(group);
-  for (Comm comm : comms)
-    begin(comm, [] { return true; });
+  // Two peers connect when both have called for the first time; until then the
+  // call is in progress.
+  for (Comm comm : comms) {
+    std::set<int> peers;
+    for (const Operation &operation : held->group) {
+      if (operation.comm != comm)
+        continue;
+      for (int peer = 0; peer < comm->clique->size; ++peer)
+        if (operation.peer < 0 || operation.peer == peer)
+          peers.insert(peer);
+    }
+    for (int peer : peers)
+      comm->clique->met.insert({comm->rank, peer});
+    begin(comm, [comm, peers] {
+      for (int peer : peers)
+        if (!comm->clique->met.count({peer, comm->rank}))
+          return false;
+      return true;
+    });
+  }
   fakeDriverPut(stream, [held] {
     for (const Operation &operation : held->group)
       operation.post();
@@ -223,7 +243,7 @@ static State exchange(Comm comm, Stream stream, std::string header,
                       const void *data, size_t bytes, size_t stride,
                       std::function<void(std::vector<const std::byte *>)> end) {
   auto *first = static_cast<const std::byte *>(data);
-  return add({comm, stream,
+  return add({comm, -1, stream,
               [=] {
                 for (int peer = 0; peer < comm->clique->size; ++peer)
                   post(comm, peer, header, first + peer * stride, bytes);
@@ -396,7 +416,7 @@ State ncclSend(const void *data, size_t count, Type type, int peer, Comm comm,
   std::lock_guard lock(mutex);
   if (!mayCall(comm, "send"))
     return kInvalidUsage;
-  return add({comm, stream,
+  return add({comm, peer, stream,
               [=] {
                 post(comm, peer, headerOf("message", count, type), data,
                      count * bytesOf(type));
@@ -409,7 +429,7 @@ State ncclRecv(void *data, size_t count, Type type, int peer, Comm comm,
   std::lock_guard lock(mutex);
   if (!mayCall(comm, "recv"))
     return kInvalidUsage;
-  return add({comm, stream, [] {},
+  return add({comm, peer, stream, [] {},
               [=] {
                 std::vector<std::byte> bytes =
                     take(comm, peer, headerOf("message", count, type));
