@@ -187,6 +187,7 @@ struct PlanBuilder {
                      uint32_t cpuLevel = kCPULevelCode) {
     const char *backend = std::getenv("TESSERA_TEST_BACKEND");
     if (backend && backend == std::string("cuda")) {
+      code = "the fake driver looks at names alone";
       plan.target = "cuda:sm_90a";
       plan.binaries.clear();
       plan.binaries.push_back(std::make_unique<fb::BinaryT>());
