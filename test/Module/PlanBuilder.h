@@ -184,7 +184,8 @@ struct PlanBuilder {
 
   /// For the backend that Runtime/Ranks.h uses.
   std::string module(std::string code = "", std::string constants = "",
-                     uint32_t cpuLevel = kCPULevelCode) {
+                     uint32_t cpuLevel = kCPULevelCode) const {
+    fb::PlanT plan = this->plan;
     const char *backend = std::getenv("TESSERA_TEST_BACKEND");
     if (backend && backend == std::string("cuda")) {
       code = "the fake driver looks at names alone";

@@ -55,7 +55,8 @@ inline void onRanks(int ranks,
       own.world = ranks;
       own.transport = "threads";
       own.handle = group;
-      own.backend = std::getenv("TESSERA_TEST_BACKEND");
+      if (!own.backend)
+        own.backend = std::getenv("TESSERA_TEST_BACKEND");
       if (own.deadline == 0)
         own.deadline = 20;
       tessera_context *context;

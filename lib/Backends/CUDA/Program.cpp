@@ -211,11 +211,19 @@ private:
   }
 
   std::optional<Stop> record(Event event, size_t work) {
-    if (Status status = device.check(driver.eventRecord(event, device.stream()),
-                                     "record an event");
-        !status)
-      return Stop{work, TESSERA_INTERNAL, status.message()};
+    const Code code = driver.eventRecord(event, device.stream());
+    if (code)
+      return broken(code, "record an event", work);
     return std::nullopt;
+  }
+
+  /// The device says that something before failed.
+  Stop broken(Code code, const char *what, size_t work) {
+    std::string message = device.check(code, what).message();
+    if (!(flags & TESSERA_CHECK_STEPS))
+      message += "; what fails on a GPU shows later than where: a run that "
+                 "checks each step names the op";
+    return Stop{work, TESSERA_INTERNAL, message};
   }
 
   std::optional<Stop> capture(const Running &running) {
@@ -337,13 +345,8 @@ private:
         context.startWait();
       if (code == 0)
         return std::nullopt;
-      if (code != kNotReady) {
-        std::string message = device.check(code, "finish a run").message();
-        if (!(flags & TESSERA_CHECK_STEPS))
-          message += "; the GPU stopped in this op or later, a run that checks "
-                     "each step says where";
-        return Stop{lastSeen(), TESSERA_INTERNAL, message};
-      }
+      if (code != kNotReady)
+        return broken(code, "finish a run", lastSeen());
       for (Companion *companion : device.companions)
         if (Status status = companion->poll(); !status)
           return Stop{lastSeen(), TESSERA_PEER, status.message()};

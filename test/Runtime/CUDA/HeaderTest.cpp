@@ -1,0 +1,68 @@
+//===- HeaderTest.cpp - our declarations beside a toolkit's header --------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Built where there is a toolkit; if it compiles, the numbers and the sizes of
+// parameters agree.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Backends/CUDA/Driver.h"
+#include "gtest/gtest.h"
+
+#include <cuda.h>
+
+namespace cuda = tessera::cuda;
+
+static_assert(cuda::kOutOfMemory == CUDA_ERROR_OUT_OF_MEMORY);
+static_assert(cuda::kStubLibrary == CUDA_ERROR_STUB_LIBRARY);
+static_assert(cuda::kNoDevice == CUDA_ERROR_NO_DEVICE);
+static_assert(cuda::kInvalidImage == CUDA_ERROR_INVALID_IMAGE);
+static_assert(cuda::kNoBinaryForGPU == CUDA_ERROR_NO_BINARY_FOR_GPU);
+static_assert(cuda::kNotReady == CUDA_ERROR_NOT_READY);
+static_assert(cuda::kSystemDriverMismatch == CUDA_ERROR_SYSTEM_DRIVER_MISMATCH);
+static_assert(int(cuda::kMultiprocessors) ==
+              CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+static_assert(int(cuda::kUnifiedAddressing) ==
+              CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING);
+static_assert(int(cuda::kCapabilityMajor) ==
+              CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+static_assert(int(cuda::kCapabilityMinor) ==
+              CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+static_assert(int(cuda::kMaxDynamicShared) ==
+              CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+static_assert(int(cuda::kErrorLog) == CU_JIT_ERROR_LOG_BUFFER);
+static_assert(int(cuda::kErrorLogBytes) == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
+static_assert(cuda::kStreamNonBlocking == CU_STREAM_NON_BLOCKING);
+static_assert(cuda::kCaptureThreadLocal == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+static_assert(cuda::kEventTimed == CU_EVENT_DEFAULT);
+static_assert(cuda::kEventUntimed == CU_EVENT_DISABLE_TIMING);
+static_assert(cuda::kHostPortable == CU_MEMHOSTALLOC_PORTABLE);
+static_assert(cuda::kHostMapped == CU_MEMHOSTALLOC_DEVICEMAP);
+
+/// The number of parameters and the size of each.
+template <typename... Ours, typename Result, typename... Theirs>
+constexpr bool sameShape(cuda::Code (*)(Ours...), Result (*)(Theirs...)) {
+  if constexpr (sizeof...(Ours) != sizeof...(Theirs))
+    return false;
+  else
+    return ((sizeof(Ours) == sizeof(Theirs)) && ...) &&
+           sizeof(Result) == sizeof(cuda::Code);
+}
+
+// The header maps names to the newest versions: those without a suffix are the
+// oldest, which the driver still has.
+#undef cuEventElapsedTime
+extern "C" CUresult cuEventElapsedTime(float *, CUevent, CUevent);
+
+TEST(Header, FunctionsHaveTheShapesOfTheToolkits) {
+#define TESSERA_COMPARE(member, name, parameters)                              \
+  static_assert(sameShape(decltype(cuda::Driver::member)(nullptr),             \
+                          decltype (&name)(nullptr)),                          \
+                #name);
+  TESSERA_CUDA_DRIVER(TESSERA_COMPARE)
+}

@@ -1,0 +1,511 @@
+//===- RecordingDriver.cpp - a CUDA driver that records ------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "RecordingDriver.h"
+#include "Backends/CUDA/Driver.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <set>
+#include <sstream>
+
+using namespace tessera;
+using namespace tessera::cuda;
+using tessera::test::FakeLaunch;
+using tessera::test::RecordingDriver;
+
+static RecordingDriver fake;
+extern "C" __attribute__((visibility("default"))) RecordingDriver *
+tessera_recording_driver() {
+  return &fake;
+}
+
+namespace {
+
+constexpr Code kInvalidValue = 1, kNotFound = 500, kInvalidContext = 201,
+               kInvalidHandle = 400, kCaptureInvalidated = 901,
+               kIllegalAddress = 700;
+
+std::recursive_mutex mutex;
+thread_local std::vector<ContextHandle> current;
+
+using Task = std::function<Code()>;
+
+} // namespace
+
+namespace tessera::cuda {
+struct ContextObject {
+  int device;
+};
+struct FunctionObject {
+  std::string name;
+  size_t bytes;
+  int maxShared = 48 << 10;
+};
+struct ModuleObject {
+  std::map<std::string, FunctionObject> functions;
+};
+struct GraphObject {
+  std::vector<Task> tasks;
+};
+struct GraphExecObject {
+  std::vector<Task> tasks;
+};
+struct StreamObject {
+  bool capturing = false;
+  GraphObject graph;
+};
+struct EventObject {
+  bool timed, recorded = false;
+  double time = 0;
+};
+} // namespace tessera::cuda
+
+namespace {
+
+ContextObject contexts[16];
+std::set<const void *> alive; // handles of all kinds
+double ticks = 0;             // one millisecond a task
+
+template <typename T> T *make(T value) {
+  T *object = new T(std::move(value));
+  alive.insert(object);
+  return object;
+}
+template <typename T> Code destroy(T *object, size_t &count) {
+  if (!alive.erase(object))
+    return kInvalidHandle;
+  delete object;
+  --count;
+  return 0;
+}
+
+/// What every call begins with; 0 to go on.
+Code enter(const char *name, bool needsContext = true) {
+  auto failure = fake.failNext.find(name);
+  if (failure != fake.failNext.end()) {
+    Code code = failure->second;
+    fake.failNext.erase(failure);
+    return code;
+  }
+  if (needsContext && current.empty())
+    return kInvalidContext;
+  return needsContext ? fake.brokenCode : 0;
+}
+
+/// Does the task, or keeps it for the graph.
+Code perform(const std::string &what, Stream stream, Task task) {
+  if (!alive.count(stream))
+    return kInvalidHandle;
+  fake.calls.push_back(what);
+  if (stream->capturing) {
+    stream->graph.tasks.push_back(std::move(task));
+    return 0;
+  }
+  return task();
+}
+
+} // namespace
+
+#define ENTER(...)                                                             \
+  std::lock_guard lock(mutex);                                                 \
+  if (Code code = enter(__func__, ##__VA_ARGS__))                              \
+  return code
+#define EXPORT extern "C" __attribute__((visibility("default"))) Code
+
+//===----------------------------------------------------------------------===//
+// The driver and its devices
+//===----------------------------------------------------------------------===//
+
+EXPORT cuInit(unsigned) { return fake.initCode; }
+EXPORT cuDriverGetVersion(int *version) {
+  *version = fake.version;
+  return 0;
+}
+EXPORT cuGetErrorName(Code code, const char **name) {
+  static const std::map<Code, const char *> names = {
+      {kInvalidValue, "CUDA_ERROR_INVALID_VALUE"},
+      {kOutOfMemory, "CUDA_ERROR_OUT_OF_MEMORY"},
+      {kNoBinaryForGPU, "CUDA_ERROR_NO_BINARY_FOR_GPU"},
+      {kInvalidContext, "CUDA_ERROR_INVALID_CONTEXT"},
+      {kIllegalAddress, "CUDA_ERROR_ILLEGAL_ADDRESS"}};
+  auto found = names.find(code);
+  *name = found == names.end() ? nullptr : found->second;
+  return *name ? 0 : kInvalidValue;
+}
+EXPORT cuGetErrorString(Code code, const char **text) {
+  *text = code == kOutOfMemory ? "out of memory" : nullptr;
+  return *text ? 0 : kInvalidValue;
+}
+EXPORT cuDeviceGetCount(int *count) {
+  ENTER(false);
+  *count = fake.devices;
+  return 0;
+}
+EXPORT cuDeviceGet(int *device, int ordinal) {
+  ENTER(false);
+  *device = ordinal;
+  return 0;
+}
+EXPORT cuDeviceGetName(char *name, int size, int device) {
+  ENTER(false);
+  strncpy(name, ("Fake " + std::to_string(device)).c_str(), size);
+  return 0;
+}
+EXPORT cuDeviceGetAttribute(int *value, int attribute, int) {
+  ENTER(false);
+  switch (attribute) {
+  case kMultiprocessors:
+    *value = fake.multiprocessors;
+    return 0;
+  case kUnifiedAddressing:
+    *value = 1;
+    return 0;
+  case kCapabilityMajor:
+    *value = fake.capability / 10;
+    return 0;
+  case kCapabilityMinor:
+    *value = fake.capability % 10;
+    return 0;
+  }
+  return kInvalidValue;
+}
+EXPORT cuDevicePrimaryCtxRetain(ContextHandle *context, int device) {
+  ENTER(false);
+  ++fake.retained[device];
+  contexts[device].device = device;
+  *context = &contexts[device];
+  return 0;
+}
+EXPORT cuDevicePrimaryCtxRelease_v2(int device) {
+  ENTER(false);
+  --fake.retained[device];
+  return 0;
+}
+EXPORT cuCtxPushCurrent_v2(ContextHandle context) {
+  if (fake.retained[context->device] < 1)
+    return kInvalidContext;
+  current.push_back(context);
+  return 0;
+}
+EXPORT cuCtxPopCurrent_v2(ContextHandle *context) {
+  if (current.empty())
+    return kInvalidContext;
+  *context = current.back();
+  current.pop_back();
+  return 0;
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+EXPORT cuMemGetInfo_v2(size_t *free, size_t *total) {
+  ENTER();
+  *free = fake.freeBytes;
+  *total = 2 * fake.freeBytes;
+  return 0;
+}
+EXPORT cuMemAlloc_v2(DevicePointer *pointer, size_t bytes) {
+  ENTER();
+  if (bytes == 0)
+    return kInvalidValue;
+  if (bytes > fake.freeBytes)
+    return kOutOfMemory;
+  void *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  std::memset(memory, 0xff, bytes);
+  *pointer = reinterpret_cast<DevicePointer>(memory);
+  fake.allocations[*pointer] = bytes;
+  fake.freeBytes -= bytes;
+  return 0;
+}
+EXPORT cuMemFree_v2(DevicePointer pointer) {
+  ENTER();
+  auto found = fake.allocations.find(pointer);
+  if (found == fake.allocations.end())
+    return kInvalidValue;
+  fake.freeBytes += found->second;
+  fake.allocations.erase(found);
+  std::free(reinterpret_cast<void *>(pointer));
+  return 0;
+}
+EXPORT cuMemHostAlloc(void **pointer, size_t bytes, unsigned) {
+  ENTER();
+  *pointer = std::calloc(1, bytes);
+  ++fake.host;
+  return 0;
+}
+EXPORT cuMemFreeHost(void *pointer) {
+  ENTER();
+  std::free(pointer);
+  --fake.host;
+  return 0;
+}
+EXPORT cuMemHostGetDevicePointer_v2(DevicePointer *pointer, void *host,
+                                    unsigned) {
+  ENTER();
+  *pointer = reinterpret_cast<DevicePointer>(host);
+  return 0;
+}
+EXPORT cuMemcpyAsync(DevicePointer to, DevicePointer from, size_t bytes,
+                     Stream stream) {
+  ENTER();
+  return perform("copy", stream, [=] {
+    std::memmove(reinterpret_cast<void *>(to), reinterpret_cast<void *>(from),
+                 bytes);
+    return 0;
+  });
+}
+EXPORT cuMemcpyDtoDAsync_v2(DevicePointer to, DevicePointer from, size_t bytes,
+                            Stream stream) {
+  ENTER();
+  // Both must be the device's.
+  for (DevicePointer pointer : {to, from}) {
+    auto found = fake.allocations.upper_bound(pointer);
+    if (found == fake.allocations.begin() ||
+        pointer + bytes > (--found)->first + found->second)
+      return kInvalidValue;
+  }
+  return perform("copy on device", stream, [=] {
+    std::memmove(reinterpret_cast<void *>(to), reinterpret_cast<void *>(from),
+                 bytes);
+    return 0;
+  });
+}
+template <typename T>
+static Code fill(DevicePointer to, T value, size_t count, Stream stream) {
+  return perform("fill", stream, [=] {
+    std::fill_n(reinterpret_cast<T *>(to), count, value);
+    return 0;
+  });
+}
+EXPORT cuMemsetD8Async(DevicePointer to, unsigned char value, size_t count,
+                       Stream stream) {
+  ENTER();
+  return fill(to, value, count, stream);
+}
+EXPORT cuMemsetD16Async(DevicePointer to, unsigned short value, size_t count,
+                        Stream stream) {
+  ENTER();
+  return fill(to, value, count, stream);
+}
+EXPORT cuMemsetD32Async(DevicePointer to, unsigned value, size_t count,
+                        Stream stream) {
+  ENTER();
+  return fill(to, value, count, stream);
+}
+
+//===----------------------------------------------------------------------===//
+// Modules and kernels
+//===----------------------------------------------------------------------===//
+
+EXPORT cuModuleLoadDataEx(Module *module, const void *image, unsigned count,
+                          int *options, void **values) {
+  ENTER();
+  char *log = nullptr;
+  for (unsigned i = 0; i < count; ++i)
+    if (options[i] == kErrorLog)
+      log = static_cast<char *>(values[i]);
+  std::istringstream text(static_cast<const char *>(image));
+  std::string fakeWord, cubin;
+  int architecture = 0;
+  if (!(text >> fakeWord >> cubin >> architecture) || fakeWord != "fake")
+    return kInvalidImage;
+  if (architecture != fake.capability) {
+    if (log)
+      std::strcpy(log, "fake: another architecture");
+    return kNoBinaryForGPU;
+  }
+  ModuleObject object;
+  FunctionObject function;
+  while (text >> function.name >> function.bytes)
+    object.functions[function.name] = function;
+  *module = make(std::move(object));
+  ++fake.modules;
+  return 0;
+}
+EXPORT cuModuleUnload(Module module) {
+  ENTER();
+  return destroy(module, fake.modules);
+}
+EXPORT cuModuleGetFunction(Function *function, Module module,
+                           const char *name) {
+  ENTER();
+  auto found = module->functions.find(name);
+  if (!alive.count(module) || found == module->functions.end())
+    return kNotFound;
+  *function = &found->second;
+  return 0;
+}
+EXPORT cuFuncSetAttribute(Function function, int attribute, int value) {
+  ENTER();
+  if (attribute != kMaxDynamicShared || value > 227 << 10)
+    return kInvalidValue;
+  function->maxShared = value;
+  return 0;
+}
+EXPORT cuFuncGetParamInfo(Function function, size_t index, size_t *offset,
+                          size_t *bytes) {
+  ENTER();
+  if (index != 0 || function->bytes == 0)
+    return kInvalidValue;
+  *offset = 0;
+  *bytes = function->bytes;
+  return 0;
+}
+EXPORT cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, Function,
+                                                   int threads, size_t) {
+  ENTER();
+  *blocks = threads > 1024 ? 0 : fake.resident;
+  return 0;
+}
+EXPORT cuLaunchKernel(Function function, unsigned gridX, unsigned gridY,
+                      unsigned gridZ, unsigned blockX, unsigned blockY,
+                      unsigned blockZ, unsigned shared, Stream stream,
+                      void **parameters, void **extra) {
+  ENTER();
+  if (gridX == 0 || gridY != 1 || gridZ != 1 || blockX == 0 || blockY != 1 ||
+      blockZ != 1 || extra || int(shared) > function->maxShared ||
+      (function->bytes && !parameters))
+    return kInvalidValue;
+  FakeLaunch launch{function->name, gridX, blockX, shared, {}};
+  if (function->bytes) {
+    launch.words.resize((function->bytes + 7) / 8);
+    std::memcpy(launch.words.data(), parameters[0], function->bytes);
+  }
+  return perform("launch " + launch.name, stream, [launch]() -> Code {
+    fake.launches.push_back(launch);
+    auto kernel = fake.kernels.find(launch.name);
+    if (kernel != fake.kernels.end())
+      kernel->second(launch);
+    if (launch.name == fake.breaks)
+      fake.brokenCode = kIllegalAddress;
+    if (launch.name == fake.hangs)
+      fake.hanging = true;
+    return 0;
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Streams, events, graphs
+//===----------------------------------------------------------------------===//
+
+EXPORT cuStreamCreate(Stream *stream, unsigned flags) {
+  ENTER();
+  if (flags != kStreamNonBlocking)
+    return kInvalidValue;
+  *stream = make(StreamObject());
+  ++fake.streams;
+  return 0;
+}
+EXPORT cuStreamDestroy_v2(Stream stream) {
+  ENTER();
+  return destroy(stream, fake.streams);
+}
+EXPORT cuStreamQuery(Stream stream) {
+  ENTER();
+  return !alive.count(stream) ? kInvalidHandle : fake.hanging ? kNotReady : 0;
+}
+EXPORT cuStreamSynchronize(Stream stream) {
+  ENTER();
+  // The real one would never return; a test must not come here.
+  if (fake.hanging)
+    std::abort();
+  return alive.count(stream) && !stream->capturing ? 0 : kCaptureInvalidated;
+}
+EXPORT cuStreamBeginCapture_v2(Stream stream, int mode) {
+  ENTER();
+  if (stream->capturing || mode != kCaptureThreadLocal)
+    return kInvalidValue;
+  stream->capturing = true;
+  stream->graph = {};
+  fake.calls.push_back("begin capture");
+  return 0;
+}
+EXPORT cuStreamEndCapture(Stream stream, Graph *graph) {
+  ENTER();
+  if (!stream->capturing)
+    return kInvalidValue;
+  stream->capturing = false;
+  fake.calls.push_back("end capture");
+  *graph = make(stream->graph);
+  ++fake.graphs;
+  return 0;
+}
+EXPORT cuStreamWriteValue32_v2(Stream stream, DevicePointer address,
+                               uint32_t value, unsigned) {
+  ENTER();
+  return perform("write " + std::to_string(value), stream, [=] {
+    *reinterpret_cast<volatile uint32_t *>(address) = value;
+    return 0;
+  });
+}
+EXPORT cuStreamWaitEvent(Stream stream, Event event, unsigned) {
+  ENTER();
+  return alive.count(stream) && alive.count(event) ? 0 : kInvalidHandle;
+}
+EXPORT cuEventCreate(Event *event, unsigned flags) {
+  ENTER();
+  EventObject object;
+  object.timed = flags == kEventTimed;
+  *event = make(object);
+  ++fake.events;
+  return 0;
+}
+EXPORT cuEventDestroy_v2(Event event) {
+  ENTER();
+  return destroy(event, fake.events);
+}
+EXPORT cuEventRecord(Event event, Stream stream) {
+  ENTER();
+  if (!alive.count(event) || !alive.count(stream))
+    return kInvalidHandle;
+  event->recorded = true;
+  event->time = ++ticks;
+  return 0;
+}
+EXPORT cuEventQuery(Event event) {
+  ENTER();
+  if (!alive.count(event) || !event->recorded)
+    return kInvalidHandle;
+  return fake.hanging ? kNotReady : 0;
+}
+EXPORT cuEventElapsedTime(float *milliseconds, Event begin, Event end) {
+  ENTER();
+  if (!begin->timed || !end->timed)
+    return kInvalidHandle;
+  *milliseconds = static_cast<float>(end->time - begin->time);
+  return 0;
+}
+EXPORT cuGraphInstantiateWithFlags(GraphExec *exec, Graph graph,
+                                   unsigned long long) {
+  ENTER();
+  *exec = make(GraphExecObject{graph->tasks});
+  ++fake.execs;
+  return 0;
+}
+EXPORT cuGraphLaunch(GraphExec exec, Stream stream) {
+  ENTER();
+  if (!alive.count(exec))
+    return kInvalidHandle;
+  return perform("launch graph", stream, [exec]() -> Code {
+    for (const Task &task : exec->tasks)
+      if (Code code = task())
+        return code;
+    return 0;
+  });
+}
+EXPORT cuGraphDestroy(Graph graph) {
+  ENTER();
+  return destroy(graph, fake.graphs);
+}
+EXPORT cuGraphExecDestroy(GraphExec exec) {
+  ENTER();
+  return destroy(exec, fake.execs);
+}
