@@ -91,6 +91,45 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
+/// The partial state of a local tensor; of others there is none.
+static ArrayRef<layout::Partial> getPartial(Value tensor) {
+  auto local = dyn_cast_or_null<tv::LocalAttr>(
+      cast<RankedTensorType>(tensor.getType()).getEncoding());
+  return local ? ArrayRef(local.getLayoutView().partial)
+               : ArrayRef<layout::Partial>();
+}
+
+/// What is added to the product and what follows it.
+static LogicalResult verifyEpilogue(ContractOp op) {
+  auto result = cast<RankedTensorType>(op.getResult().getType());
+  if (Value bias = op.getBias()) {
+    SmallVector<int64_t> columns;
+    for (auto [dim, label] : llvm::enumerate(op.getLabels()))
+      if (!llvm::is_contained(op.getALabels(), label))
+        columns.push_back(result.getDimSize(dim));
+    auto type = cast<RankedTensorType>(bias.getType());
+    if (columns.size() != 1 || type.getShape() != ArrayRef(columns) ||
+        type.getElementType() != result.getElementType())
+      return op.emitOpError()
+             << "the bias " << type << " must have one element for each of the "
+             << "result's columns, which must be one dimension";
+    if (getPartial(bias) != getPartial(op.getResult()))
+      return op.emitOpError() << "the bias must be partial as the result is";
+  }
+  if (op.getEpilogue() && (!isa<FloatType>(result.getElementType()) ||
+                           !getPartial(op.getResult()).empty()))
+    return op.emitOpError() << "has an epilogue, but its result is partial or "
+                               "of integers";
+  if (!op.getAux())
+    return success();
+  auto aux = cast<RankedTensorType>(op.getAux().getType());
+  if (!op.getEpilogue() || aux.getShape() != result.getShape() ||
+      aux.getElementType() != result.getElementType())
+    return op.emitOpError() << "aux is what goes into an epilogue, of the "
+                               "result's shape and elements";
+  return success();
+}
+
 LogicalResult ContractOp::verify() {
   auto check = [&](ArrayRef<int32_t> labels, Type type,
                    StringRef name) -> LogicalResult {
@@ -103,7 +142,7 @@ LogicalResult ContractOp::verify() {
   };
   if (failed(check(getALabels(), getA().getType(), "a")) ||
       failed(check(getBLabels(), getB().getType(), "b")) ||
-      failed(check(getLabels(), getType(), "result")))
+      failed(check(getLabels(), getResult().getType(), "result")))
     return failure();
   // A label of one tensor alone would be a sum or a broadcast.
   for (ArrayRef<int32_t> labels : {getALabels(), getBLabels(), getLabels()})
@@ -114,7 +153,7 @@ LogicalResult ContractOp::verify() {
       if (uses < 2)
         return emitOpError() << "label " << label << " is in one tensor only";
     }
-  return success();
+  return verifyEpilogue(*this);
 }
 
 LogicalResult AliasOp::verify() {

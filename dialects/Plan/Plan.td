@@ -85,6 +85,11 @@ def Plan_LaunchOp
   let hasVerifier = 1;
 }
 
+def Plan_Epilogue : I32EnumAttr<"Epilogue", "What follows a product", [
+    I32EnumAttrCase<"GeluTanh", 1, "gelu_tanh">]> {
+  let cppNamespace = "::tessera::plan";
+}
+
 def Plan_ContractOp : Plan_Op<"contract"> {
   let summary = "A product of two tensors, by the backend's matrix library";
   let description = [{
@@ -93,13 +98,23 @@ def Plan_ContractOp : Plan_Op<"contract"> {
     ```
     A label for each local dimension. One in a, b and the result is a batch, in a
     and the result a row, in b and the result a column, in a and b contracted.
+
+    ```mlir
+    %c, %aux = plan.contract %a [0, 1], %b [2, 1] bias %bias to [0, 2]
+                 then gelu_tanh from "tv.linear" : ...
+    ```
+    What is summed gets the bias of its column, is `aux`, goes through the epilogue
+    and is the result. A partial result has no epilogue, and a partial bias.
   }];
   let arguments = (ins AnyRankedTensor:$a, AnyRankedTensor:$b,
+                       Optional<AnyRankedTensor>:$bias,
                        DenseI32ArrayAttr:$aLabels, DenseI32ArrayAttr:$bLabels,
-                       DenseI32ArrayAttr:$labels, StrAttr:$source);
-  let results = (outs AnyRankedTensor:$result);
+                       DenseI32ArrayAttr:$labels,
+                       OptionalAttr<Plan_Epilogue>:$epilogue, StrAttr:$source);
+  let results = (outs AnyRankedTensor:$result, Optional<AnyRankedTensor>:$aux);
   let assemblyFormat = [{
-    $a $aLabels `,` $b $bLabels `to` $labels `from` $source attr-dict `:`
+    $a $aLabels `,` $b $bLabels (`bias` $bias^)? `to` $labels
+    (`then` $epilogue^)? `from` $source attr-dict `:`
     functional-type(operands, results)
   }];
   let hasVerifier = 1;

@@ -332,6 +332,12 @@ LogicalResult Emitter::addStep(Operation *op) {
         contract.a_labels = op.getALabels();
         contract.b_labels = op.getBLabels();
         contract.c_labels = op.getLabels();
+        if (op.getBias())
+          contract.bias = id(op.getBias());
+        if (op.getEpilogue()) // GeluTanh, the only one
+          contract.epilogue = fb::Epilogue::GeluTanh;
+        if (op.getAux())
+          contract.aux = id(op.getAux());
         push(op, op.getSource(), std::move(contract));
         return success();
       })

@@ -9,6 +9,7 @@
 #include "Compiler/Pipeline.h"
 #include "Kernels/Passes.h"
 #include "Localize/Passes.h"
+#include "Plan/Plan.h"
 #include "Sharding/Passes.h"
 
 #include "mlir/Pass/PassRegistry.h"
@@ -64,7 +65,9 @@ static void buildLocal(OpPassManager &passes, const PipelineOptions &) {
 /// Kernels, matrix products, collectives and windows.
 static void buildKernels(OpPassManager &passes,
                          const PipelineOptions &options) {
-  passes.addNestedPass<func::FuncOp>(createExpandComposites());
+  ExpandCompositesOptions expand;
+  expand.epilogues = options.target == plan::kCUDATarget;
+  passes.addNestedPass<func::FuncOp>(createExpandComposites(expand));
   passes.addPass(createCSEPass());
   FormKernelsOptions kernels;
   kernels.target = options.target;

@@ -100,8 +100,14 @@ private:
       operand(contract->a, contract->a_labels);
       os << ", ";
       operand(contract->b, contract->b_labels);
+      if (contract->bias >= 0)
+        os << " bias %" << contract->bias;
       os << " to ";
       operand(contract->c, contract->c_labels);
+      if (contract->epilogue != fb::Epilogue::None)
+        os << " then " << lower(fb::EnumNameEpilogue(contract->epilogue));
+      if (contract->aux >= 0)
+        os << " aux %" << contract->aux;
     } else if (const fb::CollectiveT *move = step.action.AsCollective()) {
       os << lower(fb::EnumNameCollectiveKind(move->kind)) << " over ["
          << llvm::join(move->axes, ", ") << "] %" << move->source << " to %"

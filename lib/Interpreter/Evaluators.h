@@ -104,6 +104,9 @@ void addNormalizing(EvaluatorTable &table);     // softmax, norms, rope, ...
 /// All of them.
 const EvaluatorTable &evaluators();
 
+/// 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
+double geluTanh(double x);
+
 /// Number `index` of stream `stream`: see tv.random.
 double randomNumber(uint64_t seed, uint64_t stream, uint64_t index);
 

@@ -74,8 +74,9 @@ private:
                                 llvm::ArrayRef<Window> inputs,
                                 llvm::ArrayRef<Window> results,
                                 const layout::Mesh &mesh, int64_t rank);
-  mlir::LogicalResult runContract(mlir::Operation *op, const Window &a,
-                                  const Window &b, const Window &result);
+  mlir::LogicalResult runContract(mlir::Operation *op,
+                                  llvm::ArrayRef<Window> inputs,
+                                  llvm::ArrayRef<Window> results);
   /// A value of the plan, or a copy of any other local tensor.
   mlir::FailureOr<Window> windowOf(mlir::Operation *op, mlir::Value value,
                                    int64_t rank);

@@ -102,20 +102,35 @@ static LogicalResult runCopy(Operation *op, const Window &input,
   return success();
 }
 
-LogicalResult Interpreter::runContract(Operation *op, const Window &a,
-                                       const Window &b, const Window &result) {
+LogicalResult Interpreter::runContract(Operation *op, ArrayRef<Window> inputs,
+                                       ArrayRef<Window> results) {
   auto contract = cast<plan::ContractOp>(op);
+  const Window &a = inputs[0], &b = inputs[1], &result = results[0];
   // The result's labels, then those that are summed over: of each its extent
   // and its stride in a, b and the result.
   struct Loop {
     int32_t label;
-    int64_t extent, strides[3] = {0, 0, 0};
+    int64_t extent, strides[5] = {0, 0, 0, 0, 0};
   };
   SmallVector<Loop> loops;
-  const Window *tensors[] = {&result, &a, &b};
-  ArrayRef<int32_t> labels[] = {contract.getLabels(), contract.getALabels(),
-                                contract.getBLabels()};
-  for (int t = 0; t < 3; ++t)
+  SmallVector<const Window *> tensors = {&result, &a, &b};
+  SmallVector<ArrayRef<int32_t>> labels = {
+      contract.getLabels(), contract.getALabels(), contract.getBLabels()};
+  SmallVector<int32_t> column;
+  for (int32_t label : contract.getLabels())
+    if (!llvm::is_contained(contract.getALabels(), label))
+      column.push_back(label);
+  const Window *bias = contract.getBias() ? &inputs[2] : nullptr;
+  const Window *aux = contract.getAux() ? &results[1] : nullptr;
+  if (bias) {
+    tensors.push_back(bias);
+    labels.push_back(column);
+  }
+  if (aux) {
+    tensors.push_back(aux);
+    labels.push_back(contract.getLabels());
+  }
+  for (size_t t = 0; t < tensors.size(); ++t)
     for (auto [d, label] : llvm::enumerate(labels[t])) {
       int64_t extent = tensors[t]->shape[d];
       auto loop = llvm::find_if(loops, [&, label = label](const Loop &l) {
@@ -147,10 +162,12 @@ LogicalResult Interpreter::runContract(Operation *op, const Window &a,
     inner.push_back(at);
   }
   for (int64_t i = 0, e = numElements(outerShape); i < e; ++i) {
-    int64_t at[3] = {result.offset, a.offset, b.offset};
+    SmallVector<int64_t> at;
+    for (const Window *tensor : tensors)
+      at.push_back(tensor->offset);
     for (auto [loop, k] : llvm::zip_equal(ArrayRef(loops).take_front(outer),
                                           delinearize(i, outerShape)))
-      for (int t = 0; t < 3; ++t)
+      for (size_t t = 0; t < tensors.size(); ++t)
         at[t] += k * loop.strides[t];
     Scalar sum = identityOf(layout::Combiner::Sum, type);
     for (auto [inA, inB] : inner) {
@@ -162,12 +179,21 @@ LogicalResult Interpreter::runContract(Operation *op, const Window &a,
                                          static_cast<uint64_t>(x.whole) *
                                              static_cast<uint64_t>(y.whole));
     }
-    if (!isFloat(type))
-      sum.whole = wrapTo(sum.whole, type);
-    else if (config.roundValues)
-      sum.real = roundTo(sum.real, type);
-    result.memory->data[at[0]] = sum;
-    result.memory->written[at[0]] = true;
+    auto store = [&](const Window &window, int64_t at, Scalar value) {
+      if (!isFloat(type))
+        value.whole = wrapTo(value.whole, type);
+      else if (config.roundValues)
+        value.real = roundTo(value.real, type);
+      window.memory->data[at] = value;
+      window.memory->written[at] = true;
+    };
+    if (bias)
+      sum.real += bias->memory->data[at[3]].real;
+    if (aux)
+      store(*aux, at.back(), sum);
+    if (contract.getEpilogue()) // GeluTanh, the only one
+      sum.real = geluTanh(sum.real);
+    store(result, at[0], sum);
   }
   return success();
 }
@@ -274,7 +300,7 @@ LogicalResult Interpreter::evaluatePlan(Operation *op) {
                                rank);
             })
             .Case([&](plan::ContractOp) {
-              return runContract(op, inputs[0], inputs[1], results[0]);
+              return runContract(op, inputs, results);
             })
             .Case([&](plan::CopyOp) {
               return runCopy(op, inputs[0], results[0]);

@@ -52,13 +52,16 @@ static LogicalResult evalBinary(OpRun &run) {
   return success();
 }
 
+double interp::geluTanh(double x) {
+  double inner = std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x);
+  return 0.5 * x * (1 + std::tanh(inner));
+}
+
 static LogicalResult evalGelu(OpRun &run) {
   bool tanh = cast<tv::GeluOp>(run.op).getTanh();
   run.fill(0, [&](ArrayRef<int64_t> index) {
     double x = run.read(0, index).real;
-    double inner = std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x);
-    return real(tanh ? 0.5 * x * (1 + std::tanh(inner))
-                     : 0.5 * x * std::erfc(-x / std::sqrt(2.0)));
+    return real(tanh ? geluTanh(x) : 0.5 * x * std::erfc(-x / std::sqrt(2.0)));
   });
   return success();
 }

@@ -434,6 +434,32 @@ private:
       for (int32_t label : *labels[i])
         if (!sets[(i + 1) % 3].count(label) && !sets[(i + 2) % 3].count(label))
           return "label " + std::to_string(label) + " stands alone";
+    return checkEpilogue(contract);
+  }
+
+  Problem checkEpilogue(const fb::ContractT &contract) const {
+    if (contract.epilogue > fb::Epilogue::MAX)
+      return "unknown epilogue " +
+             std::to_string(static_cast<int>(contract.epilogue));
+    if (contract.aux >= 0 && contract.epilogue == fb::Epilogue::None)
+      return "a product with aux has no epilogue";
+    for (int32_t id : {contract.bias, contract.aux}) {
+      if (id == -1)
+        continue;
+      if (!isTensor(id))
+        return noTensor(id);
+      if (plan.tensors[id]->dtype != plan.tensors[contract.c]->dtype)
+        return "bias or aux has other elements than the product";
+    }
+    auto isColumn = [&](int32_t label) {
+      return std::ranges::count(contract.a_labels, label) == 0;
+    };
+    if (contract.bias >= 0 &&
+        (localRank(contract.bias) != 1 ||
+         std::ranges::count_if(contract.c_labels, isColumn) != 1))
+      return "a bias has one dimension, the product's one column";
+    if (contract.aux >= 0 && localRank(contract.aux) != localRank(contract.c))
+      return "aux has another rank than the product";
     return std::nullopt;
   }
 

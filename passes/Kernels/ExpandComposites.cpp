@@ -356,12 +356,45 @@ static FailureOr<SmallVector<Value>> expandAttention(tv::AttentionOp op,
 }
 
 //===----------------------------------------------------------------------===//
+// Epilogues
+//===----------------------------------------------------------------------===//
+
+/// Whether matrix libraries have epilogues for the product.
+static bool hasEpilogues(tv::LinearOp op) {
+  Type element = getElement(op.getResult());
+  int64_t sums = op.getWeight().getType().getDimSize(1);
+  return (element.isF32() || element.isBF16() || element.isF16()) &&
+         !ShapedType::isDynamic(sums) && sums > 0 &&
+         LocalShape(op.getResult()).isPlain();
+}
+
+/// Whether a matrix library does the op together with the product before: adds
+/// a bias, or is the only gelu of its sums.
+static bool isEpilogue(Operation *op) {
+  if (auto linear = dyn_cast<tv::LinearOp>(op))
+    return linear.getBias() && hasEpilogues(linear);
+  auto gelu = dyn_cast<tv::GeluOp>(op);
+  if (!gelu || !gelu.getTanh() || getElement(gelu.getInput()).isF32())
+    return false;
+  auto linear = gelu.getInput().getDefiningOp<tv::LinearOp>();
+  auto local = cast<tv::LocalAttr>(gelu.getInput().getType().getEncoding());
+  return linear && hasEpilogues(linear) &&
+         local.getLayoutView().partial.empty() &&
+         llvm::none_of(linear.getResult().getUsers(), [&](Operation *user) {
+           auto other = dyn_cast<tv::GeluOp>(user);
+           return other && other.getTanh() && other->isBeforeInBlock(gelu);
+         });
+}
+
+//===----------------------------------------------------------------------===//
 // The pass
 //===----------------------------------------------------------------------===//
 
 namespace {
 struct ExpandComposites
     : public tessera::impl::ExpandCompositesBase<ExpandComposites> {
+  using ExpandCompositesBase::ExpandCompositesBase;
+
   void runOnOperation() override {
     if (failed(verifyLocal(getOperation())))
       return signalPassFailure();
@@ -392,6 +425,8 @@ struct ExpandComposites
   FailureOr<SmallVector<Value>> expand(Operation *op) {
     OpBuilder b(op);
     using Results = FailureOr<SmallVector<Value>>;
+    if (epilogues && isEpilogue(op))
+      return SmallVector<Value>();
     return TypeSwitch<Operation *, Results>(op)
         .Case([&](tv::CompositeOpInterface composite) -> Results {
           SmallVector<Value> results;

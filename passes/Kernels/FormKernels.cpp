@@ -67,8 +67,6 @@ private:
                        const llvm::SetVector<Operation *> &inlined,
                        ArrayRef<Value> outputs,
                        llvm::function_ref<void(KernelEmitter &)> body);
-  Value contract(Operation *op, Value a, ArrayRef<int32_t> aLabels, Value b,
-                 ArrayRef<int32_t> bLabels, ArrayRef<int32_t> labels);
   Value copy(Location loc, Value planned, StringRef source);
   Value alias(plan::AliasKind kind, Operation *op, Value planned,
               ArrayRef<int64_t> at = {});
@@ -402,7 +400,12 @@ LogicalResult Former::emit(PlanStep &step) {
             [&](KernelEmitter &emitter) { emitDispatch(emitter, op); });
       })
       .Case([&](func::ReturnOp op) { return emitReturn(op); })
-      .Default([&](Operation *op) {
+      .Default([&](Operation *op) -> LogicalResult {
+        // The epilogue of a product is there by now.
+        if (llvm::all_of(op->getResults(), [&](Value result) {
+              return mapping.contains(result);
+            }))
+          return success();
         return op->emitError()
                << "'" << op->getName()
                << "' has no kernel; it should be gone before tv-form-kernels";
@@ -517,15 +520,6 @@ LogicalResult Former::emitReshape(tv::ReshapeOp op) {
   return success();
 }
 
-Value Former::contract(Operation *op, Value a, ArrayRef<int32_t> aLabels,
-                       Value b, ArrayRef<int32_t> bLabels,
-                       ArrayRef<int32_t> labels) {
-  return plan::ContractOp::create(
-      builder, op->getLoc(), op->getResult(0).getType(), mapping.lookup(a),
-      mapping.lookup(b), aLabels, bLabels, labels,
-      builder.getStringAttr(op->getName().getStringRef()));
-}
-
 /// Whether the tensors of a product have equal local ranks and no merged
 /// dimension among the last `plain`.
 static LogicalResult verifyProduct(Operation *op, ValueRange tensors,
@@ -552,8 +546,25 @@ LogicalResult Former::emitLinear(tv::LinearOp op) {
   auto a = llvm::to_vector(llvm::seq<int32_t>(0, rank)), c = a;
   SmallVector<int32_t> b = {rank, rank - 1};
   c.back() = rank;
-  define(op.getResult(), contract(op, op.getInput(), a, op.getWeight(), b, c),
-         getOwnMemory(op.getResult().getType()));
+  // A gelu that is still here is the product's epilogue.
+  tv::GeluOp gelu;
+  for (Operation *user : op.getResult().getUsers())
+    if (auto epilogue = dyn_cast<tv::GeluOp>(user);
+        epilogue && epilogue.getTanh())
+      gelu = epilogue;
+  Value result = gelu ? gelu.getResult() : op.getResult();
+  Value aux = gelu && !op.getResult().hasOneUse() ? op.getResult() : Value();
+  auto contract = plan::ContractOp::create(
+      builder, op.getLoc(), result.getType(), aux ? aux.getType() : Type(),
+      mapping.lookup(op.getInput()), mapping.lookup(op.getWeight()),
+      op.getBias() ? mapping.lookup(op.getBias()) : Value(), a, b, c,
+      gelu ? plan::EpilogueAttr::get(builder.getContext(),
+                                     plan::Epilogue::GeluTanh)
+           : plan::EpilogueAttr(),
+      op->getName().getStringRef());
+  define(result, contract.getResult(), getOwnMemory(result.getType()));
+  if (aux)
+    define(aux, contract.getAux(), getOwnMemory(aux.getType()));
   return success();
 }
 
@@ -564,7 +575,12 @@ LogicalResult Former::emitMatmul(tv::MatmulOp op) {
   auto a = llvm::to_vector(llvm::seq<int32_t>(0, rank)), b = a, c = a;
   b[rank - 2] = rank - 1;
   b[rank - 1] = c[rank - 1] = rank;
-  define(op.getResult(), contract(op, op.getLhs(), a, op.getRhs(), b, c),
+  auto contract = plan::ContractOp::create(
+      builder, op.getLoc(), op.getResult().getType(), /*aux=*/Type(),
+      mapping.lookup(op.getLhs()), mapping.lookup(op.getRhs()),
+      /*bias=*/Value(), a, b, c, plan::EpilogueAttr(),
+      op->getName().getStringRef());
+  define(op.getResult(), contract.getResult(),
          getOwnMemory(op.getResult().getType()));
   return success();
 }

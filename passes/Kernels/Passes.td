@@ -48,9 +48,50 @@ def ExpandComposites : Pass<"tv-expand-composites", "::mlir::func::FuncOp"> {
       return %y : !y
     }
     ```
+
+    With `epilogues=true` a `linear` keeps its bias, for a matrix library to add, and
+    a tanh gelu of its result stays to become its epilogue: in bf16 and f16 only, for
+    f32 asks for a closer tanh than libraries have. A product that may sum no terms
+    on some device has no epilogue, a partial one no gelu.
+
+    ```mlir
+    #m = #tv.mesh<tp = 2>
+    !x = tensor<4x8xbf16, #tv.local<#tv.view<#m, [4, 8], alloc = (0, 1)>, of [4, 8]>>
+    !w = tensor<3x8xbf16, #tv.local<#tv.view<#m, [did(tp) * 3, 8], alloc = (0, 1)>, of [6, 8]>>
+    !b = tensor<3xbf16, #tv.local<#tv.view<#m, [did(tp) * 3], alloc = (0)>, of [6]>>
+    !y = tensor<4x3xbf16, #tv.local<#tv.view<#m, [4, did(tp) * 3], alloc = (0, 1)>, of [4, 6]>>
+    func.func @main(%x: !x, %w: !w, %b: !b) -> (!y, !y) {
+      %h = tv.linear %x, %w bias %b : (!x, !w, !b) -> !y
+      %g = tv.gelu tanh %h : (!y) -> !y
+      %s = tv.add %h, %g : (!y, !y) -> !y
+      return %g, %s : !y, !y
+    }
+    ```
+
+    becomes
+
+    ```mlir
+    #m = #tv.mesh<tp = 2>
+    !x = tensor<4x8xbf16, #tv.local<#tv.view<#m, [4, 8], alloc = (0, 1)>, of [4, 8]>>
+    !w = tensor<3x8xbf16, #tv.local<#tv.view<#m, [did(tp) * 3, 8], alloc = (0, 1)>, of [6, 8]>>
+    !b = tensor<3xbf16, #tv.local<#tv.view<#m, [did(tp) * 3], alloc = (0)>, of [6]>>
+    !y = tensor<4x3xbf16, #tv.local<#tv.view<#m, [4, did(tp) * 3], alloc = (0, 1)>, of [4, 6]>>
+    func.func @main(%x: !x, %w: !w, %b: !b) -> (!y, !y) {
+      %h = tv.linear %x, %w bias %b : (!x, !w, !b) -> !y
+      %g = tv.gelu tanh %h : (!y) -> !y
+      %s = tv.map %h, %g : (!y, !y) -> !y (%u: bf16, %v: bf16) {
+        %t = arith.addf %u, %v : bf16
+        tv.yield %t : bf16
+      }
+      return %g, %s : !y, !y
+    }
+    ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::math::MathDialect"];
+  let options = [
+    Option<"epilogues", "epilogues", "bool", /*default=*/"false",
+           "Keep what a matrix library does after a product">];
 }
 
 def FormKernels : Pass<"tv-form-kernels", "::mlir::ModuleOp"> {
@@ -62,7 +103,8 @@ def FormKernels : Pass<"tv-form-kernels", "::mlir::ModuleOp"> {
     - pointwise ops and reductions with the same loops become one kernel, outlined
       as a function on strided memrefs; broadcasts, index numbers, random numbers
       and splats are computed where they are used;
-    - matrix products become `plan.contract`;
+    - matrix products become `plan.contract`, with their bias and the gelu that
+      follows where `tv-expand-composites` kept them;
     - reshape, transpose, slice and the local slice of a reshard become windows on
       their source where strides allow, else a copy.
 

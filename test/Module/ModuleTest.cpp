@@ -234,6 +234,32 @@ TEST(Module, PlansThatMeanNothing) {
                "stands alone");
   EXPECT_ERROR(errorAfter([&](PlanT &p) { contract(p).a_labels = {0, 0}; }),
                "twice");
+  EXPECT_EQ(errorAfter([&](PlanT &p) {
+              contract(p).bias = 5;
+              contract(p).epilogue = fb::Epilogue::GeluTanh;
+              contract(p).aux = 6;
+            }),
+            "");
+  EXPECT_ERROR(errorAfter([&](PlanT &p) {
+                 contract(p).epilogue = static_cast<fb::Epilogue>(9);
+               }),
+               "unknown epilogue 9");
+  EXPECT_ERROR(errorAfter([&](PlanT &p) { contract(p).aux = 6; }),
+               "aux has no epilogue");
+  EXPECT_ERROR(errorAfter([&](PlanT &p) {
+                 contract(p).epilogue = fb::Epilogue::GeluTanh;
+                 contract(p).aux = 5;
+               }),
+               "another rank");
+  EXPECT_ERROR(errorAfter([&](PlanT &p) { contract(p).bias = 9; }),
+               "there is no tensor 9");
+  EXPECT_ERROR(errorAfter([&](PlanT &p) { contract(p).bias = 0; }),
+               "a bias has one dimension");
+  EXPECT_ERROR(errorAfter([&](PlanT &p) {
+                 contract(p).bias = 5;
+                 p.tensors[5]->dtype = fb::DType::BF16;
+               }),
+               "other elements");
   EXPECT_ERROR(errorAfter([&](PlanT &p) { collective(p).axes = {"dp"}; }),
                "axes [dp]");
   EXPECT_ERROR(errorAfter([&](PlanT &p) { collective(p).axes = {"tp", "tp"}; }),

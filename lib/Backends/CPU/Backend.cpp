@@ -188,6 +188,9 @@ public:
 
   Result<std::unique_ptr<Work>> makeContract(const fb::ContractT &contract,
                                              Tensors &tensors) override {
+    if (contract.bias >= 0 || contract.epilogue != fb::Epilogue::None)
+      return Error{"the cpu backend has no product with a bias or an epilogue; "
+                   "compile for the target cpu"};
     const LocalTensor &a = **tensors.get(contract.a);
     const LocalTensor &b = **tensors.get(contract.b);
     const LocalTensor &c = **tensors.get(contract.c);
