@@ -255,30 +255,41 @@ Status Communicators::connect(Context &context,
   if (aborted)
     return Error{"the communicators are aborted"};
   Device::Current current(device);
-  auto made = [&](const Partition &partition, double began) {
-    char seconds[32];
-    snprintf(seconds, sizeof seconds, "%.3f s", now() - began);
+  auto freeBytes = [&] {
+    size_t free = 0, total = 0;
+    device.driver().memGetInfo(&free, &total);
+    return static_cast<double>(free);
+  };
+  double began = 0, before = 0;
+  auto begin = [&] {
+    began = now();
+    before = freeBytes();
+  };
+  auto made = [&](const Partition &partition) {
+    char cost[96];
+    snprintf(cost, sizeof cost, "%.3f s and about %.1f MiB", now() - began,
+             (before - freeBytes()) / (1 << 20));
     context.log(TESSERA_LOG_INFO,
                 "NCCL " + api.version() + ": communicator " +
                     std::to_string(members.size()) + ", of ranks " +
                     groupText(partition, context.rank()) +
                     (members.size() > 1 ? ", split from the first" : "") +
-                    ", made in " + seconds);
+                    ", took " + cost);
   };
   auto make = [&]() -> Status {
     for (const Partition &partition : partitions) {
       if (members.empty()) {
-        const double began = now();
+        begin();
         if (Status status = makeWorld(context); !status)
           return status;
-        made(members[0].partition, began);
+        made(members[0].partition);
       }
       if (find(partition))
         continue;
-      const double began = now();
+      begin();
       if (Status status = split(context, partition); !status)
         return status;
-      made(partition, began);
+      made(partition);
     }
     return Ok{};
   };

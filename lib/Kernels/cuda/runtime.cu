@@ -11,13 +11,14 @@
 // with is prepared by Backends/CUDA/Copies.cpp, which has the same structs.
 // NVRTC compiles this file as it is, without any header.
 //
-// Every kernel is right for any number of blocks and threads. All offsets are
-// in bytes.
+// Every kernel is right for any number of blocks, of kThreads threads. All
+// offsets are in bytes.
 //
 //===----------------------------------------------------------------------===//
 
 // A host that compiles this file for its tests brings these.
 #ifndef TESSERA_HOST_EMULATION
+constexpr unsigned kThreads = 256; // of each block
 using uint8_t = unsigned char;
 using uint16_t = unsigned short;
 using uint32_t = unsigned int;
@@ -108,8 +109,8 @@ __device__ __forceinline__ Offsets offsetsOf(const Loop *loops, uint32_t rank,
 template <typename T>
 __device__ __forceinline__ void copyBox(const CopyArguments &a) {
   constexpr uint32_t kAtOnce = 4; // loads in flight
-  const uint32_t step = gridDim.x * blockDim.x;
-  for (uint32_t n = blockIdx.x * blockDim.x + threadIdx.x; n < a.count;
+  const uint32_t step = gridDim.x * kThreads;
+  for (uint32_t n = blockIdx.x * kThreads + threadIdx.x; n < a.count;
        n += step * kAtOnce) {
     T values[kAtOnce];
     int64_t targets[kAtOnce];
@@ -144,14 +145,18 @@ __device__ __forceinline__ void transposeBox(const TransposeArguments &a) {
     const Offsets at = offsetsOf(a.loops, a.rank, n);
     const uint32_t columns = min(kTile, a.columns - corner[0]);
     const uint32_t rows = min(kTile, a.rows - corner[1]);
-    for (uint32_t e = threadIdx.x; e < kTile * kTile; e += blockDim.x) {
+#pragma unroll 8
+    for (uint32_t i = 0; i < kTile * kTile / kThreads; ++i) {
+      const uint32_t e = i * kThreads + threadIdx.x;
       const uint32_t r = e / kTile, c = e % kTile;
       if (r < rows && c < columns)
         tile[r][c] = *reinterpret_cast<const T *>(a.source + at.source +
                                                   r * a.row + c * sizeof(T));
     }
     __syncthreads();
-    for (uint32_t e = threadIdx.x; e < kTile * kTile; e += blockDim.x) {
+#pragma unroll 8
+    for (uint32_t i = 0; i < kTile * kTile / kThreads; ++i) {
+      const uint32_t e = i * kThreads + threadIdx.x;
       const uint32_t c = e / kTile, r = e % kTile;
       if (r < rows && c < columns)
         *reinterpret_cast<T *>(a.target + at.target + c * a.column +
@@ -164,23 +169,23 @@ __device__ __forceinline__ void transposeBox(const TransposeArguments &a) {
 template <typename T>
 __device__ __forceinline__ void fillBox(const FillArguments &a) {
   const T value = *reinterpret_cast<const T *>(&a.value);
-  const uint32_t step = gridDim.x * blockDim.x;
-  for (uint32_t n = blockIdx.x * blockDim.x + threadIdx.x; n < a.count;
-       n += step)
+  const uint32_t step = gridDim.x * kThreads;
+  for (uint32_t n = blockIdx.x * kThreads + threadIdx.x; n < a.count; n += step)
     *reinterpret_cast<T *>(a.target + offsetsOf(a.loops, a.rank, n).target) =
         value;
 }
 
 #define TESSERA_MOVES(BYTES, TYPE, TILE)                                       \
-  extern "C" __global__ void __launch_bounds__(256)                            \
+  extern "C" __global__ void __launch_bounds__(kThreads)                       \
       tessera_copy_##BYTES(const __grid_constant__ CopyArguments a) {          \
     copyBox<TYPE>(a);                                                          \
   }                                                                            \
-  extern "C" __global__ void __launch_bounds__(256) tessera_transpose_##BYTES( \
-      const __grid_constant__ TransposeArguments a) {                          \
+  extern "C" __global__ void __launch_bounds__(kThreads)                       \
+      tessera_transpose_##BYTES(                                               \
+          const __grid_constant__ TransposeArguments a) {                      \
     transposeBox<TYPE, TILE>(a);                                               \
   }                                                                            \
-  extern "C" __global__ void __launch_bounds__(256)                            \
+  extern "C" __global__ void __launch_bounds__(kThreads)                       \
       tessera_fill_##BYTES(const __grid_constant__ FillArguments a) {          \
     fillBox<TYPE>(a);                                                          \
   }
@@ -281,9 +286,9 @@ __device__ __forceinline__ void foldItems(const FoldArguments &a,
 template <typename T, typename Op>
 __device__ __forceinline__ void foldAll(const FoldArguments &a) {
   constexpr uint32_t kWide = sizeof(T) == 1 ? 8 : 16 / sizeof(T);
-  const uint64_t step = static_cast<uint64_t>(gridDim.x) * blockDim.x;
+  const uint64_t step = static_cast<uint64_t>(gridDim.x) * kThreads;
   const uint64_t self =
-      static_cast<uint64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+      static_cast<uint64_t>(blockIdx.x) * kThreads + threadIdx.x;
   const uint64_t wide = a.wide ? a.count / kWide : 0;
   for (uint64_t n = self; n < wide; n += step)
     foldItems<T, Op, kWide>(a, n * kWide);
@@ -292,7 +297,7 @@ __device__ __forceinline__ void foldAll(const FoldArguments &a) {
 }
 
 #define TESSERA_FOLD(OP, Op, NAME, TYPE)                                       \
-  extern "C" __global__ void __launch_bounds__(256)                            \
+  extern "C" __global__ void __launch_bounds__(kThreads)                       \
       tessera_##OP##_##NAME(const __grid_constant__ FoldArguments a) {         \
     foldAll<TYPE, Op>(a);                                                      \
   }

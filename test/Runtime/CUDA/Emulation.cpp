@@ -33,7 +33,8 @@ struct Index {
   uint32_t x;
 };
 thread_local Index gridDim, blockIdx;
-constexpr Index blockDim{1}, threadIdx{0};
+constexpr Index threadIdx{0};
+constexpr unsigned kThreads = 1;
 
 struct alignas(8) uint2 {
   uint32_t x, y;
