@@ -356,10 +356,10 @@ TEST_F(CUDA, AFunctionThatIsNotThere) {
 
 TEST_F(CUDA, BlocksThatDoNotFit) {
   TwicePlus plan;
-  plan.plan.steps[0]->action.AsLaunch()->functions[0]->threads = 2048;
+  driver().resident = 0;
   Session session;
   ASSERT_EQ(session.open(plan.module()), "");
-  EXPECT_ERROR(session.bind({4}), "does not fit on GPU 0 with 2048 threads");
+  EXPECT_ERROR(session.bind({4}), "does not fit on GPU 0 with 128 threads");
 }
 
 //===----------------------------------------------------------------------===//
