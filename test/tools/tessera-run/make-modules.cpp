@@ -25,9 +25,11 @@ using namespace tessera;
 using namespace tessera::test;
 
 static bool write(const PlanBuilder &plan, const std::string &folder,
-                  const std::string &name) {
+                  const std::string &name, const std::string &code = "") {
   ModuleBuilder module;
   module.setPlan(plan.plan);
+  if (!code.empty())
+    module.setCode(code, 0);
   Status status = module.write(folder + "/" + name + ".tsr");
   if (!status)
     fprintf(stderr, "%s\n", status.message().c_str());
@@ -73,6 +75,35 @@ int main(int argc, char **argv) {
     b.contract(x, {0, 2}, w, {1, 2}, t, {0, 1});
     b.contract(t, {0, 2}, square, {1, 2}, y, {0, 1});
     if (!write(b, argv[1], name))
+      return 1;
+  }
+
+  // y = x transposed; no kernel of the module's own.
+  for (auto [name, ranks, target] :
+       {std::tuple("turn-1", 1, ""), std::tuple("turn-2", 2, ""),
+        std::tuple("turn-cuda-1", 1, "cuda:sm_90a"),
+        std::tuple("turn-cuda-2", 2, "cuda:sm_90a")}) {
+    PlanBuilder b("<tp = " + std::to_string(ranks) + ">");
+    b.plan.target = target;
+    int size = b.symbol("b", 16);
+    Size batch = Size::symbol(size);
+    int x = b.input("x", {batch, 10}, "[_, did(tp) * _]");
+    int whole =
+        b.tensor("whole", {batch, 10}, "[_, _]", fb::Storage::Symmetric);
+    int turned = b.alias("turned", whole, fb::AliasKind::Transpose, {10, batch},
+                         "[_, _]", {1, 0});
+    int y = b.output("y", {10, batch}, "[_, _]");
+    b.collective(fb::CollectiveKind::AllGather, x, whole, {"tp"});
+    b.copy(turned, y);
+    std::string code;
+    if (*target) {
+      // What a driver of tests takes for a cubin.
+      code = "runtime";
+      b.plan.binaries.push_back(std::make_unique<fb::BinaryT>());
+      b.plan.binaries[0]->name = "runtime";
+      b.plan.binaries[0]->size = code.size();
+    }
+    if (!write(b, argv[1], name, code))
       return 1;
   }
 

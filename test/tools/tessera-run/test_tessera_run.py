@@ -1,7 +1,9 @@
 """Drives tessera-run over modules written by hand: results, reports, and every
 kind of bad input, each of which must end in one line and a status that is not 0.
 
-usage: test_tessera_run.py BIN_FOLDER MPI_ENVIRONMENT_FILE"""
+usage: test_tessera_run.py BIN_FOLDER MPI_ENVIRONMENT_FILE FAKES
+
+FAKES: a folder with a CUDA driver and an NCCL that need no GPU."""
 
 import json
 import os
@@ -23,6 +25,8 @@ for line in pathlib.Path(sys.argv[2]).read_text().splitlines():
     if not line.startswith("#"):
         ENVIRONMENT.update([line.split("=", 1)])
 
+FAKES = sys.argv[3]
+
 RNG = np.random.default_rng(1)
 X = RNG.standard_normal((5, 10)).astype(np.float32)
 W = RNG.standard_normal((6, 10)).astype(np.float32)
@@ -39,21 +43,21 @@ class TesseraRun(unittest.TestCase):
     def tearDownClass(cls):
         shutil.rmtree(cls.folder)
 
-    def start(self, *args, mpi=None):
+    def start(self, *args, mpi=None, **environment):
         command = ["mpirun", "-n", str(mpi)] if mpi else []
         command += [str(BIN / "tessera-run"), *map(str, args)]
         return subprocess.Popen(
             command,
             cwd=self.folder,
-            env=ENVIRONMENT,
+            env=dict(ENVIRONMENT, **environment),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
 
-    def succeed(self, *args, mpi=None):
-        process = self.start(*args, mpi=mpi)
+    def succeed(self, *args, mpi=None, **environment):
+        process = self.start(*args, mpi=mpi, **environment)
         out, err = process.communicate(timeout=100)
         self.assertEqual(process.returncode, 0, err)
         return out
@@ -188,6 +192,33 @@ class TesseraRun(unittest.TestCase):
         )  # fmt: skip
         self.fail_with("cuda-1.tsr", "--backend", "tpu", says=["cpu or cuda"])
         self.fail_with("cuda-1.tsr", "--device", "-1", says=["ordinal"])
+
+    def test_cuda_without_a_gpu(self):
+        fakes = {"TESSERA_CUDA_LIBRARY_PATH": FAKES, "NCCL_NVLS_ENABLE": "0"}
+        for ranks in (1, 2):
+            for more in ([], ["--no-graph"], ["--trace", "t.json"], ["--verbose"]):
+                out = self.succeed(
+                    f"turn-cuda-{ranks}.tsr", "--ranks", ranks, "--inputs", "in.safetensors",
+                    "--output", "out.safetensors", "--verify", f"turn-{ranks}.tsr",
+                    "--repeat", 3, *more, **fakes,
+                )  # fmt: skip
+                y = load_file(self.folder / "out.safetensors")["y"]
+                np.testing.assert_array_equal(y, X.T)
+                self.assertIn("device GPU 0, Fake GPU, driver (CUDA 13.0)", out)
+                self.assertIn("'y': largest difference from cpu 0", out)
+                graph = "launching a CUDA graph" if not more else "enqueueing each step"
+                self.assertIn(f"host time, {graph} of 3 runs", out)
+        report = json.loads(
+            self.succeed("turn-cuda-1.tsr", "--inputs", "in.safetensors", "--report", "json", **fakes)
+        )
+        self.assertEqual(report["target"], "cuda:sm_90a")
+        self.assertEqual(report["graph"], True)
+        process = self.start(
+            "turn-cuda-1.tsr", "--inputs", "in.safetensors", "--device", "999", **fakes
+        )
+        self.check_failure(process, ["there is no GPU 999"])
+        process = self.start("turn-1.tsr", "--inputs", "in.safetensors", "--backend=cuda", **fakes)
+        self.check_failure(process, ["the module is compiled for cpu; this context runs cuda:sm_90a"])
 
     def test_names_and_casts(self):
         save_file({"weight": W.astype(np.float64)}, self.folder / "w64.safetensors")
