@@ -68,6 +68,11 @@ public:
   virtual std::string text() const { return {}; }
   /// Of a collective; null for other steps.
   virtual const Traffic *traffic() const { return nullptr; }
+  /// Whether this rank exchanges anything with others in it.
+  bool meetsPeers() const {
+    const Traffic *moved = traffic();
+    return moved && moved->bytesSent + moved->bytesReceived > 0;
+  }
 
   int64_t scratchBytes() const { return scratch; }
 

@@ -147,7 +147,7 @@ public:
       if (watch)
         watch->begin(i);
       measured[i].begin = i ? measured[i - 1].end : began;
-      const bool waits = works[i]->traffic();
+      const bool waits = works[i]->meetsPeers();
       Status status = works[i]->run(
           waits ? Running{context.transport(), &context.startWait()}
                 : Running{});

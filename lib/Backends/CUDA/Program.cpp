@@ -37,7 +37,7 @@ public:
               uint32_t flags)
       : device(device), driver(device.driver()), works(works), flags(flags) {
     for (const auto &work : works)
-      communicates |= work->traffic() != nullptr;
+      communicates |= work->meetsPeers();
   }
 
   Status prepare() {
@@ -193,7 +193,7 @@ private:
 
   /// Enqueues one work, between breadcrumbs if it is a collective.
   std::optional<Stop> enqueue(size_t i, const Running &running) {
-    const bool marked = works[i]->traffic();
+    const bool marked = works[i]->meetsPeers();
     Status status = marked ? mark(2 * i + 1) : Status(Ok{});
     if (status)
       status = works[i]->run(running);
