@@ -6,8 +6,15 @@ lines, types or numbers changed. Each goes through one command of the compiler o
 interpreter. A finding is a signal, a time-out, an exit status that is not 0 without
 an error at a place in the text, or a result that the compiler does not read back.
 Mutant N is the same on every machine; `--seeds N:N+1 --keep DIR` keeps its text.
+
+A build under sanitizers (TESSERA_SANITIZE) is known by its CMake cache and gets more
+time; what a sanitizer reports is a finding. Leaks and container overflows are not
+looked for, as MLIR itself is not instrumented.
+
+With --bytecode the mutants are of bytecode; bytecode.py says where it is changed.
 """
 import argparse
+import bytecode
 import concurrent.futures
 import math
 import os
@@ -50,29 +57,50 @@ PARTIALS = (", partial = [tp : sum]", ", partial = [tp : max]", ", partial = [dp
             ", alloc = (1, 0)", ", priority = [0, 1]", "")
 
 
-def limit():
-    resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+# MLIR is not instrumented: what its containers and allocators poison tells nothing.
+# The caller's own options come last.
+SANITIZERS = {
+    "ASAN_OPTIONS": "detect_leaks=0:detect_container_overflow=0:allow_user_poisoning=0:"
+                    f"hard_rss_limit_mb={BYTES >> 20}:allocator_may_return_null=1:"
+                    + os.environ.get("ASAN_OPTIONS", ""),
+    "UBSAN_OPTIONS": "print_stacktrace=1:" + os.environ.get("UBSAN_OPTIONS", ""),
+}
+SANITIZED = re.compile(r"(?:Address|UndefinedBehavior)Sanitizer|: runtime error: ")
 
 
-def run(command, text=None):
-    """Status (None: out of time), output and errors of a command."""
-    environment = dict(os.environ, LLVM_DISABLE_SYMBOLIZATION="1")
-    try:
-        done = subprocess.run(command, input=text, capture_output=True, text=True,
-                              errors="replace", timeout=SECONDS, preexec_fn=limit,
-                              env=environment)
-    except subprocess.TimeoutExpired:
-        return None, "", ""
-    return done.returncode, done.stdout, done.stderr
+class Tools:
+    """The commands of a build, run with bounds on time and memory."""
+
+    def __init__(self, build):
+        self.opt = str(Path(build, "bin", "tessera-opt"))
+        self.compile = str(Path(build, "bin", "tessera-compile"))
+        cache = Path(build, "CMakeCache.txt")
+        self.sanitized = cache.exists() \
+            and "TESSERA_SANITIZE:BOOL=ON" in cache.read_text()
+        self.seconds = SECONDS * (8 if self.sanitized else 1)
+
+    def limit(self):
+        if not self.sanitized:  # a shadow takes terabytes; hard_rss_limit_mb holds
+            resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+    def run(self, command, data=b""):
+        """Status (None: out of time), output and errors of a command."""
+        environment = dict(os.environ, LLVM_DISABLE_SYMBOLIZATION="1", **SANITIZERS)
+        try:
+            done = subprocess.run(command, input=data, capture_output=True,
+                                  timeout=self.seconds, preexec_fn=self.limit,
+                                  env=environment)
+        except subprocess.TimeoutExpired:
+            return None, b"", ""
+        return done.returncode, done.stdout, done.stderr.decode(errors="replace")
 
 
 class Corpus:
     """The programs, one of each file's parts, and what their first phases give."""
 
-    def __init__(self, build):
-        self.opt = str(Path(build) / "bin" / "tessera-opt")
-        self.compile = str(Path(build) / "bin" / "tessera-compile")
+    def __init__(self, tools):
+        self.tools = tools
         self.parts = []  # (name, text, commands that the file's RUN lines give)
         names = sorted((ROOT / "examples").rglob("*.mlir"))
         names += sorted((ROOT / "test").rglob("*.mlir"))
@@ -97,8 +125,21 @@ class Corpus:
         """The program of a part after a phase; None if it does not get there."""
         key = part[0], phase
         if key not in self.dumps:
-            status, out, _ = run([self.opt, f"--tessera=to={phase}"], part[1])
+            status, out, _ = self.tools.run(
+                [self.tools.opt, f"--tessera=to={phase}"], part[1].encode())
+            out = out.decode()
             self.dumps[key] = out if status == 0 and "func" in out else None
+        return self.dumps[key]
+
+
+    def bytecode_at(self, part, phase):
+        """The same as bytecode; phase None: the source."""
+        key = part[0], phase, "bytecode"
+        if key not in self.dumps:
+            text = self.at_phase(part, phase) if phase else part[1]
+            status, out, _ = self.tools.run(
+                [self.tools.opt, "--emit-bytecode"], (text or "").encode())
+            self.dumps[key] = out if status == 0 else None
         return self.dumps[key]
 
 
@@ -350,14 +391,16 @@ class Mutation:
 
 
 class Fuzzer:
-    def __init__(self, build, keep):
-        self.corpus = Corpus(build)
+    def __init__(self, build, keep, bytecode):
+        self.bytecode = bytecode
+        self.tools = Tools(build)
+        self.corpus = Corpus(self.tools)
         self.keep = keep
 
     def mutant(self, seed):
         """What mutant `seed` is: its origin, command and text."""
         rng = random.Random(seed)
-        corpus = self.corpus
+        corpus, opt, compiler = self.corpus, self.tools.opt, self.tools.compile
         part = rng.choice(corpus.parts)
         for _ in range(3):  # most begin with what compiles
             if not corpus.at_phase(part, "bind"):
@@ -366,15 +409,15 @@ class Fuzzer:
         mesh = f"{rng.choice(axes)}={rng.choice((1, 2, 3, 4, 5))}"
         mesh = rng.choice(("", "", f"mesh={mesh} "))
         commands = [
-            [corpus.opt, f"--tessera={mesh}to=kernels"],
-            [corpus.opt, f"--tessera={mesh}to=local", INTERPRET],
-            [corpus.opt, INTERPRET],
-            [corpus.compile, "-"] + (["--mesh=" + mesh[5:-1]] if mesh else []),
+            [opt, f"--tessera={mesh}to=kernels"],
+            [opt, f"--tessera={mesh}to=local", INTERPRET],
+            [opt, INTERPRET],
+            [compiler, "-"] + (["--mesh=" + mesh[5:-1]] if mesh else []),
         ]
         if part[2]:
-            commands += [[corpus.opt, *rng.choice(part[2])]] * 2
+            commands += [[opt, *rng.choice(part[2])]] * 2
         else:
-            commands += [[corpus.opt, "--tessera=explain to=planned"]]
+            commands += [[opt, "--tessera=explain to=planned"]]
         text, command, phase = part[1], rng.choice(commands), "source"
         if rng.random() < 0.4:
             phase = rng.choice(PHASES)
@@ -382,9 +425,9 @@ class Fuzzer:
             if dump:
                 text = dump
                 command = rng.choice((
-                    [corpus.opt, f"--tessera=from={phase} to=kernels"],
-                    [corpus.opt, INTERPRET],
-                    [corpus.compile, "-", f"--compile-from={phase}"]))
+                    [opt, f"--tessera=from={phase} to=kernels"],
+                    [opt, INTERPRET],
+                    [compiler, "-", f"--compile-from={phase}"]))
             else:
                 phase = "source"
         functions = re.findall(r"func\.func @\w+", text)
@@ -400,38 +443,69 @@ class Fuzzer:
                        for word in command]
         return f"{part[0]} from {phase}", command, text
 
+    def bytecode_mutant(self, seed):
+        """The same of bytecode."""
+        rng = random.Random(seed)
+        corpus, opt, compiler = self.corpus, self.tools.opt, self.tools.compile
+        data = []
+        while len(data) < 2:  # what is changed, and what attributes come from
+            part, phase = rng.choice(corpus.parts), rng.choice((None, *PHASES))
+            found = corpus.bytecode_at(part, phase)
+            if found:
+                data.append((found, part[0], phase))
+        (mine, name, phase), other = data
+        commands = [[opt], [opt, f"{INTERPRET}={rng.choice((1, 2, 4))}"]]
+        if phase:
+            commands += [[opt, f"--tessera=from={phase} to=kernels"],
+                         [compiler, "-", f"--compile-from={phase}"]]
+        else:
+            commands += [[opt, "--tessera=to=kernels"], [compiler, "-"]]
+        changed = bytecode.mutant(rng, mine, [mine, other[0]])
+        return f"{name} from {phase or 'source'}", rng.choice(commands), changed
+
     def judge(self, seed):
         """A finding of mutant `seed`: its kind and message, or None."""
-        origin, command, text = self.mutant(seed)
+        if self.bytecode:
+            origin, command, data = self.bytecode_mutant(seed)
+            text = data.decode(errors="replace")
+        else:
+            origin, command, text = self.mutant(seed)
+            data = text.encode()
         found, said = None, ""
         with tempfile.NamedTemporaryFile() as module:
-            compiles = command[0] == self.corpus.compile
-            status, out, said = run(command + (["-o", module.name] if compiles else []), text)
+            compiles = command[0] == self.tools.compile
+            status, out, said = self.tools.run(
+                command + (["-o", module.name] if compiles else []), data)
         interprets = any(word.startswith(INTERPRET) for word in command)
         if status is None and interprets and re.search(r"[<x]\d{3,}x", text):
             found = None  # its work grows with sizes
         elif status is None:
-            found = f"no end after {SECONDS} s"
+            found = f"no end after {self.tools.seconds} s"
         elif status is not None and (status < 0 or "Stack dump" in said):
             found = f"signal {-status}"
+        elif SANITIZED.search(said):
+            found = "a sanitizer's report"
         elif status and not LOCATED.search(said):
             found = "no located error"
         elif status and "<unknown>:0: error" in said:
             found = "an error without a place"
         elif status and interprets and DIFFERS.search(said) \
-                and origin.endswith("source"):
+                and origin.endswith("source") and not self.bytecode:
             found = "another result than the source's"
-        elif status == 0 and not (compiles or interprets):
-            again, _, said = run([self.corpus.opt], out)
+        # MLIR's bytecode reader makes a tensor type without asking its encoding, so
+        # what it accepts may print as text that is not.
+        elif status == 0 and not (compiles or interprets or self.bytecode):
+            again, _, said = self.tools.run([self.tools.opt], out)
             if again != 0:
                 found = "the result is not valid"
         if not found:
             return None
+        suffix = "mlirbc" if self.bytecode else "mlir"
         if self.keep:
-            Path(self.keep, f"{seed}.mlir").write_text(text)
+            Path(self.keep, f"{seed}.{suffix}").write_bytes(data)
         tail = "\n".join("    " + line[:300] for line in said.strip().split("\n")[-14:])
         shown = " ".join(f"'{word}'" if " " in word else word for word in command)
-        return seed, found, f"{seed}: {found}: {origin}\n  {shown} < {seed}.mlir\n{tail}"
+        return seed, found, f"{seed}: {found}: {origin}\n  {shown} < {seed}.{suffix}\n{tail}"
 
 
 def main():
@@ -440,12 +514,14 @@ def main():
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--seeds", help="FIRST:LAST in place of 0:count")
     parser.add_argument("--keep", help="folder for the text of findings")
+    parser.add_argument("--bytecode", action="store_true",
+                        help="mutants of bytecode in place of text; see bytecode.py")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     args = parser.parse_args()
     first, last = map(int, args.seeds.split(":")) if args.seeds else (0, args.count)
     if args.keep:
         os.makedirs(args.keep, exist_ok=True)
-    fuzzer = Fuzzer(args.build, args.keep)
+    fuzzer = Fuzzer(args.build, args.keep, args.bytecode)
     found = 0
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         for finding in pool.map(fuzzer.judge, range(first, last)):
