@@ -45,7 +45,7 @@ class Former {
 public:
   Former(func::FuncOp main) : main(main), builder(main.getContext()) {}
   LogicalResult run();
-  size_t numKernels = 0, numCopies = 0;
+  size_t numKernels = 0;
 
 private:
   // Grouping.
@@ -470,7 +470,6 @@ LogicalResult Former::emitLaunch(PlanStep &step) {
 }
 
 Value Former::copy(Location loc, Value planned, StringRef source) {
-  ++numCopies;
   // Dense and row-major.
   auto type = cast<RankedTensorType>(planned.getType());
   auto local = cast<tv::LocalAttr>(type.getEncoding());
@@ -595,7 +594,6 @@ LogicalResult Former::emitReturn(func::ReturnOp op) {
         !planned.getDefiningOp() ||
         isa<plan::AliasOp, plan::ConstantOp>(planned.getDefiningOp());
     if (repeated || isWindow) {
-      ++numCopies;
       planned = plan::CopyOp::create(
           builder, op.getLoc(), operand.get().getType(), planned,
           builder.getStringAttr(op->getName().getStringRef()));
@@ -623,8 +621,6 @@ struct FormKernels : public tessera::impl::FormKernelsBase<FormKernels> {
     if (target != plan::kCPUTarget)
       getOperation()->setAttr(plan::kTargetAttr,
                               StringAttr::get(&getContext(), target));
-    numKernels += former.numKernels;
-    numCopies += former.numCopies;
   }
 };
 } // namespace

@@ -159,9 +159,6 @@ def FormKernels : Pass<"tv-form-kernels", "::mlir::ModuleOp"> {
   let options = [
     Option<"target", "target", "std::string", /*default=*/"\"cpu\"",
            "What the plan is for, recorded as plan.target">];
-  let statistics = [
-    Statistic<"numKernels", "kernels", "Kernels made">,
-    Statistic<"numCopies", "copies", "Copies of tensors">];
 }
 
 #endif // TESSERA_KERNELS_PASSES_TD

@@ -75,7 +75,6 @@ public:
         return signalPassFailure();
       op->replaceAllUsesWith(results);
       op->erase();
-      ++numDecomposed;
     }
   }
 };

@@ -83,7 +83,6 @@ void MakeReshardingContiguous::copyResult(ReshardOp step, const Order &order) {
   builder.setInsertionPointAfter(step);
   Value copy = copyTo(builder, step.getLoc(), result, needed);
   result.replaceAllUsesExcept(copy, copy.getDefiningOp());
-  ++copies;
 }
 
 void MakeReshardingContiguous::align(ReshardOp step) {
@@ -93,16 +92,12 @@ void MakeReshardingContiguous::align(ReshardOp step) {
   OpBuilder builder(step);
   if (std::optional<Chunked> chunked = getChunked(step)) {
     bool inOrder = orderOf(chunked->whole) == chunked->order;
-    if (inOrder && orderOf(chunked->shard) == chunked->order)
+    // Out of order, the collective itself packs or unpacks the whole.
+    if (!inOrder || orderOf(chunked->shard) == chunked->order)
       return;
-    if (!inOrder) {
-      ++copies; // The collective packs or unpacks the whole.
-      return;
-    }
     if (chunked->shard == to)
       return copyResult(step, chunked->order);
     step->setOperand(0, copyTo(builder, step.getLoc(), from, chunked->order));
-    ++copies;
     return;
   }
   StepKind kind = step.getPlanAttr().getKind();
@@ -112,7 +107,6 @@ void MakeReshardingContiguous::align(ReshardOp step) {
       orderOf(from) == orderOf(to))
     return;
   step->setOperand(0, copyTo(builder, step.getLoc(), from, orderOf(to)));
-  ++copies;
 }
 
 void MakeReshardingContiguous::runOnOperation() {

@@ -218,9 +218,6 @@ def DecomposeCompositesPass : Pass<"tv-decompose-composites"> {
     Option<"all", "all", "bool", /*default=*/"false",
            "Replace every composite, split or not">
   ];
-  let statistics = [
-    Statistic<"numDecomposed", "decomposed", "Composites replaced">
-  ];
   let dependentDialects = ["::tessera::tv::TensorViewDialect"];
 }
 
@@ -375,7 +372,6 @@ def PlanReshardsPass : Pass<"tv-plan-reshards", "::mlir::func::FuncOp"> {
     Option<"explain", "explain", "bool", /*default=*/"false",
            "Report each plan as a remark diagnostic too">
   ];
-  let statistics = [Statistic<"planned", "reshards", "Reshards planned">];
 }
 
 def VerifyPlannedPass : Pass<"tv-verify-planned", "::mlir::func::FuncOp"> {
@@ -439,8 +435,6 @@ def ReorderShardedAxisPass
     }
     ```
   }];
-  let statistics = [Statistic<"reordered", "reordered",
-                              "Collectives whose ends got an order of their own">];
 }
 
 def MakeReshardingContiguousPass
@@ -480,8 +474,6 @@ def MakeReshardingContiguousPass
     }
     ```
   }];
-  let statistics = [Statistic<"copies", "copies",
-                              "Copies that pack the operands of collectives">];
 }
 
 def VerifyAllocatedPass : Pass<"tv-verify-allocated", "::mlir::func::FuncOp"> {

@@ -228,7 +228,6 @@ LogicalResult PlanReshards::planOne(OpBuilder &builder, ReshardOp op,
   if (!plan)
     return op.emitError() << plan.message();
   report(op, before, after, **plan, mesh);
-  ++planned;
 
   Result<std::vector<Step>> steps =
       getSteps((*plan)->chosen, from, before, after, mesh, moves);

@@ -60,8 +60,6 @@ struct ReorderShardedAxis
       std::optional<Chunked> chunked = getChunked(step);
       if (!chunked || !tryOrder(chunked->whole, chunked->order))
         return;
-      if (chunked->order != getRowMajor(chunked->whole))
-        ++reordered;
       tryOrder(chunked->shard, chunked->order);
     });
   }
