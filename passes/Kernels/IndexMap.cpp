@@ -179,23 +179,19 @@ public:
     return {isHeld, local};
   }
 
-private:
-  /// How many values of a group's product this device holds in the group, or
-  /// before it: a choice among the cases of the coordinates that matter.
-  Value held(const layout::Factor &group, bool before) {
-    if (before && group.lo == 0)
+  /// How many of the values lo <= v < hi of `product` this device holds: a
+  /// choice among the cases of the coordinates that matter.
+  Value held(const layout::Product &product, int64_t lo, int64_t hi) {
+    if (lo == hi)
       return emitter.index(0);
-    std::vector<layout::SubAxis> axes = layout::axesOf(group.product);
+    std::vector<layout::SubAxis> axes = layout::axesOf(product);
     Value result;
     layout::Coords coords(mesh.axes.size(), 0);
     std::function<void(size_t, Value)> visit = [&](size_t i, Value condition) {
       if (i == axes.size()) {
-        int64_t below =
-            layout::localExtent(group.product, group.lo, mesh, coords);
-        int64_t count = before ? below
-                               : layout::localExtent(group.product, group.hi,
-                                                     mesh, coords) -
-                                     below;
+        int64_t count = layout::localExtent(product, hi, mesh, coords);
+        if (lo > 0)
+          count -= layout::localExtent(product, lo, mesh, coords);
         Value value = emitter.index(count);
         result = result ? emitter.builder().createOrFold<arith::SelectOp>(
                               emitter.loc(), condition, value, result)
@@ -213,6 +209,12 @@ private:
     };
     visit(0, Value());
     return result;
+  }
+
+private:
+  Value held(const layout::Factor &group, bool before) {
+    return before ? held(group.product, 0, group.lo)
+                  : held(group.product, group.lo, group.hi);
   }
 
   KernelEmitter &emitter;
@@ -258,6 +260,19 @@ std::pair<Value, Value> KernelEmitter::localIndex(const layout::Mesh &mesh,
   };
   return Digits(*this, mesh, coord)
       .toLocal(dim.product, extent(boundOf(dim)), global);
+}
+
+Value KernelEmitter::localExtent(const layout::Mesh &mesh,
+                                 const LocalDim &dim) {
+  if (isWhole(dim.product))
+    return extent(boundOf(dim));
+  std::optional<int64_t> bound = boundOf(dim).getStatic();
+  if (!bound)
+    return {};
+  auto coord = [&](const layout::SubAxis &sub) {
+    return coordDigit(mesh, sub);
+  };
+  return Digits(*this, mesh, coord).held(dim.product, 0, *bound);
 }
 
 SmallVector<Value> KernelEmitter::globalIndices(Type type,

@@ -204,6 +204,9 @@ SmallVector<Value> KernelEmitter::localExtents(Value tensor) {
             size = size ? size : search(candidate, space[i]);
     }
     if (!size)
+      size = localExtent(
+          cast<tv::LocalAttr>(type.getEncoding()).getLayoutMesh(), space[i]);
+    if (!size)
       size = fail(op,
                   "the extent of dimension " + Twine(i) +
                       " on this device is that of no tensor in memory",

@@ -150,6 +150,8 @@ public:
   llvm::SmallVector<mlir::Value> localExtents(mlir::Value tensor);
   /// A size as an index.
   mlir::Value extent(const layout::Extent &extent);
+  /// This device's extent of a dimension; null for a split dynamic one.
+  mlir::Value localExtent(const layout::Mesh &mesh, const LocalDim &dim);
   /// The global index of a local one.
   mlir::Value globalIndex(const layout::Mesh &mesh, const LocalDim &dim,
                           mlir::Value local);

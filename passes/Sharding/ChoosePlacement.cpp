@@ -85,9 +85,13 @@ int64_t tv::getWork(Operation *op, const Placement &placement,
       if (factors.size() == 1 && sizes[factors[0]] == layout::kDynamic)
         sizes[factors[0]] = extent;
   };
-  for (auto [value, dims] : llvm::zip_equal(op->getOperands(), rule.operands))
-    look(value, dims);
+  // What is shifted is run through for the result.
+  for (auto [f, factor] : llvm::enumerate(rule.factors))
+    if (factor.kind == IterationFactor::Kind::Shifted)
+      sizes[f] = layout::kDynamic;
   for (auto [value, dims] : llvm::zip_equal(op->getResults(), rule.results))
+    look(value, dims);
+  for (auto [value, dims] : llvm::zip_equal(op->getOperands(), rule.operands))
     look(value, dims);
 
   Division division = placed.getDivision();
@@ -254,8 +258,14 @@ LogicalResult Search::consider(Placement placement) {
     return success();
   MoveCost cost;
   cost.work = getWork(op, placement, moves);
-  for (auto [value, from, to] : llvm::zip_equal(
+  for (auto [number, value, from, to] : llvm::enumerate(
            op->getOperands(), actual.operands, placement.operands)) {
+    // A value that is several operands moves once.
+    bool again = false;
+    for (size_t i = 0; i < number; ++i)
+      again |= op->getOperand(i) == value && placement.operands[i] == to;
+    if (again)
+      continue;
     Result<bool> moved = charge(value, from, to, cost);
     if (!moved)
       return op->emitError() << moved.message();

@@ -13,7 +13,8 @@
 //     than
 //                 what it replaces: both if the middle has no other use
 //     reconsider  an op between reshards that only serve it is placed anew, now
-//                 from the views before these reshards to the view after
+//                 from the views before these reshards to the view after; or
+//                 from before its operands' reshards that serve others too
 //
 // So a slice that is every use of an all-reduced value makes a reduce-scatter
 // (shortcut), and a gather after a broadcast goes before it (reconsider). Each
@@ -61,7 +62,7 @@ public:
 private:
   bool merge();
   LogicalResult shortcut(bool &changed);
-  LogicalResult reconsider(Operation *op, bool &changed);
+  LogicalResult reconsider(Operation *op, bool sharedMoves, bool &changed);
   FailureOr<int64_t> bytesOf(ReshardOp op);
   FailureOr<int64_t> bytesOf(Operation *op, Value value, const View &from,
                              const View &to);
@@ -141,13 +142,23 @@ Value Elider::moveTo(OpBuilder &builder, Location loc, Value value, Type type) {
       .getResult(0);
 }
 
-LogicalResult Elider::reconsider(Operation *op, bool &changed) {
+/// With `sharedMoves`, operands may be taken from before reshards that stay for
+/// others.
+LogicalResult Elider::reconsider(Operation *op, bool sharedMoves,
+                                 bool &changed) {
   if (!isa<ShardingRuleOpInterface, ReinterpretOpInterface>(op) ||
       op->getNumResults() == 0)
     return success();
-  bool anyMove = false;
-  for (Value operand : op->getOperands())
-    anyMove |= bool(servingMove(operand));
+  auto moveBefore = [&](Value operand) {
+    return sharedMoves ? asMove(operand.getDefiningOp()) : servingMove(operand);
+  };
+  bool anyMove = false, anyShared = false;
+  for (Value operand : op->getOperands()) {
+    anyMove |= bool(moveBefore(operand));
+    anyShared |= moveBefore(operand) && !operand.hasOneUse();
+  }
+  if (sharedMoves && !anyShared)
+    return success();
   auto moveAfter = [](Value result) {
     return result.hasOneUse() ? asMove(*result.user_begin()) : ReshardOp();
   };
@@ -168,9 +179,9 @@ LogicalResult Elider::reconsider(Operation *op, bool &changed) {
   };
   for (auto [operand, view] :
        llvm::zip_equal(op->getOperands(), actual->operands))
-    if (ReshardOp move = servingMove(operand)) {
+    if (ReshardOp move = moveBefore(operand)) {
       view = placesOf(move.getInputs()[0]);
-      if (failed(add(move)))
+      if (operand.hasOneUse() && failed(add(move)))
         return failure();
     }
   for (auto [result, view] : llvm::zip_equal(op->getResults(), actual->results))
@@ -196,7 +207,7 @@ LogicalResult Elider::reconsider(Operation *op, bool &changed) {
     Value value = operand.get();
     if (placesOf(value) == view)
       continue;
-    if (ReshardOp move = servingMove(value))
+    if (ReshardOp move = moveBefore(value))
       value = move.getInputs()[0];
     if (placesOf(value) != view)
       value = moveTo(builder, op->getLoc(), value,
@@ -241,7 +252,8 @@ LogicalResult Elider::run(bool &changed) {
   sweep();
   for (Block &block : function.getBody())
     for (Operation &op : llvm::make_early_inc_range(block))
-      if (failed(reconsider(&op, changed)))
+      if (failed(reconsider(&op, /*sharedMoves=*/false, changed)) ||
+          failed(reconsider(&op, /*sharedMoves=*/true, changed)))
         return failure();
   sweep();
   return success();

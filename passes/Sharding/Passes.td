@@ -69,6 +69,9 @@ def PropagateShardingsPass
     does not depend on the order of ops or operands. `explain` says in remarks
     where each split comes from, and why others were not taken.
 
+    Through a slice, pad or concat goes the same split of the other extent: blocks
+    over the same devices, of which only the overlap moves.
+
     Tensors that nothing reaches are whole on every device. Constraints are gone
     after it: where their operand lies otherwise they become a `tv.reshard`.
 

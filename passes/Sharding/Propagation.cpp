@@ -43,6 +43,10 @@ static int64_t boundOf(const Shape &shape, const Dim &dim, int64_t first) {
   return bound;
 }
 
+static bool isShifted(const layout::Rule &rule, int factor) {
+  return rule.factors[factor].kind == IterationFactor::Kind::Shifted;
+}
+
 int Propagation::addTensor(Tensor tensor) {
   nodesOfTensor.emplace_back();
   producers.push_back(-1);
@@ -113,8 +117,8 @@ bool Propagation::round(Direction direction, int64_t priority) {
     propose(node, direction, priority, proposals);
   }
   auto rank = [](const Proposal &p) {
-    return std::tuple(p.tensor, p.priority, p.rounded, -p.bytes, !p.weight,
-                      p.firstDim, std::string_view(p.text),
+    return std::tuple(p.tensor, p.priority, p.rounded, p.shifted, -p.bytes,
+                      !p.weight, p.firstDim, std::string_view(p.text),
                       std::string_view(p.why));
   };
   std::sort(
@@ -175,7 +179,7 @@ bool Propagation::isFreeAsItIs(int tensor) const {
       bool split = !layout::axesOf(dim.product).empty();
       for (int64_t d = first; split && d < first + dim.span; ++d)
         for (int factor : node.rule.operands[i][d])
-          if (!node.rule.isInResult(factor))
+          if (!node.rule.isInResult(factor) || isShifted(node.rule, factor))
             return false;
       first += dim.span;
     }
@@ -245,17 +249,46 @@ void Propagation::proposeByView(int index, int source, int target,
     }
     if (!axes.empty())
       proposals.push_back(
-          {target, first, dim, index, source, origin, false, worst, from.bytes,
-           from.weight, layout::toString(dim.product, mesh),
+          {target, first, dim, index, source, origin, /*shifted=*/false,
+           /*rounded=*/false, worst, from.bytes, from.weight,
+           layout::toString(dim.product, mesh),
            "from " + from.name + " through " + nodes[index].name});
     first += dim.span;
   }
 }
 
+std::optional<Dim> Propagation::resized(const Dim &dim, int64_t from,
+                                        int64_t to) const {
+  if (from == layout::kDynamic || to == layout::kDynamic)
+    return std::nullopt;
+  if (from == to)
+    return dim;
+  int64_t devices = 1;
+  for (const SubAxis &axis : layout::axesOf(dim.product))
+    devices *= axis.size;
+  if (to < devices)
+    return std::nullopt;
+  Dim other{dim.product, 1};
+  bool stored = false;
+  for (layout::Factor &factor : other.product) {
+    if (factor.kind == layout::Factor::Kind::Group)
+      return std::nullopt;
+    if (factor.kind != layout::Factor::Kind::Device &&
+        !std::exchange(stored, true))
+      factor = layout::Factor::rest();
+  }
+  if (!stored)
+    other.product.push_back(layout::Factor::rest());
+  View view;
+  view.dims.push_back(std::move(other));
+  return layout::canonicalize(view, {to}, mesh).dims[0];
+}
+
 /// Whether a split of `factor` may go from one tensor of an op to another.
 static bool carries(const IterationFactor &factor) {
   return factor.kind == IterationFactor::Kind::Parallel ||
-         factor.kind == IterationFactor::Kind::Reduction;
+         factor.kind == IterationFactor::Kind::Reduction ||
+         factor.kind == IterationFactor::Kind::Shifted;
 }
 
 /// A flat dimension that splits its outermost dimension, of `extent`, into
@@ -304,9 +337,10 @@ void Propagation::collect(const Node &node, int index,
     }
     if (factors.empty())
       continue;
-    candidates.push_back({factors, seen, begin, rounded, own, tensor.bytes,
-                          tensor.weight, layout::toString(seen.product, mesh),
-                          index});
+    bool shifted = factors.size() == 1 && isShifted(node.rule, factors[0]);
+    candidates.push_back({factors, seen, begin, shifted, rounded, own,
+                          tensor.bytes, tensor.weight,
+                          layout::toString(seen.product, mesh), index});
   }
 }
 
@@ -381,8 +415,8 @@ void Propagation::proposeByRule(int index, Direction direction,
     return at;
   };
   auto rank = [&](const Candidate &c) {
-    return std::tuple(c.priority, c.rounded, -c.bytes, !c.weight, place(c),
-                      std::string_view(c.text));
+    return std::tuple(c.priority, c.rounded, c.shifted, -c.bytes, !c.weight,
+                      place(c), std::string_view(c.text));
   };
   std::sort(candidates.begin(), candidates.end(),
             [&](const Candidate &a, const Candidate &b) {
@@ -434,6 +468,12 @@ void Propagation::proposeByRule(int index, Direction direction,
                                      layout::axesOf(candidate.dim.product));
       if (free)
         flats.push_back(&candidate);
+    } else if (candidate.shifted) {
+      int factor = candidate.factors[0];
+      if (auto dim = resized(candidate.dim,
+                             tensors[candidate.source].shape[candidate.first],
+                             rule.factors[factor].size))
+        assign(factor, *dim, candidate);
     } else if (candidate.factors.size() == 1) {
       assign(candidate.factors[0], candidate.dim, candidate);
     } else if (auto dims = splitByFactors(candidate.dim, candidate.factors,
@@ -449,8 +489,8 @@ void Propagation::proposeByRule(int index, Direction direction,
       return;
     proposals.push_back(
         {target, first, dim, index, candidate.source, candidate.first,
-         candidate.rounded, candidate.priority, candidate.bytes,
-         candidate.weight, layout::toString(dim.product, mesh),
+         candidate.shifted, candidate.rounded, candidate.priority,
+         candidate.bytes, candidate.weight, layout::toString(dim.product, mesh),
          "from " + tensors[candidate.source].name + " through " + node.name});
   };
   auto suggestAll = [&](int target,
@@ -458,8 +498,17 @@ void Propagation::proposeByRule(int index, Direction direction,
     for (size_t d = 0; d < factorsOfDims.size(); ++d) {
       const std::vector<int> &factors = factorsOfDims[d];
       if (factors.size() == 1) {
-        if (products[factors[0]])
-          suggest(target, d, *products[factors[0]], *chosen[factors[0]]);
+        const Candidate *candidate = chosen[factors[0]];
+        std::optional<Dim> dim = products[factors[0]];
+        if (candidate && candidate->shifted) {
+          if (direction == Direction::Backward && isFreeAsItIs(target))
+            continue;
+          dim = resized(candidate->dim,
+                        tensors[candidate->source].shape[candidate->first],
+                        tensors[target].shape[d]);
+        }
+        if (dim)
+          suggest(target, d, *dim, *candidate);
         continue;
       }
       const Candidate *source = nullptr;

@@ -30,6 +30,11 @@
 //     32] slice of the last dimension:                         [_, did(tp) * 6,
 //     _] said: "... would not if w had (did(tp) * 6 | 16) * 6 in dimension 0"
 //
+// Through slice, pad and concat goes the same split of the other extent: blocks
+// stay blocks over the same devices, and only what crosses their borders moves.
+// Backward only to values that do not cost nothing as they are, and never to
+// fewer values than devices.
+//
 //     x [_, _]      w0 [did(tp) * _, _]     forward:  h [_, did(tp) * _]
 //     h = linear(x, w0)                     backward: nothing
 //     y = linear(h, w1), w1 [_, ?]          backward: w1 [_, did(tp) * _]
@@ -105,6 +110,7 @@ private:
     int node;
     int source;        ///< tensor
     int64_t sourceDim; ///< where its product begins
+    bool shifted;      ///< after others: its op moves an overlap
     bool rounded;      ///< last
     // Rank among proposals: smaller first.
     int64_t priority;
@@ -120,6 +126,7 @@ private:
     std::vector<int> factors;
     layout::Dim dim;
     int64_t first; ///< tensor dimension
+    bool shifted;
     bool rounded;
     int64_t priority;
     int64_t bytes;
@@ -147,6 +154,10 @@ private:
   /// Marks the dimensions of tensors that stay as they are because uses differ.
   void findDisputes(const std::vector<Proposal> &proposals);
   bool isFreeAsItIs(int tensor) const;
+  /// The split of `dim`, of extent `from`, for a dimension of extent `to`;
+  /// nothing where some device would have no value, or a window is split.
+  std::optional<layout::Dim> resized(const layout::Dim &dim, int64_t from,
+                                     int64_t to) const;
   void explainRounding(const Proposal &proposal);
 
   layout::Mesh mesh;

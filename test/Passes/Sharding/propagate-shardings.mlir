@@ -65,3 +65,47 @@ func.func @constraints(%a: tensor<8xf32>) -> tensor<8xf32> {
   %3 = tv.constrain %2 : (tensor<8xf32>) -> tensor<8xf32> to #tv.view<#m, [_]>
   return %3 : tensor<8xf32>
 }
+
+// -----
+
+// Blocks stay blocks and cyclic stays cyclic where the extent is another one; one
+// value is not split over three devices.
+
+// CHECK-LABEL: @windows
+// CHECK: tv.slice {{.*}} offsets [1, 0] {{.*}} -> tensor<10x6xf32, #tv.view<#mesh, [did(x) * 4, 2 * did(y)]>>
+// CHECK: tv.slice {{.*}} offsets [0, 1] {{.*}} -> tensor<12x5xf32, #tv.view<#mesh, [did(x) * 4, 2 * did(y)]>>
+// CHECK: tv.slice {{.*}} offsets [11, 0] {{.*}} -> tensor<1x6xf32, #tv.view<#mesh, [1, 2 * did(y)]>>
+// CHECK: tv.pad {{.*}} -> tensor<14x6xf32, #tv.view<#mesh, [did(x) * 5, 2 * did(y)]>>
+// CHECK: tv.concat {{.*}} -> tensor<13x6xf32, #tv.view<#mesh, [did(x) * 5, 2 * did(y)]>>
+#m = #tv.mesh<x = 3, y = 3>
+!a = tensor<12x6xf32, #tv.view<#m, [did(x) * _, _ * did(y)]>>
+func.func @windows(%a: !a, %b: tensor<1x6xf32>)
+    -> (tensor<10x6xf32>, tensor<12x5xf32>, tensor<1x6xf32>, tensor<14x6xf32>, tensor<13x6xf32>) {
+  %s = tv.slice %a offsets [1, 0] : (!a) -> tensor<10x6xf32>
+  %t = tv.slice %a offsets [0, 1] : (!a) -> tensor<12x5xf32>
+  %u = tv.slice %a offsets [11, 0] : (!a) -> tensor<1x6xf32>
+  %p = tv.pad %a low [1, 0] high [1, 0] value 0.0 : f32 : (!a) -> tensor<14x6xf32>
+  %c = tv.concat %b, %a dim 0 : (tensor<1x6xf32>, !a) -> tensor<13x6xf32>
+  return %s, %t, %u, %p, %c : tensor<10x6xf32>, tensor<12x5xf32>, tensor<1x6xf32>, tensor<14x6xf32>, tensor<13x6xf32>
+}
+
+// -----
+
+// Backward to what is summed over devices anyway, but not to what costs nothing
+// as it is.
+
+// CHECK-LABEL: @windows_backward
+// CHECK-SAME: %{{.*}}: tensor<8x4xf32, #tv.view<#mesh, [8, did(x) * 2]>>
+// CHECK-SAME: %{{.*}}: tensor<8xf32, #tv.view<#mesh, [8]>>
+// CHECK: tv.reduce {{.*}} -> tensor<8xf32, #tv.view<#mesh, [did(x) * 4]>>
+// CHECK: tv.mul {{.*}} -> tensor<8xf32, #tv.view<#mesh, [8]>>
+#m = #tv.mesh<x = 2>
+!a = tensor<8x4xf32, #tv.view<#m, [_, did(x) * _]>>
+!r = tensor<10xf32, #tv.view<#m, [did(x) * _]>>
+func.func @windows_backward(%a: !a, %b: tensor<8xf32>) -> (!r, !r) {
+  %s = tv.reduce sum %a dims [1] : (!a) -> tensor<8xf32>
+  %p = tv.pad %s low [1] high [1] value 0.0 : f32 : (tensor<8xf32>) -> !r
+  %t = tv.mul %b, %b : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  %q = tv.pad %t low [1] high [1] value 0.0 : f32 : (tensor<8xf32>) -> !r
+  return %p, %q : !r, !r
+}
