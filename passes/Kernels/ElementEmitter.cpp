@@ -221,14 +221,20 @@ SmallVector<Value> KernelEmitter::compute(Operation *op,
         return evaluate(map.getBody().front(), arguments);
       })
       .Case([&](tv::BroadcastOp broadcast) -> SmallVector<Value> {
+        // Equal indices on this device where both lie alike, else by the global
+        // ones.
         Value input = broadcast.getInput();
-        bool merged = isFlat(input) || isFlat(broadcast.getResult());
+        Space source = getSpace(input.getType());
+        Space target = getSpace(broadcast.getResult().getType());
+        bool alike = !isFlat(input) && !isFlat(broadcast.getResult());
+        for (size_t i = 0; alike && i < source.size(); ++i)
+          alike = source[i] == target[broadcast.getDims()[i]];
         SmallVector<Value> from(indices), at;
-        if (merged)
+        if (!alike)
           from = globalIndices(broadcast.getResult().getType(), indices);
         for (int64_t dim : broadcast.getDims())
           at.push_back(from[dim]);
-        if (merged)
+        if (!alike)
           at = localIndices(input.getType(), at).second;
         return {element(input, at)};
       })
@@ -342,20 +348,16 @@ SmallVector<Value> KernelEmitter::compute(Operation *op,
       .Case([&](tv::CombineOp combineOp) -> SmallVector<Value> {
         Value buffers = combineOp.getBuffers();
         Value choices = combineOp.getExperts();
-        int64_t count =
-            cast<RankedTensorType>(choices.getType()).getRank() == 2
-                ? cast<RankedTensorType>(choices.getType()).getDimSize(1)
-                : ShapedType::kDynamic;
-        if (isFlat(buffers) || isFlat(choices) ||
-            isFlat(combineOp.getResult()) || ShapedType::isDynamic(count))
-          return {fail(op, "combine needs a static number of choices",
+        if (isFlat(buffers) || isFlat(choices) || isFlat(combineOp.getResult()))
+          return {fail(op, "on merged dimensions needs a reshape first",
                        getKernelScalar(elementType(buffers)))};
-        Value sum = zero(buffers);
         auto local = cast<tv::LocalAttr>(
             cast<RankedTensorType>(buffers.getType()).getEncoding());
         Space space = getSpace(buffers.getType());
-        for (int64_t k = 0; k < count; ++k) {
-          SmallVector<Value> at = {indices[0], index(k)};
+        // Over the choices that this device has.
+        auto add = [&](ArrayRef<Value> choice,
+                       ValueRange carried) -> SmallVector<Value> {
+          SmallVector<Value> at = {indices[0], choice[0]};
           Value expert = toIndex(element(choices, at), elementType(choices));
           Value slot = toIndex(element(combineOp.getSlots(), at),
                                elementType(combineOp.getSlots()));
@@ -367,13 +369,13 @@ SmallVector<Value> KernelEmitter::compute(Operation *op,
               math.both(inRange(expert, extent(local.getExtents()[0])),
                         inRange(slot, extent(local.getExtents()[1]))),
               math.both(expertHeld, slotHeld));
-          sum = guarded(here, sum, [&]() -> Value {
+          return {guarded(here, carried[0], [&]() -> Value {
             Value value = arith::MulFOp::create(
                 b, location, element(combineOp.getWeights(), at),
                 element(buffers, {e, c, indices[1]}));
-            return arith::AddFOp::create(b, location, sum, value);
-          });
-        }
-        return {sum};
+            return arith::AddFOp::create(b, location, carried[0], value);
+          })};
+        };
+        return inOrder(localExtents(choices)[1], zero(buffers), add);
       });
 }

@@ -210,36 +210,24 @@ static FailureOr<Value> repeatGroups(tv::AttentionOp op, Build &build,
   int64_t groups = *from.extents[1].getStatic();
   if (heads == groups)
     return tensor;
-  LocalShape split = from.take({0, 1});
-  split.add(layout::Extent(heads / groups));
-  // A device may have some heads of a group.
+  // The heads that this device has, as pairs of a group and a number in it; one
+  // flat dimension where the view does not split into the two.
   layout::View ofHeads;
   ofHeads.dims = {query.dims[1]};
-  Result<layout::View> parts = layout::reshapeView(
+  Result<layout::View> pairs = layout::reshapeView(
       ofHeads, {heads}, {groups, heads / groups}, from.mesh.getMesh());
-  if (parts && parts->dims.size() == 2)
-    split.dims[2] = parts->dims[1];
-  split.add(from, 2);
-  split.add(from, 3);
-  Value repeated = build.broadcast(tensor, {0, 1, 3, 4}, split, Value());
+  if (!pairs)
+    return op.emitOpError() << pairs.message();
+  LocalShape split = query.take({0});
+  llvm::append_range(split.dims, pairs->dims);
+  split.extents.insert(split.extents.end(),
+                       {from.extents[1], layout::Extent(heads / groups)});
   LocalShape merged = query.take({0, 1});
-  merged.add(from, 2);
-  merged.add(from, 3);
-  // What a device has of the heads must be what it has of their groups.
-  layout::Shape splitShape, mergedShape;
-  for (const layout::Extent &extent : split.extents)
-    splitShape.push_back(extent.asShape());
-  for (const layout::Extent &extent : merged.extents)
-    mergedShape.push_back(extent.asShape());
-  layout::View view;
-  view.dims = split.dims;
-  Result<layout::View> result =
-      layout::reshapeView(view, splitShape, mergedShape, from.mesh.getMesh());
-  if (!result)
-    return op.emitOpError() << result.message();
-  if (result->dims != merged.dims)
-    return op.emitOpError() << "splits its query heads otherwise than the "
-                               "groups that they read";
+  for (int64_t dim : {2, 3}) {
+    split.add(from, dim);
+    merged.add(from, dim);
+  }
+  Value repeated = build.broadcast(tensor, {0, 1, 3, 4}, split, Value());
   return Value(tv::ReshapeOp::create(
       build.b, build.loc, merged.type(getElement(tensor)), repeated));
 }

@@ -15,10 +15,6 @@ import subprocess
 import sys
 import tempfile
 
-# What the passes after the local phase refuse by name.
-REFUSALS = ("splits its query heads otherwise than the groups that they read",
-            "combine needs a static number of choices")
-
 MESHES = [
     "tp = 2", "tp = 3", "tp = 4", "tp = 6", "x = 2, y = 2", "x = 2, y = 3",
     "x = 3, y = 2", "x = 2, y = 2, devices = iota(y, x)",
@@ -295,7 +291,7 @@ class Program:
         tokens = self.pick(rank=2)
         count, width = tokens[1]
         experts, capacity = self.random.randint(1, 6), self.random.randint(1, 4)
-        choices = self.random.choice([1, 2])
+        choices = self.random.choice([1, 2, 3])
         chosen = self.indices([count, choices], experts, outside=0)
         weights = self.like([count, choices])
         w = self.like([experts, width, width])
@@ -357,7 +353,7 @@ def main():
     args = parser.parse_args()
     first, last = map(int, args.seeds.split(":"))
     tool = os.path.join(args.build, "bin", "tessera-opt")
-    failed = refused = 0
+    failed = 0
     with tempfile.TemporaryDirectory() as folder:
         for seed in range(first, last):
             program = Program(seed)
@@ -367,15 +363,12 @@ def main():
             command = [tool, path, *args.passes, f"--interpret={program.ranks()}",
                        "-o", os.devnull]
             run = subprocess.run(command, capture_output=True, text=True)
-            if run.returncode == 1 and any(error in run.stderr for error in REFUSALS):
-                refused += 1
-            elif run.returncode:
+            if run.returncode:
                 failed += 1
                 print(f"seed {seed} failed: {' '.join(command)}\n"
                       f"{open(path).read()}\n{run.stdout[-1000:]}{run.stderr[-2000:]}")
-    print(f"{last - first - failed - refused} passed, {refused} refused, {failed} failed")
-    # A pass that refuses everything is none.
-    sys.exit(1 if failed or refused > 1 + (last - first) // 20 else 0)
+    print(f"{last - first - failed} passed, {failed} failed")
+    sys.exit(1 if failed else 0)
 
 
 if __name__ == "__main__":

@@ -2,8 +2,9 @@
 
 The reference of the end-to-end tests: it shares nothing with the compiler but the
 text that `tessera-opt` prints of the source. Views are not looked at. With
-`rounded` each value is rounded to its type after it was computed in float64, which
-gives the error that a program of these types may have (architecture.md, 11).
+`rounded` each value is rounded to its type after it was computed in float64, and
+each step of a sum to the type of sums, which gives the error that a program of these
+types may have (architecture.md, 11).
 """
 import re
 
@@ -171,6 +172,23 @@ class Program:
         array = np.asarray(array, np.float64)
         return round_to(array, type_.element) if self.rounded else array
 
+    def sum(self, array, axes, element):
+        """The sum; `rounded` after each addend, to the type that reductions sum in."""
+        if not self.rounded or element in INTEGERS:
+            return array.sum(axis=axes)
+        rest = [d for d in range(array.ndim) if d not in axes]
+        addends = array.transpose([*axes, *rest]).reshape(
+            int(np.prod([array.shape[d] for d in axes])), *(array.shape[d] for d in rest))
+        wide = np.float64 if element == "f64" else np.float32
+        total = np.zeros(addends.shape[1:], wide)
+        for addend in addends:
+            total = total + addend.astype(wide)
+        return total
+
+    def mean(self, array, element):
+        """The means of rows."""
+        return (self.sum(array, (array.ndim - 1,), element) / array.shape[-1])[..., None]
+
     # Ops
 
     def step(self, env, i):
@@ -284,7 +302,7 @@ class Program:
         axes = tuple(self.list(text, "dims"))
         kind = text.split()[0]
         if kind == "sum":
-            return args[0].sum(axis=axes)
+            return self.sum(args[0], axes, out[0].element)
         initial = -np.inf if kind == "max" else np.inf
         if args[0].dtype.kind != "f":
             return getattr(args[0], kind)(axis=axes)
@@ -459,13 +477,13 @@ class Program:
 
     def op_layer_norm(self, text, args, out, regions, env):
         x, w, b = args
-        mean = x.mean(axis=-1, keepdims=True)
-        variance = ((x - mean) ** 2).mean(axis=-1, keepdims=True)
+        mean = self.mean(x, out[0].element)
+        variance = self.mean((x - mean) ** 2, out[0].element)
         return (x - mean) / np.sqrt(variance + self.number(text, "epsilon")) * w + b
 
     def op_rms_norm(self, text, args, out, regions, env):
         x, w = args
-        square = (x * x).mean(axis=-1, keepdims=True)
+        square = self.mean(x * x, out[0].element)
         return x / np.sqrt(square + self.number(text, "epsilon")) * w
 
     def op_rope(self, text, args, out, regions, env):

@@ -217,3 +217,44 @@ func.func @main(%x: !s) -> !w {
   %w = comm.all_gather %b over #m [tp] id 0 : (!b) -> !w
   return %w : !w
 }
+
+// -----
+
+// 6 query heads on 2 key heads, 2 on each of 3 devices, so the second has heads of
+// both groups: which key a head reads follows from its global number.
+#m = #tv.mesh<tp = 3>
+!q = tensor<1x2x3x4xf32, #tv.local<#tv.view<#m, [1, did(tp) * 2, 3, 4]>, of [1, 6, 3, 4]>>
+!k = tensor<1x2x5x4xf32, #tv.local<#tv.view<#m, [1, 2, 5, 4]>, of [1, 2, 5, 4]>>
+!l = tensor<1x2x3xf32, #tv.local<#tv.view<#m, [1, did(tp) * 2, 3]>, of [1, 6, 3]>>
+// CHECK: func.func @broadcast_0(%[[KEY:[^:]*]]: memref<1x2x5x4x
+// CHECK: %[[C3:.*]] = arith.constant 3 : index
+// CHECK: %[[GROUP:.*]] = arith.divui %{{.*}}, %[[C3]] : index
+// CHECK: memref.load %[[KEY]][%{{.*}}, %[[GROUP]], %{{.*}}, %{{.*}}]
+// CHECK: func.func @main(
+func.func @main(%q: !q, %k: !k, %v: !k) -> (!q, !l) {
+  // CHECK-NEXT: %[[KEYS:.*]] = plan.launch @broadcast_0(%arg1) scalars [#plan.coord<"tp">]
+  // CHECK-SAME: [1, flat(2) did(tp) * 2, 5, 4]
+  // CHECK-NEXT: plan.alias reshape %[[KEYS]]
+  %o, %lse = tv.attention %q, %k, %v scale(0.5) : (!q, !k, !k) -> (!q, !l)
+  return %o, %lse : !q, !l
+}
+
+// -----
+
+// 5 choices over 2 devices: one loop over those that a device has.
+#m = #tv.mesh<ep = 2>
+!b = tensor<6x3x2xf32, #tv.local<#tv.view<#m, [6, 3, 2]>, of [6, 3, 2]>>
+!i = tensor<7x?xi32, #tv.local<#tv.view<#m, [7, did(ep) * 3]>, of [7, 5]>>
+!w = tensor<7x?xf32, #tv.local<#tv.view<#m, [7, did(ep) * 3]>, of [7, 5]>>
+!y = tensor<7x2xf32, #tv.local<#tv.view<#m, [7, 2], partial = [ep : sum]>, of [7, 2]>>
+// CHECK: func.func @combine_0(
+// CHECK: %[[COUNT:.*]] = memref.dim
+// CHECK: scf.parallel
+// CHECK: scf.for %{{.*}} to %[[COUNT]] {{.*}} iter_args
+// CHECK: func.func @main(
+func.func @main(%b: !b, %e: !i, %s: !i, %w: !w) -> !y {
+  // CHECK-NEXT: plan.launch @combine_0
+  // CHECK-NEXT: return
+  %y = tv.combine %b, %e, %s, %w : (!b, !i, !i, !w) -> !y
+  return %y : !y
+}

@@ -59,3 +59,26 @@ func.func @main(%x: !x, %experts: !choice {tv.range = [0, 6]}, %weights: !weight
   %y = tv.combine %h, %experts, %slots, %weights : (tensor<6x3x16xf32>, !choice, tensor<7x2xi32>, !weight) -> !x
   return %y : !x
 }
+
+// -----
+
+// The choices of a token over the axis (5: uneven): dispatch needs them all, but each
+// device combines its own, and what a token gets is partial.
+// CHECK: comm.all_gather
+// CHECK: tv.dispatch
+// CHECK: tv.combine
+// CHECK: comm.all_reduce
+// CHECK-NEXT: return
+// RAN ep=1: nothing
+// RAN ep=2: all-gather 84 bytes 1 copies, all-reduce 56 bytes 0 copies
+// RAN ep=3: all-gather 112 bytes 1 copies, all-reduce 112 bytes 0 copies
+// RAN ep=4: all-gather 168 bytes 1 copies, all-reduce 168 bytes 0 copies
+#m = #tv.mesh<ep = 2>
+!choice = tensor<7x5xi32, #tv.view<#m, [_, did(ep) * _]>>
+!weight = tensor<7x5xf32, #tv.view<#m, [_, did(ep) * _]>>
+func.func @main(%x: tensor<7x2xf32>, %experts: !choice {tv.range = [0, 6]}, %weights: !weight) -> tensor<7x2xf32> {
+  %b, %counts, %slots = tv.dispatch %x, %experts
+    : (tensor<7x2xf32>, !choice) -> (tensor<6x3x2xf32>, tensor<6xi32>, tensor<7x5xi32>)
+  %y = tv.combine %b, %experts, %slots, %weights : (tensor<6x3x2xf32>, !choice, tensor<7x5xi32>, !weight) -> tensor<7x2xf32>
+  return %y : tensor<7x2xf32>
+}

@@ -19,3 +19,23 @@ func.func @main(%q: !q, %k: !k, %v: !k) -> !a {
   %a, %lse = tv.attention %q, %k, %v scale(0.5) causal : (!q, !k, !k) -> (!a, !lse)
   return %a : !a
 }
+
+// -----
+
+// Blocks of 3 query heads over tp: the first device has all 3, the others have none.
+// They read one key head; nothing moves.
+// CHECK: tv.attention
+// CHECK: return
+// RAN tp=1: nothing
+// RAN tp=2: nothing
+// RAN tp=3: nothing
+// RAN tp=4: nothing
+#m = #tv.mesh<tp = 2>
+!q = tensor<2x3x5x4xf32, #tv.view<#m, [_, _ * did(tp) * 3, _, _]>>
+!k = tensor<2x1x5x4xf32, #tv.view<#m, [_, _, _, _]>>
+!a = tensor<2x3x5x4xf32>
+!lse = tensor<2x3x5xf32>
+func.func @main(%q: !q, %k: !k, %v: !k) -> !a {
+  %a, %lse = tv.attention %q, %k, %v scale(0.5) causal : (!q, !k, !k) -> (!a, !lse)
+  return %a : !a
+}
