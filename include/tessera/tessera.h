@@ -125,7 +125,11 @@ typedef struct tessera_context_options {
 typedef enum tessera_context_flags {
   TESSERA_NO_GRAPH = 1,   /* cuda: enqueue the steps anew in each run */
   TESSERA_TIME_STEPS = 2, /* measure each step: see tessera_binding_step */
-  TESSERA_CHECK_STEPS = 4 /* log each step and wait for its end */
+  TESSERA_CHECK_STEPS = 4, /* log each step and wait for its end */
+  /* cuda: temporaries that collectives use are memory that NCCL knows and maps
+   * between peers; and it copies with copy engines where it can. */
+  TESSERA_SYMMETRIC = 8,
+  TESSERA_COPY_ENGINES = 16
 } tessera_context_flags;
 
 /* The meeting point of `world` contexts of this process. Destroy it after all

@@ -105,6 +105,9 @@ public:
   virtual int64_t alignment() const = 0;
   virtual Result<std::byte *> allocate(Memory kind, size_t bytes) = 0;
   virtual void deallocate(Memory kind, std::byte *pointer, size_t bytes) = 0;
+  /// Collective: a binding's symmetric memory, as much on all ranks, before its
+  /// first run and after its works are connected.
+  virtual Status share(Context &, std::byte *, size_t) { return Ok{}; }
   /// Between any two places, both of the host and of the backend; finished when
   /// it returns.
   virtual Status copy(void *target, const void *source, size_t bytes) = 0;

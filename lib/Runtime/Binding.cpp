@@ -412,6 +412,13 @@ Binding::create(LoadedModule &module, std::span<const int64_t> symbols,
     if (Status status = binding->works[i]->connect(module.context()); !status)
       return module.context().giveUp({TESSERA_PEER, status.message(),
                                       binding->op(i), binding->location(i)});
+  if (binding->needs.symmetric) {
+    const Block &block = *binding->blocks.symmetric;
+    if (Status status = module.context().backend().share(
+            module.context(), block.data(), block.size());
+        !status)
+      return module.context().giveUp({TESSERA_PEER, status.message()});
+  }
   const tessera_memory &needs = binding->needs;
   module.context().log(TESSERA_LOG_INFO,
                        "bound: " + std::to_string(binding->works.size()) +

@@ -35,6 +35,8 @@ const char *const kUsage =
   --backend cpu|cuda    what runs it; else what the module is compiled for
   --device N            the GPU of this rank; else the rank modulo their number
   --no-graph            cuda: enqueue the steps anew in each run
+  --symmetric           cuda: NCCL maps temporaries between the GPUs
+  --copy-engines        cuda: so it does, and copies without kernels
   --trace FILE          the last run's steps on all ranks, for Perfetto or
                         Chrome; steps are measured, so runs take longer
   --verify CPU.tsr      run this module, the same program compiled for cpu, on
@@ -160,6 +162,11 @@ Result<Options> parseOptions(int argc, const char *const *argv, bool underMPI) {
        "a path"},
       {"--no-graph",
        [&](const std::string &) { return options.noGraph = true; }, nullptr},
+      {"--symmetric",
+       [&](const std::string &) { return options.symmetric = true; }, nullptr},
+      {"--copy-engines",
+       [&](const std::string &) { return options.copyEngines = true; },
+       nullptr},
       {"--verbose", [&](const std::string &) { return options.verbose = true; },
        nullptr},
   };

@@ -35,6 +35,7 @@ struct Options {
   int64_t memoryLimit = 0;
   std::string backend;           ///< "cpu", "cuda", or empty: the module's
   std::optional<int32_t> device; ///< ordinal of the GPU
+  bool symmetric = false, copyEngines = false;
   bool noGraph = false;
   bool verbose = false;
   std::string trace;  ///< a file for the last run's steps; empty: none

@@ -82,6 +82,10 @@ tessera_context_options Session::contextOptions(const std::string &backend,
     settings.device = &*options.device;
   if (options.noGraph)
     settings.flags |= TESSERA_NO_GRAPH;
+  if (options.symmetric)
+    settings.flags |= TESSERA_SYMMETRIC;
+  if (options.copyEngines)
+    settings.flags |= TESSERA_COPY_ENGINES;
   if (!options.trace.empty())
     settings.flags |= TESSERA_TIME_STEPS;
   if (options.verbose) {

@@ -62,7 +62,7 @@ public:
     const bool moves = movesBetweenRanks(collective, tensors.module().mesh());
     if (moves && !communicators) {
       Result<std::unique_ptr<Communicators>> opened =
-          Communicators::open(device);
+          Communicators::open(device, flags);
       if (!opened)
         return opened.error();
       communicators = std::move(*opened);
@@ -165,6 +165,9 @@ public:
   }
 
   Result<std::byte *> allocate(Memory kind, size_t bytes) override {
+    if (kind == Memory::Symmetric && communicators &&
+        options.flags & (TESSERA_SYMMETRIC | TESSERA_COPY_ENGINES))
+      return communicators->allocate(bytes);
     if (isCallers(kind)) {
       void *pointer = options.allocate(options.allocate_user, bytes);
       if (!pointer)
@@ -180,10 +183,17 @@ public:
   }
 
   void deallocate(Memory kind, std::byte *pointer, size_t bytes) override {
+    if (communicators && communicators->free(pointer))
+      return;
     if (isCallers(kind))
       return options.deallocate(options.allocate_user, pointer, bytes);
     Device::Current current(*device);
     device->free(reinterpret_cast<DevicePointer>(pointer));
+  }
+
+  Status share(Context &context, std::byte *symmetric, size_t bytes) override {
+    return communicators ? communicators->share(context, symmetric, bytes)
+                         : Status(Ok{});
   }
 
   Status copy(void *target, const void *source, size_t bytes) override {

@@ -176,13 +176,27 @@ private:
   double began;
 };
 
-Result<std::unique_ptr<Communicators>> Communicators::open(Device &device) {
+Result<std::unique_ptr<Communicators>> Communicators::open(Device &device,
+                                                           uint32_t flags) {
   Result<const nccl::Api *> api = nccl::Api::get();
   if (!api)
     return api.error();
-  std::unique_ptr<Communicators> result(new Communicators(device, **api));
+  if (flags & (TESSERA_SYMMETRIC | TESSERA_COPY_ENGINES))
+    if (Status status = (*api)->hasWindows(); !status)
+      return status.error();
+  std::unique_ptr<Communicators> result(
+      new Communicators(device, **api, flags));
   device.companions.push_back(result.get());
   return result;
+}
+
+nccl::Config Communicators::config() const {
+  nccl::Config config;
+  config.blocking = 0;
+  config.splitShare = 1;
+  if (flags & TESSERA_COPY_ENGINES)
+    config.CTAPolicy = nccl::kZeroCTAs;
+  return config;
 }
 
 Status Communicators::makeWorld(Context &context) {
@@ -207,9 +221,7 @@ Status Communicators::makeWorld(Context &context) {
   Member &member = members.emplace_back();
   member.partition = Partition::world(context.size());
   member.communicator.reset(new Communicator(api));
-  nccl::Config config;
-  config.blocking = 0;
-  config.splitShare = 1;
+  nccl::Config config = this->config();
   static constexpr const char *what = "make a communicator of all ranks";
   nccl::Comm &comm = member.communicator->comm;
   State state = api.commInitRankConfig(&comm, context.size(), all[0].id,
@@ -225,9 +237,7 @@ Status Communicators::split(Context &context, const Partition &partition) {
   Member &member = members.emplace_back();
   member.partition = partition;
   member.communicator.reset(new Communicator(api));
-  nccl::Config config;
-  config.blocking = 0;
-  config.splitShare = 1;
+  nccl::Config config = this->config();
   static constexpr const char *what = "split a communicator";
   // It is null until the split is done.
   nccl::Comm &comm = member.communicator->comm;
@@ -300,6 +310,71 @@ Status Communicators::connect(Context &context,
 }
 
 //===----------------------------------------------------------------------===//
+// Symmetric memory
+//===----------------------------------------------------------------------===//
+
+Result<std::byte *> Communicators::allocate(size_t bytes) {
+  Device::Current current(device);
+  void *pointer = nullptr;
+  const std::string what =
+      "allocate " + std::to_string(bytes) + " bytes of symmetric memory";
+  if (Status status = api.check(api.memAlloc(&pointer, bytes), what, nullptr);
+      !status)
+    return status.error();
+  auto *bytePointer = static_cast<std::byte *>(pointer);
+  memory.insert(bytePointer);
+  return bytePointer;
+}
+
+bool Communicators::free(std::byte *pointer) {
+  if (!memory.erase(pointer))
+    return false;
+  Device::Current current(device);
+  // Kernels in flight may use it for ever.
+  if (device.isStuck() || (aborted && !isAborted()))
+    return true;
+  for (Member &member : members) {
+    auto window = member.windows.find(pointer);
+    if (window == member.windows.end())
+      continue;
+    if (!aborted)
+      api.commWindowDeregister(member.communicator->comm, window->second);
+    member.windows.erase(window);
+  }
+  api.memFree(pointer);
+  return true;
+}
+
+Status Communicators::share(Context &context, std::byte *pointer,
+                            size_t bytes) {
+  if (!memory.count(pointer))
+    return Ok{};
+  Device::Current current(device);
+  static constexpr const char *what = "register symmetric memory";
+  Joining joining(context);
+  for (Member &member : members) {
+    auto [window, isNew] = member.windows.insert({pointer, nullptr});
+    if (!isNew)
+      continue;
+    const nccl::Comm comm = member.communicator->comm;
+    State state = api.commWindowRegister(comm, pointer, bytes, &window->second,
+                                         nccl::kSymmetric);
+    Status status = api.check(state, what, comm);
+    if (status)
+      status = await(api, comm, what, joining);
+    if (!status) {
+      abort();
+      return status;
+    }
+    context.log(TESSERA_LOG_INFO,
+                std::to_string(bytes) + " bytes of symmetric memory " +
+                    (window->second ? "are shared" : "cannot be shared") +
+                    " by ranks " + groupText(member.partition, context.rank()));
+  }
+  return Ok{};
+}
+
+//===----------------------------------------------------------------------===//
 // Ending them
 //===----------------------------------------------------------------------===//
 
@@ -343,6 +418,12 @@ void Communicators::abort() {
   }).detach();
 }
 
+bool Communicators::isAborted() const {
+  for (const double end = now() + kAbortSeconds; !*aborted && now() < end;)
+    nap();
+  return *aborted;
+}
+
 Communicators::~Communicators() {
   std::erase(device.companions, this);
   Device::Current current(device);
@@ -365,8 +446,6 @@ Communicators::~Communicators() {
     return;
   }
   abort();
-  for (const double end = now() + kAbortSeconds; !*aborted && now() < end;)
-    nap();
-  if (!*aborted)
+  if (!isAborted())
     device.giveUp(); // its context is still in use
 }

@@ -14,6 +14,8 @@
 #include "Runtime/Transport.h"
 
 #include <atomic>
+#include <map>
+#include <set>
 
 namespace tessera {
 class Context;
@@ -66,7 +68,9 @@ private:
 class Communicators final : public Companion {
 public:
   /// Only this rank's part: finds NCCL. The device outlives the result.
-  static Result<std::unique_ptr<Communicators>> open(Device &device);
+  /// `flags`: tessera_context_flags.
+  static Result<std::unique_ptr<Communicators>> open(Device &device,
+                                                     uint32_t flags);
   /// Ends them in peace where all is well, else aborts; never waits long.
   ~Communicators();
 
@@ -76,25 +80,39 @@ public:
   /// Null before `connect` has made it.
   const Communicator *find(const Partition &partition) const;
 
+  /// Memory that can be shared.
+  Result<std::byte *> allocate(size_t bytes);
+  /// False, and nothing is done, when it is not from `allocate`.
+  bool free(std::byte *pointer);
+  /// Collective: makes memory, as much on each rank, symmetric memory of all
+  /// communicators there are, if it is from `allocate`.
+  Status share(Context &context, std::byte *pointer, size_t bytes);
+
   Status poll() override;
   void abort() override;
 
   const std::string &version() const { return api.version(); }
 
 private:
-  Communicators(Device &device, const nccl::Api &api)
-      : device(device), api(api) {}
+  Communicators(Device &device, const nccl::Api &api, uint32_t flags)
+      : device(device), api(api), flags(flags) {}
   class Joining;
   Status makeWorld(Context &context);
   Status split(Context &context, const Partition &partition);
+  nccl::Config config() const;
+  /// Whether aborting has come to its end, after a short wait.
+  bool isAborted() const;
 
   struct Member {
     Partition partition;
     std::unique_ptr<Communicator> communicator;
+    std::map<std::byte *, nccl::Window> windows{}; ///< by memory
   };
   Device &device;
   const nccl::Api &api;
+  const uint32_t flags;
   std::vector<Member> members; ///< the world first
+  std::set<std::byte *> memory;
   /// Set by the thread that aborts when it is done.
   std::shared_ptr<std::atomic<bool>> aborted;
 };

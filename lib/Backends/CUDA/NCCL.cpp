@@ -18,6 +18,8 @@ using namespace tessera::cuda::nccl;
 
 /// The first that shares a communicator's resources with its parts.
 static constexpr int kOldest = 21800;
+/// The first with symmetric memory.
+static constexpr int kWindows = 22700;
 
 static std::string textOf(int version) {
   return std::to_string(version / 10000) + "." +
@@ -50,6 +52,14 @@ Result<Api *> Api::open() {
     return Error{library->path() + " is NCCL " + textOf(version) + "; " +
                  textOf(kOldest) + " or later is needed"};
   api.versionText = textOf(version);
+  api.windows = version >= kWindows;
+  if (!api.windows)
+    return &api;
+#define TESSERA_NCCL_FIND(member, name, parameters)                            \
+  if (Status status = library->find(api.member, #name); !status)               \
+    return status.error();
+  TESSERA_NCCL_WINDOWS(TESSERA_NCCL_FIND)
+#undef TESSERA_NCCL_FIND
   return &api;
 }
 
@@ -76,6 +86,13 @@ Status Api::check(State state, const std::string &what, Comm comm) const {
   if (last && *last)
     message += std::string(" (") + last + ")";
   return Error{message};
+}
+
+Status Api::hasWindows() const {
+  if (windows)
+    return Ok{};
+  return Error{"NCCL " + versionText + " has no symmetric memory, " +
+               textOf(kWindows) + " and later have"};
 }
 
 Type nccl::typeOf(DType dtype) {

@@ -44,19 +44,27 @@ struct UniqueId {
   char bytes[128];
 };
 
-/// As of version 2.18; newer libraries know its size and version, and leave
-/// what is not in it at their defaults.
+/// A place in a communicator's symmetric memory.
+using Window = struct WindowObject *;
+constexpr int kSymmetric = 1; ///< a flag of a window
+constexpr int kZeroCTAs = 2;  ///< a policy: copy engines where they can do it
+
+/// As of version 2.27. Newer libraries know its size and version, and leave
+/// what is not in it at their defaults; older ones do not read its end.
 struct Config {
   size_t size = sizeof(Config);
   unsigned magic = 0xcafebeef;
-  unsigned version = 21800;
+  unsigned version = 22700;
   int blocking = INT_MIN; ///< INT_MIN: the default
   int cgaClusterSize = INT_MIN;
   int minCTAs = INT_MIN;
   int maxCTAs = INT_MIN;
   const char *netName = nullptr;
   int splitShare = INT_MIN;
-  int unused = INT_MIN; ///< a later version's trafficClass
+  int trafficClass = INT_MIN;
+  const char *commName = nullptr;
+  int collnetEnable = INT_MIN;
+  int CTAPolicy = INT_MIN;
 };
 
 /// F(member, exported name, parameters)
@@ -88,6 +96,14 @@ struct Config {
     (const void *from, void *to, size_t count, Type type, Reduction reduction, \
      Comm comm, Stream stream))
 
+/// The same of functions that came with version 2.27.
+#define TESSERA_NCCL_WINDOWS(F)                                                \
+  F(memAlloc, ncclMemAlloc, (void **pointer, size_t bytes))                    \
+  F(memFree, ncclMemFree, (void *pointer))                                     \
+  F(commWindowRegister, ncclCommWindowRegister,                                \
+    (Comm comm, void *data, size_t bytes, Window *window, int flags))          \
+  F(commWindowDeregister, ncclCommWindowDeregister, (Comm comm, Window window))
+
 class Api {
 public:
   /// The NCCL of this process, checked: new enough, and with multicast off.
@@ -96,6 +112,7 @@ public:
 
 #define TESSERA_NCCL_MEMBER(member, name, parameters) State(*member) parameters;
   TESSERA_NCCL(TESSERA_NCCL_MEMBER)
+  TESSERA_NCCL_WINDOWS(TESSERA_NCCL_MEMBER) ///< only if `hasWindows`
 #undef TESSERA_NCCL_MEMBER
 
   /// Success, and what is still going on; else one sentence: "NCCL cannot
@@ -103,6 +120,7 @@ public:
   Status check(State state, const std::string &what, Comm comm) const;
   /// "2.28.9"
   const std::string &version() const { return versionText; }
+  Status hasWindows() const;
 
 private:
   static Result<Api *> open();
@@ -110,6 +128,7 @@ private:
   const char *(*getErrorString)(State);
   const char *(*getLastError)(Comm);
   std::string versionText;
+  bool windows = false;
 };
 
 /// NCCL's name for a type of elements; one that it can reduce.

@@ -51,6 +51,7 @@ std::string firstMisuse;
 std::map<std::string, int> callCounts;
 std::set<int> failedRanks;
 int liveComms = 0;
+std::map<void *, int> memory; // of memAlloc, with its windows
 
 /// What one rank sends another: with a header that the receiver compares.
 struct Mail {
@@ -68,6 +69,7 @@ struct Clique {
   std::map<std::pair<int, int>, std::deque<Mail>> mail;
   std::set<std::pair<int, int>> met; // a rank has called, with this peer in it
   std::shared_ptr<Split> split;      // the last one
+  std::vector<size_t> windows;       // their sizes, as the first rank says
 };
 std::map<std::string, std::shared_ptr<Clique>> cliques;
 
@@ -94,6 +96,8 @@ struct CommObject {
   std::shared_ptr<Clique> clique;
   int rank = 0, worldRank = 0;
   bool aborted = false, finalized = false;
+  size_t windows = 0;      // made so far
+  std::set<void *> shared; // memory with a window
   /// Whether the call in progress is done; null when there is none.
   std::function<bool()> pending;
   /// Held by all work that is enqueued or in a graph.
@@ -288,6 +292,8 @@ static void awaitUnused(Comm comm) {
       std::lock_guard lock(mutex);
       if (comm->inUse.use_count() == 1) {
         --liveComms;
+        for (void *pointer : comm->shared)
+          --memory[pointer];
         return;
       }
     }
@@ -313,7 +319,7 @@ State ncclCommInitRankConfig(Comm *comm, int ranks, UniqueId id, int rank,
   std::lock_guard lock(mutex);
   ++callCounts["commInitRankConfig"];
   if (config->magic != 0xcafebeef || config->blocking != 0 ||
-      config->splitShare != 1)
+      config->splitShare != 1 || config->version != 22700)
     misuse("the configuration is not as expected");
   std::shared_ptr<Clique> &clique = cliques[id.bytes];
   if (!clique)
@@ -470,28 +476,73 @@ State ncclReduceScatter(const void *from, void *to, size_t count, Type type,
                 stream, count * bytesOf(type));
 }
 
+State ncclMemAlloc(void **pointer, size_t bytes) {
+  std::lock_guard lock(mutex);
+  ++callCounts["memAlloc"];
+  *pointer = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+  memory[*pointer] = 0;
+  return kSuccess;
+}
+State ncclMemFree(void *pointer) {
+  std::lock_guard lock(mutex);
+  auto found = memory.find(pointer);
+  if (found == memory.end() || found->second)
+    misuse("freed what is no memory, or has windows");
+  memory.erase(pointer);
+  free(pointer);
+  return kSuccess;
+}
+State ncclCommWindowRegister(Comm comm, void *data, size_t bytes,
+                             Window *window, int flags) {
+  std::lock_guard lock(mutex);
+  if (!mayCall(comm, "commWindowRegister"))
+    return kInvalidUsage;
+  if (!memory.count(data) || flags != kSymmetric)
+    misuse("a window on other memory");
+  ++memory[data];
+  comm->shared.insert(data);
+  const size_t number = comm->windows++;
+  std::vector<size_t> &sizes = comm->clique->windows;
+  if (number == sizes.size())
+    sizes.push_back(bytes);
+  if (number > sizes.size() || sizes[number] != bytes)
+    misuse("windows of one rank differ from another's");
+  *window = nullptr;
+  return begin(comm, [=] {
+    *window = static_cast<Window>(data);
+    return true;
+  });
+}
+State ncclCommWindowDeregister(Comm comm, Window window) {
+  std::lock_guard lock(mutex);
+  comm->shared.erase(window);
+  --memory[window];
+  return kSuccess;
+}
+
 extern const tessera::test::FakeNCCL fake_nccl;
-const tessera::test::FakeNCCL fake_nccl = {[] {
-                                             std::lock_guard lock(mutex);
-                                             return liveComms;
-                                           },
-                                           [](const char *name) {
-                                             std::lock_guard lock(mutex);
-                                             return callCounts[name];
-                                           },
-                                           [] {
-                                             std::lock_guard lock(mutex);
-                                             return firstMisuse.c_str();
-                                           },
-                                           [](int rank) {
-                                             std::lock_guard lock(mutex);
-                                             failedRanks.insert(rank);
-                                           },
-                                           [] {
-                                             std::lock_guard lock(mutex);
-                                             failedRanks.clear();
-                                             callCounts.clear();
-                                             firstMisuse.clear();
-                                           }};
+const tessera::test::FakeNCCL fake_nccl = {
+    [] {
+      std::lock_guard lock(mutex);
+      return liveComms + static_cast<int>(memory.size());
+    },
+    [](const char *name) {
+      std::lock_guard lock(mutex);
+      return callCounts[name];
+    },
+    [] {
+      std::lock_guard lock(mutex);
+      return firstMisuse.c_str();
+    },
+    [](int rank) {
+      std::lock_guard lock(mutex);
+      failedRanks.insert(rank);
+    },
+    [] {
+      std::lock_guard lock(mutex);
+      failedRanks.clear();
+      callCounts.clear();
+      firstMisuse.clear();
+    }};
 
 } // extern "C"

@@ -13,7 +13,8 @@ namespace tessera::test {
 
 /// Found in the fake library by the name `fake_nccl`.
 struct FakeNCCL {
-  /// Communicators that are neither destroyed nor aborted to the end.
+  /// Communicators that are neither destroyed nor aborted to the end, and
+  /// memory that is not freed.
   int (*live)();
   /// Calls so far of all ranks, as "allGather", "send".
   int (*calls)(const char *name);

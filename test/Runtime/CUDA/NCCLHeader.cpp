@@ -48,6 +48,9 @@ SAME_PLACE(minCTAs);
 SAME_PLACE(maxCTAs);
 SAME_PLACE(netName);
 SAME_PLACE(splitShare);
+SAME_PLACE(CTAPolicy);
+static_assert(ours::kSymmetric == NCCL_WIN_COLL_SYMMETRIC);
+static_assert(ours::kZeroCTAs == NCCL_CTA_POLICY_ZERO);
 static_assert(ours::Config{}.magic ==
               ncclConfig_t(NCCL_CONFIG_INITIALIZER).magic);
 static_assert(NCCL_CONFIG_UNDEF_INT == INT_MIN);
@@ -65,3 +68,4 @@ constexpr bool alike(R (*)(A...), S (*)(B...)) {
 #define SAME_PARAMETERS(member, name, parameters)                              \
   static_assert(alike(decltype(ours::Api::member)(nullptr), &name));
 TESSERA_NCCL(SAME_PARAMETERS)
+TESSERA_NCCL_WINDOWS(SAME_PARAMETERS)

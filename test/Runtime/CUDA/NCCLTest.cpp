@@ -131,6 +131,35 @@ TEST_F(NCCL, OneCommunicatorAPartition) {
   EXPECT_EQ(fake().calls("commAbort"), 0);
 }
 
+TEST_F(NCCL, SymmetricMemoryIsShared) {
+  PlanBuilder b("<dp = 2, tp = 2>");
+  int x = b.input("x", {8, 64}, "[did(tp) * _, _]");
+  int s = b.tensor("s", {8, 64}, "[did(tp) * _, _]", fb::Storage::Symmetric);
+  int t = b.tensor("t", {8, 64}, "[_, _]", fb::Storage::Symmetric);
+  int y = b.output("y", {8, 64}, "[_, _]");
+  b.copy(x, s);
+  b.collective(CollectiveKind::AllGather, s, t, {"tp"});
+  b.copy(t, y);
+  auto value = [](const std::string &, const layout::Shape &i, int) {
+    return i[0] * 64 + i[1];
+  };
+  for (uint32_t flags : {TESSERA_SYMMETRIC, TESSERA_COPY_ENGINES}) {
+    fake().reset();
+    lines.clear();
+    RunOptions options;
+    options.runs = 3;
+    options.context.flags = flags;
+    options.context.log = keepLine;
+    runModule(b.module(), 4, value, value, options);
+    EXPECT_EQ(fake().calls("memAlloc"), 4);
+    // On the communicator of the world and on that of the group.
+    EXPECT_EQ(fake().calls("commWindowRegister"), 8);
+    EXPECT_EQ(linesWith("3072 bytes of symmetric memory are shared by ranks "
+                        "[0, 1, 2, 3]"),
+              4);
+  }
+}
+
 TEST_F(NCCL, MulticastMustBeOff) {
   unsetenv("NCCL_NVLS_ENABLE");
   PlanBuilder b("<tp = 2>");
@@ -255,6 +284,8 @@ INSTANTIATE_TEST_SUITE_P(
         Trouble{"AwayWithoutGraphs", 2, TESSERA_NO_GRAPH, Trouble::StaysAway,
                 true},
         Trouble{"AwayWithoutControl", 2, 0, Trouble::StaysAway, true, false},
+        Trouble{"AwayFromSymmetricMemory", 2, TESSERA_SYMMETRIC,
+                Trouble::StaysAway, true},
         Trouble{"LeavesBeforeTheFirstRun", 0, 0, Trouble::Leaves, false},
         Trouble{"LeavesFromAGraph", 2, 0, Trouble::Leaves, true},
         Trouble{"ErrorInTheFirstRun", 0, 0, Trouble::HasAnError, true},
