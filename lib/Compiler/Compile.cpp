@@ -170,7 +170,8 @@ LogicalResult Compilation::compileKernels(ModuleOp program, KernelCode &code) {
     return failure();
   std::string text;
   for (const cuda::CompiledKernel &kernel : *kernels)
-    text += kernel.source.origin + kernel.source.text + "\n";
+    if (!kernel.source.functions.empty())
+      text += kernel.source.origin + kernel.source.text + "\n";
   code.cuda = std::move(*kernels);
   if (failed(dump("kernels.cu", text)) ||
       failed(cuda::compileKernels(program, code.cuda, options.nvrtc)))

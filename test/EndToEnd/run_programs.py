@@ -40,9 +40,10 @@ def environment():
 
 
 class Tools:
-    def __init__(self, build, transport, deadline=60):
+    def __init__(self, build, transport, deadline=60, emulate=False):
         self.bin = pathlib.Path(build).resolve() / "bin"
         self.transport = transport
+        self.emulate = emulate  # kernels for GPUs, on the host
         self.deadline = deadline
         self.env = environment()
 
@@ -60,7 +61,14 @@ class Tools:
 
     def compile(self, path, mesh, module, *flags):
         flags = [*flags, *(f"--mesh={m}" for m in [mesh] if m)]
-        self.call(self.bin / "tessera-compile", path, *flags, "-o", module)
+        if not self.emulate:
+            self.call(self.bin / "tessera-compile", path, *flags, "-o", module)
+            return
+        dumps = f"{module}.dumps"
+        self.call(self.bin / "tessera-compile", path, *flags, "-o", f"{module}.gpu",
+                  "--target=cuda:sm_90a", "--dump-dir", dumps)
+        self.call(self.bin / "emulate-module", f"{module}.gpu", f"{dumps}/kernels.cu",
+                  module)
 
     def interpret(self, path, mesh, ranks, sizes):
         """The local phase against the source, each value rounded to its type."""
@@ -275,10 +283,12 @@ def main():
     parser.add_argument("--transport", choices=["mpi", "threads"], default="mpi")
     parser.add_argument("--element",
                         help="run all of f32 as this type, in the interpreter too")
+    parser.add_argument("--emulate", action="store_true",
+                        help="kernels for GPUs, on the host")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("files", nargs="+")
     args = parser.parse_args()
-    tools = Tools(args.build, args.transport)
+    tools = Tools(args.build, args.transport, emulate=args.emulate)
     passed = failed = 0
     with tempfile.TemporaryDirectory() as folder:
         for file in args.files:

@@ -15,9 +15,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", default="build")
     parser.add_argument("--seeds", default="0:100")
+    parser.add_argument("--emulate", action="store_true",
+                        help="kernels for GPUs, on the host")
     args = parser.parse_args()
     first, last = map(int, args.seeds.split(":"))
-    tools = Tools(args.build, "threads")
+    tools = Tools(args.build, "threads", emulate=args.emulate)
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
         for seed in range(first, last):

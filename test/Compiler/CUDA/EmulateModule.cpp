@@ -1,0 +1,113 @@
+//===- EmulateModule.cpp - a module for GPUs becomes one for CPUs ---------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+//   emulate-module module.tsr kernels.cu emulated.tsr [blocks]
+//
+// The plan stays; its kernels are the text of those for GPUs, compiled for the
+// host with Emulation.h, behind the interface of CPU kernels. So tests of
+// programs run them without a GPU.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Module/Module.h"
+#include "Support/DType.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <set>
+#include <sstream>
+
+using namespace tessera;
+
+static std::string readFile(const std::string &path) {
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+[[noreturn]] static void fail(const std::string &message) {
+  std::cerr << "emulate-module: error: " << message << "\n";
+  std::exit(1);
+}
+
+/// The functions that CPU backends call, in terms of the device functions.
+static std::string getEntries(const ModuleReader &reader,
+                              const std::string &blocks) {
+  std::ostringstream os;
+  std::set<std::string> known;
+  const fb::PlanT &plan = reader.plan();
+  for (const auto &step : plan.steps) {
+    const fb::LaunchT *launch = step->action.AsLaunch();
+    if (!launch || !known.insert(launch->symbol).second)
+      continue;
+    std::string parameters = launch->symbol + "_Parameters";
+    os << "extern \"C\" __attribute__((visibility(\"default\"))) void "
+       << launch->symbol << "(void **args) {\n"
+       << "  " << parameters << " p;\n"
+       << "  long long words[sizeof p / 8], *next = words;\n";
+    size_t argument = 0;
+    for (int32_t tensor : launch->tensors)
+      os << "  next = emulation::addTensor(next, args[" << argument++ << "], "
+         << reader.view(tensor).dims.size() << ", "
+         << int(info(static_cast<DType>(plan.tensors[tensor]->dtype)).bytes)
+         << ");\n";
+    for (size_t i = 0; i < launch->scalars.size(); ++i)
+      os << "  *next++ = *static_cast<long long *>(args[" << argument++
+         << "]);\n";
+    os << "  if (next != words + sizeof p / 8) abort();\n"
+       << "  memcpy(&p, words, sizeof p);\n";
+    for (const auto &function : launch->functions)
+      os << "  emulation::launch<" << parameters << ", " << function->symbol
+         << ">(" << blocks << ", " << function->threads << ", p);\n";
+    os << "}\n";
+  }
+  return os.str();
+}
+
+int main(int argc, char **argv) {
+  if (argc < 4)
+    fail("usage: emulate-module module.tsr kernels.cu emulated.tsr [blocks]");
+  const std::string result = argv[3], source = result + ".cpp",
+                    library = result + ".so";
+  Result<ModuleReader> reader = ModuleReader::open(argv[1]);
+  if (!reader)
+    fail(reader.message());
+  std::string text = readFile(argv[2]);
+  // Their names are for those of the host.
+  const std::string external = "extern \"C\" __global__";
+  for (size_t at = 0; (at = text.find(external, at)) != std::string::npos;)
+    text.replace(at, external.size(), "static __global__");
+  std::ofstream(source) << "#include \"Emulation.h\"\n"
+                        << text
+                        << getEntries(*reader, argc > 4 ? argv[4] : "3");
+  ModuleBuilder builder;
+  fb::PlanT plan(reader->plan());
+  if (!plan.binaries.empty() && !text.empty()) {
+    std::string command = TESSERA_CXX
+                          " -std=c++20 -O1 -march=x86-64-v3 -w -shared -fPIC "
+                          "-fno-exceptions -fno-rtti -fvisibility=hidden "
+                          "-nostdlib++ -I " TESSERA_CUDA_HEADERS
+                          " -I " TESSERA_EMULATION_HEADERS " -o '" +
+                          library + "' '" + source + "' -lm";
+    if (std::system(command.c_str()))
+      fail("kernels do not compile for the host: " + source);
+    builder.setCode(readFile(library));
+  }
+  plan.target.clear();
+  plan.binaries.clear();
+  for (auto &step : plan.steps)
+    if (fb::LaunchT *launch = step->action.AsLaunch())
+      launch->functions.clear();
+  builder.setPlan(plan);
+  builder.setConstants(std::string(reader->section(Section::Constants)));
+  if (Status status = builder.write(result); !status)
+    fail(status.message());
+}

@@ -1,0 +1,169 @@
+//===- Emulation.h - kernels for GPUs on the host -------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Included before the text of kernels, it makes them functions of the host: all
+// threads of a block, each with a stack of its own, which change at barriers
+// and shuffles. So everything but PTX runs as it does on a GPU, with a few
+// blocks.
+//
+//===----------------------------------------------------------------------===//
+
+#pragma once
+
+#define TESSERA_EMULATION
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ucontext.h>
+
+#define __device__
+#define __global__
+#define __grid_constant__
+#define __launch_bounds__(...)
+#define __shared__ static thread_local
+
+struct uint2 {
+  unsigned x, y;
+};
+struct uint4 {
+  unsigned x, y, z, w;
+};
+
+namespace emulation {
+
+constexpr int kLanes = 32;
+constexpr int kMaxThreads = 1024;
+constexpr size_t kStack = 64 << 10;
+
+struct Index {
+  unsigned x;
+};
+
+/// Where threads wait for each other.
+struct Barrier {
+  unsigned count, generation;
+};
+
+struct Block {
+  ucontext_t scheduler, threads[kMaxThreads];
+  bool done[kMaxThreads];
+  char *stacks;
+  unsigned size;
+  void (*body)(const void *);
+  const void *argument;
+  Barrier all, warps[kMaxThreads / kLanes];
+  alignas(8) unsigned char lanes[kMaxThreads][8]; ///< what a shuffle passes on
+};
+
+inline thread_local Block *block;
+inline thread_local Index gridDim, blockDim, blockIdx, threadIdx;
+
+/// Lets the other threads run.
+inline void yield() {
+  unsigned self = threadIdx.x;
+  swapcontext(&block->threads[self], &block->scheduler);
+}
+
+inline void wait(Barrier &barrier, unsigned threads) {
+  unsigned generation = barrier.generation;
+  if (++barrier.count == threads) {
+    barrier.count = 0;
+    ++barrier.generation;
+  }
+  while (barrier.generation == generation)
+    yield();
+}
+
+inline void waitForWarp() { wait(block->warps[threadIdx.x / kLanes], kLanes); }
+
+inline void enter() {
+  unsigned self = threadIdx.x;
+  block->body(block->argument);
+  block->done[self] = true;
+  swapcontext(&block->threads[self], &block->scheduler);
+}
+
+/// Runs all threads of a block in turns until all have ended.
+inline void runBlock() {
+  Block &b = *block;
+  memset(b.done, 0, sizeof b.done);
+  memset(&b.all, 0, sizeof b.all);
+  memset(b.warps, 0, sizeof b.warps);
+  for (unsigned i = 0; i < b.size; ++i) {
+    getcontext(&b.threads[i]);
+    b.threads[i].uc_stack.ss_sp = b.stacks + i * kStack;
+    b.threads[i].uc_stack.ss_size = kStack;
+    b.threads[i].uc_link = nullptr;
+    makecontext(&b.threads[i], enter, 0);
+  }
+  unsigned left = b.size;
+  for (unsigned long rounds = 0; left > 0; ++rounds) {
+    if (rounds == 50'000'000) {
+      fputs("emulation: threads of a block wait for ever\n", stderr);
+      abort();
+    }
+    for (unsigned i = 0; i < b.size; ++i) {
+      if (b.done[i])
+        continue;
+      threadIdx.x = i;
+      swapcontext(&b.scheduler, &b.threads[i]);
+      left -= b.done[i];
+    }
+  }
+}
+
+template <class Parameters, void (*kernel)(Parameters)>
+void launch(unsigned blocks, unsigned threads, const Parameters &parameters) {
+  Block own;
+  own.size = threads;
+  own.stacks = static_cast<char *>(malloc(threads * kStack));
+  own.body = [](const void *p) { kernel(*static_cast<const Parameters *>(p)); };
+  own.argument = &parameters;
+  block = &own;
+  gridDim.x = blocks;
+  blockDim.x = threads;
+  for (unsigned i = 0; i < blocks; ++i) {
+    blockIdx.x = i;
+    runBlock();
+  }
+  free(own.stacks);
+}
+
+/// A memref's descriptor, as CPU kernels get it, as words of a device
+/// function's parameter; gives the next word.
+inline long long *addTensor(long long *words, const void *descriptor, int rank,
+                            int bytes) {
+  // Allocated, aligned, offset, sizes, strides.
+  const long long *from = static_cast<const long long *>(descriptor);
+  *words++ = from[1] + from[2] * bytes;
+  for (int i = 0; i < 2 * rank; ++i)
+    *words++ = from[3 + i];
+  return words;
+}
+
+} // namespace emulation
+
+using emulation::blockDim;
+using emulation::blockIdx;
+using emulation::gridDim;
+using emulation::threadIdx;
+
+inline void __syncthreads() {
+  emulation::wait(emulation::block->all, emulation::block->size);
+}
+inline void __syncwarp() { emulation::waitForWarp(); }
+
+template <class T> T __shfl_xor_sync(unsigned, T value, int mask) {
+  memcpy(emulation::block->lanes[threadIdx.x], &value, sizeof value);
+  emulation::waitForWarp();
+  memcpy(&value, emulation::block->lanes[threadIdx.x ^ mask], sizeof value);
+  emulation::waitForWarp();
+  return value;
+}
