@@ -128,7 +128,47 @@ private:
 };
 } // namespace
 
+/// bf16 is the upper half of an f32.
+static void expandBF16(Operation *op) {
+  OpBuilder b(op);
+  Location loc = op->getLoc();
+  Value x = op->getOperand(0), y;
+  Type i16 = b.getI16Type(), i32 = b.getI32Type();
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIntOp::create(b, loc, i32, value);
+  };
+  if (isa<arith::ExtFOp>(op)) {
+    y = arith::ExtUIOp::create(b, loc, i32,
+                               arith::BitcastOp::create(b, loc, i16, x));
+    y = arith::ShLIOp::create(b, loc, y, constant(16));
+  } else {
+    // To the nearest, ties to even; a NaN stays one.
+    Value isNaN =
+        arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, x, x);
+    Value bits = arith::BitcastOp::create(b, loc, i32, x);
+    Value odd = arith::AndIOp::create(
+        b, loc, arith::ShRUIOp::create(b, loc, bits, constant(16)),
+        constant(1));
+    Value rounded = arith::AddIOp::create(
+        b, loc, arith::AddIOp::create(b, loc, bits, constant(0x7fff)), odd);
+    rounded =
+        arith::SelectOp::create(b, loc, isNaN, constant(0x7fc00000), rounded);
+    y = arith::TruncIOp::create(
+        b, loc, i16, arith::ShRUIOp::create(b, loc, rounded, constant(16)));
+  }
+  op->getResult(0).replaceAllUsesWith(
+      arith::BitcastOp::create(b, loc, op->getResult(0).getType(), y));
+  op->erase();
+}
+
 void tessera::expandMath(ModuleOp module) {
+  module.walk([](Operation *op) {
+    if ((isa<arith::ExtFOp>(op) && op->getOperand(0).getType().isBF16() &&
+         op->getResult(0).getType().isF32()) ||
+        (isa<arith::TruncFOp>(op) && op->getResult(0).getType().isBF16() &&
+         op->getOperand(0).getType().isF32()))
+      expandBF16(op);
+  });
   module.walk([](Operation *op) {
     if (!isa<math::ExpOp, math::ErfOp, math::TanhOp>(op) ||
         !op->getResult(0).getType().isF32())

@@ -13,7 +13,8 @@
 
 namespace tessera {
 /// Replaces exp, erf and tanh of f32 by arithmetic that the vectorizer takes,
-/// within 1 ulp of the exact value. Others stay calls.
+/// within 1 ulp of the exact value, and conversions of bf16 by arithmetic on its
+/// bits. Others stay calls.
 void expandMath(mlir::ModuleOp module);
 } // namespace tessera
 

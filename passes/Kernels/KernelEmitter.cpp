@@ -223,17 +223,8 @@ SmallVector<Value> KernelEmitter::localExtents(Value tensor) {
 Value KernelEmitter::loadMemory(Value tensor, ArrayRef<Value> indices) {
   Type element = cast<RankedTensorType>(tensor.getType()).getElementType();
   Value value = memref::LoadOp::create(b, location, argument(tensor), indices);
-  Type i32 = b.getI32Type();
-  if (element.isF16())
+  if (element.isF16() || element.isBF16())
     return arith::ExtFOp::create(b, location, b.getF32Type(), value);
-  if (element.isBF16()) {
-    // The upper half of an f32.
-    value = arith::BitcastOp::create(b, location, b.getI16Type(), value);
-    value = arith::ExtUIOp::create(b, location, i32, value);
-    Value shift = arith::ConstantIntOp::create(b, location, i32, 16);
-    value = arith::ShLIOp::create(b, location, value, shift);
-    return arith::BitcastOp::create(b, location, b.getF32Type(), value);
-  }
   if (element.isInteger(1)) {
     Value zero = arith::ConstantIntOp::create(b, location, b.getI8Type(), 0);
     return arith::CmpIOp::create(b, location, arith::CmpIPredicate::ne, value,
@@ -244,29 +235,8 @@ Value KernelEmitter::loadMemory(Value tensor, ArrayRef<Value> indices) {
 
 void KernelEmitter::store(Value scalar, Value output, ArrayRef<Value> indices) {
   Type element = cast<RankedTensorType>(output.getType()).getElementType();
-  Type i32 = b.getI32Type();
-  auto constant = [&](int64_t value) -> Value {
-    return arith::ConstantIntOp::create(b, location, i32, value);
-  };
-  if (element.isF16()) {
+  if (element.isF16() || element.isBF16()) {
     scalar = arith::TruncFOp::create(b, location, element, scalar);
-  } else if (element.isBF16()) {
-    // To the nearest, ties to even; a NaN stays one.
-    Value isNaN = arith::CmpFOp::create(b, location, arith::CmpFPredicate::UNO,
-                                        scalar, scalar);
-    Value bits = arith::BitcastOp::create(b, location, i32, scalar);
-    Value odd = arith::AndIOp::create(
-        b, location, arith::ShRUIOp::create(b, location, bits, constant(16)),
-        constant(1));
-    Value rounded = arith::AddIOp::create(
-        b, location, arith::AddIOp::create(b, location, bits, constant(0x7fff)),
-        odd);
-    rounded = arith::SelectOp::create(b, location, isNaN, constant(0x7fc00000),
-                                      rounded);
-    Value upper = arith::TruncIOp::create(
-        b, location, b.getI16Type(),
-        arith::ShRUIOp::create(b, location, rounded, constant(16)));
-    scalar = arith::BitcastOp::create(b, location, element, upper);
   } else if (element.isInteger(1)) {
     scalar = arith::ExtUIOp::create(b, location, b.getI8Type(), scalar);
   }
