@@ -100,6 +100,7 @@ struct CommObject {
   std::set<void *> shared; // memory with a window
   /// Whether the call in progress is done; null when there is none.
   std::function<bool()> pending;
+  bool splitting = false; // a part is made and not handed over
   /// Held by all work that is enqueued or in a graph.
   std::shared_ptr<int> inUse = std::make_shared<int>(0);
 };
@@ -291,7 +292,7 @@ static void awaitUnused(Comm comm) {
     {
       std::lock_guard lock(mutex);
       if (comm->inUse.use_count() == 1) {
-        --liveComms;
+        liveComms -= 1 + comm->splitting;
         for (void *pointer : comm->shared)
           --memory[pointer];
         return;
@@ -340,6 +341,7 @@ State ncclCommSplit(Comm comm, int color, int key, Comm *part, Config *) {
   *part = nullptr;
   auto *made = new CommObject;
   made->worldRank = comm->worldRank;
+  comm->splitting = true;
   ++liveComms;
   std::shared_ptr<Split> &last = comm->clique->split;
   const int size = comm->clique->size;
@@ -362,6 +364,7 @@ State ncclCommSplit(Comm comm, int color, int key, Comm *part, Config *) {
       }
     }
     *part = made;
+    comm->splitting = false;
     return true;
   });
 }

@@ -176,6 +176,42 @@ TEST_F(NCCL, MulticastMustBeOff) {
   setenv("NCCL_NVLS_ENABLE", "0", 1);
 }
 
+TEST_F(NCCL, ARankThatCannotJoinEndsTheWaitOfTheOthers) {
+  PlanBuilder b("<dp = 2, tp = 2>");
+  int x = b.input("x", {8}, "[did(tp) * _]");
+  int y = b.output("y", {8}, "[_]");
+  b.collective(CollectiveKind::AllGather, x, y, {"tp"});
+  for (bool control : {true, false}) {
+    fake().reset();
+    fake().fail(1);
+    tessera_context_options options{};
+    options.control = control;
+    options.deadline = 1;
+    const double began = seconds();
+    withModule(
+        b.module(), 4,
+        [&](tessera_module *module, int rank) {
+          std::vector<float> memory[2] = {std::vector<float>(4),
+                                          std::vector<float>(8)};
+          void *pointers[] = {memory[0].data(), memory[1].data()};
+          tessera_binding *binding;
+          tessera_status *status =
+              tessera_binding_create(module, nullptr, 0, pointers, 2, &binding);
+          EXPECT_LT(seconds() - began, 3);
+          EXPECT_EQ(tessera_status_code(status), TESSERA_PEER);
+          EXPECT_STREQ(tessera_status_location(status), "test.mlir:1:1");
+          if (control)
+            EXPECT_EQ(tessera_status_rank(status), 1);
+          EXPECT_ERROR(take(status),
+                       control || rank == 1
+                           ? "NCCL cannot make a communicator of all ranks: "
+                             "remote error (told by the fake)"
+                           : "NCCL has not brought all ranks together");
+        },
+        options);
+  }
+}
+
 /// What the survivors of a run without rank 1 see.
 struct Trouble {
   const char *name;
