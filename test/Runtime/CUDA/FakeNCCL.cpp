@@ -100,7 +100,7 @@ struct CommObject {
   std::set<void *> shared; // memory with a window
   /// Whether the call in progress is done; null when there is none.
   std::function<bool()> pending;
-  bool splitting = false; // a part is made and not handed over
+  CommObject *part = nullptr; // made by a split, not handed over yet
   /// Held by all work that is enqueued or in a graph.
   std::shared_ptr<int> inUse = std::make_shared<int>(0);
 };
@@ -292,9 +292,11 @@ static void awaitUnused(Comm comm) {
     {
       std::lock_guard lock(mutex);
       if (comm->inUse.use_count() == 1) {
-        liveComms -= 1 + comm->splitting;
+        liveComms -= comm->part ? 2 : 1;
         for (void *pointer : comm->shared)
           --memory[pointer];
+        delete comm->part;
+        delete comm;
         return;
       }
     }
@@ -341,7 +343,7 @@ State ncclCommSplit(Comm comm, int color, int key, Comm *part, Config *) {
   *part = nullptr;
   auto *made = new CommObject;
   made->worldRank = comm->worldRank;
-  comm->splitting = true;
+  comm->part = made;
   ++liveComms;
   std::shared_ptr<Split> &last = comm->clique->split;
   const int size = comm->clique->size;
@@ -364,7 +366,7 @@ State ncclCommSplit(Comm comm, int color, int key, Comm *part, Config *) {
       }
     }
     *part = made;
-    comm->splitting = false;
+    comm->part = nullptr;
     return true;
   });
 }
@@ -383,6 +385,7 @@ State ncclCommDestroy(Comm comm) {
   if (!comm->finalized || comm->pending)
     misuse("destroyed before it is finalized");
   --liveComms;
+  delete comm;
   return kSuccess;
 }
 
