@@ -53,6 +53,7 @@ public:
   virtual std::optional<Stop> run(Context &context, const StepNames &names) = 0;
   /// All works behind what the caller's stream holds so far and ahead of what it
   /// gets later; nothing is waited for. Only where memory is not the host's.
+  /// (INVALID_ARGUMENT: nothing was enqueued.)
   virtual std::optional<Stop> enqueue(Context &context, void *stream) = 0;
   /// Waits for what was enqueued last, as `run` does.
   virtual std::optional<Stop> wait(Context &context) = 0;

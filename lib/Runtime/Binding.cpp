@@ -470,9 +470,12 @@ Outcome<Ok> Binding::enqueue(void *stream) {
     return Failure{TESSERA_INVALID_ARGUMENT,
                    "this context runs " + context.backend().target() +
                        ", which has no streams: use tessera_binding_run"};
-  if (std::optional<Stop> stop = runner->enqueue(context, stream))
+  if (std::optional<Stop> stop = runner->enqueue(context, stream)) {
+    if (stop->code == TESSERA_INVALID_ARGUMENT)
+      return Failure{stop->code, stop->message};
     return context.giveUp(
         {stop->code, stop->message, op(stop->work), location(stop->work)});
+  }
   return Ok{};
 }
 

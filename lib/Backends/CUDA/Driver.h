@@ -110,6 +110,7 @@ constexpr unsigned kHostPortable = 1, kHostMapped = 2;
   F(streamSynchronize, cuStreamSynchronize, (Stream stream))                   \
   F(streamBeginCapture, cuStreamBeginCapture_v2, (Stream stream, int mode))    \
   F(streamEndCapture, cuStreamEndCapture, (Stream stream, Graph * graph))      \
+  F(streamIsCapturing, cuStreamIsCapturing, (Stream stream, int *status))      \
   F(streamWriteValue32, cuStreamWriteValue32_v2,                               \
     (Stream stream, DevicePointer address, uint32_t value, unsigned flags))    \
   F(streamWaitEvent, cuStreamWaitEvent,                                        \

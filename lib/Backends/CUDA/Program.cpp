@@ -112,15 +112,34 @@ public:
         return Stop{0, TESSERA_INTERNAL, status.message()};
       return std::nullopt;
     };
+    // What is in `after` later waits for what is in `before` now.
+    auto order = [&](Stream after, Stream before) -> std::optional<Stop> {
+      if (auto stop = check(driver.eventRecord(forked, before),
+                            "record an event in a stream"))
+        return stop;
+      return check(driver.streamWaitEvent(after, forked, 0),
+                   "make a stream wait for another");
+    };
     auto enqueueAll = [&]() -> std::optional<Stop> {
-      // Our stream may become part of a capture of the caller's: ours is first.
+      int capturing = 0;
+      if (auto stop = check(driver.streamIsCapturing(stream, &capturing),
+                            "ask about the caller's stream"))
+        return stop;
+      if (capturing) {
+        if (communicates && !met)
+          return Stop{0, TESSERA_INVALID_ARGUMENT,
+                      "peers meet in the first run, which cannot be captured: "
+                      "run once before"};
+        // A graph takes in works, not the launch of a graph.
+        if (auto stop = order(device.stream(), stream))
+          return stop;
+        if (std::optional<Stop> stop = enqueueWorks(running))
+          return stop;
+        return order(stream, device.stream());
+      }
       if (std::optional<Stop> stop = makeReady(running))
         return stop;
-      if (auto stop = check(driver.eventRecord(forked, stream),
-                            "record an event in the caller's stream"))
-        return stop;
-      if (auto stop = check(driver.streamWaitEvent(device.stream(), forked, 0),
-                            "wait for the caller's stream"))
+      if (auto stop = order(device.stream(), stream))
         return stop;
       if (std::optional<Stop> stop = submit(running))
         return stop;
@@ -134,7 +153,7 @@ public:
       return stop;
     };
     std::optional<Stop> stop = enqueueAll();
-    if (stop)
+    if (stop && stop->code != TESSERA_INVALID_ARGUMENT)
       settle();
     return stop;
   }
@@ -183,12 +202,17 @@ private:
               driver.graphLaunch(exec, device.stream()), "launch the graph");
           !status)
         return Stop{0, TESSERA_INTERNAL, status.message()};
-    } else {
-      for (size_t i = 0; i < works.size(); ++i)
-        if (std::optional<Stop> stop = enqueue(i, running))
-          return stop;
+    } else if (std::optional<Stop> stop = enqueueWorks(running)) {
+      return stop;
     }
     return record(done, 0);
+  }
+
+  std::optional<Stop> enqueueWorks(const Running &running) {
+    for (size_t i = 0; i < works.size(); ++i)
+      if (std::optional<Stop> stop = enqueue(i, running))
+        return stop;
+    return std::nullopt;
   }
 
   /// Enqueues one work, between breadcrumbs if it is a collective.
@@ -235,9 +259,7 @@ private:
         "begin to record the graph");
     if (!begun)
       return failed(begun);
-    std::optional<Stop> stop;
-    for (size_t i = 0; i < works.size() && !stop; ++i)
-      stop = enqueue(i, running);
+    std::optional<Stop> stop = enqueueWorks(running);
     Graph graph = nullptr;
     Status ended = device.check(
         driver.streamEndCapture(device.stream(), &graph), "record the graph");

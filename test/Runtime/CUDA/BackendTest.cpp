@@ -428,6 +428,33 @@ TEST_F(CUDA, TheFirstRunIsCapturedAndLaterOnesReplayIt) {
   EXPECT_GT(tessera_binding_host_seconds(session.binding), 0);
 }
 
+TEST_F(CUDA, ARunInTheCallersStream) {
+  Session session;
+  ASSERT_EQ(session.open(TwicePlus().module()), "");
+  ASSERT_EQ(session.bind({4}), "");
+  expectTwicePlus(session, 4, 1);
+  Outcome<std::unique_ptr<cuda::Device>> callers =
+      cuda::Device::open(nullptr, 0);
+  ASSERT_TRUE(callers) << callers.message();
+  cuda::Device::Current current(**callers);
+  const cuda::Driver &api = (*callers)->driver();
+  cuda::Stream stream;
+  ASSERT_EQ(api.streamCreate(&stream, 0), 0);
+  driver().calls.clear();
+  EXPECT_OK(tessera_binding_enqueue(session.binding, stream));
+  EXPECT_OK(tessera_binding_wait(session.binding));
+  EXPECT_EQ(driver().calls, std::vector<std::string>{"launch graph"});
+  // A graph of the caller's takes in the works themselves.
+  ASSERT_EQ(api.streamBeginCapture(stream, cuda::kCaptureThreadLocal), 0);
+  driver().calls.clear();
+  EXPECT_OK(tessera_binding_enqueue(session.binding, stream));
+  EXPECT_EQ(driver().calls, std::vector<std::string>{"launch twice_plus"});
+  cuda::Graph graph;
+  ASSERT_EQ(api.streamEndCapture(stream, &graph), 0);
+  EXPECT_EQ(api.graphDestroy(graph), 0);
+  EXPECT_EQ(api.streamDestroy(stream), 0);
+}
+
 TEST_F(CUDA, WithoutAGraph) {
   Session session;
   ASSERT_EQ(session.open(TwicePlus().module(), cudaOptions(TESSERA_NO_GRAPH)),
@@ -663,7 +690,7 @@ private:
   const cuda::Device &device;
   cuda::Function function;
   bool waits;
-  Traffic moved;
+  Traffic moved{8, 8};
 };
 
 class NoNames final : public StepNames {

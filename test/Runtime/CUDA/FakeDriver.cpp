@@ -272,6 +272,9 @@ Code cuStreamEndCapture(Stream stream, Graph *graph) {
   *graph = stream->recording.release();
   return 0;
 }
+Code cuStreamIsCapturing(Stream stream, int *status) {
+  return *status = stream->recording != nullptr, 0;
+}
 Code cuStreamWriteValue32_v2(Stream stream, DevicePointer address,
                              uint32_t value, unsigned) {
   return put(stream,

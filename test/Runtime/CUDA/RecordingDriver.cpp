@@ -438,6 +438,10 @@ EXPORT cuStreamEndCapture(Stream stream, Graph *graph) {
   ++fake.graphs;
   return 0;
 }
+EXPORT cuStreamIsCapturing(Stream stream, int *status) {
+  ENTER();
+  return *status = stream->capturing, 0;
+}
 EXPORT cuStreamWriteValue32_v2(Stream stream, DevicePointer address,
                                uint32_t value, unsigned) {
   ENTER();
