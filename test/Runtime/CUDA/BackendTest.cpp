@@ -439,7 +439,7 @@ TEST_F(CUDA, ARunInTheCallersStream) {
   cuda::Device::Current current(**callers);
   const cuda::Driver &api = (*callers)->driver();
   cuda::Stream stream;
-  ASSERT_EQ(api.streamCreate(&stream, 0), 0);
+  ASSERT_EQ(api.streamCreate(&stream, cuda::kStreamNonBlocking), 0);
   driver().calls.clear();
   EXPECT_OK(tessera_binding_enqueue(session.binding, stream));
   EXPECT_OK(tessera_binding_wait(session.binding));
