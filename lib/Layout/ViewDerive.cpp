@@ -116,7 +116,17 @@ std::vector<Dim> layout::splitAtBorders(Product product, const Shape &extents) {
       }
     } while (stride != border);
     std::reverse(digits.begin(), digits.end());
-    dims.push_back(canonicalDim(std::move(digits), border, span));
+    Dim dim = canonicalDim(digits, border, span);
+    if (span == 1 || border == kDynamic || dim.product == digits) {
+      dims.push_back(std::move(dim));
+      continue;
+    }
+    // A group that is none within this border may come apart now.
+    std::vector<Dim> parts = splitAtBorders(
+        std::move(dim.product),
+        Shape(extents.begin() + next, extents.begin() + next + span));
+    dims.insert(dims.end(), std::make_move_iterator(parts.rbegin()),
+                std::make_move_iterator(parts.rend()));
   }
   dims.resize(dims.size() + first, Dim{{Factor::stored(1)}, 1});
   std::reverse(dims.begin(), dims.end());

@@ -118,6 +118,16 @@ TEST(Reshape, OfAFlatViewMovesNothing) {
     checkReshape(view, {2, 6, 5}, to, mesh);
 }
 
+TEST(Reshape, ThereAndBackComesApartAgain) {
+  Mesh mesh = makeMesh("<x = 6>");
+  Shape from{9, 5, 2};
+  View view = makeView("[9, 2 * did(x:(1)3), did(x:(3)2)]", mesh);
+  for (const Shape &to : {Shape{15, 6}, {90}, {3, 30}, {45, 2}}) {
+    checkReshape(view, from, to, mesh);
+    checkReshape(*reshapeView(view, from, to, mesh), to, from, mesh);
+  }
+}
+
 TEST(Reshape, ToTheSameShapeIsTheIdentity) {
   for (const Mesh &mesh : smallMeshes())
     for (const Shape &shape : {Shape{4, 3}, {1, 6}, {4, 1}, {5, 2}})
