@@ -202,11 +202,25 @@ class Program:
 
     def op_concat(self):
         a = self.pick(at_least=1)
-        b = self.like(a[1])
         d = self.random.randrange(len(a[1]))
-        shape = list(a[1])
-        shape[d] *= 2
-        return self.emit(f"tv.concat {a[0]}, {b[0]} dim {d}", [a, b], shape)
+        parts, shape = [a], list(a[1])
+        for _ in range(self.random.randint(1, 2)):
+            part = list(a[1])
+            part[d] = self.random.choice([part[d], self.random.choice(EXTENTS)])
+            shape[d] += part[d]
+            parts.append(self.like(part))
+        return self.emit(f"tv.concat {', '.join(p[0] for p in parts)} dim {d}", parts,
+                         shape)
+
+    def op_constrain(self):
+        a = self.pick(at_least=1)
+        view = self.view(len(a[1]))
+        type_ = self.type(a[1], view)
+        name = f"%v{self.count}"
+        self.count += 1
+        self.body.append(f"  {name} = tv.constrain {a[0]} : ({a[2]}) -> {type_} "
+                         f"to #tv.view<#m, {view}>")
+        return self.keep(name, a[1], type_)
 
     def op_softmax(self):
         a = self.pick(at_least=1)
