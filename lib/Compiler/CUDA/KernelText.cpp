@@ -10,6 +10,8 @@
 // looks like depends on the loop:
 //
 //   points  no parallel loop inside: threads share chunks of iterations
+//   tiles   the same, but an operand's neighbours lie along another loop than
+//           the last one: blocks take squares, which they read along memory
 //   rows    parallel loops inside (stages): a group of threads takes one
 //           iteration at a time, and the stages' chunks are shared among them
 //   thread  a loop that runs in order: by one thread
@@ -40,6 +42,7 @@ constexpr int kLoadRegisters = 32;
 constexpr int kPointThreads = 256;
 constexpr int kColumnThreads = 512;
 constexpr int kWarp = 32;
+constexpr int kMaxStaticShared = 48 << 10;
 /// Rows up to this length are a warp's.
 constexpr int64_t kShortRow = 1024;
 
@@ -59,6 +62,7 @@ private:
 
   // Kinds of functions.
   LogicalResult addPoints(scf::ParallelOp loop, DeviceFunction &function);
+  LogicalResult addTiles(scf::ParallelOp loop, DeviceFunction &function);
   LogicalResult addRows(scf::ParallelOp loop, DeviceFunction &function);
   LogicalResult addThread(Operation *loop, DeviceFunction &function);
 
@@ -81,8 +85,10 @@ private:
   struct ChunkLoop {
     scf::ParallelOp loop;
     const Chunk &chunk;
-    std::string first, last, stride, step; ///< numbers of chunks
-    bool inStage;
+    std::string header; ///< of a loop over the first of U chunks
+    /// Writes where chunk `u` is, or leaves the loop over `u`.
+    llvm::function_ref<void()> place;
+    bool inStage = false;
     ArrayRef<std::string> sums = {}; ///< of a stage's reductions, by lane
   };
   LogicalResult writeChunks(const ChunkLoop &chunks);
@@ -133,6 +139,8 @@ private:
   /// Of a row: the loads that more than one stage does, to their registers.
   llvm::StringMap<std::string> kept;
   llvm::StringMap<int> keepable;
+  /// Loads that go through shared memory, to its name.
+  llvm::DenseMap<Operation *, std::string> tiles;
   std::map<Operation *, Chunk> stages;
 };
 } // namespace
@@ -219,7 +227,8 @@ FailureOr<KernelSource> KernelWriter::run() {
                                      ? source.name
                                      : source.name + "_" + std::to_string(i))))
       return failure();
-  source.text = "#include \"prelude.cuh\"\n#include \"rows.cuh\"\n\n"
+  source.text = "#include \"prelude.cuh\"\n#include \"rows.cuh\"\n"
+                "#include \"tiles.cuh\"\n\n"
                 "using namespace tessera;\n\n" +
                 getParameters() + structs + functions;
   return std::move(source);
@@ -230,6 +239,7 @@ LogicalResult KernelWriter::addFunction(Operation *loop, std::string symbol) {
   stages.clear();
   kept.clear();
   keepable.clear();
+  tiles.clear();
   DeviceFunction function;
   function.symbol = std::move(symbol);
   auto parallel = dyn_cast<scf::ParallelOp>(loop);
@@ -249,7 +259,7 @@ LogicalResult KernelWriter::addFunction(Operation *loop, std::string symbol) {
             ->walk([](scf::ParallelOp) { return WalkResult::interrupt(); })
             .wasInterrupted();
     written =
-        isRows ? addRows(parallel, function) : addPoints(parallel, function);
+        isRows ? addRows(parallel, function) : addTiles(parallel, function);
   }
   if (failed(written))
     return failure();
@@ -542,6 +552,40 @@ FailureOr<std::string> KernelWriter::getCombiner(Region &region) {
 // Chunks
 //===----------------------------------------------------------------------===//
 
+/// The dimension of a memref whose stride is known to be 1.
+static std::optional<unsigned> getUnitDim(Value memref) {
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  if (succeeded(cast<MemRefType>(memref.getType())
+                    .getStridesAndOffset(strides, offset)))
+    for (auto [dim, stride] : llvm::enumerate(strides))
+      if (stride == 1)
+        return dim;
+  return std::nullopt;
+}
+
+/// The loop, other than the last one, along which the neighbours of a vector
+/// load lie, if all its indices are loops or the same in all iterations.
+static std::optional<unsigned> getAcross(scf::ParallelOp loop,
+                                         memref::LoadOp load, unsigned dim) {
+  std::optional<unsigned> unit = getUnitDim(load.getMemRef());
+  if (!unit || *unit == dim)
+    return std::nullopt;
+  Value along = load.getIndices()[*unit];
+  auto variables = loop.getInductionVars();
+  auto found = llvm::find(variables, along);
+  if (found == variables.end())
+    return std::nullopt;
+  for (auto [i, index] : llvm::enumerate(load.getIndices())) {
+    bool isLoop = llvm::is_contained(variables, index);
+    if (!isLoop && loop->isAncestor(index.getParentRegion()->getParentOp()))
+      return std::nullopt;
+    if (i != *unit && index == along)
+      return std::nullopt;
+  }
+  return found - variables.begin();
+}
+
 std::string KernelWriter::getCount(scf::ParallelOp loop) {
   std::string text;
   for (auto [i, extent] : llvm::enumerate(loop.getUpperBound()))
@@ -601,8 +645,9 @@ void KernelWriter::addFit(scf::ParallelOp loop, const Chunk &chunk, int width,
       memref = cast<memref::StoreOp>(op).getMemRef();
     else
       continue;
-    std::string condition = names.lookup(memref) + ".fits<" + v + ">(" +
-                            std::to_string(plan.dim) + ")";
+    unsigned dim = tiles.count(op) ? *getUnitDim(memref) : plan.dim;
+    std::string condition =
+        names.lookup(memref) + ".fits<" + v + ">(" + std::to_string(dim) + ")";
     if (!llvm::is_contained(conditions, condition))
       conditions.push_back(condition);
   }
@@ -637,7 +682,7 @@ LogicalResult KernelWriter::writeChunks(const ChunkLoop &chunks) {
   // Registers of what is loaded.
   bool anyLoads = false;
   for (auto &[op, plan] : chunk.planned) {
-    if (plan.role == Chunk::Role::VectorLoad) {
+    if (plan.role == Chunk::Role::VectorLoad && !tiles.count(op)) {
       auto load = cast<memref::LoadOp>(op);
       std::string key = getKeepKey(chunks.loop, load);
       bool keeps = chunks.inStage && plan.guards.empty() && keepable[key] > 1;
@@ -652,8 +697,7 @@ LogicalResult KernelWriter::writeChunks(const ChunkLoop &chunks) {
              << "[U];\n";
     }
   }
-  open("for (Point at = " + chunks.first + "; at < " + chunks.last +
-       "; at += " + chunks.step + ")");
+  open("for (" + chunks.header + ")");
   for (auto &[op, plan] : chunk.planned)
     if (plan.role == Chunk::Role::OnceLoaded)
       for (Value result : op->getResults()) {
@@ -670,10 +714,7 @@ LogicalResult KernelWriter::writeChunks(const ChunkLoop &chunks) {
   auto pass = [&](llvm::function_ref<LogicalResult()> body) {
     line() << "#pragma unroll\n";
     open("for (int u = 0; u < U; ++u)");
-    line() << "const Point number = at + u * " << chunks.stride << ";\n";
-    line() << "if (number >= " << chunks.last << ")\n";
-    line() << "  break;\n";
-    writeIndices(chunks.loop, "number");
+    chunks.place();
     if (failed(body()))
       return failure();
     close();
@@ -727,6 +768,8 @@ LogicalResult KernelWriter::writeLoads(const ChunkLoop &chunks) {
     }
     case Chunk::Role::VectorLoad: {
       auto load = cast<memref::LoadOp>(op);
+      if (tiles.count(op))
+        break;
       if (chunks.inStage && plan.guards.empty() &&
           kept.count(getKeepKey(chunks.loop, load)))
         line() << "if (!Keep)\n  ";
@@ -764,7 +807,8 @@ LogicalResult KernelWriter::writeLanes(const ChunkLoop &chunks) {
     if (plan.role == Chunk::Role::VectorLoad) {
       Value value = op->getResult(0);
       vectors.push_back({value, names[value]});
-      names[value] += "[u].lane[v]";
+      names[value] = tiles.count(op) ? tiles[op] + ".lines[column + v][row]"
+                                     : names[value] + "[u].lane[v]";
     }
   line() << "#pragma unroll\n";
   open("for (int v = 0; v < V; ++v)");
@@ -857,6 +901,133 @@ static int narrow(int width, std::optional<int64_t> extent) {
   return width;
 }
 
+LogicalResult KernelWriter::addTiles(scf::ParallelOp loop,
+                                     DeviceFunction &function) {
+  Chunk chunk(loop, *memory);
+  auto variables = loop.getInductionVars();
+  unsigned last = variables.size() - 1, across = last;
+  int width = 1, bytes = 0;
+  for (auto &[op, plan] : chunk.planned) {
+    if (plan.role != Chunk::Role::VectorLoad || !plan.guards.empty())
+      continue;
+    auto load = cast<memref::LoadOp>(op);
+    std::optional<unsigned> found = getAcross(loop, load, plan.dim);
+    if (!found || (across != last && *found != across))
+      continue;
+    across = *found;
+    tiles[op] = "tile" + std::to_string(tiles.size());
+    int size = load.getMemRefType().getElementTypeBitWidth() / 8;
+    width = std::max(width, 4 / std::min(size, 4));
+    bytes += size;
+  }
+  const int size = kWarp * width;
+  auto isShort = [&](unsigned i) {
+    std::optional<int64_t> extent = getConstant(loop.getUpperBound()[i]);
+    return extent && *extent < kWarp / 2;
+  };
+  if (tiles.empty() || bytes * size * (size + width) > kMaxStaticShared ||
+      isShort(across) || isShort(last)) {
+    tiles.clear();
+    return addPoints(loop, function);
+  }
+  const std::string side = std::to_string(size), &symbol = function.symbol;
+  line() << "\ntemplate <int V>\n";
+  open("static __device__ void " + symbol + "_tiles(const " + source.name +
+       "_Parameters &p)");
+  line() << "constexpr int U = 4;\n";
+  if (failed(enterFunction(loop)))
+    return failure();
+  for (auto &[op, plan] : chunk.planned)
+    if (tiles.count(op))
+      line() << "__shared__ Tile<"
+             << getElement(cast<memref::LoadOp>(op).getMemRef()) << ", " << side
+             << "> " << tiles[op] << ";\n";
+  SmallVector<std::string> counts;
+  for (auto [i, extent] : llvm::enumerate(loop.getUpperBound())) {
+    bool isSide = i == last || i == across;
+    counts.push_back(isSide ? "uint64((" + name(extent) + " + " +
+                                  std::to_string(size - 1) + ") / " + side + ")"
+                            : "uint64(" + name(extent) + ")");
+  }
+  line() << "const uint64 squares = " << llvm::join(counts, " * ") << ";\n";
+  open("for (uint64 number = blockIdx.x; number < squares; number += "
+       "gridDim.x)");
+  line() << "uint64 rest = number;\n";
+  for (Value variable : variables)
+    names[variable] = fresh("i");
+  for (size_t i = variables.size(); i-- > 0;) {
+    bool isSide = i == last || i == across;
+    line() << "const int64 " << names[variables[i]] << " = int64("
+           << (i == 0 ? "rest" : "split(rest, " + counts[i] + ")") << ")"
+           << (isSide ? " * " + side : "") << ";\n";
+  }
+  // Lines of the operands, each along its own memory.
+  std::string firstLine = names[variables[last]],
+              firstPlace = names[variables[across]];
+  std::string lines = name(loop.getUpperBound()[last]),
+              length = name(loop.getUpperBound()[across]);
+  names[variables[last]] = firstLine + " + line";
+  names[variables[across]] = firstPlace + " + place";
+  line() << "__syncthreads();\n";
+  for (auto &[op, plan] : chunk.planned)
+    if (tiles.count(op)) {
+      auto load = cast<memref::LoadOp>(op);
+      line() << tiles[op] << ".template read<V>(" << lines << " - " << firstLine
+             << ", " << length << " - " << firstPlace
+             << ", [&](int line, int place) {\n";
+      line() << "  return " << getPointer(load.getMemRef(), load.getIndices())
+             << ";\n";
+      line() << "});\n";
+    }
+  line() << "__syncthreads();\n";
+  // Then lines of the result, which go across those.
+  std::string row = fresh("i"), column = fresh("i");
+  names[variables[across]] = row;
+  names[variables[last]] = column;
+  line() << "constexpr int kLanes = " << side << " / V, kStep = "
+         << "kTileThreads / kLanes;\n";
+  line() << "const int column = threadIdx.x % kLanes * V;\n";
+  auto place = [&] {
+    line() << "const int row = at + u * kStep;\n";
+    line() << "const int64 " << row << " = " << firstPlace << " + row, "
+           << column << " = " << firstLine << " + column;\n";
+    line() << "if (row >= " << side << " || " << row << " >= " << length
+           << " || " << column << " >= " << lines << ")\n";
+    line() << "  break;\n";
+  };
+  ChunkLoop chunks{loop, chunk,
+                   "int at = threadIdx.x / kLanes; at < " + side +
+                       "; at += U * kStep",
+                   place};
+  if (failed(writeChunks(chunks)))
+    return failure();
+  close();
+  close();
+
+  function.threads = kPointThreads;
+  function.items = int64_t(size) * size;
+  line() << "extern \"C\" __global__ void __launch_bounds__(" << kPointThreads
+         << ")\n";
+  open(symbol + "(const __grid_constant__ " + source.name + "_Parameters p)");
+  if (failed(enterFunction(loop)))
+    return failure();
+  width = narrow(width, getConstant(loop.getUpperBound()[last]));
+  width = narrow(width, getConstant(loop.getUpperBound()[across]));
+  if (width > 1) {
+    SmallVector<std::string> conditions;
+    addFit(loop, chunk, width, conditions);
+    if (!getConstant(loop.getUpperBound()[across]))
+      conditions.push_back(name(loop.getUpperBound()[across]) + " % " +
+                           std::to_string(width) + " == 0");
+    line() << "if (" << llvm::join(conditions, " && ") << ")\n";
+    line() << "  " << symbol << "_tiles<" << width << ">(p);\n";
+    line() << "else\n  ";
+  }
+  line() << symbol << "_tiles<1>(p);\n";
+  close();
+  return success();
+}
+
 LogicalResult KernelWriter::addPoints(scf::ParallelOp loop,
                                       DeviceFunction &function) {
   Chunk chunk(loop, *memory);
@@ -880,13 +1051,17 @@ LogicalResult KernelWriter::addPoints(scf::ParallelOp loop,
   if (failed(enterFunction(loop)))
     return failure();
   line() << "const Point points = " << getCount(loop) << ";\n";
-  ChunkLoop chunks{loop,
-                   chunk,
-                   "Point(blockIdx.x) * blockDim.x * U + threadIdx.x",
-                   "points",
-                   "blockDim.x",
-                   "Point(gridDim.x) * blockDim.x * U",
-                   /*inStage=*/false};
+  auto place = [&] {
+    line() << "const Point number = at + u * blockDim.x;\n";
+    line() << "if (number >= points)\n";
+    line() << "  break;\n";
+    writeIndices(loop, "number");
+  };
+  ChunkLoop chunks{loop, chunk,
+                   "Point at = Point(blockIdx.x) * blockDim.x * U + "
+                   "threadIdx.x; at < points; at += Point(gridDim.x) * "
+                   "blockDim.x * U",
+                   place};
   if (failed(writeChunks(chunks)))
     return failure();
   close();
@@ -952,12 +1127,17 @@ LogicalResult KernelWriter::writeStage(scf::ParallelOp op) {
   std::string count = fresh("chunks");
   line() << "const Point " << count << " = group.active ? Point("
          << getCount(op) << ") : 0;\n";
+  auto place = [&] {
+    line() << "const Point number = at + u * group.size();\n";
+    line() << "if (number >= " << count << ")\n";
+    line() << "  break;\n";
+    writeIndices(op, "number");
+  };
   ChunkLoop chunks{op,
                    chunk,
-                   "group.member()",
-                   count,
-                   "group.size()",
-                   "U * group.size()",
+                   "Point at = group.member(); at < " + count +
+                       "; at += U * group.size()",
+                   place,
                    /*inStage=*/true,
                    sums};
   if (failed(writeChunks(chunks)))

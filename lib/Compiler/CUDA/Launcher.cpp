@@ -47,7 +47,7 @@ static double randomNumber() {
 static void set(double &x) { x = randomNumber(); }
 static void set(float &x) { x = float(randomNumber()); }
 static void set(bf16 &x) {
-  x.bits = bitcast<uint32>(float(randomNumber())) >> 16;
+  x.bits = __builtin_bit_cast(unsigned, float(randomNumber())) >> 16;
 }
 static void set(f16 &x) {
   x.bits = uint16((randomNumber() < 0) << 15 | int(randomNumber() * 511 + 14847));

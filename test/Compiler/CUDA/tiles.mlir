@@ -1,0 +1,30 @@
+// RUN: tessera-compile %s --compile-from=local --target=cuda:sm_90a --dump-dir=%t -o %t.tsr
+// RUN: FileCheck %s < %t/kernels.cu
+
+// A transposed operand is read along its own memory, a square at a time.
+// CHECK: Tensor<const bf16, 2, 0> x0;
+// CHECK: __shared__ Tile<bf16, 64> tile0;
+// CHECK: tile0.template read<V>(
+// CHECK-NEXT: return p.x0.at(
+// CHECK: load(x1_0[u], p.x1.at(
+// CHECK: widen<float>(tile0.lines[column + v][row])
+// CHECK: store(p.y0.at(
+// CHECK: if (p.x0.fits<2>(0) && p.x1.fits<2>(1) && p.y0.fits<2>(1))
+// CHECK-NEXT: map_0_tiles<2>(p);
+// CHECK: map_0_tiles<1>(p);
+#m = #tv.mesh<tp = 1>
+#t = #tv.view<#m, [96, 160], alloc = (0, 1)>
+#u = #tv.view<#m, [160, 96], alloc = (1, 0)>
+#x = #tv.view<#m, [160, 96], alloc = (0, 1)>
+!t = tensor<96x160xbf16, #tv.local<#t, of [96, 160]>>
+!u = tensor<160x96xbf16, #tv.local<#u, of [160, 96]>>
+!x = tensor<160x96xbf16, #tv.local<#x, of [160, 96]>>
+func.func @main(%t: !t {tv.name = "t"}, %x: !x {tv.name = "x"})
+    -> (!x {tv.name = "y"}) {
+  %0 = tv.transpose %t perm [1, 0] : (!t) -> !u
+  %1 = tv.map %0, %x : (!u, !x) -> !x (%a: bf16, %b: bf16) {
+    %c = arith.addf %a, %b : bf16
+    tv.yield %c : bf16
+  }
+  return %1 : !x
+}

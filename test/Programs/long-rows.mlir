@@ -1,0 +1,81 @@
+// Rows that many threads share, reductions down columns, and transposed operands:
+// what kernels for GPUs have forms of their own for.
+// RUN: tessera-opt %s --split-input-file --tessera="mesh=x=2 to=local" | FileCheck %s %no_other_collective
+
+// Rows of a block, in registers, with vectors of 4 and of 2; the last is too long.
+// CHECK: tv.softmax
+// CHECK: tv.softmax
+// CHECK: tv.layer_norm
+// CHECK: return
+// RAN x=1: nothing
+// RAN x=2: nothing
+// RAN x=3: nothing
+// RAN x=4: nothing
+#m = #tv.mesh<x = 2>
+!a = tensor<6x2056xf32, #tv.view<#m, [did(x) * _, _]>>
+!b = tensor<5x1030xf32, #tv.view<#m, [did(x) * _, _]>>
+!c = tensor<3x33000xf32, #tv.view<#m, [did(x) * _, _]>>
+!w = tensor<33000xf32>
+func.func @main(%a: !a, %b: !b, %c: !c, %w: !w) -> (!a, !b, !c) {
+  %0 = tv.softmax %a dim 1 : (!a) -> !a
+  %1 = tv.softmax %b dim 1 : (!b) -> !b
+  %2 = tv.layer_norm %c, %w, %w epsilon(1.0e-5) : (!c, !w, !w) -> !c
+  return %0, %1, %2 : !a, !b, !c
+}
+
+// -----
+
+// Columns: a sum, and a softmax along the outer dimension.
+// CHECK: tv.reduce
+// CHECK: tv.softmax
+// CHECK: return
+// RAN x=2: nothing
+// RAN x=3: nothing
+// RAN x=4: nothing
+#m = #tv.mesh<x = 2>
+!a = tensor<120x70xf32, #tv.view<#m, [_, did(x) * _]>>
+func.func @main(%a: !a) -> (tensor<70xf32>, !a) {
+  %0 = tv.reduce sum %a dims [0] : (!a) -> tensor<70xf32>
+  %1 = tv.softmax %a dim 0 : (!a) -> !a
+  return %0, %1 : tensor<70xf32>, !a
+}
+
+// -----
+
+// Squares of a transposed operand, with edges.
+// CHECK: tv.transpose
+// CHECK: return
+// RAN x=1: nothing
+// RAN x=2: nothing
+// RAN x=3: nothing
+// RAN x=4: nothing
+#m = #tv.mesh<x = 2>
+!t = tensor<3x70x37xf32, #tv.view<#m, [_, did(x) * _, _]>>
+!y = tensor<3x37x70xf32, #tv.view<#m, [_, _, did(x) * _]>>
+!u = tensor<96x160xf32, #tv.view<#m, [_, did(x) * _]>>
+!v = tensor<160x96xf32, #tv.view<#m, [did(x) * _, _]>>
+func.func @main(%t: !t, %y: !y, %u: !u) -> (!y, !v) {
+  %0 = tv.transpose %t perm [0, 2, 1] : (!t) -> !y
+  %1 = tv.silu %0 : (!y) -> !y
+  %2 = tv.add %1, %y : (!y, !y) -> !y
+  %3 = tv.transpose %u perm [1, 0] : (!u) -> !v
+  %4 = tv.silu %3 : (!v) -> !v
+  return %2, %4 : !y, !v
+}
+
+// -----
+
+// Rows whose length is given at run time.
+// CHECK: tv.softmax
+// CHECK: return
+// RAN x=1: nothing
+// RAN x=2: nothing
+// RAN x=3: nothing
+// RAN x=4: nothing
+#m = #tv.mesh<x = 2>
+!a = tensor<?x?xf32, #tv.view<#m, [did(x) * _, _]>>
+func.func @main(%a: !a {tv.dims = ["b", "s"]}) -> !a
+    attributes {tv.sizes = {b = 64 : i64, s = 64 : i64}} {
+  %0 = tv.softmax %a dim 1 : (!a) -> !a
+  return %0 : !a
+}
