@@ -168,8 +168,10 @@ private:
     report.ranks = team.size();
     report.target = session.target;
     report.device = session.device;
-    report.graph = session.target != "cpu" && !options.noGraph &&
-                   !options.verbose && options.trace.empty();
+    // The first run goes step by step.
+    report.graph = session.target != "cpu" && options.repeat > 1 &&
+                   !options.noGraph && !options.verbose &&
+                   options.trace.empty();
     for (size_t i = 0; i < session.symbols.size(); ++i)
       report.sizes.emplace_back(session.symbols[i].name, session.sizes[i]);
     tessera_binding *binding = session.binding.get();

@@ -6,17 +6,18 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The first run records all works as a CUDA graph; it and all later runs launch
-// that. Where ranks communicate the second run does so. The host then polls:
-// the event at the end, the companions, the context's watch. The stream itself
-// leaves breadcrumbs in pinned memory around each collective, so that a hang
-// inside of the graph has a name.
+// The first run does all works one by one: what libraries and peers do only
+// once they do now. Then it records them as a CUDA graph, which later runs
+// launch. The host polls: the event at the end, the companions, the context's
+// watch. The stream itself leaves breadcrumbs in pinned memory around each
+// collective, so that a hang inside of the graph has a name.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Backends/CUDA/Program.h"
 #include "Runtime/Context.h"
 
+#include <cmath>
 #include <cstdio>
 #include <ctime>
 
@@ -126,10 +127,10 @@ public:
                             "ask about the caller's stream"))
         return stop;
       if (capturing) {
-        if (communicates && !met)
+        if (!warm)
           return Stop{0, TESSERA_INVALID_ARGUMENT,
-                      "peers meet in the first run, which cannot be captured: "
-                      "run once before"};
+                      "peers and libraries get ready in the first run, which "
+                      "cannot be captured: run once before"};
         // A graph takes in works, not the launch of a graph.
         if (auto stop = order(device.stream(), stream))
           return stop;
@@ -137,8 +138,6 @@ public:
           return stop;
         return order(stream, device.stream());
       }
-      if (std::optional<Stop> stop = makeReady(running))
-        return stop;
       if (auto stop = order(device.stream(), stream))
         return stop;
       if (std::optional<Stop> stop = submit(running))
@@ -146,11 +145,7 @@ public:
       if (auto stop = check(driver.streamWaitEvent(stream, done, 0),
                             "make the caller's stream wait"))
         return stop;
-      if (!communicates || met)
-        return std::nullopt;
-      std::optional<Stop> stop = wait(context, done);
-      met |= !stop;
-      return stop;
+      return warm ? std::nullopt : finishFirst(context, running);
     };
     std::optional<Stop> stop = enqueueAll();
     if (stop && stop->code != TESSERA_INVALID_ARGUMENT)
@@ -175,23 +170,21 @@ private:
   //===--------------------------------------------------------------------===//
 
   std::optional<Stop> launch(Context &context, const Running &running) {
-    if (std::optional<Stop> stop = makeReady(running))
-      return stop;
     const double began = now();
     if (std::optional<Stop> stop = submit(running))
       return stop;
     host = now() - began;
-    std::optional<Stop> stop = wait(context, done);
-    met |= !stop;
-    return stop;
+    return warm ? wait(context, done) : finishFirst(context, running);
   }
 
-  /// The graph, when the program runs as one. Peers meet when they first
-  /// exchange something, and may then allocate: not while a graph is recorded.
-  std::optional<Stop> makeReady(const Running &running) {
-    if ((flags & TESSERA_NO_GRAPH) || works.empty() || exec ||
-        (communicates && !met))
+  /// Waits, and makes the graph for the next run.
+  std::optional<Stop> finishFirst(Context &context, const Running &running) {
+    if (std::optional<Stop> stop = wait(context, done))
+      return stop;
+    warm = true;
+    if ((flags & TESSERA_NO_GRAPH) || works.empty())
       return std::nullopt;
+    context.startWait();
     return capture(running);
   }
 
@@ -365,8 +358,11 @@ private:
       const Code code = driver.eventQuery(event);
       if (follow(context.watch()))
         context.startWait();
-      if (code == 0)
+      const double waited = now() - began;
+      if (code == 0) {
+        expected = waited;
         return std::nullopt;
+      }
       if (code != kNotReady)
         return broken(code, "finish a run", lastSeen());
       for (Companion *companion : device.companions)
@@ -375,7 +371,9 @@ private:
       if (communicates)
         if (Status status = poll.poll(); !status)
           return Stop{lastSeen(), TESSERA_PEER, status.message()};
-      if (now() - began > kSpinSeconds) {
+      // A sleep ends late: not around the time that the last wait took.
+      if (waited > kSpinSeconds &&
+          std::abs(waited - expected) > kSpinSeconds + 0.1 * expected) {
         timespec pause{0, kSleepNanoseconds};
         nanosleep(&pause, nullptr);
       }
@@ -400,7 +398,8 @@ private:
   std::span<const std::unique_ptr<Work>> works;
   const uint32_t flags;
   bool communicates = false;
-  bool met = false;          ///< all works have run once
+  double expected = 0;       ///< the length of the last wait
+  bool warm = false;         ///< all works have run once
   Event done = nullptr;      ///< at the end of what was enqueued last
   Event forked = nullptr;    ///< in the stream of a caller
   std::vector<Event> events; ///< before the first work, and after each

@@ -209,7 +209,7 @@ class TesseraRun(unittest.TestCase):
                 graph = "launching a CUDA graph" if not more else "enqueueing each step"
                 self.assertIn(f"host time, {graph} of 3 runs", out)
         report = json.loads(
-            self.succeed("turn-cuda-1.tsr", "--inputs", "in.safetensors", "--report", "json", **fakes)
+            self.succeed("turn-cuda-1.tsr", "--inputs", "in.safetensors", "--report=json", "--repeat=2", **fakes)
         )
         self.assertEqual(report["target"], "cuda:sm_90a")
         self.assertEqual(report["graph"], True)
