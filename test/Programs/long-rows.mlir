@@ -33,7 +33,7 @@ func.func @main(%a: !a, %b: !b, %c: !c, %w: !w) -> (!a, !b, !c) {
 // RAN x=3: nothing
 // RAN x=4: nothing
 #m = #tv.mesh<x = 2>
-!a = tensor<120x70xf32, #tv.view<#m, [_, did(x) * _]>>
+!a = tensor<40x70xf32, #tv.view<#m, [_, did(x) * _]>>
 func.func @main(%a: !a) -> (tensor<70xf32>, !a) {
   %0 = tv.reduce sum %a dims [0] : (!a) -> tensor<70xf32>
   %1 = tv.softmax %a dim 0 : (!a) -> !a
