@@ -151,7 +151,8 @@ TESSERA_API int32_t tessera_context_world(const tessera_context *context);
 typedef struct tessera_device {
   size_t size;
   const char *target;      /* as modules are compiled for: "cuda:sm_90a" */
-  const char *description; /* "GPU 0, NVIDIA H200, driver ..." */
+  const char *description; /* "GPU 0, NVIDIA H200, driver ...", and libraries
+                            * as far as they are open; until the next call */
   uint64_t free_bytes;     /* of its memory, now; 0 when not known */
 } tessera_device;
 

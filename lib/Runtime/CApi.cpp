@@ -125,10 +125,8 @@ tessera_status *tessera_context_create(const tessera_context_options *options,
     Outcome<std::unique_ptr<Context>> context = Context::create(known);
     if (!context)
       return fail(context.error());
-    const Backend &backend = (*context)->backend();
-    std::string target = backend.target(), text = backend.description();
-    *out = new tessera_context{std::move(*context), std::move(target),
-                               std::move(text)};
+    std::string target = (*context)->backend().target();
+    *out = new tessera_context{std::move(*context), std::move(target), {}};
     return nullptr;
   });
 }
@@ -148,6 +146,7 @@ tessera_status *tessera_context_device(tessera_context *context,
       return invalid("the context is null");
     tessera_device result{};
     result.target = context->target.c_str();
+    context->description = context->context->backend().description();
     result.description = context->description.c_str();
     result.free_bytes = context->context->backend().available().value_or(0);
     return writeStruct(result, out);

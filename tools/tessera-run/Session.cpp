@@ -99,6 +99,18 @@ tessera_context_options Session::contextOptions(const std::string &backend,
   return settings;
 }
 
+Status Session::describe() {
+  tessera_device description = {};
+  description.size = sizeof description;
+  if (Status status = take(tessera_context_device(context.get(), &description));
+      !status)
+    return status;
+  target = description.target;
+  device = description.description;
+  freeBytes = description.free_bytes;
+  return Ok{};
+}
+
 Status Session::load(const std::string &path, std::string backend,
                      tessera_threads *threads) {
   if (backend.empty()) {
@@ -122,13 +134,8 @@ Status Session::load(const std::string &path, std::string backend,
       !status)
     return status;
   module.reset(newModule);
-  tessera_device description = {};
-  description.size = sizeof description;
-  if (Status status = take(tessera_context_device(context.get(), &description));
-      !status)
+  if (Status status = describe(); !status)
     return status;
-  target = description.target;
-  device = description.description;
   Result<layout::Mesh> parsed =
       layout::parseMesh(tessera_module_mesh(module.get()));
   if (!parsed)
@@ -248,25 +255,22 @@ Status Session::fixSizes() {
 Status Session::checkMemory() {
   tessera_memory needs = {};
   needs.size = sizeof needs;
-  tessera_device description = {};
-  description.size = sizeof description;
   if (Status status = take(tessera_module_memory(module.get(), sizes.data(),
                                                  sizes.size(), &needs));
       !status)
     return status;
-  if (Status status = take(tessera_context_device(context.get(), &description));
-      !status)
+  if (Status status = describe(); !status)
     return status;
   const uint64_t total =
       needs.external + needs.local + needs.symmetric + needs.constants;
-  if (description.free_bytes && total > description.free_bytes)
+  if (freeBytes && total > freeBytes)
     return Error{"not enough memory on " + device + ": the program needs " +
                  std::to_string(total) + " bytes (external " +
                  std::to_string(needs.external) + ", local " +
                  std::to_string(needs.local) + ", symmetric " +
                  std::to_string(needs.symmetric) + ", constants " +
                  std::to_string(needs.constants) + "), " +
-                 std::to_string(description.free_bytes) + " are free"};
+                 std::to_string(freeBytes) + " are free"};
   return Ok{};
 }
 

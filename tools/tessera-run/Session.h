@@ -85,6 +85,8 @@ public:
               tessera_threads *threads);
   /// From files to memory.
   Status readInputs();
+  /// Sets `target` and `device`.
+  Status describe();
   /// Binds, and runs as often as the options say.
   Status execute();
   /// A copy of what a port holds.
@@ -94,6 +96,7 @@ public:
   Module module;
   layout::Mesh mesh;
   std::string target, device;
+  uint64_t freeBytes = 0; ///< 0: not known
   std::vector<tessera_symbol> symbols;
   std::vector<int64_t> sizes; ///< parallel to `symbols`
   NameMap names;

@@ -88,7 +88,12 @@ private:
     return session.load(options.module, options.backend, meetings[0]);
   }
   Status readInputs() { return session.readInputs(); }
-  Status execute() { return session.execute(); }
+  /// Then the libraries that it takes are open, and have a version.
+  Status execute() {
+    if (Status status = session.execute(); !status)
+      return status;
+    return session.describe();
+  }
 
   Status verify() {
     if (options.verify.empty())

@@ -118,7 +118,8 @@ public:
   std::string description() const override {
     return "GPU " + std::to_string(device->ordinal()) + ", " + device->name() +
            ", driver " + device->driver().version() +
-           (blas ? ", cuBLASLt " + blas->version() : "");
+           (blas ? ", cuBLASLt " + blas->version() : "") +
+           (communicators ? ", NCCL " + communicators->version() : "");
   }
 
   Status accepts(const std::string &target) const override {

@@ -20,6 +20,7 @@
 
 #include <cstdlib>
 #include <dlfcn.h>
+#include <random>
 
 using namespace tessera;
 using namespace tessera::test;
@@ -614,6 +615,55 @@ TEST_F(CUDA, NotEnoughMemoryIsKnownBeforeAnyIsTaken) {
   EXPECT_ERROR(error, "not enough memory: the binding needs 4294967");
   EXPECT_ERROR(error, "bytes, 1073741820 are free");
   EXPECT_EQ(driver().allocations.size(), 1u); // the port
+}
+
+TEST_F(CUDA, WrongPlansThatLoadNeverCrash) {
+  // As EdgeTest's, with device functions and binaries: what the reader lets
+  // through must be bound or refused, and the driver is asked for nothing that
+  // it could not survive.
+  TwicePlus plan;
+  int x = 0, batch = 0;
+  int t = plan.alias("t", x, fb::AliasKind::Transpose, {8, Size::symbol(batch)},
+                     "[_, _]", {1, 0});
+  int z = plan.output("z", {8, Size::symbol(batch)}, "[_, _]");
+  plan.copy(t, z);
+  flatbuffers::FlatBufferBuilder builder;
+  fb::FinishPlanBuffer(builder, fb::Plan::Pack(builder, &plan.plan));
+  const std::string bytes(reinterpret_cast<char *>(builder.GetBufferPointer()),
+                          builder.GetSize());
+  tessera_context_options options = cudaOptions();
+  tessera_context *context;
+  ASSERT_OK(tessera_context_create(&options, &context));
+  std::mt19937 random(1);
+  int loads = 0, binds = 0;
+  const int rounds = std::getenv("TESSERA_LONG") ? 200000 : 4000;
+  for (int i = 0; i < rounds; ++i) {
+    std::string damaged = bytes;
+    if (i > 0)
+      for (unsigned k = 1 + random() % 3; k > 0; --k)
+        damaged[random() % damaged.size()] =
+            random() % 2 ? random() : random() % 10;
+    ModuleBuilder builder;
+    builder.setPlan(damaged);
+    builder.setCode(plan.code, 0);
+    std::string file = builder.build();
+    tessera_module *loaded;
+    if (tessera_status *status =
+            tessera_module_load(context, file.data(), file.size(), &loaded)) {
+      ASSERT_NE(take(status), "") << i;
+      ASSERT_NE(i, 0) << "the plan itself is wrong";
+      continue;
+    }
+    ++loads;
+    tessera_memory memory{};
+    memory.size = sizeof memory;
+    for (int64_t size : {0, 3, 64})
+      binds += take(tessera_module_memory(loaded, &size, 1, &memory)) == "";
+    tessera_module_destroy(loaded);
+  }
+  tessera_context_destroy(context);
+  EXPECT_GT(loads, rounds / 20);
+  EXPECT_GT(binds, rounds / 20);
 }
 
 TEST_F(CUDA, ALaunchThatFailsNamesItsOp) {
