@@ -70,8 +70,10 @@ struct EventObject {
 namespace {
 
 ContextObject contexts[16];
-std::set<const void *> alive; // handles of all kinds
-double ticks = 0;             // one millisecond a task
+// Handles and memory; never destroyed, so that what tests of a broken device
+// leave is known to leak checkers.
+auto &alive = *new std::set<const void *>;
+double ticks = 0; // one millisecond a task
 
 template <typename T> T *make(T value) {
   T *object = new T(std::move(value));
@@ -220,6 +222,7 @@ EXPORT cuMemAlloc_v2(DevicePointer *pointer, size_t bytes) {
     return kOutOfMemory;
   void *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   std::memset(memory, 0xff, bytes);
+  alive.insert(memory);
   *pointer = reinterpret_cast<DevicePointer>(memory);
   fake.allocations[*pointer] = bytes;
   fake.freeBytes -= bytes;
@@ -232,17 +235,20 @@ EXPORT cuMemFree_v2(DevicePointer pointer) {
     return kInvalidValue;
   fake.freeBytes += found->second;
   fake.allocations.erase(found);
+  alive.erase(reinterpret_cast<void *>(pointer));
   std::free(reinterpret_cast<void *>(pointer));
   return 0;
 }
 EXPORT cuMemHostAlloc(void **pointer, size_t bytes, unsigned) {
   ENTER();
   *pointer = std::calloc(1, bytes);
+  alive.insert(*pointer);
   ++fake.host;
   return 0;
 }
 EXPORT cuMemFreeHost(void *pointer) {
   ENTER();
+  alive.erase(pointer);
   std::free(pointer);
   --fake.host;
   return 0;
