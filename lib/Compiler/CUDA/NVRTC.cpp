@@ -57,28 +57,28 @@ struct NVRTC::Functions {
   int (*getCubin)(Program *program, char *cubin);
 };
 
-/// `candidate` in a virtual environment's folder of packages.
+/// Where PyPI's package puts the library in the virtual environment `.venv` of
+/// the source tree, from the programs of a build tree in it: in `build/bin`.
 static std::vector<std::string> getVenvCandidates() {
   std::string self = sys::fs::getMainExecutable(
       nullptr, reinterpret_cast<void *>(&getEmbeddedFiles));
   SmallString<128> lib(sys::path::parent_path(self));
   sys::path::append(lib, "..", "..", ".venv", "lib");
   sys::path::remove_dots(lib, /*remove_dot_dot=*/true);
+  auto getCandidate = [](StringRef python) {
+    SmallString<128> file(python);
+    sys::path::append(file, "site-packages", "nvidia", "cu13", "lib");
+    sys::path::append(file, kLibrary);
+    return file.str().str();
+  };
   std::vector<std::string> candidates;
   std::error_code error;
   for (sys::fs::directory_iterator it(lib, error), end; it != end && !error;
-       it.increment(error)) {
-    if (!sys::path::filename(it->path()).starts_with("python3"))
-      continue;
-    for (StringRef package : {"cu13", "cuda_nvrtc"}) {
-      SmallString<128> file(it->path());
-      sys::path::append(file, "site-packages", "nvidia", package, "lib");
-      sys::path::append(file, kLibrary);
-      candidates.push_back(file.str().str());
-    }
-  }
+       it.increment(error))
+    if (sys::path::filename(it->path()).starts_with("python3"))
+      candidates.push_back(getCandidate(it->path()));
   if (candidates.empty())
-    candidates.push_back((lib + "/python3*/" + kLibrary).str());
+    candidates.push_back(getCandidate((lib + "/python3").str()));
   return candidates;
 }
 
@@ -145,8 +145,16 @@ Result<NVRTC> NVRTC::open(const std::string &where) {
   Dl_info info;
   uint64_t size = 0;
   if (dladdr(reinterpret_cast<void *>(functions->version), &info) &&
-      info.dli_fname)
+      info.dli_fname) {
     sys::fs::file_size(info.dli_fname, size);
+    // NVRTC opens this by its bare name, so outside of a toolkit that the
+    // loader knows only finds it if it is loaded. Where it is not beside NVRTC,
+    // NVRTC's own search and error are right.
+    SmallString<128> builtins(sys::path::parent_path(info.dli_fname));
+    sys::path::append(builtins, "libnvrtc-builtins.so." + Twine(major) + "." +
+                                    Twine(minor));
+    dlopen(builtins.c_str(), RTLD_NOW | RTLD_LOCAL);
+  }
   functions->identity = std::to_string(major) + "." + std::to_string(minor) +
                         " of " + std::to_string(size) + " bytes";
   return NVRTC(std::move(functions));
