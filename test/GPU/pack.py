@@ -10,13 +10,15 @@ Each program of test/Programs and examples/, for meshes of 1 to 4 devices, becom
     tests/NAME/expected.json          the report of the same program on CPUs
     tests/NAME/test.env               RANKS and FLAGS of tessera-run
 
-beside the programs that run them; `run` (test/GPU/run) is the launcher.
+beside the programs that run them; `run` (test/GPU/run) is the launcher. `failures`
+(test/GPU/failures) runs what must fail, with the modules in broken/.
 
     pack.py --build build OUT
 """
 import argparse
 import pathlib
 import shutil
+import struct
 import subprocess
 import sys
 
@@ -25,7 +27,8 @@ from safetensors.numpy import save_file
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "test/EndToEnd"))
-from run_programs import Case, Tools, meshes_of, programs_in, sizes_of  # noqa: E402
+from run_programs import (Case, Tools, meshes_of, programs_in,  # noqa: E402
+                          sizes_of)
 
 FILES = sorted([*ROOT.glob("test/Programs/*.mlir"), ROOT / "examples/mlp.mlir",
                 *ROOT.glob("examples/gpt/*.mlir")])
@@ -58,6 +61,81 @@ def pack_program(tools, text, mesh, ranks, folder, target):
         f"RANKS={ranks}\nFLAGS='{' '.join(f'--size {n}={v}' for n, v in sizes.items())}'\n")
 
 
+# The product is a temporary of 256 GiB.
+HUGE = """
+#m = #tv.mesh<tp = 1>
+!x = tensor<262144x1xf32, #tv.view<#m, [did(tp) * _, _]>>
+!w = tensor<262144x1xf32>
+!a = tensor<262144x262144xf32>
+!y = tensor<262144xf32>
+func.func @main(%x: !x {tv.name = "x"}, %w: !w {tv.name = "w"}) -> (!y {tv.name = "y"}) {
+  %a = tv.linear %x, %w : (!x, !w) -> !a
+  %y = tv.reduce sum %a dims [1] : (!a) -> !y
+  return %y : !y
+}
+"""
+
+
+def hash_bytes(data, seed=0):
+    """hashBytes of lib/Module/Builder.cpp."""
+    mask, k0, k1 = 2**64 - 1, 0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93
+    state = seed ^ (len(data) * k1 & mask)
+    padded = data + bytes(8 - len(data) % 8)
+    for (word,) in struct.iter_unpack("<Q", padded):
+        product = (state ^ word) * k0 & mask
+        state = ((product << 29 | product >> 35) + k1) & mask
+    state ^= state >> 32
+    state = state * k1 & mask
+    return state ^ state >> 29
+
+
+def with_hashes(module):
+    """The bytes of a module that was changed, with hashes that fit (Format.h)."""
+    module = bytearray(module)
+    for i in range(struct.unpack_from("<I", module, 28)[0]):
+        entry = 112 + 32 * i
+        offset, size = struct.unpack_from("<QQ", module, entry + 8)
+        digest = hash_bytes(bytes(module[offset:offset + size]))
+        struct.pack_into("<Q", module, entry + 24, digest)
+    struct.pack_into("<Q", module, 40, 0)
+    page = bytes(module[:4096])
+    struct.pack_into("<Q", module, 40, hash_bytes(page[112:], hash_bytes(page[:112])))
+    return bytes(module)
+
+
+def pack_failures(tools, out, target):
+    folder = out / "broken"
+    folder.mkdir(parents=True)
+    shutil.copy2(ROOT / "test/GPU/failures", out / "failures")
+    [(_, _, text)] = programs_in(ROOT / "test/Programs/mlp.mlir")
+    case = Case(tools, text, 2, folder, "program", {})
+    pathlib.Path(case.inputs).rename(folder / "inputs.safetensors")
+    tools.compile(case.path, "tp=2", folder / "module.tsr", f"--target={target}")
+    pathlib.Path(case.path).write_text(text.replace("gelu tanh", "silu"))
+    tools.compile(case.path, "tp=2", folder / "other.tsr", f"--target={target}")
+    if target != "cpu":
+        tools.compile(case.path, "tp=2", folder / "cpu.tsr")
+        module = (folder / "module.tsr").read_bytes()
+        name = target.encode()
+        assert module.count(name) == 1
+        (folder / "target.tsr").write_bytes(
+            with_hashes(module.replace(name, b"cuda:sm_80a")))
+        # The architecture that a cubin says it is for is in its ELF flags.
+        cubin = bytearray(module)
+        at = module.find(b"\x7fELF")
+        while at >= 0:
+            assert cubin[at + 49] == 90
+            cubin[at + 49] = 80
+            at = module.find(b"\x7fELF", at + 4)
+        (folder / "cubin.tsr").write_bytes(with_hashes(cubin))
+        pathlib.Path(case.path).write_text(HUGE)
+        tools.compile(case.path, "", folder / "huge.tsr", f"--target={target}")
+        column = np.zeros((262144, 1), np.float32)
+        save_file({"x": column, "w": column}, folder / "huge.safetensors")
+    pathlib.Path(case.path).unlink()
+    (folder / "test.env").write_text(f"TARGET={target}\n")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", default="build")
@@ -82,6 +160,7 @@ def main():
     shutil.copy2(ROOT / "test/GPU/run", args.out / "run")
     shutil.copy2(ROOT / "scripts/mpi.env", args.out / "mpi.env")
 
+    pack_failures(tools, args.out, args.target)
     packed = failed = 0
     for file in FILES:
         if args.only not in file.stem:
@@ -103,10 +182,10 @@ def main():
                         failed += 1
                         shutil.rmtree(args.out / "tests" / name)
                         print(f"{name}: {error}")
-    size, data = (sum(f.stat().st_size for f in top.rglob("*") if f.is_file()) / 2**20
-                  for top in (args.out, args.out / "tests"))
+    size, *data = (sum(f.stat().st_size for f in top.rglob("*") if f.is_file()) / 2**20
+                  for top in (args.out, args.out / "tests", args.out / "broken"))
     print(f"{packed} tests packed, {failed} failed, {size:.1f} MiB, "
-          f"{size - data:.1f} of it programs")
+          f"{size - sum(data):.1f} of it programs")
     sys.exit(1 if failed or not packed else 0)
 
 
