@@ -45,21 +45,21 @@ struct AttentionMods {
   static constexpr float Scale = 1;
   /// Keeps the keys up to query + causal_shift.
   static constexpr bool Causal = false;
-  /// There is a `float score(Args const &, float scaled, int64_t batch, int64_t
-  /// head, int64_t query, int64_t key)`.
+  /// There is a `float score(Args const &, float scaled, int64 batch, int64
+  /// head, int64 query, int64 key)`.
   static constexpr bool HasScore = false;
-  /// There is a `bool mask(Args const &, int64_t batch, int64_t head, int64_t
-  /// query, int64_t key)`: whether the key is kept.
+  /// There is a `bool mask(Args const &, int64 batch, int64 head, int64
+  /// query, int64 key)`: whether the key is kept.
   static constexpr bool HasMask = false;
 
   // Global indices from this device's own; monotone in the index.
-  template <class A> TSR_DEVICE int64_t batch(A const &, int index) {
+  template <class A> TSR_DEVICE int64 batch(A const &, int index) {
     return index;
   }
-  template <class A> TSR_DEVICE int64_t head(A const &, int index) {
+  template <class A> TSR_DEVICE int64 head(A const &, int index) {
     return index;
   }
-  template <class A> TSR_DEVICE int64_t query(A const &, int index) {
+  template <class A> TSR_DEVICE int64 query(A const &, int index) {
     return index;
   }
   /// Which of this device's key heads its query head reads.
@@ -69,8 +69,8 @@ struct AttentionMods {
   }
   /// A range outside of which no query of [first, last] sees a key.
   template <class A>
-  TSR_DEVICE KeyRange keys(A const &, int64_t batch, int64_t head,
-                           int64_t first, int64_t last, int keys) {
+  TSR_DEVICE KeyRange keys(A const &, int64 batch, int64 head, int64 first,
+                           int64 last, int keys) {
     return {0, keys};
   }
 };
@@ -97,8 +97,8 @@ template <class T_, int D_, class Mods_> struct FwdConfig {
     alignas(1024) char o[Panels][BM * 128];
     alignas(1024) char k[Stages][Panels][BN * 128];
     alignas(1024) char v[Stages][Panels][BN * 128];
-    uint64_t q_full, q_empty;
-    uint64_t k_full[Stages], k_empty[Stages], v_full[Stages], v_empty[Stages];
+    uint64 q_full, q_empty;
+    uint64 k_full[Stages], k_empty[Stages], v_full[Stages], v_empty[Stages];
     int tile; // travels with q_full; negative: no more
   };
 };
@@ -110,9 +110,9 @@ struct FwdMaps {
 };
 
 template <class Args> struct FwdParams {
-  float *lse;             // or null
-  int64_t lse_strides[3]; // batch, head, query
-  int *ticket; // zero, and left zero; or null: every gridDim.x-th tile
+  float *lse;           // or null
+  int64 lse_strides[3]; // batch, head, query
+  int *ticket;          // zero, and left zero; or null: every gridDim.x-th tile
   int batch, heads, key_heads, queries, keys; // of this device
   int causal_shift;                           // keys less queries, globally
   Args args;
@@ -150,8 +150,8 @@ template <class C> struct FwdBlocks {
   template <class P> TSR_MEMBER FwdBlocks(P const &p, FwdTile<C> const &t) {
     using Mods = typename C::Mods;
     const int first = t.m * C::BM, last = min(first + C::BM, p.queries) - 1;
-    const int64_t first_query = Mods::query(p.args, first);
-    const int64_t last_query = Mods::query(p.args, last);
+    const int64 first_query = Mods::query(p.args, first);
+    const int64 last_query = Mods::query(p.args, last);
     KeyRange seen =
         Mods::keys(p.args, Mods::batch(p.args, t.batch),
                    Mods::head(p.args, t.head), first_query, last_query, p.keys);
@@ -174,7 +174,7 @@ template <class C, class P> struct FwdProducer {
   Ring<C::Stages> k_ring, v_ring;
 
   TSR_MEMBER void load(TensorMap const &map, char (*to)[C::BN * 128],
-                       uint64_t *full, uint64_t *empty, int phase, int block,
+                       uint64 *full, uint64 *empty, int phase, int block,
                        int head, int batch) {
     barrier_wait(empty, phase ^ 1);
     barrier_expect(full, C::BN * C::D * 2);
@@ -243,10 +243,10 @@ template <class C, class P> struct FwdConsumer {
   typename C::Shared &s;
   const int group, thread = threadIdx.x % 128, lane = threadIdx.x % 32;
   Ring<C::Stages> k_ring, v_ring;
-  int row;                       // this thread's first; the other is row + 8
-  int last;                      // the tile's last block: then q is free
-  int64_t batch, head, query[2]; // global, for the functors
-  int visible[2];                // keys before the end and the diagonal
+  int row;                     // this thread's first; the other is row + 8
+  int last;                    // the tile's last block: then q is free
+  int64 batch, head, query[2]; // global, for the functors
+  int visible[2];              // keys before the end and the diagonal
   float o[C::D / 2], x[C::BN / 2], top[2], sum[2], shrink[2];
   Fragment16 probs[C::BN / 16];
 
@@ -254,7 +254,7 @@ template <class C, class P> struct FwdConsumer {
       : maps(maps), p(p), s(s), group(threadIdx.x / 128 - 1) {}
 
   TSR_DEVICE float infinity() { return __int_as_float(0x7f800000); }
-  TSR_MEMBER void release(uint64_t *b) {
+  TSR_MEMBER void release(uint64 *b) {
     if (lane == 0)
       barrier_arrive(b);
   }
@@ -274,8 +274,8 @@ template <class C, class P> struct FwdConsumer {
   }
 
   TSR_MEMBER void issue_scores() {
-    const uint64_t a = operand(s.q[0] + group * 64 * 128);
-    const uint64_t b = operand(s.k[k_ring.stage][0]);
+    const uint64 a = operand(s.q[0] + group * 64 * 128);
+    const uint64 b = operand(s.k[k_ring.stage][0]);
     wgmma_fence();
 #pragma unroll
     for (int i = 0; i < C::D / 16; i++)
@@ -285,7 +285,7 @@ template <class C, class P> struct FwdConsumer {
     wgmma_commit();
   }
   TSR_MEMBER void issue_values(bool first) {
-    const uint64_t b = operand(s.v[v_ring.stage][0], C::BN * 128);
+    const uint64 b = operand(s.v[v_ring.stage][0], C::BN * 128);
     wgmma_fence();
 #pragma unroll
     for (int i = 0; i < C::BN / 16; i++)

@@ -60,7 +60,7 @@ struct GemmConfig {
     alignas(1024) char a[Stages][BM * BK * 2];
     alignas(1024) char b[Stages][BN * BK * 2];
     alignas(1024) char c[2][StorePanels][64 * 64 * 2];
-    uint64_t full[Stages], empty[Stages];
+    uint64 full[Stages], empty[Stages];
   };
 };
 
@@ -148,8 +148,8 @@ TSR_DEVICE void gemm_consume(GemmMaps const &maps, P const &p,
     int previous = 0;
     for (int k = 0; k < p.k; k += C::BK, ring.next()) {
       barrier_wait(&s.full[ring.stage], ring.phase);
-      const uint64_t a = operand(s.a[ring.stage] + half * 64 * 128);
-      const uint64_t b = operand(s.b[ring.stage]);
+      const uint64 a = operand(s.a[ring.stage] + half * 64 * 128);
+      const uint64 b = operand(s.b[ring.stage]);
       wgmma_fence();
 #pragma unroll
       for (int i = 0; i < C::BK / 16; i++)

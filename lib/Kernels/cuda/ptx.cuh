@@ -16,9 +16,7 @@
 #ifndef TESSERA_KERNELS_PTX_CUH
 #define TESSERA_KERNELS_PTX_CUH
 
-using uint32_t = unsigned int;
-using int64_t = long;
-using uint64_t = unsigned long;
+#include "prelude.cuh"
 
 #define TSR_MEMBER __device__ __forceinline__
 #define TSR_DEVICE static TSR_MEMBER
@@ -31,8 +29,8 @@ struct alignas(64) TensorMap {
   char bytes[128];
 };
 
-TSR_DEVICE uint32_t smem_address(void const *p) {
-  return (uint32_t)__cvta_generic_to_shared(p);
+TSR_DEVICE uint32 smem_address(void const *p) {
+  return (uint32)__cvta_generic_to_shared(p);
 }
 
 //===----------------------------------------------------------------------===//
@@ -40,17 +38,17 @@ TSR_DEVICE uint32_t smem_address(void const *p) {
 // come.
 //===----------------------------------------------------------------------===//
 
-TSR_DEVICE void barrier_init(uint64_t *b, int arrivals) {
+TSR_DEVICE void barrier_init(uint64 *b, int arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(smem_address(b)),
                "r"(arrivals)
                : "memory");
 }
-TSR_DEVICE void barrier_arrive(uint64_t *b) {
+TSR_DEVICE void barrier_arrive(uint64 *b) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(smem_address(b))
                : "memory");
 }
 /// Arrives and announces bytes that bulk copies will bring.
-TSR_DEVICE void barrier_expect(uint64_t *b, int bytes) {
+TSR_DEVICE void barrier_expect(uint64 *b, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(
                    smem_address(b)),
                "r"(bytes)
@@ -59,7 +57,7 @@ TSR_DEVICE void barrier_expect(uint64_t *b, int bytes) {
 /// Arrives at the same barrier of another block of the cluster. Not
 /// .release.cluster, which was much slower: there is nothing to release where
 /// the slot was only read, by wgmma.
-TSR_DEVICE void barrier_arrive_at(uint64_t *b, int block) {
+TSR_DEVICE void barrier_arrive_at(uint64 *b, int block) {
   asm volatile("{\n.reg .b32 remote;\n"
                "mapa.shared::cluster.u32 remote, %0, %1;\n"
                "mbarrier.arrive.shared::cluster.b64 _, [remote];\n}" ::"r"(
@@ -69,8 +67,8 @@ TSR_DEVICE void barrier_arrive_at(uint64_t *b, int block) {
 }
 /// The loop stands in C++: inside the assembly it made the compiler unroll its
 /// surroundings.
-TSR_DEVICE void barrier_wait(uint64_t *b, int parity) {
-  uint32_t done;
+TSR_DEVICE void barrier_wait(uint64 *b, int parity) {
+  uint32 done;
   do {
     asm volatile("{\n.reg .pred p;\n"
                  "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
@@ -130,10 +128,10 @@ template <int N> TSR_DEVICE void registers_lower() {
 // outside are dropped.
 //===----------------------------------------------------------------------===//
 
-constexpr uint64_t kEvictFirst = 0x12F0000000000000ul;
-constexpr uint64_t kEvictLast = 0x14F0000000000000ul;
+constexpr uint64 kEvictFirst = 0x12F0000000000000ull;
+constexpr uint64 kEvictLast = 0x14F0000000000000ull;
 
-TSR_DEVICE void tma_load(void *to, TensorMap const *m, uint64_t *b, int c0,
+TSR_DEVICE void tma_load(void *to, TensorMap const *m, uint64 *b, int c0,
                          int c1) {
   asm volatile(
       "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::"
@@ -143,7 +141,7 @@ TSR_DEVICE void tma_load(void *to, TensorMap const *m, uint64_t *b, int c0,
 }
 /// To the same address in every block of the mask, each of whose barriers
 /// counts the bytes. A cluster lies inside one GPU.
-TSR_DEVICE void tma_load_multicast(void *to, TensorMap const *m, uint64_t *b,
+TSR_DEVICE void tma_load_multicast(void *to, TensorMap const *m, uint64 *b,
                                    int c0, int c1, unsigned short blocks) {
   asm volatile(
       "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::"
@@ -152,8 +150,8 @@ TSR_DEVICE void tma_load_multicast(void *to, TensorMap const *m, uint64_t *b,
       "l"(m), "r"(smem_address(b)), "r"(c0), "r"(c1), "h"(blocks)
       : "memory");
 }
-TSR_DEVICE void tma_load(void *to, TensorMap const *m, uint64_t *b, int c0,
-                         int c1, int c2, int c3, uint64_t hint) {
+TSR_DEVICE void tma_load(void *to, TensorMap const *m, uint64 *b, int c0,
+                         int c1, int c2, int c3, uint64 hint) {
   asm volatile(
       "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::"
       "bytes.L2::cache_hint [%0], [%1, {%3,%4,%5,%6}], [%2], %7;" ::"r"(
@@ -207,9 +205,10 @@ template <int N> TSR_DEVICE void wgmma_wait() {
 /// k16 step adds kStepK. MN-major (rows = K; transpose bit set): `panel` is the
 /// byte distance of the next 64 columns, a k16 step adds kStepMN (16 rows).
 /// Addresses count in 16 bytes.
-TSR_DEVICE uint64_t operand(void const *p, int panel = 16) {
-  return (uint64_t)((smem_address(p) & 0x3ffff) >> 4) |
-         (uint64_t)(panel >> 4) << 16 | (uint64_t)(1024 >> 4) << 32 | 1ul << 62;
+TSR_DEVICE uint64 operand(void const *p, int panel = 16) {
+  return (uint64)((smem_address(p) & 0x3ffff) >> 4) |
+         (uint64)(panel >> 4) << 16 | (uint64)(1024 >> 4) << 32 |
+         uint64(1) << 62;
 }
 constexpr int kStepK = 32 >> 4, kStepMN = 2048 >> 4;
 
@@ -217,21 +216,18 @@ constexpr int kStepK = 32 >> 4, kStepMN = 2048 >> 4;
 // Numbers
 //===----------------------------------------------------------------------===//
 
-/// Element types of tensors, as tags.
-struct BF16 {
-  TSR_DEVICE uint32_t pack(float low, float high) {
-    uint32_t r;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
-    return r;
-  }
-};
-struct F16 {
-  TSR_DEVICE uint32_t pack(float low, float high) {
-    uint32_t r;
-    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
-    return r;
-  }
-};
+/// Two elements of type T in a register.
+template <class T> TSR_DEVICE uint32 pack(float low, float high);
+template <> TSR_MEMBER uint32 pack<bf16>(float low, float high) {
+  uint32 r;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
+  return r;
+}
+template <> TSR_MEMBER uint32 pack<f16>(float low, float high) {
+  uint32 r;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
+  return r;
+}
 
 TSR_DEVICE float exp2_fast(float x) {
   float r;
@@ -265,12 +261,12 @@ TSR_DEVICE int fragment_column(int i) { return i / 4 * 8 + i % 2; }
 /// Elements of a 16-column group, as an A operand or as the four 8x8 matrices
 /// of stmatrix.
 struct Fragment16 {
-  uint32_t r[4];
+  uint32 r[4];
 };
 template <class T> TSR_DEVICE void convert(Fragment16 &out, float const *x) {
 #pragma unroll
   for (int j = 0; j < 4; j++)
-    out.r[j] = T::pack(x[2 * j], x[2 * j + 1]);
+    out.r[j] = pack<T>(x[2 * j], x[2 * j + 1]);
 }
 /// Stores 16 columns (column16 counts them) of a warp's 16 rows into a swizzled
 /// panel that starts at the warp group's first row.

@@ -20,8 +20,8 @@
 namespace tessera {
 
 template <class T, int N> struct Wgmma;
-template <> struct Wgmma<BF16, 64> {
-  TSR_DEVICE void rs(float (&d)[32], Fragment16 const &a, uint64_t b, bool accumulate) {
+template <> struct Wgmma<bf16, 64> {
+  TSR_DEVICE void rs(float (&d)[32], Fragment16 const &a, uint64 b, bool accumulate) {
     asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %37, 0;\n"
         "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {"
         "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
@@ -34,8 +34,8 @@ template <> struct Wgmma<BF16, 64> {
         : "r"(a.r[0]),"r"(a.r[1]),"r"(a.r[2]),"r"(a.r[3]),"l"(b),"r"((int)accumulate));
   }
 };
-template <> struct Wgmma<F16, 64> {
-  TSR_DEVICE void rs(float (&d)[32], Fragment16 const &a, uint64_t b, bool accumulate) {
+template <> struct Wgmma<f16, 64> {
+  TSR_DEVICE void rs(float (&d)[32], Fragment16 const &a, uint64 b, bool accumulate) {
     asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %37, 0;\n"
         "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {"
         "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
@@ -48,8 +48,8 @@ template <> struct Wgmma<F16, 64> {
         : "r"(a.r[0]),"r"(a.r[1]),"r"(a.r[2]),"r"(a.r[3]),"l"(b),"r"((int)accumulate));
   }
 };
-template <> struct Wgmma<BF16, 128> {
-  TSR_DEVICE void rs(float (&d)[64], Fragment16 const &a, uint64_t b, bool accumulate) {
+template <> struct Wgmma<bf16, 128> {
+  TSR_DEVICE void rs(float (&d)[64], Fragment16 const &a, uint64 b, bool accumulate) {
     asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %69, 0;\n"
         "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {"
         "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
@@ -67,7 +67,7 @@ template <> struct Wgmma<BF16, 128> {
           "+f"(d[56]),"+f"(d[57]),"+f"(d[58]),"+f"(d[59]),"+f"(d[60]),"+f"(d[61]),"+f"(d[62]),"+f"(d[63])
         : "r"(a.r[0]),"r"(a.r[1]),"r"(a.r[2]),"r"(a.r[3]),"l"(b),"r"((int)accumulate));
   }
-  TSR_DEVICE void ss(float (&d)[64], uint64_t a, uint64_t b, bool accumulate) {
+  TSR_DEVICE void ss(float (&d)[64], uint64 a, uint64 b, bool accumulate) {
     asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\n"
         "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {"
         "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
@@ -86,8 +86,8 @@ template <> struct Wgmma<BF16, 128> {
         : "l"(a),"l"(b),"r"((int)accumulate));
   }
 };
-template <> struct Wgmma<F16, 128> {
-  TSR_DEVICE void rs(float (&d)[64], Fragment16 const &a, uint64_t b, bool accumulate) {
+template <> struct Wgmma<f16, 128> {
+  TSR_DEVICE void rs(float (&d)[64], Fragment16 const &a, uint64 b, bool accumulate) {
     asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %69, 0;\n"
         "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {"
         "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
@@ -105,7 +105,7 @@ template <> struct Wgmma<F16, 128> {
           "+f"(d[56]),"+f"(d[57]),"+f"(d[58]),"+f"(d[59]),"+f"(d[60]),"+f"(d[61]),"+f"(d[62]),"+f"(d[63])
         : "r"(a.r[0]),"r"(a.r[1]),"r"(a.r[2]),"r"(a.r[3]),"l"(b),"r"((int)accumulate));
   }
-  TSR_DEVICE void ss(float (&d)[64], uint64_t a, uint64_t b, bool accumulate) {
+  TSR_DEVICE void ss(float (&d)[64], uint64 a, uint64 b, bool accumulate) {
     asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\n"
         "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {"
         "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
@@ -124,8 +124,8 @@ template <> struct Wgmma<F16, 128> {
         : "l"(a),"l"(b),"r"((int)accumulate));
   }
 };
-template <> struct Wgmma<BF16, 192> {
-  TSR_DEVICE void ss(float (&d)[96], uint64_t a, uint64_t b, bool accumulate) {
+template <> struct Wgmma<bf16, 192> {
+  TSR_DEVICE void ss(float (&d)[96], uint64 a, uint64 b, bool accumulate) {
     asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %98, 0;\n"
         "wgmma.mma_async.sync.aligned.m64n192k16.f32.bf16.bf16 {"
         "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
@@ -150,8 +150,8 @@ template <> struct Wgmma<BF16, 192> {
         : "l"(a),"l"(b),"r"((int)accumulate));
   }
 };
-template <> struct Wgmma<F16, 192> {
-  TSR_DEVICE void ss(float (&d)[96], uint64_t a, uint64_t b, bool accumulate) {
+template <> struct Wgmma<f16, 192> {
+  TSR_DEVICE void ss(float (&d)[96], uint64 a, uint64 b, bool accumulate) {
     asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %98, 0;\n"
         "wgmma.mma_async.sync.aligned.m64n192k16.f32.f16.f16 {"
         "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
@@ -176,8 +176,8 @@ template <> struct Wgmma<F16, 192> {
         : "l"(a),"l"(b),"r"((int)accumulate));
   }
 };
-template <> struct Wgmma<BF16, 256> {
-  TSR_DEVICE void ss(float (&d)[128], uint64_t a, uint64_t b, bool accumulate) {
+template <> struct Wgmma<bf16, 256> {
+  TSR_DEVICE void ss(float (&d)[128], uint64 a, uint64 b, bool accumulate) {
     asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %130, 0;\n"
         "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 {"
         "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
@@ -208,8 +208,8 @@ template <> struct Wgmma<BF16, 256> {
         : "l"(a),"l"(b),"r"((int)accumulate));
   }
 };
-template <> struct Wgmma<F16, 256> {
-  TSR_DEVICE void ss(float (&d)[128], uint64_t a, uint64_t b, bool accumulate) {
+template <> struct Wgmma<f16, 256> {
+  TSR_DEVICE void ss(float (&d)[128], uint64 a, uint64 b, bool accumulate) {
     asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %130, 0;\n"
         "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 {"
         "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"

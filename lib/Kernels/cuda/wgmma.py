@@ -7,14 +7,14 @@
 Wgmma<T, N>::ss(d, a, b, accumulate)  d (+)= a b; a and b in shared memory, K-major.
 Wgmma<T, N>::rs(d, a, b, accumulate)  a in registers, b in shared memory, MN-major.
 
-T is BF16 or F16; d holds the N/2 elements of a thread, a fragment's order is in
+T is bf16 or f16. d holds the N/2 elements of a thread, a fragment's order is in
 ptx.cuh. Without `accumulate` d is overwritten.
 """
 
 import sys
 
 SHAPES = [("rs", 64), ("rs", 128), ("ss", 128), ("ss", 192), ("ss", 256)]
-TYPES = [("BF16", "bf16"), ("F16", "f16")]
+TYPES = ["bf16", "f16"]
 
 HEADER = """\
 //===- wgmma.cuh - products of a warp group, made by wgmma.py -------------===//
@@ -46,7 +46,7 @@ def rows(items, per_row, separator):
     return [separator.join(items[i:i + per_row]) for i in range(0, len(items), per_row)]
 
 
-def method(form, n, ptx_type):
+def method(form, n, element):
     """One static member function: the instruction with its operands."""
     acc = n // 2
     in_registers = form == "rs"
@@ -59,11 +59,11 @@ def method(form, n, ptx_type):
     out_rows = rows([f'"+f"(d[{i}])' for i in range(acc)], 8, ",")
     outs = ",\n          ".join(out_rows)
     ins = ",".join(f'"r"(a.r[{i}])' for i in range(4)) if in_registers else '"l"(a)'
-    a_type = "Fragment16 const &" if in_registers else "uint64_t "
+    a_type = "Fragment16 const &" if in_registers else "uint64 "
     return f"""\
-  TSR_DEVICE void {form}(float (&d)[{acc}], {a_type}a, uint64_t b, bool accumulate) {{
+  TSR_DEVICE void {form}(float (&d)[{acc}], {a_type}a, uint64 b, bool accumulate) {{
     asm volatile("{{\\n.reg .pred p;\\nsetp.ne.b32 p, %{p}, 0;\\n"
-        "wgmma.mma_async.sync.aligned.m64n{n}k16.f32.{ptx_type}.{ptx_type} {{"
+        "wgmma.mma_async.sync.aligned.m64n{n}k16.f32.{element}.{element} {{"
 {d_text}
         "}}, {a}, %{b}, p, 1, 1, {flags};\\n}}"
         : {outs}
@@ -75,9 +75,9 @@ def method(form, n, ptx_type):
 def text():
     parts = [HEADER]
     for n in sorted({n for _, n in SHAPES}):
-        for tag, ptx_type in TYPES:
-            methods = "".join(method(form, n, ptx_type) for form, m in SHAPES if m == n)
-            parts.append(f"template <> struct Wgmma<{tag}, {n}> {{\n{methods}}};\n")
+        for element in TYPES:
+            methods = "".join(method(form, n, element) for form, m in SHAPES if m == n)
+            parts.append(f"template <> struct Wgmma<{element}, {n}> {{\n{methods}}};\n")
     parts.append("\n} // namespace tessera\n\n#endif // TESSERA_KERNELS_WGMMA_CUH\n")
     return "".join(parts)
 

@@ -52,24 +52,23 @@ struct Captured : Base {
 struct SoftCap : Captured {
   static constexpr char const *kName = "causal, soft cap";
   static constexpr bool Causal = true, HasScore = true;
-  TSR_DEVICE float score(Args const &, float s, int64_t, int64_t, int64_t,
-                         int64_t) {
+  TSR_DEVICE float score(Args const &, float s, int64, int64, int64, int64) {
     return 5 * tanhf(s * 0.2f);
   }
 };
 struct RowFactor : Captured {
   static constexpr char const *kName = "captured [head, query]";
   static constexpr bool HasScore = true;
-  TSR_DEVICE float score(Args const &a, float s, int64_t, int64_t h, int64_t q,
-                         int64_t) {
+  TSR_DEVICE float score(Args const &a, float s, int64, int64 h, int64 q,
+                         int64) {
     return s * a.row[h * a.queries + q] + a.row[h * a.queries + q];
   }
 };
 struct Relative : Captured {
   static constexpr char const *kName = "relative bias";
   static constexpr bool HasScore = true;
-  TSR_DEVICE float score(Args const &a, float s, int64_t, int64_t h, int64_t q,
-                         int64_t k) {
+  TSR_DEVICE float score(Args const &a, float s, int64, int64 h, int64 q,
+                         int64 k) {
     return s + a.shift[h * (a.queries + a.keys) + q - k + a.keys];
   }
 };
@@ -77,11 +76,11 @@ struct Relative : Captured {
 struct Window : Captured {
   static constexpr char const *kName = "sliding window";
   static constexpr bool HasMask = true;
-  TSR_DEVICE bool mask(Args const &a, int64_t, int64_t, int64_t q, int64_t k) {
+  TSR_DEVICE bool mask(Args const &a, int64, int64, int64 q, int64 k) {
     return k <= q && k > q - a.window;
   }
-  TSR_DEVICE KeyRange keys(Args const &a, int64_t, int64_t, int64_t first,
-                           int64_t last, int) {
+  TSR_DEVICE KeyRange keys(Args const &a, int64, int64, int64 first, int64 last,
+                           int) {
     return {(int)first - a.window + 1, (int)last + 1};
   }
 };
@@ -89,8 +88,7 @@ struct Window : Captured {
 struct Documents : Captured {
   static constexpr char const *kName = "documents, empty rows";
   static constexpr bool HasMask = true;
-  TSR_DEVICE bool mask(Args const &a, int64_t b, int64_t, int64_t q,
-                       int64_t k) {
+  TSR_DEVICE bool mask(Args const &a, int64 b, int64, int64 q, int64 k) {
     return a.query_document[b * a.queries + q] ==
            a.key_document[b * a.keys + k];
   }
@@ -100,15 +98,15 @@ struct Documents : Captured {
 struct Sharded : Captured {
   static constexpr char const *kName = "shard of heads and queries, slopes";
   static constexpr bool Causal = true, HasScore = true, HasMask = true;
-  TSR_DEVICE int64_t head(Args const &a, int h) { return a.first_head + h; }
-  TSR_DEVICE int64_t query(Args const &a, int i) {
-    return (int64_t)i * a.query_step + a.first_query;
+  TSR_DEVICE int64 head(Args const &a, int h) { return a.first_head + h; }
+  TSR_DEVICE int64 query(Args const &a, int i) {
+    return (int64)i * a.query_step + a.first_query;
   }
-  TSR_DEVICE float score(Args const &, float s, int64_t, int64_t h, int64_t q,
-                         int64_t k) {
+  TSR_DEVICE float score(Args const &, float s, int64, int64 h, int64 q,
+                         int64 k) {
     return s + exp2f(-0.5f * (h + 1)) * (k - q);
   }
-  TSR_DEVICE bool mask(Args const &, int64_t, int64_t, int64_t q, int64_t k) {
+  TSR_DEVICE bool mask(Args const &, int64, int64, int64 q, int64 k) {
     return (q + k) % 3 != 0;
   }
 };
@@ -126,7 +124,7 @@ __global__ __launch_bounds__(FwdConfig<T, D, M>::Threads, 1) void kernel(
 
 /// Strides of batch, head and position; the head dimension is contiguous.
 struct Layout {
-  int64_t batch, head, position;
+  int64 batch, head, position;
 };
 
 /// A warp a query row, keys 32 at a time, a key a lane.
@@ -138,8 +136,8 @@ __global__ void reference(Stored const *q, Stored const *k, Stored const *v,
             b = blockIdx.z, lane = threadIdx.x % 32;
   if (i >= p.queries)
     return;
-  const int64_t gb = M::batch(p.args, b), gh = M::head(p.args, h),
-                gq = M::query(p.args, i);
+  const int64 gb = M::batch(p.args, b), gh = M::head(p.args, h),
+              gq = M::query(p.args, i);
   const int kh = h / (p.heads / p.key_heads);
   Stored const *query = q + b * lq.batch + h * lq.head + i * lq.position;
   double top = -INFINITY, sum = 0, out[D / 32] = {};
@@ -179,7 +177,7 @@ __global__ void reference(Stored const *q, Stored const *k, Stored const *v,
         out[c] += weight * (double)(float)value[c * 32 + lane];
     }
   }
-  const int64_t row = ((int64_t)b * p.heads + h) * p.queries + i;
+  const int64 row = ((int64)b * p.heads + h) * p.queries + i;
   for (int c = 0; c < D / 32; c++)
     o[row * D + c * 32 + lane] = sum == 0 ? 0 : out[c] / sum;
   if (lane == 0)
@@ -205,10 +203,10 @@ struct Shape {
 };
 
 Layout layout(Order order, int heads, int positions, int row = D) {
-  const int64_t n = positions;
+  const int64 n = positions;
   if (order == Order::Head)
     return {heads * n * row, n * row, row};
-  return {heads * n * row, row, (int64_t)heads * row};
+  return {heads * n * row, row, (int64)heads * row};
 }
 
 /// The tensors of a shape, and the launch of a kernel on them.
@@ -216,7 +214,7 @@ template <class M> struct Problem {
   using C = FwdConfig<T, D, M>;
   Shape s;
   bool packed = s.order == Order::Packed;
-  int64_t kv_row = packed ? 2 * D : D, o_row = packed ? 2 * D : D;
+  int64 kv_row = packed ? 2 * D : D, o_row = packed ? 2 * D : D;
   Layout lq = layout(s.order, s.heads, s.queries);
   Layout lk = layout(s.order, s.key_heads, s.keys, kv_row);
   Layout lo = layout(s.order, s.heads, s.queries, o_row);
@@ -255,7 +253,7 @@ template <class M> struct Problem {
             map(v, lk, s.keys, s.key_heads, C::BN),
             map(o, lo, s.queries, s.heads, 64)};
     p.lse = s.lse ? lse.data : nullptr;
-    p.lse_strides[0] = (int64_t)s.heads * s.queries;
+    p.lse_strides[0] = (int64)s.heads * s.queries;
     p.lse_strides[1] = s.queries, p.lse_strides[2] = 1;
     p.ticket = s.ticket ? ticket.data : nullptr;
     p.batch = s.batch, p.heads = s.heads, p.key_heads = s.key_heads;
@@ -270,9 +268,8 @@ template <class M> struct Problem {
   TensorMap map(Stored const *base, Layout l, int positions, int heads,
                 unsigned box) {
     return tensor_map<T>(
-        base, {D, (uint64_t)positions, (uint64_t)heads, (uint64_t)s.batch},
-        {(uint64_t)l.position, (uint64_t)l.head, (uint64_t)l.batch},
-        {64, box, 1, 1});
+        base, {D, (uint64)positions, (uint64)heads, (uint64)s.batch},
+        {(uint64)l.position, (uint64)l.head, (uint64)l.batch}, {64, box, 1, 1});
   }
   void launch() {
     const int bytes = sizeof(typename C::Shared);
@@ -324,13 +321,13 @@ template <class M> void check(Shape const &s) {
   std::vector<float> own(problem.rows * D);
   size_t untouched = 0;
   for (size_t r = 0; r < problem.rows; r++) {
-    const int64_t i = r % s.queries, h = r / s.queries % s.heads,
-                  b = r / s.queries / s.heads;
-    const int64_t at =
+    const int64 i = r % s.queries, h = r / s.queries % s.heads,
+                b = r / s.queries / s.heads;
+    const int64 at =
         b * problem.lo.batch + h * problem.lo.head + i * problem.lo.position;
     for (int d = 0; d < D; d++)
       own[r * D + d] = (float)o[at + d];
-    for (int64_t d = D; d < problem.o_row; d++) {
+    for (int64 d = D; d < problem.o_row; d++) {
       unsigned short bits;
       memcpy(&bits, &o[at + d], 2);
       untouched += bits == 0xffff;

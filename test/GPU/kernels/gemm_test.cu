@@ -163,7 +163,7 @@ template <class T> void checkShapes() {
 
 class CublasLt {
 public:
-  explicit CublasLt(Problem<BF16> const &q, bool gelu) {
+  explicit CublasLt(Problem<bf16> const &q, bool gelu) {
     CHECK(cublasLtCreate(&handle));
     CHECK(cublasLtMatmulDescCreate(&op, CUBLAS_COMPUTE_32F, CUDA_R_32F));
     cublasOperation_t transpose = CUBLAS_OP_T;
@@ -197,7 +197,7 @@ public:
       exit(1);
     }
   }
-  void launch(Problem<BF16> const &q) {
+  void launch(Problem<bf16> const &q) {
     const float one = 1, zero = 0;
     CHECK(cublasLtMatmul(handle, op, &one, q.b.data, a, q.a.data, b, &zero,
                          q.c.data, c, q.c.data, c, &choice.algo, workspace.data,
@@ -215,13 +215,13 @@ private:
 struct Rates {
   double cold, hot;
 };
-template <class F> Rates rates(Problem<BF16> const &q, F launch) {
+template <class F> Rates rates(Problem<bf16> const &q, F launch) {
   const double work = 2. * q.m * q.n * q.k * 1e-9;
   Rates r = {work / measure(false, launch), work / measure(true, launch)};
   return r;
 }
 void bench(int m, int n, int k) {
-  Problem<BF16> q(m, n, k);
+  Problem<bf16> q(m, n, k);
   for (bool gelu : {false, true}) {
     CublasLt lt(q, gelu);
     Rates first = rates(q, [&] { lt.launch(q); });
@@ -237,11 +237,11 @@ void bench(int m, int n, int k) {
       line(name, rates(q, [&] { gemm.launch(); }));
     };
     if (gelu) {
-      own("128x256 cluster 2", Gemm<BF16, 256, 4, 2, Bias<true, BF16>>(q, 8));
-      own("128x192 cluster 2", Gemm<BF16, 192, 5, 2, Bias<true, BF16>>(q, 8));
+      own("128x256 cluster 2", Gemm<bf16, 256, 4, 2, Bias<true, bf16>>(q, 8));
+      own("128x192 cluster 2", Gemm<bf16, 192, 5, 2, Bias<true, bf16>>(q, 8));
     } else {
-      own("128x256 cluster 2", Gemm<BF16, 256, 4, 2, Plain<BF16>>(q, 8));
-      own("128x192 cluster 2", Gemm<BF16, 192, 5, 2, Plain<BF16>>(q, 8));
+      own("128x256 cluster 2", Gemm<bf16, 256, 4, 2, Plain<bf16>>(q, 8));
+      own("128x192 cluster 2", Gemm<bf16, 192, 5, 2, Plain<bf16>>(q, 8));
     }
     line("cuBLASLt again", rates(q, [&] { lt.launch(q); }));
   }
@@ -256,13 +256,13 @@ int main(int argc, char **argv) {
     return 0;
   }
   if (mode == "small") {
-    check<BF16, 256, 4, 2, Plain<BF16>>(300, 520, 136, 8);
-    check<BF16, 256, 4, 1, Bias<false, BF16>>(300, 520, 136, 16);
+    check<bf16, 256, 4, 2, Plain<bf16>>(300, 520, 136, 8);
+    check<bf16, 256, 4, 1, Bias<false, bf16>>(300, 520, 136, 16);
   } else {
-    checkShapes<BF16>();
-    checkShapes<F16>();
-    check<BF16, 256, 4, 2, Plain<BF16>>(2048, 12288, 12288, 8);
-    check<BF16, 192, 5, 2, Bias<true, BF16>>(2048, 9216, 12288, 8);
+    checkShapes<bf16>();
+    checkShapes<f16>();
+    check<bf16, 256, 4, 2, Plain<bf16>>(2048, 12288, 12288, 8);
+    check<bf16, 192, 5, 2, Bias<true, bf16>>(2048, 9216, 12288, 8);
   }
   return report.close("gemm");
 }

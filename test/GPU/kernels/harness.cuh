@@ -46,13 +46,13 @@ using namespace tessera;
 
 /// The memory type of an element tag, and its data type in tensor maps.
 template <class T> struct Element;
-template <> struct Element<BF16> {
+template <> struct Element<bf16> {
   using Type = __nv_bfloat16;
   static constexpr auto kMap = CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
   static constexpr char const *kName = "bf16";
   static constexpr double kRounding = 1.0 / 256; // of one result, relative
 };
-template <> struct Element<F16> {
+template <> struct Element<f16> {
   using Type = __half;
   static constexpr auto kMap = CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
   static constexpr char const *kName = "f16";
