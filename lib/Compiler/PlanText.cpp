@@ -140,7 +140,12 @@ private:
     os << " over ";
     llvm::interleaveComma(function.space, os,
                           [&](const auto &scalar) { printScalar(*scalar); });
-    os << " by " << function.items << "\n";
+    os << " by " << function.items;
+    for (const auto &boxed : function.boxed) {
+      os << ", operand " << boxed->tensor << " in boxes of ";
+      llvm::interleave(boxed->box, os, "x");
+    }
+    os << "\n";
   }
 
   const fb::PlanT &plan;

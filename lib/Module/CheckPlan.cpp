@@ -353,12 +353,13 @@ private:
     if (launch.functions.empty())
       return "kernel '" + launch.symbol + "' has no device function";
     for (const auto &function : launch.functions)
-      if (Problem problem = checkFunction(*function))
+      if (Problem problem = checkFunction(*function, launch))
         return "device function '" + function->symbol + "': " + *problem;
     return std::nullopt;
   }
 
-  Problem checkFunction(const fb::FunctionT &function) const {
+  Problem checkFunction(const fb::FunctionT &function,
+                        const fb::LaunchT &launch) const {
     if (function.binary < 0 ||
         static_cast<size_t>(function.binary) >= plan.binaries.size())
       return "there is no binary " + std::to_string(function.binary);
@@ -373,6 +374,15 @@ private:
              std::to_string(kMaxShared);
     if (function.items < 1)
       return std::to_string(function.items) + " points a block";
+    for (const auto &boxed : function.boxed) {
+      if (boxed->tensor < 0 ||
+          static_cast<size_t>(boxed->tensor) >= launch.tensors.size())
+        return "boxes of tensor " + std::to_string(boxed->tensor) +
+               " of a launch with " + std::to_string(launch.tensors.size());
+      for (int32_t extent : boxed->box)
+        if (extent < 1)
+          return "a box of " + std::to_string(extent) + " elements";
+    }
     return checkScalars(function.space);
   }
 

@@ -49,6 +49,10 @@ enum Attribute {
 };
 enum FunctionAttribute { kMaxDynamicShared = 8 };
 enum JitOption { kErrorLog = 5, kErrorLogBytes = 6 };
+/// Of tensor maps: element types, and how boxes are read.
+constexpr int kMapF16 = 6, kMapBF16 = 9;
+constexpr int kMapDense = 0, kMapSwizzle128 = 3, kMapPromote256 = 3,
+              kMapZeros = 0;
 constexpr unsigned kStreamNonBlocking = 1;
 constexpr int kCaptureThreadLocal = 1;
 constexpr unsigned kEventTimed = 0, kEventUntimed = 2;
@@ -100,6 +104,10 @@ constexpr unsigned kHostPortable = 1, kHostMapped = 2;
     (Function function, size_t index, size_t *offset, size_t *bytes))          \
   F(occupancy, cuOccupancyMaxActiveBlocksPerMultiprocessor,                    \
     (int *blocks, Function function, int threads, size_t shared))              \
+  F(tensorMapEncode, cuTensorMapEncodeTiled,                                   \
+    (void *map, int type, unsigned rank, void *address, const uint64_t *sizes, \
+     const uint64_t *strides, const uint32_t *box, const uint32_t *steps,      \
+     int interleave, int swizzle, int promotion, int fill))                    \
   F(launchKernel, cuLaunchKernel,                                              \
     (Function function, unsigned gridX, unsigned gridY, unsigned gridZ,        \
      unsigned blockX, unsigned blockY, unsigned blockZ, unsigned shared,       \

@@ -8,12 +8,14 @@
 //
 // All functions of a launch take one parameter of the same words: for each
 // tensor the pointer to its first element, sizes, strides; then the scalars.
+// Maps of tensors stand behind them, for the functions that have some.
 // What the driver knows of a function is compared with what the plan says when
 // the launch is prepared, not when it runs.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Backends/CUDA/Launch.h"
+#include "Backends/CUDA/TensorMaps.h"
 
 #include <algorithm>
 
@@ -234,9 +236,13 @@ public:
       words.push_back(*value);
     }
     for (const auto &each : launch.functions) {
+      Result<std::vector<Boxed>> boxed = planBoxed(*each, launch, tensors);
+      if (!boxed)
+        return boxed.error();
+      const size_t mapped = boxed->empty() ? words.size() : endOfMaps(*boxed);
       Result<Binaries::Kernel> kernel =
           binaries.find(each->binary, each->symbol, each->threads, each->shared,
-                        static_cast<int>(words.size()));
+                        static_cast<int>(mapped));
       if (!kernel)
         return kernel.error();
       // Blocks loop, so there are never more than run at once.
@@ -254,10 +260,31 @@ public:
       const int64_t blocks =
           std::min(points / items + (points % items != 0), most);
       if (blocks > 0)
-        functions.push_back({kernel->handle, each->symbol,
+        functions.push_back({kernel->handle,
+                             each->symbol,
                              static_cast<unsigned>(blocks),
                              static_cast<unsigned>(each->threads),
-                             static_cast<unsigned>(each->shared)});
+                             static_cast<unsigned>(each->shared),
+                             std::move(*boxed),
+                             {}});
+    }
+    return Ok{};
+  }
+
+  Status prepare() override {
+    for (Launched &each : functions) {
+      if (each.boxed.empty())
+        continue;
+      each.words = words;
+      each.words.resize(endOfMaps(each.boxed));
+      for (const Boxed &boxed : each.boxed)
+        if (Status status = boxed.map.encode(
+                device,
+                reinterpret_cast<const std::byte *>(words[boxed.pointer]),
+                reinterpret_cast<std::byte *>(&each.words[boxed.at]));
+            !status)
+          return Error{"function '" + each.symbol + "' cannot read " +
+                       boxed.name + " in boxes: " + status.message()};
     }
     return Ok{};
   }
@@ -268,16 +295,18 @@ public:
   }
 
   Status run(const Running &) override {
-    void *parameters[] = {words.data()};
-    for (const Launched &each : functions)
+    for (Launched &each : functions) {
+      std::vector<int64_t> &own = each.boxed.empty() ? words : each.words;
+      void *parameters[] = {own.data()};
       if (Status status =
               device.check(device.driver().launchKernel(
                                each.handle, each.blocks, 1, 1, each.threads, 1,
                                1, each.shared, device.stream(),
-                               words.empty() ? nullptr : parameters, nullptr),
+                               own.empty() ? nullptr : parameters, nullptr),
                            "launch '" + each.symbol + "'");
           !status)
         return status;
+    }
     return Ok{};
   }
 
@@ -291,11 +320,42 @@ public:
   }
 
 private:
+  struct Boxed {
+    TensorMap map;
+    size_t pointer; ///< the word with the tensor's address
+    size_t at;      ///< the map's first word
+    std::string name;
+  };
   struct Launched {
     Function handle;
     std::string symbol;
     unsigned blocks, threads, shared;
+    std::vector<Boxed> boxed;
+    std::vector<int64_t> words; ///< the parameter, if there are maps
   };
+
+  static size_t endOfMaps(const std::vector<Boxed> &boxed) {
+    return boxed.back().at + TensorMap::kBytes / 8;
+  }
+
+  Result<std::vector<Boxed>> planBoxed(const fb::FunctionT &function,
+                                       const fb::LaunchT &launch,
+                                       Tensors &tensors) const {
+    constexpr size_t alignment = TensorMap::kAlignment / 8;
+    size_t at = (words.size() + alignment - 1) / alignment * alignment;
+    std::vector<Boxed> result;
+    for (const auto &boxed : function.boxed) {
+      const int id = launch.tensors[boxed->tensor];
+      Result<TensorMap> map = TensorMap::create(**tensors.get(id), boxed->box);
+      if (!map)
+        return Error{"function '" + function.symbol + "' cannot read " +
+                     tensors.name(id) + " in boxes: " + map.message()};
+      result.push_back({std::move(*map), pointers[boxed->tensor].first, at,
+                        tensors.name(id)});
+      at += TensorMap::kBytes / 8;
+    }
+    return result;
+  }
 
   const Device &device;
   std::string symbol;

@@ -393,6 +393,83 @@ TEST_F(CUDA, AKernelGetsItsWords) {
   EXPECT_EQ(launch.words, words);
 }
 
+/// Reads x [batch, rows, 2, width] in boxes of 1 x 128 x 1 x 64, through a
+/// transposed window.
+struct Boxes : CUDAPlan {
+  explicit Boxes(int64_t width, fb::DType dtype = fb::DType::BF16) {
+    int batch = symbol("batch", 8);
+    int x =
+        input("x", {Size::symbol(batch), 100, 2, width}, "[_, _, _, _]", dtype);
+    int turned = alias("turned", x, fb::AliasKind::Transpose,
+                       {Size::symbol(batch), 2, 100, width}, "[_, _, _, _]",
+                       {0, 2, 1, 3});
+    int y = output("y", {4}, "[_]");
+    // 9 words, 3 words, 1 word; then a map from word 16 on.
+    int kernels = binary("boxes", "fake cubin 90\nboxes 256");
+    launch("boxes", {turned, y}, {value(7)});
+    function(kernels, "boxes", {4});
+    auto boxed = std::make_unique<fb::BoxedTensorT>();
+    boxed->tensor = 0;
+    boxed->box = {1, 1, 128, 64};
+    plan.steps[0]->action.AsLaunch()->functions[0]->boxed.push_back(
+        std::move(boxed));
+    driver().kernels["boxes"] = [](const FakeLaunch &) {};
+  }
+};
+
+TEST_F(CUDA, MapsStandBehindTheWords) {
+  Session session;
+  ASSERT_EQ(session.open(Boxes(72).module()), "");
+  ASSERT_EQ(session.bind({3}), "");
+  ASSERT_EQ(session.run(), "");
+  ASSERT_EQ(driver().launches.size(), 1u);
+  const std::vector<uint64_t> &words = driver().launches[0].words;
+  ASSERT_EQ(words.size(), 32u);
+  EXPECT_EQ(words[12], 7u);
+  const uint64_t address = reinterpret_cast<uint64_t>(session.pointers[0]);
+  EXPECT_EQ(words[0], address);
+  const std::vector<uint64_t> map(words.begin() + 16, words.end());
+  const std::vector<uint64_t> expected = {
+      address, 9 << 8 | 4, 72,    100, 2, 3, 0, // sizes
+      288,     144,        28800, 0,            // strides
+      64,      128,        1,     1,   0};      // box
+  EXPECT_EQ(map, expected);
+}
+
+TEST_F(CUDA, AnEmptyTensorHasNoMap) {
+  Session session;
+  ASSERT_EQ(session.open(Boxes(72).module()), "");
+  ASSERT_EQ(session.bind({0}), "");
+  ASSERT_EQ(session.run(), "");
+  const std::vector<uint64_t> &words = driver().launches.at(0).words;
+  EXPECT_EQ(std::vector<uint64_t>(words.begin() + 16, words.end()),
+            std::vector<uint64_t>(16));
+}
+
+TEST_F(CUDA, WhatCannotBeReadInBoxes) {
+  {
+    Session session;
+    ASSERT_EQ(session.open(Boxes(68).module()), "");
+    EXPECT_ERROR(
+        session.bind({3}),
+        "function 'boxes' cannot read tensor 'turned' in boxes: the stride "
+        "of dimension 1 is 136 bytes, which is no multiple of 16");
+  }
+  {
+    Session session;
+    ASSERT_EQ(session.open(Boxes(72, fb::DType::F32).module()), "");
+    EXPECT_ERROR(session.bind({3}), "boxes have elements of f16 or bf16");
+  }
+  {
+    Session session;
+    ASSERT_EQ(session.open(Boxes(72).module()), "");
+    driver().failNext["cuTensorMapEncodeTiled"] = 1;
+    EXPECT_ERROR(session.bind({3}),
+                 "cannot read tensor 'turned' in boxes: cannot "
+                 "encode its map: CUDA_ERROR_INVALID_VALUE");
+  }
+}
+
 TEST_F(CUDA, BlocksAreAsManyAsRunAtOnceAtMost) {
   for (auto [batch, blocks] : {std::pair(1, 2u), std::pair(4, 8u),
                                std::pair(5, 8u), std::pair(64, 8u)}) {

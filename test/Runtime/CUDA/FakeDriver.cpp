@@ -237,6 +237,12 @@ Code cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, Function, int,
                                                  size_t) {
   return *blocks = 1, 0;
 }
+// No emulated kernel reads boxes.
+Code cuTensorMapEncodeTiled(void *, int, unsigned, void *, const uint64_t *,
+                            const uint64_t *, const uint32_t *,
+                            const uint32_t *, int, int, int, int) {
+  return kNotFound;
+}
 Code cuLaunchKernel(Function function, unsigned gridX, unsigned, unsigned,
                     unsigned, unsigned, unsigned, unsigned, Stream stream,
                     void **parameters, void **) {

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Backends/CUDA/Driver.h"
+#include "Backends/CUDA/TensorMaps.h"
 #include "gtest/gtest.h"
 
 #include <cuda.h>
@@ -37,6 +38,14 @@ static_assert(int(cuda::kMaxDynamicShared) ==
               CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
 static_assert(int(cuda::kErrorLog) == CU_JIT_ERROR_LOG_BUFFER);
 static_assert(int(cuda::kErrorLogBytes) == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
+static_assert(cuda::kMapF16 == CU_TENSOR_MAP_DATA_TYPE_FLOAT16);
+static_assert(cuda::kMapBF16 == CU_TENSOR_MAP_DATA_TYPE_BFLOAT16);
+static_assert(cuda::kMapDense == CU_TENSOR_MAP_INTERLEAVE_NONE);
+static_assert(cuda::kMapSwizzle128 == CU_TENSOR_MAP_SWIZZLE_128B);
+static_assert(cuda::kMapPromote256 == CU_TENSOR_MAP_L2_PROMOTION_L2_256B);
+static_assert(cuda::kMapZeros == CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+static_assert(cuda::TensorMap::kBytes == sizeof(CUtensorMap));
+static_assert(cuda::TensorMap::kAlignment <= alignof(CUtensorMap));
 static_assert(cuda::kStreamNonBlocking == CU_STREAM_NON_BLOCKING);
 static_assert(cuda::kCaptureThreadLocal == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
 static_assert(cuda::kEventTimed == CU_EVENT_DEFAULT);

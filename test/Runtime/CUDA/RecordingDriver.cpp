@@ -371,6 +371,31 @@ EXPORT cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, Function,
   *blocks = threads > 1024 ? 0 : fake.resident;
   return 0;
 }
+/// A map here says what it was made of: address, type and rank, then 5 sizes, 4
+/// strides, 5 extents of a box.
+EXPORT cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *address,
+                              const uint64_t *sizes, const uint64_t *strides,
+                              const uint32_t *box, const uint32_t *steps,
+                              int interleave, int swizzle, int promotion,
+                              int fill) {
+  ENTER();
+  if (uintptr_t(map) % 64 || uintptr_t(address) % 16 || rank < 1 || rank > 5 ||
+      interleave != kMapDense || swizzle != kMapSwizzle128 ||
+      promotion != kMapPromote256 || fill != kMapZeros)
+    return kInvalidValue;
+  uint64_t words[16] = {uint64_t(address), uint64_t(type) << 8 | rank};
+  for (unsigned i = 0; i < rank; ++i) {
+    if (!sizes[i] || !box[i] || box[i] > 256 || steps[i] != 1 ||
+        (i > 0 && strides[i - 1] % 16))
+      return kInvalidValue;
+    words[2 + i] = sizes[i];
+    if (i > 0)
+      words[6 + i] = strides[i - 1];
+    words[11 + i] = box[i];
+  }
+  std::memcpy(map, words, sizeof words);
+  return 0;
+}
 EXPORT cuLaunchKernel(Function function, unsigned gridX, unsigned gridY,
                       unsigned gridZ, unsigned blockX, unsigned blockY,
                       unsigned blockZ, unsigned shared, Stream stream,
