@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Plan/Plan.h"
+#include "TensorView/ScalarRegion.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
@@ -156,6 +157,45 @@ LogicalResult ContractOp::verify() {
   return verifyEpilogue(*this);
 }
 
+LogicalResult AttentionOp::verify() {
+  auto query = cast<MemRefType>(getQuery().getType());
+  for (Value tensor : {getKey(), getValue(), getResult()}) {
+    auto type = cast<MemRefType>(tensor.getType());
+    if (type.getRank() != 4 || query.getRank() != 4 ||
+        type.getElementType() != query.getElementType())
+      return emitOpError()
+             << "query, key, value and result must have rank 4 and "
+                "one element type, not "
+             << query << " and " << type;
+  }
+  if (getLse() && (cast<MemRefType>(getLse().getType()).getRank() != 3 ||
+                   !getElementTypeOrSelf(getLse()).isF32()))
+    return emitOpError() << "lse must have rank 3 and elements of f32, not "
+                         << getLse().getType();
+  auto check = [&](Region &region, StringRef name, bool isScore,
+                   Type yields) -> LogicalResult {
+    if (region.empty())
+      return success();
+    SmallVector<Type> arguments(4, IndexType::get(getContext()));
+    if (isScore)
+      arguments.insert(arguments.begin(), yields);
+    auto yield = region.front().empty()
+                     ? tv::YieldOp()
+                     : dyn_cast<tv::YieldOp>(region.front().back());
+    if (region.front().getArgumentTypes() != TypeRange(arguments) || !yield ||
+        yield.getOperandTypes() != TypeRange(yields))
+      return emitOpError() << name << " must have arguments ("
+                           << TypeRange(arguments) << ") and tv.yield one "
+                           << yields;
+    return success();
+  };
+  if (failed(check(getScoreMod(), "score_mod", true,
+                   Float32Type::get(getContext()))))
+    return failure();
+  return check(getMaskMod(), "mask_mod", false,
+               IntegerType::get(getContext(), 1));
+}
+
 LogicalResult AliasOp::verify() {
   bool needs =
       getKind() == AliasKind::Transpose || getKind() == AliasKind::Slice;
@@ -167,6 +207,10 @@ LogicalResult AliasOp::verify() {
                                    : " has no 'at'");
   return success();
 }
+
+// The syntax of regions.
+using tv::parseScalarRegion;
+using tv::printScalarRegion;
 
 #define GET_OP_CLASSES
 #include "Plan/PlanOps.cpp.inc"

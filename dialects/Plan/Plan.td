@@ -129,6 +129,42 @@ def Plan_CopyOp : Plan_Op<"copy"> {
 }
 
 //===----------------------------------------------------------------------===//
+// In kernels
+//===----------------------------------------------------------------------===//
+
+def Plan_AttentionOp : Op<Plan_Dialect, "attention"> {
+  let summary = "Attention whose scores are never in memory";
+  let description = [{
+    The body of a kernel for a GPU: what `tv.attention` is, on strided memrefs.
+
+    ```mlir
+    plan.attention %q, %k, %v to %o, %lse scale(0.125) causal : !q, !k, !k to !o, !lse
+      score_mod (%s: f32, %b: index, %h: index, %qi: index, %ki: index) {
+        %x = memref.load %bias[%h, %qi] : !bias
+        %y = arith.addf %s, %x : f32
+        tv.yield %y : f32
+      }
+    ```
+    The log-sum-exp may be absent. The regions' indices are this device's own;
+    each reads any values of the kernel around. All keys are on the device, and all
+    queries if the attention is causal. A device's query head h reads its key head
+    h / (H/G), H and G being the numbers that it has.
+  }];
+  let arguments = (ins AnyMemRef:$query, AnyMemRef:$key, AnyMemRef:$value,
+                       AnyMemRef:$result, Optional<AnyMemRef>:$lse,
+                       F64Attr:$scale, UnitAttr:$causal);
+  let regions = (region MaxSizedRegion<1>:$scoreMod, MaxSizedRegion<1>:$maskMod);
+  let assemblyFormat = [{
+    $query `,` $key `,` $value `to` $result (`,` $lse^)? `scale` `(` $scale `)`
+    (`causal` $causal^)? attr-dict `:` type($query) `,` type($key) `,`
+    type($value) `to` type($result) (`,` type($lse)^)?
+    (`score_mod` custom<ScalarRegion>($scoreMod)^)?
+    (`mask_mod` custom<ScalarRegion>($maskMod)^)?
+  }];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
 // Memory
 //===----------------------------------------------------------------------===//
 

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "TensorView/ScalarRegion.h"
 #include "TensorView/TensorView.h"
 
 #include "mlir/IR/Builders.h"
@@ -15,8 +16,7 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::tv;
 
-/// `(%x: f32, ...) { ... }`
-static ParseResult parseScalarRegion(OpAsmParser &parser, Region &region) {
+ParseResult tv::parseScalarRegion(OpAsmParser &parser, Region &region) {
   SmallVector<OpAsmParser::Argument> arguments;
   return failure(parser.parseArgumentList(arguments,
                                           OpAsmParser::Delimiter::Paren,
@@ -24,8 +24,7 @@ static ParseResult parseScalarRegion(OpAsmParser &parser, Region &region) {
                  parser.parseRegion(region, arguments));
 }
 
-static void printScalarRegion(OpAsmPrinter &printer, Operation *,
-                              Region &region) {
+void tv::printScalarRegion(OpAsmPrinter &printer, Operation *, Region &region) {
   printer << "(";
   llvm::interleaveComma(
       region.getArguments(), printer,

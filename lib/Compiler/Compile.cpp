@@ -115,6 +115,8 @@ LogicalResult Compilation::runPhases(ModuleOp program) {
   PipelineOptions pipeline;
   for (const std::string &axis : options.mesh)
     pipeline.mesh.push_back(axis);
+  for (const std::string &variant : options.attention)
+    pipeline.attention.push_back(variant);
   pipeline.strict = options.strict;
   pipeline.explain = options.explain;
   pipeline.target = options.target;

@@ -436,7 +436,14 @@ static std::string addBinaries(fb::PlanT &plan,
       function->binary = number;
       function->symbol = from.symbol;
       function->threads = from.threads;
+      function->shared = from.shared;
       function->items = from.items;
+      for (const cuda::DeviceFunction::Boxed &boxed : from.boxed) {
+        auto tensor = std::make_unique<fb::BoxedTensorT>();
+        tensor->tensor = boxed.argument;
+        tensor->box = boxed.box;
+        function->boxed.push_back(std::move(tensor));
+      }
       for (const cuda::SpaceExtent &extent : from.space) {
         auto scalar = std::make_unique<fb::ScalarT>();
         switch (extent.kind) {

@@ -67,6 +67,8 @@ static void buildKernels(OpPassManager &passes,
                          const PipelineOptions &options) {
   ExpandCompositesOptions expand;
   expand.epilogues = options.target == plan::kCUDATarget;
+  expand.target = options.target;
+  expand.attention.assign(options.attention.begin(), options.attention.end());
   passes.addNestedPass<func::FuncOp>(createExpandComposites(expand));
   passes.addPass(createCSEPass());
   FormKernelsOptions kernels;

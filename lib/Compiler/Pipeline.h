@@ -30,6 +30,10 @@ struct PipelineOptions : public mlir::PassPipelineOptions<PipelineOptions> {
       *this, "target",
       llvm::cl::desc("What the plan is for: cpu or cuda:sm_90a"),
       llvm::cl::init("cpu")};
+  ListOption<std::string> attention{
+      *this, "attention",
+      llvm::cl::desc("Variants of attention that are allowed, in order of "
+                     "preference: flash, math (all of them by default)")};
   Option<std::string> from{*this, "from",
                            llvm::cl::desc("The phase to start after"),
                            llvm::cl::init("source")};

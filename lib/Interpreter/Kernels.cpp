@@ -15,6 +15,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Interpreter/Kernels.h"
+#include "Plan/Plan.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -112,11 +113,8 @@ FailureOr<Step> Kernel::compile(Operation *op) {
           return failure();
         auto reduce = cast<scf::ReduceOp>(loop.getBody()->getTerminator());
         for (Region &region : reduce.getReductions()) {
-          Combiner combiner{
-              define(region.getArgument(0)), define(region.getArgument(1)), {}};
-          if (failed(compile(region.front(), combiner.code)))
+          if (failed(compile(region, step.functors.emplace_back())))
             return failure();
-          step.combiners.push_back(std::move(combiner));
         }
         return done(success());
       })
@@ -128,6 +126,17 @@ FailureOr<Step> Kernel::compile(Operation *op) {
         return done(branch.elseBlock()
                         ? compile(*branch.elseBlock(), step.otherwise)
                         : success());
+      })
+      .Case([&](plan::AttentionOp attention) -> FailureOr<Step> {
+        step.kind = Kind::Attention;
+        for (Value tensor : op->getOperands())
+          if (failed(useMemref(op, tensor, step.tensors.emplace_back())))
+            return failure();
+        for (Region *region :
+             {&attention.getScoreMod(), &attention.getMaskMod()})
+          if (failed(compile(*region, step.functors.emplace_back())))
+            return failure();
+        return std::move(step);
       })
       .Default([&](Operation *op) -> FailureOr<Step> {
         std::optional<ScalarProgram::Step> scalar;
@@ -162,6 +171,14 @@ LogicalResult Kernel::compile(Block &block, Code &code) {
     code.steps.push_back(std::move(*step));
   }
   return success();
+}
+
+LogicalResult Kernel::compile(Region &region, Functor &functor) {
+  if (region.empty())
+    return success();
+  for (BlockArgument argument : region.getArguments())
+    functor.arguments.push_back(define(argument));
+  return compile(region.front(), functor.code);
 }
 
 std::unique_ptr<Kernel> Kernel::compile(func::FuncOp function) {
@@ -230,13 +247,121 @@ bool Kernel::runParallel(const Step &step) {
       scalars.slots[step.carried[d]] = whole(lower[d] + trip * by[d]);
     if (!run(step.body))
       return false;
-    for (auto [n, combiner] : llvm::enumerate(step.combiners)) {
-      assign({combiner.result, combiner.addend},
-             {step.results[n], step.body.yields[n]});
+    for (auto [n, combiner] : llvm::enumerate(step.functors)) {
+      assign(combiner.arguments, {step.results[n], step.body.yields[n]});
       if (!run(combiner.code))
         return false;
       assign(step.results[n], combiner.code.yields);
     }
+  }
+  return true;
+}
+
+bool Kernel::read(const Step &step, int memref, ArrayRef<int64_t> index,
+                  Scalar &value) {
+  const Window &window = memrefs[memref];
+  std::optional<int64_t> at = window.find(index);
+  if (!at)
+    return fail(step, "reads element " + indexText(index) +
+                          " of memory of shape " + indexText(window.shape));
+  if (!window.memory->written[*at])
+    return fail(step, "reads element " + indexText(index) +
+                          ", which was never written,");
+  value = window.memory->data[*at];
+  // The kernel may have another integer type than the tensor: u32 and i32.
+  if (step.kind == Kind::Load)
+    if (Type type = step.op->getResult(0).getType(); !isFloat(type))
+      value.whole = wrapTo(value.whole, type);
+  return true;
+}
+
+bool Kernel::write(const Step &step, int memref, ArrayRef<int64_t> index,
+                   Scalar value) {
+  Window &window = memrefs[memref];
+  std::optional<int64_t> at = window.find(index);
+  if (!at)
+    return fail(step, "writes element " + indexText(index) +
+                          " of memory of shape " + indexText(window.shape));
+  Memory &memory = *window.memory;
+  if (!isFloat(memory.type))
+    value.whole = wrapTo(value.whole, memory.type);
+  memory.data[*at] = value;
+  memory.written[*at] = true;
+  return true;
+}
+
+std::optional<Scalar> Kernel::call(const Functor &functor,
+                                   ArrayRef<Scalar> arguments) {
+  for (auto [slot, value] : llvm::zip_equal(functor.arguments, arguments))
+    scalars.slots[slot] = value;
+  if (!run(functor.code))
+    return std::nullopt;
+  return scalars.slots[functor.code.yields.front()];
+}
+
+/// By its definition, a query after the other.
+bool Kernel::runAttention(const Step &step) {
+  auto op = cast<plan::AttentionOp>(step.op);
+  const int q = step.tensors[0], k = step.tensors[1], v = step.tensors[2];
+  const Shape &queries = memrefs[q].shape;
+  const int64_t keys = memrefs[k].shape[2], depth = memrefs[v].shape[3];
+  const double infinity = std::numeric_limits<double>::infinity();
+  auto store = [&](int memref, ArrayRef<int64_t> index, double value) {
+    if (scalarRun.roundScalars)
+      value = roundTo(value, memrefs[memref].memory->type);
+    return write(step, memref, index, real(value));
+  };
+  Shape rows(queries.begin(), queries.begin() + 3);
+  for (int64_t i = 0, e = numElements(rows); i < e; ++i) {
+    Index row = delinearize(i, rows);
+    const int64_t b = row[0], h = row[1], s = row[2];
+    const int64_t group = h / (queries[1] / memrefs[k].shape[1]);
+    std::vector<double> scores(keys, -infinity);
+    double largest = -infinity, sum = 0;
+    for (int64_t t = 0; t < keys; ++t) {
+      double score = 0;
+      for (int64_t d = 0; d < queries[3]; ++d) {
+        Scalar x, y;
+        if (!read(step, q, {b, h, s, d}, x) ||
+            !read(step, k, {b, group, t, d}, y))
+          return false;
+        score += x.real * y.real;
+      }
+      Scalar at[] = {real(score * op.getScale().convertToDouble()), whole(b),
+                     whole(h), whole(s), whole(t)};
+      for (auto [n, functor] : llvm::enumerate(step.functors)) {
+        if (functor.arguments.empty())
+          continue;
+        std::optional<Scalar> value = call(functor, ArrayRef(at).drop_front(n));
+        if (!value)
+          return false;
+        if (n == 0)
+          at[0] = *value;
+        else if (!value->whole)
+          at[0] = real(-infinity);
+      }
+      if (op.getCausal() && t > s + keys - queries[2])
+        at[0] = real(-infinity);
+      scores[t] = at[0].real;
+      largest = std::fmax(largest, scores[t]);
+    }
+    for (double &score : scores)
+      sum += score = score == -infinity ? 0 : std::exp(score - largest);
+    for (int64_t d = 0; d < depth; ++d) {
+      double total = 0;
+      for (int64_t t = 0; t < keys; ++t) {
+        Scalar value;
+        if (scores[t] != 0 && !read(step, v, {b, group, t, d}, value))
+          return false;
+        total += scores[t] != 0 ? scores[t] * value.real : 0;
+      }
+      if (!store(step.tensors[3], {b, h, s, d}, sum > 0 ? total / sum : 0))
+        return false;
+    }
+    if (step.tensors.size() > 4 &&
+        !store(step.tensors[4], row,
+               sum > 0 ? largest + std::log(sum) : -infinity))
+      return false;
   }
   return true;
 }
@@ -253,32 +378,12 @@ bool Kernel::run(const Step &step) {
     return true;
   }
   case Kind::Load:
-  case Kind::Store: {
-    Window &window = memrefs[step.memref];
-    bool load = step.kind == Kind::Load;
-    Index index = gather(ArrayRef(step.in).drop_front(load ? 0 : 1), slots);
-    std::optional<int64_t> at = window.find(index);
-    if (!at)
-      return fail(step, Twine(load ? "reads " : "writes ") + "element " +
-                            indexText(index) + " of memory of shape " +
-                            indexText(window.shape));
-    Memory &memory = *window.memory;
-    if (load && !memory.written[*at])
-      return fail(step, "reads element " + indexText(index) +
-                            ", which was never written,");
-    // The kernel may have another integer type than the tensor: u32 and i32.
-    Scalar value = load ? memory.data[*at] : slots[step.in[0]];
-    Type type = load ? step.op->getResult(0).getType() : memory.type;
-    if (!isFloat(type))
-      value.whole = wrapTo(value.whole, type);
-    if (load) {
-      slots[step.results[0]] = value;
-    } else {
-      memory.data[*at] = value;
-      memory.written[*at] = true;
-    }
-    return true;
-  }
+    return read(step, step.memref, gather(step.in, slots),
+                slots[step.results[0]]);
+  case Kind::Store:
+    return write(step, step.memref,
+                 gather(ArrayRef(step.in).drop_front(), slots),
+                 slots[step.in[0]]);
   case Kind::Dim: {
     const Shape &shape = memrefs[step.memref].shape;
     int64_t dim = slots[step.in[0]].whole;
@@ -306,6 +411,8 @@ bool Kernel::run(const Step &step) {
   }
   case Kind::Parallel:
     return runParallel(step);
+  case Kind::Attention:
+    return runAttention(step);
   case Kind::If: {
     const Code &taken = slots[step.in[0]].whole ? step.body : step.otherwise;
     if (!run(taken))

@@ -34,9 +34,18 @@ public:
     std::vector<Step> steps;
     llvm::SmallVector<int> yields;
   };
-  struct Combiner;
+  struct Functor;
   struct Step {
-    enum class Kind { Scalar, Load, Store, Dim, For, Parallel, If } kind;
+    enum class Kind {
+      Scalar,
+      Load,
+      Store,
+      Dim,
+      For,
+      Parallel,
+      If,
+      Attention
+    } kind;
     mlir::Operation *op;
     ScalarProgram::Step scalar;   ///< of Scalar
     int memref = -1;              ///< of Load, Store, Dim
@@ -46,16 +55,19 @@ public:
     llvm::SmallVector<int> results;
     Code body, otherwise;
     /// Of Parallel: how each addend joins its result, which are the arguments.
-    std::vector<Combiner> combiners;
+    /// Of Attention: score_mod, mask_mod; without code if absent.
+    std::vector<Functor> functors;
+    llvm::SmallVector<int> tensors; ///< of Attention: memrefs
   };
-  struct Combiner {
-    int result, addend;
+  struct Functor {
+    llvm::SmallVector<int> arguments;
     Code code;
   };
 
 private:
   explicit Kernel(mlir::func::FuncOp function) : function(function) {}
   mlir::LogicalResult compile(mlir::Block &block, Code &code);
+  mlir::LogicalResult compile(mlir::Region &region, Functor &functor);
   mlir::FailureOr<Step> compile(mlir::Operation *op);
   mlir::LogicalResult use(mlir::Operation *op, mlir::ValueRange values,
                           llvm::SmallVectorImpl<int> &in);
@@ -66,6 +78,14 @@ private:
   bool run(const Code &code);
   bool run(const Step &step);
   bool runParallel(const Step &step);
+  bool runAttention(const Step &step);
+  bool read(const Step &step, int memref, llvm::ArrayRef<int64_t> index,
+            Scalar &value);
+  bool write(const Step &step, int memref, llvm::ArrayRef<int64_t> index,
+             Scalar value);
+  /// The one value that a functor yields.
+  std::optional<Scalar> call(const Functor &functor,
+                             llvm::ArrayRef<Scalar> arguments);
   void assign(llvm::ArrayRef<int> to, llvm::ArrayRef<int> from);
   bool fail(const Step &step, const llvm::Twine &message);
 

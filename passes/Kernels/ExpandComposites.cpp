@@ -12,7 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Kernels/KernelEmitter.h"
+#include "Kernels/LoopKernels.h"
 #include "Kernels/Passes.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -409,6 +409,29 @@ struct ExpandComposites
     }
   }
 
+  /// The first variant that is allowed and fits; `flash` is a kernel of its
+  /// own.
+  FailureOr<SmallVector<Value>> chooseAttention(tv::AttentionOp op,
+                                                OpBuilder &b) {
+    SmallVector<std::string> variants(attention.begin(), attention.end());
+    if (variants.empty())
+      variants = {"flash", "math"};
+    std::string reasons;
+    for (const std::string &variant : variants) {
+      if (variant == "math")
+        return expandAttention(op, b);
+      if (variant != "flash")
+        return op.emitError() << "'" << variant
+                              << "' is no variant of attention; there are "
+                                 "'flash' and 'math'";
+      std::optional<std::string> why = whyNotFlash(op, target);
+      if (!why)
+        return SmallVector<Value>();
+      reasons += "; flash does not fit: " + *why;
+    }
+    return op.emitError() << "has no variant that is allowed" << reasons;
+  }
+
   /// The values that take the place of the op's results; none if it stays.
   FailureOr<SmallVector<Value>> expand(Operation *op) {
     OpBuilder b(op);
@@ -427,7 +450,7 @@ struct ExpandComposites
         })
         .Case(
             [&](tv::GroupedMatmulOp op) { return expandGroupedMatmul(op, b); })
-        .Case([&](tv::AttentionOp op) { return expandAttention(op, b); })
+        .Case([&](tv::AttentionOp op) { return chooseAttention(op, b); })
         .Default([](Operation *) -> Results { return SmallVector<Value>(); });
   }
 };

@@ -19,6 +19,7 @@
 #include "Kernels/Passes.h"
 
 #include "mlir/IR/IRMapping.h"
+#include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 #include <queue>
@@ -63,6 +64,7 @@ private:
   LogicalResult emitReshape(tv::ReshapeOp op);
   LogicalResult emitLinear(tv::LinearOp op);
   LogicalResult emitMatmul(tv::MatmulOp op);
+  LogicalResult emitAttention(tv::AttentionOp op);
   LogicalResult launch(Operation *op, StringRef name,
                        const llvm::SetVector<Operation *> &inlined,
                        ArrayRef<Value> outputs,
@@ -180,19 +182,20 @@ static bool isFusable(Operation *op) {
 
 void Former::forEachRead(PlanStep &step,
                          llvm::function_ref<void(Value)> visit) {
-  if (!step.fused) {
-    for (Value value : step.op->getOperands())
-      visit(value);
-    return;
-  }
   // Through the free ops that the kernel computes itself.
   llvm::SetVector<Value> worklist;
-  for (Operation *op : step.fused->ops)
-    worklist.insert_range(getReadValues(op));
+  if (step.fused) {
+    for (Operation *op : step.fused->ops)
+      worklist.insert_range(getReadValues(op));
+  } else {
+    for (Value value : step.op->getOperands())
+      visit(value);
+    getUsedValuesDefinedAbove(step.op->getRegions(), worklist);
+  }
   for (size_t i = 0; i < worklist.size(); ++i) {
     Value value = worklist[i];
     Operation *op = value.getDefiningOp();
-    if (op && isFree(op) && !step.fused->ops.contains(op))
+    if (op && isFree(op) && !(step.fused && step.fused->ops.contains(op)))
       worklist.insert_range(getReadValues(op));
     else
       visit(value);
@@ -389,6 +392,7 @@ LogicalResult Former::emit(PlanStep &step) {
                getOwnMemory(op.getResult().getType()));
         return success();
       })
+      .Case([&](tv::AttentionOp op) { return emitAttention(op); })
       .Case([&](tv::ScatterOp op) {
         return launch(
             op, "scatter", {}, {op.getResult()},
@@ -582,6 +586,71 @@ LogicalResult Former::emitMatmul(tv::MatmulOp op) {
   define(op.getResult(), contract.getResult(),
          getOwnMemory(op.getResult().getType()));
   return success();
+}
+
+/// Whether, with dimension `unit` innermost in memory, all other strides of a
+/// planned value and the place of its first element are multiples of 8
+/// elements.
+static bool isAligned(Value planned, int64_t unit) {
+  auto alias = planned.getDefiningOp<plan::AliasOp>();
+  if (!alias) {
+    int64_t size = cast<RankedTensorType>(planned.getType()).getDimSize(unit);
+    return !ShapedType::isDynamic(size) && size % 8 == 0;
+  }
+  Value source = alias.getInput();
+  switch (alias.getKind()) {
+  case plan::AliasKind::Reshape: // of a source in row-major order
+    return isAligned(source,
+                     cast<RankedTensorType>(source.getType()).getRank() - 1);
+  case plan::AliasKind::Transpose:
+    return isAligned(source, (*alias.getAt())[unit]);
+  case plan::AliasKind::Slice:
+    return (*alias.getAt())[unit] % 8 == 0 && isAligned(source, unit);
+  case plan::AliasKind::Shard:
+    return getSpace(source.getType())[unit] ==
+               getSpace(planned.getType())[unit] &&
+           isAligned(source, unit);
+  }
+  llvm_unreachable("all kinds are covered");
+}
+
+/// Tensor maps read operands: rows of 16-byte pieces. What lies otherwise is
+/// copied.
+LogicalResult Former::emitAttention(tv::AttentionOp op) {
+  IRMapping before = mapping;
+  llvm::DenseMap<Value, Memory> memoriesBefore = memories;
+  llvm::SmallSetVector<Value, 3> operands;
+  operands.insert_range(op->getOperands());
+  for (Value operand : operands) {
+    Memory memory = memories[operand];
+    Value planned = mapping.lookup(operand);
+    if (memory.unit && memory.order.back() == 3 && isAligned(planned, 3))
+      continue;
+    Value copied = copy(op.getLoc(), planned, op->getName().getStringRef());
+    define(operand, copied, getOwnMemory(copied.getType()));
+  }
+  llvm::SetVector<Operation *> inlined;
+  llvm::SetVector<Value> captured;
+  getUsedValuesDefinedAbove(op->getRegions(), captured);
+  for (size_t i = 0; i < captured.size(); ++i)
+    if (Operation *source = captured[i].getDefiningOp())
+      if (isFree(source)) {
+        inlined.insert(source);
+        captured.insert_range(getReadValues(source));
+      }
+  SmallVector<Value> results = {op.getResult()};
+  if (!op.getLse().use_empty())
+    results.push_back(op.getLse());
+  LogicalResult launched =
+      launch(op, "attention", inlined, results, [&](KernelEmitter &emitter) {
+        tessera::emitAttention(emitter, op);
+      });
+  // Others read the operands where they are.
+  for (Value operand : operands) {
+    mapping.map(operand, before.lookup(operand));
+    memories[operand] = memoriesBefore[operand];
+  }
+  return launched;
 }
 
 LogicalResult Former::emitReturn(func::ReturnOp op) {

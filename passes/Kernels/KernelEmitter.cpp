@@ -328,6 +328,22 @@ Value KernelEmitter::guarded(Value condition, Value otherwise,
   return branch.getResult(0);
 }
 
+void KernelEmitter::scalarRegion(
+    Region &region, TypeRange types,
+    llvm::function_ref<SmallVector<Value>(ArrayRef<Value>)> body) {
+  Block &block = region.emplaceBlock();
+  block.addArguments(types, SmallVector<Location>(types.size(), location));
+  OpBuilder::InsertionGuard guard(b);
+  auto outside = known;
+  b.setInsertionPointToStart(&block);
+  SmallVector<Value> arguments(block.getArguments());
+  tv::YieldOp::create(b, location, body(arguments));
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+    if (isOpTriviallyDead(&op))
+      op.erase();
+  known = std::move(outside);
+}
+
 void KernelEmitter::ifThen(Value condition, llvm::function_ref<void()> then) {
   if (matchPattern(condition, m_One()))
     return then();

@@ -118,6 +118,18 @@ public:
   mlir::Value loadMemory(mlir::Value tensor,
                          llvm::ArrayRef<mlir::Value> indices);
 
+  /// The memory of an input, or of an output that was added.
+  mlir::Value argument(mlir::Value tensor);
+
+  /// What a scalar region yields for these arguments.
+  llvm::SmallVector<mlir::Value>
+  evaluate(mlir::Block &block, llvm::ArrayRef<mlir::Value> arguments);
+  /// A region that yields what `body` returns for its arguments.
+  void scalarRegion(mlir::Region &region, mlir::TypeRange types,
+                    llvm::function_ref<llvm::SmallVector<mlir::Value>(
+                        llvm::ArrayRef<mlir::Value>)>
+                        body);
+
   /// A loop nest whose iterations are independent, as one op; without extents
   /// it has one iteration.
   void parallel(llvm::ArrayRef<mlir::Value> extents,
@@ -191,7 +203,6 @@ public:
   }
 
 private:
-  mlir::Value argument(mlir::Value tensor);
   mlir::Value scalarArgument(mlir::Attribute scalar);
   mlir::Value identity(tv::Combiner combiner, mlir::Type element);
   mlir::Value coordDigit(const layout::Mesh &mesh, const layout::SubAxis &sub);
@@ -199,8 +210,6 @@ private:
   /// The elements of all results of an inlined op.
   llvm::SmallVector<mlir::Value> compute(mlir::Operation *op,
                                          llvm::ArrayRef<mlir::Value> indices);
-  llvm::SmallVector<mlir::Value>
-  evaluate(mlir::Block &block, llvm::ArrayRef<mlir::Value> arguments);
   /// The element at a global index where `condition` holds and this device has
   /// it, else `otherwise`.
   mlir::Value elementAt(mlir::Value tensor, llvm::ArrayRef<mlir::Value> global,

@@ -16,6 +16,13 @@ namespace tessera {
 void emitScatter(KernelEmitter &emitter, tv::ScatterOp op);
 /// Gives out rows in order, counting those of each expert.
 void emitDispatch(KernelEmitter &emitter, tv::DispatchOp op);
+
+/// The `flash` variant of attention: one op. Emits the kernel's only output, or
+/// two if the log-sum-exp is used.
+void emitAttention(KernelEmitter &emitter, tv::AttentionOp op);
+/// Why an attention has no `flash` variant on a target; nothing if it has.
+std::optional<std::string> whyNotFlash(tv::AttentionOp op,
+                                       llvm::StringRef target);
 } // namespace tessera
 
 #endif // TESSERA_KERNELS_LOOPKERNELS_H

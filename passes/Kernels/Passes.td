@@ -18,6 +18,10 @@ def ExpandComposites : Pass<"tv-expand-composites", "::mlir::func::FuncOp"> {
     matrix products: composites by their own decomposition, attention in its `math`
     variant (the scores are in memory), the bias of a `linear` as an addition.
 
+    Attention stays where it has a `flash` variant, a kernel of its own: on cuda
+    targets, in bf16 or f16, for a head dimension of 64 or 128, if only batch and
+    heads are split.
+
     ```mlir
     #m = #tv.mesh<tp = 2>
     !x = tensor<4x8xf32, #tv.local<#tv.view<#m, [4, 8], alloc = (0, 1)>, of [4, 8]>>
@@ -91,7 +95,12 @@ def ExpandComposites : Pass<"tv-expand-composites", "::mlir::func::FuncOp"> {
                            "::mlir::math::MathDialect"];
   let options = [
     Option<"epilogues", "epilogues", "bool", /*default=*/"false",
-           "Keep what a matrix library does after a product">];
+           "Keep what a matrix library does after a product">,
+    Option<"target", "target", "std::string", /*default=*/"\"cpu\"",
+           "What the program is for: cpu or cuda:sm_90a">,
+    ListOption<"attention", "attention", "std::string",
+               "Variants of attention that are allowed, in order of preference: "
+               "flash, math (all of them by default)">];
 }
 
 def FormKernels : Pass<"tv-form-kernels", "::mlir::ModuleOp"> {

@@ -31,6 +31,11 @@ static cl::opt<std::string> target("target",
                                    cl::desc("What to compile for: cpu or "
                                             "cuda:sm_90a"),
                                    cl::init("cpu"), cl::cat(category));
+static cl::list<std::string>
+    attention("attention",
+              cl::desc("Variants of attention that are allowed, in order of "
+                       "preference: flash, math"),
+              cl::CommaSeparated, cl::cat(category));
 static cl::opt<bool> strict(
     "strict",
     cl::desc("A move of data that the source does not write is an error"),
@@ -78,6 +83,8 @@ int main(int argc, char **argv) {
   options.name = input;
   options.mesh = std::vector<std::string>(mesh.begin(), mesh.end());
   options.target = target;
+  options.attention =
+      std::vector<std::string>(attention.begin(), attention.end());
   options.strict = strict;
   options.explain = remarks;
   options.from = compileFrom;

@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Compiler/CUDA/Chunks.h"
+#include "Plan/Plan.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
@@ -27,6 +28,11 @@ MemoryUse::MemoryUse(Operation *loop) {
       ++stores[store.getMemRef()];
     else if (auto load = dyn_cast<memref::LoadOp>(op))
       ++loads[load.getMemRef()];
+    else if (auto attention = dyn_cast<plan::AttentionOp>(op)) {
+      ++stores[attention.getResult()];
+      if (attention.getLse())
+        ++stores[attention.getLse()];
+    }
   });
 }
 

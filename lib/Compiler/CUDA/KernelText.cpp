@@ -16,6 +16,8 @@
 //           iteration at a time, and the stages' chunks are shared among them
 //   thread  a loop that runs in order: by one thread
 //
+// An attention becomes functors for attention_fwd.cuh.
+//
 // A chunk (Chunks.h) is written as two passes over a few chunks a thread: all
 // loads first, so that many are under way at once, then the arithmetic and the
 // stores. Loads that a later stage of the same row needs again stay in
@@ -26,6 +28,7 @@
 #include "Compiler/CUDA/KernelText.h"
 #include "Compiler/CUDA/Chunks.h"
 #include "Compiler/CUDA/ScalarText.h"
+#include "Plan/Plan.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
@@ -57,7 +60,8 @@ private:
   LogicalResult nameArguments();
   std::string getParameters();
   LogicalResult addFunction(Operation *loop, std::string symbol);
-  LogicalResult enterFunction(Operation *loop);
+  void nameParameters();
+  LogicalResult enterFunction(Operation *loop, Region *part = nullptr);
   FailureOr<std::vector<SpaceExtent>> getSpace(scf::ParallelOp loop);
 
   // Kinds of functions.
@@ -65,6 +69,9 @@ private:
   LogicalResult addTiles(scf::ParallelOp loop, DeviceFunction &function);
   LogicalResult addRows(scf::ParallelOp loop, DeviceFunction &function);
   LogicalResult addThread(Operation *loop, DeviceFunction &function);
+  LogicalResult addAttention(plan::AttentionOp op, DeviceFunction &function);
+  LogicalResult writeFunctor(plan::AttentionOp op, Region &region,
+                             const std::string &name);
 
   // Statements.
   enum class Mode {
@@ -220,17 +227,21 @@ FailureOr<KernelSource> KernelWriter::run() {
     return failure();
   SmallVector<Operation *> loops;
   for (Operation &op : kernel.getBody().front())
-    if (isa<scf::ParallelOp, scf::ForOp, scf::IfOp, memref::StoreOp>(op))
+    if (isa<scf::ParallelOp, scf::ForOp, scf::IfOp, memref::StoreOp,
+            plan::AttentionOp>(op))
       loops.push_back(&op);
   for (auto [i, loop] : llvm::enumerate(loops))
     if (failed(addFunction(loop, loops.size() == 1
                                      ? source.name
                                      : source.name + "_" + std::to_string(i))))
       return failure();
-  source.text = "#include \"prelude.cuh\"\n#include \"rows.cuh\"\n"
-                "#include \"tiles.cuh\"\n\n"
-                "using namespace tessera;\n\n" +
-                getParameters() + structs + functions;
+  bool isAttention = llvm::any_of(loops, llvm::IsaPred<plan::AttentionOp>);
+  source.text = "#include \"prelude.cuh\"\n";
+  source.text += isAttention
+                     ? "#include \"attention_fwd.cuh\"\n"
+                     : "#include \"rows.cuh\"\n#include \"tiles.cuh\"\n";
+  source.text +=
+      "\nusing namespace tessera;\n\n" + getParameters() + structs + functions;
   return std::move(source);
 }
 
@@ -244,7 +255,9 @@ LogicalResult KernelWriter::addFunction(Operation *loop, std::string symbol) {
   function.symbol = std::move(symbol);
   auto parallel = dyn_cast<scf::ParallelOp>(loop);
   LogicalResult written = failure();
-  if (!parallel) {
+  if (auto attention = dyn_cast<plan::AttentionOp>(loop)) {
+    written = addAttention(attention, function);
+  } else if (!parallel) {
     written = addThread(loop, function);
   } else {
     FailureOr<std::vector<SpaceExtent>> space = getSpace(parallel);
@@ -297,17 +310,27 @@ KernelWriter::getSpace(scf::ParallelOp loop) {
   return space;
 }
 
-/// Forgets the function before, and writes what the loop uses of the kernel's
-/// entry.
-LogicalResult KernelWriter::enterFunction(Operation *loop) {
+/// Forgets the function before.
+void KernelWriter::nameParameters() {
   names.clear();
   counters.clear();
   for (auto &[argument, name] : arguments)
     names[argument] = "p." + name;
+}
+
+/// Forgets the function before, and writes what the loop, or a part of it, uses
+/// of the kernel's entry.
+LogicalResult KernelWriter::enterFunction(Operation *loop, Region *part) {
+  nameParameters();
   llvm::SetVector<Operation *> needed;
   SmallVector<Value> worklist;
-  loop->walk(
-      [&](Operation *op) { llvm::append_range(worklist, op->getOperands()); });
+  auto use = [&](Operation *op) {
+    llvm::append_range(worklist, op->getOperands());
+  };
+  if (part)
+    part->walk(use);
+  else
+    loop->walk(use);
   Block *entry = loop->getBlock();
   while (!worklist.empty()) {
     Operation *op = worklist.pop_back_val().getDefiningOp();
@@ -1098,6 +1121,149 @@ LogicalResult KernelWriter::addThread(Operation *loop,
   line() << "if (blockIdx.x != 0 || threadIdx.x != 0)\n    return;\n";
   if (failed(enterFunction(loop)) || failed(writeOp(loop, Mode::Thread)))
     return failure();
+  close();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Attention
+//===----------------------------------------------------------------------===//
+
+/// A static member of the functors: `region` as a function of a score, if it
+/// has one, batch, head, query and key.
+LogicalResult KernelWriter::writeFunctor(plan::AttentionOp op, Region &region,
+                                         const std::string &functor) {
+  static constexpr StringLiteral kArguments[] = {"s", "b", "h", "q", "k"};
+  Block &block = region.front();
+  auto variables = ArrayRef(kArguments).take_back(block.getNumArguments());
+  auto type = [&](Value value) { return *getTypeName(value.getType()); };
+  Value result = block.getTerminator()->getOperand(0);
+  std::string text =
+      "static __device__ " + type(result) + " " + functor + "(const Args &args";
+  for (auto [variable, argument] :
+       llvm::zip_equal(variables, block.getArguments()))
+    text += ", " + type(argument) + " " + variable.str();
+  open(text + ")");
+  line() << "const " << source.name << "_Parameters &p = *args.p;\n";
+  line() << "(void)p;\n";
+  if (failed(enterFunction(op, &region)))
+    return failure();
+  for (auto [variable, argument] :
+       llvm::zip_equal(variables, block.getArguments()))
+    names[argument] = variable.str();
+  if (failed(writeBlock(block, Mode::Thread)))
+    return failure();
+  line() << "return " << name(result) << ";\n";
+  close();
+  return success();
+}
+
+LogicalResult KernelWriter::addAttention(plan::AttentionOp op,
+                                         DeviceFunction &function) {
+  auto type = cast<MemRefType>(op.getQuery().getType());
+  const int64_t depth = type.getDimSize(3);
+  if ((depth != 64 && depth != 128) ||
+      cast<MemRefType>(op.getValue().getType()).getDimSize(3) != depth ||
+      !(type.getElementType().isBF16() || type.getElementType().isF16()))
+    return op.emitError() << "attention on cuda has a head dimension of 64 or "
+                             "128 and elements of bf16 or f16, not "
+                          << type;
+  for (Value tensor :
+       {op.getQuery(), op.getKey(), op.getValue(), op.getResult()}) {
+    SmallVector<int64_t> strides;
+    int64_t offset;
+    if (failed(cast<MemRefType>(tensor.getType())
+                   .getStridesAndOffset(strides, offset)) ||
+        strides.back() != 1)
+      return op.emitError() << "attention on cuda reads and writes heads that "
+                               "are contiguous in memory, not "
+                            << tensor.getType();
+  }
+  const std::string &symbol = function.symbol, &kernelName = source.name;
+  const bool hasMods = !op.getScoreMod().empty() || !op.getMaskMod().empty();
+  // FwdConfig of attention_fwd.cuh; the text says so again.
+  const bool scaled =
+      !op.getScoreMod().empty() || !(op.getScale().convertToDouble() > 0);
+  const int32_t groups = depth == 64 && !hasMods && !scaled ? 3 : 2;
+  const int32_t rows = 64 * groups, keys = 128;
+  function.threads = 128 * (groups + 1);
+  function.shared = (2 * rows + 4 * keys) * depth * 2 + 1024;
+  auto number = [](Value tensor) {
+    return cast<BlockArgument>(tensor).getArgNumber();
+  };
+  for (unsigned dim : {0, 1, 2})
+    function.space.push_back(
+        {SpaceExtent::Kind::Dimension, 0, number(op.getResult()), dim});
+  function.boxed = {{number(op.getQuery()), {1, 1, rows, 64}},
+                    {number(op.getKey()), {1, 1, keys, 64}},
+                    {number(op.getValue()), {1, 1, keys, 64}},
+                    {number(op.getResult()), {1, 1, 64, 64}}};
+
+  line() << "\n";
+  open("struct " + symbol + "_Mods : AttentionMods");
+  line() << "struct Args {\n";
+  line() << "  const " << kernelName << "_Parameters *p;\n";
+  line() << "};\n";
+  Builder b(op.getContext());
+  line() << "static constexpr float Scale = "
+         << getLiteral(b.getF32FloatAttr(op.getScale().convertToDouble()))
+         << ";\n";
+  if (op.getCausal())
+    line() << "static constexpr bool Causal = true;\n";
+  if (!op.getScoreMod().empty()) {
+    line() << "static constexpr bool HasScore = true;\n";
+    if (failed(writeFunctor(op, op.getScoreMod(), "score")))
+      return failure();
+  }
+  if (!op.getMaskMod().empty()) {
+    line() << "static constexpr bool HasMask = true;\n";
+    if (failed(writeFunctor(op, op.getMaskMod(), "mask")))
+      return failure();
+  }
+  --this->depth;
+  line() << "};\n";
+
+  nameParameters();
+  auto size = [&](Value tensor, int dim) {
+    return "int(" + name(tensor) + ".size[" + std::to_string(dim) + "])";
+  };
+  line() << "using " << symbol << "_Config = FwdConfig<"
+         << *getTypeName(type.getElementType()) << ", " << depth << ", "
+         << symbol << "_Mods>;\n";
+  line() << "static_assert(" << symbol << "_Config::BM == " << rows << " && "
+         << symbol << "_Config::BN == " << keys << " &&\n";
+  line() << "              " << symbol
+         << "_Config::Threads == " << function.threads << " &&\n";
+  line() << "              sizeof(" << symbol
+         << "_Config::Shared) == " << function.shared << ",\n";
+  line() << "              \"what the launch says\");\n";
+  line() << "// Launches of a module follow each other.\n";
+  line() << "static __device__ int " << symbol << "_ticket;\n";
+  line() << "struct " << symbol << "_Boxed {\n";
+  line() << "  " << kernelName << "_Parameters p;\n";
+  line() << "  FwdMaps maps;\n";
+  line() << "};\n";
+  line() << "extern \"C\" __global__ void __launch_bounds__("
+         << function.threads << ", 1)\n";
+  open(symbol + "(const __grid_constant__ " + symbol + "_Boxed boxed)");
+  line() << "const " << kernelName << "_Parameters &p = boxed.p;\n";
+  line() << "FwdParams<" << symbol << "_Mods::Args> f = {};\n";
+  if (op.getLse()) {
+    std::string lse = name(op.getLse());
+    line() << "f.lse = " << lse << ".data;\n";
+    for (int dim = 0; dim < 3; ++dim)
+      line() << "f.lse_strides[" << dim << "] = " << lse << ".stride[" << dim
+             << "];\n";
+  }
+  line() << "f.ticket = &" << symbol << "_ticket;\n";
+  line() << "f.batch = " << size(op.getQuery(), 0) << ";\n";
+  line() << "f.heads = " << size(op.getQuery(), 1) << ";\n";
+  line() << "f.key_heads = " << size(op.getKey(), 1) << ";\n";
+  line() << "f.queries = " << size(op.getQuery(), 2) << ";\n";
+  line() << "f.keys = " << size(op.getKey(), 2) << ";\n";
+  line() << "f.causal_shift = f.keys - f.queries;\n";
+  line() << "f.args.p = &p;\n";
+  line() << "attention_fwd<" << symbol << "_Config>(boxed.maps, f);\n";
   close();
   return success();
 }

@@ -29,8 +29,16 @@ struct SpaceExtent {
 struct DeviceFunction {
   std::string symbol;
   int threads = 1;
+  int shared = 0; ///< bytes of dynamic shared memory
   std::vector<SpaceExtent> space;
   int64_t items = 1;
+  /// Tensors that it reads or writes in boxes; their maps stand behind the
+  /// parameters.
+  struct Boxed {
+    unsigned argument;
+    std::vector<int32_t> box;
+  };
+  std::vector<Boxed> boxed;
 };
 
 /// A kernel's translation unit. Its functions run in order.
@@ -43,8 +51,8 @@ struct KernelSource {
   std::vector<DeviceFunction> functions;
 };
 
-/// The text of a kernel function: each of its top-level loops becomes a device
-/// function. An op that has no text is an error at its location.
+/// The text of a kernel function: each of its top-level loops, or its attention,
+/// becomes a device function. An op that has no text is an error at its location.
 mlir::FailureOr<KernelSource> emitKernel(mlir::func::FuncOp kernel);
 
 } // namespace tessera::cuda

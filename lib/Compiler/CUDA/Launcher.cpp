@@ -13,11 +13,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "Compiler/CUDA/CUDACodegen.h"
+#include "Compiler/CUDA/Chunks.h"
 #include "Plan/Plan.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Support/FileUtilities.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/ToolOutputFile.h"
@@ -100,6 +102,47 @@ static int getBlocks(double points, double items) {
 }
 )";
 
+/// For functions that read boxes.
+static constexpr StringLiteral kMapHelpers = R"(
+#include <cuda.h>
+
+template <class T> constexpr auto kMapType = CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+template <>
+constexpr auto kMapType<const f16> = CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+template <> constexpr auto kMapType<f16> = CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+
+/// A row of the box is 128 bytes.
+template <class T, int Rank, int Unit>
+TensorMap makeMap(const Tensor<T, Rank, Unit> &tensor,
+                  std::initializer_list<unsigned> outermostFirst) {
+  void *encode = nullptr;
+  cudaDriverEntryPointQueryResult found;
+  check(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &encode, 12000,
+                                         cudaEnableDefault, &found),
+        "cuTensorMapEncodeTiled");
+  cuuint64_t sizes[Rank], strides[Rank];
+  cuuint32_t box[Rank], steps[Rank];
+  for (int i = 0; i < Rank; ++i) {
+    sizes[i] = tensor.size[Rank - 1 - i];
+    box[i] = outermostFirst.begin()[Rank - 1 - i];
+    steps[i] = 1;
+    if (i > 0)
+      strides[i - 1] = tensor.stride[Rank - 1 - i] * sizeof(T);
+  }
+  TensorMap map;
+  if (reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(encode)(
+          reinterpret_cast<CUtensorMap *>(&map), kMapType<T>, Rank,
+          const_cast<std::remove_const_t<T> *>(tensor.data), sizes, strides, box,
+          steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+          CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+          CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) != CUDA_SUCCESS) {
+    std::fprintf(stderr, "cannot make a tensor map\n");
+    std::exit(1);
+  }
+  return map;
+}
+)";
+
 /// A file without its inclusions of others of ours.
 static std::string getText(StringRef text) {
   std::string result;
@@ -119,6 +162,7 @@ static void writeMain(llvm::raw_ostream &os, func::FuncOp kernel,
      << "  (void)dynamic;\n"
      << "  " << source.name << "_Parameters p;\n";
   SmallVector<std::string> stored;
+  MemoryUse use(kernel);
   for (BlockArgument argument : kernel.getArguments()) {
     auto type = dyn_cast<MemRefType>(argument.getType());
     if (!type) {
@@ -133,8 +177,7 @@ static void writeMain(llvm::raw_ostream &os, func::FuncOp kernel,
       os << "  p." << names.back() << " = " << value << ";\n";
       continue;
     }
-    bool isStored =
-        llvm::any_of(argument.getUsers(), llvm::IsaPred<memref::StoreOp>);
+    bool isStored = use.isStored(argument);
     names.push_back(isStored ? "y" + std::to_string(outputs++)
                              : "x" + std::to_string(inputs++));
     if (isStored)
@@ -148,6 +191,21 @@ static void writeMain(llvm::raw_ostream &os, func::FuncOp kernel,
     });
     os << "});\n";
   }
+  for (const DeviceFunction &function : source.functions) {
+    if (function.boxed.empty())
+      continue;
+    os << "  " << function.symbol << "_Boxed boxed_" << function.symbol
+       << " = {p, {";
+    llvm::interleaveComma(
+        function.boxed, os, [&](const DeviceFunction::Boxed &boxed) {
+          os << "makeMap(p." << names[boxed.argument] << ", {";
+          llvm::interleaveComma(boxed.box, os);
+          os << "})";
+        });
+    os << "}};\n  check(cudaFuncSetAttribute(" << function.symbol
+       << ", cudaFuncAttributeMaxDynamicSharedMemorySize, " << function.shared
+       << "), \"shared memory\");\n";
+  }
   os << "  auto run = [&] {\n";
   for (const DeviceFunction &function : source.functions) {
     os << "    " << function.symbol << "<<<getBlocks(1.0";
@@ -160,7 +218,9 @@ static void writeMain(llvm::raw_ostream &os, func::FuncOp kernel,
       else
         os << "p." << names[extent.argument] << ".size[" << extent.dim << "]";
     }
-    os << ", " << function.items << "), " << function.threads << ">>>(p);\n";
+    os << ", " << function.items << "), " << function.threads << ", "
+       << function.shared << ">>>("
+       << (function.boxed.empty() ? "p" : "boxed_" + function.symbol) << ");\n";
   }
   os << "  };\n"
      << "  for (int i = 0; i < 3; ++i)\n    run();\n"
@@ -206,11 +266,24 @@ LogicalResult cuda::dumpKernels(ModuleOp program,
       os << "// " << report.symbol << ": " << report.registers << " registers, "
          << report.sharedBytes << " bytes of shared memory, "
          << report.spillBytes << " bytes of spills\n";
+    // With what they include, each once, in the order of the list.
+    llvm::StringSet<> included;
+    std::vector<StringRef> texts = {kernel.source.text};
+    for (size_t i = 0; i < texts.size(); ++i)
+      for (const EmbeddedFile &header : getEmbeddedFiles())
+        if (texts[i].contains("#include \"" + std::string(header.name) +
+                              "\"") &&
+            included.insert(header.name).second)
+          texts.push_back(header.text);
     for (const EmbeddedFile &header : getEmbeddedFiles())
-      if (StringRef(kernel.source.text)
-              .contains("#include \"" + std::string(header.name) + "\""))
+      if (included.contains(header.name))
         os << getText(header.text);
     os << kernel.source.origin << getText(kernel.source.text) << kHelpers;
+    if (llvm::any_of(kernel.source.functions,
+                     [](const DeviceFunction &function) {
+                       return !function.boxed.empty();
+                     }))
+      os << kMapHelpers;
     writeMain(os, function, launches.lookup(kernel.source.name), kernel.source);
     file->keep();
   }

@@ -1,0 +1,120 @@
+//===- AttentionKernel.cpp - attention as one op of a kernel --------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The `flash` variant: Kernels/cuda/attention_fwd.cuh computes it, and this
+// says which attentions that can do. The regions get local indices from the
+// kernel; what they see as global ones is computed in them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Kernels/LoopKernels.h"
+
+using namespace mlir;
+using namespace tessera;
+
+/// Whether every device has all of a dimension, in order.
+static bool isWhole(const LocalDim &dim) {
+  return layout::axesOf(dim.product).empty() &&
+         llvm::none_of(dim.product, [](const layout::Factor &factor) {
+           return factor.kind == layout::Factor::Kind::Group;
+         });
+}
+
+/// Whether a device's heads are all those of its groups, or the same part of
+/// each: then its own numbers of heads say which group a head reads.
+static bool headsMatch(tv::AttentionOp op) {
+  auto local = [](Value tensor) {
+    return cast<tv::LocalAttr>(
+        cast<RankedTensorType>(tensor.getType()).getEncoding());
+  };
+  layout::View query = local(op.getQuery()).getLayoutView();
+  layout::View key = local(op.getKey()).getLayoutView();
+  layout::View value = local(op.getValue()).getLayoutView();
+  if (key.dims[1] != value.dims[1])
+    return false;
+  int64_t heads = *local(op.getQuery()).getExtents()[1].getStatic();
+  int64_t groups = *local(op.getKey()).getExtents()[1].getStatic();
+  if (heads == groups)
+    return query.dims[1] == key.dims[1];
+  layout::View ofHeads;
+  ofHeads.dims = {query.dims[1]};
+  Result<layout::View> parts =
+      layout::reshapeView(ofHeads, {heads}, {groups, heads / groups},
+                          local(op.getQuery()).getLayoutMesh());
+  return parts && parts->dims.size() == 2 && parts->dims[0] == key.dims[1];
+}
+
+std::optional<std::string> tessera::whyNotFlash(tv::AttentionOp op,
+                                                StringRef target) {
+  if (target != plan::kCUDATarget)
+    return "it is for " + plan::kCUDATarget.str();
+  auto type = cast<RankedTensorType>(op.getQuery().getType());
+  if (!type.getElementType().isBF16() && !type.getElementType().isF16())
+    return "its elements must be bf16 or f16";
+  int64_t depth = type.getDimSize(3);
+  if (depth != 64 && depth != 128)
+    return "its head dimension must be 64 or 128";
+  if (cast<RankedTensorType>(op.getValue().getType()).getDimSize(3) != depth)
+    return "keys and values must have the same head dimension";
+  for (Value tensor :
+       {op.getQuery(), op.getKey(), op.getValue(), op.getResult()}) {
+    Space space = getSpace(tensor.getType());
+    if (space.size() != 4)
+      return "no dimensions may be merged";
+    if (!isWhole(space[2]) || !isWhole(space[3]))
+      return "only batch and heads may be split";
+  }
+  if (getSpace(op.getQuery().getType())[0] !=
+      getSpace(op.getKey().getType())[0])
+    return "queries and keys must split the batch alike";
+  if (!headsMatch(op))
+    return "a device must have the key heads of its query heads, and no others";
+  Memory memory = getOwnMemory(op.getResult().getType());
+  if (!memory.unit || memory.order.back() != 3)
+    return "the head dimension of its result must be innermost in memory";
+  return std::nullopt;
+}
+
+void tessera::emitAttention(KernelEmitter &emitter, tv::AttentionOp op) {
+  emitter.addOutput(op.getResult());
+  if (!op.getLse().use_empty())
+    emitter.addOutput(op.getLse());
+  OpBuilder &b = emitter.builder();
+  Value query = emitter.argument(op.getQuery());
+  Value key = emitter.argument(op.getKey());
+  Value value = emitter.argument(op.getValue());
+  Value result = emitter.argument(op.getResult());
+  Value lse = op.getLse().use_empty() ? Value() : emitter.argument(op.getLse());
+  auto attention =
+      plan::AttentionOp::create(b, op.getLoc(), query, key, value, result, lse,
+                                op.getScaleAttr(), op.getCausalAttr());
+  auto index = b.getIndexType();
+  // All keys are here, so their numbers are global.
+  auto toGlobal = [&](ArrayRef<Value> local) {
+    SmallVector<Value> at(local.take_front(3));
+    at.push_back(emitter.index(0));
+    SmallVector<Value> global =
+        emitter.globalIndices(op.getResult().getType(), at);
+    global.back() = local[3];
+    return global;
+  };
+  if (!op.getScoreMod().empty())
+    emitter.scalarRegion(
+        attention.getScoreMod(), {b.getF32Type(), index, index, index, index},
+        [&](ArrayRef<Value> arguments) {
+          SmallVector<Value> at = toGlobal(arguments.drop_front());
+          at.insert(at.begin(), arguments.front());
+          return emitter.evaluate(op.getScoreMod().front(), at);
+        });
+  if (!op.getMaskMod().empty())
+    emitter.scalarRegion(attention.getMaskMod(), {index, index, index, index},
+                         [&](ArrayRef<Value> arguments) {
+                           return emitter.evaluate(op.getMaskMod().front(),
+                                                   toGlobal(arguments));
+                         });
+}

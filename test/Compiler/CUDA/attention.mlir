@@ -1,0 +1,92 @@
+// RUN: split-file %s %t
+// RUN: tessera-compile %t/mods.mlir --compile-from=local --target=cuda:sm_90a --attention=flash --dump-dir=%t/mods --dump-kernels=%t/programs -o %t/module.tsr 2>&1 | FileCheck %s --check-prefix=CLEAN --allow-empty
+// RUN: FileCheck %s < %t/mods/kernels.cu
+// RUN: FileCheck %s --check-prefix=PLAN < %t/mods/plan.txt
+// RUN: FileCheck %s --check-prefix=PROGRAM < %t/programs/attention_0.cu
+// RUN: tessera-compile %t/plain.mlir --compile-from=local --target=cuda:sm_90a --dump-dir=%t/plain -o %t/module.tsr 2>&1 | FileCheck %s --check-prefix=CLEAN --allow-empty
+// RUN: FileCheck %s --check-prefix=PLAIN < %t/plain/kernels.cu
+// RUN: sed 's/64/128/g' %t/plain.mlir | tessera-compile --compile-from=local --target=cuda:sm_90a -o %t/module.tsr 2>&1 | FileCheck %s --check-prefix=CLEAN --allow-empty
+// RUN: sed 's/64/128/g; s/bf16/f16/g' %t/mods.mlir | tessera-compile --compile-from=local --target=cuda:sm_90a -o %t/module.tsr 2>&1 | FileCheck %s --check-prefix=CLEAN --allow-empty
+
+// No spills, no serialised products.
+// CLEAN-NOT: {{warning|error}}
+
+// The regions are functors; captured tensors come by the parameters.
+// CHECK: #include "attention_fwd.cuh"
+// CHECK: struct attention_0_Parameters {
+// CHECK-NEXT: Tensor<const bf16, 4, 3> x0;
+// CHECK-NEXT: Tensor<const bf16, 4, 3> x1;
+// CHECK-NEXT: Tensor<const bf16, 4, 3> x2;
+// CHECK-NEXT: Tensor<const float, 1, 0> x3;
+// CHECK-NEXT: Tensor<const float, 2, 1> x4;
+// CHECK-NEXT: Tensor<bf16, 4, 3> y0;
+// CHECK-NEXT: Tensor<float, 3, 2> y1;
+// CHECK: struct attention_0_Mods : AttentionMods {
+// CHECK: static constexpr float Scale = 0.125f;
+// CHECK: static constexpr bool Causal = true;
+// CHECK: static __device__ float score(const Args &args, float s, int64 b, int64 h, int64 q, int64 k) {
+// CHECK: const int64 addi0 = h + muli0;
+// CHECK: const float element0 = *p.x3.at(addi0);
+// CHECK: const float add0 = s + element0;
+// CHECK: return add0;
+// CHECK: static __device__ bool mask(const Args &args, int64 b, int64 h, int64 q, int64 k) {
+// CHECK: *p.x4.at(b, k);
+// CHECK: using attention_0_Config = FwdConfig<bf16, 64, attention_0_Mods>;
+// CHECK: __launch_bounds__(384, 1)
+// CHECK-NEXT: attention_0(const __grid_constant__ attention_0_Boxed boxed)
+// CHECK: f.lse = p.y1.data;
+
+// PLAN: as attention_0 of 384 threads and 99328 bytes of shared memory over %{{.*}}.0, %{{.*}}.1, %{{.*}}.2 by 1, operand 0 in boxes of 1x1x128x64, operand 1 in boxes of 1x1x128x64, operand 2 in boxes of 1x1x128x64, operand 5 in boxes of 1x1x64x64
+
+// PROGRAM: struct alignas(64) TensorMap
+// PROGRAM: attention_0_Boxed boxed_attention_0 = {p, {makeMap(p.x0, {1, 1, 128, 64}), makeMap(p.x1, {1, 1, 128, 64}), makeMap(p.x2, {1, 1, 128, 64}), makeMap(p.y0, {1, 1, 64, 64})}};
+
+// Without functors and log-sum-exp.
+// PLAIN-NOT: Has
+// PLAIN: __launch_bounds__(512, 1)
+// PLAIN-NOT: f.lse
+
+//--- mods.mlir
+#m = #tv.mesh<tp = 2>
+#q = #tv.view<#m, [_, did(tp) * 2, _, 64]>
+#k = #tv.view<#m, [_, did(tp), _, 64]>
+#l = #tv.view<#m, [_, did(tp) * 2, _]>
+#bias = #tv.view<#m, [4]>
+#mask = #tv.view<#m, [_, _]>
+!q = tensor<?x2x?x64xbf16, #tv.local<#q, of [b, 4, s, 64]>>
+!k = tensor<?x1x?x64xbf16, #tv.local<#k, of [b, 2, s, 64]>>
+!l = tensor<?x2x?xf32, #tv.local<#l, of [b, 4, s]>>
+!bias = tensor<4xf32, #tv.local<#bias, of [4]>>
+!mask = tensor<?x?xf32, #tv.local<#mask, of [b, s]>>
+func.func @main(%q: !q {tv.name = "q", tv.dims = ["b", "s"]},
+                %k: !k {tv.name = "k", tv.dims = ["b", "s"]},
+                %v: !k {tv.name = "v", tv.dims = ["b", "s"]},
+                %bias: !bias {tv.name = "bias"},
+                %mask: !mask {tv.name = "mask", tv.dims = ["b", "s"]})
+    -> (!q {tv.name = "o"}, !l {tv.name = "lse"})
+    attributes {tv.sizes = {b = 8, s = 32}} {
+  %o, %lse = tv.attention %q, %k, %v scale(0.125) causal
+      : (!q, !k, !k) -> (!q, !l)
+    score_mod (%x: f32, %b: index, %h: index, %qi: index, %ki: index) {
+      %c = tv.load %bias[%h] : !bias -> f32
+      %y = arith.addf %x, %c : f32
+      tv.yield %y : f32
+    }
+    mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
+      %c = tv.load %mask[%b, %ki] : !mask -> f32
+      %t = arith.constant -5.0e-1 : f32
+      %r = arith.cmpf ogt, %c, %t : f32
+      tv.yield %r : i1
+    }
+  return %o, %lse : !q, !l
+}
+
+//--- plain.mlir
+#m = #tv.mesh<tp = 1>
+!q = tensor<2x4x100x64xbf16, #tv.local<#tv.view<#m, [2, 4, 100, 64]>, of [2, 4, 100, 64]>>
+!l = tensor<2x4x100xf32, #tv.local<#tv.view<#m, [2, 4, 100]>, of [2, 4, 100]>>
+func.func @main(%q: !q {tv.name = "q"}) -> (!q {tv.name = "o"}) {
+  %o, %lse = tv.attention %q, %q, %q scale(0.125) causal
+      : (!q, !q, !q) -> (!q, !l)
+  return %o : !q
+}

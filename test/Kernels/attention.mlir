@@ -1,0 +1,115 @@
+// Variants of attention. `flash` is one op of a kernel, which computes what the
+// source says; `math` has its scores in memory.
+
+// RUN: split-file %s %t
+// DEFINE: %{flash} = --tessera="from=local to=kernels target=cuda:sm_90a attention=flash"
+// RUN: tessera-opt %t/split.mlir %{flash} | FileCheck %s --check-prefix=SPLIT
+// RUN: tessera-opt %t/split.mlir %{flash} --interpret=2 --interpret-sizes=b=2,s=5 -o /dev/null | FileCheck %s --check-prefix=EQUAL
+// RUN: tessera-opt %t/packed.mlir %{flash} | FileCheck %s --check-prefix=PACKED
+// RUN: tessera-opt %t/packed.mlir %{flash} --interpret=1 -o /dev/null | FileCheck %s --check-prefix=EQUAL
+// RUN: sed 's/72/68/g; s/1, 8\]/1, 4]/' %t/packed.mlir > %t/odd.mlir
+// RUN: tessera-opt %t/odd.mlir %{flash} | FileCheck %s --check-prefix=ODD
+// RUN: tessera-opt %t/odd.mlir %{flash} --interpret=1 -o /dev/null | FileCheck %s --check-prefix=EQUAL
+
+// EQUAL: interpret: @main equals the source on
+
+// All variants are allowed by default; a CPU has `math` only.
+// RUN: tessera-opt %t/split.mlir --tessera="from=local to=kernels target=cuda:sm_90a" | FileCheck %s --check-prefix=FLASH
+// RUN: tessera-opt %t/split.mlir --tessera="from=local to=kernels target=cuda:sm_90a attention=math,flash" | FileCheck %s --check-prefix=MATH
+// RUN: tessera-opt %t/split.mlir --tessera="from=local to=kernels" | FileCheck %s --check-prefix=MATH
+// FLASH: plan.attention
+// MATH-NOT: plan.attention
+// MATH: plan.contract
+
+// What does not fit has its reason.
+// RUN: not tessera-opt %t/split.mlir --tessera="from=local to=kernels attention=flash" 2>&1 | FileCheck %s --check-prefix=CPU
+// RUN: sed 's/bf16/f32/g' %t/split.mlir | not tessera-opt %{flash} 2>&1 | FileCheck %s --check-prefix=TYPE
+// RUN: sed 's/64\]/32]/g; s/x64x/x32x/g' %t/split.mlir | not tessera-opt %{flash} 2>&1 | FileCheck %s --check-prefix=DEPTH
+// RUN: not tessera-opt %t/positions.mlir %{flash} 2>&1 | FileCheck %s --check-prefix=POSITIONS
+// RUN: not tessera-opt %t/split.mlir --tessera="from=local to=kernels attention=fast" 2>&1 | FileCheck %s --check-prefix=NAME
+// CPU: split.mlir:{{[0-9]+}}:14: error: has no variant that is allowed; flash does not fit: it is for cuda:sm_90a
+// TYPE: error: has no variant that is allowed; flash does not fit: its elements must be bf16 or f16
+// DEPTH: error: has no variant that is allowed; flash does not fit: its head dimension must be 64 or 128
+// POSITIONS: error: has no variant that is allowed; flash does not fit: only batch and heads may be split
+// NAME: error: 'fast' is no variant of attention; there are 'flash' and 'math'
+
+//--- split.mlir
+#m = #tv.mesh<tp = 2>
+#q = #tv.view<#m, [_, did(tp) * 2, _, 64]>
+#k = #tv.view<#m, [_, did(tp), _, 64]>
+#l = #tv.view<#m, [_, did(tp) * 2, _]>
+#bias = #tv.view<#m, [4]>
+#mask = #tv.view<#m, [_, _]>
+!q = tensor<?x2x?x64xbf16, #tv.local<#q, of [b, 4, s, 64]>>
+!k = tensor<?x1x?x64xbf16, #tv.local<#k, of [b, 2, s, 64]>>
+!l = tensor<?x2x?xf32, #tv.local<#l, of [b, 4, s]>>
+!bias = tensor<4xf32, #tv.local<#bias, of [4]>>
+!mask = tensor<?x?xf32, #tv.local<#mask, of [b, s]>>
+func.func @main(%q: !q {tv.name = "q", tv.dims = ["b", "s"]},
+                %k: !k {tv.name = "k", tv.dims = ["b", "s"]},
+                %v: !k {tv.name = "v", tv.dims = ["b", "s"]},
+                %bias: !bias {tv.name = "bias"},
+                %mask: !mask {tv.name = "mask", tv.dims = ["b", "s"]})
+    -> (!q {tv.name = "o"}, !l {tv.name = "lse"})
+    attributes {tv.sizes = {b = 64, s = 32}} {
+  %o, %lse = tv.attention %q, %k, %v scale(0.125) causal
+      : (!q, !k, !k) -> (!q, !l)
+    score_mod (%x: f32, %b: index, %h: index, %qi: index, %ki: index) {
+      %c = tv.load %bias[%h] : !bias -> f32
+      %y = arith.addf %x, %c : f32
+      tv.yield %y : f32
+    }
+    mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
+      %c = tv.load %mask[%b, %ki] : !mask -> f32
+      %t = arith.constant -5.0e-1 : f32
+      %r = arith.cmpf ogt, %c, %t : f32
+      tv.yield %r : i1
+    }
+  return %o, %lse : !q, !l
+}
+// Regions see global heads: this device's first is a coordinate times 2.
+// SPLIT: func.func @attention_0(
+// SPLIT: %[[COORD:.*]] = arith.index_cast
+// SPLIT: plan.attention {{.*}} scale(1.250000e-01) causal
+// SPLIT-SAME: score_mod (%[[S:.*]]: f32, %{{[^:]*}}: index, %[[H:[^:]*]]: index,
+// SPLIT: %[[FIRST:.*]] = arith.muli %[[COORD]]
+// SPLIT: %[[GLOBAL:.*]] = arith.addi %[[H]], %[[FIRST]]
+// SPLIT: memref.load %{{.*}}[%[[GLOBAL]]]
+// SPLIT: mask_mod
+// SPLIT-NOT: arith.addi
+// SPLIT: tv.yield %{{.*}} : i1
+// SPLIT: plan.launch @attention_0(%arg0, %arg1, %arg2, %arg3, %arg4) scalars [#plan.coord<"tp">,
+
+//--- packed.mlir
+// Queries, keys and values are slices of one tensor, read where they are.
+#m = #tv.mesh<tp = 1>
+#y = #tv.view<#m, [_, 1, _, 64]>
+#l = #tv.view<#m, [_, 1, _]>
+!p = tensor<2x6x3x72xbf16, #tv.local<#tv.view<#m, [_, _, 3, 72]>, of [2, 6, 3, 72]>>
+!x = tensor<2x6x1x64xbf16, #tv.local<#tv.view<#m, [_, _, 1, 64]>, of [2, 6, 1, 64]>>
+!y = tensor<2x1x6x64xbf16, #tv.local<#y, of [2, 1, 6, 64]>>
+!l = tensor<2x1x6xf32, #tv.local<#l, of [2, 1, 6]>>
+func.func @main(%p: !p {tv.name = "p"}) -> (!y {tv.name = "o"}) {
+  %k = tv.slice %p offsets [0, 0, 1, 8] : (!p) -> !x
+  %t = tv.transpose %k perm [0, 2, 1, 3] : (!x) -> !y
+  %o, %lse = tv.attention %t, %t, %t scale(0.125) : (!y, !y, !y) -> (!y, !l)
+  return %o : !y
+}
+// PACKED: plan.alias transpose
+// PACKED-NOT: plan.copy
+// PACKED: plan.launch @attention_0
+
+// Rows of 68 elements are no multiple of 16 bytes: a copy.
+// ODD: plan.alias transpose
+// ODD: plan.copy
+// ODD: plan.launch @attention_0
+
+//--- positions.mlir
+#m = #tv.mesh<tp = 2>
+!q = tensor<1x2x4x64xbf16, #tv.local<#tv.view<#m, [1, 2, did(tp) * 4, 64]>, of [1, 2, 8, 64]>>
+!k = tensor<1x2x8x64xbf16, #tv.local<#tv.view<#m, [1, 2, 8, 64]>, of [1, 2, 8, 64]>>
+!l = tensor<1x2x4xf32, #tv.local<#tv.view<#m, [1, 2, did(tp) * 4]>, of [1, 2, 8]>>
+func.func @main(%q: !q, %k: !k) -> !q {
+  %o, %lse = tv.attention %q, %k, %k scale(0.125) : (!q, !k, !k) -> (!q, !l)
+  return %o : !q
+}
