@@ -348,7 +348,7 @@ typedef struct tessera_collective {
   uint64_t bytes_received;
   uint64_t copies; /* packing and unpacking passes */
   uint64_t copied_bytes;
-  double seconds; /* of the last run */
+  double seconds; /* of the last run; 0 when it did not measure steps */
 } tessera_collective;
 
 TESSERA_API size_t

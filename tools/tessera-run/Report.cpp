@@ -183,7 +183,7 @@ Status Report::checkDifferences() const {
 }
 
 std::string Report::text() const {
-  std::string text = title() + collectiveTable(/*withTimes=*/true);
+  std::string text = title() + collectiveTable(/*withTimes=*/timed);
   text += timeLine("time", seconds);
   if (target != "cpu")
     text += timeLine(graph ? "host time, launching a CUDA graph"
@@ -216,17 +216,20 @@ std::string Report::json() const {
   for (const auto &[name, size] : sizes)
     result["sizes"][name] = size;
   result["collectives"] = json::array();
-  for (const Collective &each : collectives)
-    result["collectives"].push_back({{"kind", each.kind},
-                                     {"axes", each.axes},
-                                     {"op", each.op},
-                                     {"location", each.location},
-                                     {"loser", each.loser},
-                                     {"sent", each.traffic.sent},
-                                     {"received", each.traffic.received},
-                                     {"copies", each.traffic.copies},
-                                     {"copied_bytes", each.traffic.copiedBytes},
-                                     {"seconds", each.traffic.seconds}});
+  for (const Collective &each : collectives) {
+    result["collectives"].push_back(
+        {{"kind", each.kind},
+         {"axes", each.axes},
+         {"op", each.op},
+         {"location", each.location},
+         {"loser", each.loser},
+         {"sent", each.traffic.sent},
+         {"received", each.traffic.received},
+         {"copies", each.traffic.copies},
+         {"copied_bytes", each.traffic.copiedBytes}});
+    if (timed)
+      result["collectives"].back()["seconds"] = each.traffic.seconds;
+  }
   auto times = [](const std::vector<double> &seconds) -> json {
     auto [least, most] = std::minmax_element(seconds.begin(), seconds.end());
     return {{"runs", seconds.size()},

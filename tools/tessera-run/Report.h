@@ -47,6 +47,7 @@ struct Report {
   int ranks;
   std::string target, device;
   bool graph; ///< whether runs replay a recorded one
+  bool timed; ///< whether collectives have times
   std::vector<std::pair<std::string, int64_t>> sizes;
   std::vector<Collective> collectives;
   std::vector<double> seconds, hostSeconds; ///< one a run

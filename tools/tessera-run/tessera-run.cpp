@@ -173,6 +173,9 @@ private:
     report.ranks = team.size();
     report.target = session.target;
     report.device = session.device;
+    // On the CPU that costs nothing.
+    report.timed =
+        session.target == "cpu" || !options.trace.empty() || options.verbose;
     // The first run goes step by step.
     report.graph = session.target != "cpu" && options.repeat > 1 &&
                    !options.noGraph && !options.verbose &&

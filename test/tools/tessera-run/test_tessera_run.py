@@ -212,6 +212,7 @@ class TesseraRun(unittest.TestCase):
             self.succeed("turn-cuda-1.tsr", "--inputs", "in.safetensors", "--report=json", "--repeat=2", **fakes)
         )
         self.assertEqual(report["target"], "cuda:sm_90a")
+        self.assertNotIn("seconds", report["collectives"][0])  # not measured in a graph
         self.assertEqual(report["graph"], True)
         process = self.start(
             "turn-cuda-1.tsr", "--inputs", "in.safetensors", "--device", "999", **fakes
