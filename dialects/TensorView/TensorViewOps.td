@@ -263,7 +263,9 @@ def TensorView_SliceOp : TensorView_PureOp<"slice",
     %q = tv.slice %x offsets [0, 0, 384]
        : (tensor<2x128x1152xf32>) -> tensor<2x128x384xf32>
     ```
-    The result's shape is the box. A dynamic dimension is taken whole.
+    The result's shape is the box. A dynamic dimension is taken whole. Of a split
+    operand each device keeps what it has of the box: `[did(tp) * 4]` from 3 to 10 is
+    `[(did(tp) * 4 | 3:10)]`, and only a reshard after it moves what a device lacks.
   }];
   let arguments = (ins AnyRankedTensor:$input, DenseI64ArrayAttr:$offsets);
   let results = (outs AnyRankedTensor:$result);
@@ -274,6 +276,15 @@ def TensorView_SliceOp : TensorView_PureOp<"slice",
 def TensorView_ConcatOp : TensorView_PureOp<"concat",
     [RuleAndPartial, Windows, InferExtents]> {
   let summary = "Tensors one after the other along a dimension";
+  let description = [{
+    ```mlir
+    %c = tv.concat %a, %b dim 1
+       : (tensor<4x8xf32>, tensor<4x3xf32>) -> tensor<4x11xf32>
+    ```
+    Where the result is split along `dim`, each operand must lie as its box of it:
+    of `[did(tp) * 6]`, 11 values, the first 8 are `[(did(tp) * 6 | 8)]`. A reshard
+    before it moves what a device lacks.
+  }];
   let arguments = (ins Variadic<AnyRankedTensor>:$inputs, I64Attr:$dim);
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat =
@@ -288,6 +299,8 @@ def TensorView_PadOp : TensorView_PureOp<"pad",
     %r = tv.pad %x low [0, 1] high [0, 2] value 0.0
        : (tensor<4x8xf32>) -> tensor<4x11xf32>
     ```
+    Where the result is split, the operand must lie as its box of it, as for
+    `concat`.
   }];
   let arguments = (ins AnyRankedTensor:$input, DenseI64ArrayAttr:$low,
                        DenseI64ArrayAttr:$high, TypedAttrInterface:$value);

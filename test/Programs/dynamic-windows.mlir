@@ -1,0 +1,30 @@
+// A dimension whose extent is known at run time and that is split is gathered before
+// it is padded or concatenated; beside it, windows of others move what is lacking.
+// RUN: tessera-opt %s --tessera=to=local | FileCheck %s
+// RUN: tessera-opt %s --tessera=to=local --interpret=3 --interpret-sizes=b=11,s=9 -o /dev/null
+// RUN: tessera-opt %s --tessera=to=local --interpret=3 --interpret-sizes=b=1,s=2 -o /dev/null
+// RUN: tessera-opt %s --tessera=to=kernels --interpret=3 --interpret-sizes=b=7,s=4 -o /dev/null
+
+// CHECK: %[[X:.*]] = comm.all_gather %arg0
+// CHECK-DAG: tv.concat %[[X]], %[[X]] dim 0
+// CHECK-DAG: tv.pad %[[X]] low [1, 0]
+// CHECK: %[[S:.*]] = tv.slice %arg1 {{.*}}[_, (did(tp) * 2 | 1:4)]
+// CHECK: comm.all_to_all %[[S]]
+// CHECK: %[[W:.*]] = comm.all_to_all %arg1 {{.*}}[_, (did(tp) * 3 | 2:6)]
+// CHECK: tv.pad %[[W]] low [0, 2]
+// CHECK-NOT: comm.
+// CHECK: return
+// RAN tp=1: nothing
+// RAN tp=2: all-gather 32 bytes 0 copies, all-to-all 28 bytes 1 copies, all-to-all 28 bytes 1 copies
+// RAN tp=3: all-gather 32 bytes 0 copies, all-to-all 28 bytes 1 copies, all-to-all 28 bytes 1 copies
+// RAN tp=4: all-gather 48 bytes 0 copies, all-gather 84 bytes 1 copies, all-to-all 28 bytes 1 copies
+#m = #tv.mesh<tp = 3>
+!x = tensor<?x4xf32, #tv.view<#m, [did(tp) * _, _]>>
+!w = tensor<?x4xf32, #tv.view<#m, [_, did(tp) * _]>>
+func.func @main(%x: !x {tv.dims = ["b"], tv.name = "x"}, %w: !w {tv.dims = ["s"], tv.name = "w"}) -> (tensor<?x4xf32>, tensor<?x4xf32>, tensor<?x3xf32>, tensor<?x9xf32>) attributes {tv.sizes = {b = 11, s = 9}} {
+  %c = tv.concat %x, %x dim 0 : (!x, !x) -> tensor<?x4xf32>
+  %p = tv.pad %x low [1, 0] high [2, 0] value 0.5 : f32 : (!x) -> tensor<?x4xf32>
+  %s = tv.slice %w offsets [0, 1] : (!w) -> tensor<?x3xf32>
+  %q = tv.pad %w low [0, 2] high [0, 3] value 0.5 : f32 : (!w) -> tensor<?x9xf32>
+  return %c, %p, %s, %q : tensor<?x4xf32>, tensor<?x4xf32>, tensor<?x3xf32>, tensor<?x9xf32>
+}
