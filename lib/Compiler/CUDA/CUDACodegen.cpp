@@ -54,6 +54,17 @@ LogicalResult cuda::compileKernels(ModuleOp program,
   Result<std::vector<Binary>> binaries = compiler->compile(units);
   if (!binaries)
     return program.emitError() << binaries.message();
+  // What spills is compiled again for fewer blocks at a time.
+  for (auto [unit, binary] : llvm::zip_equal(units, *binaries))
+    if (llvm::any_of(binary.functions, [](const FunctionReport &function) {
+          return function.spillBytes > 0;
+        })) {
+      unit.text = "#define TESSERA_FEWER_BLOCKS\n" + unit.text;
+      Result<std::vector<Binary>> again = compiler->compile({&unit, 1});
+      if (!again)
+        return program.emitError() << again.message();
+      binary = std::move(again->front());
+    }
   for (auto [kernel, binary] : llvm::zip_equal(kernels, *binaries)) {
     kernel.binary = std::move(binary);
     Operation *at = program.lookupSymbol(kernel.source.name);

@@ -34,6 +34,7 @@
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -103,6 +104,9 @@ private:
   LogicalResult writeLanes(const ChunkLoop &chunks);
   LogicalResult writeLane(Block &block, const Chunk &chunk,
                           ArrayRef<std::string> results);
+  /// Whether a load of a chunk is one of its second pass.
+  bool isLate(const ChunkLoop &chunks, Operation *op,
+              const Chunk::Planned &plan);
   void writeIndices(scf::ParallelOp loop, const std::string &number);
   std::string getCount(scf::ParallelOp loop);
   std::string getGuards(ArrayRef<Chunk::Guard> guards);
@@ -143,9 +147,13 @@ private:
   llvm::StringMap<int> counters;
   llvm::StringMap<std::string> combiners;
   std::optional<MemoryUse> memory;
+  bool fast = false; ///< all floats that leave the kernel have 16 bits
   /// Of a row: the loads that more than one stage does, to their registers.
   llvm::StringMap<std::string> kept;
   llvm::StringMap<int> keepable;
+  /// Whether what is not kept is loaded only where it is used, for there are
+  /// not registers enough.
+  bool loadsLate = false;
   /// Loads that go through shared memory, to its name.
   llvm::DenseMap<Operation *, std::string> tiles;
   std::map<Operation *, Chunk> stages;
@@ -168,6 +176,10 @@ static std::string getPointType(ArrayRef<std::optional<int64_t>> extents) {
 LogicalResult KernelWriter::nameArguments() {
   unsigned inputs = 0, outputs = 0, scalars = 0;
   MemoryUse use(kernel);
+  fast = llvm::all_of(use.stores, [](const auto &store) {
+    Type type = cast<MemRefType>(store.first.getType()).getElementType();
+    return type.isF16() || type.isBF16();
+  });
   for (BlockArgument argument : kernel.getArguments()) {
     auto type = dyn_cast<MemRefType>(argument.getType());
     std::string name = !type ? "n" + std::to_string(scalars++)
@@ -250,6 +262,7 @@ LogicalResult KernelWriter::addFunction(Operation *loop, std::string symbol) {
   stages.clear();
   kept.clear();
   keepable.clear();
+  loadsLate = false;
   tiles.clear();
   DeviceFunction function;
   function.symbol = std::move(symbol);
@@ -371,7 +384,7 @@ std::string KernelWriter::getPointer(Value memref, ValueRange indices) {
 
 LogicalResult KernelWriter::writeExpression(Operation *op) {
   std::optional<std::string> text =
-      getExpression(op, [&](Value value) { return name(value); });
+      getExpression(op, fast, [&](Value value) { return name(value); });
   if (!text)
     return op->emitError() << "'" << op->getName()
                            << "' has no text for cuda kernels";
@@ -700,12 +713,20 @@ static std::string getKeepKey(scf::ParallelOp loop, memref::LoadOp load) {
   return key;
 }
 
+bool KernelWriter::isLate(const ChunkLoop &chunks, Operation *op,
+                          const Chunk::Planned &plan) {
+  return loadsLate && chunks.inStage && plan.role == Chunk::Role::VectorLoad &&
+         (!plan.guards.empty() ||
+          keepable[getKeepKey(chunks.loop, cast<memref::LoadOp>(op))] < 2);
+}
+
 LogicalResult KernelWriter::writeChunks(const ChunkLoop &chunks) {
   const Chunk &chunk = chunks.chunk;
   // Registers of what is loaded.
   bool anyLoads = false;
   for (auto &[op, plan] : chunk.planned) {
-    if (plan.role == Chunk::Role::VectorLoad && !tiles.count(op)) {
+    if (plan.role == Chunk::Role::VectorLoad && !tiles.count(op) &&
+        !isLate(chunks, op, plan)) {
       auto load = cast<memref::LoadOp>(op);
       std::string key = getKeepKey(chunks.loop, load);
       bool keeps = chunks.inStage && plan.guards.empty() && keepable[key] > 1;
@@ -791,7 +812,7 @@ LogicalResult KernelWriter::writeLoads(const ChunkLoop &chunks) {
     }
     case Chunk::Role::VectorLoad: {
       auto load = cast<memref::LoadOp>(op);
-      if (tiles.count(op))
+      if (tiles.count(op) || isLate(chunks, op, plan))
         break;
       if (chunks.inStage && plan.guards.empty() &&
           kept.count(getKeepKey(chunks.loop, load)))
@@ -816,6 +837,17 @@ LogicalResult KernelWriter::writeLanes(const ChunkLoop &chunks) {
   for (auto &[op, plan] : chunk.planned) {
     if (plan.role == Chunk::Role::Once && failed(writeOp(op, Mode::Thread)))
       return failure();
+    if (isLate(chunks, op, plan)) {
+      auto load = cast<memref::LoadOp>(op);
+      std::string &variable = names[load.getResult()];
+      variable = fresh(arguments.lookup(load.getMemRef()) + "_");
+      line() << "Vector<" << getElement(load.getMemRef()) << ", V> " << variable
+             << ";\n";
+      if (std::string guards = getGuards(plan.guards); !guards.empty())
+        line() << "if (" << guards << ")\n  ";
+      line() << "load(" << variable << ", "
+             << getPointer(load.getMemRef(), load.getIndices()) << ");\n";
+    }
     if (plan.role == Chunk::Role::VectorStore) {
       Value memref = cast<memref::StoreOp>(op).getMemRef();
       line() << "Vector<" << getElement(memref) << ", V> "
@@ -830,8 +862,10 @@ LogicalResult KernelWriter::writeLanes(const ChunkLoop &chunks) {
     if (plan.role == Chunk::Role::VectorLoad) {
       Value value = op->getResult(0);
       vectors.push_back({value, names[value]});
-      names[value] = tiles.count(op) ? tiles[op] + ".lines[column + v][row]"
-                                     : names[value] + "[u].lane[v]";
+      if (tiles.count(op))
+        names[value] = tiles[op] + ".lines[column + v][row]";
+      else
+        names[value] += isLate(chunks, op, plan) ? ".lane[v]" : "[u].lane[v]";
     }
   line() << "#pragma unroll\n";
   open("for (int v = 0; v < V; ++v)");
@@ -1339,11 +1373,15 @@ LogicalResult KernelWriter::addRows(scf::ParallelOp loop,
     conditional |= stage->getParentOp() != loop;
     return WalkResult::skip();
   });
+  bool hasSmall = llvm::any_of(memory->loads, [](const auto &load) {
+    return cast<MemRefType>(load.first.getType()).getElementTypeBitWidth() <=
+           16;
+  });
   int width = 8;
   int64_t longest = 1;
   bool isStatic = true;
   SmallVector<std::optional<int64_t>> extents;
-  int along = 0, across = 0, registers = 0;
+  int along = 0, across = 0;
   Value lastRow = loop.getInductionVars().back();
   for (scf::ParallelOp stage : inner) {
     Chunk &chunk = stages.try_emplace(stage, stage, *memory).first->second;
@@ -1380,11 +1418,8 @@ LogicalResult KernelWriter::addRows(scf::ParallelOp loop,
     });
     for (auto &[op, plan] : chunk.planned)
       if (plan.role == Chunk::Role::VectorLoad && plan.guards.empty() &&
-          !conditional) {
-        std::string key = getKeepKey(stage, cast<memref::LoadOp>(op));
-        ++keepable[key];
-      }
-    registers = std::max(registers, chunk.countRegisters(width));
+          !conditional)
+        ++keepable[getKeepKey(stage, cast<memref::LoadOp>(op))];
   }
   bool vectors = llvm::any_of(
       stages, [](const auto &stage) { return stage.second.getWidth() > 1; });
@@ -1408,15 +1443,48 @@ LogicalResult KernelWriter::addRows(scf::ParallelOp loop,
       function.items = function.threads / kWarp;
       unroll = llvm::divideCeil(count, kWarp);
     } else {
-      while (function.threads < 1024 && count > 4 * function.threads)
-        function.threads *= 2;
+      // Several blocks to a multiprocessor, so that some load while others
+      // reduce.
+      if (count > 4 * function.threads)
+        function.threads = count > 8 * 512 ? 1024 : 512;
       unroll = llvm::divideCeil(count, function.threads);
     }
   }
+  // Registers for a chunk of what later stages need again, and of the rest.
+  int again = 0, once = 0;
+  llvm::StringSet<> seen;
+  for (scf::ParallelOp stage : inner) {
+    int here = 0;
+    for (auto &[op, plan] : stages.at(stage).planned) {
+      if (plan.role != Chunk::Role::VectorLoad)
+        continue;
+      auto load = cast<memref::LoadOp>(op);
+      int size = std::max<int>(
+          width * load.getMemRefType().getElementTypeBitWidth() / 32, 1);
+      std::string key = getKeepKey(stage, load);
+      if (keepable[key] < 2)
+        here += size;
+      else if (seen.insert(key).second)
+        again += size;
+    }
+    once = std::max(once, here);
+  }
   // Rows that are too long for registers are loaded once a stage.
-  bool mayKeep = !columns && unroll <= 8 && unroll * registers <= 64;
+  bool mayKeep = !columns && unroll <= 8 && unroll * again <= 40;
   if (!mayKeep)
-    unroll = std::clamp(kLoadRegisters / 2 / std::max(registers, 1), 1, 4);
+    unroll =
+        columns
+            ? (hasSmall ? 16 : 8)
+            : std::clamp(kLoadRegisters / 2 / std::max(again + once, 1), 1, 4);
+  loadsLate = mayKeep && again > 0;
+  // Some blocks load while others reduce; what bodies compute takes registers
+  // too.
+  size_t ops = 0;
+  loop.getBody()->walk([&](Operation *) { ++ops; });
+  int resident = 1;
+  if (group == "BlockRow" && mayKeep && ops < 80)
+    resident =
+        std::max((unroll * again <= 12 ? 1536 : 1024) / function.threads, 1);
 
   SmallVector<std::optional<int64_t>> rowExtents;
   for (Value extent : loop.getUpperBound())
@@ -1452,13 +1520,15 @@ LogicalResult KernelWriter::addRows(scf::ParallelOp loop,
   close();
 
   line() << "extern \"C\" __global__ void __launch_bounds__("
-         << function.threads << ")\n";
+         << function.threads
+         << (resident > 1 ? ", resident(" + std::to_string(resident) + ")" : "")
+         << ")\n";
   open(symbol + "(const __grid_constant__ " + source.name + "_Parameters p)");
   if (failed(enterFunction(loop)))
     return failure();
   auto call = [&](int width, bool keep) {
     line() << symbol << "_rows<" << group << ", " << width << ", "
-           << (keep || width > 1 ? unroll : 4) << ", "
+           << (keep || width > 1 || columns ? unroll : 4) << ", "
            << (keep ? "true" : "false") << ">(p);\n";
   };
   SmallVector<std::string> conditions;

@@ -8,7 +8,8 @@
 //
 // A table from ops to templates of text. `$0` is an operand, `$T` the type of
 // the result and `$U` that type without a sign, `$f` ends the name of a
-// function of float with f. Functions of math are CUDA's accurate ones.
+// function of float with f. Functions of math are CUDA's accurate ones, but for
+// tanh of f32 (prelude.cuh).
 //
 //===----------------------------------------------------------------------===//
 
@@ -242,7 +243,7 @@ static StringRef getTemplate(arith::CmpIPredicate predicate, bool isBool) {
 }
 
 std::optional<std::string>
-cuda::getExpression(Operation *op,
+cuda::getExpression(Operation *op, bool fast,
                     llvm::function_ref<std::string(Value)> name) {
   if (op->getNumResults() != 1)
     return std::nullopt;
@@ -267,6 +268,14 @@ cuda::getExpression(Operation *op,
   else if (isa<arith::ExtSIOp, arith::SIToFPOp, arith::IndexCastOp>(op) &&
            fromBool)
     text = "$T(-int32($0))";
+  else if (op->getName().getStringRef() == "math.tanh" && type.isF32())
+    text = "tanh32($0)";
+  if (fast && type.isF32())
+    text = llvm::StringSwitch<StringRef>(op->getName().getStringRef())
+               .Case("arith.divf", "divideFast($0, $1)")
+               .Case("math.exp", "expFast($0)")
+               .Case("math.sqrt", "sqrtFast($0)")
+               .Default(text);
   // Indices stay far from where they would wrap.
   if (type.isIndex()) {
     if (isa<arith::AddIOp>(op))

@@ -23,9 +23,10 @@ std::optional<std::string> getTypeName(mlir::Type type);
 std::string getLiteral(mlir::TypedAttr value);
 
 /// The value of an op of arith or math with one result as an expression of its
-/// operands' names; nothing for an op that is not known.
+/// operands' names; nothing for an op that is not known. `fast` if all that
+/// comes of it is rounded to 16 bits.
 std::optional<std::string>
-getExpression(mlir::Operation *op,
+getExpression(mlir::Operation *op, bool fast,
               llvm::function_ref<std::string(mlir::Value)> name);
 
 } // namespace tessera::cuda

@@ -17,6 +17,14 @@
 
 namespace tessera {
 
+/// How many blocks a multiprocessor should hold at a time. A kernel that does
+/// not have registers enough then is compiled again without.
+#ifdef TESSERA_FEWER_BLOCKS
+__device__ constexpr int resident(int) { return 1; }
+#else
+__device__ constexpr int resident(int blocks) { return blocks; }
+#endif
+
 using int8 = signed char;
 using uint8 = unsigned char;
 using int16 = short;
@@ -278,6 +286,58 @@ __device__ inline double minimumf(double x, double y) {
   return x != x ? x : y != y ? y : y < x ? y : x;
 }
 #endif
+
+// For results of 16 bits, whose rounding hides that of these: to 2 ulp, but the
+// exponential, whose error grows with the exponent, to 2^-16.
+#ifdef TESSERA_EMULATION
+__device__ inline float divideFast(float x, float y) { return x / y; }
+__device__ inline float sqrtFast(float x) { return sqrtf(x); }
+#else
+__device__ inline float divideFast(float x, float y) {
+  float z;
+  asm("div.full.f32 %0, %1, %2;" : "=f"(z) : "f"(x), "f"(y));
+  return z;
+}
+__device__ inline float sqrtFast(float x) {
+  float y;
+  asm("sqrt.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+#endif
+
+/// 2^x and 1/x to 2 ulp, by one instruction each.
+#ifdef TESSERA_EMULATION
+__device__ inline float fastExp2(float x) { return exp2f(x); }
+__device__ inline float fastReciprocal(float x) { return 1 / x; }
+#else
+__device__ inline float fastExp2(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+__device__ inline float fastReciprocal(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+#endif
+
+__device__ inline float expFast(float x) { return fastExp2(1.44269504f * x); }
+
+/// tanh to 5 ulp, without a branch: CUDA's own costs more than a kernel has
+/// time for beside memory.
+__device__ inline float tanh32(float x) {
+  const float size = fabsf(x), square = x * x;
+  // (1 - t) / (1 + t), t = e^(-2|x|), where that does not cancel.
+  const float t = fastExp2(-2.885390082f * size);
+  const float large = copysignf((1 - t) * fastReciprocal(1 + t), x);
+  float sum = -0.00661575488f;
+  sum = fmaf(sum, square, 0.0213127453f);
+  sum = fmaf(sum, square, -0.0539100654f);
+  sum = fmaf(sum, square, 0.133331180f);
+  sum = fmaf(sum, square, -0.333333313f);
+  return size < 0.55f ? fmaf(x * square, sum, x) : large;
+}
 
 template <class T> __device__ bool isFinite(T x) { return x - x == 0; }
 template <class T> __device__ bool isInfinite(T x) {

@@ -27,7 +27,7 @@
 // CHECK: load(x2_0[u], p.x2.at(i1));
 // CHECK: for (int v = 0; v < V; ++v) {
 // CHECK: = x0_0[u].lane[v] * once0[u];
-// CHECK: = tanhf(
+// CHECK: = tanh32(
 // CHECK: y0_.lane[v] =
 // CHECK: store(p.y0.at(i2, i3), y0_);
 // CHECK: extern "C" __global__ void __launch_bounds__(256)

@@ -24,12 +24,12 @@
 // SHORT: map_0_rows<WarpRow, 1, 4, false>(p);
 
 // A long one is a block's.
-// LONG: __launch_bounds__(512)
+// LONG: __launch_bounds__(512, resident(2))
 // LONG: map_0_rows<BlockRow, 4, 4, true>(p);
 
 // Neighbouring elements of neighbouring rows: neighbouring threads.
 // COLUMNS: __launch_bounds__(512)
-// COLUMNS: reduce_0_rows<ColumnRow, 1, 4, false>(p);
+// COLUMNS: reduce_0_rows<ColumnRow, 1, 8, false>(p);
 
 //--- short.mlir
 #m = #tv.mesh<tp = 1>
