@@ -65,8 +65,9 @@ class Tools:
             self.call(self.bin / "tessera-compile", path, *flags, "-o", module)
             return
         dumps = f"{module}.dumps"
+        # What is made of wgmma and TMA has no emulation.
         self.call(self.bin / "tessera-compile", path, *flags, "-o", f"{module}.gpu",
-                  "--target=cuda:sm_90a", "--dump-dir", dumps)
+                  "--target=cuda:sm_90a", "--attention=math", "--dump-dir", dumps)
         self.call(self.bin / "emulate-module", f"{module}.gpu", f"{dumps}/kernels.cu",
                   module)
 

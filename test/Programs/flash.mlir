@@ -1,0 +1,63 @@
+// Attentions that a GPU runs without scores in memory (on other targets they are
+// like any others): heads of 64 or 128 elements, positions beyond one block. Here
+// heads over tp, uneven on 4 devices.
+// RUN: tessera-opt %s --split-input-file --tessera="mesh=tp=2 to=kernels target=cuda:sm_90a attention=flash" --interpret=2 | FileCheck %s %no_other_collective
+// RUN: tessera-opt %s --split-input-file --tessera="mesh=tp=4 to=kernels target=cuda:sm_90a attention=flash" --interpret=4 | FileCheck %s %no_other_collective
+
+// CHECK: plan.attention
+// RAN tp=1: nothing
+// RAN tp=2: nothing
+// RAN tp=3: nothing
+// RAN tp=4: nothing
+#m = #tv.mesh<tp = 2>
+!qkv = tensor<1x140x6x192xbf16, #tv.view<#m, [_, _, did(tp) * _, _]>>
+!part = tensor<1x140x6x64xbf16>
+!head = tensor<1x6x140x64xbf16>
+!lse = tensor<1x6x140xf32>
+func.func @main(%qkv: !qkv) -> !part {
+  %q0 = tv.slice %qkv offsets [0, 0, 0, 0] : (!qkv) -> !part
+  %k0 = tv.slice %qkv offsets [0, 0, 0, 64] : (!qkv) -> !part
+  %v0 = tv.slice %qkv offsets [0, 0, 0, 128] : (!qkv) -> !part
+  %q = tv.transpose %q0 perm [0, 2, 1, 3] : (!part) -> !head
+  %k = tv.transpose %k0 perm [0, 2, 1, 3] : (!part) -> !head
+  %v = tv.transpose %v0 perm [0, 2, 1, 3] : (!part) -> !head
+  %a, %lse = tv.attention %q, %k, %v scale(0.125) causal : (!head, !head, !head) -> (!head, !lse)
+  %t = tv.transpose %a perm [0, 2, 1, 3] : (!head) -> !part
+  return %t : !part
+}
+
+// -----
+
+// More keys than queries, two heads a group, a bias by head and query, keys of the
+// query's document only. (What says lse stays f32 where all else has another type.)
+// CHECK: plan.attention
+// RAN tp=1: nothing
+// RAN tp=2: nothing
+// RAN tp=3: nothing
+// RAN tp=4: nothing
+#m = #tv.mesh<tp = 2>
+!q = tensor<2x4x70x128xf16, #tv.view<#m, [_, (did(tp) * _ | 2) * 2, _, _]>>
+!k = tensor<2x2x150x128xf16, #tv.view<#m, [_, did(tp) * _, _, _]>>
+!a = tensor<2x4x70x128xf16>
+!lse = tensor<2x4x70xf32>
+!bias_of_lse = tensor<4x70xf32, #tv.view<#m, [_, _]>>
+!of_query = tensor<2x70xi32, #tv.view<#m, [_, _]>>
+!of_key = tensor<2x150xi32, #tv.view<#m, [_, _]>>
+func.func @main(%q: !q, %k: !k, %v: !k, %bias: !bias_of_lse,
+                %of_query: !of_query, %of_key: !of_key) -> (!a, !lse) {
+  %a, %lse = tv.attention %q, %k, %v scale(0.0883883) : (!q, !k, !k) -> (!a, !lse)
+    score_mod (%s: f32, %b: index, %h: index, %qi: index, %ki: index) { // as the lse
+      %x = tv.load %bias[%h, %qi] : !bias_of_lse -> f32
+      %two = arith.constant 2.0 : f32 // as the lse
+      %z = arith.mulf %s, %two : f32 // as the lse
+      %y = arith.addf %z, %x : f32 // as the lse
+      tv.yield %y : f32 // as the lse
+    }
+    mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
+      %i = tv.load %of_query[%b, %qi] : !of_query -> i32
+      %j = tv.load %of_key[%b, %ki] : !of_key -> i32
+      %same = arith.cmpi eq, %i, %j : i32
+      tv.yield %same : i1
+    }
+  return %a, %lse : !a, !lse
+}
