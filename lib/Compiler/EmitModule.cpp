@@ -205,6 +205,14 @@ std::unique_ptr<fb::ExtentT> Emitter::toExtent(const layout::Extent &extent) {
   return result;
 }
 
+std::optional<DType> tessera::getDType(Type element) {
+  std::string name;
+  llvm::raw_string_ostream(name) << element;
+  if (element.isUnsignedInteger())
+    name.erase(1, 1); // MLIR's ui32 is u32
+  return dtypeFromName(name);
+}
+
 FailureOr<int32_t> Emitter::addTensor(Value value, std::string name) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
   auto local = type ? dyn_cast_or_null<tv::LocalAttr>(type.getEncoding())
@@ -220,11 +228,7 @@ FailureOr<int32_t> Emitter::addTensor(Value value, std::string name) {
            << "a program runs on one mesh; this value lies on "
            << local.getView().getMesh() << ", others on " << mesh;
   auto tensor = std::make_unique<fb::TensorT>();
-  std::string element;
-  llvm::raw_string_ostream(element) << type.getElementType();
-  if (type.getElementType().isUnsignedInteger())
-    element.erase(1, 1); // MLIR's ui32 is u32
-  std::optional<DType> dtype = dtypeFromName(element);
+  std::optional<DType> dtype = getDType(type.getElementType());
   if (!dtype)
     return emitError(value.getLoc())
            << "elements of type " << type.getElementType()

@@ -11,11 +11,15 @@
 
 #include "Compiler/CPUCodegen.h"
 #include "Compiler/CUDA/CUDACodegen.h"
+#include "Support/DType.h"
 
 namespace tessera {
 
 /// "file:line:column" of a location; empty if it has none.
 std::string getPlace(mlir::Location location);
+
+/// What a module calls elements of this type; none if it cannot have them.
+std::optional<DType> getDType(mlir::Type element);
 
 /// The kernels of a program as code of its target: an ELF shared object, or
 /// cubins.

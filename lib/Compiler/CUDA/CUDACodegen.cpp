@@ -7,8 +7,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "Compiler/CUDA/CUDACodegen.h"
+#include "Comm/Comm.h"
 #include "Compiler/EmitModule.h"
 #include "Plan/Plan.h"
+
+#include <set>
 
 using namespace mlir;
 using namespace tessera;
@@ -26,6 +29,46 @@ static llvm::StringMap<std::string> getOrigins(ModuleOp program) {
   return origins;
 }
 
+/// The runtime's kernels that a program may need: moves of words not smaller
+/// than its smallest element, and the folds of its collectives.
+static std::string getRuntimeText(ModuleOp program) {
+  size_t smallest = 16;
+  std::set<std::string> folds;
+  auto visit = [&](Value value, bool moves) {
+    auto type = dyn_cast<RankedTensorType>(value.getType());
+    std::optional<DType> dtype;
+    if (type)
+      dtype = getDType(type.getElementType());
+    if (!dtype)
+      return;
+    smallest = std::min<size_t>(smallest, info(*dtype).bytes);
+    auto local = dyn_cast_or_null<tv::LocalAttr>(type.getEncoding());
+    if (!moves || !local)
+      return;
+    // Booleans are folded as bytes.
+    const char *name = dtype == DType::I1 ? "u8" : info(*dtype).name;
+    for (const layout::Partial &partial : local.getLayoutView().partial)
+      folds.insert(std::string(" TESSERA_FOLD(") +
+                   layout::toString(partial.combiner) + ", " + name + ")");
+  };
+  program.walk([&](Block *block) {
+    for (Value argument : block->getArguments())
+      visit(argument, false);
+    for (Operation &op : *block) {
+      for (Value operand : op.getOperands())
+        visit(operand, isa<comm::CollectiveOpInterface>(op));
+      for (Value result : op.getResults())
+        visit(result, false);
+    }
+  });
+  std::string text =
+      "#define TESSERA_SMALLEST " + std::to_string(smallest) + "\n";
+  text += "#define TESSERA_FOLDS";
+  for (const std::string &fold : folds)
+    text += fold;
+  return text + "\n" + getEmbeddedFile("runtime.cu");
+}
+
 FailureOr<std::vector<CompiledKernel>> cuda::emitKernels(ModuleOp program) {
   llvm::StringMap<std::string> origins = getOrigins(program);
   std::vector<CompiledKernel> kernels;
@@ -38,7 +81,7 @@ FailureOr<std::vector<CompiledKernel>> cuda::emitKernels(ModuleOp program) {
     source->origin = "// " + origins.lookup(function.getName()) + "\n";
     kernels.push_back({std::move(*source), {}});
   }
-  kernels.push_back({{"runtime", "", getEmbeddedFile("runtime.cu"), {}}, {}});
+  kernels.push_back({{"runtime", "", getRuntimeText(program), {}}, {}});
   return kernels;
 }
 

@@ -84,22 +84,40 @@ struct Offsets {
   int64_t target, source;
 };
 
-/// Where point `n` of a nest lies; `strides` of loops beyond `rank` are not
-/// read.
-__device__ __forceinline__ Offsets offsetsOf(const Loop *loops, uint32_t rank,
-                                             uint32_t n) {
-  Offsets at{0, 0};
+/// Where points `n` of a nest lie. The loop over loops is not unrolled: that
+/// made most of this binary, and the points have enough to do at a time.
+template <uint32_t kPoints>
+__device__ __forceinline__ void offsetsOf(const Loop *loops, uint32_t rank,
+                                          uint32_t (&n)[kPoints],
+                                          Offsets (&at)[kPoints]) {
+#pragma unroll
+  for (uint32_t u = 0; u < kPoints; ++u)
+    at[u] = {0, 0};
+#pragma unroll 1
   for (uint32_t d = rank; d-- > 1;) {
     const Loop &loop = loops[d];
-    const uint32_t outer = static_cast<uint64_t>(n) * loop.magic >> loop.shift;
-    const uint32_t i = n - outer * loop.size;
-    at.target += i * loop.target;
-    at.source += i * loop.source;
-    n = outer;
+#pragma unroll
+    for (uint32_t u = 0; u < kPoints; ++u) {
+      const uint32_t outer =
+          static_cast<uint64_t>(n[u]) * loop.magic >> loop.shift;
+      const uint32_t i = n[u] - outer * loop.size;
+      at[u].target += i * loop.target;
+      at[u].source += i * loop.source;
+      n[u] = outer;
+    }
   }
-  at.target += n * loops[0].target;
-  at.source += n * loops[0].source;
-  return at;
+#pragma unroll
+  for (uint32_t u = 0; u < kPoints; ++u) {
+    at[u].target += n[u] * loops[0].target;
+    at[u].source += n[u] * loops[0].source;
+  }
+}
+__device__ __forceinline__ Offsets offsetsOf(const Loop *loops, uint32_t rank,
+                                             uint32_t n) {
+  uint32_t points[1] = {n};
+  Offsets at[1];
+  offsetsOf(loops, rank, points, at);
+  return at[0];
 }
 
 //===----------------------------------------------------------------------===//
@@ -113,18 +131,20 @@ __device__ __forceinline__ void copyBox(const CopyArguments &a) {
   for (uint32_t n = blockIdx.x * kThreads + threadIdx.x; n < a.count;
        n += step * kAtOnce) {
     T values[kAtOnce];
-    int64_t targets[kAtOnce];
+    uint32_t points[kAtOnce];
+    Offsets at[kAtOnce];
 #pragma unroll
     for (uint32_t u = 0; u < kAtOnce; ++u)
-      if (n + u * step < a.count) {
-        const Offsets at = offsetsOf(a.loops, a.rank, n + u * step);
-        values[u] = *reinterpret_cast<const T *>(a.source + at.source);
-        targets[u] = at.target;
-      }
+      points[u] = n + u * step;
+    offsetsOf(a.loops, a.rank, points, at);
 #pragma unroll
     for (uint32_t u = 0; u < kAtOnce; ++u)
       if (n + u * step < a.count)
-        *reinterpret_cast<T *>(a.target + targets[u]) = values[u];
+        values[u] = *reinterpret_cast<const T *>(a.source + at[u].source);
+#pragma unroll
+    for (uint32_t u = 0; u < kAtOnce; ++u)
+      if (n + u * step < a.count)
+        *reinterpret_cast<T *>(a.target + at[u].target) = values[u];
   }
 }
 
@@ -170,6 +190,7 @@ template <typename T>
 __device__ __forceinline__ void fillBox(const FillArguments &a) {
   const T value = *reinterpret_cast<const T *>(&a.value);
   const uint32_t step = gridDim.x * kThreads;
+#pragma unroll 1
   for (uint32_t n = blockIdx.x * kThreads + threadIdx.x; n < a.count; n += step)
     *reinterpret_cast<T *>(a.target + offsetsOf(a.loops, a.rank, n).target) =
         value;
@@ -189,9 +210,20 @@ __device__ __forceinline__ void fillBox(const FillArguments &a) {
       tessera_fill_##BYTES(const __grid_constant__ FillArguments a) {          \
     fillBox<TYPE>(a);                                                          \
   }
+// The compiler says in front of this file how many bytes the smallest element
+// of a program has: no word is smaller.
+#ifndef TESSERA_SMALLEST
+#define TESSERA_SMALLEST 1
+#endif
+#if TESSERA_SMALLEST <= 1
 TESSERA_MOVES(1, uint8_t, 64)
+#endif
+#if TESSERA_SMALLEST <= 2
 TESSERA_MOVES(2, uint16_t, 64)
+#endif
+#if TESSERA_SMALLEST <= 4
 TESSERA_MOVES(4, uint32_t, 32)
+#endif
 TESSERA_MOVES(8, uint2, 32)
 TESSERA_MOVES(16, uint4, 32)
 
@@ -234,20 +266,34 @@ template <> struct Accumulator<F16> {
   }
 };
 
-// Integers wrap: signed ones are added as unsigned ones, which is the caller's
-// choice of type.
-struct Sum {
+/// The type of each dtype's elements, in a fold's name.
+struct Types {
+  using f64 = double;
+  using f32 = float;
+  using bf16 = BF16;
+  using f16 = F16;
+  using i64 = int64_t;
+  using i32 = int32_t;
+  using u32 = uint32_t;
+  using i8 = int8_t;
+  using u8 = uint8_t;
+};
+// Integers wrap: signed ones are added as unsigned ones.
+struct Fold_sum : Types {
+  using i64 = uint64_t;
+  using i32 = uint32_t;
+  using i8 = uint8_t;
   template <typename T> static __device__ __forceinline__ T apply(T a, T b) {
     return a + b;
   }
 };
 // A NaN wins.
-struct Max {
+struct Fold_max : Types {
   template <typename T> static __device__ __forceinline__ T apply(T a, T b) {
     return b > a || b != b ? b : a;
   }
 };
-struct Min {
+struct Fold_min : Types {
   template <typename T> static __device__ __forceinline__ T apply(T a, T b) {
     return b < a || b != b ? b : a;
   }
@@ -296,21 +342,24 @@ __device__ __forceinline__ void foldAll(const FoldArguments &a) {
     foldItems<T, Op, 1>(a, n);
 }
 
-#define TESSERA_FOLD(OP, Op, NAME, TYPE)                                       \
+#define TESSERA_FOLD(OP, TYPE)                                                 \
   extern "C" __global__ void __launch_bounds__(kThreads)                       \
-      tessera_##OP##_##NAME(const __grid_constant__ FoldArguments a) {         \
-    foldAll<TYPE, Op>(a);                                                      \
+      tessera_##OP##_##TYPE(const __grid_constant__ FoldArguments a) {         \
+    foldAll<Fold_##OP::TYPE, Fold_##OP>(a);                                    \
   }
-#define TESSERA_FOLDS(NAME, TYPE, SUM_TYPE)                                    \
-  TESSERA_FOLD(sum, Sum, NAME, SUM_TYPE)                                       \
-  TESSERA_FOLD(max, Max, NAME, TYPE)                                           \
-  TESSERA_FOLD(min, Min, NAME, TYPE)
-TESSERA_FOLDS(f64, double, double)
-TESSERA_FOLDS(f32, float, float)
-TESSERA_FOLDS(bf16, BF16, BF16)
-TESSERA_FOLDS(f16, F16, F16)
-TESSERA_FOLDS(i64, int64_t, uint64_t)
-TESSERA_FOLDS(i32, int32_t, uint32_t)
-TESSERA_FOLDS(u32, uint32_t, uint32_t)
-TESSERA_FOLDS(i8, int8_t, uint8_t)
-TESSERA_FOLDS(u8, uint8_t, uint8_t)
+// And which folds it needs.
+#ifndef TESSERA_FOLDS
+#define TESSERA_FOLDS_OF(TYPE)                                                 \
+  TESSERA_FOLD(sum, TYPE) TESSERA_FOLD(max, TYPE) TESSERA_FOLD(min, TYPE)
+#define TESSERA_FOLDS                                                          \
+  TESSERA_FOLDS_OF(f64)                                                        \
+  TESSERA_FOLDS_OF(f32)                                                        \
+  TESSERA_FOLDS_OF(bf16)                                                       \
+  TESSERA_FOLDS_OF(f16)                                                        \
+  TESSERA_FOLDS_OF(i64)                                                        \
+  TESSERA_FOLDS_OF(i32)                                                        \
+  TESSERA_FOLDS_OF(u32)                                                        \
+  TESSERA_FOLDS_OF(i8)                                                         \
+  TESSERA_FOLDS_OF(u8)
+#endif
+TESSERA_FOLDS
