@@ -17,6 +17,7 @@
 #include "Module/Module.h"
 #include "Support/DType.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -72,6 +73,72 @@ static std::string getEntries(const ModuleReader &reader,
   return os.str();
 }
 
+static const char *getElement(fb::DType dtype) {
+  switch (dtype) {
+  case fb::DType::F64:
+    return "emulation::Element::F64";
+  case fb::DType::F32:
+    return "emulation::Element::F32";
+  case fb::DType::BF16:
+    return "emulation::Element::BF16";
+  case fb::DType::F16:
+    return "emulation::Element::F16";
+  default:
+    fail("a product of elements that are no floats");
+  }
+}
+
+/// Products with a bias or an epilogue become products into a tensor of sums,
+/// and a kernel on it. Gives the text of those kernels.
+static std::string splitProducts(fb::PlanT &plan) {
+  std::ostringstream os;
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    fb::ContractT *contract = plan.steps[i]->action.AsContract();
+    if (!contract ||
+        (contract->bias < 0 && contract->epilogue == fb::Epilogue::None))
+      continue;
+    const int32_t result = contract->c;
+    auto sums = std::make_unique<fb::TensorT>(*plan.tensors[result]);
+    fb::DType type = sums->dtype;
+    if (type != fb::DType::F64)
+      sums->dtype = fb::DType::F32;
+    sums->storage = fb::Storage::Local;
+    sums->alias.reset();
+    size_t column = contract->c_labels.size();
+    for (size_t dim = 0; dim < contract->c_labels.size(); ++dim) {
+      auto has = [&](const std::vector<int32_t> &labels) {
+        return std::count(labels.begin(), labels.end(),
+                          contract->c_labels[dim]) != 0;
+      };
+      if (has(contract->b_labels) && !has(contract->a_labels))
+        column = dim;
+    }
+    fb::LaunchT launch;
+    launch.symbol = "epilogue_" + std::to_string(i);
+    os << "extern \"C\" __attribute__((visibility(\"default\"))) void "
+       << launch.symbol << "(void **args) {\n  emulation::epilogue(args, "
+       << contract->c_labels.size() << ", " << column << ", "
+       << getElement(sums->dtype) << ", " << getElement(type) << ", "
+       << (contract->bias >= 0) << ", " << (contract->aux >= 0) << ", "
+       << (contract->epilogue == fb::Epilogue::GeluTanh) << ");\n}\n";
+    contract->c = plan.tensors.size();
+    plan.tensors.push_back(std::move(sums));
+    launch.tensors.push_back(contract->c);
+    for (int32_t other : {contract->bias, contract->aux})
+      if (other >= 0)
+        launch.tensors.push_back(other);
+    launch.tensors.push_back(result);
+    contract->bias = contract->aux = -1;
+    contract->epilogue = fb::Epilogue::None;
+    auto step = std::make_unique<fb::StepT>();
+    step->op = plan.steps[i]->op;
+    step->location = plan.steps[i]->location;
+    step->action.Set(std::move(launch));
+    plan.steps.insert(plan.steps.begin() + ++i, std::move(step));
+  }
+  return os.str();
+}
+
 int main(int argc, char **argv) {
   if (argc < 4)
     fail("usage: emulate-module module.tsr kernels.cu emulated.tsr [blocks]");
@@ -85,12 +152,12 @@ int main(int argc, char **argv) {
   const std::string external = "extern \"C\" __global__";
   for (size_t at = 0; (at = text.find(external, at)) != std::string::npos;)
     text.replace(at, external.size(), "static __global__");
+  fb::PlanT plan(reader->plan());
   std::ofstream(source) << "#include \"Emulation.h\"\n"
-                        << text
+                        << splitProducts(plan) << text
                         << getEntries(*reader, argc > 4 ? argv[4] : "3");
   ModuleBuilder builder;
-  fb::PlanT plan(reader->plan());
-  if (!plan.binaries.empty() && !text.empty()) {
+  if (!plan.binaries.empty()) {
     std::string command = TESSERA_CXX
                           " -std=c++20 -O1 -march=x86-64-v3 -w -shared -fPIC "
                           "-fno-exceptions -fno-rtti -fvisibility=hidden "

@@ -148,6 +148,91 @@ inline long long *addTensor(long long *words, const void *descriptor, int rank,
   return words;
 }
 
+//===----------------------------------------------------------------------===//
+// What products do to their sums, which CPUs' products do not
+//===----------------------------------------------------------------------===//
+
+enum class Element { F64, F32, BF16, F16 };
+
+inline double readElement(const void *descriptor, long long at, Element type) {
+  const long long *d = static_cast<const long long *>(descriptor);
+  at += d[2];
+  switch (type) {
+  case Element::F64:
+    return reinterpret_cast<const double *>(d[1])[at];
+  case Element::F32:
+    return reinterpret_cast<const float *>(d[1])[at];
+  case Element::BF16: {
+    unsigned bits = reinterpret_cast<const unsigned short *>(d[1])[at] << 16;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+  }
+  case Element::F16:
+    return reinterpret_cast<const _Float16 *>(d[1])[at];
+  }
+  abort();
+}
+
+inline void writeElement(const void *descriptor, long long at, Element type,
+                         double value) {
+  const long long *d = static_cast<const long long *>(descriptor);
+  at += d[2];
+  switch (type) {
+  case Element::F64:
+    reinterpret_cast<double *>(d[1])[at] = value;
+    return;
+  case Element::F32:
+    reinterpret_cast<float *>(d[1])[at] = value;
+    return;
+  case Element::BF16: {
+    float single = value;
+    unsigned bits;
+    memcpy(&bits, &single, sizeof bits);
+    bits = value != value ? 0x7fff0000 : bits + 0x7fff + (bits >> 16 & 1);
+    reinterpret_cast<unsigned short *>(d[1])[at] = bits >> 16;
+    return;
+  }
+  case Element::F16:
+    reinterpret_cast<_Float16 *>(d[1])[at] =
+        static_cast<_Float16>(static_cast<float>(value));
+    return;
+  }
+}
+
+/// The arguments are the sums, bias and aux if there are such, and the result.
+inline void epilogue(void **args, int rank, int column, Element sums,
+                     Element type, bool hasBias, bool hasAux, bool isGelu) {
+  const void *from = *args++, *bias = hasBias ? *args++ : nullptr,
+             *aux = hasAux ? *args++ : nullptr, *to = *args;
+  // Sizes, then strides.
+  auto word = [&](const void *descriptor, int i) {
+    return static_cast<const long long *>(descriptor)[3 + i];
+  };
+  long long count = 1;
+  for (int i = 0; i < rank; ++i)
+    count *= word(to, i);
+  for (long long point = 0; point < count; ++point) {
+    long long rest = point, index[16];
+    for (int i = rank; i-- > 0; rest /= word(to, i))
+      index[i] = rest % word(to, i);
+    auto at = [&](const void *descriptor) {
+      long long offset = 0;
+      for (int i = 0; i < rank; ++i)
+        offset += index[i] * word(descriptor, rank + i);
+      return offset;
+    };
+    double x = readElement(from, at(from), sums);
+    if (hasBias)
+      x += readElement(bias, index[column] * word(bias, 1), type);
+    if (hasAux)
+      writeElement(aux, at(aux), type, x);
+    if (isGelu)
+      x = 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+    writeElement(to, at(to), type, x);
+  }
+}
+
 } // namespace emulation
 
 using emulation::blockDim;
