@@ -1,0 +1,242 @@
+#!/usr/bin/env python3
+"""The GPT-3 block forward (gpt3.py) on N GPUs, beside its parts and PyTorch, in one run.
+
+    mpirun -n N python3 bench/gpu/block.py --module sp.tsr --library lib/libtessera.so.0
+
+Sequence parallel, biases, causal, dropout off. Alternates, ROUNDS times: the parts alone
+(four matmuls; attention; the collectives), the module, PyTorch eager and as a CUDA
+graph. Each reading is STEPS steps queued back to back between two events, the slowest
+rank's; the table has the medians in ms. Before that the module's result is held against
+the same block in float64 (torch, sharded, with all-reduces): within 4 times the error
+of a float64 program that rounds each value to bf16.
+
+JAX runs apart (it wants a process of its own): ../shared/bench/tp_block_jax.py.
+"""
+import argparse
+import json
+import os
+import statistics
+import sys
+
+from mpi4py import MPI  # noqa: I001  (before torch: it starts MPI)
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+import gpt3
+import tessera_ctypes as tessera
+
+WORLD = MPI.COMM_WORLD
+RANK, RANKS = WORLD.Get_rank(), WORLD.Get_size()
+S, E, HEADS, D = gpt3.S, gpt3.E, gpt3.HEADS, gpt3.D
+BF16 = dict(device="cuda", dtype=torch.bfloat16)
+
+
+def parameters():
+    """This rank's shards, at random; replicated ones are equal on all ranks."""
+    own = torch.Generator("cuda").manual_seed(100 + RANK)
+    same = torch.Generator("cuda").manual_seed(1)
+
+    def normal(*shape, scale=1.0, generator=own):
+        return torch.randn(*shape, generator=generator, **BF16) * scale
+
+    n = RANKS
+    return {
+        "x": normal(1, S // n, E),
+        "ln0w": 1 + normal(E, scale=.1, generator=same), "ln0b": normal(E, scale=.1, generator=same),
+        "wqkv": normal(3 * E // n, E, scale=.01), "bqkv": normal(3 * E // n, scale=.1),
+        "wo": normal(E, E // n, scale=.01), "bo": normal(E, scale=.1, generator=same),
+        "ln1w": 1 + normal(E, scale=.1, generator=same), "ln1b": normal(E, scale=.1, generator=same),
+        "w0": normal(4 * E // n, E, scale=.01), "b0": normal(4 * E // n, scale=.1),
+        "w1": normal(E, 4 * E // n, scale=.01), "b1": normal(E, scale=.1, generator=same),
+    }
+
+
+def all_gather(x):
+    out = torch.empty(1, x.shape[1] * RANKS, x.shape[2], device="cuda", dtype=x.dtype)
+    dist.all_gather_into_tensor(out, x.contiguous())
+    return out
+
+
+def reduce_scatter(x):
+    out = torch.empty(1, x.shape[1] // RANKS, x.shape[2], device="cuda", dtype=x.dtype)
+    dist.reduce_scatter_tensor(out, x.contiguous())
+    return out
+
+
+def heads(qkv):
+    q, k, v = qkv.view(1, S, HEADS // RANKS, 3 * D).split(D, -1)
+    return [t.transpose(1, 2) for t in (q, k, v)]
+
+
+def sdpa(q, k, v):
+    with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+
+def torch_block(p):
+    x = p["x"]
+    qkv = F.linear(all_gather(F.layer_norm(x, (E,), p["ln0w"], p["ln0b"])), p["wqkv"], p["bqkv"])
+    a = sdpa(*heads(qkv)).transpose(1, 2).reshape(1, S, E // RANKS)
+    s = x + (reduce_scatter(F.linear(a, p["wo"])) + p["bo"])
+    h = F.linear(all_gather(F.layer_norm(s, (E,), p["ln1w"], p["ln1b"])), p["w0"], p["b0"])
+    return s + (reduce_scatter(F.linear(F.gelu(h, approximate="tanh"), p["w1"])) + p["b1"])
+
+
+def exact_block(p, rounding):
+    """In float64; with `rounding` every value of the program is rounded to bf16."""
+    def r(t):
+        return t.to(torch.bfloat16).double() if rounding else t
+
+    p = {name: t.double() for name, t in p.items()}
+    x = p["x"]
+    n = all_gather(r(F.layer_norm(x, (E,), p["ln0w"], p["ln0b"], gpt3.EPSILON)))
+    q, k, v = heads(r(F.linear(n, p["wqkv"], p["bqkv"])))
+    causal = torch.ones(S, S, device="cuda", dtype=torch.bool).tril()
+    a = torch.empty_like(q)
+    for h in range(q.shape[1]):
+        scores = (q[0, h] @ k[0, h].T * D ** -0.5).masked_fill(~causal, -torch.inf)
+        a[0, h] = scores.softmax(-1) @ v[0, h]
+    a = r(a).transpose(1, 2).reshape(1, S, E // RANKS)
+    s = r(r(reduce_scatter(F.linear(a, p["wo"])) + p["bo"]) + x)
+    n = all_gather(r(F.layer_norm(s, (E,), p["ln1w"], p["ln1b"], gpt3.EPSILON)))
+    g = r(F.gelu(r(F.linear(n, p["w0"], p["b0"])), approximate="tanh"))
+    return r(r(reduce_scatter(F.linear(g, p["w1"])) + p["b1"]) + s)
+
+
+def check(result, p):
+    """The largest share of the tolerance that an element is off, over all ranks."""
+    exact = exact_block(p, False)
+    own = (exact_block(p, True) - exact).abs().amax(-1, keepdim=True)
+    epsilon = 2.0 ** -8
+    addend = torch.tensor(max(1.0, exact.abs().max().item()), device="cuda")
+    dist.all_reduce(addend, op=dist.ReduceOp.MAX)
+    allowed = 4 * own + epsilon * exact.norm(dim=-1, keepdim=True) + (RANKS - 1) * epsilon * addend
+    share = ((result.double() - exact).abs() / allowed).max()
+    relative = (result.double() - exact).norm() / exact.norm()
+    for t in (share, relative):
+        dist.all_reduce(t, op=dist.ReduceOp.MAX)
+    return share.item(), relative.item()
+
+
+def graphed(call):
+    """The same call as a CUDA graph."""
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            call()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+        call()
+    return graph.replay
+
+
+def reading(call, steps):
+    for _ in range(3):
+        call()
+    torch.cuda.synchronize()
+    WORLD.Barrier()
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    begin.record()
+    for _ in range(steps):
+        call()
+    end.record()
+    torch.cuda.synchronize()
+    return max(WORLD.allgather(begin.elapsed_time(end) / steps))
+
+
+def table(args, addresses):
+    """Medians of the times of the module's steps, run with events between them."""
+    module = tessera.Module(args.library, args.module, RANK, RANKS, device=RANK, stream=None,
+                            flags=tessera.TIME_STEPS)
+    binding = module.bind(addresses)
+    runs = []
+    for _ in range(20):
+        binding.run()
+        runs.append(binding.steps())
+    if RANK == 0:
+        for i, (what, _) in enumerate(runs[0]):
+            print(f"  {1e6 * statistics.median(run[i][1] for run in runs):8.1f} us  {what}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--module", required=True)
+    parser.add_argument("--library", required=True)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=30)
+    parser.add_argument("--json")
+    parser.add_argument("--table", action="store_true", help="times of the module's steps")
+    args = parser.parse_args()
+    torch.cuda.set_device(RANK)
+    os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
+    os.environ.setdefault("MASTER_PORT", "29531")
+    dist.init_process_group("nccl", rank=RANK, world_size=RANKS,
+                            device_id=torch.device("cuda", RANK))
+    p = parameters()
+    y = torch.full_like(p["x"], torch.nan)
+    module = tessera.Module(args.library, args.module, RANK, RANKS, device=RANK,
+                            stream=torch.cuda.current_stream().cuda_stream)
+    addresses = {**{name: t.data_ptr() for name, t in p.items()}, "y": y.data_ptr()}
+    ours = module.bind(addresses)
+    with torch.no_grad():
+        ours()
+        torch.cuda.synchronize()
+        share, relative = check(y, p)
+        first = y.clone()
+        ours()
+        torch.cuda.synchronize()
+        same = WORLD.allreduce(int(torch.equal(first, y)), op=MPI.MIN)
+        own_share, own_relative = check(torch_block(p), p)
+    if RANK == 0:
+        print(f"{RANKS} GPUs: error {relative:.2e} (torch {own_relative:.2e}), "
+              f"{100 * share:.0f} % of what is allowed (torch {100 * own_share:.0f} %), "
+              f"second run {'bit-identical' if same else 'DIFFERS'}", flush=True)
+    if share > 1 or not same:
+        sys.exit("wrong")
+
+    full, shard = torch.randn(1, S, E, **BF16), torch.empty(1, S // RANKS, E, **BF16)
+    part, hidden = full[..., :E // RANKS].contiguous(), torch.randn(1, S, 4 * E // RANKS, **BF16)
+    qkv = heads(torch.randn(1, S, 3 * E // RANKS, **BF16))
+
+    def matmuls():
+        F.linear(full, p["wqkv"]), F.linear(part, p["wo"])
+        F.linear(full, p["w0"]), F.linear(hidden, p["w1"])
+
+    def collectives():
+        for _ in range(2):
+            dist.all_gather_into_tensor(full, shard)
+            dist.reduce_scatter_tensor(shard, full)
+
+    with torch.no_grad():
+        calls = {"four matmuls": graphed(matmuls), "attention (cuDNN)": graphed(lambda: sdpa(*qkv)),
+                 "four collectives": graphed(collectives), "ours": ours,
+                 "torch eager": lambda: torch_block(p), "torch graph": graphed(lambda: torch_block(p))}
+        times = {name: [] for name in calls}
+        for _ in range(args.rounds):
+            for name, call in calls.items():
+                times[name].append(reading(call, args.steps))
+    ours.run()
+    host = ours.host_seconds()
+    medians = {name: statistics.median(t) for name, t in times.items()}
+    parts = sum(list(medians.values())[:3])
+    if RANK == 0:
+        for name, t in medians.items():
+            print(f"{RANKS} GPUs: {name:20} {t:7.3f} ms  ({min(times[name]):.3f} to {max(times[name]):.3f})")
+        print(f"{RANKS} GPUs: ours / parts {medians['ours'] / parts:.3f}, ours / torch eager "
+              f"{medians['ours'] / medians['torch eager']:.3f}, ours / torch graph "
+              f"{medians['ours'] / medians['torch graph']:.3f}", flush=True)
+        if args.json:
+            json.dump(times, open(args.json, "w"))
+        print(f"{RANKS} GPUs: host time of a step {1e6 * host:.1f} us", flush=True)
+    if args.table:
+        table(args, addresses)
+    # Graphs of torch hold its communicator: it would wait for them for ever.
+    WORLD.Barrier()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
