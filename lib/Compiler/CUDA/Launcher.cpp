@@ -252,12 +252,16 @@ LogicalResult cuda::dumpKernels(ModuleOp program,
     auto function = program.lookupSymbol<func::FuncOp>(kernel.source.name);
     if (!function || !launches.count(kernel.source.name))
       continue;
-    SmallString<128> path(folder);
+    SmallString<128> path(folder), machineCode(folder);
     llvm::sys::path::append(path, kernel.source.name + ".cu");
+    llvm::sys::path::append(machineCode, kernel.source.name + ".cubin");
     std::string why;
     auto file = openOutputFile(path, &why);
-    if (!file)
+    auto cubin = file ? openOutputFile(machineCode, &why) : nullptr;
+    if (!cubin)
       return program.emitError() << why;
+    cubin->os() << kernel.binary.cubin;
+    cubin->keep();
     llvm::raw_ostream &os = file->os();
     os << "// nvcc -std=c++17 -arch=sm_90a " << kernel.source.name << ".cu -o "
        << kernel.source.name << " && ./" << kernel.source.name

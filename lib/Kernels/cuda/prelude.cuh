@@ -122,13 +122,32 @@ __device__ void load(Vector<T, V> &to, const T *from) {
         reinterpret_cast<const Access *>(from)[i];
 }
 
+// One store each. The compiler takes a struct's store apart into members', and
+// in most kernels of rows does not find together again what belongs together.
+template <class W> __device__ void storeWord(W *to, W word) { *to = word; }
+#ifndef TESSERA_EMULATION
+__device__ inline void storeWord(uint2 *to, uint2 word) {
+  asm volatile("st.global.v2.u32 [%0], {%1, %2};" ::"l"(
+                   __cvta_generic_to_global(to)),
+               "r"(word.x), "r"(word.y)
+               : "memory");
+}
+__device__ inline void storeWord(uint4 *to, uint4 word) {
+  asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(
+                   __cvta_generic_to_global(to)),
+               "r"(word.x), "r"(word.y), "r"(word.z), "r"(word.w)
+               : "memory");
+}
+#endif
+
+/// To global memory.
 template <int V, class T>
 __device__ void store(T *to, const Vector<T, V> &from) {
   using Access = typename Word<(V * sizeof(T) < 16 ? V * sizeof(T) : 16)>::Type;
 #pragma unroll
   for (int i = 0; i < int(V * sizeof(T) / sizeof(Access)); ++i)
-    reinterpret_cast<Access *>(to)[i] =
-        reinterpret_cast<const Access *>(from.lane)[i];
+    storeWord(reinterpret_cast<Access *>(to) + i,
+              reinterpret_cast<const Access *>(from.lane)[i]);
 }
 
 //===----------------------------------------------------------------------===//

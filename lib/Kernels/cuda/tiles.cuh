@@ -50,7 +50,8 @@ template <class T, int Size> struct Tile {
       for (int i = 0; i < kPieces; ++i) {
         const int line = first + turn * kStep, place = (lane + i * kLanes) * V;
         if (line < numLines && place < length)
-          store(&lines[line][place], pieces[turn][i]);
+          reinterpret_cast<Vector<T, V> &>(lines[line][place]) =
+              pieces[turn][i];
       }
   }
 };

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""What every kernel for GPUs must be: no spills, no stack, no remark of ptxas.
+"""What every kernel for GPUs must be: no spills, no stack, no remark of ptxas, and 16
+bytes an access where its text means that.
 
 Compiles each program of examples/, test/Programs and test/Compiler/programs for
-cuda:sm_90a, in its own precision and with f32 as bf16. The compiler warns of what is
-not so; here a warning is a failure, as is a machine without NVRTC.
+cuda:sm_90a, in its own precision and with f32 as bf16. The compiler warns of spills,
+stack and remarks; here a warning is a failure, as is a machine without NVRTC. Then
+cuobjdump shows the machine code of each kernel.
 
     gate.py --build build FILE...
 """
@@ -11,23 +13,68 @@ import argparse
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 
 
-def compile(compiler, text, phase, folder, env):
-    """What the compiler says that it should not."""
-    path = os.path.join(folder, "program.mlir")
-    pathlib.Path(path).write_text(text)
-    run = subprocess.run([compiler, path, f"--compile-from={phase}",
-                          "--target=cuda:sm_90a", "--dump-kernels",
-                          os.path.join(folder, "kernels"), "-o",
-                          os.path.join(folder, "module.tsr")],
-                         capture_output=True, text=True, env=env, timeout=300)
-    if run.returncode or "warning:" in run.stderr:
-        return run.stderr or f"exit status {run.returncode}"
-    return ""
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+BYTES = {"bf16": 2, "f16": 2, "float": 4, "double": 8, "int8": 1, "uint8": 1, "bool": 1,
+         "int16": 2, "uint16": 2, "int32": 4, "uint32": 4, "int64": 8, "uint64": 8}
+
+
+def disassemble(cubin):
+    """The machine code, by cuobjdump of .venv; it runs nvdisasm from beside it."""
+    found = list(ROOT.glob(".venv/lib/python3*/site-packages/nvidia/cu13/bin"))
+    if not found:
+        sys.exit("failed: .venv has no cuobjdump (PyPI's nvidia-cuda-cuobjdump): "
+                 "run scripts/setup")
+    path = f"{found[0]}{os.pathsep}{os.environ['PATH']}"
+    return subprocess.run([found[0] / "cuobjdump", "-sass", cubin], text=True, check=True,
+                          stdout=subprocess.PIPE, env=dict(os.environ, PATH=path)).stdout
+
+
+def inspect(text, code):
+    """What the machine code of a kernel lacks of what its text means."""
+    local = re.findall(r"\b(?:LDL|STL)\b", code)
+    if local:
+        yield f"{len(local)} accesses of local memory"
+    types = {name: type for type, name in
+             re.findall(r"Tensor<(?:const )?(\w+),[^>]*> (\w+);", text)}
+    # The text asks whether neighbours are one access before it uses such accesses.
+    wide = {"x": [], "y": []}
+    for name, count in re.findall(r"p\.(\w+)\.fits<(\d+)>", text):
+        if int(count) * BYTES[types[name]] >= 16:
+            wide[name[0]].append(name)
+    for kind, op in ("x", "LDG"), ("y", "STG"):
+        if wide[kind] and not re.search(rf"\b{op}\.E\S*\.128\b", code):
+            yield f"no access of 16 bytes ({op}.E.128) for {', '.join(wide[kind])}"
+
+
+class Gate:
+    def __init__(self, build, folder):
+        self.compiler = build / "bin/tessera-compile"
+        self.env = dict(os.environ, TESSERA_CACHE=str(build / "cache"))
+        self.folder, self.kernels = pathlib.Path(folder), 0
+
+    def compile(self, text, phase):
+        """What is not as it must be."""
+        path, kernels = self.folder / "program.mlir", self.folder / "kernels"
+        shutil.rmtree(kernels, ignore_errors=True)
+        path.write_text(text)
+        run = subprocess.run([self.compiler, path, f"--compile-from={phase}",
+                              "--target=cuda:sm_90a", "--dump-kernels", kernels, "-o",
+                              self.folder / "module.tsr"],
+                             capture_output=True, text=True, env=self.env, timeout=300)
+        if run.returncode or "warning:" in run.stderr:
+            return run.stderr or f"exit status {run.returncode}"
+        why = []
+        for file in sorted(kernels.glob("*.cu")):
+            self.kernels += 1
+            why += [f"{file.stem}: {what}" for what in inspect(
+                file.read_text(), disassemble(file.with_suffix(".cubin")))]
+        return "; ".join(why)
 
 
 def main():
@@ -36,9 +83,9 @@ def main():
     parser.add_argument("files", nargs="+")
     args = parser.parse_args()
     build = pathlib.Path(args.build).resolve()
-    env = dict(os.environ, TESSERA_CACHE=str(build / "cache"))
     passed = failed = 0
     with tempfile.TemporaryDirectory() as folder:
+        gate = Gate(build, folder)
         for file in args.files:
             phase = "local" if "/Compiler/" in file else "source"
             text = pathlib.Path(file).read_text()
@@ -51,16 +98,14 @@ def main():
                         line if "lse" in line else line.replace("f32", "bf16")
                         for line in part.split("\n"))
                 for name, variant in variants.items():
-                    why = compile(build / "bin/tessera-compile", variant, phase,
-                                  folder, env)
+                    why = gate.compile(variant, phase)
                     if why:
                         failed += 1
                         print(f"{file}#{number} {name}: {why}")
                     else:
                         passed += 1
-        kernels = len(list(pathlib.Path(folder, "kernels").glob("*.cu")))
-    print(f"{passed} programs passed, {failed} failed; up to {kernels} kernels each")
-    sys.exit(1 if failed or not passed or not kernels else 0)
+    print(f"{passed} programs passed, {failed} failed; {gate.kernels} kernels")
+    sys.exit(1 if failed or not passed or not gate.kernels else 0)
 
 
 if __name__ == "__main__":
