@@ -18,21 +18,10 @@ import subprocess
 import sys
 import tempfile
 
+import machine_code
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
 BYTES = {"bf16": 2, "f16": 2, "float": 4, "double": 8, "int8": 1, "uint8": 1, "bool": 1,
          "int16": 2, "uint16": 2, "int32": 4, "uint32": 4, "int64": 8, "uint64": 8}
-
-
-def disassemble(cubin):
-    """The machine code, by cuobjdump of .venv; it runs nvdisasm from beside it."""
-    found = list(ROOT.glob(".venv/lib/python3*/site-packages/nvidia/cu13/bin"))
-    if not found:
-        sys.exit("failed: .venv has no cuobjdump (PyPI's nvidia-cuda-cuobjdump): "
-                 "run scripts/setup")
-    path = f"{found[0]}{os.pathsep}{os.environ['PATH']}"
-    return subprocess.run([found[0] / "cuobjdump", "-sass", cubin], text=True, check=True,
-                          stdout=subprocess.PIPE, env=dict(os.environ, PATH=path)).stdout
 
 
 def inspect(text, code):
@@ -73,7 +62,7 @@ class Gate:
         for file in sorted(kernels.glob("*.cu")):
             self.kernels += 1
             why += [f"{file.stem}: {what}" for what in inspect(
-                file.read_text(), disassemble(file.with_suffix(".cubin")))]
+                file.read_text(), machine_code.disassemble(file.with_suffix(".cubin")))]
         return "; ".join(why)
 
 

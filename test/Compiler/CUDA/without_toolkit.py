@@ -21,15 +21,7 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
-
-
-def find_venv_nvrtc():
-    found = glob.glob(str(ROOT / ".venv/lib/python3*/site-packages/nvidia/cu13/lib"))
-    if not found:
-        sys.exit("failed: .venv has no NVRTC (PyPI's nvidia-cuda-nvrtc): run scripts/setup")
-    return pathlib.Path(found[0])
-
+import machine_code
 
 def find_toolkits():
     """What has to be hidden: folders and files."""
@@ -100,7 +92,7 @@ def main():
     parser.add_argument("--build", default="build")
     parser.add_argument("program")
     args = parser.parse_args()
-    nvrtc = find_venv_nvrtc()
+    nvrtc = machine_code.find("lib/libnvrtc.so.13", "nvidia-cuda-nvrtc").parent
     toolkits = find_toolkits()
     with tempfile.TemporaryDirectory() as folder:
         test = Test(args, folder)

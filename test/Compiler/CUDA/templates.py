@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""The kernels for tensor cores, lib/Kernels/cuda/{attention_fwd,gemm}.cuh, as machine
+code: products of warp groups and bulk copies, no spills, no stack, no products that
+ptxas serialises.
+
+    templates.py
+"""
+import re
+import sys
+import tempfile
+
+import machine_code
+
+TEXT = """
+#include "attention_fwd.cuh"
+#include "gemm.cuh"
+using namespace tessera;
+struct CausalMods : AttentionMods { static constexpr bool Causal = true; };
+struct GeluMods : GemmMods {
+  struct Args { const float *bias; };
+  TSR_DEVICE float epilogue(Args const &a, float sum, int column) {
+    return gelu_tanh(sum + a.bias[column]);
+  }
+};
+#define ATTENTION(NAME, T, D, MODS)                                            \\
+  extern "C" __global__ void                                                   \\
+  __launch_bounds__(FwdConfig<T, D, MODS>::Threads, 1)                         \\
+  NAME(const __grid_constant__ FwdMaps maps,                                   \\
+       const __grid_constant__ FwdParams<MODS::Args> p) {                      \\
+    attention_fwd<FwdConfig<T, D, MODS>>(maps, p);                             \\
+  }
+#define GEMM(NAME, T, COLUMNS, STAGES, MODS)                                   \\
+  extern "C" __global__ void __cluster_dims__(2)                               \\
+  __launch_bounds__(GemmConfig<T, COLUMNS, STAGES, 2, MODS>::Threads, 1)       \\
+  NAME(const __grid_constant__ GemmMaps maps,                                  \\
+       const __grid_constant__ GemmParams<MODS::Args> p) {                     \\
+    gemm<GemmConfig<T, COLUMNS, STAGES, 2, MODS>>(maps, p);                    \\
+  }
+"""
+KERNELS = {
+    "attention_128": "ATTENTION(attention_128, BF16, 128, AttentionMods)",
+    "attention_128_causal": "ATTENTION(attention_128_causal, BF16, 128, CausalMods)",
+    "attention_64_causal": "ATTENTION(attention_64_causal, F16, 64, CausalMods)",
+    "gemm_256": "GEMM(gemm_256, BF16, 256, 4, GemmMods)",
+    "gemm_192_gelu": "GEMM(gemm_192_gelu, BF16, 192, 5, GeluMods)",
+}
+
+
+def main():
+    cubin, log = machine_code.compile("\n".join([TEXT, *KERNELS.values()]))
+    why = re.findall(r".*(?:C75\d\d|warning).*", log)
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        parts = re.split(r"Function : (\w+)", machine_code.disassemble(file.name))
+    code = dict(zip(parts[1::2], parts[2::2]))
+    if code.keys() != KERNELS.keys():
+        sys.exit(f"failed: kernels are {', '.join(sorted(code))}")
+    for name, text in code.items():
+        counts = {op: len(re.findall(rf"\b{op}\b", text))
+                  for op in ("HGMMA", "UTMALDG", "UTMASTG", "LDL", "STL")}
+        print(name, *(f"{op} {count}" for op, count in counts.items()))
+        for op, count in counts.items():
+            if (count == 0) != (op in ("LDL", "STL")):
+                why.append(f"{name}: {count} of {op}")
+    if why:
+        sys.exit("failed: " + "; ".join(why))
+
+
+if __name__ == "__main__":
+    main()
