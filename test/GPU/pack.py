@@ -10,8 +10,10 @@ Each program of test/Programs and examples/, for meshes of 1 to 4 devices, becom
     tests/NAME/expected.json          the report of the same program on CPUs
     tests/NAME/test.env               RANKS and FLAGS of tessera-run
 
-beside the programs that run them; `run` (test/GPU/run) is the launcher. `failures`
-(test/GPU/failures) runs what must fail, with the modules in broken/.
+and so does examples/minilm, with its weights in weights/; its tables are cut to the
+tokens and positions of its sentences. data.tar.gz has all this, beside the programs
+that run it: `run` (test/GPU/run) is the launcher, `failures` (test/GPU/failures) runs
+what must fail, with the modules in broken/.
 
     pack.py --build build OUT
 """
@@ -23,10 +25,13 @@ import subprocess
 import sys
 
 import numpy as np
-from safetensors.numpy import save_file
+from safetensors.numpy import load_file, save_file
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "test/EndToEnd"))
+MINILM = ROOT / "examples/minilm"
+sys.path[:0] = [str(ROOT / "test/EndToEnd"), str(MINILM)]
+from prepare import read_sentences, tokenize  # noqa: E402
+from reference import embed  # noqa: E402
 from run_programs import (Case, Tools, meshes_of, programs_in,  # noqa: E402
                           sizes_of)
 
@@ -35,11 +40,11 @@ FILES = sorted([*ROOT.glob("test/Programs/*.mlir"), ROOT / "examples/mlp.mlir",
 
 
 def expected(case):
-    """The results and their tolerance, as f64."""
+    """The results as f64, and their tolerance."""
     tensors = {}
     for name, value in case.exact.items():
         tensors[name] = np.array(value, np.float64, order="C")
-        tensors[f"{name}:allowed"] = np.array(case.allowed[name], np.float64, order="C")
+        tensors[f"{name}:allowed"] = np.array(case.allowed[name], np.float32, order="C")
     return tensors
 
 
@@ -59,6 +64,47 @@ def pack_program(tools, text, mesh, ranks, folder, target):
     save_file(expected(case), folder / "expected.safetensors")
     (folder / "test.env").write_text(
         f"RANKS={ranks}\nFLAGS='{' '.join(f'--size {n}={v}' for n, v in sizes.items())}'\n")
+
+
+def pack_minilm(tools, model, out, target):
+    """The encoder on 1, 2 and 4 devices; gives how many tests."""
+    inputs = tokenize(model, read_sentences(MINILM / "sentences.txt"))
+    weights = {name: value
+               for name, value in load_file(model / "model.safetensors").items()
+               if value.dtype == np.float32}
+    tokens, ids = np.unique(inputs["ids"], return_inverse=True)
+    sentences, length = inputs["ids"].shape
+    inputs["ids"] = ids.reshape(sentences, length).astype(np.int32)
+    text = (MINILM / "encoder.mlir").read_text()
+    for name, old, rows in [("word", 30522, tokens), ("position", 512, np.arange(length))]:
+        name = f"embeddings.{name}_embeddings.weight"
+        weights[name] = weights[name][rows]
+        assert f"tensor<{old}x384xf32" in text
+        text = text.replace(f"tensor<{old}x384xf32", f"tensor<{len(rows)}x384xf32")
+    (out / "weights").mkdir()
+    save_file(weights, out / "weights/minilm.safetensors")
+    exact = np.ascontiguousarray(embed(weights, inputs["ids"], inputs["mask"]))
+    allowed = np.full(exact.shape, 1e-5, np.float32)  # of test_encoder.py
+    for ranks in (1, 2, 4):
+        folder = out / f"tests/minilm-tp{ranks}"
+        folder.mkdir(parents=True)
+        program = folder / "program.mlir"
+        program.write_text(text)
+        save_file(inputs, folder / "inputs.safetensors")
+        save_file({"embeddings": exact, "embeddings:allowed": allowed},
+                  folder / "expected.safetensors")
+        weights_flag = ("--inputs", out / "weights/minilm.safetensors")
+        tools.compile(program, f"tp={ranks}", folder / "cpu.tsr")
+        report = tools.call(tools.bin / "tessera-run", folder / "cpu.tsr", "--inputs",
+                            folder / "inputs.safetensors", *weights_flag, "--report",
+                            "json", "--transport", "threads", "--ranks", ranks)
+        (folder / "expected.json").write_text(report)
+        (folder / "cpu.tsr").unlink()
+        tools.compile(program, f"tp={ranks}", folder / "module.tsr",
+                      f"--target={target}")
+        (folder / "test.env").write_text(
+            f"RANKS={ranks}\nFLAGS='--inputs weights/minilm.safetensors'\n")
+    return 3
 
 
 # The product is a temporary of 256 GiB.
@@ -143,6 +189,8 @@ def main():
     parser.add_argument("--element", nargs="+", default=["", "bf16"],
                         help="what f32 becomes, one variant each; '' leaves it")
     parser.add_argument("--target", default="cuda:sm_90a")
+    parser.add_argument("--model", type=pathlib.Path, default=ROOT / ".cache/minilm",
+                        help="MiniLM, from examples/minilm/fetch")
     parser.add_argument("out", type=pathlib.Path)
     args = parser.parse_args()
     if args.out.exists():
@@ -162,6 +210,8 @@ def main():
 
     pack_failures(tools, args.out, args.target)
     packed = failed = 0
+    if args.only in "minilm":
+        packed += pack_minilm(tools, args.model, args.out, args.target)
     for file in FILES:
         if args.only not in file.stem:
             continue
@@ -182,10 +232,14 @@ def main():
                         failed += 1
                         shutil.rmtree(args.out / "tests" / name)
                         print(f"{name}: {error}")
-    size, *data = (sum(f.stat().st_size for f in top.rglob("*") if f.is_file()) / 2**20
-                  for top in (args.out, args.out / "tests", args.out / "broken"))
+    data = args.out / "data.tar.gz"
+    parts = [p for p in ("tests", "broken", "weights") if (args.out / p).exists()]
+    subprocess.run(["tar", "-czf", data, "-C", args.out, *parts], check=True)
+    for part in parts:
+        shutil.rmtree(args.out / part)
+    size = sum(f.stat().st_size for f in args.out.rglob("*") if f.is_file()) / 2**20
     print(f"{packed} tests packed, {failed} failed, {size:.1f} MiB, "
-          f"{size - sum(data):.1f} of it programs")
+          f"{size - data.stat().st_size / 2**20:.1f} of it programs")
     sys.exit(1 if failed or not packed else 0)
 
 
