@@ -286,6 +286,7 @@ def main():
                         help="run all of f32 as this type, in the interpreter too")
     parser.add_argument("--emulate", action="store_true",
                         help="kernels for GPUs, on the host")
+    parser.add_argument("--seed", type=int, default=0, help="of the inputs")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("files", nargs="+")
     args = parser.parse_args()
@@ -300,7 +301,7 @@ def main():
                 for mesh, ranks in meshes_of(text):
                     try:
                         report = check(tools, text, mesh, ranks, folder, "program",
-                                       sizes)
+                                       sizes, args.seed)
                         if args.element:
                             tools.interpret(os.path.join(folder, "program.mlir"), mesh,
                                             ranks, sizes)
