@@ -15,6 +15,7 @@
 #include "Compiler/Pipeline.h"
 #include "Compiler/PlanText.h"
 #include "Compiler/Register.h"
+#include "Compiler/VerifyInput.h"
 #include "Plan/Plan.h"
 #include "tessera/Compiler.h"
 
@@ -105,8 +106,9 @@ LogicalResult Compilation::run(StringRef source) {
     remarks << getPlace(diagnostic.getLocation()) << ": " << diagnostic << "\n";
     return success();
   });
-  OwningOpRef<ModuleOp> program = parseSourceFile<ModuleOp>(sources, &context);
-  if (!program)
+  OwningOpRef<ModuleOp> program = parseSourceFile<ModuleOp>(
+      sources, ParserConfig(&context, /*verifyAfterParse=*/false));
+  if (!program || failed(verifyInput(*program)))
     return failure();
   return runPhases(*program);
 }

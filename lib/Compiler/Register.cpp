@@ -14,6 +14,7 @@
 
 #include "Comm/Comm.h"
 #include "Compiler/Pipeline.h"
+#include "Compiler/VerifyInput.h"
 #include "Kernels/Passes.h"
 #include "Localize/Passes.h"
 #include "Plan/Plan.h"
@@ -44,4 +45,5 @@ void tessera::registerAllPasses() {
   tv::registerLocalizePasses();
   registerKernelsPasses();
   registerPipeline();
+  registerVerifyInputPass();
 }

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Compiler/Register.h"
+#include "Compiler/VerifyInput.h"
 #include "Interpreter/InterpretPass.h"
 #include "TensorView/TensorView.h"
 
@@ -40,7 +41,10 @@ int main(int argc, char **argv) {
   mlir::MlirOptMainConfig config =
       mlir::MlirOptMainConfig::createFromCLOptions();
   mlir::MlirOptMainConfig asked = config;
+  config.verifyOnParsing(false);
   config.setPassPipelineSetupFn([asked](mlir::PassManager &passes) {
+    if (asked.shouldVerifyOnParsing())
+      passes.addPass(tessera::createVerifyInputPass());
     return tessera::interp::addInterpretation(
         passes, [&](mlir::PassManager &inner) {
           return asked.setupPassPipeline(inner);

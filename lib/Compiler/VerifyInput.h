@@ -1,0 +1,27 @@
+//===- VerifyInput.h - what a program that was read must be ---------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_COMPILER_VERIFYINPUT_H
+#define TESSERA_COMPILER_VERIFYINPUT_H
+
+#include "mlir/Pass/Pass.h"
+
+namespace tessera {
+
+/// Verifies a program that was parsed without MLIR's verifier: first its tensor
+/// types, which verifiers of ops rely on, then all else. An error is at the
+/// first op that is not legal.
+llvm::LogicalResult verifyInput(mlir::Operation *program);
+
+/// The same as a pass, `verify-input`.
+std::unique_ptr<mlir::Pass> createVerifyInputPass();
+void registerVerifyInputPass();
+
+} // namespace tessera
+
+#endif // TESSERA_COMPILER_VERIFYINPUT_H
