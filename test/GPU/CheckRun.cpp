@@ -8,7 +8,7 @@
 //
 // What the GPU test bundle calls after each run, on machines without Python:
 //
-//   check-run EXPECTED.safetensors OUTPUT.safetensors [EXPECTED.json REPORT.json]
+//   check-run EXPECTED_FOLDER OUTPUT.safetensors [EXPECTED.json REPORT.json]
 //
 // For each tensor NAME of EXPECTED (f64) the output NAME must have its shape and
 // be no further from it than the tensor NAME:allowed says, element by element.
@@ -92,7 +92,7 @@ static Result<std::vector<nlohmann::json>> collectivesOf(const char *path) {
 
 int main(int argc, char **argv) {
   if (argc != 3 && argc != 5)
-    return fail("usage: check-run EXPECTED.safetensors OUTPUT.safetensors "
+    return fail("usage: check-run EXPECTED_FOLDER OUTPUT.safetensors "
                 "[EXPECTED.json REPORT.json]");
   Result<TensorFiles> expected = TensorFiles::open({argv[1]});
   Result<TensorFiles> output = TensorFiles::open({argv[2]});
