@@ -87,9 +87,9 @@ template <class T_, int D_, class Mods_> struct FwdConfig {
   static constexpr bool Scaled = Mods::HasScore || !(Mods::Scale > 0);
   static constexpr int Groups = D == 64 && !HasMods && !Scaled ? 3 : 2;
   static constexpr int BM = 64 * Groups, Threads = 128 * (Groups + 1);
-  /// Registers of a thread: functors need some in the producer, too.
-  static constexpr int Producer = Groups == 3 ? 32 : HasMods ? 40 : 24;
-  static constexpr int Consumer = Groups == 3 ? 160 : HasMods ? 232 : 240;
+  /// Registers of a thread.
+  static constexpr int Producer = Groups == 3 ? 32 : 24;
+  static constexpr int Consumer = Groups == 3 ? 160 : 240;
   static_assert(D == 64 || D == 128, "head dimension 64 or 128");
 
   struct Shared {
@@ -314,13 +314,16 @@ template <class C, class P> struct FwdConsumer {
         int key = first + fragment_column(i);
         if (Masked)
           key = min(key, p.keys - 1);
-        if (C::Scaled)
-          x[i] *= Mods::Scale;
+        float score = C::Scaled ? x[i] * Mods::Scale : x[i];
         if constexpr (Mods::HasScore)
-          x[i] = Mods::score(p.args, x[i], batch, head, query[r], key);
+          score = Mods::score(p.args, score, batch, head, query[r], key);
         if constexpr (Mods::HasMask)
-          if (!Mods::mask(p.args, batch, head, query[r], key))
-            x[i] = -infinity();
+          score = Mods::mask(p.args, batch, head, query[r], key) ? score
+                                                                 : -infinity();
+        // One element after the other: what the compiler would gather of all
+        // before it masks the first does not fit into the registers.
+        asm("" : "+f"(score));
+        x[i] = score;
       }
     }
     if (Masked) {
@@ -421,7 +424,6 @@ template <class C, class P> struct FwdConsumer {
       for (int i = 0; i < C::D / 2; i++)
         o[i] = 0;
       sum[0] = sum[1] = 0;
-      __syncwarp(); // all lanes have read s.tile
       release(&s.q_empty);
     }
 
@@ -463,7 +465,8 @@ template <class C, class P> struct FwdConsumer {
       named_arrive(1, 256); // the first turn is group 0's
     for (int phase = 0;; phase ^= 1) {
       barrier_wait(&s.q_full, phase);
-      const int id = s.tile;
+      // By the lane that releases what it was told of.
+      const int id = __shfl_sync(~0u, lane == 0 ? s.tile : 0, 0);
       if (id < 0)
         break;
       tile(id);

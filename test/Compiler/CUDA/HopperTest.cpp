@@ -1,0 +1,110 @@
+//===- HopperTest.cpp - hand-written kernels compile as they must ---------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// attention_fwd.cuh and gemm.cuh in all their kinds: no spills, and no remark
+// that ptxas had to serialise products. What they compute is tested in
+// test/GPU/kernels.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Compiler/CUDA/NVRTC.h"
+
+#include "gtest/gtest.h"
+
+using namespace tessera;
+using namespace tessera::cuda;
+
+static void expectClean(const std::vector<Unit> &units) {
+  Result<NVRTC> compiler = NVRTC::open("");
+  ASSERT_TRUE(compiler) << compiler.message();
+  Result<std::vector<Binary>> binaries = compiler->compile(units);
+  ASSERT_TRUE(binaries) << binaries.message();
+  for (size_t i = 0; i < units.size(); ++i) {
+    const Binary &binary = (*binaries)[i];
+    ASSERT_EQ(binary.functions.size(), 1u) << units[i].name;
+    EXPECT_EQ(binary.functions[0].spillBytes, 0) << units[i].name;
+    EXPECT_EQ(binary.functions[0].stackBytes, 0) << units[i].name;
+    for (const std::string &note : binary.notes)
+      ADD_FAILURE() << units[i].name << ": " << note;
+  }
+}
+
+TEST(Hopper, AttentionIsClean) {
+  const std::string functors = R"(
+  struct Args {
+    const float *bias;
+    int64 stride;
+  };
+  static constexpr bool HasScore = true, HasMask = true;
+  static __device__ float score(const Args &a, float s, int64 b, int64 h,
+                                int64 q, int64 k) {
+    return 30 * tanhf(s / 30) + a.bias[h * a.stride + q - k];
+  }
+  static __device__ bool mask(const Args &a, int64 b, int64 h, int64 q,
+                              int64 k) {
+    return k <= q && q - k < 1000;
+  }
+)";
+  std::vector<Unit> units;
+  for (std::string type : {"bf16", "f16"})
+    for (std::string depth : {"64", "128"})
+      for (std::string causal : {"false", "true"})
+        for (bool hasMods : {false, true})
+          units.push_back(
+              {"attention " + type + " " + depth + " causal " + causal +
+                   (hasMods ? " with functors" : ""),
+               "#include \"attention_fwd.cuh\"\n"
+               "using namespace tessera;\n"
+               "struct Mods : AttentionMods {\n"
+               "  static constexpr float Scale = 0.125f;\n"
+               "  static constexpr bool Causal = " +
+                   causal + ";\n" + (hasMods ? functors : "") +
+                   "};\n"
+                   "using Config = FwdConfig<" +
+                   type + ", " + depth +
+                   ", Mods>;\n"
+                   "extern \"C\" __global__ void "
+                   "__launch_bounds__(Config::Threads, 1)\n"
+                   "attention(const __grid_constant__ FwdMaps maps,\n"
+                   "          const __grid_constant__ FwdParams<Mods::Args> p) "
+                   "{\n"
+                   "  attention_fwd<Config>(maps, p);\n"
+                   "}\n"});
+  expectClean(units);
+}
+
+TEST(Hopper, GemmIsClean) {
+  std::vector<Unit> units;
+  for (std::string type : {"bf16", "f16"})
+    for (std::string tile : {"256, 4, 2", "256, 4, 1", "192, 5, 2"})
+      for (bool hasMods : {false, true})
+        units.push_back(
+            {"gemm " + type + " " + tile + (hasMods ? " with functors" : ""),
+             std::string("#include \"gemm.cuh\"\n"
+                         "using namespace tessera;\n"
+                         "struct Mods : GemmMods {\n") +
+                 (hasMods
+                      ? "  struct Args {\n    const " + type +
+                            " *bias;\n  };\n"
+                            "  static __device__ float epilogue(const Args &a, "
+                            "float sum, int column) {\n"
+                            "    return gelu_tanh(sum + "
+                            "widen<float>(a.bias[column]));\n  }\n"
+                      : "") +
+                 "};\n"
+                 "using Config = GemmConfig<" +
+                 type + ", " + tile +
+                 ", Mods>;\n"
+                 "extern \"C\" __global__ __cluster_dims__(Config::Cluster) "
+                 "void __launch_bounds__(Config::Threads, 1)\n"
+                 "matmul(const __grid_constant__ GemmMaps maps,\n"
+                 "       const __grid_constant__ GemmParams<Mods::Args> p) {\n"
+                 "  gemm<Config>(maps, p);\n"
+                 "}\n"});
+  expectClean(units);
+}
