@@ -215,6 +215,8 @@ private:
                     names(result));
     if (Status status = verify(result); !status)
       return fail(status.message());
+    if (result.numDevices() > 65536) // this text is short, the list is not
+      return fail("`iota` lists at most 65536 devices");
     result.devices = iota(result, order);
     return true;
   }

@@ -193,6 +193,11 @@ func.func @role(%x: tensor<2xf32> {tv.role = "fish"}) { return }
 
 // -----
 
+// expected-error@+1 {{`iota` lists at most 65536 devices}}
+#m = #tv.mesh<dp = 2, tp = 2147483648, devices = iota(tp, dp)>
+
+// -----
+
 // expected-error@+1 {{a mesh has at most 4096 devices}}
 #m = #tv.mesh<dp = 64, tp = 65>
 func.func private @mesh_too_large(tensor<8xf32, #tv.view<#m, [_]>>)
