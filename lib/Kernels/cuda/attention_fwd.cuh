@@ -87,9 +87,9 @@ template <class T_, int D_, class Mods_> struct FwdConfig {
   static constexpr bool Scaled = Mods::HasScore || !(Mods::Scale > 0);
   static constexpr int Groups = D == 64 && !HasMods && !Scaled ? 3 : 2;
   static constexpr int BM = 64 * Groups, Threads = 128 * (Groups + 1);
-  /// Registers of a thread.
-  static constexpr int Producer = Groups == 3 ? 32 : 24;
-  static constexpr int Consumer = Groups == 3 ? 160 : 240;
+  /// Registers of a thread: functors need some in the producer, too.
+  static constexpr int Producer = Groups == 3 ? 32 : HasMods ? 40 : 24;
+  static constexpr int Consumer = Groups == 3 ? 160 : HasMods ? 232 : 240;
   static_assert(D == 64 || D == 128, "head dimension 64 or 128");
 
   struct Shared {
@@ -246,7 +246,6 @@ template <class C, class P> struct FwdConsumer {
   int row;                     // this thread's first; the other is row + 8
   int last;                    // the tile's last block: then q is free
   int64 batch, head, query[2]; // global, for the functors
-  int visible[2];              // keys before the end and the diagonal
   float o[C::D / 2], x[C::BN / 2], top[2], sum[2], shrink[2];
   Fragment16 probs[C::BN / 16];
 
@@ -327,6 +326,13 @@ template <class C, class P> struct FwdConsumer {
       }
     }
     if (Masked) {
+      int visible[2]; // keys before the end and the diagonal
+#pragma unroll
+      for (int r = 0; r < 2; r++) {
+        visible[r] = p.keys;
+        if (C::Causal)
+          visible[r] = min(visible[r], (int)query[r] + p.causal_shift + 1);
+      }
 #pragma unroll
       for (int i = 0; i < C::BN / 2; i++)
         if (fragment_column(i) >= visible[i / 2 % 2] - first)
@@ -412,9 +418,6 @@ template <class C, class P> struct FwdConsumer {
 #pragma unroll
     for (int r = 0; r < 2; r++) {
       query[r] = Mods::query(p.args, min(row + 8 * r, p.queries - 1));
-      visible[r] = p.keys;
-      if (C::Causal)
-        visible[r] = min(visible[r], (int)query[r] + p.causal_shift + 1);
     }
     last = blocks.begin;
     if (blocks.begin < blocks.end) {
