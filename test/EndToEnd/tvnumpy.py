@@ -332,7 +332,12 @@ class Program:
         q, k, v = args
         groups = q.shape[1] // k.shape[1]
         k, v = np.repeat(k, groups, axis=1), np.repeat(v, groups, axis=1)
-        s = np.einsum("bhsd,bhtd->bhst", q, k) * self.number(text, "scale")
+        wide = "f64" if out[0].element == "f64" else "f32"
+
+        def inner(array):  # what the op computes on its way, in the type it does
+            return round_to(array, wide) if self.rounded else array
+
+        s = inner(np.einsum("bhsd,bhtd->bhst", q, k) * self.number(text, "scale"))
         index = np.indices(s.shape)
         if "score_mod" in regions:
             s = self.scalars(regions["score_mod"], [s, *index], env)[0]
@@ -343,11 +348,11 @@ class Program:
             keep &= self.scalars(regions["mask_mod"], list(index), env)[0]
         s = np.where(keep, s, -np.inf)
         top = s.max(axis=3, keepdims=True)
-        e = np.where(keep, np.exp(s - np.where(np.isfinite(top), top, 0)), 0)
-        total = e.sum(axis=3)
+        e = np.where(keep, inner(np.exp(s - np.where(np.isfinite(top), top, 0))), 0)
+        total = self.sum(e, (3,), wide)
         with np.errstate(divide="ignore"):
             lse = np.where(total > 0, np.log(total) + top[..., 0], -np.inf)
-        p = e / np.where(total > 0, total, 1)[..., None]
+        p = inner(e / np.where(total > 0, total, 1)[..., None])
         return np.einsum("bhst,bhtv->bhsv", p, v), lse
 
     def op_reshape(self, text, args, out, regions, env):

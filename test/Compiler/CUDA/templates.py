@@ -38,11 +38,11 @@ struct GeluMods : GemmMods {
   }
 """
 KERNELS = {
-    "attention_128": "ATTENTION(attention_128, BF16, 128, AttentionMods)",
-    "attention_128_causal": "ATTENTION(attention_128_causal, BF16, 128, CausalMods)",
-    "attention_64_causal": "ATTENTION(attention_64_causal, F16, 64, CausalMods)",
-    "gemm_256": "GEMM(gemm_256, BF16, 256, 4, GemmMods)",
-    "gemm_192_gelu": "GEMM(gemm_192_gelu, BF16, 192, 5, GeluMods)",
+    "attention_128": "ATTENTION(attention_128, bf16, 128, AttentionMods)",
+    "attention_128_causal": "ATTENTION(attention_128_causal, bf16, 128, CausalMods)",
+    "attention_64_causal": "ATTENTION(attention_64_causal, f16, 64, CausalMods)",
+    "gemm_256": "GEMM(gemm_256, bf16, 256, 4, GemmMods)",
+    "gemm_192_gelu": "GEMM(gemm_192_gelu, bf16, 192, 5, GeluMods)",
 }
 
 
