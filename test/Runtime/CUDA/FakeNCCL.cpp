@@ -126,7 +126,7 @@ static bool mayCall(Comm comm, const char *name) {
 static void post(Comm comm, int peer, const std::string &header,
                  const void *data, size_t bytes) {
   std::lock_guard lock(mutex);
-  if (comm->aborted)
+  if (comm->aborted || failedRanks.count(comm->worldRank))
     return;
   const auto *first = static_cast<const std::byte *>(data);
   comm->clique->mail[{comm->rank, peer}].push_back(
@@ -139,7 +139,12 @@ static std::vector<std::byte> take(Comm comm, int peer,
                                    const std::string &header) {
   std::unique_lock lock(mutex);
   auto &mail = comm->clique->mail[{peer, comm->rank}];
-  change.wait(lock, [&] { return comm->aborted || !mail.empty(); });
+  // What has failed neither sends nor receives: it and the others stay in the
+  // op that it is in.
+  change.wait(lock, [&] {
+    return comm->aborted ||
+           (!mail.empty() && !failedRanks.count(comm->worldRank));
+  });
   if (comm->aborted)
     return {};
   Mail next = std::move(mail.front());

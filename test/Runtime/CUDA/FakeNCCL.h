@@ -21,7 +21,8 @@ struct FakeNCCL {
   /// The first misuse: a call while the last one is in progress, counts that
   /// differ between ranks, ... ; empty when there is none.
   const char *(*misuse)();
-  /// From now on the communicators of this rank of the world have an error.
+  /// From now on the communicators of this rank of the world have an error,
+  /// and neither send nor receive.
   void (*fail)(int rank);
   /// Forgets calls, misuse and failures.
   void (*reset)();
