@@ -596,6 +596,14 @@ size_t CollectivePlan::mostMessages() const {
   return most;
 }
 
+BoundMessages::BoundMessages(const CollectivePlan::Phase &phase,
+                             const Bases &bases) {
+  for (const CollectivePlan::Message &message : phase.sends)
+    sends.push_back({message.peer, bases(message.place), message.bytes});
+  for (const CollectivePlan::Message &message : phase.receives)
+    receives.push_back({message.peer, bases(message.place), message.bytes});
+}
+
 Result<bool> tessera::nativeOnAll(const CollectivePlan &plan,
                                   const fb::CollectiveT &collective,
                                   const std::vector<SubAxis> &axes,

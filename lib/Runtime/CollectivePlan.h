@@ -16,6 +16,7 @@
 #define TESSERA_RUNTIME_COLLECTIVEPLAN_H
 
 #include "Runtime/Strided.h"
+#include "Runtime/Transport.h"
 #include "Runtime/Work.h"
 
 namespace tessera {
@@ -86,6 +87,13 @@ struct CollectivePlan {
 
   /// Of one phase.
   size_t mostMessages() const;
+};
+
+/// The messages of a phase, with addresses.
+struct BoundMessages {
+  BoundMessages(const CollectivePlan::Phase &phase, const Bases &bases);
+  std::vector<SendMessage> sends;
+  std::vector<ReceiveMessage> receives;
 };
 
 /// The members of `axes` around `rank`, first axis outermost.

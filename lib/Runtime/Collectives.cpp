@@ -23,15 +23,9 @@ CollectiveWork::CollectiveWork(CollectivePlan plan) : plan(std::move(plan)) {
 void CollectiveWork::setAddresses(const Bases &bases) {
   phases.clear();
   for (const CollectivePlan::Phase &phase : plan.phases) {
-    Phase &bound = phases.emplace_back();
+    Phase &bound = phases.emplace_back(Phase{BoundMessages(phase, bases)});
     for (const CollectivePlan::Copy &copy : phase.before)
       bound.before.push_back({&copy.loop, bases(copy.to), bases(copy.from)});
-    for (const CollectivePlan::Message &message : phase.sends)
-      bound.sends.push_back(
-          {message.peer, bases(message.place), message.bytes});
-    for (const CollectivePlan::Message &message : phase.receives)
-      bound.receives.push_back(
-          {message.peer, bases(message.place), message.bytes});
     for (const CollectivePlan::Fold &fold : phase.folds) {
       Fold &to = bound.folds.emplace_back(Fold{{}, fold.count, bases(fold.to)});
       for (const Place &member : fold.members)
@@ -48,9 +42,9 @@ Status CollectiveWork::run(const Running &running) {
   for (const Phase &phase : phases) {
     for (const Copy &copy : phase.before)
       copy.loop->run(copy.target, copy.source);
-    if (!phase.sends.empty() || !phase.receives.empty())
+    if (!phase.messages.sends.empty() || !phase.messages.receives.empty())
       if (Status status = running.transport->exchange(
-              phase.sends, phase.receives, *running.poll);
+              phase.messages.sends, phase.messages.receives, *running.poll);
           !status)
         return status;
     for (const Fold &fold : phase.folds)

@@ -34,11 +34,9 @@ private:
     std::byte *target;
   };
   struct Phase {
-    std::vector<Copy> before;
-    std::vector<SendMessage> sends;
-    std::vector<ReceiveMessage> receives;
-    std::vector<Fold> folds;
-    std::vector<Copy> after;
+    BoundMessages messages;
+    std::vector<Copy> before{}, after{};
+    std::vector<Fold> folds{};
   };
 
   CollectivePlan plan;

@@ -41,15 +41,8 @@ public:
     }
     this->bases = bases;
     phases.clear();
-    for (const CollectivePlan::Phase &phase : plan.phases) {
-      Phase &bound = phases.emplace_back();
-      for (const CollectivePlan::Message &message : phase.sends)
-        bound.sends.push_back(
-            {message.peer, bases(message.place), message.bytes});
-      for (const CollectivePlan::Message &message : phase.receives)
-        bound.receives.push_back(
-            {message.peer, bases(message.place), message.bytes});
-    }
+    for (const CollectivePlan::Phase &phase : plan.phases)
+      phases.push_back({BoundMessages(phase, bases)});
   }
 
   Status prepare() override {
@@ -105,9 +98,10 @@ public:
     for (const Phase &phase : phases) {
       if (Status status = phase.before.enqueue(); !status)
         return status;
-      if (!phase.sends.empty() || !phase.receives.empty())
-        if (Status status = world->exchange(phase.sends, phase.receives, stream,
-                                            *running.poll);
+      if (!phase.messages.sends.empty() || !phase.messages.receives.empty())
+        if (Status status =
+                world->exchange(phase.messages.sends, phase.messages.receives,
+                                stream, *running.poll);
             !status)
           return status;
       if (Status status = phase.after.enqueue(); !status)
@@ -128,8 +122,8 @@ public:
     }
     size_t sends = 0, receives = 0;
     for (const Phase &phase : phases) {
-      sends += phase.sends.size();
-      receives += phase.receives.size();
+      sends += phase.messages.sends.size();
+      receives += phase.messages.receives.size();
     }
     return std::to_string(sends) + " sends of " +
            std::to_string(plan.traffic.bytesSent) + " bytes, " +
@@ -162,10 +156,8 @@ private:
   }
 
   struct Phase {
-    RuntimeQueue before;
-    std::vector<SendMessage> sends;
-    std::vector<ReceiveMessage> receives;
-    RuntimeQueue after;
+    BoundMessages messages;
+    RuntimeQueue before{}, after{};
   };
 
   Binaries &binaries;
