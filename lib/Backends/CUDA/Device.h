@@ -67,8 +67,13 @@ public:
   const std::string &name() const { return model; }
 
   // The calls below, and all of the driver's, need a Current.
-  Status check(Code code, const std::string &what) const {
-    return driver_->check(code, what);
+  /// `what`: parts of a phrase, put together only for an error, as runs
+  /// allocate nothing.
+  template <typename... Parts>
+  Status check(Code code, const Parts &...what) const {
+    if (code == 0)
+      return Ok{};
+    return driver_->check(code, (std::string() + ... + what));
   }
   Result<DevicePointer> allocate(size_t bytes) const;
   void free(DevicePointer pointer) const;

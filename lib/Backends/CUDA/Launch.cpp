@@ -150,7 +150,7 @@ Status RuntimeQueue::enqueue() const {
             device->driver().launchKernel(
                 functions[i], launch.blocks, 1, 1, RuntimeLaunch::kThreads, 1,
                 1, 0, device->stream(), parameters, nullptr),
-            "launch '" + launch.kernel + "'");
+            "launch '", launch.kernel, "'");
         !status)
       return status;
   }
@@ -304,7 +304,7 @@ public:
                                each.handle, each.blocks, 1, 1, each.threads, 1,
                                1, each.shared, device.stream(),
                                own.empty() ? nullptr : parameters, nullptr),
-                           "launch '" + each.symbol + "'");
+                           "launch '", each.symbol, "'");
           !status)
         return status;
     }

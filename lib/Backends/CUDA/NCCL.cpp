@@ -78,10 +78,11 @@ Result<const Api *> Api::get() {
   return *opened;
 }
 
-Status Api::check(State state, const std::string &what, Comm comm) const {
+Status Api::check(State state, std::string_view what, Comm comm) const {
   if (state == kSuccess || state == kInProgress)
     return Ok{};
-  std::string message = "NCCL cannot " + what + ": " + getErrorString(state);
+  std::string message = "NCCL cannot " + std::string(what) + ": ";
+  message += getErrorString(state);
   const char *last = getLastError(comm);
   if (last && *last)
     message += std::string(" (") + last + ")";

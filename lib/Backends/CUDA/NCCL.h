@@ -20,6 +20,7 @@
 #include "Support/DType.h"
 
 #include <climits>
+#include <string_view>
 
 namespace tessera::cuda::nccl {
 
@@ -117,7 +118,7 @@ public:
 
   /// Success, and what is still going on; else one sentence: "NCCL cannot
   /// `what`: ...". `comm` may be null.
-  Status check(State state, const std::string &what, Comm comm) const;
+  Status check(State state, std::string_view what, Comm comm) const;
   /// "2.28.9"
   const std::string &version() const { return versionText; }
   Status hasWindows() const;
