@@ -1,0 +1,360 @@
+//===- ChunkWriter.cpp - text of loops over chunks ------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Two passes over a few chunks a thread: all loads first, so that many are
+// under way at once, then the arithmetic and the stores.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Compiler/CUDA/ChunkWriter.h"
+#include "Compiler/CUDA/ScalarText.h"
+
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::cuda;
+
+std::string cuda::getPointType(ArrayRef<std::optional<int64_t>> extents) {
+  int64_t points = 1;
+  for (std::optional<int64_t> extent : extents)
+    if (!extent || __builtin_mul_overflow(points, *extent, &points) ||
+        points > (int64_t(1) << 31))
+      return "uint64";
+  return "uint32";
+}
+
+int cuda::narrow(int width, std::optional<int64_t> extent) {
+  while (extent && width > 1 && *extent % width != 0)
+    width /= 2;
+  return width;
+}
+
+std::optional<unsigned> cuda::getUnitDim(Value memref) {
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  if (succeeded(cast<MemRefType>(memref.getType())
+                    .getStridesAndOffset(strides, offset)))
+    for (auto [dim, stride] : llvm::enumerate(strides))
+      if (stride == 1)
+        return dim;
+  return std::nullopt;
+}
+
+std::string ChunkWriter::getCount(scf::ParallelOp loop) {
+  std::string text;
+  for (auto [i, extent] : llvm::enumerate(loop.getUpperBound()))
+    text += (i == 0 ? "" : " * ") + (i + 1 == loop.getUpperBound().size()
+                                         ? "(" + out.name(extent) + " / V)"
+                                         : out.name(extent));
+  return text;
+}
+
+void ChunkWriter::writeIndices(scf::ParallelOp loop,
+                               const std::string &number) {
+  auto variables = loop.getInductionVars();
+  for (Value variable : variables)
+    out.names[variable] = out.fresh("i");
+  std::string rest = number;
+  if (variables.size() > 1) {
+    rest = out.fresh("rest");
+    out.line() << "Point " << rest << " = " << number << ";\n";
+  }
+  for (size_t i = variables.size(); i-- > 0;) {
+    std::string extent = out.name(loop.getUpperBound()[i]);
+    bool isLast = i + 1 == variables.size();
+    std::string digit = i == 0 ? rest
+                               : "split(" + rest + ", Point(" + extent +
+                                     (isLast ? " / V" : "") + "))";
+    out.line() << "const int64 " << out.names[variables[i]] << " = int64("
+               << digit << ")" << (isLast ? " * V" : "") << ";\n";
+  }
+}
+
+std::string ChunkWriter::getGuards(ArrayRef<Chunk::Guard> guards) {
+  std::string text;
+  for (const Chunk::Guard &guard : guards)
+    text += (text.empty() ? "" : " && ") +
+            std::string(guard.negated ? "!" : "") + out.name(guard.condition);
+  return text;
+}
+
+void ChunkWriter::addFit(scf::ParallelOp loop, const Chunk &chunk, int width,
+                         SmallVectorImpl<std::string> &conditions) {
+  std::string v = std::to_string(width);
+  Value extent = loop.getUpperBound().back();
+  if (!getConstant(extent))
+    if (std::string condition = out.name(extent) + " % " + v + " == 0";
+        !llvm::is_contained(conditions, condition))
+      conditions.push_back(condition);
+  for (auto &[op, plan] : chunk.planned) {
+    Value memref;
+    if (plan.role == Chunk::Role::VectorLoad)
+      memref = cast<memref::LoadOp>(op).getMemRef();
+    else if (plan.role == Chunk::Role::VectorStore)
+      memref = cast<memref::StoreOp>(op).getMemRef();
+    else
+      continue;
+    unsigned dim = tiles.count(op) ? *getUnitDim(memref) : plan.dim;
+    std::string condition = out.names.lookup(memref) + ".fits<" + v + ">(" +
+                            std::to_string(dim) + ")";
+    if (!llvm::is_contained(conditions, condition))
+      conditions.push_back(condition);
+  }
+}
+
+std::string cuda::getKeepKey(scf::ParallelOp loop, memref::LoadOp load) {
+  std::string key;
+  llvm::raw_string_ostream os(key);
+  auto print = [&](Value value) {
+    auto variables = loop.getInductionVars();
+    auto found = llvm::find(variables, value);
+    APInt constant;
+    if (found != variables.end())
+      os << "variable " << found - variables.begin();
+    else if (matchPattern(value, m_ConstantInt(&constant)))
+      os << constant;
+    else
+      os << value.getAsOpaquePointer();
+    os << ", ";
+  };
+  print(load.getMemRef());
+  for (Value extent : loop.getUpperBound())
+    print(extent);
+  for (Value index : load.getIndices())
+    print(index);
+  return key;
+}
+
+bool ChunkWriter::isLate(const Loop &chunks, Operation *op,
+                         const Chunk::Planned &plan) {
+  return loadsLate && chunks.inStage && plan.role == Chunk::Role::VectorLoad &&
+         (!plan.guards.empty() ||
+          keepable[getKeepKey(chunks.loop, cast<memref::LoadOp>(op))] < 2);
+}
+
+LogicalResult ChunkWriter::write(const Loop &chunks) {
+  const Chunk &chunk = chunks.chunk;
+  // Registers of what is loaded.
+  bool anyLoads = false;
+  for (auto &[op, plan] : chunk.planned) {
+    if (plan.role == Chunk::Role::VectorLoad && !tiles.count(op) &&
+        !isLate(chunks, op, plan)) {
+      auto load = cast<memref::LoadOp>(op);
+      std::string key = getKeepKey(chunks.loop, load);
+      bool keeps = chunks.inStage && plan.guards.empty() && keepable[key] > 1;
+      std::string &variable = out.names[load.getResult()];
+      anyLoads = true;
+      if (keeps && kept.count(key)) {
+        variable = kept[key];
+        continue;
+      }
+      variable = out.fresh(out.getArgument(load.getMemRef()) + "_");
+      out.line() << "Vector<" << out.getElement(load.getMemRef()) << ", V> "
+                 << variable << "[U];\n";
+    }
+  }
+  out.open("for (" + chunks.header + ")");
+  for (auto &[op, plan] : chunk.planned)
+    if (plan.role == Chunk::Role::OnceLoaded)
+      for (Value result : op->getResults()) {
+        anyLoads = true;
+        std::optional<std::string> type = getTypeName(result.getType());
+        if (!type)
+          return op->emitError()
+                 << "'" << result.getType() << "' has no text for cuda kernels";
+        out.names[result] = out.fresh("once") + "[u]";
+        out.line() << *type << " " << StringRef(out.names[result]).drop_back(3)
+                   << "[U];\n";
+      }
+  // A pass over the chunks; what it names is forgotten after it.
+  auto pass = [&](llvm::function_ref<LogicalResult()> body) {
+    out.line() << "#pragma unroll\n";
+    out.open("for (int u = 0; u < U; ++u)");
+    chunks.place();
+    if (failed(body()))
+      return failure();
+    out.close();
+    return success();
+  };
+  if (anyLoads && failed(pass([&] { return writeLoads(chunks); })))
+    return failure();
+  if (failed(pass([&] { return writeLanes(chunks); })))
+    return failure();
+  if (chunks.inStage) {
+    out.line() << "if (Keep)\n";
+    out.line() << "  break;\n";
+  }
+  out.close();
+  // From here on a later stage finds them.
+  if (chunks.inStage)
+    for (auto &[op, plan] : chunk.planned)
+      if (plan.role == Chunk::Role::VectorLoad && plan.guards.empty()) {
+        auto load = cast<memref::LoadOp>(op);
+        std::string key = getKeepKey(chunks.loop, load);
+        if (keepable[key] > 1)
+          kept[key] = out.names[load.getResult()];
+      }
+  return success();
+}
+
+/// The first pass: what addresses need, and loads.
+LogicalResult ChunkWriter::writeLoads(const Loop &chunks) {
+  for (auto &[op, plan] : chunks.chunk.planned) {
+    std::string guards = getGuards(plan.guards);
+    switch (plan.role) {
+    case Chunk::Role::Once:
+      if (chunks.chunk.forAddresses.contains(op) && failed(out.writeOp(op)))
+        return failure();
+      break;
+    case Chunk::Role::OnceLoaded: {
+      SmallVector<std::string> variables;
+      for (Value result : op->getResults())
+        variables.push_back(out.names[result]);
+      out.open(guards.empty() ? "" : "if (" + guards + ")");
+      if (failed(out.writeOp(op)))
+        return failure();
+      for (auto [result, variable] :
+           llvm::zip_equal(op->getResults(), variables)) {
+        out.line() << variable << " = " << out.names[result] << ";\n";
+        out.names[result] = variable;
+      }
+      out.close();
+      break;
+    }
+    case Chunk::Role::VectorLoad: {
+      auto load = cast<memref::LoadOp>(op);
+      if (tiles.count(op) || isLate(chunks, op, plan))
+        break;
+      if (chunks.inStage && plan.guards.empty() &&
+          kept.count(getKeepKey(chunks.loop, load)))
+        out.line() << "if (!Keep)\n  ";
+      else if (!guards.empty())
+        out.line() << "if (" << guards << ")\n  ";
+      out.line() << "load(" << out.names[load.getResult()] << "[u], "
+                 << out.getPointer(load.getMemRef(), load.getIndices())
+                 << ");\n";
+      break;
+    }
+    case Chunk::Role::VectorStore:
+      break;
+    }
+  }
+  return success();
+}
+
+/// The second pass: each iteration of the chunk, then stores.
+LogicalResult ChunkWriter::writeLanes(const Loop &chunks) {
+  scf::ParallelOp loop = chunks.loop;
+  const Chunk &chunk = chunks.chunk;
+  for (auto &[op, plan] : chunk.planned) {
+    if (plan.role == Chunk::Role::Once && failed(out.writeOp(op)))
+      return failure();
+    if (isLate(chunks, op, plan)) {
+      auto load = cast<memref::LoadOp>(op);
+      std::string &variable = out.names[load.getResult()];
+      variable = out.fresh(out.getArgument(load.getMemRef()) + "_");
+      out.line() << "Vector<" << out.getElement(load.getMemRef()) << ", V> "
+                 << variable << ";\n";
+      if (std::string guards = getGuards(plan.guards); !guards.empty())
+        out.line() << "if (" << guards << ")\n  ";
+      out.line() << "load(" << variable << ", "
+                 << out.getPointer(load.getMemRef(), load.getIndices())
+                 << ");\n";
+    }
+    if (plan.role == Chunk::Role::VectorStore) {
+      Value memref = cast<memref::StoreOp>(op).getMemRef();
+      out.line() << "Vector<" << out.getElement(memref) << ", V> "
+                 << out.getArgument(memref) << "_;\n";
+    }
+  }
+  // The lane's values; loads are lanes of their vectors.
+  Value last = loop.getInductionVars().back();
+  std::string first = out.names[last];
+  SmallVector<std::pair<Value, std::string>> vectors;
+  for (auto &[op, plan] : chunk.planned)
+    if (plan.role == Chunk::Role::VectorLoad) {
+      Value value = op->getResult(0);
+      vectors.push_back({value, out.names[value]});
+      if (tiles.count(op))
+        out.names[value] = tiles[op] + ".lines[column + v][row]";
+      else
+        out.names[value] +=
+            isLate(chunks, op, plan) ? ".lane[v]" : "[u].lane[v]";
+    }
+  out.line() << "#pragma unroll\n";
+  out.open("for (int v = 0; v < V; ++v)");
+  // (What is planned uses the first.)
+  out.names[last] = out.fresh("i");
+  if (llvm::any_of(last.getUsers(),
+                   [&](Operation *user) { return !chunk.has(user); }))
+    out.line() << "const int64 " << out.names[last] << " = " << first
+               << " + v;\n";
+  if (failed(writeLane(*loop.getBody(), chunk, {})))
+    return failure();
+  auto reduce = cast<scf::ReduceOp>(loop.getBody()->getTerminator());
+  for (auto [sum, region, addend] :
+       llvm::zip(chunks.sums, reduce.getReductions(), reduce.getOperands())) {
+    FailureOr<std::string> combiner = out.getCombiner(region);
+    if (failed(combiner))
+      return failure();
+    out.line() << sum << "[v] = " << *combiner << "::of(" << sum << "[v], "
+               << out.name(addend) << ");\n";
+  }
+  out.close();
+  out.names[last] = first;
+  for (auto &[value, name] : vectors)
+    out.names[value] = name;
+  for (auto &[op, plan] : chunk.planned)
+    if (plan.role == Chunk::Role::VectorStore) {
+      auto store = cast<memref::StoreOp>(op);
+      if (std::string guards = getGuards(plan.guards); !guards.empty())
+        out.line() << "if (" << guards << ")\n  ";
+      out.line() << "store("
+                 << out.getPointer(store.getMemRef(), store.getIndices())
+                 << ", " << out.getArgument(store.getMemRef()) << "_);\n";
+    }
+  return success();
+}
+
+/// What is left of a block for one iteration.
+LogicalResult ChunkWriter::writeLane(Block &block, const Chunk &chunk,
+                                     ArrayRef<std::string> results) {
+  for (Operation &op : block.without_terminator()) {
+    if (auto store = dyn_cast<memref::StoreOp>(op); store && chunk.has(&op)) {
+      out.line() << out.getArgument(store.getMemRef())
+                 << "_.lane[v] = " << out.name(store.getValueToStore())
+                 << ";\n";
+      continue;
+    }
+    if (chunk.has(&op))
+      continue;
+    auto branch = dyn_cast<scf::IfOp>(op);
+    bool hasPlanned = branch && branch
+                                    ->walk([&](Operation *inner) {
+                                      return chunk.has(inner)
+                                                 ? WalkResult::interrupt()
+                                                 : WalkResult::advance();
+                                    })
+                                    .wasInterrupted();
+    if (!hasPlanned) {
+      if (failed(out.writeOp(&op)))
+        return failure();
+      continue;
+    }
+    auto inner = [&](Block &block, ArrayRef<std::string> results) {
+      return writeLane(block, chunk, results);
+    };
+    if (failed(out.writeIf(branch, inner)))
+      return failure();
+  }
+  for (auto [result, value] :
+       llvm::zip(results, block.getTerminator()->getOperands()))
+    out.line() << result << " = " << out.name(value) << ";\n";
+  return success();
+}

@@ -1,0 +1,39 @@
+//===- KernelForms.h - what kernels look like -----------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Each form writes the `__global__` function of a loop, or of an attention, and
+// says how it is launched; its symbol is given. KernelText.cpp chooses.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_COMPILER_CUDA_KERNELFORMS_H
+#define TESSERA_COMPILER_CUDA_KERNELFORMS_H
+
+#include "Compiler/CUDA/KernelWriter.h"
+#include "Plan/Plan.h"
+
+namespace tessera::cuda {
+
+/// No parallel loop inside: threads share chunks of iterations, or, where an
+/// operand's neighbours lie along another loop than the last one, blocks take
+/// squares.
+mlir::LogicalResult writePoints(KernelWriter &out, mlir::scf::ParallelOp loop,
+                                DeviceFunction &function);
+
+/// Parallel loops inside (stages): a group of threads takes one iteration at a
+/// time, and the stages' chunks are shared among them.
+mlir::LogicalResult writeRows(KernelWriter &out, mlir::scf::ParallelOp loop,
+                              DeviceFunction &function);
+
+/// Functors for attention_fwd.cuh.
+mlir::LogicalResult writeAttention(KernelWriter &out, plan::AttentionOp op,
+                                   DeviceFunction &function);
+
+} // namespace tessera::cuda
+
+#endif // TESSERA_COMPILER_CUDA_KERNELFORMS_H

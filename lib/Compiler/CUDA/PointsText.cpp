@@ -1,0 +1,264 @@
+//===- PointsText.cpp - kernels whose iterations stand alone --------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Threads share the chunks of all iterations. Where the neighbours of an
+// operand lie along another loop than the last one, blocks take squares of
+// iterations instead (tiles.cuh): they read the operand along its own memory
+// into shared memory, and find its elements there.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Compiler/CUDA/ChunkWriter.h"
+#include "Compiler/CUDA/KernelForms.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::cuda;
+
+constexpr int kPointThreads = 256;
+constexpr int kMaxStaticShared = 48 << 10;
+
+/// The loop, other than the last one, along which the neighbours of a vector
+/// load lie, if all its indices are loops or the same in all iterations.
+static std::optional<unsigned> getAcross(scf::ParallelOp loop,
+                                         memref::LoadOp load, unsigned dim) {
+  std::optional<unsigned> unit = getUnitDim(load.getMemRef());
+  if (!unit || *unit == dim)
+    return std::nullopt;
+  Value along = load.getIndices()[*unit];
+  auto variables = loop.getInductionVars();
+  auto found = llvm::find(variables, along);
+  if (found == variables.end())
+    return std::nullopt;
+  for (auto [i, index] : llvm::enumerate(load.getIndices())) {
+    bool isLoop = llvm::is_contained(variables, index);
+    if (!isLoop && loop->isAncestor(index.getParentRegion()->getParentOp()))
+      return std::nullopt;
+    if (i != *unit && index == along)
+      return std::nullopt;
+  }
+  return found - variables.begin();
+}
+
+namespace {
+/// Of blocks: their sides lie along the last loop and the loop `across`, and
+/// are so many warps of vectors of `width` long.
+struct Squares {
+  llvm::DenseMap<Operation *, std::string> tiles; ///< loads, to shared memory
+  unsigned across;
+  int width = 1;
+  int side() const { return kWarp * width; }
+};
+} // namespace
+
+static std::optional<Squares> getSquares(scf::ParallelOp loop,
+                                         const Chunk &chunk) {
+  const unsigned last = loop.getInductionVars().size() - 1;
+  Squares squares;
+  squares.across = last;
+  int bytes = 0;
+  for (auto &[op, plan] : chunk.planned) {
+    if (plan.role != Chunk::Role::VectorLoad || !plan.guards.empty())
+      continue;
+    auto load = cast<memref::LoadOp>(op);
+    std::optional<unsigned> found = getAcross(loop, load, plan.dim);
+    if (!found || (squares.across != last && *found != squares.across))
+      continue;
+    squares.across = *found;
+    squares.tiles[op] = "tile" + std::to_string(squares.tiles.size());
+    int size = load.getMemRefType().getElementTypeBitWidth() / 8;
+    squares.width = std::max(squares.width, 4 / std::min(size, 4));
+    bytes += size;
+  }
+  auto isShort = [&](unsigned i) {
+    std::optional<int64_t> extent = getConstant(loop.getUpperBound()[i]);
+    return extent && *extent < kWarp / 2;
+  };
+  const int size = squares.side();
+  if (squares.tiles.empty() ||
+      bytes * size * (size + squares.width) > kMaxStaticShared ||
+      isShort(squares.across) || isShort(last))
+    return std::nullopt;
+  return squares;
+}
+
+static LogicalResult writeFlat(KernelWriter &out, scf::ParallelOp loop,
+                               const Chunk &chunk, DeviceFunction &function) {
+  ChunkWriter writer(out);
+  int width =
+      narrow(chunk.getWidth(), getConstant(loop.getUpperBound().back()));
+  auto unroll = [&](int width) {
+    // Long bodies hide the latency of their loads themselves.
+    size_t ops = 0;
+    loop.getBody()->walk([&](Operation *) { ++ops; });
+    int registers = std::max(chunk.countRegisters(width), 1);
+    return ops > 100 ? 1 : std::clamp(kLoadRegisters / 2 / registers, 1, 4);
+  };
+  SmallVector<std::optional<int64_t>> extents;
+  for (Value extent : loop.getUpperBound())
+    extents.push_back(getConstant(extent));
+  const std::string &symbol = function.symbol;
+  out.line() << "\ntemplate <int V, int U>\n";
+  out.open("static __device__ void " + symbol + "_points(const " +
+           out.getParametersType() + " &p)");
+  out.line() << "using Point = " << getPointType(extents) << ";\n";
+  if (failed(out.enterFunction(loop)))
+    return failure();
+  out.line() << "const Point points = " << writer.getCount(loop) << ";\n";
+  auto place = [&] {
+    out.line() << "const Point number = at + u * blockDim.x;\n";
+    out.line() << "if (number >= points)\n";
+    out.line() << "  break;\n";
+    writer.writeIndices(loop, "number");
+  };
+  ChunkWriter::Loop chunks{loop, chunk,
+                           "Point at = Point(blockIdx.x) * blockDim.x * U + "
+                           "threadIdx.x; at < points; at += Point(gridDim.x) * "
+                           "blockDim.x * U",
+                           place};
+  if (failed(writer.write(chunks)))
+    return failure();
+  out.close();
+
+  function.threads = kPointThreads;
+  function.items = int64_t(kPointThreads) * width * unroll(width);
+  out.openGlobal(std::to_string(kPointThreads), symbol);
+  if (failed(out.enterFunction(loop)))
+    return failure();
+  auto call = [&](int width) {
+    out.line() << symbol << "_points<" << width << ", " << unroll(width)
+               << ">(p);\n";
+  };
+  if (width > 1) {
+    SmallVector<std::string> conditions;
+    writer.addFit(loop, chunk, width, conditions);
+    out.line() << "if (" << llvm::join(conditions, " && ") << ")\n  ";
+    call(width);
+    out.line() << "else\n  ";
+  }
+  call(1);
+  out.close();
+  return success();
+}
+
+static LogicalResult writeSquares(KernelWriter &out, scf::ParallelOp loop,
+                                  const Chunk &chunk, const Squares &squares,
+                                  DeviceFunction &function) {
+  ChunkWriter writer(out);
+  writer.tiles = squares.tiles;
+  auto &tiles = writer.tiles;
+  auto variables = loop.getInductionVars();
+  const unsigned last = variables.size() - 1, across = squares.across;
+  const int size = squares.side();
+  const std::string side = std::to_string(size), &symbol = function.symbol;
+  out.line() << "\ntemplate <int V>\n";
+  out.open("static __device__ void " + symbol + "_tiles(const " +
+           out.getParametersType() + " &p)");
+  out.line() << "constexpr int U = 4;\n";
+  if (failed(out.enterFunction(loop)))
+    return failure();
+  for (auto &[op, plan] : chunk.planned)
+    if (tiles.count(op))
+      out.line() << "__shared__ Tile<"
+                 << out.getElement(cast<memref::LoadOp>(op).getMemRef()) << ", "
+                 << side << "> " << tiles[op] << ";\n";
+  SmallVector<std::string> counts;
+  for (auto [i, extent] : llvm::enumerate(loop.getUpperBound())) {
+    bool isSide = i == last || i == across;
+    counts.push_back(isSide ? "uint64((" + out.name(extent) + " + " +
+                                  std::to_string(size - 1) + ") / " + side + ")"
+                            : "uint64(" + out.name(extent) + ")");
+  }
+  out.line() << "const uint64 squares = " << llvm::join(counts, " * ") << ";\n";
+  out.open("for (uint64 number = blockIdx.x; number < squares; number += "
+           "gridDim.x)");
+  out.line() << "uint64 rest = number;\n";
+  for (Value variable : variables)
+    out.names[variable] = out.fresh("i");
+  for (size_t i = variables.size(); i-- > 0;) {
+    bool isSide = i == last || i == across;
+    out.line() << "const int64 " << out.names[variables[i]] << " = int64("
+               << (i == 0 ? "rest" : "split(rest, " + counts[i] + ")") << ")"
+               << (isSide ? " * " + side : "") << ";\n";
+  }
+  // Lines of the operands, each along its own memory.
+  std::string firstLine = out.names[variables[last]],
+              firstPlace = out.names[variables[across]];
+  std::string lines = out.name(loop.getUpperBound()[last]),
+              length = out.name(loop.getUpperBound()[across]);
+  out.names[variables[last]] = firstLine + " + line";
+  out.names[variables[across]] = firstPlace + " + place";
+  out.line() << "__syncthreads();\n";
+  for (auto &[op, plan] : chunk.planned)
+    if (tiles.count(op)) {
+      auto load = cast<memref::LoadOp>(op);
+      out.line() << tiles[op] << ".template read<V>(" << lines << " - "
+                 << firstLine << ", " << length << " - " << firstPlace
+                 << ", [&](int line, int place) {\n";
+      out.line() << "  return "
+                 << out.getPointer(load.getMemRef(), load.getIndices())
+                 << ";\n";
+      out.line() << "});\n";
+    }
+  out.line() << "__syncthreads();\n";
+  // Then lines of the result, which go across those.
+  std::string row = out.fresh("i"), column = out.fresh("i");
+  out.names[variables[across]] = row;
+  out.names[variables[last]] = column;
+  out.line() << "constexpr int kLanes = " << side << " / V, kStep = "
+             << "kTileThreads / kLanes;\n";
+  out.line() << "const int column = threadIdx.x % kLanes * V;\n";
+  auto place = [&] {
+    out.line() << "const int row = at + u * kStep;\n";
+    out.line() << "const int64 " << row << " = " << firstPlace << " + row, "
+               << column << " = " << firstLine << " + column;\n";
+    out.line() << "if (row >= " << side << " || " << row << " >= " << length
+               << " || " << column << " >= " << lines << ")\n";
+    out.line() << "  break;\n";
+  };
+  ChunkWriter::Loop chunks{loop, chunk,
+                           "int at = threadIdx.x / kLanes; at < " + side +
+                               "; at += U * kStep",
+                           place};
+  if (failed(writer.write(chunks)))
+    return failure();
+  out.close();
+  out.close();
+
+  function.threads = kPointThreads;
+  function.items = int64_t(size) * size;
+  out.openGlobal(std::to_string(kPointThreads), symbol);
+  if (failed(out.enterFunction(loop)))
+    return failure();
+  int width = narrow(squares.width, getConstant(loop.getUpperBound()[last]));
+  width = narrow(width, getConstant(loop.getUpperBound()[across]));
+  if (width > 1) {
+    SmallVector<std::string> conditions;
+    writer.addFit(loop, chunk, width, conditions);
+    if (!getConstant(loop.getUpperBound()[across]))
+      conditions.push_back(out.name(loop.getUpperBound()[across]) + " % " +
+                           std::to_string(width) + " == 0");
+    out.line() << "if (" << llvm::join(conditions, " && ") << ")\n";
+    out.line() << "  " << symbol << "_tiles<" << width << ">(p);\n";
+    out.line() << "else\n  ";
+  }
+  out.line() << symbol << "_tiles<1>(p);\n";
+  out.close();
+  return success();
+}
+
+LogicalResult cuda::writePoints(KernelWriter &out, scf::ParallelOp loop,
+                                DeviceFunction &function) {
+  const MemoryUse memory(loop);
+  const Chunk chunk(loop, memory);
+  if (std::optional<Squares> squares = getSquares(loop, chunk))
+    return writeSquares(out, loop, chunk, *squares, function);
+  return writeFlat(out, loop, chunk, function);
+}

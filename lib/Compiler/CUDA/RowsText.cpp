@@ -1,0 +1,381 @@
+//===- RowsText.cpp - kernels of rows -------------------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A group of threads (rows.cuh) takes one iteration of the outer loop, a row,
+// at a time. Each parallel loop inside, a stage, shares its chunks among the
+// group; all else every member does alike, but for stores, which one does.
+// Loads that a later stage of the same row needs again stay in registers when
+// the row is short enough (`Keep`).
+//
+//===----------------------------------------------------------------------===//
+
+#include "Compiler/CUDA/ChunkWriter.h"
+#include "Compiler/CUDA/KernelForms.h"
+#include "Compiler/CUDA/ScalarText.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::cuda;
+
+namespace {
+constexpr int kColumnThreads = 512;
+/// Rows up to this length are a warp's.
+constexpr int64_t kShortRow = 1024;
+
+class RowsWriter {
+public:
+  RowsWriter(KernelWriter &out, scf::ParallelOp loop)
+      : out(out), loop(loop), memory(loop), writer(out) {}
+  LogicalResult write(DeviceFunction &function);
+
+private:
+  // How rows are shared, and what of them stays in registers.
+  void planStages();
+  void countNeighbours(scf::ParallelOp stage, int &along, int &across);
+  void planGroup(DeviceFunction &function);
+  void planRegisters(const DeviceFunction &function);
+  // Text.
+  LogicalResult writeTemplate(const std::string &symbol);
+  LogicalResult writeBlock(Block &block, ArrayRef<std::string> results);
+  void writeStore(memref::StoreOp op);
+  LogicalResult writeStage(scf::ParallelOp op);
+
+  KernelWriter &out;
+  scf::ParallelOp loop;
+  MemoryUse memory;
+  ChunkWriter writer;
+  SmallVector<scf::ParallelOp> inner; ///< the stages
+  std::map<Operation *, Chunk> stages;
+  SmallVector<std::optional<int64_t>> extents; ///< of all stages
+  bool isStatic = true;
+  int64_t longest = 1;  ///< of the stages, as far as extents are known
+  bool columns = false; ///< neighbours lie in neighbouring rows
+  std::string group = "BlockRow";
+  int width = 8, unroll = 4;
+  bool mayKeep = false;
+  int resident = 1; ///< blocks that a multiprocessor should hold
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Plan
+//===----------------------------------------------------------------------===//
+
+void RowsWriter::planStages() {
+  bool conditional = false;
+  loop.getBody()->walk<WalkOrder::PreOrder>([&](scf::ParallelOp stage) {
+    inner.push_back(stage);
+    conditional |= stage->getParentOp() != loop;
+    return WalkResult::skip();
+  });
+  bool vectors = false;
+  int along = 0, across = 0;
+  for (scf::ParallelOp stage : inner) {
+    Chunk &chunk = stages.try_emplace(stage, stage, memory).first->second;
+    if (chunk.getWidth() > 1) {
+      vectors = true;
+      width = std::min(width, chunk.getWidth());
+    }
+    width = narrow(width, getConstant(stage.getUpperBound().back()));
+    int64_t length = 1;
+    for (Value extent : stage.getUpperBound()) {
+      std::optional<int64_t> constant = getConstant(extent);
+      isStatic &= constant.has_value();
+      extents.push_back(constant);
+      length *= constant.value_or(1);
+    }
+    longest = std::max(longest, length);
+    countNeighbours(stage, along, across);
+    for (auto &[op, plan] : chunk.planned)
+      if (plan.role == Chunk::Role::VectorLoad && plan.guards.empty() &&
+          !conditional)
+        ++writer.keepable[getKeepKey(stage, cast<memref::LoadOp>(op))];
+  }
+  columns = across > along && !conditional;
+  if (!vectors || columns)
+    width = 1;
+}
+
+/// How many accesses have their neighbours in a row, and in neighbouring rows.
+void RowsWriter::countNeighbours(scf::ParallelOp stage, int &along,
+                                 int &across) {
+  Value lastRow = loop.getInductionVars().back();
+  Value lastInner = stage.getInductionVars().back();
+  stage.walk([&](Operation *op) {
+    Value memref;
+    ValueRange indices;
+    if (auto load = dyn_cast<memref::LoadOp>(op))
+      memref = load.getMemRef(), indices = load.getIndices();
+    else if (auto store = dyn_cast<memref::StoreOp>(op))
+      memref = store.getMemRef(), indices = store.getIndices();
+    SmallVector<int64_t> strides;
+    int64_t offset;
+    if (!memref || failed(cast<MemRefType>(memref.getType())
+                              .getStridesAndOffset(strides, offset)))
+      return;
+    for (auto [index, stride] : llvm::zip_equal(indices, strides))
+      if (stride == 1 && llvm::is_contained(indices, lastInner)) {
+        along += index == lastInner;
+        across += index == lastRow;
+      }
+  });
+}
+
+/// How many threads, and chunks of each.
+void RowsWriter::planGroup(DeviceFunction &function) {
+  function.threads = 256;
+  if (columns) {
+    group = "ColumnRow";
+    function.threads = kColumnThreads;
+    function.items = kWarp;
+    return;
+  }
+  int64_t count = isStatic ? llvm::divideCeil(longest, width) : 1024;
+  if (isStatic && longest <= kShortRow) {
+    group = "WarpRow";
+    function.threads = 128;
+    function.items = function.threads / kWarp;
+    unroll = llvm::divideCeil(count, kWarp);
+    return;
+  }
+  // Several blocks to a multiprocessor, so that some load while others reduce.
+  if (count > 4 * function.threads)
+    function.threads = count > 8 * 512 ? 1024 : 512;
+  unroll = llvm::divideCeil(count, function.threads);
+}
+
+/// Registers and how many blocks there should be for them.
+void RowsWriter::planRegisters(const DeviceFunction &function) {
+  // For a chunk of what later stages need again, and of the rest.
+  int again = 0, once = 0;
+  llvm::StringSet<> seen;
+  for (scf::ParallelOp stage : inner) {
+    int here = 0;
+    for (auto &[op, plan] : stages.at(stage).planned) {
+      if (plan.role != Chunk::Role::VectorLoad)
+        continue;
+      auto load = cast<memref::LoadOp>(op);
+      int size = std::max<int>(
+          width * load.getMemRefType().getElementTypeBitWidth() / 32, 1);
+      std::string key = getKeepKey(stage, load);
+      if (writer.keepable[key] < 2)
+        here += size;
+      else if (seen.insert(key).second)
+        again += size;
+    }
+    once = std::max(once, here);
+  }
+  // Rows that are too long for registers are loaded once a stage.
+  mayKeep = !columns && unroll <= 8 && unroll * again <= 40;
+  bool hasSmall = llvm::any_of(memory.loads, [](const auto &load) {
+    return cast<MemRefType>(load.first.getType()).getElementTypeBitWidth() <=
+           16;
+  });
+  if (!mayKeep)
+    unroll =
+        columns
+            ? (hasSmall ? 16 : 8)
+            : std::clamp(kLoadRegisters / 2 / std::max(again + once, 1), 1, 4);
+  writer.loadsLate = mayKeep && again > 0;
+  // Some blocks load while others reduce; what bodies compute takes registers
+  // too.
+  size_t ops = 0;
+  loop.getBody()->walk([&](Operation *) { ++ops; });
+  if (group == "BlockRow" && mayKeep && ops < 80)
+    resident =
+        std::max((unroll * again <= 12 ? 1536 : 1024) / function.threads, 1);
+}
+
+//===----------------------------------------------------------------------===//
+// Text
+//===----------------------------------------------------------------------===//
+
+/// All members of the group alike.
+LogicalResult RowsWriter::writeBlock(Block &block,
+                                     ArrayRef<std::string> results) {
+  auto inner = [&](Block &block, ArrayRef<std::string> results) {
+    return writeBlock(block, results);
+  };
+  for (Operation &op : block.without_terminator()) {
+    LogicalResult written = success();
+    if (auto store = dyn_cast<memref::StoreOp>(op))
+      writeStore(store);
+    else if (auto stage = dyn_cast<scf::ParallelOp>(op))
+      written = writeStage(stage);
+    else if (auto branch = dyn_cast<scf::IfOp>(op))
+      written = out.writeIf(branch, inner);
+    else if (auto loop = dyn_cast<scf::ForOp>(op))
+      written = out.writeFor(loop, inner);
+    else
+      written = out.writeOp(&op);
+    if (failed(written))
+      return failure();
+  }
+  out.writeYield(block, results);
+  return success();
+}
+
+void RowsWriter::writeStore(memref::StoreOp op) {
+  // What the group stores and loads again goes by turns.
+  bool inTurn = memory.isBoth(op.getMemRef());
+  if (inTurn)
+    out.line() << "group.sync();\n";
+  out.line() << "if (group.leads()) *"
+             << out.getPointer(op.getMemRef(), op.getIndices()) << " = "
+             << out.name(op.getValueToStore()) << ";\n";
+  if (inTurn)
+    out.line() << "group.sync();\n";
+}
+
+/// A stage: its chunks are shared among the row's group.
+LogicalResult RowsWriter::writeStage(scf::ParallelOp op) {
+  if (failed(getSpace(op)))
+    return failure();
+  const Chunk &chunk = stages.at(op);
+  auto reduce = cast<scf::ReduceOp>(op.getBody()->getTerminator());
+  SmallVector<std::string> sums, combiners;
+  for (auto [init, region] :
+       llvm::zip_equal(op.getInitVals(), reduce.getReductions())) {
+    FailureOr<std::string> combiner = out.getCombiner(region);
+    if (failed(combiner))
+      return failure();
+    combiners.push_back(*combiner);
+    sums.push_back(out.fresh("lanes"));
+    out.line() << *getTypeName(init.getType()) << " " << sums.back()
+               << "[V];\n";
+    out.line() << "for (int v = 0; v < V; ++v)\n";
+    out.line() << "  " << sums.back() << "[v] = " << out.name(init) << ";\n";
+  }
+  std::string count = out.fresh("chunks");
+  out.line() << "const Point " << count << " = group.active ? Point("
+             << writer.getCount(op) << ") : 0;\n";
+  auto place = [&] {
+    out.line() << "const Point number = at + u * group.size();\n";
+    out.line() << "if (number >= " << count << ")\n";
+    out.line() << "  break;\n";
+    writer.writeIndices(op, "number");
+  };
+  ChunkWriter::Loop chunks{op,
+                           chunk,
+                           "Point at = group.member(); at < " + count +
+                               "; at += U * group.size()",
+                           place,
+                           /*inStage=*/true,
+                           sums};
+  if (failed(writer.write(chunks)))
+    return failure();
+  for (auto [result, init, sum, combiner] :
+       llvm::zip_equal(op.getResults(), op.getInitVals(), sums, combiners)) {
+    std::string variable = out.fresh("sum");
+    out.names[result] = variable;
+    out.line() << "const " << *getTypeName(init.getType()) << " " << variable
+               << " = group.template reduce<" << combiner << ">(reduceLanes<"
+               << combiner << ">(" << sum << "), "
+               << *getTypeName(init.getType()) << "(" << out.name(init)
+               << "));\n";
+  }
+  // What the group has stored here is read by others of it.
+  bool shares = op.getBody()
+                    ->walk([&](memref::StoreOp store) {
+                      return memory.isBoth(store.getMemRef())
+                                 ? WalkResult::interrupt()
+                                 : WalkResult::advance();
+                    })
+                    .wasInterrupted();
+  if (shares)
+    out.line() << "group.sync();\n";
+  return success();
+}
+
+/// A row, for any group.
+LogicalResult RowsWriter::writeTemplate(const std::string &symbol) {
+  out.line() << "\ntemplate <class Group, int V, int U, bool Keep>\n";
+  out.open("static __device__ void " + symbol + "_rows(const " +
+           out.getParametersType() + " &p)");
+  out.line() << "using Point = " << getPointType(extents) << ";\n";
+  if (failed(out.enterFunction(loop)))
+    return failure();
+  SmallVector<std::string> factors;
+  for (Value extent : loop.getUpperBound())
+    factors.push_back("int64(" + out.name(extent) + ")");
+  out.line() << "const int64 rows = " << llvm::join(factors, " * ") << ";\n";
+  out.line() << "Group group;\n";
+  out.open("for (int64 first = group.first(); first < rows; first += "
+           "group.step())");
+  out.line() << "uint64 row = group.row(first, rows);\n";
+  auto variables = loop.getInductionVars();
+  for (Value variable : variables)
+    out.names[variable] = out.fresh("i");
+  for (size_t i = variables.size(); i-- > 0;) {
+    out.line() << "const int64 " << out.names[variables[i]] << " = int64("
+               << (i == 0 ? "row"
+                          : "split(row, uint64(" +
+                                out.name(loop.getUpperBound()[i]) + "))")
+               << ");\n";
+  }
+  if (failed(writeBlock(*loop.getBody(), {})))
+    return failure();
+  out.close();
+  out.close();
+  return success();
+}
+
+LogicalResult RowsWriter::write(DeviceFunction &function) {
+  planStages();
+  planGroup(function);
+  planRegisters(function);
+  const std::string &symbol = function.symbol;
+  if (failed(writeTemplate(symbol)))
+    return failure();
+  std::string bounds = std::to_string(function.threads);
+  if (resident > 1)
+    bounds += ", resident(" + std::to_string(resident) + ")";
+  out.openGlobal(bounds, symbol);
+  if (failed(out.enterFunction(loop)))
+    return failure();
+  auto call = [&](int width, bool keep) {
+    out.line() << symbol << "_rows<" << group << ", " << width << ", "
+               << (keep || width > 1 || columns ? unroll : 4) << ", "
+               << (keep ? "true" : "false") << ">(p);\n";
+  };
+  SmallVector<std::string> conditions;
+  for (scf::ParallelOp stage : inner)
+    if (width > 1)
+      writer.addFit(stage, stages.at(stage), width, conditions);
+  // Kept rows have one trip; a row of dynamic length may be too long.
+  if (mayKeep && !isStatic)
+    for (scf::ParallelOp stage : inner) {
+      std::string count;
+      for (Value extent : stage.getUpperBound())
+        count += (count.empty() ? "" : " * ") + out.name(extent);
+      std::string fit =
+          count + " <= " +
+          std::to_string(int64_t(width) * unroll *
+                         (group == "WarpRow" ? kWarp : function.threads));
+      if (!llvm::is_contained(conditions, fit))
+        conditions.push_back(fit);
+    }
+  if (!conditions.empty()) {
+    out.line() << "if (" << llvm::join(conditions, " && ") << ")\n  ";
+    call(width, mayKeep);
+    out.line() << "else\n  ";
+    call(1, false);
+  } else {
+    call(width, mayKeep);
+  }
+  out.close();
+  return success();
+}
+
+LogicalResult cuda::writeRows(KernelWriter &out, scf::ParallelOp loop,
+                              DeviceFunction &function) {
+  return RowsWriter(out, loop).write(function);
+}
