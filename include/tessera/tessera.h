@@ -123,8 +123,8 @@ typedef struct tessera_context_options {
 
 /* Flags of a context, for people who look into a program. */
 typedef enum tessera_context_flags {
-  TESSERA_NO_GRAPH = 1,   /* cuda: enqueue the steps anew in each run */
-  TESSERA_TIME_STEPS = 2, /* measure each step: see tessera_binding_step */
+  TESSERA_NO_GRAPH = 1,    /* cuda: enqueue the steps anew in each run */
+  TESSERA_TIME_STEPS = 2,  /* measure each step: see tessera_binding_step */
   TESSERA_CHECK_STEPS = 4, /* log each step and wait for its end */
   /* cuda: temporaries that collectives use are memory that NCCL knows and maps
    * between peers; and it copies with copy engines where it can. */
@@ -367,15 +367,21 @@ typedef struct tessera_step {
   const char *text;     /* "kernel 'softmax'"; may be empty */
   int32_t collective;   /* its index among the collectives, or -1 */
   double begin, end;
+  const char *kind;   /* "kernel", "product", "collective", "copy" */
+  const char *symbol; /* of a kernel; else empty */
+  /* When the host enqueued it; 0 where the host does the step itself. */
+  double enqueue_begin, enqueue_end;
 } tessera_step;
 
 TESSERA_API size_t tessera_binding_step_count(const tessera_binding *binding);
-TESSERA_API tessera_status *
-tessera_binding_step(const tessera_binding *binding, size_t index,
-                     tessera_step *out);
+TESSERA_API tessera_status *tessera_binding_step(const tessera_binding *binding,
+                                                 size_t index,
+                                                 tessera_step *out);
+/* How far the times of steps may be from the host's clock, all by as much, in
+ * seconds; 0 where the host measured them itself. */
+TESSERA_API double tessera_binding_clock_error(const tessera_binding *binding);
 /* What the host did in the last run before it only waited. */
-TESSERA_API double
-tessera_binding_host_seconds(const tessera_binding *binding);
+TESSERA_API double tessera_binding_host_seconds(const tessera_binding *binding);
 
 #ifdef __cplusplus
 }

@@ -32,9 +32,11 @@ enum class Memory {
   External,  ///< ports of callers that have no allocator for this backend
 };
 
-/// Begin and end of a step's last run, in seconds of the monotonic clock.
+/// Begin and end of a step's last run, in seconds of the monotonic clock; when
+/// the host enqueued it, where that is not the same.
 struct StepTime {
   double begin = 0, end = 0;
+  double enqueueBegin = 0, enqueueEnd = 0;
 };
 
 /// Why a run ended early, and at which work.
@@ -51,14 +53,16 @@ public:
   /// All works in order, finished when it returns. Keeps the context's watch
   /// informed and ends when its poll does.
   virtual std::optional<Stop> run(Context &context, const StepNames &names) = 0;
-  /// All works behind what the caller's stream holds so far and ahead of what it
-  /// gets later; nothing is waited for. Only where memory is not the host's.
+  /// All works behind what the caller's stream holds so far and ahead of what
+  /// it gets later; nothing is waited for. Only where memory is not the host's.
   /// (INVALID_ARGUMENT: nothing was enqueued.)
   virtual std::optional<Stop> enqueue(Context &context, void *stream) = 0;
   /// Waits for what was enqueued last, as `run` does.
   virtual std::optional<Stop> wait(Context &context) = 0;
   /// By work; empty when this run did not measure them.
   virtual std::span<const StepTime> times() const = 0;
+  /// By how much all of them may be too early or late.
+  virtual double clockError() const { return 0; }
   /// What the host did in the last run before it only waited, in seconds.
   virtual double hostSeconds() const = 0;
 };

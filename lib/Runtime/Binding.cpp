@@ -447,6 +447,29 @@ const char *Binding::location(int64_t step) const {
              : "";
 }
 
+const char *Binding::kind(size_t step) const {
+  const auto &steps = loaded->reader().plan().steps;
+  if (step >= steps.size())
+    return "copy";
+  switch (steps[step]->action.type) {
+  case fb::Action::Launch:
+    return "kernel";
+  case fb::Action::Contract:
+    return "product";
+  case fb::Action::Collective:
+    return "collective";
+  default:
+    return "copy";
+  }
+}
+
+const char *Binding::symbol(size_t step) const {
+  const auto &steps = loaded->reader().plan().steps;
+  const fb::LaunchT *launch =
+      step < steps.size() ? steps[step]->action.AsLaunch() : nullptr;
+  return launch ? launch->symbol.c_str() : "";
+}
+
 Outcome<Ok> Binding::run() {
   Context &context = loaded->context();
   if (context.poison())

@@ -76,6 +76,10 @@ public:
   /// The steps of the plan, then copies to ports, which have no op.
   size_t stepCount() const { return works.size(); }
   const std::string &text(size_t step) const { return texts[step]; }
+  /// "kernel", "product", ...
+  const char *kind(size_t step) const;
+  /// Of a kernel; empty for other steps.
+  const char *symbol(size_t step) const;
   const char *op(int64_t step) const override;
   const char *location(int64_t step) const override;
   const LoadedModule &module() const { return *loaded; }

@@ -487,6 +487,8 @@ tessera_status *tessera_binding_step(const tessera_binding *binding,
     result.op = bound.op(index);
     result.location = bound.location(index);
     result.text = bound.text(index).c_str();
+    result.kind = bound.kind(index);
+    result.symbol = bound.symbol(index);
     result.collective = -1;
     for (size_t i = 0; i < bound.reports().size(); ++i)
       if (bound.reports()[i].step == static_cast<int>(index))
@@ -495,9 +497,15 @@ tessera_status *tessera_binding_step(const tessera_binding *binding,
         !times.empty()) {
       result.begin = times[index].begin;
       result.end = times[index].end;
+      result.enqueue_begin = times[index].enqueueBegin;
+      result.enqueue_end = times[index].enqueueEnd;
     }
     return writeStruct(result, out);
   });
+}
+
+double tessera_binding_clock_error(const tessera_binding *binding) {
+  return binding->binding->program().clockError();
 }
 
 double tessera_binding_host_seconds(const tessera_binding *binding) {

@@ -113,6 +113,7 @@ Status Session::describe() {
 
 Status Session::load(const std::string &path, std::string backend,
                      tessera_threads *threads) {
+  this->path = path;
   if (backend.empty()) {
     // A file that cannot be read is an error of all ranks below.
     tessera_module_info info = {};

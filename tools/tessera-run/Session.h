@@ -95,7 +95,7 @@ public:
   Context context;
   Module module;
   layout::Mesh mesh;
-  std::string target, device;
+  std::string path, target, device;
   uint64_t freeBytes = 0; ///< 0: not known
   std::vector<tessera_symbol> symbols;
   std::vector<int64_t> sizes; ///< parallel to `symbols`

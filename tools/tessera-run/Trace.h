@@ -13,8 +13,8 @@
 
 namespace tessera::run {
 
-/// All ranks: writes the steps of the last run as events that Perfetto and
-/// Chrome show, a row a rank.
+/// All ranks: writes the steps of the last run in the Trace Event Format, which
+/// Perfetto and Chrome show: a process a rank, on one time axis.
 Status writeTrace(const std::string &path, const Session &session, Team &team);
 
 } // namespace tessera::run

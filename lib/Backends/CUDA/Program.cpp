@@ -17,6 +17,7 @@
 #include "Backends/CUDA/Program.h"
 #include "Runtime/Context.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <ctime>
@@ -29,6 +30,10 @@ namespace {
 /// How long a wait spins before it sleeps, and how long it sleeps at a time.
 constexpr double kSpinSeconds = 200e-6;
 constexpr long kSleepNanoseconds = 20'000;
+/// How well the device's clock should be known on the host's, and how often
+/// that is tried.
+constexpr double kClockError = 5e-6;
+constexpr int kClockTries = 8;
 /// How long what is in flight has to end after a failure.
 constexpr double kGraceSeconds = 2;
 
@@ -162,6 +167,7 @@ public:
   }
 
   std::span<const StepTime> times() const override { return measured; }
+  double clockError() const override { return clock; }
   double hostSeconds() const override { return host; }
 
 private:
@@ -274,21 +280,34 @@ private:
 
   /// With an event between any two works.
   std::optional<Stop> timeSteps(Context &context, const Running &running) {
-    if (std::optional<Stop> stop = record(events[0], 0))
-      return stop;
-    // Its time on the host's clock, as nothing is ahead of it.
-    if (std::optional<Stop> stop = wait(context, events[0]))
-      return stop;
-    const double began = now();
+    // Its time on the host's clock is between that before it was recorded and
+    // that after a wait, as nothing is ahead of it. A wait that was slow once
+    // is tried again.
+    double began = 0;
+    for (int tries = 0; tries < kClockTries; ++tries) {
+      const double sent = now();
+      if (std::optional<Stop> stop = record(events[0], 0))
+        return stop;
+      if (std::optional<Stop> stop = wait(context, events[0]))
+        return stop;
+      const double answered = now();
+      began = (sent + answered) / 2;
+      clock = (answered - sent) / 2;
+      if (clock < kClockError)
+        break;
+    }
+    const double first = now();
     for (size_t i = 0; i < works.size(); ++i) {
+      measured[i].enqueueBegin = i ? measured[i - 1].enqueueEnd : first;
       if (std::optional<Stop> stop = enqueue(i, running))
         return stop;
       if (std::optional<Stop> stop = record(events[i + 1], i))
         return stop;
+      measured[i].enqueueEnd = now();
     }
     if (std::optional<Stop> stop = record(done, 0))
       return stop;
-    host = now() - began;
+    host = now() - first;
     if (std::optional<Stop> stop = wait(context, done))
       return stop;
     double last = began;
@@ -299,8 +318,10 @@ private:
               "read the time of a step");
           !status)
         return Stop{i, TESSERA_INTERNAL, status.message()};
-      measured[i] = {last, began + 1e-3 * milliseconds};
-      last = measured[i].end;
+      // Where the device waited for the host, that is no step's time.
+      measured[i].begin = std::max(last, measured[i].enqueueBegin - clock);
+      measured[i].end = last =
+          std::max(measured[i].begin, began + 1e-3 * milliseconds);
     }
     return std::nullopt;
   }
@@ -317,12 +338,13 @@ private:
         return stop;
       if (std::optional<Stop> stop = record(done, i))
         return stop;
-      host += now() - began;
+      const double enqueued = now();
+      host += enqueued - began;
       if (std::optional<Stop> stop = wait(context, done)) {
         stop->work = i;
         return stop;
       }
-      measured[i] = {began, now()};
+      measured[i] = {began, now(), began, enqueued};
       char text[64];
       snprintf(text, sizeof text, "step %zu took %.1f us", i,
                1e6 * (measured[i].end - began));
@@ -405,6 +427,7 @@ private:
   std::vector<Event> events; ///< before the first work, and after each
   GraphExec exec = nullptr;
   std::vector<StepTime> measured;
+  double clock = 0; ///< the error of `measured`
   double host = 0;
   /// 2 * i + 1 when collective i began, 2 * i + 2 when it ended.
   volatile uint32_t *crumb = nullptr;

@@ -17,6 +17,7 @@
 #include "Emulation.h"
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
@@ -101,8 +102,11 @@ struct StreamObject {
   std::unique_ptr<GraphObject> recording;
 };
 struct EventObject {
-  std::shared_ptr<std::atomic<int>> pending =
-      std::make_shared<std::atomic<int>>(0);
+  struct State {
+    std::atomic<int> pending = 0;
+    std::atomic<double> time = 0; ///< in milliseconds
+  };
+  std::shared_ptr<State> state = std::make_shared<State>();
 };
 struct FunctionObject {
   tessera::test::Emulated emulated;
@@ -287,8 +291,8 @@ Code cuStreamWriteValue32_v2(Stream stream, DevicePointer address,
              [=] { *reinterpret_cast<volatile uint32_t *>(address) = value; });
 }
 Code cuStreamWaitEvent(Stream stream, Event event, unsigned) {
-  return put(stream, [pending = event->pending] {
-    while (*pending)
+  return put(stream, [state = event->state] {
+    while (state->pending)
       std::this_thread::yield();
   });
 }
@@ -297,12 +301,19 @@ Code cuEventCreate(Event *event, unsigned) {
 }
 Code cuEventDestroy_v2(Event event) { return delete event, 0; }
 Code cuEventRecord(Event event, Stream stream) {
-  ++*event->pending;
-  return put(stream, [pending = event->pending] { --*pending; });
+  ++event->state->pending;
+  return put(stream, [state = event->state] {
+    state->time = std::chrono::duration<double, std::milli>(
+                      std::chrono::steady_clock::now().time_since_epoch())
+                      .count();
+    --state->pending;
+  });
 }
-Code cuEventQuery(Event event) { return *event->pending ? kNotReady : 0; }
-Code cuEventElapsedTime(float *milliseconds, Event, Event) {
-  return *milliseconds = 0, 0;
+Code cuEventQuery(Event event) { return event->state->pending ? kNotReady : 0; }
+Code cuEventElapsedTime(float *milliseconds, Event begin, Event end) {
+  if (begin->state->pending || end->state->pending)
+    return kNotReady;
+  return *milliseconds = end->state->time - begin->state->time, 0;
 }
 Code cuGraphInstantiateWithFlags(GraphExec *exec, Graph graph,
                                  unsigned long long) {

@@ -149,19 +149,82 @@ class TesseraRun(unittest.TestCase):
             self.succeed(
                 f"linear-{ranks}.tsr", "--ranks", ranks, "--inputs", "in.safetensors", "--trace", "t.json"
             )  # fmt: skip
-            events = json.loads((self.folder / "t.json").read_text())["traceEvents"]
-            steps = [event for event in events if event["ph"] == "X"]
-            self.assertEqual(len(steps), 2 * ranks)
-            self.assertEqual({event["pid"] for event in steps}, set(range(ranks)))
-            names = {event["name"] for event in steps}
-            self.assertEqual(names, {"tv.matmul", "all-reduce [tp]"})
-            for event in steps:
-                self.assertGreaterEqual(event["dur"], 0)
-                self.assertRegex(event["args"]["location"], r"^test.mlir:[12]:1$")
-            # One axis: what all ranks take part in ends on none before it began on all.
-            begin = max(e["ts"] for e in steps if e["cat"] == "collective")
-            end = min(e["ts"] + e["dur"] for e in steps if e["cat"] == "collective")
-            self.assertLessEqual(begin, end + 1)
+            spans = self.check_trace(ranks, steps=2)
+            product, collective = spans[0, 0], spans[0, 1]
+            self.assertEqual([e["name"] for e in product], ["tv.matmul"])
+            self.assertEqual(product[0]["args"]["kind"], "product")
+            self.assertEqual([e["name"] for e in collective], ["all-reduce [tp]"])
+            args = collective[0]["args"]
+            self.assertEqual(args["bytes_sent"], 120 if ranks == 2 else 0)
+            self.assertEqual((args["op"], args["location"]), ("tv.reshard", "test.mlir:2:1"))
+
+    def test_trace_of_processes(self):
+        self.succeed("linear-2.tsr", "--inputs", "in.safetensors", "--trace", "t.json", mpi=2)
+        self.check_trace(2, steps=2)
+
+    def check_trace(self, ranks, steps, host=False):
+        """The file against the Trace Event Format and what there is to show: spans by
+        process and track."""
+        trace = json.loads((self.folder / "t.json").read_text())
+        errors = trace["otherData"]["clock_error_us"]
+        self.assertEqual(len(errors), ranks)
+        self.assertLess(max(errors), 1e5)
+        processes, tracks, spans = {}, {}, {}
+        for event in trace["traceEvents"]:
+            self.assertIs(type(event["pid"]), int)
+            if event["ph"] == "M":
+                kinds = {"process_name": processes, "thread_name": tracks}
+                if event["name"] in kinds:
+                    key = (event["pid"], event.get("tid"))
+                    self.assertNotIn(key, kinds[event["name"]])
+                    kinds[event["name"]][key] = event["args"]["name"]
+                else:
+                    self.assertRegex(event["name"], "^(process|thread)_sort_index$")
+                    self.assertIs(type(event["args"]["sort_index"]), int)
+                continue
+            self.assertEqual(event["ph"], "X")
+            self.assertIs(type(event["tid"]), int)
+            for text in ("name", "cat"):
+                self.assertTrue(event[text])
+            for number in ("ts", "dur"):
+                self.assertGreaterEqual(event[number], 0)
+            spans.setdefault((event["pid"], event["tid"]), []).append(event)
+        self.assertEqual(min(e["ts"] for track in spans.values() for e in track), 0)
+        self.assertEqual(set(processes), {(rank, None) for rank in range(ranks)})
+        for (rank, _), name in processes.items():
+            self.assertTrue(name.startswith(f"rank {rank}, "), name)
+        self.assertEqual(
+            set(tracks), {(rank, track) for rank in range(ranks) for track in range(2 + host)}
+        )
+        self.assertLessEqual(set(spans), set(tracks))
+        for track in spans.values():
+            for one, next in zip(track, track[1:]):
+                self.assertLessEqual(one["ts"] + one["dur"], next["ts"] + 1e-6)
+        for rank in range(ranks):
+            shown = spans.get((rank, 0), []) + spans.get((rank, 1), [])
+            self.assertEqual(sorted(e["args"]["step"] for e in shown), list(range(steps)))
+            for event in shown:
+                self.assertRegex(event["args"]["location"], r"^test.mlir:\d+:1$")
+                self.assertIn(event["args"]["kind"], ("kernel", "product", "collective", "copy"))
+                self.assertEqual(event["tid"], int(event["args"]["kind"] == "collective"))
+            # One thing after the other, on the two tracks together too.
+            shown.sort(key=lambda e: e["args"]["step"])
+            for one, next in zip(shown, shown[1:]):
+                self.assertLessEqual(one["ts"] + one["dur"], next["ts"] + 1e-6)
+            if host:
+                enqueued = spans[rank, 2]
+                self.assertEqual([e["args"]["step"] for e in enqueued], list(range(steps)))
+                for event, span in zip(enqueued, shown):
+                    self.assertLessEqual(event["ts"], span["ts"] + span["dur"] + errors[rank])
+        # One axis: what all ranks take part in ends on none before it began on all.
+        for step in range(steps):
+            same = [e for (_, tid), track in spans.items() for e in track
+                    if tid == 1 and e["args"]["step"] == step]  # fmt: skip
+            if same and same[0]["args"]["bytes_sent"]:
+                begin = max(e["ts"] for e in same)
+                end = min(e["ts"] + e["dur"] for e in same)
+                self.assertLessEqual(begin, end + 1 + 2 * max(errors))
+        return spans
 
     def test_verify(self):
         for ranks in (1, 2):
@@ -204,6 +267,10 @@ class TesseraRun(unittest.TestCase):
                 )  # fmt: skip
                 y = load_file(self.folder / "out.safetensors")["y"]
                 np.testing.assert_array_equal(y, X.T)
+                if "--trace" in more:
+                    spans = self.check_trace(ranks, steps=2, host=True)
+                    self.assertEqual([e["name"] for e in spans[0, 1]], ["all-gather [tp]"])
+                    self.assertEqual([e["args"]["kind"] for e in spans[0, 0]], ["copy"])
                 self.assertIn("device GPU 0, Fake GPU, driver (CUDA 13.0)", out)
                 self.assertIn("'y': largest difference from cpu 0", out)
                 graph = "launching a CUDA graph" if not more else "enqueueing each step"
