@@ -154,6 +154,10 @@ typedef struct tessera_device {
   const char *description; /* "GPU 0, NVIDIA H200, driver ...", and libraries
                             * as far as they are open; until the next call */
   uint64_t free_bytes;     /* of its memory, now; 0 when not known */
+  /* The parts of the description; texts are empty where there is none. */
+  int32_t ordinal; /* of a GPU; else -1 */
+  const char *model, *driver;
+  const char *libraries; /* "cuBLASLt 13.1.0, NCCL 2.28.9" */
 } tessera_device;
 
 TESSERA_API tessera_status *tessera_context_device(tessera_context *context,
@@ -356,6 +360,31 @@ tessera_binding_collective_count(const tessera_binding *binding);
 TESSERA_API tessera_status *
 tessera_binding_collective(const tessera_binding *binding, size_t index,
                            tessera_collective *out);
+
+/* What ranks of the binding's context exchange bytes through, in the order in
+ * which they were made: NCCL's communicators. There is one of all ranks, and
+ * one split from it, with the same resources, for each set of mesh axes in use
+ * that has other groups. */
+typedef struct tessera_communicator {
+  size_t size;
+  const char *library; /* "NCCL" */
+  const char *ranks;   /* this rank's group, in its order: "[0, 2]" */
+  const char *axes;    /* of the collectives below: "[tp]"; may be empty */
+  int32_t groups;      /* disjoint ones, of all ranks together */
+  int32_t split;       /* non-zero: from the first */
+  /* The binding's collectives that go through it, and what they move in a run
+   * of this rank. */
+  uint64_t collectives, bytes_sent, bytes_received;
+  /* What making it took of the device's memory, about, and of time. */
+  uint64_t memory;
+  double seconds;
+} tessera_communicator;
+
+TESSERA_API size_t
+tessera_binding_communicator_count(const tessera_binding *binding);
+TESSERA_API tessera_status *
+tessera_binding_communicator(const tessera_binding *binding, size_t index,
+                             tessera_communicator *out);
 
 /* One step of a run, in order. Times are those of the last run, in seconds of
  * CLOCK_MONOTONIC; 0 where it did not measure them: on cuda that takes

@@ -13,6 +13,15 @@
 
 using namespace tessera;
 
+std::string DeviceNote::text() const {
+  std::string text = model;
+  if (ordinal >= 0)
+    text = "GPU " + std::to_string(ordinal) + ", " + text;
+  if (!driver.empty())
+    text += ", driver " + driver;
+  return text + (libraries.empty() ? "" : ", ") + libraries;
+}
+
 std::string tessera::describeStep(size_t index, const StepNames &names,
                                   const Work &work) {
   std::string text = "step " + std::to_string(index);

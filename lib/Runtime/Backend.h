@@ -46,6 +46,25 @@ struct Stop {
   std::string message;
 };
 
+/// A device, for people and for those who ask which runs have the same bits.
+struct DeviceNote {
+  int ordinal = -1;          ///< of a GPU
+  std::string model, driver; ///< empty: none
+  std::string libraries;     ///< with versions, as far as they are open
+
+  /// "GPU 0, NVIDIA H200, driver ..."
+  std::string text() const;
+};
+
+/// What ranks exchange bytes through; see tessera_communicator.
+struct CommunicatorNote {
+  std::string library, ranks;
+  int groups;
+  bool split;
+  uint64_t memory;
+  double seconds;
+};
+
 /// The works of a binding.
 class Program {
 public:
@@ -95,8 +114,11 @@ public:
 
   /// As in a module: "cpu", "cuda:sm_90a".
   virtual std::string target() const = 0;
-  /// Free text for people: the device, its driver and libraries.
-  virtual std::string description() const = 0;
+  virtual DeviceNote describeDevice() const = 0;
+  /// As the works' numbers count them.
+  virtual std::vector<CommunicatorNote> describeCommunicators() const {
+    return {};
+  }
   /// Whether a module for `target` runs here, or why not.
   virtual Status accepts(const std::string &target) const = 0;
   virtual Result<std::unique_ptr<BackendModule>>

@@ -19,6 +19,8 @@
 #include "Runtime/Binding.h"
 #include "Layout/Planner.h"
 
+#include <set>
+
 using namespace tessera;
 using layout::Shape;
 
@@ -396,6 +398,25 @@ std::optional<Failure> Binding::fillConstants(Prepared &prepared) {
   return std::nullopt;
 }
 
+/// What goes through each, when all works are connected.
+void Binding::countCommunicators() {
+  for (CommunicatorNote &note :
+       loaded->context().backend().describeCommunicators())
+    comms.push_back({std::move(note), {}});
+  std::vector<std::set<std::string>> axes(comms.size());
+  for (const Report &report : collectives) {
+    const int number = works[report.step]->communicator();
+    if (number < 0)
+      continue;
+    Communicator &used = comms[number];
+    ++used.collectives;
+    used.traffic.bytesSent += report.traffic->bytesSent;
+    used.traffic.bytesReceived += report.traffic->bytesReceived;
+    if (axes[number].insert(report.axes).second)
+      used.axes += (used.axes.empty() ? "" : " ") + report.axes;
+  }
+}
+
 Outcome<std::unique_ptr<Binding>>
 Binding::create(LoadedModule &module, std::span<const int64_t> symbols,
                 std::span<void *const> pointers) {
@@ -419,6 +440,7 @@ Binding::create(LoadedModule &module, std::span<const int64_t> symbols,
         !status)
       return module.context().giveUp({TESSERA_PEER, status.message()});
   }
+  binding->countCommunicators();
   const tessera_memory &needs = binding->needs;
   module.context().log(TESSERA_LOG_INFO,
                        "bound: " + std::to_string(binding->works.size()) +

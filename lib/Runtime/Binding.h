@@ -72,6 +72,13 @@ public:
     std::string axes;
   };
   const std::vector<Report> &reports() const { return collectives; }
+  struct Communicator {
+    CommunicatorNote note;
+    std::string axes; ///< of the collectives that go through it
+    uint64_t collectives = 0;
+    Traffic traffic{};
+  };
+  const std::vector<Communicator> &communicators() const { return comms; }
   const Program &program() const { return *runner; }
   /// The steps of the plan, then copies to ports, which have no op.
   size_t stepCount() const { return works.size(); }
@@ -89,6 +96,7 @@ private:
   std::optional<Failure> prepare(std::span<const int64_t> symbols,
                                  std::span<void *const> pointers);
   std::optional<Failure> fillConstants(Prepared &prepared);
+  void countCommunicators();
   LoadedModule *loaded;
   Context::Memories blocks;
   std::vector<std::byte *> bases;
@@ -96,6 +104,7 @@ private:
   std::unique_ptr<Program> runner;
   std::vector<std::string> texts; ///< by work
   std::vector<Report> collectives;
+  std::vector<Communicator> comms;
   tessera_memory needs{};
 };
 

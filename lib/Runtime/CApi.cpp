@@ -27,6 +27,7 @@ struct tessera_status {
 struct tessera_context {
   std::unique_ptr<Context> context;
   std::string target, description;
+  DeviceNote device; ///< as it was described last
 };
 struct tessera_module {
   std::unique_ptr<LoadedModule> module;
@@ -126,7 +127,7 @@ tessera_status *tessera_context_create(const tessera_context_options *options,
     if (!context)
       return fail(context.error());
     std::string target = (*context)->backend().target();
-    *out = new tessera_context{std::move(*context), std::move(target), {}};
+    *out = new tessera_context{std::move(*context), std::move(target), {}, {}};
     return nullptr;
   });
 }
@@ -146,9 +147,14 @@ tessera_status *tessera_context_device(tessera_context *context,
       return invalid("the context is null");
     tessera_device result{};
     result.target = context->target.c_str();
-    context->description = context->context->backend().description();
+    context->device = context->context->backend().describeDevice();
+    context->description = context->device.text();
     result.description = context->description.c_str();
     result.free_bytes = context->context->backend().available().value_or(0);
+    result.ordinal = context->device.ordinal;
+    result.model = context->device.model.c_str();
+    result.driver = context->device.driver.c_str();
+    result.libraries = context->device.libraries.c_str();
     return writeStruct(result, out);
   });
 }
@@ -469,6 +475,33 @@ tessera_status *tessera_binding_collective(const tessera_binding *binding,
     result.copied_bytes = traffic.copiedBytes;
     if (!times.empty())
       result.seconds = times[report.step].end - times[report.step].begin;
+    return writeStruct(result, out);
+  });
+}
+
+size_t tessera_binding_communicator_count(const tessera_binding *binding) {
+  return binding->binding->communicators().size();
+}
+
+tessera_status *tessera_binding_communicator(const tessera_binding *binding,
+                                             size_t index,
+                                             tessera_communicator *out) {
+  return guard([&]() -> tessera_status * {
+    if (!binding || index >= binding->binding->communicators().size())
+      return invalid("there is no communicator " + std::to_string(index));
+    const Binding::Communicator &each =
+        binding->binding->communicators()[index];
+    tessera_communicator result{};
+    result.library = each.note.library.c_str();
+    result.ranks = each.note.ranks.c_str();
+    result.axes = each.axes.c_str();
+    result.groups = each.note.groups;
+    result.split = each.note.split;
+    result.collectives = each.collectives;
+    result.bytes_sent = each.traffic.bytesSent;
+    result.bytes_received = each.traffic.bytesReceived;
+    result.memory = each.note.memory;
+    result.seconds = each.note.seconds;
     return writeStruct(result, out);
   });
 }

@@ -68,6 +68,9 @@ public:
   virtual std::string text() const { return {}; }
   /// Of a collective; null for other steps.
   virtual const Traffic *traffic() const { return nullptr; }
+  /// Of a collective, when it is connected: which of the backend's
+  /// communicators it goes through; -1: none.
+  virtual int communicator() const { return -1; }
   /// Whether this rank exchanges anything with others in it.
   bool meetsPeers() const {
     const Traffic *moved = traffic();

@@ -43,6 +43,21 @@ Status Report::merge(Team &team) {
   Result<std::vector<Memory>> memories = team.allGather(memory);
   if (!memories)
     return memories.error();
+  Result<std::vector<RankDevice>> gathered = team.allGather(device);
+  if (!gathered)
+    return gathered.error();
+  devices = std::move(*gathered);
+  for (Communicator &each : communicators) {
+    Result<std::vector<Communicator::Numbers>> numbers =
+        team.allGather(each.numbers);
+    if (!numbers)
+      return numbers.error();
+    for (const Communicator::Numbers &other : *numbers)
+      for (auto member :
+           {&Communicator::Numbers::sent, &Communicator::Numbers::received,
+            &Communicator::Numbers::memory})
+        each.numbers.*member = std::max(each.numbers.*member, other.*member);
+  }
 
   for (Difference &each : differences)
     each.wrong = 0;
@@ -159,6 +174,67 @@ std::string Report::collectivesText() const {
   return title() + collectiveTable(/*withTimes=*/false);
 }
 
+static std::string hexText(uint64_t value) {
+  char text[32];
+  snprintf(text, sizeof text, "%016llx",
+           static_cast<unsigned long long>(value));
+  return text;
+}
+
+/// What the bits of the results depend on: they are the same in each run for
+/// which these lines are.
+std::string Report::bitsTable() const {
+  // Equal devices are one line.
+  std::vector<std::pair<std::string, std::string>> kinds;
+  for (const RankDevice &each : devices) {
+    std::string text = std::string(each.model) + ", driver " + each.driver;
+    if (*each.libraries)
+      text += std::string(", ") + each.libraries;
+    auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const auto &kind) {
+      return kind.first == text;
+    });
+    if (kind == kinds.end())
+      kind = kinds.insert(kind, {text, "GPU"});
+    kind->second +=
+        (kind->second == "GPU" ? " " : ", ") + std::to_string(each.ordinal);
+  }
+  std::vector<std::vector<std::string>> rows = {
+      {"module", hexText(hash) + ", " + target},
+      {"ranks", std::to_string(ranks) + ", mesh " + mesh}};
+  for (const auto &[text, ordinals] : kinds)
+    rows.push_back({ordinals, text});
+  return "the bits of results depend on\n" + table(rows, {false, false});
+}
+
+static std::string mebibytes(uint64_t bytes) {
+  char text[32];
+  snprintf(text, sizeof text, "%.1f MiB", double(bytes) / (1 << 20));
+  return text;
+}
+
+std::string Report::communicatorTable() const {
+  if (communicators.empty())
+    return "";
+  std::vector<std::vector<std::string>> rows = {
+      {"ranks", "groups", "axes", "collectives", "sent", "received", "memory",
+       "made in", "as"}};
+  for (const Communicator &each : communicators)
+    rows.push_back({each.ranks, std::to_string(each.groups),
+                    each.axes.empty() ? "-" : each.axes,
+                    std::to_string(each.numbers.collectives),
+                    std::to_string(each.numbers.sent),
+                    std::to_string(each.numbers.received),
+                    mebibytes(each.numbers.memory),
+                    milliseconds(each.numbers.seconds),
+                    each.split ? "part of the first" : "the first"});
+  const size_t count = communicators.size();
+  return std::to_string(count) +
+         (count == 1 ? " communicator of " : " communicators of ") +
+         communicators[0].library +
+         ", in bytes of a run of the busiest rank\n" +
+         table(rows, {false, true, false, true, true, true, true, true, false});
+}
+
 static std::string timeLine(const std::string &what,
                             const std::vector<double> &seconds) {
   if (seconds.size() == 1)
@@ -183,7 +259,8 @@ Status Report::checkDifferences() const {
 }
 
 std::string Report::text() const {
-  std::string text = title() + collectiveTable(/*withTimes=*/timed);
+  std::string text =
+      title() + collectiveTable(/*withTimes=*/timed) + communicatorTable();
   text += timeLine("time", seconds);
   if (target != "cpu")
     text += timeLine(graph ? "host time, launching a CUDA graph"
@@ -195,7 +272,7 @@ std::string Report::text() const {
           std::to_string(memory.symmetric) + ", constants " +
           std::to_string(memory.constants) + " bytes\n";
   if (target != "cpu")
-    text += "device " + device + "\n";
+    text += bitsTable();
   for (const Difference &each : differences) {
     char line[160];
     snprintf(line, sizeof line,
@@ -211,7 +288,10 @@ std::string Report::text() const {
 
 std::string Report::json() const {
   using nlohmann::json;
-  json result = {{"module", module}, {"mesh", mesh}, {"ranks", ranks}};
+  json result = {{"module", module},
+                 {"hash", hexText(hash)},
+                 {"mesh", mesh},
+                 {"ranks", ranks}};
   result["sizes"] = json::object();
   for (const auto &[name, size] : sizes)
     result["sizes"][name] = size;
@@ -242,7 +322,25 @@ std::string Report::json() const {
   if (target != "cpu") {
     result["host_seconds"] = times(hostSeconds);
     result["graph"] = graph;
-    result["device"] = device;
+    result["devices"] = json::array();
+    for (const RankDevice &each : devices)
+      result["devices"].push_back({{"ordinal", each.ordinal},
+                                   {"model", each.model},
+                                   {"driver", each.driver},
+                                   {"libraries", each.libraries}});
+    result["communicators"] = json::array();
+    for (const Communicator &each : communicators)
+      result["communicators"].push_back(
+          {{"library", each.library},
+           {"ranks", each.ranks},
+           {"groups", each.groups},
+           {"axes", each.axes},
+           {"split", each.split},
+           {"collectives", each.numbers.collectives},
+           {"sent", each.numbers.sent},
+           {"received", each.numbers.received},
+           {"memory", each.numbers.memory},
+           {"seconds", each.numbers.seconds}});
   }
   for (const Difference &each : differences)
     result["differences"].push_back({{"name", each.name},

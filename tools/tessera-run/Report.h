@@ -9,7 +9,7 @@
 #ifndef TESSERA_RUN_REPORT_H
 #define TESSERA_RUN_REPORT_H
 
-#include "Team.h"
+#include "Session.h"
 
 #include <cstdint>
 #include <string>
@@ -33,6 +33,17 @@ struct Memory {
   uint64_t external, local, symmetric, constants;
 };
 
+/// What collectives go through, of rank 0, with the largest numbers of any.
+struct Communicator {
+  std::string library, ranks, axes;
+  int groups;
+  bool split;
+  struct Numbers {
+    uint64_t collectives, sent, received, memory;
+    double seconds;
+  } numbers;
+};
+
 /// How far an output is from the CPU's.
 struct Difference {
   std::string name;
@@ -45,7 +56,11 @@ struct Difference {
 struct Report {
   std::string module, mesh;
   int ranks;
-  std::string target, device;
+  std::string target;
+  uint64_t hash; ///< of the module
+  RankDevice device;
+  std::vector<RankDevice> devices; ///< by rank, once merged
+  std::vector<Communicator> communicators;
   bool graph; ///< whether runs replay a recorded one
   bool timed; ///< whether collectives have times
   std::vector<std::pair<std::string, int64_t>> sizes;
@@ -66,6 +81,8 @@ struct Report {
 
 private:
   std::string title() const;
+  std::string bitsTable() const;
+  std::string communicatorTable() const;
   std::string collectiveTable(bool withTimes) const;
 };
 

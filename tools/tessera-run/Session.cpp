@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <span>
 
 using namespace tessera;
 using namespace tessera::run;
@@ -108,6 +109,14 @@ Status Session::describe() {
   target = description.target;
   device = description.description;
   freeBytes = description.free_bytes;
+  rankDevice = {};
+  rankDevice.ordinal = description.ordinal;
+  for (auto [to, from] :
+       {std::pair(std::span<char>(rankDevice.model), description.model),
+        std::pair(std::span<char>(rankDevice.driver), description.driver),
+        std::pair(std::span<char>(rankDevice.libraries),
+                  description.libraries)})
+    strncpy(to.data(), from, to.size() - 1);
   return Ok{};
 }
 

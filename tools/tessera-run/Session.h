@@ -63,6 +63,12 @@ struct Port {
   bool isWritten() const { return description.kind != TESSERA_INPUT; }
 };
 
+/// What one rank runs on; with a fixed size, to be sent.
+struct RankDevice {
+  int32_t ordinal; ///< -1: no GPU
+  char model[128], driver[64], libraries[192];
+};
+
 /// Lines on stderr for stages that take long, from rank 0.
 class Progress {
 public:
@@ -96,6 +102,7 @@ public:
   Module module;
   layout::Mesh mesh;
   std::string path, target, device;
+  RankDevice rankDevice = {};
   uint64_t freeBytes = 0; ///< 0: not known
   std::vector<tessera_symbol> symbols;
   std::vector<int64_t> sizes; ///< parallel to `symbols`

@@ -172,7 +172,8 @@ private:
     report.mesh = tessera_module_mesh(session.module.get());
     report.ranks = team.size();
     report.target = session.target;
-    report.device = session.device;
+    report.hash = tessera_module_hash(session.module.get());
+    report.device = session.rankDevice;
     // On the CPU that costs nothing.
     report.timed =
         session.target == "cpu" || !options.trace.empty() || options.verbose;
@@ -197,6 +198,21 @@ private:
            each.loser,
            {each.bytes_sent, each.bytes_received, each.copies,
             each.copied_bytes, each.seconds}});
+    }
+    for (size_t i = 0; i < tessera_binding_communicator_count(binding); ++i) {
+      tessera_communicator each = {};
+      each.size = sizeof each;
+      if (Status status = take(tessera_binding_communicator(binding, i, &each));
+          !status)
+        return status;
+      report.communicators.push_back(
+          {each.library,
+           each.ranks,
+           each.axes,
+           each.groups,
+           each.split != 0,
+           {each.collectives, each.bytes_sent, each.bytes_received, each.memory,
+            each.seconds}});
     }
     report.seconds = session.seconds;
     report.hostSeconds = session.hostSeconds;

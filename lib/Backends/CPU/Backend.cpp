@@ -248,7 +248,7 @@ public:
       : options(options), transport(transport) {}
 
   std::string target() const override { return "cpu"; }
-  std::string description() const override { return "cpu"; }
+  DeviceNote describeDevice() const override { return {-1, "cpu", {}, {}}; }
   Status accepts(const std::string &target) const override {
     if (target != "cpu")
       return Error{"compile with --target=cpu or use --backend cuda"};

@@ -115,11 +115,20 @@ public:
            (device->capability() >= 90 ? "a" : "");
   }
 
-  std::string description() const override {
-    return "GPU " + std::to_string(device->ordinal()) + ", " + device->name() +
-           ", driver " + device->driver().version() +
-           (blas ? ", cuBLASLt " + blas->version() : "") +
-           (communicators ? ", NCCL " + communicators->version() : "");
+  DeviceNote describeDevice() const override {
+    std::string libraries;
+    if (blas)
+      libraries = "cuBLASLt " + blas->version();
+    if (communicators)
+      libraries += (blas ? ", NCCL " : "NCCL ") + communicators->version();
+    return {device->ordinal(), device->name(), device->driver().version(),
+            std::move(libraries)};
+  }
+
+  std::vector<CommunicatorNote> describeCommunicators() const override {
+    if (!communicators)
+      return {};
+    return communicators->describe();
   }
 
   Status accepts(const std::string &target) const override {

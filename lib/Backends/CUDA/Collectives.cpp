@@ -133,6 +133,10 @@ public:
   }
 
   const Traffic *traffic() const override { return &plan.traffic; }
+  int communicator() const override {
+    const Communicator *used = native ? group : world;
+    return used ? used->number() : -1;
+  }
 
   /// The world, and the groups of the plan where these may be asked for.
   std::vector<Partition> partitions;

@@ -63,6 +63,8 @@ Partition Partition::world(int ranks) {
   return partition;
 }
 
+int Partition::groups() const { return std::count(key.begin(), key.end(), 0); }
+
 /// The group of `rank`, in its order: "[0, 2]".
 static std::string groupText(const Partition &partition, int rank) {
   std::vector<std::pair<int, int>> members;
@@ -199,6 +201,13 @@ nccl::Config Communicators::config() const {
   return config;
 }
 
+void Communicators::addMember(const Partition &partition) {
+  const int place = static_cast<int>(members.size());
+  Member &member = members.emplace_back();
+  member.partition = partition;
+  member.communicator.reset(new Communicator(api, place));
+}
+
 Status Communicators::makeWorld(Context &context) {
   // All ranks learn whether rank 0 has an id.
   struct Record {
@@ -218,12 +227,10 @@ Status Communicators::makeWorld(Context &context) {
   if (all[0].error[0])
     return Error{std::string("rank 0: ") + all[0].error};
 
-  Member &member = members.emplace_back();
-  member.partition = Partition::world(context.size());
-  member.communicator.reset(new Communicator(api));
+  addMember(Partition::world(context.size()));
   nccl::Config config = this->config();
   static constexpr const char *what = "make a communicator of all ranks";
-  nccl::Comm &comm = member.communicator->comm;
+  nccl::Comm &comm = members.back().communicator->comm;
   State state = api.commInitRankConfig(&comm, context.size(), all[0].id,
                                        context.rank(), &config);
   if (Status status = api.check(state, what, comm); !status)
@@ -234,13 +241,11 @@ Status Communicators::makeWorld(Context &context) {
 
 Status Communicators::split(Context &context, const Partition &partition) {
   const nccl::Comm world = members[0].communicator->comm;
-  Member &member = members.emplace_back();
-  member.partition = partition;
-  member.communicator.reset(new Communicator(api));
+  addMember(partition);
   nccl::Config config = this->config();
   static constexpr const char *what = "split a communicator";
   // It is null until the split is done.
-  nccl::Comm &comm = member.communicator->comm;
+  nccl::Comm &comm = members.back().communicator->comm;
   State state = api.commSplit(world, partition.color[context.rank()],
                               partition.key[context.rank()], &comm, &config);
   if (Status status = api.check(state, what, world); !status)
@@ -276,14 +281,20 @@ Status Communicators::connect(Context &context,
     before = freeBytes();
   };
   auto made = [&](const Partition &partition) {
+    CommunicatorNote &note = members.back().note;
+    note = {"NCCL",
+            groupText(partition, context.rank()),
+            partition.groups(),
+            members.size() > 1,
+            static_cast<uint64_t>(std::max(before - freeBytes(), 0.0)),
+            now() - began};
     char cost[96];
-    snprintf(cost, sizeof cost, "%.3f s and about %.1f MiB", now() - began,
-             (before - freeBytes()) / (1 << 20));
+    snprintf(cost, sizeof cost, "%.3f s and about %.1f MiB", note.seconds,
+             double(note.memory) / (1 << 20));
     context.log(TESSERA_LOG_INFO,
                 "NCCL " + api.version() + ": communicator " +
                     std::to_string(members.size()) + ", of ranks " +
-                    groupText(partition, context.rank()) +
-                    (members.size() > 1 ? ", split from the first" : "") +
+                    note.ranks + (note.split ? ", split from the first" : "") +
                     ", took " + cost);
   };
   auto make = [&]() -> Status {
@@ -307,6 +318,13 @@ Status Communicators::connect(Context &context,
   if (!status)
     abort();
   return status;
+}
+
+std::vector<CommunicatorNote> Communicators::describe() const {
+  std::vector<CommunicatorNote> notes;
+  for (const Member &member : members)
+    notes.push_back(member.note);
+  return notes;
 }
 
 //===----------------------------------------------------------------------===//

@@ -11,7 +11,7 @@
 
 #include "Backends/CUDA/Device.h"
 #include "Backends/CUDA/NCCL.h"
-#include "Runtime/Transport.h"
+#include "Runtime/Backend.h"
 
 #include <atomic>
 #include <map>
@@ -32,6 +32,8 @@ struct Partition {
   static Partition along(const std::vector<layout::SubAxis> &axes,
                          const layout::Mesh &mesh);
   static Partition world(int ranks);
+  /// Their number.
+  int groups() const;
   bool operator==(const Partition &) const = default;
 };
 
@@ -53,13 +55,17 @@ public:
                        nccl::Type type, nccl::Reduction reduction,
                        Stream stream, Poll &poll) const;
 
+  /// Its place among those of the context.
+  int number() const { return place; }
+
 private:
   friend class Communicators;
-  explicit Communicator(const nccl::Api &api) : api(api) {}
+  Communicator(const nccl::Api &api, int place) : api(api), place(place) {}
   /// Waits until the last call has been taken up.
   Status ready(nccl::State returned, const char *what, Poll &poll) const;
 
   const nccl::Api &api;
+  const int place;
   nccl::Comm comm = nullptr;
 };
 
@@ -92,10 +98,13 @@ public:
   void abort() override;
 
   const std::string &version() const { return api.version(); }
+  /// Of each, in the order in which they were made.
+  std::vector<CommunicatorNote> describe() const;
 
 private:
   Communicators(Device &device, const nccl::Api &api, uint32_t flags)
       : device(device), api(api), flags(flags) {}
+  void addMember(const Partition &partition);
   class Joining;
   Status makeWorld(Context &context);
   Status split(Context &context, const Partition &partition);
@@ -107,6 +116,7 @@ private:
     Partition partition;
     std::unique_ptr<Communicator> communicator;
     std::map<std::byte *, nccl::Window> windows{}; ///< by memory
+    CommunicatorNote note{};
   };
   Device &device;
   const nccl::Api &api;

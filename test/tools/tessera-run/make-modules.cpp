@@ -36,6 +36,15 @@ static bool write(const PlanBuilder &plan, const std::string &folder,
   return bool(status);
 }
 
+/// What a driver of tests takes for a cubin.
+static std::string fakeCode(PlanBuilder &b) {
+  std::string code = "runtime";
+  b.plan.binaries.push_back(std::make_unique<fb::BinaryT>());
+  b.plan.binaries[0]->name = "runtime";
+  b.plan.binaries[0]->size = code.size();
+  return code;
+}
+
 int main(int argc, char **argv) {
   if (argc != 2) {
     fprintf(stderr, "usage: make-modules FOLDER\n");
@@ -95,15 +104,24 @@ int main(int argc, char **argv) {
     int y = b.output("y", {10, batch}, "[_, _]");
     b.collective(fb::CollectiveKind::AllGather, x, whole, {"tp"});
     b.copy(turned, y);
-    std::string code;
-    if (*target) {
-      // What a driver of tests takes for a cubin.
-      code = "runtime";
-      b.plan.binaries.push_back(std::make_unique<fb::BinaryT>());
-      b.plan.binaries[0]->name = "runtime";
-      b.plan.binaries[0]->size = code.size();
-    }
-    if (!write(b, argv[1], name, code))
+    if (!write(b, argv[1], name, *target ? fakeCode(b) : ""))
+      return 1;
+  }
+
+  // Gathers over each axis by NCCL, then turns over both.
+  for (auto [name, target] :
+       {std::pair("axes-4", ""), std::pair("axes-cuda-4", "cuda:sm_90a")}) {
+    PlanBuilder b("<dp = 2, tp = 2>");
+    b.plan.target = target;
+    int x = b.input("x", {8, 8}, "[did(dp) * did(tp) * _, _]");
+    int rows =
+        b.tensor("rows", {8, 8}, "[did(dp) * _, _]", fb::Storage::Symmetric);
+    int whole = b.tensor("whole", {8, 8}, "[_, _]", fb::Storage::Symmetric);
+    int y = b.output("y", {8, 8}, "[_, did(dp) * did(tp) * _]");
+    b.collective(fb::CollectiveKind::AllGather, x, rows, {"tp"});
+    b.collective(fb::CollectiveKind::AllGather, rows, whole, {"dp"});
+    b.collective(fb::CollectiveKind::AllToAll, x, y, {"dp", "tp"});
+    if (!write(b, argv[1], name, *target ? fakeCode(b) : ""))
       return 1;
   }
 

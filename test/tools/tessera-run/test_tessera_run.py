@@ -8,6 +8,7 @@ FAKES: a folder with a CUDA driver and an NCCL that need no GPU."""
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -271,7 +272,10 @@ class TesseraRun(unittest.TestCase):
                     spans = self.check_trace(ranks, steps=2, host=True)
                     self.assertEqual([e["name"] for e in spans[0, 1]], ["all-gather [tp]"])
                     self.assertEqual([e["args"]["kind"] for e in spans[0, 0]], ["copy"])
-                self.assertIn("device GPU 0, Fake GPU, driver (CUDA 13.0)", out)
+                self.assertRegex(out, r"module +[0-9a-f]{16}, cuda:sm_90a")
+                gpus = "0, 1" if ranks == 2 else "0"
+                libraries = ", NCCL 2.28.9" if ranks == 2 else ""
+                self.assertRegex(out, rf"GPU {gpus} +Fake GPU, driver \(CUDA 13.0\){libraries}\n")
                 self.assertIn("'y': largest difference from cpu 0", out)
                 graph = "launching a CUDA graph" if not more else "enqueueing each step"
                 self.assertIn(f"host time, {graph} of 3 runs", out)
@@ -287,6 +291,36 @@ class TesseraRun(unittest.TestCase):
         self.check_failure(process, ["there is no GPU 999"])
         process = self.start("turn-1.tsr", "--inputs", "in.safetensors", "--backend=cuda", **fakes)
         self.check_failure(process, ["the module is compiled for cpu; this context runs cuda:sm_90a"])
+
+    def test_communicators(self):
+        fakes = {"TESSERA_CUDA_LIBRARY_PATH": FAKES, "NCCL_NVLS_ENABLE": "0"}
+        x = RNG.standard_normal((8, 8)).astype(np.float32)
+        save_file({"x": x}, self.folder / "x8.safetensors")
+        args = ("axes-cuda-4.tsr", "--ranks", 4, "--inputs", "x8.safetensors", "--verify", "axes-4.tsr")
+        out = self.succeed(*args, **fakes)
+        begin = out.index("3 communicators of NCCL")
+        rows = [re.split("  +", line.strip()) for line in out[begin:].splitlines()[2:5]]
+        # From 8 rows of 32 bytes a rank sends its 2 to one, then 4 to one; in the
+        # exchange 2 x 2 elements to each of three.
+        self.assertEqual(
+            [row[:6] for row in rows],
+            [
+                ["[0, 1, 2, 3]", "1", "[dp, tp]", "1", "48", "48"],
+                ["[0, 1]", "2", "[tp]", "1", "64", "64"],
+                ["[0, 2]", "2", "[dp]", "1", "128", "128"],
+            ],
+        )
+        self.assertEqual([row[-1] for row in rows], ["the first", "part of the first", "part of the first"])
+        report = json.loads(self.succeed(*args, "--report", "json", **fakes))
+        self.assertEqual([c["ranks"] for c in report["communicators"]], [row[0] for row in rows])
+        self.assertEqual(sum(c["sent"] for c in report["communicators"]),
+                         sum(c["sent"] for c in report["collectives"]))  # fmt: skip
+        self.assertRegex(report["hash"], "^[0-9a-f]{16}$")
+        self.assertEqual([d["ordinal"] for d in report["devices"]], [0, 1, 2, 3])
+        self.assertEqual({d["libraries"] for d in report["devices"]}, {"NCCL 2.28.9"})
+        # Of one GPU there are none.
+        out = self.succeed("turn-cuda-1.tsr", "--inputs", "in.safetensors", **fakes)
+        self.assertNotIn("communicator", out)
 
     def test_names_and_casts(self):
         save_file({"weight": W.astype(np.float64)}, self.folder / "w64.safetensors")
