@@ -164,6 +164,20 @@ def Plan_AttentionOp : Op<Plan_Dialect, "attention"> {
   let hasVerifier = 1;
 }
 
+def Plan_RandomOp : Plan_Op<"random"> {
+  let summary = "One of the numbers of tv.random";
+  let description = [{
+    ```mlir
+    %r = plan.random %number seed(7) stream(1)
+    ```
+    An f32; `%number` is a row-major global index.
+  }];
+  let arguments = (ins Index:$number, I64Attr:$seed, I64Attr:$stream);
+  let results = (outs F32:$result);
+  let assemblyFormat =
+      "$number `seed` `(` $seed `)` `stream` `(` $stream `)` attr-dict";
+}
+
 //===----------------------------------------------------------------------===//
 // Memory
 //===----------------------------------------------------------------------===//

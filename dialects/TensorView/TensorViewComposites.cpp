@@ -288,11 +288,11 @@ LogicalResult DropoutOp::decompose(OpBuilder &builder,
   double rate = getRate().convertToDouble();
   results.push_back(
       core.map({getInput(), random}, core.result(), [&](Body b, Args in) {
-        // In f64, where the rate is exact.
-        Value number = arith::ExtFOp::create(b, b.getF64Type(), in[1]);
+        // Numbers are multiples of 2^-24: the least that is not below the rate.
+        const double least = std::ceil(rate * 0x1p24) * 0x1p-24;
         Value keep =
-            arith::CmpFOp::create(b, arith::CmpFPredicate::OGE, number,
-                                  Core::constant(b, b.getF64Type(), rate));
+            arith::CmpFOp::create(b, arith::CmpFPredicate::OGE, in[1],
+                                  Core::constant(b, b.getF32Type(), least));
         Type type = in[0].getType();
         Value scaled =
             arith::DivFOp::create(b, in[0], Core::constant(b, type, 1 - rate));

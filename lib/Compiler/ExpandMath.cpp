@@ -1,4 +1,4 @@
-//===- ExpandMath.cpp - functions of f32 as arithmetic --------------------===//
+//===- ExpandMath.cpp - functions as arithmetic ---------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Compiler/ExpandMath.h"
+#include "Plan/Plan.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -161,7 +162,63 @@ static void expandBF16(Operation *op) {
   op->erase();
 }
 
+/// Philox 4x32-10, as described at tv.random.
+static void expandRandom(plan::RandomOp op) {
+  OpBuilder b(op);
+  Location loc = op.getLoc();
+  auto constant = [&](uint64_t value) -> Value {
+    return arith::ConstantOp::create(b, loc,
+                                     b.getI64IntegerAttr(int64_t(value)));
+  };
+  auto lower = [&](Value x) -> Value {
+    return arith::AndIOp::create(b, loc, x, constant(0xffffffff));
+  };
+  auto upper = [&](Value x) -> Value {
+    return arith::ShRUIOp::create(b, loc, x, constant(32));
+  };
+  auto exclusiveOr = [&](Value x, Value y) -> Value {
+    return arith::XOrIOp::create(b, loc, x, y);
+  };
+  Value number =
+      arith::IndexCastOp::create(b, loc, b.getI64Type(), op.getNumber());
+  Value block = arith::ShRUIOp::create(b, loc, number, constant(2));
+  const uint64_t seed = op.getSeed(), stream = op.getStream();
+  Value counter[4] = {lower(block), upper(block), constant(stream & 0xffffffff),
+                      constant(stream >> 32)};
+  uint32_t key[2] = {uint32_t(seed), uint32_t(seed >> 32)};
+  for (int round = 0; round < 10; ++round) {
+    Value first =
+        arith::MulIOp::create(b, loc, counter[0], constant(0xD2511F53));
+    Value second =
+        arith::MulIOp::create(b, loc, counter[2], constant(0xCD9E8D57));
+    Value next[4] = {
+        exclusiveOr(exclusiveOr(upper(second), counter[1]), constant(key[0])),
+        lower(second),
+        exclusiveOr(exclusiveOr(upper(first), counter[3]), constant(key[1])),
+        lower(first)};
+    std::copy(next, next + 4, counter);
+    key[0] += 0x9E3779B9;
+    key[1] += 0xBB67AE85;
+  }
+  Value word = counter[3];
+  Value which = arith::AndIOp::create(b, loc, number, constant(3));
+  for (int i = 2; i >= 0; --i) {
+    Value here = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, which,
+                                       constant(i));
+    word = arith::SelectOp::create(b, loc, here, counter[i], word);
+  }
+  word = arith::ShRUIOp::create(b, loc, word, constant(8));
+  Type f32 = b.getF32Type();
+  Value scale = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0x1p-24f));
+  op.replaceAllUsesWith(
+      arith::MulFOp::create(b, loc, arith::SIToFPOp::create(b, loc, f32, word),
+                            scale)
+          .getResult());
+  op.erase();
+}
+
 void tessera::expandMath(ModuleOp module) {
+  module.walk(expandRandom);
   module.walk([](Operation *op) {
     if ((isa<arith::ExtFOp>(op) && op->getOperand(0).getType().isBF16() &&
          op->getResult(0).getType().isF32()) ||

@@ -1,4 +1,4 @@
-//===- ExpandMath.h - functions of f32 as arithmetic ----------------------===//
+//===- ExpandMath.h - functions as arithmetic -----------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -13,8 +13,8 @@
 
 namespace tessera {
 /// Replaces exp, erf and tanh of f32 by arithmetic that the vectorizer takes,
-/// within 1 ulp of the exact value, and conversions of bf16 by arithmetic on its
-/// bits. Others stay calls.
+/// within 1 ulp of the exact value, conversions of bf16 by arithmetic on its
+/// bits, and plan.random by its definition. Others stay calls.
 void expandMath(mlir::ModuleOp module);
 } // namespace tessera
 

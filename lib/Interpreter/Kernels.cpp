@@ -15,6 +15,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Interpreter/Kernels.h"
+#include "Interpreter/Evaluators.h"
 #include "Plan/Plan.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -137,6 +138,10 @@ FailureOr<Step> Kernel::compile(Operation *op) {
           if (failed(compile(*region, step.functors.emplace_back())))
             return failure();
         return std::move(step);
+      })
+      .Case([&](plan::RandomOp random) {
+        step.kind = Kind::Random;
+        return done(use(op, random.getNumber(), step.in));
       })
       .Default([&](Operation *op) -> FailureOr<Step> {
         std::optional<ScalarProgram::Step> scalar;
@@ -413,6 +418,12 @@ bool Kernel::run(const Step &step) {
     return runParallel(step);
   case Kind::Attention:
     return runAttention(step);
+  case Kind::Random: {
+    auto op = cast<plan::RandomOp>(step.op);
+    slots[step.results[0]] = real(
+        randomNumber(op.getSeed(), op.getStream(), slots[step.in[0]].whole));
+    return true;
+  }
   case Kind::If: {
     const Code &taken = slots[step.in[0]].whole ? step.body : step.otherwise;
     if (!run(taken))

@@ -44,7 +44,8 @@ public:
       For,
       Parallel,
       If,
-      Attention
+      Attention,
+      Random
     } kind;
     mlir::Operation *op;
     ScalarProgram::Step scalar;   ///< of Scalar

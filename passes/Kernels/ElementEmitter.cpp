@@ -139,56 +139,6 @@ Value KernelEmitter::inRange(Value index, Value bound) {
                                bound);
 }
 
-/// Philox 4x32-10, as described at tv.random.
-Value KernelEmitter::random(uint64_t seed, uint64_t stream, Value number) {
-  Type i64 = b.getI64Type();
-  auto constant = [&](uint64_t value) -> Value {
-    return arith::ConstantOp::create(b, location,
-                                     b.getI64IntegerAttr(int64_t(value)));
-  };
-  auto lower = [&](Value x) -> Value {
-    return arith::AndIOp::create(b, location, x, constant(0xffffffff));
-  };
-  auto upper = [&](Value x) -> Value {
-    return arith::ShRUIOp::create(b, location, x, constant(32));
-  };
-  auto exclusiveOr = [&](Value x, Value y) -> Value {
-    return arith::XOrIOp::create(b, location, x, y);
-  };
-  number = arith::IndexCastOp::create(b, location, i64, number);
-  Value block = arith::ShRUIOp::create(b, location, number, constant(2));
-  Value counter[4] = {lower(block), upper(block), constant(stream & 0xffffffff),
-                      constant(stream >> 32)};
-  uint32_t key[2] = {uint32_t(seed), uint32_t(seed >> 32)};
-  for (int round = 0; round < 10; ++round) {
-    Value first =
-        arith::MulIOp::create(b, location, counter[0], constant(0xD2511F53));
-    Value second =
-        arith::MulIOp::create(b, location, counter[2], constant(0xCD9E8D57));
-    Value next[4] = {
-        exclusiveOr(exclusiveOr(upper(second), counter[1]), constant(key[0])),
-        lower(second),
-        exclusiveOr(exclusiveOr(upper(first), counter[3]), constant(key[1])),
-        lower(first)};
-    std::copy(next, next + 4, counter);
-    key[0] += 0x9E3779B9;
-    key[1] += 0xBB67AE85;
-  }
-  Value word = counter[3];
-  Value which = arith::AndIOp::create(b, location, number, constant(3));
-  for (int i = 2; i >= 0; --i) {
-    Value here = arith::CmpIOp::create(b, location, arith::CmpIPredicate::eq,
-                                       which, constant(i));
-    word = arith::SelectOp::create(b, location, here, counter[i], word);
-  }
-  word = arith::ShRUIOp::create(b, location, word, constant(8));
-  Type f32 = b.getF32Type();
-  Value scale =
-      arith::ConstantOp::create(b, location, b.getF32FloatAttr(0x1p-24f));
-  return arith::MulFOp::create(
-      b, location, arith::SIToFPOp::create(b, location, f32, word), scale);
-}
-
 //===----------------------------------------------------------------------===//
 // Ops
 //===----------------------------------------------------------------------===//
@@ -261,7 +211,8 @@ SmallVector<Value> KernelEmitter::compute(Operation *op,
         for (auto [at, size] :
              llvm::zip_equal(globalIndices(type, indices), local.getExtents()))
           number = math.add(math.mul(number, extent(size)), at);
-        return {random(op.getSeed(), op.getStream(), number)};
+        return {plan::RandomOp::create(b, location, b.getF32Type(), number,
+                                       op.getSeed(), op.getStream())};
       })
       .Case([&](tv::SizeOp size) -> SmallVector<Value> {
         auto type = cast<RankedTensorType>(size.getInput().getType());

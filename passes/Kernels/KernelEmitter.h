@@ -214,7 +214,6 @@ private:
   /// it, else `otherwise`.
   mlir::Value elementAt(mlir::Value tensor, llvm::ArrayRef<mlir::Value> global,
                         mlir::Value condition, mlir::Value otherwise);
-  mlir::Value random(uint64_t seed, uint64_t stream, mlir::Value number);
   mlir::Value fromIndex(mlir::Value index, mlir::Type element);
 
   /// Emits at the kernel's entry, before all loops.

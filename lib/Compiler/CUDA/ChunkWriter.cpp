@@ -242,6 +242,7 @@ LogicalResult ChunkWriter::writeLoads(const Loop &chunks) {
       break;
     }
     case Chunk::Role::VectorStore:
+    case Chunk::Role::Randoms:
       break;
     }
   }
@@ -267,22 +268,28 @@ LogicalResult ChunkWriter::writeLanes(const Loop &chunks) {
                  << out.getPointer(load.getMemRef(), load.getIndices())
                  << ");\n";
     }
+    if (plan.role == Chunk::Role::Randoms &&
+        failed(writeRandoms(chunk, cast<plan::RandomOp>(op), plan)))
+      return failure();
     if (plan.role == Chunk::Role::VectorStore) {
       Value memref = cast<memref::StoreOp>(op).getMemRef();
       out.line() << "Vector<" << out.getElement(memref) << ", V> "
                  << out.getArgument(memref) << "_;\n";
     }
   }
-  // The lane's values; loads are lanes of their vectors.
+  // The lane's values; loads and random numbers are lanes of their vectors.
   Value last = loop.getInductionVars().back();
   std::string first = out.names[last];
   SmallVector<std::pair<Value, std::string>> vectors;
   for (auto &[op, plan] : chunk.planned)
-    if (plan.role == Chunk::Role::VectorLoad) {
+    if (plan.role == Chunk::Role::VectorLoad ||
+        plan.role == Chunk::Role::Randoms) {
       Value value = op->getResult(0);
       vectors.push_back({value, out.names[value]});
       if (tiles.count(op))
         out.names[value] = tiles[op] + ".lines[column + v][row]";
+      else if (plan.role == Chunk::Role::Randoms)
+        out.names[value] += "[v]";
       else
         out.names[value] +=
             isLate(chunks, op, plan) ? ".lane[v]" : "[u].lane[v]";
@@ -319,6 +326,23 @@ LogicalResult ChunkWriter::writeLanes(const Loop &chunks) {
                  << out.getPointer(store.getMemRef(), store.getIndices())
                  << ", " << out.getArgument(store.getMemRef()) << "_);\n";
     }
+  return success();
+}
+
+/// The random numbers of all iterations, from that of the first.
+LogicalResult ChunkWriter::writeRandoms(const Chunk &chunk, plan::RandomOp op,
+                                        const Chunk::Planned &plan) {
+  std::string variable = out.fresh("random");
+  out.names[op] = variable;
+  out.line() << "float " << variable << "[V];\n";
+  std::string guards = getGuards(plan.guards);
+  out.open(guards.empty() ? "" : "if (" + guards + ")");
+  for (Operation *number : chunk.getNumberOps(op))
+    if (failed(out.writeOp(number)))
+      return failure();
+  out.line() << "randomNumbers(" << variable << ", "
+             << out.getRandomArguments(op) << ");\n";
+  out.close();
   return success();
 }
 

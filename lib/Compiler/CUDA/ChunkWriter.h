@@ -72,6 +72,8 @@ public:
 private:
   mlir::LogicalResult writeLoads(const Loop &chunks);
   mlir::LogicalResult writeLanes(const Loop &chunks);
+  mlir::LogicalResult writeRandoms(const Chunk &chunk, plan::RandomOp op,
+                                   const Chunk::Planned &plan);
   mlir::LogicalResult writeLane(mlir::Block &block, const Chunk &chunk,
                                 llvm::ArrayRef<std::string> results);
   /// Whether a load of a chunk is one of its second pass.

@@ -13,7 +13,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "Compiler/CUDA/Chunks.h"
-#include "Plan/Plan.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
@@ -39,7 +38,19 @@ MemoryUse::MemoryUse(Operation *loop) {
 Chunk::Chunk(scf::ParallelOp loop, const MemoryUse &memory)
     : memory(memory), last(loop.getInductionVars().back()) {
   varying.insert(last);
+  counting.insert(last);
   visit(*loop.getBody(), {});
+  for (Value value : llvm::reverse(counting)) {
+    Operation *op = value.getDefiningOp();
+    if (op && !value.use_empty() &&
+        llvm::all_of(value.getUsers(), [&](Operation *user) {
+          auto found = planned.find(user);
+          return firstOnly.contains(user) ||
+                 (found != planned.end() &&
+                  found->second.role == Role::Randoms);
+        }))
+      firstOnly.insert(op);
+  }
   // From loads back to what their addresses come from.
   SmallVector<Value> worklist;
   for (auto &[op, plan] : planned) {
@@ -89,6 +100,34 @@ std::optional<unsigned> Chunk::getVectorDim(ValueRange indices) const {
   return dim;
 }
 
+Value Chunk::getCounting(Operation *op) const {
+  auto isCounting = [&](Value value) { return counting.contains(value); };
+  auto isFixed = [&](Value value) { return !varying.contains(value); };
+  if (auto cast = dyn_cast<arith::IndexCastOp>(op))
+    if (isCounting(cast.getIn()) &&
+        (cast.getType().isIndex() || cast.getType().isInteger(64)))
+      return cast.getIn();
+  if (auto sum = dyn_cast<arith::AddIOp>(op)) {
+    if (isCounting(sum.getLhs()) && isFixed(sum.getRhs()))
+      return sum.getLhs();
+    if (isCounting(sum.getRhs()) && isFixed(sum.getLhs()))
+      return sum.getRhs();
+  }
+  if (auto difference = dyn_cast<arith::SubIOp>(op))
+    if (isCounting(difference.getLhs()) && isFixed(difference.getRhs()))
+      return difference.getLhs();
+  return {};
+}
+
+SmallVector<Operation *> Chunk::getNumberOps(plan::RandomOp op) const {
+  SmallVector<Operation *> ops;
+  for (Value value = op.getNumber(); value != last;
+       value = getCounting(ops.back()))
+    ops.push_back(value.getDefiningOp());
+  std::reverse(ops.begin(), ops.end());
+  return ops;
+}
+
 /// A division by what may be 0 where a branch is not taken.
 static bool mayTrap(Operation *op) {
   return isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp,
@@ -115,6 +154,14 @@ void Chunk::visit(Block &block, SmallVector<Guard> guards) {
         continue;
       }
     }
+    if (auto random = dyn_cast<plan::RandomOp>(op);
+        random && counting.contains(random.getNumber())) {
+      planned[&op] = {Role::Randoms, guards};
+      varying.insert(random.getResult());
+      continue;
+    }
+    if (getCounting(&op))
+      counting.insert(op.getResult(0));
     if (!varies(&op) && (guards.empty() || !mayTrap(&op))) {
       bool pure = isMemoryEffectFree(&op) && op.getNumRegions() == 0;
       planned[&op] = {pure ? Role::Once : Role::OnceLoaded, guards};

@@ -15,6 +15,8 @@
 #ifndef TESSERA_COMPILER_CUDA_CHUNKS_H
 #define TESSERA_COMPILER_CUDA_CHUNKS_H
 
+#include "Plan/Plan.h"
+
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/MapVector.h"
@@ -40,6 +42,7 @@ struct Chunk {
     OnceLoaded,  ///< reads memory; computed once
     VectorLoad,  ///< one access for all iterations
     VectorStore, ///< the same; after all else
+    Randoms,     ///< random numbers that follow each other; made together
   };
   /// Conditions of the branches around an op, all the same for the whole chunk.
   struct Guard {
@@ -59,7 +62,14 @@ struct Chunk {
   /// Those among `Once` that addresses and conditions of loads need.
   llvm::DenseSet<mlir::Operation *> forAddresses;
 
-  bool has(mlir::Operation *op) const { return planned.contains(op); }
+  /// What the number of a `Randoms` is made of, in order: done for the chunk's
+  /// first iteration.
+  llvm::SmallVector<mlir::Operation *> getNumberOps(plan::RandomOp op) const;
+
+  /// Whether the op is not done for each iteration.
+  bool has(mlir::Operation *op) const {
+    return planned.contains(op) || firstOnly.contains(op);
+  }
   /// The most elements that 16 bytes hold, over all vector accesses; 1 if there
   /// is none.
   int getWidth() const;
@@ -73,9 +83,17 @@ private:
   /// if they do so and vary in no other way.
   std::optional<unsigned> getVectorDim(mlir::ValueRange indices) const;
 
+  /// The operand by which the op's result grows by 1 each iteration, if it
+  /// does.
+  mlir::Value getCounting(mlir::Operation *op) const;
+
   const MemoryUse &memory;
   mlir::Value last;
   llvm::DenseSet<mlir::Value> varying;
+  /// What grows by 1 each iteration.
+  llvm::SetVector<mlir::Value> counting;
+  /// Ops that only numbers of `Randoms` need.
+  llvm::DenseSet<mlir::Operation *> firstOnly;
 };
 
 } // namespace tessera::cuda

@@ -15,7 +15,6 @@
 #define TESSERA_COMPILER_CUDA_KERNELFORMS_H
 
 #include "Compiler/CUDA/KernelWriter.h"
-#include "Plan/Plan.h"
 
 namespace tessera::cuda {
 

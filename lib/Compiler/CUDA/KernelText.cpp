@@ -73,7 +73,7 @@ FailureOr<KernelSource> cuda::emitKernel(func::FuncOp kernel) {
     source.functions.push_back(std::move(function));
   }
   bool isAttention = llvm::any_of(loops, llvm::IsaPred<plan::AttentionOp>);
-  source.text = "#include \"prelude.cuh\"\n";
+  source.text = "#include \"prelude.cuh\"\n#include \"random.cuh\"\n";
   source.text += isAttention
                      ? "#include \"attention_fwd.cuh\"\n"
                      : "#include \"rows.cuh\"\n#include \"tiles.cuh\"\n";

@@ -228,6 +228,13 @@ LogicalResult KernelWriter::writeOp(Operation *op) {
     names[load.getResult()] = variable;
     return success();
   }
+  if (auto random = dyn_cast<plan::RandomOp>(op)) {
+    std::string variable = fresh("random");
+    line() << "const float " << variable << " = randomNumber("
+           << getRandomArguments(random) << ");\n";
+    names[random] = variable;
+    return success();
+  }
   if (auto store = dyn_cast<memref::StoreOp>(op)) {
     line() << "*" << getPointer(store.getMemRef(), store.getIndices()) << " = "
            << name(store.getValueToStore()) << ";\n";
@@ -243,6 +250,11 @@ LogicalResult KernelWriter::writeOp(Operation *op) {
   if (auto loop = dyn_cast<scf::ParallelOp>(op))
     return writeNest(loop);
   return writeExpression(op);
+}
+
+std::string KernelWriter::getRandomArguments(plan::RandomOp op) {
+  return name(op.getNumber()) + ", " + std::to_string(op.getSeed()) + "ULL, " +
+         std::to_string(op.getStream()) + "ULL";
 }
 
 LogicalResult KernelWriter::writeBlock(Block &block,

@@ -17,6 +17,7 @@
 #define TESSERA_COMPILER_CUDA_KERNELWRITER_H
 
 #include "Compiler/CUDA/KernelText.h"
+#include "Plan/Plan.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -85,6 +86,8 @@ public:
   mlir::LogicalResult writeOp(mlir::Operation *op);
   mlir::LogicalResult writeBlock(mlir::Block &block,
                                  llvm::ArrayRef<std::string> results = {});
+  /// What the functions of random.cuh take.
+  std::string getRandomArguments(plan::RandomOp op);
   mlir::LogicalResult writeIf(mlir::scf::IfOp op, BlockText writeInner);
   mlir::LogicalResult writeFor(mlir::scf::ForOp op, BlockText writeInner);
   void writeYield(mlir::Block &block, llvm::ArrayRef<std::string> results);

@@ -1,0 +1,15 @@
+// RUN: tessera-opt %s --split-input-file --verify-diagnostics | FileCheck %s
+
+// CHECK: plan.random %{{.*}} seed(7) stream(-1)
+func.func @right(%n: index) -> f32 {
+  %0 = plan.random %n seed(7) stream(-1)
+  return %0 : f32
+}
+
+// -----
+
+func.func @number(%n: i64) -> f32 {
+  // expected-error @below {{'plan.random' op operand #0 must be index, but got 'i64'}}
+  %0 = "plan.random"(%n) {seed = 7, stream = 1} : (i64) -> f32
+  return %0 : f32
+}
