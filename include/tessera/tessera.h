@@ -119,6 +119,12 @@ typedef struct tessera_context_options {
   /* The ordinal of the GPU; null: this rank modulo the machine's GPUs. */
   const int32_t *device;
   uint32_t flags; /* tessera_context_flags, together */
+  /* cuda: a file of algorithms for matrix products, as TESSERA_AUTOTUNE makes
+   * it; null: cuBLASLt's heuristic chooses, as it does for products that are
+   * not in the file. With another version of cuBLASLt or model of GPU than the
+   * file's nothing of it is used, which the log says. The same file on all
+   * ranks. */
+  const char *algorithms;
 } tessera_context_options;
 
 /* Flags of a context, for people who look into a program. */
@@ -129,7 +135,12 @@ typedef enum tessera_context_flags {
   /* cuda: temporaries that collectives use are memory that NCCL knows and maps
    * between peers; and it copies with copy engines where it can. */
   TESSERA_SYMMETRIC = 8,
-  TESSERA_COPY_ENGINES = 16
+  TESSERA_COPY_ENGINES = 16,
+  /* cuda: a binding measures the algorithms of the products that the file
+   * `algorithms` does not have, and writes them there; the file may be absent.
+   * While it measures, it takes memory for one product's operands on top of
+   * what it needs; no pointer of the caller is written. */
+  TESSERA_AUTOTUNE = 32
 } tessera_context_flags;
 
 /* The meeting point of `world` contexts of this process. Destroy it after all
@@ -338,6 +349,17 @@ TESSERA_API tessera_status *tessera_binding_wait(tessera_binding *binding);
 
 TESSERA_API tessera_status *
 tessera_binding_memory(const tessera_binding *binding, tessera_memory *out);
+
+/* How many matrix products have an algorithm of the file `algorithms`, one that
+ * was measured in this context, and one that the library's heuristic chose. */
+typedef struct tessera_products {
+  size_t size;
+  uint64_t stored, measured, heuristic;
+  uint64_t hash; /* of the stored and measured algorithms, in order; 0: none */
+} tessera_products;
+
+TESSERA_API tessera_status *
+tessera_binding_products(const tessera_binding *binding, tessera_products *out);
 
 /* One collective of the plan, in order. Bytes and copies are those of one run
  * on this rank. */

@@ -37,6 +37,9 @@ Outcome<std::unique_ptr<Backend>>
 tessera::createBackend(const tessera_context_options &options,
                        Context &context) {
   std::string name = options.backend ? options.backend : "cpu";
+  if (name == "cpu" && options.algorithms)
+    return Failure{TESSERA_INVALID_ARGUMENT,
+                   "`algorithms` is for the backend \"cuda\""};
   if (name == "cpu")
     return createCPUBackend(options, context);
   if (name == "cuda")

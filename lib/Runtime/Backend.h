@@ -114,6 +114,8 @@ public:
 
   /// As in a module: "cpu", "cuda:sm_90a".
   virtual std::string target() const = 0;
+  /// What must be the same on all ranks.
+  virtual std::string common() const { return target(); }
   virtual DeviceNote describeDevice() const = 0;
   /// As the works' numbers count them.
   virtual std::vector<CommunicatorNote> describeCommunicators() const {
@@ -132,6 +134,9 @@ public:
   virtual int64_t alignment() const = 0;
   virtual Result<std::byte *> allocate(Memory kind, size_t bytes) = 0;
   virtual void deallocate(Memory kind, std::byte *pointer, size_t bytes) = 0;
+  /// Collective: when all ranks have prepared a binding's works, before these
+  /// are connected. Fails on all ranks if it does on one.
+  virtual Outcome<Ok> agree() { return Ok{}; }
   /// Collective: a binding's symmetric memory, as much on all ranks, before its
   /// first run and after its works are connected.
   virtual Status share(Context &, std::byte *, size_t) { return Ok{}; }

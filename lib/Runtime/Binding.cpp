@@ -19,6 +19,7 @@
 #include "Runtime/Binding.h"
 #include "Layout/Planner.h"
 
+#include <bit>
 #include <set>
 
 using namespace tessera;
@@ -429,6 +430,9 @@ Binding::create(LoadedModule &module, std::span<const int64_t> symbols,
       module.context().agree(failure, key, "the module or the sizes they bind");
   if (!agreed)
     return agreed.error();
+  agreed = module.context().backend().agree();
+  if (!agreed)
+    return agreed.error();
   for (size_t i = 0; i < binding->works.size(); ++i)
     if (Status status = binding->works[i]->connect(module.context()); !status)
       return module.context().giveUp({TESSERA_PEER, status.message(),
@@ -449,6 +453,28 @@ Binding::create(LoadedModule &module, std::span<const int64_t> symbols,
                            " symmetric, " + std::to_string(needs.constants) +
                            " of constants");
   return binding;
+}
+
+tessera_products Binding::products() const {
+  tessera_products result{};
+  for (const auto &work : works) {
+    if (const uint64_t hash = work->algorithmHash())
+      result.hash = std::rotl(result.hash, 1) ^ hash;
+    switch (work->choice()) {
+    case Choice::None:
+      break;
+    case Choice::Stored:
+      ++result.stored;
+      break;
+    case Choice::Measured:
+      ++result.measured;
+      break;
+    case Choice::Heuristic:
+      ++result.heuristic;
+      break;
+    }
+  }
+  return result;
 }
 
 //===----------------------------------------------------------------------===//

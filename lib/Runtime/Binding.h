@@ -66,6 +66,8 @@ public:
   Outcome<Ok> wait();
   const tessera_memory &memory() const { return needs; }
 
+  tessera_products products() const;
+
   struct Report {
     const Traffic *traffic;
     int step;

@@ -443,6 +443,15 @@ tessera_status *tessera_binding_memory(const tessera_binding *binding,
   });
 }
 
+tessera_status *tessera_binding_products(const tessera_binding *binding,
+                                         tessera_products *out) {
+  return guard([&]() -> tessera_status * {
+    if (!binding)
+      return invalid("the binding is null");
+    return writeStruct(binding->binding->products(), out);
+  });
+}
+
 size_t tessera_binding_collective_count(const tessera_binding *binding) {
   return binding->binding->reports().size();
 }

@@ -178,8 +178,10 @@ Context::create(const tessera_context_options &options) {
   else
     failure = backend.error();
   Outcome<Ok> agreed = context->agree(
-      failure, backend ? hashBytes(context->device->target()) : 0,
-      "what they run on");
+      failure, backend ? hashBytes(context->device->common()) : 0,
+      options.algorithms
+          ? "what they run on: target, GPU, cuBLASLt or the file of algorithms"
+          : "what they run on");
   if (!agreed)
     return agreed.error();
   return context;

@@ -54,6 +54,14 @@ struct Traffic {
   int64_t copies = 0, copiedBytes = 0; ///< packing and unpacking
 };
 
+/// Where the algorithm of a library's calls comes from.
+enum class Choice {
+  None,     ///< there is no call
+  Stored,   ///< a file of measured ones
+  Measured, ///< in this context
+  Heuristic ///< the library's own
+};
+
 class Work {
 public:
   virtual ~Work() = default;
@@ -66,6 +74,10 @@ public:
   virtual Status connect(Context &) { return Ok{}; }
   /// What it comes to, for people.
   virtual std::string text() const { return {}; }
+  /// When it is connected.
+  virtual Choice choice() const { return Choice::None; }
+  /// Of a stored or measured one: the same for the same algorithm.
+  virtual uint64_t algorithmHash() const { return 0; }
   /// Of a collective; null for other steps.
   virtual const Traffic *traffic() const { return nullptr; }
   /// Of a collective, when it is connected: which of the backend's

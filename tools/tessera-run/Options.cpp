@@ -37,6 +37,9 @@ const char *const kUsage =
   --no-graph            cuda: enqueue the steps anew in each run
   --symmetric           cuda: NCCL maps temporaries between the GPUs
   --copy-engines        cuda: so it does, and copies without kernels
+  --autotune FILE       cuda: measure algorithms of matrix products, as far as
+                        FILE has none, and keep them in it
+  --algorithms FILE     cuda: use those, and measure nothing
   --trace FILE          the last run's steps on all ranks, for Perfetto or
                         Chrome; steps are measured, so runs take longer
   --verify CPU.tsr      run this module, the same program compiled for cpu, on
@@ -58,7 +61,7 @@ static bool parseWhole(const std::string &text, int64_t &value) {
 
 Result<Options> parseOptions(int argc, const char *const *argv, bool underMPI) {
   Options options;
-  bool ranksGiven = false;
+  bool ranksGiven = false, algorithmsGiven = false;
 
   struct Flag {
     std::string name;
@@ -148,6 +151,20 @@ Result<Options> parseOptions(int argc, const char *const *argv, bool underMPI) {
          return true;
        },
        "the ordinal of a GPU, like 0"},
+      {"--autotune",
+       [&](const std::string &value) {
+         options.autotune = true;
+         options.algorithms = value;
+         return !value.empty();
+       },
+       "a path"},
+      {"--algorithms",
+       [&](const std::string &value) {
+         algorithmsGiven = true;
+         options.algorithms = value;
+         return !value.empty();
+       },
+       "a path"},
       {"--trace",
        [&](const std::string &value) {
          options.trace = value;
@@ -212,6 +229,9 @@ Result<Options> parseOptions(int argc, const char *const *argv, bool underMPI) {
 
   if (options.module.empty())
     return Error{"no module is given; see tessera-run --help"};
+  if (options.autotune && algorithmsGiven)
+    return Error{"--autotune uses what its file holds, too: --algorithms is "
+                 "for runs that measure nothing"};
   if (options.transport.empty() && underMPI && !ranksGiven)
     options.transport = "mpi";
   if (options.transport.empty() && ranksGiven)

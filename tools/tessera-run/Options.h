@@ -37,6 +37,8 @@ struct Options {
   std::optional<int32_t> device; ///< ordinal of the GPU
   bool symmetric = false, copyEngines = false;
   bool noGraph = false;
+  std::string algorithms; ///< a file of them; empty: none
+  bool autotune = false;  ///< measure what it lacks
   bool verbose = false;
   std::string trace;  ///< a file for the last run's steps; empty: none
   std::string verify; ///< the module for cpu to compare with; empty: none

@@ -58,6 +58,16 @@ Status Report::merge(Team &team) {
             &Communicator::Numbers::memory})
         each.numbers.*member = std::max(each.numbers.*member, other.*member);
   }
+  Result<std::vector<Products>> chosen = team.allGather(products);
+  if (!chosen)
+    return chosen.error();
+  products = {};
+  for (const Products &other : *chosen) {
+    products.stored += other.stored;
+    products.measured += other.measured;
+    products.heuristic += other.heuristic;
+    products.hash = 3 * products.hash + other.hash;
+  }
 
   for (Difference &each : differences)
     each.wrong = 0;
@@ -203,6 +213,8 @@ std::string Report::bitsTable() const {
       {"ranks", std::to_string(ranks) + ", mesh " + mesh}};
   for (const auto &[text, ordinals] : kinds)
     rows.push_back({ordinals, text});
+  if (withProducts)
+    rows.push_back({"algorithms", hexText(products.hash)});
   return "the bits of results depend on\n" + table(rows, {false, false});
 }
 
@@ -273,6 +285,11 @@ std::string Report::text() const {
           std::to_string(memory.constants) + " bytes\n";
   if (target != "cpu")
     text += bitsTable();
+  if (withProducts)
+    text += "matrix products of all ranks: " + std::to_string(products.stored) +
+            " of stored algorithms, " + std::to_string(products.measured) +
+            " measured, " + std::to_string(products.heuristic) +
+            " by cuBLASLt's heuristic\n";
   for (const Difference &each : differences) {
     char line[160];
     snprintf(line, sizeof line,
@@ -342,6 +359,11 @@ std::string Report::json() const {
            {"memory", each.numbers.memory},
            {"seconds", each.numbers.seconds}});
   }
+  if (withProducts)
+    result["products"] = {{"stored", products.stored},
+                          {"measured", products.measured},
+                          {"heuristic", products.heuristic},
+                          {"hash", hexText(products.hash)}};
   for (const Difference &each : differences)
     result["differences"].push_back({{"name", each.name},
                                      {"largest", each.largest},

@@ -44,6 +44,12 @@ struct Communicator {
   } numbers;
 };
 
+/// Matrix products, by where their algorithms come from.
+struct Products {
+  uint64_t stored, measured, heuristic;
+  uint64_t hash; ///< of the first two kinds' algorithms
+};
+
 /// How far an output is from the CPU's.
 struct Difference {
   std::string name;
@@ -67,10 +73,13 @@ struct Report {
   std::vector<Collective> collectives;
   std::vector<double> seconds, hostSeconds; ///< one a run
   Memory memory;
+  bool withProducts = false; ///< whether these are shown
+  Products products;         ///< of all ranks, when merged
   std::string output, trace; ///< empty: none
   std::vector<Difference> differences;
 
-  /// Replaces each number by the largest of all ranks; all ranks call it.
+  /// Replaces each number by the largest of all ranks, or the sum where that is
+  /// said; all ranks call it.
   Status merge(Team &team);
   std::string text() const;
   /// What does not differ from run to run: no times.

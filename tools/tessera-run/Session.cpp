@@ -66,6 +66,16 @@ void Progress::show(const std::string &stage, uint64_t done, uint64_t all,
 // Loading
 //===----------------------------------------------------------------------===//
 
+static void logAll(void *team, tessera_log_level, const char *message) {
+  fprintf(stderr, "tessera-run: rank %d: %s\n",
+          static_cast<Team *>(team)->rank(), message);
+}
+static void logWarnings(void *team, tessera_log_level level,
+                        const char *message) {
+  if (level == TESSERA_LOG_WARNING)
+    logAll(team, level, message);
+}
+
 tessera_context_options Session::contextOptions(const std::string &backend,
                                                 tessera_threads *threads) {
   tessera_context_options settings = {};
@@ -87,15 +97,17 @@ tessera_context_options Session::contextOptions(const std::string &backend,
     settings.flags |= TESSERA_SYMMETRIC;
   if (options.copyEngines)
     settings.flags |= TESSERA_COPY_ENGINES;
+  if (!options.algorithms.empty() && backend != "cpu")
+    settings.algorithms = options.algorithms.c_str();
+  if (options.autotune && backend != "cpu")
+    settings.flags |= TESSERA_AUTOTUNE;
   if (!options.trace.empty())
     settings.flags |= TESSERA_TIME_STEPS;
-  if (options.verbose) {
+  if (options.verbose)
     settings.flags |= TESSERA_CHECK_STEPS;
+  if (options.verbose || settings.algorithms) {
     settings.log_user = &team;
-    settings.log = [](void *user, tessera_log_level, const char *message) {
-      fprintf(stderr, "tessera-run: rank %d: %s\n",
-              static_cast<Team *>(user)->rank(), message);
-    };
+    settings.log = options.verbose ? logAll : logWarnings;
   }
   return settings;
 }

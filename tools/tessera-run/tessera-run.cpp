@@ -19,6 +19,7 @@
 #include "Options.h"
 #include "Report.h"
 #include "Session.h"
+#include "Support/TemporaryFile.h"
 #include "Trace.h"
 #include "Verify.h"
 
@@ -79,13 +80,20 @@ private:
       return Ok{};
     for (const std::string &path : {options.output, options.trace})
       if (!path.empty())
-        if (Status status = OutputFile::checkWritable(path); !status)
+        if (Status status = checkWritable(path); !status)
           return status;
     return Ok{};
   }
 
   Status load() {
-    return session.load(options.module, options.backend, meetings[0]);
+    if (Status status =
+            session.load(options.module, options.backend, meetings[0]);
+        !status)
+      return status;
+    if (!options.algorithms.empty() && session.target == "cpu")
+      return Error{"--autotune and --algorithms are for modules that are "
+                   "compiled for cuda"};
+    return Ok{};
   }
   Status readInputs() { return session.readInputs(); }
   /// Then the libraries that it takes are open, and have a version.
@@ -222,6 +230,14 @@ private:
       return status;
     report.memory = {memory.external, memory.local, memory.symmetric,
                      memory.constants};
+    report.withProducts = !options.algorithms.empty();
+    tessera_products products = {};
+    products.size = sizeof products;
+    if (Status status = take(tessera_binding_products(binding, &products));
+        !status)
+      return status;
+    report.products = {products.stored, products.measured, products.heuristic,
+                       products.hash};
     report.output = options.output;
     report.trace = options.trace;
     report.differences = differences;

@@ -33,10 +33,10 @@ namespace {
 class CUDAModule final : public BackendModule {
 public:
   CUDAModule(Device &device, std::unique_ptr<Communicators> &communicators,
-             std::unique_ptr<Blas> &blas, std::unique_ptr<Binaries> binaries,
-             uint32_t flags)
+             std::unique_ptr<Blas> &blas, Chooser &chooser,
+             std::unique_ptr<Binaries> binaries, uint32_t flags)
       : device(device), communicators(communicators), blas(blas),
-        binaries(std::move(binaries)), flags(flags) {}
+        chooser(chooser), binaries(std::move(binaries)), flags(flags) {}
 
   Result<std::unique_ptr<Work>> makeLaunch(const fb::LaunchT &launch,
                                            Tensors &tensors) override {
@@ -52,7 +52,7 @@ public:
         return opened.error();
       blas = std::move(*opened);
     }
-    return cuda::makeContract(*binaries, *blas, contract, tensors);
+    return cuda::makeContract(*binaries, *blas, chooser, contract, tensors);
   }
 
   Result<std::unique_ptr<Work>>
@@ -86,6 +86,7 @@ private:
   Device &device;
   std::unique_ptr<Communicators> &communicators; ///< the backend's
   std::unique_ptr<Blas> &blas; ///< the context's, opened for the first product
+  Chooser &chooser;
   std::unique_ptr<Binaries> binaries;
   uint32_t flags;
 };
@@ -97,8 +98,28 @@ private:
 class CUDABackend final : public Backend {
 public:
   CUDABackend(std::unique_ptr<Device> device,
-              const tessera_context_options &options)
-      : device(std::move(device)), options(options) {}
+              const tessera_context_options &options, Context &context)
+      : device(std::move(device)), chooser(context, *this, *this->device),
+        options(options) {}
+
+  Outcome<Ok> openAlgorithms() {
+    const bool measures = options.flags & TESSERA_AUTOTUNE;
+    if (!options.algorithms && measures)
+      return Failure{TESSERA_INVALID_ARGUMENT,
+                     "TESSERA_AUTOTUNE needs `algorithms`, the file that keeps "
+                     "what is measured"};
+    if (!options.algorithms)
+      return Ok{};
+    Device::Current current(*device);
+    Result<std::unique_ptr<Blas>> opened = Blas::open();
+    if (!opened)
+      return Failure{TESSERA_UNSUPPORTED, opened.message()};
+    blas = std::move(*opened);
+    return chooser.open(options.algorithms, measures, *blas);
+  }
+
+  std::string common() const override { return target() + chooser.common(); }
+  Outcome<Ok> agree() override { return chooser.agree(); }
 
   ~CUDABackend() override {
     if (device->isStuck()) {
@@ -159,8 +180,9 @@ public:
         Binaries::load(*device, module);
     if (!binaries)
       return binaries.error();
-    return std::unique_ptr<BackendModule>(new CUDAModule(
-        *device, communicators, blas, std::move(*binaries), options.flags));
+    return std::unique_ptr<BackendModule>(
+        new CUDAModule(*device, communicators, blas, chooser,
+                       std::move(*binaries), options.flags));
   }
 
   bool isHost() const override { return false; }
@@ -220,6 +242,7 @@ private:
   std::unique_ptr<Device> device;
   std::unique_ptr<Communicators> communicators; ///< opened by the first need
   std::unique_ptr<Blas> blas;
+  Chooser chooser;
   tessera_context_options options;
 };
 
@@ -232,5 +255,9 @@ tessera::createCUDABackend(const tessera_context_options &options,
       Device::open(options.device, context.rank());
   if (!device)
     return device.error();
-  return std::unique_ptr<Backend>(new CUDABackend(std::move(*device), options));
+  auto backend =
+      std::make_unique<CUDABackend>(std::move(*device), options, context);
+  if (Outcome<Ok> opened = backend->openAlgorithms(); !opened)
+    return opened.error();
+  return std::unique_ptr<Backend>(std::move(backend));
 }

@@ -6,113 +6,34 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The functions and constants of cuBLASLt that are used here are declared here:
-// no CUDA headers are needed to build. Sums are in f32 (f64 for f64), without
-// TF32. The heuristic's first algorithm is taken; it depends on shapes, types,
-// alignment, library version and GPU alone, so a program's bits are the same in
-// every run.
+// Sums are in f32 (f64 for f64), without TF32. What the heuristic chooses
+// depends on shapes, types, alignment, library version and GPU alone, and so
+// does what a file of algorithms says (Chooser.h): a program's bits are the
+// same in every run.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Backends/CUDA/Blas.h"
 #include "Backends/CUDA/Library.h"
+#include "Module/Module.h"
 
 #include <algorithm>
-#include <cstdint>
 
 using namespace tessera;
 using namespace tessera::cuda;
+using namespace tessera::cuda::blas;
 
 //===----------------------------------------------------------------------===//
 // The library
 //===----------------------------------------------------------------------===//
 
-namespace {
+Status Api::check(Code code, const char *doing) const {
+  if (code == 0)
+    return Ok{};
+  return Error{std::string("cuBLASLt: ") + doing + ": " + statusName(code)};
+}
 
-using BlasStatus = int; // cublasStatus_t; 0 is success
-
-// cudaDataType
-enum DataType : int { R_32F = 0, R_64F = 1, R_16F = 2, R_16BF = 14 };
-// cublasComputeType_t
-enum ComputeType : int { Compute32F = 68, Compute64F = 70 };
-// cublasLtMatrixLayoutAttribute_t
-enum LayoutAttribute : int { BatchCount = 5, BatchStride = 6 };
-// cublasLtMatmulDescAttributes_t
-enum MatmulAttribute : int {
-  TransposeA = 3,
-  TransposeB = 4,
-  EpilogueKind = 7,
-  BiasPointer = 8,
-  AuxPointer = 11,
-  AuxLeading = 12,
-};
-// cublasLtEpilogue_t: bits that combine
-enum EpilogueBits : uint32_t {
-  EpilogueNone = 1,
-  EpilogueBias = 4,
-  EpilogueGelu = 32,
-  EpilogueAux = 128,
-};
-// cublasLtMatmulPreferenceAttributes_t
-enum PreferenceAttribute : int {
-  MaxWorkspace = 1,
-  AlignmentA = 5,
-  AlignmentB = 6,
-  AlignmentC = 7,
-  AlignmentD = 8,
-};
-// cublasOperation_t
-constexpr int32_t kTransposed = 1;
-
-struct Algorithm {
-  uint64_t data[8];
-};
-struct Heuristic {
-  Algorithm algorithm;
-  size_t workspace;
-  BlasStatus state;
-  float waves;
-  int reserved[4];
-};
-static_assert(sizeof(Heuristic) == 96);
-
-using Handle = void *;
-
-} // namespace
-
-struct tessera::cuda::BlasApi {
-  BlasStatus (*create)(Handle *);
-  BlasStatus (*destroy)(Handle);
-  size_t (*version)();
-  const char *(*statusName)(BlasStatus);
-  BlasStatus (*descCreate)(Handle *, int computeType, int scaleType);
-  BlasStatus (*descDestroy)(Handle);
-  BlasStatus (*descSet)(Handle, int attribute, const void *, size_t);
-  BlasStatus (*layoutCreate)(Handle *, int type, uint64_t rows,
-                             uint64_t columns, int64_t leading);
-  BlasStatus (*layoutDestroy)(Handle);
-  BlasStatus (*layoutSet)(Handle, int attribute, const void *, size_t);
-  BlasStatus (*preferenceCreate)(Handle *);
-  BlasStatus (*preferenceDestroy)(Handle);
-  BlasStatus (*preferenceSet)(Handle, int attribute, const void *, size_t);
-  BlasStatus (*heuristic)(Handle, Handle desc, Handle a, Handle b, Handle c,
-                          Handle d, Handle preference, int requested,
-                          Heuristic *results, int *returned);
-  BlasStatus (*matmul)(Handle, Handle desc, const void *alpha, const void *a,
-                       Handle aLayout, const void *b, Handle bLayout,
-                       const void *beta, const void *c, Handle cLayout, void *d,
-                       Handle dLayout, const Algorithm *, void *workspace,
-                       size_t workspaceBytes, void *stream);
-
-  Status load();
-  Status check(BlasStatus status, const char *doing) const {
-    if (status == 0)
-      return Ok{};
-    return Error{std::string("cuBLASLt: ") + doing + ": " + statusName(status)};
-  }
-};
-
-Status BlasApi::load() {
+Status Api::load() {
   Result<Library> library = Library::open("libcublasLt.so.13");
   if (!library)
     return library.error();
@@ -121,27 +42,17 @@ Status BlasApi::load() {
     if (status)
       status = library->find(function, name);
   };
-  find(create, "cublasLtCreate");
-  find(destroy, "cublasLtDestroy");
   find(version, "cublasLtGetVersion");
   find(statusName, "cublasLtGetStatusName");
-  find(descCreate, "cublasLtMatmulDescCreate");
-  find(descDestroy, "cublasLtMatmulDescDestroy");
-  find(descSet, "cublasLtMatmulDescSetAttribute");
-  find(layoutCreate, "cublasLtMatrixLayoutCreate");
-  find(layoutDestroy, "cublasLtMatrixLayoutDestroy");
-  find(layoutSet, "cublasLtMatrixLayoutSetAttribute");
-  find(preferenceCreate, "cublasLtMatmulPreferenceCreate");
-  find(preferenceDestroy, "cublasLtMatmulPreferenceDestroy");
-  find(preferenceSet, "cublasLtMatmulPreferenceSetAttribute");
-  find(heuristic, "cublasLtMatmulAlgoGetHeuristic");
-  find(matmul, "cublasLtMatmul");
+#define TESSERA_BLAS_FIND(member, name, parameters) find(member, #name);
+  TESSERA_BLAS(TESSERA_BLAS_FIND)
+#undef TESSERA_BLAS_FIND
   return status;
 }
 
 Result<std::unique_ptr<Blas>> Blas::open() {
   std::unique_ptr<Blas> blas(new Blas());
-  blas->api = std::make_unique<BlasApi>();
+  blas->api = std::make_unique<Api>();
   if (Status status = blas->api->load(); !status)
     return status.error();
   if (Status status =
@@ -168,8 +79,9 @@ std::string Blas::version() const {
 //===----------------------------------------------------------------------===//
 
 struct Blas::Calls::Objects {
-  Handle desc = nullptr, preference = nullptr;
-  Handle x = nullptr, y = nullptr, d = nullptr;
+  Desc desc = nullptr;
+  Preference preference = nullptr;
+  Layout x = nullptr, y = nullptr, d = nullptr;
   Algorithm algorithm;
 };
 
@@ -188,12 +100,43 @@ static DataType typeOf(DType dtype) {
 
 Blas::Calls::Calls(const Blas &blas, const Products &products,
                    const Addresses &at)
-    : blas(blas), products(products), at(at),
-      objects(std::make_unique<Objects>()) {}
+    : library(blas), products_(products), at(at),
+      objects(std::make_unique<Objects>()) {
+  std::byte *const bases[] = {at.a, at.b, at.c, at.bias, at.aux};
+  for (int t = 0; t < Products::Count; ++t) {
+    uint64_t bits = reinterpret_cast<uintptr_t>(bases[t]) | kAlignment;
+    if (t <= Products::C)
+      for (const auto &call : products_.calls)
+        bits |= call[t] * info(products_.dtypes[t]).bytes;
+    alignments[t] = static_cast<int64_t>(bits & -bits);
+  }
+
+  // "2048x512x64*1/bf16:t:64:0:256/bf16:n:64:0:256/bf16:n:2048:0:256"
+  const MatrixProduct &shape = products_.product;
+  auto matrix = [&](const MatrixProduct::Matrix &matrix, int t) {
+    text += std::string("/") + info(products_.dtypes[t]).name +
+            (matrix.transposed ? ":t:" : ":n:") +
+            std::to_string(matrix.leading) + ":" +
+            std::to_string(matrix.batchStride) + ":" +
+            std::to_string(alignments[t]);
+  };
+  text = std::to_string(shape.m) + "x" + std::to_string(shape.n) + "x" +
+         std::to_string(shape.k) + "*" + std::to_string(shape.batch);
+  matrix(shape.x, shape.swapped ? Products::B : Products::A);
+  matrix(shape.y, shape.swapped ? Products::A : Products::B);
+  matrix(shape.d, Products::C);
+  if (products_.epilogue.bias)
+    text += "/bias:" + std::to_string(alignments[Products::Bias]);
+  if (products_.epilogue.gelu)
+    text += "/gelu";
+  if (products_.epilogue.aux)
+    text += "/aux:" + std::to_string(products_.auxLeading) + ":" +
+            std::to_string(alignments[Products::Aux]);
+}
 
 Blas::Calls::~Calls() {
-  const BlasApi &api = *blas.api;
-  for (Handle layout : {objects->x, objects->y, objects->d})
+  const Api &api = *library.api;
+  for (Layout layout : {objects->x, objects->y, objects->d})
     if (layout)
       api.layoutDestroy(layout);
   if (objects->desc)
@@ -203,12 +146,13 @@ Blas::Calls::~Calls() {
 }
 
 Status Blas::Calls::prepare() {
-  const BlasApi &api = *blas.api;
-  const MatrixProduct &product = products.product;
-  const Epilogue &epilogue = products.epilogue;
-  const bool wide = products.dtypes[Products::C] == DType::F64;
+  const Api &api = *library.api;
+  const MatrixProduct &shape = products_.product;
+  const Epilogue &epilogue = products_.epilogue;
+  const DType *dtypes = products_.dtypes;
+  const bool wide = dtypes[Products::C] == DType::F64;
   Status status = Ok{};
-  auto check = [&](BlasStatus code, const char *doing) {
+  auto check = [&](Code code, const char *doing) {
     if (status)
       status = api.check(code, doing);
   };
@@ -222,9 +166,9 @@ Status Blas::Calls::prepare() {
         "a new product");
   if (!status)
     return status;
-  if (product.x.transposed)
+  if (shape.x.transposed)
     set(TransposeA, kTransposed);
-  if (product.y.transposed)
+  if (shape.y.transposed)
     set(TransposeB, kTransposed);
   uint32_t kind = 0;
   if (epilogue.bias) {
@@ -236,41 +180,32 @@ Status Blas::Calls::prepare() {
   if (epilogue.aux) {
     kind |= EpilogueAux;
     set(AuxPointer, at.aux);
-    set(AuxLeading, products.auxLeading);
+    set(AuxLeading, products_.auxLeading);
   }
   set(EpilogueKind, kind ? kind : uint32_t(EpilogueNone));
 
-  auto layout = [&](Handle &handle, const MatrixProduct::Matrix &matrix,
+  auto layout = [&](Layout &handle, const MatrixProduct::Matrix &matrix,
                     DType dtype, int64_t rows, int64_t columns) {
     if (matrix.transposed)
       std::swap(rows, columns);
     check(
         api.layoutCreate(&handle, typeOf(dtype), rows, columns, matrix.leading),
         "the layout of a matrix");
-    if (!status || product.batch == 1)
+    if (!status || shape.batch == 1)
       return;
-    const int32_t count = static_cast<int32_t>(product.batch);
+    const int32_t count = static_cast<int32_t>(shape.batch);
     check(api.layoutSet(handle, BatchCount, &count, sizeof count),
           "a batch of matrices");
     check(api.layoutSet(handle, BatchStride, &matrix.batchStride,
                         sizeof matrix.batchStride),
           "a batch of matrices");
   };
-  const DType *dtypes = products.dtypes;
-  const int x = product.swapped ? Products::B : Products::A;
-  const int y = product.swapped ? Products::A : Products::B;
-  layout(objects->x, product.x, dtypes[x], product.m, product.k);
-  layout(objects->y, product.y, dtypes[y], product.k, product.n);
-  layout(objects->d, product.d, dtypes[Products::C], product.m, product.n);
+  const int x = shape.swapped ? Products::B : Products::A;
+  const int y = shape.swapped ? Products::A : Products::B;
+  layout(objects->x, shape.x, dtypes[x], shape.m, shape.k);
+  layout(objects->y, shape.y, dtypes[y], shape.k, shape.n);
+  layout(objects->d, shape.d, dtypes[Products::C], shape.m, shape.n);
 
-  // What every address of a matrix is a multiple of.
-  std::byte *const bases[] = {at.a, at.b, at.c};
-  auto alignment = [&](int t) {
-    uint64_t bits = reinterpret_cast<uintptr_t>(bases[t]) | kAlignment;
-    for (const auto &call : products.calls)
-      bits |= call[t] * info(dtypes[t]).bytes;
-    return static_cast<uint32_t>(bits & -bits);
-  };
   check(api.preferenceCreate(&objects->preference), "preferences");
   if (!status)
     return status;
@@ -280,28 +215,11 @@ Status Blas::Calls::prepare() {
         "a preference");
   };
   prefer(MaxWorkspace, static_cast<uint64_t>(kWorkspace));
-  prefer(AlignmentA, alignment(x));
-  prefer(AlignmentB, alignment(y));
-  prefer(AlignmentC, alignment(Products::C));
-  prefer(AlignmentD, alignment(Products::C));
-  if (!status)
-    return status;
-
-  Heuristic found = {};
-  int count = 0;
-  check(api.heuristic(blas.handle, objects->desc, objects->x, objects->y,
-                      objects->d, objects->d, objects->preference, 1, &found,
-                      &count),
-        "choosing an algorithm");
-  if (!status)
-    return status;
-  if (count == 0 || found.state != 0)
-    return Error{"cuBLASLt has no algorithm for a product of " +
-                 std::to_string(product.m) + " x " + std::to_string(product.n) +
-                 " x " + std::to_string(product.k) + " in " +
-                 info(dtypes[x]).name};
-  objects->algorithm = found.algorithm;
-  return Ok{};
+  prefer(AlignmentA, static_cast<uint32_t>(alignments[x]));
+  prefer(AlignmentB, static_cast<uint32_t>(alignments[y]));
+  prefer(AlignmentC, static_cast<uint32_t>(alignments[Products::C]));
+  prefer(AlignmentD, static_cast<uint32_t>(alignments[Products::C]));
+  return status;
 }
 
 Result<std::unique_ptr<Blas::Calls>>
@@ -312,25 +230,102 @@ Blas::prepare(const Products &products, const Addresses &addresses) const {
   return calls;
 }
 
+//===----------------------------------------------------------------------===//
+// Algorithms
+//===----------------------------------------------------------------------===//
+
+/// Adds what is not yet there.
+Status Blas::Calls::search(int count, uint32_t reductions,
+                           std::vector<Algorithm> &found) const {
+  if (Status status = library.api->check(
+          library.api->preferenceSet(objects->preference, ReductionSchemes,
+                                     &reductions, sizeof reductions),
+          "a preference");
+      !status)
+    return status;
+  std::vector<Heuristic> results(count);
+  int returned = 0;
+  if (Status status = library.api->check(
+          library.api->heuristic(library.handle, objects->desc, objects->x,
+                                 objects->y, objects->d, objects->d,
+                                 objects->preference, count, results.data(),
+                                 &returned),
+          "choosing an algorithm");
+      !status)
+    return status;
+  results.resize(std::clamp(returned, 0, count));
+  for (const Heuristic &each : results)
+    if (each.state == 0 &&
+        std::find(found.begin(), found.end(), each.algorithm) == found.end())
+      found.push_back(each.algorithm);
+  return Ok{};
+}
+
+Result<std::vector<Algorithm>> Blas::Calls::candidates(int count) const {
+  std::vector<Algorithm> found;
+  if (Status status = search(1, kAllReductions, found); !status)
+    return status.error();
+  const MatrixProduct &shape = products_.product;
+  if (found.empty())
+    return Error{"cuBLASLt has no algorithm for a product of " +
+                 std::to_string(shape.m) + " x " + std::to_string(shape.n) +
+                 " x " + std::to_string(shape.k) + " in " +
+                 info(products_.dtypes[Products::A]).name};
+  // The library may have none of these, which it calls an error.
+  if (count > 1 && !search(count, kReduceComputeType, found))
+    found.resize(1);
+  if (found.size() > size_t(count))
+    found.resize(count);
+  return found;
+}
+
+Status Blas::Calls::accepts(const Algorithm &algorithm) const {
+  Heuristic result = {};
+  if (Status status = library.api->check(
+          library.api->algorithmCheck(library.handle, objects->desc, objects->x,
+                                      objects->y, objects->d, objects->d,
+                                      &algorithm, &result),
+          "checking an algorithm");
+      !status)
+    return status;
+  if (result.workspace > size_t(kWorkspace))
+    return Error{"it needs a workspace of " + std::to_string(result.workspace) +
+                 " bytes"};
+  return Ok{};
+}
+
+void Blas::Calls::use(const Algorithm &algorithm) {
+  objects->algorithm = algorithm;
+}
+
+uint64_t Blas::Calls::algorithmHash() const {
+  const auto &data = objects->algorithm.data;
+  return hashBytes({reinterpret_cast<const char *>(data), sizeof data});
+}
+
+//===----------------------------------------------------------------------===//
+// Running
+//===----------------------------------------------------------------------===//
+
 Status Blas::Calls::run(void *stream) const {
-  const bool wide = products.dtypes[Products::C] == DType::F64;
+  const bool wide = products_.dtypes[Products::C] == DType::F64;
   const float one = 1, none = 0;
   const double wideOne = 1, wideNone = 0;
-  const bool swapped = products.product.swapped;
-  for (const auto &call : products.calls) {
+  const bool swapped = products_.product.swapped;
+  for (const auto &call : products_.calls) {
     auto place = [&](std::byte *base, int t) {
-      return base + call[t] * info(products.dtypes[t]).bytes;
+      return base + call[t] * info(products_.dtypes[t]).bytes;
     };
     std::byte *a = place(at.a, Products::A), *b = place(at.b, Products::B);
     std::byte *c = place(at.c, Products::C);
-    BlasStatus status = blas.api->matmul(
-        blas.handle, objects->desc,
+    Code code = library.api->matmul(
+        library.handle, objects->desc,
         wide ? static_cast<const void *>(&wideOne) : &one, swapped ? b : a,
         objects->x, swapped ? a : b, objects->y,
         wide ? static_cast<const void *>(&wideNone) : &none, c, objects->d, c,
         objects->d, &objects->algorithm, at.workspace, kWorkspace, stream);
-    if (status != 0)
-      return blas.api->check(status, "a matrix product");
+    if (code != 0)
+      return library.api->check(code, "a matrix product");
   }
   return Ok{};
 }

@@ -9,14 +9,14 @@
 #ifndef TESSERA_BACKENDS_CUDA_BLAS_H
 #define TESSERA_BACKENDS_CUDA_BLAS_H
 
+#include "Backends/CUDA/BlasApi.h"
 #include "Backends/CUDA/Products.h"
 
-#include <cstddef>
 #include <memory>
+#include <string>
+#include <vector>
 
 namespace tessera::cuda {
-
-struct BlasApi;
 
 /// One handle of cuBLASLt. All calls are made with the handle's CUDA context
 /// current.
@@ -39,11 +39,28 @@ public:
     std::byte *workspace;
   };
 
-  /// The calls of a product of tensors with an algorithm that suits their
-  /// addresses.
+  /// The calls of a product of tensors.
   class Calls {
   public:
     ~Calls();
+
+    /// What the choice of an algorithm depends on beside library and GPU: one
+    /// word of text.
+    const std::string &key() const { return text; }
+    const Products &products() const { return products_; }
+    /// What all addresses of an operand are multiples of, up to kAlignment.
+    int64_t alignment(int operand) const { return alignments[operand]; }
+
+    /// Algorithms for these calls, at most `count`: first what the heuristic
+    /// chooses, then what it ranks below. Of these, the ones that sum parts in
+    /// a type less precise than f32 are left out.
+    Result<std::vector<blas::Algorithm>> candidates(int count) const;
+    /// Whether an algorithm, of any origin, can make these calls.
+    Status accepts(const blas::Algorithm &algorithm) const;
+    /// From here on; there is none before.
+    void use(const blas::Algorithm &algorithm);
+    uint64_t algorithmHash() const;
+
     /// Enqueues all of them; `stream` is a CUstream.
     Status run(void *stream) const;
 
@@ -51,11 +68,15 @@ public:
     friend class Blas;
     Calls(const Blas &blas, const Products &products, const Addresses &at);
     Status prepare();
+    Status search(int count, uint32_t reductions,
+                  std::vector<blas::Algorithm> &found) const;
 
     struct Objects;
-    const Blas &blas;
-    const Products &products;
+    const Blas &library;
+    const Products &products_;
     Addresses at;
+    int64_t alignments[Products::Count];
+    std::string text;
     std::unique_ptr<Objects> objects;
   };
   /// `products` outlives the result; it has at least one call.
@@ -64,8 +85,8 @@ public:
 
 private:
   Blas() = default;
-  std::unique_ptr<BlasApi> api;
-  void *handle = nullptr;
+  std::unique_ptr<blas::Api> api;
+  blas::Handle handle = nullptr;
 };
 
 } // namespace tessera::cuda

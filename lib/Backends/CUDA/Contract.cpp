@@ -15,8 +15,10 @@ namespace {
 
 class ContractWork final : public Work {
 public:
-  ContractWork(Binaries &binaries, const Blas &blas, Products products)
-      : binaries(binaries), blas(blas), products(std::move(products)) {}
+  ContractWork(Binaries &binaries, const Blas &blas, Chooser &chooser,
+               Products products)
+      : binaries(binaries), blas(blas), chooser(chooser),
+        products(std::move(products)) {}
 
   /// `tensors` by Products' numbers; null where there is none.
   void plan(const std::array<const LocalTensor *, Products::Count> &tensors) {
@@ -84,7 +86,24 @@ public:
     if (!prepared)
       return prepared.error();
     calls = std::move(*prepared);
+    Result<Choice> choice = chooser.choose(blas, *calls);
+    if (!choice)
+      return choice.error();
+    chosen = *choice;
     return Ok{};
+  }
+
+  Status connect(Context &) override {
+    if (calls)
+      chosen = chooser.settle(*calls, chosen);
+    return Ok{};
+  }
+
+  Choice choice() const override { return chosen; }
+  uint64_t algorithmHash() const override {
+    return chosen == Choice::Stored || chosen == Choice::Measured
+               ? calls->algorithmHash()
+               : 0;
   }
 
   Status run(const Running &running) override {
@@ -110,18 +129,23 @@ public:
            std::to_string(product.n) + " x " + std::to_string(product.k) +
            ", batch " + std::to_string(product.batch) + ", " +
            std::to_string(products.calls.size()) + " calls, " +
-           std::to_string(before.size() + after.size()) + " operands copied";
+           std::to_string(before.size() + after.size()) + " operands copied" +
+           (chosen == Choice::Stored     ? ", stored algorithm"
+            : chosen == Choice::Measured ? ", measured algorithm"
+                                         : "");
   }
 
 private:
   Binaries &binaries;
   const Blas &blas;
+  Chooser &chooser;
   Products products;
   std::optional<Place> places[Products::Count];
   Place workspace{Place::kScratch, 0};
   std::vector<std::unique_ptr<Work>> before, after;
   Blas::Addresses addresses = {};
   std::unique_ptr<Blas::Calls> calls;
+  Choice chosen = Choice::None;
   // When no term is summed.
   std::optional<CopyLoop> zeros;
   RuntimeQueue queue;
@@ -131,7 +155,8 @@ private:
 
 Result<std::unique_ptr<Work>>
 tessera::cuda::makeContract(Binaries &binaries, const Blas &blas,
-                            const fb::ContractT &contract, Tensors &tensors) {
+                            Chooser &chooser, const fb::ContractT &contract,
+                            Tensors &tensors) {
   std::array<const LocalTensor *, Products::Count> local = {};
   const int ids[] = {contract.a, contract.b, contract.c, contract.bias,
                      contract.aux};
@@ -166,8 +191,8 @@ tessera::cuda::makeContract(Binaries &binaries, const Blas &blas,
                        operand(Products::C, contract.c_labels), epilogue);
   if (!products)
     return products.error();
-  auto work =
-      std::make_unique<ContractWork>(binaries, blas, std::move(*products));
+  auto work = std::make_unique<ContractWork>(binaries, blas, chooser,
+                                             std::move(*products));
   work->plan(local);
   return std::unique_ptr<Work>(std::move(work));
 }

@@ -9,13 +9,14 @@
 #ifndef TESSERA_BACKENDS_CUDA_CONTRACT_H
 #define TESSERA_BACKENDS_CUDA_CONTRACT_H
 
-#include "Backends/CUDA/Blas.h"
+#include "Backends/CUDA/Chooser.h"
 #include "Backends/CUDA/Launch.h"
 
 namespace tessera::cuda {
 
 /// Calls of cuBLASLt, and copies before and after them.
 Result<std::unique_ptr<Work>> makeContract(Binaries &binaries, const Blas &blas,
+                                           Chooser &chooser,
                                            const fb::ContractT &contract,
                                            Tensors &tensors);
 

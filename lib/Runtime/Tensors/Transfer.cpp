@@ -13,13 +13,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Runtime/Tensors/Transfer.h"
+#include "Support/TemporaryFile.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 namespace tessera {
 
@@ -193,34 +189,6 @@ Status readLocal(const StoredTensor &stored, const GlobalTensor &tensor,
 //===----------------------------------------------------------------------===//
 // Writing
 //===----------------------------------------------------------------------===//
-
-static std::string systemError() { return std::strerror(errno); }
-
-/// Makes an empty file beside `path` under a name that nobody has.
-static int createTemporary(const std::string &path, std::string &name) {
-  for (int attempt = 0;; ++attempt) {
-    name = path + ".tmp" + std::to_string(getpid()) + "-" +
-           std::to_string(attempt);
-    int fd = open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd >= 0 || errno != EEXIST)
-      return fd;
-  }
-}
-
-Status OutputFile::checkWritable(const std::string &path) {
-  struct stat status;
-  if (stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode))
-    return Error{path + ": cannot be written: it is a folder"};
-  // The rename needs a writable folder, not a writable file. Root may write
-  // where access() says so and the file system refuses, so try.
-  std::string name;
-  int fd = createTemporary(path, name);
-  if (fd < 0)
-    return Error{path + ": cannot be written: " + systemError()};
-  close(fd);
-  unlink(name.c_str());
-  return Ok{};
-}
 
 OutputFile::OutputFile(std::string path,
                        const std::vector<GlobalTensor> &tensors)

@@ -42,9 +42,6 @@ Status readLocal(const StoredTensor &stored, const GlobalTensor &tensor,
 
 class OutputFile {
 public:
-  /// That a file could be made at `path`; leaves nothing behind.
-  static Status checkWritable(const std::string &path);
-
   /// Rank 0: makes a temporary file beside `path` with the header and the space
   /// for `tensors`.
   static Result<OutputFile> create(const std::string &path,

@@ -11,15 +11,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../Ranks.h"
 #include "Backends/CUDA/Device.h"
 #include "Backends/CUDA/Program.h"
-#include "Emulation.h"
-#include "RecordingDriver.h"
+#include "OnRecordingDriver.h"
 #include "Runtime/Context.h"
 
-#include <cstdlib>
-#include <dlfcn.h>
 #include <random>
 
 using namespace tessera;
@@ -28,159 +24,9 @@ using fb::PortKind;
 
 namespace {
 
-RecordingDriver &driver() {
-  static RecordingDriver &access = []() -> RecordingDriver & {
-    setenv("TESSERA_CUDA_LIBRARY_PATH", TESSERA_RECORDING_DRIVER, 1);
-    void *library = dlopen(TESSERA_RECORDING_DRIVER "/libcuda.so.1", RTLD_NOW);
-    if (!library)
-      abort();
-    return *reinterpret_cast<RecordingDriverAccess *>(
-        dlsym(library, kRecordingDriverAccess))();
-  }();
-  return access;
-}
-
-/// Each test finds a new driver and leaves nothing in it.
-class CUDA : public testing::Test {
-protected:
-  void SetUp() override { driver() = RecordingDriver(); }
-  void TearDown() override {
-    if (leaves)
-      return;
-    const RecordingDriver &d = driver();
-    EXPECT_TRUE(d.allocations.empty()) << d.allocations.size() << " left";
-    EXPECT_EQ(d.host + d.modules + d.streams + d.events + d.graphs + d.execs,
-              0u)
-        << d.host << " host, " << d.modules << " modules, " << d.streams
-        << " streams, " << d.events << " events, " << d.graphs << " graphs, "
-        << d.execs << " executables left";
-    for (auto [device, count] : d.retained)
-      EXPECT_EQ(count, 0) << "device " << device;
-  }
-  bool leaves = false; ///< a device that broke keeps what it had
-};
-
-tessera_context_options cudaOptions(uint32_t flags = 0) {
-  tessera_context_options options{};
-  options.size = sizeof options;
-  options.world = 1;
-  options.backend = "cuda";
-  options.flags = flags;
-  return options;
-}
-
-/// A context, a module and a binding with all ports in device memory.
-struct Session {
-  tessera_context *context = nullptr;
-  tessera_module *module = nullptr;
-  tessera_binding *binding = nullptr;
-  std::vector<void *> pointers;
-  std::vector<size_t> bytes;
-
-  std::string open(const std::string &file,
-                   tessera_context_options options = cudaOptions()) {
-    if (std::string error = take(tessera_context_create(&options, &context));
-        !error.empty())
-      return error;
-    return take(
-        tessera_module_load(context, file.data(), file.size(), &module));
-  }
-  std::string bind(std::vector<int64_t> symbols = {}) {
-    for (size_t i = 0; i < tessera_module_port_count(module); ++i) {
-      tessera_layout layout{};
-      layout.size = sizeof layout;
-      if (std::string error = take(tessera_module_layout(
-              module, i, symbols.data(), symbols.size(), &layout));
-          !error.empty())
-        return error;
-      void *pointer = nullptr;
-      if (layout.bytes)
-        if (std::string error =
-                take(tessera_device_allocate(context, layout.bytes, &pointer));
-            !error.empty())
-          return error;
-      pointers.push_back(pointer);
-      bytes.push_back(layout.bytes);
-    }
-    return take(tessera_binding_create(module, symbols.data(), symbols.size(),
-                                       pointers.data(), pointers.size(),
-                                       &binding));
-  }
-  std::string run() { return take(tessera_binding_run(binding)); }
-  ~Session() {
-    if (binding)
-      tessera_binding_destroy(binding);
-    for (size_t i = 0; i < pointers.size(); ++i)
-      tessera_device_free(context, pointers[i], bytes[i]);
-    if (module)
-      tessera_module_destroy(module);
-    if (context)
-      tessera_context_destroy(context);
-  }
-};
-
 //===----------------------------------------------------------------------===//
 // Modules
 //===----------------------------------------------------------------------===//
-
-/// With the copies of Kernels/cuda/runtime.cu.
-std::string runtimeCubin() {
-  std::string text = "fake cubin 90\n";
-  for (const char *kind : {"copy_", "transpose_"})
-    for (const char *bytes : {"1", "2", "4", "8", "16"}) {
-      std::string name = std::string("tessera_") + kind + bytes;
-      text +=
-          name + " " + std::to_string(findEmulated(name).argumentBytes) + "\n";
-    }
-  return text;
-}
-
-struct CUDAPlan : PlanBuilder {
-  std::string code;
-
-  CUDAPlan() : PlanBuilder("<tp = 1>") {
-    plan.target = "cuda:sm_90a";
-    binary("runtime", runtimeCubin());
-  }
-  int binary(std::string name, std::string text) {
-    auto binary = std::make_unique<fb::BinaryT>();
-    binary->name = std::move(name);
-    binary->offset = code.size();
-    text.push_back('\0');
-    binary->size = text.size();
-    code += text;
-    plan.binaries.push_back(std::move(binary));
-    return plan.binaries.size() - 1;
-  }
-  /// Adds a function to the last launch.
-  void function(int binary, std::string symbol, std::vector<Size> space,
-                int threads = 256, int shared = 0, int64_t items = 1) {
-    auto function = std::make_unique<fb::FunctionT>();
-    function->binary = binary;
-    function->symbol = std::move(symbol);
-    function->threads = threads;
-    function->shared = shared;
-    function->items = items;
-    for (const Size &size : space) {
-      auto scalar = std::make_unique<fb::ScalarT>();
-      scalar->kind = fb::ScalarKind::Value;
-      scalar->extent = extent(size);
-      function->space.push_back(std::move(scalar));
-    }
-    plan.steps.back()->action.AsLaunch()->functions.push_back(
-        std::move(function));
-  }
-  std::string module(std::string constants = "") const {
-    return PlanBuilder::module(code, std::move(constants), 0);
-  }
-};
-
-fb::ScalarT value(Size size) {
-  fb::ScalarT scalar;
-  scalar.kind = fb::ScalarKind::Value;
-  scalar.extent = PlanBuilder::extent(size);
-  return scalar;
-}
 
 /// y = 2 x + 1 on [batch, 8]: one kernel of one function, 4 points a block.
 struct TwicePlus : CUDAPlan {

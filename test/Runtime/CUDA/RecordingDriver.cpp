@@ -58,6 +58,7 @@ struct GraphExecObject {
   std::vector<Task> tasks;
 };
 struct StreamObject {
+  double clock = 0; // milliseconds; an event takes one
   bool capturing = false;
   GraphObject graph;
 };
@@ -73,7 +74,6 @@ ContextObject contexts[16];
 // Handles and memory; never destroyed, so that what tests of a broken device
 // leave is known to leak checkers.
 auto &alive = *new std::set<const void *>;
-double ticks = 0; // one millisecond a task
 
 template <typename T> T *make(T value) {
   T *object = new T(std::move(value));
@@ -121,6 +121,20 @@ Code perform(const std::string &what, Stream stream, Task task) {
   return code
 #define EXPORT extern "C" __attribute__((visibility("default"))) Code
 
+extern "C" __attribute__((visibility("default"))) int
+tessera::test::tessera_recording_perform(const char *what, void *stream,
+                                         const FakeTask *task) {
+  std::lock_guard lock(mutex);
+  if (Code code = enter(what))
+    return code;
+  const int device = current.back()->device;
+  auto *on = static_cast<Stream>(stream);
+  return perform(what, on, [on, device, task = *task] {
+    on->clock += task(device);
+    return 0;
+  });
+}
+
 //===----------------------------------------------------------------------===//
 // The driver and its devices
 //===----------------------------------------------------------------------===//
@@ -157,7 +171,9 @@ EXPORT cuDeviceGet(int *device, int ordinal) {
 }
 EXPORT cuDeviceGetName(char *name, int size, int device) {
   ENTER(false);
-  strncpy(name, ("Fake " + std::to_string(device)).c_str(), size);
+  std::string text =
+      fake.name.empty() ? "Fake " + std::to_string(device) : fake.name;
+  strncpy(name, text.c_str(), size);
   return 0;
 }
 EXPORT cuDeviceGetAttribute(int *value, int attribute, int) {
@@ -502,7 +518,7 @@ EXPORT cuEventRecord(Event event, Stream stream) {
   if (!alive.count(event) || !alive.count(stream))
     return kInvalidHandle;
   event->recorded = true;
-  event->time = ++ticks;
+  event->time = ++stream->clock;
   return 0;
 }
 EXPORT cuEventQuery(Event event) {

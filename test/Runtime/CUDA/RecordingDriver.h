@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,10 +32,17 @@ struct FakeLaunch {
   std::vector<uint64_t> words; ///< of its parameter
 };
 
+/// A call of cuBLASLt.
+struct FakeProduct {
+  int algorithm;
+  const void *x, *y, *d, *workspace;
+};
+
 struct RecordingDriver {
   // What there is.
   int version = 13000;
   int devices = 2;
+  std::string name; ///< of each; empty: "Fake 0", "Fake 1"
   int capability = 90;
   int multiprocessors = 4;
   int resident = 2; ///< blocks a multiprocessor holds
@@ -53,17 +61,35 @@ struct RecordingDriver {
   std::string hangs;
   bool hanging = false;
 
+  // cuBLASLt (FakeBlas.cpp): algorithms are numbered in the heuristic's order.
+  size_t blasVersion = 130100;
+  std::vector<double> algorithms = {1}; ///< milliseconds that a call takes
+  /// By device, where they take another time.
+  std::map<int, std::vector<double>> algorithmsOn;
+  std::set<int> refused;   ///< by the check
+  std::set<int> unable;    ///< proposed, but not run
+  std::set<int> imprecise; ///< summing parts in the result's type
+  std::function<void(const FakeProduct &)> watch; ///< called before it is done
+
   // What happened.
   std::vector<std::string> calls; ///< those that enqueue or capture
   std::vector<FakeLaunch> launches;
+  std::vector<FakeProduct> products;
   std::map<int, int> retained; ///< by device
   std::map<uint64_t, size_t> allocations;
   size_t host = 0, modules = 0, streams = 0, events = 0, graphs = 0, execs = 0;
+  size_t blas = 0; ///< objects of cuBLASLt
 };
 
 using RecordingDriverAccess = RecordingDriver *();
 /// The exported name of what gives the one in the library.
 constexpr const char *kRecordingDriverAccess = "tessera_recording_driver";
+
+/// For other libraries' fakes: does what they enqueue, or keeps it for a graph.
+/// A task gets the device and returns the milliseconds that it took.
+using FakeTask = std::function<double(int device)>;
+extern "C" int tessera_recording_perform(const char *what, void *stream,
+                                         const FakeTask *task);
 
 } // namespace tessera::test
 

@@ -14,6 +14,7 @@
 
 #include "Runtime/Tensors/Transfer.h"
 #include "Scratch.h"
+#include "Support/TemporaryFile.h"
 
 #include <numeric>
 
@@ -198,12 +199,12 @@ TEST_F(Transfer, AnAbandonedOutputLeavesNothing) {
 }
 
 TEST_F(Transfer, UnwritableTargetsAreKnownBefore) {
-  EXPECT_TRUE(OutputFile::checkWritable(path("new")));
+  EXPECT_TRUE(checkWritable(path("new")));
   EXPECT_TRUE(std::filesystem::is_empty(folder));
-  Status missing = OutputFile::checkWritable(path("no/such/file"));
+  Status missing = checkWritable(path("no/such/file"));
   ASSERT_FALSE(missing);
   EXPECT_NE(missing.message().find("No such file"), std::string::npos);
-  Status isFolder = OutputFile::checkWritable(folder.string());
+  Status isFolder = checkWritable(folder.string());
   ASSERT_FALSE(isFolder);
   EXPECT_NE(isFolder.message().find("folder"), std::string::npos);
 }

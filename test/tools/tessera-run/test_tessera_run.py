@@ -1,9 +1,10 @@
 """Drives tessera-run over modules written by hand: results, reports, and every
 kind of bad input, each of which must end in one line and a status that is not 0.
 
-usage: test_tessera_run.py BIN_FOLDER MPI_ENVIRONMENT_FILE FAKES
+usage: test_tessera_run.py BIN_FOLDER MPI_ENVIRONMENT_FILE FAKES BLAS
 
-FAKES: a folder with a CUDA driver and an NCCL that need no GPU."""
+FAKES: a folder with a CUDA driver and an NCCL that need no GPU.
+BLAS: a folder with a driver and a cuBLASLt."""
 
 import json
 import os
@@ -26,7 +27,7 @@ for line in pathlib.Path(sys.argv[2]).read_text().splitlines():
     if not line.startswith("#"):
         ENVIRONMENT.update([line.split("=", 1)])
 
-FAKES = sys.argv[3]
+FAKES, BLAS = sys.argv[3:5]
 
 RNG = np.random.default_rng(1)
 X = RNG.standard_normal((5, 10)).astype(np.float32)
@@ -321,6 +322,43 @@ class TesseraRun(unittest.TestCase):
         # Of one GPU there are none.
         out = self.succeed("turn-cuda-1.tsr", "--inputs", "in.safetensors", **fakes)
         self.assertNotIn("communicator", out)
+
+    def test_algorithms(self):
+        blas = {"TESSERA_CUDA_LIBRARY_PATH": BLAS}
+        run = ["cuda-1.tsr", "--inputs", "in.safetensors", "--verify", "squared-1.tsr"]
+        line = "matrix products of all ranks: {} of stored algorithms, {} measured, {} by cuBLASLt's heuristic"
+        self.assertNotIn("matrix products", self.succeed(*run, **blas))
+        bits = set()
+        for counts, flag in (((0, 2, 0), "--autotune"), ((2, 0, 0), "--autotune"), ((2, 0, 0), "--algorithms")):
+            out = self.succeed(*run, flag, "kept", **blas)
+            self.assertIn(line.format(*counts), out)
+            begin = out.index("the bits of results depend on")
+            bits.add(out[begin : out.index("matrix products")])
+        self.assertEqual(len(bits), 1)
+        report = json.loads(self.succeed(*run, "--algorithms=kept", "--report=json", **blas))
+        self.assertRegex(bits.pop(), "algorithms +" + report["products"].pop("hash"))
+        self.assertEqual(report["products"], {"stored": 2, "measured": 0, "heuristic": 0})
+        kept = self.folder / "kept"
+        text = kept.read_text()
+        kept.write_text(text.replace("13.1.0", "12.9.1"))
+        process = self.start(*run, "--algorithms", "kept", **blas)
+        out, err = process.communicate(timeout=100)
+        self.assertEqual(process.returncode, 0, err)
+        self.assertIn(line.format(0, 0, 2), out)
+        self.assertEqual(
+            err,
+            "tessera-run: rank 0: kept holds algorithms for cuBLASLt 12.9.1 on Fake 0; this is "
+            "cuBLASLt 13.1.0 on Fake 0: cuBLASLt's heuristic chooses\n",
+        )
+        kept.write_text(text.replace("end 2", "end 3"))
+        process = self.start(*run, "--algorithms", "kept", **blas)
+        self.check_failure(process, ["kept:5: there are 2 entries above"])
+        self.check_failure(self.start(*run, "--autotune", "no/such", **blas), ["no/such: cannot be written"])
+        self.fail_with(*run, "--autotune", "kept", "--algorithms", "kept", says=["--autotune uses"])
+        self.fail_with(
+            "linear-1.tsr", "--inputs", "in.safetensors", "--autotune", "kept",
+            says=["--autotune and --algorithms are for modules that are compiled for cuda"],
+        )  # fmt: skip
 
     def test_names_and_casts(self):
         save_file({"weight": W.astype(np.float64)}, self.folder / "w64.safetensors")

@@ -1,0 +1,54 @@
+//===- TemporaryFile.h - a file that gets its name when it is whole -------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_SUPPORT_TEMPORARYFILE_H
+#define TESSERA_SUPPORT_TEMPORARYFILE_H
+
+#include "Support/Result.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace tessera {
+
+inline std::string systemError() { return std::strerror(errno); }
+
+/// Makes an empty file beside `path` under a name that nobody has. Its
+/// descriptor, for writing; negative with errno.
+inline int createTemporary(const std::string &path, std::string &name) {
+  for (int attempt = 0;; ++attempt) {
+    name = path + ".tmp" + std::to_string(getpid()) + "-" +
+           std::to_string(attempt);
+    int fd = open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd >= 0 || errno != EEXIST)
+      return fd;
+  }
+}
+
+/// Whether a file can be made beside `path` and renamed to it.
+inline Status checkWritable(const std::string &path) {
+  struct stat status;
+  if (stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode))
+    return Error{path + ": cannot be written: it is a folder"};
+  // The rename needs a writable folder, not a writable file. Root may write
+  // where access() says so and the file system refuses, so try.
+  std::string name;
+  int fd = createTemporary(path, name);
+  if (fd < 0)
+    return Error{path + ": cannot be written: " + systemError()};
+  close(fd);
+  unlink(name.c_str());
+  return Ok{};
+}
+
+} // namespace tessera
+
+#endif // TESSERA_SUPPORT_TEMPORARYFILE_H

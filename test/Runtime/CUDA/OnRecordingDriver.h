@@ -1,0 +1,190 @@
+//===- OnRecordingDriver.h - tests of the cuda backend without a GPU -----===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_TEST_RUNTIME_CUDA_ONRECORDINGDRIVER_H
+#define TESSERA_TEST_RUNTIME_CUDA_ONRECORDINGDRIVER_H
+
+#include "../Ranks.h"
+#include "Emulation.h"
+#include "RecordingDriver.h"
+
+#include <cstdlib>
+#include <dlfcn.h>
+
+namespace tessera::test {
+
+inline RecordingDriver &driver() {
+  static RecordingDriver &access = []() -> RecordingDriver & {
+    setenv("TESSERA_CUDA_LIBRARY_PATH", TESSERA_RECORDING_DRIVER, 1);
+    void *library = dlopen(TESSERA_RECORDING_DRIVER "/libcuda.so.1", RTLD_NOW);
+    if (!library)
+      abort();
+    return *reinterpret_cast<RecordingDriverAccess *>(
+        dlsym(library, kRecordingDriverAccess))();
+  }();
+  return access;
+}
+
+/// Each test finds a new driver and leaves nothing in it.
+class CUDA : public testing::Test {
+protected:
+  void SetUp() override { driver() = RecordingDriver(); }
+  void TearDown() override {
+    if (leaves)
+      return;
+    const RecordingDriver &d = driver();
+    EXPECT_TRUE(d.allocations.empty()) << d.allocations.size() << " left";
+    EXPECT_EQ(d.host + d.modules + d.streams + d.events + d.graphs + d.execs +
+                  d.blas,
+              0u)
+        << d.host << " host, " << d.modules << " modules, " << d.streams
+        << " streams, " << d.events << " events, " << d.graphs << " graphs, "
+        << d.execs << " executables, " << d.blas << " of cuBLASLt left";
+    for (auto [device, count] : d.retained)
+      EXPECT_EQ(count, 0) << "device " << device;
+  }
+  bool leaves = false; ///< a device that broke keeps what it had
+};
+
+inline tessera_context_options cudaOptions(uint32_t flags = 0) {
+  tessera_context_options options{};
+  options.size = sizeof options;
+  options.world = 1;
+  options.backend = "cuda";
+  options.flags = flags;
+  return options;
+}
+
+/// A context, a module and a binding with all ports in device memory.
+struct Session {
+  tessera_context *context = nullptr;
+  tessera_module *module = nullptr;
+  tessera_binding *binding = nullptr;
+  std::vector<void *> pointers;
+  std::vector<size_t> bytes;
+
+  std::string open(const std::string &file,
+                   tessera_context_options options = cudaOptions()) {
+    if (std::string error = take(tessera_context_create(&options, &context));
+        !error.empty())
+      return error;
+    return take(
+        tessera_module_load(context, file.data(), file.size(), &module));
+  }
+  /// Memory for each port, and `extra` bytes more.
+  std::string allocate(const std::vector<int64_t> &symbols = {},
+                       size_t extra = 0) {
+    for (size_t i = 0; i < tessera_module_port_count(module); ++i) {
+      tessera_layout layout{};
+      layout.size = sizeof layout;
+      if (std::string error = take(tessera_module_layout(
+              module, i, symbols.data(), symbols.size(), &layout));
+          !error.empty())
+        return error;
+      void *pointer = nullptr;
+      if (layout.bytes)
+        if (std::string error = take(tessera_device_allocate(
+                context, layout.bytes + extra, &pointer));
+            !error.empty())
+          return error;
+      pointers.push_back(pointer);
+      bytes.push_back(layout.bytes);
+    }
+    return {};
+  }
+  std::string bindAllocated(const std::vector<int64_t> &symbols = {}) {
+    return take(tessera_binding_create(module, symbols.data(), symbols.size(),
+                                       pointers.data(), pointers.size(),
+                                       &binding));
+  }
+  std::string bind(const std::vector<int64_t> &symbols = {}) {
+    std::string error = allocate(symbols);
+    return error.empty() ? bindAllocated(symbols) : error;
+  }
+  std::string run() { return take(tessera_binding_run(binding)); }
+  void close() {
+    if (binding)
+      tessera_binding_destroy(binding);
+    for (size_t i = 0; i < pointers.size(); ++i)
+      tessera_device_free(context, pointers[i], bytes[i]);
+    if (module)
+      tessera_module_destroy(module);
+    if (context)
+      tessera_context_destroy(context);
+    context = nullptr, module = nullptr, binding = nullptr;
+    pointers.clear();
+  }
+  ~Session() { close(); }
+};
+
+//===----------------------------------------------------------------------===//
+// Modules
+//===----------------------------------------------------------------------===//
+
+/// With the copies of Kernels/cuda/runtime.cu.
+inline std::string runtimeCubin() {
+  std::string text = "fake cubin 90\n";
+  for (const char *kind : {"copy_", "transpose_"})
+    for (const char *bytes : {"1", "2", "4", "8", "16"}) {
+      std::string name = std::string("tessera_") + kind + bytes;
+      text +=
+          name + " " + std::to_string(findEmulated(name).argumentBytes) + "\n";
+    }
+  return text;
+}
+
+struct CUDAPlan : PlanBuilder {
+  std::string code;
+
+  explicit CUDAPlan(const char *mesh = "<tp = 1>") : PlanBuilder(mesh) {
+    plan.target = "cuda:sm_90a";
+    binary("runtime", runtimeCubin());
+  }
+  int binary(std::string name, std::string text) {
+    auto binary = std::make_unique<fb::BinaryT>();
+    binary->name = std::move(name);
+    binary->offset = code.size();
+    text.push_back('\0');
+    binary->size = text.size();
+    code += text;
+    plan.binaries.push_back(std::move(binary));
+    return plan.binaries.size() - 1;
+  }
+  /// Adds a function to the last launch.
+  void function(int binary, std::string symbol, std::vector<Size> space,
+                int threads = 256, int shared = 0, int64_t items = 1) {
+    auto function = std::make_unique<fb::FunctionT>();
+    function->binary = binary;
+    function->symbol = std::move(symbol);
+    function->threads = threads;
+    function->shared = shared;
+    function->items = items;
+    for (const Size &size : space) {
+      auto scalar = std::make_unique<fb::ScalarT>();
+      scalar->kind = fb::ScalarKind::Value;
+      scalar->extent = extent(size);
+      function->space.push_back(std::move(scalar));
+    }
+    plan.steps.back()->action.AsLaunch()->functions.push_back(
+        std::move(function));
+  }
+  std::string module(std::string constants = "") const {
+    return PlanBuilder::module(code, std::move(constants), 0);
+  }
+};
+
+inline fb::ScalarT value(Size size) {
+  fb::ScalarT scalar;
+  scalar.kind = fb::ScalarKind::Value;
+  scalar.extent = PlanBuilder::extent(size);
+  return scalar;
+}
+
+} // namespace tessera::test
+
+#endif // TESSERA_TEST_RUNTIME_CUDA_ONRECORDINGDRIVER_H
