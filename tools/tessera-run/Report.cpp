@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Report.h"
+#include "Elements.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -28,16 +29,9 @@ Status Report::merge(Team &team) {
                                      mine.size() * sizeof(Traffic));
       !status)
     return status;
-  std::vector<double> hosts(hostSeconds.size() * ranks), found, founds;
+  std::vector<double> hosts(hostSeconds.size() * ranks);
   if (Status status = team.allGather(hostSeconds.data(), hosts.data(),
                                      hostSeconds.size() * sizeof(double));
-      !status)
-    return status;
-  for (const Difference &each : differences)
-    found.insert(found.end(), {each.largest, each.row, each.wrong});
-  founds.resize(found.size() * ranks);
-  if (Status status = team.allGather(found.data(), founds.data(),
-                                     found.size() * sizeof(double));
       !status)
     return status;
   Result<std::vector<Memory>> memories = team.allGather(memory);
@@ -69,23 +63,12 @@ Status Report::merge(Team &team) {
     products.hash = 3 * products.hash + other.hash;
   }
 
-  for (Difference &each : differences)
-    each.wrong = 0;
   for (size_t rank = 0; rank < ranks; ++rank) {
     for (size_t i = 0; i < seconds.size(); ++i)
       seconds[i] = std::max(seconds[i], times[rank * seconds.size() + i]);
     for (size_t i = 0; i < hostSeconds.size(); ++i)
       hostSeconds[i] =
           std::max(hostSeconds[i], hosts[rank * hostSeconds.size() + i]);
-    for (size_t i = 0; i < differences.size(); ++i) {
-      const double *other = &founds[rank * found.size() + 3 * i];
-      // A NaN is the largest.
-      for (auto [mine, theirs] : {std::pair(&differences[i].largest, other[0]),
-                                  std::pair(&differences[i].row, other[1])})
-        if (!(theirs <= *mine))
-          *mine = theirs;
-      differences[i].wrong += other[2];
-    }
     for (size_t i = 0; i < collectives.size(); ++i) {
       Traffic &traffic = collectives[i].traffic;
       const Traffic &other = all[rank * collectives.size() + i];
@@ -118,8 +101,8 @@ static std::string milliseconds(double seconds) {
   return text;
 }
 
-static std::string table(const std::vector<std::vector<std::string>> &rows,
-                         const std::vector<bool> &alignRight) {
+std::string table(const std::vector<std::vector<std::string>> &rows,
+                  const std::vector<bool> &alignRight) {
   std::vector<size_t> widths(alignRight.size());
   for (const auto &row : rows)
     for (size_t i = 0; i < row.size(); ++i)
@@ -257,19 +240,6 @@ static std::string timeLine(const std::string &what,
          ", max " + milliseconds(*most) + "\n";
 }
 
-Status Report::checkDifferences() const {
-  for (const Difference &each : differences)
-    if (!(each.row <= each.bound)) {
-      char line[160];
-      snprintf(line, sizeof line,
-               " differs from cpu: by %.3g of a row's norm, the bound is %.3g; "
-               "%.0f elements lie in such rows",
-               each.row, each.bound, each.wrong);
-      return Error{"'" + each.name + "'" + line};
-    }
-  return Ok{};
-}
-
 std::string Report::text() const {
   std::string text =
       title() + collectiveTable(/*withTimes=*/timed) + communicatorTable();
@@ -290,13 +260,7 @@ std::string Report::text() const {
             " of stored algorithms, " + std::to_string(products.measured) +
             " measured, " + std::to_string(products.heuristic) +
             " by cuBLASLt's heuristic\n";
-  for (const Difference &each : differences) {
-    char line[160];
-    snprintf(line, sizeof line,
-             ": largest difference from cpu %.3g, of a row %.3g (bound %.3g)\n",
-             each.largest, each.row, each.bound);
-    text += "'" + each.name + "'" + line;
-  }
+  text += comparison.text();
   for (const std::string &path : {output, trace})
     if (!path.empty())
       text += "wrote " + path + "\n";
@@ -364,11 +328,28 @@ std::string Report::json() const {
                           {"measured", products.measured},
                           {"heuristic", products.heuristic},
                           {"hash", hexText(products.hash)}};
-  for (const Difference &each : differences)
-    result["differences"].push_back({{"name", each.name},
-                                     {"largest", each.largest},
-                                     {"row", each.row},
-                                     {"bound", each.bound}});
+  if (!comparison.rule.empty()) {
+    json outputs = json::array();
+    for (const Difference &each : comparison.outputs) {
+      auto worst = [&](const Worst &worst) -> json {
+        json result = {{"value", worst.value}};
+        if (worst.place >= 0)
+          result.update({{"at", indexOf(worst.place, each.shape)},
+                         {"mine", worst.mine},
+                         {"cpu", worst.reference},
+                         {"allowed", worst.allowed}});
+        return result;
+      };
+      outputs.push_back({{"name", each.name},
+                         {"difference", worst(each.largest)},
+                         {"relative", worst(each.relative)},
+                         {"of_allowed", worst(each.share)},
+                         {"wrong", each.wrong},
+                         {"elements", each.elements}});
+    }
+    result["verify"] = {{"allowed", comparison.rule},
+                        {"outputs", std::move(outputs)}};
+  }
   result["memory"] = {{"external", memory.external},
                       {"local", memory.local},
                       {"symmetric", memory.symmetric},

@@ -9,7 +9,7 @@
 #ifndef TESSERA_RUN_REPORT_H
 #define TESSERA_RUN_REPORT_H
 
-#include "Session.h"
+#include "Verify.h"
 
 #include <cstdint>
 #include <string>
@@ -50,15 +50,6 @@ struct Products {
   uint64_t hash; ///< of the first two kinds' algorithms
 };
 
-/// How far an output is from the CPU's.
-struct Difference {
-  std::string name;
-  double largest; ///< of any element
-  double row;     ///< of any row, relative to the row's norm
-  double bound;   ///< of `row`
-  double wrong;   ///< elements of rows beyond it
-};
-
 struct Report {
   std::string module, mesh;
   int ranks;
@@ -76,7 +67,7 @@ struct Report {
   bool withProducts = false; ///< whether these are shown
   Products products;         ///< of all ranks, when merged
   std::string output, trace; ///< empty: none
-  std::vector<Difference> differences;
+  Comparison comparison;     ///< the same on all ranks already
 
   /// Replaces each number by the largest of all ranks, or the sum where that is
   /// said; all ranks call it.
@@ -85,8 +76,6 @@ struct Report {
   /// What does not differ from run to run: no times.
   std::string collectivesText() const;
   std::string json() const;
-  /// An error when an output is too far away.
-  Status checkDifferences() const;
 
 private:
   std::string title() const;
@@ -94,6 +83,10 @@ private:
   std::string communicatorTable() const;
   std::string collectiveTable(bool withTimes) const;
 };
+
+/// Rows of cells in columns.
+std::string table(const std::vector<std::vector<std::string>> &rows,
+                  const std::vector<bool> &alignRight);
 
 } // namespace tessera::run
 

@@ -189,8 +189,9 @@ Status Session::load(const std::string &path, std::string backend,
 //===----------------------------------------------------------------------===//
 
 Status Session::readInputs() {
-  for (auto step : {&Session::openInputs, &Session::fixSizes,
-                    &Session::checkMemory, &Session::makePorts})
+  for (auto step :
+       {&Session::openInputs, &Session::fixSizes, &Session::checkMemory,
+        &Session::makePorts, &Session::fillPorts})
     if (Status status = (this->*step)(); !status)
       return status;
   return Ok{};
@@ -296,12 +297,10 @@ Status Session::checkMemory() {
   return Ok{};
 }
 
-/// Gives each port memory, and reads what is read.
+/// Gives each port memory.
 Status Session::makePorts() {
-  Progress progress(team);
   for (size_t i = 0; i < ports.size(); ++i) {
     Port &port = ports[i];
-    progress.show("reading inputs", i, ports.size(), "ports");
     tessera_layout local = {};
     local.size = sizeof local;
     if (Status status = take(tessera_module_layout(
@@ -316,8 +315,6 @@ Status Session::makePorts() {
     port.tensor = {port.name(), static_cast<DType>(port.description.dtype),
                    shape, layout::canonicalize(*view, shape, mesh), mesh};
     port.bytes = local.bytes;
-    if (local.rank > 0)
-      port.row = local.shape[local.rank - 1];
     if (port.bytes > 0) {
       void *pointer = nullptr;
       if (Status status = take(
@@ -326,6 +323,15 @@ Status Session::makePorts() {
         return Error{"'" + port.name() + "': " + status.message()};
       port.buffer = DeviceBuffer(pointer, {context.get(), port.bytes});
     }
+  }
+  return Ok{};
+}
+
+Status Session::fillPorts() {
+  Progress progress(team);
+  for (size_t i = 0; i < ports.size(); ++i) {
+    Port &port = ports[i];
+    progress.show("reading inputs", i, ports.size(), "ports");
     if (!port.stored)
       continue;
     // Where the host sees the memory, it reads right there.

@@ -54,7 +54,6 @@ struct Port {
   tessera_port description;
   GlobalTensor tensor;
   uint64_t bytes = 0;                   ///< of this rank's part
-  int64_t row = 1;                      ///< its last local extent
   const StoredTensor *stored = nullptr; ///< where it is read from
   DeviceBuffer buffer;
 
@@ -91,6 +90,8 @@ public:
               tessera_threads *threads);
   /// From files to memory.
   Status readInputs();
+  /// Once more.
+  Status fillPorts();
   /// Sets `target` and `device`.
   Status describe();
   /// Binds, and runs as often as the options say.

@@ -106,11 +106,11 @@ private:
   Status verify() {
     if (options.verify.empty())
       return Ok{};
-    Result<std::vector<Difference>> found =
+    Result<Comparison> found =
         compareWithCPU(session, options, team, meetings[1]);
     if (!found)
       return found.error();
-    differences = std::move(*found);
+    comparison = std::move(*found);
     return Ok{};
   }
 
@@ -240,7 +240,7 @@ private:
                        products.hash};
     report.output = options.output;
     report.trace = options.trace;
-    report.differences = differences;
+    report.comparison = comparison;
     if (Status status = report.merge(team); !status)
       return status;
     if (team.rank() == 0) {
@@ -252,14 +252,14 @@ private:
       fputs(text.c_str(), stdout);
       fflush(stdout);
     }
-    return report.checkDifferences();
+    return comparison.check();
   }
 
   const Options &options;
   Team &team;
   tessera_threads *const *meetings;
   Session session;
-  std::vector<Difference> differences;
+  Comparison comparison;
 };
 
 } // namespace

@@ -125,6 +125,33 @@ int main(int argc, char **argv) {
       return 1;
   }
 
+  // y = z, or y = other: what --verify compares can be anything.
+  for (auto [dtype, type] :
+       {std::pair("f32", fb::DType::F32), std::pair("f16", fb::DType::F16),
+        std::pair("i32", fb::DType::I32)})
+    for (int ranks : {1, 2})
+      for (const char *from :
+           {"z", "other", "cuda-other", "whole-z", "only-z"}) {
+        PlanBuilder b("<tp = " + std::to_string(ranks) + ">");
+        const bool cuda = from == std::string("cuda-other");
+        const std::string view = from == std::string("whole-z")
+                                     ? "[_, _]"
+                                     : "[_, did(tp) * _], alloc = (1, 0)";
+        int z = b.input("z", {5, 6}, view, type);
+        int other = from == std::string("only-z")
+                        ? -1
+                        : b.input("other", {5, 6}, view, type);
+        int y = b.output("y", {5, 6}, view, type);
+        b.copy(std::string(from).ends_with("z") ? z : other, y);
+        if (cuda)
+          b.plan.target = "cuda:sm_90a";
+        if (!write(b, argv[1],
+                   std::string(from) + "-" + dtype + "-" +
+                       std::to_string(ranks),
+                   cuda ? fakeCode(b) : ""))
+          return 1;
+      }
+
   PlanBuilder b("<tp = 2>");
   int state = b.tensor("s", {5, 4}, "[did(tp) * _, _]", fb::Storage::External);
   int w = b.input("w", {4, 4}, "[_, _]");

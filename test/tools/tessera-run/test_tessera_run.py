@@ -234,15 +234,106 @@ class TesseraRun(unittest.TestCase):
                 f"linear-{ranks}.tsr", "--ranks", ranks, "--inputs", "in.safetensors",
                 "--verify", f"linear-{ranks}.tsr",
             )  # fmt: skip
-            self.assertRegex(out, "'y': largest difference from cpu 0, of a row 0 .bound")
+            self.assertRegex(out, r"\n  y +f32 +0 +- +0 +- +0 +- +-\n")
+            self.assertRegex(out, r"allowed is 4 x .* of f32, .* \+ %d x eps" % (2 * ranks - 2))
         process = self.start(
             "linear-1.tsr", "--inputs", "in.safetensors", "--verify", "squared-1.tsr"
         )
-        self.check_failure(process, ["'y' differs from cpu", "30 elements"])
-        self.fail_with(
-            "linear-2.tsr", "--ranks", 2, "--inputs", "in.safetensors", "--verify", "state-2.tsr",
-            says=["state-2.tsr"],
+        out, err = process.communicate(timeout=100)
+        self.assertNotEqual(process.returncode, 0)
+        here, there = X @ W.T, X @ W.T @ W[:, :6].T
+        (where,) = re.findall(r"'y' differs from cpu at \[(\d), (\d)\]: it is (\S+), cpu has (\S+),", err)
+        index = tuple(map(int, where[:2]))
+        self.assertAlmostEqual(float(where[2]), here[index], places=4)
+        self.assertAlmostEqual(float(where[3]), there[index], places=4)
+        self.assertIn("30 of 30 elements", err)
+        # The report says where the largest is.
+        largest = np.unravel_index(np.abs(here - there).argmax(), here.shape)
+        self.assertIn("[{}, {}]".format(*largest), out)
+
+    def verify(self, mine, reference, ranks, cuda=False, *more):
+        """What comparing `mine` with `reference`, [5, 6], gives: JSON and error."""
+        save_file({"other": mine, "z": reference}, self.folder / "pick.safetensors")
+        dtype = {"float32": "f32", "float16": "f16", "int32": "i32"}[mine.dtype.name]
+        fakes = {"TESSERA_CUDA_LIBRARY_PATH": FAKES, "NCCL_NVLS_ENABLE": "0"} if cuda else {}
+        process = self.start(
+            f"{'cuda-' if cuda else ''}other-{dtype}-{ranks}.tsr", "--verify", f"z-{dtype}-{ranks}.tsr",
+            "--inputs", "pick.safetensors", "--ranks", ranks, "--report=json", **fakes,
         )  # fmt: skip
+        out, err = process.communicate(timeout=100)
+        report = json.loads(out)["verify"]["outputs"][0]
+        self.assertEqual(process.returncode != 0, bool(err), err)
+        self.assertEqual(report["elements"], 30)
+        self.assertEqual(report["wrong"] > 0, bool(err))
+        return report, err
+
+    def test_verify_finds_one_element(self):
+        for ranks, cuda in ((1, False), (2, False), (2, True)):
+            z = RNG.standard_normal((5, 6)).astype(np.float32)
+            report, err = self.verify(z, z, ranks, cuda)
+            self.assertEqual((report["of_allowed"], err), ({"value": 0}, ""))
+            # Roundings are allowed,
+            near = z * np.float32(1 + 2**-22)
+            report, err = self.verify(near, z, ranks, cuda)
+            self.assertEqual(err, "")
+            self.assertTrue(0 < report["of_allowed"]["value"] < 1, report)
+            error = np.abs(near.astype(np.float64) - z)
+            self.assertEqual(report["difference"]["at"], list(np.unravel_index(error.argmax(), z.shape)))
+            self.assertAlmostEqual(report["difference"]["value"], error.max())
+            self.assertLess(report["of_allowed"]["allowed"], 1e-4)
+            # and nothing else is.
+            for wrong in (1e-3, np.inf, -np.inf, np.nan):
+                other = near.copy()
+                other[3, 4] += np.float32(wrong)
+                report, err = self.verify(other, z, ranks, cuda)
+                self.assertIn("'y' differs from cpu at [3, 4]: it is ", err)
+                self.assertIn("1 of 30 elements", err)
+                self.assertEqual(report["wrong"], 1)
+                for worst in ("difference", "relative", "of_allowed"):
+                    if worst != "relative" or not np.isfinite(wrong):
+                        self.assertEqual(report[worst]["at"], [3, 4])
+            # What is no number on both sides is equal.
+            z[1, 2], z[0, 5], z[4, 4] = np.nan, np.inf, -np.inf
+            report, err = self.verify(z, z, ranks, cuda)
+            self.assertEqual(err, "")
+            other = z.copy()
+            other[0, 5] = -np.inf
+            self.assertIn("at [0, 5]: it is -inf, cpu has inf", self.verify(other, z, ranks, cuda)[1])
+
+    def test_verify_knows_types(self):
+        z = RNG.standard_normal((5, 6))
+        half = z.astype(np.float16)
+        single = z.astype(np.float32)
+        self.assertEqual(self.verify(half * np.float16(1.001), half, 2)[1], "")
+        self.assertIn("differs", self.verify(single * np.float32(1.001), single, 2)[1])
+        half[4, 5] += np.float16(1)
+        self.assertIn("at [4, 5]", self.verify(z.astype(np.float16), half, 2)[1])
+        whole = np.arange(30, dtype=np.int32).reshape(5, 6)
+        self.assertEqual(self.verify(whole, whole, 2)[1], "")
+        other = whole.copy()
+        other[0, 3] += 1
+        report, err = self.verify(other, whole, 2)
+        self.assertIn("at [0, 3]: it is 4, cpu has 3, which may differ by 0; 1 of 30", err)
+
+    def test_verify_needs_the_same_program(self):
+        z = np.zeros((5, 6), np.float32)
+        save_file({"other": z, "z": z}, self.folder / "pick.safetensors")
+        for mine, other, says in (
+            ("linear-2", "state-2", "it has no input 'x'"),
+            ("linear-1", "turn-1", "it has no input 'w'"),
+            ("only-z-f32-1", "z-f32-1", "it has an input 'other', which this one has not"),
+            ("z-f32-1", "z-f16-1", "input 'z' is f16 [5, 6] in it; here it is f32 [5, 6]"),
+            ("z-f32-2", "whole-z-f32-2", "input 'z' lies as [5, 6] in it; here it lies as [5, did(tp) * 3]"),
+            ("z-f32-1", "nothing", "nothing.tsr"),
+            ("z-f32-1", "z-f32-2", "mesh"),
+            ("z-f32-1", "cuda-other-f32-1", "the module is compiled for cuda:sm_90a; this context runs cpu"),
+        ):
+            ranks = mine[-1]
+            files = "pick.safetensors" if "z-" in mine else "in.safetensors"
+            self.fail_with(
+                f"{mine}.tsr", "--ranks", ranks, "--inputs", files, "--verify", f"{other}.tsr",
+                says=[f"--verify '{other}.tsr': ", says],
+            )  # fmt: skip
 
     def test_verbose(self):
         process = self.start("linear-1.tsr", "--inputs", "in.safetensors", "--verbose")
@@ -277,7 +368,7 @@ class TesseraRun(unittest.TestCase):
                 gpus = "0, 1" if ranks == 2 else "0"
                 libraries = ", NCCL 2.28.9" if ranks == 2 else ""
                 self.assertRegex(out, rf"GPU {gpus} +Fake GPU, driver \(CUDA 13.0\){libraries}\n")
-                self.assertIn("'y': largest difference from cpu 0", out)
+                self.assertRegex(out, r"\n  y +f32 +0 +- +0 +- +0 +- +-\n")
                 graph = "launching a CUDA graph" if not more else "enqueueing each step"
                 self.assertIn(f"host time, {graph} of 3 runs", out)
         report = json.loads(
