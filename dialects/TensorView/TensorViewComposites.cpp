@@ -247,18 +247,18 @@ LogicalResult GeluOp::decompose(OpBuilder &builder,
     auto c = [&](double value) {
       return Core::constant(b, x.getType(), value);
     };
-    Value inner;
     if (getTanh()) {
+      // (1 + tanh(y)) / 2 is 1 / (1 + exp(-2y)): shorter, and nothing cancels.
+      const double slope = -2 * std::sqrt(2 / M_PI);
       Value square = arith::MulFOp::create(b, x, x);
-      Value cube = arith::MulFOp::create(b, square, x);
-      Value bend = arith::MulFOp::create(b, cube, c(0.044715));
-      Value sum = arith::AddFOp::create(b, x, bend);
-      inner = math::TanhOp::create(
-          b, arith::MulFOp::create(b, sum, c(std::sqrt(2 / M_PI))));
-    } else {
-      inner = math::ErfOp::create(
-          b, arith::MulFOp::create(b, x, c(std::sqrt(0.5))));
+      Value bend = arith::MulFOp::create(b, square, c(slope * 0.044715));
+      Value factor = arith::AddFOp::create(b, bend, c(slope));
+      Value exp = math::ExpOp::create(b, arith::MulFOp::create(b, x, factor));
+      return Values{
+          arith::DivFOp::create(b, x, arith::AddFOp::create(b, exp, c(1)))};
     }
+    Value inner =
+        math::ErfOp::create(b, arith::MulFOp::create(b, x, c(std::sqrt(0.5))));
     Value half = arith::MulFOp::create(b, x, c(0.5));
     Value one = arith::AddFOp::create(b, inner, c(1));
     return Values{arith::MulFOp::create(b, half, one)};
