@@ -19,7 +19,8 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <string>
+#include <deque>
+#include <mutex>
 
 using namespace tessera::cuda;
 using namespace tessera::cuda::nccl;
@@ -99,10 +100,14 @@ Code cuModuleUnload(Module) { return 0; }
 Code cuModuleGetFunction(Function *function, Module, const char *name) {
   const tessera::test::Emulated known = tessera::test::findEmulated(name);
   const char *digits = strrchr(name, '_');
-  // Never freed: a test has few.
-  *function = new FunctionObject{known.run ? known.argumentBytes
-                                 : digits  ? strtoul(digits + 1, nullptr, 10)
-                                           : 0};
+  // Until the process ends: a test has few.
+  static std::mutex mutex;
+  static std::deque<FunctionObject> functions;
+  std::lock_guard lock(mutex);
+  functions.push_back({known.run ? known.argumentBytes
+                       : digits  ? strtoul(digits + 1, nullptr, 10)
+                                 : 0});
+  *function = &functions.back();
   return 0;
 }
 Code cuFuncSetAttribute(Function, int, int) { return 0; }
