@@ -35,6 +35,19 @@ inline constexpr llvm::StringLiteral kTargetAttr = "plan.target";
 inline constexpr llvm::StringLiteral kCPUTarget = "cpu";
 inline constexpr llvm::StringLiteral kCUDATarget = "cuda:sm_90a";
 llvm::StringRef getTarget(mlir::Operation *module);
+
+/// A variant of a choice, or none.
+struct Variant {
+  ChooseOp choice;
+  unsigned number = 0;
+  explicit operator bool() const { return bool(choice); }
+  bool operator==(const Variant &other) const {
+    return choice == other.choice && number == other.number;
+  }
+};
+/// The variant of each op of the block that belongs to one: the op's results
+/// lead to this variant's values and nowhere else.
+llvm::DenseMap<mlir::Operation *, Variant> getVariants(mlir::Block &block);
 } // namespace tessera::plan
 
 #endif // TESSERA_PLAN_PLAN_H

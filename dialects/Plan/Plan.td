@@ -179,6 +179,49 @@ def Plan_RandomOp : Plan_Op<"random"> {
 }
 
 //===----------------------------------------------------------------------===//
+// Alternatives
+//===----------------------------------------------------------------------===//
+
+def Plan_ChooseOp
+    : Op<Plan_Dialect, "choose", [
+          DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "The values of one of several variants, chosen at run time";
+  let description = [{
+    ```mlir
+    %o, %l = plan.choose "attention" of "flash"(%a, %b), "math"(%c, %d)
+               without {cudnn = "it is not compiled in"} from "tv.attention" : !o, !l
+    ```
+    Variants of one op, the preferred first; their values are equal but for
+    rounding. Which one is computed is chosen when the module is bound. What only a
+    variant's values need belongs to that variant, and does not run when another is
+    chosen; a choice itself belongs to none. `without` has the variants that do not
+    exist, with the reason.
+
+    A single variant may have no values: its ops are those of the program, and the
+    op only says that there was no choice, and why.
+
+    ```mlir
+    plan.choose "attention" of "math"() without {flash = "it is for cuda:sm_90a"}
+      from "tv.attention"
+    ```
+  }];
+  let arguments = (ins StrAttr:$kind, StrArrayAttr:$variants,
+                       Variadic<AnyRankedTensor>:$values,
+                       OptionalAttr<DictionaryAttr>:$without, StrAttr:$source);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::OperandRange getValuesOf(unsigned variant) {
+      return getValues().slice(variant * getNumResults(), getNumResults());
+    }
+    ::llvm::StringRef getVariant(unsigned variant) {
+      return ::mlir::cast<::mlir::StringAttr>(getVariants()[variant]).getValue();
+    }
+  }];
+}
+
+//===----------------------------------------------------------------------===//
 // Memory
 //===----------------------------------------------------------------------===//
 

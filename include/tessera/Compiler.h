@@ -26,7 +26,7 @@ struct CompileOptions {
   std::vector<std::string> mesh;
   /// What the module runs on: "cpu" or "cuda:sm_90a".
   std::string target = "cpu";
-  /// Variants of attention that are allowed, in order of preference: "flash",
+  /// Variants of attention to compile in, in order of preference: "flash",
   /// "math". Empty: all, in this order.
   std::vector<std::string> attention;
   /// A move of data that the source does not write is an error.

@@ -319,6 +319,22 @@ TESSERA_API tessera_status *tessera_module_memory(const tessera_module *module,
                                                   tessera_memory *out);
 
 /*===----------------------------------------------------------------------===*
+ * Variants
+ *
+ * An op may be compiled in several variants: attention as "flash" and "math".
+ * Which one runs is fixed when a module is bound: the first that this thread
+ * allows and that the module has. Without a word, the module's first.
+ *===----------------------------------------------------------------------===*/
+
+/* From here to the matching pop, what this thread binds, or asks the memory of,
+ * takes these variants of ops of the kind, and no others; the preferred first:
+ * "flash,math". Calls nest: the innermost for a kind counts. The ranks of a
+ * binding must choose alike. Of calls that failed there is nothing to pop. */
+TESSERA_API tessera_status *tessera_variants_push(const char *kind,
+                                                  const char *names);
+TESSERA_API tessera_status *tessera_variants_pop(void);
+
+/*===----------------------------------------------------------------------===*
  * Binding
  *===----------------------------------------------------------------------===*/
 
@@ -431,6 +447,23 @@ TESSERA_API tessera_status *tessera_binding_step(const tessera_binding *binding,
 /* How far the times of steps may be from the host's clock, all by as much, in
  * seconds; 0 where the host measured them itself. */
 TESSERA_API double tessera_binding_clock_error(const tessera_binding *binding);
+
+/* An op of the program that has variants. */
+typedef struct tessera_alternative {
+  size_t size;
+  const char *kind;     /* "attention" */
+  const char *op;       /* the op it comes from */
+  const char *location; /* file:line:column */
+  const char *chosen;   /* "flash" */
+  const char *variants; /* those in the module: "flash, math" */
+} tessera_alternative;
+
+TESSERA_API size_t
+tessera_binding_alternative_count(const tessera_binding *binding);
+TESSERA_API tessera_status *
+tessera_binding_alternative(const tessera_binding *binding, size_t index,
+                            tessera_alternative *out);
+
 /* What the host did in the last run before it only waited. */
 TESSERA_API double tessera_binding_host_seconds(const tessera_binding *binding);
 

@@ -9,7 +9,8 @@
 // A transcription: each value of the planned `@main` becomes a tensor of the
 // module, each op but aliases and constants a step. What is decided here is the
 // class of memory: what a caller gives or gets is external, what collectives
-// touch is symmetric, the rest local.
+// touch is symmetric, the rest local. A choice is an alternative: its result
+// and the values of its variants are one tensor, which the steps of each write.
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,9 +53,11 @@ public:
 private:
   LogicalResult addSymbols();
   LogicalResult addInputs();
+  LogicalResult addAlternatives();
   LogicalResult addOutputs(func::ReturnOp op);
   LogicalResult addStep(Operation *op);
   FailureOr<int32_t> addTensor(Value value, std::string name);
+  LogicalResult addResult(OpResult result);
   LogicalResult addConstant(plan::ConstantOp op, fb::TensorT &tensor);
   std::unique_ptr<fb::ExtentT> toExtent(const layout::Extent &extent);
   FailureOr<std::unique_ptr<fb::ScalarT>> toScalar(Operation *op,
@@ -66,7 +69,8 @@ private:
   tv::MeshAttr mesh;
   std::map<std::string, int32_t> symbols;
   llvm::DenseMap<Value, int32_t> ids;
-  llvm::StringMap<int> names;
+  llvm::DenseMap<Operation *, plan::Variant> variants; ///< of steps
+  llvm::DenseMap<Operation *, int32_t> alternatives;   ///< by choice
 };
 } // namespace
 
@@ -82,32 +86,19 @@ static std::string getPortName(DictionaryAttr attributes, StringRef made,
 LogicalResult Emitter::run() {
   if (!main.getBody().hasOneBlock())
     return main.emitError() << "'@main' must be one block";
-  if (failed(addSymbols()) || failed(addInputs()))
+  if (failed(addSymbols()) || failed(addInputs()) || failed(addAlternatives()))
     return failure();
   for (Operation &op : main.getBody().front()) {
-    auto isOutput = [](OpResult result) {
-      return llvm::any_of(result.getUsers(), llvm::IsaPred<func::ReturnOp>);
-    };
     if (auto returns = dyn_cast<func::ReturnOp>(op)) {
       if (failed(addOutputs(returns)))
         return failure();
       continue;
     }
-    for (OpResult result : op.getResults()) {
-      std::string name = op.getName().stripDialect().str();
-      if (auto launch = dyn_cast<plan::LaunchOp>(op))
-        name = launch.getKernel().str();
-      name += "." + std::to_string(plan.tensors.size());
-      FailureOr<int32_t> tensor = addTensor(result, name);
-      if (failed(tensor))
+    if (isa<plan::ChooseOp>(op))
+      continue; // its results are tensors since its variants'
+    for (OpResult result : op.getResults())
+      if (failed(addResult(result)))
         return failure();
-      bool symmetric = isa<comm::CollectiveOpInterface>(op) ||
-                       llvm::any_of(result.getUsers(),
-                                    llvm::IsaPred<comm::CollectiveOpInterface>);
-      plan.tensors[*tensor]->storage = isOutput(result) ? fb::Storage::External
-                                       : symmetric      ? fb::Storage::Symmetric
-                                                        : fb::Storage::Local;
-    }
     if (failed(addStep(&op)))
       return failure();
   }
@@ -132,6 +123,42 @@ LogicalResult Emitter::addSymbols() {
     }
     symbols[symbol->name] = plan.symbols.size();
     plan.symbols.push_back(std::move(symbol));
+  }
+  return success();
+}
+
+LogicalResult Emitter::addAlternatives() {
+  Block &block = main.getBody().front();
+  variants = plan::getVariants(block);
+  for (auto choice : block.getOps<plan::ChooseOp>()) {
+    for (auto [i, value] : llvm::enumerate(choice.getValues())) {
+      Operation *step = value.getDefiningOp();
+      plan::Variant own{choice, unsigned(i / choice.getNumResults())};
+      if (!step || !value.hasOneUse() ||
+          isa<plan::AliasOp, plan::ConstantOp, plan::ChooseOp>(step) ||
+          (choice.getVariants().size() > 1 && variants.lookup(step) != own))
+        return choice.emitOpError()
+               << "each of its values must be the result of a step of its "
+                  "variant, used by nothing else; tv-form-kernels copies "
+                  "others";
+    }
+    auto alternative = std::make_unique<fb::AlternativeT>();
+    alternative->kind = choice.getKind().str();
+    alternative->op = choice.getSource().str();
+    alternative->location = getPlace(choice.getLoc());
+    auto add = [&](StringRef name, StringRef reason) {
+      auto variant = std::make_unique<fb::VariantT>();
+      variant->name = name.str();
+      variant->reason = reason.str();
+      alternative->variants.push_back(std::move(variant));
+    };
+    for (unsigned i = 0; i < choice.getVariants().size(); ++i)
+      add(choice.getVariant(i), "");
+    if (DictionaryAttr without = choice.getWithoutAttr())
+      for (NamedAttribute missing : without)
+        add(missing.getName(), cast<StringAttr>(missing.getValue()));
+    alternatives[choice] = plan.alternatives.size();
+    plan.alternatives.push_back(std::move(alternative));
   }
   return success();
 }
@@ -250,6 +277,36 @@ FailureOr<int32_t> Emitter::addTensor(Value value, std::string name) {
   return ids[value];
 }
 
+LogicalResult Emitter::addResult(OpResult result) {
+  Operation *op = result.getOwner();
+  // The values of variants are one tensor, the choice's result.
+  Value value = result;
+  for (OpOperand &use : result.getUses())
+    if (auto choice = dyn_cast<plan::ChooseOp>(use.getOwner()))
+      value = choice.getResult(use.getOperandNumber() % choice.getNumResults());
+  if (!ids.contains(value)) {
+    std::string name = op->getName().stripDialect().str();
+    if (auto launch = dyn_cast<plan::LaunchOp>(op))
+      name = launch.getKernel().str();
+    name += "." + std::to_string(plan.tensors.size());
+    FailureOr<int32_t> tensor = addTensor(value, name);
+    if (failed(tensor))
+      return failure();
+    plan.tensors[*tensor]->storage =
+        llvm::any_of(value.getUsers(), llvm::IsaPred<func::ReturnOp>)
+            ? fb::Storage::External
+            : fb::Storage::Local;
+  }
+  ids[result] = id(value);
+  fb::Storage &storage = plan.tensors[id(value)]->storage;
+  bool symmetric = isa<comm::CollectiveOpInterface>(op) ||
+                   llvm::any_of(value.getUsers(),
+                                llvm::IsaPred<comm::CollectiveOpInterface>);
+  if (symmetric && storage == fb::Storage::Local)
+    storage = fb::Storage::Symmetric;
+  return success();
+}
+
 LogicalResult Emitter::addConstant(plan::ConstantOp op, fb::TensorT &tensor) {
   tensor.storage = fb::Storage::Constant;
   constants.resize((constants.size() + 63) / 64 * 64);
@@ -288,6 +345,10 @@ void Emitter::push(Operation *op, StringRef source, T action) {
   auto step = std::make_unique<fb::StepT>();
   step->op = source.str();
   step->location = getPlace(op->getLoc());
+  if (plan::Variant variant = variants.lookup(op)) {
+    step->alternative = alternatives.lookup(variant.choice);
+    step->variant = variant.number;
+  }
   step->action.Set(std::move(action));
   plan.steps.push_back(std::move(step));
 }

@@ -32,7 +32,7 @@ struct PipelineOptions : public mlir::PassPipelineOptions<PipelineOptions> {
       llvm::cl::init("cpu")};
   ListOption<std::string> attention{
       *this, "attention",
-      llvm::cl::desc("Variants of attention that are allowed, in order of "
+      llvm::cl::desc("Variants of attention to compile in, in order of "
                      "preference: flash, math (all of them by default)")};
   Option<std::string> from{*this, "from",
                            llvm::cl::desc("The phase to start after"),

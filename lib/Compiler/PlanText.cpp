@@ -37,6 +37,8 @@ public:
         os << " becomes %" << port->state_result;
       os << "\n";
     }
+    for (size_t i = 0; i < plan.alternatives.size(); ++i)
+      printAlternative(i);
     for (const auto &step : plan.steps)
       printStep(*step);
   }
@@ -78,11 +80,26 @@ private:
     os << " // " << tensor.name << "\n";
   }
 
+  void printAlternative(size_t i) {
+    const fb::AlternativeT &alternative = *plan.alternatives[i];
+    os << "alternative " << i << ": " << alternative.kind << " ";
+    llvm::interleaveComma(alternative.variants, os, [&](const auto &variant) {
+      os << variant->name;
+      if (!variant->reason.empty())
+        os << " (not there: " << variant->reason << ")";
+    });
+    os << " // " << alternative.op << " at " << alternative.location << "\n";
+  }
+
   template <typename Range> void printIds(const Range &ids) {
     llvm::interleaveComma(ids, os, [&](int32_t id) { os << "%" << id; });
   }
 
   void printStep(const fb::StepT &step) {
+    if (step.alternative >= 0)
+      os << "if " << step.alternative << " is "
+         << plan.alternatives[step.alternative]->variants[step.variant]->name
+         << ": ";
     if (const fb::LaunchT *launch = step.action.AsLaunch()) {
       os << "launch " << launch->symbol << " ";
       printIds(launch->tensors);

@@ -7,7 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The result of an op of the plan is a window on each rank's memory, of its own
-// in the order of its view, or, of an alias, on that of its source. For the ops
+// in the order of its view, or, of an alias or a choice, on that of its source
+// or of its first variant. For the ops
 // in between, collectives and the return, its elements are read out.
 //
 //===----------------------------------------------------------------------===//
@@ -265,6 +266,19 @@ static LogicalResult runAlias(plan::AliasOp op, const Window &input,
 //===----------------------------------------------------------------------===//
 
 LogicalResult Interpreter::evaluatePlan(Operation *op) {
+  // All variants were computed, and are equal; the preferred one stands.
+  if (auto choice = dyn_cast<plan::ChooseOp>(op)) {
+    for (auto [value, result] :
+         llvm::zip_equal(choice.getValuesOf(0), op->getResults())) {
+      Tensor tensor = values.find(value)->second;
+      values[result] = std::move(tensor);
+      if (auto found = windows.find(value); found != windows.end()) {
+        std::vector<Window> window = found->second;
+        windows[result] = std::move(window);
+      }
+    }
+    return success();
+  }
   std::vector<Tensor> tensors;
   std::vector<std::vector<Window>> made(op->getNumResults());
   for (auto [i, result] : llvm::enumerate(op->getResults())) {

@@ -56,6 +56,9 @@ void ModuleBuilder::setPlan(const fb::PlanT &plan) {
   fb::FinishPlanBuffer(builder, fb::Plan::Pack(builder, &plan));
   setPlan(std::string(reinterpret_cast<char *>(builder.GetBufferPointer()),
                       builder.GetSize()));
+  for (const auto &step : plan.steps)
+    if (step->alternative >= 0)
+      features |= kFeatureAlternatives;
 }
 
 void ModuleBuilder::setCode(std::string elf, uint32_t level) {
@@ -75,7 +78,7 @@ void ModuleBuilder::setProducer(std::string name) {
   producer = std::move(name);
 }
 
-void ModuleBuilder::setFeatures(uint64_t bits) { features = bits; }
+void ModuleBuilder::setFeatures(uint64_t bits) { features |= bits; }
 
 std::string ModuleBuilder::build() const {
   std::vector<Entry> table;

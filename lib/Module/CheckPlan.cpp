@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Module/CheckAlternatives.h"
 #include "Module/Module.h"
 #include "Support/DType.h"
 
@@ -102,7 +103,7 @@ public:
         return "step " + std::to_string(i) + " ('" + step.op + "' at " +
                step.location + "): " + *problem;
     }
-    return std::nullopt;
+    return checkAlternatives(plan);
   }
 
 private:

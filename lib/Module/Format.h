@@ -47,7 +47,7 @@ struct Entry {
 };
 static_assert(sizeof(Entry) == 32);
 
-constexpr uint64_t kKnownFeatures = 0;
+constexpr uint64_t kKnownFeatures = kFeatureAlternatives;
 constexpr uint32_t kMaxSections =
     (kModulePage - sizeof(Header)) / sizeof(Entry);
 

@@ -46,6 +46,10 @@ constexpr size_t kMaxRank = 16;
 enum class Section : uint32_t { Plan, Code, Constants, Report };
 constexpr size_t kNumSections = 4;
 
+/// Bits of what a reader must know to run a module: some steps run only if their
+/// variant is chosen.
+constexpr uint64_t kFeatureAlternatives = 1;
+
 /// What the code of a module needs of the processor: 0 nothing (no code), else
 /// the micro-architecture level x86-64-v<n>.
 constexpr uint32_t kCPULevelCode = 3;
@@ -63,7 +67,8 @@ public:
   void setReport(std::string text);
   /// At most 63 bytes are kept.
   void setProducer(std::string name);
-  /// Bits that a reader must know to run this module; none are defined yet.
+  /// Bits that a reader must know to run this module; a plan in object form adds
+  /// its own.
   void setFeatures(uint64_t features);
 
   std::string build() const;
@@ -133,6 +138,9 @@ std::optional<int64_t> evaluate(const fb::ExtentT &extent,
 layout::Shape staticShape(const fb::TensorT &tensor);
 /// "2 * batch + 1"
 std::string toString(const fb::ExtentT &extent, const fb::PlanT &plan);
+
+/// The tensors that a step reads or writes.
+std::vector<int> tensorsOf(const fb::StepT &step);
 
 /// What the module runs on: "cpu", "cuda:sm_90a".
 inline std::string targetOf(const fb::PlanT &plan) {

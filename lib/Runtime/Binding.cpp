@@ -156,17 +156,24 @@ Outcome<Prepared> Prepared::create(const LoadedModule &module,
                                    std::span<const int64_t> symbols) {
   const ModuleReader &file = module.reader();
   const fb::PlanT &plan = file.plan();
+  Outcome<std::vector<int>> variants = chooseVariants(plan);
+  if (!variants)
+    return variants.error();
   Result<Tensors> tensors =
       Tensors::create(file, module.context().rank(), symbols);
   if (!tensors)
     return Failure{TESSERA_INVALID_ARGUMENT, tensors.message()};
-  Prepared prepared{std::move(*tensors), {}, {}, {}, {}};
+  Prepared prepared{
+      std::move(*tensors), std::move(*variants), {}, {}, {}, {}, {}, {}};
   const Backend &backend = module.context().backend();
   const int64_t alignment = backend.alignment();
   prepared.memory.size = sizeof(tessera_memory);
   prepared.lifetimes.resize(plan.tensors.size());
+  prepared.used.resize(plan.tensors.size());
 
+  // Lifetimes count works: what is not chosen takes no part.
   auto use = [&](int root, int64_t step) {
+    prepared.used[root] = true;
     fb::Storage storage = plan.tensors[root]->storage;
     if (storage != fb::Storage::Local && storage != fb::Storage::Symmetric)
       return;
@@ -176,14 +183,19 @@ Outcome<Prepared> Prepared::create(const LoadedModule &module,
     life->last = step;
   };
   for (size_t i = 0; i < plan.steps.size(); ++i) {
+    const fb::StepT &step = *plan.steps[i];
+    if (step.alternative >= 0 &&
+        prepared.variants[step.alternative] != step.variant)
+      continue;
     Result<std::unique_ptr<Work>> work =
         makeWork(i, prepared.tensors, module.code());
     if (!work)
-      return atStep(*plan.steps[i], work.message());
-    prepared.works.push_back(std::move(*work));
+      return atStep(step, work.message());
     // Their tensors were found when the work was made.
-    for (int id : tensorsOf(*plan.steps[i]))
-      use((*prepared.tensors.get(id))->root, i);
+    for (int id : tensorsOf(step))
+      use((*prepared.tensors.get(id))->root, prepared.works.size());
+    prepared.works.push_back(std::move(*work));
+    prepared.steps.push_back(&step);
   }
   std::vector<int> lastUses;
   if (std::optional<Failure> failure =
@@ -198,6 +210,8 @@ Outcome<Prepared> Prepared::create(const LoadedModule &module,
   std::vector<Lifetime *> symmetricTo, localTo;
   for (size_t i = 0; i < plan.tensors.size(); ++i) {
     if (plan.tensors[i]->storage == fb::Storage::Constant) {
+      if (!prepared.used[i])
+        continue;
       Result<const LocalTensor *> tensor = prepared.tensors.get(i);
       if (!tensor)
         return Failure{TESSERA_INVALID_MODULE, tensor.message()};
@@ -285,6 +299,13 @@ std::optional<Failure> Binding::prepare(std::span<const int64_t> symbols,
     return created.error();
   Prepared &prepared = *created;
   needs = prepared.memory;
+  variants = std::move(prepared.variants);
+  for (size_t i = 0; i < variants.size(); ++i) {
+    const fb::AlternativeT &alternative = *plan.alternatives[i];
+    chosen.push_back({&alternative,
+                      alternative.variants[variants[i]]->name.c_str(),
+                      variantNames(alternative)});
+  }
 
   if (pointers.size() != plan.ports.size())
     return Failure{TESSERA_INVALID_ARGUMENT,
@@ -337,6 +358,7 @@ std::optional<Failure> Binding::prepare(std::span<const int64_t> symbols,
     return failure;
 
   works = std::move(prepared.works);
+  steps = std::move(prepared.steps);
   for (size_t i = 0; i < works.size(); ++i) {
     works[i]->setAddresses(
         {bases, blocks.local->data() + prepared.scratch[i].offset});
@@ -348,7 +370,7 @@ std::optional<Failure> Binding::prepare(std::span<const int64_t> symbols,
     if (!traffic)
       continue;
     std::string axes;
-    for (const std::string &axis : plan.steps[i]->action.AsCollective()->axes)
+    for (const std::string &axis : steps[i]->action.AsCollective()->axes)
       axes += (axes.empty() ? "" : ", ") + axis;
     collectives.push_back({traffic, static_cast<int>(i), "[" + axes + "]"});
   }
@@ -367,7 +389,7 @@ std::optional<Failure> Binding::fillConstants(Prepared &prepared) {
   const fb::PlanT &plan = file.plan();
   std::byte *next = blocks.constants->data();
   for (size_t i = 0; i < plan.tensors.size(); ++i) {
-    if (plan.tensors[i]->storage != fb::Storage::Constant)
+    if (plan.tensors[i]->storage != fb::Storage::Constant || !prepared.used[i])
       continue;
     const LocalTensor &tensor = **prepared.tensors.get(i);
     // Kernels read it through the same kind of pointer as everything else.
@@ -406,7 +428,7 @@ void Binding::countCommunicators() {
     comms.push_back({std::move(note), {}});
   std::vector<std::set<std::string>> axes(comms.size());
   for (const Report &report : collectives) {
-    const int number = works[report.step]->communicator();
+    const int number = works[report.work]->communicator();
     if (number < 0)
       continue;
     Communicator &used = comms[number];
@@ -426,8 +448,15 @@ Binding::create(LoadedModule &module, std::span<const int64_t> symbols,
   uint64_t key = hashBytes(
       {reinterpret_cast<const char *>(symbols.data()), symbols.size_bytes()},
       module.reader().hash());
-  Outcome<Ok> agreed =
-      module.context().agree(failure, key, "the module or the sizes they bind");
+  const std::vector<int> &variants = binding->variants;
+  key = hashBytes({reinterpret_cast<const char *>(variants.data()),
+                   variants.size() * sizeof(int)},
+                  key);
+  Outcome<Ok> agreed = module.context().agree(
+      failure, key,
+      variants.empty()
+          ? "the module or the sizes they bind"
+          : "the module, the sizes or the variants of ops they bind");
   if (!agreed)
     return agreed.error();
   agreed = module.context().backend().agree();
@@ -481,25 +510,24 @@ tessera_products Binding::products() const {
 // Running
 //===----------------------------------------------------------------------===//
 
-const char *Binding::op(int64_t step) const {
-  const auto &steps = loaded->reader().plan().steps;
-  return step >= 0 && static_cast<size_t>(step) < steps.size()
-             ? steps[step]->op.c_str()
-             : "";
+const fb::StepT *Binding::stepOf(int64_t work) const {
+  return work >= 0 && static_cast<size_t>(work) < steps.size() ? steps[work]
+                                                               : nullptr;
 }
 
-const char *Binding::location(int64_t step) const {
-  const auto &steps = loaded->reader().plan().steps;
-  return step >= 0 && static_cast<size_t>(step) < steps.size()
-             ? steps[step]->location.c_str()
-             : "";
+const char *Binding::op(int64_t work) const {
+  const fb::StepT *step = stepOf(work);
+  return step ? step->op.c_str() : "";
 }
 
-const char *Binding::kind(size_t step) const {
-  const auto &steps = loaded->reader().plan().steps;
-  if (step >= steps.size())
-    return "copy";
-  switch (steps[step]->action.type) {
+const char *Binding::location(int64_t work) const {
+  const fb::StepT *step = stepOf(work);
+  return step ? step->location.c_str() : "";
+}
+
+const char *Binding::kind(size_t work) const {
+  const fb::StepT *step = stepOf(work);
+  switch (step ? step->action.type : fb::Action::Copy) {
   case fb::Action::Launch:
     return "kernel";
   case fb::Action::Contract:
@@ -511,10 +539,9 @@ const char *Binding::kind(size_t step) const {
   }
 }
 
-const char *Binding::symbol(size_t step) const {
-  const auto &steps = loaded->reader().plan().steps;
-  const fb::LaunchT *launch =
-      step < steps.size() ? steps[step]->action.AsLaunch() : nullptr;
+const char *Binding::symbol(size_t work) const {
+  const fb::StepT *step = stepOf(work);
+  const fb::LaunchT *launch = step ? step->action.AsLaunch() : nullptr;
   return launch ? launch->symbol.c_str() : "";
 }
 

@@ -12,6 +12,7 @@
 #include "Runtime/Arena.h"
 #include "Runtime/Context.h"
 #include "Runtime/Steps.h"
+#include "Runtime/Variants.h"
 
 namespace tessera {
 
@@ -44,7 +45,10 @@ private:
 /// What a plan comes to for one rank and fixed sizes, before any memory.
 struct Prepared {
   Tensors tensors;
+  std::vector<int> variants;                ///< the chosen ones, by alternative
   std::vector<std::unique_ptr<Work>> works; ///< steps, then copies to ports
+  std::vector<const fb::StepT *> steps;     ///< those that run, by work
+  std::vector<bool> used; ///< by root tensor: whether a work touches it
   std::vector<std::optional<Lifetime>> lifetimes; ///< by root tensor
   std::vector<Lifetime> scratch;                  ///< by work
   std::vector<int64_t> portBytes;
@@ -70,7 +74,7 @@ public:
 
   struct Report {
     const Traffic *traffic;
-    int step;
+    int work;
     std::string axes;
   };
   const std::vector<Report> &reports() const { return collectives; }
@@ -82,16 +86,26 @@ public:
   };
   const std::vector<Communicator> &communicators() const { return comms; }
   const Program &program() const { return *runner; }
-  /// The steps of the plan, then copies to ports, which have no op.
+  /// The steps of the plan that run, then copies to ports, which have no op.
   size_t stepCount() const { return works.size(); }
   const std::string &text(size_t step) const { return texts[step]; }
+  /// Null for a copy to a port.
+  const fb::StepT *stepOf(int64_t work) const;
   /// "kernel", "product", ...
-  const char *kind(size_t step) const;
+  const char *kind(size_t work) const;
   /// Of a kernel; empty for other steps.
-  const char *symbol(size_t step) const;
-  const char *op(int64_t step) const override;
-  const char *location(int64_t step) const override;
+  const char *symbol(size_t work) const;
+  const char *op(int64_t work) const override;
+  const char *location(int64_t work) const override;
   const LoadedModule &module() const { return *loaded; }
+
+  /// An op that has variants, and which one runs.
+  struct Alternative {
+    const fb::AlternativeT *source;
+    const char *chosen;
+    std::string variants; ///< those in the module
+  };
+  const std::vector<Alternative> &alternatives() const { return chosen; }
 
 private:
   explicit Binding(LoadedModule &module) : loaded(&module) {}
@@ -103,6 +117,9 @@ private:
   Context::Memories blocks;
   std::vector<std::byte *> bases;
   std::vector<std::unique_ptr<Work>> works;
+  std::vector<const fb::StepT *> steps; ///< those that run, by work
+  std::vector<int> variants;
+  std::vector<Alternative> chosen;
   std::unique_ptr<Program> runner;
   std::vector<std::string> texts; ///< by work
   std::vector<Report> collectives;

@@ -384,6 +384,26 @@ tessera_status *tessera_module_memory(const tessera_module *module,
 }
 
 //===----------------------------------------------------------------------===//
+// Variants
+//===----------------------------------------------------------------------===//
+
+tessera_status *tessera_variants_push(const char *kind, const char *names) {
+  return guard([&]() -> tessera_status * {
+    if (!kind || !names)
+      return invalid("a null pointer where none may be");
+    Status status = pushVariants(kind, names);
+    return status ? nullptr : invalid(status.message());
+  });
+}
+
+tessera_status *tessera_variants_pop(void) {
+  return guard([&]() -> tessera_status * {
+    Status status = popVariants();
+    return status ? nullptr : invalid(status.message());
+  });
+}
+
+//===----------------------------------------------------------------------===//
 // Binding
 //===----------------------------------------------------------------------===//
 
@@ -463,8 +483,7 @@ tessera_status *tessera_binding_collective(const tessera_binding *binding,
     if (!binding || index >= binding->binding->reports().size())
       return invalid("there is no collective " + std::to_string(index));
     const Binding::Report &report = binding->binding->reports()[index];
-    const fb::StepT &step =
-        *binding->binding->module().reader().plan().steps[report.step];
+    const fb::StepT &step = *binding->binding->stepOf(report.work);
     const fb::CollectiveT &collective = *step.action.AsCollective();
     // The two enums list the same kinds.
     static_assert(static_cast<int>(layout::Step::Kind::Exchange) ==
@@ -483,7 +502,7 @@ tessera_status *tessera_binding_collective(const tessera_binding *binding,
     result.copies = traffic.copies;
     result.copied_bytes = traffic.copiedBytes;
     if (!times.empty())
-      result.seconds = times[report.step].end - times[report.step].begin;
+      result.seconds = times[report.work].end - times[report.work].begin;
     return writeStruct(result, out);
   });
 }
@@ -533,7 +552,7 @@ tessera_status *tessera_binding_step(const tessera_binding *binding,
     result.symbol = bound.symbol(index);
     result.collective = -1;
     for (size_t i = 0; i < bound.reports().size(); ++i)
-      if (bound.reports()[i].step == static_cast<int>(index))
+      if (bound.reports()[i].work == static_cast<int>(index))
         result.collective = i;
     if (std::span<const StepTime> times = bound.program().times();
         !times.empty()) {
@@ -548,6 +567,28 @@ tessera_status *tessera_binding_step(const tessera_binding *binding,
 
 double tessera_binding_clock_error(const tessera_binding *binding) {
   return binding->binding->program().clockError();
+}
+
+size_t tessera_binding_alternative_count(const tessera_binding *binding) {
+  return binding->binding->alternatives().size();
+}
+
+tessera_status *tessera_binding_alternative(const tessera_binding *binding,
+                                            size_t index,
+                                            tessera_alternative *out) {
+  return guard([&]() -> tessera_status * {
+    if (!binding || index >= binding->binding->alternatives().size())
+      return invalid("there is no alternative " + std::to_string(index));
+    const Binding::Alternative &choice =
+        binding->binding->alternatives()[index];
+    tessera_alternative result{};
+    result.kind = choice.source->kind.c_str();
+    result.op = choice.source->op.c_str();
+    result.location = choice.source->location.c_str();
+    result.chosen = choice.chosen;
+    result.variants = choice.variants.c_str();
+    return writeStruct(result, out);
+  });
 }
 
 double tessera_binding_host_seconds(const tessera_binding *binding) {

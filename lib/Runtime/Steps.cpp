@@ -6,38 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Which tensors a step touches, and which of the backend's works it is.
+// Which of the backend's works a step is.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Runtime/Steps.h"
 
 using namespace tessera;
-
-std::vector<int> tessera::tensorsOf(const fb::StepT &step) {
-  switch (step.action.type) {
-  case fb::Action::Launch: {
-    const auto &tensors = step.action.AsLaunch()->tensors;
-    return {tensors.begin(), tensors.end()};
-  }
-  case fb::Action::Contract: {
-    const fb::ContractT &contract = *step.action.AsContract();
-    std::vector<int> ids = {contract.a, contract.b, contract.c};
-    for (int optional : {contract.bias, contract.aux})
-      if (optional >= 0)
-        ids.push_back(optional);
-    return ids;
-  }
-  case fb::Action::Collective: {
-    const fb::CollectiveT &collective = *step.action.AsCollective();
-    return {collective.source, collective.target};
-  }
-  case fb::Action::Copy:
-    return {step.action.AsCopy()->source, step.action.AsCopy()->target};
-  default:
-    return {};
-  }
-}
 
 Result<std::unique_ptr<Work>> tessera::makeWork(int index, Tensors &tensors,
                                                 BackendModule &module) {

@@ -13,9 +13,6 @@
 
 namespace tessera {
 
-/// The tensors that a step reads or writes.
-std::vector<int> tensorsOf(const fb::StepT &step);
-
 /// Prepares step `index` of the module's plan.
 Result<std::unique_ptr<Work>> makeWork(int index, Tensors &tensors,
                                        BackendModule &module);

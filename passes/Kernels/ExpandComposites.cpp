@@ -8,12 +8,14 @@
 //
 // Composites decompose themselves. Attention, the bias of a linear and
 // grouped_matmul are taken apart here, on local types, since how is a matter of
-// the backend: scores in memory, sums in f32.
+// the backend: scores in memory, sums in f32. What of attention's variants fits
+// is all there, side by side, for the runtime to choose from.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Kernels/LoopKernels.h"
 #include "Kernels/Passes.h"
+#include "Support/Variants.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -386,6 +388,7 @@ struct ExpandComposites
   void runOnOperation() override {
     if (failed(verifyLocal(getOperation())))
       return signalPassFailure();
+    decided.clear();
     // Expansions may hold composites themselves.
     bool changed = true;
     while (changed) {
@@ -409,27 +412,83 @@ struct ExpandComposites
     }
   }
 
-  /// The first variant that is allowed and fits; `flash` is a kernel of its
-  /// own.
-  FailureOr<SmallVector<Value>> chooseAttention(tv::AttentionOp op,
-                                                OpBuilder &b) {
-    SmallVector<std::string> variants(attention.begin(), attention.end());
-    if (variants.empty())
-      variants = {"flash", "math"};
-    std::string reasons;
-    for (const std::string &variant : variants) {
-      if (variant == "math")
-        return expandAttention(op, b);
-      if (variant != "flash")
-        return op.emitError() << "'" << variant
-                              << "' is no variant of attention; there are "
-                                 "'flash' and 'math'";
-      std::optional<std::string> why = whyNotFlash(op, target);
-      if (!why)
-        return SmallVector<Value>();
-      reasons += "; flash does not fit: " + *why;
+  /// Why a variant of an attention is not in the program, if it is not.
+  std::optional<std::string> whyNot(StringRef variant, tv::AttentionOp op) {
+    if (!attention.empty() && !llvm::is_contained(attention, variant))
+      return "it is not compiled in";
+    return variant == "flash" ? whyNotFlash(op, target) : std::nullopt;
+  }
+
+  /// All variants that are compiled in and fit, the preferred first; `flash` is
+  /// a kernel of its own.
+  FailureOr<SmallVector<Value>> expandToVariants(tv::AttentionOp op,
+                                                 OpBuilder &b) {
+    static constexpr StringLiteral kind = "attention";
+    SmallVector<StringRef> order(attention.begin(), attention.end());
+    std::vector<std::string> names(attention.begin(), attention.end());
+    for (std::string_view variant : kVariantKinds[0].variants) {
+      if (attention.empty())
+        names.emplace_back(variant);
+      if (!llvm::is_contained(order, StringRef(variant)))
+        order.push_back(variant);
     }
-    return op.emitError() << "has no variant that is allowed" << reasons;
+    if (Status status = checkVariants(kind.str(), names); !status)
+      return op.emitError() << status.message();
+    SmallVector<StringRef> fitting;
+    NamedAttrList without;
+    std::string reasons;
+    for (StringRef variant :
+         llvm::SetVector<StringRef>(order.begin(), order.end())) {
+      std::optional<std::string> why = whyNot(variant, op);
+      if (!why) {
+        fitting.push_back(variant);
+        continue;
+      }
+      without.append(variant, b.getStringAttr(*why));
+      if (llvm::is_contained(names, variant))
+        reasons += "; " + variant.str() + " does not fit: " + *why;
+    }
+    if (fitting.empty())
+      return op.emitError() << "has no variant that is allowed" << reasons;
+
+    SmallVector<SmallVector<Value>> made;
+    for (StringRef variant : fitting) {
+      if (variant == "math") {
+        FailureOr<SmallVector<Value>> values = expandAttention(op, b);
+        if (failed(values))
+          return failure();
+        // An order in memory is the op's own.
+        for (auto [value, result] : llvm::zip_equal(*values, op->getResults()))
+          value.setType(result.getType());
+        made.push_back(std::move(*values));
+        continue;
+      }
+      Operation *flash = b.clone(*op);
+      decided.insert(flash);
+      made.push_back(llvm::to_vector_of<Value>(flash->getResults()));
+    }
+    // A variant has values for what is used; one that is alone has none.
+    SmallVector<Value> values;
+    SmallVector<Type> types;
+    bool alone = fitting.size() == 1;
+    for (const SmallVector<Value> &results : made)
+      for (OpResult result : op->getResults())
+        if (!alone && !result.use_empty())
+          values.push_back(results[result.getResultNumber()]);
+    for (OpResult result : op->getResults())
+      if (!alone && !result.use_empty())
+        types.push_back(result.getType());
+    auto choice = plan::ChooseOp::create(
+        b, op.getLoc(), types, kind, b.getStrArrayAttr(fitting), values,
+        without.empty() ? DictionaryAttr()
+                        : without.getDictionary(b.getContext()),
+        op->getName().getStringRef());
+    SmallVector<Value> results = made[0];
+    auto chosen = choice.getResults().begin();
+    for (OpResult result : op->getResults())
+      if (!alone && !result.use_empty())
+        results[result.getResultNumber()] = *chosen++;
+    return results;
   }
 
   /// The values that take the place of the op's results; none if it stays.
@@ -450,8 +509,13 @@ struct ExpandComposites
         })
         .Case(
             [&](tv::GroupedMatmulOp op) { return expandGroupedMatmul(op, b); })
-        .Case([&](tv::AttentionOp op) { return chooseAttention(op, b); })
+        .Case([&](tv::AttentionOp op) -> Results {
+          return decided.contains(op) ? SmallVector<Value>()
+                                      : expandToVariants(op, b);
+        })
         .Default([](Operation *) -> Results { return SmallVector<Value>(); });
   }
+
+  llvm::DenseSet<Operation *> decided; ///< attentions that stay
 };
 } // namespace

@@ -9,7 +9,8 @@
 // Each op joins the kernel of one of its operands if it fits into its loops and
 // no other step lies between them, else it starts a step of its own. The steps
 // are then emitted in an order that their data asks for, collectives in the
-// order of the program.
+// order of the program. A kernel is in one variant of a choice with all its
+// ops, or in none, and what a choice chooses from has memory of its own.
 //
 //===----------------------------------------------------------------------===//
 
@@ -60,6 +61,8 @@ private:
   LogicalResult emit(PlanStep &step);
   LogicalResult emitLaunch(PlanStep &step);
   LogicalResult emitReturn(func::ReturnOp op);
+  void giveMemory(plan::ChooseOp choice,
+                  const llvm::DenseMap<Operation *, plan::Variant> &variants);
   LogicalResult emitTranspose(tv::TransposeOp op);
   LogicalResult emitReshape(tv::ReshapeOp op);
   LogicalResult emitLinear(tv::LinearOp op);
@@ -83,6 +86,7 @@ private:
   std::optional<size_t> lastCollective; ///< step
   llvm::DenseMap<Operation *, size_t> stepOf;
   llvm::DenseMap<Operation *, size_t> placeOf;
+  llvm::DenseMap<Operation *, plan::Variant> variantOf;
   std::vector<llvm::SetVector<Value>> outputs; ///< of fused steps
   IRMapping mapping;                           ///< values to those of the plan
   llvm::DenseMap<Value, Memory> memories;
@@ -240,6 +244,7 @@ void Former::group() {
   size_t place = 0;
   for (Operation &op : main.getBody().front())
     placeOf[&op] = place++;
+  variantOf = plan::getVariants(main.getBody().front());
   for (Operation &op : main.getBody().front()) {
     if (isFree(&op)) {
       // Exists in memory only for those that do not compute it themselves.
@@ -265,7 +270,8 @@ void Former::group() {
     SmallVector<size_t> sources = llvm::to_vector(getSources(own));
     llvm::sort(sources, std::greater<size_t>());
     for (size_t target : sources) {
-      if (!steps[target].fused)
+      if (!steps[target].fused ||
+          variantOf.lookup(&op) != variantOf.lookup(steps[target].op))
         continue;
       bool between = llvm::any_of(sources, [&](size_t other) {
         return other != target && dependsOn(other, target);
@@ -337,6 +343,9 @@ LogicalResult Former::run() {
   }
   if (failed)
     return failure();
+  auto variants = plan::getVariants(*planned);
+  for (auto choice : planned->getOps<plan::ChooseOp>())
+    giveMemory(choice, variants);
   block.dropAllDefinedValueUses();
   block.erase();
   return success();
@@ -377,7 +386,7 @@ LogicalResult Former::emit(PlanStep &step) {
           define(old, result, getOwnMemory(old.getType()));
         return success();
       })
-      .Case([&](comm::CollectiveOpInterface op) {
+      .Case<comm::CollectiveOpInterface, plan::ChooseOp>([&](auto op) {
         Operation *clone = builder.clone(*op, mapping);
         for (auto [old, result] :
              llvm::zip_equal(op->getResults(), clone->getResults()))
@@ -671,6 +680,27 @@ LogicalResult Former::emitReturn(func::ReturnOp op) {
   }
   func::ReturnOp::create(builder, op.getLoc(), operands);
   return success();
+}
+
+/// Each value of a choice becomes memory that one step writes, a step of the
+/// value's variant, and that nothing but the choice reads.
+void Former::giveMemory(
+    plan::ChooseOp choice,
+    const llvm::DenseMap<Operation *, plan::Variant> &variants) {
+  builder.setInsertionPoint(choice);
+  for (OpOperand &operand : choice->getOpOperands()) {
+    Operation *step = operand.get().getDefiningOp();
+    bool isStep =
+        step && !isa<plan::AliasOp, plan::ConstantOp, plan::ChooseOp>(step);
+    unsigned number = operand.getOperandNumber() / choice.getNumResults();
+    bool isOwn = choice.getVariants().size() == 1 ||
+                 variants.lookup(step) == plan::Variant{choice, number};
+    if (isStep && isOwn && operand.get().hasOneUse())
+      continue;
+    operand.set(plan::CopyOp::create(builder, choice.getLoc(),
+                                     operand.get().getType(), operand.get(),
+                                     choice.getSourceAttr()));
+  }
 }
 
 namespace {

@@ -15,12 +15,14 @@ def ExpandComposites : Pass<"tv-expand-composites", "::mlir::func::FuncOp"> {
   let summary = "Replaces composites of local tensors by core ops";
   let description = [{
     What no pass had a use for as a whole becomes `map`, `reduce`, `broadcast` and
-    matrix products: composites by their own decomposition, attention in its `math`
-    variant (the scores are in memory), the bias of a `linear` as an addition.
+    matrix products: composites by their own decomposition, the bias of a `linear`
+    as an addition.
 
-    Attention stays where it has a `flash` variant, a kernel of its own: on cuda
-    targets, in bf16 or f16, for a head dimension of 64 or 128, if only batch and
-    heads are split.
+    Attention becomes a `plan.choose` of its variants. `math` is core ops, with the
+    scores in memory. `flash`, a kernel of its own, is the attention as it stands: on
+    cuda targets, in bf16 or f16, for a head dimension of 64 or 128, if only batch
+    and heads are split. The choice says why it is missing elsewhere. If there is one
+    variant alone, its ops are those of the program and the choice has no values.
 
     ```mlir
     #m = #tv.mesh<tp = 2>
@@ -92,14 +94,15 @@ def ExpandComposites : Pass<"tv-expand-composites", "::mlir::func::FuncOp"> {
     ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
-                           "::mlir::math::MathDialect"];
+                           "::mlir::math::MathDialect",
+                           "::tessera::plan::PlanDialect"];
   let options = [
     Option<"epilogues", "epilogues", "bool", /*default=*/"false",
            "Keep what a matrix library does after a product">,
     Option<"target", "target", "std::string", /*default=*/"\"cpu\"",
            "What the program is for: cpu or cuda:sm_90a">,
     ListOption<"attention", "attention", "std::string",
-               "Variants of attention that are allowed, in order of preference: "
+               "Variants of attention to compile in, in order of preference: "
                "flash, math (all of them by default)">];
 }
 
@@ -115,7 +118,9 @@ def FormKernels : Pass<"tv-form-kernels", "::mlir::ModuleOp"> {
     - matrix products become `plan.contract`, with their bias and the gelu that
       follows where `tv-expand-composites` kept them;
     - reshape, transpose, slice and the local slice of a reshard become windows on
-      their source where strides allow, else a copy.
+      their source where strides allow, else a copy;
+    - ops of one variant of a `plan.choose` share kernels among themselves only, and
+      each of its values is memory that a step of its variant writes.
 
     ```mlir
     #m = #tv.mesh<tp = 2>

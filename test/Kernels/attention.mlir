@@ -13,21 +13,40 @@
 
 // EQUAL: interpret: @main equals the source on
 
-// All variants are allowed by default; a CPU has `math` only.
-// RUN: tessera-opt %t/split.mlir --tessera="from=local to=kernels target=cuda:sm_90a" | FileCheck %s --check-prefix=FLASH
-// RUN: tessera-opt %t/split.mlir --tessera="from=local to=kernels target=cuda:sm_90a attention=math,flash" | FileCheck %s --check-prefix=MATH
-// RUN: tessera-opt %t/split.mlir --tessera="from=local to=kernels" | FileCheck %s --check-prefix=MATH
-// FLASH: plan.attention
+// All variants that fit are compiled in by default, each equal to the source; the
+// interpreter takes the first. A CPU has `math` only.
+// DEFINE: %{all} = --tessera="from=local to=kernels target=cuda:sm_90a"
+// RUN: tessera-opt %t/split.mlir %{all} | FileCheck %s --check-prefix=ALL
+// RUN: tessera-opt %t/packed.mlir %{all} | FileCheck %s --check-prefix=NO-LSE
+// RUN: tessera-opt %t/split.mlir --tessera="from=local to=kernels target=cuda:sm_90a attention=math,flash" | FileCheck %s --check-prefix=MATH-FIRST
+// RUN: tessera-opt %t/split.mlir %{all} --interpret=2 --interpret-sizes=b=2,s=5 -o /dev/null | FileCheck %s --check-prefix=EQUAL
+// RUN: tessera-opt %t/split.mlir --tessera="from=local to=kernels target=cuda:sm_90a attention=math,flash" --interpret=2 --interpret-sizes=b=2,s=5 -o /dev/null | FileCheck %s --check-prefix=EQUAL
+// RUN: tessera-opt %t/split.mlir --tessera="from=local to=kernels target=cuda:sm_90a attention=math" | FileCheck %s --check-prefix=MATH
+// RUN: tessera-opt %t/split.mlir --tessera="from=local to=kernels" | FileCheck %s --check-prefix=ON-CPU
+// ALL: %[[F:.*]]:2 = plan.launch @attention_0(%arg0, %arg1, %arg2, %arg3, %arg4)
+// ALL: %[[W:.*]]:3 = plan.launch {{.*}} from "tv.map"
+// ALL: %[[O:.*]] = plan.launch @{{.*}}(%{{.*}}, %[[W]]#1) {{.*}} from "tv.map"
+// ALL-NOT: plan.copy
+// ALL: %[[R:.*]]:2 = plan.choose "attention" of "flash"(%[[F]]#0, %[[F]]#1), "math"(%[[O]], %[[W]]#2) from "tv.attention"
+// ALL-NEXT: return %[[R]]#0, %[[R]]#1
+// NO-LSE: %[[R:.*]] = plan.choose "attention" of "flash"(%{{[0-9]+}}), "math"(%{{[0-9]+}}) from "tv.attention"
+// NO-LSE-NEXT: return %[[R]]
+// MATH-FIRST: plan.choose "attention" of "math"({{.*}}), "flash"({{.*}}) from
 // MATH-NOT: plan.attention
 // MATH: plan.contract
+// MATH: plan.choose "attention" of "math"() without {flash = "it is not compiled in"} from "tv.attention"{{$}}
+// ON-CPU-NOT: plan.attention
+// ON-CPU: plan.choose "attention" of "math"() without {flash = "it is for cuda:sm_90a"} from "tv.attention"{{$}}
 
 // What does not fit has its reason.
 // RUN: not tessera-opt %t/split.mlir --tessera="from=local to=kernels attention=flash" 2>&1 | FileCheck %s --check-prefix=CPU
 // RUN: sed 's/bf16/f32/g' %t/split.mlir | not tessera-opt %{flash} 2>&1 | FileCheck %s --check-prefix=TYPE
+// RUN: sed 's/bf16/f32/g' %t/split.mlir | tessera-opt %{all} | FileCheck %s --check-prefix=MATH-ALONE
 // RUN: sed 's/64\]/32]/g; s/x64x/x32x/g' %t/split.mlir | not tessera-opt %{flash} 2>&1 | FileCheck %s --check-prefix=DEPTH
 // RUN: not tessera-opt %t/positions.mlir %{flash} 2>&1 | FileCheck %s --check-prefix=POSITIONS
 // RUN: not tessera-opt %t/split.mlir --tessera="from=local to=kernels attention=fast" 2>&1 | FileCheck %s --check-prefix=NAME
 // CPU: split.mlir:{{[0-9]+}}:14: error: has no variant that is allowed; flash does not fit: it is for cuda:sm_90a
+// MATH-ALONE: plan.choose "attention" of "math"() without {flash = "its elements must be bf16 or f16"}
 // TYPE: error: has no variant that is allowed; flash does not fit: its elements must be bf16 or f16
 // DEPTH: error: has no variant that is allowed; flash does not fit: its head dimension must be 64 or 128
 // POSITIONS: error: has no variant that is allowed; flash does not fit: only batch and heads may be split

@@ -43,6 +43,7 @@ PlanBuilder everything() {
   scalar.kind = fb::ScalarKind::Value;
   scalar.extent = PlanBuilder::extent(Size::symbol(batch, 3));
   b.launch("kernel", {s, c}, {scalar});
+  b.inVariant(b.alternative("attention", {{"flash", ""}, {"math", ""}}), 1);
   b.collective(fb::CollectiveKind::AllGather, h, y, {"tp"});
   return b;
 }
@@ -128,6 +129,8 @@ TEST(Module, Header) {
 
   ModuleBuilder features;
   features.setPlan(PlanBuilder("<tp = 2>").plan);
+  features.setFeatures(kFeatureAlternatives);
+  EXPECT_EQ(errorOf(features.build()), "");
   features.setFeatures(4);
   EXPECT_ERROR(errorOf(features.build()), "feature bit 2");
   EXPECT_ERROR(errorOf(everything().module("code", std::string(16, '\0'), 9)),
@@ -319,6 +322,88 @@ TEST(Module, DeviceFunctions) {
                  f.space[0]->dim = 2;
                }),
                "tensor 0 ('x') has no local dimension 2");
+}
+
+TEST(Module, Alternatives) {
+  // x -> a or b (through t) -> y -> z
+  auto make = [](auto change) {
+    PlanBuilder b("<tp = 2>");
+    int x = b.input("x", {4}, "[_]");
+    int t = b.tensor("t", {4}, "[_]"), y = b.tensor("y", {4}, "[_]");
+    int z = b.output("z", {4}, "[_]");
+    int of = b.alternative("attention",
+                           {{"a", ""}, {"c", "it does not fit"}, {"b", ""}});
+    b.copy(x, y);
+    b.inVariant(of, 0);
+    b.copy(x, t);
+    b.inVariant(of, 2);
+    b.copy(t, y);
+    b.inVariant(of, 2);
+    b.copy(y, z);
+    change(b.plan);
+    return b.module();
+  };
+  auto errorAfter = [&](auto change) { return errorOf(make(change)); };
+  using fb::PlanT;
+  Result<ModuleReader> reader = ModuleReader::read(make([](PlanT &) {}));
+  ASSERT_TRUE(reader) << reader.message();
+  EXPECT_EQ(reader->plan().alternatives[0]->variants[1]->reason,
+            "it does not fit");
+  EXPECT_EQ(reader->plan().steps[1]->variant, 2);
+  EXPECT_EQ(reader->plan().steps[3]->alternative, -1);
+
+  EXPECT_ERROR(
+      errorAfter([](PlanT &p) { p.steps[1]->alternative = 1; }),
+      "step 1 ('tv.copy' at test.mlir:2:1): there is no alternative 1");
+  EXPECT_ERROR(errorAfter([](PlanT &p) { p.steps[1]->alternative = -2; }),
+               "there is no alternative -2");
+  for (int variant : {-1, 1, 3})
+    EXPECT_ERROR(errorAfter([&](PlanT &p) { p.steps[1]->variant = variant; }),
+                 ("there is no variant " + std::to_string(variant)).c_str());
+  EXPECT_ERROR(errorAfter([](PlanT &p) { p.alternatives[0]->kind.clear(); }),
+               "alternative 0: it has no kind");
+  EXPECT_ERROR(
+      errorAfter([](PlanT &p) { p.alternatives[0]->variants[2]->name = "a"; }),
+      "alternative 0: two variants are named 'a'");
+  EXPECT_ERROR(errorAfter([](PlanT &p) {
+                 for (int variant : {0, 2})
+                   p.alternatives[0]->variants[variant]->reason = "gone";
+               }),
+               "alternative 0: it has no variant");
+  // Whatever is chosen, what a step reads is there.
+  const char *y = "tensor 2 ('y') is written in variant 'a' of attention only";
+  EXPECT_ERROR(errorAfter([](PlanT &p) { p.steps.erase(p.steps.begin() + 2); }),
+               y);
+  EXPECT_ERROR(errorAfter([](PlanT &p) { std::swap(p.steps[2], p.steps[3]); }),
+               y);
+  EXPECT_ERROR(
+      errorAfter([](PlanT &p) { p.steps[3]->action.AsCopy()->source = 1; }),
+      "tensor 1 ('t') is written in variant 'b' of attention only");
+  EXPECT_ERROR(errorAfter([](PlanT &p) {
+                 p.steps[2]->action.AsCopy()->target = 3;
+                 p.steps.pop_back();
+               }),
+               "port 'z': tensor 3 ('z') is written in variant 'b'");
+  // Through a window, and from another alternative.
+  EXPECT_ERROR(errorAfter([](PlanT &p) {
+                 auto window = std::make_unique<fb::TensorT>(*p.tensors[1]);
+                 window->storage = fb::Storage::Alias;
+                 window->alias = std::make_unique<fb::AliasT>();
+                 window->alias->source = 1;
+                 p.tensors.push_back(std::move(window));
+                 p.steps[3]->action.AsCopy()->source = 4;
+               }),
+               "is written in variant 'b' of attention only");
+  EXPECT_ERROR(errorAfter([](PlanT &p) {
+                 p.alternatives.push_back(
+                     std::make_unique<fb::AlternativeT>(*p.alternatives[0]));
+                 p.steps[2]->alternative = 1;
+               }),
+               "tensor 1 ('t') is written in variant 'b' of attention only");
+  // A tensor that is there anyway.
+  EXPECT_EQ(
+      errorAfter([](PlanT &p) { p.steps[3]->action.AsCopy()->source = 0; }),
+      "");
 }
 
 TEST(Module, Extents) {

@@ -47,8 +47,8 @@ struct PlanBuilder {
     return result;
   }
 
-  /// Makes it a plan for GPUs: each launch gets one device function, all of them
-  /// one binary, the first byte of the code.
+  /// Makes it a plan for GPUs: each launch gets one device function, all of
+  /// them one binary, the first byte of the code.
   void forCUDA() {
     plan.target = "cuda:sm_90a";
     auto binary = std::make_unique<fb::BinaryT>();
@@ -180,6 +180,28 @@ struct PlanBuilder {
     auto &copy = step<fb::CopyT>("tv.copy");
     copy.source = source;
     copy.target = target;
+  }
+
+  /// Variants with a reason are not in the plan.
+  int alternative(std::string kind,
+                  std::vector<std::pair<std::string, std::string>> variants) {
+    auto alternative = std::make_unique<fb::AlternativeT>();
+    alternative->kind = std::move(kind);
+    alternative->op = "tv.attention";
+    alternative->location =
+        "choice.mlir:" + std::to_string(plan.alternatives.size() + 1) + ":1";
+    for (auto &[name, reason] : variants) {
+      alternative->variants.push_back(std::make_unique<fb::VariantT>());
+      alternative->variants.back()->name = name;
+      alternative->variants.back()->reason = reason;
+    }
+    plan.alternatives.push_back(std::move(alternative));
+    return plan.alternatives.size() - 1;
+  }
+  /// The last step belongs to a variant.
+  void inVariant(int alternative, int variant) {
+    plan.steps.back()->alternative = alternative;
+    plan.steps.back()->variant = variant;
   }
 
   /// For the backend that Runtime/Ranks.h uses.

@@ -148,6 +148,8 @@ struct RunOptions {
       observe;
   /// Called after the runs, on each rank.
   std::function<void(tessera_binding *, int rank)> inspect;
+  /// Called first, on each rank's own thread.
+  std::function<void(int rank)> begin;
   tessera_context_options context{};
 };
 
@@ -159,6 +161,8 @@ inline void runModule(const std::string &module, int ranks, const Value &input,
       ranks,
       [&](tessera_context *context) {
         const int rank = tessera_context_rank(context);
+        if (options.begin)
+          options.begin(rank);
         tessera_module *loaded;
         ASSERT_OK(tessera_module_load(context, module.data(), module.size(),
                                       &loaded));

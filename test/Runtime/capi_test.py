@@ -89,6 +89,12 @@ class Collective(Struct):
                 ("seconds", c.c_double)]
 
 
+class Alternative(Struct):
+    _fields_ = [("size", c.c_size_t), ("kind", c.c_char_p), ("op", c.c_char_p),
+                ("location", c.c_char_p), ("chosen", c.c_char_p),
+                ("variants", c.c_char_p)]
+
+
 class Error(Exception):
     def __init__(self, status):
         self.code = lib.tessera_status_code(status)
@@ -134,7 +140,12 @@ for name, result, arguments in [
         ("tessera_binding_memory", P, [P, c.POINTER(Memory)]),
         ("tessera_binding_collective_count", c.c_size_t, [P]),
         ("tessera_binding_collective", P, [P, c.c_size_t,
-                                           c.POINTER(Collective)])]:
+                                           c.POINTER(Collective)]),
+        ("tessera_variants_push", P, [c.c_char_p, c.c_char_p]),
+        ("tessera_variants_pop", P, []),
+        ("tessera_binding_alternative_count", c.c_size_t, [P]),
+        ("tessera_binding_alternative", P, [P, c.c_size_t,
+                                            c.POINTER(Alternative)])]:
     function = getattr(lib, name)
     function.restype, function.argtypes = result, arguments
     if result is P:
@@ -263,6 +274,42 @@ class CApi(unittest.TestCase):
                     one.close()
 
                 on_ranks(world, body)
+
+    def test_variants(self):
+        module = make_module(2)
+        values = {name: np.ones(shape, np.float32) for name, shape in
+                  [("x", (2, 8)), ("w0", (32, 8)), ("w1", (8, 32))]}
+
+        def body(rank, group):
+            one = Rank(rank, 2, group, module)
+            for allowed, chosen in [(None, b"flash"), (b"math", b"math"),
+                                    (b"math,flash", b"math")]:
+                if allowed:
+                    lib.tessera_variants_push(b"attention", allowed)
+                grid, array = one.run(values, 2)["y"]
+                np.testing.assert_array_equal(array, 544)
+                self.assertEqual(
+                    lib.tessera_binding_collective_count(one.binding), 1)
+                self.assertEqual(
+                    lib.tessera_binding_alternative_count(one.binding), 1)
+                found = Alternative()
+                lib.tessera_binding_alternative(one.binding, 0, found)
+                self.assertEqual(
+                    (found.kind, found.op, found.location, found.chosen,
+                     found.variants),
+                    (b"attention", b"tv.attention", b"choice.mlir:1:1", chosen,
+                     b"flash, math"))
+                lib.tessera_binding_destroy(one.binding)
+                one.binding = P()
+                if allowed:
+                    lib.tessera_variants_pop()
+            with self.assertRaisesRegex(Error, "there are 'flash' and 'math'"):
+                lib.tessera_variants_push(b"attention", b"cudnn")
+            with self.assertRaisesRegex(Error, "no variants to pop"):
+                lib.tessera_variants_pop()
+            one.close()
+
+        on_ranks(2, body)
 
     def test_inspection(self):
         module = make_module(2)

@@ -33,8 +33,8 @@ static cl::opt<std::string> target("target",
                                    cl::init("cpu"), cl::cat(category));
 static cl::list<std::string>
     attention("attention",
-              cl::desc("Variants of attention that are allowed, in order of "
-                       "preference: flash, math"),
+              cl::desc("Variants of attention to compile in, in order of "
+                       "preference: flash,math (all of them by default)"),
               cl::CommaSeparated, cl::cat(category));
 static cl::opt<bool> strict(
     "strict",

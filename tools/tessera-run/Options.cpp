@@ -32,6 +32,8 @@ const char *const kUsage =
   --report text|json    how to print collectives, times and memory;
            collectives  or only the collectives, in text, without their times
   --repeat N            runs; a state goes from one to the next
+  --attention LIST      variants of attention that may run, the preferred first:
+                        flash,math; else what the module prefers
   --backend cpu|cuda    what runs it; else what the module is compiled for
   --device N            the GPU of this rank; else the rank modulo their number
   --no-graph            cuda: enqueue the steps anew in each run
@@ -136,6 +138,12 @@ Result<Options> parseOptions(int argc, const char *const *argv, bool underMPI) {
        "a number of seconds above 0"},
       {"--memory-limit", positive(options.memoryLimit),
        "a number of bytes above 0"},
+      {"--attention",
+       [&](const std::string &value) {
+         options.attention = value;
+         return !value.empty();
+       },
+       "variants like flash,math"},
       {"--backend",
        [&](const std::string &value) {
          options.backend = value;

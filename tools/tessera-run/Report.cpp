@@ -174,6 +174,34 @@ static std::string hexText(uint64_t value) {
   return text;
 }
 
+/// For each kind of op that has variants how many run as which: "attention",
+/// "flash 12, math 0".
+static std::vector<std::pair<std::string, std::string>>
+countChoices(const std::vector<Choice> &choices) {
+  std::vector<std::pair<std::string, std::vector<std::pair<std::string, int>>>>
+      kinds;
+  auto find = [](auto &list, const std::string &name) -> auto & {
+    for (auto &each : list)
+      if (each.first == name)
+        return each.second;
+    return list.emplace_back(name, decltype(list[0].second){}).second;
+  };
+  for (const Choice &choice : choices) {
+    auto &variants = find(kinds, choice.kind);
+    for (const std::string &variant : choice.variants)
+      find(variants, variant) += variant == choice.chosen;
+  }
+  std::vector<std::pair<std::string, std::string>> texts;
+  for (const auto &[kind, variants] : kinds) {
+    std::string text;
+    for (const auto &[variant, count] : variants)
+      text +=
+          (text.empty() ? "" : ", ") + variant + " " + std::to_string(count);
+    texts.emplace_back(kind, text);
+  }
+  return texts;
+}
+
 /// What the bits of the results depend on: they are the same in each run for
 /// which these lines are.
 std::string Report::bitsTable() const {
@@ -194,6 +222,8 @@ std::string Report::bitsTable() const {
   std::vector<std::vector<std::string>> rows = {
       {"module", hexText(hash) + ", " + target},
       {"ranks", std::to_string(ranks) + ", mesh " + mesh}};
+  for (const auto &[kind, counts] : countChoices(choices))
+    rows.push_back({kind, counts});
   for (const auto &[text, ordinals] : kinds)
     rows.push_back({ordinals, text});
   if (withProducts)
@@ -255,6 +285,9 @@ std::string Report::text() const {
           std::to_string(memory.constants) + " bytes\n";
   if (target != "cpu")
     text += bitsTable();
+  else
+    for (const auto &[kind, counts] : countChoices(choices))
+      text += kind + ": " + counts + "\n";
   if (withProducts)
     text += "matrix products of all ranks: " + std::to_string(products.stored) +
             " of stored algorithms, " + std::to_string(products.measured) +
@@ -298,6 +331,12 @@ std::string Report::json() const {
             {"median", median(seconds)},
             {"max", *most}};
   };
+  for (const Choice &each : choices)
+    result["choices"].push_back({{"kind", each.kind},
+                                 {"op", each.op},
+                                 {"location", each.location},
+                                 {"chosen", each.chosen},
+                                 {"variants", each.variants}});
   result["seconds"] = times(seconds);
   result["target"] = target;
   if (target != "cpu") {

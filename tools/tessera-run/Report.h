@@ -50,6 +50,12 @@ struct Products {
   uint64_t hash; ///< of the first two kinds' algorithms
 };
 
+/// An op that has variants.
+struct Choice {
+  std::string kind, op, location, chosen;
+  std::vector<std::string> variants; ///< those in the module
+};
+
 struct Report {
   std::string module, mesh;
   int ranks;
@@ -62,6 +68,7 @@ struct Report {
   bool timed; ///< whether collectives have times
   std::vector<std::pair<std::string, int64_t>> sizes;
   std::vector<Collective> collectives;
+  std::vector<Choice> choices;
   std::vector<double> seconds, hostSeconds; ///< one a run
   Memory memory;
   bool withProducts = false; ///< whether these are shown

@@ -28,6 +28,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <sstream>
 #include <thread>
 #include <unistd.h>
 
@@ -95,11 +96,22 @@ private:
                    "compiled for cuda"};
     return Ok{};
   }
-  Status readInputs() { return session.readInputs(); }
+  /// What is chosen is asked for with the memory, and again by the binding.
+  Status readInputs() {
+    if (!options.attention.empty())
+      if (Status status = take(
+              tessera_variants_push("attention", options.attention.c_str()));
+          !status)
+        return Error{"--attention: " + status.message()};
+    return session.readInputs();
+  }
   /// Then the libraries that it takes are open, and have a version.
   Status execute() {
     if (Status status = session.execute(); !status)
       return status;
+    if (!options.attention.empty())
+      if (Status status = take(tessera_variants_pop()); !status)
+        return status;
     return session.describe();
   }
 
@@ -221,6 +233,18 @@ private:
            each.split != 0,
            {each.collectives, each.bytes_sent, each.bytes_received, each.memory,
             each.seconds}});
+    }
+    for (size_t i = 0; i < tessera_binding_alternative_count(binding); ++i) {
+      tessera_alternative each = {};
+      each.size = sizeof each;
+      if (Status status = take(tessera_binding_alternative(binding, i, &each));
+          !status)
+        return status;
+      report.choices.push_back(
+          {each.kind, each.op, each.location, each.chosen, {}});
+      std::stringstream names(each.variants);
+      for (std::string name; std::getline(names >> std::ws, name, ',');)
+        report.choices.back().variants.push_back(name);
     }
     report.seconds = session.seconds;
     report.hostSeconds = session.hostSeconds;

@@ -10,7 +10,9 @@
 //
 // The plan stays; its kernels are the text of those for GPUs, compiled for the
 // host with Emulation.h, behind the interface of CPU kernels. So tests of
-// programs run them without a GPU.
+// programs run them without a GPU. Of what is made of wgmma and TMA there is no
+// emulation: such a kernel stays in its variant, and ends the program if it
+// runs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,6 +41,33 @@ static std::string readFile(const std::string &path) {
   std::exit(1);
 }
 
+/// Whether it reads its tensors in boxes, through TMA.
+static bool isForTensorCores(const fb::LaunchT &launch) {
+  return std::ranges::any_of(launch.functions, [](const auto &function) {
+    return !function->boxed.empty();
+  });
+}
+
+/// Takes the text of kernels for tensor cores out of that of all, where the
+/// text of each begins with its name.
+static void dropTensorCores(const fb::PlanT &plan, std::string &text) {
+  std::set<size_t> begins = {text.size()}, drops;
+  for (const auto &step : plan.steps) {
+    const fb::LaunchT *launch = step->action.AsLaunch();
+    if (!launch)
+      continue;
+    std::string title = "// " + launch->symbol + ": ";
+    size_t at = text.starts_with(title) ? 0 : text.find("\n" + title);
+    if (at == std::string::npos)
+      fail("the text has no kernel '" + launch->symbol + "'");
+    begins.insert(at);
+    if (isForTensorCores(*launch))
+      drops.insert(at);
+  }
+  for (auto at = drops.rbegin(); at != drops.rend(); ++at)
+    text.erase(*at, *begins.upper_bound(*at) - *at);
+}
+
 /// The functions that CPU backends call, in terms of the device functions.
 static std::string getEntries(const ModuleReader &reader,
                               const std::string &blocks) {
@@ -51,8 +80,12 @@ static std::string getEntries(const ModuleReader &reader,
       continue;
     std::string parameters = launch->symbol + "_Parameters";
     os << "extern \"C\" __attribute__((visibility(\"default\"))) void "
-       << launch->symbol << "(void **args) {\n"
-       << "  " << parameters << " p;\n"
+       << launch->symbol << "(void **args) {\n";
+    if (isForTensorCores(*launch)) {
+      os << "  abort();\n}\n";
+      continue;
+    }
+    os << "  " << parameters << " p;\n"
        << "  long long words[sizeof p / 8], *next = words;\n";
     size_t argument = 0;
     for (int32_t tensor : launch->tensors)
@@ -133,6 +166,8 @@ static std::string splitProducts(fb::PlanT &plan) {
     auto step = std::make_unique<fb::StepT>();
     step->op = plan.steps[i]->op;
     step->location = plan.steps[i]->location;
+    step->alternative = plan.steps[i]->alternative;
+    step->variant = plan.steps[i]->variant;
     step->action.Set(std::move(launch));
     plan.steps.insert(plan.steps.begin() + ++i, std::move(step));
   }
@@ -148,6 +183,7 @@ int main(int argc, char **argv) {
   if (!reader)
     fail(reader.message());
   std::string text = readFile(argv[2]);
+  dropTensorCores(reader->plan(), text);
   // Their names are for those of the host.
   const std::string external = "extern \"C\" __global__";
   for (size_t at = 0; (at = text.find(external, at)) != std::string::npos;)

@@ -11,8 +11,9 @@
 //     y = x w'    x[b, 10] and w[6, 10] split over tp along the 10
 //
 // a product with a partial result, and an all-reduce; other-2.tsr, which is
-// linear-2.tsr with a larger maximum of b; and state-2.tsr with a state, s[5,
-// 4] split by rows, that a run replaces by s w'.
+// linear-2.tsr with a larger maximum of b; state-2.tsr with a state, s[5, 4]
+// split by rows, that a run replaces by s w'; and choice-1.tsr, linear-1.tsr
+// with two choices of one or two equal variants.
 //
 //===----------------------------------------------------------------------===//
 
@@ -104,6 +105,13 @@ int main(int argc, char **argv) {
     int y = b.output("y", {10, batch}, "[_, _]");
     b.collective(fb::CollectiveKind::AllGather, x, whole, {"tp"});
     b.copy(turned, y);
+    if (*target) {
+      // In one of two variants that do the same.
+      b.alternative("attention", {{"flash", ""}, {"math", ""}});
+      b.inVariant(0, 0);
+      b.copy(turned, y);
+      b.inVariant(0, 1);
+    }
     if (!write(b, argv[1], name, *target ? fakeCode(b) : ""))
       return 1;
   }
@@ -151,6 +159,25 @@ int main(int argc, char **argv) {
                    cuda ? fakeCode(b) : ""))
           return 1;
       }
+
+  PlanBuilder choice("<tp = 1>");
+  {
+    Size batch = Size::symbol(choice.symbol("b", 16));
+    int x = choice.input("x", {batch, 10}, "[_, _]");
+    int w = choice.input("w", {6, 10}, "[_, _]");
+    int t = choice.tensor("t", {batch, 6}, "[_, _]");
+    int y = choice.output("y", {batch, 6}, "[_, _]");
+    choice.alternative("attention",
+                       {{"math", ""}, {"flash", "it is too wide"}});
+    choice.alternative("attention", {{"flash", ""}, {"math", ""}});
+    choice.contract(x, {0, 2}, w, {1, 2}, t, {0, 1});
+    choice.copy(t, y);
+    choice.inVariant(1, 1);
+    choice.contract(x, {0, 2}, w, {1, 2}, y, {0, 1});
+    choice.inVariant(1, 0);
+    if (!write(choice, argv[1], "choice-1"))
+      return 1;
+  }
 
   PlanBuilder b("<tp = 2>");
   int state = b.tensor("s", {5, 4}, "[did(tp) * _, _]", fb::Storage::External);

@@ -111,6 +111,50 @@ class TesseraRun(unittest.TestCase):
                 self.assertIn("test.mlir:2:1", row)
                 self.assertIn("exchange, 12 us", row)
 
+    def test_variants(self):
+        run = ["choice-1.tsr", "--inputs", "in.safetensors"]
+        for allowed, line in [
+            ([], "attention: math 1, flash 1"),
+            (["--attention=flash,math"], "attention: math 1, flash 1"),
+            (["--attention=math"], "attention: math 2, flash 0"),
+        ]:
+            out = self.succeed(*run, *allowed, "--output", "out.safetensors")
+            self.assertIn(line, out.splitlines())
+            self.check_result()
+        report = json.loads(self.succeed(*run, "--report=json"))
+        self.assertEqual(
+            report["choices"][1],
+            {
+                "kind": "attention",
+                "op": "tv.attention",
+                "location": "choice.mlir:2:1",
+                "chosen": "flash",
+                "variants": ["flash", "math"],
+            },
+        )
+        # The module to compare with is under no such order.
+        self.succeed(*run, "--attention=math", "--verify", "choice-1.tsr")
+        self.fail_with(
+            *run,
+            "--attention=flash",
+            says=[
+                "choice.mlir:1:1: 'tv.attention': no variant of attention that is "
+                "allowed is there: flash: it is too wide; there is math"
+            ],
+        )
+        self.fail_with(
+            *run,
+            "--attention=fast",
+            says=["--attention: 'fast' is no variant", "'flash' and 'math'"],
+        )
+        self.fail_with(*run, "--attention=", says=["variants like flash,math"])
+        # On a GPU they are among what the bits depend on.
+        fakes = {"TESSERA_CUDA_LIBRARY_PATH": FAKES, "NCCL_NVLS_ENABLE": "0"}
+        run = ["turn-cuda-2.tsr", "--ranks=2", "--inputs", "in.safetensors", "--verify", "turn-2.tsr"]
+        self.assertRegex(self.succeed(*run, **fakes), r"\n +attention +flash 1, math 0\n")
+        out = self.succeed(*run, "--attention=math", "--repeat=2", **fakes)
+        self.assertRegex(out, r"\n +attention +flash 0, math 1\n")
+
     def test_mpi(self):
         for ranks in (2, 4):
             self.succeed(

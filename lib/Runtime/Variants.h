@@ -1,0 +1,40 @@
+//===- Variants.h - which variant of an op runs -----------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Each thread has a stack of what it allows; of entries for one kind of op the
+// innermost counts. It is read when a module's memory is asked for and when it
+// is bound, and not kept.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_RUNTIME_VARIANTS_H
+#define TESSERA_RUNTIME_VARIANTS_H
+
+#include "Module/Module.h"
+#include "Runtime/Failure.h"
+
+namespace tessera {
+
+/// Until the matching pop, this thread allows `names`, separated by commas, the
+/// preferred first. An error, and no entry, where there is no such kind or
+/// name.
+Status pushVariants(std::string_view kind, std::string_view names);
+/// An error if nothing was pushed.
+Status popVariants();
+
+/// The variant of each alternative that this thread would run: the first that
+/// it allows and that is in the module. By default all are allowed, in the
+/// module's order.
+Outcome<std::vector<int>> chooseVariants(const fb::PlanT &plan);
+
+/// Names of what the module has of an alternative: "flash, math".
+std::string variantNames(const fb::AlternativeT &alternative);
+
+} // namespace tessera
+
+#endif // TESSERA_RUNTIME_VARIANTS_H

@@ -1,0 +1,68 @@
+//===- Variants.h - ops that are compiled in several variants -------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The names that compiler, runtime and tools share.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_SUPPORT_VARIANTS_H
+#define TESSERA_SUPPORT_VARIANTS_H
+
+#include "Support/Result.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tessera {
+
+/// A kind of op, and its variants in default order of preference.
+struct VariantKind {
+  std::string_view name;
+  std::string_view variants[2];
+};
+inline constexpr VariantKind kVariantKinds[] = {
+    {"attention", {"flash", "math"}}};
+
+/// 'a', 'b' and 'c'
+template <typename Range> std::string quoteNames(const Range &names) {
+  std::string text;
+  size_t left = std::size(names);
+  for (const auto &name : names) {
+    text += "'" + std::string(name) + "'";
+    if (--left)
+      text += left == 1 ? " and " : ", ";
+  }
+  return text;
+}
+
+/// An error unless `kind` has each of the variants; it says what there is.
+inline Status checkVariants(std::string_view kind,
+                            const std::vector<std::string> &names) {
+  std::vector<std::string_view> kinds;
+  for (const VariantKind &known : kVariantKinds) {
+    kinds.push_back(known.name);
+    if (known.name != kind)
+      continue;
+    for (const std::string &name : names)
+      if (std::ranges::count(known.variants, name) == 0)
+        return Error{"'" + name + "' is no variant of " + std::string(kind) +
+                     "; there are " + quoteNames(known.variants)};
+    if (names.empty())
+      return Error{"no variant of " + std::string(kind) +
+                   " is named; there are " + quoteNames(known.variants)};
+    return Ok{};
+  }
+  return Error{"no kind of op '" + std::string(kind) +
+               "' has variants; those that have: " + quoteNames(kinds)};
+}
+
+} // namespace tessera
+
+#endif // TESSERA_SUPPORT_VARIANTS_H

@@ -1,0 +1,78 @@
+// Variants of an op in a module: all that fit are there, one runs. Those for tensor
+// cores end the program here, where kernels for GPUs run on the host.
+
+// RUN: split-file %s %t
+// RUN: tessera-compile %t/both.mlir --target=cuda:sm_90a --dump-dir=%t/both -o %t/both.gpu
+// RUN: FileCheck %s --check-prefix=PLAN < %t/both/plan.txt
+// RUN: emulate-module %t/both.gpu %t/both/kernels.cu %t/both.tsr
+// RUN: tessera-run %t/both.tsr --attention=math --output %t/math.safetensors | FileCheck %s --check-prefix=MATH
+// RUN: not --crash tessera-run %t/both.tsr
+// PLAN: %[[O:[0-9]+]] = local bf16 of [1, 1, 4, 64] {{.*}} // attention_
+// PLAN: alternative 0: attention flash, math // tv.attention at {{.*}}both.mlir:
+// PLAN: if 0 is flash: launch attention_{{[0-9]+}} {{.*}}%[[O]] //
+// PLAN-NEXT: as attention_
+// PLAN: if 0 is math: contract
+// PLAN: if 0 is math: launch map_{{[0-9]+}} {{.*}}%[[O]] //
+// PLAN: launch map_{{[0-9]+}} %[[O]],
+// MATH: attention: flash 0, math 1
+
+// The same from the host's own attention, which is math.
+// RUN: tessera-compile %t/both.mlir -o %t/cpu.tsr
+// RUN: tessera-run %t/both.tsr --attention=math,flash --verify %t/cpu.tsr | FileCheck %s --check-prefix=EQUAL
+// EQUAL: largest differences from the CPU's results
+
+// Where a variant does not fit, it is missing with its reason.
+// RUN: sed 's/bf16/f32/g' %t/both.mlir > %t/f32.mlir
+// RUN: tessera-compile %t/f32.mlir --target=cuda:sm_90a --dump-dir=%t/f32 -o %t/f32.gpu
+// RUN: emulate-module %t/f32.gpu %t/f32/kernels.cu %t/f32.tsr
+// RUN: tessera-run %t/f32.tsr | FileCheck %s --check-prefix=F32
+// RUN: not tessera-run %t/f32.tsr --attention=flash 2>&1 | FileCheck %s --check-prefix=FORCED
+// F32: attention: math 1
+// FORCED: tessera: {{.*}}f32.mlir:{{[0-9]+}}:{{[0-9]+}}: 'tv.attention': no variant of attention that is allowed is there: flash: its elements must be bf16 or f16; there is math{{$}}
+
+// What is left out stays out.
+// RUN: tessera-compile %t/both.mlir --attention=math -o %t/math.tsr
+// RUN: not tessera-run %t/math.tsr --attention=flash 2>&1 | FileCheck %s --check-prefix=LEFT-OUT
+// LEFT-OUT: flash: it is not compiled in; there is math
+
+// A plan by hand: a value that is no memory of its variant.
+// RUN: not tessera-compile %t/window.mlir --compile-from=kernels -o %t/window.tsr 2>&1 | FileCheck %s --check-prefix=WINDOW
+// RUN: sed 's/(%y), "b"(%z)/(%z), "b"(%y)/' %t/window.mlir > %t/other.mlir
+// RUN: not tessera-compile %t/other.mlir --compile-from=kernels -o %t/window.tsr 2>&1 | FileCheck %s --check-prefix=WINDOW
+// RUN: sed 's/return %c/return %y/' %t/window.mlir > %t/outside.mlir
+// RUN: not tessera-compile %t/outside.mlir --compile-from=kernels -o %t/window.tsr 2>&1 | FileCheck %s --check-prefix=WINDOW
+// WINDOW: error: 'plan.choose' op each of its values must be the result of a step of its variant, used by nothing else; tv-form-kernels copies others
+
+//--- both.mlir
+#m = #tv.mesh<tp = 1>
+!x = tensor<1x1x4x64xbf16, #tv.view<#m, [_, _, _, _]>>
+!n = tensor<1x1x4x64xi64, #tv.view<#m, [_, _, _, _]>>
+!l = tensor<1x1x4xf32>
+func.func @main() -> !x {
+  %i = tv.iota 3 : () -> !n
+  %j = tv.iota 2 : () -> !n
+  %x = tv.map %i, %j : (!n, !n) -> !x (%a: i64, %b: i64) {
+    %c = arith.addi %a, %b : i64
+    %seven = arith.constant 7 : i64
+    %d = arith.remsi %c, %seven : i64
+    %e = arith.sitofp %d : i64 to bf16
+    tv.yield %e : bf16
+  }
+  %o, %lse = tv.attention %x, %x, %x scale(0.125) causal : (!x, !x, !x) -> (!x, !l)
+  %y = tv.map %o : (!x) -> !x (%a: bf16) {
+    %b = arith.negf %a : bf16
+    tv.yield %b : bf16
+  }
+  return %y : !x
+}
+
+//--- window.mlir
+#m = #tv.mesh<tp = 1>
+!x = tensor<4x8xf32, #tv.local<#tv.view<#m, [4, 8]>, of [4, 8]>>
+func.func @main(%x: !x) -> !x {
+  %y = plan.copy %x from "tv.map" : (!x) -> !x
+  %w = plan.copy %x from "tv.map" : (!x) -> !x
+  %z = plan.alias reshape %w : (!x) -> !x
+  %c = plan.choose "attention" of "a"(%y), "b"(%z) from "tv.map" : !x
+  return %c : !x
+}

@@ -1,0 +1,283 @@
+//===- VariantsTest.cpp - which variant of an op runs ---------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Variants of these modules compute different values, so that a result says
+// which of them ran.
+//
+//===----------------------------------------------------------------------===//
+
+#include "MLP.h"
+#include "Ranks.h"
+
+using namespace tessera;
+using namespace tessera::test;
+using fb::CollectiveKind;
+using fb::Storage;
+
+namespace {
+
+/// From here to the end of its scope.
+class Allow {
+public:
+  explicit Allow(const char *names) {
+    EXPECT_OK(tessera_variants_push("attention", names));
+  }
+  ~Allow() { EXPECT_OK(tessera_variants_pop()); }
+};
+
+/// y = 2 * (two steps of x) + 3, where `flash` takes x to 2 * x + 1 and `math`
+/// to 2 * (2 * x + 5) + 7, through a large temporary, a constant and a move.
+struct Choice {
+  PlanBuilder b{"<tp = 2>"};
+  static constexpr int64_t kLarge = 4096;
+
+  explicit Choice(const char *whyNotFlash = "") {
+    int x = b.input("x", {8, 4}, "[did(tp) * _, _]");
+    int c = b.tensor("c", {kLarge}, "[_]", Storage::Constant);
+    int l = b.tensor("l", {kLarge}, "[_]");
+    int t = b.tensor("t", {8, 4}, "[did(tp) * _, _]", Storage::Symmetric);
+    int u = b.tensor("u", {8, 4}, "[_, _]", Storage::Symmetric);
+    int s = b.alias("s", u, fb::AliasKind::Shard, {8, 4}, "[did(tp) * _, _]");
+    int r = b.tensor("r", {8, 4}, "[did(tp) * _, _]");
+    int y = b.output("y", {8, 4}, "[did(tp) * _, _]");
+    int of = b.alternative("attention", {{"flash", whyNotFlash}, {"math", ""}});
+    if (!*whyNotFlash) {
+      b.launch("twice_plus", {x, r}, {valueScalar(1)});
+      b.inVariant(of, 0);
+    }
+    b.copy(c, l);
+    b.inVariant(of, 1);
+    b.launch("twice_plus", {x, t}, {valueScalar(5)});
+    b.inVariant(of, 1);
+    b.collective(CollectiveKind::AllGather, t, u, {"tp"});
+    b.inVariant(of, 1);
+    b.launch("twice_plus", {s, r}, {valueScalar(7)});
+    b.inVariant(of, 1);
+    b.launch("twice_plus", {r, y}, {valueScalar(3)});
+  }
+  std::string module() const {
+    return b.module(kernels(), std::string(kLarge * 4, '\0'));
+  }
+
+  static double input(const std::string &, const layout::Shape &i, int) {
+    return small(i);
+  }
+  static double flash(const std::string &, const layout::Shape &i, int) {
+    return 2 * (2 * small(i) + 1) + 3;
+  }
+  static double math(const std::string &, const layout::Shape &i, int) {
+    return 2 * (2 * (2 * small(i) + 5) + 7) + 3;
+  }
+};
+
+tessera_alternative alternativeOf(tessera_binding *binding, size_t index) {
+  tessera_alternative result{};
+  result.size = sizeof result;
+  EXPECT_OK(tessera_binding_alternative(binding, index, &result));
+  return result;
+}
+
+/// Calls `inspect` on each rank with a binding made under `names`; null:
+/// without a word.
+void run(const std::string &module, const char *names, const Value &expected,
+         std::function<void(tessera_binding *)> inspect = nullptr) {
+  RunOptions options;
+  options.runs = 2;
+  options.begin = [&](int) {
+    if (names)
+      EXPECT_OK(tessera_variants_push("attention", names));
+  };
+  options.inspect = [&](tessera_binding *binding, int) {
+    if (inspect)
+      inspect(binding);
+  };
+  runModule(module, 2, Choice::input, expected, options);
+}
+
+TEST(Variants, TheFirstThatIsAllowedAndThereRuns) {
+  std::string both = Choice().module();
+  std::string mathOnly = Choice("it does not fit").module();
+  run(both, nullptr, Choice::flash);
+  run(both, "flash", Choice::flash);
+  run(both, "math", Choice::math);
+  run(both, "flash,math", Choice::flash);
+  run(both, "math,flash", Choice::math);
+  run(mathOnly, nullptr, Choice::math);
+  run(mathOnly, "flash,math", Choice::math);
+}
+
+TEST(Variants, StepsOfOthersAreNotThere) {
+  std::string module = Choice().module();
+  run(module, "flash", Choice::flash, [](tessera_binding *binding) {
+    EXPECT_EQ(tessera_binding_step_count(binding), 2u);
+    EXPECT_EQ(tessera_binding_collective_count(binding), 0u);
+    tessera_step step{};
+    step.size = sizeof step;
+    ASSERT_OK(tessera_binding_step(binding, 1, &step));
+    EXPECT_STREQ(step.location, "test.mlir:6:1");
+    EXPECT_EQ(step.collective, -1);
+  });
+  run(module, "math", Choice::math, [](tessera_binding *binding) {
+    EXPECT_EQ(tessera_binding_step_count(binding), 5u);
+    ASSERT_EQ(tessera_binding_collective_count(binding), 1u);
+    tessera_collective collective{};
+    collective.size = sizeof collective;
+    ASSERT_OK(tessera_binding_collective(binding, 0, &collective));
+    EXPECT_STREQ(collective.location, "test.mlir:4:1");
+    EXPECT_EQ(collective.bytes_received, 64u);
+    tessera_step step{};
+    step.size = sizeof step;
+    ASSERT_OK(tessera_binding_step(binding, 2, &step));
+    EXPECT_EQ(step.collective, 0);
+    EXPECT_STREQ(step.location, "test.mlir:4:1");
+    ASSERT_OK(tessera_binding_step(binding, 4, &step));
+    EXPECT_STREQ(step.location, "test.mlir:6:1");
+  });
+}
+
+TEST(Variants, MemoryIsThatOfWhatIsChosen) {
+  withModule(Choice().module(), 2, [](tessera_module *module, int) {
+    auto memoryOf = [&](const char *names) {
+      Allow allow(names);
+      tessera_memory memory{};
+      memory.size = sizeof memory;
+      EXPECT_OK(tessera_module_memory(module, nullptr, 0, &memory));
+      double x[64], y[64];
+      void *pointers[] = {x, y};
+      tessera_binding *binding;
+      EXPECT_OK(
+          tessera_binding_create(module, nullptr, 0, pointers, 2, &binding));
+      tessera_memory bound{};
+      bound.size = sizeof bound;
+      EXPECT_OK(tessera_binding_memory(binding, &bound));
+      EXPECT_EQ(memory.local, bound.local);
+      EXPECT_EQ(memory.symmetric, bound.symmetric);
+      tessera_binding_destroy(binding);
+      return memory;
+    };
+    tessera_memory flash = memoryOf("flash"), math = memoryOf("math");
+    EXPECT_EQ(flash.local, 4u * 4 * 4); // r alone
+    EXPECT_EQ(flash.symmetric, 0u);
+    EXPECT_GE(math.local, 4u * Choice::kLarge);
+    EXPECT_EQ(math.symmetric, 64u + 128u);
+  });
+}
+
+TEST(Variants, AQueryNamesTheChosen) {
+  auto check = [](const char *names, const Value &expected, const char *chosen,
+                  const char *why, const char *variants) {
+    run(Choice(why).module(), names, expected, [&](tessera_binding *binding) {
+      ASSERT_EQ(tessera_binding_alternative_count(binding), 1u);
+      tessera_alternative alternative = alternativeOf(binding, 0);
+      EXPECT_STREQ(alternative.kind, "attention");
+      EXPECT_STREQ(alternative.op, "tv.attention");
+      EXPECT_STREQ(alternative.location, "choice.mlir:1:1");
+      EXPECT_STREQ(alternative.chosen, chosen);
+      EXPECT_STREQ(alternative.variants, variants);
+      EXPECT_ERROR(take(tessera_binding_alternative(binding, 1, &alternative)),
+                   "there is no alternative 1");
+    });
+  };
+  check(nullptr, Choice::flash, "flash", "", "flash, math");
+  check("math", Choice::math, "math", "", "flash, math");
+  check("flash,math", Choice::math, "math", "it does not fit", "math");
+}
+
+TEST(Variants, TheInnermostEntryCounts) {
+  withModule(Choice().module(), 2, [](tessera_module *module, int) {
+    auto chosen = [&] {
+      double x[64], y[64];
+      void *pointers[] = {x, y};
+      tessera_binding *binding;
+      EXPECT_OK(
+          tessera_binding_create(module, nullptr, 0, pointers, 2, &binding));
+      std::string name = alternativeOf(binding, 0).chosen;
+      tessera_binding_destroy(binding);
+      return name;
+    };
+    EXPECT_EQ(chosen(), "flash");
+    Allow outer("math");
+    EXPECT_EQ(chosen(), "math");
+    {
+      Allow inner("flash");
+      EXPECT_EQ(chosen(), "flash");
+      // Another thread has its own.
+      std::string other = "?";
+      std::thread([&] {
+        EXPECT_ERROR(take(tessera_variants_pop()), "has no variants to pop");
+        other = "";
+      }).join();
+      EXPECT_EQ(other, "");
+    }
+    EXPECT_EQ(chosen(), "math");
+  });
+}
+
+TEST(Variants, AForcedVariantThatIsMissingIsAnErrorWithItsReason) {
+  withModule(
+      Choice("it does not fit").module(), 2, [](tessera_module *module, int) {
+        Allow allow("flash");
+        double x[64], y[64];
+        void *pointers[] = {x, y};
+        tessera_binding *binding;
+        tessera_status *status =
+            tessera_binding_create(module, nullptr, 0, pointers, 2, &binding);
+        ASSERT_NE(status, nullptr);
+        EXPECT_STREQ(tessera_status_op(status), "tv.attention");
+        EXPECT_STREQ(tessera_status_location(status), "choice.mlir:1:1");
+        const char *message =
+            "no variant of attention that is allowed is there: flash: "
+            "it does not fit; there is math";
+        EXPECT_EQ(take(status), message);
+        tessera_memory memory{};
+        memory.size = sizeof memory;
+        EXPECT_EQ(take(tessera_module_memory(module, nullptr, 0, &memory)),
+                  message);
+      });
+}
+
+TEST(Variants, RanksThatDifferAreAnErrorOnAll) {
+  withModule(Choice().module(), 2, [](tessera_module *module, int rank) {
+    Allow allow(rank == 0 ? "flash" : "math");
+    double x[64], y[64];
+    EXPECT_ERROR(bindError(module, {}, {x, y}),
+                 "variants of ops they bind");
+  });
+  // One that cannot choose at all.
+  withModule(Choice("it does not fit").module(), 2,
+             [](tessera_module *module, int rank) {
+               Allow allow(rank == 0 ? "flash" : "math");
+               double x[64], y[64];
+               EXPECT_ERROR(bindError(module, {}, {x, y},
+                                      rank == 0 ? TESSERA_INVALID_ARGUMENT
+                                                : TESSERA_PEER),
+                            rank == 0 ? "it does not fit" : "");
+             });
+}
+
+TEST(Variants, UnknownNamesAreErrors) {
+  auto push = [](const char *kind, const char *names) {
+    tessera_status *status = tessera_variants_push(kind, names);
+    EXPECT_EQ(tessera_status_code(status), TESSERA_INVALID_ARGUMENT);
+    return take(status);
+  };
+  EXPECT_EQ(
+      push("matmul", "own"),
+      "no kind of op 'matmul' has variants; those that have: 'attention'");
+  EXPECT_EQ(push("attention", "flash,fast"),
+            "'fast' is no variant of attention; there are 'flash' and 'math'");
+  EXPECT_EQ(push("attention", ""), "no variant of attention is named; there "
+                                   "are 'flash' and 'math'");
+  EXPECT_ERROR(push("attention", "flash,,math"), "'' is no variant");
+  EXPECT_ERROR(push(nullptr, "flash"), "null");
+  EXPECT_ERROR(push("attention", nullptr), "null");
+  // None of them left anything behind.
+  EXPECT_ERROR(take(tessera_variants_pop()), "has no variants to pop");
+}
+
+} // namespace
