@@ -148,3 +148,43 @@ llvm::DenseMap<Operation *, Variant> plan::getVariants(Block &block) {
   }
   return variants;
 }
+
+/// Whether one of the variants runs for sure: all of some choice are there.
+static bool isAlwaysNeeded(ArrayRef<Variant> variants) {
+  return llvm::any_of(variants, [&](const Variant &variant) {
+    return llvm::count_if(variants, [&](const Variant &other) {
+             return other.choice == variant.choice;
+           }) == int64_t(ChooseOp(variant.choice).getVariants().size());
+  });
+}
+
+void plan::separateVariants(Block &block) {
+  llvm::DenseMap<Operation *, Variant> variants;
+  for (Operation &op : llvm::reverse(block)) {
+    if (isa<ChooseOp>(op) || op.use_empty())
+      continue;
+    SmallVector<Variant> users;
+    for (OpOperand &use : op.getUses())
+      if (Variant user = getUser(use, block, variants);
+          !llvm::is_contained(users, user))
+        users.push_back(user);
+    if (!llvm::all_of(users, [](const Variant &user) { return bool(user); }))
+      continue;
+    // What has no operands is a constant, or computed where it is used.
+    if (users.size() > 1 &&
+        (isAlwaysNeeded(users) || !isMemoryEffectFree(&op) ||
+         op.getNumOperands() == 0))
+      continue;
+    variants[&op] = users.front();
+    for (const Variant &user : ArrayRef(users).drop_front()) {
+      Operation *own = op.clone();
+      block.getOperations().insertAfter(op.getIterator(), own);
+      variants[own] = user;
+      for (auto [from, to] :
+           llvm::zip_equal(op.getResults(), own->getResults()))
+        from.replaceUsesWithIf(to, [&](OpOperand &use) {
+          return getUser(use, block, variants) == user;
+        });
+    }
+  }
+}

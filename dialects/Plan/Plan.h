@@ -48,6 +48,10 @@ struct Variant {
 /// The variant of each op of the block that belongs to one: the op's results
 /// lead to this variant's values and nowhere else.
 llvm::DenseMap<mlir::Operation *, Variant> getVariants(mlir::Block &block);
+
+/// Gives variants of different choices ops of their own where they share some
+/// that no choice always needs; those would run whatever is chosen.
+void separateVariants(mlir::Block &block);
 } // namespace tessera::plan
 
 #endif // TESSERA_PLAN_PLAN_H

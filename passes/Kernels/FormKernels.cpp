@@ -241,6 +241,7 @@ void Former::addStep(Operation *op, bool fused) {
 }
 
 void Former::group() {
+  plan::separateVariants(main.getBody().front());
   size_t place = 0;
   for (Operation &op : main.getBody().front())
     placeOf[&op] = place++;

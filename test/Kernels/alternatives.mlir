@@ -5,6 +5,8 @@
 // RUN: tessera-opt %t/fusion.mlir --tv-form-kernels --mlir-print-local-scope | FileCheck %s --check-prefix=FUSION
 // RUN: tessera-opt %t/windows.mlir --tv-form-kernels | FileCheck %s --check-prefix=WINDOWS
 // RUN: tessera-opt %t/shared.mlir --tv-form-kernels | FileCheck %s --check-prefix=SHARED
+// RUN: tessera-opt %t/choices.mlir --tv-form-kernels | FileCheck %s --check-prefix=CHOICES
+// RUN: tessera-opt %t/choices.mlir --tv-form-kernels --interpret=1 -o /dev/null | FileCheck %s --check-prefix=EQUAL
 // RUN: tessera-opt %t/fusion.mlir --tv-form-kernels --interpret=1 -o /dev/null | FileCheck %s --check-prefix=EQUAL
 // RUN: tessera-opt %t/windows.mlir --tv-form-kernels --interpret=1 -o /dev/null | FileCheck %s --check-prefix=EQUAL
 // EQUAL: interpret: @main equals the source on
@@ -104,3 +106,44 @@ func.func @main(%x: !x) -> !x {
 // SHARED: %[[A:.*]] = plan.launch @{{.*}}(%[[S]])
 // SHARED: %[[B:.*]] = plan.launch @{{.*}}(%[[S]])
 // SHARED: plan.choose "kind" of "a"(%[[A]]), "b"(%[[B]])
+
+//--- choices.mlir
+// What variants of two choices need is in each of them, or it would always run.
+#m = #tv.mesh<tp = 1>
+!x = tensor<4x8xf32, #tv.local<#tv.view<#m, [4, 8], alloc = (0, 1)>, of [4, 8]>>
+func.func @main(%x: !x) -> (!x, !x) {
+  %n = tv.map %x : (!x) -> !x (%u: f32) {
+    %r = arith.negf %u : f32
+    tv.yield %r : f32
+  }
+  %m = tv.map %n : (!x) -> !x (%u: f32) {
+    %r = math.exp %u : f32
+    tv.yield %r : f32
+  }
+  %a = tv.map %x : (!x) -> !x (%u: f32) {
+    %r = arith.negf %u : f32
+    %s = math.exp %r : f32
+    tv.yield %s : f32
+  }
+  %b = tv.map %m : (!x) -> !x (%u: f32) {
+    %two = arith.constant 2.0 : f32
+    %r = arith.mulf %u, %two : f32
+    tv.yield %r : f32
+  }
+  %d = tv.map %x : (!x) -> !x (%u: f32) {
+    %r = arith.negf %u : f32
+    %s = math.exp %r : f32
+    %t = arith.addf %s, %s : f32
+    tv.yield %t : f32
+  }
+  %e = tv.map %m, %b : (!x, !x) -> !x (%u: f32, %v: f32) {
+    tv.yield %u : f32
+  }
+  %c0 = plan.choose "kind" of "a"(%d), "b"(%b) from "tv.some" : !x
+  %c1 = plan.choose "kind" of "a"(%a), "b"(%e) from "tv.some" : !x
+  return %c0, %c1 : !x, !x
+}
+// CHOICES: func.func @main
+// CHOICES-COUNT-4: plan.launch @map_{{[0-9]+}}(%arg0)
+// CHOICES-NOT: {{plan.launch|plan.copy}}
+// CHOICES: plan.choose
