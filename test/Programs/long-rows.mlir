@@ -79,3 +79,24 @@ func.func @main(%a: !a {tv.dims = ["b", "s"]}) -> !a
   %0 = tv.softmax %a dim 1 : (!a) -> !a
   return %0 : !a
 }
+
+// -----
+
+// Squares of several operands share a block's memory.
+// CHECK: tv.transpose
+// CHECK: return
+// RAN x=1: nothing
+// RAN x=2: nothing
+// RAN x=3: nothing
+// RAN x=4: nothing
+#m = #tv.mesh<x = 2>
+!u = tensor<96x160xf32, #tv.view<#m, [_, did(x) * _]>>
+!v = tensor<160x96xf32, #tv.view<#m, [did(x) * _, _]>>
+func.func @main(%a: !u, %b: !u, %c: !u) -> !v {
+  %0 = tv.transpose %a perm [1, 0] : (!u) -> !v
+  %1 = tv.transpose %b perm [1, 0] : (!u) -> !v
+  %2 = tv.transpose %c perm [1, 0] : (!u) -> !v
+  %3 = tv.mul %0, %1 : (!v, !v) -> !v
+  %4 = tv.add %3, %2 : (!v, !v) -> !v
+  return %4 : !v
+}

@@ -97,13 +97,18 @@ LogicalResult cuda::compileKernels(ModuleOp program,
   Result<std::vector<Binary>> binaries = compiler->compile(units);
   if (!binaries)
     return program.emitError() << binaries.message();
-  // What spills is compiled again for fewer blocks at a time.
+  // What spills is compiled again: with less that stages share (rows.cuh), then
+  // for fewer blocks at a time.
   for (auto [unit, binary] : llvm::zip_equal(units, *binaries))
-    if (llvm::any_of(binary.functions, [](const FunctionReport &function) {
-          return function.spillBytes > 0;
-        })) {
-      unit.text = "#define TESSERA_FEWER_BLOCKS\n" + unit.text;
-      Result<std::vector<Binary>> again = compiler->compile({&unit, 1});
+    for (const char *remedy :
+         {"TESSERA_KEEP_PACKED", "TESSERA_ANY_SIZE", "TESSERA_FEWER_BLOCKS"}) {
+      if (llvm::none_of(binary.functions, [](const FunctionReport &function) {
+            return function.spillBytes > 0;
+          }))
+        break;
+      Unit remedied{unit.name,
+                    ("#define " + Twine(remedy) + "\n" + unit.text).str()};
+      Result<std::vector<Binary>> again = compiler->compile({&remedied, 1});
       if (!again)
         return program.emitError() << again.message();
       binary = std::move(again->front());

@@ -152,6 +152,8 @@ LogicalResult ChunkWriter::write(const Loop &chunks) {
       anyLoads = true;
       if (keeps && kept.count(key)) {
         variable = kept[key];
+        out.line() << "if (Keep)\n";
+        out.line() << "  keepPacked(" << variable << ");\n";
         continue;
       }
       variable = out.fresh(out.getArgument(load.getMemRef()) + "_");
@@ -291,8 +293,7 @@ LogicalResult ChunkWriter::writeLanes(const Loop &chunks) {
       else if (plan.role == Chunk::Role::Randoms)
         out.names[value] += "[v]";
       else
-        out.names[value] +=
-            isLate(chunks, op, plan) ? ".lane[v]" : "[u].lane[v]";
+        out.names[value] += isLate(chunks, op, plan) ? ".get(v)" : "[u].get(v)";
     }
   out.line() << "#pragma unroll\n";
   out.open("for (int v = 0; v < V; ++v)");

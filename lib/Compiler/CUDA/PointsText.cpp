@@ -48,18 +48,17 @@ static std::optional<unsigned> getAcross(scf::ParallelOp loop,
 }
 
 namespace {
-/// Of blocks: their sides lie along the last loop and the loop `across`, and
-/// are so many warps of vectors of `width` long.
+/// Of blocks: their sides lie along the last loop and the loop `across`.
 struct Squares {
   llvm::DenseMap<Operation *, std::string> tiles; ///< loads, to shared memory
   unsigned across;
-  int width = 1;
-  int side() const { return kWarp * width; }
+  int side = kWarp, width = 1;
 };
 } // namespace
 
 static std::optional<Squares> getSquares(scf::ParallelOp loop,
-                                         const Chunk &chunk) {
+                                         const Chunk &chunk,
+                                         const std::string &symbol) {
   const unsigned last = loop.getInductionVars().size() - 1;
   Squares squares;
   squares.across = last;
@@ -72,18 +71,20 @@ static std::optional<Squares> getSquares(scf::ParallelOp loop,
     if (!found || (squares.across != last && *found != squares.across))
       continue;
     squares.across = *found;
-    squares.tiles[op] = "tile" + std::to_string(squares.tiles.size());
+    squares.tiles[op] = symbol + "_tile" + std::to_string(squares.tiles.size());
     int size = load.getMemRefType().getElementTypeBitWidth() / 8;
-    squares.width = std::max(squares.width, 4 / std::min(size, 4));
+    // Lines of 128 bytes, read 16 at a time.
+    squares.side = std::max(squares.side, kWarp * 4 / std::min(size, 4));
+    squares.width = std::max(squares.width, std::min(16 / size, 8));
     bytes += size;
   }
   auto isShort = [&](unsigned i) {
     std::optional<int64_t> extent = getConstant(loop.getUpperBound()[i]);
     return extent && *extent < kWarp / 2;
   };
-  const int size = squares.side();
-  if (squares.tiles.empty() ||
-      bytes * size * (size + squares.width) > kMaxStaticShared ||
+  // (A gap of 4 bytes between lines, or of an element of 8.)
+  const int side = squares.side;
+  if (squares.tiles.empty() || bytes * side * (side + 4) > kMaxStaticShared ||
       isShort(squares.across) || isShort(last))
     return std::nullopt;
   return squares;
@@ -112,16 +113,18 @@ static LogicalResult writeFlat(KernelWriter &out, scf::ParallelOp loop,
   if (failed(out.enterFunction(loop)))
     return failure();
   out.line() << "const Point points = " << writer.getCount(loop) << ";\n";
+  const std::string threads = std::to_string(kPointThreads);
   auto place = [&] {
-    out.line() << "const Point number = at + u * blockDim.x;\n";
+    out.line() << "const Point number = at + u * " << kPointThreads << ";\n";
     out.line() << "if (number >= points)\n";
     out.line() << "  break;\n";
     writer.writeIndices(loop, "number");
   };
   ChunkWriter::Loop chunks{loop, chunk,
-                           "Point at = Point(blockIdx.x) * blockDim.x * U + "
-                           "threadIdx.x; at < points; at += Point(gridDim.x) * "
-                           "blockDim.x * U",
+                           "Point at = Point(blockIdx.x) * " + threads +
+                               " * U + threadIdx.x; at < points; at += "
+                               "Point(gridDim.x) * " +
+                               threads + " * U",
                            place};
   if (failed(writer.write(chunks)))
     return failure();
@@ -156,19 +159,23 @@ static LogicalResult writeSquares(KernelWriter &out, scf::ParallelOp loop,
   auto &tiles = writer.tiles;
   auto variables = loop.getInductionVars();
   const unsigned last = variables.size() - 1, across = squares.across;
-  const int size = squares.side();
+  const int size = squares.side;
   const std::string side = std::to_string(size), &symbol = function.symbol;
-  out.line() << "\ntemplate <int V>\n";
-  out.open("static __device__ void " + symbol + "_tiles(const " +
-           out.getParametersType() + " &p)");
-  out.line() << "constexpr int U = 4;\n";
-  if (failed(out.enterFunction(loop)))
-    return failure();
+  out.line() << "\n";
   for (auto &[op, plan] : chunk.planned)
     if (tiles.count(op))
-      out.line() << "__shared__ Tile<"
+      out.line() << "static __shared__ Tile<"
                  << out.getElement(cast<memref::LoadOp>(op).getMemRef()) << ", "
                  << side << "> " << tiles[op] << ";\n";
+  out.line() << "template <int V>\n";
+  out.open("static __device__ void " + symbol + "_tiles(const " +
+           out.getParametersType() + " &p)");
+  out.line() << "constexpr int kLanes = " << side
+             << " / V, kStep = kTileThreads / kLanes;\n";
+  out.line() << "constexpr int U = " << side << " < 4 * kStep ? " << side
+             << " / kStep : 4;\n";
+  if (failed(out.enterFunction(loop)))
+    return failure();
   SmallVector<std::string> counts;
   for (auto [i, extent] : llvm::enumerate(loop.getUpperBound())) {
     bool isSide = i == last || i == across;
@@ -212,8 +219,6 @@ static LogicalResult writeSquares(KernelWriter &out, scf::ParallelOp loop,
   std::string row = out.fresh("i"), column = out.fresh("i");
   out.names[variables[across]] = row;
   out.names[variables[last]] = column;
-  out.line() << "constexpr int kLanes = " << side << " / V, kStep = "
-             << "kTileThreads / kLanes;\n";
   out.line() << "const int column = threadIdx.x % kLanes * V;\n";
   auto place = [&] {
     out.line() << "const int row = at + u * kStep;\n";
@@ -258,7 +263,7 @@ LogicalResult cuda::writePoints(KernelWriter &out, scf::ParallelOp loop,
                                 DeviceFunction &function) {
   const MemoryUse memory(loop);
   const Chunk chunk(loop, memory);
-  if (std::optional<Squares> squares = getSquares(loop, chunk))
+  if (std::optional<Squares> squares = getSquares(loop, chunk, function.symbol))
     return writeSquares(out, loop, chunk, *squares, function);
   return writeFlat(out, loop, chunk, function);
 }

@@ -300,24 +300,28 @@ LogicalResult RowsWriter::writeTemplate(const std::string &symbol) {
   out.line() << "\ntemplate <class Group, int V, int U, bool Keep>\n";
   out.open("static __device__ void " + symbol + "_rows(const " +
            out.getParametersType() + " &p)");
+  SmallVector<std::optional<int64_t>> rows;
+  for (Value extent : loop.getUpperBound())
+    rows.push_back(getConstant(extent));
+  out.line() << "using Row = " << getPointType(rows) << ";\n";
   out.line() << "using Point = " << getPointType(extents) << ";\n";
   if (failed(out.enterFunction(loop)))
     return failure();
   SmallVector<std::string> factors;
   for (Value extent : loop.getUpperBound())
-    factors.push_back("int64(" + out.name(extent) + ")");
-  out.line() << "const int64 rows = " << llvm::join(factors, " * ") << ";\n";
+    factors.push_back("Row(" + out.name(extent) + ")");
+  out.line() << "const Row rows = " << llvm::join(factors, " * ") << ";\n";
   out.line() << "Group group;\n";
-  out.open("for (int64 first = group.first(); first < rows; first += "
+  out.open("for (Row first = group.first(); first < rows; first += "
            "group.step())");
-  out.line() << "uint64 row = group.row(first, rows);\n";
+  out.line() << "Row row = group.row(first, rows);\n";
   auto variables = loop.getInductionVars();
   for (Value variable : variables)
     out.names[variable] = out.fresh("i");
   for (size_t i = variables.size(); i-- > 0;) {
     out.line() << "const int64 " << out.names[variables[i]] << " = int64("
                << (i == 0 ? "row"
-                          : "split(row, uint64(" +
+                          : "split(row, Row(" +
                                 out.name(loop.getUpperBound()[i]) + "))")
                << ");\n";
   }
@@ -342,7 +346,8 @@ LogicalResult RowsWriter::write(DeviceFunction &function) {
   if (failed(out.enterFunction(loop)))
     return failure();
   auto call = [&](int width, bool keep) {
-    out.line() << symbol << "_rows<" << group << ", " << width << ", "
+    out.line() << symbol << "_rows<" << group << "<" << function.threads
+               << ">, " << width << ", "
                << (keep || width > 1 || columns ? unroll : 4) << ", "
                << (keep ? "true" : "false") << ">(p);\n";
   };

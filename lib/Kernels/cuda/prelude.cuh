@@ -94,6 +94,17 @@ template <class Number> __device__ Number split(Number &number, Number radix) {
 template <class T, int V>
 struct alignas(V * sizeof(T) < 16 ? V * sizeof(T) : 16) Vector {
   T lane[V];
+
+  /// Of what was loaded. (As part of a word: the compiler then finds the shortest
+  /// way from small floats to float.)
+  __device__ T get(int i) const {
+    if constexpr (sizeof(T) == 2 && V > 1) {
+      const uint32 pair = reinterpret_cast<const uint32 *>(lane)[i / 2];
+      return __builtin_bit_cast(T, uint16(i % 2 == 0 ? pair : pair >> 16));
+    } else {
+      return lane[i];
+    }
+  }
 };
 
 template <int Bytes> struct Word;

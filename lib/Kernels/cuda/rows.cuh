@@ -42,13 +42,29 @@ template <class Combine, class T> __device__ T reduceWarp(T x) {
   return x;
 }
 
-struct BlockRow {
+/// The number of this thread, and of all of its block. Which chunks a thread
+/// has is then known, mostly, and a row's stages are one piece of code, which
+/// shares what it computes in registers. A kernel that has not enough of them
+/// is compiled again without.
+#ifdef TESSERA_ANY_SIZE
+template <int Threads> __device__ int getThread() { return threadIdx.x; }
+template <int Threads> __device__ int getThreads() { return blockDim.x; }
+#else
+template <int Threads> __device__ int getThread() {
+  const int thread = threadIdx.x;
+  __builtin_assume(thread >= 0 && thread < Threads);
+  return thread;
+}
+template <int Threads> __device__ int getThreads() { return Threads; }
+#endif
+
+template <int Threads> struct BlockRow {
   static constexpr bool active = true;
   __device__ int64 first() const { return blockIdx.x; }
   __device__ int64 step() const { return gridDim.x; }
   __device__ int64 row(int64 at, int64) { return at; }
-  __device__ int member() const { return threadIdx.x; }
-  __device__ int size() const { return blockDim.x; }
+  __device__ int member() const { return getThread<Threads>(); }
+  __device__ int size() const { return getThreads<Threads>(); }
   __device__ bool leads() const { return threadIdx.x == 0; }
   __device__ void sync() const { __syncthreads(); }
 
@@ -60,19 +76,17 @@ struct BlockRow {
     if (lane == 0)
       parts[warp] = x;
     __syncthreads();
-    x = lane < int(blockDim.x) / kWarp ? parts[lane] : identity;
+    x = lane < Threads / kWarp ? parts[lane] : identity;
     return reduceWarp<Combine>(x);
   }
 };
 
-struct WarpRow {
+template <int Threads> struct WarpRow {
   static constexpr bool active = true;
   __device__ int64 first() const {
-    return int64(blockIdx.x) * (blockDim.x / kWarp) + threadIdx.x / kWarp;
+    return int64(blockIdx.x) * (Threads / kWarp) + threadIdx.x / kWarp;
   }
-  __device__ int64 step() const {
-    return int64(gridDim.x) * (blockDim.x / kWarp);
-  }
+  __device__ int64 step() const { return int64(gridDim.x) * (Threads / kWarp); }
   __device__ int64 row(int64 at, int64) { return at; }
   __device__ int member() const { return threadIdx.x % kWarp; }
   __device__ int size() const { return kWarp; }
@@ -84,7 +98,7 @@ struct WarpRow {
   }
 };
 
-struct ColumnRow {
+template <int Threads> struct ColumnRow {
   bool active = true;
   __device__ int64 first() const { return int64(blockIdx.x) * kWarp; }
   __device__ int64 step() const { return int64(gridDim.x) * kWarp; }
@@ -94,8 +108,8 @@ struct ColumnRow {
     active = mine < rows;
     return active ? mine : rows - 1;
   }
-  __device__ int member() const { return threadIdx.x / kWarp; }
-  __device__ int size() const { return blockDim.x / kWarp; }
+  __device__ int member() const { return getThread<Threads>() / kWarp; }
+  __device__ int size() const { return getThreads<Threads>() / kWarp; }
   __device__ bool leads() const { return active && member() == 0; }
   __device__ void sync() const { __syncthreads(); }
 
@@ -111,6 +125,21 @@ struct ColumnRow {
     return x;
   }
 };
+
+/// Of what a row's stages load once: makes the compiler convert it anew in this
+/// stage, not keep it converted, in twice the registers. For kernels that spill
+/// otherwise.
+template <class T, int V, int U>
+__device__ void keepPacked([[maybe_unused]] Vector<T, V> (&loads)[U]) {
+#ifdef TESSERA_KEEP_PACKED
+  if constexpr (V * sizeof(T) % 4 == 0)
+#pragma unroll
+    for (int u = 0; u < U; ++u)
+#pragma unroll
+      for (int i = 0; i < int(V * sizeof(T) / 4); ++i)
+        asm volatile("" : "+r"(reinterpret_cast<uint32 *>(loads[u].lane)[i]));
+#endif
+}
 
 /// The sum, maximum or minimum of lanes, by a tree.
 template <class Combine, int V, class T>

@@ -35,6 +35,8 @@ template <class T, int Size> struct Tile {
     constexpr int kStep = kTileThreads / kLanes;
     constexpr int kTurns = Size / kStep, kPieces = Size / (V * kLanes);
     const int first = threadIdx.x / kLanes, lane = threadIdx.x % kLanes;
+    constexpr int kBytes = V * sizeof(T);
+    using Part = typename Word<(kBytes < 4 ? kBytes : 4)>::Type;
     Vector<T, V> pieces[kTurns][kPieces];
 #pragma unroll
     for (int turn = 0; turn < kTurns; ++turn)
@@ -50,8 +52,10 @@ template <class T, int Size> struct Tile {
       for (int i = 0; i < kPieces; ++i) {
         const int line = first + turn * kStep, place = (lane + i * kLanes) * V;
         if (line < numLines && place < length)
-          reinterpret_cast<Vector<T, V> &>(lines[line][place]) =
-              pieces[turn][i];
+#pragma unroll
+          for (int part = 0; part < int(kBytes / sizeof(Part)); ++part)
+            reinterpret_cast<Part *>(&lines[line][place])[part] =
+                reinterpret_cast<const Part *>(pieces[turn][i].lane)[part];
       }
   }
 };

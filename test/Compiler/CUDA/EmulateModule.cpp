@@ -195,7 +195,8 @@ int main(int argc, char **argv) {
   ModuleBuilder builder;
   if (!plan.binaries.empty()) {
     std::string command = TESSERA_CXX
-                          " -std=c++20 -O1 -march=x86-64-v3 -w -shared -fPIC "
+                          " -std=c++20 -O1 -fno-strict-aliasing "
+                          "-march=x86-64-v3 -w -shared -fPIC "
                           "-fno-exceptions -fno-rtti -fvisibility=hidden "
                           "-nostdlib++ -I " TESSERA_CUDA_HEADERS
                           " -I " TESSERA_EMULATION_HEADERS " -o '" +

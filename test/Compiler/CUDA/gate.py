@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""What every kernel for GPUs must be: no spills, no stack, no remark of ptxas, and 16
-bytes an access where its text means that.
+"""What every kernel for GPUs must be: no spills, no stack, no remark of ptxas, no more
+static shared memory than a launch allows, and 16 bytes an access where its text means
+that.
 
 Compiles each program of examples/, test/Programs and test/Compiler/programs for
 cuda:sm_90a, in its own precision and with f32 as bf16. The compiler warns of spills,
@@ -29,6 +30,9 @@ def inspect(text, code):
     local = re.findall(r"\b(?:LDL|STL)\b", code)
     if local:
         yield f"{len(local)} accesses of local memory"
+    for shared in re.findall(r"^// \w+: \d+ registers, (\d+) bytes of shared", text, re.M):
+        if int(shared) > 48 << 10:
+            yield f"{shared} bytes of static shared memory"
     types = {name: type for type, name in
              re.findall(r"Tensor<(?:const )?(\w+),[^>]*> (\w+);", text)}
     # The text asks whether neighbours are one access before it uses such accesses.

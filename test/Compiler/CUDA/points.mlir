@@ -21,12 +21,12 @@
 // CHECK-NEXT: };
 // CHECK: template <int V, int U>
 // CHECK-NEXT: static __device__ void map_0_points(
-// CHECK: for (Point at = Point(blockIdx.x) * blockDim.x * U + threadIdx.x;
+// CHECK: for (Point at = Point(blockIdx.x) * 256 * U + threadIdx.x;
 // CHECK: float once0[U];
 // CHECK: load(x0_0[u], p.x0.at(i0, i1));
 // CHECK: load(x2_0[u], p.x2.at(i1));
 // CHECK: for (int v = 0; v < V; ++v) {
-// CHECK: = x0_0[u].lane[v] * once0[u];
+// CHECK: = x0_0[u].get(v) * once0[u];
 // CHECK: = tanh32(
 // CHECK: y0_.lane[v] =
 // CHECK: store(p.y0.at(i2, i3), y0_);

@@ -10,7 +10,7 @@
 // SHORT: struct map_0_Combine0 {
 // SHORT: maximumf(a, b)
 // SHORT: template <class Group, int V, int U, bool Keep>
-// SHORT: for (int64 first = group.first(); first < rows; first += group.step())
+// SHORT: for (Row first = group.first(); first < rows; first += group.step())
 // SHORT: Vector<float, V> x0_0[U];
 // SHORT: load(x0_0[u], p.x0.at(i0,
 // SHORT: group.template reduce<map_0_Combine0>(
@@ -20,16 +20,16 @@
 // SHORT: group.template reduce<map_0_Combine1>(
 // SHORT: expf(
 // SHORT: store(p.y0.at(
-// SHORT: map_0_rows<WarpRow, 4, 2, true>(p);
-// SHORT: map_0_rows<WarpRow, 1, 4, false>(p);
+// SHORT: map_0_rows<WarpRow<128>, 4, 2, true>(p);
+// SHORT: map_0_rows<WarpRow<128>, 1, 4, false>(p);
 
 // A long one is a block's.
 // LONG: __launch_bounds__(512, resident(2))
-// LONG: map_0_rows<BlockRow, 4, 4, true>(p);
+// LONG: map_0_rows<BlockRow<512>, 4, 4, true>(p);
 
 // Neighbouring elements of neighbouring rows: neighbouring threads.
 // COLUMNS: __launch_bounds__(512)
-// COLUMNS: reduce_0_rows<ColumnRow, 1, 8, false>(p);
+// COLUMNS: reduce_0_rows<ColumnRow<512>, 1, 8, false>(p);
 
 //--- short.mlir
 #m = #tv.mesh<tp = 1>

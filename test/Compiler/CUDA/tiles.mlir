@@ -3,14 +3,14 @@
 
 // A transposed operand is read along its own memory, a square at a time.
 // CHECK: Tensor<const bf16, 2, 0> x0;
-// CHECK: __shared__ Tile<bf16, 64> tile0;
-// CHECK: tile0.template read<V>(
+// CHECK: static __shared__ Tile<bf16, 64> map_0_tile0;
+// CHECK: map_0_tile0.template read<V>(
 // CHECK-NEXT: return p.x0.at(
 // CHECK: load(x1_0[u], p.x1.at(
-// CHECK: widen<float>(tile0.lines[column + v][row])
+// CHECK: widen<float>(map_0_tile0.lines[column + v][row])
 // CHECK: store(p.y0.at(
-// CHECK: if (p.x0.fits<2>(0) && p.x1.fits<2>(1) && p.y0.fits<2>(1))
-// CHECK-NEXT: map_0_tiles<2>(p);
+// CHECK: if (p.x0.fits<8>(0) && p.x1.fits<8>(1) && p.y0.fits<8>(1))
+// CHECK-NEXT: map_0_tiles<8>(p);
 // CHECK: map_0_tiles<1>(p);
 #m = #tv.mesh<tp = 1>
 #t = #tv.view<#m, [96, 160], alloc = (0, 1)>
