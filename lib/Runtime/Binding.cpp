@@ -464,8 +464,7 @@ Binding::create(LoadedModule &module, std::span<const int64_t> symbols,
     return agreed.error();
   for (size_t i = 0; i < binding->works.size(); ++i)
     if (Status status = binding->works[i]->connect(module.context()); !status)
-      return module.context().giveUp({TESSERA_PEER, status.message(),
-                                      binding->op(i), binding->location(i)});
+      return binding->giveUp({i, TESSERA_PEER, status.message()});
   if (binding->needs.symmetric) {
     const Block &block = *binding->blocks.symmetric;
     if (Status status = module.context().backend().share(
@@ -545,19 +544,32 @@ const char *Binding::symbol(size_t work) const {
   return launch ? launch->symbol.c_str() : "";
 }
 
-Outcome<Ok> Binding::run() {
+/// The context's end, for all ranks, at a step that cannot be done.
+Failure Binding::giveUp(const Stop &stop) {
+  return loaded->context().giveUp(
+      {stop.code, stop.message, op(stop.work), location(stop.work)});
+}
+
+/// `doIt` while the control channel watches.
+Outcome<Ok> Binding::watched(std::optional<Stop> (*doIt)(Binding &,
+                                                         Context &)) {
   Context &context = loaded->context();
   if (context.poison())
     return *context.poison();
   Watch *watch = context.watch();
   if (watch)
     watch->beginRun(*this);
-  if (std::optional<Stop> stop = runner->run(context, *this))
-    return context.giveUp(
-        {stop->code, stop->message, op(stop->work), location(stop->work)});
+  if (std::optional<Stop> stop = doIt(*this, context))
+    return giveUp(*stop);
   if (watch)
     watch->endRun();
   return Ok{};
+}
+
+Outcome<Ok> Binding::run() {
+  return watched([](Binding &binding, Context &context) {
+    return binding.runner->run(context, binding);
+  });
 }
 
 Outcome<Ok> Binding::enqueue(void *stream) {
@@ -571,23 +583,13 @@ Outcome<Ok> Binding::enqueue(void *stream) {
   if (std::optional<Stop> stop = runner->enqueue(context, stream)) {
     if (stop->code == TESSERA_INVALID_ARGUMENT)
       return Failure{stop->code, stop->message};
-    return context.giveUp(
-        {stop->code, stop->message, op(stop->work), location(stop->work)});
+    return giveUp(*stop);
   }
   return Ok{};
 }
 
 Outcome<Ok> Binding::wait() {
-  Context &context = loaded->context();
-  if (context.poison())
-    return *context.poison();
-  Watch *watch = context.watch();
-  if (watch)
-    watch->beginRun(*this);
-  if (std::optional<Stop> stop = runner->wait(context))
-    return context.giveUp(
-        {stop->code, stop->message, op(stop->work), location(stop->work)});
-  if (watch)
-    watch->endRun();
-  return Ok{};
+  return watched([](Binding &binding, Context &context) {
+    return binding.runner->wait(context);
+  });
 }

@@ -113,6 +113,9 @@ private:
                                  std::span<void *const> pointers);
   std::optional<Failure> fillConstants(Prepared &prepared);
   void countCommunicators();
+  Outcome<Ok> watched(std::optional<Stop> (*doIt)(Binding &, Context &));
+  Failure giveUp(const Stop &stop);
+
   LoadedModule *loaded;
   Context::Memories blocks;
   std::vector<std::byte *> bases;
