@@ -196,6 +196,62 @@ LogicalResult AttentionOp::verify() {
                IntegerType::get(getContext(), 1));
 }
 
+LogicalResult ProductOp::verify() {
+  auto a = cast<MemRefType>(getA().getType());
+  auto b = cast<MemRefType>(getB().getType());
+  const int64_t rank = a.getRank();
+  if ((rank != 2 && rank != 3) || (b.getRank() != 2 && b.getRank() != rank))
+    return emitOpError()
+           << "multiplies matrices, or a batch of them with one or "
+              "with as many, not "
+           << a << " and " << b;
+  // Extents that are known may not differ.
+  auto differ = [](int64_t x, int64_t y) {
+    return x != y && !ShapedType::isDynamic(x) && !ShapedType::isDynamic(y);
+  };
+  SmallVector<int64_t> shape(a.getShape());
+  shape.back() = b.getDimSize(b.getRank() - 2);
+  if (a.getElementType() != b.getElementType() ||
+      !isa<FloatType>(a.getElementType()) ||
+      differ(a.getShape().back(), b.getShape().back()) ||
+      (b.getRank() == 3 && differ(a.getDimSize(0), b.getDimSize(0))))
+    return emitOpError() << "a and b must have one type of floats, rows of one "
+                            "length and one batch, not "
+                         << a << " and " << b;
+  if (getOutputs().empty())
+    return emitOpError() << "has no result";
+  for (Type type : getOutputs().getTypes()) {
+    auto result = cast<MemRefType>(type);
+    bool fits = result.getRank() == rank &&
+                result.getElementType() == a.getElementType();
+    for (int64_t dim = 0; fits && dim < rank; ++dim)
+      fits = !differ(result.getDimSize(dim), shape[dim]);
+    if (!fits)
+      return emitOpError()
+             << "results must have a row for each one of a, a "
+                "column for each row of b, and their elements, not "
+             << result;
+  }
+  if (getEpilogue().empty()) {
+    if (getOutputs().size() > 1)
+      return emitOpError() << "has " << getOutputs().size()
+                           << " results; only an epilogue gives several";
+    return success();
+  }
+  SmallVector<Type> arguments(rank + 1, IndexType::get(getContext()));
+  arguments[0] = Float32Type::get(getContext());
+  SmallVector<Type> yields(getOutputs().size(), arguments[0]);
+  Block &block = getEpilogue().front();
+  auto yield =
+      block.empty() ? tv::YieldOp() : dyn_cast<tv::YieldOp>(block.back());
+  if (block.getArgumentTypes() != TypeRange(arguments) || !yield ||
+      yield.getOperandTypes() != TypeRange(yields))
+    return emitOpError() << "the epilogue must have arguments ("
+                         << TypeRange(arguments) << ") and tv.yield "
+                         << TypeRange(yields);
+  return success();
+}
+
 LogicalResult AliasOp::verify() {
   bool needs =
       getKind() == AliasKind::Transpose || getKind() == AliasKind::Slice;

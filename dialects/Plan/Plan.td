@@ -178,6 +178,36 @@ def Plan_RandomOp : Plan_Op<"random"> {
       "$number `seed` `(` $seed `)` `stream` `(` $stream `)` attr-dict";
 }
 
+def Plan_ProductOp : Op<Plan_Dialect, "product"> {
+  let summary = "A matrix product and what follows each of its sums";
+  let description = [{
+    The body of a kernel for a GPU: rows of a with rows of b, on strided memrefs.
+
+    ```mlir
+    plan.product %a, %b to %c, %h : !a, !b to !c, !h
+      epilogue (%sum: f32, %row: index, %column: index) {
+        %0 = memref.load %bias[%column] : !bias
+        %1 = arith.extf %0 : bf16 to f32
+        %h = arith.addf %sum, %1 : f32
+        %y = math.tanh %h : f32
+        tv.yield %y, %h : f32, f32
+      }
+    ```
+    The last dimensions of a and b are contracted: [m, k] and [n, k] become [m, n].
+    With one more dimension before them there is a product for each of its indices; b
+    may lack it, if all are of the same b. Sums are f32. The epilogue gives an element
+    of each result, from the sum and this device's own indices; it reads any values of
+    the kernel around. Without it the result is the sum.
+  }];
+  let arguments = (ins AnyMemRef:$a, AnyMemRef:$b, Variadic<AnyMemRef>:$outputs);
+  let regions = (region MaxSizedRegion<1>:$epilogue);
+  let assemblyFormat = [{
+    $a `,` $b `to` $outputs attr-dict `:` type($a) `,` type($b) `to` type($outputs)
+    (`epilogue` custom<ScalarRegion>($epilogue)^)?
+  }];
+  let hasVerifier = 1;
+}
+
 //===----------------------------------------------------------------------===//
 // Alternatives
 //===----------------------------------------------------------------------===//

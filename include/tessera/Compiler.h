@@ -29,6 +29,8 @@ struct CompileOptions {
   /// Variants of attention to compile in, in order of preference: "flash",
   /// "math". Empty: all, in this order.
   std::vector<std::string> attention;
+  /// Of matrix products on cuda: "cublaslt", "own". Empty: "cublaslt".
+  std::vector<std::string> matmul;
   /// A move of data that the source does not write is an error.
   bool strict = false;
   /// Whether `CompileResult::remarks` says where each view and move comes from.

@@ -119,6 +119,8 @@ LogicalResult Compilation::runPhases(ModuleOp program) {
     pipeline.mesh.push_back(axis);
   for (const std::string &variant : options.attention)
     pipeline.attention.push_back(variant);
+  for (const std::string &variant : options.matmul)
+    pipeline.matmul.push_back(variant);
   pipeline.strict = options.strict;
   pipeline.explain = options.explain;
   pipeline.target = options.target;

@@ -503,6 +503,7 @@ static std::string addBinaries(fb::PlanT &plan,
       function->threads = from.threads;
       function->shared = from.shared;
       function->items = from.items;
+      function->cluster = from.cluster;
       for (const cuda::DeviceFunction::Boxed &boxed : from.boxed) {
         auto tensor = std::make_unique<fb::BoxedTensorT>();
         tensor->tensor = boxed.argument;

@@ -73,6 +73,7 @@ static void buildKernels(OpPassManager &passes,
   passes.addPass(createCSEPass());
   FormKernelsOptions kernels;
   kernels.target = options.target;
+  kernels.matmul.assign(options.matmul.begin(), options.matmul.end());
   passes.addPass(createFormKernels(kernels));
 }
 

@@ -34,6 +34,11 @@ struct PipelineOptions : public mlir::PassPipelineOptions<PipelineOptions> {
       *this, "attention",
       llvm::cl::desc("Variants of attention to compile in, in order of "
                      "preference: flash, math (all of them by default)")};
+  ListOption<std::string> matmul{
+      *this, "matmul",
+      llvm::cl::desc("Variants of matrix products that are allowed on cuda, in "
+                     "order of preference: cublaslt, own (cublaslt alone by "
+                     "default)")};
   Option<std::string> from{*this, "from",
                            llvm::cl::desc("The phase to start after"),
                            llvm::cl::init("source")};

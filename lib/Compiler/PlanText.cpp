@@ -154,6 +154,8 @@ private:
        << " threads";
     if (function.shared != 0)
       os << " and " << function.shared << " bytes of shared memory";
+    if (function.cluster != 1)
+      os << " in clusters of " << function.cluster;
     os << " over ";
     llvm::interleaveComma(function.space, os,
                           [&](const auto &scalar) { printScalar(*scalar); });

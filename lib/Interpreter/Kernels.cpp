@@ -68,7 +68,7 @@ LogicalResult Kernel::useMemref(Operation *op, Value value, int &memref) {
 }
 
 FailureOr<Step> Kernel::compile(Operation *op) {
-  Step step{Kind::Scalar, op, {}, -1, {}, {}, {}, {}, {}, {}};
+  Step step{Kind::Scalar, op, {}, -1, {}, {}, {}, {}, {}, {}, {}};
   auto done = [&](LogicalResult result) -> FailureOr<Step> {
     if (failed(result))
       return failure();
@@ -142,6 +142,16 @@ FailureOr<Step> Kernel::compile(Operation *op) {
       .Case([&](plan::RandomOp random) {
         step.kind = Kind::Random;
         return done(use(op, random.getNumber(), step.in));
+      })
+      .Case([&](plan::ProductOp product) -> FailureOr<Step> {
+        step.kind = Kind::Product;
+        for (Value tensor : op->getOperands())
+          if (failed(useMemref(op, tensor, step.tensors.emplace_back())))
+            return failure();
+        if (failed(
+                compile(product.getEpilogue(), step.functors.emplace_back())))
+          return failure();
+        return std::move(step);
       })
       .Default([&](Operation *op) -> FailureOr<Step> {
         std::optional<ScalarProgram::Step> scalar;
@@ -304,6 +314,53 @@ std::optional<Scalar> Kernel::call(const Functor &functor,
   return scalars.slots[functor.code.yields.front()];
 }
 
+bool Kernel::writeReal(const Step &step, int memref, ArrayRef<int64_t> index,
+                       double value) {
+  if (scalarRun.roundScalars)
+    value = roundTo(value, memrefs[memref].memory->type);
+  return write(step, memref, index, real(value));
+}
+
+/// By its definition, an element after the other.
+bool Kernel::runProduct(const Step &step) {
+  const int a = step.tensors[0], b = step.tensors[1];
+  ArrayRef<int> results = ArrayRef(step.tensors).drop_front(2);
+  const Shape &shape = memrefs[results[0]].shape;
+  const int64_t terms = memrefs[a].shape.back();
+  const Functor &epilogue = step.functors.front();
+  for (int64_t i = 0, e = numElements(shape); i < e; ++i) {
+    Index at = delinearize(i, shape), row(at), column(at);
+    column.erase(column.end() - 2);
+    if (memrefs[b].shape.size() < shape.size())
+      column.erase(column.begin());
+    column.push_back(0);
+    double sum = 0;
+    for (int64_t term = 0; term < terms; ++term) {
+      row.back() = column.back() = term;
+      Scalar x, y;
+      if (!read(step, a, row, x) || !read(step, b, column, y))
+        return false;
+      sum += x.real * y.real;
+    }
+    if (scalarRun.roundScalars)
+      sum = roundTo(sum, Float32Type::get(step.op->getContext()));
+    SmallVector<Scalar> values = {real(sum)};
+    if (!epilogue.arguments.empty()) {
+      for (int64_t index : at)
+        values.push_back(whole(index));
+      if (!call(epilogue, values))
+        return false;
+      values.clear();
+      for (int slot : epilogue.code.yields)
+        values.push_back(scalars.slots[slot]);
+    }
+    for (auto [result, value] : llvm::zip_equal(results, values))
+      if (!writeReal(step, result, at, value.real))
+        return false;
+  }
+  return true;
+}
+
 /// By its definition, a query after the other.
 bool Kernel::runAttention(const Step &step) {
   auto op = cast<plan::AttentionOp>(step.op);
@@ -311,11 +368,6 @@ bool Kernel::runAttention(const Step &step) {
   const Shape &queries = memrefs[q].shape;
   const int64_t keys = memrefs[k].shape[2], depth = memrefs[v].shape[3];
   const double infinity = std::numeric_limits<double>::infinity();
-  auto store = [&](int memref, ArrayRef<int64_t> index, double value) {
-    if (scalarRun.roundScalars)
-      value = roundTo(value, memrefs[memref].memory->type);
-    return write(step, memref, index, real(value));
-  };
   Shape rows(queries.begin(), queries.begin() + 3);
   for (int64_t i = 0, e = numElements(rows); i < e; ++i) {
     Index row = delinearize(i, rows);
@@ -360,12 +412,13 @@ bool Kernel::runAttention(const Step &step) {
           return false;
         total += scores[t] != 0 ? scores[t] * value.real : 0;
       }
-      if (!store(step.tensors[3], {b, h, s, d}, sum > 0 ? total / sum : 0))
+      if (!writeReal(step, step.tensors[3], {b, h, s, d},
+                     sum > 0 ? total / sum : 0))
         return false;
     }
     if (step.tensors.size() > 4 &&
-        !store(step.tensors[4], row,
-               sum > 0 ? largest + std::log(sum) : -infinity))
+        !writeReal(step, step.tensors[4], row,
+                   sum > 0 ? largest + std::log(sum) : -infinity))
       return false;
   }
   return true;
@@ -424,6 +477,8 @@ bool Kernel::run(const Step &step) {
         randomNumber(op.getSeed(), op.getStream(), slots[step.in[0]].whole));
     return true;
   }
+  case Kind::Product:
+    return runProduct(step);
   case Kind::If: {
     const Code &taken = slots[step.in[0]].whole ? step.body : step.otherwise;
     if (!run(taken))

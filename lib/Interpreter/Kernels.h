@@ -45,7 +45,8 @@ public:
       Parallel,
       If,
       Attention,
-      Random
+      Random,
+      Product
     } kind;
     mlir::Operation *op;
     ScalarProgram::Step scalar;   ///< of Scalar
@@ -56,9 +57,10 @@ public:
     llvm::SmallVector<int> results;
     Code body, otherwise;
     /// Of Parallel: how each addend joins its result, which are the arguments.
-    /// Of Attention: score_mod, mask_mod; without code if absent.
+    /// Of Attention: score_mod, mask_mod; of Product: epilogue; without code if
+    /// absent.
     std::vector<Functor> functors;
-    llvm::SmallVector<int> tensors; ///< of Attention: memrefs
+    llvm::SmallVector<int> tensors; ///< of Attention and Product: memrefs
   };
   struct Functor {
     llvm::SmallVector<int> arguments;
@@ -80,11 +82,15 @@ private:
   bool run(const Step &step);
   bool runParallel(const Step &step);
   bool runAttention(const Step &step);
+  bool runProduct(const Step &step);
   bool read(const Step &step, int memref, llvm::ArrayRef<int64_t> index,
             Scalar &value);
   bool write(const Step &step, int memref, llvm::ArrayRef<int64_t> index,
              Scalar value);
-  /// The one value that a functor yields.
+  /// Writes a number into memory of floats.
+  bool writeReal(const Step &step, int memref, llvm::ArrayRef<int64_t> index,
+                 double value);
+  /// The first value that a functor yields.
   std::optional<Scalar> call(const Functor &functor,
                              llvm::ArrayRef<Scalar> arguments);
   void assign(llvm::ArrayRef<int> to, llvm::ArrayRef<int> from);

@@ -73,6 +73,7 @@ public:
   /// What a block can have on sm_90.
   static constexpr int32_t kMaxThreads = 1024;
   static constexpr int32_t kMaxShared = 232448;
+  static constexpr int32_t kMaxCluster = 8;
 
   Checker(const fb::PlanT &plan, size_t codeBytes, size_t constantBytes)
       : plan(plan), codeBytes(codeBytes), constantBytes(constantBytes) {}
@@ -375,6 +376,9 @@ private:
              std::to_string(kMaxShared);
     if (function.items < 1)
       return std::to_string(function.items) + " points a block";
+    if (function.cluster < 1 || function.cluster > kMaxCluster)
+      return "clusters of " + std::to_string(function.cluster) +
+             " blocks; there are 1 to " + std::to_string(kMaxCluster);
     for (const auto &boxed : function.boxed) {
       if (boxed->tensor < 0 ||
           static_cast<size_t>(boxed->tensor) >= launch.tensors.size())

@@ -45,17 +45,25 @@ struct PlanStep {
 
 class Former {
 public:
-  Former(func::FuncOp main) : main(main), builder(main.getContext()) {}
+  Former(func::FuncOp main, StringRef target, ArrayRef<std::string> matmul)
+      : main(main), target(target), matmul(matmul), builder(main.getContext()) {
+  }
   LogicalResult run();
   size_t numKernels = 0;
 
 private:
   // Grouping.
+  LogicalResult chooseProducts();
+  FailureOr<bool> isOwn(Operation *product);
   void group();
   void addStep(Operation *op, bool fused);
   bool dependsOn(size_t step, size_t target);
   llvm::SmallSetVector<size_t, 4> getSources(size_t step);
   void forEachRead(PlanStep &step, llvm::function_ref<void(Value)> visit);
+
+  bool isProduct(const PlanStep &step) {
+    return step.fused && own.contains(step.fused->ops.front());
+  }
 
   // Emission.
   LogicalResult emit(PlanStep &step);
@@ -81,7 +89,10 @@ private:
   }
 
   func::FuncOp main;
+  StringRef target;
+  ArrayRef<std::string> matmul; ///< variants of products that are allowed
   OpBuilder builder;
+  llvm::DenseSet<Operation *> own; ///< products that are kernels
   std::vector<PlanStep> steps;
   std::optional<size_t> lastCollective; ///< step
   llvm::DenseMap<Operation *, size_t> stepOf;
@@ -189,8 +200,12 @@ void Former::forEachRead(PlanStep &step,
   // Through the free ops that the kernel computes itself.
   llvm::SetVector<Value> worklist;
   if (step.fused) {
-    for (Operation *op : step.fused->ops)
-      worklist.insert_range(getReadValues(op));
+    for (Operation *op : step.fused->ops) {
+      if (!own.contains(op))
+        worklist.insert_range(getReadValues(op));
+      else // in memory, all of it
+        llvm::for_each(op->getOperands(), visit);
+    }
   } else {
     for (Value value : step.op->getOperands())
       visit(value);
@@ -240,6 +255,55 @@ void Former::addStep(Operation *op, bool fused) {
     steps.back().before = std::exchange(lastCollective, stepOf[op]);
 }
 
+/// Whether the first variant that is allowed and fits is a kernel.
+FailureOr<bool> Former::isOwn(Operation *product) {
+  std::string reasons;
+  for (const std::string &variant : matmul) {
+    std::optional<std::string> why;
+    if (variant == "own")
+      why = whyNotOwn(product, target);
+    else if (variant != "cublaslt")
+      return product->emitError() << "'" << variant
+                                  << "' is no variant of a matrix product; "
+                                     "there are 'cublaslt' and 'own'";
+    else if (target != plan::kCUDATarget)
+      why = "it is for " + plan::kCUDATarget.str();
+    if (!why)
+      return variant == "own";
+    reasons += "; " + variant + " does not fit: " + *why;
+  }
+  return product->emitError() << "has no variant that is allowed" << reasons;
+}
+
+LogicalResult Former::chooseProducts() {
+  if (matmul.empty()) // the backend's library
+    return success();
+  for (Operation &op : main.getBody().front()) {
+    if (!isa<tv::LinearOp, tv::MatmulOp>(op))
+      continue;
+    FailureOr<bool> chosen = isOwn(&op);
+    if (failed(chosen))
+      return failure();
+    if (!*chosen)
+      continue;
+    own.insert(&op);
+    // A gelu that is still here is for a library.
+    for (Operation *user : llvm::make_early_inc_range(op.getUsers())) {
+      auto gelu = dyn_cast<tv::GeluOp>(user);
+      if (!gelu)
+        continue;
+      builder.setInsertionPoint(gelu);
+      SmallVector<Value> made;
+      if (failed(gelu.decompose(builder, made)))
+        return failure();
+      made.front().setType(gelu.getType());
+      gelu.replaceAllUsesWith(made.front());
+      gelu.erase();
+    }
+  }
+  return success();
+}
+
 void Former::group() {
   plan::separateVariants(main.getBody().front());
   size_t place = 0;
@@ -262,7 +326,7 @@ void Former::group() {
         !op.hasTrait<OpTrait::IsTerminator>())
       continue;
     if (!isFusable(&op)) {
-      addStep(&op, /*fused=*/false);
+      addStep(&op, /*fused=*/own.contains(&op));
       continue;
     }
     addStep(&op, /*fused=*/true);
@@ -272,7 +336,9 @@ void Former::group() {
     llvm::sort(sources, std::greater<size_t>());
     for (size_t target : sources) {
       if (!steps[target].fused ||
-          variantOf.lookup(&op) != variantOf.lookup(steps[target].op))
+          variantOf.lookup(&op) != variantOf.lookup(steps[target].op) ||
+          (isProduct(steps[target]) &&
+           !mayFollowProduct(*steps[target].fused, &op)))
         continue;
       bool between = llvm::any_of(sources, [&](size_t other) {
         return other != target && dependsOn(other, target);
@@ -301,6 +367,8 @@ LogicalResult Former::run() {
     if (!getReducedDims(reduce))
       return reduce.emitError() << "reduces a part of dimensions that the view "
                                    "of its operand merges; reshape it first";
+  if (failed(chooseProducts()))
+    return failure();
   group();
 
   // Who needs what, and in which order.
@@ -471,11 +539,17 @@ LogicalResult Former::emitLaunch(PlanStep &step) {
     return success();
   // Computed in the kernel: the fused ops and the free ones that they read.
   llvm::SetVector<Operation *> inlined = fused.ops;
+  if (isProduct(step))
+    inlined.remove(fused.ops.front());
   for (size_t i = 0; i < inlined.size(); ++i)
     for (Value value : getReadValues(inlined[i]))
       if (Operation *op = value.getDefiningOp())
         if (isFree(op))
           inlined.insert(op);
+  if (Operation *product = fused.ops.front(); isProduct(step))
+    return launch(
+        product, product->getName().stripDialect(), inlined, results,
+        [&](KernelEmitter &emitter) { emitProduct(emitter, fused, results); });
   auto memoryOf = [](Value value) { return getOwnMemory(value.getType()); };
   return launch(step.op, step.op->getName().stripDialect(), inlined, results,
                 [&](KernelEmitter &emitter) {
@@ -714,7 +788,8 @@ struct FormKernels : public tessera::impl::FormKernelsBase<FormKernels> {
       getOperation().emitError() << "a program needs a function '@main'";
       return signalPassFailure();
     }
-    Former former(main);
+    SmallVector<std::string> variants(matmul.begin(), matmul.end());
+    Former former(main, target, variants);
     if (failed(former.run()))
       return signalPassFailure();
     getOperation()->removeAttr(plan::kTargetAttr);

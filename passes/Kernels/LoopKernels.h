@@ -9,7 +9,7 @@
 #ifndef TESSERA_KERNELS_LOOPKERNELS_H
 #define TESSERA_KERNELS_LOOPKERNELS_H
 
-#include "Kernels/KernelEmitter.h"
+#include "Kernels/FusedKernel.h"
 
 namespace tessera {
 /// Copies `init`, then combines the updates of each place in order.
@@ -23,6 +23,18 @@ void emitAttention(KernelEmitter &emitter, tv::AttentionOp op);
 /// Why an attention has no `flash` variant on a target; nothing if it has.
 std::optional<std::string> whyNotFlash(tv::AttentionOp op,
                                        llvm::StringRef target);
+
+/// The `own` variant of a matrix product and the ops of `fused` behind it: one
+/// op. `outputs` are those of their values that others need.
+void emitProduct(KernelEmitter &emitter, const FusedOps &fused,
+                 llvm::ArrayRef<mlir::Value> outputs);
+/// Why a `linear` or `matmul` has no `own` variant on a target; nothing if it
+/// has.
+std::optional<std::string> whyNotOwn(mlir::Operation *op,
+                                     llvm::StringRef target);
+/// Whether such a product, the first of `fused`, may compute `op` in its
+/// epilogue, as far as what is stored is concerned.
+bool mayFollowProduct(const FusedOps &fused, mlir::Operation *op);
 } // namespace tessera
 
 #endif // TESSERA_KERNELS_LOOPKERNELS_H

@@ -115,7 +115,7 @@ def FormKernels : Pass<"tv-form-kernels", "::mlir::ModuleOp"> {
     - pointwise ops and reductions with the same loops become one kernel, outlined
       as a function on strided memrefs; broadcasts, index numbers, random numbers
       and splats are computed where they are used;
-    - matrix products become `plan.contract`, with their bias and the gelu that
+    - matrix products become `plan.contract` (or a kernel, see below), with their bias and the gelu that
       follows where `tv-expand-composites` kept them;
     - reshape, transpose, slice and the local slice of a reshard become windows on
       their source where strides allow, else a copy;
@@ -164,6 +164,65 @@ def FormKernels : Pass<"tv-form-kernels", "::mlir::ModuleOp"> {
       return %y : !y
     }
     ```
+
+    A matrix product has two variants on cuda: `cublaslt`, a `plan.contract`, and `own`, a
+    kernel whose body is a `plan.product`. The first one of `matmul` that fits is taken.
+    `own` fits products in bf16 or f16 of matrices, or of a batch of them, whose
+    contracted dimension is innermost in memory in both operands, as the columns are in
+    the result, all in rows of a multiple of 16 bytes; a matmul's right operand is the
+    transpose of such a one. Bias, gelu and pointwise ops behind an `own` product join
+    its kernel while at most two of their values are stored. Random numbers do not.
+
+    With `target=cuda:sm_90a matmul=own,cublaslt`
+
+    ```mlir
+    #m = #tv.mesh<tp = 2>
+    !x = tensor<4x16xbf16, #tv.local<#tv.view<#m, [4, 16]>, of [4, 16]>>
+    !w = tensor<8x16xbf16, #tv.local<#tv.view<#m, [did(tp) * 8, 16]>, of [16, 16]>>
+    !b = tensor<8xbf16, #tv.local<#tv.view<#m, [did(tp) * 8]>, of [16]>>
+    !y = tensor<4x8xbf16, #tv.local<#tv.view<#m, [4, did(tp) * 8]>, of [4, 16]>>
+    func.func @main(%x: !x, %w: !w, %b: !b, %r: !y) -> !y {
+      %p = tv.linear %x, %w bias %b : (!x, !w, !b) -> !y
+      %y = tv.map %p, %r : (!y, !y) -> !y (%u: bf16, %v: bf16) {
+        %s = arith.addf %u, %v : bf16
+        tv.yield %s : bf16
+      }
+      return %y : !y
+    }
+    ```
+
+    becomes
+
+    ```mlir
+    #m = #tv.mesh<tp = 2>
+    !x = tensor<4x16xbf16, #tv.local<#tv.view<#m, [4, 16]>, of [4, 16]>>
+    !w = tensor<8x16xbf16, #tv.local<#tv.view<#m, [did(tp) * 8, 16]>, of [16, 16]>>
+    !b = tensor<8xbf16, #tv.local<#tv.view<#m, [did(tp) * 8]>, of [16]>>
+    !y = tensor<4x8xbf16, #tv.local<#tv.view<#m, [4, did(tp) * 8]>, of [4, 16]>>
+    !x_memory = memref<4x16xbf16, strided<[?, 1], offset: ?>>
+    !w_memory = memref<8x16xbf16, strided<[?, 1], offset: ?>>
+    !b_memory = memref<8xbf16, strided<[1], offset: ?>>
+    !y_memory = memref<4x8xbf16, strided<[?, 1], offset: ?>>
+    module attributes {plan.target = "cuda:sm_90a"} {
+      func.func @linear_0(%x: !x_memory, %w: !w_memory, %b: !b_memory, %r: !y_memory, %y: !y_memory) attributes {plan.kernel} {
+        plan.product %x, %w to %y : !x_memory, !w_memory to !y_memory
+            epilogue (%sum: f32, %row: index, %column: index) {
+          %0 = memref.load %b[%column] : !b_memory
+          %1 = arith.extf %0 : bf16 to f32
+          %2 = arith.addf %sum, %1 : f32
+          %3 = memref.load %r[%row, %column] : !y_memory
+          %4 = arith.extf %3 : bf16 to f32
+          %5 = arith.addf %2, %4 : f32
+          tv.yield %5 : f32
+        }
+        return
+      }
+      func.func @main(%x: !x, %w: !w, %b: !b, %r: !y) -> !y {
+        %y = plan.launch @linear_0(%x, %w, %b, %r) scalars [] from "tv.linear" : (!x, !w, !b, !y) -> !y
+        return %y : !y
+      }
+    }
+    ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::math::MathDialect",
@@ -172,7 +231,10 @@ def FormKernels : Pass<"tv-form-kernels", "::mlir::ModuleOp"> {
                            "::tessera::plan::PlanDialect"];
   let options = [
     Option<"target", "target", "std::string", /*default=*/"\"cpu\"",
-           "What the plan is for, recorded as plan.target">];
+           "What the plan is for, recorded as plan.target">,
+    ListOption<"matmul", "matmul", "std::string",
+               "Variants of matrix products that are allowed on cuda, in order of "
+               "preference: cublaslt, own (cublaslt alone by default)">];
 }
 
 #endif // TESSERA_KERNELS_PASSES_TD

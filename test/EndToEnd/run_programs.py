@@ -40,10 +40,11 @@ def environment():
 
 
 class Tools:
-    def __init__(self, build, transport, deadline=60, emulate=False):
+    def __init__(self, build, transport, deadline=60, emulate=False, flags=()):
         self.bin = pathlib.Path(build).resolve() / "bin"
         self.transport = transport
         self.emulate = emulate  # kernels for GPUs, on the host
+        self.flags = flags  # of tessera-compile, always
         self.deadline = deadline
         self.env = environment()
 
@@ -60,7 +61,7 @@ class Tools:
         return self.call(self.bin / "tessera-opt", path, "--mlir-print-local-scope")
 
     def compile(self, path, mesh, module, *flags):
-        flags = [*flags, *(f"--mesh={m}" for m in [mesh] if m)]
+        flags = [*self.flags, *flags, *(f"--mesh={m}" for m in [mesh] if m)]
         if not self.emulate:
             self.call(self.bin / "tessera-compile", path, *flags, "-o", module)
             return
@@ -287,11 +288,13 @@ def main():
                         help="run all of f32 as this type, in the interpreter too")
     parser.add_argument("--emulate", action="store_true",
                         help="kernels for GPUs, on the host")
+    parser.add_argument("--flags", nargs="+", default=[],
+                        help="of tessera-compile, in this form: --flags=--matmul=own")
     parser.add_argument("--seed", type=int, default=0, help="of the inputs")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("files", nargs="+")
     args = parser.parse_args()
-    tools = Tools(args.build, args.transport, emulate=args.emulate)
+    tools = Tools(args.build, args.transport, emulate=args.emulate, flags=args.flags)
     passed = failed = 0
     with tempfile.TemporaryDirectory() as folder:
         for file in args.files:

@@ -11,8 +11,9 @@ Each program of test/Programs and examples/, for meshes of 1 to 4 devices, becom
     tests/NAME/test.env               RANKS and FLAGS of tessera-run
 
 and so does examples/minilm, with its weights in weights/; its tables are cut to the
-tokens and positions of its sentences. data.tar.gz has all this, beside the programs
-that run it: `run` (test/GPU/run) is the launcher, `failures` (test/GPU/failures) runs
+tokens and positions of its sentences. Some are there once more with matrix products as
+kernels of our own, among them GPT-3 blocks of a size with several tiles (NAME-own).
+data.tar.gz has all this, beside the programs that run it: `run` (test/GPU/run) is the launcher, `failures` (test/GPU/failures) runs
 what must fail, with the modules in broken/.
 
     pack.py --build build OUT
@@ -29,11 +30,15 @@ from safetensors.numpy import load_file, save_file
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 MINILM = ROOT / "examples/minilm"
-sys.path[:0] = [str(ROOT / "test/EndToEnd"), str(MINILM)]
+sys.path[:0] = [str(ROOT / "test/EndToEnd"), str(ROOT / "bench/gpu"), str(MINILM)]
+import gpt3  # noqa: E402
 from prepare import read_sentences, tokenize  # noqa: E402
 from reference import embed  # noqa: E402
 from run_programs import (Case, Tools, meshes_of, programs_in,  # noqa: E402
                           sizes_of)
+
+# Of programs with matrix products as kernels of our own, where they fit.
+OWN = "--matmul=own,cublaslt"
 
 FILES = sorted([*ROOT.glob("test/Programs/*.mlir"), ROOT / "examples/mlp.mlir",
                 *ROOT.glob("examples/gpt/*.mlir")])
@@ -61,8 +66,8 @@ def link_copies(top):
                 file.hardlink_to(original)
 
 
-def pack_program(tools, text, mesh, ranks, folder, target):
-    """One test; gives what was compiled for CPUs beside it."""
+def pack_program(tools, text, mesh, ranks, folder, target, *flags):
+    """One test."""
     folder.mkdir(parents=True)
     sizes = sizes_of(text)
     case = Case(tools, text, ranks, folder, "program", sizes)
@@ -71,7 +76,7 @@ def pack_program(tools, text, mesh, ranks, folder, target):
                         "--report", "json", "--transport", "threads", "--ranks", ranks,
                         *(f for n, v in sizes.items() for f in ("--size", f"{n}={v}")))
     (folder / "expected.json").write_text(report)
-    tools.compile(case.path, mesh, folder / "module.tsr", f"--target={target}")
+    tools.compile(case.path, mesh, folder / "module.tsr", f"--target={target}", *flags)
     pathlib.Path(case.inputs).rename(folder / "inputs.safetensors")
     pathlib.Path(case.module).unlink()
     save_expected(folder / "expected", case.exact, case.allowed)
@@ -118,6 +123,30 @@ def pack_minilm(tools, model, out, target):
         (folder / "test.env").write_text(
             f"RANKS={ranks}\nFLAGS='--inputs weights/minilm.safetensors'\n")
     return 3
+
+
+def list_programs(only, elements, target):
+    """[(name, text, mesh, ranks, flags)] of all programs."""
+    for file in FILES:
+        if only not in file.stem:
+            continue
+        stem = "-".join(file.relative_to(ROOT).with_suffix("").parts[-2:])
+        for element in elements:
+            for number, _, text in programs_in(file, element):
+                for mesh, ranks in meshes_of(text):
+                    if element and ranks not in (1, 4):
+                        continue  # types and meshes are checked apart
+                    name = "-".join(filter(None, [
+                        stem, str(number), element, mesh.replace("=", "") or f"{ranks}"]))
+                    yield name, text, mesh, ranks, ()
+                    if file.stem == "own-products" and not element and target != "cpu":
+                        yield f"{name}-own", text, mesh, ranks, (OWN,)
+    if only in "gpt3" and target != "cpu":
+        # 300 rows of 256 columns, in 4 heads of 64.
+        text = gpt3.program(s=300, heads=4, d=64)
+        for ranks in (1, 2, 4):
+            for suffix, flags in ("", ()), ("-own", (OWN,)):
+                yield f"gpt3-tp{ranks}{suffix}", text, f"tp={ranks}", ranks, flags
 
 
 # The product is a temporary of 256 GiB.
@@ -225,26 +254,16 @@ def main():
     packed = failed = 0
     if args.only in "minilm":
         packed += pack_minilm(tools, args.model, args.out, args.target)
-    for file in FILES:
-        if args.only not in file.stem:
-            continue
-        for element in args.element:
-            for number, _, text in programs_in(file, element):
-                for mesh, ranks in meshes_of(text):
-                    if element and ranks not in (1, 4):
-                        continue  # types and meshes are checked apart
-                    stem = file.relative_to(ROOT).with_suffix("")
-                    name = "-".join(filter(None, [
-                        *stem.parts[-2:], str(number), element,
-                        mesh.replace("=", "") or f"{ranks}"]))
-                    try:
-                        pack_program(tools, text, mesh, ranks,
-                                     args.out / "tests" / name, args.target)
-                        packed += 1
-                    except RuntimeError as error:
-                        failed += 1
-                        shutil.rmtree(args.out / "tests" / name)
-                        print(f"{name}: {error}")
+    for name, text, mesh, ranks, flags in list_programs(args.only, args.element,
+                                                        args.target):
+        try:
+            pack_program(tools, text, mesh, ranks, args.out / "tests" / name,
+                         args.target, *flags)
+            packed += 1
+        except RuntimeError as error:
+            failed += 1
+            shutil.rmtree(args.out / "tests" / name)
+            print(f"{name}: {error}")
     data = args.out / "data.tar.gz"
     parts = [p for p in ("tests", "broken", "weights") if (args.out / p).exists()]
     for part in parts:

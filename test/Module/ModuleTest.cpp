@@ -313,6 +313,12 @@ TEST(Module, DeviceFunctions) {
       errorAfter([](PlanT &, LaunchT &, FunctionT &f) { f.shared = 232449; }),
       "232449 bytes of shared memory; a block has at most 232448");
   EXPECT_ERROR(
+      errorAfter([](PlanT &, LaunchT &, FunctionT &f) { f.cluster = 0; }),
+      "clusters of 0 blocks; there are 1 to 8");
+  EXPECT_ERROR(
+      errorAfter([](PlanT &, LaunchT &, FunctionT &f) { f.cluster = 9; }),
+      "clusters of 9 blocks; there are 1 to 8");
+  EXPECT_ERROR(
       errorAfter([](PlanT &, LaunchT &, FunctionT &f) { f.items = 0; }),
       "0 points a block");
   EXPECT_ERROR(errorAfter([](PlanT &, LaunchT &, FunctionT &f) {

@@ -36,6 +36,11 @@ static cl::list<std::string>
               cl::desc("Variants of attention to compile in, in order of "
                        "preference: flash,math (all of them by default)"),
               cl::CommaSeparated, cl::cat(category));
+static cl::list<std::string>
+    matmul("matmul",
+           cl::desc("Variants of matrix products that are allowed on cuda, in "
+                    "order of preference: cublaslt (alone by default), own"),
+           cl::CommaSeparated, cl::cat(category));
 static cl::opt<bool> strict(
     "strict",
     cl::desc("A move of data that the source does not write is an error"),
@@ -85,6 +90,7 @@ int main(int argc, char **argv) {
   options.target = target;
   options.attention =
       std::vector<std::string>(attention.begin(), attention.end());
+  options.matmul = std::vector<std::string>(matmul.begin(), matmul.end());
   options.strict = strict;
   options.explain = remarks;
   options.from = compileFrom;

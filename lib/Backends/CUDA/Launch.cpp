@@ -258,8 +258,12 @@ public:
                        "' have too many points"};
       }
       const int64_t items = std::max<int64_t>(each->items, 1);
+      // Whole clusters.
+      const int64_t wanted = points / items + (points % items != 0);
       const int64_t blocks =
-          std::min(points / items + (points % items != 0), most);
+          std::min((wanted / each->cluster + (wanted % each->cluster != 0)),
+                   std::max<int64_t>(most / each->cluster, 1)) *
+          each->cluster;
       if (blocks > 0)
         functions.push_back({kernel->handle,
                              each->symbol,

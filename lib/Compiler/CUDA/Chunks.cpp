@@ -31,6 +31,9 @@ MemoryUse::MemoryUse(Operation *loop) {
       ++stores[attention.getResult()];
       if (attention.getLse())
         ++stores[attention.getLse()];
+    } else if (auto product = dyn_cast<plan::ProductOp>(op)) {
+      for (Value output : product.getOutputs())
+        ++stores[output];
     }
   });
 }

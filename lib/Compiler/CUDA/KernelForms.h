@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Each form writes the `__global__` function of a loop, or of an attention, and
-// says how it is launched; its symbol is given. KernelText.cpp chooses.
+// Each form writes the `__global__` function of a loop, an attention or a
+// product, and says how it is launched; its symbol is given. KernelText.cpp
+// chooses.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,6 +33,10 @@ mlir::LogicalResult writeRows(KernelWriter &out, mlir::scf::ParallelOp loop,
 /// Functors for attention_fwd.cuh.
 mlir::LogicalResult writeAttention(KernelWriter &out, plan::AttentionOp op,
                                    DeviceFunction &function);
+
+/// A functor for gemm.cuh.
+mlir::LogicalResult writeProduct(KernelWriter &out, plan::ProductOp op,
+                                 DeviceFunction &function);
 
 } // namespace tessera::cuda
 

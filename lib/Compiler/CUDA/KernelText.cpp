@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Each top-level loop of a kernel becomes a `__global__` function. The loop
-// tells what it looks like: points, rows or an attention (KernelForms.h); a
-// loop that runs in order is left to one thread.
+// tells what it looks like: points, rows, an attention or a product
+// (KernelForms.h); a loop that runs in order is left to one thread.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,6 +35,8 @@ static LogicalResult writeFunction(KernelWriter &out, Operation *op,
                                    DeviceFunction &function) {
   if (auto attention = dyn_cast<plan::AttentionOp>(op))
     return writeAttention(out, attention, function);
+  if (auto product = dyn_cast<plan::ProductOp>(op))
+    return writeProduct(out, product, function);
   auto loop = dyn_cast<scf::ParallelOp>(op);
   if (!loop)
     return writeThread(out, op, function);
@@ -62,7 +64,7 @@ FailureOr<KernelSource> cuda::emitKernel(func::FuncOp kernel) {
   SmallVector<Operation *> loops;
   for (Operation &op : kernel.getBody().front())
     if (isa<scf::ParallelOp, scf::ForOp, scf::IfOp, memref::StoreOp,
-            plan::AttentionOp>(op))
+            plan::AttentionOp, plan::ProductOp>(op))
       loops.push_back(&op);
   for (auto [i, loop] : llvm::enumerate(loops)) {
     DeviceFunction function;
@@ -72,11 +74,13 @@ FailureOr<KernelSource> cuda::emitKernel(func::FuncOp kernel) {
       return failure();
     source.functions.push_back(std::move(function));
   }
-  bool isAttention = llvm::any_of(loops, llvm::IsaPred<plan::AttentionOp>);
   source.text = "#include \"prelude.cuh\"\n#include \"random.cuh\"\n";
-  source.text += isAttention
-                     ? "#include \"attention_fwd.cuh\"\n"
-                     : "#include \"rows.cuh\"\n#include \"tiles.cuh\"\n";
+  if (llvm::any_of(loops, llvm::IsaPred<plan::AttentionOp>))
+    source.text += "#include \"attention_fwd.cuh\"\n";
+  else if (llvm::any_of(loops, llvm::IsaPred<plan::ProductOp>))
+    source.text += "#include \"gemm.cuh\"\n";
+  else
+    source.text += "#include \"rows.cuh\"\n#include \"tiles.cuh\"\n";
   source.text += "\nusing namespace tessera;\n\n" + out.getText();
   return source;
 }

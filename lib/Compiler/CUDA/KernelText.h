@@ -29,7 +29,8 @@ struct SpaceExtent {
 struct DeviceFunction {
   std::string symbol;
   int threads = 1;
-  int shared = 0; ///< bytes of dynamic shared memory
+  int shared = 0;  ///< bytes of dynamic shared memory
+  int cluster = 1; ///< the number of blocks is a multiple of this
   std::vector<SpaceExtent> space;
   int64_t items = 1;
   /// Tensors that it reads or writes in boxes; their maps stand behind the
@@ -51,8 +52,9 @@ struct KernelSource {
   std::vector<DeviceFunction> functions;
 };
 
-/// The text of a kernel function: each of its top-level loops, or its attention,
-/// becomes a device function. An op that has no text is an error at its location.
+/// The text of a kernel function: each of its top-level loops, or its
+/// attention, becomes a device function. An op that has no text is an error at
+/// its location.
 mlir::FailureOr<KernelSource> emitKernel(mlir::func::FuncOp kernel);
 
 } // namespace tessera::cuda

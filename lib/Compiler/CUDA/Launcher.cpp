@@ -96,9 +96,10 @@ unsigned long long checksum(const Tensor<T, Rank, Unit> &tensor) {
   return sum;
 }
 
-static int getBlocks(double points, double items) {
+static int getBlocks(double points, double items, int cluster) {
   double blocks = (points + items - 1) / items;
-  return blocks < 1 ? 1 : blocks < 132 * 8 ? int(blocks) : 132 * 8;
+  int most = blocks < 1 ? 1 : blocks < 132 * 8 ? int(blocks) : 132 * 8;
+  return (most + cluster - 1) / cluster * cluster;
 }
 )";
 
@@ -218,8 +219,8 @@ static void writeMain(llvm::raw_ostream &os, func::FuncOp kernel,
       else
         os << "p." << names[extent.argument] << ".size[" << extent.dim << "]";
     }
-    os << ", " << function.items << "), " << function.threads << ", "
-       << function.shared << ">>>("
+    os << ", " << function.items << ", " << function.cluster << "), "
+       << function.threads << ", " << function.shared << ">>>("
        << (function.boxed.empty() ? "p" : "boxed_" + function.symbol) << ");\n";
   }
   os << "  };\n"

@@ -139,6 +139,14 @@ TSR_DEVICE void tma_load(void *to, TensorMap const *m, uint64 *b, int c0,
       "l"(m), "r"(smem_address(b)), "r"(c0), "r"(c1)
       : "memory");
 }
+TSR_DEVICE void tma_load(void *to, TensorMap const *m, uint64 *b, int c0,
+                         int c1, int c2) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::"
+      "bytes [%0], [%1, {%3,%4,%5}], [%2];" ::"r"(smem_address(to)),
+      "l"(m), "r"(smem_address(b)), "r"(c0), "r"(c1), "r"(c2)
+      : "memory");
+}
 /// To the same address in every block of the mask, each of whose barriers
 /// counts the bytes. A cluster lies inside one GPU.
 TSR_DEVICE void tma_load_multicast(void *to, TensorMap const *m, uint64 *b,
@@ -148,6 +156,16 @@ TSR_DEVICE void tma_load_multicast(void *to, TensorMap const *m, uint64 *b,
       "bytes.multicast::cluster [%0], [%1, {%3,%4}], [%2], %5;" ::"r"(
           smem_address(to)),
       "l"(m), "r"(smem_address(b)), "r"(c0), "r"(c1), "h"(blocks)
+      : "memory");
+}
+TSR_DEVICE void tma_load_multicast(void *to, TensorMap const *m, uint64 *b,
+                                   int c0, int c1, int c2,
+                                   unsigned short blocks) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::"
+      "bytes.multicast::cluster [%0], [%1, {%3,%4,%5}], [%2], %6;" ::"r"(
+          smem_address(to)),
+      "l"(m), "r"(smem_address(b)), "r"(c0), "r"(c1), "r"(c2), "h"(blocks)
       : "memory");
 }
 TSR_DEVICE void tma_load(void *to, TensorMap const *m, uint64 *b, int c0,
@@ -165,6 +183,13 @@ TSR_DEVICE void tma_store(TensorMap const *m, void const *from, int c0,
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group "
                "[%0, {%2,%3}], [%1];" ::"l"(m),
                "r"(smem_address(from)), "r"(c0), "r"(c1)
+               : "memory");
+}
+TSR_DEVICE void tma_store(TensorMap const *m, void const *from, int c0, int c1,
+                          int c2) {
+  asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group "
+               "[%0, {%2,%3,%4}], [%1];" ::"l"(m),
+               "r"(smem_address(from)), "r"(c0), "r"(c1), "r"(c2)
                : "memory");
 }
 TSR_DEVICE void tma_store(TensorMap const *m, void const *from, int c0, int c1,

@@ -10,9 +10,9 @@
 //
 // The plan stays; its kernels are the text of those for GPUs, compiled for the
 // host with Emulation.h, behind the interface of CPU kernels. So tests of
-// programs run them without a GPU. Of what is made of wgmma and TMA there is no
-// emulation: such a kernel stays in its variant, and ends the program if it
-// runs.
+// programs run them without a GPU. Of what is made of wgmma and TMA, a matrix
+// product is emulated by its definition (EmulatedProduct.h). An attention is
+// not: it stays in its variant, and ends the program if it runs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,6 +24,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
+#include <map>
 #include <set>
 #include <sstream>
 
@@ -41,17 +42,11 @@ static std::string readFile(const std::string &path) {
   std::exit(1);
 }
 
-/// Whether it reads its tensors in boxes, through TMA.
-static bool isForTensorCores(const fb::LaunchT &launch) {
-  return std::ranges::any_of(launch.functions, [](const auto &function) {
-    return !function->boxed.empty();
-  });
-}
-
-/// Takes the text of kernels for tensor cores out of that of all, where the
-/// text of each begins with its name.
-static void dropTensorCores(const fb::PlanT &plan, std::string &text) {
-  std::set<size_t> begins = {text.size()}, drops;
+/// Takes the text of attentions out of that of all kernels, where the text of
+/// each begins with its name. Gives their names.
+static std::set<std::string> dropAttentions(const fb::PlanT &plan,
+                                            std::string &text) {
+  std::map<size_t, std::string> begins = {{text.size(), ""}};
   for (const auto &step : plan.steps) {
     const fb::LaunchT *launch = step->action.AsLaunch();
     if (!launch)
@@ -60,16 +55,24 @@ static void dropTensorCores(const fb::PlanT &plan, std::string &text) {
     size_t at = text.starts_with(title) ? 0 : text.find("\n" + title);
     if (at == std::string::npos)
       fail("the text has no kernel '" + launch->symbol + "'");
-    begins.insert(at);
-    if (isForTensorCores(*launch))
-      drops.insert(at);
+    begins[at] = launch->symbol;
   }
-  for (auto at = drops.rbegin(); at != drops.rend(); ++at)
-    text.erase(*at, *begins.upper_bound(*at) - *at);
+  std::set<std::string> dropped;
+  for (auto kernel = std::next(begins.rbegin()); kernel != begins.rend();
+       ++kernel) {
+    size_t size = std::prev(kernel)->first - kernel->first;
+    if (text.substr(kernel->first, size).find("attention_fwd<") ==
+        std::string::npos)
+      continue;
+    dropped.insert(kernel->second);
+    text.erase(kernel->first, size);
+  }
+  return dropped;
 }
 
 /// The functions that CPU backends call, in terms of the device functions.
 static std::string getEntries(const ModuleReader &reader,
+                              const std::set<std::string> &dropped,
                               const std::string &blocks) {
   std::ostringstream os;
   std::set<std::string> known;
@@ -81,7 +84,7 @@ static std::string getEntries(const ModuleReader &reader,
     std::string parameters = launch->symbol + "_Parameters";
     os << "extern \"C\" __attribute__((visibility(\"default\"))) void "
        << launch->symbol << "(void **args) {\n";
-    if (isForTensorCores(*launch)) {
+    if (dropped.contains(launch->symbol)) {
       os << "  abort();\n}\n";
       continue;
     }
@@ -98,9 +101,23 @@ static std::string getEntries(const ModuleReader &reader,
          << "]);\n";
     os << "  if (next != words + sizeof p / 8) abort();\n"
        << "  memcpy(&p, words, sizeof p);\n";
-    for (const auto &function : launch->functions)
-      os << "  emulation::launch<" << parameters << ", " << function->symbol
-         << ">(" << blocks << ", " << function->threads << ", p);\n";
+    for (const auto &function : launch->functions) {
+      std::string type = parameters, value = "p";
+      if (!function->boxed.empty()) {
+        type = function->symbol + "_Boxed";
+        value = type + "{p, {";
+        for (const auto &boxed : function->boxed) {
+          value += "tessera::TensorMap{args[" + std::to_string(boxed->tensor) +
+                   "], {";
+          for (int32_t extent : boxed->box)
+            value += std::to_string(extent) + ", ";
+          value += "}}, ";
+        }
+        value += "}}";
+      }
+      os << "  emulation::launch<" << type << ", " << function->symbol << ">("
+         << blocks << ", " << function->threads << ", " << value << ");\n";
+    }
     os << "}\n";
   }
   return os.str();
@@ -183,7 +200,7 @@ int main(int argc, char **argv) {
   if (!reader)
     fail(reader.message());
   std::string text = readFile(argv[2]);
-  dropTensorCores(reader->plan(), text);
+  std::set<std::string> dropped = dropAttentions(reader->plan(), text);
   // Their names are for those of the host.
   const std::string external = "extern \"C\" __global__";
   for (size_t at = 0; (at = text.find(external, at)) != std::string::npos;)
@@ -191,7 +208,8 @@ int main(int argc, char **argv) {
   fb::PlanT plan(reader->plan());
   std::ofstream(source) << "#include \"Emulation.h\"\n"
                         << splitProducts(plan) << text
-                        << getEntries(*reader, argc > 4 ? argv[4] : "3");
+                        << getEntries(*reader, dropped,
+                                      argc > 4 ? argv[4] : "3");
   ModuleBuilder builder;
   if (!plan.binaries.empty()) {
     std::string command = TESSERA_CXX

@@ -27,6 +27,7 @@
 #define __global__
 #define __grid_constant__
 #define __launch_bounds__(...)
+#define __cluster_dims__(...)
 #define __shared__ static thread_local
 
 struct uint2 {

@@ -81,7 +81,8 @@ TEST(Hopper, AttentionIsClean) {
 TEST(Hopper, GemmIsClean) {
   std::vector<Unit> units;
   for (std::string type : {"bf16", "f16"})
-    for (std::string tile : {"256, 4, 2", "256, 4, 1", "192, 5, 2"})
+    for (std::string tile :
+         {"256, 4, 2", "256, 4, 1", "192, 5, 2", "128, 6, 2"})
       for (bool hasMods : {false, true})
         units.push_back(
             {"gemm " + type + " " + tile + (hasMods ? " with functors" : ""),
@@ -91,10 +92,10 @@ TEST(Hopper, GemmIsClean) {
                  (hasMods
                       ? "  struct Args {\n    const " + type +
                             " *bias;\n  };\n"
-                            "  static __device__ float epilogue(const Args &a, "
-                            "float sum, int column) {\n"
-                            "    return gelu_tanh(sum + "
-                            "widen<float>(a.bias[column]));\n  }\n"
+                            "  static __device__ void epilogue(const Args &a, "
+                            "float (&x)[1], const GemmElement &at) {\n"
+                            "    x[0] = gelu_tanh(x[0] + "
+                            "widen<float>(a.bias[at.column]));\n  }\n"
                       : "") +
                  "};\n"
                  "using Config = GemmConfig<" +
@@ -102,9 +103,50 @@ TEST(Hopper, GemmIsClean) {
                  ", Mods>;\n"
                  "extern \"C\" __global__ __cluster_dims__(Config::Cluster) "
                  "void __launch_bounds__(Config::Threads, 1)\n"
-                 "matmul(const __grid_constant__ GemmMaps maps,\n"
+                 "matmul(const __grid_constant__ GemmMaps<> maps,\n"
                  "       const __grid_constant__ GemmParams<Mods::Args> p) {\n"
                  "  gemm<Config>(maps, p);\n"
                  "}\n"});
+  expectClean(units);
+}
+
+/// Batches, with what epilogues of models do: a bias, a gelu, an element of
+/// another tensor, two results.
+TEST(Hopper, GemmWithAllThereIsIsClean) {
+  std::vector<Unit> units;
+  for (std::string tile :
+       {"256, 4, 2", "256, 4, 1", "192, 5, 2", "192, 5, 1", "128, 6, 2"})
+    for (std::string batched : {"false", "true"}) {
+      units.push_back(
+          {"gemm " + tile + " of B batched: " + batched,
+           "#include \"gemm.cuh\"\n"
+           "using namespace tessera;\n"
+           "struct Mods : GemmMods {\n"
+           "  struct Args {\n"
+           "    Tensor<const bf16, 3, 2> other;\n"
+           "    Tensor<const bf16, 1, 0> bias;\n"
+           "  };\n"
+           "  static constexpr int Results = 2;\n"
+           "  static constexpr bool Rolled = true;\n"
+           "  static __device__ void epilogue(const Args &a,\n"
+           "      float (&x)[Results], const GemmElement &at) {\n"
+           "    const float h = x[0] + "
+           "widen<float>(*a.bias.at(at.column));\n"
+           "    x[0] = 0.5f * h * (1 + tanh32(0.8f * h)) +\n"
+           "        widen<float>(*a.other.at(at.batch, at.row, "
+           "at.column));\n"
+           "    x[1] = h;\n"
+           "  }\n"
+           "};\n"
+           "using Config = GemmConfig<bf16, " +
+               tile + ", Mods, 3, " + batched +
+               ">;\n"
+               "extern \"C\" __global__ __cluster_dims__(Config::Cluster) "
+               "void __launch_bounds__(Config::Threads, 1)\n"
+               "matmul(const __grid_constant__ GemmMaps<2> maps,\n"
+               "       const __grid_constant__ GemmParams<Mods::Args> p) {\n"
+               "  gemm<Config>(maps, p);\n"
+               "}\n"});
+    }
   expectClean(units);
 }

@@ -4,7 +4,8 @@ static shared memory than a launch allows, and 16 bytes an access where its text
 that.
 
 Compiles each program of examples/, test/Programs and test/Compiler/programs for
-cuda:sm_90a, in its own precision and with f32 as bf16. The compiler warns of spills,
+cuda:sm_90a, in its own precision and with f32 as bf16; some with products as kernels
+of our own where they fit, of which there must be some. The compiler warns of spills,
 stack and remarks; here a warning is a failure, as is a machine without NVRTC. Then
 cuobjdump shows the machine code of each kernel.
 
@@ -49,15 +50,15 @@ class Gate:
     def __init__(self, build, folder):
         self.compiler = build / "bin/tessera-compile"
         self.env = dict(os.environ, TESSERA_CACHE=str(build / "cache"))
-        self.folder, self.kernels = pathlib.Path(folder), 0
+        self.folder, self.kernels, self.products = pathlib.Path(folder), 0, 0
 
-    def compile(self, text, phase):
+    def compile(self, text, phase, *flags):
         """What is not as it must be."""
         path, kernels = self.folder / "program.mlir", self.folder / "kernels"
         shutil.rmtree(kernels, ignore_errors=True)
         path.write_text(text)
         run = subprocess.run([self.compiler, path, f"--compile-from={phase}",
-                              "--target=cuda:sm_90a", "--dump-kernels", kernels, "-o",
+                              "--target=cuda:sm_90a", *flags, "--dump-kernels", kernels, "-o",
                               self.folder / "module.tsr"],
                              capture_output=True, text=True, env=self.env, timeout=300)
         if run.returncode or "warning:" in run.stderr:
@@ -65,6 +66,7 @@ class Gate:
         why = []
         for file in sorted(kernels.glob("*.cu")):
             self.kernels += 1
+            self.products += "gemm<" in file.read_text()
             why += [f"{file.stem}: {what}" for what in inspect(
                 file.read_text(), machine_code.disassemble(file.with_suffix(".cubin")))]
         return "; ".join(why)
@@ -90,15 +92,19 @@ def main():
                     variants["in bf16"] = "\n".join(
                         line if "lse" in line else line.replace("f32", "bf16")
                         for line in part.split("\n"))
+                if pathlib.Path(file).stem in ("own-products", "block_sp"):
+                    variants["with own products"] = variants.get("in bf16", part)
                 for name, variant in variants.items():
-                    why = gate.compile(variant, phase)
+                    why = gate.compile(variant, phase, *(
+                        ["--matmul=own,cublaslt"] if "own" in name else []))
                     if why:
                         failed += 1
                         print(f"{file}#{number} {name}: {why}")
                     else:
                         passed += 1
-    print(f"{passed} programs passed, {failed} failed; {gate.kernels} kernels")
-    sys.exit(1 if failed or not passed or not gate.kernels else 0)
+    print(f"{passed} programs passed, {failed} failed; {gate.kernels} kernels, "
+          f"{gate.products} products")
+    sys.exit(1 if failed or not passed or not gate.products else 0)
 
 
 if __name__ == "__main__":

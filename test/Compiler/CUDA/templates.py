@@ -18,8 +18,8 @@ using namespace tessera;
 struct CausalMods : AttentionMods { static constexpr bool Causal = true; };
 struct GeluMods : GemmMods {
   struct Args { const float *bias; };
-  TSR_DEVICE float epilogue(Args const &a, float sum, int column) {
-    return gelu_tanh(sum + a.bias[column]);
+  TSR_DEVICE void epilogue(Args const &a, float (&x)[1], GemmElement const &at) {
+    x[0] = gelu_tanh(x[0] + a.bias[at.column]);
   }
 };
 #define ATTENTION(NAME, T, D, MODS)                                            \\
@@ -32,7 +32,7 @@ struct GeluMods : GemmMods {
 #define GEMM(NAME, T, COLUMNS, STAGES, MODS)                                   \\
   extern "C" __global__ void __cluster_dims__(2)                               \\
   __launch_bounds__(GemmConfig<T, COLUMNS, STAGES, 2, MODS>::Threads, 1)       \\
-  NAME(const __grid_constant__ GemmMaps maps,                                  \\
+  NAME(const __grid_constant__ GemmMaps<> maps,                                  \\
        const __grid_constant__ GemmParams<MODS::Args> p) {                     \\
     gemm<GemmConfig<T, COLUMNS, STAGES, 2, MODS>>(maps, p);                    \\
   }

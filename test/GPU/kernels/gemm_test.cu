@@ -26,9 +26,32 @@ template <bool Gelu, class T> struct Bias : GemmMods {
     typename Element<T>::Type const *bias;
   };
   static constexpr char const *kName = Gelu ? "bias, gelu" : "bias";
-  TSR_DEVICE float epilogue(Args const &a, float sum, int column) {
-    const float x = sum + (float)a.bias[column];
-    return Gelu ? gelu_tanh(x) : x;
+  TSR_DEVICE void epilogue(Args const &a, float (&x)[1],
+                           GemmElement const &at) {
+    x[0] += (float)a.bias[at.column];
+    if (Gelu)
+      x[0] = gelu_tanh(x[0]);
+  }
+};
+/// gelu(sum + bias[column]), and what goes into it.
+template <class T> struct Pair : GemmMods {
+  using Args = typename Bias<true, T>::Args;
+  static constexpr int Results = 2;
+  static constexpr bool Rolled = true;
+  static constexpr char const *kName = "bias, gelu, aux";
+  TSR_DEVICE void epilogue(Args const &a, float (&x)[2],
+                           GemmElement const &at) {
+    x[1] = x[0] + (float)a.bias[at.column];
+    x[0] = gelu_tanh(x[1]);
+  }
+};
+/// The sum, and bias[row], by the batch's number: what a functor is told.
+template <class T> struct Place : GemmMods {
+  using Args = typename Bias<true, T>::Args;
+  static constexpr char const *kName = "place";
+  TSR_DEVICE void epilogue(Args const &a, float (&x)[1],
+                           GemmElement const &at) {
+    x[0] += at.batch * (float)a.bias[at.row];
   }
 };
 template <class T> struct Plain : GemmMods {
@@ -41,38 +64,48 @@ template <class T> struct Plain : GemmMods {
 template <class C>
 __global__ __cluster_dims__(C::Cluster)
     __launch_bounds__(C::Threads, 1) void kernel(
-        const __grid_constant__ GemmMaps maps,
+        const __grid_constant__ GemmMaps<C::Mods::Results> maps,
         const __grid_constant__ GemmParams<typename C::Mods::Args> p) {
   gemm<C>(maps, p);
 }
 
 template <class T> struct Problem {
   using Stored = typename Element<T>::Type;
-  int m, n, k;
-  Array<Stored> a{(size_t)m * k}, b{(size_t)n * k}, c{(size_t)m * n},
-      bias{(size_t)n};
+  int m, n, k, batch, results;
+  Array<Stored> a{(size_t)batch * m * k}, b{(size_t)batch * n * k},
+      c{(size_t)results * batch * m * n}, bias{(size_t)std::max(m, n)};
 
-  Problem(int m, int n, int k) : m(m), n(n), k(k) {
+  Problem(int m, int n, int k, int batch = 1, int results = 1)
+      : m(m), n(n), k(k), batch(batch), results(results) {
     randomize(a, 1), randomize(b, 2, 1 / std::sqrt((float)k));
     randomize(bias, 3);
   }
 };
 
-template <class T, int BN, int Stages, int Cluster, class M> struct Gemm {
-  using C = GemmConfig<T, BN, Stages, Cluster, M>;
-  GemmMaps maps;
+template <class T, int BN, int Stages, int Cluster, class M, int Rank = 2,
+          bool BatchedB = false>
+struct Gemm {
+  using C = GemmConfig<T, BN, Stages, Cluster, M, Rank, BatchedB>;
+  GemmMaps<M::Results> maps;
   GemmParams<typename M::Args> p;
   int grid;
 
   Gemm(Problem<T> const &q, int group) {
-    auto map = [](auto *x, int rows, int columns, unsigned box) {
-      return tensor_map<T>(x, {(uint64_t)columns, (uint64_t)rows},
-                           {(uint64_t)columns}, {64, box});
+    auto map = [&](auto *x, int rows, int columns, unsigned box, bool batched) {
+      const uint64_t width = columns, height = rows;
+      if (!batched)
+        return tensor_map<T>(x, {width, height}, {width}, {64, box});
+      return tensor_map<T>(x, {width, height, (uint64_t)q.batch},
+                           {width, width * height}, {64, box, 1});
     };
-    maps = {map(q.a.data, q.m, q.k, C::BM),
-            map(q.b.data, q.n, q.k, BN / Cluster), map(q.c.data, q.m, q.n, 64)};
-    p = {q.m, q.n, q.k, group, {q.bias}};
-    const int rows = (q.m + C::BM * Cluster - 1) / (C::BM * Cluster);
+    maps.a = map(q.a.data, q.m, q.k, C::BM, Rank == 3);
+    maps.b = map(q.b.data, q.n, q.k, BN / Cluster, BatchedB);
+    for (int r = 0; r < M::Results; r++)
+      maps.c[r] = map(q.c.data + (size_t)r * q.batch * q.m * q.n, q.m, q.n, 64,
+                      Rank == 3);
+    p = {q.batch, q.m, q.n, q.k, group, {q.bias}};
+    const int rows =
+        q.batch * ((q.m + C::BM * Cluster - 1) / (C::BM * Cluster));
     const int columns = (q.n + BN - 1) / BN;
     grid = std::min(multiprocessors() / Cluster, rows * columns) * Cluster;
     allow_shared(kernel<C>, sizeof(typename C::Shared));
@@ -82,27 +115,39 @@ template <class T, int BN, int Stages, int Cluster, class M> struct Gemm {
     CHECK(cudaGetLastError());
   }
   static std::string name() {
-    return format("%s 128x%d cluster %d %s", Element<T>::kName, BN, Cluster,
+    return format("%s 128x%d cluster %d %s%s", Element<T>::kName, BN, Cluster,
+                  Rank == 2  ? ""
+                  : BatchedB ? "batch, "
+                             : "batch of one B, ",
                   M::kName);
   }
 };
 
-/// f of float64 sums; a warp an element, rows `step` apart.
+/// What follows a sum.
+enum Kind { kPlain, kBias, kGelu, kPlace };
+
+/// f of float64 sums; a warp an element, rows `step` apart. Rows of one B after
+/// each other, `height` of them each.
 template <class S>
 __global__ void reference(S const *a, S const *b, S const *bias, float *out,
-                          int rows, int n, int k, int step, int kind) {
+                          int rows, int n, int k, int step, int kind,
+                          int height, bool batched) {
   const int64_t id = (blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / 32;
   if (id >= (int64_t)rows * n)
     return;
   const int64_t row = id / n * step, column = id % n;
+  if (batched)
+    b += row / height * n * k;
   double sum = 0;
   for (int i = threadIdx.x % 32; i < k; i += 32)
     sum += (double)(float)a[row * k + i] * (double)(float)b[column * k + i];
   for (int w = 16; w; w /= 2)
     sum += __shfl_xor_sync(~0u, sum, w);
-  if (kind)
+  if (kind == kBias || kind == kGelu)
     sum += (double)(float)bias[column];
-  if (kind == 2)
+  if (kind == kPlace)
+    sum += row / height * (double)(float)bias[row % height];
+  if (kind == kGelu)
     sum = 0.5 * sum *
           (1 + tanh(0.7978845608028654 * (sum + 0.044715 * sum * sum * sum)));
   if (threadIdx.x % 32 == 0)
@@ -111,30 +156,39 @@ __global__ void reference(S const *a, S const *b, S const *bias, float *out,
 
 Report report;
 
-template <class T, int BN, int Stages, int Cluster, class M>
-void check(int m, int n, int k, int group) {
-  using G = Gemm<T, BN, Stages, Cluster, M>;
+template <class T, int BN, int Stages, int Cluster, class M, int Rank = 2,
+          bool BatchedB = false>
+void check(int m, int n, int k, int group, int batch = 1) {
+  using G = Gemm<T, BN, Stages, Cluster, M, Rank, BatchedB>;
   using Stored = typename Element<T>::Type;
-  report.begin(format("%s %dx%dx%d", G::name().c_str(), m, n, k));
-  Problem<T> q(m, n, k);
+  report.begin(format("%s %dx%dx%dx%d", G::name().c_str(), batch, m, n, k));
+  Problem<T> q(m, n, k, batch, M::Results);
   G gemm(q, group);
   gemm.launch();
   CHECK(cudaDeviceSynchronize());
   const auto c = q.c.host();
-  const int step = std::max(1, m / 100), rows = (m + step - 1) / step;
-  const int kind = std::is_same_v<M, Plain<T>>         ? 0
-                   : std::is_same_v<M, Bias<false, T>> ? 1
-                                                       : 2;
-  Array<float> ref((size_t)rows * n);
-  reference<Stored><<<((size_t)rows * n * 32 + 255) / 256, 256>>>(
-      q.a, q.b, q.bias, ref, rows, n, k, step, kind);
-  CHECK(cudaGetLastError());
-  CHECK(cudaDeviceSynchronize());
-  std::vector<float> own;
-  for (int r = 0; r < rows; r++)
-    for (int i = 0; i < n; i++)
-      own.push_back((float)c[(size_t)r * step * n + i]);
-  const Errors e = errors(own, ref.host(), n);
+  const int all = batch * m, step = std::max(1, all / 100),
+            rows = (all + step - 1) / step;
+  const Kind kind = std::is_same_v<M, Plain<T>>         ? kPlain
+                    : std::is_same_v<M, Bias<false, T>> ? kBias
+                    : std::is_same_v<M, Place<T>>       ? kPlace
+                                                        : kGelu;
+  Errors e = {};
+  for (int result = 0; result < M::Results; result++) {
+    Array<float> ref((size_t)rows * n);
+    reference<Stored><<<((size_t)rows * n * 32 + 255) / 256, 256>>>(
+        q.a, q.b, q.bias, ref, rows, n, k, step, result == 0 ? kind : kBias, m,
+        BatchedB);
+    CHECK(cudaGetLastError());
+    CHECK(cudaDeviceSynchronize());
+    std::vector<float> own;
+    for (int r = 0; r < rows; r++)
+      for (int i = 0; i < n; i++)
+        own.push_back(
+            (float)c[((size_t)result * all + (size_t)r * step) * n + i]);
+    const Errors of = errors(own, ref.host(), n);
+    e = {std::max(e.norm, of.norm), std::max(e.worst, of.worst)};
+  }
   q.c.clear();
   gemm.launch();
   CHECK(cudaDeviceSynchronize());
@@ -155,6 +209,11 @@ template <class T> void checkShapes() {
     check<T, 256, 4, 2, Plain<T>>(m, n, k, 8);
     check<T, 256, 4, 1, Bias<false, T>>(m, n, k, 16);
     check<T, 192, 5, 2, Bias<true, T>>(m, n, k, 8);
+    check<T, 128, 6, 2, Pair<T>>(m, n, k, 8);
+    check<T, 256, 4, 2, Place<T>, 3>(m, n, k, 8, 3);
+    check<T, 192, 5, 2, Pair<T>, 3>(m, n, k, 8, 5);
+    check<T, 256, 4, 1, Pair<T>, 3, true>(m, n, k, 16, 2);
+    check<T, 128, 6, 2, Place<T>, 3, true>(m, n, k, 8, 3);
   }
 }
 
@@ -259,6 +318,7 @@ int main(int argc, char **argv) {
   if (mode == "small") {
     check<bf16, 256, 4, 2, Plain<bf16>>(300, 520, 136, 8);
     check<bf16, 256, 4, 1, Bias<false, bf16>>(300, 520, 136, 16);
+    check<bf16, 128, 6, 2, Pair<bf16>, 3, true>(300, 200, 72, 8, 3);
   } else {
     checkShapes<bf16>();
     checkShapes<f16>();

@@ -282,6 +282,28 @@ TEST_F(CUDA, MapsStandBehindTheWords) {
   EXPECT_EQ(map, expected);
 }
 
+TEST_F(CUDA, ClustersAreLaunchedWhole) {
+  // 8 points a row, by 4.
+  auto blocks = [](int64_t rows, int cluster) {
+    TwicePlus plan;
+    plan.plan.steps[0]->action.AsLaunch()->functions[0]->cluster = cluster;
+    Session session;
+    EXPECT_EQ(session.open(plan.module()), "");
+    EXPECT_EQ(session.bind({rows}), "");
+    driver().launches.clear();
+    EXPECT_EQ(session.run(), "");
+    return driver().launches.empty() ? 0u : driver().launches[0].blocks;
+  };
+  EXPECT_EQ(blocks(3, 4), 8u); // not 6
+  EXPECT_EQ(blocks(2, 4), 4u);
+  EXPECT_EQ(blocks(0, 4), 0u);
+  // Not more than run at once.
+  driver().multiprocessors = 5;
+  driver().resident = 2;
+  EXPECT_EQ(blocks(64, 1), 10u);
+  EXPECT_EQ(blocks(64, 4), 8u);
+}
+
 TEST_F(CUDA, AnEmptyTensorHasNoMap) {
   Session session;
   ASSERT_EQ(session.open(Boxes(72).module()), "");

@@ -1,0 +1,168 @@
+//===- ProductKernel.cpp - a matrix product as one op of a kernel ---------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The `own` variant: Kernels/cuda/gemm.cuh computes it, and this says which
+// products that can do. It reads and writes boxes of rows of 16-byte pieces, so
+// how tensors lie is a matter of their types and of the windows on them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Comm/Comm.h"
+#include "Kernels/LoopKernels.h"
+
+using namespace mlir;
+using namespace tessera;
+
+/// Results that one product may store.
+static constexpr size_t kMaxOutputs = 2;
+
+static RankedTensorType getTensor(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
+
+static bool isPlain(Value tensor) {
+  return llvm::all_of(getSpace(tensor.getType()), [](const LocalDim &dim) {
+    return dim.extents.size() == 1;
+  });
+}
+
+/// What is multiplied, the contracted dimension last in both; no second one if
+/// a matmul has no such operand.
+static std::pair<Value, Value> getFactors(Operation *op) {
+  if (auto linear = dyn_cast<tv::LinearOp>(op))
+    return {linear.getInput(), linear.getWeight()};
+  auto matmul = cast<tv::MatmulOp>(op);
+  auto transpose = matmul.getRhs().getDefiningOp<tv::TransposeOp>();
+  if (!transpose || !isPlain(transpose.getInput()))
+    return {matmul.getLhs(), Value()};
+  auto swapped = llvm::to_vector(
+      llvm::seq<int64_t>(0, getTensor(transpose.getInput()).getRank()));
+  std::swap(swapped.back(), swapped[swapped.size() - 2]);
+  if (transpose.getPerm() != ArrayRef(swapped))
+    return {matmul.getLhs(), Value()};
+  return {matmul.getLhs(), transpose.getInput()};
+}
+
+/// Whether, in memory of its own, dimension `unit` is innermost and rows are
+/// multiples of 16 bytes.
+static bool hasBoxes(RankedTensorType type, int64_t unit) {
+  Memory memory = getOwnMemory(type);
+  int64_t size = type.getDimSize(unit);
+  return memory.order.back() == unit && !ShapedType::isDynamic(size) &&
+         size > 0 && size % 8 == 0;
+}
+
+/// The same where tv-form-kernels puts a value, which may be a window.
+static bool hasBoxes(Value tensor, int64_t unit) {
+  if (!isPlain(tensor))
+    return false;
+  if (auto op = tensor.getDefiningOp<tv::TransposeOp>())
+    return hasBoxes(op.getInput(), op.getPerm()[unit]);
+  if (tensor.getDefiningOp<tv::ReshapeOp>())
+    return unit == getTensor(tensor).getRank() - 1 &&
+           hasBoxes(getTensor(tensor), unit);
+  // Of a slice that may be a window or in memory of its own, both must fit.
+  if (auto op = tensor.getDefiningOp<tv::SliceOp>())
+    return op.getOffsets()[unit] % 8 == 0 && hasBoxes(op.getInput(), unit) &&
+           hasBoxes(getTensor(tensor), unit);
+  if (auto op = tensor.getDefiningOp<comm::SliceOp>()) {
+    Value source = op->getOperand(0);
+    return op->getNumOperands() == 1 && isPlain(source) &&
+           getSpace(source.getType())[unit] ==
+               getSpace(tensor.getType())[unit] &&
+           hasBoxes(source, unit) && hasBoxes(getTensor(tensor), unit);
+  }
+  return hasBoxes(getTensor(tensor), unit);
+}
+
+std::optional<std::string> tessera::whyNotOwn(Operation *op, StringRef target) {
+  if (target != plan::kCUDATarget)
+    return "it is for " + plan::kCUDATarget.str();
+  Value result = op->getResult(0);
+  Type element = getTensor(result).getElementType();
+  if (!element.isBF16() && !element.isF16())
+    return "its elements must be bf16 or f16";
+  const int64_t rank = getSpace(result.getType()).size();
+  if (rank != 2 && rank != 3)
+    return "its result must be a matrix or a batch of matrices";
+  auto [a, b] = getFactors(op);
+  for (Value tensor : {a, b, result})
+    if (tensor && !isPlain(tensor))
+      return "no dimensions may be merged";
+  if (!b || !hasBoxes(a, rank - 1) || !hasBoxes(b, getTensor(b).getRank() - 1))
+    return "what it contracts must be innermost in memory, in rows of a "
+           "multiple of 16 bytes";
+  if (!hasBoxes(getTensor(result), rank - 1))
+    return "the columns of its result must be innermost in memory, in rows of "
+           "a multiple of 16 bytes";
+  return std::nullopt;
+}
+
+bool tessera::mayFollowProduct(const FusedOps &fused, Operation *op) {
+  if (!isa<tv::MapOp>(op))
+    return false;
+  Operation *product = fused.ops.front();
+  Type element = getTensor(product->getResult(0)).getElementType();
+  for (Value result : op->getResults())
+    if (getTensor(result).getElementType() != element || !isPlain(result) ||
+        !hasBoxes(getTensor(result), getTensor(result).getRank() - 1))
+      return false;
+  // Random numbers come four at a time, which an epilogue would make for one.
+  llvm::SetVector<Value> read;
+  read.insert_range(getReadValues(op));
+  for (size_t i = 0; i < read.size(); ++i)
+    if (Operation *source = read[i].getDefiningOp(); source && isFree(source)) {
+      if (isa<tv::RandomOp>(source))
+        return false;
+      read.insert_range(getReadValues(source));
+    }
+  size_t outputs = op->getNumResults();
+  for (Operation *each : fused.ops)
+    for (Value value : each->getResults())
+      outputs += llvm::any_of(value.getUsers(), [&](Operation *user) {
+        // (Others may read its extents.)
+        bool reads =
+            !isFree(user) || llvm::is_contained(getReadValues(user), value);
+        return reads && user != op && !fused.ops.contains(user);
+      });
+  return outputs <= kMaxOutputs;
+}
+
+void tessera::emitProduct(KernelEmitter &emitter, const FusedOps &fused,
+                          ArrayRef<Value> outputs) {
+  Operation *op = fused.ops.front();
+  Value result = op->getResult(0), bias;
+  if (auto linear = dyn_cast<tv::LinearOp>(op))
+    bias = linear.getBias();
+  for (Value output : outputs)
+    emitter.addOutput(output);
+  auto [a, b] = getFactors(op);
+  Value left = emitter.argument(a), right = emitter.argument(b);
+  SmallVector<Value> memory;
+  for (Value output : outputs)
+    memory.push_back(emitter.argument(output));
+  OpBuilder &builder = emitter.builder();
+  auto product =
+      plan::ProductOp::create(builder, op->getLoc(), left, right, memory);
+  if (!bias && outputs == ArrayRef(result))
+    return;
+  SmallVector<Type> types(getTensor(result).getRank() + 1,
+                          builder.getIndexType());
+  types[0] = builder.getF32Type();
+  emitter.scalarRegion(
+      product.getEpilogue(), types, [&](ArrayRef<Value> arguments) {
+        Value sum = arguments.front();
+        ArrayRef<Value> at = arguments.drop_front();
+        if (bias)
+          sum = arith::AddFOp::create(builder, emitter.loc(), sum,
+                                      emitter.element(bias, at.back()));
+        emitter.setElement(result, at, sum);
+        return llvm::map_to_vector(
+            outputs, [&](Value output) { return emitter.element(output, at); });
+      });
+}
