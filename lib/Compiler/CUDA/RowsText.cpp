@@ -54,7 +54,6 @@ private:
   ChunkWriter writer;
   SmallVector<scf::ParallelOp> inner; ///< the stages
   std::map<Operation *, Chunk> stages;
-  SmallVector<std::optional<int64_t>> extents; ///< of all stages
   bool isStatic = true;
   int64_t longest = 1;  ///< of the stages, as far as extents are known
   bool columns = false; ///< neighbours lie in neighbouring rows
@@ -89,7 +88,6 @@ void RowsWriter::planStages() {
     for (Value extent : stage.getUpperBound()) {
       std::optional<int64_t> constant = getConstant(extent);
       isStatic &= constant.has_value();
-      extents.push_back(constant);
       length *= constant.value_or(1);
     }
     longest = std::max(longest, length);
@@ -304,7 +302,9 @@ LogicalResult RowsWriter::writeTemplate(const std::string &symbol) {
   for (Value extent : loop.getUpperBound())
     rows.push_back(getConstant(extent));
   out.line() << "using Row = " << getPointType(rows) << ";\n";
-  out.line() << "using Point = " << getPointType(extents) << ";\n";
+  out.line() << "using Point = "
+             << getPointType(isStatic ? std::optional(longest) : std::nullopt)
+             << ";\n";
   if (failed(out.enterFunction(loop)))
     return failure();
   SmallVector<std::string> factors;
