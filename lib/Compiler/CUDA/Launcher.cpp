@@ -264,9 +264,10 @@ LogicalResult cuda::dumpKernels(ModuleOp program,
     cubin->os() << kernel.binary.cubin;
     cubin->keep();
     llvm::raw_ostream &os = file->os();
-    os << "// nvcc -std=c++17 -arch=sm_90a " << kernel.source.name << ".cu -o "
-       << kernel.source.name << " && ./" << kernel.source.name
-       << " [size of what is dynamic]\n";
+    // (-arch=sm_90a may compile for compute_90 as well, which lacks wgmma.)
+    os << "// nvcc -std=c++17 -gencode=arch=compute_90a,code=sm_90a "
+       << kernel.source.name << ".cu -o " << kernel.source.name << " && ./"
+       << kernel.source.name << " [size of what is dynamic]\n";
     for (const FunctionReport &report : kernel.binary.functions)
       os << "// " << report.symbol << ": " << report.registers << " registers, "
          << report.sharedBytes << " bytes of shared memory, "
