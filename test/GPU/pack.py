@@ -13,7 +13,7 @@ Each program of test/Programs and examples/, for meshes of 1 to 4 devices, becom
 and so does examples/minilm, with its weights in weights/; its tables are cut to the
 tokens and positions of its sentences. Some are there once more with matrix products as
 kernels of our own, among them GPT-3 blocks of a size with several tiles (NAME-own).
-data.tar.gz has all this, beside the programs that run it: `run` (test/GPU/run) is the launcher, `failures` (test/GPU/failures) runs
+data.tar.xz has all this, beside the programs that run it: `run` (test/GPU/run) is the launcher, `failures` (test/GPU/failures) runs
 what must fail, with the modules in broken/.
 
     pack.py --build build OUT
@@ -39,6 +39,7 @@ from run_programs import (Case, Tools, meshes_of, programs_in,  # noqa: E402
 
 # Of programs with matrix products as kernels of our own, where they fit.
 OWN = "--matmul=own,cublaslt"
+LIMIT = 60  # MiB
 
 FILES = sorted([*ROOT.glob("test/Programs/*.mlir"), ROOT / "examples/mlp.mlir",
                 *ROOT.glob("examples/gpt/*.mlir")])
@@ -264,16 +265,19 @@ def main():
             failed += 1
             shutil.rmtree(args.out / "tests" / name)
             print(f"{name}: {error}")
-    data = args.out / "data.tar.gz"
+    # (xz finds the kernels that modules have in common, far apart as they are.)
+    data = args.out / "data.tar.xz"
     parts = [p for p in ("tests", "broken", "weights") if (args.out / p).exists()]
     for part in parts:
         link_copies(args.out / part)
-    subprocess.run(["tar", "-czf", data, "-C", args.out, *parts], check=True)
+    subprocess.run(["tar", "-cJf", data, "-C", args.out, *parts], check=True)
     for part in parts:
         shutil.rmtree(args.out / part)
     size = sum(f.stat().st_size for f in args.out.rglob("*") if f.is_file()) / 2**20
     print(f"{packed} tests packed, {failed} failed, {size:.1f} MiB, "
           f"{size - data.stat().st_size / 2**20:.1f} of it programs")
+    if size >= LIMIT:
+        sys.exit(f"pack.py: error: the bundle must be smaller than {LIMIT} MiB")
     sys.exit(1 if failed or not packed else 0)
 
 
