@@ -6,24 +6,21 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Each op joins the kernel of one of its operands if it fits into its loops and
-// no other step lies between them, else it starts a step of its own. The steps
-// are then emitted in an order that their data asks for, collectives in the
-// order of the program. A kernel is in one variant of a choice with all its
-// ops, or in none, and what a choice chooses from has memory of its own.
+// Each step (Grouping.h) becomes ops of the plan beside the old block: a kernel
+// and its launch, a product for a library, a window on memory or a copy. What a
+// choice chooses from has memory of its own.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Comm/Comm.h"
-#include "Kernels/FusedKernel.h"
+#include "Kernels/Grouping.h"
 #include "Kernels/LoopKernels.h"
 #include "Kernels/Passes.h"
+#include "Kernels/Windows.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/TypeSwitch.h"
-
-#include <queue>
 
 using namespace mlir;
 using namespace tessera;
@@ -34,38 +31,13 @@ namespace tessera {
 } // namespace tessera
 
 namespace {
-/// One op of the plan: fused ops, or one op of another kind.
-struct PlanStep {
-  Operation *op; ///< the one op, or the last of the fused ones
-  std::optional<FusedOps> fused;
-  size_t first, last; ///< places of its ops in the program
-  /// Of a collective, the one before it: all ranks run them in one order.
-  std::optional<size_t> before = std::nullopt;
-};
-
 class Former {
 public:
-  Former(func::FuncOp main, StringRef target, ArrayRef<std::string> matmul)
-      : main(main), target(target), matmul(matmul), builder(main.getContext()) {
-  }
-  LogicalResult run();
+  Former(func::FuncOp main) : main(main), builder(main.getContext()) {}
+  LogicalResult run(MutableArrayRef<PlanStep> steps);
   size_t numKernels = 0;
 
 private:
-  // Grouping.
-  LogicalResult chooseProducts();
-  FailureOr<bool> isOwn(Operation *product);
-  void group();
-  void addStep(Operation *op, bool fused);
-  bool dependsOn(size_t step, size_t target);
-  llvm::SmallSetVector<size_t, 4> getSources(size_t step);
-  void forEachRead(PlanStep &step, llvm::function_ref<void(Value)> visit);
-
-  bool isProduct(const PlanStep &step) {
-    return step.fused && own.contains(step.fused->ops.front());
-  }
-
-  // Emission.
   LogicalResult emit(PlanStep &step);
   LogicalResult emitLaunch(PlanStep &step);
   LogicalResult emitReturn(func::ReturnOp op);
@@ -89,93 +61,12 @@ private:
   }
 
   func::FuncOp main;
-  StringRef target;
-  ArrayRef<std::string> matmul; ///< variants of products that are allowed
   OpBuilder builder;
-  llvm::DenseSet<Operation *> own; ///< products that are kernels
-  std::vector<PlanStep> steps;
-  std::optional<size_t> lastCollective; ///< step
-  llvm::DenseMap<Operation *, size_t> stepOf;
-  llvm::DenseMap<Operation *, size_t> placeOf;
-  llvm::DenseMap<Operation *, plan::Variant> variantOf;
-  std::vector<llvm::SetVector<Value>> outputs; ///< of fused steps
-  IRMapping mapping;                           ///< values to those of the plan
+  IRMapping mapping; ///< values to those of the plan
   llvm::DenseMap<Value, Memory> memories;
   llvm::StringMap<std::string> kernels; ///< text to symbol
 };
 } // namespace
-
-//===----------------------------------------------------------------------===//
-// Windows
-//===----------------------------------------------------------------------===//
-
-/// Where each local dimension of a slice begins in its source, as a global
-/// number, if each device's part is a window on what it has of the source.
-static std::optional<SmallVector<int64_t>> getWindow(tv::SliceOp slice) {
-  auto viewOf = [](Value tensor) {
-    return cast<tv::LocalAttr>(
-        cast<RankedTensorType>(tensor.getType()).getEncoding());
-  };
-  tv::LocalAttr from = viewOf(slice.getInput());
-  std::vector<layout::Dim> sources = from.getLayoutView().dims,
-                           targets =
-                               viewOf(slice.getResult()).getLayoutView().dims;
-  Result<std::vector<layout::View>> box =
-      tv::getBoxViews(slice, from.getLayoutView(), from.getLayoutMesh());
-  if (!box || box->front().dims != targets || sources.size() != targets.size())
-    return std::nullopt;
-  SmallVector<int64_t> at;
-  ArrayRef<int64_t> offsets = slice.getOffsets();
-  for (auto [source, target] : llvm::zip_equal(sources, targets)) {
-    bool kept = source == target && offsets.front() == 0;
-    if (source.span != target.span || (source.span > 1 && !kept))
-      return std::nullopt;
-    at.push_back(offsets.front());
-    offsets = offsets.drop_front(source.span);
-  }
-  return at;
-}
-
-/// Whether what a device keeps of a whole dimension is one run of it.
-static bool isOneRun(const layout::Product &product) {
-  bool stored = false;
-  for (const layout::Factor &factor : product) {
-    if (factor.kind == layout::Factor::Kind::Group)
-      return false;
-    if (factor.kind != layout::Factor::Kind::Device)
-      stored = true;
-    else if (stored)
-      return false;
-  }
-  return true;
-}
-
-/// Whether each device's part lies in what it has as one window.
-static bool isWindow(comm::SliceOp slice) {
-  if (slice.getNumOperands() != 1)
-    return false;
-  auto source = cast<tv::LocalAttr>(
-      cast<RankedTensorType>(slice.getInputs().front().getType())
-          .getEncoding());
-  auto target = cast<tv::LocalAttr>(
-      cast<RankedTensorType>(slice.getResults().front().getType())
-          .getEncoding());
-  if (source.getLayoutView().partial != target.getLayoutView().partial)
-    return false;
-  Space from = getSpace(slice.getInputs().front().getType());
-  Space to = getSpace(slice.getResults().front().getType());
-  if (from.size() != to.size())
-    return false;
-  for (auto [a, b] : llvm::zip_equal(from, to)) {
-    bool whole = llvm::all_of(a.product, [](const layout::Factor &factor) {
-      return factor.kind == layout::Factor::Kind::Stored ||
-             factor.kind == layout::Factor::Kind::Rest;
-    });
-    if (a.extents != b.extents || (a != b && !(whole && isOneRun(b.product))))
-      return false;
-  }
-  return true;
-}
 
 static bool isFlat(Value tensor) {
   return llvm::any_of(getSpace(tensor.getType()), [](const LocalDim &dim) {
@@ -184,209 +75,10 @@ static bool isFlat(Value tensor) {
 }
 
 //===----------------------------------------------------------------------===//
-// Grouping
-//===----------------------------------------------------------------------===//
-
-/// Whether the op's elements are computed in loops over its results.
-static bool isFusable(Operation *op) {
-  if (auto slice = dyn_cast<tv::SliceOp>(op))
-    return !getWindow(slice);
-  return isa<tv::ReduceOp>(op) ||
-         (canInline(op) && (!isa<tv::ConstantOp>(op) || isFree(op)));
-}
-
-void Former::forEachRead(PlanStep &step,
-                         llvm::function_ref<void(Value)> visit) {
-  // Through the free ops that the kernel computes itself.
-  llvm::SetVector<Value> worklist;
-  if (step.fused) {
-    for (Operation *op : step.fused->ops) {
-      if (!own.contains(op))
-        worklist.insert_range(getReadValues(op));
-      else // in memory, all of it
-        llvm::for_each(op->getOperands(), visit);
-    }
-  } else {
-    for (Value value : step.op->getOperands())
-      visit(value);
-    getUsedValuesDefinedAbove(step.op->getRegions(), worklist);
-  }
-  for (size_t i = 0; i < worklist.size(); ++i) {
-    Value value = worklist[i];
-    Operation *op = value.getDefiningOp();
-    if (op && isFree(op) && !(step.fused && step.fused->ops.contains(op)))
-      worklist.insert_range(getReadValues(op));
-    else
-      visit(value);
-  }
-}
-
-llvm::SmallSetVector<size_t, 4> Former::getSources(size_t step) {
-  llvm::SmallSetVector<size_t, 4> sources;
-  forEachRead(steps[step], [&](Value value) {
-    if (Operation *op = value.getDefiningOp())
-      if (stepOf.contains(op) && stepOf[op] != step)
-        sources.insert(stepOf[op]);
-  });
-  if (steps[step].before)
-    sources.insert(*steps[step].before);
-  return sources;
-}
-
-bool Former::dependsOn(size_t step, size_t target) {
-  llvm::SetVector<size_t> worklist;
-  worklist.insert(step);
-  for (size_t i = 0; i < worklist.size(); ++i) {
-    if (worklist[i] == target)
-      return true;
-    // What ended before the target began cannot depend on it.
-    if (steps[worklist[i]].last >= steps[target].first)
-      worklist.insert_range(getSources(worklist[i]));
-  }
-  return false;
-}
-
-void Former::addStep(Operation *op, bool fused) {
-  stepOf[op] = steps.size();
-  steps.push_back({op, std::nullopt, placeOf[op], placeOf[op]});
-  if (fused)
-    steps.back().fused.emplace(op);
-  if (isa<comm::CollectiveOpInterface>(op))
-    steps.back().before = std::exchange(lastCollective, stepOf[op]);
-}
-
-/// Whether the first variant that is allowed and fits is a kernel.
-FailureOr<bool> Former::isOwn(Operation *product) {
-  std::string reasons;
-  for (const std::string &variant : matmul) {
-    std::optional<std::string> why;
-    if (variant == "own")
-      why = whyNotOwn(product, target);
-    else if (variant != "cublaslt")
-      return product->emitError() << "'" << variant
-                                  << "' is no variant of a matrix product; "
-                                     "there are 'cublaslt' and 'own'";
-    else if (target != plan::kCUDATarget)
-      why = "it is for " + plan::kCUDATarget.str();
-    if (!why)
-      return variant == "own";
-    reasons += "; " + variant + " does not fit: " + *why;
-  }
-  return product->emitError() << "has no variant that is allowed" << reasons;
-}
-
-LogicalResult Former::chooseProducts() {
-  if (matmul.empty()) // the backend's library
-    return success();
-  for (Operation &op : main.getBody().front()) {
-    if (!isa<tv::LinearOp, tv::MatmulOp>(op))
-      continue;
-    FailureOr<bool> chosen = isOwn(&op);
-    if (failed(chosen))
-      return failure();
-    if (!*chosen)
-      continue;
-    own.insert(&op);
-    // A gelu that is still here is for a library.
-    for (Operation *user : llvm::make_early_inc_range(op.getUsers())) {
-      auto gelu = dyn_cast<tv::GeluOp>(user);
-      if (!gelu)
-        continue;
-      builder.setInsertionPoint(gelu);
-      SmallVector<Value> made;
-      if (failed(gelu.decompose(builder, made)))
-        return failure();
-      made.front().setType(gelu.getType());
-      gelu.replaceAllUsesWith(made.front());
-      gelu.erase();
-    }
-  }
-  return success();
-}
-
-void Former::group() {
-  plan::separateVariants(main.getBody().front());
-  size_t place = 0;
-  for (Operation &op : main.getBody().front())
-    placeOf[&op] = place++;
-  variantOf = plan::getVariants(main.getBody().front());
-  for (Operation &op : main.getBody().front()) {
-    if (isFree(&op)) {
-      // Exists in memory only for those that do not compute it themselves.
-      bool needed = llvm::any_of(op.getUsers(), [&](Operation *user) {
-        user = main.getBody().front().findAncestorOpInBlock(*user);
-        return !(isFusable(user)) && !isa<tv::SizeOp>(user) &&
-               llvm::is_contained(user->getOperands(), op.getResult(0));
-      });
-      if (needed)
-        addStep(&op, /*fused=*/true);
-      continue;
-    }
-    if (isMemoryEffectFree(&op) && op.use_empty() &&
-        !op.hasTrait<OpTrait::IsTerminator>())
-      continue;
-    if (!isFusable(&op)) {
-      addStep(&op, /*fused=*/own.contains(&op));
-      continue;
-    }
-    addStep(&op, /*fused=*/true);
-    // The kernels that it reads from, latest first.
-    size_t own = steps.size() - 1;
-    SmallVector<size_t> sources = llvm::to_vector(getSources(own));
-    llvm::sort(sources, std::greater<size_t>());
-    for (size_t target : sources) {
-      if (!steps[target].fused ||
-          variantOf.lookup(&op) != variantOf.lookup(steps[target].op) ||
-          (isProduct(steps[target]) &&
-           !mayFollowProduct(*steps[target].fused, &op)))
-        continue;
-      bool between = llvm::any_of(sources, [&](size_t other) {
-        return other != target && dependsOn(other, target);
-      });
-      if (between || !steps[target].fused->tryAdd(&op))
-        continue;
-      stepOf[&op] = target;
-      steps[target].op = &op;
-      steps[target].last = placeOf[&op];
-      steps.pop_back();
-      break;
-    }
-  }
-}
-
-//===----------------------------------------------------------------------===//
 // Emission
 //===----------------------------------------------------------------------===//
 
-LogicalResult Former::run() {
-  if (!main.getBody().hasOneBlock())
-    return main.emitError() << "'@main' must be one block";
-  if (failed(verifyLocal(main)))
-    return failure();
-  for (auto reduce : main.getBody().getOps<tv::ReduceOp>())
-    if (!getReducedDims(reduce))
-      return reduce.emitError() << "reduces a part of dimensions that the view "
-                                   "of its operand merges; reshape it first";
-  if (failed(chooseProducts()))
-    return failure();
-  group();
-
-  // Who needs what, and in which order.
-  outputs.resize(steps.size());
-  std::vector<llvm::SmallSetVector<size_t, 4>> users(steps.size());
-  std::vector<size_t> waitsFor(steps.size());
-  for (size_t step = 0; step < steps.size(); ++step) {
-    llvm::SmallSetVector<size_t, 4> sources = getSources(step);
-    forEachRead(steps[step], [&](Value value) {
-      if (Operation *op = value.getDefiningOp())
-        if (stepOf.contains(op) && stepOf[op] != step)
-          outputs[stepOf[op]].insert(value);
-    });
-    for (size_t source : sources)
-      if (users[source].insert(step))
-        ++waitsFor[step];
-  }
-
+LogicalResult Former::run(MutableArrayRef<PlanStep> steps) {
   Block &block = main.getBody().front();
   auto *planned = new Block();
   main.getBody().push_back(planned);
@@ -395,23 +87,9 @@ LogicalResult Former::run() {
            planned->addArgument(argument.getType(), argument.getLoc()),
            getOwnMemory(argument.getType()));
   builder.setInsertionPointToStart(planned);
-
-  using Ready = std::pair<size_t, size_t>;
-  std::priority_queue<Ready, std::vector<Ready>, std::greater<Ready>> ready;
-  for (size_t step = 0; step < steps.size(); ++step)
-    if (waitsFor[step] == 0)
-      ready.push({steps[step].last, step});
-  bool failed = false;
-  while (!ready.empty() && !failed) {
-    size_t step = ready.top().second;
-    ready.pop();
-    failed = mlir::failed(emit(steps[step]));
-    for (size_t user : users[step])
-      if (--waitsFor[user] == 0)
-        ready.push({steps[user].last, user});
-  }
-  if (failed)
-    return failure();
+  for (PlanStep &step : steps)
+    if (failed(emit(step)))
+      return failure();
   auto variants = plan::getVariants(*planned);
   for (auto choice : planned->getOps<plan::ChooseOp>())
     giveMemory(choice, variants);
@@ -534,19 +212,19 @@ LogicalResult Former::launch(Operation *op, StringRef name,
 
 LogicalResult Former::emitLaunch(PlanStep &step) {
   FusedOps &fused = *step.fused;
-  ArrayRef<Value> results = outputs[stepOf[step.op]].getArrayRef();
+  ArrayRef<Value> results = step.outputs.getArrayRef();
   if (results.empty())
     return success();
   // Computed in the kernel: the fused ops and the free ones that they read.
   llvm::SetVector<Operation *> inlined = fused.ops;
-  if (isProduct(step))
+  if (step.isProduct)
     inlined.remove(fused.ops.front());
   for (size_t i = 0; i < inlined.size(); ++i)
     for (Value value : getReadValues(inlined[i]))
       if (Operation *op = value.getDefiningOp())
         if (isFree(op))
           inlined.insert(op);
-  if (Operation *product = fused.ops.front(); isProduct(step))
+  if (Operation *product = fused.ops.front(); step.isProduct)
     return launch(
         product, product->getName().stripDialect(), inlined, results,
         [&](KernelEmitter &emitter) { emitProduct(emitter, fused, results); });
@@ -778,6 +456,19 @@ void Former::giveMemory(
   }
 }
 
+/// Says what the steps below cannot be made of.
+static LogicalResult verify(func::FuncOp main) {
+  if (!main.getBody().hasOneBlock())
+    return main.emitError() << "'@main' must be one block";
+  if (failed(verifyLocal(main)))
+    return failure();
+  for (auto reduce : main.getBody().getOps<tv::ReduceOp>())
+    if (!getReducedDims(reduce))
+      return reduce.emitError() << "reduces a part of dimensions that the view "
+                                   "of its operand merges; reshape it first";
+  return success();
+}
+
 namespace {
 struct FormKernels : public tessera::impl::FormKernelsBase<FormKernels> {
   using FormKernelsBase::FormKernelsBase;
@@ -789,8 +480,10 @@ struct FormKernels : public tessera::impl::FormKernelsBase<FormKernels> {
       return signalPassFailure();
     }
     SmallVector<std::string> variants(matmul.begin(), matmul.end());
-    Former former(main, target, variants);
-    if (failed(former.run()))
+    if (failed(verify(main)))
+      return signalPassFailure();
+    FailureOr<std::vector<PlanStep>> steps = groupSteps(main, target, variants);
+    if (failed(steps) || failed(Former(main).run(*steps)))
       return signalPassFailure();
     getOperation()->removeAttr(plan::kTargetAttr);
     if (target != plan::kCPUTarget)

@@ -1,0 +1,262 @@
+//===- Grouping.cpp - which ops run together ------------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Each op joins the kernel of one of its operands if it fits into its loops and
+// no other step lies between them, else it starts a step of its own. A kernel
+// is in one variant of a choice with all its ops, or in none. The steps come in
+// an order that their data asks for, collectives in the order of the program.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Kernels/Grouping.h"
+#include "Comm/Comm.h"
+#include "Kernels/LoopKernels.h"
+#include "Kernels/Windows.h"
+
+#include "mlir/Transforms/RegionUtils.h"
+
+#include <queue>
+
+using namespace mlir;
+using namespace tessera;
+
+namespace {
+class Grouper {
+public:
+  Grouper(func::FuncOp main, StringRef target, ArrayRef<std::string> matmul)
+      : main(main), target(target), matmul(matmul) {}
+  LogicalResult chooseProducts();
+  void group();
+  std::vector<PlanStep> takeInOrder();
+
+private:
+  FailureOr<bool> isOwn(Operation *product);
+  void addStep(Operation *op, bool fused);
+  bool dependsOn(size_t step, size_t target);
+  llvm::SmallSetVector<size_t, 4> getSources(size_t step);
+  void forEachRead(PlanStep &step, llvm::function_ref<void(Value)> visit);
+
+  func::FuncOp main;
+  StringRef target;
+  ArrayRef<std::string> matmul;
+  llvm::DenseSet<Operation *> own; ///< products that are kernels
+  std::vector<PlanStep> steps;
+  std::optional<size_t> lastCollective; ///< step
+  llvm::DenseMap<Operation *, size_t> stepOf;
+  llvm::DenseMap<Operation *, size_t> placeOf;
+  llvm::DenseMap<Operation *, plan::Variant> variantOf;
+};
+} // namespace
+
+/// Whether the op's elements are computed in loops over its results.
+static bool isFusable(Operation *op) {
+  if (auto slice = dyn_cast<tv::SliceOp>(op))
+    return !getWindow(slice);
+  return isa<tv::ReduceOp>(op) ||
+         (canInline(op) && (!isa<tv::ConstantOp>(op) || isFree(op)));
+}
+
+void Grouper::forEachRead(PlanStep &step,
+                          llvm::function_ref<void(Value)> visit) {
+  // Through the free ops that the kernel computes itself.
+  llvm::SetVector<Value> worklist;
+  if (step.fused) {
+    for (Operation *op : step.fused->ops) {
+      if (!own.contains(op))
+        worklist.insert_range(getReadValues(op));
+      else // in memory, all of it
+        llvm::for_each(op->getOperands(), visit);
+    }
+  } else {
+    for (Value value : step.op->getOperands())
+      visit(value);
+    getUsedValuesDefinedAbove(step.op->getRegions(), worklist);
+  }
+  for (size_t i = 0; i < worklist.size(); ++i) {
+    Value value = worklist[i];
+    Operation *op = value.getDefiningOp();
+    if (op && isFree(op) && !(step.fused && step.fused->ops.contains(op)))
+      worklist.insert_range(getReadValues(op));
+    else
+      visit(value);
+  }
+}
+
+llvm::SmallSetVector<size_t, 4> Grouper::getSources(size_t step) {
+  llvm::SmallSetVector<size_t, 4> sources;
+  forEachRead(steps[step], [&](Value value) {
+    if (Operation *op = value.getDefiningOp())
+      if (stepOf.contains(op) && stepOf[op] != step)
+        sources.insert(stepOf[op]);
+  });
+  if (steps[step].before)
+    sources.insert(*steps[step].before);
+  return sources;
+}
+
+bool Grouper::dependsOn(size_t step, size_t target) {
+  llvm::SetVector<size_t> worklist;
+  worklist.insert(step);
+  for (size_t i = 0; i < worklist.size(); ++i) {
+    if (worklist[i] == target)
+      return true;
+    // What ended before the target began cannot depend on it.
+    if (steps[worklist[i]].last >= steps[target].first)
+      worklist.insert_range(getSources(worklist[i]));
+  }
+  return false;
+}
+
+void Grouper::addStep(Operation *op, bool fused) {
+  stepOf[op] = steps.size();
+  steps.push_back({op, std::nullopt, placeOf[op], placeOf[op]});
+  if (fused)
+    steps.back().fused.emplace(op);
+  steps.back().isProduct = own.contains(op);
+  if (isa<comm::CollectiveOpInterface>(op))
+    steps.back().before = std::exchange(lastCollective, stepOf[op]);
+}
+
+/// Whether the first variant that is allowed and fits is a kernel.
+FailureOr<bool> Grouper::isOwn(Operation *product) {
+  std::string reasons;
+  for (const std::string &variant : matmul) {
+    std::optional<std::string> why;
+    if (variant == "own")
+      why = whyNotOwn(product, target);
+    else if (variant != "cublaslt")
+      return product->emitError() << "'" << variant
+                                  << "' is no variant of a matrix product; "
+                                     "there are 'cublaslt' and 'own'";
+    else if (target != plan::kCUDATarget)
+      why = "it is for " + plan::kCUDATarget.str();
+    if (!why)
+      return variant == "own";
+    reasons += "; " + variant + " does not fit: " + *why;
+  }
+  return product->emitError() << "has no variant that is allowed" << reasons;
+}
+
+LogicalResult Grouper::chooseProducts() {
+  if (matmul.empty()) // the backend's library
+    return success();
+  for (Operation &op : main.getBody().front()) {
+    if (!isa<tv::LinearOp, tv::MatmulOp>(op))
+      continue;
+    FailureOr<bool> chosen = isOwn(&op);
+    if (failed(chosen))
+      return failure();
+    if (!*chosen)
+      continue;
+    own.insert(&op);
+    // A gelu that is still here is for a library.
+    for (Operation *user : llvm::make_early_inc_range(op.getUsers())) {
+      auto gelu = dyn_cast<tv::GeluOp>(user);
+      if (!gelu)
+        continue;
+      OpBuilder builder(gelu);
+      SmallVector<Value> made;
+      if (failed(gelu.decompose(builder, made)))
+        return failure();
+      made.front().setType(gelu.getType());
+      gelu.replaceAllUsesWith(made.front());
+      gelu.erase();
+    }
+  }
+  return success();
+}
+
+void Grouper::group() {
+  plan::separateVariants(main.getBody().front());
+  size_t place = 0;
+  for (Operation &op : main.getBody().front())
+    placeOf[&op] = place++;
+  variantOf = plan::getVariants(main.getBody().front());
+  for (Operation &op : main.getBody().front()) {
+    if (isFree(&op)) {
+      // Exists in memory only for those that do not compute it themselves.
+      bool needed = llvm::any_of(op.getUsers(), [&](Operation *user) {
+        user = main.getBody().front().findAncestorOpInBlock(*user);
+        return !(isFusable(user)) && !isa<tv::SizeOp>(user) &&
+               llvm::is_contained(user->getOperands(), op.getResult(0));
+      });
+      if (needed)
+        addStep(&op, /*fused=*/true);
+      continue;
+    }
+    if (isMemoryEffectFree(&op) && op.use_empty() &&
+        !op.hasTrait<OpTrait::IsTerminator>())
+      continue;
+    if (!isFusable(&op)) {
+      addStep(&op, /*fused=*/own.contains(&op));
+      continue;
+    }
+    addStep(&op, /*fused=*/true);
+    // The kernels that it reads from, latest first.
+    SmallVector<size_t> sources = llvm::to_vector(getSources(steps.size() - 1));
+    llvm::sort(sources, std::greater<size_t>());
+    for (size_t target : sources) {
+      if (!steps[target].fused ||
+          variantOf.lookup(&op) != variantOf.lookup(steps[target].op) ||
+          (steps[target].isProduct &&
+           !mayFollowProduct(*steps[target].fused, &op)))
+        continue;
+      bool between = llvm::any_of(sources, [&](size_t other) {
+        return other != target && dependsOn(other, target);
+      });
+      if (between || !steps[target].fused->tryAdd(&op))
+        continue;
+      stepOf[&op] = target;
+      steps[target].op = &op;
+      steps[target].last = placeOf[&op];
+      steps.pop_back();
+      break;
+    }
+  }
+}
+
+std::vector<PlanStep> Grouper::takeInOrder() {
+  std::vector<llvm::SmallSetVector<size_t, 4>> users(steps.size());
+  std::vector<size_t> waitsFor(steps.size());
+  for (size_t step = 0; step < steps.size(); ++step) {
+    llvm::SmallSetVector<size_t, 4> sources = getSources(step);
+    forEachRead(steps[step], [&](Value value) {
+      if (Operation *op = value.getDefiningOp())
+        if (stepOf.contains(op) && stepOf[op] != step)
+          steps[stepOf[op]].outputs.insert(value);
+    });
+    for (size_t source : sources)
+      if (users[source].insert(step))
+        ++waitsFor[step];
+  }
+  using Ready = std::pair<size_t, size_t>;
+  std::priority_queue<Ready, std::vector<Ready>, std::greater<Ready>> ready;
+  for (size_t step = 0; step < steps.size(); ++step)
+    if (waitsFor[step] == 0)
+      ready.push({steps[step].last, step});
+  std::vector<PlanStep> ordered;
+  while (!ready.empty()) {
+    size_t step = ready.top().second;
+    ready.pop();
+    for (size_t user : users[step])
+      if (--waitsFor[user] == 0)
+        ready.push({steps[user].last, user});
+    ordered.push_back(std::move(steps[step]));
+  }
+  return ordered;
+}
+
+FailureOr<std::vector<PlanStep>>
+tessera::groupSteps(func::FuncOp main, StringRef target,
+                    ArrayRef<std::string> matmul) {
+  Grouper grouper(main, target, matmul);
+  if (failed(grouper.chooseProducts()))
+    return failure();
+  grouper.group();
+  return grouper.takeInOrder();
+}

@@ -1,0 +1,83 @@
+//===- Windows.cpp - slices that move no data -----------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What a slice keeps is a window where views leave it in one piece on each
+// device: then it is an alias, else a kernel copies it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Kernels/Windows.h"
+#include "Kernels/KernelEmitter.h"
+
+using namespace mlir;
+using namespace tessera;
+
+std::optional<SmallVector<int64_t>> tessera::getWindow(tv::SliceOp slice) {
+  auto viewOf = [](Value tensor) {
+    return cast<tv::LocalAttr>(
+        cast<RankedTensorType>(tensor.getType()).getEncoding());
+  };
+  tv::LocalAttr from = viewOf(slice.getInput());
+  std::vector<layout::Dim> sources = from.getLayoutView().dims,
+                           targets =
+                               viewOf(slice.getResult()).getLayoutView().dims;
+  Result<std::vector<layout::View>> box =
+      tv::getBoxViews(slice, from.getLayoutView(), from.getLayoutMesh());
+  if (!box || box->front().dims != targets || sources.size() != targets.size())
+    return std::nullopt;
+  SmallVector<int64_t> at;
+  ArrayRef<int64_t> offsets = slice.getOffsets();
+  for (auto [source, target] : llvm::zip_equal(sources, targets)) {
+    bool kept = source == target && offsets.front() == 0;
+    if (source.span != target.span || (source.span > 1 && !kept))
+      return std::nullopt;
+    at.push_back(offsets.front());
+    offsets = offsets.drop_front(source.span);
+  }
+  return at;
+}
+
+/// Whether what a device keeps of a whole dimension is one run of it.
+static bool isOneRun(const layout::Product &product) {
+  bool stored = false;
+  for (const layout::Factor &factor : product) {
+    if (factor.kind == layout::Factor::Kind::Group)
+      return false;
+    if (factor.kind != layout::Factor::Kind::Device)
+      stored = true;
+    else if (stored)
+      return false;
+  }
+  return true;
+}
+
+bool tessera::isWindow(comm::SliceOp slice) {
+  if (slice.getNumOperands() != 1)
+    return false;
+  auto source = cast<tv::LocalAttr>(
+      cast<RankedTensorType>(slice.getInputs().front().getType())
+          .getEncoding());
+  auto target = cast<tv::LocalAttr>(
+      cast<RankedTensorType>(slice.getResults().front().getType())
+          .getEncoding());
+  if (source.getLayoutView().partial != target.getLayoutView().partial)
+    return false;
+  Space from = getSpace(slice.getInputs().front().getType());
+  Space to = getSpace(slice.getResults().front().getType());
+  if (from.size() != to.size())
+    return false;
+  for (auto [a, b] : llvm::zip_equal(from, to)) {
+    bool whole = llvm::all_of(a.product, [](const layout::Factor &factor) {
+      return factor.kind == layout::Factor::Kind::Stored ||
+             factor.kind == layout::Factor::Kind::Rest;
+    });
+    if (a.extents != b.extents || (a != b && !(whole && isOneRun(b.product))))
+      return false;
+  }
+  return true;
+}

@@ -1,0 +1,26 @@
+//===- Windows.h - slices that move no data -------------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_KERNELS_WINDOWS_H
+#define TESSERA_KERNELS_WINDOWS_H
+
+#include "Comm/Comm.h"
+#include "TensorView/TensorView.h"
+
+namespace tessera {
+
+/// Where each local dimension of a slice begins in its source, as a global
+/// number, if each device's part is a window on what it has of the source.
+std::optional<llvm::SmallVector<int64_t>> getWindow(tv::SliceOp slice);
+
+/// Whether each device's part lies in what it has as one window.
+bool isWindow(comm::SliceOp slice);
+
+} // namespace tessera
+
+#endif // TESSERA_KERNELS_WINDOWS_H
