@@ -68,7 +68,9 @@ LogicalResult Kernel::useMemref(Operation *op, Value value, int &memref) {
 }
 
 FailureOr<Step> Kernel::compile(Operation *op) {
-  Step step{Kind::Scalar, op, {}, -1, {}, {}, {}, {}, {}, {}, {}};
+  Step step;
+  step.kind = Kind::Scalar;
+  step.op = op;
   auto done = [&](LogicalResult result) -> FailureOr<Step> {
     if (failed(result))
       return failure();

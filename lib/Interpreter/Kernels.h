@@ -49,7 +49,7 @@ public:
       Product
     } kind;
     mlir::Operation *op;
-    ScalarProgram::Step scalar;   ///< of Scalar
+    ScalarProgram::Step scalar{}; ///< of Scalar
     int memref = -1;              ///< of Load, Store, Dim
     llvm::SmallVector<int, 4> in; ///< of Store the value is first
     /// Of For: index, carried values; of Parallel: indices.
