@@ -14,6 +14,10 @@
 using namespace tessera;
 using namespace tessera::cuda;
 
+/// Along a dimension: coordinates of boxes, and kernels' numbers of rows
+/// rounded up to their tiles, are of 32 bits with a sign.
+static constexpr int64_t kMostElements = (int64_t(1) << 31) - 1024;
+
 Result<TensorMap> TensorMap::create(const LocalTensor &tensor,
                                     std::span<const int32_t> box) {
   TensorMap map;
@@ -32,10 +36,9 @@ Result<TensorMap> TensorMap::create(const LocalTensor &tensor,
       return Error{"boxes have 1 to 256 elements along a dimension"};
     map.sizes.push_back(size);
     map.box.push_back(box[i]);
-    if (size >= int64_t(1) << 32)
-      return Error{"dimension " + std::to_string(i) +
-                   " has more than 2^32 - 1 "
-                   "elements"};
+    if (size > kMostElements)
+      return Error{"dimension " + std::to_string(i) + " has more than " +
+                   std::to_string(kMostElements) + " elements"};
     if (i == rank - 1) {
       if (tensor.strides[i] != 1 && size > 1)
         return Error{"the stride of its last dimension is " +
@@ -68,8 +71,8 @@ Status TensorMap::encode(const Device &device, const std::byte *address,
     Status status = device.check(
         device.driver().tensorMapEncode(
             map, type, sizes.size(), const_cast<std::byte *>(address),
-            sizes.data(), strides.data(), box.data(), steps.data(),
-            kMapDense, kMapSwizzle128, kMapPromote256, kMapZeros),
+            sizes.data(), strides.data(), box.data(), steps.data(), kMapDense,
+            kMapSwizzle128, kMapPromote256, kMapZeros),
         "encode its map");
     if (!status)
       return status;

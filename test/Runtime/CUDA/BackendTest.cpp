@@ -317,6 +317,12 @@ TEST_F(CUDA, AnEmptyTensorHasNoMap) {
 TEST_F(CUDA, WhatCannotBeReadInBoxes) {
   {
     Session session;
+    ASSERT_EQ(session.open(Boxes(int64_t(1) << 31).module()), "");
+    EXPECT_ERROR(session.bind({0}),
+                 "dimension 3 has more than 2147482624 elements");
+  }
+  {
+    Session session;
     ASSERT_EQ(session.open(Boxes(68).module()), "");
     EXPECT_ERROR(
         session.bind({3}),
