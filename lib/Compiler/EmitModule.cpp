@@ -504,6 +504,7 @@ static std::string addBinaries(fb::PlanT &plan,
       function->shared = from.shared;
       function->items = from.items;
       function->cluster = from.cluster;
+      function->persistent = from.persistent;
       for (const cuda::DeviceFunction::Boxed &boxed : from.boxed) {
         auto tensor = std::make_unique<fb::BoxedTensorT>();
         tensor->tensor = boxed.argument;

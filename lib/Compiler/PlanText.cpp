@@ -156,6 +156,8 @@ private:
       os << " and " << function.shared << " bytes of shared memory";
     if (function.cluster != 1)
       os << " in clusters of " << function.cluster;
+    if (function.persistent)
+      os << ", persistent,";
     os << " over ";
     llvm::interleaveComma(function.space, os,
                           [&](const auto &scalar) { printScalar(*scalar); });

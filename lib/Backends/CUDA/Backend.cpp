@@ -17,6 +17,7 @@
 #include "Backends/CUDA/Program.h"
 #include "Runtime/Context.h"
 
+#include <algorithm>
 #include <cstdio>
 
 using namespace tessera;
@@ -79,7 +80,16 @@ public:
 
   Result<std::unique_ptr<Program>>
   makeProgram(std::span<const std::unique_ptr<Work>> works) override {
-    return cuda::makeProgram(device, works, flags);
+    Function mark = nullptr;
+    if (std::ranges::any_of(
+            works, [](const auto &work) { return work->meetsPeers(); })) {
+      Result<Binaries::Kernel> kernel =
+          binaries->findRuntime("tessera_mark", 1, 2);
+      if (!kernel)
+        return kernel.error();
+      mark = kernel->handle;
+    }
+    return cuda::makeProgram(device, mark, works, flags);
   }
 
 private:

@@ -119,8 +119,6 @@ constexpr unsigned kHostPortable = 1, kHostMapped = 2;
   F(streamBeginCapture, cuStreamBeginCapture_v2, (Stream stream, int mode))    \
   F(streamEndCapture, cuStreamEndCapture, (Stream stream, Graph * graph))      \
   F(streamIsCapturing, cuStreamIsCapturing, (Stream stream, int *status))      \
-  F(streamWriteValue32, cuStreamWriteValue32_v2,                               \
-    (Stream stream, DevicePointer address, uint32_t value, unsigned flags))    \
   F(streamWaitEvent, cuStreamWaitEvent,                                        \
     (Stream stream, Event event, unsigned flags))                              \
   F(eventCreate, cuEventCreate, (Event * event, unsigned flags))               \

@@ -18,6 +18,7 @@
 #include "Backends/CUDA/TensorMaps.h"
 
 #include <algorithm>
+#include <cstdint>
 
 using namespace tessera;
 using namespace tessera::cuda;
@@ -217,6 +218,9 @@ std::unique_ptr<Work> tessera::cuda::makeCopy(Binaries &binaries,
 
 namespace {
 
+/// Of a launch, by the driver.
+constexpr int64_t kMaxBlocks = INT32_MAX;
+
 class LaunchWork final : public Work {
 public:
   LaunchWork(const Device &device, std::string symbol)
@@ -246,8 +250,11 @@ public:
                         static_cast<int>(mapped));
       if (!kernel)
         return kernel.error();
-      // Blocks loop, so there are never more than run at once.
-      const int64_t most = int64_t(device.multiprocessors()) * kernel->resident;
+      // (Blocks loop: any number of them is right.)
+      const int64_t most =
+          each->persistent
+              ? int64_t(device.multiprocessors()) * kernel->resident
+              : kMaxBlocks;
       int64_t points = 1;
       for (const auto &extent : each->space) {
         Result<int64_t> value = tensors.value(*extent);

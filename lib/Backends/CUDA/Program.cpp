@@ -39,12 +39,10 @@ constexpr double kGraceSeconds = 2;
 
 class CUDAProgram final : public Program {
 public:
-  CUDAProgram(Device &device, std::span<const std::unique_ptr<Work>> works,
-              uint32_t flags)
-      : device(device), driver(device.driver()), works(works), flags(flags) {
-    for (const auto &work : works)
-      communicates |= work->meetsPeers();
-  }
+  CUDAProgram(Device &device, Function mark,
+              std::span<const std::unique_ptr<Work>> works, uint32_t flags)
+      : device(device), driver(device.driver()), mark(mark), works(works),
+        flags(flags) {}
 
   Status prepare() {
     Device::Current current(device);
@@ -62,7 +60,7 @@ public:
             !status)
           return status;
     }
-    if (!communicates)
+    if (!mark)
       return Ok{};
     void *host = nullptr;
     if (Status status = device.check(
@@ -71,7 +69,7 @@ public:
         !status)
       return status;
     crumb = static_cast<volatile uint32_t *>(host);
-    return device.check(driver.memHostGetDevicePointer(&crumbOnDevice, host, 0),
+    return device.check(driver.memHostGetDevicePointer(&crumbWords[0], host, 0),
                         "map pinned memory");
   }
 
@@ -217,20 +215,23 @@ private:
   /// Enqueues one work, between breadcrumbs if it is a collective.
   std::optional<Stop> enqueue(size_t i, const Running &running) {
     const bool marked = works[i]->meetsPeers();
-    Status status = marked ? mark(2 * i + 1) : Status(Ok{});
+    Status status = marked ? leave(2 * i + 1) : Status(Ok{});
     if (status)
       status = works[i]->run(running);
     if (status && marked)
-      status = mark(2 * i + 2);
+      status = leave(2 * i + 2);
     if (status)
       return std::nullopt;
     return Stop{i, marked ? TESSERA_PEER : TESSERA_INTERNAL, status.message()};
   }
 
-  Status mark(size_t value) {
-    return device.check(
-        driver.streamWriteValue32(device.stream(), crumbOnDevice, value, 0),
-        "leave a breadcrumb");
+  Status leave(size_t crumb) {
+    crumbWords[1] = crumb;
+    void *parameters[] = {crumbWords};
+    return device.check(driver.launchKernel(mark, 1, 1, 1, 1, 1, 1, 0,
+                                            device.stream(), parameters,
+                                            nullptr),
+                        "leave a breadcrumb");
   }
 
   std::optional<Stop> record(Event event, size_t work) {
@@ -390,7 +391,7 @@ private:
       for (Companion *companion : device.companions)
         if (Status status = companion->poll(); !status)
           return Stop{lastSeen(), TESSERA_PEER, status.message()};
-      if (communicates)
+      if (mark)
         if (Status status = poll.poll(); !status)
           return Stop{lastSeen(), TESSERA_PEER, status.message()};
       // A sleep ends late: not around the time that the last wait took.
@@ -417,9 +418,9 @@ private:
 
   Device &device;
   const Driver &driver;
+  const Function mark; ///< if there are works that meet peers
   std::span<const std::unique_ptr<Work>> works;
   const uint32_t flags;
-  bool communicates = false;
   double expected = 0;       ///< the length of the last wait
   bool warm = false;         ///< all works have run once
   Event done = nullptr;      ///< at the end of what was enqueued last
@@ -431,17 +432,17 @@ private:
   double host = 0;
   /// 2 * i + 1 when collective i began, 2 * i + 2 when it ended.
   volatile uint32_t *crumb = nullptr;
-  DevicePointer crumbOnDevice = 0;
+  DevicePointer crumbWords[2] = {}; ///< for `mark`: where, and what
   uint32_t seen = 0;
 };
 
 } // namespace
 
 Result<std::unique_ptr<Program>>
-tessera::cuda::makeProgram(Device &device,
+tessera::cuda::makeProgram(Device &device, Function mark,
                            std::span<const std::unique_ptr<Work>> works,
                            uint32_t flags) {
-  auto program = std::make_unique<CUDAProgram>(device, works, flags);
+  auto program = std::make_unique<CUDAProgram>(device, mark, works, flags);
   if (Status status = program->prepare(); !status)
     return status.error();
   return std::unique_ptr<Program>(std::move(program));

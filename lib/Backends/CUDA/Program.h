@@ -14,10 +14,11 @@
 
 namespace tessera::cuda {
 
-/// `flags`: tessera_context_flags.
+/// `mark` is the runtime's kernel `tessera_mark`, null if no work meets peers;
+/// `flags` are tessera_context_flags.
 Result<std::unique_ptr<Program>>
-makeProgram(Device &device, std::span<const std::unique_ptr<Work>> works,
-            uint32_t flags);
+makeProgram(Device &device, Function mark,
+            std::span<const std::unique_ptr<Work>> works, uint32_t flags);
 
 } // namespace tessera::cuda
 

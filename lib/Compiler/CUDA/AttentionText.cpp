@@ -78,6 +78,7 @@ LogicalResult cuda::writeAttention(KernelWriter &out, plan::AttentionOp op,
   const int32_t groups = depth == 64 && !hasMods && !scaled ? 3 : 2;
   const int32_t rows = 64 * groups, keys = 128;
   function.threads = 128 * (groups + 1);
+  function.persistent = true;
   function.shared = (2 * rows + 4 * keys) * depth * 2 + 1024;
   auto number = [](Value tensor) {
     return cast<BlockArgument>(tensor).getArgNumber();

@@ -14,6 +14,7 @@
 #include "Compiler/CUDA/ChunkWriter.h"
 #include "Compiler/CUDA/ScalarText.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -46,16 +47,17 @@ std::optional<unsigned> cuda::getUnitDim(Value memref) {
   return std::nullopt;
 }
 
-std::string ChunkWriter::getCount(scf::ParallelOp loop) {
+std::string ChunkWriter::getCount(scf::ParallelOp loop, Value lane) {
   std::string text;
-  for (auto [i, extent] : llvm::enumerate(loop.getUpperBound()))
-    text += (i == 0 ? "" : " * ") + (i + 1 == loop.getUpperBound().size()
-                                         ? "(" + out.name(extent) + " / V)"
-                                         : out.name(extent));
+  for (auto [variable, extent] :
+       llvm::zip_equal(loop.getInductionVars(), loop.getUpperBound()))
+    text += (text.empty() ? "" : " * ") +
+            (variable == lane ? "(" + out.name(extent) + " / V)"
+                              : out.name(extent));
   return text;
 }
 
-void ChunkWriter::writeIndices(scf::ParallelOp loop,
+void ChunkWriter::writeIndices(scf::ParallelOp loop, Value lane,
                                const std::string &number) {
   auto variables = loop.getInductionVars();
   for (Value variable : variables)
@@ -67,12 +69,12 @@ void ChunkWriter::writeIndices(scf::ParallelOp loop,
   }
   for (size_t i = variables.size(); i-- > 0;) {
     std::string extent = out.name(loop.getUpperBound()[i]);
-    bool isLast = i + 1 == variables.size();
+    bool isLane = variables[i] == lane;
     std::string digit = i == 0 ? rest
                                : "split(" + rest + ", Point(" + extent +
-                                     (isLast ? " / V" : "") + "))";
+                                     (isLane ? " / V" : "") + "))";
     out.line() << "const int64 " << out.names[variables[i]] << " = int64("
-               << digit << ")" << (isLast ? " * V" : "") << ";\n";
+               << digit << ")" << (isLane ? " * V" : "") << ";\n";
   }
 }
 
@@ -84,10 +86,9 @@ std::string ChunkWriter::getGuards(ArrayRef<Chunk::Guard> guards) {
   return text;
 }
 
-void ChunkWriter::addFit(scf::ParallelOp loop, const Chunk &chunk, int width,
+void ChunkWriter::addFit(Value extent, const Chunk &chunk, int width,
                          SmallVectorImpl<std::string> &conditions) {
   std::string v = std::to_string(width);
-  Value extent = loop.getUpperBound().back();
   if (!getConstant(extent))
     if (std::string condition = out.name(extent) + " % " + v + " == 0";
         !llvm::is_contained(conditions, condition))
@@ -138,32 +139,59 @@ bool ChunkWriter::isLate(const Loop &chunks, Operation *op,
           keepable[getKeepKey(chunks.loop, cast<memref::LoadOp>(op))] < 2);
 }
 
+bool ChunkWriter::isKept(const Loop &chunks, Operation *op,
+                         const Chunk::Planned &plan) {
+  return chunks.inStage && plan.role == Chunk::Role::VectorLoad &&
+         plan.guards.empty() &&
+         keepable[getKeepKey(chunks.loop, cast<memref::LoadOp>(op))] > 1;
+}
+
+bool ChunkWriter::isOfAll(const Loop &chunks, Operation *op,
+                          const Chunk::Planned &plan) {
+  return plan.role == Chunk::Role::OnceLoaded && plan.guards.empty() &&
+         op->getNumRegions() == 0 &&
+         llvm::all_of(op->getOperands(), [&](Value operand) {
+           return !chunks.loop->isAncestor(
+               operand.getParentRegion()->getParentOp());
+         });
+}
+
 LogicalResult ChunkWriter::write(const Loop &chunks) {
   const Chunk &chunk = chunks.chunk;
   // Registers of what is loaded.
   bool anyLoads = false;
+  std::string arriving;
   for (auto &[op, plan] : chunk.planned) {
     if (plan.role == Chunk::Role::VectorLoad && !tiles.count(op) &&
         !isLate(chunks, op, plan)) {
       auto load = cast<memref::LoadOp>(op);
       std::string key = getKeepKey(chunks.loop, load);
-      bool keeps = chunks.inStage && plan.guards.empty() && keepable[key] > 1;
+      bool keeps = isKept(chunks, op, plan);
       std::string &variable = out.names[load.getResult()];
       anyLoads = true;
       if (keeps && kept.count(key)) {
         variable = kept[key];
-        out.line() << "if (Keep)\n";
-        out.line() << "  keepPacked(" << variable << ");\n";
+        out.line() << variable << ".again();\n";
         continue;
       }
       variable = out.fresh(out.getArgument(load.getMemRef()) + "_");
-      out.line() << "Vector<" << out.getElement(load.getMemRef()) << ", V> "
-                 << variable << "[U];\n";
+      if (keeps) {
+        out.line() << "Kept<How, " << out.getElement(load.getMemRef())
+                   << ", V, U, Group::kThreads> " << variable << "("
+                   << (lastKept.empty() ? "0" : lastKept + ".end()") << ");\n";
+        lastKept = arriving = variable;
+      } else {
+        out.line() << "Vector<" << out.getElement(load.getMemRef()) << ", V> "
+                   << variable << "[U];\n";
+      }
     }
   }
   out.open("for (" + chunks.header + ")");
   for (auto &[op, plan] : chunk.planned)
-    if (plan.role == Chunk::Role::OnceLoaded)
+    if (isOfAll(chunks, op, plan)) {
+      if (failed(out.writeOp(op)))
+        return failure();
+    } else if (plan.role == Chunk::Role::OnceLoaded)
       for (Value result : op->getResults()) {
         anyLoads = true;
         std::optional<std::string> type = getTypeName(result.getType());
@@ -175,21 +203,44 @@ LogicalResult ChunkWriter::write(const Loop &chunks) {
                    << "[U];\n";
       }
   // A pass over the chunks; what it names is forgotten after it.
-  auto pass = [&](llvm::function_ref<LogicalResult()> body) {
-    out.line() << "#pragma unroll\n";
+  auto pass = [&](bool lanes, StringRef unroll, const std::string &first,
+                  llvm::function_ref<LogicalResult()> body) {
+    out.line() << "#pragma unroll" << unroll << "\n";
     out.open("for (int u = 0; u < U; ++u)");
-    chunks.place();
+    if (!first.empty())
+      out.line() << first << ";\n";
+    chunks.place(lanes);
     if (failed(body()))
       return failure();
     out.close();
     return success();
   };
-  if (anyLoads && failed(pass([&] { return writeLoads(chunks); })))
+  // Each chunk is a group of copies, if it is beyond the last, too.
+  std::string leaves, arrives;
+  if (!arriving.empty()) {
+    leaves = "if (u > 0) " + arriving + ".leave()";
+    arrives = arriving + ".arrive(u)";
+  }
+  if (anyLoads &&
+      failed(pass(false, "", leaves, [&] { return writeLoads(chunks); })))
     return failure();
-  if (failed(pass([&] { return writeLanes(chunks); })))
+  if (!arriving.empty())
+    out.line() << arriving << ".leave();\n";
+  // What is kept in shared memory is not to be in registers all at once.
+  bool inRegisters = llvm::any_of(chunk.planned, [&](auto &each) {
+    auto &[op, plan] = each;
+    return (plan.role == Chunk::Role::OnceLoaded &&
+            !isOfAll(chunks, op, plan)) ||
+           (plan.role == Chunk::Role::VectorLoad && !isKept(chunks, op, plan) &&
+            !isLate(chunks, op, plan));
+  });
+  StringRef unroll = chunks.inStage && !inRegisters && arriving.empty()
+                         ? " (How == Keep::Shared && U > 4 ? 2 : U)"
+                         : "";
+  if (failed(pass(true, unroll, arrives, [&] { return writeLanes(chunks); })))
     return failure();
   if (chunks.inStage) {
-    out.line() << "if (Keep)\n";
+    out.line() << "if (How != Keep::No)\n";
     out.line() << "  break;\n";
   }
   out.close();
@@ -215,6 +266,8 @@ LogicalResult ChunkWriter::writeLoads(const Loop &chunks) {
         return failure();
       break;
     case Chunk::Role::OnceLoaded: {
+      if (isOfAll(chunks, op, plan))
+        break;
       SmallVector<std::string> variables;
       for (Value result : op->getResults())
         variables.push_back(out.names[result]);
@@ -233,14 +286,17 @@ LogicalResult ChunkWriter::writeLoads(const Loop &chunks) {
       auto load = cast<memref::LoadOp>(op);
       if (tiles.count(op) || isLate(chunks, op, plan))
         break;
-      if (chunks.inStage && plan.guards.empty() &&
-          kept.count(getKeepKey(chunks.loop, load)))
-        out.line() << "if (!Keep)\n  ";
-      else if (!guards.empty())
+      std::string variable = out.names[load.getResult()];
+      std::string pointer = out.getPointer(load.getMemRef(), load.getIndices());
+      if (isKept(chunks, op, plan)) {
+        if (kept.count(getKeepKey(chunks.loop, load)))
+          out.line() << "if (How == Keep::No)\n  ";
+        out.line() << variable << ".load(u, " << pointer << ");\n";
+        break;
+      }
+      if (!guards.empty())
         out.line() << "if (" << guards << ")\n  ";
-      out.line() << "load(" << out.names[load.getResult()] << "[u], "
-                 << out.getPointer(load.getMemRef(), load.getIndices())
-                 << ");\n";
+      out.line() << "load(" << variable << "[u], " << pointer << ");\n";
       break;
     }
     case Chunk::Role::VectorStore:
@@ -249,6 +305,40 @@ LogicalResult ChunkWriter::writeLoads(const Loop &chunks) {
     }
   }
   return success();
+}
+
+/// Whether a reduction adds floats.
+static bool isSum(Region &reduction) {
+  Block &block = reduction.front();
+  auto sum =
+      block.getTerminator()->getOperand(0).getDefiningOp<arith::AddFOp>();
+  return sum && sum.getLhs() == block.getArgument(0) &&
+         sum.getRhs() == block.getArgument(1);
+}
+
+std::optional<ChunkWriter::OneHot>
+ChunkWriter::getOneHot(const Loop &chunks, Region &reduction, Value addend) {
+  scf::ParallelOp loop = chunks.loop;
+  auto select = addend.getDefiningOp<arith::SelectOp>();
+  auto compare =
+      select ? select.getCondition().getDefiningOp<arith::CmpIOp>() : nullptr;
+  if (!compare || compare.getPredicate() != arith::CmpIPredicate::eq ||
+      select->getBlock() != loop.getBody() || !isSum(reduction) ||
+      !matchPattern(select.getFalseValue(), m_AnyZeroFloat()))
+    return std::nullopt;
+  for (auto [number, other] : {std::pair(compare.getLhs(), compare.getRhs()),
+                               std::pair(compare.getRhs(), compare.getLhs())}) {
+    // (Modulo 2^32, too; smaller numbers C++ would widen.)
+    Type type = other.getType();
+    if (!type.isIndex() && type.getIntOrFloatBitWidth() < 32)
+      return std::nullopt;
+    if (auto cast = number.getDefiningOp<arith::IndexCastOp>();
+        cast && !chunks.chunk.counts(number))
+      number = cast.getIn();
+    if (chunks.chunk.counts(number) && chunks.chunk.isFixed(other))
+      return OneHot{number, other, select.getTrueValue(), "", ""};
+  }
+  return std::nullopt;
 }
 
 /// The second pass: each iteration of the chunk, then stores.
@@ -279,9 +369,36 @@ LogicalResult ChunkWriter::writeLanes(const Loop &chunks) {
                  << out.getArgument(memref) << "_;\n";
     }
   }
+  Value lane = chunks.lane;
+  const bool isOwnLane = llvm::is_contained(loop.getInductionVars(), lane);
+  auto reduce = cast<scf::ReduceOp>(loop.getBody()->getTerminator());
+  std::map<std::string, OneHot> oneHots; // by sums
+  for (auto [sum, region, addend] :
+       llvm::zip(chunks.sums, reduce.getReductions(), reduce.getOperands())) {
+    std::optional<OneHot> found = getOneHot(chunks, region, addend);
+    if (!found)
+      continue;
+    OneHot &each = oneHots[sum] = *found;
+    if (Operation *select = addend.getDefiningOp(); select->hasOneUse()) {
+      replaced.insert(select);
+      if (Operation *compare = select->getOperand(0).getDefiningOp();
+          compare->hasOneUse())
+        replaced.insert(compare);
+    }
+    for (Operation *op : chunk.getCountingOps(each.number))
+      if (failed(out.writeOp(op)))
+        return failure();
+    std::string type = *getTypeName(each.other.getType());
+    each.hot = out.fresh("hot");
+    each.picked = out.fresh("picked");
+    out.line() << "const auto " << each.hot << " = unsign("
+               << out.name(each.other) << ") - unsign(" << type << "("
+               << out.name(each.number) << "));\n";
+    out.line() << *getTypeName(addend.getType()) << " " << each.picked
+               << "[V];\n";
+  }
   // The lane's values; loads and random numbers are lanes of their vectors.
-  Value last = loop.getInductionVars().back();
-  std::string first = out.names[last];
+  std::string first = out.names[lane];
   SmallVector<std::pair<Value, std::string>> vectors;
   for (auto &[op, plan] : chunk.planned)
     if (plan.role == Chunk::Role::VectorLoad ||
@@ -289,33 +406,53 @@ LogicalResult ChunkWriter::writeLanes(const Loop &chunks) {
       Value value = op->getResult(0);
       vectors.push_back({value, out.names[value]});
       if (tiles.count(op))
-        out.names[value] = tiles[op] + ".lines[column + v][row]";
+        out.names[value] = tiles[op] + ".get(v)";
       else if (plan.role == Chunk::Role::Randoms)
         out.names[value] += "[v]";
-      else
+      else if (isKept(chunks, op, plan)) {
+        std::string variable = out.fresh(
+            out.getArgument(cast<memref::LoadOp>(op).getMemRef()) + "_");
+        out.line() << "const auto &" << variable << " = " << out.names[value]
+                   << "[u];\n";
+        out.names[value] = variable + ".get(v)";
+      } else
         out.names[value] += isLate(chunks, op, plan) ? ".get(v)" : "[u].get(v)";
     }
   out.line() << "#pragma unroll\n";
   out.open("for (int v = 0; v < V; ++v)");
   // (What is planned uses the first.)
-  out.names[last] = out.fresh("i");
-  if (llvm::any_of(last.getUsers(),
-                   [&](Operation *user) { return !chunk.has(user); }))
-    out.line() << "const int64 " << out.names[last] << " = " << first
+  out.names[lane] = out.fresh("i");
+  if (llvm::any_of(lane.getUsers(), [&](Operation *user) {
+        return loop->isAncestor(user) && !chunk.has(user);
+      }))
+    out.line() << "const int64 " << out.names[lane] << " = " << first
                << " + v;\n";
   if (failed(writeLane(*loop.getBody(), chunk, {})))
     return failure();
-  auto reduce = cast<scf::ReduceOp>(loop.getBody()->getTerminator());
   for (auto [sum, region, addend] :
        llvm::zip(chunks.sums, reduce.getReductions(), reduce.getOperands())) {
     FailureOr<std::string> combiner = out.getCombiner(region);
     if (failed(combiner))
       return failure();
-    out.line() << sum << "[v] = " << *combiner << "::of(" << sum << "[v], "
-               << out.name(addend) << ");\n";
+    if (auto found = oneHots.find(sum); found != oneHots.end())
+      out.line() << found->second.picked
+                 << "[v] = " << out.name(found->second.value) << ";\n";
+    else
+      out.line() << sum << "[v] = " << *combiner << "::of(" << sum << "[v], "
+                 << out.name(addend) << ");\n";
   }
   out.close();
-  out.names[last] = first;
+  for (auto &[sum, each] : oneHots) {
+    // Lanes of a row are one sum.
+    std::string to = sum + (isOwnLane ? "[0]" : "[v]");
+    out.line() << "if (" << each.hot << " < uint32(V))\n";
+    out.line() << "#pragma unroll\n";
+    out.line() << "  for (int v = 0; v < V; ++v)\n";
+    out.line() << "    if (" << each.hot << " == uint32(v))\n";
+    out.line() << "      " << to << " = " << to << " + " << each.picked
+               << "[v];\n";
+  }
+  out.names[lane] = first;
   for (auto &[value, name] : vectors)
     out.names[value] = name;
   for (auto &[op, plan] : chunk.planned)
@@ -338,7 +475,7 @@ LogicalResult ChunkWriter::writeRandoms(const Chunk &chunk, plan::RandomOp op,
   out.line() << "float " << variable << "[V];\n";
   std::string guards = getGuards(plan.guards);
   out.open(guards.empty() ? "" : "if (" + guards + ")");
-  for (Operation *number : chunk.getNumberOps(op))
+  for (Operation *number : chunk.getCountingOps(op.getNumber()))
     if (failed(out.writeOp(number)))
       return failure();
   out.line() << "randomNumbers(" << variable << ", "
@@ -357,7 +494,7 @@ LogicalResult ChunkWriter::writeLane(Block &block, const Chunk &chunk,
                  << ";\n";
       continue;
     }
-    if (chunk.has(&op))
+    if (chunk.has(&op) || replaced.contains(&op))
       continue;
     auto branch = dyn_cast<scf::IfOp>(op);
     bool hasPlanned = branch && branch

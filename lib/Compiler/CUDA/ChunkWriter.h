@@ -41,27 +41,31 @@ public:
 
   struct Loop {
     mlir::scf::ParallelOp loop;
+    mlir::Value lane;
     const Chunk &chunk;
     std::string header; ///< of a loop over the first of U chunks
-    /// Writes where chunk `u` is, or leaves the loop over `u`.
-    llvm::function_ref<void()> place;
+    /// Writes where chunk `u` is, and that the loop over `u` goes on if it is
+    /// nowhere; of the loop with the arithmetic, `lanes` is true.
+    llvm::function_ref<void(bool lanes)> place;
     bool inStage = false;
     /// Of a stage's reductions, by lane.
     llvm::ArrayRef<std::string> sums = {};
   };
   mlir::LogicalResult write(const Loop &chunks);
 
-  /// How many chunks there are.
-  std::string getCount(mlir::scf::ParallelOp loop);
-  /// The induction variables of chunk `number`; the last is that of its first
+  /// How many chunks of the lane's iterations there are.
+  std::string getCount(mlir::scf::ParallelOp loop, mlir::Value lane);
+  /// The induction variables of chunk `number`; the lane is that of its first
   /// iteration.
-  void writeIndices(mlir::scf::ParallelOp loop, const std::string &number);
-  /// Conditions for all vector accesses of a loop to be such.
-  void addFit(mlir::scf::ParallelOp loop, const Chunk &chunk, int width,
+  void writeIndices(mlir::scf::ParallelOp loop, mlir::Value lane,
+                    const std::string &number);
+  /// Conditions for all vector accesses of a chunk to be such; `extent` is of
+  /// its lane.
+  void addFit(mlir::Value extent, const Chunk &chunk, int width,
               llvm::SmallVectorImpl<std::string> &conditions);
 
   // What a form sets before it writes.
-  /// Loads that go through shared memory, to its name.
+  /// Loads that go through shared memory, to the vector that `place` names.
   llvm::DenseMap<mlir::Operation *, std::string> tiles;
   /// Of a row: how many stages do a load (`getKeepKey`).
   llvm::StringMap<int> keepable;
@@ -79,11 +83,28 @@ private:
   /// Whether a load of a chunk is one of its second pass.
   bool isLate(const Loop &chunks, mlir::Operation *op,
               const Chunk::Planned &plan);
+  /// Whether several stages need a load.
+  bool isKept(const Loop &chunks, mlir::Operation *op,
+              const Chunk::Planned &plan);
+  /// Whether an op reads the same for all chunks.
+  bool isOfAll(const Loop &chunks, mlir::Operation *op,
+               const Chunk::Planned &plan);
+  /// An addend that is 0 but in the iteration, if any, of which `number` is
+  /// `other`.
+  struct OneHot {
+    mlir::Value number, other, value;
+    std::string hot, picked; ///< that iteration; the value in all of them
+  };
+  std::optional<OneHot> getOneHot(const Loop &chunks, mlir::Region &reduction,
+                                  mlir::Value addend);
   std::string getGuards(llvm::ArrayRef<Chunk::Guard> guards);
 
   KernelWriter &out;
-  /// The loads that an earlier stage did, to their registers.
+  /// What one-hot sums do without.
+  llvm::DenseSet<mlir::Operation *> replaced;
+  /// The loads that an earlier stage did, to what keeps them.
   llvm::StringMap<std::string> kept;
+  std::string lastKept; ///< the last one that was declared
 };
 
 } // namespace tessera::cuda

@@ -38,10 +38,11 @@ MemoryUse::MemoryUse(Operation *loop) {
   });
 }
 
-Chunk::Chunk(scf::ParallelOp loop, const MemoryUse &memory)
-    : memory(memory), last(loop.getInductionVars().back()) {
-  varying.insert(last);
-  counting.insert(last);
+Chunk::Chunk(scf::ParallelOp loop, Value lane, const MemoryUse &memory,
+             const llvm::DenseSet<Value> &others)
+    : memory(memory), lane(lane), varying(others) {
+  varying.insert(lane);
+  counting.insert(lane);
   visit(*loop.getBody(), {});
   for (Value value : llvm::reverse(counting)) {
     Operation *op = value.getDefiningOp();
@@ -96,7 +97,7 @@ std::optional<unsigned> Chunk::getVectorDim(ValueRange indices) const {
   for (auto [i, index] : llvm::enumerate(indices)) {
     if (!varying.contains(index))
       continue;
-    if (index != last || dim)
+    if (index != lane || dim)
       return std::nullopt;
     dim = i;
   }
@@ -122,10 +123,9 @@ Value Chunk::getCounting(Operation *op) const {
   return {};
 }
 
-SmallVector<Operation *> Chunk::getNumberOps(plan::RandomOp op) const {
+SmallVector<Operation *> Chunk::getCountingOps(Value number) const {
   SmallVector<Operation *> ops;
-  for (Value value = op.getNumber(); value != last;
-       value = getCounting(ops.back()))
+  for (Value value = number; value != lane; value = getCounting(ops.back()))
     ops.push_back(value.getDefiningOp());
   std::reverse(ops.begin(), ops.end());
   return ops;

@@ -6,9 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A thread takes a chunk of neighbouring iterations of a parallel loop's last
-// dimension at a time. What does not depend on that dimension is computed once
-// for all of them, and memory that they touch side by side is one access.
+// A thread takes a chunk of neighbouring iterations of one loop variable, the
+// lane, at a time: a parallel loop's last, or that of a loop around. What does
+// not depend on it is computed once for all of them, and memory that they touch
+// side by side is one access.
 //
 //===----------------------------------------------------------------------===//
 
@@ -55,16 +56,21 @@ struct Chunk {
     unsigned dim = 0; ///< of the memref, along which a vector lies
   };
 
-  Chunk(mlir::scf::ParallelOp loop, const MemoryUse &memory);
+  /// `others` are values outside of the loop that differ by lane.
+  Chunk(mlir::scf::ParallelOp loop, mlir::Value lane, const MemoryUse &memory,
+        const llvm::DenseSet<mlir::Value> &others = {});
 
   /// Ops with a role, in order; the others run for each iteration.
   llvm::MapVector<mlir::Operation *, Planned> planned;
   /// Those among `Once` that addresses and conditions of loads need.
   llvm::DenseSet<mlir::Operation *> forAddresses;
 
-  /// What the number of a `Randoms` is made of, in order: done for the chunk's
-  /// first iteration.
-  llvm::SmallVector<mlir::Operation *> getNumberOps(plan::RandomOp op) const;
+  /// Whether a value grows by 1 each iteration, and what it is made of, in
+  /// order: done for the chunk's first iteration.
+  bool counts(mlir::Value value) const { return counting.contains(value); }
+  llvm::SmallVector<mlir::Operation *> getCountingOps(mlir::Value number) const;
+  /// Whether a value is the same in all iterations.
+  bool isFixed(mlir::Value value) const { return !varying.contains(value); }
 
   /// Whether the op is not done for each iteration.
   bool has(mlir::Operation *op) const {
@@ -79,8 +85,8 @@ struct Chunk {
 private:
   void visit(mlir::Block &block, llvm::SmallVector<Guard> guards);
   bool varies(mlir::Operation *op) const;
-  /// The one dimension that `indices` address by the last induction variable,
-  /// if they do so and vary in no other way.
+  /// The one dimension that `indices` address by the lane, if they do so and
+  /// vary in no other way.
   std::optional<unsigned> getVectorDim(mlir::ValueRange indices) const;
 
   /// The operand by which the op's result grows by 1 each iteration, if it
@@ -88,7 +94,7 @@ private:
   mlir::Value getCounting(mlir::Operation *op) const;
 
   const MemoryUse &memory;
-  mlir::Value last;
+  mlir::Value lane;
   llvm::DenseSet<mlir::Value> varying;
   /// What grows by 1 each iteration.
   llvm::SetVector<mlir::Value> counting;

@@ -31,6 +31,8 @@ struct DeviceFunction {
   int threads = 1;
   int shared = 0;  ///< bytes of dynamic shared memory
   int cluster = 1; ///< the number of blocks is a multiple of this
+  /// There are no more blocks than run at once: each costs much to begin.
+  bool persistent = false;
   std::vector<SpaceExtent> space;
   int64_t items = 1;
   /// Tensors that it reads or writes in boxes; their maps stand behind the

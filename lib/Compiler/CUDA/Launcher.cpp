@@ -96,10 +96,10 @@ unsigned long long checksum(const Tensor<T, Rank, Unit> &tensor) {
   return sum;
 }
 
-static int getBlocks(double points, double items, int cluster) {
-  double blocks = (points + items - 1) / items;
-  int most = blocks < 1 ? 1 : blocks < 132 * 8 ? int(blocks) : 132 * 8;
-  return (most + cluster - 1) / cluster * cluster;
+static int getBlocks(double points, double items, int cluster, double most) {
+  double wanted = (points + items - 1) / items;
+  int blocks = wanted < 1 ? 1 : wanted < most ? int(wanted) : int(most);
+  return (blocks + cluster - 1) / cluster * cluster;
 }
 )";
 
@@ -203,10 +203,13 @@ static void writeMain(llvm::raw_ostream &os, func::FuncOp kernel,
           llvm::interleaveComma(boxed.box, os);
           os << "})";
         });
-    os << "}};\n  check(cudaFuncSetAttribute(" << function.symbol
-       << ", cudaFuncAttributeMaxDynamicSharedMemorySize, " << function.shared
-       << "), \"shared memory\");\n";
+    os << "}};\n";
   }
+  for (const DeviceFunction &function : source.functions)
+    if (function.shared > 0)
+      os << "  check(cudaFuncSetAttribute(" << function.symbol
+         << ", cudaFuncAttributeMaxDynamicSharedMemorySize, " << function.shared
+         << "), \"shared memory\");\n";
   os << "  auto run = [&] {\n";
   for (const DeviceFunction &function : source.functions) {
     os << "    " << function.symbol << "<<<getBlocks(1.0";
@@ -219,7 +222,8 @@ static void writeMain(llvm::raw_ostream &os, func::FuncOp kernel,
       else
         os << "p." << names[extent.argument] << ".size[" << extent.dim << "]";
     }
-    os << ", " << function.items << ", " << function.cluster << "), "
+    os << ", " << function.items << ", " << function.cluster << ", "
+       << (function.persistent ? "132" : "2147483647") << "), "
        << function.threads << ", " << function.shared << ">>>("
        << (function.boxed.empty() ? "p" : "boxed_" + function.symbol) << ");\n";
   }

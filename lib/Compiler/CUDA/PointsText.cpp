@@ -23,6 +23,7 @@ using namespace tessera;
 using namespace tessera::cuda;
 
 constexpr int kPointThreads = 256;
+constexpr int kTileThreads = 128; // of tiles.cuh
 constexpr int kMaxStaticShared = 48 << 10;
 
 /// The loop, other than the last one, along which the neighbours of a vector
@@ -112,15 +113,18 @@ static LogicalResult writeFlat(KernelWriter &out, scf::ParallelOp loop,
   out.line() << "using Point = " << getPointType(extents) << ";\n";
   if (failed(out.enterFunction(loop)))
     return failure();
-  out.line() << "const Point points = " << writer.getCount(loop) << ";\n";
+  const Value lane = loop.getInductionVars().back();
+  out.line() << "const Point points = " << writer.getCount(loop, lane) << ";\n";
   const std::string threads = std::to_string(kPointThreads);
-  auto place = [&] {
+  auto place = [&](bool) {
     out.line() << "const Point number = at + u * " << kPointThreads << ";\n";
-    out.line() << "if (number >= points)\n";
-    out.line() << "  break;\n";
-    writer.writeIndices(loop, "number");
+    // (No test is left where the number of points is known and fits.)
+    out.line() << "if (points % (U * " << kPointThreads
+               << ") != 0 && number >= points)\n";
+    out.line() << "  continue;\n";
+    writer.writeIndices(loop, lane, "number");
   };
-  ChunkWriter::Loop chunks{loop, chunk,
+  ChunkWriter::Loop chunks{loop, lane, chunk,
                            "Point at = Point(blockIdx.x) * " + threads +
                                " * U + threadIdx.x; at < points; at += "
                                "Point(gridDim.x) * " +
@@ -141,7 +145,7 @@ static LogicalResult writeFlat(KernelWriter &out, scf::ParallelOp loop,
   };
   if (width > 1) {
     SmallVector<std::string> conditions;
-    writer.addFit(loop, chunk, width, conditions);
+    writer.addFit(loop.getUpperBound().back(), chunk, width, conditions);
     out.line() << "if (" << llvm::join(conditions, " && ") << ")\n  ";
     call(width);
     out.line() << "else\n  ";
@@ -155,8 +159,8 @@ static LogicalResult writeSquares(KernelWriter &out, scf::ParallelOp loop,
                                   const Chunk &chunk, const Squares &squares,
                                   DeviceFunction &function) {
   ChunkWriter writer(out);
-  writer.tiles = squares.tiles;
-  auto &tiles = writer.tiles;
+  const auto &tiles = squares.tiles;
+  writer.tiles = tiles;
   auto variables = loop.getInductionVars();
   const unsigned last = variables.size() - 1, across = squares.across;
   const int size = squares.side;
@@ -166,14 +170,12 @@ static LogicalResult writeSquares(KernelWriter &out, scf::ParallelOp loop,
     if (tiles.count(op))
       out.line() << "static __shared__ Tile<"
                  << out.getElement(cast<memref::LoadOp>(op).getMemRef()) << ", "
-                 << side << "> " << tiles[op] << ";\n";
+                 << side << "> " << tiles.lookup(op) << ";\n";
   out.line() << "template <int V>\n";
   out.open("static __device__ void " + symbol + "_tiles(const " +
            out.getParametersType() + " &p)");
-  out.line() << "constexpr int kLanes = " << side
-             << " / V, kStep = kTileThreads / kLanes;\n";
-  out.line() << "constexpr int U = " << side << " < 4 * kStep ? " << side
-             << " / kStep : 4;\n";
+  out.line() << "using Chunks = Square<V, " << side << ">;\n";
+  out.line() << "constexpr int U = Chunks::kTurns < 4 ? Chunks::kTurns : 4;\n";
   if (failed(out.enterFunction(loop)))
     return failure();
   SmallVector<std::string> counts;
@@ -206,7 +208,7 @@ static LogicalResult writeSquares(KernelWriter &out, scf::ParallelOp loop,
   for (auto &[op, plan] : chunk.planned)
     if (tiles.count(op)) {
       auto load = cast<memref::LoadOp>(op);
-      out.line() << tiles[op] << ".template read<V>(" << lines << " - "
+      out.line() << tiles.lookup(op) << ".template read<V>(" << lines << " - "
                  << firstLine << ", " << length << " - " << firstPlace
                  << ", [&](int line, int place) {\n";
       out.line() << "  return "
@@ -219,34 +221,40 @@ static LogicalResult writeSquares(KernelWriter &out, scf::ParallelOp loop,
   std::string row = out.fresh("i"), column = out.fresh("i");
   out.names[variables[across]] = row;
   out.names[variables[last]] = column;
-  out.line() << "const int column = threadIdx.x % kLanes * V;\n";
-  auto place = [&] {
-    out.line() << "const int row = at + u * kStep;\n";
+  auto place = [&](bool lanes) {
+    out.line() << "const int row = Chunks::row(at + u), column = "
+                  "Chunks::column(at + u);\n";
+    // (A warp's threads meet here.)
+    if (lanes)
+      for (auto &[op, plan] : chunk.planned)
+        if (auto tile = tiles.find(op); tile != tiles.end()) {
+          writer.tiles[op] = out.fresh("across");
+          out.line() << "const auto " << writer.tiles[op] << " = "
+                     << tile->second << ".template across<V>(row, column);\n";
+        }
     out.line() << "const int64 " << row << " = " << firstPlace << " + row, "
                << column << " = " << firstLine << " + column;\n";
-    out.line() << "if (row >= " << side << " || " << row << " >= " << length
-               << " || " << column << " >= " << lines << ")\n";
-    out.line() << "  break;\n";
+    out.line() << "if (" << row << " >= " << length << " || " << column
+               << " >= " << lines << ")\n";
+    out.line() << "  continue;\n";
   };
-  ChunkWriter::Loop chunks{loop, chunk,
-                           "int at = threadIdx.x / kLanes; at < " + side +
-                               "; at += U * kStep",
-                           place};
+  ChunkWriter::Loop chunks{loop, variables[last], chunk,
+                           "int at = 0; at < Chunks::kTurns; at += U", place};
   if (failed(writer.write(chunks)))
     return failure();
   out.close();
   out.close();
 
-  function.threads = kPointThreads;
+  function.threads = kTileThreads;
   function.items = int64_t(size) * size;
-  out.openGlobal(std::to_string(kPointThreads), symbol);
+  out.openGlobal(std::to_string(kTileThreads) + ", resident(8)", symbol);
   if (failed(out.enterFunction(loop)))
     return failure();
   int width = narrow(squares.width, getConstant(loop.getUpperBound()[last]));
   width = narrow(width, getConstant(loop.getUpperBound()[across]));
   if (width > 1) {
     SmallVector<std::string> conditions;
-    writer.addFit(loop, chunk, width, conditions);
+    writer.addFit(loop.getUpperBound().back(), chunk, width, conditions);
     if (!getConstant(loop.getUpperBound()[across]))
       conditions.push_back(out.name(loop.getUpperBound()[across]) + " % " +
                            std::to_string(width) + " == 0");
@@ -262,7 +270,7 @@ static LogicalResult writeSquares(KernelWriter &out, scf::ParallelOp loop,
 LogicalResult cuda::writePoints(KernelWriter &out, scf::ParallelOp loop,
                                 DeviceFunction &function) {
   const MemoryUse memory(loop);
-  const Chunk chunk(loop, memory);
+  const Chunk chunk(loop, loop.getInductionVars().back(), memory);
   if (std::optional<Squares> squares = getSquares(loop, chunk, function.symbol))
     return writeSquares(out, loop, chunk, *squares, function);
   return writeFlat(out, loop, chunk, function);

@@ -146,6 +146,7 @@ LogicalResult cuda::writeProduct(KernelWriter &out, plan::ProductOp op,
   function.threads = Tiles::kThreads;
   function.shared = tiles.getShared();
   function.cluster = tiles.cluster;
+  function.persistent = true;
   function.space = getBlocks(op.getOutputs().front(), tiles);
   auto addBoxes = [&](Value tensor, int32_t rows) {
     std::vector<int32_t> box = {rows, 64};

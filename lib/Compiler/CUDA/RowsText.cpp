@@ -9,8 +9,8 @@
 // A group of threads (rows.cuh) takes one iteration of the outer loop, a row,
 // at a time. Each parallel loop inside, a stage, shares its chunks among the
 // group; all else every member does alike, but for stores, which one does.
-// Loads that a later stage of the same row needs again stay in registers when
-// the row is short enough (`Keep`).
+// Loads that a later stage of the same row needs again are kept in registers or
+// shared memory when the row is short enough (`Keep`).
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,9 +26,12 @@ using namespace tessera;
 using namespace tessera::cuda;
 
 namespace {
-constexpr int kColumnThreads = 512;
 /// Rows up to this length are a warp's.
 constexpr int64_t kShortRow = 1024;
+/// What a block begins for.
+constexpr int64_t kMinPoints = 4096;
+/// Of a block, so that a multiprocessor holds two.
+constexpr int64_t kMaxKept = 112 << 10;
 
 class RowsWriter {
 public:
@@ -37,16 +40,26 @@ public:
   LogicalResult write(DeviceFunction &function);
 
 private:
-  // How rows are shared, and what of them stays in registers.
+  // How rows are shared, and what of them is kept.
   void planStages();
+  void findByLane();
+  int columnWidth() const;
   void countNeighbours(scf::ParallelOp stage, int &along, int &across);
   void planGroup(DeviceFunction &function);
-  void planRegisters(const DeviceFunction &function);
+  void planKept(DeviceFunction &function);
   // Text.
   LogicalResult writeTemplate(const std::string &symbol);
   LogicalResult writeBlock(Block &block, ArrayRef<std::string> results);
+  LogicalResult writeLanes(Operation *op);
   void writeStore(memref::StoreOp op);
   LogicalResult writeStage(scf::ParallelOp op);
+  /// What the lanes of a stage's chunks are iterations of.
+  Value getLane(scf::ParallelOp stage) {
+    return (columns ? loop : stage).getInductionVars().back();
+  }
+  Value getLaneExtent(scf::ParallelOp stage) {
+    return (columns ? loop : stage).getUpperBound().back();
+  }
 
   KernelWriter &out;
   scf::ParallelOp loop;
@@ -56,10 +69,13 @@ private:
   std::map<Operation *, Chunk> stages;
   bool isStatic = true;
   int64_t longest = 1;  ///< of the stages, as far as extents are known
-  bool columns = false; ///< neighbours lie in neighbouring rows
+  bool columns = false; ///< neighbours lie in neighbouring rows: lanes are rows
+  /// Outside of stages, what differs by lane.
+  llvm::DenseSet<Value> byLane;
+  llvm::DenseSet<Operation *> ofLane;
   std::string group = "BlockRow";
   int width = 8, unroll = 4;
-  bool mayKeep = false;
+  std::string keep = "Keep::No";
   int resident = 1; ///< blocks that a multiprocessor should hold
 };
 } // namespace
@@ -75,15 +91,26 @@ void RowsWriter::planStages() {
     conditional |= stage->getParentOp() != loop;
     return WalkResult::skip();
   });
-  bool vectors = false;
   int along = 0, across = 0;
+  for (scf::ParallelOp stage : inner)
+    countNeighbours(stage, along, across);
+  columns = across > along && !conditional;
+  if (columns)
+    findByLane();
+  bool hasAlloca =
+      loop.getBody()
+          ->walk([](memref::AllocaOp) { return WalkResult::interrupt(); })
+          .wasInterrupted();
+  bool vectors = false;
   for (scf::ParallelOp stage : inner) {
-    Chunk &chunk = stages.try_emplace(stage, stage, memory).first->second;
+    Chunk &chunk =
+        stages.try_emplace(stage, stage, getLane(stage), memory, byLane)
+            .first->second;
     if (chunk.getWidth() > 1) {
       vectors = true;
       width = std::min(width, chunk.getWidth());
     }
-    width = narrow(width, getConstant(stage.getUpperBound().back()));
+    width = narrow(width, getConstant(getLaneExtent(stage)));
     int64_t length = 1;
     for (Value extent : stage.getUpperBound()) {
       std::optional<int64_t> constant = getConstant(extent);
@@ -91,15 +118,48 @@ void RowsWriter::planStages() {
       length *= constant.value_or(1);
     }
     longest = std::max(longest, length);
-    countNeighbours(stage, along, across);
     for (auto &[op, plan] : chunk.planned)
       if (plan.role == Chunk::Role::VectorLoad && plan.guards.empty() &&
           !conditional)
         ++writer.keepable[getKeepKey(stage, cast<memref::LoadOp>(op))];
   }
-  columns = across > along && !conditional;
-  if (!vectors || columns)
+  if (!vectors)
     width = 1;
+  // A warp's lines have 128 bytes: more would leave too few blocks. (Lanes
+  // would share a thread's own memory.)
+  if (columns)
+    width = hasAlloca ? 1 : std::min(width, columnWidth());
+}
+
+void RowsWriter::findByLane() {
+  byLane.insert(loop.getInductionVars().back());
+  for (Operation &op : loop.getBody()->without_terminator()) {
+    bool isStage = isa<scf::ParallelOp>(op);
+    if (!isStage && !op.walk([&](Operation *inner) {
+                         return llvm::any_of(inner->getOperands(),
+                                             [&](Value value) {
+                                               return byLane.contains(value);
+                                             })
+                                    ? WalkResult::interrupt()
+                                    : WalkResult::advance();
+                       }).wasInterrupted())
+      continue;
+    byLane.insert(op.result_begin(), op.result_end());
+    if (!isStage)
+      ofLane.insert(&op);
+  }
+}
+
+/// Of 4 bytes, of the smallest elements.
+int RowsWriter::columnWidth() const {
+  int width = 1;
+  for (auto &[op, chunk] : stages)
+    for (auto &[access, plan] : chunk.planned)
+      if (plan.role == Chunk::Role::VectorLoad)
+        width = std::max<int>(width, 32 / cast<memref::LoadOp>(access)
+                                              .getMemRefType()
+                                              .getElementTypeBitWidth());
+  return width;
 }
 
 /// How many accesses have their neighbours in a row, and in neighbouring rows.
@@ -132,15 +192,20 @@ void RowsWriter::planGroup(DeviceFunction &function) {
   function.threads = 256;
   if (columns) {
     group = "ColumnRow";
-    function.threads = kColumnThreads;
-    function.items = kWarp;
+    // Long bodies need more registers.
+    size_t ops = 0;
+    loop.getBody()->walk([&](Operation *) { ++ops; });
+    function.threads = ops < 40 && (!isStatic || longest >= 512) ? 1024 : 512;
+    function.items = kWarp * width;
+    unroll = 8;
     return;
   }
   int64_t count = isStatic ? llvm::divideCeil(longest, width) : 1024;
   if (isStatic && longest <= kShortRow) {
     group = "WarpRow";
     function.threads = 128;
-    function.items = function.threads / kWarp;
+    function.items =
+        std::max(kMinPoints / longest, int64_t(function.threads / kWarp));
     unroll = llvm::divideCeil(count, kWarp);
     return;
   }
@@ -150,10 +215,12 @@ void RowsWriter::planGroup(DeviceFunction &function) {
   unroll = llvm::divideCeil(count, function.threads);
 }
 
-/// Registers and how many blocks there should be for them.
-void RowsWriter::planRegisters(const DeviceFunction &function) {
-  // For a chunk of what later stages need again, and of the rest.
+/// What is kept where, and how many blocks there should be for it.
+void RowsWriter::planKept(DeviceFunction &function) {
+  // Registers for a chunk of what later stages need again, and of the rest.
   int again = 0, once = 0;
+  int64_t shared = 0;
+  bool words = true;
   llvm::StringSet<> seen;
   for (scf::ParallelOp stage : inner) {
     int here = 0;
@@ -161,35 +228,38 @@ void RowsWriter::planRegisters(const DeviceFunction &function) {
       if (plan.role != Chunk::Role::VectorLoad)
         continue;
       auto load = cast<memref::LoadOp>(op);
-      int size = std::max<int>(
-          width * load.getMemRefType().getElementTypeBitWidth() / 32, 1);
+      int bytes = width * load.getMemRefType().getElementTypeBitWidth() / 8;
       std::string key = getKeepKey(stage, load);
       if (writer.keepable[key] < 2)
-        here += size;
-      else if (seen.insert(key).second)
-        again += size;
+        here += std::max(bytes / 4, 1);
+      else if (seen.insert(key).second) {
+        again += std::max(bytes / 4, 1);
+        shared += int64_t(bytes) * unroll * function.threads;
+        words &= bytes % 4 == 0;
+      }
     }
     once = std::max(once, here);
   }
-  // Rows that are too long for registers are loaded once a stage.
-  mayKeep = !columns && unroll <= 8 && unroll * again <= 40;
-  bool hasSmall = llvm::any_of(memory.loads, [](const auto &load) {
-    return cast<MemRefType>(load.first.getType()).getElementTypeBitWidth() <=
-           16;
-  });
-  if (!mayKeep)
-    unroll =
-        columns
-            ? (hasSmall ? 16 : 8)
-            : std::clamp(kLoadRegisters / 2 / std::max(again + once, 1), 1, 4);
+  // Rows that are too long are loaded once a stage.
+  if (group == "BlockRow" && again > 0 && words && shared <= kMaxKept) {
+    keep = "Keep::Shared";
+    function.shared = shared;
+  } else if (!columns && unroll <= 8 && unroll * again <= 40) {
+    keep = "Keep::Registers";
+  }
+  const bool mayKeep = keep != "Keep::No";
+  if (!mayKeep && !columns)
+    unroll = std::clamp(kLoadRegisters / 2 / std::max(again + once, 1), 1, 4);
   writer.loadsLate = mayKeep && again > 0;
   // Some blocks load while others reduce; what bodies compute takes registers
   // too.
   size_t ops = 0;
   loop.getBody()->walk([&](Operation *) { ++ops; });
   if (group == "BlockRow" && mayKeep && ops < 80)
-    resident =
-        std::max((unroll * again <= 12 ? 1536 : 1024) / function.threads, 1);
+    resident = function.threads == 1024 ? (function.shared > 0 ? 2 : 1)
+               : function.shared > 0 || unroll * again <= 12
+                   ? 1536 / function.threads
+                   : 1024 / function.threads;
 }
 
 //===----------------------------------------------------------------------===//
@@ -204,7 +274,9 @@ LogicalResult RowsWriter::writeBlock(Block &block,
   };
   for (Operation &op : block.without_terminator()) {
     LogicalResult written = success();
-    if (auto store = dyn_cast<memref::StoreOp>(op))
+    if (ofLane.contains(&op))
+      written = writeLanes(&op);
+    else if (auto store = dyn_cast<memref::StoreOp>(op))
       writeStore(store);
     else if (auto stage = dyn_cast<scf::ParallelOp>(op))
       written = writeStage(stage);
@@ -218,6 +290,45 @@ LogicalResult RowsWriter::writeBlock(Block &block,
       return failure();
   }
   out.writeYield(block, results);
+  return success();
+}
+
+/// An op outside of stages, once for each lane.
+LogicalResult RowsWriter::writeLanes(Operation *op) {
+  SmallVector<std::string> lanes;
+  for (Value result : op->getResults()) {
+    std::optional<std::string> type = getTypeName(result.getType());
+    if (!type)
+      return op->emitError()
+             << "'" << result.getType() << "' has no text for cuda kernels";
+    lanes.push_back(out.fresh("lanes"));
+    out.line() << *type << " " << lanes.back() << "[V];\n";
+  }
+  out.line() << "#pragma unroll\n";
+  out.open("for (int v = 0; v < V; ++v)");
+  Value row = loop.getInductionVars().back();
+  std::string first = out.names[row];
+  out.names[row] = "(" + first + " + v)";
+  auto inner = [&](Block &block, ArrayRef<std::string> results) {
+    return writeBlock(block, results);
+  };
+  LogicalResult written = success();
+  if (auto store = dyn_cast<memref::StoreOp>(op))
+    writeStore(store);
+  else if (auto branch = dyn_cast<scf::IfOp>(op))
+    written = out.writeIf(branch, inner);
+  else if (auto loop = dyn_cast<scf::ForOp>(op))
+    written = out.writeFor(loop, inner);
+  else
+    written = out.writeOp(op);
+  if (failed(written))
+    return failure();
+  for (auto [result, lane] : llvm::zip_equal(op->getResults(), lanes)) {
+    out.line() << lane << "[v] = " << out.names[result] << ";\n";
+    out.names[result] = lane + "[v]";
+  }
+  out.names[row] = first;
+  out.close();
   return success();
 }
 
@@ -253,18 +364,21 @@ LogicalResult RowsWriter::writeStage(scf::ParallelOp op) {
     out.line() << "  " << sums.back() << "[v] = " << out.name(init) << ";\n";
   }
   std::string count = out.fresh("chunks");
-  out.line() << "const Point " << count << " = group.active ? Point("
-             << writer.getCount(op) << ") : 0;\n";
-  auto place = [&] {
+  out.line() << "const Point " << count << " = Point("
+             << writer.getCount(op, getLane(op)) << ");\n";
+  // (No test is left where the number of chunks is known and fits.)
+  auto place = [&](bool) {
     out.line() << "const Point number = at + u * group.size();\n";
-    out.line() << "if (number >= " << count << ")\n";
-    out.line() << "  break;\n";
-    writer.writeIndices(op, "number");
+    out.line() << "if (" << count
+               << " % (U * group.size()) != 0 && number >= " << count << ")\n";
+    out.line() << "  continue;\n";
+    writer.writeIndices(op, getLane(op), "number");
   };
   ChunkWriter::Loop chunks{op,
+                           getLane(op),
                            chunk,
-                           "Point at = group.member(); at < " + count +
-                               "; at += U * group.size()",
+                           "Point at = group.member(); at < group.share(" +
+                               count + "); at += U * group.size()",
                            place,
                            /*inStage=*/true,
                            sums};
@@ -272,13 +386,23 @@ LogicalResult RowsWriter::writeStage(scf::ParallelOp op) {
     return failure();
   for (auto [result, init, sum, combiner] :
        llvm::zip_equal(op.getResults(), op.getInitVals(), sums, combiners)) {
-    std::string variable = out.fresh("sum");
+    std::string variable = out.fresh("sum"),
+                type = *getTypeName(init.getType());
+    std::string reduce = "group.template reduce<" + combiner + ">(",
+                identity = type + "(" + out.name(init) + "));\n";
+    if (columns) {
+      out.line() << type << " " << variable << "[V];\n";
+      out.line() << "#pragma unroll\n";
+      out.line() << "for (int v = 0; v < V; ++v)\n";
+      out.line() << "  " << variable << "[v] = " << reduce << sum << "[v], "
+                 << identity;
+      out.names[result] = variable + "[v]";
+      continue;
+    }
     out.names[result] = variable;
-    out.line() << "const " << *getTypeName(init.getType()) << " " << variable
-               << " = group.template reduce<" << combiner << ">(reduceLanes<"
-               << combiner << ">(" << sum << "), "
-               << *getTypeName(init.getType()) << "(" << out.name(init)
-               << "));\n";
+    out.line() << "const " << type << " " << variable << " = " << reduce
+               << "reduceLanes<" << combiner << ">(" << sum << "), "
+               << identity;
   }
   // What the group has stored here is read by others of it.
   bool shares = op.getBody()
@@ -295,7 +419,7 @@ LogicalResult RowsWriter::writeStage(scf::ParallelOp op) {
 
 /// A row, for any group.
 LogicalResult RowsWriter::writeTemplate(const std::string &symbol) {
-  out.line() << "\ntemplate <class Group, int V, int U, bool Keep>\n";
+  out.line() << "\ntemplate <class Group, int V, int U, Keep How>\n";
   out.open("static __device__ void " + symbol + "_rows(const " +
            out.getParametersType() + " &p)");
   SmallVector<std::optional<int64_t>> rows;
@@ -307,9 +431,12 @@ LogicalResult RowsWriter::writeTemplate(const std::string &symbol) {
              << ";\n";
   if (failed(out.enterFunction(loop)))
     return failure();
+  // By columns, a row stands for all its lanes.
   SmallVector<std::string> factors;
-  for (Value extent : loop.getUpperBound())
-    factors.push_back("Row(" + out.name(extent) + ")");
+  for (auto [i, extent] : llvm::enumerate(loop.getUpperBound())) {
+    bool isLane = columns && i + 1 == loop.getUpperBound().size();
+    factors.push_back("Row(" + out.name(extent) + (isLane ? " / V)" : ")"));
+  }
   out.line() << "const Row rows = " << llvm::join(factors, " * ") << ";\n";
   out.line() << "Group group;\n";
   out.open("for (Row first = group.first(); first < rows; first += "
@@ -320,10 +447,8 @@ LogicalResult RowsWriter::writeTemplate(const std::string &symbol) {
     out.names[variable] = out.fresh("i");
   for (size_t i = variables.size(); i-- > 0;) {
     out.line() << "const int64 " << out.names[variables[i]] << " = int64("
-               << (i == 0 ? "row"
-                          : "split(row, Row(" +
-                                out.name(loop.getUpperBound()[i]) + "))")
-               << ");\n";
+               << (i == 0 ? "row" : "split(row, " + factors[i] + ")") << ")"
+               << (columns && i + 1 == variables.size() ? " * V" : "") << ";\n";
   }
   if (failed(writeBlock(*loop.getBody(), {})))
     return failure();
@@ -335,7 +460,7 @@ LogicalResult RowsWriter::writeTemplate(const std::string &symbol) {
 LogicalResult RowsWriter::write(DeviceFunction &function) {
   planStages();
   planGroup(function);
-  planRegisters(function);
+  planKept(function);
   const std::string &symbol = function.symbol;
   if (failed(writeTemplate(symbol)))
     return failure();
@@ -345,16 +470,17 @@ LogicalResult RowsWriter::write(DeviceFunction &function) {
   out.openGlobal(bounds, symbol);
   if (failed(out.enterFunction(loop)))
     return failure();
-  auto call = [&](int width, bool keep) {
+  const bool mayKeep = keep != "Keep::No";
+  auto call = [&](int width, const std::string &keep) {
     out.line() << symbol << "_rows<" << group << "<" << function.threads
                << ">, " << width << ", "
-               << (keep || width > 1 || columns ? unroll : 4) << ", "
-               << (keep ? "true" : "false") << ">(p);\n";
+               << (keep != "Keep::No" || width > 1 || columns ? unroll : 4)
+               << ", " << keep << ">(p);\n";
   };
   SmallVector<std::string> conditions;
   for (scf::ParallelOp stage : inner)
     if (width > 1)
-      writer.addFit(stage, stages.at(stage), width, conditions);
+      writer.addFit(getLaneExtent(stage), stages.at(stage), width, conditions);
   // Kept rows have one trip; a row of dynamic length may be too long.
   if (mayKeep && !isStatic)
     for (scf::ParallelOp stage : inner) {
@@ -370,11 +496,11 @@ LogicalResult RowsWriter::write(DeviceFunction &function) {
     }
   if (!conditions.empty()) {
     out.line() << "if (" << llvm::join(conditions, " && ") << ")\n  ";
-    call(width, mayKeep);
+    call(width, keep);
     out.line() << "else\n  ";
-    call(1, false);
+    call(1, "Keep::No");
   } else {
-    call(width, mayKeep);
+    call(width, keep);
   }
   out.close();
   return success();

@@ -59,12 +59,15 @@ template <int Threads> __device__ int getThreads() { return Threads; }
 #endif
 
 template <int Threads> struct BlockRow {
-  static constexpr bool active = true;
+  static constexpr int kThreads = Threads;
   __device__ int64 first() const { return blockIdx.x; }
   __device__ int64 step() const { return gridDim.x; }
   __device__ int64 row(int64 at, int64) { return at; }
   __device__ int member() const { return getThread<Threads>(); }
   __device__ int size() const { return getThreads<Threads>(); }
+  template <class Point> __device__ Point share(Point chunks) const {
+    return chunks;
+  }
   __device__ bool leads() const { return threadIdx.x == 0; }
   __device__ void sync() const { __syncthreads(); }
 
@@ -82,7 +85,7 @@ template <int Threads> struct BlockRow {
 };
 
 template <int Threads> struct WarpRow {
-  static constexpr bool active = true;
+  static constexpr int kThreads = Threads;
   __device__ int64 first() const {
     return int64(blockIdx.x) * (Threads / kWarp) + threadIdx.x / kWarp;
   }
@@ -90,6 +93,9 @@ template <int Threads> struct WarpRow {
   __device__ int64 row(int64 at, int64) { return at; }
   __device__ int member() const { return threadIdx.x % kWarp; }
   __device__ int size() const { return kWarp; }
+  template <class Point> __device__ Point share(Point chunks) const {
+    return chunks;
+  }
   __device__ bool leads() const { return member() == 0; }
   __device__ void sync() const { __syncwarp(); }
 
@@ -99,6 +105,7 @@ template <int Threads> struct WarpRow {
 };
 
 template <int Threads> struct ColumnRow {
+  static constexpr int kThreads = Threads;
   bool active = true;
   __device__ int64 first() const { return int64(blockIdx.x) * kWarp; }
   __device__ int64 step() const { return int64(gridDim.x) * kWarp; }
@@ -110,6 +117,10 @@ template <int Threads> struct ColumnRow {
   }
   __device__ int member() const { return getThread<Threads>() / kWarp; }
   __device__ int size() const { return getThreads<Threads>() / kWarp; }
+  /// Of a row that there is.
+  template <class Point> __device__ Point share(Point chunks) const {
+    return active ? chunks : 0;
+  }
   __device__ bool leads() const { return active && member() == 0; }
   __device__ void sync() const { __syncthreads(); }
 
@@ -126,20 +137,110 @@ template <int Threads> struct ColumnRow {
   }
 };
 
-/// Of what a row's stages load once: makes the compiler convert it anew in this
-/// stage, not keep it converted, in twice the registers. For kernels that spill
-/// otherwise.
-template <class T, int V, int U>
-__device__ void keepPacked([[maybe_unused]] Vector<T, V> (&loads)[U]) {
+//===----------------------------------------------------------------------===//
+// What several stages of a row need
+//===----------------------------------------------------------------------===//
+
+/// Where it is: loaded anew in each stage, or loaded once and then kept.
+enum class Keep { No, Registers, Shared };
+
+/// A thread's `U` vectors of a row, one for each of its chunks.
+template <Keep How, class T, int V, int U, int Threads> struct Kept {
+  Vector<T, V> vectors[U];
+
+  __device__ explicit Kept(int) {}
+  __device__ int end() const { return 0; }
+  __device__ void load(int u, const T *from) {
+    tessera::load(vectors[u], from);
+  }
+  __device__ void leave() {}
+  __device__ void arrive(int) {}
+  __device__ const Vector<T, V> &operator[](int u) const { return vectors[u]; }
+
+  /// In a later stage: makes the compiler convert them anew, not keep them
+  /// converted, in twice the registers. For kernels that spill otherwise.
+  __device__ void again() {
 #ifdef TESSERA_KEEP_PACKED
-  if constexpr (V * sizeof(T) % 4 == 0)
+    if constexpr (V * sizeof(T) % 4 == 0)
 #pragma unroll
-    for (int u = 0; u < U; ++u)
+      for (int u = 0; u < U; ++u)
 #pragma unroll
-      for (int i = 0; i < int(V * sizeof(T) / 4); ++i)
-        asm volatile("" : "+r"(reinterpret_cast<uint32 *>(loads[u].lane)[i]));
+        for (int i = 0; i < int(V * sizeof(T) / 4); ++i)
+          asm volatile("" : "+r"(reinterpret_cast<uint32 *>(vectors[u].lane)[i]));
+#endif
+  }
+};
+
+/// The dynamic shared memory of the block.
+#ifdef TESSERA_EMULATION
+inline char *getShared() { return emulation::shared; }
+#else
+__device__ inline char *getShared() {
+  extern __shared__ __align__(16) char memory[];
+  return memory;
+}
+#endif
+
+/// Global memory to shared, past the registers.
+template <int Bytes> __device__ void copyAsync(void *to, const void *from) {
+#ifdef TESSERA_EMULATION
+  memcpy(to, from, Bytes);
+#else
+  constexpr int kPart = Bytes < 16 ? Bytes : 16;
+#pragma unroll
+  for (int at = 0; at < Bytes; at += kPart) {
+    const uint32 target = __cvta_generic_to_shared(static_cast<char *>(to) + at);
+    const void *source = static_cast<const char *>(from) + at;
+    if constexpr (kPart == 16)
+      asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(target),
+                   "l"(source)
+                   : "memory");
+    else
+      asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(target),
+                   "l"(source), "n"(kPart)
+                   : "memory");
+  }
 #endif
 }
+/// What a thread copies between two of these is a group of its copies.
+__device__ inline void endCopies() {
+#ifndef TESSERA_EMULATION
+  asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+/// Until all of a thread's groups but the last few have arrived.
+template <int Most> __device__ void waitForCopies([[maybe_unused]] int groups) {
+#ifndef TESSERA_EMULATION
+  if constexpr (Most >= 0) {
+    if (groups == Most)
+      asm volatile("cp.async.wait_group %0;" ::"n"(Most) : "memory");
+    else
+      waitForCopies<Most - 1>(groups);
+  }
+#endif
+}
+
+/// In shared memory, from byte `begin` on. (Each thread reads only its own, so
+/// nobody else waits.) It holds more than registers do, and more blocks run at
+/// a time.
+template <class T, int V, int U, int Threads>
+struct Kept<Keep::Shared, T, V, U, Threads> {
+  using Own = Vector<T, V>;
+  int begin;
+  Own *own;
+
+  __device__ explicit Kept(int begin)
+      : begin(begin),
+        own(reinterpret_cast<Own *>(getShared() + begin) + threadIdx.x) {}
+  __device__ int end() const { return begin + U * Threads * int(sizeof(Own)); }
+  __device__ void load(int u, const T *from) {
+    copyAsync<sizeof(Own)>(own + u * Threads, from);
+  }
+  __device__ void leave() { endCopies(); }
+  __device__ void arrive(int u) { waitForCopies<U - 1>(U - 1 - u); }
+  __device__ Own operator[](int u) const { return own[u * Threads]; }
+  __device__ void again() {}
+};
 
 /// The sum, maximum or minimum of lanes, by a tree.
 template <class Combine, int V, class T>

@@ -228,6 +228,23 @@ TESSERA_MOVES(8, uint2, 32)
 TESSERA_MOVES(16, uint4, 32)
 
 //===----------------------------------------------------------------------===//
+// Breadcrumbs: how far a stream has come, for the host
+//===----------------------------------------------------------------------===//
+
+struct MarkArguments {
+  volatile uint32_t *target; // pinned memory of the host
+  uint64_t value;
+};
+
+/// One thread's. (A graph of kernels alone is launched in less time, and runs
+/// in less, than one with memory operations between them.)
+extern "C" __global__ void __launch_bounds__(1)
+    tessera_mark(const __grid_constant__ MarkArguments a) {
+  *a.target = static_cast<uint32_t>(a.value);
+  __threadfence_system();
+}
+
+//===----------------------------------------------------------------------===//
 // Folds: the same order and rounding as Runtime/Fold.cpp
 //===----------------------------------------------------------------------===//
 

@@ -64,6 +64,8 @@ struct Block {
 };
 
 inline thread_local Block *block;
+/// Of a block, as much as one can have.
+alignas(16) inline thread_local char shared[227 << 10];
 inline thread_local Index gridDim, blockDim, blockIdx, threadIdx;
 
 /// Lets the other threads run.

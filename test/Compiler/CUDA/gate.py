@@ -41,7 +41,7 @@ def inspect(text, code):
     for name, count in re.findall(r"p\.(\w+)\.fits<(\d+)>", text):
         if int(count) * BYTES[types[name]] >= 16:
             wide[name[0]].append(name)
-    for kind, op in ("x", "LDG"), ("y", "STG"):
+    for kind, op in ("x", "LDG(?:STS)?"), ("y", "STG"):
         if wide[kind] and not re.search(rf"\b{op}\.E\S*\.128\b", code):
             yield f"no access of 16 bytes ({op}.E.128) for {', '.join(wide[kind])}"
 

@@ -36,12 +36,12 @@
 
 // A block for each tile, and whole clusters; all blocks that there are where the number
 // of tiles is known only when it runs.
-// PLAN: as linear_0 of 384 threads and 230400 bytes of shared memory in clusters of 2 over %{{.*}}.0, 4, 32 by 1, operand 0 in boxes of 1x128x64, operand 1 in boxes of 128x64, operand 4 in boxes of 1x64x64, operand 5 in boxes of 1x64x64
-// PLAN: as matmul_1 of 384 threads and 230400 bytes of shared memory over 3, 1, 1 by 1, operand 0 in boxes of 1x128x64, operand 1 in boxes of 1x128x64, operand 2 in boxes of 1x64x64
+// PLAN: as linear_0 of 384 threads and 230400 bytes of shared memory in clusters of 2, persistent, over %{{.*}}.0, 4, 32 by 1, operand 0 in boxes of 1x128x64, operand 1 in boxes of 128x64, operand 4 in boxes of 1x64x64, operand 5 in boxes of 1x64x64
+// PLAN: as matmul_1 of 384 threads and 230400 bytes of shared memory, persistent, over 3, 1, 1 by 1, operand 0 in boxes of 1x128x64, operand 1 in boxes of 1x128x64, operand 2 in boxes of 1x64x64
 
 // PROGRAM: struct alignas(64) TensorMap
 // PROGRAM: linear_0_Boxed boxed_linear_0 = {p, {makeMap(p.x0, {1, 128, 64}), makeMap(p.x1, {128, 64}), makeMap(p.y0, {1, 64, 64}), makeMap(p.y1, {1, 64, 64})}};
-// PROGRAM: linear_0<<<getBlocks(1.0 * p.y0.size[0] * 4 * 32, 1, 2), 384, 230400>>>(boxed_linear_0);
+// PROGRAM: linear_0<<<getBlocks(1.0 * p.y0.size[0] * 4 * 32, 1, 2, 132), 384, 230400>>>(boxed_linear_0);
 
 #m = #tv.mesh<tp = 1>
 !x = tensor<?x300x64xbf16, #tv.local<#tv.view<#m, [_, 300, 64]>, of [b, 300, 64]>>

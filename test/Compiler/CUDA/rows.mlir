@@ -5,31 +5,76 @@
 // RUN: FileCheck %s --check-prefix=LONG < %t/long/kernels.cu
 // RUN: tessera-compile %t/columns.mlir --compile-from=local --target=cuda:sm_90a --dump-dir=%t/columns -o %t/module.tsr
 // RUN: FileCheck %s --check-prefix=COLUMNS < %t/columns/kernels.cu
+// RUN: tessera-compile %t/longer.mlir --compile-from=local --target=cuda:sm_90a --dump-dir=%t/longer -o %t/module.tsr
+// RUN: FileCheck %s --check-prefix=LONGER < %t/longer/kernels.cu
+// RUN: tessera-compile %t/labels.mlir --compile-from=local --target=cuda:sm_90a --dump-dir=%t/labels -o %t/module.tsr
+// RUN: FileCheck %s --check-prefix=LABELS < %t/labels/kernels.cu
+// RUN: tessera-compile %t/pairs.mlir --compile-from=local --target=cuda:sm_90a --dump-dir=%t/pairs -o %t/module.tsr
+// RUN: FileCheck %s --check-prefix=PAIRS < %t/pairs/kernels.cu
+// RUN: tessera-compile %t/short.mlir --compile-from=local --target=cuda:sm_90a --compile-to=plan | FileCheck %s --check-prefix=SHORT-PLAN
+// RUN: tessera-compile %t/long.mlir --compile-from=local --target=cuda:sm_90a --compile-to=plan | FileCheck %s --check-prefix=LONG-PLAN
+// RUN: tessera-compile %t/columns.mlir --compile-from=local --target=cuda:sm_90a --compile-to=plan | FileCheck %s --check-prefix=COLUMNS-PLAN
 
-// A short row is a warp's. Later stages find it in registers.
+// A short row is a warp's. Later stages find it in registers. A block takes rows
+// enough to be worth its begin.
 // SHORT: struct map_0_Combine0 {
 // SHORT: maximumf(a, b)
-// SHORT: template <class Group, int V, int U, bool Keep>
+// SHORT: template <class Group, int V, int U, Keep How>
 // SHORT: for (Row first = group.first(); first < rows; first += group.step())
-// SHORT: Vector<float, V> x0_0[U];
-// SHORT: load(x0_0[u], p.x0.at(i0,
+// SHORT: Kept<How, float, V, U, Group::kThreads> x0_0(0);
+// SHORT: if (u > 0) x0_0.leave();
+// SHORT: if (chunks0 % (U * group.size()) != 0 && number >= chunks0)
+// SHORT-NEXT: continue;
+// SHORT: x0_0.load(u, p.x0.at(i0,
+// SHORT: x0_0.arrive(u);
+// SHORT: const auto &x0_1 = x0_0[u];
 // SHORT: group.template reduce<map_0_Combine0>(
-// SHORT: if (!Keep)
-// SHORT-NEXT: load(x0_0[u], p.x0.at(i0,
+// SHORT: x0_0.again();
+// SHORT: if (How == Keep::No)
+// SHORT-NEXT: x0_0.load(u, p.x0.at(i0,
 // SHORT: expf(
 // SHORT: group.template reduce<map_0_Combine1>(
 // SHORT: expf(
 // SHORT: store(p.y0.at(
-// SHORT: map_0_rows<WarpRow<128>, 4, 2, true>(p);
-// SHORT: map_0_rows<WarpRow<128>, 1, 4, false>(p);
+// SHORT: map_0_rows<WarpRow<128>, 4, 2, Keep::Registers>(p);
+// SHORT: map_0_rows<WarpRow<128>, 1, 4, Keep::No>(p);
+// SHORT-PLAN: as map_0 of 128 threads over %{{.*}}.0 by 16
 
-// A long one is a block's.
-// LONG: __launch_bounds__(512, resident(2))
-// LONG: map_0_rows<BlockRow<512>, 4, 4, true>(p);
+// A long one is a block's, and kept in shared memory.
+// LONG: __launch_bounds__(512, resident(3))
+// LONG: map_0_rows<BlockRow<512>, 4, 4, Keep::Shared>(p);
+// LONG-PLAN: as map_0 of 512 threads and 32768 bytes of shared memory over %{{.*}}.0 by 1
 
-// Neighbouring elements of neighbouring rows: neighbouring threads.
-// COLUMNS: __launch_bounds__(512)
-// COLUMNS: reduce_0_rows<ColumnRow<512>, 1, 8, false>(p);
+// One that a thread's share of is more than it can keep is loaded in each stage.
+// LONGER: map_0_rows<BlockRow<1024>, 4, {{.*}}, Keep::No>(p);
+
+// Neighbouring elements of neighbouring rows: neighbouring threads, of which each
+// takes rows for 4 bytes. What is outside of the stages is done for each of them.
+// COLUMNS: __launch_bounds__(1024)
+// COLUMNS: reduce_0_rows<ColumnRow<1024>, 1, 8, Keep::No>(p);
+// COLUMNS-PLAN: as reduce_0 of 1024 threads over 256 by 32
+
+// PAIRS: const Row rows = Row(256 / V);
+// PAIRS: const int64 i0 = int64(row) * V;
+// PAIRS: load(x0_0[u], p.x0.at(i1, i0));
+// PAIRS: lanes0[v] = reduce_0_Combine0::of(lanes0[v], {{.*}});
+// PAIRS: sum0[v] = group.template reduce<reduce_0_Combine0>(lanes0[v], {{.*}});
+// PAIRS: bf16 lanes1[V];
+// PAIRS: const bf16 trunc0 = narrow<bf16>(sum0[v]);
+// PAIRS-NEXT: lanes1[v] = trunc0;
+// PAIRS: if (group.leads()) *p.y0.at((i0 + v)) = lanes1[v];
+// PAIRS: reduce_0_rows<ColumnRow<1024>, 2, 8, Keep::No>(p);
+// PAIRS: reduce_0_rows<ColumnRow<1024>, 1, 8, Keep::No>(p);
+
+// The sum that only the label's element adds to looks at that one.
+// LABELS: const int32 element0 = *p.x1.at(i0);
+// LABELS: const auto hot0 = unsign(element0) - unsign(int32(i{{[0-9]+}}));
+// LABELS-NEXT: float picked0[V];
+// LABELS: picked0[v] = sub0;
+// LABELS-NOT: cmpi
+// LABELS: if (hot0 < uint32(V))
+// LABELS: if (hot0 == uint32(v))
+// LABELS-NEXT: lanes2[0] = lanes2[0] + picked0[v];
 
 //--- short.mlir
 #m = #tv.mesh<tp = 1>
@@ -48,6 +93,39 @@ func.func @main(%x: !x {tv.name = "x", tv.dims = ["n"]})
 func.func @main(%x: !x {tv.name = "x", tv.dims = ["n"]})
     -> (!x {tv.name = "y"}) attributes {tv.sizes = {n = 64 : i64}} {
   %0 = tv.softmax %x dim 1 : (!x) -> !x
+  return %0 : !x
+}
+
+//--- labels.mlir
+#m = #tv.mesh<tp = 1>
+#x = #tv.view<#m, [_, 4096]>
+#l = #tv.view<#m, [_]>
+!x = tensor<?x4096xbf16, #tv.local<#x, of [n, 4096]>>
+!l = tensor<?xi32, #tv.local<#l, of [n]>>
+!y = tensor<?xbf16, #tv.local<#l, of [n]>>
+func.func @main(%x: !x {tv.name = "x", tv.dims = ["n"]}, %l: !l {tv.name = "l", tv.dims = ["n"]})
+    -> (!y {tv.name = "y"}) attributes {tv.sizes = {n = 64 : i64}} {
+  %0 = tv.cross_entropy %x, %l : (!x, !l) -> !y
+  return %0 : !y
+}
+
+//--- longer.mlir
+#m = #tv.mesh<tp = 1>
+#x = #tv.view<#m, [_, 65536]>
+!x = tensor<?x65536xf32, #tv.local<#x, of [n, 65536]>>
+func.func @main(%x: !x {tv.name = "x", tv.dims = ["n"]})
+    -> (!x {tv.name = "y"}) attributes {tv.sizes = {n = 64 : i64}} {
+  %0 = tv.softmax %x dim 1 : (!x) -> !x
+  return %0 : !x
+}
+
+//--- pairs.mlir
+#m = #tv.mesh<tp = 1>
+#x = #tv.view<#m, [_, 256]>
+!x = tensor<?x256xbf16, #tv.local<#x, of [n, 256]>>
+func.func @main(%x: !x {tv.name = "x", tv.dims = ["n"]})
+    -> (!x {tv.name = "y"}) attributes {tv.sizes = {n = 64 : i64}} {
+  %0 = tv.softmax %x dim 0 : (!x) -> !x
   return %0 : !x
 }
 

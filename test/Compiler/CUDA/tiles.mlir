@@ -7,7 +7,8 @@
 // CHECK: map_0_tile0.template read<V>(
 // CHECK-NEXT: return p.x0.at(
 // CHECK: load(x1_0[u], p.x1.at(
-// CHECK: widen<float>(map_0_tile0.lines[column + v][row])
+// CHECK: const auto across0 = map_0_tile0.template across<V>(row, column);
+// CHECK: widen<float>(across0.get(v))
 // CHECK: store(p.y0.at(
 // CHECK: if (p.x0.fits<8>(0) && p.x1.fits<8>(1) && p.y0.fits<8>(1))
 // CHECK-NEXT: map_0_tiles<8>(p);

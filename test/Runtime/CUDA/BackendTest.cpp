@@ -286,7 +286,9 @@ TEST_F(CUDA, ClustersAreLaunchedWhole) {
   // 8 points a row, by 4.
   auto blocks = [](int64_t rows, int cluster) {
     TwicePlus plan;
-    plan.plan.steps[0]->action.AsLaunch()->functions[0]->cluster = cluster;
+    auto &function = *plan.plan.steps[0]->action.AsLaunch()->functions[0];
+    function.cluster = cluster;
+    function.persistent = true;
     Session session;
     EXPECT_EQ(session.open(plan.module()), "");
     EXPECT_EQ(session.bind({rows}), "");
@@ -344,12 +346,17 @@ TEST_F(CUDA, WhatCannotBeReadInBoxes) {
   }
 }
 
-TEST_F(CUDA, BlocksAreAsManyAsRunAtOnceAtMost) {
-  for (auto [batch, blocks] : {std::pair(1, 2u), std::pair(4, 8u),
-                               std::pair(5, 8u), std::pair(64, 8u)}) {
+TEST_F(CUDA, BlocksAreAsManyAsThePointsNeedOrAsRunAtOnce) {
+  for (auto [batch, persistent, blocks] :
+       {std::tuple(1, true, 2u), std::tuple(4, true, 8u),
+        std::tuple(5, true, 8u), std::tuple(64, true, 8u),
+        std::tuple(1, false, 2u), std::tuple(64, false, 128u)}) {
     driver() = RecordingDriver();
+    TwicePlus plan;
+    plan.plan.steps[0]->action.AsLaunch()->functions[0]->persistent =
+        persistent;
     Session session;
-    ASSERT_EQ(session.open(TwicePlus().module()), "");
+    ASSERT_EQ(session.open(plan.module()), "");
     ASSERT_EQ(session.bind({batch}), "");
     expectTwicePlus(session, batch, 3);
     EXPECT_EQ(driver().launches.at(0).blocks, blocks) << batch;
@@ -747,18 +754,22 @@ void runHanging(FakeCompanion &companion, bool &stuck, Stop &result) {
   {
     cuda::Device::Current current(**device);
     cuda::Module module;
-    const char *image = "fake cubin 90\nplain 0 hang 0";
+    const char *image = "fake cubin 90\nplain 0 hang 0 tessera_mark 16";
+    driver().kernels["tessera_mark"] = [](const FakeLaunch &launch) {
+      *reinterpret_cast<volatile uint32_t *>(launch.words[0]) = launch.words[1];
+    };
     const cuda::Driver &api = (*device)->driver();
     ASSERT_EQ(api.moduleLoadDataEx(&module, image, 0, nullptr, nullptr), 0);
-    cuda::Function plain, hang;
+    cuda::Function plain, hang, mark;
     ASSERT_EQ(api.moduleGetFunction(&plain, module, "plain"), 0);
     ASSERT_EQ(api.moduleGetFunction(&hang, module, "hang"), 0);
+    ASSERT_EQ(api.moduleGetFunction(&mark, module, "tessera_mark"), 0);
     std::vector<std::unique_ptr<Work>> works;
     works.push_back(std::make_unique<FakeWork>(**device, plain, false));
     works.push_back(std::make_unique<FakeWork>(**device, plain, true));
     works.push_back(std::make_unique<FakeWork>(**device, hang, true));
     driver().hangs = "hang";
-    auto program = cuda::makeProgram(**device, works, 0);
+    auto program = cuda::makeProgram(**device, mark, works, 0);
     ASSERT_TRUE(program);
     NoNames names;
     std::optional<Stop> stop = (*program)->run(**context, names);

@@ -43,6 +43,7 @@ struct alignas(16) uint4 {
   uint32_t x, y, z, w;
 };
 inline void __syncthreads() {}
+inline void __threadfence_system() {}
 inline float __uint_as_float(uint32_t bits) {
   return std::bit_cast<float>(bits);
 }
@@ -84,10 +85,10 @@ struct Entry {
   ENTRY(FoldArguments, sum_##TYPE)                                             \
   ENTRY(FoldArguments, max_##TYPE)                                             \
   ENTRY(FoldArguments, min_##TYPE)
-constexpr Entry kEntries[] = {MOVES(1) MOVES(2) MOVES(4) MOVES(8) MOVES(16)
-                                  FOLDS(f64) FOLDS(f32) FOLDS(bf16) FOLDS(f16)
-                                      FOLDS(i64) FOLDS(i32) FOLDS(u32) FOLDS(i8)
-                                          FOLDS(u8)};
+constexpr Entry kEntries[] = {
+    ENTRY(MarkArguments, mark) MOVES(1) MOVES(2) MOVES(4) MOVES(8) MOVES(16)
+        FOLDS(f64) FOLDS(f32) FOLDS(bf16) FOLDS(f16) FOLDS(i64) FOLDS(i32)
+            FOLDS(u32) FOLDS(i8) FOLDS(u8)};
 
 } // namespace
 

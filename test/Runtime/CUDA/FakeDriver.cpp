@@ -285,11 +285,6 @@ Code cuStreamEndCapture(Stream stream, Graph *graph) {
 Code cuStreamIsCapturing(Stream stream, int *status) {
   return *status = stream->recording != nullptr, 0;
 }
-Code cuStreamWriteValue32_v2(Stream stream, DevicePointer address,
-                             uint32_t value, unsigned) {
-  return put(stream,
-             [=] { *reinterpret_cast<volatile uint32_t *>(address) = value; });
-}
 Code cuStreamWaitEvent(Stream stream, Event event, unsigned) {
   return put(stream, [state = event->state] {
     while (state->pending)

@@ -489,14 +489,6 @@ EXPORT cuStreamIsCapturing(Stream stream, int *status) {
   ENTER();
   return *status = stream->capturing, 0;
 }
-EXPORT cuStreamWriteValue32_v2(Stream stream, DevicePointer address,
-                               uint32_t value, unsigned) {
-  ENTER();
-  return perform("write " + std::to_string(value), stream, [=] {
-    *reinterpret_cast<volatile uint32_t *>(address) = value;
-    return 0;
-  });
-}
 EXPORT cuStreamWaitEvent(Stream stream, Event event, unsigned) {
   ENTER();
   return alive.count(stream) && alive.count(event) ? 0 : kInvalidHandle;
