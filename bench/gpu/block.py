@@ -3,7 +3,8 @@
 
     mpirun -n N python3 bench/gpu/block.py --module sp.tsr --library lib/libtessera.so.0
 
-Sequence parallel, biases, causal, dropout off. Alternates, ROUNDS times: the parts alone
+Sequence parallel, or with --tensor-parallel (gpt3.py tp) x and y whole on each GPU and
+all-reduces; biases, causal, dropout off. Alternates, ROUNDS times: the parts alone
 (four matmuls; attention; the collectives), the module, PyTorch eager and as a CUDA
 graph. Each reading is STEPS steps queued back to back between two events, the slowest
 rank's; the table has the medians in ms. Before that the module's result is held against
@@ -31,6 +32,7 @@ WORLD = MPI.COMM_WORLD
 RANK, RANKS = WORLD.Get_rank(), WORLD.Get_size()
 S, E, HEADS, D = gpt3.S, gpt3.E, gpt3.HEADS, gpt3.D
 BF16 = dict(device="cuda", dtype=torch.bfloat16)
+TENSOR_PARALLEL = "--tensor-parallel" in sys.argv
 
 
 def parameters():
@@ -43,7 +45,7 @@ def parameters():
 
     n = RANKS
     return {
-        "x": normal(1, S // n, E),
+        "x": normal(1, S, E, generator=same) if TENSOR_PARALLEL else normal(1, S // n, E),
         "ln0w": 1 + normal(E, scale=.1, generator=same), "ln0b": normal(E, scale=.1, generator=same),
         "wqkv": normal(3 * E // n, E, scale=.01), "bqkv": normal(3 * E // n, scale=.1),
         "wo": normal(E, E // n, scale=.01), "bo": normal(E, scale=.1, generator=same),
@@ -54,12 +56,19 @@ def parameters():
 
 
 def all_gather(x):
+    """What a product reads of activations."""
+    if TENSOR_PARALLEL:
+        return x
     out = torch.empty(1, x.shape[1] * RANKS, x.shape[2], device="cuda", dtype=x.dtype)
     dist.all_gather_into_tensor(out, x.contiguous())
     return out
 
 
 def reduce_scatter(x):
+    """What becomes of a product's partial sums."""
+    if TENSOR_PARALLEL:
+        dist.all_reduce(x)
+        return x
     out = torch.empty(1, x.shape[1] // RANKS, x.shape[2], device="cuda", dtype=x.dtype)
     dist.reduce_scatter_tensor(out, x.contiguous())
     return out
@@ -150,7 +159,7 @@ def reading(call, steps):
 def table(args, addresses):
     """Medians of the times of the module's steps, run with events between them."""
     module = tessera.Module(args.library, args.module, RANK, RANKS, device=RANK, stream=None,
-                            flags=tessera.TIME_STEPS)
+                            flags=tessera.TIME_STEPS, algorithms=args.algorithms)
     binding = module.bind(addresses)
     runs = []
     for _ in range(20):
@@ -168,6 +177,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=30)
     parser.add_argument("--json")
+    parser.add_argument("--tensor-parallel", action="store_true")
+    parser.add_argument("--algorithms", help="a file: measure cuBLASLt's algorithms first")
     parser.add_argument("--dropout", action="store_true",
                         help="the module drops out: its result is not compared")
     parser.add_argument("--table", action="store_true", help="times of the module's steps")
@@ -180,7 +191,8 @@ def main():
     p = parameters()
     y = torch.full_like(p["x"], torch.nan)
     module = tessera.Module(args.library, args.module, RANK, RANKS, device=RANK,
-                            stream=torch.cuda.current_stream().cuda_stream)
+                            stream=torch.cuda.current_stream().cuda_stream,
+                            algorithms=args.algorithms)
     addresses = {**{name: t.data_ptr() for name, t in p.items()}, "y": y.data_ptr()}
     ours = module.bind(addresses)
     with torch.no_grad():
@@ -209,6 +221,9 @@ def main():
 
     def collectives():
         for _ in range(2):
+            if TENSOR_PARALLEL:
+                dist.all_reduce(full)
+                continue
             dist.all_gather_into_tensor(full, shard)
             dist.reduce_scatter_tensor(shard, full)
 
@@ -220,8 +235,10 @@ def main():
         for _ in range(args.rounds):
             for name, call in calls.items():
                 times[name].append(reading(call, args.steps))
-    ours.run()
-    host = ours.host_seconds()
+    hosts = []
+    for _ in range(50):
+        ours.run()
+        hosts.append(ours.host_seconds())
     medians = {name: statistics.median(t) for name, t in times.items()}
     parts = sum(list(medians.values())[:3])
     if RANK == 0:
@@ -232,7 +249,8 @@ def main():
               f"{medians['ours'] / medians['torch graph']:.3f}", flush=True)
         if args.json:
             json.dump(times, open(args.json, "w"))
-        print(f"{RANKS} GPUs: host time of a step {1e6 * host:.1f} us", flush=True)
+        print(f"{RANKS} GPUs: host time of a step {1e6 * statistics.median(hosts):.1f} us, "
+              f"{1e6 * min(hosts):.1f} to {1e6 * max(hosts):.1f}", flush=True)
     if args.table:
         table(args, addresses)
     # Graphs of torch hold its communicator: it would wait for them for ever.

@@ -17,7 +17,8 @@ class Options(Struct):
                 ("log_user", P), ("allocate", P), ("deallocate", P), ("allocate_user", P),
                 ("memory_limit", c.c_uint64), ("deadline", c.c_double),
                 ("control", c.c_int32), ("backend", c.c_char_p),
-                ("device", c.POINTER(c.c_int32)), ("flags", c.c_uint32)]
+                ("device", c.POINTER(c.c_int32)), ("flags", c.c_uint32),
+                ("algorithms", c.c_char_p)]
 
 
 class Port(Struct):
@@ -32,13 +33,15 @@ class Step(Struct):
                 ("begin", c.c_double), ("end", c.c_double)]
 
 
-TIME_STEPS = 2  # of tessera_context_flags
+TIME_STEPS, AUTOTUNE = 2, 32  # of tessera_context_flags
 
 
 class Module:
-    """One rank's context with one module loaded."""
+    """One rank's context with one module loaded. Algorithms of matrix products are
+    measured where the file `algorithms` has none."""
 
-    def __init__(self, library, path, rank, ranks, device, stream, flags=0):
+    def __init__(self, library, path, rank, ranks, device, stream, flags=0,
+                 algorithms=None):
         self.lib = lib = c.CDLL(library)
         for name in ("status_message", "status_op", "status_location"):
             getattr(lib, f"tessera_{name}").restype = c.c_char_p
@@ -62,7 +65,9 @@ class Module:
             getattr(lib, f"tessera_{name}").argtypes = [P]
         ordinal = c.c_int32(device)
         options = Options(rank=rank, world=ranks, transport=b"mpi" if ranks > 1 else None,
-                          backend=b"cuda", device=c.pointer(ordinal), flags=flags)
+                          backend=b"cuda", device=c.pointer(ordinal),
+                          flags=flags | (AUTOTUNE if algorithms else 0),
+                          algorithms=algorithms.encode() if algorithms else None)
         self.stream = stream
         self.context, self.module = P(), P()
         self.check(lib.tessera_context_create(c.byref(options), c.byref(self.context)))
