@@ -16,6 +16,7 @@
 #include "Support/Result.h"
 
 #include <algorithm>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,10 +26,11 @@ namespace tessera {
 /// A kind of op, and its variants in default order of preference.
 struct VariantKind {
   std::string_view name;
-  std::string_view variants[2];
+  std::span<const std::string_view> variants;
 };
+inline constexpr std::string_view kAttentionVariants[] = {"flash", "math"};
 inline constexpr VariantKind kVariantKinds[] = {
-    {"attention", {"flash", "math"}}};
+    {"attention", kAttentionVariants}};
 
 /// 'a', 'b' and 'c'
 template <typename Range> std::string quoteNames(const Range &names) {

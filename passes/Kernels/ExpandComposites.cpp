@@ -15,7 +15,7 @@
 
 #include "Kernels/LoopKernels.h"
 #include "Kernels/Passes.h"
-#include "Support/Variants.h"
+#include "Kernels/Variants.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -412,47 +412,21 @@ struct ExpandComposites
     }
   }
 
-  /// Why a variant of an attention is not in the program, if it is not.
-  std::optional<std::string> whyNot(StringRef variant, tv::AttentionOp op) {
-    if (!attention.empty() && !llvm::is_contained(attention, variant))
-      return "it is not compiled in";
-    return variant == "flash" ? whyNotFlash(op, target) : std::nullopt;
-  }
-
   /// All variants that are compiled in and fit, the preferred first; `flash` is
   /// a kernel of its own.
   FailureOr<SmallVector<Value>> expandToVariants(tv::AttentionOp op,
                                                  OpBuilder &b) {
     static constexpr StringLiteral kind = "attention";
-    SmallVector<StringRef> order(attention.begin(), attention.end());
-    std::vector<std::string> names(attention.begin(), attention.end());
-    for (std::string_view variant : kVariantKinds[0].variants) {
-      if (attention.empty())
-        names.emplace_back(variant);
-      if (!llvm::is_contained(order, StringRef(variant)))
-        order.push_back(variant);
-    }
-    if (Status status = checkVariants(kind.str(), names); !status)
-      return op.emitError() << status.message();
-    SmallVector<StringRef> fitting;
-    NamedAttrList without;
-    std::string reasons;
-    for (StringRef variant :
-         llvm::SetVector<StringRef>(order.begin(), order.end())) {
-      std::optional<std::string> why = whyNot(variant, op);
-      if (!why) {
-        fitting.push_back(variant);
-        continue;
-      }
-      without.append(variant, b.getStringAttr(*why));
-      if (llvm::is_contained(names, variant))
-        reasons += "; " + variant.str() + " does not fit: " + *why;
-    }
-    if (fitting.empty())
-      return op.emitError() << "has no variant that is allowed" << reasons;
+    SmallVector<std::string> allowed(attention.begin(), attention.end());
+    FailureOr<FittingVariants> fitting =
+        getFittingVariants(op, kind, allowed, [&](StringRef variant) {
+          return variant == "flash" ? whyNotFlash(op, target) : std::nullopt;
+        });
+    if (failed(fitting))
+      return failure();
 
     SmallVector<SmallVector<Value>> made;
-    for (StringRef variant : fitting) {
+    for (StringRef variant : fitting->names) {
       if (variant == "math") {
         FailureOr<SmallVector<Value>> values = expandAttention(op, b);
         if (failed(values))
@@ -470,7 +444,7 @@ struct ExpandComposites
     // A variant has values for what is used; one that is alone has none.
     SmallVector<Value> values;
     SmallVector<Type> types;
-    bool alone = fitting.size() == 1;
+    bool alone = fitting->names.size() == 1;
     for (const SmallVector<Value> &results : made)
       for (OpResult result : op->getResults())
         if (!alone && !result.use_empty())
@@ -479,10 +453,8 @@ struct ExpandComposites
       if (!alone && !result.use_empty())
         types.push_back(result.getType());
     auto choice = plan::ChooseOp::create(
-        b, op.getLoc(), types, kind, b.getStrArrayAttr(fitting), values,
-        without.empty() ? DictionaryAttr()
-                        : without.getDictionary(b.getContext()),
-        op->getName().getStringRef());
+        b, op.getLoc(), types, kind, b.getStrArrayAttr(fitting->names), values,
+        fitting->without, op->getName().getStringRef());
     SmallVector<Value> results = made[0];
     auto chosen = choice.getResults().begin();
     for (OpResult result : op->getResults())
