@@ -149,6 +149,19 @@ llvm::DenseMap<Operation *, Variant> plan::getVariants(Block &block) {
   return variants;
 }
 
+bool plan::isOwnMemory(OpOperand &value,
+                       const llvm::DenseMap<Operation *, Variant> &variants) {
+  auto choice = cast<ChooseOp>(value.getOwner());
+  Operation *step = value.get().getDefiningOp();
+  if (!step || isa<AliasOp, ConstantOp, ChooseOp>(step))
+    return false;
+  if (choice.getVariants().size() == 1)
+    return value.get().hasOneUse();
+  unsigned number = value.getOperandNumber() / choice.getNumResults();
+  return variants.lookup(step) == Variant{choice, number} &&
+         llvm::count(choice.getValues(), value.get()) == 1;
+}
+
 /// Whether one of the variants runs for sure: all of some choice are there.
 static bool isAlwaysNeeded(ArrayRef<Variant> variants) {
   return llvm::any_of(variants, [&](const Variant &variant) {

@@ -49,6 +49,12 @@ struct Variant {
 /// lead to this variant's values and nowhere else.
 llvm::DenseMap<mlir::Operation *, Variant> getVariants(mlir::Block &block);
 
+/// Whether a choice's value is memory that a step of its variant writes, and
+/// that nothing but the choice and its variant reads: the variants' memory may
+/// then be one.
+bool isOwnMemory(mlir::OpOperand &value,
+                 const llvm::DenseMap<mlir::Operation *, Variant> &variants);
+
 /// Gives variants of different choices ops of their own where they share some
 /// that no choice always needs; those would run whatever is chosen.
 void separateVariants(mlir::Block &block);

@@ -29,7 +29,8 @@ struct CompileOptions {
   /// Variants of attention to compile in, in order of preference: "flash",
   /// "math". Empty: all, in this order.
   std::vector<std::string> attention;
-  /// Of matrix products on cuda: "cublaslt", "own". Empty: "cublaslt".
+  /// Of matrix products on cuda: "cublaslt", "own". Empty: "cublaslt", and
+  /// nothing to choose.
   std::vector<std::string> matmul;
   /// A move of data that the source does not write is an error.
   bool strict = false;

@@ -321,7 +321,8 @@ TESSERA_API tessera_status *tessera_module_memory(const tessera_module *module,
 /*===----------------------------------------------------------------------===*
  * Variants
  *
- * An op may be compiled in several variants: attention as "flash" and "math".
+ * An op may be compiled in several variants: attention as "flash" and "math",
+ * matrix products ("matmul") as "cublaslt" and "own".
  * Which one runs is fixed when a module is bound: the first that this thread
  * allows and that the module has. Without a word, the module's first.
  *===----------------------------------------------------------------------===*/

@@ -131,17 +131,11 @@ LogicalResult Emitter::addAlternatives() {
   Block &block = main.getBody().front();
   variants = plan::getVariants(block);
   for (auto choice : block.getOps<plan::ChooseOp>()) {
-    for (auto [i, value] : llvm::enumerate(choice.getValues())) {
-      Operation *step = value.getDefiningOp();
-      plan::Variant own{choice, unsigned(i / choice.getNumResults())};
-      if (!step || !value.hasOneUse() ||
-          isa<plan::AliasOp, plan::ConstantOp, plan::ChooseOp>(step) ||
-          (choice.getVariants().size() > 1 && variants.lookup(step) != own))
+    for (OpOperand &value : choice->getOpOperands())
+      if (!plan::isOwnMemory(value, variants))
         return choice.emitOpError()
                << "each of its values must be the result of a step of its "
-                  "variant, used by nothing else; tv-form-kernels copies "
-                  "others";
-    }
+                  "variant, used by no other; tv-form-kernels copies others";
     auto alternative = std::make_unique<fb::AlternativeT>();
     alternative->kind = choice.getKind().str();
     alternative->op = choice.getSource().str();
@@ -299,9 +293,10 @@ LogicalResult Emitter::addResult(OpResult result) {
   }
   ids[result] = id(value);
   fb::Storage &storage = plan.tensors[id(value)]->storage;
-  bool symmetric = isa<comm::CollectiveOpInterface>(op) ||
-                   llvm::any_of(value.getUsers(),
-                                llvm::IsaPred<comm::CollectiveOpInterface>);
+  bool symmetric = isa<comm::CollectiveOpInterface>(op);
+  for (Value each : {value, Value(result)})
+    symmetric |= llvm::any_of(each.getUsers(),
+                              llvm::IsaPred<comm::CollectiveOpInterface>);
   if (symmetric && storage == fb::Storage::Local)
     storage = fb::Storage::Symmetric;
   return success();

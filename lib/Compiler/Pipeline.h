@@ -36,7 +36,7 @@ struct PipelineOptions : public mlir::PassPipelineOptions<PipelineOptions> {
                      "preference: flash, math (all of them by default)")};
   ListOption<std::string> matmul{
       *this, "matmul",
-      llvm::cl::desc("Variants of matrix products that are allowed on cuda, in "
+      llvm::cl::desc("Variants of matrix products to compile in for cuda, in "
                      "order of preference: cublaslt, own (cublaslt alone by "
                      "default)")};
   Option<std::string> from{*this, "from",

@@ -29,8 +29,9 @@ struct VariantKind {
   std::span<const std::string_view> variants;
 };
 inline constexpr std::string_view kAttentionVariants[] = {"flash", "math"};
+inline constexpr std::string_view kMatmulVariants[] = {"cublaslt", "own"};
 inline constexpr VariantKind kVariantKinds[] = {
-    {"attention", kAttentionVariants}};
+    {"attention", kAttentionVariants}, {"matmul", kMatmulVariants}};
 
 /// 'a', 'b' and 'c'
 template <typename Range> std::string quoteNames(const Range &names) {

@@ -7,7 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Each step (Grouping.h) becomes ops of the plan beside the old block: a kernel
-// and its launch, a product for a library, a window on memory or a copy. What a
+// and its launch, a product for a library, a window on memory or a copy. A
+// product with several variants becomes all of them, and a choice. What a
 // choice chooses from has memory of its own.
 //
 //===----------------------------------------------------------------------===//
@@ -39,13 +40,16 @@ public:
 
 private:
   LogicalResult emit(PlanStep &step);
-  LogicalResult emitLaunch(PlanStep &step);
+  LogicalResult emitLaunch(const FusedOps &fused, ArrayRef<Value> results,
+                           bool isProduct);
+  LogicalResult emitProduct(PlanStep &step);
+  LogicalResult emitLibraryProduct(PlanStep &step);
   LogicalResult emitReturn(func::ReturnOp op);
   void giveMemory(plan::ChooseOp choice,
                   const llvm::DenseMap<Operation *, plan::Variant> &variants);
   LogicalResult emitTranspose(tv::TransposeOp op);
   LogicalResult emitReshape(tv::ReshapeOp op);
-  LogicalResult emitLinear(tv::LinearOp op);
+  LogicalResult emitLinear(tv::LinearOp op, Operation *gelu);
   LogicalResult emitMatmul(tv::MatmulOp op);
   LogicalResult emitAttention(tv::AttentionOp op);
   LogicalResult launch(Operation *op, StringRef name,
@@ -100,11 +104,12 @@ LogicalResult Former::run(MutableArrayRef<PlanStep> steps) {
 
 LogicalResult Former::emit(PlanStep &step) {
   Operation *op = step.op;
+  if (step.product)
+    return emitProduct(step);
   if (step.fused)
-    return emitLaunch(step);
+    return emitLaunch(*step.fused, step.outputs.getArrayRef(),
+                      /*isProduct=*/false);
   return TypeSwitch<Operation *, LogicalResult>(op)
-      .Case([&](tv::LinearOp op) { return emitLinear(op); })
-      .Case([&](tv::MatmulOp op) { return emitMatmul(op); })
       .Case([&](tv::TransposeOp op) { return emitTranspose(op); })
       .Case([&](tv::ReshapeOp op) { return emitReshape(op); })
       .Case([&](tv::SliceOp op) {
@@ -210,29 +215,90 @@ LogicalResult Former::launch(Operation *op, StringRef name,
   return success();
 }
 
-LogicalResult Former::emitLaunch(PlanStep &step) {
-  FusedOps &fused = *step.fused;
-  ArrayRef<Value> results = step.outputs.getArrayRef();
+LogicalResult Former::emitLaunch(const FusedOps &fused, ArrayRef<Value> results,
+                                 bool isProduct) {
   if (results.empty())
     return success();
   // Computed in the kernel: the fused ops and the free ones that they read.
   llvm::SetVector<Operation *> inlined = fused.ops;
-  if (step.isProduct)
+  if (isProduct)
     inlined.remove(fused.ops.front());
   for (size_t i = 0; i < inlined.size(); ++i)
     for (Value value : getReadValues(inlined[i]))
       if (Operation *op = value.getDefiningOp())
         if (isFree(op))
           inlined.insert(op);
-  if (Operation *product = fused.ops.front(); step.isProduct)
-    return launch(
-        product, product->getName().stripDialect(), inlined, results,
-        [&](KernelEmitter &emitter) { emitProduct(emitter, fused, results); });
+  if (Operation *product = fused.ops.front(); isProduct)
+    return launch(product, product->getName().stripDialect(), inlined, results,
+                  [&](KernelEmitter &emitter) {
+                    tessera::emitProduct(emitter, fused, results);
+                  });
   auto memoryOf = [](Value value) { return getOwnMemory(value.getType()); };
-  return launch(step.op, step.op->getName().stripDialect(), inlined, results,
+  Operation *op = fused.ops.back();
+  return launch(op, op->getName().stripDialect(), inlined, results,
                 [&](KernelEmitter &emitter) {
                   emitFused(emitter, fused, results, memoryOf);
                 });
+}
+
+/// Each variant computes the step's outputs, between which a choice chooses.
+/// One that is alone leaves nothing to choose, but perhaps a reason.
+LogicalResult Former::emitProduct(PlanStep &step) {
+  const auto &[names, without] = step.product->variants;
+  if (names.empty())
+    return emitLibraryProduct(step);
+  if (step.fused && step.outputs.empty())
+    return success();
+  ArrayRef<Value> outputs;
+  if (names.size() > 1)
+    outputs = step.outputs.getArrayRef();
+  SmallVector<Value> values;
+  for (StringRef variant : names) {
+    if (failed(variant == kOwnProduct
+                   ? emitLaunch(*step.fused, step.outputs.getArrayRef(),
+                                /*isProduct=*/true)
+                   : emitLibraryProduct(step)))
+      return failure();
+    for (Value output : outputs)
+      values.push_back(mapping.lookup(output));
+  }
+  if (names.size() == 1 && !without)
+    return success();
+  Operation *product = step.fused ? step.fused->ops.front() : step.op;
+  auto choice = plan::ChooseOp::create(
+      builder, product->getLoc(), ValueRange(outputs).getTypes(), "matmul",
+      builder.getStrArrayAttr(names), values, without,
+      product->getName().getStringRef());
+  for (auto [output, result] : llvm::zip_equal(outputs, choice.getResults()))
+    define(output, result, getOwnMemory(output.getType()));
+  return success();
+}
+
+/// The library's product, and a kernel of what it leaves of the fused ops.
+LogicalResult Former::emitLibraryProduct(PlanStep &step) {
+  auto ops = step.fused ? step.fused->ops.getArrayRef() : ArrayRef(step.op);
+  Operation *gelu = step.product->gelu;
+  if (step.fused && gelu && !step.fused->ops.contains(gelu))
+    gelu = nullptr;
+  auto linear = dyn_cast<tv::LinearOp>(ops.front());
+  if (failed(linear ? emitLinear(linear, gelu)
+                    : emitMatmul(cast<tv::MatmulOp>(ops.front()))))
+    return failure();
+  std::optional<FusedOps> rest;
+  for (Operation *op : ops.drop_front()) {
+    if (op == gelu)
+      continue;
+    if (!rest)
+      rest.emplace(op);
+    else if (!rest->tryAdd(op))
+      llvm_unreachable("what fits behind a product fits without it");
+  }
+  if (!rest)
+    return success();
+  auto outputs = llvm::filter_to_vector(step.outputs, [&](Value output) {
+    return rest->ops.contains(output.getDefiningOp());
+  });
+  return emitLaunch(*rest, outputs, /*isProduct=*/false);
 }
 
 Value Former::copy(Location loc, Value planned, StringRef source) {
@@ -303,7 +369,7 @@ static LogicalResult verifyProduct(Operation *op, ValueRange tensors,
   return success();
 }
 
-LogicalResult Former::emitLinear(tv::LinearOp op) {
+LogicalResult Former::emitLinear(tv::LinearOp op, Operation *gelu) {
   if (failed(verifyProduct(op, {op.getInput(), op.getResult()}, 1)) ||
       failed(verifyProduct(op, op.getWeight(), 2)))
     return failure();
@@ -311,13 +377,7 @@ LogicalResult Former::emitLinear(tv::LinearOp op) {
   auto a = llvm::to_vector(llvm::seq<int32_t>(0, rank)), c = a;
   SmallVector<int32_t> b = {rank, rank - 1};
   c.back() = rank;
-  // A gelu that is still here is the product's epilogue.
-  tv::GeluOp gelu;
-  for (Operation *user : op.getResult().getUsers())
-    if (auto epilogue = dyn_cast<tv::GeluOp>(user);
-        epilogue && epilogue.getTanh())
-      gelu = epilogue;
-  Value result = gelu ? gelu.getResult() : op.getResult();
+  Value result = gelu ? Value(gelu->getResult(0)) : op.getResult();
   Value aux = gelu && !op.getResult().hasOneUse() ? op.getResult() : Value();
   auto contract = plan::ContractOp::create(
       builder, op.getLoc(), result.getType(), aux ? aux.getType() : Type(),
@@ -436,19 +496,13 @@ LogicalResult Former::emitReturn(func::ReturnOp op) {
 }
 
 /// Each value of a choice becomes memory that one step writes, a step of the
-/// value's variant, and that nothing but the choice reads.
+/// value's variant, and that no other variant reads.
 void Former::giveMemory(
     plan::ChooseOp choice,
     const llvm::DenseMap<Operation *, plan::Variant> &variants) {
   builder.setInsertionPoint(choice);
   for (OpOperand &operand : choice->getOpOperands()) {
-    Operation *step = operand.get().getDefiningOp();
-    bool isStep =
-        step && !isa<plan::AliasOp, plan::ConstantOp, plan::ChooseOp>(step);
-    unsigned number = operand.getOperandNumber() / choice.getNumResults();
-    bool isOwn = choice.getVariants().size() == 1 ||
-                 variants.lookup(step) == plan::Variant{choice, number};
-    if (isStep && isOwn && operand.get().hasOneUse())
+    if (plan::isOwnMemory(operand, variants))
       continue;
     operand.set(plan::CopyOp::create(builder, choice.getLoc(),
                                      operand.get().getType(), operand.get(),

@@ -30,12 +30,12 @@ class Grouper {
 public:
   Grouper(func::FuncOp main, StringRef target, ArrayRef<std::string> matmul)
       : main(main), target(target), matmul(matmul) {}
-  LogicalResult chooseProducts();
+  LogicalResult findProducts();
   void group();
   std::vector<PlanStep> takeInOrder();
 
 private:
-  FailureOr<bool> isOwn(Operation *product);
+  bool hasKernel(Operation *op) const;
   void addStep(Operation *op, bool fused);
   bool dependsOn(size_t step, size_t target);
   llvm::SmallSetVector<size_t, 4> getSources(size_t step);
@@ -44,7 +44,7 @@ private:
   func::FuncOp main;
   StringRef target;
   ArrayRef<std::string> matmul;
-  llvm::DenseSet<Operation *> own; ///< products that are kernels
+  llvm::DenseMap<Operation *, Product> products;
   std::vector<PlanStep> steps;
   std::optional<size_t> lastCollective; ///< step
   llvm::DenseMap<Operation *, size_t> stepOf;
@@ -67,7 +67,7 @@ void Grouper::forEachRead(PlanStep &step,
   llvm::SetVector<Value> worklist;
   if (step.fused) {
     for (Operation *op : step.fused->ops) {
-      if (!own.contains(op))
+      if (!hasKernel(op))
         worklist.insert_range(getReadValues(op));
       else // in memory, all of it
         llvm::for_each(op->getOperands(), visit);
@@ -112,67 +112,65 @@ bool Grouper::dependsOn(size_t step, size_t target) {
   return false;
 }
 
+bool Grouper::hasKernel(Operation *op) const {
+  auto product = products.find(op);
+  return product != products.end() && product->second.hasKernel();
+}
+
 void Grouper::addStep(Operation *op, bool fused) {
   stepOf[op] = steps.size();
   steps.push_back({op, std::nullopt, placeOf[op], placeOf[op]});
   if (fused)
     steps.back().fused.emplace(op);
-  steps.back().isProduct = own.contains(op);
+  if (auto product = products.find(op); product != products.end())
+    steps.back().product = product->second;
   if (isa<comm::CollectiveOpInterface>(op))
     steps.back().before = std::exchange(lastCollective, stepOf[op]);
 }
 
-/// Whether the first variant that is allowed and fits is a kernel.
-FailureOr<bool> Grouper::isOwn(Operation *product) {
-  std::string reasons;
-  for (const std::string &variant : matmul) {
-    std::optional<std::string> why;
-    if (variant == "own")
-      why = whyNotOwn(product, target);
-    else if (variant != "cublaslt")
-      return product->emitError() << "'" << variant
-                                  << "' is no variant of a matrix product; "
-                                     "there are 'cublaslt' and 'own'";
-    else if (target != plan::kCUDATarget)
-      why = "it is for " + plan::kCUDATarget.str();
-    if (!why)
-      return variant == "own";
-    reasons += "; " + variant + " does not fit: " + *why;
-  }
-  return product->emitError() << "has no variant that is allowed" << reasons;
+bool Product::hasKernel() const {
+  return llvm::is_contained(variants.names, kOwnProduct);
 }
 
-LogicalResult Grouper::chooseProducts() {
-  if (matmul.empty()) // the backend's library
-    return success();
-  for (Operation &op : main.getBody().front()) {
+LogicalResult Grouper::findProducts() {
+  Block &block = main.getBody().front();
+  variantOf = plan::getVariants(block);
+  for (Operation &op : block) {
     if (!isa<tv::LinearOp, tv::MatmulOp>(op))
       continue;
-    FailureOr<bool> chosen = isOwn(&op);
-    if (failed(chosen))
-      return failure();
-    if (!*chosen)
-      continue;
-    own.insert(&op);
+    Product &product = products[&op];
     // A gelu that is still here is for a library.
-    for (Operation *user : llvm::make_early_inc_range(op.getUsers())) {
-      auto gelu = dyn_cast<tv::GeluOp>(user);
-      if (!gelu)
-        continue;
-      OpBuilder builder(gelu);
-      SmallVector<Value> made;
-      if (failed(gelu.decompose(builder, made)))
-        return failure();
-      made.front().setType(gelu.getType());
-      gelu.replaceAllUsesWith(made.front());
-      gelu.erase();
-    }
+    for (Operation *user : op.getUsers())
+      if (isa<tv::GeluOp>(user))
+        product.gelu = user;
+    if (matmul.empty())
+      continue;
+    FailureOr<FittingVariants> fitting =
+        getFittingVariants(&op, "matmul", matmul, [&](StringRef variant) {
+          return whyNotProduct(variant, &op, target);
+        });
+    if (failed(fitting))
+      return failure();
+    product.variants = *fitting;
+    // In a variant of another choice there is nothing to choose.
+    if (variantOf.lookup(&op))
+      product.variants = {{fitting->names.front()}, DictionaryAttr()};
+    if (!product.hasKernel() || !product.gelu)
+      continue;
+    auto gelu = cast<tv::GeluOp>(product.gelu);
+    OpBuilder builder(gelu);
+    SmallVector<Value> made;
+    if (failed(gelu.decompose(builder, made)))
+      return failure();
+    made.front().setType(gelu.getType());
+    product.gelu = made.front().getDefiningOp();
+    gelu.replaceAllUsesWith(made.front());
+    gelu.erase();
   }
   return success();
 }
 
 void Grouper::group() {
-  plan::separateVariants(main.getBody().front());
   size_t place = 0;
   for (Operation &op : main.getBody().front())
     placeOf[&op] = place++;
@@ -193,7 +191,7 @@ void Grouper::group() {
         !op.hasTrait<OpTrait::IsTerminator>())
       continue;
     if (!isFusable(&op)) {
-      addStep(&op, /*fused=*/own.contains(&op));
+      addStep(&op, /*fused=*/hasKernel(&op));
       continue;
     }
     addStep(&op, /*fused=*/true);
@@ -203,7 +201,7 @@ void Grouper::group() {
     for (size_t target : sources) {
       if (!steps[target].fused ||
           variantOf.lookup(&op) != variantOf.lookup(steps[target].op) ||
-          (steps[target].isProduct &&
+          (steps[target].product &&
            !mayFollowProduct(*steps[target].fused, &op)))
         continue;
       bool between = llvm::any_of(sources, [&](size_t other) {
@@ -254,8 +252,9 @@ std::vector<PlanStep> Grouper::takeInOrder() {
 FailureOr<std::vector<PlanStep>>
 tessera::groupSteps(func::FuncOp main, StringRef target,
                     ArrayRef<std::string> matmul) {
+  plan::separateVariants(main.getBody().front());
   Grouper grouper(main, target, matmul);
-  if (failed(grouper.chooseProducts()))
+  if (failed(grouper.findProducts()))
     return failure();
   grouper.group();
   return grouper.takeInOrder();

@@ -10,8 +10,21 @@
 #define TESSERA_KERNELS_GROUPING_H
 
 #include "Kernels/FusedKernel.h"
+#include "Kernels/Variants.h"
 
 namespace tessera {
+
+/// A matrix product.
+struct Product {
+  /// Those in the plan; without a name the backend's library, and nothing to
+  /// choose.
+  FittingVariants variants;
+  /// The gelu behind it that a library computes with it; null if there is none.
+  mlir::Operation *gelu = nullptr;
+
+  /// Whether one of the variants is a kernel of our own.
+  bool hasKernel() const;
+};
 
 /// One op of the plan: fused ops, or one op of another kind.
 struct PlanStep {
@@ -20,17 +33,18 @@ struct PlanStep {
   size_t first, last; ///< places of its ops in the program
   /// Of a collective, the one before it: all ranks run them in one order.
   std::optional<size_t> before = std::nullopt;
-  /// Whether the fused ops begin with a matrix product of our own.
-  bool isProduct = false;
+  /// If there is one: the op itself, or the first of the fused ops of its own
+  /// kernel.
+  std::optional<Product> product = std::nullopt;
   /// Of fused ops, the values that other steps read.
   llvm::SetVector<mlir::Value> outputs{};
 };
 
 /// The steps of a program of local tensors, in an order that their data asks
 /// for. `matmul` are the variants of matrix products that are allowed, the
-/// preferred first; none: the backend's library. A gelu behind a product of our
-/// own is decomposed, and ops that variants of several choices share get
-/// copies.
+/// preferred first; none: the backend's library. A gelu behind a product that
+/// has a kernel is decomposed, and ops that variants of several choices share
+/// get copies.
 mlir::FailureOr<std::vector<PlanStep>>
 groupSteps(mlir::func::FuncOp main, llvm::StringRef target,
            llvm::ArrayRef<std::string> matmul);

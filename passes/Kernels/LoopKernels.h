@@ -24,14 +24,17 @@ void emitAttention(KernelEmitter &emitter, tv::AttentionOp op);
 std::optional<std::string> whyNotFlash(tv::AttentionOp op,
                                        llvm::StringRef target);
 
-/// The `own` variant of a matrix product and the ops of `fused` behind it: one
-/// op. `outputs` are those of their values that others need.
+/// The variant of a matrix product that is a kernel.
+inline constexpr llvm::StringLiteral kOwnProduct = "own";
+/// This variant of a product and the ops of `fused` behind it: one op.
+/// `outputs` are those of their values that others need.
 void emitProduct(KernelEmitter &emitter, const FusedOps &fused,
                  llvm::ArrayRef<mlir::Value> outputs);
-/// Why a `linear` or `matmul` has no `own` variant on a target; nothing if it
+/// Why a `linear` or `matmul` has no such variant on a target; nothing if it
 /// has.
-std::optional<std::string> whyNotOwn(mlir::Operation *op,
-                                     llvm::StringRef target);
+std::optional<std::string> whyNotProduct(llvm::StringRef variant,
+                                         mlir::Operation *op,
+                                         llvm::StringRef target);
 /// Whether such a product, the first of `fused`, may compute `op` in its
 /// epilogue, as far as what is stored is concerned.
 bool mayFollowProduct(const FusedOps &fused, mlir::Operation *op);

@@ -115,12 +115,13 @@ def FormKernels : Pass<"tv-form-kernels", "::mlir::ModuleOp"> {
     - pointwise ops and reductions with the same loops become one kernel, outlined
       as a function on strided memrefs; broadcasts, index numbers, random numbers
       and splats are computed where they are used;
-    - matrix products become `plan.contract` (or a kernel, see below), with their bias and the gelu that
-      follows where `tv-expand-composites` kept them;
+    - matrix products become `plan.contract`, with their bias and the gelu that follows
+      where `tv-expand-composites` kept them, or the variants below;
     - reshape, transpose, slice and the local slice of a reshard become windows on
       their source where strides allow, else a copy;
     - ops of one variant of a `plan.choose` share kernels among themselves only, and
-      each of its values is memory that a step of its variant writes.
+      each of its values is memory that a step of its variant writes and no other
+      variant reads.
 
     ```mlir
     #m = #tv.mesh<tp = 2>
@@ -166,12 +167,15 @@ def FormKernels : Pass<"tv-form-kernels", "::mlir::ModuleOp"> {
     ```
 
     A matrix product has two variants on cuda: `cublaslt`, a `plan.contract`, and `own`, a
-    kernel whose body is a `plan.product`. The first one of `matmul` that fits is taken.
-    `own` fits products in bf16 or f16 of matrices, or of a batch of them, whose
+    kernel whose body is a `plan.product`. Those of `matmul` that fit become a
+    `plan.choose`, which says why others are missing; in a variant of another choice the
+    first that fits is taken. Without `matmul` it is `cublaslt`, and no choice. `own` fits products in bf16 or f16 of matrices, or of a batch of them, whose
     contracted dimension is innermost in memory in both operands, as the columns are in
     the result, all in rows of a multiple of 16 bytes; a matmul's right operand is the
     transpose of such a one. Bias, gelu and pointwise ops behind an `own` product join
-    its kernel while at most two of their values are stored. Random numbers do not.
+    its kernel while at most two of their values are stored. Random numbers do not. The
+    choice is between the values that leave this kernel: `cublaslt` has another one of
+    what follows its product, but bias and gelu.
 
     With `target=cuda:sm_90a matmul=own,cublaslt`
 
@@ -217,8 +221,28 @@ def FormKernels : Pass<"tv-form-kernels", "::mlir::ModuleOp"> {
         }
         return
       }
+      func.func @map_1(%p: !y_memory, %r: !y_memory, %y: !y_memory) attributes {plan.kernel} {
+        %c4 = arith.constant 4 : index
+        %c8 = arith.constant 8 : index
+        %c0 = arith.constant 0 : index
+        %c1 = arith.constant 1 : index
+        scf.parallel (%row, %column) = (%c0, %c0) to (%c4, %c8) step (%c1, %c1) {
+          %0 = memref.load %p[%row, %column] : !y_memory
+          %1 = arith.extf %0 : bf16 to f32
+          %2 = memref.load %r[%row, %column] : !y_memory
+          %3 = arith.extf %2 : bf16 to f32
+          %4 = arith.addf %1, %3 : f32
+          %5 = arith.truncf %4 : f32 to bf16
+          memref.store %5, %y[%row, %column] : !y_memory
+          scf.reduce
+        }
+        return
+      }
       func.func @main(%x: !x, %w: !w, %b: !b, %r: !y) -> !y {
-        %y = plan.launch @linear_0(%x, %w, %b, %r) scalars [] from "tv.linear" : (!x, !w, !b, !y) -> !y
+        %own = plan.launch @linear_0(%x, %w, %b, %r) scalars [] from "tv.linear" : (!x, !w, !b, !y) -> !y
+        %p = plan.contract %x [0, 1], %w [2, 1] bias %b to [0, 2] from "tv.linear" : (!x, !w, !b) -> !y
+        %library = plan.launch @map_1(%p, %r) scalars [] from "tv.map" : (!y, !y) -> !y
+        %y = plan.choose "matmul" of "own"(%own), "cublaslt"(%library) from "tv.linear" : !y
         return %y : !y
       }
     }
@@ -233,7 +257,7 @@ def FormKernels : Pass<"tv-form-kernels", "::mlir::ModuleOp"> {
     Option<"target", "target", "std::string", /*default=*/"\"cpu\"",
            "What the plan is for, recorded as plan.target">,
     ListOption<"matmul", "matmul", "std::string",
-               "Variants of matrix products that are allowed on cuda, in order of "
+               "Variants of matrix products to compile in for cuda, in order of "
                "preference: cublaslt, own (cublaslt alone by default)">];
 }
 

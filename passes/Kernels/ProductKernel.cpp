@@ -80,9 +80,12 @@ static bool hasBoxes(Value tensor, int64_t unit) {
   return hasBoxes(getTensor(tensor), unit);
 }
 
-std::optional<std::string> tessera::whyNotOwn(Operation *op, StringRef target) {
+std::optional<std::string>
+tessera::whyNotProduct(StringRef variant, Operation *op, StringRef target) {
   if (target != plan::kCUDATarget)
     return "it is for " + plan::kCUDATarget.str();
+  if (variant != kOwnProduct) // the library has all
+    return std::nullopt;
   Value result = op->getResult(0);
   Type element = getTensor(result).getElementType();
   if (!element.isBF16() && !element.isF16())

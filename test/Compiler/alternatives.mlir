@@ -35,13 +35,37 @@
 // RUN: not tessera-run %t/math.tsr --attention=flash 2>&1 | FileCheck %s --check-prefix=LEFT-OUT
 // LEFT-OUT: flash: it is not compiled in; there is math
 
+// Matrix products in both variants, of which the list of a run takes one; the second
+// product has one variant only. (The library's gets its own kernel of what follows.)
+// RUN: tessera-compile %t/products.mlir --target=cuda:sm_90a --matmul=cublaslt,own --dump-dir=%t/products -o %t/products.gpu
+// RUN: FileCheck %s --check-prefix=PRODUCTS < %t/products/plan.txt
+// RUN: emulate-module %t/products.gpu %t/products/kernels.cu %t/products.tsr
+// RUN: tessera-compile %t/products.mlir -o %t/products-cpu.tsr
+// RUN: tessera-run %t/products.tsr --verify %t/products-cpu.tsr | FileCheck %s --check-prefix=LIBRARY
+// RUN: tessera-run %t/products.tsr --matmul=own,cublaslt --verify %t/products-cpu.tsr | FileCheck %s --check-prefix=OWN
+// RUN: not tessera-run %t/products.tsr --matmul=own 2>&1 | FileCheck %s --check-prefix=OWN-ALONE
+// PRODUCTS-DAG: %[[S:[0-9]+]] = external bf16 of [4, 24] {{.*}} // sums
+// PRODUCTS-DAG: %[[Y:[0-9]+]] = {{.*}} bf16 of [4, 24] {{.*}} // map_
+// PRODUCTS: alternative 0: matmul cublaslt, own // tv.linear at {{.*}}products.mlir:
+// PRODUCTS: alternative 1: matmul cublaslt, own (not there: the columns of its result must be innermost in memory, in rows of a multiple of 16 bytes) // tv.linear at
+// PRODUCTS: if 0 is cublaslt: contract {{.*}}%[[S]]
+// PRODUCTS-NEXT: if 0 is cublaslt: launch map_{{[0-9]+}} %[[S]], {{.*}}%[[Y]] //
+// PRODUCTS: if 0 is own: launch linear_{{[0-9]+}} {{.*}}%[[Y]], %[[S]] //
+// PRODUCTS-NOT: copy
+// PRODUCTS: contract %[[Y]]
+// LIBRARY: matmul: cublaslt 2, own 0
+// LIBRARY-NEXT: largest differences from the CPU's results
+// OWN: matmul: cublaslt 1, own 1
+// OWN-NEXT: largest differences from the CPU's results
+// OWN-ALONE: tessera: {{.*}}products.mlir:{{[0-9]+}}:{{[0-9]+}}: 'tv.linear': no variant of matmul that is allowed is there: own: the columns of its result must be innermost in memory, in rows of a multiple of 16 bytes; there is cublaslt{{$}}
+
 // A plan by hand: a value that is no memory of its variant.
 // RUN: not tessera-compile %t/window.mlir --compile-from=kernels -o %t/window.tsr 2>&1 | FileCheck %s --check-prefix=WINDOW
 // RUN: sed 's/(%y), "b"(%z)/(%z), "b"(%y)/' %t/window.mlir > %t/other.mlir
 // RUN: not tessera-compile %t/other.mlir --compile-from=kernels -o %t/window.tsr 2>&1 | FileCheck %s --check-prefix=WINDOW
 // RUN: sed 's/return %c/return %y/' %t/window.mlir > %t/outside.mlir
 // RUN: not tessera-compile %t/outside.mlir --compile-from=kernels -o %t/window.tsr 2>&1 | FileCheck %s --check-prefix=WINDOW
-// WINDOW: error: 'plan.choose' op each of its values must be the result of a step of its variant, used by nothing else; tv-form-kernels copies others
+// WINDOW: error: 'plan.choose' op each of its values must be the result of a step of its variant, used by no other; tv-form-kernels copies others
 
 //--- both.mlir
 #m = #tv.mesh<tp = 1>
@@ -64,6 +88,44 @@ func.func @main() -> !x {
     tv.yield %b : bf16
   }
   return %y : !x
+}
+
+//--- products.mlir
+#m = #tv.mesh<tp = 1>
+!x = tensor<4x16xbf16, #tv.view<#m, [_, _]>>
+!nx = tensor<4x16xi64, #tv.view<#m, [_, _]>>
+!w = tensor<24x16xbf16, #tv.view<#m, [_, _]>>
+!nw = tensor<24x16xi64, #tv.view<#m, [_, _]>>
+!v = tensor<3x24xbf16, #tv.view<#m, [_, _]>>
+!nv = tensor<3x24xi64, #tv.view<#m, [_, _]>>
+!h = tensor<4x24xbf16>
+!z = tensor<4x3xbf16>
+func.func @main() -> (!h {tv.name = "sums"}, !z {tv.name = "z"}) {
+  %i = tv.iota 1 : () -> !nx
+  %x = tv.map %i : (!nx) -> !x (%a: i64) {
+    %c = arith.constant 5 : i64
+    %r = arith.remsi %a, %c : i64
+    %f = arith.sitofp %r : i64 to bf16
+    tv.yield %f : bf16
+  }
+  %j = tv.iota 0 : () -> !nw
+  %k = tv.iota 1 : () -> !nw
+  %w = tv.map %j, %k : (!nw, !nw) -> !w (%a: i64, %b: i64) {
+    %c = arith.constant 3 : i64
+    %s = arith.addi %a, %b : i64
+    %r = arith.remsi %s, %c : i64
+    %f = arith.sitofp %r : i64 to bf16
+    tv.yield %f : bf16
+  }
+  %l = tv.iota 1 : () -> !nv
+  %v = tv.map %l : (!nv) -> !v (%a: i64) {
+    %f = arith.sitofp %a : i64 to bf16
+    tv.yield %f : bf16
+  }
+  %h = tv.linear %x, %w : (!x, !w) -> !h
+  %y = tv.mul %h, %h : (!h, !h) -> !h
+  %z = tv.linear %y, %v : (!h, !v) -> !z
+  return %h, %z : !h, !z
 }
 
 //--- window.mlir

@@ -14,6 +14,7 @@ one for the mesh: kinds, bytes that the busiest rank sends, packing copies.
     run_programs.py --build build --transport mpi test/Programs/mlp.mlir
 """
 import argparse
+import collections
 import json
 import os
 import pathlib
@@ -40,11 +41,13 @@ def environment():
 
 
 class Tools:
-    def __init__(self, build, transport, deadline=60, emulate=False, flags=()):
+    def __init__(self, build, transport, deadline=60, emulate=False, flags=(), runs=()):
         self.bin = pathlib.Path(build).resolve() / "bin"
         self.transport = transport
         self.emulate = emulate  # kernels for GPUs, on the host
         self.flags = flags  # of tessera-compile, always
+        self.runs = runs or [""]  # a flag of tessera-run for each run of a module
+        self.chosen = collections.Counter()  # by run and variant
         self.deadline = deadline
         self.env = environment()
 
@@ -79,18 +82,27 @@ class Tools:
                   f"--interpret={ranks}", "--interpret-precision=program",
                   *([f"--interpret-sizes={given}"] if given else []), "-o", os.devnull)
 
-    def run(self, module, ranks, inputs, output, sizes=()):
+    def run(self, module, ranks, inputs, output, sizes=(), flag=""):
         command = [self.bin / "tessera-run", module, "--inputs", inputs, "--output",
                    output, "--report", "json", "--deadline", self.deadline]
         if self.emulate:  # as flash is in the module, but has no emulation
             command += ["--attention", "math"]
+        command += [flag] if flag else []
         for name, size in dict(sizes).items():
             command += ["--size", f"{name}={size}"]
         if self.transport == "threads":
             command += ["--transport", "threads", "--ranks", ranks]
         else:
             command = ["mpirun", "-n", ranks, "--oversubscribe", *command]
-        return json.loads(self.call(*command))
+        report = json.loads(self.call(*command))
+        kind, _, names = flag.removeprefix("--").partition("=")
+        for choice in report.get("choices", []):
+            if choice["kind"] == kind:
+                want = next(n for n in names.split(",") if n in choice["variants"])
+                if choice["chosen"] != want:
+                    raise RuntimeError(f"{flag} chose {choice}")
+                self.chosen[flag, want] += 1
+        return report
 
 
 def bfloat16(array):
@@ -199,18 +211,24 @@ class Case:
 
 
 def check(tools, text, mesh, ranks, folder, name, sizes, seed=0):
-    """Runs one program on one mesh; gives what ran. Raises on a difference."""
+    """Runs one program on one mesh; gives what ran, the same in all runs of the module.
+    Raises on a difference."""
     case = Case(tools, text, ranks, folder, name, sizes, seed)
     tools.compile(case.path, mesh, case.module)
-    report = tools.run(case.module, ranks, case.inputs, case.output, sizes)
-    results = read_outputs(case.output)
-    for port, value in case.exact.items():
-        if port not in results:
-            raise RuntimeError(f"no output '{port}'; there are {', '.join(results)}")
-        why = tvnumpy.compare(port, results[port], value, case.allowed[port])
-        if why:
-            raise RuntimeError(why)
-    return report
+    ran = set()
+    for flag in tools.runs:
+        report = tools.run(case.module, ranks, case.inputs, case.output, sizes, flag)
+        ran.add(summary(report))
+        results = read_outputs(case.output)
+        for port, value in case.exact.items():
+            if port not in results:
+                raise RuntimeError(f"no output '{port}'; there are {', '.join(results)}")
+            why = tvnumpy.compare(port, results[port], value, case.allowed[port])
+            if why:
+                raise RuntimeError(f"{flag} {why}")
+    if len(ran) != 1:
+        raise RuntimeError(f"runs differ in what they move: {ran}")
+    return ran.pop()
 
 
 def with_names(text):
@@ -290,11 +308,15 @@ def main():
                         help="kernels for GPUs, on the host")
     parser.add_argument("--flags", nargs="+", default=[],
                         help="of tessera-compile, in this form: --flags=--matmul=own")
+    parser.add_argument("--run", action="append", default=[], dest="runs",
+                        help="a preference of tessera-run, once for each run of a "
+                             "module: --run=--matmul=own,cublaslt")
     parser.add_argument("--seed", type=int, default=0, help="of the inputs")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("files", nargs="+")
     args = parser.parse_args()
-    tools = Tools(args.build, args.transport, emulate=args.emulate, flags=args.flags)
+    tools = Tools(args.build, args.transport, emulate=args.emulate, flags=args.flags,
+                  runs=args.runs)
     passed = failed = 0
     with tempfile.TemporaryDirectory() as folder:
         for file in args.files:
@@ -304,12 +326,12 @@ def main():
                 lines = []
                 for mesh, ranks in meshes_of(text):
                     try:
-                        report = check(tools, text, mesh, ranks, folder, "program",
-                                       sizes, args.seed)
+                        ran = check(tools, text, mesh, ranks, folder, "program",
+                                    sizes, args.seed)
                         if args.element:
                             tools.interpret(os.path.join(folder, "program.mlir"), mesh,
                                             ranks, sizes)
-                        line = f"// RAN {mesh or 'here'}: {summary(report)}"
+                        line = f"// RAN {mesh or 'here'}: {ran}"
                         lines.append(line)
                         want = re.search(rf"^// RAN {mesh or 'here'}: .*$", text, re.M)
                         if want and want[0] != line and not (args.element or args.write):
@@ -325,6 +347,10 @@ def main():
                 parts[number] = part[:at] + "\n".join(lines) + "\n" + part[at:]
             if args.write:
                 pathlib.Path(file).write_text("// -----".join(parts))
+    for flag in args.runs:
+        first = flag.partition("=")[2].split(",")[0]
+        print(f"{flag}: {first} {tools.chosen[flag, first]}")
+        failed += not tools.chosen[flag, first]
     print(f"{passed} passed, {failed} failed")
     sys.exit(1 if failed or not passed else 0)
 

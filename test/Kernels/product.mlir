@@ -1,5 +1,5 @@
-// Variants of matrix products: the matrix library's, and kernels of our own, with what
-// follows them.
+// Matrix products that are kernels of our own, with what follows them.
+// (product-variants.mlir has them beside the library's.)
 
 // RUN: split-file %s %t
 // DEFINE: %{own} = --tessera="from=local to=kernels target=cuda:sm_90a matmul=own"
@@ -12,14 +12,12 @@
 
 // EQUAL: interpret: @main equals the source on
 
-// The library alone by default; in order of preference otherwise.
+// The library alone by default.
 // RUN: tessera-opt %t/block.mlir --tessera="from=local to=kernels target=cuda:sm_90a" | FileCheck %s --check-prefix=LIBRARY
-// RUN: tessera-opt %t/block.mlir --tessera="from=local to=kernels target=cuda:sm_90a matmul=cublaslt,own" | FileCheck %s --check-prefix=LIBRARY
 // RUN: tessera-opt %t/block.mlir --tessera="from=local to=kernels" | FileCheck %s --check-prefix=LIBRARY
-// RUN: sed 's/16]/12]/g; s/x16x/x12x/g; s/<16x/<12x/g' %t/block.mlir | tessera-opt --tessera="from=local to=kernels target=cuda:sm_90a matmul=own,cublaslt" | FileCheck %s --check-prefix=LIBRARY
-// LIBRARY-NOT: plan.product
+// LIBRARY-NOT: {{plan.product|plan.choose}}
 // LIBRARY: plan.contract
-// LIBRARY-NOT: plan.product
+// LIBRARY-NOT: {{plan.product|plan.choose}}
 
 // What does not fit has its reason.
 // RUN: not tessera-opt %t/block.mlir --tessera="from=local to=kernels matmul=own" 2>&1 | FileCheck %s --check-prefix=CPU
@@ -38,7 +36,7 @@
 // TERMS: error: has no variant that is allowed; own does not fit: what it contracts must be innermost in memory, in rows of a multiple of 16 bytes
 // COLUMNS: error: has no variant that is allowed; own does not fit: the columns of its result must be innermost in memory, in rows of a multiple of 16 bytes
 // FOUR: error: has no variant that is allowed; own does not fit: its result must be a matrix or a batch of matrices
-// NAME: error: 'best' is no variant of a matrix product; there are 'cublaslt' and 'own'
+// NAME: error: 'best' is no variant of matmul; there are 'cublaslt' and 'own'
 
 //--- block.mlir
 // Bias, gelu, scaling by a row's number and a residual are of one kernel. Random numbers
@@ -78,6 +76,7 @@ func.func @main(%x: !x {tv.name = "x", tv.dims = ["b"]}, %w: !w {tv.name = "w"},
 // BLOCK: func.func @map_1(
 // BLOCK-NOT: plan.contract
 // BLOCK: %[[P:.*]] = plan.launch @linear_0({{.*}}) scalars [#plan.coord<"tp">] from "tv.linear"
+// BLOCK-NEXT: plan.choose "matmul" of "own"() without {cublaslt = "it is not compiled in"}
 // BLOCK-NEXT: plan.launch @map_1(%[[P]])
 
 //--- uses.mlir

@@ -111,6 +111,57 @@ TEST(Variants, TheFirstThatIsAllowedAndThereRuns) {
   run(mathOnly, "flash,math", Choice::math);
 }
 
+TEST(Variants, KindsAreChosenApart) {
+  PlanBuilder b("<tp = 1>");
+  int x = b.input("x", {8, 4}, "[_, _]");
+  int r = b.tensor("r", {8, 4}, "[_, _]");
+  int h = b.output("h", {8, 4}, "[_, _]");
+  int g = b.output("g", {8, 4}, "[_, _]");
+  int attention = b.alternative("attention", {{"flash", ""}, {"math", ""}});
+  int matmul = b.alternative("matmul", {{"cublaslt", ""}, {"own", ""}});
+  auto add = [&](int from, int to, int64_t addend, int of, int variant) {
+    b.launch("twice_plus", {from, to}, {valueScalar(addend)});
+    b.inVariant(of, variant);
+  };
+  add(x, r, 1, attention, 0);
+  add(x, r, 5, attention, 1);
+  add(r, h, 3, matmul, 0);
+  add(h, g, 11, matmul, 0); // a variant reads what it has written
+  add(r, h, 7, matmul, 1);
+  add(r, g, 9, matmul, 1);
+  std::string module = b.module(kernels());
+
+  const char *attentions[] = {nullptr, "flash", "math,flash"};
+  const char *matmuls[] = {nullptr, "cublaslt,own", "own,cublaslt", "own"};
+  for (const char *first : attentions)
+    for (const char *second : matmuls) {
+      RunOptions options;
+      options.begin = [&](int) {
+        if (first)
+          EXPECT_OK(tessera_variants_push("attention", first));
+        if (second)
+          EXPECT_OK(tessera_variants_push("matmul", second));
+      };
+      bool isMath = first && *first == 'm', isOwn = second && *second == 'o';
+      options.inspect = [&](tessera_binding *binding, int) {
+        EXPECT_STREQ(alternativeOf(binding, 0).chosen,
+                     isMath ? "math" : "flash");
+        EXPECT_STREQ(alternativeOf(binding, 1).kind, "matmul");
+        EXPECT_STREQ(alternativeOf(binding, 1).chosen,
+                     isOwn ? "own" : "cublaslt");
+        EXPECT_EQ(tessera_binding_step_count(binding), 3u);
+      };
+      auto expected = [&](const std::string &name, const layout::Shape &i,
+                          int) {
+        double r = 2 * small(i) + (isMath ? 5 : 1);
+        if (isOwn)
+          return 2 * r + (name == "h" ? 7 : 9);
+        return name == "h" ? 2 * r + 3 : 2 * (2 * r + 3) + 11;
+      };
+      runModule(module, 1, Choice::input, expected, options);
+    }
+}
+
 TEST(Variants, StepsOfOthersAreNotThere) {
   std::string module = Choice().module();
   run(module, "flash", Choice::flash, [](tessera_binding *binding) {
@@ -266,9 +317,11 @@ TEST(Variants, UnknownNamesAreErrors) {
     EXPECT_EQ(tessera_status_code(status), TESSERA_INVALID_ARGUMENT);
     return take(status);
   };
-  EXPECT_EQ(
-      push("matmul", "own"),
-      "no kind of op 'matmul' has variants; those that have: 'attention'");
+  EXPECT_EQ(push("softmax", "own"),
+            "no kind of op 'softmax' has variants; those that have: "
+            "'attention' and 'matmul'");
+  EXPECT_EQ(push("matmul", "own,flash"),
+            "'flash' is no variant of matmul; there are 'cublaslt' and 'own'");
   EXPECT_EQ(push("attention", "flash,fast"),
             "'fast' is no variant of attention; there are 'flash' and 'math'");
   EXPECT_EQ(push("attention", ""), "no variant of attention is named; there "

@@ -38,7 +38,7 @@ static cl::list<std::string>
               cl::CommaSeparated, cl::cat(category));
 static cl::list<std::string>
     matmul("matmul",
-           cl::desc("Variants of matrix products that are allowed on cuda, in "
+           cl::desc("Variants of matrix products to compile in for cuda, in "
                     "order of preference: cublaslt (alone by default), own"),
            cl::CommaSeparated, cl::cat(category));
 static cl::opt<bool> strict(

@@ -34,6 +34,7 @@ const char *const kUsage =
   --repeat N            runs; a state goes from one to the next
   --attention LIST      variants of attention that may run, the preferred first:
                         flash,math; else what the module prefers
+  --matmul LIST         of matrix products: cublaslt,own
   --backend cpu|cuda    what runs it; else what the module is compiled for
   --device N            the GPU of this rank; else the rank modulo their number
   --no-graph            cuda: enqueue the steps anew in each run
@@ -73,6 +74,12 @@ Result<Options> parseOptions(int argc, const char *const *argv, bool underMPI) {
   auto positive = [](int64_t &target) {
     return [&target](const std::string &value) {
       return parseWhole(value, target) && target > 0;
+    };
+  };
+  auto variantsOf = [&](const char *kind) {
+    return [&options, kind](const std::string &value) {
+      options.variants.emplace_back(kind, value);
+      return !value.empty();
     };
   };
   const std::vector<Flag> flags = {
@@ -138,12 +145,8 @@ Result<Options> parseOptions(int argc, const char *const *argv, bool underMPI) {
        "a number of seconds above 0"},
       {"--memory-limit", positive(options.memoryLimit),
        "a number of bytes above 0"},
-      {"--attention",
-       [&](const std::string &value) {
-         options.attention = value;
-         return !value.empty();
-       },
-       "variants like flash,math"},
+      {"--attention", variantsOf("attention"), "variants like flash,math"},
+      {"--matmul", variantsOf("matmul"), "variants like cublaslt,own"},
       {"--backend",
        [&](const std::string &value) {
          options.backend = value;

@@ -40,9 +40,10 @@ struct Options {
   std::string algorithms; ///< a file of them; empty: none
   bool autotune = false;  ///< measure what it lacks
   bool verbose = false;
-  std::string trace;     ///< a file for the last run's steps; empty: none
-  std::string attention; ///< variants that are allowed; empty: all
-  std::string verify;    ///< the module for cpu to compare with; empty: none
+  std::string trace; ///< a file for the last run's steps; empty: none
+  /// Kinds of op, and which of their variants are allowed.
+  std::vector<std::pair<std::string, std::string>> variants;
+  std::string verify; ///< the module for cpu to compare with; empty: none
 };
 
 extern const char *const kUsage;

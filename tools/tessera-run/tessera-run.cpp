@@ -98,18 +98,18 @@ private:
   }
   /// What is chosen is asked for with the memory, and again by the binding.
   Status readInputs() {
-    if (!options.attention.empty())
-      if (Status status = take(
-              tessera_variants_push("attention", options.attention.c_str()));
+    for (const auto &[kind, names] : options.variants)
+      if (Status status =
+              take(tessera_variants_push(kind.c_str(), names.c_str()));
           !status)
-        return Error{"--attention: " + status.message()};
+        return Error{"--" + kind + ": " + status.message()};
     return session.readInputs();
   }
   /// Then the libraries that it takes are open, and have a version.
   Status execute() {
     if (Status status = session.execute(); !status)
       return status;
-    if (!options.attention.empty())
+    for (size_t i = 0; i < options.variants.size(); ++i)
       if (Status status = take(tessera_variants_pop()); !status)
         return status;
     return session.describe();

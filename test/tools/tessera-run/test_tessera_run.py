@@ -117,6 +117,7 @@ class TesseraRun(unittest.TestCase):
             ([], "attention: math 1, flash 1"),
             (["--attention=flash,math"], "attention: math 1, flash 1"),
             (["--attention=math"], "attention: math 2, flash 0"),
+            (["--attention=math", "--matmul=own"], "attention: math 2, flash 0"),
         ]:
             out = self.succeed(*run, *allowed, "--output", "out.safetensors")
             self.assertIn(line, out.splitlines())
@@ -148,6 +149,12 @@ class TesseraRun(unittest.TestCase):
             says=["--attention: 'fast' is no variant", "'flash' and 'math'"],
         )
         self.fail_with(*run, "--attention=", says=["variants like flash,math"])
+        self.fail_with(
+            *run,
+            "--attention=math",
+            "--matmul=flash",
+            says=["--matmul: 'flash' is no variant of matmul"],
+        )
         # On a GPU they are among what the bits depend on.
         fakes = {"TESSERA_CUDA_LIBRARY_PATH": FAKES, "NCCL_NVLS_ENABLE": "0"}
         run = ["turn-cuda-2.tsr", "--ranks=2", "--inputs", "in.safetensors", "--verify", "turn-2.tsr"]
