@@ -11,10 +11,11 @@ Each program of test/Programs and examples/, for meshes of 1 to 4 devices, becom
     tests/NAME/test.env               RANKS and FLAGS of tessera-run
 
 and so does examples/minilm, with its weights in weights/; its tables are cut to the
-tokens and positions of its sentences. Some are there once more with matrix products as
-kernels of our own, among them GPT-3 blocks of a size with several tiles (NAME-own).
-data.tar.xz has all this, beside the programs that run it: `run` (test/GPU/run) is the launcher, `failures` (test/GPU/failures) runs
-what must fail, with the modules in broken/.
+tokens and positions of its sentences. Some, among them GPT-3 blocks of a size with
+several tiles, have both variants of matrix products, and are there once more to run our
+own (NAME-own). data.tar.xz has all this, beside the programs that run it: `run`
+(test/GPU/run) is the launcher, `failures` (test/GPU/failures) runs what must fail, with
+the modules in broken/.
 
     pack.py --build build OUT
 """
@@ -37,8 +38,10 @@ from reference import embed  # noqa: E402
 from run_programs import (Case, Tools, meshes_of, programs_in,  # noqa: E402
                           sizes_of)
 
-# Of programs with matrix products as kernels of our own, where they fit.
-OWN = "--matmul=own,cublaslt"
+# Flags of tessera-compile, and of tessera-run for each test of the module, by what is
+# behind its name: both variants of matrix products, where they fit.
+PLAIN = (), {"": ()}
+BOTH = ("--matmul=cublaslt,own",), {"": (), "-own": ("--matmul=own,cublaslt",)}
 LIMIT = 60  # MiB
 
 FILES = sorted([*ROOT.glob("test/Programs/*.mlir"), ROOT / "examples/mlp.mlir",
@@ -67,8 +70,8 @@ def link_copies(top):
                 file.hardlink_to(original)
 
 
-def pack_program(tools, text, mesh, ranks, folder, target, *flags):
-    """One test."""
+def pack_program(tools, text, mesh, ranks, folder, target, flags, runs):
+    """One module, and a test for each run of it; gives how many."""
     folder.mkdir(parents=True)
     sizes = sizes_of(text)
     case = Case(tools, text, ranks, folder, "program", sizes)
@@ -81,8 +84,13 @@ def pack_program(tools, text, mesh, ranks, folder, target, *flags):
     pathlib.Path(case.inputs).rename(folder / "inputs.safetensors")
     pathlib.Path(case.module).unlink()
     save_expected(folder / "expected", case.exact, case.allowed)
-    (folder / "test.env").write_text(
-        f"RANKS={ranks}\nFLAGS='{' '.join(f'--size {n}={v}' for n, v in sizes.items())}'\n")
+    for suffix, run_flags in runs.items():
+        test = folder.with_name(folder.name + suffix)
+        if suffix:
+            shutil.copytree(folder, test)
+        run_flags = [*(f"--size {n}={v}" for n, v in sizes.items()), *run_flags]
+        (test / "test.env").write_text(f"RANKS={ranks}\nFLAGS='{' '.join(run_flags)}'\n")
+    return len(runs)
 
 
 def pack_minilm(tools, model, out, target):
@@ -127,7 +135,7 @@ def pack_minilm(tools, model, out, target):
 
 
 def list_programs(only, elements, target):
-    """[(name, text, mesh, ranks, flags)] of all programs."""
+    """[(name, text, mesh, ranks, PLAIN or BOTH)] of all programs."""
     for file in FILES:
         if only not in file.stem:
             continue
@@ -139,15 +147,14 @@ def list_programs(only, elements, target):
                         continue  # types and meshes are checked apart
                     name = "-".join(filter(None, [
                         stem, str(number), element, mesh.replace("=", "") or f"{ranks}"]))
-                    yield name, text, mesh, ranks, ()
-                    if file.stem == "own-products" and not element and target != "cpu":
-                        yield f"{name}-own", text, mesh, ranks, (OWN,)
+                    own = file.stem == "own-products" and not element
+                    yield (name, text, mesh, ranks,
+                           BOTH if own and target != "cpu" else PLAIN)
     if only in "gpt3" and target != "cpu":
         # 300 rows of 256 columns, in 4 heads of 64.
         text = gpt3.program(s=300, heads=4, d=64)
         for ranks in (1, 2, 4):
-            for suffix, flags in ("", ()), ("-own", (OWN,)):
-                yield f"gpt3-tp{ranks}{suffix}", text, f"tp={ranks}", ranks, flags
+            yield f"gpt3-tp{ranks}", text, f"tp={ranks}", ranks, BOTH
 
 
 # The product is a temporary of 256 GiB.
@@ -255,12 +262,11 @@ def main():
     packed = failed = 0
     if args.only in "minilm":
         packed += pack_minilm(tools, args.model, args.out, args.target)
-    for name, text, mesh, ranks, flags in list_programs(args.only, args.element,
-                                                        args.target):
+    for name, text, mesh, ranks, (flags, runs) in list_programs(args.only, args.element,
+                                                                args.target):
         try:
-            pack_program(tools, text, mesh, ranks, args.out / "tests" / name,
-                         args.target, *flags)
-            packed += 1
+            packed += pack_program(tools, text, mesh, ranks, args.out / "tests" / name,
+                                   args.target, flags, runs)
         except RuntimeError as error:
             failed += 1
             shutil.rmtree(args.out / "tests" / name)
