@@ -266,6 +266,46 @@ LogicalResult GeluOp::decompose(OpBuilder &builder,
   return success();
 }
 
+LogicalResult GeluGradOp::decompose(OpBuilder &builder,
+                                    SmallVectorImpl<Value> &results) {
+  Core core(builder, *this);
+  results.push_back(
+      core.map({getGrad(), getInput()}, core.result(), [&](Body b, Args in) {
+        auto c = [&](double value) {
+          return Core::constant(b, in[0].getType(), value);
+        };
+        auto mul = [&](Value x, Value y) -> Value {
+          return arith::MulFOp::create(b, x, y);
+        };
+        auto add = [&](Value x, Value y) -> Value {
+          return arith::AddFOp::create(b, x, y);
+        };
+        // Farther out the slope is 0 or 1, and an exp or a square may be
+        // infinite.
+        const double bound = getTanh() ? 10 : 32;
+        Value x = arith::MaximumFOp::create(
+            b, arith::MinimumFOp::create(b, in[1], c(bound)), c(-bound));
+        Value square = mul(x, x), slope;
+        if (getTanh()) {
+          // As gelu is x s, s = 1 / (1 + e), e = exp(-z), it is s (1 + x e s
+          // z').
+          const double two = 2 * std::sqrt(2 / M_PI);
+          Value factor = add(mul(square, c(-two * 0.044715)), c(-two));
+          Value exp = math::ExpOp::create(b, mul(x, factor));
+          Value s = arith::DivFOp::create(b, c(1), add(exp, c(1)));
+          Value rise = add(mul(square, c(two * 3 * 0.044715)), c(two));
+          slope = mul(s, add(mul(mul(x, mul(exp, s)), rise), c(1)));
+        } else {
+          Value erf = math::ErfOp::create(b, mul(x, c(std::sqrt(0.5))));
+          Value exp = math::ExpOp::create(b, mul(square, c(-0.5)));
+          Value density = mul(exp, c(1 / std::sqrt(2 * M_PI)));
+          slope = add(mul(add(erf, c(1)), c(0.5)), mul(x, density));
+        }
+        return Values{mul(in[0], slope)};
+      }));
+  return success();
+}
+
 LogicalResult SiluOp::decompose(OpBuilder &builder,
                                 SmallVectorImpl<Value> &results) {
   Core core(builder, *this);

@@ -361,6 +361,12 @@ LogicalResult MulOp::transferPartial(States operands,
   return transferLinear(*this, operands, {0, 1}, results, why);
 }
 
+LogicalResult GeluGradOp::transferPartial(States operands,
+                                          SmallVectorImpl<State> &results,
+                                          std::string &why) {
+  return transferLinear(*this, operands, {0}, results, why);
+}
+
 LogicalResult RopeOp::transferPartial(States operands,
                                       SmallVectorImpl<State> &results,
                                       std::string &why) {

@@ -409,6 +409,9 @@ Rule MulOp::getShardingRule() { return RuleBuilder(*this).pointwise().build(); }
 Rule GeluOp::getShardingRule() {
   return RuleBuilder(*this).pointwise().build();
 }
+Rule GeluGradOp::getShardingRule() {
+  return RuleBuilder(*this).pointwise().build();
+}
 Rule SiluOp::getShardingRule() {
   return RuleBuilder(*this).pointwise().build();
 }

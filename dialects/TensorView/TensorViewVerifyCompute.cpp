@@ -226,6 +226,7 @@ static LogicalResult verifyPointwise(Operation *op, const Elements &elements) {
 LogicalResult AddOp::verify() { return verifyPointwise(*this, kNumbers); }
 LogicalResult MulOp::verify() { return verifyPointwise(*this, kNumbers); }
 LogicalResult GeluOp::verify() { return verifyPointwise(*this, kFloats); }
+LogicalResult GeluGradOp::verify() { return verifyPointwise(*this, kFloats); }
 LogicalResult SiluOp::verify() { return verifyPointwise(*this, kFloats); }
 
 LogicalResult SoftmaxOp::verify() {

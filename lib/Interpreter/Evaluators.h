@@ -93,7 +93,7 @@ template <typename Op> void add(EvaluatorTable &table, Evaluator evaluator) {
   table[Op::getOperationName()] = evaluator;
 }
 
-void addPointwise(EvaluatorTable &table);    // map, add, mul, gelu, silu
+void addPointwise(EvaluatorTable &table);    // map, add, gelu, silu, ...
 void addContractions(EvaluatorTable &table); // reduce, linear, matmul, ...
 void addAttention(EvaluatorTable &table);
 void addIndexing(EvaluatorTable &table); // broadcast, reshape, slice, ...
@@ -106,6 +106,7 @@ const EvaluatorTable &evaluators();
 
 /// 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
 double geluTanh(double x);
+double geluTanhGrad(double x); // its slope
 
 /// Number `index` of stream `stream`: see tv.random.
 double randomNumber(uint64_t seed, uint64_t stream, uint64_t index);

@@ -66,6 +66,25 @@ static LogicalResult evalGelu(OpRun &run) {
   return success();
 }
 
+double interp::geluTanhGrad(double x) {
+  double inner = std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x);
+  double rise = std::sqrt(2 / M_PI) * (1 + 3 * 0.044715 * x * x);
+  double cosh = std::cosh(inner); // 1 - tanh^2 would cancel
+  return 0.5 * (1 + std::tanh(inner)) + 0.5 * x * (rise / cosh / cosh);
+}
+
+static LogicalResult evalGeluGrad(OpRun &run) {
+  bool tanh = cast<tv::GeluGradOp>(run.op).getTanh();
+  run.fill(0, [&](ArrayRef<int64_t> index) {
+    double dy = run.read(0, index).real, x = run.read(1, index).real;
+    double density = std::exp(-0.5 * x * x) / std::sqrt(2 * M_PI);
+    return real(dy *
+                (tanh ? geluTanhGrad(x)
+                      : 0.5 * std::erfc(-x / std::sqrt(2.0)) + x * density));
+  });
+  return success();
+}
+
 static LogicalResult evalSilu(OpRun &run) {
   run.fill(0, [&](ArrayRef<int64_t> index) {
     double x = run.read(0, index).real;
@@ -85,5 +104,6 @@ void interp::addPointwise(EvaluatorTable &table) {
                                      return int64_t(uint64_t(a) * uint64_t(b));
                                    }>);
   add<tv::GeluOp>(table, evalGelu);
+  add<tv::GeluGradOp>(table, evalGeluGrad);
   add<tv::SiluOp>(table, evalSilu);
 }

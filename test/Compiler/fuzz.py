@@ -341,7 +341,7 @@ class Mutation:
         """An op's name becomes another's of any program."""
         others = re.findall(r"\b(?:tv|comm|arith|math|plan|memref|scf|func)\.\w+\b",
                             self.rng.choice(self.corpus.parts)[1] + self.text)
-        groups = ("tv.add tv.mul tv.linear tv.matmul tv.rms_norm tv.gather".split(),
+        groups = ("tv.add tv.mul tv.gelu_grad tv.linear tv.matmul tv.rms_norm tv.gather".split(),
                   "tv.gelu tv.silu tv.reshape tv.reshard tv.rope".split(),
                   "arith.addf arith.mulf arith.divf arith.cmpf arith.addi arith.divsi "
                   "arith.remui arith.shli arith.maximumf math.powf".split(),

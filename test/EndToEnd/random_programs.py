@@ -139,6 +139,12 @@ class Program:
         a = self.pick()
         return self.emit(f"tv.gelu tanh {a[0]}", [a], a[1])
 
+    def op_gelu_grad(self):
+        a = self.pick()
+        x = self.like(a[1])
+        form = self.random.choice(["", "tanh "])
+        return self.emit(f"tv.gelu_grad {form}{a[0]}, {x[0]}", [a, x], a[1])
+
     def op_linear(self):
         x = self.pick(at_least=1)
         n, k = self.random.choice(EXTENTS), x[1][-1]

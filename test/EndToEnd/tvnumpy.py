@@ -474,6 +474,17 @@ class Program:
             return 0.5 * x * (1 + np.tanh(inner))
         return 0.5 * x * (1 + erf(x / np.sqrt(2)))
 
+    def op_gelu_grad(self, text, args, out, regions, env):
+        dy, x = args
+        if text.startswith("tanh"):
+            inner = np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)
+            rise = np.sqrt(2 / np.pi) * (1 + 3 * 0.044715 * x**2)
+            small = np.exp(-2 * np.abs(inner))  # as 1 - tanh^2 cancels
+            square = 4 * small / (1 + small)**2
+            return dy * 0.5 * (1 + np.tanh(inner) + x * square * rise)
+        density = np.exp(-0.5 * x**2) / np.sqrt(2 * np.pi)
+        return dy * (0.5 * (1 + erf(x / np.sqrt(2))) + x * density)
+
     def op_silu(self, text, args, out, regions, env):
         return args[0] / (1 + np.exp(-args[0]))
 

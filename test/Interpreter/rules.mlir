@@ -144,6 +144,7 @@ func.func @sources(%a: tensor<4x7xf32>) {
 // CHECK: tv.add: {{[1-9][0-9]+}} cases agree
 // CHECK: tv.mul: {{[1-9][0-9]+}} cases agree
 // CHECK: tv.gelu: {{[1-9][0-9]+}} cases agree
+// CHECK: tv.gelu_grad: {{[1-9][0-9]+}} cases agree
 // CHECK: tv.silu: {{[1-9][0-9]+}} cases agree
 // CHECK: tv.softmax: {{[1-9][0-9]+}} cases agree
 // CHECK: tv.layer_norm: {{[1-9][0-9]+}} cases agree
@@ -157,6 +158,7 @@ func.func @composites(%a: tensor<4x7x6xf32>, %b: tensor<4x7x6xf32>,
   %add = tv.add %a, %b : (tensor<4x7x6xf32>, tensor<4x7x6xf32>) -> tensor<4x7x6xf32>
   %mul = tv.mul %a, %b : (tensor<4x7x6xf32>, tensor<4x7x6xf32>) -> tensor<4x7x6xf32>
   %gelu = tv.gelu tanh %a : (tensor<4x7x6xf32>) -> tensor<4x7x6xf32>
+  %grad = tv.gelu_grad tanh %a, %b : (tensor<4x7x6xf32>, tensor<4x7x6xf32>) -> tensor<4x7x6xf32>
   %silu = tv.silu %a : (tensor<4x7x6xf32>) -> tensor<4x7x6xf32>
   %soft = tv.softmax %a dim 1 : (tensor<4x7x6xf32>) -> tensor<4x7x6xf32>
   %ln = tv.layer_norm %a, %w, %v epsilon(1.0e-5)

@@ -259,6 +259,22 @@ func.func @gelu_integers(%x: tensor<2xi32>) {
 
 // -----
 
+func.func @gelu_grad_integers(%x: tensor<2xi32>) {
+  // expected-error@+1 {{'tv.gelu_grad' op operand #0 has element type 'i32'; it must be f64, f32, bf16 or f16}}
+  %r = tv.gelu_grad %x, %x : (tensor<2xi32>, tensor<2xi32>) -> tensor<2xi32>
+  return
+}
+
+// -----
+
+func.func @gelu_grad_shapes(%x: tensor<2xf32>, %y: tensor<3xf32>) {
+  // expected-error@+1 {{'tv.gelu_grad' op}}
+  %r = tv.gelu_grad %x, %y : (tensor<2xf32>, tensor<3xf32>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
 func.func @add_element_types(%x: tensor<2xi32>, %y: tensor<2xf32>) {
   // expected-error@+1 {{'tv.add' op element type 'f32' must be 'i32', as the others}}
   %r = tv.add %x, %y : (tensor<2xi32>, tensor<2xf32>) -> tensor<2xf32>

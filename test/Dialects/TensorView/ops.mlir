@@ -165,6 +165,10 @@ func.func @composites(%x: tensor<4x8xf32>, %w: tensor<8xf32>, %l: tensor<4xi32>)
   %8 = tv.rope %x base(10000.0) : (tensor<4x8xf32>) -> tensor<4x8xf32>
   // CHECK: tv.cross_entropy
   %9 = tv.cross_entropy %x, %l : (tensor<4x8xf32>, tensor<4xi32>) -> tensor<4xf32>
+  // CHECK: tv.gelu_grad tanh %{{.*}}, %{{.*}} : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  %11 = tv.gelu_grad tanh %x, %8 : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  // CHECK: tv.gelu_grad %{{.*}}, %{{.*}} :
+  %12 = tv.gelu_grad %x, %8 : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
   // CHECK: tv.dropout %{{.*}} rate(1.000000e-01) seed(1) stream(2)
   %10 = tv.dropout %x rate(0.1) seed(1) stream(2) : (tensor<4x8xf32>) -> tensor<4x8xf32>
   return

@@ -179,6 +179,8 @@ func.func @ops(%x: tensor<4x8xf32>, %w: tensor<2x8xf32>, %b: tensor<2xf32>, %i: 
   // expected-remark@+1 {{partial (-, sum) -> (sum)}}
   %16 = tv.mul %x, %x : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
   %17 = tv.gelu %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  // expected-remark@+1 {{partial (sum, -) -> (sum)}}
+  %20 = tv.gelu_grad tanh %x, %x : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
   %18 = tv.softmax %x dim 0 : (tensor<4x8xf32>) -> tensor<4x8xf32>
   // expected-remark@+1 {{partial (sum) -> (sum)}}
   %19 = tv.rope %x base(10000.0) : (tensor<4x8xf32>) -> tensor<4x8xf32>

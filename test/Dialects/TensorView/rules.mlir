@@ -121,6 +121,8 @@ func.func @composites(%x: tensor<4x8xf32>, %w: tensor<8xf32>, %l: tensor<4xi32>)
   %2 = tv.gelu tanh %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
   // expected-remark@+1 {{(a, b) -> (a, b) | a parallel 4, b parallel 8}}
   %3 = tv.gelu %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  // expected-remark@+1 {{(a, b) (a, b) -> (a, b) | a parallel 4, b parallel 8}}
+  %11 = tv.gelu_grad tanh %x, %x : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
   // expected-remark@+1 {{(a, b) -> (a, b) | a parallel 4, b parallel 8}}
   %4 = tv.silu %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
   // expected-remark@+1 {{(a, b) -> (a, b) | a parallel 4, b sequential 8}}

@@ -13,7 +13,7 @@
 func.func @main(%x: tensor<5x8xf32>, %w: tensor<8xf32>, %b: tensor<8xf32>)
     -> (tensor<5x8xf32>, tensor<5x8xf32>, tensor<5x8xf32>, tensor<5x8xf32>, tensor<5x8xf32>,
         tensor<5x8xf32>, tensor<5xf32>, tensor<5x8xf32>, tensor<5x8xf32>, tensor<5x8xf32>,
-        tensor<5x8xf32>) {
+        tensor<5x8xf32>, tensor<5x8xf32>, tensor<5x8xf32>) {
   %0 = tv.softmax %x dim 0 : (tensor<5x8xf32>) -> tensor<5x8xf32>
   %1 = tv.softmax %x dim 1 : (tensor<5x8xf32>) -> tensor<5x8xf32>
   %2 = tv.layer_norm %x, %w, %b epsilon(1.0e-5) : (tensor<5x8xf32>, tensor<8xf32>, tensor<8xf32>) -> tensor<5x8xf32>
@@ -27,10 +27,12 @@ func.func @main(%x: tensor<5x8xf32>, %w: tensor<8xf32>, %b: tensor<8xf32>)
   %9 = tv.silu %x : (tensor<5x8xf32>) -> tensor<5x8xf32>
   %10 = tv.mul %x, %9 : (tensor<5x8xf32>, tensor<5x8xf32>) -> tensor<5x8xf32>
   %11 = tv.add %x, %10 : (tensor<5x8xf32>, tensor<5x8xf32>) -> tensor<5x8xf32>
-  return %0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %11
+  %12 = tv.gelu_grad %11, %x : (tensor<5x8xf32>, tensor<5x8xf32>) -> tensor<5x8xf32>
+  %13 = tv.gelu_grad tanh %11, %x : (tensor<5x8xf32>, tensor<5x8xf32>) -> tensor<5x8xf32>
+  return %0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %11, %12, %13
     : tensor<5x8xf32>, tensor<5x8xf32>, tensor<5x8xf32>, tensor<5x8xf32>, tensor<5x8xf32>,
       tensor<5x8xf32>, tensor<5xf32>, tensor<5x8xf32>, tensor<5x8xf32>, tensor<5x8xf32>,
-      tensor<5x8xf32>
+      tensor<5x8xf32>, tensor<5x8xf32>, tensor<5x8xf32>
 }
 
 //--- bf16.mlir

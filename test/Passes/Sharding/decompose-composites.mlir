@@ -103,6 +103,15 @@ func.func @pointwise(%x: tensor<4xf32>, %i: tensor<4xui8>) {
   %0 = tv.gelu tanh %x : (tensor<4xf32>) -> tensor<4xf32>
   // ALL: math.erf
   %1 = tv.gelu %x : (tensor<4xf32>) -> tensor<4xf32>
+  // ALL: arith.minimumf
+  // ALL: arith.maximumf
+  // ALL: math.exp
+  // ALL: arith.divf
+  // ALL-NOT: math.erf
+  %5 = tv.gelu_grad tanh %x, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  // ALL: math.erf
+  // ALL: math.exp
+  %6 = tv.gelu_grad %x, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   // ALL: arith.negf
   // ALL: math.exp
   %2 = tv.silu %x : (tensor<4xf32>) -> tensor<4xf32>
