@@ -121,13 +121,60 @@ static LogicalResult verifyEpilogue(ContractOp op) {
                            !getPartial(op.getResult()).empty()))
     return op.emitOpError() << "has an epilogue, but its result is partial or "
                                "of integers";
-  if (!op.getAux())
-    return success();
-  auto aux = cast<RankedTensorType>(op.getAux().getType());
-  if (!op.getEpilogue() || aux.getShape() != result.getShape() ||
-      aux.getElementType() != result.getElementType())
-    return op.emitOpError() << "aux is what goes into an epilogue, of the "
+  auto isLikeResult = [&](Value value) {
+    auto type = cast<RankedTensorType>(value.getType());
+    return type.getShape() == result.getShape() &&
+           type.getElementType() == result.getElementType();
+  };
+  bool isGrad = op.getEpilogue() == Epilogue::GeluTanhGrad;
+  if (op.getX() ? !isGrad || !isLikeResult(op.getX()) : isGrad)
+    return op.emitOpError() << "gelu_tanh_grad, and nothing else, needs what "
+                               "went into the gelu, of the result's shape and "
+                               "elements";
+  if (isGrad && (op.getBias() || !getPartial(op.getX()).empty()))
+    return op.emitOpError() << "gelu_tanh_grad has no bias before it, and what "
+                               "went into the gelu must be whole";
+  if (op.getAux() &&
+      (op.getEpilogue() != Epilogue::GeluTanh || !isLikeResult(op.getAux())))
+    return op.emitOpError() << "aux is what goes into gelu_tanh, of the "
                                "result's shape and elements";
+  return success();
+}
+
+/// What is summed beside the product.
+static LogicalResult verifySums(ContractOp op) {
+  if (!op.getSummed())
+    return success();
+  if (!op.getSums())
+    return op.emitOpError() << "has no result for its sums";
+  Summed summed = *op.getSummed();
+  bool isGrad = op.getEpilogue() == Epilogue::GeluTanhGrad;
+  if (op.getBias() || isGrad != (summed == Summed::Result) ||
+      (op.getEpilogue() && !isGrad))
+    return op.emitOpError() << "sums its result behind gelu_tanh_grad alone, "
+                               "and a or b without bias and epilogue";
+  auto result = cast<RankedTensorType>(op.getResult().getType());
+  // The labels that stay of what is summed.
+  ArrayRef<int32_t> other =
+      summed == Summed::A ? op.getBLabels() : op.getALabels();
+  SmallVector<int64_t> kept;
+  bool hasBatch = false;
+  for (auto [dim, label] : llvm::enumerate(op.getLabels())) {
+    if (!llvm::is_contained(other, label))
+      kept.push_back(result.getDimSize(dim));
+    hasBatch |= llvm::is_contained(op.getALabels(), label) &&
+                llvm::is_contained(op.getBLabels(), label);
+  }
+  bool isMatrix = op.getALabels().size() == 2 && op.getBLabels().size() == 2 &&
+                  op.getLabels().size() == 2;
+  auto sums = cast<RankedTensorType>(op.getSums().getType());
+  if (hasBatch || kept.size() != 1 || (summed != Summed::Result && !isMatrix) ||
+      sums.getShape() != ArrayRef(kept) ||
+      sums.getElementType() != result.getElementType() ||
+      !isa<FloatType>(result.getElementType()))
+    return op.emitOpError()
+           << "the sums " << sums << " must have one float of the result's "
+           << "type for each row or column of one matrix";
   return success();
 }
 
@@ -154,7 +201,9 @@ LogicalResult ContractOp::verify() {
       if (uses < 2)
         return emitOpError() << "label " << label << " is in one tensor only";
     }
-  return verifyEpilogue(*this);
+  if (failed(verifyEpilogue(*this)))
+    return failure();
+  return verifySums(*this);
 }
 
 LogicalResult AttentionOp::verify() {

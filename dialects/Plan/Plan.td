@@ -86,11 +86,19 @@ def Plan_LaunchOp
 }
 
 def Plan_Epilogue : I32EnumAttr<"Epilogue", "What follows a product", [
-    I32EnumAttrCase<"GeluTanh", 1, "gelu_tanh">]> {
+    I32EnumAttrCase<"GeluTanh", 1, "gelu_tanh">,
+    I32EnumAttrCase<"GeluTanhGrad", 2, "gelu_tanh_grad">]> {
   let cppNamespace = "::tessera::plan";
 }
 
-def Plan_ContractOp : Plan_Op<"contract"> {
+def Plan_Summed : I32EnumAttr<"Summed", "What a product also sums", [
+    I32EnumAttrCase<"A", 1, "a">,
+    I32EnumAttrCase<"B", 2, "b">,
+    I32EnumAttrCase<"Result", 3, "result">]> {
+  let cppNamespace = "::tessera::plan";
+}
+
+def Plan_ContractOp : Plan_Op<"contract", [AttrSizedOperandSegments]> {
   let summary = "A product of two tensors, by the backend's matrix library";
   let description = [{
     ```mlir
@@ -105,17 +113,38 @@ def Plan_ContractOp : Plan_Op<"contract"> {
     ```
     What is summed gets the bias of its column, is `aux`, goes through the epilogue
     and is the result. A partial result has no epilogue, and a partial bias.
+
+    ```mlir
+    %c, %sums = plan.contract %a [0, 1], %b [2, 1] to [0, 2]
+                  then gelu_tanh_grad(%x) sums result from "tv.linear" : ...
+    %c, %sums = plan.contract %a [0, 1], %b [2, 1] to [0, 2] sums a from "tv.linear" : ...
+    ```
+    With `gelu_tanh_grad` the result is what is summed, times the slope of gelu_tanh at
+    x, which has the result's shape; there is no bias, and `sums result` also gives the
+    sum of each of the result's columns over its rows. `sums a` gives that of each row
+    of a over what is contracted, `sums b` of each column of b, where all three are
+    matrices and there is neither bias nor epilogue. Sums have the result's elements;
+    they accumulate in f32, and those of the result may be of values that are not
+    rounded yet.
   }];
   let arguments = (ins AnyRankedTensor:$a, AnyRankedTensor:$b,
                        Optional<AnyRankedTensor>:$bias,
+                       Optional<AnyRankedTensor>:$x,
                        DenseI32ArrayAttr:$aLabels, DenseI32ArrayAttr:$bLabels,
                        DenseI32ArrayAttr:$labels,
-                       OptionalAttr<Plan_Epilogue>:$epilogue, StrAttr:$source);
-  let results = (outs AnyRankedTensor:$result, Optional<AnyRankedTensor>:$aux);
+                       OptionalAttr<Plan_Epilogue>:$epilogue,
+                       OptionalAttr<Plan_Summed>:$summed, StrAttr:$source);
+  let results = (outs AnyRankedTensor:$result,
+                      Optional<AnyRankedTensor>:$second);
   let assemblyFormat = [{
     $a $aLabels `,` $b $bLabels (`bias` $bias^)? `to` $labels
-    (`then` $epilogue^)? `from` $source attr-dict `:`
-    functional-type(operands, results)
+    (`then` $epilogue^)? (`(` $x^ `)`)? (`sums` $summed^)? `from` $source
+    attr-dict `:` functional-type(operands, results)
+  }];
+  let extraClassDeclaration = [{
+    /// What `second` is: null where it is the other.
+    ::mlir::Value getAux() { return getSummed() ? ::mlir::Value() : getSecond(); }
+    ::mlir::Value getSums() { return getSummed() ? getSecond() : ::mlir::Value(); }
   }];
   let hasVerifier = 1;
 }

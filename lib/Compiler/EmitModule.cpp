@@ -394,10 +394,24 @@ LogicalResult Emitter::addStep(Operation *op) {
         contract.c_labels = op.getLabels();
         if (op.getBias())
           contract.bias = id(op.getBias());
-        if (op.getEpilogue()) // GeluTanh, the only one
-          contract.epilogue = fb::Epilogue::GeluTanh;
+        // One numbering in both.
+        static_assert(int(fb::Epilogue::GeluTanh) ==
+                          int(plan::Epilogue::GeluTanh) &&
+                      int(fb::Epilogue::GeluTanhGrad) ==
+                          int(plan::Epilogue::GeluTanhGrad));
+        static_assert(int(fb::Summed::A) == int(plan::Summed::A) &&
+                      int(fb::Summed::B) == int(plan::Summed::B) &&
+                      int(fb::Summed::C) == int(plan::Summed::Result));
+        if (auto epilogue = op.getEpilogue())
+          contract.epilogue = static_cast<fb::Epilogue>(*epilogue);
+        if (op.getX())
+          contract.x = id(op.getX());
         if (op.getAux())
           contract.aux = id(op.getAux());
+        if (auto summed = op.getSummed()) {
+          contract.summed = static_cast<fb::Summed>(*summed);
+          contract.sums = id(op.getSums());
+        }
         push(op, op.getSource(), std::move(contract));
         return success();
       })

@@ -123,8 +123,13 @@ private:
       operand(contract->c, contract->c_labels);
       if (contract->epilogue != fb::Epilogue::None)
         os << " then " << lower(fb::EnumNameEpilogue(contract->epilogue));
+      if (contract->x >= 0)
+        os << " x %" << contract->x;
       if (contract->aux >= 0)
         os << " aux %" << contract->aux;
+      if (contract->summed != fb::Summed::None)
+        os << " sums " << lower(fb::EnumNameSummed(contract->summed)) << " %"
+           << contract->sums;
     } else if (const fb::CollectiveT *move = step.action.AsCollective()) {
       os << lower(fb::EnumNameCollectiveKind(move->kind)) << " over ["
          << llvm::join(move->axes, ", ") << "] %" << move->source << " to %"

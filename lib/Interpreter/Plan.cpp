@@ -111,7 +111,7 @@ LogicalResult Interpreter::runContract(Operation *op, ArrayRef<Window> inputs,
   // and its stride in a, b and the result.
   struct Loop {
     int32_t label;
-    int64_t extent, strides[5] = {0, 0, 0, 0, 0};
+    int64_t extent, strides[6] = {0, 0, 0, 0, 0, 0};
   };
   SmallVector<Loop> loops;
   SmallVector<const Window *> tensors = {&result, &a, &b};
@@ -121,16 +121,19 @@ LogicalResult Interpreter::runContract(Operation *op, ArrayRef<Window> inputs,
   for (int32_t label : contract.getLabels())
     if (!llvm::is_contained(contract.getALabels(), label))
       column.push_back(label);
-  const Window *bias = contract.getBias() ? &inputs[2] : nullptr;
-  const Window *aux = contract.getAux() ? &results[1] : nullptr;
-  if (bias) {
-    tensors.push_back(bias);
-    labels.push_back(column);
-  }
-  if (aux) {
-    tensors.push_back(aux);
-    labels.push_back(contract.getLabels());
-  }
+  // Places in `tensors` of those that may not be there.
+  size_t bias = 0, x = 0, aux = 0;
+  auto add = [&](const Window &tensor, ArrayRef<int32_t> of) {
+    tensors.push_back(&tensor);
+    labels.push_back(of);
+    return tensors.size() - 1;
+  };
+  if (contract.getBias())
+    bias = add(inputs[2], column);
+  if (contract.getX())
+    x = add(inputs.back(), contract.getLabels());
+  if (contract.getAux())
+    aux = add(results[1], contract.getLabels());
   for (size_t t = 0; t < tensors.size(); ++t)
     for (auto [d, label] : llvm::enumerate(labels[t])) {
       int64_t extent = tensors[t]->shape[d];
@@ -189,12 +192,43 @@ LogicalResult Interpreter::runContract(Operation *op, ArrayRef<Window> inputs,
       window.memory->written[at] = true;
     };
     if (bias)
-      sum.real += bias->memory->data[at[3]].real;
+      sum.real += tensors[bias]->memory->data[at[bias]].real;
     if (aux)
-      store(*aux, at.back(), sum);
-    if (contract.getEpilogue()) // GeluTanh, the only one
+      store(*tensors[aux], at[aux], sum);
+    if (contract.getEpilogue() == plan::Epilogue::GeluTanh)
       sum.real = geluTanh(sum.real);
+    if (contract.getEpilogue() == plan::Epilogue::GeluTanhGrad)
+      sum.real *= geluTanhGrad(tensors[x]->memory->data[at[x]].real);
     store(result, at[0], sum);
+  }
+  if (!contract.getSummed())
+    return success();
+
+  // Sums of what is in memory by now.
+  bool ofA = contract.getSummed() == plan::Summed::A;
+  bool ofB = contract.getSummed() == plan::Summed::B;
+  const Window &summed = ofA ? a : ofB ? b : result, &sums = results[1];
+  ArrayRef<int32_t> of = ofA   ? contract.getALabels()
+                         : ofB ? contract.getBLabels()
+                               : contract.getLabels();
+  size_t kept = 0;
+  while (llvm::is_contained(ofA ? contract.getBLabels() : contract.getALabels(),
+                            of[kept]) ||
+         !llvm::is_contained(contract.getLabels(), of[kept]))
+    ++kept;
+  if (sums.shape[0] != summed.shape[kept])
+    return op->emitOpError() << "has " << sums.shape[0] << " sums of "
+                             << summed.shape[kept] << " on one rank";
+  std::vector<double> totals(sums.shape[0]);
+  for (int64_t i = 0, e = numElements(summed.shape); i < e; ++i) {
+    Index index = delinearize(i, summed.shape);
+    totals[index[kept]] += summed.memory->data[*summed.find(index)].real;
+  }
+  for (size_t i = 0; i < totals.size(); ++i) {
+    int64_t at = sums.offset + int64_t(i) * sums.strides[0];
+    sums.memory->data[at].real =
+        config.roundValues ? roundTo(totals[i], type) : totals[i];
+    sums.memory->written[at] = true;
   }
   return success();
 }

@@ -56,9 +56,13 @@ void ModuleBuilder::setPlan(const fb::PlanT &plan) {
   fb::FinishPlanBuffer(builder, fb::Plan::Pack(builder, &plan));
   setPlan(std::string(reinterpret_cast<char *>(builder.GetBufferPointer()),
                       builder.GetSize()));
-  for (const auto &step : plan.steps)
+  for (const auto &step : plan.steps) {
     if (step->alternative >= 0)
       features |= kFeatureAlternatives;
+    if (const fb::ContractT *contract = step->action.AsContract();
+        contract && contract->summed != fb::Summed::None)
+      features |= kFeatureSums;
+  }
 }
 
 void ModuleBuilder::setCode(std::string elf, uint32_t level) {

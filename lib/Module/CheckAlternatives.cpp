@@ -31,7 +31,8 @@ std::vector<int> tessera::tensorsOf(const fb::StepT &step) {
   case fb::Action::Contract: {
     const fb::ContractT &contract = *step.action.AsContract();
     std::vector<int> ids = {contract.a, contract.b, contract.c};
-    for (int optional : {contract.bias, contract.aux})
+    for (int optional :
+         {contract.bias, contract.x, contract.aux, contract.sums})
       if (optional >= 0)
         ids.push_back(optional);
     return ids;

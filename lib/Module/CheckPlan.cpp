@@ -456,25 +456,58 @@ private:
     if (contract.epilogue > fb::Epilogue::MAX)
       return "unknown epilogue " +
              std::to_string(static_cast<int>(contract.epilogue));
-    if (contract.aux >= 0 && contract.epilogue == fb::Epilogue::None)
-      return "a product with aux has no epilogue";
-    for (int32_t id : {contract.bias, contract.aux}) {
+    if (contract.aux >= 0 && contract.epilogue != fb::Epilogue::GeluTanh)
+      return "a product with aux has no epilogue that it goes into";
+    if ((contract.x != -1) != (contract.epilogue == fb::Epilogue::GeluTanhGrad))
+      return "x belongs to the epilogue GeluTanhGrad";
+    for (int32_t id :
+         {contract.bias, contract.x, contract.aux, contract.sums}) {
       if (id == -1)
         continue;
       if (!isTensor(id))
         return noTensor(id);
       if (plan.tensors[id]->dtype != plan.tensors[contract.c]->dtype)
-        return "bias or aux has other elements than the product";
+        return "bias, x, aux or sums have other elements than the product";
     }
     auto isColumn = [&](int32_t label) {
       return std::ranges::count(contract.a_labels, label) == 0;
     };
-    if (contract.bias >= 0 &&
-        (localRank(contract.bias) != 1 ||
-         std::ranges::count_if(contract.c_labels, isColumn) != 1))
+    if (contract.bias >= 0 && contract.epilogue == fb::Epilogue::GeluTanhGrad)
+      return "a product with GeluTanhGrad has a bias";
+    const bool hasOneColumn =
+        std::ranges::count_if(contract.c_labels, isColumn) == 1;
+    if (contract.bias >= 0 && (localRank(contract.bias) != 1 || !hasOneColumn))
       return "a bias has one dimension, the product's one column";
-    if (contract.aux >= 0 && localRank(contract.aux) != localRank(contract.c))
-      return "aux has another rank than the product";
+    for (int32_t id : {contract.x, contract.aux})
+      if (id >= 0 && localRank(id) != localRank(contract.c))
+        return "x or aux has another rank than the product";
+    return checkSums(contract, hasOneColumn);
+  }
+
+  Problem checkSums(const fb::ContractT &contract, bool hasOneColumn) const {
+    if (contract.summed > fb::Summed::MAX)
+      return "unknown sums " +
+             std::to_string(static_cast<int>(contract.summed));
+    if ((contract.sums != -1) != (contract.summed != fb::Summed::None))
+      return "sums of nothing, or nowhere to store them";
+    if (contract.summed == fb::Summed::None)
+      return std::nullopt;
+    const bool isGrad = contract.epilogue == fb::Epilogue::GeluTanhGrad;
+    if (contract.bias >= 0 || isGrad != (contract.summed == fb::Summed::C) ||
+        (contract.epilogue != fb::Epilogue::None && !isGrad))
+      return "a product sums c with GeluTanhGrad alone, and a or b without "
+             "bias and epilogue";
+    const bool hasBatch =
+        std::ranges::any_of(contract.c_labels, [&](int32_t label) {
+          return std::ranges::count(contract.a_labels, label) &&
+                 std::ranges::count(contract.b_labels, label);
+        });
+    const bool isMatrix = contract.a_labels.size() == 2 &&
+                          contract.b_labels.size() == 2 &&
+                          contract.c_labels.size() == 2;
+    if (localRank(contract.sums) != 1 || hasBatch || !hasOneColumn ||
+        (contract.summed != fb::Summed::C && !isMatrix))
+      return "sums have one dimension: the rows or columns of one matrix";
     return std::nullopt;
   }
 

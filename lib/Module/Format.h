@@ -47,7 +47,7 @@ struct Entry {
 };
 static_assert(sizeof(Entry) == 32);
 
-constexpr uint64_t kKnownFeatures = kFeatureAlternatives;
+constexpr uint64_t kKnownFeatures = kFeatureAlternatives | kFeatureSums;
 constexpr uint32_t kMaxSections =
     (kModulePage - sizeof(Header)) / sizeof(Entry);
 

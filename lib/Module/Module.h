@@ -46,9 +46,10 @@ constexpr size_t kMaxRank = 16;
 enum class Section : uint32_t { Plan, Code, Constants, Report };
 constexpr size_t kNumSections = 4;
 
-/// Bits of what a reader must know to run a module: some steps run only if their
-/// variant is chosen.
+/// Bits of what a reader must know to run a module: some steps run only if
+/// their variant is chosen; some products give sums, too.
 constexpr uint64_t kFeatureAlternatives = 1;
+constexpr uint64_t kFeatureSums = 2;
 
 /// What the code of a module needs of the processor: 0 nothing (no code), else
 /// the micro-architecture level x86-64-v<n>.
@@ -67,8 +68,8 @@ public:
   void setReport(std::string text);
   /// At most 63 bytes are kept.
   void setProducer(std::string name);
-  /// Bits that a reader must know to run this module; a plan in object form adds
-  /// its own.
+  /// Bits that a reader must know to run this module; a plan in object form
+  /// adds its own.
   void setFeatures(uint64_t features);
 
   std::string build() const;

@@ -358,11 +358,34 @@ static bool hasEpilogues(tv::LinearOp op) {
          LocalShape(op.getResult()).isPlain();
 }
 
+/// Whether a matrix library multiplies what it sums by the slope of a gelu:
+/// what else needs the sums, has a bias in them, or a slope elsewhere than they
+/// are or in rows that are not of 16 bytes, has a kernel.
+static bool isEpilogue(tv::GeluGradOp grad) {
+  auto type = cast<RankedTensorType>(grad.getResult().getType());
+  Type element = type.getElementType();
+  if (!grad.getTanh() || !(element.isBF16() || element.isF16()) ||
+      grad.getGrad().getType() != type || grad.getInput().getType() != type ||
+      !grad.getGrad().hasOneUse())
+    return false;
+  Operation *product = grad.getGrad().getDefiningOp();
+  auto linear = dyn_cast_or_null<tv::LinearOp>(product);
+  bool isMatmul = isa_and_nonnull<tv::MatmulOp>(product) && type.getRank() == 2;
+  auto local = cast<tv::LocalAttr>(type.getEncoding());
+  return ((linear && !linear.getBias()) || isMatmul) &&
+         LocalShape(grad.getResult()).isPlain() &&
+         local.getLayoutView().partial.empty() &&
+         getOwnMemory(type).isRowMajor() &&
+         hasBoxes(grad.getResult(), type.getRank() - 1);
+}
+
 /// Whether a matrix library does the op together with the product before: adds
-/// a bias, or is the only gelu of its sums.
+/// a bias, or is the only gelu of its sums or its slope.
 static bool isEpilogue(Operation *op) {
   if (auto linear = dyn_cast<tv::LinearOp>(op))
     return linear.getBias() && hasEpilogues(linear);
+  if (auto grad = dyn_cast<tv::GeluGradOp>(op))
+    return isEpilogue(grad);
   auto gelu = dyn_cast<tv::GeluOp>(op);
   if (!gelu || !gelu.getTanh() || getElement(gelu.getInput()).isF32())
     return false;

@@ -49,8 +49,14 @@ private:
                   const llvm::DenseMap<Operation *, plan::Variant> &variants);
   LogicalResult emitTranspose(tv::TransposeOp op);
   LogicalResult emitReshape(tv::ReshapeOp op);
-  LogicalResult emitLinear(tv::LinearOp op, Operation *gelu);
-  LogicalResult emitMatmul(tv::MatmulOp op);
+  using Joined = ArrayRef<Operation *>;
+  LogicalResult emitLinear(tv::LinearOp op, Joined joined,
+                           std::optional<plan::Summed> summed);
+  LogicalResult emitMatmul(tv::MatmulOp op, Joined joined,
+                           std::optional<plan::Summed> summed);
+  LogicalResult emitContract(Operation *op, Value bias, ArrayRef<int32_t> a,
+                             ArrayRef<int32_t> b, ArrayRef<int32_t> c,
+                             Joined joined, std::optional<plan::Summed> summed);
   LogicalResult emitAttention(tv::AttentionOp op);
   LogicalResult launch(Operation *op, StringRef name,
                        const llvm::SetVector<Operation *> &inlined,
@@ -166,11 +172,6 @@ LogicalResult Former::emit(PlanStep &step) {
       })
       .Case([&](func::ReturnOp op) { return emitReturn(op); })
       .Default([&](Operation *op) -> LogicalResult {
-        // The epilogue of a product is there by now.
-        if (llvm::all_of(op->getResults(), [&](Value result) {
-              return mapping.contains(result);
-            }))
-          return success();
         return op->emitError()
                << "'" << op->getName()
                << "' has no kernel; it should be gone before tv-form-kernels";
@@ -280,9 +281,13 @@ LogicalResult Former::emitLibraryProduct(PlanStep &step) {
   Operation *gelu = step.product->gelu;
   if (step.fused && gelu && !step.fused->ops.contains(gelu))
     gelu = nullptr;
+  SmallVector<Operation *, 2> joined = step.joined;
+  if (gelu)
+    joined.push_back(gelu);
   auto linear = dyn_cast<tv::LinearOp>(ops.front());
-  if (failed(linear ? emitLinear(linear, gelu)
-                    : emitMatmul(cast<tv::MatmulOp>(ops.front()))))
+  if (failed(linear ? emitLinear(linear, joined, step.summed)
+                    : emitMatmul(cast<tv::MatmulOp>(ops.front()), joined,
+                                 step.summed)))
     return failure();
   std::optional<FusedOps> rest;
   for (Operation *op : ops.drop_front()) {
@@ -369,7 +374,8 @@ static LogicalResult verifyProduct(Operation *op, ValueRange tensors,
   return success();
 }
 
-LogicalResult Former::emitLinear(tv::LinearOp op, Operation *gelu) {
+LogicalResult Former::emitLinear(tv::LinearOp op, Joined joined,
+                                 std::optional<plan::Summed> summed) {
   if (failed(verifyProduct(op, {op.getInput(), op.getResult()}, 1)) ||
       failed(verifyProduct(op, op.getWeight(), 2)))
     return failure();
@@ -377,36 +383,54 @@ LogicalResult Former::emitLinear(tv::LinearOp op, Operation *gelu) {
   auto a = llvm::to_vector(llvm::seq<int32_t>(0, rank)), c = a;
   SmallVector<int32_t> b = {rank, rank - 1};
   c.back() = rank;
-  Value result = gelu ? Value(gelu->getResult(0)) : op.getResult();
-  Value aux = gelu && !op.getResult().hasOneUse() ? op.getResult() : Value();
-  auto contract = plan::ContractOp::create(
-      builder, op.getLoc(), result.getType(), aux ? aux.getType() : Type(),
-      mapping.lookup(op.getInput()), mapping.lookup(op.getWeight()),
-      op.getBias() ? mapping.lookup(op.getBias()) : Value(), a, b, c,
-      gelu ? plan::EpilogueAttr::get(builder.getContext(),
-                                     plan::Epilogue::GeluTanh)
-           : plan::EpilogueAttr(),
-      op->getName().getStringRef());
-  define(result, contract.getResult(), getOwnMemory(result.getType()));
-  if (aux)
-    define(aux, contract.getAux(), getOwnMemory(aux.getType()));
-  return success();
+  return emitContract(op, op.getBias(), a, b, c, joined, summed);
 }
 
-LogicalResult Former::emitMatmul(tv::MatmulOp op) {
+LogicalResult Former::emitMatmul(tv::MatmulOp op, Joined joined,
+                                 std::optional<plan::Summed> summed) {
   if (failed(verifyProduct(op, {op.getLhs(), op.getRhs(), op.getResult()}, 2)))
     return failure();
   int32_t rank = cast<RankedTensorType>(op.getLhs().getType()).getRank();
   auto a = llvm::to_vector(llvm::seq<int32_t>(0, rank)), b = a, c = a;
   b[rank - 2] = rank - 1;
   b[rank - 1] = c[rank - 1] = rank;
+  return emitContract(op, /*bias=*/Value(), a, b, c, joined, summed);
+}
+
+/// A product by its labels, with what the library does as well; a gelu may be
+/// decomposed.
+LogicalResult Former::emitContract(Operation *op, Value bias,
+                                   ArrayRef<int32_t> a, ArrayRef<int32_t> b,
+                                   ArrayRef<int32_t> c, Joined joined,
+                                   std::optional<plan::Summed> summed) {
+  Value result = op->getResult(0), second, x;
+  plan::EpilogueAttr epilogue;
+  for (Operation *each : joined) {
+    if (isa<tv::ReduceOp>(each)) {
+      second = each->getResult(0);
+      continue;
+    }
+    auto grad = dyn_cast<tv::GeluGradOp>(each);
+    if (grad)
+      x = mapping.lookup(grad.getInput());
+    else if (!result.hasOneUse())
+      second = result;
+    result = each->getResult(0);
+    epilogue = plan::EpilogueAttr::get(builder.getContext(),
+                                       grad ? plan::Epilogue::GeluTanhGrad
+                                            : plan::Epilogue::GeluTanh);
+  }
   auto contract = plan::ContractOp::create(
-      builder, op.getLoc(), op.getResult().getType(), /*aux=*/Type(),
-      mapping.lookup(op.getLhs()), mapping.lookup(op.getRhs()),
-      /*bias=*/Value(), a, b, c, plan::EpilogueAttr(),
+      builder, op->getLoc(), result.getType(),
+      second ? second.getType() : Type(), mapping.lookup(op->getOperand(0)),
+      mapping.lookup(op->getOperand(1)), bias ? mapping.lookup(bias) : Value(),
+      x, a, b, c, epilogue,
+      summed ? plan::SummedAttr::get(builder.getContext(), *summed)
+             : plan::SummedAttr(),
       op->getName().getStringRef());
-  define(op.getResult(), contract.getResult(),
-         getOwnMemory(op.getResult().getType()));
+  define(result, contract.getResult(), getOwnMemory(result.getType()));
+  if (second)
+    define(second, contract.getSecond(), getOwnMemory(second.getType()));
   return success();
 }
 

@@ -19,6 +19,7 @@
 #include "Kernels/Windows.h"
 
 #include "mlir/Transforms/RegionUtils.h"
+#include "llvm/ADT/SmallSet.h"
 
 #include <queue>
 
@@ -36,6 +37,8 @@ public:
 
 private:
   bool hasKernel(Operation *op) const;
+  void chooseSums();
+  void addProduct(Operation *product, Operation *at);
   void addStep(Operation *op, bool fused);
   bool dependsOn(size_t step, size_t target);
   llvm::SmallSetVector<size_t, 4> getSources(size_t step);
@@ -45,6 +48,9 @@ private:
   StringRef target;
   ArrayRef<std::string> matmul;
   llvm::DenseMap<Operation *, Product> products;
+  /// What a library's product sums as well, and of what.
+  llvm::DenseMap<Operation *, std::pair<tv::ReduceOp, plan::Summed>> sumsOf;
+  llvm::DenseSet<Operation *> summed; ///< the reductions in `sumsOf`
   std::vector<PlanStep> steps;
   std::optional<size_t> lastCollective; ///< step
   llvm::DenseMap<Operation *, size_t> stepOf;
@@ -61,6 +67,19 @@ static bool isFusable(Operation *op) {
          (canInline(op) && (!isa<tv::ConstantOp>(op) || isFree(op)));
 }
 
+/// What a library does with all that a product sums: the gelu or gelu_grad that
+/// tv-expand-composites kept.
+static Operation *getEpilogue(Operation *product) {
+  for (Operation *user : product->getUsers()) {
+    auto gelu = dyn_cast<tv::GeluOp>(user);
+    auto grad = dyn_cast<tv::GeluGradOp>(user);
+    if ((gelu && gelu.getTanh()) ||
+        (grad && grad.getTanh() && grad.getGrad() == product->getResult(0)))
+      return user;
+  }
+  return nullptr;
+}
+
 void Grouper::forEachRead(PlanStep &step,
                           llvm::function_ref<void(Value)> visit) {
   // Through the free ops that the kernel computes itself.
@@ -75,6 +94,9 @@ void Grouper::forEachRead(PlanStep &step,
   } else {
     for (Value value : step.op->getOperands())
       visit(value);
+    for (Operation *op : step.joined)
+      if (auto grad = dyn_cast<tv::GeluGradOp>(op))
+        visit(grad.getInput());
     getUsedValuesDefinedAbove(step.op->getRegions(), worklist);
   }
   for (size_t i = 0; i < worklist.size(); ++i) {
@@ -139,42 +161,166 @@ LogicalResult Grouper::findProducts() {
     if (!isa<tv::LinearOp, tv::MatmulOp>(op))
       continue;
     Product &product = products[&op];
-    // A gelu that is still here is for a library.
-    for (Operation *user : op.getUsers())
-      if (isa<tv::GeluOp>(user))
-        product.gelu = user;
-    if (matmul.empty())
+    if (!matmul.empty()) {
+      FailureOr<FittingVariants> fitting =
+          getFittingVariants(&op, "matmul", matmul, [&](StringRef variant) {
+            return whyNotProduct(variant, &op, target);
+          });
+      if (failed(fitting))
+        return failure();
+      product.variants = *fitting;
+      // In a variant of another choice there is nothing to choose.
+      if (variantOf.lookup(&op))
+        product.variants = {{fitting->names.front()}, DictionaryAttr()};
+    }
+    if (!product.hasKernel())
       continue;
-    FailureOr<FittingVariants> fitting =
-        getFittingVariants(&op, "matmul", matmul, [&](StringRef variant) {
-          return whyNotProduct(variant, &op, target);
-        });
-    if (failed(fitting))
-      return failure();
-    product.variants = *fitting;
-    // In a variant of another choice there is nothing to choose.
-    if (variantOf.lookup(&op))
-      product.variants = {{fitting->names.front()}, DictionaryAttr()};
-    if (!product.hasKernel() || !product.gelu)
-      continue;
-    auto gelu = cast<tv::GeluOp>(product.gelu);
-    OpBuilder builder(gelu);
-    SmallVector<Value> made;
-    if (failed(gelu.decompose(builder, made)))
-      return failure();
-    made.front().setType(gelu.getType());
-    product.gelu = made.front().getDefiningOp();
-    gelu.replaceAllUsesWith(made.front());
-    gelu.erase();
+    // What is still here is for a library.
+    while (Operation *epilogue = getEpilogue(&op)) {
+      bool isGelu = isa<tv::GeluOp>(epilogue);
+      OpBuilder builder(epilogue);
+      SmallVector<Value> made;
+      if (failed(cast<tv::CompositeOpInterface>(epilogue).decompose(builder,
+                                                                    made)))
+        return failure();
+      made.front().setType(epilogue->getResult(0).getType());
+      epilogue->replaceAllUsesWith(made);
+      epilogue->erase();
+      if (isGelu)
+        product.gelu = made.front().getDefiningOp();
+    }
   }
   return success();
 }
 
+/// The value that another is a transpose of, and which of its dimensions each
+/// of the other's is.
+static std::pair<Value, SmallVector<int64_t>> getTransposed(Value value) {
+  auto dims = llvm::to_vector(
+      llvm::seq<int64_t>(0, cast<RankedTensorType>(value.getType()).getRank()));
+  while (auto transpose = value.getDefiningOp<tv::TransposeOp>()) {
+    for (int64_t &dim : dims)
+      dim = transpose.getPerm()[dim];
+    value = transpose.getInput();
+  }
+  return {value, dims};
+}
+
+/// What of `product`, which a library makes, a reduction sums; nothing if that
+/// is not what the library can sum as well.
+static std::optional<plan::Summed> getSummed(Operation *product,
+                                             tv::ReduceOp reduce) {
+  auto [summed, dims] = getTransposed(reduce.getInput());
+  llvm::SmallSet<int64_t, 4> reduced;
+  for (int64_t dim : reduce.getDims())
+    reduced.insert(dims[dim]);
+  Operation *epilogue = getEpilogue(product);
+  if (isa_and_nonnull<tv::GeluGradOp>(epilogue))
+    // All but the columns.
+    return summed == epilogue->getResult(0) &&
+                   !reduced.contains(int64_t(dims.size()) - 1)
+               ? std::optional(plan::Summed::Result)
+               : std::nullopt;
+  auto linear = dyn_cast<tv::LinearOp>(product);
+  auto result = cast<RankedTensorType>(product->getResult(0).getType());
+  if (epilogue || (linear && linear.getBias()) || result.getRank() != 2 ||
+      !result.hasStaticShape() || !hasBoxes(product->getResult(0), 1))
+    return std::nullopt;
+  std::optional<plan::Summed> which;
+  for (plan::Summed each : {plan::Summed::A, plan::Summed::B}) {
+    bool isB = each == plan::Summed::B;
+    Value factor = product->getOperand(isB);
+    // What is multiplied away; the rows of both factors, in memory.
+    int64_t sum = isB && !linear ? 0 : 1;
+    auto [source, places] = getTransposed(factor);
+    if (places.size() != 2 || !hasBoxes(factor, 1 - sum))
+      return std::nullopt;
+    if (!which && source == summed && reduced.contains(places[sum]))
+      which = each;
+  }
+  return which;
+}
+
+/// Moves an op, with the transposes that it reads, before another unless it is
+/// there. False if it reads what is not there.
+static bool moveBefore(Operation *op, Operation *place) {
+  if (op->isBeforeInBlock(place))
+    return true;
+  llvm::SetVector<Operation *> moved;
+  moved.insert(op);
+  for (size_t i = 0; i < moved.size(); ++i)
+    for (Value operand : moved[i]->getOperands()) {
+      Operation *source = operand.getDefiningOp();
+      if (!source || source->isBeforeInBlock(place))
+        continue;
+      if (source == place || !isa<tv::TransposeOp>(source))
+        return false;
+      moved.insert(source);
+    }
+  SmallVector<Operation *> ordered = moved.takeVector();
+  llvm::sort(ordered,
+             [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  for (Operation *each : ordered)
+    each->moveBefore(place);
+  return true;
+}
+
+/// Where a library sums columns of what it reads or writes anyway, as a bias'
+/// gradient: before all who read the sums.
+void Grouper::chooseSums() {
+  if (target != plan::kCUDATarget)
+    return;
+  Block &block = main.getBody().front();
+  for (auto reduce : block.getOps<tv::ReduceOp>()) {
+    auto type = cast<RankedTensorType>(reduce.getResult().getType());
+    Type element = type.getElementType();
+    Space space = getSpace(reduce.getInput().getType());
+    bool isPlain = llvm::all_of(
+        space, [](const LocalDim &dim) { return dim.extents.size() == 1; });
+    if (reduce.getCombiner() != tv::Combiner::Sum || !isPlain ||
+        space.size() != reduce.getDims().size() + 1 ||
+        !(element.isBF16() || element.isF16()) || reduce->use_empty())
+      continue;
+    Operation *reader = block.getTerminator();
+    for (Operation *user : reduce->getUsers())
+      if (user = block.findAncestorOpInBlock(*user);
+          user->isBeforeInBlock(reader))
+        reader = user;
+    for (Operation &op : block) {
+      if (!isa<tv::LinearOp, tv::MatmulOp>(op) || hasKernel(&op) ||
+          sumsOf.contains(&op) ||
+          variantOf.lookup(&op) != variantOf.lookup(reduce))
+        continue;
+      std::optional<plan::Summed> which = getSummed(&op, reduce);
+      if (!which || !moveBefore(&op, reader))
+        continue;
+      sumsOf[&op] = {reduce, *which};
+      summed.insert(reduce);
+      break;
+    }
+  }
+}
+
+/// A product for a library, with all that it does, at the place of its last op.
+void Grouper::addProduct(Operation *product, Operation *at) {
+  addStep(product, /*fused=*/false);
+  PlanStep &step = steps.back();
+  step.first = step.last = placeOf[at];
+  if (Operation *epilogue = getEpilogue(product))
+    step.joined.push_back(epilogue);
+  if (auto sums = sumsOf.find(product); sums != sumsOf.end()) {
+    step.joined.push_back(sums->second.first);
+    step.summed = sums->second.second;
+  }
+  for (Operation *op : step.joined)
+    stepOf[op] = stepOf[product];
+}
+
 void Grouper::group() {
+  chooseSums();
   size_t place = 0;
   for (Operation &op : main.getBody().front())
     placeOf[&op] = place++;
-  variantOf = plan::getVariants(main.getBody().front());
   for (Operation &op : main.getBody().front()) {
     if (isFree(&op)) {
       // Exists in memory only for those that do not compute it themselves.
@@ -190,6 +336,23 @@ void Grouper::group() {
     if (isMemoryEffectFree(&op) && op.use_empty() &&
         !op.hasTrait<OpTrait::IsTerminator>())
       continue;
+    if (summed.contains(&op))
+      continue;
+    if (isa<tv::LinearOp, tv::MatmulOp>(op) && !hasKernel(&op)) {
+      // Not before what went into a gelu is there, whose slope it needs.
+      if (!isa_and_nonnull<tv::GeluGradOp>(getEpilogue(&op)))
+        addProduct(&op, &op);
+      continue;
+    }
+    if (isa<tv::GeluOp, tv::GeluGradOp>(op)) {
+      Operation *product = op.getOperand(0).getDefiningOp();
+      bool isJoined = isa_and_nonnull<tv::LinearOp, tv::MatmulOp>(product) &&
+                      getEpilogue(product) == &op;
+      if (isJoined && isa<tv::GeluGradOp>(op))
+        addProduct(product, &op);
+      if (isJoined)
+        continue;
+    }
     if (!isFusable(&op)) {
       addStep(&op, /*fused=*/hasKernel(&op));
       continue;

@@ -35,6 +35,9 @@ void emitProduct(KernelEmitter &emitter, const FusedOps &fused,
 std::optional<std::string> whyNotProduct(llvm::StringRef variant,
                                          mlir::Operation *op,
                                          llvm::StringRef target);
+/// Whether dimension `unit` is innermost and rows are multiples of 8 elements
+/// where tv-form-kernels puts a value, which may be a window.
+bool hasBoxes(mlir::Value tensor, int64_t unit);
 /// Whether such a product, the first of `fused`, may compute `op` in its
 /// epilogue, as far as what is stored is concerned.
 bool mayFollowProduct(const FusedOps &fused, mlir::Operation *op);

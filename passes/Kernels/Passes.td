@@ -58,7 +58,9 @@ def ExpandComposites : Pass<"tv-expand-composites", "::mlir::func::FuncOp"> {
     With `epilogues=true` a `linear` keeps its bias, for a matrix library to add, and
     a tanh gelu of its result stays to become its epilogue: in bf16 and f16 only, for
     f32 asks for a closer tanh than libraries have. A product that may sum no terms
-    on some device has no epilogue, a partial one no gelu.
+    on some device has no epilogue, a partial one no gelu. A tanh `gelu_grad` stays in
+    the same types behind a product without bias that nothing else reads, if what went
+    into the gelu lies as the product does, row-major, in rows of a multiple of 16 bytes.
 
     ```mlir
     #m = #tv.mesh<tp = 2>
@@ -115,8 +117,14 @@ def FormKernels : Pass<"tv-form-kernels", "::mlir::ModuleOp"> {
     - pointwise ops and reductions with the same loops become one kernel, outlined
       as a function on strided memrefs; broadcasts, index numbers, random numbers
       and splats are computed where they are used;
-    - matrix products become `plan.contract`, with their bias and the gelu that follows
-      where `tv-expand-composites` kept them, or the variants below;
+    - matrix products become `plan.contract`, with their bias and the gelu or gelu_grad
+      that follows where `tv-expand-composites` kept them, or the variants below;
+    - on cuda a sum of columns in bf16 or f16 joins a product: of what `gelu_grad` makes
+      of it, or of a factor without its transposes, over what the product contracts, if
+      the product is a matrix of static extents with neither bias nor gelu, what it
+      contracts are the rows in memory of both factors, all three have rows of a
+      multiple of 16 bytes, nothing it reads waits for the sums, and no variant of it is
+      a kernel;
     - reshape, transpose, slice and the local slice of a reshard become windows on
       their source where strides allow, else a copy;
     - ops of one variant of a `plan.choose` share kernels among themselves only, and

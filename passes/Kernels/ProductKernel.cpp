@@ -50,34 +50,33 @@ static std::pair<Value, Value> getFactors(Operation *op) {
 
 /// Whether, in memory of its own, dimension `unit` is innermost and rows are
 /// multiples of 16 bytes.
-static bool hasBoxes(RankedTensorType type, int64_t unit) {
+static bool hasOwnBoxes(RankedTensorType type, int64_t unit) {
   Memory memory = getOwnMemory(type);
   int64_t size = type.getDimSize(unit);
   return memory.order.back() == unit && !ShapedType::isDynamic(size) &&
          size > 0 && size % 8 == 0;
 }
 
-/// The same where tv-form-kernels puts a value, which may be a window.
-static bool hasBoxes(Value tensor, int64_t unit) {
+bool tessera::hasBoxes(Value tensor, int64_t unit) {
   if (!isPlain(tensor))
     return false;
   if (auto op = tensor.getDefiningOp<tv::TransposeOp>())
     return hasBoxes(op.getInput(), op.getPerm()[unit]);
   if (tensor.getDefiningOp<tv::ReshapeOp>())
     return unit == getTensor(tensor).getRank() - 1 &&
-           hasBoxes(getTensor(tensor), unit);
+           hasOwnBoxes(getTensor(tensor), unit);
   // Of a slice that may be a window or in memory of its own, both must fit.
   if (auto op = tensor.getDefiningOp<tv::SliceOp>())
     return op.getOffsets()[unit] % 8 == 0 && hasBoxes(op.getInput(), unit) &&
-           hasBoxes(getTensor(tensor), unit);
+           hasOwnBoxes(getTensor(tensor), unit);
   if (auto op = tensor.getDefiningOp<comm::SliceOp>()) {
     Value source = op->getOperand(0);
     return op->getNumOperands() == 1 && isPlain(source) &&
            getSpace(source.getType())[unit] ==
                getSpace(tensor.getType())[unit] &&
-           hasBoxes(source, unit) && hasBoxes(getTensor(tensor), unit);
+           hasBoxes(source, unit) && hasOwnBoxes(getTensor(tensor), unit);
   }
-  return hasBoxes(getTensor(tensor), unit);
+  return hasOwnBoxes(getTensor(tensor), unit);
 }
 
 std::optional<std::string>
@@ -100,7 +99,7 @@ tessera::whyNotProduct(StringRef variant, Operation *op, StringRef target) {
   if (!b || !hasBoxes(a, rank - 1) || !hasBoxes(b, getTensor(b).getRank() - 1))
     return "what it contracts must be innermost in memory, in rows of a "
            "multiple of 16 bytes";
-  if (!hasBoxes(getTensor(result), rank - 1))
+  if (!hasOwnBoxes(getTensor(result), rank - 1))
     return "the columns of its result must be innermost in memory, in rows of "
            "a multiple of 16 bytes";
   return std::nullopt;
@@ -113,7 +112,7 @@ bool tessera::mayFollowProduct(const FusedOps &fused, Operation *op) {
   Type element = getTensor(product->getResult(0)).getElementType();
   for (Value result : op->getResults())
     if (getTensor(result).getElementType() != element || !isPlain(result) ||
-        !hasBoxes(getTensor(result), getTensor(result).getRank() - 1))
+        !hasOwnBoxes(getTensor(result), getTensor(result).getRank() - 1))
       return false;
   // Random numbers come four at a time, which an epilogue would make for one.
   llvm::SetVector<Value> read;

@@ -281,7 +281,9 @@ def programs_in(file, element=None):
 
 
 def sizes_of(text):
-    return {"b": 3, "s": 7} if "tv.sizes" in text else {}
+    declared = re.search(r"tv\.sizes = \{(.*?)\}", text)
+    names = re.findall(r"(\w+) =", declared[1]) if declared else []
+    return {name: {"b": 3, "s": 7}[name] for name in names}
 
 
 def meshes_of(text):

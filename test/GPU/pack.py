@@ -44,7 +44,7 @@ PLAIN = (), {"": ()}
 BOTH = ("--matmul=cublaslt,own",), {"": (), "-own": ("--matmul=own,cublaslt",)}
 LIMIT = 60  # MiB
 
-FILES = sorted([*ROOT.glob("test/Programs/*.mlir"), ROOT / "examples/mlp.mlir",
+FILES = sorted([*ROOT.glob("test/Programs/*.mlir"), *ROOT.glob("examples/*.mlir"),
                 *ROOT.glob("examples/gpt/*.mlir")])
 
 

@@ -2,9 +2,9 @@
 // RUN: tessera-opt %s --split-input-file --tessera="from=local target=cuda:sm_90a" | FileCheck %s
 // RUN: tessera-opt %s --split-input-file --tessera="from=local" | FileCheck %s --check-prefix=CPU
 // RUN: tessera-opt %s --split-input-file --tessera="from=local target=cuda:sm_90a" --interpret=2 -o /dev/null 2>&1 | FileCheck %s --check-prefix=SAME
-// CPU-NOT: plan.contract {{.*}} {{bias|then}}
+// CPU-NOT: plan.contract {{.*}} {{bias|then|sums}}
 // CPU-NOT: plan.target
-// SAME-COUNT-4: interpret: @main equals the source on 2 ranks
+// SAME-COUNT-8: interpret: @main equals the source on 2 ranks
 
 // The bias and the gelu; the sums too where another step needs them.
 // CHECK: module attributes {plan.target = "cuda:sm_90a"}
@@ -90,4 +90,136 @@ func.func @main(%x: !x, %w: !w, %y: !y, %v: !v, %b: !b) -> (!h, !h) {
   %4 = comm.all_reduce %3 over #m [tp] id 2 : (!p) -> !h
   %5 = tv.gelu tanh %2 : (!h) -> !h
   return %4, %5 : !h, !h
+}
+
+// -----
+
+// Gradients of a perceptron: the slope of the gelu, and the sums of columns of what a
+// product writes or reads anyway. The product of the last ones comes before who reads
+// the sums.
+// CHECK: func.func @main(%[[DY:.*]]: tensor<6x16xbf16{{.*}}, %[[W:.*]]: tensor<8x16xbf16{{.*}}, %[[U:.*]]: tensor<6x8xbf16{{.*}}, %[[X:.*]]: tensor<6x24xbf16
+// CHECK: %[[DU:.*]], %[[DB0:.*]] = plan.contract %[[DY]] [0, 1], %[[W]] [2, 1] to [0, 2] then gelu_tanh_grad(%[[U]]) sums result from "tv.linear"
+// CHECK: %[[DUT:.*]] = plan.alias transpose %[[DU]]
+// CHECK: %[[XT:.*]] = plan.alias transpose %[[X]]
+// CHECK: plan.contract %[[DUT]] [0, 1], %[[XT]] [2, 1] to [0, 2] from "tv.linear"
+// CHECK: %[[DYT:.*]] = plan.alias transpose %[[DY]]
+// CHECK: %[[DW1:.*]], %[[DB1:.*]] = plan.contract %[[DYT]] [0, 1], %[[XT]] [2, 1] to [0, 2] sums a from "tv.linear"
+// CHECK: %[[TWICE:.*]] = plan.launch @{{.*}}(%[[DB1]])
+// CHECK: return %[[DU]], %[[DB0]], %{{.*}}, %[[DW1]], %[[TWICE]]
+#m = #tv.mesh<tp = 2>
+!y = tensor<6x16xbf16, #tv.local<#tv.view<#m, [6, 16]>, of [6, 16]>>
+!yt = tensor<16x6xbf16, #tv.local<#tv.view<#m, [16, 6]>, of [16, 6]>>
+!x = tensor<6x24xbf16, #tv.local<#tv.view<#m, [6, 24]>, of [6, 24]>>
+!xt = tensor<24x6xbf16, #tv.local<#tv.view<#m, [24, 6]>, of [24, 6]>>
+!w = tensor<8x16xbf16, #tv.local<#tv.view<#m, [did(tp) * 8, 16]>, of [16, 16]>>
+!u = tensor<6x8xbf16, #tv.local<#tv.view<#m, [6, did(tp) * 8]>, of [6, 16]>>
+!ut = tensor<8x6xbf16, #tv.local<#tv.view<#m, [did(tp) * 8, 6]>, of [16, 6]>>
+!b0 = tensor<8xbf16, #tv.local<#tv.view<#m, [did(tp) * 8]>, of [16]>>
+!w0 = tensor<8x24xbf16, #tv.local<#tv.view<#m, [did(tp) * 8, 24]>, of [16, 24]>>
+!b1 = tensor<16xbf16, #tv.local<#tv.view<#m, [16]>, of [16]>>
+!w1 = tensor<16x24xbf16, #tv.local<#tv.view<#m, [16, 24]>, of [16, 24]>>
+func.func @main(%dy: !y, %w: !w, %u: !u, %x: !x) -> (!u, !b0, !w0, !w1, !b1) {
+  %0 = tv.linear %dy, %w : (!y, !w) -> !u
+  %du = tv.gelu_grad tanh %0, %u : (!u, !u) -> !u
+  %db0 = tv.reduce sum %du dims [0] : (!u) -> !b0
+  %dut = tv.transpose %du perm [1, 0] : (!u) -> !ut
+  %xt = tv.transpose %x perm [1, 0] : (!x) -> !xt
+  %dw0 = tv.linear %dut, %xt : (!ut, !xt) -> !w0
+  %db1 = tv.reduce sum %dy dims [0] : (!y) -> !b1
+  %1 = tv.add %db1, %db1 : (!b1, !b1) -> !b1
+  %dyt = tv.transpose %dy perm [1, 0] : (!y) -> !yt
+  %dw1 = tv.linear %dyt, %xt : (!yt, !xt) -> !w1
+  return %du, %db0, %dw0, %dw1, %1 : !u, !b0, !w0, !w1, !b1
+}
+
+// -----
+
+// Of matmuls, the second matrix; rows that are split give partial sums, as they do
+// without a product. What went into the gelu comes behind the product in the program.
+// CHECK: func.func @main(%[[DY:.*]]: tensor<?x16xf16{{.*}}, %[[W:.*]]: tensor<16x8xf16{{.*}}, %[[U:.*]]: tensor<?x8xf16{{.*}}, %[[X:.*]]: tensor<?x24xf16
+// CHECK: %[[V:.*]] = plan.launch @{{.*}}(%[[U]])
+// CHECK: plan.contract %[[DY]] [0, 1], %[[W]] [1, 2] to [0, 2] then gelu_tanh_grad(%[[V]]) sums result from "tv.matmul"
+// CHECK: %{{.*}}, %[[S:.*]] = plan.contract %{{.*}} [0, 1], %[[DY]] [1, 2] to [0, 2] sums b from "tv.matmul"
+// CHECK: comm.all_reduce %[[S]]
+#m = #tv.mesh<dp = 2>
+!y = tensor<?x16xf16, #tv.local<#tv.view<#m, [did(dp) * 3, 16]>, of [5, 16]>>
+!u = tensor<?x8xf16, #tv.local<#tv.view<#m, [did(dp) * 3, 8]>, of [5, 8]>>
+!x = tensor<?x24xf16, #tv.local<#tv.view<#m, [did(dp) * 3, 24]>, of [5, 24]>>
+!xt = tensor<24x?xf16, #tv.local<#tv.view<#m, [24, did(dp) * 3]>, of [24, 5]>>
+!w = tensor<16x8xf16, #tv.local<#tv.view<#m, [16, 8]>, of [16, 8]>>
+!b0 = tensor<8xf16, #tv.local<#tv.view<#m, [8], partial = [dp : sum]>, of [8]>>
+!b1 = tensor<16xf16, #tv.local<#tv.view<#m, [16], partial = [dp : sum]>, of [16]>>
+!b = tensor<16xf16, #tv.local<#tv.view<#m, [16]>, of [16]>>
+!w1 = tensor<24x16xf16, #tv.local<#tv.view<#m, [24, 16], partial = [dp : sum]>, of [24, 16]>>
+func.func @main(%dy: !y, %w: !w, %u: !u, %x: !x) -> (!u, !b0, !w1, !b) {
+  %0 = tv.matmul %dy, %w : (!y, !w) -> !u
+  %v = tv.silu %u : (!u) -> !u
+  %du = tv.gelu_grad tanh %0, %v : (!u, !u) -> !u
+  %db0 = tv.reduce sum %du dims [0] : (!u) -> !b0
+  %xt = tv.transpose %x perm [1, 0] : (!x) -> !xt
+  %dw1 = tv.matmul %xt, %dy : (!xt, !y) -> !w1
+  %1 = tv.reduce sum %dy dims [0] : (!y) -> !b1
+  %db1 = comm.all_reduce %1 over #m [dp] id 0 : (!b1) -> !b
+  return %du, %db0, %dw1, %db1 : !u, !b0, !w1, !b
+}
+
+// -----
+
+// What a library does not do has a kernel: the slope of the exact gelu; one behind a
+// bias; where another op needs the sums of the product; of the gelu of other rows.
+// CHECK: func.func @main
+// CHECK-NOT: gelu_tanh_grad
+// CHECK-NOT: sums
+// CHECK: return
+#m = #tv.mesh<tp = 2>
+!y = tensor<8x16xbf16, #tv.local<#tv.view<#m, [8, 16]>, of [8, 16]>>
+!w = tensor<8x16xbf16, #tv.local<#tv.view<#m, [8, 16]>, of [8, 16]>>
+!u = tensor<8x8xbf16, #tv.local<#tv.view<#m, [8, 8]>, of [8, 8]>>
+!v = tensor<8x8xbf16, #tv.local<#tv.view<#m, [8, 8], alloc = (1, 0)>, of [8, 8]>>
+!b = tensor<8xbf16, #tv.local<#tv.view<#m, [8]>, of [8]>>
+func.func @main(%dy: !y, %w0: !w, %w1: !w, %w2: !w, %w3: !w, %u: !u, %v: !v, %bias: !b)
+    -> (!u, !u, !u, !u, !u, !b) {
+  %0 = tv.linear %dy, %w0 : (!y, !w) -> !u
+  %1 = tv.gelu_grad %0, %u : (!u, !u) -> !u
+  %2 = tv.linear %dy, %w1 bias %bias : (!y, !w, !b) -> !u
+  %3 = tv.gelu_grad tanh %2, %u : (!u, !u) -> !u
+  %4 = tv.linear %dy, %w2 : (!y, !w) -> !u
+  %5 = tv.gelu_grad tanh %4, %u : (!u, !u) -> !u
+  %6 = tv.linear %dy, %w3 : (!y, !w) -> !u
+  %7 = tv.gelu_grad tanh %6, %v : (!u, !v) -> !u
+  // These sums are of what no product writes.
+  %8 = tv.reduce sum %1 dims [0] : (!u) -> !b
+  return %1, %3, %4, %5, %7, %8 : !u, !u, !u, !u, !u, !b
+}
+
+// -----
+
+// Nor are rows of 6 elements what a library reads, nor f32, nor sums of rows, nor
+// those that a product waits for.
+// CHECK: func.func @main
+// CHECK-NOT: gelu_tanh_grad
+// CHECK-NOT: sums
+// CHECK: return
+#m = #tv.mesh<tp = 2>
+!y = tensor<8x16xbf16, #tv.local<#tv.view<#m, [8, 16]>, of [8, 16]>>
+!w = tensor<6x16xbf16, #tv.local<#tv.view<#m, [6, 16]>, of [6, 16]>>
+!u = tensor<8x6xbf16, #tv.local<#tv.view<#m, [8, 6]>, of [8, 6]>>
+!g = tensor<8x8xf32, #tv.local<#tv.view<#m, [8, 8]>, of [8, 8]>>
+!gy = tensor<16xbf16, #tv.local<#tv.view<#m, [16]>, of [16]>>
+!gb = tensor<8xf32, #tv.local<#tv.view<#m, [8]>, of [8]>>
+!yt = tensor<16x8xbf16, #tv.local<#tv.view<#m, [16, 8]>, of [16, 8]>>
+!s = tensor<16x16xbf16, #tv.local<#tv.view<#m, [16, 16]>, of [16, 16]>>
+!b = tensor<8xbf16, #tv.local<#tv.view<#m, [8]>, of [8]>>
+func.func @main(%dy: !y, %w: !w, %u: !u, %g: !g) -> (!u, !g, !gb, !s, !b) {
+  %0 = tv.linear %dy, %w : (!y, !w) -> !u
+  %1 = tv.gelu_grad tanh %0, %u : (!u, !u) -> !u
+  %2 = tv.linear %g, %g : (!g, !g) -> !g
+  %3 = tv.gelu_grad tanh %2, %g : (!g, !g) -> !g
+  %4 = tv.reduce sum %3 dims [0] : (!g) -> !gb
+  %5 = tv.reduce sum %dy dims [0] : (!y) -> !gy
+  %6 = tv.broadcast %5 dims [1] : (!gy) -> !y
+  %7 = tv.transpose %dy perm [1, 0] : (!y) -> !yt
+  %8 = tv.matmul %7, %6 : (!yt, !y) -> !s
+  %9 = tv.reduce sum %dy dims [1] : (!y) -> !b
+  return %1, %3, %4, %8, %9 : !u, !g, !gb, !s, !b
 }

@@ -137,6 +137,24 @@ TEST(Module, Header) {
                "x86-64-v9");
 }
 
+/// A reader that does not know of sums would leave them as they are.
+TEST(Module, SumsAreAFeature) {
+  auto featuresOf = [](bool sums) {
+    PlanBuilder b = everything();
+    fb::ContractT &contract = *b.plan.steps[0]->action.AsContract();
+    if (sums) {
+      contract.summed = fb::Summed::A;
+      contract.sums = 5;
+    }
+    std::string module = b.module("code", std::string(16, '\0'), 0);
+    uint64_t features = 0;
+    std::memcpy(&features, module.data() + 16, sizeof features);
+    return features;
+  };
+  EXPECT_EQ(featuresOf(false) & kFeatureSums, 0u);
+  EXPECT_EQ(featuresOf(true) & kFeatureSums, kFeatureSums);
+}
+
 TEST(Module, EveryTruncationIsAnError) {
   std::string module = good();
   for (size_t size = 0; size < module.size(); size += size < 300 ? 1 : 97)
@@ -254,6 +272,53 @@ TEST(Module, PlansThatMeanNothing) {
                  contract(p).aux = 5;
                }),
                "another rank");
+  auto grad = [&](PlanT &p) -> fb::ContractT & {
+    contract(p).epilogue = fb::Epilogue::GeluTanhGrad;
+    contract(p).x = 6;
+    contract(p).summed = fb::Summed::C;
+    contract(p).sums = 5;
+    return contract(p);
+  };
+  EXPECT_EQ(errorAfter(grad), "");
+  EXPECT_ERROR(errorAfter([&](PlanT &p) { grad(p).x = -1; }),
+               "x belongs to the epilogue GeluTanhGrad");
+  EXPECT_ERROR(errorAfter([&](PlanT &p) { contract(p).x = 6; }),
+               "x belongs to the epilogue GeluTanhGrad");
+  EXPECT_ERROR(errorAfter([&](PlanT &p) { grad(p).x = 99; }),
+               "there is no tensor 99");
+  EXPECT_ERROR(errorAfter([&](PlanT &p) { grad(p).x = 5; }), "another rank");
+  EXPECT_ERROR(errorAfter([&](PlanT &p) { grad(p).aux = 6; }),
+               "aux has no epilogue");
+  EXPECT_ERROR(errorAfter([&](PlanT &p) {
+                 grad(p).summed = fb::Summed::None;
+                 contract(p).sums = -1;
+                 contract(p).bias = 5;
+               }),
+               "GeluTanhGrad has a bias");
+  EXPECT_ERROR(errorAfter([&](PlanT &p) {
+                 grad(p).summed = static_cast<fb::Summed>(9);
+               }),
+               "unknown sums 9");
+  EXPECT_ERROR(errorAfter([&](PlanT &p) { grad(p).sums = -1; }),
+               "nowhere to store them");
+  EXPECT_ERROR(errorAfter([&](PlanT &p) { grad(p).summed = fb::Summed::None; }),
+               "sums of nothing");
+  EXPECT_ERROR(errorAfter([&](PlanT &p) { grad(p).summed = fb::Summed::A; }),
+               "sums c with GeluTanhGrad alone");
+  EXPECT_ERROR(errorAfter([&](PlanT &p) { grad(p).sums = 6; }),
+               "sums have one dimension");
+  auto sumsOfA = [&](PlanT &p) -> fb::ContractT & {
+    contract(p).summed = fb::Summed::A;
+    contract(p).sums = 5;
+    return contract(p);
+  };
+  EXPECT_EQ(errorAfter(sumsOfA), "");
+  EXPECT_ERROR(errorAfter([&](PlanT &p) { sumsOfA(p).bias = 5; }),
+               "a or b without bias and epilogue");
+  EXPECT_ERROR(errorAfter([&](PlanT &p) {
+                 sumsOfA(p).epilogue = fb::Epilogue::GeluTanh;
+               }),
+               "a or b without bias and epilogue");
   EXPECT_ERROR(errorAfter([&](PlanT &p) { contract(p).bias = 9; }),
                "there is no tensor 9");
   EXPECT_ERROR(errorAfter([&](PlanT &p) { contract(p).bias = 0; }),

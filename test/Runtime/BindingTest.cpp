@@ -315,21 +315,23 @@ TEST(Binding, MoreThanTheMachineHasIsAnError) {
 }
 
 TEST(Binding, ProductsOnTheCPUHaveNoEpilogue) {
-  for (bool bias : {false, true}) {
+  for (int what : {0, 1, 2}) {
     PlanBuilder b("<tp = 1>");
     int x = b.input("x", {2, 2}, "[_, _]"), c = b.input("c", {2}, "[_]");
     int y = b.output("y", {2, 2}, "[_, _]");
     b.contract(x, {0, 2}, x, {1, 2}, y, {0, 1});
     fb::ContractT &contract = *b.plan.steps[0]->action.AsContract();
-    if (bias)
+    if (what == 0)
+      contract.epilogue = fb::Epilogue::GeluTanh;
+    else if (what == 1)
       contract.bias = c;
     else
-      contract.epilogue = fb::Epilogue::GeluTanh;
+      contract.summed = fb::Summed::A, contract.sums = c;
     float data[4] = {};
     withModule(b.module(), 1, [&](tessera_module *module, int) {
       EXPECT_ERROR(
           bindError(module, {}, {data, data, data}, TESSERA_INVALID_MODULE),
-          "no product with a bias or an epilogue");
+          "no product with a bias, an epilogue or sums");
     });
   }
 }

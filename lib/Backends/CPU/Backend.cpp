@@ -188,9 +188,11 @@ public:
 
   Result<std::unique_ptr<Work>> makeContract(const fb::ContractT &contract,
                                              Tensors &tensors) override {
-    if (contract.bias >= 0 || contract.epilogue != fb::Epilogue::None)
-      return Error{"the cpu backend has no product with a bias or an epilogue; "
-                   "compile for the target cpu"};
+    if (contract.bias >= 0 || contract.epilogue != fb::Epilogue::None ||
+        contract.summed != fb::Summed::None)
+      return Error{
+          "the cpu backend has no product with a bias, an epilogue or sums; "
+          "compile for the target cpu"};
     const LocalTensor &a = **tensors.get(contract.a);
     const LocalTensor &b = **tensors.get(contract.b);
     const LocalTensor &c = **tensors.get(contract.c);

@@ -98,11 +98,26 @@ static DataType typeOf(DType dtype) {
   }
 }
 
+/// Which matrix of the library's a product sums, if one.
+static uint32_t sumsBits(const Products &products) {
+  switch (products.epilogue.summed) {
+  case fb::Summed::None:
+    return 0;
+  case fb::Summed::C:
+    return EpilogueSumsOfD;
+  case fb::Summed::A:
+    return products.product.swapped ? EpilogueSumsOfY : EpilogueSumsOfX;
+  case fb::Summed::B:
+    return products.product.swapped ? EpilogueSumsOfX : EpilogueSumsOfY;
+  }
+  return 0;
+}
+
 Blas::Calls::Calls(const Blas &blas, const Products &products,
                    const Addresses &at)
     : library(blas), products_(products), at(at),
       objects(std::make_unique<Objects>()) {
-  std::byte *const bases[] = {at.a, at.b, at.c, at.bias, at.aux};
+  std::byte *const bases[] = {at.a, at.b, at.c, at.bias, at.aux, at.sums};
   for (int t = 0; t < Products::Count; ++t) {
     uint64_t bits = reinterpret_cast<uintptr_t>(bases[t]) | kAlignment;
     if (t <= Products::C)
@@ -129,9 +144,16 @@ Blas::Calls::Calls(const Blas &blas, const Products &products,
     text += "/bias:" + std::to_string(alignments[Products::Bias]);
   if (products_.epilogue.gelu)
     text += "/gelu";
+  if (products_.epilogue.geluGrad)
+    text += "/dgelu";
   if (products_.epilogue.aux)
     text += "/aux:" + std::to_string(products_.auxLeading) + ":" +
             std::to_string(alignments[Products::Aux]);
+  if (uint32_t bits = sumsBits(products_))
+    text += (bits == EpilogueSumsOfD   ? "/sums:d:"
+             : bits == EpilogueSumsOfX ? "/sums:x:"
+                                       : "/sums:y:") +
+            std::to_string(alignments[Products::Sums]);
 }
 
 Blas::Calls::~Calls() {
@@ -177,6 +199,12 @@ Status Blas::Calls::prepare() {
   }
   if (epilogue.gelu)
     kind |= EpilogueGelu;
+  if (epilogue.geluGrad)
+    kind |= EpilogueGeluGrad;
+  if (uint32_t sums = sumsBits(products_)) {
+    kind |= sums;
+    set(BiasPointer, at.sums);
+  }
   if (epilogue.aux) {
     kind |= EpilogueAux;
     set(AuxPointer, at.aux);

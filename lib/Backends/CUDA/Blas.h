@@ -35,7 +35,7 @@ public:
   /// Where one matrix product's operands are. x, y and d as in MatrixProduct.
   struct Addresses {
     std::byte *a, *b, *c;
-    std::byte *bias = nullptr, *aux = nullptr;
+    std::byte *bias = nullptr, *aux = nullptr, *sums = nullptr;
     std::byte *workspace;
   };
 

@@ -39,7 +39,7 @@ enum MatmulAttribute : int {
   TransposeA = 3,
   TransposeB = 4,
   EpilogueKind = 7,
-  BiasPointer = 8,
+  BiasPointer = 8, // of sums, too
   AuxPointer = 11,
   AuxLeading = 12,
 };
@@ -47,8 +47,12 @@ enum MatmulAttribute : int {
 enum EpilogueBits : uint32_t {
   EpilogueNone = 1,
   EpilogueBias = 4,
+  EpilogueSumsOfD = 16, // with EpilogueGeluGrad
   EpilogueGelu = 32,
+  EpilogueGeluGrad = 64, // with EpilogueAux, which it reads
   EpilogueAux = 128,
+  EpilogueSumsOfX = 256, // the library's a
+  EpilogueSumsOfY = 512, // the library's b
 };
 // cublasLtMatmulPreferenceAttributes_t
 enum PreferenceAttribute : int {

@@ -24,11 +24,15 @@ public:
   void plan(const std::array<const LocalTensor *, Products::Count> &tensors) {
     if (products.empty)
       return;
-    const LocalTensor &c = *tensors[Products::C];
     if (products.zero) {
-      zeros = CopyLoop(c.elementBytes(), c.sizes, c.strides,
-                       layout::Shape(c.sizes.size(), 0));
-      places[Products::C] = placeOf(c);
+      for (int t : {int(Products::C), int(Products::Sums)})
+        if (tensors[t]) {
+          const LocalTensor &zero = *tensors[t];
+          zeros.emplace_back(t, CopyLoop(zero.elementBytes(), zero.sizes,
+                                         zero.strides,
+                                         layout::Shape(zero.sizes.size(), 0)));
+          places[t] = placeOf(zero);
+        }
       return;
     }
     // First, for its alignment.
@@ -44,7 +48,7 @@ public:
       const Place tensor = *places[t];
       const Place dense = takeScratch(staging.elements * bytes);
       places[t] = dense;
-      if (t == Products::C || t == Products::Aux)
+      if (products.isWritten(t))
         after.push_back(makeCopy(
             binaries,
             CopyLoop(bytes, staging.sizes, staging.strides, staging.dense),
@@ -63,7 +67,8 @@ public:
         copy->setAddresses(bases);
     auto at = [&](int t) { return places[t] ? bases(*places[t]) : nullptr; };
     addresses = {at(Products::A),    at(Products::B),   at(Products::C),
-                 at(Products::Bias), at(Products::Aux), bases(workspace)};
+                 at(Products::Bias), at(Products::Aux), at(Products::Sums),
+                 bases(workspace)};
   }
 
   Status prepare() override {
@@ -74,8 +79,9 @@ public:
     if (products.zero) {
       RuntimeLaunches launches(binaries.device().multiprocessors());
       const std::byte zero[8] = {};
-      launches.fill(*zeros, addresses.c, zero,
-                    info(products.dtypes[Products::C]).bytes);
+      for (const auto &[t, loop] : zeros)
+        launches.fill(loop, t == Products::C ? addresses.c : addresses.sums,
+                      zero, info(products.dtypes[Products::C]).bytes);
       return queue.prepare(binaries, std::move(launches.launches));
     }
     if (products.empty)
@@ -146,8 +152,8 @@ private:
   Blas::Addresses addresses = {};
   std::unique_ptr<Blas::Calls> calls;
   Choice chosen = Choice::None;
-  // When no term is summed.
-  std::optional<CopyLoop> zeros;
+  // When no term is summed: of tensors by their numbers.
+  std::vector<std::pair<int, CopyLoop>> zeros;
   RuntimeQueue queue;
 };
 
@@ -158,8 +164,12 @@ tessera::cuda::makeContract(Binaries &binaries, const Blas &blas,
                             Chooser &chooser, const fb::ContractT &contract,
                             Tensors &tensors) {
   std::array<const LocalTensor *, Products::Count> local = {};
-  const int ids[] = {contract.a, contract.b, contract.c, contract.bias,
-                     contract.aux};
+  const int ids[] = {contract.a,
+                     contract.b,
+                     contract.c,
+                     contract.bias,
+                     contract.x >= 0 ? contract.x : contract.aux,
+                     contract.sums};
   for (int t = 0; t < Products::Count; ++t)
     if (ids[t] >= 0) {
       Result<const LocalTensor *> tensor = tensors.get(ids[t]);
@@ -172,7 +182,7 @@ tessera::cuda::makeContract(Binaries &binaries, const Blas &blas,
                                 local[t]->strides, labels};
   };
   Epilogue epilogue;
-  for (int t : {int(Products::Bias), int(Products::Aux)})
+  for (int t = Products::Bias; t < Products::Count; ++t)
     if (local[t] && local[t]->dtype != local[Products::C]->dtype)
       return Error{tensors.name(ids[t]) + " must be of the result's type, " +
                    info(local[Products::C]->dtype).name};
@@ -181,9 +191,17 @@ tessera::cuda::makeContract(Binaries &binaries, const Blas &blas,
     epilogue.biasStride = local[Products::Bias]->strides[0];
   }
   epilogue.gelu = contract.epilogue == fb::Epilogue::GeluTanh;
+  epilogue.geluGrad = contract.epilogue == fb::Epilogue::GeluTanhGrad;
   if (local[Products::Aux]) {
+    if (local[Products::Aux]->sizes != local[Products::C]->sizes)
+      return Error{tensors.name(ids[Products::Aux]) +
+                   " must have the result's local shape"};
     epilogue.aux = true;
     epilogue.auxStrides = local[Products::Aux]->strides;
+  }
+  if (local[Products::Sums]) {
+    epilogue.summed = contract.summed;
+    epilogue.sumsStride = local[Products::Sums]->strides[0];
   }
   Result<Products> products =
       Products::create(operand(Products::A, contract.a_labels),
@@ -191,6 +209,10 @@ tessera::cuda::makeContract(Binaries &binaries, const Blas &blas,
                        operand(Products::C, contract.c_labels), epilogue);
   if (!products)
     return products.error();
+  if (local[Products::Sums] &&
+      local[Products::Sums]->sizes[0] != products->numSums)
+    return Error{tensors.name(ids[Products::Sums]) + " must have " +
+                 std::to_string(products->numSums) + " elements"};
   auto work = std::make_unique<ContractWork>(binaries, blas, chooser,
                                              std::move(*products));
   work->plan(local);

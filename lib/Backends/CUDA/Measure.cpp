@@ -108,6 +108,7 @@ std::array<int64_t, Products::Count> operandBytes(const Products &products) {
     bytes[Products::Bias] = shape.m * element;
   if (products.epilogue.aux)
     bytes[Products::Aux] = shape.n * products.auxLeading * element;
+  bytes[Products::Sums] = products.numSums * element;
   return bytes;
 }
 
@@ -275,17 +276,19 @@ Outcome<Algorithms::Entry> tessera::cuda::measure(const Blas &blas,
   std::byte *base = block.data() + (-reinterpret_cast<uintptr_t>(block.data()) &
                                     (Blas::kAlignment - 1));
 
-  for (int t : {Products::A, Products::B, Products::Bias})
-    if (Status status =
-            fill(device, base + offsets[t],
-                 products.dtypes[t == Products::Bias ? int(Products::C) : t],
-                 bytes[t]);
+  for (int t = 0; t < Products::Count; ++t) {
+    if (products.isWritten(t))
+      continue;
+    const DType dtype = products.dtypes[std::min<int>(t, Products::C)];
+    if (Status status = fill(device, base + offsets[t], dtype, bytes[t]);
         !status)
       return fail(status.message());
+  }
   auto at = [&](int t) { return bytes[t] ? base + offsets[t] : nullptr; };
   Result<std::unique_ptr<Blas::Calls>> own =
       blas.prepare(products, {at(Products::A), at(Products::B), at(Products::C),
-                              at(Products::Bias), at(Products::Aux), base});
+                              at(Products::Bias), at(Products::Aux),
+                              at(Products::Sums), base});
   if (!own)
     return fail(own.message());
   Result<Algorithms::Entry> winner = Race(device, **own).run(*algorithms);

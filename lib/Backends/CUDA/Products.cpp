@@ -53,6 +53,16 @@ std::optional<MatrixProduct::Matrix> matrixOf(int64_t rows, int64_t columns,
   return std::nullopt;
 }
 
+/// The same of a factor. A single row that is dense in memory is a column of
+/// its transpose, which is aligned as that is.
+std::optional<MatrixProduct::Matrix> factorOf(int64_t rows, int64_t columns,
+                                              int64_t rowStride,
+                                              int64_t columnStride) {
+  if (rows == 1 && columnStride == 1 && columns <= INT_MAX)
+    return MatrixProduct::Matrix{true, columns, 0};
+  return matrixOf(rows, columns, rowStride, columnStride);
+}
+
 /// The loops of the four kinds, merged; at least one of each.
 struct Nest {
   Loops batches, rows, columns, sums;
@@ -91,6 +101,11 @@ struct Choice {
   double work;
 };
 
+/// Aux has a leading dimension of its own, and each call begins its sums anew.
+bool needsOneCall(const Epilogue &epilogue) {
+  return epilogue.aux || epilogue.summed != fb::Summed::None;
+}
+
 std::optional<Choice> choose(const Nest &nest, const Epilogue &epilogue) {
   if (nest.sums.size() != 1)
     return std::nullopt;
@@ -99,8 +114,8 @@ std::optional<Choice> choose(const Nest &nest, const Epilogue &epilogue) {
   for (size_t i = 0; i < nest.rows.size(); ++i)
     for (size_t j = 0; j < nest.columns.size(); ++j) {
       const Loop &row = nest.rows[i], &column = nest.columns[j];
-      auto a = matrixOf(row.size, sum.size, row.stride[A], sum.stride[A]);
-      auto b = matrixOf(sum.size, column.size, sum.stride[B], column.stride[B]);
+      auto a = factorOf(row.size, sum.size, row.stride[A], sum.stride[A]);
+      auto b = factorOf(sum.size, column.size, sum.stride[B], column.stride[B]);
       auto c = matrixOf(row.size, column.size, row.stride[C], column.stride[C]);
       if (!a || !b || !c)
         continue;
@@ -112,6 +127,9 @@ std::optional<Choice> choose(const Nest &nest, const Epilogue &epilogue) {
       if ((epilogue.bias || epilogue.aux) &&
           (!swapped || nest.columns.size() != 1))
         continue;
+      if (needsOneCall(epilogue) &&
+          (nest.rows.size() != 1 || nest.columns.size() != 1))
+        continue;
       Choice choice{0, i, j, {}, double(row.size) * double(column.size)};
       MatrixProduct &product = choice.product;
       product.k = sum.size;
@@ -119,8 +137,8 @@ std::optional<Choice> choose(const Nest &nest, const Epilogue &epilogue) {
       if (swapped) {
         product.m = column.size, product.n = row.size;
         product.x =
-            *matrixOf(column.size, sum.size, column.stride[B], sum.stride[B]);
-        product.y = *matrixOf(sum.size, row.size, sum.stride[A], row.stride[A]);
+            *factorOf(column.size, sum.size, column.stride[B], sum.stride[B]);
+        product.y = *factorOf(sum.size, row.size, sum.stride[A], row.stride[A]);
         product.d = *turned;
       } else {
         product.m = row.size, product.n = column.size;
@@ -189,16 +207,30 @@ Result<Products> Products::create(const Contraction::Operand &a,
                  info(b.dtype).name + " to " + info(c.dtype).name +
                  "; both factors need one type of f64, f32, bf16 or f16, and "
                  "the result that type or f32"};
-  if (wide && (epilogue.bias || epilogue.gelu))
+  if (wide && (epilogue.bias || epilogue.gelu || needsOneCall(epilogue)))
     return Error{"a product of f64 has no epilogue on the cuda backend"};
   if (epilogue.bias && loops->columns.size() != 1)
     return Error{"a product with a bias needs one column label, not " +
                  std::to_string(loops->columns.size())};
-  if (loops->empty) {
+  if (needsOneCall(epilogue))
+    for (const Loop &loop : loops->batches)
+      if (loop.size != 1)
+        return Error{"a product with a second result, or with sums, is of one "
+                     "matrix, not of a batch"};
+  if (epilogue.summed != fb::Summed::None) {
+    const Loops &kept =
+        epilogue.summed == fb::Summed::A ? loops->rows : loops->columns;
+    products.numSums = 1;
+    for (const Loop &loop : kept)
+      products.numSums *= loop.size;
+    if (loops->empty && epilogue.summed != fb::Summed::C)
+      return Error{"a product with sums of a factor has no elements"};
+  }
+  if (loops->empty && products.numSums == 0) {
     products.empty = true;
     return products;
   }
-  if (loops->sumsNothing) {
+  if (loops->empty || loops->sumsNothing) {
     if (epilogue.bias || epilogue.gelu)
       return Error{"a product with an epilogue sums no terms"};
     products.zero = true;
@@ -258,6 +290,9 @@ Result<Products> Products::create(const Contraction::Operand &a,
   if (epilogue.bias && epilogue.biasStride != 1 && best->product.m != 1)
     products.staged[Bias] =
         Staging{{best->product.m}, {epilogue.biasStride}, {1}, best->product.m};
+  if (products.numSums > 1 && epilogue.sumsStride != 1)
+    products.staged[Sums] = Staging{
+        {products.numSums}, {epilogue.sumsStride}, {1}, products.numSums};
 
   take(nest.batches, best->batch);
   take(nest.rows, best->row);
@@ -278,21 +313,33 @@ Result<Products> Products::create(const Contraction::Operand &a,
   }
 
   if (epilogue.aux) {
-    // The library stores it with rows of its own length, a multiple of 8.
+    // The library has it in rows of its own length, a multiple of 8.
     const MatrixProduct &shape = products.product;
-    bool asC =
+    products.auxLeading = (shape.m + 7) / 8 * 8;
+    const bool asC =
         std::equal(epilogue.auxStrides.begin(), epilogue.auxStrides.end(),
                    c.strides.begin(), c.strides.end());
-    if (products.calls.size() != 1 || shape.batch != 1 || !asC ||
-        products.staged[C])
-      return Error{"the second result of a product must lie in memory as the "
-                   "first, in one matrix"};
-    products.auxLeading = (shape.m + 7) / 8 * 8;
-    if (products.auxLeading != shape.d.leading)
-      products.staged[Aux] = Staging{{shape.n, shape.m},
-                                     {shape.d.leading, 1},
-                                     {products.auxLeading, 1},
-                                     shape.n * products.auxLeading};
+    if (!asC || products.staged[C] || products.auxLeading != shape.d.leading) {
+      // (Its labels come in one order, whatever its strides.)
+      Result<Contraction> own = Contraction::create(
+          a, b, {c.dtype, c.sizes, epilogue.auxStrides, c.labels});
+      if (!own)
+        return own.error();
+      Staging staging;
+      auto add = [&](const Loops &from, const Loops &to, auto place) {
+        for (size_t i = 0; i < from.size(); ++i) {
+          staging.sizes.push_back(from[i].size);
+          staging.strides.push_back(from[i].stride[C]);
+          staging.dense.push_back(place(to[i].stride[C]));
+        }
+      };
+      add(own->rows, dense.rows, [&](int64_t stride) {
+        return stride / shape.d.leading * products.auxLeading;
+      });
+      add(own->columns, dense.columns, [](int64_t stride) { return stride; });
+      staging.elements = shape.n * products.auxLeading;
+      products.staged[Aux] = std::move(staging);
+    }
   }
   return products;
 }

@@ -16,6 +16,7 @@
 #define TESSERA_BACKENDS_CUDA_PRODUCTS_H
 
 #include "Backends/Common/Contraction.h"
+#include "Module/Module.h"
 
 #include <array>
 #include <optional>
@@ -38,7 +39,7 @@ struct MatrixProduct {
 };
 
 /// Where the library finds an operand: in the tensor itself, or in dense
-/// scratch that is copied from it before (a, b, bias) or to it after (c, aux).
+/// scratch that is copied from it before or, if it is written, to it after.
 struct Staging {
   /// Of the tensor and of the scratch, in elements, dimension by dimension.
   std::vector<int64_t> sizes, strides, dense;
@@ -49,14 +50,20 @@ struct Epilogue {
   bool bias = false;
   int64_t biasStride = 1;
   bool gelu = false;
-  bool aux = false;
+  /// What is summed, times the slope of gelu at aux.
+  bool geluGrad = false;
+  bool aux = false; ///< read by geluGrad, else written
   /// Of aux, in elements; its dimensions are c's.
   std::span<const int64_t> auxStrides{};
+  /// Sums of c's columns over its rows, with geluGrad; of a's rows or b's
+  /// columns over what is contracted, without bias, gelu and geluGrad.
+  fb::Summed summed = fb::Summed::None;
+  int64_t sumsStride = 1;
 };
 
 /// What follows from sizes and strides.
 struct Products {
-  enum { A, B, C, Bias, Aux, Count };
+  enum { A, B, C, Bias, Aux, Sums, Count };
 
   static Result<Products> create(const Contraction::Operand &a,
                                  const Contraction::Operand &b,
@@ -64,13 +71,17 @@ struct Products {
                                  const Epilogue &epilogue);
 
   DType dtypes[3];
+  bool isWritten(int t) const {
+    return t == C || t == Sums || (t == Aux && !epilogue.geluGrad);
+  }
   bool empty = false; ///< c has no elements: nothing to do
-  bool zero = false;  ///< no term is summed: c is filled with zeros
+  bool zero = false;  ///< no term is summed: c and sums are filled with zeros
   MatrixProduct product;
   /// The calls: offsets of a, b, c in elements (of the scratch where staged).
   std::vector<std::array<int64_t, 3>> calls;
   std::optional<Staging> staged[Count];
-  int64_t auxLeading = 0, auxBatchStride = 0;
+  int64_t auxLeading = 0;
+  int64_t numSums = 0;
   Epilogue epilogue;
 };
 

@@ -138,55 +138,92 @@ static const char *getElement(fb::DType dtype) {
   }
 }
 
-/// Products with a bias or an epilogue become products into a tensor of sums,
-/// and a kernel on it. Gives the text of those kernels.
+/// Products with a bias, an epilogue or sums become products without, and
+/// kernels: into a tensor of what is summed, and from there to the result; for
+/// the sums. Gives the text of those kernels.
 static std::string splitProducts(fb::PlanT &plan) {
   std::ostringstream os;
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     fb::ContractT *contract = plan.steps[i]->action.AsContract();
-    if (!contract ||
-        (contract->bias < 0 && contract->epilogue == fb::Epilogue::None))
+    if (!contract)
       continue;
+    const fb::StepT &product = *plan.steps[i];
+    auto addKernel = [&, at = i](const char *what, std::vector<int32_t> tensors,
+                                 const std::string &call) mutable {
+      fb::LaunchT launch;
+      launch.symbol = what + ("_" + std::to_string(at));
+      launch.tensors = std::move(tensors);
+      os << "extern \"C\" __attribute__((visibility(\"default\"))) void "
+         << launch.symbol << "(void **args) {\n  emulation::" << call
+         << ");\n}\n";
+      auto step = std::make_unique<fb::StepT>();
+      step->op = product.op;
+      step->location = product.location;
+      step->alternative = product.alternative;
+      step->variant = product.variant;
+      step->action.Set(std::move(launch));
+      plan.steps.insert(plan.steps.begin() + ++i, std::move(step));
+    };
+    auto text = [](auto... values) {
+      std::string text;
+      ((text += ", " + std::to_string(values)), ...);
+      return text;
+    };
+    auto has = [](const std::vector<int32_t> &labels, int32_t label) {
+      return std::count(labels.begin(), labels.end(), label) != 0;
+    };
+    auto columnOf = [&](const std::vector<int32_t> &labels,
+                        const std::vector<int32_t> &with,
+                        const std::vector<int32_t> &without) {
+      size_t column = labels.size();
+      for (size_t dim = 0; dim < labels.size(); ++dim)
+        if (has(with, labels[dim]) && !has(without, labels[dim]))
+          column = dim;
+      return column;
+    };
+    const auto &aLabels = contract->a_labels, &bLabels = contract->b_labels,
+               &cLabels = contract->c_labels;
     const int32_t result = contract->c;
-    auto sums = std::make_unique<fb::TensorT>(*plan.tensors[result]);
-    fb::DType type = sums->dtype;
-    if (type != fb::DType::F64)
-      sums->dtype = fb::DType::F32;
-    sums->storage = fb::Storage::Local;
-    sums->alias.reset();
-    size_t column = contract->c_labels.size();
-    for (size_t dim = 0; dim < contract->c_labels.size(); ++dim) {
-      auto has = [&](const std::vector<int32_t> &labels) {
-        return std::count(labels.begin(), labels.end(),
-                          contract->c_labels[dim]) != 0;
-      };
-      if (has(contract->b_labels) && !has(contract->a_labels))
-        column = dim;
+    const fb::DType type = plan.tensors[result]->dtype;
+    if (contract->bias >= 0 || contract->epilogue != fb::Epilogue::None) {
+      auto sums = std::make_unique<fb::TensorT>(*plan.tensors[result]);
+      if (type != fb::DType::F64)
+        sums->dtype = fb::DType::F32;
+      sums->storage = fb::Storage::Local;
+      sums->alias.reset();
+      const fb::DType wide = sums->dtype;
+      contract->c = plan.tensors.size();
+      plan.tensors.push_back(std::move(sums));
+      std::vector<int32_t> tensors = {contract->c};
+      for (int32_t other : {contract->bias, contract->x, contract->aux})
+        if (other >= 0)
+          tensors.push_back(other);
+      tensors.push_back(result);
+      addKernel("epilogue", tensors,
+                "epilogue(args" +
+                    text(cLabels.size(), columnOf(cLabels, bLabels, aLabels)) +
+                    ", " + getElement(wide) + ", " + getElement(type) +
+                    text(contract->bias >= 0, contract->x >= 0,
+                         contract->aux >= 0,
+                         contract->epilogue == fb::Epilogue::GeluTanh));
     }
-    fb::LaunchT launch;
-    launch.symbol = "epilogue_" + std::to_string(i);
-    os << "extern \"C\" __attribute__((visibility(\"default\"))) void "
-       << launch.symbol << "(void **args) {\n  emulation::epilogue(args, "
-       << contract->c_labels.size() << ", " << column << ", "
-       << getElement(sums->dtype) << ", " << getElement(type) << ", "
-       << (contract->bias >= 0) << ", " << (contract->aux >= 0) << ", "
-       << (contract->epilogue == fb::Epilogue::GeluTanh) << ");\n}\n";
-    contract->c = plan.tensors.size();
-    plan.tensors.push_back(std::move(sums));
-    launch.tensors.push_back(contract->c);
-    for (int32_t other : {contract->bias, contract->aux})
-      if (other >= 0)
-        launch.tensors.push_back(other);
-    launch.tensors.push_back(result);
-    contract->bias = contract->aux = -1;
+    const bool ofA = contract->summed == fb::Summed::A;
+    const bool ofB = contract->summed == fb::Summed::B;
+    if (contract->summed != fb::Summed::None) {
+      const auto &labels = ofA ? aLabels : ofB ? bLabels : cLabels;
+      const size_t kept = ofA ? columnOf(labels, cLabels, bLabels)
+                              : columnOf(labels, cLabels, aLabels);
+      addKernel("sums",
+                {ofA   ? contract->a
+                 : ofB ? contract->b
+                       : result,
+                 contract->sums},
+                "sums(args" + text(labels.size(), kept) + ", " +
+                    getElement(type));
+    }
+    contract->bias = contract->x = contract->aux = contract->sums = -1;
     contract->epilogue = fb::Epilogue::None;
-    auto step = std::make_unique<fb::StepT>();
-    step->op = plan.steps[i]->op;
-    step->location = plan.steps[i]->location;
-    step->alternative = plan.steps[i]->alternative;
-    step->variant = plan.steps[i]->variant;
-    step->action.Set(std::move(launch));
-    plan.steps.insert(plan.steps.begin() + ++i, std::move(step));
+    contract->summed = fb::Summed::None;
   }
   return os.str();
 }

@@ -203,10 +203,13 @@ inline void writeElement(const void *descriptor, long long at, Element type,
   }
 }
 
-/// The arguments are the sums, bias and aux if there are such, and the result.
+/// The arguments are the sums, bias, x and aux if there are such, and the
+/// result.
 inline void epilogue(void **args, int rank, int column, Element sums,
-                     Element type, bool hasBias, bool hasAux, bool isGelu) {
+                     Element type, bool hasBias, bool hasX, bool hasAux,
+                     bool isGelu) {
   const void *from = *args++, *bias = hasBias ? *args++ : nullptr,
+             *slopeAt = hasX ? *args++ : nullptr,
              *aux = hasAux ? *args++ : nullptr, *to = *args;
   // Sizes, then strides.
   auto word = [&](const void *descriptor, int i) {
@@ -232,7 +235,38 @@ inline void epilogue(void **args, int rank, int column, Element sums,
       writeElement(aux, at(aux), type, x);
     if (isGelu)
       x = 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+    if (hasX) {
+      double u = readElement(slopeAt, at(slopeAt), type);
+      double t = tanh(0.7978845608028654 * (u + 0.044715 * u * u * u));
+      x *= 0.5 *
+           (1 + t +
+            u * (1 - t * t) * 0.7978845608028654 * (1 + 3 * 0.044715 * u * u));
+    }
     writeElement(to, at(to), type, x);
+  }
+}
+
+/// The arguments are a tensor, and its sums over all dimensions but `kept`.
+inline void sums(void **args, int rank, int kept, Element type) {
+  const void *from = args[0], *to = args[1];
+  auto word = [&](const void *descriptor, int i) {
+    return static_cast<const long long *>(descriptor)[3 + i];
+  };
+  for (long long i = 0; i < word(from, kept); ++i) {
+    long long count = 1;
+    for (int dim = 0; dim < rank; ++dim)
+      count *= dim == kept ? 1 : word(from, dim);
+    double total = 0;
+    for (long long point = 0; point < count; ++point) {
+      long long rest = point, offset = i * word(from, rank + kept);
+      for (int dim = 0; dim < rank; ++dim)
+        if (dim != kept) {
+          offset += rest % word(from, dim) * word(from, rank + dim);
+          rest /= word(from, dim);
+        }
+      total += readElement(from, offset, type);
+    }
+    writeElement(to, i * word(to, 1), type, total);
   }
 }
 

@@ -11,6 +11,105 @@ func.func @right(%a: !t, %b: !t, %bias: tensor<4xf32>) -> (!t, !t) {
 
 // -----
 
+// CHECK: %{{.*}}, %{{.*}} = plan.contract %{{.*}} [0, 1], %{{.*}} [2, 1] to [0, 2] then gelu_tanh_grad(%{{.*}}) sums result from "tv.linear" : (tensor<4x6xf32>, tensor<8x6xf32>, tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<8xf32>)
+// CHECK: plan.contract %{{.*}} [0, 1], %{{.*}} [2, 1] to [0, 2] then gelu_tanh_grad(%{{.*}}) from
+// CHECK: plan.contract %{{.*}} [0, 1], %{{.*}} [2, 1] to [0, 2] sums a from
+// CHECK: plan.contract %{{.*}} [0, 1], %{{.*}} [2, 1] to [0, 2] sums b from
+func.func @gradients(%a: tensor<4x6xf32>, %b: tensor<8x6xf32>, %x: tensor<4x8xf32>) {
+  %0, %1 = plan.contract %a [0, 1], %b [2, 1] to [0, 2] then gelu_tanh_grad(%x) sums result from "tv.linear"
+    : (tensor<4x6xf32>, tensor<8x6xf32>, tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<8xf32>)
+  %2 = plan.contract %a [0, 1], %b [2, 1] to [0, 2] then gelu_tanh_grad(%x) from "tv.linear"
+    : (tensor<4x6xf32>, tensor<8x6xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  %3, %4 = plan.contract %a [0, 1], %b [2, 1] to [0, 2] sums a from "tv.linear"
+    : (tensor<4x6xf32>, tensor<8x6xf32>) -> (tensor<4x8xf32>, tensor<4xf32>)
+  %5, %6 = plan.contract %a [0, 1], %b [2, 1] to [0, 2] sums b from "tv.linear"
+    : (tensor<4x6xf32>, tensor<8x6xf32>) -> (tensor<4x8xf32>, tensor<8xf32>)
+  return
+}
+
+// -----
+
+func.func @no_slope(%a: tensor<4x6xf32>, %b: tensor<8x6xf32>) {
+  // expected-error @+1 {{gelu_tanh_grad, and nothing else, needs what went into the gelu, of the result's shape and elements}}
+  %c = plan.contract %a [0, 1], %b [2, 1] to [0, 2] then gelu_tanh_grad from "tv.linear"
+    : (tensor<4x6xf32>, tensor<8x6xf32>) -> tensor<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @slope_of_gelu(%a: tensor<4x6xf32>, %b: tensor<8x6xf32>, %x: tensor<4x8xf32>) {
+  // expected-error @+1 {{gelu_tanh_grad, and nothing else, needs what went into the gelu}}
+  %c = plan.contract %a [0, 1], %b [2, 1] to [0, 2] then gelu_tanh(%x) from "tv.linear"
+    : (tensor<4x6xf32>, tensor<8x6xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @other_slope(%a: tensor<4x6xf32>, %b: tensor<8x6xf32>, %x: tensor<8x4xf32>) {
+  // expected-error @+1 {{needs what went into the gelu, of the result's shape and elements}}
+  %c = plan.contract %a [0, 1], %b [2, 1] to [0, 2] then gelu_tanh_grad(%x) from "tv.linear"
+    : (tensor<4x6xf32>, tensor<8x6xf32>, tensor<8x4xf32>) -> tensor<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @bias_before_slope(%a: tensor<4x6xf32>, %b: tensor<8x6xf32>, %bias: tensor<8xf32>, %x: tensor<4x8xf32>) {
+  // expected-error @+1 {{gelu_tanh_grad has no bias before it}}
+  %c = plan.contract %a [0, 1], %b [2, 1] bias %bias to [0, 2] then gelu_tanh_grad(%x) from "tv.linear"
+    : (tensor<4x6xf32>, tensor<8x6xf32>, tensor<8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @sums_nowhere(%a: tensor<4x6xf32>, %b: tensor<8x6xf32>) {
+  // expected-error @+1 {{has no result for its sums}}
+  %c = plan.contract %a [0, 1], %b [2, 1] to [0, 2] sums a from "tv.linear"
+    : (tensor<4x6xf32>, tensor<8x6xf32>) -> tensor<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @sums_of_result(%a: tensor<4x6xf32>, %b: tensor<8x6xf32>) {
+  // expected-error @+1 {{sums its result behind gelu_tanh_grad alone, and a or b without bias and epilogue}}
+  %c, %s = plan.contract %a [0, 1], %b [2, 1] to [0, 2] sums result from "tv.linear"
+    : (tensor<4x6xf32>, tensor<8x6xf32>) -> (tensor<4x8xf32>, tensor<8xf32>)
+  return
+}
+
+// -----
+
+func.func @sums_and_gelu(%a: tensor<4x6xf32>, %b: tensor<8x6xf32>) {
+  // expected-error @+1 {{a or b without bias and epilogue}}
+  %c, %s = plan.contract %a [0, 1], %b [2, 1] to [0, 2] then gelu_tanh sums a from "tv.linear"
+    : (tensor<4x6xf32>, tensor<8x6xf32>) -> (tensor<4x8xf32>, tensor<4xf32>)
+  return
+}
+
+// -----
+
+func.func @number_of_sums(%a: tensor<4x6xf32>, %b: tensor<8x6xf32>) {
+  // expected-error @+1 {{the sums 'tensor<4xf32>' must have one float of the result's type for each row or column of one matrix}}
+  %c, %s = plan.contract %a [0, 1], %b [2, 1] to [0, 2] sums b from "tv.linear"
+    : (tensor<4x6xf32>, tensor<8x6xf32>) -> (tensor<4x8xf32>, tensor<4xf32>)
+  return
+}
+
+// -----
+
+func.func @sums_of_batch(%a: tensor<2x4x6xf32>, %b: tensor<2x8x6xf32>) {
+  // expected-error @+1 {{for each row or column of one matrix}}
+  %c, %s = plan.contract %a [3, 0, 1], %b [3, 2, 1] to [3, 0, 2] sums a from "tv.matmul"
+    : (tensor<2x4x6xf32>, tensor<2x8x6xf32>) -> (tensor<2x4x8xf32>, tensor<4xf32>)
+  return
+}
+
+// -----
+
 func.func @length(%a: tensor<4x6xf32>, %b: tensor<8x6xf32>, %bias: tensor<4xf32>) {
   // expected-error @+1 {{the bias 'tensor<4xf32>' must have one element for each of the result's columns, which must be one dimension}}
   %c = plan.contract %a [0, 1], %b [2, 1] bias %bias to [0, 2] from "tv.linear"
@@ -39,7 +138,7 @@ func.func @element(%a: tensor<4x6xbf16>, %b: tensor<8x6xbf16>, %bias: tensor<8xf
 // -----
 
 func.func @sums(%a: tensor<4x6xf32>, %b: tensor<8x6xf32>) {
-  // expected-error @+1 {{aux is what goes into an epilogue}}
+  // expected-error @+1 {{aux is what goes into gelu_tanh}}
   %c, %aux = plan.contract %a [0, 1], %b [2, 1] to [0, 2] from "tv.linear"
     : (tensor<4x6xf32>, tensor<8x6xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>)
   return
@@ -48,7 +147,7 @@ func.func @sums(%a: tensor<4x6xf32>, %b: tensor<8x6xf32>) {
 // -----
 
 func.func @transposed(%a: tensor<4x6xf32>, %b: tensor<8x6xf32>) {
-  // expected-error @+1 {{aux is what goes into an epilogue, of the result's shape and elements}}
+  // expected-error @+1 {{aux is what goes into gelu_tanh, of the result's shape and elements}}
   %c, %aux = plan.contract %a [0, 1], %b [2, 1] to [0, 2] then gelu_tanh from "tv.linear"
     : (tensor<4x6xf32>, tensor<8x6xf32>) -> (tensor<4x8xf32>, tensor<8x4xf32>)
   return

@@ -208,6 +208,89 @@ TEST_F(Autotune, TheFastestIsMeasuredKeptAndUsed) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1);
 }
 
+/// A backward: d = (a w^T) times the slope of gelu at x, with the sums of d's
+/// columns; e = d^T x with those of d, which is then the library's second
+/// matrix, and f = x^T d, where it is the first.
+struct Backward : CUDAPlan {
+  Backward() {
+    int a = input("a", {5, 16}, "[_, _]"), w = input("w", {8, 16}, "[_, _]");
+    int x = input("x", {5, 8}, "[_, _]");
+    int d = output("d", {5, 8}, "[_, _]"), ds = output("ds", {8}, "[_]");
+    int e = output("e", {8, 8}, "[_, _]"), es = output("es", {8}, "[_]");
+    int f = output("f", {8, 8}, "[_, _]"), fs = output("fs", {8}, "[_]");
+    contract(a, {0, 2}, w, {1, 2}, d, {0, 1});
+    fb::ContractT &grad = *plan.steps.back()->action.AsContract();
+    grad.epilogue = fb::Epilogue::GeluTanhGrad;
+    grad.x = x;
+    add(fb::Summed::C, ds);
+    contract(d, {2, 0}, x, {2, 1}, e, {0, 1});
+    add(fb::Summed::A, es);
+    contract(x, {2, 0}, d, {2, 1}, f, {0, 1});
+    add(fb::Summed::B, fs);
+  }
+  void add(fb::Summed summed, int sums) {
+    fb::ContractT &contract = *plan.steps.back()->action.AsContract();
+    contract.summed = summed;
+    contract.sums = sums;
+  }
+};
+
+TEST_F(Autotune, GradientsHaveKindsOfTheirOwn) {
+  driver().algorithms = {3, 1};
+  Session session;
+  ASSERT_EQ(session.open(Backward().module(), options(TESSERA_AUTOTUNE)), "");
+  ASSERT_EQ(session.allocate(), "");
+  std::vector<std::vector<float>> given(3);
+  for (size_t i = 0; i < given.size(); ++i) {
+    given[i].resize(session.bytes[i] / 4);
+    for (size_t k = 0; k < given[i].size(); ++k)
+      given[i][k] = float(int(k * (i + 3) % 11) - 5) / 4;
+    EXPECT_OK(tessera_device_copy(session.context, session.pointers[i],
+                                  given[i].data(), session.bytes[i]));
+  }
+  ASSERT_EQ(session.bindAllocated(), "");
+  std::vector<std::string> keys;
+  for (const auto &[key, entry] : stored().entries)
+    keys.push_back(key);
+  EXPECT_EQ(keys, std::vector<std::string>(
+                      {"8x5x16*1/f32:t:16:0:256/f32:n:16:0:256/f32:n:8:0:256/"
+                       "dgelu/aux:8:256/sums:d:256",
+                       "8x8x5*1/f32:n:8:0:256/f32:t:8:0:256/f32:n:8:0:256/"
+                       "sums:x:256",
+                       "8x8x5*1/f32:n:8:0:256/f32:t:8:0:256/f32:n:8:0:256/"
+                       "sums:y:256"}));
+  ASSERT_EQ(session.run(), "");
+  const auto &[a, w, x] = std::tie(given[0], given[1], given[2]);
+  const std::vector<float> d = fetch(session, 3);
+  std::vector<double> sums(8);
+  for (int i = 0; i < 5; ++i)
+    for (int j = 0; j < 8; ++j) {
+      double sum = 0, u = x[i * 8 + j];
+      for (int k = 0; k < 16; ++k)
+        sum += a[i * 16 + k] * w[j * 16 + k];
+      // The slope, as a difference.
+      auto gelu = [](double u) {
+        return 0.5 * u *
+               (1 +
+                std::tanh(std::sqrt(2 / M_PI) * (u + 0.044715 * u * u * u)));
+      };
+      const double slope = (gelu(u + 1e-5) - gelu(u - 1e-5)) / 2e-5;
+      EXPECT_NEAR(d[i * 8 + j], sum * slope, 1e-5) << i << ", " << j;
+      sums[j] += d[i * 8 + j];
+    }
+  for (int port : {4, 6, 8})
+    for (int j = 0; j < 8; ++j)
+      EXPECT_NEAR(fetch(session, port)[j], sums[j], 1e-4) << port << ": " << j;
+  for (int i = 0; i < 8; ++i)
+    for (int j = 0; j < 8; ++j) {
+      double sum = 0;
+      for (int k = 0; k < 5; ++k)
+        sum += d[k * 8 + i] * x[k * 8 + j];
+      EXPECT_NEAR(fetch(session, 5)[i * 8 + j], sum, 1e-4);
+      EXPECT_NEAR(fetch(session, 7)[j * 8 + i], sum, 1e-4);
+    }
+}
+
 TEST_F(Autotune, WhatIsMissingIsMeasuredAndAdded) {
   driver().algorithms = {3, 1};
   {

@@ -41,6 +41,12 @@ static_assert((ours::EpilogueGelu | ours::EpilogueAux) ==
               int(CUBLASLT_EPILOGUE_GELU_AUX));
 static_assert((ours::EpilogueGelu | ours::EpilogueAux | ours::EpilogueBias) ==
               int(CUBLASLT_EPILOGUE_GELU_AUX_BIAS));
+static_assert((ours::EpilogueGeluGrad | ours::EpilogueAux) ==
+              int(CUBLASLT_EPILOGUE_DGELU));
+static_assert((ours::EpilogueGeluGrad | ours::EpilogueAux |
+               ours::EpilogueSumsOfD) == int(CUBLASLT_EPILOGUE_DGELU_BGRAD));
+static_assert(ours::EpilogueSumsOfX == int(CUBLASLT_EPILOGUE_BGRADA));
+static_assert(ours::EpilogueSumsOfY == int(CUBLASLT_EPILOGUE_BGRADB));
 static_assert(ours::MaxWorkspace ==
               int(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES));
 static_assert(ours::ReductionSchemes ==

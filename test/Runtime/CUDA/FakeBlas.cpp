@@ -16,6 +16,7 @@
 #include "RecordingDriver.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <mutex>
 
@@ -30,7 +31,9 @@ struct DescObject {
   ComputeType compute;
   int32_t transposed[2] = {};
   uint32_t epilogue = EpilogueNone;
-  const float *bias = nullptr;
+  float *bias = nullptr;
+  const float *aux = nullptr;
+  int64_t auxLeading = 0;
 };
 struct LayoutObject {
   DataType type;
@@ -92,6 +95,24 @@ const float *element(const void *base, const LayoutObject &layout,
          column * layout.leading + row;
 }
 
+/// Of gelu in its form with tanh.
+double slope(double x) {
+  const double t = std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x));
+  return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * 0.7978845608028654 *
+                             (1 + 3 * 0.044715 * x * x);
+}
+
+/// The combinations that the library has, of those that are ours.
+bool isEpilogue(uint32_t bits) {
+  for (uint32_t each : {uint32_t(EpilogueNone), uint32_t(EpilogueBias),
+                        EpilogueGeluGrad | EpilogueAux,
+                        EpilogueGeluGrad | EpilogueAux | EpilogueSumsOfD,
+                        uint32_t(EpilogueSumsOfX), uint32_t(EpilogueSumsOfY)})
+    if (bits == each)
+      return true;
+  return false;
+}
+
 } // namespace
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
@@ -120,6 +141,10 @@ EXPORT Code cublasLtMatmulDescSetAttribute(Desc desc, MatmulAttribute attribute,
     return take(desc->epilogue, value, bytes);
   case BiasPointer:
     return take(desc->bias, value, bytes);
+  case AuxPointer:
+    return take(desc->aux, value, bytes);
+  case AuxLeading:
+    return take(desc->auxLeading, value, bytes);
   default:
     return kNotSupported;
   }
@@ -194,8 +219,12 @@ EXPORT Code cublasLtMatmul(Handle, Desc desc, const void *, const void *x,
                            size_t bytes, void *stream) {
   const int number = numberOf(*algorithm);
   if (number < 0 || fake().unable.count(number) || xs->type != R_32F ||
-      desc->compute != Compute32F || (desc->epilogue & EpilogueGelu))
+      desc->compute != Compute32F || !isEpilogue(desc->epilogue))
     return kNotSupported;
+  if (desc->epilogue & EpilogueAux &&
+      (!desc->aux || desc->auxLeading % 8 ||
+       desc->auxLeading < static_cast<int64_t>(ds->rows) || ds->batch != 1))
+    return kInvalidValue;
   if (!x || !y || !d || !workspace || bytes == 0 ||
       reinterpret_cast<uintptr_t>(workspace) % 256)
     return kInvalidValue;
@@ -212,8 +241,23 @@ EXPORT Code cublasLtMatmul(Handle, Desc desc, const void *, const void *x,
           float sum = desc.epilogue & EpilogueBias ? desc.bias[i] : 0;
           for (int64_t k = 0; k < sums; ++k)
             sum += *element(x, xs, tx, b, i, k) * *element(y, ys, ty, b, k, j);
+          if (desc.epilogue & EpilogueGeluGrad)
+            sum *= slope(desc.aux[j * desc.auxLeading + i]);
           *const_cast<float *>(element(d, ds, false, b, i, j)) = sum;
         }
+    // Of D's rows over its columns, else over what is multiplied away.
+    const bool ofD = desc.epilogue & EpilogueSumsOfD;
+    const bool ofX = desc.epilogue & EpilogueSumsOfX;
+    if (ofD || ofX || desc.epilogue & EpilogueSumsOfY) {
+      const int64_t kept = ofD || ofX ? ds.rows : ds.columns;
+      for (int64_t i = 0; i < kept; ++i) {
+        desc.bias[i] = 0;
+        for (int64_t k = 0, e = ofD ? ds.columns : sums; k < e; ++k)
+          desc.bias[i] += *(ofD   ? element(d, ds, false, 0, i, k)
+                            : ofX ? element(x, xs, tx, 0, i, k)
+                                  : element(y, ys, ty, 0, k, i));
+      }
+    }
     auto own = fake().algorithmsOn.find(device);
     return own == fake().algorithmsOn.end() ? fake().algorithms[number]
                                             : own->second[number];

@@ -97,16 +97,18 @@ void copy(const cuda::Staging &staging, double *from,
 /// Stands for gelu, on integers.
 double curve(double x) { return x * x - 3; }
 
+double slope(double x) { return 2 * x; }
+
 void execute(const Products &products, double *a, double *b, double *c,
-             double *bias, double *aux) {
+             double *bias, double *aux, double *sums) {
   const cuda::MatrixProduct &p = products.product;
-  double *tensors[] = {a, b, c, bias, aux};
+  double *tensors[] = {a, b, c, bias, aux, sums};
   std::vector<double> scratch[Products::Count];
   for (int t = 0; t < Products::Count; ++t)
     if (products.staged[t]) {
       const cuda::Staging &staging = *products.staged[t];
       scratch[t].assign(staging.elements, std::nan(""));
-      if (t != Products::C && t != Products::Aux)
+      if (!products.isWritten(t))
         copy(staging, tensors[t], staging.strides, scratch[t].data(),
              staging.dense);
     }
@@ -125,6 +127,17 @@ void execute(const Products &products, double *a, double *b, double *c,
                                                ? row * m.leading + column
                                                : column * m.leading + row)];
     };
+    const fb::Summed summed = products.epilogue.summed;
+    if (summed != fb::Summed::None) {
+      EXPECT_EQ(products.calls.size() * p.batch, 1u);
+      std::fill_n(base(Products::Sums), products.numSums, 0);
+      const bool ofX = (summed == fb::Summed::B) == p.swapped;
+      if (summed != fb::Summed::C)
+        for (int64_t i = 0; i < products.numSums; ++i)
+          for (int64_t k = 0; k < p.k; ++k)
+            base(Products::Sums)[i] +=
+                ofX ? element(x, p.x, 0, i, k) : element(y, p.y, 0, k, i);
+    }
     for (int64_t batch = 0; batch < p.batch; ++batch)
       for (int64_t n = 0; n < p.n; ++n)
         for (int64_t m = 0; m < p.m; ++m) {
@@ -133,8 +146,12 @@ void execute(const Products &products, double *a, double *b, double *c,
             sum += element(x, p.x, batch, m, k) * element(y, p.y, batch, k, n);
           if (products.epilogue.bias)
             sum += base(Products::Bias)[m];
-          if (products.epilogue.aux)
+          if (products.epilogue.geluGrad)
+            sum *= slope(base(Products::Aux)[n * products.auxLeading + m]);
+          else if (products.epilogue.aux)
             base(Products::Aux)[n * products.auxLeading + m] = sum;
+          if (products.epilogue.summed == fb::Summed::C)
+            base(Products::Sums)[m] += sum;
           if (products.epilogue.gelu)
             sum = curve(sum);
           double &to =
@@ -144,14 +161,17 @@ void execute(const Products &products, double *a, double *b, double *c,
           to = sum;
         }
   }
-  for (int t : {int(Products::C), int(Products::Aux)})
-    if (products.staged[t])
+  for (int t = 0; t < Products::Count; ++t)
+    if (products.staged[t] && products.isWritten(t))
       copy(*products.staged[t], scratch[t].data(), products.staged[t]->dense,
            tensors[t], products.staged[t]->strides);
 }
 
 struct Case {
   bool bias = false, gelu = false, aux = false;
+  /// What went into the gelu lies in any order.
+  bool grad = false;
+  fb::Summed summed = fb::Summed::None;
 };
 
 Products check(Labels a, Labels b, Labels c, const Extents &extents,
@@ -168,7 +188,16 @@ Products check(Labels a, Labels b, Labels c, const Extents &extents,
     if (std::find(a.begin(), a.end(), label) == a.end())
       column.push_back(label);
   Tensor bias(with.bias ? column : Labels{}, extents, random, gaps);
-  for (Tensor *tensor : {&ta, &tb, &bias})
+  Tensor x(c, extents, random, gaps), aux = with.grad ? x : tc;
+  // The one label that stays of what is summed.
+  Labels kept;
+  if (with.summed != fb::Summed::None)
+    for (int32_t label : c)
+      if (std::count(a.begin(), a.end(), label) ==
+          (with.summed == fb::Summed::A))
+        kept.push_back(label);
+  Tensor columns(kept, extents, random, gaps);
+  for (Tensor *tensor : {&ta, &tb, &bias, &aux})
     forEach(tensor->labels, extents, [&](const Index &index) {
       tensor->at(index) = int(random() % 5) - 2;
     });
@@ -178,8 +207,12 @@ Products check(Labels a, Labels b, Labels c, const Extents &extents,
   epilogue.aux = with.aux;
   if (with.bias)
     epilogue.biasStride = bias.strides[0];
-  epilogue.auxStrides = tc.strides;
-  Tensor aux = tc;
+  epilogue.geluGrad = with.grad;
+  epilogue.aux |= with.grad;
+  epilogue.auxStrides = aux.strides;
+  epilogue.summed = with.summed;
+  if (with.summed != fb::Summed::None)
+    epilogue.sumsStride = columns.strides[0];
   Result<Products> products =
       Products::create(ta.operand(DType::BF16), tb.operand(DType::BF16),
                        tc.operand(DType::BF16), epilogue);
@@ -188,17 +221,32 @@ Products check(Labels a, Labels b, Labels c, const Extents &extents,
     return {};
   if (products->empty)
     return *products;
-  if (products->zero)
+  if (products->zero) {
     forEach(c, extents, [&](const Index &index) { tc.at(index) = 0; });
-  else
+    forEach(kept, extents, [&](const Index &index) { columns.at(index) = 0; });
+  } else {
     execute(*products, ta.memory.data(), tb.memory.data(), tc.memory.data(),
-            bias.memory.data(), aux.memory.data());
+            bias.memory.data(), aux.memory.data(), columns.memory.data());
+  }
 
   Labels sums;
   for (auto [label, size] : extents)
     if (std::find(c.begin(), c.end(), label) == c.end())
       sums.push_back(label);
   int wrong = 0;
+  std::map<Index, double> totals;
+  auto keptOf = [&](const Index &index) {
+    Index result;
+    for (int32_t label : kept)
+      result[label] = index.at(label);
+    return result;
+  };
+  if (with.summed == fb::Summed::A || with.summed == fb::Summed::B) {
+    Tensor &tensor = with.summed == fb::Summed::A ? ta : tb;
+    forEach(tensor.labels, extents, [&](const Index &index) {
+      totals[keptOf(index)] += tensor.at(index);
+    });
+  }
   forEach(c, extents, [&](const Index &index) {
     double expected = 0;
     forEach(sums, extents, [&](const Index &inner) {
@@ -208,12 +256,20 @@ Products check(Labels a, Labels b, Labels c, const Extents &extents,
     });
     if (with.bias)
       expected += bias.at(index);
+    if (with.grad)
+      expected *= slope(aux.at(index));
     if (with.aux)
       wrong += aux.at(index) != expected;
+    if (with.summed == fb::Summed::C)
+      totals[keptOf(index)] += expected;
     if (with.gelu)
       expected = curve(expected);
     wrong += tc.at(index) != expected;
   });
+  if (with.summed != fb::Summed::None)
+    forEach(kept, extents, [&](const Index &index) {
+      wrong += columns.at(index) != totals[index];
+    });
   EXPECT_EQ(wrong, 0) << testing::PrintToString(a) << testing::PrintToString(b)
                       << testing::PrintToString(c)
                       << testing::PrintToString(extents);
@@ -253,6 +309,73 @@ TEST(Products, Epilogues) {
     check({0, 1, 2}, {3, 2}, {0, 1, 3}, extents, random, false,
           {true, true, true});
   }
+}
+
+TEST(Products, Gradients) {
+  std::mt19937 random(5);
+  for (int i = 0; i < 2000; ++i) {
+    Extents extents;
+    for (int32_t label = 0; label < 4; ++label)
+      extents[label] = 1 + random() % 17;
+    Case with;
+    with.grad = true;
+    with.summed = i % 3 ? fb::Summed::C : fb::Summed::None;
+    check({0, 1, 2}, {3, 2}, {0, 1, 3}, extents, random, i % 2, with);
+    with.grad = false;
+    with.summed = i % 4 > 1 ? fb::Summed::A : fb::Summed::B;
+    extents.erase(1);
+    check({0, 2}, {3, 2}, {0, 3}, extents, random, i % 2, with);
+  }
+  // No rows, or nothing to multiply: sums of nothing.
+  for (int32_t empty : {0, 2}) {
+    Extents extents{{0, 3}, {1, 4}, {2, 5}, {3, 2}};
+    extents[empty] = 0;
+    Case with;
+    with.grad = true;
+    with.summed = fb::Summed::C;
+    EXPECT_TRUE(
+        check({0, 1, 2}, {3, 2}, {0, 1, 3}, extents, random, false, with).zero);
+  }
+  Case with;
+  with.summed = fb::Summed::B;
+  Extents extents{{0, 3}, {1, 4}, {2, 0}};
+  EXPECT_TRUE(check({0, 2}, {1, 2}, {0, 1}, extents, random, false, with).zero);
+}
+
+/// The products of an MLP's backward are calls on the memory as it is.
+TEST(Products, GradientsAreOneCall) {
+  const int64_t rows = 4096, in = 512, out = 768;
+  const int64_t dy[] = {rows, out}, dys[] = {out, 1};
+  const int64_t dyt[] = {out, rows}, dyts[] = {1, out};
+  const int64_t xt[] = {in, rows}, xts[] = {1, in};
+  const int64_t wt[] = {in, out}, wts[] = {1, in};
+  const int64_t dw[] = {out, in}, dws[] = {in, 1};
+  const int64_t du[] = {rows, in}, dus[] = {in, 1};
+  const int32_t al[] = {0, 1}, bl[] = {2, 1}, cl[] = {0, 2};
+  cuda::Epilogue grad;
+  grad.geluGrad = grad.aux = true;
+  grad.auxStrides = dus;
+  grad.summed = fb::Summed::C;
+  Products products =
+      *Products::create({DType::BF16, dy, dys, al}, {DType::BF16, wt, wts, bl},
+                        {DType::BF16, du, dus, cl}, grad);
+  EXPECT_EQ(products.auxLeading, in);
+  EXPECT_EQ(products.numSums, in);
+  EXPECT_TRUE(products.product.swapped);
+  for (const auto &staged : products.staged)
+    EXPECT_FALSE(staged);
+  cuda::Epilogue sums;
+  sums.summed = fb::Summed::A;
+  products = *Products::create({DType::BF16, dyt, dyts, al},
+                               {DType::BF16, xt, xts, bl},
+                               {DType::BF16, dw, dws, cl}, sums);
+  EXPECT_EQ(products.numSums, out);
+  // x and dy as cuBLASLt wants them for a bias' gradient: n, t.
+  EXPECT_TRUE(products.product.swapped);
+  EXPECT_EQ(products.product.x, (cuda::MatrixProduct::Matrix{false, in, 0}));
+  EXPECT_EQ(products.product.y, (cuda::MatrixProduct::Matrix{true, out, 0}));
+  for (const auto &staged : products.staged)
+    EXPECT_FALSE(staged);
 }
 
 TEST(Products, MissingKindsAndEmptyExtents) {
@@ -314,6 +437,19 @@ TEST(Products, RefusesWhatTheLibraryLacks) {
   cuda::Epilogue gelu;
   gelu.gelu = true;
   EXPECT_NE(message(DType::F64, DType::F64, DType::F64, gelu).find("epilogue"),
+            std::string::npos);
+  cuda::Epilogue sums;
+  sums.summed = fb::Summed::A;
+  EXPECT_EQ(message(DType::BF16, DType::BF16, DType::BF16, sums), "");
+  EXPECT_NE(message(DType::F64, DType::F64, DType::F64, sums).find("epilogue"),
+            std::string::npos);
+  const int64_t batch[] = {2, 4, 4}, strides[] = {16, 4, 1};
+  const int32_t bal[] = {3, 0, 2}, bbl[] = {3, 2, 1}, bcl[] = {3, 0, 1};
+  EXPECT_NE(Products::create({DType::BF16, batch, strides, bal},
+                             {DType::BF16, batch, strides, bbl},
+                             {DType::BF16, batch, strides, bcl}, sums)
+                .message()
+                .find("not of a batch"),
             std::string::npos);
 }
 
