@@ -206,6 +206,52 @@ LogicalResult ContractOp::verify() {
   return verifySums(*this);
 }
 
+/// Whether two shapes have one rank, and no extents that are known and not the
+/// same.
+static bool maybeSame(ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
+  return a.size() == b.size() &&
+         llvm::all_of(llvm::zip(a, b), [](auto extents) {
+           auto [x, y] = extents;
+           return x == y || ShapedType::isDynamic(x) ||
+                  ShapedType::isDynamic(y);
+         });
+}
+
+LogicalResult AttendOp::verify() {
+  auto query = cast<RankedTensorType>(getQuery().getType());
+  auto key = cast<RankedTensorType>(getKey().getType());
+  for (Value tensor : {getQuery(), getKey(), getValue(), getResult()}) {
+    auto type = cast<RankedTensorType>(tensor.getType());
+    if (type.getRank() != 4 ||
+        type.getElementType() != query.getElementType() ||
+        !(type.getElementType().isBF16() || type.getElementType().isF16()))
+      return emitOpError() << "query, key, value and result must have rank 4 "
+                              "and elements of bf16 or f16, all alike, not "
+                           << query << " and " << type;
+  }
+  SmallVector<int64_t> ofQuery(query.getShape()), ofKey(key.getShape());
+  ofQuery[1] = ofQuery[2] = ofKey[1] = ofKey[2] = ShapedType::kDynamic;
+  auto shapeOf = [](Value tensor) {
+    return cast<RankedTensorType>(tensor.getType()).getShape();
+  };
+  if (!maybeSame(ofQuery, ofKey) ||
+      !maybeSame(key.getShape(), shapeOf(getValue())) ||
+      !maybeSame(query.getShape(), shapeOf(getResult())))
+    return emitOpError() << "query and key must have one batch and one head "
+                            "dimension, the value the key's shape and the "
+                            "result the query's";
+  if (getLse() && (!getElementTypeOrSelf(getLse()).isF32() ||
+                   !maybeSame(query.getShape().drop_back(), shapeOf(getLse()))))
+    return emitOpError() << "lse must have the query's shape without its last "
+                            "dimension and elements of f32, not "
+                         << getLse().getType();
+  if (getCausal() && !ShapedType::isDynamic(query.getDimSize(2)) &&
+      query.getDimSize(2) > key.getDimSize(2) &&
+      !ShapedType::isDynamic(key.getDimSize(2)))
+    return emitOpError() << "is causal with more queries than keys";
+  return success();
+}
+
 LogicalResult AttentionOp::verify() {
   auto query = cast<MemRefType>(getQuery().getType());
   for (Value tensor : {getKey(), getValue(), getResult()}) {

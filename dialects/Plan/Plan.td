@@ -149,6 +149,30 @@ def Plan_ContractOp : Plan_Op<"contract", [AttrSizedOperandSegments]> {
   let hasVerifier = 1;
 }
 
+def Plan_AttendOp : Plan_Op<"attend"> {
+  let summary = "Attention, by the backend's attention library";
+  let description = [{
+    ```mlir
+    %o, %lse = plan.attend %q, %k, %v scale(0.125) causal from "tv.attention" : ...
+    ```
+    What `tv.attention` is without a score_mod or a mask_mod, in bf16 or f16: query and
+    result [b, h, s, d], key and value [b, g, t, d], the log-sum-exp, in f32, [b, h, s];
+    it may be absent. All keys are on the device, and all queries if the attention is
+    causal. A device's query head h reads its key head h / (H/G), H and G being the
+    numbers that it has. Causal attention has at least as many keys as queries: query i
+    sees the keys up to i + t - s.
+  }];
+  let arguments = (ins AnyRankedTensor:$query, AnyRankedTensor:$key,
+                       AnyRankedTensor:$value, F64Attr:$scale, UnitAttr:$causal,
+                       StrAttr:$source);
+  let results = (outs AnyRankedTensor:$result, Optional<AnyRankedTensor>:$lse);
+  let assemblyFormat = [{
+    $query `,` $key `,` $value `scale` `(` $scale `)` (`causal` $causal^)?
+    `from` $source attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
 def Plan_CopyOp : Plan_Op<"copy"> {
   let summary = "The same local tensor in memory of its own";
   let arguments = (ins AnyRankedTensor:$input, StrAttr:$source);

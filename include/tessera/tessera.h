@@ -168,7 +168,7 @@ typedef struct tessera_device {
   /* The parts of the description; texts are empty where there is none. */
   int32_t ordinal; /* of a GPU; else -1 */
   const char *model, *driver;
-  const char *libraries; /* "cuBLASLt 13.1.0, NCCL 2.28.9" */
+  const char *libraries; /* "cuBLASLt 13.1.0, cuDNN 9.19.0, NCCL 2.28.9" */
 } tessera_device;
 
 TESSERA_API tessera_status *tessera_context_device(tessera_context *context,
@@ -321,10 +321,11 @@ TESSERA_API tessera_status *tessera_module_memory(const tessera_module *module,
 /*===----------------------------------------------------------------------===*
  * Variants
  *
- * An op may be compiled in several variants: attention as "flash" and "math",
- * matrix products ("matmul") as "cublaslt" and "own".
+ * An op may be compiled in several variants: attention as "flash", "cudnn" and
+ * "math", matrix products ("matmul") as "cublaslt" and "own".
  * Which one runs is fixed when a module is bound: the first that this thread
- * allows and that the module has. Without a word, the module's first.
+ * allows, that the module has and that can run here ("cudnn" needs cuDNN).
+ * Without a word, the first of the module's that can.
  *===----------------------------------------------------------------------===*/
 
 /* From here to the matching pop, what this thread binds, or asks the memory of,
@@ -435,7 +436,7 @@ typedef struct tessera_step {
   const char *text;     /* "kernel 'softmax'"; may be empty */
   int32_t collective;   /* its index among the collectives, or -1 */
   double begin, end;
-  const char *kind;   /* "kernel", "product", "collective", "copy" */
+  const char *kind;   /* "kernel", "product", "attention", "collective", "copy" */
   const char *symbol; /* of a kernel; else empty */
   /* When the host enqueued it; 0 where the host does the step itself. */
   double enqueue_begin, enqueue_end;

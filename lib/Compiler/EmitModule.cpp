@@ -415,6 +415,19 @@ LogicalResult Emitter::addStep(Operation *op) {
         push(op, op.getSource(), std::move(contract));
         return success();
       })
+      .Case([&](plan::AttendOp op) {
+        fb::AttendT attend;
+        attend.query = id(op.getQuery());
+        attend.key = id(op.getKey());
+        attend.value = id(op.getValue());
+        attend.result = id(op.getResult());
+        if (op.getLse())
+          attend.lse = id(op.getLse());
+        attend.scale = op.getScale().convertToDouble();
+        attend.causal = op.getCausal();
+        push(op, op.getSource(), std::move(attend));
+        return success();
+      })
       .Case([&](plan::CopyOp op) {
         fb::CopyT copy;
         copy.source = id(op.getInput());

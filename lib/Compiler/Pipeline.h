@@ -33,7 +33,7 @@ struct PipelineOptions : public mlir::PassPipelineOptions<PipelineOptions> {
   ListOption<std::string> attention{
       *this, "attention",
       llvm::cl::desc("Variants of attention to compile in, in order of "
-                     "preference: flash, math (all of them by default)")};
+                     "preference: flash, cudnn, math (all of them by default)")};
   ListOption<std::string> matmul{
       *this, "matmul",
       llvm::cl::desc("Variants of matrix products to compile in for cuda, in "

@@ -130,6 +130,13 @@ private:
       if (contract->summed != fb::Summed::None)
         os << " sums " << lower(fb::EnumNameSummed(contract->summed)) << " %"
            << contract->sums;
+    } else if (const fb::AttendT *attend = step.action.AsAttend()) {
+      os << "attend ";
+      printIds(std::vector<int32_t>{attend->query, attend->key, attend->value});
+      os << " to %" << attend->result;
+      if (attend->lse >= 0)
+        os << " lse %" << attend->lse;
+      os << " scale " << attend->scale << (attend->causal ? " causal" : "");
     } else if (const fb::CollectiveT *move = step.action.AsCollective()) {
       os << lower(fb::EnumNameCollectiveKind(move->kind)) << " over ["
          << llvm::join(move->axes, ", ") << "] %" << move->source << " to %"

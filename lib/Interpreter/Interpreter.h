@@ -77,6 +77,9 @@ private:
   mlir::LogicalResult runContract(mlir::Operation *op,
                                   llvm::ArrayRef<Window> inputs,
                                   llvm::ArrayRef<Window> results);
+  mlir::LogicalResult runAttend(mlir::Operation *op,
+                                llvm::ArrayRef<Window> inputs,
+                                llvm::ArrayRef<Window> results);
   /// A value of the plan, or a copy of any other local tensor.
   mlir::FailureOr<Window> windowOf(mlir::Operation *op, mlir::Value value,
                                    int64_t rank);

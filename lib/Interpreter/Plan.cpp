@@ -18,6 +18,8 @@
 
 #include "llvm/ADT/TypeSwitch.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace tessera;
 using namespace tessera::interp;
@@ -233,6 +235,59 @@ LogicalResult Interpreter::runContract(Operation *op, ArrayRef<Window> inputs,
   return success();
 }
 
+/// By its definition, on one rank's part.
+LogicalResult Interpreter::runAttend(Operation *op, ArrayRef<Window> inputs,
+                                     ArrayRef<Window> results) {
+  auto attend = cast<plan::AttendOp>(op);
+  const Window &q = inputs[0], &k = inputs[1], &v = inputs[2];
+  const int64_t groups = k.shape[1], heads = q.shape[1], queries = q.shape[2],
+                keys = k.shape[2], depth = q.shape[3];
+  if (results[0].shape != q.shape || v.shape != k.shape ||
+      k.shape[0] != q.shape[0] || k.shape[3] != depth ||
+      (heads && (!groups || heads % groups)) ||
+      (attend.getCausal() && queries > keys))
+    return op->emitOpError()
+           << "parts of shapes " << indexText(q.shape) << " and "
+           << indexText(k.shape) << " do not fit together on one rank";
+  const double scale = attend.getScale().convertToDouble();
+  auto read = [](const Window &window, Shape at) {
+    return window.memory->data[*window.find(at)].real;
+  };
+  auto store = [&](const Window &window, Shape at, double number) {
+    const int64_t place = *window.find(at);
+    Scalar value;
+    value.real =
+        config.roundValues ? roundTo(number, window.memory->type) : number;
+    window.memory->data[place] = value;
+    window.memory->written[place] = true;
+  };
+  const double none = -std::numeric_limits<double>::infinity();
+  for (int64_t i = 0; i < q.shape[0] * heads * queries; ++i) {
+    const int64_t b = i / (heads * queries), h = i / queries % heads,
+                  s = i % queries, g = h / (heads / groups);
+    const int64_t seen = attend.getCausal() ? s + keys - queries + 1 : keys;
+    std::vector<double> weights(seen);
+    double largest = none, sum = 0;
+    for (int64_t t = 0; t < seen; ++t) {
+      for (int64_t d = 0; d < depth; ++d)
+        weights[t] += read(q, {b, h, s, d}) * read(k, {b, g, t, d});
+      weights[t] *= scale;
+      largest = std::max(largest, weights[t]);
+    }
+    for (double &weight : weights)
+      sum += weight = std::exp(weight - largest);
+    for (int64_t d = 0; d < depth; ++d) {
+      double total = 0;
+      for (int64_t t = 0; t < seen; ++t)
+        total += weights[t] * read(v, {b, g, t, d});
+      store(results[0], {b, h, s, d}, sum > 0 ? total / sum : 0);
+    }
+    if (attend.getLse())
+      store(results[1], {b, h, s}, sum > 0 ? largest + std::log(sum) : none);
+  }
+  return success();
+}
+
 /// The window on `input` that `result` is by its kind.
 static LogicalResult runAlias(plan::AliasOp op, const Window &input,
                               const Placement &from, const Placement &to,
@@ -350,6 +405,8 @@ LogicalResult Interpreter::evaluatePlan(Operation *op) {
             .Case([&](plan::ContractOp) {
               return runContract(op, inputs, results);
             })
+            .Case(
+                [&](plan::AttendOp) { return runAttend(op, inputs, results); })
             .Case([&](plan::CopyOp) {
               return runCopy(op, inputs[0], results[0]);
             })

@@ -37,6 +37,14 @@ std::vector<int> tessera::tensorsOf(const fb::StepT &step) {
         ids.push_back(optional);
     return ids;
   }
+  case fb::Action::Attend: {
+    const fb::AttendT &attend = *step.action.AsAttend();
+    std::vector<int> ids = {attend.query, attend.key, attend.value,
+                            attend.result};
+    if (attend.lse >= 0)
+      ids.push_back(attend.lse);
+    return ids;
+  }
   case fb::Action::Collective: {
     const fb::CollectiveT &collective = *step.action.AsCollective();
     return {collective.source, collective.target};

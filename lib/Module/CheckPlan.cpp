@@ -18,6 +18,7 @@
 #include "Support/DType.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 using namespace tessera;
@@ -313,6 +314,8 @@ private:
       return checkLaunch(*step.action.AsLaunch());
     case fb::Action::Contract:
       return checkContract(*step.action.AsContract());
+    case fb::Action::Attend:
+      return checkAttend(*step.action.AsAttend());
     case fb::Action::Collective:
       return checkCollective(*step.action.AsCollective());
     case fb::Action::Copy: {
@@ -508,6 +511,32 @@ private:
     if (localRank(contract.sums) != 1 || hasBatch || !hasOneColumn ||
         (contract.summed != fb::Summed::C && !isMatrix))
       return "sums have one dimension: the rows or columns of one matrix";
+    return std::nullopt;
+  }
+
+  Problem checkAttend(const fb::AttendT &attend) const {
+    for (int32_t id : {attend.query, attend.key, attend.value, attend.result}) {
+      if (!isTensor(id))
+        return noTensor(id);
+      const fb::DType dtype = plan.tensors[id]->dtype;
+      if (localRank(id) != 4)
+        return name(id) + " must have 4 local dimensions";
+      if (dtype != fb::DType::BF16 && dtype != fb::DType::F16)
+        return std::string("attention in ") +
+               info(static_cast<DType>(dtype)).name +
+               " is not supported, only in bf16 and f16";
+      if (dtype != plan.tensors[attend.query]->dtype)
+        return "query, key, value and result have different element types";
+    }
+    if (!std::isfinite(attend.scale))
+      return "the scale is no finite number";
+    if (attend.lse == -1)
+      return std::nullopt;
+    if (!isTensor(attend.lse))
+      return noTensor(attend.lse);
+    if (localRank(attend.lse) != 3 ||
+        plan.tensors[attend.lse]->dtype != fb::DType::F32)
+      return name(attend.lse) + " must have 3 local dimensions and be f32";
     return std::nullopt;
   }
 

@@ -95,6 +95,8 @@ public:
                                                    Tensors &tensors) = 0;
   virtual Result<std::unique_ptr<Work>>
   makeContract(const fb::ContractT &contract, Tensors &tensors) = 0;
+  virtual Result<std::unique_ptr<Work>> makeAttend(const fb::AttendT &attend,
+                                                   Tensors &tensors) = 0;
   /// `axes`: of the mesh, over which it goes.
   virtual Result<std::unique_ptr<Work>>
   makeCollective(const fb::CollectiveT &collective,
@@ -123,6 +125,8 @@ public:
   }
   /// Whether a module for `target` runs here, or why not.
   virtual Status accepts(const std::string &target) const = 0;
+  /// Whether a variant of an op that is in a module can run here, or why not.
+  virtual Status runs(std::string_view variant) const = 0;
   virtual Result<std::unique_ptr<BackendModule>>
   load(const ModuleReader &module) = 0;
 

@@ -156,7 +156,8 @@ Outcome<Prepared> Prepared::create(const LoadedModule &module,
                                    std::span<const int64_t> symbols) {
   const ModuleReader &file = module.reader();
   const fb::PlanT &plan = file.plan();
-  Outcome<std::vector<int>> variants = chooseVariants(plan);
+  Outcome<std::vector<int>> variants =
+      chooseVariants(plan, module.context().backend());
   if (!variants)
     return variants.error();
   Result<Tensors> tensors =
@@ -531,6 +532,8 @@ const char *Binding::kind(size_t work) const {
     return "kernel";
   case fb::Action::Contract:
     return "product";
+  case fb::Action::Attend:
+    return "attention";
   case fb::Action::Collective:
     return "collective";
   default:

@@ -25,6 +25,8 @@ Result<std::unique_ptr<Work>> tessera::makeWork(int index, Tensors &tensors,
     return module.makeLaunch(*step.action.AsLaunch(), tensors);
   case fb::Action::Contract:
     return module.makeContract(*step.action.AsContract(), tensors);
+  case fb::Action::Attend:
+    return module.makeAttend(*step.action.AsAttend(), tensors);
   case fb::Action::Collective:
     return module.makeCollective(*step.action.AsCollective(),
                                  tensors.module().axes(index), tensors);

@@ -56,43 +56,67 @@ static const std::vector<std::string> *allowedOf(const std::string &kind) {
   return nullptr;
 }
 
-/// The first of `names`, or of all, that is there.
+/// Why a variant cannot run; empty: it can.
+static std::string whyNot(const fb::VariantT &variant, const Backend &backend) {
+  if (!variant.reason.empty())
+    return variant.reason;
+  Status status = backend.runs(variant.name);
+  return status ? "" : status.message();
+}
+
+/// The first of `names`, or of all, that can run.
 static std::optional<int> choose(const fb::AlternativeT &alternative,
-                                 const std::vector<std::string> *names) {
+                                 const std::vector<std::string> *names,
+                                 const Backend &backend) {
   const auto &variants = alternative.variants;
-  auto isThere = [&](const auto &variant) { return variant->reason.empty(); };
-  if (!names)
-    return std::ranges::find_if(variants, isThere) - variants.begin();
-  for (const std::string &name : *names)
+  auto find = [&](const std::string *name) -> std::optional<int> {
     for (size_t i = 0; i < variants.size(); ++i)
-      if (variants[i]->name == name && isThere(variants[i]))
+      if ((!name || variants[i]->name == *name) &&
+          whyNot(*variants[i], backend).empty())
         return i;
+    return std::nullopt;
+  };
+  if (!names)
+    return find(nullptr);
+  for (const std::string &name : *names)
+    if (std::optional<int> found = find(&name))
+      return found;
   return std::nullopt;
 }
 
 static Failure noVariant(const fb::AlternativeT &alternative,
-                         const std::vector<std::string> &names) {
-  std::string text;
-  for (const std::string &name : names) {
-    std::string reason = "it is not in the module";
-    for (const auto &variant : alternative.variants)
-      if (variant->name == name)
-        reason = variant->reason;
-    text += (text.empty() ? "" : "; ") + name + ": " + reason;
+                         const std::vector<std::string> *names,
+                         const Backend &backend) {
+  std::string reasons, others;
+  auto add = [](std::string &text, const char *between, std::string more) {
+    text += (text.empty() ? "" : between) + std::move(more);
+  };
+  if (names)
+    for (const std::string &name : *names)
+      if (std::ranges::count(alternative.variants, name, &fb::VariantT::name) ==
+          0)
+        add(reasons, "; ", name + ": it is not in the module");
+  for (const auto &variant : alternative.variants) {
+    const std::string why = whyNot(*variant, backend);
+    if (why.empty())
+      add(others, ", ", variant->name);
+    else if (!names || std::ranges::count(*names, variant->name))
+      add(reasons, "; ", variant->name + ": " + why);
   }
   return {TESSERA_INVALID_ARGUMENT,
           "no variant of " + alternative.kind + " that is allowed is there: " +
-              text + "; there is " + variantNames(alternative),
+              reasons + "; there is " + (others.empty() ? "none" : others),
           alternative.op, alternative.location};
 }
 
-Outcome<std::vector<int>> tessera::chooseVariants(const fb::PlanT &plan) {
+Outcome<std::vector<int>> tessera::chooseVariants(const fb::PlanT &plan,
+                                                  const Backend &backend) {
   std::vector<int> chosen;
   for (const auto &alternative : plan.alternatives) {
     const std::vector<std::string> *names = allowedOf(alternative->kind);
-    std::optional<int> variant = choose(*alternative, names);
+    std::optional<int> variant = choose(*alternative, names, backend);
     if (!variant)
-      return noVariant(*alternative, *names);
+      return noVariant(*alternative, names, backend);
     chosen.push_back(*variant);
   }
   return chosen;

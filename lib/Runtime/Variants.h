@@ -16,6 +16,7 @@
 #define TESSERA_RUNTIME_VARIANTS_H
 
 #include "Module/Module.h"
+#include "Runtime/Backend.h"
 #include "Runtime/Failure.h"
 
 namespace tessera {
@@ -28,9 +29,10 @@ Status pushVariants(std::string_view kind, std::string_view names);
 Status popVariants();
 
 /// The variant of each alternative that this thread would run: the first that
-/// it allows and that is in the module. By default all are allowed, in the
-/// module's order.
-Outcome<std::vector<int>> chooseVariants(const fb::PlanT &plan);
+/// it allows, that is in the module and that the backend can run. By default
+/// all are allowed, in the module's order.
+Outcome<std::vector<int>> chooseVariants(const fb::PlanT &plan,
+                                         const Backend &backend);
 
 /// Names of what the module has of an alternative: "flash, math".
 std::string variantNames(const fb::AlternativeT &alternative);

@@ -28,7 +28,8 @@ struct VariantKind {
   std::string_view name;
   std::span<const std::string_view> variants;
 };
-inline constexpr std::string_view kAttentionVariants[] = {"flash", "math"};
+inline constexpr std::string_view kAttentionVariants[] = {"flash", "cudnn",
+                                                          "math"};
 inline constexpr std::string_view kMatmulVariants[] = {"cublaslt", "own"};
 inline constexpr VariantKind kVariantKinds[] = {
     {"attention", kAttentionVariants}, {"matmul", kMatmulVariants}};

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The `flash` variant: Kernels/cuda/attention_fwd.cuh computes it, and this
-// says which attentions that can do. The regions get local indices from the
-// kernel; what they see as global ones is computed in them.
+// Which attentions the variants for tensor cores can do, and the kernel of
+// `flash`: Kernels/cuda/attention_fwd.cuh computes it. The regions get local
+// indices from the kernel; what they see as global ones is computed in them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,17 +49,16 @@ static bool headsMatch(tv::AttentionOp op) {
   return parts && parts->dims.size() == 2 && parts->dims[0] == key.dims[1];
 }
 
-std::optional<std::string> tessera::whyNotFlash(tv::AttentionOp op,
-                                                StringRef target) {
+/// What kernels for tensor cores ask for, ours and cuDNN's.
+static std::optional<std::string> whyNotOnTensorCores(tv::AttentionOp op,
+                                                      StringRef target) {
   if (target != plan::kCUDATarget)
     return "it is for " + plan::kCUDATarget.str();
   auto type = cast<RankedTensorType>(op.getQuery().getType());
   if (!type.getElementType().isBF16() && !type.getElementType().isF16())
     return "its elements must be bf16 or f16";
-  int64_t depth = type.getDimSize(3);
-  if (depth != 64 && depth != 128)
-    return "its head dimension must be 64 or 128";
-  if (cast<RankedTensorType>(op.getValue().getType()).getDimSize(3) != depth)
+  if (cast<RankedTensorType>(op.getValue().getType()).getDimSize(3) !=
+      type.getDimSize(3))
     return "keys and values must have the same head dimension";
   for (Value tensor :
        {op.getQuery(), op.getKey(), op.getValue(), op.getResult()}) {
@@ -77,6 +76,46 @@ std::optional<std::string> tessera::whyNotFlash(tv::AttentionOp op,
   Memory memory = getOwnMemory(op.getResult().getType());
   if (!memory.unit || memory.order.back() != 3)
     return "the head dimension of its result must be innermost in memory";
+  return std::nullopt;
+}
+
+std::optional<std::string> tessera::whyNotFlash(tv::AttentionOp op,
+                                                StringRef target) {
+  if (std::optional<std::string> why = whyNotOnTensorCores(op, target))
+    return why;
+  int64_t depth = cast<RankedTensorType>(op.getQuery().getType()).getDimSize(3);
+  if (depth != 64 && depth != 128)
+    return "its head dimension must be 64 or 128";
+  return std::nullopt;
+}
+
+std::optional<std::string> tessera::whyNotCuDNN(tv::AttentionOp op,
+                                                StringRef target) {
+  if (std::optional<std::string> why = whyNotOnTensorCores(op, target))
+    return why;
+  if (!op.getScoreMod().empty() || !op.getMaskMod().empty())
+    return "it has a score_mod or a mask_mod";
+  // It may look for the largest score before it scales.
+  if (!op.getScale().isFinite() || op.getScale().isNegative() ||
+      op.getScale().isZero())
+    return "its scale must be positive";
+  auto type = cast<RankedTensorType>(op.getQuery().getType());
+  int64_t depth = type.getDimSize(3);
+  if (ShapedType::isDynamic(depth) || depth == 0 || depth % 8 != 0 ||
+      depth > 128)
+    return "its head dimension must be a multiple of 8, at most 128";
+  // A query without keys has no softmax there.
+  auto extentOf = [](Value tensor) {
+    return cast<tv::LocalAttr>(
+               cast<RankedTensorType>(tensor.getType()).getEncoding())
+        .getExtents()[2];
+  };
+  layout::Extent queries = extentOf(op.getQuery()),
+                 keys = extentOf(op.getKey());
+  bool fits = queries == keys || (queries.getStatic() && keys.getStatic() &&
+                                  *queries.getStatic() <= *keys.getStatic());
+  if (op.getCausal() && !fits)
+    return "it is causal, and there may be more queries than keys";
   return std::nullopt;
 }
 

@@ -436,14 +436,16 @@ struct ExpandComposites
   }
 
   /// All variants that are compiled in and fit, the preferred first; `flash` is
-  /// a kernel of its own.
+  /// a kernel of its own, `cudnn` a step of its own.
   FailureOr<SmallVector<Value>> expandToVariants(tv::AttentionOp op,
                                                  OpBuilder &b) {
     static constexpr StringLiteral kind = "attention";
     SmallVector<std::string> allowed(attention.begin(), attention.end());
     FailureOr<FittingVariants> fitting =
         getFittingVariants(op, kind, allowed, [&](StringRef variant) {
-          return variant == "flash" ? whyNotFlash(op, target) : std::nullopt;
+          return variant == "flash"   ? whyNotFlash(op, target)
+                 : variant == "cudnn" ? whyNotCuDNN(op, target)
+                                      : std::nullopt;
         });
     if (failed(fitting))
       return failure();
@@ -460,9 +462,17 @@ struct ExpandComposites
         made.push_back(std::move(*values));
         continue;
       }
-      Operation *flash = b.clone(*op);
-      decided.insert(flash);
-      made.push_back(llvm::to_vector_of<Value>(flash->getResults()));
+      Operation *own;
+      if (variant == "cudnn") {
+        own = plan::AttendOp::create(
+            b, op.getLoc(), op.getResult().getType(), op.getLse().getType(),
+            op.getQuery(), op.getKey(), op.getValue(), op.getScaleAttr(),
+            op.getCausalAttr(), b.getStringAttr(op->getName().getStringRef()));
+      } else {
+        own = b.clone(*op);
+        decided.insert(own);
+      }
+      made.push_back(llvm::to_vector_of<Value>(own->getResults()));
     }
     // A variant has values for what is used; one that is alone has none.
     SmallVector<Value> values;

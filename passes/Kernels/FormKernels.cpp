@@ -58,11 +58,13 @@ private:
                              ArrayRef<int32_t> b, ArrayRef<int32_t> c,
                              Joined joined, std::optional<plan::Summed> summed);
   LogicalResult emitAttention(tv::AttentionOp op);
+  LogicalResult emitAttend(plan::AttendOp op);
   LogicalResult launch(Operation *op, StringRef name,
                        const llvm::SetVector<Operation *> &inlined,
                        ArrayRef<Value> outputs,
                        llvm::function_ref<void(KernelEmitter &)> body);
   Value copy(Location loc, Value planned, StringRef source);
+  Value inRows(Location loc, Value operand, StringRef source);
   Value alias(plan::AliasKind kind, Operation *op, Value planned,
               ArrayRef<int64_t> at = {});
   void define(Value value, Value planned, Memory memory) {
@@ -160,6 +162,7 @@ LogicalResult Former::emit(PlanStep &step) {
         return success();
       })
       .Case([&](tv::AttentionOp op) { return emitAttention(op); })
+      .Case([&](plan::AttendOp op) { return emitAttend(op); })
       .Case([&](tv::ScatterOp op) {
         return launch(
             op, "scatter", {}, {op.getResult()},
@@ -460,20 +463,46 @@ static bool isAligned(Value planned, int64_t unit) {
   llvm_unreachable("all kinds are covered");
 }
 
-/// Tensor maps read operands: rows of 16-byte pieces. What lies otherwise is
-/// copied.
+/// An operand of attention on tensor cores, which read rows of 16-byte pieces.
+/// What lies otherwise is copied.
+Value Former::inRows(Location loc, Value operand, StringRef source) {
+  const Memory &memory = memories[operand];
+  Value planned = mapping.lookup(operand);
+  if (memory.unit && memory.order.back() == 3 && isAligned(planned, 3))
+    return planned;
+  return copy(loc, planned, source);
+}
+
+LogicalResult Former::emitAttend(plan::AttendOp op) {
+  SmallVector<Value> operands;
+  llvm::SmallDenseMap<Value, Value> known;
+  for (Value operand : op->getOperands()) {
+    Value &planned = known[operand];
+    if (!planned)
+      planned = inRows(op.getLoc(), operand, op.getSource());
+    operands.push_back(planned);
+  }
+  bool hasLse = op.getLse() && !op.getLse().use_empty();
+  auto attend = plan::AttendOp::create(
+      builder, op.getLoc(), op.getResult().getType(),
+      hasLse ? op.getLse().getType() : Type(), operands[0], operands[1],
+      operands[2], op.getScaleAttr(), op.getCausalAttr(), op.getSourceAttr());
+  define(op.getResult(), attend.getResult(),
+         getOwnMemory(op.getResult().getType()));
+  if (hasLse)
+    define(op.getLse(), attend.getLse(), getOwnMemory(op.getLse().getType()));
+  return success();
+}
+
 LogicalResult Former::emitAttention(tv::AttentionOp op) {
   IRMapping before = mapping;
   llvm::DenseMap<Value, Memory> memoriesBefore = memories;
   llvm::SmallSetVector<Value, 3> operands;
   operands.insert_range(op->getOperands());
   for (Value operand : operands) {
-    Memory memory = memories[operand];
-    Value planned = mapping.lookup(operand);
-    if (memory.unit && memory.order.back() == 3 && isAligned(planned, 3))
-      continue;
-    Value copied = copy(op.getLoc(), planned, op->getName().getStringRef());
-    define(operand, copied, getOwnMemory(copied.getType()));
+    Value planned = inRows(op.getLoc(), operand, op->getName().getStringRef());
+    if (planned != mapping.lookup(operand))
+      define(operand, planned, getOwnMemory(planned.getType()));
   }
   llvm::SetVector<Operation *> inlined;
   llvm::SetVector<Value> captured;

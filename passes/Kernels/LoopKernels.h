@@ -23,6 +23,9 @@ void emitAttention(KernelEmitter &emitter, tv::AttentionOp op);
 /// Why an attention has no `flash` variant on a target; nothing if it has.
 std::optional<std::string> whyNotFlash(tv::AttentionOp op,
                                        llvm::StringRef target);
+/// The same of the `cudnn` variant.
+std::optional<std::string> whyNotCuDNN(tv::AttentionOp op,
+                                       llvm::StringRef target);
 
 /// The variant of a matrix product that is a kernel.
 inline constexpr llvm::StringLiteral kOwnProduct = "own";

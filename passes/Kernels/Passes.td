@@ -21,8 +21,11 @@ def ExpandComposites : Pass<"tv-expand-composites", "::mlir::func::FuncOp"> {
     Attention becomes a `plan.choose` of its variants. `math` is core ops, with the
     scores in memory. `flash`, a kernel of its own, is the attention as it stands: on
     cuda targets, in bf16 or f16, for a head dimension of 64 or 128, if only batch
-    and heads are split. The choice says why it is missing elsewhere. If there is one
-    variant alone, its ops are those of the program and the choice has no values.
+    and heads are split. `cudnn` is a `plan.attend`: where `flash` could be, for head
+    dimensions that are multiples of 8 up to 128, without a score_mod or a mask_mod,
+    and, if it is causal, with at least as many keys as queries. The choice says why
+    they are missing elsewhere. If there is one variant alone, its ops are those of the
+    program and the choice has no values.
 
     ```mlir
     #m = #tv.mesh<tp = 2>
@@ -105,7 +108,7 @@ def ExpandComposites : Pass<"tv-expand-composites", "::mlir::func::FuncOp"> {
            "What the program is for: cpu or cuda:sm_90a">,
     ListOption<"attention", "attention", "std::string",
                "Variants of attention to compile in, in order of preference: "
-               "flash, math (all of them by default)">];
+               "flash, cudnn, math (all of them by default)">];
 }
 
 def FormKernels : Pass<"tv-form-kernels", "::mlir::ModuleOp"> {
@@ -117,6 +120,7 @@ def FormKernels : Pass<"tv-form-kernels", "::mlir::ModuleOp"> {
     - pointwise ops and reductions with the same loops become one kernel, outlined
       as a function on strided memrefs; broadcasts, index numbers, random numbers
       and splats are computed where they are used;
+    - `plan.attend` gets operands in rows of 16-byte pieces;
     - matrix products become `plan.contract`, with their bias and the gelu or gelu_grad
       that follows where `tv-expand-composites` kept them, or the variants below;
     - on cuda a sum of columns in bf16 or f16 joins a product: of what `gelu_grad` makes

@@ -8,13 +8,14 @@
 // RUN: tessera-run %t/both.tsr --attention=math --output %t/math.safetensors | FileCheck %s --check-prefix=MATH
 // RUN: not --crash tessera-run %t/both.tsr
 // PLAN: %[[O:[0-9]+]] = local bf16 of [1, 1, 4, 64] {{.*}} // attention_
-// PLAN: alternative 0: attention flash, math // tv.attention at {{.*}}both.mlir:
+// PLAN: alternative 0: attention flash, cudnn, math // tv.attention at {{.*}}both.mlir:
 // PLAN: if 0 is flash: launch attention_{{[0-9]+}} {{.*}}%[[O]] //
 // PLAN-NEXT: as attention_
+// PLAN: if 0 is cudnn: attend {{.*}} to %[[O]] scale 1.250000e-01 causal //
 // PLAN: if 0 is math: contract
 // PLAN: if 0 is math: launch map_{{[0-9]+}} {{.*}}%[[O]] //
 // PLAN: launch map_{{[0-9]+}} %[[O]],
-// MATH: attention: flash 0, math 1
+// MATH: attention: flash 0, cudnn 0, math 1
 
 // The same from the host's own attention, which is math.
 // RUN: tessera-compile %t/both.mlir -o %t/cpu.tsr
@@ -26,6 +27,8 @@
 // RUN: tessera-compile %t/f32.mlir --target=cuda:sm_90a --dump-dir=%t/f32 -o %t/f32.gpu
 // RUN: emulate-module %t/f32.gpu %t/f32/kernels.cu %t/f32.tsr
 // RUN: tessera-run %t/f32.tsr | FileCheck %s --check-prefix=F32
+// RUN: not tessera-run %t/both.tsr --attention=cudnn 2>&1 | FileCheck %s --check-prefix=NO-GPU
+// NO-GPU: no variant of attention that is allowed is there: cudnn: it needs the backend cuda; there is flash, math{{$}}
 // RUN: not tessera-run %t/f32.tsr --attention=flash 2>&1 | FileCheck %s --check-prefix=FORCED
 // F32: attention: math 1
 // FORCED: tessera: {{.*}}f32.mlir:{{[0-9]+}}:{{[0-9]+}}: 'tv.attention': no variant of attention that is allowed is there: flash: its elements must be bf16 or f16; there is math{{$}}

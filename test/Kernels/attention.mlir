@@ -27,16 +27,16 @@
 // ALL: %[[W:.*]]:3 = plan.launch {{.*}} from "tv.map"
 // ALL: %[[O:.*]] = plan.launch @{{.*}}(%{{.*}}, %[[W]]#1) {{.*}} from "tv.map"
 // ALL-NOT: plan.copy
-// ALL: %[[R:.*]]:2 = plan.choose "attention" of "flash"(%[[F]]#0, %[[F]]#1), "math"(%[[O]], %[[W]]#2) from "tv.attention"
+// ALL: %[[R:.*]]:2 = plan.choose "attention" of "flash"(%[[F]]#0, %[[F]]#1), "math"(%[[O]], %[[W]]#2) without {cudnn = "it has a score_mod or a mask_mod"} from "tv.attention"
 // ALL-NEXT: return %[[R]]#0, %[[R]]#1
-// NO-LSE: %[[R:.*]] = plan.choose "attention" of "flash"(%{{[0-9]+}}), "math"(%{{[0-9]+}}) from "tv.attention"
+// NO-LSE: %[[R:.*]] = plan.choose "attention" of "flash"(%{{[0-9]+}}), "cudnn"(%{{[a-z0-9_]+}}), "math"(%{{[0-9]+}}) from "tv.attention"
 // NO-LSE-NEXT: return %[[R]]
-// MATH-FIRST: plan.choose "attention" of "math"({{.*}}), "flash"({{.*}}) from
+// MATH-FIRST: plan.choose "attention" of "math"({{.*}}), "flash"({{.*}}) without {cudnn = "it is not compiled in"} from
 // MATH-NOT: plan.attention
 // MATH: plan.contract
-// MATH: plan.choose "attention" of "math"() without {flash = "it is not compiled in"} from "tv.attention"{{$}}
+// MATH: plan.choose "attention" of "math"() without {cudnn = "it is not compiled in", flash = "it is not compiled in"} from "tv.attention"{{$}}
 // ON-CPU-NOT: plan.attention
-// ON-CPU: plan.choose "attention" of "math"() without {flash = "it is for cuda:sm_90a"} from "tv.attention"{{$}}
+// ON-CPU: plan.choose "attention" of "math"() without {cudnn = "it is for cuda:sm_90a", flash = "it is for cuda:sm_90a"} from "tv.attention"{{$}}
 
 // What does not fit has its reason.
 // RUN: not tessera-opt %t/split.mlir --tessera="from=local to=kernels attention=flash" 2>&1 | FileCheck %s --check-prefix=CPU
@@ -46,11 +46,11 @@
 // RUN: not tessera-opt %t/positions.mlir %{flash} 2>&1 | FileCheck %s --check-prefix=POSITIONS
 // RUN: not tessera-opt %t/split.mlir --tessera="from=local to=kernels attention=fast" 2>&1 | FileCheck %s --check-prefix=NAME
 // CPU: split.mlir:{{[0-9]+}}:14: error: has no variant that is allowed; flash does not fit: it is for cuda:sm_90a
-// MATH-ALONE: plan.choose "attention" of "math"() without {flash = "its elements must be bf16 or f16"}
+// MATH-ALONE: plan.choose "attention" of "math"() without {cudnn = "its elements must be bf16 or f16", flash = "its elements must be bf16 or f16"}
 // TYPE: error: has no variant that is allowed; flash does not fit: its elements must be bf16 or f16
 // DEPTH: error: has no variant that is allowed; flash does not fit: its head dimension must be 64 or 128
 // POSITIONS: error: has no variant that is allowed; flash does not fit: only batch and heads may be split
-// NAME: error: 'fast' is no variant of attention; there are 'flash' and 'math'
+// NAME: error: 'fast' is no variant of attention; there are 'flash', 'cudnn' and 'math'
 
 //--- split.mlir
 #m = #tv.mesh<tp = 2>

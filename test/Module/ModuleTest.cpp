@@ -14,6 +14,7 @@
 #include "PlanBuilder.h"
 #include "gtest/gtest.h"
 
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -335,6 +336,49 @@ TEST(Module, PlansThatMeanNothing) {
   EXPECT_ERROR(errorAfter([&](PlanT &p) { collective(p).target = 1; }),
                "different global shapes");
   EXPECT_ERROR(errorOf(everything().module("", std::string(16, 0))), "no code");
+}
+
+TEST(Module, Attention) {
+  auto errorAfter = [](auto change) {
+    PlanBuilder b("<tp = 2>");
+    const std::string view = "[_, did(tp) * _, _, _]";
+    int q = b.input("q", {2, 4, 5, 16}, view, fb::DType::BF16);
+    int k = b.input("k", {2, 2, 5, 16}, view, fb::DType::BF16);
+    int o = b.output("o", {2, 4, 5, 16}, view, fb::DType::BF16);
+    int l = b.output("l", {2, 4, 5}, "[_, did(tp) * _, _]");
+    b.attend(q, k, k, o, l, 0.25, true);
+    change(b.plan, *b.plan.steps[0]->action.AsAttend());
+    return errorOf(b.module());
+  };
+  using fb::AttendT, fb::PlanT;
+  EXPECT_EQ(errorAfter([](PlanT &, AttendT &) {}), "");
+  EXPECT_EQ(errorAfter([](PlanT &, AttendT &a) { a.lse = -1; }), "");
+  EXPECT_ERROR(
+      errorAfter([](PlanT &, AttendT &a) { a.query = 4; }),
+      "step 0 ('tv.attention' at test.mlir:1:1): there is no tensor 4");
+  EXPECT_ERROR(errorAfter([](PlanT &, AttendT &a) { a.result = -1; }),
+               "there is no tensor -1");
+  EXPECT_ERROR(errorAfter([](PlanT &, AttendT &a) { a.lse = -2; }),
+               "there is no tensor -2");
+  EXPECT_ERROR(errorAfter([](PlanT &, AttendT &a) { a.value = 3; }),
+               "tensor 3 ('l') must have 4 local dimensions");
+  EXPECT_ERROR(errorAfter([](PlanT &, AttendT &a) { a.lse = 2; }),
+               "tensor 2 ('o') must have 3 local dimensions and be f32");
+  EXPECT_ERROR(errorAfter([](PlanT &p, AttendT &) {
+                 p.tensors[3]->dtype = fb::DType::BF16;
+               }),
+               "tensor 3 ('l') must have 3 local dimensions and be f32");
+  EXPECT_ERROR(errorAfter([](PlanT &p, AttendT &) {
+                 p.tensors[1]->dtype = fb::DType::F16;
+               }),
+               "different element types");
+  EXPECT_ERROR(errorAfter([](PlanT &p, AttendT &) {
+                 for (int i = 0; i < 3; ++i)
+                   p.tensors[i]->dtype = fb::DType::F32;
+               }),
+               "attention in f32 is not supported, only in bf16 and f16");
+  EXPECT_ERROR(errorAfter([](PlanT &, AttendT &a) { a.scale = INFINITY; }),
+               "no finite number");
 }
 
 TEST(Module, DeviceFunctions) {

@@ -165,6 +165,13 @@ struct PlanBuilder {
     contract.b_labels = std::move(bLabels);
     contract.c_labels = std::move(cLabels);
   }
+  void attend(int query, int key, int value, int result, int lse, double scale,
+              bool causal) {
+    auto &attend = step<fb::AttendT>("tv.attention");
+    attend.query = query, attend.key = key, attend.value = value;
+    attend.result = result, attend.lse = lse;
+    attend.scale = scale, attend.causal = causal;
+  }
   void collective(fb::CollectiveKind kind, int source, int target,
                   std::vector<std::string> axes = {},
                   fb::Combiner combiner = fb::Combiner::Sum) {

@@ -296,8 +296,7 @@ TEST(Variants, RanksThatDifferAreAnErrorOnAll) {
   withModule(Choice().module(), 2, [](tessera_module *module, int rank) {
     Allow allow(rank == 0 ? "flash" : "math");
     double x[64], y[64];
-    EXPECT_ERROR(bindError(module, {}, {x, y}),
-                 "variants of ops they bind");
+    EXPECT_ERROR(bindError(module, {}, {x, y}), "variants of ops they bind");
   });
   // One that cannot choose at all.
   withModule(Choice("it does not fit").module(), 2,
@@ -323,9 +322,10 @@ TEST(Variants, UnknownNamesAreErrors) {
   EXPECT_EQ(push("matmul", "own,flash"),
             "'flash' is no variant of matmul; there are 'cublaslt' and 'own'");
   EXPECT_EQ(push("attention", "flash,fast"),
-            "'fast' is no variant of attention; there are 'flash' and 'math'");
+            "'fast' is no variant of attention; there are 'flash', 'cudnn' and "
+            "'math'");
   EXPECT_EQ(push("attention", ""), "no variant of attention is named; there "
-                                   "are 'flash' and 'math'");
+                                   "are 'flash', 'cudnn' and 'math'");
   EXPECT_ERROR(push("attention", "flash,,math"), "'' is no variant");
   EXPECT_ERROR(push(nullptr, "flash"), "null");
   EXPECT_ERROR(push("attention", nullptr), "null");

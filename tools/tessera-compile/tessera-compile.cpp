@@ -34,7 +34,7 @@ static cl::opt<std::string> target("target",
 static cl::list<std::string>
     attention("attention",
               cl::desc("Variants of attention to compile in, in order of "
-                       "preference: flash,math (all of them by default)"),
+                       "preference: flash,cudnn,math (all of them by default)"),
               cl::CommaSeparated, cl::cat(category));
 static cl::list<std::string>
     matmul("matmul",

@@ -33,7 +33,7 @@ const char *const kUsage =
            collectives  or only the collectives, in text, without their times
   --repeat N            runs; a state goes from one to the next
   --attention LIST      variants of attention that may run, the preferred first:
-                        flash,math; else what the module prefers
+                        flash,cudnn,math; else what the module prefers
   --matmul LIST         of matrix products: cublaslt,own
   --backend cpu|cuda    what runs it; else what the module is compiled for
   --device N            the GPU of this rank; else the rank modulo their number

@@ -209,6 +209,11 @@ public:
     return std::unique_ptr<Work>(new ContractWork(std::move(*loops), a, b, c));
   }
 
+  Result<std::unique_ptr<Work>> makeAttend(const fb::AttendT &,
+                                           Tensors &) override {
+    return Error{"attention by cuDNN needs the backend cuda"};
+  }
+
   Result<std::unique_ptr<Work>>
   makeCollective(const fb::CollectiveT &collective,
                  const std::vector<layout::SubAxis> &axes,
@@ -254,6 +259,12 @@ public:
   Status accepts(const std::string &target) const override {
     if (target != "cpu")
       return Error{"compile with --target=cpu or use --backend cuda"};
+    return Ok{};
+  }
+
+  Status runs(std::string_view variant) const override {
+    if (variant == "cudnn")
+      return Error{"it needs the backend cuda"};
     return Ok{};
   }
 

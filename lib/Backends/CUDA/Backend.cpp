@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Backends/CUDA/Backend.h"
+#include "Backends/CUDA/Attend.h"
 #include "Backends/CUDA/Collectives.h"
 #include "Backends/CUDA/Contract.h"
 #include "Backends/CUDA/Launch.h"
@@ -34,9 +35,10 @@ namespace {
 class CUDAModule final : public BackendModule {
 public:
   CUDAModule(Device &device, std::unique_ptr<Communicators> &communicators,
-             std::unique_ptr<Blas> &blas, Chooser &chooser,
-             std::unique_ptr<Binaries> binaries, uint32_t flags)
-      : device(device), communicators(communicators), blas(blas),
+             std::unique_ptr<Blas> &blas, std::unique_ptr<CuDNN> &cudnn,
+             Chooser &chooser, std::unique_ptr<Binaries> binaries,
+             uint32_t flags)
+      : device(device), communicators(communicators), blas(blas), cudnn(cudnn),
         chooser(chooser), binaries(std::move(binaries)), flags(flags) {}
 
   Result<std::unique_ptr<Work>> makeLaunch(const fb::LaunchT &launch,
@@ -54,6 +56,17 @@ public:
       blas = std::move(*opened);
     }
     return cuda::makeContract(*binaries, *blas, chooser, contract, tensors);
+  }
+
+  Result<std::unique_ptr<Work>> makeAttend(const fb::AttendT &attend,
+                                           Tensors &tensors) override {
+    if (!cudnn) {
+      Result<std::unique_ptr<CuDNN>> opened = CuDNN::open(device);
+      if (!opened)
+        return opened.error();
+      cudnn = std::move(*opened);
+    }
+    return cuda::makeAttend(*binaries, *cudnn, attend, tensors);
   }
 
   Result<std::unique_ptr<Work>>
@@ -96,6 +109,7 @@ private:
   Device &device;
   std::unique_ptr<Communicators> &communicators; ///< the backend's
   std::unique_ptr<Blas> &blas; ///< the context's, opened for the first product
+  std::unique_ptr<CuDNN> &cudnn; ///< likewise, for the first attention
   Chooser &chooser;
   std::unique_ptr<Binaries> binaries;
   uint32_t flags;
@@ -134,10 +148,12 @@ public:
   ~CUDABackend() override {
     if (device->isStuck()) {
       blas.release();
+      cudnn.release();
       return;
     }
     Device::Current current(*device);
     blas.reset();
+    cudnn.reset();
   }
 
   /// With the features of this very architecture, where it has such.
@@ -148,10 +164,16 @@ public:
 
   DeviceNote describeDevice() const override {
     std::string libraries;
+    auto add = [&](const char *name, const std::string &version) {
+      libraries +=
+          (libraries.empty() ? "" : ", ") + std::string(name) + version;
+    };
     if (blas)
-      libraries = "cuBLASLt " + blas->version();
+      add("cuBLASLt ", blas->version());
+    if (cudnn)
+      add("cuDNN ", cudnn->api().version());
     if (communicators)
-      libraries += (blas ? ", NCCL " : "NCCL ") + communicators->version();
+      add("NCCL ", communicators->version());
     return {device->ordinal(), device->name(), device->driver().version(),
             std::move(libraries)};
   }
@@ -184,6 +206,15 @@ public:
         std::to_string(own / 10) + "." + std::to_string(own % 10)};
   }
 
+  /// Those of kernels always can.
+  Status runs(std::string_view variant) const override {
+    if (variant != "cudnn")
+      return Ok{};
+    if (Result<const dnn::Api *> api = dnn::Api::get(); !api)
+      return api.error();
+    return Ok{};
+  }
+
   Result<std::unique_ptr<BackendModule>>
   load(const ModuleReader &module) override {
     Result<std::unique_ptr<Binaries>> binaries =
@@ -191,7 +222,7 @@ public:
     if (!binaries)
       return binaries.error();
     return std::unique_ptr<BackendModule>(
-        new CUDAModule(*device, communicators, blas, chooser,
+        new CUDAModule(*device, communicators, blas, cudnn, chooser,
                        std::move(*binaries), options.flags));
   }
 
@@ -252,6 +283,7 @@ private:
   std::unique_ptr<Device> device;
   std::unique_ptr<Communicators> communicators; ///< opened by the first need
   std::unique_ptr<Blas> blas;
+  std::unique_ptr<CuDNN> cudnn;
   Chooser chooser;
   tessera_context_options options;
 };

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The driver, cuBLASLt and NCCL are opened when they are needed, so that one
-// binary runs on machines without them and says what it lacks.
+// The driver, cuBLASLt, cuDNN and NCCL are opened when they are needed, so that
+// one binary runs on machines without them and says what it lacks.
 //
 //===----------------------------------------------------------------------===//
 

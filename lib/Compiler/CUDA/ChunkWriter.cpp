@@ -235,7 +235,7 @@ LogicalResult ChunkWriter::write(const Loop &chunks) {
             !isLate(chunks, op, plan));
   });
   StringRef unroll = chunks.inStage && !inRegisters && arriving.empty()
-                         ? " (How == Keep::Shared && U > 4 ? 2 : U)"
+                         ? " (How == Keep::Shared && U > 4 ? 4 : U)"
                          : "";
   if (failed(pass(true, unroll, arrives, [&] { return writeLanes(chunks); })))
     return failure();

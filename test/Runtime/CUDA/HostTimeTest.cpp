@@ -49,6 +49,10 @@ struct Program : PlanBuilder {
     const int part = tensor("part", {64, 64}, "[_, _], partial = [(tp) : sum]",
                             Storage::Symmetric);
     const int sum = tensor("sum", {64, 64}, "[_, _]", Storage::Symmetric);
+    const int heads = tensor("heads", {1, 2, 64, 64}, "[_, _, _, _]",
+                             Storage::Local, fb::DType::BF16);
+    const int attended = tensor("attended", {1, 2, 64, 64}, "[_, _, _, _]",
+                                Storage::Local, fb::DType::BF16);
     for (const std::string &kind : kinds)
       for (int i = 0; i < kEach; ++i) {
         if (kind == "kernel") {
@@ -61,6 +65,8 @@ struct Program : PlanBuilder {
               std::move(function));
         } else if (kind == "product") {
           contract(square, {0, 2}, square, {1, 2}, product, {0, 1});
+        } else if (kind == "attention") {
+          attend(heads, heads, heads, attended, -1, 0.125, true);
         } else if (kind == "copy") {
           copy(turned, product);
         } else if (kind == "all-reduce") {
@@ -152,8 +158,8 @@ const bool kEnvironment = [] {
   return true;
 }();
 
-const std::vector<std::string> kKinds = {"kernel", "product", "copy",
-                                         "all-reduce", "exchange"};
+const std::vector<std::string> kKinds = {"kernel", "product",    "attention",
+                                         "copy",   "all-reduce", "exchange"};
 /// In nanoseconds a step: the bound of docs/performance.md; sanitizers take
 /// what they take.
 #ifdef TESSERA_COUNT_MALLOC

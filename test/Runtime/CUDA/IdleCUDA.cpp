@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The driver, NCCL and cuBLASLt as one library whose calls cost nothing, so
-// that what a run takes is the runtime's own time. All work is done at once; a
-// call of NCCL is in progress when it returns, and done when asked about. The
+// The driver, NCCL, cuBLASLt and cuDNN as one library whose calls cost nothing,
+// so that what a run takes is the runtime's own time. All work is done at once;
+// a call of NCCL is in progress when it returns, and done when asked about. The
 // parameter of a function "name_88" has 88 bytes, if it is none of the
 // runtime's kernels.
 //
@@ -236,5 +236,28 @@ int cublasLtMatmul(void *, void *, const void *, const void *, void *,
                    void *, void *, const void *, void *, size_t, void *) {
   return 0;
 }
+
+//===----------------------------------------------------------------------===//
+// cuDNN
+//===----------------------------------------------------------------------===//
+
+size_t cudnnGetVersion() { return 91900; }
+const char *cudnnGetErrorString(int) { return "an error"; }
+void cudnnGetLastErrorString(char *, size_t) {}
+int cudnnCreate(void **handle) { return give(handle); }
+int cudnnDestroy(void *) { return 0; }
+int cudnnSetStream(void *, void *) { return 0; }
+int cudnnBackendCreateDescriptor(int, void **object) { return give(object); }
+int cudnnBackendDestroyDescriptor(void *) { return 0; }
+int cudnnBackendFinalize(void *) { return 0; }
+int cudnnBackendSetAttribute(void *, int, int, int64_t, const void *) {
+  return 0;
+}
+int cudnnBackendGetAttribute(void *, int field, int, int64_t, int64_t *count,
+                             void *) {
+  return *count = field == 202,
+         0; // one configuration, of which is nothing told
+}
+int cudnnBackendExecute(void *, void *, void *) { return 0; }
 
 } // extern "C"

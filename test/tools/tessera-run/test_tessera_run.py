@@ -146,7 +146,7 @@ class TesseraRun(unittest.TestCase):
         self.fail_with(
             *run,
             "--attention=fast",
-            says=["--attention: 'fast' is no variant", "'flash' and 'math'"],
+            says=["--attention: 'fast' is no variant", "'flash', 'cudnn' and 'math'"],
         )
         self.fail_with(*run, "--attention=", says=["variants like flash,math"])
         self.fail_with(

@@ -1,0 +1,377 @@
+//===- CuDNNTest.cpp - attention by cuDNN ---------------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// On the fake driver and the fake cuDNN, which computes what the descriptors
+// say, whatever that is.
+//
+//===----------------------------------------------------------------------===//
+
+#include "../Ranks.h"
+#include "FakeCuDNN.h"
+
+#include <cmath>
+#include <dlfcn.h>
+#include <random>
+
+using namespace tessera;
+using namespace tessera::test;
+using Element = fb::DType;
+using layout::Shape;
+
+namespace {
+
+const FakeCuDNN &fake() {
+  static const FakeCuDNN *found = [] {
+    // Before a context has opened it.
+    void *library = dlopen(
+        (std::string(getenv("TESSERA_CUDA_LIBRARY_PATH")) + "/libcudnn.so.9")
+            .c_str(),
+        RTLD_NOW);
+    return static_cast<const FakeCuDNN *>(dlsym(library, "fake_cudnn"));
+  }();
+  return *found;
+}
+
+class CuDNN : public testing::Test {
+protected:
+  void SetUp() override { fake().reset(); }
+  void TearDown() override {
+    EXPECT_STREQ(fake().misuse(), "");
+    EXPECT_EQ(fake().live(), 0);
+  }
+};
+
+/// Exact in bf16.
+double number(const std::string &port, const Shape &i, int) {
+  int64_t hash = port[0];
+  for (int64_t index : i)
+    hash = (hash * 31 + index * index + 7) % 1009;
+  return double(hash % 33 - 16) / 8;
+}
+
+/// An attention, and what it must give by its definition.
+struct Attention {
+  int64_t batch = 2, heads = 4, groups = 2, queries = 5, keys = 7, depth = 16;
+  double scale = 0.25;
+  bool causal = true, lse = true;
+  Element dtype = Element::BF16;
+  /// Views of q and o, of k and v, and of the log-sum-exp.
+  std::string q = "[_, _, _, _]", k = q, l = "[_, _, _]";
+  const char *mesh = "<tp = 1>";
+  int ranks = 1;
+
+  std::string module() const {
+    PlanBuilder b(mesh);
+    int query = b.input("q", {batch, heads, queries, depth}, q, dtype);
+    int key = b.input("k", {batch, groups, keys, depth}, k, dtype);
+    int value = b.input("v", {batch, groups, keys, depth}, k, dtype);
+    int result = b.output("o", {batch, heads, queries, depth}, q, dtype);
+    int of = lse ? b.output("l", {batch, heads, queries}, l) : -1;
+    b.attend(query, key, value, result, of, scale, causal);
+    return b.module();
+  }
+
+  double expected(const std::string &port, const Shape &i, int) const {
+    const int64_t group = i[1] / (heads / groups);
+    const int64_t seen = causal ? i[2] + keys - queries + 1 : keys;
+    std::vector<double> scores(seen);
+    double largest = -INFINITY, sum = 0, mean = 0;
+    for (int64_t t = 0; t < seen; ++t) {
+      for (int64_t d = 0; d < depth; ++d)
+        scores[t] += scale * number("q", {i[0], i[1], i[2], d}, 0) *
+                     number("k", {i[0], group, t, d}, 0);
+      largest = std::max(largest, scores[t]);
+    }
+    for (int64_t t = 0; t < seen; ++t) {
+      const double weight = std::exp(scores[t] - largest);
+      sum += weight;
+      if (port == "o")
+        mean += weight * number("v", {i[0], group, t, i[3]}, 0);
+    }
+    if (port == "l")
+      return sum > 0 ? largest + std::log(sum) : -INFINITY;
+    return sum > 0 ? mean / sum : 0;
+  }
+
+  void check(RunOptions options = {}) const {
+    // The first run, the one that is recorded, and its replay.
+    options.runs = 3;
+    const double half = dtype == Element::BF16 ? 1 / 256.0 : 1 / 2048.0;
+    options.observe = [&](const std::string &port, const Shape &i, double got) {
+      const double want = expected(port, i, 0);
+      const double allowed =
+          port == "l" ? 1e-5 : half * std::max(1.0, std::abs(want));
+      EXPECT_TRUE(got == want || std::abs(got - want) <= allowed)
+          << port << testing::PrintToString(i) << " is " << got << ", expected "
+          << want;
+    };
+    runModule(module(), ranks, number, nullptr, options);
+  }
+};
+
+TEST_F(CuDNN, ComputesAttention) {
+  for (bool causal : {false, true})
+    for (bool lse : {false, true})
+      for (Element dtype : {Element::BF16, Element::F16})
+        for (int64_t groups : {1, 2, 4})
+          for (int64_t keys : {5, 7}) {
+            Attention a;
+            a.causal = causal, a.lse = lse, a.dtype = dtype;
+            a.groups = groups, a.keys = keys;
+            SCOPED_TRACE(testing::Message()
+                         << causal << lse << int(dtype) << groups << keys);
+            a.check();
+          }
+  Attention more;
+  more.causal = false, more.queries = 9;
+  more.check();
+  Attention one;
+  one.queries = 1, one.scale = 1;
+  one.check();
+  EXPECT_EQ(fake().executions(2), 50 * 2); // the replays are none
+  EXPECT_EQ(fake().executions(1), 0);
+}
+
+TEST_F(CuDNN, MemoryInOtherOrders) {
+  Attention a;
+  a.q = "[_, _, _, _], alloc = (2, 0, 1, 3)";
+  a.k = "[_, _, _, _], alloc = (1, 2, 0, 3)";
+  a.l = "[_, _, _], alloc = (2, 1, 0)";
+  a.check();
+}
+
+TEST_F(CuDNN, OnSeveralRanks) {
+  Attention heads;
+  heads.mesh = "<tp = 2>", heads.ranks = 2;
+  heads.q = heads.k = "[_, did(tp) * _, _, _]", heads.l = "[_, did(tp) * _, _]";
+  heads.check();
+  Attention batch;
+  batch.mesh = "<tp = 2>", batch.ranks = 2;
+  batch.q = batch.k = "[did(tp) * _, _, _, _]", batch.l = "[did(tp) * _, _, _]";
+  batch.check();
+  Attention both;
+  both.mesh = "<dp = 2, tp = 2>", both.ranks = 4;
+  both.q = both.k = "[did(dp) * _, did(tp) * _, _, _]";
+  both.l = "[did(dp) * _, did(tp) * _, _]";
+  both.check();
+}
+
+TEST_F(CuDNN, OperandsThatAreParts) {
+  // Of [b, s, h, 3 * d]: q, k and v of a head beside each other.
+  PlanBuilder b("<tp = 1>");
+  const std::string view = "[_, _, _, _]";
+  int all = b.input("q", {2, 5, 3, 24}, view, Element::BF16);
+  int part[3];
+  for (int i = 0; i < 3; ++i) {
+    int slice = b.alias("slice", all, fb::AliasKind::Slice, {2, 5, 3, 8}, view,
+                        {}, {0, 0, 0, 8 * i});
+    part[i] = b.alias("part", slice, fb::AliasKind::Transpose, {2, 3, 5, 8},
+                      view, {0, 2, 1, 3});
+  }
+  int o = b.output("o", {2, 3, 5, 8}, view, Element::BF16);
+  b.attend(part[0], part[1], part[2], o, -1, 0.5, true);
+  auto expected = [](const std::string &, const Shape &i, int) {
+    auto at = [&](int64_t s, int64_t d) {
+      return number("q", {i[0], s, i[1], d}, 0);
+    };
+    double sum = 0, mean = 0;
+    for (int64_t t = 0; t <= i[2]; ++t) {
+      double score = 0;
+      for (int64_t d = 0; d < 8; ++d)
+        score += at(i[2], d) * at(t, 8 + d);
+      sum += std::exp(score / 2);
+      mean += std::exp(score / 2) * at(t, 16 + i[3]);
+    }
+    return mean / sum;
+  };
+  RunOptions options;
+  options.tolerance = 1 / 128.0;
+  runModule(b.module(), 1, number, expected, options);
+}
+
+TEST_F(CuDNN, NoKeysAndNoQueries) {
+  Attention none;
+  none.causal = false, none.keys = 0;
+  none.check();
+  Attention empty;
+  empty.queries = 0;
+  empty.check();
+  EXPECT_EQ(fake().plans(), 0);
+}
+
+TEST_F(CuDNN, AlikeAttentionsShareAPlan) {
+  PlanBuilder b("<tp = 1>");
+  const std::string view = "[_, _, _, _]";
+  int x = b.input("x", {1, 2, 4, 8}, view, Element::F16);
+  int y = b.output("y", {1, 2, 4, 8}, view, Element::F16);
+  int z = b.output("z", {1, 2, 4, 8}, view, Element::F16);
+  int w = b.output("w", {1, 2, 4, 8}, view, Element::F16);
+  b.attend(x, x, x, y, -1, 0.5, true);
+  b.attend(x, x, x, z, -1, 0.25, true); // another number, the same graph
+  b.attend(x, x, x, w, -1, 0.5, false);
+  RunOptions options;
+  options.observe = [](const std::string &, const Shape &, double) {};
+  options.inspect = [](tessera_binding *binding, int) {
+    ASSERT_EQ(tessera_binding_step_count(binding), 3u);
+    tessera_step step{};
+    step.size = sizeof step;
+    ASSERT_OK(tessera_binding_step(binding, 0, &step));
+    EXPECT_STREQ(step.kind, "attention");
+    EXPECT_STREQ(step.text,
+                 "cuDNN's attention of 1 x 2 heads, 4 queries on 4 keys of 8 "
+                 "f16, causal, engine 2");
+    tessera_memory memory{};
+    memory.size = sizeof memory;
+    ASSERT_OK(tessera_binding_memory(binding, &memory));
+    EXPECT_GE(memory.local, 1000u); // the engine's workspace
+  };
+  runModule(b.module(), 1, number, nullptr, options);
+  EXPECT_EQ(fake().plans(), 2);
+}
+
+/// What binding `attention` fails with.
+std::string errorOf(const Attention &attention,
+                    tessera_code code = TESSERA_INVALID_MODULE,
+                    int64_t misplaced = 0) {
+  std::string error;
+  withModule(attention.module(), 1, [&](tessera_module *module, int) {
+    alignas(16) static std::byte memory[5][1 << 14];
+    std::vector<void *> pointers;
+    for (size_t i = 0; i < tessera_module_port_count(module); ++i)
+      pointers.push_back(memory[i] + misplaced);
+    tessera_binding *binding;
+    tessera_status *status = tessera_binding_create(
+        module, nullptr, 0, pointers.data(), pointers.size(), &binding);
+    ASSERT_NE(status, nullptr);
+    EXPECT_EQ(tessera_status_code(status), code);
+    EXPECT_STREQ(tessera_status_op(status), "tv.attention");
+    EXPECT_STREQ(tessera_status_location(status), "test.mlir:1:1");
+    error = take(status);
+  });
+  return error;
+}
+
+TEST_F(CuDNN, TheFirstEngineThatDoesRuns) {
+  fake().propose({{5, /*nondeterministic=*/true}, {6, false, /*fails=*/true}},
+                 {{6, false, true}, {7}});
+  Attention().check();
+  EXPECT_EQ(fake().executions(7), 2);
+  EXPECT_EQ(fake().executions(5) + fake().executions(6), 0);
+}
+
+TEST_F(CuDNN, NoEngineIsAnErrorWithTheExtents) {
+  const std::string of = "cuDNN 9.19.0 has no engine for attention of 2 x 4 "
+                         "heads, 5 queries on 7 keys of 16 bf16, 2 groups, "
+                         "causal";
+  fake().propose({}, {});
+  EXPECT_EQ(errorOf(Attention()), of);
+  fake().propose({{5, true}, {6, false, true}}, {{6, false, true}});
+  EXPECT_EQ(errorOf(Attention()),
+            of + ": engine 5: it has other bits in every run; engine 6: cuDNN "
+                 "cannot finalize a descriptor: CUDNN_STATUS_NOT_SUPPORTED "
+                 "(engine 6 does not want to)");
+}
+
+TEST_F(CuDNN, ACallThatFails) {
+  fake().failSet();
+  EXPECT_EQ(errorOf(Attention()),
+            "cuDNN cannot set attribute 906: CUDNN_STATUS_BAD_PARAM (as the "
+            "test wants)");
+}
+
+TEST_F(CuDNN, WhatDoesNotFit) {
+  Attention a;
+  a.queries = 9;
+  EXPECT_EQ(errorOf(a), "causal attention of 9 queries on 7 keys; cuDNN needs "
+                        "as many keys as queries, or more");
+  a = Attention();
+  a.groups = 3;
+  EXPECT_ERROR(errorOf(a), "local shapes that do not fit together");
+  a = Attention();
+  a.depth = 12;
+  EXPECT_EQ(errorOf(a), "tensor 'q' must lie in rows of 16-byte pieces for "
+                        "cuDNN's attention");
+  a = Attention();
+  a.k = "[_, _, _, _], alloc = (0, 1, 3, 2)";
+  EXPECT_EQ(errorOf(a), "tensor 'k' must lie in rows of 16-byte pieces for "
+                        "cuDNN's attention");
+  EXPECT_EQ(errorOf(Attention(), TESSERA_INVALID_MODULE, 8),
+            "attention by cuDNN needs memory that is aligned to 16 bytes");
+}
+
+TEST_F(CuDNN, DamagedPlansNeverCrash) {
+  PlanBuilder b("<tp = 1>");
+  const std::string view = "[_, _, _, _]";
+  const int s = b.symbol("s", 64), t = b.symbol("t", 64);
+  const Size queries = Size::symbol(s), keys = Size::symbol(t);
+  int q = b.input("q", {1, 4, queries, 16}, view, Element::F16);
+  int k = b.input("k", {1, 2, keys, 16}, view, Element::F16);
+  int o = b.output("o", {1, 4, queries, 16}, view, Element::F16);
+  int l = b.output("l", {1, 4, queries}, "[_, _, _]");
+  b.attend(q, k, k, o, l, 0.25, true);
+  b.plan.target = "cuda:sm_90a";
+  flatbuffers::FlatBufferBuilder builder;
+  fb::FinishPlanBuffer(builder, fb::Plan::Pack(builder, &b.plan));
+  const std::string bytes(reinterpret_cast<char *>(builder.GetBufferPointer()),
+                          builder.GetSize());
+  std::mt19937 random(1);
+  int loads = 0, binds = 0;
+  onRanks(1, [&](tessera_context *context) {
+    for (int i = 0; i < 4000; ++i) {
+      std::string damaged = bytes;
+      for (unsigned n = i ? 1 + random() % 3 : 0; n > 0; --n)
+        damaged[random() % damaged.size()] =
+            random() % 2 ? random() : random() % 10;
+      ModuleBuilder module;
+      module.setPlan(damaged);
+      const std::string file = module.build();
+      tessera_module *loaded;
+      if (tessera_status *status =
+              tessera_module_load(context, file.data(), file.size(), &loaded)) {
+        ASSERT_NE(take(status), "") << i;
+        ASSERT_NE(i, 0) << "the plan itself is wrong";
+        continue;
+      }
+      ++loads;
+      tessera_memory memory{};
+      memory.size = sizeof memory;
+      for (int64_t size : {0, 3, 64}) {
+        const int64_t sizes[] = {size, 64};
+        binds += take(tessera_module_memory(loaded, sizes, 2, &memory)) == "";
+      }
+      tessera_module_destroy(loaded);
+    }
+  });
+  EXPECT_GT(loads, 200);
+  EXPECT_GT(binds, 200);
+}
+
+TEST_F(CuDNN, TheDeviceSaysItsVersion) {
+  PlanBuilder b("<tp = 1>");
+  int x = b.input("x", {1, 2, 4, 8}, "[_, _, _, _]", Element::F16);
+  int y = b.output("y", {1, 2, 4, 8}, "[_, _, _, _]", Element::F16);
+  b.attend(x, x, x, y, -1, 0.5, true);
+  const std::string file = b.module();
+  onRanks(1, [&](tessera_context *context) {
+    tessera_module *module;
+    ASSERT_OK(tessera_module_load(context, file.data(), file.size(), &module));
+    alignas(16) std::byte memory[2][256];
+    void *pointers[] = {memory[0], memory[1]};
+    tessera_binding *binding;
+    ASSERT_OK(
+        tessera_binding_create(module, nullptr, 0, pointers, 2, &binding));
+    tessera_device device{};
+    device.size = sizeof device;
+    ASSERT_OK(tessera_context_device(context, &device));
+    EXPECT_ERROR(device.libraries, "cuDNN 9.19.0");
+    tessera_binding_destroy(binding);
+    tessera_module_destroy(module);
+  });
+}
+
+} // namespace
