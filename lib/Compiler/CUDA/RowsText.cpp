@@ -255,11 +255,12 @@ void RowsWriter::planKept(DeviceFunction &function) {
   // too.
   size_t ops = 0;
   loop.getBody()->walk([&](Operation *) { ++ops; });
-  if (group == "BlockRow" && mayKeep && ops < 80)
-    resident = function.threads == 1024 ? (function.shared > 0 ? 2 : 1)
-               : function.shared > 0 || unroll * again <= 12
-                   ? 1536 / function.threads
-                   : 1024 / function.threads;
+  if (group == "BlockRow" && mayKeep && ops < 80) {
+    const bool few = function.shared > 0 ? ops < 60 : unroll * again <= 12;
+    resident = function.threads == 1024
+                   ? (function.shared > 0 && few ? 2 : 1)
+                   : (few ? 1536 : 1024) / function.threads;
+  }
 }
 
 //===----------------------------------------------------------------------===//

@@ -21,7 +21,7 @@ CASES = {
     "points of 16 bits": ("bf16", 4096, "", (2 * 2 + 4) * 20 + 20, "_points<8, 2>"),
     "points of 32 bits": ("f32", 4096, "", (2 * 1 + 4) * 20 + 20, "_points<4, 2>"),
     # The same in each of three stages.
-    "rows": ("bf16", 4096, "norm", 3 * (2 * 2 + 4) * 20 + 80, "_rows<BlockRow<256>, 8, 2, true>"),
+    "rows": ("bf16", 4096, "norm", 3 * (2 * 2 + 4) * 20 + 80, "_rows<BlockRow<256>, 8, 2, Keep::Shared>"),
 }
 PROGRAM = """
 #m = #tv.mesh<x = 1>
