@@ -330,8 +330,9 @@ TESSERA_API tessera_status *tessera_module_memory(const tessera_module *module,
 
 /* From here to the matching pop, what this thread binds, or asks the memory of,
  * takes these variants of ops of the kind, and no others; the preferred first:
- * "flash,math". Calls nest: the innermost for a kind counts. The ranks of a
- * binding must choose alike. Of calls that failed there is nothing to pop. */
+ * "flash,math". Calls nest: the innermost for a kind counts. A module that
+ * leaves no such choice is bound as ever. The ranks of a binding must choose
+ * alike. Of calls that failed there is nothing to pop. */
 TESSERA_API tessera_status *tessera_variants_push(const char *kind,
                                                   const char *names);
 TESSERA_API tessera_status *tessera_variants_pop(void);

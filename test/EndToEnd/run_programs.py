@@ -91,7 +91,8 @@ class Tools:
     def run(self, module, ranks, inputs, output, sizes=(), flag=""):
         command = [self.bin / "tessera-run", module, "--inputs", inputs, "--output",
                    output, "--report", "json", "--deadline", self.deadline]
-        if self.emulate:  # as flash is in the module, but has no emulation
+        # As flash is in the module, but has no emulation.
+        if self.emulate and b"tv.attention" in pathlib.Path(module).read_bytes():
             command += ["--attention", "math"]
         if self.fakes:  # what has kernels has none of them
             command += ["--attention", "cudnn"]

@@ -162,6 +162,14 @@ TEST(Variants, KindsAreChosenApart) {
     }
 }
 
+TEST(Variants, AScopeMayHoldModulesWithoutTheOp) {
+  RunOptions options;
+  options.begin = [](int) {
+    EXPECT_OK(tessera_variants_push("matmul", "own"));
+  };
+  runModule(Choice().module(), 2, Choice::input, Choice::flash, options);
+}
+
 TEST(Variants, StepsOfOthersAreNotThere) {
   std::string module = Choice().module();
   run(module, "flash", Choice::flash, [](tessera_binding *binding) {

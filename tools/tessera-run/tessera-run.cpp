@@ -16,6 +16,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Module/Module.h"
 #include "Options.h"
 #include "Report.h"
 #include "Session.h"
@@ -67,9 +68,9 @@ public:
         session(options, team) {}
 
   Status run() {
-    for (auto step :
-         {&Rank::checkOutput, &Rank::load, &Rank::readInputs, &Rank::execute,
-          &Rank::verify, &Rank::writeOutput, &Rank::trace, &Rank::report})
+    for (auto step : {&Rank::checkOutput, &Rank::load, &Rank::allowVariants,
+                      &Rank::readInputs, &Rank::execute, &Rank::verify,
+                      &Rank::writeOutput, &Rank::trace, &Rank::report})
       if (Status status = (this->*step)(); !status)
         return status;
     return Ok{};
@@ -97,14 +98,29 @@ private:
     return Ok{};
   }
   /// What is chosen is asked for with the memory, and again by the binding.
-  Status readInputs() {
+  Status allowVariants() {
     for (const auto &[kind, names] : options.variants)
       if (Status status =
               take(tessera_variants_push(kind.c_str(), names.c_str()));
           !status)
         return Error{"--" + kind + ": " + status.message()};
-    return session.readInputs();
+    if (options.variants.empty() || team.rank() != 0)
+      return Ok{};
+    // For the library they are a scope, which may be around any module.
+    Result<ModuleReader> module = ModuleReader::open(options.module);
+    if (!module)
+      return module.error();
+    for (const auto &[kind, names] : options.variants)
+      if (std::ranges::count(module->plan().alternatives, kind,
+                             &fb::AlternativeT::kind) == 0)
+        return Error{"--" + kind + "=" + names + ": '" + options.module +
+                     "' leaves no variant of " + kind + " to choose; " +
+                     (kind == "matmul"
+                          ? "compile it for cuda with --matmul=own,cublaslt"
+                          : "it has no " + kind)};
+    return Ok{};
   }
+  Status readInputs() { return session.readInputs(); }
   /// Then the libraries that it takes are open, and have a version.
   Status execute() {
     if (Status status = session.execute(); !status)

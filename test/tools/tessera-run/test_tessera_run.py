@@ -117,7 +117,6 @@ class TesseraRun(unittest.TestCase):
             ([], "attention: math 1, flash 1"),
             (["--attention=flash,math"], "attention: math 1, flash 1"),
             (["--attention=math"], "attention: math 2, flash 0"),
-            (["--attention=math", "--matmul=own"], "attention: math 2, flash 0"),
         ]:
             out = self.succeed(*run, *allowed, "--output", "out.safetensors")
             self.assertIn(line, out.splitlines())
@@ -155,6 +154,25 @@ class TesseraRun(unittest.TestCase):
             "--matmul=flash",
             says=["--matmul: 'flash' is no variant of matmul"],
         )
+        # A flag that nothing in the module heeds is a mistake.
+        self.fail_with(
+            *run,
+            "--attention=math",
+            "--matmul=own",
+            says=[
+                "--matmul=own: 'choice-1.tsr' leaves no variant of matmul to choose; "
+                "compile it for cuda with --matmul=own,cublaslt"
+            ],
+        )
+        for ranks in ["--ranks=2"], []:
+            self.fail_with(
+                "linear-2.tsr", "--inputs", "in.safetensors", "--attention", "math,flash", *ranks,
+                mpi=None if ranks else 2,
+                says=[
+                    "--attention=math,flash: 'linear-2.tsr' leaves no variant of "
+                    "attention to choose; it has no attention"
+                ],
+            )  # fmt: skip
         # On a GPU they are among what the bits depend on.
         fakes = {"TESSERA_CUDA_LIBRARY_PATH": FAKES, "NCCL_NVLS_ENABLE": "0"}
         run = ["turn-cuda-2.tsr", "--ranks=2", "--inputs", "in.safetensors", "--verify", "turn-2.tsr"]
