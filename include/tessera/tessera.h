@@ -137,9 +137,10 @@ typedef enum tessera_context_flags {
   TESSERA_SYMMETRIC = 8,
   TESSERA_COPY_ENGINES = 16,
   /* cuda: a binding measures the algorithms of the products that the file
-   * `algorithms` does not have, and writes them there; the file may be absent.
-   * While it measures, it takes memory for one product's operands on top of
-   * what it needs; no pointer of the caller is written. */
+   * `algorithms` does not have, and adds them there, as other processes may at
+   * the same time; the file may be absent. While it measures, it takes memory
+   * for one product's operands on top of what it needs; no pointer of the
+   * caller is written. */
   TESSERA_AUTOTUNE = 32
 } tessera_context_flags;
 

@@ -18,11 +18,11 @@
 
 #include "Backends/CUDA/Algorithms.h"
 #include "Module/Module.h"
-#include "Support/TemporaryFile.h"
+#include "Support/FileLock.h"
 
 #include <charconv>
 #include <cmath>
-#include <optional>
+#include <cstdio>
 #include <vector>
 
 using namespace tessera;
@@ -153,6 +153,54 @@ std::string Algorithms::toText() const {
   for (const auto &[key, entry] : entries)
     text += toLine(key, entry) + "\n";
   return text + "end " + std::to_string(entries.size()) + "\n";
+}
+
+Result<std::optional<std::string>>
+Algorithms::readFile(const std::string &path) {
+  FILE *file = std::fopen(path.c_str(), "re");
+  if (!file && errno == ENOENT)
+    return std::optional<std::string>();
+  if (!file)
+    return Error{path + ": cannot be read: " + systemError()};
+  std::string text;
+  char part[4096];
+  while (size_t count = std::fread(part, 1, sizeof part, file))
+    text.append(part, count);
+  const bool failed = std::ferror(file);
+  std::string why = systemError();
+  std::fclose(file);
+  if (failed)
+    return Error{path + ": cannot be read: " + why};
+  return std::optional(std::move(text));
+}
+
+Result<Algorithms> Algorithms::save(const std::string &path,
+                                    const Algorithms &seen,
+                                    double seconds) const {
+  Result<FileLock> lock = FileLock::take(path, seconds);
+  if (!lock)
+    return lock.error();
+  Result<std::optional<std::string>> text = readFile(path);
+  if (!text)
+    return text.error();
+  Algorithms merged = *this;
+  if (*text) {
+    Result<Algorithms> there = parse(**text, path);
+    if (!there)
+      return there.error();
+    if (there->origin != origin && there->origin != seen.origin)
+      return Error{path + ": another process has put algorithms for " +
+                   there->origin + " there, these are for " + origin +
+                   ": take a file for each"};
+    if (there->origin == origin)
+      for (const auto &[key, entry] : there->entries)
+        if (auto old = seen.entries.find(key);
+            old == seen.entries.end() || old->second != entry)
+          merged.entries[key] = entry;
+  }
+  if (Status status = merged.write(path); !status)
+    return status.error();
+  return merged;
 }
 
 Status Algorithms::write(const std::string &path) const {

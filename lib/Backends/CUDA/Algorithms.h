@@ -12,6 +12,7 @@
 #include "Backends/CUDA/BlasApi.h"
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -23,6 +24,7 @@ struct Algorithms {
     blas::Algorithm algorithm;
     double microseconds = 0;
     double heuristic = 0; ///< microseconds of what cuBLASLt would have chosen
+    bool operator==(const Entry &) const = default;
   };
 
   /// "cuBLASLt 13.1.0 on NVIDIA H200"
@@ -35,13 +37,22 @@ struct Algorithms {
   static Result<Algorithms> parse(std::string_view text,
                                   const std::string &path);
   std::string toText() const;
-  /// As a file beside `path` that is then renamed to it.
-  Status write(const std::string &path) const;
+  /// Nothing if there is no such file.
+  static Result<std::optional<std::string>> readFile(const std::string &path);
+  /// Adds these to the file at `path`. Entries that it did not have when it was
+  /// `seen` are of other processes: they stay, also where these have another.
+  /// Gives what the file holds then. Waits for `seconds` while others write.
+  Result<Algorithms> save(const std::string &path, const Algorithms &seen,
+                          double seconds) const;
 
   /// One line without its end.
   static std::string toLine(const std::string &key, const Entry &entry);
   /// What is wrong with the line, if it is none.
   Status addLine(std::string_view line);
+
+private:
+  /// As a file beside `path` that is then renamed to it.
+  Status write(const std::string &path) const;
 };
 
 } // namespace tessera::cuda

@@ -8,39 +8,20 @@
 //
 // Each rank reads the file and, where it has no entry, measures; then the ranks
 // exchange what they found, and of one product that several have measured the
-// lowest rank's counts. So the run that measures computes what later ones do.
+// lowest rank's counts, or that of another process that was in the file first.
+// So the run that measures computes what later ones do.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Backends/CUDA/Chooser.h"
 #include "Backends/CUDA/Measure.h"
 #include "Runtime/Context.h"
-#include "Support/TemporaryFile.h"
+#include "Support/FileLock.h"
 
 #include <algorithm>
-#include <cstdio>
 
 using namespace tessera;
 using namespace tessera::cuda;
-
-/// Nothing if there is no such file.
-static Result<std::optional<std::string>> readFile(const std::string &path) {
-  FILE *file = std::fopen(path.c_str(), "re");
-  if (!file && errno == ENOENT)
-    return std::optional<std::string>();
-  if (!file)
-    return Error{path + ": cannot be read: " + systemError()};
-  std::string text;
-  char part[4096];
-  while (size_t count = std::fread(part, 1, sizeof part, file))
-    text.append(part, count);
-  const bool failed = std::ferror(file);
-  std::string why = systemError();
-  std::fclose(file);
-  if (failed)
-    return Error{path + ": cannot be read: " + why};
-  return std::optional(std::move(text));
-}
 
 Outcome<Ok> Chooser::open(const std::string &path, bool measures,
                           const Blas &blas) {
@@ -50,14 +31,17 @@ Outcome<Ok> Chooser::open(const std::string &path, bool measures,
   auto fail = [](const std::string &message) {
     return Failure{TESSERA_IO, message};
   };
-  Result<std::optional<std::string>> text = readFile(path);
+  Result<std::optional<std::string>> text = Algorithms::readFile(path);
   if (!text)
     return fail(text.message());
   if (!*text && !measures)
     return fail(path + ": there is no such file of algorithms");
-  if (measures && context.rank() == 0)
+  if (measures && context.rank() == 0) {
     if (Status status = checkWritable(path); !status)
       return fail(status.message());
+    if (Result<FileLock> lock = FileLock::take(path, patience()); !lock)
+      return fail(lock.message());
+  }
   shared =
       known.origin + (measures ? " measures\n" : "\n") + text->value_or("");
   if (!*text)
@@ -65,8 +49,9 @@ Outcome<Ok> Chooser::open(const std::string &path, bool measures,
   Result<Algorithms> read = Algorithms::parse(**text, path);
   if (!read)
     return fail(read.message());
+  seen.origin = read->origin;
   if (read->origin == known.origin) {
-    known = std::move(*read);
+    known = seen = std::move(*read);
     return Ok{};
   }
   // All ranks run on the same, or there is an error.
@@ -78,6 +63,8 @@ Outcome<Ok> Chooser::open(const std::string &path, bool measures,
                               : "cuBLASLt's heuristic chooses"));
   return Ok{};
 }
+
+double Chooser::patience() const { return context.deadline() / 2; }
 
 void Chooser::say(const std::string &line) {
   std::string text = line;
@@ -122,36 +109,47 @@ Result<Choice> Chooser::choose(const Blas &blas, Blas::Calls &calls) {
   return Choice::Heuristic;
 }
 
+/// Collective: the text of each rank.
+static Outcome<std::vector<std::string>> gather(Context &context,
+                                                std::string mine) {
+  // How many bytes, then the bytes, as long as the longest.
+  std::vector<uint64_t> sizes(context.size());
+  const uint64_t size = mine.size();
+  Status status = context.allGather(&size, sizes.data(), sizeof size);
+  const size_t longest =
+      status ? *std::max_element(sizes.begin(), sizes.end()) : 0;
+  std::string all(longest * sizes.size(), '\0');
+  mine.resize(longest);
+  if (status && longest)
+    status = context.allGather(mine.data(), all.data(), longest);
+  if (!status)
+    return context.giveUp({TESSERA_PEER, status.message()});
+  std::vector<std::string> texts;
+  for (size_t rank = 0; rank < sizes.size(); ++rank)
+    texts.push_back(all.substr(rank * longest, sizes[rank]));
+  return texts;
+}
+
+static std::vector<std::string_view> lines(std::string_view text) {
+  std::vector<std::string_view> result;
+  for (size_t end; !text.empty(); text.remove_prefix(end + 1)) {
+    end = text.find('\n');
+    result.push_back(text.substr(0, end));
+  }
+  return result;
+}
+
 Outcome<Ok> Chooser::agree() {
   if (path.empty())
     return Ok{};
-  // Of each rank: how many bytes, then the bytes, as long as the longest.
-  auto exchange = [&](const void *mine, void *all,
-                      size_t bytes) -> std::optional<Failure> {
-    if (Status status = context.allGather(mine, all, bytes); !status)
-      return context.giveUp({TESSERA_PEER, status.message()});
-    return std::nullopt;
-  };
-  std::vector<uint64_t> sizes(context.size());
-  const uint64_t size = pending.size();
-  if (auto failure = exchange(&size, sizes.data(), sizeof size))
-    return *failure;
-  const size_t longest = *std::max_element(sizes.begin(), sizes.end());
-  if (longest == 0)
-    return Ok{};
-  std::string mine = std::move(pending), all(longest * sizes.size(), '\0');
-  pending.clear();
-  mine.resize(longest);
-  if (auto failure = exchange(mine.data(), all.data(), longest))
-    return *failure;
-
+  Outcome<std::vector<std::string>> texts =
+      gather(context, std::exchange(pending, {}));
+  if (!texts)
+    return texts.error();
   Algorithms news;
   std::set<std::string_view> said;
-  for (size_t rank = 0; rank < sizes.size(); ++rank) {
-    std::string_view lines(&all[rank * longest], sizes[rank]);
-    for (size_t end; !lines.empty(); lines.remove_prefix(end + 1)) {
-      end = lines.find('\n');
-      std::string_view line = lines.substr(0, end);
+  for (const std::string &text : *texts)
+    for (std::string_view line : lines(text)) {
       if (line[0] == '!') {
         if (said.insert(line).second && context.rank() == 0)
           context.log(TESSERA_LOG_WARNING, std::string(line.substr(1)));
@@ -159,18 +157,42 @@ Outcome<Ok> Chooser::agree() {
         continue; // a lower rank has this product
       }
     }
-  }
   if (news.entries.empty())
     return Ok{};
-  for (const auto &[key, entry] : news.entries) {
+  for (const auto &[key, entry] : news.entries)
     known.entries[key] = entry;
-    measured.insert(key);
-  }
+
   std::optional<Failure> failure;
-  if (context.rank() == 0)
-    if (Status status = known.write(path); !status)
-      failure = Failure{TESSERA_IO, status.message()};
-  return context.agree(failure, 0, "");
+  std::string theirs;
+  if (context.rank() == 0) {
+    if (Result<Algorithms> saved = known.save(path, seen, patience()); !saved)
+      failure = Failure{TESSERA_IO, saved.message()};
+    else
+      for (const auto &[key, entry] : news.entries)
+        if (const Algorithms::Entry &kept = saved->entries.at(key);
+            kept != entry)
+          theirs += Algorithms::toLine(key, kept) + "\n";
+  }
+  if (Outcome<Ok> agreed = context.agree(failure, 0, ""); !agreed)
+    return agreed;
+  texts = gather(context, std::move(theirs));
+  if (!texts)
+    return texts.error();
+  Algorithms first;
+  for (std::string_view line : lines(texts->front()))
+    if (Status status = first.addLine(line); !status)
+      return Failure{TESSERA_INTERNAL, status.message()};
+  for (const auto &[key, entry] : news.entries)
+    measured.insert(key);
+  for (const auto &[key, entry] : first.entries) {
+    known.entries[key] = entry;
+    measured.erase(key);
+  }
+  // From now on these are no longer news of others.
+  seen.origin = known.origin;
+  for (const auto &[key, entry] : news.entries)
+    seen.entries[key] = known.entries[key];
+  return Ok{};
 }
 
 Choice Chooser::settle(Blas::Calls &calls, Choice chosen) const {

@@ -43,6 +43,8 @@ public:
 private:
   /// A warning, once, of all ranks.
   void say(const std::string &line);
+  /// Seconds for the file's lock, after which no other rank has given up.
+  double patience() const;
 
   Context &context;
   Backend &memory;
@@ -50,6 +52,7 @@ private:
   std::string path; ///< empty: there is no file
   bool measures = false;
   Algorithms known;
+  Algorithms seen; ///< what is in the file, as far as this context knows
   std::set<std::string> measured; ///< keys, by any rank in this context
   /// What the other ranks do not know yet: lines of Algorithms, and what to
   /// say.

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Autotune.h"
+#include "Support/FileLock.h"
 
 using namespace tessera;
 using namespace tessera::test;
@@ -223,7 +224,135 @@ TEST_F(Autotune, AFileThatCannotBeWrittenInTheEndFailsOnAllRanks) {
   TwoRanks ranks(ThreeProducts("<tp = 2>").module(), options(TESSERA_AUTOTUNE),
                  [&] { std::filesystem::remove_all(folder); });
   for (const std::string &error : ranks.errors)
-    EXPECT_ERROR(error, file + ": cannot be written: No such file");
+    EXPECT_ERROR(error, file + ": cannot be locked: No such file");
+}
+
+//===----------------------------------------------------------------------===//
+// Several writers
+//===----------------------------------------------------------------------===//
+
+/// p = x w
+std::string oneProduct(int64_t columns, const char *mesh = "<tp = 1>") {
+  CUDAPlan plan(mesh);
+  int x = plan.input("x", {4, 8}, "[_, _]"),
+      w = plan.input("w", {8, columns}, "[_, _]");
+  int p = plan.output("p", {4, columns}, "[_, _]");
+  plan.contract(x, {0, 2}, w, {2, 1}, p, {0, 1});
+  return plan.module();
+}
+
+TEST_F(Autotune, WritersKeepWhatOthersWrote) {
+  driver().algorithms = {3, 1};
+  const tessera_context_options own = options(TESSERA_AUTOTUNE);
+  Session first, second;
+  ASSERT_EQ(first.open(oneProduct(5), own), "");
+  ASSERT_EQ(second.open(oneProduct(6), own), "");
+  ASSERT_EQ(first.bind(), "");
+  EXPECT_EQ(stored().entries.size(), 1u);
+  ASSERT_EQ(second.bind(), "");
+  EXPECT_EQ(stored().entries.size(), 2u);
+  // Nor does it undo them later, with a smaller product in the same memory.
+  tessera_binding_destroy(std::exchange(first.binding, nullptr));
+  tessera_module_destroy(std::exchange(first.module, nullptr));
+  const std::string more = oneProduct(3);
+  ASSERT_OK(tessera_module_load(first.context, more.data(), more.size(),
+                                &first.module));
+  ASSERT_EQ(first.bindAllocated(), "");
+  EXPECT_EQ(stored().entries.size(), 3u);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1);
+}
+
+TEST_F(Autotune, OfOneProductTheFirstWriterCounts) {
+  const tessera_context_options own = options(TESSERA_AUTOTUNE);
+  Session first, second;
+  ASSERT_EQ(first.open(oneProduct(5), own), "");
+  ASSERT_EQ(second.open(oneProduct(5), own), "");
+  driver().algorithms = {3, 2, 1};
+  ASSERT_EQ(first.bind(), "");
+  EXPECT_EQ(counts(first), Counts({0, 1, 0}));
+  const std::string text = read();
+  driver().algorithms = {3, 1, 2};
+  ASSERT_EQ(second.bind(), "");
+  EXPECT_EQ(counts(second), Counts({1, 0, 0}));
+  EXPECT_EQ(read(), text);
+  driver().products.clear();
+  ASSERT_EQ(second.run(), "");
+  EXPECT_EQ(driver().products.at(0).algorithm, 2);
+}
+
+TEST_F(Autotune, AllRanksTakeWhatAnotherWriterHas) {
+  driver().name = "Fake";
+  driver().algorithms = {3, 2, 1};
+  TwoRanks ranks(oneProduct(5, "<tp = 2>"), options(TESSERA_AUTOTUNE), [&] {
+    Session other;
+    EXPECT_EQ(other.open(oneProduct(5), options(TESSERA_AUTOTUNE)), "");
+    EXPECT_EQ(other.bind(), "");
+    other.close();
+    driver().algorithms = {3, 1, 2};
+  });
+  for (int rank : {0, 1}) {
+    EXPECT_EQ(ranks.contexts[rank] + ranks.errors[rank], "");
+    EXPECT_EQ(ranks.algorithms[rank], Ints({2})) << rank;
+    EXPECT_EQ(ranks.chosen[rank], Counts({1, 0, 0})) << rank;
+  }
+}
+
+TEST_F(Autotune, ManyWritersAtOnceLoseNothing) {
+  constexpr int kWriters = 8, kSaves = 20;
+  auto write = [&](int writer) {
+    Algorithms mine, seen;
+    mine.origin = "here";
+    for (int i = 0; i < kSaves; ++i) {
+      const std::string key = std::to_string(writer) + "-" + std::to_string(i);
+      mine.entries[key].algorithm.data[0] = writer;
+      Result<Algorithms> saved = mine.save(file, seen, 60);
+      ASSERT_TRUE(saved) << saved.message();
+      EXPECT_EQ(saved->entries.at(key), mine.entries.at(key));
+      seen = mine;
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int writer = 0; writer < kWriters; ++writer)
+    threads.emplace_back(write, writer);
+  for (std::thread &thread : threads)
+    thread.join();
+  EXPECT_EQ(stored().entries.size(), size_t(kWriters * kSaves));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1);
+}
+
+TEST_F(Autotune, WhatOthersDidToTheFileMayBeAnError) {
+  driver().algorithms = {3, 1};
+  tessera_context_options own = options(TESSERA_AUTOTUNE);
+  own.deadline = 0.2;
+  auto error = [&](const std::function<void()> &meanwhile) {
+    Session session;
+    EXPECT_EQ(session.open(oneProduct(5), own), "");
+    meanwhile();
+    return session.bind();
+  };
+  EXPECT_ERROR(error([&] { write("tessera-algorithms 1\nhere\n"); }),
+               file + ":3: the end is missing");
+  std::filesystem::remove(file);
+  EXPECT_EQ(
+      error([&] { write("tessera-algorithms 1\nsomewhere\nend 0\n"); }),
+      file + ": another process has put algorithms for somewhere there, these "
+             "are for cuBLASLt 13.1.0 on Fake 0: take a file for each");
+  std::filesystem::remove(file);
+
+  std::optional<FileLock> held;
+  auto hold = [&] {
+    Result<FileLock> lock = FileLock::take(file, 0);
+    ASSERT_TRUE(lock) << lock.message();
+    held.emplace(std::move(*lock));
+  };
+  const std::string why =
+      file + ": cannot be locked: another process holds " + file + ".lock";
+  EXPECT_EQ(error(hold), why);
+  // It is known before anything is measured.
+  tessera_context *context;
+  EXPECT_EQ(take(tessera_context_create(&own, &context)), why);
+  held.reset();
+  EXPECT_EQ(error([] {}), "");
 }
 
 //===----------------------------------------------------------------------===//
