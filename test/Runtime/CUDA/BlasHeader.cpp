@@ -6,15 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Compiled where there is a header: numbers, layouts and the functions'
-// parameters, as far as the compiler can compare them.
+// See Alike.h.
 //
 //===----------------------------------------------------------------------===//
 
+#include "Alike.h"
 #include "Backends/CUDA/BlasApi.h"
 
 #include <cublasLt.h>
-#include <type_traits>
 
 namespace ours = tessera::cuda::blas;
 
@@ -76,21 +75,9 @@ SAME_PLACE(workspace, workspaceSize);
 SAME_PLACE(state, state);
 SAME_PLACE(waves, wavesCount);
 
-/// As many parameters, each of the same size: types have other names.
-template <typename... A, typename... B, typename R, typename S>
-constexpr bool alike(R (*)(A...), S (*)(B...)) {
-  if constexpr (sizeof...(A) != sizeof...(B))
-    return false;
-  else
-    return sizeof(R) == sizeof(S) &&
-           ((sizeof(A) == sizeof(B) &&
-             std::is_pointer_v<A> == std::is_pointer_v<B>) &&
-            ...);
-}
-#define SAME_PARAMETERS(member, name, parameters)                              \
-  static_assert(alike(decltype(ours::Api::member)(nullptr), &name), #name);
-TESSERA_BLAS(SAME_PARAMETERS)
-static_assert(alike(decltype(ours::Api::version)(nullptr),
-                    &cublasLtGetVersion));
-static_assert(alike(decltype(ours::Api::statusName)(nullptr),
+using ours::Api;
+using tessera::test::alike;
+TESSERA_BLAS(TESSERA_ALIKE)
+static_assert(alike(decltype(Api::version)(nullptr), &cublasLtGetVersion));
+static_assert(alike(decltype(Api::statusName)(nullptr),
                     &cublasLtGetStatusName));

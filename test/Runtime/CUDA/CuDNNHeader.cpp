@@ -6,15 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Compiled where there is a header: numbers and the functions' parameters, as
-// far as the compiler can compare them.
+// See Alike.h.
 //
 //===----------------------------------------------------------------------===//
 
+#include "Alike.h"
 #include "Backends/CUDA/CuDNN.h"
 
 #include <cudnn_graph.h>
-#include <type_traits>
 
 namespace ours = tessera::cuda::dnn;
 
@@ -105,22 +104,12 @@ static_assert(sizeof(ours::Note) == sizeof(cudnnBackendNumericalNote_t));
 static_assert(sizeof(ours::Code) == sizeof(cudnnStatus_t));
 static_assert(CUDNN_STATUS_SUCCESS == 0);
 
-/// As many parameters, each of the same size: types have other names.
-template <typename... A, typename... B, typename R, typename S>
-constexpr bool alike(R (*)(A...), S (*)(B...)) {
-  if constexpr (sizeof...(A) != sizeof...(B))
-    return false;
-  else
-    return ((sizeof(A) == sizeof(B) &&
-             std::is_pointer_v<A> == std::is_pointer_v<B>) &&
-            ...);
-}
-#define SAME_PARAMETERS(member, name, parameters)                              \
-  static_assert(alike(decltype(ours::Api::member)(nullptr), &name));
-TESSERA_CUDNN(SAME_PARAMETERS)
-static_assert(std::is_same_v<decltype(&cudnnGetVersion),
-                             decltype(ours::Api::getVersion)>);
-static_assert(alike(decltype(ours::Api::getErrorString)(nullptr),
+using ours::Api;
+using tessera::test::alike;
+TESSERA_CUDNN(TESSERA_ALIKE)
+static_assert(
+    std::is_same_v<decltype(&cudnnGetVersion), decltype(Api::getVersion)>);
+static_assert(alike(decltype(Api::getErrorString)(nullptr),
                     &cudnnGetErrorString));
 static_assert(std::is_same_v<decltype(&cudnnGetLastErrorString),
-                             decltype(ours::Api::getLastErrorString)>);
+                             decltype(Api::getLastErrorString)>);

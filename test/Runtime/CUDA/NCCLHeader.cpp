@@ -6,15 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Compiled where there is a header: numbers, layouts and the functions'
-// parameters, as far as the compiler can compare them.
+// See Alike.h.
 //
 //===----------------------------------------------------------------------===//
 
+#include "Alike.h"
 #include "Backends/CUDA/NCCL.h"
 
 #include <nccl.h>
-#include <type_traits>
 
 namespace ours = tessera::cuda::nccl;
 
@@ -55,17 +54,6 @@ static_assert(ours::Config{}.magic ==
               ncclConfig_t(NCCL_CONFIG_INITIALIZER).magic);
 static_assert(NCCL_CONFIG_UNDEF_INT == INT_MIN);
 
-/// As many parameters, each of the same size: types have other names.
-template <typename... A, typename... B, typename R, typename S>
-constexpr bool alike(R (*)(A...), S (*)(B...)) {
-  if constexpr (sizeof...(A) != sizeof...(B))
-    return false;
-  else
-    return ((sizeof(A) == sizeof(B) &&
-             std::is_pointer_v<A> == std::is_pointer_v<B>) &&
-            ...);
-}
-#define SAME_PARAMETERS(member, name, parameters)                              \
-  static_assert(alike(decltype(ours::Api::member)(nullptr), &name));
-TESSERA_NCCL(SAME_PARAMETERS)
-TESSERA_NCCL_WINDOWS(SAME_PARAMETERS)
+using ours::Api;
+TESSERA_NCCL(TESSERA_ALIKE)
+TESSERA_NCCL_WINDOWS(TESSERA_ALIKE)
