@@ -4,12 +4,14 @@
     mpirun -n N python3 bench/gpu/block.py --module sp.tsr --library lib/libtessera.so.0
 
 Sequence parallel, or with --tensor-parallel (gpt3.py tp) x and y whole on each GPU and
-all-reduces; biases, causal, dropout off. Alternates, ROUNDS times: the parts alone
-(four matmuls; attention; the collectives), the module, PyTorch eager and as a CUDA
-graph. Each reading is STEPS steps queued back to back between two events, the slowest
-rank's; the table has the medians in ms. Before that the module's result is held against
-the same block in float64 (torch, sharded, with all-reduces): within 4 times the error
-of a float64 program that rounds each value to bf16.
+all-reduces; biases, causal, dropout off; --mesh dp=2,tp=2 as gpt3.py has it. Alternates,
+ROUNDS times: the parts alone (four matmuls; attention; the collectives), the module,
+PyTorch eager and as a CUDA graph. Each reading is STEPS steps between two events, the
+slowest rank's, queued behind twice as many that are not timed: large matmuls bring a GPU
+to its limit of power, and its clock then depends on what ran in the last tenths of a
+second. The table has the medians in ms. Before that the module's result is held against
+the same block in float64 (torch, sharded, with all-reduces): within 4 times the error of
+a float64 program that rounds each value to bf16.
 
 JAX runs apart (it wants a process of its own): ../shared/bench/tp_block_jax.py.
 """
@@ -30,22 +32,41 @@ import tessera_ctypes as tessera
 
 WORLD = MPI.COMM_WORLD
 RANK, RANKS = WORLD.Get_rank(), WORLD.Get_size()
+TP, SHARD, BATCH, GROUP = RANKS, RANK, 0, None  # of the axis tp; places along tp and dp
 S, E, HEADS, D = gpt3.S, gpt3.E, gpt3.HEADS, gpt3.D
 BF16 = dict(device="cuda", dtype=torch.bfloat16)
 TENSOR_PARALLEL = "--tensor-parallel" in sys.argv
 
 
+def enter(mesh):
+    """Finds this rank's place; its first axis has the largest stride."""
+    global TP, SHARD, BATCH, GROUP
+    sizes = dict(gpt3.axes(mesh))
+    TP, parts = sizes["tp"], sizes.get("dp", 1)
+    if TP * parts != RANKS or set(sizes) - {"tp", "dp"}:
+        sys.exit(f"--mesh {mesh}: wants dp and tp, {RANKS} ranks")
+    stride = {"tp": 1, "dp": TP} if list(sizes)[-1] == "tp" else {"tp": parts, "dp": 1}
+    SHARD, BATCH = RANK // stride["tp"] % TP, RANK // stride["dp"] % parts
+    for batch in range(parts):
+        group = dist.new_group([batch * stride["dp"] + shard * stride["tp"]
+                                for shard in range(TP)])
+        if batch == BATCH:
+            GROUP = group
+
+
 def parameters():
     """This rank's shards, at random; replicated ones are equal on all ranks."""
-    own = torch.Generator("cuda").manual_seed(100 + RANK)
+    own = torch.Generator("cuda").manual_seed(100 + SHARD)
     same = torch.Generator("cuda").manual_seed(1)
+    batch = torch.Generator("cuda").manual_seed(
+        1000 + (BATCH if TENSOR_PARALLEL else BATCH * TP + SHARD))
 
     def normal(*shape, scale=1.0, generator=own):
         return torch.randn(*shape, generator=generator, **BF16) * scale
 
-    n = RANKS
+    n = TP
     return {
-        "x": normal(1, S, E, generator=same) if TENSOR_PARALLEL else normal(1, S // n, E),
+        "x": normal(1, S if TENSOR_PARALLEL else S // n, E, generator=batch),
         "ln0w": 1 + normal(E, scale=.1, generator=same), "ln0b": normal(E, scale=.1, generator=same),
         "wqkv": normal(3 * E // n, E, scale=.01), "bqkv": normal(3 * E // n, scale=.1),
         "wo": normal(E, E // n, scale=.01), "bo": normal(E, scale=.1, generator=same),
@@ -59,23 +80,23 @@ def all_gather(x):
     """What a product reads of activations."""
     if TENSOR_PARALLEL:
         return x
-    out = torch.empty(1, x.shape[1] * RANKS, x.shape[2], device="cuda", dtype=x.dtype)
-    dist.all_gather_into_tensor(out, x.contiguous())
+    out = torch.empty(1, x.shape[1] * TP, x.shape[2], device="cuda", dtype=x.dtype)
+    dist.all_gather_into_tensor(out, x.contiguous(), group=GROUP)
     return out
 
 
 def reduce_scatter(x):
     """What becomes of a product's partial sums."""
     if TENSOR_PARALLEL:
-        dist.all_reduce(x)
+        dist.all_reduce(x, group=GROUP)
         return x
-    out = torch.empty(1, x.shape[1] // RANKS, x.shape[2], device="cuda", dtype=x.dtype)
-    dist.reduce_scatter_tensor(out, x.contiguous())
+    out = torch.empty(1, x.shape[1] // TP, x.shape[2], device="cuda", dtype=x.dtype)
+    dist.reduce_scatter_tensor(out, x.contiguous(), group=GROUP)
     return out
 
 
 def heads(qkv):
-    q, k, v = qkv.view(1, S, HEADS // RANKS, 3 * D).split(D, -1)
+    q, k, v = qkv.view(1, S, HEADS // TP, 3 * D).split(D, -1)
     return [t.transpose(1, 2) for t in (q, k, v)]
 
 
@@ -84,13 +105,19 @@ def sdpa(q, k, v):
         return F.scaled_dot_product_attention(q, k, v, is_causal=True)
 
 
-def torch_block(p):
+def torch_block(p, read=None):
+    """`read`, a list, gets what the four matmuls read."""
+    def linear(x, *weights):
+        if read is not None:
+            read.append(x.clone())
+        return F.linear(x, *weights)
+
     x = p["x"]
-    qkv = F.linear(all_gather(F.layer_norm(x, (E,), p["ln0w"], p["ln0b"])), p["wqkv"], p["bqkv"])
-    a = sdpa(*heads(qkv)).transpose(1, 2).reshape(1, S, E // RANKS)
-    s = x + (reduce_scatter(F.linear(a, p["wo"])) + p["bo"])
-    h = F.linear(all_gather(F.layer_norm(s, (E,), p["ln1w"], p["ln1b"])), p["w0"], p["b0"])
-    return s + (reduce_scatter(F.linear(F.gelu(h, approximate="tanh"), p["w1"])) + p["b1"])
+    qkv = linear(all_gather(F.layer_norm(x, (E,), p["ln0w"], p["ln0b"])), p["wqkv"], p["bqkv"])
+    a = sdpa(*heads(qkv)).transpose(1, 2).reshape(1, S, E // TP)
+    s = x + (reduce_scatter(linear(a, p["wo"])) + p["bo"])
+    h = linear(all_gather(F.layer_norm(s, (E,), p["ln1w"], p["ln1b"])), p["w0"], p["b0"])
+    return s + (reduce_scatter(linear(F.gelu(h, approximate="tanh"), p["w1"])) + p["b1"])
 
 
 def exact_block(p, rounding):
@@ -107,7 +134,7 @@ def exact_block(p, rounding):
     for h in range(q.shape[1]):
         scores = (q[0, h] @ k[0, h].T * D ** -0.5).masked_fill(~causal, -torch.inf)
         a[0, h] = scores.softmax(-1) @ v[0, h]
-    a = r(a).transpose(1, 2).reshape(1, S, E // RANKS)
+    a = r(a).transpose(1, 2).reshape(1, S, E // TP)
     s = r(r(reduce_scatter(F.linear(a, p["wo"])) + p["bo"]) + x)
     n = all_gather(r(F.layer_norm(s, (E,), p["ln1w"], p["ln1b"], gpt3.EPSILON)))
     g = r(F.gelu(r(F.linear(n, p["w0"], p["b0"])), approximate="tanh"))
@@ -121,7 +148,7 @@ def check(result, p):
     epsilon = 2.0 ** -8
     addend = torch.tensor(max(1.0, exact.abs().max().item()), device="cuda")
     dist.all_reduce(addend, op=dist.ReduceOp.MAX)
-    allowed = 4 * own + epsilon * exact.norm(dim=-1, keepdim=True) + (RANKS - 1) * epsilon * addend
+    allowed = 4 * own + epsilon * exact.norm(dim=-1, keepdim=True) + (TP - 1) * epsilon * addend
     share = ((result.double() - exact).abs() / allowed).max()
     relative = (result.double() - exact).norm() / exact.norm()
     for t in (share, relative):
@@ -143,10 +170,9 @@ def graphed(call):
 
 
 def reading(call, steps):
-    for _ in range(3):
-        call()
-    torch.cuda.synchronize()
     WORLD.Barrier()
+    for _ in range(2 * steps):
+        call()
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     begin.record()
     for _ in range(steps):
@@ -178,6 +204,7 @@ def main():
     parser.add_argument("--steps", type=int, default=30)
     parser.add_argument("--json")
     parser.add_argument("--tensor-parallel", action="store_true")
+    parser.add_argument("--mesh", default=f"tp={RANKS}")
     parser.add_argument("--algorithms", help="a file: measure cuBLASLt's algorithms first")
     parser.add_argument("--dropout", action="store_true",
                         help="the module drops out: its result is not compared")
@@ -188,6 +215,7 @@ def main():
     os.environ.setdefault("MASTER_PORT", "29531")
     dist.init_process_group("nccl", rank=RANK, world_size=RANKS,
                             device_id=torch.device("cuda", RANK))
+    enter(args.mesh)
     p = parameters()
     y = torch.full_like(p["x"], torch.nan)
     module = tessera.Module(args.library, args.module, RANK, RANKS, device=RANK,
@@ -203,7 +231,8 @@ def main():
         ours()
         torch.cuda.synchronize()
         same = WORLD.allreduce(int(torch.equal(first, y)), op=MPI.MIN)
-        own_share, own_relative = check(torch_block(p), p)
+        read = []
+        own_share, own_relative = check(torch_block(p, read), p)
     if RANK == 0:
         print(f"{RANKS} GPUs: error {relative:.2e} (torch {own_relative:.2e}), "
               f"{100 * share:.0f} % of what is allowed (torch {100 * own_share:.0f} %), "
@@ -211,21 +240,24 @@ def main():
     if not args.dropout and (share > 1 or not same):
         sys.exit("wrong")
 
-    full, shard = torch.randn(1, S, E, **BF16), torch.empty(1, S // RANKS, E, **BF16)
-    part, hidden = full[..., :E // RANKS].contiguous(), torch.randn(1, S, 4 * E // RANKS, **BF16)
-    qkv = heads(torch.randn(1, S, 3 * E // RANKS, **BF16))
+    # The parts read what they read in the block, again and again: what they write is
+    # apart, and an average stays what it is. (Of zeros and infinities a matmul takes
+    # less power, and is faster.)
+    qkv = heads(F.linear(read[0], p["wqkv"], p["bqkv"]))
+    shard, full = p["x"], torch.randn(1, S, E, **BF16)
+    gathered, scattered = torch.empty_like(full), torch.empty(1, S // TP, E, **BF16)
 
     def matmuls():
-        F.linear(full, p["wqkv"]), F.linear(part, p["wo"])
-        F.linear(full, p["w0"]), F.linear(hidden, p["w1"])
+        for x, weight in zip(read, ("wqkv", "wo", "w0", "w1")):
+            F.linear(x, p[weight])
 
     def collectives():
         for _ in range(2):
             if TENSOR_PARALLEL:
-                dist.all_reduce(full)
+                dist.all_reduce(full, op=dist.ReduceOp.AVG, group=GROUP)
                 continue
-            dist.all_gather_into_tensor(full, shard)
-            dist.reduce_scatter_tensor(shard, full)
+            dist.all_gather_into_tensor(gathered, shard, group=GROUP)
+            dist.reduce_scatter_tensor(scattered, full, group=GROUP)
 
     with torch.no_grad():
         calls = {"four matmuls": graphed(matmuls), "attention (cuDNN)": graphed(lambda: sdpa(*qkv)),

@@ -1,15 +1,26 @@
-"""The GPT-3 block of the benchmarks as a tv program: b 1, s 2048, h 96, e 12288, bf16,
-causal; sequence parallel or tensor parallel over one axis `tp`."""
+"""The GPT-3 block of the benchmarks as a tv program: s 2048, h 96, e 12288, bf16, causal;
+sequence parallel or tensor parallel over the axis `tp` of a mesh. A mesh with an axis
+`dp` has one batch a part of it; else b is 1.
 
-B, S, HEADS, E = 1, 2048, 96, 12288
+    gpt3.py sp|tp [MESH]        as in `gpt3.py sp dp=2,tp=2`; tp=2 unless given
+"""
+
+S, HEADS, E = 2048, 96, 12288
 D, F = E // HEADS, 4 * E
 EPSILON = 1e-5
 
 
-def program(kind="sp", dropout=0.0, s=S, heads=HEADS, d=D, element="bf16"):
+def axes(mesh):
+    """[(name, size)] of "dp=2,tp=2"."""
+    return [(name, int(size)) for name, size in (axis.split("=") for axis in mesh.split(","))]
+
+
+def program(kind="sp", mesh="tp=2", dropout=0.0, s=S, heads=HEADS, d=D, element="bf16"):
     e, f = heads * d, 4 * heads * d
     t = element
-    x_view = "[_, did(tp) * _, _]" if kind == "sp" else "[_, _, _]"
+    b = dict(axes(mesh)).get("dp", 1)
+    x_view = (f"[{'did(dp) * _' if b > 1 else '_'}, "
+              f"{'did(tp) * _' if kind == 'sp' else '_'}, _]")
 
     def drop(value, stream):
         if not dropout:
@@ -19,8 +30,8 @@ def program(kind="sp", dropout=0.0, s=S, heads=HEADS, d=D, element="bf16"):
 
     drop_o, o = drop("%o", 1)
     drop_d, down = drop("%w", 2)
-    return f"""#m = #tv.mesh<tp = 2>
-!in = tensor<{B}x{s}x{e}x{t}, #tv.view<#m, {x_view}>>
+    return f"""#m = #tv.mesh<{mesh.replace("=", " = ").replace(",", ", ")}>
+!in = tensor<{b}x{s}x{e}x{t}, #tv.view<#m, {x_view}>>
 !vec = tensor<{e}x{t}, #tv.view<#m, [_]>>
 !qkv_w = tensor<{3 * e}x{e}x{t}, #tv.view<#m, [(did(tp) * _ | {heads}) * {3 * d}, _]>>
 !qkv_b = tensor<{3 * e}x{t}, #tv.view<#m, [(did(tp) * _ | {heads}) * {3 * d}]>>
@@ -28,12 +39,12 @@ def program(kind="sp", dropout=0.0, s=S, heads=HEADS, d=D, element="bf16"):
 !up_w = tensor<{f}x{e}x{t}, #tv.view<#m, [did(tp) * _, _]>>
 !up_b = tensor<{f}x{t}, #tv.view<#m, [did(tp) * _]>>
 !down_w = tensor<{e}x{f}x{t}, #tv.view<#m, [_, did(tp) * _]>>
-!x = tensor<{B}x{s}x{e}x{t}>
-!proj = tensor<{B}x{s}x{3 * e}x{t}>
-!qkv = tensor<{B}x{s}x{heads}x{3 * d}x{t}>
-!part = tensor<{B}x{s}x{heads}x{d}x{t}>
-!head = tensor<{B}x{heads}x{s}x{d}x{t}>
-!hidden = tensor<{B}x{s}x{f}x{t}>
+!x = tensor<{b}x{s}x{e}x{t}>
+!proj = tensor<{b}x{s}x{3 * e}x{t}>
+!qkv = tensor<{b}x{s}x{heads}x{3 * d}x{t}>
+!part = tensor<{b}x{s}x{heads}x{d}x{t}>
+!head = tensor<{b}x{heads}x{s}x{d}x{t}>
+!hidden = tensor<{b}x{s}x{f}x{t}>
 func.func @main(%x: !in {{tv.name = "x"}},
     %g1: !vec {{tv.name = "ln0w", tv.role = "weight"}}, %b1: !vec {{tv.name = "ln0b", tv.role = "weight"}},
     %qw: !qkv_w {{tv.name = "wqkv", tv.role = "weight"}}, %qb: !qkv_b {{tv.name = "bqkv", tv.role = "weight"}},
@@ -51,7 +62,7 @@ func.func @main(%x: !in {{tv.name = "x"}},
   %q = tv.transpose %q0 perm [0, 2, 1, 3] : (!part) -> !head
   %k = tv.transpose %k0 perm [0, 2, 1, 3] : (!part) -> !head
   %v = tv.transpose %v0 perm [0, 2, 1, 3] : (!part) -> !head
-  %a, %l = tv.attention %q, %k, %v scale({d ** -0.5!r}) causal : (!head, !head, !head) -> (!head, tensor<{B}x{heads}x{s}xf32>)
+  %a, %l = tv.attention %q, %k, %v scale({d ** -0.5!r}) causal : (!head, !head, !head) -> (!head, tensor<{b}x{heads}x{s}xf32>)
   %t = tv.transpose %a perm [0, 2, 1, 3] : (!head) -> !part
   %c = tv.reshape %t : (!part) -> !x
   %o = tv.linear %c, %ow bias %ob : (!x, !out_w, !vec) -> !x
@@ -68,4 +79,4 @@ func.func @main(%x: !in {{tv.name = "x"}},
 
 if __name__ == "__main__":
     import sys
-    print(program(*sys.argv[1:2]), end="")
+    print(program(*sys.argv[1:3]), end="")
