@@ -100,3 +100,29 @@ func.func @main(%a: !u, %b: !u, %c: !u) -> !v {
   %4 = tv.add %3, %2 : (!v, !v) -> !v
   return %4 : !v
 }
+
+// -----
+
+// Maxima and minima of small floats, two at a time, in rows of a warp and of a
+// block with an odd number of warps; in columns one by one.
+// CHECK-COUNT-4: tv.reduce
+// CHECK: tv.softmax
+// CHECK: return
+// RAN x=1: nothing
+// RAN x=2: nothing
+// RAN x=3: nothing
+// RAN x=4: nothing
+#m = #tv.mesh<x = 2>
+!a = tensor<6x72xbf16, #tv.view<#m, [did(x) * _, _]>>
+!b = tensor<6x4104xf16, #tv.view<#m, [did(x) * _, _]>>
+!c = tensor<4x37632xbf16, #tv.view<#m, [did(x) * _, _]>>
+!d = tensor<40x70xbf16, #tv.view<#m, [_, did(x) * _]>>
+func.func @main(%a: !a, %b: !b, %c: !c, %d: !d)
+    -> (tensor<6xbf16>, tensor<6xf16>, tensor<4xbf16>, tensor<70xbf16>, !c) {
+  %0 = tv.reduce max %a dims [1] : (!a) -> tensor<6xbf16>
+  %1 = tv.reduce min %b dims [1] : (!b) -> tensor<6xf16>
+  %2 = tv.reduce min %c dims [1] : (!c) -> tensor<4xbf16>
+  %3 = tv.reduce max %d dims [0] : (!d) -> tensor<70xbf16>
+  %4 = tv.softmax %c dim 1 : (!c) -> !c
+  return %0, %1, %2, %3, %4 : tensor<6xbf16>, tensor<6xf16>, tensor<4xbf16>, tensor<70xbf16>, !c
+}

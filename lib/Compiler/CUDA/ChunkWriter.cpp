@@ -17,6 +17,8 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 
+#include "llvm/ADT/StringSet.h"
+
 using namespace mlir;
 using namespace tessera;
 using namespace tessera::cuda;
@@ -307,13 +309,12 @@ LogicalResult ChunkWriter::writeLoads(const Loop &chunks) {
   return success();
 }
 
-/// Whether a reduction adds floats.
-static bool isSum(Region &reduction) {
+/// Whether a reduction is by one op.
+template <class Op> static bool isBy(Region &reduction) {
   Block &block = reduction.front();
-  auto sum =
-      block.getTerminator()->getOperand(0).getDefiningOp<arith::AddFOp>();
-  return sum && sum.getLhs() == block.getArgument(0) &&
-         sum.getRhs() == block.getArgument(1);
+  auto op = block.getTerminator()->getOperand(0).getDefiningOp<Op>();
+  return op && op.getLhs() == block.getArgument(0) &&
+         op.getRhs() == block.getArgument(1);
 }
 
 std::optional<ChunkWriter::OneHot>
@@ -323,7 +324,7 @@ ChunkWriter::getOneHot(const Loop &chunks, Region &reduction, Value addend) {
   auto compare =
       select ? select.getCondition().getDefiningOp<arith::CmpIOp>() : nullptr;
   if (!compare || compare.getPredicate() != arith::CmpIPredicate::eq ||
-      select->getBlock() != loop.getBody() || !isSum(reduction) ||
+      select->getBlock() != loop.getBody() || !isBy<arith::AddFOp>(reduction) ||
       !matchPattern(select.getFalseValue(), m_AnyZeroFloat()))
     return std::nullopt;
   for (auto [number, other] : {std::pair(compare.getLhs(), compare.getRhs()),
@@ -339,6 +340,29 @@ ChunkWriter::getOneHot(const Loop &chunks, Region &reduction, Value addend) {
       return OneHot{number, other, select.getTrueValue(), "", ""};
   }
   return std::nullopt;
+}
+
+memref::LoadOp ChunkWriter::getPairs(const Loop &chunks, Region &reduction,
+                                     Value addend, std::string &function) {
+  scf::ParallelOp loop = chunks.loop;
+  auto wide = addend.getDefiningOp<arith::ExtFOp>();
+  auto load = wide ? wide.getIn().getDefiningOp<memref::LoadOp>() : nullptr;
+  if (!load || !wide.getType().isF32() || wide->getBlock() != loop.getBody() ||
+      !llvm::is_contained(loop.getInductionVars(), chunks.lane))
+    return nullptr;
+  auto planned = chunks.chunk.planned.find(load);
+  if (planned == chunks.chunk.planned.end() ||
+      planned->second.role != Chunk::Role::VectorLoad ||
+      !planned->second.guards.empty() || tiles.count(load))
+    return nullptr;
+  if (isBy<arith::MaximumFOp>(reduction))
+    function = "maximumPairs";
+  else if (isBy<arith::MinimumFOp>(reduction))
+    function = "minimumPairs";
+  else
+    return nullptr;
+  function += "<" + *getTypeName(load.getType()) + ">";
+  return load;
 }
 
 /// The second pass: each iteration of the chunk, then stores.
@@ -418,19 +442,48 @@ LogicalResult ChunkWriter::writeLanes(const Loop &chunks) {
       } else
         out.names[value] += isLate(chunks, op, plan) ? ".get(v)" : "[u].get(v)";
     }
-  out.line() << "#pragma unroll\n";
-  out.open("for (int v = 0; v < V; ++v)");
-  // (What is planned uses the first.)
-  out.names[lane] = out.fresh("i");
-  if (llvm::any_of(lane.getUsers(), [&](Operation *user) {
-        return loop->isAncestor(user) && !chunk.has(user);
-      }))
-    out.line() << "const int64 " << out.names[lane] << " = " << first
-               << " + v;\n";
-  if (failed(writeLane(*loop.getBody(), chunk, {})))
-    return failure();
+  llvm::StringSet<> inPairs; // sums
   for (auto [sum, region, addend] :
        llvm::zip(chunks.sums, reduce.getReductions(), reduce.getOperands())) {
+    std::string function;
+    memref::LoadOp load = getPairs(chunks, region, addend, function);
+    if (!load)
+      continue;
+    inPairs.insert(sum);
+    if (addend.hasOneUse())
+      replaced.insert(addend.getDefiningOp());
+    FailureOr<std::string> combiner = out.getCombiner(region);
+    if (failed(combiner))
+      return failure();
+    out.line() << "combinePairs<" << *combiner << ", " << function << ">("
+               << sum << ", "
+               << StringRef(out.names[load.getResult()]).drop_back(7) << ");\n";
+  }
+  const bool hasLanes =
+      inPairs.size() < chunks.sums.size() ||
+      llvm::any_of(
+          loop.getBody()->without_terminator(),
+          [&](Operation &op) {
+            return isa<memref::StoreOp>(op) ||
+                   (!chunk.has(&op) && !replaced.contains(&op));
+          });
+  if (hasLanes) {
+    out.line() << "#pragma unroll\n";
+    out.open("for (int v = 0; v < V; ++v)");
+    // (What is planned uses the first.)
+    out.names[lane] = out.fresh("i");
+    if (llvm::any_of(lane.getUsers(), [&](Operation *user) {
+          return loop->isAncestor(user) && !chunk.has(user);
+        }))
+      out.line() << "const int64 " << out.names[lane] << " = " << first
+                 << " + v;\n";
+    if (failed(writeLane(*loop.getBody(), chunk, {})))
+      return failure();
+  }
+  for (auto [sum, region, addend] :
+       llvm::zip(chunks.sums, reduce.getReductions(), reduce.getOperands())) {
+    if (inPairs.contains(sum))
+      continue;
     FailureOr<std::string> combiner = out.getCombiner(region);
     if (failed(combiner))
       return failure();
@@ -441,7 +494,8 @@ LogicalResult ChunkWriter::writeLanes(const Loop &chunks) {
       out.line() << sum << "[v] = " << *combiner << "::of(" << sum << "[v], "
                  << out.name(addend) << ");\n";
   }
-  out.close();
+  if (hasLanes)
+    out.close();
   for (auto &[sum, each] : oneHots) {
     // Lanes of a row are one sum.
     std::string to = sum + (isOwnLane ? "[0]" : "[v]");

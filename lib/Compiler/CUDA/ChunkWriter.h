@@ -97,10 +97,14 @@ private:
   };
   std::optional<OneHot> getOneHot(const Loop &chunks, mlir::Region &reduction,
                                   mlir::Value addend);
+  /// The load of small floats of which a reduction is the maximum or minimum,
+  /// if it is one over the lanes of a row; `function` compares two at a time.
+  mlir::memref::LoadOp getPairs(const Loop &chunks, mlir::Region &reduction,
+                                mlir::Value addend, std::string &function);
   std::string getGuards(llvm::ArrayRef<Chunk::Guard> guards);
 
   KernelWriter &out;
-  /// What one-hot sums do without.
+  /// What one-hot sums and pairs do without.
   llvm::DenseSet<mlir::Operation *> replaced;
   /// The loads that an earlier stage did, to what keeps them.
   llvm::StringMap<std::string> kept;

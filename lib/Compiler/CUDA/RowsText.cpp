@@ -45,6 +45,7 @@ private:
   void findByLane();
   int columnWidth() const;
   void countNeighbours(scf::ParallelOp stage, int &along, int &across);
+  void countLoads();
   void planGroup(DeviceFunction &function);
   void planKept(DeviceFunction &function);
   // Text.
@@ -75,6 +76,9 @@ private:
   llvm::DenseSet<Operation *> ofLane;
   std::string group = "BlockRow";
   int width = 8, unroll = 4;
+  /// Registers for a chunk of what later stages need again, and of the rest.
+  int again = 0, once = 0;
+  bool words = true; ///< whether what they need again is in words
   std::string keep = "Keep::No";
   int resident = 1; ///< blocks that a multiprocessor should hold
 };
@@ -187,6 +191,27 @@ void RowsWriter::countNeighbours(scf::ParallelOp stage, int &along,
   });
 }
 
+void RowsWriter::countLoads() {
+  llvm::StringSet<> seen;
+  for (scf::ParallelOp stage : inner) {
+    int here = 0;
+    for (auto &[op, plan] : stages.at(stage).planned) {
+      if (plan.role != Chunk::Role::VectorLoad)
+        continue;
+      auto load = cast<memref::LoadOp>(op);
+      int bytes = width * load.getMemRefType().getElementTypeBitWidth() / 8;
+      std::string key = getKeepKey(stage, load);
+      if (writer.keepable[key] < 2) {
+        here += std::max(bytes / 4, 1);
+      } else if (seen.insert(key).second) {
+        again += std::max(bytes / 4, 1);
+        words &= bytes % 4 == 0;
+      }
+    }
+    once = std::max(once, here);
+  }
+}
+
 /// How many threads, and chunks of each.
 void RowsWriter::planGroup(DeviceFunction &function) {
   function.threads = 256;
@@ -209,37 +234,24 @@ void RowsWriter::planGroup(DeviceFunction &function) {
     unroll = llvm::divideCeil(count, kWarp);
     return;
   }
-  // Several blocks to a multiprocessor, so that some load while others reduce.
+  // Several blocks to a multiprocessor, so that some load while others reduce:
+  // more of them where they keep little.
   if (count > 4 * function.threads)
-    function.threads = count > 8 * 512 ? 1024 : 512;
+    function.threads = count <= 4 * 384 && again > 0 && again <= 4 ? 384 : 512;
+  // Of long rows, so many that the last chunks are not a few threads'.
+  auto getIdle = [&](int threads) {
+    return llvm::alignTo(count, threads) - count;
+  };
+  if (count > 8 * 512)
+    for (int threads = 512 + 64; threads <= 1024; threads += 64)
+      if (getIdle(threads) <= getIdle(function.threads))
+        function.threads = threads;
   unroll = llvm::divideCeil(count, function.threads);
 }
 
 /// What is kept where, and how many blocks there should be for it.
 void RowsWriter::planKept(DeviceFunction &function) {
-  // Registers for a chunk of what later stages need again, and of the rest.
-  int again = 0, once = 0;
-  int64_t shared = 0;
-  bool words = true;
-  llvm::StringSet<> seen;
-  for (scf::ParallelOp stage : inner) {
-    int here = 0;
-    for (auto &[op, plan] : stages.at(stage).planned) {
-      if (plan.role != Chunk::Role::VectorLoad)
-        continue;
-      auto load = cast<memref::LoadOp>(op);
-      int bytes = width * load.getMemRefType().getElementTypeBitWidth() / 8;
-      std::string key = getKeepKey(stage, load);
-      if (writer.keepable[key] < 2)
-        here += std::max(bytes / 4, 1);
-      else if (seen.insert(key).second) {
-        again += std::max(bytes / 4, 1);
-        shared += int64_t(bytes) * unroll * function.threads;
-        words &= bytes % 4 == 0;
-      }
-    }
-    once = std::max(once, here);
-  }
+  const int64_t shared = int64_t(4) * again * unroll * function.threads;
   // Rows that are too long are loaded once a stage.
   if (group == "BlockRow" && again > 0 && words && shared <= kMaxKept) {
     keep = "Keep::Shared";
@@ -460,6 +472,7 @@ LogicalResult RowsWriter::writeTemplate(const std::string &symbol) {
 
 LogicalResult RowsWriter::write(DeviceFunction &function) {
   planStages();
+  countLoads();
   planGroup(function);
   planKept(function);
   const std::string &symbol = function.symbol;

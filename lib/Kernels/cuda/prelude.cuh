@@ -95,8 +95,8 @@ template <class T, int V>
 struct alignas(V * sizeof(T) < 16 ? V * sizeof(T) : 16) Vector {
   T lane[V];
 
-  /// Of what was loaded. (As part of a word: the compiler then finds the shortest
-  /// way from small floats to float.)
+  /// Of what was loaded. (As part of a word: the compiler then finds the
+  /// shortest way from small floats to float.)
   __device__ T get(int i) const {
     if constexpr (sizeof(T) == 2 && V > 1) {
       const uint32 pair = reinterpret_cast<const uint32 *>(lane)[i / 2];
@@ -138,10 +138,10 @@ __device__ void load(Vector<T, V> &to, const T *from) {
 template <class W> __device__ void storeWord(W *to, W word) { *to = word; }
 #ifndef TESSERA_EMULATION
 __device__ inline void storeWord(uint2 *to, uint2 word) {
-  asm volatile("st.global.v2.u32 [%0], {%1, %2};" ::"l"(
-                   __cvta_generic_to_global(to)),
-               "r"(word.x), "r"(word.y)
-               : "memory");
+  asm volatile(
+      "st.global.v2.u32 [%0], {%1, %2};" ::"l"(__cvta_generic_to_global(to)),
+      "r"(word.x), "r"(word.y)
+      : "memory");
 }
 __device__ inline void storeWord(uint4 *to, uint4 word) {
   asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(
@@ -315,6 +315,37 @@ __device__ inline double maximumf(double x, double y) {
 __device__ inline double minimumf(double x, double y) {
   return x != x ? x : y != y ? y : y < x ? y : x;
 }
+#endif
+
+/// The same of two small floats each, in halves of a word.
+#ifdef TESSERA_EMULATION
+template <class T, class Op> uint32 ofPairs(uint32 x, uint32 y, Op op) {
+  auto of = [&](uint32 x, uint32 y) -> uint32 {
+    return narrow<T>(op(widen<float>(T{uint16(x)}), widen<float>(T{uint16(y)})))
+        .bits;
+  };
+  return of(x, y) | of(x >> 16, y >> 16) << 16;
+}
+template <class T> uint32 maximumPairs(uint32 x, uint32 y) {
+  return ofPairs<T>(x, y, maximumf<float>);
+}
+template <class T> uint32 minimumPairs(uint32 x, uint32 y) {
+  return ofPairs<T>(x, y, minimumf<float>);
+}
+#else
+template <class T> __device__ uint32 maximumPairs(uint32 x, uint32 y);
+template <class T> __device__ uint32 minimumPairs(uint32 x, uint32 y);
+#define TESSERA_PAIRS(name, instruction, type)                                 \
+  template <> __device__ inline uint32 name<type>(uint32 x, uint32 y) {        \
+    uint32 z;                                                                  \
+    asm(instruction " %0, %1, %2;" : "=r"(z) : "r"(x), "r"(y));                \
+    return z;                                                                  \
+  }
+TESSERA_PAIRS(maximumPairs, "max.NaN.bf16x2", bf16)
+TESSERA_PAIRS(minimumPairs, "min.NaN.bf16x2", bf16)
+TESSERA_PAIRS(maximumPairs, "max.NaN.f16x2", f16)
+TESSERA_PAIRS(minimumPairs, "min.NaN.f16x2", f16)
+#undef TESSERA_PAIRS
 #endif
 
 // For results of 16 bits, whose rounding hides that of these: to 2 ulp, but the

@@ -166,7 +166,8 @@ template <Keep How, class T, int V, int U, int Threads> struct Kept {
       for (int u = 0; u < U; ++u)
 #pragma unroll
         for (int i = 0; i < int(V * sizeof(T) / 4); ++i)
-          asm volatile("" : "+r"(reinterpret_cast<uint32 *>(vectors[u].lane)[i]));
+          asm volatile(""
+                       : "+r"(reinterpret_cast<uint32 *>(vectors[u].lane)[i]));
 #endif
   }
 };
@@ -189,7 +190,8 @@ template <int Bytes> __device__ void copyAsync(void *to, const void *from) {
   constexpr int kPart = Bytes < 16 ? Bytes : 16;
 #pragma unroll
   for (int at = 0; at < Bytes; at += kPart) {
-    const uint32 target = __cvta_generic_to_shared(static_cast<char *>(to) + at);
+    const uint32 target =
+        __cvta_generic_to_shared(static_cast<char *>(to) + at);
     const void *source = static_cast<const char *>(from) + at;
     if constexpr (kPart == 16)
       asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(target),
@@ -255,6 +257,26 @@ __device__ T reduceLanes(const T (&lanes)[V]) {
     for (int i = 0; i < half; ++i)
       x[i] = Combine::of(x[i], x[i + half]);
   return x[0];
+}
+
+/// The maximum or minimum of small floats, two at a time as `Pairs` does it.
+template <class Combine, uint32 (*Pairs)(uint32, uint32), class T, int V>
+__device__ void combinePairs(float (&lanes)[V], const Vector<T, V> &x) {
+  if constexpr (V == 1) {
+    lanes[0] = Combine::of(lanes[0], widen<float>(x.get(0)));
+  } else {
+    uint32 pairs[V / 2];
+#pragma unroll
+    for (int i = 0; i < V / 2; ++i)
+      pairs[i] = reinterpret_cast<const uint32 *>(x.lane)[i];
+#pragma unroll
+    for (int half = V / 4; half > 0; half /= 2)
+#pragma unroll
+      for (int i = 0; i < half; ++i)
+        pairs[i] = Pairs(pairs[i], pairs[i + half]);
+    lanes[0] = Combine::of(lanes[0], widen<float>(T{uint16(pairs[0])}));
+    lanes[1] = Combine::of(lanes[1], widen<float>(T{uint16(pairs[0] >> 16)}));
+  }
 }
 
 } // namespace tessera

@@ -9,6 +9,11 @@
 // RUN: FileCheck %s --check-prefix=LONGER < %t/longer/kernels.cu
 // RUN: tessera-compile %t/labels.mlir --compile-from=local --target=cuda:sm_90a --dump-dir=%t/labels -o %t/module.tsr
 // RUN: FileCheck %s --check-prefix=LABELS < %t/labels/kernels.cu
+// RUN: sed 's/50304/12288/g' %t/vocabulary.mlir > %t/hidden.mlir
+// RUN: tessera-compile %t/hidden.mlir --compile-from=local --target=cuda:sm_90a --dump-dir=%t/hidden -o %t/module.tsr
+// RUN: FileCheck %s --check-prefix=HIDDEN < %t/hidden/kernels.cu
+// RUN: tessera-compile %t/vocabulary.mlir --compile-from=local --target=cuda:sm_90a --dump-dir=%t/vocabulary -o %t/module.tsr
+// RUN: FileCheck %s --check-prefix=VOCABULARY < %t/vocabulary/kernels.cu
 // RUN: tessera-compile %t/pairs.mlir --compile-from=local --target=cuda:sm_90a --dump-dir=%t/pairs -o %t/module.tsr
 // RUN: FileCheck %s --check-prefix=PAIRS < %t/pairs/kernels.cu
 // RUN: tessera-compile %t/short.mlir --compile-from=local --target=cuda:sm_90a --compile-to=plan | FileCheck %s --check-prefix=SHORT-PLAN
@@ -66,6 +71,16 @@
 // PAIRS: reduce_0_rows<ColumnRow<1024>, 2, 8, Keep::No>(p);
 // PAIRS: reduce_0_rows<ColumnRow<1024>, 1, 8, Keep::No>(p);
 
+// Small floats are compared two at a time, before they are widened. Where a block
+// keeps little, there are more blocks; of a long row, threads are so many that few
+// of them go without a last chunk.
+// LABELS: combinePairs<map_0_Combine0, maximumPairs<bf16>>(lanes0, x0_1);
+// LABELS-NOT: for (int v
+// LABELS: break;
+// HIDDEN: __launch_bounds__(384, resident(4))
+// HIDDEN: map_0_rows<BlockRow<384>, 8, 4, Keep::Shared>(p);
+// VOCABULARY: __launch_bounds__(704, resident(2))
+
 // The sum that only the label's element adds to looks at that one.
 // LABELS: const int32 element0 = *p.x1.at(i0);
 // LABELS: const auto hot0 = unsign(element0) - unsign(int32(i{{[0-9]+}}));
@@ -107,6 +122,16 @@ func.func @main(%x: !x {tv.name = "x", tv.dims = ["n"]}, %l: !l {tv.name = "l", 
     -> (!y {tv.name = "y"}) attributes {tv.sizes = {n = 64 : i64}} {
   %0 = tv.cross_entropy %x, %l : (!x, !l) -> !y
   return %0 : !y
+}
+
+//--- vocabulary.mlir
+#m = #tv.mesh<tp = 1>
+#x = #tv.view<#m, [_, 50304]>
+!x = tensor<?x50304xbf16, #tv.local<#x, of [n, 50304]>>
+func.func @main(%x: !x {tv.name = "x", tv.dims = ["n"]})
+    -> (!x {tv.name = "y"}) attributes {tv.sizes = {n = 64 : i64}} {
+  %0 = tv.softmax %x dim 1 : (!x) -> !x
+  return %0 : !x
 }
 
 //--- longer.mlir
