@@ -468,7 +468,7 @@ TESSERA_API tessera_status *
 tessera_binding_alternative(const tessera_binding *binding, size_t index,
                             tessera_alternative *out);
 
-/* What the host did in the last run before it only waited. */
+/* What the host did in the last run, enqueued or not, before it only waited. */
 TESSERA_API double tessera_binding_host_seconds(const tessera_binding *binding);
 
 #ifdef __cplusplus

@@ -108,6 +108,7 @@ public:
   }
 
   std::optional<Stop> enqueue(Context &context, void *callers) override {
+    const double began = now();
     Device::Current current(device);
     Stream stream = static_cast<Stream>(callers);
     Running running{context.transport(), &context.startWait()};
@@ -148,6 +149,7 @@ public:
       if (auto stop = check(driver.streamWaitEvent(stream, done, 0),
                             "make the caller's stream wait"))
         return stop;
+      host = now() - began;
       return warm ? std::nullopt : finishFirst(context, running);
     };
     std::optional<Stop> stop = enqueueAll();
