@@ -235,6 +235,13 @@ struct PlanBuilder {
   }
 };
 
+inline fb::ScalarT valueScalar(const Size &size) {
+  fb::ScalarT scalar;
+  scalar.kind = fb::ScalarKind::Value;
+  scalar.extent = PlanBuilder::extent(size);
+  return scalar;
+}
+
 } // namespace tessera::test
 
 #endif // TESSERA_TEST_MODULE_PLANBUILDER_H

@@ -25,13 +25,6 @@ inline std::string readFile(const char *path) {
 
 inline std::string kernels() { return readFile(TESSERA_TEST_KERNELS); }
 
-inline fb::ScalarT valueScalar(Size size) {
-  fb::ScalarT scalar;
-  scalar.kind = fb::ScalarKind::Value;
-  scalar.extent = PlanBuilder::extent(size);
-  return scalar;
-}
-
 inline double small(const layout::Shape &index) {
   int64_t n = 1;
   for (int64_t i : index)

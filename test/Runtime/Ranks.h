@@ -253,6 +253,14 @@ inline std::string bindError(tessera_module *module,
   return take(status);
 }
 
+inline tessera_alternative alternativeOf(tessera_binding *binding,
+                                         size_t index) {
+  tessera_alternative result{};
+  result.size = sizeof result;
+  EXPECT_OK(tessera_binding_alternative(binding, index, &result));
+  return result;
+}
+
 inline bool contains(const std::string &text, const std::string &part) {
   return text.find(part) != std::string::npos;
 }

@@ -75,13 +75,6 @@ struct Choice {
   }
 };
 
-tessera_alternative alternativeOf(tessera_binding *binding, size_t index) {
-  tessera_alternative result{};
-  result.size = sizeof result;
-  EXPECT_OK(tessera_binding_alternative(binding, index, &result));
-  return result;
-}
-
 /// Calls `inspect` on each rank with a binding made under `names`; null:
 /// without a word.
 void run(const std::string &module, const char *names, const Value &expected,

@@ -446,24 +446,4 @@ TEST_F(Autotune, ADamagedFileIsAnErrorThatNamesTheLine) {
   expect(text + "more", "6: nothing follows the end");
 }
 
-TEST_F(Autotune, WhatMeasuringCallsMayFail) {
-  driver().algorithms = {3, 1};
-  for (const char *call :
-       {"cuEventCreate", "cuEventRecord", "cuEventElapsedTime",
-        "cuStreamSynchronize", "cuMemcpyAsync", "matmul"}) {
-    Session session;
-    ASSERT_EQ(session.open(ThreeProducts().module(), options(TESSERA_AUTOTUNE)),
-              "");
-    ASSERT_EQ(session.allocate(), "");
-    driver().failNext[call] = 1;
-    EXPECT_ERROR(session.bindAllocated(), "INVALID_VALUE");
-  }
-  driver().algorithms = {};
-  Session session;
-  ASSERT_EQ(session.open(ThreeProducts().module(), options(TESSERA_AUTOTUNE)),
-            "");
-  EXPECT_ERROR(session.bind(),
-               "cuBLASLt has no algorithm for a product of 6 x 4 x 8 in f32");
-}
-
 } // namespace

@@ -13,11 +13,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../Ranks.h"
 #include "FakeNCCL.h"
+#include "OnFake.h"
 
 #include <chrono>
-#include <dlfcn.h>
 #include <mutex>
 
 using namespace tessera;
@@ -27,29 +26,10 @@ using fb::CollectiveKind;
 namespace {
 
 const FakeNCCL &fake() {
-  static const FakeNCCL *found = [] {
-    void *library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_NOLOAD);
-    if (!library) // before a context has opened it
-      library = dlopen(
-          (std::string(getenv("TESSERA_CUDA_LIBRARY_PATH")) + "/libnccl.so.2")
-              .c_str(),
-          RTLD_NOW);
-    return static_cast<const FakeNCCL *>(dlsym(library, "fake_nccl"));
-  }();
-  return *found;
+  static const auto &found = openFake<FakeNCCL>("libnccl.so.2", "fake_nccl");
+  return found;
 }
-
-class NCCL : public testing::Test {
-protected:
-  void SetUp() override { fake().reset(); }
-  void TearDown() override {
-    EXPECT_STREQ(fake().misuse(), "");
-    // A thread of its own aborts.
-    for (int i = 0; i < 3000 && fake().live(); ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    EXPECT_EQ(fake().live(), 0);
-  }
-};
+class NCCL : public OnFake<fake> {};
 
 std::mutex logMutex;
 std::vector<std::string> lines;

@@ -43,9 +43,7 @@ TEST(NoCuDNN, TheOthersCanBeChosen) {
         EXPECT_OK(tessera_variants_push("attention", names));
     };
     options.inspect = [&](tessera_binding *binding, int) {
-      tessera_alternative alternative{};
-      alternative.size = sizeof alternative;
-      EXPECT_OK(tessera_binding_alternative(binding, 0, &alternative));
+      tessera_alternative alternative = alternativeOf(binding, 0);
       EXPECT_STREQ(alternative.chosen, "math");
       EXPECT_STREQ(alternative.variants, "cudnn, math");
     };

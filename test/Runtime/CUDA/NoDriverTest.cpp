@@ -10,21 +10,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../Ranks.h"
-#include "RecordingDriver.h"
-
-#include <cstdlib>
-#include <dlfcn.h>
+#include "OnRecordingDriver.h"
 
 using namespace tessera::test;
 
 namespace {
 
 std::string createError() {
-  tessera_context_options options{};
-  options.size = sizeof options;
-  options.world = 1;
-  options.backend = "cuda";
+  tessera_context_options options = cudaOptions();
   tessera_context *context;
   tessera_status *status = tessera_context_create(&options, &context);
   EXPECT_EQ(tessera_status_code(status), TESSERA_UNSUPPORTED);
@@ -38,27 +31,22 @@ TEST(NoDriver, NoLibrary) {
 }
 
 TEST(NoDriver, OthersThatDoNotDo) {
-  setenv("TESSERA_CUDA_LIBRARY_PATH", TESSERA_RECORDING_DRIVER, 1);
-  void *library = dlopen(TESSERA_RECORDING_DRIVER "/libcuda.so.1", RTLD_NOW);
-  ASSERT_TRUE(library) << dlerror();
-  RecordingDriver &driver = *reinterpret_cast<RecordingDriverAccess *>(
-      dlsym(library, kRecordingDriverAccess))();
-  driver.initCode = 34;
+  driver().initCode = 34;
   EXPECT_ERROR(createError(), "is a toolkit's stub");
-  driver.initCode = 100;
+  driver().initCode = 100;
   EXPECT_ERROR(createError(), "no GPU: the CUDA driver");
-  driver.version = 12040;
+  driver().version = 12040;
   std::string old = createError();
   EXPECT_ERROR(old, "the CUDA driver is too old: it is");
   EXPECT_ERROR(old, "(CUDA 12.4), and modules need CUDA 13.0, which is driver "
                     "580 or later");
-  driver.version = 13000;
-  driver.initCode = 803;
+  driver().version = 13000;
+  driver().initCode = 803;
   EXPECT_ERROR(createError(), "does not fit the kernel's driver");
-  driver.initCode = 999;
+  driver().initCode = 999;
   EXPECT_ERROR(createError(), "cannot start the CUDA driver: error 999");
-  driver.initCode = 0;
-  driver.devices = 0;
+  driver().initCode = 0;
+  driver().devices = 0;
   EXPECT_ERROR(createError(), "no GPU: the CUDA driver");
 }
 

@@ -164,12 +164,9 @@ struct CUDAPlan : PlanBuilder {
     function->threads = threads;
     function->shared = shared;
     function->items = items;
-    for (const Size &size : space) {
-      auto scalar = std::make_unique<fb::ScalarT>();
-      scalar->kind = fb::ScalarKind::Value;
-      scalar->extent = extent(size);
-      function->space.push_back(std::move(scalar));
-    }
+    for (const Size &size : space)
+      function->space.push_back(
+          std::make_unique<fb::ScalarT>(valueScalar(size)));
     plan.steps.back()->action.AsLaunch()->functions.push_back(
         std::move(function));
   }
@@ -178,11 +175,39 @@ struct CUDAPlan : PlanBuilder {
   }
 };
 
-inline fb::ScalarT value(Size size) {
-  fb::ScalarT scalar;
-  scalar.kind = fb::ScalarKind::Value;
-  scalar.extent = PlanBuilder::extent(size);
-  return scalar;
+/// y = 2 x + 1 on [batch, 8]: one kernel of one function, 4 points a block.
+struct TwicePlus : CUDAPlan {
+  explicit TwicePlus(int parameterBytes = 8 * (5 + 5 + 1)) {
+    int batch = symbol("batch", 64);
+    Size rows = Size::symbol(batch);
+    int x = input("x", {rows, 8}, "[_, _]");
+    int y = output("y", {rows, 8}, "[_, _]");
+    int kernels = binary("pointwise", "fake cubin 90\ntwice_plus " +
+                                          std::to_string(parameterBytes));
+    launch("twice_plus", {x, y}, {valueScalar(1)});
+    function(kernels, "twice_plus", {rows, 8}, 128, 1024, 4);
+    driver().kernels["twice_plus"] = [](const FakeLaunch &launch) {
+      const auto *x = reinterpret_cast<const float *>(launch.words[0]);
+      auto *y = reinterpret_cast<float *>(launch.words[5]);
+      const float plus = launch.words[10];
+      for (uint64_t i = 0; i < launch.words[1] * launch.words[2]; ++i)
+        y[i] = 2 * x[i] + plus;
+    };
+  }
+};
+
+/// Puts numbers in x, runs, and compares y.
+inline void expectTwicePlus(Session &session, int64_t batch, float scale) {
+  std::vector<float> x(batch * 8), y(batch * 8);
+  for (size_t i = 0; i < x.size(); ++i)
+    x[i] = scale * i;
+  ASSERT_OK(tessera_device_copy(session.context, session.pointers[0], x.data(),
+                                x.size() * 4));
+  ASSERT_EQ(session.run(), "");
+  ASSERT_OK(tessera_device_copy(session.context, y.data(), session.pointers[1],
+                                y.size() * 4));
+  for (size_t i = 0; i < x.size(); ++i)
+    ASSERT_EQ(y[i], 2 * x[i] + 1) << i;
 }
 
 } // namespace tessera::test
