@@ -242,8 +242,7 @@ TEST(Arena, BuffersAliveTogetherDoNotOverlap) {
 
 TEST(Binding, MemoryIsKnownBeforeAndIsEnough) {
   withModule(MLP(2).b.module(kernels()), 2, [](tessera_module *module, int) {
-    tessera_memory memory{};
-    memory.size = sizeof memory;
+    auto memory = sized<tessera_memory>();
     int64_t batch = 64;
     ASSERT_OK(tessera_module_memory(module, &batch, 1, &memory));
     EXPECT_EQ(memory.external, 4u * (64 * 8 + 16 * 8 + 8 * 16 + 64 * 8));

@@ -432,8 +432,7 @@ TEST(Collectives, WrongOnesAreErrorsWhenBound) {
       tessera_module *loaded;
       ASSERT_OK(
           tessera_module_load(context, module.data(), module.size(), &loaded));
-      tessera_memory memory{};
-      memory.size = sizeof memory;
+      auto memory = sized<tessera_memory>();
       tessera_status *status =
           tessera_module_memory(loaded, nullptr, 0, &memory);
       std::lock_guard lock(mutex);

@@ -53,8 +53,7 @@ loadDamaged(tessera_context *context, const fb::PlanT &plan,
       continue;
     }
     ++result.loads;
-    tessera_memory memory{};
-    memory.size = sizeof memory;
+    auto memory = sized<tessera_memory>();
     for (const std::vector<int64_t> &each : sizes)
       result.binds += take(tessera_module_memory(loaded, each.data(),
                                                  each.size(), &memory)) == "";

@@ -312,8 +312,7 @@ TEST(Context, TheCallersBootstrapIsUsed) {
   std::vector<std::thread> threads;
   for (int rank = 0; rank < 2; ++rank)
     threads.emplace_back([&, rank] {
-      tessera_bootstrap bootstrap{};
-      bootstrap.size = sizeof bootstrap;
+      auto bootstrap = sized<tessera_bootstrap>();
       bootstrap.user = &users[rank];
       bootstrap.all_gather = [](void *user, const void *mine, void *all,
                                 size_t bytes) {
@@ -331,8 +330,7 @@ TEST(Context, TheCallersBootstrapIsUsed) {
           std::this_thread::yield();
         return 0;
       };
-      tessera_context_options options{};
-      options.size = sizeof options;
+      auto options = sized<tessera_context_options>();
       options.rank = rank;
       options.world = 2;
       options.transport = "threads";
@@ -357,8 +355,7 @@ TEST(Inspect, PortsSymbolsAndLayouts) {
     EXPECT_STREQ(tessera_module_report(module), "made by hand");
     EXPECT_NE(tessera_module_hash(module), 0u);
     EXPECT_TRUE(contains(tessera_module_mesh(module), "tp"));
-    tessera_symbol symbol{};
-    symbol.size = sizeof symbol;
+    auto symbol = sized<tessera_symbol>();
     ASSERT_EQ(tessera_module_symbol_count(module), 1u);
     ASSERT_OK(tessera_module_symbol(module, 0, &symbol));
     EXPECT_STREQ(symbol.name, "batch");
@@ -366,8 +363,7 @@ TEST(Inspect, PortsSymbolsAndLayouts) {
     EXPECT_EQ(symbol.multiple, 2);
     EXPECT_ERROR(take(tessera_module_symbol(module, 1, &symbol)),
                  "no symbol 1");
-    tessera_port port{};
-    port.size = sizeof port;
+    auto port = sized<tessera_port>();
     ASSERT_OK(tessera_module_port(module, 1, &port));
     EXPECT_STREQ(port.name, "w0");
     EXPECT_EQ(port.kind, TESSERA_INPUT);
@@ -378,8 +374,7 @@ TEST(Inspect, PortsSymbolsAndLayouts) {
     ASSERT_OK(tessera_module_port(module, 0, &port));
     EXPECT_EQ(port.shape[0], -1);
     EXPECT_STREQ(port.shape_text, "[batch, 8]");
-    tessera_layout layout{};
-    layout.size = sizeof layout;
+    auto layout = sized<tessera_layout>();
     int64_t batch = 6;
     ASSERT_OK(tessera_module_layout(module, 1, &batch, 1, &layout));
     EXPECT_EQ(layout.shape[0], 16);

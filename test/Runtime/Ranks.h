@@ -40,6 +40,13 @@ inline std::string take(tessera_status *status) {
 #define ASSERT_OK(call) ASSERT_EQ(take(call), "")
 #define EXPECT_OK(call) EXPECT_EQ(take(call), "")
 
+/// A struct of the C header that says its size.
+template <typename T> T sized() {
+  T result{};
+  result.size = sizeof result;
+  return result;
+}
+
 /// Calls `body(context)` on each of `ranks` threads.
 inline void onRanks(int ranks,
                     const std::function<void(tessera_context *)> &body,
@@ -255,8 +262,7 @@ inline std::string bindError(tessera_module *module,
 
 inline tessera_alternative alternativeOf(tessera_binding *binding,
                                          size_t index) {
-  tessera_alternative result{};
-  result.size = sizeof result;
+  auto result = sized<tessera_alternative>();
   EXPECT_OK(tessera_binding_alternative(binding, index, &result));
   return result;
 }

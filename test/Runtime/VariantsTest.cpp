@@ -168,8 +168,7 @@ TEST(Variants, StepsOfOthersAreNotThere) {
   run(module, "flash", Choice::flash, [](tessera_binding *binding) {
     EXPECT_EQ(tessera_binding_step_count(binding), 2u);
     EXPECT_EQ(tessera_binding_collective_count(binding), 0u);
-    tessera_step step{};
-    step.size = sizeof step;
+    auto step = sized<tessera_step>();
     ASSERT_OK(tessera_binding_step(binding, 1, &step));
     EXPECT_STREQ(step.location, "test.mlir:6:1");
     EXPECT_EQ(step.collective, -1);
@@ -177,13 +176,11 @@ TEST(Variants, StepsOfOthersAreNotThere) {
   run(module, "math", Choice::math, [](tessera_binding *binding) {
     EXPECT_EQ(tessera_binding_step_count(binding), 5u);
     ASSERT_EQ(tessera_binding_collective_count(binding), 1u);
-    tessera_collective collective{};
-    collective.size = sizeof collective;
+    auto collective = sized<tessera_collective>();
     ASSERT_OK(tessera_binding_collective(binding, 0, &collective));
     EXPECT_STREQ(collective.location, "test.mlir:4:1");
     EXPECT_EQ(collective.bytes_received, 64u);
-    tessera_step step{};
-    step.size = sizeof step;
+    auto step = sized<tessera_step>();
     ASSERT_OK(tessera_binding_step(binding, 2, &step));
     EXPECT_EQ(step.collective, 0);
     EXPECT_STREQ(step.location, "test.mlir:4:1");
@@ -196,16 +193,14 @@ TEST(Variants, MemoryIsThatOfWhatIsChosen) {
   withModule(Choice().module(), 2, [](tessera_module *module, int) {
     auto memoryOf = [&](const char *names) {
       Allow allow(names);
-      tessera_memory memory{};
-      memory.size = sizeof memory;
+      auto memory = sized<tessera_memory>();
       EXPECT_OK(tessera_module_memory(module, nullptr, 0, &memory));
       double x[64], y[64];
       void *pointers[] = {x, y};
       tessera_binding *binding;
       EXPECT_OK(
           tessera_binding_create(module, nullptr, 0, pointers, 2, &binding));
-      tessera_memory bound{};
-      bound.size = sizeof bound;
+      auto bound = sized<tessera_memory>();
       EXPECT_OK(tessera_binding_memory(binding, &bound));
       EXPECT_EQ(memory.local, bound.local);
       EXPECT_EQ(memory.symmetric, bound.symmetric);
@@ -286,8 +281,7 @@ TEST(Variants, AForcedVariantThatIsMissingIsAnErrorWithItsReason) {
             "no variant of attention that is allowed is there: flash: "
             "it does not fit; there is math";
         EXPECT_EQ(take(status), message);
-        tessera_memory memory{};
-        memory.size = sizeof memory;
+        auto memory = sized<tessera_memory>();
         EXPECT_EQ(take(tessera_module_memory(module, nullptr, 0, &memory)),
                   message);
       });

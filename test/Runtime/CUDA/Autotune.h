@@ -135,8 +135,7 @@ inline std::vector<int> runThree(Session &session) {
 
 /// Stored, measured, by heuristic.
 inline std::vector<uint64_t> counts(const Session &session) {
-  tessera_products products{};
-  products.size = sizeof products;
+  auto products = sized<tessera_products>();
   EXPECT_OK(tessera_binding_products(session.binding, &products));
   return {products.stored, products.measured, products.heuristic};
 }

@@ -35,8 +35,7 @@ TEST_F(Autotune, TheFastestIsMeasuredKeptAndUsed) {
     EXPECT_FALSE(driver().products.empty());
     EXPECT_EQ(runThree(session), Ints({2, 2, 2}));
     EXPECT_EQ(counts(session), Counts({0, 3, 0}));
-    tessera_step step{};
-    step.size = sizeof step;
+    auto step = sized<tessera_step>();
     ASSERT_OK(tessera_binding_step(session.binding, 0, &step));
     EXPECT_ERROR(step.text, "measured algorithm");
   }

@@ -23,8 +23,7 @@ TEST_F(CUDA, AContextSaysWhatItRunsOn) {
   options.device = &ordinal;
   tessera_context *context;
   ASSERT_OK(tessera_context_create(&options, &context));
-  tessera_device device{};
-  device.size = sizeof device;
+  auto device = sized<tessera_device>();
   ASSERT_OK(tessera_context_device(context, &device));
   EXPECT_STREQ(device.target, "cuda:sm_90a");
   EXPECT_ERROR(device.description, "GPU 1, Fake 1, driver");
@@ -43,8 +42,7 @@ TEST_F(CUDA, RanksOfAProcessHaveDevicesOfTheirOwn) {
   onRanks(
       3,
       [&](tessera_context *context) {
-        tessera_device device{};
-        device.size = sizeof device;
+        auto device = sized<tessera_device>();
         ASSERT_OK(tessera_context_device(context, &device));
         places[tessera_context_rank(context)] = device.description;
       },
@@ -214,8 +212,7 @@ TEST_F(CUDA, ConstantsAreBroughtToTheDevice) {
   Session session;
   ASSERT_EQ(session.open(plan.module(constants)), "");
   ASSERT_EQ(session.bind(), "");
-  tessera_memory memory{};
-  memory.size = sizeof memory;
+  auto memory = sized<tessera_memory>();
   ASSERT_OK(tessera_binding_memory(session.binding, &memory));
   EXPECT_EQ(memory.constants, 512u); // each aligned to 256
   ASSERT_EQ(session.run(), "");

@@ -202,15 +202,13 @@ TEST_F(CuDNN, AlikeAttentionsShareAPlan) {
   options.observe = [](const std::string &, const Shape &, double) {};
   options.inspect = [](tessera_binding *binding, int) {
     ASSERT_EQ(tessera_binding_step_count(binding), 3u);
-    tessera_step step{};
-    step.size = sizeof step;
+    auto step = sized<tessera_step>();
     ASSERT_OK(tessera_binding_step(binding, 0, &step));
     EXPECT_STREQ(step.kind, "attention");
     EXPECT_STREQ(step.text,
                  "cuDNN's attention of 1 x 2 heads, 4 queries on 4 keys of 8 "
                  "f16, causal, engine 2");
-    tessera_memory memory{};
-    memory.size = sizeof memory;
+    auto memory = sized<tessera_memory>();
     ASSERT_OK(tessera_binding_memory(binding, &memory));
     EXPECT_GE(memory.local, 1000u); // the engine's workspace
   };
@@ -321,8 +319,7 @@ TEST_F(CuDNN, TheDeviceSaysItsVersion) {
     tessera_binding *binding;
     ASSERT_OK(
         tessera_binding_create(module, nullptr, 0, pointers, 2, &binding));
-    tessera_device device{};
-    device.size = sizeof device;
+    auto device = sized<tessera_device>();
     ASSERT_OK(tessera_context_device(context, &device));
     EXPECT_ERROR(device.libraries, "cuDNN 9.19.0");
     tessera_binding_destroy(binding);

@@ -261,8 +261,7 @@ TEST_F(CUDA, StepsAreTimed) {
     double last = 0;
     ASSERT_EQ(tessera_binding_step_count(session.binding), 2u);
     for (size_t i = 0; i < 2; ++i) {
-      tessera_step step{};
-      step.size = sizeof step;
+      auto step = sized<tessera_step>();
       ASSERT_OK(tessera_binding_step(session.binding, i, &step));
       EXPECT_STREQ(step.op, i ? "tv.copy" : "tv.map");
       EXPECT_EQ(step.collective, -1);

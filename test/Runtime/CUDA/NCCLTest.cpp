@@ -78,8 +78,7 @@ TEST_F(NCCL, OneCommunicatorAPartition) {
   options.context.log = keepLine;
   options.inspect = [](tessera_binding *binding, int) {
     ASSERT_EQ(tessera_binding_step_count(binding), 7u);
-    tessera_step step{};
-    step.size = sizeof step;
+    auto step = sized<tessera_step>();
     ASSERT_OK(tessera_binding_step(binding, 0, &step));
     EXPECT_STREQ(step.text, "NCCL's all-gather of 16 x f32, 2 ranks");
     ASSERT_OK(tessera_binding_step(binding, 5, &step));
@@ -147,8 +146,7 @@ TEST_F(NCCL, MulticastMustBeOff) {
   int y = b.output("y", {8}, "[_]");
   b.collective(CollectiveKind::AllGather, x, y, {"tp"});
   withModule(b.module(), 2, [&](tessera_module *module, int) {
-    tessera_memory memory{};
-    memory.size = sizeof memory;
+    auto memory = sized<tessera_memory>();
     tessera_status *status = tessera_module_memory(module, nullptr, 0, &memory);
     EXPECT_STREQ(tessera_status_location(status), "test.mlir:1:1");
     EXPECT_ERROR(take(status), "set NCCL_NVLS_ENABLE=0 in the environment");

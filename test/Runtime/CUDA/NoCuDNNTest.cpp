@@ -65,8 +65,7 @@ TEST(NoCuDNN, AloneItIsAnErrorWithItsReason) {
       EXPECT_ERROR(error, kReason);
       EXPECT_ERROR(error, "; there is math");
       EXPECT_EQ(contains(error, "flash: it does not fit"), *names == 'f');
-      tessera_memory memory{};
-      memory.size = sizeof memory;
+      auto memory = sized<tessera_memory>();
       EXPECT_EQ(take(tessera_module_memory(module, nullptr, 0, &memory)),
                 error);
     });

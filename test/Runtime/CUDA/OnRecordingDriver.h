@@ -52,8 +52,7 @@ protected:
 };
 
 inline tessera_context_options cudaOptions(uint32_t flags = 0) {
-  tessera_context_options options{};
-  options.size = sizeof options;
+  auto options = sized<tessera_context_options>();
   options.world = 1;
   options.backend = "cuda";
   options.flags = flags;
@@ -80,8 +79,7 @@ struct Session {
   std::string allocate(const std::vector<int64_t> &symbols = {},
                        size_t extra = 0) {
     for (size_t i = 0; i < tessera_module_port_count(module); ++i) {
-      tessera_layout layout{};
-      layout.size = sizeof layout;
+      auto layout = sized<tessera_layout>();
       if (std::string error = take(tessera_module_layout(
               module, i, symbols.data(), symbols.size(), &layout));
           !error.empty())
