@@ -2,12 +2,13 @@
 sequence parallel or tensor parallel over the axis `tp` of a mesh. A mesh with an axis
 `dp` has one batch a part of it; else b is 1.
 
-    gpt3.py sp|tp [MESH]        as in `gpt3.py sp dp=2,tp=2`; tp=2 unless given
+    gpt3.py sp|tp [MESH [DROPOUT]]      as in `gpt3.py sp dp=2,tp=2 0.1`; tp=2, 0 unless given
 """
 
 S, HEADS, E = 2048, 96, 12288
 D, F = E // HEADS, 4 * E
 EPSILON = 1e-5
+SEED = 7  # of dropout, in streams 1 and 2
 
 
 def axes(mesh):
@@ -25,7 +26,7 @@ def program(kind="sp", mesh="tp=2", dropout=0.0, s=S, heads=HEADS, d=D, element=
     def drop(value, stream):
         if not dropout:
             return "", value
-        return (f"  {value}d = tv.dropout {value} rate({dropout}) seed(7) "
+        return (f"  {value}d = tv.dropout {value} rate({dropout}) seed({SEED}) "
                 f"stream({stream}) : (!x) -> !x\n"), value + "d"
 
     drop_o, o = drop("%o", 1)
@@ -79,4 +80,4 @@ func.func @main(%x: !in {{tv.name = "x"}},
 
 if __name__ == "__main__":
     import sys
-    print(program(*sys.argv[1:3]), end="")
+    print(program(*sys.argv[1:3], *map(float, sys.argv[3:])), end="")

@@ -54,8 +54,7 @@ std::string ChunkWriter::getCount(scf::ParallelOp loop, Value lane) {
   for (auto [variable, extent] :
        llvm::zip_equal(loop.getInductionVars(), loop.getUpperBound()))
     text += (text.empty() ? "" : " * ") +
-            (variable == lane ? "(" + out.name(extent) + " / V)"
-                              : out.name(extent));
+            ("Point(" + out.name(extent) + (variable == lane ? " / V)" : ")"));
   return text;
 }
 

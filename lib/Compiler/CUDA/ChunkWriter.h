@@ -53,7 +53,7 @@ public:
   };
   mlir::LogicalResult write(const Loop &chunks);
 
-  /// How many chunks of the lane's iterations there are.
+  /// How many chunks of the lane's iterations there are, as a `Point`.
   std::string getCount(mlir::scf::ParallelOp loop, mlir::Value lane);
   /// The induction variables of chunk `number`; the lane is that of its first
   /// iteration.

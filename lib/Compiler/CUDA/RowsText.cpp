@@ -377,8 +377,8 @@ LogicalResult RowsWriter::writeStage(scf::ParallelOp op) {
     out.line() << "  " << sums.back() << "[v] = " << out.name(init) << ";\n";
   }
   std::string count = out.fresh("chunks");
-  out.line() << "const Point " << count << " = Point("
-             << writer.getCount(op, getLane(op)) << ");\n";
+  out.line() << "const Point " << count << " = "
+             << writer.getCount(op, getLane(op)) << ";\n";
   // (No test is left where the number of chunks is known and fits.)
   auto place = [&](bool) {
     out.line() << "const Point number = at + u * group.size();\n";
@@ -500,7 +500,8 @@ LogicalResult RowsWriter::write(DeviceFunction &function) {
     for (scf::ParallelOp stage : inner) {
       std::string count;
       for (Value extent : stage.getUpperBound())
-        count += (count.empty() ? "" : " * ") + out.name(extent);
+        count += (count.empty() ? "" : " * ") + ("int64(" + out.name(extent)) +
+                 ")";
       std::string fit =
           count + " <= " +
           std::to_string(int64_t(width) * unroll *
