@@ -79,9 +79,9 @@ FailureOr<std::vector<CompiledKernel>> cuda::emitKernels(ModuleOp program) {
     if (failed(source))
       return failure();
     source->origin = "// " + origins.lookup(function.getName()) + "\n";
-    kernels.push_back({std::move(*source), {}});
+    kernels.push_back({std::move(*source), {}, {}});
   }
-  kernels.push_back({{"runtime", "", getRuntimeText(program), {}}, {}});
+  kernels.push_back({{"runtime", "", getRuntimeText(program), {}}, {}, {}});
   return kernels;
 }
 
@@ -97,24 +97,24 @@ LogicalResult cuda::compileKernels(ModuleOp program,
   Result<std::vector<Binary>> binaries = compiler->compile(units);
   if (!binaries)
     return program.emitError() << binaries.message();
-  // What spills is compiled again: with less that stages share (rows.cuh), then
-  // for fewer blocks at a time.
-  for (auto [unit, binary] : llvm::zip_equal(units, *binaries))
+  for (auto [kernel, binary] : llvm::zip_equal(kernels, *binaries)) {
+    kernel.binary = std::move(binary);
+    // What spills is compiled again: with less that stages share (rows.cuh),
+    // then for fewer blocks at a time.
     for (const char *remedy :
          {"TESSERA_KEEP_PACKED", "TESSERA_ANY_SIZE", "TESSERA_FEWER_BLOCKS"}) {
-      if (llvm::none_of(binary.functions, [](const FunctionReport &function) {
-            return function.spillBytes > 0;
-          }))
+      if (llvm::none_of(kernel.binary.functions,
+                        [](const FunctionReport &function) {
+                          return function.spillBytes > 0;
+                        }))
         break;
-      Unit remedied{unit.name,
-                    ("#define " + Twine(remedy) + "\n" + unit.text).str()};
+      kernel.defines = ("#define " + Twine(remedy) + "\n").str();
+      Unit remedied{kernel.source.name, kernel.defines + kernel.source.text};
       Result<std::vector<Binary>> again = compiler->compile({&remedied, 1});
       if (!again)
         return program.emitError() << again.message();
-      binary = std::move(again->front());
+      kernel.binary = std::move(again->front());
     }
-  for (auto [kernel, binary] : llvm::zip_equal(kernels, *binaries)) {
-    kernel.binary = std::move(binary);
     Operation *at = program.lookupSymbol(kernel.source.name);
     Location loc = at ? at->getLoc() : program.getLoc();
     for (const FunctionReport &function : kernel.binary.functions)

@@ -18,6 +18,7 @@ namespace tessera::cuda {
 
 struct CompiledKernel {
   KernelSource source;
+  std::string defines; ///< in front of the text that became the binary
   Binary binary;
 };
 

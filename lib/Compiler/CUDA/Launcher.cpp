@@ -276,6 +276,7 @@ LogicalResult cuda::dumpKernels(ModuleOp program,
       os << "// " << report.symbol << ": " << report.registers << " registers, "
          << report.sharedBytes << " bytes of shared memory, "
          << report.spillBytes << " bytes of spills\n";
+    os << kernel.defines;
     // With what they include, each once, in the order of the list.
     llvm::StringSet<> included;
     std::vector<StringRef> texts = {kernel.source.text};

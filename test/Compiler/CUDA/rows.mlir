@@ -16,6 +16,8 @@
 // RUN: FileCheck %s --check-prefix=VOCABULARY < %t/vocabulary/kernels.cu
 // RUN: tessera-compile %t/pairs.mlir --compile-from=local --target=cuda:sm_90a --dump-dir=%t/pairs -o %t/module.tsr
 // RUN: FileCheck %s --check-prefix=PAIRS < %t/pairs/kernels.cu
+// RUN: tessera-compile %t/spills.mlir --compile-from=local --target=cuda:sm_90a --dump-kernels=%t/spills -o %t/module.tsr
+// RUN: FileCheck %s --check-prefix=SPILLS < %t/spills/map_0.cu
 // RUN: tessera-compile %t/short.mlir --compile-from=local --target=cuda:sm_90a --compile-to=plan | FileCheck %s --check-prefix=SHORT-PLAN
 // RUN: tessera-compile %t/long.mlir --compile-from=local --target=cuda:sm_90a --compile-to=plan | FileCheck %s --check-prefix=LONG-PLAN
 // RUN: tessera-compile %t/columns.mlir --compile-from=local --target=cuda:sm_90a --compile-to=plan | FileCheck %s --check-prefix=COLUMNS-PLAN
@@ -58,7 +60,6 @@
 // COLUMNS: __launch_bounds__(1024)
 // COLUMNS: reduce_0_rows<ColumnRow<1024>, 1, 8, Keep::No>(p);
 // COLUMNS-PLAN: as reduce_0 of 1024 threads over 256 by 32
-
 // PAIRS: const Row rows = Row(256 / V);
 // PAIRS: const int64 i0 = int64(row) * V;
 // PAIRS: load(x0_0[u], p.x0.at(i1, i0));
@@ -90,6 +91,12 @@
 // LABELS: if (hot0 < uint32(V))
 // LABELS: if (hot0 == uint32(v))
 // LABELS-NEXT: lanes2[0] = lanes2[0] + picked0[v];
+
+// What spills is compiled again with less in registers, which its program says, in
+// front of what asks for it.
+// SPILLS: // map_0: {{.*}} bytes of spills
+// SPILLS-NEXT: #define TESSERA_{{FEWER_BLOCKS|ANY_SIZE|KEEP_PACKED}}
+// SPILLS: #ifdef TESSERA_FEWER_BLOCKS
 
 //--- short.mlir
 #m = #tv.mesh<tp = 1>
@@ -164,4 +171,14 @@ func.func @main(%x: !x {tv.name = "x", tv.dims = ["n"]})
     -> (!y {tv.name = "y"}) attributes {tv.sizes = {n = 64 : i64}} {
   %0 = tv.reduce sum %x dims [0] : (!x) -> !y
   return %0 : !y
+}
+
+//--- spills.mlir
+#m = #tv.mesh<tp = 1>
+#x = #tv.view<#m, [_, 131072]>
+!x = tensor<?x131072xf64, #tv.local<#x, of [n, 131072]>>
+func.func @main(%x: !x {tv.name = "x", tv.dims = ["n"]})
+    -> (!x {tv.name = "y"}) attributes {tv.sizes = {n = 64 : i64}} {
+  %0 = tv.softmax %x dim 1 : (!x) -> !x
+  return %0 : !x
 }
