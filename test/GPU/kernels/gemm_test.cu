@@ -1,5 +1,4 @@
-//===- gemm_test.cu - gemm.cuh against a float64 reference and cuBLASLt
-//----===//
+//===- gemm_test.cu - gemm.cuh by float64, and beside cuBLASLt ------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -52,6 +51,29 @@ template <class T> struct Place : GemmMods {
   TSR_DEVICE void epilogue(Args const &a, float (&x)[1],
                            GemmElement const &at) {
     x[0] += at.batch * (float)a.bias[at.row];
+  }
+};
+/// Rows of A that another kernel delivers while the product runs.
+template <class T> struct Awaited : GemmMods {
+  struct Args {
+    typename Element<T>::Type const *bias;
+    unsigned const *arrived; ///< by batch and 128 rows
+    int rows, groups;
+  };
+  static constexpr char const *kName = "prologue";
+  template <class A> TSR_DEVICE void prologue(A const &a, int batch, int row) {
+    if (row >= a.rows)
+      return;
+    unsigned const *flag = a.arrived + batch * a.groups + row / 128;
+    unsigned there;
+    do
+      asm volatile("ld.acquire.gpu.u32 %0, [%1];"
+                   : "=r"(there)
+                   : "l"(flag)
+                   : "memory");
+    while (!there);
+    asm volatile("fence.proxy.async;" ::
+                     : "memory"); // TMA reads what was stored
   }
 };
 template <class T> struct Plain : GemmMods {
@@ -154,6 +176,26 @@ __global__ void reference(S const *a, S const *b, S const *bias, float *out,
     out[id] = sum;
 }
 
+/// Copies 128 rows a block, each after a while of its own.
+template <class S>
+__global__ void deliver(S const *from, S *to, unsigned *arrived, int rows,
+                        int groups, int k) {
+  const int batch = blockIdx.x / groups, group = blockIdx.x % groups;
+  const int64_t until = clock64() + (blockIdx.x * 7 % 13) * 10000;
+  while (clock64() < until)
+    ;
+  const int64_t first = ((int64_t)batch * rows + group * 128) * k;
+  const int64_t count = (int64_t)min(128, rows - group * 128) * k;
+  for (int64_t i = threadIdx.x; i < count; i += blockDim.x)
+    to[first + i] = from[first + i];
+  __syncthreads();
+  if (threadIdx.x == 0)
+    asm volatile("fence.acq_rel.gpu; st.release.gpu.u32 [%0], %1;" ::"l"(
+                     arrived + blockIdx.x),
+                 "r"(1)
+                 : "memory");
+}
+
 Report report;
 
 template <class T, int BN, int Stages, int Cluster, class M, int Rank = 2,
@@ -164,12 +206,33 @@ void check(int m, int n, int k, int group, int batch = 1) {
   report.begin(format("%s %dx%dx%dx%d", G::name().c_str(), batch, m, n, k));
   Problem<T> q(m, n, k, batch, M::Results);
   G gemm(q, group);
-  gemm.launch();
-  CHECK(cudaDeviceSynchronize());
+  const int groups = (m + 127) / 128;
+  Array<Stored> kept((size_t)batch * m * k);
+  Array<unsigned> arrived((size_t)batch * groups);
+  CHECK(cudaMemcpy(kept.data, q.a.data, kept.n * sizeof(Stored),
+                   cudaMemcpyDeviceToDevice));
+  auto launch = [&] {
+    if constexpr (std::is_same_v<M, Awaited<T>>) {
+      gemm.p.args = {q.bias, arrived, m, groups};
+      CHECK(cudaMemset(q.a.data, 0xff, q.a.n * sizeof(Stored))); // NaNs
+      arrived.clear();
+      CHECK(cudaDeviceSynchronize());
+      cudaStream_t beside;
+      CHECK(cudaStreamCreateWithFlags(&beside, cudaStreamNonBlocking));
+      deliver<Stored><<<batch * groups, 128, 0, beside>>>(kept, q.a, arrived, m,
+                                                          groups, k);
+      CHECK(cudaGetLastError());
+      CHECK(cudaStreamDestroy(beside));
+    }
+    gemm.launch();
+    CHECK(cudaDeviceSynchronize());
+  };
+  launch();
   const auto c = q.c.host();
   const int all = batch * m, step = std::max(1, all / 100),
             rows = (all + step - 1) / step;
-  const Kind kind = std::is_same_v<M, Plain<T>>         ? kPlain
+  const Kind kind = std::is_same_v<M, Plain<T>> || std::is_same_v<M, Awaited<T>>
+                        ? kPlain
                     : std::is_same_v<M, Bias<false, T>> ? kBias
                     : std::is_same_v<M, Place<T>>       ? kPlace
                                                         : kGelu;
@@ -190,8 +253,7 @@ void check(int m, int n, int k, int group, int batch = 1) {
     e = {std::max(e.norm, of.norm), std::max(e.worst, of.worst)};
   }
   q.c.clear();
-  gemm.launch();
-  CHECK(cudaDeviceSynchronize());
+  launch();
   const bool same =
       !memcmp(c.data(), q.c.host().data(), c.size() * sizeof(Stored));
   const double unit = Element<T>::kRounding;
@@ -214,6 +276,8 @@ template <class T> void checkShapes() {
     check<T, 192, 5, 2, Pair<T>, 3>(m, n, k, 8, 5);
     check<T, 256, 4, 1, Pair<T>, 3, true>(m, n, k, 16, 2);
     check<T, 128, 6, 2, Place<T>, 3, true>(m, n, k, 8, 3);
+    check<T, 256, 4, 2, Awaited<T>>(m, n, k, 8);
+    check<T, 192, 5, 1, Awaited<T>, 3>(m, n, k, 16, 3);
   }
 }
 
@@ -319,11 +383,13 @@ int main(int argc, char **argv) {
     check<bf16, 256, 4, 2, Plain<bf16>>(300, 520, 136, 8);
     check<bf16, 256, 4, 1, Bias<false, bf16>>(300, 520, 136, 16);
     check<bf16, 128, 6, 2, Pair<bf16>, 3, true>(300, 200, 72, 8, 3);
+    check<bf16, 256, 4, 2, Awaited<bf16>>(300, 520, 136, 8);
   } else {
     checkShapes<bf16>();
     checkShapes<f16>();
     check<bf16, 256, 4, 2, Plain<bf16>>(2048, 12288, 12288, 8);
     check<bf16, 192, 5, 2, Bias<true, bf16>>(2048, 9216, 12288, 8);
+    check<bf16, 256, 4, 2, Awaited<bf16>>(2048, 9216, 1024, 8);
   }
   return report.close("gemm");
 }
