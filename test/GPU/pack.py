@@ -21,6 +21,7 @@ the modules in broken/.
 """
 import argparse
 import pathlib
+import re
 import shutil
 import struct
 import subprocess
@@ -199,14 +200,27 @@ def with_hashes(module):
     return bytes(module)
 
 
+def check_symmetric(plan):
+    """With --symmetric and --copy-engines NCCL does other things than without only
+    between symmetric temporaries."""
+    for kind in ("allgather", "reducescatter"):
+        ports = re.findall(rf"^{kind} over .*? (%\d+) to (%\d+)", plan, re.M)
+        if not ports or any(f"\n{name} = symmetric " not in plan
+                            for name in sum(ports, ())):
+            sys.exit(f"pack.py: error: no {kind} between symmetric temporaries in the "
+                     f"program of failures")
+
+
 def pack_failures(tools, out, target):
     folder = out / "broken"
     folder.mkdir(parents=True)
     shutil.copy2(ROOT / "test/GPU/failures", out / "failures")
-    [(_, _, text)] = programs_in(ROOT / "test/Programs/mlp.mlir")
+    [(_, _, text)] = programs_in(ROOT / "examples/gpt/block_sp.mlir")
     case = Case(tools, text, 2, folder, "program", {})
     pathlib.Path(case.inputs).rename(folder / "inputs.safetensors")
     tools.compile(case.path, "tp=2", folder / "module.tsr", f"--target={target}")
+    check_symmetric(tools.call(tools.bin / "tessera-compile", case.path, "--mesh=tp=2",
+                               f"--target={target}", "--compile-to=plan"))
     pathlib.Path(case.path).write_text(text.replace("gelu tanh", "silu"))
     tools.compile(case.path, "tp=2", folder / "other.tsr", f"--target={target}")
     if target != "cpu":
