@@ -4,10 +4,11 @@ static shared memory than a launch allows, and 16 bytes an access where its text
 that.
 
 Compiles each program of examples/, test/Programs and test/Compiler/programs for
-cuda:sm_90a, in its own precision and with f32 as bf16; some with products as kernels
-of our own where they fit, of which there must be some. The compiler warns of spills,
-stack and remarks; here a warning is a failure, as is a machine without NVRTC. Then
-cuobjdump shows the machine code of each kernel.
+cuda:sm_90a, in its own precision and with f32 as bf16, and the block of the benchmarks
+(bench/gpu/gpt3.py) with dropout; some with products as kernels of our own where they
+fit, of which there must be some. The compiler warns of spills, stack and remarks; here
+a warning is a failure, as is a machine without NVRTC. Then cuobjdump shows the machine
+code of each kernel.
 
     gate.py --build build FILE...
 """
@@ -21,6 +22,9 @@ import sys
 import tempfile
 
 import machine_code
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[3] / "bench/gpu"))
+import gpt3  # noqa: E402
 
 BYTES = {"bf16": 2, "f16": 2, "float": 4, "double": 8, "int8": 1, "uint8": 1, "bool": 1,
          "int16": 2, "uint16": 2, "int32": 4, "uint32": 4, "int64": 8, "uint64": 8}
@@ -72,6 +76,35 @@ class Gate:
         return "; ".join(why)
 
 
+OWN = "with own products"
+
+
+def variants_of(file, text, phase):
+    """{name: text} of what a program of a file is compiled as."""
+    variants = {"as it is": text}
+    if phase == "source" and "f32" in text and "/minilm/" not in file:
+        variants["in bf16"] = "\n".join(
+            line if "lse" in line else line.replace("f32", "bf16")
+            for line in text.split("\n"))
+    if pathlib.Path(file).stem in ("own-products", "block_sp"):
+        variants[OWN] = variants.get("in bf16", text)
+    return variants
+
+
+def programs(files):
+    """(name, variant, phase, text) of each."""
+    for file in files:
+        phase = "local" if "/Compiler/" in file else "source"
+        parts = [p for p in re.split(r"^// -----$", pathlib.Path(file).read_text(), flags=re.M)
+                 if "func.func @main" in p and "expected-error" not in p]
+        for number, part in enumerate(parts):
+            for variant, text in variants_of(file, part, phase).items():
+                yield f"{file}#{number}", variant, phase, text
+    for mesh in "tp=2", "tp=4":
+        for variant in "as it is", OWN:
+            yield f"gpt3.py {mesh}", variant, "source", gpt3.program("sp", mesh, 0.1)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", default="build")
@@ -81,27 +114,14 @@ def main():
     passed = failed = 0
     with tempfile.TemporaryDirectory() as folder:
         gate = Gate(build, folder)
-        for file in args.files:
-            phase = "local" if "/Compiler/" in file else "source"
-            text = pathlib.Path(file).read_text()
-            parts = [p for p in re.split(r"^// -----$", text, flags=re.M)
-                     if "func.func @main" in p and "expected-error" not in p]
-            for number, part in enumerate(parts):
-                variants = {"as it is": part}
-                if phase == "source" and "f32" in part and "/minilm/" not in file:
-                    variants["in bf16"] = "\n".join(
-                        line if "lse" in line else line.replace("f32", "bf16")
-                        for line in part.split("\n"))
-                if pathlib.Path(file).stem in ("own-products", "block_sp"):
-                    variants["with own products"] = variants.get("in bf16", part)
-                for name, variant in variants.items():
-                    why = gate.compile(variant, phase, *(
-                        ["--matmul=own,cublaslt"] if "own" in name else []))
-                    if why:
-                        failed += 1
-                        print(f"{file}#{number} {name}: {why}")
-                    else:
-                        passed += 1
+        for name, variant, phase, text in programs(args.files):
+            why = gate.compile(text, phase,
+                               *(["--matmul=own,cublaslt"] if variant == OWN else []))
+            if why:
+                failed += 1
+                print(f"{name} {variant}: {why}")
+            else:
+                passed += 1
     print(f"{passed} programs passed, {failed} failed; {gate.kernels} kernels, "
           f"{gate.products} products")
     sys.exit(1 if failed or not passed or not gate.products else 0)
