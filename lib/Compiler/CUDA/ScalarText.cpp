@@ -9,7 +9,7 @@
 // A table from ops to templates of text. `$0` is an operand, `$T` the type of
 // the result and `$U` that type without a sign, `$f` ends the name of a
 // function of float with f. Functions of math are CUDA's accurate ones, but for
-// tanh of f32 (prelude.cuh).
+// tanh of f32, and what is behind results of 16 bits (prelude.cuh).
 //
 //===----------------------------------------------------------------------===//
 
