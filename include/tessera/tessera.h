@@ -133,7 +133,9 @@ typedef enum tessera_context_flags {
   TESSERA_TIME_STEPS = 2,  /* measure each step: see tessera_binding_step */
   TESSERA_CHECK_STEPS = 4, /* log each step and wait for its end */
   /* cuda: temporaries that collectives use are memory that NCCL knows and maps
-   * between peers; and it copies with copy engines where it can. */
+   * between peers; and it copies with copy engines where it can. The GPUs of
+   * each communicator need peer access to each other: without it binding fails
+   * on all ranks, with TESSERA_UNSUPPORTED. */
   TESSERA_SYMMETRIC = 8,
   TESSERA_COPY_ENGINES = 16,
   /* cuda: a binding measures the algorithms of the products that the file

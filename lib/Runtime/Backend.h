@@ -142,8 +142,9 @@ public:
   /// are connected. Fails on all ranks if it does on one.
   virtual Outcome<Ok> agree() { return Ok{}; }
   /// Collective: a binding's symmetric memory, as much on all ranks, before its
-  /// first run and after its works are connected.
-  virtual Status share(Context &, std::byte *, size_t) { return Ok{}; }
+  /// first run and after its works are connected. Fails on all ranks if it does
+  /// on one.
+  virtual Outcome<Ok> share(Context &, std::byte *, size_t) { return Ok{}; }
   /// Between any two places, both of the host and of the backend; finished when
   /// it returns.
   virtual Status copy(void *target, const void *source, size_t bytes) = 0;

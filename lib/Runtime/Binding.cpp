@@ -468,10 +468,10 @@ Binding::create(LoadedModule &module, std::span<const int64_t> symbols,
       return binding->giveUp({i, TESSERA_PEER, status.message()});
   if (binding->needs.symmetric) {
     const Block &block = *binding->blocks.symmetric;
-    if (Status status = module.context().backend().share(
-            module.context(), block.data(), block.size());
-        !status)
-      return module.context().giveUp({TESSERA_PEER, status.message()});
+    agreed = module.context().backend().share(module.context(), block.data(),
+                                              block.size());
+    if (!agreed)
+      return agreed.error();
   }
   binding->countCommunicators();
   const tessera_memory &needs = binding->needs;

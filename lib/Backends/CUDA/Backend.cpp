@@ -264,9 +264,11 @@ public:
     device->free(reinterpret_cast<DevicePointer>(pointer));
   }
 
-  Status share(Context &context, std::byte *symmetric, size_t bytes) override {
-    return communicators ? communicators->share(context, symmetric, bytes)
-                         : Status(Ok{});
+  Outcome<Ok> share(Context &context, std::byte *symmetric,
+                    size_t bytes) override {
+    if (!communicators)
+      return Ok{};
+    return communicators->share(context, symmetric, bytes);
   }
 
   Status copy(void *target, const void *source, size_t bytes) override {

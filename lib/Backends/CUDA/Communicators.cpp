@@ -65,16 +65,21 @@ Partition Partition::world(int ranks) {
 
 int Partition::groups() const { return std::count(key.begin(), key.end(), 0); }
 
-/// The group of `rank`, in its order: "[0, 2]".
-static std::string groupText(const Partition &partition, int rank) {
-  std::vector<std::pair<int, int>> members;
+/// The group of `rank`, in its order.
+static std::vector<int> groupOf(const Partition &partition, int rank) {
+  std::vector<int> group(std::count(
+      partition.color.begin(), partition.color.end(), partition.color[rank]));
   for (size_t i = 0; i < partition.color.size(); ++i)
     if (partition.color[i] == partition.color[rank])
-      members.push_back({partition.key[i], i});
-  std::sort(members.begin(), members.end());
+      group[partition.key[i]] = i;
+  return group;
+}
+
+/// "[0, 2]"
+static std::string textOf(const std::vector<int> &numbers) {
   std::string text;
-  for (auto [key, member] : members)
-    text += (text.empty() ? "" : ", ") + std::to_string(member);
+  for (int number : numbers)
+    text += (text.empty() ? "" : ", ") + std::to_string(number);
   return "[" + text + "]";
 }
 
@@ -283,7 +288,7 @@ Status Communicators::connect(Context &context,
   auto made = [&](const Partition &partition) {
     CommunicatorNote &note = members.back().note;
     note = {"NCCL",
-            groupText(partition, context.rank()),
+            textOf(groupOf(partition, context.rank())),
             partition.groups(),
             members.size() > 1,
             static_cast<uint64_t>(std::max(before - freeBytes(), 0.0)),
@@ -355,7 +360,7 @@ bool Communicators::free(std::byte *pointer) {
     auto window = member.windows.find(pointer);
     if (window == member.windows.end())
       continue;
-    if (!aborted)
+    if (!aborted && window->second)
       api.commWindowDeregister(member.communicator->comm, window->second);
     member.windows.erase(window);
   }
@@ -363,33 +368,86 @@ bool Communicators::free(std::byte *pointer) {
   return true;
 }
 
-Status Communicators::share(Context &context, std::byte *pointer,
-                            size_t bytes) {
+/// What a rank tells the others of its windows and its GPU.
+struct Communicators::Shared {
+  int32_t lacking; ///< the number of the first communicator without, or -1
+  int32_t ordinal;
+  Device::Uuid uuid;
+};
+
+Outcome<Ok> Communicators::share(Context &context, std::byte *pointer,
+                                 size_t bytes) {
   if (!memory.count(pointer))
     return Ok{};
   Device::Current current(device);
-  static constexpr const char *what = "register symmetric memory";
-  Joining joining(context);
-  for (Member &member : members) {
-    auto [window, isNew] = member.windows.insert({pointer, nullptr});
-    if (!isNew)
-      continue;
-    const nccl::Comm comm = member.communicator->comm;
-    State state = api.commWindowRegister(comm, pointer, bytes, &window->second,
-                                         nccl::kSymmetric);
-    Status status = api.check(state, what, comm);
-    if (status)
-      status = await(api, comm, what, joining);
-    if (!status) {
-      abort();
-      return status;
+  auto registerAll = [&]() -> Status {
+    static constexpr const char *what = "register symmetric memory";
+    Joining joining(context);
+    for (Member &member : members) {
+      auto [window, isNew] = member.windows.insert({pointer, nullptr});
+      if (!isNew)
+        continue;
+      const nccl::Comm comm = member.communicator->comm;
+      State state = api.commWindowRegister(comm, pointer, bytes,
+                                           &window->second, nccl::kSymmetric);
+      if (Status status = api.check(state, what, comm); !status)
+        return status;
+      if (Status status = await(api, comm, what, joining); !status)
+        return status;
+      if (window->second)
+        context.log(TESSERA_LOG_INFO,
+                    std::to_string(bytes) +
+                        " bytes of symmetric memory are shared by ranks " +
+                        textOf(groupOf(member.partition, context.rank())));
     }
-    context.log(TESSERA_LOG_INFO,
-                std::to_string(bytes) + " bytes of symmetric memory " +
-                    (window->second ? "are shared" : "cannot be shared") +
-                    " by ranks " + groupText(member.partition, context.rank()));
+    return Ok{};
+  };
+  if (Status status = registerAll(); !status) {
+    abort();
+    return context.giveUp({TESSERA_PEER, status.message()});
   }
+
+  // Where NCCL cannot map memory between GPUs it succeeds, without a window.
+  Shared mine{-1, device.ordinal(), device.uuid()};
+  for (size_t i = members.size(); i-- > 0;)
+    if (!members[i].windows.at(pointer))
+      mine.lacking = static_cast<int32_t>(i);
+  std::vector<Shared> all(context.size());
+  if (Status status = context.allGather(&mine, all.data(), sizeof mine);
+      !status)
+    return context.giveUp({TESSERA_PEER, status.message()});
+  for (int rank = 0; rank < context.size(); ++rank)
+    if (all[rank].lacking >= 0)
+      return Failure{
+          TESSERA_UNSUPPORTED,
+          cannotShare(groupOf(members[all[rank].lacking].partition, rank),
+                      all)};
   return Ok{};
+}
+
+std::string Communicators::cannotShare(const std::vector<int> &ranks,
+                                       const std::vector<Shared> &all) const {
+  std::vector<int> ordinals;
+  for (int rank : ranks)
+    ordinals.push_back(all[rank].ordinal);
+  auto name = [&](int rank) {
+    return "GPU " + std::to_string(all[rank].ordinal) + " of rank " +
+           std::to_string(rank);
+  };
+  std::string why;
+  for (int from : ranks)
+    for (int to : ranks)
+      if (why.empty() && device.lacksPeer(all[from].uuid, all[to].uuid))
+        why = ": " + name(from) + " cannot reach " + name(to);
+  std::string flag;
+  if (flags & TESSERA_SYMMETRIC)
+    flag = "--symmetric (TESSERA_SYMMETRIC)";
+  if (flags & TESSERA_COPY_ENGINES)
+    flag += std::string(flag.empty() ? "" : " and ") +
+            "--copy-engines (TESSERA_COPY_ENGINES)";
+  return "NCCL has no peer access between ranks " + textOf(ranks) +
+         ", on GPUs " + textOf(ordinals) +
+         ", and cannot map memory between them" + why + "; run without " + flag;
 }
 
 //===----------------------------------------------------------------------===//

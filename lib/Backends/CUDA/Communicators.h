@@ -91,8 +91,9 @@ public:
   /// False, and nothing is done, when it is not from `allocate`.
   bool free(std::byte *pointer);
   /// Collective: makes memory, as much on each rank, symmetric memory of all
-  /// communicators there are, if it is from `allocate`.
-  Status share(Context &context, std::byte *pointer, size_t bytes);
+  /// communicators there are, if it is from `allocate`. Fails on all ranks if
+  /// NCCL cannot map it between some.
+  Outcome<Ok> share(Context &context, std::byte *pointer, size_t bytes);
 
   Status poll() override;
   void abort() override;
@@ -109,6 +110,10 @@ private:
   Status makeWorld(Context &context);
   Status split(Context &context, const Partition &partition);
   nccl::Config config() const;
+  struct Shared;
+  /// Why these ranks have no windows, in a sentence.
+  std::string cannotShare(const std::vector<int> &ranks,
+                          const std::vector<Shared> &all) const;
   /// Whether aborting has come to its end, after a short wait.
   bool isAborted() const;
 

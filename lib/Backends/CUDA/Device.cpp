@@ -82,6 +82,29 @@ Device::~Device() {
   driver_->primaryRelease(device);
 }
 
+Device::Uuid Device::uuid() const {
+  Uuid uuid{};
+  driver_->deviceGetUuid(uuid.data(), device);
+  return uuid;
+}
+
+bool Device::lacksPeer(const Uuid &from, const Uuid &to) const {
+  auto find = [&](const Uuid &wanted) -> std::optional<int> {
+    for (int i = 0; i < driver_->deviceCount(); ++i) {
+      int found = 0;
+      Uuid uuid{};
+      if (!driver_->deviceGet(&found, i) &&
+          !driver_->deviceGetUuid(uuid.data(), found) && uuid == wanted)
+        return found;
+    }
+    return std::nullopt;
+  };
+  const std::optional<int> device = find(from), peer = find(to);
+  int can = 1;
+  return device && peer && device != peer &&
+         !driver_->canAccessPeer(&can, *device, *peer) && !can;
+}
+
 Result<DevicePointer> Device::allocate(size_t bytes) const {
   DevicePointer pointer = 0;
   Code code = driver_->memAlloc(&pointer, bytes ? bytes : 1);

@@ -16,6 +16,7 @@
 
 #include "Backends/CUDA/Driver.h"
 
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -65,6 +66,12 @@ public:
   /// 90 for compute capability 9.0.
   int capability() const { return capability_; }
   const std::string &name() const { return model; }
+  /// As the driver knows it, on this machine or another; zeros if it does not.
+  using Uuid = std::array<char, 16>;
+  Uuid uuid() const;
+  /// Whether both GPUs are in this process' sight, and the first cannot reach
+  /// the memory of the other.
+  bool lacksPeer(const Uuid &from, const Uuid &to) const;
 
   // The calls below, and all of the driver's, need a Current.
   /// `what`: parts of a phrase, put together only for an error, as runs

@@ -69,6 +69,8 @@ constexpr unsigned kHostPortable = 1, kHostMapped = 2;
   F(deviceGetName, cuDeviceGetName, (char *name, int size, int device))        \
   F(deviceGetAttribute, cuDeviceGetAttribute,                                  \
     (int *value, int attribute, int device))                                   \
+  F(deviceGetUuid, cuDeviceGetUuid_v2, (void *uuid, int device))               \
+  F(canAccessPeer, cuDeviceCanAccessPeer, (int *can, int device, int peer))    \
   F(primaryRetain, cuDevicePrimaryCtxRetain,                                   \
     (ContextHandle * context, int device))                                     \
   F(primaryRelease, cuDevicePrimaryCtxRelease_v2, (int device))                \

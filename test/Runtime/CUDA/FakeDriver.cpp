@@ -9,7 +9,8 @@
 // What the runtime uses of the driver, on host memory: a stream is a thread
 // that takes one piece of work after the other, a graph is a list of them, the
 // kernels are those of Emulation.h. Calls that a real driver forbids while a
-// stream records fail here too.
+// stream records fail here too. With TESSERA_FAKE_CUDA_APART="1 to 0" in the
+// environment GPU 1 cannot reach GPU 0's memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,6 +20,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -151,6 +153,18 @@ Code cuDeviceGetAttribute(int *value, int attribute, int) {
            : attribute == kCapabilityMajor   ? 9
                                              : 0;
   return 0;
+}
+Code cuDeviceGetUuid_v2(void *uuid, int device) {
+  memset(uuid, 0, 16);
+  memcpy(uuid, &device, sizeof device);
+  return 0;
+}
+Code cuDeviceCanAccessPeer(int *can, int device, int peer) {
+  const char *apart = getenv("TESSERA_FAKE_CUDA_APART");
+  int from = -1, to = -1;
+  if (apart)
+    sscanf(apart, "%d to %d", &from, &to);
+  return *can = device != from || peer != to, 0;
 }
 Code cuDevicePrimaryCtxRetain(ContextHandle *context, int device) {
   *context = reinterpret_cast<ContextHandle>(uintptr_t(device) + 1);

@@ -58,6 +58,8 @@ Code cuDeviceGetAttribute(int *value, int attribute, int) {
                                            : 1;
   return 0;
 }
+Code cuDeviceGetUuid_v2(void *, int) { return 1; }
+Code cuDeviceCanAccessPeer(int *, int, int) { return 1; }
 Code cuDevicePrimaryCtxRetain(ContextHandle *context, int) {
   return give(context);
 }

@@ -139,6 +139,60 @@ TEST_F(NCCL, SymmetricMemoryIsShared) {
   }
 }
 
+TEST_F(NCCL, WithoutPeerAccessNothingIsShared) {
+  PlanBuilder b("<dp = 2, tp = 2>");
+  int x = b.input("x", {8, 64}, "[did(tp) * _, _]");
+  int t = b.tensor("t", {8, 64}, "[_, _]", fb::Storage::Symmetric);
+  int y = b.output("y", {8, 64}, "[_, _]");
+  b.collective(CollectiveKind::AllGather, x, t, {"tp"});
+  b.copy(t, y);
+  struct Case {
+    uint32_t flags;
+    const char *windows, *apart, *error;
+  };
+  for (const Case &each :
+       {Case{TESSERA_SYMMETRIC, "4", "",
+             "NCCL has no peer access between ranks [0, 1, 2, 3], on GPUs [0, "
+             "1, 2, 3], and cannot map memory between them; run without "
+             "--symmetric (TESSERA_SYMMETRIC)"},
+        Case{TESSERA_COPY_ENGINES, "4", "3 to 1",
+             "NCCL has no peer access between ranks [0, 1, 2, 3], on GPUs [0, "
+             "1, 2, 3], and cannot map memory between them: GPU 3 of rank 3 "
+             "cannot reach GPU 1 of rank 1; run without --copy-engines "
+             "(TESSERA_COPY_ENGINES)"},
+        // Only the groups of an axis: the first is named, and other pairs are
+        // not asked about.
+        Case{TESSERA_SYMMETRIC | TESSERA_COPY_ENGINES, "2", "0 to 2",
+             "NCCL has no peer access between ranks [0, 1], on GPUs [0, 1], "
+             "and cannot map memory between them; run without --symmetric "
+             "(TESSERA_SYMMETRIC) and --copy-engines "
+             "(TESSERA_COPY_ENGINES)"}}) {
+    setenv("TESSERA_FAKE_NCCL_NO_WINDOWS", each.windows, 1);
+    setenv("TESSERA_FAKE_CUDA_APART", each.apart, 1);
+    for (bool control : {true, false}) {
+      tessera_context_options options{};
+      options.flags = each.flags;
+      options.control = control;
+      withModule(
+          b.module(), 4,
+          [&](tessera_module *module, int) {
+            std::vector<float> memory[2] = {std::vector<float>(256),
+                                            std::vector<float>(512)};
+            // Also when it is tried again.
+            for (int i = 0; i < 2; ++i)
+              EXPECT_EQ(bindError(module, {},
+                                  {memory[0].data(), memory[1].data()},
+                                  TESSERA_UNSUPPORTED),
+                        each.error);
+          },
+          options);
+    }
+  }
+  unsetenv("TESSERA_FAKE_NCCL_NO_WINDOWS");
+  unsetenv("TESSERA_FAKE_CUDA_APART");
+  EXPECT_EQ(fake().calls("allGather"), 0);
+}
+
 TEST_F(NCCL, MulticastMustBeOff) {
   unsetenv("NCCL_NVLS_ENABLE");
   PlanBuilder b("<tp = 2>");
@@ -300,6 +354,12 @@ INSTANTIATE_TEST_SUITE_P(
         Trouble{"AwayWithoutControl", 2, 0, Trouble::StaysAway, true, false},
         Trouble{"AwayFromSymmetricMemory", 2, TESSERA_SYMMETRIC,
                 Trouble::StaysAway, true},
+        Trouble{"AwayFromCopyEngines", 2, TESSERA_COPY_ENGINES,
+                Trouble::StaysAway, true},
+        Trouble{"LeavesCopyEngines", 2, TESSERA_COPY_ENGINES, Trouble::Leaves,
+                true},
+        Trouble{"ErrorOfCopyEngines", 2, TESSERA_COPY_ENGINES,
+                Trouble::HasAnError, true},
         Trouble{"LeavesBeforeTheFirstRun", 0, 0, Trouble::Leaves, false},
         Trouble{"LeavesFromAGraph", 2, 0, Trouble::Leaves, true},
         Trouble{"ErrorInTheFirstRun", 0, 0, Trouble::HasAnError, true},

@@ -194,6 +194,9 @@ EXPORT cuDeviceGetAttribute(int *value, int attribute, int) {
   }
   return kInvalidValue;
 }
+// Only asked where NCCL, which is not here, has failed.
+EXPORT cuDeviceGetUuid_v2(void *, int) { return kInvalidValue; }
+EXPORT cuDeviceCanAccessPeer(int *, int, int) { return kInvalidValue; }
 EXPORT cuDevicePrimaryCtxRetain(ContextHandle *context, int device) {
   ENTER(false);
   ++fake.retained[device];

@@ -483,6 +483,19 @@ class TesseraRun(unittest.TestCase):
         out = self.succeed("turn-cuda-1.tsr", "--inputs", "in.safetensors", **fakes)
         self.assertNotIn("communicator", out)
 
+    def test_no_peer_access(self):
+        fakes = {"TESSERA_CUDA_LIBRARY_PATH": FAKES, "NCCL_NVLS_ENABLE": "0"}
+        without = {"TESSERA_FAKE_NCCL_NO_WINDOWS": "2", "TESSERA_FAKE_CUDA_APART": "0 to 1"}
+        run = ["turn-cuda-2.tsr", "--ranks=2", "--inputs", "in.safetensors"]
+        for flag in "--symmetric", "--copy-engines":
+            self.succeed(*run, flag, **fakes)
+            self.check_failure(
+                self.start(*run, flag, **fakes, **without),
+                ["NCCL has no peer access between ranks [0, 1]", "GPU 0 of rank 0 cannot reach GPU 1",
+                 "run without " + flag],
+            )  # fmt: skip
+        self.succeed(*run, **fakes, **without)
+
     def test_algorithms(self):
         blas = {"TESSERA_CUDA_LIBRARY_PATH": BLAS}
         run = ["cuda-1.tsr", "--inputs", "in.safetensors", "--verify", "squared-1.tsr"]
