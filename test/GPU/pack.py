@@ -219,6 +219,7 @@ def pack_failures(tools, out, target):
     case = Case(tools, text, 2, folder, "program", {})
     pathlib.Path(case.inputs).rename(folder / "inputs.safetensors")
     tools.compile(case.path, "tp=2", folder / "module.tsr", f"--target={target}")
+    tools.compile(case.path, "tp=4", folder / "module4.tsr", f"--target={target}")
     check_symmetric(tools.call(tools.bin / "tessera-compile", case.path, "--mesh=tp=2",
                                f"--target={target}", "--compile-to=plan"))
     pathlib.Path(case.path).write_text(text.replace("gelu tanh", "silu"))
