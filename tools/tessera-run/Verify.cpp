@@ -291,16 +291,29 @@ static Result<Difference> compare(const Port &port, const void *mine,
   return result;
 }
 
-Result<Comparison> run::compareWithCPU(const Session &session,
-                                       const Options &options, Team &team,
-                                       tessera_threads *threads) {
-  const std::string which = "--verify '" + options.verify + "': ";
-  Session cpu(options, team);
+static Error failed(const Options &options, const std::string &why) {
+  return Error{"--verify '" + options.verify + "': " + why};
+}
+
+Result<std::unique_ptr<Reference>>
+run::openReference(const Session &session, const Options &options, Team &team,
+                   tessera_threads *threads) {
+  std::unique_ptr<Reference> reference(
+      new Reference{Session(options, team), {}});
+  Session &cpu = reference->cpu;
   if (Status status = cpu.load(options.verify, "cpu", threads); !status)
-    return Error{which + status.message()};
+    return failed(options, status.message());
   Result<std::vector<size_t>> matches = matchPorts(session.ports, cpu.ports);
   if (!matches)
-    return Error{which + "it is another program: " + matches.message()};
+    return failed(options, "it is another program: " + matches.message());
+  reference->ports = std::move(*matches);
+  return reference;
+}
+
+Result<Comparison> run::compareWithCPU(const Session &session,
+                                       Reference &reference,
+                                       const Options &options, Team &team) {
+  Session &cpu = reference.cpu;
   if (Status status = cpu.readInputs(); !status)
     return status.error();
   Result<Precision> precision = Precision::of(options.verify, cpu.ports);
@@ -310,7 +323,7 @@ Result<Comparison> run::compareWithCPU(const Session &session,
   const double epsilon = epsilonOf(precision->coarsest);
   moveInputs(cpu, epsilon, team.rank());
   if (Status status = cpu.execute(); !status)
-    return Error{which + status.message()};
+    return failed(options, status.message());
   std::vector<HostBuffer> moved(cpu.ports.size());
   for (size_t i = 0; i < cpu.ports.size(); ++i) {
     if (!cpu.ports[i].isWritten())
@@ -323,7 +336,7 @@ Result<Comparison> run::compareWithCPU(const Session &session,
   if (Status status = cpu.fillPorts(); !status)
     return status.error();
   if (Status status = cpu.execute(); !status)
-    return Error{which + status.message()};
+    return failed(options, status.message());
 
   Comparison result;
   char rule[512];
@@ -343,7 +356,7 @@ Result<Comparison> run::compareWithCPU(const Session &session,
     Result<HostBuffer> mine = session.fetch(port);
     if (!mine)
       return mine.error();
-    const size_t other = (*matches)[i];
+    const size_t other = reference.ports[i];
     Result<Difference> difference =
         compare(port, mine->get(), cpu.ports[other].buffer.get(),
                 moved[other].get(), *precision, team);

@@ -58,12 +58,22 @@ struct Comparison {
   Status check() const;
 };
 
-/// `threads`: where the ranks meet for that, null without that transport.
-/// All ranks: runs the module that the options name for it on the CPU, as often
-/// and on the same inputs, and compares what it leaves with what `session` has.
-Result<Comparison> compareWithCPU(const Session &session,
-                                  const Options &options, Team &team,
-                                  tessera_threads *threads);
+/// The program of a session, compiled for the CPU.
+struct Reference {
+  Session cpu;
+  std::vector<size_t> ports; ///< its number of each port of that session
+};
+/// All ranks: loads the module that the options name for it, and checks that it
+/// is the same program. `threads`: where the ranks meet for that, null without
+/// that transport.
+Result<std::unique_ptr<Reference>> openReference(const Session &session,
+                                                 const Options &options,
+                                                 Team &team,
+                                                 tessera_threads *threads);
+/// All ranks: runs it as often and on the same inputs, and compares what it
+/// leaves with what `session` has.
+Result<Comparison> compareWithCPU(const Session &session, Reference &reference,
+                                  const Options &options, Team &team);
 
 } // namespace tessera::run
 

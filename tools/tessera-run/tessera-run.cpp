@@ -68,9 +68,10 @@ public:
         session(options, team) {}
 
   Status run() {
-    for (auto step : {&Rank::checkOutput, &Rank::load, &Rank::allowVariants,
-                      &Rank::readInputs, &Rank::execute, &Rank::verify,
-                      &Rank::writeOutput, &Rank::trace, &Rank::report})
+    for (auto step :
+         {&Rank::checkOutput, &Rank::load, &Rank::openReference,
+          &Rank::allowVariants, &Rank::readInputs, &Rank::execute,
+          &Rank::writeOutput, &Rank::verify, &Rank::trace, &Rank::report})
       if (Status status = (this->*step)(); !status)
         return status;
     return Ok{};
@@ -95,6 +96,17 @@ private:
     if (!options.algorithms.empty() && session.target == "cpu")
       return Error{"--autotune and --algorithms are for modules that are "
                    "compiled for cuda"};
+    return Ok{};
+  }
+  /// What is wrong with it is known before anything runs.
+  Status openReference() {
+    if (options.verify.empty())
+      return Ok{};
+    Result<std::unique_ptr<Reference>> opened =
+        run::openReference(session, options, team, meetings[1]);
+    if (!opened)
+      return opened.error();
+    reference = std::move(*opened);
     return Ok{};
   }
   /// What is chosen is asked for with the memory, and again by the binding.
@@ -132,13 +144,14 @@ private:
   }
 
   Status verify() {
-    if (options.verify.empty())
+    if (!reference)
       return Ok{};
     Result<Comparison> found =
-        compareWithCPU(session, options, team, meetings[1]);
+        compareWithCPU(session, *reference, options, team);
     if (!found)
       return found.error();
     comparison = std::move(*found);
+    reference.reset();
     return Ok{};
   }
 
@@ -299,6 +312,7 @@ private:
   Team &team;
   tessera_threads *const *meetings;
   Session session;
+  std::unique_ptr<Reference> reference; ///< with --verify, until it has run
   Comparison comparison;
 };
 
