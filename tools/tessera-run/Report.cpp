@@ -275,9 +275,10 @@ std::string Report::text() const {
       title() + collectiveTable(/*withTimes=*/timed) + communicatorTable();
   text += timeLine("time", seconds);
   if (target != "cpu")
-    text += timeLine(graph ? "host time, launching a CUDA graph"
-                           : "host time, enqueueing each step",
-                     hostSeconds);
+    text +=
+        timeLine(graph ? "host time after the first run, launching a CUDA graph"
+                       : "host time, enqueueing each step",
+                 hostSeconds);
   text += "memory of the largest rank: external " +
           std::to_string(memory.external) + ", local " +
           std::to_string(memory.local) + ", symmetric " +

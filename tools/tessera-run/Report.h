@@ -69,7 +69,8 @@ struct Report {
   std::vector<std::pair<std::string, int64_t>> sizes;
   std::vector<Collective> collectives;
   std::vector<Choice> choices;
-  std::vector<double> seconds, hostSeconds; ///< one a run
+  std::vector<double> seconds;     ///< one a run
+  std::vector<double> hostSeconds; ///< likewise; of graphs, one a launch
   Memory memory;
   bool withProducts = false; ///< whether these are shown
   Products products;         ///< of all ranks, when merged

@@ -226,7 +226,6 @@ private:
     // On the CPU that costs nothing.
     report.timed =
         session.target == "cpu" || !options.trace.empty() || options.verbose;
-    // The first run goes step by step.
     report.graph = session.target != "cpu" && options.repeat > 1 &&
                    !options.noGraph && !options.verbose &&
                    options.trace.empty();
@@ -276,7 +275,9 @@ private:
         report.choices.back().variants.push_back(name);
     }
     report.seconds = session.seconds;
-    report.hostSeconds = session.hostSeconds;
+    // The first run goes step by step, and makes the graph of the others.
+    report.hostSeconds.assign(session.hostSeconds.begin() + report.graph,
+                              session.hostSeconds.end());
     tessera_memory memory = {};
     memory.size = sizeof memory;
     if (Status status = take(tessera_binding_memory(binding, &memory)); !status)

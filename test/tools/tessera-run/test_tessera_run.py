@@ -439,14 +439,17 @@ class TesseraRun(unittest.TestCase):
                 libraries = ", NCCL 2.28.9" if ranks == 2 else ""
                 self.assertRegex(out, rf"GPU {gpus} +Fake GPU, driver \(CUDA 13.0\){libraries}\n")
                 self.assertRegex(out, r"\n  y +f32 +0 +- +0 +- +0 +- +-\n")
-                graph = "launching a CUDA graph" if not more else "enqueueing each step"
-                self.assertIn(f"host time, {graph} of 3 runs", out)
+                host = ", enqueueing each step of 3 runs: min"
+                if not more:  # the first run enqueues each step
+                    host = " after the first run, launching a CUDA graph of 2 runs: min"
+                self.assertIn("host time" + host, out)
         report = json.loads(
             self.succeed("turn-cuda-1.tsr", "--inputs", "in.safetensors", "--report=json", "--repeat=2", **fakes)
         )
         self.assertEqual(report["target"], "cuda:sm_90a")
         self.assertNotIn("seconds", report["collectives"][0])  # not measured in a graph
         self.assertEqual(report["graph"], True)
+        self.assertEqual((report["seconds"]["runs"], report["host_seconds"]["runs"]), (2, 1))
         process = self.start(
             "turn-cuda-1.tsr", "--inputs", "in.safetensors", "--device", "999", **fakes
         )
