@@ -89,18 +89,20 @@ tessera_context_options Session::contextOptions(const std::string &backend,
   settings.deadline = options.deadline;
   settings.control = 1;
   settings.backend = backend.c_str();
-  if (options.device && backend != "cpu")
-    settings.device = &*options.device;
-  if (options.noGraph)
-    settings.flags |= TESSERA_NO_GRAPH;
-  if (options.symmetric)
-    settings.flags |= TESSERA_SYMMETRIC;
-  if (options.copyEngines)
-    settings.flags |= TESSERA_COPY_ENGINES;
-  if (!options.algorithms.empty() && backend != "cpu")
-    settings.algorithms = options.algorithms.c_str();
-  if (options.autotune && backend != "cpu")
-    settings.flags |= TESSERA_AUTOTUNE;
+  if (backend != "cpu") {
+    if (options.device)
+      settings.device = &*options.device;
+    if (options.noGraph)
+      settings.flags |= TESSERA_NO_GRAPH;
+    if (options.symmetric)
+      settings.flags |= TESSERA_SYMMETRIC;
+    if (options.copyEngines)
+      settings.flags |= TESSERA_COPY_ENGINES;
+    if (!options.algorithms.empty())
+      settings.algorithms = options.algorithms.c_str();
+    if (options.autotune)
+      settings.flags |= TESSERA_AUTOTUNE;
+  }
   if (!options.trace.empty())
     settings.flags |= TESSERA_TIME_STEPS;
   if (options.verbose)

@@ -93,9 +93,19 @@ private:
             session.load(options.module, options.backend, meetings[0]);
         !status)
       return status;
-    if (!options.algorithms.empty() && session.target == "cpu")
-      return Error{"--autotune and --algorithms are for modules that are "
-                   "compiled for cuda"};
+    if (session.target != "cpu")
+      return Ok{};
+    for (auto [isGiven, flag] :
+         {std::pair(options.device.has_value(), "--device"),
+          std::pair(options.noGraph, "--no-graph"),
+          std::pair(options.symmetric, "--symmetric"),
+          std::pair(options.copyEngines, "--copy-engines"),
+          std::pair(options.autotune, "--autotune"),
+          std::pair(!options.algorithms.empty(), "--algorithms")})
+      if (isGiven)
+        return Error{std::string(flag) +
+                     " is for modules that are compiled for cuda; '" +
+                     options.module + "' is compiled for cpu"};
     return Ok{};
   }
   /// What is wrong with it is known before anything runs.

@@ -418,6 +418,11 @@ class TesseraRun(unittest.TestCase):
         )  # fmt: skip
         self.fail_with("cuda-1.tsr", "--backend", "tpu", says=["cpu or cuda"])
         self.fail_with("cuda-1.tsr", "--device", "-1", says=["ordinal"])
+        for flag in ("--device=4", "--no-graph", "--symmetric", "--copy-engines", "--autotune=kept", "--algorithms=kept"):
+            self.fail_with(
+                "linear-2.tsr", "--ranks=2", "--inputs", "in.safetensors", flag,
+                says=[flag.split("=")[0] + " is for modules that are compiled for cuda; 'linear-2.tsr' is compiled for cpu"],
+            )  # fmt: skip
 
     def test_cuda_without_a_gpu(self):
         fakes = {"TESSERA_CUDA_LIBRARY_PATH": FAKES, "NCCL_NVLS_ENABLE": "0"}
@@ -532,10 +537,6 @@ class TesseraRun(unittest.TestCase):
         self.check_failure(process, ["kept:5: there are 2 entries above"])
         self.check_failure(self.start(*run, "--autotune", "no/such", **blas), ["no/such: cannot be written"])
         self.fail_with(*run, "--autotune", "kept", "--algorithms", "kept", says=["--autotune uses"])
-        self.fail_with(
-            "linear-1.tsr", "--inputs", "in.safetensors", "--autotune", "kept",
-            says=["--autotune and --algorithms are for modules that are compiled for cuda"],
-        )  # fmt: skip
 
     def test_names_and_casts(self):
         save_file({"weight": W.astype(np.float64)}, self.folder / "w64.safetensors")
