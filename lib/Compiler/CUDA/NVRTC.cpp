@@ -24,8 +24,9 @@ using namespace tessera::cuda;
 
 /// No fast math: what need not be exact is so by name (prelude.cuh): tanh, and
 /// behind results of 16 bits division, square root and exponential. The rest is
-/// CUDA's accurate functions, and division and square root that round correctly.
-/// Products are fused into sums, which the tolerance of results is meant for.
+/// CUDA's accurate functions, and division and square root that round
+/// correctly. Products are fused into sums, which the tolerance of results is
+/// meant for.
 static constexpr const char *kOptions[] = {"-arch=sm_90a", "-std=c++17",
                                            "--ptxas-options=-v", "--fmad=true",
                                            // Indices that nothing uses.
