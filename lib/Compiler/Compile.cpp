@@ -17,6 +17,7 @@
 #include "Compiler/Register.h"
 #include "Compiler/VerifyInput.h"
 #include "Plan/Plan.h"
+#include "Support/Variants.h"
 #include "tessera/Compiler.h"
 
 #include "mlir/IR/DialectRegistry.h"
@@ -40,6 +41,7 @@ public:
   LogicalResult run(StringRef source);
 
 private:
+  LogicalResult checkKernelOptions();
   LogicalResult runPhases(ModuleOp program);
   LogicalResult compileKernels(ModuleOp program, KernelCode &code);
   LogicalResult dump(StringRef name, StringRef text);
@@ -85,9 +87,8 @@ LogicalResult Compilation::run(StringRef source) {
   if (options.target != plan::kCPUTarget && options.target != plan::kCUDATarget)
     return error("there is no target '" + options.target + "'; there are " +
                  plan::kCPUTarget + " and " + plan::kCUDATarget);
-  if (options.target == plan::kCPUTarget && !options.dumpKernels.empty())
-    return error("kernels for cpu are no programs of their own; see the files "
-                 "kernels.* of --dump-dir");
+  if (failed(checkKernelOptions()))
+    return failure();
 
   DialectRegistry registry;
   registerAll(registry);
@@ -111,6 +112,34 @@ LogicalResult Compilation::run(StringRef source) {
   if (!program || failed(verifyInput(*program)))
     return failure();
   return runPhases(*program);
+}
+
+/// What would change nothing is an error, but for variants of ops that the
+/// program does not have.
+LogicalResult Compilation::checkKernelOptions() {
+  for (const auto &[kind, variants] :
+       {std::pair("attention", &options.attention),
+        std::pair("matmul", &options.matmul)})
+    if (!variants->empty())
+      if (Status status = checkVariants(kind, *variants); !status)
+        return error("--" + Twine(kind) + ": " + status.message());
+  const bool isCPU = options.target == plan::kCPUTarget;
+  if (isCPU && !options.dumpKernels.empty())
+    return error("kernels for cpu are no programs of their own; see the files "
+                 "kernels.* of --dump-dir");
+  if (isCPU && !options.nvrtc.empty())
+    return error("kernels for cpu need no --nvrtc");
+  if (options.to == "plan" || options.to == "module")
+    return success();
+  for (const auto &[name, value] :
+       {std::pair("dump-kernels", &options.dumpKernels),
+        std::pair("nvrtc", &options.nvrtc)})
+    if (!value->empty())
+      return error("--" + Twine(name) +
+                   " needs machine code of kernels, which "
+                   "is made after '" +
+                   options.to + "'; compile to plan or module");
+  return success();
 }
 
 LogicalResult Compilation::runPhases(ModuleOp program) {

@@ -46,7 +46,8 @@ template <typename Range> std::string quoteNames(const Range &names) {
   return text;
 }
 
-/// An error unless `kind` has each of the variants; it says what there is.
+/// An error unless `kind` has each of the variants, which says what there is,
+/// or if one is named twice.
 inline Status checkVariants(std::string_view kind,
                             const std::vector<std::string> &names) {
   std::vector<std::string_view> kinds;
@@ -58,6 +59,9 @@ inline Status checkVariants(std::string_view kind,
       if (std::ranges::count(known.variants, name) == 0)
         return Error{"'" + name + "' is no variant of " + std::string(kind) +
                      "; there are " + quoteNames(known.variants)};
+    for (const std::string &name : names)
+      if (std::ranges::count(names, name) > 1)
+        return Error{"'" + name + "' is named twice"};
     if (names.empty())
       return Error{"no variant of " + std::string(kind) +
                    " is named; there are " + quoteNames(known.variants)};

@@ -305,7 +305,7 @@ TEST(Variants, RanksThatDifferAreAnErrorOnAll) {
              });
 }
 
-TEST(Variants, UnknownNamesAreErrors) {
+TEST(Variants, WrongNamesAreErrors) {
   auto push = [](const char *kind, const char *names) {
     tessera_status *status = tessera_variants_push(kind, names);
     EXPECT_EQ(tessera_status_code(status), TESSERA_INVALID_ARGUMENT);
@@ -322,6 +322,7 @@ TEST(Variants, UnknownNamesAreErrors) {
   EXPECT_EQ(push("attention", ""), "no variant of attention is named; there "
                                    "are 'flash', 'cudnn' and 'math'");
   EXPECT_ERROR(push("attention", "flash,,math"), "'' is no variant");
+  EXPECT_EQ(push("attention", "math,flash,math"), "'math' is named twice");
   EXPECT_ERROR(push(nullptr, "flash"), "null");
   EXPECT_ERROR(push("attention", nullptr), "null");
   // None of them left anything behind.

@@ -78,6 +78,10 @@ int main(int argc, char **argv) {
     WithColor::error(errs(), "tessera-compile") << message << "\n";
     return 1;
   };
+  for (const cl::opt<std::string> *path :
+       {&dumpDirectory, &dumpKernels, &nvrtc})
+    if (path->getNumOccurrences() > 0 && path->empty())
+      return fail("--" + path->ArgStr + " names no " + path->ValueStr);
   auto source = MemoryBuffer::getFileOrSTDIN(input);
   if (!source)
     return fail("cannot read '" + input + "': " + source.getError().message());

@@ -16,6 +16,31 @@
 // RUN: not tessera-compile %s --compile-from=local --dump-kernels=%t.kernels 2>&1 | FileCheck %s --check-prefix=CPU
 // CPU: error: kernels for cpu are no programs of their own; see the files kernels.* of --dump-dir
 
+// Flags that would change nothing.
+// RUN: not tessera-compile %s --compile-from=local --nvrtc=%t.none 2>&1 | FileCheck %s --check-prefix=CPU-NVRTC
+// CPU-NVRTC: error: kernels for cpu need no --nvrtc
+// RUN: not tessera-compile %s --compile-from=local --target=cuda:sm_90a --dump-kernels=%t.kernels --compile-to=kernels 2>&1 | FileCheck %s --check-prefix=EARLY
+// EARLY: error: --dump-kernels needs machine code of kernels, which is made after 'kernels'; compile to plan or module
+// RUN: not tessera-compile %s --compile-from=local --target=cuda:sm_90a --nvrtc=%t.none --compile-to=local 2>&1 | FileCheck %s --check-prefix=EARLY-NVRTC
+// EARLY-NVRTC: error: --nvrtc needs machine code of kernels, which is made after 'local'; compile to plan or module
+// RUN: not tessera-compile %s --compile-from=local --target=cuda:sm_90a --dump-kernels= 2>&1 | FileCheck %s --check-prefix=EMPTY
+// RUN: not tessera-compile %s --compile-from=local --target=cuda:sm_90a --dump-dir= 2>&1 | FileCheck %s --check-prefix=EMPTY
+// EMPTY: error: --dump-{{kernels|dir}} names no folder
+// RUN: not tessera-compile %s --compile-from=local --target=cuda:sm_90a --nvrtc= 2>&1 | FileCheck %s --check-prefix=EMPTY-NVRTC
+// EMPTY-NVRTC: error: --nvrtc names no path
+
+// Lists of variants are checked for programs without such ops too, for which only
+// lists that are right change nothing.
+// RUN: not tessera-compile %s --compile-from=local --attention=fast 2>&1 | FileCheck %s --check-prefix=UNKNOWN
+// UNKNOWN: error: --attention: 'fast' is no variant of attention; there are 'flash', 'cudnn' and 'math'
+// RUN: not tessera-compile %s --compile-from=local --attention= 2>&1 | FileCheck %s --check-prefix=NO-NAME
+// NO-NAME: error: --attention: '' is no variant of attention; there are 'flash', 'cudnn' and 'math'
+// RUN: not tessera-compile %s --compile-from=local --attention=flash,math,flash 2>&1 | FileCheck %s --check-prefix=TWICE
+// TWICE: error: --attention: 'flash' is named twice
+// RUN: not tessera-compile %s --compile-from=local --matmul=own,own 2>&1 | FileCheck %s --check-prefix=TWICE-MATMUL
+// TWICE-MATMUL: error: --matmul: 'own' is named twice
+// RUN: tessera-compile %s --compile-from=local --target=cuda:sm_90a --attention=flash --matmul=own -o %t.tsr
+
 // A cache that cannot be written is none; a damaged entry is compiled anew.
 // RUN: env TESSERA_CACHE=%t.file/cache tessera-compile %s --compile-from=local --target=cuda:sm_90a -o %t.1.tsr
 // RUN: rm -rf %t.cache
