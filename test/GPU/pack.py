@@ -20,6 +20,7 @@ the modules in broken/.
     pack.py --build build OUT
 """
 import argparse
+import math
 import pathlib
 import re
 import shutil
@@ -135,6 +136,11 @@ def pack_minilm(tools, model, out, target):
     return 3
 
 
+def gpt3_name(kind, mesh, dropout):
+    return "-".join(["gpt3", kind, *(["dropout"] if dropout else []),
+                     mesh.replace("=", "").replace(",", "")])
+
+
 def list_programs(only, elements, target):
     """[(name, text, mesh, ranks, PLAIN or BOTH)] of all programs."""
     for file in FILES:
@@ -153,9 +159,15 @@ def list_programs(only, elements, target):
                            BOTH if own and target != "cpu" else PLAIN)
     if only in "gpt3" and target != "cpu":
         # 300 rows of 256 columns, in 4 heads of 64.
-        text = gpt3.program(s=300, heads=4, d=64)
-        for ranks in (1, 2, 4):
-            yield f"gpt3-tp{ranks}", text, f"tp={ranks}", ranks, BOTH
+        for kind in ("sp", "tp"):
+            for dropout in (0, 0.1):
+                meshes = ["tp=2", "dp=2,tp=2", "tp=2,dp=2"]
+                if (kind, dropout) == ("sp", 0):
+                    meshes += ["tp=1", "tp=4"]
+                for mesh in meshes:
+                    text = gpt3.program(kind, mesh, dropout, s=300, heads=4, d=64)
+                    ranks = math.prod(size for _, size in gpt3.axes(mesh))
+                    yield gpt3_name(kind, mesh, dropout), text, "", ranks, BOTH
 
 
 # The product is a temporary of 256 GiB.
