@@ -196,7 +196,6 @@ TEST_F(CUDA, ARunInTheCallersStream) {
   Session session;
   ASSERT_EQ(session.open(TwicePlus().module()), "");
   ASSERT_EQ(session.bind({4}), "");
-  expectTwicePlus(session, 4, 1);
   Outcome<std::unique_ptr<cuda::Device>> callers =
       cuda::Device::open(nullptr, 0);
   ASSERT_TRUE(callers) << callers.message();
@@ -204,6 +203,11 @@ TEST_F(CUDA, ARunInTheCallersStream) {
   const cuda::Driver &api = (*callers)->driver();
   cuda::Stream stream;
   ASSERT_EQ(api.streamCreate(&stream, cuda::kStreamNonBlocking), 0);
+  EXPECT_EQ(tessera_binding_host_seconds(session.binding), 0);
+  EXPECT_OK(tessera_binding_enqueue(session.binding, stream));
+  EXPECT_GT(tessera_binding_host_seconds(session.binding), 0);
+  EXPECT_OK(tessera_binding_wait(session.binding));
+  expectTwicePlus(session, 4, 1);
   driver().calls.clear();
   EXPECT_OK(tessera_binding_enqueue(session.binding, stream));
   EXPECT_OK(tessera_binding_wait(session.binding));
