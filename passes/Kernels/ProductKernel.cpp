@@ -79,6 +79,16 @@ bool tessera::hasBoxes(Value tensor, int64_t unit) {
   return hasOwnBoxes(getTensor(tensor), unit);
 }
 
+/// Whether attention's variant `math` has made the op: then it is where the
+/// attention was, of which a choice is left.
+static bool isOfAttention(Operation *op) {
+  return llvm::any_of(op->getBlock()->getOps<plan::ChooseOp>(),
+                      [&](plan::ChooseOp choice) {
+                        return choice.getKind() == "attention" &&
+                               choice.getLoc() == op->getLoc();
+                      });
+}
+
 std::optional<std::string>
 tessera::whyNotProduct(StringRef variant, Operation *op, StringRef target) {
   if (target != plan::kCUDATarget)
@@ -87,8 +97,14 @@ tessera::whyNotProduct(StringRef variant, Operation *op, StringRef target) {
     return std::nullopt;
   Value result = op->getResult(0);
   Type element = getTensor(result).getElementType();
-  if (!element.isBF16() && !element.isF16())
-    return "its elements must be bf16 or f16";
+  if (!element.isBF16() && !element.isF16()) {
+    std::string why = "its elements must be bf16 or f16";
+    if (isOfAttention(op))
+      why += ", but attention's variant math, which --attention can leave out, "
+             "multiplies " +
+             std::string(element.isF64() ? "f64" : "f32");
+    return why;
+  }
   const int64_t rank = getSpace(result.getType()).size();
   if (rank != 2 && rank != 3)
     return "its result must be a matrix or a batch of matrices";

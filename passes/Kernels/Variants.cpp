@@ -28,13 +28,17 @@ FailureOr<FittingVariants> tessera::getFittingVariants(
       order.insert_range(known.variants);
   FittingVariants fitting;
   NamedAttrList without;
-  std::string reasons;
+  std::string reasons, others;
   for (StringRef variant : order) {
-    std::optional<std::string> why = "it is not compiled in";
+    std::optional<std::string> why = whyNot(variant);
     if (allowed.empty() || llvm::is_contained(allowed, variant)) {
-      why = whyNot(variant);
       if (why)
         reasons += "; " + variant.str() + " does not fit: " + *why;
+    } else {
+      if (!why)
+        others +=
+            (others.empty() ? "; what would fit: " : ", ") + variant.str();
+      why = "it is not compiled in";
     }
     if (why)
       without.append(variant, StringAttr::get(op->getContext(), *why));
@@ -42,7 +46,8 @@ FailureOr<FittingVariants> tessera::getFittingVariants(
       fitting.names.push_back(variant);
   }
   if (fitting.names.empty())
-    return op->emitError() << "has no variant that is allowed" << reasons;
+    return op->emitError() << "has no variant that is allowed" << reasons
+                           << others;
   if (!without.empty())
     fitting.without = without.getDictionary(op->getContext());
   return fitting;

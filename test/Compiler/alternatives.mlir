@@ -62,6 +62,13 @@
 // OWN-NEXT: largest differences from the CPU's results
 // OWN-ALONE: tessera: {{.*}}products.mlir:{{[0-9]+}}:{{[0-9]+}}: 'tv.linear': no variant of matmul that is allowed is there: own: the columns of its result must be innermost in memory, in rows of a multiple of 16 bytes; there is cublaslt{{$}}
 
+// Products that nobody wrote: attention's variant math is all in f32.
+// RUN: not tessera-compile %t/both.mlir --target=cuda:sm_90a --matmul=own -o %t/own.gpu 2>&1 | FileCheck %s --check-prefix=OWN-MATH
+// RUN: not tessera-compile %t/both.mlir --target=cuda:sm_90a --matmul=own --attention=math -o %t/own.gpu 2>&1 | FileCheck %s --check-prefix=OWN-MATH
+// RUN: tessera-compile %t/both.mlir --target=cuda:sm_90a --matmul=own --attention=flash,cudnn -o %t/own.gpu
+// RUN: tessera-compile %t/both.mlir --target=cuda:sm_90a --matmul=own,cublaslt -o %t/own.gpu
+// OWN-MATH: both.mlir:{{[0-9]+}}:{{[0-9]+}}: error: has no variant that is allowed; own does not fit: its elements must be bf16 or f16, but attention's variant math, which --attention can leave out, multiplies f32; what would fit: cublaslt{{$}}
+
 // A plan by hand: a value that is no memory of its variant.
 // RUN: not tessera-compile %t/window.mlir --compile-from=kernels -o %t/window.tsr 2>&1 | FileCheck %s --check-prefix=WINDOW
 // RUN: sed 's/(%y), "b"(%z)/(%z), "b"(%y)/' %t/window.mlir > %t/other.mlir

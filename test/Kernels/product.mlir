@@ -30,9 +30,9 @@
 // RUN: not tessera-opt %t/plain.mlir %{own} 2>&1 | FileCheck %s --check-prefix=TERMS
 // RUN: not tessera-opt %t/four.mlir %{own} 2>&1 | FileCheck %s --check-prefix=FOUR
 // RUN: not tessera-opt %t/block.mlir --tessera="from=local to=kernels target=cuda:sm_90a matmul=best" 2>&1 | FileCheck %s --check-prefix=NAME
-// CPU: block.mlir:{{[0-9]+}}:8: error: has no variant that is allowed; own does not fit: it is for cuda:sm_90a
+// CPU: block.mlir:{{[0-9]+}}:8: error: has no variant that is allowed; own does not fit: it is for cuda:sm_90a{{$}}
 // NEITHER: error: has no variant that is allowed; cublaslt does not fit: it is for cuda:sm_90a; own does not fit: it is for cuda:sm_90a
-// TYPE: error: has no variant that is allowed; own does not fit: its elements must be bf16 or f16
+// TYPE: error: has no variant that is allowed; own does not fit: its elements must be bf16 or f16; what would fit: cublaslt{{$}}
 // TERMS: error: has no variant that is allowed; own does not fit: what it contracts must be innermost in memory, in rows of a multiple of 16 bytes
 // COLUMNS: error: has no variant that is allowed; own does not fit: the columns of its result must be innermost in memory, in rows of a multiple of 16 bytes
 // FOUR: error: has no variant that is allowed; own does not fit: its result must be a matrix or a batch of matrices
