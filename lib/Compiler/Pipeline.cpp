@@ -70,6 +70,8 @@ static void buildKernels(OpPassManager &passes,
   expand.target = options.target;
   expand.attention.assign(options.attention.begin(), options.attention.end());
   passes.addNestedPass<func::FuncOp>(createExpandComposites(expand));
+  if (options.target == plan::kCUDATarget)
+    passes.addNestedPass<func::FuncOp>(createSplitReductions());
   passes.addPass(createCSEPass());
   FormKernelsOptions kernels;
   kernels.target = options.target;

@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Kernels/BuildLocal.h"
 #include "Kernels/LoopKernels.h"
 #include "Kernels/Passes.h"
 #include "Kernels/Variants.h"
@@ -27,114 +28,6 @@ namespace tessera {
 #define GEN_PASS_DEF_EXPANDCOMPOSITES
 #include "Kernels/Passes.h.inc"
 } // namespace tessera
-
-namespace {
-/// A local tensor type, a dimension at a time.
-struct LocalShape {
-  tv::MeshAttr mesh;
-  std::vector<layout::Dim> dims;
-  std::vector<layout::Extent> extents;
-
-  LocalShape() = default;
-  explicit LocalShape(Value tensor) {
-    auto local = cast<tv::LocalAttr>(
-        cast<RankedTensorType>(tensor.getType()).getEncoding());
-    mesh = local.getView().getMesh();
-    dims = local.getLayoutView().dims;
-    extents = local.getExtents();
-  }
-  /// No dimension stands for several.
-  bool isPlain() const {
-    return llvm::all_of(dims,
-                        [](const layout::Dim &dim) { return dim.span == 1; });
-  }
-  LocalShape take(ArrayRef<int64_t> which) const {
-    LocalShape result;
-    result.mesh = mesh;
-    for (int64_t dim : which)
-      result.add(*this, dim);
-    return result;
-  }
-  void add(const LocalShape &other, int64_t dim) {
-    dims.push_back(other.dims[dim]);
-    extents.push_back(other.extents[dim]);
-  }
-  void add(const layout::Extent &extent) {
-    layout::Shape shape = {extent.asShape()};
-    dims.push_back(
-        layout::canonicalize(layout::View::replicated(1), shape, mesh.getMesh())
-            .dims[0]);
-    extents.push_back(extent);
-  }
-  RankedTensorType type(Type element) const {
-    layout::View view;
-    view.dims = dims;
-    layout::Shape shape;
-    for (const layout::Extent &extent : extents)
-      shape.push_back(extent.asShape());
-    auto attribute = tv::ViewAttr::get(mesh.getContext(), mesh, view);
-    return tv::getLocalType(RankedTensorType::get(shape, element, attribute),
-                            extents);
-  }
-};
-
-/// Builds tv ops on local tensors.
-struct Build {
-  OpBuilder &b;
-  Location loc;
-
-  Value map(ValueRange inputs, const LocalShape &shape, Type element,
-            llvm::function_ref<Value(OpBuilder &, ValueRange)> body) {
-    auto map =
-        tv::MapOp::create(b, loc, TypeRange(shape.type(element)), inputs);
-    Block &block = map.getBody().emplaceBlock();
-    for (Value input : inputs)
-      block.addArgument(
-          tv::getScalarType(
-              cast<RankedTensorType>(input.getType()).getElementType()),
-          loc);
-    OpBuilder inner = OpBuilder::atBlockBegin(&block);
-    Value result = body(inner, block.getArguments());
-    tv::YieldOp::create(inner, loc, result);
-    return map.getResult(0);
-  }
-  Value broadcast(Value input, ArrayRef<int64_t> dims, const LocalShape &shape,
-                  Value like) {
-    Type element = cast<RankedTensorType>(input.getType()).getElementType();
-    return tv::BroadcastOp::create(b, loc, shape.type(element), input,
-                                   b.getDenseI64ArrayAttr(dims), like);
-  }
-  Value iota(int64_t dim, const LocalShape &shape, Value like) {
-    return tv::IotaOp::create(b, loc, shape.type(b.getI64Type()),
-                              b.getI64IntegerAttr(dim), like);
-  }
-  Value reduce(tv::Combiner combiner, Value input, int64_t dim,
-               const LocalShape &shape) {
-    Type element = cast<RankedTensorType>(input.getType()).getElementType();
-    return tv::ReduceOp::create(b, loc, shape.type(element), combiner, input,
-                                b.getDenseI64ArrayAttr(dim));
-  }
-  Value transpose(Value input, ArrayRef<int64_t> perm) {
-    Type element = cast<RankedTensorType>(input.getType()).getElementType();
-    return tv::TransposeOp::create(b, loc,
-                                   LocalShape(input).take(perm).type(element),
-                                   input, b.getDenseI64ArrayAttr(perm));
-  }
-  /// In a wider element type.
-  Value widen(Value input, Type element) {
-    if (cast<RankedTensorType>(input.getType()).getElementType() == element)
-      return input;
-    return map(input, LocalShape(input), element,
-               [&](OpBuilder &b, ValueRange args) -> Value {
-                 return arith::ExtFOp::create(b, loc, element, args[0]);
-               });
-  }
-};
-} // namespace
-
-static Type getElement(Value tensor) {
-  return cast<RankedTensorType>(tensor.getType()).getElementType();
-}
 
 /// y = x w^T + c becomes a product and an addition.
 static FailureOr<SmallVector<Value>> expandLinear(tv::LinearOp op,

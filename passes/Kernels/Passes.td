@@ -111,6 +111,48 @@ def ExpandComposites : Pass<"tv-expand-composites", "::mlir::func::FuncOp"> {
                "flash, cudnn, math (all of them by default)">];
 }
 
+def SplitReductions : Pass<"tv-split-reductions", "::mlir::func::FuncOp"> {
+  let summary = "Reduces to few elements in two steps, for GPUs";
+  let description = [{
+    A kernel has a block of threads for each row that it reduces, or for 128 bytes of
+    columns. Where these would be less than half of a GPU's multiprocessors, for at
+    least 2^20 elements of static extents, a reduced dimension is split: its parts are
+    reduced first, by at least twice as many blocks as there are multiprocessors, then
+    what they gave. Small floats are added in f32 until the end.
+
+    Reductions stay that are a stage of a kernel over rows, as those of a softmax are,
+    sums of small floats that may join a matrix product (tv-form-kernels), and those
+    without a dimension of a fitting divisor.
+
+    ```mlir
+    #m = #tv.mesh<tp = 2>
+    !x = tensor<4096x512xf32, #tv.local<#tv.view<#m, [did(tp) * 4096, 512], alloc = (0, 1)>, of [8192, 512]>>
+    !y = tensor<512xf32, #tv.local<#tv.view<#m, [512], alloc = (0), partial = [tp : sum]>, of [512]>>
+    func.func @main(%x: !x) -> !y {
+      %y = tv.reduce sum %x dims [0] : (!x) -> !y
+      return %y : !y
+    }
+    ```
+
+    becomes, for its columns are 16 blocks
+
+    ```mlir
+    #m = #tv.mesh<tp = 2>
+    !x = tensor<4096x512xf32, #tv.local<#tv.view<#m, [did(tp) * 4096, 512], alloc = (0, 1)>, of [8192, 512]>>
+    !r = tensor<32x128x512xf32, #tv.local<#tv.view<#m, [32, 128, 512]>, of [32, 128, 512]>>
+    !s = tensor<32x512xf32, #tv.local<#tv.view<#m, [32, 512]>, of [32, 512]>>
+    !y = tensor<512xf32, #tv.local<#tv.view<#m, [512], alloc = (0), partial = [tp : sum]>, of [512]>>
+    func.func @main(%x: !x) -> !y {
+      %r = tv.reshape %x : (!x) -> !r
+      %s = tv.reduce sum %r dims [1] : (!r) -> !s
+      %y = tv.reduce sum %s dims [0] : (!s) -> !y
+      return %y : !y
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 def FormKernels : Pass<"tv-form-kernels", "::mlir::ModuleOp"> {
   let summary = "Groups ops into kernels and says where memory is";
   let description = [{

@@ -7,11 +7,13 @@
 #f = #tv.view<#m, [50257, 43008]>
 #r = #tv.view<#m, [43008]>
 #c = #tv.view<#m, [50257]>
+#p = #tv.view<#m, [65537, 65537]>
 #s = #tv.view<#m, []>
 !x = tensor<43008x50257xbf16, #tv.local<#x, of [43008, 50257]>>
 !f = tensor<50257x43008xbf16, #tv.local<#f, of [50257, 43008]>>
 !r = tensor<43008xbf16, #tv.local<#r, of [43008]>>
 !c = tensor<50257xbf16, #tv.local<#c, of [50257]>>
+!p = tensor<65537x65537xbf16, #tv.local<#p, of [65537, 65537]>>
 !s = tensor<bf16, #tv.local<#s, of []>>
 
 // CHECK: map_0_points(
@@ -22,15 +24,15 @@
 // CHECK: reduce_2_rows(
 // CHECK-NEXT: using Row = uint32;
 // CHECK-NEXT: using Point = uint64;
-// CHECK: const Point chunks0 = Point(43008) * Point(50257 / V);
+// CHECK: const Point chunks0 = Point(65537) * Point(65537 / V);
 // CHECK: reduce_3_rows(
 // CHECK: const Row rows = Row(50257 / V);
-func.func @main(%x: !x {tv.name = "x"})
+func.func @main(%x: !x {tv.name = "x"}, %p: !p {tv.name = "p"})
     -> (!x {tv.name = "a"}, !f {tv.name = "b"}, !s {tv.name = "c"}, !c {tv.name = "d"}) {
   %0 = tv.dropout %x rate(0.1) seed(7) stream(1) : (!x) -> !x
   %1 = tv.transpose %0 perm [1, 0] : (!x) -> !f
   %2 = tv.silu %1 : (!f) -> !f
-  %3 = tv.reduce sum %x dims [0, 1] : (!x) -> !s
+  %3 = tv.reduce sum %p dims [0, 1] : (!p) -> !s
   %4 = tv.reduce max %x dims [0] : (!x) -> !c
   return %0, %2, %3, %4 : !x, !f, !s, !c
 }

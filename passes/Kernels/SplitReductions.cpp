@@ -1,0 +1,226 @@
+//===- SplitReductions.cpp - reductions to few elements, in two
+//------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A block of threads makes elements of a reduction's result from all that they
+// are made of (RowsText.cpp). Few elements are few blocks, and leave most of a
+// GPU idle: parts are reduced first, by blocks enough.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Kernels/BuildLocal.h"
+
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace tessera;
+
+namespace tessera {
+#define GEN_PASS_DEF_SPLITREDUCTIONS
+#include "Kernels/Passes.h.inc"
+} // namespace tessera
+
+namespace {
+/// Fewer elements are not worth a second kernel.
+constexpr int64_t kManyElements = 1 << 20;
+/// Half of a GPU's multiprocessors; and twice as many as it has.
+constexpr int64_t kFewBlocks = 66, kBlocks = 264;
+/// Of columns, a block has this much of each row.
+constexpr int64_t kLineBits = 128 * 8;
+
+/// A dimension to split into `parts` and the rest, if any.
+struct Split {
+  int64_t dim, parts;
+};
+} // namespace
+
+static std::optional<Split> getSplit(tv::ReduceOp op) {
+  RankedTensorType type = cast<RankedTensorType>(op.getInput().getType());
+  if (!type.hasStaticShape() || type.getNumElements() < kManyElements ||
+      !LocalShape(op.getInput()).isPlain() ||
+      op.getInput().getDefiningOp<tv::TransposeOp>()) // rows lie elsewhere
+    return std::nullopt;
+  int64_t blocks = 1;
+  for (int64_t dim = 0; dim < type.getRank(); ++dim)
+    if (!llvm::is_contained(op.getDims(), dim))
+      blocks *= type.getDimSize(dim);
+  if (!llvm::is_contained(op.getDims(), type.getRank() - 1))
+    blocks = llvm::divideCeil(
+        blocks * type.getElementType().getIntOrFloatBitWidth(), kLineBits);
+  if (blocks >= kFewBlocks)
+    return std::nullopt;
+  const int64_t least = llvm::divideCeil(kBlocks, blocks);
+  for (int64_t dim : op.getDims()) {
+    const int64_t size = type.getDimSize(dim);
+    const int64_t most = op.getDims().size() > 1 ? size : size / 2;
+    for (int64_t parts = least; parts <= std::min(most, 16 * least); ++parts)
+      if (size % parts == 0)
+        return Split{dim, parts};
+  }
+  return std::nullopt;
+}
+
+/// Whether a library may sum as well, beside a product (tv-form-kernels).
+static bool mayJoinProduct(tv::ReduceOp op) {
+  Type element = getElement(op.getInput());
+  if (op.getCombiner() != tv::Combiner::Sum ||
+      !(element.isBF16() || element.isF16()))
+    return false;
+  Value source = op.getInput();
+  while (auto transpose = source.getDefiningOp<tv::TransposeOp>())
+    source = transpose.getInput();
+  if (source.getDefiningOp<tv::GeluGradOp>())
+    return true;
+  llvm::SetVector<Operation *> users(source.user_begin(), source.user_end());
+  for (size_t i = 0; i < users.size(); ++i) {
+    if (isa<tv::LinearOp, tv::MatmulOp>(users[i]))
+      return true;
+    if (isa<tv::TransposeOp>(users[i]))
+      users.insert(users[i]->user_begin(), users[i]->user_end());
+  }
+  return false;
+}
+
+/// Whether the reduction is a stage of a kernel over rows: another one of the
+/// same rows goes into it, or its rows are read again with the result.
+static bool isStage(tv::ReduceOp op) {
+  auto hasRows = [&](Value value) {
+    return cast<RankedTensorType>(value.getType()).getShape() ==
+           op.getInput().getType().getShape();
+  };
+  llvm::SetVector<Operation *> ops;
+  auto insert = [&](Operation *op) {
+    if (isa_and_nonnull<tv::MapOp, tv::BroadcastOp, tv::ReduceOp>(op))
+      ops.insert(op);
+  };
+  insert(op.getInput().getDefiningOp());
+  for (size_t i = 0; i < ops.size(); ++i) {
+    auto reduce = dyn_cast<tv::ReduceOp>(ops[i]);
+    if (reduce && hasRows(reduce.getInput()) &&
+        reduce.getDims() == op.getDims())
+      return true;
+    if (!reduce)
+      for (Value operand : ops[i]->getOperands())
+        insert(operand.getDefiningOp());
+  }
+  ops.clear();
+  for (Operation *user : op->getUsers())
+    insert(user);
+  for (size_t i = 0; i < ops.size(); ++i) {
+    if (isa<tv::BroadcastOp>(ops[i]) && hasRows(ops[i]->getResult(0)))
+      return true;
+    if (isa<tv::MapOp>(ops[i]))
+      for (Operation *user : ops[i]->getUsers())
+        insert(user);
+  }
+  return false;
+}
+
+/// Whether `reshape` costs nothing: maps of what is in memory, or that alone.
+static bool isReshapable(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (auto map = dyn_cast_or_null<tv::MapOp>(op))
+    return map->getNumResults() == 1 &&
+           llvm::all_of(map.getInputs(), [&](Value input) {
+             return cast<RankedTensorType>(input.getType()).getShape() ==
+                        cast<RankedTensorType>(value.getType()).getShape() &&
+                    isReshapable(input);
+           });
+  return !isa_and_nonnull<tv::BroadcastOp, tv::IotaOp, tv::RandomOp,
+                          tv::ConstantOp, tv::ReduceOp>(op);
+}
+
+/// The value in another shape: of what is in memory, with maps done again, for
+/// they are part of the kernel that reduces.
+static Value reshape(Value value, const LocalShape &shape, OpBuilder &b,
+                     bool through) {
+  auto map = value.getDefiningOp<tv::MapOp>();
+  if (!map || !through)
+    return tv::ReshapeOp::create(b, value.getLoc(),
+                                 shape.type(getElement(value)), value);
+  SmallVector<Value> inputs;
+  for (Value input : map.getInputs())
+    inputs.push_back(reshape(input, shape, b, through));
+  auto again = tv::MapOp::create(
+      b, map.getLoc(), TypeRange(shape.type(getElement(value))), inputs);
+  IRMapping mapping;
+  map.getBody().cloneInto(&again.getBody(), mapping);
+  return again.getResult(0);
+}
+
+static void split(tv::ReduceOp op, Split at, OpBuilder &b) {
+  Build build{b, op.getLoc()};
+  RankedTensorType result = op.getResult().getType();
+  Type element = result.getElementType();
+  // Small floats are added in f32.
+  const bool widens = op.getCombiner() == tv::Combiner::Sum &&
+                      (element.isBF16() || element.isF16());
+  Type wide = widens ? Type(b.getF32Type()) : element;
+
+  LocalShape whole(op.getInput()), parted, partial;
+  parted.mesh = partial.mesh = whole.mesh;
+  const int64_t rest =
+      cast<RankedTensorType>(op.getInput().getType()).getDimSize(at.dim) /
+      at.parts;
+  SmallVector<int64_t> dims;
+  int64_t place = 0; // of the parts, among what is left
+  for (int64_t dim = 0; dim < int64_t(whole.dims.size()); ++dim) {
+    if (dim == at.dim) {
+      place = partial.dims.size();
+      parted.add(layout::Extent(at.parts));
+      partial.add(layout::Extent(at.parts));
+      if (rest > 1) {
+        dims.push_back(parted.dims.size());
+        parted.add(layout::Extent(rest));
+      }
+      continue;
+    }
+    if (llvm::is_contained(op.getDims(), dim))
+      dims.push_back(parted.dims.size());
+    else
+      partial.add(whole, dim);
+    parted.add(whole, dim);
+  }
+  Value value = op.getInput();
+  if (rest > 1)
+    value = reshape(value, parted, b, isReshapable(value));
+  value = build.widen(value, wide);
+  value =
+      tv::ReduceOp::create(b, op.getLoc(), partial.type(wide), op.getCombiner(),
+                           value, b.getDenseI64ArrayAttr(dims));
+  value = tv::ReduceOp::create(
+      b, op.getLoc(),
+      RankedTensorType::get(result.getShape(), wide, result.getEncoding()),
+      op.getCombiner(), value, b.getDenseI64ArrayAttr(place));
+  if (widens)
+    value =
+        build.map(value, result, [&](OpBuilder &b, ValueRange args) -> Value {
+          return arith::TruncFOp::create(b, op.getLoc(), element, args[0]);
+        });
+  op.getResult().replaceAllUsesWith(value);
+  op.erase();
+}
+
+namespace {
+struct SplitReductions
+    : public tessera::impl::SplitReductionsBase<SplitReductions> {
+  void runOnOperation() override {
+    SmallVector<std::pair<tv::ReduceOp, Split>> splits;
+    getOperation().walk([&](tv::ReduceOp op) {
+      std::optional<Split> at = getSplit(op);
+      if (at && !mayJoinProduct(op) && !isStage(op))
+        splits.push_back({op, *at});
+    });
+    for (auto [op, at] : splits) {
+      OpBuilder builder(op);
+      split(op, at, builder);
+    }
+  }
+};
+} // namespace
