@@ -13,9 +13,11 @@ Each program of test/Programs and examples/, for meshes of 1 to 4 devices, becom
 and so does examples/minilm, with its weights in weights/; its tables are cut to the
 tokens and positions of its sentences. Some, among them GPT-3 blocks of a size with
 several tiles, have both variants of matrix products, and are there once more to run our
-own (NAME-own). data.tar.xz has all this, beside the programs that run it: `run`
-(test/GPU/run) is the launcher, `failures` (test/GPU/failures) runs what must fail, with
-the modules in broken/.
+own (NAME-own). large/ has the block at GPT-3's size, without inputs and results: there
+bench/gpu/block.py makes both on the GPUs.
+
+data.tar.xz has all this, beside the programs that run it: `run` (test/GPU/run) is the
+launcher, `failures` (test/GPU/failures) runs what must fail, with the modules in broken/.
 
     pack.py --build build OUT
 """
@@ -157,7 +159,7 @@ def list_programs(only, elements, target):
                     own = file.stem == "own-products" and not element
                     yield (name, text, mesh, ranks,
                            BOTH if own and target != "cpu" else PLAIN)
-    if only in "gpt3" and target != "cpu":
+    if target != "cpu":
         # 300 rows of 256 columns, in 4 heads of 64.
         for kind in ("sp", "tp"):
             for dropout in (0, 0.1):
@@ -167,7 +169,33 @@ def list_programs(only, elements, target):
                 for mesh in meshes:
                     text = gpt3.program(kind, mesh, dropout, s=300, heads=4, d=64)
                     ranks = math.prod(size for _, size in gpt3.axes(mesh))
-                    yield gpt3_name(kind, mesh, dropout), text, "", ranks, BOTH
+                    name = gpt3_name(kind, mesh, dropout)
+                    if only in name:
+                        yield name, text, "", ranks, BOTH
+
+
+def pack_large(tools, only, out, target):
+    """The GPT-3 block, and the program that holds it against float64; gives how many
+    tests."""
+    cases = [(kind, mesh, dropout) for kind in ("sp", "tp") for dropout in (0, 0.1)
+             for mesh in ("tp=2", "tp=4")]
+    cases += [("sp", mesh, 0) for mesh in ("dp=2,tp=2", "tp=2,dp=2")]
+    cases = [case for case in cases if only in gpt3_name(*case)]
+    for kind, mesh, dropout in cases:
+        folder = out / "large/tests" / gpt3_name(kind, mesh, dropout)
+        folder.mkdir(parents=True)
+        program = folder / "program.mlir"
+        program.write_text(gpt3.program(kind, mesh, dropout))
+        tools.compile(program, "", folder / "module.tsr", f"--target={target}")
+        flags = f"--mesh {mesh}"
+        flags += " --tensor-parallel" if kind == "tp" else ""
+        flags += f" --dropout {dropout}" if dropout else ""
+        ranks = math.prod(size for _, size in gpt3.axes(mesh))
+        (folder / "test.env").write_text(f"RANKS={ranks}\nFLAGS='{flags}'\n")
+    if cases:
+        for name in ("block.py", "gpt3.py", "tessera_ctypes.py"):
+            shutil.copy2(ROOT / "bench/gpu" / name, out / "large" / name)
+    return len(cases)
 
 
 # The product is a temporary of 256 GiB.
@@ -289,6 +317,8 @@ def main():
     packed = failed = 0
     if args.only in "minilm":
         packed += pack_minilm(tools, args.model, args.out, args.target)
+    if args.target != "cpu":
+        packed += pack_large(tools, args.only, args.out, args.target)
     for name, text, mesh, ranks, (flags, runs) in list_programs(args.only, args.element,
                                                                 args.target):
         try:
@@ -300,7 +330,7 @@ def main():
             print(f"{name}: {error}")
     # (xz finds the kernels that modules have in common, far apart as they are.)
     data = args.out / "data.tar.xz"
-    parts = [p for p in ("tests", "broken", "weights") if (args.out / p).exists()]
+    parts = [p for p in ("tests", "large", "broken", "weights") if (args.out / p).exists()]
     for part in parts:
         link_copies(args.out / part)
     subprocess.run(["tar", "-cJf", data, "-C", args.out, *parts], check=True)
