@@ -19,17 +19,17 @@ import subprocess
 import sys
 
 ROWS, E = 8192, 12288
-T, F32 = "bf16", "f32"
+T = "bf16"
 
 
 def tensor(*shape, element=T):
-    return f"tensor<{'x'.join(map(str, shape))}x{element}>"
+    return f"tensor<{'x'.join([*map(str, shape), element])}>"
 
 
 X, VEC = tensor(ROWS, E), tensor(E)
 Q, QT = tensor(4, 2048, 96, 128), tensor(4, 96, 2048, 128)
 M, MT = tensor(8192, 12288), tensor(12288, 8192)
-LOGITS, ROW = tensor(4096, 50304), tensor(4096, element=F32)
+LOGITS, NARROW = tensor(4096, 50304), tensor(98304, 1024)
 
 # name: (arguments, body that ends in %y, result)
 CASES = {
@@ -50,6 +50,9 @@ CASES = {
     "softmax": ([X], f"%y = tv.softmax %0 dim 1 : ({X}) -> {X}", X),
     "row sum": ([X], f"%y = tv.reduce sum %0 dims [1] : ({X}) -> {tensor(ROWS)}", tensor(ROWS)),
     "column sum": ([X], f"%y = tv.reduce sum %0 dims [0] : ({X}) -> {VEC}", VEC),
+    "whole sum": ([X], f"%y = tv.reduce sum %0 dims [0, 1] : ({X}) -> {tensor()}", tensor()),
+    "narrow column sum": ([NARROW], f"%y = tv.reduce sum %0 dims [0] : ({NARROW}) -> {tensor(1024)}",
+                          tensor(1024)),
     "heads to front": ([Q], f"""%t = tv.transpose %0 perm [0, 2, 1, 3] : ({Q}) -> {QT}
   %y = tv.gelu tanh %t : ({QT}) -> {QT}""", QT),
     "matrix transposed": ([M], f"""%t = tv.transpose %0 perm [1, 0] : ({M}) -> {MT}
@@ -96,7 +99,8 @@ def references(torch):
         "layer norm": norm, "add, layer norm": lambda x, y, w, b: norm(x + y, w, b),
         "rms norm": lambda x, w: F.rms_norm(x, (E,), w, 1e-5),
         "softmax": lambda x: x.softmax(-1), "row sum": lambda x: x.sum(1),
-        "column sum": lambda x: x.sum(0),
+        "column sum": lambda x: x.sum(0), "whole sum": lambda x: x.sum(),
+        "narrow column sum": lambda x: x.sum(0),
         "heads to front": lambda x: gelu(x.transpose(1, 2).contiguous()),
         "matrix transposed": lambda x: gelu(x.T.contiguous()),
         "cross entropy": lambda x, t: F.cross_entropy(x.float(), t.long(), reduction="none").to(x.dtype),

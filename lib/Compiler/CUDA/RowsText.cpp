@@ -500,8 +500,8 @@ LogicalResult RowsWriter::write(DeviceFunction &function) {
     for (scf::ParallelOp stage : inner) {
       std::string count;
       for (Value extent : stage.getUpperBound())
-        count += (count.empty() ? "" : " * ") + ("int64(" + out.name(extent)) +
-                 ")";
+        count +=
+            (count.empty() ? "" : " * ") + ("int64(" + out.name(extent)) + ")";
       std::string fit =
           count + " <= " +
           std::to_string(int64_t(width) * unroll *
