@@ -114,6 +114,14 @@ bool FusedOps::isBehind(Value value) const {
   return false;
 }
 
+bool FusedOps::isReadOnlyBy(Operation *reader) const {
+  return llvm::all_of(ops, [&](Operation *op) {
+    return llvm::all_of(op->getUsers(), [&](Operation *user) {
+      return user == reader || ops.contains(user);
+    });
+  });
+}
+
 bool FusedOps::tryAdd(Operation *op) {
   if (!isa<tv::MapOp, tv::ReduceOp>(op))
     return false;
@@ -128,14 +136,18 @@ bool FusedOps::tryAdd(Operation *op) {
   if (!atFull && !atOuter)
     return false;
   size_t outerOfOp = outer;
+  SmallVector<int64_t> orderOfOp = order;
   if (auto reduce = dyn_cast<tv::ReduceOp>(op)) {
-    // Only over the innermost dimensions, all that are inner.
-    SmallVector<int64_t> dims = getReducedDims(reduce).value();
-    outerOfOp = full.size() - dims.size();
-    if (atOuter || dims.empty() || dims.front() != int64_t(outerOfOp))
+    // Over the innermost dimensions, all that are inner; over others only if
+    // the loops need no order for what is stored.
+    FusedOps own(op);
+    outerOfOp = own.outer;
+    if (atOuter || outerOfOp == full.size() ||
+        (!llvm::is_sorted(own.order) && (reduces || !isReadOnlyBy(op))))
       return false;
+    orderOfOp = own.order;
   }
-  if (reduces && (outerOfOp != outer || !llvm::is_sorted(order)))
+  if (reduces && !atOuter && (outerOfOp != outer || !llvm::is_sorted(order)))
     return false;
   for (Value value : op->getOperands())
     if (!reads(value, atOuter))
@@ -148,6 +160,7 @@ bool FusedOps::tryAdd(Operation *op) {
   if (isa<tv::ReduceOp>(op)) {
     reduces = true;
     outer = outerOfOp;
+    order = orderOfOp;
   }
   return true;
 }

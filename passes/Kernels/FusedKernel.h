@@ -43,6 +43,8 @@ struct FusedOps {
 
 private:
   bool reads(mlir::Value operand, bool atOuter) const;
+  /// Whether nothing else reads what these ops make.
+  bool isReadOnlyBy(mlir::Operation *reader) const;
   /// Whether free ops lead from one of these ops to the value.
   bool isBehind(mlir::Value value) const;
 };

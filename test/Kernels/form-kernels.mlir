@@ -129,6 +129,42 @@ func.func @main(%x: !x) -> (!x, !s) {
 
 // -----
 
+// What only a sum of columns reads is computed in its loops, and what follows the sum
+// behind them; what is stored, too, keeps its own order.
+#m = #tv.mesh<tp = 1>
+!x = tensor<4x8xf32, #tv.local<#tv.view<#m, [4, 8]>, of [4, 8]>>
+!y = tensor<8xf32, #tv.local<#tv.view<#m, [8]>, of [8]>>
+// CHECK: func.func @[[SUM:.*]](
+// CHECK: scf.parallel (%[[COLUMN:.*]]) = (%c0) to (%c8)
+// CHECK-NEXT: scf.parallel (%[[ROW:.*]]) = (%c0) to (%c4) {{.*}} init
+// CHECK-NEXT: memref.load %arg0[%[[ROW]], %[[COLUMN]]]
+// CHECK: arith.mulf
+// CHECK: scf.reduce
+// CHECK: math.sqrt
+// CHECK-NEXT: memref.store %{{.*}}, %arg1[%[[COLUMN]]]
+// CHECK: func.func @[[MAP:.*]](
+// CHECK: scf.parallel (%{{.*}}, %{{.*}}) = (%c0, %c0) to (%c4, %c8)
+// CHECK: arith.addf
+// CHECK: func.func @[[LAST:.*]](
+// CHECK: scf.parallel (%{{.*}}) = (%c0) to (%c8)
+// CHECK: func.func @main
+// CHECK: plan.launch @[[SUM]](%arg0)
+// CHECK-NEXT: %[[A:.*]] = plan.launch @[[MAP]](%arg0)
+// CHECK-NEXT: plan.launch @[[LAST]](%[[A]])
+func.func @main(%x: !x) -> (!y, !x, !y) {
+  %0 = tv.mul %x, %x : (!x, !x) -> !x
+  %1 = tv.reduce sum %0 dims [0] : (!x) -> !y
+  %2 = tv.map %1 : (!y) -> !y (%u: f32) {
+    %s = math.sqrt %u : f32
+    tv.yield %s : f32
+  }
+  %3 = tv.add %x, %x : (!x, !x) -> !x
+  %4 = tv.reduce max %3 dims [0] : (!x) -> !y
+  return %2, %3, %4 : !y, !x, !y
+}
+
+// -----
+
 // Updates of one element are added in the order of their ids.
 #m = #tv.mesh<tp = 1>
 !t = tensor<6x4xf32, #tv.local<#tv.view<#m, [6, 4]>, of [6, 4]>>
