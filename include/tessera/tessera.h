@@ -416,12 +416,15 @@ typedef struct tessera_communicator {
   const char *axes;    /* of the collectives below: "[tp]"; may be empty */
   int32_t groups;      /* disjoint ones, of all ranks together */
   int32_t split;       /* non-zero: from the first */
-  /* The binding's collectives that go through it, and what they move in a run
-   * of this rank. */
+  /* The binding's collectives that are to go through it, and what this rank
+   * handed to it in the run that enqueued them last, of which a graph's later
+   * runs are copies: counted where the library is called; its own collectives
+   * as a ring moves them. 0 before the first run. */
   uint64_t collectives, bytes_sent, bytes_received;
   /* What making it took of the device's memory, about, and of time. */
   uint64_t memory;
   double seconds;
+  uint64_t calls; /* of the library, in that run: each message is one */
 } tessera_communicator;
 
 TESSERA_API size_t

@@ -422,7 +422,7 @@ std::optional<Failure> Binding::fillConstants(Prepared &prepared) {
   return std::nullopt;
 }
 
-/// What goes through each, when all works are connected.
+/// Which go through each, when all works are connected.
 void Binding::countCommunicators() {
   for (CommunicatorNote &note :
        loaded->context().backend().describeCommunicators())
@@ -434,11 +434,22 @@ void Binding::countCommunicators() {
       continue;
     Communicator &used = comms[number];
     ++used.collectives;
-    used.traffic.bytesSent += report.traffic->bytesSent;
-    used.traffic.bytesReceived += report.traffic->bytesReceived;
     if (axes[number].insert(report.axes).second)
       used.axes += (used.axes.empty() ? "" : " ") + report.axes;
   }
+}
+
+Handed Binding::handedTo(int communicator) const {
+  Handed sum{communicator};
+  for (const Report &report : collectives) {
+    const Handed each = works[report.work]->handed();
+    if (each.communicator != communicator)
+      continue;
+    sum.calls += each.calls;
+    sum.bytesSent += each.bytesSent;
+    sum.bytesReceived += each.bytesReceived;
+  }
+  return sum;
 }
 
 Outcome<std::unique_ptr<Binding>>

@@ -82,9 +82,10 @@ public:
     CommunicatorNote note;
     std::string axes; ///< of the collectives that go through it
     uint64_t collectives = 0;
-    Traffic traffic{};
   };
   const std::vector<Communicator> &communicators() const { return comms; }
+  /// What a run hands to one of them, as of when its works were last enqueued.
+  Handed handedTo(int communicator) const;
   const Program &program() const { return *runner; }
   /// The steps of the plan that run, then copies to ports, which have no op.
   size_t stepCount() const { return works.size(); }

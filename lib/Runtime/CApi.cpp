@@ -526,10 +526,12 @@ tessera_status *tessera_binding_communicator(const tessera_binding *binding,
     result.groups = each.note.groups;
     result.split = each.note.split;
     result.collectives = each.collectives;
-    result.bytes_sent = each.traffic.bytesSent;
-    result.bytes_received = each.traffic.bytesReceived;
+    const Handed handed = binding->binding->handedTo(static_cast<int>(index));
+    result.bytes_sent = handed.bytesSent;
+    result.bytes_received = handed.bytesReceived;
     result.memory = each.note.memory;
     result.seconds = each.note.seconds;
+    result.calls = handed.calls;
     return writeStruct(result, out);
   });
 }

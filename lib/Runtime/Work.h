@@ -54,6 +54,15 @@ struct Traffic {
   int64_t copies = 0, copiedBytes = 0; ///< packing and unpacking
 };
 
+/// What a collective gave a library to move when it was last enqueued, counted
+/// where the library is called; the library's own collectives as a ring moves
+/// them.
+struct Handed {
+  int communicator = -1; ///< the backend's number; -1: none
+  uint64_t calls = 0;
+  int64_t bytesSent = 0, bytesReceived = 0;
+};
+
 /// Where the algorithm of a library's calls comes from.
 enum class Choice {
   None,     ///< there is no call
@@ -83,6 +92,7 @@ public:
   /// Of a collective, when it is connected: which of the backend's
   /// communicators it goes through; -1: none.
   virtual int communicator() const { return -1; }
+  virtual Handed handed() const { return {}; }
   /// Whether this rank exchanges anything with others in it.
   bool meetsPeers() const {
     const Traffic *moved = traffic();

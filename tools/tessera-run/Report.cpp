@@ -48,8 +48,8 @@ Status Report::merge(Team &team) {
       return numbers.error();
     for (const Communicator::Numbers &other : *numbers)
       for (auto member :
-           {&Communicator::Numbers::sent, &Communicator::Numbers::received,
-            &Communicator::Numbers::memory})
+           {&Communicator::Numbers::calls, &Communicator::Numbers::sent,
+            &Communicator::Numbers::received, &Communicator::Numbers::memory})
         each.numbers.*member = std::max(each.numbers.*member, other.*member);
   }
   Result<std::vector<Products>> chosen = team.allGather(products);
@@ -241,23 +241,24 @@ std::string Report::communicatorTable() const {
   if (communicators.empty())
     return "";
   std::vector<std::vector<std::string>> rows = {
-      {"ranks", "groups", "axes", "collectives", "sent", "received", "memory",
-       "made in", "as"}};
+      {"ranks", "groups", "axes", "collectives", "calls", "sent", "received",
+       "memory", "made in", "as"}};
   for (const Communicator &each : communicators)
-    rows.push_back({each.ranks, std::to_string(each.groups),
-                    each.axes.empty() ? "-" : each.axes,
-                    std::to_string(each.numbers.collectives),
-                    std::to_string(each.numbers.sent),
-                    std::to_string(each.numbers.received),
-                    mebibytes(each.numbers.memory),
-                    milliseconds(each.numbers.seconds),
-                    each.split ? "part of the first" : "the first"});
+    rows.push_back(
+        {each.ranks, std::to_string(each.groups),
+         each.axes.empty() ? "-" : each.axes,
+         std::to_string(each.numbers.collectives),
+         std::to_string(each.numbers.calls), std::to_string(each.numbers.sent),
+         std::to_string(each.numbers.received), mebibytes(each.numbers.memory),
+         milliseconds(each.numbers.seconds),
+         each.split ? "part of the first" : "the first"});
   const size_t count = communicators.size();
   return std::to_string(count) +
          (count == 1 ? " communicator of " : " communicators of ") +
          communicators[0].library +
-         ", in bytes of a run of the busiest rank\n" +
-         table(rows, {false, true, false, true, true, true, true, true, false});
+         ", as called in a run of the busiest rank, in bytes\n" +
+         table(rows,
+               {false, true, false, true, true, true, true, true, true, false});
 }
 
 static std::string timeLine(const std::string &what,
@@ -358,6 +359,7 @@ std::string Report::json() const {
            {"axes", each.axes},
            {"split", each.split},
            {"collectives", each.numbers.collectives},
+           {"calls", each.numbers.calls},
            {"sent", each.numbers.sent},
            {"received", each.numbers.received},
            {"memory", each.numbers.memory},

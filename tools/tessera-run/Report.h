@@ -39,7 +39,7 @@ struct Communicator {
   int groups;
   bool split;
   struct Numbers {
-    uint64_t collectives, sent, received, memory;
+    uint64_t collectives, calls, sent, received, memory;
     double seconds;
   } numbers;
 };

@@ -269,8 +269,8 @@ private:
            each.axes,
            each.groups,
            each.split != 0,
-           {each.collectives, each.bytes_sent, each.bytes_received, each.memory,
-            each.seconds}});
+           {each.collectives, each.calls, each.bytes_sent, each.bytes_received,
+            each.memory, each.seconds}});
     }
     for (size_t i = 0; i < tessera_binding_alternative_count(binding); ++i) {
       tessera_alternative each = {};

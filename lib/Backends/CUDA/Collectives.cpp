@@ -93,6 +93,7 @@ public:
 
   Status run(const Running &running) override {
     const Stream stream = binaries.device().stream();
+    moved = {};
     if (native)
       return runNative(stream, *running.poll);
     for (const Phase &phase : phases) {
@@ -101,7 +102,7 @@ public:
       if (!phase.messages.sends.empty() || !phase.messages.receives.empty())
         if (Status status =
                 world->exchange(phase.messages.sends, phase.messages.receives,
-                                stream, *running.poll);
+                                stream, *running.poll, moved);
             !status)
           return status;
       if (Status status = phase.after.enqueue(); !status)
@@ -138,23 +139,25 @@ public:
     return used ? used->number() : -1;
   }
 
+  Handed handed() const override { return moved; }
+
   /// The world, and the groups of the plan where these may be asked for.
   std::vector<Partition> partitions;
 
 private:
   Status runNative(Stream stream, Poll &poll) {
-    const nccl::Type type = nccl::typeOf(plan.dtype);
     const nccl::Reduction reduction = nccl::reductionOf(plan.combiner);
     const int64_t count = plan.native->count;
     switch (plan.native->kind) {
     case Native::Kind::AllGather:
-      return group->allGather(source, target, count, type, stream, poll);
+      return group->allGather(source, target, count, plan.dtype, stream, poll,
+                              moved);
     case Native::Kind::AllReduce:
-      return group->allReduce(source, target, count, type, reduction, stream,
-                              poll);
+      return group->allReduce(source, target, count, plan.dtype, reduction,
+                              stream, poll, moved);
     case Native::Kind::ReduceScatter:
-      return group->reduceScatter(source, target, count, type, reduction,
-                                  stream, poll);
+      return group->reduceScatter(source, target, count, plan.dtype, reduction,
+                                  stream, poll, moved);
     }
     return Ok{};
   }
@@ -171,6 +174,7 @@ private:
   Bases bases{};
   std::vector<Phase> phases; ///< the plan's, with addresses
   size_t launches = 0;
+  Handed moved;                                   ///< by the last `run`
   std::byte *source = nullptr, *target = nullptr; ///< when native
   const Communicator *world = nullptr, *group = nullptr;
 };

@@ -113,9 +113,16 @@ Status Communicator::ready(State returned, const char *what, Poll &poll) const {
   return await(api, comm, what, poll);
 }
 
+void Communicator::add(Handed &handed, int64_t sent, int64_t received) const {
+  handed.communicator = place;
+  ++handed.calls;
+  handed.bytesSent += sent;
+  handed.bytesReceived += received;
+}
+
 Status Communicator::exchange(std::span<const SendMessage> sends,
                               std::span<const ReceiveMessage> receives,
-                              Stream stream, Poll &poll) const {
+                              Stream stream, Poll &poll, Handed &handed) const {
   static constexpr const char *what = "exchange messages";
   if (Status status = ready(api.groupStart(), what, poll); !status)
     return status;
@@ -124,12 +131,16 @@ Status Communicator::exchange(std::span<const SendMessage> sends,
     if (first == nccl::kSuccess && state != nccl::kInProgress)
       first = state;
   };
-  for (const ReceiveMessage &message : receives)
+  for (const ReceiveMessage &message : receives) {
     note(api.recv(message.data, message.bytes, nccl::kUint8, message.peer, comm,
                   stream));
-  for (const SendMessage &message : sends)
+    add(handed, 0, message.bytes);
+  }
+  for (const SendMessage &message : sends) {
     note(api.send(message.data, message.bytes, nccl::kUint8, message.peer, comm,
                   stream));
+    add(handed, message.bytes, 0);
+  }
   const State ended = api.groupEnd();
   if (Status status = api.check(first, what, comm); !status)
     return status;
@@ -137,27 +148,35 @@ Status Communicator::exchange(std::span<const SendMessage> sends,
 }
 
 Status Communicator::allGather(const void *source, void *target, int64_t count,
-                               nccl::Type type, Stream stream,
-                               Poll &poll) const {
-  return ready(api.allGather(source, target, count, type, comm, stream),
-               "all-gather", poll);
+                               DType dtype, Stream stream, Poll &poll,
+                               Handed &handed) const {
+  const int64_t bytes = (ranks - 1) * count * info(dtype).bytes;
+  add(handed, bytes, bytes);
+  return ready(
+      api.allGather(source, target, count, nccl::typeOf(dtype), comm, stream),
+      "all-gather", poll);
 }
 
 Status Communicator::allReduce(const void *source, void *target, int64_t count,
-                               nccl::Type type, nccl::Reduction reduction,
-                               Stream stream, Poll &poll) const {
-  return ready(
-      api.allReduce(source, target, count, type, reduction, comm, stream),
-      "all-reduce", poll);
+                               DType dtype, nccl::Reduction reduction,
+                               Stream stream, Poll &poll,
+                               Handed &handed) const {
+  const int64_t bytes = 2 * (ranks - 1) * count * info(dtype).bytes / ranks;
+  add(handed, bytes, bytes);
+  return ready(api.allReduce(source, target, count, nccl::typeOf(dtype),
+                             reduction, comm, stream),
+               "all-reduce", poll);
 }
 
 Status Communicator::reduceScatter(const void *source, void *target,
-                                   int64_t count, nccl::Type type,
+                                   int64_t count, DType dtype,
                                    nccl::Reduction reduction, Stream stream,
-                                   Poll &poll) const {
-  return ready(
-      api.reduceScatter(source, target, count, type, reduction, comm, stream),
-      "reduce-scatter", poll);
+                                   Poll &poll, Handed &handed) const {
+  const int64_t bytes = (ranks - 1) * count * info(dtype).bytes;
+  add(handed, bytes, bytes);
+  return ready(api.reduceScatter(source, target, count, nccl::typeOf(dtype),
+                                 reduction, comm, stream),
+               "reduce-scatter", poll);
 }
 
 //===----------------------------------------------------------------------===//
@@ -210,7 +229,8 @@ void Communicators::addMember(const Partition &partition) {
   const int place = static_cast<int>(members.size());
   Member &member = members.emplace_back();
   member.partition = partition;
-  member.communicator.reset(new Communicator(api, place));
+  const int ranks = static_cast<int>(partition.key.size()) / partition.groups();
+  member.communicator.reset(new Communicator(api, place, ranks));
 }
 
 Status Communicators::makeWorld(Context &context) {

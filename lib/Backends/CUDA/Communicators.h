@@ -12,6 +12,7 @@
 #include "Backends/CUDA/Device.h"
 #include "Backends/CUDA/NCCL.h"
 #include "Runtime/Backend.h"
+#include "Runtime/Work.h"
 
 #include <atomic>
 #include <map>
@@ -38,34 +39,36 @@ struct Partition {
 };
 
 /// One of NCCL's communicators. It never blocks: each call is followed by a
-/// wait that polls.
+/// wait that polls. What it hands to NCCL it adds to `handed`.
 class Communicator {
 public:
   /// Enqueues the messages as one group; peers are ranks of the communicator.
   Status exchange(std::span<const SendMessage> sends,
                   std::span<const ReceiveMessage> receives, Stream stream,
-                  Poll &poll) const;
+                  Poll &poll, Handed &handed) const;
   /// `count` as in CollectivePlan::Native.
-  Status allGather(const void *source, void *target, int64_t count,
-                   nccl::Type type, Stream stream, Poll &poll) const;
-  Status allReduce(const void *source, void *target, int64_t count,
-                   nccl::Type type, nccl::Reduction reduction, Stream stream,
-                   Poll &poll) const;
+  Status allGather(const void *source, void *target, int64_t count, DType dtype,
+                   Stream stream, Poll &poll, Handed &handed) const;
+  Status allReduce(const void *source, void *target, int64_t count, DType dtype,
+                   nccl::Reduction reduction, Stream stream, Poll &poll,
+                   Handed &handed) const;
   Status reduceScatter(const void *source, void *target, int64_t count,
-                       nccl::Type type, nccl::Reduction reduction,
-                       Stream stream, Poll &poll) const;
+                       DType dtype, nccl::Reduction reduction, Stream stream,
+                       Poll &poll, Handed &handed) const;
 
   /// Its place among those of the context.
   int number() const { return place; }
 
 private:
   friend class Communicators;
-  Communicator(const nccl::Api &api, int place) : api(api), place(place) {}
+  Communicator(const nccl::Api &api, int place, int ranks)
+      : api(api), place(place), ranks(ranks) {}
+  void add(Handed &handed, int64_t sent, int64_t received) const;
   /// Waits until the last call has been taken up.
   Status ready(nccl::State returned, const char *what, Poll &poll) const;
 
   const nccl::Api &api;
-  const int place;
+  const int place, ranks;
   nccl::Comm comm = nullptr;
 };
 

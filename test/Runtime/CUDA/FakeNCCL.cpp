@@ -51,6 +51,7 @@ std::mutex mutex; // of all that is here
 std::condition_variable change;
 std::string firstMisuse;
 std::map<std::string, int> callCounts;
+std::map<std::pair<std::string, int>, uint64_t> callBytes; // by ranks, too
 std::set<int> failedRanks;
 int liveComms = 0;
 std::map<void *, int> memory; // of memAlloc, with its windows
@@ -116,12 +117,13 @@ static State begin(Comm comm, std::function<bool()> done) {
   return kInProgress;
 }
 
-static bool mayCall(Comm comm, const char *name) {
+static bool mayCall(Comm comm, const char *name, size_t bytes = 0) {
   ++callCounts[name];
   if (!comm || comm->pending || comm->aborted || comm->finalized) {
     misuse(std::string(name) + " on a communicator that is not ready");
     return false;
   }
+  callBytes[{name, comm->clique->size}] += bytes;
   return true;
 }
 
@@ -433,7 +435,7 @@ State ncclGroupEnd() {
 State ncclSend(const void *data, size_t count, Type type, int peer, Comm comm,
                Stream stream) {
   std::lock_guard lock(mutex);
-  if (!mayCall(comm, "send"))
+  if (!mayCall(comm, "send", count * bytesOf(type)))
     return kInvalidUsage;
   return add({comm, peer, stream,
               [=] {
@@ -446,7 +448,7 @@ State ncclSend(const void *data, size_t count, Type type, int peer, Comm comm,
 State ncclRecv(void *data, size_t count, Type type, int peer, Comm comm,
                Stream stream) {
   std::lock_guard lock(mutex);
-  if (!mayCall(comm, "recv"))
+  if (!mayCall(comm, "recv", count * bytesOf(type)))
     return kInvalidUsage;
   return add({comm, peer, stream, [] {},
               [=] {
@@ -460,7 +462,7 @@ State ncclRecv(void *data, size_t count, Type type, int peer, Comm comm,
 State ncclAllGather(const void *from, void *to, size_t count, Type type,
                     Comm comm, Stream stream) {
   std::lock_guard lock(mutex);
-  if (!mayCall(comm, "allGather"))
+  if (!mayCall(comm, "allGather", count * bytesOf(type)))
     return kInvalidUsage;
   const size_t bytes = count * bytesOf(type);
   return exchange(comm, stream, headerOf("all-gather", count, type), from,
@@ -474,7 +476,7 @@ State ncclAllGather(const void *from, void *to, size_t count, Type type,
 State ncclAllReduce(const void *from, void *to, size_t count, Type type,
                     Reduction reduction, Comm comm, Stream stream) {
   std::lock_guard lock(mutex);
-  if (!mayCall(comm, "allReduce"))
+  if (!mayCall(comm, "allReduce", count * bytesOf(type)))
     return kInvalidUsage;
   return reduce("all-reduce", from, to, count, type, reduction, comm, stream,
                 0);
@@ -483,7 +485,7 @@ State ncclAllReduce(const void *from, void *to, size_t count, Type type,
 State ncclReduceScatter(const void *from, void *to, size_t count, Type type,
                         Reduction reduction, Comm comm, Stream stream) {
   std::lock_guard lock(mutex);
-  if (!mayCall(comm, "reduceScatter"))
+  if (!mayCall(comm, "reduceScatter", count * bytesOf(type)))
     return kInvalidUsage;
   return reduce("reduce-scatter", from, to, count, type, reduction, comm,
                 stream, count * bytesOf(type));
@@ -548,6 +550,10 @@ const tessera::test::FakeNCCL fake_nccl = {
       std::lock_guard lock(mutex);
       return callCounts[name];
     },
+    [](const char *name, int ranks) {
+      std::lock_guard lock(mutex);
+      return callBytes[{name, ranks}];
+    },
     [] {
       std::lock_guard lock(mutex);
       return firstMisuse.c_str();
@@ -560,6 +566,7 @@ const tessera::test::FakeNCCL fake_nccl = {
       std::lock_guard lock(mutex);
       failedRanks.clear();
       callCounts.clear();
+      callBytes.clear();
       firstMisuse.clear();
     }};
 

@@ -9,6 +9,8 @@
 #ifndef TESSERA_TEST_RUNTIME_CUDA_FAKENCCL_H
 #define TESSERA_TEST_RUNTIME_CUDA_FAKENCCL_H
 
+#include <cstdint>
+
 namespace tessera::test {
 
 /// Found in the fake library by the name `fake_nccl`.
@@ -18,6 +20,9 @@ struct FakeNCCL {
   int (*live)();
   /// Calls so far of all ranks, as "allGather", "send".
   int (*calls)(const char *name);
+  /// The same, of those on communicators of so many ranks: their counts, in
+  /// bytes.
+  uint64_t (*bytes)(const char *name, int ranks);
   /// The first misuse: a call while the last one is in progress, counts that
   /// differ between ranks, ... ; empty when there is none.
   const char *(*misuse)();

@@ -76,7 +76,18 @@ TEST_F(NCCL, OneCommunicatorAPartition) {
   RunOptions options;
   options.runs = 3;
   options.context.log = keepLine;
-  options.inspect = [](tessera_binding *binding, int) {
+  std::mutex mutex;
+  std::array<tessera_communicator, 4> sums{}; // of all ranks
+  options.inspect = [&](tessera_binding *binding, int) {
+    ASSERT_EQ(tessera_binding_communicator_count(binding), sums.size());
+    for (size_t i = 0; i < sums.size(); ++i) {
+      auto each = sized<tessera_communicator>();
+      ASSERT_OK(tessera_binding_communicator(binding, i, &each));
+      std::lock_guard lock(mutex);
+      sums[i].calls += each.calls;
+      sums[i].bytes_sent += each.bytes_sent;
+      sums[i].bytes_received += each.bytes_received;
+    }
     ASSERT_EQ(tessera_binding_step_count(binding), 7u);
     auto step = sized<tessera_step>();
     ASSERT_OK(tessera_binding_step(binding, 0, &step));
@@ -107,6 +118,19 @@ TEST_F(NCCL, OneCommunicatorAPartition) {
   EXPECT_EQ(fake().calls("allReduce"), 2 * 4);
   EXPECT_EQ(fake().calls("reduceScatter"), 2 * 4);
   EXPECT_EQ(fake().calls("send"), 2 * 4);
+  // What the report has of a run is what NCCL was called with.
+  auto bytes = [](const char *name, int ranks) {
+    return fake().bytes(name, ranks);
+  };
+  EXPECT_EQ(2 * sums[0].calls, 2 * 4 * (1u + 2)); // a send, a receive
+  EXPECT_EQ(2 * sums[1].calls, 2 * 4 * 2u);
+  EXPECT_EQ(2 * (sums[0].bytes_sent + sums[3].bytes_sent),
+            3 * bytes("allGather", 4) + bytes("send", 4));
+  EXPECT_EQ(2 * (sums[0].bytes_received + sums[3].bytes_received),
+            3 * bytes("allGather", 4) + bytes("recv", 4));
+  EXPECT_EQ(2 * sums[1].bytes_sent,
+            bytes("allGather", 2) + bytes("reduceScatter", 2));
+  EXPECT_EQ(2 * sums[2].bytes_sent, bytes("allReduce", 2));
   EXPECT_EQ(fake().calls("commAbort"), 0);
 }
 

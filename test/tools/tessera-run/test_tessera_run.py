@@ -473,16 +473,17 @@ class TesseraRun(unittest.TestCase):
         # From 8 rows of 32 bytes a rank sends its 2 to one, then 4 to one; in the
         # exchange 2 x 2 elements to each of three.
         self.assertEqual(
-            [row[:6] for row in rows],
+            [row[:7] for row in rows],
             [
-                ["[0, 1, 2, 3]", "1", "[dp, tp]", "1", "48", "48"],
-                ["[0, 1]", "2", "[tp]", "1", "64", "64"],
-                ["[0, 2]", "2", "[dp]", "1", "128", "128"],
+                ["[0, 1, 2, 3]", "1", "[dp, tp]", "1", "6", "48", "48"],
+                ["[0, 1]", "2", "[tp]", "1", "1", "64", "64"],
+                ["[0, 2]", "2", "[dp]", "1", "1", "128", "128"],
             ],
         )
         self.assertEqual([row[-1] for row in rows], ["the first", "part of the first", "part of the first"])
         report = json.loads(self.succeed(*args, "--report", "json", **fakes))
         self.assertEqual([c["ranks"] for c in report["communicators"]], [row[0] for row in rows])
+        # What ran is what was planned.
         self.assertEqual(sum(c["sent"] for c in report["communicators"]),
                          sum(c["sent"] for c in report["collectives"]))  # fmt: skip
         self.assertRegex(report["hash"], "^[0-9a-f]{16}$")
