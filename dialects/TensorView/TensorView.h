@@ -101,6 +101,10 @@ Result<std::vector<layout::View>> getBoxViews(WindowOpInterface op,
 /// What an element is in a scalar region: its type, signless.
 mlir::Type getScalarType(mlir::Type element);
 
+/// Puts the op's name into its location, if no name is there yet: what the op
+/// becomes is then known to come from it.
+void nameLocation(mlir::Operation *op);
+
 /// The grammar's tokens out of MLIR's parser.
 class AsmTokenSource : public layout::TokenSource {
 public:

@@ -326,6 +326,11 @@ layout::Shape tv::getGlobalShape(Type type) {
   return layout::Shape(tensor.getShape().begin(), tensor.getShape().end());
 }
 
+void tv::nameLocation(Operation *op) {
+  if (!isa<NameLoc>(op->getLoc()))
+    op->setLoc(NameLoc::get(op->getName().getIdentifier(), op->getLoc()));
+}
+
 Type tv::getScalarType(Type element) {
   if (auto integer = dyn_cast<IntegerType>(element))
     return IntegerType::get(element.getContext(), integer.getWidth());

@@ -29,17 +29,12 @@ using namespace tessera;
 
 std::string tessera::getPlace(Location location) {
   // The innermost place in a file, without folders above the source's own.
-  std::string place;
-  location->walk([&](Location inner) {
-    if (auto file = dyn_cast<FileLineColLoc>(inner)) {
-      place = (file.getFilename().getValue() + ":" + Twine(file.getLine()) +
-               ":" + Twine(file.getColumn()))
-                  .str();
-      return WalkResult::interrupt();
-    }
-    return WalkResult::advance();
-  });
-  return place;
+  auto file = location->findInstanceOf<FileLineColLoc>();
+  if (!file)
+    return "";
+  return (file.getFilename().getValue() + ":" + Twine(file.getLine()) + ":" +
+          Twine(file.getColumn()))
+      .str();
 }
 
 namespace {

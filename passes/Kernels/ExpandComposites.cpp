@@ -392,6 +392,7 @@ struct ExpandComposites
   /// The values that take the place of the op's results; none if it stays.
   FailureOr<SmallVector<Value>> expand(Operation *op) {
     OpBuilder b(op);
+    tv::nameLocation(op);
     using Results = FailureOr<SmallVector<Value>>;
     if (epilogues && isEpilogue(op))
       return SmallVector<Value>();

@@ -196,6 +196,15 @@ LogicalResult Former::launch(Operation *op, StringRef name,
   if (emitter.hasFailed())
     return failure();
   func::FuncOp kernel = emitter.finish();
+  // Where all that it computes is from, in order.
+  SmallVector<Operation *> ops(inlined.begin(), inlined.end());
+  if (!inlined.contains(op))
+    ops.push_back(op);
+  llvm::sort(ops,
+             [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  kernel->setLoc(FusedLoc::get(
+      builder.getContext(),
+      llvm::map_to_vector(ops, [](Operation *op) { return op->getLoc(); })));
   // The layers of a model share their kernels.
   std::string text;
   llvm::raw_string_ostream(text) << kernel;

@@ -71,6 +71,7 @@ public:
     for (CompositeOpInterface op : composites) {
       OpBuilder builder(op);
       SmallVector<Value> results;
+      tv::nameLocation(op);
       if (failed(op.decompose(builder, results)))
         return signalPassFailure();
       op->replaceAllUsesWith(results);

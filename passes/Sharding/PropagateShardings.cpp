@@ -90,10 +90,7 @@ static std::string describe(Value value) {
     return text;
   }
   os << "'" << value.getDefiningOp()->getName() << "'";
-  Location loc = value.getLoc();
-  while (auto callSite = dyn_cast<CallSiteLoc>(loc))
-    loc = callSite.getCallee();
-  if (auto file = dyn_cast<FileLineColLoc>(loc))
+  if (auto file = value.getLoc()->findInstanceOf<FileLineColLoc>())
     os << " in line " << file.getLine();
   return text;
 }

@@ -17,16 +17,52 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::cuda;
 
-/// "map_1: tv.map at block.mlir:10:3", for the first launch of each kernel.
-static llvm::StringMap<std::string> getOrigins(ModuleOp program) {
-  llvm::StringMap<std::string> origins;
-  program.walk([&](plan::LaunchOp launch) {
-    std::string text = (launch.getKernel() + ": " + launch.getSource()).str();
-    if (std::string place = getPlace(launch.getLoc()); !place.empty())
-      text += " at " + place;
-    origins.try_emplace(launch.getKernel(), text);
-  });
-  return origins;
+/// "tv.linear 9:8"; with the file where that is another than `file`.
+static std::string getName(StringRef op, Location loc, StringAttr file) {
+  auto place = loc->findInstanceOf<FileLineColLoc>();
+  if (!place)
+    return op.str();
+  if (place.getFilename() != file)
+    return op.str() + " " + getPlace(loc);
+  return (op + " " + Twine(place.getLine()) + ":" + Twine(place.getColumn()))
+      .str();
+}
+
+/// Adds the names of the ops that a location is fused of.
+static void addNames(Location loc, StringAttr file,
+                     std::vector<std::string> &names) {
+  if (auto fused = dyn_cast<FusedLoc>(loc))
+    for (Location part : fused.getLocations())
+      addNames(part, file, names);
+  else if (auto name = dyn_cast<NameLoc>(loc))
+    names.push_back(getName(name.getName(), loc, file));
+}
+
+/// The comment that leads a kernel back to the program, of its first launch:
+///
+///     // map_1: tv.map at block.mlir:10:3, of tv.linear 9:8, tv.add 10:3
+static std::string getOrigin(func::FuncOp kernel, plan::LaunchOp launch) {
+  std::string line =
+      ("// " + kernel.getName() + ": " + launch.getSource()).str();
+  StringAttr file;
+  if (auto place = launch.getLoc()->findInstanceOf<FileLineColLoc>()) {
+    line += " at " + getPlace(place);
+    file = place.getFilename();
+  }
+  std::vector<std::string> names;
+  addNames(kernel.getLoc(), file, names);
+  if (names == std::vector{getName(launch.getSource(), launch.getLoc(), file)})
+    names.clear();
+  std::string text;
+  for (auto [i, name] : llvm::enumerate(names)) {
+    line += i == 0 ? ", of" : ",";
+    if (line.size() + 1 + name.size() > 79) {
+      text += line + "\n";
+      line = "//    ";
+    }
+    line += " " + name;
+  }
+  return text + line + "\n";
 }
 
 /// The runtime's kernels that a program may need: moves of words not smaller
@@ -70,7 +106,10 @@ static std::string getRuntimeText(ModuleOp program) {
 }
 
 FailureOr<std::vector<CompiledKernel>> cuda::emitKernels(ModuleOp program) {
-  llvm::StringMap<std::string> origins = getOrigins(program);
+  llvm::StringMap<plan::LaunchOp> launches;
+  program.walk([&](plan::LaunchOp launch) {
+    launches.try_emplace(launch.getKernel(), launch);
+  });
   std::vector<CompiledKernel> kernels;
   for (auto function : program.getOps<func::FuncOp>()) {
     if (!function->hasAttr(plan::kKernelAttr))
@@ -78,7 +117,8 @@ FailureOr<std::vector<CompiledKernel>> cuda::emitKernels(ModuleOp program) {
     FailureOr<KernelSource> source = emitKernel(function);
     if (failed(source))
       return failure();
-    source->origin = "// " + origins.lookup(function.getName()) + "\n";
+    if (plan::LaunchOp launch = launches.lookup(function.getName()))
+      source->origin = getOrigin(function, launch);
     kernels.push_back({std::move(*source), {}, {}});
   }
   kernels.push_back({{"runtime", "", getRuntimeText(program), {}}, {}, {}});
