@@ -111,7 +111,8 @@ func.func @main(%x: !x) -> tensor<19xf32> {
 
 // -----
 
-// The padded rows exist in no memory: each device sums those it would hold.
+// The padded rows exist in no memory: each device sums those it would hold, down
+// columns and along rows.
 // CHECK: tv.reduce
 // CHECK: return
 // RAN tp=1: nothing
@@ -123,5 +124,21 @@ func.func @main(%x: !x) -> tensor<19xf32> {
 func.func @main(%x: !x) -> tensor<3xf32> {
   %p = tv.pad %x low [2, 0] high [1, 0] value 0.5 : f32 : (!x) -> tensor<13x3xf32>
   %s = tv.reduce sum %p dims [0] : (tensor<13x3xf32>) -> tensor<3xf32>
+  return %s : tensor<3xf32>
+}
+
+// -----
+
+// CHECK: tv.reduce
+// CHECK: return
+// RAN tp=1: nothing
+// RAN tp=2: all-reduce 12 bytes 0 copies
+// RAN tp=3: all-to-all 12 bytes 0 copies, all-reduce 24 bytes 0 copies
+// RAN tp=4: all-to-all 12 bytes 1 copies, all-reduce 36 bytes 0 copies
+#m = #tv.mesh<tp = 2>
+!x = tensor<3x10xf32, #tv.view<#m, [_, did(tp) * _]>>
+func.func @main(%x: !x) -> tensor<3xf32> {
+  %p = tv.pad %x low [0, 2] high [0, 1] value 0.5 : f32 : (!x) -> tensor<3x13xf32>
+  %s = tv.reduce sum %p dims [1] : (tensor<3x13xf32>) -> tensor<3xf32>
   return %s : tensor<3xf32>
 }

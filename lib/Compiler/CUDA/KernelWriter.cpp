@@ -31,12 +31,19 @@ std::optional<int64_t> cuda::getConstant(Value value) {
   return std::nullopt;
 }
 
-FailureOr<std::vector<SpaceExtent>> cuda::getSpace(scf::ParallelOp loop) {
-  std::vector<SpaceExtent> space;
-  for (auto [lower, upper, step] : llvm::zip_equal(
-           loop.getLowerBound(), loop.getUpperBound(), loop.getStep())) {
+LogicalResult cuda::verifyLoop(scf::ParallelOp loop) {
+  for (auto [lower, step] :
+       llvm::zip_equal(loop.getLowerBound(), loop.getStep()))
     if (getConstant(lower) != 0 || getConstant(step) != 1)
       return loop.emitError() << "loops of kernels go from 0 in steps of 1";
+  return success();
+}
+
+FailureOr<std::vector<SpaceExtent>> cuda::getSpace(scf::ParallelOp loop) {
+  if (failed(verifyLoop(loop)))
+    return failure();
+  std::vector<SpaceExtent> space;
+  for (Value upper : loop.getUpperBound()) {
     SpaceExtent extent{SpaceExtent::Kind::Constant};
     if (std::optional<int64_t> constant = getConstant(upper)) {
       extent.constant = *constant;
@@ -333,7 +340,7 @@ LogicalResult KernelWriter::writeFor(scf::ForOp op, BlockText writeInner) {
 
 /// A parallel loop inside one thread.
 LogicalResult KernelWriter::writeNest(scf::ParallelOp op) {
-  if (failed(getSpace(op)))
+  if (failed(verifyLoop(op)))
     return failure();
   SmallVector<std::string> sums, combiners;
   auto reduce = cast<scf::ReduceOp>(op.getBody()->getTerminator());

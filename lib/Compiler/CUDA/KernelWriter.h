@@ -29,7 +29,9 @@ namespace tessera::cuda {
 /// An integer or index that is known.
 std::optional<int64_t> getConstant(mlir::Value value);
 
-/// The extents of a kernel's parallel loop; other bounds are an error.
+/// An error unless the loop goes from 0 in steps of 1.
+mlir::LogicalResult verifyLoop(mlir::scf::ParallelOp loop);
+/// The extents of a kernel's outermost loop, which the runtime has to know.
 mlir::FailureOr<std::vector<SpaceExtent>> getSpace(mlir::scf::ParallelOp loop);
 
 class KernelWriter {

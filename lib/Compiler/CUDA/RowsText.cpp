@@ -359,7 +359,7 @@ void RowsWriter::writeStore(memref::StoreOp op) {
 
 /// A stage: its chunks are shared among the row's group.
 LogicalResult RowsWriter::writeStage(scf::ParallelOp op) {
-  if (failed(getSpace(op)))
+  if (failed(verifyLoop(op)))
     return failure();
   const Chunk &chunk = stages.at(op);
   auto reduce = cast<scf::ReduceOp>(op.getBody()->getTerminator());
