@@ -29,16 +29,30 @@ namespace tessera {
 namespace {
 /// Fewer elements are not worth a second kernel.
 constexpr int64_t kManyElements = 1 << 20;
-/// Half of a GPU's multiprocessors; and twice as many as it has.
-constexpr int64_t kFewBlocks = 66, kBlocks = 264;
+/// Half of a GPU's multiprocessors; and eight times as many as it has, so that
+/// few idle at the end.
+constexpr int64_t kFewBlocks = 66, kBlocks = 1056;
 /// Of columns, a block has this much of each row.
 constexpr int64_t kLineBits = 128 * 8;
 
-/// A dimension to split into `parts` and the rest, if any.
+/// A dimension to split into parts and the rest of each, which may be 1.
 struct Split {
-  int64_t dim, parts;
+  int64_t dim, rest;
+  LocalShape shape; ///< both
 };
 } // namespace
+
+/// How many parts of `size` there are to be: the fewest from `wanted` on, else
+/// the most, which are not much fewer; 0 if there is no such divisor.
+static int64_t getParts(int64_t size, int64_t most, int64_t wanted) {
+  for (int64_t parts = wanted; parts <= std::min(most, 16 * wanted); ++parts)
+    if (size % parts == 0)
+      return parts;
+  for (int64_t parts = std::min(most, wanted); parts > wanted / 4; --parts)
+    if (size % parts == 0)
+      return parts;
+  return 0;
+}
 
 static std::optional<Split> getSplit(tv::ReduceOp op) {
   RankedTensorType type = cast<RankedTensorType>(op.getInput().getType());
@@ -55,13 +69,30 @@ static std::optional<Split> getSplit(tv::ReduceOp op) {
         blocks * type.getElementType().getIntOrFloatBitWidth(), kLineBits);
   if (blocks >= kFewBlocks)
     return std::nullopt;
-  const int64_t least = llvm::divideCeil(kBlocks, blocks);
+  const LocalShape whole(op.getInput());
   for (int64_t dim : op.getDims()) {
     const int64_t size = type.getDimSize(dim);
-    const int64_t most = op.getDims().size() > 1 ? size : size / 2;
-    for (int64_t parts = least; parts <= std::min(most, 16 * least); ++parts)
-      if (size % parts == 0)
-        return Split{dim, parts};
+    const int64_t parts =
+        getParts(size, op.getDims().size() > 1 ? size : size / 2,
+                 llvm::divideCeil(kBlocks, blocks));
+    if (parts == 0)
+      continue;
+    // Each device splits what it has, in a view that says so.
+    const int64_t all = *whole.extents[dim].getStatic(), rest = size / parts;
+    if (all % rest != 0)
+      continue;
+    layout::View view;
+    view.dims = {whole.dims[dim]};
+    Result<layout::View> both = layout::reshapeView(
+        view, {all}, {all / rest, rest}, whole.mesh.getMesh());
+    if (!both)
+      continue;
+    Split split{dim, rest, {}};
+    split.shape.mesh = whole.mesh;
+    split.shape.dims = both->dims;
+    split.shape.extents = {all / rest, rest};
+    if (split.shape.isPlain())
+      return split;
   }
   return std::nullopt;
 }
@@ -154,7 +185,7 @@ static Value reshape(Value value, const LocalShape &shape, OpBuilder &b,
   return again.getResult(0);
 }
 
-static void split(tv::ReduceOp op, Split at, OpBuilder &b) {
+static void split(tv::ReduceOp op, const Split &at, OpBuilder &b) {
   Build build{b, op.getLoc()};
   RankedTensorType result = op.getResult().getType();
   Type element = result.getElementType();
@@ -165,19 +196,16 @@ static void split(tv::ReduceOp op, Split at, OpBuilder &b) {
 
   LocalShape whole(op.getInput()), parted, partial;
   parted.mesh = partial.mesh = whole.mesh;
-  const int64_t rest =
-      cast<RankedTensorType>(op.getInput().getType()).getDimSize(at.dim) /
-      at.parts;
   SmallVector<int64_t> dims;
   int64_t place = 0; // of the parts, among what is left
   for (int64_t dim = 0; dim < int64_t(whole.dims.size()); ++dim) {
     if (dim == at.dim) {
       place = partial.dims.size();
-      parted.add(layout::Extent(at.parts));
-      partial.add(layout::Extent(at.parts));
-      if (rest > 1) {
+      parted.add(at.shape, 0);
+      partial.add(at.shape, 0);
+      if (at.rest > 1) {
         dims.push_back(parted.dims.size());
-        parted.add(layout::Extent(rest));
+        parted.add(at.shape, 1);
       }
       continue;
     }
@@ -188,7 +216,7 @@ static void split(tv::ReduceOp op, Split at, OpBuilder &b) {
     parted.add(whole, dim);
   }
   Value value = op.getInput();
-  if (rest > 1)
+  if (at.rest > 1)
     value = reshape(value, parted, b, isReshapable(value));
   value = build.widen(value, wide);
   value =
@@ -217,7 +245,7 @@ struct SplitReductions
       if (at && !mayJoinProduct(op) && !isStage(op))
         splits.push_back({op, *at});
     });
-    for (auto [op, at] : splits) {
+    for (auto &[op, at] : splits) {
       OpBuilder builder(op);
       split(op, at, builder);
     }

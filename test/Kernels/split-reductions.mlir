@@ -1,14 +1,13 @@
 // RUN: tessera-opt %s --split-input-file --pass-pipeline='builtin.module(func.func(tv-split-reductions),cse)' | FileCheck %s
 
-// All elements: parts of f32, of as many rows as make blocks enough.
+// All elements: rows first, in f32.
 #m = #tv.mesh<tp = 1>
 !x = tensor<1024x1030xbf16, #tv.local<#tv.view<#m, [1024, 1030], alloc = (0, 1)>, of [1024, 1030]>>
 !s = tensor<bf16, #tv.local<#tv.view<#m, []>, of []>>
 // CHECK-LABEL: func.func @whole
-// CHECK: %[[R:.*]] = tv.reshape %{{.*}} -> tensor<512x2x1030xbf16,
-// CHECK: %[[W:.*]] = tv.map %[[R]]
+// CHECK-NEXT: %[[W:.*]] = tv.map
 // CHECK: arith.extf
-// CHECK: %[[P:.*]] = tv.reduce sum %[[W]] dims [1, 2] : {{.*}} -> tensor<512xf32,
+// CHECK: %[[P:.*]] = tv.reduce sum %[[W]] dims [1] : {{.*}} -> tensor<1024xf32,
 // CHECK: %[[Y:.*]] = tv.reduce sum %[[P]] dims [0] : {{.*}} -> tensor<f32,
 // CHECK: %[[N:.*]] = tv.map %[[Y]]
 // CHECK: arith.truncf
@@ -20,14 +19,15 @@ func.func @whole(%x: !x) -> !s {
 
 // -----
 
-// Dimensions around those that stay. The result is as partial as it was; maxima are
-// of the type that they were.
+// Dimensions around those that stay; each device splits what it has. The result is as
+// partial as it was; maxima are of the type that they were.
 #m = #tv.mesh<tp = 2>
 !x = tensor<8x33x5000xf16, #tv.local<#tv.view<#m, [8, 33, did(tp) * 5000], alloc = (0, 1, 2)>, of [8, 33, 10000]>>
 !y = tensor<33xf16, #tv.local<#tv.view<#m, [33], alloc = (0), partial = [tp : max]>, of [33]>>
 // CHECK-LABEL: func.func @middle
-// CHECK-NEXT: tv.reduce max %{{.*}} dims [2] : {{.*}} -> tensor<8x33xf16, #tv.local<#tv.view<#mesh, [8, 33]>, of [8, 33]>>
-// CHECK-NEXT: %[[Y:.*]] = tv.reduce max %{{.*}} dims [0] : {{.*}} partial = [tp : max]
+// CHECK-NEXT: %[[R:.*]] = tv.reshape {{.*}} -> tensor<8x33x40x125xf16, #tv.local<#tv.view<#mesh, [8, 33, did(tp) * 40, 125]>, of [8, 33, 80, 125]>>
+// CHECK-NEXT: %[[P:.*]] = tv.reduce max %[[R]] dims [0, 3] : {{.*}} -> tensor<33x40xf16, #tv.local<#tv.view<#mesh, [33, did(tp) * 40]>, of [33, 80]>>
+// CHECK-NEXT: %[[Y:.*]] = tv.reduce max %[[P]] dims [1] : {{.*}} partial = [tp : max]
 // CHECK: return %[[Y]]
 func.func @middle(%x: !x) -> !y {
   %0 = tv.reduce max %x dims [0, 2] : (!x) -> !y
@@ -45,7 +45,7 @@ func.func @middle(%x: !x) -> !y {
 // CHECK: tv.map {{.*}} -> tensor<4096x512xf32
 // CHECK: arith.mulf
 // CHECK: %[[X:.*]] = tv.reshape %arg0
-// CHECK: %[[M:.*]] = tv.map %[[X]], %[[X]] {{.*}} -> tensor<32x128x512xf32
+// CHECK: %[[M:.*]] = tv.map %[[X]], %[[X]] {{.*}} -> tensor<128x32x512xf32
 // CHECK: arith.mulf
 // CHECK: tv.reduce sum %[[M]] dims [1]
 // CHECK: tv.broadcast
@@ -110,7 +110,7 @@ func.func @not(%x: !x, %c: !c, %p: !p, %n: !n {tv.dims = ["n"]})
 // CHECK: tv.reduce max %{{.*}} dims [1] : (tensor<16x131072
 // CHECK: tv.reduce sum %{{.*}} dims [1] : (tensor<16x131072
 // CHECK: tv.reduce sum %{{.*}} dims [0] : (tensor<8192x256
-// CHECK: tv.reshape %{{.*}} -> tensor<128x64x256xbf16
+// CHECK: tv.reshape %{{.*}} -> tensor<512x16x256xbf16
 func.func @stages(%x: !x, %a: !a, %b: !b) -> (!r, !v, !g, !v) {
   %0 = tv.reduce max %x dims [1] : (!x) -> !r
   %1 = tv.broadcast %0 dims [0] : (!r) -> !x

@@ -479,7 +479,7 @@ LogicalResult RowsWriter::write(DeviceFunction &function) {
   if (failed(writeTemplate(symbol)))
     return failure();
   std::string bounds = std::to_string(function.threads);
-  if (resident > 1)
+  if (group == "BlockRow") // else some numbers of threads get too few registers
     bounds += ", resident(" + std::to_string(resident) + ")";
   out.openGlobal(bounds, symbol);
   if (failed(out.enterFunction(loop)))
