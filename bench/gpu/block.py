@@ -14,7 +14,7 @@ the same block in float64 (torch, sharded, with all-reduces) and its own second 
 within 4 times the error of a float64 program that rounds each value to bf16, and twice
 in the norm. With --check that is all.
 
-JAX runs apart (it wants a process of its own): ../shared/bench/tp_block_jax.py.
+JAX runs apart (it wants a process of its own): block_jax.py.
 """
 import argparse
 import json
@@ -216,6 +216,12 @@ def reading(call, steps):
     return max(WORLD.allgather(begin.elapsed_time(end) / steps))
 
 
+def leave(status):
+    """Graphs of torch hold its communicator: destroyed, it would wait for them for ever."""
+    MPI.Finalize()
+    os._exit(status)
+
+
 def table(args, addresses):
     """Medians of the times of the module's steps, run with events between them."""
     module = tessera.Module(args.library, args.module, RANK, RANKS, device=RANK, stream=None,
@@ -275,8 +281,7 @@ def main():
               f"second run {'bit-identical' if same else 'DIFFERS'}", flush=True)
     wrong = not (share <= 1 and same)
     if args.check or wrong:
-        WORLD.Barrier()
-        os._exit(wrong)
+        leave(wrong)
 
     # The parts read what they read in the block, again and again: what they write is
     # apart, and an average stays what it is. (Of zeros and infinities a matmul takes
@@ -306,10 +311,11 @@ def main():
             for name, call in calls.items():
                 times[name].append(reading(call, args.steps))
     hosts = []  # of queued steps: after a wait a step takes as long as the host has slept deep
-    for _ in range(50):
-        ours()
+    for _ in range(25):
+        for _ in range(3):
+            ours()
         hosts.append(ours.host_seconds())
-    torch.cuda.synchronize()
+        torch.cuda.synchronize()
     medians = {name: statistics.median(t) for name, t in times.items()}
     parts = sum(list(medians.values())[:3])
     if RANK == 0:
@@ -324,9 +330,7 @@ def main():
               f"{1e6 * min(hosts):.1f} to {1e6 * max(hosts):.1f}", flush=True)
     if args.table:
         table(args, addresses)
-    # Graphs of torch hold its communicator: it would wait for them for ever.
-    WORLD.Barrier()
-    os._exit(0)
+    leave(0)
 
 
 if __name__ == "__main__":
