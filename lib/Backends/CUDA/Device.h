@@ -18,6 +18,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace tessera::cuda {
@@ -93,6 +94,9 @@ public:
   bool isStuck() const { return stuck; }
 
   std::vector<Companion *> companions;
+  /// The caller's stream that holds all runs that were enqueued last, in front
+  /// of which our stream waits; none if ours holds one itself.
+  std::optional<unsigned long long> follows;
 
 private:
   Device() = default;

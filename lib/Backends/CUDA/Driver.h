@@ -121,6 +121,7 @@ constexpr unsigned kHostPortable = 1, kHostMapped = 2;
   F(streamBeginCapture, cuStreamBeginCapture_v2, (Stream stream, int mode))    \
   F(streamEndCapture, cuStreamEndCapture, (Stream stream, Graph * graph))      \
   F(streamIsCapturing, cuStreamIsCapturing, (Stream stream, int *status))      \
+  F(streamGetId, cuStreamGetId, (Stream stream, unsigned long long *id))       \
   F(streamWaitEvent, cuStreamWaitEvent,                                        \
     (Stream stream, Event event, unsigned flags))                              \
   F(eventCreate, cuEventCreate, (Event * event, unsigned flags))               \

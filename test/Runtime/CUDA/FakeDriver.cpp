@@ -100,6 +100,8 @@ struct GraphExecObject {
   std::vector<Step> steps;
 };
 struct StreamObject {
+  static inline std::atomic<unsigned long long> last = 0;
+  const unsigned long long id = ++last; ///< of no other, also later
   Queue queue;
   std::unique_ptr<GraphObject> recording;
 };
@@ -298,6 +300,9 @@ Code cuStreamEndCapture(Stream stream, Graph *graph) {
 }
 Code cuStreamIsCapturing(Stream stream, int *status) {
   return *status = stream->recording != nullptr, 0;
+}
+Code cuStreamGetId(Stream stream, unsigned long long *id) {
+  return *id = stream->id, 0;
 }
 Code cuStreamWaitEvent(Stream stream, Event event, unsigned) {
   return put(stream, [state = event->state] {

@@ -136,6 +136,7 @@ Code cuStreamSynchronize(Stream) { return 0; }
 Code cuStreamBeginCapture_v2(Stream, int) { return 0; }
 Code cuStreamEndCapture(Stream, Graph *graph) { return give(graph); }
 Code cuStreamIsCapturing(Stream, int *status) { return *status = 0, 0; }
+Code cuStreamGetId(Stream, unsigned long long *id) { return *id = 1, 0; }
 Code cuStreamWaitEvent(Stream, Event, unsigned) { return 0; }
 Code cuEventCreate(Event *event, unsigned) { return give(event); }
 Code cuEventDestroy_v2(Event) { return 0; }

@@ -212,6 +212,23 @@ TEST_F(CUDA, ARunInTheCallersStream) {
   EXPECT_OK(tessera_binding_enqueue(session.binding, stream));
   EXPECT_OK(tessera_binding_wait(session.binding));
   EXPECT_EQ(driver().calls, std::vector<std::string>{"launch graph"});
+  // The graph runs in the caller's stream, and ours waits for it; the caller's
+  // only for what ours holds itself, and for other streams.
+  auto countWaits = [&](cuda::Stream stream) {
+    const size_t before = driver().waits;
+    EXPECT_OK(tessera_binding_enqueue(session.binding, stream));
+    EXPECT_OK(tessera_binding_wait(session.binding));
+    return driver().waits - before;
+  };
+  cuda::Stream other;
+  ASSERT_EQ(api.streamCreate(&other, cuda::kStreamNonBlocking), 0);
+  EXPECT_EQ(countWaits(stream), 1u);
+  EXPECT_EQ(countWaits(other), 2u);
+  EXPECT_EQ(countWaits(other), 1u);
+  EXPECT_EQ(countWaits(stream), 2u);
+  expectTwicePlus(session, 4, 2);
+  EXPECT_EQ(countWaits(stream), 2u);
+  EXPECT_EQ(api.streamDestroy(other), 0);
   // A graph of the caller's takes in the works themselves.
   ASSERT_EQ(api.streamBeginCapture(stream, cuda::kCaptureThreadLocal), 0);
   driver().calls.clear();

@@ -58,7 +58,8 @@ struct GraphExecObject {
   std::vector<Task> tasks;
 };
 struct StreamObject {
-  double clock = 0; // milliseconds; an event takes one
+  unsigned long long id = 0; // of no other, also later
+  double clock = 0;          // milliseconds; an event takes one
   bool capturing = false;
   GraphObject graph;
 };
@@ -450,7 +451,9 @@ EXPORT cuStreamCreate(Stream *stream, unsigned flags) {
   ENTER();
   if (flags != kStreamNonBlocking)
     return kInvalidValue;
+  static unsigned long long last = 0;
   *stream = make(StreamObject());
+  (*stream)->id = ++last;
   ++fake.streams;
   return 0;
 }
@@ -492,8 +495,13 @@ EXPORT cuStreamIsCapturing(Stream stream, int *status) {
   ENTER();
   return *status = stream->capturing, 0;
 }
+EXPORT cuStreamGetId(Stream stream, unsigned long long *id) {
+  ENTER();
+  return *id = stream->id, 0;
+}
 EXPORT cuStreamWaitEvent(Stream stream, Event event, unsigned) {
   ENTER();
+  ++fake.waits;
   return alive.count(stream) && alive.count(event) ? 0 : kInvalidHandle;
 }
 EXPORT cuEventCreate(Event *event, unsigned flags) {

@@ -78,6 +78,7 @@ struct RecordingDriver {
   std::map<int, int> retained; ///< by device
   std::map<uint64_t, size_t> allocations;
   size_t host = 0, modules = 0, streams = 0, events = 0, graphs = 0, execs = 0;
+  size_t waits = 0; ///< of streams for events, so far
   size_t blas = 0; ///< objects of cuBLASLt
 };
 
