@@ -215,7 +215,7 @@ void check(int m, int n, int k, int group, int batch = 1) {
     if constexpr (std::is_same_v<M, Awaited<T>>) {
       gemm.p.args = {q.bias, arrived, m, groups};
       CHECK(cudaMemset(q.a.data, 0xff, q.a.n * sizeof(Stored))); // NaNs
-      arrived.clear();
+      CHECK(cudaMemset(arrived.data, 0, arrived.n * sizeof(unsigned)));
       CHECK(cudaDeviceSynchronize());
       cudaStream_t beside;
       CHECK(cudaStreamCreateWithFlags(&beside, cudaStreamNonBlocking));
