@@ -1,13 +1,14 @@
 // RUN: tessera-opt %s --split-input-file --pass-pipeline='builtin.module(func.func(tv-split-reductions),cse)' | FileCheck %s
 
-// All elements: rows first, in f32.
+// All elements: parts of f32, of as many rows as make blocks enough.
 #m = #tv.mesh<tp = 1>
 !x = tensor<1024x1030xbf16, #tv.local<#tv.view<#m, [1024, 1030], alloc = (0, 1)>, of [1024, 1030]>>
 !s = tensor<bf16, #tv.local<#tv.view<#m, []>, of []>>
 // CHECK-LABEL: func.func @whole
-// CHECK-NEXT: %[[W:.*]] = tv.map
+// CHECK-NEXT: %[[R:.*]] = tv.reshape {{.*}} -> tensor<512x2x1030xbf16,
+// CHECK-NEXT: %[[W:.*]] = tv.map %[[R]]
 // CHECK: arith.extf
-// CHECK: %[[P:.*]] = tv.reduce sum %[[W]] dims [1] : {{.*}} -> tensor<1024xf32,
+// CHECK: %[[P:.*]] = tv.reduce sum %[[W]] dims [1, 2] : {{.*}} -> tensor<512xf32,
 // CHECK: %[[Y:.*]] = tv.reduce sum %[[P]] dims [0] : {{.*}} -> tensor<f32,
 // CHECK: %[[N:.*]] = tv.map %[[Y]]
 // CHECK: arith.truncf
@@ -22,14 +23,28 @@ func.func @whole(%x: !x) -> !s {
 // Dimensions around those that stay; each device splits what it has. The result is as
 // partial as it was; maxima are of the type that they were.
 #m = #tv.mesh<tp = 2>
-!x = tensor<8x33x5000xf16, #tv.local<#tv.view<#m, [8, 33, did(tp) * 5000], alloc = (0, 1, 2)>, of [8, 33, 10000]>>
+!x = tensor<2x33x16000xf16, #tv.local<#tv.view<#m, [2, 33, did(tp) * 16000], alloc = (0, 1, 2)>, of [2, 33, 32000]>>
 !y = tensor<33xf16, #tv.local<#tv.view<#m, [33], alloc = (0), partial = [tp : max]>, of [33]>>
 // CHECK-LABEL: func.func @middle
-// CHECK-NEXT: %[[R:.*]] = tv.reshape {{.*}} -> tensor<8x33x40x125xf16, #tv.local<#tv.view<#mesh, [8, 33, did(tp) * 40, 125]>, of [8, 33, 80, 125]>>
-// CHECK-NEXT: %[[P:.*]] = tv.reduce max %[[R]] dims [0, 3] : {{.*}} -> tensor<33x40xf16, #tv.local<#tv.view<#mesh, [33, did(tp) * 40]>, of [33, 80]>>
+// CHECK-NEXT: %[[R:.*]] = tv.reshape {{.*}} -> tensor<2x33x8x2000xf16, #tv.local<#tv.view<#mesh, [2, 33, did(tp) * 8, 2000]>, of [2, 33, 16, 2000]>>
+// CHECK-NEXT: %[[P:.*]] = tv.reduce max %[[R]] dims [0, 3] : {{.*}} -> tensor<33x8xf16, #tv.local<#tv.view<#mesh, [33, did(tp) * 8]>, of [33, 16]>>
 // CHECK-NEXT: %[[Y:.*]] = tv.reduce max %[[P]] dims [1] : {{.*}} partial = [tp : max]
 // CHECK: return %[[Y]]
 func.func @middle(%x: !x) -> !y {
+  %0 = tv.reduce max %x dims [0, 2] : (!x) -> !y
+  return %0 : !y
+}
+
+// -----
+
+// A dimension of a fitting size is no two dimensions.
+#m = #tv.mesh<tp = 1>
+!x = tensor<8x33x5000xf16, #tv.local<#tv.view<#m, [8, 33, 5000]>, of [8, 33, 5000]>>
+!y = tensor<33xf16, #tv.local<#tv.view<#m, [33]>, of [33]>>
+// CHECK-LABEL: func.func @alone
+// CHECK-NEXT: tv.reduce max %{{.*}} dims [2] : {{.*}} -> tensor<8x33xf16
+// CHECK-NEXT: tv.reduce max %{{.*}} dims [0]
+func.func @alone(%x: !x) -> !y {
   %0 = tv.reduce max %x dims [0, 2] : (!x) -> !y
   return %0 : !y
 }
@@ -45,7 +60,7 @@ func.func @middle(%x: !x) -> !y {
 // CHECK: tv.map {{.*}} -> tensor<4096x512xf32
 // CHECK: arith.mulf
 // CHECK: %[[X:.*]] = tv.reshape %arg0
-// CHECK: %[[M:.*]] = tv.map %[[X]], %[[X]] {{.*}} -> tensor<128x32x512xf32
+// CHECK: %[[M:.*]] = tv.map %[[X]], %[[X]] {{.*}} -> tensor<32x128x512xf32
 // CHECK: arith.mulf
 // CHECK: tv.reduce sum %[[M]] dims [1]
 // CHECK: tv.broadcast
@@ -110,7 +125,7 @@ func.func @not(%x: !x, %c: !c, %p: !p, %n: !n {tv.dims = ["n"]})
 // CHECK: tv.reduce max %{{.*}} dims [1] : (tensor<16x131072
 // CHECK: tv.reduce sum %{{.*}} dims [1] : (tensor<16x131072
 // CHECK: tv.reduce sum %{{.*}} dims [0] : (tensor<8192x256
-// CHECK: tv.reshape %{{.*}} -> tensor<512x16x256xbf16
+// CHECK: tv.reshape %{{.*}} -> tensor<128x64x256xbf16
 func.func @stages(%x: !x, %a: !a, %b: !b) -> (!r, !v, !g, !v) {
   %0 = tv.reduce max %x dims [1] : (!x) -> !r
   %1 = tv.broadcast %0 dims [0] : (!r) -> !x
