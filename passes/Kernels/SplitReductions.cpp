@@ -78,19 +78,20 @@ static std::optional<Split> getSplit(tv::ReduceOp op) {
     if (parts == 0)
       continue;
     // Each device splits what it has, in a view that says so.
-    const int64_t all = *whole.extents[dim].getStatic(), rest = size / parts;
-    if (all % rest != 0)
+    const int64_t rest = size / parts;
+    const std::optional<int64_t> all = whole.extents[dim].getStatic();
+    if (!all || *all % rest != 0)
       continue;
     layout::View view;
     view.dims = {whole.dims[dim]};
     Result<layout::View> both = layout::reshapeView(
-        view, {all}, {all / rest, rest}, whole.mesh.getMesh());
+        view, {*all}, {*all / rest, rest}, whole.mesh.getMesh());
     if (!both)
       continue;
     Split split{dim, rest, {}};
     split.shape.mesh = whole.mesh;
     split.shape.dims = both->dims;
-    split.shape.extents = {all / rest, rest};
+    split.shape.extents = {*all / rest, rest};
     if (split.shape.isPlain())
       return split;
   }
