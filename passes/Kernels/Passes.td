@@ -160,7 +160,8 @@ def FormKernels : Pass<"tv-form-kernels", "::mlir::ModuleOp"> {
     of `comm`:
 
     - pointwise ops and reductions with the same loops become one kernel, outlined
-      as a function on strided memrefs; broadcasts, index numbers, random numbers
+      as a function on strided memrefs, as do pointwise ops that only a reduction of
+      outer dimensions reads, in its loops; broadcasts, index numbers, random numbers
       and splats are computed where they are used;
     - `plan.attend` gets operands in rows of 16-byte pieces;
     - matrix products become `plan.contract`, with their bias and the gelu or gelu_grad

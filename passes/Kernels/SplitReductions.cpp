@@ -55,9 +55,10 @@ static int64_t getParts(int64_t size, int64_t most, int64_t wanted) {
 }
 
 static std::optional<Split> getSplit(tv::ReduceOp op) {
-  RankedTensorType type = cast<RankedTensorType>(op.getInput().getType());
+  auto type = cast<RankedTensorType>(op.getInput().getType());
+  const LocalShape whole(op.getInput());
   if (!type.hasStaticShape() || type.getNumElements() < kManyElements ||
-      !LocalShape(op.getInput()).isPlain() ||
+      !whole.isPlain() ||
       op.getInput().getDefiningOp<tv::TransposeOp>()) // rows lie elsewhere
     return std::nullopt;
   int64_t blocks = 1;
@@ -69,7 +70,6 @@ static std::optional<Split> getSplit(tv::ReduceOp op) {
         blocks * type.getElementType().getIntOrFloatBitWidth(), kLineBits);
   if (blocks >= kFewBlocks)
     return std::nullopt;
-  const LocalShape whole(op.getInput());
   for (int64_t dim : op.getDims()) {
     const int64_t size = type.getDimSize(dim);
     const int64_t parts =
