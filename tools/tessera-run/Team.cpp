@@ -14,6 +14,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdio>
 #include <cstring>
 #include <dlfcn.h>
 #include <mutex>
@@ -22,9 +23,14 @@ namespace tessera::run {
 
 using Clock = std::chrono::steady_clock;
 
-static Error nobodyCame(double deadline) {
-  return Error{"the other ranks did not answer within " +
-               std::to_string(deadline) + " s"};
+/// How long after the deadline a rank that is in a run may still tell why it
+/// fails, which says more than that it did not come.
+static constexpr double kVerdictSeconds = 2;
+
+static Error nobodyCame(double seconds) {
+  char text[32];
+  snprintf(text, sizeof text, "%g s", seconds);
+  return Error{std::string("the other ranks did not answer within ") + text};
 }
 
 //===----------------------------------------------------------------------===//
@@ -36,7 +42,7 @@ namespace {
 /// A meeting has two halves: all bring their part, then all have taken the
 /// whole.
 struct Table {
-  Table(int size, double deadline) : size(size), deadline(deadline) {}
+  Table(int size, double seconds) : size(size), seconds(seconds) {}
 
   bool meet(std::unique_lock<std::mutex> &lock) {
     size_t meeting = meetings;
@@ -46,12 +52,12 @@ struct Table {
       changed.notify_all();
       return true;
     }
-    return changed.wait_for(lock, std::chrono::duration<double>(deadline),
+    return changed.wait_for(lock, std::chrono::duration<double>(seconds),
                             [&] { return meetings != meeting; });
   }
 
   const int size;
-  const double deadline;
+  const double seconds; ///< a meeting waits
   std::mutex mutex;
   std::condition_variable changed;
   std::vector<char> parts;
@@ -73,10 +79,10 @@ public:
     table->parts.resize(bytes * table->size);
     std::memcpy(&table->parts[number * bytes], mine, bytes);
     if (!table->meet(lock))
-      return nobodyCame(table->deadline);
+      return nobodyCame(table->seconds);
     std::memcpy(all, table->parts.data(), bytes * table->size);
     if (!table->meet(lock))
-      return nobodyCame(table->deadline);
+      return nobodyCame(table->seconds);
     return Ok{};
   }
 
@@ -88,7 +94,7 @@ private:
 } // namespace
 
 std::vector<std::unique_ptr<Team>> makeThreadsTeams(int size, double deadline) {
-  auto table = std::make_shared<Table>(size, deadline);
+  auto table = std::make_shared<Table>(size, deadline + kVerdictSeconds);
   std::vector<std::unique_ptr<Team>> teams;
   for (int rank = 0; rank < size; ++rank)
     teams.push_back(std::make_unique<ThreadsTeam>(rank, table));
@@ -110,8 +116,8 @@ namespace {
 
 class MPITeam final : public Team, private Poll {
 public:
-  MPITeam(std::unique_ptr<Transport> transport, double deadline)
-      : transport(std::move(transport)), deadline(deadline) {}
+  MPITeam(std::unique_ptr<Transport> transport, double seconds)
+      : transport(std::move(transport)), seconds(seconds) {}
   int rank() const override { return transport->rank(); }
   int size() const override { return transport->size(); }
 
@@ -130,19 +136,19 @@ public:
       receives.push_back({peer, parts + peer * bytes, count});
     }
     until = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                               std::chrono::duration<double>(deadline));
+                               std::chrono::duration<double>(seconds));
     return transport->exchange(sends, receives, *this);
   }
 
 private:
   Status poll() override {
     if (Clock::now() > until)
-      return nobodyCame(deadline);
+      return nobodyCame(seconds);
     return Ok{};
   }
 
   std::unique_ptr<Transport> transport;
-  double deadline;
+  double seconds; ///< an exchange waits
   Clock::time_point until;
 };
 
@@ -171,8 +177,8 @@ Result<std::unique_ptr<Team>> joinMPITeam(double deadline) {
   if (!transport)
     return Error{std::string("transport mpi: ") + error};
   mpiAbort = abort;
-  return std::unique_ptr<Team>(
-      std::make_unique<MPITeam>(std::move(transport), deadline));
+  return std::unique_ptr<Team>(std::make_unique<MPITeam>(
+      std::move(transport), deadline + kVerdictSeconds));
 }
 
 } // namespace tessera::run

@@ -205,8 +205,10 @@ void runHanging(FakeCompanion &companion, bool &stuck, Stop &result) {
     auto program = cuda::makeProgram(**device, mark, works, 0);
     ASSERT_TRUE(program);
     NoNames names;
+    const double began = now();
     std::optional<Stop> stop = (*program)->run(**context, names);
     ASSERT_TRUE(stop);
+    EXPECT_LT(now() - began, options.deadline + 2);
     result = *stop;
     stuck = (*device)->isStuck();
     program->reset();
