@@ -414,7 +414,7 @@ Outcome<Ok> Communicators::share(Context &context, std::byte *pointer,
         return status;
       if (Status status = await(api, comm, what, joining); !status)
         return status;
-      if (window->second)
+      if (device.isOnDevice(window->second))
         context.log(TESSERA_LOG_INFO,
                     std::to_string(bytes) +
                         " bytes of symmetric memory are shared by ranks " +
@@ -427,10 +427,11 @@ Outcome<Ok> Communicators::share(Context &context, std::byte *pointer,
     return context.giveUp({TESSERA_PEER, status.message()});
   }
 
-  // Where NCCL cannot map memory between GPUs it succeeds, without a window.
+  // Where NCCL cannot map memory between GPUs it succeeds, and would go on
+  // without.
   Shared mine{-1, device.ordinal(), device.uuid()};
   for (size_t i = members.size(); i-- > 0;)
-    if (!members[i].windows.at(pointer))
+    if (!device.isOnDevice(members[i].windows.at(pointer)))
       mine.lacking = static_cast<int32_t>(i);
   std::vector<Shared> all(context.size());
   if (Status status = context.allGather(&mine, all.data(), sizeof mine);

@@ -122,6 +122,14 @@ void Device::free(DevicePointer pointer) const {
     driver_->memFree(pointer);
 }
 
+bool Device::isOnDevice(const void *pointer) const {
+  unsigned memory = 0;
+  return !driver_->pointerGetAttribute(
+             &memory, kPointerMemory,
+             reinterpret_cast<DevicePointer>(pointer)) &&
+         memory == kMemoryDevice;
+}
+
 Status Device::copy(void *to, const void *from, size_t bytes) const {
   if (bytes == 0)
     return Ok{};

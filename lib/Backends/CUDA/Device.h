@@ -85,6 +85,8 @@ public:
   }
   Result<DevicePointer> allocate(size_t bytes) const;
   void free(DevicePointer pointer) const;
+  /// Whether that is an address in a GPU's memory.
+  bool isOnDevice(const void *pointer) const;
   /// Between any two places; finished when it returns.
   Status copy(void *to, const void *from, size_t bytes) const;
 

@@ -56,6 +56,7 @@ constexpr int kMapDense = 0, kMapSwizzle128 = 3, kMapPromote256 = 3,
 constexpr unsigned kStreamNonBlocking = 1;
 constexpr int kCaptureThreadLocal = 1;
 constexpr unsigned kEventTimed = 0, kEventUntimed = 2;
+constexpr int kPointerMemory = 2, kMemoryDevice = 2;
 constexpr unsigned kHostPortable = 1, kHostMapped = 2;
 
 /// F(member, exported name, parameters)
@@ -84,6 +85,8 @@ constexpr unsigned kHostPortable = 1, kHostMapped = 2;
   F(memFreeHost, cuMemFreeHost, (void *pointer))                               \
   F(memHostGetDevicePointer, cuMemHostGetDevicePointer_v2,                     \
     (DevicePointer * pointer, void *host, unsigned flags))                     \
+  F(pointerGetAttribute, cuPointerGetAttribute,                                \
+    (void *value, int attribute, DevicePointer pointer))                       \
   F(memcpyAsync, cuMemcpyAsync,                                                \
     (DevicePointer to, DevicePointer from, size_t bytes, Stream stream))       \
   F(memcpyDtoDAsync, cuMemcpyDtoDAsync_v2,                                     \

@@ -18,8 +18,8 @@ using namespace tessera::cuda::nccl;
 
 /// The first that shares a communicator's resources with its parts.
 static constexpr int kOldest = 21800;
-/// The first with symmetric memory.
-static constexpr int kWindows = 22700;
+/// The first whose windows tell whether memory is mapped.
+static constexpr int kWindows = 22800;
 
 static std::string textOf(int version) {
   return std::to_string(version / 10000) + "." +
@@ -92,8 +92,8 @@ Status Api::check(State state, std::string_view what, Comm comm) const {
 Status Api::hasWindows() const {
   if (windows)
     return Ok{};
-  return Error{"NCCL " + versionText + " has no symmetric memory, " +
-               textOf(kWindows) + " and later have"};
+  return Error{"symmetric memory needs NCCL " + textOf(kWindows) +
+               " or later, this is " + versionText};
 }
 
 Type nccl::typeOf(DType dtype) {

@@ -45,7 +45,9 @@ struct UniqueId {
   char bytes[128];
 };
 
-/// A place in a communicator's symmetric memory.
+/// A place in a communicator's symmetric memory, for kernels: an address on the
+/// GPU. Where memory cannot be mapped between the GPUs it is one in the host's
+/// memory, which stands for a registration of this rank's own, or null.
 using Window = struct WindowObject *;
 constexpr int kSymmetric = 1; ///< a flag of a window
 constexpr int kZeroCTAs = 2;  ///< a policy: copy engines where they can do it
@@ -97,7 +99,8 @@ struct Config {
     (const void *from, void *to, size_t count, Type type, Reduction reduction, \
      Comm comm, Stream stream))
 
-/// The same of functions that came with version 2.27.
+/// The same of functions that came with version 2.27; windows tell whether
+/// memory is mapped since 2.28.
 #define TESSERA_NCCL_WINDOWS(F)                                                \
   F(memAlloc, ncclMemAlloc, (void **pointer, size_t bytes))                    \
   F(memFree, ncclMemFree, (void *pointer))                                     \

@@ -27,6 +27,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -34,6 +35,9 @@ using namespace tessera::cuda;
 using Step = std::function<void()>;
 
 namespace {
+
+std::mutex allocatedMutex;
+std::set<DevicePointer> allocated;
 
 constexpr Code kInvalidValue = 1, kNotFound = 500, kCaptureUnsupported = 900;
 
@@ -191,10 +195,20 @@ Code cuMemAlloc_v2(DevicePointer *pointer, size_t bytes) {
   // Nobody relies on what is in it.
   memset(memory, 0xa5, bytes);
   *pointer = reinterpret_cast<DevicePointer>(memory);
+  std::lock_guard lock(allocatedMutex);
+  allocated.insert(*pointer);
   return 0;
 }
 Code cuMemFree_v2(DevicePointer pointer) {
+  std::lock_guard lock(allocatedMutex);
+  allocated.erase(pointer);
   return free(reinterpret_cast<void *>(pointer)), 0;
+}
+Code cuPointerGetAttribute(void *value, int attribute, DevicePointer pointer) {
+  std::lock_guard lock(allocatedMutex);
+  if (attribute != kPointerMemory || !allocated.count(pointer))
+    return kInvalidValue;
+  return *static_cast<unsigned *>(value) = kMemoryDevice, 0;
 }
 Code cuMemHostAlloc(void **pointer, size_t bytes, unsigned) {
   return *pointer = calloc(1, bytes), 0;

@@ -11,7 +11,8 @@
 // progress until it has been asked about a few times, a new one before that is
 // an error, a part is null until the split is done, ending a communicator waits
 // for the graphs that hold its work. With TESSERA_FAKE_NCCL_NO_WINDOWS=n in the
-// environment communicators of n ranks succeed in making windows that are null.
+// environment communicators of n ranks map no memory: their windows are in host
+// memory, or null with "n null", as of later versions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +40,9 @@ using namespace tessera::cuda::nccl;
 using tessera::DType;
 using tessera::layout::Combiner;
 
-/// The fake driver's, beside what it exports for all.
+/// The fake driver's.
+extern "C" Code cuMemAlloc_v2(DevicePointer *pointer, size_t bytes);
+extern "C" Code cuMemFree_v2(DevicePointer pointer);
 void fakeDriverPut(Stream stream, std::function<void()> step);
 
 namespace {
@@ -99,8 +102,9 @@ struct CommObject {
   std::shared_ptr<Clique> clique;
   int rank = 0, worldRank = 0;
   bool aborted = false, finalized = false;
-  size_t windows = 0;      // made so far
-  std::set<void *> shared; // memory with a window
+  size_t windows = 0;              // made so far
+  std::map<Window, void *> shared; // memory with a window
+  bool unmapped = false;           // its windows are in host memory
   /// Whether the call in progress is done; null when there is none.
   std::function<bool()> pending;
   CommObject *part = nullptr; // made by a split, not handed over yet
@@ -296,14 +300,23 @@ static State reduce(const char *name, const void *from, void *to, size_t count,
                   });
 }
 
+static void endWindow(Comm comm, Window window) {
+  --memory[comm->shared.at(window)];
+  comm->shared.erase(window);
+  if (comm->unmapped)
+    free(window);
+  else
+    cuMemFree_v2(reinterpret_cast<DevicePointer>(window));
+}
+
 static void awaitUnused(Comm comm) {
   while (true) {
     {
       std::lock_guard lock(mutex);
       if (comm->inUse.use_count() == 1) {
         liveComms -= comm->part ? 2 : 1;
-        for (void *pointer : comm->shared)
-          --memory[pointer];
+        while (!comm->shared.empty())
+          endWindow(comm, comm->shared.begin()->first);
         delete comm->part;
         delete comm;
         return;
@@ -522,21 +535,29 @@ State ncclCommWindowRegister(Comm comm, void *data, size_t bytes,
     misuse("windows of one rank differ from another's");
   *window = nullptr;
   const char *without = getenv("TESSERA_FAKE_NCCL_NO_WINDOWS");
-  if (without && atoi(without) == comm->clique->size)
+  const bool unmapped = without && atoi(without) == comm->clique->size;
+  if (unmapped && strstr(without, "null"))
     return begin(comm, [] { return true; });
+  Window made = reinterpret_cast<Window>(malloc(1));
+  DevicePointer pointer = 0;
+  if (!unmapped) {
+    free(made);
+    cuMemAlloc_v2(&pointer, 1);
+    made = reinterpret_cast<Window>(pointer);
+  }
   ++memory[data];
-  comm->shared.insert(data);
+  comm->shared[made] = data;
+  comm->unmapped |= unmapped;
   return begin(comm, [=] {
-    *window = static_cast<Window>(data);
+    *window = made;
     return true;
   });
 }
 State ncclCommWindowDeregister(Comm comm, Window window) {
   std::lock_guard lock(mutex);
   if (!comm->shared.count(window))
-    misuse("ended what is no window");
-  comm->shared.erase(window);
-  --memory[window];
+    return misuse("ended what is no window"), kInvalidUsage;
+  endWindow(comm, window);
   return kSuccess;
 }
 

@@ -51,6 +51,8 @@ static_assert(cuda::kStreamNonBlocking == CU_STREAM_NON_BLOCKING);
 static_assert(cuda::kCaptureThreadLocal == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
 static_assert(cuda::kEventTimed == CU_EVENT_DEFAULT);
 static_assert(cuda::kEventUntimed == CU_EVENT_DISABLE_TIMING);
+static_assert(cuda::kPointerMemory == CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
+static_assert(cuda::kMemoryDevice == CU_MEMORYTYPE_DEVICE);
 static_assert(cuda::kHostPortable == CU_MEMHOSTALLOC_PORTABLE);
 static_assert(cuda::kHostMapped == CU_MEMHOSTALLOC_DEVICEMAP);
 

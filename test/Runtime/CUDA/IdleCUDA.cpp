@@ -60,6 +60,7 @@ Code cuDeviceGetAttribute(int *value, int attribute, int) {
 }
 Code cuDeviceGetUuid_v2(void *, int) { return 1; }
 Code cuDeviceCanAccessPeer(int *, int, int) { return 1; }
+Code cuPointerGetAttribute(void *, int, DevicePointer) { return 1; }
 Code cuDevicePrimaryCtxRetain(ContextHandle *context, int) {
   return give(context);
 }

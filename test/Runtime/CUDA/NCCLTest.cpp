@@ -179,7 +179,7 @@ TEST_F(NCCL, WithoutPeerAccessNothingIsShared) {
              "NCCL has no peer access between ranks [0, 1, 2, 3], on GPUs [0, "
              "1, 2, 3], and cannot map memory between them; run without "
              "--symmetric (TESSERA_SYMMETRIC)"},
-        Case{TESSERA_COPY_ENGINES, "4", "3 to 1",
+        Case{TESSERA_COPY_ENGINES, "4 null", "3 to 1",
              "NCCL has no peer access between ranks [0, 1, 2, 3], on GPUs [0, "
              "1, 2, 3], and cannot map memory between them: GPU 3 of rank 3 "
              "cannot reach GPU 1 of rank 1; run without --copy-engines "

@@ -195,9 +195,12 @@ EXPORT cuDeviceGetAttribute(int *value, int attribute, int) {
   }
   return kInvalidValue;
 }
-// Only asked where NCCL, which is not here, has failed.
+// Only asked about what NCCL did, which is not here.
 EXPORT cuDeviceGetUuid_v2(void *, int) { return kInvalidValue; }
 EXPORT cuDeviceCanAccessPeer(int *, int, int) { return kInvalidValue; }
+EXPORT cuPointerGetAttribute(void *, int, DevicePointer) {
+  return kInvalidValue;
+}
 EXPORT cuDevicePrimaryCtxRetain(ContextHandle *context, int device) {
   ENTER(false);
   ++fake.retained[device];
