@@ -117,7 +117,7 @@ def SplitReductions : Pass<"tv-split-reductions", "::mlir::func::FuncOp"> {
     A kernel has a block of threads for each row that it reduces, or for 128 bytes of
     columns. Where these would be less than half of a GPU's multiprocessors, for at
     least 2^20 elements of static extents, a reduced dimension is split: its parts are
-    reduced first, by at least twice as many blocks as there are multiprocessors, then
+    reduced first, by about as many blocks as multiprocessors hold at a time, then
     what they gave. Small floats are added in f32 until the end.
 
     Reductions stay that are a stage of a kernel over rows, as those of a softmax are,
@@ -139,8 +139,8 @@ def SplitReductions : Pass<"tv-split-reductions", "::mlir::func::FuncOp"> {
     ```mlir
     #m = #tv.mesh<tp = 2>
     !x = tensor<4096x512xf32, #tv.local<#tv.view<#m, [did(tp) * 4096, 512], alloc = (0, 1)>, of [8192, 512]>>
-    !r = tensor<32x128x512xf32, #tv.local<#tv.view<#m, [did(tp) * 32, 128, 512]>, of [64, 128, 512]>>
-    !s = tensor<32x512xf32, #tv.local<#tv.view<#m, [did(tp) * 32, 512]>, of [64, 512]>>
+    !r = tensor<16x256x512xf32, #tv.local<#tv.view<#m, [did(tp) * 16, 256, 512]>, of [32, 256, 512]>>
+    !s = tensor<16x512xf32, #tv.local<#tv.view<#m, [did(tp) * 16, 512]>, of [32, 512]>>
     !y = tensor<512xf32, #tv.local<#tv.view<#m, [512], alloc = (0), partial = [tp : sum]>, of [512]>>
     func.func @main(%x: !x) -> !y {
       %r = tv.reshape %x : (!x) -> !r

@@ -1,5 +1,4 @@
-//===- SplitReductions.cpp - reductions to few elements, in two
-//------------===//
+//===- SplitReductions.cpp - reductions to few elements, in two steps -----===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -29,9 +28,9 @@ namespace tessera {
 namespace {
 /// Fewer elements are not worth a second kernel.
 constexpr int64_t kManyElements = 1 << 20;
-/// Half of a GPU's multiprocessors; and twice as many as it has. (With eight
-/// times as many, columns took longer.)
-constexpr int64_t kFewBlocks = 66, kBlocks = 264;
+/// Half of a GPU's multiprocessors; and as many blocks as they hold at a time,
+/// of rows and of columns: the last few of more would keep but a few busy.
+constexpr int64_t kFewBlocks = 66, kRowBlocks = 528, kColumnBlocks = 264;
 /// Of columns, a block has this much of each row.
 constexpr int64_t kLineBits = 128 * 8;
 
@@ -42,16 +41,20 @@ struct Split {
 };
 } // namespace
 
-/// How many parts of `size` there are to be: the fewest from `wanted` on, else
-/// the most, which are not much fewer; 0 if there is no such divisor.
+/// How many parts of `size` there are to be: about `wanted`, rather fewer, else
+/// more, else not much fewer; 0 if there is no such divisor.
 static int64_t getParts(int64_t size, int64_t most, int64_t wanted) {
-  for (int64_t parts = wanted; parts <= std::min(most, 16 * wanted); ++parts)
-    if (size % parts == 0)
-      return parts;
-  for (int64_t parts = std::min(most, wanted); parts > wanted / 4; --parts)
-    if (size % parts == 0)
-      return parts;
-  return 0;
+  auto find = [&](int64_t from, int64_t to) -> int64_t {
+    for (int64_t parts = from; parts != to; parts += from < to ? 1 : -1)
+      if (parts <= most && size % parts == 0)
+        return parts;
+    return 0;
+  };
+  if (int64_t parts = find(wanted, wanted / 2))
+    return parts;
+  if (int64_t parts = find(wanted, 16 * wanted + 1))
+    return parts;
+  return find(wanted / 2, wanted / 4);
 }
 
 static std::optional<Split> getSplit(tv::ReduceOp op) {
@@ -65,7 +68,8 @@ static std::optional<Split> getSplit(tv::ReduceOp op) {
   for (int64_t dim = 0; dim < type.getRank(); ++dim)
     if (!llvm::is_contained(op.getDims(), dim))
       blocks *= type.getDimSize(dim);
-  if (!llvm::is_contained(op.getDims(), type.getRank() - 1))
+  const bool columns = !llvm::is_contained(op.getDims(), type.getRank() - 1);
+  if (columns)
     blocks = llvm::divideCeil(
         blocks * type.getElementType().getIntOrFloatBitWidth(), kLineBits);
   if (blocks >= kFewBlocks)
@@ -74,7 +78,7 @@ static std::optional<Split> getSplit(tv::ReduceOp op) {
     const int64_t size = type.getDimSize(dim);
     const int64_t parts =
         getParts(size, op.getDims().size() > 1 ? size : size / 2,
-                 llvm::divideCeil(kBlocks, blocks));
+                 (columns ? kColumnBlocks : kRowBlocks) / blocks);
     if (parts == 0)
       continue;
     // Each device splits what it has, in a view that says so.

@@ -26,8 +26,8 @@ func.func @whole(%x: !x) -> !s {
 !x = tensor<2x33x16000xf16, #tv.local<#tv.view<#m, [2, 33, did(tp) * 16000], alloc = (0, 1, 2)>, of [2, 33, 32000]>>
 !y = tensor<33xf16, #tv.local<#tv.view<#m, [33], alloc = (0), partial = [tp : max]>, of [33]>>
 // CHECK-LABEL: func.func @middle
-// CHECK-NEXT: %[[R:.*]] = tv.reshape {{.*}} -> tensor<2x33x8x2000xf16, #tv.local<#tv.view<#mesh, [2, 33, did(tp) * 8, 2000]>, of [2, 33, 16, 2000]>>
-// CHECK-NEXT: %[[P:.*]] = tv.reduce max %[[R]] dims [0, 3] : {{.*}} -> tensor<33x8xf16, #tv.local<#tv.view<#mesh, [33, did(tp) * 8]>, of [33, 16]>>
+// CHECK-NEXT: %[[R:.*]] = tv.reshape {{.*}} -> tensor<2x33x16x1000xf16, #tv.local<#tv.view<#mesh, [2, 33, did(tp) * 16, 1000]>, of [2, 33, 32, 1000]>>
+// CHECK-NEXT: %[[P:.*]] = tv.reduce max %[[R]] dims [0, 3] : {{.*}} -> tensor<33x16xf16, #tv.local<#tv.view<#mesh, [33, did(tp) * 16]>, of [33, 32]>>
 // CHECK-NEXT: %[[Y:.*]] = tv.reduce max %[[P]] dims [1] : {{.*}} partial = [tp : max]
 // CHECK: return %[[Y]]
 func.func @middle(%x: !x) -> !y {
@@ -60,7 +60,7 @@ func.func @alone(%x: !x) -> !y {
 // CHECK: tv.map {{.*}} -> tensor<4096x512xf32
 // CHECK: arith.mulf
 // CHECK: %[[X:.*]] = tv.reshape %arg0
-// CHECK: %[[M:.*]] = tv.map %[[X]], %[[X]] {{.*}} -> tensor<32x128x512xf32
+// CHECK: %[[M:.*]] = tv.map %[[X]], %[[X]] {{.*}} -> tensor<16x256x512xf32
 // CHECK: arith.mulf
 // CHECK: tv.reduce sum %[[M]] dims [1]
 // CHECK: tv.broadcast
@@ -125,7 +125,7 @@ func.func @not(%x: !x, %c: !c, %p: !p, %n: !n {tv.dims = ["n"]})
 // CHECK: tv.reduce max %{{.*}} dims [1] : (tensor<16x131072
 // CHECK: tv.reduce sum %{{.*}} dims [1] : (tensor<16x131072
 // CHECK: tv.reduce sum %{{.*}} dims [0] : (tensor<8192x256
-// CHECK: tv.reshape %{{.*}} -> tensor<128x64x256xbf16
+// CHECK: tv.reshape %{{.*}} -> tensor<64x128x256xbf16
 func.func @stages(%x: !x, %a: !a, %b: !b) -> (!r, !v, !g, !v) {
   %0 = tv.reduce max %x dims [1] : (!x) -> !r
   %1 = tv.broadcast %0 dims [0] : (!r) -> !x

@@ -262,6 +262,12 @@ void RowsWriter::planKept(DeviceFunction &function) {
   const bool mayKeep = keep != "Keep::No";
   if (!mayKeep && !columns)
     unroll = std::clamp(kLoadRegisters / 2 / std::max(again + once, 1), 1, 4);
+  // What is loaded once leaves registers to more chunks and more blocks.
+  if (!mayKeep && group == "BlockRow" && again == 0) {
+    function.threads = 256;
+    unroll = std::clamp(kLoadRegisters / std::max(once, 1), 1, 8);
+    resident = 4;
+  }
   writer.loadsLate = mayKeep && again > 0;
   // Some blocks load while others reduce; what bodies compute takes registers
   // too.

@@ -7,6 +7,8 @@
 // RUN: FileCheck %s --check-prefix=COLUMNS < %t/columns/kernels.cu
 // RUN: tessera-compile %t/longer.mlir --compile-from=local --target=cuda:sm_90a --dump-dir=%t/longer -o %t/module.tsr
 // RUN: FileCheck %s --check-prefix=LONGER < %t/longer/kernels.cu
+// RUN: tessera-compile %t/once.mlir --compile-from=local --target=cuda:sm_90a --dump-dir=%t/once -o %t/module.tsr
+// RUN: FileCheck %s --check-prefix=ONCE < %t/once/kernels.cu
 // RUN: tessera-compile %t/labels.mlir --compile-from=local --target=cuda:sm_90a --dump-dir=%t/labels -o %t/module.tsr
 // RUN: FileCheck %s --check-prefix=LABELS < %t/labels/kernels.cu
 // RUN: sed 's/50304/12288/g' %t/vocabulary.mlir > %t/hidden.mlir
@@ -54,6 +56,10 @@
 
 // One that a thread's share of is more than it can keep is loaded in each stage.
 // LONGER: map_0_rows<BlockRow<1024>, 4, {{.*}}, Keep::No>(p);
+
+// One that is loaded but once leaves registers to more chunks, and blocks.
+// ONCE: __launch_bounds__(256, resident(4))
+// ONCE: reduce_0_rows<BlockRow<256>, 8, 8, Keep::No>(p);
 
 // Neighbouring elements of neighbouring rows: neighbouring threads, of which each
 // takes rows for 4 bytes. What is outside of the stages is done for each of them.
@@ -149,6 +155,17 @@ func.func @main(%x: !x {tv.name = "x", tv.dims = ["n"]})
     -> (!x {tv.name = "y"}) attributes {tv.sizes = {n = 64 : i64}} {
   %0 = tv.softmax %x dim 1 : (!x) -> !x
   return %0 : !x
+}
+
+//--- once.mlir
+#m = #tv.mesh<tp = 1>
+#x = #tv.view<#m, [_, 131072]>
+!x = tensor<?x131072xbf16, #tv.local<#x, of [n, 131072]>>
+!y = tensor<?xbf16, #tv.local<#tv.view<#m, [_]>, of [n]>>
+func.func @main(%x: !x {tv.name = "x", tv.dims = ["n"]})
+    -> (!y {tv.name = "y"}) attributes {tv.sizes = {n = 64 : i64}} {
+  %0 = tv.reduce sum %x dims [1] : (!x) -> !y
+  return %0 : !y
 }
 
 //--- pairs.mlir
