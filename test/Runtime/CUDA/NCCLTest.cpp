@@ -217,6 +217,39 @@ TEST_F(NCCL, WithoutPeerAccessNothingIsShared) {
   EXPECT_EQ(fake().calls("allGather"), 0);
 }
 
+/// Says what a rank gets to hear from an NCCL of that version. The process,
+/// which keeps the one that it has opened, ends.
+[[noreturn]] void sayWithVersion(const char *version, uint32_t flags) {
+  setenv("TESSERA_FAKE_NCCL_VERSION", version, 1);
+  PlanBuilder b("<tp = 2>");
+  int x = b.input("x", {8}, "[did(tp) * _]");
+  int y = b.output("y", {8}, "[_]");
+  b.collective(CollectiveKind::AllGather, x, y, {"tp"});
+  tessera_context_options options{};
+  options.flags = flags;
+  withModule(
+      b.module(), 2,
+      [&](tessera_module *module, int rank) {
+        auto memory = sized<tessera_memory>();
+        const std::string text =
+            take(tessera_module_memory(module, nullptr, 0, &memory));
+        if (rank == 0)
+          fprintf(stderr, "[%s]", text.c_str());
+      },
+      options);
+  exit(0);
+}
+
+TEST_F(NCCL, OlderVersions) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  auto exits = testing::ExitedWithCode(0);
+  EXPECT_EXIT(sayWithVersion("21705", 0), exits,
+              "is NCCL 2.17.5; 2.18.0 or later is needed");
+  EXPECT_EXIT(sayWithVersion("22707", TESSERA_SYMMETRIC), exits,
+              "symmetric memory needs NCCL 2.28.0 or later, this is 2.27.7");
+  EXPECT_EXIT(sayWithVersion("22707", 0), exits, "\\[\\]");
+}
+
 TEST_F(NCCL, MulticastMustBeOff) {
   unsetenv("NCCL_NVLS_ENABLE");
   PlanBuilder b("<tp = 2>");
