@@ -27,7 +27,7 @@ struct CompileOptions {
   /// What the module runs on: "cpu" or "cuda:sm_90a".
   std::string target = "cpu";
   /// Variants of attention to compile in, in order of preference: "flash",
-  /// "math". Empty: all, in this order.
+  /// "cudnn", "math". Empty: all, in this order.
   std::vector<std::string> attention;
   /// Of matrix products on cuda: "cublaslt", "own". Empty: "cublaslt", and
   /// nothing to choose.

@@ -17,14 +17,12 @@
 #include "Compiler/Register.h"
 #include "Compiler/VerifyInput.h"
 #include "Plan/Plan.h"
-#include "Support/Variants.h"
 #include "tessera/Compiler.h"
 
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Support/FileUtilities.h"
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
@@ -42,7 +40,7 @@ public:
 
 private:
   LogicalResult checkKernelOptions();
-  LogicalResult runPhases(ModuleOp program);
+  LogicalResult runPhases(ModuleOp program, const PipelineOptions &pipeline);
   LogicalResult compileKernels(ModuleOp program, KernelCode &code);
   LogicalResult dump(StringRef name, StringRef text);
   LogicalResult error(const Twine &message) {
@@ -65,8 +63,10 @@ static std::string print(ModuleOp program) {
 LogicalResult Compilation::dump(StringRef name, StringRef text) {
   if (options.dumpDirectory.empty())
     return success();
-  if (llvm::sys::fs::create_directories(options.dumpDirectory))
-    return error("cannot make the folder '" + options.dumpDirectory + "'");
+  if (std::error_code why =
+          llvm::sys::fs::create_directories(options.dumpDirectory))
+    return error("cannot make the folder '" + options.dumpDirectory +
+                 "': " + why.message());
   SmallString<128> path(options.dumpDirectory);
   llvm::sys::path::append(path, name);
   std::string why;
@@ -79,14 +79,19 @@ LogicalResult Compilation::dump(StringRef name, StringRef text) {
 }
 
 LogicalResult Compilation::run(StringRef source) {
-  std::vector<std::string> phases = getPhases();
-  for (const std::string &phase : {options.from, options.to})
-    if (!llvm::is_contained(phases, phase))
-      return error("there is no phase '" + phase + "'; there are " +
-                   llvm::join(phases, ", "));
-  if (options.target != plan::kCPUTarget && options.target != plan::kCUDATarget)
-    return error("there is no target '" + options.target + "'; there are " +
-                 plan::kCPUTarget + " and " + plan::kCUDATarget);
+  PipelineOptions pipeline;
+  for (auto [list, given] : {std::pair(&pipeline.mesh, &options.mesh),
+                             std::pair(&pipeline.attention, &options.attention),
+                             std::pair(&pipeline.matmul, &options.matmul)})
+    for (const std::string &element : *given)
+      list->push_back(element);
+  pipeline.strict = options.strict;
+  pipeline.explain = options.explain;
+  pipeline.target = options.target;
+  pipeline.from = options.from;
+  pipeline.to = options.to;
+  if (Status status = checkOptions(pipeline, getPipeline(), "--"); !status)
+    return error(status.message());
   if (failed(checkKernelOptions()))
     return failure();
 
@@ -111,18 +116,11 @@ LogicalResult Compilation::run(StringRef source) {
       sources, ParserConfig(&context, /*verifyAfterParse=*/false));
   if (!program || failed(verifyInput(*program)))
     return failure();
-  return runPhases(*program);
+  return runPhases(*program, pipeline);
 }
 
-/// What would change nothing is an error, but for variants of ops that the
-/// program does not have.
+/// What would change nothing is an error, as in `checkOptions`.
 LogicalResult Compilation::checkKernelOptions() {
-  for (const auto &[kind, variants] :
-       {std::pair("attention", &options.attention),
-        std::pair("matmul", &options.matmul)})
-    if (!variants->empty())
-      if (Status status = checkVariants(kind, *variants); !status)
-        return error("--" + Twine(kind) + ": " + status.message());
   const bool isCPU = options.target == plan::kCPUTarget;
   if (isCPU && !options.dumpKernels.empty())
     return error("kernels for cpu are no programs of their own; see the files "
@@ -142,17 +140,8 @@ LogicalResult Compilation::checkKernelOptions() {
   return success();
 }
 
-LogicalResult Compilation::runPhases(ModuleOp program) {
-  PipelineOptions pipeline;
-  for (const std::string &axis : options.mesh)
-    pipeline.mesh.push_back(axis);
-  for (const std::string &variant : options.attention)
-    pipeline.attention.push_back(variant);
-  for (const std::string &variant : options.matmul)
-    pipeline.matmul.push_back(variant);
-  pipeline.strict = options.strict;
-  pipeline.explain = options.explain;
-  pipeline.target = options.target;
+LogicalResult Compilation::runPhases(ModuleOp program,
+                                     const PipelineOptions &pipeline) {
   bool running = false;
   for (auto [number, phase] : llvm::enumerate(getPipeline())) {
     bool runsIt = running && phase.build;

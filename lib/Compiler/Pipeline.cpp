@@ -11,9 +11,11 @@
 #include "Localize/Passes.h"
 #include "Plan/Plan.h"
 #include "Sharding/Passes.h"
+#include "Support/Variants.h"
 
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -93,17 +95,86 @@ ArrayRef<Phase> tessera::getPipeline() {
   return phases;
 }
 
+static Error error(const Twine &message) { return {message.str()}; }
+
+/// The number of the phase of this name.
+static Result<size_t> findPhase(ArrayRef<Phase> phases, StringRef name) {
+  const Phase *found = llvm::find_if(
+      phases, [&](const Phase &phase) { return phase.name == name; });
+  if (found != phases.end())
+    return size_t(found - phases.begin());
+  auto names = llvm::map_range(
+      phases, [](const Phase &phase) { return StringRef(phase.name); });
+  return error("there is no phase '" + name + "'; there are " +
+               llvm::join(names, ", "));
+}
+
+Status tessera::checkOptions(const PipelineOptions &options,
+                             ArrayRef<Phase> phases, StringRef dashes) {
+  const std::string &from = options.from, &to = options.to;
+  Result<size_t> first = findPhase(phases, from), last = findPhase(phases, to);
+  for (const Result<size_t> *phase : {&first, &last})
+    if (!*phase)
+      return phase->error();
+  if (!phases[*first].build)
+    return error("nothing starts after '" + from + "', which is no program");
+  if (*first > *last)
+    return error("the phase '" + to + "' is before '" + from +
+                 "', in which the input is");
+  if (options.target != plan::kCPUTarget && options.target != plan::kCUDATarget)
+    return error("there is no target '" + options.target + "'; there are " +
+                 plan::kCPUTarget + " and " + plan::kCUDATarget);
+  for (const auto &[kind, variants] :
+       {std::pair("attention", &options.attention),
+        std::pair("matmul", &options.matmul)})
+    if (!variants->empty())
+      if (Status status =
+              checkVariants(kind, {variants->begin(), variants->end()});
+          !status)
+        return error(dashes + kind + ": " + status.message());
+  // What would change nothing is an error, but for variants of ops that the
+  // program does not have.
+  const std::tuple<const char *, bool, const char *> uses[] = {
+      {"mesh", !options.mesh.empty(), "bind"},
+      {"strict", options.strict, "planned"},
+      {"attention", !options.attention.empty(), "kernels"},
+      {"matmul", !options.matmul.empty(), "kernels"}};
+  for (const auto &[name, isGiven, phase] : uses) {
+    size_t number = *findPhase(phases, phase);
+    if (isGiven && *first >= number)
+      return error(dashes + name + " changes nothing of a program that has " +
+                   "been through '" + phase + "'");
+    if (isGiven && *last < number)
+      return error(dashes + name + " changes nothing before '" + phase +
+                   "', and '" + to + "' is");
+  }
+  return Ok{};
+}
+
 void tessera::registerPipeline() {
-  static PassPipelineRegistration<PipelineOptions> pipeline(
+  registerPassPipeline(
       "tessera", "From source to kernels, or part of it",
-      [](OpPassManager &passes, const PipelineOptions &options) {
+      [](OpPassManager &passes, StringRef text,
+         function_ref<LogicalResult(const Twine &)> errorHandler) {
+        PipelineOptions options;
+        if (failed(options.parseFromString(text)))
+          return failure();
+        // Up to the last phase that is IR.
+        ArrayRef<Phase> phases = getPipeline().take_while(
+            [](const Phase &phase) { return phase.build != nullptr; });
+        if (Status status = checkOptions(options, phases, ""); !status)
+          return errorHandler(status.message());
         bool running = false;
-        for (const Phase &phase : getPipeline()) {
-          if (running && phase.build)
+        for (const Phase &phase : phases) {
+          if (running)
             phase.build(passes, options);
           running |= phase.name == options.from;
           if (phase.name == options.to)
-            return;
+            break;
         }
+        return success();
+      },
+      [](function_ref<void(const detail::PassOptions &)> describe) {
+        describe(PipelineOptions());
       });
 }

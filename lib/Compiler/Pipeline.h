@@ -9,6 +9,8 @@
 #ifndef TESSERA_COMPILER_PIPELINE_H
 #define TESSERA_COMPILER_PIPELINE_H
 
+#include "Support/Result.h"
+
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassOptions.h"
 
@@ -32,8 +34,9 @@ struct PipelineOptions : public mlir::PassPipelineOptions<PipelineOptions> {
       llvm::cl::init("cpu")};
   ListOption<std::string> attention{
       *this, "attention",
-      llvm::cl::desc("Variants of attention to compile in, in order of "
-                     "preference: flash, cudnn, math (all of them by default)")};
+      llvm::cl::desc(
+          "Variants of attention to compile in, in order of "
+          "preference: flash, cudnn, math (all of them by default)")};
   ListOption<std::string> matmul{
       *this, "matmul",
       llvm::cl::desc("Variants of matrix products to compile in for cuda, in "
@@ -54,6 +57,12 @@ struct Phase {
   void (*build)(mlir::OpPassManager &passes, const PipelineOptions &options);
 };
 llvm::ArrayRef<Phase> getPipeline();
+
+/// An error unless `phases`, which a tool can stop after, variants and target
+/// are ones that there are, and every option is of a phase that runs. `dashes`
+/// stand before the options' names.
+Status checkOptions(const PipelineOptions &options,
+                    llvm::ArrayRef<Phase> phases, llvm::StringRef dashes);
 
 /// Makes the pipeline `tessera` known on command lines.
 void registerPipeline();

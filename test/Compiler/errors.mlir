@@ -2,7 +2,7 @@
 // left behind.
 // RUN: not tessera-compile %s -o %t.tsr 2>&1 | FileCheck %s --check-prefix=PARSE
 // RUN: not test -e %t.tsr
-// PARSE: errors.mlir:[[# @LINE + 22]]:{{[0-9]+}}: error:
+// PARSE: errors.mlir:[[# @LINE + 48]]:{{[0-9]+}}: error:
 
 // RUN: not tessera-compile %S/nothing.mlir 2>&1 | FileCheck %s --check-prefix=MISSING
 // MISSING: error: cannot read '{{.*}}nothing.mlir'
@@ -13,8 +13,34 @@
 // RUN: not tessera-compile %S/functions.mlir --compile-from=local --target=abacus 2>&1 | FileCheck %s --check-prefix=TARGET
 // TARGET: error: there is no target 'abacus'; there are cpu and cuda:sm_90a
 
-// RUN: not tessera-opt %S/functions.mlir "--tessera=from=local target=abacus" 2>&1 | FileCheck %s --check-prefix=PLAN
+// RUN: not tessera-opt %S/functions.mlir "--tessera=to=bind target=abacus" 2>&1 | FileCheck %s --check-prefix=TARGET
+// RUN: not tessera-opt %S/functions.mlir --tv-form-kernels=target=abacus 2>&1 | FileCheck %s --check-prefix=PLAN
 // PLAN: functions.mlir:{{[0-9:]+}} error: there is no target "abacus"; there are cpu and cuda:sm_90a
+
+// Phases that there are not, or that nothing leads through.
+// RUN: not tessera-opt %S/functions.mlir --tessera=to=plan 2>&1 | FileCheck %s --check-prefix=PHASE
+// RUN: not tessera-opt %S/functions.mlir --tessera=from=plan 2>&1 | FileCheck %s --check-prefix=PHASE
+// PHASE: error: there is no phase 'plan'; there are source, bind, propagated, planned, local, kernels{{$}}
+// RUN: not tessera-compile %S/functions.mlir --compile-from=plan 2>&1 | FileCheck %s --check-prefix=NO-IR
+// NO-IR: error: nothing starts after 'plan', which is no program
+// RUN: not tessera-compile %S/functions.mlir --compile-from=local --compile-to=bind 2>&1 | FileCheck %s --check-prefix=BACK
+// RUN: not tessera-opt %S/functions.mlir "--tessera=from=local to=bind" 2>&1 | FileCheck %s --check-prefix=BACK
+// BACK: error: the phase 'bind' is before 'local', in which the input is
+
+// Flags of phases that do not run.
+// RUN: not tessera-compile %s --compile-from=bind --mesh=tp=2 2>&1 | FileCheck %s --check-prefix=MESH
+// MESH: error: --mesh changes nothing of a program that has been through 'bind'
+// RUN: not tessera-compile %s --compile-from=planned --strict 2>&1 | FileCheck %s --check-prefix=STRICT
+// STRICT: error: --strict changes nothing of a program that has been through 'planned'
+// RUN: not tessera-compile %s --compile-from=kernels --attention=math 2>&1 | FileCheck %s --check-prefix=LATE
+// LATE: error: --attention changes nothing of a program that has been through 'kernels'
+// RUN: not tessera-compile %s --matmul=cublaslt --compile-to=local 2>&1 | FileCheck %s --check-prefix=EARLY
+// EARLY: error: --matmul changes nothing before 'kernels', and 'local' is
+// RUN: not tessera-opt %s "--tessera=attention=math to=local" 2>&1 | FileCheck %s --check-prefix=OPTION
+// OPTION: error: attention changes nothing before 'kernels', and 'local' is
+
+// RUN: not tessera-compile %S/functions.mlir --compile-from=local --dump-dir=%s/none 2>&1 | FileCheck %s --check-prefix=DUMP
+// DUMP: error: cannot make the folder '{{.*}}/none': Not a directory
 
 // RUN: tessera-compile %S/functions.mlir --compile-from=local --target=cuda:sm_90a --compile-to=kernels -o %t.cuda.mlir
 // RUN: FileCheck %s --check-prefix=RECORDED < %t.cuda.mlir

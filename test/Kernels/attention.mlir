@@ -44,7 +44,7 @@
 // RUN: sed 's/bf16/f32/g' %t/split.mlir | tessera-opt %{all} | FileCheck %s --check-prefix=MATH-ALONE
 // RUN: sed 's/64\]/32]/g; s/x64x/x32x/g' %t/split.mlir | not tessera-opt %{flash} 2>&1 | FileCheck %s --check-prefix=DEPTH
 // RUN: not tessera-opt %t/positions.mlir %{flash} 2>&1 | FileCheck %s --check-prefix=POSITIONS
-// RUN: not tessera-opt %t/split.mlir --tessera="from=local to=kernels attention=fast" 2>&1 | FileCheck %s --check-prefix=NAME
+// RUN: not tessera-opt %t/split.mlir --tv-expand-composites=attention=fast 2>&1 | FileCheck %s --check-prefix=NAME
 // CPU: split.mlir:{{[0-9]+}}:14: error: has no variant that is allowed; flash does not fit: it is for cuda:sm_90a
 // MATH-ALONE: plan.choose "attention" of "math"() without {cudnn = "its elements must be bf16 or f16", flash = "its elements must be bf16 or f16"}
 // TYPE: error: has no variant that is allowed; flash does not fit: its elements must be bf16 or f16; what would fit: math{{$}}
