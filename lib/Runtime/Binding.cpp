@@ -471,6 +471,7 @@ Binding::create(LoadedModule &module, std::span<const int64_t> symbols,
           : "the module, the sizes or the variants of ops they bind");
   if (!agreed)
     return agreed.error();
+  module.context().keep(binding->blocks);
   agreed = module.context().backend().agree();
   if (!agreed)
     return agreed.error();

@@ -60,9 +60,12 @@ Outcome<Context::Memories> Context::allocate(const tessera_memory &needs) {
       return fail(pointer.message());
     *blocks[i] = std::make_shared<Block>(*device, kinds[i], *pointer, bytes[i]);
   }
-  local = result.local;
-  symmetric = result.symmetric;
   return result;
+}
+
+void Context::keep(const Memories &memories) {
+  local = memories.local;
+  symmetric = memories.symmetric;
 }
 
 //===----------------------------------------------------------------------===//

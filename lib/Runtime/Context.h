@@ -68,6 +68,9 @@ public:
   /// once; a binding keeps the block it got when a later one needs a larger.
   /// What is missing is known to be there before any of it is allocated.
   Outcome<Memories> allocate(const tessera_memory &needs);
+  /// For later bindings, when all ranks have theirs: so that all reuse
+  /// symmetric memory, or none does.
+  void keep(const Memories &memories);
 
   /// Asked by transports from here on; the deadline counts anew.
   Poll &startWait();

@@ -142,6 +142,19 @@ public:
     return chooser.open(options.algorithms, measures, *blas);
   }
 
+  /// What is mapped between peers is NCCL's memory from the start: later
+  /// modules reuse it.
+  Outcome<Ok> openCommunicators(int ranks) {
+    if (!sharesMemory() || ranks == 1)
+      return Ok{};
+    Result<std::unique_ptr<Communicators>> opened =
+        Communicators::open(*device, options.flags);
+    if (!opened)
+      return Failure{TESSERA_UNSUPPORTED, opened.message()};
+    communicators = std::move(*opened);
+    return Ok{};
+  }
+
   std::string common() const override { return target() + chooser.common(); }
   Outcome<Ok> agree() override { return chooser.agree(); }
 
@@ -238,8 +251,7 @@ public:
   }
 
   Result<std::byte *> allocate(Memory kind, size_t bytes) override {
-    if (kind == Memory::Symmetric && communicators &&
-        options.flags & (TESSERA_SYMMETRIC | TESSERA_COPY_ENGINES))
+    if (kind == Memory::Symmetric && communicators && sharesMemory())
       return communicators->allocate(bytes);
     if (isCallers(kind)) {
       void *pointer = options.allocate(options.allocate_user, bytes);
@@ -277,6 +289,9 @@ public:
   }
 
 private:
+  bool sharesMemory() const {
+    return options.flags & (TESSERA_SYMMETRIC | TESSERA_COPY_ENGINES);
+  }
   /// What peers read is memory that we made.
   bool isCallers(Memory kind) const {
     return options.allocate && kind == Memory::Local;
@@ -302,6 +317,8 @@ tessera::createCUDABackend(const tessera_context_options &options,
   auto backend =
       std::make_unique<CUDABackend>(std::move(*device), options, context);
   if (Outcome<Ok> opened = backend->openAlgorithms(); !opened)
+    return opened.error();
+  if (Outcome<Ok> opened = backend->openCommunicators(context.size()); !opened)
     return opened.error();
   return std::unique_ptr<Backend>(std::move(backend));
 }

@@ -163,6 +163,82 @@ TEST_F(NCCL, SymmetricMemoryIsShared) {
   }
 }
 
+TEST_F(NCCL, SymmetricMemoryOfAModuleWithoutPeersIsSharedLater) {
+  // The second module takes over what the first one has had.
+  auto plan = [](CollectiveKind kind, const char *from, const char *to) {
+    PlanBuilder b("<tp = 2>");
+    int x = b.input("x", {8, 64}, from);
+    int s = b.tensor("s", {8, 64}, from, fb::Storage::Symmetric);
+    int t = b.tensor("t", {8, 64}, to, fb::Storage::Symmetric);
+    int y = b.output("y", {8, 64}, to);
+    b.copy(x, s);
+    b.collective(kind, s, t, {"tp"});
+    b.copy(t, y);
+    return b.module();
+  };
+  const char *whole = "[_, _]", *part = "[did(tp) * _, _]";
+  const std::string modules[] = {plan(CollectiveKind::Slice, whole, part),
+                                 plan(CollectiveKind::AllGather, part, whole)};
+  tessera_context_options options{};
+  options.flags = TESSERA_SYMMETRIC;
+  onRanks(
+      2,
+      [&](tessera_context *context) {
+        for (const std::string &file : modules) {
+          tessera_module *module;
+          ASSERT_OK(
+              tessera_module_load(context, file.data(), file.size(), &module));
+          std::vector<float> memory[2] = {std::vector<float>(512),
+                                          std::vector<float>(512)};
+          void *pointers[] = {memory[0].data(), memory[1].data()};
+          tessera_binding *binding;
+          ASSERT_OK(tessera_binding_create(module, nullptr, 0, pointers, 2,
+                                           &binding));
+          ASSERT_OK(tessera_binding_run(binding));
+          tessera_binding_destroy(binding);
+          tessera_module_destroy(module);
+        }
+      },
+      options);
+  EXPECT_EQ(fake().calls("memAlloc"), 2);
+  EXPECT_EQ(fake().calls("commWindowRegister"), 2);
+}
+
+TEST_F(NCCL, ABindingThatFailsOnOneRankLeavesSymmetricMemoryAlike) {
+  PlanBuilder b("<tp = 2>");
+  int n = b.symbol("n", 1024);
+  int x = b.input("x", {Size::symbol(n), 64}, "[did(tp) * _, _]");
+  int t =
+      b.tensor("t", {Size::symbol(n), 64}, "[_, _]", fb::Storage::Symmetric);
+  int y = b.output("y", {Size::symbol(n), 64}, "[_, _]");
+  b.collective(CollectiveKind::AllGather, x, t, {"tp"});
+  b.copy(t, y);
+  tessera_context_options options{};
+  options.flags = TESSERA_SYMMETRIC;
+  withModule(
+      b.module(), 2,
+      [&](tessera_module *module, int rank) {
+        std::vector<float> memory[2] = {std::vector<float>(1 << 16),
+                                        std::vector<float>(1 << 16)};
+        void *pointers[] = {memory[0].data(), memory[1].data()};
+        auto bind = [&](int64_t n, size_t count) {
+          tessera_binding *binding;
+          std::string error = take(
+              tessera_binding_create(module, &n, 1, pointers, count, &binding));
+          if (error.empty()) {
+            EXPECT_OK(tessera_binding_run(binding));
+            tessera_binding_destroy(binding);
+          }
+          return error;
+        };
+        EXPECT_EQ(bind(8, 2), "");
+        EXPECT_ERROR(bind(512, rank == 1 ? 1 : 2), "1 pointers were given");
+        // The fake compares the sizes of ranks' windows.
+        EXPECT_EQ(bind(64, 2), "");
+      },
+      options);
+}
+
 TEST_F(NCCL, WithoutPeerAccessNothingIsShared) {
   PlanBuilder b("<dp = 2, tp = 2>");
   int x = b.input("x", {8, 64}, "[did(tp) * _, _]");
