@@ -49,10 +49,10 @@ public:
                            layout::Shape(lse->sizes.size(), 0));
       return Ok{};
     }
-    Result<const AttentionPlan *> found = library.plan(shape);
+    Result<std::shared_ptr<const AttentionPlan>> found = library.plan(shape);
     if (!found)
       return found.error();
-    chosen = *found;
+    chosen = std::move(*found);
     workspace = takeScratch(chosen->workspace(), /*alignment=*/256);
     return Ok{};
   }
@@ -135,7 +135,7 @@ private:
   std::vector<std::byte *> addresses;
   Place workspace{Place::kScratch, 0};
   std::byte *scratch = nullptr;
-  const AttentionPlan *chosen = nullptr;
+  std::shared_ptr<const AttentionPlan> chosen;
   Objects objects{library.api()};
   Object pack = nullptr;
   // cuDNN reads them when it is called.

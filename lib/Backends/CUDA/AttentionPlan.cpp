@@ -305,15 +305,20 @@ CuDNN::~CuDNN() {
     api_.destroy(handle_);
 }
 
-Result<const AttentionPlan *> CuDNN::plan(const AttentionShape &shape) {
-  std::unique_ptr<AttentionPlan> &plan = plans[shape];
-  if (!plan) {
-    Device::Current current(device);
-    Result<std::unique_ptr<AttentionPlan>> made =
-        AttentionPlan::create(api_, handle_, shape);
-    if (!made)
-      return made.error();
-    plan = std::move(*made);
-  }
-  return plan.get();
+/// How many plans there may be before those that nobody uses go.
+static constexpr size_t kManyPlans = 64;
+
+Result<std::shared_ptr<const AttentionPlan>>
+CuDNN::plan(const AttentionShape &shape) {
+  if (auto found = plans.find(shape); found != plans.end())
+    return found->second;
+  Device::Current current(device);
+  if (plans.size() >= kManyPlans)
+    std::erase_if(
+        plans, [](const auto &each) { return each.second.use_count() == 1; });
+  Result<std::unique_ptr<AttentionPlan>> made =
+      AttentionPlan::create(api_, handle_, shape);
+  if (!made)
+    return made.error();
+  return plans[shape] = std::move(*made);
 }

@@ -92,9 +92,10 @@ public:
 
   const dnn::Api &api() const { return api_; }
   dnn::Handle handle() const { return handle_; }
-  /// Made for the first that asks, as it takes a second or so; lives as long as
-  /// this does.
-  Result<const AttentionPlan *> plan(const AttentionShape &shape);
+  /// Made for the first that asks, as it takes a second or so, and kept for the
+  /// next, unless there are many that nobody uses.
+  Result<std::shared_ptr<const AttentionPlan>>
+  plan(const AttentionShape &shape);
 
 private:
   CuDNN(const dnn::Api &api, const Device &device)
@@ -103,7 +104,7 @@ private:
   const dnn::Api &api_;
   const Device &device;
   dnn::Handle handle_ = nullptr;
-  std::map<AttentionShape, std::unique_ptr<AttentionPlan>> plans;
+  std::map<AttentionShape, std::shared_ptr<const AttentionPlan>> plans;
 };
 
 } // namespace tessera::cuda

@@ -216,6 +216,39 @@ TEST_F(CuDNN, AlikeAttentionsShareAPlan) {
   EXPECT_EQ(fake().plans(), 2);
 }
 
+TEST_F(CuDNN, PlansThatNobodyUsesAreBounded) {
+  PlanBuilder b("<tp = 1>");
+  const int s = b.symbol("s", 1024);
+  const std::string view = "[_, _, _, _]";
+  int x = b.input("x", {1, 1, Size::symbol(s), 8}, view, Element::F16);
+  int y = b.output("y", {1, 1, Size::symbol(s), 8}, view, Element::F16);
+  b.attend(x, x, x, y, -1, 0.5, true);
+  withModule(b.module(), 1, [&](tessera_module *module, int) {
+    alignas(16) static std::byte memory[2][1 << 14];
+    auto bind = [&](int64_t size) {
+      void *pointers[] = {memory[0], memory[1]};
+      tessera_binding *binding = nullptr;
+      EXPECT_OK(
+          tessera_binding_create(module, &size, 1, pointers, 2, &binding));
+      return binding;
+    };
+    tessera_binding *first = bind(1);
+    const int ofOne = fake().live();
+    int most = 0;
+    for (int64_t size = 2; size < 300; ++size) {
+      tessera_binding_destroy(bind(size));
+      most = std::max(most, fake().live());
+    }
+    EXPECT_LE(most, 65 * ofOne);
+    EXPECT_EQ(fake().plans(), 299);
+    EXPECT_OK(tessera_binding_run(first));
+    tessera_binding_destroy(first);
+    // Lately used ones are there.
+    tessera_binding_destroy(bind(299));
+    EXPECT_EQ(fake().plans(), 299);
+  });
+}
+
 /// What binding `attention` fails with.
 std::string errorOf(const Attention &attention,
                     tessera_code code = TESSERA_INVALID_MODULE,
