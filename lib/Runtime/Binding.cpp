@@ -31,6 +31,9 @@ using layout::Shape;
 
 Outcome<std::unique_ptr<LoadedModule>>
 LoadedModule::load(Context &context, Result<ModuleReader> source) {
+  // What may never end may be in flight, and the driver wait for it.
+  if (context.poison())
+    return *context.poison();
   std::unique_ptr<LoadedModule> module;
   auto load = [&]() -> std::optional<Failure> {
     if (!source)
@@ -455,6 +458,8 @@ Handed Binding::handedTo(int communicator) const {
 Outcome<std::unique_ptr<Binding>>
 Binding::create(LoadedModule &module, std::span<const int64_t> symbols,
                 std::span<void *const> pointers) {
+  if (module.context().poison())
+    return *module.context().poison();
   std::unique_ptr<Binding> binding(new Binding(module));
   std::optional<Failure> failure = binding->prepare(symbols, pointers);
   uint64_t key = hashBytes(

@@ -136,6 +136,10 @@ Status Device::copy(void *to, const void *from, size_t bytes) const {
   // On the stream, as a plain copy of pageable memory may return before the
   // bytes are there, and the stream would not wait for it.
   const std::string what = "copy " + std::to_string(bytes) + " bytes";
+  if (stuck)
+    return Error{"cannot " + what +
+                 ": a run that failed has not ended on GPU " +
+                 std::to_string(number)};
   if (Status status =
           check(driver_->memcpyAsync(reinterpret_cast<DevicePointer>(to),
                                      reinterpret_cast<DevicePointer>(from),

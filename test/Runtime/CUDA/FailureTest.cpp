@@ -70,6 +70,20 @@ TEST_F(CUDA, ALaunchThatFailsNamesItsOp) {
     std::string error = take(status);
     EXPECT_ERROR(error, "cannot launch 'twice_plus': CUDA_ERROR_INVALID_VALUE");
     EXPECT_EQ(session.run(), error); // poisoned
+    // The driver is not asked for what may wait for the run.
+    const size_t allocations = driver().allocations.size();
+    driver().failNext = {{"cuMemAlloc_v2", 1}, {"cuModuleLoadDataEx", 1}};
+    EXPECT_EQ(
+        bindError(session.module, {4}, session.pointers, TESSERA_INTERNAL),
+        error);
+    const std::string file = TwicePlus().module();
+    tessera_module *module;
+    EXPECT_EQ(take(tessera_module_load(session.context, file.data(),
+                                       file.size(), &module)),
+              error);
+    EXPECT_EQ(driver().failNext.size(), 2u);
+    driver().failNext.clear();
+    EXPECT_EQ(driver().allocations.size(), allocations);
   }
 }
 
@@ -211,6 +225,12 @@ void runHanging(FakeCompanion &companion, bool &stuck, Stop &result) {
     EXPECT_LT(now() - began, options.deadline + 2);
     result = *stop;
     stuck = (*device)->isStuck();
+    char from = 1, to = 0;
+    Status copied = (*device)->copy(&to, &from, 1);
+    EXPECT_EQ(bool(copied), !stuck);
+    if (stuck)
+      EXPECT_EQ(copied.message(), "cannot copy 1 bytes: a run that failed has "
+                                  "not ended on GPU 0");
     program->reset();
     if (!stuck)
       EXPECT_EQ(api.moduleUnload(module), 0);
