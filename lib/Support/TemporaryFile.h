@@ -36,8 +36,9 @@ inline int createTemporary(const std::string &path, std::string &name) {
 /// Whether a file can be made beside `path` and renamed to it.
 inline Status checkWritable(const std::string &path) {
   struct stat status;
-  if (stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode))
-    return Error{path + ": cannot be written: it is a folder"};
+  if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
+    return Error{path + ": cannot be written: it is " +
+                 (S_ISDIR(status.st_mode) ? "a folder" : "no regular file")};
   // The rename needs a writable folder, not a writable file. Root may write
   // where access() says so and the file system refuses, so try.
   std::string name;

@@ -243,6 +243,8 @@ Result<Options> parseOptions(int argc, const char *const *argv, bool underMPI) {
   if (options.autotune && algorithmsGiven)
     return Error{"--autotune uses what its file holds, too: --algorithms is "
                  "for runs that measure nothing"};
+  if (!options.output.empty() && options.output == options.trace)
+    return Error{"--output and --trace are both '" + options.output + "'"};
   if (options.transport.empty() && underMPI && !ranksGiven)
     options.transport = "mpi";
   if (options.transport.empty() && ranksGiven)

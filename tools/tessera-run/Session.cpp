@@ -191,9 +191,8 @@ Status Session::load(const std::string &path, std::string backend,
 //===----------------------------------------------------------------------===//
 
 Status Session::readInputs() {
-  for (auto step :
-       {&Session::openInputs, &Session::fixSizes, &Session::checkMemory,
-        &Session::makePorts, &Session::fillPorts})
+  for (auto step : {&Session::fixSizes, &Session::checkMemory,
+                    &Session::makePorts, &Session::fillPorts})
     if (Status status = (this->*step)(); !status)
       return status;
   return Ok{};

@@ -88,7 +88,8 @@ public:
   /// `threads`: null without that transport.
   Status load(const std::string &path, std::string backend,
               tessera_threads *threads);
-  /// From files to memory.
+  Status openInputs();
+  /// From files, which are open, to memory.
   Status readInputs();
   /// Once more.
   Status fillPorts();
@@ -113,7 +114,6 @@ public:
   std::vector<double> seconds, hostSeconds; ///< one a run
 
 private:
-  Status openInputs();
   Status fixSizes();
   Status checkMemory();
   Status makePorts();

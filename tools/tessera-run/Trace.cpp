@@ -15,6 +15,7 @@
 
 #include "Trace.h"
 #include "Clock.h"
+#include "Support/TemporaryFile.h"
 
 #include <algorithm>
 #include <cmath>
@@ -196,8 +197,9 @@ Status run::writeTrace(const std::string &path, const Session &session,
       {"clock_error_us", *errors},
       {"clock_error", "a rank's events may all be too early, or all too late, "
                       "by so much"}};
-  const std::string temporary = path + ".part";
-  FILE *file = fopen(temporary.c_str(), "we");
+  std::string temporary;
+  const int fd = createTemporary(path, temporary);
+  FILE *file = fd < 0 ? nullptr : fdopen(fd, "w");
   auto put = [&](const std::string &text) {
     return fwrite(text.data(), 1, text.size(), file) == text.size();
   };
@@ -209,7 +211,10 @@ Status run::writeTrace(const std::string &path, const Session &session,
   written = written && put("\n]}\n");
   if (file)
     written = fclose(file) == 0 && written;
-  if (!written || rename(temporary.c_str(), path.c_str()))
-    return Error{"cannot write '" + path + "'"};
-  return Ok{};
+  if (written && rename(temporary.c_str(), path.c_str()) == 0)
+    return Ok{};
+  const std::string why = systemError();
+  if (fd >= 0)
+    unlink(temporary.c_str());
+  return Error{path + ": cannot be written: " + why};
 }

@@ -70,8 +70,8 @@ Result<std::unique_ptr<Reference>> openReference(const Session &session,
                                                  const Options &options,
                                                  Team &team,
                                                  tessera_threads *threads);
-/// All ranks: runs it as often and on the same inputs, and compares what it
-/// leaves with what `session` has.
+/// All ranks: runs it as often and on the same inputs, which are open, and
+/// compares what it leaves with what `session` has.
 Result<Comparison> compareWithCPU(const Session &session, Reference &reference,
                                   const Options &options, Team &team);
 

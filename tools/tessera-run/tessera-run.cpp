@@ -28,6 +28,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <mutex>
 #include <sstream>
 #include <thread>
@@ -142,7 +143,35 @@ private:
                           : "it has no " + kind)};
     return Ok{};
   }
-  Status readInputs() { return session.readInputs(); }
+  Status readInputs() {
+    if (Status status = session.openInputs(); !status)
+      return status;
+    if (Status status = checkNames(); !status)
+      return status;
+    if (Status status = session.readInputs(); !status)
+      return status;
+    // The output may take the place of a file that it is read from.
+    return reference ? reference->cpu.openInputs() : Ok{};
+  }
+  /// Those in the output, which the map may give.
+  Status checkNames() {
+    if (options.output.empty())
+      return Ok{};
+    std::map<std::string, std::string> written{{"__metadata__", ""}};
+    for (const Port &port : session.ports) {
+      if (!port.isWritten())
+        continue;
+      const std::string name = session.names.lookup(port.name()).name;
+      auto [other, isNew] = written.insert({name, port.name()});
+      if (!isNew)
+        return Error{options.names + ": '" + port.name() + "' cannot be '" +
+                     name + "' in the output" +
+                     (other->second.empty()
+                          ? ": safetensors files have no such tensor"
+                          : ", '" + other->second + "' is")};
+    }
+    return Ok{};
+  }
   /// Then the libraries that it takes are open, and have a version.
   Status execute() {
     if (Status status = session.execute(); !status)

@@ -179,6 +179,13 @@ int main(int argc, char **argv) {
       return 1;
   }
 
+  PlanBuilder two("<tp = 1>");
+  const int from = two.input("x", {5, 10}, "[_, _]");
+  for (const char *name : {"y", "z"})
+    two.copy(from, two.output(name, {5, 10}, "[_, _]"));
+  if (!write(two, argv[1], "two-1"))
+    return 1;
+
   PlanBuilder b("<tp = 2>");
   int state = b.tensor("s", {5, 4}, "[did(tp) * _, _]", fb::Storage::External);
   int w = b.input("w", {4, 4}, "[_, _]");

@@ -570,6 +570,15 @@ class TesseraRun(unittest.TestCase):
         self.assertEqual(list(result), ["s"])
         np.testing.assert_allclose(result["s"], s @ w.T @ w.T @ w.T, rtol=1e-4, atol=1e-4)
 
+    def test_output_in_place_of_an_input(self):
+        shutil.copy(self.folder / "in.safetensors", self.folder / "out.safetensors")
+        out = self.succeed(
+            "linear-2.tsr", "--ranks", 2, "--inputs", "out.safetensors", "--output", "out.safetensors",
+            "--verify", "linear-2.tsr",
+        )  # fmt: skip
+        self.assertRegex(out, r"\n  y +f32 +0 +- +0 +- +0 +- +-\n")
+        self.check_result()
+
     # Bad input
 
     def test_command_line(self):
@@ -645,6 +654,20 @@ class TesseraRun(unittest.TestCase):
             "linear-2.tsr", "--ranks", 2, "--inputs", "in.safetensors", "--output", "no/out", says=["no/out"]
         )
         self.fail_with("linear-1.tsr", "--output", self.folder, says=["folder"])
+        os.mkfifo(self.folder / "pipe")
+        for flag in ("--output", "--trace"):
+            self.fail_with("linear-1.tsr", flag, "pipe", says=["pipe: cannot be written: it is no regular file"])
+        self.assertTrue((self.folder / "pipe").is_fifo())
+        self.fail_with("a.tsr", "--output=o", "--trace=o", says=["--output and --trace are both 'o'"])
+
+    def test_names_of_outputs(self):
+        run = ["two-1.tsr", "--inputs", "in.safetensors", "--map", "names.json", "--output", "out"]
+        for names, says in (
+            ({"y": "z"}, "names.json: 'z' cannot be 'z' in the output, 'y' is"),
+            ({"y": "__metadata__"}, "'__metadata__' in the output: safetensors files have no such tensor"),
+        ):
+            (self.folder / "names.json").write_text(json.dumps(names))
+            self.fail_with(*run, says=[says])
 
     def test_memory_limit(self):
         self.fail_with(
