@@ -301,19 +301,32 @@ TEST_F(NCCL, WithoutPeerAccessNothingIsShared) {
   int x = b.input("x", {8}, "[did(tp) * _]");
   int y = b.output("y", {8}, "[_]");
   b.collective(CollectiveKind::AllGather, x, y, {"tp"});
-  tessera_context_options options{};
-  options.flags = flags;
-  withModule(
-      b.module(), 2,
-      [&](tessera_module *module, int rank) {
-        auto memory = sized<tessera_memory>();
-        const std::string text =
-            take(tessera_module_memory(module, nullptr, 0, &memory));
-        if (rank == 0)
-          fprintf(stderr, "[%s]", text.c_str());
-      },
-      options);
-  exit(0);
+  const std::string file = b.module();
+  tessera_threads *group;
+  take(tessera_threads_create(2, &group));
+  auto textOf = [&](int rank) {
+    auto options = sized<tessera_context_options>();
+    options.rank = rank;
+    options.world = 2;
+    options.transport = "threads";
+    options.handle = group;
+    options.backend = "cuda";
+    options.flags = flags;
+    tessera_context *context;
+    tessera_module *module;
+    auto memory = sized<tessera_memory>();
+    std::string text = take(tessera_context_create(&options, &context));
+    if (text.empty())
+      text =
+          take(tessera_module_load(context, file.data(), file.size(), &module));
+    if (text.empty())
+      text = take(tessera_module_memory(module, nullptr, 0, &memory));
+    return text;
+  };
+  std::thread other([&] { textOf(1); });
+  fprintf(stderr, "[%s]", textOf(0).c_str());
+  other.join();
+  _exit(0);
 }
 
 TEST_F(NCCL, OlderVersions) {
