@@ -125,6 +125,14 @@ FailureOr<std::vector<CompiledKernel>> cuda::emitKernels(ModuleOp program) {
   return kernels;
 }
 
+/// In bytes, of all its functions.
+static int countSpills(const Binary &binary) {
+  int bytes = 0;
+  for (const FunctionReport &function : binary.functions)
+    bytes += function.spillBytes;
+  return bytes;
+}
+
 LogicalResult cuda::compileKernels(ModuleOp program,
                                    std::vector<CompiledKernel> &kernels,
                                    const std::string &nvrtc) {
@@ -140,19 +148,20 @@ LogicalResult cuda::compileKernels(ModuleOp program,
   for (auto [kernel, binary] : llvm::zip_equal(kernels, *binaries)) {
     kernel.binary = std::move(binary);
     // What spills is compiled again: with less that stages share (rows.cuh),
-    // then for fewer blocks at a time.
+    // then for fewer blocks at a time. If all spill, the first of those that
+    // spill least stays.
     for (const char *remedy :
          {"TESSERA_KEEP_PACKED", "TESSERA_ANY_SIZE", "TESSERA_FEWER_BLOCKS"}) {
-      if (llvm::none_of(kernel.binary.functions,
-                        [](const FunctionReport &function) {
-                          return function.spillBytes > 0;
-                        }))
+      if (countSpills(kernel.binary) == 0)
         break;
-      kernel.defines = ("#define " + Twine(remedy) + "\n").str();
-      Unit remedied{kernel.source.name, kernel.defines + kernel.source.text};
+      std::string defines = ("#define " + Twine(remedy) + "\n").str();
+      Unit remedied{kernel.source.name, defines + kernel.source.text};
       Result<std::vector<Binary>> again = compiler->compile({&remedied, 1});
       if (!again)
         return program.emitError() << again.message();
+      if (countSpills(again->front()) >= countSpills(kernel.binary))
+        continue;
+      kernel.defines = std::move(defines);
       kernel.binary = std::move(again->front());
     }
     Operation *at = program.lookupSymbol(kernel.source.name);

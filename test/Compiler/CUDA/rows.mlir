@@ -20,6 +20,9 @@
 // RUN: FileCheck %s --check-prefix=PAIRS < %t/pairs/kernels.cu
 // RUN: tessera-compile %t/spills.mlir --compile-from=local --target=cuda:sm_90a --dump-kernels=%t/spills -o %t/module.tsr
 // RUN: FileCheck %s --check-prefix=SPILLS < %t/spills/map_0.cu
+// RUN: %python %t/many.py > %t/many.mlir
+// RUN: tessera-compile %t/many.mlir --compile-from=local --target=cuda:sm_90a --dump-kernels=%t/many -o %t/module.tsr 2>&1 | FileCheck %s --check-prefix=WARNING
+// RUN: FileCheck %s --check-prefix=MANY < %t/many/map_0.cu
 // RUN: tessera-compile %t/short.mlir --compile-from=local --target=cuda:sm_90a --compile-to=plan | FileCheck %s --check-prefix=SHORT-PLAN
 // RUN: tessera-compile %t/long.mlir --compile-from=local --target=cuda:sm_90a --compile-to=plan | FileCheck %s --check-prefix=LONG-PLAN
 // RUN: tessera-compile %t/columns.mlir --compile-from=local --target=cuda:sm_90a --compile-to=plan | FileCheck %s --check-prefix=COLUMNS-PLAN
@@ -103,6 +106,12 @@
 // SPILLS: // map_0: {{.*}} bytes of spills
 // SPILLS-NEXT: #define TESSERA_{{FEWER_BLOCKS|ANY_SIZE|KEEP_PACKED}}
 // SPILLS: #ifdef TESSERA_FEWER_BLOCKS
+
+// If that does not help, the first that spills least is taken.
+// WARNING: warning: device function 'map_0' has {{[1-9][0-9]*}} bytes of spills and {{[0-9]+}} bytes of stack; it will be slow
+// MANY: // map_0: {{.*}} {{[1-9][0-9]*}} bytes of spills
+// MANY-NOT: #define TESSERA_
+// MANY: #ifdef TESSERA_FEWER_BLOCKS
 
 //--- short.mlir
 #m = #tv.mesh<tp = 1>
@@ -199,3 +208,27 @@ func.func @main(%x: !x {tv.name = "x", tv.dims = ["n"]})
   %0 = tv.softmax %x dim 1 : (!x) -> !x
   return %0 : !x
 }
+
+//--- many.py
+# More values at a time than there are registers.
+many = range(40)
+print("""#m = #tv.mesh<tp = 1>
+!x = tensor<4096xf64, #tv.local<#tv.view<#m, [4096]>, of [4096]>>""")
+arguments = ", ".join(f'%x{i}: !x {{tv.name = "x{i}"}}' for i in many)
+operands = ", ".join(f"%x{i}" for i in many)
+types = ", ".join("!x" for i in many)
+elements = ", ".join(f"%e{i}: f64" for i in many)
+print(f"""func.func @main({arguments}) -> (!x {{tv.name = "y"}}) {{
+  %y = tv.map {operands} : ({types}) -> !x ({elements}) {{
+    %s0 = arith.constant 0.0 : f64""")
+for i in many:
+    print(f"""    %exp{i} = math.exp %e{i} : f64
+    %s{i + 1} = arith.addf %s{i}, %exp{i} : f64""")
+for i in many:
+    sum = len(many) + i
+    print(f"""    %q{i} = arith.divf %exp{i}, %s{sum} : f64
+    %s{sum + 1} = arith.addf %s{sum}, %q{i} : f64""")
+print(f"""    tv.yield %s{2 * len(many)} : f64
+  }}
+  return %y : !x
+}}""")
