@@ -21,6 +21,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/ToolOutputFile.h"
 
@@ -243,12 +244,48 @@ static void writeMain(llvm::raw_ostream &os, func::FuncOp kernel,
      << "}\n";
 }
 
+/// A dump's first line, which also tells the files of earlier dumps from those
+/// of others. (-arch=sm_90a may compile for compute_90 as well, which lacks
+/// wgmma.)
+static std::string getFirstLine(StringRef name) {
+  return ("// nvcc -std=c++17 -gencode=arch=compute_90a,code=sm_90a " + name +
+          ".cu -o " + name + " && ./" + name + " [size of what is dynamic]\n")
+      .str();
+}
+
+/// Removes what an earlier dump wrote, so that no kernel of another program is
+/// among those of this one.
+static std::error_code removeDump(StringRef folder) {
+  std::error_code error;
+  std::vector<std::string> paths;
+  for (llvm::sys::fs::directory_iterator it(folder, error), end;
+       it != end && !error; it.increment(error))
+    if (llvm::sys::path::extension(it->path()) == ".cu")
+      paths.push_back(it->path());
+  for (StringRef path : paths) {
+    auto file = llvm::MemoryBuffer::getFile(path);
+    if (!file || !(*file)->getBuffer().starts_with(
+                     getFirstLine(llvm::sys::path::stem(path))))
+      continue;
+    SmallString<128> machineCode(path);
+    llvm::sys::path::replace_extension(machineCode, "cubin");
+    for (StringRef written : {path, StringRef(machineCode)})
+      if (std::error_code why = llvm::sys::fs::remove(written))
+        return why;
+  }
+  return error;
+}
+
 LogicalResult cuda::dumpKernels(ModuleOp program,
                                 ArrayRef<CompiledKernel> kernels,
                                 const std::string &folder) {
   if (std::error_code error = llvm::sys::fs::create_directories(folder))
     return program.emitError()
            << "cannot make the folder '" << folder << "': " << error.message();
+  if (std::error_code error = removeDump(folder))
+    return program.emitError()
+           << "cannot remove the kernels of an earlier "
+           << "program from '" << folder << "': " << error.message();
   llvm::StringMap<plan::LaunchOp> launches;
   program.walk([&](plan::LaunchOp launch) {
     launches.try_emplace(launch.getKernel(), launch);
@@ -268,10 +305,7 @@ LogicalResult cuda::dumpKernels(ModuleOp program,
     cubin->os() << kernel.binary.cubin;
     cubin->keep();
     llvm::raw_ostream &os = file->os();
-    // (-arch=sm_90a may compile for compute_90 as well, which lacks wgmma.)
-    os << "// nvcc -std=c++17 -gencode=arch=compute_90a,code=sm_90a "
-       << kernel.source.name << ".cu -o " << kernel.source.name << " && ./"
-       << kernel.source.name << " [size of what is dynamic]\n";
+    os << getFirstLine(kernel.source.name);
     for (const FunctionReport &report : kernel.binary.functions)
       os << "// " << report.symbol << ": " << report.registers << " registers, "
          << report.sharedBytes << " bytes of shared memory, "

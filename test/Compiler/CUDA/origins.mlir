@@ -7,11 +7,23 @@
 // RUN: cd %t/programs
 // RUN: cat map_0.cu reduce_1.cu map_4.cu map_6.cu | FileCheck %s
 
-// CHECK: {{^}}// map_0: tv.map at -:[[# @LINE + 18]]:8, of tv.dropout [[# @LINE + 15]]:8, tv.add [[# @LINE + 16]]:8, tv.mul [[# @LINE + 17]]:8,
-// CHECK-NEXT: {{^}}//     tv.layer_norm [[# @LINE + 17]]:8{{$}}
-// CHECK: {{^}}// reduce_1: tv.reduce at -:[[# @LINE + 17]]:8{{$}}
-// CHECK: {{^}}// map_4: tv.map at -:[[# @LINE + 17]]:8, of tv.softmax [[# @LINE + 17]]:8{{$}}
-// CHECK: {{^}}// map_6: tv.map at -:[[# @LINE + 17]]:12, of tv.attention [[# @LINE + 17]]:12{{$}}
+// CHECK: {{^}}// map_0: tv.map at -:[[# @LINE + 30]]:8, of tv.dropout [[# @LINE + 27]]:8, tv.add [[# @LINE + 28]]:8, tv.mul [[# @LINE + 29]]:8,
+// CHECK-NEXT: {{^}}//     tv.layer_norm [[# @LINE + 29]]:8{{$}}
+// CHECK: {{^}}// reduce_1: tv.reduce at -:[[# @LINE + 29]]:8{{$}}
+// CHECK: {{^}}// map_4: tv.map at -:[[# @LINE + 29]]:8, of tv.softmax [[# @LINE + 29]]:8{{$}}
+// CHECK: {{^}}// map_6: tv.map at -:[[# @LINE + 29]]:12, of tv.attention [[# @LINE + 29]]:12{{$}}
+
+// A dump takes away what an earlier one of another program wrote, and no other file.
+// RUN: rm -rf %t.again && cp -r %t/programs %t.again
+// RUN: mv %t.again/map_4.cu %t.again/mine.cu
+// RUN: tessera-compile %examples/mlp.mlir --target=cuda:sm_90a --dump-kernels=%t.again -o %t.tsr
+// RUN: ls %t.again | FileCheck %s --check-prefix=AGAIN
+// AGAIN-NOT: {{.}}
+// AGAIN: map_0.cu
+// AGAIN-NEXT: map_0.cubin
+// AGAIN-NEXT: map_4.cubin
+// AGAIN-NEXT: mine.cu
+// AGAIN-NOT: {{.}}
 #m = #tv.mesh<tp = 2>
 !x = tensor<8x64xbf16, #tv.view<#m, [did(tp) * _, _]>>
 !w = tensor<64xbf16, #tv.view<#m, [_]>>
