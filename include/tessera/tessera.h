@@ -133,9 +133,10 @@ typedef enum tessera_context_flags {
   TESSERA_TIME_STEPS = 2,  /* measure each step: see tessera_binding_step */
   TESSERA_CHECK_STEPS = 4, /* log each step and wait for its end */
   /* cuda: temporaries that collectives use are memory that NCCL knows and maps
-   * between peers; and it copies with copy engines where it can. The GPUs of
-   * each communicator need peer access to each other: without it binding fails
-   * on all ranks, with TESSERA_UNSUPPORTED. */
+   * between peers; and it copies with copy engines where it can. A context of
+   * several ranks then needs NCCL 2.28. The GPUs of each communicator need peer
+   * access to each other: without it binding fails on all ranks, with
+   * TESSERA_UNSUPPORTED. */
   TESSERA_SYMMETRIC = 8,
   TESSERA_COPY_ENGINES = 16,
   /* cuda: a binding measures the algorithms of the products that the file
@@ -352,6 +353,7 @@ TESSERA_API tessera_status *
 tessera_binding_create(tessera_module *module, const int64_t *symbols,
                        size_t symbol_count, void *const *pointers,
                        size_t pointer_count, tessera_binding **out);
+/* After the end of what was enqueued. */
 TESSERA_API void tessera_binding_destroy(tessera_binding *binding);
 
 /* Collective. Reads inputs and state, writes outputs and state; allocates

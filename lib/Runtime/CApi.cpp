@@ -51,6 +51,8 @@ static tessera_status *invalid(std::string message) {
   return fail({TESSERA_INVALID_ARGUMENT, std::move(message)});
 }
 
+static constexpr const char *kNullPointer = "a null pointer where none may be";
+
 /// Runs the body of a call; no exception leaves.
 template <typename Body> static tessera_status *guard(Body body) {
   try {
@@ -163,7 +165,7 @@ tessera_status *tessera_device_allocate(tessera_context *context, size_t bytes,
                                         void **out) {
   return guard([&]() -> tessera_status * {
     if (!context || !out)
-      return invalid("a null pointer where none may be");
+      return invalid(kNullPointer);
     Result<std::byte *> pointer =
         context->context->backend().allocate(Memory::External, bytes);
     if (!pointer)
@@ -184,7 +186,7 @@ tessera_status *tessera_device_copy(tessera_context *context, void *to,
                                     const void *from, size_t bytes) {
   return guard([&]() -> tessera_status * {
     if (!context || ((!to || !from) && bytes))
-      return invalid("a null pointer where none may be");
+      return invalid(kNullPointer);
     if (Status status = context->context->backend().copy(to, from, bytes);
         !status)
       return fail({TESSERA_INTERNAL, status.message()});
@@ -212,7 +214,7 @@ tessera_status *tessera_module_load(tessera_context *context, const void *bytes,
                                     size_t count, tessera_module **out) {
   return guard([&]() -> tessera_status * {
     if (!context || !out || (!bytes && count))
-      return invalid("a null pointer where none may be");
+      return invalid(kNullPointer);
     return loadModule(
         context, ModuleReader::read({static_cast<const char *>(bytes), count}),
         out);
@@ -224,7 +226,7 @@ tessera_status *tessera_module_load_file(tessera_context *context,
                                          tessera_module **out) {
   return guard([&]() -> tessera_status * {
     if (!context || !out || !path)
-      return invalid("a null pointer where none may be");
+      return invalid(kNullPointer);
     return loadModule(context, ModuleReader::open(path), out);
   });
 }
@@ -305,6 +307,8 @@ static Outcome<LocalTensor> portTensor(const tessera_module *module,
   if (!module || port >= planOf(module).ports.size())
     return Failure{TESSERA_INVALID_ARGUMENT,
                    "there is no port " + std::to_string(port)};
+  if (!symbols && count)
+    return Failure{TESSERA_INVALID_ARGUMENT, kNullPointer};
   Result<Tensors> tensors =
       Tensors::create(module->module->reader(),
                       module->module->context().rank(), {symbols, count});
@@ -373,8 +377,8 @@ tessera_status *tessera_module_memory(const tessera_module *module,
                                       size_t symbol_count,
                                       tessera_memory *out) {
   return guard([&]() -> tessera_status * {
-    if (!module)
-      return invalid("the module is null");
+    if (!module || (!symbols && symbol_count))
+      return invalid(kNullPointer);
     Outcome<Prepared> prepared =
         Prepared::create(*module->module, {symbols, symbol_count});
     if (!prepared)
@@ -390,7 +394,7 @@ tessera_status *tessera_module_memory(const tessera_module *module,
 tessera_status *tessera_variants_push(const char *kind, const char *names) {
   return guard([&]() -> tessera_status * {
     if (!kind || !names)
-      return invalid("a null pointer where none may be");
+      return invalid(kNullPointer);
     Status status = pushVariants(kind, names);
     return status ? nullptr : invalid(status.message());
   });
@@ -414,7 +418,7 @@ tessera_binding_create(tessera_module *module, const int64_t *symbols,
   return guard([&]() -> tessera_status * {
     if (!module || !out || (!symbols && symbol_count) ||
         (!pointers && pointer_count))
-      return invalid("a null pointer where none may be");
+      return invalid(kNullPointer);
     Outcome<std::unique_ptr<Binding>> binding = Binding::create(
         *module->module, {symbols, symbol_count}, {pointers, pointer_count});
     if (!binding)

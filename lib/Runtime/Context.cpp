@@ -36,6 +36,10 @@ Outcome<Context::Memories> Context::allocate(const tessera_memory &needs) {
   auto missing = [](const std::shared_ptr<Block> &arena, uint64_t bytes) {
     return arena && arena->size() >= bytes ? 0 : std::max<uint64_t>(bytes, 64);
   };
+  // The two need not be there at once. (Symmetric memory ends on no rank
+  // alone.)
+  if (missing(local, needs.local) && local.use_count() == 1)
+    local.reset();
   const uint64_t bytes[] = {missing(local, needs.local),
                             missing(symmetric, needs.symmetric),
                             std::max<uint64_t>(needs.constants, 64)};

@@ -24,6 +24,9 @@
 using namespace tessera;
 using layout::Shape;
 
+/// Of a tensor: so that the sums of a plan's do not overflow.
+static constexpr int64_t kMostBytes = int64_t(1) << 52;
+
 int64_t LocalTensor::elements() const { return product(sizes); }
 
 Result<Tensors> Tensors::create(const ModuleReader &module, int rank,
@@ -126,7 +129,8 @@ Result<LocalTensor> Tensors::resolve(int id) {
     if (*size < 0)
       return Error{"extent " + toString(*extent, reader->plan()) + " is " +
                    std::to_string(*size)};
-    if (__builtin_mul_overflow(bytes, std::max<int64_t>(*size, 1), &bytes))
+    if (__builtin_mul_overflow(bytes, std::max<int64_t>(*size, 1), &bytes) ||
+        bytes > kMostBytes)
       return Error{"its size overflows"};
     result.globalShape.push_back(*size);
   }

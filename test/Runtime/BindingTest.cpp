@@ -298,7 +298,7 @@ TEST(Binding, NotEnoughMemoryOnOneRankIsAnErrorOnAll) {
 
 TEST(Binding, MoreThanTheMachineHasIsAnError) {
   PlanBuilder b("<tp = 1>");
-  int n = b.symbol("n", int64_t(1) << 50);
+  int n = b.symbol("n", INT64_MAX / 4);
   int x = b.input("x", {1}, "[_]");
   int big = b.tensor("big", {Size::symbol(n)}, "[_]");
   int y = b.alias("y", big, AliasKind::Slice, {1}, "[_]", {}, {0});
@@ -310,6 +310,10 @@ TEST(Binding, MoreThanTheMachineHasIsAnError) {
     EXPECT_ERROR(
         bindError(module, {int64_t(1) << 50}, {&data}, TESSERA_OUT_OF_MEMORY),
         "not enough memory");
+    // It would be less than nothing when it is aligned.
+    EXPECT_ERROR(
+        bindError(module, {INT64_MAX / 4}, {&data}, TESSERA_INVALID_MODULE),
+        "tensor 'big': its size overflows");
   });
 }
 
@@ -370,6 +374,21 @@ TEST(Binding, BindingsOfAContextShareItsArenas) {
       },
       options);
   EXPECT_EQ(held, 0);
+  // One that nobody uses any more goes before a larger one comes.
+  most = 0;
+  withModule(
+      MLP(1).b.module(kernels()), 1,
+      [&](tessera_module *module, int) {
+        void *pointers[] = {data, data + 256, data + 512, data + 768};
+        for (int64_t batch : {60, 64}) {
+          tessera_binding *binding;
+          ASSERT_OK(
+              tessera_binding_create(module, &batch, 1, pointers, 4, &binding));
+          EXPECT_LE(most, held + 4 * 64 * 8) << batch; // symmetric memory
+          tessera_binding_destroy(binding);
+        }
+      },
+      options);
 }
 
 } // namespace

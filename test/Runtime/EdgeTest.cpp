@@ -383,6 +383,13 @@ TEST(Inspect, PortsSymbolsAndLayouts) {
     EXPECT_EQ(layout.global_shape[0], 32);
     EXPECT_ERROR(take(tessera_module_layout(module, 9, &batch, 1, &layout)),
                  "no port 9");
+    auto memory = sized<tessera_memory>();
+    size_t count = 0;
+    for (tessera_status *status :
+         {tessera_module_layout(module, 1, nullptr, 1, &layout),
+          tessera_module_runs(module, 1, nullptr, 1, 0, nullptr, &count),
+          tessera_module_memory(module, nullptr, 1, &memory)})
+      EXPECT_ERROR(take(status), "a null pointer where none may be");
   });
 }
 
