@@ -37,7 +37,7 @@ public:
   void runOnOperation() override;
 
 private:
-  MeshAttr findMesh();
+  FailureOr<MeshAttr> findMesh();
   void addTensor(Propagation &graph, Value value, ExtentAnalysis &extents);
   LogicalResult addNode(Propagation &graph, Operation &op, MeshAttr mesh);
   void materialize(const Propagation &graph, MeshAttr mesh);
@@ -95,20 +95,38 @@ static std::string describe(Value value) {
   return text;
 }
 
-MeshAttr PropagateShardingsPass::findMesh() {
+/// The mesh that all views lie on.
+FailureOr<MeshAttr> PropagateShardingsPass::findMesh() {
   MeshAttr mesh;
-  auto look = [&](Type type) {
-    if (ViewAttr view = getView(type); view && !mesh)
+  auto look = [&](Operation *op, ViewAttr view) -> LogicalResult {
+    if (view && mesh && view.getMesh() != mesh)
+      return op->emitError() << "has a view on mesh " << view.getMesh()
+                             << ", but others are on " << mesh
+                             << "; a program runs on one mesh";
+    if (view)
       mesh = view.getMesh();
+    return success();
   };
   func::FuncOp function = getOperation();
-  llvm::for_each(function.getArgumentTypes(), look);
-  llvm::for_each(function.getResultTypes(), look);
-  function.walk([&](Operation *op) {
-    llvm::for_each(op->getResultTypes(), look);
-    if (auto constrain = dyn_cast<ConstrainOp>(op); constrain && !mesh)
-      mesh = constrain.getView().getMesh();
+  WalkResult walk = function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    SmallVector<Type> types(op->getResultTypes());
+    if (op == function) {
+      llvm::append_range(types, function.getArgumentTypes());
+      llvm::append_range(types, function.getResultTypes());
+    }
+    for (Type type : types)
+      if (failed(look(op, getView(type))))
+        return WalkResult::interrupt();
+    auto constrain = dyn_cast<ConstrainOp>(op);
+    return WalkResult(look(op, constrain ? constrain.getView() : ViewAttr()));
   });
+  if (walk.wasInterrupted())
+    return failure();
+  if (!mesh)
+    return function.emitError()
+           << "no tensor of '" << function.getName()
+           << "' has a view, so there is no mesh to shard it over; write one "
+              "on an argument, as #tv.view<#tv.mesh<tp = 2>, [did(tp) * _, _]>";
   return mesh;
 }
 
@@ -241,27 +259,20 @@ void PropagateShardingsPass::runOnOperation() {
   values.clear();
   if (function.isExternal())
     return;
-  MeshAttr mesh = findMesh();
-  if (!mesh) {
-    function.emitError()
-        << "no tensor of '" << function.getName()
-        << "' has a view, so there is no mesh to shard it over; write one on "
-           "an "
-           "argument, as #tv.view<#tv.mesh<tp = 2>, [did(tp) * _, _]>";
+  FailureOr<MeshAttr> mesh = findMesh();
+  if (failed(mesh))
     return signalPassFailure();
-  }
-
   FailureOr<ExtentAnalysis> extents = ExtentAnalysis::run(function);
   if (failed(extents))
     return signalPassFailure();
-  Propagation graph(mesh.getMesh());
+  Propagation graph(mesh->getMesh());
   for (Value argument : function.getArguments())
     addTensor(graph, argument, *extents);
   for (Operation &op : function.getBody().front())
     for (Value result : op.getResults())
       addTensor(graph, result, *extents);
   for (Operation &op : function.getBody().front().without_terminator())
-    if (!isa<ReshardOp>(op) && failed(addNode(graph, op, mesh)))
+    if (!isa<ReshardOp>(op) && failed(addNode(graph, op, *mesh)))
       return signalPassFailure();
 
   Status status = graph.run();
@@ -271,5 +282,5 @@ void PropagateShardingsPass::runOnOperation() {
   }
   if (explain)
     report(graph);
-  materialize(graph, mesh);
+  materialize(graph, *mesh);
 }
