@@ -143,7 +143,7 @@ def TensorView_StepAttr : TensorView_Attr<"Step", "step"> {
   let summary = "The plan of a reshard";
   let description = [{
     ```mlir
-    #tv.step<all_reduce over [tp], loser = "reduce-scatter, then all-gather ...">
+    #tv.step<all_reduce over #m [tp], loser = "reduce-scatter, then all-gather ...">
     ```
     How the one step from the operand's view to the result's is done, and the
     alternative that lost. The combiner is that of the operand's partial state.

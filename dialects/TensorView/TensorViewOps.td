@@ -296,7 +296,7 @@ def TensorView_PadOp : TensorView_PureOp<"pad",
   let summary = "A tensor with a border of one value";
   let description = [{
     ```mlir
-    %r = tv.pad %x low [0, 1] high [0, 2] value 0.0
+    %r = tv.pad %x low [0, 1] high [0, 2] value 0.0 : f32
        : (tensor<4x8xf32>) -> tensor<4x11xf32>
     ```
     Where the result is split, the operand must lie as its box of it, as for

@@ -255,6 +255,10 @@ LogicalResult InterpretPass::interpret() {
   if (precision != "f64" && precision != "program")
     return mlir::emitError(module.getLoc())
            << "--interpret-precision must be 'f64' or 'program'";
+  StringRef print = options->print;
+  if (print != "" && print != "whole" && print != "shards")
+    return mlir::emitError(module.getLoc())
+           << "--interpret-print must be 'whole' or 'shards'";
   std::map<std::string, int64_t> given;
   for (const std::string &size : options->sizes) {
     auto [name, text] = StringRef(size).split('=');
@@ -293,7 +297,7 @@ LogicalResult InterpretPass::interpret() {
   if (failed(results))
     return failure();
   if (options->print.getNumOccurrences())
-    printResults(interpreter, *results, options->print);
+    printResults(interpreter, *results, print);
 
   StringRef against = options->against;
   if (against == "none")
@@ -319,8 +323,13 @@ LogicalResult InterpretPass::interpret() {
 LogicalResult interp::addInterpretation(
     PassManager &passes,
     llvm::function_ref<LogicalResult(PassManager &)> pipeline) {
-  if (!options->ranks.getNumOccurrences())
+  if (!options->ranks.getNumOccurrences()) {
+    for (const auto &[name, option] : cl::getRegisteredOptions())
+      if (name.starts_with("interpret-") && option->getNumOccurrences())
+        return mlir::emitError(UnknownLoc::get(passes.getContext()))
+               << "--" << name << " changes nothing without --interpret=N";
     return pipeline(passes);
+  }
   auto source = std::make_shared<OwningOpRef<ModuleOp>>();
   passes.addPass(std::make_unique<KeepSourcePass>(source));
   if (failed(pipeline(passes)))

@@ -11,7 +11,11 @@
 // RUN: not tessera-opt %t/sizes.mlir --interpret=1 --interpret-sizes=b=9 -o /dev/null 2>&1 | FileCheck %s --check-prefix=SIZE
 // RUN: not tessera-opt %t/sizes.mlir --interpret=1 --interpret-sizes=c=9 -o /dev/null 2>&1 | FileCheck %s --check-prefix=NO-SIZE
 // RUN: not tessera-opt %t/sizes.mlir --interpret=1 --interpret-against=@other -o /dev/null 2>&1 | FileCheck %s --check-prefix=OTHER
+// RUN: not tessera-opt %t/sizes.mlir --interpret=1 --interpret-print=part -o /dev/null 2>&1 | FileCheck %s --check-prefix=PRINT
+// RUN: not tessera-opt %t/sizes.mlir --interpret-print=shards -o /dev/null 2>&1 | FileCheck %s --check-prefix=ALONE
 
+// ALONE: error: --interpret-print changes nothing without --interpret=N
+// PRINT: error: --interpret-print must be 'whole' or 'shards'
 // NO-RULE: error: the interpreter has no rule for 'arith.negf'
 // ENTRY: error: has no function @other with a body to interpret
 //--- no-rule.mlir
