@@ -187,8 +187,9 @@ Context::create(const tessera_context_options &options) {
   Outcome<Ok> agreed = context->agree(
       failure, backend ? hashBytes(context->device->common()) : 0,
       options.algorithms
-          ? "what they run on: target, GPU, cuBLASLt or the file of algorithms"
-          : "what they run on");
+          ? "what they run on: target, flags, GPU, cuBLASLt or the file of "
+            "algorithms"
+          : "what they run on: target or flags");
   if (!agreed)
     return agreed.error();
   return context;

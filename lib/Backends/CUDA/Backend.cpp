@@ -155,7 +155,12 @@ public:
     return Ok{};
   }
 
-  std::string common() const override { return target() + chooser.common(); }
+  std::string common() const override {
+    return target() + "\n" +
+           std::to_string(options.flags &
+                          (TESSERA_SYMMETRIC | TESSERA_COPY_ENGINES)) +
+           "\n" + chooser.common();
+  }
   Outcome<Ok> agree() override { return chooser.agree(); }
 
   ~CUDABackend() override {

@@ -214,9 +214,9 @@ TEST_F(Autotune, RanksMustHaveOneGPUAndOneFile) {
   const std::string module = ThreeProducts("<tp = 2>").module();
   TwoRanks ranks(module, options(TESSERA_AUTOTUNE)); // Fake 0 and Fake 1
   for (const std::string &error : ranks.contexts)
-    EXPECT_ERROR(error,
-                 "ranks 0 and 1 differ in what they run on: target, GPU, "
-                 "cuBLASLt or the file of algorithms");
+    EXPECT_ERROR(
+        error, "ranks 0 and 1 differ in what they run on: target, flags, GPU, "
+               "cuBLASLt or the file of algorithms");
 }
 
 TEST_F(Autotune, AFileThatCannotBeWrittenInTheEndFailsOnAllRanks) {

@@ -239,6 +239,35 @@ TEST_F(NCCL, ABindingThatFailsOnOneRankLeavesSymmetricMemoryAlike) {
       options);
 }
 
+TEST_F(NCCL, RanksMustShareMemoryAlike) {
+  for (uint32_t flags : {TESSERA_SYMMETRIC, TESSERA_COPY_ENGINES}) {
+    tessera_threads *group;
+    ASSERT_OK(tessera_threads_create(2, &group));
+    std::string errors[2];
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < 2; ++rank)
+      threads.emplace_back([&, rank] {
+        auto options = sized<tessera_context_options>();
+        options.rank = rank;
+        options.world = 2;
+        options.transport = "threads";
+        options.handle = group;
+        options.backend = "cuda";
+        options.flags = rank ? flags : 0;
+        tessera_context *context;
+        errors[rank] = take(tessera_context_create(&options, &context));
+        if (errors[rank].empty())
+          tessera_context_destroy(context);
+      });
+    for (std::thread &thread : threads)
+      thread.join();
+    for (const std::string &error : errors)
+      EXPECT_EQ(error,
+                "ranks 0 and 1 differ in what they run on: target or flags");
+    tessera_threads_destroy(group);
+  }
+}
+
 TEST_F(NCCL, WithoutPeerAccessNothingIsShared) {
   PlanBuilder b("<dp = 2, tp = 2>");
   int x = b.input("x", {8, 64}, "[did(tp) * _, _]");
