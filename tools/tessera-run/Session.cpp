@@ -215,8 +215,12 @@ Status Session::openInputs() {
     return opened.error();
   files = std::move(*opened);
   for (Port &port : ports) {
-    if (!port.isRead())
+    if (!port.isRead()) {
+      if (names.lookup(port.name()).cast)
+        return Error{options.names + ": '" + port.name() +
+                     "': only what is read can have a \"cast\""};
       continue;
+    }
     Result<const StoredTensor *> found =
         files.find(names.lookup(port.name()).name);
     if (!found)

@@ -664,6 +664,7 @@ class TesseraRun(unittest.TestCase):
         run = ["two-1.tsr", "--inputs", "in.safetensors", "--map", "names.json", "--output", "out"]
         for names, says in (
             ({"y": "z"}, "names.json: 'z' cannot be 'z' in the output, 'y' is"),
+            ({"y": {"name": "z", "cast": "f64"}}, "names.json: 'y': only what is read can have a \"cast\""),
             ({"y": "__metadata__"}, "'__metadata__' in the output: safetensors files have no such tensor"),
         ):
             (self.folder / "names.json").write_text(json.dumps(names))
