@@ -362,9 +362,9 @@ TESSERA_API void tessera_binding_destroy(tessera_binding *binding);
 TESSERA_API tessera_status *tessera_binding_run(tessera_binding *binding);
 /* Collective; cuda only. A run in `stream`, a CUstream of the context's device:
  * behind what the stream holds so far, ahead of what it gets later. Returns
- * when all is enqueued; the first run of a program with collectives also waits
- * for its end, as peers meet in it. If the stream is being captured, the run
- * becomes part of the capture; it must not be the first. */
+ * when all is enqueued; the first run of a binding also waits for its end, as
+ * peers meet and libraries get ready in it. If the stream is being captured,
+ * the run becomes part of the capture; it must not be the first. */
 TESSERA_API tessera_status *tessera_binding_enqueue(tessera_binding *binding,
                                                     void *stream);
 /* Waits for the end of what was enqueued last. Where a caller waits by other

@@ -36,7 +36,8 @@ ModuleReader::Bytes ModuleReader::allocate(size_t size) {
 }
 
 Result<ModuleReader> ModuleReader::open(const std::string &path) {
-  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // A pipe would wait for who writes.
+  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   auto fail = [&](const std::string &why) {
     if (fd >= 0)
       close(fd);

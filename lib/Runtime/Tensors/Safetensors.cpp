@@ -95,7 +95,8 @@ public:
   }
 
   static Result<std::shared_ptr<const Mapping>> open(const std::string &path) {
-    int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    // A pipe would wait for who writes.
+    int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
       return Error{path + ": cannot be opened: " + systemError()};
     struct stat status;

@@ -658,6 +658,8 @@ class TesseraRun(unittest.TestCase):
         for flag in ("--output", "--trace"):
             self.fail_with("linear-1.tsr", flag, "pipe", says=["pipe: cannot be written: it is no regular file"])
         self.assertTrue((self.folder / "pipe").is_fifo())
+        self.fail_with("pipe", says=["'pipe': it is no regular file"])
+        self.fail_with("linear-1.tsr", "--inputs", "pipe", says=["pipe: is not a file"])
         self.fail_with("a.tsr", "--output=o", "--trace=o", says=["--output and --trace are both 'o'"])
 
     def test_names_of_outputs(self):
