@@ -174,15 +174,14 @@ public:
                    return SmallVector<Value>{arith::DivFOp::create(
                        b, x[0], constant(b, x[0].getType(), extent))};
                  });
-    SmallVector<int64_t> all;
-    for (int64_t d = 0, e = getGlobalShape(shape.getType()).size(); d < e; ++d)
-      all.push_back(d);
-    RankedTensorType scalar = without(typeOf(shape), all, elementOf(numerator));
-    if (!scalar) {
-      op->emitOpError() << "cannot be decomposed on split local types with a "
-                           "dynamic dimension "
-                        << dim;
-      return {};
+    auto scalar = RankedTensorType::get({}, elementOf(numerator));
+    if (auto local = dyn_cast_or_null<LocalAttr>(typeOf(shape).getEncoding())) {
+      layout::View whole; // on every device
+      if (local.getLayoutView().alloc)
+        whole.alloc.emplace();
+      scalar = getLocalType(RankedTensorType::get({}, scalar.getElementType(),
+                                                  local.getView().with(whole)),
+                            {});
     }
     Value size = SizeOp::create(builder, loc, scalar, shape, dim);
     Value sizes = broadcast(size, {}, numerator);

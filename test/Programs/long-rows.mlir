@@ -65,8 +65,10 @@ func.func @main(%t: !t, %y: !y, %u: !u) -> (!y, !v) {
 
 // -----
 
-// Rows whose length is given at run time.
+// Rows whose length is given at run time, which a norm divides by.
 // CHECK: tv.softmax
+// CHECK: tv.layer_norm
+// CHECK: tv.rms_norm
 // CHECK: return
 // RAN x=1: nothing
 // RAN x=2: nothing
@@ -74,10 +76,13 @@ func.func @main(%t: !t, %y: !y, %u: !u) -> (!y, !v) {
 // RAN x=4: nothing
 #m = #tv.mesh<x = 2>
 !a = tensor<?x?xf32, #tv.view<#m, [did(x) * _, _]>>
-func.func @main(%a: !a {tv.dims = ["b", "s"]}) -> !a
+!w = tensor<?xf32>
+func.func @main(%a: !a {tv.dims = ["b", "s"]}, %w: !w {tv.dims = ["s"]}) -> (!a, !a, !a)
     attributes {tv.sizes = {b = 64 : i64, s = 64 : i64}} {
   %0 = tv.softmax %a dim 1 : (!a) -> !a
-  return %0 : !a
+  %1 = tv.layer_norm %a, %w, %w epsilon(1.0e-5) : (!a, !w, !w) -> !a
+  %2 = tv.rms_norm %a, %w epsilon(1.0e-5) : (!a, !w) -> !a
+  return %0, %1, %2 : !a, !a, !a
 }
 
 // -----
