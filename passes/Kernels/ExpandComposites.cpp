@@ -6,10 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Composites decompose themselves. Attention, the bias of a linear and
-// grouped_matmul are taken apart here, on local types, since how is a matter of
-// the backend: scores in memory, sums in f32. What of attention's variants fits
-// is all there, side by side, for the runtime to choose from.
+// Composites decompose themselves. Attention, the bias of a linear,
+// grouped_matmul and sums of scatter are taken apart here, on local types,
+// since how is a matter of the backend: scores in memory, sums in f32. What of
+// attention's variants fits is all there, side by side, for the runtime to
+// choose from.
 //
 //===----------------------------------------------------------------------===//
 
@@ -82,6 +83,28 @@ static FailureOr<SmallVector<Value>> expandGroupedMatmul(tv::GroupedMatmulOp op,
         return arith::SelectOp::create(b, loc, isRow, args[0], zero);
       });
   return SmallVector<Value>{result};
+}
+
+/// Small floats are added in f32: one element may get thousands of updates.
+static FailureOr<SmallVector<Value>> expandScatter(tv::ScatterOp op,
+                                                   OpBuilder &b) {
+  Build build{b, op.getLoc()};
+  RankedTensorType type = op.getResult().getType();
+  Type element = type.getElementType();
+  if (op.getCombiner() != tv::Combiner::Sum ||
+      !(element.isBF16() || element.isF16()))
+    return SmallVector<Value>();
+  Value sums = tv::ScatterOp::create(
+      b, op.getLoc(),
+      RankedTensorType::get(type.getShape(), b.getF32Type(),
+                            type.getEncoding()),
+      op.getCombinerAttr(), build.widen(op.getInit(), b.getF32Type()),
+      op.getIndices(), build.widen(op.getUpdates(), b.getF32Type()),
+      op.getDimAttr());
+  return SmallVector<Value>{
+      build.map(sums, type, [&](OpBuilder &b, ValueRange args) -> Value {
+        return arith::TruncFOp::create(b, op.getLoc(), element, args[0]);
+      })};
 }
 
 //===----------------------------------------------------------------------===//
@@ -408,6 +431,7 @@ struct ExpandComposites
         })
         .Case(
             [&](tv::GroupedMatmulOp op) { return expandGroupedMatmul(op, b); })
+        .Case([&](tv::ScatterOp op) { return expandScatter(op, b); })
         .Case([&](tv::AttentionOp op) -> Results {
           return decided.contains(op) ? SmallVector<Value>()
                                       : expandToVariants(op, b);

@@ -16,7 +16,7 @@ def ExpandComposites : Pass<"tv-expand-composites", "::mlir::func::FuncOp"> {
   let description = [{
     What no pass had a use for as a whole becomes `map`, `reduce`, `broadcast` and
     matrix products: composites by their own decomposition, the bias of a `linear`
-    as an addition.
+    as an addition. A `scatter` that sums small floats sums in f32.
 
     Attention becomes a `plan.choose` of its variants. `math` is core ops, with the
     scores in memory. `flash`, a kernel of its own, is the attention as it stands: on
