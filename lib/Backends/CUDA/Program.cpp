@@ -71,6 +71,7 @@ public:
         !status)
       return status;
     crumb = static_cast<volatile uint32_t *>(host);
+    *crumb = 0;
     return device.check(driver.memHostGetDevicePointer(&crumbWords[0], host, 0),
                         "map pinned memory");
   }
@@ -93,9 +94,7 @@ public:
 
   std::optional<Stop> run(Context &context, const StepNames &names) override {
     Device::Current current(device);
-    if (crumb)
-      *crumb = 0;
-    seen = 0;
+    forget();
     Running running{context.transport(), &context.startWait()};
     device.follows.reset();
     std::optional<Stop> stop;
@@ -408,6 +407,13 @@ private:
     return true;
   }
 
+  /// Of what has ended: the next run begins without breadcrumbs.
+  void forget() {
+    if (crumb)
+      *crumb = 0;
+    seen = 0;
+  }
+
   /// The work that the stream's last breadcrumb is of.
   size_t lastSeen() const { return seen ? (seen - 1) / 2 : 0; }
 
@@ -421,6 +427,7 @@ private:
       const double waited = now() - began;
       if (code == 0) {
         expected = waited;
+        forget();
         return std::nullopt;
       }
       if (code != kNotReady)

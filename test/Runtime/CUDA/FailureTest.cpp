@@ -188,8 +188,10 @@ public:
   bool frees = false;
 };
 
-/// Runs works 0, 1, 2 of which 1 and 2 are collectives and 2 hangs.
-void runHanging(FakeCompanion &companion, bool &stuck, Stop &result) {
+/// Runs works 0, 1, 2 of which 1 and 2 are collectives and 2 hangs. `later`: in
+/// the second run that is enqueued, it is 0 that hangs.
+void runHanging(FakeCompanion &companion, bool &stuck, Stop &result,
+                bool later = false) {
   tessera_context_options options = cudaOptions();
   options.backend = nullptr;
   options.deadline = 0.3;
@@ -212,15 +214,26 @@ void runHanging(FakeCompanion &companion, bool &stuck, Stop &result) {
     ASSERT_EQ(api.moduleGetFunction(&hang, module, "hang"), 0);
     ASSERT_EQ(api.moduleGetFunction(&mark, module, "tessera_mark"), 0);
     std::vector<std::unique_ptr<Work>> works;
-    works.push_back(std::make_unique<FakeWork>(**device, plain, false));
-    works.push_back(std::make_unique<FakeWork>(**device, plain, true));
-    works.push_back(std::make_unique<FakeWork>(**device, hang, true));
-    driver().hangs = "hang";
+    for (int i = 0; i < 3; ++i)
+      works.push_back(std::make_unique<FakeWork>(
+          **device, i == (later ? 0 : 2) ? hang : plain, i > 0));
     auto program = cuda::makeProgram(**device, mark, works, 0);
     ASSERT_TRUE(program);
     NoNames names;
+    cuda::Stream stream = nullptr;
+    if (later) {
+      ASSERT_EQ(api.streamCreate(&stream, cuda::kStreamNonBlocking), 0);
+      ASSERT_FALSE((*program)->enqueue(**context, stream));
+      ASSERT_FALSE((*program)->wait(**context));
+    }
+    driver().hangs = "hang";
     const double began = now();
-    std::optional<Stop> stop = (*program)->run(**context, names);
+    std::optional<Stop> stop = later ? (*program)->enqueue(**context, stream)
+                                     : (*program)->run(**context, names);
+    if (later) {
+      ASSERT_FALSE(stop);
+      stop = (*program)->wait(**context);
+    }
     ASSERT_TRUE(stop);
     EXPECT_LT(now() - began, options.deadline + 2);
     result = *stop;
@@ -248,6 +261,16 @@ TEST_F(CUDA, AHangEndsAtTheDeadlineAndNamesTheCollective) {
   EXPECT_EQ(stop.work, 2u);
   EXPECT_EQ(companion.aborts, 1);
   EXPECT_TRUE(stuck); // nothing that waits for the device is called
+}
+
+TEST_F(CUDA, AHangBeforeTheFirstCollectiveIsNotTheLastRuns) {
+  leaves = true;
+  FakeCompanion companion;
+  bool stuck = false;
+  Stop stop{};
+  runHanging(companion, stuck, stop, /*later=*/true);
+  EXPECT_EQ(stop.code, TESSERA_PEER);
+  EXPECT_EQ(stop.work, 0u);
 }
 
 TEST_F(CUDA, ACompanionsErrorEndsTheRun) {
