@@ -15,6 +15,7 @@
 #include "Runtime/Control/Control.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <dlfcn.h>
@@ -259,6 +260,12 @@ Outcome<Ok> Context::agree(const std::optional<Failure> &mine, uint64_t value,
 // Waiting
 //===----------------------------------------------------------------------===//
 
+std::string Context::deadlineText() const {
+  char text[32];
+  snprintf(text, sizeof text, "%g s", options.deadline);
+  return text;
+}
+
 Poll &Context::startWait() {
   waitBegan = now();
   return *this;
@@ -272,9 +279,7 @@ Status Context::poll() {
     return Ok{};
   }
   if (now() - waitBegan > options.deadline)
-    return Error{"no rank answered for " +
-                 std::to_string(static_cast<int>(options.deadline)) +
-                 " seconds"};
+    return Error{"no rank answered for " + deadlineText()};
   return Ok{};
 }
 

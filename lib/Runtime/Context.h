@@ -49,6 +49,8 @@ public:
   uint64_t memoryLimit() const { return options.memory_limit; }
   /// In seconds.
   double deadline() const { return options.deadline; }
+  /// "2.5 s"
+  std::string deadlineText() const;
   Backend &backend() const { return *device; }
   Transport *transport() { return link.get(); }
   Watch *watch() { return watcher.get(); }

@@ -191,8 +191,7 @@ public:
   Status poll() override {
     if (now() - began > context.deadline())
       return Error{"NCCL has not brought all ranks together for " +
-                   std::to_string(static_cast<int>(context.deadline())) +
-                   " seconds"};
+                   context.deadlineText()};
     return inner.poll();
   }
 

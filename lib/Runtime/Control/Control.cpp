@@ -281,7 +281,8 @@ private:
 
   static std::string text(double seconds) {
     char buffer[32];
-    snprintf(buffer, sizeof buffer, "%.3g s", seconds);
+    snprintf(buffer, sizeof buffer, seconds < 100 ? "%.3g s" : "%.0f s",
+             seconds);
     return buffer;
   }
 
