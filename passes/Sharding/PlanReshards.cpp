@@ -8,10 +8,12 @@
 //
 // Asks the planner for each reshard and writes the steps of the cheapest
 // candidate as a chain of reshards. The planner works at the maximum of dynamic
-// extents; the views between steps are then spelled for any extent.
+// extents; the views between steps are then spelled for any extent, and steps
+// that do not hold for any become exchanges.
 //
 //===----------------------------------------------------------------------===//
 
+#include "Layout/Exchange.h"
 #include "Sharding/Moves.h"
 #include "Sharding/Passes.h"
 #include "Sharding/Placement.h"
@@ -121,6 +123,79 @@ static std::optional<View> spellForAnyExtent(const View &step, const View &from,
 }
 
 //===----------------------------------------------------------------------===//
+// Steps, for any extent
+//===----------------------------------------------------------------------===//
+
+/// What a step changes of dynamic dimensions.
+static llvm::SmallVector<layout::Group>
+getDynamicChanges(const View &from, const View &to, const layout::Shape &shape,
+                  const layout::Shape &maximum) {
+  llvm::SmallVector<layout::Group> changes;
+  for (layout::Group &group : layout::joinGroups(from, to, maximum)) {
+    bool dynamic = false;
+    for (size_t dim = group.fromBegin; dim < group.fromEnd; ++dim)
+      dynamic |= layout::boundOf(from, dim, shape) == layout::kDynamic;
+    if (dynamic && group.changed())
+      changes.push_back(std::move(group));
+  }
+  return changes;
+}
+
+/// Whether the step, which is right at the maximum, is so for any extent:
+/// blocks of blocks may be elsewhere than blocks where they do not divide the
+/// extent.
+static bool holdsForAnyExtent(const Step &step,
+                              llvm::ArrayRef<layout::Group> changes,
+                              const layout::Mesh &mesh) {
+  auto isPart = [&](const Product &fine, const Product &coarse) {
+    return layout::refines(fine, coarse, layout::kDynamic, mesh);
+  };
+  return llvm::all_of(changes, [&](const layout::Group &group) {
+    switch (step.kind) {
+    case Step::Kind::Slice:
+    case Step::Kind::ReduceScatter:
+      return isPart(group.to, group.from);
+    case Step::Kind::AllGather:
+    case Step::Kind::Broadcast:
+      return isPart(group.from, group.to);
+    default:
+      return true;
+    }
+  });
+}
+
+/// The same steps, with an exchange in place of those that do not hold for any
+/// extent.
+static std::vector<Step> holdForAnyExtent(std::vector<Step> steps, View at,
+                                          const layout::Shape &shape,
+                                          const layout::Shape &maximum,
+                                          const layout::Mesh &mesh) {
+  std::vector<Step> result;
+  for (Step &step : steps) {
+    auto changes = getDynamicChanges(at, step.to, shape, maximum);
+    if (!holdsForAnyExtent(step, changes, mesh)) {
+      if (step.kind == Step::Kind::ReduceScatter) {
+        at.partial = step.to.partial;
+        result.push_back({Step::Kind::AllReduce, step.axes, step.combiner, at});
+      }
+      step.kind = Step::Kind::Exchange;
+      step.axes.clear();
+      for (const layout::Group &group :
+           layout::joinGroups(at, step.to, maximum))
+        for (const Product *product : {&group.from, &group.to})
+          if (group.changed())
+            llvm::append_range(
+                step.axes,
+                layout::subtract(layout::axesOf(*product), step.axes));
+      step.axes = layout::merged(step.axes);
+    }
+    at = step.to;
+    result.push_back(std::move(step));
+  }
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
 // The pass
 //===----------------------------------------------------------------------===//
 
@@ -172,7 +247,7 @@ PlanReshards::getSteps(const layout::Candidate &candidate, Value value,
                    "' has no spelling that scales with a dynamic extent"};
     steps[i].to = std::move(*spelled);
   }
-  return steps;
+  return holdForAnyExtent(std::move(steps), from, shape, maximum, mesh);
 }
 
 void PlanReshards::report(ReshardOp op, const View &from, const View &to,
