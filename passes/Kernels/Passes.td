@@ -22,10 +22,10 @@ def ExpandComposites : Pass<"tv-expand-composites", "::mlir::func::FuncOp"> {
     scores in memory. `flash`, a kernel of its own, is the attention as it stands: on
     cuda targets, in bf16 or f16, for a head dimension of 64 or 128, if only batch
     and heads are split. `cudnn` is a `plan.attend`: where `flash` could be, for head
-    dimensions that are multiples of 8 up to 128, without a score_mod or a mask_mod,
-    and, if it is causal, with at least as many keys as queries. The choice says why
-    they are missing elsewhere. If there is one variant alone, its ops are those of the
-    program and the choice has no values.
+    dimensions that are multiples of 8 up to 128, with a positive scale, without a
+    score_mod or a mask_mod, and, if it is causal, with at least as many keys as queries.
+    The choice says why they are missing elsewhere. If there is one variant alone, its
+    ops are those of the program and the choice has no values.
 
     ```mlir
     #m = #tv.mesh<tp = 2>
