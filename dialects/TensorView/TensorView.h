@@ -129,6 +129,9 @@ inline constexpr llvm::StringLiteral kDimsAttr = "tv.dims";
 inline constexpr llvm::StringLiteral kNameAttr = "tv.name";
 /// `tv.role = "weight"` on an argument: "input" (default), "weight" or "state".
 inline constexpr llvm::StringLiteral kRoleAttr = "tv.role";
+/// `tv.range = [lo, hi]` on an argument: elements that the interpreter makes up
+/// are in [lo, hi).
+inline constexpr llvm::StringLiteral kRangeAttr = "tv.range";
 /// `tv.user_view = #tv.view<...>` on an argument or result: what the user
 /// wrote, kept by `tv-bind`.
 inline constexpr llvm::StringLiteral kUserViewAttr = "tv.user_view";

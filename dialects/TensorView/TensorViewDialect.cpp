@@ -99,6 +99,27 @@ TensorViewDialect::verifyOperationAttribute(Operation *op,
   return success();
 }
 
+static LogicalResult verifyName(Operation *op, const Twine &what,
+                                Attribute attribute) {
+  auto name = dyn_cast<StringAttr>(attribute);
+  if (!name || name.empty())
+    return op->emitOpError()
+           << "'tv.name' of " << what << " must be a string that is not empty";
+  return success();
+}
+
+LogicalResult TensorViewDialect::verifyRegionResultAttribute(
+    Operation *op, unsigned, unsigned resultIndex, NamedAttribute attribute) {
+  if (attribute.getName() == kNameAttr)
+    return verifyName(op, "result #" + Twine(resultIndex),
+                      attribute.getValue());
+  if (attribute.getName() == kUserViewAttr)
+    return success();
+  return op->emitOpError() << "has no meaning for " << attribute.getName()
+                           << " on result #" << resultIndex
+                           << "; there is tv.name";
+}
+
 LogicalResult
 TensorViewDialect::verifyRegionArgAttribute(Operation *op, unsigned regionIndex,
                                             unsigned argIndex,
@@ -129,5 +150,12 @@ TensorViewDialect::verifyRegionArgAttribute(Operation *op, unsigned regionIndex,
       return op->emitOpError() << "'tv.role' of argument #" << argIndex
                                << " must be \"input\", \"weight\" or \"state\"";
   }
+  if (attribute.getName() == kNameAttr)
+    return verifyName(op, "argument #" + Twine(argIndex), attribute.getValue());
+  if (!llvm::is_contained({kDimsAttr, kRoleAttr, kRangeAttr, kUserViewAttr},
+                          attribute.getName()))
+    return op->emitOpError()
+           << "has no meaning for " << attribute.getName() << " on argument #"
+           << argIndex << "; there are tv.name, tv.role, tv.dims and tv.range";
   return success();
 }

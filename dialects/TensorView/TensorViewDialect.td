@@ -54,6 +54,19 @@ def TensorView_Dialect : Dialect {
       their local row-major order.
 
     So the local form of every op is the same op on local types.
+
+    **Attributes** of a program, all of them optional but for sizes:
+
+    - `tv.name = "encoder.weight"` on an argument or result: what it is called in
+      files and reports; else `arg0`, `result0` and so on.
+    - `tv.role` on an argument: `"input"`; `"weight"`, which on a tie stays where it
+      is; or `"state"`, kept from one run to the next: the result of the same name
+      is its next value.
+    - `tv.dims = ["b", "s"]` on an argument names its dynamic extents, in order;
+      `tv.sizes = {b = 64, s = [256, 8]}` on the function declares the maximum of
+      each, here also that s is a multiple of 8.
+    - `tv.range = [0, 100]` on an argument: the interpreter makes up numbers from the
+      first to below the second.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::func::FuncDialect",
@@ -61,6 +74,7 @@ def TensorView_Dialect : Dialect {
   let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;
   let hasRegionArgAttrVerify = 1;
+  let hasRegionResultAttrVerify = 1;
   let extraClassDeclaration = [{
     /// Whether tensor types with an encoding are printed once a file, as
     /// aliases such as `!t8x16xf32`.

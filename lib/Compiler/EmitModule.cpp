@@ -22,6 +22,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -196,11 +197,16 @@ LogicalResult Emitter::addOutputs(func::ReturnOp op) {
     plan.tensors[tensor]->name = name;
     plan.ports.push_back(std::move(port));
   }
-  for (auto &port : plan.ports)
+  llvm::StringSet<> names;
+  for (auto &port : plan.ports) {
+    if (!names.insert(port->name).second)
+      return main.emitError() << "has two arguments or results of the name '"
+                              << port->name << "'";
     if (port->kind == fb::PortKind::State && port->state_result < 0)
       return main.emitError() << "state '" << port->name
                               << "' needs a result of this 'tv.name', its next "
                                  "value";
+  }
   return success();
 }
 

@@ -140,12 +140,12 @@ interp::makeInputs(func::FuncOp function,
     double lo = array->isFloat() ? -1 : 0, hi = array->isFloat() ? 1 : 4;
     if (element.isInteger(1))
       hi = 2;
-    if (Attribute given = function.getArgAttr(i, kRangeAttr)) {
+    if (Attribute given = function.getArgAttr(i, tv::kRangeAttr)) {
       auto range = dyn_cast<ArrayAttr>(given);
       if (!range || range.size() != 2 ||
           !llvm::all_of(range, llvm::IsaPred<FloatAttr, IntegerAttr>))
         return mlir::emitError(function.getLoc())
-               << "'" << kRangeAttr << "' of argument #" << i
+               << "'" << tv::kRangeAttr << "' of argument #" << i
                << " must be [lo, hi]";
       auto bound = [](Attribute value) {
         auto number = dyn_cast<FloatAttr>(value);

@@ -110,9 +110,6 @@ bool agreesWithRule(mlir::Operation *op,
                     llvm::ArrayRef<std::optional<Layout>> results,
                     std::string &why);
 
-/// `tv.range = [lo, hi]` on an argument: its default elements are in [lo, hi).
-inline constexpr llvm::StringLiteral kRangeAttr = "tv.range";
-
 } // namespace tessera::interp
 
 #endif // TESSERA_INTERPRETER_INTERPRETER_H

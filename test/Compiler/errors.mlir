@@ -2,7 +2,7 @@
 // left behind.
 // RUN: not tessera-compile %s -o %t.tsr 2>&1 | FileCheck %s --check-prefix=PARSE
 // RUN: not test -e %t.tsr
-// PARSE: errors.mlir:[[# @LINE + 48]]:{{[0-9]+}}: error:
+// PARSE: errors.mlir:[[# @LINE + 51]]:{{[0-9]+}}: error:
 
 // RUN: not tessera-compile %S/nothing.mlir 2>&1 | FileCheck %s --check-prefix=MISSING
 // MISSING: error: cannot read '{{.*}}nothing.mlir'
@@ -50,4 +50,7 @@
 
 // RUN: echo 'module {}' | not tessera-compile --compile-from=local 2>&1 | FileCheck %s --check-prefix=MAIN
 // MAIN: error: a program needs a function '@main'
+
+// RUN: sed 's/tv.name = "y"/tv.name = "x"/' %examples/mlp.mlir | not tessera-compile 2>&1 | FileCheck %s --check-prefix=TWO-NAMES
+// TWO-NAMES: error: has two arguments or results of the name 'x'
 func.func @main(%x: tensor<4xf32>) -> tensor<5xf32> { return %x : tensor<4xf32> }

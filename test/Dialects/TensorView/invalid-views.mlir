@@ -193,6 +193,26 @@ func.func @role(%x: tensor<2xf32> {tv.role = "fish"}) { return }
 
 // -----
 
+// expected-error@+1 {{'func.func' op 'tv.name' of argument #0 must be a string that is not empty}}
+func.func @argument_name(%x: tensor<2xf32> {tv.name = ""}) { return }
+
+// -----
+
+// expected-error@+1 {{'func.func' op 'tv.name' of result #0 must be a string that is not empty}}
+func.func @result_name(%x: tensor<2xf32>) -> (tensor<2xf32> {tv.name = 3}) { return %x : tensor<2xf32> }
+
+// -----
+
+// expected-error@+1 {{'func.func' op has no meaning for "tv.nam" on argument #0; there are tv.name, tv.role, tv.dims and tv.range}}
+func.func @argument_attribute(%x: tensor<2xf32> {tv.nam = "x"}) { return }
+
+// -----
+
+// expected-error@+1 {{'func.func' op has no meaning for "tv.role" on result #0; there is tv.name}}
+func.func @result_attribute(%x: tensor<2xf32>) -> (tensor<2xf32> {tv.role = "state"}) { return %x : tensor<2xf32> }
+
+// -----
+
 // expected-error@+1 {{`iota` lists at most 65536 devices}}
 #m = #tv.mesh<dp = 2, tp = 2147483648, devices = iota(tp, dp)>
 
