@@ -24,6 +24,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
@@ -128,8 +129,29 @@ static void interchangeLoops(ModuleOp module) {
   });
 }
 
+/// Divides indices, which are not negative, as signed numbers. LLVM 22's loop
+/// vectorizer gives wrong results where a loop has branches and divides,
+/// unsigned, by what is known at run time.
+static void signDivisions(ModuleOp module) {
+  module.walk([](Operation *op) {
+    if (!isa<arith::DivUIOp, arith::RemUIOp>(op) ||
+        !op->getResult(0).getType().isIndex() ||
+        matchPattern(op->getOperand(1), m_Constant()))
+      return;
+    OpBuilder b(op);
+    Value x = op->getOperand(0), y = op->getOperand(1);
+    Value result =
+        isa<arith::DivUIOp>(op)
+            ? arith::DivSIOp::create(b, op->getLoc(), x, y).getResult()
+            : arith::RemSIOp::create(b, op->getLoc(), x, y).getResult();
+    op->replaceAllUsesWith(ValueRange(result));
+    op->erase();
+  });
+}
+
 static LogicalResult lowerToLLVM(ModuleOp module) {
   expandMath(module);
+  signDivisions(module);
   interchangeLoops(module);
   PassManager passes(module.getContext());
   passes.addPass(createCanonicalizerPass());
