@@ -17,6 +17,7 @@
 #include "llvm/Support/MathExtras.h"
 
 #include <cmath>
+#include <numeric>
 
 using namespace mlir;
 using namespace tessera;
@@ -55,10 +56,13 @@ static std::vector<std::optional<Extent>> statedExtents(RankedTensorType type) {
 LogicalResult ExtentAnalysis::addArguments(func::FuncOp function) {
   if (auto sizes = function->getAttrOfType<DictionaryAttr>(kSizesAttr))
     for (NamedAttribute size : sizes) {
-      Attribute value = size.getValue();
-      if (auto array = dyn_cast<ArrayAttr>(value))
-        value = array[0];
-      maximums[size.getName().str()] = cast<IntegerAttr>(value).getInt();
+      auto array = dyn_cast<ArrayAttr>(size.getValue());
+      auto integer = [](Attribute value) {
+        return cast<IntegerAttr>(value).getInt();
+      };
+      std::string name = size.getName().str();
+      maximums[name] = integer(array ? array[0] : size.getValue());
+      multiples[name] = array && array.size() > 1 ? integer(array[1]) : 1;
     }
   for (BlockArgument argument : function.getArguments()) {
     auto type = dyn_cast<RankedTensorType>(argument.getType());
@@ -203,9 +207,9 @@ LogicalResult ExtentAnalysis::add(Value value, Extents own, Operation *op) {
     elements *= std::max(most, 1.0);
   }
   if (elements > kMaxElements)
-    return op->emitOpError() << "has a tensor of more than 2^"
-                             << llvm::Log2_64(kMaxElements)
-                             << " elements at the sizes' maximums";
+    return op->emitOpError()
+           << "has a tensor of more than 2^" << llvm::Log2_64(kMaxElements)
+           << " elements at the sizes' maximums";
   for (const Extent &extent : own)
     if (!extent.evaluate(maximums))
       return op->emitOpError()
@@ -219,6 +223,21 @@ layout::Shape ExtentAnalysis::getMaximumShape(Value value) const {
   layout::Shape shape;
   for (const Extent &extent : get(value))
     shape.push_back(*extent.evaluate(maximums));
+  return shape;
+}
+
+layout::Shape ExtentAnalysis::getMultiples(Value value) const {
+  layout::Shape shape;
+  for (const Extent &extent : get(value)) {
+    int64_t multiple = extent.constant;
+    for (const auto &[symbols, count] : extent.terms) {
+      int64_t term = count;
+      for (const std::string &symbol : symbols)
+        term *= multiples.at(symbol);
+      multiple = std::gcd(multiple, term);
+    }
+    shape.push_back(multiple);
+  }
   return shape;
 }
 

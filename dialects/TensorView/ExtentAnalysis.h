@@ -34,6 +34,8 @@ public:
   }
   /// With dynamic sizes at their declared maximum.
   layout::Shape getMaximumShape(mlir::Value value) const;
+  /// What each extent is a multiple of, whatever the dynamic sizes are.
+  layout::Shape getMultiples(mlir::Value value) const;
   int64_t getMaximumBytes(mlir::Value value) const;
   static int64_t getElementBytes(mlir::Value value);
 
@@ -46,7 +48,7 @@ private:
   llvm::LogicalResult add(mlir::Value value, std::vector<layout::Extent> own,
                           mlir::Operation *op);
 
-  std::map<std::string, int64_t> maximums;
+  std::map<std::string, int64_t> maximums, multiples;
   llvm::DenseMap<mlir::Value, std::vector<layout::Extent>> extents;
 };
 

@@ -45,6 +45,10 @@ layout::Shape Moves::getMaxShape(Value value) const {
   return extents.getMaximumShape(withoutReshards(value));
 }
 
+layout::Shape Moves::getMultiples(Value value) const {
+  return extents.getMultiples(withoutReshards(value));
+}
+
 layout::Shape Moves::getTypicalShape(Value value) const {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(value.getType()).getShape();
   if (!ShapedType::isDynamicShape(shape))

@@ -39,6 +39,8 @@ public:
 
   /// The value's shape, dynamic extents at their maximum.
   layout::Shape getMaxShape(mlir::Value value) const;
+  /// What each extent is a multiple of.
+  layout::Shape getMultiples(mlir::Value value) const;
   /// Dynamic extents at half of their maximum: what choices between values that
   /// grow with them and values that do not go by.
   layout::Shape getTypicalShape(mlir::Value value) const;

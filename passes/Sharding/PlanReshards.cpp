@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Layout/Exchange.h"
+#include "Layout/PlanViews.h"
 #include "Sharding/Moves.h"
 #include "Sharding/Passes.h"
 #include "Sharding/Placement.h"
@@ -22,6 +23,8 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Remarks.h"
 #include "llvm/Support/FormatVariadic.h"
+
+#include <array>
 
 using namespace mlir;
 using namespace tessera;
@@ -141,16 +144,48 @@ getDynamicChanges(const View &from, const View &to, const layout::Shape &shape,
   return changes;
 }
 
+/// What the product splits an extent by; nothing where it has groups.
+static std::optional<int64_t> getDivisor(const Product &product) {
+  int64_t divisor = layout::sizeOf(layout::axesOf(product));
+  for (const layout::Factor &factor : product) {
+    if (factor.kind == layout::Factor::Kind::Group)
+      return std::nullopt;
+    if (factor.kind == layout::Factor::Kind::Stored)
+      divisor *= factor.size;
+  }
+  return divisor;
+}
+
+static Product canonicalize(const Product &product, int64_t bound,
+                            const layout::Mesh &mesh) {
+  View view;
+  view.dims = {{product, 1}};
+  return layout::canonicalize(view, {bound}, mesh).dims[0].product;
+}
+
 /// Whether the step, which is right at the maximum, is so for any extent:
 /// blocks of blocks may be elsewhere than blocks where they do not divide the
-/// extent.
-static bool holdsForAnyExtent(const Step &step,
+/// extent, which is a multiple of `multiples`.
+static bool holdsForAnyExtent(const Step &step, const View &from,
                               llvm::ArrayRef<layout::Group> changes,
+                              const layout::Shape &multiples,
                               const layout::Mesh &mesh) {
-  auto isPart = [&](const Product &fine, const Product &coarse) {
-    return layout::refines(fine, coarse, layout::kDynamic, mesh);
-  };
   return llvm::all_of(changes, [&](const layout::Group &group) {
+    int64_t multiple = 1;
+    for (size_t dim = group.fromBegin; dim < group.fromEnd; ++dim)
+      multiple *= layout::boundOf(from, dim, multiples);
+    const bool isDivided =
+        llvm::all_of(std::array{&group.from, &group.to}, [&](auto *product) {
+          std::optional<int64_t> divisor = getDivisor(*product);
+          return divisor && multiple % *divisor == 0;
+        });
+    // Where they divide it, they lie as they do in twice what all are multiples
+    // of, where nothing stored is left out for being one element.
+    const int64_t bound = isDivided ? 2 * multiple : layout::kDynamic;
+    auto isPart = [&](const Product &fine, const Product &coarse) {
+      return layout::refines(canonicalize(fine, bound, mesh),
+                             canonicalize(coarse, bound, mesh), bound, mesh);
+    };
     switch (step.kind) {
     case Step::Kind::Slice:
     case Step::Kind::ReduceScatter:
@@ -169,11 +204,12 @@ static bool holdsForAnyExtent(const Step &step,
 static std::vector<Step> holdForAnyExtent(std::vector<Step> steps, View at,
                                           const layout::Shape &shape,
                                           const layout::Shape &maximum,
+                                          const layout::Shape &multiples,
                                           const layout::Mesh &mesh) {
   std::vector<Step> result;
   for (Step &step : steps) {
     auto changes = getDynamicChanges(at, step.to, shape, maximum);
-    if (!holdsForAnyExtent(step, changes, mesh)) {
+    if (!holdsForAnyExtent(step, at, changes, multiples, mesh)) {
       if (step.kind == Step::Kind::ReduceScatter) {
         at.partial = step.to.partial;
         result.push_back({Step::Kind::AllReduce, step.axes, step.combiner, at});
@@ -247,7 +283,8 @@ PlanReshards::getSteps(const layout::Candidate &candidate, Value value,
                    "' has no spelling that scales with a dynamic extent"};
     steps[i].to = std::move(*spelled);
   }
-  return holdForAnyExtent(std::move(steps), from, shape, maximum, mesh);
+  return holdForAnyExtent(std::move(steps), from, shape, maximum,
+                          moves.getMultiples(value), mesh);
 }
 
 void PlanReshards::report(ReshardOp op, const View &from, const View &to,
