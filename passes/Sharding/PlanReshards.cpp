@@ -271,6 +271,9 @@ PlanReshards::getSteps(const layout::Candidate &candidate, Value value,
   layout::Shape shape(extents.begin(), extents.end());
   layout::Shape maximum = moves.getMaxShape(value);
   std::vector<Step> steps = candidate.steps;
+  // What is one view at the maximum may be two at other extents.
+  if (steps.empty())
+    steps.push_back({Step::Kind::Slice, {}, {}, to});
   for (size_t i = 0; i < steps.size(); ++i) {
     if (i + 1 == steps.size()) {
       steps[i].to = to;

@@ -42,3 +42,21 @@ func.func @main(%a: !a {tv.dims = ["s"]}, %w: !w) -> !b
   %1 = tv.constrain %0 : (tensor<?x3xf32>) -> !b to #tv.view<#m, [did(x) * did(y) * _, _]>
   return %1 : !b
 }
+
+// -----
+
+// Two views that are one at the maximum.
+// CHECK-LABEL: @main
+// CHECK: comm.exchange
+// CHECK-NOT: comm.
+// CHECK: return
+// RAN here: exchange 24 bytes 0 copies
+#m = #tv.mesh<x = 2, y = 3>
+!a = tensor<?x8xf32, #tv.view<#m, [did(x) * _, did(y) * _]>>
+!b = tensor<?x8xf32, #tv.view<#m, [did(x) * _ * 3, did(y) * _]>>
+func.func @main(%a: !a {tv.dims = ["s"]}) -> !b
+    attributes {tv.sizes = {s = 132 : i64}} {
+  %0 = tv.add %a, %a : (!a, !a) -> !a
+  %1 = tv.constrain %0 : (!a) -> !b to #tv.view<#m, [did(x) * _ * 3, did(y) * _]>
+  return %1 : !b
+}
