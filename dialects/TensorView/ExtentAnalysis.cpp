@@ -53,16 +53,23 @@ static std::vector<std::optional<Extent>> statedExtents(RankedTensorType type) {
   return stated;
 }
 
+DeclaredSize::DeclaredSize(Attribute attribute) {
+  auto integer = [](Attribute value) {
+    return cast<IntegerAttr>(value).getInt();
+  };
+  auto bounds = dyn_cast<ArrayAttr>(attribute);
+  maximum = integer(bounds ? bounds[0] : attribute);
+  if (bounds && bounds.size() > 1)
+    multiple = integer(bounds[1]);
+}
+
 LogicalResult ExtentAnalysis::addArguments(func::FuncOp function) {
   if (auto sizes = function->getAttrOfType<DictionaryAttr>(kSizesAttr))
     for (NamedAttribute size : sizes) {
-      auto array = dyn_cast<ArrayAttr>(size.getValue());
-      auto integer = [](Attribute value) {
-        return cast<IntegerAttr>(value).getInt();
-      };
+      DeclaredSize declared(size.getValue());
       std::string name = size.getName().str();
-      maximums[name] = integer(array ? array[0] : size.getValue());
-      multiples[name] = array && array.size() > 1 ? integer(array[1]) : 1;
+      maximums[name] = declared.maximum;
+      multiples[name] = declared.multiple;
     }
   for (BlockArgument argument : function.getArguments()) {
     auto type = dyn_cast<RankedTensorType>(argument.getType());

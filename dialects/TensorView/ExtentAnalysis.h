@@ -19,6 +19,12 @@ namespace tessera::tv {
 /// elements, cannot overflow.
 inline constexpr int64_t kMaxElements = int64_t(1) << 56;
 
+/// What `tv.sizes` declares of one size, verified.
+struct DeclaredSize {
+  int64_t maximum, multiple = 1;
+  explicit DeclaredSize(mlir::Attribute attribute);
+};
+
 /// The global extents of every tensor of a function, in terms of the sizes that
 /// `tv.sizes` declares and `tv.dims` gives to arguments. They follow through
 /// the ops' rules; dimensions that must be equal must be the same polynomial.

@@ -19,6 +19,7 @@
 #include "Module/Module.h"
 #include "Plan/Plan.h"
 #include "Support/DType.h"
+#include "TensorView/ExtentAnalysis.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
@@ -110,13 +111,9 @@ LogicalResult Emitter::addSymbols() {
        sizes ? sizes : DictionaryAttr::get(main.getContext())) {
     auto symbol = std::make_unique<fb::SymbolT>();
     symbol->name = size.getName().str();
-    if (auto bounds = dyn_cast<ArrayAttr>(size.getValue())) {
-      symbol->maximum = cast<IntegerAttr>(bounds[0]).getInt();
-      if (bounds.size() > 1)
-        symbol->multiple = cast<IntegerAttr>(bounds[1]).getInt();
-    } else {
-      symbol->maximum = cast<IntegerAttr>(size.getValue()).getInt();
-    }
+    tv::DeclaredSize declared(size.getValue());
+    symbol->maximum = declared.maximum;
+    symbol->multiple = declared.multiple;
     symbols[symbol->name] = plan.symbols.size();
     plan.symbols.push_back(std::move(symbol));
   }

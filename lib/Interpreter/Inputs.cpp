@@ -8,6 +8,7 @@
 
 #include "Interpreter/Inputs.h"
 #include "Runtime/Tensors/Safetensors.h"
+#include "TensorView/ExtentAnalysis.h"
 #include "TensorView/TensorView.h"
 
 #include <cmath>
@@ -23,12 +24,8 @@ interp::chooseSizes(func::FuncOp function,
   auto declared = function->getAttrOfType<DictionaryAttr>(tv::kSizesAttr);
   for (NamedAttribute size :
        declared ? declared.getValue() : ArrayRef<NamedAttribute>()) {
-    auto list = dyn_cast<ArrayAttr>(size.getValue());
-    auto integer = [](Attribute value) {
-      return cast<IntegerAttr>(value).getInt();
-    };
-    int64_t maximum = integer(list ? list[0] : size.getValue());
-    int64_t multiple = list && list.size() > 1 ? integer(list[1]) : 1;
+    tv::DeclaredSize bounds(size.getValue());
+    const int64_t maximum = bounds.maximum, multiple = bounds.multiple;
     std::string name = size.getName().str();
     int64_t value = std::min((6 + multiple - 1) / multiple * multiple,
                              maximum / multiple * multiple);

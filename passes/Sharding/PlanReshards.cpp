@@ -44,6 +44,15 @@ namespace tessera::tv {
 // Views between steps, for any extent
 //===----------------------------------------------------------------------===//
 
+/// The product that splits dimensions of these extents.
+static Product canonicalize(const Product &product,
+                            const layout::Shape &extents,
+                            const layout::Mesh &mesh) {
+  View one;
+  one.dims.push_back({product, int64_t(extents.size())});
+  return layout::canonicalize(one, extents, mesh).dims[0].product;
+}
+
 /// A product that is `atMaximum` when the dimensions of `shape` have the
 /// extents `maximum`, and scales with them: one of `ends`, one of them
 /// gathered, or `atMaximum` with one digit as `_`. Nothing if there is none.
@@ -52,16 +61,11 @@ static std::optional<Product> spellForAnyExtent(const Product &atMaximum,
                                                 const layout::Shape &shape,
                                                 const layout::Shape &maximum,
                                                 const layout::Mesh &mesh) {
-  auto canonical = [&](const Product &product, const layout::Shape &extents) {
-    View one;
-    one.dims.push_back({product, int64_t(extents.size())});
-    return layout::canonicalize(one, extents, mesh).dims[0].product;
-  };
   auto fits = [&](const Product &product) {
     View one;
     one.dims.push_back({product, int64_t(shape.size())});
     return bool(layout::verify(one, shape, mesh)) &&
-           canonical(product, maximum) == atMaximum;
+           canonicalize(product, maximum, mesh) == atMaximum;
   };
   for (const Product &end : ends) {
     std::vector<SubAxis> axes = layout::axesOf(end);
@@ -73,7 +77,7 @@ static std::optional<Product> spellForAnyExtent(const Product &atMaximum,
           gone.push_back(axes[i]);
       Product product = gathered(end, gone);
       if (fits(product))
-        return canonical(product, shape);
+        return canonicalize(product, shape, mesh);
     }
   }
   for (size_t i = 0; i <= atMaximum.size(); ++i) {
@@ -85,7 +89,7 @@ static std::optional<Product> spellForAnyExtent(const Product &atMaximum,
     else
       continue;
     if (fits(product))
-      return canonical(product, shape);
+      return canonicalize(product, shape, mesh);
   }
   return std::nullopt;
 }
@@ -156,13 +160,6 @@ static std::optional<int64_t> getDivisor(const Product &product) {
   return divisor;
 }
 
-static Product canonicalize(const Product &product, int64_t bound,
-                            const layout::Mesh &mesh) {
-  View view;
-  view.dims = {{product, 1}};
-  return layout::canonicalize(view, {bound}, mesh).dims[0].product;
-}
-
 /// Whether the step, which is right at the maximum, is so for any extent:
 /// blocks of blocks may be elsewhere than blocks where they do not divide the
 /// extent, which is a multiple of `multiples`.
@@ -183,8 +180,8 @@ static bool holdsForAnyExtent(const Step &step, const View &from,
     // of, where nothing stored is left out for being one element.
     const int64_t bound = isDivided ? 2 * multiple : layout::kDynamic;
     auto isPart = [&](const Product &fine, const Product &coarse) {
-      return layout::refines(canonicalize(fine, bound, mesh),
-                             canonicalize(coarse, bound, mesh), bound, mesh);
+      return layout::refines(canonicalize(fine, {bound}, mesh),
+                             canonicalize(coarse, {bound}, mesh), bound, mesh);
     };
     switch (step.kind) {
     case Step::Kind::Slice:

@@ -76,6 +76,33 @@ inline void onRanks(int ranks,
   tessera_threads_destroy(group);
 }
 
+/// What ranks hear that make a context each and must not get one; `adapt` sets
+/// the options that are a rank's own.
+inline std::vector<std::string> getContextErrors(
+    int ranks, const std::function<void(int, tessera_context_options &)> &adapt,
+    const tessera_context_options &options = sized<tessera_context_options>()) {
+  std::vector<std::string> errors(ranks);
+  tessera_threads *group = nullptr;
+  EXPECT_OK(tessera_threads_create(ranks, &group));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank)
+    threads.emplace_back([&, rank] {
+      tessera_context_options own = options;
+      own.rank = rank;
+      own.world = ranks;
+      own.transport = "threads";
+      own.handle = group;
+      adapt(rank, own);
+      tessera_context *context = nullptr;
+      errors[rank] = take(tessera_context_create(&own, &context));
+      tessera_context_destroy(context);
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  tessera_threads_destroy(group);
+  return errors;
+}
+
 /// The memory of one port on one rank.
 struct PortMemory {
   tessera_port port{};

@@ -53,27 +53,12 @@ TEST_F(CUDA, RanksOfAProcessHaveDevicesOfTheirOwn) {
 }
 
 TEST_F(CUDA, RanksMustRunOnTheSame) {
-  tessera_threads *group;
-  ASSERT_OK(tessera_threads_create(2, &group));
-  std::string errors[2];
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < 2; ++rank)
-    threads.emplace_back([&, rank] {
-      tessera_context_options options = cudaOptions();
-      options.world = 2;
-      options.rank = rank;
-      options.transport = "threads";
-      options.handle = group;
-      if (rank)
-        options.backend = nullptr;
-      tessera_context *context;
-      errors[rank] = take(tessera_context_create(&options, &context));
-    });
-  for (std::thread &thread : threads)
-    thread.join();
-  for (const std::string &error : errors)
+  auto adapt = [](int rank, tessera_context_options &options) {
+    if (rank)
+      options.backend = nullptr;
+  };
+  for (const std::string &error : getContextErrors(2, adapt, cudaOptions()))
     EXPECT_ERROR(error, "ranks 0 and 1 differ in what they run on");
-  tessera_threads_destroy(group);
 }
 
 TEST_F(CUDA, MemoryOfTheDevice) {

@@ -542,13 +542,11 @@ State ncclCommWindowRegister(Comm comm, void *data, size_t bytes,
   const bool unmapped = without && atoi(without) == comm->clique->size;
   if (unmapped && strstr(without, "null"))
     return begin(comm, [] { return true; });
-  Window made = reinterpret_cast<Window>(malloc(1));
   DevicePointer pointer = 0;
-  if (!unmapped) {
-    free(made);
+  if (!unmapped)
     cuMemAlloc_v2(&pointer, 1);
-    made = reinterpret_cast<Window>(pointer);
-  }
+  Window made = reinterpret_cast<Window>(
+      unmapped ? reinterpret_cast<DevicePointer>(malloc(1)) : pointer);
   ++memory[data];
   comm->shared[made] = data;
   comm->unmapped |= unmapped;

@@ -50,6 +50,14 @@ double seconds() {
       .count();
 }
 
+std::string makeGather(const char *mesh) {
+  PlanBuilder b(mesh);
+  int x = b.input("x", {8}, "[did(tp) * _]");
+  int y = b.output("y", {8}, "[_]");
+  b.collective(CollectiveKind::AllGather, x, y, {"tp"});
+  return b.module();
+}
+
 TEST_F(NCCL, OneCommunicatorAPartition) {
   PlanBuilder b("<dp = 2, tp = 2>");
   auto step = [&](CollectiveKind kind, const char *from, const char *to,
@@ -241,30 +249,13 @@ TEST_F(NCCL, ABindingThatFailsOnOneRankLeavesSymmetricMemoryAlike) {
 
 TEST_F(NCCL, RanksMustShareMemoryAlike) {
   for (uint32_t flags : {TESSERA_SYMMETRIC, TESSERA_COPY_ENGINES}) {
-    tessera_threads *group;
-    ASSERT_OK(tessera_threads_create(2, &group));
-    std::string errors[2];
-    std::vector<std::thread> threads;
-    for (int rank = 0; rank < 2; ++rank)
-      threads.emplace_back([&, rank] {
-        auto options = sized<tessera_context_options>();
-        options.rank = rank;
-        options.world = 2;
-        options.transport = "threads";
-        options.handle = group;
-        options.backend = "cuda";
-        options.flags = rank ? flags : 0;
-        tessera_context *context;
-        errors[rank] = take(tessera_context_create(&options, &context));
-        if (errors[rank].empty())
-          tessera_context_destroy(context);
-      });
-    for (std::thread &thread : threads)
-      thread.join();
-    for (const std::string &error : errors)
+    auto adapt = [&](int rank, tessera_context_options &options) {
+      options.backend = "cuda";
+      options.flags = rank ? flags : 0;
+    };
+    for (const std::string &error : getContextErrors(2, adapt))
       EXPECT_EQ(error,
                 "ranks 0 and 1 differ in what they run on: target or flags");
-    tessera_threads_destroy(group);
   }
 }
 
@@ -326,11 +317,7 @@ TEST_F(NCCL, WithoutPeerAccessNothingIsShared) {
 /// which keeps the one that it has opened, ends.
 [[noreturn]] void sayWithVersion(const char *version, uint32_t flags) {
   setenv("TESSERA_FAKE_NCCL_VERSION", version, 1);
-  PlanBuilder b("<tp = 2>");
-  int x = b.input("x", {8}, "[did(tp) * _]");
-  int y = b.output("y", {8}, "[_]");
-  b.collective(CollectiveKind::AllGather, x, y, {"tp"});
-  const std::string file = b.module();
+  const std::string file = makeGather("<tp = 2>");
   tessera_threads *group;
   take(tessera_threads_create(2, &group));
   auto textOf = [&](int rank) {
@@ -370,11 +357,7 @@ TEST_F(NCCL, OlderVersions) {
 
 TEST_F(NCCL, MulticastMustBeOff) {
   unsetenv("NCCL_NVLS_ENABLE");
-  PlanBuilder b("<tp = 2>");
-  int x = b.input("x", {8}, "[did(tp) * _]");
-  int y = b.output("y", {8}, "[_]");
-  b.collective(CollectiveKind::AllGather, x, y, {"tp"});
-  withModule(b.module(), 2, [&](tessera_module *module, int) {
+  withModule(makeGather("<tp = 2>"), 2, [&](tessera_module *module, int) {
     auto memory = sized<tessera_memory>();
     tessera_status *status = tessera_module_memory(module, nullptr, 0, &memory);
     EXPECT_STREQ(tessera_status_location(status), "test.mlir:1:1");
@@ -384,10 +367,6 @@ TEST_F(NCCL, MulticastMustBeOff) {
 }
 
 TEST_F(NCCL, ARankThatCannotJoinEndsTheWaitOfTheOthers) {
-  PlanBuilder b("<dp = 2, tp = 2>");
-  int x = b.input("x", {8}, "[did(tp) * _]");
-  int y = b.output("y", {8}, "[_]");
-  b.collective(CollectiveKind::AllGather, x, y, {"tp"});
   for (bool control : {true, false}) {
     fake().reset();
     fake().fail(1);
@@ -396,7 +375,7 @@ TEST_F(NCCL, ARankThatCannotJoinEndsTheWaitOfTheOthers) {
     options.deadline = 1;
     const double began = seconds();
     withModule(
-        b.module(), 4,
+        makeGather("<dp = 2, tp = 2>"), 4,
         [&](tessera_module *module, int rank) {
           std::vector<float> memory[2] = {std::vector<float>(4),
                                           std::vector<float>(8)};
