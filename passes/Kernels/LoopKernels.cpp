@@ -118,10 +118,13 @@ void tessera::emitDispatch(KernelEmitter &emitter, tv::DispatchOp op) {
   emitter.parallel(elements, [&](ArrayRef<Value> at) {
     ArrayRef<Value> choice = at.drop_back();
     Value row = emitter.toIndex(emitter.loadMemory(slots, choice), slotType);
-    auto [held, e] = emitter.localIndex(mesh, space[0], expertAt(choice));
-    emitter.ifThen(math.both(emitter.inRange(row, capacity), held), [&, e = e] {
+    auto [expertHeld, e] = emitter.localIndex(mesh, space[0], expertAt(choice));
+    auto [rowHeld, r] = emitter.localIndex(mesh, space[1], row);
+    Value here = math.both(emitter.inRange(row, capacity),
+                           math.both(expertHeld, rowHeld));
+    emitter.ifThen(here, [&, e = e, r = r] {
       emitter.store(emitter.element(tokens, {at[0], at.back()}), result,
-                    {e, row, at.back()});
+                    {e, r, at.back()});
     });
   });
 }
