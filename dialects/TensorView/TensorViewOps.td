@@ -59,7 +59,8 @@ def TensorView_LoadOp : TensorView_Op<"load", [Pure]> {
     ```mlir
     %x = tv.load %bias[%h, %qi] : tensor<12x128xf32> -> f32
     ```
-    Indices are global. Captured tensors are whole on every device.
+    Indices are global. Captured tensors are whole on every device. Where an index
+    is outside of the tensor, or below 0, the value is 0.
   }];
   let arguments = (ins AnyRankedTensor:$tensor, Variadic<Index>:$indices);
   let results = (outs AnyType:$result);
@@ -86,6 +87,12 @@ def TensorView_MapOp : TensorView_PureOp<"map",
     All operands and results have one shape; element types may differ, and an
     unsigned element is a signless integer in the region. The region holds `arith`,
     `math` and `tv.load`, which alone may use a value from outside.
+
+    Each op has a result for all operands, the same on all targets. Integers wrap, so
+    the least one divided by -1 is itself. A quotient by 0 is 0, and the remainder what
+    was divided. A shift by the width or more, or by less than 0, leaves 0, and of
+    `shrsi` the sign in all bits. A float is cut to its integer towards 0, and to the
+    least or largest of the type; a NaN becomes 0.
   }];
   let arguments = (ins Variadic<AnyRankedTensor>:$inputs);
   let results = (outs Variadic<AnyRankedTensor>:$results);
@@ -237,7 +244,8 @@ def TensorView_ReshapeOp : TensorView_PureOp<"reshape",
     %r = tv.reshape %x : (tensor<?x128x384xf32>) -> tensor<?x128x12x32xf32>
     ```
     Dynamic extents of the result are the operand's, in order. A result with one of
-    them takes what the other extents leave.
+    them takes what the other extents leave, which must be a whole number whatever the
+    operand's are: `[2, ?]` may become `[?]` and `[2, ?]` again.
   }];
   let arguments = (ins AnyRankedTensor:$input);
   let results = (outs AnyRankedTensor:$result);
@@ -361,7 +369,8 @@ def TensorView_DispatchOp : TensorView_PureOp<"dispatch", [Rule]> {
     tokens [T, D], experts [T, K] (i32, expert of each token's k-th choice), result
     [E, C, D] with the capacity C, counts [E] (i32), slots [T, K] (i32, the row
     that a choice got, or -1 beyond the capacity). Rows are given out in row-major
-    order of `experts`; unused rows are 0.
+    order of `experts`; unused rows are 0. A choice of an expert that there is none of
+    gets no row, and -1.
   }];
   let arguments = (ins AnyRankedTensor:$tokens, AnyRankedTensor:$experts);
   let results = (outs AnyRankedTensor:$result, AnyRankedTensor:$counts,
@@ -375,7 +384,7 @@ def TensorView_CombineOp : TensorView_PureOp<"combine", [RuleAndPartial]> {
   let summary = "Weighted sum of what the experts made of each token";
   let description = [{
     buffers [E, C, D], experts [T, K], slots [T, K] (from `dispatch`), weights
-    [T, K], result [T, D]. A choice without a row adds 0.
+    [T, K], result [T, D]. A choice without a row, or outside of the buffers, adds 0.
   }];
   let arguments = (ins AnyRankedTensor:$buffers, AnyRankedTensor:$experts,
                        AnyRankedTensor:$slots, AnyRankedTensor:$weights);

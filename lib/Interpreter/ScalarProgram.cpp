@@ -112,16 +112,37 @@ static void addFloats(Table &t) {
   };
 }
 
+/// i1 is kept as 0 or 1, but is -1 where it has a sign.
+static int64_t signedOf(int64_t value, Type type) {
+  return type.isInteger(1) ? -value : value;
+}
+
+// Where arith leaves a result undefined it is what tv.map states.
 static int64_t shift(int64_t value, uint64_t by, Type type, int kind) {
   if (by >= (type.isIndex() ? 64 : type.getIntOrFloatBitWidth()))
-    return 0;
+    return kind == 1 && signedOf(value, type) < 0 ? -1 : 0;
   return kind == 0   ? static_cast<int64_t>(static_cast<uint64_t>(value) << by)
-         : kind == 1 ? value >> by
+         : kind == 1 ? signedOf(value, type) >> by
                      : static_cast<int64_t>(unsignedOf(value, type) >> by);
 }
-/// Division where the program's would be undefined gives 0.
-static bool divides(int64_t x, int64_t y) {
-  return y != 0 && !(y == -1 && x == std::numeric_limits<int64_t>::min());
+/// Rounds towards 0, or up or down.
+static int64_t divide(int64_t x, int64_t y, Type type, int direction) {
+  x = signedOf(x, type);
+  y = signedOf(y, type);
+  if (y == 0)
+    return 0;
+  if (y == -1)
+    return static_cast<int64_t>(-static_cast<uint64_t>(x));
+  bool isNegative = (x < 0) != (y < 0);
+  return x / y + (x % y == 0                     ? 0
+                  : direction > 0 && !isNegative ? 1
+                  : direction < 0 && isNegative  ? -1
+                                                 : 0);
+}
+static int64_t remainder(int64_t x, int64_t y, Type type) {
+  x = signedOf(x, type);
+  y = signedOf(y, type);
+  return y == 0 ? x : y == -1 ? 0 : x % y;
 }
 
 static void addIntegers(Table &t) {
@@ -129,17 +150,15 @@ static void addIntegers(Table &t) {
   INTEGER(AddIOp, int64_t(uint64_t(x) + uint64_t(y)));
   INTEGER(SubIOp, int64_t(uint64_t(x) - uint64_t(y)));
   INTEGER(MulIOp, int64_t(uint64_t(x) * uint64_t(y)));
-  INTEGER(DivSIOp, divides(x, y) ? x / y : 0);
-  INTEGER(RemSIOp, divides(x, y) ? x % y : 0);
+  INTEGER(DivSIOp, divide(x, y, type, 0));
+  INTEGER(RemSIOp, remainder(x, y, type));
   INTEGER(DivUIOp, y ? int64_t(U(x) / U(y)) : 0);
-  INTEGER(RemUIOp, y ? int64_t(U(x) % U(y)) : 0);
-  INTEGER(FloorDivSIOp,
-          divides(x, y) ? x / y - (x % y != 0 && (x < 0) != (y < 0)) : 0);
-  INTEGER(CeilDivSIOp,
-          divides(x, y) ? x / y + (x % y != 0 && (x < 0) == (y < 0)) : 0);
+  INTEGER(RemUIOp, y ? int64_t(U(x) % U(y)) : x);
+  INTEGER(FloorDivSIOp, divide(x, y, type, -1));
+  INTEGER(CeilDivSIOp, divide(x, y, type, 1));
   INTEGER(CeilDivUIOp, y ? int64_t(U(x) / U(y) + (U(x) % U(y) != 0)) : 0);
-  INTEGER(MaxSIOp, std::max(x, y));
-  INTEGER(MinSIOp, std::min(x, y));
+  INTEGER(MaxSIOp, std::max(signedOf(x, type), signedOf(y, type)));
+  INTEGER(MinSIOp, std::min(signedOf(x, type), signedOf(y, type)));
   INTEGER(MaxUIOp, int64_t(std::max(U(x), U(y))));
   INTEGER(MinUIOp, int64_t(std::min(U(x), U(y))));
   INTEGER(AndIOp, x & y);
@@ -223,14 +242,16 @@ static bool compareFloats(arith::CmpFPredicate predicate, double x, double y) {
   return false;
 }
 
-/// Towards 0, and into the range of 64 bits.
-static int64_t truncated(double value) {
-  if (std::isnan(value))
-    return 0;
-  if (value >= 0x1p63)
-    return std::numeric_limits<int64_t>::max();
-  return value <= -0x1p63 ? std::numeric_limits<int64_t>::min()
-                          : static_cast<int64_t>(value);
+/// Towards 0, and into the range of the type; a NaN is 0.
+static int64_t truncated(double value, Type type, bool isSigned) {
+  int width = type.getIntOrFloatBitWidth();
+  llvm::APSInt number(width, /*isUnsigned=*/!isSigned);
+  bool isExact;
+  (void)llvm::APFloat(value).convertToInteger(
+      number, llvm::APFloat::rmTowardZero, &isExact);
+  return wrapTo(number.isUnsigned() ? int64_t(number.getZExtValue())
+                                    : number.getSExtValue(),
+                type);
 }
 
 static void addOthers(Table &t) {
@@ -255,11 +276,8 @@ static void addOthers(Table &t) {
   };
   t[ExtFOp::getOperationName()] = t[TruncFOp::getOperationName()] = floats;
   Apply integers = [](ScalarProgram &p, const Step &s) {
-    int64_t value = p.slots[s.in[0]].whole;
-    // i1 is kept as 0 or 1, but is -1 when it is extended by its sign.
-    if (s.inType.isInteger(1) && !s.outType.isInteger(1))
-      value = -value;
-    p.slots[s.out] = whole(wrapTo(value, s.outType));
+    p.slots[s.out] =
+        whole(wrapTo(signedOf(p.slots[s.in[0]].whole, s.inType), s.outType));
   };
   t[ExtSIOp::getOperationName()] = t[TruncIOp::getOperationName()] =
       t[IndexCastOp::getOperationName()] = integers;
@@ -271,17 +289,17 @@ static void addOthers(Table &t) {
       unsigneds;
   // Conversions from integers are exact here if they fit a double.
   t[SIToFPOp::getOperationName()] = [](ScalarProgram &p, const Step &s) {
-    int64_t value = p.slots[s.in[0]].whole;
-    p.slots[s.out] = real(double(s.inType.isInteger(1) ? -value : value));
+    p.slots[s.out] = real(double(signedOf(p.slots[s.in[0]].whole, s.inType)));
   };
   t[UIToFPOp::getOperationName()] = [](ScalarProgram &p, const Step &s) {
     p.slots[s.out] = real(double(unsignedOf(p.slots[s.in[0]].whole, s.inType)));
   };
-  t[FPToSIOp::getOperationName()] =
-      t[FPToUIOp::getOperationName()] = [](ScalarProgram &p, const Step &s) {
-        p.slots[s.out] =
-            whole(wrapTo(truncated(p.slots[s.in[0]].real), s.outType));
-      };
+  t[FPToSIOp::getOperationName()] = [](ScalarProgram &p, const Step &s) {
+    p.slots[s.out] = whole(truncated(p.slots[s.in[0]].real, s.outType, true));
+  };
+  t[FPToUIOp::getOperationName()] = [](ScalarProgram &p, const Step &s) {
+    p.slots[s.out] = whole(truncated(p.slots[s.in[0]].real, s.outType, false));
+  };
   t[BitcastOp::getOperationName()] = [](ScalarProgram &p, const Step &s) {
     p.slots[s.out] = fromBits(bitsOf(p.slots[s.in[0]], s.inType), s.outType);
   };
@@ -289,16 +307,16 @@ static void addOthers(Table &t) {
     Index index;
     for (int slot : s.in)
       index.push_back(p.slots[slot].whole);
-    if (std::optional<int64_t> at = s.tensor.place->find(index)) {
-      p.slots[s.out] = s.tensor.data->data[*at];
-      return;
-    }
     p.slots[s.out] = Scalar{};
-    (void)p.run->fail("tv.load of element " + indexText(index) +
-                      " of a tensor "
-                      "of shape " +
-                      indexText(s.tensor.place->shape) +
-                      ": outside, or not on this device");
+    for (auto [i, extent] : llvm::zip_equal(index, s.tensor.place->shape))
+      if (i < 0 || i >= extent)
+        return;
+    if (std::optional<int64_t> at = s.tensor.place->find(index))
+      p.slots[s.out] = s.tensor.data->data[*at];
+    else
+      (void)p.run->fail(
+          "tv.load of element " + indexText(index) + " of a tensor of shape " +
+          indexText(s.tensor.place->shape) + ", which is not on this device");
   };
 }
 

@@ -134,12 +134,17 @@ void tessera::emitAttention(KernelEmitter &emitter, tv::AttentionOp op) {
                                 op.getScaleAttr(), op.getCausalAttr());
   auto index = b.getIndexType();
   // All keys are here, so their numbers are global.
+  const layout::Extent keys =
+      cast<tv::LocalAttr>(
+          cast<RankedTensorType>(op.getKey().getType()).getEncoding())
+          .getExtents()[2];
   auto toGlobal = [&](ArrayRef<Value> local) {
     SmallVector<Value> at(local.take_front(3));
     at.push_back(emitter.index(0));
     SmallVector<Value> global =
         emitter.globalIndices(op.getResult().getType(), at);
     global.back() = local[3];
+    emitter.noteIndex(local[3], keys);
     return global;
   };
   if (!op.getScoreMod().empty())

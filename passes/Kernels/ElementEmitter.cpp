@@ -13,9 +13,6 @@
 
 #include "Kernels/KernelEmitter.h"
 
-#include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/IR/IRMapping.h"
-#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -54,65 +51,6 @@ Value KernelEmitter::element(Value tensor, ArrayRef<Value> indices) {
 void KernelEmitter::setElement(Value tensor, ArrayRef<Value> indices,
                                Value scalar) {
   known[tensor].push_back({llvm::to_vector(indices), scalar});
-}
-
-//===----------------------------------------------------------------------===//
-// Scalar regions
-//===----------------------------------------------------------------------===//
-
-/// A constant in the type of kernels.
-static TypedAttr widen(Attribute value, Type type) {
-  if (auto number = dyn_cast<FloatAttr>(value)) {
-    APFloat wide = number.getValue();
-    bool lost;
-    wide.convert(cast<FloatType>(type).getFloatSemantics(),
-                 APFloat::rmNearestTiesToEven, &lost);
-    return FloatAttr::get(type, wide);
-  }
-  if (auto number = dyn_cast<IntegerAttr>(value))
-    return IntegerAttr::get(type, number.getValue());
-  return {};
-}
-
-SmallVector<Value> KernelEmitter::evaluate(Block &block,
-                                           ArrayRef<Value> arguments) {
-  IRMapping mapping;
-  mapping.map(block.getArguments(), arguments);
-  for (Operation &op : block.without_terminator()) {
-    if (auto load = dyn_cast<tv::LoadOp>(op)) {
-      SmallVector<Value> global;
-      for (Value at : load.getIndices())
-        global.push_back(mapping.lookup(at));
-      auto [held, local] = localIndices(load.getTensor().getType(), global);
-      if (!matchPattern(held, m_One()))
-        fail(&op, "captured tensors must be whole on every device",
-             b.getF32Type());
-      mapping.map(load.getResult(), element(load.getTensor(), local));
-      continue;
-    }
-    if (isa<arith::ExtFOp, arith::TruncFOp>(op) &&
-        mapping.lookup(op.getOperand(0)).getType() ==
-            getKernelScalar(op.getResult(0).getType())) {
-      mapping.map(op.getResult(0), mapping.lookup(op.getOperand(0)));
-      continue;
-    }
-    if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
-      Type type = getKernelScalar(constant.getType());
-      TypedAttr value = widen(constant.getValue(), type);
-      mapping.map(
-          constant.getResult(), hoisted([&] {
-            return arith::ConstantOp::create(b, location, value).getResult();
-          }));
-      continue;
-    }
-    Operation *clone = b.clone(op, mapping);
-    for (Value result : clone->getResults())
-      result.setType(getKernelScalar(result.getType()));
-  }
-  SmallVector<Value> results;
-  for (Value value : block.getTerminator()->getOperands())
-    results.push_back(mapping.lookup(value));
-  return results;
 }
 
 //===----------------------------------------------------------------------===//
@@ -190,9 +128,9 @@ SmallVector<Value> KernelEmitter::compute(Operation *op,
       })
       .Case([&](tv::ConstantOp constant) -> SmallVector<Value> {
         auto value = cast<DenseElementsAttr>(constant.getValue());
-        TypedAttr scalar =
-            widen(value.getSplatValue<Attribute>(),
-                  getKernelScalar(elementType(constant.getResult())));
+        TypedAttr scalar = getKernelConstant(
+            value.getSplatValue<Attribute>(),
+            getKernelScalar(elementType(constant.getResult())));
         return {hoisted([&] {
           return arith::ConstantOp::create(b, location, scalar).getResult();
         })};
@@ -278,8 +216,8 @@ SmallVector<Value> KernelEmitter::compute(Operation *op,
           at = math.sub(at, index(low));
           inside = math.both(inside, inRange(at, extent(size)));
         }
-        Value value =
-            arith::ConstantOp::create(b, location, widen(pad.getValue(), type));
+        Value value = arith::ConstantOp::create(
+            b, location, getKernelConstant(pad.getValue(), type));
         return {elementAt(input, global, inside, value)};
       })
       .Case([&](tv::ConcatOp concat) -> SmallVector<Value> {

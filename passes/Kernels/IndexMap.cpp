@@ -284,13 +284,17 @@ SmallVector<Value> KernelEmitter::globalIndices(Type type,
   for (auto [dim, index] : llvm::zip_equal(getSpace(type), local)) {
     Value global = globalIndex(encoding.getLayoutMesh(), dim, index);
     SmallVector<Value> parts;
+    auto add = [&](Value part, const layout::Extent &size) {
+      noteIndex(part, size);
+      parts.push_back(part);
+    };
     for (size_t i = dim.extents.size(); i-- > 1;) {
       Value size = extent(dim.extents[i]);
-      parts.push_back(math.rem(global, size));
+      add(math.rem(global, size), dim.extents[i]);
       global = math.div(global, size);
     }
     if (!dim.extents.empty())
-      parts.push_back(global);
+      add(global, dim.extents[0]);
     result.append(parts.rbegin(), parts.rend());
   }
   return result;

@@ -61,6 +61,9 @@ Memory getOwnMemory(mlir::Type type);
 /// f32.
 mlir::Type getKernelScalar(mlir::Type element);
 
+/// A constant in the type of kernels.
+mlir::TypedAttr getKernelConstant(mlir::Attribute value, mlir::Type type);
+
 /// Whether an element of the op's results is scalar code on elements of its
 /// operands.
 bool canInline(mlir::Operation *op);
@@ -83,6 +86,9 @@ struct Arith {
   }
   mlir::Value rem(mlir::Value x, mlir::Value y) {
     return b.createOrFold<mlir::arith::RemUIOp>(loc, x, y);
+  }
+  mlir::Value max(mlir::Value x, mlir::Value y) {
+    return b.createOrFold<mlir::arith::MaxUIOp>(loc, x, y);
   }
   mlir::Value both(mlir::Value x, mlir::Value y) {
     return b.createOrFold<mlir::arith::AndIOp>(loc, x, y);
@@ -178,6 +184,9 @@ public:
   std::pair<mlir::Value, llvm::SmallVector<mlir::Value>>
   localIndices(mlir::Type type, llvm::ArrayRef<mlir::Value> global);
 
+  /// Says that `index`, computed here, is one of a dimension of this extent.
+  void noteIndex(mlir::Value index, const layout::Extent &extent);
+
   mlir::Value combine(tv::Combiner combiner, mlir::Type element, mlir::Value a,
                       mlir::Value b, bool mayReorder);
 
@@ -215,6 +224,9 @@ private:
   mlir::Value elementAt(mlir::Value tensor, llvm::ArrayRef<mlir::Value> global,
                         mlir::Value condition, mlir::Value otherwise);
   mlir::Value fromIndex(mlir::Value index, mlir::Type element);
+  /// The element of a captured tensor at global indices; outside of it 0.
+  mlir::Value loadCaptured(tv::LoadOp load,
+                           llvm::ArrayRef<mlir::Value> indices);
 
   /// Emits at the kernel's entry, before all loops.
   template <typename Emit> mlir::Value hoisted(Emit emit) {
@@ -244,6 +256,7 @@ private:
   llvm::DenseMap<std::pair<mlir::Value, int64_t>, mlir::Value> dimensions;
   llvm::DenseMap<int64_t, mlir::Value> constants;
   llvm::DenseMap<mlir::Attribute, mlir::Value> scalarValues;
+  llvm::DenseMap<mlir::Value, layout::Extent> indexOf; ///< what was noted
   mlir::Value always;
   mlir::Operation *lastHoisted = nullptr;
   bool failedAt = false;

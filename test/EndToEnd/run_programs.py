@@ -296,7 +296,7 @@ def programs_in(file, element=None):
 def sizes_of(text):
     declared = re.search(r"tv\.sizes = \{(.*?)\}", text)
     names = re.findall(r"(\w+) =", declared[1]) if declared else []
-    return {name: {"b": 3, "s": 7, "m": 6}[name] for name in names}
+    return {name: {"b": 3, "s": 7, "m": 6, "z": 0}[name] for name in names}
 
 
 def meshes_of(text):

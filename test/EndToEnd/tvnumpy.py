@@ -10,7 +10,7 @@ import re
 
 import numpy as np
 
-INTEGERS = {"i1": np.bool_, "i8": np.int8, "i32": np.int32, "i64": np.int64,
+INTEGERS = {"i1": np.bool_, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64,
             "ui8": np.uint8, "ui32": np.uint32, "index": np.int64}
 EPS = {"f64": 2.0**-52, "f32": 2.0**-23, "f16": 2.0**-10, "bf16": 2.0**-7}
 
@@ -96,10 +96,7 @@ def softmax(x, axis):
 SCALAR = {
     "arith.addf": np.add, "arith.subf": np.subtract, "arith.mulf": np.multiply,
     "arith.divf": np.divide, "arith.negf": np.negative, "arith.maximumf": np.maximum,
-    "arith.minimumf": np.minimum, "arith.addi": np.add, "arith.subi": np.subtract,
-    "arith.muli": np.multiply, "arith.andi": np.bitwise_and, "arith.ori": np.bitwise_or,
-    "arith.xori": np.bitwise_xor, "arith.divsi": lambda a, b: (a / b).astype(a.dtype),
-    "arith.floordivsi": np.floor_divide, "arith.remsi": np.fmod, "math.exp": np.exp,
+    "arith.minimumf": np.minimum, "math.exp": np.exp,
     "math.log": np.log, "math.sqrt": np.sqrt, "math.tanh": np.tanh, "math.erf": erf,
     "math.rsqrt": lambda x: 1 / np.sqrt(x), "math.absf": np.abs, "math.sin": np.sin,
     "math.cos": np.cos, "math.powf": np.power,
@@ -109,6 +106,101 @@ COMPARE = {"oeq": np.equal, "ogt": np.greater, "oge": np.greater_equal,
            "olt": np.less, "ole": np.less_equal, "one": np.not_equal, "eq": np.equal,
            "ne": np.not_equal, "slt": np.less, "sle": np.less_equal,
            "sgt": np.greater, "sge": np.greater_equal, "une": np.not_equal}
+for name in ("lt", "le", "gt", "ge"):  # an integer below 0 is a large one without a sign
+    COMPARE["u" + name] = lambda a, b, compare=COMPARE["s" + name]: compare(
+        np.asarray(a, np.int64).astype(np.uint64), np.asarray(b, np.int64).astype(np.uint64))
+
+
+def exactly(x):
+    """An array of Python's integers."""
+    return np.asarray(x).astype(object) + 0
+
+
+def pick(condition, x, y):
+    return np.where(condition, exactly(x), exactly(y))
+
+
+def results_of(name):
+    """`%0:2` is `%0#0` and `%0#1`."""
+    name, several, count = name.partition(":")
+    return [f"{name}#{i}" for i in range(int(count))] if several else [name]
+
+
+def floor_div(x, y):
+    """Of integers; by 0 it is 0, and the remainder is what was divided."""
+    zero = y == 0
+    return pick(zero, 0, x // pick(zero, 1, y))
+
+
+def trunc_div(x, y):
+    q = floor_div(x, y)
+    return pick((q < 0) & (x - q * y != 0), q + 1, q)
+
+
+def shift(x, y, width, op):
+    far = y >= width
+    return pick(far, pick(x < 0, -1, 0) if op is np.right_shift else 0,
+                op(x, pick(far, 0, y)))
+
+
+# Of Python's integers, so nothing overflows; the result wraps to the width.
+SIGNED = {
+    "addi": lambda x, y, w: x + y, "subi": lambda x, y, w: x - y,
+    "muli": lambda x, y, w: x * y, "andi": lambda x, y, w: x & y,
+    "ori": lambda x, y, w: x | y, "xori": lambda x, y, w: x ^ y,
+    "divsi": lambda x, y, w: trunc_div(x, y),
+    "remsi": lambda x, y, w: x - trunc_div(x, y) * y,
+    "floordivsi": lambda x, y, w: floor_div(x, y),
+    "ceildivsi": lambda x, y, w: -floor_div(-x, y),
+    "maxsi": lambda x, y, w: np.maximum(x, y), "minsi": lambda x, y, w: np.minimum(x, y),
+}
+UNSIGNED = {
+    "divui": lambda x, y, w: floor_div(x, y),
+    "remui": lambda x, y, w: x - floor_div(x, y) * y,
+    "ceildivui": lambda x, y, w: -floor_div(-x, y),
+    "maxui": lambda x, y, w: np.maximum(x, y), "minui": lambda x, y, w: np.minimum(x, y),
+    "shli": lambda x, y, w: shift(x, y, w, np.left_shift),
+    "shrui": lambda x, y, w: shift(x, y, w, np.right_shift),
+}
+
+
+def wrapped(x, width, signed):
+    """The integer with these `width` last bits."""
+    x = exactly(x) & ((1 << width) - 1)
+    return exactly(x - (x >> (width - 1)) * (1 << width) if signed else x)
+
+
+def integer_op(name, element, *args):
+    """An op of arith on integers; `i1` is a bool."""
+    width = 64 if element == "index" else int(element[1:])
+    signed = [wrapped(a, width, True) for a in args]
+    unsigned = [wrapped(a, width, False) for a in args]
+    if name == "shrsi":
+        value = shift(signed[0], unsigned[1], width, np.right_shift)
+    elif name in SIGNED:
+        value = SIGNED[name](*signed, width)
+    else:
+        value = UNSIGNED[name](*unsigned, width)
+    return np.asarray(wrapped(value, width, width > 1)).astype(INTEGERS[element])
+
+
+def to_integer(x, element, signed):
+    """Towards 0, saturating; a NaN is 0."""
+    width = int(element[1:])
+    low, high = (-(1 << (width - 1)), (1 << (width - 1)) - 1) if signed else (0, (1 << width) - 1)
+    value = np.vectorize(lambda v: 0 if np.isnan(v) else low if v < low else
+                         high if v > high else int(v), otypes=[object])(x)
+    return np.asarray(wrapped(value, width, width > 1)).astype(INTEGERS[element])
+
+
+def load(table, index):
+    """The elements at these indices, 0 outside."""
+    index = np.broadcast_arrays(*index)
+    inside = np.logical_and.reduce([(0 <= i) & (i < e) for i, e in zip(index, table.shape)])
+    if table.size == 0:
+        return np.zeros(inside.shape, table.dtype)
+    return np.where(inside, table[tuple(np.where(inside, i, 0) for i in index)],
+                    table.dtype.type(0))
 
 
 class Program:
@@ -195,7 +287,7 @@ class Program:
         """Runs the op in line i; gives the line after it."""
         line = self.lines[i]
         left, _, right = line.partition(" = ")
-        names = split(left)
+        names = [name for part in split(left) for name in results_of(part)]
         op, _, rest = right.partition(" ")
         regions = {}
         end = i + 1
@@ -218,7 +310,9 @@ class Program:
             end += 1
         at = head.index(" : (") if " : (" in head else head.index(": (") - 1
         before, types = head[:at], head[at + 3:]
-        after = types[closing(types, 0):].removeprefix(" -> ")
+        end_ = closing(types, 0)
+        self.operand_types = [Type(p) for p in split(types[1:end_ - 1])]
+        after = types[end_:].removeprefix(" -> ")
         if after.startswith("("):
             after = after[1:closing(after, 0) - 1]
             out = [Type(p) for p in split(after)]
@@ -247,32 +341,46 @@ class Program:
             name, _, right = line.partition(" = ")
             op, _, rest = right.partition(" ")
             if op == "arith.constant":
-                text = rest.split(" : ")[0]
+                text, _, element = rest.partition(" : ")
                 value = {"true": True, "false": False}.get(text)
                 if value is None:
                     value = (int(text) if re.fullmatch(r"-?\d+", text)
                              else np.inf if text == "0x7F800000"
-                             else -np.inf if text == "0xFF800000" else float(text))
+                             else -np.inf if text == "0xFF800000"
+                             else round_to(float(text), element))
                 local[name] = np.asarray(value)
                 continue
             if op == "tv.load":
                 match = re.match(r"(%\w+)\[(.*?)\]", rest)
                 index = [np.asarray(local[n]).astype(np.int64) for n in split(match[2])]
-                local[name] = env[match[1]][tuple(index)]
+                local[name] = load(env[match[1]], index) if index else env[match[1]]
                 continue
-            args = [local[n] for n in re.findall(r"%\w+", rest)]
+            args = [local[n] for n in re.findall(r"%[\w-]+", rest)]
             if op in ("arith.cmpf", "arith.cmpi"):
                 local[name] = COMPARE[rest.split(",")[0].split()[0]](*args)
             elif op in ("arith.extf", "arith.truncf", "arith.sitofp", "arith.index_cast",
                         "arith.extsi", "arith.extui", "arith.uitofp", "arith.trunci",
-                        "arith.fptosi"):
-                target = rest.rsplit(" to ", 1)[1]
+                        "arith.index_castui", "arith.fptosi", "arith.fptoui"):
+                source, target = rest.split(" : ", 1)[1].split(" to ")
                 value = np.asarray(args[0])
+                if op in ("arith.fptosi", "arith.fptoui"):
+                    value = to_integer(value, target, op == "arith.fptosi")
+                elif source in INTEGERS:
+                    width = 64 if source == "index" else int(source[1:])
+                    signed = op not in ("arith.extui", "arith.uitofp", "arith.index_castui")
+                    value = wrapped(value, width, signed)
                 if target in INTEGERS:
+                    width = 64 if target == "index" else int(target[1:])
+                    value = np.asarray(wrapped(value, width, width > 1))
                     value = value.astype(INTEGERS[target])
-                elif self.rounded:
-                    value = round_to(value.astype(np.float64), target)
+                else:
+                    value = np.asarray(value).astype(np.float64)
+                    if self.rounded:
+                        value = round_to(value, target)
                 local[name] = value
+            elif op.removeprefix("arith.") in ("shrsi", *SIGNED, *UNSIGNED):
+                local[name] = integer_op(op.removeprefix("arith."), rest.rsplit(" : ", 1)[1],
+                                         *args)
             else:
                 local[name] = SCALAR[op](*args)
         raise ValueError("a region without tv.yield")
@@ -356,24 +464,13 @@ class Program:
         return np.einsum("bhst,bhtv->bhsv", p, v), lse
 
     def op_reshape(self, text, args, out, regions, env):
-        dynamic = iter(self.dynamic_extents(args[0], out[0]))
-        return args[0].reshape([next(dynamic) if e is None else e
-                                for e in out[0].shape])
-
-    @staticmethod
-    def dynamic_extents(array, type_):
-        """The operand's extents that the result's `?` stand for, left to right."""
-        found, at, left, right = [], 0, 1, 1
-        for extent in type_.shape:
-            if extent is not None:
-                right *= extent
-                continue
-            while left < right or (left != right and at < array.ndim):
-                left *= array.shape[at]
-                at += 1
-            found.append(array.shape[at])
-            at, left, right = at + 1, 1, 1
-        return found
+        x, shape = args[0], out[0].shape
+        dynamic = [x.shape[d] for d, e in enumerate(self.operand_types[0].shape) if e is None]
+        if shape.count(None) == 1:  # what the others leave
+            others = int(np.prod([e for e in shape if e is not None]))
+            dynamic = [x.size // max(others, 1)]
+        dynamic = iter(dynamic)
+        return x.reshape([next(dynamic) if e is None else e for e in shape])
 
     def op_transpose(self, text, args, out, regions, env):
         return args[0].transpose(self.list(text, "perm"))
@@ -396,6 +493,8 @@ class Program:
         table, ids = args
         d = self.dim(text)
         inside = (ids >= 0) & (ids < table.shape[d])
+        if table.shape[d] == 0:
+            table = np.zeros(table.shape[:d] + (1,) + table.shape[d + 1:], table.dtype)
         rows = np.take(table, np.where(inside, ids, 0), axis=d)
         mask = inside.reshape([1] * d + list(ids.shape) + [1] * (table.ndim - d - 1))
         return np.where(mask, rows, 0)
@@ -432,8 +531,9 @@ class Program:
         result = np.zeros((experts.shape[0], buffers.shape[2]))
         for t in range(experts.shape[0]):
             for c in range(experts.shape[1]):
-                if slots[t, c] >= 0:
-                    result[t] += weights[t, c] * buffers[experts[t, c], slots[t, c]]
+                at = experts[t, c], slots[t, c]
+                if all(0 <= i < e for i, e in zip(at, buffers.shape)):
+                    result[t] += weights[t, c] * buffers[at]
         return result
 
     def op_constant(self, text, args, out, regions, env):

@@ -264,7 +264,11 @@ cuda::getExpression(Operation *op, bool fast,
   else if (isa<arith::TruncIOp>(op) && type.isInteger(1))
     text = "($0 & 1) != 0";
   else if (isa<arith::FPToSIOp, arith::FPToUIOp>(op) && type.isInteger(1))
-    text = "$0 != 0";
+    text = "int32($0) != 0";
+  else if (isa<arith::MaxSIOp>(op) && fromBool)
+    text = "minui($0, $1)";
+  else if (isa<arith::MinSIOp>(op) && fromBool)
+    text = "maxui($0, $1)";
   else if (isa<arith::ExtSIOp, arith::SIToFPOp, arith::IndexCastOp>(op) &&
            fromBool)
     text = "$T(-int32($0))";
