@@ -153,7 +153,8 @@ public:
       const layout::Factor &factor = product[i];
       Value digit = global;
       if (i > 0) {
-        Value size = radix(product, i, bound);
+        // No digit has a value where the dimension is empty.
+        Value size = math.max(radix(product, i, bound), emitter.index(1));
         digit = math.rem(global, size);
         global = math.div(global, size);
       }
