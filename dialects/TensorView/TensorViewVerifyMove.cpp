@@ -45,12 +45,10 @@ LogicalResult ReshapeOp::verify() {
     return success();
   if (!dynamicIn && !dynamicOut)
     return emitOpError() << "operand has " << in << " elements, result " << out;
-  // One dynamic extent of the result takes what the others leave.
-  if (dynamicIn && dynamicOut == 1 && out && (dynamicIn > 1 || in % out == 0))
+  // One dynamic extent of the result takes what the others leave; that they
+  // leave a whole number follows from the operand's extents (inferExtents).
+  if (dynamicIn && dynamicOut == 1 && out)
     return success();
-  if (dynamicOut == 1 && dynamicIn)
-    return emitOpError() << "result's static extents (" << out
-                         << ") must divide the operand's (" << in << ")";
   return emitOpError()
          << "cannot tell the result's dynamic extents: it must have as many as "
             "the operand and static extents of the same product, or one";

@@ -156,10 +156,21 @@ public:
   Result<View> run();
 
 private:
-  std::optional<Error> pair();
+  void pair();
   void pairStatic(size_t i, size_t iEnd, size_t j, size_t jEnd);
-  void pairAfterDynamic(size_t i, size_t iEnd, size_t j, size_t jEnd);
+  void pairAround(size_t iFirst, size_t iLast, size_t jFirst, size_t jLast);
   std::optional<Error> convert(const Pairing &group);
+  Result<Product> merge(const Pairing &group, bool dynamic);
+  std::optional<Error> splitAround(const Pairing &group, Product merged,
+                                   const Shape &extents, size_t first,
+                                   size_t last);
+  /// The operand's view, but these dimensions whole.
+  std::string viewWithWhole(size_t begin, size_t end) const {
+    View whole = view;
+    for (size_t i = begin; i < end; ++i)
+      whole.dims[i].product = {Factor::rest()};
+    return toString(whole, mesh);
+  }
 
   const View &view;
   const Shape &to;
@@ -205,15 +216,31 @@ void Reshape::pairStatic(size_t i, size_t iEnd, size_t j, size_t jEnd) {
   groups.back().toEnd = jEnd;
 }
 
-/// Pairs what it can from the right; the rest joins the group of the dynamic
-/// dimension before it, which is the last one.
-void Reshape::pairAfterDynamic(size_t i, size_t iEnd, size_t j, size_t jEnd) {
+/// Pairs what it can of static dimensions from either side; what is between is
+/// one group.
+void Reshape::pairAround(size_t iFirst, size_t iLast, size_t jFirst,
+                         size_t jLast) {
+  // Up to the next border that both shapes have.
+  size_t i = 0, j = 0;
+  for (size_t a = 0, b = 0; a < iFirst && b < jFirst; i = a, j = b) {
+    int64_t left = bounds[a++], right = to[b++];
+    while (left != right && (left < right ? a < iFirst : b < jFirst)) {
+      if (left < right)
+        left *= bounds[a++];
+      else
+        right *= to[b++];
+    }
+    if (left != right)
+      break;
+    groups.push_back({i, a, j, b});
+  }
   std::vector<Pairing> found; // rightmost first
-  size_t iRest = iEnd, jRest = jEnd;
-  while (iRest > i && jRest > j) {
-    size_t a = iRest, b = jRest;
+  size_t iEnd = bounds.size(), jEnd = to.size();
+  for (size_t a = iEnd, b = jEnd;
+       a > std::max(i, iLast) && b > std::max(j, jLast); iEnd = a, jEnd = b) {
     int64_t left = bounds[--a], right = to[--b];
-    while (left != right && (left < right ? a > i : b > j)) {
+    while (left != right &&
+           (left < right ? a > std::max(i, iLast) : b > std::max(j, jLast))) {
       if (left < right)
         left *= bounds[--a];
       else
@@ -221,52 +248,139 @@ void Reshape::pairAfterDynamic(size_t i, size_t iEnd, size_t j, size_t jEnd) {
     }
     if (left != right)
       break;
-    found.push_back({a, iRest, b, jRest});
-    iRest = a;
-    jRest = b;
+    found.push_back({a, iEnd, b, jEnd});
   }
-  groups.back().fromEnd = iRest;
-  groups.back().toEnd = jRest;
+  groups.push_back({i, iEnd, j, jEnd});
   groups.insert(groups.end(), found.rbegin(), found.rend());
 }
 
-std::optional<Error> Reshape::pair() {
+void Reshape::pair() {
   auto nextDynamic = [](const Shape &shape, size_t begin) {
     return size_t(std::find(shape.begin() + begin, shape.end(), kDynamic) -
                   shape.begin());
   };
-  if (std::count(bounds.begin(), bounds.end(), kDynamic) !=
-      std::count(to.begin(), to.end(), kDynamic)) {
-    // Which `?` became which is unknown: all up to the last one of them is one
-    // group.
-    size_t i = bounds.size(), j = to.size();
-    while (i > 0 && bounds[i - 1] != kDynamic)
-      --i;
-    while (j > 0 && to[j - 1] != kDynamic)
-      --j;
-    groups.push_back({0, i, 0, j});
-    pairAfterDynamic(i, bounds.size(), j, to.size());
-    return std::nullopt;
+  // Between two `?` lie equally many elements, if those of the result are those
+  // of the operand.
+  bool alike = std::count(bounds.begin(), bounds.end(), kDynamic) ==
+               std::count(to.begin(), to.end(), kDynamic);
+  for (size_t i = 0, j = 0; alike;) {
+    size_t iEnd = nextDynamic(bounds, i), jEnd = nextDynamic(to, j);
+    alike = staticProduct(bounds, i, iEnd) == staticProduct(to, j, jEnd);
+    if (iEnd == bounds.size())
+      break;
+    i = iEnd + 1;
+    j = jEnd + 1;
+  }
+  if (!alike) {
+    auto afterDynamic = [](const Shape &shape) {
+      return size_t(shape.rend() -
+                    std::find(shape.rbegin(), shape.rend(), kDynamic));
+    };
+    pairAround(nextDynamic(bounds, 0), afterDynamic(bounds), nextDynamic(to, 0),
+               afterDynamic(to));
+    return;
   }
   for (size_t i = 0, j = 0;;) {
     size_t iEnd = nextDynamic(bounds, i), jEnd = nextDynamic(to, j);
-    if (staticProduct(bounds, i, iEnd) == staticProduct(to, j, jEnd))
-      pairStatic(i, iEnd, j, jEnd);
-    else if (!groups.empty())
-      pairAfterDynamic(i, iEnd, j, jEnd);
-    else
-      return Error{"result dimension " + text(jEnd < to.size() ? jEnd : 0) +
-                   ": the extents before the first `?` hold " +
-                   text(staticProduct(bounds, i, iEnd)) +
-                   " elements in the operand and " +
-                   text(staticProduct(to, j, jEnd)) +
-                   " in the result; they must agree"};
+    pairStatic(i, iEnd, j, jEnd);
     if (iEnd == bounds.size())
-      return std::nullopt;
+      return;
     groups.push_back({iEnd, iEnd + 1, jEnd, jEnd + 1});
     i = iEnd + 1;
     j = jEnd + 1;
   }
+}
+
+/// The one number that the operand dimensions of a group make, all of them but
+/// the outermost with their extents as bounds. An inner `?` is a `_` there.
+Result<Product> Reshape::merge(const Pairing &group, bool dynamic) {
+  size_t first = group.from; // of the dynamic dimensions
+  while (first < group.fromEnd && bounds[first] != kDynamic)
+    ++first;
+  size_t last = group.fromEnd;
+  while (last > first && bounds[last - 1] != kDynamic)
+    --last;
+  size_t outermost = group.from;
+  while (outermost < first && bounds[outermost] == 1 &&
+         axesOf(view.dims[outermost].product).empty())
+    ++outermost;
+  bool isInner = last > outermost + 1;
+  Product merged;
+  int64_t bound = 1;
+  for (size_t i = group.from; i < group.fromEnd; ++i) {
+    const Product &product = view.dims[i].product;
+    bound = dynamic ? kDynamic : multiply(bound, bounds[i]);
+    if (isInner && i >= first && i < last) {
+      if (std::vector<SubAxis> axes = axesOf(product); !axes.empty()) {
+        return Error{"operand dimension " + text(i) + ": how did(" +
+                     toString(axes[0], mesh) +
+                     ") splits a `?` that is merged with others cannot be "
+                     "said of the result; constrain the operand to " +
+                     viewWithWhole(i, i + 1)};
+      }
+      // Takes the integers before it: all of it is stored.
+      while (!merged.empty() && (merged.back().kind == Kind::Stored ||
+                                 merged.back().kind == Kind::Rest))
+        merged.pop_back();
+      merged.push_back(Factor::rest());
+      continue;
+    }
+    // A digit that must reach exactly its extent.
+    if (bounds[i] != kDynamic && (i > group.from || dynamic) &&
+        capacity(product) != bounds[i])
+      merged.push_back(Factor::group(product, 0, bounds[i]));
+    else
+      merged.insert(merged.end(), product.begin(), product.end());
+  }
+  return canonicalDim(std::move(merged), bound, 1).product;
+}
+
+/// Cuts a number at the borders of result dimensions of which the one at
+/// `first` is dynamic and those after it up to `last`, too, or whole: an inner
+/// `?` gets what is stored innermost of what is outside of it.
+std::optional<Error> Reshape::splitAround(const Pairing &group, Product merged,
+                                          const Shape &extents, size_t first,
+                                          size_t last) {
+  Shape borders(extents.begin() + last, extents.end());
+  borders[0] = kDynamic;
+  std::vector<Dim> dims = splitAtBorders(std::move(merged), borders);
+  Product outer = std::move(dims[0].product);
+  int64_t extent = staticProduct(extents, 0, first);
+  bool fits = dims[0].span == 1;
+  if (std::vector<SubAxis> axes = axesOf(outer); !axes.empty()) {
+    // [4, ?] from did(x:2) * _: did(x:2) * 2 and `_`, whose share must be
+    // exact.
+    int64_t inside = 1;
+    for (; outer.back().kind == Kind::Stored; outer.pop_back())
+      inside = multiply(inside, outer.back().size);
+    fits &= isRest(outer.back());
+    outer.pop_back();
+    int64_t reach = fits ? capacity(outer) : 0;
+    if (reach == 0 || extent % multiply(reach, inside) != 0)
+      return Error{"result dimension " + text(last) + ": did(" +
+                   toString(axes[0], mesh) +
+                   ") does not split the static dimensions outside of this `?` "
+                   "evenly; constrain the operand to " +
+                   viewWithWhole(group.from, group.fromEnd)};
+    outer.push_back(Factor::stored(extent / reach));
+    outer = canonicalDim(std::move(outer), extent, 1).product;
+    for (Dim &dim : splitAtBorders(
+             std::move(outer), Shape(extents.begin(), extents.begin() + first)))
+      result.dims.push_back(std::move(dim));
+  } else if (!fits) {
+    return Error{"result dimension " + text(last) +
+                 ": a `?` among dimensions that the view would join; constrain "
+                 "the operand to " +
+                 viewWithWhole(group.from, group.fromEnd)};
+  } else {
+    first = 0;
+  }
+  for (; first <= last; ++first)
+    result.dims.push_back(wholeDim(extents[first]));
+  result.dims.insert(result.dims.end(),
+                     std::make_move_iterator(dims.begin() + 1),
+                     std::make_move_iterator(dims.end()));
+  return std::nullopt;
 }
 
 std::optional<Error> Reshape::convert(const Pairing &group) {
@@ -291,40 +405,25 @@ std::optional<Error> Reshape::convert(const Pairing &group) {
     return Error{"did(" + toString(axes[0], mesh) +
                  ") has no dimension in a result of rank 0"};
 
-  // Only an outermost `?` leaves the digits inside it at known strides.
-  bool dynamic = false;
-  auto checkInner = [&](const Shape &shape, size_t begin, size_t end,
-                        const char *which) -> std::optional<Error> {
-    for (size_t i = begin; i < end; ++i) {
-      dynamic |= shape[i] == kDynamic;
-      if (i > begin && shape[i] == kDynamic)
-        return Error{std::string(which) + " dimension " + text(i) +
-                     ": which digits of did(" + toString(axes[0], mesh) +
-                     ") a `?` merged with others holds is unknown; reshape "
-                     "it alone or move did(" +
-                     toString(axes[0], mesh) + ") away first"};
+  auto isDynamic = [](int64_t extent) { return extent == kDynamic; };
+  size_t outermost = 0, first = 0, last = 0;
+  while (outermost < extents.size() && extents[outermost] == 1)
+    ++outermost;
+  for (size_t i = extents.size(); i-- > 0;)
+    if (isDynamic(extents[i])) {
+      first = i;
+      last = std::max(last, i);
     }
-    return std::nullopt;
-  };
-  if (auto error = checkInner(bounds, group.from, group.fromEnd, "operand"))
-    return error;
-  if (auto error = checkInner(to, group.to, group.toEnd, "result"))
-    return error;
-
-  Product merged;
-  int64_t bound = 1;
-  for (size_t i = group.from; i < group.fromEnd; ++i) {
-    const Product &product = view.dims[i].product;
-    bound = dynamic ? kDynamic : multiply(bound, bounds[i]);
-    // A digit that must reach exactly its extent.
-    if (bounds[i] != kDynamic && (i > group.from || dynamic) &&
-        capacity(product) != bounds[i])
-      merged.push_back(Factor::group(product, 0, bounds[i]));
-    else
-      merged.insert(merged.end(), product.begin(), product.end());
-  }
-  merged = canonicalDim(std::move(merged), bound, 1).product;
-  for (Dim &dim : splitAtBorders(std::move(merged), extents))
+  Result<Product> merged =
+      merge(group, std::any_of(extents.begin(), extents.end(), isDynamic) ||
+                       std::any_of(bounds.begin() + group.from,
+                                   bounds.begin() + group.fromEnd, isDynamic));
+  if (!merged)
+    return merged.error();
+  // Only an outermost `?` leaves the digits inside it at known strides.
+  if (last > outermost)
+    return splitAround(group, std::move(*merged), extents, first, last);
+  for (Dim &dim : splitAtBorders(std::move(*merged), extents))
     result.dims.push_back(std::move(dim));
   return std::nullopt;
 }
@@ -359,8 +458,7 @@ Result<View> Reshape::run() {
     for (int64_t extent : to)
       result.dims.push_back(wholeDim(extent));
   } else {
-    if (auto error = pair())
-      return *error;
+    pair();
     for (const Pairing &group : groups)
       if (auto error = convert(group))
         return *error;

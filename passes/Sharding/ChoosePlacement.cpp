@@ -218,6 +218,7 @@ public:
   LogicalResult tryReinterpretation(ReinterpretOpInterface op);
   LogicalResult tryDivisions(const PlacedOp &placed);
   std::optional<Choice> best;
+  std::string why; ///< a reinterpretation is none where its operand lies
 
 private:
   LogicalResult consider(Placement placement);
@@ -288,12 +289,16 @@ LogicalResult Search::consider(Placement placement) {
   return success();
 }
 
-/// The move comes after the op or before it.
+/// The move comes after the op or before it. Where it would have to be in the
+/// middle, some dimensions of the operand come whole.
 LogicalResult Search::tryReinterpretation(ReinterpretOpInterface op) {
   auto tryOperand = [&](const View &view) -> LogicalResult {
     Result<View> result = reinterpret(op, view, mesh);
-    if (!result)
+    if (!result) {
+      if (why.empty())
+        why = result.message();
       return success(); // Other candidates remain.
+    }
     return consider(Placement{{view}, {*result}});
   };
   if (failed(tryOperand(actual.operands[0])))
@@ -304,9 +309,24 @@ LogicalResult Search::tryReinterpretation(ReinterpretOpInterface op) {
   if (best)
     return success();
   auto type = cast<RankedTensorType>(op->getOperand(0).getType());
-  return tryOperand(layout::canonicalize(
-      View::replicated(type.getRank()),
-      layout::Shape(type.getShape().begin(), type.getShape().end()), mesh));
+  layout::Shape shape(type.getShape().begin(), type.getShape().end());
+  llvm::SmallVector<size_t> split;
+  for (auto [d, dim] : llvm::enumerate(actual.operands[0].dims))
+    if (!layout::axesOf(dim.product).empty())
+      split.push_back(d);
+  const size_t count = std::min<size_t>(split.size(), 4);
+  for (size_t mask = 1; mask < size_t(1) << count; ++mask) {
+    View view = actual.operands[0];
+    for (size_t i = 0; i < split.size(); ++i)
+      if (i >= count || mask >> i & 1)
+        view.dims[split[i]].product = {Factor::rest()};
+    if (failed(tryOperand(layout::canonicalize(view, shape, mesh))))
+      return failure();
+  }
+  if (best)
+    return success();
+  return tryOperand(
+      layout::canonicalize(View::replicated(type.getRank()), shape, mesh));
 }
 
 LogicalResult Search::tryDivisions(const PlacedOp &placed) {
@@ -413,6 +433,8 @@ FailureOr<Choice> tv::choosePlacement(Operation *op, const Placement &actual,
   if (auto ruled = dyn_cast<ShardingRuleOpInterface>(op))
     if (failed(search.tryDivisions(PlacedOp(ruled, actual))))
       return failure();
+  if (!search.best && !search.why.empty())
+    return op->emitError() << search.why;
   if (!search.best)
     return op->emitError()
            << "is not an op that may stand between sharded tensors";
