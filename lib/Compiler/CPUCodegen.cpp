@@ -21,6 +21,7 @@
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -335,6 +336,32 @@ link(StringRef object, llvm::TargetMachine &machine, std::string &error) {
   return (*bytes)->getBuffer().str();
 }
 
+/// What tv-form-kernels makes: loops over memory.
+static LogicalResult verifyKernel(func::FuncOp kernel) {
+  if (kernel.isExternal())
+    return kernel.emitError() << "is a kernel without a body";
+  auto isKnown = [](Type type) {
+    return isa<MemRefType>(type) || type.isIntOrIndexOrFloat();
+  };
+  for (Type type : kernel.getArgumentTypes())
+    if (!isKnown(type))
+      return kernel.emitError() << "is a kernel with an argument of type "
+                                << type << "; it may have memory and numbers";
+  if (kernel.getNumResults() != 0)
+    return kernel.emitError() << "is a kernel with results; it writes memory";
+  WalkResult known = kernel.walk([&](Operation *op) {
+    if (isa_and_present<arith::ArithDialect, math::MathDialect, scf::SCFDialect,
+                        memref::MemRefDialect, func::FuncDialect,
+                        plan::PlanDialect>(op->getDialect()) &&
+        (op == kernel || !isa<func::FuncOp, func::CallOp>(op)) &&
+        llvm::all_of(op->getResultTypes(), isKnown))
+      return WalkResult::advance();
+    op->emitError() << "'" << op->getName() << "' is no op of a kernel";
+    return WalkResult::interrupt();
+  });
+  return failure(known.wasInterrupted());
+}
+
 FailureOr<std::string> tessera::compileKernels(ModuleOp program,
                                                KernelDumps *dumps) {
   OwningOpRef<ModuleOp> kernels = ModuleOp::create(program.getLoc());
@@ -344,6 +371,8 @@ FailureOr<std::string> tessera::compileKernels(ModuleOp program,
   for (auto function : program.getOps<func::FuncOp>()) {
     if (!function->hasAttr(plan::kKernelAttr))
       continue;
+    if (failed(verifyKernel(function)))
+      return failure();
     names.push_back(function.getName().str());
     auto kernel = cast<func::FuncOp>(b.clone(*function));
     kernel.setName("kernel_" + names.back());

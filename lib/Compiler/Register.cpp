@@ -40,7 +40,11 @@ void tessera::registerAll(DialectRegistry &registry) {
 }
 
 void tessera::registerAllPasses() {
-  registerTransformsPasses();
+  // Of MLIR's own, those that know nothing of our ops.
+  registerCanonicalizerPass();
+  registerCSEPass();
+  registerStripDebugInfoPass();
+  registerSymbolDCEPass();
   tv::registerShardingPasses();
   tv::registerLocalizePasses();
   registerKernelsPasses();

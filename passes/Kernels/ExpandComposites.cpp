@@ -324,9 +324,7 @@ struct ExpandComposites
     : public tessera::impl::ExpandCompositesBase<ExpandComposites> {
   using ExpandCompositesBase::ExpandCompositesBase;
 
-  void runOnOperation() override {
-    if (failed(verifyLocal(getOperation())))
-      return signalPassFailure();
+  void runOnContract() override {
     decided.clear();
     // Expansions may hold composites themselves.
     bool changed = true;

@@ -574,10 +574,6 @@ void Former::giveMemory(
 
 /// Says what the steps below cannot be made of.
 static LogicalResult verify(func::FuncOp main) {
-  if (!main.getBody().hasOneBlock())
-    return main.emitError() << "'@main' must be one block";
-  if (failed(verifyLocal(main)))
-    return failure();
   for (auto reduce : main.getBody().getOps<tv::ReduceOp>())
     if (!getReducedDims(reduce))
       return reduce.emitError() << "reduces a part of dimensions that the view "
@@ -589,7 +585,7 @@ namespace {
 struct FormKernels : public tessera::impl::FormKernelsBase<FormKernels> {
   using FormKernelsBase::FormKernelsBase;
 
-  void runOnOperation() override {
+  void runOnContract() override {
     auto main = getOperation().lookupSymbol<func::FuncOp>("main");
     if (!main) {
       getOperation().emitError() << "a program needs a function '@main'";

@@ -32,27 +32,6 @@ Space tessera::getSpace(Type type) {
   return space;
 }
 
-LogicalResult tessera::verifyLocal(func::FuncOp function) {
-  auto check = [](Value value, Operation *op) -> LogicalResult {
-    auto type = dyn_cast<RankedTensorType>(value.getType());
-    if (type && isa_and_nonnull<tv::LocalAttr>(type.getEncoding()))
-      return success();
-    return op->emitError() << "has a value of type " << value.getType()
-                           << "; after localization all are tensors with a "
-                              "#tv.local encoding";
-  };
-  for (Block &block : function.getBody()) {
-    for (Value argument : block.getArguments())
-      if (failed(check(argument, function)))
-        return failure();
-    for (Operation &op : block)
-      for (Value result : op.getResults())
-        if (failed(check(result, &op)))
-          return failure();
-  }
-  return success();
-}
-
 static layout::Extent boundOf(const LocalDim &dim) {
   layout::Extent bound(1);
   for (const layout::Extent &extent : dim.extents)

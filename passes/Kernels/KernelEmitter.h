@@ -39,9 +39,6 @@ using Space = llvm::SmallVector<LocalDim>;
 /// The dimensions of a tensor type encoded with `#tv.local`.
 Space getSpace(mlir::Type type);
 
-/// Reports a value of the function that is no local tensor.
-llvm::LogicalResult verifyLocal(mlir::func::FuncOp function);
-
 /// How a value lies in memory, as far as it is known without sizes.
 struct Memory {
   /// Local dimensions, outermost first.

@@ -10,6 +10,7 @@
 #define TESSERA_KERNELS_PASSES_H
 
 #include "Plan/Plan.h"
+#include "TensorView/Contract.h"
 #include "TensorView/TensorView.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

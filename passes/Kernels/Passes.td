@@ -9,9 +9,9 @@
 #ifndef TESSERA_KERNELS_PASSES_TD
 #define TESSERA_KERNELS_PASSES_TD
 
-include "mlir/Pass/PassBase.td"
+include "TensorView/ContractPass.td"
 
-def ExpandComposites : Pass<"tv-expand-composites", "::mlir::func::FuncOp"> {
+def ExpandComposites : ContractPass<"tv-expand-composites", "Localized"> {
   let summary = "Replaces composites of local tensors by core ops";
   let description = [{
     What no pass had a use for as a whole becomes `map`, `reduce`, `broadcast` and
@@ -111,7 +111,7 @@ def ExpandComposites : Pass<"tv-expand-composites", "::mlir::func::FuncOp"> {
                "flash, cudnn, math (all of them by default)">];
 }
 
-def SplitReductions : Pass<"tv-split-reductions", "::mlir::func::FuncOp"> {
+def SplitReductions : ContractPass<"tv-split-reductions", "Localized"> {
   let summary = "Reduces to few elements in two steps, for GPUs";
   let description = [{
     A kernel has a block of threads for each row that it reduces, or for 128 bytes of
@@ -153,7 +153,7 @@ def SplitReductions : Pass<"tv-split-reductions", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
-def FormKernels : Pass<"tv-form-kernels", "::mlir::ModuleOp"> {
+def FormKernels : ContractPass<"tv-form-kernels", "Localized", "::mlir::ModuleOp"> {
   let summary = "Groups ops into kernels and says where memory is";
   let description = [{
     Every op of `@main` becomes an op of `plan`, or part of a kernel, or stays an op

@@ -243,7 +243,7 @@ static void split(tv::ReduceOp op, const Split &at, OpBuilder &b) {
 namespace {
 struct SplitReductions
     : public tessera::impl::SplitReductionsBase<SplitReductions> {
-  void runOnOperation() override {
+  void runOnContract() override {
     SmallVector<std::pair<tv::ReduceOp, Split>> splits;
     getOperation().walk([&](tv::ReduceOp op) {
       std::optional<Split> at = getSplit(op);

@@ -64,33 +64,16 @@ static void replaceByCollective(ReshardOp op, StepAttr plan, uint64_t id) {
 }
 
 static LogicalResult localize(func::FuncOp function, uint64_t &nextId) {
-  if (function.isExternal())
-    return function.emitError()
-           << "has no body; a program is compiled as a whole";
   FailureOr<ExtentAnalysis> extents = ExtentAnalysis::run(function);
   if (failed(extents))
     return failure();
 
   llvm::SmallVector<ReshardOp> reshards;
-  WalkResult planned = function.walk([&](ReshardOp op) {
-    reshards.push_back(op);
-    if (op.getPlanAttr())
-      return WalkResult::advance();
-    op.emitError() << "has no plan; run tv-plan-reshards";
-    return WalkResult::interrupt();
-  });
-  if (planned.wasInterrupted())
-    return failure();
+  function.walk([&](ReshardOp op) { reshards.push_back(op); });
 
   llvm::SmallVector<std::pair<Value, Type>> types;
   for (Value value : tensorsOf(function)) {
     auto type = cast<RankedTensorType>(value.getType());
-    if (!getView(type)) {
-      Operation *op = value.getDefiningOp();
-      return (op ? op : function)->emitError()
-             << "has a value of type " << type
-             << " without a view; run tv-propagate-shardings first";
-    }
     types.push_back({value, getLocalType(type, extents->get(value).vec())});
   }
   for (auto [value, type] : types)
@@ -110,7 +93,7 @@ static LogicalResult localize(func::FuncOp function, uint64_t &nextId) {
 
 namespace {
 struct Localize : tv::impl::LocalizePassBase<Localize> {
-  void runOnOperation() override {
+  void runOnContract() override {
     uint64_t nextId = 0;
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (failed(localize(function, nextId)))

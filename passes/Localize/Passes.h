@@ -9,6 +9,8 @@
 #ifndef TESSERA_LOCALIZE_PASSES_H
 #define TESSERA_LOCALIZE_PASSES_H
 
+#include "TensorView/Contract.h"
+
 #include "mlir/Pass/Pass.h"
 
 namespace tessera::tv {

@@ -9,9 +9,9 @@
 #ifndef TESSERA_LOCALIZE_PASSES_TD
 #define TESSERA_LOCALIZE_PASSES_TD
 
-include "mlir/Pass/PassBase.td"
+include "TensorView/ContractPass.td"
 
-def LocalizePass : Pass<"tv-localize", "::mlir::ModuleOp"> {
+def LocalizePass : ContractPass<"tv-localize", "Planned", "::mlir::ModuleOp"> {
   let summary = "Makes the program one device's: local types and comm ops";
   let description = [{
     Transcribes and decides nothing. Every view becomes the local type of the part

@@ -139,7 +139,7 @@ LogicalResult Decomposer::decompose(Operation *op) {
 namespace {
 struct DecomposeReshardings
     : tv::impl::DecomposeReshardingsPassBase<DecomposeReshardings> {
-  void runOnOperation() override {
+  void runOnContract() override {
     FailureOr<Moves> moves = Moves::get(getOperation());
     if (failed(moves))
       return signalPassFailure();

@@ -261,7 +261,7 @@ LogicalResult Elider::run(bool &changed) {
 
 namespace {
 struct ElideReshards : tv::impl::ElideReshardsPassBase<ElideReshards> {
-  void runOnOperation() override {
+  void runOnContract() override {
     FailureOr<Moves> moves = Moves::get(getOperation());
     if (failed(moves))
       return signalPassFailure();

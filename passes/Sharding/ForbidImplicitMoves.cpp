@@ -32,7 +32,7 @@ class ForbidImplicitMovesPass
     : public tv::impl::ForbidImplicitMovesPassBase<ForbidImplicitMovesPass> {
 public:
   using ForbidImplicitMovesPassBase::ForbidImplicitMovesPassBase;
-  void runOnOperation() override;
+  void runOnContract() override;
 
 private:
   LogicalResult check(ReshardOp reshard, Value input, Type result,
@@ -74,10 +74,8 @@ LogicalResult ForbidImplicitMovesPass::check(ReshardOp reshard, Value input,
   return failure();
 }
 
-void ForbidImplicitMovesPass::runOnOperation() {
+void ForbidImplicitMovesPass::runOnContract() {
   func::FuncOp function = getOperation();
-  if (function.isExternal())
-    return;
   FailureOr<ExtentAnalysis> extents = ExtentAnalysis::run(function);
   if (failed(extents))
     return signalPassFailure();

@@ -66,7 +66,7 @@ static Value copyTo(OpBuilder &builder, Location loc, Value value,
 namespace {
 struct MakeReshardingContiguous
     : tv::impl::MakeReshardingContiguousPassBase<MakeReshardingContiguous> {
-  void runOnOperation() override;
+  void runOnContract() override;
 
 private:
   void align(ReshardOp step);
@@ -109,7 +109,7 @@ void MakeReshardingContiguous::align(ReshardOp step) {
   step->setOperand(0, copyTo(builder, step.getLoc(), from, orderOf(to)));
 }
 
-void MakeReshardingContiguous::runOnOperation() {
+void MakeReshardingContiguous::runOnContract() {
   func::FuncOp function = getOperation();
   llvm::SmallVector<ReshardOp> steps;
   for (Block &block : function.getBody()) {
@@ -120,14 +120,8 @@ void MakeReshardingContiguous::runOnOperation() {
       for (Value result : op.getResults())
         if (getView(result))
           setOrder(result, chooseOrder(result));
-      auto step = dyn_cast<ReshardOp>(op);
-      if (!step)
-        continue;
-      if (!step.getPlanAttr()) {
-        op.emitError() << "has no plan; run tv-plan-reshards";
-        return signalPassFailure();
-      }
-      steps.push_back(step);
+      if (auto step = dyn_cast<ReshardOp>(op))
+        steps.push_back(step);
     }
   }
   for (ReshardOp step : steps)

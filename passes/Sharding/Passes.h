@@ -1,5 +1,4 @@
-//===- Passes.h - from a user's views to planned reshards
-//------------------===//
+//===- Passes.h - from a user's views to planned reshards -------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -9,6 +8,8 @@
 
 #ifndef TESSERA_SHARDING_PASSES_H
 #define TESSERA_SHARDING_PASSES_H
+
+#include "TensorView/Contract.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"

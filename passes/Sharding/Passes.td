@@ -13,7 +13,7 @@
 #ifndef TESSERA_SHARDING_PASSES_TD
 #define TESSERA_SHARDING_PASSES_TD
 
-include "mlir/Pass/PassBase.td"
+include "TensorView/ContractPass.td"
 
 //===----------------------------------------------------------------------===//
 // Source
@@ -58,7 +58,7 @@ def BindPass : Pass<"tv-bind", "::mlir::ModuleOp"> {
 //===----------------------------------------------------------------------===//
 
 def PropagateShardingsPass
-    : Pass<"tv-propagate-shardings", "::mlir::func::FuncOp"> {
+    : ContractPass<"tv-propagate-shardings", "Bound"> {
   let summary = "Gives every tensor a view that follows from the user's views";
   let description = [{
     Rounds over all ops: each op carries the split of an iteration factor from one
@@ -120,7 +120,7 @@ def PropagateShardingsPass
 //===----------------------------------------------------------------------===//
 
 def ForbidImplicitMovesPass
-    : Pass<"tv-forbid-implicit-moves", "::mlir::func::FuncOp"> {
+    : ContractPass<"tv-forbid-implicit-moves", "Propagated"> {
   let summary = "Makes each move that the user did not write an error";
   let description = [{
     Runs after reshards are elided, where the pipeline is strict. A reshard that
@@ -229,7 +229,7 @@ def DecomposeCompositesPass : Pass<"tv-decompose-composites"> {
 //===----------------------------------------------------------------------===//
 
 def DecomposeReshardingsPass
-    : Pass<"tv-decompose-reshardings", "::mlir::func::FuncOp"> {
+    : ContractPass<"tv-decompose-reshardings", "Propagated"> {
   let summary = "Makes each op one that moves nothing, and adds tv.reshard";
   let description = [{
     Where the views of an op's operands and results disagree, the op is divided
@@ -292,7 +292,7 @@ def VerifyDecomposedPass
   }];
 }
 
-def ElideReshardsPass : Pass<"tv-elide-reshards", "::mlir::func::FuncOp"> {
+def ElideReshardsPass : ContractPass<"tv-elide-reshards", "Propagated"> {
   let summary = "Removes reshards that need not be, or makes them cheaper";
   let description = [{
     Reshards that change nothing or repeat another vanish; a reshard of a reshard
@@ -325,7 +325,7 @@ def ElideReshardsPass : Pass<"tv-elide-reshards", "::mlir::func::FuncOp"> {
   }];
 }
 
-def PlanReshardsPass : Pass<"tv-plan-reshards", "::mlir::func::FuncOp"> {
+def PlanReshardsPass : ContractPass<"tv-plan-reshards", "Propagated"> {
   let summary = "Makes each tv.reshard a chain of planned steps";
   let description = [{
     The planner (Layout/Planner.h) prices its candidates for each reshard, with
@@ -402,7 +402,7 @@ def VerifyPlannedPass : Pass<"tv-verify-planned", "::mlir::func::FuncOp"> {
 //===----------------------------------------------------------------------===//
 
 def ReorderShardedAxisPass
-    : Pass<"tv-reorder-sharded-axis", "::mlir::func::FuncOp"> {
+    : ContractPass<"tv-reorder-sharded-axis", "Planned"> {
   let summary = "Orders both ends of a collective so that it works in place";
   let description = [{
     An all-gather or reduce-scatter over a dimension that is not outermost needs no
@@ -441,7 +441,7 @@ def ReorderShardedAxisPass
 }
 
 def MakeReshardingContiguousPass
-    : Pass<"tv-make-resharding-contiguous", "::mlir::func::FuncOp"> {
+    : ContractPass<"tv-make-resharding-contiguous", "Planned"> {
   let summary = "Gives every value an order in memory, copying where it must";
   let description = [{
     Decides `alloc` of every value. Where the shard of an all-gather or

@@ -244,7 +244,7 @@ namespace {
 struct PlanReshards : tv::impl::PlanReshardsPassBase<PlanReshards> {
   using PlanReshardsPassBase::PlanReshardsPassBase;
 
-  void runOnOperation() override;
+  void runOnContract() override;
 
 private:
   LogicalResult planOne(OpBuilder &builder, ReshardOp op, Value from,
@@ -363,7 +363,7 @@ LogicalResult PlanReshards::planOne(OpBuilder &builder, ReshardOp op,
   return success();
 }
 
-void PlanReshards::runOnOperation() {
+void PlanReshards::runOnContract() {
   FailureOr<Moves> moves = Moves::get(getOperation());
   if (failed(moves))
     return signalPassFailure();
@@ -377,10 +377,6 @@ void PlanReshards::runOnOperation() {
     llvm::SmallVector<Value> results;
     for (auto [from, to] : llvm::zip_equal(op.getInputs(), op.getResults())) {
       Value moved;
-      if (!getView(from) || !getView(to)) {
-        op.emitError() << "needs operands and results with views";
-        return signalPassFailure();
-      }
       if (failed(planOne(builder, op, from,
                          cast<RankedTensorType>(to.getType()), moved, *moves)))
         return signalPassFailure();

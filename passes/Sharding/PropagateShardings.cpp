@@ -34,7 +34,7 @@ class PropagateShardingsPass
     : public tv::impl::PropagateShardingsPassBase<PropagateShardingsPass> {
 public:
   using PropagateShardingsPassBase::PropagateShardingsPassBase;
-  void runOnOperation() override;
+  void runOnContract() override;
 
 private:
   FailureOr<MeshAttr> findMesh();
@@ -97,37 +97,21 @@ static std::string describe(Value value) {
 
 /// The mesh that all views lie on.
 FailureOr<MeshAttr> PropagateShardingsPass::findMesh() {
-  MeshAttr mesh;
-  auto look = [&](Operation *op, ViewAttr view) -> LogicalResult {
-    if (view && mesh && view.getMesh() != mesh)
-      return op->emitError() << "has a view on mesh " << view.getMesh()
-                             << ", but others are on " << mesh
-                             << "; a program runs on one mesh";
-    if (view)
-      mesh = view.getMesh();
-    return success();
-  };
   func::FuncOp function = getOperation();
-  WalkResult walk = function.walk<WalkOrder::PreOrder>([&](Operation *op) {
-    SmallVector<Type> types(op->getResultTypes());
-    if (op == function) {
-      llvm::append_range(types, function.getArgumentTypes());
-      llvm::append_range(types, function.getResultTypes());
-    }
-    for (Type type : types)
-      if (failed(look(op, getView(type))))
-        return WalkResult::interrupt();
-    auto constrain = dyn_cast<ConstrainOp>(op);
-    return WalkResult(look(op, constrain ? constrain.getView() : ViewAttr()));
-  });
-  if (walk.wasInterrupted())
-    return failure();
-  if (!mesh)
-    return function.emitError()
-           << "no tensor of '" << function.getName()
-           << "' has a view, so there is no mesh to shard it over; write one "
-              "on an argument, as #tv.view<#tv.mesh<tp = 2>, [did(tp) * _, _]>";
-  return mesh;
+  for (Type type : function.getArgumentTypes())
+    if (ViewAttr view = getView(type))
+      return view.getMesh();
+  for (Operation &op : function.getBody().front()) {
+    if (auto constrain = dyn_cast<ConstrainOp>(op))
+      return constrain.getView().getMesh();
+    for (Type type : op.getResultTypes())
+      if (ViewAttr view = getView(type))
+        return view.getMesh();
+  }
+  return function.emitError()
+         << "no tensor of '" << function.getName()
+         << "' has a view, so there is no mesh to shard it over; write one on "
+            "an argument, as #tv.view<#tv.mesh<tp = 2>, [did(tp) * _, _]>";
 }
 
 void PropagateShardingsPass::addTensor(Propagation &graph, Value value,
@@ -253,12 +237,10 @@ void PropagateShardingsPass::report(const Propagation &graph) {
       emitRemark(values[decision.tensor].getLoc()) << decision.text;
 }
 
-void PropagateShardingsPass::runOnOperation() {
+void PropagateShardingsPass::runOnContract() {
   func::FuncOp function = getOperation();
   indices.clear();
   values.clear();
-  if (function.isExternal())
-    return;
   FailureOr<MeshAttr> mesh = findMesh();
   if (failed(mesh))
     return signalPassFailure();

@@ -55,7 +55,7 @@ static bool tryOrder(Value value, const Order &order) {
 namespace {
 struct ReorderShardedAxis
     : tv::impl::ReorderShardedAxisPassBase<ReorderShardedAxis> {
-  void runOnOperation() override {
+  void runOnContract() override {
     getOperation().walk([&](ReshardOp step) {
       std::optional<Chunked> chunked = getChunked(step);
       if (!chunked || !tryOrder(chunked->whole, chunked->order))
