@@ -26,6 +26,7 @@
 
 #include "Layout/View.h"
 #include "Module/module_generated.h"
+#include "Support/Limits.h"
 
 #include <array>
 #include <memory>
@@ -40,8 +41,6 @@ namespace tessera {
 constexpr uint32_t kModuleMajor = 1;
 constexpr uint32_t kModuleMinor = 0;
 constexpr size_t kModulePage = 4096;
-/// Local dimensions of a tensor.
-constexpr size_t kMaxRank = 16;
 
 enum class Section : uint32_t { Plan, Code, Constants, Report };
 constexpr size_t kNumSections = 4;

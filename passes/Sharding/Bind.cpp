@@ -1,5 +1,4 @@
-//===- Bind.cpp - fixes the mesh, gives every view its one spelling
-//--------===//
+//===- Bind.cpp - the mesh, and one spelling of every view ----------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -7,13 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Four steps on the module: calls are inlined, values that are cheaper to make
-// than to move get one copy a use, the mesh gets the sizes asked for, and every
-// tensor type gets its canonical view.
+// Steps on the module: calls are inlined, concats of many operands divided,
+// values that are cheaper to make than to move get one copy a use, the mesh
+// gets the sizes asked for, and every tensor type gets its canonical view.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Sharding/Passes.h"
+#include "Support/Limits.h"
 #include "TensorView/TensorView.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -22,6 +22,7 @@
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/SymbolTable.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -36,57 +37,153 @@ namespace tessera::tv {
 // Calls
 //===----------------------------------------------------------------------===//
 
-/// Puts the body of the called function in the place of the call. `active` are
-/// the functions that are being inlined, to find recursion.
-static LogicalResult inlineCalls(func::FuncOp function, SymbolTable &symbols,
-                                 SmallVector<func::FuncOp> &active) {
-  active.push_back(function);
+/// A program of more ops is not one that somebody means to run.
+static constexpr uint64_t kMaxOps = 1 << 18;
+
+namespace {
+/// Puts the bodies of called functions in the place of calls.
+class Inliner {
+public:
+  explicit Inliner(ModuleOp module) : symbols(module) {}
+  LogicalResult run(func::FuncOp function);
+
+private:
+  LogicalResult count(func::FuncOp function);
+  FailureOr<func::FuncOp> getCallee(func::CallOp call);
+
+  SymbolTable symbols;
+  /// How many ops a function is once its calls are inlined; none while they are
+  /// being counted.
+  llvm::DenseMap<func::FuncOp, std::optional<uint64_t>> sizes;
+};
+} // namespace
+
+FailureOr<func::FuncOp> Inliner::getCallee(func::CallOp call) {
+  auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
+  if (!callee || callee.isExternal())
+    return call.emitError() << "calls '" << call.getCallee()
+                            << "', which has no body here; a sharded program "
+                               "holds only tv ops "
+                               "and calls that inline";
+  if (!callee.getBody().hasOneBlock() || callee.getBody().front().empty() ||
+      !isa<func::ReturnOp>(callee.getBody().front().back()))
+    return call.emitError() << "'" << call.getCallee()
+                            << "' has control flow; only straight-line "
+                               "functions inline";
+  return callee;
+}
+
+static SmallVector<func::CallOp> getCalls(Operation *op) {
   SmallVector<func::CallOp> calls;
-  function.walk([&](func::CallOp call) { calls.push_back(call); });
-  for (func::CallOp call : calls) {
-    auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
-    if (!callee || callee.isExternal())
-      return call.emitError() << "calls '" << call.getCallee()
-                              << "', which has no body here; a sharded program "
-                                 "holds only tv ops "
-                                 "and calls that inline";
-    if (llvm::is_contained(active, callee))
+  op->walk([&](func::CallOp call) { calls.push_back(call); });
+  return calls;
+}
+
+/// Fills `sizes` for `function` and all that it calls, however deep.
+LogicalResult Inliner::count(func::FuncOp function) {
+  struct Frame {
+    func::FuncOp function;
+    SmallVector<func::CallOp> calls;
+    size_t next;
+    uint64_t size;
+  };
+  std::vector<Frame> frames;
+  auto enter = [&](func::FuncOp function) {
+    sizes[function] = std::nullopt;
+    // Without its calls and return.
+    SmallVector<func::CallOp> calls = getCalls(function);
+    uint64_t own = 0;
+    for (Operation &op : function.getBody().front())
+      own += !isa<func::CallOp, func::ReturnOp>(op);
+    frames.push_back({function, std::move(calls), 0, own});
+  };
+  if (!sizes.contains(function))
+    enter(function);
+  while (!frames.empty()) {
+    Frame &frame = frames.back();
+    if (frame.next == frame.calls.size()) {
+      sizes[frame.function] = frame.size;
+      frames.pop_back();
+      continue;
+    }
+    func::CallOp call = frame.calls[frame.next];
+    FailureOr<func::FuncOp> callee = getCallee(call);
+    if (failed(callee))
+      return failure();
+    auto known = sizes.find(*callee);
+    if (known == sizes.end()) {
+      enter(*callee);
+      continue;
+    }
+    if (!known->second)
       return call.emitError() << "'" << call.getCallee()
                               << "' calls itself; recursion does not inline";
-    if (!callee.getBody().hasOneBlock())
-      return call.emitError() << "'" << call.getCallee()
-                              << "' has control flow; only straight-line "
-                                 "functions inline";
-    if (failed(inlineCalls(callee, symbols, active)))
-      return failure();
+    frame.size = llvm::SaturatingAdd(frame.size, *known->second);
+    ++frame.next;
+  }
+  return success();
+}
+
+LogicalResult Inliner::run(func::FuncOp function) {
+  SmallVector<func::CallOp> calls = getCalls(function);
+  if (calls.empty())
+    return success();
+  if (failed(count(function)))
+    return failure();
+  if (uint64_t size = *sizes[function]; size > kMaxOps) {
+    func::CallOp largest = calls.front();
+    auto sizeOf = [&](func::CallOp call) {
+      return *sizes[symbols.lookup<func::FuncOp>(call.getCallee())];
+    };
+    for (func::CallOp call : calls)
+      if (sizeOf(call) > sizeOf(largest))
+        largest = call;
+    bool isExact = size != std::numeric_limits<uint64_t>::max();
+    return largest.emitError()
+           << "'" << largest.getCallee() << "' inlines here to "
+           << (isExact ? "" : "at least ") << sizeOf(largest) << " ops, and '"
+           << function.getName() << "' becomes " << size
+           << "; a program may have " << kMaxOps;
+  }
+  // Calls in what is inlined are of `function`, too: `calls` grows.
+  for (size_t i = 0; i < calls.size(); ++i) {
+    func::CallOp call = calls[i];
+    Block &body =
+        symbols.lookup<func::FuncOp>(call.getCallee()).getBody().front();
     OpBuilder builder(call);
     IRMapping mapping;
-    mapping.map(callee.getArguments(), call.getOperands());
-    for (Operation &op : callee.getBody().front().without_terminator()) {
+    mapping.map(body.getArguments(), call.getOperands());
+    for (Operation &op : body.without_terminator()) {
       Operation *clone = builder.clone(op, mapping);
       clone->setLoc(CallSiteLoc::get(op.getLoc(), call.getLoc()));
+      llvm::append_range(calls, getCalls(clone));
     }
     for (auto [result, value] : llvm::zip_equal(
-             call.getResults(),
-             callee.getBody().front().getTerminator()->getOperands()))
+             call.getResults(), body.getTerminator()->getOperands()))
       result.replaceAllUsesWith(mapping.lookupOrDefault(value));
     call.erase();
   }
-  active.pop_back();
   return success();
 }
 
 /// What a sharded program may hold at this point.
 static LogicalResult verifyContents(func::FuncOp function) {
+  if (function.isExternal())
+    return function.emitError()
+           << "has no body; a program is compiled as a whole";
   if (!function.getBody().hasOneBlock())
     return function.emitError()
            << "has control flow between blocks; a sharded program is "
               "straight-line in this version";
+  if (function.getBody().front().empty() ||
+      !isa<func::ReturnOp>(function.getBody().front().back()))
+    return function.emitError() << "does not end in 'func.return'";
   for (Operation &op : function.getBody().front()) {
     bool touchesTensors =
         llvm::any_of(op.getOperandTypes(), llvm::IsaPred<RankedTensorType>) ||
         llvm::any_of(op.getResultTypes(), llvm::IsaPred<RankedTensorType>);
-    if (isa<TensorViewDialect>(op.getDialect()) || isa<func::ReturnOp>(op))
+    if (isa_and_present<TensorViewDialect>(op.getDialect()) ||
+        isa<func::ReturnOp>(op))
       continue;
     if (touchesTensors || op.getNumRegions())
       return op.emitError() << "'" << op.getName()
@@ -97,10 +194,48 @@ static LogicalResult verifyContents(func::FuncOp function) {
 }
 
 //===----------------------------------------------------------------------===//
+// Many operands
+//===----------------------------------------------------------------------===//
+
+/// A kernel asks, for each element, which operand has it.
+static constexpr size_t kMaxConcat = 32;
+
+/// A concat of many operands becomes one of concats.
+static void splitConcats(func::FuncOp function) {
+  for (auto op : llvm::to_vector(function.getBody().front().getOps<ConcatOp>()))
+    while (op.getInputs().size() > kMaxConcat) {
+      OpBuilder builder(op);
+      SmallVector<Value> parts, inputs(op.getInputs());
+      for (ArrayRef<Value> left = inputs; !left.empty();) {
+        ArrayRef<Value> some = left.take_front(kMaxConcat);
+        left = left.drop_front(some.size());
+        auto first = cast<RankedTensorType>(some.front().getType());
+        SmallVector<int64_t> shape(first.getShape());
+        int64_t &extent = shape[op.getDim()];
+        for (Value each : some.drop_front()) {
+          int64_t more =
+              cast<RankedTensorType>(each.getType()).getDimSize(op.getDim());
+          bool isKnown =
+              !ShapedType::isDynamic(extent) && !ShapedType::isDynamic(more);
+          extent = isKnown ? extent + more : ShapedType::kDynamic;
+        }
+        auto type = RankedTensorType::get(shape, first.getElementType());
+        parts.push_back(some.size() == 1
+                            ? some.front()
+                            : ConcatOp::create(builder, op.getLoc(), type, some,
+                                               op.getDimAttr())
+                                  .getResult());
+      }
+      op->setOperands(parts);
+    }
+}
+
+//===----------------------------------------------------------------------===//
 // One copy a use
 //===----------------------------------------------------------------------===//
 
-static void copyPerUse(func::FuncOp function) {
+static LogicalResult copyPerUse(func::FuncOp function) {
+  uint64_t size = function.getBody().front().getOperations().size();
   // Backwards, so that a copied broadcast's operand is seen after its copies.
   SmallVector<Operation *> ops;
   for (Operation &op : function.getBody().front())
@@ -110,6 +245,13 @@ static void copyPerUse(func::FuncOp function) {
     SmallVector<OpOperand *> uses;
     for (OpOperand &use : op->getUses())
       uses.push_back(&use);
+    // Copies of an op that reads one twice double with each.
+    size += uses.size();
+    if (size > kMaxOps)
+      return op->emitError()
+             << "has " << uses.size() << " uses, each with a copy of its own, "
+             << "and '" << function.getName() << "' becomes more than "
+             << kMaxOps << " ops; a program may have that many";
     // Uses are listed latest first; the first in program order keeps the op.
     for (OpOperand *use : ArrayRef(uses).drop_back(uses.empty() ? 0 : 1)) {
       OpBuilder builder(op->getContext());
@@ -117,6 +259,7 @@ static void copyPerUse(func::FuncOp function) {
       use->set(builder.clone(*op)->getResult(0));
     }
   }
+  return success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -201,6 +344,10 @@ Binder::resize(ViewAttr attr, function_ref<InFlightDiagnostic()> emitError) {
 
 FailureOr<Type> Binder::bind(Type type,
                              function_ref<InFlightDiagnostic()> emitError) {
+  if (auto tensor = dyn_cast<RankedTensorType>(type);
+      tensor && tensor.getRank() > int64_t(kMaxRank))
+    return emitError() << "a tensor may have " << kMaxRank
+                       << " dimensions, not " << tensor.getRank();
   ViewAttr view = getView(type);
   if (!view)
     return type;
@@ -290,8 +437,9 @@ LogicalResult BindPass::bindFunction(func::FuncOp function, Binder &binder) {
   for (Operation &op : function.getBody().front()) {
     SmallVector<Attribute> userViews;
     bool any = false;
-    for (Value result : op.getResults()) {
-      auto emitError = emitAt(&op, "view of the result");
+    for (OpResult result : op.getResults()) {
+      auto emitError =
+          emitAt(&op, "result #" + Twine(result.getResultNumber()));
       FailureOr<Type> bound = binder.bind(result.getType(), emitError);
       if (failed(bound))
         return failure();
@@ -326,31 +474,32 @@ LogicalResult BindPass::bindFunction(func::FuncOp function, Binder &binder) {
 
 void BindPass::runOnOperation() {
   ModuleOp module = getOperation();
-  SymbolTable symbols(module);
   llvm::StringMap<int64_t> sizes;
   if (failed(readSizes(sizes)))
     return signalPassFailure();
 
+  Inliner inliner(module);
   SmallVector<func::FuncOp> functions(module.getOps<func::FuncOp>());
-  for (func::FuncOp function : functions) {
-    SmallVector<func::FuncOp> active;
-    if (function.isPublic() && !function.isExternal() &&
-        failed(inlineCalls(function, symbols, active)))
-      return signalPassFailure();
-  }
   for (func::FuncOp function : functions)
-    if (function.isPrivate() &&
-        SymbolTable::symbolKnownUseEmpty(function, module))
+    if (function.isPublic() && failed(inliner.run(function)))
+      return signalPassFailure();
+  // Those that were inlined, and others that nobody needs.
+  llvm::DenseSet<StringAttr> used;
+  for (func::FuncOp function : functions)
+    if (auto uses = SymbolTable::getSymbolUses(function);
+        uses && function.isPublic())
+      for (SymbolTable::SymbolUse use : *uses)
+        used.insert(use.getSymbolRef().getRootReference());
+  for (func::FuncOp function : functions)
+    if (function.isPrivate() && !used.contains(function.getSymNameAttr()))
       function.erase();
 
   Binder binder(sizes);
   for (func::FuncOp function : module.getOps<func::FuncOp>()) {
-    if (function.isExternal())
-      continue;
     if (failed(verifyContents(function)))
       return signalPassFailure();
-    copyPerUse(function);
-    if (failed(bindFunction(function, binder)))
+    splitConcats(function);
+    if (failed(copyPerUse(function)) || failed(bindFunction(function, binder)))
       return signalPassFailure();
   }
 }

@@ -67,3 +67,13 @@ func.func @inlines_calls(%x: tensor<4xf32>, %t: tensor<4xf32, #tv.view<#m, [_]>>
   %1 = call @twice(%0) : (tensor<4xf32>) -> tensor<4xf32>
   return %1 : tensor<4xf32>
 }
+
+// A concat of many operands becomes one of concats, and calls inline however deep.
+// CHECK-LABEL: @many_operands
+// CHECK: %[[A:.+]] = tv.concat {{.*}} -> tensor<64x8xf32>
+// CHECK: %[[B:.+]] = tv.concat {{.*}} -> tensor<6x8xf32>
+// CHECK: tv.concat %[[A]], %[[B]] dim 0
+func.func @many_operands(%x: tensor<2x8xf32>, %t: tensor<8xf32, #tv.view<#m, [_]>>) -> tensor<70x8xf32> {
+  %0 = tv.concat %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x dim 0 : (tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<70x8xf32>
+  return %0 : tensor<70x8xf32>
+}
