@@ -21,6 +21,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 namespace tessera::layout {
 
@@ -85,6 +86,10 @@ private:
   }
   bool contiguous(const View &view, size_t begin, size_t end) const;
   Traffic trafficOf(const View &from, const View &to) const;
+  void countPairs(const Exchange &exchange, int64_t scale,
+                  Traffic &traffic) const;
+  void estimate(const Exchange &exchange, int64_t scale,
+                Traffic &traffic) const;
   bool onlyFirstHolds(const View &view, const std::vector<SubAxis> &axes) const;
   int64_t boundWithPartial(const View &to,
                            const std::vector<SubAxis> &contract) const;
@@ -143,6 +148,9 @@ bool Planner::contiguous(const View &view, size_t begin, size_t end) const {
   return true;
 }
 
+/// Of a shard and a device; beyond, what a move costs is estimated.
+static constexpr int64_t kMaxPairs = 1 << 18;
+
 Traffic Planner::trafficOf(const View &symbolicFrom,
                            const View &symbolicTo) const {
   View from = views.atMaximum(symbolicFrom), to = views.atMaximum(symbolicTo);
@@ -188,6 +196,20 @@ Traffic Planner::trafficOf(const View &symbolicFrom,
            dim < exchange.groups[i].fromEnd; ++dim)
         scale *= local[dim];
 
+  if (exchange.numShards * int64_t(exchange.members.size()) <= kMaxPairs)
+    countPairs(exchange, scale, traffic);
+  else
+    estimate(exchange, scale, traffic);
+  return traffic;
+}
+
+static int64_t most(const std::vector<int64_t> &values) {
+  return *std::max_element(values.begin(), values.end());
+}
+
+/// What each device gives to each.
+void Planner::countPairs(const Exchange &exchange, int64_t scale,
+                         Traffic &traffic) const {
   size_t count = exchange.members.size();
   std::vector<int64_t> sent(count, 0), received(count, 0);
   std::vector<int64_t> takers(count, 0), givers(count, 0);
@@ -207,14 +229,61 @@ Traffic Planner::trafficOf(const View &symbolicFrom,
       received[taker] += elements;
     }
   }
-  auto most = [](const std::vector<int64_t> &values) {
-    return *std::max_element(values.begin(), values.end());
-  };
   traffic.sent = most(sent);
   traffic.received = most(received);
   traffic.permutation =
       traffic.received && most(takers) == 1 && most(givers) == 1;
-  return traffic;
+}
+
+/// The same of many devices, from what each shard gives and each part needs in
+/// all: those that have a shard share its takers evenly.
+void Planner::estimate(const Exchange &exchange, int64_t scale,
+                       Traffic &traffic) const {
+  struct Sums {
+    std::vector<int64_t> elements, parts; ///< of a part, by the other side's
+    explicit Sums(int64_t count) : elements(count, 0), parts(count, 0) {}
+    void add(int64_t part, int64_t common) {
+      elements[part] += common;
+      parts[part] += common != 0;
+    }
+  };
+  std::vector<Sums> gives, needs;
+  int64_t classes = 1; // of devices that need the same
+  for (const Overlap &overlap : exchange.overlaps) {
+    Sums from(overlap.from.count), to(overlap.to.count);
+    for (int64_t f = 0; f < overlap.from.count; ++f)
+      for (int64_t t = 0; t < overlap.to.count; ++t) {
+        from.add(f, overlap.at(f, t));
+        to.add(t, overlap.at(f, t));
+      }
+    gives.push_back(std::move(from));
+    needs.push_back(std::move(to));
+    classes *= overlap.to.count;
+  }
+  std::map<int64_t, int64_t> holders; // by shard
+  for (const Exchange::Member &member : exchange.members)
+    ++holders[member.shard];
+  const int64_t copies =
+      std::max<int64_t>(int64_t(exchange.members.size()) / classes, 1);
+
+  bool isPermutation = true;
+  for (const Exchange::Member &member : exchange.members) {
+    int64_t given = copies, takers = copies, needed = 1, givers = 1;
+    for (size_t i = 0; i < gives.size(); ++i) {
+      given *= gives[i].elements[member.has[i]];
+      takers *= gives[i].parts[member.has[i]];
+      needed *= needs[i].elements[member.needs[i]];
+      givers *= needs[i].parts[member.needs[i]];
+    }
+    const int64_t own = exchange.common(member, member);
+    const int64_t sharing = holders[member.shard];
+    const int64_t shared = std::max<int64_t>(given - sharing * own, 0);
+    traffic.sent =
+        std::max(traffic.sent, scale * ((shared + sharing - 1) / sharing));
+    traffic.received = std::max(traffic.received, scale * (needed - own));
+    isPermutation &= sharing == 1 && takers <= 1 && givers <= 1;
+  }
+  traffic.permutation = traffic.received && isPermutation;
 }
 
 /// Whether only devices with coordinate 0 on all of `axes` hold anything.

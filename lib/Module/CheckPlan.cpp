@@ -93,6 +93,7 @@ public:
     for (size_t i = 0; i < plan.tensors.size(); ++i)
       if (Problem problem = checkTensor(*plan.tensors[i]))
         return name(i) + ": " + *problem;
+    endsInMemory.assign(plan.tensors.size(), false);
     for (size_t i = 0; i < plan.tensors.size(); ++i)
       if (Problem problem = checkAlias(i))
         return name(i) + ": " + *problem;
@@ -225,7 +226,7 @@ private:
     return std::nullopt;
   }
 
-  Problem checkAlias(size_t id) const {
+  Problem checkAlias(size_t id) {
     const fb::TensorT &tensor = *plan.tensors[id];
     if (!tensor.alias)
       return std::nullopt;
@@ -236,14 +237,17 @@ private:
       return "unknown alias kind " +
              std::to_string(static_cast<int>(alias.kind));
     // A chain of aliases that is longer than there are tensors goes round.
-    size_t steps = 0;
-    for (const fb::TensorT *next = &tensor; next->alias; ++steps) {
-      if (!isTensor(next->alias->source))
-        return noTensor(next->alias->source);
-      if (steps == plan.tensors.size())
+    std::vector<size_t> chain;
+    for (size_t next = id; plan.tensors[next]->alias && !endsInMemory[next];
+         next = plan.tensors[next]->alias->source) {
+      if (!isTensor(plan.tensors[next]->alias->source))
+        return noTensor(plan.tensors[next]->alias->source);
+      if (chain.size() == plan.tensors.size())
         return "it is an alias of itself";
-      next = plan.tensors[next->alias->source].get();
+      chain.push_back(next);
     }
+    for (size_t each : chain)
+      endsInMemory[each] = true;
     const fb::TensorT &source = *plan.tensors[alias.source];
     if (source.dtype != tensor.dtype)
       return "it is an alias of a tensor of another element type";
@@ -578,6 +582,7 @@ private:
     return std::nullopt;
   }
 
+  std::vector<bool> endsInMemory; ///< aliases that were followed
   const fb::PlanT &plan;
   size_t codeBytes, constantBytes;
   std::vector<int64_t> maxima;

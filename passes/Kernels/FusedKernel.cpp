@@ -57,7 +57,20 @@ static Value getLooped(Operation *op) {
   return op->getResult(0);
 }
 
-FusedOps::FusedOps(Operation *op) : anchor(getLooped(op)) {
+/// A kernel's loop holds no more scalar ops: code generation takes more than
+/// linear time in them, and by then there is work enough for what is loaded.
+static constexpr size_t kMaxScalarOps = 512;
+
+static size_t countScalarOps(Operation *op) {
+  size_t count = 0;
+  for (Region &region : op->getRegions())
+    for (Block &block : region)
+      count += block.getOperations().size();
+  return count;
+}
+
+FusedOps::FusedOps(Operation *op)
+    : anchor(getLooped(op)), scalarOps(countScalarOps(op)) {
   ops.insert(op);
   full = getSpace(anchor.getType());
   llvm::append_range(order, llvm::seq<int64_t>(0, full.size()));
@@ -123,7 +136,8 @@ bool FusedOps::isReadOnlyBy(Operation *reader) const {
 }
 
 bool FusedOps::tryAdd(Operation *op) {
-  if (!isa<tv::MapOp, tv::ReduceOp>(op))
+  const size_t more = countScalarOps(op);
+  if (!isa<tv::MapOp, tv::ReduceOp>(op) || scalarOps + more > kMaxScalarOps)
     return false;
   Space space = getSpace(getLooped(op).getType());
   bool atFull = space == full;
@@ -157,6 +171,7 @@ bool FusedOps::tryAdd(Operation *op) {
     if (!llvm::is_contained(op->getOperands(), value) && isBehind(value))
       return false;
   ops.insert(op);
+  scalarOps += more;
   if (isa<tv::ReduceOp>(op)) {
     reduces = true;
     outer = outerOfOp;

@@ -31,6 +31,7 @@ struct FusedOps {
   llvm::SmallVector<int64_t> order;
   size_t outer = 0;
   bool reduces = false;
+  size_t scalarOps = 0; ///< in all regions
 
   explicit FusedOps(mlir::Operation *op);
 

@@ -188,28 +188,51 @@ bool Propagation::isFreeAsItIs(int tensor) const {
 }
 
 void Propagation::findDisputes(const std::vector<Proposal> &proposals) {
+  // What many uses may wish, alike.
+  struct Wish {
+    const Proposal *first;
+    bool ofOthers; ///< of another op than the first one's, too
+  };
   // Proposals to one tensor are next to each other, the strongest first.
-  for (size_t i = 0; i < proposals.size(); ++i)
-    for (size_t j = i + 1; j < proposals.size(); ++j) {
-      const Proposal &a = proposals[i], &b = proposals[j];
-      if (a.tensor != b.tensor || a.priority != b.priority ||
-          a.rounded != b.rounded)
-        break;
-      if (a.node == b.node || !exclude(a, b) || !isFreeAsItIs(a.tensor))
-        continue;
-      for (const Proposal *p : {&a, &b}) {
-        const Proposal &other = p == &a ? b : a;
-        for (int64_t d = p->firstDim; d < p->firstDim + p->to.span; ++d)
-          disputed[p->tensor][d] = true;
-        log.push_back({p->tensor, false,
-                       tensors[p->tensor].name + " dimension " +
-                           std::to_string(p->firstDim) + " does not become " +
-                           p->text + " " + p->why + ": another use wants " +
-                           other.text + " in dimension " +
-                           std::to_string(other.firstDim) +
-                           ", and as it is it serves both"});
-      }
+  for (size_t begin = 0, end; begin < proposals.size(); begin = end) {
+    auto rank = [](const Proposal &p) {
+      return std::tuple(p.tensor, p.priority, p.rounded);
+    };
+    std::vector<Wish> wishes;
+    for (end = begin; end < proposals.size() &&
+                      rank(proposals[end]) == rank(proposals[begin]);
+         ++end) {
+      const Proposal &p = proposals[end];
+      auto same = std::find_if(wishes.begin(), wishes.end(), [&](Wish &wish) {
+        return wish.first->firstDim == p.firstDim && wish.first->to == p.to;
+      });
+      if (same == wishes.end())
+        wishes.push_back({&p, false});
+      else
+        same->ofOthers |= same->first->node != p.node;
     }
+    for (const Wish &wish : wishes)
+      for (const Wish &other : wishes) {
+        if (&wish == &other || !exclude(*wish.first, *other.first) ||
+            !isFreeAsItIs(wish.first->tensor))
+          continue;
+        for (size_t i = begin; i < end; ++i) {
+          const Proposal &p = proposals[i];
+          if (p.firstDim != wish.first->firstDim || p.to != wish.first->to ||
+              (p.node == other.first->node && !other.ofOthers))
+            continue;
+          for (int64_t d = p.firstDim; d < p.firstDim + p.to.span; ++d)
+            disputed[p.tensor][d] = true;
+          log.push_back({p.tensor, false,
+                         tensors[p.tensor].name + " dimension " +
+                             std::to_string(p.firstDim) + " does not become " +
+                             p.text + " " + p.why + ": another use wants " +
+                             other.first->text + " in dimension " +
+                             std::to_string(other.first->firstDim) +
+                             ", and as it is it serves both"});
+        }
+      }
+  }
 }
 
 void Propagation::proposeByView(int index, int source, int target,
