@@ -58,7 +58,13 @@ struct CompileResult {
   std::string remarks;
 };
 
-/// Compiles a program in text or bytecode.
+/// Whether MLIR's reader survives `source`: it trusts the numbers in bytecode,
+/// so that damage may crash it. A child process reads it first; what it says is
+/// empty, or an error. Not for a process of several threads. Text needs no try.
+std::string tryBytecode(std::string_view source);
+
+/// Compiles a program in text or bytecode. Bytecode is trusted to be whole: it
+/// is what MLIR has written, or what `tryBytecode` finds nothing against.
 CompileResult compile(std::string_view source, const CompileOptions &options);
 
 /// In order: "source", ..., "module".

@@ -182,7 +182,8 @@ LogicalResult Compilation::runPhases(ModuleOp program,
 LogicalResult Compilation::compileKernels(ModuleOp program, KernelCode &code) {
   if (options.target == plan::kCPUTarget) {
     KernelDumps dumps;
-    FailureOr<std::string> elf = tessera::compileKernels(program, &dumps);
+    FailureOr<std::string> elf = tessera::compileKernels(
+        program, options.dumpDirectory.empty() ? nullptr : &dumps);
     if (failed(elf))
       return failure();
     code.elf = std::move(*elf);
@@ -203,6 +204,13 @@ LogicalResult Compilation::compileKernels(ModuleOp program, KernelCode &code) {
   return options.dumpKernels.empty()
              ? success()
              : cuda::dumpKernels(program, code.cuda, options.dumpKernels);
+}
+
+std::string tessera::tryBytecode(std::string_view source) {
+  DialectRegistry registry;
+  registerAll(registry);
+  Status status = tryBytecode(StringRef(source), registry);
+  return status ? "" : status.message();
 }
 
 CompileResult tessera::compile(std::string_view source,

@@ -8,19 +8,81 @@
 //
 // The parser of text asks a tensor type's encoding whether it fits the type;
 // MLIR's reader of bytecode does not, and no verifier of an op does it later.
-// So tools parse without verifying, and verify here.
+// So tools parse without verifying, and verify here. Nor does that reader look
+// at the numbers in a file, so that damage may crash it: a child process reads
+// it first.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Compiler/VerifyInput.h"
 
+#include "mlir/Bytecode/BytecodeReader.h"
 #include "mlir/IR/AttrTypeSubElements.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassRegistry.h"
+#include "llvm/Support/MemoryBufferRef.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 using namespace mlir;
 using namespace tessera;
+
+/// What the child does; errors are said when this process reads the file.
+static void readInChild(StringRef bytes, const DialectRegistry &registry) {
+  for (int signal : {SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGFPE, SIGXCPU})
+    std::signal(signal, SIG_DFL);
+  auto limit = [](auto resource, uint64_t most) {
+    rlimit now = {};
+    getrlimit(resource, &now);
+    now.rlim_cur = std::min<rlim_t>(now.rlim_max, most);
+    setrlimit(resource, &now);
+  };
+  limit(RLIMIT_CORE, 0);
+  limit(RLIMIT_CPU, 1 + (bytes.size() >> 22));
+#if !__has_feature(address_sanitizer) // whose shadow takes terabytes
+  limit(RLIMIT_AS, (uint64_t(1) << 30) + 64 * bytes.size());
+#endif
+  // What allocators and assertions say of the damage.
+  close(STDERR_FILENO);
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  ScopedDiagnosticHandler handler(&context, [](Diagnostic &) {});
+  ParserConfig config(&context, /*verifyAfterParse=*/false);
+  OwningOpRef<ModuleOp> program = parseSourceString<ModuleOp>(bytes, config);
+  if (program)
+    (void)verifyInput(*program);
+}
+
+Status tessera::tryBytecode(StringRef bytes, const DialectRegistry &registry) {
+  if (!isBytecode(llvm::MemoryBufferRef(bytes, "")))
+    return Ok{};
+  pid_t child = fork();
+  if (child < 0)
+    return Error{std::string("cannot start a process that tries the "
+                             "bytecode: ") +
+                 strerror(errno)};
+  if (child == 0) {
+    readInChild(bytes, registry);
+    _exit(0);
+  }
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0)
+    if (errno != EINTR)
+      return Error{std::string("cannot wait for the process that tries the "
+                               "bytecode: ") +
+                   strerror(errno)};
+  if (WIFSIGNALED(status) || WEXITSTATUS(status) != 0)
+    return Error{"damaged bytecode: reading it would crash"};
+  return Ok{};
+}
 
 /// Checks the tensor types of results, of arguments of blocks, and inside of
 /// attributes, such as a function's type.

@@ -9,9 +9,20 @@
 #ifndef TESSERA_COMPILER_VERIFYINPUT_H
 #define TESSERA_COMPILER_VERIFYINPUT_H
 
+#include "Support/Result.h"
+
 #include "mlir/Pass/Pass.h"
 
+namespace mlir {
+class DialectRegistry;
+} // namespace mlir
+
 namespace tessera {
+
+/// An error if reading `bytes` crashes: MLIR's reader of bytecode trusts the
+/// numbers in a file. So bytecode is first read in a child process, with bounds
+/// on memory and time; for tools, whose process has one thread. Text passes.
+Status tryBytecode(llvm::StringRef bytes, const mlir::DialectRegistry &);
 
 /// Verifies a program that was parsed without MLIR's verifier: first its tensor
 /// types, which verifiers of ops rely on, then all else. An error is at the

@@ -1,10 +1,9 @@
-"""Mutants of MLIR bytecode, where it holds what the project's own code reads.
+"""Mutants of MLIR bytecode.
 
-MLIR's reader trusts a file's numbers: sizes and indices that were changed at random
-make it ask for terabytes, or read past its tables (one in 100 such mutants, in the
-frames of mlir::BytecodeReader alone). That is not ours to mend, so a mutant changes
-only what reaches our dialects: the text of their attributes and types, their ops'
-properties, names and strings; or it cuts the file off, which the reader does see.
+Most change what reaches our dialects: the text of their attributes and types, their
+ops' properties, names and strings. Others cut the file off, or change bytes anywhere:
+MLIR's reader trusts a file's numbers, so that these make it ask for terabytes or read
+past its tables (one in 100 such mutants). The tools find that out in a child process.
 """
 import re
 
@@ -64,6 +63,10 @@ def mutant(rng, data, others):
     data = bytearray(data)
     if rng.random() < 0.05:
         return bytes(data[:rng.randrange(len(data))])
+    if rng.random() < 0.3:
+        for _ in range(rng.choice((1, 1, 2, 4, 16))):
+            data[rng.randrange(4, len(data))] = rng.choice((0, 1, 255, rng.randrange(256)))
+        return bytes(data)
     for _ in range(rng.choice((1, 1, 2, 3))):
         kind = rng.random()
         if own and kind < 0.4:  # another attribute, as long with spaces

@@ -103,6 +103,11 @@ int main(int argc, char **argv) {
   options.dumpKernels = dumpKernels;
   options.nvrtc = nvrtc;
   StringRef text = (*source)->getBuffer();
+  if (std::string why = tessera::tryBytecode({text.data(), text.size()});
+      !why.empty()) {
+    errs() << input << ":1:1: error: " << why << "\n";
+    return 1;
+  }
   tessera::CompileResult result =
       tessera::compile(std::string_view(text.data(), text.size()), options);
   errs() << result.diagnostics;

@@ -58,6 +58,12 @@ int main(int argc, char **argv) {
     llvm::errs() << error << "\n";
     return EXIT_FAILURE;
   }
+  if (tessera::Status status = tessera::tryBytecode(in->getBuffer(), registry);
+      !status) {
+    llvm::errs() << in->getBufferIdentifier()
+                 << ":1:1: error: " << status.message() << "\n";
+    return EXIT_FAILURE;
+  }
   llvm::LogicalResult result =
       mlir::MlirOptMain(out->os(), std::move(in), registry, config);
   if (succeeded(result))
