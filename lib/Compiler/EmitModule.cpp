@@ -316,6 +316,14 @@ LogicalResult Emitter::addConstant(plan::ConstantOp op, fb::TensorT &tensor) {
     return op.emitError() << "this kind of constant cannot be in a module";
   auto element = value.getElementType();
   size_t bytes = info(static_cast<DType>(tensor.dtype)).bytes;
+  // Others are no larger than the text that they are read from.
+  constexpr int64_t maxSplatBytes = int64_t(1) << 30;
+  if (value.isSplat() &&
+      value.getNumElements() > maxSplatBytes / int64_t(bytes))
+    return op.emitError() << "a constant of " << value.getNumElements()
+                          << " equal elements would take more than "
+                          << maxSplatBytes
+                          << " bytes of the module; broadcast one element";
   auto append = [&](const APInt &bits) {
     uint64_t word = bits.getZExtValue();
     constants.append(reinterpret_cast<const char *>(&word), bytes);

@@ -12,6 +12,7 @@
 
 #include "Options.h"
 
+#include "Module/Module.h"
 #include "Runtime/Tensors/Safetensors.h"
 
 #include <cerrno>
@@ -254,6 +255,15 @@ Result<Options> parseOptions(int argc, const char *const *argv, bool underMPI) {
                  "how many ranks there are"};
   if (options.transport == "threads" && !ranksGiven)
     return Error{"--transport threads needs --ranks N"};
+  // Before there are that many threads; a module that cannot be read is an
+  // error of the ranks.
+  if (options.transport == "threads")
+    if (Result<ModuleReader> module = ModuleReader::open(options.module);
+        module && module->mesh().numDevices() != options.ranks)
+      return Error{"the module is for a mesh of " +
+                   std::to_string(module->mesh().numDevices()) + " devices, " +
+                   layout::toString(module->mesh()) + "; " +
+                   std::to_string(options.ranks) + " were started"};
   return options;
 }
 

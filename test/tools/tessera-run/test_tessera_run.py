@@ -611,6 +611,10 @@ class TesseraRun(unittest.TestCase):
         self.fail_with("linear-4.tsr", "--ranks", 3, *inputs, says=["4", "3"])
         self.fail_with("linear-2.tsr", "--ranks", 3, *inputs, says=["2", "3"])
         self.fail_with("linear-4.tsr", *inputs, mpi=2, says=["4", "2"])
+        # Before as many threads start, each of which reads the module.
+        begin = time.monotonic()
+        self.fail_with("linear-2.tsr", "--ranks", 4096, *inputs, says=["2", "4096"])
+        self.assertLess(time.monotonic() - begin, 10)
 
     def test_different_modules(self):
         process = subprocess.Popen(

@@ -1,0 +1,243 @@
+#!/usr/bin/env python3
+"""Compile time is linear in the length of a program.
+
+A chain of each kind is compiled at n ops and at 2n, to a module and to the plan of its
+moves; the ratio of the CPU times must be at most 2.3. A time is the smallest of
+several, for other work on the machine only adds to it: while the ratio is beyond the
+bound, both are measured again.
+
+    scaling.py --build build                 every chain, moderate n
+    scaling.py --build build --ops 5000      up to 10,000 ops
+
+Then a few programs that are no chains are compiled, or refused, in a moment: many axes,
+an op of many operands, calls that double.
+"""
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BOUND = 2.3
+ATTEMPTS = 6
+X = "tensor<64x64xf32>"
+XD = "tensor<64x64xf32, #tv.view<#m, [did(tp) * _, _]>>"
+XL = "#m = #tv.mesh<tp = 2>\n"
+
+
+def function(body, last, arguments="", declarations=""):
+    """@main of `body`, whose first value is %v0 and whose last is `last`."""
+    return (f"{XL}{declarations}func.func @main(%v0: {XD}{arguments}) -> {X} {{\n{body}"
+            f"  return {last} : {X}\n}}\n")
+
+
+def chain(line, first=XD, arguments="", declarations=""):
+    """A program of n lines; `line(i, type)` makes %v{i+1} of %v{i} of that type."""
+    def program(n):
+        body = "".join(line(i, first if i == 0 else X) for i in range(n))
+        return function(body, f"%v{n}", arguments, declarations)
+    return program
+
+
+def unary(op):
+    return chain(lambda i, t: f"  %v{i + 1} = {op} %v{i} : ({t}) -> {X}\n")
+
+
+def reduction(i, t):
+    return (f"  %r{i} = tv.reduce sum %v{i} dims [{i % 2}] : ({t}) -> tensor<64xf32>\n"
+            f"  %v{i + 1} = tv.broadcast %r{i} dims [{i % 2}] : (tensor<64xf32>) -> {X}\n")
+
+
+def reshape(i, t):
+    return (f"  %r{i} = tv.reshape %v{i} : ({t}) -> tensor<8x8x64xf32>\n"
+            f"  %v{i + 1} = tv.reshape %r{i} : (tensor<8x8x64xf32>) -> {X}\n")
+
+
+def concat(i, t):
+    half = "tensor<32x64xf32>"
+    return (f"  %a{i} = tv.slice %v{i} offsets [0, 0] : ({t}) -> {half}\n"
+            f"  %b{i} = tv.slice %v{i} offsets [32, 0] : ({t}) -> {half}\n"
+            f"  %v{i + 1} = tv.concat %b{i}, %a{i} dim 0 : ({half}, {half}) -> {X}\n")
+
+
+def linear(i, t):
+    return f"  %v{i + 1} = tv.linear %v{i}, %w : ({t}, {X}) -> {X}\n"
+
+
+def add(i, t):
+    other = f"%v{i - 1}" if i else "%v0"
+    before = X if i > 1 else XD
+    return f"  %v{i + 1} = tv.add %v{i}, {other} : ({t}, {before}) -> {X}\n"
+
+
+def call(i, t):
+    if i == 0:
+        return f"  %v1 = tv.gelu tanh %v0 : ({t}) -> {X}\n"
+    return f"  %v{i + 1} = func.call @f(%v{i}) : ({X}) -> {X}\n"
+
+
+def nested(n):
+    """n functions, each of which calls the one before."""
+    text = "".join(
+        f"func.func private @f{i}(%v0: {X}) -> {X} {{\n"
+        f"  %v1 = tv.gelu tanh %v0 : ({X}) -> {X}\n"
+        + (f"  %v2 = func.call @f{i - 1}(%v1) : ({X}) -> {X}\n" if i else "")
+        + f"  return %v{2 if i else 1} : {X}\n}}\n" for i in range(n))
+    body = (f"  %v1 = tv.gelu tanh %v0 : ({XD}) -> {X}\n"
+            f"  %v2 = func.call @f{n - 1}(%v1) : ({X}) -> {X}\n")
+    return function(body, "%v2", declarations=text)
+
+
+def moves(i, t):
+    """A product that is summed over devices: a collective each."""
+    return (f"  %h{i} = tv.linear %v{i}, %u : ({t}, !u) -> {X}\n"
+            f"  %v{i + 1} = tv.linear %h{i}, %d : ({X}, !d) -> {X}\n")
+
+
+def layers(n):
+    """Layers with weights of their own."""
+    arguments = "".join(f", %u{i}: !u, %d{i}: !d" for i in range(n))
+    body = ""
+    for i in range(n):
+        t = XD if i == 0 else X
+        body += (f"  %n{i} = tv.softmax %v{i} dim 1 : ({t}) -> {X}\n"
+                 f"  %h{i} = tv.linear %n{i}, %u{i} : ({X}, !u) -> {X}\n"
+                 f"  %g{i} = tv.gelu tanh %h{i} : ({X}) -> {X}\n"
+                 f"  %d{i}_ = tv.linear %g{i}, %d{i} : ({X}, !d) -> {X}\n"
+                 f"  %v{i + 1} = tv.add %d{i}_, %v{i} : ({X}, {t}) -> {X}\n")
+    return function(body, f"%v{n}", arguments, SPLIT)
+
+
+SPLIT = ("!u = tensor<64x64xf32, #tv.view<#m, [did(tp) * _, _]>>\n"
+         "!d = tensor<64x64xf32, #tv.view<#m, [_, did(tp) * _]>>\n")
+BODY = (f"func.func private @f(%x: {X}) -> {X} {{\n  %y = tv.gelu tanh %x : ({X}) -> {X}\n"
+        f"  return %y : {X}\n}}\n")
+# Ops a link, and the program of n links.
+CHAINS = {
+    "gelu": (1, unary("tv.gelu tanh")),
+    "silu": (1, unary("tv.silu")),
+    "add": (1, chain(add)),
+    "linear": (1, chain(linear, arguments=f", %w: {X}")),
+    "moves": (2, chain(moves, arguments=", %u: !u, %d: !d", declarations=SPLIT)),
+    "transpose": (1, chain(lambda i, t: f"  %v{i + 1} = tv.transpose %v{i} perm [1, 0]"
+                                        f" : ({t}) -> {X}\n")),
+    "reshape": (2, chain(reshape)),
+    "reduce": (2, chain(reduction)),
+    "concat": (3, chain(concat)),
+    "call": (1, chain(call, declarations=BODY)),
+    "nested call": (1, nested),
+    "layer": (5, layers),
+}
+
+
+class Compiler:
+    def __init__(self, build, folder):
+        self.tool = str(Path(build, "bin", "tessera-compile"))
+        self.path = Path(folder, "program.mlir")
+
+    def run(self, text, *flags):
+        """CPU seconds and MiB of compiling a program, and its error if there is one."""
+        self.path.write_text(text)
+        process = subprocess.Popen([self.tool, self.path.name, *flags, "-o", os.devnull],
+                                   stderr=subprocess.PIPE, text=True, cwd=self.path.parent)
+        said = process.stderr.read()
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode not in (0, 1):
+            sys.exit(f"tessera-compile ended with {process.returncode}: {said[-1000:]}")
+        return used.ru_utime + used.ru_stime, used.ru_maxrss >> 10, said
+
+    def compile(self, text, *flags):
+        time, memory, said = self.run(text, *flags)
+        if said:
+            sys.exit(f"does not compile: {said[:1000]}")
+        return time, memory
+
+
+def check_chain(compiler, name, ops, flags):
+    """Whether twice the program takes at most BOUND times the time."""
+    per_link, program = CHAINS[name]
+    short, long = program(ops // per_link), program(2 * ops // per_link)
+    times = [[], []]
+    for _ in range(ATTEMPTS):
+        for text, kept in zip((short, long), times):
+            kept.append(compiler.compile(text, *flags)[0])
+        ratio = min(times[1]) / min(times[0])
+        if ratio <= BOUND:
+            break
+    print(f"{name:12} {ops:6} ops {min(times[0]):6.2f} s, {2 * ops:6} ops "
+          f"{min(times[1]):6.2f} s, {ratio:.2f} times  {' '.join(flags)}", flush=True)
+    return ratio <= BOUND
+
+
+def doubling(n):
+    """n functions, each of which calls the one below twice."""
+    text = "".join(
+        f"func.func private @f{i}(%v0: {X}) -> {X} {{\n"
+        + (f"  %v1 = func.call @f{i - 1}(%v0) : ({X}) -> {X}\n"
+           f"  %v2 = func.call @f{i - 1}(%v1) : ({X}) -> {X}\n" if i else
+           f"  %v2 = tv.gelu tanh %v0 : ({X}) -> {X}\n")
+        + f"  return %v2 : {X}\n}}\n" for i in range(n))
+    body = (f"  %v1 = tv.gelu tanh %v0 : ({XD}) -> {X}\n"
+            f"  %v2 = func.call @f{n - 1}(%v1) : ({X}) -> {X}\n")
+    return function(body, "%v2", declarations=text)
+
+
+def product(axes):
+    """A product whose operands lie over many axes, in other orders."""
+    names = [f"a{i}" for i in range(axes)]
+    def did(some):
+        return " * ".join([f"did({axis})" for axis in some] + ["_"])
+    mesh = ", ".join(f"{name} = 2" for name in names)
+    x = f"tensor<4096x4096xf32, #tv.view<#m, [{did(names)}, _]>>"
+    return (f"#m = #tv.mesh<{mesh}>\n"
+            f"func.func @main(%x: {x}, %w: {x}) -> tensor<4096x4096xf32> {{\n"
+            f"  %y = tv.linear %x, %w : ({x}, {x}) -> tensor<4096x4096xf32>\n"
+            f"  return %y : tensor<4096x4096xf32>\n}}\n")
+
+
+def wide_concat(n):
+    t, y = "tensor<4x8xf32, #tv.view<#m, [_, did(tp) * _]>>", f"tensor<{4 * n}x8xf32>"
+    arguments = ", ".join(f"%x{i}: {t}" for i in range(n))
+    inputs = ", ".join(f"%x{i}" for i in range(n))
+    return (f"{XL}func.func @main({arguments}) -> {y} {{\n"
+            f"  %y = tv.concat {inputs} dim 0 : ({', '.join([t] * n)}) -> {y}\n"
+            f"  return %y : {y}\n}}\n")
+
+
+def check_others(compiler):
+    """What took minutes or all memory; now a second, so that 5 are generous."""
+    good = True
+    def check(name, text, says=""):
+        nonlocal good
+        time, memory, said = compiler.run(text)
+        good &= time < 5 and memory < 2048 and (says in said if says else not said)
+        print(f"{name}: {time:.2f} s, {memory} MiB {said[:200].strip()}", flush=True)
+    check("calls that double", doubling(40),
+          f"inlines here to {2 ** 39} ops, and 'main' becomes {2 ** 39 + 1}")
+    check("a product over 12 axes", product(12))
+    check("a concat of 2000 operands", wide_concat(2000))
+    return good
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", default=str(ROOT / "build"))
+    parser.add_argument("--ops", type=int, default=1500,
+                        help="of the shorter chain; 5000 for 10,000 of the longer")
+    parser.add_argument("--chains", nargs="+", choices=CHAINS, default=list(CHAINS))
+    args = parser.parse_args()
+    good = True
+    with tempfile.TemporaryDirectory() as folder:
+        compiler = Compiler(args.build, folder)
+        for name in args.chains:
+            for flags in ((), ("--compile-to=planned",)):
+                good &= check_chain(compiler, name, args.ops, flags)
+        good &= check_others(compiler)
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
