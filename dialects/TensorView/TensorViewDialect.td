@@ -45,11 +45,12 @@ def TensorView_Dialect : Dialect {
     - `scatter` and `dispatch` on a split result: updates of elements that this
       device does not hold are dropped. Split updates combine into a result that
       is partial; its `init` is partial too.
-    - `attention` numbers batch, head, query and key globally in its regions and
-      for `causal`; `tv.load` takes global indices of a whole tensor;
-      `grouped_matmul` compares counts with global rows.
-    - `reduce`, `linear`, `matmul`, `grouped_matmul` over a split dimension
-      combine what this device holds; the result's view says that it is partial.
+    - `attention` and `attention_grad` number batch, head, query and key globally
+      in their regions and for `causal`; `tv.load` and `tv.accumulate` take global
+      indices of a whole tensor; `grouped_matmul` compares counts with global rows.
+    - `reduce`, `linear`, `matmul`, `grouped_matmul`, `attention_grad` over a split
+      dimension combine what this device holds; the result's view says that it is
+      partial.
     - `reshape` and `transpose` keep each device's elements; `reshape` also keeps
       their local row-major order.
 

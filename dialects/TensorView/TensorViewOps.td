@@ -69,6 +69,25 @@ def TensorView_LoadOp : TensorView_Op<"load", [Pure]> {
   let hasVerifier = 1;
 }
 
+def TensorView_AccumulateOp
+    : TensorView_Op<"accumulate", [MemoryEffects<[MemWrite]>]> {
+  let summary = "Adds to one element of a captured tensor's gradient";
+  let description = [{
+    ```mlir
+    tv.accumulate 0 [%h, %qi], %adjoint : f32
+    ```
+    The transpose of `tv.load`, in the `score_grad` of an `attention_grad` alone:
+    into the gradient of the captured tensor of this number. An index outside is
+    dropped.
+  }];
+  let arguments = (ins I64Attr:$number, Variadic<Index>:$indices,
+                       AnyFloat:$adjoint);
+  let assemblyFormat = [{
+    $number `[` $indices `]` `,` $adjoint attr-dict `:` type($adjoint)
+  }];
+  let hasVerifier = 1;
+}
+
 //===----------------------------------------------------------------------===//
 // Pointwise, reductions, broadcasts
 //===----------------------------------------------------------------------===//
@@ -228,6 +247,58 @@ def TensorView_AttentionOp : TensorView_PureOp<"attention", [Rule]> {
     `:` functional-type(operands, results)
     (`score_mod` custom<ScalarRegion>($scoreMod)^)?
     (`mask_mod` custom<ScalarRegion>($maskMod)^)?
+  }];
+  let hasRegionVerifier = 1;
+}
+
+def TensorView_AttentionGradOp : TensorView_PureOp<"attention_grad",
+    [RuleAndPartial, AttrSizedOperandSegments]> {
+  let summary = "The gradients of tv.attention";
+  let description = [{
+    ```mlir
+    %dq, %dk, %dv, %dbias = tv.attention_grad %do, %q, %k, %v, %o, %lse
+        scale(0.125) causal captured %bias
+        : (tensor<2x12x128x64xf32>, ...) -> (tensor<2x12x128x64xf32>, ...)
+      score_mod (%s: f32, %b: index, %h: index, %qi: index, %ki: index) {
+        %x = tv.load %bias[%h, %qi] : tensor<12x128xf32> -> f32
+        %y = arith.addf %s, %x : f32
+        tv.yield %y : f32
+      }
+      score_grad (%s: f32, %dy: f32, %b: index, %h: index, %qi: index, %ki: index) {
+        tv.accumulate 0 [%h, %qi], %dy : f32
+        tv.yield %dy : f32
+      }
+    ```
+    do and o are of the shape of the attention's result, o and lse what it gave for
+    q, k, v with the same attributes and regions; `dlse` is the gradient of lse where
+    that was used. The results are the gradients of q, k, v and of each tensor in
+    `captured`, which score_mod loads from and which must be of floats.
+
+    `score_grad` is the transpose of score_mod at one score: from the scaled score s
+    and the gradient dy of what score_mod made of it, it yields the gradient of s and
+    adds with `tv.accumulate` to the gradients of captured tensors. Without it,
+    `tv-differentiate` writes it. It does not run for scores that are masked; a row
+    without any key gives 0 everywhere. Sums are in f32 (f64 for f64) and rounded
+    once.
+  }];
+  let arguments = (ins AnyRankedTensor:$grad, AnyRankedTensor:$query,
+                       AnyRankedTensor:$key, AnyRankedTensor:$value,
+                       AnyRankedTensor:$output, AnyRankedTensor:$lse,
+                       Optional<AnyRankedTensor>:$lseGrad,
+                       Variadic<AnyRankedTensor>:$captured, F64Attr:$scale,
+                       UnitAttr:$causal);
+  let results = (outs AnyRankedTensor:$queryGrad, AnyRankedTensor:$keyGrad,
+                      AnyRankedTensor:$valueGrad,
+                      Variadic<AnyRankedTensor>:$capturedGrads);
+  let regions = (region MaxSizedRegion<1>:$scoreMod, MaxSizedRegion<1>:$maskMod,
+                        MaxSizedRegion<1>:$scoreGrad);
+  let assemblyFormat = [{
+    $grad `,` $query `,` $key `,` $value `,` $output `,` $lse
+    (`dlse` $lseGrad^)? `scale` `(` $scale `)` (`causal` $causal^)?
+    (`captured` $captured^)? attr-dict `:` functional-type(operands, results)
+    (`score_mod` custom<ScalarRegion>($scoreMod)^)?
+    (`mask_mod` custom<ScalarRegion>($maskMod)^)?
+    (`score_grad` custom<ScalarRegion>($scoreGrad)^)?
   }];
   let hasRegionVerifier = 1;
 }

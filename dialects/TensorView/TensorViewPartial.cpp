@@ -113,7 +113,8 @@ public:
       for (Value operand : op.getOperands())
         in.push_back(states.lookup(operand));
       State out;
-      if (firstPartial(in) && failed(transfer(op, in, out)))
+      if (firstPartial(in) && !isa<AccumulateOp>(op) &&
+          failed(transfer(op, in, out)))
         return failure();
       for (Value result : op.getResults())
         states[result] = out;
@@ -122,6 +123,8 @@ public:
       results.push_back(states.lookup(value));
     return success();
   }
+
+  State lookup(Value value) const { return states.lookup(value); }
 
 private:
   static bool isPositiveConstant(Value value) {
@@ -207,6 +210,17 @@ private:
       out = state;
       return success();
     }
+    // The same choice of every addend; no addends are 0.
+    if (isa<arith::SelectOp>(op)) {
+      if (in[0])
+        return no("on a partial condition is not linear");
+      for (unsigned i : {1, 2})
+        if (in[i] != state &&
+            !(sum && matchPattern(op.getOperand(i), m_AnyZeroFloat())))
+          return no("needs both values partial alike, or 0 beside a sum");
+      out = state;
+      return success();
+    }
     // max(max a, c) = max over devices of max(a, c).
     bool isMax = isa<arith::MaximumFOp, arith::MaxNumFOp, arith::MaxSIOp,
                      arith::MaxUIOp>(op);
@@ -283,6 +297,42 @@ LogicalResult GroupedMatmulOp::transferPartial(States operands,
                                                SmallVectorImpl<State> &results,
                                                std::string &why) {
   return transferLinear(*this, operands, {0, 1}, results, why);
+}
+
+LogicalResult AttentionGradOp::transferPartial(States operands,
+                                               SmallVectorImpl<State> &results,
+                                               std::string &why) {
+  // Linear in the two gradients that come in together.
+  unsigned captured = getNumOperands() - getCaptured().size();
+  unsigned lseGrad = getLseGrad() ? captured - 1 : 0;
+  State state = firstPartial(operands.take_front(captured));
+  if (!state)
+    return give(*this, state, results);
+  if (*state != layout::Combiner::Sum)
+    return refuse(*this, state, "it keeps sums only", why);
+  for (unsigned i = 1; i < captured; ++i)
+    if (i != lseGrad && operands[i])
+      return refuse(*this, state, "operand #" + Twine(i) + " must be whole",
+                    why);
+  if (operands[0] != operands[lseGrad])
+    return refuse(*this, state, "do and dlse must be partial alike", why);
+  // What is derived is linear; what is written need not be.
+  if (!getScoreGrad().empty()) {
+    Block &block = getScoreGrad().front();
+    SmallVector<State> arguments(block.getNumArguments()), yielded;
+    arguments[1] = state;
+    ScalarStates states(*this, why);
+    if (failed(states.run(block, arguments, yielded)))
+      return failure();
+    auto isKept = [&](Value value) {
+      return states.lookup(value) == state ||
+             matchPattern(value, m_AnyZeroFloat());
+    };
+    for (Operation &op : block)
+      if (isa<AccumulateOp, YieldOp>(op) && !isKept(op.getOperands().back()))
+        return refuse(*this, state, "its score_grad is not linear", why);
+  }
+  return give(*this, state, results);
 }
 
 LogicalResult TransposeOp::transferPartial(States operands,

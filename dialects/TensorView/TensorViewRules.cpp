@@ -203,6 +203,54 @@ Rule AttentionOp::getShardingRule() {
   return rule.build();
 }
 
+// Each score adds to one row of dq, to one of dk and dv and to elements of
+// captured tensors. What a device does not hold of those is dropped.
+Rule AttentionGradOp::getShardingRule() {
+  RuleBuilder rule(*this);
+  int64_t heads = shapeOf(getQuery())[1], keyHeads = shapeOf(getKey())[1];
+  int b = rule.factor(Kind::Reduction);
+  int g = rule.factor(Kind::Reduction);
+  int s = rule.factor(Kind::Reduction);
+  int d = rule.factor(Kind::Sequential);
+  int t = rule.factor(Kind::Reduction);
+  int v = rule.factor(Kind::Sequential);
+  SmallVector<int> ofHead = {g};
+  if (keyHeads > 0 && heads > keyHeads) {
+    ofHead.push_back(rule.factor(Kind::Reduction));
+    rule.size(ofHead.back(), heads / keyHeads);
+  }
+  // Of queries: do, q, o, lse, dlse; of keys: k, v.
+  SmallVector<std::pair<unsigned, int>> queries = {
+      {0, v}, {1, d}, {4, v}, {5, -1}};
+  if (getLseGrad())
+    queries.push_back({6, -1});
+  for (auto [i, depth] : queries) {
+    rule.operand(i, 0, b).operand(i, 2, s);
+    for (int h : ofHead)
+      rule.operand(i, 1, h);
+    if (depth >= 0)
+      rule.operand(i, 3, depth);
+  }
+  for (auto [i, depth] : {std::pair(2u, d), std::pair(3u, v)}) {
+    rule.operand(i, 0, b).operand(i, 1, g).operand(i, 2, t).operand(i, 3,
+                                                                    depth);
+    rule.result(i - 1, 0, b).result(i - 1, 1, g).result(i - 1, 2, t);
+    rule.result(i - 1, 3, depth);
+  }
+  rule.result(0, 0, b).result(0, 2, s).result(0, 3, d);
+  for (int h : ofHead)
+    rule.result(0, 1, h);
+  unsigned first = getNumOperands() - getCaptured().size();
+  for (auto [i, tensor] : llvm::enumerate(getCaptured())) {
+    for (int64_t dim = 0, e = shapeOf(tensor).size(); dim < e; ++dim) {
+      int f = rule.factor(Kind::Indexed);
+      rule.operand(first + i, dim, f).result(3 + i, dim, f);
+    }
+    rule.use(first + i, Use::Unread);
+  }
+  return rule.build();
+}
+
 //===----------------------------------------------------------------------===//
 // Same elements, other indices
 //===----------------------------------------------------------------------===//

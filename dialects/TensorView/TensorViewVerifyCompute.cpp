@@ -24,8 +24,9 @@ using namespace tessera::tv::checks;
 // Scalar regions
 //===----------------------------------------------------------------------===//
 
-/// Arguments and yielded values of the given types; only arith, math, tv.load;
-/// nothing from outside but tensors that tv.load reads.
+/// Arguments and yielded values of the given types; only arith, math, tv.load,
+/// and tv.accumulate, which sees to its place; nothing from outside but tensors
+/// that tv.load reads.
 static LogicalResult verifyScalarRegion(Operation *op, Region &region,
                                         StringRef name, TypeRange arguments,
                                         TypeRange yields) {
@@ -34,7 +35,7 @@ static LogicalResult verifyScalarRegion(Operation *op, Region &region,
     return op->emitOpError() << name << " must have arguments (" << arguments
                              << "), not (" << block.getArgumentTypes() << ")";
   for (Operation &inner : block) {
-    if (!isa<YieldOp, LoadOp>(inner) &&
+    if (!isa<YieldOp, LoadOp, AccumulateOp>(inner) &&
         (!isa<arith::ArithDialect, math::MathDialect>(inner.getDialect()) ||
          llvm::any_of(inner.getResultTypes(), llvm::IsaPred<ShapedType>)))
       return inner.emitOpError()
@@ -167,43 +168,146 @@ LogicalResult GroupedMatmulOp::verify() {
   return verifyExtents(*this);
 }
 
+/// The element type of sums and scalars.
+static Type getWide(Value value) {
+  Type element = elementOf(value);
+  return element.isF64() ? element : Float32Type::get(value.getContext());
+}
+
+/// What attention and its gradient have in common: `tensors` are those of four
+/// dimensions, the query and the key first, `rows` have a number a query.
+static LogicalResult
+verifyAttention(Operation *op, ArrayRef<std::pair<Value, StringRef>> tensors,
+                ArrayRef<std::pair<Value, StringRef>> rows) {
+  Value query = tensors[0].first, key = tensors[1].first;
+  if (failed(verifyElement(op, query, "query", kFloats)))
+    return failure();
+  SmallVector<Value> alike;
+  for (auto [value, name] : tensors)
+    alike.push_back(value);
+  if (failed(verifySameElement(op, alike)))
+    return failure();
+  for (auto [value, name] : tensors)
+    if (failed(verifyRank(op, value, name, 4)))
+      return failure();
+  for (auto [value, name] : rows) {
+    if (failed(verifyRank(op, value, name, 3)))
+      return failure();
+    if (elementOf(value) != getWide(query))
+      return op->emitOpError()
+             << name << " has element type " << elementOf(value)
+             << "; it must be " << getWide(query);
+  }
+  int64_t heads = shapeOf(query)[1], groups = shapeOf(key)[1];
+  if (isDynamic(heads) || isDynamic(groups))
+    return op->emitOpError() << "the number of heads must be static";
+  if (groups == 0 || heads % groups)
+    return op->emitOpError() << "the key's " << groups
+                             << " heads must divide the query's " << heads;
+  return success();
+}
+
+/// The regions that attention and its gradient share.
+static LogicalResult verifyMods(Operation *op, Region &scoreMod,
+                                Region &maskMod, Type wide) {
+  Type index = IndexType::get(op->getContext());
+  Type boolean = IntegerType::get(op->getContext(), 1);
+  if (!scoreMod.empty() &&
+      failed(verifyScalarRegion(op, scoreMod, "score_mod",
+                                {wide, index, index, index, index}, {wide})))
+    return failure();
+  if (maskMod.empty())
+    return success();
+  return verifyScalarRegion(op, maskMod, "mask_mod",
+                            {index, index, index, index}, {boolean});
+}
+
 LogicalResult AttentionOp::verify() {
   if (failed(verifyTensors(*this)) ||
-      failed(verifyElement(*this, getQuery(), "query", kFloats)) ||
-      failed(verifySameElement(
-          *this, {getQuery(), getKey(), getValue(), getResult()})) ||
-      failed(verifyRank(*this, getQuery(), "query", 4)) ||
-      failed(verifyRank(*this, getKey(), "key", 4)) ||
-      failed(verifyRank(*this, getValue(), "value", 4)) ||
-      failed(verifyRank(*this, getResult(), "result", 4)) ||
-      failed(verifyRank(*this, getLse(), "lse", 3)))
+      failed(verifyAttention(*this,
+                             {{getQuery(), "query"},
+                              {getKey(), "key"},
+                              {getValue(), "value"},
+                              {getResult(), "result"}},
+                             {{getLse(), "lse"}})))
     return failure();
-  Type element = elementOf(getQuery());
-  Type wide = element.isF64() ? element : Float32Type::get(getContext());
-  if (elementOf(getLse()) != wide)
-    return emitOpError() << "lse has element type " << elementOf(getLse())
-                         << "; it must be " << wide;
-  int64_t heads = shapeOf(getQuery())[1], groups = shapeOf(getKey())[1];
-  if (isDynamic(heads) || isDynamic(groups))
-    return emitOpError() << "the number of heads must be static";
-  if (groups == 0 || heads % groups)
-    return emitOpError() << "the key's " << groups
-                         << " heads must divide the query's " << heads;
   return verifyExtents(*this);
 }
 
 LogicalResult AttentionOp::verifyRegions() {
-  Type index = IndexType::get(getContext());
-  Type wide = elementOf(getLse());
-  Type boolean = IntegerType::get(getContext(), 1);
-  if (!getScoreMod().empty() &&
-      failed(verifyScalarRegion(*this, getScoreMod(), "score_mod",
-                                {wide, index, index, index, index}, {wide})))
+  return verifyMods(*this, getScoreMod(), getMaskMod(), getWide(getQuery()));
+}
+
+LogicalResult AttentionGradOp::verify() {
+  SmallVector<std::pair<Value, StringRef>> rows = {{getLse(), "lse"}};
+  if (getLseGrad())
+    rows.push_back({getLseGrad(), "dlse"});
+  if (failed(verifyTensors(*this)) ||
+      failed(verifyAttention(*this,
+                             {{getQuery(), "query"},
+                              {getKey(), "key"},
+                              {getValue(), "value"},
+                              {getGrad(), "the gradient"},
+                              {getOutput(), "the attention's result"},
+                              {getQueryGrad(), "the query's gradient"},
+                              {getKeyGrad(), "the key's gradient"},
+                              {getValueGrad(), "the value's gradient"}},
+                             rows)))
     return failure();
-  if (getMaskMod().empty())
+  if (getCaptured().size() != getCapturedGrads().size())
+    return emitOpError() << "has " << getCaptured().size()
+                         << " captured tensors and "
+                         << getCapturedGrads().size() << " gradients of them";
+  if (!getCaptured().empty() && getScoreMod().empty())
+    return emitOpError() << "has captured tensors, but no score_mod that could "
+                            "load from them";
+  for (auto [i, tensor] : llvm::enumerate(getCaptured())) {
+    Value grad = getCapturedGrads()[i];
+    std::string name = "captured tensor #" + std::to_string(i);
+    if (!kFloats.contains(elementOf(tensor)))
+      return emitOpError() << name << " has element type " << elementOf(tensor)
+                           << "; only floats have a gradient";
+    if (elementOf(grad) != elementOf(tensor))
+      return emitOpError() << "the gradient of " << name << " has element type "
+                           << elementOf(grad) << "; it must be "
+                           << elementOf(tensor);
+    if (failed(
+            verifyRank(*this, grad, "the gradient of " + name, rankOf(tensor))))
+      return failure();
+  }
+  return verifyExtents(*this);
+}
+
+LogicalResult AttentionGradOp::verifyRegions() {
+  Type index = IndexType::get(getContext());
+  Type wide = getWide(getQuery());
+  if (failed(verifyMods(*this, getScoreMod(), getMaskMod(), wide)))
+    return failure();
+  if (getScoreGrad().empty())
     return success();
-  return verifyScalarRegion(*this, getMaskMod(), "mask_mod",
-                            {index, index, index, index}, {boolean});
+  if (getScoreMod().empty())
+    return emitOpError() << "has a score_grad, but no score_mod";
+  return verifyScalarRegion(*this, getScoreGrad(), "score_grad",
+                            {wide, wide, index, index, index, index}, {wide});
+}
+
+LogicalResult AccumulateOp::verify() {
+  auto parent = dyn_cast_or_null<AttentionGradOp>((*this)->getParentOp());
+  if (!parent || (*this)->getParentRegion() != &parent.getScoreGrad())
+    return emitOpError() << "belongs in the score_grad of a tv.attention_grad";
+  uint64_t count = parent.getCapturedGrads().size();
+  if (getNumber() >= count)
+    return emitOpError() << "adds to the gradient of captured tensor #"
+                         << int64_t(getNumber()) << "; there are " << count;
+  Value grad = parent.getCapturedGrads()[getNumber()];
+  if (int64_t(getIndices().size()) != rankOf(grad))
+    return emitOpError() << "has " << getIndices().size()
+                         << " indices; the tensor has rank " << rankOf(grad);
+  Type wide = getWide(parent.getQuery());
+  if (getAdjoint().getType() != wide)
+    return emitOpError() << "adds a " << getAdjoint().getType()
+                         << "; it must be " << wide;
+  return success();
 }
 
 //===----------------------------------------------------------------------===//

@@ -23,6 +23,7 @@ using namespace tessera;
 static void buildSource(OpPassManager &, const PipelineOptions &) {}
 
 static void buildBind(OpPassManager &passes, const PipelineOptions &options) {
+  passes.addNestedPass<func::FuncOp>(tv::createDifferentiatePass());
   tv::BindPassOptions bind;
   bind.mesh.assign(options.mesh.begin(), options.mesh.end());
   passes.addPass(tv::createBindPass(bind));

@@ -20,15 +20,42 @@ using layout::SubAxis;
 using Kind = layout::IterationFactor::Kind;
 using State = std::optional<Combiner>;
 
-/// The product of a dimension that one factor indexes; null in a flat one.
-static const layout::Product *productOf(const layout::View &view, size_t dim) {
+/// The dimension of `view` at `dim`; null in a flat one.
+static const layout::Dim *dimOf(const layout::View &view, size_t dim) {
   size_t d = 0;
   for (const layout::Dim &own : view.dims) {
     if (d == dim && own.span == 1)
-      return &own.product;
+      return &own;
     d += own.span;
   }
   return nullptr;
+}
+
+/// The product of factor `f` in a dimension that `factors` index; null where
+/// the view does not tell them apart.
+static std::optional<layout::Product>
+productOf(const Layout &layout, size_t dim, const layout::DimFactors &factors,
+          int f, const layout::Rule &rule) {
+  const layout::Dim *own = dimOf(layout.view, dim);
+  if (!own || factors.size() == 1)
+    return own ? std::optional(own->product) : std::nullopt;
+  layout::Shape from = {1}, to;
+  for (int factor : factors) {
+    to.push_back(rule.factors[factor].size);
+    if (to.back() == layout::kDynamic)
+      return std::nullopt;
+    from[0] *= to.back();
+  }
+  layout::View merged;
+  merged.dims = {*own};
+  Result<layout::View> parts =
+      layout::reshapeView(merged, from, to, layout.mesh);
+  if (!parts || parts->dims.size() != to.size())
+    return std::nullopt;
+  size_t number = llvm::find(factors, f) - factors.begin();
+  layout::View one;
+  one.dims = {parts->dims[number]};
+  return layout::canonicalize(one, {to[number]}, layout.mesh).dims[0].product;
 }
 
 /// The state of a value along one sub-axis.
@@ -73,24 +100,30 @@ bool interp::agreesWithRule(Operation *op,
         for (const layout::Partial &partial : layout->view.partial)
           axes.insert(partial.axes.begin(), partial.axes.end());
 
-  // Along which axes a split leaves an addend on each device.
-  std::map<SubAxis, Combiner> reduced;
+  // Along which axes a split leaves an addend on each device, in which results.
+  struct Sum {
+    Combiner combiner;
+    SmallVector<bool> inResult;
+  };
+  std::map<SubAxis, Sum> reduced;
   auto rules = dyn_cast<tv::ShardingRuleOpInterface>(op);
   layout::Rule rule;
   if (rules)
     rule = rules.getShardingRule();
   for (size_t f = 0; f < rule.factors.size(); ++f) {
     const layout::IterationFactor &factor = rule.factors[f];
-    if (factor.kind != Kind::Reduction &&
-        (factor.kind != Kind::Indexed || rule.isInResult(f)))
+    Sum sum{factor.combiner, {}};
+    for (size_t result = 0; result < results.size(); ++result)
+      sum.inResult.push_back(rule.makesPartial(f, result));
+    if (!llvm::is_contained(sum.inResult, true))
       continue;
-    const layout::Product *first = nullptr;
+    std::optional<layout::Product> first;
     for (auto [i, dims] : llvm::enumerate(rule.operands))
       for (auto [d, factors] : llvm::enumerate(dims)) {
         if (!llvm::is_contained(factors, int(f)) || !operands[i])
           continue;
-        const layout::Product *product = productOf(operands[i]->view, d);
-        if (!product || factors.size() != 1) {
+        auto product = productOf(*operands[i], d, factors, f, rule);
+        if (!product) {
           why = "a dimension that is summed over is part of another";
           return false;
         }
@@ -104,7 +137,7 @@ bool interp::agreesWithRule(Operation *op,
     if (!first)
       continue;
     for (const SubAxis &sub : layout::axesOf(*first)) {
-      reduced[sub] = factor.combiner;
+      reduced[sub] = sum;
       axes.insert(sub);
     }
   }
@@ -113,15 +146,15 @@ bool interp::agreesWithRule(Operation *op,
   for (ArrayRef<std::optional<Layout>> layouts : {operands, results})
     for (const std::optional<Layout> &layout : layouts)
       any = layout ? &*layout : any;
-  auto reducedAlong = [&](const SubAxis &sub) -> State {
-    for (const auto &[axis, combiner] : reduced)
+  auto reducedAlong = [&](const SubAxis &sub) -> const Sum * {
+    for (const auto &[axis, sum] : reduced)
       if (layout::contains(axis, sub))
-        return combiner;
-    return std::nullopt;
+        return &sum;
+    return nullptr;
   };
   axes = cutApart(std::move(axes));
   for (const SubAxis &a : axes) {
-    State sum = reducedAlong(a);
+    const Sum *sum = reducedAlong(a);
     for (const SubAxis &b : axes)
       if (a != b && layout::overlap(a, b)) {
         why = "sub-axes of partial states overlap";
@@ -134,7 +167,7 @@ bool interp::agreesWithRule(Operation *op,
       bool isAdded = rules && rule.uses[i] == layout::Use::Added;
       // What joins a split sum once is partial as the sum is.
       if (isAdded && sum) {
-        if (in.back() != sum) {
+        if (in.back() != sum->combiner) {
           why = "an operand that is added once must be partial along " +
                 layout::toString(a, any->mesh);
           return false;
@@ -161,8 +194,9 @@ bool interp::agreesWithRule(Operation *op,
           return false;
       }
     }
-    if (sum)
-      out.assign(results.size(), sum);
+    for (size_t i = 0; sum && i < results.size(); ++i)
+      if (sum->inResult[i])
+        out[i] = sum->combiner;
     for (auto [result, state] : llvm::zip_equal(results, out))
       if ((result ? stateAlong(result->view, a) : State()) != state) {
         why = "its result is not partial along " +

@@ -8,9 +8,14 @@
 
 #include "Interpreter/Evaluators.h"
 #include "Interpreter/ScalarProgram.h"
+#include "TensorView/ScalarGradient.h"
 #include "TensorView/TensorView.h"
 
+#include "mlir/IR/OwningOpRef.h"
+
+#include <array>
 #include <cmath>
+#include <map>
 
 using namespace mlir;
 using namespace tessera;
@@ -103,9 +108,176 @@ private:
   tv::AttentionOp op;
   ScalarProgram scoreMod, maskMod;
 };
+
+/// By the chain rule, a score at a time. A device has the part of each sum that
+/// its queries and keys make.
+class AttentionGrad {
+public:
+  explicit AttentionGrad(OpRun &run)
+      : run(run), op(cast<tv::AttentionGradOp>(run.op)) {}
+
+  LogicalResult evaluate() {
+    // Without a score_grad it is the derivative of the score_mod.
+    OwningOpRef<Operation *> derived;
+    Region *scoreGradRegion = &op.getScoreGrad();
+    if (!op.getScoreMod().empty() && op.getScoreGrad().empty()) {
+      derived = op->clone();
+      auto clone = cast<tv::AttentionGradOp>(*derived);
+      if (failed(tv::addScoreGrad(clone)))
+        return run.fail("score_mod has no gradient");
+      scoreGradRegion = &clone.getScoreGrad();
+    }
+    for (auto [region, program] : {std::pair(&op.getScoreMod(), &scoreMod),
+                                   std::pair(&op.getMaskMod(), &maskMod),
+                                   std::pair(scoreGradRegion, &scoreGrad)})
+      if (!region->empty() && failed(program->compile(*region, run)))
+        return failure();
+    for (auto [operand, dim] :
+         {std::pair(kGrad, 3), std::pair(kQuery, 3), std::pair(kKey, 3),
+          std::pair(kValue, 3), std::pair(kOutput, 3)})
+      if (!run.isWhole(operand, dim))
+        return failure();
+    if (run.roundScalars)
+      roundingOfSums = std::ldexp(
+          1.0, -int(cast<FloatType>(run.typeOf(kLse)).getFPMantissaWidth()));
+    fillGradients();
+    for (unsigned i = 0; i < op.getCapturedGrads().size(); ++i)
+      run.fill(3 + i, [](ArrayRef<int64_t>) { return real(0); });
+    if (op.getCapturedGrads().empty())
+      return success();
+    scoreGrad.accumulate = [&](int64_t number, ArrayRef<int64_t> index,
+                               double value) {
+      if (std::optional<int64_t> at =
+              run.results[3 + number].place->find(index))
+        run.results[3 + number].data->data[*at].real += value;
+    };
+    for (int64_t b : run.along(kQuery, 0))
+      for (int64_t h : run.along(kQuery, 1))
+        for (int64_t s : run.along(kQuery, 2))
+          makeRow({b, h, s});
+    return success();
+  }
+
+private:
+  enum : unsigned { kGrad, kQuery, kKey, kValue, kOutput, kLse, kLseGrad };
+
+  /// Of one query and each key of this device.
+  struct Row {
+    std::vector<double> weights, scoreGrads;
+  };
+
+  double number(unsigned operand, Index index, int64_t last) {
+    index.push_back(last);
+    return run.read(operand, index).real;
+  }
+  int64_t heads() { return run.shapeOf(kQuery)[1] / run.shapeOf(kKey)[1]; }
+
+  void fillGradients() {
+    const std::vector<int64_t> &keys = run.along(kKey, 2);
+    run.fill(0, [&](ArrayRef<int64_t> index) {
+      const Row &row = rowOf({index[0], index[1], index[2]});
+      double sum = 0;
+      for (auto [i, t] : llvm::enumerate(keys))
+        if (row.scoreGrads[i] != 0)
+          sum += row.scoreGrads[i] *
+                 number(kKey, {index[0], index[1] / heads(), t}, index[3]);
+      return real(sum * op.getScale().convertToDouble());
+    });
+    auto overQueries = [&](ArrayRef<int64_t> index, unsigned operand,
+                           std::vector<double> Row::*factors) {
+      size_t key = llvm::lower_bound(keys, index[2]) - keys.begin();
+      if (key == keys.size() || keys[key] != index[2]) {
+        (void)run.failHere("needs key " + Twine(index[2]) +
+                           ", which is not on this device");
+        return 0.0;
+      }
+      double sum = 0;
+      for (int64_t h : run.along(kQuery, 1))
+        for (int64_t s : run.along(kQuery, 2))
+          if (h / heads() == index[1])
+            if (double factor = (rowOf({index[0], h, s}).*factors)[key])
+              sum += factor * number(operand, {index[0], h, s}, index[3]);
+      return sum;
+    };
+    run.fill(1, [&](ArrayRef<int64_t> index) {
+      return real(overQueries(index, kQuery, &Row::scoreGrads) *
+                  op.getScale().convertToDouble());
+    });
+    run.fill(2, [&](ArrayRef<int64_t> index) {
+      return real(overQueries(index, kGrad, &Row::weights));
+    });
+  }
+
+  const Row &rowOf(Index query) {
+    auto [it, isNew] =
+        rows.try_emplace(std::array<int64_t, 3>{query[0], query[1], query[2]});
+    if (isNew) {
+      scoreGrad.accumulate = [](int64_t, ArrayRef<int64_t>, double) {};
+      it->second = makeRow(query);
+    }
+    return it->second;
+  }
+
+  Row makeRow(const Index &query) {
+    int64_t b = query[0], h = query[1], s = query[2];
+    int64_t depth = run.shapeOf(kQuery)[3], width = run.shapeOf(kValue)[3];
+    const std::vector<int64_t> &held = run.along(kKey, 2);
+    Row row;
+    row.weights.assign(held.size(), 0);
+    row.scoreGrads.assign(held.size(), 0);
+    double lse = run.read(kLse, query).real;
+    if (lse == -std::numeric_limits<double>::infinity())
+      return row; // no keys
+    double dlse = op.getLseGrad() ? run.read(kLseGrad, query).real : 0;
+    for (auto [i, t] : llvm::enumerate(held)) {
+      Index key = {b, h / heads(), t};
+      Scalar at[] = {Scalar{}, Scalar{}, whole(b),
+                     whole(h), whole(s), whole(t)};
+      if (op.getCausal() &&
+          t > s + run.shapeOf(kKey)[2] - run.shapeOf(kQuery)[2])
+        continue;
+      if (!op.getMaskMod().empty() &&
+          !maskMod(ArrayRef(at).drop_front(2))[0].whole)
+        continue;
+      double product = 0, slope = dlse, magnitude = 0;
+      for (int64_t d = 0; d < depth; ++d)
+        product += number(kQuery, query, d) * number(kKey, key, d);
+      for (int64_t v = 0; v < width; ++v) {
+        double grad = number(kGrad, query, v);
+        double value = number(kValue, key, v);
+        double mean = number(kOutput, query, v);
+        slope += grad * (value - mean);
+        magnitude += std::fabs(grad * value) + std::fabs(grad * mean);
+      }
+      slope += magnitude * roundingOfSums;
+      double score = product * op.getScale().convertToDouble(),
+             modified = score;
+      at[1] = real(score);
+      if (!op.getScoreMod().empty())
+        modified = scoreMod(ArrayRef(at).drop_front())[0].real;
+      row.weights[i] = std::exp(modified - lse);
+      row.scoreGrads[i] = row.weights[i] * slope;
+      at[0] = at[1];
+      at[1] = real(row.scoreGrads[i]);
+      if (!op.getScoreMod().empty())
+        row.scoreGrads[i] = scoreGrad(at)[0].real;
+    }
+    return row;
+  }
+
+  OpRun &run;
+  tv::AttentionGradOp op;
+  ScalarProgram scoreMod, maskMod, scoreGrad;
+  std::map<std::array<int64_t, 3>, Row> rows;
+  /// The two sums that make a slope cancel. A program that rounds them may be
+  /// off by half an ulp of what they sum.
+  double roundingOfSums = 0;
+};
 } // namespace
 
 void interp::addAttention(EvaluatorTable &table) {
   add<tv::AttentionOp>(table,
                        [](OpRun &run) { return Attention(run).evaluate(); });
+  add<tv::AttentionGradOp>(
+      table, [](OpRun &run) { return AttentionGrad(run).evaluate(); });
 }

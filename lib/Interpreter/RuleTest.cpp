@@ -257,31 +257,36 @@ static std::optional<View> viewOf(const std::vector<layout::DimFactors> &dims,
 LogicalResult OpTest::testSplits(const Mesh &mesh, const layout::Rule &rule,
                                  const Splits &splits, const Twine &what) {
   // Sums over devices, and what joins them once, are partial.
-  layout::Partial partial;
-  for (const auto &[f, product] : splits) {
-    const layout::IterationFactor &factor = rule.factors[f];
-    if (factor.kind == Kind::Reduction ||
-        (factor.kind == Kind::Indexed && !rule.isInResult(f))) {
-      partial.combiner = factor.combiner;
-      llvm::append_range(partial.axes, layout::axesOf(product));
+  auto partialOf = [&](size_t result) {
+    std::vector<layout::Partial> partial;
+    for (const auto &[f, product] : splits) {
+      if (!rule.makesPartial(f, result))
+        continue;
+      if (partial.empty())
+        partial.push_back({{}, rule.factors[f].combiner});
+      llvm::append_range(partial[0].axes, layout::axesOf(product));
     }
-  }
+    return partial;
+  };
   std::vector<View> operands, results;
-  auto lay = [&](const std::vector<layout::DimFactors> &dims, bool isPartial,
+  auto lay = [&](const std::vector<layout::DimFactors> &dims,
+                 std::vector<layout::Partial> partial,
                  std::vector<View> &views) {
     std::optional<View> view = viewOf(dims, rule, splits);
     if (!view)
       return failure();
-    if (isPartial && !partial.axes.empty())
-      view->partial = {partial};
+    view->partial = std::move(partial);
     views.push_back(std::move(*view));
     return success();
   };
   for (auto [dims, use] : llvm::zip_equal(rule.operands, rule.uses))
-    if (failed(lay(dims, use == layout::Use::Added, operands)))
+    if (failed(lay(dims,
+                   use == layout::Use::Added ? partialOf(0)
+                                             : std::vector<layout::Partial>(),
+                   operands)))
       return op->emitOpError() << "has factors without sizes";
-  for (const std::vector<layout::DimFactors> &dims : rule.results)
-    if (failed(lay(dims, true, results)))
+  for (auto [number, dims] : llvm::enumerate(rule.results))
+    if (failed(lay(dims, partialOf(number), results)))
       return op->emitOpError() << "has factors without sizes";
   return check(mesh, operands, results, what);
 }

@@ -318,6 +318,13 @@ static void addOthers(Table &t) {
           "tv.load of element " + indexText(index) + " of a tensor of shape " +
           indexText(s.tensor.place->shape) + ", which is not on this device");
   };
+  t[tv::AccumulateOp::getOperationName()] = [](ScalarProgram &p,
+                                               const Step &s) {
+    Index index;
+    for (int slot : ArrayRef(s.in).drop_back())
+      index.push_back(p.slots[slot].whole);
+    p.accumulate(s.number, index, p.slots[s.in.back()].real);
+  };
 }
 
 static const Table &scalarOps() {
@@ -335,14 +342,17 @@ std::optional<Step> ScalarProgram::stepOf(Operation &op) {
   Apply apply = scalarOps().lookup(op.getName().getStringRef());
   if (!apply)
     return std::nullopt;
-  Step step{apply, {}, 0, {}, {}, 0, {}};
+  Step step{apply, {}, 0, {}, {}, 0, {}, 0};
   if (op.getNumOperands())
     step.inType = op.getOperands().back().getType();
   if (auto compare = dyn_cast<arith::CmpIOp>(op))
     step.predicate = int64_t(compare.getPredicate());
   if (auto compare = dyn_cast<arith::CmpFOp>(op))
     step.predicate = int64_t(compare.getPredicate());
-  step.outType = op.getResult(0).getType();
+  if (auto accumulate = dyn_cast<tv::AccumulateOp>(op))
+    step.number = accumulate.getNumber();
+  else
+    step.outType = op.getResult(0).getType();
   return step;
 }
 
@@ -388,7 +398,8 @@ LogicalResult ScalarProgram::compile(Region &region, OpRun &opRun) {
         return failure();
     if (load)
       step->tensor = opRun.captured(load.getTensor());
-    step->out = define(op.getResult(0));
+    if (op.getNumResults())
+      step->out = define(op.getResult(0));
     steps.push_back(std::move(*step));
   }
   return opRun.fail("its region does not end in tv.yield");

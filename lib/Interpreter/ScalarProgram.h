@@ -15,7 +15,8 @@
 
 namespace tessera::interp {
 
-/// A region of `arith`, `math` and `tv.load` as a list of steps on slots.
+/// A region of `arith`, `math`, `tv.load` and `tv.accumulate` as a list of
+/// steps on slots.
 class ScalarProgram {
 public:
   struct Step {
@@ -24,7 +25,8 @@ public:
     int out;
     mlir::Type inType, outType;
     int64_t predicate = 0;
-    Part tensor; ///< of a load
+    Part tensor;        ///< of a load
+    int64_t number = 0; ///< of an accumulate's tensor
   };
 
   /// Fails, with the error in `run`, at an op that has no rule.
@@ -35,6 +37,11 @@ public:
 
   /// The yielded values.
   llvm::ArrayRef<Scalar> operator()(llvm::ArrayRef<Scalar> arguments);
+
+  /// Takes what the region adds to gradients of captured tensors.
+  std::function<void(int64_t number, llvm::ArrayRef<int64_t> index,
+                     double value)>
+      accumulate;
 
   std::vector<Scalar> slots;
   OpRun *run = nullptr;

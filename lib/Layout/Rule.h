@@ -18,8 +18,8 @@ namespace tessera::layout {
 struct IterationFactor {
   enum class Kind {
     Parallel,   ///< each value computes its own part of the results
-    Reduction,  ///< values are combined with `combiner`; a split leaves a
-                ///< partial result
+    Reduction,  ///< values are combined with `combiner`; a split leaves the
+                ///< results that it does not index partial
     Shifted,    ///< operand and result index differ by a constant (slice, pad,
                 ///< concat): a split needs a window or an exchange. `size` is
                 ///< the largest extent of its dimensions
@@ -55,14 +55,28 @@ struct Rule {
   std::vector<std::vector<DimFactors>> results;
   std::vector<Use> uses; ///< one an operand
 
+  /// Whether a dimension of this result has `factor`.
+  bool isInResult(int factor, size_t result) const {
+    for (const DimFactors &dim : results[result])
+      for (int f : dim)
+        if (f == factor)
+          return true;
+    return false;
+  }
   /// Whether some result has a dimension with `factor`.
   bool isInResult(int factor) const {
-    for (const std::vector<DimFactors> &result : results)
-      for (const DimFactors &dim : result)
-        for (int f : dim)
-          if (f == factor)
-            return true;
+    for (size_t result = 0; result < results.size(); ++result)
+      if (isInResult(factor, result))
+        return true;
     return false;
+  }
+  /// Whether a split of `factor` leaves this result partial.
+  bool makesPartial(int factor, size_t result) const {
+    using Kind = IterationFactor::Kind;
+    Kind kind = factors[factor].kind;
+    return kind == Kind::Reduction
+               ? !isInResult(factor, result)
+               : kind == Kind::Indexed && !isInResult(factor);
   }
 };
 

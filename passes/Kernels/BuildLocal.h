@@ -23,6 +23,7 @@ struct LocalShape {
   tv::MeshAttr mesh;
   std::vector<layout::Dim> dims;
   std::vector<layout::Extent> extents;
+  std::vector<layout::Partial> partial;
 
   LocalShape() = default;
   explicit LocalShape(mlir::Value tensor) {
@@ -55,9 +56,32 @@ struct LocalShape {
             .dims[0]);
     extents.push_back(extent);
   }
+  /// Under the partial states of `tensor`, and a sum over each of `dims`.
+  LocalShape summed(mlir::Value tensor,
+                    llvm::ArrayRef<layout::Dim> dims = {}) const {
+    LocalShape result = *this;
+    result.partial =
+        mlir::cast<tv::LocalAttr>(
+            mlir::cast<mlir::RankedTensorType>(tensor.getType()).getEncoding())
+            .getLayoutView()
+            .partial;
+    std::vector<layout::SubAxis> axes;
+    for (const layout::Dim &dim : dims)
+      llvm::append_range(axes, layout::axesOf(dim.product));
+    if (axes.empty())
+      return result;
+    for (layout::Partial &state : result.partial)
+      if (state.combiner == layout::Combiner::Sum) {
+        llvm::append_range(state.axes, axes);
+        return result;
+      }
+    result.partial.push_back({axes, layout::Combiner::Sum});
+    return result;
+  }
   mlir::RankedTensorType type(mlir::Type element) const {
     layout::View view;
     view.dims = dims;
+    view.partial = partial;
     layout::Shape shape;
     for (const layout::Extent &extent : extents)
       shape.push_back(extent.asShape());
@@ -108,15 +132,15 @@ struct Build {
   }
   mlir::Value transpose(mlir::Value input, llvm::ArrayRef<int64_t> perm) {
     mlir::Type element = getElement(input);
-    return tv::TransposeOp::create(b, loc,
-                                   LocalShape(input).take(perm).type(element),
-                                   input, b.getDenseI64ArrayAttr(perm));
+    return tv::TransposeOp::create(
+        b, loc, LocalShape(input).take(perm).summed(input).type(element), input,
+        b.getDenseI64ArrayAttr(perm));
   }
   /// In a wider element type.
   mlir::Value widen(mlir::Value input, mlir::Type element) {
     if (getElement(input) == element)
       return input;
-    return map(input, LocalShape(input), element,
+    return map(input, LocalShape(input).summed(input), element,
                [&](mlir::OpBuilder &b, mlir::ValueRange args) -> mlir::Value {
                  return mlir::arith::ExtFOp::create(b, loc, element, args[0]);
                });

@@ -6,20 +6,20 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Composites decompose themselves. Attention, the bias of a linear,
-// grouped_matmul and sums of scatter are taken apart here, on local types,
-// since how is a matter of the backend: scores in memory, sums in f32. What of
-// attention's variants fits is all there, side by side, for the runtime to
-// choose from.
+// Composites decompose themselves. Attention (ExpandAttention.h), the bias of a
+// linear, grouped_matmul and sums of scatter are taken apart here, on local
+// types, since how is a matter of the backend: scores in memory, sums in f32.
+// What of attention's variants fits is all there, side by side, for the runtime
+// to choose from.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Kernels/BuildLocal.h"
+#include "Kernels/ExpandAttention.h"
 #include "Kernels/LoopKernels.h"
 #include "Kernels/Passes.h"
 #include "Kernels/Variants.h"
 
-#include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -105,160 +105,6 @@ static FailureOr<SmallVector<Value>> expandScatter(tv::ScatterOp op,
       build.map(sums, type, [&](OpBuilder &b, ValueRange args) -> Value {
         return arith::TruncFOp::create(b, op.getLoc(), element, args[0]);
       })};
-}
-
-//===----------------------------------------------------------------------===//
-// Attention
-//===----------------------------------------------------------------------===//
-
-/// Emits a scalar region's ops; gives what it yields.
-static Value inlineRegion(OpBuilder &b, Region &region, ValueRange arguments) {
-  IRMapping mapping;
-  mapping.map(region.getArguments(), arguments);
-  for (Operation &op : region.front().without_terminator())
-    b.clone(op, mapping);
-  return mapping.lookup(region.front().getTerminator()->getOperand(0));
-}
-
-/// The keys or values of each query head: head h reads group h / (H / G).
-static FailureOr<Value> repeatGroups(tv::AttentionOp op, Build &build,
-                                     Value tensor) {
-  LocalShape from(tensor), query(op.getQuery());
-  int64_t heads = *query.extents[1].getStatic();
-  int64_t groups = *from.extents[1].getStatic();
-  if (heads == groups)
-    return tensor;
-  // The heads that this device has, as pairs of a group and a number in it; one
-  // flat dimension where the view does not split into the two.
-  layout::View ofHeads;
-  ofHeads.dims = {query.dims[1]};
-  Result<layout::View> pairs = layout::reshapeView(
-      ofHeads, {heads}, {groups, heads / groups}, from.mesh.getMesh());
-  if (!pairs)
-    return op.emitOpError() << pairs.message();
-  LocalShape split = query.take({0});
-  llvm::append_range(split.dims, pairs->dims);
-  split.extents.insert(split.extents.end(),
-                       {from.extents[1], layout::Extent(heads / groups)});
-  LocalShape merged = query.take({0, 1});
-  for (int64_t dim : {2, 3}) {
-    split.add(from, dim);
-    merged.add(from, dim);
-  }
-  Value repeated = build.broadcast(tensor, {0, 1, 3, 4}, split, Value());
-  return Value(tv::ReshapeOp::create(
-      build.b, build.loc, merged.type(getElement(tensor)), repeated));
-}
-
-/// The `math` variant: all scores in memory.
-static FailureOr<SmallVector<Value>> expandAttention(tv::AttentionOp op,
-                                                     OpBuilder &b) {
-  Build build{b, op.getLoc()};
-  Location loc = op.getLoc();
-  Type wide = getElement(op.getLse());
-  LocalShape query(op.getQuery()), keyShape(op.getKey());
-  if (!query.isPlain() || !keyShape.isPlain() ||
-      !LocalShape(op.getValue()).isPlain())
-    return op.emitOpError() << "on merged dimensions needs a reshape first";
-  FailureOr<Value> key = repeatGroups(op, build, op.getKey());
-  FailureOr<Value> value = repeatGroups(op, build, op.getValue());
-  if (failed(key) || failed(value))
-    return failure();
-
-  LocalShape scoreShape = query.take({0, 1, 2});
-  scoreShape.add(keyShape, 2);
-  LocalShape rowShape = query.take({0, 1, 2});
-  Value products = tv::MatmulOp::create(
-      b, loc, scoreShape.type(wide), build.widen(op.getQuery(), wide),
-      build.transpose(build.widen(*key, wide), {0, 1, 3, 2}));
-
-  // Scale, score_mod, masks.
-  SmallVector<Value> inputs = {products};
-  for (int64_t dim = 0; dim < 4; ++dim)
-    inputs.push_back(build.iota(dim, scoreShape, products));
-  LocalShape scalar;
-  scalar.mesh = query.mesh;
-  for (Value tensor : {op.getQuery(), op.getKey()}) {
-    Value size = tv::SizeOp::create(b, loc, scalar.type(b.getI64Type()), tensor,
-                                    b.getI64IntegerAttr(2));
-    inputs.push_back(build.broadcast(size, {}, scoreShape, products));
-  }
-  auto constant = [&](OpBuilder &b, double number) -> Value {
-    return arith::ConstantOp::create(b, loc, b.getFloatAttr(wide, number));
-  };
-  double infinity = std::numeric_limits<double>::infinity();
-  Value scores = build.map(
-      inputs, scoreShape, wide, [&](OpBuilder &b, ValueRange args) -> Value {
-        Value score = arith::MulFOp::create(
-            b, loc, args[0], constant(b, op.getScale().convertToDouble()));
-        SmallVector<Value> at;
-        for (int64_t dim = 0; dim < 4; ++dim)
-          at.push_back(arith::IndexCastOp::create(b, loc, b.getIndexType(),
-                                                  args[1 + dim]));
-        if (!op.getScoreMod().empty()) {
-          SmallVector<Value> arguments = {score};
-          llvm::append_range(arguments, at);
-          score = inlineRegion(b, op.getScoreMod(), arguments);
-        }
-        Value never = constant(b, -infinity);
-        if (!op.getMaskMod().empty())
-          score = arith::SelectOp::create(
-              b, loc, inlineRegion(b, op.getMaskMod(), at), score, never);
-        if (op.getCausal()) {
-          // ki <= qi + T - S
-          Value last = arith::SubIOp::create(
-              b, loc, arith::AddIOp::create(b, loc, args[3], args[6]), args[5]);
-          Value isSeen = arith::CmpIOp::create(
-              b, loc, arith::CmpIPredicate::sle, args[4], last);
-          score = arith::SelectOp::create(b, loc, isSeen, score, never);
-        }
-        return score;
-      });
-
-  // A row without keys has the maximum -inf; 0 in its place makes its weights
-  // exp(-inf), and no NaN.
-  Value maximum = build.reduce(tv::Combiner::Max, scores, 3, rowShape);
-  Value shift = build.map(
-      maximum, rowShape, wide, [&](OpBuilder &b, ValueRange args) -> Value {
-        Value isEmpty = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ,
-                                              args[0], constant(b, -infinity));
-        return arith::SelectOp::create(b, loc, isEmpty, constant(b, 0),
-                                       args[0]);
-      });
-  Value shifts = build.broadcast(shift, {0, 1, 2}, scoreShape, products);
-  Value weights =
-      build.map({scores, shifts}, scoreShape, wide,
-                [&](OpBuilder &b, ValueRange args) -> Value {
-                  return math::ExpOp::create(
-                      b, loc, arith::SubFOp::create(b, loc, args[0], args[1]));
-                });
-  Value total = build.reduce(tv::Combiner::Sum, weights, 3, rowShape);
-  Value lse =
-      build.map({total, shift}, rowShape, wide,
-                [&](OpBuilder &b, ValueRange args) -> Value {
-                  return arith::AddFOp::create(
-                      b, loc, math::LogOp::create(b, loc, args[0]), args[1]);
-                });
-
-  // Normalized after the product, which is smaller than the scores.
-  LocalShape resultShape(op.getResult());
-  Value sums = tv::MatmulOp::create(b, loc, resultShape.type(wide), weights,
-                                    build.widen(*value, wide));
-  Value totals = build.broadcast(total, {0, 1, 2}, resultShape, sums);
-  Type element = getElement(op.getResult());
-  Value result = build.map(
-      {sums, totals}, resultShape, element,
-      [&](OpBuilder &b, ValueRange args) -> Value {
-        Value isEmpty = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ,
-                                              args[1], constant(b, 0));
-        Value divisor =
-            arith::SelectOp::create(b, loc, isEmpty, constant(b, 1), args[1]);
-        Value mean = arith::DivFOp::create(b, loc, args[0], divisor);
-        return element == wide
-                   ? mean
-                   : arith::TruncFOp::create(b, loc, element, mean).getResult();
-      });
-  return SmallVector<Value>{result, lse};
 }
 
 //===----------------------------------------------------------------------===//
@@ -434,6 +280,8 @@ struct ExpandComposites
           return decided.contains(op) ? SmallVector<Value>()
                                       : expandToVariants(op, b);
         })
+        .Case(
+            [&](tv::AttentionGradOp op) { return expandAttentionGrad(op, b); })
         .Default([](Operation *) -> Results { return SmallVector<Value>(); });
   }
 

@@ -307,17 +307,18 @@ Result<Placement> PlacedOp::place(const Division &division) const {
     case Kind::Sequential:
       return Error{"a dimension that it runs through in order must be whole"};
     case Kind::Indexed:
-      if (rule.isInResult(f))
-        continue;
-      break;
     case Kind::Reduction:
       break;
     }
-    for (auto [number, view] : llvm::enumerate(placement.operands))
-      if (rule.uses[number] == Use::Added)
+    bool isSum = false;
+    for (auto [number, view] : llvm::enumerate(placement.results))
+      if (rule.makesPartial(f, number)) {
         addPartial(view, axes, factor.combiner);
-    for (View &view : placement.results)
-      addPartial(view, axes, factor.combiner);
+        isSum = true;
+      }
+    for (auto [number, view] : llvm::enumerate(placement.operands))
+      if (isSum && rule.uses[number] == Use::Added)
+        addPartial(view, axes, factor.combiner);
   }
   for (const Delay &delay : division.delays) {
     if (Status status = use(delay.axis); !status)

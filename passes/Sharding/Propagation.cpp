@@ -47,6 +47,13 @@ static bool isShifted(const layout::Rule &rule, int factor) {
   return rule.factors[factor].kind == IterationFactor::Kind::Shifted;
 }
 
+static bool leavesPartial(const layout::Rule &rule, int factor) {
+  for (size_t result = 0; result < rule.results.size(); ++result)
+    if (rule.makesPartial(factor, result))
+      return true;
+  return false;
+}
+
 int Propagation::addTensor(Tensor tensor) {
   nodesOfTensor.emplace_back();
   producers.push_back(-1);
@@ -179,7 +186,8 @@ bool Propagation::isFreeAsItIs(int tensor) const {
       bool split = !layout::axesOf(dim.product).empty();
       for (int64_t d = first; split && d < first + dim.span; ++d)
         for (int factor : node.rule.operands[i][d])
-          if (!node.rule.isInResult(factor) || isShifted(node.rule, factor))
+          if (!node.rule.isInResult(factor) || isShifted(node.rule, factor) ||
+              leavesPartial(node.rule, factor))
             return false;
       first += dim.span;
     }

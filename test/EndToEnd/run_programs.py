@@ -282,14 +282,20 @@ def split_programs(file):
 
 def programs_in(file, element=None):
     """[(number, part, text)] of the programs of a file: as it is written, and with
-    names, in which all of f32 is `element` if one is given (a log-sum-exp stays f32)."""
+    names, in which all of f32 is `element` if one is given (a log-sum-exp stays f32, and
+    so do the regions of attention, which compute in it)."""
     for number, part in enumerate(split_programs(file)):
         if "func.func @main" not in part or "expected-error" in part:
             continue
         text = with_names(part)
         if element:
-            text = "\n".join(line if "lse" in line else line.replace("f32", element)
-                             for line in text.split("\n"))
+            lines, inside = text.split("\n"), False
+            for i, line in enumerate(lines):
+                inside |= bool(re.search(r"\b(score|mask)_(mod|grad) \(", line))
+                if not inside and "lse" not in line:
+                    lines[i] = line.replace("f32", element)
+                inside &= line.strip() != "}"
+            text = "\n".join(lines)
         yield number, part, text
 
 

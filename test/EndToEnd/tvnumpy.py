@@ -292,11 +292,12 @@ class Program:
         regions = {}
         end = i + 1
         head = rest
-        for key in ("score_mod", "mask_mod"):
+        for key in ("score_mod", "mask_mod", "score_grad"):
             if f" {key} (" in head:
                 head = head[:head.index(f" {key} (")]
         # Regions: `(%a: f32, ...) {` ends the line; `} mask_mod (...) {` may follow.
-        open_ = re.search(r"(score_mod |mask_mod )?\((%[^()]*)\) \{$", line)
+        opening = r"(score_mod |mask_mod |score_grad )?\((%[^()]*)\) \{$"
+        open_ = re.search(opening, line)
         while open_:
             key = (open_[1] or "body ").strip()
             params = [p.split(":")[0].strip() for p in open_[2].split(",")]
@@ -305,8 +306,7 @@ class Program:
                 body.append(self.lines[end])
                 end += 1
             regions[key] = (params, body)
-            open_ = re.search(r"(score_mod |mask_mod )?\((%[^()]*)\) \{$",
-                              self.lines[end])
+            open_ = re.search(opening, self.lines[end])
             end += 1
         at = head.index(" : (") if " : (" in head else head.index(": (") - 1
         before, types = head[:at], head[at + 3:]
@@ -331,10 +331,17 @@ class Program:
             env[name] = self.round(value, type_)
         return end
 
-    def scalars(self, region, values, env):
+    def scalars(self, region, values, env, loaded=None, accumulate=None):
+        """What the region yields. `loaded(value, tensor, index, number)` gives what the
+        load of this number gives; `accumulate(number, index, value)` takes adjoints."""
         params, body = region
         local = dict(zip(params, values))
+        loads = 0
         for line in body:
+            if match := re.match(r"tv\.accumulate (\d+)\[(.*?)\], (%\w+)", line):
+                accumulate(int(match[1]), [local[n] for n in split(match[2])],
+                           local[match[3]])
+                continue
             if line.startswith("tv.yield"):
                 names = split(line[len("tv.yield"):].split(":")[0])
                 return [local[n] for n in names]
@@ -354,6 +361,9 @@ class Program:
                 match = re.match(r"(%\w+)\[(.*?)\]", rest)
                 index = [np.asarray(local[n]).astype(np.int64) for n in split(match[2])]
                 local[name] = load(env[match[1]], index) if index else env[match[1]]
+                if loaded:
+                    local[name] = loaded(local[name], match[1], index, loads)
+                loads += 1
                 continue
             args = [local[n] for n in re.findall(r"%[\w-]+", rest)]
             if op in ("arith.cmpf", "arith.cmpi"):
@@ -462,6 +472,107 @@ class Program:
             lse = np.where(total > 0, np.log(total) + top[..., 0], -np.inf)
         p = inner(e / np.where(total > 0, total, 1)[..., None])
         return np.einsum("bhst,bhtv->bhsv", p, v), lse
+
+    def op_attention_grad(self, text, args, out, regions, env):
+        """`rounded`, beyond the exact results by what they may be off: half an ulp in
+        each step, and of a sum's magnitudes, carried on. Slopes less their mean cancel,
+        which one sum in one order need not show."""
+        do, q, k, v, o, lse = args[:6]
+        groups = q.shape[1] // k.shape[1]
+        k, v = np.repeat(k, groups, axis=1), np.repeat(v, groups, axis=1)
+        scale = self.number(text, "scale")
+        half = EPS["f64" if out[0].element == "f64" else "f32"] / 2 * self.rounded
+
+        def product(a, b, off=0):
+            return a @ b, off + half * (np.abs(a) @ np.abs(b))
+
+        def transposed(array):
+            return array.swapaxes(-1, -2)
+
+        s, s_off = product(q * scale, transposed(k))
+        index = np.indices(s.shape)
+        y = s
+        if "score_mod" in regions:
+            y = Program("").scalars(regions["score_mod"], [s, *index], env)[0]
+        keep = np.broadcast_to(np.isfinite(lse)[..., None], s.shape)
+        if re.search(r"\bcausal\b", text):
+            keep = keep & (index[3] <= index[2] + s.shape[3] - s.shape[2])
+        if "mask_mod" in regions:
+            keep = keep & self.scalars(regions["mask_mod"], list(index), env)[0]
+        lse = np.where(np.isfinite(lse), lse, 0)[..., None]
+        p = np.exp(np.where(keep, y - lse, -np.inf))
+        names = re.findall(r"%[\w#]+", text)[len(args) - len(out) + 3:]
+        captured = {name: np.zeros(env[name].shape) for name in names}
+        slope, adjoints = self.slopes(s, keep, index, regions, env, names)
+        p_off = p * (np.abs(slope) * s_off
+                     + half * (2 + np.abs(np.where(keep, y, 0)) + np.abs(lse)))
+
+        means, means_off = product(do[..., None, :], o[..., None])
+        means = means[..., 0]
+        if " dlse " in text:
+            means = means - args[6][..., None]
+        dp, dp_off = product(do, transposed(v))
+        dp, dp_off = dp - means, dp_off + means_off[..., 0] + half * np.abs(means)
+        dy, dy_off = p * dp, p_off * np.abs(dp) + p * (dp_off + 2 * half * np.abs(dp))
+
+        def along(slope):  # itself made of numbers near 1, which may cancel
+            return dy * slope, (dy_off * np.abs(slope)
+                                + 4 * half * np.abs(dy) * (1 + np.abs(slope)))
+
+        for name, at, slope_of in adjoints:
+            values, off = (np.broadcast_to(x, s.shape)[keep] for x in along(slope_of))
+            at = [np.broadcast_to(a, s.shape)[keep] for a in at]
+            inside = np.ones(values.shape, bool)
+            for a, extent in zip(at, captured[name].shape):
+                inside &= (a >= 0) & (a < extent)
+            at = [a[inside] for a in at]
+            flat = (np.ravel_multi_index(at, captured[name].shape) if at
+                    else np.zeros(values.shape, np.int64))
+            np.add.at(captured[name].reshape(-1), flat,
+                      (values + off + half * np.abs(values))[inside])
+        ds, ds_off = along(slope)
+        ds, ds_off = ds * scale, ds_off * abs(scale)
+
+        def of_groups(array):
+            shape = array.shape[:1] + (-1, groups) + array.shape[2:]
+            return array.reshape(shape).sum(axis=2)
+
+        dq = product(ds, k, ds_off @ np.abs(k))
+        dk = product(transposed(ds), q, transposed(ds_off) @ np.abs(q))
+        dv = product(transposed(p), do, transposed(p_off) @ np.abs(do))
+        return (sum(dq), of_groups(sum(dk)), of_groups(sum(dv)), *captured.values())
+
+    def slopes(self, s, keep, index, regions, env, names):
+        """The slope of score_mod by s, 0 where not `keep`, and [(name, index, slope)] by
+        what it loads from captured tensors."""
+        if "score_mod" not in regions:
+            return np.where(keep, 1.0, 0.0), []
+        exactly, adjoints = Program(""), []
+        with np.errstate(invalid="ignore"):
+            if "score_grad" in regions:
+                slope = exactly.scalars(
+                    regions["score_grad"], [s, np.ones(s.shape), *index], env,
+                    accumulate=lambda n, at, value: adjoints.append((names[n], at, value)))
+                return np.where(keep, slope[0], 0), adjoints
+            # By differences, of the fourth order; not in rounded numbers.
+            places = {}
+
+            def slope(of):
+                def at(step):
+                    def loaded(value, tensor, where, number):
+                        places[number] = tensor, where
+                        return value + (step if number == of else 0)
+                    shifted = s + (step if of is None else 0)
+                    return exactly.scalars(regions["score_mod"], [shifted, *index], env,
+                                           loaded)[0]
+                h = 1e-3
+                return (8 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12 * h)
+
+            by_score = np.where(keep, slope(None), 0)
+            for number, (tensor, where) in sorted(places.items()):
+                if tensor in names:
+                    adjoints.append((tensor, where, slope(number)))
+            return by_score, adjoints
 
     def op_reshape(self, text, args, out, regions, env):
         x, shape = args[0], out[0].shape

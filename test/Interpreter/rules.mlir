@@ -106,6 +106,61 @@ func.func @indexing(%a: tensor<4x7x6xf32>, %b: tensor<4x3x6xf32>) {
   return
 }
 
+// CHECK: tv.attention: {{[1-9][0-9]+}} cases agree
+// CHECK: tv.attention_grad: {{[1-9][0-9]+}} cases agree
+// CHECK: tv.attention_grad: {{[1-9][0-9]+}} cases agree
+func.func @attention_gradients(%do: tensor<2x4x5x3xf32>, %dlse: tensor<2x4x5xf32>,
+                               %q: tensor<2x4x5x2xf32>, %k: tensor<2x2x7x2xf32>,
+                               %v: tensor<2x2x7x3xf32>, %rel: tensor<4x12xf32>,
+                               %bias: tensor<7xf32>) {
+  %o, %lse = tv.attention %q, %k, %v scale(0.5)
+      : (tensor<2x4x5x2xf32>, tensor<2x2x7x2xf32>, tensor<2x2x7x3xf32>)
+      -> (tensor<2x4x5x3xf32>, tensor<2x4x5xf32>)
+  // Both gradients that come in are addends, or none.
+  %dq, %dk, %dv = tv.attention_grad %do, %q, %k, %v, %o, %lse dlse %dlse scale(0.5) causal
+      : (tensor<2x4x5x3xf32>, tensor<2x4x5x2xf32>, tensor<2x2x7x2xf32>, tensor<2x2x7x3xf32>,
+         tensor<2x4x5x3xf32>, tensor<2x4x5xf32>, tensor<2x4x5xf32>)
+      -> (tensor<2x4x5x2xf32>, tensor<2x2x7x2xf32>, tensor<2x2x7x3xf32>)
+  // A written score_grad that keeps sums; captured tensors' gradients in parts.
+  %dq1, %dk1, %dv1, %drel, %dbias = tv.attention_grad %do, %q, %k, %v, %o, %lse scale(0.5)
+      captured %rel, %bias
+      : (tensor<2x4x5x3xf32>, tensor<2x4x5x2xf32>, tensor<2x2x7x2xf32>, tensor<2x2x7x3xf32>,
+         tensor<2x4x5x3xf32>, tensor<2x4x5xf32>, tensor<4x12xf32>, tensor<7xf32>)
+      -> (tensor<2x4x5x2xf32>, tensor<2x2x7x2xf32>, tensor<2x2x7x3xf32>,
+          tensor<4x12xf32>, tensor<7xf32>)
+    score_mod (%s: f32, %b: index, %h: index, %qi: index, %ki: index) {
+      %five = arith.constant 5 : index
+      %d = arith.subi %ki, %qi : index
+      %at = arith.addi %d, %five : index
+      %r = tv.load %rel[%h, %at] : tensor<4x12xf32> -> f32
+      %c = tv.load %bias[%ki] : tensor<7xf32> -> f32
+      %t = arith.mulf %s, %r : f32
+      %y = arith.addf %t, %c : f32
+      tv.yield %y : f32
+    }
+    mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
+      %m = arith.cmpi ne, %ki, %qi : index
+      tv.yield %m : i1
+    }
+    score_grad (%s: f32, %dy: f32, %b: index, %h: index, %qi: index, %ki: index) {
+      %five = arith.constant 5 : index
+      %d = arith.subi %ki, %qi : index
+      %at = arith.addi %d, %five : index
+      %r = tv.load %rel[%h, %at] : tensor<4x12xf32> -> f32
+      tv.accumulate 1[%ki], %dy : f32
+      %dr = arith.mulf %dy, %s : f32
+      tv.accumulate 0[%h, %at], %dr : f32
+      %zero = arith.constant 0.0 : f32
+      %p = arith.cmpf ogt, %s, %zero : f32
+      %ds = arith.mulf %dy, %r : f32
+      %some = arith.select %p, %ds, %zero : f32
+      %n = arith.select %p, %zero, %ds : f32
+      %all = arith.addf %some, %n : f32
+      tv.yield %all : f32
+    }
+  return
+}
+
 // CHECK: tv.gather: {{[1-9][0-9]+}} cases agree
 // CHECK: tv.scatter: {{[1-9][0-9]+}} cases agree
 // CHECK: tv.scatter: {{[1-9][0-9]+}} cases agree

@@ -173,3 +173,27 @@ func.func @composites(%x: tensor<4x8xf32>, %w: tensor<8xf32>, %l: tensor<4xi32>)
   %10 = tv.dropout %x rate(0.1) seed(1) stream(2) : (tensor<4x8xf32>) -> tensor<4x8xf32>
   return
 }
+
+// CHECK-LABEL: func.func @attention_grad
+func.func @attention_grad(%do: tensor<2x4x8x5xf32>, %q: tensor<2x4x8x16xf32>, %k: tensor<2x2x6x16xf32>, %v: tensor<2x2x6x5xf32>, %l: tensor<2x4x8xf32>, %bias: tensor<4x8xf32>) {
+  // CHECK: tv.attention_grad %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} dlse %{{.*}} scale(1.250000e-01) causal :
+  %dq, %dk, %dv = tv.attention_grad %do, %q, %k, %v, %do, %l dlse %l scale(0.125) causal
+    : (tensor<2x4x8x5xf32>, tensor<2x4x8x16xf32>, tensor<2x2x6x16xf32>, tensor<2x2x6x5xf32>, tensor<2x4x8x5xf32>, tensor<2x4x8xf32>, tensor<2x4x8xf32>)
+    -> (tensor<2x4x8x16xf32>, tensor<2x2x6x16xf32>, tensor<2x2x6x5xf32>)
+  // CHECK: tv.attention_grad {{.*}} scale(1.250000e-01) captured %{{.*}} : {{.*}} score_mod (
+  // CHECK: score_grad (%{{.*}}: f32, %[[DY:.*]]: f32, %{{.*}}: index, %[[H:.*]]: index, %[[Q:.*]]: index, %{{.*}}: index) {
+  // CHECK: tv.accumulate 0[%[[H]], %[[Q]]], %[[DY]] : f32
+  %dq1, %dk1, %dv1, %db = tv.attention_grad %do, %q, %k, %v, %do, %l scale(0.125) captured %bias
+    : (tensor<2x4x8x5xf32>, tensor<2x4x8x16xf32>, tensor<2x2x6x16xf32>, tensor<2x2x6x5xf32>, tensor<2x4x8x5xf32>, tensor<2x4x8xf32>, tensor<4x8xf32>)
+    -> (tensor<2x4x8x16xf32>, tensor<2x2x6x16xf32>, tensor<2x2x6x5xf32>, tensor<4x8xf32>)
+    score_mod (%s: f32, %b: index, %h: index, %qi: index, %ki: index) {
+      %x = tv.load %bias[%h, %qi] : tensor<4x8xf32> -> f32
+      %y = arith.addf %s, %x : f32
+      tv.yield %y : f32
+    }
+    score_grad (%s: f32, %dy: f32, %b: index, %h: index, %qi: index, %ki: index) {
+      tv.accumulate 0[%h, %qi], %dy : f32
+      tv.yield %dy : f32
+    }
+  return
+}

@@ -139,3 +139,18 @@ func.func @composites(%x: tensor<4x8xf32>, %w: tensor<8xf32>, %l: tensor<4xi32>)
   %10 = tv.dropout %x rate(0.1) seed(1) stream(2) : (tensor<4x8xf32>) -> tensor<4x8xf32>
   return
 }
+
+// Each score adds to one row of dq, and to one of dk and dv: batch, heads, queries and
+// keys are summed over in the results that they do not index.
+func.func @attention_grad(%do: tensor<2x4x8x5xf32>, %q: tensor<2x4x8x16xf32>, %k: tensor<2x2x6x16xf32>, %v: tensor<2x2x6x5xf32>, %l: tensor<2x4x8xf32>, %bias: tensor<4x9xf32>) {
+  // expected-remark@+1 {{(a, b*g, c, f) (a, b*g, c, d) (a, b, e, d) (a, b, e, f) (a, b*g, c, f) (a, b*g, c) unread (h, i) -> (a, b*g, c, d) (a, b, e, d) (a, b, e, f) (h, i) | a reduction sum 2, b reduction sum 2, c reduction sum 8, d sequential 16, e reduction sum 6, f sequential 5, g reduction sum 2, h indexed 4, i indexed 9}}
+  %dq, %dk, %dv, %db = tv.attention_grad %do, %q, %k, %v, %do, %l scale(0.125) captured %bias
+    : (tensor<2x4x8x5xf32>, tensor<2x4x8x16xf32>, tensor<2x2x6x16xf32>, tensor<2x2x6x5xf32>, tensor<2x4x8x5xf32>, tensor<2x4x8xf32>, tensor<4x9xf32>)
+    -> (tensor<2x4x8x16xf32>, tensor<2x2x6x16xf32>, tensor<2x2x6x5xf32>, tensor<4x9xf32>)
+    score_mod (%s: f32, %b: index, %h: index, %qi: index, %ki: index) {
+      %x = tv.load %bias[%h, %qi] : tensor<4x9xf32> -> f32
+      %y = arith.addf %s, %x : f32
+      tv.yield %y : f32
+    }
+  return
+}

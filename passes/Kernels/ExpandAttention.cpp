@@ -1,0 +1,699 @@
+//===- ExpandAttention.cpp - attention as core ops ------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One map over all scores does what is done to each: scale, score_mod, masks;
+// for the gradient also the weight, made anew from the log-sum-exp, and the
+// score's own gradient. All else is products and sums.
+//
+// What a region adds to a captured tensor is first summed over the dimensions
+// that the index does not depend on, so that a bias of heads or queries needs
+// no scatter.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Kernels/ExpandAttention.h"
+#include "Kernels/BuildLocal.h"
+
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+using namespace tessera;
+
+static constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// Emits a scalar region's ops; gives what it yields. What it accumulates is
+/// appended to `adjoints`, in order.
+static Value inlineRegion(OpBuilder &b, Region &region, ValueRange arguments,
+                          SmallVectorImpl<Value> *adjoints = nullptr) {
+  IRMapping mapping;
+  mapping.map(region.getArguments(), arguments);
+  for (Operation &op : region.front().without_terminator()) {
+    if (auto accumulate = dyn_cast<tv::AccumulateOp>(op))
+      adjoints->push_back(mapping.lookup(accumulate.getAdjoint()));
+    else
+      b.clone(op, mapping);
+  }
+  return mapping.lookup(region.front().getTerminator()->getOperand(0));
+}
+
+static Value floatConstant(OpBuilder &b, Location loc, Type type,
+                           double number) {
+  return arith::ConstantOp::create(b, loc, b.getFloatAttr(type, number));
+}
+
+//===----------------------------------------------------------------------===//
+// Heads
+//===----------------------------------------------------------------------===//
+
+/// The view of the query's heads that this device has, as pairs of a group and
+/// a number in it: head h is in group h / (H / G). One flat dimension where it
+/// does not split into the two.
+static FailureOr<std::vector<layout::Dim>>
+splitHeads(Operation *op, const LocalShape &query, const LocalShape &key) {
+  int64_t heads = *query.extents[1].getStatic();
+  int64_t groups = *key.extents[1].getStatic();
+  layout::View ofHeads;
+  ofHeads.dims = {query.dims[1]};
+  Result<layout::View> pairs = layout::reshapeView(
+      ofHeads, {heads}, {groups, heads / groups}, query.mesh.getMesh());
+  if (!pairs)
+    return op->emitOpError() << pairs.message();
+  return pairs->dims;
+}
+
+/// [B, G, H / G, T, D] of this device's heads, `last` giving the last two.
+static FailureOr<LocalShape> groupedShape(Operation *op,
+                                          const LocalShape &query,
+                                          const LocalShape &key,
+                                          const LocalShape &last) {
+  FailureOr<std::vector<layout::Dim>> pairs = splitHeads(op, query, key);
+  if (failed(pairs))
+    return failure();
+  LocalShape split = query.take({0});
+  llvm::append_range(split.dims, *pairs);
+  int64_t size = *query.extents[1].getStatic() / *key.extents[1].getStatic();
+  split.extents.insert(split.extents.end(),
+                       {key.extents[1], layout::Extent(size)});
+  split.add(last, 2);
+  split.add(last, 3);
+  return split;
+}
+
+/// [B, H, T, D] of this device's heads, `last` giving the last two.
+static LocalShape headShape(const LocalShape &query, const LocalShape &last) {
+  LocalShape shape = query.take({0, 1});
+  shape.add(last, 2);
+  shape.add(last, 3);
+  return shape;
+}
+
+/// The keys or values of each query head.
+static FailureOr<Value> repeatGroups(Operation *op, Build &build,
+                                     const LocalShape &query, Value tensor) {
+  LocalShape from(tensor);
+  if (*query.extents[1].getStatic() == *from.extents[1].getStatic())
+    return tensor;
+  FailureOr<LocalShape> split = groupedShape(op, query, from, from);
+  if (failed(split))
+    return failure();
+  Value repeated = build.broadcast(tensor, {0, 1, 3, 4}, *split, Value());
+  return Value(tv::ReshapeOp::create(
+      build.b, build.loc, headShape(query, from).type(getElement(tensor)),
+      repeated));
+}
+
+/// The sum over each group's heads of `tensor`, [B, H, T, D], for a `result`
+/// that is [B, G, T, D].
+static FailureOr<Value> sumGroups(Operation *op, Build &build,
+                                  const LocalShape &query, Value tensor,
+                                  Value result) {
+  LocalShape to(result);
+  if (*query.extents[1].getStatic() == *to.extents[1].getStatic())
+    return tensor;
+  FailureOr<LocalShape> split = groupedShape(op, query, to, to);
+  if (failed(split))
+    return failure();
+  if (!split->isPlain())
+    return op->emitOpError() << "on heads that lie across groups needs a "
+                                "reshard first";
+  Type element = getElement(tensor);
+  Value grouped = tv::ReshapeOp::create(
+      build.b, build.loc, split->summed(tensor).type(element), tensor);
+  return build.reduce(tv::Combiner::Sum, grouped, 2,
+                      to.summed(tensor, split->dims[2]));
+}
+
+//===----------------------------------------------------------------------===//
+// Scores
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// The scores of this device's queries and keys, [B, H, S, T].
+struct Scores {
+  LocalShape shape;
+  Value products; ///< before the scale
+  /// Of a map: the products, the index in each dimension, S and T.
+  SmallVector<Value> inputs;
+};
+
+/// One score, in a map of `Scores::inputs` and others.
+struct Score {
+  Value scaled;          ///< before score_mod
+  SmallVector<Value> at; ///< b, h, qi, ki
+  Value modified;        ///< after score_mod
+  Value isSeen;          ///< null if no mask hides any
+};
+} // namespace
+
+/// `query` and `key` have all heads and are wide; `keys` is the op's.
+static Scores makeScores(Build &build, Value query, Value key, Value keys) {
+  LocalShape queryShape(query), keyShape(keys);
+  Scores scores;
+  scores.shape = queryShape.take({0, 1, 2});
+  scores.shape.add(keyShape, 2);
+  Value products = tv::MatmulOp::create(
+      build.b, build.loc, scores.shape.type(getElement(query)), query,
+      build.transpose(key, {0, 1, 3, 2}));
+  scores.products = products;
+  scores.inputs.push_back(products);
+  for (int64_t dim = 0; dim < 4; ++dim)
+    scores.inputs.push_back(build.iota(dim, scores.shape, products));
+  LocalShape scalar;
+  scalar.mesh = queryShape.mesh;
+  for (Value tensor : {query, keys}) {
+    Value size = tv::SizeOp::create(build.b, build.loc,
+                                    scalar.type(build.b.getI64Type()), tensor,
+                                    build.b.getI64IntegerAttr(2));
+    scores.inputs.push_back(build.broadcast(size, {}, scores.shape, products));
+  }
+  return scores;
+}
+
+template <typename Op>
+static Score makeScore(Op op, OpBuilder &b, ValueRange args) {
+  Location loc = op.getLoc();
+  Score score;
+  score.scaled =
+      arith::MulFOp::create(b, loc, args[0],
+                            floatConstant(b, loc, args[0].getType(),
+                                          op.getScale().convertToDouble()));
+  for (int64_t dim = 0; dim < 4; ++dim)
+    score.at.push_back(
+        arith::IndexCastOp::create(b, loc, b.getIndexType(), args[1 + dim]));
+  score.modified = score.scaled;
+  if (!op.getScoreMod().empty()) {
+    SmallVector<Value> arguments = {score.scaled};
+    llvm::append_range(arguments, score.at);
+    score.modified = inlineRegion(b, op.getScoreMod(), arguments);
+  }
+  if (!op.getMaskMod().empty())
+    score.isSeen = inlineRegion(b, op.getMaskMod(), score.at);
+  if (op.getCausal()) {
+    // ki <= qi + T - S
+    Value last = arith::SubIOp::create(
+        b, loc, arith::AddIOp::create(b, loc, args[3], args[6]), args[5]);
+    Value isBefore =
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sle, args[4], last);
+    score.isSeen =
+        score.isSeen
+            ? arith::AndIOp::create(b, loc, score.isSeen, isBefore).getResult()
+            : isBefore;
+  }
+  return score;
+}
+
+/// Whether no dimension stands for several; an error otherwise.
+template <typename Op> static LogicalResult checkPlain(Op op) {
+  for (Value tensor : {op.getQuery(), op.getKey(), op.getValue()})
+    if (!LocalShape(tensor).isPlain())
+      return op.emitOpError() << "on merged dimensions needs a reshape first";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Attention
+//===----------------------------------------------------------------------===//
+
+FailureOr<SmallVector<Value>> tessera::expandAttention(tv::AttentionOp op,
+                                                       OpBuilder &b) {
+  Build build{b, op.getLoc()};
+  Location loc = op.getLoc();
+  Type wide = getElement(op.getLse());
+  if (failed(checkPlain(op)))
+    return failure();
+  LocalShape query(op.getQuery());
+  FailureOr<Value> key = repeatGroups(op, build, query, op.getKey());
+  FailureOr<Value> value = repeatGroups(op, build, query, op.getValue());
+  if (failed(key) || failed(value))
+    return failure();
+
+  Scores all = makeScores(build, build.widen(op.getQuery(), wide),
+                          build.widen(*key, wide), op.getKey());
+  LocalShape rowShape = query.take({0, 1, 2});
+  auto constant = [&](OpBuilder &b, double number) {
+    return floatConstant(b, loc, wide, number);
+  };
+  Value scores = build.map(
+      all.inputs, all.shape, wide, [&](OpBuilder &b, ValueRange args) -> Value {
+        Score score = makeScore(op, b, args);
+        if (!score.isSeen)
+          return score.modified;
+        return arith::SelectOp::create(b, loc, score.isSeen, score.modified,
+                                       constant(b, -kInfinity));
+      });
+
+  // A row without keys has the maximum -inf; 0 in its place makes its weights
+  // exp(-inf), and no NaN.
+  Value maximum = build.reduce(tv::Combiner::Max, scores, 3, rowShape);
+  Value shift = build.map(
+      maximum, rowShape, wide, [&](OpBuilder &b, ValueRange args) -> Value {
+        Value isEmpty = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ,
+                                              args[0], constant(b, -kInfinity));
+        return arith::SelectOp::create(b, loc, isEmpty, constant(b, 0),
+                                       args[0]);
+      });
+  Value shifts = build.broadcast(shift, {0, 1, 2}, all.shape, all.products);
+  Value weights =
+      build.map({scores, shifts}, all.shape, wide,
+                [&](OpBuilder &b, ValueRange args) -> Value {
+                  return math::ExpOp::create(
+                      b, loc, arith::SubFOp::create(b, loc, args[0], args[1]));
+                });
+  Value total = build.reduce(tv::Combiner::Sum, weights, 3, rowShape);
+  Value lse =
+      build.map({total, shift}, rowShape, wide,
+                [&](OpBuilder &b, ValueRange args) -> Value {
+                  return arith::AddFOp::create(
+                      b, loc, math::LogOp::create(b, loc, args[0]), args[1]);
+                });
+
+  // Normalized after the product, which is smaller than the scores.
+  LocalShape resultShape(op.getResult());
+  Value sums = tv::MatmulOp::create(b, loc, resultShape.type(wide), weights,
+                                    build.widen(*value, wide));
+  Value totals = build.broadcast(total, {0, 1, 2}, resultShape, sums);
+  Type element = getElement(op.getResult());
+  Value result = build.map(
+      {sums, totals}, resultShape, element,
+      [&](OpBuilder &b, ValueRange args) -> Value {
+        Value isEmpty = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ,
+                                              args[1], constant(b, 0));
+        Value divisor =
+            arith::SelectOp::create(b, loc, isEmpty, constant(b, 1), args[1]);
+        Value mean = arith::DivFOp::create(b, loc, args[0], divisor);
+        return element == wide
+                   ? mean
+                   : arith::TruncFOp::create(b, loc, element, mean).getResult();
+      });
+  return SmallVector<Value>{result, lse};
+}
+
+//===----------------------------------------------------------------------===//
+// Gradients of captured tensors
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Sums what one tv.accumulate adds into a tensor that lies as the result.
+class CapturedGrad {
+public:
+  CapturedGrad(Build &build, tv::AttentionGradOp op,
+               tv::AccumulateOp accumulate, const LocalShape &scores)
+      : build(build), op(op), accumulate(accumulate), scores(scores),
+        target(op.getCapturedGrads()[accumulate.getNumber()]) {}
+
+  FailureOr<Value> sum(Value adjoints);
+
+private:
+  enum { kIndices = 2 }; ///< arguments of score_grad before the indices
+
+  /// Which of the arguments a value of the region depends on.
+  unsigned dependences(Value value);
+  FailureOr<Value> zeros(const LocalShape &shape, Value like);
+  Value indices(ArrayRef<int64_t> dims, ArrayRef<int64_t> targetDims,
+                Value like);
+  FailureOr<Value> scatter(Value updates, ArrayRef<int64_t> dims);
+  FailureOr<Value> place(Value sums, size_t dim);
+
+  Build &build;
+  tv::AttentionGradOp op;
+  tv::AccumulateOp accumulate;
+  const LocalShape &scores;
+  LocalShape target;
+  llvm::DenseMap<Value, unsigned> known;
+};
+} // namespace
+
+unsigned CapturedGrad::dependences(Value value) {
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    return argument.getOwner() == accumulate->getBlock()
+               ? 1u << argument.getArgNumber()
+               : 0;
+  Operation *maker = value.getDefiningOp();
+  if (maker->getBlock() != accumulate->getBlock())
+    return 0; // a tensor that is loaded from
+  auto [it, isNew] = known.try_emplace(value, 0);
+  if (!isNew)
+    return it->second;
+  unsigned all = 0;
+  for (Value operand : maker->getOperands())
+    all |= dependences(operand);
+  return known[value] = all;
+}
+
+/// Zeros that have the partial states of `like`.
+FailureOr<Value> CapturedGrad::zeros(const LocalShape &shape, Value like) {
+  for (const layout::Extent &extent : shape.extents)
+    if (!extent.getStatic())
+      return accumulate.emitOpError()
+             << "needs a tensor of static extents, or one whose dimensions are "
+                "those of the scores";
+  auto scalar = RankedTensorType::get({}, getElement(like));
+  return Value(tv::ConstantOp::create(
+      build.b, build.loc, shape.type(getElement(like)),
+      DenseElementsAttr::get(scalar,
+                             Attribute(build.b.getZeroAttr(getElement(like)))),
+      Value()));
+}
+
+/// The row-major index into dimensions `targetDims` of the tensor, for each
+/// index in dimensions `dims` of the scores, which are the last of `like`; -1
+/// outside.
+Value CapturedGrad::indices(ArrayRef<int64_t> dims,
+                            ArrayRef<int64_t> targetDims, Value like) {
+  OpBuilder &outer = build.b;
+  LocalShape shape = scores.take(dims);
+  bool isStatic = llvm::all_of(shape.extents, [](const layout::Extent &extent) {
+    return extent.getStatic().has_value();
+  });
+  int64_t more = LocalShape(like).dims.size() - dims.size();
+  if (!isStatic && more) // of the extents alone
+    like = tv::ReduceOp::create(
+        outer, build.loc, shape.type(getElement(like)), tv::Combiner::Max, like,
+        outer.getDenseI64ArrayAttr(llvm::to_vector(llvm::seq<int64_t>(more))));
+  SmallVector<Value> inputs;
+  for (size_t d = 0; d < dims.size(); ++d)
+    inputs.push_back(build.iota(d, shape, isStatic ? Value() : like));
+  if (inputs.empty()) {
+    auto scalar = RankedTensorType::get({}, outer.getI64Type());
+    inputs.push_back(tv::ConstantOp::create(
+        outer, build.loc, shape.type(outer.getI64Type()),
+        DenseElementsAttr::get(scalar, Attribute(outer.getI64IntegerAttr(0))),
+        Value()));
+  }
+  return build.map(
+      inputs, shape, outer.getI64Type(),
+      [&](OpBuilder &b, ValueRange args) -> Value {
+        Location loc = build.loc;
+        Block &block = *accumulate->getBlock();
+        IRMapping mapping;
+        for (auto [d, dim] : llvm::enumerate(dims))
+          mapping.map(
+              block.getArgument(kIndices + dim),
+              arith::IndexCastOp::create(b, loc, b.getIndexType(), args[d]));
+        llvm::SmallPtrSet<Operation *, 8> needed;
+        SmallVector<Value> open;
+        for (int64_t dim : targetDims)
+          open.push_back(accumulate.getIndices()[dim]);
+        while (!open.empty()) {
+          Operation *maker = open.pop_back_val().getDefiningOp();
+          if (maker && maker->getBlock() == &block &&
+              needed.insert(maker).second)
+            llvm::append_range(open, maker->getOperands());
+        }
+        for (Operation &inner : block)
+          if (needed.contains(&inner))
+            b.clone(inner, mapping);
+        auto number = [&](int64_t value) -> Value {
+          return arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(value));
+        };
+        Value linear = number(0), inside;
+        for (int64_t dim : targetDims) {
+          Value index = arith::IndexCastOp::create(
+              b, loc, b.getI64Type(),
+              mapping.lookup(accumulate.getIndices()[dim]));
+          Value extent = number(*target.extents[dim].getStatic());
+          // Unsigned, so that what is negative is outside too.
+          Value isIn = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
+                                             index, extent);
+          inside = inside
+                       ? arith::AndIOp::create(b, loc, inside, isIn).getResult()
+                       : isIn;
+          linear = arith::AddIOp::create(
+              b, loc, arith::MulIOp::create(b, loc, linear, extent), index);
+        }
+        return arith::SelectOp::create(b, loc, inside, linear, number(-1));
+      });
+}
+
+/// `sums`, whose dimension `dim` lies as here, where the tensor's does.
+FailureOr<Value> CapturedGrad::place(Value sums, size_t dim) {
+  LocalShape from(sums), to(sums), ids = from.take({int64_t(dim)});
+  to.dims[dim] = target.dims[dim];
+  FailureOr<Value> init = zeros(to, sums);
+  if (failed(init))
+    return failure();
+  to = to.summed(sums, from.dims[dim]);
+  init->setType(to.type(getElement(sums)));
+  // What this device does not hold of the result is dropped.
+  return Value(tv::ScatterOp::create(
+      build.b, build.loc, to.type(getElement(sums)), tv::Combiner::Sum, *init,
+      build.iota(0, ids, Value()), sums, dim));
+}
+
+FailureOr<Value> CapturedGrad::sum(Value adjoints) {
+  auto at = accumulate.getIndices();
+  unsigned used = 0;
+  SmallVector<unsigned> depends;
+  for (Value index : at) {
+    depends.push_back(dependences(index));
+    used |= depends.back();
+  }
+  if (used & ((1u << kIndices) - 1))
+    return accumulate.emitOpError()
+           << "has an index that depends on the score, which no kernel does";
+
+  // Dimensions of the tensor that are one of the scores', and no others use.
+  SmallVector<int64_t> direct, others, directDims, otherDims;
+  for (auto [dim, index] : llvm::enumerate(at)) {
+    auto argument = dyn_cast<BlockArgument>(index);
+    bool isAlone = argument && llvm::count_if(depends, [&](unsigned mask) {
+                                 return mask & depends[dim];
+                               }) == 1;
+    int64_t own = argument ? int64_t(argument.getArgNumber()) - kIndices : 0;
+    if (isAlone && scores.extents[own] == target.extents[dim]) {
+      direct.push_back(own);
+      directDims.push_back(dim);
+    } else {
+      otherDims.push_back(dim);
+    }
+  }
+  SmallVector<int64_t> unused, kept;
+  for (int64_t dim = 0; dim < 4; ++dim) {
+    if (!(used >> (kIndices + dim) & 1)) {
+      unused.push_back(dim);
+      continue;
+    }
+    kept.push_back(dim);
+    if (!llvm::is_contained(direct, dim))
+      others.push_back(dim);
+  }
+
+  Type wide = getElement(adjoints);
+  OpBuilder &b = build.b;
+  Value sums = adjoints;
+  if (!unused.empty())
+    sums = tv::ReduceOp::create(
+        b, build.loc,
+        scores.take(kept).summed(sums, scores.take(unused).dims).type(wide),
+        tv::Combiner::Sum, sums, b.getDenseI64ArrayAttr(unused));
+  auto transpose = [&](ArrayRef<int64_t> perm) {
+    if (!llvm::is_sorted(perm))
+      sums = build.transpose(sums, perm);
+  };
+  // The direct ones first.
+  SmallVector<int64_t> perm;
+  for (ArrayRef<int64_t> dims : {ArrayRef(direct), ArrayRef(others)})
+    for (int64_t dim : dims)
+      perm.push_back(llvm::find(kept, dim) - kept.begin());
+  transpose(perm);
+
+  if (!otherDims.empty()) {
+    LocalShape before = scores.take(direct), after = before;
+    int64_t count = 1;
+    for (int64_t dim : otherDims) {
+      if (!target.extents[dim].getStatic())
+        return accumulate.emitOpError()
+               << "needs a tensor of static extents, or one whose dimensions "
+                  "are those of the scores";
+      count *= *target.extents[dim].getStatic();
+      after.add(target.extents[dim]);
+    }
+    before.add(layout::Extent(count));
+    FailureOr<Value> init = zeros(before, sums);
+    if (failed(init))
+      return failure();
+    before = before.summed(sums, scores.take(others).dims);
+    init->setType(before.type(wide));
+    sums = tv::ScatterOp::create(
+        b, build.loc, before.type(wide), tv::Combiner::Sum, *init,
+        indices(others, otherDims, sums), sums, direct.size());
+    if (otherDims.size() != 1)
+      sums = tv::ReshapeOp::create(b, build.loc, after.summed(sums).type(wide),
+                                   sums);
+  }
+  // In the tensor's order.
+  SmallVector<int64_t> order(directDims), back(at.size());
+  llvm::append_range(order, otherDims);
+  for (auto [from, to] : llvm::enumerate(order))
+    back[to] = from;
+  transpose(back);
+  for (size_t dim = 0; dim < at.size(); ++dim) {
+    if (LocalShape(sums).dims[dim] == target.dims[dim])
+      continue;
+    FailureOr<Value> placed = place(sums, dim);
+    if (failed(placed))
+      return failure();
+    sums = *placed;
+  }
+  return sums;
+}
+
+//===----------------------------------------------------------------------===//
+// The gradient of attention
+//===----------------------------------------------------------------------===//
+
+FailureOr<SmallVector<Value>>
+tessera::expandAttentionGrad(tv::AttentionGradOp op, OpBuilder &b) {
+  Build build{b, op.getLoc()};
+  Location loc = op.getLoc();
+  if (!op.getScoreMod().empty() && op.getScoreGrad().empty())
+    return op.emitOpError()
+           << "has a score_mod, but no score_grad; run tv-differentiate first";
+  if (failed(checkPlain(op)))
+    return failure();
+  Type wide = getElement(op.getLse());
+  LocalShape query(op.getQuery()), keyShape(op.getKey()),
+      valueShape(op.getValue());
+  FailureOr<Value> key = repeatGroups(op, build, query, op.getKey());
+  FailureOr<Value> value = repeatGroups(op, build, query, op.getValue());
+  if (failed(key) || failed(value))
+    return failure();
+  Value wideKey = build.widen(*key, wide);
+  Value wideQuery = build.widen(op.getQuery(), wide);
+  Value grad = build.widen(op.getGrad(), wide);
+
+  // What is linear in the gradient is partial as that is.
+  auto linear = [&](const LocalShape &shape, ArrayRef<layout::Dim> sums = {}) {
+    return shape.summed(op.getGrad(), sums).type(wide);
+  };
+  Scores all = makeScores(build, wideQuery, wideKey, op.getKey());
+  Value slopes = tv::MatmulOp::create(
+      b, loc, linear(all.shape), grad,
+      build.transpose(build.widen(*value, wide), {0, 1, 3, 2}));
+
+  // A row's sum of weights times slopes, which the log-sum-exp takes away.
+  LocalShape rows = query.take({0, 1, 2});
+  Value products = build.map(
+      {grad, build.widen(op.getOutput(), wide)},
+      linear(LocalShape(op.getGrad())), [&](OpBuilder &b, ValueRange args) {
+        return arith::MulFOp::create(b, loc, args[0], args[1]).getResult();
+      });
+  Value means =
+      build.reduce(tv::Combiner::Sum, products, 3, rows.summed(op.getGrad()));
+  if (op.getLseGrad())
+    means = build.map(
+        {means, op.getLseGrad()}, linear(rows),
+        [&](OpBuilder &b, ValueRange args) {
+          return arith::SubFOp::create(b, loc, args[0], args[1]).getResult();
+        });
+
+  SmallVector<tv::AccumulateOp> accumulates;
+  if (!op.getScoreGrad().empty())
+    llvm::append_range(accumulates,
+                       op.getScoreGrad().getOps<tv::AccumulateOp>());
+  SmallVector<Value> inputs = all.inputs;
+  inputs.push_back(slopes);
+  inputs.push_back(build.broadcast(
+      means, {0, 1, 2}, all.shape.summed(op.getGrad()), all.products));
+  inputs.push_back(
+      build.broadcast(op.getLse(), {0, 1, 2}, all.shape, all.products));
+  SmallVector<Type> types(2 + accumulates.size(), linear(all.shape));
+  types[0] = all.shape.type(wide);
+  auto map = tv::MapOp::create(b, loc, types, inputs);
+  {
+    Block &block = map.getBody().emplaceBlock();
+    for (Value input : inputs)
+      block.addArgument(tv::getScalarType(getElement(input)), loc);
+    auto b = OpBuilder::atBlockBegin(&block);
+    ValueRange args = block.getArguments();
+    Score score = makeScore(op, b, args);
+    auto others = args.take_back(3);
+    Value zero = floatConstant(b, loc, wide, 0);
+    // A row without keys has the log-sum-exp -inf.
+    Value isSeen =
+        arith::CmpFOp::create(b, loc, arith::CmpFPredicate::ONE, others[2],
+                              floatConstant(b, loc, wide, -kInfinity));
+    if (score.isSeen)
+      isSeen = arith::AndIOp::create(b, loc, isSeen, score.isSeen);
+    auto masked = [&](Value value) -> Value {
+      return arith::SelectOp::create(b, loc, isSeen, value, zero);
+    };
+    Value weight = masked(math::ExpOp::create(
+        b, loc, arith::SubFOp::create(b, loc, score.modified, others[2])));
+    Value gradient = arith::MulFOp::create(
+        b, loc, weight, arith::SubFOp::create(b, loc, others[0], others[1]));
+    SmallVector<Value> adjoints;
+    if (!op.getScoreGrad().empty()) {
+      SmallVector<Value> arguments = {score.scaled, masked(gradient)};
+      llvm::append_range(arguments, score.at);
+      gradient = inlineRegion(b, op.getScoreGrad(), arguments, &adjoints);
+    }
+    Value scaled = arith::MulFOp::create(
+        b, loc, gradient,
+        floatConstant(b, loc, wide, op.getScale().convertToDouble()));
+    SmallVector<Value> yielded = {weight, masked(scaled)};
+    for (Value adjoint : adjoints)
+      yielded.push_back(masked(adjoint));
+    tv::YieldOp::create(b, loc, yielded);
+  }
+  Value weights = map.getResult(0), scoreGrads = map.getResult(1);
+
+  SmallVector<Value> results;
+  auto add = [&](Value value) {
+    auto type = cast<RankedTensorType>(op->getResult(results.size()).getType());
+    Type element = type.getElementType();
+    if (element != wide)
+      value = build.map(value, type, [&](OpBuilder &b, ValueRange args) {
+        return arith::TruncFOp::create(b, loc, element, args[0]).getResult();
+      });
+    results.push_back(value);
+  };
+  add(tv::MatmulOp::create(
+      b, loc, linear(LocalShape(op.getQueryGrad()), all.shape.dims[3]),
+      scoreGrads, wideKey));
+  for (auto [factors, tensor, result] :
+       {std::tuple(scoreGrads, wideQuery, Value(op.getKeyGrad())),
+        std::tuple(weights, grad, Value(op.getValueGrad()))}) {
+    Value perHead = tv::MatmulOp::create(
+        b, loc, linear(headShape(query, LocalShape(result)), all.shape.dims[2]),
+        build.transpose(factors, {0, 1, 3, 2}), tensor);
+    FailureOr<Value> sum = sumGroups(op, build, query, perHead, result);
+    if (failed(sum))
+      return failure();
+    add(*sum);
+  }
+  for (auto [number, result] : llvm::enumerate(op.getCapturedGrads())) {
+    Value total;
+    for (auto [accumulate, adjoints] :
+         llvm::zip_equal(accumulates, map.getResults().drop_front(2))) {
+      if (accumulate.getNumber() != number)
+        continue;
+      FailureOr<Value> sum =
+          CapturedGrad(build, op, accumulate, all.shape).sum(adjoints);
+      if (failed(sum))
+        return failure();
+      total = total ? build.map({total, *sum},
+                                cast<RankedTensorType>(sum->getType()),
+                                [&](OpBuilder &b, ValueRange args) {
+                                  return arith::AddFOp::create(b, loc, args[0],
+                                                               args[1])
+                                      .getResult();
+                                })
+                    : *sum;
+    }
+    if (!total) {
+      auto scalar = RankedTensorType::get({}, wide);
+      total = tv::ConstantOp::create(
+          b, loc, LocalShape(result).type(wide),
+          DenseElementsAttr::get(scalar, Attribute(b.getZeroAttr(wide))),
+          op.getCaptured()[number]);
+    }
+    add(total);
+  }
+  return results;
+}

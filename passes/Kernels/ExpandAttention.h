@@ -1,0 +1,25 @@
+//===- ExpandAttention.h - attention as core ops ----------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_KERNELS_EXPANDATTENTION_H
+#define TESSERA_KERNELS_EXPANDATTENTION_H
+
+#include "TensorView/TensorView.h"
+
+#include "mlir/IR/Builders.h"
+
+namespace tessera {
+/// The `math` variant of attention and of its gradient, on local types: the
+/// values of its results, with all scores in memory.
+mlir::FailureOr<llvm::SmallVector<mlir::Value>>
+expandAttention(tv::AttentionOp op, mlir::OpBuilder &b);
+mlir::FailureOr<llvm::SmallVector<mlir::Value>>
+expandAttentionGrad(tv::AttentionGradOp op, mlir::OpBuilder &b);
+} // namespace tessera
+
+#endif // TESSERA_KERNELS_EXPANDATTENTION_H

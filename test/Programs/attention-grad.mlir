@@ -1,0 +1,235 @@
+// The gradients of attention. Split by heads or by batch each device has its own; what
+// all of them add to, a captured tensor or the key of a group, is summed. Query blocks
+// sum the keys' gradients and the values', key blocks the queries'.
+// RUN: tessera-opt %s --split-input-file --tessera="to=local" --interpret=2 -o /dev/null
+// RUN: tessera-opt %s --split-input-file --tessera="mesh=tp=3 to=local" --interpret=3 | FileCheck %s
+// RUN: tessera-opt %s --split-input-file --tessera="mesh=tp=4 to=kernels" --interpret=4 -o /dev/null
+// RUN: tessera-opt %s --split-input-file --tessera="mesh=tp=2 to=kernels target=cuda:sm_90a" --interpret=2 -o /dev/null
+
+// By heads: nothing moves.
+// CHECK-LABEL: func.func @main
+// CHECK-NOT: comm.
+// CHECK: return
+// RAN tp=1: nothing
+// RAN tp=2: nothing
+// RAN tp=3: nothing
+// RAN tp=4: nothing
+#m = #tv.mesh<tp = 2>
+!h = tensor<2x6x5x4xf32, #tv.view<#m, [_, did(tp) * _, _, _]>>
+!x = tensor<2x6x5x4xf32>
+!lse = tensor<2x6x5xf32>
+func.func @main(%do: !h, %dlse: !lse, %q: !h, %k: !h, %v: !h) -> (!x, !x, !x, !x) {
+  %o, %lse = tv.attention %q, %k, %v scale(0.5) causal : (!h, !h, !h) -> (!x, !lse)
+  %dq, %dk, %dv = tv.attention_grad %do, %q, %k, %v, %o, %lse dlse %dlse scale(0.5) causal
+      : (!h, !h, !h, !h, !x, !lse, !lse) -> (!x, !x, !x)
+  return %o, %dq, %dk, %dv : !x, !x, !x, !x
+}
+
+// -----
+
+// By batch, with a bias of heads and queries and a factor of all scores: each is summed
+// over the devices.
+// CHECK-LABEL: func.func @main
+// CHECK: tv.attention_grad
+// CHECK: score_grad
+// CHECK: comm.all_reduce
+// CHECK: comm.all_reduce
+// CHECK-NOT: comm.
+// CHECK: return
+
+
+// RAN tp=1: nothing
+// RAN tp=2: all-reduce 40 bytes 0 copies, all-reduce 4 bytes 0 copies
+// RAN tp=3: all-reduce 80 bytes 0 copies, all-reduce 8 bytes 0 copies
+// RAN tp=4: all-reduce 120 bytes 0 copies, all-reduce 12 bytes 0 copies
+#m = #tv.mesh<tp = 2>
+!h = tensor<4x2x5x4xf32, #tv.view<#m, [did(tp) * _, _, _, _]>>
+!x = tensor<4x2x5x4xf32>
+!lse = tensor<4x2x5xf32>
+!bias_of_lse = tensor<2x5xf32>
+!scalar_of_lse = tensor<f32>
+func.func @main(%do: !h, %q: !h, %k: !h, %v: !h, %bias: !bias_of_lse, %gain: !scalar_of_lse)
+    -> (!x, !x, !x, !bias_of_lse, !scalar_of_lse) {
+  %o, %lse = tv.attention %q, %k, %v scale(0.5) : (!h, !h, !h) -> (!x, !lse)
+    score_mod (%s: f32, %b: index, %h: index, %qi: index, %ki: index) {
+      %c = tv.load %bias[%h, %qi] : !bias_of_lse -> f32
+      %g = tv.load %gain[] : !scalar_of_lse -> f32
+      %t = arith.mulf %s, %g : f32
+      %y = arith.addf %t, %c : f32
+      tv.yield %y : f32
+    }
+  %dq, %dk, %dv, %dbias, %dgain = tv.attention_grad %do, %q, %k, %v, %o, %lse scale(0.5)
+      captured %bias, %gain
+      : (!h, !h, !h, !h, !x, !lse, !bias_of_lse, !scalar_of_lse) -> (!x, !x, !x, !bias_of_lse, !scalar_of_lse)
+    score_mod (%s: f32, %b: index, %h: index, %qi: index, %ki: index) {
+      %c = tv.load %bias[%h, %qi] : !bias_of_lse -> f32
+      %g = tv.load %gain[] : !scalar_of_lse -> f32
+      %t = arith.mulf %s, %g : f32
+      %y = arith.addf %t, %c : f32
+      tv.yield %y : f32
+    }
+  return %dq, %dk, %dv, %dbias, %dgain : !x, !x, !x, !bias_of_lse, !scalar_of_lse
+}
+
+// -----
+
+// Query blocks, causal, with fewer queries than keys: the keys' gradients are partial.
+// CHECK-LABEL: func.func @main
+// CHECK: tv.attention_grad
+// CHECK: comm.all_reduce
+// CHECK: comm.all_reduce
+// CHECK-NOT: comm.
+// CHECK: return
+// RAN tp=1: nothing
+// RAN tp=2: all-reduce 448 bytes 0 copies, all-reduce 448 bytes 0 copies
+// RAN tp=3: all-reduce 640 bytes 0 copies, all-reduce 640 bytes 0 copies
+// RAN tp=4: all-reduce 704 bytes 0 copies, all-reduce 704 bytes 0 copies
+#m = #tv.mesh<tp = 2>
+!q = tensor<2x2x6x4xf32, #tv.view<#m, [_, _, did(tp) * _, _]>>
+!k = tensor<2x2x7x4xf32, #tv.view<#m, [_, _, _, _]>>
+!o = tensor<2x2x6x4xf32>
+!lse = tensor<2x2x6xf32>
+func.func @main(%do: !q, %q: !q, %k: !k, %v: !k) -> (!o, !k, !k) {
+  %o, %lse = tv.attention %q, %k, %v scale(0.5) causal : (!q, !k, !k) -> (!o, !lse)
+  %dq, %dk, %dv = tv.attention_grad %do, %q, %k, %v, %o, %lse scale(0.5) causal
+      : (!q, !q, !k, !k, !o, !lse) -> (!o, !k, !k)
+  return %dq, %dk, %dv : !o, !k, !k
+}
+
+// -----
+
+// Key blocks: the queries' gradient and those of captured tensors are partial, all in
+// one. What went into the softmax is given. More queries than keys: the first rows have
+// none. A soft cap, and a bias of relative positions.
+// CHECK-LABEL: func.func @main
+// CHECK: tv.attention_grad
+// CHECK: comm.all_reduce
+// CHECK: comm.all_reduce
+// CHECK-NOT: comm.
+// CHECK: return
+// RAN tp=2: all-reduce 512 bytes 0 copies, all-reduce 128 bytes 0 copies
+// RAN tp=3: all-reduce 704 bytes 0 copies, all-reduce 192 bytes 0 copies
+// RAN tp=4: all-reduce 768 bytes 0 copies, all-reduce 256 bytes 0 copies
+#m = #tv.mesh<tp = 2>
+!q = tensor<2x2x8x4xf32, #tv.view<#m, [_, _, _, _]>>
+!k = tensor<2x2x6x4xf32, #tv.view<#m, [_, _, did(tp) * _, _]>>
+!v = tensor<2x2x6x3xf32, #tv.view<#m, [_, _, did(tp) * _, _]>>
+!o = tensor<2x2x8x3xf32, #tv.view<#m, [_, _, _, _]>>
+!lse = tensor<2x2x8xf32, #tv.view<#m, [_, _, _]>>
+!rel_of_lse = tensor<2x16xf32, #tv.view<#m, [_, _]>>
+func.func @main(%do: !o, %q: !q, %k: !k, %v: !v, %o: !o, %any: !lse, %rel: !rel_of_lse)
+    -> (!q, !k, !v, !rel_of_lse) {
+  // Large enough that no weight is above 1.
+  %lse = tv.map %any : (!lse) -> !lse
+    (%x: f32) { // of lse
+      %least = arith.constant 2.0 : f32 // of lse
+      %square = arith.mulf %x, %x : f32 // of lse
+      %l = arith.addf %square, %least : f32 // of lse
+      tv.yield %l : f32 // of lse
+    }
+  %dq, %dk, %dv, %drel = tv.attention_grad %do, %q, %k, %v, %o, %lse scale(-0.5) causal
+      captured %rel : (!o, !q, !k, !v, !o, !lse, !rel_of_lse) -> (!q, !k, !v, !rel_of_lse)
+    score_mod (%s: f32, %b: index, %h: index, %qi: index, %ki: index) {
+      %eight = arith.constant 8 : index
+      %d = arith.subi %qi, %ki : index
+      %at = arith.addi %d, %eight : index
+      %r = tv.load %rel[%h, %at] : !rel_of_lse -> f32
+      %t = arith.addf %s, %r : f32
+      %cap = arith.constant 1.5 : f32
+      %u = arith.divf %t, %cap : f32
+      %w = math.tanh %u : f32
+      %y = arith.mulf %w, %cap : f32
+      tv.yield %y : f32
+    }
+    mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
+      %four = arith.constant 4 : index
+      %d = arith.subi %qi, %ki : index
+      %m = arith.cmpi slt, %d, %four : index
+      tv.yield %m : i1
+    }
+  return %dq, %dk, %dv, %drel : !q, !k, !v, !rel_of_lse
+}
+
+// -----
+
+// Grouped queries: on 2 devices each has the heads of one key head, and what is moved is
+// its gradients to the other device.
+// RAN tp=1: nothing
+// RAN tp=2: all-gather 160 bytes 1 copies, all-gather 160 bytes 1 copies, all-reduce 24 bytes 0 copies
+// RAN tp=3: all-gather 640 bytes 1 copies, all-gather 640 bytes 1 copies
+// RAN tp=4: all-gather 960 bytes 1 copies, all-gather 960 bytes 1 copies
+#m = #tv.mesh<tp = 2>
+!q = tensor<2x6x5x4xf32, #tv.view<#m, [_, did(tp) * _, _, _]>>
+!k = tensor<2x2x5x4xf32, #tv.view<#m, [_, _, _, _]>>
+!o = tensor<2x6x5x4xf32>
+!lse = tensor<2x6x5xf32>
+!slopes_of_lse = tensor<6xf32>
+func.func @main(%do: !q, %q: !q, %k: !k, %v: !k, %slopes: !slopes_of_lse) -> (!o, !k, !k, !slopes_of_lse) {
+  %o, %lse = tv.attention %q, %k, %v scale(0.5) causal : (!q, !k, !k) -> (!o, !lse)
+  %dq, %dk, %dv, %ds = tv.attention_grad %do, %q, %k, %v, %o, %lse scale(0.5) causal
+      captured %slopes : (!q, !q, !k, !k, !o, !lse, !slopes_of_lse) -> (!o, !k, !k, !slopes_of_lse)
+    score_mod (%s: f32, %b: index, %h: index, %qi: index, %ki: index) {
+      %a = tv.load %slopes[%h] : !slopes_of_lse -> f32
+      %d = arith.subi %ki, %qi : index
+      %i = arith.index_cast %d : index to i32
+      %f = arith.sitofp %i : i32 to f32
+      %r = arith.mulf %a, %f : f32
+      %y = arith.addf %s, %r : f32
+      tv.yield %y : f32
+    }
+  return %dq, %dk, %dv, %ds : !o, !k, !k, !slopes_of_lse
+}
+
+// -----
+
+// One key head for all: each device has a part of its gradients, and what one adds at an
+// index outside of the tensor is dropped.
+// CHECK-LABEL: func.func @main
+// CHECK: tv.attention_grad
+// CHECK: comm.all_reduce
+// CHECK: comm.all_reduce
+// CHECK: comm.all_reduce
+// CHECK-NOT: comm.
+// CHECK: return
+// RAN tp=1: nothing
+// RAN tp=2: all-reduce 160 bytes 0 copies, all-reduce 160 bytes 0 copies, all-reduce 24 bytes 0 copies
+// RAN tp=3: all-reduce 224 bytes 0 copies, all-reduce 224 bytes 0 copies, all-reduce 48 bytes 0 copies
+// RAN tp=4: all-reduce 288 bytes 0 copies, all-reduce 288 bytes 0 copies, all-reduce 72 bytes 0 copies
+#m = #tv.mesh<tp = 2>
+!q = tensor<2x6x5x4xf32, #tv.view<#m, [_, did(tp) * _, _, _]>>
+!k = tensor<2x1x5x4xf32, #tv.view<#m, [_, _, _, _]>>
+!o = tensor<2x6x5x4xf32>
+!lse = tensor<2x6x5xf32>
+!table_of_lse = tensor<3x2xf32>
+func.func @main(%do: !q, %q: !q, %k: !k, %v: !k, %table: !table_of_lse,
+                %of_query: tensor<5xi32> {tv.range = [0, 2]}) -> (!o, !k, !k, !table_of_lse) {
+  %o, %lse = tv.attention %q, %k, %v scale(0.5) : (!q, !k, !k) -> (!o, !lse)
+    score_mod (%s: f32, %b: index, %h: index, %qi: index, %ki: index) {
+      %i = tv.load %of_query[%qi] : tensor<5xi32> -> i32
+      %at = arith.index_cast %i : i32 to index
+      %a = tv.load %table[%at, %b] : !table_of_lse -> f32
+      %y = arith.mulf %s, %a : f32
+      tv.yield %y : f32
+    }
+  %dq, %dk, %dv, %dt = tv.attention_grad %do, %q, %k, %v, %o, %lse scale(0.5)
+      captured %table : (!q, !q, !k, !k, !o, !lse, !table_of_lse) -> (!o, !k, !k, !table_of_lse)
+    score_mod (%s: f32, %b: index, %h: index, %qi: index, %ki: index) {
+      %i = tv.load %of_query[%qi] : tensor<5xi32> -> i32
+      %at = arith.index_cast %i : i32 to index
+      %a = tv.load %table[%at, %b] : !table_of_lse -> f32
+      %y = arith.mulf %s, %a : f32
+      tv.yield %y : f32
+    }
+    score_grad (%s: f32, %dy: f32, %b: index, %h: index, %qi: index, %ki: index) {
+      %i = tv.load %of_query[%qi] : tensor<5xi32> -> i32
+      %at = arith.index_cast %i : i32 to index
+      %a = tv.load %table[%at, %b] : !table_of_lse -> f32
+      %da = arith.mulf %dy, %s : f32
+      tv.accumulate 0[%at, %b], %da : f32
+      %beyond = arith.addi %b, %b : index
+      tv.accumulate 0[%at, %beyond], %dy : f32
+      %ds = arith.mulf %dy, %a : f32
+      tv.yield %ds : f32
+    }
+  return %dq, %dk, %dv, %dt : !o, !k, !k, !table_of_lse
+}
