@@ -78,7 +78,7 @@ void Context::keep(const Memories &memories) {
 //===----------------------------------------------------------------------===//
 
 Context::Context(const tessera_context_options &options) : options(options) {
-  if (this->options.deadline <= 0)
+  if (this->options.deadline == 0)
     this->options.deadline = 60;
   if (options.bootstrap)
     std::memcpy(&bootstrap, options.bootstrap,
@@ -144,7 +144,7 @@ Status Context::openTransport() {
     if (!open)
       return open.error();
     char error[512] = "";
-    link.reset((*open)(options.handle, error, sizeof error));
+    link.reset((*open)(options.handle, options.deadline, error, sizeof error));
     if (!link)
       return Error{"transport '" + name + "': " + error};
   }
@@ -162,20 +162,20 @@ Status Context::openTransport() {
 Outcome<std::unique_ptr<Context>>
 Context::create(const tessera_context_options &options) {
   std::unique_ptr<Context> context(new Context(options));
-  if (bool(options.allocate) != bool(options.deallocate))
-    return Failure{TESSERA_INVALID_ARGUMENT,
-                   "allocate and deallocate come together"};
   if (Status status = context->openTransport(); !status)
     return Failure{TESSERA_INVALID_ARGUMENT, status.message()};
   if (options.control && context->world > 1) {
     Context &self = *context;
     Result<std::unique_ptr<Watch>> watch =
         startControl(self.self, self.world, self.options.deadline,
-                     [&self](const void *mine, void *all, size_t bytes) {
-                       return self.allGather(mine, all, bytes);
+                     [&self, gathers = 0](const void *mine, void *all,
+                                          size_t bytes) mutable {
+                       // Of ranks that connect before the last some wait there
+                       // longer.
+                       return self.allGather(mine, all, bytes, ++gathers != 3);
                      });
     if (!watch)
-      return Failure{TESSERA_PEER, watch.message()};
+      return Failure{TESSERA_PEER, watch.message(), {}, {}, self.culprit};
     self.watcher = std::move(*watch);
   }
   Outcome<std::unique_ptr<Backend>> backend =
@@ -196,10 +196,18 @@ Context::create(const tessera_context_options &options) {
   return context;
 }
 
-Status Context::allGather(const void *mine, void *all, size_t bytes) {
+Status Context::allGather(const void *mine, void *all, size_t bytes,
+                          bool anew) {
   char *slots = static_cast<char *>(all);
+  if (anew)
+    startWait();
   if (bootstrap.all_gather) {
-    if (int code = bootstrap.all_gather(bootstrap.user, mine, all, bytes))
+    if (watcher)
+      watcher->wait(true);
+    const int code = bootstrap.all_gather(bootstrap.user, mine, all, bytes);
+    if (watcher)
+      watcher->wait(false);
+    if (code)
       return Error{"the caller's all_gather returned " + std::to_string(code)};
     return Ok{};
   }
@@ -214,7 +222,7 @@ Status Context::allGather(const void *mine, void *all, size_t bytes) {
     }
   if (sends.empty())
     return Ok{};
-  return link->exchange(sends, receives, startWait());
+  return link->exchange(sends, receives, *this);
 }
 
 Outcome<Ok> Context::agree(const std::optional<Failure> &mine, uint64_t value,
@@ -268,6 +276,7 @@ std::string Context::deadlineText() const {
 
 Poll &Context::startWait() {
   waitBegan = now();
+  culprit = -1;
   return *this;
 }
 
@@ -279,7 +288,7 @@ Status Context::poll() {
     return Ok{};
   }
   if (now() - waitBegan > options.deadline)
-    return Error{"no rank answered for " + deadlineText()};
+    return Error{"no answer for " + deadlineText()};
   return Ok{};
 }
 
@@ -303,8 +312,13 @@ const Failure &Context::giveUp(Failure failure) {
   // does not leave, which they would see, before they know.
   if (watcher && !verdict)
     verdict = awaitVerdict(*watcher, 0.5);
+  if (failure.rank < 0)
+    failure.rank = culprit;
   if (watcher && !verdict) {
-    watcher->fail({failure.message, failure.op, failure.location, self});
+    watcher->fail({failure.message, failure.op, failure.location,
+                   failure.rank < 0 && failure.code != TESSERA_PEER
+                       ? self
+                       : failure.rank});
     verdict = awaitVerdict(*watcher, 2);
   }
   if (verdict) {

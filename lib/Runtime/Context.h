@@ -56,8 +56,9 @@ public:
   Watch *watch() { return watcher.get(); }
   void log(tessera_log_level level, const std::string &message) const;
 
-  /// Collective: `bytes` from each rank, in rank order.
-  Status allGather(const void *mine, void *all, size_t bytes);
+  /// Collective: `bytes` from each rank, in rank order. Without `anew` the
+  /// deadline counts on from the one before.
+  Status allGather(const void *mine, void *all, size_t bytes, bool anew = true);
   /// Collective: fails on all ranks if one brings a failure or if the values
   /// differ; `what` then says what ("the module").
   Outcome<Ok> agree(const std::optional<Failure> &mine, uint64_t value,
@@ -85,6 +86,7 @@ public:
 private:
   explicit Context(const tessera_context_options &options);
   Status poll() override;
+  void blame(int peer) override { culprit = peer; }
   Status openTransport();
 
   tessera_context_options options;
@@ -97,6 +99,7 @@ private:
   std::unique_ptr<Backend> device; // goes after the memory and before the link
   std::shared_ptr<Block> local, symmetric;
   double waitBegan = 0;
+  int culprit = -1; ///< whom the last wait was for when it ended in an error
 };
 
 /// Seconds on a clock that only goes forward.

@@ -51,7 +51,11 @@ public:
   virtual void endRun() = 0;
   virtual void begin(int64_t step) = 0;
   virtual void end(int64_t step) = 0;
-  /// This rank gave up for a reason of its own; the others are to be told.
+  /// Whether this rank waits for others in the program's own code, where it
+  /// cannot poll.
+  virtual void wait(bool begins) = 0;
+  /// This rank gave up, for a reason of its own or because of `verdict.rank`,
+  /// -1 when it does not know; the others are to be told.
   virtual void fail(const Verdict &verdict) = 0;
   /// A verdict, once there is one, for ever after. Cheap: it is asked in a
   /// loop.

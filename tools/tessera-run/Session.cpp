@@ -23,6 +23,9 @@ static double now() {
       .count();
 }
 
+static thread_local int lastCulprit = -1;
+int run::culprit() { return lastCulprit; }
+
 /// A status of the library as one sentence; frees it.
 Status run::take(tessera_status *status) {
   if (!status)
@@ -30,6 +33,7 @@ Status run::take(tessera_status *status) {
   std::string message = tessera_status_message(status);
   std::string op = tessera_status_op(status);
   std::string location = tessera_status_location(status);
+  lastCulprit = tessera_status_rank(status);
   tessera_status_free(status);
   if (!op.empty())
     message = "'" + op + "': " + message;
@@ -41,8 +45,9 @@ Status run::take(tessera_status *status) {
 Result<HostBuffer> run::allocateHost(const std::string &name, size_t bytes) {
   if (bytes == 0)
     return HostBuffer();
-  // Rounded up, as aligned_alloc wants it.
-  HostBuffer buffer(std::aligned_alloc(64, (bytes + 63) / 64 * 64));
+  // Rounded up, as aligned_alloc wants it; 0 would be beyond all there is.
+  const size_t rounded = (bytes + 63) / 64 * 64;
+  HostBuffer buffer(rounded ? std::aligned_alloc(64, rounded) : nullptr);
   if (!buffer)
     return Error{"not enough memory for '" + name +
                  "': " + std::to_string(bytes) + " bytes"};

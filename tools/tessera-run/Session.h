@@ -25,6 +25,8 @@ namespace tessera::run {
 
 /// A status of the library as one sentence; frees it.
 Status take(tessera_status *status);
+/// The rank at fault of the last such error on this thread, or -1.
+int culprit();
 
 template <auto destroy> struct Destroy {
   template <typename T> void operator()(T *object) const { destroy(object); }

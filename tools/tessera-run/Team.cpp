@@ -8,9 +8,11 @@
 
 #include "Team.h"
 
+#include "Ending.h"
 #include "Runtime/Transport.h"
 #include "tessera/tessera.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -25,12 +27,12 @@ using Clock = std::chrono::steady_clock;
 
 /// How long after the deadline a rank that is in a run may still tell why it
 /// fails, which says more than that it did not come.
-static constexpr double kVerdictSeconds = 2;
+static constexpr double kVerdictSeconds = 1;
 
-static Error nobodyCame(double seconds) {
+static Error noAnswer(double seconds) {
   char text[32];
   snprintf(text, sizeof text, "%g s", seconds);
-  return Error{std::string("the other ranks did not answer within ") + text};
+  return Error{std::string("no answer for ") + text};
 }
 
 //===----------------------------------------------------------------------===//
@@ -42,18 +44,24 @@ namespace {
 /// A meeting has two halves: all bring their part, then all have taken the
 /// whole.
 struct Table {
-  Table(int size, double seconds) : size(size), seconds(seconds) {}
+  Table(int size, double seconds)
+      : size(size), seconds(seconds), present(size) {}
 
-  bool meet(std::unique_lock<std::mutex> &lock) {
+  Status meet(int rank, std::unique_lock<std::mutex> &lock) {
     size_t meeting = meetings;
-    if (++present == size) {
-      present = 0;
+    present[rank] = true;
+    if (std::ranges::count(present, false) == 0) {
+      present.assign(present.size(), false);
       ++meetings;
       changed.notify_all();
-      return true;
+      return Ok{};
     }
-    return changed.wait_for(lock, std::chrono::duration<double>(seconds),
-                            [&] { return meetings != meeting; });
+    if (changed.wait_for(lock, std::chrono::duration<double>(seconds),
+                         [&] { return meetings != meeting; }))
+      return Ok{};
+    const auto absent = std::ranges::find(present, false) - present.begin();
+    return Error{noAnswer(seconds).message + ": rank " +
+                 std::to_string(absent) + " has not come"};
   }
 
   const int size;
@@ -61,7 +69,7 @@ struct Table {
   std::mutex mutex;
   std::condition_variable changed;
   std::vector<char> parts;
-  int present = 0;
+  std::vector<bool> present; ///< by rank
   size_t meetings = 0;
 };
 
@@ -78,12 +86,10 @@ public:
     std::unique_lock<std::mutex> lock(table->mutex);
     table->parts.resize(bytes * table->size);
     std::memcpy(&table->parts[number * bytes], mine, bytes);
-    if (!table->meet(lock))
-      return nobodyCame(table->seconds);
+    if (Status status = table->meet(number, lock); !status)
+      return status;
     std::memcpy(all, table->parts.data(), bytes * table->size);
-    if (!table->meet(lock))
-      return nobodyCame(table->seconds);
-    return Ok{};
+    return table->meet(number, lock);
   }
 
 private:
@@ -143,7 +149,7 @@ public:
 private:
   Status poll() override {
     if (Clock::now() > until)
-      return nobodyCame(seconds);
+      return noAnswer(seconds);
     return Ok{};
   }
 
@@ -173,7 +179,11 @@ Result<std::unique_ptr<Team>> joinMPITeam(double deadline) {
   if (!open || !abort)
     return Error{path + ": is not Tessera's plug-in for MPI"};
   char error[512] = {};
-  std::unique_ptr<Transport> transport(open(nullptr, error, sizeof error));
+  std::unique_ptr<Transport> transport;
+  {
+    Phase joining("MPI_Init", deadline);
+    transport.reset(open(nullptr, deadline, error, sizeof error));
+  }
   if (!transport)
     return Error{std::string("transport mpi: ") + error};
   mpiAbort = abort;

@@ -31,7 +31,7 @@ public:
   virtual int size() const = 0;
 
   /// `all` receives `bytes` from each rank, in rank order. An error when the
-  /// others do not come within the deadline and 2 s.
+  /// others do not come within the deadline and 1 s.
   virtual Status allGather(const void *mine, void *all, size_t bytes) = 0;
 
   template <typename T> Result<std::vector<T>> allGather(const T &mine) {

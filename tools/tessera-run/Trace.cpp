@@ -142,8 +142,8 @@ static Result<std::vector<std::string>> gather(std::string mine, Team &team) {
   return texts;
 }
 
-Status run::writeTrace(const std::string &path, const Session &session,
-                       Team &team) {
+Status run::writeTrace(const std::string &path, const std::string &temporary,
+                       const Session &session, Team &team) {
   tessera_binding *binding = session.binding.get();
   Result<std::vector<tessera_step>> steps = stepsOf(binding);
   if (!steps)
@@ -197,8 +197,7 @@ Status run::writeTrace(const std::string &path, const Session &session,
       {"clock_error_us", *errors},
       {"clock_error", "a rank's events may all be too early, or all too late, "
                       "by so much"}};
-  std::string temporary;
-  const int fd = createTemporary(path, temporary);
+  const int fd = createNew(temporary);
   FILE *file = fd < 0 ? nullptr : fdopen(fd, "w");
   auto put = [&](const std::string &text) {
     return fwrite(text.data(), 1, text.size(), file) == text.size();

@@ -15,7 +15,9 @@ namespace tessera::run {
 
 /// All ranks: writes the steps of the last run in the Trace Event Format, which
 /// Perfetto and Chrome show: a process a rank, on one time axis.
-Status writeTrace(const std::string &path, const Session &session, Team &team);
+/// `temporary` is its name until it is whole.
+Status writeTrace(const std::string &path, const std::string &temporary,
+                  const Session &session, Team &team);
 
 } // namespace tessera::run
 

@@ -9,50 +9,39 @@
 // A program over the C header: loads a module on each rank, reads each rank's
 // parts of the inputs, runs, writes the outputs, and prints what the run cost.
 //
-// Only this program ends processes. A rank that has an error says it in one
-// line and ends all others; rank 0 at once and the others a little later, so
-// that the error that all have is said once, and the one that rank 0 cannot say
-// any more is said by another.
+// Only this program ends processes: see Ending.h.
 //
 //===----------------------------------------------------------------------===//
 
+#include "Ending.h"
 #include "Module/Module.h"
 #include "Options.h"
 #include "Report.h"
 #include "Session.h"
+#include "Support/StandardStreams.h"
 #include "Support/TemporaryFile.h"
 #include "Trace.h"
 #include "Verify.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <map>
-#include <mutex>
+#include <new>
 #include <sstream>
+#include <sys/random.h>
+#include <system_error>
 #include <thread>
-#include <unistd.h>
 
 using namespace tessera;
 using namespace tessera::run;
 
-//===----------------------------------------------------------------------===//
-// Failing
-//===----------------------------------------------------------------------===//
-
-/// `delay`: of rank 1, in seconds.
-[[noreturn]] static void fail(int rank, std::string message, double delay = 1) {
-  if (rank > 0)
-    usleep(static_cast<useconds_t>(1e6 *
-                                   (delay + std::min(0.25 * (rank - 1), 2.0))));
-  static std::mutex once;
-  once.lock(); // for ever: of the ranks in a process, only one says it
-  std::replace(message.begin(), message.end(), '\n', ' ');
-  fprintf(stderr, "tessera: %s\n", message.c_str());
-  fflush(nullptr);
-  abortMPI(1);
-  _exit(1);
+/// What a caller expects to read must have arrived.
+static Status print(const char *text) {
+  if (fputs(text, stdout) < 0 || fflush(stdout) != 0)
+    return Error{"the standard output cannot be written: " + systemError()};
+  return Ok{};
 }
 
 //===----------------------------------------------------------------------===//
@@ -69,22 +58,44 @@ public:
         session(options, team) {}
 
   Status run() {
-    for (auto step :
-         {&Rank::checkOutput, &Rank::load, &Rank::openReference,
-          &Rank::allowVariants, &Rank::readInputs, &Rank::execute,
-          &Rank::writeOutput, &Rank::verify, &Rank::trace, &Rank::report})
+    for (auto step : {&Rank::nameTemporaries, &Rank::checkOutput, &Rank::load,
+                      &Rank::openReference, &Rank::allowVariants,
+                      &Rank::readInputs, &Rank::execute, &Rank::writeOutput,
+                      &Rank::verify, &Rank::trace, &Rank::report})
       if (Status status = (this->*step)(); !status)
         return status;
     return Ok{};
   }
 
 private:
+  /// All ranks know them before there are any, so that those that survive
+  /// remove them.
+  Status nameTemporaries() {
+    uint64_t mine = 0;
+    if (getrandom(&mine, sizeof mine, 0) != sizeof mine)
+      return Error{"there are no random numbers: " + systemError()};
+    Result<std::vector<uint64_t>> tokens = team.allGather(mine);
+    if (!tokens)
+      return tokens.error();
+    char suffix[32];
+    snprintf(suffix, sizeof suffix, ".tmp%016llx",
+             static_cast<unsigned long long>((*tokens)[0]));
+    for (auto [path, temporary] : {std::pair(&options.output, &outputTemporary),
+                                   std::pair(&options.trace, &traceTemporary)})
+      if (!path->empty())
+        removeAtError(*temporary = *path + suffix);
+    return Ok{};
+  }
+
   Status checkOutput() {
     if (team.rank() != 0)
       return Ok{};
-    for (const std::string &path : {options.output, options.trace})
-      if (!path.empty())
-        if (Status status = checkWritable(path); !status)
+    if (!canWriteStdout())
+      return Error{"the standard output is closed: the report goes there"};
+    for (auto [path, temporary] : {std::pair(&options.output, &outputTemporary),
+                                   std::pair(&options.trace, &traceTemporary)})
+      if (!path->empty())
+        if (Status status = checkWritable(*path, *temporary); !status)
           return status;
     return Ok{};
   }
@@ -210,25 +221,19 @@ private:
       data.push_back(std::move(*host));
     }
 
-    struct Path {
-      char text[4096];
-    };
     std::optional<OutputFile> file;
-    Path temporary = {};
     if (team.rank() == 0) {
-      Result<OutputFile> created = OutputFile::create(options.output, tensors);
+      Result<OutputFile> created =
+          OutputFile::create(options.output, outputTemporary, tensors);
       if (!created)
         return created.error();
       file.emplace(std::move(*created));
-      strncpy(temporary.text, file->temporaryPath().c_str(),
-              sizeof temporary.text - 1);
     }
-    Result<std::vector<Path>> paths = team.allGather(temporary);
-    if (!paths)
-      return paths.error();
+    if (Status status = team.barrier(); !status)
+      return status;
     if (team.rank() != 0) {
       Result<OutputFile> opened =
-          OutputFile::open(options.output, (*paths)[0].text, tensors);
+          OutputFile::open(options.output, outputTemporary, tensors);
       if (!opened)
         return opened.error();
       file.emplace(std::move(*opened));
@@ -251,7 +256,7 @@ private:
   Status trace() {
     if (options.trace.empty())
       return Ok{};
-    return writeTrace(options.trace, session, team);
+    return writeTrace(options.trace, traceTemporary, session, team);
   }
 
   Status report() {
@@ -342,8 +347,8 @@ private:
                          : options.report == Format::Collectives
                              ? report.collectivesText()
                              : report.text();
-      fputs(text.c_str(), stdout);
-      fflush(stdout);
+      if (Status status = print(text.c_str()); !status)
+        return status;
     }
     return comparison.check();
   }
@@ -351,6 +356,7 @@ private:
   const Options &options;
   Team &team;
   tessera_threads *const *meetings;
+  std::string outputTemporary, traceTemporary; ///< empty without those files
   Session session;
   std::unique_ptr<Reference> reference; ///< with --verify, until it has run
   Comparison comparison;
@@ -360,66 +366,90 @@ private:
 
 static void runRank(const Options &options, Team &team,
                     tessera_threads *const *meetings) {
-  Rank rank(options, team, meetings);
-  if (Status status = rank.run(); !status)
-    fail(team.rank(), status.message());
+  try {
+    Rank rank(options, team, meetings);
+    if (Status status = rank.run(); !status)
+      fail(team.rank(), status.message(), culprit());
+  } catch (const std::bad_alloc &) {
+    fail(team.rank(), "not enough memory");
+  }
+}
+
+static void runThreads(const Options &options) {
+  const int ranks = static_cast<int>(options.ranks);
+  std::vector<std::unique_ptr<Team>> teams =
+      makeThreadsTeams(ranks, options.deadline);
+  tessera_threads *meetings[2] = {};
+  for (tessera_threads *&meeting : meetings)
+    if (Status status = take(tessera_threads_create(ranks, &meeting)); !status)
+      fail(0, status.message());
+  std::vector<std::thread> others;
+  for (int rank = 1; rank < ranks; ++rank)
+    try {
+      others.emplace_back(
+          [&, rank] { runRank(options, *teams[rank], meetings); });
+    } catch (const std::system_error &error) {
+      fail(0, "cannot start the thread of rank " + std::to_string(rank) + ": " +
+                  error.code().message());
+    }
+  runRank(options, *teams[0], meetings);
+  for (std::thread &thread : others)
+    thread.join();
+  for (tessera_threads *meeting : meetings)
+    tessera_threads_destroy(meeting);
 }
 
 //===----------------------------------------------------------------------===//
 // main
 //===----------------------------------------------------------------------===//
 
-/// This process' rank, if an MPI launcher started it.
-static std::optional<int> launchedRank() {
-  for (const char *name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"})
-    if (const char *value = getenv(name))
-      return atoi(value);
-  return std::nullopt;
-}
-
-int main(int argc, char **argv) {
-  // NVLink multicast is never used; NCCL reads this when it starts.
-  setenv("NCCL_NVLS_ENABLE", "0", 1);
-  std::optional<int> launched = launchedRank();
-  const int early = launched.value_or(0);
-  // Without MPI_Abort, mpirun takes its time to end the others.
-  const double earlyDelay = 10;
+static void runTool(int argc, char **argv) {
+  const std::optional<int> launched = launchedRank();
+  const int rank = launched.value_or(0);
+  if (Status status = startWarden(); !status)
+    fail(rank, status.message());
   Result<Options> parsed = parseOptions(argc, argv, launched.has_value());
   if (!parsed)
-    fail(early, parsed.message(), earlyDelay);
+    fail(rank, parsed.message());
   const Options &options = *parsed;
   if (options.help) {
-    fputs(kUsage, stdout);
-    return 0;
+    if (Status status = print(kUsage); !status)
+      fail(rank, status.message());
+    return;
   }
-
-  tessera_threads *meetings[2] = {};
+  tessera_threads *const alone[2] = {};
   if (options.transport == "mpi") {
     Result<std::unique_ptr<Team>> team = joinMPITeam(options.deadline);
     if (!team)
-      fail(early, team.message(), earlyDelay);
-    runRank(options, **team, meetings);
-    return 0;
+      fail(rank, team.message());
+    runRank(options, **team, alone);
+    // The plug-in ends MPI when the process exits.
+    static Phase leaving("MPI_Finalize", options.deadline);
+    leaving.keep();
+  } else if (options.transport == "threads") {
+    runThreads(options);
+  } else {
+    runRank(options, *makeThreadsTeams(1, options.deadline)[0], alone);
   }
+}
 
-  const int ranks = static_cast<int>(options.ranks);
-  std::vector<std::unique_ptr<Team>> teams =
-      makeThreadsTeams(ranks, options.deadline);
-  if (options.transport.empty()) {
-    runRank(options, *teams[0], meetings);
-    return 0;
+/// Kept for the way out when there is no memory left: what is destroyed on it
+/// may want some, and so does the error.
+static std::atomic<void *> reserve = nullptr;
+
+int main(int argc, char **argv) {
+  holdStandardStreams();
+  reserve = std::malloc(1 << 20);
+  std::set_new_handler([] {
+    std::free(reserve.exchange(nullptr));
+    throw std::bad_alloc();
+  });
+  // NVLink multicast is never used; NCCL reads this when it starts.
+  setenv("NCCL_NVLS_ENABLE", "0", 1);
+  try {
+    runTool(argc, argv);
+  } catch (const std::bad_alloc &) {
+    fail(launchedRank().value_or(0), "not enough memory");
   }
-  for (tessera_threads *&meeting : meetings)
-    if (Status status = take(tessera_threads_create(ranks, &meeting)); !status)
-      fail(0, status.message());
-  std::vector<std::thread> others;
-  for (int rank = 1; rank < ranks; ++rank)
-    others.emplace_back(
-        [&, rank] { runRank(options, *teams[rank], meetings); });
-  runRank(options, *teams[0], meetings);
-  for (std::thread &thread : others)
-    thread.join();
-  for (tessera_threads *meeting : meetings)
-    tessera_threads_destroy(meeting);
   return 0;
 }

@@ -99,22 +99,21 @@ public:
 
   void fail(const Verdict &verdict) override {
     Message message;
-    message.kind = Kind::Verdict;
-    message.rank = rank;
+    message.kind = Kind::Failure;
+    message.rank = verdict.rank;
     message.position = position.load(std::memory_order_relaxed);
-    setText(message.text,
-            "rank " + std::to_string(rank) + " failed: " + verdict.message);
+    setText(message.text, verdict.message);
     setText(message.op, verdict.op);
     setText(message.location, verdict.location);
-    if (rank == 0) {
-      settle(message);
-    } else {
+    {
       // Rank 0 makes it the verdict of all, unless another one came first.
       std::lock_guard<std::mutex> lock(mutex);
       failure = message;
     }
     signal();
   }
+
+  void wait(bool begins) override { waitsOutside.store(begins); }
 
   std::optional<Verdict> poll() override {
     if (!settled.load(std::memory_order_acquire)) {
@@ -217,7 +216,7 @@ private:
     uint64_t now = polls.load(std::memory_order_relaxed);
     quietTicks = now == seenPolls ? quietTicks + 1 : 0;
     seenPolls = now;
-    waiting = quietTicks < 4 && now > 0;
+    waiting = (quietTicks < 4 && now > 0) || waitsOutside.load();
   }
 
   void forgive(Clock::duration absence) {
@@ -258,6 +257,8 @@ private:
         peer.report(Position::fromBits(message.position), message.waiting);
       else if (message.kind == Kind::Farewell)
         peer.left = true, peer.waiting = false;
+      else if (message.kind == Kind::Failure)
+        settle(decide(message, static_cast<int>(index)));
       else if (message.kind == Kind::Verdict)
         settle(message);
     }
@@ -267,6 +268,28 @@ private:
     if (!peer.left)
       accuse(rank == 0 ? static_cast<int>(index) : 0,
              "died: its process has ended");
+  }
+
+  /// The failure of rank `speaker` as a verdict, on rank 0 or on one that has
+  /// no link to it any more. Who failed for no reason that it knows did so
+  /// because of a rank that has left, if there is one.
+  Message decide(Message failure, int speaker) const {
+    const std::string why = getText(failure.text);
+    for (size_t i = 0; failure.rank < 0 && i < peers.size(); ++i)
+      if (peers[i].left) {
+        failure.rank = static_cast<int>(i);
+        setText(failure.text,
+                "rank " + std::to_string(i) + " has left: " + why);
+      }
+    if (failure.rank < 0 || failure.rank == speaker) {
+      failure.rank = speaker;
+      setText(failure.text,
+              "rank " + std::to_string(speaker) + " failed: " + why);
+    } else if (failure.rank < static_cast<int>(peers.size())) {
+      failure.position = peers[failure.rank].position.bits();
+    }
+    failure.kind = Kind::Verdict;
+    return failure;
   }
 
   void accuse(int culprit, const std::string &what) {
@@ -352,8 +375,12 @@ private:
     own.report(here(), waiting);
     double silence = Seconds(Clock::now() - hub.heard).count();
     double waited = Seconds(Clock::now() - own.moved).count();
-    if (!settled.load() && links[0].isOpen() && waiting && waited > deadline &&
-        silence > deadline * 0.75)
+    if (settled.load() || !waiting || waited <= deadline)
+      return;
+    if (hub.left)
+      accuse(0, "has left while others wait for it: it made no progress for " +
+                    text(silence));
+    else if (links[0].isOpen() && silence > deadline * 0.75)
       accuse(0, "is stuck: it has not answered for " + text(silence));
   }
 
@@ -362,14 +389,15 @@ private:
     std::optional<Message> verdict;
     {
       std::lock_guard<std::mutex> lock(mutex);
-      if (settled.load() && !toldVerdict)
-        verdict = decision;
-      else
-        verdict = std::exchange(failure, std::nullopt);
-      toldVerdict |= settled.load();
+      verdict = std::exchange(failure, std::nullopt);
     }
-    if (verdict && rank != 0 && !links[0].isOpen())
-      settle(*verdict);
+    if (verdict && (rank == 0 || !links[0].isOpen()))
+      settle(decide(*std::exchange(verdict, std::nullopt), rank));
+    if (settled.load() && !toldVerdict) {
+      std::lock_guard<std::mutex> lock(mutex);
+      verdict = decision;
+      toldVerdict = true;
+    }
     Message report;
     report.rank = rank;
     report.position = position.load(std::memory_order_relaxed);
@@ -407,6 +435,7 @@ private:
   // Written by the rank's own thread.
   std::atomic<uint64_t> position = 0;
   std::atomic<uint64_t> polls = 0;
+  std::atomic<bool> waitsOutside = false;
   const StepNames *names = nullptr; ///< its own; null between runs
 
   // Written by either.
@@ -434,7 +463,7 @@ private:
 
 Result<std::unique_ptr<Watch>>
 startControl(int rank, int world, double deadline, const AllGather &allGather) {
-  Result<std::vector<Link>> links = meet(rank, world, allGather);
+  Result<std::vector<Link>> links = meet(rank, world, deadline, allGather);
   if (!links)
     return links.error();
   auto control = std::make_unique<Control>(rank, deadline, std::move(*links));

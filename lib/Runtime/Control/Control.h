@@ -39,8 +39,10 @@ namespace tessera {
 using AllGather =
     std::function<Status(const void *mine, void *all, size_t bytes)>;
 
-/// Collective: joins the ranks. When one rank cannot join, all get an error.
-/// `deadline` is in seconds. Destroying the result says farewell.
+/// Collective: joins the ranks by three all-gathers. When one rank cannot join,
+/// all get an error. `deadline` is in seconds: what a wait for a rank may take,
+/// and the time from the end of the second all-gather to the begin of the third
+/// is below it. Destroying the result says farewell.
 Result<std::unique_ptr<Watch>>
 startControl(int rank, int world, double deadline, const AllGather &allGather);
 

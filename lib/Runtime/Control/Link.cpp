@@ -32,8 +32,8 @@ namespace tessera::control {
 
 using Clock = std::chrono::steady_clock;
 
-/// For ranks to connect with rank 0.
-static constexpr std::chrono::seconds kMeetingTime(20);
+/// For ranks to connect with rank 0, at most, in seconds.
+static constexpr double kMeetingSeconds = 20;
 
 //===----------------------------------------------------------------------===//
 // Link
@@ -219,8 +219,9 @@ static int listenAt(bool loopback, int world, Place &place) {
 }
 
 /// Another rank connects; an open link, or a closed one and the reason.
-static Link connectTo(int rank, const Place &place, char (&reason)[200]) {
-  Clock::time_point until = Clock::now() + kMeetingTime;
+static Link connectTo(int rank, const Place &place, Clock::duration time,
+                      char (&reason)[200]) {
+  Clock::time_point until = Clock::now() + time;
   int error = EHOSTUNREACH;
   for (uint32_t i = 0; i < place.numAddresses; ++i) {
     Link link(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -233,7 +234,7 @@ static Link connectTo(int rank, const Place &place, char (&reason)[200]) {
                 sizeof address) != 0) {
       if (errno != EINPROGRESS ||
           !waitFor(link.socket(), POLLOUT,
-                   std::min(until, Clock::now() + kMeetingTime / 4))) {
+                   std::min(until, Clock::now() + time / 4))) {
         error = errno == EINPROGRESS ? ETIMEDOUT : errno;
         continue;
       }
@@ -256,9 +257,9 @@ static Link connectTo(int rank, const Place &place, char (&reason)[200]) {
 }
 
 /// Rank 0 takes the others' connections into `links`.
-static void acceptAll(int listener, uint64_t token, std::vector<Link> &links,
-                      char (&reason)[200]) {
-  Clock::time_point until = Clock::now() + kMeetingTime;
+static void acceptAll(int listener, uint64_t token, Clock::duration time,
+                      std::vector<Link> &links, char (&reason)[200]) {
+  Clock::time_point until = Clock::now() + time;
   std::vector<Link> strangers;
   size_t missing = links.size() - 1;
   while (missing > 0) {
@@ -292,16 +293,25 @@ static void acceptAll(int listener, uint64_t token, std::vector<Link> &links,
   }
   for (size_t rank = 1; rank < links.size(); ++rank) {
     if (!links[rank].isOpen()) {
-      setText(reason, "rank " + std::to_string(rank) +
-                          " did not connect within " +
-                          std::to_string(kMeetingTime.count()) + " s");
+      setText(
+          reason,
+          "rank " + std::to_string(rank) + " did not connect within " +
+              std::to_string(
+                  std::chrono::duration_cast<std::chrono::milliseconds>(time)
+                      .count()) +
+              " ms");
       return;
     }
   }
 }
 
-Result<std::vector<Link>> meet(int rank, int world,
+Result<std::vector<Link>> meet(int rank, int world, double deadline,
                                const AllGather &allGather) {
+  // Who waits for a rank that does not connect still comes to the last
+  // all-gather while others wait there.
+  const auto time =
+      std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(
+          std::min(0.75 * deadline, kMeetingSeconds)));
   Network mine = thisNetwork();
   std::vector<Network> networks(static_cast<size_t>(world));
   if (Status status = allGather(&mine, networks.data(), sizeof mine); !status)
@@ -327,10 +337,10 @@ Result<std::vector<Link>> meet(int rank, int world,
   if (rank == 0) {
     for (int i = 0; i < world; ++i)
       links.emplace_back(-1);
-    acceptAll(listener, place.token, links, arrival.reason);
+    acceptAll(listener, place.token, time, links, arrival.reason);
     close(listener);
   } else {
-    links.push_back(connectTo(rank, places[0], arrival.reason));
+    links.push_back(connectTo(rank, places[0], time, arrival.reason));
   }
   arrival.here = arrival.reason[0] == 0;
   std::vector<Arrival> arrivals(static_cast<size_t>(world));

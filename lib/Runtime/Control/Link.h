@@ -60,17 +60,18 @@ enum class Kind : uint32_t {
   Hello,    ///< a rank introduces itself, with the token
   Report,   ///< how far `rank` is
   Farewell, ///< `rank` leaves in peace
+  Failure,  ///< why `rank`, or who speaks, cannot go on: rank 0 decides
   Verdict,  ///< why no rank can go on
 };
 
 struct Message {
   uint64_t token = 0;
   Kind kind = Kind::Report;
-  int32_t rank = -1; ///< who speaks; of a verdict, who is at fault
+  int32_t rank = -1; ///< who speaks; of the last two, who is at fault
   uint64_t position = 0;
   uint32_t waiting = 0;
-  char text[420] = {}; ///< of a verdict
-  char op[128] = {};   ///< of a verdict, where the culprit knows it itself
+  char text[420] = {}; ///< of the last two
+  char op[128] = {};   ///< likewise, where the culprit knows it itself
   char location[256] = {};
 };
 static_assert(sizeof(Message) == 832, "no padding goes over the wire");
@@ -113,8 +114,10 @@ private:
 };
 
 /// Collective: connects all ranks with rank 0. On rank 0 the result has a link
-/// for each rank (its own is closed), elsewhere one, to rank 0.
-Result<std::vector<Link>> meet(int rank, int world, const AllGather &allGather);
+/// for each rank (its own is closed), elsewhere one, to rank 0. Connecting
+/// takes less than `deadline` seconds.
+Result<std::vector<Link>> meet(int rank, int world, double deadline,
+                               const AllGather &allGather);
 
 } // namespace tessera::control
 

@@ -69,7 +69,10 @@ public:
 
   int rank() const override { return myRank; }
   int size() const override { return mySize; }
-  void reserve(size_t messages) override { requests.reserve(2 * messages); }
+  void reserve(size_t messages) override {
+    requests.reserve(2 * messages);
+    peers.reserve(2 * messages);
+  }
 
   Status exchange(std::span<const SendMessage> sends,
                   std::span<const ReceiveMessage> receives,
@@ -77,6 +80,7 @@ public:
     if (failed)
       return *failed;
     requests.clear();
+    peers.clear();
     for (const ReceiveMessage &message : receives)
       if (Status status = post(message.data, message.bytes, message.peer,
                                "MPI_Irecv", MPI_Irecv);
@@ -102,7 +106,8 @@ public:
       if (done)
         return Ok{};
       if (Status status = poll.poll(); !status)
-        return fail(status.error());
+        return fail(givenUp(status.error(), *this, poll,
+                            [&](int peer) { return isWaitingFor(peer); }));
       // Soon give way: there may be more ranks than cores.
       if (round > 100)
         sched_yield();
@@ -121,8 +126,21 @@ private:
       if (code != MPI_SUCCESS)
         return fail(mpiError(name, code));
       requests.push_back(request);
+      peers.push_back(peer);
     }
     return Ok{};
+  }
+
+  bool isWaitingFor(int peer) const {
+    for (size_t i = 0; i < requests.size(); ++i) {
+      int done = 1;
+      if (peers[i] == peer && requests[i] != MPI_REQUEST_NULL &&
+          MPI_Request_get_status(requests[i], &done, MPI_STATUS_IGNORE) ==
+              MPI_SUCCESS &&
+          !done)
+        return true;
+    }
+    return false;
   }
 
   Error fail(Error error) {
@@ -134,10 +152,35 @@ private:
   MPI_Comm comm;
   int myRank = 0, mySize = 1;
   std::vector<MPI_Request> requests;
+  std::vector<int> peers; ///< parallel to `requests`
   std::optional<Error> failed;
 };
 
-Result<Transport *> open(const void *handle) {
+/// A communicator of the same ranks, unless one of them does not come.
+Result<MPI_Comm> duplicate(MPI_Comm comm, double seconds) {
+  MPI_Comm own = MPI_COMM_NULL;
+  MPI_Request request;
+  if (int code = MPI_Comm_idup(comm, &own, &request); code != MPI_SUCCESS)
+    return mpiError("MPI_Comm_idup", code);
+  const double until = MPI_Wtime() + seconds;
+  for (int done = 0; !done;) {
+    if (int code = MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+        code != MPI_SUCCESS)
+      return mpiError("MPI_Comm_idup", code);
+    if (!done && MPI_Wtime() > until) {
+      session.broken = true;
+      char text[32];
+      snprintf(text, sizeof text, "%g s", seconds);
+      return Error{std::string("MPI_Comm_idup: not all ranks came within ") +
+                   text};
+    }
+    if (!done)
+      sched_yield();
+  }
+  return own;
+}
+
+Result<Transport *> open(const void *handle, double seconds) {
   int initialized = 0, finalized = 0;
   MPI_Initialized(&initialized);
   MPI_Finalized(&finalized);
@@ -153,13 +196,13 @@ Result<Transport *> open(const void *handle) {
   }
   MPI_Comm comm =
       handle ? *static_cast<const MPI_Comm *>(handle) : MPI_COMM_WORLD;
-  MPI_Comm own = MPI_COMM_NULL;
-  int code = MPI_Comm_dup(comm, &own);
-  if (code == MPI_SUCCESS)
-    code = MPI_Comm_set_errhandler(own, MPI_ERRORS_RETURN);
-  if (code != MPI_SUCCESS)
-    return mpiError("MPI_Comm_dup", code);
-  return new MPITransport(own);
+  Result<MPI_Comm> own = duplicate(comm, seconds);
+  if (!own)
+    return own.error();
+  if (int code = MPI_Comm_set_errhandler(*own, MPI_ERRORS_RETURN);
+      code != MPI_SUCCESS)
+    return mpiError("MPI_Comm_set_errhandler", code);
+  return new MPITransport(*own);
 }
 
 } // namespace
@@ -168,9 +211,12 @@ Result<Transport *> open(const void *handle) {
 #define TESSERA_PLUGIN extern "C" __attribute__((visibility("default")))
 
 /// See TransportOpen in Transport.h.
-TESSERA_PLUGIN tessera::Transport *
-tessera_transport_open(const void *handle, char *error, size_t errorSize) {
-  tessera::Result<tessera::Transport *> transport = tessera::open(handle);
+TESSERA_PLUGIN tessera::Transport *tessera_transport_open(const void *handle,
+                                                          double seconds,
+                                                          char *error,
+                                                          size_t errorSize) {
+  tessera::Result<tessera::Transport *> transport =
+      tessera::open(handle, seconds);
   if (transport)
     return *transport;
   snprintf(error, errorSize, "%s", transport.message().c_str());

@@ -228,13 +228,14 @@ static Status writeAll(int fd, const void *data, size_t size, size_t offset) {
 }
 
 Result<OutputFile>
-OutputFile::create(const std::string &path,
+OutputFile::create(const std::string &path, const std::string &temporary,
                    const std::vector<GlobalTensor> &tensors) {
   OutputFile file(path, tensors);
   for (const GlobalTensor &tensor : tensors)
     if (Status status = checkWhole(tensor, "output"); !status)
       return status.error();
-  file.fd = createTemporary(path, file.temporary);
+  file.temporary = temporary;
+  file.fd = createNew(temporary);
   if (file.fd < 0)
     return Error{path + ": cannot be written: " + systemError()};
   file.owner = true;

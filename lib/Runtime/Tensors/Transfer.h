@@ -42,9 +42,10 @@ Status readLocal(const StoredTensor &stored, const GlobalTensor &tensor,
 
 class OutputFile {
 public:
-  /// Rank 0: makes a temporary file beside `path` with the header and the space
-  /// for `tensors`.
+  /// Rank 0: makes a file `temporary`, which is not there yet, beside `path`
+  /// with the header and the space for `tensors`.
   static Result<OutputFile> create(const std::string &path,
+                                   const std::string &temporary,
                                    const std::vector<GlobalTensor> &tensors);
   /// Other ranks: opens what rank 0 made.
   static Result<OutputFile> open(const std::string &path,
@@ -55,8 +56,6 @@ public:
   OutputFile &operator=(OutputFile &&) = delete;
   /// Removes the temporary file on the rank that made it, unless renamed.
   ~OutputFile();
-
-  const std::string &temporaryPath() const { return temporary; }
 
   /// Writes what this rank owns of tensor `index`.
   Status write(size_t index, const layout::Coords &coords, const void *local);

@@ -115,6 +115,7 @@ Status Member::exchange(std::span<const SendMessage> sends,
           moved = true;
         } else if (group->present[from].load() == Group::Left &&
                    in.state.load() == Slot::Empty) {
+          poll.blame(from);
           return Error{"rank " + std::to_string(from) + " has left"};
         }
       }
@@ -141,6 +142,7 @@ Status Member::exchange(std::span<const SendMessage> sends,
           }
           moved = true;
         } else if (group->present[to].load() == Group::Left) {
+          poll.blame(to);
           return Error{"rank " + std::to_string(to) + " has left"};
         }
       }
@@ -155,7 +157,11 @@ Status Member::exchange(std::span<const SendMessage> sends,
     if (status && !open)
       return Ok{};
     if (status && !moved) {
-      status = poll.poll();
+      if (Status asked = poll.poll(); !asked)
+        status = givenUp(asked.error(), *this, poll, [&](int peer) {
+          return peer != self && (receiving[peer] < receives.size() ||
+                                  sending[peer] < sends.size());
+        });
       // Spin for as long as a message takes, then leave the core to others.
       if (++idle < 4096)
         sched_yield();

@@ -257,7 +257,7 @@ TEST_F(CUDA, AHangEndsAtTheDeadlineAndNamesTheCollective) {
   Stop stop{};
   runHanging(companion, stuck, stop);
   EXPECT_EQ(stop.code, TESSERA_PEER);
-  EXPECT_ERROR(stop.message, "no rank answered for 0.3 s");
+  EXPECT_ERROR(stop.message, "no answer for 0.3 s");
   EXPECT_EQ(stop.work, 2u);
   EXPECT_EQ(companion.aborts, 1);
   EXPECT_TRUE(stuck); // nothing that waits for the device is called

@@ -478,7 +478,7 @@ TEST_P(Troubles, EndWithOneVerdictInTime) {
         }
         const char *expected =
             trouble.kind == Trouble::HasAnError ? "remote error"
-            : !trouble.control                  ? "no rank answered"
+            : !trouble.control                  ? "no answer"
             : trouble.kind == Trouble::Leaves   ? "rank 1 has left"
                                                 : "rank 1";
         EXPECT_ERROR(take(status), expected);

@@ -33,7 +33,19 @@ constexpr int kMaxWorld = 4;
 constexpr int kSteps = 6;
 constexpr double kDeadline = 0.6;
 
-enum class Fault { None, Kill, Stop, Hang, Skip, Fail, Leave, Absent, FailAll };
+enum class Fault {
+  None,
+  Kill,
+  Stop,
+  Hang,
+  Skip,
+  Fail,
+  Blame,
+  Wonder,
+  Leave,
+  Absent,
+  FailAll
+};
 
 struct Outcome {
   std::atomic<int> state; ///< 0 running, 1 finished in peace, 2 verdict
@@ -130,7 +142,8 @@ void live(Shared &shared, const Scenario &scenario, int rank) {
     for (int step = 0; step < kSteps; ++step) {
       watch.begin(step);
       if (run == 1 && step == scenario.step &&
-          (rank == scenario.culprit || scenario.fault == Fault::FailAll)) {
+          (rank == scenario.culprit || scenario.fault == Fault::FailAll ||
+           scenario.fault == Fault::Wonder)) {
         switch (scenario.fault) {
         case Fault::None:
         case Fault::Absent:
@@ -150,10 +163,21 @@ void live(Shared &shared, const Scenario &scenario, int rank) {
         case Fault::Fail:
           watch.fail({"no memory left", "op2 of mine", "m:2", rank});
           return;
+        case Fault::Blame:
+          // Nobody may pass, so that all wait for the verdict.
+          shared.arrived[run * kSteps + step] -= scenario.world;
+          watch.fail({"rank 1 has left", "op2 of mine", "m:2", 1});
+          break;
         case Fault::FailAll:
           // Nobody arrives, so that all wait for the verdict.
           shared.arrived[run * kSteps + step] -= scenario.world;
           watch.fail({"for a reason", "op", "m", rank});
+          break;
+        case Fault::Wonder:
+          if (rank == 1)
+            return;
+          usleep(100'000);
+          watch.fail({"nobody knows", "op2 of mine", "m:2", -1});
           break;
         case Fault::Leave:
           return;
@@ -201,8 +225,9 @@ protected:
       return !ended[i];
     };
     for (size_t i = 0; i < children.size(); ++i)
-      while (static_cast<int>(i) != scenario.culprit && running(i) &&
-             now() < until)
+      while ((static_cast<int>(i) != scenario.culprit ||
+              scenario.fault == Fault::Blame) &&
+             running(i) && now() < until)
         usleep(2000);
     for (size_t i = 0; i < children.size(); ++i) {
       if (running(i)) {
@@ -309,10 +334,38 @@ TEST_F(Control, OfSeveralFailuresAllRanksGetTheSame) {
   }
 }
 
-TEST_F(Control, ARankThatLeavesEarlyIsNamed) {
-  Scenario scenario = {3, Fault::Leave, 1, 3};
+TEST_F(Control, ARankThatBlamesAnotherIsNotTheCulprit) {
+  for (int speaker : {0, 2}) {
+    new (memory) Shared();
+    play({3, Fault::Blame, speaker, 2});
+    for (int rank : {0, 1, 2}) {
+      const Outcome &outcome = shared.outcomes[rank];
+      EXPECT_EQ(outcome.state, 2) << outcome.message;
+      EXPECT_EQ(outcome.culprit, 1);
+      EXPECT_STREQ(outcome.message, "rank 1 has left");
+      EXPECT_STREQ(outcome.op, "op2 of mine");
+    }
+  }
+}
+
+TEST_F(Control, WhoFailsBecauseARankHasLeftIsNotTheCulprit) {
+  Scenario scenario = {3, Fault::Wonder, 1, 2};
   play(scenario);
-  expectVerdicts(scenario, "has left");
+  for (int rank : {0, 2}) {
+    const Outcome &outcome = shared.outcomes[rank];
+    EXPECT_EQ(outcome.state, 2);
+    EXPECT_EQ(outcome.culprit, 1);
+    EXPECT_STREQ(outcome.message, "rank 1 has left: nobody knows");
+  }
+}
+
+TEST_F(Control, ARankThatLeavesEarlyIsNamed) {
+  for (int culprit : {0, 1}) {
+    new (memory) Shared();
+    Scenario scenario = {3, Fault::Leave, culprit, 3};
+    play(scenario);
+    expectVerdicts(scenario, "has left");
+  }
 }
 
 } // namespace

@@ -34,12 +34,14 @@ namespace {
 
 struct Countdown final : Poll {
   int left = -1; ///< negative: for ever
+  int blamed = -1;
   Status poll() override {
     if (left == 0)
       return Error{"gave up"};
     left -= left > 0;
     return Ok{};
   }
+  void blame(int peer) override { blamed = peer; }
 };
 
 [[noreturn]] void die(const std::string &what) {
@@ -98,11 +100,12 @@ void givesUp(Transport &transport) {
   Countdown poll;
   poll.left = 1000;
   Status status = transport.exchange({}, {&never, 1}, poll);
-  if (status || status.message() != "gave up")
-    die("the wait was not given up");
+  if (status || status.message() != "gave up: rank 1 has not come" ||
+      poll.blamed != 1)
+    die("the wait was not given up because of rank 1");
   Countdown patient;
   if (Status later = transport.exchange({}, {}, patient);
-      later || later.message() != "gave up")
+      later || later.message() != status.message())
     die("a broken transport went on");
 }
 
@@ -121,7 +124,7 @@ int main(int argc, char **argv) {
   if (!open || !abort)
     die("the plug-in lacks an entry");
   char error[256];
-  Transport *transport = open(nullptr, error, sizeof error);
+  Transport *transport = open(nullptr, 60, error, sizeof error);
   if (!transport)
     die(error);
   if (transport->size() != 3)

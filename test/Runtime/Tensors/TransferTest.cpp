@@ -98,7 +98,8 @@ TEST_F(Transfer, EachRankReadsItsPartAndAllWriteTheWhole) {
     Result<const StoredTensor *> stored = files->find("t");
     ASSERT_TRUE(stored);
 
-    Result<OutputFile> output = OutputFile::create(path("out"), {t});
+    Result<OutputFile> output =
+        OutputFile::create(path("out"), path("new"), {t});
     ASSERT_TRUE(output) << output.message();
     for (int64_t rank = 0; rank < t.mesh.numDevices(); ++rank) {
       layout::Coords coords = t.mesh.coordsOfRank(rank);
@@ -119,8 +120,7 @@ TEST_F(Transfer, EachRankReadsItsPartAndAllWriteTheWhole) {
         ASSERT_EQ(buffer[at], globalNumber(t, coords, index));
       }
 
-      Result<OutputFile> mine =
-          OutputFile::open(path("out"), output->temporaryPath(), {t});
+      Result<OutputFile> mine = OutputFile::open(path("out"), path("new"), {t});
       ASSERT_TRUE(mine) << mine.message();
       Status wrote = mine->write(0, coords, buffer.data());
       ASSERT_TRUE(wrote && mine->flush()) << wrote.message();
@@ -134,7 +134,7 @@ TEST_F(Transfer, EachRankReadsItsPartAndAllWriteTheWhole) {
 
 TEST_F(Transfer, OnlyOneOfEqualRanksWrites) {
   GlobalTensor t = tensor("<x = 2, y = 2>", "[did(y) * _]", {4});
-  Result<OutputFile> output = OutputFile::create(path("out"), {t});
+  Result<OutputFile> output = OutputFile::create(path("out"), path("new"), {t});
   ASSERT_TRUE(output);
   int32_t right[2] = {1, 2}, wrong[2] = {-1, -1};
   for (int64_t x = 1; x >= 0; --x)
@@ -184,14 +184,15 @@ TEST_F(Transfer, RefusesWrongShapesAndPartialViews) {
   Status read = readLocal(stored, partial, std::nullopt, {0}, local);
   ASSERT_FALSE(read);
   EXPECT_NE(read.message().find("partial"), std::string::npos);
-  EXPECT_FALSE(OutputFile::create(path("out"), {partial}));
+  EXPECT_FALSE(OutputFile::create(path("out"), path("new"), {partial}));
 }
 
 TEST_F(Transfer, AnAbandonedOutputLeavesNothing) {
   GlobalTensor t = tensor("<x = 2>", "[_]", {4});
   write("out", "old");
   {
-    Result<OutputFile> output = OutputFile::create(path("out"), {t});
+    Result<OutputFile> output =
+        OutputFile::create(path("out"), path("new"), {t});
     ASSERT_TRUE(output);
   }
   EXPECT_EQ(read("out"), "old");
