@@ -21,7 +21,9 @@
 #include <cstring>
 #include <dirent.h>
 #include <fcntl.h>
+#include <functional>
 #include <set>
+#include <string_view>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -120,10 +122,81 @@ public:
   size_t size;
 };
 
-static json parseJson(const std::byte *data, size_t size) {
-  const char *text = reinterpret_cast<const char *>(data);
-  return json::parse(text, text + size, nullptr, /*allow_exceptions=*/false);
+/// Whether JSON has more levels of objects and arrays: so that a parser, which
+/// remembers each, needs no memory for them.
+static bool nestsDeeper(std::string_view text, int levels) {
+  int depth = 0;
+  bool inString = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (inString && c == '\\')
+      ++i;
+    else if (c == '"')
+      inString = !inString;
+    else if (!inString && (c == '{' || c == '['))
+      ++depth;
+    else if (!inString && (c == '}' || c == ']'))
+      --depth;
+    if (depth > levels)
+      return true;
+  }
+  return false;
 }
+
+/// Takes a member of the outermost object, or says why not.
+using TakeMember = std::function<Status(const std::string &, const json &)>;
+
+/// Gives `take` the members of a JSON object one by one, so that no more than
+/// one is in memory; of that no more than our files have: levels and values.
+/// The member `skipped` may be anything. An error without words: it is no
+/// object.
+static Status parseObject(const std::byte *data, size_t size, int levels,
+                          size_t maxValues, const char *skipped,
+                          const TakeMember &take) {
+  const std::string_view text(reinterpret_cast<const char *>(data), size);
+  if (nestsDeeper(text, levels))
+    return Error{"it is nested more than " + std::to_string(levels) +
+                 " levels deep"};
+  Status status = Ok{};
+  std::string key;
+  size_t values = 0;
+  std::set<std::string> keys;
+  // Of an object or an array, what comes last is its end.
+  auto see = [&](int depth, json::parse_event_t event, json &value) {
+    using Event = json::parse_event_t;
+    const bool begins =
+        event == Event::object_start || event == Event::array_start;
+    if (depth == 0 && event == Event::array_start)
+      status = Error{};
+    if (!status || depth == 0)
+      return bool(status);
+    if (depth == 1 && event == Event::key) {
+      key = *value.get_ptr<const std::string *>();
+      values = 0;
+      if (!keys.insert(key).second)
+        status = Error{"'" + key + "' is there twice"};
+      return bool(status);
+    }
+    if (key == skipped)
+      return false;
+    if (begins || event == Event::key)
+      return true;
+    if (++values > maxValues)
+      status = Error{"'" + key + "' has more than " +
+                     std::to_string(maxValues) + " values"};
+    else if (depth == 1)
+      status = take(key, value);
+    return status && depth > 1;
+  };
+  const json rest = json::parse(text.begin(), text.end(), see,
+                                /*allow_exceptions=*/false);
+  if (status && !rest.is_object())
+    return Error{};
+  return status;
+}
+
+/// So many values of a member are more than any tensor has.
+static constexpr size_t kMaxValues = 1000;
 
 /// A number of JSON that is a whole one in [0, 2^63).
 static std::optional<int64_t> asCount(const json &value) {
@@ -211,23 +284,28 @@ parseFile(const std::string &file, const std::byte *data, size_t size) {
                 std::to_string(size - 8) +
                 " after the first 8: it is damaged "
                 "or cut off");
-  json header = parseJson(data + 8, length);
-  if (header.is_discarded() || !header.is_object())
+  size_t bytes = size - 8 - length;
+  std::vector<StoredTensor> tensors;
+  bool isTensor = false; // what is wrong
+  Status parsed =
+      parseObject(data + 8, length, 3, kMaxValues, "__metadata__",
+                  [&](const std::string &name, const json &entry) -> Status {
+                    Result<StoredTensor> tensor = parseTensor(
+                        file, name, entry, data + 8 + length, bytes);
+                    isTensor = !tensor;
+                    if (!tensor)
+                      return tensor.error();
+                    tensors.push_back(std::move(*tensor));
+                    return Ok{};
+                  });
+  if (!parsed && isTensor)
+    return parsed.error();
+  if (!parsed && !parsed.message().empty())
+    return fail("its header is damaged: " + parsed.message());
+  if (!parsed)
     return fail(
         "is not a safetensors file, or a damaged one: its header is not "
         "a JSON object");
-
-  size_t bytes = size - 8 - length;
-  std::vector<StoredTensor> tensors;
-  for (const auto &[name, entry] : header.items()) {
-    if (name == "__metadata__")
-      continue;
-    Result<StoredTensor> tensor =
-        parseTensor(file, name, entry, data + 8 + length, bytes);
-    if (!tensor)
-      return tensor.error();
-    tensors.push_back(std::move(*tensor));
-  }
   std::sort(tensors.begin(), tensors.end(), [](const auto &a, const auto &b) {
     return std::pair(a.data, a.bytes) < std::pair(b.data, b.bytes);
   });
@@ -277,9 +355,27 @@ Status TensorFiles::addIndex(const std::string &path) {
   Result<std::shared_ptr<const Mapping>> mapping = Mapping::open(path);
   if (!mapping)
     return mapping.error();
-  json index = parseJson((*mapping)->data, (*mapping)->size);
-  auto map = index.is_object() ? index.find("weight_map") : index.end();
-  if (!index.is_object() || map == index.end() || !map->is_object())
+  std::vector<std::pair<std::string, std::string>> map;
+  bool hasMap = false;
+  Status parsed = parseObject(
+      (*mapping)->data, (*mapping)->size, 2, SIZE_MAX, "metadata",
+      [&](const std::string &key, const json &value) -> Status {
+        if (key != "weight_map" || !value.is_object())
+          return Ok{};
+        hasMap = true;
+        for (const auto &[name, file] : value.items()) {
+          const std::string *text = file.get_ptr<const std::string *>();
+          if (!text || text->empty() || text->find('/') != std::string::npos)
+            return Error{"tensor '" + name +
+                         "': its place in the \"weight_map\" must be the name "
+                         "of a file in the same folder"};
+          map.emplace_back(name, *text);
+        }
+        return Ok{};
+      });
+  if (!parsed && !parsed.message().empty())
+    return Error{path + ": " + parsed.message()};
+  if (!hasMap)
     return Error{path +
                  ": is not an index of safetensors files: it must be a "
                  "JSON object with a \"weight_map\" from tensor to file"};
@@ -287,20 +383,13 @@ Status TensorFiles::addIndex(const std::string &path) {
   std::string folder =
       slash == std::string::npos ? "" : path.substr(0, slash + 1);
   std::set<std::string> files;
-  for (const auto &[name, file] : map->items()) {
-    const std::string *text = file.get_ptr<const std::string *>();
-    if (!text || text->empty() || text->find('/') != std::string::npos)
-      return Error{path + ": tensor '" + name +
-                   "': its place in the "
-                   "\"weight_map\" must be the name of a file in the same "
-                   "folder"};
-    if (files.insert(*text).second)
-      if (Status status = addFile(folder + *text); !status)
+  for (const auto &[name, file] : map)
+    if (files.insert(file).second)
+      if (Status status = addFile(folder + file); !status)
         return status.error();
-  }
-  for (const auto &[name, file] : map->items()) {
+  for (const auto &[name, file] : map) {
     auto there = byName.find(name);
-    const std::string expected = folder + *file.get_ptr<const std::string *>();
+    const std::string expected = folder + file;
     if (there == byName.end() || there->second.file != expected)
       return Error{path + ": tensor '" + name + "' should be in " + expected +
                    ", but is not"};
@@ -368,6 +457,33 @@ Result<const StoredTensor *> TensorFiles::find(const std::string &name) const {
 // NameMap
 //===----------------------------------------------------------------------===//
 
+static Result<NameMap::Entry> parseEntry(const std::string &port,
+                                         const json &value) {
+  NameMap::Entry entry{port, std::nullopt};
+  if (const auto *name = value.get_ptr<const std::string *>()) {
+    entry.name = *name;
+    return entry;
+  }
+  if (!value.is_object())
+    return Error{"must be a tensor's name or an object with a \"name\" and a "
+                 "\"cast\""};
+  for (const auto &[key, item] : value.items()) {
+    const auto *text = item.get_ptr<const std::string *>();
+    if (!text || (key != "name" && key != "cast"))
+      return Error{"may have a \"name\" and a \"cast\", both strings; has \"" +
+                   key + "\""};
+    if (key == "name") {
+      entry.name = *text;
+      continue;
+    }
+    entry.cast = dtypeFromName(*text);
+    if (!entry.cast)
+      return Error{"cast to unknown type '" + *text +
+                   "': it must be one like f32, bf16, i64"};
+  }
+  return entry;
+}
+
 Result<NameMap> NameMap::read(const std::string &path) {
   // Through a stream of the C library: the map is small and maybe a pipe.
   FILE *file = fopen(path.c_str(), "rbe");
@@ -375,46 +491,32 @@ Result<NameMap> NameMap::read(const std::string &path) {
     return Error{path + ": cannot be opened: " + systemError()};
   std::string text;
   char buffer[4096];
-  while (size_t count = fread(buffer, 1, sizeof buffer, file))
+  size_t count;
+  while (text.size() <= kMaxHeader &&
+         (count = fread(buffer, 1, sizeof buffer, file)))
     text.append(buffer, count);
   fclose(file);
+  if (text.size() > kMaxHeader)
+    return Error{path + ": is not a map of names: it has more than " +
+                 std::to_string(kMaxHeader) + " bytes"};
 
-  json map =
-      parseJson(reinterpret_cast<const std::byte *>(text.data()), text.size());
-  if (map.is_discarded() || !map.is_object())
-    return Error{path + ": is not a map of names: it must be a JSON object "
-                        "like {\"port\": \"tensor\"}"};
   NameMap result;
   result.path = path;
-  for (const auto &[port, value] : map.items()) {
-    auto fail = [&](const std::string &what) {
-      return Error{path + ": '" + port + "': " + what};
-    };
-    Entry entry{port, std::nullopt};
-    if (const auto *name = value.get_ptr<const std::string *>()) {
-      entry.name = *name;
-    } else if (value.is_object()) {
-      for (const auto &[key, item] : value.items()) {
-        const auto *text = item.get_ptr<const std::string *>();
-        if (!text || (key != "name" && key != "cast"))
-          return fail(
-              "may have a \"name\" and a \"cast\", both strings; has \"" + key +
-              "\"");
-        if (key == "name") {
-          entry.name = *text;
-          continue;
-        }
-        entry.cast = dtypeFromName(*text);
-        if (!entry.cast)
-          return fail("cast to unknown type '" + *text +
-                      "': it must be one like f32, bf16, i64");
-      }
-    } else {
-      return fail("must be a tensor's name or an object with a \"name\" and a "
-                  "\"cast\"");
-    }
-    result.entries.emplace(port, std::move(entry));
-  }
+  Status parsed =
+      parseObject(reinterpret_cast<const std::byte *>(text.data()), text.size(),
+                  2, kMaxValues, "",
+                  [&](const std::string &port, const json &value) -> Status {
+                    Result<Entry> entry = parseEntry(port, value);
+                    if (!entry)
+                      return Error{"'" + port + "': " + entry.message()};
+                    result.entries.emplace(port, std::move(*entry));
+                    return Ok{};
+                  });
+  if (!parsed && !parsed.message().empty())
+    return Error{path + ": " + parsed.message()};
+  if (!parsed)
+    return Error{path + ": is not a map of names: it must be a JSON object "
+                        "like {\"port\": \"tensor\"}"};
   return result;
 }
 

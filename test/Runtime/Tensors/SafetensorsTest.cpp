@@ -8,6 +8,8 @@
 
 #include "Scratch.h"
 
+#include <sys/resource.h>
+
 using namespace tessera;
 
 namespace {
@@ -84,8 +86,44 @@ TEST_F(Safetensors, RefusesWhatIsNoSafetensorsFile) {
   expectParts(errorOf("[1, 2]", 0), {"JSON object"});
   expectParts(errorOf("{\"a\": ", 0), {"JSON object"});
   expectParts(errorOf("{\"a\xff\": 1}", 0), {"JSON object"});
-  expectParts(errorOf(std::string(100000, '['), 0), {"JSON object"});
+  expectParts(errorOf(std::string(100000, '['), 0), {"3 levels"});
+  expectParts(errorOf("{\"a\": " + std::string(100000, '['), 0), {"3 levels"});
+  expectParts(errorOf(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},)"
+                      R"("a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})",
+                      1),
+              {"bad.safetensors", "'a' is there twice"});
+  // Brackets in names are no levels, and of metadata nothing is kept.
+  std::string metadata;
+  for (int i = 0; i < 2000; ++i)
+    metadata += (i ? ",\"" : "\"") + std::to_string(i) + R"(":"[[\"{{")";
+  EXPECT_EQ(errorOf(R"({"__metadata__":{)" + metadata +
+                        R"(},"[[[{":{"dtype":"U8","shape":[1],)"
+                        R"("data_offsets":[0,1]}})",
+                    1),
+            "");
   expectParts(openError({folder.string()}), {"safetensors"});
+}
+
+TEST_F(Safetensors, BadHeadersTakeNoMemory) {
+  auto peak = [] {
+    rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss; // KiB
+  };
+  const size_t size = 30'000'000;
+  std::string zeros;
+  while (zeros.size() < size)
+    zeros += "0,";
+  const std::string headers[] = {
+      std::string(size, '['), "{\"a\":" + std::string(size, '{'),
+      R"({"a":{"shape":[)" + zeros + "0]}}", "[" + zeros + "0]"};
+  for (const std::string &header : headers) {
+    const std::string file = write("bad.safetensors", fileBytes(header, ""));
+    const long before = peak();
+    EXPECT_NE(openError({file}), "");
+    // The file is mapped; a parser's token may be as long.
+    EXPECT_LT(peak() - before, 4 * 30'000) << header.substr(0, 20);
+  }
 }
 
 TEST_F(Safetensors, RefusesBadEntries) {

@@ -781,6 +781,21 @@ class TesseraRun(unittest.TestCase):
         )
         self.check_failure(process, ["cannot start", "thread", "Resource temporarily unavailable"])
 
+    def test_memory_that_is_not_there(self):
+        if b"__asan_init" in (BIN / "tessera-run").read_bytes():
+            self.skipTest("a sanitizer needs its own")
+        header = ",".join(
+            f'"{i:020}":{{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}' for i in range(400_000)
+        )
+        header = f"{{{header}}}".encode()
+        (self.folder / "wide.safetensors").write_bytes(len(header).to_bytes(8, "little") + header)
+        command = ["bash", "-c", 'ulimit -v 150000; exec "$@"', "bash", BIN / "tessera-run"]
+        command += ["linear-1.tsr", "--inputs", "wide.safetensors"]
+        process = subprocess.Popen(
+            list(map(str, command)), cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        self.check_failure(process, ["not enough memory"])
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1], verbosity=2)
