@@ -14,8 +14,11 @@
  *
  * Rules that hold everywhere:
  *  - A call returns null, or a status that the caller frees.
- *  - Structs begin with their size, set by the caller (sizeof); fields that lie
- *    beyond it count as zero. Additions only.
+ *  - Structs begin with their size, set by the caller (sizeof), a multiple of
+ *    8; fields that lie beyond it count as zero. Additions only.
+ *  - A null handle or a null place for a result is an error; a function that
+ *    returns no status gives 0, "" or rank -1 for a null handle, and destroying
+ *    null does nothing.
  *  - Strings returned belong to the object they were asked from.
  *  - One thread at a time uses a context and what was made from it; different
  *    contexts are independent.
@@ -73,7 +76,8 @@ TESSERA_API void tessera_status_free(tessera_status *status);
  *===----------------------------------------------------------------------===*/
 
 /* How ranks find each other, filled by the embedding program. Each callback is
- * collective and returns 0 on success. */
+ * collective and returns 0 on success; who waits in it for a rank that does not
+ * come must end the wait itself, with another value. */
 typedef struct tessera_bootstrap {
   size_t size;
   void *user;
@@ -109,7 +113,8 @@ typedef struct tessera_context_options {
    * limit. */
   uint64_t memory_limit;
   /* Seconds after which a wait for other ranks ends with an error; with a
-   * control channel only if no rank makes progress. 0: 60. */
+   * control channel only if no rank makes progress. 0: 60. MPI's own start,
+   * where the library makes it, has no such end. */
   double deadline;
   /* Non-zero: start the control channel, which names a dead or stuck rank. */
   int32_t control;
@@ -147,8 +152,8 @@ typedef enum tessera_context_flags {
   TESSERA_AUTOTUNE = 32
 } tessera_context_flags;
 
-/* The meeting point of `world` contexts of this process. Destroy it after all
- * of them. */
+/* The meeting point of `world` contexts of this process, 1 to 4096. Destroy it
+ * after all of them. */
 TESSERA_API tessera_status *tessera_threads_create(int32_t world,
                                                    tessera_threads **out);
 TESSERA_API void tessera_threads_destroy(tessera_threads *threads);

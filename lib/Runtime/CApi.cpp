@@ -16,8 +16,10 @@
 #include "Runtime/Binding.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <new>
+#include <optional>
 
 using namespace tessera;
 
@@ -52,6 +54,12 @@ static tessera_status *invalid(std::string message) {
 }
 
 static constexpr const char *kNullPointer = "a null pointer where none may be";
+/// Each pair of ranks has a place to meet.
+static constexpr int32_t kMaxThreads = 4096;
+
+static constexpr uint32_t kAllFlags = TESSERA_NO_GRAPH | TESSERA_TIME_STEPS |
+                                      TESSERA_CHECK_STEPS | TESSERA_SYMMETRIC |
+                                      TESSERA_COPY_ENGINES | TESSERA_AUTOTUNE;
 
 /// Runs the body of a call; no exception leaves.
 template <typename Body> static tessera_status *guard(Body body) {
@@ -62,16 +70,21 @@ template <typename Body> static tessera_status *guard(Body body) {
   }
 }
 
+/// Whether a caller's struct can be so long: no pointer in it is cut off.
+static bool isSize(size_t size) {
+  return size > 0 && size % sizeof(size_t) == 0;
+}
+
 /// Takes over the fields that the caller's struct has.
 template <typename T> static bool readStruct(const T *from, T &to) {
   to = T{};
-  if (!from || from->size < sizeof(size_t))
+  if (!from || !isSize(from->size))
     return false;
   std::memcpy(&to, from, std::min(from->size, sizeof to));
   return true;
 }
 template <typename T> static tessera_status *writeStruct(T value, T *to) {
-  if (!to || to->size < sizeof(size_t))
+  if (!to || !isSize(to->size))
     return invalid("the struct for the result is null or its size is not set");
   value.size = to->size;
   std::memcpy(to, &value, std::min(to->size, sizeof value));
@@ -108,8 +121,12 @@ void tessera_status_free(tessera_status *status) {
 
 tessera_status *tessera_threads_create(int32_t world, tessera_threads **out) {
   return guard([&]() -> tessera_status * {
-    if (!out || world < 1)
-      return invalid("a group of threads needs at least one rank");
+    if (!out)
+      return invalid(kNullPointer);
+    if (world < 1 || world > kMaxThreads)
+      return invalid("a group of threads has 1 to " +
+                     std::to_string(kMaxThreads) + " ranks, not " +
+                     std::to_string(world));
     *out = new tessera_threads{ThreadsGroup::create(world)};
     return nullptr;
   });
@@ -117,14 +134,38 @@ tessera_status *tessera_threads_create(int32_t world, tessera_threads **out) {
 
 void tessera_threads_destroy(tessera_threads *threads) { delete threads; }
 
+/// What no context can be made with, as one sentence.
+static std::optional<std::string>
+findWrong(const tessera_context_options &options) {
+  if (options.world < 0 || options.rank < 0 ||
+      (options.rank > 0 && options.rank >= options.world))
+    return "there is no rank " + std::to_string(options.rank) + " of " +
+           std::to_string(options.world);
+  if (!(options.deadline >= 0) || std::isinf(options.deadline))
+    return "the deadline is " + std::to_string(options.deadline) +
+           ": it must be a number of seconds, or 0";
+  if (options.flags & ~kAllFlags)
+    return "there are no flags " + std::to_string(options.flags & ~kAllFlags);
+  if (bool(options.allocate) != bool(options.deallocate))
+    return "allocate and deallocate come together";
+  if (!options.bootstrap)
+    return std::nullopt;
+  tessera_bootstrap bootstrap;
+  if (!readStruct(options.bootstrap, bootstrap))
+    return "the bootstrap's size is not set";
+  if (!bootstrap.all_gather)
+    return "the bootstrap has no all_gather";
+  return std::nullopt;
+}
+
 tessera_status *tessera_context_create(const tessera_context_options *options,
                                        tessera_context **out) {
   return guard([&]() -> tessera_status * {
     tessera_context_options known;
     if (!out || !readStruct(options, known))
       return invalid("the context's options are null or their size is not set");
-    if (known.bootstrap && known.bootstrap->size < sizeof(size_t))
-      return invalid("the bootstrap's size is not set");
+    if (std::optional<std::string> wrong = findWrong(known))
+      return invalid(*wrong);
     Outcome<std::unique_ptr<Context>> context = Context::create(known);
     if (!context)
       return fail(context.error());
@@ -136,10 +177,10 @@ tessera_status *tessera_context_create(const tessera_context_options *options,
 
 void tessera_context_destroy(tessera_context *context) { delete context; }
 int32_t tessera_context_rank(const tessera_context *context) {
-  return context->context->rank();
+  return context ? context->context->rank() : -1;
 }
 int32_t tessera_context_world(const tessera_context *context) {
-  return context->context->size();
+  return context ? context->context->size() : 0;
 }
 
 tessera_status *tessera_context_device(tessera_context *context,
@@ -247,13 +288,13 @@ tessera_status *tessera_module_inspect(const char *path,
 
 void tessera_module_destroy(tessera_module *module) { delete module; }
 uint64_t tessera_module_hash(const tessera_module *module) {
-  return module->module->reader().hash();
+  return module ? module->module->reader().hash() : 0;
 }
 const char *tessera_module_mesh(const tessera_module *module) {
-  return module->mesh.c_str();
+  return module ? module->mesh.c_str() : "";
 }
 const char *tessera_module_report(const tessera_module *module) {
-  return module->module->report().c_str();
+  return module ? module->module->report().c_str() : "";
 }
 
 static const fb::PlanT &planOf(const tessera_module *module) {
@@ -261,7 +302,7 @@ static const fb::PlanT &planOf(const tessera_module *module) {
 }
 
 size_t tessera_module_symbol_count(const tessera_module *module) {
-  return planOf(module).symbols.size();
+  return module ? planOf(module).symbols.size() : 0;
 }
 
 tessera_status *tessera_module_symbol(const tessera_module *module,
@@ -276,7 +317,7 @@ tessera_status *tessera_module_symbol(const tessera_module *module,
 }
 
 size_t tessera_module_port_count(const tessera_module *module) {
-  return planOf(module).ports.size();
+  return module ? planOf(module).ports.size() : 0;
 }
 
 tessera_status *tessera_module_port(const tessera_module *module, size_t index,
@@ -477,7 +518,7 @@ tessera_status *tessera_binding_products(const tessera_binding *binding,
 }
 
 size_t tessera_binding_collective_count(const tessera_binding *binding) {
-  return binding->binding->reports().size();
+  return binding ? binding->binding->reports().size() : 0;
 }
 
 tessera_status *tessera_binding_collective(const tessera_binding *binding,
@@ -512,7 +553,7 @@ tessera_status *tessera_binding_collective(const tessera_binding *binding,
 }
 
 size_t tessera_binding_communicator_count(const tessera_binding *binding) {
-  return binding->binding->communicators().size();
+  return binding ? binding->binding->communicators().size() : 0;
 }
 
 tessera_status *tessera_binding_communicator(const tessera_binding *binding,
@@ -541,7 +582,7 @@ tessera_status *tessera_binding_communicator(const tessera_binding *binding,
 }
 
 size_t tessera_binding_step_count(const tessera_binding *binding) {
-  return binding->binding->stepCount();
+  return binding ? binding->binding->stepCount() : 0;
 }
 
 tessera_status *tessera_binding_step(const tessera_binding *binding,
@@ -572,11 +613,11 @@ tessera_status *tessera_binding_step(const tessera_binding *binding,
 }
 
 double tessera_binding_clock_error(const tessera_binding *binding) {
-  return binding->binding->program().clockError();
+  return binding ? binding->binding->program().clockError() : 0;
 }
 
 size_t tessera_binding_alternative_count(const tessera_binding *binding) {
-  return binding->binding->alternatives().size();
+  return binding ? binding->binding->alternatives().size() : 0;
 }
 
 tessera_status *tessera_binding_alternative(const tessera_binding *binding,
@@ -598,5 +639,5 @@ tessera_status *tessera_binding_alternative(const tessera_binding *binding,
 }
 
 double tessera_binding_host_seconds(const tessera_binding *binding) {
-  return binding->binding->program().hostSeconds();
+  return binding ? binding->binding->program().hostSeconds() : 0;
 }

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <mutex>
 
 using namespace tessera;
@@ -290,6 +291,45 @@ TEST(Context, OptionsAreChecked) {
   options.backend = "abacus";
   EXPECT_ERROR(take(tessera_context_create(&options, &context)),
                "there is no backend 'abacus': it is \"cpu\" or \"cuda\"");
+  auto expectWrong = [&](const tessera_context_options &wrong,
+                         const char *says) {
+    EXPECT_ERROR(take(tessera_context_create(&wrong, &context)), says);
+  };
+  tessera_context_options alone{};
+  alone.size = sizeof alone;
+  alone.world = 1;
+  for (int rank : {5, 1, -1}) {
+    options = alone;
+    options.rank = rank;
+    expectWrong(options,
+                ("there is no rank " + std::to_string(rank) + " of 1").c_str());
+  }
+  options = alone;
+  options.world = -1;
+  expectWrong(options, "there is no rank 0 of -1");
+  for (double deadline : {-1.0, double(NAN), double(INFINITY)}) {
+    options = alone;
+    options.deadline = deadline;
+    expectWrong(options, "must be a number of seconds");
+  }
+  options = alone;
+  options.flags = 64 | TESSERA_TIME_STEPS;
+  expectWrong(options, "there are no flags 64");
+  options = alone;
+  options.allocate = [](void *, size_t) -> void * { return nullptr; };
+  expectWrong(options, "come together");
+  options = alone;
+  options.size = offsetof(tessera_context_options, transport) + 3;
+  expectWrong(options, "size is not set");
+  options = alone;
+  tessera_bootstrap bootstrap{};
+  options.bootstrap = &bootstrap;
+  expectWrong(options, "bootstrap's size");
+  bootstrap.size = sizeof bootstrap;
+  expectWrong(options, "bootstrap has no all_gather");
+  for (int world : {0, -1, 4097}) {
+    EXPECT_ERROR(take(tessera_threads_create(world, &group)), "1 to 4096");
+  }
   // A caller that was built when the struct ended after `world`.
   options = {};
   options.size = offsetof(tessera_context_options, transport);
@@ -298,6 +338,19 @@ TEST(Context, OptionsAreChecked) {
   ASSERT_OK(tessera_context_create(&options, &context));
   EXPECT_EQ(tessera_context_world(context), 1);
   tessera_context_destroy(context);
+}
+
+TEST(Context, NoMemoryIsTooLargeToAskFor) {
+  onRanks(1, [](tessera_context *context) {
+    for (size_t bytes : {SIZE_MAX, SIZE_MAX - 62, SIZE_MAX / 2}) {
+      void *pointer = nullptr;
+      tessera_status *status =
+          tessera_device_allocate(context, bytes, &pointer);
+      EXPECT_EQ(tessera_status_code(status), TESSERA_OUT_OF_MEMORY);
+      EXPECT_ERROR(take(status), "not enough memory");
+      EXPECT_EQ(pointer, nullptr);
+    }
+  });
 }
 
 TEST(Context, TheCallersBootstrapIsUsed) {

@@ -15,6 +15,8 @@ the ranks, which are threads here.
 
 import ctypes as c
 import os
+import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -150,6 +152,19 @@ for name, result, arguments in [
     function.restype, function.argtypes = result, arguments
     if result is P:
         function.errcheck = check
+
+
+def prototypes():
+    """The header's functions: kind of result, name, types of arguments."""
+    header = pathlib.Path(__file__).parents[2] / "include/tessera/tessera.h"
+    found = []
+    for result, name, arguments in re.findall(
+            r"TESSERA_API\s+([^;(]*?)\s*\b(tessera_\w+)\(([^)]*)\);", header.read_text()):
+        result = re.sub(r"\s", "", result)
+        kind = {"tessera_status*": "status", "constchar*": "text", "double": "double", "void": "none"}
+        types = [re.sub(r"\bconst\b|\w+$|\s", "", a.strip()) for a in arguments.split(",")]
+        found.append((kind.get(result, "number"), name, [t for t in types if t]))
+    return found
 
 
 def make_module(ranks):
@@ -361,12 +376,93 @@ class CApi(unittest.TestCase):
 
         on_ranks(1, body)
 
+    def test_null_is_an_error_of_every_function(self):
+        # In a process of its own: what crashes is the last that it names.
+        script = '''
+import ctypes, sys
+lib = ctypes.CDLL(sys.argv[1])
+for line in sys.stdin:
+    result, name, arguments = line.split(";")
+    print(name, flush=True)
+    function = getattr(lib, name)
+    function.restype = {"text": ctypes.c_char_p, "double": ctypes.c_double,
+                        "none": None, "number": ctypes.c_int64}.get(result, ctypes.c_void_p)
+    got = function(*[ctypes.c_void_p(0)] * int(arguments))
+    if result == "status":
+        lib.tessera_status_message.restype = ctypes.c_char_p
+        assert got and len(lib.tessera_status_message(ctypes.c_void_p(got))) > 5
+        lib.tessera_status_free(ctypes.c_void_p(got))
+    elif result == "text":
+        assert got == b""
+    elif result != "none":
+        assert got == 0 or name.endswith("_rank") and got & 0xffffffff == 0xffffffff, got
+'''
+        functions = prototypes()
+        lines = [f"{result};{name};{len(arguments)}" for result, name, arguments in functions]
+        done = subprocess.run([sys.executable, "-c", script, LIBRARY], input="\n".join(lines),
+                              capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stdout.split()[-1:] + [done.stderr])
+        self.assertEqual(done.stdout.split(), [name for _, name, _ in functions])
+
+    def test_null_beside_a_handle_and_wrong_indices(self):
+        self.with_handles(self.check_handles)
+
+    def check_handles(self, handles):
+        structs = 0
+        for result, name, arguments in prototypes():
+            handle = handles.get(arguments[0] if arguments else None)
+            if not handle or name.endswith("_destroy"):
+                continue
+            function = c.CFUNCTYPE(P if result == "status" else c.c_double if result == "double" else c.c_int64)(
+                (name, lib))
+            calls = [[0] * (len(arguments) - 1), [2**64 - 1 if "size_t" in a else 0 for a in arguments[1:]]]
+            for call in calls if result == "status" else []:
+                status = function(handle, *map(c.c_void_p, call))
+                # There is nothing to copy, and nothing wrong in a run.
+                self.assertTrue(status or name in ("tessera_device_copy", "tessera_binding_run",
+                                                   "tessera_binding_wait"), name)
+                lib.tessera_status_free(status)
+            # A result's struct of any size is filled as far as it goes.
+            out = arguments[-1].rstrip("*")
+            if result != "status" or out + "*" in handles or not out.startswith("tessera_") or out == "tessera_run":
+                continue
+            structs += 1
+            for size in range(0, 1200):
+                buffer = (c.c_uint8 * 2048)(*[0xEE] * 2048)
+                c.cast(buffer, c.POINTER(c.c_size_t))[0] = size
+                symbols = (c.c_int64 * 1)(2)
+                middle = {3: [0], 4: [symbols, 1], 5: [0, symbols, 1]}.get(len(arguments), [])
+                middle = {"tessera_module_memory": [symbols, 1]}.get(name, middle)
+                if "communicator" in name:
+                    break  # a processor has none
+                status = function(handle, *[c.c_void_p(m) if isinstance(m, int) else m for m in middle], buffer)
+                self.assertEqual(bool(status), size == 0 or size % 8 != 0, (name, size))
+                self.assertEqual(set(buffer[max(size, 8):]), {0xEE}, (name, size))
+                lib.tessera_status_free(status)
+        self.assertGreater(structs, 8)
+
+    def with_handles(self, body):
+        module = make_module(1)
+
+        def on_rank(rank, group):
+            one = Rank(rank, 1, group, module)
+            values = {name: np.ones(shape, np.float32) for name, shape in
+                      [("x", (2, 8)), ("w0", (32, 8)), ("w1", (8, 32))]}
+            kept = one.run(values, 2)
+            body({"tessera_context*": one.context, "tessera_module*": one.module,
+                  "tessera_binding*": one.binding})
+            one.close()
+            del kept
+
+        on_ranks(1, on_rank)
+
     def test_only_the_headers_functions_are_visible(self):
         listing = subprocess.run(
             ["nm", "--dynamic", "--defined-only", LIBRARY], check=True,
             capture_output=True, text=True).stdout
         names = {line.split()[-1] for line in listing.splitlines()}
-        self.assertIn("tessera_binding_run", names)
+        self.assertEqual({name for _, name, _ in prototypes()},
+                         {n for n in names if n.startswith("tessera_")})
         self.assertEqual({n for n in names if not n.startswith("tessera_")},
                          set())
 

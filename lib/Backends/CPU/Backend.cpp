@@ -303,7 +303,8 @@ public:
 
   Result<std::byte *> allocate(Memory kind, size_t bytes) override {
     const size_t rounded = round(bytes);
-    void *pointer = isCallers(kind)
+    void *pointer = rounded < bytes ? nullptr
+                    : isCallers(kind)
                         ? options.allocate(options.allocate_user, rounded)
                         : std::aligned_alloc(64, rounded);
     if (!pointer)

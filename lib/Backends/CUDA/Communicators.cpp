@@ -24,6 +24,7 @@
 #include <algorithm>
 #include <cstring>
 #include <ctime>
+#include <system_error>
 #include <thread>
 
 using namespace tessera;
@@ -500,8 +501,8 @@ void Communicators::abort() {
   for (size_t i = members.size(); i-- > 0;)
     if (nccl::Comm comm = members[i].communicator->comm)
       comms.push_back(comm);
-  std::thread([comms = std::move(comms), done = aborted, &api = api,
-               context = device.handle(), &driver = device.driver()] {
+  auto end = [comms = std::move(comms), done = aborted, &api = api,
+              context = device.handle(), &driver = device.driver()] {
     driver.ctxPush(context);
     // As a group, so that the kernels of all are told before one is waited for.
     api.groupStart();
@@ -511,7 +512,12 @@ void Communicators::abort() {
     ContextHandle popped;
     driver.ctxPop(&popped);
     *done = true;
-  }).detach();
+  };
+  try {
+    std::thread(std::move(end)).detach();
+  } catch (const std::system_error &) {
+    // Without a thread it is never done.
+  }
 }
 
 bool Communicators::isAborted() const {
