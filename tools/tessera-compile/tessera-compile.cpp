@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Support/StandardStreams.h"
 #include "tessera/Compiler.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -70,7 +71,8 @@ static cl::opt<bool> remarks("remarks",
                              cl::cat(category));
 
 int main(int argc, char **argv) {
-  InitLLVM init(argc, argv);
+  tessera::holdStandardStreams();
+  InitLLVM init(argc, argv, /*InstallPipeSignalExitHandler=*/false);
   cl::HideUnrelatedOptions(category);
   cl::ParseCommandLineOptions(argc, argv,
                               "Tessera: compiles a sharded tensor program\n");

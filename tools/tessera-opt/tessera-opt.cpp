@@ -9,6 +9,7 @@
 #include "Compiler/Register.h"
 #include "Compiler/VerifyInput.h"
 #include "Interpreter/InterpretPass.h"
+#include "Support/StandardStreams.h"
 #include "TensorView/TensorView.h"
 
 #include "mlir/IR/DialectRegistry.h"
@@ -18,6 +19,7 @@
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/ToolOutputFile.h"
+#include "llvm/Support/WithColor.h"
 
 static llvm::cl::opt<bool> typeAliases(
     "type-aliases",
@@ -25,7 +27,8 @@ static llvm::cl::opt<bool> typeAliases(
                    "as !t8x16xf32"));
 
 int main(int argc, char **argv) {
-  llvm::InitLLVM init(argc, argv);
+  tessera::holdStandardStreams();
+  llvm::InitLLVM init(argc, argv, /*InstallPipeSignalExitHandler=*/false);
   mlir::DialectRegistry registry;
   tessera::registerAll(registry);
   tessera::registerAllPasses();
@@ -66,6 +69,14 @@ int main(int argc, char **argv) {
   }
   llvm::LogicalResult result =
       mlir::MlirOptMain(out->os(), std::move(in), registry, config);
+  out->os().flush();
+  if (out->os().has_error()) {
+    llvm::WithColor::error(llvm::errs(), "tessera-opt")
+        << "cannot write '" << output << "': " << out->os().error().message()
+        << "\n";
+    out->os().clear_error();
+    return EXIT_FAILURE;
+  }
   if (succeeded(result))
     out->keep();
   return mlir::asMainReturnCode(result);
