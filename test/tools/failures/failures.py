@@ -215,11 +215,19 @@ class Case:
         if not alone:
             # mpirun ends the others, who may be stopped, within 2 s more.
             def said():
+                pids = list(map(self.pid, self.others))
+                ended = process.poll() is not None or all(pid and not is_running(pid) for pid in pids)
                 lines = [(rank, line) for rank in range(RANKS)
                          for line in self.read(f"errors.{rank}").splitlines() if line.startswith("tessera:")]  # fmt: skip
-                return lines or (process.poll() is not None and [None])
+                return lines or (ended and [None])
             lines = wait_for(said, limit, "nobody says anything")
             took = time.monotonic() - since
+            if lines == [None] and self.fault == "stop":
+                # The others have ended in peace, and mpirun waits for the victim.
+                os.kill(self.pid(self.victim), signal.SIGCONT)
+                if process.wait(10) != 0:
+                    raise Failed("nobody says anything")
+                raise Late
             wait_for(lambda: not any(is_running(self.pid(rank) or 0) for rank in range(RANKS)), 6,
                      "the ranks do not end")  # fmt: skip
             try:  # Open MPI 4.1 may forget to end itself
@@ -246,11 +254,13 @@ class Case:
         for rank in self.others:
             pid = self.pid(rank)
             def said():
-                found = re.search("^tessera: .*$", self.read(f"errors.{rank}"), re.M)
-                return found or (pid and not is_running(pid) and not self.read(f"errors.{rank}") and "ended")
+                ended = pid and not is_running(pid)
+                return re.search("^tessera: .*$", self.read(f"errors.{rank}"), re.M) or (ended and "ended")
             found = wait_for(said, limit, lambda: f"rank {rank} says nothing: {self.read(f'errors.{rank}')}")
             took = time.monotonic() - since
             if found == "ended":  # in peace: the victim had nothing more to do
+                if not (self.folder / "out.safetensors").exists():
+                    raise Failed(f"rank {rank} has ended without a word")
                 late += 1
                 continue
             self.check_line(rank, found[0], took)
