@@ -1,40 +1,130 @@
 #!/usr/bin/env python3
-"""Random programs, meshes and views through the pipeline, in the interpreter.
+"""Random programs, meshes, views and sizes through the pipeline, in the interpreter.
 
-Each seed makes one straight-line program of tv ops whose inputs lie by random
+Each seed makes one straight-line program of tv ops whose values lie by random
 views; `tessera-opt` takes it to the local phase, or where --passes say, and
-interprets it on every rank against the source program in float64. A failing seed
-prints its program and the command that runs it alone.
+interprets it on every rank against the source program in float64, for several
+values of its dynamic sizes. A failing seed prints its program as small as
+shrink.py makes it, with the RUN line that shows what is wrong.
 
     random_programs.py --build build --seeds 0:200
+    random_programs.py --build build --seeds 0:200 --without dynamic flat
+
+--without leaves out what programs may have (FEATURES), to look past a defect.
 """
 import argparse
+import math
 import os
 import random
-import subprocess
+import re
 import sys
 import tempfile
 
+import shrink
+
 MESHES = [
-    "tp = 2", "tp = 3", "tp = 4", "tp = 6", "x = 2, y = 2", "x = 2, y = 3",
-    "x = 3, y = 2", "x = 2, y = 2, devices = iota(y, x)",
+    "tp = 1", "tp = 2", "tp = 3", "tp = 4", "tp = 6", "x = 2, y = 2", "x = 2, y = 3",
+    "x = 3, y = 2", "x = 1, y = 3", "x = 2, y = 2, devices = iota(y, x)",
     "tp = 4, devices = [2, 0, 3, 1]", "x = 2, y = 2, z = 2",
 ]
 EXTENTS = [1, 2, 3, 4, 5, 6, 8, 10, 12]
+FEATURES = {
+    "dynamic": "extents that are known at run time",
+    "empty": "extents of 0",
+    "flat": "one product for several dimensions",
+    "groups": "bounded groups in a product",
+    "alloc": "orders in memory",
+    "results": "views on results of ops",
+    "types": "elements other than f32",
+    "integers": "values of i32, and divisions by 0 of them",
+    "load": "captured tensors, at indices that may be outside",
+    "dispatch": "split rows of the buffers of experts",
+    "moves": "programs that only move",
+}
+MOVES = ["constrain", "constrain", "transpose", "reshape", "slice", "concat", "pad",
+         "broadcast", "reshard"]
+
+
+class Size:
+    """An extent that is known at run time: a polynomial of the program's sizes, from
+    the names in each term to its coefficient. No choice may depend on its value."""
+
+    def __init__(self, terms):
+        self.terms = {names: c for names, c in terms.items() if c}
+
+    @staticmethod
+    def of(extent):
+        return extent if isinstance(extent, Size) else Size({(): extent})
+
+    def __add__(self, other):
+        terms = dict(self.terms)
+        for names, c in Size.of(other).terms.items():
+            terms[names] = terms.get(names, 0) + c
+        return Size(terms)
+
+    def __mul__(self, other):
+        terms = {}
+        for a, c in self.terms.items():
+            for b, d in Size.of(other).terms.items():
+                names = tuple(sorted(a + b))
+                terms[names] = terms.get(names, 0) + c * d
+        return Size(terms)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def divided(self, by):
+        """What is left of it after a division that leaves no rest, or None."""
+        if any(c % by for c in self.terms.values()):
+            return None
+        return Size({names: c // by for names, c in self.terms.items()})
+
+    @property
+    def name(self):
+        """The size that it is, if it is one."""
+        (names, c), *more = self.terms.items() or [((), 0)]
+        return names[0] if len(names) == 1 and c == 1 and not more else None
+
+    def __eq__(self, other):
+        return isinstance(other, Size) and self.terms == other.terms
+
+    def __hash__(self):
+        return hash(tuple(sorted(self.terms.items())))
+
+    def __str__(self):
+        return "?"
+
+
+def dynamic(extents):
+    return [e for e in extents if isinstance(e, Size)]
+
+
+class Value:
+    def __init__(self, name, shape, element, type_):
+        self.name, self.shape, self.element, self.type = name, tuple(shape), element, type_
 
 
 class Program:
-    def __init__(self, seed, partial_inputs=True):
+    def __init__(self, seed, partial_inputs=True, without=()):
         self.partial_inputs = partial_inputs
         self.random = random.Random(seed)
+        self.has = {name for name in FEATURES if name not in without}
         self.mesh = self.random.choice(MESHES)
-        self.axes = []
-        for part in self.mesh.split(", "):
-            name, _, size = part.partition(" = ")
-            if size.isdigit():
-                self.axes.append((name, int(size)))
+        self.axes = [(name, int(size)) for name, size in
+                     re.findall(r"(\w+) = (\d+)", self.mesh)]
+        self.sizes = {}  # name: (maximum, multiple)
+        if "dynamic" in self.has and self.chance(0.4):
+            for name in "bs"[:self.random.randint(1, 2)]:
+                multiple = self.random.choice([1, 1, 1, 2, 3])
+                self.sizes[name] = (multiple * self.random.randint(1, 12 // multiple), multiple)
+        self.float = "f32"
+        if "types" in self.has:
+            self.float = self.random.choice(["f32", "f32", "f32", "f64", "bf16"])
         self.arguments, self.body, self.values = [], [], []
         self.count = 0
+        self.made = None
+
+    def chance(self, probability):
+        return self.random.random() < probability
 
     # Views
 
@@ -43,7 +133,7 @@ class Program:
         subs = []
         for name, size in self.axes:
             splits = [(p, size // p) for p in range(2, size) if size % p == 0]
-            if splits and self.random.random() < 0.3:
+            if splits and self.chance(0.3):
                 outer, inner = self.random.choice(splits)
                 subs += [f"did({name}:(1){outer})", f"did({name}:({outer}){inner})"]
             else:
@@ -51,344 +141,594 @@ class Program:
         self.random.shuffle(subs)
         return subs
 
-    def view(self, rank, partial=False):
+    def factors(self, subs):
+        """`_` and some of the sub-axes."""
+        factors = ["_"]
+        while subs and self.chance(0.4):
+            sub = subs.pop()
+            kind = self.random.random()
+            if kind < 0.6:
+                factors.insert(0, sub)  # blocks
+            elif kind < 0.8:
+                factors.append(sub)  # cyclic
+            else:
+                factors += [sub, "2"]  # block-cyclic
+        return factors
+
+    def product(self, subs, bound):
+        """The digits of one dimension of `bound` values."""
+        if "groups" not in self.has or not self.chance(0.15):
+            return " * ".join(self.factors(subs))
+        inner = " * ".join(self.factors(subs))
+        low = self.random.choice([0, 0, 1, 2])
+        if isinstance(bound, Size) or self.chance(0.3):  # a group within
+            radix = self.random.randint(2, 4)
+            return f"_ * ({inner} | {low}:{low + radix})"
+        inside = self.random.choice([1, 2, 3])
+        reach = max(1, -(-bound // inside)) + self.random.choice([0, 0, 1])
+        bounds = f"{low}:{low + reach}" if low else f"{reach}"
+        return f"({inner} | {bounds})" + (f" * {inside}" if inside > 1 else "")
+
+    def view(self, shape, partial=False):
         subs = self.sub_axes()
-        dims = []
-        for _ in range(rank):
-            factors = ["_"]
-            while subs and self.random.random() < 0.4:
-                sub = subs.pop()
-                kind = self.random.random()
-                if kind < 0.6:
-                    factors.insert(0, sub)  # blocks
-                elif kind < 0.8:
-                    factors.append(sub)  # cyclic
-                else:
-                    factors += [sub, "2"]  # block-cyclic
-            dims.append(" * ".join(factors))
+        dims, at = [], 0
+        while at < len(shape):
+            span = 1
+            if "flat" in self.has and at + 1 < len(shape) and self.chance(0.12):
+                span = self.random.randint(2, len(shape) - at)
+            product = self.product(subs, math.prod(shape[at:at + span], start=1))
+            dims.append((f"flat({span}) " if span > 1 else "") + product)
+            at += span
         text = "[" + ", ".join(dims) + "]"
-        if partial and subs and self.random.random() < 0.1:
+        if "alloc" in self.has and dims and self.chance(0.15):
+            order = list(range(len(dims)))
+            self.random.shuffle(order)
+            text += f", alloc = ({', '.join(map(str, order))})"
+        if partial and subs and self.chance(0.1):
             axes = [sub[4:-1] for sub in subs]
             axes = "(" + ", ".join(axes) + ")" if len(axes) > 1 else axes[0]
             kind = self.random.choice(["sum", "sum", "max", "min"])
             text += f", partial = [{axes} : {kind}]"
         return text
 
-    def type(self, shape, view=None, element="f32"):
+    def type(self, shape, view=None, element=None):
         text = "x".join(map(str, shape)) + ("x" if shape else "")
         encoding = f", #tv.view<#m, {view}>" if view else ""
-        return f"tensor<{text}{element}{encoding}>"
+        return f"tensor<{text}{element or self.float}{encoding}>"
 
     # Values
 
-    def input(self, shape):
-        view = self.view(len(shape), partial=self.partial_inputs) if self.random.random() < 0.7 else None
-        name = f"%a{len(self.arguments)}"
-        type_ = self.type(shape, view)
-        role = ', tv.role = "weight"' if self.random.random() < 0.4 else ""
-        self.arguments.append(
-            f'{name}: {type_} {{tv.name = "a{len(self.arguments)}"{role}}}')
-        return self.keep(name, shape, type_)
+    def argument(self, shape, view, element, attributes=""):
+        """None where the shape is not that of an argument."""
+        names = [e.name for e in dynamic(shape)]
+        if None in names:
+            return None
+        name = f"a{len(self.arguments)}"
+        type_ = self.type(shape, view, element)
+        if names:
+            attributes += ", tv.dims = [" + ", ".join(f'"{n}"' for n in names) + "]"
+        self.arguments.append(f'%{name}: {type_} {{tv.name = "{name}"{attributes}}}')
+        return Value(f"%{name}", shape, element or self.float, type_)
+
+    def input(self, shape, element=None):
+        view = None
+        if self.chance(0.7):
+            view = self.view(shape, partial=self.partial_inputs and element != "i32")
+        role = ', tv.role = "weight"' if self.chance(0.4) else ""
+        if element == "i32":
+            role = ", tv.range = [-3, 3]"
+        return self.keep(self.argument(shape, view, element, role))
 
     def indices(self, shape, end, outside=1):
         """An argument of integers in [0, end), or a few outside."""
-        view = self.view(len(shape)) if self.random.random() < 0.5 else None
-        name = f"%a{len(self.arguments)}"
-        type_ = self.type(shape, view, "i32")
-        self.arguments.append(f'{name}: {type_} {{tv.name = "a{len(self.arguments)}", '
-                              f"tv.range = [{-outside}, {end + outside}]}}")
-        return name, tuple(shape), type_
+        view = self.view(shape) if self.chance(0.5) else None
+        end = 5 if isinstance(end, Size) else end
+        return self.argument(shape, view, "i32",
+                             f", tv.range = [{-outside}, {end + outside}]")
 
-    def keep(self, name, shape, type_=None):
-        value = (name, tuple(shape), type_ or self.type(shape))
-        self.values.append(value)
+    def keep(self, value):
+        if value:
+            self.values.append(value)
         return value
 
-    def emit(self, text, operands, shape):
-        name = f"%v{self.count}"
+    def name(self):
         self.count += 1
-        types = ", ".join(o[2] for o in operands)
-        self.body.append(f"  {name} = {text} : ({types}) -> {self.type(shape)}")
-        return self.keep(name, shape)
+        return f"%v{self.count - 1}"
+
+    def result(self, shape, element=None, split=()):
+        """The type of an op's result; a few of them say how it lies."""
+        view = None
+        if "results" in self.has and self.chance(0.15):
+            view = self.view(shape)
+        return self.type(shape, view, element)
+
+    def emit(self, text, operands, shape, element=None, after=""):
+        if None in operands:
+            return None
+        element = element or operands[0].element
+        name, type_ = self.name(), self.result(shape, element)
+        types = ", ".join(o.type for o in operands)
+        self.body.append(f"  {name} = {text} : ({types}) -> {type_}{after}")
+        return self.keep(Value(name, shape, element, type_))
+
+    def extent(self):
+        if self.sizes and self.chance(0.35):
+            return Size({(self.random.choice(list(self.sizes)),): 1})
+        if "empty" in self.has and self.chance(0.02):
+            return 0
+        return self.random.choice(EXTENTS)
 
     def shape(self, rank):
-        return [self.random.choice(EXTENTS) for _ in range(rank)]
+        return [self.extent() for _ in range(rank)]
 
-    def pick(self, rank=None, at_least=0):
+    def pick(self, rank=None, at_least=0, integers=False):
         fits = [v for v in self.values
-                if (rank is None or len(v[1]) == rank) and len(v[1]) >= at_least]
-        if fits and self.random.random() < 0.85:
+                if (rank is None or len(v.shape) == rank) and len(v.shape) >= at_least
+                and (integers or v.element == self.float)]
+        if fits and self.chance(0.85):
             return self.random.choice(fits[-6:])
-        return self.input(self.shape(rank or max(at_least, self.random.randint(1, 3))))
+        shape = self.shape(rank or max(at_least, self.random.randint(1, 3)))
+        element = "i32" if integers and "integers" in self.has and self.chance(0.2) else None
+        return self.input(shape, element)
 
-    def like(self, shape):
-        fits = [v for v in self.values if v[1] == tuple(shape)]
-        if fits and self.random.random() < 0.5:
+    def like(self, shape, element=None):
+        """A value of that shape, or None where there can be none."""
+        fits = [v for v in self.values if v.shape == tuple(shape)
+                and v.element == (element or self.float)]
+        if fits and (self.chance(0.5) or None in [e.name for e in dynamic(shape)]):
             return self.random.choice(fits)
-        return self.input(shape)
+        return self.input(shape, element)
 
     # Ops
 
     def op_add(self):
-        a = self.pick()
-        b = self.like(a[1])
+        a = self.pick(integers=True)
+        b = self.like(a.shape, a.element)
         op = self.random.choice(["add", "mul"])
-        return self.emit(f"tv.{op} {a[0]}, {b[0]}", [a, b], a[1])
+        return b and self.emit(f"tv.{op} {a.name}, {b.name}", [a, b], a.shape)
 
-    def op_gelu(self):
+    def op_pointwise(self):
         a = self.pick()
-        return self.emit(f"tv.gelu tanh {a[0]}", [a], a[1])
+        op = self.random.choice(["gelu tanh", "gelu", "silu"])
+        return self.emit(f"tv.{op} {a.name}", [a], a.shape)
 
     def op_gelu_grad(self):
         a = self.pick()
-        x = self.like(a[1])
+        x = self.like(a.shape)
         form = self.random.choice(["", "tanh "])
-        return self.emit(f"tv.gelu_grad {form}{a[0]}, {x[0]}", [a, x], a[1])
+        return x and self.emit(f"tv.gelu_grad {form}{a.name}, {x.name}", [a, x], a.shape)
 
     def op_linear(self):
         x = self.pick(at_least=1)
-        n, k = self.random.choice(EXTENTS), x[1][-1]
-        w = self.like([n, k])
-        if self.random.random() < 0.5:
-            b = self.like([n])
-            return self.emit(f"tv.linear {x[0]}, {w[0]} bias {b[0]}", [x, w, b],
-                             [*x[1][:-1], n])
-        return self.emit(f"tv.linear {x[0]}, {w[0]}", [x, w], [*x[1][:-1], n])
+        n, k = self.extent(), x.shape[-1]
+        operands = [x, self.like([n, k])]
+        bias = self.chance(0.5)
+        if bias:
+            operands.append(self.like([n]))
+        if None in operands:
+            return None
+        names = ", ".join(o.name for o in operands[:2])
+        return self.emit(f"tv.linear {names}" + (f" bias {operands[2].name}" if bias else ""),
+                         operands, [*x.shape[:-1], n])
 
     def op_matmul(self):
         a = self.pick(at_least=2)
-        b = self.like([*a[1][:-2], a[1][-1], self.random.choice(EXTENTS)])
-        return self.emit(f"tv.matmul {a[0]}, {b[0]}", [a, b],
-                         [*a[1][:-1], b[1][-1]])
+        b = self.like([*a.shape[:-2], a.shape[-1], self.extent()])
+        return b and self.emit(f"tv.matmul {a.name}, {b.name}", [a, b],
+                               [*a.shape[:-1], b.shape[-1]])
 
     def op_reduce(self):
-        a = self.pick(at_least=1)
-        dims = sorted(self.random.sample(range(len(a[1])),
-                                         self.random.randint(1, len(a[1]))))
+        a = self.pick(at_least=1, integers=True)
+        dims = sorted(self.random.sample(range(len(a.shape)),
+                                         self.random.randint(1, len(a.shape))))
         kind = self.random.choice(["sum", "sum", "max", "min"])
-        rest = [e for d, e in enumerate(a[1]) if d not in dims]
-        return self.emit(f"tv.reduce {kind} {a[0]} dims {dims}", [a], rest)
+        rest = [e for d, e in enumerate(a.shape) if d not in dims]
+        return self.emit(f"tv.reduce {kind} {a.name} dims {dims}", [a], rest)
 
     def op_broadcast(self):
-        a = self.pick()
-        if len(a[1]) > 3:
+        a = self.pick(integers=True)
+        if len(a.shape) > 3:
             return None
-        rank = len(a[1]) + 1
+        rank = len(a.shape) + 1
         new = self.random.randrange(rank)
         dims = [d for d in range(rank) if d != new]
-        shape = list(a[1])
+        shape = list(a.shape)
         shape.insert(new, self.random.choice(EXTENTS))
-        return self.emit(f"tv.broadcast {a[0]} dims {dims}", [a], shape)
+        return self.emit(f"tv.broadcast {a.name} dims {dims}", [a], shape)
+
+    def op_broadcast_like(self):
+        like = self.pick(at_least=1)
+        dims = sorted(self.random.sample(range(len(like.shape)),
+                                         self.random.randint(0, len(like.shape) - 1)))
+        a = self.like([like.shape[d] for d in dims])
+        return a and self.emit(f"tv.broadcast {a.name} dims {dims} like {like.name}",
+                               [a, like], like.shape)
+
+    def op_made(self):
+        """What has no operand, or one that only gives its extents."""
+        like = self.pick(at_least=1)
+        text = self.random.choice([
+            f"tv.constant dense<0.5> : tensor<{self.float}>",
+            f"tv.iota {self.random.randrange(len(like.shape))}",
+            f"tv.random seed(7) stream({self.count})"])
+        if (self.float == "bf16" and "constant" not in text) or (
+                self.float == "f64" and "random" in text):
+            return None
+        if dynamic(like.shape) or self.chance(0.5):
+            return self.emit(f"{text} like {like.name}", [like], like.shape)
+        return self.emit(text, [], like.shape, self.float)
+
+    def op_size(self):
+        a = self.pick(at_least=1)
+        if self.float == "bf16":
+            return None
+        d = self.random.randrange(len(a.shape))
+        return self.emit(f"tv.size {a.name} dim {d}", [a], [])
 
     def op_transpose(self):
-        a = self.pick(at_least=2)
-        perm = list(range(len(a[1])))
+        a = self.pick(at_least=2, integers=True)
+        perm = list(range(len(a.shape)))
         self.random.shuffle(perm)
-        return self.emit(f"tv.transpose {a[0]} perm {perm}", [a],
-                         [a[1][p] for p in perm])
+        return self.emit(f"tv.transpose {a.name} perm {perm}", [a],
+                         [a.shape[p] for p in perm])
+
+    def regrouped(self, count):
+        """Extents of that product."""
+        shape = []
+        while count > 1 and len(shape) < 3:
+            factor = self.random.choice([f for f in range(2, count + 1) if count % f == 0])
+            shape.append(factor)
+            count //= factor
+        if count > 1:
+            shape[-1] *= count
+        return shape or [1]
 
     def op_reshape(self):
-        a = self.pick()
-        shape, left = [], 1
-        for e in a[1]:
-            left *= e
-        while left > 1 and len(shape) < 4:
-            factor = self.random.choice([f for f in range(2, left + 1) if left % f == 0])
-            shape.append(factor)
-            left //= factor
-        if left > 1:
-            shape[-1] *= left
-        return self.emit(f"tv.reshape {a[0]}", [a], shape or [1])
+        a = self.pick(integers=True)
+        at = [d for d, e in enumerate(a.shape) if isinstance(e, Size)]
+        if 0 in a.shape:
+            return None
+        if len(at) == 1 and self.chance(0.5):
+            # The one dynamic extent takes some of the others, or gives some away.
+            low, high = (self.random.randint(0, at[0]),
+                         self.random.randint(at[0], len(a.shape) - 1))
+            whole = math.prod(a.shape[low:high + 1], start=1)
+            parts = [p for p in (1, 2, 3, 4) if whole.divided(p)]
+            part = self.random.choice(parts)
+            middle = [whole.divided(part)] + [part] * (part > 1 or self.chance(0.2))
+            self.random.shuffle(middle)
+            shape = [*a.shape[:low], *middle, *a.shape[high + 1:]]
+        else:
+            shape, run = [], 1
+            for e in [*a.shape, None]:
+                if isinstance(e, int):
+                    run *= e
+                    continue
+                if run > 1 or self.chance(0.2):
+                    shape += self.regrouped(run)
+                shape += [e] * (e is not None)
+                run = 1
+        if len(shape) > 5:
+            return None
+        return self.emit(f"tv.reshape {a.name}", [a], shape)
 
     def op_slice(self):
-        a = self.pick(at_least=1)
-        sizes = [self.random.randint(1, e) for e in a[1]]
-        offsets = [self.random.randint(0, e - s) for e, s in zip(a[1], sizes)]
-        return self.emit(f"tv.slice {a[0]} offsets {offsets}", [a], sizes)
+        a = self.pick(at_least=1, integers=True)
+        sizes, offsets = [], []
+        for e in a.shape:
+            least = 0 if "empty" in self.has and self.chance(0.03) else 1
+            sizes.append(e if isinstance(e, Size) or not e else self.random.randint(least, e))
+            offsets.append(0 if isinstance(e, Size) else self.random.randint(0, e - sizes[-1]))
+        return self.emit(f"tv.slice {a.name} offsets {offsets}", [a], sizes)
 
     def op_concat(self):
-        a = self.pick(at_least=1)
-        d = self.random.randrange(len(a[1]))
-        parts, shape = [a], list(a[1])
+        a = self.pick(at_least=1, integers=True)
+        d = self.random.randrange(len(a.shape))
+        parts, shape = [a], list(a.shape)
         for _ in range(self.random.randint(1, 2)):
-            part = list(a[1])
-            part[d] = self.random.choice([part[d], self.random.choice(EXTENTS)])
+            part = list(a.shape)
+            part[d] = self.random.choice([part[d], self.extent()])
             shape[d] += part[d]
-            parts.append(self.like(part))
-        return self.emit(f"tv.concat {', '.join(p[0] for p in parts)} dim {d}", parts,
+            parts.append(self.like(part, a.element))
+        if None in parts:
+            return None
+        return self.emit(f"tv.concat {', '.join(p.name for p in parts)} dim {d}", parts,
                          shape)
 
     def op_constrain(self):
-        a = self.pick(at_least=1)
-        view = self.view(len(a[1]))
-        type_ = self.type(a[1], view)
-        name = f"%v{self.count}"
-        self.count += 1
-        self.body.append(f"  {name} = tv.constrain {a[0]} : ({a[2]}) -> {type_} "
+        a = self.pick(at_least=1, integers=True)
+        view = self.view(a.shape)
+        type_ = self.type(a.shape, view, a.element)
+        name = self.name()
+        self.body.append(f"  {name} = tv.constrain {a.name} : ({a.type}) -> {type_} "
                          f"to #tv.view<#m, {view}>")
-        return self.keep(name, a[1], type_)
+        return self.keep(Value(name, a.shape, a.element, type_))
+
+    def op_reshard(self):
+        a = self.pick(at_least=1, integers=True)
+        if "tv.view" not in a.type or "partial" in a.type:
+            return None
+        type_ = self.type(a.shape, self.view(a.shape), a.element)
+        name = self.name()
+        self.body.append(f"  {name} = tv.reshard {a.name} : ({a.type}) -> {type_}")
+        return self.keep(Value(name, a.shape, a.element, type_))
 
     def op_softmax(self):
         a = self.pick(at_least=1)
-        d = self.random.randrange(len(a[1]))
-        return self.emit(f"tv.softmax {a[0]} dim {d}", [a], a[1])
+        d = self.random.randrange(len(a.shape))
+        return self.emit(f"tv.softmax {a.name} dim {d}", [a], a.shape)
+
+    def op_cross_entropy(self):
+        a = self.pick(at_least=2)
+        count = a.shape[-1]
+        if isinstance(count, Size) or count < 2:
+            return None
+        labels = self.indices(a.shape[:-1], count - 1, outside=0)
+        return labels and self.emit(f"tv.cross_entropy {a.name}, {labels.name}",
+                                    [a, labels], a.shape[:-1])
 
     def op_dropout(self):
         a = self.pick()
-        return self.emit(f"tv.dropout {a[0]} rate(0.25) seed(3) stream({self.count})",
-                         [a], a[1])
+        return self.emit(f"tv.dropout {a.name} rate(0.25) seed(3) stream({self.count})",
+                         [a], a.shape)
 
     def op_layer_norm(self):
         a = self.pick(at_least=1)
-        w, b = self.like([a[1][-1]]), self.like([a[1][-1]])
-        if self.random.random() < 0.5:
-            return self.emit(f"tv.rms_norm {a[0]}, {w[0]} epsilon(0.01)", [a, w], a[1])
-        return self.emit(f"tv.layer_norm {a[0]}, {w[0]}, {b[0]} epsilon(0.01)",
-                         [a, w, b], a[1])
+        w, b = self.like([a.shape[-1]]), self.like([a.shape[-1]])
+        if None in (w, b):
+            return None
+        if self.chance(0.5):
+            return self.emit(f"tv.rms_norm {a.name}, {w.name} epsilon(0.01)", [a, w], a.shape)
+        return self.emit(f"tv.layer_norm {a.name}, {w.name}, {b.name} epsilon(0.01)",
+                         [a, w, b], a.shape)
 
     def op_rope(self):
         a = self.pick(at_least=2)
-        if a[1][-1] % 2:
+        if isinstance(a.shape[-1], Size) or a.shape[-1] % 2:
             return None
-        return self.emit(f"tv.rope {a[0]} base(100.0)", [a], a[1])
+        return self.emit(f"tv.rope {a.name} base(100.0)", [a], a.shape)
 
     def op_pad(self):
-        a = self.pick(at_least=1)
-        low = [self.random.choice([0, 0, 1, 2]) for _ in a[1]]
-        high = [self.random.choice([0, 0, 1, 3]) for _ in a[1]]
-        value = self.random.choice(["0.0", "0.5"])
-        return self.emit(f"tv.pad {a[0]} low {low} high {high} value {value} : f32", [a],
-                         [e + l + h for e, l, h in zip(a[1], low, high)])
+        a = self.pick(at_least=1, integers=True)
+        low = [self.random.choice([0, 0, 1, 2]) for _ in a.shape]
+        high = [self.random.choice([0, 0, 1, 3]) for _ in a.shape]
+        value = self.random.choice(["0", "2"] if a.element == "i32" else ["0.0", "0.5"])
+        return self.emit(f"tv.pad {a.name} low {low} high {high} value {value} : {a.element}",
+                         [a], [e + l + h for e, l, h in zip(a.shape, low, high)])
+
+    def scalars(self, operands, body, element=None):
+        """A tv.map; in `body` {t} is the element type, and %x, %y are the operands'."""
+        if None in operands:
+            return None
+        names = ", ".join(f"%{n}: {o.element}" for n, o in zip("xyz", operands))
+        element = element or operands[0].element
+        body = body.replace("{t}", element).replace("\n", "\n    ")
+        return self.emit(f"tv.map {', '.join(o.name for o in operands)}", operands,
+                         operands[0].shape, element,
+                         f" ({names}) {{\n    {body}\n    tv.yield %r : {element}\n  }}")
 
     def op_map(self):
         a = self.pick()
-        b = self.like(a[1])
-        body = self.random.choice([
-            "%r = arith.addf %x, %y : f32", "%r = arith.subf %x, %y : f32",
-            "%r = arith.maximumf %x, %y : f32", "%r = arith.mulf %x, %y : f32",
-            "%n = arith.negf %x : f32\n    %r = arith.minimumf %n, %y : f32",
-            "%c = arith.constant 0.5 : f32\n    %p = arith.mulf %x, %c : f32\n"
-            "    %r = arith.addf %p, %y : f32",
-        ])
-        value = self.emit(f"tv.map {a[0]}, {b[0]}", [a, b], a[1])
-        self.body[-1] += f" (%x: f32, %y: f32) {{\n    {body}\n    tv.yield %r : f32\n  }}"
-        return value
+        return self.scalars([a, self.like(a.shape)], self.random.choice([
+            "%r = arith.addf %x, %y : {t}", "%r = arith.subf %x, %y : {t}",
+            "%r = arith.maximumf %x, %y : {t}", "%r = arith.mulf %x, %y : {t}",
+            "%n = arith.negf %x : {t}\n%r = arith.minimumf %n, %y : {t}",
+            "%c = arith.constant 0.5 : {t}\n%p = arith.mulf %x, %c : {t}\n"
+            "%r = arith.addf %p, %y : {t}",
+            "%c = arith.cmpf olt, %x, %y : {t}\n%r = arith.select %c, %x, %y : {t}",
+        ]))
+
+    def op_integers(self):
+        """Divisions: some of the divisors are 0."""
+        if "integers" not in self.has:
+            return None
+        shape = self.pick(at_least=1).shape
+        op = self.random.choice(["divsi", "remsi", "floordivsi", "addi", "maxsi"])
+        return self.scalars([self.like(shape, "i32"), self.like(shape, "i32")],
+                            f"%r = arith.{op} %x, %y : i32")
+
+    def op_from_integers(self):
+        if "integers" not in self.has:
+            return None
+        a = self.pick(integers=True)
+        if a.element != "i32":
+            a = self.like(a.shape, "i32")
+        return self.scalars([a], f"%r = arith.sitofp %x : i32 to {self.float}", self.float)
+
+    def op_load(self):
+        """Elements of a whole tensor, at indices from data: some are outside."""
+        if "load" not in self.has:
+            return None
+        table = self.pick(at_least=1)
+        shape = self.pick(at_least=1).shape
+        i = self.indices(shape, table.shape[0], outside=2)
+        if len(table.shape) > 2 or i is None:
+            return None
+        index, more = "%k", ""
+        if len(table.shape) == 2:
+            index = self.random.choice(["%k, %k", "%k, %o"])
+            more = "%c = arith.constant 2 : index\n%o = arith.subi %k, %c : index\n"
+        return self.scalars(
+            [i, self.like(shape)], "%k = arith.index_cast %x : i32 to index\n" + more
+            + f"%l = tv.load {table.name}[{index}] : {table.type} -> {{t}}\n"
+            "%r = arith.addf %l, %y : {t}", self.float)
 
     def op_attention(self):
         batch, groups, share = (self.random.choice([1, 2, 3]) for _ in range(3))
         rows, columns, depth, width = (self.random.choice([2, 3, 4, 5]) for _ in range(4))
+        if self.sizes and self.chance(0.5):
+            batch = self.extent()
+        if self.sizes and self.chance(0.5):
+            rows, columns = self.extent(), self.extent()
         q = self.like([batch, groups * share, rows, depth])
         k = self.like([batch, groups, columns, depth])
         v = self.like([batch, groups, columns, width])
-        causal = " causal" if self.random.random() < 0.5 else ""
+        causal = self.chance(0.5)
         shape = [batch, groups * share, rows, width]
-        name = f"%v{self.count}"
-        self.count += 1
+        wide = "f64" if self.float == "f64" else "f32"
+        after = ""
+        table = self.pick(at_least=1)
+        if "load" in self.has and len(table.shape) == 1 and self.chance(0.7):
+            index = self.random.choice(["%h", "%qi", "%ki", "%d"])
+            cast = f"    %w = arith.extf %l : {self.float} to {wide}\n" \
+                if wide != self.float else ""
+            after = (f"\n    score_mod (%s: {wide}, %b: index, %h: index, %qi: index, "
+                     "%ki: index) {\n    %d = arith.subi %ki, %qi : index\n"
+                     f"    %l = tv.load {table.name}[{index}] : {table.type} -> {self.float}\n"
+                     f"{cast}    %m = arith.addf %s, {'%w' if cast else '%l'} : {wide}\n"
+                     f"    tv.yield %m : {wide}\n  }}")
+        name = self.name()
+        types = self.result(shape), self.type(shape[:-1], None, wide)
         self.body.append(
-            f"  {name}, {name}l = tv.attention {q[0]}, {k[0]}, {v[0]} scale(0.5){causal} : "
-            f"({q[2]}, {k[2]}, {v[2]}) -> ({self.type(shape)}, {self.type(shape[:-1])})")
-        if not causal:  # else a row without keys has -inf
-            self.keep(f"{name}l", shape[:-1])
-        return self.keep(name, shape)
+            f"  {name}, {name}l = tv.attention {q.name}, {k.name}, {v.name} scale(0.5)"
+            f"{' causal' if causal else ''} : ({q.type}, {k.type}, {v.type}) -> "
+            f"({types[0]}, {types[1]}){after}")
+        if not causal and not dynamic([columns]):  # else a row without keys has -inf
+            self.keep(Value(f"{name}l", shape[:-1], wide, types[1]))
+        return self.keep(Value(name, shape, self.float, types[0]))
 
     def op_gather(self):
-        a = self.pick(at_least=1)
-        d = self.random.randrange(len(a[1]))
-        i = self.indices(self.shape(self.random.randint(1, 2)), a[1][d])
-        return self.emit(f"tv.gather {a[0]}, {i[0]} dim {d}", [a, i],
-                         [*a[1][:d], *i[1], *a[1][d + 1:]])
+        a = self.pick(at_least=1, integers=True)
+        d = self.random.randrange(len(a.shape))
+        i = self.indices(self.shape(self.random.randint(1, 2)), a.shape[d])
+        return self.emit(f"tv.gather {a.name}, {i.name} dim {d}", [a, i],
+                         [*a.shape[:d], *i.shape, *a.shape[d + 1:]])
 
     def op_scatter(self):
-        a = self.pick(at_least=1)
-        d = self.random.randrange(len(a[1]))
-        i = self.indices(self.shape(1), a[1][d])
-        u = self.like([*a[1][:d], *i[1], *a[1][d + 1:]])
+        a = self.pick(at_least=1, integers=True)
+        d = self.random.randrange(len(a.shape))
+        i = self.indices(self.shape(1), a.shape[d])
+        u = self.like([*a.shape[:d], *i.shape, *a.shape[d + 1:]], a.element)
         kind = self.random.choice(["sum", "sum", "max", "min"])
-        return self.emit(f"tv.scatter {kind} {a[0]}, {i[0]}, {u[0]} dim {d}", [a, i, u],
-                         a[1])
+        return u and self.emit(f"tv.scatter {kind} {a.name}, {i.name}, {u.name} dim {d}",
+                               [a, i, u], a.shape)
 
     def op_experts(self):
         tokens = self.pick(rank=2)
-        count, width = tokens[1]
+        count, width = tokens.shape
         experts, capacity = self.random.randint(1, 6), self.random.randint(1, 4)
         choices = self.random.choice([1, 2, 3])
         chosen = self.indices([count, choices], experts, outside=0)
-        weights = self.like([count, choices])
-        w = self.like([experts, width, width])
-        name = f"%v{self.count}"
-        self.count += 1
-        buffer = self.type([experts, capacity, width])
+        weights, w = self.like([count, choices]), self.like([experts, width, width])
+        if None in (chosen, weights, w):
+            return None
+        name = self.name()
+        shape = [experts, capacity, width]
+        view = self.view(shape) if "dispatch" in self.has and self.chance(0.5) else None
+        buffer, grouped = self.type(shape, view), self.result(shape)
         counts, slots = self.type([experts], None, "i32"), self.type([count, choices], None, "i32")
+        type_ = self.result(tokens.shape)
         self.body.append(
-            f"  {name}b, {name}c, {name}s = tv.dispatch {tokens[0]}, {chosen[0]} : "
-            f"({tokens[2]}, {chosen[2]}) -> ({buffer}, {counts}, {slots})\n"
-            f"  {name}g = tv.grouped_matmul {name}b, {w[0]} counts {name}c : "
-            f"({buffer}, {w[2]}, {counts}) -> {buffer}\n"
-            f"  {name} = tv.combine {name}g, {chosen[0]}, {name}s, {weights[0]} : "
-            f"({buffer}, {chosen[2]}, {slots}, {weights[2]}) -> {self.type(tokens[1])}")
-        return self.keep(name, tokens[1])
+            f"  {name}b, {name}c, {name}s = tv.dispatch {tokens.name}, {chosen.name} : "
+            f"({tokens.type}, {chosen.type}) -> ({buffer}, {counts}, {slots})\n"
+            f"  {name}g = tv.grouped_matmul {name}b, {w.name} counts {name}c : "
+            f"({buffer}, {w.type}, {counts}) -> {grouped}\n"
+            f"  {name} = tv.combine {name}g, {chosen.name}, {name}s, {weights.name} : "
+            f"({grouped}, {chosen.type}, {slots}, {weights.type}) -> {type_}")
+        self.keep(Value(f"{name}b", shape, self.float, buffer))
+        return self.keep(Value(name, tokens.shape, self.float, type_))
+
+    # The program
 
     def text(self):
-        ops = [getattr(self, name) for name in dir(self) if name.startswith("op_")]
-        self.input(self.shape(self.random.randint(2, 3)))
+        if self.made:
+            return self.made
+        ops = [name for name in dir(self) if name.startswith("op_")]
+        if "moves" in self.has and self.chance(0.2):
+            ops = ["op_" + name for name in MOVES]
+        while not self.values:
+            self.input(self.shape(self.random.randint(2, 3)))
         for _ in range(self.random.randint(2, 8)):
-            self.random.choice(ops)()
-        if "view<" not in "".join(self.arguments):
-            shape = self.shape(2)
-            type_ = self.type(shape, self.view(2))
-            self.arguments.append(f'%last: {type_} {{tv.name = "last"}}')
-        results = self.values[-2:]
-        result_types = []
-        for value in results:
-            view = self.view(len(value[1])) if self.random.random() < 0.4 else None
-            result_types.append((value, view))
-        body = list(self.body)
-        names, types = [], []
-        for i, (value, view) in enumerate(result_types):
-            name, type_ = value[0], value[2]
-            if view:
-                type_ = self.type(value[1], view)
-                body.append(f"  %r{i} = tv.constrain {name} : ({value[2]}) -> {type_} "
+            getattr(self, self.random.choice(ops))()
+        if "view<" not in "".join(self.arguments + self.body):
+            shape = [self.random.choice(EXTENTS) for _ in range(2)]
+            self.argument(shape, self.view(shape), None)
+        body, names, types = list(self.body), [], []
+        for i, value in enumerate(self.values[-2:]):
+            name, type_ = value.name, value.type
+            if self.chance(0.4):
+                view = self.view(value.shape)
+                type_ = self.type(value.shape, view, value.element)
+                body.append(f"  %r{i} = tv.constrain {name} : ({value.type}) -> {type_} "
                             f"to #tv.view<#m, {view}>")
                 name = f"%r{i}"
             names.append(name)
             types.append(type_)
-        return (f"#m = #tv.mesh<{self.mesh}>\nfunc.func @main("
-                + ",\n    ".join(self.arguments) + f") -> ({', '.join(types)}) {{\n"
-                + "\n".join(body)
-                + f"\n  return {', '.join(names)} : {', '.join(types)}\n}}\n")
+        sizes = ", ".join(f"{name} = [{maximum}, {multiple}]"
+                          for name, (maximum, multiple) in self.sizes.items())
+        attributes = f" attributes {{tv.sizes = {{{sizes}}}}}" if sizes else ""
+        self.made = (f"#m = #tv.mesh<{self.mesh}>\nfunc.func @main("
+                     + ",\n    ".join(self.arguments)
+                     + f") -> ({', '.join(types)}){attributes} {{\n" + "\n".join(body)
+                     + f"\n  return {', '.join(names)} : {', '.join(types)}\n}}\n")
+        return self.made
 
     def ranks(self):
-        count = 1
-        for _, size in self.axes:
-            count *= size
-        return count
+        return math.prod(size for _, size in self.axes)
+
+    def runs(self):
+        """What its sizes are in each run, by name."""
+        if not self.sizes:
+            return [{}]
+        return [{name: multiple * self.random.choice([0, 1, most // multiple])
+                 for name, (most, multiple) in self.sizes.items()},
+                {name: multiple * self.random.randint(0, most // multiple)
+                 for name, (most, multiple) in self.sizes.items()}]
+
+
+def arguments(description):
+    """The command line that random programs share."""
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", default="build")
+    parser.add_argument("--seeds", default="0:60", help="FIRST:LAST, or one")
+    parser.add_argument("--without", nargs="+", default=[], choices=FEATURES, metavar="FEATURE",
+                        help="; ".join(f"{k}: {v}" for k, v in FEATURES.items()))
+    parser.add_argument("--print", action="store_true", help="the programs alone")
+    parser.add_argument("--shrink", type=int, default=60,
+                        help="seconds to make a failing program smaller")
+    return parser
+
+
+def run_seeds(args, check, partial_inputs=True):
+    """Checks each program; `check(program, seed, folder)` raises where it fails."""
+    first, _, last = args.seeds.partition(":")
+    seeds = range(int(first), int(last or int(first) + 1))
+    failed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for seed in seeds:
+            program = Program(seed, partial_inputs, args.without)
+            if args.print:
+                print(f"// seed {seed}, sizes {program.runs()}\n{program.text()}")
+                continue
+            try:
+                check(program, seed, folder)
+            except shrink.Failure as failure:
+                failed += 1
+                print(f"seed {seed} failed: {failure}\n"
+                      f"{shrink.smaller(program.text(), failure, args.shrink)}", flush=True)
+    print(f"{len(seeds) - failed} passed, {failed} failed")
+    sys.exit(1 if failed else 0)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--build", default="build")
-    parser.add_argument("--seeds", default="0:60")
+    parser = arguments(__doc__)
     parser.add_argument("--passes", nargs="+", default=["--tessera=to=local"])
     args = parser.parse_args()
-    first, last = map(int, args.seeds.split(":"))
-    tool = os.path.join(args.build, "bin", "tessera-opt")
-    failed = 0
-    with tempfile.TemporaryDirectory() as folder:
-        for seed in range(first, last):
-            program = Program(seed)
-            path = os.path.join(folder, f"random{seed}.mlir")
-            with open(path, "w") as f:
-                f.write(program.text())
-            command = [tool, path, *args.passes, f"--interpret={program.ranks()}",
-                       "-o", os.devnull]
-            run = subprocess.run(command, capture_output=True, text=True)
-            if run.returncode:
-                failed += 1
-                print(f"seed {seed} failed: {' '.join(command)}\n"
-                      f"{open(path).read()}\n{run.stdout[-1000:]}{run.stderr[-2000:]}")
-    print(f"{last - first - failed} passed, {failed} failed")
-    sys.exit(1 if failed else 0)
+    bin = os.path.join(args.build, "bin")
+
+    def check(program, seed, folder):
+        path = os.path.join(folder, "program.mlir")
+        text = program.text()
+        with open(path, "w") as f:
+            f.write(text)
+        for sizes in program.runs():
+            flags = [*args.passes, f"--interpret={program.ranks()}"]
+            if sizes:
+                flags.append("--interpret-sizes=" + ",".join(f"{n}={s}" for n, s in sizes.items()))
+            shrink.run(["tessera-opt", "%s", *flags, "-o", os.devnull], path, bin)
+
+    run_seeds(args, check)
 
 
 if __name__ == "__main__":

@@ -1,39 +1,81 @@
 #!/usr/bin/env python3
-"""Random programs (random_programs.py) compiled and run over the plug-in `threads`,
-against NumPy float64. `--seeds 0:2000` is the long run.
+"""Random programs (random_programs.py) compiled and run over the plug-in `threads`, or
+another, against NumPy float64. `--seeds 0:2000` is the long run. A program runs for
+several values of its dynamic sizes, from one module.
+
+    run_random.py --build build --program FILE --sizes b=3,s=0
+
+runs one program, as the RUN lines of what is left of failing ones do.
 """
-import argparse
+import os
+import pathlib
+import re
 import subprocess
 import sys
 import tempfile
 
-from random_programs import Program
-from run_programs import Tools, check, with_names
+import shrink
+from random_programs import arguments, run_seeds
+from run_programs import Case, Tools, check_module, with_names
+
+
+ERRORS = (RuntimeError, ValueError, KeyError, IndexError, subprocess.TimeoutExpired)
+
+
+def named(sizes):
+    return ",".join(f"{name}={size}" for name, size in sizes.items())
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--build", default="build")
-    parser.add_argument("--seeds", default="0:100")
+    parser = arguments(__doc__)
+    parser.add_argument("--transport", choices=["mpi", "threads"], default="threads")
     parser.add_argument("--emulate", action="store_true",
                         help="kernels for GPUs, on the host")
+    parser.add_argument("--program", type=pathlib.Path, help="in place of seeds")
+    parser.add_argument("--sizes", action="append", default=[],
+                        help="of a run of the program")
+    parser.add_argument("--input-seed", type=int, default=0)
     args = parser.parse_args()
-    first, last = map(int, args.seeds.split(":"))
-    tools = Tools(args.build, "threads", emulate=args.emulate)
-    failed = 0
-    with tempfile.TemporaryDirectory() as folder:
-        for seed in range(first, last):
-            # Files hold whole values.
-            program = Program(seed, partial_inputs=False)
-            text = with_names(program.text())
+    tools = Tools(args.build, args.transport, emulate=args.emulate)
+
+    def run(text, runs, seed, folder):
+        text = with_names(text)
+        compiled = False
+        for sizes in runs:
+            case = Case(tools, text, shrink.devices(text), folder, "random", sizes, seed)
+            if not compiled:
+                tools.compile(case.path, "", case.module)
+            compiled = True
+            check_module(tools, case)
+
+    if args.program:
+        runs = [{name: int(size) for name, size in re.findall(r"(\w+)=(\d+)", sizes)}
+                for sizes in args.sizes or [""]]
+        with tempfile.TemporaryDirectory() as folder:
             try:
-                check(tools, text, "", program.ranks(), folder, "random", {}, seed)
-            except (RuntimeError, ValueError, KeyError, IndexError,
-                    subprocess.TimeoutExpired) as error:
-                failed += 1
-                print(f"seed {seed} failed: {type(error).__name__}: {error}\n{text}")
-    print(f"{last - first - failed} passed, {failed} failed")
-    sys.exit(1 if failed else 0)
+                run(args.program.read_text(), runs, args.input_seed, folder)
+            except ERRORS as error:
+                sys.exit(f"error: {type(error).__name__}: {error}")
+        return
+
+    def check(program, seed, folder):
+        runs = program.runs()
+        try:
+            run(program.text(), runs, seed, folder)
+        except ERRORS:
+            # Once more, as a command that shows it alone.
+            path = os.path.join(folder, "program.mlir")
+            pathlib.Path(path).write_text(program.text())
+            script = pathlib.Path(__file__).resolve()
+            shrink.run([sys.executable, str(script), "--build", str(args.build),
+                        "--transport", args.transport, *["--emulate"] * args.emulate,
+                        "--input-seed", str(seed), "--program", "%s",
+                        *(f"--sizes={named(sizes)}" for sizes in runs)],
+                       path, os.path.join(args.build, "bin"))
+            raise RuntimeError(f"seed {seed} failed once, and not again") from None
+
+    # Files hold whole values.
+    run_seeds(args, check, partial_inputs=False)
 
 
 if __name__ == "__main__":

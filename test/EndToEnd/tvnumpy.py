@@ -1,7 +1,8 @@
 """An evaluation of tv programs in NumPy float64, from their text.
 
 The reference of the end-to-end tests: it shares nothing with the compiler but the
-text that `tessera-opt` prints of the source. Views are not looked at. With
+text that `tessera-opt` prints of the source. Views are not looked at. Programs of
+f64 are evaluated in longdouble, for their own errors are those of float64. With
 `rounded` each value is rounded to its type after it was computed in float64, and
 each step of a sum to the type of sums, which gives the error that a program of these
 types may have (architecture.md, 11).
@@ -15,12 +16,16 @@ INTEGERS = {"i1": np.bool_, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i6
 EPS = {"f64": 2.0**-52, "f32": 2.0**-23, "f16": 2.0**-10, "bf16": 2.0**-7}
 
 
-def round_to(array, element):
-    """float64 with the values of `element`, to nearest even."""
-    if element in INTEGERS:
+def round_to(array, element, random=None):
+    """float64 with the values of `element`: to nearest even, or where `random` is
+    given up or down by chance."""
+    if element in INTEGERS or element == "f64":
         return array
-    if element == "f64":
-        return array
+    if random is not None:
+        near = round_to(array, element)
+        with np.errstate(invalid="ignore"):
+            other = round_to(near + 2 * (array - near), element)
+        return np.where(random.random(near.shape) < 0.5, near, other)
     if element == "bf16":
         bits = np.asarray(array, np.float32).view(np.uint32).astype(np.uint64)
         bits = (bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000
@@ -83,13 +88,22 @@ def philox(index, seed, stream):
 
 
 def erf(x):
-    from math import erf as scalar
-    return np.vectorize(scalar, otypes=[np.float64])(x)
+    if x.dtype != np.longdouble:
+        from math import erf as scalar
+        return np.vectorize(scalar, otypes=[np.float64])(x)
+    # exp(-x^2) sum of 2^n x^(2n+1) / (2n+1)!!, of which no term has another sign.
+    inside = np.clip(x, -7, 7)
+    term = total = inside
+    for n in range(1, 200):
+        term = term * (2 * inside**2) / (2 * n + 1)
+        total = total + term
+    pi = 4 * np.arctan(np.longdouble(1))
+    return 2 / np.sqrt(pi) * np.exp(-inside**2) * total
 
 
 def softmax(x, axis):
     with np.errstate(invalid="ignore"):
-        e = np.exp(x - x.max(axis=axis, keepdims=True))
+        e = np.exp(x - x.max(axis=axis, keepdims=True, initial=-np.inf))
         return e / e.sum(axis=axis, keepdims=True)
 
 
@@ -204,8 +218,9 @@ def load(table, index):
 
 
 class Program:
-    def __init__(self, text, rounded=False):
-        self.rounded = rounded
+    def __init__(self, text, rounded=False, random=None):
+        self.rounded, self.random = rounded, random
+        self.float = np.longdouble if "f64" in text and not rounded else np.float64
         self.lines = [line.strip() for line in text.splitlines()]
         self.functions = {}
         for i, line in enumerate(self.lines):
@@ -261,8 +276,13 @@ class Program:
     def round(self, array, type_):
         if type_.element in INTEGERS:
             return np.asarray(array).astype(INTEGERS[type_.element])
-        array = np.asarray(array, np.float64)
-        return round_to(array, type_.element) if self.rounded else array
+        array = np.asarray(array, self.float)
+        return round_to(array, type_.element, self.random) if self.rounded else array
+
+    def inner(self, array, element):
+        """What an op of `element` computes on its way, in the type it does."""
+        wide = "f64" if element == "f64" else "f32"
+        return round_to(array, wide, self.random) if self.rounded else array
 
     def sum(self, array, axes, element):
         """The sum; `rounded` after each addend, to the type that reductions sum in."""
@@ -277,9 +297,21 @@ class Program:
             total = total + addend.astype(wide)
         return total
 
+    def product(self, a, b, element):
+        """a @ b, summed in the order of k as `sum` does."""
+        if not self.rounded:
+            return a @ b
+        wide = np.float64 if element == "f64" else np.float32
+        shape = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        total = np.zeros([*shape, a.shape[-2], b.shape[-1]], wide)
+        for k in range(a.shape[-1]):
+            total = total + (a[..., k, None] * b[..., None, k, :]).astype(wide)
+        return total
+
     def mean(self, array, element):
         """The means of rows."""
-        return (self.sum(array, (array.ndim - 1,), element) / array.shape[-1])[..., None]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return (self.sum(array, (array.ndim - 1,), element) / np.float64(array.shape[-1]))[..., None]
 
     # Ops
 
@@ -423,27 +455,30 @@ class Program:
             return self.sum(args[0], axes, out[0].element)
         initial = -np.inf if kind == "max" else np.inf
         if args[0].dtype.kind != "f":
-            return getattr(args[0], kind)(axis=axes)
+            limits = np.iinfo(args[0].dtype)
+            initial = limits.min if kind == "max" else limits.max
         return getattr(args[0], kind)(axis=axes, initial=initial)
 
     def op_broadcast(self, text, args, out, regions, env):
         dims = self.list(text, "dims")
-        shape = self.extents(out[0], args[1] if len(args) > 1 else args[0])
-        view = [1] * len(shape)
+        view = [1] * len(out[0].shape)
         for i, d in enumerate(dims):
             view[d] = args[0].shape[i]
+        shape = self.extents(out[0], args[1] if len(args) > 1 else np.zeros(view))
         return np.broadcast_to(args[0].reshape(view), shape)
 
     def op_linear(self, text, args, out, regions, env):
-        y = args[0] @ args[1].T
+        x, w = args[:2]
+        rows = x.reshape(int(np.prod(x.shape[:-1])), x.shape[-1])
+        y = self.product(rows, w.T, out[0].element).reshape(*x.shape[:-1], w.shape[0])
         return y + args[2] if len(args) > 2 else y
 
     def op_matmul(self, text, args, out, regions, env):
-        return args[0] @ args[1]
+        return self.product(*args, out[0].element)
 
     def op_grouped_matmul(self, text, args, out, regions, env):
         x, w, counts = args
-        y = np.einsum("eck,enk->ecn", x, w)
+        y = self.product(x, w.transpose(0, 2, 1), out[0].element)
         return y * (np.arange(x.shape[1])[None, :, None] < counts[:, None, None])
 
     def op_attention(self, text, args, out, regions, env):
@@ -452,10 +487,10 @@ class Program:
         k, v = np.repeat(k, groups, axis=1), np.repeat(v, groups, axis=1)
         wide = "f64" if out[0].element == "f64" else "f32"
 
-        def inner(array):  # what the op computes on its way, in the type it does
-            return round_to(array, wide) if self.rounded else array
+        def inner(array):
+            return self.inner(array, wide)
 
-        s = inner(np.einsum("bhsd,bhtd->bhst", q, k) * self.number(text, "scale"))
+        s = inner(self.product(q, k.transpose(0, 1, 3, 2), wide) * self.number(text, "scale"))
         index = np.indices(s.shape)
         if "score_mod" in regions:
             s = self.scalars(regions["score_mod"], [s, *index], env)[0]
@@ -465,13 +500,13 @@ class Program:
         if "mask_mod" in regions:
             keep &= self.scalars(regions["mask_mod"], list(index), env)[0]
         s = np.where(keep, s, -np.inf)
-        top = s.max(axis=3, keepdims=True)
+        top = s.max(axis=3, keepdims=True, initial=-np.inf)
         e = np.where(keep, inner(np.exp(s - np.where(np.isfinite(top), top, 0))), 0)
         total = self.sum(e, (3,), wide)
         with np.errstate(divide="ignore"):
             lse = np.where(total > 0, np.log(total) + top[..., 0], -np.inf)
         p = inner(e / np.where(total > 0, total, 1)[..., None])
-        return np.einsum("bhst,bhtv->bhsv", p, v), lse
+        return self.product(p, v, wide), lse
 
     def op_attention_grad(self, text, args, out, regions, env):
         """`rounded`, beyond the exact results by what they may be off: half an ulp in
@@ -615,7 +650,8 @@ class Program:
         d = self.dim(text)
         kind = text.split()[0]
         result = np.moveaxis(np.array(init), d, 0)
-        flat = updates.reshape(updates.shape[:d] + (-1,) + updates.shape[d + ids.ndim:])
+        flat = updates.reshape(updates.shape[:d] + (ids.size,)
+                               + updates.shape[d + ids.ndim:])
         flat = np.moveaxis(flat, d, 0)
         combine = {"sum": np.add, "max": np.maximum, "min": np.minimum}[kind]
         for i, row in enumerate(ids.reshape(-1)):
@@ -625,7 +661,8 @@ class Program:
 
     def op_dispatch(self, text, args, out, regions, env):
         tokens, experts = args
-        buffers = np.zeros(out[0].shape)
+        buffers = np.zeros(self.extents(out[0], np.zeros((0, 0, tokens.shape[1]))),
+                           tokens.dtype)
         counts = np.zeros(out[1].shape, np.int64)
         slots = np.full(experts.shape, -1)
         for t in range(experts.shape[0]):
@@ -639,7 +676,7 @@ class Program:
 
     def op_combine(self, text, args, out, regions, env):
         buffers, experts, slots, weights = args
-        result = np.zeros((experts.shape[0], buffers.shape[2]))
+        result = np.zeros((experts.shape[0], buffers.shape[2]), buffers.dtype)
         for t in range(experts.shape[0]):
             for c in range(experts.shape[1]):
                 at = experts[t, c], slots[t, c]
@@ -679,11 +716,11 @@ class Program:
         return args[0] * args[1]
 
     def op_gelu(self, text, args, out, regions, env):
-        x = args[0]
+        x, element = args[0], out[0].element
         if text.startswith("tanh"):
             inner = np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)
-            return 0.5 * x * (1 + np.tanh(inner))
-        return 0.5 * x * (1 + erf(x / np.sqrt(2)))
+            return 0.5 * x * (1 + self.inner(np.tanh(inner), element))
+        return 0.5 * x * (1 + self.inner(erf(x / np.sqrt(2)), element))
 
     def op_gelu_grad(self, text, args, out, regions, env):
         dy, x = args
@@ -692,9 +729,11 @@ class Program:
             rise = np.sqrt(2 / np.pi) * (1 + 3 * 0.044715 * x**2)
             small = np.exp(-2 * np.abs(inner))  # as 1 - tanh^2 cancels
             square = 4 * small / (1 + small)**2
-            return dy * 0.5 * (1 + np.tanh(inner) + x * square * rise)
+            tanh = self.inner(np.tanh(inner), out[0].element)
+            return dy * 0.5 * (1 + tanh + x * square * rise)
         density = np.exp(-0.5 * x**2) / np.sqrt(2 * np.pi)
-        return dy * (0.5 * (1 + erf(x / np.sqrt(2))) + x * density)
+        function = self.inner(erf(x / np.sqrt(2)), out[0].element)
+        return dy * (0.5 * (1 + function) + x * density)
 
     def op_silu(self, text, args, out, regions, env):
         return args[0] / (1 + np.exp(-args[0]))
@@ -717,14 +756,17 @@ class Program:
         x = args[0]
         half = x.shape[-1] // 2
         place = np.arange(x.shape[-2])[:, None]
-        angle = place * self.number(text, "base") ** (-np.arange(half) / half)
+        base = x.dtype.type(self.number(text, "base"))
+        element = out[0].element
+        turn = self.inner(base ** (-np.arange(half, dtype=x.dtype) / half), element)
+        angle = self.inner(place * turn, element)
+        cos, sin = (self.inner(f(angle), element) for f in (np.cos, np.sin))
         a, b = x[..., :half], x[..., half:]
-        return np.concatenate([a * np.cos(angle) - b * np.sin(angle),
-                               b * np.cos(angle) + a * np.sin(angle)], axis=-1)
+        return np.concatenate([a * cos - b * sin, b * cos + a * sin], axis=-1)
 
     def op_cross_entropy(self, text, args, out, regions, env):
         x, labels = args
-        top = x.max(axis=-1, keepdims=True)
+        top = x.max(axis=-1, keepdims=True, initial=-np.inf)
         lse = np.log(np.exp(x - top).sum(axis=-1)) + top[..., 0]
         return lse - np.take_along_axis(x, labels[..., None].astype(np.int64), -1)[..., 0]
 
@@ -738,13 +780,14 @@ class Program:
 
 def allowed(exact, rounded, element, devices, addend):
     """How far each element may be from `exact`: the tolerance of architecture.md, 11;
-    `addend` is the largest of any reduction over devices."""
+    `rounded` are the results of programs that round, `addend` is the largest of any
+    reduction over devices."""
     if element in INTEGERS or exact.size == 0:
         return np.zeros(exact.shape)
     rows = (-1, exact.shape[-1] if exact.ndim else 1)
-    b, r = (np.asarray(x, np.float64).reshape(rows) for x in (exact, rounded))
+    b, *all = (np.asarray(x, np.longdouble).reshape(rows) for x in (exact, *rounded))
     with np.errstate(invalid="ignore"):
-        own = np.where(b == r, 0, np.abs(b - r))
+        own = np.max([np.where(b == r, 0, np.abs(b - r)) for r in all], axis=0)
     own[~np.isfinite(own)] = 0
     norm = np.sqrt((np.where(np.isfinite(b), b, 0) ** 2).sum(axis=1, keepdims=True))
     bound = (4 * own.max(axis=1, keepdims=True) + EPS[element] * norm
@@ -756,7 +799,7 @@ def compare(name, result, exact, bound):
     """None, or why `result` is further from `exact` than `bound`."""
     if result.shape != exact.shape:
         return f"{name} has shape {result.shape}, not {exact.shape}"
-    a, b = (np.asarray(x, np.float64) for x in (result, exact))
+    a, b = (np.asarray(x, np.longdouble) for x in (result, exact))
     with np.errstate(invalid="ignore"):
         same = (a == b) | (np.isnan(a) & np.isnan(b))
         error = np.where(same, 0, np.abs(a - b))

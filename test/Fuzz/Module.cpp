@@ -7,14 +7,14 @@
 //===----------------------------------------------------------------------===//
 //
 // An input is a plan, as a FlatBuffer. It gets the hashes that fit it, and
-// sections that nobody looks into. What the reader lets through must be found on
-// every rank, at the smallest and the largest sizes, or be refused; and so must
-// what each collective of it moves.
+// sections that nobody looks into. What the reader lets through must be found
+// on every rank, at the smallest and the largest sizes, or be refused; and so
+// must what each collective of it moves.
 //
 //===----------------------------------------------------------------------===//
 
-#include "Fuzz.h"
 #include "Module/Module.h"
+#include "Fuzz.h"
 #include "Runtime/CollectivePlan.h"
 #include "Runtime/LocalTensors.h"
 
@@ -52,9 +52,8 @@ static void onRank(const ModuleReader &module, int rank,
                                 to = tensors->get(collective->target);
     if (!from || !to || elementsOf((*from)->globalShape) > kMaxElements)
       continue;
-    Result<CollectivePlan> moves =
-        CollectivePlan::create(*collective, module.axes(int(i)), **from, **to,
-                               module.mesh(), rank);
+    Result<CollectivePlan> moves = CollectivePlan::create(
+        *collective, module.axes(int(i)), **from, **to, module.mesh(), rank);
     FUZZ_CHECK(moves || !moves.message().empty());
   }
 }
@@ -87,8 +86,8 @@ int test::fuzzOne(std::string_view input) {
   return 0;
 }
 
-/// Offsets in a FlatBuffer are relative: most that is put in or taken out of one
-/// ends its being one. So a few bytes or words become others, in place.
+/// Offsets in a FlatBuffer are relative: most that is put in or taken out of
+/// one ends its being one. So a few bytes or words become others, in place.
 extern "C" __attribute__((visibility("default"))) size_t
 LLVMFuzzerMutate(uint8_t *data, size_t size, size_t maxSize);
 extern "C" __attribute__((visibility("default"))) size_t
@@ -98,8 +97,8 @@ LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t maxSize,
   if (size < 8 || random() % 8 == 0)
     return LLVMFuzzerMutate(data, size, maxSize);
   for (unsigned count = 1 + random() % 3; count; --count) {
-    static const int64_t numbers[] = {0,  1,  -1,  2,         3,         8,
-                                      16, 64, 255, INT32_MAX, INT64_MAX, INT64_MIN};
+    static const int64_t numbers[] = {
+        0, 1, -1, 2, 3, 8, 16, 64, 255, INT32_MAX, INT64_MAX, INT64_MIN};
     int64_t number = numbers[random() % std::size(numbers)];
     size_t bytes = size_t(1) << random() % 4;
     size_t at = random() % (size / bytes) * bytes;

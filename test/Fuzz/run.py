@@ -9,6 +9,7 @@ fuzzer takes it as an argument. With --merge inputs that reached what the corpus
 the tree does not reach are added to it, made as small as they can be.
 """
 import argparse
+import contextlib
 import os
 import pathlib
 import subprocess
@@ -17,6 +18,8 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 LIMITS = ["-timeout=10", "-rss_limit_mb=2048", "-malloc_limit_mb=1024"]
+# A mutant of a mutant is no program.
+OWN = {"IR": ["-mutate_depth=1", "-cross_over=0"]}
 # What MLIR's containers poison tells nothing, as MLIR is not instrumented; leaks of
 # what ends a fuzzer are none.
 SANITIZERS = {
@@ -28,7 +31,8 @@ SANITIZERS = {
 
 def run(binary, corpus, args, keep):
     """Whether the fuzzer ends without a finding."""
-    command = [str(binary), *LIMITS, f"-max_len={args.max_len}",
+    keep.mkdir(parents=True, exist_ok=True)
+    command = [str(binary), *LIMITS, *OWN.get(corpus.name, []), f"-max_len={args.max_len}",
                f"-artifact_prefix={keep}/", "-print_final_stats=1"]
     if dictionary := next(corpus.parent.glob(f"{corpus.name}.dict"), None):
         command.append(f"-dict={dictionary}")
@@ -71,11 +75,10 @@ def main():
     if not names:
         sys.exit(f"run.py: error: {folder} has no fuzzers: configure with -DTESSERA_SANITIZE=ON")
     keep = pathlib.Path(args.keep or "findings").resolve()
-    keep.mkdir(parents=True, exist_ok=True)
     good = [run(folder / f"{name}Fuzzer", HERE / "corpus" / name, args, keep)
             for name in names]
-    if not any(keep.iterdir()):
-        keep.rmdir()
+    with contextlib.suppress(OSError):
+        keep.rmdir()  # nothing was found
     sys.exit(0 if all(good) else 1)
 
 
