@@ -6,6 +6,7 @@ import importlib.util
 import os
 import pathlib
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -85,8 +86,7 @@ def smaller(text, failure, seconds):
         if not reduce.normalize(text):
             return text
         text = reduce.reduce(text, interesting, seconds)
-    words = [f"'{word}'" if re.search(r"[ *$]", word) else word for word in command(text)]
-    line = " ".join(words).replace(sys.executable, "%python")
+    line = shlex.join(command(text)).replace(sys.executable, "%python")
     line = line.replace(str(ROOT / "test"), "%examples/../test")
     line = line.replace(str(pathlib.Path(failure.bin).parent), "%lib/..")
     return f"// RUN: {line}\n{text}"

@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <string_view>
 #include <vector>
 
@@ -50,9 +51,16 @@ inline std::vector<std::string_view> split(std::string_view text, char at) {
     }                                                                          \
   } while (false)
 
+/// Of the processor; hangs are for libFuzzer's clock.
+constexpr double kMaxSeconds = 10;
+
 extern "C" inline __attribute__((used, visibility("default"))) int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  return tessera::test::fuzzOne({reinterpret_cast<const char *>(data), size});
+  std::clock_t start = std::clock();
+  int kept =
+      tessera::test::fuzzOne({reinterpret_cast<const char *>(data), size});
+  FUZZ_CHECK(double(std::clock() - start) / CLOCKS_PER_SEC < kMaxSeconds);
+  return kept;
 }
 
 #endif // TESSERA_TEST_FUZZ_FUZZ_H
