@@ -32,14 +32,13 @@ Placement Placement::of(const layout::View &view, const Shape &shape,
                         const layout::Mesh &mesh, int64_t rank) {
   Placement placement;
   placement.shape = shape;
-  layout::View canonical = layout::canonicalize(view, shape, mesh);
   layout::Coords coords = mesh.coordsOfRank(rank);
-  for (size_t d = 0; d < canonical.dims.size(); ++d) {
-    const layout::Product &product = canonical.dims[d].product;
-    int64_t bound = layout::boundOf(canonical, d, shape);
+  for (size_t d = 0; d < view.dims.size(); ++d) {
+    const layout::Product &product = view.dims[d].product;
+    int64_t bound = layout::boundOf(view, d, shape);
     int64_t extent = layout::localExtent(product, bound, mesh, coords);
     Dim dim;
-    dim.span = canonical.dims[d].span;
+    dim.span = view.dims[d].span;
     dim.local.assign(bound, -1);
     for (int64_t i = 0; i < extent; ++i) {
       int64_t global = layout::localToGlobal(product, bound, mesh, coords, i);

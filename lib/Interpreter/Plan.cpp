@@ -29,8 +29,8 @@ using namespace tessera::interp;
 //===----------------------------------------------------------------------===//
 
 /// The order of a tensor's own memory.
-static Shape orderOf(const Layout &layout, const Shape &shape) {
-  layout::View view = layout::canonicalize(layout.view, shape, layout.mesh);
+static Shape orderOf(const Layout &layout) {
+  const layout::View &view = layout.view;
   if (!view.alloc)
     return rowMajor(view.dims.size());
   return Shape(view.alloc->begin(), view.alloc->end());
@@ -45,8 +45,7 @@ FailureOr<Window> Interpreter::windowOf(Operation *op, Value value,
   if (!tensor.layout)
     return op->emitOpError() << "runs on each device's part only; compare with "
                                 "'source' or '@NAME'";
-  return Window::create(*tensor.parts[rank],
-                        orderOf(*tensor.layout, tensor.shape));
+  return Window::create(*tensor.parts[rank], orderOf(*tensor.layout));
 }
 
 //===----------------------------------------------------------------------===//
@@ -394,7 +393,7 @@ LogicalResult Interpreter::evaluatePlan(Operation *op) {
                                      tensor.layout->mesh, rank));
       results.push_back(Window::create(
           cast<RankedTensorType>(result.getType()).getElementType(),
-          places.back().localShape(), orderOf(*tensor.layout, tensor.shape)));
+          places.back().localShape(), orderOf(*tensor.layout)));
     }
     LogicalResult ran =
         TypeSwitch<Operation *, LogicalResult>(op)

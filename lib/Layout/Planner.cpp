@@ -25,28 +25,6 @@
 
 namespace tessera::layout {
 
-const char *toString(Step::Kind kind) {
-  switch (kind) {
-  case Step::Kind::Slice:
-    return "slice";
-  case Step::Kind::AllGather:
-    return "all-gather";
-  case Step::Kind::AllReduce:
-    return "all-reduce";
-  case Step::Kind::ReduceScatter:
-    return "reduce-scatter";
-  case Step::Kind::AllToAll:
-    return "all-to-all";
-  case Step::Kind::Permute:
-    return "permute";
-  case Step::Kind::Broadcast:
-    return "broadcast";
-  case Step::Kind::Exchange:
-    return "exchange";
-  }
-  return "";
-}
-
 //===----------------------------------------------------------------------===//
 // The planner
 //===----------------------------------------------------------------------===//

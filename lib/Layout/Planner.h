@@ -21,35 +21,9 @@
 #ifndef TESSERA_LAYOUT_PLANNER_H
 #define TESSERA_LAYOUT_PLANNER_H
 
-#include "Layout/View.h"
+#include "Layout/Transfers.h"
 
 namespace tessera::layout {
-
-struct Step {
-  enum class Kind {
-    /// Every device keeps a part of what it has; or, with the same dims, a
-    /// whole
-    /// value becomes partial over `axes`: coordinate 0 keeps it, the others
-    /// take
-    /// the combiner's identity. No bytes move.
-    Slice,
-    AllGather,     ///< devices along `axes` join their shards
-    AllReduce,     ///< partial along `axes` becomes whole
-    ReduceScatter, ///< partial along `axes` becomes whole and split over them
-    AllToAll,      ///< devices along `axes` exchange parts of what they hold
-                   ///< together; the same axes split other digits after it
-    Permute,       ///< every device's buffer goes to one device as it is
-    Broadcast,     ///< coordinate 0 of `axes` holds all; it goes to the others
-    Exchange,      ///< any other change without a reduction: grouped sends and
-                   ///< receives of index-set intersections
-  };
-  Kind kind;
-  /// Data moves between devices that differ along these only; for a slice, the
-  /// axes that split the result further.
-  std::vector<SubAxis> axes;
-  Combiner combiner = Combiner::Sum; ///< of a reduction
-  View to;                           ///< canonical view after the step
-};
 
 /// Figures for the device for which each is largest, summed over the steps.
 /// Bytes of collectives are those of rings of p devices: an all-gather moves
@@ -108,47 +82,6 @@ struct Move {
 /// bytes, then the first proposed. Candidates that need more memory at once
 /// than both ends of the move together count only if all do.
 Result<Plan> planMove(const Move &move, const Mesh &mesh, const Links &links);
-
-const char *toString(Step::Kind kind);
-
-//===----------------------------------------------------------------------===//
-// What one rank does in an exchange-like step (AllGather, AllToAll, Permute,
-// Broadcast, Exchange, Slice). Used by the runtime at load and the tests.
-//===----------------------------------------------------------------------===//
-
-/// A box of a local tensor: one run in each local dimension.
-struct Box {
-  Shape offset;
-  Shape size;
-};
-/// The boxes sent to, or received from, one peer. Both sides list the same
-/// boxes in the same order, that of their first elements in the global tensor;
-/// the elements of a box come row-major in the view's dims on both sides,
-/// whatever the allocations are.
-struct PeerBoxes {
-  int64_t peer; ///< rank
-  std::vector<Box> boxes;
-  int64_t elements; ///< of all boxes
-};
-struct Transfers {
-  std::vector<PeerBoxes> sends;    ///< boxes of the source's local tensor
-  std::vector<PeerBoxes> receives; ///< boxes of the destination's local tensor
-  /// What stays on the device, box by box; `peer` is the rank itself.
-  PeerBoxes keepFrom, keepTo;
-};
-
-/// What rank `rank` sends and receives, by increasing peer; a peer with nothing
-/// to move is not listed. An element that several devices hold is taken from
-/// itself if held, else from a holder chosen so that holders share the work and
-/// the nearest coordinates serve first; that choice is the same on all ranks.
-/// Both views are canonical, for the static `shape` or one of which it is an
-/// instance (a `_` is what the extent needs); their partial states must be
-/// equal, and an addend comes from a device with the same partial digits. Boxes
-/// are given in each side's own local dims. They have equal sizes where both
-/// views have the same spans; between flat and other dims they are boxes on
-/// both sides and agree in their row-major order.
-Transfers expandTransfers(const View &from, const View &to, const Shape &shape,
-                          const Mesh &mesh, int64_t rank);
 
 } // namespace tessera::layout
 

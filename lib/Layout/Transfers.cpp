@@ -13,13 +13,43 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Layout/Transfers.h"
 #include "Layout/Exchange.h"
-#include "Layout/Planner.h"
+#include "Layout/ViewInternal.h"
 
 #include <algorithm>
-#include <numeric>
 
 namespace tessera::layout {
+
+View instantiate(const View &view, const Shape &shape) {
+  View result = view;
+  for (size_t i = 0; i < view.dims.size(); ++i)
+    result.dims[i].product =
+        withoutRest(view.dims[i].product, boundOf(view, i, shape));
+  return result;
+}
+
+const char *toString(Step::Kind kind) {
+  switch (kind) {
+  case Step::Kind::Slice:
+    return "slice";
+  case Step::Kind::AllGather:
+    return "all-gather";
+  case Step::Kind::AllReduce:
+    return "all-reduce";
+  case Step::Kind::ReduceScatter:
+    return "reduce-scatter";
+  case Step::Kind::AllToAll:
+    return "all-to-all";
+  case Step::Kind::Permute:
+    return "permute";
+  case Step::Kind::Broadcast:
+    return "broadcast";
+  case Step::Kind::Exchange:
+    return "exchange";
+  }
+  return "";
+}
 
 namespace {
 /// A box of a group on both sides.
@@ -105,17 +135,27 @@ static std::vector<Piece> piecesOf(const Group &group, const View &from,
     n += needsEnd == end;
   }
 
+  auto divide = [](int64_t a, int64_t b) { return a % b == 0 || b % a == 0; };
   LocalGroup fromLocal(from, group.fromBegin, group.fromEnd, shape, mesh,
                        giver);
   LocalGroup toLocal(to, group.toBegin, group.toEnd, shape, mesh, taker);
   std::vector<Piece> pieces;
   for (Common common : commons) {
     while (common.length) {
-      // The longest prefix that is a box on both sides.
+      // The longest prefix that is a box on both sides, with all borders of
+      // one dividing those of the other.
       int64_t length = 1;
-      for (const LocalGroup::Cut &a : fromLocal.cutsAt(common.from)) {
-        for (const LocalGroup::Cut &b : toLocal.cutsAt(common.to)) {
-          int64_t unit = std::lcm(a.unit, b.unit);
+      std::vector<LocalGroup::Cut> fromCuts = fromLocal.cutsAt(common.from);
+      std::vector<LocalGroup::Cut> toCuts = toLocal.cutsAt(common.to);
+      size_t toEnd = toCuts.size();
+      for (const LocalGroup::Cut &a : fromCuts) {
+        for (size_t i = 0; i < toEnd; ++i) {
+          const LocalGroup::Cut &b = toCuts[i];
+          if (!divide(a.unit, b.unit)) {
+            toEnd = i;
+            break;
+          }
+          int64_t unit = std::max(a.unit, b.unit);
           int64_t most =
               std::min({common.length, a.unit * a.most, b.unit * b.most});
           length = std::max(length, most / unit * unit);

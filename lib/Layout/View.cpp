@@ -1,4 +1,4 @@
-//===- View.cpp - views: order, hash, verifier, canonical form ------------===//
+//===- View.cpp - views: order, hash, verifier ----------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -7,8 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Comparison and hashing are structural. The verifier walks the products once
-// for what can be wrong in a dimension and once for sub-axes in common. The
-// canonical view is made of canonical products (ViewCanonical.cpp).
+// for what can be wrong in a dimension and once for sub-axes in common.
 //
 //===----------------------------------------------------------------------===//
 
@@ -268,81 +267,4 @@ Status layout::verify(const View &view, const Shape &shape, const Mesh &mesh) {
     if (wish < 0)
       return Error{"priority " + text(wish) + " is negative; 0 is strongest"};
   return Ok{};
-}
-
-//===----------------------------------------------------------------------===//
-// Canonical views
-//===----------------------------------------------------------------------===//
-
-/// Replaces `_` and `?`, except on a dynamic dimension itself.
-static Product resolve(const Product &product, int64_t bound) {
-  Product result = product;
-  for (Factor &factor : result) {
-    if (factor.kind == Kind::Group)
-      factor.product = resolve(factor.product, factor.hi);
-    else if ((factor.kind == Kind::Rest || factor.kind == Kind::Open) &&
-             bound != kDynamic)
-      factor = Factor::stored(restCapacity(product, bound));
-  }
-  return result;
-}
-
-static void canonicalizePartial(std::vector<Partial> &partial) {
-  std::vector<Partial> result;
-  for (Combiner combiner : {Combiner::Sum, Combiner::Max, Combiner::Min}) {
-    std::vector<SubAxis> axes, merged;
-    for (const Partial &item : partial)
-      if (item.combiner == combiner)
-        axes.insert(axes.end(), item.axes.begin(), item.axes.end());
-    std::sort(axes.begin(), axes.end());
-    for (const SubAxis &sub : axes) {
-      if (sub.size == 1)
-        continue;
-      if (!merged.empty() && adjacent(merged.back(), sub))
-        merged.back().size *= sub.size;
-      else
-        merged.push_back(sub);
-    }
-    if (!merged.empty())
-      result.push_back({std::move(merged), combiner});
-  }
-  partial = std::move(result);
-}
-
-View layout::canonicalize(const View &view, const Shape &shape,
-                          const Mesh &mesh) {
-  View result;
-  size_t first = 0;
-  std::vector<int64_t> firstLocal; // of each of the view's dims, in the result
-  for (size_t i = 0; i < view.dims.size(); ++i) {
-    const Dim &dim = view.dims[i];
-    int64_t bound = boundOf(view, i, shape);
-    Product product = resolve(dim.product, bound);
-    product = bound == kDynamic ? canonicalDynamicProduct(product)
-                                : canonicalProduct(product, bound);
-    firstLocal.push_back(result.dims.size());
-    if (dim.span == 1 || bound == kDynamic) {
-      result.dims.push_back({std::move(product), dim.span});
-    } else {
-      Shape extents(shape.begin() + first, shape.begin() + first + dim.span);
-      for (Dim &part : splitAtBorders(std::move(product), extents))
-        result.dims.push_back(std::move(part));
-    }
-    first += dim.span;
-  }
-  if (view.alloc) {
-    firstLocal.push_back(result.dims.size());
-    result.alloc.emplace();
-    for (int64_t dim : *view.alloc)
-      for (int64_t i = firstLocal[dim]; i < firstLocal[dim + 1]; ++i)
-        result.alloc->push_back(i);
-  }
-  result.partial = view.partial;
-  canonicalizePartial(result.partial);
-  return result;
-}
-
-bool layout::isCanonical(const View &view, const Shape &shape,
-                         const Mesh &mesh) {
-  return canonicalize(view, shape, mesh) == view;
 }

@@ -55,6 +55,18 @@ int64_t layout::restCapacity(const Product &product, int64_t bound) {
   return std::max<int64_t>(1, ceilDiv(bound, capacity(product)));
 }
 
+Product layout::withoutRest(const Product &product, int64_t bound) {
+  Product result = product;
+  for (Factor &factor : result) {
+    if (factor.kind == Kind::Group)
+      factor.product = withoutRest(factor.product, factor.hi);
+    else if ((factor.kind == Kind::Rest || factor.kind == Kind::Open) &&
+             bound != kDynamic)
+      factor = Factor::stored(restCapacity(product, bound));
+  }
+  return result;
+}
+
 //===----------------------------------------------------------------------===//
 // Digits at given coordinates
 //===----------------------------------------------------------------------===//

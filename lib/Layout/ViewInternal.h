@@ -29,6 +29,9 @@ inline int64_t multiply(int64_t a, int64_t b) {
 
 /// What the `_` of `product` stands for under `bound`.
 int64_t restCapacity(const Product &product, int64_t bound);
+/// `product` with each `_` and `?` as that number, in its groups too; on a
+/// dynamic dimension itself they stay.
+Product withoutRest(const Product &product, int64_t bound);
 
 /// Whether some group starts above 0.
 bool hasOffset(const Product &product);

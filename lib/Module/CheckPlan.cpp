@@ -207,8 +207,6 @@ private:
     Shape shape = staticShape(tensor);
     if (Status status = layout::verify(*view, shape, mesh); !status)
       return "view '" + tensor.view + "': " + status.message();
-    if (!layout::isCanonical(*view, shape, mesh))
-      return "view '" + tensor.view + "' is not in canonical form";
     views.push_back(std::move(*view));
     if ((tensor.storage == fb::Storage::Alias) != (tensor.alias != nullptr))
       return "storage and alias do not agree";

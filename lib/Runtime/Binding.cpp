@@ -17,7 +17,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Runtime/Binding.h"
-#include "Layout/Planner.h"
+#include "Layout/Transfers.h"
 
 #include <bit>
 #include <set>
@@ -268,9 +268,8 @@ Outcome<Prepared> Prepared::create(const LoadedModule &module,
 /// This rank's part of a constant, from the global tensor.
 static Status copyPart(const ModuleReader &file, const LocalTensor &tensor,
                        int rank, const std::byte *global, std::byte *part) {
-  layout::View whole =
-      layout::canonicalize(layout::View::replicated(tensor.globalShape.size()),
-                           tensor.globalShape, file.mesh());
+  layout::View whole = layout::instantiate(
+      layout::View::replicated(tensor.globalShape.size()), tensor.globalShape);
   layout::View to = tensor.view;
   to.partial.clear();
   layout::Transfers moves =
@@ -279,17 +278,18 @@ static Status copyPart(const ModuleReader &file, const LocalTensor &tensor,
   for (size_t b = 0; b < moves.keepFrom.boxes.size(); ++b) {
     const layout::Box &from = moves.keepFrom.boxes[b];
     const layout::Box &box = moves.keepTo.boxes[b];
-    std::optional<Shape> source = reshapeStrides(from.size, strides, box.size);
-    if (!source)
-      return Error{"this view of a constant is not supported"};
+    std::optional<CopyLoop> loop = CopyLoop::between(
+        tensor.elementBytes(), box.size, tensor.strides, from.size, strides);
+    if (!loop)
+      return Error{"a copy of a rank's part of a constant takes more than " +
+                   std::to_string(kMaxRank) + " nested loops"};
     int64_t read = 0, write = 0;
     for (size_t d = 0; d < from.offset.size(); ++d)
       read += from.offset[d] * strides[d];
     for (size_t d = 0; d < box.offset.size(); ++d)
       write += box.offset[d] * tensor.strides[d];
-    CopyLoop(tensor.elementBytes(), box.size, tensor.strides, *source)
-        .run(part + write * tensor.elementBytes(),
-             global + read * tensor.elementBytes());
+    loop->run(part + write * tensor.elementBytes(),
+              global + read * tensor.elementBytes());
   }
   return Ok{};
 }

@@ -12,7 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Layout/Planner.h"
+#include "Layout/Transfers.h"
 #include "Runtime/Binding.h"
 
 #include <algorithm>

@@ -20,7 +20,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Runtime/CollectivePlan.h"
-#include "Layout/Planner.h"
+#include "Layout/Transfers.h"
 #include "Runtime/Fold.h"
 
 #include <algorithm>
@@ -319,21 +319,13 @@ Status Planner::planExchange(const LocalTensor &source,
           offset += box.offset[d] * tensor.strides[d];
         return placeOf(tensor).at(offset * tensor.elementBytes());
       };
-      if (from[i].size == keep[i].size) {
-        phase.before.push_back(
-            {CopyLoop(bytes, from[i].size, target.strides, source.strides),
-             corner(target, keep[i]), corner(source, from[i])});
-        continue;
-      }
-      // Other local dimensions on the two sides (flat), the same elements in
-      // row-major order.
-      std::optional<Shape> strides =
-          reshapeStrides(from[i].size, source.strides, keep[i].size);
-      if (!strides)
-        return Error{"a box that stays has no common dimensions"};
+      std::optional<CopyLoop> loop = CopyLoop::between(
+          bytes, keep[i].size, target.strides, from[i].size, source.strides);
+      if (!loop)
+        return Error{"a copy of what stays takes more than " +
+                     std::to_string(kMaxRank) + " nested loops"};
       phase.before.push_back(
-          {CopyLoop(bytes, keep[i].size, target.strides, *strides),
-           corner(target, keep[i]), corner(source, from[i])});
+          {*loop, corner(target, keep[i]), corner(source, from[i])});
     }
   }
 

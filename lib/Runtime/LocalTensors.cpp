@@ -15,7 +15,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Runtime/LocalTensors.h"
-#include "Layout/Planner.h"
+#include "Layout/Transfers.h"
 #include "Runtime/Strided.h"
 
 #include <algorithm>
@@ -139,8 +139,7 @@ Result<LocalTensor> Tensors::resolve(int id) {
           layout::verify(reader->view(id), result.globalShape, mesh);
       !status)
     return status.error();
-  result.view =
-      layout::canonicalize(reader->view(id), result.globalShape, mesh);
+  result.view = layout::instantiate(reader->view(id), result.globalShape);
   result.sizes =
       layout::localShape(result.view, result.globalShape, mesh, coordinates);
   result.strides = layout::localStrides(result.view, result.sizes);
@@ -256,9 +255,8 @@ Status Tensors::applyConstant(LocalTensor &result) {
   bool rowMajorOrder = std::is_sorted(result.order.begin(), result.order.end());
   if (!rowMajorOrder || result.sizes.size() != result.globalShape.size())
     return Ok{};
-  layout::View whole =
-      layout::canonicalize(layout::View::replicated(result.globalShape.size()),
-                           result.globalShape, reader->mesh());
+  layout::View whole = layout::instantiate(
+      layout::View::replicated(result.globalShape.size()), result.globalShape);
   std::optional<layout::Box> box = window(whole, result, reader->mesh(), self);
   if (!box)
     return Ok{};

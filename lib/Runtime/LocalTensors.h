@@ -19,7 +19,7 @@ namespace tessera {
 struct LocalTensor {
   DType dtype;
   layout::Shape globalShape;
-  layout::View view; ///< canonical for globalShape
+  layout::View view; ///< the module's, for globalShape
   layout::Shape sizes;
   layout::Shape strides; ///< in elements
   int root;

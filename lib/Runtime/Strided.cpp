@@ -96,6 +96,43 @@ CopyLoop::CopyLoop(int64_t elementBytes, const Shape &sizes,
   normalize();
 }
 
+std::optional<CopyLoop> CopyLoop::between(int64_t elementBytes, const Shape &to,
+                                          const Shape &targetStrides,
+                                          const Shape &from,
+                                          const Shape &sourceStrides) {
+  if (product(to) == 0)
+    return CopyLoop(elementBytes, to, targetStrides, targetStrides);
+  // Both as digits at the borders of either, innermost first.
+  struct Digit {
+    int64_t size = 1, stride = 0;
+  };
+  Shape sizes, targets, sources;
+  size_t t = to.size(), s = from.size();
+  Digit target, source;
+  for (;;) {
+    while (target.size == 1 && t-- > 0)
+      target = {to[t], targetStrides[t]};
+    while (source.size == 1 && s-- > 0)
+      source = {from[s], sourceStrides[s]};
+    auto [size, other] = std::minmax({target.size, source.size});
+    if (size == 1 || other % size != 0)
+      break;
+    if (!sizes.empty() && target.stride == targets.back() * sizes.back() &&
+        source.stride == sources.back() * sizes.back()) {
+      sizes.back() *= size;
+    } else {
+      sizes.push_back(size);
+      targets.push_back(target.stride);
+      sources.push_back(source.stride);
+    }
+    for (Digit *digit : {&target, &source})
+      *digit = {digit->size / size, digit->stride * size};
+  }
+  if (target.size != 1 || source.size != 1 || sizes.size() > kMaxRank)
+    return std::nullopt;
+  return CopyLoop(elementBytes, sizes, targets, sources);
+}
+
 bool CopyLoop::repeat(int64_t count, int64_t targetStep, int64_t sourceStep) {
   if (rank == static_cast<int>(kMaxRank))
     return false;

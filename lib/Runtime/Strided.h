@@ -26,6 +26,14 @@ public:
   CopyLoop(int64_t elementBytes, const layout::Shape &sizes,
            const layout::Shape &targetStrides,
            const layout::Shape &sourceStrides);
+  /// From a box of sizes `from` to one of sizes `to`, the same elements in
+  /// row-major order. Nothing if dimensions of one end inside those of the
+  /// other (2 x 3 and 3 x 2), or it takes more than kMaxRank loops.
+  static std::optional<CopyLoop> between(int64_t elementBytes,
+                                         const layout::Shape &to,
+                                         const layout::Shape &targetStrides,
+                                         const layout::Shape &from,
+                                         const layout::Shape &sourceStrides);
 
   /// Makes it `count` such loops, each so many bytes further on. False, and
   /// nothing changes, when that is one loop too many.

@@ -80,15 +80,6 @@ struct PlanBuilder {
     tensor->dtype = dtype;
     for (const Size &size : shape)
       tensor->shape.push_back(extent(size));
-    // Tests may spell views as people do.
-    Result<layout::Mesh> mesh = layout::parseMesh(plan.mesh);
-    if (mesh)
-      if (Result<layout::View> parsed = layout::parseView(view, *mesh)) {
-        layout::Shape sizes = staticShape(*tensor);
-        if (layout::verify(*parsed, sizes, *mesh))
-          view = layout::toString(layout::canonicalize(*parsed, sizes, *mesh),
-                                  *mesh);
-      }
     tensor->view = std::move(view);
     tensor->storage = storage;
     plan.tensors.push_back(std::move(tensor));

@@ -74,8 +74,7 @@ void checkMoves(const char *meshText, const layout::Shape &shape, int count,
     symbolic[0] = layout::kDynamic;
     dynamicDims[0] = true;
   }
-  std::vector<layout::View> views =
-      layout::test::viewsOf(symbolic, mesh, {.flat = !dynamic});
+  std::vector<layout::View> views = layout::test::viewsOf(symbolic, mesh, {});
   // A view may not reach the maximum.
   std::erase_if(views, [&](const layout::View &view) {
     return !layout::verify(view, shape, mesh);
@@ -85,6 +84,15 @@ void checkMoves(const char *meshText, const layout::Shape &shape, int count,
   std::vector<Size> sizes(shape.begin(), shape.end());
   if (dynamic)
     sizes[0] = Size::symbol(b.symbol("n", shape[0]));
+  // Half of the tensors lie in some other order in memory.
+  auto textOf = [&](layout::View view) {
+    if (random() % 2) {
+      view.alloc.emplace(view.dims.size());
+      std::iota(view.alloc->begin(), view.alloc->end(), 0);
+      std::shuffle(view.alloc->begin(), view.alloc->end(), random);
+    }
+    return layout::toString(view, mesh);
+  };
   std::vector<std::pair<layout::View, layout::View>> moves;
   while (static_cast<int>(moves.size()) < count) {
     layout::View from = views[random() % views.size()];
@@ -92,10 +100,10 @@ void checkMoves(const char *meshText, const layout::Shape &shape, int count,
     auto plan = layout::planMove({shape, 4, from, to, dynamicDims}, mesh, {});
     ASSERT_TRUE(plan) << plan.message();
     std::string number = std::to_string(moves.size());
-    int last = b.input("x" + number, sizes, layout::toString(from, mesh));
+    int last = b.input("x" + number, sizes, textOf(from));
     std::string text;
     for (const layout::Step &step : plan->chosen.steps) {
-      int next = b.tensor("t", sizes, layout::toString(step.to, mesh),
+      int next = b.tensor("t", sizes, textOf(step.to),
                           &step == &plan->chosen.steps.back()
                               ? fb::Storage::External
                               : fb::Storage::Symmetric);
@@ -171,6 +179,8 @@ TEST(Moves, AnyTwoViewsOfThreeDimensions) {
 TEST(Moves, AnyTwoViewsOfADynamicExtent) {
   checkMoves("<x = 2>", {6, 5}, 100, 9, {0, 1, 4, 6});
   checkMoves("<x = 3, y = 2>", {13, 4}, 100, 10, {0, 1, 2, 7, 13});
+  checkMoves("<x = 4>", {4, 4, 3}, 100, 11, {0, 1, 2, 3, 4});
+  checkMoves("<x = 2, y = 3>", {3, 2, 4}, 100, 12, {0, 1, 2, 3});
 }
 
 } // namespace

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Session.h"
+#include "Layout/Transfers.h"
 
 #include <algorithm>
 #include <chrono>
@@ -323,7 +324,7 @@ Status Session::makePorts() {
     if (!view)
       return view.error();
     port.tensor = {port.name(), static_cast<DType>(port.description.dtype),
-                   shape, layout::canonicalize(*view, shape, mesh), mesh};
+                   shape, layout::instantiate(*view, shape), mesh};
     port.bytes = local.bytes;
     if (port.bytes > 0) {
       void *pointer = nullptr;

@@ -24,7 +24,7 @@
 
 namespace tessera {
 
-/// One of a program's global tensors and how it lies. `view` is canonical.
+/// One of a program's global tensors and how it lies.
 struct GlobalTensor {
   std::string name;
   DType dtype;

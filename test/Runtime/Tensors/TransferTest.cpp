@@ -30,9 +30,7 @@ protected:
     EXPECT_TRUE(parsedMesh) << mesh;
     Result<layout::View> parsedView = layout::parseView(view, *parsedMesh);
     EXPECT_TRUE(parsedView) << view;
-    layout::View canonical =
-        layout::canonicalize(*parsedView, shape, *parsedMesh);
-    return {"t", dtype, shape, canonical, *parsedMesh};
+    return {"t", dtype, shape, *parsedView, *parsedMesh};
   }
 
   static int64_t elements(const layout::Shape &shape) {

@@ -17,8 +17,7 @@ namespace {
 GlobalTensor make(const char *mesh, layout::Shape shape, const char *view) {
   GlobalTensor tensor = {"t", DType::F32, std::move(shape), {}, {}};
   tensor.mesh = *layout::parseMesh(mesh);
-  tensor.view = layout::canonicalize(*layout::parseView(view, tensor.mesh),
-                                     tensor.shape, tensor.mesh);
+  tensor.view = *layout::parseView(view, tensor.mesh);
   return tensor;
 }
 
