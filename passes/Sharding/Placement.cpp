@@ -110,12 +110,14 @@ PlacedOp::getFactorProducts(const DimFactors &factors,
   std::vector<Product> products;
   for (layout::Dim &dim : parts->dims)
     products.push_back(std::move(dim.product));
-  // A device digit above all values of an inner factor may as well be above
-  // those of the outermost; it stays there, so that one split has one division.
+  // A digit above all values of an inner factor, which has one value there, may
+  // as well be above those of the outermost; it stays there, so that one split
+  // has one division.
   for (size_t i = 1; i < products.size(); ++i) {
     Product &inner = products[i];
-    while (to[i] != layout::kDynamic && !inner.empty() &&
-           inner[0].kind == layout::Factor::Kind::Device &&
+    while (to[i] != layout::kDynamic && !inner.empty() && isSplit({inner[0]}) &&
+           (inner[0].kind == layout::Factor::Kind::Device ||
+            layout::capacity(inner[0]) == 1) &&
            layout::capacity(Product(inner.begin() + 1, inner.end())) >= to[i]) {
       products[0].insert(products[0].begin(), inner[0]);
       inner.erase(inner.begin());

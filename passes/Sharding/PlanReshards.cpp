@@ -190,14 +190,29 @@ static bool holdsForAnyExtent(const Step &step, const View &from,
     case Step::Kind::AllGather:
     case Step::Kind::Broadcast:
       return isPart(group.from, group.to);
+    case Step::Kind::AllReduce:
+      return false; // leaves all where it is
     default:
       return true;
     }
   });
 }
 
+/// The exchange from one view to another with the same partial states.
+static Step getExchange(const View &from, const View &to,
+                        const layout::Shape &maximum) {
+  Step step{Step::Kind::Exchange, {}, {}, to};
+  for (const layout::Group &group : layout::joinGroups(from, to, maximum))
+    for (const Product *product : {&group.from, &group.to})
+      if (group.changed())
+        llvm::append_range(
+            step.axes, layout::subtract(layout::axesOf(*product), step.axes));
+  step.axes = layout::merged(step.axes);
+  return step;
+}
+
 /// The same steps, with an exchange in place of those that do not hold for any
-/// extent.
+/// extent. Partial states become whole before it, and new ones come after it.
 static std::vector<Step> holdForAnyExtent(std::vector<Step> steps, View at,
                                           const layout::Shape &shape,
                                           const layout::Shape &maximum,
@@ -207,20 +222,17 @@ static std::vector<Step> holdForAnyExtent(std::vector<Step> steps, View at,
   for (Step &step : steps) {
     auto changes = getDynamicChanges(at, step.to, shape, maximum);
     if (!holdsForAnyExtent(step, at, changes, multiples, mesh)) {
-      if (step.kind == Step::Kind::ReduceScatter) {
+      if (step.kind == Step::Kind::ReduceScatter ||
+          step.kind == Step::Kind::AllReduce) {
         at.partial = step.to.partial;
         result.push_back({Step::Kind::AllReduce, step.axes, step.combiner, at});
       }
-      step.kind = Step::Kind::Exchange;
-      step.axes.clear();
-      for (const layout::Group &group :
-           layout::joinGroups(at, step.to, maximum))
-        for (const Product *product : {&group.from, &group.to})
-          if (group.changed())
-            llvm::append_range(
-                step.axes,
-                layout::subtract(layout::axesOf(*product), step.axes));
-      step.axes = layout::merged(step.axes);
+      View moved = step.to;
+      moved.partial = at.partial;
+      result.push_back(getExchange(at, moved, maximum));
+      at = std::move(moved);
+      if (at.partial == step.to.partial)
+        continue;
     }
     at = step.to;
     result.push_back(std::move(step));

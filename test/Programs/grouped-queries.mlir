@@ -39,3 +39,19 @@ func.func @main(%q: !q, %k: !k, %v: !k) -> !a {
   %a, %lse = tv.attention %q, %k, %v scale(0.5) causal : (!q, !k, !k) -> (!a, !lse)
   return %a : !a
 }
+
+// -----
+
+// The one key head is on the second device, so all query heads are; the values go
+// there.
+// CHECK: tv.attention
+// CHECK: return
+#m = #tv.mesh<tp = 2>
+!q = tensor<2x4x5x4xf32>
+!k = tensor<2x1x5x4xf32, #tv.view<#m, [_, (did(tp) * _ | 1:2), _, _]>>
+!v = tensor<2x1x5x4xf32>
+!lse = tensor<2x4x5xf32>
+func.func @main(%q: !q, %k: !k, %v: !v) -> !q {
+  %a, %lse = tv.attention %q, %k, %v scale(0.5) causal : (!q, !k, !v) -> (!q, !lse)
+  return %a : !q
+}
