@@ -174,6 +174,14 @@ LogicalResult InterpretPass::compareWith(func::FuncOp reference, StringRef text,
   FailureOr<Arrays> rounded = Interpreter(exactly).run(reference, inputs);
   if (failed(rounded))
     return failure();
+  FailureOr<Arrays> inFloat = Arrays();
+  if (llvm::any_of(results,
+                   [](const auto &result) { return result->type.isF64(); })) {
+    exactly.doublesToFloat = true;
+    inFloat = Interpreter(exactly).run(reference, inputs);
+    if (failed(inFloat))
+      return failure();
+  }
   double largestError = 0;
   for (auto [i, result] : llvm::enumerate(results)) {
     const NDArray &expected = *(*exact)[i];
@@ -181,8 +189,10 @@ LogicalResult InterpretPass::compareWith(func::FuncOp reference, StringRef text,
       return mlir::emitError(entry.getLoc())
              << "result #" << i << " has shape " << indexText(result->shape)
              << ", " << indexText(expected.shape) << " in " << text;
-    Comparison comparison = compare({expected, *(*rounded)[i]}, *result,
-                                    config.ranks, largestAddend);
+    Comparison comparison =
+        compare({expected, *(*rounded)[i],
+                 inFloat->empty() ? nullptr : &*(*inFloat)[i]},
+                *result, config.ranks, largestAddend);
     largestError = std::max(largestError, comparison.largestError);
     if (!comparison.differs)
       continue;

@@ -144,7 +144,7 @@ FailureOr<std::shared_ptr<NDArray>> Interpreter::assembled(Operation *op,
   if (array) {
     // A combined value is a value of the program.
     if (config.roundValues && *array != tensor.parts[0])
-      (*array)->round();
+      (*array)->round(config.doublesToFloat);
     return *array;
   }
   std::string name;
@@ -238,7 +238,7 @@ LogicalResult Interpreter::evaluateOnRanks(Operation *op, Evaluator evaluator,
     }
     for (auto [tensor, part] : llvm::zip_equal(results, run.results)) {
       if (config.roundValues)
-        part.data->round();
+        part.data->round(config.doublesToFloat);
       if (tensor.layout || rank == 0)
         tensor.parts.push_back(part.data);
     }
@@ -286,7 +286,7 @@ LogicalResult Interpreter::evaluateWhole(Operation *op, Evaluator evaluator,
     return op->emitOpError() << run.error;
   for (auto [value, part] : llvm::zip_equal(op->getResults(), run.results)) {
     if (config.roundValues)
-      part.data->round();
+      part.data->round(config.doublesToFloat);
     FailureOr<std::optional<Layout>> layout = layoutOf(op, value.getType());
     if (failed(layout))
       return failure();

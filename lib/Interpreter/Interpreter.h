@@ -31,6 +31,8 @@ struct Config {
   int64_t ranks = 1;
   /// Round each value to its type; else floats stay float64.
   bool roundValues = false;
+  /// And f64 to f32: how a program of f64 rounds, in a larger unit.
+  bool doublesToFloat = false;
   /// Evaluate on whole tensors, as if no type had an encoding.
   bool ignoreViews = false;
   /// An op with views that does not run on each rank by itself is an error.

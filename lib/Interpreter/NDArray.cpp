@@ -139,10 +139,12 @@ NDArray::NDArray(Type type, Shape shape) : type(type), shape(std::move(shape)) {
   data.assign(numElements(this->shape), nothing);
 }
 
-void NDArray::round() {
-  if (isFloat() && !type.isF64())
-    for (Scalar &value : data)
-      value.real = roundTo(value.real, type);
+void NDArray::round(bool doublesToFloat) {
+  if (!isFloat() || (type.isF64() && !doublesToFloat))
+    return;
+  Type to = type.isF64() ? Float32Type::get(type.getContext()) : type;
+  for (Scalar &value : data)
+    value.real = roundTo(value.real, to);
 }
 
 int64_t interp::numElements(const Shape &shape) {

@@ -64,7 +64,8 @@ struct NDArray {
 
   bool isFloat() const { return interp::isFloat(type); }
   /// Every float to the nearest of `type`.
-  void round();
+  /// Floats to `type`; with `doublesToFloat` f64 to f32.
+  void round(bool doublesToFloat = false);
 };
 
 int64_t numElements(const Shape &shape);

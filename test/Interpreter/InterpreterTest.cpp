@@ -134,6 +134,26 @@ TEST_F(InterpreterTest, ToleranceGrowsWithAddendsOfADeviceReduction) {
   EXPECT_FALSE(compare({*exact, *exact}, *off, 4, 1).differs);
 }
 
+TEST_F(InterpreterTest, ToleranceOfDoublesIsFromTheErrorOfFloats) {
+  auto exact = floats({2, 1}, {0.17, 0.2});
+  exact->type = builder.getF64Type();
+  auto with = [&](int at, double error) {
+    auto array = std::make_shared<NDArray>(*exact);
+    array->data[at].real += error;
+    return array;
+  };
+  auto near = with(0, 0x1p-51), far = with(0, 0x1p-49);
+  EXPECT_FALSE(compare({*exact, *exact}, *with(0, 0x1p-53), 1, 0).differs);
+  EXPECT_TRUE(compare({*exact, *exact}, *near, 1, 0).differs);
+  // The error of its row counts.
+  EXPECT_TRUE(
+      compare({*exact, *exact, &*with(1, 0x1p-24)}, *near, 1, 0).differs);
+  EXPECT_FALSE(
+      compare({*exact, *exact, &*with(0, 0x1p-24)}, *near, 1, 0).differs);
+  EXPECT_TRUE(
+      compare({*exact, *exact, &*with(0, 0x1p-24)}, *far, 1, 0).differs);
+}
+
 TEST_F(InterpreterTest, NaNAndInfinityMustBeEqual) {
   double nan = std::nan(""), infinity = HUGE_VAL;
   auto exact = floats({3}, {nan, infinity, 1});
