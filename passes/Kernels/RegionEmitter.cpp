@@ -90,6 +90,21 @@ void Completion::divide(bool isSigned, bool isRemainder) {
   bool isKnown = matchPattern(y, m_ConstantInt(&divisor));
   if (isKnown && !divisor.isZero() && !(isSigned && divisor.isAllOnes()))
     return;
+  if (type.isIndex() && !isSigned && !isKnown) {
+    // A region's index may be below 0, which one of a kernel is taken not to
+    // be.
+    auto castTo = [&](Type to, Value value) -> Value {
+      return arith::IndexCastOp::create(b, loc, to, value);
+    };
+    b.setInsertionPoint(op);
+    for (OpOperand &operand : op->getOpOperands())
+      operand.set(castTo(b.getI64Type(), operand.get()));
+    op->getResult(0).setType(type = b.getI64Type());
+    divide(isSigned, isRemainder);
+    b.setInsertionPointAfterValue(result);
+    result = castTo(b.getIndexType(), result);
+    return;
+  }
   b.setInsertionPoint(op);
   Value zero = integer(0), byZero = compare(arith::CmpIPredicate::eq, y, zero);
   Value unsafe = byZero, negates;

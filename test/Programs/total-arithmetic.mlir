@@ -88,6 +88,35 @@ func.func @main(%x: !x {tv.range = [-128, 127]}, %y: tensor<4x48xi32> {tv.range 
 
 // -----
 
+// Indices, which may be below 0 in a region, by what is known at run time; beside a
+// branch.
+#m = #tv.mesh<x = 2>
+!x = tensor<4x48xi32, #tv.view<#m, [_, did(x) * _]>>
+func.func @main(%x: !x {tv.range = [-90, 90]}, %y: tensor<3xi32> {tv.range = [0, 5]}, %c: tensor<7xi32>)
+    -> (tensor<4x48xi32>, tensor<4x48xi32>) {
+  %q, %r = tv.map %x : (!x) -> (tensor<4x48xi32>, tensor<4x48xi32>)
+    (%a: i32) {
+      %one = arith.constant 1 : index
+      %mask = arith.constant 1023 : index
+      %i = arith.index_cast %a : i32 to index
+      %n = tv.load %y[%one] : tensor<3xi32> -> i32
+      %by = arith.index_cast %n : i32 to index
+      %q0 = arith.divui %i, %by : index
+      %r0 = arith.remui %i, %by : index
+      %s0 = arith.divsi %i, %by : index
+      %k = tv.load %c[%s0] : tensor<7xi32> -> i32
+      %q1 = arith.andi %q0, %mask : index
+      %q = arith.index_cast %q1 : index to i32
+      %r1 = arith.andi %r0, %mask : index
+      %r2 = arith.index_cast %r1 : index to i32
+      %r = arith.addi %r2, %k : i32
+      tv.yield %q, %r : i32, i32
+    }
+  return %q, %r : tensor<4x48xi32>, tensor<4x48xi32>
+}
+
+// -----
+
 // Shifts; an amount below 0 is a large one.
 #m = #tv.mesh<x = 2>
 !x = tensor<4x48xi32, #tv.view<#m, [_, did(x) * _]>>
