@@ -7,6 +7,8 @@
 // RUN: FileCheck %s --check-prefix=PLAIN < %t/plain/kernels.cu
 // RUN: sed 's/64/128/g' %t/plain.mlir | tessera-compile --compile-from=local --target=cuda:sm_90a -o %t/module.tsr 2>&1 | FileCheck %s --check-prefix=CLEAN --allow-empty
 // RUN: sed 's/64/128/g; s/bf16/f16/g' %t/mods.mlir | tessera-compile --compile-from=local --target=cuda:sm_90a -o %t/module.tsr 2>&1 | FileCheck %s --check-prefix=CLEAN --allow-empty
+// RUN: tessera-compile %t/relative.mlir --target=cuda:sm_90a --attention=flash --dump-dir=%t/relative -o %t/module.tsr
+// RUN: FileCheck %s --check-prefix=RELATIVE < %t/relative/kernels.cu
 
 // No spills, no serialised products.
 // CLEAN-NOT: {{warning|error}}
@@ -45,6 +47,31 @@
 // PLAIN-NOT: Has
 // PLAIN: __launch_bounds__(512, 1)
 // PLAIN-NOT: f.lse
+
+// A distance may be outside of the table; heads are not.
+// RELATIVE: float score(const Args &args, float s, int64 b, int64 h, int64 q, int64 k) {
+// RELATIVE: const int64 subi0 = k - q;
+// RELATIVE: const bool cmpi0 = unsign(subi0) < unsign(int64(5));
+// RELATIVE-NOT: cmpi1
+// RELATIVE: if (cmpi0) {
+// RELATIVE-NEXT: const float element0 = *p.x1.at(h, subi0);
+// RELATIVE: else {
+// RELATIVE-NEXT: either0 = 0.0f;
+
+//--- relative.mlir
+#m = #tv.mesh<tp = 1>
+!q = tensor<2x4x100x64xbf16, #tv.view<#m, [_, did(tp) * _, _, _]>>
+func.func @main(%q: !q {tv.name = "q"}, %bias: tensor<4x5xf32> {tv.name = "bias"}) -> (!q {tv.name = "o"}) {
+  %o, %lse = tv.attention %q, %q, %q scale(0.125)
+      : (!q, !q, !q) -> (!q, tensor<2x4x100xf32>)
+    score_mod (%s: f32, %b: index, %h: index, %i: index, %j: index) {
+      %far = arith.subi %j, %i : index
+      %x = tv.load %bias[%h, %far] : tensor<4x5xf32> -> f32
+      %y = arith.addf %s, %x : f32
+      tv.yield %y : f32
+    }
+  return %o : !q
+}
 
 //--- mods.mlir
 #m = #tv.mesh<tp = 2>
