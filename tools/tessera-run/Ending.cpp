@@ -100,6 +100,26 @@ static std::string variable(const std::string &environment, const char *name) {
   return {};
 }
 
+namespace {
+
+/// "12 (a name) T 3 ..."
+struct ProcessState {
+  std::string name;
+  char state = 'Z';
+  int parent = 0;
+
+  explicit ProcessState(const std::string &folder) {
+    const std::string text = readAll(folder + "/stat");
+    const size_t open = text.find(" ("), close = text.rfind(") ");
+    if (open == std::string::npos || close == std::string::npos)
+      return;
+    name = text.substr(open + 2, close - open - 2);
+    sscanf(text.c_str() + close + 2, "%c %d", &state, &parent);
+  }
+};
+
+} // namespace
+
 std::string run::describeAbsent() {
   const char *job = getenv("PMIX_NAMESPACE");
   const char *size = getenv("OMPI_COMM_WORLD_SIZE");
@@ -107,22 +127,24 @@ std::string run::describeAbsent() {
   DIR *processes = job && size && here ? opendir("/proc") : nullptr;
   if (!processes)
     return {};
+  const ProcessState self("/proc/self");
   std::map<int, bool> stopped; // of the ranks that are there
   while (const dirent *entry = readdir(processes)) {
     const std::string folder = std::string("/proc/") + entry->d_name;
     if (!isdigit(entry->d_name[0]))
       continue;
+    // To read the environment of a process that is none of ours may take long:
+    // it waits for what the process does to its memory.
+    const ProcessState other(folder);
+    if (other.state == 'Z' ||
+        (other.name != self.name && other.parent != self.parent))
+      continue;
     const std::string environment = readAll(folder + "/environ");
-    if (variable(environment, "PMIX_NAMESPACE") != job)
-      continue;
     const std::string rank = variable(environment, "PMIX_RANK");
-    // "12 (a name) T ..."; a rank may be a process and one that started it.
-    const std::string stat = readAll(folder + "/stat");
-    const size_t state = stat.rfind(") ");
-    if (rank.empty() || state == std::string::npos || stat[state + 2] == 'Z')
+    if (rank.empty() || variable(environment, "PMIX_NAMESPACE") != job)
       continue;
-    stopped[atoi(rank.c_str())] |=
-        stat[state + 2] == 'T' || stat[state + 2] == 't';
+    // A rank may be a process and one that started it.
+    stopped[atoi(rank.c_str())] |= other.state == 'T' || other.state == 't';
   }
   closedir(processes);
   std::string text;
@@ -244,12 +266,11 @@ static void checkPhase() {
   const int rank = launchedRank().value_or(0);
   char text[32];
   snprintf(text, sizeof text, "%g s", allowed);
-  std::string absent = describeAbsent();
-  if (absent.empty())
-    absent = ": other ranks have not come there";
-  if (maySpeak())
+  if (maySpeak()) {
+    const std::string absent = describeAbsent();
     say("rank " + std::to_string(rank) + " has waited in " + phase + " for " +
-        text + absent);
+        text + (absent.empty() ? ": other ranks have not come there" : absent));
+  }
   removeFiles();
   _exit(1);
 }

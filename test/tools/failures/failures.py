@@ -205,7 +205,9 @@ class Case:
             # Who skips is later than the others by their deadline, at most.
             since, limit = begin, 60
         else:
-            wait_for(lambda: self.pid(self.victim), 30, "mpirun starts nothing")
+            # Without mpirun those that it has not started never do.
+            ranks = range(RANKS) if alone else [self.victim]
+            wait_for(lambda: all(map(self.pid, ranks)), 30, "mpirun starts nothing")
             self.wait_for_moment(begin, process)
             if alone:
                 self.processes[-1].send_signal(signal.SIGSTOP)
