@@ -31,8 +31,11 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <pthread.h>
+#include <system_error>
+#include <thread>
 #include <unistd.h>
 #include <vector>
 
@@ -120,7 +123,7 @@ struct ProcessState {
 
 } // namespace
 
-std::string run::describeAbsent() {
+static std::string lookForAbsent() {
   const char *job = getenv("PMIX_NAMESPACE");
   const char *size = getenv("OMPI_COMM_WORLD_SIZE");
   const char *here = getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
@@ -133,8 +136,8 @@ std::string run::describeAbsent() {
     const std::string folder = std::string("/proc/") + entry->d_name;
     if (!isdigit(entry->d_name[0]))
       continue;
-    // To read the environment of a process that is none of ours may take long:
-    // it waits for what the process does to its memory.
+    // To read an environment is to wait for what its process does to its
+    // memory, so only those are read that may be ours.
     const ProcessState other(folder);
     if (other.state == 'Z' ||
         (other.name != self.name && other.parent != self.parent))
@@ -157,6 +160,31 @@ std::string run::describeAbsent() {
     if (isStopped)
       text += "; rank " + std::to_string(rank) + " is stopped";
   return text;
+}
+
+/// In a thread of its own: what is to be said does not wait for long.
+std::string run::describeAbsent() {
+  struct Search {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::string text;
+    bool done = false;
+  };
+  auto search = std::make_shared<Search>();
+  try {
+    std::thread([search] {
+      std::string text = lookForAbsent();
+      std::lock_guard<std::mutex> lock(search->mutex);
+      search->text = std::move(text);
+      search->done = true;
+      search->changed.notify_all();
+    }).detach();
+  } catch (const std::system_error &) {
+    return {};
+  }
+  std::unique_lock<std::mutex> lock(search->mutex);
+  search->changed.wait_for(lock, seconds(0.5), [&] { return search->done; });
+  return search->text;
 }
 
 //===----------------------------------------------------------------------===//
