@@ -313,7 +313,8 @@ private:
 
   /// Which of the arguments a value of the region depends on.
   unsigned dependences(Value value);
-  FailureOr<Value> zeros(const LocalShape &shape, Value like);
+  FailureOr<Value> zeros(const LocalShape &shape, int64_t dim, Value sums,
+                         ArrayRef<int64_t> reduced);
   Value indices(ArrayRef<int64_t> dims, ArrayRef<int64_t> targetDims,
                 Value like);
   FailureOr<Value> scatter(Value updates, ArrayRef<int64_t> dims);
@@ -345,19 +346,38 @@ unsigned CapturedGrad::dependences(Value value) {
   return known[value] = all;
 }
 
-/// Zeros that have the partial states of `like`.
-FailureOr<Value> CapturedGrad::zeros(const LocalShape &shape, Value like) {
-  for (const layout::Extent &extent : shape.extents)
-    if (!extent.getStatic())
+/// Zeros of a `shape` that has dimension `dim` in the place of dimensions
+/// `reduced` of `sums`.
+FailureOr<Value> CapturedGrad::zeros(const LocalShape &shape, int64_t dim,
+                                     Value sums, ArrayRef<int64_t> reduced) {
+  Type element = getElement(sums);
+  Value captured = op.getCaptured()[accumulate.getNumber()], like;
+  auto isDynamic = [](const layout::Extent &extent) {
+    return !extent.getStatic();
+  };
+  if (llvm::any_of(shape.extents, isDynamic)) {
+    if (LocalShape(captured).dims == shape.dims) {
+      like = captured;
+    } else if (isDynamic(shape.extents[dim])) {
       return accumulate.emitOpError()
              << "needs a tensor of static extents, or one whose dimensions are "
                 "those of the scores";
-  auto scalar = RankedTensorType::get({}, getElement(like));
+    } else {
+      SmallVector<int64_t> others;
+      for (int64_t d = 0, e = shape.dims.size(); d < e; ++d)
+        if (d != dim)
+          others.push_back(d);
+      Value rest = tv::ReduceOp::create(
+          build.b, build.loc, shape.take(others).type(element),
+          tv::Combiner::Max, sums, build.b.getDenseI64ArrayAttr(reduced));
+      like = build.broadcast(rest, others, shape, Value());
+    }
+  }
+  auto scalar = RankedTensorType::get({}, element);
   return Value(tv::ConstantOp::create(
-      build.b, build.loc, shape.type(getElement(like)),
-      DenseElementsAttr::get(scalar,
-                             Attribute(build.b.getZeroAttr(getElement(like)))),
-      Value()));
+      build.b, build.loc, shape.type(element),
+      DenseElementsAttr::get(scalar, Attribute(build.b.getZeroAttr(element))),
+      like));
 }
 
 /// The row-major index into dimensions `targetDims` of the tensor, for each
@@ -434,15 +454,25 @@ Value CapturedGrad::indices(ArrayRef<int64_t> dims,
 FailureOr<Value> CapturedGrad::place(Value sums, size_t dim) {
   LocalShape from(sums), to(sums), ids = from.take({int64_t(dim)});
   to.dims[dim] = target.dims[dim];
-  FailureOr<Value> init = zeros(to, sums);
+  FailureOr<Value> init = zeros(to, dim, sums, int64_t(dim));
   if (failed(init))
     return failure();
   to = to.summed(sums, from.dims[dim]);
   init->setType(to.type(getElement(sums)));
+  Value like;
+  if (!ids.extents[0].getStatic()) {
+    SmallVector<int64_t> others;
+    for (int64_t d = 0, e = from.dims.size(); d < e; ++d)
+      if (d != int64_t(dim))
+        others.push_back(d);
+    like = tv::ReduceOp::create(build.b, build.loc, ids.type(getElement(sums)),
+                                tv::Combiner::Max, sums,
+                                build.b.getDenseI64ArrayAttr(others));
+  }
   // What this device does not hold of the result is dropped.
   return Value(tv::ScatterOp::create(
       build.b, build.loc, to.type(getElement(sums)), tv::Combiner::Sum, *init,
-      build.iota(0, ids, Value()), sums, dim));
+      build.iota(0, ids, like), sums, dim));
 }
 
 FailureOr<Value> CapturedGrad::sum(Value adjoints) {
@@ -514,7 +544,9 @@ FailureOr<Value> CapturedGrad::sum(Value adjoints) {
       after.add(target.extents[dim]);
     }
     before.add(layout::Extent(count));
-    FailureOr<Value> init = zeros(before, sums);
+    FailureOr<Value> init =
+        zeros(before, direct.size(), sums,
+              llvm::to_vector(llvm::seq<int64_t>(direct.size(), perm.size())));
     if (failed(init))
       return failure();
     before = before.summed(sums, scores.take(others).dims);

@@ -107,6 +107,7 @@ func.func @main(%do: !q, %q: !q, %k: !k, %v: !k) -> (!o, !k, !k) {
 // CHECK: comm.all_reduce
 // CHECK-NOT: comm.
 // CHECK: return
+// RAN tp=1: nothing
 // RAN tp=2: all-reduce 512 bytes 0 copies, all-reduce 128 bytes 0 copies
 // RAN tp=3: all-reduce 704 bytes 0 copies, all-reduce 192 bytes 0 copies
 // RAN tp=4: all-reduce 768 bytes 0 copies, all-reduce 256 bytes 0 copies
@@ -154,6 +155,11 @@ func.func @main(%do: !o, %q: !q, %k: !k, %v: !v, %o: !o, %any: !lse, %rel: !rel_
 
 // Grouped queries: on 2 devices each has the heads of one key head, and what is moved is
 // its gradients to the other device.
+// CHECK-LABEL: func.func @main
+// CHECK: comm.all_gather
+// CHECK: comm.all_gather
+// CHECK-NOT: comm.
+// CHECK: return
 // RAN tp=1: nothing
 // RAN tp=2: all-gather 160 bytes 1 copies, all-gather 160 bytes 1 copies, all-reduce 24 bytes 0 copies
 // RAN tp=3: all-gather 640 bytes 1 copies, all-gather 640 bytes 1 copies
@@ -232,4 +238,53 @@ func.func @main(%do: !q, %q: !q, %k: !k, %v: !k, %table: !table_of_lse,
       tv.yield %ds : f32
     }
   return %dq, %dk, %dv, %dt : !o, !k, !k, !table_of_lse
+}
+
+// -----
+
+// Extents that are not known, of what is summed and of a bias; by heads.
+// CHECK-LABEL: func.func @main
+// CHECK: tv.attention_grad
+// CHECK: comm.all_reduce
+// CHECK: comm.all_reduce
+// CHECK-NOT: comm.
+// CHECK: return
+// RAN tp=1: nothing
+// RAN tp=2: all-reduce 1536 bytes 0 copies, all-reduce 168 bytes 0 copies
+// RAN tp=3: all-reduce 2048 bytes 0 copies, all-reduce 232 bytes 0 copies
+// RAN tp=4: all-reduce 2304 bytes 0 copies, all-reduce 296 bytes 0 copies
+#m = #tv.mesh<tp = 2>
+!h = tensor<?x6x?x4xf32, #tv.view<#m, [_, did(tp) * _, _, _]>>
+!x = tensor<?x6x?x4xf32>
+!lse = tensor<?x6x?xf32>
+!rel_of_lse = tensor<6x64xf32>
+!bias_of_lse = tensor<6x?xf32>
+func.func @main(%do: !h {tv.dims = ["b", "s"]}, %q: !h {tv.dims = ["b", "s"]},
+                %k: !h {tv.dims = ["b", "s"]}, %v: !h {tv.dims = ["b", "s"]},
+                %rel: !rel_of_lse, %bias: !bias_of_lse {tv.dims = ["s"]})
+    -> (!x, !x, !x, !rel_of_lse, !bias_of_lse) attributes {tv.sizes = {b = 4, s = 16}} {
+  %o, %lse = tv.attention %q, %k, %v scale(0.5) causal : (!h, !h, !h) -> (!x, !lse)
+    score_mod (%s: f32, %b: index, %h: index, %qi: index, %ki: index) {
+      %c = arith.constant 20 : index
+      %d = arith.subi %qi, %ki : index
+      %at = arith.addi %d, %c : index
+      %r = tv.load %rel[%h, %at] : !rel_of_lse -> f32
+      %r2 = tv.load %bias[%h, %qi] : !bias_of_lse -> f32
+      %t = arith.addf %s, %r : f32
+      %y = arith.addf %t, %r2 : f32
+      tv.yield %y : f32
+    }
+  %dq, %dk, %dv, %dr, %db = tv.attention_grad %do, %q, %k, %v, %o, %lse scale(0.5) causal
+      captured %rel, %bias : (!h, !h, !h, !h, !x, !lse, !rel_of_lse, !bias_of_lse) -> (!x, !x, !x, !rel_of_lse, !bias_of_lse)
+    score_mod (%s: f32, %b: index, %h: index, %qi: index, %ki: index) {
+      %c = arith.constant 20 : index
+      %d = arith.subi %qi, %ki : index
+      %at = arith.addi %d, %c : index
+      %r = tv.load %rel[%h, %at] : !rel_of_lse -> f32
+      %r2 = tv.load %bias[%h, %qi] : !bias_of_lse -> f32
+      %t = arith.addf %s, %r : f32
+      %y = arith.addf %t, %r2 : f32
+      tv.yield %y : f32
+    }
+  return %dq, %dk, %dv, %dr, %db : !x, !x, !x, !rel_of_lse, !bias_of_lse
 }
