@@ -48,6 +48,10 @@ struct AttentionMods {
   /// There is a `float score(Args const &, float scaled, int64 batch, int64
   /// head, int64 query, int64 key)`.
   static constexpr bool HasScore = false;
+  /// For the backward of a score there is a `float score_grad(Args const &,
+  /// float scaled, float dy, int64 batch, int64 head, int64 query, int64
+  /// key)`: dy times the derivative of `score`; else that is 1.
+  static constexpr bool HasScoreGrad = false;
   /// There is a `bool mask(Args const &, int64 batch, int64 head, int64
   /// query, int64 key)`: whether the key is kept.
   static constexpr bool HasMask = false;
@@ -67,7 +71,8 @@ struct AttentionMods {
   TSR_DEVICE int key_head(A const &, int head, int heads, int key_heads) {
     return head / (heads / key_heads);
   }
-  /// A range outside of which no query of [first, last] sees a key.
+  /// A range outside of which no query of [first, last] sees a key; of later
+  /// queries neither end is smaller.
   template <class A>
   TSR_DEVICE KeyRange keys(A const &, int64 batch, int64 head, int64 first,
                            int64 last, int keys) {

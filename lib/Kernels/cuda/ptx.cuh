@@ -78,6 +78,17 @@ TSR_DEVICE void barrier_wait(uint64 *b, int parity) {
                  : "memory");
   } while (!done);
 }
+/// Whether barrier_wait would not wait.
+TSR_DEVICE bool barrier_test(uint64 *b, int parity) {
+  uint32 done;
+  asm volatile("{\n.reg .pred p;\n"
+               "mbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+               "selp.u32 %0, 1, 0, p;\n}"
+               : "=r"(done)
+               : "r"(smem_address(b)), "r"(parity)
+               : "memory");
+  return done;
+}
 
 /// A position in a ring of stages, and the parity of the round.
 template <int Stages> struct Ring {
@@ -199,6 +210,13 @@ TSR_DEVICE void tma_store(TensorMap const *m, void const *from, int c0, int c1,
                "r"(smem_address(from)), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
                : "memory");
 }
+/// Contiguous bytes, without a map: multiples of 16 at such addresses.
+TSR_DEVICE void bulk_load(void *to, void const *from, int bytes, uint64 *b) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::"
+               "bytes [%0], [%1], %2, [%3];" ::"r"(smem_address(to)),
+               "l"(from), "r"(bytes), "r"(smem_address(b))
+               : "memory");
+}
 TSR_DEVICE void bulk_commit() {
   asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
@@ -210,6 +228,48 @@ template <int N> TSR_DEVICE void bulk_wait_read() {
 template <int N> TSR_DEVICE void bulk_wait_done() {
   asm volatile("cp.async.bulk.wait_group %0;" ::"n"(N) : "memory");
 }
+
+//===----------------------------------------------------------------------===//
+// Global memory that several blocks write
+//===----------------------------------------------------------------------===//
+
+/// Four neighbouring floats, 16-byte aligned.
+TSR_DEVICE void global_add(float *to, float const (&x)[4]) {
+  asm volatile(
+      "red.relaxed.gpu.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to),
+      "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3])
+      : "memory");
+}
+/// Adds them, or stores them as the first.
+TSR_DEVICE void global_add(float *to, float const (&x)[4], bool first) {
+  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %5, 0;\n"
+               "@p st.relaxed.gpu.global.v4.f32 [%0], {%1, %2, %3, %4};\n"
+               "@!p red.relaxed.gpu.global.add.v4.f32 [%0], {%1, %2, %3, %4};"
+               "\n}" ::"l"(to),
+               "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3]), "r"((int)first)
+               : "memory");
+}
+TSR_DEVICE int load_acquire(int const *p) {
+  int v;
+  asm volatile("ld.acquire.gpu.global.s32 %0, [%1];"
+               : "=r"(v)
+               : "l"(p)
+               : "memory");
+  return v;
+}
+TSR_DEVICE int load_relaxed(int const *p) {
+  int v;
+  asm volatile("ld.relaxed.gpu.global.s32 %0, [%1];"
+               : "=r"(v)
+               : "l"(p)
+               : "memory");
+  return v;
+}
+TSR_DEVICE void store_relaxed(int *p, int v) {
+  asm volatile("st.relaxed.gpu.global.s32 [%0], %1;" ::"l"(p), "r"(v)
+               : "memory");
+}
+TSR_DEVICE void fence_gpu() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
 
 //===----------------------------------------------------------------------===//
 // wgmma: what stands around the products of wgmma.cuh
@@ -297,10 +357,11 @@ template <class T> TSR_DEVICE void convert(Fragment16 &out, float const *x) {
 /// panel that starts at the warp group's first row.
 TSR_DEVICE void store_fragment(void *panel, int column16, Fragment16 const &f) {
   int warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
-  int row = warp * 16 + lane % 16, chunk = column16 * 2 + lane / 16;
+  // Of chunks of 16 bytes, column16 * 2 + lane / 16 is swizzled by the row.
+  int row = warp * 16 + lane % 16, first = (lane / 16 ^ (row & 7)) * 16;
   asm volatile(
       "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};" ::"r"(
-          smem_address(panel) + row * 128 + (chunk ^ (row & 7)) * 16),
+          (smem_address(panel) + row * 128 + first) ^ column16 * 32),
       "r"(f.r[0]), "r"(f.r[1]), "r"(f.r[2]), "r"(f.r[3])
       : "memory");
 }

@@ -4,16 +4,20 @@
     python3 wgmma.py > wgmma.cuh
     python3 wgmma.py --check wgmma.cuh      fails if that is not what it writes
 
-Wgmma<T, N>::ss(d, a, b, accumulate)  d (+)= a b; a and b in shared memory, K-major.
+Wgmma<T, N>::ss(d, a, b, accumulate)  d (+)= a b; a and b in shared memory, K-major, or
+                                      MN-major as ss<true, true> says of them.
+Wgmma<T, N>::ss_set(d, a, b)          d = a b.
 Wgmma<T, N>::rs(d, a, b, accumulate)  a in registers, b in shared memory, MN-major.
 
 T is bf16 or f16. d holds the N/2 elements of a thread, a fragment's order is in
-ptx.cuh. Without `accumulate` d is overwritten.
+ptx.cuh. Without `accumulate` d is overwritten, but its registers stay alive before;
+where something else needs them, ss_set has d as an output alone.
 """
 
 import sys
 
-SHAPES = [("rs", 64), ("rs", 128), ("ss", 128), ("ss", 192), ("ss", 256)]
+SHAPES = [("rs", 64), ("rs", 128), ("ss", 32), ("ss", 64), ("ss", 128), ("ss", 192), ("ss", 256),
+          ("ss_set", 32), ("ss_set", 64), ("ss_set", 128)]
 TYPES = ["bf16", "f16"]
 
 HEADER = """\
@@ -26,7 +30,10 @@ HEADER = """\
 //===----------------------------------------------------------------------===//
 //
 // Wgmma<T, N>::ss(d, a, b, accumulate)  a and b in shared memory, K-major.
+// Wgmma<T, N>::ss_set(d, a, b)          what d held is not read.
 // Wgmma<T, N>::rs(d, a, b, accumulate)  a in registers, b MN-major.
+//
+// ss<true, false>: a is MN-major; ss<false, true>: b is.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,25 +56,34 @@ def rows(items, per_row, separator):
 def method(form, n, element):
     """One static member function: the instruction with its operands."""
     acc = n // 2
-    in_registers = form == "rs"
-    a_count = 4 if in_registers else 1
-    a_first, b, p = acc, acc + a_count, acc + a_count + 1
-    a = "{" + ",".join(f"%{a_first + i}" for i in range(4)) + "}" if in_registers else f"%{a_first}"
-    flags = "1" if in_registers else "0, 0"  # transpose bits: b, or a and b
+    in_registers, fresh = form == "rs", form == "ss_set"
+    operands = []
+
+    def use(constraint):
+        operands.append(constraint)
+        return f"%{acc + len(operands) - 1}"
+
+    a = ("{" + ",".join(use(f'"r"(a.r[{i}])') for i in range(4)) + "}" if in_registers
+         else use('"l"(a)'))
+    b = use('"l"(b)')
+    p = "0" if fresh else use('"r"((int)accumulate)')
+    transposed = "1" if in_registers else ", ".join(use(f'"n"((int){x})') for x in ("TA", "TB"))
     d_rows = rows([f"%{i}" for i in range(acc)], 16, ",")
     d_text = "\n".join(f'        "{row}{"," if i + 1 < len(d_rows) else ""}"' for i, row in enumerate(d_rows))
-    out_rows = rows([f'"+f"(d[{i}])' for i in range(acc)], 8, ",")
+    kind = "=" if fresh else "+"
+    out_rows = rows([f'"{kind}f"(d[{i}])' for i in range(acc)], 8, ",")
     outs = ",\n          ".join(out_rows)
-    ins = ",".join(f'"r"(a.r[{i}])' for i in range(4)) if in_registers else '"l"(a)'
     a_type = "Fragment16 const &" if in_registers else "uint64 "
+    template = "" if in_registers else "template <bool TA = false, bool TB = false>\n  "
+    flag = "" if fresh else ", bool accumulate"
     return f"""\
-  TSR_DEVICE void {form}(float (&d)[{acc}], {a_type}a, uint64 b, bool accumulate) {{
-    asm volatile("{{\\n.reg .pred p;\\nsetp.ne.b32 p, %{p}, 0;\\n"
+  {template}TSR_DEVICE void {form}(float (&d)[{acc}], {a_type}a, uint64 b{flag}) {{
+    asm volatile("{{\\n.reg .pred p;\\nsetp.ne.b32 p, {p}, 0;\\n"
         "wgmma.mma_async.sync.aligned.m64n{n}k16.f32.{element}.{element} {{"
 {d_text}
-        "}}, {a}, %{b}, p, 1, 1, {flags};\\n}}"
+        "}}, {a}, {b}, p, 1, 1, {transposed};\\n}}"
         : {outs}
-        : {ins},"l"(b),"r"((int)accumulate));
+        : {",".join(operands)});
   }}
 """
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The kernels for tensor cores, lib/Kernels/cuda/{attention_fwd,gemm}.cuh, as machine
-code: products of warp groups and bulk copies, no spills, no stack, no products that
+"""The kernels for tensor cores, lib/Kernels/cuda/{attention_fwd,attention_bwd,gemm}.cuh,
+as machine code: products of warp groups and bulk copies, no spills, no stack, no products that
 ptxas serialises.
 
     templates.py
@@ -12,7 +12,7 @@ import tempfile
 import machine_code
 
 TEXT = """
-#include "attention_fwd.cuh"
+#include "attention_bwd.cuh"
 #include "gemm.cuh"
 using namespace tessera;
 struct CausalMods : AttentionMods { static constexpr bool Causal = true; };
@@ -29,6 +29,13 @@ struct GeluMods : GemmMods {
        const __grid_constant__ FwdParams<MODS::Args> p) {                      \\
     attention_fwd<FwdConfig<T, D, MODS>>(maps, p);                             \\
   }
+#define BACKWARD(NAME, T, D, MODS, ORDERED)                                     \\
+  using NAME##_C = BwdConfig<T, D, MODS, ORDERED>;                             \\
+  extern "C" __global__ void __launch_bounds__(NAME##_C::Threads, 1)           \\
+  NAME(const __grid_constant__ BwdMaps maps,                                   \\
+       const __grid_constant__ BwdParams<MODS::Args> p) {                      \\
+    attention_bwd<NAME##_C>(maps, p);                                          \\
+  }
 #define GEMM(NAME, T, COLUMNS, STAGES, MODS)                                   \\
   extern "C" __global__ void __cluster_dims__(2)                               \\
   __launch_bounds__(GemmConfig<T, COLUMNS, STAGES, 2, MODS>::Threads, 1)       \\
@@ -41,6 +48,10 @@ KERNELS = {
     "attention_128": "ATTENTION(attention_128, bf16, 128, AttentionMods)",
     "attention_128_causal": "ATTENTION(attention_128_causal, bf16, 128, CausalMods)",
     "attention_64_causal": "ATTENTION(attention_64_causal, f16, 64, CausalMods)",
+    "backward_128": "BACKWARD(backward_128, bf16, 128, AttentionMods, false)",
+    "backward_128_causal": "BACKWARD(backward_128_causal, f16, 128, CausalMods, false)",
+    "backward_64_causal": "BACKWARD(backward_64_causal, bf16, 64, CausalMods, false)",
+    "backward_128_ordered": "BACKWARD(backward_128_ordered, bf16, 128, CausalMods, true)",
     "gemm_256": "GEMM(gemm_256, bf16, 256, 4, GemmMods)",
     "gemm_192_gelu": "GEMM(gemm_192_gelu, bf16, 192, 5, GeluMods)",
 }

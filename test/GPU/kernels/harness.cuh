@@ -131,22 +131,29 @@ void randomize(Array<T> const &a, uint64_t seed, float scale = 1) {
 }
 
 /// Errors of x against ref, both in rows: in the 2-norm, and the largest of one
-/// element over |ref| + the root mean square of its row in ref. NaN if x is NaN
-/// where ref is not. Equal infinities are right.
+/// element over |ref| + the root mean square of its row in ref + `floor` times
+/// that of all rows. NaN if x is NaN where ref is not. Equal infinities are
+/// right.
 struct Errors {
   double norm, worst;
 };
 inline Errors errors(std::vector<float> const &x, std::vector<float> const &ref,
-                     size_t row) {
+                     size_t row, double floor = 0) {
   Errors result = {0, 0};
   double squares = 0, all = 0;
+  if (floor) {
+    for (float one : ref)
+      all += std::isfinite(one) ? (double)one * one : 0;
+    floor *= std::sqrt(all / ref.size());
+    all = 0;
+  }
   for (size_t first = 0; first < x.size(); first += row) {
     double own = 0;
     for (size_t i = first; i < first + row; i++)
       if (std::isfinite(ref[i]))
         own += (double)ref[i] * ref[i];
     all += own;
-    const double rms = std::sqrt(own / row);
+    const double rms = std::sqrt(own / row) + floor;
     for (size_t i = first; i < first + row; i++) {
       if (x[i] == ref[i])
         continue;

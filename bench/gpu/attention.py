@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+"""Our attention kernels beside FlashAttention 4 (CuTe) and cuDNN, forward and backward,
+on one Hopper GPU with torch; FlashAttention 4's packages in PYTHONPATH, or it drops out.
+
+    nvcc -std=c++17 -O3 -gencode=arch=compute_90a,code=sm_90a -cudart static -shared \\
+      -Xcompiler -fPIC -Ilib/Kernels/cuda -Itest/GPU/kernels \\
+      -o attention.so bench/gpu/attention_kernels.cu
+    attention.py attention.so [--rows d128,s4096]
+
+bf16, [batch, position, head, d]. A round has one reading of each in turn, so that all
+see the same clock: the median of READINGS launches, each behind a flush of L2 and a
+pause. Printed are medians of ROUNDS rounds in TFLOP/s, 4 s s d heads batch, half of that
+if causal, 2.5 times that backward; for the backward also the median of a round's ratios
+to the best peer, gradients' errors against cuDNN's, and whether two runs are the same
+bits."""
+import argparse
+import ctypes
+import math
+import statistics
+
+import torch
+import torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+try:
+    from flash_attn.cute import flash_attn_func
+except ImportError as error:
+    flash_attn_func = None
+    print(f"no FlashAttention 4: {error}")
+
+TOKENS, ROUNDS, READINGS = 16384, 9, 3
+FORWARD, BACKWARD, ORDERED = range(3)
+SOFT_CAP = 2
+
+
+class Sizes(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_int) for name in ("batch", "heads", "key_heads", "queries", "keys")]
+
+
+class Tensors(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_void_p) for name in
+                ("q", "k", "v", "o", "dout", "dq", "dk", "dv", "lse", "workspace", "ticket")]
+
+
+class Ours:
+    """The kernels on a case's tensors."""
+
+    def __init__(self, library, q, k, v, dout, causal):
+        b, s, h, d = q.shape
+        self.library, self.d, self.causal = library, d, causal
+        self.sizes = Sizes(b, h, h, s, s)
+        like = torch.empty_like
+        size = library.attention_workspace(d, self.sizes)
+        self.of = dict(
+            q=q, k=k, v=v, o=like(q), dout=dout, dq=like(q), dk=like(k), dv=like(v),
+            lse=torch.empty(b, h, s, device="cuda"),
+            workspace=torch.empty(size, dtype=torch.uint8, device="cuda"),
+            ticket=torch.zeros(1, dtype=torch.int32, device="cuda"))
+        self.tensors = Tensors(**{name: t.data_ptr() for name, t in self.of.items()})
+
+    def __call__(self, kind):
+        stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+        self.library.attention(self.d, kind, self.causal, self.sizes, self.tensors, stream)
+        return [self.of[n] for n in (("o",) if kind == FORWARD else ("dq", "dk", "dv"))]
+
+
+def reading(call, scratch):
+    times = []
+    for _ in range(READINGS):
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        scratch.zero_()
+        torch.cuda._sleep(2_000_000)
+        start.record()
+        call()
+        end.record()
+        times.append((start, end))
+    torch.cuda.synchronize()
+    return statistics.median(s.elapsed_time(e) for s, e in times)
+
+
+def difference(xs, references):
+    return max(((x.float() - r.float()).norm() / r.float().norm()).item()
+               for x, r in zip(xs, references))
+
+
+def same(call):
+    first = [x.clone() for x in call()]
+    return all(torch.equal(x, y) for x, y in zip(first, call()))
+
+
+def cases():
+    for d, heads in (128, 16), (64, 32):
+        for b, s in (16, 1024), (4, 4096), (1, TOKENS):
+            for causal in False, True:
+                yield b, s, heads, d, int(causal)
+    yield 4, 4096, 16, 128, SOFT_CAP
+    for heads in 48, 24:
+        yield 1, 2048, heads, 128, 1
+
+
+def run(library, b, s, h, d, causal, scratch, deterministic):
+    q, k, v = leaves = [torch.randn(b, s, h, d, device="cuda", dtype=torch.bfloat16,
+                                    requires_grad=True) for _ in range(3)]
+    dout = torch.randn(b, s, h, d, device="cuda", dtype=torch.bfloat16)
+    ours = Ours(library, *(x.detach() for x in leaves), dout, causal)
+    forward, backward = {"ours": lambda: ours(FORWARD)}, {"ours": lambda: ours(BACKWARD)}
+    ours(FORWARD)
+    if causal != SOFT_CAP:
+        backward["ours, ordered"] = lambda: ours(ORDERED)
+
+    def add(name, call, **scope):
+        try:
+            out = call()
+            def grad():
+                return torch.autograd.grad(out, leaves, dout, retain_graph=True)
+            grad()
+        except Exception as error:
+            print(f"{name}: {type(error).__name__}: {str(error).strip()[:200]}")
+            return
+        if "ordered" not in name:
+            forward[name] = lambda: [call().detach()]
+        backward[name] = grad
+
+    def cudnn():
+        with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
+            return F.scaled_dot_product_attention(
+                *(x.transpose(1, 2) for x in leaves), is_causal=bool(causal)).transpose(1, 2)
+    if causal != SOFT_CAP:
+        add("cuDNN", cudnn)
+    if flash_attn_func:
+        options = dict(causal=bool(causal), softcap=50.0 if causal == SOFT_CAP else 0.0)
+        add("FA4", lambda: flash_attn_func(*leaves, **options)[0])
+        if deterministic and causal != SOFT_CAP:
+            add("FA4, ordered",
+                lambda: flash_attn_func(*leaves, deterministic=True, **options)[0])
+    work = 4e-9 * b * h * s * s * d * (0.5 if causal else 1)
+    kind = ("full", "causal", "causal, soft cap")[causal]
+    print(f"d{d} h{h} b{b} s{s} {kind}")
+    rates = {}
+    for what, calls, factor in ("forward", forward, 1), ("backward", backward, 2.5):
+        with torch.no_grad() if what == "forward" else torch.enable_grad():
+            times = {name: [] for name in calls}
+            results = {name: [x.clone() for x in call()] for name, call in calls.items()}
+            for call in calls.values():
+                reading(call, scratch)
+            for i in range(ROUNDS):
+                order = list(calls)
+                for name in order[i % len(order):] + order[:i % len(order)]:
+                    times[name].append(reading(calls[name], scratch))
+        peers = [name for name in calls if name in ("cuDNN", "FA4")]
+        best = min(peers, key=lambda name: statistics.median(times[name]), default=None)
+        text = []
+        for name, call in calls.items():
+            rate = factor * work / statistics.median(times[name])
+            rates[what, name] = rate
+            part = f"{name} {rate:.0f}"
+            if name.startswith("ours") and best:
+                ratio = statistics.median(x / y for x, y in zip(times[best], times[name]))
+                error = difference(results[name], results[peers[0]])
+                part += f" ({ratio:.3f} of {best}, differs {error:.1e})"
+                rates[what, name, "ratio"] = ratio
+            if "ordered" in name:
+                part += " same bits" if same(call) else " OTHER BITS"
+            text.append(part)
+        print(f"  {what}: " + "; ".join(text), flush=True)
+    if ("backward", "ours, ordered") in rates:
+        print(f"  ordered / free {rates['backward', 'ours, ordered'] / rates['backward', 'ours']:.3f}")
+    return {what: rates[what, "ours", "ratio"] for what in ("forward", "backward")
+            if (what, "ours", "ratio") in rates}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("library")
+    parser.add_argument("--rows", default="", help="only rows that have all of these, as d64,s4096")
+    parser.add_argument("--deterministic", action="store_true", help="FlashAttention 4's, too")
+    args = parser.parse_args()
+    library = ctypes.CDLL(args.library)
+    library.attention_workspace.restype = ctypes.c_long
+    library.attention_workspace.argtypes = [ctypes.c_int, Sizes]
+    library.attention.argtypes = [ctypes.c_int] * 3 + [Sizes, Tensors, ctypes.c_void_p]
+    torch.manual_seed(0)
+    scratch = torch.empty(1 << 28, dtype=torch.int8, device="cuda")
+    ratios = {"forward": [], "backward": []}
+    wanted = [part for part in args.rows.split(",") if part]
+    for b, s, h, d, causal in cases():
+        if not set(wanted) <= {f"d{d}", f"s{s}", f"b{b}", f"h{h}", f"kind{causal}"}:
+            continue
+        for what, ratio in run(library, b, s, h, d, causal, scratch,
+                               args.deterministic).items():
+            ratios[what].append(ratio)
+    for what, all_ in ratios.items():
+        if all_:
+            mean = math.exp(sum(map(math.log, all_)) / len(all_))
+            print(f"{what}: geometric mean {mean:.3f}, least {min(all_):.3f} of the best peer")
+
+
+if __name__ == "__main__":
+    main()

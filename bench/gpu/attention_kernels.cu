@@ -1,0 +1,154 @@
+//===- attention_kernels.cu - attention's kernels, to be timed ------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The templates as a library, for attention.py: bf16 tensors [batch, position,
+// head, d], contiguous; log-sum-exps [batch, head, query].
+//
+//===----------------------------------------------------------------------===//
+
+#include "attention_bwd.cuh"
+#include "harness.cuh"
+
+template <int D> struct Full : AttentionMods {
+  static constexpr float Scale = D == 64 ? 0.125f : 0.08838834764f;
+};
+template <int D> struct Triangle : Full<D> {
+  static constexpr bool Causal = true;
+};
+/// 50 tanh(s / 50).
+template <int D> struct SoftCap : Triangle<D> {
+  static constexpr bool HasScore = true, HasScoreGrad = true;
+  using Args = AttentionMods::Args;
+  TSR_DEVICE float score(Args const &, float s, int64, int64, int64, int64) {
+    return 50 * tanh32(s * 0.02f);
+  }
+  TSR_DEVICE float score_grad(Args const &, float s, float dy, int64, int64,
+                              int64, int64) {
+    const float t = tanh32(s * 0.02f);
+    return dy * (1 - t * t);
+  }
+};
+
+struct Sizes {
+  int batch, heads, key_heads, queries, keys;
+};
+struct Tensors {
+  void *q, *k, *v, *o, *dout, *dq, *dk, *dv, *lse, *workspace, *ticket;
+};
+
+static TensorMap map(void *base, int d, Sizes const &s, bool of_keys,
+                     unsigned box) {
+  const uint64_t n = of_keys ? s.keys : s.queries;
+  const uint64_t h = of_keys ? s.key_heads : s.heads;
+  return tensor_map<bf16>((__nv_bfloat16 const *)base,
+                          {(uint64_t)d, n, h, (uint64_t)s.batch},
+                          {h * d, (uint64_t)d, h * d * n}, {64, box, 1, 1});
+}
+template <class P> static void fill(P &p, Sizes const &s, Tensors const &t) {
+  p.batch = s.batch, p.heads = s.heads, p.key_heads = s.key_heads;
+  p.queries = s.queries, p.keys = s.keys;
+  p.causal_shift = s.keys - s.queries, p.ticket = (int *)t.ticket;
+  p.lse = (float *)t.lse;
+  p.lse_strides[0] = (int64)s.heads * s.queries;
+  p.lse_strides[1] = s.queries, p.lse_strides[2] = 1;
+}
+
+template <class C, class P>
+__global__ __launch_bounds__(C::Threads, 1) void fwd_kernel(
+    const __grid_constant__ FwdMaps maps, const __grid_constant__ P p) {
+  attention_fwd<C>(maps, p);
+}
+template <class C, class P>
+__global__ __launch_bounds__(C::SideThreads) void prepare_kernel(
+    const __grid_constant__ P p) {
+  attention_bwd_prepare<C>(p);
+}
+template <class C, class P>
+__global__ __launch_bounds__(C::Threads, 1) void bwd_kernel(
+    const __grid_constant__ BwdMaps maps, const __grid_constant__ P p) {
+  attention_bwd<C>(maps, p);
+}
+template <class C, class P>
+__global__ __launch_bounds__(C::SideThreads) void finish_kernel(
+    const __grid_constant__ P p) {
+  attention_bwd_finish<C>(p);
+}
+
+template <class C>
+static void forward(Sizes const &s, Tensors const &t, cudaStream_t stream) {
+  using P = FwdParams<typename C::Mods::Args>;
+  P p = {};
+  fill(p, s, t);
+  const FwdMaps maps = {
+      map(t.q, C::D, s, false, C::BM), map(t.k, C::D, s, true, C::BN),
+      map(t.v, C::D, s, true, C::BN), map(t.o, C::D, s, false, 64)};
+  const int bytes = sizeof(typename C::Shared);
+  allow_shared(fwd_kernel<C, P>, bytes);
+  const int tiles = (s.queries + C::BM - 1) / C::BM * s.heads * s.batch;
+  fwd_kernel<C, P>
+      <<<std::min(multiprocessors(), tiles), C::Threads, bytes, stream>>>(maps,
+                                                                          p);
+  CHECK(cudaGetLastError());
+}
+template <class C>
+static void backward(Sizes const &s, Tensors const &t, cudaStream_t stream) {
+  using P = BwdParams<typename C::Mods::Args>;
+  P p = {};
+  fill(p, s, t);
+  p.o = t.o, p.dout = t.dout, p.dq = t.dq, p.workspace = t.workspace;
+  const int64 row = (int64)s.heads * C::D;
+  const int64 strides[] = {row * s.queries, C::D, row};
+  for (int i = 0; i < 3; i++)
+    p.o_strides[i] = p.dout_strides[i] = p.dq_strides[i] = strides[i];
+  const BwdMaps maps = {
+      map(t.q, C::D, s, false, C::BM), map(t.k, C::D, s, true, C::BN),
+      map(t.v, C::D, s, true, C::BN),  map(t.dout, C::D, s, false, C::BM),
+      map(t.dk, C::D, s, true, 64),    map(t.dv, C::D, s, true, 64)};
+  const int bytes = sizeof(typename C::Shared);
+  allow_shared(bwd_kernel<C, P>, bytes);
+  const dim3 blocks((s.queries + C::BM - 1) / C::BM, s.heads, s.batch);
+  const int tiles = (s.keys + C::BN - 1) / C::BN * s.key_heads * s.batch;
+  prepare_kernel<C, P><<<blocks, C::SideThreads, 0, stream>>>(p);
+  bwd_kernel<C, P>
+      <<<std::min(multiprocessors(), tiles), C::Threads, bytes, stream>>>(maps,
+                                                                          p);
+  finish_kernel<C, P><<<blocks, C::SideThreads, 0, stream>>>(p);
+  CHECK(cudaGetLastError());
+}
+template <int D>
+static void run(int kind, int causal, Sizes const &s, Tensors const &t,
+                cudaStream_t stream) {
+  using F = Full<D>;
+  using L = Triangle<D>;
+  using S = SoftCap<D>;
+  if (kind == 0)
+    causal == 2 ? forward<FwdConfig<bf16, D, S>>(s, t, stream)
+    : causal    ? forward<FwdConfig<bf16, D, L>>(s, t, stream)
+                : forward<FwdConfig<bf16, D, F>>(s, t, stream);
+  else if (kind == 1)
+    causal == 2 ? backward<BwdConfig<bf16, D, S>>(s, t, stream)
+    : causal    ? backward<BwdConfig<bf16, D, L>>(s, t, stream)
+                : backward<BwdConfig<bf16, D, F>>(s, t, stream);
+  else
+    causal ? backward<BwdConfig<bf16, D, L, true>>(s, t, stream)
+           : backward<BwdConfig<bf16, D, F, true>>(s, t, stream);
+}
+
+/// kind: 0 forward, 1 backward, 2 ordered backward. causal: 2 with a soft cap.
+extern "C" void attention(int d, int kind, int causal, Sizes s, Tensors t,
+                          cudaStream_t stream) {
+  d == 64 ? run<64>(kind, causal, s, t, stream)
+          : run<128>(kind, causal, s, t, stream);
+}
+/// Of any kind.
+extern "C" long attention_workspace(int d, Sizes s) {
+  return d == 64 ? BwdWorkspace<BwdConfig<bf16, 64, Full<64>, true>>::bytes(
+                       s.batch, s.heads, s.queries)
+                 : BwdWorkspace<BwdConfig<bf16, 128, Full<128>, true>>::bytes(
+                       s.batch, s.heads, s.queries);
+}

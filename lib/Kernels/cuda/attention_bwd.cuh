@@ -1,0 +1,884 @@
+//===- attention_bwd.cuh - attention, backward ----------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The gradients of attention_fwd.cuh, by three kernels:
+//
+//   prepare  D = rowsum(dO * O) - dlse and the log-sum-exp in units of log 2;
+//            zeroes the sums of dQ.
+//   main     a tile of 128 keys at a time, over all blocks of queries of the
+//            heads that read it:
+//              S = K Q^T, dP = V dO^T, P = exp2(S - lse), dS = P * (dP - D),
+//              dV += P dO, dK += dS Q, dQ += dS^T K.
+//            Scores are transposed: P lies in registers as a left operand.
+//            dS goes through shared memory, dQ is added to global memory in
+//            f32, 16 bytes a thread, in the accumulators' order.
+//   finish   dQ in rows, scaled, in the tensors' type.
+//
+// A block of the main kernel is one producer warp and two consumer warp groups
+// of 64 keys each. Blocks are persistent: tiles come by a ticket, the next
+// one's loads are issued while this one's results are stored.
+//
+// The consumer groups take turns at the tensor cores. A turn is dQ of the last
+// step (by now the other group's half of its dS is there), dV and dK of this
+// one, S and dP of the next; exponentials and dS fall into the other group's
+// turn. dQ comes first: dV has its left operand in registers, and holds the
+// warps until that has been read. What an accumulator holds is issued and
+// awaited in one iteration of the loop, but for dK and dV, which nothing else
+// reads; otherwise ptxas serialises all products.
+//
+// Ordered: every block of queries gets its additions in the order of ranks, so
+// the results are the same bits in every run. The rank of a tile counts those
+// that were launched before it (that have smaller tickets) and have the block
+// of queries. So a tile waits on earlier ones alone, and the earliest that is
+// not finished waits on none: nothing hangs, in any order of launch or of
+// blocks inside a tile, on any number of multiprocessors.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_KERNELS_ATTENTION_BWD_CUH
+#define TESSERA_KERNELS_ATTENTION_BWD_CUH
+
+#include "attention_fwd.cuh"
+
+namespace tessera {
+
+/// Type T, head dimension D.
+template <class T_, int D_, class Mods_, bool Ordered_ = false>
+struct BwdConfig {
+  using T = T_;
+  using Mods = Mods_;
+  static constexpr bool Causal = Mods::Causal, Ordered = Ordered_;
+  static constexpr bool HasMods = Mods::HasScore || Mods::HasMask;
+  /// Probabilities beside their product with a derivative: too many registers
+  /// for 128 queries.
+  static constexpr int D = D_, BM = D == 64 && !Mods::HasScoreGrad ? 128 : 64;
+  static constexpr int BN = 128, Stages = 2, Threads = 384;
+  static constexpr int Panels = D / 64, QueryPanels = BM / 64;
+  /// Registers of a thread.
+  static constexpr int Producer = 40, Consumer = 232;
+  /// Threads of prepare and finish, which have a block for each block of
+  /// queries, head and batch.
+  static constexpr int SideThreads = 256;
+  /// Of a step's dQ, a consumer group adds 64 rows and these columns: all, or
+  /// half of them where there are 64 rows in all.
+  static constexpr int DqColumns = BM * D / 128, Part = 64 * DqColumns;
+  /// Arrivals of a warp at a barrier that frees what it has read. racecheck
+  /// takes only those threads for ordered that arrive themselves.
+#ifdef TESSERA_RACECHECK
+  static constexpr int Arrivals = 32;
+#else
+  static constexpr int Arrivals = 1;
+#endif
+  static_assert(D == 64 || D == 128, "head dimension 64 or 128");
+
+  /// A tile of keys; n is negative after the last.
+  struct Tile {
+    int n, key_head, batch, head, head_end;
+    bool rows_down; // walks its blocks of queries from the last to the first
+    bool launched_down;
+    bool empty; // no query sees it
+  };
+  /// A block of queries of a tile.
+  struct Step {
+    float *sum; // of dQ, by consumer groups; null: no more steps
+    int *turn;  // Ordered: counters of what was added, of consumer groups
+    int rank;   // Ordered: how many tiles add before this one
+    int m, head;
+    bool masked; // some query does not see some key
+    bool last;   // of the tile
+  };
+
+  struct Shared {
+    alignas(1024) char k[Panels][BN * 128];
+    alignas(1024) char v[Panels][BN * 128];
+    alignas(1024) char out[Panels][BN * 128];
+    alignas(1024) char q[Stages][Panels][BM * 128];
+    alignas(1024) char dout[Stages][Panels][BM * 128];
+    alignas(1024) char ds[3][QueryPanels][BN * 128]; // rows: keys
+    alignas(16) float lse[Stages][BM];
+    alignas(16) float delta[Stages][BM];
+    // Of the last steps and tiles. They travel with q_full and k_full, steps
+    // with step_full, too. The consumers are done with those of four before.
+    Step step[4];
+    Tile tile[4];
+    uint64 k_full, k_empty, v_full, v_empty;
+    uint64 q_full[Stages], q_empty[Stages];
+    uint64 dout_full[Stages], dout_empty[Stages];
+    uint64 step_full[4], step_empty[4], turn[2],
+        added[2]; // Ordered; of a consumer group
+  };
+};
+
+/// Tensors as (d, position, head, batch), 128-byte swizzle. Boxes are 64 x BM
+/// (q, dout), 64 x BN (k, v), 64 x 64 (dk, dv). A map without elements may be
+/// anything.
+struct BwdMaps {
+  TensorMap q, k, v, dout, dk, dv;
+};
+
+/// Of all three kernels. Strides are those of batch, head and query, in
+/// elements; a row of o, dout and dq is contiguous and 16-byte aligned.
+template <class Args_> struct BwdParams {
+  using Args = Args_;
+  void const *o, *dout;
+  void *dq;
+  float const *lse, *dlse; // natural logarithms; dlse or null
+  int64 o_strides[3], dout_strides[3], dq_strides[3];
+  int64 lse_strides[3], dlse_strides[3];
+  void *workspace; // BwdWorkspace<C>::bytes, 16-byte aligned
+  int *ticket;     // zero, and left zero
+  int batch, heads, key_heads, queries, keys; // of this device
+  int causal_shift;                           // keys less queries, globally
+  Args args;
+};
+
+/// What the kernels hand on to each other.
+template <class C> struct BwdWorkspace {
+  float *sum; // [block of queries][consumer group][columns / 8][thread][4]
+  float *lse, *delta;
+  int *turns; // Ordered: [block of queries][consumer group]
+
+  static __host__ __device__ constexpr int64 blocks(int64 batch, int64 heads,
+                                                    int64 queries) {
+    return batch * heads * ((queries + C::BM - 1) / C::BM);
+  }
+  static __host__ __device__ constexpr int64 bytes(int64 batch, int64 heads,
+                                                   int64 queries) {
+    return blocks(batch, heads, queries) *
+           (C::BM * (C::D + 2) * 4 + (C::Ordered ? 8 : 0));
+  }
+  template <class P> TSR_MEMBER explicit BwdWorkspace(P const &p) {
+    const int64 rows = blocks(p.batch, p.heads, p.queries) * C::BM;
+    sum = static_cast<float *>(p.workspace);
+    lse = sum + rows * C::D, delta = lse + rows;
+    turns = reinterpret_cast<int *>(delta + rows);
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// Which blocks of queries see which tiles of keys, and in which order
+//===----------------------------------------------------------------------===//
+
+/// The first of 0, ..., n - 1 from which on `is` holds; else n. By a whole
+/// warp.
+template <class F> TSR_DEVICE int first_where(int n, F is) {
+  const int lane = threadIdx.x % 32;
+  int begin = 0;
+  while (begin < n) {
+    const int width = (n - begin + 31) / 32, i = begin + lane * width;
+    const uint32 held = __ballot_sync(~0u, i >= n || is(i));
+    const int first = held ? __ffs(held) - 1 : 32;
+    n = min(n, begin + first * width);
+    if (first)
+      begin += (first - 1) * width + 1;
+  }
+  return begin;
+}
+
+/// The tiles of keys [begin, end) that block m of a head's queries sees; none
+/// if end <= begin. Neither end falls as m rises.
+template <class C, class P>
+TSR_DEVICE KeyRange bwd_tiles(P const &p, int batch, int head, int m) {
+  using Mods = typename C::Mods;
+  const int first = m * C::BM, last = min(first + C::BM, p.queries) - 1;
+  const int64 last_query = Mods::query(p.args, last);
+  KeyRange seen =
+      Mods::keys(p.args, Mods::batch(p.args, batch), Mods::head(p.args, head),
+                 Mods::query(p.args, first), last_query, p.keys);
+  if (C::Causal)
+    seen.end = min(seen.end, (int)last_query + p.causal_shift + 1);
+  return {max(seen.begin, 0) / C::BN,
+          (max(min(seen.end, p.keys), 0) + C::BN - 1) / C::BN};
+}
+
+/// The blocks [begin, end) of a head's queries that see tile n of the keys;
+/// before `whole`, some query does not see some key. By a whole warp.
+template <class C> struct BwdRows {
+  int begin, end, whole;
+
+  template <class P>
+  TSR_MEMBER BwdRows(P const &p, int batch, int head, int n) {
+    const int blocks = (p.queries + C::BM - 1) / C::BM;
+    begin = first_where(
+        blocks, [&](int m) { return bwd_tiles<C>(p, batch, head, m).end > n; });
+    end = first_where(blocks, [&](int m) {
+      return bwd_tiles<C>(p, batch, head, m).begin > n;
+    });
+    end = max(begin, end);
+    whole = 0;
+    if (C::Causal)
+      whole = first_where(blocks, [&](int m) {
+        return (int)C::Mods::query(p.args, m * C::BM) + p.causal_shift >=
+               (n + 1) * C::BN - 1;
+      });
+    if ((n + 1) * C::BN > p.keys)
+      whole = blocks;
+  }
+};
+
+/// Tile `id` in the order of launch: inside sections of heads whose queries
+/// fit into L2 together, the longest first. Ordered, most sections go the other
+/// way, from the last keys to the first: then the tiles of a causal or windowed
+/// head come to a block of queries one after the other, and do not wait. The
+/// last section has its long tiles first nevertheless, for a short end, and
+/// walks its queries from the last on. By a whole warp.
+template <class C, class P>
+TSR_DEVICE typename C::Tile bwd_tile(P const &p, int id) {
+  using Mods = typename C::Mods;
+  const int tiles = (p.keys + C::BN - 1) / C::BN, all = p.key_heads * p.batch;
+  typename C::Tile t = {};
+  if (id >= tiles * all) {
+    t.n = -1;
+    return t;
+  }
+  const int bytes = 8 * C::D * max(1, p.heads / p.key_heads); // of a query
+  int width = max(1, (40 << 20) / bytes / max(1, p.queries));
+  width = min(width, C::Ordered ? (all + 3) / 4 : all);
+  const int section = id / (tiles * width), first = section * width;
+  const bool last = first + width >= all;
+  width = min(width, all - first);
+  const int inside = id - tiles * first, column = inside / width;
+  t.launched_down = C::Ordered && !last;
+  t.rows_down = C::Ordered && last;
+  t.n = t.launched_down ? tiles - 1 - column : column;
+  t.key_head = (first + inside % width) % p.key_heads;
+  t.batch = (first + inside % width) / p.key_heads;
+  auto key_head = [&](int head) {
+    return Mods::key_head(p.args, head, p.heads, p.key_heads);
+  };
+  t.head = first_where(p.heads,
+                       [&](int head) { return key_head(head) >= t.key_head; });
+  t.head_end = first_where(
+      p.heads, [&](int head) { return key_head(head) > t.key_head; });
+  return t;
+}
+
+/// How many tiles add to a block of queries before this one.
+template <class C, class P>
+TSR_DEVICE int bwd_rank(P const &p, typename C::Tile const &t, int head,
+                        int m) {
+  const KeyRange tiles = bwd_tiles<C>(p, t.batch, head, m);
+  return t.launched_down ? tiles.end - 1 - t.n : t.n - tiles.begin;
+}
+
+template <class C, class P>
+TSR_DEVICE int bwd_block(P const &p, int batch, int head, int m) {
+  return (batch * p.heads + head) * ((p.queries + C::BM - 1) / C::BM) + m;
+}
+
+//===----------------------------------------------------------------------===//
+// Main kernel
+//===----------------------------------------------------------------------===//
+
+/// A warp. What does not depend on it is computed before a wait.
+template <class C, class P> struct BwdProducer {
+  BwdMaps const &maps;
+  P const &p;
+  typename C::Shared &s;
+  const int lane = threadIdx.x % 32;
+  int steps = 0;
+
+  TSR_MEMBER void load_keys(TensorMap const &map, char (*to)[C::BN * 128],
+                            uint64 *full, typename C::Tile const &t) {
+    barrier_expect(full, C::BN * C::D * 2);
+#pragma unroll
+    for (int c = 0; c < C::Panels; c++)
+      tma_load(to[c], &map, full, c * 64, t.n * C::BN, t.key_head, t.batch,
+               kEvictFirst);
+  }
+  TSR_MEMBER void load_queries(TensorMap const &map, char (*to)[C::BM * 128],
+                               float *row_to, float const *row_from,
+                               uint64 *full, int head, int m, int batch) {
+    barrier_expect(full, C::BM * (C::D * 2 + 4));
+#pragma unroll
+    for (int c = 0; c < C::Panels; c++)
+      tma_load(to[c], &map, full, c * 64, m * C::BM, head, batch, kEvictLast);
+    bulk_load(row_to, row_from, C::BM * 4, full);
+  }
+  /// K is the last to be free of the tile before: the first queries go ahead.
+  TSR_MEMBER void load_k(typename C::Tile const &t, int number) {
+    barrier_wait(&s.k_empty, number & 1 ^ 1);
+    if (lane)
+      return;
+    s.tile[number % 4] = t;
+    if (t.n >= 0)
+      load_keys(maps.k, s.k, &s.k_full, t);
+    else
+      barrier_arrive(&s.k_full);
+  }
+  TSR_MEMBER void load_step(typename C::Step const &step, int batch) {
+    const BwdWorkspace<C> work(p);
+    const int i = steps % 2, parity = steps / 2 & 1 ^ 1;
+    const int64 row = (step.sum - work.sum) / C::D;
+    barrier_wait(&s.q_empty[i], parity);
+    if (lane == 0) {
+      add_step(step);
+      load_queries(maps.q, s.q[i], s.lse[i], work.lse + row, &s.q_full[i],
+                   step.head, step.m, batch);
+    }
+    barrier_wait(&s.dout_empty[i], parity);
+    if (lane == 0)
+      load_queries(maps.dout, s.dout[i], s.delta[i], work.delta + row,
+                   &s.dout_full[i], step.head, step.m, batch);
+    steps++;
+  }
+  TSR_MEMBER void add_step(typename C::Step const &step) {
+    if (C::Ordered)
+      barrier_wait(&s.step_empty[steps % 4], steps / 4 & 1 ^ 1);
+    s.step[steps % 4] = step;
+    if (C::Ordered)
+      barrier_arrive(&s.step_full[steps % 4]);
+  }
+
+  TSR_MEMBER void tile(typename C::Tile &t, int number) {
+    barrier_wait(&s.v_empty, number & 1 ^ 1);
+    if (lane == 0)
+      load_keys(maps.v, s.v, &s.v_full, t);
+    // A step is loaded when it is known whether it is the last.
+    const BwdWorkspace<C> work(p);
+    typename C::Step step;
+    t.empty = true;
+    bool first = true;
+    auto load = [&](bool last) {
+      step.last = last;
+      load_step(step, t.batch);
+      if (first)
+        load_k(t, number);
+      first = false;
+    };
+    for (int head = t.head; head < t.head_end; head++) {
+      const BwdRows<C> rows(p, t.batch, head, t.n);
+      for (int i = rows.begin; i < rows.end; i++) {
+        if (!t.empty)
+          load(false);
+        t.empty = false;
+        const int m = t.rows_down ? rows.begin + rows.end - 1 - i : i;
+        const int64 at = bwd_block<C>(p, t.batch, head, m);
+        step = {work.sum + at * 2 * C::Part,
+                work.turns + at * 2,
+                C::Ordered ? bwd_rank<C>(p, t, head, m) : 0,
+                m,
+                head,
+                m < rows.whole};
+      }
+    }
+    if (t.empty)
+      load_k(t, number);
+    else
+      load(true);
+  }
+
+  TSR_MEMBER void run() {
+    const int tiles = (p.keys + C::BN - 1) / C::BN * p.key_heads * p.batch;
+    for (int number = 0;; number++) {
+      int drawn = 0;
+      if (lane == 0)
+        drawn = atomicAdd(p.ticket, 1);
+      drawn = __shfl_sync(~0u, drawn, 0);
+      typename C::Tile t = bwd_tile<C>(p, drawn);
+      if (t.n < 0) {
+        load_k(t, number);
+        if (lane == 0) {
+          add_step({nullptr});
+          // The last draw of all.
+          if (drawn == tiles + (int)gridDim.x - 1)
+            *p.ticket = 0;
+        }
+        return;
+      }
+      tile(t, number);
+    }
+  }
+};
+
+/// A warp for each consumer group: waits until its rank has come, lets the
+/// group add, and counts on. The group itself meets barriers in shared memory
+/// alone: this fence makes the additions of all its threads visible, and what
+/// was read before it of the next counter an acquire.
+template <class C> struct BwdOrder {
+  typename C::Shared &s;
+  const int group, lane = threadIdx.x % 32;
+
+  TSR_MEMBER void run() {
+    int shown = 0; // by the counter of this step, if that was read before
+    for (int number = 0;; number++) {
+      typename C::Step const &step = s.step[number % 4];
+      barrier_wait(&s.step_full[number % 4], number / 4 & 1);
+      if (!step.sum)
+        return;
+      int *const turn = step.turn + group;
+      const int rank = step.rank;
+      __syncwarp();
+      if (lane < C::Arrivals)
+        barrier_arrive(&s.step_empty[number % 4]);
+      if (shown != rank)
+        while (load_acquire(turn) != rank) {
+        }
+      __syncwarp();
+      if (lane == 0)
+        barrier_arrive(&s.turn[group]);
+      const int next = number + 1;
+      const bool known = barrier_test(&s.step_full[next % 4], next / 4 & 1) &&
+                         s.step[next % 4].sum;
+      barrier_wait(&s.added[group], number & 1);
+      shown = 0;
+      if (known)
+        shown = load_relaxed(s.step[next % 4].turn + group);
+      fence_gpu();
+      if (lane == 0)
+        store_relaxed(turn, rank + 1);
+    }
+  }
+};
+
+template <class C, class P> struct BwdConsumer {
+  using Mods = typename C::Mods;
+  using T = typename C::T;
+  BwdMaps const &maps;
+  P const &p;
+  typename C::Shared &s;
+  const int group, thread = threadIdx.x % 128, lane = threadIdx.x % 32;
+  unsigned steps = 0; // before this one
+  int buffer = 0;     // of dS: this step's
+  int key;            // this thread's first; the other is key + 8
+  int64 batch;        // global, for the functors
+  float dk[C::D / 2], dv[C::D / 2];
+
+  TSR_MEMBER BwdConsumer(BwdMaps const &maps, P const &p, typename C::Shared &s,
+                         int group)
+      : maps(maps), p(p), s(s), group(group) {}
+
+  TSR_MEMBER void release(uint64 *b) {
+    __syncwarp();
+    if (lane < C::Arrivals)
+      barrier_arrive(b);
+  }
+  TSR_MEMBER void take_turn() { named_sync(1 + group, 256); }
+  TSR_MEMBER void pass_turn() { named_arrive(1 + (group ^ 1), 256); }
+
+  /// x = (this group's 64 rows of keys) queries^T.
+  TSR_MEMBER void issue_rows(float (&x)[C::BM / 2], char *keys, char *queries) {
+    const uint64 a = operand(keys + group * 64 * 128);
+    const uint64 b = operand(queries);
+    wgmma_fence();
+    Wgmma<T, C::BM>::ss_set(x, a, b);
+#pragma unroll
+    for (int i = 1; i < C::D / 16; i++)
+      Wgmma<T, C::BM>::ss(x, a + i / 4 * (C::BN * 128 >> 4) + i % 4 * kStepK,
+                          b + i / 4 * (C::BM * 128 >> 4) + i % 4 * kStepK,
+                          true);
+    wgmma_commit();
+  }
+  TSR_MEMBER void issue_dv(Fragment16 const *probs, char *dout, bool first) {
+    const uint64 b = operand(dout, C::BM * 128);
+    wgmma_fence();
+#pragma unroll
+    for (int i = 0; i < C::BM / 16; i++)
+      Wgmma<T, C::D>::rs(dv, probs[i], b + i * kStepMN, !first || i > 0);
+    wgmma_commit();
+  }
+  TSR_MEMBER void issue_dk(char *q, bool first) {
+    const uint64 a = operand(s.ds[buffer][0] + group * 64 * 128);
+    const uint64 b = operand(q, C::BM * 128);
+    wgmma_fence();
+#pragma unroll
+    for (int i = 0; i < C::BM / 16; i++)
+      Wgmma<T, C::D>::template ss<false, true>(
+          dk, a + i / 4 * (C::BN * 128 >> 4) + i % 4 * kStepK, b + i * kStepMN,
+          !first || i > 0);
+    wgmma_commit();
+  }
+  /// This group's part of dQ of the step before.
+  TSR_MEMBER void issue_dq(float (&dq)[C::DqColumns / 2]) {
+    constexpr int N = C::DqColumns;
+    const int column = N == C::D ? 0 : group * N;
+    const uint64 a =
+        operand(s.ds[buffer ? buffer - 1 : 2][N == C::D ? group : 0]);
+    const uint64 b = operand(s.k[column / 64] + column % 64 * 2);
+    wgmma_fence();
+    Wgmma<T, N>::template ss_set<true, true>(dq, a, b);
+#pragma unroll
+    for (int i = 1; i < C::BN / 16; i++)
+      Wgmma<T, N>::template ss<true, true>(dq, a + i * kStepMN, b + i * kStepMN,
+                                           true);
+    wgmma_commit();
+  }
+  /// Where this thread's part of dQ of the step before goes.
+  struct Target {
+    float *to;
+    bool first; // Ordered: nothing is there, not even a zero
+  };
+  TSR_MEMBER Target target() {
+    typename C::Step const &last = s.step[(steps - 1) % 4];
+    return {last.sum + group * C::Part + thread * 4, last.rank == 0};
+  }
+  TSR_MEMBER void add_dq(Target const &target,
+                         float const (&dq)[C::DqColumns / 2]) {
+    if (C::Ordered)
+      barrier_wait(&s.turn[group], steps & 1 ^ 1);
+#pragma unroll
+    for (int j = 0; j < C::DqColumns / 8; j++) {
+      const float part[4] = {dq[4 * j], dq[4 * j + 1], dq[4 * j + 2],
+                             dq[4 * j + 3]};
+      if (C::Ordered)
+        global_add(target.to + j * 512, part, target.first);
+      else
+        global_add(target.to + j * 512, part);
+    }
+    if (C::Ordered)
+      release(&s.added[group]);
+  }
+
+  /// Whether a query, an index of this device, sees this thread's key of row r.
+  TSR_MEMBER bool sees(int query, int r) {
+    return key + 8 * r < p.keys &&
+           (!C::Causal ||
+            key + 8 * r <= (int)Mods::query(p.args, query) + p.causal_shift);
+  }
+  /// x: scores to probabilities.
+  TSR_MEMBER void plain(float (&x)[C::BM / 2], int stage,
+                        typename C::Step const &now) {
+    const float c = Mods::Scale * 1.44269504f;
+#pragma unroll
+    for (int j = 0; j < C::BM / 8; j++) {
+      const float2 lse =
+          *reinterpret_cast<float2 *>(&s.lse[stage][j * 8 + lane % 4 * 2]);
+#pragma unroll
+      for (int e = 4 * j; e < 4 * j + 4; e++)
+        x[e] = exp2_fast(x[e] * c - (e % 2 ? lse.y : lse.x));
+    }
+    if (now.masked) {
+      const int first = now.m * C::BM + lane % 4 * 2;
+#pragma unroll
+      for (int e = 0; e < C::BM / 2; e++)
+        if (!sees(first + fragment_column(e), e / 2 % 2))
+          x[e] = 0;
+    }
+  }
+  /// x: scores to probabilities times the derivative of the score functor;
+  /// where that is not 1, the probabilities alone go to `probs`. Queries and
+  /// keys beyond the end are never shown to a functor: others take their place,
+  /// and they are masked afterwards (queries by their lse).
+  TSR_MEMBER void modify(float (&x)[C::BM / 2], Fragment16 *probs, int stage,
+                         typename C::Step const &now) {
+    const int first = now.m * C::BM + lane % 4 * 2;
+    const int64 head = Mods::head(p.args, now.head);
+    float const *const lse = &s.lse[stage][lane % 4 * 2];
+#pragma unroll
+    for (int pair = 0; pair < C::BM / 4; pair++) {
+      float probability[2];
+#pragma unroll
+      for (int e = 0; e < 2; e++) {
+        const int i = 2 * pair + e, r = pair % 2, column = fragment_column(i);
+        const int64 query =
+            Mods::query(p.args, min(first + column, p.queries - 1));
+        const int seen = min(key + 8 * r, p.keys - 1);
+        const float scaled = x[i] * Mods::Scale;
+        float score = scaled, slope = 1;
+        if constexpr (Mods::HasScore)
+          score = Mods::score(p.args, scaled, batch, head, query, seen);
+        if constexpr (Mods::HasScoreGrad)
+          slope = Mods::score_grad(p.args, scaled, 1, batch, head, query, seen);
+        float value = exp2_fast(score * 1.44269504f - lse[column]);
+        bool kept = sees(first + column, r);
+        if constexpr (Mods::HasMask)
+          kept = kept && Mods::mask(p.args, batch, head, query, seen);
+        // Without branches, and one element after the other: what the compiler
+        // would gather of all does not fit into the registers.
+        asm volatile("" : "+f"(value), "+f"(slope));
+        probability[e] = kept ? value : 0;
+        x[i] = Mods::HasScoreGrad ? kept ? value * slope : 0 : probability[e];
+      }
+      if constexpr (Mods::HasScoreGrad)
+        probs[pair / 4].r[pair % 4] = pack<T>(probability[0], probability[1]);
+    }
+  }
+
+  /// Whether it was the tile's last.
+  template <bool First> TSR_MEMBER bool step() {
+    const int i = steps % 2, parity = steps / 2 & 1;
+    float x[C::BM / 2], y[C::BM / 2]; // S, then P; dP, then dS
+    Fragment16 probs[C::BM / 16];
+    barrier_wait(&s.q_full[i], parity);
+    if (First)
+      take_turn();
+    issue_rows(x, s.k[0], s.q[i][0]);
+    barrier_wait(&s.dout_full[i], parity);
+    issue_rows(y, s.v[0], s.dout[i][0]);
+    pass_turn();
+    const typename C::Step &now = s.step[steps % 4];
+    if (!First) {
+      wgmma_wait<2>(); // dK of the last step
+      release(&s.q_empty[i ^ 1]);
+    }
+    wgmma_wait<1>();
+    if constexpr (C::HasMods)
+      modify(x, probs, i, now);
+    else
+      plain(x, i, now);
+    wgmma_wait<0>();
+#pragma unroll
+    for (int j = 0; j < C::BM / 8; j++) {
+      const float2 delta =
+          *reinterpret_cast<float2 *>(&s.delta[i][j * 8 + lane % 4 * 2]);
+#pragma unroll
+      for (int e = 4 * j; e < 4 * j + 4; e++)
+        y[e] = x[e] * (y[e] - (e % 2 ? delta.y : delta.x));
+    }
+    // Three buffers: the other group may still be at dQ of two steps ago.
+#pragma unroll
+    for (int j = 0; j < C::BM / 16; j++) {
+      Fragment16 f;
+      convert<T>(f, y + 8 * j);
+      store_fragment(s.ds[buffer][j / 4] + group * 64 * 128, j % 4, f);
+      if constexpr (!Mods::HasScoreGrad)
+        convert<T>(probs[j], x + 8 * j);
+    }
+    fence_async();
+    // Read before the turn, in which nothing should wait.
+    const bool last = now.last;
+    Target before = {};
+    if (!First)
+      before = target();
+    take_turn();
+    float dq[C::DqColumns / 2];
+    if (!First)
+      issue_dq(dq);
+    issue_dv(probs, s.dout[i][0], First);
+    issue_dk(s.q[i][0], First);
+    if (!First) {
+      wgmma_wait<2>();
+      add_dq(before, dq);
+    }
+    wgmma_wait<1>();
+    release(&s.dout_empty[i]);
+    steps++;
+    buffer = buffer == 2 ? 0 : buffer + 1;
+    return last;
+  }
+
+  TSR_MEMBER void store_rows(TensorMap const &map, float const *rows,
+                             float scale, typename C::Tile const &t) {
+    char *panels = s.out[0] + group * 64 * 128;
+    if (thread == 0)
+      bulk_wait_read<0>();
+    named_sync(3 + group, 128);
+#pragma unroll
+    for (int c = 0; c < C::D / 16; c++) {
+      float scaled[8];
+#pragma unroll
+      for (int e = 0; e < 8; e++)
+        scaled[e] = rows[8 * c + e] * scale;
+      Fragment16 f;
+      convert<T>(f, scaled);
+      store_fragment(panels + c / 4 * C::BN * 128, c % 4, f);
+    }
+    fence_async();
+    named_sync(3 + group, 128);
+    if (thread == 0) {
+#pragma unroll
+      for (int c = 0; c < C::Panels; c++)
+        tma_store(&map, panels + c * C::BN * 128, c * 64,
+                  t.n * C::BN + group * 64, t.key_head, t.batch);
+      bulk_commit();
+    }
+  }
+
+  TSR_MEMBER void tile(typename C::Tile const &t, int phase) {
+    key = t.n * C::BN + group * 64 + thread / 32 * 16 + lane / 4;
+    batch = Mods::batch(p.args, t.batch);
+    barrier_wait(&s.v_full, phase);
+    if (!t.empty) {
+      bool last = step<true>();
+      while (!last)
+        last = step<false>();
+      pass_turn();
+      release(&s.v_empty);
+      store_rows(maps.dv, dv, 1, t);
+      take_turn();
+      float dq[C::DqColumns / 2];
+      issue_dq(dq);
+      pass_turn();
+      wgmma_wait<0>();
+      release(&s.q_empty[(steps - 1) % 2]);
+      release(&s.k_empty);
+      add_dq(target(), dq);
+    } else {
+#pragma unroll
+      for (int i = 0; i < C::D / 2; i++)
+        dk[i] = dv[i] = 0;
+      release(&s.v_empty);
+      release(&s.k_empty);
+      store_rows(maps.dv, dv, 1, t);
+    }
+    store_rows(maps.dk, dk, Mods::Scale, t);
+  }
+
+  TSR_MEMBER void run() {
+    if (group == 1)
+      pass_turn(); // the first turn is group 0's
+    for (int number = 0;; number++) {
+      barrier_wait(&s.k_full, number & 1);
+      if (s.tile[number % 4].n < 0)
+        break;
+      tile(s.tile[number % 4], number & 1);
+    }
+    if (thread == 0)
+      bulk_wait_done<0>();
+  }
+};
+
+/// The main kernel, of C::Threads threads (__launch_bounds__(C::Threads, 1))
+/// and sizeof(C::Shared) bytes of dynamic shared memory, for any number of
+/// blocks. `maps` lies in the kernel's parameters.
+template <class C, class P>
+TSR_DEVICE void attention_bwd(BwdMaps const &maps, P const &p) {
+  constexpr int Readers = 8 * C::Arrivals;
+  extern __shared__ __align__(1024) char raw[];
+  auto &s = *reinterpret_cast<typename C::Shared *>(raw);
+  if (threadIdx.x == 0) {
+    barrier_init(&s.k_full, 1), barrier_init(&s.v_full, 1);
+    barrier_init(&s.k_empty, Readers), barrier_init(&s.v_empty, Readers);
+    for (int i = 0; i < C::Stages; i++) {
+      barrier_init(&s.q_full[i], 1), barrier_init(&s.dout_full[i], 1);
+      barrier_init(&s.q_empty[i], Readers);
+      barrier_init(&s.dout_empty[i], Readers);
+    }
+    for (int i = 0; i < 2; i++)
+      barrier_init(&s.turn[i], 1), barrier_init(&s.added[i], Readers / 2);
+    for (int i = 0; i < 4; i++)
+      barrier_init(&s.step_full[i], 1),
+          barrier_init(&s.step_empty[i], 2 * C::Arrivals);
+    fence_barrier_init();
+  }
+  __syncthreads();
+  // A warp's number, told by one lane, is the same for all: without that, the
+  // compiler has too few registers for the consumers.
+  const int warp = __shfl_sync(~0u, (int)threadIdx.x / 32, 0);
+  if (warp < 4) {
+    registers_lower<C::Producer>();
+    if (warp == 0)
+      BwdProducer<C, P>{maps, p, s}.run();
+    else if (C::Ordered && warp < 3)
+      BwdOrder<C>{s, warp - 1}.run();
+  } else {
+    registers_raise<C::Consumer>();
+    BwdConsumer<C, P>(maps, p, s, warp / 4 - 1).run();
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Before and after it
+//===----------------------------------------------------------------------===//
+
+/// Of C::SideThreads threads, a block for each block of queries, head and
+/// batch. Rows that see no key, and those beyond the end, get an infinite lse:
+/// their probabilities are 0.
+template <class C, class P> TSR_DEVICE void attention_bwd_prepare(P const &p) {
+  using T = typename C::T;
+  constexpr int Lanes = C::D / 8, Step = C::SideThreads / Lanes;
+  constexpr int Rows = C::BM / Step;
+  const int m = blockIdx.x, head = blockIdx.y, batch = blockIdx.z;
+  const int at = bwd_block<C>(p, batch, head, m);
+  const int lane = threadIdx.x % Lanes, row = m * C::BM + threadIdx.x / Lanes;
+  const BwdWorkspace<C> work(p);
+  const float infinity = __int_as_float(0x7f800000);
+  Vector<T, 8> o[Rows], dout[Rows];
+#pragma unroll
+  for (int i = 0; i < Rows; i++) {
+    const int64 query = row + i * Step;
+    if (query < p.queries) {
+      load(o[i], static_cast<T const *>(p.o) + batch * p.o_strides[0] +
+                     head * p.o_strides[1] + query * p.o_strides[2] + lane * 8);
+      load(dout[i], static_cast<T const *>(p.dout) + batch * p.dout_strides[0] +
+                        head * p.dout_strides[1] + query * p.dout_strides[2] +
+                        lane * 8);
+    }
+  }
+  bool clear = true; // dQ: Ordered, the first addition is a store
+  if (C::Ordered) {
+    const KeyRange tiles = bwd_tiles<C>(p, batch, head, m);
+    clear = tiles.end <= tiles.begin;
+    if (threadIdx.x < 2)
+      work.turns[2 * (int64)at + threadIdx.x] = 0;
+  }
+  if (clear) {
+    float4 *sum =
+        reinterpret_cast<float4 *>(work.sum + (int64)at * 2 * C::Part);
+#pragma unroll
+    for (int i = threadIdx.x; i < C::Part / 2; i += C::SideThreads)
+      sum[i] = make_float4(0, 0, 0, 0);
+  }
+#pragma unroll
+  for (int i = 0; i < Rows; i++) {
+    const int64 query = row + i * Step;
+    float delta = 0, lse = infinity;
+    if (query < p.queries) {
+#pragma unroll
+      for (int v = 0; v < 8; v++)
+        delta += widen<float>(o[i].get(v)) * widen<float>(dout[i].get(v));
+    }
+#pragma unroll
+    for (int w = Lanes / 2; w; w /= 2)
+      delta += __shfl_xor_sync(~0u, delta, w);
+    if (lane == 0) {
+      if (query < p.queries) {
+        lse = p.lse[batch * p.lse_strides[0] + head * p.lse_strides[1] +
+                    query * p.lse_strides[2]];
+        if (p.dlse)
+          delta -= p.dlse[batch * p.dlse_strides[0] + head * p.dlse_strides[1] +
+                          query * p.dlse_strides[2]];
+        if (lse == -infinity)
+          lse = infinity, delta = 0;
+      }
+      const int64 to = (int64)at * C::BM + threadIdx.x / Lanes + i * Step;
+      work.lse[to] = lse * 1.44269504f, work.delta[to] = delta;
+    }
+  }
+}
+
+/// Launched as prepare. A thread makes 16 bytes of two rows, 8 apart, from what
+/// the four threads of a quad have added.
+template <class C, class P> TSR_DEVICE void attention_bwd_finish(P const &p) {
+  using T = typename C::T;
+  const int m = blockIdx.x, head = blockIdx.y, batch = blockIdx.z;
+  float const *sum = BwdWorkspace<C>(p).sum +
+                     (int64)bwd_block<C>(p, batch, head, m) * 2 * C::Part;
+  T *out =
+      static_cast<T *>(p.dq) + batch * p.dq_strides[0] + head * p.dq_strides[1];
+#pragma unroll
+  for (int i = threadIdx.x; i < C::Part / 8; i += C::SideThreads) {
+    constexpr int Eights = C::DqColumns / 8;
+    const int j = i % Eights, quad = i / Eights % 32, group = i / Eights / 32;
+    float4 part[4];
+#pragma unroll
+    for (int l = 0; l < 4; l++)
+      part[l] = *reinterpret_cast<float4 const *>(sum + group * C::Part +
+                                                  j * 512 + (quad * 4 + l) * 4);
+    const bool whole = C::DqColumns == C::D; // rows
+    const int row = (whole ? group * 64 : 0) + quad / 8 * 16 + quad % 8;
+    const int column = (whole ? 0 : group * C::DqColumns) + j * 8;
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+      uint32 two[4];
+#pragma unroll
+      for (int l = 0; l < 4; l++)
+        two[l] = pack<T>((r ? part[l].z : part[l].x) * C::Mods::Scale,
+                         (r ? part[l].w : part[l].y) * C::Mods::Scale);
+      const int64 query = m * C::BM + row + r * 8;
+      if (query < p.queries)
+        storeWord(
+            reinterpret_cast<uint4 *>(out + query * p.dq_strides[2] + column),
+            make_uint4(two[0], two[1], two[2], two[3]));
+    }
+  }
+}
+
+} // namespace tessera
+
+#endif // TESSERA_KERNELS_ATTENTION_BWD_CUH

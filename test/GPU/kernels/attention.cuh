@@ -1,0 +1,382 @@
+//===- attention.cuh - ops, shapes and references of attention's tests ----===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// TEST_D is the head dimension, TEST_T the element tag.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_TEST_GPU_ATTENTION_CUH
+#define TESSERA_TEST_GPU_ATTENTION_CUH
+
+#include "attention_bwd.cuh"
+#include "attention_fwd.cuh"
+#include "harness.cuh"
+
+constexpr int D = TEST_D;
+using T = TEST_T;
+using Stored = Element<T>::Type;
+
+//===----------------------------------------------------------------------===//
+// The ops
+//===----------------------------------------------------------------------===//
+
+struct Base : AttentionMods {
+  static constexpr float Scale = D == 64 ? 0.125f : 0.08838834764f;
+};
+struct Full : Base {
+  static constexpr char const *kName = "full";
+};
+struct Triangle : Base {
+  static constexpr char const *kName = "causal";
+  static constexpr bool Causal = true;
+};
+/// Scores have no factor of their own in the exponent.
+struct NegativeScale : Base {
+  static constexpr char const *kName = "negative scale";
+  static constexpr float Scale = -Base::Scale;
+};
+/// What the functors capture: one struct for all.
+struct Captured : Base {
+  struct Args {
+    float const *row;   // [heads, queries]
+    float const *shift; // [heads, queries + keys]: by query - key
+    int const *query_document, *key_document; // [batch, queries], [batch, keys]
+    int queries, keys, window;
+    int first_head, query_step, first_query; // of this device
+  };
+};
+struct SoftCap : Captured {
+  static constexpr char const *kName = "causal, soft cap";
+  static constexpr bool Causal = true, HasScore = true, HasScoreGrad = true;
+  TSR_DEVICE float score(Args const &, float s, int64, int64, int64, int64) {
+    return 5 * tanh32(s * 0.2f);
+  }
+  TSR_DEVICE float score_grad(Args const &, float s, float dy, int64, int64,
+                              int64, int64) {
+    const float t = tanh32(s * 0.2f);
+    return dy * (1 - t * t);
+  }
+};
+struct RowFactor : Captured {
+  static constexpr char const *kName = "captured [head, query]";
+  static constexpr bool HasScore = true, HasScoreGrad = true;
+  TSR_DEVICE float score(Args const &a, float s, int64, int64 h, int64 q,
+                         int64) {
+    return s * a.row[h * a.queries + q] + a.row[h * a.queries + q];
+  }
+  TSR_DEVICE float score_grad(Args const &a, float, float dy, int64, int64 h,
+                              int64 q, int64) {
+    return dy * a.row[h * a.queries + q];
+  }
+};
+struct Relative : Captured {
+  static constexpr char const *kName = "relative bias";
+  static constexpr bool HasScore = true;
+  TSR_DEVICE float score(Args const &a, float s, int64, int64 h, int64 q,
+                         int64 k) {
+    return s + a.shift[h * (a.queries + a.keys) + q - k + a.keys];
+  }
+};
+/// The keys query - window < key <= query; the kernel knows the range.
+struct Window : Captured {
+  static constexpr char const *kName = "sliding window";
+  static constexpr bool HasMask = true;
+  TSR_DEVICE bool mask(Args const &a, int64, int64, int64 q, int64 k) {
+    return k <= q && k > q - a.window;
+  }
+  TSR_DEVICE KeyRange keys(Args const &a, int64, int64, int64 first, int64 last,
+                           int) {
+    return {(int)first - a.window + 1, (int)last + 1};
+  }
+};
+/// Documents; a query of document -1 sees nothing.
+struct Documents : Captured {
+  static constexpr char const *kName = "documents, empty rows";
+  static constexpr bool HasMask = true;
+  TSR_DEVICE bool mask(Args const &a, int64 b, int64, int64 q, int64 k) {
+    return a.query_document[b * a.queries + q] ==
+           a.key_document[b * a.keys + k];
+  }
+};
+/// A device's heads and every second query of a longer sequence: numbers are
+/// global. Slopes by head.
+struct Sharded : Captured {
+  static constexpr char const *kName = "shard of heads and queries, slopes";
+  static constexpr bool Causal = true, HasScore = true, HasMask = true;
+  TSR_DEVICE int64 head(Args const &a, int h) { return a.first_head + h; }
+  TSR_DEVICE int64 query(Args const &a, int i) {
+    return (int64)i * a.query_step + a.first_query;
+  }
+  TSR_DEVICE float score(Args const &, float s, int64, int64 h, int64 q,
+                         int64 k) {
+    return s + exp2f(-0.5f * (h + 1)) * (k - q);
+  }
+  TSR_DEVICE bool mask(Args const &, int64, int64, int64 q, int64 k) {
+    return (q + k) % 3 != 0;
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// Shapes
+//===----------------------------------------------------------------------===//
+
+/// Strides of batch, head and position; the head dimension is contiguous.
+struct Layout {
+  int64 batch, head, position;
+};
+
+enum class Order {
+  Position, ///< [batch, position, head, d]
+  Head,     ///< [batch, head, position, d]
+  Packed,   ///< keys and values in one tensor; results with a gap behind each
+};
+char const *const kOrders[] = {"", " heads outside", " packed"};
+
+struct Shape {
+  int batch, heads, key_heads, queries, keys;
+  Order order = Order::Position;
+  bool ticket = true, lse = true;
+  int query_step = 1, first_query = 0, first_head = 0;
+};
+
+Layout layout(Order order, int heads, int positions, int row = D) {
+  const int64 n = positions;
+  if (order == Order::Head)
+    return {heads * n * row, n * row, row};
+  return {heads * n * row, row, (int64)heads * row};
+}
+
+template <class M> std::string title(Shape const &s) {
+  return format("d%d %s %s b%d h%d/%d s%d/%d%s%s%s", D, Element<T>::kName,
+                M::kName, s.batch, s.heads, s.key_heads, s.queries, s.keys,
+                kOrders[(int)s.order], s.ticket ? "" : " no ticket",
+                s.lse ? "" : " no lse");
+}
+
+//===----------------------------------------------------------------------===//
+// The forward kernel
+//===----------------------------------------------------------------------===//
+
+template <class M>
+__global__ __launch_bounds__(FwdConfig<T, D, M>::Threads, 1) void kernel(
+    const __grid_constant__ FwdMaps maps,
+    const __grid_constant__ FwdParams<typename M::Args> p) {
+  attention_fwd<FwdConfig<T, D, M>>(maps, p);
+}
+
+/// The tensors of a shape, and the launch of a kernel on them.
+template <class M> struct Problem {
+  using C = FwdConfig<T, D, M>;
+  Shape s;
+  bool packed = s.order == Order::Packed;
+  int64 kv_row = packed ? 2 * D : D, o_row = packed ? 2 * D : D;
+  Layout lq = layout(s.order, s.heads, s.queries);
+  Layout lk = layout(s.order, s.key_heads, s.keys, kv_row);
+  Layout lo = layout(s.order, s.heads, s.queries, o_row);
+  size_t rows = (size_t)s.batch * s.heads * s.queries;
+  size_t key_rows = (size_t)s.batch * s.key_heads * s.keys;
+  Array<Stored> q{rows * D}, k{key_rows * kv_row},
+      own_v{packed ? 0 : key_rows * D}, o{rows * o_row};
+  Stored *v = packed ? k + D : own_v.data;
+  Array<float> lse{rows};
+  Array<int> ticket{1};
+  Array<float> row_table{(size_t)(s.first_head + s.heads) * s.queries};
+  Array<float> shift_table{(size_t)(s.first_head + s.heads) *
+                           (s.queries + s.keys)};
+  Array<int> query_document{(size_t)s.batch * s.queries},
+      key_document{(size_t)s.batch * s.keys};
+  FwdMaps maps;
+  FwdParams<typename M::Args> p = {};
+
+  explicit Problem(Shape const &shape) : s(shape) {
+    randomize(q, 1), randomize(k, 2), randomize(own_v, 3);
+    randomize(row_table, 4), randomize(shift_table, 5);
+    // Documents of 37 and more positions; every 50th query has none.
+    auto documents = [&](Array<int> const &to, int n, bool holes) {
+      std::vector<int> ids;
+      for (int b = 0; b < s.batch; b++)
+        for (int i = 0; i < n; i++)
+          ids.push_back(holes && i % 50 == 7 ? -1 : i / (37 + 90 * b));
+      CHECK(cudaMemcpy(to, ids.data(), ids.size() * sizeof(int),
+                       cudaMemcpyHostToDevice));
+    };
+    documents(query_document, s.queries, true);
+    documents(key_document, s.keys, false);
+    CHECK(cudaMemset(ticket, 0, sizeof(int)));
+    maps = {map(q, lq, s.queries, s.heads, C::BM),
+            map(k, lk, s.keys, s.key_heads, C::BN),
+            map(v, lk, s.keys, s.key_heads, C::BN),
+            map(o, lo, s.queries, s.heads, 64)};
+    p.lse = s.lse ? lse.data : nullptr;
+    p.lse_strides[0] = (int64)s.heads * s.queries;
+    p.lse_strides[1] = s.queries, p.lse_strides[2] = 1;
+    p.ticket = s.ticket ? ticket.data : nullptr;
+    p.batch = s.batch, p.heads = s.heads, p.key_heads = s.key_heads;
+    p.queries = s.queries, p.keys = s.keys;
+    p.causal_shift = s.keys - s.query_step * s.queries;
+    if constexpr (std::is_base_of_v<Captured, M>)
+      p.args = {
+          row_table, shift_table, query_document, key_document, s.queries,
+          s.keys,    100,         s.first_head,   s.query_step, s.first_query};
+  }
+
+  TensorMap map(Stored const *base, Layout l, int positions, int heads,
+                unsigned box) {
+    return tensor_map<T>(
+        base, {D, (uint64)positions, (uint64)heads, (uint64)s.batch},
+        {(uint64)l.position, (uint64)l.head, (uint64)l.batch}, {64, box, 1, 1});
+  }
+  void launch() {
+    const int bytes = sizeof(typename C::Shared);
+    allow_shared(kernel<M>, bytes);
+    const int tiles = (s.queries + C::BM - 1) / C::BM * s.heads * s.batch;
+    if (tiles)
+      kernel<M>
+          <<<std::min(multiprocessors(), tiles), C::Threads, bytes>>>(maps, p);
+    CHECK(cudaGetLastError());
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// References, in float64: a warp a row, what it goes over 32 at a time
+//===----------------------------------------------------------------------===//
+
+/// A warp a query row, keys 32 at a time, a key a lane.
+template <class M>
+__global__ void reference(Stored const *q, Stored const *k, Stored const *v,
+                          Layout lq, Layout lk, Layout lv, float *o, float *lse,
+                          FwdParams<typename M::Args> p) {
+  const int i = blockIdx.x * 4 + threadIdx.x / 32, h = blockIdx.y,
+            b = blockIdx.z, lane = threadIdx.x % 32;
+  if (i >= p.queries)
+    return;
+  const int64 gb = M::batch(p.args, b), gh = M::head(p.args, h),
+              gq = M::query(p.args, i);
+  const int kh = h / (p.heads / p.key_heads);
+  Stored const *query = q + b * lq.batch + h * lq.head + i * lq.position;
+  double top = -INFINITY, sum = 0, out[D / 32] = {};
+  for (int first = 0; first < p.keys; first += 32) {
+    const int j = first + lane;
+    double x = -INFINITY;
+    if (j < p.keys && (!M::Causal || j <= gq + p.causal_shift)) {
+      Stored const *key = k + b * lk.batch + kh * lk.head + j * lk.position;
+      x = 0;
+      for (int d = 0; d < D; d++)
+        x += (double)(float)query[d] * (double)(float)key[d];
+      x *= M::Scale;
+      if constexpr (M::HasScore)
+        x = M::score(p.args, (float)x, gb, gh, gq, j);
+      if constexpr (M::HasMask)
+        if (!M::mask(p.args, gb, gh, gq, j))
+          x = -INFINITY;
+    }
+    double m = x;
+    for (int w = 16; w; w /= 2)
+      m = fmax(m, __shfl_xor_sync(~0u, m, w));
+    m = fmax(m, top);
+    if (m == -INFINITY)
+      continue;
+    const double e = exp(x - m), shrink = exp(top - m);
+    double total = e;
+    for (int w = 16; w; w /= 2)
+      total += __shfl_xor_sync(~0u, total, w);
+    sum = sum * shrink + total, top = m;
+    for (int c = 0; c < D / 32; c++)
+      out[c] *= shrink;
+    for (int l = 0; l < min(32, p.keys - first); l++) {
+      const double weight = __shfl_sync(~0u, e, l);
+      Stored const *value =
+          v + b * lv.batch + kh * lv.head + (first + l) * lv.position;
+      for (int c = 0; c < D / 32; c++)
+        out[c] += weight * (double)(float)value[c * 32 + lane];
+    }
+  }
+  const int64 row = ((int64)b * p.heads + h) * p.queries + i;
+  for (int c = 0; c < D / 32; c++)
+    o[row * D + c * 32 + lane] = sum == 0 ? 0 : out[c] / sum;
+  if (lane == 0)
+    lse[row] = sum == 0 ? -INFINITY : top + log(sum);
+}
+
+/// The gradients of every `step`-th query (of Q) or key (of K and V), from the
+/// first on, of what the forward gave: a warp a row, lanes go over the other
+/// side's. lo: of o and dout.
+template <class M, bool Keys>
+__global__ void reference_bwd(Stored const *q, Stored const *k, Stored const *v,
+                              Stored const *o, Stored const *dout, Layout lq,
+                              Layout lk, Layout lo, float const *lse,
+                              float const *dlse, float *d1, float *d2,
+                              BwdParams<typename M::Args> p, int step) {
+  const int rows = ((Keys ? p.keys : p.queries) + step - 1) / step;
+  const int index = blockIdx.x * 4 + threadIdx.x / 32, lane = threadIdx.x % 32;
+  const int row = index * step, head = blockIdx.y, b = blockIdx.z;
+  if (index >= rows)
+    return;
+  const int group = p.heads / p.key_heads, others = Keys ? p.queries : p.keys;
+  const int kh = Keys ? head : head / group;
+  const int64 gb = M::batch(p.args, b);
+  double sum1[D / 32] = {}, sum2[D / 32] = {};
+  for (int h = Keys ? kh * group : head;
+       h < (Keys ? (kh + 1) * group : head + 1); h++)
+    for (int first = 0; first < others; first += 32) {
+      const int i = Keys ? first + lane : row, j = Keys ? row : first + lane;
+      double prob = 0, ds = 0;
+      const int64 gq = M::query(p.args, min(i, p.queries - 1)),
+                  gh = M::head(p.args, h);
+      bool seen = i < p.queries && j < p.keys;
+      seen = seen && (!M::Causal || j <= gq + p.causal_shift);
+      if constexpr (M::HasMask)
+        seen = seen && M::mask(p.args, gb, gh, gq, j);
+      if (seen) {
+        Stored const *query = q + b * lq.batch + h * lq.head + i * lq.position;
+        Stored const *key = k + b * lk.batch + kh * lk.head + j * lk.position;
+        Stored const *value = v + b * lk.batch + kh * lk.head + j * lk.position;
+        const int64 at = b * lo.batch + h * lo.head + i * lo.position;
+        const int64 flat = ((int64)b * p.heads + h) * p.queries + i;
+        double x = 0, dp = 0, delta = dlse ? -dlse[flat] : 0;
+        for (int d = 0; d < D; d++) {
+          x += (double)(float)query[d] * (double)(float)key[d];
+          dp += (double)(float)dout[at + d] * (double)(float)value[d];
+          delta += (double)(float)dout[at + d] * (double)(float)o[at + d];
+        }
+        x *= M::Scale;
+        double y = x, slope = 1;
+        if constexpr (M::HasScore)
+          y = M::score(p.args, (float)x, gb, gh, gq, j);
+        if constexpr (M::HasScoreGrad)
+          slope = M::score_grad(p.args, (float)x, 1, gb, gh, gq, j);
+        if (lse[flat] != -INFINITY) {
+          prob = exp(y - lse[flat]);
+          ds = prob * (dp - delta) * slope * M::Scale;
+        }
+      }
+      for (int l = 0; l < min(32, others - first); l++) {
+        const double weight1 = __shfl_sync(~0u, ds, l);
+        const double weight2 = __shfl_sync(~0u, prob, l);
+        const int64 at1 =
+            Keys ? b * lq.batch + h * lq.head + (first + l) * lq.position
+                 : b * lk.batch + kh * lk.head + (first + l) * lk.position;
+        const int64 at2 =
+            b * lo.batch + h * lo.head + (first + l) * lo.position;
+        for (int c = 0; c < D / 32; c++) {
+          sum1[c] +=
+              weight1 * (double)(float)(Keys ? q : k)[at1 + c * 32 + lane];
+          if (Keys)
+            sum2[c] += weight2 * (double)(float)dout[at2 + c * 32 + lane];
+        }
+      }
+    }
+  const int64 to = (((int64)b * gridDim.y + head) * rows + index) * D + lane;
+  for (int c = 0; c < D / 32; c++) {
+    d1[to + c * 32] = sum1[c];
+    if (Keys)
+      d2[to + c * 32] = sum2[c];
+  }
+}
+
+#endif // TESSERA_TEST_GPU_ATTENTION_CUH

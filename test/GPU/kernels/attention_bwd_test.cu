@@ -1,0 +1,306 @@
+//===- attention_bwd_test.cu - attention_bwd.cuh against float64 ----------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+//     attention_bwd_test [check | small | bench]
+//
+// The forward kernel makes what the backward starts from. `small` holds what a
+// sanitizer can run in seconds; `bench` times, after a check of some rows of
+// each size, and holds the bits of twenty ordered runs against each other.
+//
+//===----------------------------------------------------------------------===//
+
+#include "attention.cuh"
+
+template <class M, bool Ordered> struct Backward : Problem<M> {
+  using C = BwdConfig<T, D, M, Ordered>;
+  using P = BwdParams<typename M::Args>;
+  using Base = Problem<M>;
+  using Base::s, Base::packed, Base::lq, Base::lk, Base::lo, Base::rows,
+      Base::key_rows, Base::kv_row, Base::o_row;
+  Array<Stored> dout{rows * o_row}, dq{rows * o_row}, dk{key_rows * kv_row},
+      own_dv{packed ? 0 : key_rows * D};
+  Stored *dv = packed ? dk + D : own_dv.data;
+  Array<float> dlse{rows};
+  Array<char> workspace{(size_t)BwdWorkspace<C>::bytes(
+      this->s.batch, this->s.heads, this->s.queries)};
+  BwdMaps maps;
+  P p = {};
+
+  explicit Backward(Shape const &shape, bool has_dlse = false) : Base(shape) {
+    randomize(dout, 6), randomize(dlse, 7);
+    Base::launch();
+    maps = {this->map(this->q, lq, s.queries, s.heads, C::BM),
+            this->map(this->k, lk, s.keys, s.key_heads, C::BN),
+            this->map(this->v, lk, s.keys, s.key_heads, C::BN),
+            this->map(dout, lo, s.queries, s.heads, C::BM),
+            this->map(dk, lk, s.keys, s.key_heads, 64),
+            this->map(dv, lk, s.keys, s.key_heads, 64)};
+    p.o = this->o.data, p.dout = dout.data, p.dq = dq.data;
+    p.lse = this->lse, p.dlse = has_dlse ? dlse.data : nullptr;
+    const int64 strides[] = {lo.batch, lo.head, lo.position};
+    for (int i = 0; i < 3; i++) {
+      p.o_strides[i] = p.dout_strides[i] = p.dq_strides[i] = strides[i];
+      p.lse_strides[i] = p.dlse_strides[i] = Base::p.lse_strides[i];
+    }
+    p.workspace = workspace.data, p.ticket = this->ticket;
+    p.batch = s.batch, p.heads = s.heads, p.key_heads = s.key_heads;
+    p.queries = s.queries, p.keys = s.keys;
+    p.causal_shift = Base::p.causal_shift, p.args = Base::p.args;
+  }
+
+  void clear() { dq.clear(), dk.clear(), own_dv.clear(), workspace.clear(); }
+  void prepare();
+  void main(int blocks);
+  void finish();
+  void launch(int blocks = multiprocessors()) {
+    prepare(), main(blocks), finish();
+  }
+  dim3 grid() const {
+    return dim3((s.queries + C::BM - 1) / C::BM, s.heads, s.batch);
+  }
+};
+
+template <class C, class P>
+__global__ __launch_bounds__(C::SideThreads) void prepare_kernel(
+    const __grid_constant__ P p) {
+  attention_bwd_prepare<C>(p);
+}
+template <class C, class P>
+__global__ __launch_bounds__(C::Threads, 1) void main_kernel(
+    const __grid_constant__ BwdMaps maps, const __grid_constant__ P p) {
+  attention_bwd<C>(maps, p);
+}
+template <class C, class P>
+__global__ __launch_bounds__(C::SideThreads) void finish_kernel(
+    const __grid_constant__ P p) {
+  attention_bwd_finish<C>(p);
+}
+template <class M, bool Ordered> void Backward<M, Ordered>::prepare() {
+  if (s.queries)
+    prepare_kernel<C, P><<<grid(), C::SideThreads>>>(p);
+}
+template <class M, bool Ordered> void Backward<M, Ordered>::main(int blocks) {
+  const int bytes = sizeof(typename C::Shared);
+  allow_shared(main_kernel<C, P>, bytes);
+  const int tiles = (s.keys + C::BN - 1) / C::BN * s.key_heads * s.batch;
+  if (tiles)
+    main_kernel<C, P><<<std::min(blocks, tiles), C::Threads, bytes>>>(maps, p);
+}
+template <class M, bool Ordered> void Backward<M, Ordered>::finish() {
+  if (s.queries)
+    finish_kernel<C, P><<<grid(), C::SideThreads>>>(p);
+  CHECK(cudaGetLastError());
+}
+
+Report report;
+
+/// Rows of a tensor in its layout, as floats, every `step`-th position.
+std::vector<float> gather(std::vector<Stored> const &x, Layout const &l,
+                          int64 offset, int batch, int heads, int positions,
+                          int step) {
+  std::vector<float> rows;
+  for (int b = 0; b < batch; b++)
+    for (int h = 0; h < heads; h++)
+      for (int i = 0; i < positions; i += step)
+        for (int d = 0; d < D; d++)
+          rows.push_back((float)x[offset + b * l.batch + h * l.head +
+                                  (int64)i * l.position + d]);
+  return rows;
+}
+
+/// The largest error of dq, dk and dv, and whether it is small enough.
+template <class M, bool Ordered>
+std::pair<bool, std::string> compare(Backward<M, Ordered> &x, int step) {
+  Shape const &s = x.s;
+  const int queries = (s.queries + step - 1) / step;
+  const int keys = (s.keys + step - 1) / step;
+  Array<float> rq((size_t)s.batch * s.heads * queries * D),
+      rk((size_t)s.batch * s.key_heads * keys * D), rv(rk.n);
+  if (queries)
+    reference_bwd<M, false><<<dim3((queries + 3) / 4, s.heads, s.batch), 128>>>(
+        x.q, x.k, x.v, x.o, x.dout, x.lq, x.lk, x.lo, x.p.lse, x.p.dlse, rq,
+        nullptr, x.p, step);
+  if (keys)
+    reference_bwd<M, true><<<dim3((keys + 3) / 4, s.key_heads, s.batch), 128>>>(
+        x.q, x.k, x.v, x.o, x.dout, x.lq, x.lk, x.lo, x.p.lse, x.p.dlse, rk, rv,
+        x.p, step);
+  CHECK(cudaGetLastError());
+  CHECK(cudaDeviceSynchronize());
+  const auto dq = x.dq.host();
+  const auto dk = x.dk.host(), own_dv = x.own_dv.host();
+  const double unit = Element<T>::kRounding;
+  // A gradient may vanish, as that of a query which sees one key: of terms that
+  // cancel, rounding is left.
+  const double floor = 1e-2;
+  const Errors e[] = {
+      errors(gather(dq, x.lo, 0, s.batch, s.heads, s.queries, step), rq.host(),
+             D, floor),
+      errors(gather(dk, x.lk, 0, s.batch, s.key_heads, s.keys, step), rk.host(),
+             D, floor),
+      errors(gather(x.packed ? dk : own_dv, x.lk, x.packed ? D : 0, s.batch,
+                    s.key_heads, s.keys, step),
+             rv.host(), D, floor)};
+  bool ok = true;
+  for (Errors const &one : e)
+    ok = ok && one.norm <= unit && one.worst <= 8 * unit;
+  return {ok, format("err %.1e %.1e %.1e worst %.1e %.1e %.1e", e[0].norm,
+                     e[1].norm, e[2].norm, e[0].worst, e[1].worst, e[2].worst)};
+}
+
+/// A run's results, to hold others against.
+struct Bits {
+  std::vector<Stored> dq, dk, dv;
+  template <class B>
+  explicit Bits(B &x) : dq(x.dq.host()), dk(x.dk.host()), dv(x.own_dv.host()) {}
+  bool operator==(Bits const &other) const {
+    auto same = [](auto const &a, auto const &b) {
+      return !memcmp(a.data(), b.data(), a.size() * sizeof a[0]);
+    };
+    return same(dq, other.dq) && same(dk, other.dk) && same(dv, other.dv);
+  }
+};
+
+template <class M, bool Ordered> std::string name(Shape const &s) {
+  return (Ordered ? "ordered " : "") + title<M>(s);
+}
+
+template <class M, bool Ordered>
+void check(Shape const &s, bool has_dlse = false) {
+  report.begin(name<M, Ordered>(s) + (has_dlse ? " dlse" : ""));
+  Backward<M, Ordered> x(s, has_dlse);
+  x.launch();
+  CHECK(cudaDeviceSynchronize());
+  auto [ok, text] = compare(x, 1);
+  const auto dq = x.dq.host();
+  bool gaps = true; // what lies between the rows is untouched
+  if (x.packed)
+    for (size_t i = 0; i < dq.size(); i++) {
+      unsigned short bits;
+      memcpy(&bits, &dq[i], 2);
+      gaps = gaps && (i / D % 2 == 0 || bits == 0xffff);
+    }
+  // The same bits with any number of blocks.
+  int differ = 0;
+  if (Ordered) {
+    const Bits before(x);
+    for (int blocks : {multiprocessors(), 1, 7, 50}) {
+      x.clear();
+      x.launch(blocks);
+      CHECK(cudaDeviceSynchronize());
+      differ += !(Bits(x) == before);
+    }
+  }
+  const int ticket = x.ticket.host()[0];
+  report.end(ok && gaps && !differ && ticket == 0,
+             text + (gaps ? "" : " WROTE OUTSIDE") +
+                 (differ ? format(" %d RUNS DIFFER", differ) : "") +
+                 (ticket ? " TICKET" : ""));
+}
+template <class M> void both(Shape const &s, bool has_dlse = false) {
+  check<M, false>(s, has_dlse);
+  check<M, true>(s, has_dlse);
+}
+
+template <class M> void checkPlain() {
+  both<M>({2, 4, 4, 1024, 1024});
+  both<M>({2, 4, 2, 1000, 1300}, true);
+  both<M>({1, 6, 2, 777, 333, Order::Head});
+  both<M>({2, 4, 4, 513, 640, Order::Packed});
+  both<M>({3, 8, 1, 1, 700}, true);
+  both<M>({1, 2, 2, 1, 2});
+  both<M>({1, 2, 2, 300, 0});
+  both<M>({1, 2, 2, 0, 300});
+  both<M>({16, 24, 24, 384, 384});
+}
+template <class M> void checkMods() {
+  both<M>({2, 4, 4, 1024, 1024});
+  both<M>({2, 4, 2, 700, 1000, Order::Packed}, true);
+  both<M>({1, 3, 1, 333, 129, Order::Head});
+}
+void checkAll() {
+  checkPlain<Full>();
+  checkPlain<Triangle>();
+#ifdef TEST_ALL
+  both<NegativeScale>({1, 4, 2, 500, 400});
+  checkMods<SoftCap>();
+  checkMods<RowFactor>();
+  checkMods<Relative>();
+  checkMods<Window>();
+  both<Window>({1, 1, 1, 1000, 200}); // windows behind the last key
+  checkMods<Documents>();
+  both<Sharded>({2, 4, 2, 512, 1024, Order::Position, true, true, 2, 0, 4});
+  both<Sharded>({2, 4, 2, 512, 1000, Order::Head, true, true, 2, 1, 4});
+#endif
+}
+void checkSmall() {
+  both<Full>({1, 2, 1, 200, 300});
+  both<Triangle>({1, 2, 2, 300, 200, Order::Packed});
+#ifdef TEST_ALL
+  check<SoftCap, false>({1, 2, 1, 130, 150});
+  check<Window, true>({1, 2, 1, 200, 333});
+#endif
+}
+
+template <class M, bool Ordered> double bench(Shape const &s) {
+  report.begin(name<M, Ordered>(s));
+  Backward<M, Ordered> x(s);
+  x.launch();
+  auto [ok, text] = compare(x, 255);
+  if (Ordered) {
+    const Bits before(x);
+    int differ = 0;
+    for (int i = 0; i < 20; i++) {
+      x.launch();
+      differ += !(Bits(x) == before);
+    }
+    ok = ok && !differ;
+    text += format(", %d of 20 runs differ", differ);
+  }
+  const double work =
+      10. * s.batch * s.heads * s.queries * s.keys * D * (M::Causal ? 0.5 : 1);
+  double whole[2], main[2] = {};
+  for (bool hot : {false, true}) {
+    whole[hot] = work * 1e-9 / measure(hot, [&] { x.launch(); });
+    if (!Ordered) // prepare resets what an ordered run counts
+      main[hot] =
+          work * 1e-9 / measure(hot, [&] { x.main(multiprocessors()); });
+  }
+  report.end(ok, text);
+  printf("  cold %.0f hot %.0f TFLOP/s, main %.0f %.0f; prepare %.1f us, "
+         "finish %.1f us\n",
+         whole[0], whole[1], main[0], main[1],
+         1e3 * measure(false, [&] { x.prepare(); }),
+         1e3 * measure(false, [&] { x.finish(); }));
+  fflush(stdout);
+  return whole[0];
+}
+template <class M> void benchBoth(Shape const &s) {
+  const double free = bench<M, false>(s);
+  printf("  ordered / free: %.3f\n", bench<M, true>(s) / free);
+}
+
+int main(int argc, char **argv) {
+  const std::string mode = argc > 1 ? argv[1] : "check";
+  if (mode == "bench") {
+    constexpr int heads = 2048 / D;
+    for (auto [batch, length] : {std::pair(16, 1024), {4, 4096}, {1, 16384}}) {
+      benchBoth<Full>({batch, heads, heads, length, length});
+      benchBoth<Triangle>({batch, heads, heads, length, length});
+    }
+    bench<SoftCap, false>({4, heads, heads, 4096, 4096});
+    bench<RowFactor, false>({4, heads, heads, 4096, 4096});
+    benchBoth<Window>({4, heads, heads, 4096, 4096});
+    if (D == 128) // the GPT-3 block's: half and a quarter of its heads
+      for (int h : {48, 24})
+        bench<Triangle, false>({1, h, h, 2048, 2048});
+  } else {
+    mode == "small" ? checkSmall() : checkAll();
+  }
+  return report.close(
+      format("attention bwd d%d %s", D, Element<T>::kName).c_str());
+}
