@@ -252,43 +252,80 @@ LogicalResult AttendOp::verify() {
   return success();
 }
 
-LogicalResult AttentionOp::verify() {
-  auto query = cast<MemRefType>(getQuery().getType());
-  for (Value tensor : {getKey(), getValue(), getResult()}) {
+/// Rank 4 and one element type.
+static LogicalResult verifyHeads(Operation *op, Value query,
+                                 ValueRange tensors) {
+  auto first = cast<MemRefType>(query.getType());
+  for (Value tensor : tensors) {
     auto type = cast<MemRefType>(tensor.getType());
-    if (type.getRank() != 4 || query.getRank() != 4 ||
-        type.getElementType() != query.getElementType())
-      return emitOpError()
+    if (type.getRank() != 4 || first.getRank() != 4 ||
+        type.getElementType() != first.getElementType())
+      return op->emitOpError()
              << "query, key, value and result must have rank 4 and "
                 "one element type, not "
-             << query << " and " << type;
+             << first << " and " << type;
   }
-  if (getLse() && (cast<MemRefType>(getLse().getType()).getRank() != 3 ||
-                   !getElementTypeOrSelf(getLse()).isF32()))
-    return emitOpError() << "lse must have rank 3 and elements of f32, not "
-                         << getLse().getType();
-  auto check = [&](Region &region, StringRef name, bool isScore,
-                   Type yields) -> LogicalResult {
-    if (region.empty())
-      return success();
-    SmallVector<Type> arguments(4, IndexType::get(getContext()));
-    if (isScore)
-      arguments.insert(arguments.begin(), yields);
-    auto yield = region.front().empty()
-                     ? tv::YieldOp()
-                     : dyn_cast<tv::YieldOp>(region.front().back());
-    if (region.front().getArgumentTypes() != TypeRange(arguments) || !yield ||
-        yield.getOperandTypes() != TypeRange(yields))
-      return emitOpError() << name << " must have arguments ("
-                           << TypeRange(arguments) << ") and tv.yield one "
-                           << yields;
+  return success();
+}
+
+static LogicalResult verifyRows(Operation *op, Value rows, StringRef name) {
+  if (cast<MemRefType>(rows.getType()).getRank() == 3 &&
+      getElementTypeOrSelf(rows).isF32())
     return success();
-  };
-  if (failed(check(getScoreMod(), "score_mod", true,
-                   Float32Type::get(getContext()))))
+  return op->emitOpError() << name
+                           << " must have rank 3 and elements of f32, not "
+                           << rows.getType();
+}
+
+/// A function of `scores`, then batch, head, query and key.
+static LogicalResult verifyFunctor(Operation *op, Region &region,
+                                   StringRef name, unsigned scores,
+                                   Type yields) {
+  if (region.empty())
+    return success();
+  SmallVector<Type> arguments(scores, Float32Type::get(op->getContext()));
+  arguments.append(4, IndexType::get(op->getContext()));
+  auto yield = region.front().empty()
+                   ? tv::YieldOp()
+                   : dyn_cast<tv::YieldOp>(region.front().back());
+  if (region.front().getArgumentTypes() != TypeRange(arguments) || !yield ||
+      yield.getOperandTypes() != TypeRange(yields))
+    return op->emitOpError() << name << " must have arguments ("
+                             << TypeRange(arguments) << ") and tv.yield one "
+                             << yields;
+  return success();
+}
+
+LogicalResult AttentionOp::verify() {
+  Type number = Float32Type::get(getContext());
+  Type boolean = IntegerType::get(getContext(), 1);
+  if (failed(verifyHeads(*this, getQuery(),
+                         {getKey(), getValue(), getResult()})) ||
+      (getLse() && failed(verifyRows(*this, getLse(), "lse"))) ||
+      failed(verifyFunctor(*this, getScoreMod(), "score_mod", 1, number)))
     return failure();
-  return check(getMaskMod(), "mask_mod", false,
-               IntegerType::get(getContext(), 1));
+  return verifyFunctor(*this, getMaskMod(), "mask_mod", 0, boolean);
+}
+
+LogicalResult AttentionGradOp::verify() {
+  Type number = Float32Type::get(getContext());
+  Type boolean = IntegerType::get(getContext(), 1);
+  if (failed(verifyHeads(*this, getQuery(),
+                         {getGrad(), getKey(), getValue(), getOutput(),
+                          getQueryGrad(), getKeyGrad(), getValueGrad()})) ||
+      failed(verifyRows(*this, getLse(), "lse")) ||
+      (getLseGrad() && failed(verifyRows(*this, getLseGrad(), "dlse"))) ||
+      failed(verifyFunctor(*this, getScoreMod(), "score_mod", 1, number)) ||
+      failed(verifyFunctor(*this, getMaskMod(), "mask_mod", 0, boolean)) ||
+      failed(verifyFunctor(*this, getScoreGrad(), "score_grad", 2, number)))
+    return failure();
+  if (getScoreMod().empty() != getScoreGrad().empty())
+    return emitOpError() << "must have both score_mod and score_grad, or none";
+  auto sums = cast<MemRefType>(getSums().getType());
+  if (sums.getRank() != 4 || !sums.getElementType().isF32())
+    return emitOpError() << "sums must have rank 4 and elements of f32, not "
+                         << sums;
+  return success();
 }
 
 LogicalResult ProductOp::verify() {

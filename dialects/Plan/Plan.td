@@ -217,6 +217,48 @@ def Plan_AttentionOp : Op<Plan_Dialect, "attention"> {
   let hasVerifier = 1;
 }
 
+def Plan_AttentionGradOp : Op<Plan_Dialect, "attention_grad"> {
+  let summary = "The gradients of attention, whose scores are never in memory";
+  let description = [{
+    The body of a kernel for a GPU: what `tv.attention_grad` is, without gradients of
+    captured tensors, on strided memrefs.
+
+    ```mlir
+    plan.attention_grad %do, %q, %k, %v, %o, %lse to %dq, %dk, %dv by %sums
+        scale(0.125) causal : !q, !q, !k, !k, !q, !l, !q, !k, !k, !sums
+      score_mod (%s: f32, %b: index, %h: index, %qi: index, %ki: index) {
+        %y = math.tanh %s : f32
+        tv.yield %y : f32
+      }
+      score_grad (%s: f32, %dy: f32, %b: index, %h: index, %qi: index, %ki: index) {
+        %y = math.tanh %s : f32
+        %yy = arith.mulf %y, %y : f32
+        %ay = arith.mulf %dy, %yy : f32
+        %a = arith.subf %dy, %ay : f32
+        tv.yield %a : f32
+      }
+    ```
+    As `plan.attention` otherwise. `sums` is memory for the kernel alone: f32,
+    [B, H, S + 128, D + 3].
+  }];
+  let arguments = (ins AnyMemRef:$grad, AnyMemRef:$query, AnyMemRef:$key,
+                       AnyMemRef:$value, AnyMemRef:$output, AnyMemRef:$lse,
+                       Optional<AnyMemRef>:$lseGrad, AnyMemRef:$queryGrad,
+                       AnyMemRef:$keyGrad, AnyMemRef:$valueGrad,
+                       AnyMemRef:$sums, F64Attr:$scale, UnitAttr:$causal);
+  let regions = (region MaxSizedRegion<1>:$scoreMod, MaxSizedRegion<1>:$maskMod,
+                        MaxSizedRegion<1>:$scoreGrad);
+  let assemblyFormat = [{
+    $grad `,` $query `,` $key `,` $value `,` $output `,` $lse (`dlse` $lseGrad^)?
+    `to` $queryGrad `,` $keyGrad `,` $valueGrad `by` $sums
+    `scale` `(` $scale `)` (`causal` $causal^)? attr-dict `:` type(operands)
+    (`score_mod` custom<ScalarRegion>($scoreMod)^)?
+    (`mask_mod` custom<ScalarRegion>($maskMod)^)?
+    (`score_grad` custom<ScalarRegion>($scoreGrad)^)?
+  }];
+  let hasVerifier = 1;
+}
+
 def Plan_RandomOp : Plan_Op<"random"> {
   let summary = "One of the numbers of tv.random";
   let description = [{

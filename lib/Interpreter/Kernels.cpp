@@ -141,6 +141,25 @@ FailureOr<Step> Kernel::compile(Operation *op) {
             return failure();
         return std::move(step);
       })
+      .Case([&](plan::AttentionGradOp attention) -> FailureOr<Step> {
+        step.kind = Kind::AttentionGrad;
+        SmallVector<Value> tensors = {
+            attention.getGrad(),      attention.getQuery(),
+            attention.getKey(),       attention.getValue(),
+            attention.getOutput(),    attention.getLse(),
+            attention.getQueryGrad(), attention.getKeyGrad(),
+            attention.getValueGrad(), attention.getSums()};
+        if (attention.getLseGrad())
+          tensors.push_back(attention.getLseGrad());
+        for (Value tensor : tensors)
+          if (failed(useMemref(op, tensor, step.tensors.emplace_back())))
+            return failure();
+        for (Region *region : {&attention.getScoreMod(), &attention.getMaskMod(),
+                               &attention.getScoreGrad()})
+          if (failed(compile(*region, step.functors.emplace_back())))
+            return failure();
+        return std::move(step);
+      })
       .Case([&](plan::RandomOp random) {
         step.kind = Kind::Random;
         return done(use(op, random.getNumber(), step.in));
@@ -426,6 +445,85 @@ bool Kernel::runAttention(const Step &step) {
   return true;
 }
 
+/// By the chain rule, a score after the other; the sums are in memory of this
+/// function.
+bool Kernel::runAttentionGrad(const Step &step) {
+  auto op = cast<plan::AttentionGradOp>(step.op);
+  enum { kGrad, kQuery, kKey, kValue, kOutput, kLse, kGrads, kSums = 9, kLseGrad };
+  auto shapeOf = [&](int n) -> const Shape & {
+    return memrefs[step.tensors[n]].shape;
+  };
+  bool failed = false;
+  auto at = [&](int n, ArrayRef<int64_t> index) {
+    Scalar value;
+    failed |= !read(step, step.tensors[n], index, value);
+    return value.real;
+  };
+  const Shape &queries = shapeOf(kQuery);
+  const int64_t keys = shapeOf(kKey)[2], heads = queries[1];
+  const double scale = op.getScale().convertToDouble();
+  // Of the query, the key and the value.
+  std::vector<double> sums[3];
+  for (int n = 0; n < 3; ++n)
+    sums[n].assign(numElements(shapeOf(kGrads + n)), 0);
+  Shape scores = {queries[0], heads, queries[2], keys};
+  for (int64_t i = 0, e = numElements(scores); i < e && !failed; ++i) {
+    Index score = delinearize(i, scores);
+    const int64_t b = score[0], h = score[1], s = score[2], t = score[3];
+    const int64_t group = h / (heads / shapeOf(kKey)[1]);
+    const double lse = at(kLse, {b, h, s});
+    if (lse == -std::numeric_limits<double>::infinity() ||
+        (op.getCausal() && t > s + keys - queries[2]))
+      continue;
+    double product = 0;
+    double slope = step.tensors.size() > kLseGrad ? at(kLseGrad, {b, h, s}) : 0;
+    for (int64_t d = 0; d < queries[3]; ++d) {
+      product += at(kQuery, {b, h, s, d}) * at(kKey, {b, group, t, d});
+      slope += at(kGrad, {b, h, s, d}) *
+               (at(kValue, {b, group, t, d}) - at(kOutput, {b, h, s, d}));
+    }
+    Scalar arguments[] = {real(product * scale), real(product * scale),
+                          whole(b), whole(h), whole(s), whole(t)};
+    std::optional<Scalar> value;
+    auto evaluate = [&](int n, ArrayRef<Scalar> given) {
+      if (step.functors[n].arguments.empty())
+        return false;
+      value = call(step.functors[n], given);
+      failed |= !value;
+      return bool(value);
+    };
+    if (evaluate(1, ArrayRef(arguments).drop_front(2)) && !value->whole)
+      continue;
+    double modified = product * scale;
+    if (evaluate(0, ArrayRef(arguments).drop_front()))
+      modified = value->real;
+    const double weight = std::exp(modified - lse);
+    arguments[1] = real(weight * slope);
+    double scoreGrad = weight * slope;
+    if (evaluate(2, arguments))
+      scoreGrad = value->real;
+    auto add = [&](int n, ArrayRef<int64_t> index, double addend) {
+      sums[n][linearize(index, shapeOf(kGrads + n))] += addend;
+    };
+    for (int64_t d = 0; d < queries[3]; ++d) {
+      add(0, {b, h, s, d}, scoreGrad * scale * at(kKey, {b, group, t, d}));
+      add(1, {b, group, t, d}, scoreGrad * scale * at(kQuery, {b, h, s, d}));
+      add(2, {b, group, t, d}, weight * at(kGrad, {b, h, s, d}));
+    }
+  }
+  // Whatever the kernel leaves there.
+  const Shape &own = shapeOf(kSums);
+  for (int64_t i = 0, e = numElements(own); i < e; ++i)
+    if (!writeReal(step, step.tensors[kSums], delinearize(i, own), 0))
+      return false;
+  for (int n = 0; n < 3 && !failed; ++n)
+    for (auto [i, sum] : llvm::enumerate(sums[n]))
+      if (!writeReal(step, step.tensors[kGrads + n],
+                     delinearize(i, shapeOf(kGrads + n)), sum))
+        return false;
+  return !failed;
+}
+
 bool Kernel::run(const Step &step) {
   std::vector<Scalar> &slots = scalars.slots;
   switch (step.kind) {
@@ -473,6 +571,8 @@ bool Kernel::run(const Step &step) {
     return runParallel(step);
   case Kind::Attention:
     return runAttention(step);
+  case Kind::AttentionGrad:
+    return runAttentionGrad(step);
   case Kind::Random: {
     auto op = cast<plan::RandomOp>(step.op);
     slots[step.results[0]] = real(

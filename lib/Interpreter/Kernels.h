@@ -45,6 +45,7 @@ public:
       Parallel,
       If,
       Attention,
+      AttentionGrad,
       Random,
       Product
     } kind;
@@ -57,8 +58,8 @@ public:
     llvm::SmallVector<int> results;
     Code body, otherwise;
     /// Of Parallel: how each addend joins its result, which are the arguments.
-    /// Of Attention: score_mod, mask_mod; of Product: epilogue; without code if
-    /// absent.
+    /// Of Attention: score_mod, mask_mod, of its gradient then score_grad; of
+    /// Product: epilogue; without code if absent.
     std::vector<Functor> functors;
     llvm::SmallVector<int> tensors; ///< of Attention and Product: memrefs
   };
@@ -82,6 +83,7 @@ private:
   bool run(const Step &step);
   bool runParallel(const Step &step);
   bool runAttention(const Step &step);
+  bool runAttentionGrad(const Step &step);
   bool runProduct(const Step &step);
   bool read(const Step &step, int memref, llvm::ArrayRef<int64_t> index,
             Scalar &value);

@@ -6,9 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Which attentions the variants for tensor cores can do, and the kernel of
-// `flash`: Kernels/cuda/attention_fwd.cuh computes it. The regions get local
-// indices from the kernel; what they see as global ones is computed in them.
+// Which attentions the variants for tensor cores can do, and the kernels of
+// `flash`: Kernels/cuda/attention_fwd.cuh and attention_bwd.cuh compute them. The
+// regions get local indices from the kernel; what they see as global ones is
+// computed in them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +28,7 @@ static bool isWhole(const LocalDim &dim) {
 
 /// Whether a device's heads are all those of its groups, or the same part of
 /// each: then its own numbers of heads say which group a head reads.
-static bool headsMatch(tv::AttentionOp op) {
+template <typename Op> static bool headsMatch(Op op) {
   auto local = [](Value tensor) {
     return cast<tv::LocalAttr>(
         cast<RankedTensorType>(tensor.getType()).getEncoding());
@@ -49,9 +50,11 @@ static bool headsMatch(tv::AttentionOp op) {
   return parts && parts->dims.size() == 2 && parts->dims[0] == key.dims[1];
 }
 
-/// What kernels for tensor cores ask for, ours and cuDNN's.
-static std::optional<std::string> whyNotOnTensorCores(tv::AttentionOp op,
-                                                      StringRef target) {
+/// What kernels for tensor cores ask for, ours and cuDNN's, of an attention or
+/// its gradient; of `others`, too, which have the query's or the key's shape.
+template <typename Op>
+static std::optional<std::string> whyNotOnTensorCores(Op op, StringRef target,
+                                                      ValueRange others) {
   if (target != plan::kCUDATarget)
     return "it is for " + plan::kCUDATarget.str();
   auto type = cast<RankedTensorType>(op.getQuery().getType());
@@ -60,8 +63,9 @@ static std::optional<std::string> whyNotOnTensorCores(tv::AttentionOp op,
   if (cast<RankedTensorType>(op.getValue().getType()).getDimSize(3) !=
       type.getDimSize(3))
     return "keys and values must have the same head dimension";
-  for (Value tensor :
-       {op.getQuery(), op.getKey(), op.getValue(), op.getResult()}) {
+  SmallVector<Value> tensors = {op.getQuery(), op.getKey(), op.getValue()};
+  llvm::append_range(tensors, others);
+  for (Value tensor : tensors) {
     Space space = getSpace(tensor.getType());
     if (space.size() != 4)
       return "no dimensions may be merged";
@@ -73,25 +77,47 @@ static std::optional<std::string> whyNotOnTensorCores(tv::AttentionOp op,
     return "queries and keys must split the batch alike";
   if (!headsMatch(op))
     return "a device must have the key heads of its query heads, and no others";
-  Memory memory = getOwnMemory(op.getResult().getType());
-  if (!memory.unit || memory.order.back() != 3)
-    return "the head dimension of its result must be innermost in memory";
+  for (Value result : op->getResults().take_front(others.size())) {
+    if (!llvm::is_contained(others, result))
+      continue;
+    Memory memory = getOwnMemory(result.getType());
+    if (!memory.unit || memory.order.back() != 3)
+      return "the head dimension of its result must be innermost in memory";
+  }
   return std::nullopt;
 }
 
-std::optional<std::string> tessera::whyNotFlash(tv::AttentionOp op,
-                                                StringRef target) {
-  if (std::optional<std::string> why = whyNotOnTensorCores(op, target))
-    return why;
+/// Of our own.
+template <typename Op>
+static std::optional<std::string> whyNotHeadDimension(Op op) {
   int64_t depth = cast<RankedTensorType>(op.getQuery().getType()).getDimSize(3);
   if (depth != 64 && depth != 128)
     return "its head dimension must be 64 or 128";
   return std::nullopt;
 }
 
+std::optional<std::string> tessera::whyNotFlash(tv::AttentionOp op,
+                                                StringRef target) {
+  if (auto why = whyNotOnTensorCores(op, target, op.getResult()))
+    return why;
+  return whyNotHeadDimension(op);
+}
+
+std::optional<std::string> tessera::whyNotFlash(tv::AttentionGradOp op,
+                                                StringRef target) {
+  if (auto why = whyNotOnTensorCores(op, target,
+                                     {op.getQueryGrad(), op.getKeyGrad(),
+                                      op.getValueGrad(), op.getGrad(),
+                                      op.getOutput()}))
+    return why;
+  if (!op.getCapturedGrads().empty())
+    return "gradients of captured tensors are asked for";
+  return whyNotHeadDimension(op);
+}
+
 std::optional<std::string> tessera::whyNotCuDNN(tv::AttentionOp op,
                                                 StringRef target) {
-  if (std::optional<std::string> why = whyNotOnTensorCores(op, target))
+  if (auto why = whyNotOnTensorCores(op, target, op.getResult()))
     return why;
   if (!op.getScoreMod().empty() || !op.getMaskMod().empty())
     return "it has a score_mod or a mask_mod";
@@ -119,6 +145,42 @@ std::optional<std::string> tessera::whyNotCuDNN(tv::AttentionOp op,
   return std::nullopt;
 }
 
+namespace {
+/// A function of scores, then batch, head, query and key, for the kernel.
+struct Mod {
+  Region *from, *to;
+  unsigned scores;
+};
+} // namespace
+
+/// `queries` lies as the op's queries do. All keys are here, so their numbers
+/// are global.
+static void emitMods(KernelEmitter &emitter, Value queries, Value key,
+                     ArrayRef<Mod> mods) {
+  OpBuilder &b = emitter.builder();
+  const layout::Extent keys =
+      cast<tv::LocalAttr>(
+          cast<RankedTensorType>(key.getType()).getEncoding())
+          .getExtents()[2];
+  for (const Mod &mod : mods) {
+    if (mod.from->empty())
+      continue;
+    SmallVector<Type> types(mod.scores, b.getF32Type());
+    types.append(4, b.getIndexType());
+    emitter.scalarRegion(*mod.to, types, [&](ArrayRef<Value> arguments) {
+      ArrayRef<Value> local = arguments.drop_front(mod.scores);
+      SmallVector<Value> at(local.take_front(3));
+      at.push_back(emitter.index(0));
+      SmallVector<Value> global(arguments.take_front(mod.scores));
+      llvm::append_range(global,
+                         emitter.globalIndices(queries.getType(), at));
+      global.back() = local[3];
+      emitter.noteIndex(local[3], keys);
+      return emitter.evaluate(mod.from->front(), global);
+    });
+  }
+}
+
 void tessera::emitAttention(KernelEmitter &emitter, tv::AttentionOp op) {
   emitter.addOutput(op.getResult());
   if (!op.getLse().use_empty())
@@ -132,33 +194,29 @@ void tessera::emitAttention(KernelEmitter &emitter, tv::AttentionOp op) {
   auto attention =
       plan::AttentionOp::create(b, op.getLoc(), query, key, value, result, lse,
                                 op.getScaleAttr(), op.getCausalAttr());
-  auto index = b.getIndexType();
-  // All keys are here, so their numbers are global.
-  const layout::Extent keys =
-      cast<tv::LocalAttr>(
-          cast<RankedTensorType>(op.getKey().getType()).getEncoding())
-          .getExtents()[2];
-  auto toGlobal = [&](ArrayRef<Value> local) {
-    SmallVector<Value> at(local.take_front(3));
-    at.push_back(emitter.index(0));
-    SmallVector<Value> global =
-        emitter.globalIndices(op.getResult().getType(), at);
-    global.back() = local[3];
-    emitter.noteIndex(local[3], keys);
-    return global;
+  emitMods(emitter, op.getResult(), op.getKey(),
+           {{&op.getScoreMod(), &attention.getScoreMod(), 1},
+            {&op.getMaskMod(), &attention.getMaskMod(), 0}});
+}
+
+void tessera::emitAttentionGrad(KernelEmitter &emitter, tv::AttentionGradOp op,
+                                Value sums) {
+  for (Value result : op->getResults())
+    emitter.addOutput(result);
+  emitter.addOutput(sums);
+  OpBuilder &b = emitter.builder();
+  auto argument = [&](Value value) {
+    return value ? emitter.argument(value) : Value();
   };
-  if (!op.getScoreMod().empty())
-    emitter.scalarRegion(
-        attention.getScoreMod(), {b.getF32Type(), index, index, index, index},
-        [&](ArrayRef<Value> arguments) {
-          SmallVector<Value> at = toGlobal(arguments.drop_front());
-          at.insert(at.begin(), arguments.front());
-          return emitter.evaluate(op.getScoreMod().front(), at);
-        });
-  if (!op.getMaskMod().empty())
-    emitter.scalarRegion(attention.getMaskMod(), {index, index, index, index},
-                         [&](ArrayRef<Value> arguments) {
-                           return emitter.evaluate(op.getMaskMod().front(),
-                                                   toGlobal(arguments));
-                         });
+  auto attention = plan::AttentionGradOp::create(
+      b, op.getLoc(), argument(op.getGrad()), argument(op.getQuery()),
+      argument(op.getKey()), argument(op.getValue()), argument(op.getOutput()),
+      argument(op.getLse()), argument(op.getLseGrad()),
+      argument(op.getQueryGrad()), argument(op.getKeyGrad()),
+      argument(op.getValueGrad()), argument(sums), op.getScaleAttr(),
+      op.getCausalAttr());
+  emitMods(emitter, op.getQueryGrad(), op.getKey(),
+           {{&op.getScoreMod(), &attention.getScoreMod(), 1},
+            {&op.getMaskMod(), &attention.getMaskMod(), 0},
+            {&op.getScoreGrad(), &attention.getScoreGrad(), 2}});
 }

@@ -195,16 +195,40 @@ struct ExpandComposites
     }
   }
 
+  std::optional<std::string> whyNotCuDNN(tv::AttentionOp op) {
+    return tessera::whyNotCuDNN(op, target);
+  }
+  std::optional<std::string> whyNotCuDNN(tv::AttentionGradOp) {
+    return "it has no step for gradients";
+  }
+  Operation *attendByCuDNN(tv::AttentionOp op, OpBuilder &b) {
+    return plan::AttendOp::create(
+        b, op.getLoc(), op.getResult().getType(), op.getLse().getType(),
+        op.getQuery(), op.getKey(), op.getValue(), op.getScaleAttr(),
+        op.getCausalAttr(), b.getStringAttr(op->getName().getStringRef()));
+  }
+  Operation *attendByCuDNN(tv::AttentionGradOp, OpBuilder &) {
+    llvm_unreachable("does not fit");
+  }
+  FailureOr<SmallVector<Value>> expandToMath(tv::AttentionOp op,
+                                             OpBuilder &b) {
+    return expandAttention(op, b);
+  }
+  FailureOr<SmallVector<Value>> expandToMath(tv::AttentionGradOp op,
+                                             OpBuilder &b) {
+    return expandAttentionGrad(op, b);
+  }
+
   /// All variants that are compiled in and fit, the preferred first; `flash` is
   /// a kernel of its own, `cudnn` a step of its own.
-  FailureOr<SmallVector<Value>> expandToVariants(tv::AttentionOp op,
-                                                 OpBuilder &b) {
+  template <typename Op>
+  FailureOr<SmallVector<Value>> expandToVariants(Op op, OpBuilder &b) {
     static constexpr StringLiteral kind = "attention";
     SmallVector<std::string> allowed(attention.begin(), attention.end());
     FailureOr<FittingVariants> fitting =
         getFittingVariants(op, kind, allowed, [&](StringRef variant) {
           return variant == "flash"   ? whyNotFlash(op, target)
-                 : variant == "cudnn" ? whyNotCuDNN(op, target)
+                 : variant == "cudnn" ? whyNotCuDNN(op)
                                       : std::nullopt;
         });
     if (failed(fitting))
@@ -213,7 +237,7 @@ struct ExpandComposites
     SmallVector<SmallVector<Value>> made;
     for (StringRef variant : fitting->names) {
       if (variant == "math") {
-        FailureOr<SmallVector<Value>> values = expandAttention(op, b);
+        FailureOr<SmallVector<Value>> values = expandToMath(op, b);
         if (failed(values))
           return failure();
         // An order in memory is the op's own.
@@ -222,13 +246,8 @@ struct ExpandComposites
         made.push_back(std::move(*values));
         continue;
       }
-      Operation *own;
-      if (variant == "cudnn") {
-        own = plan::AttendOp::create(
-            b, op.getLoc(), op.getResult().getType(), op.getLse().getType(),
-            op.getQuery(), op.getKey(), op.getValue(), op.getScaleAttr(),
-            op.getCausalAttr(), b.getStringAttr(op->getName().getStringRef()));
-      } else {
+      Operation *own = variant == "cudnn" ? attendByCuDNN(op, b) : nullptr;
+      if (!own) {
         own = b.clone(*op);
         decided.insert(own);
       }
@@ -276,12 +295,10 @@ struct ExpandComposites
         .Case(
             [&](tv::GroupedMatmulOp op) { return expandGroupedMatmul(op, b); })
         .Case([&](tv::ScatterOp op) { return expandScatter(op, b); })
-        .Case([&](tv::AttentionOp op) -> Results {
+        .Case<tv::AttentionOp, tv::AttentionGradOp>([&](auto op) -> Results {
           return decided.contains(op) ? SmallVector<Value>()
                                       : expandToVariants(op, b);
         })
-        .Case(
-            [&](tv::AttentionGradOp op) { return expandAttentionGrad(op, b); })
         .Default([](Operation *) -> Results { return SmallVector<Value>(); });
   }
 

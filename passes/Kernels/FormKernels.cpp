@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Comm/Comm.h"
+#include "Kernels/BuildLocal.h"
 #include "Kernels/Grouping.h"
 #include "Kernels/LoopKernels.h"
 #include "Kernels/Passes.h"
@@ -58,6 +59,10 @@ private:
                              ArrayRef<int32_t> b, ArrayRef<int32_t> c,
                              Joined joined, std::optional<plan::Summed> summed);
   LogicalResult emitAttention(tv::AttentionOp op);
+  LogicalResult emitAttentionGrad(tv::AttentionGradOp op);
+  LogicalResult emitFlash(Operation *op, StringRef name, ValueRange heads,
+                          ArrayRef<Value> results,
+                          llvm::function_ref<void(KernelEmitter &)> body);
   LogicalResult emitAttend(plan::AttendOp op);
   LogicalResult launch(Operation *op, StringRef name,
                        const llvm::SetVector<Operation *> &inlined,
@@ -77,6 +82,7 @@ private:
   IRMapping mapping; ///< values to those of the plan
   llvm::DenseMap<Value, Memory> memories;
   llvm::StringMap<std::string> kernels; ///< text to symbol
+  Block scratch; ///< its arguments stand for memory that one kernel needs
 };
 } // namespace
 
@@ -162,6 +168,7 @@ LogicalResult Former::emit(PlanStep &step) {
         return success();
       })
       .Case([&](tv::AttentionOp op) { return emitAttention(op); })
+      .Case([&](tv::AttentionGradOp op) { return emitAttentionGrad(op); })
       .Case([&](plan::AttendOp op) { return emitAttend(op); })
       .Case([&](tv::ScatterOp op) {
         return launch(
@@ -503,13 +510,17 @@ LogicalResult Former::emitAttend(plan::AttendOp op) {
   return success();
 }
 
-LogicalResult Former::emitAttention(tv::AttentionOp op) {
+/// A kernel that reads `heads` in rows.
+LogicalResult
+Former::emitFlash(Operation *op, StringRef name, ValueRange heads,
+                  ArrayRef<Value> results,
+                  llvm::function_ref<void(KernelEmitter &)> body) {
   IRMapping before = mapping;
   llvm::DenseMap<Value, Memory> memoriesBefore = memories;
-  llvm::SmallSetVector<Value, 3> operands;
-  operands.insert_range(op->getOperands());
+  llvm::SmallSetVector<Value, 5> operands;
+  operands.insert_range(heads);
   for (Value operand : operands) {
-    Value planned = inRows(op.getLoc(), operand, op->getName().getStringRef());
+    Value planned = inRows(op->getLoc(), operand, op->getName().getStringRef());
     if (planned != mapping.lookup(operand))
       define(operand, planned, getOwnMemory(planned.getType()));
   }
@@ -522,19 +533,40 @@ LogicalResult Former::emitAttention(tv::AttentionOp op) {
         inlined.insert(source);
         captured.insert_range(getReadValues(source));
       }
-  SmallVector<Value> results = {op.getResult()};
-  if (!op.getLse().use_empty())
-    results.push_back(op.getLse());
-  LogicalResult launched =
-      launch(op, "attention", inlined, results, [&](KernelEmitter &emitter) {
-        tessera::emitAttention(emitter, op);
-      });
+  LogicalResult launched = launch(op, name, inlined, results, body);
   // Others read the operands where they are.
   for (Value operand : operands) {
     mapping.map(operand, before.lookup(operand));
     memories[operand] = memoriesBefore[operand];
   }
   return launched;
+}
+
+LogicalResult Former::emitAttention(tv::AttentionOp op) {
+  SmallVector<Value> results = {op.getResult()};
+  if (!op.getLse().use_empty())
+    results.push_back(op.getLse());
+  return emitFlash(op, "attention", op->getOperands(), results,
+                   [&](KernelEmitter &emitter) {
+                     tessera::emitAttention(emitter, op);
+                   });
+}
+
+LogicalResult Former::emitAttentionGrad(tv::AttentionGradOp op) {
+  LocalShape shape = LocalShape(op.getQuery()).take({0, 1});
+  LocalShape query(op.getQuery());
+  shape.add(query.extents[2] + layout::Extent(128));
+  shape.add(query.extents[3] + layout::Extent(3));
+  // A value of no op.
+  Value sums = scratch.addArgument(shape.type(builder.getF32Type()), op.getLoc());
+  SmallVector<Value> results(op->getResults());
+  results.push_back(sums);
+  return emitFlash(op, "attention_grad",
+                   {op.getGrad(), op.getQuery(), op.getKey(), op.getValue(),
+                    op.getOutput()},
+                   results, [&](KernelEmitter &emitter) {
+                     tessera::emitAttentionGrad(emitter, op, sums);
+                   });
 }
 
 LogicalResult Former::emitReturn(func::ReturnOp op) {

@@ -20,8 +20,13 @@ void emitDispatch(KernelEmitter &emitter, tv::DispatchOp op);
 /// The `flash` variant of attention: one op. Emits the kernel's only output, or
 /// two if the log-sum-exp is used.
 void emitAttention(KernelEmitter &emitter, tv::AttentionOp op);
+/// The same of its gradient: three outputs, and memory for sums.
+void emitAttentionGrad(KernelEmitter &emitter, tv::AttentionGradOp op,
+                       mlir::Value sums);
 /// Why an attention has no `flash` variant on a target; nothing if it has.
 std::optional<std::string> whyNotFlash(tv::AttentionOp op,
+                                       llvm::StringRef target);
+std::optional<std::string> whyNotFlash(tv::AttentionGradOp op,
                                        llvm::StringRef target);
 /// The same of the `cudnn` variant.
 std::optional<std::string> whyNotCuDNN(tv::AttentionOp op,

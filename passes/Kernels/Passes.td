@@ -27,9 +27,10 @@ def ExpandComposites : ContractPass<"tv-expand-composites", "Localized"> {
     The choice says why they are missing elsewhere. If there is one variant alone, its
     ops are those of the program and the choice has no values.
 
-    An `attention_grad` becomes core ops with the scores in memory. What is added to a
-    captured tensor is summed over the dimensions that the index does not depend on,
-    and scattered where it is more than they are.
+    An `attention_grad` becomes a choice of `flash`, where that could be for the
+    attention and no gradients of captured tensors are asked for, and `math`. There
+    what is added to a captured tensor is summed over the dimensions that the index
+    does not depend on, and scattered where it is more than they are.
 
     ```mlir
     #m = #tv.mesh<tp = 2>

@@ -31,6 +31,10 @@ MemoryUse::MemoryUse(Operation *loop) {
       ++stores[attention.getResult()];
       if (attention.getLse())
         ++stores[attention.getLse()];
+    } else if (auto grad = dyn_cast<plan::AttentionGradOp>(op)) {
+      for (Value output : {grad.getQueryGrad(), grad.getKeyGrad(),
+                           grad.getValueGrad(), grad.getSums()})
+        ++stores[output];
     } else if (auto product = dyn_cast<plan::ProductOp>(op)) {
       for (Value output : product.getOutputs())
         ++stores[output];

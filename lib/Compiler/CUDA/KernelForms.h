@@ -34,6 +34,12 @@ mlir::LogicalResult writeRows(KernelWriter &out, mlir::scf::ParallelOp loop,
 mlir::LogicalResult writeAttention(KernelWriter &out, plan::AttentionOp op,
                                    DeviceFunction &function);
 
+/// Functors for attention_bwd.cuh, and its three functions.
+mlir::LogicalResult writeAttentionGrad(KernelWriter &out,
+                                       plan::AttentionGradOp op,
+                                       const std::string &symbol,
+                                       std::vector<DeviceFunction> &functions);
+
 /// A functor for gemm.cuh.
 mlir::LogicalResult writeProduct(KernelWriter &out, plan::ProductOp op,
                                  DeviceFunction &function);

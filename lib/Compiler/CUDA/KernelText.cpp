@@ -64,18 +64,26 @@ FailureOr<KernelSource> cuda::emitKernel(func::FuncOp kernel) {
   SmallVector<Operation *> loops;
   for (Operation &op : kernel.getBody().front())
     if (isa<scf::ParallelOp, scf::ForOp, scf::IfOp, memref::StoreOp,
-            plan::AttentionOp, plan::ProductOp>(op))
+            plan::AttentionOp, plan::AttentionGradOp, plan::ProductOp>(op))
       loops.push_back(&op);
   for (auto [i, loop] : llvm::enumerate(loops)) {
     DeviceFunction function;
     function.symbol =
         loops.size() == 1 ? source.name : source.name + "_" + std::to_string(i);
+    if (auto grad = dyn_cast<plan::AttentionGradOp>(loop)) {
+      if (failed(writeAttentionGrad(out, grad, function.symbol,
+                                    source.functions)))
+        return failure();
+      continue;
+    }
     if (failed(writeFunction(out, loop, function)))
       return failure();
     source.functions.push_back(std::move(function));
   }
   source.text = "#include \"prelude.cuh\"\n#include \"random.cuh\"\n";
-  if (llvm::any_of(loops, llvm::IsaPred<plan::AttentionOp>))
+  if (llvm::any_of(loops, llvm::IsaPred<plan::AttentionGradOp>))
+    source.text += "#include \"attention_bwd.cuh\"\n";
+  else if (llvm::any_of(loops, llvm::IsaPred<plan::AttentionOp>))
     source.text += "#include \"attention_fwd.cuh\"\n";
   else if (llvm::any_of(loops, llvm::IsaPred<plan::ProductOp>))
     source.text += "#include \"gemm.cuh\"\n";

@@ -776,15 +776,17 @@ TSR_DEVICE void attention_bwd(BwdMaps const &maps, P const &p) {
 // Before and after it
 //===----------------------------------------------------------------------===//
 
-/// Of C::SideThreads threads, a block for each block of queries, head and
-/// batch. Rows that see no key, and those beyond the end, get an infinite lse:
+/// Of C::SideThreads threads, for one of the blocks of queries of all heads and
+/// batches. Rows that see no key, and those beyond the end, get an infinite lse:
 /// their probabilities are 0.
-template <class C, class P> TSR_DEVICE void attention_bwd_prepare(P const &p) {
+template <class C, class P>
+TSR_DEVICE void attention_bwd_prepare(P const &p, int at) {
   using T = typename C::T;
   constexpr int Lanes = C::D / 8, Step = C::SideThreads / Lanes;
   constexpr int Rows = C::BM / Step;
-  const int m = blockIdx.x, head = blockIdx.y, batch = blockIdx.z;
-  const int at = bwd_block<C>(p, batch, head, m);
+  const int blocks = (p.queries + C::BM - 1) / C::BM;
+  const int m = at % blocks, head = at / blocks % p.heads;
+  const int batch = at / blocks / p.heads;
   const int lane = threadIdx.x % Lanes, row = m * C::BM + threadIdx.x / Lanes;
   const BwdWorkspace<C> work(p);
   const float infinity = __int_as_float(0x7f800000);
@@ -844,11 +846,13 @@ template <class C, class P> TSR_DEVICE void attention_bwd_prepare(P const &p) {
 
 /// Launched as prepare. A thread makes 16 bytes of two rows, 8 apart, from what
 /// the four threads of a quad have added.
-template <class C, class P> TSR_DEVICE void attention_bwd_finish(P const &p) {
+template <class C, class P>
+TSR_DEVICE void attention_bwd_finish(P const &p, int at) {
   using T = typename C::T;
-  const int m = blockIdx.x, head = blockIdx.y, batch = blockIdx.z;
-  float const *sum = BwdWorkspace<C>(p).sum +
-                     (int64)bwd_block<C>(p, batch, head, m) * 2 * C::Part;
+  const int blocks = (p.queries + C::BM - 1) / C::BM;
+  const int m = at % blocks, head = at / blocks % p.heads;
+  const int batch = at / blocks / p.heads;
+  float const *sum = BwdWorkspace<C>(p).sum + (int64)at * 2 * C::Part;
   T *out =
       static_cast<T *>(p.dq) + batch * p.dq_strides[0] + head * p.dq_strides[1];
 #pragma unroll
@@ -877,6 +881,17 @@ template <class C, class P> TSR_DEVICE void attention_bwd_finish(P const &p) {
             make_uint4(two[0], two[1], two[2], two[3]));
     }
   }
+}
+
+/// Both, with a block for each block of queries, head and batch.
+TSR_DEVICE int bwd_grid_block() {
+  return blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
+}
+template <class C, class P> TSR_DEVICE void attention_bwd_prepare(P const &p) {
+  attention_bwd_prepare<C>(p, bwd_grid_block());
+}
+template <class C, class P> TSR_DEVICE void attention_bwd_finish(P const &p) {
+  attention_bwd_finish<C>(p, bwd_grid_block());
 }
 
 } // namespace tessera

@@ -61,8 +61,9 @@ static std::set<std::string> dropAttentions(const fb::PlanT &plan,
   for (auto kernel = std::next(begins.rbegin()); kernel != begins.rend();
        ++kernel) {
     size_t size = std::prev(kernel)->first - kernel->first;
-    if (text.substr(kernel->first, size).find("attention_fwd<") ==
-        std::string::npos)
+    const std::string own = text.substr(kernel->first, size);
+    if (own.find("attention_fwd<") == std::string::npos &&
+        own.find("attention_bwd<") == std::string::npos)
       continue;
     dropped.insert(kernel->second);
     text.erase(kernel->first, size);

@@ -1,0 +1,122 @@
+// Variants of attention's gradient, as in attention.mlir. `flash` is one op of a kernel,
+// `math` has the scores in memory.
+
+// RUN: split-file %s %t
+// DEFINE: %{flash} = --tessera="from=local to=kernels target=cuda:sm_90a attention=flash"
+// DEFINE: %{all} = --tessera="from=local to=kernels target=cuda:sm_90a"
+// RUN: tessera-opt %t/split.mlir %{flash} | FileCheck %s --check-prefix=SPLIT
+// RUN: tessera-opt %t/split.mlir %{flash} --interpret=2 --interpret-sizes=b=2,s=5 -o /dev/null | FileCheck %s --check-prefix=EQUAL
+// RUN: tessera-opt %t/split.mlir %{all} | FileCheck %s --check-prefix=ALL
+// RUN: tessera-opt %t/split.mlir --tessera="from=local to=kernels target=cuda:sm_90a attention=math,flash" --interpret=2 --interpret-sizes=b=2,s=5 -o /dev/null | FileCheck %s --check-prefix=EQUAL
+// RUN: tessera-opt %t/split.mlir --tessera="from=local to=kernels" | FileCheck %s --check-prefix=ON-CPU
+// RUN: tessera-opt %t/plain.mlir %{flash} --interpret=1 -o /dev/null | FileCheck %s --check-prefix=EQUAL
+// EQUAL: interpret: @main equals the source on
+
+// ALL: %[[F:.*]]:4 = plan.launch @attention_grad_0(
+// ALL: plan.choose "attention" of "flash"(%[[F]]#0, %[[F]]#1, %[[F]]#2), "math"({{.*}}) without {cudnn = "it has no step for gradients"} from "tv.attention_grad"
+// ON-CPU-NOT: plan.attention_grad
+// ON-CPU: plan.choose "attention" of "math"() without {cudnn = "it has no step for gradients", flash = "it is for cuda:sm_90a"} from "tv.attention_grad"{{$}}
+
+// What does not fit has its reason.
+// RUN: not tessera-opt %t/captured.mlir %{flash} 2>&1 | FileCheck %s --check-prefix=CAPTURED
+// RUN: tessera-opt %t/captured.mlir %{all} | FileCheck %s --check-prefix=MATH
+// RUN: sed 's/x64x/x32x/g; s/64\]/32]/g' %t/plain.mlir | not tessera-opt %{flash} 2>&1 | FileCheck %s --check-prefix=DEPTH
+// RUN: sed 's/bf16/f32/g' %t/plain.mlir | not tessera-opt %{flash} 2>&1 | FileCheck %s --check-prefix=TYPE
+// RUN: sed '/^ *score_grad/,/^ *}/d' %t/split.mlir | not tessera-opt %{all} 2>&1 | FileCheck %s --check-prefix=MISSING
+// CAPTURED: error: has no variant that is allowed; flash does not fit: gradients of captured tensors are asked for; what would fit: math{{$}}
+// MATH: plan.choose "attention" of "math"() without {cudnn = "it has no step for gradients", flash = "gradients of captured tensors are asked for"}
+// DEPTH: error: has no variant that is allowed; flash does not fit: its head dimension must be 64 or 128
+// TYPE: error: has no variant that is allowed; flash does not fit: its elements must be bf16 or f16
+// MISSING: error: 'tv.attention_grad' op has a score_mod, but no score_grad; run tv-differentiate first
+
+//--- split.mlir
+#m = #tv.mesh<tp = 2>
+#q = #tv.view<#m, [_, did(tp) * 2, _, 64]>
+#k = #tv.view<#m, [_, did(tp), _, 64]>
+#l = #tv.view<#m, [_, did(tp) * 2, _]>
+#bias = #tv.view<#m, [4]>
+!q = tensor<?x2x?x64xbf16, #tv.local<#q, of [b, 4, s, 64]>>
+!k = tensor<?x1x?x64xbf16, #tv.local<#k, of [b, 2, s, 64]>>
+!l = tensor<?x2x?xf32, #tv.local<#l, of [b, 4, s]>>
+!bias = tensor<4xf32, #tv.local<#bias, of [4]>>
+func.func @main(%do: !q {tv.name = "do", tv.dims = ["b", "s"]},
+                %q: !q {tv.name = "q", tv.dims = ["b", "s"]},
+                %k: !k {tv.name = "k", tv.dims = ["b", "s"]},
+                %v: !k {tv.name = "v", tv.dims = ["b", "s"]},
+                %o: !q {tv.name = "o", tv.dims = ["b", "s"]},
+                %lse: !l {tv.name = "lse", tv.dims = ["b", "s"]},
+                %dlse: !l {tv.name = "dlse", tv.dims = ["b", "s"]},
+                %bias: !bias {tv.name = "bias"})
+    -> (!q {tv.name = "dq"}, !k {tv.name = "dk"}, !k {tv.name = "dv"})
+    attributes {tv.sizes = {b = 64, s = 32}} {
+  %dq, %dk, %dv = tv.attention_grad %do, %q, %k, %v, %o, %lse dlse %dlse scale(0.125) causal
+      : (!q, !q, !k, !k, !q, !l, !l) -> (!q, !k, !k)
+    score_mod (%x: f32, %b: index, %h: index, %qi: index, %ki: index) {
+      %c = tv.load %bias[%h] : !bias -> f32
+      %y = arith.mulf %x, %c : f32
+      tv.yield %y : f32
+    }
+    mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
+      %r = arith.cmpi ne, %qi, %h : index
+      tv.yield %r : i1
+    }
+    score_grad (%x: f32, %dy: f32, %b: index, %h: index, %qi: index, %ki: index) {
+      %c = tv.load %bias[%h] : !bias -> f32
+      %y = arith.mulf %dy, %c : f32
+      tv.yield %y : f32
+    }
+  return %dq, %dk, %dv : !q, !k, !k
+}
+// Regions see global heads: this device's first is a coordinate times 2. The kernel has
+// memory of its own.
+// SPLIT: func.func @attention_grad_0(
+// SPLIT: %[[COORD:.*]] = arith.index_cast
+// SPLIT: plan.attention_grad {{.*}} dlse {{.*}} scale(1.250000e-01) causal
+// SPLIT-SAME: memref<?x2x?x67xf32
+// SPLIT-SAME: score_mod (%{{[^:]*}}: f32, %{{[^:]*}}: index, %[[H:[^:]*]]: index,
+// SPLIT: %[[FIRST:.*]] = arith.muli %[[COORD]]
+// SPLIT: arith.addi %[[H]], %[[FIRST]]
+// SPLIT: mask_mod
+// SPLIT: score_grad (%{{[^:]*}}: f32, %[[DY:[^:]*]]: f32,
+// SPLIT: %[[DS:.*]] = arith.mulf %[[DY]],
+// SPLIT-NEXT: tv.yield %[[DS]]
+// SPLIT: %[[F:.*]]:4 = plan.launch @attention_grad_0(
+// SPLIT-NOT: plan.copy
+// SPLIT: plan.choose "attention" of "flash"()
+// SPLIT-NEXT: return %[[F]]#0, %[[F]]#1, %[[F]]#2
+
+//--- plain.mlir
+// More keys than queries, one key head for two.
+#m = #tv.mesh<tp = 1>
+!q = tensor<1x2x3x64xbf16, #tv.local<#tv.view<#m, [1, 2, 3, 64]>, of [1, 2, 3, 64]>>
+!k = tensor<1x1x5x64xbf16, #tv.local<#tv.view<#m, [1, 1, 5, 64]>, of [1, 1, 5, 64]>>
+!l = tensor<1x2x3xf32, #tv.local<#tv.view<#m, [1, 2, 3]>, of [1, 2, 3]>>
+func.func @main(%do: !q {tv.name = "do"}, %q: !q {tv.name = "q"}, %k: !k {tv.name = "k"},
+                %v: !k {tv.name = "v"}, %o: !q {tv.name = "o"}, %lse: !l {tv.name = "lse"})
+    -> (!q {tv.name = "dq"}, !k {tv.name = "dk"}, !k {tv.name = "dv"}) {
+  %dq, %dk, %dv = tv.attention_grad %do, %q, %k, %v, %o, %lse scale(0.125) causal
+      : (!q, !q, !k, !k, !q, !l) -> (!q, !k, !k)
+  return %dq, %dk, %dv : !q, !k, !k
+}
+
+//--- captured.mlir
+#m = #tv.mesh<tp = 1>
+!q = tensor<1x2x3x64xbf16, #tv.local<#tv.view<#m, [1, 2, 3, 64]>, of [1, 2, 3, 64]>>
+!l = tensor<1x2x3xf32, #tv.local<#tv.view<#m, [1, 2, 3]>, of [1, 2, 3]>>
+!s = tensor<2xf32, #tv.local<#tv.view<#m, [2]>, of [2]>>
+func.func @main(%do: !q {tv.name = "do"}, %q: !q {tv.name = "q"}, %k: !q {tv.name = "k"},
+                %v: !q {tv.name = "v"}, %o: !q {tv.name = "o"}, %lse: !l {tv.name = "lse"},
+                %t: !s {tv.name = "t"}) -> (!s {tv.name = "dt"}) {
+  %dq, %dk, %dv, %dt = tv.attention_grad %do, %q, %k, %v, %o, %lse scale(0.125)
+      captured %t : (!q, !q, !q, !q, !q, !l, !s) -> (!q, !q, !q, !s)
+    score_mod (%x: f32, %b: index, %h: index, %qi: index, %ki: index) {
+      %c = tv.load %t[%h] : !s -> f32
+      %y = arith.addf %x, %c : f32
+      tv.yield %y : f32
+    }
+    score_grad (%x: f32, %dy: f32, %b: index, %h: index, %qi: index, %ki: index) {
+      tv.accumulate 0[%h], %dy : f32
+      tv.yield %dy : f32
+    }
+  return %dt : !s
+}

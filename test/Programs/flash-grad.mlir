@@ -1,0 +1,76 @@
+// Gradients of attention that a GPU runs without scores in memory (on other targets they
+// are like any others): as flash.mlir, and back. Here heads over tp, uneven on 2 and 4 devices.
+// RUN: tessera-opt %s --split-input-file --tessera="mesh=tp=4 to=kernels target=cuda:sm_90a attention=flash" --interpret=4 | FileCheck %s %no_other_collective
+
+// CHECK: plan.attention_grad
+// RAN tp=1: nothing
+// RAN tp=2: nothing
+// RAN tp=3: nothing
+// RAN tp=4: nothing
+#m = #tv.mesh<tp = 2>
+!part = tensor<1x130x3x64xbf16, #tv.view<#m, [_, _, did(tp) * _, _]>>
+!head = tensor<1x3x130x64xbf16>
+!lse = tensor<1x3x130xf32>
+func.func @main(%q0: !part, %k0: !part, %v0: !part, %do0: !part) -> (!part, !part, !part) {
+  %q = tv.transpose %q0 perm [0, 2, 1, 3] : (!part) -> !head
+  %k = tv.transpose %k0 perm [0, 2, 1, 3] : (!part) -> !head
+  %v = tv.transpose %v0 perm [0, 2, 1, 3] : (!part) -> !head
+  %do = tv.transpose %do0 perm [0, 2, 1, 3] : (!part) -> !head
+  %o, %lse = tv.attention %q, %k, %v scale(0.125) causal : (!head, !head, !head) -> (!head, !lse)
+  %dq, %dk, %dv = tv.attention_grad %do, %q, %k, %v, %o, %lse scale(0.125) causal
+      : (!head, !head, !head, !head, !head, !lse) -> (!head, !head, !head)
+  %dq0 = tv.transpose %dq perm [0, 2, 1, 3] : (!head) -> !part
+  %dk0 = tv.transpose %dk perm [0, 2, 1, 3] : (!head) -> !part
+  %dv0 = tv.transpose %dv perm [0, 2, 1, 3] : (!head) -> !part
+  return %dq0, %dk0, %dv0 : !part, !part, !part
+}
+
+// -----
+
+// More keys than queries, two heads a group, a soft cap, keys of the query's document
+// only, and a log-sum-exp that is used.
+// CHECK: plan.attention_grad
+// RAN tp=1: nothing
+// RAN tp=2: nothing
+// RAN tp=3: nothing
+// RAN tp=4: nothing
+#m = #tv.mesh<tp = 2>
+!q = tensor<1x4x66x128xf16, #tv.view<#m, [_, (did(tp) * _ | 2) * 2, _, _]>>
+!k = tensor<1x2x130x128xf16, #tv.view<#m, [_, did(tp) * _, _, _]>>
+!a = tensor<1x4x66x128xf16>
+!lse = tensor<1x4x66xf32>
+!of_query = tensor<1x66xi32, #tv.view<#m, [_, _]>>
+!of_key = tensor<1x130xi32, #tv.view<#m, [_, _]>>
+func.func @main(%do: !q, %dlse: !lse, %q: !q, %k: !k, %v: !k, %of_query: !of_query,
+                %of_key: !of_key) -> (!a, !k, !k) {
+  %o, %lse = tv.attention %q, %k, %v scale(0.0883883) : (!q, !k, !k) -> (!a, !lse)
+    score_mod (%s: f32, %b: index, %h: index, %qi: index, %ki: index) {
+      %cap = arith.constant 2.0 : f32
+      %u = arith.divf %s, %cap : f32
+      %t = math.tanh %u : f32
+      %y = arith.mulf %t, %cap : f32
+      tv.yield %y : f32
+    }
+    mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
+      %i = tv.load %of_query[%b, %qi] : !of_query -> i32
+      %j = tv.load %of_key[%b, %ki] : !of_key -> i32
+      %same = arith.cmpi eq, %i, %j : i32
+      tv.yield %same : i1
+    }
+  %dq, %dk, %dv = tv.attention_grad %do, %q, %k, %v, %o, %lse dlse %dlse scale(0.0883883)
+      : (!q, !q, !k, !k, !a, !lse, !lse) -> (!a, !k, !k)
+    score_mod (%s: f32, %b: index, %h: index, %qi: index, %ki: index) {
+      %cap = arith.constant 2.0 : f32
+      %u = arith.divf %s, %cap : f32
+      %t = math.tanh %u : f32
+      %y = arith.mulf %t, %cap : f32
+      tv.yield %y : f32
+    }
+    mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
+      %i = tv.load %of_query[%b, %qi] : !of_query -> i32
+      %j = tv.load %of_key[%b, %ki] : !of_key -> i32
+      %same = arith.cmpi eq, %i, %j : i32
+      tv.yield %same : i1
+    }
+  return %dq, %dk, %dv : !a, !k, !k
+}
