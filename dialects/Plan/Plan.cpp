@@ -290,9 +290,9 @@ static LogicalResult verifyFunctor(Operation *op, Region &region,
                    : dyn_cast<tv::YieldOp>(region.front().back());
   if (region.front().getArgumentTypes() != TypeRange(arguments) || !yield ||
       yield.getOperandTypes() != TypeRange(yields))
-    return op->emitOpError() << name << " must have arguments ("
-                             << TypeRange(arguments) << ") and tv.yield one "
-                             << yields;
+    return op->emitOpError()
+           << name << " must have arguments (" << TypeRange(arguments)
+           << ") and tv.yield one " << yields;
   return success();
 }
 

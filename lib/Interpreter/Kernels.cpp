@@ -154,8 +154,9 @@ FailureOr<Step> Kernel::compile(Operation *op) {
         for (Value tensor : tensors)
           if (failed(useMemref(op, tensor, step.tensors.emplace_back())))
             return failure();
-        for (Region *region : {&attention.getScoreMod(), &attention.getMaskMod(),
-                               &attention.getScoreGrad()})
+        for (Region *region :
+             {&attention.getScoreMod(), &attention.getMaskMod(),
+              &attention.getScoreGrad()})
           if (failed(compile(*region, step.functors.emplace_back())))
             return failure();
         return std::move(step);
@@ -449,7 +450,17 @@ bool Kernel::runAttention(const Step &step) {
 /// function.
 bool Kernel::runAttentionGrad(const Step &step) {
   auto op = cast<plan::AttentionGradOp>(step.op);
-  enum { kGrad, kQuery, kKey, kValue, kOutput, kLse, kGrads, kSums = 9, kLseGrad };
+  enum {
+    kGrad,
+    kQuery,
+    kKey,
+    kValue,
+    kOutput,
+    kLse,
+    kGrads,
+    kSums = 9,
+    kLseGrad
+  };
   auto shapeOf = [&](int n) -> const Shape & {
     return memrefs[step.tensors[n]].shape;
   };
@@ -482,8 +493,12 @@ bool Kernel::runAttentionGrad(const Step &step) {
       slope += at(kGrad, {b, h, s, d}) *
                (at(kValue, {b, group, t, d}) - at(kOutput, {b, h, s, d}));
     }
-    Scalar arguments[] = {real(product * scale), real(product * scale),
-                          whole(b), whole(h), whole(s), whole(t)};
+    Scalar arguments[] = {real(product * scale),
+                          real(product * scale),
+                          whole(b),
+                          whole(h),
+                          whole(s),
+                          whole(t)};
     std::optional<Scalar> value;
     auto evaluate = [&](int n, ArrayRef<Scalar> given) {
       if (step.functors[n].arguments.empty())

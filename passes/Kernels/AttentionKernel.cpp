@@ -7,9 +7,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Which attentions the variants for tensor cores can do, and the kernels of
-// `flash`: Kernels/cuda/attention_fwd.cuh and attention_bwd.cuh compute them. The
-// regions get local indices from the kernel; what they see as global ones is
-// computed in them.
+// `flash`: Kernels/cuda/attention_fwd.cuh and attention_bwd.cuh compute them.
+// The regions get local indices from the kernel; what they see as global ones
+// is computed in them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -172,8 +172,7 @@ static void emitMods(KernelEmitter &emitter, Value queries, Value key,
       SmallVector<Value> at(local.take_front(3));
       at.push_back(emitter.index(0));
       SmallVector<Value> global(arguments.take_front(mod.scores));
-      llvm::append_range(global,
-                         emitter.globalIndices(queries.getType(), at));
+      llvm::append_range(global, emitter.globalIndices(queries.getType(), at));
       global.back() = local[3];
       emitter.noteIndex(local[3], keys);
       return emitter.evaluate(mod.from->front(), global);

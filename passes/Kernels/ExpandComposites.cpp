@@ -210,8 +210,7 @@ struct ExpandComposites
   Operation *attendByCuDNN(tv::AttentionGradOp, OpBuilder &) {
     llvm_unreachable("does not fit");
   }
-  FailureOr<SmallVector<Value>> expandToMath(tv::AttentionOp op,
-                                             OpBuilder &b) {
+  FailureOr<SmallVector<Value>> expandToMath(tv::AttentionOp op, OpBuilder &b) {
     return expandAttention(op, b);
   }
   FailureOr<SmallVector<Value>> expandToMath(tv::AttentionGradOp op,

@@ -546,10 +546,9 @@ LogicalResult Former::emitAttention(tv::AttentionOp op) {
   SmallVector<Value> results = {op.getResult()};
   if (!op.getLse().use_empty())
     results.push_back(op.getLse());
-  return emitFlash(op, "attention", op->getOperands(), results,
-                   [&](KernelEmitter &emitter) {
-                     tessera::emitAttention(emitter, op);
-                   });
+  return emitFlash(
+      op, "attention", op->getOperands(), results,
+      [&](KernelEmitter &emitter) { tessera::emitAttention(emitter, op); });
 }
 
 LogicalResult Former::emitAttentionGrad(tv::AttentionGradOp op) {
@@ -558,15 +557,16 @@ LogicalResult Former::emitAttentionGrad(tv::AttentionGradOp op) {
   shape.add(query.extents[2] + layout::Extent(128));
   shape.add(query.extents[3] + layout::Extent(3));
   // A value of no op.
-  Value sums = scratch.addArgument(shape.type(builder.getF32Type()), op.getLoc());
+  Value sums =
+      scratch.addArgument(shape.type(builder.getF32Type()), op.getLoc());
   SmallVector<Value> results(op->getResults());
   results.push_back(sums);
-  return emitFlash(op, "attention_grad",
-                   {op.getGrad(), op.getQuery(), op.getKey(), op.getValue(),
-                    op.getOutput()},
-                   results, [&](KernelEmitter &emitter) {
-                     tessera::emitAttentionGrad(emitter, op, sums);
-                   });
+  return emitFlash(
+      op, "attention_grad",
+      {op.getGrad(), op.getQuery(), op.getKey(), op.getValue(), op.getOutput()},
+      results, [&](KernelEmitter &emitter) {
+        tessera::emitAttentionGrad(emitter, op, sums);
+      });
 }
 
 LogicalResult Former::emitReturn(func::ReturnOp op) {

@@ -108,8 +108,8 @@ static unsigned numberOf(Value tensor) {
 
 LogicalResult cuda::writeAttention(KernelWriter &out, plan::AttentionOp op,
                                    DeviceFunction &function) {
-  if (failed(verifyHeads(op, {op.getQuery(), op.getKey(), op.getValue(),
-                              op.getResult()})))
+  if (failed(verifyHeads(
+          op, {op.getQuery(), op.getKey(), op.getValue(), op.getResult()})))
     return failure();
   auto type = cast<MemRefType>(op.getQuery().getType());
   const int64_t depth = type.getDimSize(3);
@@ -235,9 +235,9 @@ LogicalResult cuda::writeAttentionGrad(KernelWriter &out,
              << symbol << "_Mods>;\n";
   out.line() << "static_assert(" << config << "::BM == " << rows << " && "
              << config << "::BN == " << keys << " &&\n";
-  out.line() << "              " << config
-             << "::Threads == " << main.threads << " && " << config
-             << "::SideThreads == " << prepare.threads << " &&\n";
+  out.line() << "              " << config << "::Threads == " << main.threads
+             << " && " << config << "::SideThreads == " << prepare.threads
+             << " &&\n";
   out.line() << "              sizeof(" << config
              << "::Shared) <= " << main.shared << ",\n";
   out.line() << "              \"what the launch says\");\n";
@@ -282,8 +282,7 @@ LogicalResult cuda::writeAttentionGrad(KernelWriter &out,
   for (auto [side, name] : {std::pair(&prepare, "attention_bwd_prepare"),
                             std::pair(&finish, "attention_bwd_finish")}) {
     out.openGlobal("256", side->symbol);
-    out.line() << "const " << bwd << " f = " << symbol
-               << "_parameters(p);\n";
+    out.line() << "const " << bwd << " f = " << symbol << "_parameters(p);\n";
     out.line() << "const int blocks = (f.queries + " << rows - 1 << ") / "
                << rows << " * f.heads * f.batch;\n";
     out.line() << "for (int i = blockIdx.x; i < blocks; i += gridDim.x)\n";

@@ -71,8 +71,8 @@ FailureOr<KernelSource> cuda::emitKernel(func::FuncOp kernel) {
     function.symbol =
         loops.size() == 1 ? source.name : source.name + "_" + std::to_string(i);
     if (auto grad = dyn_cast<plan::AttentionGradOp>(loop)) {
-      if (failed(writeAttentionGrad(out, grad, function.symbol,
-                                    source.functions)))
+      if (failed(
+              writeAttentionGrad(out, grad, function.symbol, source.functions)))
         return failure();
       continue;
     }

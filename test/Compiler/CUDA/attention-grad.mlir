@@ -1,0 +1,37 @@
+// The gradient of attention: three functions of a kernel, as the plan says.
+// RUN: tessera-compile %s --target=cuda:sm_90a --attention=flash --dump-dir=%t -o %t.tsr 2>&1 | FileCheck %s --check-prefix=CLEAN --allow-empty
+// RUN: FileCheck %s < %t/kernels.cu
+// RUN: FileCheck %s --check-prefix=PLAN < %t/plan.txt
+// RUN: sed 's/x64xbf16/x128xf16/g' %s | tessera-compile --target=cuda:sm_90a --attention=flash -o %t.tsr 2>&1 | FileCheck %s --check-prefix=CLEAN --allow-empty
+
+// No spills, no serialised products.
+// CLEAN-NOT: {{warning|error}}
+
+// CHECK: #include "attention_bwd.cuh"
+// CHECK: Tensor<float, 4, 3> y3;
+// CHECK: struct attention_grad_0_Mods : AttentionMods {
+// CHECK: static constexpr float Scale = 0.125f;
+// CHECK: static constexpr bool Causal = true;
+// CHECK: using attention_grad_0_Config = BwdConfig<bf16, 64, attention_grad_0_Mods>;
+// CHECK: f.dlse = p.x6.data;
+// CHECK: f.workspace = p.y3.data;
+// CHECK: f.key_heads = int(p.x2.size[1]);
+// CHECK: attention_grad_0_prepare(const __grid_constant__ attention_grad_0_Parameters p)
+// CHECK: attention_grad_0_finish(const __grid_constant__ attention_grad_0_Parameters p)
+// CHECK: __launch_bounds__(384, 1)
+// CHECK-NEXT: attention_grad_0_main(const __grid_constant__ attention_grad_0_Boxed boxed)
+
+// PLAN: launch attention_grad_0
+// PLAN-NEXT: as attention_grad_0_prepare of 256 threads over
+// PLAN-NEXT: as attention_grad_0_main of 384 threads and {{[0-9]+}} bytes of shared memory, persistent, over {{.*}} by 128, operand 1 in boxes of 1x1x128x64, operand 2 in boxes of 1x1x128x64, operand 3 in boxes of 1x1x128x64, operand 0 in boxes of 1x1x128x64, operand 8 in boxes of 1x1x64x64, operand 9 in boxes of 1x1x64x64
+// PLAN-NEXT: as attention_grad_0_finish of 256 threads over
+#m = #tv.mesh<tp = 2>
+!q = tensor<2x4x70x64xbf16, #tv.view<#m, [_, did(tp) * _, _, _]>>
+!k = tensor<2x2x150x64xbf16, #tv.view<#m, [_, did(tp) * _, _, _]>>
+!l = tensor<2x4x70xf32, #tv.view<#m, [_, did(tp) * _, _]>>
+func.func @main(%do: !q, %q: !q, %k: !k, %v: !k, %o: !q, %lse: !l, %dlse: !l)
+    -> (!q, !k, !k) {
+  %dq, %dk, %dv = tv.attention_grad %do, %q, %k, %v, %o, %lse dlse %dlse scale(0.125) causal
+      : (!q, !q, !k, !k, !q, !l, !l) -> (!q, !k, !k)
+  return %dq, %dk, %dv : !q, !k, !k
+}
