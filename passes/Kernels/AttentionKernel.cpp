@@ -51,7 +51,8 @@ template <typename Op> static bool headsMatch(Op op) {
 }
 
 /// What kernels for tensor cores ask for, ours and cuDNN's, of an attention or
-/// its gradient; of `others`, too, which have the query's or the key's shape.
+/// its gradient. `others` are their tensors beside the query, the key and the
+/// value, results among them.
 template <typename Op>
 static std::optional<std::string> whyNotOnTensorCores(Op op, StringRef target,
                                                       ValueRange others) {
@@ -77,10 +78,10 @@ static std::optional<std::string> whyNotOnTensorCores(Op op, StringRef target,
     return "queries and keys must split the batch alike";
   if (!headsMatch(op))
     return "a device must have the key heads of its query heads, and no others";
-  for (Value result : op->getResults().take_front(others.size())) {
-    if (!llvm::is_contained(others, result))
+  for (Value tensor : others) {
+    if (tensor.getDefiningOp() != op)
       continue;
-    Memory memory = getOwnMemory(result.getType());
+    Memory memory = getOwnMemory(tensor.getType());
     if (!memory.unit || memory.order.back() != 3)
       return "the head dimension of its result must be innermost in memory";
   }
