@@ -64,10 +64,11 @@ def save_expected(folder, exact, allowed):
             short = value.astype(np.float32).astype(np.float64)
             off = np.abs(short - value)
             fits = off <= bound / 1000
-        results[name] = np.where(fits, short, value)
-        bounds[f"{name}:allowed"] = (
-            (bound - np.where(fits, off, 0)).astype(np.float32, order="C")
-            .view(np.uint32) & 0xFFFF0000).view(np.float32)
+        # NumPy makes numbers of arrays without dimensions.
+        results[name] = np.array(np.where(fits, short, value))
+        bounds[f"{name}:allowed"] = np.array(
+            ((bound - np.where(fits, off, 0)).astype(np.float32, order="C")
+             .view(np.uint32) & 0xFFFF0000).view(np.float32))
     save_file(results, folder / "exact.safetensors")
     save_file(bounds, folder / "allowed.safetensors")
 
