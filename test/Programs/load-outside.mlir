@@ -68,23 +68,25 @@ func.func @main(%i: !i {tv.dims = ["s"], tv.range = [-2, 9]}, %a: tensor<?xf32> 
 
 // -----
 
-// A bias of relative positions that has fewer entries than there are distances.
+// A bias of relative positions that has fewer entries than there are distances. (What
+// says lse stays f32 where all else has another type.)
 #m = #tv.mesh<x = 2>
 !q = tensor<2x4x6x64xf32, #tv.view<#m, [_, did(x) * _, _, _]>>
-func.func @main(%q: !q, %k: !q, %v: !q, %bias: tensor<4x5xf32>, %len: tensor<3xi32> {tv.range = [1, 6]})
-    -> tensor<2x4x6x64xf32> {
-  %o, %lse = tv.attention %q, %k, %v scale(0.125)
-    : (!q, !q, !q) -> (tensor<2x4x6x64xf32>, tensor<2x4x6xf32>)
-    score_mod (%s: f32, %b: index, %h: index, %i: index, %j: index) {
+!o = tensor<2x4x6x64xf32>
+!lse = tensor<2x4x6xf32>
+!bias_of_lse = tensor<4x5xf32>
+func.func @main(%q: !q, %k: !q, %v: !q, %bias: !bias_of_lse, %len: tensor<3xi32> {tv.range = [1, 6]}) -> !o {
+  %o, %lse = tv.attention %q, %k, %v scale(0.125) : (!q, !q, !q) -> (!o, !lse)
+    score_mod (%s: f32, %b: index, %h: index, %i: index, %j: index) { // as the lse
       %far = arith.subi %j, %i : index
-      %x = tv.load %bias[%h, %far] : tensor<4x5xf32> -> f32
-      %y = arith.addf %s, %x : f32
-      tv.yield %y : f32
+      %x = tv.load %bias[%h, %far] : !bias_of_lse -> f32
+      %y = arith.addf %s, %x : f32 // as the lse
+      tv.yield %y : f32 // as the lse
     } mask_mod (%b: index, %h: index, %i: index, %j: index) {
       %n = tv.load %len[%b] : tensor<3xi32> -> i32
       %last = arith.index_cast %n : i32 to index
       %keep = arith.cmpi slt, %j, %last : index
       tv.yield %keep : i1
     }
-  return %o : tensor<2x4x6x64xf32>
+  return %o : !o
 }

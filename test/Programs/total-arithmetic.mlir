@@ -142,27 +142,27 @@ func.func @main(%x: !x {tv.range = [-9000, 9000]}, %y: tensor<4x48xi32> {tv.rang
 
 // -----
 
-// Floats to integers.
+// Floats to integers. (What says lse stays f32 where all else has another type.)
 #m = #tv.mesh<x = 2>
-!x = tensor<4x48xf32, #tv.view<#m, [_, did(x) * _]>>
+!x = tensor<4x48xf32, #tv.view<#m, [_, did(x) * _]>> // as an lse
 func.func @main(%x: !x) -> (tensor<4x48xi32>, tensor<4x48xi32>, tensor<4x48xi32>, tensor<4x48xi32>) {
   %s, %u, %n, %w = tv.map %x : (!x)
       -> (tensor<4x48xi32>, tensor<4x48xi32>, tensor<4x48xi32>, tensor<4x48xi32>)
-    (%a: f32) {
-      %scale = arith.constant 4294967296.0 : f32
-      %scale8 = arith.constant 128.0 : f32
-      %zero = arith.constant 0.0 : f32
-      %b = arith.mulf %a, %scale : f32
-      %s = arith.fptosi %b : f32 to i32
-      %u = arith.fptoui %b : f32 to i32
-      %c = arith.mulf %a, %scale8 : f32
-      %n8 = arith.fptosi %c : f32 to i8
+    (%a: f32) { // as an lse
+      %scale = arith.constant 4294967296.0 : f32 // as an lse
+      %scale8 = arith.constant 128.0 : f32 // as an lse
+      %zero = arith.constant 0.0 : f32 // as an lse
+      %b = arith.mulf %a, %scale : f32 // as an lse
+      %s = arith.fptosi %b : f32 to i32 // as an lse
+      %u = arith.fptoui %b : f32 to i32 // as an lse
+      %c = arith.mulf %a, %scale8 : f32 // as an lse
+      %n8 = arith.fptosi %c : f32 to i8 // as an lse
       %n = arith.extsi %n8 : i8 to i32
-      %inf = arith.divf %a, %zero : f32
-      %is = arith.cmpf olt, %a, %zero : f32
-      %nan = arith.subf %inf, %inf : f32
-      %both = arith.select %is, %inf, %nan : f32
-      %w = arith.fptosi %both : f32 to i32
+      %inf = arith.divf %a, %zero : f32 // as an lse
+      %is = arith.cmpf olt, %a, %zero : f32 // as an lse
+      %nan = arith.subf %inf, %inf : f32 // as an lse
+      %both = arith.select %is, %inf, %nan : f32 // as an lse
+      %w = arith.fptosi %both : f32 to i32 // as an lse
       tv.yield %s, %u, %n, %w : i32, i32, i32, i32
     }
   return %s, %u, %n, %w : tensor<4x48xi32>, tensor<4x48xi32>, tensor<4x48xi32>, tensor<4x48xi32>
