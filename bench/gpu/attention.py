@@ -171,10 +171,14 @@ def run(library, b, s, h, d, causal, scratch, deterministic):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--ours", action="store_true", help="without FlashAttention 4")
     parser.add_argument("library")
     parser.add_argument("--rows", default="", help="only rows that have all of these, as d64,s4096")
     parser.add_argument("--deterministic", action="store_true", help="FlashAttention 4's, too")
     args = parser.parse_args()
+    if args.ours:
+        global flash_attn_func
+        flash_attn_func = None
     library = ctypes.CDLL(args.library)
     library.attention_workspace.restype = ctypes.c_long
     library.attention_workspace.argtypes = [ctypes.c_int, Sizes]

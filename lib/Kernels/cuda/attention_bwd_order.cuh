@@ -1,0 +1,247 @@
+//===- attention_bwd_order.cuh - attention, backward: who does what when --===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Configuration, parameters and workspace of attention_bwd.cuh, which blocks of
+// queries see which tiles of keys, and the order of launch with its ranks.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_KERNELS_ATTENTION_BWD_ORDER_CUH
+#define TESSERA_KERNELS_ATTENTION_BWD_ORDER_CUH
+
+#include "attention_fwd.cuh"
+
+namespace tessera {
+
+/// Type T, head dimension D.
+template <class T_, int D_, class Mods_, bool Ordered_ = false>
+struct BwdConfig {
+  using T = T_;
+  using Mods = Mods_;
+  static constexpr bool Causal = Mods::Causal, Ordered = Ordered_;
+  static constexpr bool HasMods = Mods::HasScore || Mods::HasMask;
+  /// Probabilities beside their product with a derivative: too many registers
+  /// for 128 queries.
+  static constexpr int D = D_, BM = D == 64 && !Mods::HasScoreGrad ? 128 : 64;
+  static constexpr int BN = 128, Stages = 2, Threads = 384;
+  static constexpr int Panels = D / 64, QueryPanels = BM / 64;
+  /// Registers of a thread.
+  static constexpr int Producer = 40, Consumer = 232;
+  /// Threads of prepare and finish, which have a block for each block of
+  /// queries, head and batch.
+  static constexpr int SideThreads = 256;
+  /// Of a step's dQ, a consumer group adds 64 rows and these columns: all, or
+  /// half of them where there are 64 rows in all.
+  static constexpr int DqColumns = BM * D / 128, Part = 64 * DqColumns;
+  /// Arrivals of a warp at a barrier that frees what it has read. racecheck
+  /// takes only those threads for ordered that arrive themselves.
+#ifdef TESSERA_RACECHECK
+  static constexpr int Arrivals = 32;
+#else
+  static constexpr int Arrivals = 1;
+#endif
+  static_assert(D == 64 || D == 128, "head dimension 64 or 128");
+
+  /// A tile of keys; n is negative after the last.
+  struct Tile {
+    int n, key_head, batch, head, head_end;
+    bool rows_down; // walks its blocks of queries from the last to the first
+    bool launched_down;
+    bool empty; // no query sees it
+  };
+  /// A block of queries of a tile.
+  struct Step {
+    float *sum; // of dQ, by consumer groups; null: no more steps
+    int *turn;  // Ordered: counters of what was added, of consumer groups
+    int rank;   // Ordered: how many tiles add before this one
+    int m, head;
+    bool masked; // some query does not see some key
+    bool last;   // of the tile
+  };
+
+  struct Shared {
+    alignas(1024) char k[Panels][BN * 128];
+    alignas(1024) char v[Panels][BN * 128];
+    alignas(1024) char out[Panels][BN * 128];
+    alignas(1024) char q[Stages][Panels][BM * 128];
+    alignas(1024) char dout[Stages][Panels][BM * 128];
+    alignas(1024) char ds[3][QueryPanels][BN * 128]; // rows: keys
+    alignas(16) float lse[Stages][BM];
+    alignas(16) float delta[Stages][BM];
+    // Of the last steps and tiles. They travel with q_full and k_full, steps
+    // with step_full, too. The consumers are done with those of four before.
+    Step step[4];
+    Tile tile[4];
+    uint64 k_full, k_empty, v_full, v_empty;
+    uint64 q_full[Stages], q_empty[Stages];
+    uint64 dout_full[Stages], dout_empty[Stages];
+    uint64 step_full[4], step_empty[4], turn[2],
+        added[2]; // Ordered; of a consumer group
+  };
+};
+
+/// Tensors as (d, position, head, batch), 128-byte swizzle. Boxes are 64 x BM
+/// (q, dout), 64 x BN (k, v), 64 x 64 (dk, dv). A map without elements may be
+/// anything.
+struct BwdMaps {
+  TensorMap q, k, v, dout, dk, dv;
+};
+
+/// Of all three kernels. Strides are those of batch, head and query, in
+/// elements; a row of o, dout and dq is contiguous and 16-byte aligned.
+template <class Args_> struct BwdParams {
+  using Args = Args_;
+  void const *o, *dout;
+  void *dq;
+  float const *lse, *dlse; // natural logarithms; dlse or null
+  int64 o_strides[3], dout_strides[3], dq_strides[3];
+  int64 lse_strides[3], dlse_strides[3];
+  void *workspace; // BwdWorkspace<C>::bytes, 16-byte aligned
+  int *ticket;     // zero, and left zero
+  int batch, heads, key_heads, queries, keys; // of this device
+  int causal_shift;                           // keys less queries, globally
+  Args args;
+};
+
+/// What the kernels hand on to each other.
+template <class C> struct BwdWorkspace {
+  float *sum; // [block of queries][consumer group][columns / 8][thread][4]
+  float *lse, *delta;
+  int *turns; // Ordered: [block of queries][consumer group]
+
+  static __host__ __device__ constexpr int64 blocks(int64 batch, int64 heads,
+                                                    int64 queries) {
+    return batch * heads * ((queries + C::BM - 1) / C::BM);
+  }
+  static __host__ __device__ constexpr int64 bytes(int64 batch, int64 heads,
+                                                   int64 queries) {
+    return blocks(batch, heads, queries) *
+           (C::BM * (C::D + 2) * 4 + (C::Ordered ? 8 : 0));
+  }
+  template <class P> TSR_MEMBER explicit BwdWorkspace(P const &p) {
+    const int64 rows = blocks(p.batch, p.heads, p.queries) * C::BM;
+    sum = static_cast<float *>(p.workspace);
+    lse = sum + rows * C::D, delta = lse + rows;
+    turns = reinterpret_cast<int *>(delta + rows);
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// Which blocks of queries see which tiles of keys, and in which order
+//===----------------------------------------------------------------------===//
+
+/// The first of 0, ..., n - 1 from which on `is` holds; else n. By a whole
+/// warp.
+template <class F> TSR_DEVICE int first_where(int n, F is) {
+  const int lane = threadIdx.x % 32;
+  int begin = 0;
+  while (begin < n) {
+    const int width = (n - begin + 31) / 32, i = begin + lane * width;
+    const uint32 held = __ballot_sync(~0u, i >= n || is(i));
+    const int first = held ? __ffs(held) - 1 : 32;
+    n = min(n, begin + first * width);
+    if (first)
+      begin += (first - 1) * width + 1;
+  }
+  return begin;
+}
+
+/// The tiles of keys [begin, end) that block m of a head's queries sees; none
+/// if end <= begin. Neither end falls as m rises.
+template <class C, class P>
+TSR_DEVICE KeyRange bwd_tiles(P const &p, int batch, int head, int m) {
+  using Mods = typename C::Mods;
+  const int first = m * C::BM, last = min(first + C::BM, p.queries) - 1;
+  const int64 last_query = Mods::query(p.args, last);
+  KeyRange seen =
+      Mods::keys(p.args, Mods::batch(p.args, batch), Mods::head(p.args, head),
+                 Mods::query(p.args, first), last_query, p.keys);
+  if (C::Causal)
+    seen.end = min(seen.end, (int)last_query + p.causal_shift + 1);
+  return {max(seen.begin, 0) / C::BN,
+          (max(min(seen.end, p.keys), 0) + C::BN - 1) / C::BN};
+}
+
+/// The blocks [begin, end) of a head's queries that see tile n of the keys;
+/// before `whole`, some query does not see some key. By a whole warp.
+template <class C> struct BwdRows {
+  int begin, end, whole;
+
+  template <class P>
+  TSR_MEMBER BwdRows(P const &p, int batch, int head, int n) {
+    const int blocks = (p.queries + C::BM - 1) / C::BM;
+    begin = first_where(
+        blocks, [&](int m) { return bwd_tiles<C>(p, batch, head, m).end > n; });
+    end = first_where(blocks, [&](int m) {
+      return bwd_tiles<C>(p, batch, head, m).begin > n;
+    });
+    end = max(begin, end);
+    whole = 0;
+    if (C::Causal)
+      whole = first_where(blocks, [&](int m) {
+        return (int)C::Mods::query(p.args, m * C::BM) + p.causal_shift >=
+               (n + 1) * C::BN - 1;
+      });
+    if ((n + 1) * C::BN > p.keys)
+      whole = blocks;
+  }
+};
+
+/// Tile `id` in the order of launch: inside sections of heads whose queries
+/// fit into L2 together, the longest first. Ordered, most sections go the other
+/// way, from the last keys to the first: then the tiles of a causal or windowed
+/// head come to a block of queries one after the other, and do not wait. The
+/// last section has its long tiles first nevertheless, for a short end, and
+/// walks its queries from the last on. By a whole warp.
+template <class C, class P>
+TSR_DEVICE typename C::Tile bwd_tile(P const &p, int id) {
+  using Mods = typename C::Mods;
+  const int tiles = (p.keys + C::BN - 1) / C::BN, all = p.key_heads * p.batch;
+  typename C::Tile t = {};
+  if (id >= tiles * all) {
+    t.n = -1;
+    return t;
+  }
+  const int bytes = 8 * C::D * max(1, p.heads / p.key_heads); // of a query
+  int width = max(1, (40 << 20) / bytes / max(1, p.queries));
+  width = min(width, C::Ordered ? (all + 3) / 4 : all);
+  const int section = id / (tiles * width), first = section * width;
+  const bool last = first + width >= all;
+  width = min(width, all - first);
+  const int inside = id - tiles * first, column = inside / width;
+  t.launched_down = C::Ordered && !last;
+  t.rows_down = C::Ordered && last;
+  t.n = t.launched_down ? tiles - 1 - column : column;
+  t.key_head = (first + inside % width) % p.key_heads;
+  t.batch = (first + inside % width) / p.key_heads;
+  auto key_head = [&](int head) {
+    return Mods::key_head(p.args, head, p.heads, p.key_heads);
+  };
+  t.head = first_where(p.heads,
+                       [&](int head) { return key_head(head) >= t.key_head; });
+  t.head_end = first_where(
+      p.heads, [&](int head) { return key_head(head) > t.key_head; });
+  return t;
+}
+
+/// How many tiles add to a block of queries before this one.
+template <class C, class P>
+TSR_DEVICE int bwd_rank(P const &p, typename C::Tile const &t, int head,
+                        int m) {
+  const KeyRange tiles = bwd_tiles<C>(p, t.batch, head, m);
+  return t.launched_down ? tiles.end - 1 - t.n : t.n - tiles.begin;
+}
+
+template <class C, class P>
+TSR_DEVICE int bwd_block(P const &p, int batch, int head, int m) {
+  return (batch * p.heads + head) * ((p.queries + C::BM - 1) / C::BM) + m;
+}
+
+} // namespace tessera
+
+#endif // TESSERA_KERNELS_ATTENTION_BWD_ORDER_CUH
