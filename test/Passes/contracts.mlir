@@ -17,6 +17,8 @@
 // FOREIGN: foreign.mlir:3:8: error: tv-propagate-shardings runs after tv-bind: 'arith.addf' may not touch the tensors of a sharded program
 // RUN: not tessera-opt --allow-unregistered-dialect --tv-propagate-shardings %t/blocks.mlir 2>&1 | FileCheck %s --check-prefix=BLOCKS
 // BLOCKS: blocks.mlir:2:1: error: tv-propagate-shardings runs after tv-bind: 'f' is not one block that ends in 'func.return'
+// RUN: not tessera-opt --test-sharding-rules %t/body.mlir 2>&1 | FileCheck %s --check-prefix=RULES
+// RULES: body.mlir:1:1: error: has no body to test
 // The same from a phase that the program has not been through.
 // RUN: not tessera-compile --compile-from=propagated %t/views.mlir 2>&1 | FileCheck %s --check-prefix=FROM
 // FROM: views.mlir:1:1: error: tv-decompose-reshardings runs after tv-propagate-shardings: a value of type 'tensor<8xf32>' has no view
