@@ -17,7 +17,8 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-LIMITS = ["-timeout=120", "-rss_limit_mb=2048", "-malloc_limit_mb=1024"]
+# Fuzz.h limits the time of an input.
+LIMITS = ["-timeout=0", "-rss_limit_mb=2048", "-malloc_limit_mb=1024"]
 # A mutant of a mutant is no program.
 OWN = {"IR": ["-mutate_depth=1", "-cross_over=0"]}
 # What MLIR's containers poison tells nothing, as MLIR is not instrumented; leaks of
