@@ -680,7 +680,7 @@ def arguments(description):
     """The command line that random programs share."""
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", default="build")
+    parser.add_argument("--build", default="build", type=os.path.abspath)
     parser.add_argument("--seeds", default="0:60", help="FIRST:LAST, or one")
     parser.add_argument("--without", nargs="+", default=[], choices=FEATURES, metavar="FEATURE",
                         help="; ".join(f"{k}: {v}" for k, v in FEATURES.items()))

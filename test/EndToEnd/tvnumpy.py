@@ -284,6 +284,10 @@ class Program:
         wide = "f64" if element == "f64" else "f32"
         return round_to(array, wide, self.random) if self.rounded else array
 
+    def order(self, count):
+        """Of the addends of a sum: as they are, or by chance."""
+        return range(count) if self.random is None else self.random.permutation(count)
+
     def sum(self, array, axes, element):
         """The sum; `rounded` after each addend, to the type that reductions sum in."""
         if not self.rounded or element in INTEGERS:
@@ -293,18 +297,18 @@ class Program:
             int(np.prod([array.shape[d] for d in axes])), *(array.shape[d] for d in rest))
         wide = np.float64 if element == "f64" else np.float32
         total = np.zeros(addends.shape[1:], wide)
-        for addend in addends:
-            total = total + addend.astype(wide)
+        for i in self.order(len(addends)):
+            total = total + addends[i].astype(wide)
         return total
 
     def product(self, a, b, element):
-        """a @ b, summed in the order of k as `sum` does."""
+        """a @ b, summed as `sum` does."""
         if not self.rounded:
             return a @ b
         wide = np.float64 if element == "f64" else np.float32
         shape = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
         total = np.zeros([*shape, a.shape[-2], b.shape[-1]], wide)
-        for k in range(a.shape[-1]):
+        for k in self.order(a.shape[-1]):
             total = total + (a[..., k, None] * b[..., None, k, :]).astype(wide)
         return total
 
