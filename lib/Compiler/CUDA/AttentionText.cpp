@@ -232,7 +232,7 @@ LogicalResult cuda::writeAttentionGrad(KernelWriter &out,
   const std::string config = symbol + "_Config", bwd = symbol + "_Bwd";
   out.line() << "using " << config << " = BwdConfig<"
              << *getTypeName(type.getElementType()) << ", " << depth << ", "
-             << symbol << "_Mods>;\n";
+             << symbol << "_Mods, /*Ordered=*/true>;\n";
   out.line() << "static_assert(" << config << "::BM == " << rows << " && "
              << config << "::BN == " << keys << " &&\n";
   out.line() << "              " << config << "::Threads == " << main.threads

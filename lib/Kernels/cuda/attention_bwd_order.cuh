@@ -38,13 +38,6 @@ struct BwdConfig {
   /// Of a step's dQ, a consumer group adds 64 rows and these columns: all, or
   /// half of them where there are 64 rows in all.
   static constexpr int DqColumns = BM * D / 128, Part = 64 * DqColumns;
-  /// Arrivals of a warp at a barrier that frees what it has read. racecheck
-  /// takes only those threads for ordered that arrive themselves.
-#ifdef TESSERA_RACECHECK
-  static constexpr int Arrivals = 32;
-#else
-  static constexpr int Arrivals = 1;
-#endif
   static_assert(D == 64 || D == 128, "head dimension 64 or 128");
 
   /// A tile of keys; n is negative after the last.
