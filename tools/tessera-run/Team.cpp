@@ -27,7 +27,7 @@ using Clock = std::chrono::steady_clock;
 
 /// How long after the deadline a rank that is in a run may still tell why it
 /// fails, which says more than that it did not come.
-static constexpr double kVerdictSeconds = 1;
+static constexpr double kVerdictSeconds = 2;
 
 static Error noAnswer(double seconds) {
   char text[32];
