@@ -26,7 +26,7 @@ def descriptions():
     for path in sorted(PASSES.glob("*/Passes.td")):
         # A pass without a description does not take the next one's.
         for definition in re.split(r"^def ", path.read_text(), flags=re.M)[1:]:
-            if name := re.match(r'\w+\s*:\s*Pass<\s*"([\w-]+)"', definition):
+            if name := re.match(r'\w+\s*:\s*(?:Contract)?Pass<\s*"([\w-]+)"', definition):
                 text = re.search(r"let description = \[\{(.*?)\}\];", definition, re.S)
                 yield name[1], textwrap.dedent(text[1]) if text else ""
 

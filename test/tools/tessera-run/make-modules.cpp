@@ -25,8 +25,14 @@
 using namespace tessera;
 using namespace tessera::test;
 
-static bool write(const PlanBuilder &plan, const std::string &folder,
+static bool write(PlanBuilder &plan, const std::string &folder,
                   const std::string &name, const std::string &code = "") {
+  // As compilers spell views; --verify compares their text.
+  layout::Mesh mesh = *layout::parseMesh(plan.plan.mesh);
+  for (const auto &tensor : plan.plan.tensors)
+    tensor->view = toString(canonicalize(*layout::parseView(tensor->view, mesh),
+                                         staticShape(*tensor), mesh),
+                            mesh);
   ModuleBuilder module;
   module.setPlan(plan.plan);
   if (!code.empty())
