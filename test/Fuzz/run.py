@@ -15,6 +15,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 # Fuzz.h limits the time of an input.
@@ -30,12 +31,31 @@ SANITIZERS = {
 }
 
 
-def run(binary, corpus, args, keep):
+@contextlib.contextmanager
+def unpacked(corpus, changed):
+    """The folder of a corpus: programs lie in one, the rest, which nobody reads, packed."""
+    packed = corpus.with_suffix(".zip")
+    if not packed.exists():
+        yield corpus
+        return
+    with tempfile.TemporaryDirectory() as top:
+        folder = pathlib.Path(top) / corpus.name
+        with zipfile.ZipFile(packed) as archive:
+            archive.extractall(folder)
+        yield folder
+        if changed:
+            with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+                for file in sorted(folder.iterdir()):
+                    archive.writestr(zipfile.ZipInfo(file.name), file.read_bytes(),
+                                     zipfile.ZIP_DEFLATED)
+
+
+def run(binary, corpus, dictionary, args, keep):
     """Whether the fuzzer ends without a finding."""
     keep.mkdir(parents=True, exist_ok=True)
     command = [str(binary), *LIMITS, *OWN.get(corpus.name, []), f"-max_len={args.max_len}",
                f"-artifact_prefix={keep}/", "-print_final_stats=1"]
-    if dictionary := next(corpus.parent.glob(f"{corpus.name}.dict"), None):
+    if dictionary.exists():
         command.append(f"-dict={dictionary}")
     if args.seconds:
         command.append(f"-max_total_time={args.seconds}")
@@ -76,8 +96,11 @@ def main():
     if not names:
         sys.exit(f"run.py: error: {folder} has no fuzzers: configure with -DTESSERA_SANITIZE=ON")
     keep = pathlib.Path(args.keep or "findings").resolve()
-    good = [run(folder / f"{name}Fuzzer", HERE / "corpus" / name, args, keep)
-            for name in names]
+    good = []
+    for name in names:
+        with unpacked(HERE / "corpus" / name, args.merge) as corpus:
+            good.append(run(folder / f"{name}Fuzzer", corpus,
+                            HERE / "corpus" / f"{name}.dict", args, keep))
     with contextlib.suppress(OSError):
         keep.rmdir()  # nothing was found
     sys.exit(0 if all(good) else 1)
