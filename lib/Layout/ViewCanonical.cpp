@@ -97,10 +97,13 @@ static int64_t innerCapacity(const Product &factors) {
 /// The smallest size of an inner digit of a digit of radix `size` such that
 /// a..b differ in that digit only.
 static int64_t smallestDigit(int64_t size, int64_t a, int64_t b) {
-  for (int64_t inner = b - a + 1; inner < size; ++inner)
-    if (size % inner == 0 && a / inner == b / inner)
-      return inner;
-  return size;
+  int64_t smallest = size;
+  for (int64_t divisor = 1; divisor <= size / divisor; ++divisor)
+    if (size % divisor == 0)
+      for (int64_t inner : {divisor, size / divisor})
+        if (inner > b - a && a / inner == b / inner)
+          smallest = std::min(smallest, inner);
+  return smallest;
 }
 
 /// Records that `factor` has the one value `digit`.
