@@ -209,7 +209,8 @@ SmallVector<Value> KernelEmitter::localExtents(Value tensor) {
     if (!size)
       size = fail(op,
                   "the extent of dimension " + Twine(i) +
-                      " on this device is that of no tensor in memory",
+                      " on this device is that of no tensor in memory; an "
+                      "argument with this view has it, or leave the view open",
                   b.getIndexType());
     sizes.push_back(size);
   }
