@@ -288,22 +288,27 @@ def split_programs(file):
     return re.split(r"^// -----$", pathlib.Path(file).read_text(), flags=re.M)
 
 
+def with_element(text, element):
+    """All of f32 is `element`, but for a log-sum-exp, and for the regions of attention,
+    which compute in f32."""
+    lines, inside = text.split("\n"), False
+    for i, line in enumerate(lines):
+        inside |= bool(re.search(r"\b(score|mask)_(mod|grad) \(", line))
+        if not inside and "lse" not in line:
+            lines[i] = line.replace("f32", element)
+        inside &= line.strip() != "}"
+    return "\n".join(lines)
+
+
 def programs_in(file, element=None):
     """[(number, part, text)] of the programs of a file: as it is written, and with
-    names, in which all of f32 is `element` if one is given (a log-sum-exp stays f32, and
-    so do the regions of attention, which compute in it)."""
+    names, and with another element type if one is given."""
     for number, part in enumerate(split_programs(file)):
         if "func.func @main" not in part or "expected-error" in part:
             continue
         text = with_names(part)
         if element:
-            lines, inside = text.split("\n"), False
-            for i, line in enumerate(lines):
-                inside |= bool(re.search(r"\b(score|mask)_(mod|grad) \(", line))
-                if not inside and "lse" not in line:
-                    lines[i] = line.replace("f32", element)
-                inside &= line.strip() != "}"
-            text = "\n".join(lines)
+            text = with_element(text, element)
         yield number, part, text
 
 

@@ -28,7 +28,7 @@ func.func @main(%q0: !part, %k0: !part, %v0: !part, %do0: !part) -> (!part, !par
 // -----
 
 // More keys than queries, two heads a group, a soft cap, keys of the query's document
-// only, and a log-sum-exp that is used.
+// only, and a log-sum-exp that is used. The kernels may spill.
 // CHECK: plan.attention_grad
 // RAN tp=1: nothing
 // RAN tp=2: nothing

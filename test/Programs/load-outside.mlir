@@ -45,7 +45,8 @@ func.func @main(%i: !i {tv.range = [-3, 8]}, %a: tensor<5x2xf32>) -> tensor<6xf3
 
 // -----
 
-// A tensor of dynamic size, which may be empty, and one that is no memory.
+// A tensor of dynamic size, which may be empty, and one that is no memory. The kernel
+// may spill.
 #m = #tv.mesh<x = 2>
 !i = tensor<?x4xi32, #tv.view<#m, [did(x) * _, _]>>
 func.func @main(%i: !i {tv.dims = ["s"], tv.range = [-2, 9]}, %a: tensor<?xf32> {tv.dims = ["s"]},
@@ -69,7 +70,7 @@ func.func @main(%i: !i {tv.dims = ["s"], tv.range = [-2, 9]}, %a: tensor<?xf32> 
 // -----
 
 // A bias of relative positions that has fewer entries than there are distances. (What
-// says lse stays f32 where all else has another type.)
+// says lse stays f32 where all else has another type. The kernel may spill.)
 #m = #tv.mesh<x = 2>
 !q = tensor<2x4x6x64xf32, #tv.view<#m, [_, did(x) * _, _, _]>>
 !o = tensor<2x4x6x64xf32>

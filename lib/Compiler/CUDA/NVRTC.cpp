@@ -29,8 +29,10 @@ using namespace tessera::cuda;
 /// meant for.
 static constexpr const char *kOptions[] = {"-arch=sm_90a", "-std=c++17",
                                            "--ptxas-options=-v", "--fmad=true",
-                                           // Indices that nothing uses.
-                                           "--diag-suppress=177"};
+                                           // Indices that nothing uses;
+                                           // floats divided by 0.
+                                           "--diag-suppress=177",
+                                           "--diag-suppress=39"};
 static constexpr char kLibrary[] = "libnvrtc.so.13";
 
 //===----------------------------------------------------------------------===//

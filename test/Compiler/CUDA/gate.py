@@ -8,7 +8,8 @@ cuda:sm_90a, in its own precision and with f32 as bf16, and the block of the ben
 (bench/gpu/gpt3.py) with dropout; some with products as kernels of our own where they
 fit, of which there must be some. The compiler warns of spills, stack and remarks; here
 a warning is a failure, as is a machine without NVRTC. Then cuobjdump shows the machine
-code of each kernel.
+code of each kernel. Only a program that says "may spill" may, up to 64 bytes: loads that
+are looked at, beside accumulators that leave them some twenty registers.
 
     gate.py --build build FILE...
 """
@@ -23,17 +24,27 @@ import tempfile
 
 import machine_code
 
-sys.path.append(str(pathlib.Path(__file__).resolve().parents[3] / "bench/gpu"))
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+sys.path[:0] = [str(ROOT / "bench/gpu"), str(ROOT / "test/EndToEnd")]
 import gpt3  # noqa: E402
+from run_programs import with_element  # noqa: E402
 
 BYTES = {"bf16": 2, "f16": 2, "float": 4, "double": 8, "int8": 1, "uint8": 1, "bool": 1,
          "int16": 2, "uint16": 2, "int32": 4, "uint32": 4, "int64": 8, "uint64": 8}
 
 
-def inspect(text, code):
+MOST_SPILLED = 64
+
+
+def spills_little(line):
+    spilled = re.search(r"warning: .* has (\d+) bytes of spills", line)
+    return spilled and int(spilled[1]) <= MOST_SPILLED
+
+
+def inspect(text, code, may_spill):
     """What the machine code of a kernel lacks of what its text means."""
     local = re.findall(r"\b(?:LDL|STL)\b", code)
-    if local:
+    if local and not may_spill:
         yield f"{len(local)} accesses of local memory"
     for shared in re.findall(r"^// \w+: \d+ registers, (\d+) bytes of shared", text, re.M):
         if int(shared) > 48 << 10:
@@ -65,14 +76,18 @@ class Gate:
                               "--target=cuda:sm_90a", *flags, "--dump-kernels", kernels, "-o",
                               self.folder / "module.tsr"],
                              capture_output=True, text=True, env=self.env, timeout=300)
-        if run.returncode or "warning:" in run.stderr:
+        may_spill = "may spill" in text
+        warnings = [line for line in run.stderr.splitlines() if "warning:" in line
+                    and not (may_spill and spills_little(line))]
+        if run.returncode or warnings:
             return run.stderr or f"exit status {run.returncode}"
         why = []
         for file in sorted(kernels.glob("*.cu")):
             self.kernels += 1
             self.products += "gemm<" in file.read_text()
             why += [f"{file.stem}: {what}" for what in inspect(
-                file.read_text(), machine_code.disassemble(file.with_suffix(".cubin")))]
+                file.read_text(), machine_code.disassemble(file.with_suffix(".cubin")),
+                may_spill)]
         return "; ".join(why)
 
 
@@ -83,9 +98,7 @@ def variants_of(file, text, phase):
     """{name: text} of what a program of a file is compiled as."""
     variants = {"as it is": text}
     if phase == "source" and "f32" in text and "/minilm/" not in file:
-        variants["in bf16"] = "\n".join(
-            line if "lse" in line else line.replace("f32", "bf16")
-            for line in text.split("\n"))
+        variants["in bf16"] = with_element(text, "bf16")
     if pathlib.Path(file).stem in ("own-products", "block_sp"):
         variants[OWN] = variants.get("in bf16", text)
     return variants
