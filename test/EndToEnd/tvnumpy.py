@@ -657,11 +657,11 @@ class Program:
             rise = np.sqrt(2 / np.pi) * (1 + 3 * 0.044715 * x**2)
             small = np.exp(-2 * np.abs(inner))  # as 1 - tanh^2 cancels
             square = 4 * small / (1 + small)**2
-            terms = np.tanh(inner), x * square * rise
-            return dy * 0.5 * (1 + sum(self.inner(t, out[0].element) for t in terms))
+            tanh = self.inner(np.tanh(inner), out[0].element)
+            return dy * 0.5 * (1 + tanh + x * square * rise)
         density = np.exp(-0.5 * x**2) / np.sqrt(2 * np.pi)
-        terms = 0.5 * erf(x / np.sqrt(2)), x * density
-        return dy * (0.5 + sum(self.inner(t, out[0].element) for t in terms))
+        function = self.inner(erf(x / np.sqrt(2)), out[0].element)
+        return dy * (0.5 * (1 + function) + x * density)
 
     def op_silu(self, text, args, out, regions, env):
         return args[0] / (1 + np.exp(-args[0]))
