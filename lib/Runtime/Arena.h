@@ -14,8 +14,6 @@
 
 namespace tessera {
 
-constexpr int64_t kArenaAlignment = 64;
-
 /// A buffer that is needed from step `first` to step `last`, both included.
 struct Lifetime {
   int64_t bytes;
@@ -25,8 +23,7 @@ struct Lifetime {
 
 /// Gives each buffer an offset such that buffers alive together do not overlap,
 /// and returns the bytes needed. Equal lists get equal offsets.
-int64_t assignOffsets(std::vector<Lifetime> &buffers,
-                      int64_t alignment = kArenaAlignment);
+int64_t assignOffsets(std::vector<Lifetime> &buffers, int64_t alignment);
 
 } // namespace tessera
 

@@ -7,9 +7,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "Runtime/Backend.h"
-#include "Backends/CPU/Backend.h"
-#include "Backends/CUDA/Backend.h"
-#include "Runtime/Context.h"
 
 using namespace tessera;
 
@@ -31,19 +28,4 @@ std::string tessera::describeStep(size_t index, const StepNames &names,
     text += ", copy to a port";
   std::string what = work.text();
   return what.empty() ? text : text + ", " + what;
-}
-
-Outcome<std::unique_ptr<Backend>>
-tessera::createBackend(const tessera_context_options &options,
-                       Context &context) {
-  std::string name = options.backend ? options.backend : "cpu";
-  if (name == "cpu" && options.algorithms)
-    return Failure{TESSERA_INVALID_ARGUMENT,
-                   "`algorithms` is for the backend \"cuda\""};
-  if (name == "cpu")
-    return createCPUBackend(options, context);
-  if (name == "cuda")
-    return createCUDABackend(options, context);
-  return Failure{TESSERA_INVALID_ARGUMENT, "there is no backend '" + name +
-                                               "': it is \"cpu\" or \"cuda\""};
 }

@@ -16,20 +16,26 @@
 #ifndef TESSERA_RUNTIME_BACKEND_H
 #define TESSERA_RUNTIME_BACKEND_H
 
-#include "Runtime/Failure.h"
 #include "Runtime/Strided.h"
-#include "Runtime/Watch.h"
 #include "Runtime/Work.h"
 
 namespace tessera {
 
-class Context;
-
 /// What memory is for.
-enum class Memory {
+enum class MemoryKind {
   Local,     ///< temporaries: the caller's allocator, if there is one
   Symmetric, ///< temporaries that peers read
   External,  ///< ports of callers that have no allocator for this backend
+};
+
+/// The caller's memory, as in tessera_context_options; without functions there
+/// is none.
+struct Allocator {
+  void *(*allocate)(void *user, size_t bytes) = nullptr;
+  void (*deallocate)(void *user, void *pointer, size_t bytes) = nullptr;
+  void *user = nullptr;
+
+  explicit operator bool() const { return allocate; }
 };
 
 /// Begin and end of a step's last run, in seconds of the monotonic clock; when
@@ -69,15 +75,15 @@ struct CommunicatorNote {
 class Program {
 public:
   virtual ~Program() = default;
-  /// All works in order, finished when it returns. Keeps the context's watch
-  /// informed and ends when its poll does.
-  virtual std::optional<Stop> run(Context &context, const StepNames &names) = 0;
+  /// All works in order, finished when it returns. Keeps the peers' watch
+  /// informed and ends when their poll does.
+  virtual std::optional<Stop> run(Peers &peers, const StepNames &names) = 0;
   /// All works behind what the caller's stream holds so far and ahead of what
   /// it gets later; nothing is waited for. Only where memory is not the host's.
   /// (INVALID_ARGUMENT: nothing was enqueued.)
-  virtual std::optional<Stop> enqueue(Context &context, void *stream) = 0;
+  virtual std::optional<Stop> enqueue(Peers &peers, void *stream) = 0;
   /// Waits for what was enqueued last, as `run` does.
-  virtual std::optional<Stop> wait(Context &context) = 0;
+  virtual std::optional<Stop> wait(Peers &peers) = 0;
   /// By work; empty when this run did not measure them.
   virtual std::span<const StepTime> times() const = 0;
   /// By how much all of them may be too early or late.
@@ -118,6 +124,8 @@ public:
   virtual std::string target() const = 0;
   /// What must be the same on all ranks.
   virtual std::string common() const { return target(); }
+  /// What that is, for people.
+  virtual std::string commonParts() const { return "target or flags"; }
   virtual DeviceNote describeDevice() const = 0;
   /// As the works' numbers count them.
   virtual std::vector<CommunicatorNote> describeCommunicators() const {
@@ -136,28 +144,43 @@ public:
   virtual std::optional<uint64_t> available() const = 0;
   /// Of what it allocates, and of buffers and scratch in it.
   virtual int64_t alignment() const = 0;
-  virtual Result<std::byte *> allocate(Memory kind, size_t bytes) = 0;
-  virtual void deallocate(Memory kind, std::byte *pointer, size_t bytes) = 0;
+  virtual Result<std::byte *> allocate(MemoryKind kind, size_t bytes) = 0;
+  virtual void deallocate(MemoryKind kind, std::byte *pointer,
+                          size_t bytes) = 0;
   /// Collective: when all ranks have prepared a binding's works, before these
   /// are connected. Fails on all ranks if it does on one.
   virtual Outcome<Ok> agree() { return Ok{}; }
   /// Collective: a binding's symmetric memory, as much on all ranks, before its
   /// first run and after its works are connected. Fails on all ranks if it does
   /// on one.
-  virtual Outcome<Ok> share(Context &, std::byte *, size_t) { return Ok{}; }
+  virtual Outcome<Ok> share(Peers &, std::byte *, size_t) { return Ok{}; }
   /// Between any two places, both of the host and of the backend; finished when
   /// it returns.
   virtual Status copy(void *target, const void *source, size_t bytes) = 0;
 };
 
+/// Memory of a backend, returned with the last reference.
+class Block {
+public:
+  Block(Backend &backend, MemoryKind kind, std::byte *pointer, size_t bytes)
+      : backend(backend), kind(kind), pointer(pointer), bytes(bytes) {}
+  ~Block() { backend.deallocate(kind, pointer, bytes); }
+  Block(const Block &) = delete;
+  Block &operator=(const Block &) = delete;
+
+  std::byte *data() const { return pointer; }
+  size_t size() const { return bytes; }
+
+private:
+  Backend &backend;
+  MemoryKind kind;
+  std::byte *pointer;
+  size_t bytes;
+};
+
 /// A line for the log: "step 3, 'tv.map' at a.mlir:3:1, kernel 'f'".
 std::string describeStep(size_t index, const StepNames &names,
                          const Work &work);
-
-/// The backend that `options` name, for the context's rank; checks that it can
-/// run here. The context, which has joined its transport, outlives it.
-Outcome<std::unique_ptr<Backend>>
-createBackend(const tessera_context_options &options, Context &context);
 
 } // namespace tessera
 

@@ -370,13 +370,13 @@ std::optional<Failure> Binding::prepare(std::span<const int64_t> symbols,
       return Failure{TESSERA_INVALID_MODULE, status.message(), op(i),
                      location(i), context.rank()};
     texts.push_back(works[i]->text());
-    const Traffic *traffic = works[i]->traffic();
-    if (!traffic)
+    const CollectiveReport *report = works[i]->collective();
+    if (!report)
       continue;
     std::string axes;
     for (const std::string &axis : steps[i]->action.AsCollective()->axes)
       axes += (axes.empty() ? "" : ", ") + axis;
-    collectives.push_back({traffic, static_cast<int>(i), "[" + axes + "]"});
+    collectives.push_back({report, static_cast<int>(i), "[" + axes + "]"});
   }
   Result<std::unique_ptr<Program>> made = loaded->code().makeProgram(works);
   if (!made)
@@ -431,26 +431,26 @@ void Binding::countCommunicators() {
        loaded->context().backend().describeCommunicators())
     comms.push_back({std::move(note), {}});
   std::vector<std::set<std::string>> axes(comms.size());
-  for (const Report &report : collectives) {
-    const int number = works[report.work]->communicator();
+  for (const Collective &each : collectives) {
+    const int number = each.report->communicator;
     if (number < 0)
       continue;
     Communicator &used = comms[number];
     ++used.collectives;
-    if (axes[number].insert(report.axes).second)
-      used.axes += (used.axes.empty() ? "" : " ") + report.axes;
+    if (axes[number].insert(each.axes).second)
+      used.axes += (used.axes.empty() ? "" : " ") + each.axes;
   }
 }
 
 Handed Binding::handedTo(int communicator) const {
   Handed sum{communicator};
-  for (const Report &report : collectives) {
-    const Handed each = works[report.work]->handed();
-    if (each.communicator != communicator)
+  for (const Collective &each : collectives) {
+    const Handed &handed = each.report->handed;
+    if (handed.communicator != communicator)
       continue;
-    sum.calls += each.calls;
-    sum.bytesSent += each.bytesSent;
-    sum.bytesReceived += each.bytesReceived;
+    sum.calls += handed.calls;
+    sum.bytesSent += handed.bytesSent;
+    sum.bytesReceived += handed.bytesReceived;
   }
   return sum;
 }
@@ -504,11 +504,12 @@ Binding::create(LoadedModule &module, std::span<const int64_t> symbols,
 tessera_products Binding::products() const {
   tessera_products result{};
   for (const auto &work : works) {
-    if (const uint64_t hash = work->algorithmHash())
-      result.hash = std::rotl(result.hash, 1) ^ hash;
-    switch (work->choice()) {
-    case Choice::None:
-      break;
+    const AlgorithmReport *report = work->algorithm();
+    if (!report)
+      continue;
+    if (report->hash)
+      result.hash = std::rotl(result.hash, 1) ^ report->hash;
+    switch (report->choice) {
     case Choice::Stored:
       ++result.stored;
       break;

@@ -72,12 +72,12 @@ public:
 
   tessera_products products() const;
 
-  struct Report {
-    const Traffic *traffic;
+  struct Collective {
+    const CollectiveReport *report;
     int work;
     std::string axes;
   };
-  const std::vector<Report> &reports() const { return collectives; }
+  const std::vector<Collective> &reports() const { return collectives; }
   struct Communicator {
     CommunicatorNote note;
     std::string axes; ///< of the collectives that go through it
@@ -126,7 +126,7 @@ private:
   std::vector<Alternative> chosen;
   std::unique_ptr<Program> runner;
   std::vector<std::string> texts; ///< by work
-  std::vector<Report> collectives;
+  std::vector<Collective> collectives;
   std::vector<Communicator> comms;
   tessera_memory needs{};
 };

@@ -208,7 +208,7 @@ tessera_status *tessera_device_allocate(tessera_context *context, size_t bytes,
     if (!context || !out)
       return invalid(kNullPointer);
     Result<std::byte *> pointer =
-        context->context->backend().allocate(Memory::External, bytes);
+        context->context->backend().allocate(MemoryKind::External, bytes);
     if (!pointer)
       return fail({TESSERA_OUT_OF_MEMORY, pointer.message()});
     *out = *pointer;
@@ -220,7 +220,7 @@ void tessera_device_free(tessera_context *context, void *pointer,
                          size_t bytes) {
   if (context && pointer)
     context->context->backend().deallocate(
-        Memory::External, static_cast<std::byte *>(pointer), bytes);
+        MemoryKind::External, static_cast<std::byte *>(pointer), bytes);
 }
 
 tessera_status *tessera_device_copy(tessera_context *context, void *to,
@@ -527,18 +527,18 @@ tessera_status *tessera_binding_collective(const tessera_binding *binding,
   return guard([&]() -> tessera_status * {
     if (!binding || index >= binding->binding->reports().size())
       return invalid("there is no collective " + std::to_string(index));
-    const Binding::Report &report = binding->binding->reports()[index];
-    const fb::StepT &step = *binding->binding->stepOf(report.work);
+    const Binding::Collective &each = binding->binding->reports()[index];
+    const fb::StepT &step = *binding->binding->stepOf(each.work);
     const fb::CollectiveT &collective = *step.action.AsCollective();
     // The two enums list the same kinds.
     static_assert(static_cast<int>(layout::Step::Kind::Exchange) ==
                   static_cast<int>(fb::CollectiveKind::Exchange));
-    const Traffic &traffic = *report.traffic;
+    const Traffic &traffic = each.report->traffic;
     std::span<const StepTime> times = binding->binding->program().times();
     tessera_collective result{};
     result.kind =
         layout::toString(static_cast<layout::Step::Kind>(collective.kind));
-    result.axes = report.axes.c_str();
+    result.axes = each.axes.c_str();
     result.op = step.op.c_str();
     result.location = step.location.c_str();
     result.loser = collective.loser.c_str();
@@ -547,7 +547,7 @@ tessera_status *tessera_binding_collective(const tessera_binding *binding,
     result.copies = traffic.copies;
     result.copied_bytes = traffic.copiedBytes;
     if (!times.empty())
-      result.seconds = times[report.work].end - times[report.work].begin;
+      result.seconds = times[each.work].end - times[each.work].begin;
     return writeStruct(result, out);
   });
 }

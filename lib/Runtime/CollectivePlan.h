@@ -7,8 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // A collective as lists of copies, messages and reductions between places of
-// memory, the same for every kind of device. What runs them is elsewhere: on
-// the CPU Collectives.h, on GPUs Backends/CUDA/Collectives.h.
+// memory, the same for every kind of device. What runs them is of a backend.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +15,6 @@
 #define TESSERA_RUNTIME_COLLECTIVEPLAN_H
 
 #include "Runtime/Strided.h"
-#include "Runtime/Transport.h"
 #include "Runtime/Work.h"
 
 namespace tessera {

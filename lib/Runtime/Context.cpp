@@ -13,6 +13,7 @@
 
 #include "Runtime/Context.h"
 #include "Runtime/Control/Control.h"
+#include "Support/Clock.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -22,12 +23,6 @@
 #include <vector>
 
 using namespace tessera;
-
-double tessera::now() {
-  timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return time.tv_sec + 1e-9 * time.tv_nsec;
-}
 
 //===----------------------------------------------------------------------===//
 // Memory
@@ -54,7 +49,8 @@ Outcome<Context::Memories> Context::allocate(const tessera_memory &needs) {
                 std::to_string(total) + " bytes, " +
                 std::to_string(*available) + " are free");
   Memories result{local, symmetric, nullptr};
-  const Memory kinds[] = {Memory::Local, Memory::Symmetric, Memory::Local};
+  const MemoryKind kinds[] = {MemoryKind::Local, MemoryKind::Symmetric,
+                              MemoryKind::Local};
   std::shared_ptr<Block> *blocks[] = {&result.local, &result.symmetric,
                                       &result.constants};
   for (int i = 0; i < 3; ++i) {
@@ -172,7 +168,7 @@ Context::create(const tessera_context_options &options) {
                                           size_t bytes) mutable {
                        // Of ranks that connect before the last some wait there
                        // longer.
-                       return self.allGather(mine, all, bytes, ++gathers != 3);
+                       return self.gather(mine, all, bytes, ++gathers != 3);
                      });
     if (!watch)
       return Failure{TESSERA_PEER, watch.message(), {}, {}, self.culprit};
@@ -187,17 +183,14 @@ Context::create(const tessera_context_options &options) {
     failure = backend.error();
   Outcome<Ok> agreed = context->agree(
       failure, backend ? hashBytes(context->device->common()) : 0,
-      options.algorithms
-          ? "what they run on: target, flags, GPU, cuBLASLt or the file of "
-            "algorithms"
-          : "what they run on: target or flags");
+      "what they run on: " +
+          (backend ? context->device->commonParts() : std::string()));
   if (!agreed)
     return agreed.error();
   return context;
 }
 
-Status Context::allGather(const void *mine, void *all, size_t bytes,
-                          bool anew) {
+Status Context::gather(const void *mine, void *all, size_t bytes, bool anew) {
   char *slots = static_cast<char *>(all);
   if (anew)
     startWait();
@@ -267,12 +260,6 @@ Outcome<Ok> Context::agree(const std::optional<Failure> &mine, uint64_t value,
 //===----------------------------------------------------------------------===//
 // Waiting
 //===----------------------------------------------------------------------===//
-
-std::string Context::deadlineText() const {
-  char text[32];
-  snprintf(text, sizeof text, "%g s", options.deadline);
-  return text;
-}
 
 Poll &Context::startWait() {
   waitBegan = now();

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // A plug-in for CPU collectives has one primitive, a grouped exchange; all
-// collectives are built on it in Collectives.cpp. `threads` joins ranks of one
-// process, `mpi` (a shared library of its own) the processes of an MPI job.
+// collectives are built on it. `threads` joins ranks of one process, `mpi` (a
+// shared library of its own) the processes of an MPI job.
 //
 //===----------------------------------------------------------------------===//
 
@@ -99,17 +99,6 @@ Error givenUp(const Error &why, const Transport &transport, Poll &poll,
 /// Plug-ins are built together with the library; this is no stable ABI.
 using TransportOpen = Transport *(const void *handle, double seconds,
                                   char *error, size_t errorSize);
-
-/// The meeting point of ranks that are threads of one process.
-class ThreadsGroup {
-public:
-  static std::shared_ptr<ThreadsGroup> create(int size);
-  virtual ~ThreadsGroup() = default;
-  virtual int size() const = 0;
-  /// Rank `rank`'s end; each rank is taken once at a time. When it is
-  /// destroyed, peers that wait for it get an error.
-  virtual Result<std::unique_ptr<Transport>> join(int rank) = 0;
-};
 
 } // namespace tessera
 

@@ -16,11 +16,9 @@
 #define TESSERA_RUNTIME_WORK_H
 
 #include "Runtime/LocalTensors.h"
-#include "Runtime/Transport.h"
+#include "Runtime/Peers.h"
 
 namespace tessera {
-
-class Context;
 
 /// A byte of some tensor's memory or of the step's scratch.
 struct Place {
@@ -65,10 +63,25 @@ struct Handed {
 
 /// Where the algorithm of a library's calls comes from.
 enum class Choice {
-  None,     ///< there is no call
   Stored,   ///< a file of measured ones
   Measured, ///< in this context
   Heuristic ///< the library's own
+};
+
+/// What a collective does on this rank.
+struct CollectiveReport {
+  Traffic traffic;
+  /// When it is connected: which of the backend's communicators it goes
+  /// through; -1: none.
+  int communicator = -1;
+  Handed handed{};
+};
+
+/// Which algorithm a library's calls run, when they are connected.
+struct AlgorithmReport {
+  Choice choice = Choice::Heuristic;
+  /// Of a stored or measured one: the same for the same algorithm.
+  uint64_t hash = 0;
 };
 
 class Work {
@@ -80,23 +93,18 @@ public:
   /// Once, when the addresses are set, before the first run.
   virtual Status prepare() { return Ok{}; }
   /// Collective, once, when all ranks have prepared theirs.
-  virtual Status connect(Context &) { return Ok{}; }
+  virtual Status connect(Peers &) { return Ok{}; }
   /// What it comes to, for people.
   virtual std::string text() const { return {}; }
-  /// When it is connected.
-  virtual Choice choice() const { return Choice::None; }
-  /// Of a stored or measured one: the same for the same algorithm.
-  virtual uint64_t algorithmHash() const { return 0; }
-  /// Of a collective; null for other steps.
-  virtual const Traffic *traffic() const { return nullptr; }
-  /// Of a collective, when it is connected: which of the backend's
-  /// communicators it goes through; -1: none.
-  virtual int communicator() const { return -1; }
-  virtual Handed handed() const { return {}; }
+  /// Null for all but collectives.
+  virtual const CollectiveReport *collective() const { return nullptr; }
+  /// Null where there is no call with a choice.
+  virtual const AlgorithmReport *algorithm() const { return nullptr; }
   /// Whether this rank exchanges anything with others in it.
   bool meetsPeers() const {
-    const Traffic *moved = traffic();
-    return moved && moved->bytesSent + moved->bytesReceived > 0;
+    const CollectiveReport *report = collective();
+    return report &&
+           report->traffic.bytesSent + report->traffic.bytesReceived > 0;
   }
 
   int64_t scratchBytes() const { return scratch; }

@@ -214,6 +214,7 @@ TEST(Binding, AnInputCanBeAnOutput) {
 //===----------------------------------------------------------------------===//
 
 TEST(Arena, BuffersAliveTogetherDoNotOverlap) {
+  constexpr int64_t kAlignment = 64;
   std::mt19937 random(1);
   for (int round = 0; round < 50; ++round) {
     std::vector<Lifetime> buffers;
@@ -222,11 +223,11 @@ TEST(Arena, BuffersAliveTogetherDoNotOverlap) {
       buffers.push_back(
           {int64_t(random() % 1000), first, first + int64_t(random() % 10)});
     }
-    int64_t end = assignOffsets(buffers), sum = 0;
+    int64_t end = assignOffsets(buffers, kAlignment), sum = 0;
     for (size_t i = 0; i < buffers.size(); ++i) {
       const Lifetime &a = buffers[i];
-      sum += a.bytes + kArenaAlignment;
-      EXPECT_EQ(a.offset % kArenaAlignment, 0);
+      sum += a.bytes + kAlignment;
+      EXPECT_EQ(a.offset % kAlignment, 0);
       EXPECT_LE(a.offset + a.bytes, end);
       for (size_t j = 0; j < i; ++j) {
         const Lifetime &b = buffers[j];

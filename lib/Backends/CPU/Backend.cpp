@@ -14,10 +14,9 @@
 
 #include "Backends/CPU/Backend.h"
 #include "Backends/CPU/Code.h"
+#include "Backends/CPU/Collectives.h"
 #include "Backends/CPU/Contract.h"
-#include "Runtime/Arena.h"
-#include "Runtime/Collectives.h"
-#include "Runtime/Context.h"
+#include "Support/Clock.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -87,8 +86,8 @@ class ContractWork final : public Work {
 public:
   ContractWork(Contract contract, const LocalTensor &a, const LocalTensor &b,
                const LocalTensor &c)
-      : contract(std::move(contract)),
-        places{placeOf(a), placeOf(b), placeOf(c)},
+      : contract(std::move(contract)), places{placeOf(a), placeOf(b),
+                                              placeOf(c)},
         scratch(takeScratch(this->contract.scratchBytes())) {}
 
   void setAddresses(const Bases &bases) override {
@@ -138,19 +137,18 @@ public:
   CPUProgram(std::span<const std::unique_ptr<Work>> works, uint32_t flags)
       : works(works), flags(flags), measured(works.size()) {}
 
-  std::optional<Stop> run(Context &context, const StepNames &names) override {
-    Watch *watch = context.watch();
+  std::optional<Stop> run(Peers &peers, const StepNames &names) override {
+    Watch *watch = peers.watch();
     const double began = now();
     for (size_t i = 0; i < works.size(); ++i) {
       if (flags & TESSERA_CHECK_STEPS)
-        context.log(TESSERA_LOG_INFO, describeStep(i, names, *works[i]));
+        peers.log(TESSERA_LOG_INFO, describeStep(i, names, *works[i]));
       if (watch)
         watch->begin(i);
       measured[i].begin = i ? measured[i - 1].end : began;
       const bool waits = works[i]->meetsPeers();
       Status status = works[i]->run(
-          waits ? Running{context.transport(), &context.startWait()}
-                : Running{});
+          waits ? Running{peers.transport(), &peers.startWait()} : Running{});
       if (!status)
         return Stop{i, waits ? TESSERA_PEER : TESSERA_INTERNAL,
                     status.message()};
@@ -162,10 +160,10 @@ public:
     return std::nullopt;
   }
   // (Of devices; see Binding::enqueue.)
-  std::optional<Stop> enqueue(Context &, void *) override {
+  std::optional<Stop> enqueue(Peers &, void *) override {
     return Stop{0, TESSERA_UNSUPPORTED, "a processor has no streams"};
   }
-  std::optional<Stop> wait(Context &) override { return std::nullopt; }
+  std::optional<Stop> wait(Peers &) override { return std::nullopt; }
   std::span<const StepTime> times() const override { return measured; }
   double hostSeconds() const override { return host; }
 
@@ -251,7 +249,7 @@ private:
 
 class CPUBackend final : public Backend {
 public:
-  CPUBackend(const tessera_context_options &options, Transport *transport)
+  CPUBackend(const CPUOptions &options, Transport *transport)
       : options(options), transport(transport) {}
 
   std::string target() const override { return "cpu"; }
@@ -282,11 +280,11 @@ public:
   }
 
   bool isHost() const override { return true; }
-  int64_t alignment() const override { return kArenaAlignment; }
+  int64_t alignment() const override { return kAlignment; }
 
   /// The system hands out more than it has, and ends the process later: so ask.
   std::optional<uint64_t> available() const override {
-    if (options.allocate)
+    if (options.allocator)
       return std::nullopt;
     FILE *file = std::fopen("/proc/meminfo", "re");
     if (!file)
@@ -301,20 +299,21 @@ public:
     return result;
   }
 
-  Result<std::byte *> allocate(Memory kind, size_t bytes) override {
+  Result<std::byte *> allocate(MemoryKind kind, size_t bytes) override {
     const size_t rounded = round(bytes);
-    void *pointer = rounded < bytes ? nullptr
-                    : isCallers(kind)
-                        ? options.allocate(options.allocate_user, rounded)
-                        : std::aligned_alloc(64, rounded);
+    const Allocator &callers = options.allocator;
+    void *pointer = rounded < bytes   ? nullptr
+                    : isCallers(kind) ? callers.allocate(callers.user, rounded)
+                                      : std::aligned_alloc(kAlignment, rounded);
     if (!pointer)
       return Error{"not enough memory for " + std::to_string(bytes) + " bytes"};
     return static_cast<std::byte *>(pointer);
   }
 
-  void deallocate(Memory kind, std::byte *pointer, size_t bytes) override {
+  void deallocate(MemoryKind kind, std::byte *pointer, size_t bytes) override {
     if (isCallers(kind))
-      options.deallocate(options.allocate_user, pointer, round(bytes));
+      options.allocator.deallocate(options.allocator.user, pointer,
+                                   round(bytes));
     else
       std::free(pointer);
   }
@@ -326,19 +325,21 @@ public:
   }
 
 private:
-  bool isCallers(Memory kind) const {
-    return options.allocate && kind != Memory::External;
+  static constexpr int64_t kAlignment = 64;
+  bool isCallers(MemoryKind kind) const {
+    return options.allocator && kind != MemoryKind::External;
   }
-  static size_t round(size_t bytes) { return (bytes + 63) / 64 * 64; }
+  static size_t round(size_t bytes) {
+    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  }
 
-  tessera_context_options options;
+  CPUOptions options;
   Transport *transport;
 };
 
 } // namespace
 
-std::unique_ptr<Backend>
-tessera::createCPUBackend(const tessera_context_options &options,
-                          Context &context) {
-  return std::make_unique<CPUBackend>(options, context.transport());
+std::unique_ptr<Backend> tessera::createCPUBackend(const CPUOptions &options,
+                                                   Peers &peers) {
+  return std::make_unique<CPUBackend>(options, peers.transport());
 }

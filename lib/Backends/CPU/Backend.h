@@ -13,8 +13,13 @@
 
 namespace tessera {
 
-std::unique_ptr<Backend>
-createCPUBackend(const tessera_context_options &options, Context &context);
+struct CPUOptions {
+  uint32_t flags; ///< tessera_context_flags
+  Allocator allocator;
+};
+
+std::unique_ptr<Backend> createCPUBackend(const CPUOptions &options,
+                                          Peers &peers);
 
 } // namespace tessera
 

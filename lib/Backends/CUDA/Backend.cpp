@@ -16,7 +16,6 @@
 #include "Backends/CUDA/Contract.h"
 #include "Backends/CUDA/Launch.h"
 #include "Backends/CUDA/Program.h"
-#include "Runtime/Context.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -121,9 +120,9 @@ private:
 
 class CUDABackend final : public Backend {
 public:
-  CUDABackend(std::unique_ptr<Device> device,
-              const tessera_context_options &options, Context &context)
-      : device(std::move(device)), chooser(context, *this, *this->device),
+  CUDABackend(std::unique_ptr<Device> device, const CUDAOptions &options,
+              Peers &peers)
+      : device(std::move(device)), chooser(peers, *this, *this->device),
         options(options) {}
 
   Outcome<Ok> openAlgorithms() {
@@ -160,6 +159,11 @@ public:
            std::to_string(options.flags &
                           (TESSERA_SYMMETRIC | TESSERA_COPY_ENGINES)) +
            "\n" + chooser.common();
+  }
+  std::string commonParts() const override {
+    return options.algorithms ? "target, flags, GPU, cuBLASLt or the file of "
+                                "algorithms"
+                              : Backend::commonParts();
   }
   Outcome<Ok> agree() override { return chooser.agree(); }
 
@@ -250,16 +254,16 @@ public:
   std::optional<uint64_t> available() const override {
     Device::Current current(*device);
     size_t free = 0, total = 0;
-    if (options.allocate || device->driver().memGetInfo(&free, &total))
+    if (options.allocator || device->driver().memGetInfo(&free, &total))
       return std::nullopt;
     return free;
   }
 
-  Result<std::byte *> allocate(Memory kind, size_t bytes) override {
-    if (kind == Memory::Symmetric && communicators && sharesMemory())
+  Result<std::byte *> allocate(MemoryKind kind, size_t bytes) override {
+    if (kind == MemoryKind::Symmetric && communicators && sharesMemory())
       return communicators->allocate(bytes);
     if (isCallers(kind)) {
-      void *pointer = options.allocate(options.allocate_user, bytes);
+      void *pointer = options.allocator.allocate(options.allocator.user, bytes);
       if (!pointer)
         return Error{"not enough memory: the caller's allocator has no " +
                      std::to_string(bytes) + " bytes"};
@@ -272,20 +276,20 @@ public:
     return reinterpret_cast<std::byte *>(*pointer);
   }
 
-  void deallocate(Memory kind, std::byte *pointer, size_t bytes) override {
+  void deallocate(MemoryKind kind, std::byte *pointer, size_t bytes) override {
     if (communicators && communicators->free(pointer))
       return;
     if (isCallers(kind))
-      return options.deallocate(options.allocate_user, pointer, bytes);
+      return options.allocator.deallocate(options.allocator.user, pointer,
+                                          bytes);
     Device::Current current(*device);
     device->free(reinterpret_cast<DevicePointer>(pointer));
   }
 
-  Outcome<Ok> share(Context &context, std::byte *symmetric,
-                    size_t bytes) override {
+  Outcome<Ok> share(Peers &peers, std::byte *symmetric, size_t bytes) override {
     if (!communicators)
       return Ok{};
-    return communicators->share(context, symmetric, bytes);
+    return communicators->share(peers, symmetric, bytes);
   }
 
   Status copy(void *target, const void *source, size_t bytes) override {
@@ -298,8 +302,8 @@ private:
     return options.flags & (TESSERA_SYMMETRIC | TESSERA_COPY_ENGINES);
   }
   /// What peers read is memory that we made.
-  bool isCallers(Memory kind) const {
-    return options.allocate && kind == Memory::Local;
+  bool isCallers(MemoryKind kind) const {
+    return options.allocator && kind == MemoryKind::Local;
   }
 
   std::unique_ptr<Device> device;
@@ -307,23 +311,22 @@ private:
   std::unique_ptr<Blas> blas;
   std::unique_ptr<CuDNN> cudnn;
   Chooser chooser;
-  tessera_context_options options;
+  CUDAOptions options;
 };
 
 } // namespace
 
 Outcome<std::unique_ptr<Backend>>
-tessera::createCUDABackend(const tessera_context_options &options,
-                           Context &context) {
+tessera::createCUDABackend(const CUDAOptions &options, Peers &peers) {
   Outcome<std::unique_ptr<Device>> device =
-      Device::open(options.device, context.rank());
+      Device::open(options.device, peers.rank());
   if (!device)
     return device.error();
   auto backend =
-      std::make_unique<CUDABackend>(std::move(*device), options, context);
+      std::make_unique<CUDABackend>(std::move(*device), options, peers);
   if (Outcome<Ok> opened = backend->openAlgorithms(); !opened)
     return opened.error();
-  if (Outcome<Ok> opened = backend->openCommunicators(context.size()); !opened)
+  if (Outcome<Ok> opened = backend->openCommunicators(peers.size()); !opened)
     return opened.error();
   return std::unique_ptr<Backend>(std::move(backend));
 }

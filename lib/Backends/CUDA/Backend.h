@@ -13,8 +13,16 @@
 
 namespace tessera {
 
-Outcome<std::unique_ptr<Backend>>
-createCUDABackend(const tessera_context_options &options, Context &context);
+/// As in tessera_context_options.
+struct CUDAOptions {
+  uint32_t flags;
+  Allocator allocator;
+  const int32_t *device;
+  const char *algorithms;
+};
+
+Outcome<std::unique_ptr<Backend>> createCUDABackend(const CUDAOptions &options,
+                                                    Peers &peers);
 
 } // namespace tessera
 

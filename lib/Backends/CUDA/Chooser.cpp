@@ -15,7 +15,6 @@
 
 #include "Backends/CUDA/Chooser.h"
 #include "Backends/CUDA/Measure.h"
-#include "Runtime/Context.h"
 #include "Support/FileLock.h"
 
 #include <algorithm>
@@ -36,7 +35,7 @@ Outcome<Ok> Chooser::open(const std::string &path, bool measures,
     return fail(text.message());
   if (!*text && !measures)
     return fail(path + ": there is no such file of algorithms");
-  if (measures && context.rank() == 0) {
+  if (measures && peers.rank() == 0) {
     if (Status status = checkWritable(path); !status)
       return fail(status.message());
     if (Result<FileLock> lock = FileLock::take(path, patience()); !lock)
@@ -55,16 +54,16 @@ Outcome<Ok> Chooser::open(const std::string &path, bool measures,
     return Ok{};
   }
   // All ranks run on the same, or there is an error.
-  if (context.rank() == 0)
-    context.log(TESSERA_LOG_WARNING,
-                path + " holds algorithms for " + read->origin + "; this is " +
-                    known.origin + ": " +
-                    (measures ? "they are measured anew"
-                              : "cuBLASLt's heuristic chooses"));
+  if (peers.rank() == 0)
+    peers.log(TESSERA_LOG_WARNING,
+              path + " holds algorithms for " + read->origin + "; this is " +
+                  known.origin + ": " +
+                  (measures ? "they are measured anew"
+                            : "cuBLASLt's heuristic chooses"));
   return Ok{};
 }
 
-double Chooser::patience() const { return context.deadline() / 2; }
+double Chooser::patience() const { return peers.deadline() / 2; }
 
 void Chooser::say(const std::string &line) {
   std::string text = line;
@@ -110,20 +109,20 @@ Result<Choice> Chooser::choose(const Blas &blas, Blas::Calls &calls) {
 }
 
 /// Collective: the text of each rank.
-static Outcome<std::vector<std::string>> gather(Context &context,
+static Outcome<std::vector<std::string>> gather(Peers &peers,
                                                 std::string mine) {
   // How many bytes, then the bytes, as long as the longest.
-  std::vector<uint64_t> sizes(context.size());
+  std::vector<uint64_t> sizes(peers.size());
   const uint64_t size = mine.size();
-  Status status = context.allGather(&size, sizes.data(), sizeof size);
+  Status status = peers.allGather(&size, sizes.data(), sizeof size);
   const size_t longest =
       status ? *std::max_element(sizes.begin(), sizes.end()) : 0;
   std::string all(longest * sizes.size(), '\0');
   mine.resize(longest);
   if (status && longest)
-    status = context.allGather(mine.data(), all.data(), longest);
+    status = peers.allGather(mine.data(), all.data(), longest);
   if (!status)
-    return context.giveUp({TESSERA_PEER, status.message()});
+    return peers.giveUp({TESSERA_PEER, status.message()});
   std::vector<std::string> texts;
   for (size_t rank = 0; rank < sizes.size(); ++rank)
     texts.push_back(all.substr(rank * longest, sizes[rank]));
@@ -143,7 +142,7 @@ Outcome<Ok> Chooser::agree() {
   if (path.empty())
     return Ok{};
   Outcome<std::vector<std::string>> texts =
-      gather(context, std::exchange(pending, {}));
+      gather(peers, std::exchange(pending, {}));
   if (!texts)
     return texts.error();
   Algorithms news;
@@ -151,8 +150,8 @@ Outcome<Ok> Chooser::agree() {
   for (const std::string &text : *texts)
     for (std::string_view line : lines(text)) {
       if (line[0] == '!') {
-        if (said.insert(line).second && context.rank() == 0)
-          context.log(TESSERA_LOG_WARNING, std::string(line.substr(1)));
+        if (said.insert(line).second && peers.rank() == 0)
+          peers.log(TESSERA_LOG_WARNING, std::string(line.substr(1)));
       } else if (!news.addLine(line)) {
         continue; // a lower rank has this product
       }
@@ -164,7 +163,7 @@ Outcome<Ok> Chooser::agree() {
 
   std::optional<Failure> failure;
   std::string theirs;
-  if (context.rank() == 0) {
+  if (peers.rank() == 0) {
     if (Result<Algorithms> saved = known.save(path, seen, patience()); !saved)
       failure = Failure{TESSERA_IO, saved.message()};
     else
@@ -173,9 +172,9 @@ Outcome<Ok> Chooser::agree() {
             kept != entry)
           theirs += Algorithms::toLine(key, kept) + "\n";
   }
-  if (Outcome<Ok> agreed = context.agree(failure, 0, ""); !agreed)
+  if (Outcome<Ok> agreed = peers.agree(failure, 0, ""); !agreed)
     return agreed;
-  texts = gather(context, std::move(theirs));
+  texts = gather(peers, std::move(theirs));
   if (!texts)
     return texts.error();
   Algorithms first;

@@ -23,8 +23,8 @@ namespace tessera::cuda {
 /// that several ranks compute are equal.
 class Chooser {
 public:
-  Chooser(Context &context, Backend &memory, const Device &device)
-      : context(context), memory(memory), device(device) {}
+  Chooser(Peers &peers, Backend &memory, const Device &device)
+      : peers(peers), memory(memory), device(device) {}
 
   /// Takes what the file at `path` says, if it is of this library and GPU; with
   /// `measures`, the rest is measured and kept there, and it need not exist.
@@ -46,7 +46,7 @@ private:
   /// Seconds for the file's lock, after which no other rank has given up.
   double patience() const;
 
-  Context &context;
+  Peers &peers;
   Backend &memory;
   const Device &device;
   std::string path; ///< empty: there is no file

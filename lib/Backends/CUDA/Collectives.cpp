@@ -27,8 +27,8 @@ class CollectiveWork final : public Work {
 public:
   CollectiveWork(Binaries &binaries, Communicators *communicators,
                  CollectivePlan plan, bool native)
-      : binaries(binaries), communicators(communicators), plan(std::move(plan)),
-        native(native) {
+      : binaries(binaries), communicators(communicators),
+        plan(std::move(plan)), report{this->plan.traffic}, native(native) {
     if (!native)
       takeScratch(this->plan.scratchBytes, 256);
   }
@@ -81,19 +81,20 @@ public:
     return Ok{};
   }
 
-  Status connect(Context &context) override {
+  Status connect(Peers &peers) override {
     if (!communicators)
       return Ok{};
-    if (Status status = communicators->connect(context, partitions); !status)
+    if (Status status = communicators->connect(peers, partitions); !status)
       return status;
     world = communicators->find(partitions.front());
     group = communicators->find(partitions.back());
+    report.communicator = (native ? group : world)->number();
     return Ok{};
   }
 
   Status run(const Running &running) override {
     const Stream stream = binaries.device().stream();
-    moved = {};
+    report.handed = {};
     if (native)
       return runNative(stream, *running.poll);
     for (const Phase &phase : phases) {
@@ -102,7 +103,7 @@ public:
       if (!phase.messages.sends.empty() || !phase.messages.receives.empty())
         if (Status status =
                 world->exchange(phase.messages.sends, phase.messages.receives,
-                                stream, *running.poll, moved);
+                                stream, *running.poll, report.handed);
             !status)
           return status;
       if (Status status = phase.after.enqueue(); !status)
@@ -133,13 +134,7 @@ public:
            std::to_string(launches) + " launches to copy and fold";
   }
 
-  const Traffic *traffic() const override { return &plan.traffic; }
-  int communicator() const override {
-    const Communicator *used = native ? group : world;
-    return used ? used->number() : -1;
-  }
-
-  Handed handed() const override { return moved; }
+  const CollectiveReport *collective() const override { return &report; }
 
   /// The world, and the groups of the plan where these may be asked for.
   std::vector<Partition> partitions;
@@ -148,6 +143,7 @@ private:
   Status runNative(Stream stream, Poll &poll) {
     const nccl::Reduction reduction = nccl::reductionOf(plan.combiner);
     const int64_t count = plan.native->count;
+    Handed &moved = report.handed; // by the last `run`
     switch (plan.native->kind) {
     case Native::Kind::AllGather:
       return group->allGather(source, target, count, plan.dtype, stream, poll,
@@ -170,11 +166,11 @@ private:
   Binaries &binaries;
   Communicators *communicators;
   CollectivePlan plan;
+  CollectiveReport report;
   const bool native;
   Bases bases{};
   std::vector<Phase> phases; ///< the plan's, with addresses
   size_t launches = 0;
-  Handed moved;                                   ///< by the last `run`
   std::byte *source = nullptr, *target = nullptr; ///< when native
   const Communicator *world = nullptr, *group = nullptr;
 };

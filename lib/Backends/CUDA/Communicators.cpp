@@ -19,7 +19,7 @@
 
 #include "Backends/CUDA/Communicators.h"
 #include "Runtime/CollectivePlan.h"
-#include "Runtime/Context.h"
+#include "Support/Clock.h"
 
 #include <algorithm>
 #include <cstring>
@@ -187,17 +187,17 @@ Status Communicator::reduceScatter(const void *source, void *target,
 /// A wait for all ranks, outside of any run: no watch knows its deadline.
 class Communicators::Joining final : public Poll {
 public:
-  explicit Joining(Context &context)
-      : context(context), inner(context.startWait()), began(now()) {}
+  explicit Joining(Peers &peers)
+      : peers(peers), inner(peers.startWait()), began(now()) {}
   Status poll() override {
-    if (now() - began > context.deadline())
+    if (now() - began > peers.deadline())
       return Error{"NCCL has not brought all ranks together for " +
-                   context.deadlineText()};
+                   peers.deadlineText()};
     return inner.poll();
   }
 
 private:
-  Context &context;
+  Peers &peers;
   Poll &inner;
   double began;
 };
@@ -233,49 +233,48 @@ void Communicators::addMember(const Partition &partition) {
   member.communicator.reset(new Communicator(api, place, ranks));
 }
 
-Status Communicators::makeWorld(Context &context) {
+Status Communicators::makeWorld(Peers &peers) {
   // All ranks learn whether rank 0 has an id.
   struct Record {
     nccl::UniqueId id;
     char error[256];
   };
   Record mine{};
-  if (context.rank() == 0)
+  if (peers.rank() == 0)
     if (Status status =
             api.check(api.getUniqueId(&mine.id), "make an id", nullptr);
         !status)
       status.message().copy(mine.error, sizeof mine.error - 1);
-  std::vector<Record> all(context.size());
-  if (Status status = context.allGather(&mine, all.data(), sizeof mine);
-      !status)
+  std::vector<Record> all(peers.size());
+  if (Status status = peers.allGather(&mine, all.data(), sizeof mine); !status)
     return status;
   if (all[0].error[0])
     return Error{std::string("rank 0: ") + all[0].error};
 
-  addMember(Partition::world(context.size()));
+  addMember(Partition::world(peers.size()));
   nccl::Config config = this->config();
   static constexpr const char *what = "make a communicator of all ranks";
   nccl::Comm &comm = members.back().communicator->comm;
-  State state = api.commInitRankConfig(&comm, context.size(), all[0].id,
-                                       context.rank(), &config);
+  State state = api.commInitRankConfig(&comm, peers.size(), all[0].id,
+                                       peers.rank(), &config);
   if (Status status = api.check(state, what, comm); !status)
     return status;
-  Joining joining(context);
+  Joining joining(peers);
   return await(api, comm, what, joining);
 }
 
-Status Communicators::split(Context &context, const Partition &partition) {
+Status Communicators::split(Peers &peers, const Partition &partition) {
   const nccl::Comm world = members[0].communicator->comm;
   addMember(partition);
   nccl::Config config = this->config();
   static constexpr const char *what = "split a communicator";
   // It is null until the split is done.
   nccl::Comm &comm = members.back().communicator->comm;
-  State state = api.commSplit(world, partition.color[context.rank()],
-                              partition.key[context.rank()], &comm, &config);
+  State state = api.commSplit(world, partition.color[peers.rank()],
+                              partition.key[peers.rank()], &comm, &config);
   if (Status status = api.check(state, what, world); !status)
     return status;
-  Joining joining(context);
+  Joining joining(peers);
   if (Status status = await(api, world, what, joining); !status)
     return status;
   if (!comm)
@@ -290,7 +289,7 @@ const Communicator *Communicators::find(const Partition &partition) const {
   return nullptr;
 }
 
-Status Communicators::connect(Context &context,
+Status Communicators::connect(Peers &peers,
                               std::span<const Partition> partitions) {
   if (aborted)
     return Error{"the communicators are aborted"};
@@ -308,7 +307,7 @@ Status Communicators::connect(Context &context,
   auto made = [&](const Partition &partition) {
     CommunicatorNote &note = members.back().note;
     note = {"NCCL",
-            textOf(groupOf(partition, context.rank())),
+            textOf(groupOf(partition, peers.rank())),
             partition.groups(),
             members.size() > 1,
             static_cast<uint64_t>(std::max(before - freeBytes(), 0.0)),
@@ -316,24 +315,24 @@ Status Communicators::connect(Context &context,
     char cost[96];
     snprintf(cost, sizeof cost, "%.3f s and about %.1f MiB", note.seconds,
              double(note.memory) / (1 << 20));
-    context.log(TESSERA_LOG_INFO,
-                "NCCL " + api.version() + ": communicator " +
-                    std::to_string(members.size()) + ", of ranks " +
-                    note.ranks + (note.split ? ", split from the first" : "") +
-                    ", took " + cost);
+    peers.log(TESSERA_LOG_INFO,
+              "NCCL " + api.version() + ": communicator " +
+                  std::to_string(members.size()) + ", of ranks " + note.ranks +
+                  (note.split ? ", split from the first" : "") + ", took " +
+                  cost);
   };
   auto make = [&]() -> Status {
     for (const Partition &partition : partitions) {
       if (members.empty()) {
         begin();
-        if (Status status = makeWorld(context); !status)
+        if (Status status = makeWorld(peers); !status)
           return status;
         made(members[0].partition);
       }
       if (find(partition))
         continue;
       begin();
-      if (Status status = split(context, partition); !status)
+      if (Status status = split(peers, partition); !status)
         return status;
       made(partition);
     }
@@ -395,14 +394,14 @@ struct Communicators::Shared {
   Device::Uuid uuid;
 };
 
-Outcome<Ok> Communicators::share(Context &context, std::byte *pointer,
+Outcome<Ok> Communicators::share(Peers &peers, std::byte *pointer,
                                  size_t bytes) {
   if (!memory.count(pointer))
     return Ok{};
   Device::Current current(device);
   auto registerAll = [&]() -> Status {
     static constexpr const char *what = "register symmetric memory";
-    Joining joining(context);
+    Joining joining(peers);
     for (Member &member : members) {
       auto [window, isNew] = member.windows.insert({pointer, nullptr});
       if (!isNew)
@@ -415,16 +414,16 @@ Outcome<Ok> Communicators::share(Context &context, std::byte *pointer,
       if (Status status = await(api, comm, what, joining); !status)
         return status;
       if (device.isOnDevice(window->second))
-        context.log(TESSERA_LOG_INFO,
-                    std::to_string(bytes) +
-                        " bytes of symmetric memory are shared by ranks " +
-                        textOf(groupOf(member.partition, context.rank())));
+        peers.log(TESSERA_LOG_INFO,
+                  std::to_string(bytes) +
+                      " bytes of symmetric memory are shared by ranks " +
+                      textOf(groupOf(member.partition, peers.rank())));
     }
     return Ok{};
   };
   if (Status status = registerAll(); !status) {
     abort();
-    return context.giveUp({TESSERA_PEER, status.message()});
+    return peers.giveUp({TESSERA_PEER, status.message()});
   }
 
   // Where NCCL cannot map memory between GPUs it succeeds, and would go on
@@ -433,11 +432,10 @@ Outcome<Ok> Communicators::share(Context &context, std::byte *pointer,
   for (size_t i = members.size(); i-- > 0;)
     if (!device.isOnDevice(members[i].windows.at(pointer)))
       mine.lacking = static_cast<int32_t>(i);
-  std::vector<Shared> all(context.size());
-  if (Status status = context.allGather(&mine, all.data(), sizeof mine);
-      !status)
-    return context.giveUp({TESSERA_PEER, status.message()});
-  for (int rank = 0; rank < context.size(); ++rank)
+  std::vector<Shared> all(peers.size());
+  if (Status status = peers.allGather(&mine, all.data(), sizeof mine); !status)
+    return peers.giveUp({TESSERA_PEER, status.message()});
+  for (int rank = 0; rank < peers.size(); ++rank)
     if (all[rank].lacking >= 0)
       return Failure{
           TESSERA_UNSUPPORTED,

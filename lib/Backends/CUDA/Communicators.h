@@ -18,10 +18,6 @@
 #include <map>
 #include <set>
 
-namespace tessera {
-class Context;
-}
-
 namespace tessera::cuda {
 
 /// All ranks in groups, in an order: by rank, the number of its group and its
@@ -85,7 +81,7 @@ public:
 
   /// Collective, with the same partitions on all ranks: makes what is not there
   /// yet.
-  Status connect(Context &context, std::span<const Partition> partitions);
+  Status connect(Peers &peers, std::span<const Partition> partitions);
   /// Null before `connect` has made it.
   const Communicator *find(const Partition &partition) const;
 
@@ -96,7 +92,7 @@ public:
   /// Collective: makes memory, as much on each rank, symmetric memory of all
   /// communicators there are, if it is from `allocate`. Fails on all ranks if
   /// NCCL cannot map it between some.
-  Outcome<Ok> share(Context &context, std::byte *pointer, size_t bytes);
+  Outcome<Ok> share(Peers &peers, std::byte *pointer, size_t bytes);
 
   Status poll() override;
   void abort() override;
@@ -110,8 +106,8 @@ private:
       : device(device), api(api), flags(flags) {}
   void addMember(const Partition &partition);
   class Joining;
-  Status makeWorld(Context &context);
-  Status split(Context &context, const Partition &partition);
+  Status makeWorld(Peers &peers);
+  Status split(Peers &peers, const Partition &partition);
   nccl::Config config() const;
   struct Shared;
   /// Why these ranks have no windows, in a sentence.

@@ -95,21 +95,21 @@ public:
     Result<Choice> choice = chooser.choose(blas, *calls);
     if (!choice)
       return choice.error();
-    chosen = *choice;
+    report.choice = *choice;
     return Ok{};
   }
 
-  Status connect(Context &) override {
-    if (calls)
-      chosen = chooser.settle(*calls, chosen);
+  Status connect(Peers &) override {
+    if (!calls)
+      return Ok{};
+    report.choice = chooser.settle(*calls, report.choice);
+    if (report.choice != Choice::Heuristic)
+      report.hash = calls->algorithmHash();
     return Ok{};
   }
 
-  Choice choice() const override { return chosen; }
-  uint64_t algorithmHash() const override {
-    return chosen == Choice::Stored || chosen == Choice::Measured
-               ? calls->algorithmHash()
-               : 0;
+  const AlgorithmReport *algorithm() const override {
+    return calls ? &report : nullptr;
   }
 
   Status run(const Running &running) override {
@@ -136,9 +136,9 @@ public:
            ", batch " + std::to_string(product.batch) + ", " +
            std::to_string(products.calls.size()) + " calls, " +
            std::to_string(before.size() + after.size()) + " operands copied" +
-           (chosen == Choice::Stored     ? ", stored algorithm"
-            : chosen == Choice::Measured ? ", measured algorithm"
-                                         : "");
+           (report.choice == Choice::Stored     ? ", stored algorithm"
+            : report.choice == Choice::Measured ? ", measured algorithm"
+                                                : "");
   }
 
 private:
@@ -151,7 +151,7 @@ private:
   std::vector<std::unique_ptr<Work>> before, after;
   Blas::Addresses addresses = {};
   std::unique_ptr<Blas::Calls> calls;
-  Choice chosen = Choice::None;
+  AlgorithmReport report;
   // When no term is summed: of tensors by their numbers.
   std::vector<std::pair<int, CopyLoop>> zeros;
   RuntimeQueue queue;

@@ -19,7 +19,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Backends/CUDA/Measure.h"
-#include "Runtime/Context.h"
+#include "Runtime/Backend.h"
+#include "Support/Clock.h"
 
 #include <algorithm>
 #include <cmath>
@@ -269,10 +270,10 @@ Outcome<Algorithms::Entry> tessera::cuda::measure(const Blas &blas,
   }
   // The caller's allocator aligns to less.
   const size_t size = total + Blas::kAlignment;
-  Result<std::byte *> taken = backend.allocate(Memory::Local, size);
+  Result<std::byte *> taken = backend.allocate(MemoryKind::Local, size);
   if (!taken)
     return Failure{TESSERA_OUT_OF_MEMORY, taken.message()};
-  Block block(backend, Memory::Local, *taken, size);
+  Block block(backend, MemoryKind::Local, *taken, size);
   std::byte *base = block.data() + (-reinterpret_cast<uintptr_t>(block.data()) &
                                     (Blas::kAlignment - 1));
 

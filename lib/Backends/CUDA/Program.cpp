@@ -8,14 +8,14 @@
 //
 // The first run does all works one by one: what libraries and peers do only
 // once they do now. Then it records them as a CUDA graph, which later runs
-// launch. The host polls: the event at the end, the companions, the context's
+// launch. The host polls: the event at the end, the companions, the peers'
 // watch. The stream itself leaves breadcrumbs in pinned memory around each
 // collective, so that a hang inside of the graph has a name.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Backends/CUDA/Program.h"
-#include "Runtime/Context.h"
+#include "Support/Clock.h"
 
 #include <algorithm>
 #include <cmath>
@@ -92,29 +92,29 @@ public:
       driver.memFreeHost(const_cast<uint32_t *>(crumb));
   }
 
-  std::optional<Stop> run(Context &context, const StepNames &names) override {
+  std::optional<Stop> run(Peers &peers, const StepNames &names) override {
     Device::Current current(device);
     forget();
-    Running running{context.transport(), &context.startWait()};
+    Running running{peers.transport(), &peers.startWait()};
     device.follows.reset();
     std::optional<Stop> stop;
     if (flags & TESSERA_CHECK_STEPS)
-      stop = checkSteps(context, names, running);
+      stop = checkSteps(peers, names, running);
     else if (flags & TESSERA_TIME_STEPS)
-      stop = timeSteps(context, running);
+      stop = timeSteps(peers, running);
     else
-      stop = launch(context, running);
+      stop = launch(peers, running);
     if (stop)
       settle();
     return stop;
   }
 
-  std::optional<Stop> enqueue(Context &context, void *callers) override {
+  std::optional<Stop> enqueue(Peers &peers, void *callers) override {
     const double began = now();
     Device::Current current(device);
     Stream stream = static_cast<Stream>(callers);
     const auto followed = std::exchange(device.follows, std::nullopt);
-    Running running{context.transport(), &context.startWait()};
+    Running running{peers.transport(), &peers.startWait()};
     auto enqueueAll = [&]() -> std::optional<Stop> {
       int capturing = 0;
       if (auto stop = check(driver.streamIsCapturing(stream, &capturing),
@@ -145,7 +145,7 @@ public:
                             "make the caller's stream wait"))
         return stop;
       host = now() - began;
-      return warm ? std::nullopt : finishFirst(context, running);
+      return warm ? std::nullopt : finishFirst(peers, running);
     };
     std::optional<Stop> stop = enqueueAll();
     if (stop && stop->code != TESSERA_INVALID_ARGUMENT)
@@ -153,9 +153,9 @@ public:
     return stop;
   }
 
-  std::optional<Stop> wait(Context &context) override {
+  std::optional<Stop> wait(Peers &peers) override {
     Device::Current current(device);
-    std::optional<Stop> stop = wait(context, done);
+    std::optional<Stop> stop = wait(peers, done);
     if (stop)
       settle();
     return stop;
@@ -209,22 +209,22 @@ private:
     return std::nullopt;
   }
 
-  std::optional<Stop> launch(Context &context, const Running &running) {
+  std::optional<Stop> launch(Peers &peers, const Running &running) {
     const double began = now();
     if (std::optional<Stop> stop = submit(running))
       return stop;
     host = now() - began;
-    return warm ? wait(context, done) : finishFirst(context, running);
+    return warm ? wait(peers, done) : finishFirst(peers, running);
   }
 
   /// Waits, and makes the graph for the next run.
-  std::optional<Stop> finishFirst(Context &context, const Running &running) {
-    if (std::optional<Stop> stop = wait(context, done))
+  std::optional<Stop> finishFirst(Peers &peers, const Running &running) {
+    if (std::optional<Stop> stop = wait(peers, done))
       return stop;
     warm = true;
     if ((flags & TESSERA_NO_GRAPH) || works.empty())
       return std::nullopt;
-    context.startWait();
+    peers.startWait();
     return capture(running);
   }
 
@@ -316,7 +316,7 @@ private:
   //===--------------------------------------------------------------------===//
 
   /// With an event between any two works.
-  std::optional<Stop> timeSteps(Context &context, const Running &running) {
+  std::optional<Stop> timeSteps(Peers &peers, const Running &running) {
     // Its time on the host's clock is between that before it was recorded and
     // that after a wait, as nothing is ahead of it. A wait that was slow once
     // is tried again.
@@ -325,7 +325,7 @@ private:
       const double sent = now();
       if (std::optional<Stop> stop = record(events[0], 0))
         return stop;
-      if (std::optional<Stop> stop = wait(context, events[0]))
+      if (std::optional<Stop> stop = wait(peers, events[0]))
         return stop;
       const double answered = now();
       began = (sent + answered) / 2;
@@ -345,7 +345,7 @@ private:
     if (std::optional<Stop> stop = record(done, 0))
       return stop;
     host = now() - first;
-    if (std::optional<Stop> stop = wait(context, done))
+    if (std::optional<Stop> stop = wait(peers, done))
       return stop;
     double last = began;
     for (size_t i = 0; i < works.size(); ++i) {
@@ -364,12 +364,12 @@ private:
   }
 
   /// Each work alone, with a line in the log before and after it.
-  std::optional<Stop> checkSteps(Context &context, const StepNames &names,
+  std::optional<Stop> checkSteps(Peers &peers, const StepNames &names,
                                  const Running &running) {
     measured.resize(works.size());
     host = 0;
     for (size_t i = 0; i < works.size(); ++i) {
-      context.log(TESSERA_LOG_INFO, describeStep(i, names, *works[i]));
+      peers.log(TESSERA_LOG_INFO, describeStep(i, names, *works[i]));
       const double began = now();
       if (std::optional<Stop> stop = enqueue(i, running))
         return stop;
@@ -377,7 +377,7 @@ private:
         return stop;
       const double enqueued = now();
       host += enqueued - began;
-      if (std::optional<Stop> stop = wait(context, done)) {
+      if (std::optional<Stop> stop = wait(peers, done)) {
         stop->work = i;
         return stop;
       }
@@ -385,7 +385,7 @@ private:
       char text[64];
       snprintf(text, sizeof text, "step %zu took %.1f us", i,
                1e6 * (measured[i].end - began));
-      context.log(TESSERA_LOG_INFO, text);
+      peers.log(TESSERA_LOG_INFO, text);
     }
     return std::nullopt;
   }
@@ -417,13 +417,13 @@ private:
   /// The work that the stream's last breadcrumb is of.
   size_t lastSeen() const { return seen ? (seen - 1) / 2 : 0; }
 
-  std::optional<Stop> wait(Context &context, Event event) {
+  std::optional<Stop> wait(Peers &peers, Event event) {
     const double began = now();
-    Poll &poll = context.startWait();
+    Poll &poll = peers.startWait();
     while (true) {
       const Code code = driver.eventQuery(event);
-      if (follow(context.watch()))
-        context.startWait();
+      if (follow(peers.watch()))
+        peers.startWait();
       const double waited = now() - began;
       if (code == 0) {
         expected = waited;

@@ -13,7 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Runtime/Transport.h"
+#include "Runtime/Transports/Threads.h"
 
 #include <atomic>
 #include <cstring>

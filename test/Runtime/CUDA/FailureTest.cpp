@@ -11,6 +11,7 @@
 #include "Backends/CUDA/Program.h"
 #include "OnRecordingDriver.h"
 #include "Runtime/Context.h"
+#include "Support/Clock.h"
 
 using namespace tessera;
 using namespace tessera::test;
@@ -157,13 +158,15 @@ public:
                                                      nullptr, nullptr),
                         "launch");
   }
-  const Traffic *traffic() const override { return waits ? &moved : nullptr; }
+  const CollectiveReport *collective() const override {
+    return waits ? &report : nullptr;
+  }
 
 private:
   const cuda::Device &device;
   cuda::Function function;
   bool waits;
-  Traffic moved{8, 8};
+  CollectiveReport report{{8, 8}};
 };
 
 class NoNames final : public StepNames {

@@ -6,21 +6,21 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_RUNTIME_COLLECTIVES_H
-#define TESSERA_RUNTIME_COLLECTIVES_H
+#ifndef TESSERA_BACKENDS_CPU_COLLECTIVES_H
+#define TESSERA_BACKENDS_CPU_COLLECTIVES_H
 
 #include "Runtime/CollectivePlan.h"
 
 namespace tessera {
 
-/// Runs a plan on the CPU.
+/// Runs a plan over a transport.
 class CollectiveWork final : public Work {
 public:
   explicit CollectiveWork(CollectivePlan plan);
 
   void setAddresses(const Bases &bases) override;
   Status run(const Running &running) override;
-  const Traffic *traffic() const override { return &plan.traffic; }
+  const CollectiveReport *collective() const override { return &report; }
 
 private:
   struct Copy {
@@ -40,10 +40,11 @@ private:
   };
 
   CollectivePlan plan;
+  CollectiveReport report;
   std::vector<Phase> phases; ///< the plan's, with addresses
   std::byte *filled = nullptr;
 };
 
 } // namespace tessera
 
-#endif // TESSERA_RUNTIME_COLLECTIVES_H
+#endif // TESSERA_BACKENDS_CPU_COLLECTIVES_H

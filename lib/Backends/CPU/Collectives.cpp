@@ -11,12 +11,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Runtime/Collectives.h"
+#include "Backends/CPU/Collectives.h"
 #include "Runtime/Fold.h"
 
 using namespace tessera;
 
-CollectiveWork::CollectiveWork(CollectivePlan plan) : plan(std::move(plan)) {
+CollectiveWork::CollectiveWork(CollectivePlan plan)
+    : plan(std::move(plan)), report{this->plan.traffic} {
   takeScratch(this->plan.scratchBytes);
 }
 
