@@ -7,9 +7,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Interpreter/Inputs.h"
-#include "Runtime/Tensors/Safetensors.h"
 #include "TensorView/ExtentAnalysis.h"
 #include "TensorView/TensorView.h"
+#include "Tensors/Safetensors.h"
 
 #include <cmath>
 

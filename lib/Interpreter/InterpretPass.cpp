@@ -17,8 +17,8 @@
 #include "Interpreter/Inputs.h"
 #include "Interpreter/Interpreter.h"
 #include "Interpreter/Tolerance.h"
-#include "Runtime/Tensors/Safetensors.h"
 #include "TensorView/TensorView.h"
+#include "Tensors/Safetensors.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"

@@ -9,7 +9,7 @@
 #ifndef TESSERA_RUNTIME_BACKENDS_H
 #define TESSERA_RUNTIME_BACKENDS_H
 
-#include "Runtime/Backend.h"
+#include "Exec/Backend.h"
 
 namespace tessera {
 

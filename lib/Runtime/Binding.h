@@ -9,9 +9,9 @@
 #ifndef TESSERA_RUNTIME_BINDING_H
 #define TESSERA_RUNTIME_BINDING_H
 
+#include "Exec/Steps.h"
 #include "Runtime/Arena.h"
 #include "Runtime/Context.h"
-#include "Runtime/Steps.h"
 #include "Runtime/Variants.h"
 
 namespace tessera {

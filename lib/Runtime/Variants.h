@@ -15,9 +15,9 @@
 #ifndef TESSERA_RUNTIME_VARIANTS_H
 #define TESSERA_RUNTIME_VARIANTS_H
 
+#include "Exec/Backend.h"
+#include "Exec/Failure.h"
 #include "Module/Module.h"
-#include "Runtime/Backend.h"
-#include "Runtime/Failure.h"
 
 namespace tessera {
 

@@ -14,9 +14,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Module/Module.h"
+#include "Exec/CollectivePlan.h"
+#include "Exec/LocalTensors.h"
 #include "Fuzz.h"
-#include "Runtime/CollectivePlan.h"
-#include "Runtime/LocalTensors.h"
 
 #include <algorithm>
 #include <cstring>

@@ -15,7 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Runtime/Tensors/Safetensors.h"
+#include "Tensors/Safetensors.h"
 #include "Fuzz.h"
 
 #include <sys/mman.h>

@@ -10,14 +10,15 @@
 //
 //   check-run EXPECTED_FOLDER OUTPUT.safetensors [EXPECTED.json REPORT.json]
 //
-// For each tensor NAME of EXPECTED (f64) the output NAME must have its shape and
-// be no further from it than the tensor NAME:allowed says, element by element.
-// The reports must list the same collectives: kind, axes, bytes, copies.
+// For each tensor NAME of EXPECTED (f64) the output NAME must have its shape
+// and be no further from it than the tensor NAME:allowed says, element by
+// element. The reports must list the same collectives: kind, axes, bytes,
+// copies.
 //
 //===----------------------------------------------------------------------===//
 
-#include "Runtime/Tensors/Safetensors.h"
 #include "Support/DType.h"
+#include "Tensors/Safetensors.h"
 
 #include <cmath>
 #include <cstdio>
@@ -80,7 +81,8 @@ static Result<double> compare(const StoredTensor &expected,
 /// What must not differ between two runs of one plan.
 static Result<std::vector<nlohmann::json>> collectivesOf(const char *path) {
   std::ifstream file(path);
-  auto report = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
+  auto report =
+      nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
   if (!report.is_object() || !report.contains("collectives"))
     return Error{std::string(path) + " is no report of tessera-run"};
   std::vector<nlohmann::json> list;

@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Runtime/CollectivePlan.h"
+#include "Exec/CollectivePlan.h"
 #include "../Module/PlanBuilder.h"
 #include "gtest/gtest.h"
 

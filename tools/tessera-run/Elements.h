@@ -9,7 +9,7 @@
 #ifndef TESSERA_RUN_ELEMENTS_H
 #define TESSERA_RUN_ELEMENTS_H
 
-#include "Runtime/Tensors/Transfer.h"
+#include "Tensors/Transfer.h"
 
 namespace tessera::run {
 

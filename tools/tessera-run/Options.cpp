@@ -13,7 +13,7 @@
 #include "Options.h"
 
 #include "Module/Module.h"
-#include "Runtime/Tensors/Safetensors.h"
+#include "Tensors/Safetensors.h"
 
 #include <cerrno>
 #include <cstdlib>

@@ -15,8 +15,8 @@
 #define TESSERA_RUN_SESSION_H
 
 #include "Options.h"
-#include "Runtime/Tensors/Transfer.h"
 #include "Team.h"
+#include "Tensors/Transfer.h"
 #include "tessera/tessera.h"
 
 #include <cstdlib>

@@ -9,7 +9,7 @@
 #include "Team.h"
 
 #include "Ending.h"
-#include "Runtime/Transport.h"
+#include "Exec/Transport.h"
 #include "tessera/tessera.h"
 
 #include <algorithm>

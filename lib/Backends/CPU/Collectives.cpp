@@ -12,7 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Backends/CPU/Collectives.h"
-#include "Runtime/Fold.h"
+#include "Exec/Fold.h"
 
 using namespace tessera;
 

@@ -9,7 +9,7 @@
 #ifndef TESSERA_BACKENDS_CPU_COLLECTIVES_H
 #define TESSERA_BACKENDS_CPU_COLLECTIVES_H
 
-#include "Runtime/CollectivePlan.h"
+#include "Exec/CollectivePlan.h"
 
 namespace tessera {
 

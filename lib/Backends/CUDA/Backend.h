@@ -9,7 +9,7 @@
 #ifndef TESSERA_BACKENDS_CUDA_BACKEND_H
 #define TESSERA_BACKENDS_CUDA_BACKEND_H
 
-#include "Runtime/Backend.h"
+#include "Exec/Backend.h"
 
 namespace tessera {
 

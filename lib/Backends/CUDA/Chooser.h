@@ -12,7 +12,7 @@
 #include "Backends/CUDA/Algorithms.h"
 #include "Backends/CUDA/Blas.h"
 #include "Backends/CUDA/Device.h"
-#include "Runtime/Backend.h"
+#include "Exec/Backend.h"
 
 #include <set>
 

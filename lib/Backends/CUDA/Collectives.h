@@ -11,7 +11,7 @@
 
 #include "Backends/CUDA/Communicators.h"
 #include "Backends/CUDA/Launch.h"
-#include "Runtime/CollectivePlan.h"
+#include "Exec/CollectivePlan.h"
 
 namespace tessera::cuda {
 

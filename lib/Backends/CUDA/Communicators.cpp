@@ -18,7 +18,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Backends/CUDA/Communicators.h"
-#include "Runtime/CollectivePlan.h"
+#include "Exec/CollectivePlan.h"
 #include "Support/Clock.h"
 
 #include <algorithm>

@@ -11,8 +11,8 @@
 
 #include "Backends/CUDA/Device.h"
 #include "Backends/CUDA/NCCL.h"
-#include "Runtime/Backend.h"
-#include "Runtime/Work.h"
+#include "Exec/Backend.h"
+#include "Exec/Work.h"
 
 #include <atomic>
 #include <map>

@@ -15,8 +15,8 @@
 #ifndef TESSERA_BACKENDS_CUDA_COPIES_H
 #define TESSERA_BACKENDS_CUDA_COPIES_H
 
+#include "Exec/Strided.h"
 #include "Layout/View.h"
-#include "Runtime/Strided.h"
 #include "Support/DType.h"
 
 #include <string>

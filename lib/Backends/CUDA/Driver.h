@@ -15,7 +15,7 @@
 #ifndef TESSERA_BACKENDS_CUDA_DRIVER_H
 #define TESSERA_BACKENDS_CUDA_DRIVER_H
 
-#include "Runtime/Failure.h"
+#include "Exec/Failure.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -77,7 +77,7 @@ constexpr unsigned kHostPortable = 1, kHostMapped = 2;
   F(primaryRelease, cuDevicePrimaryCtxRelease_v2, (int device))                \
   F(ctxPush, cuCtxPushCurrent_v2, (ContextHandle context))                     \
   F(ctxPop, cuCtxPopCurrent_v2, (ContextHandle * context))                     \
-  F(memGetInfo, cuMemGetInfo_v2, (size_t *free, size_t *total))                \
+  F(memGetInfo, cuMemGetInfo_v2, (size_t * free, size_t * total))              \
   F(memAlloc, cuMemAlloc_v2, (DevicePointer * pointer, size_t bytes))          \
   F(memFree, cuMemFree_v2, (DevicePointer pointer))                            \
   F(memHostAlloc, cuMemHostAlloc,                                              \
@@ -106,7 +106,7 @@ constexpr unsigned kHostPortable = 1, kHostMapped = 2;
   F(funcSetAttribute, cuFuncSetAttribute,                                      \
     (Function function, int attribute, int value))                             \
   F(funcGetParamInfo, cuFuncGetParamInfo,                                      \
-    (Function function, size_t index, size_t *offset, size_t *bytes))          \
+    (Function function, size_t index, size_t * offset, size_t * bytes))        \
   F(occupancy, cuOccupancyMaxActiveBlocksPerMultiprocessor,                    \
     (int *blocks, Function function, int threads, size_t shared))              \
   F(tensorMapEncode, cuTensorMapEncodeTiled,                                   \

@@ -11,7 +11,7 @@
 
 #include "Backends/CUDA/Copies.h"
 #include "Backends/CUDA/Device.h"
-#include "Runtime/Work.h"
+#include "Exec/Work.h"
 
 namespace tessera::cuda {
 

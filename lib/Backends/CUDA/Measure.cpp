@@ -19,7 +19,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Backends/CUDA/Measure.h"
-#include "Runtime/Backend.h"
+#include "Exec/Backend.h"
 #include "Support/Clock.h"
 
 #include <algorithm>

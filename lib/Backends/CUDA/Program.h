@@ -10,7 +10,7 @@
 #define TESSERA_BACKENDS_CUDA_PROGRAM_H
 
 #include "Backends/CUDA/Device.h"
-#include "Runtime/Backend.h"
+#include "Exec/Backend.h"
 
 namespace tessera::cuda {
 

@@ -15,7 +15,7 @@
 #define TESSERA_BACKENDS_CUDA_TENSORMAPS_H
 
 #include "Backends/CUDA/Device.h"
-#include "Runtime/LocalTensors.h"
+#include "Exec/LocalTensors.h"
 
 namespace tessera::cuda {
 

@@ -245,7 +245,7 @@ extern "C" __global__ void __launch_bounds__(1)
 }
 
 //===----------------------------------------------------------------------===//
-// Folds: the same order and rounding as Runtime/Fold.cpp
+// Folds: the same order and rounding as Exec/Fold.cpp
 //===----------------------------------------------------------------------===//
 
 struct BF16 {

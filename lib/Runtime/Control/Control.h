@@ -27,7 +27,7 @@
 #ifndef TESSERA_RUNTIME_CONTROL_CONTROL_H
 #define TESSERA_RUNTIME_CONTROL_CONTROL_H
 
-#include "Runtime/Watch.h"
+#include "Exec/Watch.h"
 #include "Support/Result.h"
 
 #include <functional>

@@ -9,7 +9,7 @@
 #ifndef TESSERA_RUNTIME_TRANSPORTS_THREADS_H
 #define TESSERA_RUNTIME_TRANSPORTS_THREADS_H
 
-#include "Runtime/Transport.h"
+#include "Exec/Transport.h"
 
 namespace tessera {
 

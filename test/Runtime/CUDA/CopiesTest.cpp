@@ -13,7 +13,7 @@
 
 #include "Backends/CUDA/Copies.h"
 #include "Emulation.h"
-#include "Runtime/Fold.h"
+#include "Exec/Fold.h"
 #include "gtest/gtest.h"
 
 #include <cmath>

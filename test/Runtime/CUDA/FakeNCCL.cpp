@@ -19,7 +19,7 @@
 
 #include "FakeNCCL.h"
 #include "Backends/CUDA/NCCL.h"
-#include "Runtime/Fold.h"
+#include "Exec/Fold.h"
 
 #include <atomic>
 #include <chrono>

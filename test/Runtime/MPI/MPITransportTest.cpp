@@ -17,7 +17,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Runtime/Transport.h"
+#include "Exec/Transport.h"
 
 #include <cstdio>
 #include <cstdlib>

@@ -11,11 +11,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_RUNTIME_COLLECTIVEPLAN_H
-#define TESSERA_RUNTIME_COLLECTIVEPLAN_H
+#ifndef TESSERA_EXEC_COLLECTIVEPLAN_H
+#define TESSERA_EXEC_COLLECTIVEPLAN_H
 
-#include "Runtime/Strided.h"
-#include "Runtime/Work.h"
+#include "Exec/Strided.h"
+#include "Exec/Work.h"
 
 namespace tessera {
 
@@ -107,4 +107,4 @@ Result<bool> nativeOnAll(const CollectivePlan &plan,
 
 } // namespace tessera
 
-#endif // TESSERA_RUNTIME_COLLECTIVEPLAN_H
+#endif // TESSERA_EXEC_COLLECTIVEPLAN_H

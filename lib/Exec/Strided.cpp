@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Runtime/Strided.h"
+#include "Exec/Strided.h"
 
 #include <algorithm>
 #include <cstring>

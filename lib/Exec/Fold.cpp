@@ -12,7 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Runtime/Fold.h"
+#include "Exec/Fold.h"
 #include "Support/Half.h"
 
 #include <limits>

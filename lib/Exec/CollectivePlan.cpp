@@ -19,9 +19,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Runtime/CollectivePlan.h"
+#include "Exec/CollectivePlan.h"
+#include "Exec/Fold.h"
 #include "Layout/Transfers.h"
-#include "Runtime/Fold.h"
 
 #include <algorithm>
 

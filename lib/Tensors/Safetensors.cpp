@@ -12,7 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Runtime/Tensors/Safetensors.h"
+#include "Tensors/Safetensors.h"
 
 #include <nlohmann/json.hpp>
 

@@ -13,8 +13,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_RUNTIME_TENSORS_SAFETENSORS_H
-#define TESSERA_RUNTIME_TENSORS_SAFETENSORS_H
+#ifndef TESSERA_TENSORS_SAFETENSORS_H
+#define TESSERA_TENSORS_SAFETENSORS_H
 
 #include "Layout/View.h"
 #include "Support/DType.h"
@@ -108,4 +108,4 @@ FileLayout layoutFile(const std::vector<FileTensor> &tensors);
 
 } // namespace tessera
 
-#endif // TESSERA_RUNTIME_TENSORS_SAFETENSORS_H
+#endif // TESSERA_TENSORS_SAFETENSORS_H

@@ -13,11 +13,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_RUNTIME_BACKEND_H
-#define TESSERA_RUNTIME_BACKEND_H
+#ifndef TESSERA_EXEC_BACKEND_H
+#define TESSERA_EXEC_BACKEND_H
 
-#include "Runtime/Strided.h"
-#include "Runtime/Work.h"
+#include "Exec/Strided.h"
+#include "Exec/Work.h"
 
 namespace tessera {
 
@@ -184,4 +184,4 @@ std::string describeStep(size_t index, const StepNames &names,
 
 } // namespace tessera
 
-#endif // TESSERA_RUNTIME_BACKEND_H
+#endif // TESSERA_EXEC_BACKEND_H

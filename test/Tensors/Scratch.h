@@ -9,7 +9,7 @@
 #ifndef TESSERA_TEST_RUNTIME_TENSORS_SCRATCH_H
 #define TESSERA_TEST_RUNTIME_TENSORS_SCRATCH_H
 
-#include "Runtime/Tensors/Safetensors.h"
+#include "Tensors/Safetensors.h"
 
 #include <filesystem>
 #include <fstream>

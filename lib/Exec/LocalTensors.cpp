@@ -14,9 +14,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Runtime/LocalTensors.h"
+#include "Exec/LocalTensors.h"
+#include "Exec/Strided.h"
 #include "Layout/Transfers.h"
-#include "Runtime/Strided.h"
 
 #include <algorithm>
 #include <numeric>

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_RUNTIME_LOCALTENSORS_H
-#define TESSERA_RUNTIME_LOCALTENSORS_H
+#ifndef TESSERA_EXEC_LOCALTENSORS_H
+#define TESSERA_EXEC_LOCALTENSORS_H
 
 #include "Module/Module.h"
 #include "Support/DType.h"
@@ -73,4 +73,4 @@ private:
 
 } // namespace tessera
 
-#endif // TESSERA_RUNTIME_LOCALTENSORS_H
+#endif // TESSERA_EXEC_LOCALTENSORS_H

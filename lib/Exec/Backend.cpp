@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Runtime/Backend.h"
+#include "Exec/Backend.h"
 
 using namespace tessera;
 

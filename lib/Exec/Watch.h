@@ -13,8 +13,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_RUNTIME_WATCH_H
-#define TESSERA_RUNTIME_WATCH_H
+#ifndef TESSERA_EXEC_WATCH_H
+#define TESSERA_EXEC_WATCH_H
 
 #include <cstdint>
 #include <optional>
@@ -64,4 +64,4 @@ public:
 
 } // namespace tessera
 
-#endif // TESSERA_RUNTIME_WATCH_H
+#endif // TESSERA_EXEC_WATCH_H

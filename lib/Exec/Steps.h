@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_RUNTIME_STEPS_H
-#define TESSERA_RUNTIME_STEPS_H
+#ifndef TESSERA_EXEC_STEPS_H
+#define TESSERA_EXEC_STEPS_H
 
-#include "Runtime/Backend.h"
+#include "Exec/Backend.h"
 
 namespace tessera {
 
@@ -19,4 +19,4 @@ Result<std::unique_ptr<Work>> makeWork(int index, Tensors &tensors,
 
 } // namespace tessera
 
-#endif // TESSERA_RUNTIME_STEPS_H
+#endif // TESSERA_EXEC_STEPS_H

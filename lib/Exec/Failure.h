@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_RUNTIME_FAILURE_H
-#define TESSERA_RUNTIME_FAILURE_H
+#ifndef TESSERA_EXEC_FAILURE_H
+#define TESSERA_EXEC_FAILURE_H
 
 #include "Support/Result.h"
 #include "tessera/tessera.h"
@@ -25,4 +25,4 @@ template <typename T> using Outcome = Result<T, Failure>;
 
 } // namespace tessera
 
-#endif // TESSERA_RUNTIME_FAILURE_H
+#endif // TESSERA_EXEC_FAILURE_H

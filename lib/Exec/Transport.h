@@ -12,8 +12,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_RUNTIME_TRANSPORT_H
-#define TESSERA_RUNTIME_TRANSPORT_H
+#ifndef TESSERA_EXEC_TRANSPORT_H
+#define TESSERA_EXEC_TRANSPORT_H
 
 #include "Support/Result.h"
 
@@ -102,4 +102,4 @@ using TransportOpen = Transport *(const void *handle, double seconds,
 
 } // namespace tessera
 
-#endif // TESSERA_RUNTIME_TRANSPORT_H
+#endif // TESSERA_EXEC_TRANSPORT_H

@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Runtime/Steps.h"
+#include "Exec/Steps.h"
 
 using namespace tessera;
 

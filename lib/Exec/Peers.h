@@ -6,12 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_RUNTIME_PEERS_H
-#define TESSERA_RUNTIME_PEERS_H
+#ifndef TESSERA_EXEC_PEERS_H
+#define TESSERA_EXEC_PEERS_H
 
-#include "Runtime/Failure.h"
-#include "Runtime/Transport.h"
-#include "Runtime/Watch.h"
+#include "Exec/Failure.h"
+#include "Exec/Transport.h"
+#include "Exec/Watch.h"
 
 #include <cstdio>
 #include <optional>
@@ -56,4 +56,4 @@ protected:
 
 } // namespace tessera
 
-#endif // TESSERA_RUNTIME_PEERS_H
+#endif // TESSERA_EXEC_PEERS_H

@@ -17,10 +17,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_RUNTIME_TENSORS_TRANSFER_H
-#define TESSERA_RUNTIME_TENSORS_TRANSFER_H
+#ifndef TESSERA_TENSORS_TRANSFER_H
+#define TESSERA_TENSORS_TRANSFER_H
 
-#include "Runtime/Tensors/Safetensors.h"
+#include "Tensors/Safetensors.h"
 
 namespace tessera {
 
@@ -77,4 +77,4 @@ private:
 
 } // namespace tessera
 
-#endif // TESSERA_RUNTIME_TENSORS_TRANSFER_H
+#endif // TESSERA_TENSORS_TRANSFER_H

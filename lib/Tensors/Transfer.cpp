@@ -12,7 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Runtime/Tensors/Transfer.h"
+#include "Tensors/Transfer.h"
 #include "Support/TemporaryFile.h"
 
 #include <algorithm>

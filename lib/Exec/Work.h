@@ -12,11 +12,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_RUNTIME_WORK_H
-#define TESSERA_RUNTIME_WORK_H
+#ifndef TESSERA_EXEC_WORK_H
+#define TESSERA_EXEC_WORK_H
 
-#include "Runtime/LocalTensors.h"
-#include "Runtime/Peers.h"
+#include "Exec/LocalTensors.h"
+#include "Exec/Peers.h"
 
 namespace tessera {
 
@@ -128,4 +128,4 @@ inline Place placeOf(const LocalTensor &tensor) {
 
 } // namespace tessera
 
-#endif // TESSERA_RUNTIME_WORK_H
+#endif // TESSERA_EXEC_WORK_H

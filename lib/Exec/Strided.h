@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_RUNTIME_STRIDED_H
-#define TESSERA_RUNTIME_STRIDED_H
+#ifndef TESSERA_EXEC_STRIDED_H
+#define TESSERA_EXEC_STRIDED_H
 
 #include "Module/Module.h"
 
@@ -81,4 +81,4 @@ std::optional<layout::Shape> reshapeStrides(const layout::Shape &from,
 
 } // namespace tessera
 
-#endif // TESSERA_RUNTIME_STRIDED_H
+#endif // TESSERA_EXEC_STRIDED_H

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_RUNTIME_FOLD_H
-#define TESSERA_RUNTIME_FOLD_H
+#ifndef TESSERA_EXEC_FOLD_H
+#define TESSERA_EXEC_FOLD_H
 
 #include "Layout/View.h"
 #include "Support/DType.h"
@@ -31,4 +31,4 @@ void identityOf(DType dtype, layout::Combiner combiner, std::byte *out);
 
 } // namespace tessera
 
-#endif // TESSERA_RUNTIME_FOLD_H
+#endif // TESSERA_EXEC_FOLD_H
