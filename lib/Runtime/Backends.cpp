@@ -12,7 +12,7 @@
 
 #include "Runtime/Backends.h"
 #include "Backends/CPU/Backend.h"
-#include "Backends/CUDA/Backend.h"
+#include "Backends/CUDA/Run/Backend.h"
 
 using namespace tessera;
 

@@ -8,8 +8,8 @@
 //
 // Copies between strided boxes, transposed copies, fills and the reductions of
 // collectives: the binary "runtime" of each cuda module. What they are called
-// with is prepared by Backends/CUDA/Copies.cpp, which has the same structs.
-// NVRTC compiles this file as it is, without any header.
+// with is prepared by Backends/CUDA/Driver/Copies.cpp, which has the same
+// structs. NVRTC compiles this file as it is, without any header.
 //
 // Every kernel is right for any number of blocks, of kThreads threads. All
 // offsets are in bytes.

@@ -9,7 +9,7 @@
 #ifndef TESSERA_TEST_RUNTIME_CUDA_AUTOTUNE_H
 #define TESSERA_TEST_RUNTIME_CUDA_AUTOTUNE_H
 
-#include "Backends/CUDA/Algorithms.h"
+#include "Backends/CUDA/Blas/Algorithms.h"
 #include "OnRecordingDriver.h"
 
 #include <filesystem>

@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Alike.h"
-#include "Backends/CUDA/BlasApi.h"
+#include "Backends/CUDA/Blas/BlasApi.h"
 
 #include <cublasLt.h>
 

@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Backends/CUDA/Copies.h"
+#include "Backends/CUDA/Driver/Copies.h"
 #include "Emulation.h"
 #include "Exec/Fold.h"
 #include "gtest/gtest.h"

@@ -13,7 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Backends/CUDA/AttentionPlan.h"
+#include "Backends/CUDA/CuDNN/AttentionPlan.h"
 #include "gtest/gtest.h"
 
 #include <dlfcn.h>

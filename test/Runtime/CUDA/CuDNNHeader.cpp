@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Alike.h"
-#include "Backends/CUDA/CuDNN.h"
+#include "Backends/CUDA/CuDNN/CuDNN.h"
 
 #include <cudnn_graph.h>
 

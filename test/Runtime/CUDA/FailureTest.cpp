@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "../DamagedPlans.h"
-#include "Backends/CUDA/Device.h"
-#include "Backends/CUDA/Program.h"
+#include "Backends/CUDA/Driver/Device.h"
+#include "Backends/CUDA/Run/Program.h"
 #include "OnRecordingDriver.h"
 #include "Runtime/Context.h"
 #include "Support/Clock.h"

@@ -12,7 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Backends/CUDA/BlasApi.h"
+#include "Backends/CUDA/Blas/BlasApi.h"
 #include "RecordingDriver.h"
 
 #include <algorithm>

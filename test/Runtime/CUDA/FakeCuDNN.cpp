@@ -13,7 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "FakeCuDNN.h"
-#include "Backends/CUDA/CuDNN.h"
+#include "Backends/CUDA/CuDNN/CuDNN.h"
 #include "Support/DType.h"
 
 #include <algorithm>

@@ -14,7 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Backends/CUDA/Driver.h"
+#include "Backends/CUDA/Driver/Driver.h"
 #include "Emulation.h"
 
 #include <atomic>

@@ -18,7 +18,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "FakeNCCL.h"
-#include "Backends/CUDA/NCCL.h"
+#include "Backends/CUDA/NCCL/NCCL.h"
 #include "Exec/Fold.h"
 
 #include <atomic>

@@ -12,8 +12,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Alike.h"
-#include "Backends/CUDA/Driver.h"
-#include "Backends/CUDA/TensorMaps.h"
+#include "Backends/CUDA/Driver/Driver.h"
+#include "Backends/CUDA/Driver/TensorMaps.h"
 #include "gtest/gtest.h"
 
 #include <cuda.h>

@@ -14,7 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Backends/CUDA/NCCL.h"
+#include "Backends/CUDA/NCCL/NCCL.h"
 #include "Emulation.h"
 
 #include <cstdlib>

@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Backends/CUDA/Device.h"
+#include "Backends/CUDA/Driver/Device.h"
 #include "OnRecordingDriver.h"
 
 using namespace tessera;

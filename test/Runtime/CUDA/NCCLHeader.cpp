@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Alike.h"
-#include "Backends/CUDA/NCCL.h"
+#include "Backends/CUDA/NCCL/NCCL.h"
 
 #include <nccl.h>
 

@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Backends/CUDA/Products.h"
+#include "Backends/CUDA/Blas/Products.h"
 #include "gtest/gtest.h"
 
 #include <algorithm>

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "RecordingDriver.h"
-#include "Backends/CUDA/Driver.h"
+#include "Backends/CUDA/Driver/Driver.h"
 
 #include <cstdlib>
 #include <cstring>

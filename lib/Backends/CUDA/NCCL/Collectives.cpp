@@ -1,0 +1,210 @@
+//===- Collectives.cpp - collectives on GPUs ------------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Enqueues a plan: its copies and folds are launches of the runtime's kernels,
+// the messages of a phase one group on the communicator of all ranks. Where the
+// whole plan is one of NCCL's own collectives, it is that, on the communicator
+// of its group, and needs no scratch.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Backends/CUDA/NCCL/Collectives.h"
+
+#include <algorithm>
+
+using namespace tessera;
+using namespace tessera::cuda;
+using Native = CollectivePlan::Native;
+
+namespace {
+
+class CollectiveWork final : public Work {
+public:
+  CollectiveWork(Binaries &binaries, Communicators *communicators,
+                 CollectivePlan plan, bool native)
+      : binaries(binaries), communicators(communicators),
+        plan(std::move(plan)), report{this->plan.traffic}, native(native) {
+    if (!native)
+      takeScratch(this->plan.scratchBytes, 256);
+  }
+
+  void setAddresses(const Bases &bases) override {
+    if (native) {
+      source = bases(plan.native->source);
+      target = bases(plan.native->target);
+      return;
+    }
+    this->bases = bases;
+    phases.clear();
+    for (const CollectivePlan::Phase &phase : plan.phases)
+      phases.push_back({BoundMessages(phase, bases)});
+  }
+
+  Status prepare() override {
+    if (native)
+      return Ok{};
+    const int processors = binaries.device().multiprocessors();
+    for (size_t i = 0; i < phases.size(); ++i) {
+      const CollectivePlan::Phase &phase = plan.phases[i];
+      RuntimeLaunches before(processors), after(processors);
+      for (const CollectivePlan::Copy &copy : phase.before)
+        before.copy(copy.loop, bases(copy.to), bases(copy.from));
+      for (const CollectivePlan::Fold &fold : phase.folds) {
+        std::vector<const std::byte *> members;
+        for (const Place &member : fold.members)
+          members.push_back(bases(member));
+        if (Status status = after.fold(plan.dtype, plan.combiner, members,
+                                       fold.count, bases(fold.to));
+            !status)
+          return status;
+      }
+      for (const CollectivePlan::Copy &copy : phase.after)
+        after.copy(copy.loop, bases(copy.to), bases(copy.from));
+      if (plan.fill && i + 1 == phases.size())
+        after.fill(plan.fill->loop, bases(plan.fill->to),
+                   plan.fill->value.data(), info(plan.dtype).bytes);
+      launches += before.launches.size() + after.launches.size();
+      if (Status status =
+              phases[i].before.prepare(binaries, std::move(before.launches));
+          !status)
+        return status;
+      if (Status status =
+              phases[i].after.prepare(binaries, std::move(after.launches));
+          !status)
+        return status;
+    }
+    return Ok{};
+  }
+
+  Status connect(Peers &peers) override {
+    if (!communicators)
+      return Ok{};
+    if (Status status = communicators->connect(peers, partitions); !status)
+      return status;
+    world = communicators->find(partitions.front());
+    group = communicators->find(partitions.back());
+    report.communicator = (native ? group : world)->number();
+    return Ok{};
+  }
+
+  Status run(const Running &running) override {
+    const Stream stream = binaries.device().stream();
+    report.handed = {};
+    if (native)
+      return runNative(stream, *running.poll);
+    for (const Phase &phase : phases) {
+      if (Status status = phase.before.enqueue(); !status)
+        return status;
+      if (!phase.messages.sends.empty() || !phase.messages.receives.empty())
+        if (Status status =
+                world->exchange(phase.messages.sends, phase.messages.receives,
+                                stream, *running.poll, report.handed);
+            !status)
+          return status;
+      if (Status status = phase.after.enqueue(); !status)
+        return status;
+    }
+    return Ok{};
+  }
+
+  std::string text() const override {
+    if (native) {
+      static constexpr const char *kNames[] = {"all-gather", "all-reduce",
+                                               "reduce-scatter"};
+      return std::string("NCCL's ") +
+             kNames[static_cast<int>(plan.native->kind)] + " of " +
+             std::to_string(plan.native->count) + " x " +
+             info(plan.dtype).name + ", " + std::to_string(plan.group.size()) +
+             " ranks";
+    }
+    size_t sends = 0, receives = 0;
+    for (const Phase &phase : phases) {
+      sends += phase.messages.sends.size();
+      receives += phase.messages.receives.size();
+    }
+    return std::to_string(sends) + " sends of " +
+           std::to_string(plan.traffic.bytesSent) + " bytes, " +
+           std::to_string(receives) + " receives of " +
+           std::to_string(plan.traffic.bytesReceived) + " bytes, " +
+           std::to_string(launches) + " launches to copy and fold";
+  }
+
+  const CollectiveReport *collective() const override { return &report; }
+
+  /// The world, and the groups of the plan where these may be asked for.
+  std::vector<Partition> partitions;
+
+private:
+  Status runNative(Stream stream, Poll &poll) {
+    const nccl::Reduction reduction = nccl::reductionOf(plan.combiner);
+    const int64_t count = plan.native->count;
+    Handed &moved = report.handed; // by the last `run`
+    switch (plan.native->kind) {
+    case Native::Kind::AllGather:
+      return group->allGather(source, target, count, plan.dtype, stream, poll,
+                              moved);
+    case Native::Kind::AllReduce:
+      return group->allReduce(source, target, count, plan.dtype, reduction,
+                              stream, poll, moved);
+    case Native::Kind::ReduceScatter:
+      return group->reduceScatter(source, target, count, plan.dtype, reduction,
+                                  stream, poll, moved);
+    }
+    return Ok{};
+  }
+
+  struct Phase {
+    BoundMessages messages;
+    RuntimeQueue before{}, after{};
+  };
+
+  Binaries &binaries;
+  Communicators *communicators;
+  CollectivePlan plan;
+  CollectiveReport report;
+  const bool native;
+  Bases bases{};
+  std::vector<Phase> phases; ///< the plan's, with addresses
+  size_t launches = 0;
+  std::byte *source = nullptr, *target = nullptr; ///< when native
+  const Communicator *world = nullptr, *group = nullptr;
+};
+
+} // namespace
+
+bool cuda::movesBetweenRanks(const fb::CollectiveT &collective,
+                             const layout::Mesh &mesh) {
+  return mesh.numDevices() > 1 && collective.kind != fb::CollectiveKind::Slice;
+}
+
+Result<std::unique_ptr<Work>>
+cuda::makeCollective(Binaries &binaries, Communicators *communicators,
+                     const fb::CollectiveT &collective,
+                     const std::vector<layout::SubAxis> &axes,
+                     Tensors &tensors) {
+  const layout::Mesh &mesh = tensors.module().mesh();
+  Result<CollectivePlan> plan = CollectivePlan::create(
+      collective, axes, **tensors.get(collective.source),
+      **tensors.get(collective.target), mesh, tensors.rank());
+  if (!plan)
+    return plan.error();
+  // The same on all ranks, as they all make the communicators.
+  const bool grouped = plan->group.size() > 1 &&
+                       (collective.kind == fb::CollectiveKind::AllGather ||
+                        collective.kind == fb::CollectiveKind::AllReduce ||
+                        collective.kind == fb::CollectiveKind::ReduceScatter);
+  Result<bool> native = nativeOnAll(*plan, collective, axes, tensors);
+  if (!native)
+    return native.error();
+  auto work = std::make_unique<CollectiveWork>(binaries, communicators,
+                                               std::move(*plan), *native);
+  work->partitions.push_back(Partition::world(mesh.numDevices()));
+  if (grouped)
+    work->partitions.push_back(Partition::along(axes, mesh));
+  return std::unique_ptr<Work>(std::move(work));
+}

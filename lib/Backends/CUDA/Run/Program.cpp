@@ -1,0 +1,493 @@
+//===- Program.cpp - a binding's works on a GPU ---------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The first run does all works one by one: what libraries and peers do only
+// once they do now. Then it records them as a CUDA graph, which later runs
+// launch. The host polls: the event at the end, the companions, the peers'
+// watch. The stream itself leaves breadcrumbs in pinned memory around each
+// collective, so that a hang inside of the graph has a name.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Backends/CUDA/Run/Program.h"
+#include "Support/Clock.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <ctime>
+#include <utility>
+
+using namespace tessera;
+using namespace tessera::cuda;
+
+namespace {
+
+/// How long a wait spins before it sleeps, and how long it sleeps at a time.
+constexpr double kSpinSeconds = 200e-6;
+constexpr long kSleepNanoseconds = 20'000;
+/// How well the device's clock should be known on the host's, and how often
+/// that is tried.
+constexpr double kClockError = 5e-6;
+constexpr int kClockTries = 8;
+/// How long what is in flight has to end after a failure. NCCL's kernels over
+/// symmetric memory never do, and ranks answer 2 s after a deadline.
+constexpr double kGraceSeconds = 1;
+
+class CUDAProgram final : public Program {
+public:
+  CUDAProgram(Device &device, Function mark,
+              std::span<const std::unique_ptr<Work>> works, uint32_t flags)
+      : device(device), driver(device.driver()), mark(mark), works(works),
+        flags(flags) {}
+
+  Status prepare() {
+    Device::Current current(device);
+    for (Event *event : {&done, &forked})
+      if (Status status = device.check(driver.eventCreate(event, kEventUntimed),
+                                       "make an event");
+          !status)
+        return status;
+    if (flags & TESSERA_TIME_STEPS) {
+      events.resize(works.size() + 1);
+      measured.resize(works.size());
+      for (Event &event : events)
+        if (Status status = device.check(
+                driver.eventCreate(&event, kEventTimed), "make an event");
+            !status)
+          return status;
+    }
+    if (!mark)
+      return Ok{};
+    void *host = nullptr;
+    if (Status status = device.check(
+            driver.memHostAlloc(&host, 64, kHostPortable | kHostMapped),
+            "allocate pinned memory");
+        !status)
+      return status;
+    crumb = static_cast<volatile uint32_t *>(host);
+    *crumb = 0;
+    return device.check(driver.memHostGetDevicePointer(&crumbWords[0], host, 0),
+                        "map pinned memory");
+  }
+
+  ~CUDAProgram() override {
+    if (device.isStuck())
+      return;
+    Device::Current current(device);
+    if (exec)
+      driver.graphExecDestroy(exec);
+    for (Event event : {done, forked})
+      if (event)
+        driver.eventDestroy(event);
+    for (Event event : events)
+      if (event)
+        driver.eventDestroy(event);
+    if (crumb)
+      driver.memFreeHost(const_cast<uint32_t *>(crumb));
+  }
+
+  std::optional<Stop> run(Peers &peers, const StepNames &names) override {
+    Device::Current current(device);
+    forget();
+    Running running{peers.transport(), &peers.startWait()};
+    device.follows.reset();
+    std::optional<Stop> stop;
+    if (flags & TESSERA_CHECK_STEPS)
+      stop = checkSteps(peers, names, running);
+    else if (flags & TESSERA_TIME_STEPS)
+      stop = timeSteps(peers, running);
+    else
+      stop = launch(peers, running);
+    if (stop)
+      settle();
+    return stop;
+  }
+
+  std::optional<Stop> enqueue(Peers &peers, void *callers) override {
+    const double began = now();
+    Device::Current current(device);
+    Stream stream = static_cast<Stream>(callers);
+    const auto followed = std::exchange(device.follows, std::nullopt);
+    Running running{peers.transport(), &peers.startWait()};
+    auto enqueueAll = [&]() -> std::optional<Stop> {
+      int capturing = 0;
+      if (auto stop = check(driver.streamIsCapturing(stream, &capturing),
+                            "ask about the caller's stream"))
+        return stop;
+      if (capturing) {
+        if (!warm)
+          return Stop{0, TESSERA_INVALID_ARGUMENT,
+                      "peers and libraries get ready in the first run, which "
+                      "cannot be captured: run once before"};
+        // A graph takes in works, not the launch of a graph.
+        if (auto stop = order(device.stream(), stream))
+          return stop;
+        if (std::optional<Stop> stop = enqueueWorks(running))
+          return stop;
+        return order(stream, device.stream());
+      }
+      if (exec) {
+        std::optional<Stop> stop = launchIn(stream, followed);
+        host = now() - began;
+        return stop;
+      }
+      if (auto stop = order(device.stream(), stream))
+        return stop;
+      if (std::optional<Stop> stop = submit(running))
+        return stop;
+      if (auto stop = check(driver.streamWaitEvent(stream, done, 0),
+                            "make the caller's stream wait"))
+        return stop;
+      host = now() - began;
+      return warm ? std::nullopt : finishFirst(peers, running);
+    };
+    std::optional<Stop> stop = enqueueAll();
+    if (stop && stop->code != TESSERA_INVALID_ARGUMENT)
+      settle();
+    return stop;
+  }
+
+  std::optional<Stop> wait(Peers &peers) override {
+    Device::Current current(device);
+    std::optional<Stop> stop = wait(peers, done);
+    if (stop)
+      settle();
+    return stop;
+  }
+
+  std::span<const StepTime> times() const override { return measured; }
+  double clockError() const override { return clock; }
+  double hostSeconds() const override { return host; }
+
+private:
+  //===--------------------------------------------------------------------===//
+  // Enqueueing
+  //===--------------------------------------------------------------------===//
+
+  std::optional<Stop> check(Code code, const char *what) {
+    if (Status status = device.check(code, what); !status)
+      return Stop{0, TESSERA_INTERNAL, status.message()};
+    return std::nullopt;
+  }
+
+  /// What is in `after` later waits for what is in `before` now.
+  std::optional<Stop> order(Stream after, Stream before) {
+    if (auto stop = check(driver.eventRecord(forked, before),
+                          "record an event in a stream"))
+      return stop;
+    return check(driver.streamWaitEvent(after, forked, 0),
+                 "make a stream wait for another");
+  }
+
+  /// The graph in the caller's stream itself, which costs the GPU and the host
+  /// fewer waits than ours between two of them. `followed`: what the device
+  /// followed until now.
+  std::optional<Stop> launchIn(Stream stream,
+                               std::optional<unsigned long long> followed) {
+    unsigned long long id = 0;
+    if (auto stop = check(driver.streamGetId(stream, &id),
+                          "ask about the caller's stream"))
+      return stop;
+    if (followed != id)
+      if (auto stop = order(stream, device.stream()))
+        return stop;
+    if (auto stop = check(driver.graphLaunch(exec, stream), "launch the graph"))
+      return stop;
+    if (auto stop = check(driver.eventRecord(done, stream),
+                          "record an event in a stream"))
+      return stop;
+    if (auto stop = check(driver.streamWaitEvent(device.stream(), done, 0),
+                          "make a stream wait for another"))
+      return stop;
+    device.follows = id;
+    return std::nullopt;
+  }
+
+  std::optional<Stop> launch(Peers &peers, const Running &running) {
+    const double began = now();
+    if (std::optional<Stop> stop = submit(running))
+      return stop;
+    host = now() - began;
+    return warm ? wait(peers, done) : finishFirst(peers, running);
+  }
+
+  /// Waits, and makes the graph for the next run.
+  std::optional<Stop> finishFirst(Peers &peers, const Running &running) {
+    if (std::optional<Stop> stop = wait(peers, done))
+      return stop;
+    warm = true;
+    if ((flags & TESSERA_NO_GRAPH) || works.empty())
+      return std::nullopt;
+    peers.startWait();
+    return capture(running);
+  }
+
+  /// Everything on our stream, and the event at its end.
+  std::optional<Stop> submit(const Running &running) {
+    if (exec) {
+      if (Status status = device.check(
+              driver.graphLaunch(exec, device.stream()), "launch the graph");
+          !status)
+        return Stop{0, TESSERA_INTERNAL, status.message()};
+    } else if (std::optional<Stop> stop = enqueueWorks(running)) {
+      return stop;
+    }
+    return record(done, 0);
+  }
+
+  std::optional<Stop> enqueueWorks(const Running &running) {
+    for (size_t i = 0; i < works.size(); ++i)
+      if (std::optional<Stop> stop = enqueue(i, running))
+        return stop;
+    return std::nullopt;
+  }
+
+  /// Enqueues one work, between breadcrumbs if it is a collective.
+  std::optional<Stop> enqueue(size_t i, const Running &running) {
+    const bool marked = works[i]->meetsPeers();
+    Status status = marked ? leave(2 * i + 1) : Status(Ok{});
+    if (status)
+      status = works[i]->run(running);
+    if (status && marked)
+      status = leave(2 * i + 2);
+    if (status)
+      return std::nullopt;
+    return Stop{i, marked ? TESSERA_PEER : TESSERA_INTERNAL, status.message()};
+  }
+
+  Status leave(size_t crumb) {
+    crumbWords[1] = crumb;
+    void *parameters[] = {crumbWords};
+    return device.check(driver.launchKernel(mark, 1, 1, 1, 1, 1, 1, 0,
+                                            device.stream(), parameters,
+                                            nullptr),
+                        "leave a breadcrumb");
+  }
+
+  std::optional<Stop> record(Event event, size_t work) {
+    const Code code = driver.eventRecord(event, device.stream());
+    if (code)
+      return broken(code, "record an event", work);
+    return std::nullopt;
+  }
+
+  /// The device says that something before failed.
+  Stop broken(Code code, const char *what, size_t work) {
+    std::string message = device.check(code, what).message();
+    if (!(flags & TESSERA_CHECK_STEPS))
+      message += "; what fails on a GPU shows later than where: a run that "
+                 "checks each step names the op";
+    return Stop{work, TESSERA_INTERNAL, message};
+  }
+
+  std::optional<Stop> capture(const Running &running) {
+    auto failed = [](const Status &status) {
+      return Stop{0, TESSERA_INTERNAL, status.message()};
+    };
+    Status begun = device.check(
+        driver.streamBeginCapture(device.stream(), kCaptureThreadLocal),
+        "begin to record the graph");
+    if (!begun)
+      return failed(begun);
+    std::optional<Stop> stop = enqueueWorks(running);
+    Graph graph = nullptr;
+    Status ended = device.check(
+        driver.streamEndCapture(device.stream(), &graph), "record the graph");
+    if (!stop && !ended)
+      stop = failed(ended);
+    if (!stop)
+      if (Status made = device.check(driver.graphInstantiate(&exec, graph, 0),
+                                     "make the graph ready");
+          !made)
+        stop = failed(made);
+    if (graph)
+      driver.graphDestroy(graph);
+    return stop;
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Step by step
+  //===--------------------------------------------------------------------===//
+
+  /// With an event between any two works.
+  std::optional<Stop> timeSteps(Peers &peers, const Running &running) {
+    // Its time on the host's clock is between that before it was recorded and
+    // that after a wait, as nothing is ahead of it. A wait that was slow once
+    // is tried again.
+    double began = 0;
+    for (int tries = 0; tries < kClockTries; ++tries) {
+      const double sent = now();
+      if (std::optional<Stop> stop = record(events[0], 0))
+        return stop;
+      if (std::optional<Stop> stop = wait(peers, events[0]))
+        return stop;
+      const double answered = now();
+      began = (sent + answered) / 2;
+      clock = (answered - sent) / 2;
+      if (clock < kClockError)
+        break;
+    }
+    const double first = now();
+    for (size_t i = 0; i < works.size(); ++i) {
+      measured[i].enqueueBegin = i ? measured[i - 1].enqueueEnd : first;
+      if (std::optional<Stop> stop = enqueue(i, running))
+        return stop;
+      if (std::optional<Stop> stop = record(events[i + 1], i))
+        return stop;
+      measured[i].enqueueEnd = now();
+    }
+    if (std::optional<Stop> stop = record(done, 0))
+      return stop;
+    host = now() - first;
+    if (std::optional<Stop> stop = wait(peers, done))
+      return stop;
+    double last = began;
+    for (size_t i = 0; i < works.size(); ++i) {
+      float milliseconds = 0;
+      if (Status status = device.check(
+              driver.eventElapsedTime(&milliseconds, events[0], events[i + 1]),
+              "read the time of a step");
+          !status)
+        return Stop{i, TESSERA_INTERNAL, status.message()};
+      // Where the device waited for the host, that is no step's time.
+      measured[i].begin = std::max(last, measured[i].enqueueBegin - clock);
+      measured[i].end = last =
+          std::max(measured[i].begin, began + 1e-3 * milliseconds);
+    }
+    return std::nullopt;
+  }
+
+  /// Each work alone, with a line in the log before and after it.
+  std::optional<Stop> checkSteps(Peers &peers, const StepNames &names,
+                                 const Running &running) {
+    measured.resize(works.size());
+    host = 0;
+    for (size_t i = 0; i < works.size(); ++i) {
+      peers.log(TESSERA_LOG_INFO, describeStep(i, names, *works[i]));
+      const double began = now();
+      if (std::optional<Stop> stop = enqueue(i, running))
+        return stop;
+      if (std::optional<Stop> stop = record(done, i))
+        return stop;
+      const double enqueued = now();
+      host += enqueued - began;
+      if (std::optional<Stop> stop = wait(peers, done)) {
+        stop->work = i;
+        return stop;
+      }
+      measured[i] = {began, now(), began, enqueued};
+      char text[64];
+      snprintf(text, sizeof text, "step %zu took %.1f us", i,
+               1e6 * (measured[i].end - began));
+      peers.log(TESSERA_LOG_INFO, text);
+    }
+    return std::nullopt;
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Waiting
+  //===--------------------------------------------------------------------===//
+
+  /// Tells the watch what the stream has come to; whether that is news.
+  bool follow(Watch *watch) {
+    const uint32_t value = crumb ? *crumb : 0;
+    if (value == seen || value == 0)
+      return false;
+    seen = value;
+    if (watch && value % 2)
+      watch->begin(value / 2);
+    else if (watch)
+      watch->end(value / 2 - 1);
+    return true;
+  }
+
+  /// Of what has ended: the next run begins without breadcrumbs.
+  void forget() {
+    if (crumb)
+      *crumb = 0;
+    seen = 0;
+  }
+
+  /// The work that the stream's last breadcrumb is of.
+  size_t lastSeen() const { return seen ? (seen - 1) / 2 : 0; }
+
+  std::optional<Stop> wait(Peers &peers, Event event) {
+    const double began = now();
+    Poll &poll = peers.startWait();
+    while (true) {
+      const Code code = driver.eventQuery(event);
+      if (follow(peers.watch()))
+        peers.startWait();
+      const double waited = now() - began;
+      if (code == 0) {
+        expected = waited;
+        forget();
+        return std::nullopt;
+      }
+      if (code != kNotReady)
+        return broken(code, "finish a run", lastSeen());
+      for (Companion *companion : device.companions)
+        if (Status status = companion->poll(); !status)
+          return Stop{lastSeen(), TESSERA_PEER, status.message()};
+      if (mark)
+        if (Status status = poll.poll(); !status)
+          return Stop{lastSeen(), TESSERA_PEER, status.message()};
+      // A sleep ends late: not around the time that the last wait took.
+      if (waited > kSpinSeconds &&
+          std::abs(waited - expected) > kSpinSeconds + 0.1 * expected) {
+        timespec pause{0, kSleepNanoseconds};
+        nanosleep(&pause, nullptr);
+      }
+    }
+  }
+
+  /// After a failure: ends what is in flight, or notes that it does not end.
+  void settle() {
+    for (Companion *companion : device.companions)
+      companion->abort();
+    for (const double began = now(); now() - began < kGraceSeconds;) {
+      if (driver.streamQuery(device.stream()) != kNotReady)
+        return;
+      timespec pause{0, 1'000'000};
+      nanosleep(&pause, nullptr);
+    }
+    device.giveUp();
+  }
+
+  Device &device;
+  const Driver &driver;
+  const Function mark; ///< if there are works that meet peers
+  std::span<const std::unique_ptr<Work>> works;
+  const uint32_t flags;
+  double expected = 0;       ///< the length of the last wait
+  bool warm = false;         ///< all works have run once
+  Event done = nullptr;      ///< at the end of what was enqueued last
+  Event forked = nullptr;    ///< in the stream of a caller
+  std::vector<Event> events; ///< before the first work, and after each
+  GraphExec exec = nullptr;
+  std::vector<StepTime> measured;
+  double clock = 0; ///< the error of `measured`
+  double host = 0;
+  /// 2 * i + 1 when collective i began, 2 * i + 2 when it ended.
+  volatile uint32_t *crumb = nullptr;
+  DevicePointer crumbWords[2] = {}; ///< for `mark`: where, and what
+  uint32_t seen = 0;
+};
+
+} // namespace
+
+Result<std::unique_ptr<Program>>
+tessera::cuda::makeProgram(Device &device, Function mark,
+                           std::span<const std::unique_ptr<Work>> works,
+                           uint32_t flags) {
+  auto program = std::make_unique<CUDAProgram>(device, mark, works, flags);
+  if (Status status = program->prepare(); !status)
+    return status.error();
+  return std::unique_ptr<Program>(std::move(program));
+}
