@@ -1,7 +1,7 @@
 # cmake -DOUTPUT=file.cpp -DFILES=a.cuh,b.cu -P EmbedText.cmake writes the files'
 # text as tessera::cuda::getEmbeddedFiles.
 string(REPLACE "," ";" files "${FILES}")
-set(text "// Written by EmbedText.cmake.\n#include \"Compiler/CUDA/NVRTC.h\"\n")
+set(text "// Written by EmbedText.cmake.\n#include \"Compiler/Targets/CUDA/NVRTC.h\"\n")
 string(APPEND text "static const tessera::cuda::EmbeddedFile files[] = {\n")
 foreach(file ${files})
   file(READ "${file}" content)

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Plan/Plan.h"
+#include "Plan/Target.h"
 #include "TensorView/ScalarRegion.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -37,19 +38,11 @@ void PlanDialect::initialize() {
 
 LogicalResult PlanDialect::verifyOperationAttribute(Operation *op,
                                                     NamedAttribute attribute) {
-  if (attribute.getName() != kTargetAttr)
-    return success();
-  auto target = dyn_cast<StringAttr>(attribute.getValue());
-  if (!target || (target != kCPUTarget && target != kCUDATarget))
-    return op->emitError() << "there is no target " << attribute.getValue()
-                           << "; there are " << kCPUTarget << " and "
-                           << kCUDATarget;
+  if (attribute.getName() == kTargetAttr &&
+      !isa<TargetAttr>(attribute.getValue()))
+    return op->emitError() << kTargetAttr << " is a #plan.target<...>, not "
+                           << attribute.getValue();
   return success();
-}
-
-StringRef plan::getTarget(Operation *module) {
-  auto target = module->getAttrOfType<StringAttr>(kTargetAttr);
-  return target ? target.getValue() : StringRef(kCPUTarget);
 }
 
 Attribute ExtentAttr::parse(AsmParser &parser, Type) {

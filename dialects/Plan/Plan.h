@@ -30,12 +30,6 @@ namespace tessera::plan {
 /// Marks a function as a kernel; a unit attribute.
 inline constexpr llvm::StringLiteral kKernelAttr = "plan.kernel";
 
-/// What a plan is for, a string on the module op; absent for the cpu.
-inline constexpr llvm::StringLiteral kTargetAttr = "plan.target";
-inline constexpr llvm::StringLiteral kCPUTarget = "cpu";
-inline constexpr llvm::StringLiteral kCUDATarget = "cuda:sm_90a";
-llvm::StringRef getTarget(mlir::Operation *module);
-
 /// A variant of a choice, or none.
 struct Variant {
   ChooseOp choice;

@@ -28,12 +28,27 @@ def Plan_Dialect : Dialect {
   let description = [{
     Operands and results are local tensors; each op but `plan.alias` writes its
     results into memory of their own. Together with the ops of `comm`, all that a
-    planned program holds. `plan.target` on the module op names what the plan is
-    for: "cuda:sm_90a"; without it the cpu.
+    planned program holds. `plan.target` on the module op says what the plan is
+    for: `#plan.target<"cuda:sm_90a">`; without it the cpu.
   }];
   let dependentDialects = ["::tessera::tv::TensorViewDialect"];
   let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Targets
+//===----------------------------------------------------------------------===//
+
+def Plan_TargetAttr : AttrDef<Plan_Dialect, "Target"> {
+  let mnemonic = "target";
+  let summary = "What a program is compiled for";
+  let description = [{
+    `#plan.target<"cuda:sm_90a">`. One that there is (Plan/Target.h).
+  }];
+  let parameters = (ins StringRefParameter<>:$name);
+  let assemblyFormat = "`<` $name `>`";
+  let genVerifyDecl = 1;
 }
 
 //===----------------------------------------------------------------------===//

@@ -12,11 +12,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "Compiler/EmitModule.h"
+#include "Compiler/Names.h"
 #include "Compiler/Pipeline.h"
 #include "Compiler/PlanText.h"
 #include "Compiler/Register.h"
 #include "Compiler/VerifyInput.h"
-#include "Plan/Plan.h"
+#include "Plan/KernelCode.h"
+#include "Plan/Target.h"
 #include "tessera/Compiler.h"
 
 #include "mlir/IR/DialectRegistry.h"
@@ -41,7 +43,6 @@ public:
 private:
   LogicalResult checkKernelOptions();
   LogicalResult runPhases(ModuleOp program, const PipelineOptions &pipeline);
-  LogicalResult compileKernels(ModuleOp program, KernelCode &code);
   LogicalResult dump(StringRef name, StringRef text);
   LogicalResult error(const Twine &message) {
     diagnostics << "error: " << message << "\n";
@@ -49,6 +50,8 @@ private:
   }
 
   const CompileOptions &options;
+  plan::CodeOptions codeOptions;
+  const plan::Target *target = nullptr;
   CompileResult &result;
   llvm::raw_string_ostream diagnostics;
 };
@@ -79,6 +82,13 @@ LogicalResult Compilation::dump(StringRef name, StringRef text) {
 }
 
 LogicalResult Compilation::run(StringRef source) {
+  DialectRegistry registry;
+  registerAll(registry);
+  Result<const plan::Target *> known = plan::parseTarget(options.target);
+  if (!known)
+    return error(known.message());
+  target = *known;
+
   PipelineOptions pipeline;
   for (auto [list, given] : {std::pair(&pipeline.mesh, &options.mesh),
                              std::pair(&pipeline.attention, &options.attention),
@@ -87,7 +97,7 @@ LogicalResult Compilation::run(StringRef source) {
       list->push_back(element);
   pipeline.strict = options.strict;
   pipeline.explain = options.explain;
-  pipeline.target = options.target;
+  pipeline.target = target->getName().str();
   pipeline.from = options.from;
   pipeline.to = options.to;
   if (Status status = checkOptions(pipeline, getPipeline(), "--"); !status)
@@ -95,8 +105,6 @@ LogicalResult Compilation::run(StringRef source) {
   if (failed(checkKernelOptions()))
     return failure();
 
-  DialectRegistry registry;
-  registerAll(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
   context.printOpOnDiagnostic(false);
   llvm::SourceMgr sources;
@@ -119,14 +127,17 @@ LogicalResult Compilation::run(StringRef source) {
   return runPhases(*program, pipeline);
 }
 
-/// What would change nothing is an error, as in `checkOptions`.
+/// Sets `codeOptions`. What would change nothing is an error, as in
+/// `checkOptions`.
 LogicalResult Compilation::checkKernelOptions() {
-  const bool isCPU = options.target == plan::kCPUTarget;
-  if (isCPU && !options.dumpKernels.empty())
-    return error("kernels for cpu are no programs of their own; see the files "
-                 "kernels.* of --dump-dir");
-  if (isCPU && !options.nvrtc.empty())
-    return error("kernels for cpu need no --nvrtc");
+  codeOptions.programs = options.dumpKernels;
+  codeOptions.nvrtc = options.nvrtc;
+  if (!options.dumpDirectory.empty())
+    codeOptions.dump = [&](StringRef name, StringRef text) {
+      return dump(name, text);
+    };
+  if (Status status = target->checkOptions(codeOptions); !status)
+    return error(status.message());
   if (options.to == "plan" || options.to == "module")
     return success();
   for (const auto &[name, value] :
@@ -161,14 +172,15 @@ LogicalResult Compilation::runPhases(ModuleOp program,
       return success();
     }
   }
-  if (plan::getTarget(program) != options.target)
-    return error("the program is planned for '" + plan::getTarget(program) +
-                 "', not for '" + options.target + "'");
-  KernelCode code;
-  if (failed(compileKernels(program, code)))
+  if (StringRef planned = plan::getTarget(program).getName();
+      planned != target->getName())
+    return error("the program is planned for '" + planned + "', not for '" +
+                 target->getName() + "'");
+  FailureOr<plan::KernelCode> code = target->compile(program, codeOptions);
+  if (failed(code))
     return failure();
   FailureOr<std::string> module =
-      emitModule(program, result.remarks, std::move(code));
+      emitModule(program, result.remarks, std::move(*code));
   if (failed(module))
     return failure();
   std::string text = printPlan(*module);
@@ -176,34 +188,6 @@ LogicalResult Compilation::runPhases(ModuleOp program,
     return failure();
   result.output = options.to == "plan" ? text : *module;
   return success();
-}
-
-/// The code of the kernels for the target; each kind of text of it is dumped.
-LogicalResult Compilation::compileKernels(ModuleOp program, KernelCode &code) {
-  if (options.target == plan::kCPUTarget) {
-    KernelDumps dumps;
-    FailureOr<std::string> elf = tessera::compileKernels(
-        program, options.dumpDirectory.empty() ? nullptr : &dumps);
-    if (failed(elf))
-      return failure();
-    code.elf = std::move(*elf);
-    return failure(failed(dump("kernels.ll", dumps.llvm)) ||
-                   failed(dump("kernels.s", dumps.assembly)));
-  }
-  auto kernels = cuda::emitKernels(program);
-  if (failed(kernels))
-    return failure();
-  std::string text;
-  for (const cuda::CompiledKernel &kernel : *kernels)
-    if (!kernel.source.functions.empty())
-      text += kernel.source.origin + kernel.source.text + "\n";
-  code.cuda = std::move(*kernels);
-  if (failed(dump("kernels.cu", text)) ||
-      failed(cuda::compileKernels(program, code.cuda, options.nvrtc)))
-    return failure();
-  return options.dumpKernels.empty()
-             ? success()
-             : cuda::dumpKernels(program, code.cuda, options.dumpKernels);
 }
 
 std::string tessera::tryBytecode(std::string_view source) {

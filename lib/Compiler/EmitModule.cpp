@@ -16,9 +16,9 @@
 
 #include "Compiler/EmitModule.h"
 #include "Comm/Comm.h"
+#include "Compiler/Names.h"
 #include "Module/Module.h"
-#include "Plan/Plan.h"
-#include "Support/DType.h"
+#include "Plan/Target.h"
 #include "TensorView/ExtentAnalysis.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -28,16 +28,6 @@
 
 using namespace mlir;
 using namespace tessera;
-
-std::string tessera::getPlace(Location location) {
-  // The innermost place in a file, without folders above the source's own.
-  auto file = location->findInstanceOf<FileLineColLoc>();
-  if (!file)
-    return "";
-  return (file.getFilename().getValue() + ":" + Twine(file.getLine()) + ":" +
-          Twine(file.getColumn()))
-      .str();
-}
 
 namespace {
 class Emitter {
@@ -222,14 +212,6 @@ std::unique_ptr<fb::ExtentT> Emitter::toExtent(const layout::Extent &extent) {
     result->terms.push_back(std::move(term));
   }
   return result;
-}
-
-std::optional<DType> tessera::getDType(Type element) {
-  std::string name;
-  llvm::raw_string_ostream(name) << element;
-  if (element.isUnsignedInteger())
-    name.erase(1, 1); // MLIR's ui32 is u32
-  return dtypeFromName(name);
 }
 
 FailureOr<int32_t> Emitter::addTensor(Value value, std::string name) {
@@ -503,56 +485,49 @@ LogicalResult Emitter::addStep(Operation *op) {
       });
 }
 
-/// Cubins, one after the other, and the functions of each launch.
-static std::string addBinaries(fb::PlanT &plan,
-                               ArrayRef<cuda::CompiledKernel> kernels) {
-  plan.target = plan::kCUDATarget.str();
-  std::string code;
-  llvm::StringMap<int32_t> numbers;
-  for (auto [number, kernel] : llvm::enumerate(kernels)) {
-    code.resize(llvm::alignTo(code.size(), 64));
+/// The binaries for a GPU, and the functions of each launch.
+static void addBinaries(fb::PlanT &plan, const plan::KernelCode &code) {
+  for (const plan::KernelCode::Binary &each : code.binaries) {
     auto binary = std::make_unique<fb::BinaryT>();
-    binary->name = kernel.source.name;
-    binary->offset = code.size();
-    binary->size = kernel.binary.cubin.size();
-    code += kernel.binary.cubin;
+    binary->name = each.name;
+    binary->offset = each.offset;
+    binary->size = each.size;
     plan.binaries.push_back(std::move(binary));
-    numbers[kernel.source.name] = number;
   }
   for (const auto &step : plan.steps) {
     fb::LaunchT *launch = step->action.AsLaunch();
     if (!launch)
       continue;
-    int32_t number = numbers.lookup(launch->symbol);
-    for (const cuda::DeviceFunction &from : kernels[number].source.functions) {
+    const plan::KernelCode::Kernel &kernel = code.kernels.at(launch->symbol);
+    for (const plan::DeviceFunction &from : kernel.functions) {
       auto function = std::make_unique<fb::FunctionT>();
-      function->binary = number;
+      function->binary = kernel.binary;
       function->symbol = from.symbol;
       function->threads = from.threads;
       function->shared = from.shared;
       function->items = from.items;
       function->cluster = from.cluster;
       function->persistent = from.persistent;
-      for (const cuda::DeviceFunction::Boxed &boxed : from.boxed) {
+      for (const plan::DeviceFunction::Boxed &boxed : from.boxed) {
         auto tensor = std::make_unique<fb::BoxedTensorT>();
         tensor->tensor = boxed.argument;
         tensor->box = boxed.box;
         function->boxed.push_back(std::move(tensor));
       }
-      for (const cuda::SpaceExtent &extent : from.space) {
+      for (const plan::SpaceExtent &extent : from.space) {
         auto scalar = std::make_unique<fb::ScalarT>();
         switch (extent.kind) {
-        case cuda::SpaceExtent::Kind::Constant:
+        case plan::SpaceExtent::Kind::Constant:
           scalar->kind = fb::ScalarKind::Value;
           scalar->extent = std::make_unique<fb::ExtentT>();
           scalar->extent->constant = extent.constant;
           break;
-        case cuda::SpaceExtent::Kind::Dimension:
+        case plan::SpaceExtent::Kind::Dimension:
           scalar->kind = fb::ScalarKind::Local;
           scalar->tensor = launch->tensors[extent.argument];
           scalar->dim = extent.dim;
           break;
-        case cuda::SpaceExtent::Kind::Scalar:
+        case plan::SpaceExtent::Kind::Scalar:
           *scalar = fb::ScalarT(
               *launch->scalars[extent.argument - launch->tensors.size()]);
           break;
@@ -562,11 +537,10 @@ static std::string addBinaries(fb::PlanT &plan,
       launch->functions.push_back(std::move(function));
     }
   }
-  return code;
 }
 
 FailureOr<std::string> tessera::emitModule(ModuleOp program, StringRef report,
-                                           KernelCode code) {
+                                           plan::KernelCode code) {
   auto main = program.lookupSymbol<func::FuncOp>("main");
   if (!main)
     return program.emitError() << "a program needs a function '@main'";
@@ -574,10 +548,13 @@ FailureOr<std::string> tessera::emitModule(ModuleOp program, StringRef report,
   if (failed(emitter.run()))
     return failure();
   ModuleBuilder module;
-  if (!code.cuda.empty())
-    module.setCode(addBinaries(emitter.plan, code.cuda), /*cpuLevel=*/0);
-  else if (!code.elf.empty())
-    module.setCode(std::move(code.elf));
+  if (!code.binaries.empty()) {
+    emitter.plan.target = plan::getTarget(program).getName().str();
+    addBinaries(emitter.plan, code);
+    module.setCode(std::move(code.bytes), /*cpuLevel=*/0);
+  } else if (!code.bytes.empty()) {
+    module.setCode(std::move(code.bytes));
+  }
   module.setPlan(emitter.plan);
   module.setConstants(std::move(emitter.constants));
   module.setReport(report.str());

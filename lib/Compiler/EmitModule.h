@@ -9,30 +9,17 @@
 #ifndef TESSERA_COMPILER_EMITMODULE_H
 #define TESSERA_COMPILER_EMITMODULE_H
 
-#include "Compiler/CPUCodegen.h"
-#include "Compiler/CUDA/CUDACodegen.h"
-#include "Support/DType.h"
+#include "Plan/KernelCode.h"
+
+#include "mlir/IR/BuiltinOps.h"
 
 namespace tessera {
-
-/// "file:line:column" of a location; empty if it has none.
-std::string getPlace(mlir::Location location);
-
-/// What a module calls elements of this type; none if it cannot have them.
-std::optional<DType> getDType(mlir::Type element);
-
-/// The kernels of a program as code of its target: an ELF shared object, or
-/// cubins.
-struct KernelCode {
-  std::string elf;
-  std::vector<cuda::CompiledKernel> cuda;
-};
 
 /// The module file of a program whose `@main` holds ops of `plan` and `comm`
 /// only.
 mlir::FailureOr<std::string> emitModule(mlir::ModuleOp program,
                                         llvm::StringRef report,
-                                        KernelCode code);
+                                        plan::KernelCode code);
 
 } // namespace tessera
 

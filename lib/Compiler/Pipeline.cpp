@@ -9,7 +9,7 @@
 #include "Compiler/Pipeline.h"
 #include "Kernels/Passes.h"
 #include "Localize/Passes.h"
-#include "Plan/Plan.h"
+#include "Plan/Target.h"
 #include "Sharding/Passes.h"
 #include "Support/Variants.h"
 
@@ -68,16 +68,15 @@ static void buildLocal(OpPassManager &passes, const PipelineOptions &) {
 /// Kernels, matrix products, collectives and windows.
 static void buildKernels(OpPassManager &passes,
                          const PipelineOptions &options) {
+  SetTargetOptions set;
+  set.target = options.target;
+  passes.addPass(createSetTarget(set));
   ExpandCompositesOptions expand;
-  expand.epilogues = options.target == plan::kCUDATarget;
-  expand.target = options.target;
   expand.attention.assign(options.attention.begin(), options.attention.end());
   passes.addNestedPass<func::FuncOp>(createExpandComposites(expand));
-  if (options.target == plan::kCUDATarget)
-    passes.addNestedPass<func::FuncOp>(createSplitReductions());
+  (*plan::parseTarget(options.target))->addPasses(passes.nest<func::FuncOp>());
   passes.addPass(createCSEPass());
   FormKernelsOptions kernels;
-  kernels.target = options.target;
   kernels.matmul.assign(options.matmul.begin(), options.matmul.end());
   passes.addPass(createFormKernels(kernels));
 }
@@ -122,9 +121,8 @@ Status tessera::checkOptions(const PipelineOptions &options,
   if (*first > *last)
     return error("the phase '" + to + "' is before '" + from +
                  "', in which the input is");
-  if (options.target != plan::kCPUTarget && options.target != plan::kCUDATarget)
-    return error("there is no target '" + options.target + "'; there are " +
-                 plan::kCPUTarget + " and " + plan::kCUDATarget);
+  if (auto target = plan::parseTarget(options.target); !target)
+    return target.error();
   for (const auto &[kind, variants] :
        {std::pair("attention", &options.attention),
         std::pair("matmul", &options.matmul)})

@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One line a dialect, one line a folder of passes.
+// One line a dialect, one line a folder of passes, one line a folder of
+// targets.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,6 +15,8 @@
 
 #include "Comm/Comm.h"
 #include "Compiler/Pipeline.h"
+#include "Compiler/Targets/CPU/Target.h"
+#include "Compiler/Targets/CUDA/Target.h"
 #include "Compiler/VerifyInput.h"
 #include "Kernels/Passes.h"
 #include "Localize/Passes.h"
@@ -30,7 +33,17 @@
 using namespace mlir;
 using namespace tessera;
 
+static void registerTargets() {
+  static const bool once = [] {
+    cpu::registerTargets();
+    cuda::registerTargets();
+    return true;
+  }();
+  (void)once;
+}
+
 void tessera::registerAll(DialectRegistry &registry) {
+  registerTargets();
   // scf, so that control flow gets an error of ours.
   registry.insert<arith::ArithDialect, func::FuncDialect, math::MathDialect,
                   scf::SCFDialect>();
@@ -40,6 +53,7 @@ void tessera::registerAll(DialectRegistry &registry) {
 }
 
 void tessera::registerAllPasses() {
+  registerTargets();
   // Of MLIR's own, those that know nothing of our ops.
   registerCanonicalizerPass();
   registerCSEPass();

@@ -16,9 +16,9 @@
 
 #include "Kernels/BuildLocal.h"
 #include "Kernels/ExpandAttention.h"
-#include "Kernels/LoopKernels.h"
 #include "Kernels/Passes.h"
 #include "Kernels/Variants.h"
+#include "Plan/Target.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -108,60 +108,6 @@ static FailureOr<SmallVector<Value>> expandScatter(tv::ScatterOp op,
 }
 
 //===----------------------------------------------------------------------===//
-// Epilogues
-//===----------------------------------------------------------------------===//
-
-/// Whether matrix libraries have epilogues for the product.
-static bool hasEpilogues(tv::LinearOp op) {
-  Type element = getElement(op.getResult());
-  int64_t sums = op.getWeight().getType().getDimSize(1);
-  return (element.isF32() || element.isBF16() || element.isF16()) &&
-         !ShapedType::isDynamic(sums) && sums > 0 &&
-         LocalShape(op.getResult()).isPlain();
-}
-
-/// Whether a matrix library multiplies what it sums by the slope of a gelu:
-/// what else needs the sums, has a bias in them, or a slope elsewhere than they
-/// are or in rows that are not of 16 bytes, has a kernel.
-static bool isEpilogue(tv::GeluGradOp grad) {
-  auto type = cast<RankedTensorType>(grad.getResult().getType());
-  Type element = type.getElementType();
-  if (!grad.getTanh() || !(element.isBF16() || element.isF16()) ||
-      grad.getGrad().getType() != type || grad.getInput().getType() != type ||
-      !grad.getGrad().hasOneUse())
-    return false;
-  Operation *product = grad.getGrad().getDefiningOp();
-  auto linear = dyn_cast_or_null<tv::LinearOp>(product);
-  bool isMatmul = isa_and_nonnull<tv::MatmulOp>(product) && type.getRank() == 2;
-  auto local = cast<tv::LocalAttr>(type.getEncoding());
-  return ((linear && !linear.getBias()) || isMatmul) &&
-         LocalShape(grad.getResult()).isPlain() &&
-         local.getLayoutView().partial.empty() &&
-         getOwnMemory(type).isRowMajor() &&
-         hasBoxes(grad.getResult(), type.getRank() - 1);
-}
-
-/// Whether a matrix library does the op together with the product before: adds
-/// a bias, or is the only gelu of its sums or its slope.
-static bool isEpilogue(Operation *op) {
-  if (auto linear = dyn_cast<tv::LinearOp>(op))
-    return linear.getBias() && hasEpilogues(linear);
-  if (auto grad = dyn_cast<tv::GeluGradOp>(op))
-    return isEpilogue(grad);
-  auto gelu = dyn_cast<tv::GeluOp>(op);
-  if (!gelu || !gelu.getTanh() || getElement(gelu.getInput()).isF32())
-    return false;
-  auto linear = gelu.getInput().getDefiningOp<tv::LinearOp>();
-  auto local = cast<tv::LocalAttr>(gelu.getInput().getType().getEncoding());
-  return linear && hasEpilogues(linear) &&
-         local.getLayoutView().partial.empty() &&
-         llvm::none_of(linear.getResult().getUsers(), [&](Operation *user) {
-           auto other = dyn_cast<tv::GeluOp>(user);
-           return other && other.getTanh() && other->isBeforeInBlock(gelu);
-         });
-}
-
-//===----------------------------------------------------------------------===//
 // The pass
 //===----------------------------------------------------------------------===//
 
@@ -172,6 +118,7 @@ struct ExpandComposites
 
   void runOnContract() override {
     decided.clear();
+    target = &plan::getTarget(getOperation());
     // Expansions may hold composites themselves.
     bool changed = true;
     while (changed) {
@@ -195,12 +142,6 @@ struct ExpandComposites
     }
   }
 
-  std::optional<std::string> whyNotCuDNN(tv::AttentionOp op) {
-    return tessera::whyNotCuDNN(op, target);
-  }
-  std::optional<std::string> whyNotCuDNN(tv::AttentionGradOp) {
-    return "it has no step for gradients";
-  }
   Operation *attendByCuDNN(tv::AttentionOp op, OpBuilder &b) {
     return plan::AttendOp::create(
         b, op.getLoc(), op.getResult().getType(), op.getLse().getType(),
@@ -226,9 +167,7 @@ struct ExpandComposites
     SmallVector<std::string> allowed(attention.begin(), attention.end());
     FailureOr<FittingVariants> fitting =
         getFittingVariants(op, kind, allowed, [&](StringRef variant) {
-          return variant == "flash"   ? whyNotFlash(op, target)
-                 : variant == "cudnn" ? whyNotCuDNN(op)
-                                      : std::nullopt;
+          return target->whyNot(variant, op);
         });
     if (failed(fitting))
       return failure();
@@ -274,12 +213,23 @@ struct ExpandComposites
     return results;
   }
 
+  /// Whether a library does the op together with a product that it reads, or
+  /// adds the bias of one.
+  bool isTakenAlong(Operation *op) {
+    if (isa<tv::LinearOp>(op))
+      return target->fusesBias(op);
+    return llvm::any_of(op->getOperands(), [&](Value operand) {
+      Operation *product = operand.getDefiningOp();
+      return product && target->fuse(product, op);
+    });
+  }
+
   /// The values that take the place of the op's results; none if it stays.
   FailureOr<SmallVector<Value>> expand(Operation *op) {
     OpBuilder b(op);
     tv::nameLocation(op);
     using Results = FailureOr<SmallVector<Value>>;
-    if (epilogues && isEpilogue(op))
+    if (isTakenAlong(op))
       return SmallVector<Value>();
     return TypeSwitch<Operation *, Results>(op)
         .Case([&](tv::CompositeOpInterface composite) -> Results {
@@ -301,6 +251,7 @@ struct ExpandComposites
         .Default([](Operation *) -> Results { return SmallVector<Value>(); });
   }
 
+  const plan::Target *target = nullptr;
   llvm::DenseSet<Operation *> decided; ///< attentions that stay
 };
 } // namespace

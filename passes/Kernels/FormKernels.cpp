@@ -50,14 +50,12 @@ private:
                   const llvm::DenseMap<Operation *, plan::Variant> &variants);
   LogicalResult emitTranspose(tv::TransposeOp op);
   LogicalResult emitReshape(tv::ReshapeOp op);
-  using Joined = ArrayRef<Operation *>;
-  LogicalResult emitLinear(tv::LinearOp op, Joined joined,
-                           std::optional<plan::Summed> summed);
-  LogicalResult emitMatmul(tv::MatmulOp op, Joined joined,
-                           std::optional<plan::Summed> summed);
+  using Joined = ArrayRef<plan::Fusion>;
+  LogicalResult emitLinear(tv::LinearOp op, Joined joined);
+  LogicalResult emitMatmul(tv::MatmulOp op, Joined joined);
   LogicalResult emitContract(Operation *op, Value bias, ArrayRef<int32_t> a,
                              ArrayRef<int32_t> b, ArrayRef<int32_t> c,
-                             Joined joined, std::optional<plan::Summed> summed);
+                             Joined joined);
   LogicalResult emitAttention(tv::AttentionOp op);
   LogicalResult emitAttentionGrad(tv::AttentionGradOp op);
   LogicalResult emitFlash(Operation *op, StringRef name, ValueRange heads,
@@ -297,20 +295,20 @@ LogicalResult Former::emitProduct(PlanStep &step) {
 /// The library's product, and a kernel of what it leaves of the fused ops.
 LogicalResult Former::emitLibraryProduct(PlanStep &step) {
   auto ops = step.fused ? step.fused->ops.getArrayRef() : ArrayRef(step.op);
-  Operation *gelu = step.product->gelu;
-  if (step.fused && gelu && !step.fused->ops.contains(gelu))
-    gelu = nullptr;
-  SmallVector<Operation *, 2> joined = step.joined;
-  if (gelu)
-    joined.push_back(gelu);
+  SmallVector<plan::Fusion, 2> joined = step.joined;
+  Operation *epilogue = nullptr;
+  if (const auto &fusion = step.product->epilogue;
+      fusion && !(step.fused && !step.fused->ops.contains(fusion->op))) {
+    joined.push_back(*fusion);
+    epilogue = fusion->op;
+  }
   auto linear = dyn_cast<tv::LinearOp>(ops.front());
-  if (failed(linear ? emitLinear(linear, joined, step.summed)
-                    : emitMatmul(cast<tv::MatmulOp>(ops.front()), joined,
-                                 step.summed)))
+  if (failed(linear ? emitLinear(linear, joined)
+                    : emitMatmul(cast<tv::MatmulOp>(ops.front()), joined)))
     return failure();
   std::optional<FusedOps> rest;
   for (Operation *op : ops.drop_front()) {
-    if (op == gelu)
+    if (op == epilogue)
       continue;
     if (!rest)
       rest.emplace(op);
@@ -393,8 +391,7 @@ static LogicalResult verifyProduct(Operation *op, ValueRange tensors,
   return success();
 }
 
-LogicalResult Former::emitLinear(tv::LinearOp op, Joined joined,
-                                 std::optional<plan::Summed> summed) {
+LogicalResult Former::emitLinear(tv::LinearOp op, Joined joined) {
   if (failed(verifyProduct(op, {op.getInput(), op.getResult()}, 1)) ||
       failed(verifyProduct(op, op.getWeight(), 2)))
     return failure();
@@ -402,51 +399,45 @@ LogicalResult Former::emitLinear(tv::LinearOp op, Joined joined,
   auto a = llvm::to_vector(llvm::seq<int32_t>(0, rank)), c = a;
   SmallVector<int32_t> b = {rank, rank - 1};
   c.back() = rank;
-  return emitContract(op, op.getBias(), a, b, c, joined, summed);
+  return emitContract(op, op.getBias(), a, b, c, joined);
 }
 
-LogicalResult Former::emitMatmul(tv::MatmulOp op, Joined joined,
-                                 std::optional<plan::Summed> summed) {
+LogicalResult Former::emitMatmul(tv::MatmulOp op, Joined joined) {
   if (failed(verifyProduct(op, {op.getLhs(), op.getRhs(), op.getResult()}, 2)))
     return failure();
   int32_t rank = cast<RankedTensorType>(op.getLhs().getType()).getRank();
   auto a = llvm::to_vector(llvm::seq<int32_t>(0, rank)), b = a, c = a;
   b[rank - 2] = rank - 1;
   b[rank - 1] = c[rank - 1] = rank;
-  return emitContract(op, /*bias=*/Value(), a, b, c, joined, summed);
+  return emitContract(op, /*bias=*/Value(), a, b, c, joined);
 }
 
-/// A product by its labels, with what the library does as well; a gelu may be
-/// decomposed.
+/// A product by its labels, with what the library does as well.
 LogicalResult Former::emitContract(Operation *op, Value bias,
                                    ArrayRef<int32_t> a, ArrayRef<int32_t> b,
-                                   ArrayRef<int32_t> c, Joined joined,
-                                   std::optional<plan::Summed> summed) {
+                                   ArrayRef<int32_t> c, Joined joined) {
   Value result = op->getResult(0), second, x;
   plan::EpilogueAttr epilogue;
-  for (Operation *each : joined) {
-    if (isa<tv::ReduceOp>(each)) {
-      second = each->getResult(0);
+  plan::SummedAttr summed;
+  for (const plan::Fusion &fusion : joined) {
+    if (fusion.summed) {
+      second = fusion.op->getResult(0);
+      summed = plan::SummedAttr::get(builder.getContext(), *fusion.summed);
       continue;
     }
-    auto grad = dyn_cast<tv::GeluGradOp>(each);
-    if (grad)
-      x = mapping.lookup(grad.getInput());
+    // What goes into an epilogue is there as well where it is read.
+    if (fusion.x)
+      x = mapping.lookup(fusion.x);
     else if (!result.hasOneUse())
       second = result;
-    result = each->getResult(0);
-    epilogue = plan::EpilogueAttr::get(builder.getContext(),
-                                       grad ? plan::Epilogue::GeluTanhGrad
-                                            : plan::Epilogue::GeluTanh);
+    result = fusion.op->getResult(0);
+    epilogue = plan::EpilogueAttr::get(builder.getContext(), *fusion.epilogue);
   }
   auto contract = plan::ContractOp::create(
       builder, op->getLoc(), result.getType(),
       second ? second.getType() : Type(), mapping.lookup(op->getOperand(0)),
       mapping.lookup(op->getOperand(1)), bias ? mapping.lookup(bias) : Value(),
-      x, a, b, c, epilogue,
-      summed ? plan::SummedAttr::get(builder.getContext(), *summed)
-             : plan::SummedAttr(),
-      op->getName().getStringRef());
+      x, a, b, c, epilogue, summed, op->getName().getStringRef());
   define(result, contract.getResult(), getOwnMemory(result.getType()));
   if (second)
     define(second, contract.getSecond(), getOwnMemory(second.getType()));
@@ -626,13 +617,9 @@ struct FormKernels : public tessera::impl::FormKernelsBase<FormKernels> {
     SmallVector<std::string> variants(matmul.begin(), matmul.end());
     if (failed(verify(main)))
       return signalPassFailure();
-    FailureOr<std::vector<PlanStep>> steps = groupSteps(main, target, variants);
+    FailureOr<std::vector<PlanStep>> steps = groupSteps(main, variants);
     if (failed(steps) || failed(Former(main).run(*steps)))
       return signalPassFailure();
-    getOperation()->removeAttr(plan::kTargetAttr);
-    if (target != plan::kCPUTarget)
-      getOperation()->setAttr(plan::kTargetAttr,
-                              StringAttr::get(&getContext(), target));
   }
 };
 } // namespace

@@ -19,7 +19,6 @@
 #include "Kernels/Windows.h"
 
 #include "mlir/Transforms/RegionUtils.h"
-#include "llvm/ADT/SmallSet.h"
 
 #include <queue>
 
@@ -29,14 +28,15 @@ using namespace tessera;
 namespace {
 class Grouper {
 public:
-  Grouper(func::FuncOp main, StringRef target, ArrayRef<std::string> matmul)
-      : main(main), target(target), matmul(matmul) {}
+  Grouper(func::FuncOp main, ArrayRef<std::string> matmul)
+      : main(main), target(plan::getTarget(main)), matmul(matmul) {}
   LogicalResult findProducts();
   void group();
   std::vector<PlanStep> takeInOrder();
 
 private:
   bool hasKernel(Operation *op) const;
+  std::optional<plan::Fusion> getEpilogue(Operation *product) const;
   void chooseSums();
   void addProduct(Operation *product, Operation *at);
   void addStep(Operation *op, bool fused);
@@ -45,11 +45,11 @@ private:
   void forEachRead(PlanStep &step, llvm::function_ref<void(Value)> visit);
 
   func::FuncOp main;
-  StringRef target;
+  const plan::Target &target;
   ArrayRef<std::string> matmul;
   llvm::DenseMap<Operation *, Product> products;
-  /// What a library's product sums as well, and of what.
-  llvm::DenseMap<Operation *, std::pair<tv::ReduceOp, plan::Summed>> sumsOf;
+  /// What a library's product sums as well.
+  llvm::DenseMap<Operation *, plan::Fusion> sumsOf;
   llvm::DenseSet<Operation *> summed; ///< the reductions in `sumsOf`
   std::vector<PlanStep> steps;
   std::optional<size_t> lastCollective; ///< step
@@ -67,17 +67,13 @@ static bool isFusable(Operation *op) {
          (canInline(op) && (!isa<tv::ConstantOp>(op) || isFree(op)));
 }
 
-/// What a library does with all that a product sums: the gelu or gelu_grad that
-/// tv-expand-composites kept.
-static Operation *getEpilogue(Operation *product) {
-  for (Operation *user : product->getUsers()) {
-    auto gelu = dyn_cast<tv::GeluOp>(user);
-    auto grad = dyn_cast<tv::GeluGradOp>(user);
-    if ((gelu && gelu.getTanh()) ||
-        (grad && grad.getTanh() && grad.getGrad() == product->getResult(0)))
-      return user;
-  }
-  return nullptr;
+/// What a library does with all that a product sums.
+std::optional<plan::Fusion> Grouper::getEpilogue(Operation *product) const {
+  for (Operation *user : product->getUsers())
+    if (std::optional<plan::Fusion> fusion = target.fuse(product, user))
+      if (fusion->epilogue)
+        return fusion;
+  return std::nullopt;
 }
 
 void Grouper::forEachRead(PlanStep &step,
@@ -94,9 +90,9 @@ void Grouper::forEachRead(PlanStep &step,
   } else {
     for (Value value : step.op->getOperands())
       visit(value);
-    for (Operation *op : step.joined)
-      if (auto grad = dyn_cast<tv::GeluGradOp>(op))
-        visit(grad.getInput());
+    for (const plan::Fusion &fusion : step.joined)
+      if (fusion.x)
+        visit(fusion.x);
     getUsedValuesDefinedAbove(step.op->getRegions(), worklist);
   }
   for (size_t i = 0; i < worklist.size(); ++i) {
@@ -164,7 +160,7 @@ LogicalResult Grouper::findProducts() {
     if (!matmul.empty()) {
       FailureOr<FittingVariants> fitting =
           getFittingVariants(&op, "matmul", matmul, [&](StringRef variant) {
-            return whyNotProduct(variant, &op, target);
+            return target.whyNot(variant, &op);
           });
       if (failed(fitting))
         return failure();
@@ -173,72 +169,36 @@ LogicalResult Grouper::findProducts() {
       if (variantOf.lookup(&op))
         product.variants = {{fitting->names.front()}, DictionaryAttr()};
     }
-    if (!product.hasKernel())
+  }
+  // What stands behind a product for a library, and none takes along.
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    auto composite = dyn_cast<tv::CompositeOpInterface>(op);
+    if (!composite)
       continue;
-    // What is still here is for a library.
-    while (Operation *epilogue = getEpilogue(&op)) {
-      bool isGelu = isa<tv::GeluOp>(epilogue);
-      OpBuilder builder(epilogue);
-      SmallVector<Value> made;
-      if (failed(cast<tv::CompositeOpInterface>(epilogue).decompose(builder,
-                                                                    made)))
-        return failure();
-      made.front().setType(epilogue->getResult(0).getType());
-      epilogue->replaceAllUsesWith(made);
-      epilogue->erase();
-      if (isGelu)
-        product.gelu = made.front().getDefiningOp();
+    Operation *product = nullptr;
+    std::optional<plan::Fusion> fusion;
+    for (Value operand : op.getOperands())
+      if (Operation *source = operand.getDefiningOp();
+          !fusion && products.contains(source)) {
+        product = source;
+        if (fusion = getEpilogue(source); fusion && fusion->op != &op)
+          fusion.reset();
+      }
+    if (!product || (fusion && !hasKernel(product)))
+      continue;
+    OpBuilder builder(&op);
+    SmallVector<Value> made;
+    if (failed(composite.decompose(builder, made)))
+      return failure();
+    made.front().setType(op.getResult(0).getType());
+    op.replaceAllUsesWith(made);
+    op.erase();
+    if (fusion && !fusion->x) {
+      fusion->op = made.front().getDefiningOp();
+      products[product].epilogue = fusion;
     }
   }
   return success();
-}
-
-/// The value that another is a transpose of, and which of its dimensions each
-/// of the other's is.
-static std::pair<Value, SmallVector<int64_t>> getTransposed(Value value) {
-  auto dims = llvm::to_vector(
-      llvm::seq<int64_t>(0, cast<RankedTensorType>(value.getType()).getRank()));
-  while (auto transpose = value.getDefiningOp<tv::TransposeOp>()) {
-    for (int64_t &dim : dims)
-      dim = transpose.getPerm()[dim];
-    value = transpose.getInput();
-  }
-  return {value, dims};
-}
-
-/// What of `product`, which a library makes, a reduction sums; nothing if that
-/// is not what the library can sum as well.
-static std::optional<plan::Summed> getSummed(Operation *product,
-                                             tv::ReduceOp reduce) {
-  auto [summed, dims] = getTransposed(reduce.getInput());
-  llvm::SmallSet<int64_t, 4> reduced;
-  for (int64_t dim : reduce.getDims())
-    reduced.insert(dims[dim]);
-  Operation *epilogue = getEpilogue(product);
-  if (isa_and_nonnull<tv::GeluGradOp>(epilogue))
-    // All but the columns.
-    return summed == epilogue->getResult(0) &&
-                   !reduced.contains(int64_t(dims.size()) - 1)
-               ? std::optional(plan::Summed::Result)
-               : std::nullopt;
-  auto linear = dyn_cast<tv::LinearOp>(product);
-  auto result = cast<RankedTensorType>(product->getResult(0).getType());
-  if (epilogue || (linear && linear.getBias()) || result.getRank() != 2 ||
-      !result.hasStaticShape() || !hasBoxes(product->getResult(0), 1))
-    return std::nullopt;
-  std::optional<plan::Summed> which;
-  for (plan::Summed each : {plan::Summed::A, plan::Summed::B}) {
-    bool isB = each == plan::Summed::B;
-    Value factor = product->getOperand(isB);
-    // What is multiplied away; the rows of both factors, in memory.
-    int64_t sum = isB && !linear ? 0 : 1;
-    auto [source, places] = getTransposed(factor);
-    if (places.size() != 2 || !hasBoxes(factor, 1 - sum))
-      return std::nullopt;
-    if (!which && source == summed && reduced.contains(places[sum]))
-      which = each;
-  }
-  return which;
 }
 
 /// Moves an op, with the transposes that it reads, before another unless it is
@@ -268,18 +228,9 @@ static bool moveBefore(Operation *op, Operation *place) {
 /// Where a library sums columns of what it reads or writes anyway, as a bias'
 /// gradient: before all who read the sums.
 void Grouper::chooseSums() {
-  if (target != plan::kCUDATarget)
-    return;
   Block &block = main.getBody().front();
   for (auto reduce : block.getOps<tv::ReduceOp>()) {
-    auto type = cast<RankedTensorType>(reduce.getResult().getType());
-    Type element = type.getElementType();
-    Space space = getSpace(reduce.getInput().getType());
-    bool isPlain = llvm::all_of(
-        space, [](const LocalDim &dim) { return dim.extents.size() == 1; });
-    if (reduce.getCombiner() != tv::Combiner::Sum || !isPlain ||
-        space.size() != reduce.getDims().size() + 1 ||
-        !(element.isBF16() || element.isF16()) || reduce->use_empty())
+    if (reduce->use_empty())
       continue;
     Operation *reader = block.getTerminator();
     for (Operation *user : reduce->getUsers())
@@ -291,10 +242,10 @@ void Grouper::chooseSums() {
           sumsOf.contains(&op) ||
           variantOf.lookup(&op) != variantOf.lookup(reduce))
         continue;
-      std::optional<plan::Summed> which = getSummed(&op, reduce);
-      if (!which || !moveBefore(&op, reader))
+      std::optional<plan::Fusion> fusion = target.fuse(&op, reduce);
+      if (!fusion || !moveBefore(&op, reader))
         continue;
-      sumsOf[&op] = {reduce, *which};
+      sumsOf[&op] = *fusion;
       summed.insert(reduce);
       break;
     }
@@ -306,18 +257,17 @@ void Grouper::addProduct(Operation *product, Operation *at) {
   addStep(product, /*fused=*/false);
   PlanStep &step = steps.back();
   step.first = step.last = placeOf[at];
-  if (Operation *epilogue = getEpilogue(product))
-    step.joined.push_back(epilogue);
-  if (auto sums = sumsOf.find(product); sums != sumsOf.end()) {
-    step.joined.push_back(sums->second.first);
-    step.summed = sums->second.second;
-  }
-  for (Operation *op : step.joined)
-    stepOf[op] = stepOf[product];
+  if (std::optional<plan::Fusion> epilogue = getEpilogue(product))
+    step.joined.push_back(*epilogue);
+  if (auto sums = sumsOf.find(product); sums != sumsOf.end())
+    step.joined.push_back(sums->second);
+  for (const plan::Fusion &fusion : step.joined)
+    stepOf[fusion.op] = stepOf[product];
 }
 
 void Grouper::group() {
   chooseSums();
+  llvm::DenseMap<Operation *, Operation *> epilogues; ///< to their products
   size_t place = 0;
   for (Operation &op : main.getBody().front())
     placeOf[&op] = place++;
@@ -339,19 +289,18 @@ void Grouper::group() {
     if (summed.contains(&op))
       continue;
     if (isa<tv::LinearOp, tv::MatmulOp>(op) && !hasKernel(&op)) {
-      // Not before what went into a gelu is there, whose slope it needs.
-      if (!isa_and_nonnull<tv::GeluGradOp>(getEpilogue(&op)))
+      // Not before what its epilogue reads is there.
+      std::optional<plan::Fusion> epilogue = getEpilogue(&op);
+      if (epilogue)
+        epilogues[epilogue->op] = &op;
+      if (!epilogue || !epilogue->x)
         addProduct(&op, &op);
       continue;
     }
-    if (isa<tv::GeluOp, tv::GeluGradOp>(op)) {
-      Operation *product = op.getOperand(0).getDefiningOp();
-      bool isJoined = isa_and_nonnull<tv::LinearOp, tv::MatmulOp>(product) &&
-                      getEpilogue(product) == &op;
-      if (isJoined && isa<tv::GeluGradOp>(op))
+    if (Operation *product = epilogues.lookup(&op)) {
+      if (!stepOf.contains(product))
         addProduct(product, &op);
-      if (isJoined)
-        continue;
+      continue;
     }
     if (!isFusable(&op)) {
       addStep(&op, /*fused=*/hasKernel(&op));
@@ -413,10 +362,9 @@ std::vector<PlanStep> Grouper::takeInOrder() {
 }
 
 FailureOr<std::vector<PlanStep>>
-tessera::groupSteps(func::FuncOp main, StringRef target,
-                    ArrayRef<std::string> matmul) {
+tessera::groupSteps(func::FuncOp main, ArrayRef<std::string> matmul) {
   plan::separateVariants(main.getBody().front());
-  Grouper grouper(main, target, matmul);
+  Grouper grouper(main, matmul);
   if (failed(grouper.findProducts()))
     return failure();
   grouper.group();

@@ -11,6 +11,7 @@
 
 #include "Kernels/FusedKernel.h"
 #include "Kernels/Variants.h"
+#include "Plan/Target.h"
 
 namespace tessera {
 
@@ -19,9 +20,9 @@ struct Product {
   /// Those in the plan; without a name the backend's library, and nothing to
   /// choose.
   FittingVariants variants;
-  /// Of one that has a kernel, the gelu behind it, decomposed, that a library
-  /// computes with it; null if there is none.
-  mlir::Operation *gelu = nullptr;
+  /// Of one that has a kernel, what follows it, decomposed, that a library
+  /// computes with it.
+  std::optional<plan::Fusion> epilogue{};
 
   /// Whether one of the variants is a kernel of our own.
   bool hasKernel() const;
@@ -37,22 +38,19 @@ struct PlanStep {
   /// If there is one: the op itself, or the first of the fused ops of its own
   /// kernel.
   std::optional<Product> product = std::nullopt;
-  /// Of a product without a kernel, what the library does as well: a gelu or
-  /// gelu_grad behind it, and a reduction of what `summed` says.
-  llvm::SmallVector<mlir::Operation *, 2> joined{};
-  std::optional<plan::Summed> summed = std::nullopt;
+  /// Of a product without a kernel, what the library does as well.
+  llvm::SmallVector<plan::Fusion, 2> joined{};
   /// Of fused ops, the values that other steps read.
   llvm::SetVector<mlir::Value> outputs{};
 };
 
 /// The steps of a program of local tensors, in an order that their data asks
 /// for. `matmul` are the variants of matrix products that are allowed, the
-/// preferred first; none: the backend's library. A gelu or gelu_grad behind a
-/// product that has a kernel is decomposed, and ops that variants of several
-/// choices share get copies.
+/// preferred first; none: the backend's library. What was kept for a library
+/// behind a product that has a kernel is decomposed, and ops that variants of
+/// several choices share get copies.
 mlir::FailureOr<std::vector<PlanStep>>
-groupSteps(mlir::func::FuncOp main, llvm::StringRef target,
-           llvm::ArrayRef<std::string> matmul);
+groupSteps(mlir::func::FuncOp main, llvm::ArrayRef<std::string> matmul);
 
 } // namespace tessera
 

@@ -23,14 +23,6 @@ void emitAttention(KernelEmitter &emitter, tv::AttentionOp op);
 /// The same of its gradient: three outputs, and memory for sums.
 void emitAttentionGrad(KernelEmitter &emitter, tv::AttentionGradOp op,
                        mlir::Value sums);
-/// Why an attention has no `flash` variant on a target; nothing if it has.
-std::optional<std::string> whyNotFlash(tv::AttentionOp op,
-                                       llvm::StringRef target);
-std::optional<std::string> whyNotFlash(tv::AttentionGradOp op,
-                                       llvm::StringRef target);
-/// The same of the `cudnn` variant.
-std::optional<std::string> whyNotCuDNN(tv::AttentionOp op,
-                                       llvm::StringRef target);
 
 /// The variant of a matrix product that is a kernel.
 inline constexpr llvm::StringLiteral kOwnProduct = "own";
@@ -38,17 +30,20 @@ inline constexpr llvm::StringLiteral kOwnProduct = "own";
 /// `outputs` are those of their values that others need.
 void emitProduct(KernelEmitter &emitter, const FusedOps &fused,
                  llvm::ArrayRef<mlir::Value> outputs);
-/// Why a `linear` or `matmul` has no such variant on a target; nothing if it
-/// has.
-std::optional<std::string> whyNotProduct(llvm::StringRef variant,
-                                         mlir::Operation *op,
-                                         llvm::StringRef target);
-/// Whether dimension `unit` is innermost and rows are multiples of 8 elements
-/// where tv-form-kernels puts a value, which may be a window.
-bool hasBoxes(mlir::Value tensor, int64_t unit);
 /// Whether such a product, the first of `fused`, may compute `op` in its
 /// epilogue, as far as what is stored is concerned.
 bool mayFollowProduct(const FusedOps &fused, mlir::Operation *op);
+
+/// What a product multiplies, the contracted dimension last in both; no second
+/// one if a matmul has no such operand.
+std::pair<mlir::Value, mlir::Value> getFactors(mlir::Operation *product);
+/// Whether no local dimension spans several global ones.
+bool isPlain(mlir::Value tensor);
+/// Whether dimension `unit` is innermost and rows are multiples of 8 elements
+/// where tv-form-kernels puts a value, which may be a window.
+bool hasBoxes(mlir::Value tensor, int64_t unit);
+/// The same of a value in memory of its own.
+bool hasOwnBoxes(mlir::RankedTensorType type, int64_t unit);
 } // namespace tessera
 
 #endif // TESSERA_KERNELS_LOOPKERNELS_H

@@ -11,6 +11,52 @@
 
 include "TensorView/ContractPass.td"
 
+def SetTarget : ContractPass<"tv-set-target", "Localized", "::mlir::ModuleOp"> {
+  let summary = "Says what the program is compiled for";
+  let description = [{
+    From here on passes ask the target (Plan/Target.h): which variants of an op there
+    are, what a library does together with a product, how many blocks a device runs at
+    once. `cuda` alone is the GPU of this machine. Without an attribute it is the cpu.
+
+    With `target=cuda:sm_90a`
+
+    ```mlir
+    #m = #tv.mesh<tp = 2>
+    !x = tensor<4xf32, #tv.local<#tv.view<#m, [did(tp) * 4], alloc = (0)>, of [8]>>
+    func.func @main(%x: !x) -> !x {
+      return %x : !x
+    }
+    ```
+
+    becomes
+
+    ```mlir
+    #m = #tv.mesh<tp = 2>
+    !x = tensor<4xf32, #tv.local<#tv.view<#m, [did(tp) * 4], alloc = (0)>, of [8]>>
+    module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
+      func.func @main(%x: !x) -> !x {
+        return %x : !x
+      }
+    }
+    ```
+
+    With `target=abacus`
+
+    ```mlir
+    // rejected: there is no target 'abacus'; there are cpu
+    #m = #tv.mesh<tp = 2>
+    !x = tensor<4xf32, #tv.local<#tv.view<#m, [did(tp) * 4], alloc = (0)>, of [8]>>
+    func.func @main(%x: !x) -> !x {
+      return %x : !x
+    }
+    ```
+  }];
+  let dependentDialects = ["::tessera::plan::PlanDialect"];
+  let options = [
+    Option<"target", "target", "std::string", /*default=*/"\"cpu\"",
+           "What the program is for, as cpu or cuda:sm_90a">];
+}
+
 def ExpandComposites : ContractPass<"tv-expand-composites", "Localized"> {
   let summary = "Replaces composites of local tensors by core ops";
   let description = [{
@@ -20,7 +66,7 @@ def ExpandComposites : ContractPass<"tv-expand-composites", "Localized"> {
 
     Attention becomes a `plan.choose` of its variants. `math` is core ops, with the
     scores in memory. `flash`, a kernel of its own, is the attention as it stands: on
-    cuda targets, in bf16 or f16, for a head dimension of 64 or 128, if only batch
+    cuda:sm_90a, in bf16 or f16, for a head dimension of 64 or 128, if only batch
     and heads are split. `cudnn` is a `plan.attend`: where `flash` could be, for head
     dimensions that are multiples of 8 up to 128, with a positive scale, without a
     score_mod or a mask_mod, and, if it is causal, with at least as many keys as queries.
@@ -63,12 +109,12 @@ def ExpandComposites : ContractPass<"tv-expand-composites", "Localized"> {
     }
     ```
 
-    With `epilogues=true` a `linear` keeps its bias, for a matrix library to add, and
-    a tanh gelu of its result stays to become its epilogue: in bf16 and f16 only, for
-    f32 asks for a closer tanh than libraries have. A product that may sum no terms
-    on some device has no epilogue, a partial one no gelu. A tanh `gelu_grad` stays in
-    the same types behind a product without bias that nothing else reads, if what went
-    into the gelu lies as the product does, row-major, in rows of a multiple of 16 bytes.
+    What the target's matrix library does together with a product stays, as its bias. On
+    GPUs a tanh gelu of its result becomes its epilogue: in bf16 and f16 only, for f32
+    asks for a closer tanh than cuBLASLt has. A product that may sum no terms on some
+    device has no epilogue, a partial one no gelu. A tanh `gelu_grad` stays in the same
+    types behind a product without bias that nothing else reads, if what went into the
+    gelu lies as the product does, row-major, in rows of a multiple of 16 bytes.
 
     ```mlir
     #m = #tv.mesh<tp = 2>
@@ -76,11 +122,13 @@ def ExpandComposites : ContractPass<"tv-expand-composites", "Localized"> {
     !w = tensor<3x8xbf16, #tv.local<#tv.view<#m, [did(tp) * 3, 8], alloc = (0, 1)>, of [6, 8]>>
     !b = tensor<3xbf16, #tv.local<#tv.view<#m, [did(tp) * 3], alloc = (0)>, of [6]>>
     !y = tensor<4x3xbf16, #tv.local<#tv.view<#m, [4, did(tp) * 3], alloc = (0, 1)>, of [4, 6]>>
-    func.func @main(%x: !x, %w: !w, %b: !b) -> (!y, !y) {
-      %h = tv.linear %x, %w bias %b : (!x, !w, !b) -> !y
-      %g = tv.gelu tanh %h : (!y) -> !y
-      %s = tv.add %h, %g : (!y, !y) -> !y
-      return %g, %s : !y, !y
+    module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
+      func.func @main(%x: !x, %w: !w, %b: !b) -> (!y, !y) {
+        %h = tv.linear %x, %w bias %b : (!x, !w, !b) -> !y
+        %g = tv.gelu tanh %h : (!y) -> !y
+        %s = tv.add %h, %g : (!y, !y) -> !y
+        return %g, %s : !y, !y
+      }
     }
     ```
 
@@ -92,14 +140,16 @@ def ExpandComposites : ContractPass<"tv-expand-composites", "Localized"> {
     !w = tensor<3x8xbf16, #tv.local<#tv.view<#m, [did(tp) * 3, 8], alloc = (0, 1)>, of [6, 8]>>
     !b = tensor<3xbf16, #tv.local<#tv.view<#m, [did(tp) * 3], alloc = (0)>, of [6]>>
     !y = tensor<4x3xbf16, #tv.local<#tv.view<#m, [4, did(tp) * 3], alloc = (0, 1)>, of [4, 6]>>
-    func.func @main(%x: !x, %w: !w, %b: !b) -> (!y, !y) {
-      %h = tv.linear %x, %w bias %b : (!x, !w, !b) -> !y
-      %g = tv.gelu tanh %h : (!y) -> !y
-      %s = tv.map %h, %g : (!y, !y) -> !y (%u: bf16, %v: bf16) {
-        %t = arith.addf %u, %v : bf16
-        tv.yield %t : bf16
+    module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
+      func.func @main(%x: !x, %w: !w, %b: !b) -> (!y, !y) {
+        %h = tv.linear %x, %w bias %b : (!x, !w, !b) -> !y
+        %g = tv.gelu tanh %h : (!y) -> !y
+        %s = tv.map %h, %g : (!y, !y) -> !y (%u: bf16, %v: bf16) {
+          %t = arith.addf %u, %v : bf16
+          tv.yield %t : bf16
+        }
+        return %g, %s : !y, !y
       }
-      return %g, %s : !y, !y
     }
     ```
   }];
@@ -107,10 +157,6 @@ def ExpandComposites : ContractPass<"tv-expand-composites", "Localized"> {
                            "::mlir::math::MathDialect",
                            "::tessera::plan::PlanDialect"];
   let options = [
-    Option<"epilogues", "epilogues", "bool", /*default=*/"false",
-           "Keep what a matrix library does after a product">,
-    Option<"target", "target", "std::string", /*default=*/"\"cpu\"",
-           "What the program is for: cpu or cuda:sm_90a">,
     ListOption<"attention", "attention", "std::string",
                "Variants of attention to compile in, in order of preference: "
                "flash, cudnn, math (all of them by default)">];
@@ -120,7 +166,7 @@ def SplitReductions : ContractPass<"tv-split-reductions", "Localized"> {
   let summary = "Reduces to few elements in two steps, for GPUs";
   let description = [{
     A kernel has a block of threads for each row that it reduces, or for 128 bytes of
-    columns. Where these would be less than half of a GPU's multiprocessors, for at
+    columns. Where these would be less than half of the target's multiprocessors, for at
     least 2^20 elements of static extents, a reduced dimension is split: its parts are
     reduced first, by about as many blocks as multiprocessors hold at a time, then
     what they gave. Small floats are added in f32 until the end.
@@ -133,9 +179,11 @@ def SplitReductions : ContractPass<"tv-split-reductions", "Localized"> {
     #m = #tv.mesh<tp = 2>
     !x = tensor<4096x512xf32, #tv.local<#tv.view<#m, [did(tp) * 4096, 512], alloc = (0, 1)>, of [8192, 512]>>
     !y = tensor<512xf32, #tv.local<#tv.view<#m, [512], alloc = (0), partial = [tp : sum]>, of [512]>>
-    func.func @main(%x: !x) -> !y {
-      %y = tv.reduce sum %x dims [0] : (!x) -> !y
-      return %y : !y
+    module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
+      func.func @main(%x: !x) -> !y {
+        %y = tv.reduce sum %x dims [0] : (!x) -> !y
+        return %y : !y
+      }
     }
     ```
 
@@ -147,11 +195,13 @@ def SplitReductions : ContractPass<"tv-split-reductions", "Localized"> {
     !r = tensor<16x256x512xf32, #tv.local<#tv.view<#m, [did(tp) * 16, 256, 512]>, of [32, 256, 512]>>
     !s = tensor<16x512xf32, #tv.local<#tv.view<#m, [did(tp) * 16, 512]>, of [32, 512]>>
     !y = tensor<512xf32, #tv.local<#tv.view<#m, [512], alloc = (0), partial = [tp : sum]>, of [512]>>
-    func.func @main(%x: !x) -> !y {
-      %r = tv.reshape %x : (!x) -> !r
-      %s = tv.reduce sum %r dims [1] : (!r) -> !s
-      %y = tv.reduce sum %s dims [0] : (!s) -> !y
-      return %y : !y
+    module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
+      func.func @main(%x: !x) -> !y {
+        %r = tv.reshape %x : (!x) -> !r
+        %s = tv.reduce sum %r dims [1] : (!r) -> !s
+        %y = tv.reduce sum %s dims [0] : (!s) -> !y
+        return %y : !y
+      }
     }
     ```
   }];
@@ -169,9 +219,9 @@ def FormKernels : ContractPass<"tv-form-kernels", "Localized", "::mlir::ModuleOp
       outer dimensions reads, in its loops; broadcasts, index numbers, random numbers
       and splats are computed where they are used;
     - `plan.attend` gets operands in rows of 16-byte pieces;
-    - matrix products become `plan.contract`, with their bias and the gelu or gelu_grad
-      that follows where `tv-expand-composites` kept them, or the variants below;
-    - on cuda a sum of columns in bf16 or f16 joins a product: of what `gelu_grad` makes
+    - matrix products become `plan.contract`, with their bias and what else the target's
+      library does with them, where `tv-expand-composites` kept it, or the variants below;
+    - on GPUs a sum of columns in bf16 or f16 joins a product: of what `gelu_grad` makes
       of it, or of a factor without its transposes, over what the product contracts, if
       the product is a matrix of static extents with neither bias nor gelu, what it
       contracts are the rows in memory of both factors, all three have rows of a
@@ -226,7 +276,7 @@ def FormKernels : ContractPass<"tv-form-kernels", "Localized", "::mlir::ModuleOp
     }
     ```
 
-    A matrix product has two variants on cuda: `cublaslt`, a `plan.contract`, and `own`, a
+    A matrix product has two variants on cuda:sm_90a: `cublaslt`, a `plan.contract`, and `own`, a
     kernel whose body is a `plan.product`. Those of `matmul` that fit become a
     `plan.choose`, which says why others are missing; in a variant of another choice the
     first that fits is taken. Without `matmul` it is `cublaslt`, and no choice. `own` fits products in bf16 or f16 of matrices, or of a batch of them, whose
@@ -237,7 +287,7 @@ def FormKernels : ContractPass<"tv-form-kernels", "Localized", "::mlir::ModuleOp
     choice is between the values that leave this kernel: `cublaslt` has another one of
     what follows its product, but bias and gelu.
 
-    With `target=cuda:sm_90a matmul=own,cublaslt`
+    With `matmul=own,cublaslt`
 
     ```mlir
     #m = #tv.mesh<tp = 2>
@@ -245,13 +295,15 @@ def FormKernels : ContractPass<"tv-form-kernels", "Localized", "::mlir::ModuleOp
     !w = tensor<8x16xbf16, #tv.local<#tv.view<#m, [did(tp) * 8, 16]>, of [16, 16]>>
     !b = tensor<8xbf16, #tv.local<#tv.view<#m, [did(tp) * 8]>, of [16]>>
     !y = tensor<4x8xbf16, #tv.local<#tv.view<#m, [4, did(tp) * 8]>, of [4, 16]>>
-    func.func @main(%x: !x, %w: !w, %b: !b, %r: !y) -> !y {
-      %p = tv.linear %x, %w bias %b : (!x, !w, !b) -> !y
-      %y = tv.map %p, %r : (!y, !y) -> !y (%u: bf16, %v: bf16) {
-        %s = arith.addf %u, %v : bf16
-        tv.yield %s : bf16
+    module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
+      func.func @main(%x: !x, %w: !w, %b: !b, %r: !y) -> !y {
+        %p = tv.linear %x, %w bias %b : (!x, !w, !b) -> !y
+        %y = tv.map %p, %r : (!y, !y) -> !y (%u: bf16, %v: bf16) {
+          %s = arith.addf %u, %v : bf16
+          tv.yield %s : bf16
+        }
+        return %y : !y
       }
-      return %y : !y
     }
     ```
 
@@ -267,7 +319,7 @@ def FormKernels : ContractPass<"tv-form-kernels", "Localized", "::mlir::ModuleOp
     !w_memory = memref<8x16xbf16, strided<[?, 1], offset: ?>>
     !b_memory = memref<8xbf16, strided<[1], offset: ?>>
     !y_memory = memref<4x8xbf16, strided<[?, 1], offset: ?>>
-    module attributes {plan.target = "cuda:sm_90a"} {
+    module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
       func.func @linear_0(%x: !x_memory, %w: !w_memory, %b: !b_memory, %r: !y_memory, %y: !y_memory) attributes {plan.kernel} {
         plan.product %x, %w to %y : !x_memory, !w_memory to !y_memory
             epilogue (%sum: f32, %row: index, %column: index) {
@@ -314,8 +366,6 @@ def FormKernels : ContractPass<"tv-form-kernels", "Localized", "::mlir::ModuleOp
                            "::mlir::scf::SCFDialect",
                            "::tessera::plan::PlanDialect"];
   let options = [
-    Option<"target", "target", "std::string", /*default=*/"\"cpu\"",
-           "What the plan is for, recorded as plan.target">,
     ListOption<"matmul", "matmul", "std::string",
                "Variants of matrix products to compile in for cuda, in order of "
                "preference: cublaslt, own (cublaslt alone by default)">];

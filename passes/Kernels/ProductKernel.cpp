@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The `own` variant: Kernels/cuda/gemm.cuh computes it, and this says which
-// products that can do. It reads and writes boxes of rows of 16-byte pieces, so
-// how tensors lie is a matter of their types and of the windows on them.
+// The `own` variant: one op, for a kernel that reads and writes boxes of rows
+// of 16-byte pieces. So how tensors lie is a matter of their types and of the
+// windows on them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,15 +25,13 @@ static RankedTensorType getTensor(Value value) {
   return cast<RankedTensorType>(value.getType());
 }
 
-static bool isPlain(Value tensor) {
+bool tessera::isPlain(Value tensor) {
   return llvm::all_of(getSpace(tensor.getType()), [](const LocalDim &dim) {
     return dim.extents.size() == 1;
   });
 }
 
-/// What is multiplied, the contracted dimension last in both; no second one if
-/// a matmul has no such operand.
-static std::pair<Value, Value> getFactors(Operation *op) {
+std::pair<Value, Value> tessera::getFactors(Operation *op) {
   if (auto linear = dyn_cast<tv::LinearOp>(op))
     return {linear.getInput(), linear.getWeight()};
   auto matmul = cast<tv::MatmulOp>(op);
@@ -48,9 +46,7 @@ static std::pair<Value, Value> getFactors(Operation *op) {
   return {matmul.getLhs(), transpose.getInput()};
 }
 
-/// Whether, in memory of its own, dimension `unit` is innermost and rows are
-/// multiples of 16 bytes.
-static bool hasOwnBoxes(RankedTensorType type, int64_t unit) {
+bool tessera::hasOwnBoxes(RankedTensorType type, int64_t unit) {
   Memory memory = getOwnMemory(type);
   int64_t size = type.getDimSize(unit);
   return memory.order.back() == unit && !ShapedType::isDynamic(size) &&
@@ -77,48 +73,6 @@ bool tessera::hasBoxes(Value tensor, int64_t unit) {
            hasBoxes(source, unit) && hasOwnBoxes(getTensor(tensor), unit);
   }
   return hasOwnBoxes(getTensor(tensor), unit);
-}
-
-/// Whether attention's variant `math` has made the op: then it is where the
-/// attention was, of which a choice is left.
-static bool isOfAttention(Operation *op) {
-  return llvm::any_of(op->getBlock()->getOps<plan::ChooseOp>(),
-                      [&](plan::ChooseOp choice) {
-                        return choice.getKind() == "attention" &&
-                               choice.getLoc() == op->getLoc();
-                      });
-}
-
-std::optional<std::string>
-tessera::whyNotProduct(StringRef variant, Operation *op, StringRef target) {
-  if (target != plan::kCUDATarget)
-    return "it is for " + plan::kCUDATarget.str();
-  if (variant != kOwnProduct) // the library has all
-    return std::nullopt;
-  Value result = op->getResult(0);
-  Type element = getTensor(result).getElementType();
-  if (!element.isBF16() && !element.isF16()) {
-    std::string why = "its elements must be bf16 or f16";
-    if (isOfAttention(op))
-      why += ", but attention's variant math, which --attention can leave out, "
-             "multiplies " +
-             std::string(element.isF64() ? "f64" : "f32");
-    return why;
-  }
-  const int64_t rank = getSpace(result.getType()).size();
-  if (rank != 2 && rank != 3)
-    return "its result must be a matrix or a batch of matrices";
-  auto [a, b] = getFactors(op);
-  for (Value tensor : {a, b, result})
-    if (tensor && !isPlain(tensor))
-      return "no dimensions may be merged";
-  if (!b || !hasBoxes(a, rank - 1) || !hasBoxes(b, getTensor(b).getRank() - 1))
-    return "what it contracts must be innermost in memory, in rows of a "
-           "multiple of 16 bytes";
-  if (!hasOwnBoxes(getTensor(result), rank - 1))
-    return "the columns of its result must be innermost in memory, in rows of "
-           "a multiple of 16 bytes";
-  return std::nullopt;
 }
 
 bool tessera::mayFollowProduct(const FusedOps &fused, Operation *op) {

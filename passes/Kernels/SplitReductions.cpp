@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Kernels/BuildLocal.h"
+#include "Plan/Target.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
@@ -28,9 +29,9 @@ namespace tessera {
 namespace {
 /// Fewer elements are not worth a second kernel.
 constexpr int64_t kManyElements = 1 << 20;
-/// Half of a GPU's multiprocessors; and as many blocks as they hold at a time,
-/// of rows and of columns: the last few of more would keep but a few busy.
-constexpr int64_t kFewBlocks = 66, kRowBlocks = 528, kColumnBlocks = 264;
+/// As many blocks as a multiprocessor holds at a time, of rows and of columns:
+/// the last few of more would keep but a few busy.
+constexpr int64_t kRowBlocks = 4, kColumnBlocks = 2;
 /// Of columns, a block has this much of each row.
 constexpr int64_t kLineBits = 128 * 8;
 
@@ -57,7 +58,7 @@ static int64_t getParts(int64_t size, int64_t most, int64_t wanted) {
   return find(wanted / 2, wanted / 4);
 }
 
-static std::optional<Split> getSplit(tv::ReduceOp op) {
+static std::optional<Split> getSplit(tv::ReduceOp op, int64_t multiprocessors) {
   auto type = cast<RankedTensorType>(op.getInput().getType());
   const LocalShape whole(op.getInput());
   if (!type.hasStaticShape() || type.getNumElements() < kManyElements ||
@@ -72,13 +73,13 @@ static std::optional<Split> getSplit(tv::ReduceOp op) {
   if (columns)
     blocks = llvm::divideCeil(
         blocks * type.getElementType().getIntOrFloatBitWidth(), kLineBits);
-  if (blocks >= kFewBlocks)
+  if (blocks >= multiprocessors / 2)
     return std::nullopt;
   for (int64_t dim : op.getDims()) {
     const int64_t size = type.getDimSize(dim);
-    const int64_t parts =
-        getParts(size, op.getDims().size() > 1 ? size : size / 2,
-                 (columns ? kColumnBlocks : kRowBlocks) / blocks);
+    const int64_t parts = getParts(
+        size, op.getDims().size() > 1 ? size : size / 2,
+        (columns ? kColumnBlocks : kRowBlocks) * multiprocessors / blocks);
     if (parts == 0)
       continue;
     // Each device splits what it has, in a view that says so.
@@ -103,24 +104,10 @@ static std::optional<Split> getSplit(tv::ReduceOp op) {
 }
 
 /// Whether a library may sum as well, beside a product (tv-form-kernels).
-static bool mayJoinProduct(tv::ReduceOp op) {
-  Type element = getElement(op.getInput());
-  if (op.getCombiner() != tv::Combiner::Sum ||
-      !(element.isBF16() || element.isF16()))
-    return false;
-  Value source = op.getInput();
-  while (auto transpose = source.getDefiningOp<tv::TransposeOp>())
-    source = transpose.getInput();
-  if (source.getDefiningOp<tv::GeluGradOp>())
-    return true;
-  llvm::SetVector<Operation *> users(source.user_begin(), source.user_end());
-  for (size_t i = 0; i < users.size(); ++i) {
-    if (isa<tv::LinearOp, tv::MatmulOp>(users[i]))
-      return true;
-    if (isa<tv::TransposeOp>(users[i]))
-      users.insert(users[i]->user_begin(), users[i]->user_end());
-  }
-  return false;
+static bool mayJoinProduct(tv::ReduceOp op, const plan::Target &target) {
+  return llvm::any_of(*op->getBlock(), [&](Operation &product) {
+    return target.fuse(&product, op).has_value();
+  });
 }
 
 /// Whether the reduction is a stage of a kernel over rows: another one of the
@@ -244,10 +231,12 @@ namespace {
 struct SplitReductions
     : public tessera::impl::SplitReductionsBase<SplitReductions> {
   void runOnContract() override {
+    const plan::Target &target = plan::getTarget(getOperation());
     SmallVector<std::pair<tv::ReduceOp, Split>> splits;
     getOperation().walk([&](tv::ReduceOp op) {
-      std::optional<Split> at = getSplit(op);
-      if (at && !mayJoinProduct(op) && !isStage(op))
+      std::optional<Split> at =
+          getSplit(op, target.getLimits().multiprocessors);
+      if (at && !mayJoinProduct(op, target) && !isStage(op))
         splits.push_back({op, *at});
     });
     for (auto &[op, at] : splits) {

@@ -14,8 +14,8 @@
 // TARGET: error: there is no target 'abacus'; there are cpu and cuda:sm_90a
 
 // RUN: not tessera-opt %S/functions.mlir "--tessera=to=bind target=abacus" 2>&1 | FileCheck %s --check-prefix=TARGET
-// RUN: not tessera-opt %S/functions.mlir --tv-form-kernels=target=abacus 2>&1 | FileCheck %s --check-prefix=PLAN
-// PLAN: functions.mlir:{{[0-9:]+}} error: there is no target "abacus"; there are cpu and cuda:sm_90a
+// RUN: not tessera-opt %S/functions.mlir --tv-set-target=target=abacus 2>&1 | FileCheck %s --check-prefix=PLAN
+// PLAN: functions.mlir:{{[0-9:]+}} error: there is no target 'abacus'; there are cpu and cuda:sm_90a
 
 // Phases that there are not, or that nothing leads through.
 // RUN: not tessera-opt %S/functions.mlir --tessera=to=plan 2>&1 | FileCheck %s --check-prefix=PHASE
@@ -45,7 +45,7 @@
 // RUN: tessera-compile %S/functions.mlir --compile-from=local --target=cuda:sm_90a --compile-to=kernels -o %t.cuda.mlir
 // RUN: FileCheck %s --check-prefix=RECORDED < %t.cuda.mlir
 // RUN: not tessera-compile %t.cuda.mlir --compile-from=kernels 2>&1 | FileCheck %s --check-prefix=PLANNED
-// RECORDED: module attributes {plan.target = "cuda:sm_90a"}
+// RECORDED: module attributes {plan.target = #plan.target<"cuda:sm_90a">}
 // PLANNED: error: the program is planned for 'cuda:sm_90a', not for 'cpu'
 
 // RUN: echo 'module {}' | not tessera-compile --compile-from=local 2>&1 | FileCheck %s --check-prefix=MAIN

@@ -7,7 +7,7 @@
 // SAME-COUNT-8: interpret: @main equals the source on 2 ranks
 
 // The bias and the gelu; the sums too where another step needs them.
-// CHECK: module attributes {plan.target = "cuda:sm_90a"}
+// CHECK: module attributes {plan.target = #plan.target<"cuda:sm_90a">}
 // CHECK: func.func @main(%[[X:.*]]: tensor<{{.*}}, %[[W:.*]]: tensor<{{.*}}, %[[B:.*]]: tensor
 // CHECK-NEXT: %[[G:.*]] = plan.contract %[[X]] [0, 1], %[[W]] [2, 1] bias %[[B]] to [0, 2] then gelu_tanh from "tv.linear"
 // CHECK-NEXT: %[[H:.*]], %[[A:.*]] = plan.contract %[[X]] [0, 1], %[[W]] [2, 1] to [0, 2] then gelu_tanh from "tv.linear"

@@ -12,7 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Compiler/CUDA/NVRTC.h"
+#include "Compiler/Targets/CUDA/NVRTC.h"
 
 #include "gtest/gtest.h"
 
@@ -20,7 +20,7 @@ using namespace tessera;
 using namespace tessera::cuda;
 
 static void expectClean(const std::vector<Unit> &units) {
-  Result<NVRTC> compiler = NVRTC::open("");
+  Result<NVRTC> compiler = NVRTC::open("", "sm_90a");
   ASSERT_TRUE(compiler) << compiler.message();
   Result<std::vector<Binary>> binaries = compiler->compile(units);
   ASSERT_TRUE(binaries) << binaries.message();

@@ -188,5 +188,10 @@ func.func @whole(%a: !a, %b: !a, %bias: !b) {
 // -----
 
 #m = #tv.mesh<tp = 2>
-// expected-error @+1 {{there is no target "cuda:sm_80"; there are cpu and cuda:sm_90a}}
-module attributes {plan.target = "cuda:sm_80"} {}
+// expected-error @+1 {{plan.target is a #plan.target<...>, not "cuda:sm_90a"}}
+module attributes {plan.target = "cuda:sm_90a"} {}
+
+// -----
+
+// expected-error @+1 {{there is no target 'cuda'; there are cpu and cuda:sm_90a}}
+module attributes {plan.target = #plan.target<"cuda">} {}

@@ -1,0 +1,139 @@
+//===- Attention.cpp - which attentions GPUs have kernels for -------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Compiler/Targets/CUDA/Target.h"
+#include "Kernels/KernelEmitter.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::cuda;
+
+/// Whether every device has all of a dimension, in order.
+static bool isWhole(const LocalDim &dim) {
+  return layout::axesOf(dim.product).empty() &&
+         llvm::none_of(dim.product, [](const layout::Factor &factor) {
+           return factor.kind == layout::Factor::Kind::Group;
+         });
+}
+
+/// Whether a device's heads are all those of its groups, or the same part of
+/// each: then its own numbers of heads say which group a head reads.
+template <typename Op> static bool headsMatch(Op op) {
+  auto local = [](Value tensor) {
+    return cast<tv::LocalAttr>(
+        cast<RankedTensorType>(tensor.getType()).getEncoding());
+  };
+  layout::View query = local(op.getQuery()).getLayoutView();
+  layout::View key = local(op.getKey()).getLayoutView();
+  layout::View value = local(op.getValue()).getLayoutView();
+  if (key.dims[1] != value.dims[1])
+    return false;
+  int64_t heads = *local(op.getQuery()).getExtents()[1].getStatic();
+  int64_t groups = *local(op.getKey()).getExtents()[1].getStatic();
+  if (heads == groups)
+    return query.dims[1] == key.dims[1];
+  layout::View ofHeads;
+  ofHeads.dims = {query.dims[1]};
+  Result<layout::View> parts =
+      layout::reshapeView(ofHeads, {heads}, {groups, heads / groups},
+                          local(op.getQuery()).getLayoutMesh());
+  return parts && parts->dims.size() == 2 && parts->dims[0] == key.dims[1];
+}
+
+/// What kernels for tensor cores ask for, ours and cuDNN's, of an attention or
+/// its gradient. `others` are their tensors beside the query, the key and the
+/// value, results among them.
+template <typename Op>
+static std::optional<std::string> whyNotOnTensorCores(Op op,
+                                                      ValueRange others) {
+  auto type = cast<RankedTensorType>(op.getQuery().getType());
+  if (!type.getElementType().isBF16() && !type.getElementType().isF16())
+    return "its elements must be bf16 or f16";
+  if (cast<RankedTensorType>(op.getValue().getType()).getDimSize(3) !=
+      type.getDimSize(3))
+    return "keys and values must have the same head dimension";
+  SmallVector<Value> tensors = {op.getQuery(), op.getKey(), op.getValue()};
+  llvm::append_range(tensors, others);
+  for (Value tensor : tensors) {
+    Space space = getSpace(tensor.getType());
+    if (space.size() != 4)
+      return "no dimensions may be merged";
+    if (!isWhole(space[2]) || !isWhole(space[3]))
+      return "only batch and heads may be split";
+  }
+  if (getSpace(op.getQuery().getType())[0] !=
+      getSpace(op.getKey().getType())[0])
+    return "queries and keys must split the batch alike";
+  if (!headsMatch(op))
+    return "a device must have the key heads of its query heads, and no others";
+  for (Value tensor : others) {
+    if (tensor.getDefiningOp() != op)
+      continue;
+    Memory memory = getOwnMemory(tensor.getType());
+    if (!memory.unit || memory.order.back() != 3)
+      return "the head dimension of its result must be innermost in memory";
+  }
+  return std::nullopt;
+}
+
+/// Of our own.
+template <typename Op>
+static std::optional<std::string> whyNotHeadDimension(Op op) {
+  int64_t depth = cast<RankedTensorType>(op.getQuery().getType()).getDimSize(3);
+  if (depth != 64 && depth != 128)
+    return "its head dimension must be 64 or 128";
+  return std::nullopt;
+}
+
+std::optional<std::string> cuda::whyNotFlash(Operation *attention) {
+  if (auto op = dyn_cast<tv::AttentionOp>(attention)) {
+    if (auto why = whyNotOnTensorCores(op, op.getResult()))
+      return why;
+    return whyNotHeadDimension(op);
+  }
+  auto op = cast<tv::AttentionGradOp>(attention);
+  if (auto why = whyNotOnTensorCores(op, {op.getQueryGrad(), op.getKeyGrad(),
+                                          op.getValueGrad(), op.getGrad(),
+                                          op.getOutput()}))
+    return why;
+  if (!op.getCapturedGrads().empty())
+    return "gradients of captured tensors are asked for";
+  return whyNotHeadDimension(op);
+}
+
+std::optional<std::string> cuda::whyNotCuDNN(Operation *attention) {
+  auto op = dyn_cast<tv::AttentionOp>(attention);
+  if (!op)
+    return "it has no step for gradients";
+  if (auto why = whyNotOnTensorCores(op, op.getResult()))
+    return why;
+  if (!op.getScoreMod().empty() || !op.getMaskMod().empty())
+    return "it has a score_mod or a mask_mod";
+  // It may look for the largest score before it scales.
+  if (!op.getScale().isFinite() || op.getScale().isNegative() ||
+      op.getScale().isZero())
+    return "its scale must be positive";
+  auto type = cast<RankedTensorType>(op.getQuery().getType());
+  int64_t depth = type.getDimSize(3);
+  if (ShapedType::isDynamic(depth) || depth == 0 || depth % 8 != 0 ||
+      depth > 128)
+    return "its head dimension must be a multiple of 8, at most 128";
+  // A query without keys has no softmax there.
+  auto extentOf = [](Value tensor) {
+    return cast<tv::LocalAttr>(
+               cast<RankedTensorType>(tensor.getType()).getEncoding())
+        .getExtents()[2];
+  };
+  layout::Extent queries = extentOf(op.getQuery()),
+                 keys = extentOf(op.getKey());
+  bool fits = queries == keys || (queries.getStatic() && keys.getStatic() &&
+                                  *queries.getStatic() <= *keys.getStatic());
+  if (op.getCausal() && !fits)
+    return "it is causal, and there may be more queries than keys";
+  return std::nullopt;
+}

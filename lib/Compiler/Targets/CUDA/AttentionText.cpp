@@ -1,0 +1,306 @@
+//===- AttentionText.cpp - attention's functors ---------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The kernels are attention_fwd.cuh and attention_bwd.cuh. Written here is what
+// they are templates of: functors for the program's functions of a score, the
+// configuration, and `__global__` functions that hand over the launch's
+// parameters.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Compiler/Targets/CUDA/KernelForms.h"
+#include "Compiler/Targets/CUDA/ScalarText.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::cuda;
+
+/// A static member of the functors: `region` as a function of a score and its
+/// gradient, as far as it has them, batch, head, query and key.
+static LogicalResult writeFunctor(KernelWriter &out, Operation *op,
+                                  Region &region, const std::string &functor) {
+  static constexpr StringLiteral kScores[] = {"s", "dy"};
+  static constexpr StringLiteral kIndices[] = {"b", "h", "q", "k"};
+  Block &block = region.front();
+  SmallVector<StringRef> variables;
+  for (StringRef score :
+       ArrayRef(kScores).take_front(block.getNumArguments() - 4))
+    variables.push_back(score);
+  variables.append(std::begin(kIndices), std::end(kIndices));
+  auto type = [&](Value value) { return *getTypeName(value.getType()); };
+  Value result = block.getTerminator()->getOperand(0);
+  std::string text =
+      "static __device__ " + type(result) + " " + functor + "(const Args &args";
+  for (auto [variable, argument] :
+       llvm::zip_equal(variables, block.getArguments()))
+    text += ", " + type(argument) + " " + variable.str();
+  out.open(text + ")");
+  out.line() << "const " << out.getParametersType() << " &p = *args.p;\n";
+  out.line() << "(void)p;\n";
+  if (failed(out.enterFunction(op, &region)))
+    return failure();
+  for (auto [variable, argument] :
+       llvm::zip_equal(variables, block.getArguments()))
+    out.names[argument] = variable.str();
+  if (failed(out.writeBlock(block)))
+    return failure();
+  out.line() << "return " << out.name(result) << ";\n";
+  out.close();
+  return success();
+}
+
+/// What the kernels can do; `tensors` are all of four dimensions.
+static LogicalResult verifyHeads(Operation *op, ArrayRef<Value> tensors) {
+  auto type = cast<MemRefType>(tensors[0].getType());
+  const int64_t depth = type.getDimSize(3);
+  for (Value tensor : tensors) {
+    auto own = cast<MemRefType>(tensor.getType());
+    if ((depth != 64 && depth != 128) || own.getDimSize(3) != depth ||
+        !(type.getElementType().isBF16() || type.getElementType().isF16()))
+      return op->emitError() << "attention on cuda has a head dimension of 64 "
+                                "or 128 and elements of bf16 or f16, not "
+                             << own;
+    SmallVector<int64_t> strides;
+    int64_t offset;
+    if (failed(own.getStridesAndOffset(strides, offset)) || strides.back() != 1)
+      return op->emitError() << "attention on cuda reads and writes heads that "
+                                "are contiguous in memory, not "
+                             << own;
+  }
+  return success();
+}
+
+/// The functors of an attention or its gradient: `symbol`_Mods.
+template <typename Op>
+static LogicalResult
+writeMods(KernelWriter &out, Op op, const std::string &symbol,
+          ArrayRef<std::tuple<Region *, StringRef, StringRef>> regions) {
+  out.line() << "\n";
+  out.open("struct " + symbol + "_Mods : AttentionMods");
+  out.line() << "struct Args {\n";
+  out.line() << "  const " << out.getParametersType() << " *p;\n";
+  out.line() << "};\n";
+  Builder b(op.getContext());
+  out.line() << "static constexpr float Scale = "
+             << getLiteral(b.getF32FloatAttr(op.getScale().convertToDouble()))
+             << ";\n";
+  if (op.getCausal())
+    out.line() << "static constexpr bool Causal = true;\n";
+  for (auto [region, flag, name] : regions) {
+    if (region->empty())
+      continue;
+    out.line() << "static constexpr bool " << flag << " = true;\n";
+    if (failed(writeFunctor(out, op, *region, name.str())))
+      return failure();
+  }
+  out.close("};");
+  return success();
+}
+
+static unsigned numberOf(Value tensor) {
+  return cast<BlockArgument>(tensor).getArgNumber();
+}
+
+LogicalResult cuda::writeAttention(KernelWriter &out, plan::AttentionOp op,
+                                   DeviceFunction &function) {
+  if (failed(verifyHeads(
+          op, {op.getQuery(), op.getKey(), op.getValue(), op.getResult()})))
+    return failure();
+  auto type = cast<MemRefType>(op.getQuery().getType());
+  const int64_t depth = type.getDimSize(3);
+  const std::string &symbol = function.symbol,
+                    parameters = out.getParametersType();
+  const bool hasMods = !op.getScoreMod().empty() || !op.getMaskMod().empty();
+  // FwdConfig of attention_fwd.cuh; the text says so again.
+  const bool scaled =
+      !op.getScoreMod().empty() || !(op.getScale().convertToDouble() > 0);
+  const int32_t groups = depth == 64 && !hasMods && !scaled ? 3 : 2;
+  const int32_t rows = 64 * groups, keys = 128;
+  function.threads = 128 * (groups + 1);
+  function.persistent = true;
+  function.shared = (2 * rows + 4 * keys) * depth * 2 + 1024;
+  for (unsigned dim : {0, 1, 2})
+    function.space.push_back(
+        {SpaceExtent::Kind::Dimension, 0, numberOf(op.getResult()), dim});
+  function.boxed = {{numberOf(op.getQuery()), {1, 1, rows, 64}},
+                    {numberOf(op.getKey()), {1, 1, keys, 64}},
+                    {numberOf(op.getValue()), {1, 1, keys, 64}},
+                    {numberOf(op.getResult()), {1, 1, 64, 64}}};
+
+  if (failed(writeMods(out, op, symbol,
+                       {{&op.getScoreMod(), "HasScore", "score"},
+                        {&op.getMaskMod(), "HasMask", "mask"}})))
+    return failure();
+
+  out.nameParameters();
+  auto size = [&](Value tensor, int dim) {
+    return "int(" + out.name(tensor) + ".size[" + std::to_string(dim) + "])";
+  };
+  out.line() << "using " << symbol << "_Config = FwdConfig<"
+             << *getTypeName(type.getElementType()) << ", " << depth << ", "
+             << symbol << "_Mods>;\n";
+  out.line() << "static_assert(" << symbol << "_Config::BM == " << rows
+             << " && " << symbol << "_Config::BN == " << keys << " &&\n";
+  out.line() << "              " << symbol
+             << "_Config::Threads == " << function.threads << " &&\n";
+  out.line() << "              sizeof(" << symbol
+             << "_Config::Shared) == " << function.shared << ",\n";
+  out.line() << "              \"what the launch says\");\n";
+  out.line() << "// Launches of a module follow each other.\n";
+  out.line() << "static __device__ int " << symbol << "_ticket;\n";
+  out.line() << "struct " << symbol << "_Boxed {\n";
+  out.line() << "  " << parameters << " p;\n";
+  out.line() << "  FwdMaps maps;\n";
+  out.line() << "};\n";
+  out.line() << "extern \"C\" __global__ void __launch_bounds__("
+             << function.threads << ", 1)\n";
+  out.open(symbol + "(const __grid_constant__ " + symbol + "_Boxed boxed)");
+  out.line() << "const " << parameters << " &p = boxed.p;\n";
+  out.line() << "FwdParams<" << symbol << "_Mods::Args> f = {};\n";
+  if (op.getLse()) {
+    std::string lse = out.name(op.getLse());
+    out.line() << "f.lse = " << lse << ".data;\n";
+    for (int dim = 0; dim < 3; ++dim)
+      out.line() << "f.lse_strides[" << dim << "] = " << lse << ".stride["
+                 << dim << "];\n";
+  }
+  out.line() << "f.ticket = &" << symbol << "_ticket;\n";
+  out.line() << "f.batch = " << size(op.getQuery(), 0) << ";\n";
+  out.line() << "f.heads = " << size(op.getQuery(), 1) << ";\n";
+  out.line() << "f.key_heads = " << size(op.getKey(), 1) << ";\n";
+  out.line() << "f.queries = " << size(op.getQuery(), 2) << ";\n";
+  out.line() << "f.keys = " << size(op.getKey(), 2) << ";\n";
+  out.line() << "f.causal_shift = f.keys - f.queries;\n";
+  out.line() << "f.args.p = &p;\n";
+  out.line() << "attention_fwd<" << symbol << "_Config>(boxed.maps, f);\n";
+  out.close();
+  return success();
+}
+
+LogicalResult cuda::writeAttentionGrad(KernelWriter &out,
+                                       plan::AttentionGradOp op,
+                                       const std::string &symbol,
+                                       std::vector<DeviceFunction> &functions) {
+  if (failed(verifyHeads(op, {op.getQuery(), op.getKey(), op.getValue(),
+                              op.getGrad(), op.getOutput(), op.getQueryGrad(),
+                              op.getKeyGrad(), op.getValueGrad()})))
+    return failure();
+  auto type = cast<MemRefType>(op.getQuery().getType());
+  const int64_t depth = type.getDimSize(3);
+  const std::string parameters = out.getParametersType();
+  // BwdConfig of attention_bwd.cuh; the text says so again.
+  const int32_t rows = depth == 64 && op.getScoreGrad().empty() ? 128 : 64;
+  const int32_t keys = 128;
+  DeviceFunction prepare, main, finish;
+  prepare.symbol = symbol + "_prepare";
+  main.symbol = symbol + "_main";
+  finish.symbol = symbol + "_finish";
+  auto points = [&](DeviceFunction &function, Value tensor, int64_t items) {
+    function.items = items;
+    for (unsigned dim : {0, 1, 2})
+      function.space.push_back(
+          {SpaceExtent::Kind::Dimension, 0, numberOf(tensor), dim});
+  };
+  prepare.threads = finish.threads = 256;
+  points(prepare, op.getQuery(), rows);
+  points(finish, op.getQuery(), rows);
+  main.threads = 384;
+  main.persistent = true;
+  // Keys, values and results; queries and gradients twice, with two numbers a
+  // row; three of the scores' gradients; barriers.
+  main.shared = (3 * keys + 4 * rows) * depth * 2 + 4 * rows * 4 +
+                3 * rows * keys * 2 + 2048;
+  points(main, op.getKey(), keys);
+  main.boxed = {{numberOf(op.getQuery()), {1, 1, rows, 64}},
+                {numberOf(op.getKey()), {1, 1, keys, 64}},
+                {numberOf(op.getValue()), {1, 1, keys, 64}},
+                {numberOf(op.getGrad()), {1, 1, rows, 64}},
+                {numberOf(op.getKeyGrad()), {1, 1, 64, 64}},
+                {numberOf(op.getValueGrad()), {1, 1, 64, 64}}};
+  if (failed(writeMods(out, op, symbol,
+                       {{&op.getScoreMod(), "HasScore", "score"},
+                        {&op.getScoreGrad(), "HasScoreGrad", "score_grad"},
+                        {&op.getMaskMod(), "HasMask", "mask"}})))
+    return failure();
+
+  out.nameParameters();
+  const std::string config = symbol + "_Config", bwd = symbol + "_Bwd";
+  out.line() << "using " << config << " = BwdConfig<"
+             << *getTypeName(type.getElementType()) << ", " << depth << ", "
+             << symbol << "_Mods, /*Ordered=*/true>;\n";
+  out.line() << "static_assert(" << config << "::BM == " << rows << " && "
+             << config << "::BN == " << keys << " &&\n";
+  out.line() << "              " << config << "::Threads == " << main.threads
+             << " && " << config << "::SideThreads == " << prepare.threads
+             << " &&\n";
+  out.line() << "              sizeof(" << config
+             << "::Shared) <= " << main.shared << ",\n";
+  out.line() << "              \"what the launch says\");\n";
+  out.line() << "// Launches of a module follow each other.\n";
+  out.line() << "static __device__ int " << symbol << "_ticket;\n";
+  out.line() << "using " << bwd << " = BwdParams<" << symbol
+             << "_Mods::Args>;\n";
+  out.open("static __device__ " + bwd + " " + symbol + "_parameters(const " +
+           parameters + " &p)");
+  out.line() << bwd << " f = {};\n";
+  auto pointer = [&](StringRef field, Value tensor) {
+    if (!tensor)
+      return;
+    out.line() << "f." << field << " = " << out.name(tensor) << ".data;\n";
+    if (field == "workspace")
+      return;
+    for (int dim = 0; dim < 3; ++dim)
+      out.line() << "f." << field << "_strides[" << dim
+                 << "] = " << out.name(tensor) << ".stride[" << dim << "];\n";
+  };
+  pointer("o", op.getOutput());
+  pointer("dout", op.getGrad());
+  pointer("dq", op.getQueryGrad());
+  pointer("lse", op.getLse());
+  pointer("dlse", op.getLseGrad());
+  pointer("workspace", op.getSums());
+  auto size = [&](StringRef field, Value tensor, int dim) {
+    out.line() << "f." << field << " = int(" << out.name(tensor) << ".size["
+               << dim << "]);\n";
+  };
+  out.line() << "f.ticket = &" << symbol << "_ticket;\n";
+  size("batch", op.getQuery(), 0);
+  size("heads", op.getQuery(), 1);
+  size("key_heads", op.getKey(), 1);
+  size("queries", op.getQuery(), 2);
+  size("keys", op.getKey(), 2);
+  out.line() << "f.causal_shift = f.keys - f.queries;\n";
+  out.line() << "f.args.p = &p;\n";
+  out.line() << "return f;\n";
+  out.close();
+
+  for (auto [side, name] : {std::pair(&prepare, "attention_bwd_prepare"),
+                            std::pair(&finish, "attention_bwd_finish")}) {
+    out.openGlobal("256", side->symbol);
+    out.line() << "const " << bwd << " f = " << symbol << "_parameters(p);\n";
+    out.line() << "const int blocks = (f.queries + " << rows - 1 << ") / "
+               << rows << " * f.heads * f.batch;\n";
+    out.line() << "for (int i = blockIdx.x; i < blocks; i += gridDim.x)\n";
+    out.line() << "  " << name << "<" << config << ">(f, i);\n";
+    out.close();
+  }
+  out.line() << "struct " << symbol << "_Boxed {\n";
+  out.line() << "  " << parameters << " p;\n";
+  out.line() << "  BwdMaps maps;\n";
+  out.line() << "};\n";
+  out.line() << "extern \"C\" __global__ void __launch_bounds__("
+             << main.threads << ", 1)\n";
+  out.open(main.symbol + "(const __grid_constant__ " + symbol +
+           "_Boxed boxed)");
+  out.line() << "const " << bwd << " f = " << symbol
+             << "_parameters(boxed.p);\n";
+  out.line() << "attention_bwd<" << config << ">(boxed.maps, f);\n";
+  out.close();
+  functions = {std::move(prepare), std::move(main), std::move(finish)};
+  return success();
+}

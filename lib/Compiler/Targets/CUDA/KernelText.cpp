@@ -1,0 +1,94 @@
+//===- KernelText.cpp - kernels as CUDA C++ -------------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Each top-level loop of a kernel becomes a `__global__` function. The loop
+// tells what it looks like: points, rows, an attention or a product
+// (KernelForms.h); a loop that runs in order is left to one thread.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Compiler/Targets/CUDA/KernelText.h"
+#include "Compiler/Targets/CUDA/KernelForms.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::cuda;
+
+static LogicalResult writeThread(KernelWriter &out, Operation *loop,
+                                 DeviceFunction &function) {
+  function.threads = 1;
+  out.line() << "\n";
+  out.openGlobal("1", function.symbol);
+  out.line() << "if (blockIdx.x != 0 || threadIdx.x != 0)\n    return;\n";
+  if (failed(out.enterFunction(loop)) || failed(out.writeOp(loop)))
+    return failure();
+  out.close();
+  return success();
+}
+
+static LogicalResult writeFunction(KernelWriter &out, Operation *op,
+                                   DeviceFunction &function) {
+  if (auto attention = dyn_cast<plan::AttentionOp>(op))
+    return writeAttention(out, attention, function);
+  if (auto product = dyn_cast<plan::ProductOp>(op))
+    return writeProduct(out, product, function);
+  auto loop = dyn_cast<scf::ParallelOp>(op);
+  if (!loop)
+    return writeThread(out, op, function);
+  FailureOr<std::vector<SpaceExtent>> space = getSpace(loop);
+  if (failed(space))
+    return failure();
+  function.space = std::move(*space);
+  if (loop.getNumResults() != 0)
+    return loop.emitError()
+           << "a reduction outside of a loop has no device function";
+  bool isRows =
+      loop.getBody()
+          ->walk([](scf::ParallelOp) { return WalkResult::interrupt(); })
+          .wasInterrupted();
+  return isRows ? writeRows(out, loop, function)
+                : writePoints(out, loop, function);
+}
+
+FailureOr<KernelSource> cuda::emitKernel(func::FuncOp kernel) {
+  KernelSource source;
+  source.name = kernel.getName().str();
+  KernelWriter out(kernel);
+  if (failed(out.nameArguments()))
+    return failure();
+  SmallVector<Operation *> loops;
+  for (Operation &op : kernel.getBody().front())
+    if (isa<scf::ParallelOp, scf::ForOp, scf::IfOp, memref::StoreOp,
+            plan::AttentionOp, plan::AttentionGradOp, plan::ProductOp>(op))
+      loops.push_back(&op);
+  for (auto [i, loop] : llvm::enumerate(loops)) {
+    DeviceFunction function;
+    function.symbol =
+        loops.size() == 1 ? source.name : source.name + "_" + std::to_string(i);
+    if (auto grad = dyn_cast<plan::AttentionGradOp>(loop)) {
+      if (failed(
+              writeAttentionGrad(out, grad, function.symbol, source.functions)))
+        return failure();
+      continue;
+    }
+    if (failed(writeFunction(out, loop, function)))
+      return failure();
+    source.functions.push_back(std::move(function));
+  }
+  source.text = "#include \"prelude.cuh\"\n#include \"random.cuh\"\n";
+  if (llvm::any_of(loops, llvm::IsaPred<plan::AttentionGradOp>))
+    source.text += "#include \"attention_bwd.cuh\"\n";
+  else if (llvm::any_of(loops, llvm::IsaPred<plan::AttentionOp>))
+    source.text += "#include \"attention_fwd.cuh\"\n";
+  else if (llvm::any_of(loops, llvm::IsaPred<plan::ProductOp>))
+    source.text += "#include \"gemm.cuh\"\n";
+  else
+    source.text += "#include \"rows.cuh\"\n#include \"tiles.cuh\"\n";
+  source.text += "\nusing namespace tessera;\n\n" + out.getText();
+  return source;
+}

@@ -1,0 +1,74 @@
+//===- Target.cpp - NVIDIA GPUs -------------------------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Compiler/Targets/CUDA/Target.h"
+#include "Compiler/Targets/CUDA/Codegen.h"
+#include "Kernels/Passes.h"
+#include "Plan/KernelCode.h"
+
+#include "mlir/Pass/PassManager.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::cuda;
+
+void cuda::registerTargets() {
+  plan::registerTargets({"cuda:sm_90a", "cuda:sm_90a", makeHopper});
+}
+
+ArrayRef<StringLiteral> GPUTarget::getVariants() const {
+  static constexpr StringLiteral variants[] = {"cudnn", "math", "cublaslt"};
+  return variants;
+}
+
+std::optional<std::string> GPUTarget::whyNotHere(StringRef variant,
+                                                 Operation *op) const {
+  return variant == "cudnn" ? whyNotCuDNN(op) : std::nullopt;
+}
+
+void GPUTarget::addPasses(OpPassManager &function) const {
+  function.addPass(createSplitReductions());
+}
+
+Status GPUTarget::checkOptions(const plan::CodeOptions &) const { return Ok{}; }
+
+/// Binaries, one after the other, and the functions of each kernel.
+static plan::KernelCode pack(ArrayRef<CompiledKernel> kernels) {
+  plan::KernelCode code;
+  for (const CompiledKernel &kernel : kernels) {
+    code.bytes.resize(llvm::alignTo(code.bytes.size(), 64));
+    code.kernels[kernel.source.name] = {int32_t(code.binaries.size()),
+                                        kernel.source.functions};
+    code.binaries.push_back(
+        {kernel.source.name, code.bytes.size(), kernel.binary.cubin.size()});
+    code.bytes += kernel.binary.cubin;
+  }
+  return code;
+}
+
+FailureOr<plan::KernelCode>
+GPUTarget::compile(ModuleOp program, const plan::CodeOptions &options) const {
+  FailureOr<std::vector<CompiledKernel>> kernels = emitKernels(program);
+  if (failed(kernels))
+    return failure();
+  if (options.dump) {
+    std::string text;
+    for (const CompiledKernel &kernel : *kernels)
+      if (!kernel.source.functions.empty())
+        text += kernel.source.origin + kernel.source.text + "\n";
+    if (failed(options.dump("kernels.cu", text)))
+      return failure();
+  }
+  if (failed(compileKernels(program, *kernels, options.nvrtc,
+                            getArchitecture().str())) ||
+      (!options.programs.empty() &&
+       failed(dumpKernels(program, *kernels, options.programs,
+                          getArchitecture()))))
+    return failure();
+  return pack(*kernels);
+}

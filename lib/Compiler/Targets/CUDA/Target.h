@@ -1,0 +1,55 @@
+//===- Target.h - NVIDIA GPUs ---------------------------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_COMPILER_TARGETS_CUDA_TARGET_H
+#define TESSERA_COMPILER_TARGETS_CUDA_TARGET_H
+
+#include "Plan/Target.h"
+
+namespace tessera::cuda {
+
+/// Makes all targets of this folder known.
+void registerTargets();
+
+/// Named as "cuda:sm_90a". Products by cuBLASLt, attention by cuDNN.
+class GPUTarget : public plan::Target {
+public:
+  llvm::ArrayRef<llvm::StringLiteral> getVariants() const override;
+
+  bool fusesBias(mlir::Operation *product) const override;
+  std::optional<plan::Fusion> fuse(mlir::Operation *product,
+                                   mlir::Operation *op) const override;
+  void addPasses(mlir::OpPassManager &function) const override;
+  Status checkOptions(const plan::CodeOptions &options) const override;
+  mlir::FailureOr<plan::KernelCode>
+  compile(mlir::ModuleOp program,
+          const plan::CodeOptions &options) const override;
+
+  /// As NVRTC names it: "sm_90a".
+  llvm::StringRef getArchitecture() const {
+    return getName().substr(getName().find(':') + 1);
+  }
+
+protected:
+  using Target::Target;
+  std::optional<std::string> whyNotHere(llvm::StringRef variant,
+                                        mlir::Operation *op) const override;
+};
+
+/// Why cuDNN cannot do an attention, or none can; nothing if it can.
+std::optional<std::string> whyNotCuDNN(mlir::Operation *op);
+/// The same of our own kernels for tensor cores of sm_90a, of an attention or
+/// its gradient.
+std::optional<std::string> whyNotFlash(mlir::Operation *op);
+
+/// The targets of Hopper.cpp.
+std::unique_ptr<plan::Target> makeHopper(llvm::StringRef name);
+
+} // namespace tessera::cuda
+
+#endif // TESSERA_COMPILER_TARGETS_CUDA_TARGET_H
