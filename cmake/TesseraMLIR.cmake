@@ -47,3 +47,14 @@ function(tessera_tablegen target td)
   endwhile()
   add_public_tablegen_target(${target})
 endfunction()
+
+# tessera_passes(FOLDER SOURCE... LIBS library...) is the library of a folder of
+# passes, whose names are in its Passes.td.
+function(tessera_passes folder)
+  cmake_parse_arguments(arg "" "" "LIBS" ${ARGN})
+  tessera_tablegen(Tessera${folder}PassesIncGen Passes.td
+    Passes.h.inc "-gen-pass-decls -name=${folder}")
+  add_library(Tessera${folder} STATIC ${arg_UNPARSED_ARGUMENTS})
+  add_dependencies(Tessera${folder} Tessera${folder}PassesIncGen)
+  target_link_libraries(Tessera${folder} PUBLIC ${arg_LIBS})
+endfunction()

@@ -7,10 +7,15 @@
 //===----------------------------------------------------------------------===//
 
 #include "Compiler/Pipeline.h"
+#include "Allocate/Passes.h"
+#include "Bind/Passes.h"
+#include "Differentiate/Passes.h"
 #include "Kernels/Passes.h"
 #include "Localize/Passes.h"
+#include "Place/Passes.h"
 #include "Plan/Target.h"
-#include "Sharding/Passes.h"
+#include "Propagate/Passes.h"
+#include "Reshard/Passes.h"
 #include "Support/Variants.h"
 
 #include "mlir/Pass/PassRegistry.h"

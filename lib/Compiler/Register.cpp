@@ -13,15 +13,20 @@
 
 #include "Compiler/Register.h"
 
+#include "Allocate/Passes.h"
+#include "Bind/Passes.h"
 #include "Comm/Comm.h"
 #include "Compiler/Pipeline.h"
 #include "Compiler/Targets/CPU/Target.h"
 #include "Compiler/Targets/CUDA/Target.h"
 #include "Compiler/VerifyInput.h"
+#include "Differentiate/Passes.h"
 #include "Kernels/Passes.h"
 #include "Localize/Passes.h"
+#include "Place/Passes.h"
 #include "Plan/Plan.h"
-#include "Sharding/Passes.h"
+#include "Propagate/Passes.h"
+#include "Reshard/Passes.h"
 #include "TensorView/TensorView.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -59,7 +64,12 @@ void tessera::registerAllPasses() {
   registerCSEPass();
   registerStripDebugInfoPass();
   registerSymbolDCEPass();
-  tv::registerShardingPasses();
+  tv::registerDifferentiatePasses();
+  tv::registerBindPasses();
+  tv::registerPropagatePasses();
+  tv::registerPlacePasses();
+  tv::registerReshardPasses();
+  tv::registerAllocatePasses();
   tv::registerLocalizePasses();
   registerKernelsPasses();
   registerPipeline();

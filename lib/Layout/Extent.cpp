@@ -1,5 +1,4 @@
-//===- Extent.cpp - a size as a polynomial of dynamic sizes
-//----------------===//
+//===- Extent.cpp - a size as a polynomial of dynamic sizes ---------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- Planner.h - how data moves from one view to another
-//-----------------===//
+//===- Planner.h - how data moves from one view to another ----------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -13,8 +12,9 @@
 //     local slice | direct exchange
 //     | [slice] x [reduce-scatter or all-reduce] x [exchange] x [all-gather]
 //
-// each a chain of steps, every step ending in a view of its own. An exchange is
-// classified where it is a permute, broadcast, all-gather or all-to-all.
+// each a chain of steps, every step ending in a view of its own.
+// An exchange is classified where it is a permute, broadcast, all-gather or
+// all-to-all.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,5 +1,4 @@
-//===- View.h - how a tensor lies over a mesh
-//------------------------------===//
+//===- View.h - how a tensor lies over a mesh -----------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -24,7 +23,8 @@
 // For fixed device digits the remaining values are one contiguous run in the
 // lexicographic order of the stored digits. So the *local extent* of a
 // dimension is one number a device, and the map from local index to global
-// index is monotone. Everything here is arithmetic on that map.
+// index is monotone.
+// Everything here is arithmetic on that map.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,5 +1,4 @@
-//===- ViewInternal.h - shared by the files of the view algebra
-//------------===//
+//===- ViewInternal.h - shared by the files of the view algebra -----------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

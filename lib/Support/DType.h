@@ -1,5 +1,4 @@
-//===- DType.h - the element types
-//-----------------------------------------===//
+//===- DType.h - the element types ----------------------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -8,7 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The one table of element types and their names elsewhere, and conversion of
-// single elements. The order is that of `DType` in Module/module.fbs.
+// single elements.
+// The order is that of `DType` in Module/module.fbs.
 //
 //===----------------------------------------------------------------------===//
 

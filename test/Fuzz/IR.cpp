@@ -28,6 +28,8 @@
 #include "Module/Module.h"
 #include "tessera/Compiler.h"
 
+#include "lib/TestPasses.h"
+
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
@@ -51,6 +53,7 @@ static std::vector<std::string> passNames;
 extern "C" __attribute__((visibility("default"))) int
 LLVMFuzzerInitialize(int *, char ***) {
   registerAllPasses();
+  test::registerPrintRulesPass();
   // MLIR tells their names to no one but stdout.
   int out = dup(STDOUT_FILENO), list = memfd_create("passes", 0);
   FUZZ_CHECK(out >= 0 && list >= 0 && dup2(list, STDOUT_FILENO) >= 0);

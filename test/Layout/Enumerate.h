@@ -1,5 +1,4 @@
-//===- Enumerate.h - all small products, and their meaning by definition
-//---===//
+//===- Enumerate.h - all small products, and their meaning by definition --===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

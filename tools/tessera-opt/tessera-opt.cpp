@@ -11,6 +11,9 @@
 #include "Interpreter/InterpretPass.h"
 #include "Support/StandardStreams.h"
 #include "TensorView/TensorView.h"
+#ifdef TESSERA_TESTS
+#include "lib/TestPasses.h"
+#endif
 
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Support/FileUtilities.h"
@@ -34,6 +37,9 @@ int main(int argc, char **argv) {
   tessera::registerAllPasses();
   tessera::interp::registerInterpretOptions();
   tessera::interp::registerRuleTestPass();
+#ifdef TESSERA_TESTS
+  tessera::test::registerPrintRulesPass();
+#endif
   auto [input, output] = mlir::registerAndParseCLIOptions(
       argc, argv, "Tessera: passes on sharded tensor programs\n", registry);
   if (typeAliases)

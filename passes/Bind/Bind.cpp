@@ -1,0 +1,505 @@
+//===- Bind.cpp - the mesh, and one spelling of every view ----------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Steps on the module: calls are inlined, concats of many operands divided,
+// values that are cheaper to make than to move get one copy a use, the mesh
+// gets the sizes asked for, and every tensor type gets its canonical view.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Bind/Passes.h"
+#include "Support/Limits.h"
+#include "TensorView/TensorView.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/SymbolTable.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::tv;
+
+namespace tessera::tv {
+#define GEN_PASS_DEF_BINDPASS
+#include "Bind/Passes.h.inc"
+} // namespace tessera::tv
+
+//===----------------------------------------------------------------------===//
+// Calls
+//===----------------------------------------------------------------------===//
+
+/// A program of more ops is not one that somebody means to run.
+static constexpr uint64_t kMaxOps = 1 << 18;
+
+namespace {
+/// Puts the bodies of called functions in the place of calls.
+class Inliner {
+public:
+  explicit Inliner(ModuleOp module) : symbols(module) {}
+  LogicalResult run(func::FuncOp function);
+
+private:
+  LogicalResult count(func::FuncOp function);
+  FailureOr<func::FuncOp> getCallee(func::CallOp call);
+
+  SymbolTable symbols;
+  /// How many ops a function is once its calls are inlined; none while they are
+  /// being counted.
+  llvm::DenseMap<func::FuncOp, std::optional<uint64_t>> sizes;
+};
+} // namespace
+
+FailureOr<func::FuncOp> Inliner::getCallee(func::CallOp call) {
+  auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
+  if (!callee || callee.isExternal())
+    return call.emitError() << "calls '" << call.getCallee()
+                            << "', which has no body here; a sharded program "
+                               "holds only tv ops "
+                               "and calls that inline";
+  if (!callee.getBody().hasOneBlock() || callee.getBody().front().empty() ||
+      !isa<func::ReturnOp>(callee.getBody().front().back()))
+    return call.emitError() << "'" << call.getCallee()
+                            << "' has control flow; only straight-line "
+                               "functions inline";
+  return callee;
+}
+
+static SmallVector<func::CallOp> getCalls(Operation *op) {
+  SmallVector<func::CallOp> calls;
+  op->walk([&](func::CallOp call) { calls.push_back(call); });
+  return calls;
+}
+
+/// Fills `sizes` for `function` and all that it calls, however deep.
+LogicalResult Inliner::count(func::FuncOp function) {
+  struct Frame {
+    func::FuncOp function;
+    SmallVector<func::CallOp> calls;
+    size_t next;
+    uint64_t size;
+  };
+  std::vector<Frame> frames;
+  auto enter = [&](func::FuncOp function) {
+    sizes[function] = std::nullopt;
+    // Without its calls and return.
+    SmallVector<func::CallOp> calls = getCalls(function);
+    uint64_t own = 0;
+    for (Operation &op : function.getBody().front())
+      own += !isa<func::CallOp, func::ReturnOp>(op);
+    frames.push_back({function, std::move(calls), 0, own});
+  };
+  if (!sizes.contains(function))
+    enter(function);
+  while (!frames.empty()) {
+    Frame &frame = frames.back();
+    if (frame.next == frame.calls.size()) {
+      sizes[frame.function] = frame.size;
+      frames.pop_back();
+      continue;
+    }
+    func::CallOp call = frame.calls[frame.next];
+    FailureOr<func::FuncOp> callee = getCallee(call);
+    if (failed(callee))
+      return failure();
+    auto known = sizes.find(*callee);
+    if (known == sizes.end()) {
+      enter(*callee);
+      continue;
+    }
+    if (!known->second)
+      return call.emitError() << "'" << call.getCallee()
+                              << "' calls itself; recursion does not inline";
+    frame.size = llvm::SaturatingAdd(frame.size, *known->second);
+    ++frame.next;
+  }
+  return success();
+}
+
+LogicalResult Inliner::run(func::FuncOp function) {
+  SmallVector<func::CallOp> calls = getCalls(function);
+  if (calls.empty())
+    return success();
+  if (failed(count(function)))
+    return failure();
+  if (uint64_t size = *sizes[function]; size > kMaxOps) {
+    func::CallOp largest = calls.front();
+    auto sizeOf = [&](func::CallOp call) {
+      return *sizes[symbols.lookup<func::FuncOp>(call.getCallee())];
+    };
+    for (func::CallOp call : calls)
+      if (sizeOf(call) > sizeOf(largest))
+        largest = call;
+    bool isExact = size != std::numeric_limits<uint64_t>::max();
+    return largest.emitError()
+           << "'" << largest.getCallee() << "' inlines here to "
+           << (isExact ? "" : "at least ") << sizeOf(largest) << " ops, and '"
+           << function.getName() << "' becomes " << size
+           << "; a program may have " << kMaxOps;
+  }
+  // Calls in what is inlined are of `function`, too: `calls` grows.
+  for (size_t i = 0; i < calls.size(); ++i) {
+    func::CallOp call = calls[i];
+    Block &body =
+        symbols.lookup<func::FuncOp>(call.getCallee()).getBody().front();
+    OpBuilder builder(call);
+    IRMapping mapping;
+    mapping.map(body.getArguments(), call.getOperands());
+    for (Operation &op : body.without_terminator()) {
+      Operation *clone = builder.clone(op, mapping);
+      clone->setLoc(CallSiteLoc::get(op.getLoc(), call.getLoc()));
+      llvm::append_range(calls, getCalls(clone));
+    }
+    for (auto [result, value] : llvm::zip_equal(
+             call.getResults(), body.getTerminator()->getOperands()))
+      result.replaceAllUsesWith(mapping.lookupOrDefault(value));
+    call.erase();
+  }
+  return success();
+}
+
+/// What a sharded program may hold at this point.
+static LogicalResult verifyContents(func::FuncOp function) {
+  if (function.isExternal())
+    return function.emitError()
+           << "has no body; a program is compiled as a whole";
+  if (!function.getBody().hasOneBlock())
+    return function.emitError()
+           << "has control flow between blocks; a sharded program is "
+              "straight-line in this version";
+  if (function.getBody().front().empty() ||
+      !isa<func::ReturnOp>(function.getBody().front().back()))
+    return function.emitError() << "does not end in 'func.return'";
+  for (Operation &op : function.getBody().front()) {
+    bool touchesTensors =
+        llvm::any_of(op.getOperandTypes(), llvm::IsaPred<RankedTensorType>) ||
+        llvm::any_of(op.getResultTypes(), llvm::IsaPred<RankedTensorType>);
+    if (isa_and_present<TensorViewDialect>(op.getDialect()) ||
+        isa<func::ReturnOp>(op))
+      continue;
+    if (touchesTensors || op.getNumRegions())
+      return op.emitError() << "'" << op.getName()
+                            << "' on the tensors of a sharded program; only tv "
+                               "and func ops may touch them in this version";
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Many operands
+//===----------------------------------------------------------------------===//
+
+/// A kernel asks, for each element, which operand has it.
+static constexpr size_t kMaxConcat = 32;
+
+/// A concat of many operands becomes one of concats.
+static void splitConcats(func::FuncOp function) {
+  for (auto op : llvm::to_vector(function.getBody().front().getOps<ConcatOp>()))
+    while (op.getInputs().size() > kMaxConcat) {
+      OpBuilder builder(op);
+      SmallVector<Value> parts, inputs(op.getInputs());
+      for (ArrayRef<Value> left = inputs; !left.empty();) {
+        ArrayRef<Value> some = left.take_front(kMaxConcat);
+        left = left.drop_front(some.size());
+        auto first = cast<RankedTensorType>(some.front().getType());
+        SmallVector<int64_t> shape(first.getShape());
+        int64_t &extent = shape[op.getDim()];
+        for (Value each : some.drop_front()) {
+          int64_t more =
+              cast<RankedTensorType>(each.getType()).getDimSize(op.getDim());
+          bool isKnown =
+              !ShapedType::isDynamic(extent) && !ShapedType::isDynamic(more);
+          extent = isKnown ? extent + more : ShapedType::kDynamic;
+        }
+        auto type = RankedTensorType::get(shape, first.getElementType());
+        parts.push_back(some.size() == 1
+                            ? some.front()
+                            : ConcatOp::create(builder, op.getLoc(), type, some,
+                                               op.getDimAttr())
+                                  .getResult());
+      }
+      op->setOperands(parts);
+    }
+}
+
+//===----------------------------------------------------------------------===//
+// One copy a use
+//===----------------------------------------------------------------------===//
+
+static LogicalResult copyPerUse(func::FuncOp function) {
+  uint64_t size = function.getBody().front().getOperations().size();
+  // Backwards, so that a copied broadcast's operand is seen after its copies.
+  SmallVector<Operation *> ops;
+  for (Operation &op : function.getBody().front())
+    if (op.hasTrait<OpTrait::Rematerializable>())
+      ops.push_back(&op);
+  for (Operation *op : llvm::reverse(ops)) {
+    SmallVector<OpOperand *> uses;
+    for (OpOperand &use : op->getUses())
+      uses.push_back(&use);
+    // Copies of an op that reads one twice double with each.
+    size += uses.size();
+    if (size > kMaxOps)
+      return op->emitError()
+             << "has " << uses.size() << " uses, each with a copy of its own, "
+             << "and '" << function.getName() << "' becomes more than "
+             << kMaxOps << " ops; a program may have that many";
+    // Uses are listed latest first; the first in program order keeps the op.
+    for (OpOperand *use : ArrayRef(uses).drop_back(uses.empty() ? 0 : 1)) {
+      OpBuilder builder(op->getContext());
+      builder.setInsertionPointAfter(op);
+      use->set(builder.clone(*op)->getResult(0));
+    }
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Mesh and views
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Rewrites meshes to the sizes asked for, and views to canonical form.
+class Binder {
+public:
+  Binder(const llvm::StringMap<int64_t> &sizes) : sizes(sizes) {}
+
+  FailureOr<MeshAttr> bind(MeshAttr mesh,
+                           function_ref<InFlightDiagnostic()> emitError);
+  /// `view` on the bound mesh, as the user wrote it.
+  FailureOr<ViewAttr> resize(ViewAttr view,
+                             function_ref<InFlightDiagnostic()> emitError);
+  /// `type` with its view canonical.
+  FailureOr<Type> bind(Type type, function_ref<InFlightDiagnostic()> emitError);
+
+private:
+  const llvm::StringMap<int64_t> &sizes;
+};
+
+class BindPass : public tv::impl::BindPassBase<BindPass> {
+public:
+  using BindPassBase::BindPassBase;
+  void runOnOperation() override;
+
+private:
+  LogicalResult readSizes(llvm::StringMap<int64_t> &sizes);
+  LogicalResult bindFunction(func::FuncOp function, Binder &binder);
+};
+} // namespace
+
+FailureOr<MeshAttr> Binder::bind(MeshAttr attr,
+                                 function_ref<InFlightDiagnostic()> emitError) {
+  layout::Mesh mesh = attr.getMesh();
+  bool changed = false;
+  for (layout::Axis &axis : mesh.axes) {
+    auto it = sizes.find(axis.name);
+    if (it == sizes.end() || it->second == axis.size)
+      continue;
+    axis.size = it->second;
+    changed = true;
+  }
+  if (!changed)
+    return attr;
+  if (!mesh.devices.empty())
+    return emitError() << "the mesh lists its devices, so its axes cannot get "
+                          "other sizes; remove 'devices' or '--mesh'";
+  MeshAttr bound = MeshAttr::getChecked(emitError, attr.getContext(), mesh);
+  if (!bound)
+    return failure();
+  return bound;
+}
+
+/// Whole axes follow the mesh; sub-axes keep their sizes.
+static void resizeAxes(layout::Product &product, const layout::Mesh &from,
+                       const layout::Mesh &to) {
+  for (layout::Factor &factor : product) {
+    if (factor.kind == layout::Factor::Kind::Device && factor.sub.isWhole(from))
+      factor.sub.size = to.axes[factor.sub.axis].size;
+    resizeAxes(factor.product, from, to);
+  }
+}
+
+FailureOr<ViewAttr>
+Binder::resize(ViewAttr attr, function_ref<InFlightDiagnostic()> emitError) {
+  FailureOr<MeshAttr> mesh = bind(attr.getMesh(), emitError);
+  if (failed(mesh))
+    return failure();
+  layout::View view = attr.getView();
+  for (layout::Dim &dim : view.dims)
+    resizeAxes(dim.product, attr.getLayoutMesh(), mesh->getMesh());
+  for (layout::Partial &partial : view.partial)
+    for (layout::SubAxis &sub : partial.axes)
+      if (sub.isWhole(attr.getLayoutMesh()))
+        sub.size = mesh->getMesh().axes[sub.axis].size;
+  return ViewAttr::get(attr.getContext(), *mesh, view);
+}
+
+FailureOr<Type> Binder::bind(Type type,
+                             function_ref<InFlightDiagnostic()> emitError) {
+  if (auto tensor = dyn_cast<RankedTensorType>(type);
+      tensor && tensor.getRank() > int64_t(kMaxRank))
+    return emitError() << "a tensor may have " << kMaxRank
+                       << " dimensions, not " << tensor.getRank();
+  ViewAttr view = getView(type);
+  if (!view)
+    return type;
+  FailureOr<ViewAttr> resized = resize(view, emitError);
+  if (failed(resized))
+    return failure();
+  auto tensor = cast<RankedTensorType>(type);
+  layout::Shape shape(tensor.getShape());
+  if (failed(
+          resized->verifyEncoding(shape, tensor.getElementType(), emitError)))
+    return failure();
+  return Type(withEncoding(
+      tensor, resized->with(layout::canonicalize(resized->getView(), shape,
+                                                 resized->getLayoutMesh()))));
+}
+
+LogicalResult BindPass::readSizes(llvm::StringMap<int64_t> &sizes) {
+  for (const std::string &entry : mesh) {
+    auto [name, value] = StringRef(entry).split('=');
+    int64_t size;
+    if (name.empty() || value.getAsInteger(10, size) || size < 1)
+      return getOperation().emitError()
+             << "mesh option '" << entry << "' must be axis=size, as tp=4";
+    sizes[name] = size;
+  }
+  llvm::StringMap<int64_t> unknown = sizes;
+  AttrTypeWalker walker;
+  walker.addWalk([&](MeshAttr mesh) {
+    for (const layout::Axis &axis : mesh.getMesh().axes)
+      unknown.erase(axis.name);
+  });
+  getOperation().walk([&](Operation *op) {
+    walker.walk(op->getAttrDictionary());
+    for (Type type : op->getResultTypes())
+      walker.walk(type);
+  });
+  for (const auto &entry : unknown)
+    return getOperation().emitError()
+           << "mesh option names axis '" << entry.getKey()
+           << "', which no view of the program has";
+  return success();
+}
+
+LogicalResult BindPass::bindFunction(func::FuncOp function, Binder &binder) {
+  auto userViewName = StringAttr::get(&getContext(), kUserViewAttr);
+  auto emitAt = [](Operation *op, Twine what) {
+    std::string text = what.str();
+    return [op, text] { return op->emitError() << text << ": "; };
+  };
+
+  FunctionType type = function.getFunctionType();
+  SmallVector<Type> inputs, results;
+  // Set at once: the attributes of all arguments are one array.
+  SmallVector<DictionaryAttr> inputAttrs, resultAttrs;
+  auto withUserView = [&](DictionaryAttr attributes, ViewAttr view) {
+    NamedAttrList list(attributes);
+    list.set(userViewName, view);
+    return list.getDictionary(&getContext());
+  };
+  for (auto [index, argument] : llvm::enumerate(function.getArguments())) {
+    auto emitError = emitAt(function, "argument #" + Twine(index));
+    FailureOr<Type> bound = binder.bind(argument.getType(), emitError);
+    if (failed(bound))
+      return failure();
+    inputAttrs.push_back(function.getArgAttrDict(index));
+    if (ViewAttr view = getView(argument))
+      inputAttrs.back() =
+          withUserView(inputAttrs.back(), *binder.resize(view, emitError));
+    argument.setType(*bound);
+    inputs.push_back(*bound);
+  }
+  for (auto [index, result] : llvm::enumerate(type.getResults())) {
+    auto emitError = emitAt(function, "result #" + Twine(index));
+    FailureOr<Type> bound = binder.bind(result, emitError);
+    if (failed(bound))
+      return failure();
+    resultAttrs.push_back(function.getResultAttrDict(index));
+    if (ViewAttr view = getView(result))
+      resultAttrs.back() =
+          withUserView(resultAttrs.back(), *binder.resize(view, emitError));
+    results.push_back(*bound);
+  }
+  function.setFunctionType(FunctionType::get(&getContext(), inputs, results));
+  function.setAllArgAttrs(inputAttrs);
+  function.setAllResultAttrs(resultAttrs);
+
+  for (Operation &op : function.getBody().front()) {
+    SmallVector<Attribute> userViews;
+    bool any = false;
+    for (OpResult result : op.getResults()) {
+      auto emitError =
+          emitAt(&op, "result #" + Twine(result.getResultNumber()));
+      FailureOr<Type> bound = binder.bind(result.getType(), emitError);
+      if (failed(bound))
+        return failure();
+      Attribute user = UnitAttr::get(&getContext());
+      if (ViewAttr view = getView(result)) {
+        user = *binder.resize(view, emitError);
+        any = true;
+      }
+      userViews.push_back(user);
+      result.setType(*bound);
+    }
+    if (any)
+      op.setAttr(userViewName, ArrayAttr::get(&getContext(), userViews));
+    if (isa<ReshardOp>(op))
+      op.setAttr(kUserMoveAttr, UnitAttr::get(&getContext()));
+    if (auto constrain = dyn_cast<ConstrainOp>(op)) {
+      auto emitError = emitAt(&op, "constraint");
+      FailureOr<Type> bound = binder.bind(
+          withEncoding(constrain.getInput().getType(), constrain.getView()),
+          emitError);
+      if (failed(bound))
+        return failure();
+      op.setAttr(
+          userViewName,
+          ArrayAttr::get(&getContext(),
+                         {*binder.resize(constrain.getView(), emitError)}));
+      constrain.setViewAttr(getView(*bound));
+    }
+  }
+  return success();
+}
+
+void BindPass::runOnOperation() {
+  ModuleOp module = getOperation();
+  llvm::StringMap<int64_t> sizes;
+  if (failed(readSizes(sizes)))
+    return signalPassFailure();
+
+  Inliner inliner(module);
+  SmallVector<func::FuncOp> functions(module.getOps<func::FuncOp>());
+  for (func::FuncOp function : functions)
+    if (function.isPublic() && failed(inliner.run(function)))
+      return signalPassFailure();
+  // Those that were inlined, and others that nobody needs.
+  llvm::DenseSet<StringAttr> used;
+  for (func::FuncOp function : functions)
+    if (auto uses = SymbolTable::getSymbolUses(function);
+        uses && function.isPublic())
+      for (SymbolTable::SymbolUse use : *uses)
+        used.insert(use.getSymbolRef().getRootReference());
+  for (func::FuncOp function : functions)
+    if (function.isPrivate() && !used.contains(function.getSymNameAttr()))
+      function.erase();
+
+  Binder binder(sizes);
+  for (func::FuncOp function : module.getOps<func::FuncOp>()) {
+    if (failed(verifyContents(function)))
+      return signalPassFailure();
+    splitConcats(function);
+    if (failed(copyPerUse(function)) || failed(bindFunction(function, binder)))
+      return signalPassFailure();
+  }
+}

@@ -1,0 +1,48 @@
+//===- Passes.td - a user's program in one spelling --------*- tablegen -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_BIND_PASSES_TD
+#define TESSERA_BIND_PASSES_TD
+
+include "TensorView/ContractPass.td"
+
+def BindPass : Pass<"tv-bind", "::mlir::ModuleOp"> {
+  let summary = "Fixes the mesh and gives every view its one spelling";
+  let description = [{
+    Applies `mesh` to the program's mesh, inlines calls, gives each use of a
+    constant, iota, broadcast or random value a copy of its own, replaces `_` and
+    `?`, and writes every view in canonical form, so that from here on equal types
+    are equal views. What the user wrote stays as `tv.user_view` on arguments and
+    results.
+
+    With `mesh=tp=4`:
+
+    ```mlir
+    #m = #tv.mesh<tp = 2>
+    func.func @f(%x: tensor<8x4xf32, #tv.view<#m, [did(tp) * _, _]>>) {
+      return
+    }
+    ```
+
+    becomes
+
+    ```mlir
+    #m = #tv.mesh<tp = 4>
+    func.func @f(%x: tensor<8x4xf32, #tv.view<#m, [did(tp) * 2, 4]>>
+                     {tv.user_view = #tv.view<#m, [did(tp) * _, _]>}) {
+      return
+    }
+    ```
+  }];
+  let options = [
+    ListOption<"mesh", "mesh", "std::string",
+               "Sizes of mesh axes, as tp=4,dp=2; axes not named keep theirs">
+  ];
+}
+
+#endif // TESSERA_BIND_PASSES_TD

@@ -1,0 +1,442 @@
+//===- ChoosePlacement.cpp - the cheapest views for an op -----------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// All ways to divide an op's loops that its views suggest are placed
+// (Placement.h); each is charged with the bytes of the moves from the operands'
+// views and to the results', and with its loops: else a matrix product would be
+// repeated on all devices to save half an all-reduce. On a tie weights stay
+// where they are, then large operands do.
+//
+// Candidates of a factor: whole, each product that some dimension of it has,
+// and these without axes that another factor wants. An op has few, so all
+// combinations are tried; beyond `kMaxCombinations` one factor at a time.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Place/ChoosePlacement.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::tv;
+using layout::Factor;
+using layout::IterationFactor;
+using layout::Product;
+using layout::SubAxis;
+using layout::View;
+
+static constexpr size_t kMaxCombinations = 4096;
+
+bool tv::isWeight(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (op->getNumOperands() != 1)
+      return false;
+    value = op->getOperand(0);
+  }
+  auto argument = cast<BlockArgument>(value);
+  auto function = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
+  if (!function || !argument.getOwner()->isEntryBlock())
+    return false;
+  auto role =
+      function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), kRoleAttr);
+  return role && role.getValue() == "weight";
+}
+
+FailureOr<Placement> tv::getActualPlacement(Operation *op) {
+  Placement actual;
+  auto add = [&](Value value, std::vector<View> &views) -> LogicalResult {
+    ViewAttr view = getView(value);
+    if (!view)
+      return op->emitError()
+             << "has an operand or result of type " << value.getType()
+             << " without a view; run tv-propagate-shardings first";
+    views.push_back(placesOf(view.getView()));
+    return success();
+  };
+  for (Value operand : op->getOperands())
+    if (failed(add(operand, actual.operands)))
+      return failure();
+  for (Value result : op->getResults())
+    if (failed(add(result, actual.results)))
+      return failure();
+  return actual;
+}
+
+int64_t tv::getWork(Operation *op, const Placement &placement,
+                    const Moves &moves) {
+  auto ruled = dyn_cast<ShardingRuleOpInterface>(op);
+  if (!ruled)
+    return 0;
+  PlacedOp placed(ruled, placement);
+  const layout::Rule &rule = placed.getRule();
+  std::vector<int64_t> sizes;
+  for (const IterationFactor &factor : rule.factors)
+    sizes.push_back(factor.size);
+  auto look = [&](Value value, const std::vector<layout::DimFactors> &dims) {
+    layout::Shape shape = moves.getTypicalShape(value);
+    for (auto [extent, factors] : llvm::zip_equal(shape, dims))
+      if (factors.size() == 1 && sizes[factors[0]] == layout::kDynamic)
+        sizes[factors[0]] = extent;
+  };
+  // What is shifted is run through for the result.
+  for (auto [f, factor] : llvm::enumerate(rule.factors))
+    if (factor.kind == IterationFactor::Kind::Shifted)
+      sizes[f] = layout::kDynamic;
+  for (auto [value, dims] : llvm::zip_equal(op->getResults(), rule.results))
+    look(value, dims);
+  for (auto [value, dims] : llvm::zip_equal(op->getOperands(), rule.operands))
+    look(value, dims);
+
+  Division division = placed.getDivision();
+  double work = 1;
+  for (auto [f, factor] : llvm::enumerate(rule.factors)) {
+    int64_t parts = 1;
+    if (!division.dims)
+      for (const SubAxis &axis : layout::axesOf(division.products[f]))
+        parts *= axis.size;
+    // What is addressed is not run through; split, each device has its share.
+    if (factor.kind == IterationFactor::Kind::Indexed)
+      work /= parts;
+    else
+      work *= llvm::divideCeil(std::max<int64_t>(sizes[f], 0), parts);
+  }
+  if (division.dims) {
+    View view;
+    view.dims = *division.dims;
+    for (const SubAxis &axis : layout::axesOf(view))
+      work /= axis.size;
+  }
+  return int64_t(std::min(work, 1e18));
+}
+
+//===----------------------------------------------------------------------===//
+// Candidates
+//===----------------------------------------------------------------------===//
+
+static bool overlap(llvm::ArrayRef<SubAxis> a, llvm::ArrayRef<SubAxis> b) {
+  return llvm::any_of(a, [&](const SubAxis &x) {
+    return llvm::any_of(
+        b, [&](const SubAxis &y) { return layout::overlap(x, y); });
+  });
+}
+
+/// For each factor the products to try, whole first.
+static std::vector<std::vector<Product>> getCandidates(const PlacedOp &op) {
+  const layout::Rule &rule = op.getRule();
+  std::vector<std::vector<Product>> candidates(rule.factors.size(),
+                                               {{Factor::rest()}});
+  auto add = [&](int f, Product product) {
+    IterationFactor::Kind kind = rule.factors[f].kind;
+    if (kind == IterationFactor::Kind::Shifted ||
+        kind == IterationFactor::Kind::Sequential)
+      return;
+    View one;
+    one.dims.push_back({std::move(product), 1});
+    one = layout::canonicalize(one, {rule.factors[f].size}, op.getMesh());
+    product = std::move(one.dims[0].product);
+    if (!layout::axesOf(product).empty() &&
+        !llvm::is_contained(candidates[f], product))
+      candidates[f].push_back(std::move(product));
+  };
+  auto look = [&](const View &view,
+                  const std::vector<layout::DimFactors> &dims) {
+    if (view.dims.size() != dims.size()) // flat
+      return;
+    for (auto [dim, factors] : llvm::zip_equal(view.dims, dims))
+      if (auto products = op.getFactorProducts(factors, dim.product))
+        for (auto [f, product] : llvm::zip_equal(factors, *products))
+          add(f, product);
+  };
+  const Placement &actual = op.getActual();
+  for (auto [use, view, dims] :
+       llvm::zip_equal(rule.uses, actual.operands, rule.operands))
+    if (use != layout::Use::Unread)
+      look(view, dims);
+  for (auto [view, dims] : llvm::zip_equal(actual.results, rule.results))
+    look(view, dims);
+
+  std::vector<std::vector<Product>> full = candidates;
+  auto isWanted = [&](const SubAxis &axis, size_t byOtherThan) {
+    for (size_t g = 0; g < full.size(); ++g)
+      if (g != byOtherThan && llvm::any_of(full[g], [&](const Product &other) {
+            return overlap(axis, layout::axesOf(other));
+          }))
+        return true;
+    return false;
+  };
+  for (size_t f = 0; f < full.size(); ++f)
+    for (const Product &product : full[f]) {
+      llvm::SmallVector<SubAxis> wanted;
+      for (const SubAxis &axis : layout::axesOf(product))
+        if (wanted.size() < 4 && isWanted(axis, f))
+          wanted.push_back(axis);
+      for (size_t mask = 1; mask < size_t(1) << wanted.size(); ++mask) {
+        llvm::SmallVector<SubAxis> gone;
+        for (size_t i = 0; i < wanted.size(); ++i)
+          if (mask >> i & 1)
+            gone.push_back(wanted[i]);
+        add(f, gathered(product, gone));
+      }
+    }
+  return candidates;
+}
+
+/// The axes along which operands are partial and may stay so.
+static llvm::SmallVector<Delay> getDelays(const PlacedOp &op) {
+  llvm::SmallVector<Delay> delays;
+  llvm::SmallVector<SubAxis> seen;
+  for (const View &view : op.getActual().operands)
+    for (const layout::Partial &partial : view.partial)
+      for (const SubAxis &axis : partial.axes) {
+        if (llvm::is_contained(seen, axis))
+          continue;
+        seen.push_back(axis);
+        if (auto delay = op.getDelay(axis))
+          delays.push_back(std::move(*delay));
+      }
+  return delays;
+}
+
+//===----------------------------------------------------------------------===//
+// Search
+//===----------------------------------------------------------------------===//
+
+namespace {
+class Search {
+public:
+  Search(Operation *op, const Placement &actual, Moves &moves)
+      : op(op), actual(actual), moves(moves),
+        mesh(getView(op->getResult(0)).getLayoutMesh()) {}
+
+  LogicalResult tryReinterpretation(ReinterpretOpInterface op);
+  LogicalResult tryDivisions(const PlacedOp &placed);
+  std::optional<Choice> best;
+  std::string why; ///< a reinterpretation is none where its operand lies
+
+private:
+  LogicalResult consider(Placement placement);
+  /// Adds the cost of a move of `value`; false if it stays.
+  Result<bool> charge(Value value, const View &from, const View &to,
+                      MoveCost &cost);
+  LogicalResult tryWholeDims(const PlacedOp &placed,
+                             llvm::ArrayRef<Delay> delays);
+
+  Operation *op;
+  const Placement &actual;
+  Moves &moves;
+  const layout::Mesh &mesh;
+};
+} // namespace
+
+Result<bool> Search::charge(Value value, const View &from, const View &to,
+                            MoveCost &cost) {
+  if (from == to)
+    return false;
+  Result<int64_t> bytes = moves.bytes(value, from, to, mesh);
+  if (!bytes)
+    return bytes.error();
+  cost.bytes += *bytes;
+  ++cost.reshards;
+  return *bytes > 0;
+}
+
+LogicalResult Search::consider(Placement placement) {
+  // Factors may want digits that cut one axis in ways that do not fit.
+  auto isLegal = [&](const View &view, Value value) {
+    return bool(layout::verify(view, moves.getMaxShape(value), mesh));
+  };
+  if (!llvm::all_of(llvm::zip_equal(placement.operands, op->getOperands()),
+                    [&](auto each) { return std::apply(isLegal, each); }) ||
+      !llvm::all_of(llvm::zip_equal(placement.results, op->getResults()),
+                    [&](auto each) { return std::apply(isLegal, each); }))
+    return success();
+  MoveCost cost;
+  cost.work = getWork(op, placement, moves);
+  for (auto [number, value, from, to] : llvm::enumerate(
+           op->getOperands(), actual.operands, placement.operands)) {
+    // A value that is several operands moves once.
+    bool again = false;
+    for (size_t i = 0; i < number; ++i)
+      again |= op->getOperand(i) == value && placement.operands[i] == to;
+    if (again)
+      continue;
+    Result<bool> moved = charge(value, from, to, cost);
+    if (!moved)
+      return op->emitError() << moved.message();
+    if (!*moved)
+      continue;
+    cost.weights += isWeight(value);
+    int64_t elements = 1;
+    for (int64_t extent : moves.getTypicalShape(value))
+      elements *= extent;
+    cost.elements += elements;
+  }
+  for (auto [value, from, to] :
+       llvm::zip_equal(op->getResults(), placement.results, actual.results)) {
+    Result<bool> moved = charge(value, from, to, cost);
+    if (!moved)
+      return op->emitError() << moved.message();
+  }
+  if (!best || cost < best->cost)
+    best = Choice{std::move(placement), cost};
+  return success();
+}
+
+/// The move comes after the op or before it. Where it would have to be in the
+/// middle, some dimensions of the operand come whole.
+LogicalResult Search::tryReinterpretation(ReinterpretOpInterface op) {
+  auto tryOperand = [&](const View &view) -> LogicalResult {
+    Result<View> result = reinterpret(op, view, mesh);
+    if (!result) {
+      if (why.empty())
+        why = result.message();
+      return success(); // Other candidates remain.
+    }
+    return consider(Placement{{view}, {*result}});
+  };
+  if (failed(tryOperand(actual.operands[0])))
+    return failure();
+  Result<View> operand = op.getOperandView(actual.results[0], mesh);
+  if (operand && failed(tryOperand(placesOf(*operand))))
+    return failure();
+  if (best)
+    return success();
+  auto type = cast<RankedTensorType>(op->getOperand(0).getType());
+  layout::Shape shape(type.getShape().begin(), type.getShape().end());
+  llvm::SmallVector<size_t> split;
+  for (auto [d, dim] : llvm::enumerate(actual.operands[0].dims))
+    if (!layout::axesOf(dim.product).empty())
+      split.push_back(d);
+  const size_t count = std::min<size_t>(split.size(), 4);
+  for (size_t mask = 1; mask < size_t(1) << count; ++mask) {
+    View view = actual.operands[0];
+    for (size_t i = 0; i < split.size(); ++i)
+      if (i >= count || mask >> i & 1)
+        view.dims[split[i]].product = {Factor::rest()};
+    if (failed(tryOperand(layout::canonicalize(view, shape, mesh))))
+      return failure();
+  }
+  if (best)
+    return success();
+  return tryOperand(
+      layout::canonicalize(View::replicated(type.getRank()), shape, mesh));
+}
+
+LogicalResult Search::tryDivisions(const PlacedOp &placed) {
+  std::vector<std::vector<Product>> candidates = getCandidates(placed);
+  llvm::SmallVector<Delay> delays = getDelays(placed);
+
+  // One number a factor, then one a delay; 0 is whole, and combined.
+  llvm::SmallVector<size_t> counts;
+  for (const std::vector<Product> &products : candidates)
+    counts.push_back(products.size());
+  counts.append(delays.size(), 2);
+  auto tryNumbers = [&](llvm::ArrayRef<size_t> numbers) -> LogicalResult {
+    Division division;
+    for (size_t f = 0; f < candidates.size(); ++f)
+      division.products.push_back(candidates[f][numbers[f]]);
+    for (size_t i = 0; i < delays.size(); ++i)
+      if (numbers[candidates.size() + i])
+        division.delays.push_back(delays[i]);
+    Result<Placement> placement = placed.place(division);
+    if (!placement)
+      return success(); // Other divisions are possible.
+    return consider(std::move(*placement));
+  };
+
+  llvm::SmallVector<size_t> numbers(counts.size(), 0);
+  if (failed(tryNumbers(numbers)))
+    return failure();
+  size_t combinations = 1;
+  for (size_t count : counts)
+    combinations = std::min(combinations * count, kMaxCombinations + 1);
+  if (combinations <= kMaxCombinations) {
+    for (size_t n = 1; n < combinations; ++n) {
+      size_t rest = n;
+      for (size_t i = 0; i < counts.size(); ++i) {
+        numbers[i] = rest % counts[i];
+        rest /= counts[i];
+      }
+      if (failed(tryNumbers(numbers)))
+        return failure();
+    }
+    return tryWholeDims(placed, delays);
+  }
+  for (bool better = true; better;) {
+    better = false;
+    for (size_t i = 0; i < counts.size(); ++i) {
+      size_t kept = numbers[i];
+      for (size_t number = 0; number < counts[i]; ++number) {
+        MoveCost before = best->cost;
+        numbers[i] = number;
+        if (failed(tryNumbers(numbers)))
+          return failure();
+        if (best->cost < before) {
+          kept = number;
+          better = true;
+        }
+      }
+      numbers[i] = kept;
+    }
+  }
+  return tryWholeDims(placed, delays);
+}
+
+/// Dimensions for all tensors at once. Flat ones have no factors of their own:
+/// all tensors have them, or none. Boxes lie where the whole is: what moves is
+/// the box before or after the op, never more.
+LogicalResult Search::tryWholeDims(const PlacedOp &placed,
+                                   llvm::ArrayRef<Delay> delays) {
+  auto tryView = [&](const View &view) -> LogicalResult {
+    for (bool delayed : {false, true}) {
+      Division division;
+      division.dims = view.dims;
+      if (delayed)
+        division.delays.assign(delays.begin(), delays.end());
+      Result<Placement> placement = placed.place(division);
+      if (placement && failed(consider(std::move(*placement))))
+        return failure();
+    }
+    return success();
+  };
+  if (const View *whole = placed.getSplitWhole())
+    return tryView(*whole);
+  if (!placed.isPointwise())
+    return success();
+  auto isFlat = [](const View &view) {
+    return llvm::any_of(view.dims,
+                        [](const auto &dim) { return dim.span > 1; });
+  };
+  for (auto [use, view] :
+       llvm::zip_equal(placed.getRule().uses, actual.operands))
+    if (use != layout::Use::Unread && isFlat(view) && failed(tryView(view)))
+      return failure();
+  for (const View &view : actual.results)
+    if (isFlat(view) && failed(tryView(view)))
+      return failure();
+  return success();
+}
+
+FailureOr<Choice> tv::choosePlacement(Operation *op, const Placement &actual,
+                                      Moves &moves) {
+  Search search(op, actual, moves);
+  if (auto reinterpretation = dyn_cast<ReinterpretOpInterface>(op))
+    if (failed(search.tryReinterpretation(reinterpretation)))
+      return failure();
+  if (auto ruled = dyn_cast<ShardingRuleOpInterface>(op))
+    if (failed(search.tryDivisions(PlacedOp(ruled, actual))))
+      return failure();
+  if (!search.best && !search.why.empty())
+    return op->emitError() << search.why;
+  if (!search.best)
+    return op->emitError()
+           << "is not an op that may stand between sharded tensors";
+  return *search.best;
+}

@@ -1,0 +1,58 @@
+//===- ChoosePlacement.h - the cheapest views for an op ---------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_PLACE_CHOOSEPLACEMENT_H
+#define TESSERA_PLACE_CHOOSEPLACEMENT_H
+
+#include "Place/Moves.h"
+#include "Place/Placement.h"
+
+namespace tessera::tv {
+
+/// What an op and the moves around it cost on one device. Less is better: first
+/// the sum of bytes and work, then in the order of the other members.
+struct MoveCost {
+  int64_t bytes = 0;    ///< the most that a device sends or receives, summed
+  int64_t work = 0;     ///< loop iterations; one counts as much as a byte
+  int64_t weights = 0;  ///< weights that move
+  int64_t elements = 0; ///< of operands that move
+  int64_t reshards = 0;
+
+  int64_t total() const { return bytes + work; }
+  bool operator<(const MoveCost &other) const {
+    return std::tuple(total(), weights, elements, reshards) <
+           std::tuple(other.total(), other.weights, other.elements,
+                      other.reshards);
+  }
+};
+
+struct Choice {
+  Placement placement;
+  MoveCost cost;
+};
+
+/// The cheapest placement of `op`, whose operands come and whose results must
+/// lie as `actual`. Fails with a diagnostic.
+mlir::FailureOr<Choice> choosePlacement(mlir::Operation *op,
+                                        const Placement &actual, Moves &moves);
+
+/// The loop iterations that a device runs when the op lies as `placement`.
+int64_t getWork(mlir::Operation *op, const Placement &placement,
+                const Moves &moves);
+
+/// The own views of the op's operands and results, places only. Fails with a
+/// diagnostic when one has no view.
+mlir::FailureOr<Placement> getActualPlacement(mlir::Operation *op);
+
+/// Whether `value` is an argument with role "weight", or only other indices of
+/// one.
+bool isWeight(mlir::Value value);
+
+} // namespace tessera::tv
+
+#endif // TESSERA_PLACE_CHOOSEPLACEMENT_H

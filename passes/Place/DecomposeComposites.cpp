@@ -1,0 +1,82 @@
+//===- DecomposeComposites.cpp - composites whose loops are split ---------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A composite knows its own decomposition; the pass chooses which to replace.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Place/Passes.h"
+#include "TensorView/TensorView.h"
+
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::tv;
+
+namespace tessera::tv {
+#define GEN_PASS_DEF_DECOMPOSECOMPOSITESPASS
+#include "Place/Passes.h.inc"
+} // namespace tessera::tv
+
+/// Whether `type`'s view splits a dimension that a sequential factor indexes.
+static bool cutsSequential(Type type,
+                           const std::vector<layout::DimFactors> &dims,
+                           const layout::Rule &rule) {
+  ViewAttr view = tv::getView(type);
+  if (!view)
+    return false;
+  size_t first = 0;
+  for (const layout::Dim &dim : view.getView().dims) {
+    bool split = !layout::axesOf(dim.product).empty();
+    for (size_t d = first; split && d < first + dim.span; ++d)
+      for (int factor : dims[d])
+        if (rule.factors[factor].kind ==
+            layout::IterationFactor::Kind::Sequential)
+          return true;
+    first += dim.span;
+  }
+  return false;
+}
+
+static bool cutsSequential(ShardingRuleOpInterface op) {
+  layout::Rule rule = op.getShardingRule();
+  for (auto [i, type] : llvm::enumerate(op->getOperandTypes()))
+    if (cutsSequential(type, rule.operands[i], rule))
+      return true;
+  for (auto [i, type] : llvm::enumerate(op->getResultTypes()))
+    if (cutsSequential(type, rule.results[i], rule))
+      return true;
+  return false;
+}
+
+namespace {
+class DecomposeComposites
+    : public tv::impl::DecomposeCompositesPassBase<DecomposeComposites> {
+public:
+  using DecomposeCompositesPassBase::DecomposeCompositesPassBase;
+
+  void runOnOperation() override {
+    SmallVector<CompositeOpInterface> composites;
+    getOperation()->walk([&](CompositeOpInterface op) {
+      auto ruled = dyn_cast<ShardingRuleOpInterface>(op.getOperation());
+      if (all || (ruled && cutsSequential(ruled)))
+        composites.push_back(op);
+    });
+    for (CompositeOpInterface op : composites) {
+      OpBuilder builder(op);
+      SmallVector<Value> results;
+      tv::nameLocation(op);
+      if (failed(op.decompose(builder, results)))
+        return signalPassFailure();
+      op->replaceAllUsesWith(results);
+      op->erase();
+    }
+  }
+};
+} // namespace

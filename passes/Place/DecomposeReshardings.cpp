@@ -1,0 +1,158 @@
+//===- DecomposeReshardings.cpp - ops that move nothing, and reshards -----===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Each op whose views disagree gets the cheapest placement (ChoosePlacement.h),
+// and a tv.reshard for each operand and result that lies otherwise. Last,
+// partial values are carried through ops where that saves bytes
+// (DelayPartials.h).
+//
+//===----------------------------------------------------------------------===//
+
+#include "Place/ChoosePlacement.h"
+#include "Place/DelayPartials.h"
+#include "Place/Passes.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::tv;
+using layout::View;
+
+namespace tessera::tv {
+#define GEN_PASS_DEF_DECOMPOSERESHARDINGSPASS
+#include "Place/Passes.h.inc"
+} // namespace tessera::tv
+
+namespace {
+class Decomposer {
+public:
+  Decomposer(Moves &moves) : moves(moves) {}
+  LogicalResult decompose(Operation *op);
+
+private:
+  void makeCapturesWhole(Operation *op);
+  void apply(Operation *op, const Placement &placement);
+
+  Moves &moves;
+  /// What was chosen for ops that look the same.
+  std::map<std::vector<const void *>, Placement> chosen;
+};
+} // namespace
+
+/// What a region reads of tensors outside must be whole on every device.
+void Decomposer::makeCapturesWhole(Operation *op) {
+  for (Region &region : op->getRegions())
+    for (Operation &inner : region.getOps())
+      for (OpOperand &operand : inner.getOpOperands()) {
+        ViewAttr view = getView(operand.get());
+        if (!view || layout::axesOf(view.getView()).empty())
+          continue;
+        auto type = cast<RankedTensorType>(operand.get().getType());
+        View whole = layout::canonicalize(
+            View::replicated(type.getRank()),
+            layout::Shape(type.getShape().begin(), type.getShape().end()),
+            view.getLayoutMesh());
+        OpBuilder builder(op);
+        operand.set(ReshardOp::create(builder, inner.getLoc(),
+                                      TypeRange{withEncoding(
+                                          type, view.with(std::move(whole)))},
+                                      ValueRange{operand.get()}, StepAttr())
+                        .getResult(0));
+      }
+}
+
+void Decomposer::apply(Operation *op, const Placement &placement) {
+  OpBuilder builder(op);
+  auto isAt = [](Value value, const View &view) {
+    return placesOf(getView(value).getView()) == view;
+  };
+  auto move = [&](Value value, Type type) {
+    return ReshardOp::create(builder, op->getLoc(), TypeRange{type},
+                             ValueRange{value}, StepAttr())
+        .getResult(0);
+  };
+  for (auto [operand, view] :
+       llvm::zip_equal(op->getOpOperands(), placement.operands)) {
+    Value value = operand.get();
+    if (!isAt(value, view))
+      operand.set(move(
+          value, withEncoding(value.getType(), getView(value).with(view))));
+  }
+  builder.setInsertionPointAfter(op);
+  for (auto [result, view] :
+       llvm::zip_equal(op->getResults(), placement.results)) {
+    if (isAt(result, view))
+      continue;
+    Type decided = result.getType();
+    result.setType(withEncoding(decided, getView(result).with(view)));
+    Value moved = move(result, decided);
+    result.replaceAllUsesExcept(moved, moved.getDefiningOp());
+  }
+}
+
+LogicalResult Decomposer::decompose(Operation *op) {
+  makeCapturesWhole(op);
+  if (checkLocal(op))
+    return success();
+  FailureOr<Placement> actual = getActualPlacement(op);
+  if (failed(actual))
+    return failure();
+
+  // Ops that look the same get the same answer; a region is not looked at.
+  std::vector<const void *> key;
+  if (op->getNumRegions() == 0) {
+    auto addNumber = [&](uint64_t number) {
+      key.push_back(reinterpret_cast<const void *>(number));
+    };
+    auto add = [&](Value value) {
+      key.push_back(value.getType().getAsOpaquePointer());
+      for (int64_t extent : moves.getMaxShape(value))
+        addNumber(extent);
+      addNumber(isWeight(value));
+    };
+    key.push_back(op->getName().getAsOpaquePointer());
+    key.push_back(op->getAttrDictionary().getAsOpaquePointer());
+    addNumber(op->getNumOperands());
+    llvm::for_each(op->getOperands(), add);
+    llvm::for_each(op->getResults(), add);
+    if (auto known = chosen.find(key); known != chosen.end()) {
+      apply(op, known->second);
+      return success();
+    }
+  }
+  FailureOr<Choice> choice = choosePlacement(op, *actual, moves);
+  if (failed(choice))
+    return failure();
+  apply(op, choice->placement);
+  if (!key.empty())
+    chosen.emplace(std::move(key), std::move(choice->placement));
+  return success();
+}
+
+namespace {
+struct DecomposeReshardings
+    : tv::impl::DecomposeReshardingsPassBase<DecomposeReshardings> {
+  void runOnContract() override {
+    FailureOr<Moves> moves = Moves::get(getOperation());
+    if (failed(moves))
+      return signalPassFailure();
+    llvm::SmallVector<Operation *> ops;
+    for (Block &block : getOperation().getBody())
+      for (Operation &op : block)
+        ops.push_back(&op);
+    Decomposer decomposer(*moves);
+    for (Operation *op : ops)
+      if (failed(decomposer.decompose(op)))
+        return signalPassFailure();
+    if (failed(delayPartials(getOperation(), *moves)))
+      return signalPassFailure();
+  }
+};
+} // namespace

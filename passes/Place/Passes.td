@@ -1,0 +1,156 @@
+//===- Passes.td - ops that move nothing, and reshards -----*- tablegen -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// In the order in which the pipeline runs them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_PLACE_PASSES_TD
+#define TESSERA_PLACE_PASSES_TD
+
+include "TensorView/ContractPass.td"
+
+def DecomposeCompositesPass : Pass<"tv-decompose-composites"> {
+  let summary = "Replaces composites whose loops are split by core ops";
+  let description = [{
+    A composite such as `tv.softmax` or `tv.layer_norm` needs the dimension that it
+    normalizes whole on each device. Where a view splits it, the composite becomes
+    the core ops that define it, whose reductions may be split. Their values have no
+    view yet: propagate again.
+
+    ```mlir
+    #m = #tv.mesh<tp = 2>
+    !columns = tensor<4x8xf32, #tv.view<#m, [4, did(tp) * 4]>>
+    func.func @f(%x: !columns) -> !columns {
+      %r = tv.softmax %x dim 1 : (!columns) -> !columns
+      return %r : !columns
+    }
+    ```
+
+    becomes
+
+    ```mlir
+    #m = #tv.mesh<tp = 2>
+    !columns = tensor<4x8xf32, #tv.view<#m, [4, did(tp) * 4]>>
+    !rows = tensor<4xf32>
+    !full = tensor<4x8xf32>
+    func.func @f(%x: !columns) -> !columns {
+      %max = tv.reduce max %x dims [1] : (!columns) -> !rows
+      %maxes = tv.broadcast %max dims [0] : (!rows) -> !full
+      %e = tv.map %x, %maxes : (!columns, !full) -> !full (%u: f32, %v: f32) {
+        %d = arith.subf %u, %v : f32
+        %p = math.exp %d : f32
+        tv.yield %p : f32
+      }
+      %sum = tv.reduce sum %e dims [1] : (!full) -> !rows
+      %sums = tv.broadcast %sum dims [0] : (!rows) -> !full
+      %r = tv.map %e, %sums : (!full, !full) -> !columns (%u: f32, %v: f32) {
+        %q = arith.divf %u, %v : f32
+        tv.yield %q : f32
+      }
+      return %r : !columns
+    }
+    ```
+
+    With `all`, others too:
+
+    ```mlir
+    func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %y = tv.silu %x : (tensor<4xf32>) -> tensor<4xf32>
+      return %y : tensor<4xf32>
+    }
+    ```
+
+    becomes
+
+    ```mlir
+    func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %y = tv.map %x : (tensor<4xf32>) -> tensor<4xf32> (%u: f32) {
+        %m = arith.negf %u : f32
+        %e = math.exp %m : f32
+        %one = arith.constant 1.0 : f32
+        %s = arith.addf %one, %e : f32
+        %r = arith.divf %u, %s : f32
+        tv.yield %r : f32
+      }
+      return %y : tensor<4xf32>
+    }
+    ```
+  }];
+  let options = [
+    Option<"all", "all", "bool", /*default=*/"false",
+           "Replace every composite, split or not">
+  ];
+  let dependentDialects = ["::tessera::tv::TensorViewDialect"];
+}
+
+def DecomposeReshardingsPass
+    : ContractPass<"tv-decompose-reshardings", "Propagated"> {
+  let summary = "Makes each op one that moves nothing, and adds tv.reshard";
+  let description = [{
+    Where the views of an op's operands and results disagree, the op is divided
+    over the mesh in the way that moves the fewest bytes before and after it; on a
+    tie weights stay where they are, then large operands do. A reduction over a
+    split factor gives a partial result. What is added to such a result once, as
+    the bias of a linear, becomes partial itself, which moves nothing. Partial
+    values are combined later where that moves fewer bytes.
+
+    ```mlir
+    #m = #tv.mesh<tp = 2>
+    !x = tensor<4x8xf32, #tv.view<#m, [4, did(tp) * 4]>>
+    !w = tensor<6x8xf32, #tv.view<#m, [6, did(tp) * 4]>>
+    !b = tensor<6xf32, #tv.view<#m, [6]>>
+    !y = tensor<4x6xf32, #tv.view<#m, [4, 6]>>
+    func.func @f(%x: !x, %w: !w, %b: !b) -> !y {
+      %y = tv.linear %x, %w bias %b : (!x, !w, !b) -> !y
+      return %y : !y
+    }
+    ```
+
+    becomes
+
+    ```mlir
+    #m = #tv.mesh<tp = 2>
+    !x = tensor<4x8xf32, #tv.view<#m, [4, did(tp) * 4]>>
+    !w = tensor<6x8xf32, #tv.view<#m, [6, did(tp) * 4]>>
+    !b = tensor<6xf32, #tv.view<#m, [6]>>
+    !y = tensor<4x6xf32, #tv.view<#m, [4, 6]>>
+    !c = tensor<6xf32, #tv.view<#m, [6], partial = [tp : sum]>>
+    !p = tensor<4x6xf32, #tv.view<#m, [4, 6], partial = [tp : sum]>>
+    func.func @f(%x: !x, %w: !w, %b: !b) -> !y {
+      %c = tv.reshard %b : (!b) -> !c
+      %p = tv.linear %x, %w bias %c : (!x, !w, !c) -> !p
+      %y = tv.reshard %p : (!p) -> !y
+      return %y : !y
+    }
+    ```
+  }];
+}
+
+def VerifyDecomposedPass
+    : Pass<"tv-verify-decomposed", "::mlir::func::FuncOp"> {
+  let summary = "Checks that each op is local or a tv.reshard";
+  let description = [{
+    The contract of the phase after `tv-decompose-reshardings`: for each op but
+    `tv.reshard`, a device computes its part of the results from its parts of the
+    operands.
+
+    ```mlir
+    #m = #tv.mesh<tp = 2>
+    !x = tensor<8xf32, #tv.view<#m, [did(tp) * 4]>>
+    !y = tensor<f32, #tv.view<#m, []>>
+    func.func @f(%x: !x) -> !y {
+      // rejected: result #0 lies as [], but must lie as [], partial = [tp : sum]
+      %y = tv.reduce sum %x dims [0] : (!x) -> !y
+      return %y : !y
+    }
+    ```
+  }];
+}
+
+#endif // TESSERA_PLACE_PASSES_TD

@@ -1,0 +1,131 @@
+//===- Placement.h - views under which an op moves nothing ------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// An op's loops are divided over the mesh, one product for each factor of its
+// rule. From a division follow the views that its operands must have and its
+// results get:
+//
+//     linear [M, K] x [N, K] -> [M, N],  K = did(tp) * _
+//       operands  [_, did(tp) * _], [_, did(tp) * _]
+//       result    [_, _], partial = [tp : sum]
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_PLACE_PLACEMENT_H
+#define TESSERA_PLACE_PLACEMENT_H
+
+#include "TensorView/TensorView.h"
+
+#include <optional>
+
+namespace tessera::tv {
+
+/// A sub-axis along which operands are partial while the op runs.
+struct Delay {
+  layout::SubAxis axis;
+  llvm::SmallVector<std::optional<layout::Combiner>> operands;
+  llvm::SmallVector<std::optional<layout::Combiner>> results;
+};
+
+/// How an op's loops are divided over the mesh.
+struct Division {
+  /// One product for each factor of the rule.
+  std::vector<layout::Product> products;
+  /// Instead of `products`: for a pointwise op the dimensions of all its
+  /// tensors, needed for flat(k); for an op with windows those of its whole,
+  /// needed where they are split through a box. The boxes follow.
+  std::optional<std::vector<layout::Dim>> dims;
+  std::vector<Delay> delays;
+};
+
+/// The views of an op's operands and results, `alloc` undecided.
+struct Placement {
+  std::vector<layout::View> operands;
+  std::vector<layout::View> results;
+};
+
+/// A view without its allocation: where each element is.
+layout::View placesOf(layout::View view);
+inline layout::View placesOf(mlir::Value value) {
+  return placesOf(getView(value).getView());
+}
+
+/// `product` with the digits of `axes` stored: what a gather over them leaves.
+layout::Product gathered(layout::Product product,
+                         llvm::ArrayRef<layout::SubAxis> axes);
+
+/// An op with a rule whose operands and results have views.
+class PlacedOp {
+public:
+  /// `op` with operands that come and results that must lie as `actual`.
+  PlacedOp(ShardingRuleOpInterface op, Placement actual);
+
+  const layout::Rule &getRule() const { return rule; }
+  const layout::Mesh &getMesh() const { return mesh; }
+  const Placement &getActual() const { return actual; }
+
+  /// The views under which the op runs as divided; an error says why it cannot.
+  Result<Placement> place(const Division &division) const;
+
+  /// The division that the views show: for each factor the first split product
+  /// that an operand, then (with `fromResults`) a result has; and all delays.
+  Division getDivision(bool fromResults = true) const;
+
+  /// Success if the op moves nothing under these views.
+  Status checkLocal() const;
+
+  /// The view of the whole of an op with windows if it splits a dimension that
+  /// boxes do not span, or merges dimensions; else null.
+  const layout::View *getSplitWhole() const;
+
+  /// Whether a flat(k) is one dimension to the op.
+  bool isPointwise() const { return op->hasTrait<mlir::OpTrait::Pointwise>(); }
+
+  /// The products of a dimension's factors when the dimension lies as
+  /// `product`; nothing when digits straddle their borders.
+  std::optional<std::vector<layout::Product>>
+  getFactorProducts(const layout::DimFactors &factors,
+                    const layout::Product &product) const;
+
+  /// Which operands, when they are partial as they are along `axis`, the op
+  /// accepts: as they are, or with more of them made partial.
+  std::optional<Delay> getDelay(layout::SubAxis axis) const;
+
+private:
+  /// Whether the result of an op with windows is its whole.
+  bool isWholeResult() const { return windows.getWhole() == op->getResult(0); }
+  layout::Dim composeDim(const layout::DimFactors &factors,
+                         const Division &division) const;
+
+  mutable ShardingRuleOpInterface
+      op; // A handle, which MLIR does not call const.
+  mutable WindowOpInterface windows; ///< the op if it is one, or null
+  Placement actual;
+  const layout::Mesh &mesh;
+  layout::Rule rule;
+  std::vector<layout::Shape> operandShapes, resultShapes;
+};
+
+/// Whether `op` needs no data of other devices under its own views. Knows ops
+/// with a rule, reinterpretations, reshards and terminators; an error for
+/// others.
+Status checkLocal(mlir::Operation *op);
+
+/// The views that follow from the operands' views `operands` when no operand
+/// moves but from whole to partial; an error if there are none.
+Result<Placement> followOperands(mlir::Operation *op, const Placement &actual);
+
+/// The result's view of an op that gives the same elements other indices, when
+/// the operand lies as `view`; places only.
+Result<layout::View> reinterpret(ReinterpretOpInterface op,
+                                 const layout::View &view,
+                                 const layout::Mesh &mesh);
+
+} // namespace tessera::tv
+
+#endif // TESSERA_PLACE_PLACEMENT_H

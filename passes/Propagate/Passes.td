@@ -1,0 +1,72 @@
+//===- Passes.td - from the user's views to all views ------*- tablegen -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_PROPAGATE_PASSES_TD
+#define TESSERA_PROPAGATE_PASSES_TD
+
+include "TensorView/ContractPass.td"
+
+def PropagateShardingsPass
+    : ContractPass<"tv-propagate-shardings", "Bound"> {
+  let summary = "Gives every tensor a view that follows from the user's views";
+  let description = [{
+    Rounds over all ops: each op carries the split of an iteration factor from one
+    of its tensors to the others, forward from operands to results until nothing
+    changes, then one round backward. A user's view is never changed, except for
+    dimensions written with `?`; others are only split further. Where two splits
+    exclude each other, the larger tensor stays; on a tie the weight. The result
+    does not depend on the order of ops or operands. `explain` says in remarks
+    where each split comes from, and why others were not taken.
+
+    Through a slice, pad or concat goes the same split of the other extent: blocks
+    over the same devices, of which only the overlap moves.
+
+    Tensors that nothing reaches are whole on every device. Constraints are gone
+    after it: where their operand lies otherwise they become a `tv.reshard`.
+
+    ```mlir
+    #m = #tv.mesh<tp = 2>
+    !w = tensor<16x8xf32, #tv.view<#m, [did(tp) * 8, 8]>>
+    func.func @f(%x: tensor<4x8xf32>, %w: !w) -> tensor<4x16xf32> {
+      %y = tv.linear %x, %w : (tensor<4x8xf32>, !w) -> tensor<4x16xf32>
+      return %y : tensor<4x16xf32>
+    }
+    ```
+
+    becomes
+
+    ```mlir
+    #m = #tv.mesh<tp = 2>
+    !x = tensor<4x8xf32, #tv.view<#m, [4, 8]>>
+    !w = tensor<16x8xf32, #tv.view<#m, [did(tp) * 8, 8]>>
+    !y = tensor<4x16xf32, #tv.view<#m, [4, did(tp) * 8]>>
+    func.func @f(%x: !x, %w: !w) -> !y {
+      %y = tv.linear %x, %w : (!x, !w) -> !y
+      return %y : !y
+    }
+    ```
+
+    With `explain`:
+
+    ```mlir
+    #m = #tv.mesh<tp = 2>
+    !w = tensor<16x8xf32, #tv.view<#m, [did(tp) * 8, 8]>>
+    func.func @f(%x: tensor<4x8xf32>, %w: !w {tv.name = "w"}) -> tensor<4x16xf32> {
+      // remark: dimension 1 becomes did(tp) * 8 from argument 'w' through 'tv.linear'
+      %y = tv.linear %x, %w : (tensor<4x8xf32>, !w) -> tensor<4x16xf32>
+      return %y : tensor<4x16xf32>
+    }
+    ```
+  }];
+  let options = [
+    Option<"explain", "explain", "bool", "false",
+           "Remarks that say where every decision came from">
+  ];
+}
+
+#endif // TESSERA_PROPAGATE_PASSES_TD

@@ -1,0 +1,267 @@
+//===- PropagateShardings.cpp - a view for every tensor -------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A thin driver of Propagation.h: builds its graph from a function, runs it,
+// and writes the views into the types.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Propagate/Passes.h"
+#include "Propagate/Propagation.h"
+#include "TensorView/ExtentAnalysis.h"
+#include "TensorView/TensorView.h"
+
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::tv;
+
+namespace tessera::tv {
+#define GEN_PASS_DEF_PROPAGATESHARDINGSPASS
+#include "Propagate/Passes.h.inc"
+} // namespace tessera::tv
+
+namespace {
+class PropagateShardingsPass
+    : public tv::impl::PropagateShardingsPassBase<PropagateShardingsPass> {
+public:
+  using PropagateShardingsPassBase::PropagateShardingsPassBase;
+  void runOnContract() override;
+
+private:
+  FailureOr<MeshAttr> findMesh();
+  void addTensor(Propagation &graph, Value value, ExtentAnalysis &extents);
+  LogicalResult addNode(Propagation &graph, Operation &op, MeshAttr mesh);
+  void materialize(const Propagation &graph, MeshAttr mesh);
+  void report(const Propagation &graph);
+
+  int indexOf(Value value) const {
+    auto it = indices.find(value);
+    return it == indices.end() ? -1 : it->second;
+  }
+
+  llvm::DenseMap<Value, int> indices;
+  SmallVector<Value> values;
+};
+} // namespace
+
+/// The view that the user wrote for `value`, before `tv-bind` closed it.
+static ViewAttr getUserView(Value value) {
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    auto function = cast<func::FuncOp>(argument.getOwner()->getParentOp());
+    return function.getArgAttrOfType<ViewAttr>(argument.getArgNumber(),
+                                               kUserViewAttr);
+  }
+  auto result = cast<OpResult>(value);
+  auto views = result.getOwner()->getAttrOfType<ArrayAttr>(kUserViewAttr);
+  if (!views)
+    return {};
+  return dyn_cast<ViewAttr>(views[result.getResultNumber()]);
+}
+
+static bool hasOpenDigit(const layout::Product &product) {
+  return llvm::any_of(product, [](const layout::Factor &factor) {
+    return factor.kind == layout::Factor::Kind::Open ||
+           hasOpenDigit(factor.product);
+  });
+}
+
+/// "argument 'w0'" or "'tv.linear' at mlp.mlir:12".
+static std::string describe(Value value) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    auto function = cast<func::FuncOp>(argument.getOwner()->getParentOp());
+    auto name = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
+                                                      kNameAttr);
+    os << "argument ";
+    if (name)
+      os << "'" << name.getValue() << "'";
+    else
+      os << "#" << argument.getArgNumber();
+    return text;
+  }
+  os << "'" << value.getDefiningOp()->getName() << "'";
+  if (auto file = value.getLoc()->findInstanceOf<FileLineColLoc>())
+    os << " in line " << file.getLine();
+  return text;
+}
+
+/// The mesh that all views lie on.
+FailureOr<MeshAttr> PropagateShardingsPass::findMesh() {
+  func::FuncOp function = getOperation();
+  for (Type type : function.getArgumentTypes())
+    if (ViewAttr view = getView(type))
+      return view.getMesh();
+  for (Operation &op : function.getBody().front()) {
+    if (auto constrain = dyn_cast<ConstrainOp>(op))
+      return constrain.getView().getMesh();
+    for (Type type : op.getResultTypes())
+      if (ViewAttr view = getView(type))
+        return view.getMesh();
+  }
+  return function.emitError()
+         << "no tensor of '" << function.getName()
+         << "' has a view, so there is no mesh to shard it over; write one on "
+            "an argument, as #tv.view<#tv.mesh<tp = 2>, [did(tp) * _, _]>";
+}
+
+void PropagateShardingsPass::addTensor(Propagation &graph, Value value,
+                                       ExtentAnalysis &extents) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  if (!type)
+    return;
+  Propagation::Tensor tensor;
+  tensor.shape = layout::Shape(type.getShape());
+  tensor.bytes = extents.getMaximumBytes(value);
+  tensor.name = describe(value);
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    auto role = getOperation().getArgAttrOfType<StringAttr>(
+        argument.getArgNumber(), kRoleAttr);
+    tensor.weight = role && role.getValue() == "weight";
+  }
+  ViewAttr view = getView(type);
+  if (auto constrain = value.getDefiningOp<ConstrainOp>())
+    view = constrain.getView();
+  if (!view) {
+    layout::View whole = layout::View::replicated(type.getRank());
+    tensor.view = layout::canonicalize(whole, tensor.shape, {});
+    tensor.open.assign(type.getRank(), 0);
+  } else {
+    tensor.view = view.getView();
+    tensor.open.assign(type.getRank(), Propagation::kClosed);
+    if (ViewAttr user = getUserView(value)) {
+      int64_t first = 0;
+      for (const layout::Dim &dim : user.getView().dims) {
+        if (hasOpenDigit(dim.product))
+          for (int64_t d = first; d < first + dim.span; ++d)
+            tensor.open[d] = 0;
+        first += dim.span;
+      }
+      tensor.priority = user.getView().priority;
+    }
+  }
+  indices[value] = graph.addTensor(std::move(tensor));
+  values.push_back(value);
+}
+
+LogicalResult PropagateShardingsPass::addNode(Propagation &graph, Operation &op,
+                                              MeshAttr mesh) {
+  Propagation::Node node;
+  node.name = describe(op.getResult(0));
+  for (Value operand : op.getOperands())
+    node.operands.push_back(indexOf(operand));
+  for (Value result : op.getResults())
+    node.results.push_back(indexOf(result));
+  if (auto rule = dyn_cast<ShardingRuleOpInterface>(op)) {
+    node.rule = rule.getShardingRule();
+    node.pointwise = op.hasTrait<OpTrait::Pointwise>();
+  } else if (auto reinterpret = dyn_cast<ReinterpretOpInterface>(op)) {
+    node.forward = [reinterpret, mesh](const layout::View &view) mutable {
+      return reinterpret.getResultView(view, mesh.getMesh());
+    };
+    node.backward = [reinterpret, mesh](const layout::View &view) mutable {
+      return reinterpret.getOperandView(view, mesh.getMesh());
+    };
+  } else if (isa<ConstrainOp>(op)) {
+    node.forward = node.backward = [](const layout::View &view) {
+      return Result<layout::View>(view);
+    };
+  } else {
+    return op.emitError() << "'" << op.getName()
+                          << "' has no sharding rule, so no view can pass it";
+  }
+  graph.addNode(std::move(node));
+  return success();
+}
+
+void PropagateShardingsPass::materialize(const Propagation &graph,
+                                         MeshAttr mesh) {
+  func::FuncOp function = getOperation();
+  for (auto [index, value] : llvm::enumerate(values)) {
+    const Propagation::Tensor &tensor = graph.tensor(index);
+    layout::View view =
+        layout::canonicalize(tensor.view, tensor.shape, mesh.getMesh());
+    value.setType(withEncoding(value.getType(),
+                               ViewAttr::get(&getContext(), mesh, view)));
+  }
+
+  SmallVector<ConstrainOp> constraints(
+      function.getBody().front().getOps<ConstrainOp>());
+  for (ConstrainOp constrain : constraints) {
+    Value input = constrain.getInput();
+    if (input.getType() != constrain.getType()) {
+      OpBuilder builder(constrain);
+      auto reshard = ReshardOp::create(builder, constrain.getLoc(),
+                                       TypeRange{constrain.getType()},
+                                       ValueRange{input}, StepAttr());
+      reshard->setAttr(kUserMoveAttr, builder.getUnitAttr());
+      input = reshard.getResult(0);
+    }
+    constrain.getResult().replaceAllUsesWith(input);
+    constrain.erase();
+  }
+
+  // What the function returns lies as the user wrote, or as it came out.
+  Operation *terminator = function.getBody().front().getTerminator();
+  SmallVector<Type> results;
+  for (auto [operand, type] :
+       llvm::zip_equal(terminator->getOpOperands(),
+                       function.getFunctionType().getResults())) {
+    Value value = operand.get();
+    if (getView(type) && value.getType() != type) {
+      OpBuilder builder(terminator);
+      operand.set(ReshardOp::create(builder, terminator->getLoc(),
+                                    TypeRange{type}, ValueRange{value},
+                                    StepAttr())
+                      .getResult(0));
+    }
+    results.push_back(operand.get().getType());
+  }
+  function.setFunctionType(FunctionType::get(
+      &getContext(), function.getBody().front().getArgumentTypes(), results));
+}
+
+void PropagateShardingsPass::report(const Propagation &graph) {
+  ::llvm::StringSet<> said;
+  for (const Propagation::Decision &decision : graph.decisions())
+    if (said.insert(decision.text).second)
+      emitRemark(values[decision.tensor].getLoc()) << decision.text;
+}
+
+void PropagateShardingsPass::runOnContract() {
+  func::FuncOp function = getOperation();
+  indices.clear();
+  values.clear();
+  FailureOr<MeshAttr> mesh = findMesh();
+  if (failed(mesh))
+    return signalPassFailure();
+  FailureOr<ExtentAnalysis> extents = ExtentAnalysis::run(function);
+  if (failed(extents))
+    return signalPassFailure();
+  Propagation graph(mesh->getMesh());
+  for (Value argument : function.getArguments())
+    addTensor(graph, argument, *extents);
+  for (Operation &op : function.getBody().front())
+    for (Value result : op.getResults())
+      addTensor(graph, result, *extents);
+  for (Operation &op : function.getBody().front().without_terminator())
+    if (!isa<ReshardOp>(op) && failed(addNode(graph, op, *mesh)))
+      return signalPassFailure();
+
+  Status status = graph.run();
+  if (!status) {
+    function.emitError() << status.message();
+    return signalPassFailure();
+  }
+  if (explain)
+    report(graph);
+  materialize(graph, *mesh);
+}

@@ -1,0 +1,708 @@
+//===- Propagation.cpp - from some views to a view for every tensor -------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Propagate/Propagation.h"
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+using namespace tessera;
+using namespace tessera::tv;
+using layout::Dim;
+using layout::IterationFactor;
+using layout::Product;
+using layout::Shape;
+using layout::SubAxis;
+using layout::View;
+
+static bool overlap(const std::vector<SubAxis> &a,
+                    const std::vector<SubAxis> &b) {
+  return std::any_of(a.begin(), a.end(), [&](const SubAxis &x) {
+    return std::any_of(b.begin(), b.end(),
+                       [&](const SubAxis &y) { return layout::overlap(x, y); });
+  });
+}
+
+/// The product of the extents that a dimension beginning at `first` spans.
+static int64_t boundOf(const Shape &shape, const Dim &dim, int64_t first) {
+  int64_t bound = 1;
+  for (int64_t d = first; d < first + dim.span; ++d) {
+    if (shape[d] == layout::kDynamic)
+      return layout::kDynamic;
+    bound *= shape[d];
+  }
+  return bound;
+}
+
+static bool isShifted(const layout::Rule &rule, int factor) {
+  return rule.factors[factor].kind == IterationFactor::Kind::Shifted;
+}
+
+static bool leavesPartial(const layout::Rule &rule, int factor) {
+  for (size_t result = 0; result < rule.results.size(); ++result)
+    if (rule.makesPartial(factor, result))
+      return true;
+  return false;
+}
+
+int Propagation::addTensor(Tensor tensor) {
+  nodesOfTensor.emplace_back();
+  producers.push_back(-1);
+  disputed.emplace_back(tensor.shape.size());
+  origins.emplace_back(tensor.shape.size(), std::pair<int, int64_t>(-1, 0));
+  tensors.push_back(std::move(tensor));
+  return tensors.size() - 1;
+}
+
+void Propagation::addNode(Node node) {
+  int index = nodes.size();
+  for (const std::vector<int> *list : {&node.operands, &node.results})
+    for (int tensor : *list)
+      if (tensor >= 0)
+        nodesOfTensor[tensor].push_back(index);
+  for (int tensor : node.results)
+    if (tensor >= 0)
+      producers[tensor] = index;
+  nodes.push_back(std::move(node));
+  for (std::vector<bool> &listed : isPending)
+    listed.push_back(false);
+}
+
+void Propagation::askAgain(int node) {
+  for (int direction = 0; direction < 2; ++direction) {
+    if (isPending[direction][node])
+      continue;
+    isPending[direction][node] = true;
+    pending[direction].push_back(node);
+  }
+}
+
+Status Propagation::run() {
+  std::set<int64_t> priorities = {0};
+  for (const Tensor &tensor : tensors)
+    priorities.insert(tensor.priority.begin(), tensor.priority.end());
+
+  // Each round but the last refines a dimension by at least one axis.
+  int64_t axes = 0;
+  for (const layout::Axis &axis : mesh.axes)
+    for (int64_t rest = axis.size; rest > 1; rest /= 2)
+      ++axes;
+  int64_t left = (axes + 1) * tensors.size() * 2 + 4;
+
+  for (int64_t priority : priorities) {
+    for (size_t node = 0; node < nodes.size(); ++node)
+      askAgain(node);
+    bool changed = true;
+    while (changed) {
+      changed = false;
+      while (round(Direction::Forward, priority)) {
+        changed = true;
+        if (--left < 0)
+          return Error{"propagation does not come to an end"};
+      }
+      changed |= round(Direction::Backward, priority);
+      if (--left < 0)
+        return Error{"propagation does not come to an end"};
+    }
+  }
+  return Ok{};
+}
+
+bool Propagation::round(Direction direction, int64_t priority) {
+  std::vector<Proposal> proposals;
+  for (int node : std::exchange(pending[int(direction)], {})) {
+    isPending[int(direction)][node] = false;
+    propose(node, direction, priority, proposals);
+  }
+  auto rank = [](const Proposal &p) {
+    return std::tuple(p.tensor, p.priority, p.rounded, p.shifted, -p.bytes,
+                      !p.weight, p.firstDim, std::string_view(p.text),
+                      std::string_view(p.why));
+  };
+  std::sort(
+      proposals.begin(), proposals.end(),
+      [&](const Proposal &a, const Proposal &b) { return rank(a) < rank(b); });
+  if (direction == Direction::Backward)
+    findDisputes(proposals);
+  bool changed = false;
+  for (const Proposal &proposal : proposals) {
+    if (direction == Direction::Backward &&
+        disputed[proposal.tensor][proposal.firstDim])
+      continue;
+    if (!take(proposal))
+      continue;
+    changed = true;
+    for (int node : nodesOfTensor[proposal.tensor])
+      askAgain(node);
+  }
+  return changed;
+}
+
+void Propagation::propose(int index, Direction direction, int64_t priority,
+                          std::vector<Proposal> &proposals) {
+  const Node &node = nodes[index];
+  if (!node.forward)
+    return proposeByRule(index, direction, priority, proposals);
+  if (direction == Direction::Forward)
+    proposeByView(index, node.operands[0], node.results[0], node.forward,
+                  priority, proposals);
+  else
+    proposeByView(index, node.results[0], node.operands[0], node.backward,
+                  priority, proposals);
+}
+
+bool Propagation::exclude(const Proposal &a, const Proposal &b) const {
+  bool apart = a.firstDim + a.to.span <= b.firstDim ||
+               b.firstDim + b.to.span <= a.firstDim;
+  if (apart)
+    return overlap(layout::axesOf(a.to.product), layout::axesOf(b.to.product));
+  if (a.firstDim != b.firstDim || a.to.span != b.to.span)
+    return true;
+  int64_t bound = boundOf(tensors[a.tensor].shape, a.to, a.firstDim);
+  return !layout::refines(a.to.product, b.to.product, bound, mesh) &&
+         !layout::refines(b.to.product, a.to.product, bound, mesh);
+}
+
+bool Propagation::isFreeAsItIs(int tensor) const {
+  if (producers[tensor] < 0)
+    return true;
+  const Node &node = nodes[producers[tensor]];
+  if (node.forward)
+    return isFreeAsItIs(node.operands[0]);
+  for (size_t i = 0; i < node.operands.size(); ++i) {
+    if (node.operands[i] < 0 || node.rule.uses[i] == layout::Use::Unread)
+      continue;
+    int64_t first = 0;
+    for (const Dim &dim : tensors[node.operands[i]].view.dims) {
+      bool split = !layout::axesOf(dim.product).empty();
+      for (int64_t d = first; split && d < first + dim.span; ++d)
+        for (int factor : node.rule.operands[i][d])
+          if (!node.rule.isInResult(factor) || isShifted(node.rule, factor) ||
+              leavesPartial(node.rule, factor))
+            return false;
+      first += dim.span;
+    }
+  }
+  return true;
+}
+
+void Propagation::findDisputes(const std::vector<Proposal> &proposals) {
+  // What many uses may wish, alike.
+  struct Wish {
+    const Proposal *first;
+    bool ofOthers; ///< of another op than the first one's, too
+  };
+  // Proposals to one tensor are next to each other, the strongest first.
+  for (size_t begin = 0, end; begin < proposals.size(); begin = end) {
+    auto rank = [](const Proposal &p) {
+      return std::tuple(p.tensor, p.priority, p.rounded);
+    };
+    std::vector<Wish> wishes;
+    for (end = begin; end < proposals.size() &&
+                      rank(proposals[end]) == rank(proposals[begin]);
+         ++end) {
+      const Proposal &p = proposals[end];
+      auto same = std::find_if(wishes.begin(), wishes.end(), [&](Wish &wish) {
+        return wish.first->firstDim == p.firstDim && wish.first->to == p.to;
+      });
+      if (same == wishes.end())
+        wishes.push_back({&p, false});
+      else
+        same->ofOthers |= same->first->node != p.node;
+    }
+    for (const Wish &wish : wishes)
+      for (const Wish &other : wishes) {
+        if (&wish == &other || !exclude(*wish.first, *other.first) ||
+            !isFreeAsItIs(wish.first->tensor))
+          continue;
+        for (size_t i = begin; i < end; ++i) {
+          const Proposal &p = proposals[i];
+          if (p.firstDim != wish.first->firstDim || p.to != wish.first->to ||
+              (p.node == other.first->node && !other.ofOthers))
+            continue;
+          for (int64_t d = p.firstDim; d < p.firstDim + p.to.span; ++d)
+            disputed[p.tensor][d] = true;
+          log.push_back({p.tensor, false,
+                         tensors[p.tensor].name + " dimension " +
+                             std::to_string(p.firstDim) + " does not become " +
+                             p.text + " " + p.why + ": another use wants " +
+                             other.first->text + " in dimension " +
+                             std::to_string(other.first->firstDim) +
+                             ", and as it is it serves both"});
+        }
+      }
+  }
+}
+
+void Propagation::proposeByView(int index, int source, int target,
+                                const ViewMap &map, int64_t priority,
+                                std::vector<Proposal> &proposals) const {
+  const Tensor &from = tensors[source];
+  View view = from.view;
+  view.partial.clear();
+  view.alloc.reset();
+  int64_t worst = 0, first = 0;
+  for (size_t d = 0; d < view.dims.size(); ++d) {
+    int64_t own = from.priority.empty() ? 0 : from.priority[d];
+    if (own > priority) { // not yet seen
+      Product whole;
+      int64_t bound = boundOf(from.shape, view.dims[d], first);
+      whole.push_back(bound == layout::kDynamic
+                          ? layout::Factor::rest()
+                          : layout::Factor::stored(bound));
+      first += view.dims[d].span;
+      view.dims[d].product = whole;
+      continue;
+    }
+    first += view.dims[d].span;
+    worst = std::max(worst, own);
+  }
+  Result<View> mapped = map(view);
+  if (!mapped)
+    return;
+  first = 0;
+  for (const Dim &dim : mapped->dims) {
+    std::vector<SubAxis> axes = layout::axesOf(dim.product);
+    int64_t origin = 0;
+    for (const Dim &own : from.view.dims) {
+      if (overlap(axes, layout::axesOf(own.product)))
+        break;
+      origin += own.span;
+    }
+    if (!axes.empty())
+      proposals.push_back(
+          {target, first, dim, index, source, origin, /*shifted=*/false,
+           /*rounded=*/false, worst, from.bytes, from.weight,
+           layout::toString(dim.product, mesh),
+           "from " + from.name + " through " + nodes[index].name});
+    first += dim.span;
+  }
+}
+
+std::optional<Dim> Propagation::resized(const Dim &dim, int64_t from,
+                                        int64_t to) const {
+  if (from == layout::kDynamic || to == layout::kDynamic)
+    return std::nullopt;
+  if (from == to)
+    return dim;
+  int64_t devices = 1;
+  for (const SubAxis &axis : layout::axesOf(dim.product))
+    devices *= axis.size;
+  if (to < devices)
+    return std::nullopt;
+  Dim other{dim.product, 1};
+  bool stored = false;
+  for (layout::Factor &factor : other.product) {
+    if (factor.kind == layout::Factor::Kind::Group)
+      return std::nullopt;
+    if (factor.kind != layout::Factor::Kind::Device &&
+        !std::exchange(stored, true))
+      factor = layout::Factor::rest();
+  }
+  if (!stored)
+    other.product.push_back(layout::Factor::rest());
+  View view;
+  view.dims.push_back(std::move(other));
+  return layout::canonicalize(view, {to}, mesh).dims[0];
+}
+
+/// Whether a split of `factor` may go from one tensor of an op to another.
+static bool carries(const IterationFactor &factor) {
+  return factor.kind == IterationFactor::Kind::Parallel ||
+         factor.kind == IterationFactor::Kind::Reduction ||
+         factor.kind == IterationFactor::Kind::Shifted;
+}
+
+/// A flat dimension that splits its outermost dimension, of `extent`, into
+/// blocks over the same axes; nothing if stored digits come first.
+static std::optional<Dim> roundToOutermost(const Dim &flat, int64_t extent,
+                                           const layout::Mesh &mesh) {
+  Dim rounded;
+  for (const layout::Factor &factor : flat.product) {
+    if (factor.kind != layout::Factor::Kind::Device)
+      break;
+    rounded.product.push_back(factor);
+  }
+  if (layout::axesOf(rounded.product) != layout::axesOf(flat.product))
+    return std::nullopt;
+  rounded.product.push_back(layout::Factor::rest());
+  View view;
+  view.dims.push_back(rounded);
+  return layout::canonicalize(view, {extent}, mesh).dims[0];
+}
+
+void Propagation::collect(const Node &node, int index,
+                          const std::vector<std::vector<int>> &factorsOfDims,
+                          int64_t priority,
+                          std::vector<Candidate> &candidates) const {
+  const Tensor &tensor = tensors[index];
+  int64_t first = 0;
+  for (size_t d = 0; d < tensor.view.dims.size(); ++d) {
+    const Dim &dim = tensor.view.dims[d];
+    int64_t begin = first;
+    first += dim.span;
+    int64_t own = tensor.priority.empty() ? 0 : tensor.priority[d];
+    if (layout::axesOf(dim.product).empty() || own > priority)
+      continue;
+    std::vector<int> factors;
+    for (int64_t i = begin; i < first; ++i)
+      factors.insert(factors.end(), factorsOfDims[i].begin(),
+                     factorsOfDims[i].end());
+    Dim seen = dim;
+    bool rounded = dim.span > 1 && !node.pointwise;
+    if (rounded) {
+      auto outermost = roundToOutermost(dim, tensor.shape[begin], mesh);
+      if (!outermost)
+        continue;
+      seen = *outermost;
+      factors = factorsOfDims[begin];
+    }
+    if (factors.empty())
+      continue;
+    bool shifted = factors.size() == 1 && isShifted(node.rule, factors[0]);
+    candidates.push_back({factors, seen, begin, shifted, rounded, own,
+                          tensor.bytes, tensor.weight,
+                          layout::toString(seen.product, mesh), index});
+  }
+}
+
+/// `dim`, of one tensor dimension that several factors index, as one dimension
+/// a factor; nothing when its digits straddle them.
+static std::optional<std::vector<Dim>>
+splitByFactors(const Dim &dim, const std::vector<int> &factors,
+               const layout::Rule &rule, const layout::Mesh &mesh) {
+  Shape sizes;
+  int64_t extent = 1;
+  for (int factor : factors) {
+    int64_t size = rule.factors[factor].size;
+    if (size == layout::kDynamic)
+      return std::nullopt;
+    sizes.push_back(size);
+    extent *= size;
+  }
+  View view;
+  view.dims.push_back({dim.product, 1});
+  Result<View> split = layout::reshapeView(view, {extent}, sizes, mesh);
+  if (!split || split->dims.size() != factors.size())
+    return std::nullopt;
+  return split->dims;
+}
+
+/// The converse.
+static std::optional<Dim> mergeFactors(const std::vector<Dim> &dims,
+                                       const std::vector<int> &factors,
+                                       const layout::Rule &rule,
+                                       const layout::Mesh &mesh) {
+  Shape sizes;
+  int64_t extent = 1;
+  for (int factor : factors) {
+    if (rule.factors[factor].size == layout::kDynamic)
+      return std::nullopt;
+    sizes.push_back(rule.factors[factor].size);
+    extent *= sizes.back();
+  }
+  View view;
+  view.dims = dims;
+  Result<View> merged = layout::reshapeView(view, sizes, {extent}, mesh);
+  if (!merged || merged->dims.size() != 1)
+    return std::nullopt;
+  return merged->dims[0];
+}
+
+void Propagation::proposeByRule(int index, Direction direction,
+                                int64_t priority,
+                                std::vector<Proposal> &proposals) {
+  const Node &node = nodes[index];
+  const layout::Rule &rule = node.rule;
+  std::vector<Candidate> candidates;
+  for (size_t i = 0; i < node.operands.size(); ++i)
+    if (node.operands[i] >= 0 && rule.uses[i] != layout::Use::Unread)
+      collect(node, node.operands[i], rule.operands[i], priority, candidates);
+  if (direction == Direction::Backward)
+    for (size_t i = 0; i < node.results.size(); ++i)
+      if (node.results[i] >= 0)
+        collect(node, node.results[i], rule.results[i], priority, candidates);
+
+  // Among equals the factor that comes first in the results: factors are
+  // numbered by operands, whose order must not matter.
+  auto place = [&](const Candidate &c) {
+    int at = 0;
+    for (const std::vector<layout::DimFactors> &result : rule.results)
+      for (const layout::DimFactors &dim : result)
+        for (int factor : dim) {
+          if (factor == c.factors[0])
+            return at;
+          ++at;
+        }
+    return at;
+  };
+  auto rank = [&](const Candidate &c) {
+    return std::tuple(c.priority, c.rounded, c.shifted, -c.bytes, !c.weight,
+                      place(c), std::string_view(c.text));
+  };
+  std::sort(candidates.begin(), candidates.end(),
+            [&](const Candidate &a, const Candidate &b) {
+              return rank(a) < rank(b);
+            });
+
+  // The best candidates that can hold at once: a mesh axis splits one factor.
+  std::vector<const Candidate *> chosen(rule.factors.size());
+  std::vector<std::optional<Dim>> products(rule.factors.size());
+  std::vector<const Candidate *> flats;
+  auto assign = [&](int factor, const Dim &dim, const Candidate &candidate) {
+    if (!carries(rule.factors[factor]))
+      return;
+    std::vector<SubAxis> axes = layout::axesOf(dim.product);
+    if (axes.empty())
+      return;
+    for (size_t other = 0; other < products.size(); ++other)
+      if (int(other) != factor && products[other] &&
+          overlap(axes, layout::axesOf(products[other]->product))) {
+        if (direction == Direction::Forward)
+          log.push_back({candidate.source, false,
+                         tensors[candidate.source].name + " dimension " +
+                             std::to_string(candidate.first) + ": " +
+                             candidate.text + " does not pass " + node.name +
+                             ", whose loops " + chosen[other]->text + " of " +
+                             tensors[chosen[other]->source].name + " splits"});
+        return;
+      }
+    for (const Candidate *flat : flats)
+      if (overlap(axes, layout::axesOf(flat->dim.product)))
+        return;
+    if (products[factor] &&
+        !layout::refines(dim.product, products[factor]->product,
+                         rule.factors[factor].size, mesh))
+      return;
+    products[factor] = dim;
+    chosen[factor] = &candidate;
+  };
+  for (const Candidate &candidate : candidates) {
+    if (candidate.dim.span > 1) {
+      bool free = std::none_of(flats.begin(), flats.end(), [&](auto *flat) {
+        return overlap(layout::axesOf(flat->dim.product),
+                       layout::axesOf(candidate.dim.product));
+      });
+      for (int factor : candidate.factors)
+        free &= !products[factor] && carries(rule.factors[factor]);
+      for (const std::optional<Dim> &product : products)
+        free &= !product || !overlap(layout::axesOf(product->product),
+                                     layout::axesOf(candidate.dim.product));
+      if (free)
+        flats.push_back(&candidate);
+    } else if (candidate.shifted) {
+      int factor = candidate.factors[0];
+      if (auto dim = resized(candidate.dim,
+                             tensors[candidate.source].shape[candidate.first],
+                             rule.factors[factor].size))
+        assign(factor, *dim, candidate);
+    } else if (candidate.factors.size() == 1) {
+      assign(candidate.factors[0], candidate.dim, candidate);
+    } else if (auto dims = splitByFactors(candidate.dim, candidate.factors,
+                                          rule, mesh)) {
+      for (size_t i = 0; i < dims->size(); ++i)
+        assign(candidate.factors[i], (*dims)[i], candidate);
+    }
+  }
+
+  auto suggest = [&](int target, int64_t first, const Dim &dim,
+                     const Candidate &candidate) {
+    if (target == candidate.source)
+      return;
+    proposals.push_back(
+        {target, first, dim, index, candidate.source, candidate.first,
+         candidate.shifted, candidate.rounded, candidate.priority,
+         candidate.bytes, candidate.weight, layout::toString(dim.product, mesh),
+         "from " + tensors[candidate.source].name + " through " + node.name});
+  };
+  auto suggestAll = [&](int target,
+                        const std::vector<std::vector<int>> &factorsOfDims) {
+    for (size_t d = 0; d < factorsOfDims.size(); ++d) {
+      const std::vector<int> &factors = factorsOfDims[d];
+      if (factors.size() == 1) {
+        const Candidate *candidate = chosen[factors[0]];
+        std::optional<Dim> dim = products[factors[0]];
+        if (candidate && candidate->shifted) {
+          if (direction == Direction::Backward && isFreeAsItIs(target))
+            continue;
+          dim = resized(candidate->dim,
+                        tensors[candidate->source].shape[candidate->first],
+                        tensors[target].shape[d]);
+        }
+        if (dim)
+          suggest(target, d, *dim, *candidate);
+        continue;
+      }
+      const Candidate *source = nullptr;
+      std::vector<Dim> dims;
+      for (int factor : factors) {
+        if (products[factor]) {
+          dims.push_back(*products[factor]);
+          source = chosen[factor];
+        } else {
+          dims.push_back(
+              {{layout::Factor::stored(rule.factors[factor].size)}, 1});
+        }
+      }
+      if (source)
+        if (std::optional<Dim> dim = mergeFactors(dims, factors, rule, mesh))
+          suggest(target, d, *dim, *source);
+    }
+    for (const Candidate *flat : flats)
+      for (size_t d = 0; d + flat->dim.span <= factorsOfDims.size(); ++d) {
+        std::vector<int> factors;
+        for (int64_t i = 0; i < flat->dim.span; ++i)
+          factors.insert(factors.end(), factorsOfDims[d + i].begin(),
+                         factorsOfDims[d + i].end());
+        if (factors == flat->factors)
+          suggest(target, d, flat->dim, *flat);
+      }
+  };
+  if (direction == Direction::Forward) {
+    for (size_t i = 0; i < node.results.size(); ++i)
+      if (node.results[i] >= 0)
+        suggestAll(node.results[i], rule.results[i]);
+  } else {
+    for (size_t i = 0; i < node.operands.size(); ++i)
+      if (node.operands[i] >= 0)
+        suggestAll(node.operands[i], rule.operands[i]);
+  }
+}
+
+bool Propagation::take(const Proposal &proposal) {
+  Tensor &tensor = tensors[proposal.tensor];
+  int64_t end = proposal.firstDim + proposal.to.span;
+  // The view dimensions that the proposal replaces.
+  size_t from = 0, to = 0;
+  int64_t first = 0;
+  bool aligned = false;
+  for (size_t d = 0; d < tensor.view.dims.size(); ++d) {
+    if (first == proposal.firstDim)
+      from = d, aligned = true;
+    first += tensor.view.dims[d].span;
+    if (first == end && aligned) {
+      to = d + 1;
+      break;
+    }
+  }
+  if (!aligned || to <= from)
+    return false;
+  if (to == from + 1 && tensor.view.dims[from] == proposal.to)
+    return false;
+
+  auto refuse = [&](std::string reason) {
+    log.push_back({proposal.tensor, false,
+                   tensor.name + " dimension " +
+                       std::to_string(proposal.firstDim) + " does not become " +
+                       proposal.text + " " + proposal.why + ": " + reason});
+    return false;
+  };
+  for (int64_t d = proposal.firstDim; d < end; ++d)
+    if (tensor.open[d] == kClosed)
+      return refuse("its view is the user's");
+  int64_t bound = boundOf(tensor.shape, proposal.to, proposal.firstDim);
+  if (to == from + 1) {
+    const Dim &now = tensor.view.dims[from];
+    if (layout::refines(now.product, proposal.to.product, bound, mesh))
+      return false; // already as fine
+    if (!layout::refines(proposal.to.product, now.product, bound, mesh))
+      return refuse("it is already " + layout::toString(now.product, mesh));
+  } else {
+    for (size_t d = from; d < to; ++d)
+      if (!layout::axesOf(tensor.view.dims[d].product).empty())
+        return refuse("a dimension that it joins is already split");
+  }
+  View rest = tensor.view;
+  rest.dims.erase(rest.dims.begin() + from, rest.dims.begin() + to);
+  if (overlap(layout::axesOf(rest), layout::axesOf(proposal.to.product)))
+    return refuse("an axis already splits another of its dimensions");
+
+  tensor.view.dims.erase(tensor.view.dims.begin() + from,
+                         tensor.view.dims.begin() + to);
+  tensor.view.dims.insert(tensor.view.dims.begin() + from, proposal.to);
+  if (!tensor.priority.empty()) {
+    tensor.priority.erase(tensor.priority.begin() + from,
+                          tensor.priority.begin() + to);
+    tensor.priority.insert(tensor.priority.begin() + from, proposal.priority);
+  }
+  log.push_back({proposal.tensor, true,
+                 tensor.name + " dimension " +
+                     std::to_string(proposal.firstDim) + " becomes " +
+                     proposal.text + " " + proposal.why});
+  origins[proposal.tensor][proposal.firstDim] = {proposal.source,
+                                                 proposal.sourceDim};
+  if (proposal.rounded)
+    explainRounding(proposal);
+  return true;
+}
+
+/// The view dimension of `view` that begins at tensor dimension `first`.
+static const Dim *dimAt(const View &view, int64_t first) {
+  int64_t at = 0;
+  for (const Dim &dim : view.dims) {
+    if (at == first)
+      return &dim;
+    at += dim.span;
+  }
+  return nullptr;
+}
+
+void Propagation::explainRounding(const Proposal &proposal) {
+  const Tensor &source = tensors[proposal.source];
+  const Dim *flat = dimAt(source.view, proposal.sourceDim);
+  if (!flat || producers[proposal.source] < 0 ||
+      !explained.insert(proposal.source).second)
+    return;
+  const Node &reshape = nodes[producers[proposal.source]];
+  std::string text = source.name + " is split inside of dimensions " +
+                     std::to_string(proposal.sourceDim) + " to " +
+                     std::to_string(proposal.sourceDim + flat->span - 1) +
+                     ", as " + layout::toString(flat->product, mesh) +
+                     ", which does not pass " + nodes[proposal.node].name +
+                     ": data moves";
+  if (!reshape.backward) {
+    log.push_back({proposal.source, false, text});
+    return;
+  }
+
+  // What the operand of the reshape would need, and from where it has what it
+  // has: the same product there helps.
+  View wish = source.view;
+  size_t at = flat - source.view.dims.data();
+  std::vector<Dim> rounded(flat->span);
+  for (int64_t d = 0; d < flat->span; ++d) {
+    int64_t extent = source.shape[proposal.sourceDim + d];
+    rounded[d].product = {extent == layout::kDynamic
+                              ? layout::Factor::rest()
+                              : layout::Factor::stored(extent)};
+  }
+  rounded[0] = *roundToOutermost(*flat, source.shape[proposal.sourceDim], mesh);
+  wish.dims.erase(wish.dims.begin() + at);
+  wish.dims.insert(wish.dims.begin() + at, rounded.begin(), rounded.end());
+  Result<View> wanted = reshape.backward(wish);
+  int tensor = reshape.operands[0];
+  int64_t dim = origins[proposal.source][proposal.sourceDim].second;
+  const Dim *has = dimAt(tensors[tensor].view, dim);
+  const Dim *needs = wanted ? dimAt(*wanted, dim) : nullptr;
+  while (has && needs && tensors[tensor].open[dim] != kClosed) {
+    auto [next, nextDim] = origins[tensor][dim];
+    const Dim *there = next < 0 ? nullptr : dimAt(tensors[next].view, nextDim);
+    if (!there || there->product != has->product)
+      break;
+    tensor = next;
+    dim = nextDim;
+  }
+  if (has && needs && tensors[tensor].open[dim] == kClosed)
+    text += "; it would not if " + tensors[tensor].name + " had " +
+            layout::toString(needs->product, mesh) + " in dimension " +
+            std::to_string(dim);
+  log.push_back({proposal.source, false, text});
+}

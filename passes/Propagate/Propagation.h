@@ -1,0 +1,182 @@
+//===- Propagation.h - from some views to a view for every tensor ---------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Propagation on a plain graph of tensors and ops, without IR.
+//
+// A tensor's dimension is closed (its product is what the user wrote) or open.
+// A round asks every op, from the state before the round, for proposals: "split
+// this dimension like that". Then the proposals to each tensor are merged, best
+// first; one is taken if the dimension is open, the new product refines the old
+// one, and its axes are free in the tensor. Rounds go forward (operands to
+// results) until nothing changes, then one backward (results and operands to
+// operands), and so on until neither changes anything. The order of ops and
+// operands is never looked at, so it has no influence.
+//
+// Two uses of a value may want different splits of it. A value that costs
+// nothing as it is (an argument, or computed without a split sum) then stays
+// so: each use cuts its part out of it, and nothing moves.
+//
+// A flat(k) passes pointwise ops only. To others it comes rounded to its
+// outermost dimension, as blocks over the same axes, and an explanation says
+// which product in the user's view would need no rounding:
+//
+//     w [did(tp) * 32, _], linear, then
+//     reshape 96 to 16 x 6           [_, flat(2) did(tp) * 32]
+//     slice of the last dimension    [_, did(tp) * 6, _]
+//     "... would not if w had (did(tp) * 6 | 16) * 6 in dimension 0"
+//
+// Through slice, pad and concat goes the same split of the other extent: blocks
+// stay blocks over the same devices, and only what crosses their borders moves.
+// Backward only to values that do not cost nothing as they are, and never to
+// fewer values than devices.
+//
+//     x [_, _]      w0 [did(tp) * _, _]     forward:  h [_, did(tp) * _]
+//     h = linear(x, w0)                     backward: nothing
+//     y = linear(h, w1), w1 [_, ?]          backward: w1 [_, did(tp) * _]
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_PROPAGATE_PROPAGATION_H
+#define TESSERA_PROPAGATE_PROPAGATION_H
+
+#include "Layout/Rule.h"
+
+#include <functional>
+#include <memory>
+#include <set>
+
+namespace tessera::tv {
+
+class Propagation {
+public:
+  static constexpr int kClosed = -1;
+
+  struct Tensor {
+    layout::Shape shape;
+    int64_t bytes = 0;   ///< global, dynamic extents at their maximum
+    bool weight = false; ///< stays in place when a conflict is a tie
+    layout::View view;   ///< canonical
+    /// For each tensor dimension kClosed, or that it is open.
+    std::vector<int> open;
+    /// For each view dimension of a user's view the priority at which it takes
+    /// part; 0 otherwise.
+    std::vector<int64_t> priority;
+    std::string name; ///< for explanations
+  };
+
+  /// A view of one end from a view of the other (reshape).
+  using ViewMap = std::function<Result<layout::View>(const layout::View &)>;
+
+  struct Node {
+    std::string name;
+    std::vector<int> operands, results; ///< tensors; -1 for none
+    layout::Rule rule;                  ///< unless `forward` is set
+    bool pointwise = false;             ///< passes flat dimensions on
+    ViewMap forward, backward;
+  };
+
+  explicit Propagation(layout::Mesh mesh) : mesh(std::move(mesh)) {}
+
+  int addTensor(Tensor tensor);
+  void addNode(Node node);
+
+  /// Runs to the fixed point. Fails if it is not reached in axes x tensors
+  /// rounds, which would be an error of this class.
+  Status run();
+
+  const Tensor &tensor(int index) const { return tensors[index]; }
+
+  /// Where a decision comes from, or why a proposal was not taken.
+  struct Decision {
+    int tensor;
+    bool taken;
+    std::string text;
+  };
+  const std::vector<Decision> &decisions() const { return log; }
+
+private:
+  enum class Direction { Forward, Backward };
+
+  /// "Dimension `dim` of the view of `tensor` becomes `to`."
+  struct Proposal {
+    int tensor;
+    int64_t firstDim; ///< tensor dimension where `to` begins
+    layout::Dim to;
+    int node;
+    int source;        ///< tensor
+    int64_t sourceDim; ///< where its product begins
+    bool shifted;      ///< after others: its op moves an overlap
+    bool rounded;      ///< last
+    // Rank among proposals: smaller first.
+    int64_t priority;
+    int64_t bytes; ///< of the tensor that it comes from; larger first
+    bool weight;   ///< first
+    std::string text;
+    std::string why;
+  };
+
+  /// A product that one tensor of an op suggests for one of its factors (or,
+  /// for flat dimensions, a sequence of factors).
+  struct Candidate {
+    std::vector<int> factors;
+    layout::Dim dim;
+    int64_t first; ///< tensor dimension
+    bool shifted;
+    bool rounded;
+    int64_t priority;
+    int64_t bytes;
+    bool weight;
+    std::string text;
+    int source;
+  };
+
+  bool round(Direction direction, int64_t priority);
+  /// Views are only refined, so an op whose tensors are as before proposes what
+  /// has been taken or refused already: it need not be asked again.
+  void askAgain(int node);
+  void propose(int node, Direction direction, int64_t priority,
+               std::vector<Proposal> &proposals);
+  void proposeByRule(int node, Direction direction, int64_t priority,
+                     std::vector<Proposal> &proposals);
+  void proposeByView(int node, int source, int target, const ViewMap &map,
+                     int64_t priority, std::vector<Proposal> &proposals) const;
+  void collect(const Node &node, int tensor,
+               const std::vector<std::vector<int>> &factorsOfDims,
+               int64_t priority, std::vector<Candidate> &candidates) const;
+  bool take(const Proposal &proposal);
+  /// Whether `a` and `b`, to one tensor, exclude each other.
+  bool exclude(const Proposal &a, const Proposal &b) const;
+  /// Marks the dimensions of tensors that stay as they are because uses differ.
+  void findDisputes(const std::vector<Proposal> &proposals);
+  bool isFreeAsItIs(int tensor) const;
+  /// The split of `dim`, of extent `from`, for a dimension of extent `to`;
+  /// nothing where some device would have no value, or a window is split.
+  std::optional<layout::Dim> resized(const layout::Dim &dim, int64_t from,
+                                     int64_t to) const;
+  void explainRounding(const Proposal &proposal);
+
+  layout::Mesh mesh;
+  std::vector<Tensor> tensors;
+  std::vector<Node> nodes;
+  std::vector<std::vector<int>> nodesOfTensor;
+  std::vector<int> producers; ///< nodes; -1 for none
+  /// For each tensor dimension, whether its uses want it split differently.
+  std::vector<std::vector<bool>> disputed;
+  /// For each tensor dimension whose product was carried unchanged: from where.
+  std::vector<std::vector<std::pair<int, int64_t>>> origins;
+  /// The ops to ask in the next round of a direction, and whether one is
+  /// listed.
+  std::vector<int> pending[2];
+  std::vector<bool> isPending[2];
+  std::vector<Decision> log;
+  std::set<int> explained; ///< tensors whose rounding `log` has
+};
+
+} // namespace tessera::tv
+
+#endif // TESSERA_PROPAGATE_PROPAGATION_H

@@ -1,0 +1,274 @@
+//===- ElideReshards.cpp - fewer and cheaper reshards ---------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Three rewrites until nothing changes, none of which raises the bytes moved:
+//
+//     merge       reshards that change nothing, or do what another does, vanish
+//     shortcut    reshard(reshard(a)) -> reshard(a), where that is no dearer
+//     than
+//                 what it replaces: both if the middle has no other use
+//     reconsider  an op between reshards that only serve it is placed anew, now
+//                 from the views before these reshards to the view after; or
+//                 from before its operands' reshards that serve others too
+//
+// So a slice that is every use of an all-reduced value makes a reduce-scatter
+// (shortcut), and a gather after a broadcast goes before it (reconsider). Each
+// strictly lowers bytes or the number of reshards, so it ends.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Place/ChoosePlacement.h"
+#include "Reshard/Passes.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::tv;
+using layout::View;
+
+namespace tessera::tv {
+#define GEN_PASS_DEF_ELIDERESHARDSPASS
+#include "Reshard/Passes.h.inc"
+} // namespace tessera::tv
+
+/// A reshard of one value, not planned yet; null for other ops.
+static ReshardOp asMove(Operation *op) {
+  auto reshard = dyn_cast_or_null<ReshardOp>(op);
+  bool moves =
+      reshard && reshard.getInputs().size() == 1 && !reshard.getPlanAttr();
+  return moves ? reshard : ReshardOp();
+}
+
+/// The reshard that makes `value` for one use only.
+static ReshardOp servingMove(Value value) {
+  return value.hasOneUse() ? asMove(value.getDefiningOp()) : ReshardOp();
+}
+
+namespace {
+class Elider {
+public:
+  Elider(func::FuncOp function, Moves &moves)
+      : function(function), moves(moves) {}
+  /// One round; sets `changed`.
+  LogicalResult run(bool &changed);
+
+private:
+  bool merge();
+  LogicalResult shortcut(bool &changed);
+  LogicalResult reconsider(Operation *op, bool sharedMoves, bool &changed);
+  FailureOr<int64_t> bytesOf(ReshardOp op);
+  FailureOr<int64_t> bytesOf(Operation *op, Value value, const View &from,
+                             const View &to);
+  Value moveTo(OpBuilder &builder, Location loc, Value value, Type type);
+  void sweep();
+
+  func::FuncOp function;
+  Moves &moves;
+};
+} // namespace
+
+FailureOr<int64_t> Elider::bytesOf(Operation *op, Value value, const View &from,
+                                   const View &to) {
+  if (from == to)
+    return 0;
+  Result<int64_t> bytes =
+      moves.bytes(value, from, to, getView(value).getLayoutMesh());
+  if (!bytes)
+    return op->emitError() << bytes.message();
+  return *bytes;
+}
+
+FailureOr<int64_t> Elider::bytesOf(ReshardOp op) {
+  Value from = op.getInputs()[0];
+  return bytesOf(op, from, placesOf(from), placesOf(op.getResult(0)));
+}
+
+bool Elider::merge() {
+  bool changed = false;
+  llvm::DenseMap<std::pair<Value, Type>, Value> known;
+  for (Block &block : function.getBody())
+    for (Operation &op : llvm::make_early_inc_range(block)) {
+      ReshardOp reshard = asMove(&op);
+      if (!reshard)
+        continue;
+      Value from = reshard.getInputs()[0], to = reshard.getResult(0);
+      Value same = from;
+      if (from.getType() != to.getType())
+        same = known.try_emplace({from, to.getType()}, to).first->second;
+      if (same == to)
+        continue;
+      to.replaceAllUsesWith(same);
+      reshard.erase();
+      changed = true;
+    }
+  return changed;
+}
+
+LogicalResult Elider::shortcut(bool &changed) {
+  for (Block &block : function.getBody())
+    for (Operation &op : block) {
+      ReshardOp second = asMove(&op);
+      ReshardOp first =
+          second ? asMove(second.getInputs()[0].getDefiningOp()) : second;
+      if (!first)
+        continue;
+      Value start = first.getInputs()[0], middle = first.getResult(0);
+      FailureOr<int64_t> direct = bytesOf(second, start, placesOf(start),
+                                          placesOf(second.getResult(0)));
+      FailureOr<int64_t> last = bytesOf(second), before = bytesOf(first);
+      if (failed(direct) || failed(last) || failed(before))
+        return failure();
+      bool dead = middle.hasOneUse();
+      if (dead ? *direct > *before + *last : *direct >= *last)
+        continue;
+      second->setOperand(0, start);
+      changed = true;
+    }
+  return success();
+}
+
+Value Elider::moveTo(OpBuilder &builder, Location loc, Value value, Type type) {
+  if (value.getType() == type)
+    return value;
+  return ReshardOp::create(builder, loc, TypeRange{type}, ValueRange{value},
+                           StepAttr())
+      .getResult(0);
+}
+
+/// With `sharedMoves`, operands may be taken from before reshards that stay for
+/// others.
+LogicalResult Elider::reconsider(Operation *op, bool sharedMoves,
+                                 bool &changed) {
+  if (!isa<ShardingRuleOpInterface, ReinterpretOpInterface>(op) ||
+      op->getNumResults() == 0)
+    return success();
+  auto moveBefore = [&](Value operand) {
+    return sharedMoves ? asMove(operand.getDefiningOp()) : servingMove(operand);
+  };
+  bool anyMove = false, anyShared = false;
+  for (Value operand : op->getOperands()) {
+    anyMove |= bool(moveBefore(operand));
+    anyShared |= moveBefore(operand) && !operand.hasOneUse();
+  }
+  if (sharedMoves && !anyShared)
+    return success();
+  auto moveAfter = [](Value result) {
+    return result.hasOneUse() ? asMove(*result.user_begin()) : ReshardOp();
+  };
+  for (Value result : op->getResults())
+    anyMove |= bool(moveAfter(result));
+  if (!anyMove)
+    return success();
+
+  FailureOr<Placement> actual = getActualPlacement(op);
+  if (failed(actual))
+    return failure();
+  int64_t bytesNow = 0;
+  auto add = [&](ReshardOp move) -> LogicalResult {
+    FailureOr<int64_t> bytes = bytesOf(move);
+    if (succeeded(bytes))
+      bytesNow += *bytes;
+    return bytes;
+  };
+  for (auto [operand, view] :
+       llvm::zip_equal(op->getOperands(), actual->operands))
+    if (ReshardOp move = moveBefore(operand)) {
+      view = placesOf(move.getInputs()[0]);
+      if (operand.hasOneUse() && failed(add(move)))
+        return failure();
+    }
+  for (auto [result, view] : llvm::zip_equal(op->getResults(), actual->results))
+    if (ReshardOp move = moveAfter(result)) {
+      view = placesOf(move.getResult(0));
+      if (failed(add(move)))
+        return failure();
+    }
+  if (bytesNow == 0)
+    return success();
+  FailureOr<Choice> choice = choosePlacement(op, *actual, moves);
+  if (failed(choice))
+    return failure();
+  FailureOr<Placement> now = getActualPlacement(op);
+  if (choice->cost.bytes >= bytesNow ||
+      choice->cost.total() >= bytesNow + getWork(op, *now, moves))
+    return success();
+
+  changed = true;
+  OpBuilder builder(op);
+  for (auto [operand, view] :
+       llvm::zip_equal(op->getOpOperands(), choice->placement.operands)) {
+    Value value = operand.get();
+    if (placesOf(value) == view)
+      continue;
+    if (ReshardOp move = moveBefore(value))
+      value = move.getInputs()[0];
+    if (placesOf(value) != view)
+      value = moveTo(builder, op->getLoc(), value,
+                     withEncoding(value.getType(), getView(value).with(view)));
+    operand.set(value);
+  }
+  builder.setInsertionPointAfter(op);
+  for (auto [result, view] :
+       llvm::zip_equal(op->getResults(), choice->placement.results)) {
+    if (placesOf(result) == view)
+      continue;
+    ReshardOp after = moveAfter(result);
+    Value target = after ? after.getResult(0) : result;
+    Type type = target.getType();
+    result.setType(withEncoding(type, getView(result).with(view)));
+    Value moved =
+        placesOf(target) == view && target != result
+            ? moveTo(builder, op->getLoc(), result, type)
+            : ReshardOp::create(builder, op->getLoc(), TypeRange{type},
+                                ValueRange{result}, StepAttr())
+                  .getResult(0);
+    if (after)
+      target.replaceAllUsesWith(moved);
+    else
+      result.replaceAllUsesExcept(moved, moved.getDefiningOp());
+  }
+  return success();
+}
+
+/// Erases reshards without use.
+void Elider::sweep() {
+  for (Block &block : function.getBody())
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+      if (isa<ReshardOp>(op) && op.use_empty())
+        op.erase();
+}
+
+LogicalResult Elider::run(bool &changed) {
+  changed = merge();
+  if (failed(shortcut(changed)))
+    return failure();
+  sweep();
+  for (Block &block : function.getBody())
+    for (Operation &op : llvm::make_early_inc_range(block))
+      if (failed(reconsider(&op, /*sharedMoves=*/false, changed)) ||
+          failed(reconsider(&op, /*sharedMoves=*/true, changed)))
+        return failure();
+  sweep();
+  return success();
+}
+
+namespace {
+struct ElideReshards : tv::impl::ElideReshardsPassBase<ElideReshards> {
+  void runOnContract() override {
+    FailureOr<Moves> moves = Moves::get(getOperation());
+    if (failed(moves))
+      return signalPassFailure();
+    Elider elider(getOperation(), *moves);
+    for (bool changed = true; changed;)
+      if (failed(elider.run(changed)))
+        return signalPassFailure();
+  }
+};
+} // namespace

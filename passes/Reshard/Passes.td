@@ -1,0 +1,150 @@
+//===- Passes.td - reshards become planned steps -----------*- tablegen -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// In the order in which the pipeline runs them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_RESHARD_PASSES_TD
+#define TESSERA_RESHARD_PASSES_TD
+
+include "TensorView/ContractPass.td"
+
+def ElideReshardsPass : ContractPass<"tv-elide-reshards", "Propagated"> {
+  let summary = "Removes reshards that need not be, or makes them cheaper";
+  let description = [{
+    Reshards that change nothing or repeat another vanish; a reshard of a reshard
+    starts at the first one's operand; an op that has reshards of its own before and
+    after it is placed anew between their outer views. Bytes moved never rise.
+
+    ```mlir
+    #m = #tv.mesh<tp = 2>
+    !addends = tensor<8xf32, #tv.view<#m, [8], partial = [tp : sum]>>
+    !whole = tensor<8xf32, #tv.view<#m, [8]>>
+    !halves = tensor<8xf32, #tv.view<#m, [did(tp) * 4]>>
+    func.func @f(%x: !addends) -> !halves {
+      %a = tv.reshard %x : (!addends) -> !whole
+      %b = tv.reshard %a : (!whole) -> !halves
+      return %b : !halves
+    }
+    ```
+
+    becomes, for `%a` has no other use,
+
+    ```mlir
+    #m = #tv.mesh<tp = 2>
+    !addends = tensor<8xf32, #tv.view<#m, [8], partial = [tp : sum]>>
+    !halves = tensor<8xf32, #tv.view<#m, [did(tp) * 4]>>
+    func.func @f(%x: !addends) -> !halves {
+      %b = tv.reshard %x : (!addends) -> !halves
+      return %b : !halves
+    }
+    ```
+  }];
+}
+
+def ForbidImplicitMovesPass
+    : ContractPass<"tv-forbid-implicit-moves", "Propagated"> {
+  let summary = "Makes each move that the user did not write an error";
+  let description = [{
+    Runs after reshards are elided, where the pipeline is strict. A reshard that
+    moves no byte, or that the user wrote as `tv.reshard` or `tv.constrain`,
+    passes. Any other is an error at the op that caused it, with the bytes and the
+    line to write.
+
+    ```mlir
+    #m = #tv.mesh<tp = 2>
+    !x = tensor<4x8xf32, #tv.view<#m, [4, did(tp) * 4]>>
+    !w = tensor<6x8xf32, #tv.view<#m, [6, did(tp) * 4]>>
+    !addends = tensor<4x6xf32, #tv.view<#m, [4, 6], partial = [tp : sum]>>
+    !whole = tensor<4x6xf32, #tv.view<#m, [4, 6]>>
+    func.func @f(%x: !x, %w: !w) -> !whole {
+      %p = tv.linear %x, %w : (!x, !w) -> !addends
+      // rejected: the program does not write this move, all-reduce over [tp] of 96 bytes
+      %y = tv.reshard %p : (!addends) -> !whole
+      return %y : !whole
+    }
+    ```
+
+    The error says, in a note, what to write. The program with that line passes.
+  }];
+}
+
+def PlanReshardsPass : ContractPass<"tv-plan-reshards", "Propagated"> {
+  let summary = "Makes each tv.reshard a chain of planned steps";
+  let description = [{
+    The planner (Layout/Planner.h) prices its candidates for each reshard, with
+    dynamic extents at their declared maximum. The cheapest becomes a chain of
+    reshards of one step each. A remark tells plan, bytes, lower bound, cost and
+    the cheapest alternative.
+
+    ```mlir
+    #m = #tv.mesh<tp = 2>
+    !addends = tensor<8xf32, #tv.view<#m, [8], partial = [tp : sum]>>
+    !whole = tensor<8xf32, #tv.view<#m, [8]>>
+    func.func @f(%x: !addends) -> !whole {
+      %y = tv.reshard %x : (!addends) -> !whole
+      return %y : !whole
+    }
+    ```
+
+    becomes
+
+    ```mlir
+    #m = #tv.mesh<tp = 2>
+    !addends = tensor<8xf32, #tv.view<#m, [8], partial = [tp : sum]>>
+    !whole = tensor<8xf32, #tv.view<#m, [8]>>
+    func.func @f(%x: !addends) -> !whole {
+      %y = tv.reshard %x
+        plan <all_reduce over #m [tp],
+              loser = "reduce-scatter over [tp], then all-gather over [tp], 32 bytes, 10.0 us">
+        : (!addends) -> !whole
+      return %y : !whole
+    }
+    ```
+
+    With `explain`:
+
+    ```mlir
+    #m = #tv.mesh<tp = 2>
+    !addends = tensor<8xf32, #tv.view<#m, [8], partial = [tp : sum]>>
+    !whole = tensor<8xf32, #tv.view<#m, [8]>>
+    func.func @f(%x: !addends) -> !whole {
+      // remark: to [8]: all-reduce over [tp], 32 bytes, 5.0 us; lower bound 32 bytes
+      %y = tv.reshard %x : (!addends) -> !whole
+      return %y : !whole
+    }
+    ```
+  }];
+  let options = [
+    Option<"explain", "explain", "bool", /*default=*/"false",
+           "Report each plan as a remark diagnostic too">
+  ];
+}
+
+def VerifyPlannedPass : Pass<"tv-verify-planned", "::mlir::func::FuncOp"> {
+  let summary = "Checks that each tv.reshard is one planned step";
+  let description = [{
+    The contract of the phase after `tv-plan-reshards`, in addition to that of
+    `tv-verify-decomposed`: every reshard has a plan, which combines exactly the
+    partial states that vanish.
+
+    ```mlir
+    #m = #tv.mesh<tp = 2>
+    !halves = tensor<8xf32, #tv.view<#m, [did(tp) * 4]>>
+    !whole = tensor<8xf32, #tv.view<#m, [8]>>
+    func.func @f(%x: !halves) -> !whole {
+      // rejected: has no plan
+      %y = tv.reshard %x : (!halves) -> !whole
+      return %y : !whole
+    }
+    ```
+  }];
+}
+
+#endif // TESSERA_RESHARD_PASSES_TD
