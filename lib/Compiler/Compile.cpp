@@ -12,10 +12,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "Compiler/EmitModule.h"
-#include "Compiler/Names.h"
 #include "Compiler/Pipeline.h"
 #include "Compiler/PlanText.h"
 #include "Compiler/Register.h"
+#include "Compiler/Targets/Names.h"
 #include "Compiler/VerifyInput.h"
 #include "Plan/KernelCode.h"
 #include "Plan/Target.h"

@@ -16,7 +16,7 @@
 
 #include "Compiler/EmitModule.h"
 #include "Comm/Comm.h"
-#include "Compiler/Names.h"
+#include "Compiler/Targets/Names.h"
 #include "Module/Module.h"
 #include "Plan/Target.h"
 #include "TensorView/ExtentAnalysis.h"

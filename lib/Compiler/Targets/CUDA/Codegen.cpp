@@ -8,7 +8,7 @@
 
 #include "Compiler/Targets/CUDA/Codegen.h"
 #include "Comm/Comm.h"
-#include "Compiler/Names.h"
+#include "Compiler/Targets/Names.h"
 #include "Plan/Plan.h"
 
 #include <set>

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_COMPILER_NAMES_H
-#define TESSERA_COMPILER_NAMES_H
+#ifndef TESSERA_COMPILER_TARGETS_NAMES_H
+#define TESSERA_COMPILER_TARGETS_NAMES_H
 
 #include "Support/DType.h"
 
@@ -24,4 +24,4 @@ std::optional<DType> getDType(mlir::Type element);
 
 } // namespace tessera
 
-#endif // TESSERA_COMPILER_NAMES_H
+#endif // TESSERA_COMPILER_TARGETS_NAMES_H
