@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Layout/Transfers.h"
 #include "TensorView/TensorView.h"
 
 #include "mlir/IR/Builders.h"
@@ -245,6 +246,20 @@ LocalAttr::verifyEncoding(ArrayRef<int64_t> shape, Type elementType,
 //===----------------------------------------------------------------------===//
 // StepAttr
 //===----------------------------------------------------------------------===//
+
+/// The attribute's kinds are those of the layout algebra, and passes cast them.
+static constexpr bool isSame(StepKind kind, layout::Step::Kind other) {
+  return static_cast<int>(kind) == static_cast<int>(other);
+}
+static_assert(isSame(StepKind::Slice, layout::Step::Kind::Slice));
+static_assert(isSame(StepKind::AllGather, layout::Step::Kind::AllGather));
+static_assert(isSame(StepKind::AllReduce, layout::Step::Kind::AllReduce));
+static_assert(isSame(StepKind::ReduceScatter,
+                     layout::Step::Kind::ReduceScatter));
+static_assert(isSame(StepKind::AllToAll, layout::Step::Kind::AllToAll));
+static_assert(isSame(StepKind::Permute, layout::Step::Kind::Permute));
+static_assert(isSame(StepKind::Broadcast, layout::Step::Kind::Broadcast));
+static_assert(isSame(StepKind::Exchange, layout::Step::Kind::Exchange));
 
 Attribute StepAttr::parse(AsmParser &parser, Type) {
   StringRef keyword;

@@ -25,6 +25,12 @@ static layout::Shape shapeOf(Value value) {
   return getGlobalShape(value.getType());
 }
 static layout::Combiner toLayout(tv::Combiner combiner) {
+  auto isSame = [](tv::Combiner one, layout::Combiner other) {
+    return static_cast<int>(one) == static_cast<int>(other);
+  };
+  static_assert(isSame(tv::Combiner::Sum, layout::Combiner::Sum) &&
+                isSame(tv::Combiner::Max, layout::Combiner::Max) &&
+                isSame(tv::Combiner::Min, layout::Combiner::Min));
   return static_cast<layout::Combiner>(combiner);
 }
 

@@ -51,6 +51,7 @@ struct Stop {
   tessera_code code;
   std::string message;
 };
+using Ran = Result<Ok, Stop>;
 
 /// A device, for people and for those who ask which runs have the same bits.
 struct DeviceNote {
@@ -77,13 +78,13 @@ public:
   virtual ~Program() = default;
   /// All works in order, finished when it returns. Keeps the peers' watch
   /// informed and ends when their poll does.
-  virtual std::optional<Stop> run(Peers &peers, const StepNames &names) = 0;
+  virtual Ran run(Peers &peers, const StepNames &names) = 0;
   /// All works behind what the caller's stream holds so far and ahead of what
   /// it gets later; nothing is waited for. Only where memory is not the host's.
   /// (INVALID_ARGUMENT: nothing was enqueued.)
-  virtual std::optional<Stop> enqueue(Peers &peers, void *stream) = 0;
+  virtual Ran enqueue(Peers &peers, void *stream) = 0;
   /// Waits for what was enqueued last, as `run` does.
-  virtual std::optional<Stop> wait(Peers &peers) = 0;
+  virtual Ran wait(Peers &peers) = 0;
   /// By work; empty when this run did not measure them.
   virtual std::span<const StepTime> times() const = 0;
   /// By how much all of them may be too early or late.

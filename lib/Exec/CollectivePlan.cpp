@@ -22,6 +22,7 @@
 #include "Exec/CollectivePlan.h"
 #include "Exec/Fold.h"
 #include "Layout/Transfers.h"
+#include "Support/Try.h"
 
 #include <algorithm>
 
@@ -74,6 +75,7 @@ namespace {
 using Copy = CollectivePlan::Copy;
 using Fold = CollectivePlan::Fold;
 using Message = CollectivePlan::Message;
+using Kind = layout::Step::Kind;
 using Native = CollectivePlan::Native;
 using Phase = CollectivePlan::Phase;
 
@@ -359,8 +361,7 @@ Status Planner::planExchange(const LocalTensor &source,
 Status Planner::checkReduction(const LocalTensor &source,
                                const LocalTensor &target) {
   const Combiner combiner = plan.combiner;
-  if (Status status = canFold(plan.dtype, combiner); !status)
-    return status;
+  TSR_TRY(canFold(plan.dtype, combiner));
   for (const SubAxis &sub : axes) {
     auto holds = [&](const layout::Partial &partial) {
       return partial.combiner == combiner &&
@@ -382,8 +383,7 @@ Status Planner::checkReduction(const LocalTensor &source,
 
 Status Planner::planAllReduce(const LocalTensor &source,
                               const LocalTensor &target) {
-  if (Status status = checkReduction(source, target); !status)
-    return status;
+  TSR_TRY(checkReduction(source, target));
   if (source.sizes != target.sizes || source.view.dims != target.view.dims)
     return Error{"an all-reduce changes only partial states"};
   const std::vector<int> &group = plan.group;
@@ -400,7 +400,7 @@ Status Planner::planAllReduce(const LocalTensor &source,
   count(in.copies, countedPack);
   count(out.copies, countedUnpack);
   if (total && in.copies.empty() && out.copies.empty() && mayReduceNatively())
-    plan.native = {Native::Kind::AllReduce, total, in.place, out.place};
+    plan.native = {Kind::AllReduce, total, in.place, out.place};
   // Chunks begin on 64-byte lines, so that sums run at full width.
   const int64_t line = std::max<int64_t>(64 / bytes, 1);
   const int64_t chunk = ((total + n - 1) / n + line - 1) / line * line;
@@ -432,8 +432,7 @@ Status Planner::planAllReduce(const LocalTensor &source,
 
 Status Planner::planReduceScatter(const LocalTensor &source,
                                   const LocalTensor &target) {
-  if (Status status = checkReduction(source, target); !status)
-    return status;
+  TSR_TRY(checkReduction(source, target));
   const std::vector<int> &group = plan.group;
   const int64_t bytes = source.elementBytes();
   layout::View from = source.view, to = target.view;
@@ -482,8 +481,8 @@ Status Planner::planReduceScatter(const LocalTensor &source,
   fold.to = out.place;
   if (inOrder && target.elements() && phase.before.empty() &&
       out.copies.empty() && mayReduceNatively())
-    plan.native = {Native::Kind::ReduceScatter, target.elements(),
-                   placeOf(source), out.place};
+    plan.native = {Kind::ReduceScatter, target.elements(), placeOf(source),
+                   out.place};
   phase.after = out.copies;
   phase.folds.push_back(std::move(fold));
   plan.phases.push_back(std::move(phase));
@@ -529,7 +528,7 @@ Planner::nativeAllGather(const LocalTensor &source,
       !same(phase.before[0].to, to.at(self() * bytes)) ||
       !same(phase.before[0].from, from))
     return std::nullopt;
-  return Native{Native::Kind::AllGather, count, from, to};
+  return Native{Kind::AllGather, count, from, to};
 }
 
 Result<CollectivePlan> CollectivePlan::create(const fb::CollectiveT &collective,
@@ -542,7 +541,7 @@ Result<CollectivePlan> CollectivePlan::create(const fb::CollectiveT &collective,
     return Error{"its operand and result have different global shapes"};
   CollectivePlan plan;
   plan.dtype = source.dtype;
-  plan.combiner = static_cast<Combiner>(collective.combiner);
+  plan.combiner = combinerOf(collective);
   plan.group = groupAlong(axes, mesh, rank);
   auto spans = [](const layout::View &view) {
     std::vector<int64_t> spans;
@@ -555,19 +554,19 @@ Result<CollectivePlan> CollectivePlan::create(const fb::CollectiveT &collective,
   Planner planner(plan, axes, alike ? target.order : std::vector<int>(), mesh,
                   rank);
   Status status = Ok{};
-  switch (collective.kind) {
-  case fb::CollectiveKind::AllReduce:
+  switch (kindOf(collective)) {
+  case Kind::AllReduce:
     status = planner.planAllReduce(source, target);
     break;
-  case fb::CollectiveKind::ReduceScatter:
+  case Kind::ReduceScatter:
     status = planner.planReduceScatter(source, target);
     break;
   default:
     status = planner.planExchange(source, target);
-    if (status && collective.kind == fb::CollectiveKind::Slice &&
+    if (status && kindOf(collective) == Kind::Slice &&
         plan.traffic.bytesSent + plan.traffic.bytesReceived > 0)
       status = Error{"a local slice cannot do this move"};
-    if (status && collective.kind == fb::CollectiveKind::AllGather)
+    if (status && kindOf(collective) == Kind::AllGather)
       plan.native = planner.nativeAllGather(source, target);
   }
   if (!status)

@@ -57,8 +57,7 @@ struct CollectivePlan {
   /// Source and target do not overlap, but where the library's in-place form
   /// has them.
   struct Native {
-    enum class Kind { AllGather, AllReduce, ReduceScatter };
-    Kind kind;
+    layout::Step::Kind kind;
     int64_t count; ///< of the smaller side
     Place source, target;
   };

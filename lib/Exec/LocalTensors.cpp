@@ -17,6 +17,7 @@
 #include "Exec/LocalTensors.h"
 #include "Exec/Strided.h"
 #include "Layout/Transfers.h"
+#include "Support/Try.h"
 
 #include <algorithm>
 #include <numeric>
@@ -135,10 +136,7 @@ Result<LocalTensor> Tensors::resolve(int id) {
     result.globalShape.push_back(*size);
   }
   const layout::Mesh &mesh = reader->mesh();
-  if (Status status =
-          layout::verify(reader->view(id), result.globalShape, mesh);
-      !status)
-    return status.error();
+  TSR_TRY(layout::verify(reader->view(id), result.globalShape, mesh));
   result.view = layout::instantiate(reader->view(id), result.globalShape);
   result.sizes =
       layout::localShape(result.view, result.globalShape, mesh, coordinates);
@@ -150,12 +148,9 @@ Result<LocalTensor> Tensors::resolve(int id) {
     std::iota(result.order.begin(), result.order.end(), 0);
   }
   if (tensor.alias) {
-    if (Status status = applyAlias(id, *known[tensor.alias->source], result);
-        !status)
-      return status.error();
+    TSR_TRY(applyAlias(id, *known[tensor.alias->source], result));
   } else if (tensor.storage == fb::Storage::Constant) {
-    if (Status status = applyConstant(result); !status)
-      return status.error();
+    TSR_TRY(applyConstant(result));
   }
   return result;
 }

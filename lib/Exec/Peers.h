@@ -14,7 +14,6 @@
 #include "Exec/Watch.h"
 
 #include <cstdio>
-#include <optional>
 
 namespace tessera {
 
@@ -44,7 +43,7 @@ public:
   virtual Status allGather(const void *mine, void *all, size_t bytes) = 0;
   /// Collective: fails on all ranks if one brings a failure or if the values
   /// differ; `what` then says what ("the module").
-  virtual Outcome<Ok> agree(const std::optional<Failure> &mine, uint64_t value,
+  virtual Outcome<Ok> agree(const Outcome<Ok> &mine, uint64_t value,
                             const std::string &what) = 0;
   /// Completes a failure with what the verdict knows, tells the other ranks and
   /// ends the context.

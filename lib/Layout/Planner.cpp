@@ -18,6 +18,7 @@
 #include "Layout/Planner.h"
 #include "Layout/PlanViews.h"
 #include "Layout/ViewInternal.h"
+#include "Support/Try.h"
 
 #include <algorithm>
 #include <cmath>
@@ -629,8 +630,7 @@ Result<Plan> planMove(const Move &move, const Mesh &mesh, const Links &links) {
                  std::to_string(move.elementBytes) +
                  " bytes; at least 1 is needed"};
   for (const View *view : {&move.from, &move.to})
-    if (Status legal = verify(*view, move.shape, mesh); !legal)
-      return legal.error();
+    TSR_TRY(verify(*view, move.shape, mesh));
   Shape symbolic = move.shape;
   if (!move.dynamic.empty() && move.dynamic.size() != symbolic.size())
     return Error{"a move says for " + std::to_string(move.dynamic.size()) +

@@ -13,10 +13,9 @@
 
 namespace tessera {
 
-/// What is wrong with the alternatives of a plan whose steps, ports and aliases
-/// are checked; nothing if whatever is chosen, no step reads what another
-/// variant would have written.
-std::optional<std::string> checkAlternatives(const fb::PlanT &plan);
+/// Whether, whatever is chosen, no step reads what another variant would have
+/// written. Steps, ports and aliases of the plan are checked before.
+Status checkAlternatives(const fb::PlanT &plan);
 
 } // namespace tessera
 

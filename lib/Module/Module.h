@@ -24,7 +24,7 @@
 #ifndef TESSERA_MODULE_MODULE_H
 #define TESSERA_MODULE_MODULE_H
 
-#include "Layout/View.h"
+#include "Layout/Transfers.h"
 #include "Module/module_generated.h"
 #include "Support/Limits.h"
 
@@ -139,8 +139,23 @@ layout::Shape staticShape(const fb::TensorT &tensor);
 /// "2 * batch + 1"
 std::string toString(const fb::ExtentT &extent, const fb::PlanT &plan);
 
+/// A kind of step: what follows from it alone.
+struct ActionKind {
+  fb::Action action;
+  const char *name; ///< for people
+  /// The tensors that it reads or writes: those that each step of the kind has,
+  /// and those that are -1 where a step has none.
+  void (*listTensors)(const fb::ActionUnion &action, std::vector<int32_t> &ids,
+                      std::vector<int32_t> &optional);
+};
+/// Null: there is no such kind.
+const ActionKind *kindOf(const fb::StepT &step);
+
 /// The tensors that a step reads or writes.
-std::vector<int> tensorsOf(const fb::StepT &step);
+std::vector<int32_t> tensorsOf(const fb::StepT &step);
+
+layout::Step::Kind kindOf(const fb::CollectiveT &collective);
+layout::Combiner combinerOf(const fb::CollectiveT &collective);
 
 /// What the module runs on: "cpu", "cuda:sm_90a".
 inline std::string targetOf(const fb::PlanT &plan) {

@@ -18,6 +18,7 @@
 
 #include "Runtime/Binding.h"
 #include "Layout/Transfers.h"
+#include "Support/Try.h"
 
 #include <bit>
 #include <set>
@@ -32,10 +33,9 @@ using layout::Shape;
 Outcome<std::unique_ptr<LoadedModule>>
 LoadedModule::load(Context &context, Result<ModuleReader> source) {
   // What may never end may be in flight, and the driver wait for it.
-  if (context.poison())
-    return *context.poison();
+  TSR_TRY(context.alive());
   std::unique_ptr<LoadedModule> module;
-  auto load = [&]() -> std::optional<Failure> {
+  auto load = [&]() -> Outcome<Ok> {
     if (!source)
       return Failure{
           TESSERA_INVALID_MODULE, source.message(), {}, {}, context.rank()};
@@ -62,13 +62,11 @@ LoadedModule::load(Context &context, Result<ModuleReader> source) {
       return Failure{
           TESSERA_INVALID_MODULE, code.message(), {}, {}, context.rank()};
     module->kernels = std::move(*code);
-    return std::nullopt;
+    return Ok{};
   };
-  std::optional<Failure> failure = load();
+  Outcome<Ok> loaded = load();
   uint64_t hash = module ? module->file.hash() : 0;
-  Outcome<Ok> agreed = context.agree(failure, hash, "the module they load");
-  if (!agreed)
-    return agreed.error();
+  TSR_TRY(context.agree(loaded, hash, "the module they load"));
   const fb::PlanT &plan = module->file.plan();
   for (const auto &port : plan.ports) {
     std::string text;
@@ -93,10 +91,9 @@ static Failure atStep(const fb::StepT &step, std::string message) {
 }
 
 /// Adds what is left to do for ports after the last step.
-static std::optional<Failure> addPortCopies(const fb::PlanT &plan,
-                                            BackendModule &module,
-                                            Prepared &prepared,
-                                            std::vector<int> &lastUses) {
+static Outcome<Ok> addPortCopies(const fb::PlanT &plan, BackendModule &module,
+                                 Prepared &prepared,
+                                 std::vector<int> &lastUses) {
   std::vector<bool> given(plan.tensors.size()), state(plan.tensors.size());
   auto external = [&](int tensor) {
     return plan.tensors[tensor]->storage == fb::Storage::External;
@@ -152,7 +149,7 @@ static std::optional<Failure> addPortCopies(const fb::PlanT &plan,
                      "port '" + port.name + "': " + copy.message()};
     prepared.works.push_back(std::move(*copy));
   }
-  return std::nullopt;
+  return Ok{};
 }
 
 Outcome<Prepared> Prepared::create(const LoadedModule &module,
@@ -202,9 +199,7 @@ Outcome<Prepared> Prepared::create(const LoadedModule &module,
     prepared.steps.push_back(&step);
   }
   std::vector<int> lastUses;
-  if (std::optional<Failure> failure =
-          addPortCopies(plan, module.code(), prepared, lastUses))
-    return *failure;
+  TSR_TRY(addPortCopies(plan, module.code(), prepared, lastUses));
   for (int root : lastUses)
     use(root, prepared.works.size());
 
@@ -294,8 +289,8 @@ static Status copyPart(const ModuleReader &file, const LocalTensor &tensor,
   return Ok{};
 }
 
-std::optional<Failure> Binding::prepare(std::span<const int64_t> symbols,
-                                        std::span<void *const> pointers) {
+Outcome<Ok> Binding::prepare(std::span<const int64_t> symbols,
+                             std::span<void *const> pointers) {
   Context &context = loaded->context();
   const fb::PlanT &plan = loaded->reader().plan();
   Outcome<Prepared> created = Prepared::create(*loaded, symbols);
@@ -358,8 +353,7 @@ std::optional<Failure> Binding::prepare(std::span<const int64_t> symbols,
                                                               : blocks.local)
               ->data() +
           life->offset;
-  if (std::optional<Failure> failure = fillConstants(prepared))
-    return failure;
+  TSR_TRY(fillConstants(prepared));
 
   works = std::move(prepared.works);
   steps = std::move(prepared.steps);
@@ -382,12 +376,12 @@ std::optional<Failure> Binding::prepare(std::span<const int64_t> symbols,
   if (!made)
     return Failure{TESSERA_INTERNAL, made.message(), {}, {}, context.rank()};
   runner = std::move(*made);
-  return std::nullopt;
+  return Ok{};
 }
 
 /// Constants where they lie in the module, if the backend reads the host's
 /// memory; else a copy, or one of this rank's part where that is no window.
-std::optional<Failure> Binding::fillConstants(Prepared &prepared) {
+Outcome<Ok> Binding::fillConstants(Prepared &prepared) {
   const ModuleReader &file = loaded->reader();
   Backend &backend = loaded->context().backend();
   const fb::PlanT &plan = file.plan();
@@ -422,7 +416,7 @@ std::optional<Failure> Binding::fillConstants(Prepared &prepared) {
         !status)
       return Failure{TESSERA_INTERNAL, status.message()};
   }
-  return std::nullopt;
+  return Ok{};
 }
 
 /// Which go through each, when all works are connected.
@@ -458,10 +452,9 @@ Handed Binding::handedTo(int communicator) const {
 Outcome<std::unique_ptr<Binding>>
 Binding::create(LoadedModule &module, std::span<const int64_t> symbols,
                 std::span<void *const> pointers) {
-  if (module.context().poison())
-    return *module.context().poison();
+  TSR_TRY(module.context().alive());
   std::unique_ptr<Binding> binding(new Binding(module));
-  std::optional<Failure> failure = binding->prepare(symbols, pointers);
+  Outcome<Ok> ready = binding->prepare(symbols, pointers);
   uint64_t key = hashBytes(
       {reinterpret_cast<const char *>(symbols.data()), symbols.size_bytes()},
       module.reader().hash());
@@ -469,26 +462,20 @@ Binding::create(LoadedModule &module, std::span<const int64_t> symbols,
   key = hashBytes({reinterpret_cast<const char *>(variants.data()),
                    variants.size() * sizeof(int)},
                   key);
-  Outcome<Ok> agreed = module.context().agree(
-      failure, key,
+  TSR_TRY(module.context().agree(
+      ready, key,
       variants.empty()
           ? "the module or the sizes they bind"
-          : "the module, the sizes or the variants of ops they bind");
-  if (!agreed)
-    return agreed.error();
+          : "the module, the sizes or the variants of ops they bind"));
   module.context().keep(binding->blocks);
-  agreed = module.context().backend().agree();
-  if (!agreed)
-    return agreed.error();
+  TSR_TRY(module.context().backend().agree());
   for (size_t i = 0; i < binding->works.size(); ++i)
     if (Status status = binding->works[i]->connect(module.context()); !status)
       return binding->giveUp({i, TESSERA_PEER, status.message()});
   if (binding->needs.symmetric) {
     const Block &block = *binding->blocks.symmetric;
-    agreed = module.context().backend().share(module.context(), block.data(),
-                                              block.size());
-    if (!agreed)
-      return agreed.error();
+    TSR_TRY(module.context().backend().share(module.context(), block.data(),
+                                             block.size()));
   }
   binding->countCommunicators();
   const tessera_memory &needs = binding->needs;
@@ -545,18 +532,7 @@ const char *Binding::location(int64_t work) const {
 
 const char *Binding::kind(size_t work) const {
   const fb::StepT *step = stepOf(work);
-  switch (step ? step->action.type : fb::Action::Copy) {
-  case fb::Action::Launch:
-    return "kernel";
-  case fb::Action::Contract:
-    return "product";
-  case fb::Action::Attend:
-    return "attention";
-  case fb::Action::Collective:
-    return "collective";
-  default:
-    return "copy";
-  }
+  return step ? kindOf(*step)->name : "copy";
 }
 
 const char *Binding::symbol(size_t work) const {
@@ -572,16 +548,14 @@ Failure Binding::giveUp(const Stop &stop) {
 }
 
 /// `doIt` while the control channel watches.
-Outcome<Ok> Binding::watched(std::optional<Stop> (*doIt)(Binding &,
-                                                         Context &)) {
+Outcome<Ok> Binding::watched(Ran (*doIt)(Binding &, Context &)) {
   Context &context = loaded->context();
-  if (context.poison())
-    return *context.poison();
+  TSR_TRY(context.alive());
   Watch *watch = context.watch();
   if (watch)
     watch->beginRun(*this);
-  if (std::optional<Stop> stop = doIt(*this, context))
-    return giveUp(*stop);
+  if (Ran ran = doIt(*this, context); !ran)
+    return giveUp(ran.error());
   if (watch)
     watch->endRun();
   return Ok{};
@@ -595,18 +569,17 @@ Outcome<Ok> Binding::run() {
 
 Outcome<Ok> Binding::enqueue(void *stream) {
   Context &context = loaded->context();
-  if (context.poison())
-    return *context.poison();
+  TSR_TRY(context.alive());
   if (context.backend().isHost())
     return Failure{TESSERA_INVALID_ARGUMENT,
                    "this context runs " + context.backend().target() +
                        ", which has no streams: use tessera_binding_run"};
-  if (std::optional<Stop> stop = runner->enqueue(context, stream)) {
-    if (stop->code == TESSERA_INVALID_ARGUMENT)
-      return Failure{stop->code, stop->message};
-    return giveUp(*stop);
-  }
-  return Ok{};
+  Ran ran = runner->enqueue(context, stream);
+  if (ran)
+    return Ok{};
+  if (ran.error().code == TESSERA_INVALID_ARGUMENT)
+    return Failure{ran.error().code, ran.message()};
+  return giveUp(ran.error());
 }
 
 Outcome<Ok> Binding::wait() {

@@ -110,11 +110,11 @@ public:
 
 private:
   explicit Binding(LoadedModule &module) : loaded(&module) {}
-  std::optional<Failure> prepare(std::span<const int64_t> symbols,
-                                 std::span<void *const> pointers);
-  std::optional<Failure> fillConstants(Prepared &prepared);
+  Outcome<Ok> prepare(std::span<const int64_t> symbols,
+                      std::span<void *const> pointers);
+  Outcome<Ok> fillConstants(Prepared &prepared);
   void countCommunicators();
-  Outcome<Ok> watched(std::optional<Stop> (*doIt)(Binding &, Context &));
+  Outcome<Ok> watched(Ran (*doIt)(Binding &, Context &));
   Failure giveUp(const Stop &stop);
 
   LoadedModule *loaded;

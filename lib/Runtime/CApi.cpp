@@ -530,14 +530,10 @@ tessera_status *tessera_binding_collective(const tessera_binding *binding,
     const Binding::Collective &each = binding->binding->reports()[index];
     const fb::StepT &step = *binding->binding->stepOf(each.work);
     const fb::CollectiveT &collective = *step.action.AsCollective();
-    // The two enums list the same kinds.
-    static_assert(static_cast<int>(layout::Step::Kind::Exchange) ==
-                  static_cast<int>(fb::CollectiveKind::Exchange));
     const Traffic &traffic = each.report->traffic;
     std::span<const StepTime> times = binding->binding->program().times();
     tessera_collective result{};
-    result.kind =
-        layout::toString(static_cast<layout::Step::Kind>(collective.kind));
+    result.kind = layout::toString(kindOf(collective));
     result.axes = each.axes.c_str();
     result.op = step.op.c_str();
     result.location = step.location.c_str();

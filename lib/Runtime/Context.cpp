@@ -14,6 +14,7 @@
 #include "Runtime/Context.h"
 #include "Runtime/Control/Control.h"
 #include "Support/Clock.h"
+#include "Support/Try.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -176,17 +177,15 @@ Context::create(const tessera_context_options &options) {
   }
   Outcome<std::unique_ptr<Backend>> backend =
       createBackend(context->options, *context);
-  std::optional<Failure> failure;
+  Outcome<Ok> opened = Ok{};
   if (backend)
     context->device = std::move(*backend);
   else
-    failure = backend.error();
-  Outcome<Ok> agreed = context->agree(
-      failure, backend ? hashBytes(context->device->common()) : 0,
+    opened = backend.error();
+  TSR_TRY(context->agree(
+      opened, backend ? hashBytes(context->device->common()) : 0,
       "what they run on: " +
-          (backend ? context->device->commonParts() : std::string()));
-  if (!agreed)
-    return agreed.error();
+          (backend ? context->device->commonParts() : std::string())));
   return context;
 }
 
@@ -218,24 +217,22 @@ Status Context::gather(const void *mine, void *all, size_t bytes, bool anew) {
   return link->exchange(sends, receives, *this);
 }
 
-Outcome<Ok> Context::agree(const std::optional<Failure> &mine, uint64_t value,
+Outcome<Ok> Context::agree(const Outcome<Ok> &mine, uint64_t value,
                            const std::string &what) {
-  if (poisoned)
-    return *poisoned;
+  TSR_TRY(state);
   struct Record {
     uint64_t value;
     int32_t code;
     char message[244];
   };
   static_assert(sizeof(Record) == 256);
-  Record record{value, mine ? mine->code : TESSERA_OK, {}};
-  if (mine)
-    mine->message.copy(record.message, sizeof record.message - 1);
+  Record record{value, mine ? TESSERA_OK : mine.error().code, {}};
+  if (!mine)
+    mine.message().copy(record.message, sizeof record.message - 1);
   std::vector<Record> all(world);
   if (Status status = allGather(&record, all.data(), sizeof record); !status)
-    return mine ? *mine : giveUp({TESSERA_PEER, status.message()});
-  if (mine)
-    return *mine;
+    return mine ? giveUp({TESSERA_PEER, status.message()}) : mine.error();
+  TSR_TRY(mine);
   for (int peer = 0; peer < world; ++peer)
     if (all[peer].code != TESSERA_OK)
       return Failure{
@@ -292,8 +289,8 @@ static std::optional<Verdict> awaitVerdict(Watch &watch, double seconds) {
 }
 
 const Failure &Context::giveUp(Failure failure) {
-  if (poisoned)
-    return *poisoned;
+  if (!state)
+    return state.error();
   // All ranks return the same verdict. What a transport sees may be but the
   // consequence of one that is on its way; else this rank tells the others, and
   // does not leave, which they would see, before they know.
@@ -316,7 +313,7 @@ const Failure &Context::giveUp(Failure failure) {
     }
     failure.rank = verdict->rank;
   }
-  poisoned = std::move(failure);
-  log(TESSERA_LOG_WARNING, "this context ends: " + poisoned->message);
-  return *poisoned;
+  state = std::move(failure);
+  log(TESSERA_LOG_WARNING, "this context ends: " + state.message());
+  return state.error();
 }

@@ -33,11 +33,11 @@ public:
   Status allGather(const void *mine, void *all, size_t bytes) override {
     return gather(mine, all, bytes, /*anew=*/true);
   }
-  Outcome<Ok> agree(const std::optional<Failure> &mine, uint64_t value,
+  Outcome<Ok> agree(const Outcome<Ok> &mine, uint64_t value,
                     const std::string &what) override;
   const Failure &giveUp(Failure failure) override;
-  /// The first failure of a run; the context is of no use from then on.
-  const std::optional<Failure> &poison() const { return poisoned; }
+  /// Until the first failure of a run; the context is of no use from then on.
+  const Outcome<Ok> &alive() const { return state; }
 
   uint64_t memoryLimit() const { return options.memory_limit; }
   Backend &backend() const { return *device; }
@@ -67,7 +67,7 @@ private:
   std::unique_ptr<Transport> link;
   std::unique_ptr<Watch> watcher;
   std::optional<Verdict> verdict;
-  std::optional<Failure> poisoned;
+  Outcome<Ok> state = Ok{};
   std::unique_ptr<Backend> device; // goes after the memory and before the link
   std::shared_ptr<Block> local, symmetric;
   double waitBegan = 0;

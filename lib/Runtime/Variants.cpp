@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Runtime/Variants.h"
+#include "Support/Try.h"
 #include "Support/Variants.h"
 
 #include <algorithm>
@@ -28,8 +29,7 @@ Status tessera::pushVariants(std::string_view kind, std::string_view names) {
     entry.names.emplace_back(names.substr(0, end));
     names.remove_prefix(end == names.npos ? names.size() : end + 1);
   }
-  if (Status status = checkVariants(kind, entry.names); !status)
-    return status;
+  TSR_TRY(checkVariants(kind, entry.names));
   entries.push_back(std::move(entry));
   return Ok{};
 }

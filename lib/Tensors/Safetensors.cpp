@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Tensors/Safetensors.h"
+#include "Support/Try.h"
 
 #include <nlohmann/json.hpp>
 
@@ -385,8 +386,7 @@ Status TensorFiles::addIndex(const std::string &path) {
   std::set<std::string> files;
   for (const auto &[name, file] : map)
     if (files.insert(file).second)
-      if (Status status = addFile(folder + file); !status)
-        return status.error();
+      TSR_TRY(addFile(folder + file));
   for (const auto &[name, file] : map) {
     auto there = byName.find(name);
     const std::string expected = folder + file;
@@ -414,8 +414,7 @@ Status TensorFiles::addFolder(const std::string &path) {
                         "model.safetensors.index.json in it"};
   std::sort(files.begin(), files.end());
   for (const std::string &file : files)
-    if (Status status = addFile(file); !status)
-      return status.error();
+    TSR_TRY(addFile(file));
   return Ok{};
 }
 
@@ -431,8 +430,7 @@ Status TensorFiles::addPath(const std::string &path) {
 Result<TensorFiles> TensorFiles::open(const std::vector<std::string> &paths) {
   TensorFiles files;
   for (const std::string &path : paths)
-    if (Status status = files.addPath(path); !status)
-      return status.error();
+    TSR_TRY(files.addPath(path));
   return files;
 }
 

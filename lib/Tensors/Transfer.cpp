@@ -14,6 +14,7 @@
 
 #include "Tensors/Transfer.h"
 #include "Support/TemporaryFile.h"
+#include "Support/Try.h"
 
 #include <algorithm>
 
@@ -92,11 +93,9 @@ static Status forEachPiece(const GlobalTensor &tensor, const Coords &coords,
       at += (run.local + digits[dim].element) * strides[dim];
     }
     for (const Run &run : runs[inner])
-      if (Status status = visit(Piece{
-              global + run.global * globalStrides[inner],
-              at + run.local * strides[inner], strides[inner], run.length});
-          !status)
-        return status;
+      TSR_TRY(visit(Piece{global + run.global * globalStrides[inner],
+                          at + run.local * strides[inner], strides[inner],
+                          run.length}));
     size_t dim = inner;
     for (; dim > 0; --dim) {
       Digit &digit = digits[dim - 1];
@@ -142,8 +141,7 @@ Status readLocal(const StoredTensor &stored, const GlobalTensor &tensor,
   auto fail = [&](const std::string &what) {
     return Error{stored.file + ": tensor '" + stored.name + "': " + what};
   };
-  if (Status status = checkWhole(tensor, "input"); !status)
-    return status;
+  TSR_TRY(checkWhole(tensor, "input"));
   if (stored.shape != tensor.shape)
     return fail("has shape " + toString(stored.shape) + ", but input '" +
                 tensor.name + "' is " + toString(tensor.shape));
@@ -232,8 +230,7 @@ OutputFile::create(const std::string &path, const std::string &temporary,
                    const std::vector<GlobalTensor> &tensors) {
   OutputFile file(path, tensors);
   for (const GlobalTensor &tensor : tensors)
-    if (Status status = checkWhole(tensor, "output"); !status)
-      return status.error();
+    TSR_TRY(checkWhole(tensor, "output"));
   file.temporary = temporary;
   file.fd = createNew(temporary);
   if (file.fd < 0)

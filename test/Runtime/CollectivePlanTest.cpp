@@ -69,7 +69,7 @@ Planned planAll(const Case &c) {
   return planAll(b, layout::parseMesh(c.mesh)->numDevices());
 }
 
-void expectNative(const Case &c, Native::Kind kind, int64_t count) {
+void expectNative(const Case &c, layout::Step::Kind kind, int64_t count) {
   SCOPED_TRACE(std::string(c.mesh) + " " + c.from + " -> " + c.to);
   Planned planned = planAll(c);
   for (size_t rank = 0; rank < planned.plans.size(); ++rank) {
@@ -99,14 +99,14 @@ TEST(CollectivePlan, EvenAllGathersAreNative) {
                 "[did(tp) * _, _]",
                 "[_, _]",
                 {"tp"}},
-               Native::Kind::AllGather, 10);
+               layout::Step::Kind::AllGather, 10);
   expectNative({CollectiveKind::AllGather,
                 "<tp = 4>",
                 {5, 8},
                 "[_, did(tp) * _], alloc = (1, 0)",
                 "[_, _], alloc = (1, 0)",
                 {"tp"}},
-               Native::Kind::AllGather, 10);
+               layout::Step::Kind::AllGather, 10);
   // Beside another split, and with a partial state that stays.
   expectNative({CollectiveKind::AllGather,
                 "<dp = 2, tp = 3>",
@@ -114,14 +114,14 @@ TEST(CollectivePlan, EvenAllGathersAreNative) {
                 "[did(tp) * _, did(dp) * _]",
                 "[_, did(dp) * _]",
                 {"tp"}},
-               Native::Kind::AllGather, 8);
+               layout::Step::Kind::AllGather, 8);
   expectNative({CollectiveKind::AllGather,
                 "<dp = 2, tp = 3>",
                 {6, 8},
                 "[did(dp) * _, _], partial = [tp : sum]",
                 "[_, _], partial = [tp : sum]",
                 {"dp"}},
-               Native::Kind::AllGather, 24);
+               layout::Step::Kind::AllGather, 24);
   // Over two axes, and on a mesh of another device order.
   expectNative({CollectiveKind::AllGather,
                 "<dp = 2, tp = 2, devices = [0, 2, 1, 3]>",
@@ -129,7 +129,7 @@ TEST(CollectivePlan, EvenAllGathersAreNative) {
                 "[did(dp) * did(tp) * _]",
                 "[_]",
                 {"dp", "tp"}},
-               Native::Kind::AllGather, 2);
+               layout::Step::Kind::AllGather, 2);
 }
 
 TEST(CollectivePlan, OtherAllGathersAreNot) {
@@ -180,14 +180,14 @@ TEST(CollectivePlan, AllReduces) {
                 "[_, _], partial = [tp : sum]",
                 "[_, _]",
                 {"tp"}},
-               Native::Kind::AllReduce, 35);
+               layout::Step::Kind::AllReduce, 35);
   expectNative({CollectiveKind::AllReduce,
                 "<tp = 3>",
                 {5, 7},
                 "[_, _], alloc = (1, 0), partial = [tp : sum]",
                 "[_, _], alloc = (1, 0)",
                 {"tp"}},
-               Native::Kind::AllReduce, 35);
+               layout::Step::Kind::AllReduce, 35);
   expectNative({CollectiveKind::AllReduce,
                 "<tp = 3>",
                 {5, 7},
@@ -196,7 +196,7 @@ TEST(CollectivePlan, AllReduces) {
                 {"tp"},
                 fb::Combiner::Max,
                 fb::DType::I32},
-               Native::Kind::AllReduce, 35);
+               layout::Step::Kind::AllReduce, 35);
   // A library's maximum may lose a NaN.
   expectPhases({CollectiveKind::AllReduce,
                 "<tp = 3>",
@@ -220,14 +220,14 @@ TEST(CollectivePlan, ReduceScatters) {
                 "[_, _], partial = [tp : sum]",
                 "[did(tp) * _, _]",
                 {"tp"}},
-               Native::Kind::ReduceScatter, 10);
+               layout::Step::Kind::ReduceScatter, 10);
   expectNative({CollectiveKind::ReduceScatter,
                 "<dp = 2, tp = 3>",
                 {12, 8},
                 "[did(dp) * _, _], partial = [tp : sum]",
                 "[did(dp) * did(tp) * _, _]",
                 {"tp"}},
-               Native::Kind::ReduceScatter, 16);
+               layout::Step::Kind::ReduceScatter, 16);
   expectPhases({CollectiveKind::ReduceScatter,
                 "<tp = 4>",
                 {7, 5},

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Clock.h"
+#include "Support/Try.h"
 
 #include <algorithm>
 #include <array>
@@ -56,8 +57,7 @@ Result<std::vector<Clock>> run::compareClocks(Team &team) {
   }
   for (Meeting &meeting : mine.meetings) {
     meeting.came = now();
-    if (Status status = team.barrier(); !status)
-      return status.error();
+    TSR_TRY(team.barrier());
     meeting.left = now();
   }
   Result<std::vector<Record>> all = team.allGather(mine);

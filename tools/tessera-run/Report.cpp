@@ -8,6 +8,7 @@
 
 #include "Report.h"
 #include "Elements.h"
+#include "Support/Try.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -21,19 +22,13 @@ Status Report::merge(Team &team) {
   std::vector<Traffic> mine, all(collectives.size() * ranks);
   for (const Collective &collective : collectives)
     mine.push_back(collective.traffic);
-  if (Status status = team.allGather(seconds.data(), times.data(),
-                                     seconds.size() * sizeof(double));
-      !status)
-    return status;
-  if (Status status = team.allGather(mine.data(), all.data(),
-                                     mine.size() * sizeof(Traffic));
-      !status)
-    return status;
+  TSR_TRY(team.allGather(seconds.data(), times.data(),
+                         seconds.size() * sizeof(double)));
+  TSR_TRY(
+      team.allGather(mine.data(), all.data(), mine.size() * sizeof(Traffic)));
   std::vector<double> hosts(hostSeconds.size() * ranks);
-  if (Status status = team.allGather(hostSeconds.data(), hosts.data(),
-                                     hostSeconds.size() * sizeof(double));
-      !status)
-    return status;
+  TSR_TRY(team.allGather(hostSeconds.data(), hosts.data(),
+                         hostSeconds.size() * sizeof(double)));
   Result<std::vector<Memory>> memories = team.allGather(memory);
   if (!memories)
     return memories.error();

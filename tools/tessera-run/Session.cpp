@@ -8,6 +8,7 @@
 
 #include "Session.h"
 #include "Layout/Transfers.h"
+#include "Support/Try.h"
 
 #include <algorithm>
 #include <chrono>
@@ -123,9 +124,7 @@ tessera_context_options Session::contextOptions(const std::string &backend,
 Status Session::describe() {
   tessera_device description = {};
   description.size = sizeof description;
-  if (Status status = take(tessera_context_device(context.get(), &description));
-      !status)
-    return status;
+  TSR_TRY(take(tessera_context_device(context.get(), &description)));
   target = description.target;
   device = description.description;
   freeBytes = description.free_bytes;
@@ -154,18 +153,13 @@ Status Session::load(const std::string &path, std::string backend,
   }
   tessera_context_options settings = contextOptions(backend, threads);
   tessera_context *newContext = nullptr;
-  if (Status status = take(tessera_context_create(&settings, &newContext));
-      !status)
-    return status;
+  TSR_TRY(take(tessera_context_create(&settings, &newContext)));
   context.reset(newContext);
   tessera_module *newModule = nullptr;
-  if (Status status = take(
-          tessera_module_load_file(context.get(), path.c_str(), &newModule));
-      !status)
-    return status;
+  TSR_TRY(
+      take(tessera_module_load_file(context.get(), path.c_str(), &newModule)));
   module.reset(newModule);
-  if (Status status = describe(); !status)
-    return status;
+  TSR_TRY(describe());
   Result<layout::Mesh> parsed =
       layout::parseMesh(tessera_module_mesh(module.get()));
   if (!parsed)
@@ -175,18 +169,13 @@ Status Session::load(const std::string &path, std::string backend,
   for (size_t i = 0; i < tessera_module_port_count(module.get()); ++i) {
     Port port = {};
     port.description.size = sizeof port.description;
-    if (Status status =
-            take(tessera_module_port(module.get(), i, &port.description));
-        !status)
-      return status;
+    TSR_TRY(take(tessera_module_port(module.get(), i, &port.description)));
     ports.push_back(std::move(port));
   }
   for (size_t i = 0; i < tessera_module_symbol_count(module.get()); ++i) {
     tessera_symbol symbol = {};
     symbol.size = sizeof symbol;
-    if (Status status = take(tessera_module_symbol(module.get(), i, &symbol));
-        !status)
-      return status;
+    TSR_TRY(take(tessera_module_symbol(module.get(), i, &symbol)));
     symbols.push_back(symbol);
   }
   return Ok{};
@@ -199,8 +188,7 @@ Status Session::load(const std::string &path, std::string backend,
 Status Session::readInputs() {
   for (auto step : {&Session::fixSizes, &Session::checkMemory,
                     &Session::makePorts, &Session::fillPorts})
-    if (Status status = (this->*step)(); !status)
-      return status;
+    TSR_TRY((this->*step)());
   return Ok{};
 }
 
@@ -213,8 +201,7 @@ Status Session::openInputs() {
     std::vector<std::string> portNames;
     for (const Port &port : ports)
       portNames.push_back(port.name());
-    if (Status status = names.check(portNames); !status)
-      return status;
+    TSR_TRY(names.check(portNames));
   }
   Result<TensorFiles> opened = TensorFiles::open(options.inputs);
   if (!opened)
@@ -289,12 +276,9 @@ Status Session::fixSizes() {
 Status Session::checkMemory() {
   tessera_memory needs = {};
   needs.size = sizeof needs;
-  if (Status status = take(tessera_module_memory(module.get(), sizes.data(),
-                                                 sizes.size(), &needs));
-      !status)
-    return status;
-  if (Status status = describe(); !status)
-    return status;
+  TSR_TRY(take(
+      tessera_module_memory(module.get(), sizes.data(), sizes.size(), &needs)));
+  TSR_TRY(describe());
   const uint64_t total =
       needs.external + needs.local + needs.symmetric + needs.constants;
   if (freeBytes && total > freeBytes)
@@ -314,10 +298,8 @@ Status Session::makePorts() {
     Port &port = ports[i];
     tessera_layout local = {};
     local.size = sizeof local;
-    if (Status status = take(tessera_module_layout(
-            module.get(), i, sizes.data(), sizes.size(), &local));
-        !status)
-      return status;
+    TSR_TRY(take(tessera_module_layout(module.get(), i, sizes.data(),
+                                       sizes.size(), &local)));
     layout::Shape shape(local.global_shape,
                         local.global_shape + local.global_rank);
     Result<layout::View> view = layout::parseView(port.description.view, mesh);
@@ -355,11 +337,8 @@ Status Session::fillPorts() {
       staging = std::move(*host);
       to = staging.get();
     }
-    if (Status status =
-            readLocal(*port.stored, port.tensor, names.lookup(port.name()).cast,
-                      mesh.coordsOfRank(team.rank()), to);
-        !status)
-      return status;
+    TSR_TRY(readLocal(*port.stored, port.tensor, names.lookup(port.name()).cast,
+                      mesh.coordsOfRank(team.rank()), to));
     if (staging)
       if (Status status = take(tessera_device_copy(
               context.get(), port.buffer.get(), staging.get(), port.bytes));
@@ -378,18 +357,15 @@ Status Session::execute() {
   for (const Port &port : ports)
     pointers.push_back(port.buffer.get());
   tessera_binding *newBinding = nullptr;
-  if (Status status = take(tessera_binding_create(
-          module.get(), sizes.data(), sizes.size(), pointers.data(),
-          pointers.size(), &newBinding));
-      !status)
-    return status;
+  TSR_TRY(take(tessera_binding_create(module.get(), sizes.data(), sizes.size(),
+                                      pointers.data(), pointers.size(),
+                                      &newBinding)));
   binding.reset(newBinding);
   Progress progress(team);
   for (int64_t i = 0; i < options.repeat; ++i) {
     progress.show("running", i, options.repeat, "runs");
     const double begin = now();
-    if (Status status = take(tessera_binding_run(binding.get())); !status)
-      return status;
+    TSR_TRY(take(tessera_binding_run(binding.get())));
     seconds.push_back(now() - begin);
     hostSeconds.push_back(tessera_binding_host_seconds(binding.get()));
   }

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Team.h"
+#include "Support/Try.h"
 
 #include "Ending.h"
 #include "Exec/Transport.h"
@@ -86,8 +87,7 @@ public:
     std::unique_lock<std::mutex> lock(table->mutex);
     table->parts.resize(bytes * table->size);
     std::memcpy(&table->parts[number * bytes], mine, bytes);
-    if (Status status = table->meet(number, lock); !status)
-      return status;
+    TSR_TRY(table->meet(number, lock));
     std::memcpy(all, table->parts.data(), bytes * table->size);
     return table->meet(number, lock);
   }

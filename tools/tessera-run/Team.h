@@ -15,6 +15,7 @@
 #define TESSERA_RUN_TEAM_H
 
 #include "Support/Result.h"
+#include "Support/Try.h"
 
 #include <cstddef>
 #include <memory>
@@ -36,8 +37,7 @@ public:
 
   template <typename T> Result<std::vector<T>> allGather(const T &mine) {
     std::vector<T> all(static_cast<size_t>(size()));
-    if (Status status = allGather(&mine, all.data(), sizeof mine); !status)
-      return status.error();
+    TSR_TRY(allGather(&mine, all.data(), sizeof mine));
     return all;
   }
   /// All ranks have come here.

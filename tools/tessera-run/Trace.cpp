@@ -16,6 +16,7 @@
 #include "Trace.h"
 #include "Clock.h"
 #include "Support/TemporaryFile.h"
+#include "Support/Try.h"
 
 #include <algorithm>
 #include <cmath>
@@ -83,9 +84,7 @@ static Result<std::vector<tessera_step>> stepsOf(tessera_binding *binding) {
   std::vector<tessera_step> steps(tessera_binding_step_count(binding));
   for (size_t i = 0; i < steps.size(); ++i) {
     steps[i].size = sizeof steps[i];
-    if (Status status = take(tessera_binding_step(binding, i, &steps[i]));
-        !status)
-      return status.error();
+    TSR_TRY(take(tessera_binding_step(binding, i, &steps[i])));
   }
   return steps;
 }
@@ -107,10 +106,8 @@ static Status addSteps(Events &events, tessera_binding *binding,
     if (step.collective >= 0) {
       tessera_collective collective = {};
       collective.size = sizeof collective;
-      if (Status status = take(tessera_binding_collective(
-              binding, step.collective, &collective));
-          !status)
-        return status;
+      TSR_TRY(take(
+          tessera_binding_collective(binding, step.collective, &collective)));
       name = std::string(collective.kind) + " " + collective.axes;
       args["collective"] = collective.kind;
       args["axes"] = collective.axes;
@@ -134,8 +131,7 @@ static Result<std::vector<std::string>> gather(std::string mine, Team &team) {
   const size_t most = *std::max_element(sizes->begin(), sizes->end());
   std::string all(most * sizes->size(), ' ');
   mine.resize(most, ' ');
-  if (Status status = team.allGather(mine.data(), all.data(), most); !status)
-    return status.error();
+  TSR_TRY(team.allGather(mine.data(), all.data(), most));
   std::vector<std::string> texts;
   for (size_t rank = 0; rank < sizes->size(); ++rank)
     texts.push_back(all.substr(rank * most, (*sizes)[rank]));
@@ -183,8 +179,7 @@ Status run::writeTrace(const std::string &path, const std::string &temporary,
     events.name("thread_name", {{"name", text}}, track);
     events.name("thread_sort_index", {{"sort_index", track}}, track);
   }
-  if (Status status = addSteps(events, binding, *steps); !status)
-    return status;
+  TSR_TRY(addSteps(events, binding, *steps));
   Result<std::vector<std::string>> texts = gather(events.text, team);
   if (!texts)
     return texts.error();

@@ -23,6 +23,7 @@
 #include "Verify.h"
 #include "Elements.h"
 #include "Report.h"
+#include "Support/Try.h"
 
 #include "Module/Module.h"
 #include "Support/DType.h"
@@ -153,10 +154,7 @@ public:
     for (size_t begin = 0; begin < values.size(); begin += kAtOnce) {
       const size_t count = std::min(kAtOnce, values.size() - begin);
       std::vector<Row> all(count * team.size());
-      if (Status status =
-              team.allGather(&values[begin], all.data(), count * sizeof(Row));
-          !status)
-        return status;
+      TSR_TRY(team.allGather(&values[begin], all.data(), count * sizeof(Row)));
       std::fill_n(&values[begin], count, Row());
       for (size_t i = 0; i < all.size(); ++i) {
         Row &row = values[begin + i % count];
@@ -231,8 +229,7 @@ static Result<Difference> compare(const Port &port, const void *mine,
     if (std::isfinite(change))
       row.moved = std::max(row.moved, change);
   });
-  if (Status status = rows.merge(team); !status)
-    return status.error();
+  TSR_TRY(rows.merge(team));
 
   const double epsilon = epsilonOf(dtype);
   const double sums =
@@ -314,8 +311,7 @@ Result<Comparison> run::compareWithCPU(const Session &session,
                                        Reference &reference,
                                        const Options &options, Team &team) {
   Session &cpu = reference.cpu;
-  if (Status status = cpu.readInputs(); !status)
-    return status.error();
+  TSR_TRY(cpu.readInputs());
   Result<Precision> precision = Precision::of(options.verify, cpu.ports);
   if (!precision)
     return precision.error();
@@ -333,8 +329,7 @@ Result<Comparison> run::compareWithCPU(const Session &session,
       return copy.error();
     moved[i] = std::move(*copy);
   }
-  if (Status status = cpu.fillPorts(); !status)
-    return status.error();
+  TSR_TRY(cpu.fillPorts());
   if (Status status = cpu.execute(); !status)
     return failed(options, status.message());
 

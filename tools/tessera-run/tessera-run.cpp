@@ -20,6 +20,7 @@
 #include "Session.h"
 #include "Support/StandardStreams.h"
 #include "Support/TemporaryFile.h"
+#include "Support/Try.h"
 #include "Trace.h"
 #include "Verify.h"
 
@@ -62,8 +63,7 @@ public:
                       &Rank::openReference, &Rank::allowVariants,
                       &Rank::readInputs, &Rank::execute, &Rank::writeOutput,
                       &Rank::verify, &Rank::trace, &Rank::report})
-      if (Status status = (this->*step)(); !status)
-        return status;
+      TSR_TRY((this->*step)());
     return Ok{};
   }
 
@@ -95,16 +95,12 @@ private:
     for (auto [path, temporary] : {std::pair(&options.output, &outputTemporary),
                                    std::pair(&options.trace, &traceTemporary)})
       if (!path->empty())
-        if (Status status = checkWritable(*path, *temporary); !status)
-          return status;
+        TSR_TRY(checkWritable(*path, *temporary));
     return Ok{};
   }
 
   Status load() {
-    if (Status status =
-            session.load(options.module, options.backend, meetings[0]);
-        !status)
-      return status;
+    TSR_TRY(session.load(options.module, options.backend, meetings[0]));
     if (session.target != "cpu")
       return Ok{};
     for (auto [isGiven, flag] :
@@ -155,12 +151,9 @@ private:
     return Ok{};
   }
   Status readInputs() {
-    if (Status status = session.openInputs(); !status)
-      return status;
-    if (Status status = checkNames(); !status)
-      return status;
-    if (Status status = session.readInputs(); !status)
-      return status;
+    TSR_TRY(session.openInputs());
+    TSR_TRY(checkNames());
+    TSR_TRY(session.readInputs());
     // The output may take the place of a file that it is read from.
     return reference ? reference->cpu.openInputs() : Ok{};
   }
@@ -185,11 +178,9 @@ private:
   }
   /// Then the libraries that it takes are open, and have a version.
   Status execute() {
-    if (Status status = session.execute(); !status)
-      return status;
+    TSR_TRY(session.execute());
     for (size_t i = 0; i < options.variants.size(); ++i)
-      if (Status status = take(tessera_variants_pop()); !status)
-        return status;
+      TSR_TRY(take(tessera_variants_pop()));
     return session.describe();
   }
 
@@ -229,8 +220,7 @@ private:
         return created.error();
       file.emplace(std::move(*created));
     }
-    if (Status status = team.barrier(); !status)
-      return status;
+    TSR_TRY(team.barrier());
     if (team.rank() != 0) {
       Result<OutputFile> opened =
           OutputFile::open(options.output, outputTemporary, tensors);
@@ -240,16 +230,12 @@ private:
     }
     layout::Coords coords = session.mesh.coordsOfRank(team.rank());
     for (size_t i = 0; i < tensors.size(); ++i)
-      if (Status status = file->write(i, coords, data[i].get()); !status)
-        return status;
-    if (Status status = file->flush(); !status)
-      return status;
+      TSR_TRY(file->write(i, coords, data[i].get()));
+    TSR_TRY(file->flush());
     // All have written; then all know that the file has its name.
-    if (Status status = team.barrier(); !status)
-      return status;
+    TSR_TRY(team.barrier());
     if (team.rank() == 0)
-      if (Status status = file->rename(); !status)
-        return status;
+      TSR_TRY(file->rename());
     return team.barrier();
   }
 
@@ -279,9 +265,7 @@ private:
     for (size_t i = 0; i < tessera_binding_collective_count(binding); ++i) {
       tessera_collective each = {};
       each.size = sizeof each;
-      if (Status status = take(tessera_binding_collective(binding, i, &each));
-          !status)
-        return status;
+      TSR_TRY(take(tessera_binding_collective(binding, i, &each)));
       report.collectives.push_back(
           {each.kind,
            each.axes,
@@ -294,9 +278,7 @@ private:
     for (size_t i = 0; i < tessera_binding_communicator_count(binding); ++i) {
       tessera_communicator each = {};
       each.size = sizeof each;
-      if (Status status = take(tessera_binding_communicator(binding, i, &each));
-          !status)
-        return status;
+      TSR_TRY(take(tessera_binding_communicator(binding, i, &each)));
       report.communicators.push_back(
           {each.library,
            each.ranks,
@@ -309,9 +291,7 @@ private:
     for (size_t i = 0; i < tessera_binding_alternative_count(binding); ++i) {
       tessera_alternative each = {};
       each.size = sizeof each;
-      if (Status status = take(tessera_binding_alternative(binding, i, &each));
-          !status)
-        return status;
+      TSR_TRY(take(tessera_binding_alternative(binding, i, &each)));
       report.choices.push_back(
           {each.kind, each.op, each.location, each.chosen, {}});
       std::stringstream names(each.variants);
@@ -324,31 +304,26 @@ private:
                               session.hostSeconds.end());
     tessera_memory memory = {};
     memory.size = sizeof memory;
-    if (Status status = take(tessera_binding_memory(binding, &memory)); !status)
-      return status;
+    TSR_TRY(take(tessera_binding_memory(binding, &memory)));
     report.memory = {memory.external, memory.local, memory.symmetric,
                      memory.constants};
     report.withProducts = !options.algorithms.empty();
     tessera_products products = {};
     products.size = sizeof products;
-    if (Status status = take(tessera_binding_products(binding, &products));
-        !status)
-      return status;
+    TSR_TRY(take(tessera_binding_products(binding, &products)));
     report.products = {products.stored, products.measured, products.heuristic,
                        products.hash};
     report.output = options.output;
     report.trace = options.trace;
     report.comparison = comparison;
-    if (Status status = report.merge(team); !status)
-      return status;
+    TSR_TRY(report.merge(team));
     if (team.rank() == 0) {
       using Format = Options::Format;
       std::string text = options.report == Format::JSON ? report.json()
                          : options.report == Format::Collectives
                              ? report.collectivesText()
                              : report.text();
-      if (Status status = print(text.c_str()); !status)
-        return status;
+      TSR_TRY(print(text.c_str()));
     }
     return comparison.check();
   }

@@ -137,7 +137,7 @@ public:
   CPUProgram(std::span<const std::unique_ptr<Work>> works, uint32_t flags)
       : works(works), flags(flags), measured(works.size()) {}
 
-  std::optional<Stop> run(Peers &peers, const StepNames &names) override {
+  Ran run(Peers &peers, const StepNames &names) override {
     Watch *watch = peers.watch();
     const double began = now();
     for (size_t i = 0; i < works.size(); ++i) {
@@ -157,13 +157,13 @@ public:
         watch->end(i);
     }
     host = now() - began;
-    return std::nullopt;
+    return Ok{};
   }
   // (Of devices; see Binding::enqueue.)
-  std::optional<Stop> enqueue(Peers &, void *) override {
+  Ran enqueue(Peers &, void *) override {
     return Stop{0, TESSERA_UNSUPPORTED, "a processor has no streams"};
   }
-  std::optional<Stop> wait(Peers &) override { return std::nullopt; }
+  Ran wait(Peers &) override { return Ok{}; }
   std::span<const StepTime> times() const override { return measured; }
   double hostSeconds() const override { return host; }
 

@@ -13,6 +13,7 @@
 
 #include "Backends/CPU/Collectives.h"
 #include "Exec/Fold.h"
+#include "Support/Try.h"
 
 using namespace tessera;
 
@@ -44,10 +45,8 @@ Status CollectiveWork::run(const Running &running) {
     for (const Copy &copy : phase.before)
       copy.loop->run(copy.target, copy.source);
     if (!phase.messages.sends.empty() || !phase.messages.receives.empty())
-      if (Status status = running.transport->exchange(
-              phase.messages.sends, phase.messages.receives, *running.poll);
-          !status)
-        return status;
+      TSR_TRY(running.transport->exchange(
+          phase.messages.sends, phase.messages.receives, *running.poll));
     for (const Fold &fold : phase.folds)
       tessera::fold(plan.dtype, plan.combiner, fold.sources, fold.count,
                     fold.target);

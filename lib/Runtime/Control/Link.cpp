@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Runtime/Control/Link.h"
+#include "Support/Try.h"
 
 #include <algorithm>
 #include <arpa/inet.h>
@@ -314,8 +315,7 @@ Result<std::vector<Link>> meet(int rank, int world, double deadline,
           std::min(0.75 * deadline, kMeetingSeconds)));
   Network mine = thisNetwork();
   std::vector<Network> networks(static_cast<size_t>(world));
-  if (Status status = allGather(&mine, networks.data(), sizeof mine); !status)
-    return status.error();
+  TSR_TRY(allGather(&mine, networks.data(), sizeof mine));
   bool loopback = std::all_of(
       networks.begin(), networks.end(), [&](const Network &network) {
         return std::memcmp(&network, &networks[0], sizeof network) == 0;
@@ -344,9 +344,7 @@ Result<std::vector<Link>> meet(int rank, int world, double deadline,
   }
   arrival.here = arrival.reason[0] == 0;
   std::vector<Arrival> arrivals(static_cast<size_t>(world));
-  if (Status status = allGather(&arrival, arrivals.data(), sizeof arrival);
-      !status)
-    return status.error();
+  TSR_TRY(allGather(&arrival, arrivals.data(), sizeof arrival));
   // A rank's own reason says more than rank 0's, which only misses it.
   for (int i = world; i-- > 0;)
     if (!arrivals[i].here)

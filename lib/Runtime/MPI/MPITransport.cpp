@@ -18,6 +18,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Exec/Transport.h"
+#include "Support/Try.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -82,20 +83,16 @@ public:
     requests.clear();
     peers.clear();
     for (const ReceiveMessage &message : receives)
-      if (Status status = post(message.data, message.bytes, message.peer,
-                               "MPI_Irecv", MPI_Irecv);
-          !status)
-        return status;
+      TSR_TRY(post(message.data, message.bytes, message.peer, "MPI_Irecv",
+                   MPI_Irecv));
     for (const SendMessage &message : sends)
-      if (Status status = post(
-              const_cast<void *>(message.data), message.bytes, message.peer,
-              "MPI_Isend",
-              [](void *data, int count, MPI_Datatype type, int peer, int tag,
-                 MPI_Comm comm, MPI_Request *request) {
-                return MPI_Isend(data, count, type, peer, tag, comm, request);
-              });
-          !status)
-        return status;
+      TSR_TRY(post(const_cast<void *>(message.data), message.bytes,
+                   message.peer, "MPI_Isend",
+                   [](void *data, int count, MPI_Datatype type, int peer,
+                      int tag, MPI_Comm comm, MPI_Request *request) {
+                     return MPI_Isend(data, count, type, peer, tag, comm,
+                                      request);
+                   }));
 
     for (int round = 0;; ++round) {
       int done = 0;

@@ -226,20 +226,20 @@ void runHanging(FakeCompanion &companion, bool &stuck, Stop &result,
     cuda::Stream stream = nullptr;
     if (later) {
       ASSERT_EQ(api.streamCreate(&stream, cuda::kStreamNonBlocking), 0);
-      ASSERT_FALSE((*program)->enqueue(**context, stream));
-      ASSERT_FALSE((*program)->wait(**context));
+      ASSERT_TRUE((*program)->enqueue(**context, stream));
+      ASSERT_TRUE((*program)->wait(**context));
     }
     driver().hangs = "hang";
     const double began = now();
-    std::optional<Stop> stop = later ? (*program)->enqueue(**context, stream)
-                                     : (*program)->run(**context, names);
+    Ran ran = later ? (*program)->enqueue(**context, stream)
+                    : (*program)->run(**context, names);
     if (later) {
-      ASSERT_FALSE(stop);
-      stop = (*program)->wait(**context);
+      ASSERT_TRUE(ran);
+      ran = (*program)->wait(**context);
     }
-    ASSERT_TRUE(stop);
+    ASSERT_FALSE(ran);
     EXPECT_LT(now() - began, options.deadline + 2);
-    result = *stop;
+    result = ran.error();
     stuck = (*device)->isStuck();
     char from = 1, to = 0;
     Status copied = (*device)->copy(&to, &from, 1);

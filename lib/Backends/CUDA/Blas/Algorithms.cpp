@@ -19,6 +19,7 @@
 #include "Backends/CUDA/Blas/Algorithms.h"
 #include "Module/Module.h"
 #include "Support/FileLock.h"
+#include "Support/Try.h"
 
 #include <charconv>
 #include <cmath>
@@ -198,8 +199,7 @@ Result<Algorithms> Algorithms::save(const std::string &path,
             old == seen.entries.end() || old->second != entry)
           merged.entries[key] = entry;
   }
-  if (Status status = merged.write(path); !status)
-    return status.error();
+  TSR_TRY(merged.write(path));
   return merged;
 }
 

@@ -16,6 +16,7 @@
 #include "Backends/CUDA/Blas/Blas.h"
 #include "Backends/CUDA/Driver/Library.h"
 #include "Module/Module.h"
+#include "Support/Try.h"
 
 #include <algorithm>
 
@@ -53,12 +54,8 @@ Status Api::load() {
 Result<std::unique_ptr<Blas>> Blas::open() {
   std::unique_ptr<Blas> blas(new Blas());
   blas->api = std::make_unique<Api>();
-  if (Status status = blas->api->load(); !status)
-    return status.error();
-  if (Status status =
-          blas->api->check(blas->api->create(&blas->handle), "a new handle");
-      !status)
-    return status.error();
+  TSR_TRY(blas->api->load());
+  TSR_TRY(blas->api->check(blas->api->create(&blas->handle), "a new handle"));
   return blas;
 }
 
@@ -253,8 +250,7 @@ Status Blas::Calls::prepare() {
 Result<std::unique_ptr<Blas::Calls>>
 Blas::prepare(const Products &products, const Addresses &addresses) const {
   std::unique_ptr<Calls> calls(new Calls(*this, products, addresses));
-  if (Status status = calls->prepare(); !status)
-    return status.error();
+  TSR_TRY(calls->prepare());
   return calls;
 }
 
@@ -265,22 +261,17 @@ Blas::prepare(const Products &products, const Addresses &addresses) const {
 /// Adds what is not yet there.
 Status Blas::Calls::search(int count, uint32_t reductions,
                            std::vector<Algorithm> &found) const {
-  if (Status status = library.api->check(
-          library.api->preferenceSet(objects->preference, ReductionSchemes,
-                                     &reductions, sizeof reductions),
-          "a preference");
-      !status)
-    return status;
+  TSR_TRY(library.api->check(
+      library.api->preferenceSet(objects->preference, ReductionSchemes,
+                                 &reductions, sizeof reductions),
+      "a preference"));
   std::vector<Heuristic> results(count);
   int returned = 0;
-  if (Status status = library.api->check(
-          library.api->heuristic(library.handle, objects->desc, objects->x,
-                                 objects->y, objects->d, objects->d,
-                                 objects->preference, count, results.data(),
-                                 &returned),
-          "choosing an algorithm");
-      !status)
-    return status;
+  TSR_TRY(library.api->check(
+      library.api->heuristic(
+          library.handle, objects->desc, objects->x, objects->y, objects->d,
+          objects->d, objects->preference, count, results.data(), &returned),
+      "choosing an algorithm"));
   results.resize(std::clamp(returned, 0, count));
   for (const Heuristic &each : results)
     if (each.state == 0 &&
@@ -291,8 +282,7 @@ Status Blas::Calls::search(int count, uint32_t reductions,
 
 Result<std::vector<Algorithm>> Blas::Calls::candidates(int count) const {
   std::vector<Algorithm> found;
-  if (Status status = search(1, kAllReductions, found); !status)
-    return status.error();
+  TSR_TRY(search(1, kAllReductions, found));
   const MatrixProduct &shape = products_.product;
   if (found.empty())
     return Error{"cuBLASLt has no algorithm for a product of " +
@@ -309,13 +299,11 @@ Result<std::vector<Algorithm>> Blas::Calls::candidates(int count) const {
 
 Status Blas::Calls::accepts(const Algorithm &algorithm) const {
   Heuristic result = {};
-  if (Status status = library.api->check(
-          library.api->algorithmCheck(library.handle, objects->desc, objects->x,
-                                      objects->y, objects->d, objects->d,
-                                      &algorithm, &result),
-          "checking an algorithm");
-      !status)
-    return status;
+  TSR_TRY(library.api->check(
+      library.api->algorithmCheck(library.handle, objects->desc, objects->x,
+                                  objects->y, objects->d, objects->d,
+                                  &algorithm, &result),
+      "checking an algorithm"));
   if (result.workspace > size_t(kWorkspace))
     return Error{"it needs a workspace of " + std::to_string(result.workspace) +
                  " bytes"};

@@ -16,6 +16,7 @@
 #include "Backends/CUDA/Blas/Chooser.h"
 #include "Backends/CUDA/Blas/Measure.h"
 #include "Support/FileLock.h"
+#include "Support/Try.h"
 
 #include <algorithm>
 
@@ -90,8 +91,7 @@ Result<Choice> Chooser::choose(const Blas &blas, Blas::Calls &calls) {
       // As all will read it.
       const std::string line = Algorithms::toLine(key, *entry);
       pending += line + "\n";
-      if (Status status = known.addLine(line); !status)
-        return status.error();
+      TSR_TRY(known.addLine(line));
       measured.insert(key);
       calls.use(entry->algorithm);
       return Choice::Measured;
@@ -161,19 +161,18 @@ Outcome<Ok> Chooser::agree() {
   for (const auto &[key, entry] : news.entries)
     known.entries[key] = entry;
 
-  std::optional<Failure> failure;
+  Outcome<Ok> written = Ok{};
   std::string theirs;
   if (peers.rank() == 0) {
     if (Result<Algorithms> saved = known.save(path, seen, patience()); !saved)
-      failure = Failure{TESSERA_IO, saved.message()};
+      written = Failure{TESSERA_IO, saved.message()};
     else
       for (const auto &[key, entry] : news.entries)
         if (const Algorithms::Entry &kept = saved->entries.at(key);
             kept != entry)
           theirs += Algorithms::toLine(key, kept) + "\n";
   }
-  if (Outcome<Ok> agreed = peers.agree(failure, 0, ""); !agreed)
-    return agreed;
+  TSR_TRY(peers.agree(written, 0, ""));
   texts = gather(peers, std::move(theirs));
   if (!texts)
     return texts.error();

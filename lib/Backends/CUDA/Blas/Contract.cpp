@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Backends/CUDA/Blas/Contract.h"
+#include "Support/Try.h"
 
 using namespace tessera;
 using namespace tessera::cuda;
@@ -74,8 +75,7 @@ public:
   Status prepare() override {
     for (auto *copies : {&before, &after})
       for (const auto &copy : *copies)
-        if (Status status = copy->prepare(); !status)
-          return status;
+        TSR_TRY(copy->prepare());
     if (products.zero) {
       RuntimeLaunches launches(binaries.device().multiprocessors());
       const std::byte zero[8] = {};
@@ -116,14 +116,11 @@ public:
     if (products.zero)
       return queue.enqueue();
     for (const auto &copy : before)
-      if (Status status = copy->run(running); !status)
-        return status;
+      TSR_TRY(copy->run(running));
     if (calls)
-      if (Status status = calls->run(binaries.device().stream()); !status)
-        return status;
+      TSR_TRY(calls->run(binaries.device().stream()));
     for (const auto &copy : after)
-      if (Status status = copy->run(running); !status)
-        return status;
+      TSR_TRY(copy->run(running));
     return Ok{};
   }
 

@@ -21,6 +21,7 @@
 #include "Backends/CUDA/Blas/Measure.h"
 #include "Exec/Backend.h"
 #include "Support/Clock.h"
+#include "Support/Try.h"
 
 #include <algorithm>
 #include <cmath>
@@ -72,18 +73,13 @@ std::vector<std::byte> randomNumbers(DType dtype, int64_t bytes) {
 
 Status fill(const Device &device, std::byte *to, DType dtype, int64_t bytes) {
   int64_t done = std::min(bytes, kPeriod);
-  if (Status status = device.copy(to, randomNumbers(dtype, done).data(), done);
-      !status)
-    return status;
+  TSR_TRY(device.copy(to, randomNumbers(dtype, done).data(), done));
   const auto address = reinterpret_cast<DevicePointer>(to);
   while (done < bytes) {
     const int64_t more = std::min(done, bytes - done);
-    if (Status status =
-            device.check(device.driver().memcpyDtoDAsync(
+    TSR_TRY(device.check(device.driver().memcpyDtoDAsync(
                              address + done, address, more, device.stream()),
-                         "fill an operand");
-        !status)
-      return status;
+                         "fill an operand"));
     done += more;
   }
   return Ok{};
@@ -144,13 +140,10 @@ public:
     for (const blas::Algorithm &algorithm : algorithms) {
       candidates.push_back({algorithm});
       for (Event *event : {&candidates.back().begin, &candidates.back().end})
-        if (Status status = device.check(driver.eventCreate(event, kEventTimed),
-                                         "make an event");
-            !status)
-          return status.error();
+        TSR_TRY(device.check(driver.eventCreate(event, kEventTimed),
+                             "make an event"));
     }
-    if (Status status = round(1); !status)
-      return status.error();
+    TSR_TRY(round(1));
     double best = candidates[0].times[0];
     for (Candidate &each : candidates)
       best = std::min(best, each.times[0]);
@@ -162,8 +155,7 @@ public:
     const int repeats = static_cast<int>(
         std::clamp(std::ceil(kTurn / best), 1.0, double(kMaxRepeats)));
     for (int i = 0; i < kRounds; ++i)
-      if (Status status = round(repeats); !status)
-        return status.error();
+      TSR_TRY(round(repeats));
 
     const double heuristic = candidates[0].median();
     Algorithms::Entry winner{candidates[0].algorithm, heuristic, heuristic};
@@ -212,18 +204,14 @@ private:
         return status;
       each.refused = !status;
     }
-    if (Status status = device.check(driver.streamSynchronize(device.stream()),
-                                     "measure a matrix product");
-        !status)
-      return status;
+    TSR_TRY(device.check(driver.streamSynchronize(device.stream()),
+                         "measure a matrix product"));
     keep([](const Candidate &each) { return !each.refused; });
     for (Candidate &each : candidates) {
       float milliseconds = 0;
-      if (Status status = device.check(
-              driver.eventElapsedTime(&milliseconds, each.begin, each.end),
-              "read the time of a matrix product");
-          !status)
-        return status;
+      TSR_TRY(device.check(
+          driver.eventElapsedTime(&milliseconds, each.begin, each.end),
+          "read the time of a matrix product"));
       each.times.push_back(1e3 * milliseconds / repeats);
     }
     const double rest = std::min(now() - began, kLongestRest);

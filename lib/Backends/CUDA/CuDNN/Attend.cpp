@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Backends/CUDA/CuDNN/Attend.h"
+#include "Support/Try.h"
 
 #include <limits>
 
@@ -211,7 +212,6 @@ tessera::cuda::makeAttend(Binaries &binaries, CuDNN &library,
     return shape.error();
   auto work =
       std::make_unique<AttendWork>(binaries, library, *shape, attend.scale);
-  if (Status status = work->plan(library, local); !status)
-    return status.error();
+  TSR_TRY(work->plan(library, local));
   return std::unique_ptr<Work>(std::move(work));
 }

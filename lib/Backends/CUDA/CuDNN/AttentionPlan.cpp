@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Backends/CUDA/CuDNN/AttentionPlan.h"
+#include "Support/Try.h"
 
 #include <algorithm>
 
@@ -288,14 +289,9 @@ Result<std::unique_ptr<CuDNN>> CuDNN::open(const Device &device) {
     return api.error();
   Device::Current current(device);
   std::unique_ptr<CuDNN> result(new CuDNN(**api, device));
-  if (Status status =
-          (*api)->check((*api)->create(&result->handle_), "make a handle");
-      !status)
-    return status.error();
-  if (Status status = (*api)->check(
-          (*api)->setStream(result->handle_, device.stream()), "take a stream");
-      !status)
-    return status.error();
+  TSR_TRY((*api)->check((*api)->create(&result->handle_), "make a handle"));
+  TSR_TRY((*api)->check((*api)->setStream(result->handle_, device.stream()),
+                        "take a stream"));
   return result;
 }
 

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Backends/CUDA/Driver/Device.h"
+#include "Support/Try.h"
 
 #include <optional>
 
@@ -28,21 +29,16 @@ Outcome<std::unique_ptr<Device>> Device::open(const int32_t *ordinal,
   self->driver_ = &driver;
   self->number = ordinal ? *ordinal : rank % driver.deviceCount();
   const std::string gpu = "GPU " + std::to_string(self->number);
-  auto fail = [&](Code code,
-                  const std::string &what) -> std::optional<Failure> {
+  auto check = [&](Code code, const std::string &what) -> Outcome<Ok> {
     if (Status status = driver.check(code, what + " " + gpu); !status)
       return Failure{TESSERA_UNSUPPORTED, status.message()};
-    return std::nullopt;
+    return Ok{};
   };
 
-  if (auto failure =
-          fail(driver.deviceGet(&self->device, self->number), "find"))
-    return *failure;
+  TSR_TRY(check(driver.deviceGet(&self->device, self->number), "find"));
   char name[256] = {};
-  if (auto failure =
-          fail(driver.deviceGetName(name, sizeof name - 1, self->device),
-               "get the name of"))
-    return *failure;
+  TSR_TRY(check(driver.deviceGetName(name, sizeof name - 1, self->device),
+                "get the name of"));
   self->model = name;
   int major = 0, minor = 0, unified = 0;
   const std::pair<int, int *> attributes[] = {
@@ -51,23 +47,18 @@ Outcome<std::unique_ptr<Device>> Device::open(const int32_t *ordinal,
       {kUnifiedAddressing, &unified},
       {kMultiprocessors, &self->processors}};
   for (auto [attribute, value] : attributes)
-    if (auto failure =
-            fail(driver.deviceGetAttribute(value, attribute, self->device),
-                 "ask for the properties of"))
-      return *failure;
+    TSR_TRY(check(driver.deviceGetAttribute(value, attribute, self->device),
+                  "ask for the properties of"));
   self->capability_ = major * 10 + minor;
   if (!unified)
     return Failure{TESSERA_UNSUPPORTED,
                    gpu + " (" + self->model +
                        ") has no unified address space, which is needed"};
-  if (auto failure = fail(driver.primaryRetain(&self->context, self->device),
-                          "make a context on"))
-    return *failure;
+  TSR_TRY(check(driver.primaryRetain(&self->context, self->device),
+                "make a context on"));
   Current current(*self);
-  if (auto failure =
-          fail(driver.streamCreate(&self->stream_, kStreamNonBlocking),
-               "make a stream on"))
-    return *failure;
+  TSR_TRY(check(driver.streamCreate(&self->stream_, kStreamNonBlocking),
+                "make a stream on"));
   return self;
 }
 
@@ -140,12 +131,9 @@ Status Device::copy(void *to, const void *from, size_t bytes) const {
     return Error{"cannot " + what +
                  ": a run that failed has not ended on GPU " +
                  std::to_string(number)};
-  if (Status status =
-          check(driver_->memcpyAsync(reinterpret_cast<DevicePointer>(to),
+  TSR_TRY(check(driver_->memcpyAsync(reinterpret_cast<DevicePointer>(to),
                                      reinterpret_cast<DevicePointer>(from),
                                      bytes, stream_),
-                what);
-      !status)
-    return status;
+                what));
   return check(driver_->streamSynchronize(stream_), what);
 }

@@ -16,6 +16,7 @@
 
 #include "Backends/CUDA/Driver/Launch.h"
 #include "Backends/CUDA/Driver/TensorMaps.h"
+#include "Support/Try.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -84,36 +85,27 @@ Result<Binaries::Kernel> Binaries::find(int binary, const std::string &symbol,
   Kernel kernel = {};
   const std::string name =
       "function '" + symbol + "' of binary '" + names[binary] + "'";
-  if (Status status =
-          owner.check(driver.moduleGetFunction(&kernel.handle, modules[binary],
-                                               symbol.c_str()),
-                      "find " + name);
-      !status)
-    return status.error();
+  TSR_TRY(owner.check(
+      driver.moduleGetFunction(&kernel.handle, modules[binary], symbol.c_str()),
+      "find " + name));
   if (words >= 0) {
     size_t offset = 0, bytes = 0;
     Code code =
         words ? driver.funcGetParamInfo(kernel.handle, 0, &offset, &bytes) : 0;
-    if (Status status = owner.check(code, "ask for the parameter of " + name);
-        !status)
-      return status.error();
+    TSR_TRY(owner.check(code, "ask for the parameter of " + name));
     // (Where it starts is not ours: an aligned one starts behind a gap.)
     if (bytes != static_cast<size_t>(words) * 8)
       return Error{name + " takes " + std::to_string(bytes) +
                    " bytes, its launch has " + std::to_string(words * 8)};
   }
   if (shared > 0)
-    if (Status status = owner.check(
-            driver.funcSetAttribute(kernel.handle, kMaxDynamicShared, shared),
-            "give " + name + " " + std::to_string(shared) +
-                " bytes of shared memory");
-        !status)
-      return status.error();
-  if (Status status = owner.check(
-          driver.occupancy(&kernel.resident, kernel.handle, threads, shared),
-          "ask for the occupancy of " + name);
-      !status)
-    return status.error();
+    TSR_TRY(owner.check(
+        driver.funcSetAttribute(kernel.handle, kMaxDynamicShared, shared),
+        "give " + name + " " + std::to_string(shared) +
+            " bytes of shared memory"));
+  TSR_TRY(owner.check(
+      driver.occupancy(&kernel.resident, kernel.handle, threads, shared),
+      "ask for the occupancy of " + name));
   if (kernel.resident < 1)
     return Error{name + " does not fit on GPU " +
                  std::to_string(owner.ordinal()) + " with " +
@@ -147,13 +139,11 @@ Status RuntimeQueue::enqueue() const {
     const RuntimeLaunch &launch = launches[i];
     // The driver copies it during the call.
     void *parameters[] = {const_cast<uint64_t *>(launch.argument.data())};
-    if (Status status = device->check(
-            device->driver().launchKernel(
-                functions[i], launch.blocks, 1, 1, RuntimeLaunch::kThreads, 1,
-                1, 0, device->stream(), parameters, nullptr),
-            "launch '", launch.kernel, "'");
-        !status)
-      return status;
+    TSR_TRY(device->check(
+        device->driver().launchKernel(functions[i], launch.blocks, 1, 1,
+                                      RuntimeLaunch::kThreads, 1, 1, 0,
+                                      device->stream(), parameters, nullptr),
+        "launch '", launch.kernel, "'"));
   }
   return Ok{};
 }
@@ -310,14 +300,11 @@ public:
     for (Launched &each : functions) {
       std::vector<int64_t> &own = each.boxed.empty() ? words : each.words;
       void *parameters[] = {own.data()};
-      if (Status status =
-              device.check(device.driver().launchKernel(
+      TSR_TRY(device.check(device.driver().launchKernel(
                                each.handle, each.blocks, 1, 1, each.threads, 1,
                                1, each.shared, device.stream(),
                                own.empty() ? nullptr : parameters, nullptr),
-                           "launch '", each.symbol, "'");
-          !status)
-        return status;
+                           "launch '", each.symbol, "'"));
     }
     return Ok{};
   }
@@ -384,7 +371,6 @@ tessera::cuda::makeLaunch(Binaries &binaries, const fb::LaunchT &launch,
   if (launch.functions.empty())
     return Error{"kernel '" + launch.symbol + "' has no functions for a GPU"};
   auto work = std::make_unique<LaunchWork>(binaries.device(), launch.symbol);
-  if (Status status = work->plan(binaries, launch, tensors); !status)
-    return status.error();
+  TSR_TRY(work->plan(binaries, launch, tensors));
   return std::unique_ptr<Work>(std::move(work));
 }

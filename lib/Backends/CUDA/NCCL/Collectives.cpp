@@ -14,12 +14,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "Backends/CUDA/NCCL/Collectives.h"
+#include "Support/Try.h"
 
 #include <algorithm>
 
 using namespace tessera;
 using namespace tessera::cuda;
-using Native = CollectivePlan::Native;
+using Kind = layout::Step::Kind;
 
 namespace {
 
@@ -58,10 +59,8 @@ public:
         std::vector<const std::byte *> members;
         for (const Place &member : fold.members)
           members.push_back(bases(member));
-        if (Status status = after.fold(plan.dtype, plan.combiner, members,
-                                       fold.count, bases(fold.to));
-            !status)
-          return status;
+        TSR_TRY(after.fold(plan.dtype, plan.combiner, members, fold.count,
+                           bases(fold.to)));
       }
       for (const CollectivePlan::Copy &copy : phase.after)
         after.copy(copy.loop, bases(copy.to), bases(copy.from));
@@ -69,14 +68,8 @@ public:
         after.fill(plan.fill->loop, bases(plan.fill->to),
                    plan.fill->value.data(), info(plan.dtype).bytes);
       launches += before.launches.size() + after.launches.size();
-      if (Status status =
-              phases[i].before.prepare(binaries, std::move(before.launches));
-          !status)
-        return status;
-      if (Status status =
-              phases[i].after.prepare(binaries, std::move(after.launches));
-          !status)
-        return status;
+      TSR_TRY(phases[i].before.prepare(binaries, std::move(before.launches)));
+      TSR_TRY(phases[i].after.prepare(binaries, std::move(after.launches)));
     }
     return Ok{};
   }
@@ -84,8 +77,7 @@ public:
   Status connect(Peers &peers) override {
     if (!communicators)
       return Ok{};
-    if (Status status = communicators->connect(peers, partitions); !status)
-      return status;
+    TSR_TRY(communicators->connect(peers, partitions));
     world = communicators->find(partitions.front());
     group = communicators->find(partitions.back());
     report.communicator = (native ? group : world)->number();
@@ -98,27 +90,19 @@ public:
     if (native)
       return runNative(stream, *running.poll);
     for (const Phase &phase : phases) {
-      if (Status status = phase.before.enqueue(); !status)
-        return status;
+      TSR_TRY(phase.before.enqueue());
       if (!phase.messages.sends.empty() || !phase.messages.receives.empty())
-        if (Status status =
-                world->exchange(phase.messages.sends, phase.messages.receives,
-                                stream, *running.poll, report.handed);
-            !status)
-          return status;
-      if (Status status = phase.after.enqueue(); !status)
-        return status;
+        TSR_TRY(world->exchange(phase.messages.sends, phase.messages.receives,
+                                stream, *running.poll, report.handed));
+      TSR_TRY(phase.after.enqueue());
     }
     return Ok{};
   }
 
   std::string text() const override {
     if (native) {
-      static constexpr const char *kNames[] = {"all-gather", "all-reduce",
-                                               "reduce-scatter"};
-      return std::string("NCCL's ") +
-             kNames[static_cast<int>(plan.native->kind)] + " of " +
-             std::to_string(plan.native->count) + " x " +
+      return std::string("NCCL's ") + layout::toString(plan.native->kind) +
+             " of " + std::to_string(plan.native->count) + " x " +
              info(plan.dtype).name + ", " + std::to_string(plan.group.size()) +
              " ranks";
     }
@@ -145,17 +129,16 @@ private:
     const int64_t count = plan.native->count;
     Handed &moved = report.handed; // by the last `run`
     switch (plan.native->kind) {
-    case Native::Kind::AllGather:
+    case Kind::AllGather:
       return group->allGather(source, target, count, plan.dtype, stream, poll,
                               moved);
-    case Native::Kind::AllReduce:
+    case Kind::AllReduce:
       return group->allReduce(source, target, count, plan.dtype, reduction,
                               stream, poll, moved);
-    case Native::Kind::ReduceScatter:
+    default: // ReduceScatter
       return group->reduceScatter(source, target, count, plan.dtype, reduction,
                                   stream, poll, moved);
     }
-    return Ok{};
   }
 
   struct Phase {
@@ -179,7 +162,7 @@ private:
 
 bool cuda::movesBetweenRanks(const fb::CollectiveT &collective,
                              const layout::Mesh &mesh) {
-  return mesh.numDevices() > 1 && collective.kind != fb::CollectiveKind::Slice;
+  return mesh.numDevices() > 1 && kindOf(collective) != Kind::Slice;
 }
 
 Result<std::unique_ptr<Work>>
@@ -194,10 +177,10 @@ cuda::makeCollective(Binaries &binaries, Communicators *communicators,
   if (!plan)
     return plan.error();
   // The same on all ranks, as they all make the communicators.
-  const bool grouped = plan->group.size() > 1 &&
-                       (collective.kind == fb::CollectiveKind::AllGather ||
-                        collective.kind == fb::CollectiveKind::AllReduce ||
-                        collective.kind == fb::CollectiveKind::ReduceScatter);
+  const bool grouped =
+      plan->group.size() > 1 && (kindOf(collective) == Kind::AllGather ||
+                                 kindOf(collective) == Kind::AllReduce ||
+                                 kindOf(collective) == Kind::ReduceScatter);
   Result<bool> native = nativeOnAll(*plan, collective, axes, tensors);
   if (!native)
     return native.error();

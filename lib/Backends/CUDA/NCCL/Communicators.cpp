@@ -20,6 +20,7 @@
 #include "Backends/CUDA/NCCL/Communicators.h"
 #include "Exec/CollectivePlan.h"
 #include "Support/Clock.h"
+#include "Support/Try.h"
 
 #include <algorithm>
 #include <cstring>
@@ -99,8 +100,7 @@ static Status await(const nccl::Api &api, nccl::Comm comm, const char *what,
       return api.check(asked, what, comm);
     if (state != nccl::kInProgress)
       return api.check(state, what, comm);
-    if (Status status = poll.poll(); !status)
-      return status;
+    TSR_TRY(poll.poll());
     if (now() - began > 200e-6)
       nap();
   }
@@ -125,8 +125,7 @@ Status Communicator::exchange(std::span<const SendMessage> sends,
                               std::span<const ReceiveMessage> receives,
                               Stream stream, Poll &poll, Handed &handed) const {
   static constexpr const char *what = "exchange messages";
-  if (Status status = ready(api.groupStart(), what, poll); !status)
-    return status;
+  TSR_TRY(ready(api.groupStart(), what, poll));
   State first = nccl::kSuccess;
   auto note = [&](State state) {
     if (first == nccl::kSuccess && state != nccl::kInProgress)
@@ -143,8 +142,7 @@ Status Communicator::exchange(std::span<const SendMessage> sends,
     add(handed, message.bytes, 0);
   }
   const State ended = api.groupEnd();
-  if (Status status = api.check(first, what, comm); !status)
-    return status;
+  TSR_TRY(api.check(first, what, comm));
   return ready(ended, what, poll);
 }
 
@@ -208,8 +206,7 @@ Result<std::unique_ptr<Communicators>> Communicators::open(Device &device,
   if (!api)
     return api.error();
   if (flags & (TESSERA_SYMMETRIC | TESSERA_COPY_ENGINES))
-    if (Status status = (*api)->hasWindows(); !status)
-      return status.error();
+    TSR_TRY((*api)->hasWindows());
   std::unique_ptr<Communicators> result(
       new Communicators(device, **api, flags));
   device.companions.push_back(result.get());
@@ -246,8 +243,7 @@ Status Communicators::makeWorld(Peers &peers) {
         !status)
       status.message().copy(mine.error, sizeof mine.error - 1);
   std::vector<Record> all(peers.size());
-  if (Status status = peers.allGather(&mine, all.data(), sizeof mine); !status)
-    return status;
+  TSR_TRY(peers.allGather(&mine, all.data(), sizeof mine));
   if (all[0].error[0])
     return Error{std::string("rank 0: ") + all[0].error};
 
@@ -257,8 +253,7 @@ Status Communicators::makeWorld(Peers &peers) {
   nccl::Comm &comm = members.back().communicator->comm;
   State state = api.commInitRankConfig(&comm, peers.size(), all[0].id,
                                        peers.rank(), &config);
-  if (Status status = api.check(state, what, comm); !status)
-    return status;
+  TSR_TRY(api.check(state, what, comm));
   Joining joining(peers);
   return await(api, comm, what, joining);
 }
@@ -272,11 +267,9 @@ Status Communicators::split(Peers &peers, const Partition &partition) {
   nccl::Comm &comm = members.back().communicator->comm;
   State state = api.commSplit(world, partition.color[peers.rank()],
                               partition.key[peers.rank()], &comm, &config);
-  if (Status status = api.check(state, what, world); !status)
-    return status;
+  TSR_TRY(api.check(state, what, world));
   Joining joining(peers);
-  if (Status status = await(api, world, what, joining); !status)
-    return status;
+  TSR_TRY(await(api, world, what, joining));
   if (!comm)
     return Error{"NCCL cannot split a communicator: there is no result"};
   return await(api, comm, what, joining);
@@ -325,15 +318,13 @@ Status Communicators::connect(Peers &peers,
     for (const Partition &partition : partitions) {
       if (members.empty()) {
         begin();
-        if (Status status = makeWorld(peers); !status)
-          return status;
+        TSR_TRY(makeWorld(peers));
         made(members[0].partition);
       }
       if (find(partition))
         continue;
       begin();
-      if (Status status = split(peers, partition); !status)
-        return status;
+      TSR_TRY(split(peers, partition));
       made(partition);
     }
     return Ok{};
@@ -360,9 +351,7 @@ Result<std::byte *> Communicators::allocate(size_t bytes) {
   void *pointer = nullptr;
   const std::string what =
       "allocate " + std::to_string(bytes) + " bytes of symmetric memory";
-  if (Status status = api.check(api.memAlloc(&pointer, bytes), what, nullptr);
-      !status)
-    return status.error();
+  TSR_TRY(api.check(api.memAlloc(&pointer, bytes), what, nullptr));
   auto *bytePointer = static_cast<std::byte *>(pointer);
   memory.insert(bytePointer);
   return bytePointer;
@@ -409,10 +398,8 @@ Outcome<Ok> Communicators::share(Peers &peers, std::byte *pointer,
       const nccl::Comm comm = member.communicator->comm;
       State state = api.commWindowRegister(comm, pointer, bytes,
                                            &window->second, nccl::kSymmetric);
-      if (Status status = api.check(state, what, comm); !status)
-        return status;
-      if (Status status = await(api, comm, what, joining); !status)
-        return status;
+      TSR_TRY(api.check(state, what, comm));
+      TSR_TRY(await(api, comm, what, joining));
       if (device.isOnDevice(window->second))
         peers.log(TESSERA_LOG_INFO,
                   std::to_string(bytes) +
@@ -482,10 +469,7 @@ Status Communicators::poll() {
     if (!comm)
       continue;
     State asked = api.commGetAsyncError(comm, &state);
-    if (Status status =
-            api.check(asked != nccl::kSuccess ? asked : state, "go on", comm);
-        !status)
-      return status;
+    TSR_TRY(api.check(asked != nccl::kSuccess ? asked : state, "go on", comm));
   }
   return Ok{};
 }

@@ -8,6 +8,7 @@
 
 #include "Backends/CUDA/NCCL/NCCL.h"
 #include "Backends/CUDA/Driver/Library.h"
+#include "Support/Try.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -37,17 +38,10 @@ Result<Api *> Api::open() {
     return status.error();
   TESSERA_NCCL(TESSERA_NCCL_FIND)
 #undef TESSERA_NCCL_FIND
-  if (Status status = library->find(api.getErrorString, "ncclGetErrorString");
-      !status)
-    return status.error();
-  if (Status status = library->find(api.getLastError, "ncclGetLastError");
-      !status)
-    return status.error();
+  TSR_TRY(library->find(api.getErrorString, "ncclGetErrorString"));
+  TSR_TRY(library->find(api.getLastError, "ncclGetLastError"));
   int version = 0;
-  if (Status status =
-          api.check(api.getVersion(&version), "tell its version", nullptr);
-      !status)
-    return status.error();
+  TSR_TRY(api.check(api.getVersion(&version), "tell its version", nullptr));
   if (version < kOldest)
     return Error{library->path() + " is NCCL " + textOf(version) + "; " +
                  textOf(kOldest) + " or later is needed"};

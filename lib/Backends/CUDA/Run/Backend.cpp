@@ -16,6 +16,7 @@
 #include "Backends/CUDA/Driver/Launch.h"
 #include "Backends/CUDA/NCCL/Collectives.h"
 #include "Backends/CUDA/Run/Program.h"
+#include "Support/Try.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -324,9 +325,7 @@ tessera::createCUDABackend(const CUDAOptions &options, Peers &peers) {
     return device.error();
   auto backend =
       std::make_unique<CUDABackend>(std::move(*device), options, peers);
-  if (Outcome<Ok> opened = backend->openAlgorithms(); !opened)
-    return opened.error();
-  if (Outcome<Ok> opened = backend->openCommunicators(peers.size()); !opened)
-    return opened.error();
+  TSR_TRY(backend->openAlgorithms());
+  TSR_TRY(backend->openCommunicators(peers.size()));
   return std::unique_ptr<Backend>(std::move(backend));
 }

@@ -16,6 +16,7 @@
 
 #include "Backends/CUDA/Run/Program.h"
 #include "Support/Clock.h"
+#include "Support/Try.h"
 
 #include <algorithm>
 #include <cmath>
@@ -49,27 +50,21 @@ public:
   Status prepare() {
     Device::Current current(device);
     for (Event *event : {&done, &forked})
-      if (Status status = device.check(driver.eventCreate(event, kEventUntimed),
-                                       "make an event");
-          !status)
-        return status;
+      TSR_TRY(device.check(driver.eventCreate(event, kEventUntimed),
+                           "make an event"));
     if (flags & TESSERA_TIME_STEPS) {
       events.resize(works.size() + 1);
       measured.resize(works.size());
       for (Event &event : events)
-        if (Status status = device.check(
-                driver.eventCreate(&event, kEventTimed), "make an event");
-            !status)
-          return status;
+        TSR_TRY(device.check(driver.eventCreate(&event, kEventTimed),
+                             "make an event"));
     }
     if (!mark)
       return Ok{};
     void *host = nullptr;
-    if (Status status = device.check(
-            driver.memHostAlloc(&host, 64, kHostPortable | kHostMapped),
-            "allocate pinned memory");
-        !status)
-      return status;
+    TSR_TRY(device.check(
+        driver.memHostAlloc(&host, 64, kHostPortable | kHostMapped),
+        "allocate pinned memory"));
     crumb = static_cast<volatile uint32_t *>(host);
     *crumb = 0;
     return device.check(driver.memHostGetDevicePointer(&crumbWords[0], host, 0),
@@ -92,73 +87,67 @@ public:
       driver.memFreeHost(const_cast<uint32_t *>(crumb));
   }
 
-  std::optional<Stop> run(Peers &peers, const StepNames &names) override {
+  Ran run(Peers &peers, const StepNames &names) override {
     Device::Current current(device);
     forget();
     Running running{peers.transport(), &peers.startWait()};
     device.follows.reset();
-    std::optional<Stop> stop;
+    Ran ran = Ok{};
     if (flags & TESSERA_CHECK_STEPS)
-      stop = checkSteps(peers, names, running);
+      ran = checkSteps(peers, names, running);
     else if (flags & TESSERA_TIME_STEPS)
-      stop = timeSteps(peers, running);
+      ran = timeSteps(peers, running);
     else
-      stop = launch(peers, running);
-    if (stop)
+      ran = launch(peers, running);
+    if (!ran)
       settle();
-    return stop;
+    return ran;
   }
 
-  std::optional<Stop> enqueue(Peers &peers, void *callers) override {
+  Ran enqueue(Peers &peers, void *callers) override {
     const double began = now();
     Device::Current current(device);
     Stream stream = static_cast<Stream>(callers);
     const auto followed = std::exchange(device.follows, std::nullopt);
     Running running{peers.transport(), &peers.startWait()};
-    auto enqueueAll = [&]() -> std::optional<Stop> {
+    auto enqueueAll = [&]() -> Ran {
       int capturing = 0;
-      if (auto stop = check(driver.streamIsCapturing(stream, &capturing),
-                            "ask about the caller's stream"))
-        return stop;
+      TSR_TRY(check(driver.streamIsCapturing(stream, &capturing),
+                    "ask about the caller's stream"));
       if (capturing) {
         if (!warm)
           return Stop{0, TESSERA_INVALID_ARGUMENT,
                       "peers and libraries get ready in the first run, which "
                       "cannot be captured: run once before"};
         // A graph takes in works, not the launch of a graph.
-        if (auto stop = order(device.stream(), stream))
-          return stop;
-        if (std::optional<Stop> stop = enqueueWorks(running))
-          return stop;
+        TSR_TRY(order(device.stream(), stream));
+        TSR_TRY(enqueueWorks(running));
         return order(stream, device.stream());
       }
       if (exec) {
-        std::optional<Stop> stop = launchIn(stream, followed);
+        Ran ran = launchIn(stream, followed);
         host = now() - began;
-        return stop;
+        return ran;
       }
-      if (auto stop = order(device.stream(), stream))
-        return stop;
-      if (std::optional<Stop> stop = submit(running))
-        return stop;
-      if (auto stop = check(driver.streamWaitEvent(stream, done, 0),
-                            "make the caller's stream wait"))
-        return stop;
+      TSR_TRY(order(device.stream(), stream));
+      TSR_TRY(submit(running));
+      TSR_TRY(check(driver.streamWaitEvent(stream, done, 0),
+                    "make the caller's stream wait"));
       host = now() - began;
-      return warm ? std::nullopt : finishFirst(peers, running);
+      return warm ? Ok{} : finishFirst(peers, running);
     };
-    std::optional<Stop> stop = enqueueAll();
-    if (stop && stop->code != TESSERA_INVALID_ARGUMENT)
+    Ran ran = enqueueAll();
+    if (!ran && ran.error().code != TESSERA_INVALID_ARGUMENT)
       settle();
-    return stop;
+    return ran;
   }
 
-  std::optional<Stop> wait(Peers &peers) override {
+  Ran wait(Peers &peers) override {
     Device::Current current(device);
-    std::optional<Stop> stop = wait(peers, done);
-    if (stop)
+    Ran ran = wait(peers, done);
+    if (!ran)
       settle();
-    return stop;
+    return ran;
   }
 
   std::span<const StepTime> times() const override { return measured; }
@@ -170,17 +159,16 @@ private:
   // Enqueueing
   //===--------------------------------------------------------------------===//
 
-  std::optional<Stop> check(Code code, const char *what) {
+  Ran check(Code code, const char *what) {
     if (Status status = device.check(code, what); !status)
       return Stop{0, TESSERA_INTERNAL, status.message()};
-    return std::nullopt;
+    return Ok{};
   }
 
   /// What is in `after` later waits for what is in `before` now.
-  std::optional<Stop> order(Stream after, Stream before) {
-    if (auto stop = check(driver.eventRecord(forked, before),
-                          "record an event in a stream"))
-      return stop;
+  Ran order(Stream after, Stream before) {
+    TSR_TRY(check(driver.eventRecord(forked, before),
+                  "record an event in a stream"));
     return check(driver.streamWaitEvent(after, forked, 0),
                  "make a stream wait for another");
   }
@@ -188,68 +176,54 @@ private:
   /// The graph in the caller's stream itself, which costs the GPU and the host
   /// fewer waits than ours between two of them. `followed`: what the device
   /// followed until now.
-  std::optional<Stop> launchIn(Stream stream,
-                               std::optional<unsigned long long> followed) {
+  Ran launchIn(Stream stream, std::optional<unsigned long long> followed) {
     unsigned long long id = 0;
-    if (auto stop = check(driver.streamGetId(stream, &id),
-                          "ask about the caller's stream"))
-      return stop;
+    TSR_TRY(check(driver.streamGetId(stream, &id),
+                  "ask about the caller's stream"));
     if (followed != id)
-      if (auto stop = order(stream, device.stream()))
-        return stop;
-    if (auto stop = check(driver.graphLaunch(exec, stream), "launch the graph"))
-      return stop;
-    if (auto stop = check(driver.eventRecord(done, stream),
-                          "record an event in a stream"))
-      return stop;
-    if (auto stop = check(driver.streamWaitEvent(device.stream(), done, 0),
-                          "make a stream wait for another"))
-      return stop;
+      TSR_TRY(order(stream, device.stream()));
+    TSR_TRY(check(driver.graphLaunch(exec, stream), "launch the graph"));
+    TSR_TRY(
+        check(driver.eventRecord(done, stream), "record an event in a stream"));
+    TSR_TRY(check(driver.streamWaitEvent(device.stream(), done, 0),
+                  "make a stream wait for another"));
     device.follows = id;
-    return std::nullopt;
+    return Ok{};
   }
 
-  std::optional<Stop> launch(Peers &peers, const Running &running) {
+  Ran launch(Peers &peers, const Running &running) {
     const double began = now();
-    if (std::optional<Stop> stop = submit(running))
-      return stop;
+    TSR_TRY(submit(running));
     host = now() - began;
     return warm ? wait(peers, done) : finishFirst(peers, running);
   }
 
   /// Waits, and makes the graph for the next run.
-  std::optional<Stop> finishFirst(Peers &peers, const Running &running) {
-    if (std::optional<Stop> stop = wait(peers, done))
-      return stop;
+  Ran finishFirst(Peers &peers, const Running &running) {
+    TSR_TRY(wait(peers, done));
     warm = true;
     if ((flags & TESSERA_NO_GRAPH) || works.empty())
-      return std::nullopt;
+      return Ok{};
     peers.startWait();
     return capture(running);
   }
 
   /// Everything on our stream, and the event at its end.
-  std::optional<Stop> submit(const Running &running) {
-    if (exec) {
-      if (Status status = device.check(
-              driver.graphLaunch(exec, device.stream()), "launch the graph");
-          !status)
-        return Stop{0, TESSERA_INTERNAL, status.message()};
-    } else if (std::optional<Stop> stop = enqueueWorks(running)) {
-      return stop;
-    }
+  Ran submit(const Running &running) {
+    TSR_TRY(exec ? check(driver.graphLaunch(exec, device.stream()),
+                         "launch the graph")
+                 : enqueueWorks(running));
     return record(done, 0);
   }
 
-  std::optional<Stop> enqueueWorks(const Running &running) {
+  Ran enqueueWorks(const Running &running) {
     for (size_t i = 0; i < works.size(); ++i)
-      if (std::optional<Stop> stop = enqueue(i, running))
-        return stop;
-    return std::nullopt;
+      TSR_TRY(enqueue(i, running));
+    return Ok{};
   }
 
   /// Enqueues one work, between breadcrumbs if it is a collective.
-  std::optional<Stop> enqueue(size_t i, const Running &running) {
+  Ran enqueue(size_t i, const Running &running) {
     const bool marked = works[i]->meetsPeers();
     Status status = marked ? leave(2 * i + 1) : Status(Ok{});
     if (status)
@@ -257,7 +231,7 @@ private:
     if (status && marked)
       status = leave(2 * i + 2);
     if (status)
-      return std::nullopt;
+      return Ok{};
     return Stop{i, marked ? TESSERA_PEER : TESSERA_INTERNAL, status.message()};
   }
 
@@ -270,11 +244,11 @@ private:
                         "leave a breadcrumb");
   }
 
-  std::optional<Stop> record(Event event, size_t work) {
+  Ran record(Event event, size_t work) {
     const Code code = driver.eventRecord(event, device.stream());
     if (code)
       return broken(code, "record an event", work);
-    return std::nullopt;
+    return Ok{};
   }
 
   /// The device says that something before failed.
@@ -286,29 +260,22 @@ private:
     return Stop{work, TESSERA_INTERNAL, message};
   }
 
-  std::optional<Stop> capture(const Running &running) {
-    auto failed = [](const Status &status) {
-      return Stop{0, TESSERA_INTERNAL, status.message()};
-    };
-    Status begun = device.check(
-        driver.streamBeginCapture(device.stream(), kCaptureThreadLocal),
-        "begin to record the graph");
-    if (!begun)
-      return failed(begun);
-    std::optional<Stop> stop = enqueueWorks(running);
+  Ran capture(const Running &running) {
+    TSR_TRY(
+        check(driver.streamBeginCapture(device.stream(), kCaptureThreadLocal),
+              "begin to record the graph"));
+    Ran ran = enqueueWorks(running);
     Graph graph = nullptr;
-    Status ended = device.check(
-        driver.streamEndCapture(device.stream(), &graph), "record the graph");
-    if (!stop && !ended)
-      stop = failed(ended);
-    if (!stop)
-      if (Status made = device.check(driver.graphInstantiate(&exec, graph, 0),
-                                     "make the graph ready");
-          !made)
-        stop = failed(made);
+    Ran ended = check(driver.streamEndCapture(device.stream(), &graph),
+                      "record the graph");
+    if (ran)
+      ran = std::move(ended);
+    if (ran)
+      ran = check(driver.graphInstantiate(&exec, graph, 0),
+                  "make the graph ready");
     if (graph)
       driver.graphDestroy(graph);
-    return stop;
+    return ran;
   }
 
   //===--------------------------------------------------------------------===//
@@ -316,17 +283,15 @@ private:
   //===--------------------------------------------------------------------===//
 
   /// With an event between any two works.
-  std::optional<Stop> timeSteps(Peers &peers, const Running &running) {
+  Ran timeSteps(Peers &peers, const Running &running) {
     // Its time on the host's clock is between that before it was recorded and
     // that after a wait, as nothing is ahead of it. A wait that was slow once
     // is tried again.
     double began = 0;
     for (int tries = 0; tries < kClockTries; ++tries) {
       const double sent = now();
-      if (std::optional<Stop> stop = record(events[0], 0))
-        return stop;
-      if (std::optional<Stop> stop = wait(peers, events[0]))
-        return stop;
+      TSR_TRY(record(events[0], 0));
+      TSR_TRY(wait(peers, events[0]));
       const double answered = now();
       began = (sent + answered) / 2;
       clock = (answered - sent) / 2;
@@ -336,17 +301,13 @@ private:
     const double first = now();
     for (size_t i = 0; i < works.size(); ++i) {
       measured[i].enqueueBegin = i ? measured[i - 1].enqueueEnd : first;
-      if (std::optional<Stop> stop = enqueue(i, running))
-        return stop;
-      if (std::optional<Stop> stop = record(events[i + 1], i))
-        return stop;
+      TSR_TRY(enqueue(i, running));
+      TSR_TRY(record(events[i + 1], i));
       measured[i].enqueueEnd = now();
     }
-    if (std::optional<Stop> stop = record(done, 0))
-      return stop;
+    TSR_TRY(record(done, 0));
     host = now() - first;
-    if (std::optional<Stop> stop = wait(peers, done))
-      return stop;
+    TSR_TRY(wait(peers, done));
     double last = began;
     for (size_t i = 0; i < works.size(); ++i) {
       float milliseconds = 0;
@@ -360,34 +321,29 @@ private:
       measured[i].end = last =
           std::max(measured[i].begin, began + 1e-3 * milliseconds);
     }
-    return std::nullopt;
+    return Ok{};
   }
 
   /// Each work alone, with a line in the log before and after it.
-  std::optional<Stop> checkSteps(Peers &peers, const StepNames &names,
-                                 const Running &running) {
+  Ran checkSteps(Peers &peers, const StepNames &names, const Running &running) {
     measured.resize(works.size());
     host = 0;
     for (size_t i = 0; i < works.size(); ++i) {
       peers.log(TESSERA_LOG_INFO, describeStep(i, names, *works[i]));
       const double began = now();
-      if (std::optional<Stop> stop = enqueue(i, running))
-        return stop;
-      if (std::optional<Stop> stop = record(done, i))
-        return stop;
+      TSR_TRY(enqueue(i, running));
+      TSR_TRY(record(done, i));
       const double enqueued = now();
       host += enqueued - began;
-      if (std::optional<Stop> stop = wait(peers, done)) {
-        stop->work = i;
-        return stop;
-      }
+      if (Ran ran = wait(peers, done); !ran)
+        return Stop{i, ran.error().code, ran.message()};
       measured[i] = {began, now(), began, enqueued};
       char text[64];
       snprintf(text, sizeof text, "step %zu took %.1f us", i,
                1e6 * (measured[i].end - began));
       peers.log(TESSERA_LOG_INFO, text);
     }
-    return std::nullopt;
+    return Ok{};
   }
 
   //===--------------------------------------------------------------------===//
@@ -417,7 +373,7 @@ private:
   /// The work that the stream's last breadcrumb is of.
   size_t lastSeen() const { return seen ? (seen - 1) / 2 : 0; }
 
-  std::optional<Stop> wait(Peers &peers, Event event) {
+  Ran wait(Peers &peers, Event event) {
     const double began = now();
     Poll &poll = peers.startWait();
     while (true) {
@@ -428,7 +384,7 @@ private:
       if (code == 0) {
         expected = waited;
         forget();
-        return std::nullopt;
+        return Ok{};
       }
       if (code != kNotReady)
         return broken(code, "finish a run", lastSeen());
@@ -487,7 +443,6 @@ tessera::cuda::makeProgram(Device &device, Function mark,
                            std::span<const std::unique_ptr<Work>> works,
                            uint32_t flags) {
   auto program = std::make_unique<CUDAProgram>(device, mark, works, flags);
-  if (Status status = program->prepare(); !status)
-    return status.error();
+  TSR_TRY(program->prepare());
   return std::unique_ptr<Program>(std::move(program));
 }
