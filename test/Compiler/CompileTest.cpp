@@ -15,8 +15,8 @@
 
 #include "../Runtime/Ranks.h"
 #include "Compiler/Register.h"
-#include "Interpreter/Inputs.h"
-#include "Interpreter/Tolerance.h"
+#include "Interpreter/Machine/Inputs.h"
+#include "Interpreter/Machine/Tolerance.h"
 #include "Module/Module.h"
 #include "TensorView/TensorView.h"
 #include "tessera/Compiler.h"

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Interpreter/Placement.h"
-#include "Interpreter/Tolerance.h"
+#include "Interpreter/Machine/Tolerance.h"
+#include "Interpreter/Ops/Placement.h"
 #include "Support/DType.h"
 
 #include "mlir/IR/Builders.h"

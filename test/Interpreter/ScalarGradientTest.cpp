@@ -12,8 +12,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "TensorView/ScalarGradient.h"
-#include "Interpreter/Evaluators.h"
-#include "Interpreter/ScalarProgram.h"
+#include "Interpreter/Ops/Evaluators.h"
+#include "Interpreter/Ops/ScalarProgram.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -13,6 +13,8 @@ namespace tessera::test {
 
 /// `tv-print-rules`: see PrintRules.cpp.
 void registerPrintRulesPass();
+/// `test-sharding-rules`: see RuleTest.cpp.
+void registerRuleTestPass();
 
 } // namespace tessera::test
 

@@ -8,7 +8,7 @@
 
 #include "Compiler/Register.h"
 #include "Compiler/VerifyInput.h"
-#include "Interpreter/InterpretPass.h"
+#include "Interpreter/Machine/InterpretPass.h"
 #include "Support/StandardStreams.h"
 #include "TensorView/TensorView.h"
 #ifdef TESSERA_TESTS
@@ -36,9 +36,9 @@ int main(int argc, char **argv) {
   tessera::registerAll(registry);
   tessera::registerAllPasses();
   tessera::interp::registerInterpretOptions();
-  tessera::interp::registerRuleTestPass();
 #ifdef TESSERA_TESTS
   tessera::test::registerPrintRulesPass();
+  tessera::test::registerRuleTestPass();
 #endif
   auto [input, output] = mlir::registerAndParseCLIOptions(
       argc, argv, "Tessera: passes on sharded tensor programs\n", registry);

@@ -15,7 +15,7 @@
 
 #include "random.cuh"
 
-#include "Interpreter/Evaluators.h"
+#include "Interpreter/Ops/Evaluators.h"
 
 #include "gtest/gtest.h"
 

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Interpreter/Interpreter.h"
+#include "Interpreter/Machine/Interpreter.h"
 #include "Layout/Exchange.h"
 #include "TensorView/TensorView.h"
 

@@ -12,10 +12,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_INTERPRETER_PLACEMENT_H
-#define TESSERA_INTERPRETER_PLACEMENT_H
+#ifndef TESSERA_INTERPRETER_OPS_PLACEMENT_H
+#define TESSERA_INTERPRETER_OPS_PLACEMENT_H
 
-#include "Interpreter/NDArray.h"
+#include "Interpreter/Ops/NDArray.h"
 
 #include "mlir/Support/LLVM.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -76,4 +76,4 @@ Result<std::shared_ptr<NDArray>> assemble(const Tensor &tensor,
 
 } // namespace tessera::interp
 
-#endif // TESSERA_INTERPRETER_PLACEMENT_H
+#endif // TESSERA_INTERPRETER_OPS_PLACEMENT_H

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_INTERPRETER_NDARRAY_H
-#define TESSERA_INTERPRETER_NDARRAY_H
+#ifndef TESSERA_INTERPRETER_OPS_NDARRAY_H
+#define TESSERA_INTERPRETER_OPS_NDARRAY_H
 
 #include "Layout/View.h"
 
@@ -76,4 +76,4 @@ std::string indexText(llvm::ArrayRef<int64_t> index);
 
 } // namespace tessera::interp
 
-#endif // TESSERA_INTERPRETER_NDARRAY_H
+#endif // TESSERA_INTERPRETER_OPS_NDARRAY_H

@@ -12,10 +12,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_INTERPRETER_EVALUATORS_H
-#define TESSERA_INTERPRETER_EVALUATORS_H
+#ifndef TESSERA_INTERPRETER_OPS_EVALUATORS_H
+#define TESSERA_INTERPRETER_OPS_EVALUATORS_H
 
-#include "Interpreter/Placement.h"
+#include "Interpreter/Ops/Placement.h"
 
 #include "mlir/IR/Operation.h"
 #include "llvm/ADT/StringMap.h"
@@ -113,4 +113,4 @@ double randomNumber(uint64_t seed, uint64_t stream, uint64_t index);
 
 } // namespace tessera::interp
 
-#endif // TESSERA_INTERPRETER_EVALUATORS_H
+#endif // TESSERA_INTERPRETER_OPS_EVALUATORS_H

@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_INTERPRETER_INPUTS_H
-#define TESSERA_INTERPRETER_INPUTS_H
+#ifndef TESSERA_INTERPRETER_MACHINE_INPUTS_H
+#define TESSERA_INTERPRETER_MACHINE_INPUTS_H
 
-#include "Interpreter/Interpreter.h"
+#include "Interpreter/Machine/Interpreter.h"
 
 namespace tessera {
 class TensorFiles;
@@ -33,4 +33,4 @@ makeInputs(mlir::func::FuncOp function,
 
 } // namespace tessera::interp
 
-#endif // TESSERA_INTERPRETER_INPUTS_H
+#endif // TESSERA_INTERPRETER_MACHINE_INPUTS_H

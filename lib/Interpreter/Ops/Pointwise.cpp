@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Interpreter/Evaluators.h"
-#include "Interpreter/ScalarProgram.h"
+#include "Interpreter/Ops/Evaluators.h"
+#include "Interpreter/Ops/ScalarProgram.h"
 #include "TensorView/TensorView.h"
 
 #include <cmath>
@@ -75,8 +75,8 @@ double interp::geluTanhGrad(double x) {
 
 static LogicalResult evalGeluGrad(OpRun &run) {
   bool tanh = cast<tv::GeluGradOp>(run.op).getTanh();
-  // Terms of about 1 cancel: what they round to, in the wide type, is no part of
-  // what a small slope rounds to.
+  // Terms of about 1 cancel: what they round to, in the wide type, is no part
+  // of what a small slope rounds to.
   double rounding = 0;
   if (run.roundScalars)
     rounding = run.resultType(0).isF64() ? 0x1p-53 : 0x1p-24;

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Interpreter/Memory.h"
+#include "Interpreter/Machine/Memory.h"
 
 #include <numeric>
 

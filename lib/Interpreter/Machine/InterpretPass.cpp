@@ -13,10 +13,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Interpreter/InterpretPass.h"
-#include "Interpreter/Inputs.h"
-#include "Interpreter/Interpreter.h"
-#include "Interpreter/Tolerance.h"
+#include "Interpreter/Machine/InterpretPass.h"
+#include "Interpreter/Machine/Inputs.h"
+#include "Interpreter/Machine/Interpreter.h"
+#include "Interpreter/Machine/Tolerance.h"
 #include "TensorView/TensorView.h"
 #include "Tensors/Safetensors.h"
 

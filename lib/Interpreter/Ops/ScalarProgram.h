@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_INTERPRETER_SCALARPROGRAM_H
-#define TESSERA_INTERPRETER_SCALARPROGRAM_H
+#ifndef TESSERA_INTERPRETER_OPS_SCALARPROGRAM_H
+#define TESSERA_INTERPRETER_OPS_SCALARPROGRAM_H
 
-#include "Interpreter/Evaluators.h"
+#include "Interpreter/Ops/Evaluators.h"
 
 #include "mlir/IR/Region.h"
 
@@ -54,4 +54,4 @@ private:
 
 } // namespace tessera::interp
 
-#endif // TESSERA_INTERPRETER_SCALARPROGRAM_H
+#endif // TESSERA_INTERPRETER_OPS_SCALARPROGRAM_H

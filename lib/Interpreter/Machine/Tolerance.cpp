@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Interpreter/Tolerance.h"
+#include "Interpreter/Machine/Tolerance.h"
 
 #include <cmath>
 

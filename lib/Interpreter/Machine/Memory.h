@@ -11,10 +11,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_INTERPRETER_MEMORY_H
-#define TESSERA_INTERPRETER_MEMORY_H
+#ifndef TESSERA_INTERPRETER_MACHINE_MEMORY_H
+#define TESSERA_INTERPRETER_MACHINE_MEMORY_H
 
-#include "Interpreter/NDArray.h"
+#include "Interpreter/Ops/NDArray.h"
 
 #include <memory>
 #include <optional>
@@ -56,4 +56,4 @@ Shape rowMajor(size_t rank);
 
 } // namespace tessera::interp
 
-#endif // TESSERA_INTERPRETER_MEMORY_H
+#endif // TESSERA_INTERPRETER_MACHINE_MEMORY_H

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_INTERPRETER_INTERPRETPASS_H
-#define TESSERA_INTERPRETER_INTERPRETPASS_H
+#ifndef TESSERA_INTERPRETER_MACHINE_INTERPRETPASS_H
+#define TESSERA_INTERPRETER_MACHINE_INTERPRETPASS_H
 
 #include "mlir/Pass/PassManager.h"
 
@@ -24,9 +24,6 @@ llvm::LogicalResult addInterpretation(
     mlir::PassManager &passes,
     llvm::function_ref<llvm::LogicalResult(mlir::PassManager &)> pipeline);
 
-/// `test-sharding-rules`: see RuleTest.cpp.
-void registerRuleTestPass();
-
 } // namespace tessera::interp
 
-#endif // TESSERA_INTERPRETER_INTERPRETPASS_H
+#endif // TESSERA_INTERPRETER_MACHINE_INTERPRETPASS_H

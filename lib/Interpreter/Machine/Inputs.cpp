@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Interpreter/Inputs.h"
+#include "Interpreter/Machine/Inputs.h"
 #include "TensorView/ExtentAnalysis.h"
 #include "TensorView/TensorView.h"
 #include "Tensors/Safetensors.h"

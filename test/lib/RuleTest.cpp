@@ -23,10 +23,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Interpreter/Inputs.h"
-#include "Interpreter/InterpretPass.h"
-#include "Interpreter/Tolerance.h"
+#include "Interpreter/Machine/Inputs.h"
+#include "Interpreter/Machine/Tolerance.h"
 #include "TensorView/TensorView.h"
+#include "lib/TestPasses.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
@@ -475,6 +475,6 @@ struct TestShardingRulesPass
 };
 } // namespace
 
-void interp::registerRuleTestPass() {
+void tessera::test::registerRuleTestPass() {
   PassRegistration<TestShardingRulesPass>();
 }

@@ -12,7 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Interpreter/ScalarProgram.h"
+#include "Interpreter/Ops/ScalarProgram.h"
 #include "TensorView/TensorView.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -23,10 +23,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_INTERPRETER_TOLERANCE_H
-#define TESSERA_INTERPRETER_TOLERANCE_H
+#ifndef TESSERA_INTERPRETER_MACHINE_TOLERANCE_H
+#define TESSERA_INTERPRETER_MACHINE_TOLERANCE_H
 
-#include "Interpreter/NDArray.h"
+#include "Interpreter/Ops/NDArray.h"
 
 #include <optional>
 
@@ -51,4 +51,4 @@ Comparison compare(const Reference &reference, const NDArray &array,
 
 } // namespace tessera::interp
 
-#endif // TESSERA_INTERPRETER_TOLERANCE_H
+#endif // TESSERA_INTERPRETER_MACHINE_TOLERANCE_H

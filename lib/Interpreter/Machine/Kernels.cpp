@@ -14,8 +14,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Interpreter/Kernels.h"
-#include "Interpreter/Evaluators.h"
+#include "Interpreter/Machine/Kernels.h"
+#include "Interpreter/Ops/Evaluators.h"
 #include "Plan/Plan.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Interpreter/Evaluators.h"
-#include "Interpreter/ScalarProgram.h"
+#include "Interpreter/Ops/Evaluators.h"
+#include "Interpreter/Ops/ScalarProgram.h"
 #include "TensorView/ScalarGradient.h"
 #include "TensorView/TensorView.h"
 

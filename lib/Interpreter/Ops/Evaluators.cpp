@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Interpreter/Evaluators.h"
+#include "Interpreter/Ops/Evaluators.h"
 
 using namespace mlir;
 using namespace tessera;

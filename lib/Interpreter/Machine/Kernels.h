@@ -6,11 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_INTERPRETER_KERNELS_H
-#define TESSERA_INTERPRETER_KERNELS_H
+#ifndef TESSERA_INTERPRETER_MACHINE_KERNELS_H
+#define TESSERA_INTERPRETER_MACHINE_KERNELS_H
 
-#include "Interpreter/Memory.h"
-#include "Interpreter/ScalarProgram.h"
+#include "Interpreter/Machine/Memory.h"
+#include "Interpreter/Ops/ScalarProgram.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -109,4 +109,4 @@ private:
 
 } // namespace tessera::interp
 
-#endif // TESSERA_INTERPRETER_KERNELS_H
+#endif // TESSERA_INTERPRETER_MACHINE_KERNELS_H

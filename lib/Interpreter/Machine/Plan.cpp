@@ -14,7 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Plan/Plan.h"
-#include "Interpreter/Interpreter.h"
+#include "Interpreter/Machine/Interpreter.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Interpreter/Evaluators.h"
+#include "Interpreter/Ops/Evaluators.h"
 #include "Plan/Plan.h"
 #include "TensorView/TensorView.h"
 

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Interpreter/Evaluators.h"
+#include "Interpreter/Ops/Evaluators.h"
 #include "TensorView/TensorView.h"
 
 using namespace mlir;

@@ -15,11 +15,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_INTERPRETER_INTERPRETER_H
-#define TESSERA_INTERPRETER_INTERPRETER_H
+#ifndef TESSERA_INTERPRETER_MACHINE_INTERPRETER_H
+#define TESSERA_INTERPRETER_MACHINE_INTERPRETER_H
 
-#include "Interpreter/Evaluators.h"
-#include "Interpreter/Kernels.h"
+#include "Interpreter/Machine/Kernels.h"
+#include "Interpreter/Ops/Evaluators.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -114,4 +114,4 @@ bool agreesWithRule(mlir::Operation *op,
 
 } // namespace tessera::interp
 
-#endif // TESSERA_INTERPRETER_INTERPRETER_H
+#endif // TESSERA_INTERPRETER_MACHINE_INTERPRETER_H

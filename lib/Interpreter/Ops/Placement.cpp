@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Interpreter/Placement.h"
+#include "Interpreter/Ops/Placement.h"
 
 #include <bit>
 #include <cmath>
