@@ -13,17 +13,16 @@
 //===----------------------------------------------------------------------===//
 
 #include "TensorView/TensorView.h"
+#include "TensorView/TensorViewVerify.h"
 
 using namespace mlir;
 using namespace tessera;
 using namespace tessera::tv;
+using checks::shapeOf;
 using layout::Rule;
 using layout::Use;
 using Kind = layout::IterationFactor::Kind;
 
-static layout::Shape shapeOf(Value value) {
-  return getGlobalShape(value.getType());
-}
 static layout::Combiner toLayout(tv::Combiner combiner) {
   auto isSame = [](tv::Combiner one, layout::Combiner other) {
     return static_cast<int>(one) == static_cast<int>(other);

@@ -29,6 +29,13 @@ std::vector<SubAxis> partialAxes(const View &view) {
   return axes;
 }
 
+bool overlap(const std::vector<SubAxis> &a, const std::vector<SubAxis> &b) {
+  return std::ranges::any_of(a, [&](const SubAxis &x) {
+    return std::ranges::any_of(b,
+                               [&](const SubAxis &y) { return overlap(x, y); });
+  });
+}
+
 std::vector<SubAxis> splitAxes(const View &view) {
   std::vector<SubAxis> axes;
   for (const Dim &dim : view.dims) {

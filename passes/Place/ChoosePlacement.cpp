@@ -19,6 +19,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Place/ChoosePlacement.h"
+#include "Layout/PlanViews.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/STLExtras.h"
@@ -120,13 +121,6 @@ int64_t tv::getWork(Operation *op, const Placement &placement,
 // Candidates
 //===----------------------------------------------------------------------===//
 
-static bool overlap(llvm::ArrayRef<SubAxis> a, llvm::ArrayRef<SubAxis> b) {
-  return llvm::any_of(a, [&](const SubAxis &x) {
-    return llvm::any_of(
-        b, [&](const SubAxis &y) { return layout::overlap(x, y); });
-  });
-}
-
 /// For each factor the products to try, whole first.
 static std::vector<std::vector<Product>> getCandidates(const PlacedOp &op) {
   const layout::Rule &rule = op.getRule();
@@ -166,7 +160,7 @@ static std::vector<std::vector<Product>> getCandidates(const PlacedOp &op) {
   auto isWanted = [&](const SubAxis &axis, size_t byOtherThan) {
     for (size_t g = 0; g < full.size(); ++g)
       if (g != byOtherThan && llvm::any_of(full[g], [&](const Product &other) {
-            return overlap(axis, layout::axesOf(other));
+            return layout::overlap({axis}, layout::axesOf(other));
           }))
         return true;
     return false;

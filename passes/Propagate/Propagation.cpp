@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Propagate/Propagation.h"
+#include "Layout/PlanViews.h"
 
 #include <algorithm>
 #include <set>
@@ -22,14 +23,6 @@ using layout::Product;
 using layout::Shape;
 using layout::SubAxis;
 using layout::View;
-
-static bool overlap(const std::vector<SubAxis> &a,
-                    const std::vector<SubAxis> &b) {
-  return std::any_of(a.begin(), a.end(), [&](const SubAxis &x) {
-    return std::any_of(b.begin(), b.end(),
-                       [&](const SubAxis &y) { return layout::overlap(x, y); });
-  });
-}
 
 /// The product of the extents that a dimension beginning at `first` spans.
 static int64_t boundOf(const Shape &shape, const Dim &dim, int64_t first) {
@@ -163,7 +156,8 @@ bool Propagation::exclude(const Proposal &a, const Proposal &b) const {
   bool apart = a.firstDim + a.to.span <= b.firstDim ||
                b.firstDim + b.to.span <= a.firstDim;
   if (apart)
-    return overlap(layout::axesOf(a.to.product), layout::axesOf(b.to.product));
+    return layout::overlap(layout::axesOf(a.to.product),
+                           layout::axesOf(b.to.product));
   if (a.firstDim != b.firstDim || a.to.span != b.to.span)
     return true;
   int64_t bound = boundOf(tensors[a.tensor].shape, a.to, a.firstDim);
@@ -273,7 +267,7 @@ void Propagation::proposeByView(int index, int source, int target,
     std::vector<SubAxis> axes = layout::axesOf(dim.product);
     int64_t origin = 0;
     for (const Dim &own : from.view.dims) {
-      if (overlap(axes, layout::axesOf(own.product)))
+      if (layout::overlap(axes, layout::axesOf(own.product)))
         break;
       origin += own.span;
     }
@@ -465,7 +459,7 @@ void Propagation::proposeByRule(int index, Direction direction,
       return;
     for (size_t other = 0; other < products.size(); ++other)
       if (int(other) != factor && products[other] &&
-          overlap(axes, layout::axesOf(products[other]->product))) {
+          layout::overlap(axes, layout::axesOf(products[other]->product))) {
         if (direction == Direction::Forward)
           log.push_back({candidate.source, false,
                          tensors[candidate.source].name + " dimension " +
@@ -476,7 +470,7 @@ void Propagation::proposeByRule(int index, Direction direction,
         return;
       }
     for (const Candidate *flat : flats)
-      if (overlap(axes, layout::axesOf(flat->dim.product)))
+      if (layout::overlap(axes, layout::axesOf(flat->dim.product)))
         return;
     if (products[factor] &&
         !layout::refines(dim.product, products[factor]->product,
@@ -488,14 +482,15 @@ void Propagation::proposeByRule(int index, Direction direction,
   for (const Candidate &candidate : candidates) {
     if (candidate.dim.span > 1) {
       bool free = std::none_of(flats.begin(), flats.end(), [&](auto *flat) {
-        return overlap(layout::axesOf(flat->dim.product),
-                       layout::axesOf(candidate.dim.product));
+        return layout::overlap(layout::axesOf(flat->dim.product),
+                               layout::axesOf(candidate.dim.product));
       });
       for (int factor : candidate.factors)
         free &= !products[factor] && carries(rule.factors[factor]);
       for (const std::optional<Dim> &product : products)
-        free &= !product || !overlap(layout::axesOf(product->product),
-                                     layout::axesOf(candidate.dim.product));
+        free &=
+            !product || !layout::overlap(layout::axesOf(product->product),
+                                         layout::axesOf(candidate.dim.product));
       if (free)
         flats.push_back(&candidate);
     } else if (candidate.shifted) {
@@ -622,7 +617,8 @@ bool Propagation::take(const Proposal &proposal) {
   }
   View rest = tensor.view;
   rest.dims.erase(rest.dims.begin() + from, rest.dims.begin() + to);
-  if (overlap(layout::axesOf(rest), layout::axesOf(proposal.to.product)))
+  if (layout::overlap(layout::axesOf(rest),
+                      layout::axesOf(proposal.to.product)))
     return refuse("an axis already splits another of its dimensions");
 
   tensor.view.dims.erase(tensor.view.dims.begin() + from,

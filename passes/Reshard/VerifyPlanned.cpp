@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Layout/Exchange.h"
+#include "Layout/PlanViews.h"
 #include "Place/Placement.h"
 #include "Reshard/Passes.h"
 
@@ -26,14 +26,6 @@ namespace tessera::tv {
 #include "Reshard/Passes.h.inc"
 } // namespace tessera::tv
 
-/// The partial sub-axes of `view`.
-static std::vector<layout::SubAxis> partialAxes(const layout::View &view) {
-  std::vector<layout::SubAxis> axes;
-  for (const layout::Partial &partial : view.partial)
-    llvm::append_range(axes, partial.axes);
-  return axes;
-}
-
 static Status checkPlanned(ReshardOp op) {
   StepAttr plan = op.getPlanAttr();
   if (!plan)
@@ -42,8 +34,10 @@ static Status checkPlanned(ReshardOp op) {
                   plan.getKind() == StepKind::ReduceScatter;
   std::vector<layout::SubAxis> named = layout::merged(plan.getAxes());
   for (auto [from, to] : llvm::zip_equal(op.getInputs(), op.getResults())) {
-    std::vector<layout::SubAxis> before = partialAxes(getView(from).getView());
-    std::vector<layout::SubAxis> after = partialAxes(getView(to).getView());
+    std::vector<layout::SubAxis> before =
+        layout::partialAxes(getView(from).getView());
+    std::vector<layout::SubAxis> after =
+        layout::partialAxes(getView(to).getView());
     std::vector<layout::SubAxis> gone =
         layout::merged(layout::subtract(std::move(before), after));
     if (combines ? gone != named : !gone.empty())
