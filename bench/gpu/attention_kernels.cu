@@ -24,12 +24,13 @@ template <int D> struct Triangle : Full<D> {
 template <int D> struct SoftCap : Triangle<D> {
   static constexpr bool HasScore = true, HasScoreGrad = true;
   using Args = AttentionMods::Args;
+  static constexpr float InnerScale = 0.02f, OuterScale = 50;
   TSR_DEVICE float score(Args const &, float s, int64, int64, int64, int64) {
-    return 50 * tanh32(s * 0.02f);
+    return tanhFast(s);
   }
   TSR_DEVICE float score_grad(Args const &, float s, float dy, int64, int64,
                               int64, int64) {
-    const float t = tanh32(s * 0.02f);
+    const float t = tanhFast(s);
     return dy * (1 - t * t);
   }
 };

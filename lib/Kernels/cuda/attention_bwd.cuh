@@ -58,6 +58,7 @@ template <class C, class P> struct BwdProducer {
   typename C::Shared &s;
   const int lane = threadIdx.x % 32;
   int steps = 0;
+  Ring<C::Stages> ring;
 
   TSR_MEMBER void load_keys(TensorMap const &map, char (*to)[C::BN * 128],
                             uint64 *full, typename C::Tile const &t) {
@@ -89,7 +90,7 @@ template <class C, class P> struct BwdProducer {
   }
   TSR_MEMBER void load_step(typename C::Step const &step, int batch) {
     const BwdWorkspace<C> work(p);
-    const int i = steps % 2, parity = steps / 2 & 1 ^ 1;
+    const int i = ring.stage, parity = ring.phase ^ 1;
     const int64 row = (step.sum - work.sum) / C::D;
     barrier_wait(&s.q_empty[i], parity);
     if (lane == 0) {
@@ -102,6 +103,7 @@ template <class C, class P> struct BwdProducer {
       load_queries(maps.dout, s.dout[i], s.delta[i], work.delta + row,
                    &s.dout_full[i], step.head, step.m, batch);
     steps++;
+    ring.next();
   }
   TSR_MEMBER void add_step(typename C::Step const &step) {
     if (C::Ordered)
@@ -218,9 +220,10 @@ template <class C, class P> struct BwdConsumer {
   typename C::Shared &s;
   const int group, thread = threadIdx.x % 128, lane = threadIdx.x % 32;
   unsigned steps = 0; // before this one
-  int buffer = 0;     // of dS: this step's
-  int key;            // this thread's first; the other is key + 8
-  int64 batch;        // global, for the functors
+  Ring<C::Stages> ring;
+  int buffer = 0; // of dS: this step's
+  int key;        // this thread's first; the other is key + 8
+  int64 batch;    // global, for the functors
   float dk[C::D / 2], dv[C::D / 2];
 
   TSR_MEMBER BwdConsumer(BwdMaps const &maps, P const &p, typename C::Shared &s,
@@ -312,24 +315,30 @@ template <class C, class P> struct BwdConsumer {
            (!C::Causal ||
             key + 8 * r <= (int)Mods::query(p.args, query) + p.causal_shift);
   }
+  /// Numbers of the queries that are this thread's columns.
+  TSR_MEMBER void load_row(float2 (&row)[C::BM / 8], float const *from) {
+#pragma unroll
+    for (int j = 0; j < C::BM / 8; j++)
+      row[j] = *reinterpret_cast<float2 const *>(from + j * 8 + lane % 4 * 2);
+  }
   /// x: scores to probabilities.
-  TSR_MEMBER void plain(float (&x)[C::BM / 2], int stage,
-                        typename C::Step const &now) {
+  TSR_MEMBER void plain(float (&x)[C::BM / 2], float2 const (&lse)[C::BM / 8]) {
     const float c = Mods::Scale * 1.44269504f;
 #pragma unroll
-    for (int j = 0; j < C::BM / 8; j++) {
-      const float2 lse =
-          *reinterpret_cast<float2 *>(&s.lse[stage][j * 8 + lane % 4 * 2]);
+    for (int e = 0; e < C::BM / 2; e++)
+      x[e] = exp2_fast(x[e] * c - (e % 2 ? lse[e / 4].y : lse[e / 4].x));
+  }
+  /// What no query sees of this step.
+  TSR_MEMBER void hide(float (&x)[C::BM / 2], Fragment16 *probs,
+                       typename C::Step const &now) {
+    const int first = now.m * C::BM + lane % 4 * 2;
 #pragma unroll
-      for (int e = 4 * j; e < 4 * j + 4; e++)
-        x[e] = exp2_fast(x[e] * c - (e % 2 ? lse.y : lse.x));
-    }
-    if (now.masked) {
-      const int first = now.m * C::BM + lane % 4 * 2;
-#pragma unroll
-      for (int e = 0; e < C::BM / 2; e++)
-        if (!sees(first + fragment_column(e), e / 2 % 2))
-          x[e] = 0;
+    for (int e = 0; e < C::BM / 2; e++) {
+      if (sees(first + fragment_column(e), e / 2 % 2))
+        continue;
+      x[e] = 0;
+      if constexpr (Mods::HasScoreGrad)
+        probs[e / 8].r[e / 2 % 4] &= e % 2 ? 0xffff : 0xffff0000;
     }
   }
   /// x: scores to probabilities times the derivative of the score functor;
@@ -350,16 +359,17 @@ template <class C, class P> struct BwdConsumer {
         const int64 query =
             Mods::query(p.args, min(first + column, p.queries - 1));
         const int seen = min(key + 8 * r, p.keys - 1);
-        const float scaled = x[i] * Mods::Scale;
+        const float scaled = x[i] * (Mods::Scale * Mods::InnerScale);
         float score = scaled, slope = 1;
         if constexpr (Mods::HasScore)
           score = Mods::score(p.args, scaled, batch, head, query, seen);
         if constexpr (Mods::HasScoreGrad)
           slope = Mods::score_grad(p.args, scaled, 1, batch, head, query, seen);
-        float value = exp2_fast(score * 1.44269504f - lse[column]);
-        bool kept = sees(first + column, r);
+        float value =
+            exp2_fast(score * (Mods::OuterScale * 1.44269504f) - lse[column]);
+        bool kept = true;
         if constexpr (Mods::HasMask)
-          kept = kept && Mods::mask(p.args, batch, head, query, seen);
+          kept = Mods::mask(p.args, batch, head, query, seen);
         // Without branches, and one element after the other: what the compiler
         // would gather of all does not fit into the registers.
         asm volatile("" : "+f"(value), "+f"(slope));
@@ -373,7 +383,8 @@ template <class C, class P> struct BwdConsumer {
 
   /// Whether it was the tile's last.
   template <bool First> TSR_MEMBER bool step() {
-    const int i = steps % 2, parity = steps / 2 & 1;
+    const int i = ring.stage, parity = ring.phase;
+    const int before = i ? i - 1 : C::Stages - 1;
     float x[C::BM / 2], y[C::BM / 2]; // S, then P; dP, then dS
     Fragment16 probs[C::BM / 16];
     barrier_wait(&s.q_full[i], parity);
@@ -386,23 +397,34 @@ template <class C, class P> struct BwdConsumer {
     const typename C::Step &now = s.step[steps % 4];
     if (!First) {
       wgmma_wait<2>(); // dK of the last step
-      release(&s.q_empty[i ^ 1]);
+      release(&s.q_empty[before]);
     }
+    // Ahead of the waits, where there are registers for that.
+    float2 lse[C::BM / 8], delta[C::BM / 8];
+    if (C::RowsAhead)
+      load_row(lse, s.lse[i]);
     wgmma_wait<1>();
-    if constexpr (C::HasMods)
+    if constexpr (C::HasMods) {
       modify(x, probs, i, now);
-    else
-      plain(x, i, now);
-    wgmma_wait<0>();
-#pragma unroll
-    for (int j = 0; j < C::BM / 8; j++) {
-      const float2 delta =
-          *reinterpret_cast<float2 *>(&s.delta[i][j * 8 + lane % 4 * 2]);
-#pragma unroll
-      for (int e = 4 * j; e < 4 * j + 4; e++)
-        y[e] = x[e] * (y[e] - (e % 2 ? delta.y : delta.x));
+    } else {
+      if (!C::RowsAhead)
+        load_row(lse, s.lse[i]);
+      plain(x, lse);
     }
-    // Three buffers: the other group may still be at dQ of two steps ago.
+    if (now.masked)
+      hide(x, probs, now);
+    if (C::RowsAhead)
+      load_row(delta, s.delta[i]);
+    wgmma_wait<0>();
+    if (!C::RowsAhead)
+      load_row(delta, s.delta[i]);
+#pragma unroll
+    for (int e = 0; e < C::BM / 2; e++)
+      y[e] = x[e] * (y[e] - (e % 2 ? delta[e / 4].y : delta[e / 4].x));
+    // Three buffers: the other group may still be at dQ of two steps ago. The
+    // results of the tile before are stored by way of them.
+    if (First)
+      wait_stored();
 #pragma unroll
     for (int j = 0; j < C::BM / 16; j++) {
       Fragment16 f;
@@ -414,9 +436,9 @@ template <class C, class P> struct BwdConsumer {
     fence_async();
     // Read before the turn, in which nothing should wait.
     const bool last = now.last;
-    Target before = {};
+    Target to = {};
     if (!First)
-      before = target();
+      to = target();
     take_turn();
     float dq[C::DqColumns / 2];
     if (!First)
@@ -425,21 +447,29 @@ template <class C, class P> struct BwdConsumer {
     issue_dk(s.q[i][0], First);
     if (!First) {
       wgmma_wait<2>();
-      add_dq(before, dq);
+      add_dq(to, dq);
     }
     wgmma_wait<1>();
     release(&s.dout_empty[i]);
     steps++;
+    ring.next();
     buffer = buffer == 2 ? 0 : buffer + 1;
     return last;
   }
 
-  TSR_MEMBER void store_rows(TensorMap const &map, float const *rows,
-                             float scale, typename C::Tile const &t) {
-    char *panels = s.out[0] + group * 64 * 128;
+  /// Until this group's part of all buffers of dS is free again.
+  TSR_MEMBER void wait_stored() {
     if (thread == 0)
       bulk_wait_read<0>();
     named_sync(3 + group, 128);
+  }
+  /// By way of the buffers of dS that are free: this step's, and, once the
+  /// other group is at its last dQ, the one after.
+  TSR_MEMBER void store_rows(TensorMap const &map, float const *rows,
+                             float scale, typename C::Tile const &t) {
+    char *panels[] = {s.ds[buffer][0] + group * 64 * 128,
+                      s.ds[buffer == 2 ? 0 : buffer + 1][0] + group * 64 * 128};
+    wait_stored();
 #pragma unroll
     for (int c = 0; c < C::D / 16; c++) {
       float scaled[8];
@@ -448,15 +478,15 @@ template <class C, class P> struct BwdConsumer {
         scaled[e] = rows[8 * c + e] * scale;
       Fragment16 f;
       convert<T>(f, scaled);
-      store_fragment(panels + c / 4 * C::BN * 128, c % 4, f);
+      store_fragment(panels[c / 4], c % 4, f);
     }
     fence_async();
     named_sync(3 + group, 128);
     if (thread == 0) {
 #pragma unroll
       for (int c = 0; c < C::Panels; c++)
-        tma_store(&map, panels + c * C::BN * 128, c * 64,
-                  t.n * C::BN + group * 64, t.key_head, t.batch);
+        tma_store(&map, panels[c], c * 64, t.n * C::BN + group * 64, t.key_head,
+                  t.batch);
       bulk_commit();
     }
   }
@@ -471,15 +501,15 @@ template <class C, class P> struct BwdConsumer {
         last = step<false>();
       pass_turn();
       release(&s.v_empty);
-      store_rows(maps.dv, dv, 1, t);
       take_turn();
       float dq[C::DqColumns / 2];
       issue_dq(dq);
       pass_turn();
       wgmma_wait<0>();
-      release(&s.q_empty[(steps - 1) % 2]);
+      release(&s.q_empty[ring.stage ? ring.stage - 1 : C::Stages - 1]);
       release(&s.k_empty);
       add_dq(target(), dq);
+      store_rows(maps.dv, dv, 1, t);
     } else {
 #pragma unroll
       for (int i = 0; i < C::D / 2; i++)
@@ -548,8 +578,8 @@ TSR_DEVICE void attention_bwd(BwdMaps const &maps, P const &p) {
 //===----------------------------------------------------------------------===//
 
 /// Of C::SideThreads threads, for one of the blocks of queries of all heads and
-/// batches. Rows that see no key, and those beyond the end, get an infinite lse:
-/// their probabilities are 0.
+/// batches. Rows that see no key, and those beyond the end, get an infinite
+/// lse: their probabilities are 0.
 template <class C, class P>
 TSR_DEVICE void attention_bwd_prepare(P const &p, int at) {
   using T = typename C::T;

@@ -28,7 +28,12 @@ struct BwdConfig {
   /// Probabilities beside their product with a derivative: too many registers
   /// for 128 queries.
   static constexpr int D = D_, BM = D == 64 && !Mods::HasScoreGrad ? 128 : 64;
-  static constexpr int BN = 128, Stages = 2, Threads = 384;
+  static constexpr int BN = 128, Threads = 384;
+  /// Of queries and gradients. With two, and all tiles at the same queries, a
+  /// step waits for its own.
+  static constexpr int Stages = BM == 64 ? 3 : 2;
+  /// Whether there are registers to load what the rows have before a wait.
+  static constexpr bool RowsAhead = BM == 64 && !HasMods && !Ordered;
   static constexpr int Panels = D / 64, QueryPanels = BM / 64;
   /// Registers of a thread.
   static constexpr int Producer = 40, Consumer = 232;
@@ -60,7 +65,6 @@ struct BwdConfig {
   struct Shared {
     alignas(1024) char k[Panels][BN * 128];
     alignas(1024) char v[Panels][BN * 128];
-    alignas(1024) char out[Panels][BN * 128];
     alignas(1024) char q[Stages][Panels][BM * 128];
     alignas(1024) char dout[Stages][Panels][BM * 128];
     alignas(1024) char ds[3][QueryPanels][BN * 128]; // rows: keys

@@ -43,6 +43,9 @@ struct AttentionMods {
   struct Args {};
   /// Of the product of a query and a key.
   static constexpr float Scale = 1;
+  /// A score functor gets the scaled product times InnerScale, and the score is
+  /// OuterScale, which is positive, times what it gives: free of cost here.
+  static constexpr float InnerScale = 1, OuterScale = 1;
   /// Keeps the keys up to query + causal_shift.
   static constexpr bool Causal = false;
   /// There is a `float score(Args const &, float scaled, int64 batch, int64
@@ -50,7 +53,8 @@ struct AttentionMods {
   static constexpr bool HasScore = false;
   /// For the backward of a score there is a `float score_grad(Args const &,
   /// float scaled, float dy, int64 batch, int64 head, int64 query, int64
-  /// key)`: dy times the derivative of `score`; else that is 1.
+  /// key)`: dy times the derivative of the score by the scaled product, whose
+  /// InnerScale times it gets as `score` does; else that is 1.
   static constexpr bool HasScoreGrad = false;
   /// There is a `bool mask(Args const &, int64 batch, int64 head, int64
   /// query, int64 key)`: whether the key is kept.
@@ -88,8 +92,9 @@ template <class T_, int D_, class Mods_> struct FwdConfig {
   static constexpr int D = D_, BN = 128, Stages = 2, Panels = D / 64;
   static constexpr bool Causal = Mods::Causal;
   static constexpr bool HasMods = Mods::HasScore || Mods::HasMask;
-  /// The score is scaled before it is used; else in the exponent.
+  /// The score is scaled before it is used; else by Factor, in the exponent.
   static constexpr bool Scaled = Mods::HasScore || !(Mods::Scale > 0);
+  static constexpr float Factor = Scaled ? Mods::OuterScale : Mods::Scale;
   static constexpr int Groups = D == 64 && !HasMods && !Scaled ? 3 : 2;
   static constexpr int BM = 64 * Groups, Threads = 128 * (Groups + 1);
   /// Registers of a thread: functors need some in the producer, too.
@@ -147,14 +152,19 @@ template <class C> struct FwdTile {
   }
 };
 
-/// Key blocks of a query tile: [begin, end), of which those from `whole` on
-/// cross the diagonal or the end of the keys.
+/// Key blocks that the queries [first, end) of a tile see: [begin, end), of
+/// which those from `whole` on cross the diagonal or the end of the keys. Empty
+/// if there are no such queries.
 template <class C> struct FwdBlocks {
-  int begin, end, whole;
+  int begin = 0, end = 0, whole = 0;
 
-  template <class P> TSR_MEMBER FwdBlocks(P const &p, FwdTile<C> const &t) {
+  template <class P>
+  TSR_MEMBER FwdBlocks(P const &p, FwdTile<C> const &t, int first, int rows) {
     using Mods = typename C::Mods;
-    const int first = t.m * C::BM, last = min(first + C::BM, p.queries) - 1;
+    first += t.m * C::BM;
+    const int last = min(first + rows, p.queries) - 1;
+    if (last < first)
+      return;
     const int64 first_query = Mods::query(p.args, first);
     const int64 last_query = Mods::query(p.args, last);
     KeyRange seen =
@@ -219,7 +229,7 @@ template <class C, class P> struct FwdProducer {
           *p.ticket = 0;
       }
       const FwdTile<C> t(p, id);
-      const FwdBlocks<C> blocks(p, t);
+      const FwdBlocks<C> blocks(p, t, 0, C::BM);
       const int head = C::Mods::key_head(p.args, t.head, p.heads, p.key_heads);
       if (blocks.begin < blocks.end)
         load_k(blocks.end - 1, head, t.batch);
@@ -249,13 +259,14 @@ template <class C, class P> struct FwdConsumer {
   const int group, thread = threadIdx.x % 128, lane = threadIdx.x % 32;
   Ring<C::Stages> k_ring, v_ring;
   int row;                     // this thread's first; the other is row + 8
-  int last;                    // the tile's last block: then q is free
+  int last;                    // this group's last block: then q is free
   int64 batch, head, query[2]; // global, for the functors
   float o[C::D / 2], x[C::BN / 2], top[2], sum[2], shrink[2];
   Fragment16 probs[C::BN / 16];
 
-  TSR_MEMBER FwdConsumer(FwdMaps const &maps, P const &p, typename C::Shared &s)
-      : maps(maps), p(p), s(s), group(threadIdx.x / 128 - 1) {}
+  TSR_MEMBER FwdConsumer(FwdMaps const &maps, P const &p, typename C::Shared &s,
+                         int group)
+      : maps(maps), p(p), s(s), group(group) {}
 
   TSR_DEVICE float infinity() { return __int_as_float(0x7f800000); }
   TSR_MEMBER void release(uint64 *b) {
@@ -318,7 +329,8 @@ template <class C, class P> struct FwdConsumer {
         int key = first + fragment_column(i);
         if (Masked)
           key = min(key, p.keys - 1);
-        float score = C::Scaled ? x[i] * Mods::Scale : x[i];
+        float score =
+            C::Scaled ? x[i] * (Mods::Scale * Mods::InnerScale) : x[i];
         if constexpr (Mods::HasScore)
           score = Mods::score(p.args, score, batch, head, query[r], key);
         if constexpr (Mods::HasMask)
@@ -348,7 +360,7 @@ template <class C, class P> struct FwdConsumer {
   /// x: modified scores to unnormalised probabilities. `block` is looked at
   /// under Masked and by the functors only.
   template <bool Masked, bool First> TSR_MEMBER void softmax(int block) {
-    const float c = (C::Scaled ? 1 : Mods::Scale) * 1.44269504f;
+    const float c = C::Factor * 1.44269504f;
     modify<Masked>(block);
 #pragma unroll
     for (int r = 0; r < 2; r++) {
@@ -375,13 +387,18 @@ template <class C, class P> struct FwdConsumer {
     }
   }
 
+  TSR_MEMBER void take_turn() { named_sync(1 + group, 256); }
+  TSR_MEMBER void pass_turn() {
+    named_arrive(1 + (group + 1) % C::Groups, 256);
+  }
+
   template <bool Masked> TSR_MEMBER void step(int block, bool first) {
     wait_k();
-    named_sync(1 + group, 256); // this group's turn
+    take_turn();
     issue_scores();
     wait_v();
     issue_values(first);
-    named_arrive(1 + (group + 1) % C::Groups, 256);
+    pass_turn();
     wgmma_wait<1>();
     release_k();
     if (block == last)
@@ -393,11 +410,25 @@ template <class C, class P> struct FwdConsumer {
     rescale();
   }
 
+  /// Blocks of the tile that none of this group's rows sees.
+  TSR_MEMBER void skip(int blocks) {
+    for (; blocks > 0; blocks--) {
+      wait_k();
+      take_turn();
+      pass_turn();
+      release_k();
+      wait_v();
+      release_v();
+    }
+  }
+
   /// Leaves the sums in o, sum and top.
   TSR_MEMBER void products(FwdBlocks<C> const &blocks) {
     int n = blocks.end - 1;
     wait_k();
+    take_turn();
     issue_scores();
+    pass_turn();
     wgmma_wait<0>();
     release_k();
     if (n == last)
@@ -417,7 +448,7 @@ template <class C, class P> struct FwdConsumer {
 
   TSR_MEMBER void tile(int id) {
     const FwdTile<C> t(p, id);
-    const FwdBlocks<C> blocks(p, t);
+    const FwdBlocks<C> all(p, t, 0, C::BM), blocks(p, t, group * 64, 64);
     row = t.m * C::BM + group * 64 + thread / 32 * 16 + lane / 4;
     batch = Mods::batch(p.args, t.batch), head = Mods::head(p.args, t.head);
 #pragma unroll
@@ -426,13 +457,16 @@ template <class C, class P> struct FwdConsumer {
     }
     last = blocks.begin;
     if (blocks.begin < blocks.end) {
+      skip(all.end - blocks.end);
       products(blocks);
+      skip(blocks.begin - all.begin);
     } else {
 #pragma unroll
       for (int i = 0; i < C::D / 2; i++)
         o[i] = 0;
       sum[0] = sum[1] = 0;
       release(&s.q_empty);
+      skip(all.end - all.begin);
     }
 
 #pragma unroll
@@ -443,8 +477,7 @@ template <class C, class P> struct FwdConsumer {
         p.lse[t.batch * p.lse_strides[0] + t.head * p.lse_strides[1] +
               (row + 8 * r) * p.lse_strides[2]] =
             sum[r] == 0 ? -infinity()
-                        : top[r] * (C::Scaled ? 1 : Mods::Scale) +
-                              log2_fast(sum[r]) * 0.69314718f;
+                        : top[r] * C::Factor + log2_fast(sum[r]) * 0.69314718f;
     }
     rescale();
     char *panels = s.o[0] + group * 64 * 128;
@@ -474,7 +507,7 @@ template <class C, class P> struct FwdConsumer {
     for (int phase = 0;; phase ^= 1) {
       barrier_wait(&s.q_full, phase);
       // By the lane that releases what it was told of.
-      const int id = __shfl_sync(~0u, lane == 0 ? s.tile : 0, 0);
+      const int id = __reduce_max_sync(~0u, lane == 0 ? s.tile : -1);
       if (id < 0)
         break;
       tile(id);
@@ -502,13 +535,16 @@ TSR_DEVICE void attention_fwd(FwdMaps const &maps, P const &p) {
     fence_barrier_init();
   }
   __syncthreads();
-  if (threadIdx.x < 128) {
+  // Told by one lane, a warp's group is the same for all: else the compiler has
+  // too few registers for the consumers.
+  const int group = __shfl_sync(~0u, (int)threadIdx.x / 128, 0) - 1;
+  if (group < 0) {
     registers_lower<C::Producer>();
     if (threadIdx.x == 0)
       FwdProducer<C, P>{maps, p, s}.run();
   } else {
     registers_raise<C::Consumer>();
-    FwdConsumer<C, P>(maps, p, s).run();
+    FwdConsumer<C, P>(maps, p, s, group).run();
   }
 }
 

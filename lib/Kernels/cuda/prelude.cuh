@@ -400,6 +400,17 @@ __device__ inline float tanh32(float x) {
   return size < 0.55f ? fmaf(x * square, sum, x) : large;
 }
 
+/// tanh to 2^-11, for scores of attention in bf16.
+#ifdef TESSERA_EMULATION
+__device__ inline float tanhFast(float x) { return tanhf(x); }
+#else
+__device__ inline float tanhFast(float x) {
+  float y;
+  asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+#endif
+
 template <class T> __device__ bool isFinite(T x) { return x - x == 0; }
 template <class T> __device__ bool isInfinite(T x) {
   return x == x && !isFinite(x);

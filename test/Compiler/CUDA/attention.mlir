@@ -9,6 +9,12 @@
 // RUN: sed 's/64/128/g; s/bf16/f16/g' %t/mods.mlir | tessera-compile --compile-from=local --target=cuda:sm_90a -o %t/module.tsr 2>&1 | FileCheck %s --check-prefix=CLEAN --allow-empty
 // RUN: tessera-compile %t/relative.mlir --target=cuda:sm_90a --attention=flash --dump-dir=%t/relative -o %t/module.tsr
 // RUN: FileCheck %s --check-prefix=RELATIVE < %t/relative/kernels.cu
+// RUN: tessera-compile %t/cap.mlir --target=cuda:sm_90a --attention=flash --dump-dir=%t/cap -o %t/module.tsr 2>&1 | FileCheck %s --check-prefix=CLEAN --allow-empty
+// RUN: FileCheck %s --check-prefixes=CAP,BF16 < %t/cap/kernels.cu
+// RUN: sed 's/bf16/f16/g' %t/cap.mlir | tessera-compile --target=cuda:sm_90a --attention=flash --dump-dir=%t/cap -o %t/module.tsr
+// RUN: FileCheck %s --check-prefixes=CAP,F16 < %t/cap/kernels.cu
+// RUN: sed 's/math.tanh %u/arith.subf %x, %u/' %t/cap.mlir | tessera-compile --target=cuda:sm_90a --attention=flash --dump-dir=%t/cap -o %t/module.tsr
+// RUN: FileCheck %s --check-prefix=TWICE < %t/cap/kernels.cu
 
 // No spills, no serialised products.
 // CLEAN-NOT: {{warning|error}}
@@ -57,6 +63,38 @@
 // RELATIVE-NEXT: const float element0 = *p.x1.at(h, subi0);
 // RELATIVE: else {
 // RELATIVE-NEXT: either0 = 0.0f;
+
+// Factors around a functor are the kernel's; a tanh is as exact as the type.
+// CAP: static constexpr float Scale = 0.125f;
+// CAP-NEXT: static constexpr float InnerScale = 0.0{{2|1999.*}}f;
+// CAP-NEXT: static constexpr float OuterScale = 50.0f;
+// CAP-NEXT: HasScore
+// BF16: const float tanh0 = tanhFast(s);
+// F16: const float tanh0 = tanh32(s);
+// CAP-NEXT: return tanh0;
+
+// Not if the score has another use.
+// TWICE-NOT: InnerScale
+// TWICE: OuterScale = 50.0f;
+// TWICE: const float div0 = s / 50.0f;
+// TWICE-NEXT: const float sub0 = s - div0;
+// TWICE-NEXT: return sub0;
+
+//--- cap.mlir
+#m = #tv.mesh<tp = 1>
+!q = tensor<2x4x100x64xbf16, #tv.view<#m, [_, did(tp) * _, _, _]>>
+func.func @main(%q: !q {tv.name = "q"}) -> (!q {tv.name = "o"}) {
+  %o, %lse = tv.attention %q, %q, %q scale(0.125)
+      : (!q, !q, !q) -> (!q, tensor<2x4x100xf32>)
+    score_mod (%x: f32, %b: index, %h: index, %i: index, %j: index) {
+      %c = arith.constant 5.0e+1 : f32
+      %u = arith.divf %x, %c : f32
+      %t = math.tanh %u : f32
+      %y = arith.mulf %t, %c : f32
+      tv.yield %y : f32
+    }
+  return %o : !q
+}
 
 //--- relative.mlir
 #m = #tv.mesh<tp = 1>

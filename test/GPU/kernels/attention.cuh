@@ -50,18 +50,19 @@ struct Captured : Base {
     int first_head, query_step, first_query; // of this device
   };
 };
-struct SoftCap : Captured {
+template <float (*Tanh)(float)> struct Cap : Captured {
   static constexpr char const *kName = "causal, soft cap";
   static constexpr bool Causal = true, HasScore = true, HasScoreGrad = true;
   TSR_DEVICE float score(Args const &, float s, int64, int64, int64, int64) {
-    return 5 * tanh32(s * 0.2f);
+    return 5 * Tanh(s * 0.2f);
   }
   TSR_DEVICE float score_grad(Args const &, float s, float dy, int64, int64,
                               int64, int64) {
-    const float t = tanh32(s * 0.2f);
+    const float t = Tanh(s * 0.2f);
     return dy * (1 - t * t);
   }
 };
+using SoftCap = Cap<tanhFast>;
 struct RowFactor : Captured {
   static constexpr char const *kName = "captured [head, query]";
   static constexpr bool HasScore = true, HasScoreGrad = true;
@@ -245,6 +246,15 @@ template <class M> struct Problem {
 //===----------------------------------------------------------------------===//
 // References, in float64: a warp a row, what it goes over 32 at a time
 //===----------------------------------------------------------------------===//
+
+/// The same op with exact functions.
+template <class M> struct ExactOf {
+  using Type = M;
+};
+template <> struct ExactOf<SoftCap> {
+  using Type = Cap<tanh32>;
+};
+template <class M> using Exact = typename ExactOf<M>::Type;
 
 /// A warp a query row, keys 32 at a time, a key a lane.
 template <class M>

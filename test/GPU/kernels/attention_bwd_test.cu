@@ -122,11 +122,11 @@ std::pair<bool, std::string> compare(Backward<M, Ordered> &x, int step) {
   Array<float> rq((size_t)s.batch * s.heads * queries * D),
       rk((size_t)s.batch * s.key_heads * keys * D), rv(rk.n);
   if (queries)
-    reference_bwd<M, false><<<dim3((queries + 3) / 4, s.heads, s.batch), 128>>>(
+    reference_bwd<Exact<M>, false><<<dim3((queries + 3) / 4, s.heads, s.batch), 128>>>(
         x.q, x.k, x.v, x.o, x.dout, x.lq, x.lk, x.lo, x.p.lse, x.p.dlse, rq,
         nullptr, x.p, step);
   if (keys)
-    reference_bwd<M, true><<<dim3((keys + 3) / 4, s.key_heads, s.batch), 128>>>(
+    reference_bwd<Exact<M>, true><<<dim3((keys + 3) / 4, s.key_heads, s.batch), 128>>>(
         x.q, x.k, x.v, x.o, x.dout, x.lq, x.lk, x.lo, x.p.lse, x.p.dlse, rk, rv,
         x.p, step);
   CHECK(cudaGetLastError());

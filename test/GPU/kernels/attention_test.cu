@@ -37,7 +37,7 @@ template <class M> void check(Shape const &s) {
 
   Array<float> ref_o(problem.rows * D), ref_lse(problem.rows);
   if (problem.rows)
-    reference<M><<<dim3((s.queries + 3) / 4, s.heads, s.batch), 128>>>(
+    reference<Exact<M>><<<dim3((s.queries + 3) / 4, s.heads, s.batch), 128>>>(
         problem.q, problem.k, problem.v, problem.lq, problem.lk, problem.lk,
         ref_o, ref_lse, problem.p);
   CHECK(cudaGetLastError());

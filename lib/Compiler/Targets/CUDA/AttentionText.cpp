@@ -16,6 +16,11 @@
 #include "Compiler/Targets/CUDA/KernelForms.h"
 #include "Compiler/Targets/CUDA/ScalarText.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/Support/SaveAndRestore.h"
+
 using namespace mlir;
 using namespace tessera;
 using namespace tessera::cuda;
@@ -75,11 +80,78 @@ static LogicalResult verifyHeads(Operation *op, ArrayRef<Value> tensors) {
   return success();
 }
 
+/// The constant that `op` multiplies `value` by.
+static std::optional<APFloat> getFactor(Operation *op, Value value) {
+  FloatAttr constant;
+  if (isa_and_nonnull<arith::MulFOp>(op)) {
+    Value other = op->getOperand(op->getOperand(0) == value ? 1 : 0);
+    if (matchPattern(other, m_Constant(&constant)))
+      return constant.getValue();
+  } else if (isa_and_nonnull<arith::DivFOp>(op) && op->getOperand(0) == value &&
+             matchPattern(op->getOperand(1), m_Constant(&constant))) {
+    APFloat one(constant.getValue().getSemantics(), 1);
+    one.divide(constant.getValue(), APFloat::rmNearestTiesToEven);
+    return one;
+  }
+  return std::nullopt;
+}
+
+/// Takes the constant out of the regions that is all they do with a score at
+/// first: the kernel's scale has it. 1 if they do more.
+static APFloat takeInnerScale(ArrayRef<Region *> regions) {
+  std::optional<APFloat> factor;
+  for (Region *region : regions) {
+    Value score = region->getArgument(0);
+    std::optional<APFloat> own;
+    if (score.hasOneUse())
+      own = getFactor(*score.user_begin(), score);
+    if (!own || !own->isFiniteNonZero() ||
+        (factor && !factor->bitwiseIsEqual(*own)))
+      return APFloat(1.0f);
+    factor = own;
+  }
+  for (Region *region : regions) {
+    Operation *product = *region->getArgument(0).user_begin();
+    product->replaceAllUsesWith(ValueRange(region->getArgument(0)));
+    product->erase();
+  }
+  return factor.value_or(APFloat(1.0f));
+}
+
+/// Takes the positive constant out of a region that its result is a multiple
+/// of: the kernel's exponent has it. 1 if there is none.
+static APFloat takeOuterScale(Region &region) {
+  OpOperand &result = region.front().getTerminator()->getOpOperand(0);
+  Operation *product = result.get().getDefiningOp();
+  if (!product || product->getParentRegion() != &region)
+    return APFloat(1.0f);
+  for (Value operand : product->getOperands())
+    if (auto factor = getFactor(product, operand);
+        factor && factor->isFiniteNonZero() && !factor->isNegative()) {
+      result.set(operand);
+      if (product->use_empty())
+        product->erase();
+      return *factor;
+    }
+  return APFloat(1.0f);
+}
+
 /// The functors of an attention or its gradient: `symbol`_Mods.
 template <typename Op>
-static LogicalResult
-writeMods(KernelWriter &out, Op op, const std::string &symbol,
-          ArrayRef<std::tuple<Region *, StringRef, StringRef>> regions) {
+static LogicalResult writeMods(KernelWriter &out, Op original,
+                               const std::string &symbol) {
+  // What is taken out of the regions is taken out of a copy.
+  auto op = cast<Op>(OpBuilder(original).clone(*original));
+  llvm::scope_exit erase([&] { op->erase(); });
+  SmallVector<std::tuple<Region *, StringRef, StringRef>> regions = {
+      {&op.getScoreMod(), "HasScore", "score"},
+      {&op.getMaskMod(), "HasMask", "mask"}};
+  SmallVector<Region *> scores = {&op.getScoreMod()};
+  if constexpr (std::is_same_v<Op, plan::AttentionGradOp>)
+    if (!op.getScoreGrad().empty()) {
+      regions.push_back({&op.getScoreGrad(), "HasScoreGrad", "score_grad"});
+      scores.push_back(&op.getScoreGrad());
+    }
   out.line() << "\n";
   out.open("struct " + symbol + "_Mods : AttentionMods");
   out.line() << "struct Args {\n";
@@ -91,6 +163,19 @@ writeMods(KernelWriter &out, Op op, const std::string &symbol,
              << ";\n";
   if (op.getCausal())
     out.line() << "static constexpr bool Causal = true;\n";
+  if (!op.getScoreMod().empty()) {
+    const APFloat inner = takeInnerScale(scores);
+    const APFloat outer = takeOuterScale(op.getScoreMod());
+    for (auto [scale, name] :
+         {std::pair(inner, "InnerScale"), {outer, "OuterScale"}})
+      if (!scale.isExactlyValue(1))
+        out.line() << "static constexpr float " << name << " = "
+                   << getLiteral(b.getFloatAttr(b.getF32Type(), scale))
+                   << ";\n";
+  }
+  llvm::SaveAndRestore<Rounding> rounding(out.rounding);
+  if (op.getQuery().getType().getElementType().isBF16())
+    out.rounding = Rounding::Scores;
   for (auto [region, flag, name] : regions) {
     if (region->empty())
       continue;
@@ -132,9 +217,7 @@ LogicalResult cuda::writeAttention(KernelWriter &out, plan::AttentionOp op,
                     {numberOf(op.getValue()), {1, 1, keys, 64}},
                     {numberOf(op.getResult()), {1, 1, 64, 64}}};
 
-  if (failed(writeMods(out, op, symbol,
-                       {{&op.getScoreMod(), "HasScore", "score"},
-                        {&op.getMaskMod(), "HasMask", "mask"}})))
+  if (failed(writeMods(out, op, symbol)))
     return failure();
 
   out.nameParameters();
@@ -211,10 +294,11 @@ LogicalResult cuda::writeAttentionGrad(KernelWriter &out,
   points(finish, op.getQuery(), rows);
   main.threads = 384;
   main.persistent = true;
-  // Keys, values and results; queries and gradients twice, with two numbers a
-  // row; three of the scores' gradients; barriers.
-  main.shared = (3 * keys + 4 * rows) * depth * 2 + 4 * rows * 4 +
-                3 * rows * keys * 2 + 2048;
+  // Keys and values; queries and gradients in stages, with two numbers a row;
+  // three of the scores' gradients; barriers.
+  const int32_t stages = rows == 64 ? 3 : 2;
+  main.shared = (2 * keys + 2 * stages * rows) * depth * 2 +
+                2 * stages * rows * 4 + 3 * rows * keys * 2 + 2048;
   points(main, op.getKey(), keys);
   main.boxed = {{numberOf(op.getQuery()), {1, 1, rows, 64}},
                 {numberOf(op.getKey()), {1, 1, keys, 64}},
@@ -222,10 +306,7 @@ LogicalResult cuda::writeAttentionGrad(KernelWriter &out,
                 {numberOf(op.getGrad()), {1, 1, rows, 64}},
                 {numberOf(op.getKeyGrad()), {1, 1, 64, 64}},
                 {numberOf(op.getValueGrad()), {1, 1, 64, 64}}};
-  if (failed(writeMods(out, op, symbol,
-                       {{&op.getScoreMod(), "HasScore", "score"},
-                        {&op.getScoreGrad(), "HasScoreGrad", "score_grad"},
-                        {&op.getMaskMod(), "HasMask", "mask"}})))
+  if (failed(writeMods(out, op, symbol)))
     return failure();
 
   out.nameParameters();

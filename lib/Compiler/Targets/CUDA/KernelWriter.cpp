@@ -74,10 +74,11 @@ FailureOr<std::vector<SpaceExtent>> cuda::getSpace(scf::ParallelOp loop) {
 LogicalResult KernelWriter::nameArguments() {
   unsigned inputs = 0, outputs = 0, scalars = 0;
   MemoryUse use(kernel);
-  fast = llvm::all_of(use.stores, [](const auto &store) {
-    Type type = cast<MemRefType>(store.first.getType()).getElementType();
-    return type.isF16() || type.isBF16();
-  });
+  if (llvm::all_of(use.stores, [](const auto &store) {
+        Type type = cast<MemRefType>(store.first.getType()).getElementType();
+        return type.isF16() || type.isBF16();
+      }))
+    rounding = Rounding::Results;
   for (BlockArgument argument : kernel.getArguments()) {
     auto type = dyn_cast<MemRefType>(argument.getType());
     std::string name = !type ? "n" + std::to_string(scalars++)
@@ -201,7 +202,7 @@ std::string KernelWriter::getPointer(Value memref, ValueRange indices) {
 
 LogicalResult KernelWriter::writeExpression(Operation *op) {
   std::optional<std::string> text =
-      getExpression(op, fast, [&](Value value) { return name(value); });
+      getExpression(op, rounding, [&](Value value) { return name(value); });
   if (!text)
     return op->emitError() << "'" << op->getName()
                            << "' has no text for cuda kernels";

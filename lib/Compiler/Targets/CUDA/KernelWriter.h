@@ -17,6 +17,7 @@
 #define TESSERA_COMPILER_TARGETS_CUDA_KERNELWRITER_H
 
 #include "Compiler/Targets/CUDA/KernelText.h"
+#include "Compiler/Targets/CUDA/ScalarText.h"
 #include "Plan/Plan.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -67,6 +68,9 @@ public:
     line() << end << "\n";
   }
 
+  /// Of what is written.
+  Rounding rounding = Rounding::None;
+
   // Names.
   /// Of values that are not constant, in the function that is written.
   llvm::DenseMap<mlir::Value, std::string> names;
@@ -108,7 +112,6 @@ private:
   llvm::DenseMap<mlir::Value, std::string> arguments;
   llvm::StringMap<int> counters;
   llvm::StringMap<std::string> combiners;
-  bool fast = false; ///< all floats that leave the kernel have 16 bits
 };
 
 } // namespace tessera::cuda

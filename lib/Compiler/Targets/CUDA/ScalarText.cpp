@@ -243,7 +243,7 @@ static StringRef getTemplate(arith::CmpIPredicate predicate, bool isBool) {
 }
 
 std::optional<std::string>
-cuda::getExpression(Operation *op, bool fast,
+cuda::getExpression(Operation *op, Rounding rounding,
                     llvm::function_ref<std::string(Value)> name) {
   if (op->getNumResults() != 1)
     return std::nullopt;
@@ -273,8 +273,8 @@ cuda::getExpression(Operation *op, bool fast,
            fromBool)
     text = "$T(-int32($0))";
   else if (op->getName().getStringRef() == "math.tanh" && type.isF32())
-    text = "tanh32($0)";
-  if (fast && type.isF32())
+    text = rounding == Rounding::Scores ? "tanhFast($0)" : "tanh32($0)";
+  if (rounding == Rounding::Results && type.isF32())
     text = llvm::StringSwitch<StringRef>(op->getName().getStringRef())
                .Case("arith.divf", "divideFast($0, $1)")
                .Case("math.exp", "expFast($0)")

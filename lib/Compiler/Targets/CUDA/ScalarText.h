@@ -22,11 +22,14 @@ std::optional<std::string> getTypeName(mlir::Type type);
 /// A number as a literal of its type.
 std::string getLiteral(mlir::TypedAttr value);
 
+/// What hides errors of functions of f32: nothing, results of 16 bits, or that
+/// they are scores of attention in bf16, whose exponentials become bf16.
+enum class Rounding { None, Results, Scores };
+
 /// The value of an op of arith or math with one result as an expression of its
-/// operands' names; nothing for an op that is not known. `fast` if all that
-/// comes of it is rounded to 16 bits.
+/// operands' names; nothing for an op that is not known.
 std::optional<std::string>
-getExpression(mlir::Operation *op, bool fast,
+getExpression(mlir::Operation *op, Rounding rounding,
               llvm::function_ref<std::string(mlir::Value)> name);
 
 } // namespace tessera::cuda
