@@ -65,10 +65,11 @@ struct DeviceFunction {
 
 struct KernelCode {
   std::string bytes; ///< the module's section of code
-  /// What lies in it for a GPU: cubins.
+  /// What lies in it for a GPU: cubins, and PTX beside those that are for no GPU
+  /// alone.
   struct Binary {
     std::string name;
-    size_t offset, size;
+    size_t offset, size, ptxOffset, ptxSize;
   };
   std::vector<Binary> binaries;
   /// For a GPU what launches each kernel: its binary, and the functions in it.

@@ -24,7 +24,9 @@ struct CompileOptions {
   std::string name = "-";
   /// Sizes of mesh axes: "tp=4". Axes not named keep theirs.
   std::vector<std::string> mesh;
-  /// What the module runs on: "cpu" or "cuda:sm_90a".
+  /// What the module runs on: "cpu", "cuda:sm_90a" for H100 and H200, or
+  /// "cuda:sm_80", "cuda:sm_89" and so on for GPUs from there on. "cuda" is the
+  /// GPU of this machine.
   std::string target = "cpu";
   /// Variants of attention to compile in, in order of preference: "flash",
   /// "cudnn", "math". Empty: all, in this order.

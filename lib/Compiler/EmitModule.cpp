@@ -492,6 +492,10 @@ static void addBinaries(fb::PlanT &plan, const plan::KernelCode &code) {
     binary->name = each.name;
     binary->offset = each.offset;
     binary->size = each.size;
+    if (each.ptxSize) {
+      binary->ptx_offset = each.ptxOffset;
+      binary->ptx_size = each.ptxSize;
+    }
     plan.binaries.push_back(std::move(binary));
   }
   for (const auto &step : plan.steps) {

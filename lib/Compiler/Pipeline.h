@@ -30,7 +30,7 @@ struct PipelineOptions : public mlir::PassPipelineOptions<PipelineOptions> {
       llvm::cl::init(false)};
   Option<std::string> target{
       *this, "target",
-      llvm::cl::desc("What the plan is for: cpu or cuda:sm_90a"),
+      llvm::cl::desc("What the plan is for, as cpu or cuda:sm_90a"),
       llvm::cl::init("cpu")};
   ListOption<std::string> attention{
       *this, "attention",

@@ -150,9 +150,12 @@ private:
       return plan.binaries.empty()
                  ? Status(Ok{})
                  : Error{"it has binaries for a GPU, but no target"};
+    auto isInCode = [&](uint64_t offset, uint64_t size) {
+      return offset <= codeBytes && size <= codeBytes - offset;
+    };
     for (const auto &binary : plan.binaries)
-      if (binary->size == 0 || binary->offset > codeBytes ||
-          binary->size > codeBytes - binary->offset)
+      if (binary->size == 0 || !isInCode(binary->offset, binary->size) ||
+          !isInCode(binary->ptx_offset, binary->ptx_size))
         return Error{"binary '" + binary->name + "' lies outside of the code"};
     return Ok{};
   }

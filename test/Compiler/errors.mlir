@@ -11,11 +11,11 @@
 // WRITE: error: cannot write '{{.*}}x.tsr'
 
 // RUN: not tessera-compile %S/functions.mlir --compile-from=local --target=abacus 2>&1 | FileCheck %s --check-prefix=TARGET
-// TARGET: error: there is no target 'abacus'; there are cpu and cuda:sm_90a
+// TARGET: error: there is no target 'abacus'; there are cpu, cuda:sm_90a and cuda:sm_XY from sm_80 on
 
 // RUN: not tessera-opt %S/functions.mlir "--tessera=to=bind target=abacus" 2>&1 | FileCheck %s --check-prefix=TARGET
 // RUN: not tessera-opt %S/functions.mlir --tv-set-target=target=abacus 2>&1 | FileCheck %s --check-prefix=PLAN
-// PLAN: functions.mlir:{{[0-9:]+}} error: there is no target 'abacus'; there are cpu and cuda:sm_90a
+// PLAN: functions.mlir:{{[0-9:]+}} error: there is no target 'abacus'; there are cpu, cuda:sm_90a and cuda:sm_XY from sm_80 on
 
 // Phases that there are not, or that nothing leads through.
 // RUN: not tessera-opt %S/functions.mlir --tessera=to=plan 2>&1 | FileCheck %s --check-prefix=PHASE

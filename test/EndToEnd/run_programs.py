@@ -43,10 +43,11 @@ def environment():
 
 class Tools:
     def __init__(self, build, transport, deadline=60, emulate=False, flags=(), runs=(),
-                 fakes=None):
+                 fakes=None, target="cuda:sm_90a"):
         self.bin = pathlib.Path(build).resolve() / "bin"
         self.transport = transport
         self.emulate = emulate  # kernels for GPUs, on the host
+        self.target = target  # of what is emulated
         self.fakes = fakes  # a folder of libraries for a GPU that is not there
         self.flags = flags  # of tessera-compile, always
         self.runs = runs or [""]  # a flag of tessera-run for each run of a module
@@ -77,7 +78,7 @@ class Tools:
             return
         dumps = f"{module}.dumps"
         self.call(self.bin / "tessera-compile", path, *flags, "-o", f"{module}.gpu",
-                  "--target=cuda:sm_90a", "--dump-dir", dumps)
+                  f"--target={self.target}", "--dump-dir", dumps)
         self.call(self.bin / "emulate-module", f"{module}.gpu", f"{dumps}/kernels.cu",
                   module)
 
@@ -340,6 +341,7 @@ def main():
                         help="run all of f32 as this type, in the interpreter too")
     parser.add_argument("--emulate", action="store_true",
                         help="kernels for GPUs, on the host")
+    parser.add_argument("--target", default="cuda:sm_90a", help="of what is emulated")
     parser.add_argument("--fakes", type=pathlib.Path,
                         help="a folder of libraries for a GPU that is not there: runs "
                         "programs without kernels, and attention by cuDNN")
@@ -353,6 +355,7 @@ def main():
     parser.add_argument("files", nargs="+")
     args = parser.parse_args()
     tools = Tools(args.build, args.transport, emulate=args.emulate, flags=args.flags,
+                  target=args.target,
                   runs=args.runs, fakes=args.fakes)
     passed = failed = 0
     with tempfile.TemporaryDirectory() as folder:

@@ -19,7 +19,10 @@ bench/gpu/block.py makes both on the GPUs.
 data.tar.xz has all this, beside the programs that run it: `run` (test/GPU/run) is the
 launcher, `failures` (test/GPU/failures) runs what must fail, with the modules in broken/.
 
-    pack.py --build build OUT
+With --target cuda:sm_80 modules run on any GPU from there on, on a newer one from their
+PTX: attention by cuDNN or math, products by cuBLASLt alone.
+
+    pack.py --build build [--target cuda:sm_80] OUT
 """
 import argparse
 import math
@@ -47,6 +50,7 @@ from run_programs import (Case, Tools, meshes_of, programs_in,  # noqa: E402
 PLAIN = (), {"": ()}
 BOTH = ("--matmul=cublaslt,own",), {"": (), "-own": ("--matmul=own,cublaslt",)}
 LIMIT, LIMIT_WITHOUT_DATA = 60, 10  # MiB
+HOPPER = "cuda:sm_90a"  # which has products of our own
 
 FILES = sorted([*ROOT.glob("test/Programs/*.mlir"), *ROOT.glob("examples/*.mlir"),
                 *ROOT.glob("examples/gpt/*.mlir")])
@@ -168,7 +172,7 @@ def list_programs(only, elements, target):
                         stem, str(number), element, mesh.replace("=", "") or f"{ranks}"]))
                     own = file.stem == "own-products" and not element
                     yield (name, text, mesh, ranks,
-                           BOTH if own and target != "cpu" else PLAIN)
+                           BOTH if own and target == HOPPER else PLAIN)
     if target != "cpu":
         # 300 rows of 256 columns, in 4 heads of 64.
         for kind in ("sp", "tp"):
@@ -181,7 +185,7 @@ def list_programs(only, elements, target):
                     ranks = math.prod(size for _, size in gpt3.axes(mesh))
                     name = gpt3_name(kind, mesh, dropout)
                     if only in name:
-                        yield name, text, "", ranks, BOTH
+                        yield name, text, "", ranks, BOTH if target == HOPPER else PLAIN
 
 
 def pack_large(tools, only, out, target):
@@ -276,8 +280,10 @@ def pack_failures(tools, out, target):
     tools.compile(case.path, "tp=2", folder / "other.tsr", f"--target={target}")
     if target != "cpu":
         tools.compile(case.path, "tp=2", folder / "cpu.tsr")
-        module = (folder / "module.tsr").read_bytes()
-        name = target.encode()
+        # What no GPU but its own runs, for others.
+        tools.compile(case.path, "tp=2", folder / "cubin.tsr", f"--target={HOPPER}")
+        module = (folder / "cubin.tsr").read_bytes()
+        name = HOPPER.encode()
         assert module.count(name) == 1
         (folder / "target.tsr").write_bytes(
             with_hashes(module.replace(name, b"cuda:sm_80a")))
@@ -303,7 +309,7 @@ def main():
     parser.add_argument("--only", default="", help="programs whose name contains this")
     parser.add_argument("--element", nargs="+", default=["", "bf16"],
                         help="what f32 becomes, one variant each; '' leaves it")
-    parser.add_argument("--target", default="cuda:sm_90a")
+    parser.add_argument("--target", default=HOPPER)
     parser.add_argument("--model", type=pathlib.Path, default=ROOT / ".cache/minilm",
                         help="MiniLM, from examples/minilm/fetch")
     parser.add_argument("out", type=pathlib.Path)

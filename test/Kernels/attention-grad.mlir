@@ -15,7 +15,7 @@
 // ALL: %[[F:.*]]:4 = plan.launch @attention_grad_0(
 // ALL: plan.choose "attention" of "flash"(%[[F]]#0, %[[F]]#1, %[[F]]#2), "math"({{.*}}) without {cudnn = "it has no step for gradients"} from "tv.attention_grad"
 // ON-CPU-NOT: plan.attention_grad
-// ON-CPU: plan.choose "attention" of "math"() without {cudnn = "it is for cuda:sm_90a", flash = "it is for cuda:sm_90a"} from "tv.attention_grad"{{$}}
+// ON-CPU: plan.choose "attention" of "math"() without {cudnn = "it is for cuda:sm_90a and cuda:sm_XY from sm_80 on", flash = "it is for cuda:sm_90a"} from "tv.attention_grad"{{$}}
 
 // What does not fit has its reason.
 // RUN: not tessera-opt %t/captured.mlir %{flash} 2>&1 | FileCheck %s --check-prefix=CAPTURED

@@ -36,7 +36,7 @@
 // MATH: plan.contract
 // MATH: plan.choose "attention" of "math"() without {cudnn = "it is not compiled in", flash = "it is not compiled in"} from "tv.attention"{{$}}
 // ON-CPU-NOT: plan.attention
-// ON-CPU: plan.choose "attention" of "math"() without {cudnn = "it is for cuda:sm_90a", flash = "it is for cuda:sm_90a"} from "tv.attention"{{$}}
+// ON-CPU: plan.choose "attention" of "math"() without {cudnn = "it is for cuda:sm_90a and cuda:sm_XY from sm_80 on", flash = "it is for cuda:sm_90a"} from "tv.attention"{{$}}
 
 // What does not fit has its reason.
 // RUN: not tessera-opt %t/split.mlir --tessera="from=local to=kernels attention=flash" 2>&1 | FileCheck %s --check-prefix=CPU

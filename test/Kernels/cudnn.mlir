@@ -20,7 +20,7 @@
 // ALL: plan.choose "attention" of "flash"({{.*}}), "cudnn"({{.*}}), "math"({{.*}}) from "tv.attention"
 // FIRST: plan.choose "attention" of "cudnn"({{.*}}), "flash"({{.*}}) without {math = "it is not compiled in"} from
 // ON-CPU-NOT: plan.attend
-// ON-CPU: plan.choose "attention" of "math"() without {cudnn = "it is for cuda:sm_90a", flash = "it is for cuda:sm_90a"}
+// ON-CPU: plan.choose "attention" of "math"() without {cudnn = "it is for cuda:sm_90a and cuda:sm_XY from sm_80 on", flash = "it is for cuda:sm_90a"}
 
 // What does not fit has its reason. (A head dimension of 24 fits.)
 // RUN: sed 's/64\]/24]/g; s/x64x/x24x/g' %t/split.mlir | tessera-opt %{all} | FileCheck %s --check-prefix=NARROW
@@ -45,7 +45,7 @@
 // FULL: plan.attend {{.*}} scale(1.250000e-01) from
 // FEWER: plan.attend {{.*}} scale(1.250000e-01) causal from
 // POSITIONS: error: has no variant that is allowed; cudnn does not fit: only batch and heads may be split
-// CPU: split.mlir:{{[0-9]+}}:14: error: has no variant that is allowed; cudnn does not fit: it is for cuda:sm_90a
+// CPU: split.mlir:{{[0-9]+}}:14: error: has no variant that is allowed; cudnn does not fit: it is for cuda:sm_90a and cuda:sm_XY from sm_80 on
 
 // In a module it is a step of its own.
 // RUN: tessera-compile %t/module.mlir --target=cuda:sm_90a --compile-to=plan | FileCheck %s --check-prefix=PLAN

@@ -31,7 +31,7 @@
 // RUN: not tessera-opt %t/four.mlir %{own} 2>&1 | FileCheck %s --check-prefix=FOUR
 // RUN: not tessera-opt %t/block.mlir --tv-set-target=target=cuda:sm_90a --tv-form-kernels=matmul=best 2>&1 | FileCheck %s --check-prefix=NAME
 // CPU: block.mlir:{{[0-9]+}}:8: error: has no variant that is allowed; own does not fit: it is for cuda:sm_90a{{$}}
-// NEITHER: error: has no variant that is allowed; cublaslt does not fit: it is for cuda:sm_90a; own does not fit: it is for cuda:sm_90a
+// NEITHER: error: has no variant that is allowed; cublaslt does not fit: it is for cuda:sm_90a and cuda:sm_XY from sm_80 on; own does not fit: it is for cuda:sm_90a
 // TYPE: error: has no variant that is allowed; own does not fit: its elements must be bf16 or f16; what would fit: cublaslt{{$}}
 // TERMS: error: has no variant that is allowed; own does not fit: what it contracts must be innermost in memory, in rows of a multiple of 16 bytes
 // COLUMNS: error: has no variant that is allowed; own does not fit: the columns of its result must be innermost in memory, in rows of a multiple of 16 bytes

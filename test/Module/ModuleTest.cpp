@@ -394,6 +394,11 @@ TEST(Module, DeviceFunctions) {
                }),
                "binary 'kernels' lies outside of the code");
   EXPECT_ERROR(errorAfter([](PlanT &p, LaunchT &, FunctionT &) {
+                 p.binaries[0]->ptx_offset = UINT64_MAX;
+                 p.binaries[0]->ptx_size = 2;
+               }),
+               "binary 'kernels' lies outside of the code");
+  EXPECT_ERROR(errorAfter([](PlanT &p, LaunchT &, FunctionT &) {
                  p.binaries[0]->offset = UINT64_MAX;
                }),
                "binary 'kernels' lies outside of the code");

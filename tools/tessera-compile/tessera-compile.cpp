@@ -28,10 +28,11 @@ static cl::opt<std::string> output("o", cl::desc("File to write"),
 static cl::list<std::string> mesh("mesh",
                                   cl::desc("Sizes of mesh axes, as tp=4,dp=2"),
                                   cl::CommaSeparated, cl::cat(category));
-static cl::opt<std::string> target("target",
-                                   cl::desc("What to compile for: cpu or "
-                                            "cuda:sm_90a"),
-                                   cl::init("cpu"), cl::cat(category));
+static cl::opt<std::string>
+    target("target",
+           cl::desc("What to compile for: cpu, cuda (this machine's GPU) or as "
+                    "cuda:sm_90a, cuda:sm_80"),
+           cl::init("cpu"), cl::cat(category));
 static cl::list<std::string>
     attention("attention",
               cl::desc("Variants of attention to compile in, in order of "

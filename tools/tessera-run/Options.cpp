@@ -15,6 +15,7 @@
 #include "Module/Module.h"
 #include "Tensors/Safetensors.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <functional>
@@ -151,7 +152,7 @@ Result<Options> parseOptions(int argc, const char *const *argv, bool underMPI) {
       {"--backend",
        [&](const std::string &value) {
          options.backend = value;
-         return value == "cpu" || value == "cuda";
+         return std::ranges::count(kBackends, value) > 0;
        },
        "cpu or cuda"},
       {"--device",

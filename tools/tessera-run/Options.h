@@ -14,10 +14,16 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace tessera::run {
+
+/// What runs modules, by the first part of their targets' names; the one whose
+/// memory is the host's.
+inline constexpr char kHostBackend[] = "cpu";
+inline constexpr std::string_view kBackends[] = {kHostBackend, "cuda"};
 
 struct Options {
   bool help = false;
@@ -33,7 +39,7 @@ struct Options {
   int64_t ranks = 1;     ///< for "threads"
   double deadline = 60;
   int64_t memoryLimit = 0;
-  std::string backend;           ///< "cpu", "cuda", or empty: the module's
+  std::string backend;           ///< of kBackends, or empty: the module's
   std::optional<int32_t> device; ///< ordinal of the GPU
   bool symmetric = false, copyEngines = false;
   bool noGraph = false;

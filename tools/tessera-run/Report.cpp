@@ -270,7 +270,7 @@ std::string Report::text() const {
   std::string text =
       title() + collectiveTable(/*withTimes=*/timed) + communicatorTable();
   text += timeLine("time", seconds);
-  if (target != "cpu")
+  if (device.isGPU())
     text +=
         timeLine(graph ? "host time after the first run, launching a CUDA graph"
                        : "host time, enqueueing each step",
@@ -280,7 +280,7 @@ std::string Report::text() const {
           std::to_string(memory.local) + ", symmetric " +
           std::to_string(memory.symmetric) + ", constants " +
           std::to_string(memory.constants) + " bytes\n";
-  if (target != "cpu")
+  if (device.isGPU())
     text += bitsTable();
   else
     for (const auto &[kind, counts] : countChoices(choices))
@@ -336,7 +336,7 @@ std::string Report::json() const {
                                  {"variants", each.variants}});
   result["seconds"] = times(seconds);
   result["target"] = target;
-  if (target != "cpu") {
+  if (device.isGPU()) {
     result["host_seconds"] = times(hostSeconds);
     result["graph"] = graph;
     result["devices"] = json::array();

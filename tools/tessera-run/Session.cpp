@@ -96,7 +96,7 @@ tessera_context_options Session::contextOptions(const std::string &backend,
   settings.deadline = options.deadline;
   settings.control = 1;
   settings.backend = backend.c_str();
-  if (backend != "cpu") {
+  if (backend != kHostBackend) {
     if (options.device)
       settings.device = &*options.device;
     if (options.noGraph)
@@ -149,7 +149,7 @@ Status Session::load(const std::string &path, std::string backend,
     if (take(tessera_module_inspect(path.c_str(), &info)))
       backend = std::string(info.target, strcspn(info.target, ":"));
     else
-      backend = "cpu";
+      backend = kHostBackend;
   }
   tessera_context_options settings = contextOptions(backend, threads);
   tessera_context *newContext = nullptr;
@@ -330,7 +330,7 @@ Status Session::fillPorts() {
     // Where the host sees the memory, it reads right there.
     HostBuffer staging;
     void *to = port.buffer.get();
-    if (target != "cpu") {
+    if (rankDevice.isGPU()) {
       Result<HostBuffer> host = allocateHost(port.name(), port.bytes);
       if (!host)
         return host.error();

@@ -68,6 +68,8 @@ struct Port {
 struct RankDevice {
   int32_t ordinal; ///< -1: no GPU
   char model[128], driver[64], libraries[192];
+
+  bool isGPU() const { return ordinal >= 0; }
 };
 
 /// Lines on stderr for stages that take long, from rank 0.
@@ -86,7 +88,7 @@ class Session {
 public:
   Session(const Options &options, Team &team) : options(options), team(team) {}
 
-  /// `backend`: "cpu" or "cuda"; empty: the one that the module is for.
+  /// `backend`: of `kBackends`; empty: the one that the module is for.
   /// `threads`: null without that transport.
   Status load(const std::string &path, std::string backend,
               tessera_threads *threads);

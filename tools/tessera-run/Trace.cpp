@@ -163,7 +163,7 @@ Status run::writeTrace(const std::string &path, const std::string &temporary,
   if (!errors)
     return errors.error();
 
-  const bool device = session.target != "cpu";
+  const bool device = session.rankDevice.isGPU();
   Events events(team.rank(), origin + clock.ahead);
   events.name("process_name", {{"name", "rank " + std::to_string(team.rank()) +
                                             ", " + session.device}});

@@ -298,7 +298,7 @@ run::openReference(const Session &session, const Options &options, Team &team,
   std::unique_ptr<Reference> reference(
       new Reference{Session(options, team), {}});
   Session &cpu = reference->cpu;
-  if (Status status = cpu.load(options.verify, "cpu", threads); !status)
+  if (Status status = cpu.load(options.verify, kHostBackend, threads); !status)
     return failed(options, status.message());
   Result<std::vector<size_t>> matches = matchPorts(session.ports, cpu.ports);
   if (!matches)

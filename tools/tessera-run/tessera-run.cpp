@@ -101,7 +101,7 @@ private:
 
   Status load() {
     TSR_TRY(session.load(options.module, options.backend, meetings[0]));
-    if (session.target != "cpu")
+    if (session.rankDevice.isGPU())
       return Ok{};
     for (auto [isGiven, flag] :
          {std::pair(options.device.has_value(), "--device"),
@@ -255,8 +255,8 @@ private:
     report.device = session.rankDevice;
     // On the CPU that costs nothing.
     report.timed =
-        session.target == "cpu" || !options.trace.empty() || options.verbose;
-    report.graph = session.target != "cpu" && options.repeat > 1 &&
+        !report.device.isGPU() || !options.trace.empty() || options.verbose;
+    report.graph = report.device.isGPU() && options.repeat > 1 &&
                    !options.noGraph && !options.verbose &&
                    options.trace.empty();
     for (size_t i = 0; i < session.symbols.size(); ++i)

@@ -255,7 +255,7 @@ public:
   std::string target() const override { return "cpu"; }
   DeviceNote describeDevice() const override { return {-1, "cpu", {}, {}}; }
   Status accepts(const std::string &target) const override {
-    if (target != "cpu")
+    if (target != this->target())
       return Error{"compile with --target=cpu or use --backend cuda"};
     return Ok{};
   }

@@ -1,5 +1,8 @@
-// RUN: not tessera-compile %s --compile-from=local --target=cuda:sm_80 2>&1 | FileCheck %s --check-prefix=TARGET
-// TARGET: error: there is no target 'cuda:sm_80'; there are cpu and cuda:sm_90a
+// RUN: not tessera-compile %s --compile-from=local --target=cuda:sm_75 2>&1 | FileCheck %s --check-prefix=TARGET
+// RUN: not tessera-compile %s --compile-from=local --target=cuda:sm_80a 2>&1 | FileCheck %s --check-prefix=TARGET
+// TARGET: error: there is no target 'cuda:sm_{{75|80a}}'; there are cpu, cuda:sm_90a and cuda:sm_XY from sm_80 on
+// RUN: not tessera-compile %s --compile-from=local --target=cuda:sm_85 2>&1 | FileCheck %s --check-prefix=NO-CODE
+// NO-CODE: error: NVRTC 13.0 makes no code for sm_85; it does for {{.*}}sm_80, sm_86
 
 // RUN: not tessera-compile %s --compile-from=local --target=cuda:sm_90a --nvrtc=%t.none 2>&1 | FileCheck %s --check-prefix=NVRTC
 // RUN: not env TESSERA_NVRTC=%t.none tessera-compile %s --compile-from=local --target=cuda:sm_90a 2>&1 | FileCheck %s --check-prefix=NVRTC

@@ -193,5 +193,5 @@ module attributes {plan.target = "cuda:sm_90a"} {}
 
 // -----
 
-// expected-error @+1 {{there is no target 'cuda'; there are cpu and cuda:sm_90a}}
+// expected-error @+1 {{there is no target 'cuda'; there are cpu, cuda:sm_90a and cuda:sm_XY from sm_80 on}}
 module attributes {plan.target = #plan.target<"cuda">} {}

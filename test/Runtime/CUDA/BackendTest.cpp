@@ -102,7 +102,13 @@ TEST_F(CUDA, AModuleForAnotherTargetIsRefused) {
     EXPECT_ERROR(session.open(TwicePlus().module()),
                  "the module is compiled for cuda:sm_90a; this context runs "
                  "cuda:sm_80: that needs compute capability 9.0, GPU 0 (Fake "
-                 "0) has 8.0");
+                 "0) has 8.0: compile with --target=cuda:sm_80");
+  }
+  {
+    driver().capability = 75;
+    Session session;
+    EXPECT_ERROR(session.open(TwicePlus().module()),
+                 "has 7.5; targets begin with cuda:sm_80");
   }
 }
 
@@ -114,7 +120,31 @@ TEST_F(CUDA, ACubinForAnotherArchitectureIsAnError) {
   std::string error = session.open(plan.module());
   EXPECT_ERROR(error, "cannot load binary 'old': CUDA_ERROR_NO_BINARY_FOR_GPU");
   EXPECT_ERROR(error, "Fake 0, compute capability 9.0");
-  EXPECT_ERROR(error, "fake: another architecture");
+  EXPECT_ERROR(error, "): compile with --target=cuda:sm_90a; fake: another "
+                      "architecture");
+}
+
+TEST_F(CUDA, ANewerGPURunsAModuleFromItsPTX) {
+  CUDAPlan plan;
+  plan.input("x", {4}, "[_]");
+  plan.plan.target = "cuda:sm_80";
+  int old = plan.binary("old", "fake cubin 80\nf 8");
+  auto addPTX = [&](std::string text) {
+    plan.plan.binaries[old]->ptx_offset = plan.code.size();
+    plan.plan.binaries[old]->ptx_size = text.size() + 1;
+    plan.code += text + '\0';
+  };
+  addPTX("fake cubin 90\nf 8");
+  {
+    Session session;
+    EXPECT_EQ(session.open(plan.module()), "");
+  }
+  // That no newer GPU compiles either.
+  addPTX("fake cubin 120\nf 8");
+  Session session;
+  std::string error = session.open(plan.module());
+  EXPECT_ERROR(error, "cannot load binary 'old' from its PTX");
+  EXPECT_ERROR(error, "): compile with --target=cuda:sm_90a; fake: another");
 }
 
 TEST_F(CUDA, WhatAFunctionTakesIsCompared) {

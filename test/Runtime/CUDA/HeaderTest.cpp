@@ -25,6 +25,8 @@ static_assert(cuda::kStubLibrary == CUDA_ERROR_STUB_LIBRARY);
 static_assert(cuda::kNoDevice == CUDA_ERROR_NO_DEVICE);
 static_assert(cuda::kInvalidImage == CUDA_ERROR_INVALID_IMAGE);
 static_assert(cuda::kNoBinaryForGPU == CUDA_ERROR_NO_BINARY_FOR_GPU);
+static_assert(cuda::kInvalidPTX == CUDA_ERROR_INVALID_PTX);
+static_assert(cuda::kUnsupportedPTX == CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
 static_assert(cuda::kNotReady == CUDA_ERROR_NOT_READY);
 static_assert(cuda::kSystemDriverMismatch == CUDA_ERROR_SYSTEM_DRIVER_MISMATCH);
 static_assert(int(cuda::kMultiprocessors) ==

@@ -73,6 +73,12 @@ Device::~Device() {
   driver_->primaryRelease(device);
 }
 
+std::string Device::target() const {
+  // Hopper's alone has features of this very architecture.
+  return "cuda:sm_" + std::to_string(capability_) +
+         (capability_ == 90 ? "a" : "");
+}
+
 Device::Uuid Device::uuid() const {
   Uuid uuid{};
   driver_->deviceGetUuid(uuid.data(), device);

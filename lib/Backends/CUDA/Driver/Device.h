@@ -67,6 +67,8 @@ public:
   /// 90 for compute capability 9.0.
   int capability() const { return capability_; }
   const std::string &name() const { return model; }
+  /// What modules are to be compiled for, to run here best: "cuda:sm_90a".
+  std::string target() const;
   /// As the driver knows it, on this machine or another; zeros if it does not.
   using Uuid = std::array<char, 16>;
   Uuid uuid() const;

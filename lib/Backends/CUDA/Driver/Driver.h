@@ -38,6 +38,8 @@ constexpr Code kStubLibrary = 34;
 constexpr Code kNoDevice = 100;
 constexpr Code kInvalidImage = 200;
 constexpr Code kNoBinaryForGPU = 209;
+constexpr Code kInvalidPTX = 218;
+constexpr Code kUnsupportedPTX = 222;
 constexpr Code kNotReady = 600;
 constexpr Code kSystemDriverMismatch = 803;
 

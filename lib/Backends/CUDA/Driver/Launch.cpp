@@ -20,6 +20,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 
 using namespace tessera;
 using namespace tessera::cuda;
@@ -34,26 +35,36 @@ Result<std::unique_ptr<Binaries>> Binaries::load(const Device &device,
   std::unique_ptr<Binaries> self(new Binaries(device));
   std::string_view code = module.section(Section::Code);
   for (const auto &binary : module.plan().binaries) {
-    char log[4096] = {};
-    int options[] = {kErrorLog, kErrorLogBytes};
-    void *values[] = {log, reinterpret_cast<void *>(sizeof log - 1)};
-    // A cubin begins anywhere in the section; the driver wants it aligned.
-    std::string bytes(code.substr(binary->offset, binary->size));
+    char log[4096];
     Module loaded = nullptr;
-    Code result = device.driver().moduleLoadDataEx(&loaded, bytes.data(), 2,
-                                                   options, values);
-    if (Status status =
-            device.check(result, "load binary '" + binary->name + "'");
-        !status) {
+    auto load = [&](uint64_t offset, uint64_t size) {
+      std::memset(log, 0, sizeof log);
+      int options[] = {kErrorLog, kErrorLogBytes};
+      // (The driver writes to this how much it says.)
+      void *values[] = {log, reinterpret_cast<void *>(sizeof log - 1)};
+      // It begins anywhere in the section; the driver wants it aligned.
+      std::string bytes(code.substr(offset, size));
+      return device.driver().moduleLoadDataEx(&loaded, bytes.data(), 2, options,
+                                              values);
+    };
+    Code result = load(binary->offset, binary->size);
+    std::string what = "load binary '" + binary->name + "'";
+    if (result == kNoBinaryForGPU && binary->ptx_size) {
+      result = load(binary->ptx_offset, binary->ptx_size);
+      what += " from its PTX";
+    }
+    if (Status status = device.check(result, what); !status) {
       std::string message = status.message();
-      if (result == kNoBinaryForGPU || result == kInvalidImage)
+      if (result == kNoBinaryForGPU || result == kInvalidImage ||
+          result == kInvalidPTX || result == kUnsupportedPTX)
         message += ", on GPU " + std::to_string(device.ordinal()) + " (" +
                    device.name() + ", compute capability " +
                    std::to_string(device.capability() / 10) + "." +
                    std::to_string(device.capability() % 10) + ", driver " +
-                   device.driver().version() + ")";
+                   device.driver().version() +
+                   "): compile with --target=" + device.target();
       if (log[0])
-        message += std::string(": ") + log;
+        message += std::string("; ") + log;
       return Error{message};
     }
     self->modules.push_back(loaded);

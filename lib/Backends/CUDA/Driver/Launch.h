@@ -15,7 +15,7 @@
 
 namespace tessera::cuda {
 
-/// The cubins of a module, loaded into a device's context.
+/// The cubins of a module, or their PTX, loaded into a device's context.
 class Binaries {
 public:
   static Result<std::unique_ptr<Binaries>> load(const Device &device,

@@ -25,6 +25,8 @@ using namespace tessera;
 using namespace tessera::cuda;
 
 static constexpr const char *kTarget = "cuda:sm_";
+/// Of the GPUs that modules are compiled for.
+static constexpr int kFirst = 80;
 
 namespace {
 
@@ -179,11 +181,7 @@ public:
     cudnn.reset();
   }
 
-  /// With the features of this very architecture, where it has such.
-  std::string target() const override {
-    return kTarget + std::to_string(device->capability()) +
-           (device->capability() >= 90 ? "a" : "");
-  }
+  std::string target() const override { return device->target(); }
 
   DeviceNote describeDevice() const override {
     std::string libraries;
@@ -215,18 +213,21 @@ public:
     char suffix = 0;
     const char *text = target.c_str() + std::string(kTarget).size();
     const int found = std::sscanf(text, "%d%n%c", &number, &length, &suffix);
-    // sm_90a runs on 9.0 alone, sm_80 on 8.0 and the later 8.x.
+    // sm_90a runs on 9.0 alone; sm_80 on all from 8.0 on, from PTX where its
+    // cubin does not.
     const bool exact = found == 2 && suffix == 'a' && text[length + 1] == 0;
     if (found < 1 || (found == 2 && !exact))
       return Error{"that is no architecture of a GPU"};
     const int own = device->capability();
-    if (exact ? number == own : number / 10 == own / 10 && number <= own)
+    if (exact ? number == own : number <= own)
       return Ok{};
     return Error{
         "that needs compute capability " + std::to_string(number / 10) + "." +
         std::to_string(number % 10) + ", GPU " +
         std::to_string(device->ordinal()) + " (" + device->name() + ") has " +
-        std::to_string(own / 10) + "." + std::to_string(own % 10)};
+        std::to_string(own / 10) + "." + std::to_string(own % 10) +
+        (own < kFirst ? "; targets begin with cuda:sm_" + std::to_string(kFirst)
+                      : ": compile with --target=" + this->target())};
   }
 
   /// Those of kernels always can.

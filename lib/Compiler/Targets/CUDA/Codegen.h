@@ -38,7 +38,8 @@ mlir::LogicalResult compileKernels(mlir::ModuleOp program,
 /// Writes each kernel, compiled for an architecture, to a file of its own that
 /// nvcc compiles alone: what it includes, the kernel, and a main function that
 /// runs it on random numbers, times it and prints a checksum. Beside it, the
-/// machine code that NVRTC gave. What an earlier dump wrote there is removed.
+/// machine code that NVRTC gave, and PTX. What an earlier dump wrote there is
+/// removed.
 mlir::LogicalResult dumpKernels(mlir::ModuleOp program,
                                 llvm::ArrayRef<CompiledKernel> kernels,
                                 const std::string &folder,

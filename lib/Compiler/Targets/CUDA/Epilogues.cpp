@@ -114,11 +114,27 @@ static std::pair<Value, SmallVector<int64_t>> getTransposed(Value value) {
   return {value, dims};
 }
 
+/// Whether a reduction's input, but for transposes, is a factor of a product or
+/// made of its result. (All pairs of them are asked for.)
+static bool isBeside(Operation *product, tv::ReduceOp reduce) {
+  auto strip = [](Value value) {
+    while (auto transpose = value.getDefiningOp<tv::TransposeOp>())
+      value = transpose.getInput();
+    return value;
+  };
+  Value source = strip(reduce.getInput());
+  Operation *maker = source.getDefiningOp();
+  return (maker &&
+          llvm::is_contained(maker->getOperands(), product->getResult(0))) ||
+         source == strip(product->getOperand(0)) ||
+         source == strip(product->getOperand(1));
+}
+
 /// What of `product` a reduction sums; nothing if that is not what the library
 /// can sum as well.
 static std::optional<plan::Summed> getSummed(Operation *product,
                                              tv::ReduceOp reduce) {
-  if (reduce.getCombiner() != tv::Combiner::Sum ||
+  if (!isBeside(product, reduce) || reduce.getCombiner() != tv::Combiner::Sum ||
       !isSmallFloat(getType(reduce.getResult()).getElementType()) ||
       !isPlain(reduce.getInput()) ||
       getSpace(reduce.getInput().getType()).size() !=

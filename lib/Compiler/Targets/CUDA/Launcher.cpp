@@ -275,9 +275,10 @@ static std::error_code removeDump(StringRef folder) {
         !(*file)->getBuffer().split('\n').first.contains(
             (" " + stem + ".cu -o " + stem + " ").str()))
       continue;
-    SmallString<128> machineCode(path);
+    SmallString<128> machineCode(path), ptx(path);
     llvm::sys::path::replace_extension(machineCode, "cubin");
-    for (StringRef written : {path, StringRef(machineCode)})
+    llvm::sys::path::replace_extension(ptx, "ptx");
+    for (StringRef written : {path, StringRef(machineCode), StringRef(ptx)})
       if (std::error_code why = llvm::sys::fs::remove(written))
         return why;
   }
@@ -313,6 +314,14 @@ LogicalResult cuda::dumpKernels(ModuleOp program,
       return program.emitError() << why;
     cubin->os() << kernel.binary.cubin;
     cubin->keep();
+    if (!kernel.binary.ptx.empty()) {
+      llvm::sys::path::replace_extension(machineCode, "ptx");
+      auto ptx = openOutputFile(machineCode, &why);
+      if (!ptx)
+        return program.emitError() << why;
+      ptx->os() << StringRef(kernel.binary.ptx).rtrim('\0');
+      ptx->keep();
+    }
     llvm::raw_ostream &os = file->os();
     os << getFirstLine(kernel.source.name, architecture);
     for (const FunctionReport &report : kernel.binary.functions)

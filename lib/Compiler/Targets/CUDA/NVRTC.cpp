@@ -28,7 +28,7 @@ using namespace tessera::cuda;
 /// correctly. Products are fused into sums, which the tolerance of results is
 /// meant for.
 static constexpr const char *kOptions[] = {
-    "-arch=sm_90a", "-std=c++17", "--ptxas-options=-v", "--fmad=true",
+    "-std=c++17", "--ptxas-options=-v", "--fmad=true",
     // Indices that nothing uses;
     // floats divided by 0.
     "--diag-suppress=177", "--diag-suppress=39"};

@@ -19,6 +19,9 @@ using namespace tessera::cuda;
 
 void cuda::registerTargets() {
   plan::registerTargets({"cuda:sm_90a", "cuda:sm_90a", makeHopper});
+  plan::registerTargets(
+      {"cuda:sm_80", "cuda:sm_XY from sm_80 on", makePortable});
+  plan::registerTargetAlias("cuda", findOnMachine);
 }
 
 ArrayRef<StringLiteral> GPUTarget::getVariants() const {
@@ -44,9 +47,11 @@ static plan::KernelCode pack(ArrayRef<CompiledKernel> kernels) {
     code.bytes.resize(llvm::alignTo(code.bytes.size(), 64));
     code.kernels[kernel.source.name] = {int32_t(code.binaries.size()),
                                         kernel.source.functions};
-    code.binaries.push_back(
-        {kernel.source.name, code.bytes.size(), kernel.binary.cubin.size()});
-    code.bytes += kernel.binary.cubin;
+    const Binary &binary = kernel.binary;
+    const size_t at = code.bytes.size();
+    code.binaries.push_back({kernel.source.name, at, binary.cubin.size(),
+                             at + binary.cubin.size(), binary.ptx.size()});
+    code.bytes += binary.cubin + binary.ptx;
   }
   return code;
 }

@@ -47,8 +47,12 @@ std::optional<std::string> whyNotCuDNN(mlir::Operation *op);
 /// its gradient.
 std::optional<std::string> whyNotFlash(mlir::Operation *op);
 
-/// The targets of Hopper.cpp.
+/// The targets of Hopper.cpp and Portable.cpp.
 std::unique_ptr<plan::Target> makeHopper(llvm::StringRef name);
+std::unique_ptr<plan::Target> makePortable(llvm::StringRef name);
+
+/// The name of the target for all GPUs of this machine, by the driver.
+Result<std::string> findOnMachine();
 
 } // namespace tessera::cuda
 
