@@ -51,7 +51,7 @@ struct Stop {
   tessera_code code;
   std::string message;
 };
-using Ran = Result<Ok, Stop>;
+using Ran = Result<Ok, Stop>; ///< how a run went
 
 /// A device, for people and for those who ask which runs have the same bits.
 struct DeviceNote {

@@ -120,20 +120,7 @@ private:
     std::string why;
   };
 
-  /// A product that one tensor of an op suggests for one of its factors (or,
-  /// for flat dimensions, a sequence of factors).
-  struct Candidate {
-    std::vector<int> factors;
-    layout::Dim dim;
-    int64_t first; ///< tensor dimension
-    bool shifted;
-    bool rounded;
-    int64_t priority;
-    int64_t bytes;
-    bool weight;
-    std::string text;
-    int source;
-  };
+  class ByRule;
 
   bool round(Direction direction, int64_t priority);
   /// Views are only refined, so an op whose tensors are as before proposes what
@@ -141,23 +128,21 @@ private:
   void askAgain(int node);
   void propose(int node, Direction direction, int64_t priority,
                std::vector<Proposal> &proposals);
+  /// See ProposeByRule.cpp.
   void proposeByRule(int node, Direction direction, int64_t priority,
                      std::vector<Proposal> &proposals);
   void proposeByView(int node, int source, int target, const ViewMap &map,
                      int64_t priority, std::vector<Proposal> &proposals) const;
-  void collect(const Node &node, int tensor,
-               const std::vector<std::vector<int>> &factorsOfDims,
-               int64_t priority, std::vector<Candidate> &candidates) const;
   bool take(const Proposal &proposal);
   /// Whether `a` and `b`, to one tensor, exclude each other.
   bool exclude(const Proposal &a, const Proposal &b) const;
   /// Marks the dimensions of tensors that stay as they are because uses differ.
   void findDisputes(const std::vector<Proposal> &proposals);
   bool isFreeAsItIs(int tensor) const;
-  /// The split of `dim`, of extent `from`, for a dimension of extent `to`;
-  /// nothing where some device would have no value, or a window is split.
-  std::optional<layout::Dim> resized(const layout::Dim &dim, int64_t from,
-                                     int64_t to) const;
+  /// A flat dimension that splits its outermost dimension, of `extent`, into
+  /// blocks over the same axes; nothing if stored digits come first.
+  std::optional<layout::Dim> roundToOutermost(const layout::Dim &flat,
+                                              int64_t extent) const;
   void explainRounding(const Proposal &proposal);
 
   layout::Mesh mesh;
