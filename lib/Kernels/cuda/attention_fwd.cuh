@@ -97,6 +97,9 @@ template <class T_, int D_, class Mods_> struct FwdConfig {
   static constexpr float Factor = Scaled ? Mods::OuterScale : Mods::Scale;
   static constexpr int Groups = D == 64 && !HasMods && !Scaled ? 3 : 2;
   static constexpr int BM = 64 * Groups, Threads = 128 * (Groups + 1);
+  /// Over masked blocks and others. Two are faster, but where ptxas then loses
+  /// sight of what is the same for a warp.
+  static constexpr bool OneLoop = Groups == 3 && Causal;
   /// Registers of a thread: functors need some in the producer, too.
   static constexpr int Producer = Groups == 3 ? 32 : HasMods ? 40 : 24;
   static constexpr int Consumer = Groups == 3 ? 160 : HasMods ? 232 : 240;
@@ -357,11 +360,13 @@ template <class C, class P> struct FwdConsumer {
     }
   }
 
-  /// x: modified scores to unnormalised probabilities. `block` is looked at
-  /// under Masked and by the functors only.
-  template <bool Masked, bool First> TSR_MEMBER void softmax(int block) {
+  /// x: scores to unnormalised probabilities.
+  template <bool First> TSR_MEMBER void softmax(int block, bool masked) {
     const float c = C::Factor * 1.44269504f;
-    modify<Masked>(block);
+    if (masked)
+      modify<true>(block);
+    else
+      modify<false>(block);
 #pragma unroll
     for (int r = 0; r < 2; r++) {
       float m = First ? -infinity() : top[r];
@@ -371,7 +376,7 @@ template <class C, class P> struct FwdConsumer {
           m = fmaxf(m, x[i]);
       m = quad_max(m);
       float mc = m * c;
-      if ((Masked || C::HasMods) && m == -infinity())
+      if ((masked || C::HasMods) && m == -infinity())
         mc = 0; // no key so far: exp2 of -inf, and no NaN
       if (!First)
         shrink[r] = exp2_fast(top[r] * c - mc);
@@ -392,7 +397,7 @@ template <class C, class P> struct FwdConsumer {
     named_arrive(1 + (group + 1) % C::Groups, 256);
   }
 
-  template <bool Masked> TSR_MEMBER void step(int block, bool first) {
+  TSR_MEMBER void step(int block, bool masked, bool first) {
     wait_k();
     take_turn();
     issue_scores();
@@ -403,7 +408,7 @@ template <class C, class P> struct FwdConsumer {
     release_k();
     if (block == last)
       release(&s.q_empty);
-    softmax<Masked, false>(block);
+    softmax<false>(block, masked);
     wgmma_wait<0>();
     release_v();
     convert_probs();
@@ -433,13 +438,14 @@ template <class C, class P> struct FwdConsumer {
     release_k();
     if (n == last)
       release(&s.q_empty);
-    softmax<true, true>(n--);
+    softmax<true>(n--, true);
     convert_probs();
     bool first = true;
-    for (; n >= max(blocks.whole, blocks.begin); n--, first = false)
-      step<true>(n, first);
+    if (!C::OneLoop)
+      for (; n >= max(blocks.whole, blocks.begin); n--, first = false)
+        step(n, true, first);
     for (; n >= blocks.begin; n--, first = false)
-      step<false>(n, first);
+      step(n, C::OneLoop && n >= blocks.whole, first);
     wait_v();
     issue_values(first);
     wgmma_wait<0>();

@@ -134,6 +134,9 @@ std::pair<bool, std::string> compare(Backward<M, Ordered> &x, int step) {
   const auto dq = x.dq.host();
   const auto dk = x.dk.host(), own_dv = x.own_dv.host();
   const double unit = Element<T>::kRounding;
+  // A result is rounded, and so is each product of scores' gradients that it is
+  // the sum of: these average out if there are some.
+  const double norm = (std::min(s.queries, s.keys) < 16 ? 2 : 1) * unit;
   // A gradient may vanish, as that of a query which sees one key: of terms that
   // cancel, rounding is left.
   const double floor = 1e-2;
@@ -147,7 +150,7 @@ std::pair<bool, std::string> compare(Backward<M, Ordered> &x, int step) {
              rv.host(), D, floor)};
   bool ok = true;
   for (Errors const &one : e)
-    ok = ok && one.norm <= unit && one.worst <= 8 * unit;
+    ok = ok && one.norm <= norm && one.worst <= 8 * unit;
   return {ok, format("err %.1e %.1e %.1e worst %.1e %.1e %.1e", e[0].norm,
                      e[1].norm, e[2].norm, e[0].worst, e[1].worst, e[2].worst)};
 }
