@@ -4,7 +4,7 @@
 // RUN: tessera-opt %s --split-input-file --tessera="from=local target=cuda:sm_90a" --interpret=2 -o /dev/null 2>&1 | FileCheck %s --check-prefix=SAME
 // CPU-NOT: plan.contract {{.*}} {{bias|then|sums}}
 // CPU-NOT: plan.target
-// SAME-COUNT-8: interpret: @main equals the source on 2 ranks
+// SAME-COUNT-9: interpret: @main equals the source on 2 ranks
 
 // The bias and the gelu; the sums too where another step needs them.
 // CHECK: module attributes {plan.target = #plan.target<"cuda:sm_90a">}
@@ -222,4 +222,23 @@ func.func @main(%dy: !y, %w: !w, %u: !u, %g: !g) -> (!u, !g, !gb, !s, !b) {
   %8 = tv.matmul %7, %6 : (!yt, !y) -> !s
   %9 = tv.reduce sum %dy dims [1] : (!y) -> !b
   return %1, %3, %4, %8, %9 : !u, !g, !gb, !s, !b
+}
+
+// -----
+
+// Two slopes of what becomes one product: it has no epilogue, they have a kernel.
+// CHECK: func.func @main(%[[DY:.*]]: tensor<6x16xbf16{{.*}}, %[[W:.*]]: tensor<8x16xbf16{{.*}}, %[[U:.*]]: tensor<6x8xbf16{{.*}}, %[[V:.*]]: tensor
+// CHECK-NEXT: %[[P:.*]] = plan.contract %[[DY]] [0, 1], %[[W]] [2, 1] to [0, 2] from "tv.linear"
+// CHECK-NEXT: plan.launch @map_0(%[[P]], %[[U]])
+// CHECK-NEXT: plan.launch @map_0(%[[P]], %[[V]])
+#m = #tv.mesh<tp = 2>
+!y = tensor<6x16xbf16, #tv.local<#tv.view<#m, [6, 16]>, of [6, 16]>>
+!w = tensor<8x16xbf16, #tv.local<#tv.view<#m, [did(tp) * 8, 16]>, of [16, 16]>>
+!u = tensor<6x8xbf16, #tv.local<#tv.view<#m, [6, did(tp) * 8]>, of [6, 16]>>
+func.func @main(%dy: !y, %w: !w, %u: !u, %v: !u) -> (!u, !u) {
+  %0 = tv.linear %dy, %w : (!y, !w) -> !u
+  %1 = tv.linear %dy, %w : (!y, !w) -> !u
+  %2 = tv.gelu_grad tanh %0, %u : (!u, !u) -> !u
+  %3 = tv.gelu_grad tanh %1, %v : (!u, !u) -> !u
+  return %2, %3 : !u, !u
 }
