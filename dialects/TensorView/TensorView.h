@@ -67,6 +67,20 @@ class SharesMemory : public TraitBase<ConcreteOp, SharesMemory> {};
 
 #include "TensorView/TensorViewDialect.h.inc"
 #include "TensorView/TensorViewEnums.h.inc"
+
+namespace tessera::tv {
+class ElementBuilder;
+
+/// How an op combines elements, and along which global dimensions.
+struct Reduction {
+  Combiner combiner;
+  llvm::ArrayRef<int64_t> dims;
+};
+
+/// An op's operands, and the values from outside that its regions use.
+llvm::SmallVector<mlir::Value> getOperandsAndCaptured(mlir::Operation *op);
+} // namespace tessera::tv
+
 #include "TensorView/TensorViewInterfaces.h.inc"
 #define GET_ATTRDEF_CLASSES
 #include "TensorView/TensorViewAttrs.h.inc"

@@ -104,6 +104,41 @@ def CompositeOpInterface : OpInterface<"CompositeOpInterface"> {
   ];
 }
 
+def ElementOpInterface : OpInterface<"ElementOpInterface"> {
+  let cppNamespace = "::tessera::tv";
+  let description = [{
+    An op on local tensors whose results can be computed element by element, where
+    they are used. Its loops run over the indices of one value, by default its first
+    result; at each, a pointwise op reads its operands at the same indices.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+      The elements of all results at these local indices of `getLooped()`, as code at
+      the builder's place. Of an op that reduces, what these indices add.
+    }], "::llvm::SmallVector<::mlir::Value>", "emitElement",
+      (ins "::tessera::tv::ElementBuilder &":$build,
+           "::llvm::ArrayRef<::mlir::Value>":$indices)>,
+    InterfaceMethod<"Whether there is such code: of constants, for splats alone.",
+      "bool", "hasElements", (ins), [{}], [{ return true; }]>,
+    InterfaceMethod<[{
+      The values whose elements it reads, those that its regions use included; not
+      one that only lends its extents.
+    }], "::llvm::SmallVector<::mlir::Value>", "getReadValues", (ins), [{}], [{
+        return ::tessera::tv::getOperandsAndCaptured($_op);
+      }]>,
+    InterfaceMethod<[{
+      Whether computing an element again where it is used costs less than loading it.
+    }], "bool", "isFree", (ins), [{}], [{ return false; }]>,
+    InterfaceMethod<"The value over whose indices it loops.",
+      "::mlir::Value", "getLooped", (ins), [{}], [{ return $_op->getResult(0); }]>,
+    InterfaceMethod<"What it combines over dimensions of `getLooped()`, if it does.",
+      "::std::optional<::tessera::tv::Reduction>", "getReduction", (ins), [{}],
+      [{ return ::std::nullopt; }]>,
+    InterfaceMethod<"How many neighbours are made for the cost of one.",
+      "int64_t", "getElementsAtOnce", (ins), [{}], [{ return 1; }]>
+  ];
+}
+
 def MoveOpInterface : OpInterface<"MoveOpInterface"> {
   let cppNamespace = "::tessera::tv";
   let description = [{

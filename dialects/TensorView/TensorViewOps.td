@@ -26,6 +26,8 @@ def Composite : DeclareOpInterfaceMethods<CompositeOpInterface>;
 def Reinterpret : DeclareOpInterfaceMethods<ReinterpretOpInterface>;
 def Windows : DeclareOpInterfaceMethods<WindowOpInterface>;
 def InferExtents : DeclareOpInterfaceMethods<ExtentsOpInterface>;
+class Elements<list<string> own = []>
+    : DeclareOpInterfaceMethods<ElementOpInterface, own>;
 
 // Cheaper to make anew at each use than to move.
 def Rematerializable : NativeOpTrait<"Rematerializable">;
@@ -93,7 +95,7 @@ def TensorView_AccumulateOp
 //===----------------------------------------------------------------------===//
 
 def TensorView_MapOp : TensorView_PureOp<"map",
-    [RuleAndPartial, Pointwise, SingleBlock]> {
+    [RuleAndPartial, Elements<>, Pointwise, SingleBlock]> {
   let summary = "A scalar function of the elements at one index";
   let description = [{
     ```mlir
@@ -124,7 +126,7 @@ def TensorView_MapOp : TensorView_PureOp<"map",
 }
 
 def TensorView_ReduceOp : TensorView_PureOp<"reduce",
-    [RuleAndPartial]> {
+    [RuleAndPartial, Elements<["getLooped", "getReduction"]>]> {
   let summary = "Combines the elements along some dimensions";
   let description = [{
     ```mlir
@@ -142,7 +144,7 @@ def TensorView_ReduceOp : TensorView_PureOp<"reduce",
 }
 
 def TensorView_BroadcastOp : TensorView_PureOp<"broadcast",
-    [RuleAndPartial, Rematerializable]> {
+    [RuleAndPartial, Elements<["getReadValues", "isFree"]>, Rematerializable]> {
   let summary = "Repeats a tensor along new dimensions";
   let description = [{
     ```mlir
@@ -335,7 +337,7 @@ def TensorView_TransposeOp : TensorView_PureOp<"transpose",
 }
 
 def TensorView_SliceOp : TensorView_PureOp<"slice",
-    [RuleAndPartial, Windows, SharesMemory]> {
+    [RuleAndPartial, Elements<>, Windows, SharesMemory]> {
   let summary = "A box of a tensor";
   let description = [{
     ```mlir
@@ -353,7 +355,7 @@ def TensorView_SliceOp : TensorView_PureOp<"slice",
 }
 
 def TensorView_ConcatOp : TensorView_PureOp<"concat",
-    [RuleAndPartial, Windows, InferExtents]> {
+    [RuleAndPartial, Elements<>, Windows, InferExtents]> {
   let summary = "Tensors one after the other along a dimension";
   let description = [{
     ```mlir
@@ -371,7 +373,7 @@ def TensorView_ConcatOp : TensorView_PureOp<"concat",
 }
 
 def TensorView_PadOp : TensorView_PureOp<"pad",
-    [RuleAndPartial, Windows, InferExtents]> {
+    [RuleAndPartial, Elements<>, Windows, InferExtents]> {
   let summary = "A tensor with a border of one value";
   let description = [{
     ```mlir
@@ -394,7 +396,7 @@ def TensorView_PadOp : TensorView_PureOp<"pad",
 // Elements at run-time indices
 //===----------------------------------------------------------------------===//
 
-def TensorView_GatherOp : TensorView_PureOp<"gather", [RuleAndPartial]> {
+def TensorView_GatherOp : TensorView_PureOp<"gather", [RuleAndPartial, Elements<>]> {
   let summary = "Slices of a table at run-time indices";
   let description = [{
     ```mlir
@@ -451,7 +453,7 @@ def TensorView_DispatchOp : TensorView_PureOp<"dispatch", [Rule]> {
   }];
 }
 
-def TensorView_CombineOp : TensorView_PureOp<"combine", [RuleAndPartial]> {
+def TensorView_CombineOp : TensorView_PureOp<"combine", [RuleAndPartial, Elements<>]> {
   let summary = "Weighted sum of what the experts made of each token";
   let description = [{
     buffers [E, C, D], experts [T, K], slots [T, K] (from `dispatch`), weights
@@ -470,12 +472,17 @@ def TensorView_CombineOp : TensorView_PureOp<"combine", [RuleAndPartial]> {
 // Sources
 //===----------------------------------------------------------------------===//
 
-class TensorView_SourceOp<string mnemonic>
-    : TensorView_PureOp<mnemonic, [Rule, Rematerializable]> {
+// Reads no elements, and so is free.
+class TensorView_SourceOp<string mnemonic, list<string> own = []>
+    : TensorView_PureOp<mnemonic, [Rule, Rematerializable, Elements<own>]> {
   let results = (outs AnyRankedTensor:$result);
+  let extraClassDeclaration = [{
+    ::llvm::SmallVector<::mlir::Value> getReadValues() { return {}; }
+    bool isFree() { return hasElements(); }
+  }];
 }
 
-def TensorView_ConstantOp : TensorView_SourceOp<"constant"> {
+def TensorView_ConstantOp : TensorView_SourceOp<"constant", ["hasElements"]> {
   let summary = "A constant tensor";
   let description = [{
     ```mlir
@@ -501,7 +508,7 @@ def TensorView_IotaOp : TensorView_SourceOp<"iota"> {
   }];
 }
 
-def TensorView_RandomOp : TensorView_SourceOp<"random"> {
+def TensorView_RandomOp : TensorView_SourceOp<"random", ["getElementsAtOnce"]> {
   let summary = "Uniform numbers in [0, 1) that depend on the global index alone";
   let description = [{
     Philox 4x32-10 (Salmon et al., SC 2011): key = (seed's low and high 32 bits),
@@ -516,7 +523,8 @@ def TensorView_RandomOp : TensorView_SourceOp<"random"> {
   }];
 }
 
-def TensorView_SizeOp : TensorView_PureOp<"size", [Rule]> {
+def TensorView_SizeOp
+    : TensorView_PureOp<"size", [Rule, Elements<["getReadValues", "isFree"]>]> {
   let summary = "A global extent, as a tensor of rank 0";
   let description = [{
     Of type i32, i64, f32 or f64. The operand's elements are not read.

@@ -57,7 +57,7 @@ private:
                              ArrayRef<int32_t> b, ArrayRef<int32_t> c,
                              Joined joined);
   LogicalResult emitAttention(tv::AttentionOp op);
-  LogicalResult emitAttentionGrad(tv::AttentionGradOp op);
+  LogicalResult emitAttention(tv::AttentionGradOp op);
   LogicalResult emitFlash(Operation *op, StringRef name, ValueRange heads,
                           ArrayRef<Value> results,
                           llvm::function_ref<void(KernelEmitter &)> body);
@@ -124,12 +124,12 @@ LogicalResult Former::emit(PlanStep &step) {
   return TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](tv::TransposeOp op) { return emitTranspose(op); })
       .Case([&](tv::ReshapeOp op) { return emitReshape(op); })
-      .Case([&](tv::SliceOp op) {
-        Memory memory = memories[op.getInput()];
-        memory.dense &= getSpace(op.getInput().getType()) ==
-                        getSpace(op.getResult().getType());
-        define(op.getResult(),
-               alias(plan::AliasKind::Slice, op, mapping.lookup(op.getInput()),
+      .Case([&](tv::WindowOpInterface op) {
+        Value whole = op.getWhole(), box = op->getResult(0);
+        Memory memory = memories[whole];
+        memory.dense &= getSpace(whole.getType()) == getSpace(box.getType());
+        define(box,
+               alias(plan::AliasKind::Slice, op, mapping.lookup(whole),
                      *getWindow(op)),
                memory);
         return success();
@@ -165,8 +165,8 @@ LogicalResult Former::emit(PlanStep &step) {
                getOwnMemory(op.getResult().getType()));
         return success();
       })
-      .Case([&](tv::AttentionOp op) { return emitAttention(op); })
-      .Case([&](tv::AttentionGradOp op) { return emitAttentionGrad(op); })
+      .Case<tv::AttentionOp, tv::AttentionGradOp>(
+          [&](auto op) { return emitAttention(op); })
       .Case([&](plan::AttendOp op) { return emitAttend(op); })
       .Case([&](tv::ScatterOp op) {
         return launch(
@@ -542,7 +542,7 @@ LogicalResult Former::emitAttention(tv::AttentionOp op) {
       [&](KernelEmitter &emitter) { tessera::emitAttention(emitter, op); });
 }
 
-LogicalResult Former::emitAttentionGrad(tv::AttentionGradOp op) {
+LogicalResult Former::emitAttention(tv::AttentionGradOp op) {
   LocalShape shape = LocalShape(op.getQuery()).take({0, 1});
   LocalShape query(op.getQuery());
   shape.add(query.extents[2] + layout::Extent(128));
@@ -597,10 +597,10 @@ void Former::giveMemory(
 
 /// Says what the steps below cannot be made of.
 static LogicalResult verify(func::FuncOp main) {
-  for (auto reduce : main.getBody().getOps<tv::ReduceOp>())
-    if (!getReducedDims(reduce))
-      return reduce.emitError() << "reduces a part of dimensions that the view "
-                                   "of its operand merges; reshape it first";
+  for (auto op : main.getBody().getOps<tv::ElementOpInterface>())
+    if (op.getReduction() && !getReducedDims(op))
+      return op.emitError() << "reduces a part of dimensions that the view "
+                               "of its operand merges; reshape it first";
   return success();
 }
 

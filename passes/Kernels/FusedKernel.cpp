@@ -8,36 +8,37 @@
 
 #include "Kernels/FusedKernel.h"
 
-#include "mlir/Transforms/RegionUtils.h"
-
 using namespace mlir;
 using namespace tessera;
 
-bool tessera::isFree(Operation *op) {
-  if (auto constant = dyn_cast<tv::ConstantOp>(op))
-    return isa<SplatElementsAttr>(constant.getValue());
-  return isa<tv::BroadcastOp, tv::IotaOp, tv::RandomOp, tv::SizeOp>(op);
+bool tessera::isPointwise(Operation *op) {
+  return isa<tv::ElementOpInterface>(op) && op->hasTrait<OpTrait::Pointwise>();
 }
 
 SmallVector<Value> tessera::getReadValues(Operation *op) {
-  if (isa<tv::ConstantOp, tv::IotaOp, tv::RandomOp, tv::SizeOp>(op))
-    return {};
-  if (auto broadcast = dyn_cast<tv::BroadcastOp>(op))
-    return {broadcast.getInput()};
-  SmallVector<Value> values(op->getOperands());
-  llvm::SetVector<Value> captured;
-  getUsedValuesDefinedAbove(op->getRegions(), captured);
-  llvm::append_range(values, captured);
-  return values;
+  auto element = dyn_cast<tv::ElementOpInterface>(op);
+  return element ? element.getReadValues() : tv::getOperandsAndCaptured(op);
 }
 
-std::optional<SmallVector<int64_t>> tessera::getReducedDims(tv::ReduceOp op) {
+std::optional<tv::Reduction> tessera::getReduction(Operation *op) {
+  auto element = dyn_cast<tv::ElementOpInterface>(op);
+  return element ? element.getReduction() : std::nullopt;
+}
+
+bool tessera::isFree(Operation *op) {
+  auto element = dyn_cast<tv::ElementOpInterface>(op);
+  return element && element.isFree();
+}
+
+std::optional<SmallVector<int64_t>>
+tessera::getReducedDims(tv::ElementOpInterface op) {
+  ArrayRef<int64_t> all = op.getReduction()->dims;
   SmallVector<int64_t> dims;
   int64_t next = 0;
-  for (auto [i, dim] : llvm::enumerate(getSpace(op.getInput().getType()))) {
+  for (auto [i, dim] : llvm::enumerate(getSpace(op.getLooped().getType()))) {
     size_t reduced = 0;
     for (size_t part = 0; part < dim.extents.size(); ++part)
-      reduced += llvm::is_contained(op.getDims(), next++);
+      reduced += llvm::is_contained(all, next++);
     if (reduced != 0 && reduced != dim.extents.size())
       return std::nullopt;
     if (reduced != 0)
@@ -52,9 +53,8 @@ std::optional<SmallVector<int64_t>> tessera::getReducedDims(tv::ReduceOp op) {
 
 /// The space that an op loops over.
 static Value getLooped(Operation *op) {
-  if (auto reduce = dyn_cast<tv::ReduceOp>(op))
-    return reduce.getInput();
-  return op->getResult(0);
+  auto element = dyn_cast<tv::ElementOpInterface>(op);
+  return element ? element.getLooped() : op->getResult(0);
 }
 
 /// A kernel's loop holds no more scalar ops: code generation takes more than
@@ -75,9 +75,10 @@ FusedOps::FusedOps(Operation *op)
   full = getSpace(anchor.getType());
   llvm::append_range(order, llvm::seq<int64_t>(0, full.size()));
   outer = full.size();
-  if (auto reduce = dyn_cast<tv::ReduceOp>(op)) {
+  if (getReduction(op)) {
     // (Reductions of a part of a dimension are refused before.)
-    SmallVector<int64_t> reduced = getReducedDims(reduce).value();
+    SmallVector<int64_t> reduced =
+        getReducedDims(cast<tv::ElementOpInterface>(op)).value();
     llvm::erase_if(
         order, [&](int64_t dim) { return llvm::is_contained(reduced, dim); });
     outer = order.size();
@@ -93,23 +94,29 @@ bool FusedOps::isOuter(Value value) const {
   return space.size() == outer;
 }
 
+/// Whether the op repeats elements of its operand, whose dimensions are the
+/// first of the result's.
+static bool repeatsAlongFirst(Operation *op, size_t outer) {
+  layout::Rule rule = cast<tv::ShardingRuleOpInterface>(op).getShardingRule();
+  const std::vector<layout::DimFactors> &from = rule.operands.front(),
+                                        &to = rule.results.front();
+  return from.size() == outer &&
+         std::equal(from.begin(), from.end(), to.begin());
+}
+
 bool FusedOps::reads(Value operand, bool atOuter) const {
   Operation *op = operand.getDefiningOp();
   if (!op)
     return true;
   if (ops.contains(op))
     return isOuter(operand) == atOuter;
-  auto broadcast = dyn_cast<tv::BroadcastOp>(op);
-  if (!broadcast)
-    // Other free ops read nothing; the rest is memory.
+  if (!isFree(op)) // memory
     return true;
-  Operation *source = broadcast.getInput().getDefiningOp();
-  if (source && ops.contains(source)) {
-    // The outer value at the same outer indices.
-    auto identity = llvm::to_vector(llvm::seq<int64_t>(0, outer));
-    return !atOuter && isOuter(broadcast.getInput()) &&
-           broadcast.getDims() == ArrayRef(identity);
-  }
+  for (Value value : getReadValues(op))
+    if (Operation *source = value.getDefiningOp();
+        source && ops.contains(source))
+      // The outer value at the same outer indices.
+      return !atOuter && isOuter(value) && repeatsAlongFirst(op, outer);
   return !isBehind(operand);
 }
 
@@ -137,7 +144,8 @@ bool FusedOps::isReadOnlyBy(Operation *reader) const {
 
 bool FusedOps::tryAdd(Operation *op) {
   const size_t more = countScalarOps(op);
-  if (!isa<tv::MapOp, tv::ReduceOp>(op) || scalarOps + more > kMaxScalarOps)
+  const bool isReduction = getReduction(op).has_value();
+  if (!(isPointwise(op) || isReduction) || scalarOps + more > kMaxScalarOps)
     return false;
   Space space = getSpace(getLooped(op).getType());
   bool atFull = space == full;
@@ -151,7 +159,7 @@ bool FusedOps::tryAdd(Operation *op) {
     return false;
   size_t outerOfOp = outer;
   SmallVector<int64_t> orderOfOp = order;
-  if (auto reduce = dyn_cast<tv::ReduceOp>(op)) {
+  if (isReduction) {
     // Over the innermost dimensions, all that are inner; over others only if
     // the loops need no order for what is stored.
     FusedOps own(op);
@@ -172,7 +180,7 @@ bool FusedOps::tryAdd(Operation *op) {
       return false;
   ops.insert(op);
   scalarOps += more;
-  if (isa<tv::ReduceOp>(op)) {
+  if (isReduction) {
     reduces = true;
     outer = outerOfOp;
     order = orderOfOp;
@@ -211,7 +219,7 @@ public:
     Operation *op = value.getDefiningOp();
     if (!op || !(fused.ops.contains(op) || isFree(op)))
       return 0;
-    return stageOf(op) + (isa<tv::ReduceOp>(op) ? 1 : 0);
+    return stageOf(op) + (getReduction(op) ? 1 : 0);
   }
 
   size_t count() const { return last + 1; }
@@ -257,43 +265,44 @@ void tessera::emitFused(KernelEmitter &emitter, const FusedOps &fused,
     for (size_t stage = 0; stage < stages.count(); ++stage) {
       // What is the same in the whole inner loop.
       for (Operation *op : fused.ops)
-        if (!isa<tv::ReduceOp>(op))
+        if (!getReduction(op))
           for (Value result : op->getResults())
             if (fused.isOuter(result) && stages.readyAt(result) <= stage)
               emitter.element(result, outer);
 
-      SmallVector<tv::ReduceOp> reductions;
+      SmallVector<tv::ElementOpInterface> reductions;
       for (Operation *op : fused.ops)
-        if (auto reduce = dyn_cast<tv::ReduceOp>(op))
-          if (stages.stageOf(reduce) == stage)
-            reductions.push_back(reduce);
+        if (getReduction(op) && stages.stageOf(op) == stage)
+          reductions.push_back(cast<tv::ElementOpInterface>(op));
       SmallVector<Value> stored;
       for (Value output : outputs)
         if (!fused.isOuter(output) && stages.readyAt(output) == stage &&
-            !isa<tv::ReduceOp>(output.getDefiningOp()))
+            !getReduction(output.getDefiningOp()))
           stored.push_back(output);
       if (!reductions.empty() || !stored.empty()) {
-        auto combiners = llvm::map_to_vector(reductions, [](tv::ReduceOp op) {
-          return KernelEmitter::Reduction{
-              op.getCombiner(),
-              cast<RankedTensorType>(op.getInput().getType()).getElementType()};
-        });
+        auto combiners =
+            llvm::map_to_vector(reductions, [](tv::ElementOpInterface op) {
+              auto type = cast<RankedTensorType>(op.getLooped().getType());
+              return KernelEmitter::Reduction{op.getReduction()->combiner,
+                                              type.getElementType()};
+            });
         SmallVector<Value> sums =
             emitter.reduce(innerExtents, combiners, [&](ArrayRef<Value> inner) {
               SmallVector<Value> indices = indicesOf(inner), addends;
               for (Value output : stored)
                 emitter.store(emitter.element(output, indices), output,
                               indices);
-              for (tv::ReduceOp reduce : reductions)
-                addends.push_back(emitter.element(reduce.getInput(), indices));
+              for (tv::ElementOpInterface reduction : reductions)
+                llvm::append_range(addends,
+                                   reduction.emitElement(emitter, indices));
               return addends;
             });
-        for (auto [reduce, sum] : llvm::zip_equal(reductions, sums))
-          emitter.setElement(reduce.getResult(), outer, sum);
+        for (auto [reduction, sum] : llvm::zip_equal(reductions, sums))
+          emitter.setElement(reduction->getResult(0), outer, sum);
       }
     }
     for (Value output : outputs)
-      if (fused.isOuter(output) || isa<tv::ReduceOp>(output.getDefiningOp()))
+      if (fused.isOuter(output) || getReduction(output.getDefiningOp()))
         emitter.store(emitter.element(output, outer), output, outer);
   });
 }

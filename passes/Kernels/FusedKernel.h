@@ -50,17 +50,22 @@ private:
   bool isBehind(mlir::Value value) const;
 };
 
-/// The values whose elements an op reads, those of its regions included. (The
-/// operand that lends its extents is not read.)
+// What tv::ElementOpInterface says, of any op.
+
+/// Whether it runs on every element by itself, where that is used.
+bool isPointwise(mlir::Operation *op);
+/// The values whose elements it reads, all operands of an op without elements.
 llvm::SmallVector<mlir::Value> getReadValues(mlir::Operation *op);
+/// What it combines; nothing if it does not.
+std::optional<tv::Reduction> getReduction(mlir::Operation *op);
+/// Whether computing it again where its value is used costs less than loading
+/// it.
+bool isFree(mlir::Operation *op);
 
 /// The local dimensions that a reduction runs over; nothing where a merged one
 /// is reduced in part.
-std::optional<llvm::SmallVector<int64_t>> getReducedDims(tv::ReduceOp op);
-
-/// Whether computing the op again where its value is used costs less than
-/// loading it.
-bool isFree(mlir::Operation *op);
+std::optional<llvm::SmallVector<int64_t>>
+getReducedDims(tv::ElementOpInterface op);
 
 /// Emits the kernel's body; `outputs` are those of the ops' values that others
 /// need.

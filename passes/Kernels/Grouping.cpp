@@ -61,10 +61,8 @@ private:
 
 /// Whether the op's elements are computed in loops over its results.
 static bool isFusable(Operation *op) {
-  if (auto slice = dyn_cast<tv::SliceOp>(op))
-    return !getWindow(slice);
-  return isa<tv::ReduceOp>(op) ||
-         (canInline(op) && (!isa<tv::ConstantOp>(op) || isFree(op)));
+  auto element = dyn_cast<tv::ElementOpInterface>(op);
+  return element && element.hasElements() && !getWindow(op);
 }
 
 /// What a library does with all that a product sums.
@@ -276,7 +274,7 @@ void Grouper::group() {
       // Exists in memory only for those that do not compute it themselves.
       bool needed = llvm::any_of(op.getUsers(), [&](Operation *user) {
         user = main.getBody().front().findAncestorOpInBlock(*user);
-        return !(isFusable(user)) && !isa<tv::SizeOp>(user) &&
+        return !isFusable(user) &&
                llvm::is_contained(user->getOperands(), op.getResult(0));
       });
       if (needed)

@@ -19,19 +19,6 @@ using namespace mlir;
 using namespace tessera;
 using Kind = layout::Factor::Kind;
 
-Space tessera::getSpace(Type type) {
-  auto local = cast<tv::LocalAttr>(cast<RankedTensorType>(type).getEncoding());
-  Space space;
-  size_t next = 0;
-  for (const layout::Dim &dim : local.getLayoutView().dims) {
-    LocalDim localDim{dim.product, {}};
-    for (int64_t i = 0; i < dim.span; ++i)
-      localDim.extents.push_back(local.getExtents()[next++]);
-    space.push_back(std::move(localDim));
-  }
-  return space;
-}
-
 static layout::Extent boundOf(const LocalDim &dim) {
   layout::Extent bound(1);
   for (const layout::Extent &extent : dim.extents)
@@ -240,6 +227,13 @@ std::pair<Value, Value> KernelEmitter::localIndex(const layout::Mesh &mesh,
   };
   return Digits(*this, mesh, coord)
       .toLocal(dim.product, extent(boundOf(dim)), global);
+}
+
+std::pair<Value, Value> KernelEmitter::localIndex(Value tensor, int64_t dim,
+                                                  Value global) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  return localIndex(cast<tv::LocalAttr>(type.getEncoding()).getLayoutMesh(),
+                    getSpace(type)[dim], global);
 }
 
 Value KernelEmitter::localExtent(const layout::Mesh &mesh,

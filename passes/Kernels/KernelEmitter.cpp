@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Arguments, loops and memory of kernels; ElementEmitter.cpp has the scalar
-// code of each op. Sizes, coordinates and constants are emitted once, at the
-// entry.
+// Arguments, loops and memory of kernels; the scalar code of each op is its own
+// (ElementOpInterface). Sizes, coordinates and constants are emitted once, at
+// the entry.
 //
 //===----------------------------------------------------------------------===//
 
@@ -59,7 +59,7 @@ static Type getStorage(Type element) {
 KernelEmitter::KernelEmitter(OpBuilder &builder, Location loc, StringRef name,
                              llvm::SetVector<Operation *> inlined,
                              MemoryOf memoryOf)
-    : b(builder), location(loc), inlined(std::move(inlined)),
+    : ElementBuilder(builder, loc), inlined(std::move(inlined)),
       memoryOf(std::move(memoryOf)) {
   func = func::FuncOp::create(b, loc, name, b.getFunctionType({}, {}));
   func->setAttr(plan::kKernelAttr, b.getUnitAttr());
@@ -78,6 +78,59 @@ Value KernelEmitter::fail(Operation *op, const Twine &message, Type type) {
     op->emitError() << message;
   failedAt = true;
   return b.createOrFold<arith::ConstantOp>(location, b.getZeroAttr(type));
+}
+
+Value KernelEmitter::hoisted(llvm::function_ref<Value()> emit) {
+  OpBuilder::InsertionGuard guard(b);
+  if (lastHoisted)
+    b.setInsertionPointAfter(lastHoisted);
+  else
+    b.setInsertionPointToStart(&func.getBody().front());
+  Value value = emit();
+  lastHoisted = value.getDefiningOp();
+  return value;
+}
+
+//===----------------------------------------------------------------------===//
+// Elements
+//===----------------------------------------------------------------------===//
+
+Value KernelEmitter::element(Value tensor, ArrayRef<Value> indices) {
+  for (auto &[at, value] : known[tensor])
+    if (ArrayRef<Value>(at) == indices)
+      return value;
+  Operation *op = tensor.getDefiningOp();
+  if (op && inlined.contains(op)) {
+    auto element = cast<tv::ElementOpInterface>(op);
+    assert(!element.getReduction() && "what a reduction left is known");
+    SmallVector<Value> values = element.emitElement(*this, indices);
+    for (auto [result, value] : llvm::zip_equal(op->getResults(), values))
+      setElement(result, indices, value);
+    return values[cast<OpResult>(tensor).getResultNumber()];
+  }
+  Type type = cast<RankedTensorType>(tensor.getType()).getElementType();
+  if (isa<Float8E4M3FNType, Float8E5M2Type>(type))
+    return fail(op ? op : tensor.getParentRegion()->getParentOp(),
+                "kernels do not compute on 8-bit floats yet; convert to bf16",
+                b.getF32Type());
+  Value value = loadMemory(tensor, indices);
+  setElement(tensor, indices, value);
+  return value;
+}
+
+void KernelEmitter::setElement(Value tensor, ArrayRef<Value> indices,
+                               Value scalar) {
+  known[tensor].push_back({llvm::to_vector(indices), scalar});
+}
+
+Value KernelEmitter::constant(Attribute value, Type element) {
+  return arith::ConstantOp::create(
+      b, location, getKernelConstant(value, getKernelScalar(element)));
+}
+
+Value KernelEmitter::randomNumber(Value number, int64_t seed, int64_t stream) {
+  return plan::RandomOp::create(b, location, b.getF32Type(), number, seed,
+                                stream);
 }
 
 //===----------------------------------------------------------------------===//

@@ -17,27 +17,18 @@
 #define TESSERA_KERNELS_KERNELEMITTER_H
 
 #include "Plan/Plan.h"
-#include "TensorView/TensorView.h"
+#include "TensorView/ElementBuilder.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/IR/Builders.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace tessera {
 
-/// A dimension of a local tensor: a product over the row-major number of the
-/// global dimensions that it spans.
-struct LocalDim {
-  layout::Product product;
-  std::vector<layout::Extent> extents;
-  bool operator==(const LocalDim &) const = default;
-};
-using Space = llvm::SmallVector<LocalDim>;
-
-/// The dimensions of a tensor type encoded with `#tv.local`.
-Space getSpace(mlir::Type type);
+using tv::Arith;
+using tv::getSpace;
+using tv::LocalDim;
+using tv::Space;
 
 /// How a value lies in memory, as far as it is known without sizes.
 struct Memory {
@@ -61,42 +52,7 @@ mlir::Type getKernelScalar(mlir::Type element);
 /// A constant in the type of kernels.
 mlir::TypedAttr getKernelConstant(mlir::Attribute value, mlir::Type type);
 
-/// Whether an element of the op's results is scalar code on elements of its
-/// operands.
-bool canInline(mlir::Operation *op);
-
-/// Index arithmetic that folds constants.
-struct Arith {
-  mlir::OpBuilder &b;
-  mlir::Location loc;
-  mlir::Value add(mlir::Value x, mlir::Value y) {
-    return b.createOrFold<mlir::arith::AddIOp>(loc, x, y);
-  }
-  mlir::Value sub(mlir::Value x, mlir::Value y) {
-    return b.createOrFold<mlir::arith::SubIOp>(loc, x, y);
-  }
-  mlir::Value mul(mlir::Value x, mlir::Value y) {
-    return b.createOrFold<mlir::arith::MulIOp>(loc, x, y);
-  }
-  mlir::Value div(mlir::Value x, mlir::Value y) {
-    return b.createOrFold<mlir::arith::DivUIOp>(loc, x, y);
-  }
-  mlir::Value rem(mlir::Value x, mlir::Value y) {
-    return b.createOrFold<mlir::arith::RemUIOp>(loc, x, y);
-  }
-  mlir::Value max(mlir::Value x, mlir::Value y) {
-    return b.createOrFold<mlir::arith::MaxUIOp>(loc, x, y);
-  }
-  mlir::Value both(mlir::Value x, mlir::Value y) {
-    return b.createOrFold<mlir::arith::AndIOp>(loc, x, y);
-  }
-  mlir::Value equal(mlir::Value x, mlir::Value y) {
-    return b.createOrFold<mlir::arith::CmpIOp>(
-        loc, mlir::arith::CmpIPredicate::eq, x, y);
-  }
-};
-
-class KernelEmitter {
+class KernelEmitter final : public tv::ElementBuilder {
 public:
   using MemoryOf = std::function<Memory(mlir::Value)>;
 
@@ -106,9 +62,8 @@ public:
                 llvm::StringRef name,
                 llvm::SetVector<mlir::Operation *> inlined, MemoryOf memoryOf);
 
-  /// The element of a local tensor, in the type of scalar regions, small floats
-  /// as f32.
-  mlir::Value element(mlir::Value tensor, llvm::ArrayRef<mlir::Value> indices);
+  mlir::Value element(mlir::Value tensor,
+                      llvm::ArrayRef<mlir::Value> indices) override;
   /// From here on `element` answers with this.
   void setElement(mlir::Value tensor, llvm::ArrayRef<mlir::Value> indices,
                   mlir::Value scalar);
@@ -124,9 +79,11 @@ public:
   /// The memory of an input, or of an output that was added.
   mlir::Value argument(mlir::Value tensor);
 
-  /// What a scalar region yields for these arguments.
   llvm::SmallVector<mlir::Value>
-  evaluate(mlir::Block &block, llvm::ArrayRef<mlir::Value> arguments);
+  evaluate(mlir::Block &block, llvm::ArrayRef<mlir::Value> arguments) override;
+  mlir::Value constant(mlir::Attribute value, mlir::Type element) override;
+  mlir::Value randomNumber(mlir::Value number, int64_t seed,
+                           int64_t stream) override;
   /// A region that yields what `body` returns for its arguments.
   void scalarRegion(mlir::Region &region, mlir::TypeRange types,
                     llvm::function_ref<llvm::SmallVector<mlir::Value>(
@@ -149,37 +106,22 @@ public:
          llvm::function_ref<
              llvm::SmallVector<mlir::Value>(llvm::ArrayRef<mlir::Value>)>
              body);
-  /// A loop nest that runs in order; `body` gets the indices and the carried
-  /// values and returns their next values.
-  using Body = llvm::function_ref<llvm::SmallVector<mlir::Value>(
-      llvm::ArrayRef<mlir::Value> indices, mlir::ValueRange carried)>;
   llvm::SmallVector<mlir::Value> inOrder(llvm::ArrayRef<mlir::Value> extents,
-                                         mlir::ValueRange init, Body body);
+                                         mlir::ValueRange init,
+                                         Body body) override;
 
-  /// `then()` where `condition`, else `otherwise`.
   mlir::Value guarded(mlir::Value condition, mlir::Value otherwise,
-                      llvm::function_ref<mlir::Value()> then);
+                      llvm::function_ref<mlir::Value()> then) override;
   void ifThen(mlir::Value condition, llvm::function_ref<void()> then);
 
-  /// This device's extents of a tensor.
-  llvm::SmallVector<mlir::Value> localExtents(mlir::Value tensor);
-  /// A size as an index.
-  mlir::Value extent(const layout::Extent &extent);
-  /// This device's extent of a dimension; null for a split dynamic one.
-  mlir::Value localExtent(const layout::Mesh &mesh, const LocalDim &dim);
-  /// The global index of a local one.
-  mlir::Value globalIndex(const layout::Mesh &mesh, const LocalDim &dim,
-                          mlir::Value local);
-  /// Whether this device holds a global index that is in range, and its local
-  /// index if so.
+  llvm::SmallVector<mlir::Value> localExtents(mlir::Value tensor) override;
+  mlir::Value extent(const layout::Extent &extent) override;
   std::pair<mlir::Value, mlir::Value>
-  localIndex(const layout::Mesh &mesh, const LocalDim &dim, mlir::Value global);
-  /// The same of all dimensions of a tensor; a global index has one for each of
-  /// the tensor's global dimensions.
+  localIndex(mlir::Value tensor, int64_t dim, mlir::Value global) override;
   llvm::SmallVector<mlir::Value>
-  globalIndices(mlir::Type type, llvm::ArrayRef<mlir::Value> local);
+  globalIndices(mlir::Type type, llvm::ArrayRef<mlir::Value> local) override;
   std::pair<mlir::Value, llvm::SmallVector<mlir::Value>>
-  localIndices(mlir::Type type, llvm::ArrayRef<mlir::Value> global);
+  localIndices(mlir::Type type, llvm::ArrayRef<mlir::Value> global) override;
 
   /// Says that `index`, computed here, is one of a dimension of this extent.
   void noteIndex(mlir::Value index, const layout::Extent &extent);
@@ -187,18 +129,13 @@ public:
   mlir::Value combine(tv::Combiner combiner, mlir::Type element, mlir::Value a,
                       mlir::Value b, bool mayReorder);
 
-  mlir::Value index(int64_t value);
-  /// The condition that always holds.
-  mlir::Value yes();
-  mlir::Value toIndex(mlir::Value integer, mlir::Type element);
-  /// 0 <= index < bound
-  mlir::Value inRange(mlir::Value index, mlir::Value bound);
-  mlir::OpBuilder &builder() { return b; }
-  mlir::Location loc() const { return location; }
+  mlir::Value index(int64_t value) override;
+  mlir::Value yes() override;
+  mlir::Value hoisted(llvm::function_ref<mlir::Value()> emit) override;
 
-  /// An error at `op`; the kernel is of no use then.
+  /// The kernel is of no use then.
   mlir::Value fail(mlir::Operation *op, const llvm::Twine &message,
-                   mlir::Type type);
+                   mlir::Type type) override;
   bool hasFailed() const { return failedAt; }
 
   /// Ends the kernel.
@@ -213,36 +150,26 @@ private:
   mlir::Value identity(tv::Combiner combiner, mlir::Type element);
   mlir::Value coordDigit(const layout::Mesh &mesh, const layout::SubAxis &sub);
   mlir::Value dimension(mlir::Value tensor, int64_t dim);
-  /// The elements of all results of an inlined op.
-  llvm::SmallVector<mlir::Value> compute(mlir::Operation *op,
-                                         llvm::ArrayRef<mlir::Value> indices);
-  /// The element at a global index where `condition` holds and this device has
-  /// it, else `otherwise`.
-  mlir::Value elementAt(mlir::Value tensor, llvm::ArrayRef<mlir::Value> global,
-                        mlir::Value condition, mlir::Value otherwise);
-  mlir::Value fromIndex(mlir::Value index, mlir::Type element);
+  mlir::Type getComputed(mlir::Type element) const override {
+    return getKernelScalar(element);
+  }
+  /// This device's extent of a dimension; null for a split dynamic one.
+  mlir::Value localExtent(const layout::Mesh &mesh, const LocalDim &dim);
+  /// The global index of a local one.
+  mlir::Value globalIndex(const layout::Mesh &mesh, const LocalDim &dim,
+                          mlir::Value local);
+  /// Whether this device holds a global index that is in range, and its local
+  /// index if so.
+  std::pair<mlir::Value, mlir::Value>
+  localIndex(const layout::Mesh &mesh, const LocalDim &dim, mlir::Value global);
   /// The element of a captured tensor at global indices; outside of it 0.
   mlir::Value loadCaptured(tv::LoadOp load,
                            llvm::ArrayRef<mlir::Value> indices);
-
-  /// Emits at the kernel's entry, before all loops.
-  template <typename Emit> mlir::Value hoisted(Emit emit) {
-    mlir::OpBuilder::InsertionGuard guard(b);
-    if (lastHoisted)
-      b.setInsertionPointAfter(lastHoisted);
-    else
-      b.setInsertionPointToStart(&func.getBody().front());
-    mlir::Value value = emit();
-    lastHoisted = value.getDefiningOp();
-    return value;
-  }
 
   using Elements =
       llvm::SmallVector<std::pair<llvm::SmallVector<mlir::Value>, mlir::Value>,
                         1>;
 
-  mlir::OpBuilder b;
-  mlir::Location location;
   mlir::func::FuncOp func;
   llvm::SetVector<mlir::Operation *> inlined;
   MemoryOf memoryOf;

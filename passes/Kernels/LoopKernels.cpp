@@ -35,7 +35,6 @@ void tessera::emitScatter(KernelEmitter &emitter, tv::ScatterOp op) {
   });
   size_t dim = op.getDim();
   size_t rank = cast<RankedTensorType>(ids.getType()).getRank();
-  LocalDim target = getSpace(result.getType())[dim];
   Arith math{emitter.builder(), emitter.loc()};
   // Updates of one place differ in the dimensions of `ids` only.
   SmallVector<Value> free = emitter.localExtents(updates);
@@ -44,8 +43,7 @@ void tessera::emitScatter(KernelEmitter &emitter, tv::ScatterOp op) {
   emitter.parallel(free, [&](ArrayRef<Value> place) {
     emitter.inOrder(indexed, {}, [&](ArrayRef<Value> id, ValueRange) {
       Value row = emitter.toIndex(emitter.element(ids, id), getElement(ids));
-      auto [held, local] =
-          emitter.localIndex(getLocal(result).getLayoutMesh(), target, row);
+      auto [held, local] = emitter.localIndex(result, dim, row);
       Value bound = emitter.extent(getLocal(result).getExtents()[dim]);
       emitter.ifThen(math.both(emitter.inRange(row, bound), held), [&] {
         SmallVector<Value> from(place), to(place);
@@ -82,8 +80,6 @@ void tessera::emitDispatch(KernelEmitter &emitter, tv::DispatchOp op) {
   fill(slots, -1);
   // Each device has all choices: it counts those of every expert, for slots are
   // the same on all devices, and fills the rows of its own.
-  Space space = getSpace(result.getType());
-  const layout::Mesh &mesh = getLocal(result).getLayoutMesh();
   SmallVector<Value> choices = emitter.localExtents(experts);
   Value allExperts = emitter.extent(getLocal(result).getExtents()[0]);
   Value capacity = emitter.extent(getLocal(result).getExtents()[1]);
@@ -106,7 +102,7 @@ void tessera::emitDispatch(KernelEmitter &emitter, tv::DispatchOp op) {
           return SmallVector<Value>{
               arith::SelectOp::create(b, loc, taken, next, row[0])};
         });
-    auto [held, e] = emitter.localIndex(mesh, space[0], expert[0]);
+    auto [held, e] = emitter.localIndex(result, 0, expert[0]);
     emitter.ifThen(held, [&, e = e] {
       emitter.store(arith::IndexCastOp::create(b, loc, countType, given[0]),
                     counts, e);
@@ -118,8 +114,8 @@ void tessera::emitDispatch(KernelEmitter &emitter, tv::DispatchOp op) {
   emitter.parallel(elements, [&](ArrayRef<Value> at) {
     ArrayRef<Value> choice = at.drop_back();
     Value row = emitter.toIndex(emitter.loadMemory(slots, choice), slotType);
-    auto [expertHeld, e] = emitter.localIndex(mesh, space[0], expertAt(choice));
-    auto [rowHeld, r] = emitter.localIndex(mesh, space[1], row);
+    auto [expertHeld, e] = emitter.localIndex(result, 0, expertAt(choice));
+    auto [rowHeld, r] = emitter.localIndex(result, 1, row);
     Value here = math.both(emitter.inRange(row, capacity),
                            math.both(expertHeld, rowHeld));
     emitter.ifThen(here, [&, e = e, r = r] {

@@ -76,7 +76,7 @@ bool tessera::hasBoxes(Value tensor, int64_t unit) {
 }
 
 bool tessera::mayFollowProduct(const FusedOps &fused, Operation *op) {
-  if (!isa<tv::MapOp>(op))
+  if (!isPointwise(op))
     return false;
   Operation *product = fused.ops.front();
   Type element = getTensor(product->getResult(0)).getElementType();
@@ -84,12 +84,12 @@ bool tessera::mayFollowProduct(const FusedOps &fused, Operation *op) {
     if (getTensor(result).getElementType() != element || !isPlain(result) ||
         !hasOwnBoxes(getTensor(result), getTensor(result).getRank() - 1))
       return false;
-  // Random numbers come four at a time, which an epilogue would make for one.
+  // Of numbers that come several at a time an epilogue would use one.
   llvm::SetVector<Value> read;
   read.insert_range(getReadValues(op));
   for (size_t i = 0; i < read.size(); ++i)
     if (Operation *source = read[i].getDefiningOp(); source && isFree(source)) {
-      if (isa<tv::RandomOp>(source))
+      if (cast<tv::ElementOpInterface>(source).getElementsAtOnce() > 1)
         return false;
       read.insert_range(getReadValues(source));
     }

@@ -13,9 +13,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Kernels/BuildLocal.h"
+#include "Kernels/FusedKernel.h"
 #include "Plan/Target.h"
 
-#include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -119,62 +119,61 @@ static bool isStage(tv::ReduceOp op) {
   };
   llvm::SetVector<Operation *> ops;
   auto insert = [&](Operation *op) {
-    if (isa_and_nonnull<tv::MapOp, tv::BroadcastOp, tv::ReduceOp>(op))
+    if (op && (isPointwise(op) || isFree(op) || getReduction(op)))
       ops.insert(op);
   };
   insert(op.getInput().getDefiningOp());
   for (size_t i = 0; i < ops.size(); ++i) {
-    auto reduce = dyn_cast<tv::ReduceOp>(ops[i]);
-    if (reduce && hasRows(reduce.getInput()) &&
-        reduce.getDims() == op.getDims())
+    std::optional<tv::Reduction> other = getReduction(ops[i]);
+    if (other && hasRows(ops[i]->getOperand(0)) && other->dims == op.getDims())
       return true;
-    if (!reduce)
-      for (Value operand : ops[i]->getOperands())
+    if (!other)
+      for (Value operand : getReadValues(ops[i]))
         insert(operand.getDefiningOp());
   }
   ops.clear();
   for (Operation *user : op->getUsers())
     insert(user);
   for (size_t i = 0; i < ops.size(); ++i) {
-    if (isa<tv::BroadcastOp>(ops[i]) && hasRows(ops[i]->getResult(0)))
+    if (isFree(ops[i]) && hasRows(ops[i]->getResult(0)))
       return true;
-    if (isa<tv::MapOp>(ops[i]))
+    if (isPointwise(ops[i]))
       for (Operation *user : ops[i]->getUsers())
         insert(user);
   }
   return false;
 }
 
-/// Whether `reshape` costs nothing: maps of what is in memory, or that alone.
+/// Whether `reshape` costs nothing: pointwise ops on what is in memory, or that
+/// alone.
 static bool isReshapable(Value value) {
   Operation *op = value.getDefiningOp();
-  if (auto map = dyn_cast_or_null<tv::MapOp>(op))
-    return map->getNumResults() == 1 &&
-           llvm::all_of(map.getInputs(), [&](Value input) {
+  if (op && isPointwise(op))
+    return op->getNumResults() == 1 &&
+           llvm::all_of(op->getOperands(), [&](Value input) {
              return cast<RankedTensorType>(input.getType()).getShape() ==
                         cast<RankedTensorType>(value.getType()).getShape() &&
                     isReshapable(input);
            });
-  return !isa_and_nonnull<tv::BroadcastOp, tv::IotaOp, tv::RandomOp,
-                          tv::ConstantOp, tv::ReduceOp>(op);
+  return !op || !(isFree(op) || getReduction(op));
 }
 
-/// The value in another shape: of what is in memory, with maps done again, for
-/// they are part of the kernel that reduces.
+/// The value in another shape: of what is in memory, with pointwise ops done
+/// again, for they are part of the kernel that reduces.
 static Value reshape(Value value, const LocalShape &shape, OpBuilder &b,
                      bool through) {
-  auto map = value.getDefiningOp<tv::MapOp>();
-  if (!map || !through)
+  Operation *op = value.getDefiningOp();
+  if (!op || !isPointwise(op) || !through)
     return tv::ReshapeOp::create(b, value.getLoc(),
                                  shape.type(getElement(value)), value);
   SmallVector<Value> inputs;
-  for (Value input : map.getInputs())
+  for (Value input : op->getOperands())
     inputs.push_back(reshape(input, shape, b, through));
-  auto again = tv::MapOp::create(
-      b, map.getLoc(), TypeRange(shape.type(getElement(value))), inputs);
-  IRMapping mapping;
-  map.getBody().cloneInto(&again.getBody(), mapping);
-  return again.getResult(0);
+  // (Its region may load from a tensor that is an operand, too.)
+  Operation *again = b.clone(*op);
+  again->setOperands(inputs);
+  again->getResult(0).setType(shape.type(getElement(value)));
+  return again->getResult(0);
 }
 
 static void split(tv::ReduceOp op, const Split &at, OpBuilder &b) {

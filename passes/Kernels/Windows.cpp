@@ -17,21 +17,26 @@
 using namespace mlir;
 using namespace tessera;
 
-std::optional<SmallVector<int64_t>> tessera::getWindow(tv::SliceOp slice) {
+std::optional<SmallVector<int64_t>> tessera::getWindow(Operation *op) {
+  auto box = dyn_cast<tv::WindowOpInterface>(op);
+  if (!box || box.getWhole().getDefiningOp() == op)
+    return std::nullopt;
   auto viewOf = [](Value tensor) {
     return cast<tv::LocalAttr>(
         cast<RankedTensorType>(tensor.getType()).getEncoding());
   };
-  tv::LocalAttr from = viewOf(slice.getInput());
+  tv::LocalAttr from = viewOf(box.getWhole());
   std::vector<layout::Dim> sources = from.getLayoutView().dims,
                            targets =
-                               viewOf(slice.getResult()).getLayoutView().dims;
-  Result<std::vector<layout::View>> box =
-      tv::getBoxViews(slice, from.getLayoutView(), from.getLayoutMesh());
-  if (!box || box->front().dims != targets || sources.size() != targets.size())
+                               viewOf(op->getResult(0)).getLayoutView().dims;
+  Result<std::vector<layout::View>> views =
+      tv::getBoxViews(box, from.getLayoutView(), from.getLayoutMesh());
+  if (!views || views->front().dims != targets ||
+      sources.size() != targets.size())
     return std::nullopt;
   SmallVector<int64_t> at;
-  ArrayRef<int64_t> offsets = slice.getOffsets();
+  const layout::Shape all = box.getBoxOffsets().front();
+  ArrayRef<int64_t> offsets = all;
   for (auto [source, target] : llvm::zip_equal(sources, targets)) {
     bool kept = source == target && offsets.front() == 0;
     if (source.span != target.span || (source.span > 1 && !kept))

@@ -14,9 +14,10 @@
 
 namespace tessera {
 
-/// Where each local dimension of a slice begins in its source, as a global
-/// number, if each device's part is a window on what it has of the source.
-std::optional<llvm::SmallVector<int64_t>> getWindow(tv::SliceOp slice);
+/// Where each local dimension of a box that the op takes out of its operand
+/// begins in that, as a global number, if each device's part is a window on
+/// what it has of the operand.
+std::optional<llvm::SmallVector<int64_t>> getWindow(mlir::Operation *op);
 
 /// Whether each device's part lies in what it has as one window.
 bool isWindow(comm::SliceOp slice);
