@@ -59,7 +59,7 @@ public:
   std::optional<std::string> whyNot(llvm::StringRef variant,
                                     mlir::Operation *op) const;
 
-  /// Whether the library's step of a `linear` adds its bias.
+  /// Whether the library's step of a product adds its bias.
   virtual bool fusesBias(mlir::Operation *product) const { return false; }
   /// What the library's step of a product does of an op that reads what the
   /// product makes, or what it reads; nothing if it does not do it.

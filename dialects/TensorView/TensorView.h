@@ -77,6 +77,13 @@ struct Reduction {
   llvm::ArrayRef<int64_t> dims;
 };
 
+/// The labels of a contraction's dimensions. A label of a, b and the result is
+/// a batch, one of a and the result a row, of b and the result a column, of a
+/// and b one that is summed over. Each is at most once in each tensor.
+struct ContractionLabels {
+  llvm::SmallVector<int32_t> a, b, result;
+};
+
 /// An op's operands, and the values from outside that its regions use.
 llvm::SmallVector<mlir::Value> getOperandsAndCaptured(mlir::Operation *op);
 } // namespace tessera::tv

@@ -73,6 +73,7 @@ def TensorView_Dialect : Dialect {
                            "::mlir::func::FuncDialect",
                            "::mlir::math::MathDialect"];
   let useDefaultAttributePrinterParser = 1;
+  let hasCanonicalizer = 1;
   let hasOperationAttrVerify = 1;
   let hasRegionArgAttrVerify = 1;
   let hasRegionResultAttrVerify = 1;

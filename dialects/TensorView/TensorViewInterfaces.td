@@ -139,6 +139,25 @@ def ElementOpInterface : OpInterface<"ElementOpInterface"> {
   ];
 }
 
+def ContractionOpInterface : OpInterface<"ContractionOpInterface"> {
+  let cppNamespace = "::tessera::tv";
+  let description = [{
+    A product of two tensors, a and b, summed over some of their dimensions. A label
+    for each dimension of a, b and the result says which go together; see
+    `ContractionLabels`.
+  }];
+  let methods = [
+    InterfaceMethod<"The left factor.", "::mlir::Value", "getA">,
+    InterfaceMethod<"The right factor.", "::mlir::Value", "getB">,
+    InterfaceMethod<[{
+      What is added to each column, of the result's last dimension: the last operand;
+      null if there is none.
+    }], "::mlir::Value", "getBias", (ins), [{}], [{ return ::mlir::Value(); }]>,
+    InterfaceMethod<"The labels of all global dimensions.",
+      "::tessera::tv::ContractionLabels", "getContractionLabels">
+  ];
+}
+
 def MoveOpInterface : OpInterface<"MoveOpInterface"> {
   let cppNamespace = "::tessera::tv";
   let description = [{

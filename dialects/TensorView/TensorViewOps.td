@@ -26,6 +26,7 @@ def Composite : DeclareOpInterfaceMethods<CompositeOpInterface>;
 def Reinterpret : DeclareOpInterfaceMethods<ReinterpretOpInterface>;
 def Windows : DeclareOpInterfaceMethods<WindowOpInterface>;
 def InferExtents : DeclareOpInterfaceMethods<ExtentsOpInterface>;
+def Contraction : DeclareOpInterfaceMethods<ContractionOpInterface>;
 class Elements<list<string> own = []>
     : DeclareOpInterfaceMethods<ElementOpInterface, own>;
 
@@ -168,8 +169,35 @@ def TensorView_BroadcastOp : TensorView_PureOp<"broadcast",
 // Contractions
 //===----------------------------------------------------------------------===//
 
+def TensorView_ContractOp : TensorView_PureOp<"contract",
+    [RuleAndPartial, Contraction]> {
+  let summary = "The product of two tensors, summed over some dimensions";
+  let description = [{
+    ```mlir
+    %c = tv.contract %a [0, 1, 3], %b [2, 3] bias %bias to [0, 1, 2]
+       : (tensor<2x3x8xf32>, tensor<16x8xf32>, tensor<16xf32>) -> tensor<2x3x16xf32>
+    ```
+    A label for each dimension. One in a, b and the result is a batch, in a and the
+    result a row, in b and the result a column; over one in a and b it sums, in f32
+    (f64 for f64). A label is in two tensors at least, once in each. A bias has an
+    element for each index of the result's last dimension, which must be a column
+    then.
+
+    `linear` and `matmul` are contractions with names.
+  }];
+  let arguments = (ins AnyRankedTensor:$a, AnyRankedTensor:$b,
+                       Optional<AnyRankedTensor>:$bias,
+                       DenseI32ArrayAttr:$aLabels, DenseI32ArrayAttr:$bLabels,
+                       DenseI32ArrayAttr:$labels);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = [{
+    $a $aLabels `,` $b $bLabels (`bias` $bias^)? `to` $labels attr-dict `:`
+    functional-type(operands, results)
+  }];
+}
+
 def TensorView_LinearOp : TensorView_PureOp<"linear",
-    [RuleAndPartial]> {
+    [RuleAndPartial, Contraction]> {
   let summary = "x times the transposed weight, plus a bias";
   let description = [{
     ```mlir
@@ -188,7 +216,7 @@ def TensorView_LinearOp : TensorView_PureOp<"linear",
 }
 
 def TensorView_MatmulOp : TensorView_PureOp<"matmul",
-    [RuleAndPartial]> {
+    [RuleAndPartial, Contraction]> {
   let summary = "Batched matrix product";
   let description = [{
     lhs [..., M, K], rhs [..., K, N], result [..., M, N]; the batch dimensions are
@@ -324,6 +352,7 @@ def TensorView_ReshapeOp : TensorView_PureOp<"reshape",
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat =
       "$input attr-dict `:` functional-type(operands, results)";
+  let hasFolder = 1;
 }
 
 def TensorView_TransposeOp : TensorView_PureOp<"transpose",
@@ -334,6 +363,7 @@ def TensorView_TransposeOp : TensorView_PureOp<"transpose",
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat =
       "$input `perm` $perm attr-dict `:` functional-type(operands, results)";
+  let hasFolder = 1;
 }
 
 def TensorView_SliceOp : TensorView_PureOp<"slice",
@@ -352,6 +382,7 @@ def TensorView_SliceOp : TensorView_PureOp<"slice",
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat =
       "$input `offsets` $offsets attr-dict `:` functional-type(operands, results)";
+  let hasFolder = 1;
 }
 
 def TensorView_ConcatOp : TensorView_PureOp<"concat",
@@ -370,6 +401,7 @@ def TensorView_ConcatOp : TensorView_PureOp<"concat",
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat =
       "$inputs `dim` $dim attr-dict `:` functional-type(operands, results)";
+  let hasFolder = 1;
 }
 
 def TensorView_PadOp : TensorView_PureOp<"pad",
@@ -390,6 +422,7 @@ def TensorView_PadOp : TensorView_PureOp<"pad",
     $input `low` $low `high` $high `value` $value attr-dict `:`
     functional-type(operands, results)
   }];
+  let hasFolder = 1;
 }
 
 //===----------------------------------------------------------------------===//

@@ -272,25 +272,35 @@ LogicalResult BroadcastOp::transferPartial(States operands,
   return give(*this, operands[0], results); // `like` is not read
 }
 
+static LogicalResult transferContraction(ContractionOpInterface op,
+                                         States operands,
+                                         SmallVectorImpl<State> &results,
+                                         std::string &why) {
+  if (failed(transferLinear(op, operands.take_front(2), {0, 1}, results, why)))
+    return failure();
+  // The bias is an addend: partial exactly when the product is.
+  if (!op.getBias() || operands[2] == results[0])
+    return success();
+  return refuse(op, firstPartial(operands),
+                "the bias must be partial as the product is", why);
+}
+
+LogicalResult ContractOp::transferPartial(States operands,
+                                          SmallVectorImpl<State> &results,
+                                          std::string &why) {
+  return transferContraction(*this, operands, results, why);
+}
+
 LogicalResult LinearOp::transferPartial(States operands,
                                         SmallVectorImpl<State> &results,
                                         std::string &why) {
-  if (operands.size() < 3)
-    return transferLinear(*this, operands, {0, 1}, results, why);
-  // The bias is an addend: partial exactly when the product is.
-  if (failed(
-          transferLinear(*this, operands.take_front(2), {0, 1}, results, why)))
-    return failure();
-  if (operands[2] == results[0])
-    return success();
-  return refuse(*this, firstPartial(operands),
-                "the bias must be partial as the product is", why);
+  return transferContraction(*this, operands, results, why);
 }
 
 LogicalResult MatmulOp::transferPartial(States operands,
                                         SmallVectorImpl<State> &results,
                                         std::string &why) {
-  return transferLinear(*this, operands, {0, 1}, results, why);
+  return transferContraction(*this, operands, results, why);
 }
 
 LogicalResult GroupedMatmulOp::transferPartial(States operands,

@@ -142,36 +142,63 @@ Rule BroadcastOp::getShardingRule() {
 // Contractions
 //===----------------------------------------------------------------------===//
 
-Rule LinearOp::getShardingRule() {
-  RuleBuilder rule(*this);
-  int64_t last = shapeOf(getInput()).size() - 1;
-  for (int64_t d = 0; d < last; ++d) {
-    int m = rule.factor(Kind::Parallel);
-    rule.operand(0, d, m).result(0, d, m);
+/// Labels are factors: those of the result, then those that are summed over.
+static Rule contractionRule(ContractionOpInterface op) {
+  RuleBuilder rule(op);
+  ContractionLabels labels = op.getContractionLabels();
+  llvm::SmallDenseMap<int32_t, int> factors;
+  for (auto [d, label] : llvm::enumerate(labels.result)) {
+    factors[label] = rule.factor(Kind::Parallel);
+    rule.result(0, d, factors[label]);
   }
-  int n = rule.factor(Kind::Parallel);
-  int k = rule.factor(Kind::Reduction);
-  rule.operand(0, last, k).operand(1, 0, n).operand(1, 1, k).result(0, last, n);
-  if (getBias())
-    rule.operand(2, 0, n).use(2, Use::Added);
+  auto add = [&](unsigned operand, ArrayRef<int32_t> dims) {
+    for (auto [d, label] : llvm::enumerate(dims)) {
+      if (!factors.contains(label))
+        factors[label] = rule.factor(Kind::Reduction);
+      rule.operand(operand, d, factors[label]);
+    }
+  };
+  add(0, labels.a);
+  add(1, labels.b);
+  if (op.getBias())
+    rule.operand(2, 0, factors[labels.result.back()]).use(2, Use::Added);
   return rule.build();
 }
 
-Rule MatmulOp::getShardingRule() {
-  RuleBuilder rule(*this);
-  int64_t m = shapeOf(getLhs()).size() - 2;
-  for (int64_t d = 0; d < m; ++d) {
-    int batch = rule.factor(Kind::Parallel);
-    rule.operand(0, d, batch).operand(1, d, batch).result(0, d, batch);
-  }
-  int row = rule.factor(Kind::Parallel);
-  int column = rule.factor(Kind::Parallel);
-  int k = rule.factor(Kind::Reduction);
-  rule.operand(0, m, row).operand(0, m + 1, k);
-  rule.operand(1, m, k).operand(1, m + 1, column);
-  rule.result(0, m, row).result(0, m + 1, column);
-  return rule.build();
+ContractionLabels ContractOp::getContractionLabels() {
+  return {SmallVector<int32_t>(getALabels()),
+          SmallVector<int32_t>(getBLabels()),
+          SmallVector<int32_t>(getLabels())};
 }
+
+ContractionLabels LinearOp::getContractionLabels() {
+  int32_t last = shapeOf(getInput()).size() - 1;
+  ContractionLabels labels;
+  llvm::append_range(labels.a, llvm::seq(0, last + 1));
+  labels.b = {last + 1, last};
+  labels.result = labels.a;
+  labels.result.back() = last + 1;
+  return labels;
+}
+
+ContractionLabels MatmulOp::getContractionLabels() {
+  int32_t rank = shapeOf(getLhs()).size();
+  ContractionLabels labels;
+  llvm::append_range(labels.a, llvm::seq(0, rank));
+  labels.b = labels.result = labels.a;
+  labels.b[rank - 2] = rank - 1;
+  labels.b[rank - 1] = labels.result[rank - 1] = rank;
+  return labels;
+}
+
+Value LinearOp::getA() { return getInput(); }
+Value LinearOp::getB() { return getWeight(); }
+Value MatmulOp::getA() { return getLhs(); }
+Value MatmulOp::getB() { return getRhs(); }
+
+Rule ContractOp::getShardingRule() { return contractionRule(*this); }
+Rule LinearOp::getShardingRule() { return contractionRule(*this); }
+Rule MatmulOp::getShardingRule() { return contractionRule(*this); }
 
 Rule GroupedMatmulOp::getShardingRule() {
   RuleBuilder rule(*this);

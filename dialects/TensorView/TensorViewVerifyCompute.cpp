@@ -128,6 +128,48 @@ LogicalResult BroadcastOp::verify() {
 // Contractions
 //===----------------------------------------------------------------------===//
 
+LogicalResult ContractOp::verify() {
+  if (failed(verifyTensors(*this)) ||
+      failed(verifyElement(*this, getA(), "a", kFloats)))
+    return failure();
+  const ContractionLabels labels = getContractionLabels();
+  auto check = [&](ArrayRef<int32_t> of, Value tensor,
+                   StringRef name) -> LogicalResult {
+    if (int64_t(of.size()) != rankOf(tensor))
+      return emitOpError() << name << " has rank " << rankOf(tensor) << " and "
+                           << of.size() << " labels; they must be as many";
+    for (auto [i, label] : llvm::enumerate(of)) {
+      if (llvm::is_contained(of.take_front(i), label))
+        return emitOpError() << "label " << label << " is twice in " << name;
+      // It would be a sum of one factor, or a broadcast.
+      if (llvm::is_contained(labels.a, label) +
+              llvm::is_contained(labels.b, label) +
+              llvm::is_contained(labels.result, label) <
+          2)
+        return emitOpError() << "label " << label << " is in " << name
+                             << " only; it must be in two tensors at least";
+    }
+    return success();
+  };
+  if (failed(check(labels.a, getA(), "a")) ||
+      failed(check(labels.b, getB(), "b")) ||
+      failed(check(labels.result, getResult(), "result")))
+    return failure();
+  SmallVector<Value> all(getOperands());
+  all.push_back(getResult());
+  if (failed(verifySameElement(*this, all)))
+    return failure();
+  if (getBias()) {
+    if (failed(verifyRank(*this, getBias(), "bias", 1)))
+      return failure();
+    if (labels.result.empty() ||
+        llvm::is_contained(labels.a, labels.result.back()))
+      return emitOpError() << "the result's last dimension must be a column, "
+                              "to which the bias is added";
+  }
+  return verifyExtents(*this);
+}
+
 LogicalResult LinearOp::verify() {
   if (failed(verifyTensors(*this)) ||
       failed(verifyElement(*this, getInput(), "input", kFloats)) ||

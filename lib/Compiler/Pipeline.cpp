@@ -79,7 +79,9 @@ static void buildKernels(OpPassManager &passes,
   ExpandCompositesOptions expand;
   expand.attention.assign(options.attention.begin(), options.attention.end());
   passes.addNestedPass<func::FuncOp>(createExpandComposites(expand));
-  (*plan::parseTarget(options.target))->addPasses(passes.nest<func::FuncOp>());
+  OpPassManager &function = passes.nest<func::FuncOp>();
+  function.addPass(createSimplify());
+  (*plan::parseTarget(options.target))->addPasses(function);
   passes.addPass(createCSEPass());
   FormKernelsOptions kernels;
   kernels.matmul.assign(options.matmul.begin(), options.matmul.end());

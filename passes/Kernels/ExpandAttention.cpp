@@ -33,6 +33,7 @@ static Value inlineRegion(OpBuilder &b, Region &region, ValueRange arguments,
   IRMapping mapping;
   mapping.map(region.getArguments(), arguments);
   for (Operation &op : region.front().without_terminator()) {
+    // Of a score_grad: what it adds is the caller's.
     if (auto accumulate = dyn_cast<tv::AccumulateOp>(op))
       adjoints->push_back(mapping.lookup(accumulate.getAdjoint()));
     else

@@ -31,30 +31,21 @@ namespace tessera {
 } // namespace tessera
 
 /// y = x w^T + c becomes a product and an addition.
-static FailureOr<SmallVector<Value>> expandLinear(tv::LinearOp op,
-                                                  OpBuilder &b) {
-  Location loc = op.getLoc();
-  auto product =
-      tv::LinearOp::create(b, loc, op.getResult().getType(), op.getInput(),
-                           op.getWeight(), /*bias=*/Value());
-  auto type = op.getResult().getType();
-  auto bias = tv::BroadcastOp::create(
-      b, loc, tv::withEncoding(type, type.getEncoding()), op.getBias(),
-      b.getDenseI64ArrayAttr(
-          int64_t(cast<tv::LocalAttr>(type.getEncoding()).getExtents().size()) -
-          1),
-      product.getResult());
-  auto map =
-      tv::MapOp::create(b, loc, TypeRange(type),
-                        ValueRange{product.getResult(), bias.getResult()});
-  Block &block = map.getBody().emplaceBlock();
-  Type scalar = tv::getScalarType(type.getElementType());
-  block.addArguments({scalar, scalar}, {loc, loc});
-  OpBuilder inner = OpBuilder::atBlockBegin(&block);
-  Value sum = arith::AddFOp::create(inner, loc, block.getArgument(0),
-                                    block.getArgument(1));
-  tv::YieldOp::create(inner, loc, sum);
-  return SmallVector<Value>{map.getResult(0)};
+static SmallVector<Value> expandBias(tv::ContractionOpInterface op,
+                                     OpBuilder &b) {
+  Build build{b, op.getLoc()};
+  Operation *plain = b.clone(*op);
+  plain->eraseOperand(plain->getNumOperands() - 1);
+  Value product = plain->getResult(0);
+  auto type = cast<RankedTensorType>(product.getType());
+  auto local = cast<tv::LocalAttr>(type.getEncoding());
+  Value bias = tv::BroadcastOp::create(
+      b, op.getLoc(), type, op.getBias(),
+      b.getDenseI64ArrayAttr(int64_t(local.getExtents().size()) - 1), product);
+  return {build.map(
+      {product, bias}, type, [&](OpBuilder &b, ValueRange args) -> Value {
+        return arith::AddFOp::create(b, op.getLoc(), args[0], args[1]);
+      })};
 }
 
 /// A batched product; rows beyond an expert's count are 0.
@@ -216,7 +207,7 @@ struct ExpandComposites
   /// Whether a library does the op together with a product that it reads, or
   /// adds the bias of one.
   bool isTakenAlong(Operation *op) {
-    if (isa<tv::LinearOp>(op))
+    if (isa<tv::ContractionOpInterface>(op))
       return target->fusesBias(op);
     return llvm::any_of(op->getOperands(), [&](Value operand) {
       Operation *product = operand.getDefiningOp();
@@ -238,12 +229,16 @@ struct ExpandComposites
             return failure();
           return results;
         })
-        .Case([&](tv::LinearOp op) -> Results {
-          return op.getBias() ? expandLinear(op, b) : SmallVector<Value>();
+        .Case([&](tv::ContractionOpInterface op) -> Results {
+          return op.getBias() ? expandBias(op, b) : SmallVector<Value>();
         })
-        .Case(
-            [&](tv::GroupedMatmulOp op) { return expandGroupedMatmul(op, b); })
+        // How these are taken apart is a matter of what backends have.
+        .Case([&](tv::GroupedMatmulOp op) -> Results {
+          return expandGroupedMatmul(op, b);
+        })
+        // In which type it sums, too.
         .Case([&](tv::ScatterOp op) { return expandScatter(op, b); })
+        // And which variants there are.
         .Case<tv::AttentionOp, tv::AttentionGradOp>([&](auto op) -> Results {
           return decided.contains(op) ? SmallVector<Value>()
                                       : expandToVariants(op, b);

@@ -48,14 +48,10 @@ private:
   LogicalResult emitReturn(func::ReturnOp op);
   void giveMemory(plan::ChooseOp choice,
                   const llvm::DenseMap<Operation *, plan::Variant> &variants);
-  LogicalResult emitTranspose(tv::TransposeOp op);
-  LogicalResult emitReshape(tv::ReshapeOp op);
+  LogicalResult emitTranspose(Operation *op, ArrayRef<int64_t> perm);
+  LogicalResult emitReshape(Operation *op);
   using Joined = ArrayRef<plan::Fusion>;
-  LogicalResult emitLinear(tv::LinearOp op, Joined joined);
-  LogicalResult emitMatmul(tv::MatmulOp op, Joined joined);
-  LogicalResult emitContract(Operation *op, Value bias, ArrayRef<int32_t> a,
-                             ArrayRef<int32_t> b, ArrayRef<int32_t> c,
-                             Joined joined);
+  LogicalResult emitContract(tv::ContractionOpInterface op, Joined joined);
   LogicalResult emitAttention(tv::AttentionOp op);
   LogicalResult emitAttention(tv::AttentionGradOp op);
   LogicalResult emitFlash(Operation *op, StringRef name, ValueRange heads,
@@ -67,6 +63,7 @@ private:
                        ArrayRef<Value> outputs,
                        llvm::function_ref<void(KernelEmitter &)> body);
   Value copy(Location loc, Value planned, StringRef source);
+  Value inOrder(Operation *op, Value operand, ArrayRef<int64_t> perm);
   Value inRows(Location loc, Value operand, StringRef source);
   Value alias(plan::AliasKind kind, Operation *op, Value planned,
               ArrayRef<int64_t> at = {});
@@ -84,10 +81,13 @@ private:
 };
 } // namespace
 
-static bool isFlat(Value tensor) {
-  return llvm::any_of(getSpace(tensor.getType()), [](const LocalDim &dim) {
-    return dim.extents.size() != 1;
-  });
+/// What an op is called in reports.
+static StringRef getSource(Operation *op) {
+  auto name = dyn_cast<NameLoc>(op->getLoc());
+  // What tv-simplify made keeps the name of what the program says.
+  if (name && isa<tv::ContractOp>(op))
+    return name.getName().strref();
+  return op->getName().getStringRef();
 }
 
 //===----------------------------------------------------------------------===//
@@ -121,9 +121,11 @@ LogicalResult Former::emit(PlanStep &step) {
   if (step.fused)
     return emitLaunch(*step.fused, step.outputs.getArrayRef(),
                       /*isProduct=*/false);
+  // What moves nothing is a window on memory.
+  if (auto permutation = getPermutation(op))
+    return emitTranspose(op, *permutation);
   return TypeSwitch<Operation *, LogicalResult>(op)
-      .Case([&](tv::TransposeOp op) { return emitTranspose(op); })
-      .Case([&](tv::ReshapeOp op) { return emitReshape(op); })
+      .Case([&](tv::ReinterpretOpInterface op) { return emitReshape(op); })
       .Case([&](tv::WindowOpInterface op) {
         Value whole = op.getWhole(), box = op->getResult(0);
         Memory memory = memories[whole];
@@ -134,6 +136,7 @@ LogicalResult Former::emit(PlanStep &step) {
                memory);
         return success();
       })
+      // A collective, but for a window.
       .Case([&](comm::SliceOp op) {
         if (isWindow(op)) {
           Memory memory = memories[op.getInputs().front()];
@@ -157,6 +160,7 @@ LogicalResult Former::emit(PlanStep &step) {
           define(old, result, getOwnMemory(old.getType()));
         return success();
       })
+      // One that is no splat is data of the plan.
       .Case([&](tv::ConstantOp op) {
         define(op.getResult(),
                plan::ConstantOp::create(builder, op.getLoc(),
@@ -165,18 +169,15 @@ LogicalResult Former::emit(PlanStep &step) {
                getOwnMemory(op.getResult().getType()));
         return success();
       })
+      // Kernels of their own.
       .Case<tv::AttentionOp, tv::AttentionGradOp>(
           [&](auto op) { return emitAttention(op); })
       .Case([&](plan::AttendOp op) { return emitAttend(op); })
-      .Case([&](tv::ScatterOp op) {
-        return launch(
-            op, "scatter", {}, {op.getResult()},
-            [&](KernelEmitter &emitter) { emitScatter(emitter, op); });
-      })
-      .Case([&](tv::DispatchOp op) {
-        return launch(
-            op, "dispatch", {}, llvm::to_vector_of<Value>(op->getResults()),
-            [&](KernelEmitter &emitter) { emitDispatch(emitter, op); });
+      // These too: where they write depends on data.
+      .Case<tv::ScatterOp, tv::DispatchOp>([&](auto op) {
+        return launch(op, op->getName().stripDialect(), {},
+                      llvm::to_vector_of<Value>(op->getResults()),
+                      [&](KernelEmitter &emitter) { emitLoops(emitter, op); });
       })
       .Case([&](func::ReturnOp op) { return emitReturn(op); })
       .Default([&](Operation *op) -> LogicalResult {
@@ -227,7 +228,7 @@ LogicalResult Former::launch(Operation *op, StringRef name,
       builder, op->getLoc(), ValueRange(results).getTypes(),
       FlatSymbolRefAttr::get(builder.getContext(), symbol), inputs,
       builder.getArrayAttr(emitter.getScalars()),
-      builder.getStringAttr(op->getName().getStringRef()));
+      builder.getStringAttr(getSource(op)));
   for (auto [old, result] : llvm::zip_equal(results, launchOp.getResults()))
     define(old, result, getOwnMemory(old.getType()));
   return success();
@@ -246,11 +247,16 @@ LogicalResult Former::emitLaunch(const FusedOps &fused, ArrayRef<Value> results,
       if (Operation *op = value.getDefiningOp())
         if (isFree(op))
           inlined.insert(op);
-  if (Operation *product = fused.ops.front(); isProduct)
-    return launch(product, product->getName().stripDialect(), inlined, results,
-                  [&](KernelEmitter &emitter) {
-                    tessera::emitProduct(emitter, fused, results);
+  if (isProduct) {
+    auto product = cast<tv::ContractionOpInterface>(fused.ops.front());
+    const ProductOrders orders = getProductOrders(product).value();
+    Value a = inOrder(product, product.getA(), orders.a),
+          b = inOrder(product, product.getB(), orders.b);
+    return launch(product, getSource(product).split('.').second, inlined,
+                  results, [&](KernelEmitter &emitter) {
+                    tessera::emitProduct(emitter, fused, a, b, results);
                   });
+  }
   auto memoryOf = [](Value value) { return getOwnMemory(value.getType()); };
   Operation *op = fused.ops.back();
   return launch(op, op->getName().stripDialect(), inlined, results,
@@ -285,8 +291,7 @@ LogicalResult Former::emitProduct(PlanStep &step) {
   Operation *product = step.fused ? step.fused->ops.front() : step.op;
   auto choice = plan::ChooseOp::create(
       builder, product->getLoc(), ValueRange(outputs).getTypes(), "matmul",
-      builder.getStrArrayAttr(names), values, without,
-      product->getName().getStringRef());
+      builder.getStrArrayAttr(names), values, without, getSource(product));
   for (auto [output, result] : llvm::zip_equal(outputs, choice.getResults()))
     define(output, result, getOwnMemory(output.getType()));
   return success();
@@ -302,9 +307,8 @@ LogicalResult Former::emitLibraryProduct(PlanStep &step) {
     joined.push_back(*fusion);
     epilogue = fusion->op;
   }
-  auto linear = dyn_cast<tv::LinearOp>(ops.front());
-  if (failed(linear ? emitLinear(linear, joined)
-                    : emitMatmul(cast<tv::MatmulOp>(ops.front()), joined)))
+  if (failed(
+          emitContract(cast<tv::ContractionOpInterface>(ops.front()), joined)))
     return failure();
   std::optional<FusedOps> rest;
   for (Operation *op : ops.drop_front()) {
@@ -344,78 +348,65 @@ Value Former::alias(plan::AliasKind kind, Operation *op, Value planned,
           : DenseI64ArrayAttr());
 }
 
-LogicalResult Former::emitTranspose(tv::TransposeOp op) {
-  if (isFlat(op.getInput()))
-    return op.emitError()
-           << "transposes dimensions that the view of its operand merges; "
-              "reshape it first";
-  Memory memory = memories[op.getInput()];
-  SmallVector<int64_t> resultDim(op.getPerm().size());
-  for (auto [to, from] : llvm::enumerate(op.getPerm()))
+/// Memory whose dimensions are taken in another order.
+static Memory permute(Memory memory, ArrayRef<int64_t> perm) {
+  SmallVector<int64_t> resultDim(perm.size());
+  for (auto [to, from] : llvm::enumerate(perm))
     resultDim[from] = to;
   for (int64_t &dim : memory.order)
     dim = resultDim[dim];
-  define(op.getResult(),
-         alias(plan::AliasKind::Transpose, op, mapping.lookup(op.getInput()),
-               op.getPerm()),
-         memory);
+  return memory;
+}
+
+LogicalResult Former::emitTranspose(Operation *op, ArrayRef<int64_t> perm) {
+  Value input = op->getOperand(0);
+  if (!isPlain(input))
+    return op->emitError()
+           << "transposes dimensions that the view of its operand merges; "
+              "reshape it first";
+  define(op->getResult(0),
+         alias(plan::AliasKind::Transpose, op, mapping.lookup(input), perm),
+         permute(memories[input], perm));
   return success();
 }
 
-LogicalResult Former::emitReshape(tv::ReshapeOp op) {
-  Value planned = mapping.lookup(op.getInput());
-  if (!memories[op.getInput()].isRowMajor())
-    planned = copy(op.getLoc(), planned, op->getName().getStringRef());
+/// An operand with its dimensions in another order.
+Value Former::inOrder(Operation *op, Value operand, ArrayRef<int64_t> perm) {
+  if (llvm::is_sorted(perm))
+    return operand;
+  // A value of no op.
+  Value turned = scratch.addArgument(
+      LocalShape(operand).take(perm).summed(operand).type(getElement(operand)),
+      op->getLoc());
+  define(turned,
+         plan::AliasOp::create(builder, op->getLoc(), turned.getType(),
+                               plan::AliasKind::Transpose,
+                               mapping.lookup(operand),
+                               builder.getDenseI64ArrayAttr(perm)),
+         permute(memories[operand], perm));
+  return turned;
+}
+
+LogicalResult Former::emitReshape(Operation *op) {
+  Value input = op->getOperand(0), result = op->getResult(0);
+  Value planned = mapping.lookup(input);
+  if (!memories[input].isRowMajor())
+    planned = copy(op->getLoc(), planned, op->getName().getStringRef());
   Memory memory;
-  llvm::append_range(memory.order,
-                     llvm::seq<int64_t>(0, op.getResult().getType().getRank()));
-  define(op.getResult(), alias(plan::AliasKind::Reshape, op, planned), memory);
+  const int64_t rank = cast<RankedTensorType>(result.getType()).getRank();
+  llvm::append_range(memory.order, llvm::seq<int64_t>(0, rank));
+  define(result, alias(plan::AliasKind::Reshape, op, planned), memory);
   return success();
-}
-
-/// Whether the tensors of a product have equal local ranks and no merged
-/// dimension among the last `plain`.
-static LogicalResult verifyProduct(Operation *op, ValueRange tensors,
-                                   size_t plain) {
-  size_t rank = getSpace(tensors.front().getType()).size();
-  for (Value tensor : tensors) {
-    Space space = getSpace(tensor.getType());
-    bool fits = space.size() == rank && rank >= plain;
-    for (size_t i = 0; fits && i < plain; ++i)
-      fits = space[rank - 1 - i].extents.size() == 1;
-    if (!fits)
-      return op->emitError()
-             << "multiplies along dimensions that a view merges; "
-                "reshape them first";
-  }
-  return success();
-}
-
-LogicalResult Former::emitLinear(tv::LinearOp op, Joined joined) {
-  if (failed(verifyProduct(op, {op.getInput(), op.getResult()}, 1)) ||
-      failed(verifyProduct(op, op.getWeight(), 2)))
-    return failure();
-  int32_t rank = cast<RankedTensorType>(op.getInput().getType()).getRank();
-  auto a = llvm::to_vector(llvm::seq<int32_t>(0, rank)), c = a;
-  SmallVector<int32_t> b = {rank, rank - 1};
-  c.back() = rank;
-  return emitContract(op, op.getBias(), a, b, c, joined);
-}
-
-LogicalResult Former::emitMatmul(tv::MatmulOp op, Joined joined) {
-  if (failed(verifyProduct(op, {op.getLhs(), op.getRhs(), op.getResult()}, 2)))
-    return failure();
-  int32_t rank = cast<RankedTensorType>(op.getLhs().getType()).getRank();
-  auto a = llvm::to_vector(llvm::seq<int32_t>(0, rank)), b = a, c = a;
-  b[rank - 2] = rank - 1;
-  b[rank - 1] = c[rank - 1] = rank;
-  return emitContract(op, /*bias=*/Value(), a, b, c, joined);
 }
 
 /// A product by its labels, with what the library does as well.
-LogicalResult Former::emitContract(Operation *op, Value bias,
-                                   ArrayRef<int32_t> a, ArrayRef<int32_t> b,
-                                   ArrayRef<int32_t> c, Joined joined) {
+LogicalResult Former::emitContract(tv::ContractionOpInterface op,
+                                   Joined joined) {
+  std::optional<tv::ContractionLabels> labels = getLocalLabels(op);
+  if (!labels)
+    return op.emitError() << "multiplies along dimensions that a view merges; "
+                             "reshape them first";
+  Value bias = op.getBias();
   Value result = op->getResult(0), second, x;
   plan::EpilogueAttr epilogue;
   plan::SummedAttr summed;
@@ -435,9 +426,9 @@ LogicalResult Former::emitContract(Operation *op, Value bias,
   }
   auto contract = plan::ContractOp::create(
       builder, op->getLoc(), result.getType(),
-      second ? second.getType() : Type(), mapping.lookup(op->getOperand(0)),
-      mapping.lookup(op->getOperand(1)), bias ? mapping.lookup(bias) : Value(),
-      x, a, b, c, epilogue, summed, op->getName().getStringRef());
+      second ? second.getType() : Type(), mapping.lookup(op.getA()),
+      mapping.lookup(op.getB()), bias ? mapping.lookup(bias) : Value(), x,
+      labels->a, labels->b, labels->result, epilogue, summed, getSource(op));
   define(result, contract.getResult(), getOwnMemory(result.getType()));
   if (second)
     define(second, contract.getSecond(), getOwnMemory(second.getType()));

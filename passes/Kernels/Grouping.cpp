@@ -152,7 +152,7 @@ LogicalResult Grouper::findProducts() {
   Block &block = main.getBody().front();
   variantOf = plan::getVariants(block);
   for (Operation &op : block) {
-    if (!isa<tv::LinearOp, tv::MatmulOp>(op))
+    if (!isa<tv::ContractionOpInterface>(op))
       continue;
     Product &product = products[&op];
     if (!matmul.empty()) {
@@ -199,27 +199,16 @@ LogicalResult Grouper::findProducts() {
   return success();
 }
 
-/// Moves an op, with the transposes that it reads, before another unless it is
-/// there. False if it reads what is not there.
+/// Moves an op before another unless it is there. False if it reads what is not
+/// there.
 static bool moveBefore(Operation *op, Operation *place) {
   if (op->isBeforeInBlock(place))
     return true;
-  llvm::SetVector<Operation *> moved;
-  moved.insert(op);
-  for (size_t i = 0; i < moved.size(); ++i)
-    for (Value operand : moved[i]->getOperands()) {
-      Operation *source = operand.getDefiningOp();
-      if (!source || source->isBeforeInBlock(place))
-        continue;
-      if (source == place || !isa<tv::TransposeOp>(source))
+  for (Value operand : op->getOperands())
+    if (Operation *source = operand.getDefiningOp())
+      if (!source->isBeforeInBlock(place))
         return false;
-      moved.insert(source);
-    }
-  SmallVector<Operation *> ordered = moved.takeVector();
-  llvm::sort(ordered,
-             [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
-  for (Operation *each : ordered)
-    each->moveBefore(place);
+  op->moveBefore(place);
   return true;
 }
 
@@ -236,7 +225,7 @@ void Grouper::chooseSums() {
           user->isBeforeInBlock(reader))
         reader = user;
     for (Operation &op : block) {
-      if (!isa<tv::LinearOp, tv::MatmulOp>(op) || hasKernel(&op) ||
+      if (!isa<tv::ContractionOpInterface>(op) || hasKernel(&op) ||
           sumsOf.contains(&op) ||
           variantOf.lookup(&op) != variantOf.lookup(reduce))
         continue;
@@ -286,7 +275,7 @@ void Grouper::group() {
       continue;
     if (summed.contains(&op))
       continue;
-    if (isa<tv::LinearOp, tv::MatmulOp>(op) && !hasKernel(&op)) {
+    if (isa<tv::ContractionOpInterface>(op) && !hasKernel(&op)) {
       // Not before what its epilogue reads is there.
       std::optional<plan::Fusion> epilogue = getEpilogue(&op);
       if (epilogue)

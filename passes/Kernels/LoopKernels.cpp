@@ -26,7 +26,7 @@ static Type getElement(Value tensor) {
   return cast<RankedTensorType>(tensor.getType()).getElementType();
 }
 
-void tessera::emitScatter(KernelEmitter &emitter, tv::ScatterOp op) {
+void tessera::emitLoops(KernelEmitter &emitter, tv::ScatterOp op) {
   Value result = op.getResult(), ids = op.getIndices(),
         updates = op.getUpdates();
   emitter.addOutput(result);
@@ -60,7 +60,7 @@ void tessera::emitScatter(KernelEmitter &emitter, tv::ScatterOp op) {
   });
 }
 
-void tessera::emitDispatch(KernelEmitter &emitter, tv::DispatchOp op) {
+void tessera::emitLoops(KernelEmitter &emitter, tv::DispatchOp op) {
   OpBuilder &b = emitter.builder();
   Location loc = emitter.loc();
   Value result = op.getResult(), counts = op.getCounts(), slots = op.getSlots();

@@ -13,9 +13,9 @@
 
 namespace tessera {
 /// Copies `init`, then combines the updates of each place in order.
-void emitScatter(KernelEmitter &emitter, tv::ScatterOp op);
+void emitLoops(KernelEmitter &emitter, tv::ScatterOp op);
 /// Gives out rows in order, counting those of each expert.
-void emitDispatch(KernelEmitter &emitter, tv::DispatchOp op);
+void emitLoops(KernelEmitter &emitter, tv::DispatchOp op);
 
 /// The `flash` variant of attention: one op. Emits the kernel's only output, or
 /// two if the log-sum-exp is used.
@@ -26,17 +26,26 @@ void emitAttentionGrad(KernelEmitter &emitter, tv::AttentionGradOp op,
 
 /// The variant of a matrix product that is a kernel.
 inline constexpr llvm::StringLiteral kOwnProduct = "own";
-/// This variant of a product and the ops of `fused` behind it: one op.
-/// `outputs` are those of their values that others need.
-void emitProduct(KernelEmitter &emitter, const FusedOps &fused,
-                 llvm::ArrayRef<mlir::Value> outputs);
+/// The dimensions of the factors in the orders in which it reads them: rows
+/// [.., M, K] and [N, K], or a batch of such, of a result [.., M, N].
+struct ProductOrders {
+  llvm::SmallVector<int64_t> a, b;
+};
+/// Nothing if the product is no such.
+std::optional<ProductOrders> getProductOrders(tv::ContractionOpInterface op);
+/// This variant of a product, of its factors in these orders, and the ops of
+/// `fused` behind it: one op. `outputs` are those of their values that others
+/// need.
+void emitProduct(KernelEmitter &emitter, const FusedOps &fused, mlir::Value a,
+                 mlir::Value b, llvm::ArrayRef<mlir::Value> outputs);
 /// Whether such a product, the first of `fused`, may compute `op` in its
 /// epilogue, as far as what is stored is concerned.
 bool mayFollowProduct(const FusedOps &fused, mlir::Operation *op);
 
-/// What a product multiplies, the contracted dimension last in both; no second
-/// one if a matmul has no such operand.
-std::pair<mlir::Value, mlir::Value> getFactors(mlir::Operation *product);
+/// The labels of a product's local dimensions; nothing where a view merges
+/// dimensions that the product does not merge.
+std::optional<tv::ContractionLabels>
+getLocalLabels(tv::ContractionOpInterface op);
 /// Whether no local dimension spans several global ones.
 bool isPlain(mlir::Value tensor);
 /// Whether dimension `unit` is innermost and rows are multiples of 8 elements

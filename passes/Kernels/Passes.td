@@ -162,6 +162,47 @@ def ExpandComposites : ContractPass<"tv-expand-composites", "Localized"> {
                "flash, cudnn, math (all of them by default)">];
 }
 
+def Simplify : ContractPass<"tv-simplify", "Localized"> {
+  let summary = "Brings ops on local tensors into canonical form";
+  let description = [{
+    Folders and canonicalization patterns of `tv`, which are for local types: there
+    the type of a value says all of how it lies, and what is folded has the same.
+
+    - A product of a transpose is a `contract` of what is transposed, with its labels
+      in another order; a transpose of a transpose is one.
+    - A reduction of a transpose that nothing else reads is one of what is transposed,
+      where the dimensions that are left keep their order.
+    - A transpose, reshape, slice, pad or concat that changes nothing is its operand,
+      as is a reshape back to where it came from.
+
+    ```mlir
+    #m = #tv.mesh<tp = 2>
+    !x = tensor<8x4xf32, #tv.local<#tv.view<#m, [8, 4]>, of [8, 4]>>
+    !t = tensor<4x8xf32, #tv.local<#tv.view<#m, [4, 8]>, of [4, 8]>>
+    !w = tensor<3x8xf32, #tv.local<#tv.view<#m, [did(tp) * 3, 8]>, of [6, 8]>>
+    !y = tensor<4x3xf32, #tv.local<#tv.view<#m, [4, did(tp) * 3]>, of [4, 6]>>
+    func.func @main(%x: !x, %w: !w) -> !y {
+      %t = tv.transpose %x perm [1, 0] : (!x) -> !t
+      %y = tv.linear %t, %w : (!t, !w) -> !y
+      return %y : !y
+    }
+    ```
+
+    becomes
+
+    ```mlir
+    #m = #tv.mesh<tp = 2>
+    !x = tensor<8x4xf32, #tv.local<#tv.view<#m, [8, 4]>, of [8, 4]>>
+    !w = tensor<3x8xf32, #tv.local<#tv.view<#m, [did(tp) * 3, 8]>, of [6, 8]>>
+    !y = tensor<4x3xf32, #tv.local<#tv.view<#m, [4, did(tp) * 3]>, of [4, 6]>>
+    func.func @main(%x: !x, %w: !w) -> !y {
+      %y = tv.contract %x [1, 0], %w [2, 1] to [0, 2] : (!x, !w) -> !y
+      return %y : !y
+    }
+    ```
+  }];
+}
+
 def SplitReductions : ContractPass<"tv-split-reductions", "Localized"> {
   let summary = "Reduces to few elements in two steps, for GPUs";
   let description = [{
@@ -222,11 +263,10 @@ def FormKernels : ContractPass<"tv-form-kernels", "Localized", "::mlir::ModuleOp
     - matrix products become `plan.contract`, with their bias and what else the target's
       library does with them, where `tv-expand-composites` kept it, or the variants below;
     - on GPUs a sum of columns in bf16 or f16 joins a product: of what `gelu_grad` makes
-      of it, or of a factor without its transposes, over what the product contracts, if
-      the product is a matrix of static extents with neither bias nor gelu, what it
-      contracts are the rows in memory of both factors, all three have rows of a
-      multiple of 16 bytes, nothing it reads waits for the sums, and no variant of it is
-      a kernel;
+      of it, or of a factor, over what the product contracts, if the product is a matrix
+      of static extents with neither bias nor gelu, what it contracts are the rows in
+      memory of both factors, all three have rows of a multiple of 16 bytes, nothing it
+      reads waits for the sums, and no variant of it is a kernel;
     - reshape, transpose, slice and the local slice of a reshard become windows on
       their source where strides allow, else a copy;
     - ops of one variant of a `plan.choose` share kernels among themselves only, and
@@ -276,16 +316,16 @@ def FormKernels : ContractPass<"tv-form-kernels", "Localized", "::mlir::ModuleOp
     }
     ```
 
-    A matrix product has two variants on cuda:sm_90a: `cublaslt`, a `plan.contract`, and `own`, a
-    kernel whose body is a `plan.product`. Those of `matmul` that fit become a
+    A matrix product has two variants on cuda:sm_90a: `cublaslt`, a `plan.contract`, and
+    `own`, a kernel whose body is a `plan.product`. Those of `matmul` that fit become a
     `plan.choose`, which says why others are missing; in a variant of another choice the
-    first that fits is taken. Without `matmul` it is `cublaslt`, and no choice. `own` fits products in bf16 or f16 of matrices, or of a batch of them, whose
-    contracted dimension is innermost in memory in both operands, as the columns are in
-    the result, all in rows of a multiple of 16 bytes; a matmul's right operand is the
-    transpose of such a one. Bias, gelu and pointwise ops behind an `own` product join
-    its kernel while at most two of their values are stored. Random numbers do not. The
-    choice is between the values that leave this kernel: `cublaslt` has another one of
-    what follows its product, but bias and gelu.
+    first that fits is taken. Without `matmul` it is `cublaslt`, and no choice. `own`
+    fits products in bf16 or f16 of matrices, or of a batch of them, whose contracted
+    dimension is innermost in memory in both operands, as the columns are in the result,
+    all in rows of a multiple of 16 bytes. Bias, gelu and pointwise ops behind an `own`
+    product join its kernel while at most two of their values are stored. Random numbers
+    do not. The choice is between the values that leave this kernel: `cublaslt` has
+    another one of what follows its product, but bias and gelu.
 
     With `matmul=own,cublaslt`
 

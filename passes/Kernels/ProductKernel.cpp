@@ -14,6 +14,7 @@
 
 #include "Comm/Comm.h"
 #include "Kernels/LoopKernels.h"
+#include "Kernels/Windows.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -31,19 +32,63 @@ bool tessera::isPlain(Value tensor) {
   });
 }
 
-std::pair<Value, Value> tessera::getFactors(Operation *op) {
-  if (auto linear = dyn_cast<tv::LinearOp>(op))
-    return {linear.getInput(), linear.getWeight()};
-  auto matmul = cast<tv::MatmulOp>(op);
-  auto transpose = matmul.getRhs().getDefiningOp<tv::TransposeOp>();
-  if (!transpose || !isPlain(transpose.getInput()))
-    return {matmul.getLhs(), Value()};
-  auto swapped = llvm::to_vector(
-      llvm::seq<int64_t>(0, getTensor(transpose.getInput()).getRank()));
-  std::swap(swapped.back(), swapped[swapped.size() - 2]);
-  if (transpose.getPerm() != ArrayRef(swapped))
-    return {matmul.getLhs(), Value()};
-  return {matmul.getLhs(), transpose.getInput()};
+std::optional<tv::ContractionLabels>
+tessera::getLocalLabels(tv::ContractionOpInterface op) {
+  // A merged dimension has a run of labels, none of which is elsewhere.
+  llvm::SmallDenseMap<int32_t, std::pair<ArrayRef<int32_t>, int32_t>> runs;
+  int32_t count = 0;
+  bool fits = true;
+  auto take = [&](Value tensor, ArrayRef<int32_t> global) {
+    SmallVector<int32_t> local;
+    for (const LocalDim &dim : getSpace(tensor.getType())) {
+      ArrayRef<int32_t> run = global.take_front(dim.extents.size());
+      global = global.drop_front(run.size());
+      bool isNew = !runs.contains(run.front());
+      for (int32_t label : run) {
+        auto [it, inserted] = runs.try_emplace(label, run, count);
+        fits &= inserted == isNew && it->second.first == run;
+      }
+      count += isNew;
+      local.push_back(runs[run.front()].second);
+    }
+    return local;
+  };
+  const tv::ContractionLabels global = op.getContractionLabels();
+  tv::ContractionLabels local;
+  local.a = take(op.getA(), global.a);
+  local.b = take(op.getB(), global.b);
+  local.result = take(op->getResult(0), global.result);
+  return fits ? std::optional(local) : std::nullopt;
+}
+
+std::optional<ProductOrders>
+tessera::getProductOrders(tv::ContractionOpInterface op) {
+  std::optional<tv::ContractionLabels> labels = getLocalLabels(op);
+  if (!labels || labels->result.size() < 2)
+    return std::nullopt;
+  const auto &[a, b, result] = *labels;
+  // One label is contracted, all of the result's but its columns are a's.
+  SmallVector<int32_t> rows(ArrayRef(result).drop_back());
+  for (int32_t label : a)
+    if (!llvm::is_contained(result, label))
+      rows.push_back(label);
+  SmallVector<int32_t> columns = {result.back(), rows.back()};
+  if (b.size() == 3 && result.size() == 3)
+    columns.insert(columns.begin(), result.front());
+  ProductOrders orders;
+  auto order = [](ArrayRef<int32_t> of, ArrayRef<int32_t> wanted,
+                  SmallVectorImpl<int64_t> &to) {
+    for (int32_t label : wanted)
+      to.push_back(llvm::find(of, label) - of.begin());
+    return of.size() == wanted.size() &&
+           llvm::all_of(wanted, [&](int32_t label) {
+             return llvm::is_contained(of, label);
+           });
+  };
+  if (rows.size() != result.size() || !order(a, rows, orders.a) ||
+      !order(b, columns, orders.b))
+    return std::nullopt;
+  return orders;
 }
 
 bool tessera::hasOwnBoxes(RankedTensorType type, int64_t unit) {
@@ -56,23 +101,27 @@ bool tessera::hasOwnBoxes(RankedTensorType type, int64_t unit) {
 bool tessera::hasBoxes(Value tensor, int64_t unit) {
   if (!isPlain(tensor))
     return false;
-  if (auto op = tensor.getDefiningOp<tv::TransposeOp>())
-    return hasBoxes(op.getInput(), op.getPerm()[unit]);
-  if (tensor.getDefiningOp<tv::ReshapeOp>())
-    return unit == getTensor(tensor).getRank() - 1 &&
-           hasOwnBoxes(getTensor(tensor), unit);
+  const bool fits = hasOwnBoxes(getTensor(tensor), unit);
+  Operation *op = tensor.getDefiningOp();
+  if (!op)
+    return fits;
+  Value source = op->getNumOperands() == 1 ? op->getOperand(0) : Value();
+  if (isa<tv::ReinterpretOpInterface>(op))
+    return fits && unit == getTensor(tensor).getRank() - 1;
   // Of a slice that may be a window or in memory of its own, both must fit.
-  if (auto op = tensor.getDefiningOp<tv::SliceOp>())
-    return op.getOffsets()[unit] % 8 == 0 && hasBoxes(op.getInput(), unit) &&
-           hasOwnBoxes(getTensor(tensor), unit);
-  if (auto op = tensor.getDefiningOp<comm::SliceOp>()) {
-    Value source = op->getOperand(0);
-    return op->getNumOperands() == 1 && isPlain(source) &&
+  if (auto box = dyn_cast<tv::WindowOpInterface>(op);
+      box && box.getWhole() == source)
+    return fits && box.getBoxOffsets().front()[unit] % 8 == 0 &&
+           hasBoxes(source, unit);
+  // comm's is the same, of what a device has.
+  if (isa<comm::SliceOp>(op))
+    return fits && source && isPlain(source) &&
            getSpace(source.getType())[unit] ==
                getSpace(tensor.getType())[unit] &&
-           hasBoxes(source, unit) && hasOwnBoxes(getTensor(tensor), unit);
-  }
-  return hasOwnBoxes(getTensor(tensor), unit);
+           hasBoxes(source, unit);
+  if (auto permutation = getPermutation(op))
+    return hasBoxes(source, (*permutation)[unit]);
+  return fits;
 }
 
 bool tessera::mayFollowProduct(const FusedOps &fused, Operation *op) {
@@ -106,14 +155,11 @@ bool tessera::mayFollowProduct(const FusedOps &fused, Operation *op) {
 }
 
 void tessera::emitProduct(KernelEmitter &emitter, const FusedOps &fused,
-                          ArrayRef<Value> outputs) {
-  Operation *op = fused.ops.front();
-  Value result = op->getResult(0), bias;
-  if (auto linear = dyn_cast<tv::LinearOp>(op))
-    bias = linear.getBias();
+                          Value a, Value b, ArrayRef<Value> outputs) {
+  auto op = cast<tv::ContractionOpInterface>(fused.ops.front());
+  Value result = op->getResult(0), bias = op.getBias();
   for (Value output : outputs)
     emitter.addOutput(output);
-  auto [a, b] = getFactors(op);
   Value left = emitter.argument(a), right = emitter.argument(b);
   SmallVector<Value> memory;
   for (Value output : outputs)

@@ -336,6 +336,7 @@ SmallVector<Value> KernelEmitter::evaluate(Block &block,
   IRMapping mapping;
   mapping.map(block.getArguments(), arguments);
   for (Operation &op : block.without_terminator()) {
+    // The one op of a region that reads a tensor.
     if (auto load = dyn_cast<tv::LoadOp>(op)) {
       SmallVector<Value> indices;
       for (Value at : load.getIndices())

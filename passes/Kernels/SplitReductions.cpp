@@ -14,6 +14,7 @@
 
 #include "Kernels/BuildLocal.h"
 #include "Kernels/FusedKernel.h"
+#include "Kernels/Windows.h"
 #include "Plan/Target.h"
 
 #include "llvm/ADT/SetVector.h"
@@ -63,7 +64,7 @@ static std::optional<Split> getSplit(tv::ReduceOp op, int64_t multiprocessors) {
   const LocalShape whole(op.getInput());
   if (!type.hasStaticShape() || type.getNumElements() < kManyElements ||
       !whole.isPlain() ||
-      op.getInput().getDefiningOp<tv::TransposeOp>()) // rows lie elsewhere
+      getPermutation(op.getInput().getDefiningOp())) // rows lie elsewhere
     return std::nullopt;
   int64_t blocks = 1;
   for (int64_t dim = 0; dim < type.getRank(); ++dim)

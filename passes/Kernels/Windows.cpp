@@ -47,6 +47,20 @@ std::optional<SmallVector<int64_t>> tessera::getWindow(Operation *op) {
   return at;
 }
 
+std::optional<SmallVector<int64_t>> tessera::getPermutation(Operation *op) {
+  // Shares memory, and says of all dimensions whose they are.
+  auto rule = dyn_cast_or_null<tv::ShardingRuleOpInterface>(op);
+  if (!rule || !op->hasTrait<OpTrait::SharesMemory>() ||
+      isa<tv::WindowOpInterface>(op))
+    return std::nullopt;
+  const layout::Rule dims = rule.getShardingRule();
+  return llvm::map_to_vector(
+      dims.results.front(), [&](const layout::DimFactors &factors) -> int64_t {
+        return llvm::find(dims.operands.front(), factors) -
+               dims.operands.front().begin();
+      });
+}
+
 /// Whether what a device keeps of a whole dimension is one run of it.
 static bool isOneRun(const layout::Product &product) {
   bool stored = false;

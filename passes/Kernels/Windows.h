@@ -19,6 +19,10 @@ namespace tessera {
 /// what it has of the operand.
 std::optional<llvm::SmallVector<int64_t>> getWindow(mlir::Operation *op);
 
+/// Of an op that takes the dimensions of its operand in another order, which of
+/// them each of the result's is; nothing of other ops, or none.
+std::optional<llvm::SmallVector<int64_t>> getPermutation(mlir::Operation *op);
+
 /// Whether each device's part lies in what it has as one window.
 bool isWindow(comm::SliceOp slice);
 

@@ -317,6 +317,27 @@ class Program:
         return b and self.emit(f"tv.matmul {a.name}, {b.name}", [a, b],
                                [*a.shape[:-1], b.shape[-1]])
 
+    def op_contract(self):
+        a = self.pick(at_least=1)
+        column = len(a.shape)
+        if column > 3:
+            return None
+        extents = [*a.shape, self.extent()]
+        kinds = [self.random.choice("batch row sum".split()) for _ in a.shape] + ["column"]
+        of_b = [d for d, kind in enumerate(kinds) if kind != "row"]
+        to = [d for d, kind in enumerate(kinds) if kind != "sum"]
+        self.random.shuffle(of_b)
+        self.random.shuffle(to)
+        operands = [a, self.like([extents[d] for d in of_b])]
+        bias = to[-1] == column and self.chance(0.5)
+        if bias:
+            operands.append(self.like([extents[column]]))
+        if None in operands:
+            return None
+        return self.emit(f"tv.contract {a.name} {list(range(column))}, {operands[1].name} {of_b}"
+                         + (f" bias {operands[2].name}" if bias else "") + f" to {to}",
+                         operands, [extents[d] for d in to])
+
     def op_reduce(self):
         a = self.pick(at_least=1, integers=True)
         dims = sorted(self.random.sample(range(len(a.shape)),

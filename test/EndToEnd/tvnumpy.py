@@ -404,6 +404,28 @@ class Program:
     def op_matmul(self, text, args, out, regions, env):
         return self.product(*args, out[0].element)
 
+    def op_contract(self, text, args, out, regions, env):
+        a, b, c = ([int(label) for label in re.findall(r"\d+", labels)]
+                   for labels in re.findall(r"\[(.*?)\]", text)[:3])
+        extents = dict(zip(a + b, args[0].shape + args[1].shape))
+        batch = [label for label in c if label in a and label in b]
+        rows = [label for label in c if label not in b]
+        columns = [label for label in c if label not in a]
+        sums = [label for label in a if label not in c]
+
+        def matrices(array, of, first, second):
+            return (array.transpose([of.index(label) for label in batch + first + second])
+                    .reshape(*(extents[label] for label in batch),
+                             *(int(np.prod([extents[label] for label in side]))
+                               for side in (first, second))))
+
+        y = self.product(matrices(args[0], a, rows, sums), matrices(args[1], b, sums, columns),
+                         out[0].element)
+        made = batch + rows + columns
+        y = y.reshape([extents[label] for label in made])
+        y = y.transpose([made.index(label) for label in c])
+        return y + args[2] if len(args) > 2 else y
+
     def op_grouped_matmul(self, text, args, out, regions, env):
         x, w, counts = args
         y = self.product(x, w.transpose(0, 2, 1), out[0].element)

@@ -99,11 +99,8 @@ func.func @main(%x: !x, %w: !w, %y: !y, %v: !v, %b: !b) -> (!h, !h) {
 // the sums.
 // CHECK: func.func @main(%[[DY:.*]]: tensor<6x16xbf16{{.*}}, %[[W:.*]]: tensor<8x16xbf16{{.*}}, %[[U:.*]]: tensor<6x8xbf16{{.*}}, %[[X:.*]]: tensor<6x24xbf16
 // CHECK: %[[DU:.*]], %[[DB0:.*]] = plan.contract %[[DY]] [0, 1], %[[W]] [2, 1] to [0, 2] then gelu_tanh_grad(%[[U]]) sums result from "tv.linear"
-// CHECK: %[[DUT:.*]] = plan.alias transpose %[[DU]]
-// CHECK: %[[XT:.*]] = plan.alias transpose %[[X]]
-// CHECK: plan.contract %[[DUT]] [0, 1], %[[XT]] [2, 1] to [0, 2] from "tv.linear"
-// CHECK: %[[DYT:.*]] = plan.alias transpose %[[DY]]
-// CHECK: %[[DW1:.*]], %[[DB1:.*]] = plan.contract %[[DYT]] [0, 1], %[[XT]] [2, 1] to [0, 2] sums a from "tv.linear"
+// CHECK: plan.contract %[[DU]] [0, 1], %[[X]] [0, 2] to [1, 2] from "tv.linear"
+// CHECK: %[[DW1:.*]], %[[DB1:.*]] = plan.contract %[[DY]] [0, 1], %[[X]] [0, 2] to [1, 2] sums a from "tv.linear"
 // CHECK: %[[TWICE:.*]] = plan.launch @{{.*}}(%[[DB1]])
 // CHECK: return %[[DU]], %[[DB0]], %{{.*}}, %[[DW1]], %[[TWICE]]
 #m = #tv.mesh<tp = 2>
@@ -139,7 +136,7 @@ func.func @main(%dy: !y, %w: !w, %u: !u, %x: !x) -> (!u, !b0, !w0, !w1, !b1) {
 // CHECK: func.func @main(%[[DY:.*]]: tensor<?x16xf16{{.*}}, %[[W:.*]]: tensor<16x8xf16{{.*}}, %[[U:.*]]: tensor<?x8xf16{{.*}}, %[[X:.*]]: tensor<?x24xf16
 // CHECK: %[[V:.*]] = plan.launch @{{.*}}(%[[U]])
 // CHECK: plan.contract %[[DY]] [0, 1], %[[W]] [1, 2] to [0, 2] then gelu_tanh_grad(%[[V]]) sums result from "tv.matmul"
-// CHECK: %{{.*}}, %[[S:.*]] = plan.contract %{{.*}} [0, 1], %[[DY]] [1, 2] to [0, 2] sums b from "tv.matmul"
+// CHECK: %{{.*}}, %[[S:.*]] = plan.contract %[[X]] [0, 1], %[[DY]] [0, 2] to [1, 2] sums b from "tv.matmul"
 // CHECK: comm.all_reduce %[[S]]
 #m = #tv.mesh<dp = 2>
 !y = tensor<?x16xf16, #tv.local<#tv.view<#m, [did(dp) * 3, 16]>, of [5, 16]>>

@@ -1,4 +1,4 @@
-// RUN: tessera-opt %s --split-input-file --pass-pipeline='builtin.module(tv-set-target{target=cuda:sm_90a},func.func(tv-split-reductions),cse)' | FileCheck %s
+// RUN: tessera-opt %s --split-input-file --pass-pipeline='builtin.module(tv-set-target{target=cuda:sm_90a},func.func(tv-simplify,tv-split-reductions),cse)' | FileCheck %s
 
 // All elements: parts of f32, of as many rows as make blocks enough.
 #m = #tv.mesh<tp = 1>

@@ -13,6 +13,8 @@
 // LOCAL: plan.mlir:3:1: error: tv-form-kernels runs after tv-localize: a value of type {{.*}} is not one device's part
 // RUN: not tessera-opt --tv-split-reductions %t/views.mlir 2>&1 | FileCheck %s --check-prefix=SPLIT
 // SPLIT: views.mlir:1:1: error: tv-split-reductions runs after tv-localize:
+// RUN: not tessera-opt --tv-simplify %t/views.mlir 2>&1 | FileCheck %s --check-prefix=SIMPLIFY
+// SIMPLIFY: views.mlir:1:1: error: tv-simplify runs after tv-localize:
 // RUN: not tessera-opt --tv-propagate-shardings %t/foreign.mlir 2>&1 | FileCheck %s --check-prefix=FOREIGN
 // FOREIGN: foreign.mlir:3:8: error: tv-propagate-shardings runs after tv-bind: 'arith.addf' may not touch the tensors of a sharded program
 // RUN: not tessera-opt --allow-unregistered-dialect --tv-propagate-shardings %t/blocks.mlir 2>&1 | FileCheck %s --check-prefix=BLOCKS

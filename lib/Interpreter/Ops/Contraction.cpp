@@ -94,6 +94,59 @@ static FailureOr<size_t> reduced(OpRun &run, size_t lhsDim, size_t rhsDim) {
   return lhs.size();
 }
 
+static LogicalResult evalContract(OpRun &run) {
+  auto op = cast<tv::ContractOp>(run.op);
+  ArrayRef<int32_t> a = op.getALabels(), b = op.getBLabels(),
+                    result = op.getLabels();
+  // What is summed over: its dimension in a and in b, and how much is held.
+  struct Sum {
+    size_t a, b, count;
+  };
+  SmallVector<Sum> sums;
+  for (auto [dim, label] : llvm::enumerate(a)) {
+    if (llvm::is_contained(result, label))
+      continue;
+    const size_t other = llvm::find(b, label) - b.begin();
+    FailureOr<size_t> count = reduced(run, dim, other);
+    if (failed(count))
+      return failure();
+    sums.push_back({dim, other, *count});
+  }
+  run.fill(0, [&](ArrayRef<int64_t> index) {
+    Index x(a.size(), 0), y(b.size(), 0);
+    for (auto [at, label] : llvm::zip_equal(index, result)) {
+      if (const int32_t *dim = llvm::find(a, label); dim != a.end())
+        x[dim - a.begin()] = at;
+      if (const int32_t *dim = llvm::find(b, label); dim != b.end())
+        y[dim - b.begin()] = at;
+    }
+    Scalar value = Scalar{};
+    std::function<void(ArrayRef<Sum>)> add = [&](ArrayRef<Sum> inner) {
+      auto include = [&](Line a, Line b, size_t count) {
+        value = combine(layout::Combiner::Sum, run.resultType(0), value,
+                        dot(run, a, b, count));
+      };
+      if (inner.empty())
+        return include({run.find(0, x), 0}, {run.find(1, y), 0}, 1);
+      const Sum &sum = inner.front();
+      if (inner.size() == 1)
+        return include(lineOf(run, 0, x, sum.a), lineOf(run, 1, y, sum.b),
+                       sum.count);
+      for (size_t k = 0; k < sum.count; ++k) {
+        x[sum.a] = run.along(0, sum.a)[k];
+        y[sum.b] = run.along(1, sum.b)[k];
+        add(inner.drop_front());
+      }
+    };
+    add(sums);
+    if (op.getBias())
+      value = combine(layout::Combiner::Sum, run.resultType(0), value,
+                      run.read(2, {index.back()}));
+    return value;
+  });
+  return success();
+}
+
 static LogicalResult evalLinear(OpRun &run) {
   size_t last = run.shapeOf(0).size() - 1;
   FailureOr<size_t> count = reduced(run, last, 1);
@@ -139,6 +192,7 @@ static LogicalResult evalGroupedMatmul(OpRun &run) {
 
 void interp::addContractions(EvaluatorTable &table) {
   add<tv::ReduceOp>(table, evalReduce);
+  add<tv::ContractOp>(table, evalContract);
   add<tv::LinearOp>(table, evalLinear);
   add<tv::MatmulOp>(table, evalMatmul);
   add<tv::GroupedMatmulOp>(table, evalGroupedMatmul);

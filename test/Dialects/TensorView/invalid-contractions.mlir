@@ -119,3 +119,59 @@ func.func @mask_mod(%q: tensor<1x4x2x8xf32>) {
     }
   return
 }
+
+// -----
+
+func.func @contract_extents(%a: tensor<2x8xf32>, %b: tensor<9x5xf32>) {
+  // expected-error@+1 {{'tv.contract' op operand #1's dimension 0 has extent 9; it must be 8, as operand #0's dimension 1 has}}
+  %r = tv.contract %a [0, 1], %b [1, 2] to [0, 2] : (tensor<2x8xf32>, tensor<9x5xf32>) -> tensor<2x5xf32>
+  return
+}
+
+// -----
+
+func.func @contract_rank(%a: tensor<2x8xf32>, %b: tensor<8x5xf32>) {
+  // expected-error@+1 {{'tv.contract' op b has rank 2 and 3 labels; they must be as many}}
+  %r = tv.contract %a [0, 1], %b [1, 2, 3] to [0, 2] : (tensor<2x8xf32>, tensor<8x5xf32>) -> tensor<2x5xf32>
+  return
+}
+
+// -----
+
+func.func @contract_diagonal(%a: tensor<8x8xf32>, %b: tensor<8x5xf32>) {
+  // expected-error@+1 {{'tv.contract' op label 0 is twice in a}}
+  %r = tv.contract %a [0, 0], %b [0, 1] to [1] : (tensor<8x8xf32>, tensor<8x5xf32>) -> tensor<5xf32>
+  return
+}
+
+// -----
+
+func.func @contract_sum_of_one(%a: tensor<2x8xf32>, %b: tensor<8x5xf32>) {
+  // expected-error@+1 {{'tv.contract' op label 0 is in a only; it must be in two tensors at least}}
+  %r = tv.contract %a [0, 1], %b [1, 2] to [2] : (tensor<2x8xf32>, tensor<8x5xf32>) -> tensor<5xf32>
+  return
+}
+
+// -----
+
+func.func @contract_broadcast(%a: tensor<2x8xf32>, %b: tensor<8x5xf32>) {
+  // expected-error@+1 {{'tv.contract' op label 3 is in result only; it must be in two tensors at least}}
+  %r = tv.contract %a [0, 1], %b [1, 2] to [0, 2, 3] : (tensor<2x8xf32>, tensor<8x5xf32>) -> tensor<2x5x4xf32>
+  return
+}
+
+// -----
+
+func.func @contract_bias_of_rows(%a: tensor<2x8xf32>, %b: tensor<8x5xf32>, %c: tensor<2xf32>) {
+  // expected-error@+1 {{'tv.contract' op the result's last dimension must be a column, to which the bias is added}}
+  %r = tv.contract %a [0, 1], %b [1, 2] bias %c to [2, 0] : (tensor<2x8xf32>, tensor<8x5xf32>, tensor<2xf32>) -> tensor<5x2xf32>
+  return
+}
+
+// -----
+
+func.func @contract_integers(%a: tensor<2x8xi32>, %b: tensor<8x5xi32>) {
+  // expected-error@+1 {{'tv.contract' op a has element type 'i32'; it must be f64, f32, bf16 or f16}}
+  %r = tv.contract %a [0, 1], %b [1, 2] to [0, 2] : (tensor<2x8xi32>, tensor<8x5xi32>) -> tensor<2x5xi32>
+  return
+}

@@ -60,6 +60,12 @@ func.func @contractions(%x: tensor<2x3x8xf32>, %w: tensor<16x8xf32>, %b: tensor<
   %2 = tv.matmul %x, %r : (tensor<2x3x8xf32>, tensor<2x8x5xf32>) -> tensor<2x3x5xf32>
   // CHECK: tv.grouped_matmul %{{.*}}, %{{.*}} counts %{{.*}} :
   %3 = tv.grouped_matmul %x, %g counts %c : (tensor<2x3x8xf32>, tensor<2x16x8xf32>, tensor<2xi32>) -> tensor<2x3x16xf32>
+  // CHECK: tv.contract %{{.*}} [0, 1, 3], %{{.*}} [2, 3] bias %{{.*}} to [1, 0, 2] :
+  %4 = tv.contract %x [0, 1, 3], %w [2, 3] bias %b to [1, 0, 2]
+     : (tensor<2x3x8xf32>, tensor<16x8xf32>, tensor<16xf32>) -> tensor<3x2x16xf32>
+  // CHECK: tv.contract %{{.*}} [0, 1, 2], %{{.*}} [0, 1, 2] to [] :
+  %5 = tv.contract %x [0, 1, 2], %x [0, 1, 2] to []
+     : (tensor<2x3x8xf32>, tensor<2x3x8xf32>) -> tensor<f32>
   return
 }
 

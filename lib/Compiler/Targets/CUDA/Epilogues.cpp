@@ -16,8 +16,6 @@
 #include "Compiler/Targets/CUDA/Target.h"
 #include "Kernels/LoopKernels.h"
 
-#include "llvm/ADT/SmallSet.h"
-
 using namespace mlir;
 using namespace tessera;
 using namespace tessera::cuda;
@@ -40,27 +38,39 @@ static bool isWhole(Value tensor) {
 // Behind a product
 //===----------------------------------------------------------------------===//
 
-/// Whether the library has epilogues for the product.
-static bool hasEpilogues(tv::LinearOp op) {
-  Type element = op.getResult().getType().getElementType();
-  int64_t sums = op.getWeight().getType().getDimSize(1);
-  return (element.isF32() || isSmallFloat(element)) &&
-         !ShapedType::isDynamic(sums) && sums > 0 && isPlain(op.getResult());
+/// Whether the product is of rows, of any number of dimensions, and one matrix,
+/// whose columns are last in the result.
+static bool isOfMatrix(tv::ContractionOpInterface op) {
+  const tv::ContractionLabels labels = op.getContractionLabels();
+  return labels.b.size() == 2 && isPlain(op.getB()) &&
+         isPlain(op->getResult(0)) && !labels.result.empty() &&
+         llvm::is_contained(labels.b, labels.result.back()) &&
+         !llvm::is_contained(labels.a, labels.result.back());
 }
 
-bool GPUTarget::fusesBias(Operation *product) const {
-  auto linear = dyn_cast<tv::LinearOp>(product);
-  return linear && linear.getBias() && hasEpilogues(linear);
+/// Whether the library has epilogues for the product.
+static bool hasEpilogues(tv::ContractionOpInterface op) {
+  Type element = getType(op->getResult(0)).getElementType();
+  if (!isOfMatrix(op) || !(element.isF32() || isSmallFloat(element)))
+    return false;
+  const tv::ContractionLabels labels = op.getContractionLabels();
+  const int64_t sums =
+      getType(op.getB()).getDimSize(labels.b[0] == labels.result.back());
+  return !ShapedType::isDynamic(sums) && sums > 0;
+}
+
+bool GPUTarget::fusesBias(Operation *op) const {
+  auto product = dyn_cast<tv::ContractionOpInterface>(op);
+  return product && product.getBias() && hasEpilogues(product);
 }
 
 /// The first gelu of what is summed; f32 asks for a closer tanh than the
 /// library's.
-static bool isEpilogue(Operation *product, tv::GeluOp gelu) {
-  auto linear = dyn_cast<tv::LinearOp>(product);
-  if (!linear || gelu.getInput() != linear.getResult() || !gelu.getTanh() ||
+static bool isEpilogue(tv::ContractionOpInterface product, tv::GeluOp gelu) {
+  if (gelu.getInput().getDefiningOp() != product || !gelu.getTanh() ||
       getType(gelu.getInput()).getElementType().isF32())
     return false;
-  return hasEpilogues(linear) && isWhole(gelu.getInput()) &&
+  return hasEpilogues(product) && isWhole(gelu.getInput()) &&
          llvm::none_of(product->getUsers(), [&](Operation *user) {
            auto other = dyn_cast<tv::GeluOp>(user);
            return other && other.getTanh() && other->isBeforeInBlock(gelu);
@@ -70,24 +80,22 @@ static bool isEpilogue(Operation *product, tv::GeluOp gelu) {
 /// The slope of a gelu, times what is summed: what else needs the sums, has a
 /// bias in them, or a slope elsewhere than they are or in rows that are not of
 /// 16 bytes, has a kernel.
-static bool isEpilogue(Operation *product, tv::GeluGradOp grad) {
+static bool isEpilogue(tv::ContractionOpInterface product,
+                       tv::GeluGradOp grad) {
   auto type = getType(grad.getResult());
   if (grad.getGrad().getDefiningOp() != product || !grad.getTanh() ||
       !isSmallFloat(type.getElementType()) ||
       grad.getGrad().getType() != type || grad.getInput().getType() != type ||
       !grad.getGrad().hasOneUse())
     return false;
-  auto linear = dyn_cast<tv::LinearOp>(product);
-  bool isMatmul = isa<tv::MatmulOp>(product) && type.getRank() == 2;
-  return ((linear && !linear.getBias()) || isMatmul) &&
-         isPlain(grad.getResult()) && isWhole(grad.getResult()) &&
-         getOwnMemory(type).isRowMajor() &&
+  return !product.getBias() && isOfMatrix(product) &&
+         isWhole(grad.getResult()) && getOwnMemory(type).isRowMajor() &&
          hasBoxes(grad.getResult(), type.getRank() - 1);
 }
 
 /// What follows all that a product sums.
-static std::optional<plan::Fusion> getEpilogue(Operation *product,
-                                               Operation *op) {
+static std::optional<plan::Fusion>
+getEpilogue(tv::ContractionOpInterface product, Operation *op) {
   if (auto gelu = dyn_cast<tv::GeluOp>(op))
     if (isEpilogue(product, gelu))
       return plan::Fusion{op, plan::Epilogue::GeluTanh};
@@ -101,38 +109,19 @@ static std::optional<plan::Fusion> getEpilogue(Operation *product,
 // Beside a product
 //===----------------------------------------------------------------------===//
 
-/// The value that another is a transpose of, and which of its dimensions each
-/// of the other's is.
-static std::pair<Value, SmallVector<int64_t>> getTransposed(Value value) {
-  auto dims = llvm::to_vector(
-      llvm::seq<int64_t>(0, cast<RankedTensorType>(value.getType()).getRank()));
-  while (auto transpose = value.getDefiningOp<tv::TransposeOp>()) {
-    for (int64_t &dim : dims)
-      dim = transpose.getPerm()[dim];
-    value = transpose.getInput();
-  }
-  return {value, dims};
-}
-
-/// Whether a reduction's input, but for transposes, is a factor of a product or
-/// made of its result. (All pairs of them are asked for.)
-static bool isBeside(Operation *product, tv::ReduceOp reduce) {
-  auto strip = [](Value value) {
-    while (auto transpose = value.getDefiningOp<tv::TransposeOp>())
-      value = transpose.getInput();
-    return value;
-  };
-  Value source = strip(reduce.getInput());
+/// Whether a reduction's input is a factor of a product or made of its result.
+/// (All pairs of them are asked for.)
+static bool isBeside(tv::ContractionOpInterface product, tv::ReduceOp reduce) {
+  Value source = reduce.getInput();
   Operation *maker = source.getDefiningOp();
-  return (maker &&
-          llvm::is_contained(maker->getOperands(), product->getResult(0))) ||
-         source == strip(product->getOperand(0)) ||
-         source == strip(product->getOperand(1));
+  return source == product.getA() || source == product.getB() ||
+         (maker &&
+          llvm::is_contained(maker->getOperands(), product->getResult(0)));
 }
 
 /// What of `product` a reduction sums; nothing if that is not what the library
 /// can sum as well.
-static std::optional<plan::Summed> getSummed(Operation *product,
+static std::optional<plan::Summed> getSummed(tv::ContractionOpInterface product,
                                              tv::ReduceOp reduce) {
   if (!isBeside(product, reduce) || reduce.getCombiner() != tv::Combiner::Sum ||
       !isSmallFloat(getType(reduce.getResult()).getElementType()) ||
@@ -140,10 +129,8 @@ static std::optional<plan::Summed> getSummed(Operation *product,
       getSpace(reduce.getInput().getType()).size() !=
           reduce.getDims().size() + 1)
     return std::nullopt;
-  auto [summed, dims] = getTransposed(reduce.getInput());
-  llvm::SmallSet<int64_t, 4> reduced;
-  for (int64_t dim : reduce.getDims())
-    reduced.insert(dims[dim]);
+  const Value summed = reduce.getInput();
+  const ArrayRef<int64_t> reduced = reduce.getDims();
   std::optional<plan::Fusion> epilogue;
   for (Operation *user : product->getUsers())
     if (!epilogue)
@@ -151,32 +138,36 @@ static std::optional<plan::Summed> getSummed(Operation *product,
   if (epilogue && epilogue->x)
     // All but the columns.
     return summed == epilogue->op->getResult(0) &&
-                   !reduced.contains(int64_t(dims.size()) - 1)
+                   !llvm::is_contained(reduced, int64_t(reduced.size()))
                ? std::optional(plan::Summed::Result)
                : std::nullopt;
-  auto linear = dyn_cast<tv::LinearOp>(product);
-  auto result = cast<RankedTensorType>(product->getResult(0).getType());
-  if (epilogue || (linear && linear.getBias()) || result.getRank() != 2 ||
+  auto result = getType(product->getResult(0));
+  if (epilogue || product.getBias() || result.getRank() != 2 ||
       !result.hasStaticShape() || !hasBoxes(product->getResult(0), 1))
     return std::nullopt;
+  const tv::ContractionLabels labels = product.getContractionLabels();
   std::optional<plan::Summed> which;
   for (plan::Summed each : {plan::Summed::A, plan::Summed::B}) {
-    bool isB = each == plan::Summed::B;
-    Value factor = product->getOperand(isB);
-    // What is multiplied away; the rows of both factors, in memory.
-    int64_t sum = isB && !linear ? 0 : 1;
-    auto [source, places] = getTransposed(factor);
-    if (places.size() != 2 || !hasBoxes(factor, 1 - sum))
+    const bool isB = each == plan::Summed::B;
+    Value factor = isB ? product.getB() : product.getA();
+    ArrayRef<int32_t> of = isB ? labels.b : labels.a;
+    if (of.size() != 2)
       return std::nullopt;
-    if (!which && source == summed && reduced.contains(places[sum]))
+    // What is multiplied away; the rows of both factors, in memory.
+    const int64_t sum = llvm::is_contained(labels.result, of[0]) ? 1 : 0;
+    if (llvm::is_contained(labels.result, of[sum]) ||
+        !hasBoxes(factor, 1 - sum))
+      return std::nullopt;
+    if (!which && factor == summed && llvm::is_contained(reduced, sum))
       which = each;
   }
   return which;
 }
 
-std::optional<plan::Fusion> GPUTarget::fuse(Operation *product,
+std::optional<plan::Fusion> GPUTarget::fuse(Operation *of,
                                             Operation *op) const {
-  if (!isa<tv::LinearOp, tv::MatmulOp>(product))
+  auto product = dyn_cast<tv::ContractionOpInterface>(of);
+  if (!product)
     return std::nullopt;
   if (auto reduce = dyn_cast<tv::ReduceOp>(op)) {
     if (auto summed = getSummed(product, reduce))

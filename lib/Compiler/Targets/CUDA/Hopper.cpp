@@ -33,7 +33,7 @@ static bool isOfAttention(Operation *op) {
 }
 
 /// What the kernel of gemm.cuh cannot do.
-static std::optional<std::string> whyNotProduct(Operation *op) {
+static std::optional<std::string> whyNotProduct(tv::ContractionOpInterface op) {
   Value result = op->getResult(0);
   Type element = getType(result).getElementType();
   if (!element.isBF16() && !element.isF16()) {
@@ -47,11 +47,12 @@ static std::optional<std::string> whyNotProduct(Operation *op) {
   const int64_t rank = getSpace(result.getType()).size();
   if (rank != 2 && rank != 3)
     return "its result must be a matrix or a batch of matrices";
-  auto [a, b] = getFactors(op);
-  for (Value tensor : {a, b, result})
-    if (tensor && !isPlain(tensor))
+  for (Value tensor : {op.getA(), op.getB(), result})
+    if (!isPlain(tensor))
       return "no dimensions may be merged";
-  if (!b || !hasBoxes(a, rank - 1) || !hasBoxes(b, getType(b).getRank() - 1))
+  std::optional<ProductOrders> orders = getProductOrders(op);
+  if (!orders || !hasBoxes(op.getA(), orders->a.back()) ||
+      !hasBoxes(op.getB(), orders->b.back()))
     return "what it contracts must be innermost in memory, in rows of a "
            "multiple of 16 bytes";
   if (!hasOwnBoxes(getType(result), rank - 1))
@@ -80,7 +81,7 @@ private:
     if (variant == "flash")
       return whyNotFlash(op);
     if (variant == kOwnProduct)
-      return whyNotProduct(op);
+      return whyNotProduct(cast<tv::ContractionOpInterface>(op));
     return GPUTarget::whyNotHere(variant, op);
   }
 };
