@@ -63,6 +63,13 @@ struct Arith {
     return b.createOrFold<mlir::arith::CmpIOp>(
         loc, mlir::arith::CmpIPredicate::eq, x, y);
   }
+  mlir::Value less(mlir::Value x, mlir::Value y) {
+    return b.createOrFold<mlir::arith::CmpIOp>(
+        loc, mlir::arith::CmpIPredicate::ult, x, y);
+  }
+  mlir::Value select(mlir::Value condition, mlir::Value x, mlir::Value y) {
+    return b.createOrFold<mlir::arith::SelectOp>(loc, condition, x, y);
+  }
 };
 
 /// Scalar code at one place of a kernel. Elements are in the types that kernels

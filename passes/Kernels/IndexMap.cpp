@@ -178,7 +178,50 @@ public:
     return result;
   }
 
+  /// How many values below `bound` this device holds, the bound being known at
+  /// run time.
+  Value held(const layout::Product &product, Value bound) {
+    return countBelow(product, bound, bound);
+  }
+
 private:
+  Value countBelow(const layout::Product &product, Value bound, Value below) {
+    Value count = emitter.index(0), full = emitter.index(1), stride = full;
+    for (size_t i = product.size(); i-- > 0;) {
+      const layout::Factor &factor = product[i];
+      Value size = radix(product, i, bound);
+      // The digits of an empty dimension have no values.
+      Value x = math.rem(math.div(below, math.max(stride, emitter.index(1))),
+                         math.max(size, emitter.index(1)));
+      count = math.add(math.mul(countBelow(factor, x), full),
+                       math.select(has(factor, x), count, emitter.index(0)));
+      full = math.mul(full, countBelow(factor, size));
+      stride = math.mul(stride, size);
+    }
+    return math.select(math.less(below, stride), count, full);
+  }
+
+  Value countBelow(const layout::Factor &factor, Value x) {
+    if (factor.kind == Kind::Device)
+      return math.select(math.less(coord(factor.sub), x), emitter.index(1),
+                         emitter.index(0));
+    if (factor.kind == Kind::Group)
+      return math.sub(countBelow(factor.product, emitter.index(factor.hi),
+                                 math.add(x, emitter.index(factor.lo))),
+                      held(factor, /*before=*/true));
+    return x;
+  }
+
+  Value has(const layout::Factor &factor, Value x) {
+    if (factor.kind == Kind::Device)
+      return math.equal(x, coord(factor.sub));
+    if (factor.kind == Kind::Group)
+      return toLocal(factor.product, emitter.index(factor.hi),
+                     math.add(x, emitter.index(factor.lo)))
+          .first;
+    return emitter.yes();
+  }
+
   Value held(const layout::Factor &group, bool before) {
     return before ? held(group.product, 0, group.lo)
                   : held(group.product, group.lo, group.hi);
@@ -238,15 +281,16 @@ std::pair<Value, Value> KernelEmitter::localIndex(Value tensor, int64_t dim,
 
 Value KernelEmitter::localExtent(const layout::Mesh &mesh,
                                  const LocalDim &dim) {
+  const layout::Extent bound = boundOf(dim);
   if (isWhole(dim.product))
-    return extent(boundOf(dim));
-  std::optional<int64_t> bound = boundOf(dim).getStatic();
-  if (!bound)
-    return {};
+    return extent(bound);
   auto coord = [&](const layout::SubAxis &sub) {
     return coordDigit(mesh, sub);
   };
-  return Digits(*this, mesh, coord).held(dim.product, 0, *bound);
+  Digits digits(*this, mesh, coord);
+  std::optional<int64_t> size = bound.getStatic();
+  return size ? digits.held(dim.product, 0, *size)
+              : digits.held(dim.product, extent(bound));
 }
 
 SmallVector<Value> KernelEmitter::globalIndices(Type type,

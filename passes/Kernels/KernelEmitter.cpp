@@ -259,12 +259,6 @@ SmallVector<Value> KernelEmitter::localExtents(Value tensor) {
     if (!size)
       size = localExtent(
           cast<tv::LocalAttr>(type.getEncoding()).getLayoutMesh(), space[i]);
-    if (!size)
-      size = fail(op,
-                  "the extent of dimension " + Twine(i) +
-                      " on this device is that of no tensor in memory; an "
-                      "argument with this view has it, or leave the view open",
-                  b.getIndexType());
     sizes.push_back(size);
   }
   return sizes;

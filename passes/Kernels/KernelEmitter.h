@@ -153,7 +153,7 @@ private:
   mlir::Type getComputed(mlir::Type element) const override {
     return getKernelScalar(element);
   }
-  /// This device's extent of a dimension; null for a split dynamic one.
+  /// This device's extent of a dimension.
   mlir::Value localExtent(const layout::Mesh &mesh, const LocalDim &dim);
   /// The global index of a local one.
   mlir::Value globalIndex(const layout::Mesh &mesh, const LocalDim &dim,
