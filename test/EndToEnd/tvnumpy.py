@@ -209,8 +209,11 @@ class Program:
         return round_to(array, wide, self.random) if self.rounded else array
 
     def order(self, count):
-        """Of the addends of a sum: as they are, or by chance."""
-        return range(count) if self.random is None else self.random.permutation(count)
+        """Of the addends of a sum: as they are, in which order runs of one sign may
+        make what is summed large on the way, or by chance."""
+        if self.random is None or self.random.random() < 0.5:
+            return range(count)
+        return self.random.permutation(count)
 
     def sum(self, array, axes, element):
         """The sum; `rounded` after each addend, to the type that reductions sum in."""
@@ -679,11 +682,11 @@ class Program:
             rise = np.sqrt(2 / np.pi) * (1 + 3 * 0.044715 * x**2)
             small = np.exp(-2 * np.abs(inner))  # as 1 - tanh^2 cancels
             square = 4 * small / (1 + small)**2
-            tanh = self.inner(np.tanh(inner), out[0].element)
-            return dy * 0.5 * (1 + tanh + x * square * rise)
+            terms = np.tanh(inner), x * square * rise
+            return dy * 0.5 * (1 + sum(self.inner(t, out[0].element) for t in terms))
         density = np.exp(-0.5 * x**2) / np.sqrt(2 * np.pi)
-        function = self.inner(erf(x / np.sqrt(2)), out[0].element)
-        return dy * (0.5 * (1 + function) + x * density)
+        terms = 0.5 * erf(x / np.sqrt(2)), x * density
+        return dy * (0.5 + sum(self.inner(t, out[0].element) for t in terms))
 
     def op_silu(self, text, args, out, regions, env):
         return args[0] / (1 + np.exp(-args[0]))
