@@ -165,6 +165,21 @@ public:
                : Value();
   }
 
+  /// The extent of `dim` of `shape`, as `element` everywhere in what is like
+  /// `value`.
+  Value extentLike(Value value, Type element, Value shape, int64_t dim) {
+    auto scalar = RankedTensorType::get({}, element);
+    if (auto local = dyn_cast_or_null<LocalAttr>(typeOf(shape).getEncoding())) {
+      layout::View whole; // on every device
+      if (local.getLayoutView().alloc)
+        whole.alloc.emplace();
+      scalar = getLocalType(
+          RankedTensorType::get({}, element, local.getView().with(whole)), {});
+    }
+    Value size = SizeOp::create(builder, loc, scalar, shape, dim);
+    return broadcast(size, {}, value);
+  }
+
   /// `numerator` over the extent of `dim` of `shape`.
   Value divideByExtent(Value numerator, Value shape, int64_t dim) {
     int64_t extent = getGlobalShape(shape.getType())[dim];
@@ -174,17 +189,7 @@ public:
                    return SmallVector<Value>{arith::DivFOp::create(
                        b, x[0], constant(b, x[0].getType(), extent))};
                  });
-    auto scalar = RankedTensorType::get({}, elementOf(numerator));
-    if (auto local = dyn_cast_or_null<LocalAttr>(typeOf(shape).getEncoding())) {
-      layout::View whole; // on every device
-      if (local.getLayoutView().alloc)
-        whole.alloc.emplace();
-      scalar = getLocalType(RankedTensorType::get({}, scalar.getElementType(),
-                                                  local.getView().with(whole)),
-                            {});
-    }
-    Value size = SizeOp::create(builder, loc, scalar, shape, dim);
-    Value sizes = broadcast(size, {}, numerator);
+    Value sizes = extentLike(numerator, elementOf(numerator), shape, dim);
     return map({numerator, sizes}, like(numerator, elementOf(numerator)),
                [&](ImplicitLocOpBuilder &b, ArrayRef<Value> x) {
                  return SmallVector<Value>{
@@ -533,9 +538,22 @@ LogicalResult CrossEntropyOp::decompose(OpBuilder &builder,
       });
   Value sum = core.reduce(Combiner::Sum, parts[0], last);
   Value own = core.reduce(Combiner::Sum, parts[1], last);
-  results.push_back(core.map({sum, own}, core.result(), [&](Body b, Args in) {
-    return Values{
-        arith::SubFOp::create(b, math::LogOp::create(b, in[0]), in[1])};
+  SmallVector<Value> inputs = {sum, own, getLabels()};
+  int64_t classes = getGlobalShape(x.getType())[last];
+  if (classes == layout::kDynamic)
+    inputs.push_back(
+        core.extentLike(getLabels(), Core::elementOf(getLabels()), x, last));
+  results.push_back(core.map(inputs, core.result(), [&](Body b, Args in) {
+    Value count = in.size() > 3
+                      ? in[3]
+                      : arith::ConstantOp::create(
+                            b, b.getIntegerAttr(in[2].getType(), classes));
+    // A label below 0 is a large unsigned number.
+    Value isClass =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::ult, in[2], count);
+    Value loss = arith::SubFOp::create(b, math::LogOp::create(b, in[0]), in[1]);
+    return Values{arith::SelectOp::create(
+        b, isClass, loss, Core::constant(b, loss.getType(), 0))};
   }));
   return success();
 }

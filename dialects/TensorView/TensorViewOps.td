@@ -709,7 +709,10 @@ def TensorView_RopeOp : TensorView_CompositeOp<"rope", [RuleAndPartial]> {
 
 def TensorView_CrossEntropyOp : TensorView_CompositeOp<"cross_entropy"> {
   let summary = "log-sum-exp of the logits less the label's logit, a row";
-  let description = [{ logits [..., V], labels [...] (i32), result [...] }];
+  let description = [{
+    logits [..., V], labels [...] (i32), result [...]: 0 where the label is none
+    of the V classes, as one of -100 that a loss leaves out.
+  }];
   let arguments = (ins AnyRankedTensor:$logits, AnyRankedTensor:$labels);
   let assemblyFormat =
       "$logits `,` $labels attr-dict `:` functional-type(operands, results)";

@@ -21,13 +21,15 @@ import os
 import random
 import re
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-SECONDS = 5
+SECONDS = 5  # of the processor: a machine that does other things, too, finds nothing
+WAITS = 20  # times as long without running is a hang
 BYTES = 4 << 30
 PHASES = ("bind", "propagated", "planned", "local", "kernels")
 # A place is FILE:LINE:COLUMN, also in the output of an MLIR `loc`.
@@ -82,6 +84,7 @@ class Tools:
     def limit(self):
         if not self.sanitized:  # a shadow takes terabytes; hard_rss_limit_mb holds
             resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
+        resource.setrlimit(resource.RLIMIT_CPU, (self.seconds, self.seconds))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
     def run(self, command, data=b""):
@@ -89,9 +92,11 @@ class Tools:
         environment = dict(os.environ, LLVM_DISABLE_SYMBOLIZATION="1", **SANITIZERS)
         try:
             done = subprocess.run(command, input=data, capture_output=True,
-                                  timeout=self.seconds, preexec_fn=self.limit,
+                                  timeout=WAITS * self.seconds, preexec_fn=self.limit,
                                   env=environment)
         except subprocess.TimeoutExpired:
+            return None, b"", ""
+        if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
             return None, b"", ""
         return done.returncode, done.stdout, done.stderr.decode(errors="replace")
 

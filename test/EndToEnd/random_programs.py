@@ -484,7 +484,7 @@ class Program:
         count = a.shape[-1]
         if isinstance(count, Size) or count < 2:
             return None
-        labels = self.indices(a.shape[:-1], count - 1, outside=0)
+        labels = self.indices(a.shape[:-1], count - 1)
         return labels and self.emit(f"tv.cross_entropy {a.name}, {labels.name}",
                                     [a, labels], a.shape[:-1])
 

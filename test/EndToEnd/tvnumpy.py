@@ -721,7 +721,9 @@ class Program:
         x, labels = args
         top = x.max(axis=-1, keepdims=True, initial=-np.inf)
         lse = np.log(np.exp(x - top).sum(axis=-1)) + top[..., 0]
-        return lse - np.take_along_axis(x, labels[..., None].astype(np.int64), -1)[..., 0]
+        inside = (labels >= 0) & (labels < x.shape[-1])
+        at = np.where(inside, labels, 0)[..., None].astype(np.int64)
+        return np.where(inside, lse - np.take_along_axis(x, at, -1)[..., 0], 0)
 
     def op_dropout(self, text, args, out, regions, env):
         x, rate = args[0], self.number(text, "rate")

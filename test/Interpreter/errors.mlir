@@ -2,7 +2,6 @@
 // RUN: split-file %s %t
 // RUN: not tessera-opt %t/no-rule.mlir --interpret=1 -o /dev/null 2>&1 | FileCheck %s --check-prefix=NO-RULE
 // RUN: not tessera-opt %t/no-scalar-rule.mlir --interpret=1 -o /dev/null 2>&1 | FileCheck %s --check-prefix=SCALAR
-// RUN: not tessera-opt %t/label.mlir --interpret=2 -o /dev/null 2>&1 | FileCheck %s --check-prefix=LABEL
 // RUN: not tessera-opt %t/held.mlir --interpret=2 -o /dev/null 2>&1 | FileCheck %s --check-prefix=HELD
 // RUN: not tessera-opt %t/order.mlir --interpret=2 -o /dev/null 2>&1 | FileCheck %s --check-prefix=ORDER
 // RUN: not tessera-opt %t/large.mlir --interpret=2 -o /dev/null 2>&1 | FileCheck %s --check-prefix=LARGE
@@ -34,18 +33,6 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xi32> {
       tv.yield %b : i32
     }
   return %y : tensor<4xi32>
-}
-
-// LABEL: error: 'tv.cross_entropy' op on rank 0 label 9 is not one of 3 classes
-//--- label.mlir
-#m = #tv.mesh<x = 2>
-#rows = #tv.view<#m, [did(x) * _, _]>
-#row = #tv.view<#m, [did(x) * _]>
-func.func @main(%x: tensor<4x3xf32, #rows>, %l: tensor<4xi32, #row> {tv.range = [9, 10]})
-    -> tensor<4xf32, #row> {
-  %y = tv.cross_entropy %x, %l
-     : (tensor<4x3xf32, #rows>, tensor<4xi32, #row>) -> tensor<4xf32, #row>
-  return %y : tensor<4xf32, #row>
 }
 
 // A slice of local parts that needs another device's.
