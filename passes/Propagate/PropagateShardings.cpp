@@ -73,6 +73,13 @@ static bool hasOpenDigit(const layout::Product &product) {
   });
 }
 
+/// Whether propagation may split a dimension further.
+static bool isOpen(ViewAttr user) {
+  return user && llvm::any_of(user.getView().dims, [](const layout::Dim &dim) {
+           return hasOpenDigit(dim.product);
+         });
+}
+
 /// "argument 'w0'" or "'tv.linear' at mlp.mlir:12".
 static std::string describe(Value value) {
   std::string text;
@@ -212,11 +219,12 @@ void PropagateShardingsPass::materialize(const Propagation &graph,
   // What the function returns lies as the user wrote, or as it came out.
   Operation *terminator = function.getBody().front().getTerminator();
   SmallVector<Type> results;
-  for (auto [operand, type] :
-       llvm::zip_equal(terminator->getOpOperands(),
+  for (auto [i, operand, type] :
+       llvm::enumerate(terminator->getOpOperands(),
                        function.getFunctionType().getResults())) {
     Value value = operand.get();
-    if (getView(type) && value.getType() != type) {
+    auto user = function.getResultAttrOfType<ViewAttr>(i, kUserViewAttr);
+    if (getView(type) && value.getType() != type && !isOpen(user)) {
       OpBuilder builder(terminator);
       operand.set(ReshardOp::create(builder, terminator->getLoc(),
                                     TypeRange{type}, ValueRange{value},

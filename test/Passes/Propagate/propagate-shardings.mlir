@@ -109,3 +109,28 @@ func.func @windows_backward(%a: !a, %b: tensor<8xf32>) -> (!r, !r) {
   %q = tv.pad %t low [1] high [1] value 0.0 : f32 : (tensor<8xf32>) -> !r
   return %p, %q : !r, !r
 }
+
+// -----
+
+// What is open in a result may be split further, and nothing moves; what is closed is
+// as it is written.
+
+// CHECK-LABEL: @open_results
+// CHECK-SAME: -> (tensor<8x4xf32, [[SPLIT:#tv.view<#mesh, .did\(x\) \* 4, 4.>]]> {{.*}}, tensor<8x4xf32, [[SPLIT]]> {{.*}}, tensor<8x4xf32, #tv.view<#mesh, [8, 4]>>
+// CHECK: tv.add {{.*}} -> tensor<8x4xf32, [[SPLIT]]>
+// CHECK-NOT: tv.reshard
+// CHECK: %[[Z:.*]] = tv.mul
+// CHECK: tv.reshard %[[Z]]
+// CHECK-NOT: tv.reshard
+// CHECK: return
+#m = #tv.mesh<x = 2>
+!a = tensor<8x4xf32, #tv.view<#m, [did(x) * _, _]>>
+!open = tensor<8x4xf32, #tv.view<#m, [?, ?]>>
+!half = tensor<8x4xf32, #tv.view<#m, [?, _]>>
+!closed = tensor<8x4xf32, #tv.view<#m, [_, _]>>
+func.func @open_results(%a: !a) -> (!open, !half, !closed) {
+  %x = tv.add %a, %a : (!a, !a) -> !open
+  %y = tv.add %a, %a : (!a, !a) -> !half
+  %z = tv.mul %a, %a : (!a, !a) -> !closed
+  return %x, %y, %z : !open, !half, !closed
+}
