@@ -139,52 +139,54 @@ static void addArithmetic(llvm::StringMap<ReverseRule> &t) {
 }
 
 static void addExponentials(llvm::StringMap<ReverseRule> &t) {
-  using namespace math;
   using namespace std::numbers;
-  add<ExpOp>(t, [](Reverse &r) -> Gradients { return {r.mul(r.a, r.result)}; });
-  add<Exp2Op>(t, [](Reverse &r) -> Gradients {
+  add<math::ExpOp>(
+      t, [](Reverse &r) -> Gradients { return {r.mul(r.a, r.result)}; });
+  add<math::Exp2Op>(t, [](Reverse &r) -> Gradients {
     return {r.mul(r.mul(r.a, r.result), ln2)};
   });
-  add<ExpM1Op>(t, [](Reverse &r) -> Gradients {
+  add<math::ExpM1Op>(t, [](Reverse &r) -> Gradients {
     return {r.mul(r.a, r.add(r.result, r.number(1)))};
   });
-  add<LogOp>(t, [](Reverse &r) -> Gradients { return {r.div(r.a, r.x())}; });
-  add<Log2Op>(t, [](Reverse &r) -> Gradients {
+  add<math::LogOp>(t,
+                   [](Reverse &r) -> Gradients { return {r.div(r.a, r.x())}; });
+  add<math::Log2Op>(t, [](Reverse &r) -> Gradients {
     return {r.mul(r.div(r.a, r.x()), log2e)};
   });
-  add<Log10Op>(t, [](Reverse &r) -> Gradients {
+  add<math::Log10Op>(t, [](Reverse &r) -> Gradients {
     return {r.mul(r.div(r.a, r.x()), log10e)};
   });
-  add<Log1pOp>(t, [](Reverse &r) -> Gradients {
+  add<math::Log1pOp>(t, [](Reverse &r) -> Gradients {
     return {r.div(r.a, r.add(r.x(), r.number(1)))};
   });
-  add<SqrtOp>(t, [](Reverse &r) -> Gradients {
+  add<math::SqrtOp>(t, [](Reverse &r) -> Gradients {
     return {r.div(r.mul(r.a, 0.5), r.result)};
   });
-  add<RsqrtOp>(t, [](Reverse &r) -> Gradients {
+  add<math::RsqrtOp>(t, [](Reverse &r) -> Gradients {
     return {r.div(r.mul(r.mul(r.a, -0.5), r.result), r.x())};
   });
-  add<CbrtOp>(t, [](Reverse &r) -> Gradients {
+  add<math::CbrtOp>(t, [](Reverse &r) -> Gradients {
     return {r.div(r.a, r.mul(r.mul(r.result, r.result), 3))};
   });
   // 0 where y x^(y-1) is 0 times infinity, and by y where x is 0.
-  add<PowFOp>(t, [](Reverse &r) -> Gradients {
+  add<math::PowFOp>(t, [](Reverse &r) -> Gradients {
     Value zero = r.number(0);
-    Value below = PowFOp::create(r.b, r.loc, r.x(), r.sub(r.y(), r.number(1)));
+    Value below =
+        math::PowFOp::create(r.b, r.loc, r.x(), r.sub(r.y(), r.number(1)));
     Value isFlat = r.compare(arith::CmpFPredicate::OEQ, r.y(), zero);
     Value isZero = r.compare(arith::CmpFPredicate::OEQ, r.x(), zero);
-    Value log = r.apply<LogOp>(r.x());
+    Value log = r.apply<math::LogOp>(r.x());
     return {r.select(isFlat, zero, r.mul(r.mul(r.a, r.y()), below)),
             r.select(isZero, zero, r.mul(r.mul(r.a, r.result), log))};
   });
-  add<FPowIOp>(t, [](Reverse &r) -> Gradients {
+  add<math::FPowIOp>(t, [](Reverse &r) -> Gradients {
     Value power = r.operands[1];
     auto constant = [&](int64_t value) -> Value {
       return arith::ConstantOp::create(
           r.b, r.loc, r.b.getIntegerAttr(power.getType(), value));
     };
     Value less = arith::SubIOp::create(r.b, r.loc, power, constant(1));
-    Value below = FPowIOp::create(r.b, r.loc, r.x(), less);
+    Value below = math::FPowIOp::create(r.b, r.loc, r.x(), less);
     Value times = arith::SIToFPOp::create(r.b, r.loc, r.type, power);
     Value isFlat = arith::CmpIOp::create(r.b, r.loc, arith::CmpIPredicate::eq,
                                          power, constant(0));
@@ -194,47 +196,46 @@ static void addExponentials(llvm::StringMap<ReverseRule> &t) {
 }
 
 static void addTrigonometry(llvm::StringMap<ReverseRule> &t) {
-  using namespace math;
-  add<TanhOp>(t, [](Reverse &r) -> Gradients {
+  add<math::TanhOp>(t, [](Reverse &r) -> Gradients {
     return {r.mul(r.a, r.sub(r.number(1), r.mul(r.result, r.result)))};
   });
-  add<SinhOp>(t, [](Reverse &r) -> Gradients {
-    return {r.mul(r.a, r.apply<CoshOp>(r.x()))};
+  add<math::SinhOp>(t, [](Reverse &r) -> Gradients {
+    return {r.mul(r.a, r.apply<math::CoshOp>(r.x()))};
   });
-  add<CoshOp>(t, [](Reverse &r) -> Gradients {
-    return {r.mul(r.a, r.apply<SinhOp>(r.x()))};
+  add<math::CoshOp>(t, [](Reverse &r) -> Gradients {
+    return {r.mul(r.a, r.apply<math::SinhOp>(r.x()))};
   });
-  add<SinOp>(t, [](Reverse &r) -> Gradients {
-    return {r.mul(r.a, r.apply<CosOp>(r.x()))};
+  add<math::SinOp>(t, [](Reverse &r) -> Gradients {
+    return {r.mul(r.a, r.apply<math::CosOp>(r.x()))};
   });
-  add<CosOp>(t, [](Reverse &r) -> Gradients {
-    return {r.neg(r.mul(r.a, r.apply<SinOp>(r.x())))};
+  add<math::CosOp>(t, [](Reverse &r) -> Gradients {
+    return {r.neg(r.mul(r.a, r.apply<math::SinOp>(r.x())))};
   });
-  add<TanOp>(t, [](Reverse &r) -> Gradients {
+  add<math::TanOp>(t, [](Reverse &r) -> Gradients {
     return {r.mul(r.a, r.add(r.number(1), r.mul(r.result, r.result)))};
   });
-  add<AsinOp>(t, [](Reverse &r) -> Gradients {
+  add<math::AsinOp>(t, [](Reverse &r) -> Gradients {
     Value square = r.sub(r.number(1), r.mul(r.x(), r.x()));
-    return {r.div(r.a, r.apply<SqrtOp>(square))};
+    return {r.div(r.a, r.apply<math::SqrtOp>(square))};
   });
-  add<AcosOp>(t, [](Reverse &r) -> Gradients {
+  add<math::AcosOp>(t, [](Reverse &r) -> Gradients {
     Value square = r.sub(r.number(1), r.mul(r.x(), r.x()));
-    return {r.neg(r.div(r.a, r.apply<SqrtOp>(square)))};
+    return {r.neg(r.div(r.a, r.apply<math::SqrtOp>(square)))};
   });
-  add<AtanOp>(t, [](Reverse &r) -> Gradients {
+  add<math::AtanOp>(t, [](Reverse &r) -> Gradients {
     return {r.div(r.a, r.add(r.number(1), r.mul(r.x(), r.x())))};
   });
-  add<Atan2Op>(t, [](Reverse &r) -> Gradients {
+  add<math::Atan2Op>(t, [](Reverse &r) -> Gradients {
     Value square = r.add(r.mul(r.x(), r.x()), r.mul(r.y(), r.y()));
     Value part = r.div(r.a, square);
     return {r.mul(part, r.y()), r.neg(r.mul(part, r.x()))};
   });
-  add<ErfOp>(t, [](Reverse &r) -> Gradients {
-    Value density = r.apply<ExpOp>(r.neg(r.mul(r.x(), r.x())));
+  add<math::ErfOp>(t, [](Reverse &r) -> Gradients {
+    Value density = r.apply<math::ExpOp>(r.neg(r.mul(r.x(), r.x())));
     return {r.mul(r.mul(r.a, density), 2 * std::numbers::inv_sqrtpi)};
   });
-  add<ErfcOp>(t, [](Reverse &r) -> Gradients {
-    Value density = r.apply<ExpOp>(r.neg(r.mul(r.x(), r.x())));
+  add<math::ErfcOp>(t, [](Reverse &r) -> Gradients {
+    Value density = r.apply<math::ExpOp>(r.neg(r.mul(r.x(), r.x())));
     return {r.mul(r.mul(r.a, density), -2 * std::numbers::inv_sqrtpi)};
   });
 }

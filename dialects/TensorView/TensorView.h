@@ -39,6 +39,10 @@ inline llvm::hash_code hash_value(const std::vector<SubAxis> &axes) {
 }
 } // namespace tessera::layout
 
+namespace mlir {
+class ImplicitLocOpBuilder;
+} // namespace mlir
+
 namespace tessera::tv {
 /// Refuses operands that are partial and read; the default of
 /// ShardingRuleOpInterface's transferPartial.

@@ -126,6 +126,16 @@ def TensorView_Combiner : I32EnumAttr<"Combiner", "How values are combined", [
   let cppNamespace = "::tessera::tv";
 }
 
+def TensorView_Predicate : I32EnumAttr<"Predicate", "How numbers are compared", [
+    I32EnumAttrCase<"EQ", 0, "eq">,
+    I32EnumAttrCase<"NE", 1, "ne">,
+    I32EnumAttrCase<"LT", 2, "lt">,
+    I32EnumAttrCase<"LE", 3, "le">,
+    I32EnumAttrCase<"GT", 4, "gt">,
+    I32EnumAttrCase<"GE", 5, "ge">]> {
+  let cppNamespace = "::tessera::tv";
+}
+
 // The steps of Layout/Planner.h, in its order.
 def TensorView_StepKind : I32EnumAttr<"StepKind", "How a reshard moves data", [
     I32EnumAttrCase<"Slice", 0, "slice">,

@@ -158,6 +158,22 @@ def ContractionOpInterface : OpInterface<"ContractionOpInterface"> {
   ];
 }
 
+def ScalarOpInterface : OpInterface<"ScalarOpInterface"> {
+  let cppNamespace = "::tessera::tv";
+  let description = [{
+    An op with one result, each of whose elements is one function of the operands'
+    elements at the same index.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+      Builds the function of `operands`: an element of each operand, as it is in a
+      scalar region, or narrow floats as f32. Its result may be f32 likewise.
+    }], "::mlir::Value", "buildScalar",
+      (ins "::mlir::ImplicitLocOpBuilder &":$builder,
+           "::mlir::ValueRange":$operands)>
+  ];
+}
+
 def MoveOpInterface : OpInterface<"MoveOpInterface"> {
   let cppNamespace = "::tessera::tv";
   let description = [{

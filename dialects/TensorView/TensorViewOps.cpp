@@ -8,6 +8,8 @@
 
 #include "TensorView/ScalarRegion.h"
 #include "TensorView/TensorView.h"
+#include "TensorView/TensorViewPointwise.h"
+#include "TensorView/TensorViewVerify.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/PatternMatch.h"

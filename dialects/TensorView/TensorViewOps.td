@@ -616,53 +616,7 @@ class TensorView_CompositeOp<string mnemonic, list<Trait> traits = [Rule]>
   let results = (outs AnyRankedTensor:$result);
 }
 
-class TensorView_BinaryOp<string mnemonic>
-    : TensorView_CompositeOp<mnemonic, [RuleAndPartial, Pointwise]> {
-  let summary = "Pointwise " # mnemonic;
-  let arguments = (ins AnyRankedTensor:$lhs, AnyRankedTensor:$rhs);
-  let assemblyFormat =
-      "$lhs `,` $rhs attr-dict `:` functional-type(operands, results)";
-}
-def TensorView_AddOp : TensorView_BinaryOp<"add">;
-def TensorView_MulOp : TensorView_BinaryOp<"mul">;
-
-def TensorView_GeluOp : TensorView_CompositeOp<"gelu", [Rule, Pointwise]> {
-  let summary = "x times the normal distribution function of x";
-  let description = [{
-    Exact (erf), or with `tanh` the approximation of Hendrycks and Gimpel:
-    0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
-  }];
-  let arguments = (ins AnyRankedTensor:$input, UnitAttr:$tanh);
-  let assemblyFormat =
-      "(`tanh` $tanh^)? $input attr-dict `:` functional-type(operands, results)";
-}
-
-def TensorView_GeluGradOp
-    : TensorView_CompositeOp<"gelu_grad", [RuleAndPartial, Pointwise]> {
-  let summary = "A gradient times the slope of tv.gelu";
-  let description = [{
-    ```mlir
-    %dx = tv.gelu_grad tanh %dy, %x : (!t, !t) -> !t
-    ```
-    dy gelu'(x), x being what went into the gelu. Exact: gelu'(x) = Phi(x) + x phi(x),
-    of the normal distribution's function Phi and density phi. With `tanh`, the slope of
-    its approximation: 0.5 (1 + t) + 0.5 x (1 - t^2) sqrt(2/pi) (1 + 0.134145 x^2), where
-    t = tanh(sqrt(2/pi) (x + 0.044715 x^3)).
-  }];
-  let arguments = (ins AnyRankedTensor:$grad, AnyRankedTensor:$input,
-                       UnitAttr:$tanh);
-  let assemblyFormat = [{
-    (`tanh` $tanh^)? $grad `,` $input attr-dict `:`
-    functional-type(operands, results)
-  }];
-}
-
-def TensorView_SiluOp : TensorView_CompositeOp<"silu", [Rule, Pointwise]> {
-  let summary = "x / (1 + exp(-x))";
-  let arguments = (ins AnyRankedTensor:$input);
-  let assemblyFormat =
-      "$input attr-dict `:` functional-type(operands, results)";
-}
+include "TensorView/TensorViewPointwise.td"
 
 def TensorView_SoftmaxOp : TensorView_CompositeOp<"softmax"> {
   let summary = "exp(x - max) / sum(exp(x - max)) along a dimension";

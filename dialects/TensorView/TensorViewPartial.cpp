@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "TensorView/TensorView.h"
+#include "TensorView/TensorViewPointwise.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -134,8 +135,16 @@ private:
            !constant.getValue().isNegative();
   }
 
-  static bool isConversion(Operation &op) {
-    return isa<arith::ExtFOp, arith::ExtSIOp, arith::ExtUIOp>(op);
+  static bool isPositive(Value value) {
+    auto add = value.getDefiningOp<arith::AddFOp>();
+    auto isTerm = [](Value term) {
+      return isPositive(term) ||
+             isa_and_nonnull<math::ExpOp, math::Exp2Op, math::AbsFOp>(
+                 term.getDefiningOp());
+    };
+    return isPositiveConstant(value) ||
+           (add && isTerm(add.getLhs()) && isTerm(add.getRhs()) &&
+            (isPositive(add.getLhs()) || isPositive(add.getRhs())));
   }
 
   static Monotone monotone(Operation &op) {
@@ -144,9 +153,9 @@ private:
     // Widening and rounding keep order; so do these functions, which are
     // defined everywhere: a device's addend may be anything, -inf when its
     // shard is empty.
-    if (isConversion(op) ||
-        isa<arith::TruncFOp, math::ExpOp, math::Exp2Op, math::ExpM1Op,
-            math::TanhOp, math::ErfOp, math::FloorOp, math::CeilOp>(op))
+    if (isa<arith::ExtFOp, arith::TruncFOp, math::ExpOp, math::Exp2Op,
+            math::ExpM1Op, math::TanhOp, math::ErfOp, math::FloorOp,
+            math::CeilOp>(op))
       return Monotone::Up;
     return Monotone::No;
   }
@@ -203,6 +212,12 @@ private:
       return success();
     }
     if (isa<arith::DivFOp>(op)) {
+      // c / max(a) = min(c / a) where both are positive.
+      if (in[1] && !in[0] && !sum && isPositiveConstant(op.getOperand(0)) &&
+          isPositive(op.getOperand(1))) {
+        out = flip(*state);
+        return success();
+      }
       if (in[1])
         return no("by a partial value is not linear");
       if (!sum && !isPositiveConstant(op.getOperand(1)))
@@ -245,10 +260,37 @@ private:
 };
 } // namespace
 
+/// Whether all tensors with a state of max or min have one order: integers are
+/// signless in the region, but the state is of those with or without a sign.
+static bool haveOneOrder(Operation *op, States operands, States results) {
+  bool hasSign[2] = {false, false};
+  auto look = [&](TypeRange types, States states) {
+    for (auto [type, state] : llvm::zip_equal(types, states)) {
+      Type element = getElementTypeOrSelf(type);
+      if (state && *state != layout::Combiner::Sum && isa<IntegerType>(element))
+        hasSign[element.isSignlessInteger() && !element.isInteger(1)] = true;
+    }
+  };
+  look(op->getOperandTypes(), operands);
+  look(op->getResultTypes(), results);
+  return !(hasSign[0] && hasSign[1]);
+}
+
+LogicalResult tv::transferRegion(Operation *op, Block &block, States operands,
+                                 SmallVectorImpl<State> &results,
+                                 std::string &why) {
+  if (failed(ScalarStates(op, why).run(block, operands, results)))
+    return failure();
+  if (!haveOneOrder(op, operands, results))
+    return refuse(op, firstPartial(operands),
+                  "integers with and without a sign are not in one order", why);
+  return success();
+}
+
 LogicalResult MapOp::transferPartial(States operands,
                                      SmallVectorImpl<State> &results,
                                      std::string &why) {
-  return ScalarStates(*this, why).run(getBody().front(), operands, results);
+  return transferRegion(*this, getBody().front(), operands, results, why);
 }
 
 //===----------------------------------------------------------------------===//
@@ -404,28 +446,6 @@ LogicalResult CombineOp::transferPartial(States operands,
 //===----------------------------------------------------------------------===//
 // Composites
 //===----------------------------------------------------------------------===//
-
-LogicalResult AddOp::transferPartial(States operands,
-                                     SmallVectorImpl<State> &results,
-                                     std::string &why) {
-  State state = firstPartial(operands);
-  if (state && (operands[0] != operands[1] || *state != layout::Combiner::Sum))
-    return refuse(*this, state,
-                  "both operands must be partial by sum, or both whole", why);
-  return give(*this, state, results);
-}
-
-LogicalResult MulOp::transferPartial(States operands,
-                                     SmallVectorImpl<State> &results,
-                                     std::string &why) {
-  return transferLinear(*this, operands, {0, 1}, results, why);
-}
-
-LogicalResult GeluGradOp::transferPartial(States operands,
-                                          SmallVectorImpl<State> &results,
-                                          std::string &why) {
-  return transferLinear(*this, operands, {0}, results, why);
-}
 
 LogicalResult RopeOp::transferPartial(States operands,
                                       SmallVectorImpl<State> &results,

@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "TensorView/TensorView.h"
+#include "TensorView/TensorViewPointwise.h"
 #include "TensorView/TensorViewVerify.h"
 
 using namespace mlir;
@@ -484,20 +485,10 @@ Rule SizeOp::getShardingRule() { return sourceRule(*this); }
 // Composites
 //===----------------------------------------------------------------------===//
 
-Rule AddOp::getShardingRule() { return RuleBuilder(*this).pointwise().build(); }
-Rule MulOp::getShardingRule() { return RuleBuilder(*this).pointwise().build(); }
-Rule GeluOp::getShardingRule() {
-  return RuleBuilder(*this).pointwise().build();
+Rule tv::getPointwiseRule(Operation *op) {
+  return RuleBuilder(op).pointwise().build();
 }
-Rule GeluGradOp::getShardingRule() {
-  return RuleBuilder(*this).pointwise().build();
-}
-Rule SiluOp::getShardingRule() {
-  return RuleBuilder(*this).pointwise().build();
-}
-Rule DropoutOp::getShardingRule() {
-  return RuleBuilder(*this).pointwise().build();
-}
+Rule DropoutOp::getShardingRule() { return getPointwiseRule(*this); }
 
 Rule SoftmaxOp::getShardingRule() {
   return RuleBuilder(*this).pointwise(getDim()).build();

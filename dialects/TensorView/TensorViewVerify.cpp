@@ -48,6 +48,7 @@ static bool isIndex(Type type) {
 static bool isCount(Type type) {
   return isIndex(type) || type.isF32() || type.isF64();
 }
+static bool isCondition(Type type) { return type.isSignlessInteger(1); }
 
 SmallVector<Place> checks::placesOf(Operation *op) {
   SmallVector<Place> places;
@@ -177,6 +178,8 @@ const Elements checks::kFloats = {isFloat, "f64, f32, bf16 or f16"};
 const Elements checks::kNumbers = {isNumber, "a number, not f8 or i1"};
 const Elements checks::kIndices = {isIndex, "i32 or i64"};
 const Elements checks::kCounts = {isCount, "i32, i64, f32 or f64"};
+const Elements checks::kConditions = {isCondition, "i1"};
+const Elements checks::kStored = {isStored, "stored"}; // as verifyTensors says
 
 LogicalResult checks::verifyElement(Operation *op, Value value, StringRef name,
                                     const Elements &elements) {
@@ -193,6 +196,25 @@ LogicalResult checks::verifySameElement(Operation *op, ValueRange values) {
              << "element type " << elementOf(value) << " must be "
              << elementOf(values[0]) << ", as the others";
   return success();
+}
+
+LogicalResult checks::verifyPointwise(Operation *op, const Elements &elements,
+                                      ValueRange alike) {
+  SmallVector<Place> all = placesOf(op);
+  SmallVector<Value> same(alike);
+  if (same.empty())
+    for (const Place &place : all)
+      same.push_back(place.value);
+  const Place *first = llvm::find_if(
+      all, [&](const Place &place) { return place.value == same[0]; });
+  if (failed(verifyTensors(op)) || failed(verifySameElement(op, same)) ||
+      failed(verifyElement(op, same[0], first->name, elements)))
+    return failure();
+  for (const Place &place : all)
+    if (failed(
+            verifyRank(op, place.value, "each tensor", rankOf(all[0].value))))
+      return failure();
+  return verifyExtents(op);
 }
 
 LogicalResult checks::verifyDense(Operation *op, ArrayRef<int64_t> list,

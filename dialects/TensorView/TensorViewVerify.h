@@ -24,9 +24,7 @@ inline layout::Shape shapeOf(mlir::Value value) {
   return getGlobalShape(value.getType());
 }
 /// Of the whole tensor; a local one may merge dimensions.
-inline int64_t rankOf(mlir::Value value) {
-  return shapeOf(value).size();
-}
+inline int64_t rankOf(mlir::Value value) { return shapeOf(value).size(); }
 inline bool isDynamic(int64_t extent) { return extent == layout::kDynamic; }
 
 /// A tensor among an op's operands and results, with its name in messages.
@@ -57,16 +55,24 @@ struct Elements {
   bool (*contains)(mlir::Type);
   llvm::StringLiteral name;
 };
-extern const Elements kFloats;  ///< f64, f32, bf16, f16
-extern const Elements kNumbers; ///< all but f8 and i1
-extern const Elements kIndices; ///< i32, i64
-extern const Elements kCounts;  ///< i32, i64, f32, f64
+extern const Elements kFloats;     ///< f64, f32, bf16, f16
+extern const Elements kNumbers;    ///< all but f8 and i1
+extern const Elements kIndices;    ///< i32, i64
+extern const Elements kCounts;     ///< i32, i64, f32, f64
+extern const Elements kConditions; ///< i1
+extern const Elements kStored;     ///< all
 llvm::LogicalResult verifyElement(mlir::Operation *op, mlir::Value value,
                                   llvm::StringRef name,
                                   const Elements &elements);
 /// All of `values` have the element type of the first.
 llvm::LogicalResult verifySameElement(mlir::Operation *op,
                                       mlir::ValueRange values);
+
+/// One shape for all operands and the result, and one element type for those of
+/// `alike`, which are all if none are given.
+llvm::LogicalResult verifyPointwise(mlir::Operation *op,
+                                    const Elements &elements,
+                                    mlir::ValueRange alike = {});
 
 llvm::LogicalResult verifyDense(mlir::Operation *op,
                                 llvm::ArrayRef<int64_t> list,

@@ -356,25 +356,6 @@ LogicalResult AccumulateOp::verify() {
 // Composites
 //===----------------------------------------------------------------------===//
 
-/// One shape and element type for all operands and the result.
-static LogicalResult verifyPointwise(Operation *op, const Elements &elements) {
-  SmallVector<Value> all(op->getOperands());
-  all.push_back(op->getResult(0));
-  if (failed(verifyTensors(op)) || failed(verifySameElement(op, all)) ||
-      failed(verifyElement(op, all[0], "operand #0", elements)))
-    return failure();
-  for (Value value : all)
-    if (failed(verifyRank(op, value, "each tensor", rankOf(all[0]))))
-      return failure();
-  return verifyExtents(op);
-}
-
-LogicalResult AddOp::verify() { return verifyPointwise(*this, kNumbers); }
-LogicalResult MulOp::verify() { return verifyPointwise(*this, kNumbers); }
-LogicalResult GeluOp::verify() { return verifyPointwise(*this, kFloats); }
-LogicalResult GeluGradOp::verify() { return verifyPointwise(*this, kFloats); }
-LogicalResult SiluOp::verify() { return verifyPointwise(*this, kFloats); }
-
 LogicalResult SoftmaxOp::verify() {
   if (failed(verifyDim(*this, getDim(), getInput())))
     return failure();

@@ -359,6 +359,14 @@ SmallVector<Value> KernelEmitter::evaluate(Block &block,
           }));
       continue;
     }
+    if (llvm::any_of(op.getResultTypes(),
+                     llvm::IsaPred<Float8E4M3FNType, Float8E5M2Type>)) {
+      Value none = fail(&op,
+                        "kernels do not make 8-bit floats yet; convert to bf16",
+                        b.getF32Type());
+      mapping.map(op.getResults(), SmallVector<Value>(op.getNumResults(), none));
+      continue;
+    }
     Operation *clone = b.clone(op, mapping);
     for (Value result : clone->getResults())
       result.setType(getKernelScalar(result.getType()));

@@ -281,16 +281,47 @@ class Program:
 
     # Ops
 
+    def unary(self, op, a):
+        return a and self.emit(f"tv.{op} {a.name}", [a], a.shape)
+
+    def binary(self, op, a, b):
+        return a and b and self.emit(f"tv.{op} {a.name}, {b.name}", [a, b], a.shape)
+
     def op_add(self):
         a = self.pick(integers=True)
-        b = self.like(a.shape, a.element)
-        op = self.random.choice(["add", "mul"])
-        return b and self.emit(f"tv.{op} {a.name}, {b.name}", [a, b], a.shape)
+        return self.binary(self.random.choice(["add", "mul", "sub", "max", "min"]), a,
+                           self.like(a.shape, a.element))
 
     def op_pointwise(self):
+        a = self.pick(integers=True)
+        op = self.random.choice(["neg", "abs"])
+        if a.element == self.float and self.chance(0.8):
+            op = self.random.choice(["gelu tanh", "gelu", "silu", "tanh", "sigmoid", "neg",
+                                     "abs"])
+        return self.unary(op, a)
+
+    def op_positive(self):
+        """Functions that are not defined, or grow fast, in other places than these."""
         a = self.pick()
-        op = self.random.choice(["gelu tanh", "gelu", "silu"])
-        return self.emit(f"tv.{op} {a.name}", [a], a.shape)
+        b = self.unary("exp", self.unary("tanh", a))
+        op = self.random.choice(["log", "sqrt", "rsqrt", "pow", "div"])
+        if op == "div":
+            return self.binary(op, a, b)
+        return self.binary(op, b, self.unary("tanh", a)) if op == "pow" else self.unary(op, b)
+
+    def op_where(self):
+        """What a choice by floats leaves must not jump where they are equal."""
+        a = self.pick(integers=True)
+        b = self.like(a.shape, a.element)
+        predicates = ["lt", "le", "gt", "ge"] + ["eq", "ne"] * (a.element == "i32")
+        if b is None:
+            return None
+        c = self.emit(f"tv.compare {self.random.choice(predicates)} {a.name}, {b.name}",
+                      [a, b], a.shape, "i1")
+        self.values.remove(c)
+        x, y = (a, b) if self.chance(0.5) else (b, a)
+        return self.emit(f"tv.where {c.name}, {x.name}, {y.name}", [c, x, y], a.shape,
+                         a.element)
 
     def op_gelu_grad(self):
         a = self.pick()
@@ -544,9 +575,11 @@ class Program:
         if "integers" not in self.has:
             return None
         shape = self.pick(at_least=1).shape
-        op = self.random.choice(["divsi", "remsi", "floordivsi", "addi", "maxsi"])
-        return self.scalars([self.like(shape, "i32"), self.like(shape, "i32")],
-                            f"%r = arith.{op} %x, %y : i32")
+        op = self.random.choice(["divsi", "remsi", "floordivsi", "addi", "maxsi", "div"])
+        x, y = self.like(shape, "i32"), self.like(shape, "i32")
+        if op == "div":
+            return self.binary(op, x, y)
+        return self.scalars([x, y], f"%r = arith.{op} %x, %y : i32")
 
     def op_from_integers(self):
         if "integers" not in self.has:
@@ -554,6 +587,8 @@ class Program:
         a = self.pick(integers=True)
         if a.element != "i32":
             a = self.like(a.shape, "i32")
+        if self.chance(0.5):
+            return a and self.emit(f"tv.cast {a.name}", [a], a.shape, self.float)
         return self.scalars([a], f"%r = arith.sitofp %x : i32 to {self.float}", self.float)
 
     def op_load(self):

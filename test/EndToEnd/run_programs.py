@@ -194,8 +194,10 @@ def read_outputs(path):
             bits = np.frombuffer(raw, np.uint16).astype(np.uint32) << 16
             array = bits.view(np.float32)
         else:
-            array = np.frombuffer(raw, {"F32": np.float32, "F16": np.float16,
-                                        "I32": np.int32, "F64": np.float64}[info["dtype"]])
+            array = np.frombuffer(raw, {
+                "F64": np.float64, "F32": np.float32, "F16": np.float16, "I64": np.int64,
+                "I32": np.int32, "U32": np.uint32, "I8": np.int8, "U8": np.uint8,
+                "BOOL": np.bool_}[info["dtype"]])
         outputs[name] = array.reshape(info["shape"])
     return outputs
 

@@ -1,4 +1,4 @@
-"""The integers of scalar regions: what arith leaves open is as tv.map states it."""
+"""Integers: what arith leaves open is as tv.map states it, and what tv.div and tv.cast do."""
 import numpy as np
 
 INTEGERS = {"i1": np.bool_, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64,
@@ -79,3 +79,20 @@ def to_integer(x, element, signed):
     value = np.vectorize(lambda v: 0 if np.isnan(v) else low if v < low else
                          high if v > high else int(v), otypes=[object])(x)
     return np.asarray(wrapped(value, width, width > 1)).astype(INTEGERS[element])
+
+
+def divide(x, y):
+    """tv.div of floats, or of integers of one type."""
+    if x.dtype.kind == "f":
+        return x / y
+    quotient = trunc_div(exactly(x), exactly(y))
+    return wrapped(quotient, 8 * x.dtype.itemsize, x.dtype.kind == "i").astype(x.dtype)
+
+
+def cast(x, element):
+    """tv.cast of anything to an integer or i1."""
+    if element == "i1":
+        return x != 0
+    if x.dtype.kind == "f":
+        x = to_integer(x, element.removeprefix("u"), not element.startswith("u"))
+    return x.astype(INTEGERS[element])

@@ -11,7 +11,7 @@ import re
 
 import numpy as np
 
-from tvintegers import INTEGERS, SIGNED, UNSIGNED, integer_op, to_integer, wrapped
+from tvintegers import INTEGERS, SIGNED, UNSIGNED, cast, divide, integer_op, to_integer, wrapped
 
 EPS = {"f64": 2.0**-52, "f32": 2.0**-23, "f16": 2.0**-10, "bf16": 2.0**-7}
 
@@ -116,6 +116,16 @@ SCALAR = {
     "math.cos": np.cos, "math.powf": np.power,
     "arith.select": lambda c, a, b: np.where(c, a, b),
 }
+# Named pointwise ops.
+POINTWISE = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": divide,
+    "max": np.maximum, "min": np.minimum, "neg": np.negative, "abs": np.abs,
+    "exp": np.exp, "log": np.log, "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x),
+    "tanh": np.tanh, "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "pow": np.power,
+    "silu": lambda x: x / (1 + np.exp(-x)), "where": np.where,
+}
+PREDICATES = {"eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal,
+              "gt": np.greater, "ge": np.greater_equal}
 COMPARE = {"oeq": np.equal, "ogt": np.greater, "oge": np.greater_equal,
            "olt": np.less, "ole": np.less_equal, "one": np.not_equal, "eq": np.equal,
            "ne": np.not_equal, "slt": np.less, "sle": np.less_equal,
@@ -286,8 +296,12 @@ class Program:
             values = self.call(match[1], [env[v] for v in split(match[2])])
         else:
             args = [env[v] for v in re.findall(r"%[\w#]+", before)]
-            handler = getattr(self, "op_" + op.removeprefix("tv."))
-            values = handler(before, args, out, regions, env)
+            op = op.removeprefix("tv.")
+            if op in POINTWISE:
+                with np.errstate(all="ignore"):
+                    values = POINTWISE[op](*args)
+            else:
+                values = getattr(self, "op_" + op)(before, args, out, regions, env)
             if not isinstance(values, tuple):
                 values = (values,)
         for name, value, type_ in zip(names, values, out):
@@ -662,11 +676,13 @@ class Program:
     def op_constrain(self, text, args, out, regions, env):
         return args[0]
 
-    def op_add(self, text, args, out, regions, env):
-        return args[0] + args[1]
+    def op_compare(self, text, args, out, regions, env):
+        return PREDICATES[text.split()[0]](*args)
 
-    def op_mul(self, text, args, out, regions, env):
-        return args[0] * args[1]
+    def op_cast(self, text, args, out, regions, env):
+        x, element = args[0], out[0].element
+        return cast(x, element) if element in INTEGERS else self.inner(
+            np.asarray(x, self.float), element)
 
     def op_gelu(self, text, args, out, regions, env):
         x, element = args[0], out[0].element
@@ -687,9 +703,6 @@ class Program:
         density = np.exp(-0.5 * x**2) / np.sqrt(2 * np.pi)
         terms = 0.5 * erf(x / np.sqrt(2)), x * density
         return dy * (0.5 + sum(self.inner(t, out[0].element) for t in terms))
-
-    def op_silu(self, text, args, out, regions, env):
-        return args[0] / (1 + np.exp(-args[0]))
 
     def op_softmax(self, text, args, out, regions, env):
         return softmax(args[0], self.dim(text))

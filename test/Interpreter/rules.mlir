@@ -232,3 +232,39 @@ func.func @composites(%a: tensor<4x7x6xf32>, %b: tensor<4x7x6xf32>,
   %drop = tv.dropout %a rate(0.3) seed(1) stream(2) : (tensor<4x7x6xf32>) -> tensor<4x7x6xf32>
   return
 }
+
+// Named pointwise ops, also of integers without a sign.
+// CHECK-COUNT-17: {{tv.(sub|div|max|min|neg|abs|exp|log|sqrt|rsqrt|tanh|sigmoid|pow|compare|where|cast)}}: {{[1-9][0-9]+}} cases agree
+// CHECK-COUNT-9: {{tv.(sub|div|max|min|neg|cast|compare|where)}}: {{[1-9][0-9]+}} cases agree
+func.func @named(%a: tensor<4x7xf32>, %b: tensor<4x7xf32>,
+                 %i: tensor<4x7xi32> {tv.range = [-9, 9]}, %u: tensor<4x7xui8>) {
+  %sub = tv.sub %a, %b : (tensor<4x7xf32>, tensor<4x7xf32>) -> tensor<4x7xf32>
+  %div = tv.div %a, %b : (tensor<4x7xf32>, tensor<4x7xf32>) -> tensor<4x7xf32>
+  %max = tv.max %a, %b : (tensor<4x7xf32>, tensor<4x7xf32>) -> tensor<4x7xf32>
+  %min = tv.min %a, %b : (tensor<4x7xf32>, tensor<4x7xf32>) -> tensor<4x7xf32>
+  %neg = tv.neg %a : (tensor<4x7xf32>) -> tensor<4x7xf32>
+  %abs = tv.abs %a : (tensor<4x7xf32>) -> tensor<4x7xf32>
+  %exp = tv.exp %a : (tensor<4x7xf32>) -> tensor<4x7xf32>
+  %log = tv.log %exp : (tensor<4x7xf32>) -> tensor<4x7xf32>
+  %sqrt = tv.sqrt %exp : (tensor<4x7xf32>) -> tensor<4x7xf32>
+  %rsqrt = tv.rsqrt %exp : (tensor<4x7xf32>) -> tensor<4x7xf32>
+  %tanh = tv.tanh %a : (tensor<4x7xf32>) -> tensor<4x7xf32>
+  %sigmoid = tv.sigmoid %a : (tensor<4x7xf32>) -> tensor<4x7xf32>
+  %pow = tv.pow %exp, %b : (tensor<4x7xf32>, tensor<4x7xf32>) -> tensor<4x7xf32>
+  %lt = tv.compare lt %a, %b : (tensor<4x7xf32>, tensor<4x7xf32>) -> tensor<4x7xi1>
+  %where = tv.where %lt, %a, %b
+     : (tensor<4x7xi1>, tensor<4x7xf32>, tensor<4x7xf32>) -> tensor<4x7xf32>
+  %half = tv.cast %a : (tensor<4x7xf32>) -> tensor<4x7xf64>
+  %int = tv.cast %a : (tensor<4x7xf32>) -> tensor<4x7xi8>
+  %subi = tv.sub %i, %i : (tensor<4x7xi32>, tensor<4x7xi32>) -> tensor<4x7xi32>
+  %divi = tv.div %i, %subi : (tensor<4x7xi32>, tensor<4x7xi32>) -> tensor<4x7xi32>
+  %maxu = tv.max %u, %u : (tensor<4x7xui8>, tensor<4x7xui8>) -> tensor<4x7xui8>
+  %minu = tv.min %u, %maxu : (tensor<4x7xui8>, tensor<4x7xui8>) -> tensor<4x7xui8>
+  %negi = tv.neg %i : (tensor<4x7xi32>) -> tensor<4x7xi32>
+  %sign = tv.cast %u : (tensor<4x7xui8>) -> tensor<4x7xi8>
+  %float = tv.cast %i : (tensor<4x7xi32>) -> tensor<4x7xf32>
+  %gt = tv.compare gt %u, %maxu : (tensor<4x7xui8>, tensor<4x7xui8>) -> tensor<4x7xi1>
+  %pick = tv.where %gt, %i, %negi
+     : (tensor<4x7xi1>, tensor<4x7xi32>, tensor<4x7xi32>) -> tensor<4x7xi32>
+  return
+}

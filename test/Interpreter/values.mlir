@@ -3,6 +3,7 @@
 // RUN: tessera-opt %t/shards.mlir --interpret=2 --interpret-against=none --interpret-print -o /dev/null | FileCheck %s --check-prefix=WHOLE
 // RUN: tessera-opt %t/shards.mlir --interpret=2 --interpret-against=none --interpret-print=shards -o /dev/null | FileCheck %s --check-prefix=SHARDS
 // RUN: tessera-opt %t/integers.mlir --interpret=1 --interpret-against=none --interpret-print -o /dev/null | FileCheck %s --check-prefix=INTEGERS
+// RUN: tessera-opt %t/casts.mlir --interpret=1 --interpret-against=none --interpret-print -o /dev/null | FileCheck %s --check-prefix=CASTS
 // RUN: tessera-opt %t/random.mlir --interpret=1 --interpret-against=none --interpret-print -o /dev/null | FileCheck %s --check-prefix=RANDOM
 
 // WHOLE: result #0: [0, 1, 2, 3, 4]
@@ -46,6 +47,30 @@ func.func @main() -> (tensor<1xi64>, tensor<1xi8>, tensor<1xi32>) {
       tv.yield %r, %s, %t : i64, i8, i32
     }
   return %x, %y, %z : tensor<1xi64>, tensor<1xi8>, tensor<1xi32>
+}
+
+// Floats beyond the type, a NaN, and what is compared with it.
+// CASTS: result #0: [127, -128, 0, 1]
+// CASTS: result #1: [255, 0, 0, 1]
+// CASTS: result #2: [1, 1, 1, 1]
+// CASTS: result #3: [0, 0, 1, 0]
+// CASTS: result #4: [0, 0, 0, 0]
+// CASTS: result #5: [{{-?}}nan, inf, -1.5, 1.5]
+//--- casts.mlir
+func.func @main() -> (tensor<4xi8>, tensor<4xui8>, tensor<4xi1>, tensor<4xi1>, tensor<4xi1>,
+                      tensor<4xf32>) {
+  %x = tv.constant dense<[1000.0, -1000.0, 0x7FC00000, 1.9]> : tensor<4xf32>
+     : () -> tensor<4xf32>
+  %y = tv.constant dense<[0x7FC00000, 0x7F800000, -1.5, 1.5]> : tensor<4xf32>
+     : () -> tensor<4xf32>
+  %0 = tv.cast %x : (tensor<4xf32>) -> tensor<4xi8>
+  %1 = tv.cast %x : (tensor<4xf32>) -> tensor<4xui8>
+  %2 = tv.cast %x : (tensor<4xf32>) -> tensor<4xi1>
+  %3 = tv.compare ne %x, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>
+  %4 = tv.compare lt %x, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>
+  %w = tv.constant dense<[2.0, 1.0, -2.0, -3.0]> : tensor<4xf32> : () -> tensor<4xf32>
+  %5 = tv.max %w, %y : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %0, %1, %2, %3, %4, %5 : tensor<4xi8>, tensor<4xui8>, tensor<4xi1>, tensor<4xi1>, tensor<4xi1>, tensor<4xf32>
 }
 
 // The known answer of Philox 4x32-10 for key 0, counter 0 is 6627e8d5 e169c58d

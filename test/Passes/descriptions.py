@@ -1,6 +1,6 @@
-"""Runs the examples in the passes' descriptions: `descriptions.py tessera-opt`.
+"""Runs the examples in the passes' descriptions: `descriptions.py tessera-opt passes`.
 
-In the description of each pass in passes/*/Passes.td, the ```mlir blocks are whole
+In the description of each pass in */Passes.td of the folder, the ```mlir blocks are whole
 programs. The pass runs on a block, with the options in a line "With `options`..."
 just above it. What must come of it:
 
@@ -17,8 +17,7 @@ import sys
 import textwrap
 import unittest
 
-PASSES = pathlib.Path(__file__).resolve().parent.parent.parent / "passes"
-TOOL = sys.argv.pop(1)
+TOOL, PASSES = sys.argv.pop(1), pathlib.Path(sys.argv.pop(1))
 
 
 def descriptions():

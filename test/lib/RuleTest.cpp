@@ -136,7 +136,9 @@ Tensor OpTest::lay(const Tensor &tensor, const View &view, const Mesh &mesh) {
                        : combiner == Combiner::Max ? -(digit + 1)
                                                    : digit + 1;
       part.data[at] = isFloat(type) ? real(value.real + double(beyond))
-                                    : whole(value.whole + beyond);
+                      : type.isUnsignedInteger()
+                          ? whole(std::max<int64_t>(value.whole + beyond, 0))
+                          : whole(value.whole + beyond);
     });
   }
   return laid;
@@ -188,7 +190,7 @@ LogicalResult OpTest::check(const Mesh &mesh, ArrayRef<View> operands,
       return Part{std::make_shared<Placement>(Placement::whole(tensor.shape)),
                   tensor.parts[0]};
     };
-    LogicalResult ran = evaluators().lookup(op->getName().getStringRef())(run);
+    LogicalResult ran = evaluatorOf(op)(run);
     if (failed(ran) || !run.error.empty())
       return describe(op->emitOpError()
                       << "cannot run as its rule says: on rank " << rank << " "

@@ -309,7 +309,7 @@ LogicalResult Interpreter::evaluate(Operation *op) {
     return evaluateCall(callOp);
   if (isa<tv::MoveOpInterface, tv::ConstrainOp>(op))
     return evaluateMove(op);
-  Evaluator evaluator = evaluators().lookup(op->getName().getStringRef());
+  Evaluator evaluator = evaluatorOf(op);
   if (!evaluator && isa<plan::PlanDialect>(op->getDialect()))
     return evaluatePlan(op);
   if (!evaluator)

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Interpreter/Ops/Evaluators.h"
+#include "TensorView/TensorView.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -43,7 +44,7 @@ bool OpRun::isWhole(unsigned operand, size_t dim) {
   return false;
 }
 
-const EvaluatorTable &interp::evaluators() {
+Evaluator interp::evaluatorOf(Operation *op) {
   static const EvaluatorTable table = [] {
     EvaluatorTable made;
     addPointwise(made);
@@ -55,5 +56,6 @@ const EvaluatorTable &interp::evaluators() {
     addNormalizing(made);
     return made;
   }();
-  return table;
+  Evaluator own = table.lookup(op->getName().getStringRef());
+  return !own && isa<tv::ScalarOpInterface>(op) ? evalScalars : own;
 }

@@ -6,9 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One evaluator an op, by op class. It computes those elements of its results
-// that the device holds and asks for elements of operands by global index, so
-// whole tensors, views and local types need no code of their own.
+// One evaluator an op, by op class; pointwise ops have one by their scalar
+// functions. It computes those elements of its results that the device holds and
+// asks for elements of operands by global index, so whole tensors, views and
+// local types need no code of their own.
 //
 //===----------------------------------------------------------------------===//
 
@@ -93,7 +94,7 @@ template <typename Op> void add(EvaluatorTable &table, Evaluator evaluator) {
   table[Op::getOperationName()] = evaluator;
 }
 
-void addPointwise(EvaluatorTable &table);    // map, add, gelu, silu, ...
+void addPointwise(EvaluatorTable &table);    // map, gelu, gelu_grad
 void addContractions(EvaluatorTable &table); // reduce, linear, matmul, ...
 void addAttention(EvaluatorTable &table);
 void addIndexing(EvaluatorTable &table); // broadcast, reshape, slice, ...
@@ -101,8 +102,11 @@ void addRuntimeIndexing(EvaluatorTable &table); // gather, scatter, ...
 void addSources(EvaluatorTable &table);         // constant, iota, random, size
 void addNormalizing(EvaluatorTable &table);     // softmax, norms, rope, ...
 
-/// All of them.
-const EvaluatorTable &evaluators();
+/// What a pointwise op's function gives.
+mlir::LogicalResult evalScalars(OpRun &run);
+
+/// The op's own evaluator, or that of pointwise ops; null if there is none.
+Evaluator evaluatorOf(mlir::Operation *op);
 
 /// 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
 double geluTanh(double x);

@@ -9,6 +9,7 @@
 #include "Interpreter/Ops/Evaluators.h"
 #include "Interpreter/Ops/ScalarProgram.h"
 #include "TensorView/TensorView.h"
+#include "TensorView/TensorViewPointwise.h"
 
 #include <cmath>
 
@@ -16,10 +17,9 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::interp;
 
-static LogicalResult evalMap(OpRun &run) {
-  auto op = cast<tv::MapOp>(run.op);
+static LogicalResult evalRegion(OpRun &run, Region &region) {
   ScalarProgram program;
-  if (failed(program.compile(op.getBody(), run)))
+  if (failed(program.compile(region, run)))
     return failure();
   // All results are computed at each index of each; their views may differ.
   SmallVector<Scalar> arguments(run.operands.size());
@@ -40,16 +40,14 @@ static LogicalResult evalMap(OpRun &run) {
   return success();
 }
 
-/// A function of floats, and one of integers.
-template <double (*F)(double, double), int64_t (*G)(int64_t, int64_t)>
-static LogicalResult evalBinary(OpRun &run) {
-  Type type = run.resultType(0);
-  run.fill(0, [&](ArrayRef<int64_t> index) {
-    Scalar a = run.read(0, index), b = run.read(1, index);
-    return isFloat(type) ? real(F(a.real, b.real))
-                         : whole(wrapTo(G(a.whole, b.whole), type));
-  });
-  return success();
+static LogicalResult evalMap(OpRun &run) {
+  return evalRegion(run, cast<tv::MapOp>(run.op).getBody());
+}
+
+LogicalResult interp::evalScalars(OpRun &run) {
+  Region region;
+  tv::buildBody(cast<tv::ScalarOpInterface>(run.op), region);
+  return evalRegion(run, region);
 }
 
 double interp::geluTanh(double x) {
@@ -90,25 +88,9 @@ static LogicalResult evalGeluGrad(OpRun &run) {
   return success();
 }
 
-static LogicalResult evalSilu(OpRun &run) {
-  run.fill(0, [&](ArrayRef<int64_t> index) {
-    double x = run.read(0, index).real;
-    return real(x / (1 + std::exp(-x)));
-  });
-  return success();
-}
-
 void interp::addPointwise(EvaluatorTable &table) {
   add<tv::MapOp>(table, evalMap);
-  add<tv::AddOp>(table, evalBinary<[](double a, double b) { return a + b; },
-                                   [](int64_t a, int64_t b) {
-                                     return int64_t(uint64_t(a) + uint64_t(b));
-                                   }>);
-  add<tv::MulOp>(table, evalBinary<[](double a, double b) { return a * b; },
-                                   [](int64_t a, int64_t b) {
-                                     return int64_t(uint64_t(a) * uint64_t(b));
-                                   }>);
+  // In doubles, with more care than their functions, which serve f32.
   add<tv::GeluOp>(table, evalGelu);
   add<tv::GeluGradOp>(table, evalGeluGrad);
-  add<tv::SiluOp>(table, evalSilu);
 }

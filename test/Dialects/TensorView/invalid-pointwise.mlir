@@ -280,3 +280,91 @@ func.func @add_element_types(%x: tensor<2xi32>, %y: tensor<2xf32>) {
   %r = tv.add %x, %y : (tensor<2xi32>, tensor<2xf32>) -> tensor<2xf32>
   return
 }
+
+// -----
+
+func.func @sub_conditions(%x: tensor<2xi1>) {
+  // expected-error@+1 {{'tv.sub' op operand #0 has element type 'i1'; it must be a number, not f8 or i1}}
+  %r = tv.sub %x, %x : (tensor<2xi1>, tensor<2xi1>) -> tensor<2xi1>
+  return
+}
+
+// -----
+
+func.func @exp_integers(%x: tensor<2xi32>) {
+  // expected-error@+1 {{'tv.exp' op operand #0 has element type 'i32'; it must be f64, f32, bf16 or f16}}
+  %r = tv.exp %x : (tensor<2xi32>) -> tensor<2xi32>
+  return
+}
+
+// -----
+
+func.func @max_shapes(%x: tensor<2xf32>, %y: tensor<3xf32>) {
+  // expected-error@+1 {{'tv.max' op operand #1's dimension 0 has extent 3; it must be 2, as operand #0's dimension 0 has}}
+  %r = tv.max %x, %y : (tensor<2xf32>, tensor<3xf32>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @neg_rank(%x: tensor<2xf32>) {
+  // expected-error@+1 {{'tv.neg' op each tensor has rank 2; it must be 1}}
+  %r = tv.neg %x : (tensor<2xf32>) -> tensor<2x1xf32>
+  return
+}
+
+// -----
+
+func.func @compare_element_types(%x: tensor<2xf32>, %y: tensor<2xf64>) {
+  // expected-error@+1 {{'tv.compare' op element type 'f64' must be 'f32', as the others}}
+  %r = tv.compare lt %x, %y : (tensor<2xf32>, tensor<2xf64>) -> tensor<2xi1>
+  return
+}
+
+// -----
+
+func.func @compare_result(%x: tensor<2xf32>) {
+  // expected-error@+1 {{'tv.compare' op result has element type 'f32'; it must be i1}}
+  %r = tv.compare lt %x, %x : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @compare_predicate(%x: tensor<2xf32>) {
+  // expected-error@+1 {{expected string or keyword containing one of the following enum values for attribute 'predicate' [eq, ne, lt, le, gt, ge]}}
+  %r = tv.compare less %x, %x : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xi1>
+  return
+}
+
+// -----
+
+func.func @where_condition(%x: tensor<2xf32>) {
+  // expected-error@+1 {{'tv.where' op condition has element type 'f32'; it must be i1}}
+  %r = tv.where %x, %x, %x : (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @where_element_types(%c: tensor<2xi1>, %x: tensor<2xf32>, %y: tensor<2xi32>) {
+  // expected-error@+1 {{'tv.where' op element type 'i32' must be 'f32', as the others}}
+  %r = tv.where %c, %x, %y : (tensor<2xi1>, tensor<2xf32>, tensor<2xi32>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @cast_to_i16(%x: tensor<2xf32>) {
+  // expected-error@+1 {{'tv.cast' op result #0 has element type 'i16'; it must be one of f64, f32, bf16, f16, f8E4M3FN, f8E5M2, i64, i32, ui32, i8, ui8, i1}}
+  %r = tv.cast %x : (tensor<2xf32>) -> tensor<2xi16>
+  return
+}
+
+// -----
+
+func.func @cast_shape(%x: tensor<2xf32>) {
+  // expected-error@+1 {{'tv.cast' op result #0's dimension 0 has extent 3; it must be 2, as operand #0's dimension 0 has}}
+  %r = tv.cast %x : (tensor<2xf32>) -> tensor<3xi8>
+  return
+}

@@ -173,7 +173,11 @@ func.func @ops(%x: tensor<4x8xf32>, %w: tensor<2x8xf32>, %b: tensor<2xf32>, %i: 
   // expected-remark@+2 {{partial (max) -> (-)}}
   // expected-remark@+1 {{partial (min) -> (-)}}
   %14 = tv.iota 0 like %x : (tensor<4x8xf32>) -> tensor<4x8xi32>
-  // expected-remark@+1 {{partial (sum, sum) -> (sum)}}
+  // expected-remark@+5 {{partial (sum, sum) -> (sum)}}
+  // expected-remark@+4 {{partial (max, -) -> (max)}}
+  // expected-remark@+3 {{partial (-, max) -> (max)}}
+  // expected-remark@+2 {{partial (min, -) -> (min)}}
+  // expected-remark@+1 {{partial (-, min) -> (min)}}
   %15 = tv.add %x, %x : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
   // expected-remark@+2 {{partial (sum, -) -> (sum)}}
   // expected-remark@+1 {{partial (-, sum) -> (sum)}}
