@@ -17,9 +17,9 @@
 // CUDA: plan.contract {{.*}} bias {{.*}} then gelu_tanh from
 // CUDA: plan.contract {{.*}} bias {{.*}} from
 // CUDA: plan.contract {{.*}} then gelu_tanh_grad({{.*}}) sums result from
+// CUDA: plan.contract {{.*}} to [1, 2] from
 // CUDA: plan.contract {{.*}} to [0, 2] from
-// CUDA: plan.contract {{.*}} to [0, 2] from
-// CUDA: plan.contract {{.*}} sums a from
+// CUDA: plan.contract {{.*}} to [1, 2] sums a from
 // CUDA-NOT: plan.launch
 // CUDA: -----
 // Rows are split outside, the hidden layer inside: sequence parallel. What follows the
