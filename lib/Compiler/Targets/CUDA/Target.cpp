@@ -18,9 +18,10 @@ using namespace tessera;
 using namespace tessera::cuda;
 
 void cuda::registerTargets() {
-  plan::registerTargets({"cuda:sm_90a", "cuda:sm_90a", makeHopper});
-  plan::registerTargets(
-      {"cuda:sm_80", "cuda:sm_XY from sm_80 on", makePortable});
+#define TARGET(MAKE, EXAMPLE, NAMES)                                           \
+  plan::registerTargets({EXAMPLE, NAMES, MAKE});
+#include "Compiler/Targets/CUDA/Targets.def"
+#undef TARGET
   plan::registerTargetAlias("cuda", findOnMachine);
 }
 

@@ -47,9 +47,11 @@ std::optional<std::string> whyNotCuDNN(mlir::Operation *op);
 /// its gradient.
 std::optional<std::string> whyNotFlash(mlir::Operation *op);
 
-/// The targets of Hopper.cpp and Portable.cpp.
-std::unique_ptr<plan::Target> makeHopper(llvm::StringRef name);
-std::unique_ptr<plan::Target> makePortable(llvm::StringRef name);
+/// Null where the name is none of a file's.
+#define TARGET(MAKE, EXAMPLE, NAMES)                                           \
+  std::unique_ptr<plan::Target> MAKE(llvm::StringRef name);
+#include "Compiler/Targets/CUDA/Targets.def"
+#undef TARGET
 
 /// The name of the target for all GPUs of this machine, by the driver.
 Result<std::string> findOnMachine();
