@@ -235,8 +235,8 @@ SmallVector<Value> KernelEmitter::localExtents(Value tensor) {
       sizes.push_back(index(type.getDimSize(i)));
       continue;
     }
-    // It is in memory, or a tensor of the kernel has this dimension, or one of
-    // the program.
+    // It is in memory, or a tensor of the kernel has this dimension; else it is
+    // counted.
     Operation *op = tensor.getDefiningOp();
     Value size;
     if (llvm::is_contained(outputs, tensor) || !op || !inlined.contains(op))
@@ -251,10 +251,6 @@ SmallVector<Value> KernelEmitter::localExtents(Value tensor) {
           if (!operand.getDefiningOp() ||
               !inlined.contains(operand.getDefiningOp()))
             size = size ? size : search(operand, space[i]);
-      if (op)
-        if (auto parent = op->getParentOfType<func::FuncOp>())
-          for (Value candidate : parent.getArguments())
-            size = size ? size : search(candidate, space[i]);
     }
     if (!size)
       size = localExtent(
