@@ -32,10 +32,9 @@ static bool holdsStored(const layout::Factor &factor) {
   return factor.kind != Kind::Device;
 }
 
-/// Whether every device holds the values 0, 1, ... in order.
-static bool isWhole(const layout::Product &product) {
-  return layout::axesOf(product).empty() &&
-         llvm::none_of(product, [](const layout::Factor &factor) {
+bool tessera::isWhole(const LocalDim &dim) {
+  return layout::axesOf(dim.product).empty() &&
+         llvm::none_of(dim.product, [](const layout::Factor &factor) {
            return factor.kind == Kind::Group;
          });
 }
@@ -251,7 +250,7 @@ Value KernelEmitter::coordDigit(const layout::Mesh &mesh,
 
 Value KernelEmitter::globalIndex(const layout::Mesh &mesh, const LocalDim &dim,
                                  Value local) {
-  if (isWhole(dim.product))
+  if (isWhole(dim))
     return local;
   auto coord = [&](const layout::SubAxis &sub) {
     return coordDigit(mesh, sub);
@@ -263,7 +262,7 @@ Value KernelEmitter::globalIndex(const layout::Mesh &mesh, const LocalDim &dim,
 std::pair<Value, Value> KernelEmitter::localIndex(const layout::Mesh &mesh,
                                                   const LocalDim &dim,
                                                   Value global) {
-  if (isWhole(dim.product))
+  if (isWhole(dim))
     return {yes(), global};
   auto coord = [&](const layout::SubAxis &sub) {
     return coordDigit(mesh, sub);
@@ -282,7 +281,7 @@ std::pair<Value, Value> KernelEmitter::localIndex(Value tensor, int64_t dim,
 Value KernelEmitter::localExtent(const layout::Mesh &mesh,
                                  const LocalDim &dim) {
   const layout::Extent bound = boundOf(dim);
-  if (isWhole(dim.product))
+  if (isWhole(dim))
     return extent(bound);
   auto coord = [&](const layout::SubAxis &sub) {
     return coordDigit(mesh, sub);

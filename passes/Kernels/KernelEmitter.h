@@ -30,6 +30,9 @@ using tv::getSpace;
 using tv::LocalDim;
 using tv::Space;
 
+/// Whether every device has all of a dimension, in order.
+bool isWhole(const LocalDim &dim);
+
 /// How a value lies in memory, as far as it is known without sizes.
 struct Memory {
   /// Local dimensions, outermost first.

@@ -13,14 +13,6 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::cuda;
 
-/// Whether every device has all of a dimension, in order.
-static bool isWhole(const LocalDim &dim) {
-  return layout::axesOf(dim.product).empty() &&
-         llvm::none_of(dim.product, [](const layout::Factor &factor) {
-           return factor.kind == layout::Factor::Kind::Group;
-         });
-}
-
 /// Whether a device's heads are all those of its groups, or the same part of
 /// each: then its own numbers of heads say which group a head reads.
 template <typename Op> static bool headsMatch(Op op) {
