@@ -212,6 +212,27 @@ static bool moveBefore(Operation *op, Operation *place) {
   return true;
 }
 
+/// The products that read what a reduction sums, or whose results that is made
+/// of, in order.
+static SmallVector<tv::ContractionOpInterface>
+getProductsBeside(tv::ReduceOp reduce) {
+  SmallVector<tv::ContractionOpInterface> products;
+  auto add = [&](Operation *op) {
+    if (auto product = dyn_cast_or_null<tv::ContractionOpInterface>(op);
+        product && product->getBlock() == reduce->getBlock() &&
+        !llvm::is_contained(products, product))
+      products.push_back(product);
+  };
+  llvm::for_each(reduce.getInput().getUsers(), add);
+  if (Operation *maker = reduce.getInput().getDefiningOp())
+    for (Value operand : maker->getOperands())
+      add(operand.getDefiningOp());
+  llvm::sort(products, [](Operation *a, Operation *b) {
+    return a->isBeforeInBlock(b);
+  });
+  return products;
+}
+
 /// Where a library sums columns of what it reads or writes anyway, as a bias'
 /// gradient: before all who read the sums.
 void Grouper::chooseSums() {
@@ -224,15 +245,14 @@ void Grouper::chooseSums() {
       if (user = block.findAncestorOpInBlock(*user);
           user->isBeforeInBlock(reader))
         reader = user;
-    for (Operation &op : block) {
-      if (!isa<tv::ContractionOpInterface>(op) || hasKernel(&op) ||
-          sumsOf.contains(&op) ||
-          variantOf.lookup(&op) != variantOf.lookup(reduce))
+    for (tv::ContractionOpInterface op : getProductsBeside(reduce)) {
+      if (hasKernel(op) || sumsOf.contains(op) ||
+          variantOf.lookup(op) != variantOf.lookup(reduce))
         continue;
-      std::optional<plan::Fusion> fusion = target.fuse(&op, reduce);
-      if (!fusion || !moveBefore(&op, reader))
+      std::optional<plan::Fusion> fusion = target.fuse(op, reduce);
+      if (!fusion || !moveBefore(op, reader))
         continue;
-      sumsOf[&op] = *fusion;
+      sumsOf[op] = *fusion;
       summed.insert(reduce);
       break;
     }

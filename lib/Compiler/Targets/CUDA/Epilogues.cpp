@@ -109,21 +109,11 @@ getEpilogue(tv::ContractionOpInterface product, Operation *op) {
 // Beside a product
 //===----------------------------------------------------------------------===//
 
-/// Whether a reduction's input is a factor of a product or made of its result.
-/// (All pairs of them are asked for.)
-static bool isBeside(tv::ContractionOpInterface product, tv::ReduceOp reduce) {
-  Value source = reduce.getInput();
-  Operation *maker = source.getDefiningOp();
-  return source == product.getA() || source == product.getB() ||
-         (maker &&
-          llvm::is_contained(maker->getOperands(), product->getResult(0)));
-}
-
 /// What of `product` a reduction sums; nothing if that is not what the library
 /// can sum as well.
 static std::optional<plan::Summed> getSummed(tv::ContractionOpInterface product,
                                              tv::ReduceOp reduce) {
-  if (!isBeside(product, reduce) || reduce.getCombiner() != tv::Combiner::Sum ||
+  if (reduce.getCombiner() != tv::Combiner::Sum ||
       !isSmallFloat(getType(reduce.getResult()).getElementType()) ||
       !isPlain(reduce.getInput()) ||
       getSpace(reduce.getInput().getType()).size() !=
