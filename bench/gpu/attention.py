@@ -30,7 +30,7 @@ except ImportError as error:
 
 TOKENS, ROUNDS, READINGS = 16384, 9, 3
 FORWARD, BACKWARD, ORDERED = range(3)
-SOFT_CAP = 2
+FULL, CAUSAL, SOFT_CAP, ROW_BIAS, RELATIVE = range(5)
 
 
 class Sizes(ctypes.Structure):
@@ -39,13 +39,13 @@ class Sizes(ctypes.Structure):
 
 class Tensors(ctypes.Structure):
     _fields_ = [(name, ctypes.c_void_p) for name in
-                ("q", "k", "v", "o", "dout", "dq", "dk", "dv", "lse", "workspace", "ticket")]
+                ("q", "k", "v", "o", "dout", "dq", "dk", "dv", "lse", "workspace", "ticket", "table")]
 
 
 class Ours:
     """The kernels on a case's tensors."""
 
-    def __init__(self, library, q, k, v, dout, causal):
+    def __init__(self, library, q, k, v, dout, causal, table):
         b, s, h, d = q.shape
         self.library, self.d, self.causal = library, d, causal
         self.sizes = Sizes(b, h, h, s, s)
@@ -55,7 +55,7 @@ class Ours:
             q=q, k=k, v=v, o=like(q), dout=dout, dq=like(q), dk=like(k), dv=like(v),
             lse=torch.empty(b, h, s, device="cuda"),
             workspace=torch.empty(size, dtype=torch.uint8, device="cuda"),
-            ticket=torch.zeros(1, dtype=torch.int32, device="cuda"))
+            ticket=torch.zeros(1, dtype=torch.int32, device="cuda"), table=table)
         self.tensors = Tensors(**{name: t.data_ptr() for name, t in self.of.items()})
 
     def __call__(self, kind):
@@ -93,26 +93,46 @@ def cases():
         for b, s in (16, 1024), (4, 4096), (1, TOKENS):
             for causal in False, True:
                 yield b, s, heads, d, int(causal)
-    yield 4, 4096, 16, 128, SOFT_CAP
+    for kind in SOFT_CAP, ROW_BIAS, RELATIVE:
+        yield 4, 4096, 16, 128, kind
     for heads in 48, 24:
         yield 1, 2048, heads, 128, 1
 
 
-def run(library, b, s, h, d, causal, scratch, deterministic):
+def flex_attention_of(kind, leaves, s):
+    """With the gradient of the table, which ours lacks."""
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+    import torch._functorch.config
+    torch._functorch.config.donated_buffer = False
+    torch._dynamo.reset()
+    compiled = torch.compile(flex_attention, dynamic=False)
+    mask = create_block_mask(lambda b, h, i, j: i >= j, None, None, s, s, device="cuda")
+    *qkv, table = leaves if kind != SOFT_CAP else [*leaves, None]
+    mods = {SOFT_CAP: lambda x, b, h, i, j: 50 * torch.tanh(x / 50),
+            ROW_BIAS: lambda x, b, h, i, j: x + table[h, i],
+            RELATIVE: lambda x, b, h, i, j: x + table[h, i - j + s]}
+    return lambda: compiled(*(x.transpose(1, 2) for x in qkv), score_mod=mods[kind],
+                            block_mask=mask).transpose(1, 2)
+
+
+def run(library, b, s, h, d, causal, scratch, deterministic, flex):
     q, k, v = leaves = [torch.randn(b, s, h, d, device="cuda", dtype=torch.bfloat16,
                                     requires_grad=True) for _ in range(3)]
     dout = torch.randn(b, s, h, d, device="cuda", dtype=torch.bfloat16)
-    ours = Ours(library, *(x.detach() for x in leaves), dout, causal)
+    table = torch.randn(h, 2 * s, device="cuda")
+    ours = Ours(library, *(x.detach() for x in leaves), dout, causal, table)
     forward, backward = {"ours": lambda: ours(FORWARD)}, {"ours": lambda: ours(BACKWARD)}
     ours(FORWARD)
-    if causal != SOFT_CAP:
-        backward["ours, ordered"] = lambda: ours(ORDERED)
+    backward["ours, ordered"] = lambda: ours(ORDERED)
+    if causal in (ROW_BIAS, RELATIVE):
+        table.requires_grad_()
+        leaves.append(table)
 
     def add(name, call, **scope):
         try:
             out = call()
             def grad():
-                return torch.autograd.grad(out, leaves, dout, retain_graph=True)
+                return torch.autograd.grad(out, leaves, dout, retain_graph=True)[:3]
             grad()
         except Exception as error:
             print(f"{name}: {type(error).__name__}: {str(error).strip()[:200]}")
@@ -124,17 +144,20 @@ def run(library, b, s, h, d, causal, scratch, deterministic):
     def cudnn():
         with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
             return F.scaled_dot_product_attention(
-                *(x.transpose(1, 2) for x in leaves), is_causal=bool(causal)).transpose(1, 2)
-    if causal != SOFT_CAP:
+                *(x.transpose(1, 2) for x in leaves[:3]), is_causal=bool(causal)).transpose(1, 2)
+    if causal in (FULL, CAUSAL):
         add("cuDNN", cudnn)
-    if flash_attn_func:
+    elif flex:
+        add("Flex", flex_attention_of(causal, leaves, s))
+    if flash_attn_func and causal < ROW_BIAS:
         options = dict(causal=bool(causal), softcap=50.0 if causal == SOFT_CAP else 0.0)
-        add("FA4", lambda: flash_attn_func(*leaves, **options)[0])
-        if deterministic and causal != SOFT_CAP:
+        add("FA4", lambda: flash_attn_func(*leaves[:3], **options)[0])
+        if deterministic:
             add("FA4, ordered",
-                lambda: flash_attn_func(*leaves, deterministic=True, **options)[0])
-    work = 4e-9 * b * h * s * s * d * (0.5 if causal else 1)
-    kind = ("full", "causal", "causal, soft cap")[causal]
+                lambda: flash_attn_func(*leaves[:3], deterministic=True, **options)[0])
+    work = 4e-9 * b * h * s * s * d * (0.5 if causal != FULL else 1)
+    kind = ("full", "causal", "causal, soft cap", "causal, bias[h, q]",
+            "causal, rel[h, q - k + s]")[causal]
     print(f"d{d} h{h} b{b} s{s} {kind}")
     rates = {}
     for what, calls, factor in ("forward", forward, 1), ("backward", backward, 2.5):
@@ -147,7 +170,7 @@ def run(library, b, s, h, d, causal, scratch, deterministic):
                 order = list(calls)
                 for name in order[i % len(order):] + order[:i % len(order)]:
                     times[name].append(reading(calls[name], scratch))
-        peers = [name for name in calls if name in ("cuDNN", "FA4")]
+        peers = [name for name in calls if name in ("cuDNN", "FA4", "Flex")]
         best = min(peers, key=lambda name: statistics.median(times[name]), default=None)
         text = []
         for name, call in calls.items():
@@ -174,6 +197,7 @@ def main():
     parser.add_argument("--ours", action="store_true", help="without FlashAttention 4")
     parser.add_argument("library")
     parser.add_argument("--rows", default="", help="only rows that have all of these, as d64,s4096")
+    parser.add_argument("--flex", action="store_true", help="FlexAttention where there is a functor")
     parser.add_argument("--deterministic", action="store_true", help="FlashAttention 4's, too")
     args = parser.parse_args()
     if args.ours:
@@ -191,7 +215,7 @@ def main():
         if not set(wanted) <= {f"d{d}", f"s{s}", f"b{b}", f"h{h}", f"kind{causal}"}:
             continue
         for what, ratio in run(library, b, s, h, d, causal, scratch,
-                               args.deterministic).items():
+                               args.deterministic, args.flex).items():
             ratios[what].append(ratio)
     for what, all_ in ratios.items():
         if all_:

@@ -25,13 +25,42 @@ template <int D> struct SoftCap : Triangle<D> {
   static constexpr bool HasScore = true, HasScoreGrad = true;
   using Args = AttentionMods::Args;
   static constexpr float InnerScale = 0.02f, OuterScale = 50;
-  TSR_DEVICE float score(Args const &, float s, int64, int64, int64, int64) {
+  template <class At>
+  TSR_DEVICE float score(Args const &, float s, At const &) {
     return tanhFast(s);
   }
-  TSR_DEVICE float score_grad(Args const &, float s, float dy, int64, int64,
-                              int64, int64) {
+  template <class At>
+  TSR_DEVICE float score_grad(Args const &, float s, float dy, At const &) {
     const float t = tanhFast(s);
     return dy * (1 - t * t);
+  }
+};
+/// bias[head, query] and rel[head, query - key + queries], whose gradients are
+/// not asked for; both from `table`.
+struct Table {
+  float const *data;
+  int64 heads_stride, shift;
+};
+template <int D> struct RowBias : Triangle<D> {
+  static constexpr bool HasScore = true;
+  using Args = Table;
+  struct Row {
+    float bias;
+  };
+  TSR_DEVICE Row row(Args const &a, int64, int64 h, int64 q) {
+    return {a.data[h * a.heads_stride + q]};
+  }
+  template <class At>
+  TSR_DEVICE float score(Args const &, float s, At const &at) {
+    return s + at.row.bias;
+  }
+};
+template <int D> struct Relative : Triangle<D> {
+  static constexpr bool HasScore = true;
+  using Args = Table;
+  template <class At>
+  TSR_DEVICE float score(Args const &a, float s, At const &at) {
+    return s + a.data[at.head * a.heads_stride + at.query - at.key + a.shift];
   }
 };
 
@@ -39,7 +68,7 @@ struct Sizes {
   int batch, heads, key_heads, queries, keys;
 };
 struct Tensors {
-  void *q, *k, *v, *o, *dout, *dq, *dk, *dv, *lse, *workspace, *ticket;
+  void *q, *k, *v, *o, *dout, *dq, *dk, *dv, *lse, *workspace, *ticket, *table;
 };
 
 static TensorMap map(void *base, int d, Sizes const &s, bool of_keys,
@@ -50,7 +79,12 @@ static TensorMap map(void *base, int d, Sizes const &s, bool of_keys,
                           {(uint64_t)d, n, h, (uint64_t)s.batch},
                           {h * d, (uint64_t)d, h * d * n}, {64, box, 1, 1});
 }
+static void fill(AttentionMods::Args &, Sizes const &, Tensors const &) {}
+static void fill(Table &args, Sizes const &s, Tensors const &t) {
+  args = {(float const *)t.table, 2 * s.queries, s.queries};
+}
 template <class P> static void fill(P &p, Sizes const &s, Tensors const &t) {
+  fill(p.args, s, t);
   p.batch = s.batch, p.heads = s.heads, p.key_heads = s.key_heads;
   p.queries = s.queries, p.keys = s.keys;
   p.causal_shift = s.keys - s.queries, p.ticket = (int *)t.ticket;
@@ -121,35 +155,37 @@ static void backward(Sizes const &s, Tensors const &t, cudaStream_t stream) {
   finish_kernel<C, P><<<blocks, C::SideThreads, 0, stream>>>(p);
   CHECK(cudaGetLastError());
 }
-template <int D>
-static void run(int kind, int causal, Sizes const &s, Tensors const &t,
+/// kind: 0 forward, 1 backward, 2 ordered backward.
+template <int D, class M>
+static void run(int kind, Sizes const &s, Tensors const &t,
                 cudaStream_t stream) {
-  using F = Full<D>;
-  using L = Triangle<D>;
-  using S = SoftCap<D>;
   if (kind == 0)
-    causal == 2 ? forward<FwdConfig<bf16, D, S>>(s, t, stream)
-    : causal    ? forward<FwdConfig<bf16, D, L>>(s, t, stream)
-                : forward<FwdConfig<bf16, D, F>>(s, t, stream);
+    forward<FwdConfig<bf16, D, M>>(s, t, stream);
   else if (kind == 1)
-    causal == 2 ? backward<BwdConfig<bf16, D, S>>(s, t, stream)
-    : causal    ? backward<BwdConfig<bf16, D, L>>(s, t, stream)
-                : backward<BwdConfig<bf16, D, F>>(s, t, stream);
+    backward<BwdConfig<bf16, D, M>>(s, t, stream);
   else
-    causal ? backward<BwdConfig<bf16, D, L, true>>(s, t, stream)
-           : backward<BwdConfig<bf16, D, F, true>>(s, t, stream);
+    backward<BwdConfig<bf16, D, M, true>>(s, t, stream);
+}
+template <int D>
+static void run(int kind, int mods, Sizes const &s, Tensors const &t,
+                cudaStream_t stream) {
+  using Run = void (*)(int, Sizes const &, Tensors const &, cudaStream_t);
+  const Run runs[] = {run<D, Full<D>>, run<D, Triangle<D>>, run<D, SoftCap<D>>,
+                      run<D, RowBias<D>>, run<D, Relative<D>>};
+  runs[mods](kind, s, t, stream);
 }
 
-/// kind: 0 forward, 1 backward, 2 ordered backward. causal: 2 with a soft cap.
-extern "C" void attention(int d, int kind, int causal, Sizes s, Tensors t,
+/// mods: full, causal, causal with a soft cap, with a bias by head and query,
+/// with one by distance, too.
+extern "C" void attention(int d, int kind, int mods, Sizes s, Tensors t,
                           cudaStream_t stream) {
-  d == 64 ? run<64>(kind, causal, s, t, stream)
-          : run<128>(kind, causal, s, t, stream);
+  d == 64 ? run<64>(kind, mods, s, t, stream)
+          : run<128>(kind, mods, s, t, stream);
 }
 /// Of any kind.
 extern "C" long attention_workspace(int d, Sizes s) {
-  return d == 64 ? BwdWorkspace<BwdConfig<bf16, 64, Full<64>, true>>::bytes(
+  return d == 64 ? BwdWorkspace<BwdConfig<bf16, 64, RowBias<64>, true>>::bytes(
                        s.batch, s.heads, s.queries)
-                 : BwdWorkspace<BwdConfig<bf16, 128, Full<128>, true>>::bytes(
+                 : BwdWorkspace<BwdConfig<bf16, 128, RowBias<128>, true>>::bytes(
                        s.batch, s.heads, s.queries);
 }

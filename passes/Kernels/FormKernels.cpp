@@ -537,7 +537,9 @@ LogicalResult Former::emitAttention(tv::AttentionGradOp op) {
   LocalShape shape = LocalShape(op.getQuery()).take({0, 1});
   LocalShape query(op.getQuery());
   shape.add(query.extents[2] + layout::Extent(128));
-  shape.add(query.extents[3] + layout::Extent(3));
+  // Three numbers a row, and what functors have of it.
+  const bool hasMods = !op.getScoreMod().empty() || !op.getMaskMod().empty();
+  shape.add(query.extents[3] + layout::Extent(hasMods ? 7 : 3));
   // A value of no op.
   Value sums =
       scratch.addArgument(shape.type(builder.getF32Type()), op.getLoc());

@@ -72,7 +72,7 @@ func.func @main(%do: !q {tv.name = "do", tv.dims = ["b", "s"]},
 // SPLIT: func.func @attention_grad_0(
 // SPLIT: %[[COORD:.*]] = arith.index_cast
 // SPLIT: plan.attention_grad {{.*}} dlse {{.*}} scale(1.250000e-01) causal
-// SPLIT-SAME: memref<?x2x?x67xf32
+// SPLIT-SAME: memref<?x2x?x71xf32
 // SPLIT-SAME: score_mod (%{{[^:]*}}: f32, %{{[^:]*}}: index, %[[H:[^:]*]]: index,
 // SPLIT: %[[FIRST:.*]] = arith.muli %[[COORD]]
 // SPLIT: arith.addi %[[H]], %[[FIRST]]

@@ -8,8 +8,8 @@
 //
 // The gradients of attention_fwd.cuh, by three kernels:
 //
-//   prepare  D = rowsum(dO * O) - dlse and the log-sum-exp in units of log 2;
-//            zeroes the sums of dQ.
+//   prepare  D = rowsum(dO * O) - dlse, the log-sum-exp in units of log 2 and
+//            what functors have of a query; zeroes the sums of dQ.
 //   main     a tile of 128 keys at a time, over all blocks of queries of the
 //            heads that read it:
 //              S = K Q^T, dP = V dO^T, P = exp2(S - lse), dS = P * (dP - D),
@@ -70,8 +70,9 @@ template <class C, class P> struct BwdProducer {
   }
   TSR_MEMBER void load_queries(TensorMap const &map, char (*to)[C::BM * 128],
                                float *row_to, float const *row_from,
-                               uint64 *full, int head, int m, int batch) {
-    barrier_expect(full, C::BM * (C::D * 2 + 4));
+                               uint64 *full, int head, int m, int batch,
+                               int more = 0) {
+    barrier_expect(full, C::BM * (C::D * 2 + 4) + more);
 #pragma unroll
     for (int c = 0; c < C::Panels; c++)
       tma_load(to[c], &map, full, c * 64, m * C::BM, head, batch, kEvictLast);
@@ -96,7 +97,9 @@ template <class C, class P> struct BwdProducer {
     if (lane == 0) {
       add_step(step);
       load_queries(maps.q, s.q[i], s.lse[i], work.lse + row, &s.q_full[i],
-                   step.head, step.m, batch);
+                   step.head, step.m, batch, C::RowBytes);
+      if (C::RowBytes)
+        bulk_load(s.row[i], work.row + row, C::RowBytes, &s.q_full[i]);
     }
     barrier_wait(&s.dout_empty[i], parity);
     if (lane == 0)
@@ -142,6 +145,7 @@ template <class C, class P> struct BwdProducer {
                 C::Ordered ? bwd_rank<C>(p, t, head, m) : 0,
                 m,
                 head,
+                t.batch,
                 m < rows.whole};
       }
     }
@@ -221,9 +225,9 @@ template <class C, class P> struct BwdConsumer {
   const int group, thread = threadIdx.x % 128, lane = threadIdx.x % 32;
   unsigned steps = 0; // before this one
   Ring<C::Stages> ring;
-  int buffer = 0; // of dS: this step's
-  int key;        // this thread's first; the other is key + 8
-  int64 batch;    // global, for the functors
+  int buffer = 0;                   // of dS: this step's
+  int key;                          // this thread's first; the other is key + 8
+  typename Mods::Column columns[2]; // of the functors
   float dk[C::D / 2], dv[C::D / 2];
 
   TSR_MEMBER BwdConsumer(BwdMaps const &maps, P const &p, typename C::Shared &s,
@@ -347,9 +351,12 @@ template <class C, class P> struct BwdConsumer {
   /// and they are masked afterwards (queries by their lse).
   TSR_MEMBER void modify(float (&x)[C::BM / 2], Fragment16 *probs, int stage,
                          typename C::Step const &now) {
-    const int first = now.m * C::BM + lane % 4 * 2;
+    const int own = lane % 4 * 2, first = now.m * C::BM + own;
     const int64 head = Mods::head(p.args, now.head);
-    float const *const lse = &s.lse[stage][lane % 4 * 2];
+    const int64 batch = Mods::batch(p.args, now.batch);
+    float const *const lse = &s.lse[stage][own];
+    typename Mods::Row const *const rows =
+        &s.row[C::RowBytes ? stage : 0][C::RowBytes ? own : 0];
 #pragma unroll
     for (int pair = 0; pair < C::BM / 4; pair++) {
       float probability[2];
@@ -358,18 +365,20 @@ template <class C, class P> struct BwdConsumer {
         const int i = 2 * pair + e, r = pair % 2, column = fragment_column(i);
         const int64 query =
             Mods::query(p.args, min(first + column, p.queries - 1));
-        const int seen = min(key + 8 * r, p.keys - 1);
+        const AttentionPair<Mods> at = {
+            rows[C::RowBytes ? column : 0], columns[r], batch, head, query,
+            min(key + 8 * r, p.keys - 1)};
         const float scaled = x[i] * (Mods::Scale * Mods::InnerScale);
         float score = scaled, slope = 1;
         if constexpr (Mods::HasScore)
-          score = Mods::score(p.args, scaled, batch, head, query, seen);
+          score = Mods::score(p.args, scaled, at);
         if constexpr (Mods::HasScoreGrad)
-          slope = Mods::score_grad(p.args, scaled, 1, batch, head, query, seen);
+          slope = Mods::score_grad(p.args, scaled, 1, at);
         float value =
             exp2_fast(score * (Mods::OuterScale * 1.44269504f) - lse[column]);
         bool kept = true;
         if constexpr (Mods::HasMask)
-          kept = Mods::mask(p.args, batch, head, query, seen);
+          kept = Mods::mask(p.args, at);
         // Without branches, and one element after the other: what the compiler
         // would gather of all does not fit into the registers.
         asm volatile("" : "+f"(value), "+f"(slope));
@@ -493,7 +502,10 @@ template <class C, class P> struct BwdConsumer {
 
   TSR_MEMBER void tile(typename C::Tile const &t, int phase) {
     key = t.n * C::BN + group * 64 + thread / 32 * 16 + lane / 4;
-    batch = Mods::batch(p.args, t.batch);
+#pragma unroll
+    for (int r = 0; r < 2; r++)
+      columns[r] = Mods::column(p.args, Mods::batch(p.args, t.batch),
+                                min(key + 8 * r, p.keys - 1));
     barrier_wait(&s.v_full, phase);
     if (!t.empty) {
       bool last = step<true>();
@@ -641,6 +653,10 @@ TSR_DEVICE void attention_bwd_prepare(P const &p, int at) {
       }
       const int64 to = (int64)at * C::BM + threadIdx.x / Lanes + i * Step;
       work.lse[to] = lse * 1.44269504f, work.delta[to] = delta;
+      if (C::RowBytes)
+        work.row[to] = C::Mods::row(
+            p.args, C::Mods::batch(p.args, batch), C::Mods::head(p.args, head),
+            C::Mods::query(p.args, min((int)query, p.queries - 1)));
     }
   }
 }

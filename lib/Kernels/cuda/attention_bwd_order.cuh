@@ -37,6 +37,9 @@ struct BwdConfig {
   static constexpr int Panels = D / 64, QueryPanels = BM / 64;
   /// Registers of a thread.
   static constexpr int Producer = 40, Consumer = 232;
+  /// What the functors have of the queries of a block.
+  static constexpr int RowBytes =
+      __is_empty(typename Mods::Row) ? 0 : BM * sizeof(typename Mods::Row);
   /// Threads of prepare and finish, which have a block for each block of
   /// queries, head and batch.
   static constexpr int SideThreads = 256;
@@ -57,7 +60,7 @@ struct BwdConfig {
     float *sum; // of dQ, by consumer groups; null: no more steps
     int *turn;  // Ordered: counters of what was added, of consumer groups
     int rank;   // Ordered: how many tiles add before this one
-    int m, head;
+    int m, head, batch;
     bool masked; // some query does not see some key
     bool last;   // of the tile
   };
@@ -70,6 +73,8 @@ struct BwdConfig {
     alignas(1024) char ds[3][QueryPanels][BN * 128]; // rows: keys
     alignas(16) float lse[Stages][BM];
     alignas(16) float delta[Stages][BM];
+    alignas(16)
+        typename Mods::Row row[RowBytes ? Stages : 1][RowBytes ? BM : 1];
     // Of the last steps and tiles. They travel with q_full and k_full, steps
     // with step_full, too. The consumers are done with those of four before.
     Step step[4];
@@ -109,6 +114,7 @@ template <class Args_> struct BwdParams {
 template <class C> struct BwdWorkspace {
   float *sum; // [block of queries][consumer group][columns / 8][thread][4]
   float *lse, *delta;
+  typename C::Mods::Row *row;
   int *turns; // Ordered: [block of queries][consumer group]
 
   static __host__ __device__ constexpr int64 blocks(int64 batch, int64 heads,
@@ -118,13 +124,15 @@ template <class C> struct BwdWorkspace {
   static __host__ __device__ constexpr int64 bytes(int64 batch, int64 heads,
                                                    int64 queries) {
     return blocks(batch, heads, queries) *
-           (C::BM * (C::D + 2) * 4 + (C::Ordered ? 8 : 0));
+           (C::BM * (C::D + 2) * 4 + C::RowBytes + (C::Ordered ? 8 : 0));
   }
   template <class P> TSR_MEMBER explicit BwdWorkspace(P const &p) {
     const int64 rows = blocks(p.batch, p.heads, p.queries) * C::BM;
     sum = static_cast<float *>(p.workspace);
     lse = sum + rows * C::D, delta = lse + rows;
-    turns = reinterpret_cast<int *>(delta + rows);
+    row = reinterpret_cast<typename C::Mods::Row *>(delta + rows);
+    turns = reinterpret_cast<int *>(reinterpret_cast<char *>(row) +
+                                    rows / C::BM * C::RowBytes);
   }
 };
 

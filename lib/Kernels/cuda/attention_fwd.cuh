@@ -35,6 +35,14 @@ struct KeyRange {
   int begin, end;
 };
 
+/// A query and a key, by their global indices, and what the functors have of
+/// each alone.
+template <class Mods> struct AttentionPair {
+  typename Mods::Row const &row;
+  typename Mods::Column const &column;
+  int64 batch, head, query, key;
+};
+
 /// What a kernel knows of its attention op. A kernel is a template over a
 /// struct that derives from this one and replaces what differs. All functions
 /// are pure: they may be called for any query and key, any number of times.
@@ -48,17 +56,30 @@ struct AttentionMods {
   static constexpr float InnerScale = 1, OuterScale = 1;
   /// Keeps the keys up to query + causal_shift.
   static constexpr bool Causal = false;
-  /// There is a `float score(Args const &, float scaled, int64 batch, int64
-  /// head, int64 query, int64 key)`.
+  /// There is a `float score(Args const &, float scaled, AttentionPair const
+  /// &)`.
   static constexpr bool HasScore = false;
   /// For the backward of a score there is a `float score_grad(Args const &,
-  /// float scaled, float dy, int64 batch, int64 head, int64 query, int64
-  /// key)`: dy times the derivative of the score by the scaled product, whose
-  /// InnerScale times it gets as `score` does; else that is 1.
+  /// float scaled, float dy, AttentionPair const &)`: dy times the derivative
+  /// of the score by the scaled product, whose InnerScale times it gets as
+  /// `score` does; else that is 1.
   static constexpr bool HasScoreGrad = false;
-  /// There is a `bool mask(Args const &, int64 batch, int64 head, int64
-  /// query, int64 key)`: whether the key is kept.
+  /// There is a `bool mask(Args const &, AttentionPair const &)`: whether the
+  /// key is kept.
   static constexpr bool HasMask = false;
+
+  /// What the functors load for a query or for a key, whatever the other: it is
+  /// computed once for many pairs.
+  struct Row {};
+  struct Column {};
+  template <class A>
+  TSR_DEVICE Row row(A const &, int64 batch, int64 head, int64 query) {
+    return {};
+  }
+  template <class A>
+  TSR_DEVICE Column column(A const &, int64 batch, int64 key) {
+    return {};
+  }
 
   // Global indices from this device's own; monotone in the index.
   template <class A> TSR_DEVICE int64 batch(A const &, int index) {
@@ -261,9 +282,10 @@ template <class C, class P> struct FwdConsumer {
   typename C::Shared &s;
   const int group, thread = threadIdx.x % 128, lane = threadIdx.x % 32;
   Ring<C::Stages> k_ring, v_ring;
-  int row;                     // this thread's first; the other is row + 8
-  int last;                    // this group's last block: then q is free
-  int64 batch, head, query[2]; // global, for the functors
+  int row;                    // this thread's first; the other is row + 8
+  int last;                   // this group's last block: then q is free
+  int head, batch;            // of this device
+  typename Mods::Row rows[2]; // of the functors
   float o[C::D / 2], x[C::BN / 2], top[2], sum[2], shrink[2];
   Fragment16 probs[C::BN / 16];
 
@@ -325,20 +347,32 @@ template <class C, class P> struct FwdConsumer {
   /// functor: another takes their place, and they are masked afterwards.
   template <bool Masked> TSR_MEMBER void modify(int block) {
     const int first = block * C::BN + lane % 4 * 2;
+    // The queries are computed anew in each step, for want of registers.
+    int own = row;
+    asm volatile("" : "+r"(own));
+    int64 query[2]; // global, as the functors get them
+#pragma unroll
+    for (int r = 0; r < 2; r++)
+      query[r] = Mods::query(p.args, min(own + 8 * r, p.queries - 1));
     if (C::Scaled || C::HasMods) {
+      const int64 of_batch = Mods::batch(p.args, batch);
+      const int64 of_head = Mods::head(p.args, head);
 #pragma unroll
       for (int i = 0; i < C::BN / 2; i++) {
         const int r = i / 2 % 2;
         int key = first + fragment_column(i);
         if (Masked)
           key = min(key, p.keys - 1);
+        const typename Mods::Column column =
+            Mods::column(p.args, of_batch, key);
+        const AttentionPair<Mods> at = {rows[r], column,   of_batch,
+                                        of_head, query[r], key};
         float score =
             C::Scaled ? x[i] * (Mods::Scale * Mods::InnerScale) : x[i];
         if constexpr (Mods::HasScore)
-          score = Mods::score(p.args, score, batch, head, query[r], key);
+          score = Mods::score(p.args, score, at);
         if constexpr (Mods::HasMask)
-          score = Mods::mask(p.args, batch, head, query[r], key) ? score
-                                                                 : -infinity();
+          score = Mods::mask(p.args, at) ? score : -infinity();
         // One element after the other: what the compiler would gather of all
         // before it masks the first does not fit into the registers.
         asm("" : "+f"(score));
@@ -456,11 +490,12 @@ template <class C, class P> struct FwdConsumer {
     const FwdTile<C> t(p, id);
     const FwdBlocks<C> all(p, t, 0, C::BM), blocks(p, t, group * 64, 64);
     row = t.m * C::BM + group * 64 + thread / 32 * 16 + lane / 4;
-    batch = Mods::batch(p.args, t.batch), head = Mods::head(p.args, t.head);
+    head = t.head, batch = t.batch;
 #pragma unroll
-    for (int r = 0; r < 2; r++) {
-      query[r] = Mods::query(p.args, min(row + 8 * r, p.queries - 1));
-    }
+    for (int r = 0; r < 2; r++)
+      rows[r] = Mods::row(p.args, Mods::batch(p.args, batch),
+                          Mods::head(p.args, head),
+                          Mods::query(p.args, min(row + 8 * r, p.queries - 1)));
     last = blocks.begin;
     if (blocks.begin < blocks.end) {
       skip(all.end - blocks.end);

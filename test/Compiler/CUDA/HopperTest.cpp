@@ -41,13 +41,14 @@ TEST(Hopper, AttentionIsClean) {
     int64 stride;
   };
   static constexpr bool HasScore = true, HasMask = true;
-  static __device__ float score(const Args &a, float s, int64 b, int64 h,
-                                int64 q, int64 k) {
-    return 30 * tanhf(s / 30) + a.bias[h * a.stride + q - k];
+  template <class At>
+  static __device__ float score(const Args &a, float s, const At &at) {
+    return 30 * tanhf(s / 30) +
+           a.bias[at.head * a.stride + at.query - at.key];
   }
-  static __device__ bool mask(const Args &a, int64 b, int64 h, int64 q,
-                              int64 k) {
-    return k <= q && q - k < 1000;
+  template <class At>
+  static __device__ bool mask(const Args &a, const At &at) {
+    return at.key <= at.query && at.query - at.key < 1000;
   }
 )";
   std::vector<Unit> units;

@@ -32,13 +32,22 @@
 // CHECK: struct attention_0_Mods : AttentionMods {
 // CHECK: static constexpr float Scale = 0.125f;
 // CHECK: static constexpr bool Causal = true;
-// CHECK: static __device__ float score(const Args &args, float s, int64 b, int64 h, int64 q, int64 k) {
+// What is loaded for a query, or a key, alone is not loaded for each pair.
+// CHECK: struct Row {
+// CHECK-NEXT: float v0;
+// CHECK: static __device__ Row row(const Args &args, int64 b, int64 h, int64 q) {
 // CHECK: const int64 addi0 = h + muli0;
 // CHECK: const float element0 = *p.x3.at(addi0);
-// CHECK: const float add0 = s + element0;
-// CHECK: return add0;
-// CHECK: static __device__ bool mask(const Args &args, int64 b, int64 h, int64 q, int64 k) {
+// CHECK: return {element0};
+// CHECK: struct Column {
+// CHECK: static __device__ Column column(const Args &args, int64 b, int64 k) {
 // CHECK: *p.x4.at(b, k);
+// CHECK: static __device__ float score(const Args &args, float s, const At &at) {
+// CHECK-NOT: *p.
+// CHECK: const float add0 = s + at.row.v0;
+// CHECK: return add0;
+// CHECK: static __device__ bool mask(const Args &args, const At &at) {
+// CHECK: at.column.v0
 // CHECK: using attention_0_Config = FwdConfig<bf16, 64, attention_0_Mods>;
 // CHECK: __launch_bounds__(384, 1)
 // CHECK-NEXT: attention_0(const __grid_constant__ attention_0_Boxed boxed)
@@ -55,12 +64,13 @@
 // PLAIN-NOT: f.lse
 
 // A distance may be outside of the table; heads are not.
-// RELATIVE: float score(const Args &args, float s, int64 b, int64 h, int64 q, int64 k) {
-// RELATIVE: const int64 subi0 = k - q;
+// RELATIVE-NOT: struct Row
+// RELATIVE: float score(const Args &args, float s, const At &at) {
+// RELATIVE: const int64 subi0 = at.key - at.query;
 // RELATIVE: const bool cmpi0 = unsign(subi0) < unsign(int64(5));
 // RELATIVE-NOT: cmpi1
 // RELATIVE: if (cmpi0) {
-// RELATIVE-NEXT: const float element0 = *p.x1.at(h, subi0);
+// RELATIVE-NEXT: const float element0 = *p.x1.at(at.head, subi0);
 // RELATIVE: else {
 // RELATIVE-NEXT: either0 = 0.0f;
 

@@ -8,7 +8,7 @@ a target, in its own precision and with f32 as bf16, and the block of the benchm
 (bench/gpu/gpt3.py) with dropout; some with products as kernels of our own where they
 fit, of which there must be some. The compiler warns of spills, stack and remarks; here
 a warning is a failure, as is a machine without NVRTC. Then cuobjdump shows the machine
-code of each kernel. Only a program that says "may spill" may, up to 128 bytes: loads that
+code of each kernel. Only a program that says "may spill" may, up to 64 bytes: loads that
 are looked at, beside accumulators that leave them some twenty registers.
 
 For another target than cuda:sm_90a nothing may be of one architecture alone, and there
@@ -36,7 +36,7 @@ BYTES = {"bf16": 2, "f16": 2, "float": 4, "double": 8, "int8": 1, "uint8": 1, "b
          "int16": 2, "uint16": 2, "int32": 4, "uint32": 4, "int64": 8, "uint64": 8}
 
 
-MOST_SPILLED = 128
+MOST_SPILLED = 64
 HOPPER = "cuda:sm_90a"
 # Tensor cores' and copy engines' instructions of sm_90a, and what goes with them.
 HOPPERS = re.compile(r"wgmma|cp\.async\.bulk|tensormap|mbarrier|setmaxnreg|cluster|\.sm_90")

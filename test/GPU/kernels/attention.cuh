@@ -53,11 +53,12 @@ struct Captured : Base {
 template <float (*Tanh)(float)> struct Cap : Captured {
   static constexpr char const *kName = "causal, soft cap";
   static constexpr bool Causal = true, HasScore = true, HasScoreGrad = true;
-  TSR_DEVICE float score(Args const &, float s, int64, int64, int64, int64) {
+  template <class At>
+  TSR_DEVICE float score(Args const &, float s, At const &) {
     return 5 * Tanh(s * 0.2f);
   }
-  TSR_DEVICE float score_grad(Args const &, float s, float dy, int64, int64,
-                              int64, int64) {
+  template <class At>
+  TSR_DEVICE float score_grad(Args const &, float s, float dy, At const &) {
     const float t = Tanh(s * 0.2f);
     return dy * (1 - t * t);
   }
@@ -66,29 +67,36 @@ using SoftCap = Cap<tanhFast>;
 struct RowFactor : Captured {
   static constexpr char const *kName = "captured [head, query]";
   static constexpr bool HasScore = true, HasScoreGrad = true;
-  TSR_DEVICE float score(Args const &a, float s, int64, int64 h, int64 q,
-                         int64) {
-    return s * a.row[h * a.queries + q] + a.row[h * a.queries + q];
+  struct Row {
+    float factor;
+  };
+  TSR_DEVICE Row row(Args const &a, int64, int64 h, int64 q) {
+    return {a.row[h * a.queries + q]};
   }
-  TSR_DEVICE float score_grad(Args const &a, float, float dy, int64, int64 h,
-                              int64 q, int64) {
-    return dy * a.row[h * a.queries + q];
+  template <class At>
+  TSR_DEVICE float score(Args const &, float s, At const &at) {
+    return s * at.row.factor + at.row.factor;
+  }
+  template <class At>
+  TSR_DEVICE float score_grad(Args const &, float, float dy, At const &at) {
+    return dy * at.row.factor;
   }
 };
 struct Relative : Captured {
   static constexpr char const *kName = "relative bias";
   static constexpr bool HasScore = true;
-  TSR_DEVICE float score(Args const &a, float s, int64, int64 h, int64 q,
-                         int64 k) {
-    return s + a.shift[h * (a.queries + a.keys) + q - k + a.keys];
+  template <class At>
+  TSR_DEVICE float score(Args const &a, float s, At const &at) {
+    return s +
+           a.shift[at.head * (a.queries + a.keys) + at.query - at.key + a.keys];
   }
 };
 /// The keys query - window < key <= query; the kernel knows the range.
 struct Window : Captured {
   static constexpr char const *kName = "sliding window";
   static constexpr bool HasMask = true;
-  TSR_DEVICE bool mask(Args const &a, int64, int64, int64 q, int64 k) {
-    return k <= q && k > q - a.window;
+  template <class At> TSR_DEVICE bool mask(Args const &a, At const &at) {
+    return at.key <= at.query && at.key > at.query - a.window;
   }
   TSR_DEVICE KeyRange keys(Args const &a, int64, int64, int64 first, int64 last,
                            int) {
@@ -99,9 +107,20 @@ struct Window : Captured {
 struct Documents : Captured {
   static constexpr char const *kName = "documents, empty rows";
   static constexpr bool HasMask = true;
-  TSR_DEVICE bool mask(Args const &a, int64 b, int64, int64 q, int64 k) {
-    return a.query_document[b * a.queries + q] ==
-           a.key_document[b * a.keys + k];
+  struct Row {
+    int document;
+  };
+  struct Column {
+    int document;
+  };
+  TSR_DEVICE Row row(Args const &a, int64 b, int64, int64 q) {
+    return {a.query_document[b * a.queries + q]};
+  }
+  TSR_DEVICE Column column(Args const &a, int64 b, int64 k) {
+    return {a.key_document[b * a.keys + k]};
+  }
+  template <class At> TSR_DEVICE bool mask(Args const &, At const &at) {
+    return at.row.document == at.column.document;
   }
 };
 /// A device's heads and every second query of a longer sequence: numbers are
@@ -113,12 +132,12 @@ struct Sharded : Captured {
   TSR_DEVICE int64 query(Args const &a, int i) {
     return (int64)i * a.query_step + a.first_query;
   }
-  TSR_DEVICE float score(Args const &, float s, int64, int64 h, int64 q,
-                         int64 k) {
-    return s + exp2f(-0.5f * (h + 1)) * (k - q);
+  template <class At>
+  TSR_DEVICE float score(Args const &, float s, At const &at) {
+    return s + exp2f(-0.5f * (at.head + 1)) * (at.key - at.query);
   }
-  TSR_DEVICE bool mask(Args const &, int64, int64, int64 q, int64 k) {
-    return (q + k) % 3 != 0;
+  template <class At> TSR_DEVICE bool mask(Args const &, At const &at) {
+    return (at.query + at.key) % 3 != 0;
   }
 };
 
@@ -248,13 +267,18 @@ template <class M> struct Problem {
 //===----------------------------------------------------------------------===//
 
 /// The same op with exact functions.
-template <class M> struct ExactOf {
-  using Type = M;
-};
-template <> struct ExactOf<SoftCap> {
-  using Type = Cap<tanh32>;
-};
+template <class M> struct ExactOf { using Type = M; };
+template <> struct ExactOf<SoftCap> { using Type = Cap<tanh32>; };
 template <class M> using Exact = typename ExactOf<M>::Type;
+
+/// A functor of M, of a pair.
+#define FUNCTOR(NAME, ...)                                                     \
+  [&] {                                                                        \
+    const typename M::Row row = M::row(p.args, gb, gh, gq);                    \
+    const typename M::Column column = M::column(p.args, gb, j);                \
+    return M::NAME(p.args,                                                     \
+                   __VA_ARGS__ AttentionPair<M>{row, column, gb, gh, gq, j});  \
+  }()
 
 /// A warp a query row, keys 32 at a time, a key a lane.
 template <class M>
@@ -280,9 +304,9 @@ __global__ void reference(Stored const *q, Stored const *k, Stored const *v,
         x += (double)(float)query[d] * (double)(float)key[d];
       x *= M::Scale;
       if constexpr (M::HasScore)
-        x = M::score(p.args, (float)x, gb, gh, gq, j);
+        x = FUNCTOR(score, (float)x, );
       if constexpr (M::HasMask)
-        if (!M::mask(p.args, gb, gh, gq, j))
+        if (!FUNCTOR(mask, ))
           x = -INFINITY;
     }
     double m = x;
@@ -341,7 +365,7 @@ __global__ void reference_bwd(Stored const *q, Stored const *k, Stored const *v,
       bool seen = i < p.queries && j < p.keys;
       seen = seen && (!M::Causal || j <= gq + p.causal_shift);
       if constexpr (M::HasMask)
-        seen = seen && M::mask(p.args, gb, gh, gq, j);
+        seen = seen && FUNCTOR(mask, );
       if (seen) {
         Stored const *query = q + b * lq.batch + h * lq.head + i * lq.position;
         Stored const *key = k + b * lk.batch + kh * lk.head + j * lk.position;
@@ -357,9 +381,9 @@ __global__ void reference_bwd(Stored const *q, Stored const *k, Stored const *v,
         x *= M::Scale;
         double y = x, slope = 1;
         if constexpr (M::HasScore)
-          y = M::score(p.args, (float)x, gb, gh, gq, j);
+          y = FUNCTOR(score, (float)x, );
         if constexpr (M::HasScoreGrad)
-          slope = M::score_grad(p.args, (float)x, 1, gb, gh, gq, j);
+          slope = FUNCTOR(score_grad, (float)x, 1, );
         if (lse[flat] != -INFINITY) {
           prob = exp(y - lse[flat]);
           ds = prob * (dp - delta) * slope * M::Scale;

@@ -25,34 +25,192 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::cuda;
 
+/// What a value of a functor is computed from.
+enum Dependence : unsigned {
+  OnBatch = 1,
+  OnHead = 2,
+  OnQuery = 4,
+  OnKey = 8,
+  OnScore = 16,
+  OnMemory = 32
+};
+
+static llvm::DenseMap<Operation *, unsigned> getDependences(Block &block) {
+  llvm::DenseMap<Operation *, unsigned> all;
+  const unsigned scores = block.getNumArguments() - 4;
+  for (Operation &op : block.without_terminator()) {
+    unsigned own = 0;
+    op.walk([&](Operation *inner) {
+      if (isa<memref::LoadOp>(inner))
+        own |= OnMemory;
+      for (Value operand : inner->getOperands()) {
+        auto argument = dyn_cast<BlockArgument>(operand);
+        if (argument && argument.getOwner() == &block)
+          own |= argument.getArgNumber() < scores
+                     ? unsigned(OnScore)
+                     : OnBatch << (argument.getArgNumber() - scores);
+        else if (!argument && operand.getDefiningOp()->getBlock() == &block)
+          own |= all.lookup(operand.getDefiningOp());
+      }
+    });
+    all[&op] = own;
+  }
+  return all;
+}
+
+/// Of what the functors have of a query: the kernel has memory for so much.
+static constexpr int64_t kRowBytes = 16;
+
+namespace {
+/// What the functors load for a query, whatever the key, or the other way
+/// round: the members of a struct, which the kernel computes once.
+struct Stage {
+  StringRef type, function, parameters;
+  unsigned allowed;
+  int64_t most; // bytes
+  SmallVector<Value> values = {};
+
+  bool takes(unsigned dependence) const {
+    return (dependence & OnMemory) && !(dependence & ~(allowed | OnMemory));
+  }
+  /// Those of a functor that other values are computed from.
+  void add(Block &block);
+  std::string getMember(Value value) const {
+    return "v" + std::to_string(llvm::find(values, value) - values.begin());
+  }
+};
+
+struct Stages {
+  Stage row = {"Row", "row", "int64 b, int64 h, int64 q",
+               OnBatch | OnHead | OnQuery, kRowBytes};
+  Stage column = {"Column", "column", "int64 b, int64 k", OnBatch | OnKey,
+                  kRowBytes};
+};
+} // namespace
+
+void Stage::add(Block &block) {
+  llvm::DenseMap<Operation *, unsigned> dependences = getDependences(block);
+  int64_t bytes = 0;
+  auto sizeOf = [](Value value) {
+    return value.getType().isIndex() ||
+                   value.getType().getIntOrFloatBitWidth() > 32
+               ? 8
+               : 4;
+  };
+  for (Value value : values)
+    bytes += sizeOf(value);
+  for (Operation &op : block.without_terminator()) {
+    if (!takes(dependences[&op]))
+      continue;
+    for (Value result : op.getResults()) {
+      bool leaves = llvm::any_of(result.getUsers(), [&](Operation *user) {
+        user = block.findAncestorOpInBlock(*user);
+        return user == block.getTerminator() || !takes(dependences[user]);
+      });
+      if (!leaves || bytes + sizeOf(result) > most)
+        continue;
+      bytes += sizeOf(result);
+      // The wide ones first: no gaps, as many bytes as were counted.
+      values.insert(sizeOf(result) == 8 ? values.begin() : values.end(),
+                    result);
+    }
+  }
+}
+
+/// Writes the ops that `values` are computed from, to where `names` are known.
+static LogicalResult writeSlice(KernelWriter &out, Block &block,
+                                ArrayRef<Value> values) {
+  llvm::SmallPtrSet<Operation *, 16> needed;
+  for (Value value : values)
+    if (!out.names.contains(value) && value.getDefiningOp() &&
+        value.getParentBlock() == &block)
+      needed.insert(value.getDefiningOp());
+  for (Operation &op : llvm::reverse(block.without_terminator())) {
+    if (!needed.contains(&op))
+      continue;
+    op.walk([&](Operation *inner) {
+      for (Value operand : inner->getOperands())
+        if (operand.getParentBlock() == &block && operand.getDefiningOp() &&
+            !out.names.contains(operand))
+          needed.insert(operand.getDefiningOp());
+    });
+  }
+  for (Operation &op : block.without_terminator())
+    if (needed.contains(&op) && failed(out.writeOp(&op)))
+      return failure();
+  return success();
+}
+
+/// The struct of a stage and the function that computes it.
+static LogicalResult writeStage(KernelWriter &out, Operation *op,
+                                Stage const &stage) {
+  if (stage.values.empty())
+    return success();
+  out.open("struct " + stage.type);
+  for (Value value : stage.values)
+    out.line() << *getTypeName(value.getType()) << " " << stage.getMember(value)
+               << ";\n";
+  out.close("};");
+  out.open("static __device__ " + stage.type + " " + stage.function +
+           "(const Args &args, " + stage.parameters + ")");
+  out.line() << "const " << out.getParametersType() << " &p = *args.p;\n";
+  out.line() << "(void)p;\n";
+  if (failed(out.enterFunction(op)))
+    return failure();
+  std::string results;
+  for (Region &region : op->getRegions()) {
+    if (region.empty())
+      continue;
+    Block &block = region.front();
+    for (auto [name, argument] :
+         llvm::zip_equal(ArrayRef<StringRef>{"b", "h", "q", "k"},
+                         block.getArguments().take_back(4)))
+      out.names[argument] = name.str();
+    SmallVector<Value> own;
+    llvm::copy_if(stage.values, std::back_inserter(own), [&](Value value) {
+      return value.getParentBlock() == &block;
+    });
+    if (failed(writeSlice(out, block, own)))
+      return failure();
+  }
+  for (Value value : stage.values)
+    results += (results.empty() ? "" : ", ") + out.name(value);
+  out.line() << "return {" << results << "};\n";
+  out.close();
+  return success();
+}
+
 /// A static member of the functors: `region` as a function of a score and its
-/// gradient, as far as it has them, batch, head, query and key.
+/// gradient, as far as it has them, and a pair of a query and a key.
 static LogicalResult writeFunctor(KernelWriter &out, Operation *op,
-                                  Region &region, const std::string &functor) {
+                                  Region &region, const std::string &functor,
+                                  Stages const &stages) {
   static constexpr StringLiteral kScores[] = {"s", "dy"};
-  static constexpr StringLiteral kIndices[] = {"b", "h", "q", "k"};
+  static constexpr StringLiteral kIndices[] = {"at.batch", "at.head",
+                                               "at.query", "at.key"};
   Block &block = region.front();
-  SmallVector<StringRef> variables;
-  for (StringRef score :
-       ArrayRef(kScores).take_front(block.getNumArguments() - 4))
-    variables.push_back(score);
-  variables.append(std::begin(kIndices), std::end(kIndices));
-  auto type = [&](Value value) { return *getTypeName(value.getType()); };
+  auto scores = ArrayRef(kScores).take_front(block.getNumArguments() - 4);
   Value result = block.getTerminator()->getOperand(0);
-  std::string text =
-      "static __device__ " + type(result) + " " + functor + "(const Args &args";
-  for (auto [variable, argument] :
-       llvm::zip_equal(variables, block.getArguments()))
-    text += ", " + type(argument) + " " + variable.str();
-  out.open(text + ")");
+  out.line() << "template <class At>\n";
+  std::string text = "static __device__ " + *getTypeName(result.getType()) +
+                     " " + functor + "(const Args &args";
+  for (StringRef score : scores)
+    text += ", float " + score.str();
+  out.open(text + ", const At &at)");
   out.line() << "const " << out.getParametersType() << " &p = *args.p;\n";
   out.line() << "(void)p;\n";
   if (failed(out.enterFunction(op, &region)))
     return failure();
-  for (auto [variable, argument] :
-       llvm::zip_equal(variables, block.getArguments()))
+  for (auto [variable, argument] : llvm::zip(scores, block.getArguments()))
     out.names[argument] = variable.str();
-  if (failed(out.writeBlock(block)))
+  for (auto [variable, argument] :
+       llvm::zip_equal(kIndices, block.getArguments().take_back(4)))
+    out.names[argument] = variable.str();
+  for (Stage const *stage : {&stages.row, &stages.column})
+    for (Value value : stage->values)
+      out.names[value] =
+          "at." + stage->function.str() + "." + stage->getMember(value);
+  if (failed(writeSlice(out, block, result)))
     return failure();
   out.line() << "return " << out.name(result) << ";\n";
   out.close();
@@ -176,11 +334,19 @@ static LogicalResult writeMods(KernelWriter &out, Op original,
   llvm::SaveAndRestore<Rounding> rounding(out.rounding);
   if (op.getQuery().getType().getElementType().isBF16())
     out.rounding = Rounding::Scores;
+  Stages stages;
+  for (auto [region, flag, name] : regions)
+    if (!region->empty())
+      for (Stage *stage : {&stages.row, &stages.column})
+        stage->add(region->front());
+  for (Stage const *stage : {&stages.row, &stages.column})
+    if (failed(writeStage(out, op, *stage)))
+      return failure();
   for (auto [region, flag, name] : regions) {
     if (region->empty())
       continue;
     out.line() << "static constexpr bool " << flag << " = true;\n";
-    if (failed(writeFunctor(out, op, *region, name.str())))
+    if (failed(writeFunctor(out, op, *region, name.str(), stages)))
       return failure();
   }
   out.close("};");
@@ -294,11 +460,12 @@ LogicalResult cuda::writeAttentionGrad(KernelWriter &out,
   points(finish, op.getQuery(), rows);
   main.threads = 384;
   main.persistent = true;
-  // Keys and values; queries and gradients in stages, with two numbers a row;
-  // three of the scores' gradients; barriers.
+  // Keys and values; queries and gradients in stages, with two numbers a row
+  // and what functors have of it; three of the scores' gradients; barriers.
   const int32_t stages = rows == 64 ? 3 : 2;
   main.shared = (2 * keys + 2 * stages * rows) * depth * 2 +
-                2 * stages * rows * 4 + 3 * rows * keys * 2 + 2048;
+                (2 * 4 + kRowBytes) * stages * rows + 3 * rows * keys * 2 +
+                2048;
   points(main, op.getKey(), keys);
   main.boxed = {{numberOf(op.getQuery()), {1, 1, rows, 64}},
                 {numberOf(op.getKey()), {1, 1, keys, 64}},
