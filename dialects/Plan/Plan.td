@@ -197,6 +197,62 @@ def Plan_CopyOp : Plan_Op<"copy"> {
 }
 
 //===----------------------------------------------------------------------===//
+// Groups
+//===----------------------------------------------------------------------===//
+
+def Plan_GroupOp : Op<Plan_Dialect, "group", [SingleBlock, RecursiveMemoryEffects]> {
+  let summary = "Ops that run together";
+  let description = [{
+    ```mlir
+    %y = plan.group {
+      %p = tv.linear %x, %w : (!x, !w) -> !y
+      plan.yield %p : !y
+    } : !y
+    ```
+    Ops on local tensors that are one kernel, or one step of the backend's matrix
+    library. They read values from outside as they are in memory; what they make is in
+    memory only where the group yields it. What is computed where it is used
+    (`isFree`) is inside each group that uses it. A value that only lends its extents is
+    no reason to wait: where it is made elsewhere, a constant of its type stands for it.
+
+    ```mlir
+    %y = plan.group of ["own", "cublaslt"] without {...} then gelu_tanh sums result {...} : !y
+    ```
+    With a matrix product: the variants of it that there are, the preferred first, and why
+    others are missing (of none, it is the library's); what the library does as well,
+    of ops in the group (`plan.contract`). After `tv-choose-variants` there is one.
+  }];
+  let arguments = (ins OptionalAttr<StrArrayAttr>:$variants,
+                       OptionalAttr<DictionaryAttr>:$without,
+                       OptionalAttr<Plan_Epilogue>:$epilogue,
+                       OptionalAttr<Plan_Summed>:$summed);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    (`of` $variants^)? (`without` $without^)? (`then` $epilogue^)?
+    (`sums` $summed^)? $body attr-dict `:` type($results)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Its ops, in order.
+    auto getOps() { return getBody().front().without_terminator(); }
+    /// What it yields, inside.
+    ::mlir::OperandRange getYielded() {
+      return getBody().front().getTerminator()->getOperands();
+    }
+    /// The matrix product in it; null if there is none.
+    ::mlir::Operation *getProduct();
+  }];
+}
+
+def Plan_YieldOp
+    : Plan_Op<"yield", [Terminator, HasParent<"GroupOp">]> {
+  let summary = "Ends a group with what others read of it";
+  let arguments = (ins Variadic<AnyRankedTensor>:$values);
+  let assemblyFormat = "$values attr-dict `:` type($values)";
+}
+
+//===----------------------------------------------------------------------===//
 // In kernels
 //===----------------------------------------------------------------------===//
 

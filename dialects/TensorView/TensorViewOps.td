@@ -524,7 +524,8 @@ def TensorView_ConstantOp : TensorView_SourceOp<"constant", ["hasElements"]> {
        : (tensor<?x8xf32>) -> tensor<?x8xf32>
     ```
     The value has the global shape of the result, or rank 0: every element then.
-    It has no encoding. A dynamic shape needs rank 0 and `like`.
+    It has no encoding. A dynamic shape needs rank 0 and, unless the type is local,
+    `like`.
   }];
   let arguments = (ins ElementsAttr:$value, Optional<AnyRankedTensor>:$like);
   let assemblyFormat = [{

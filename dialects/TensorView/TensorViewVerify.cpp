@@ -238,6 +238,10 @@ LogicalResult checks::verifyLike(Operation *op, Value like, Value result,
                                  ArrayRef<int64_t> fromOperand) {
   layout::Shape shape = shapeOf(result);
   if (!like) {
+    // A local type says its extents.
+    if (isa_and_present<LocalAttr>(
+            cast<RankedTensorType>(result.getType()).getEncoding()))
+      return success();
     for (auto [d, extent] : llvm::enumerate(shape))
       if (isDynamic(extent) && !llvm::is_contained(fromOperand, d))
         return op->emitOpError() << "result's dimension " << d

@@ -118,7 +118,7 @@ LogicalResult Emitter::addAlternatives() {
       if (!plan::isOwnMemory(value, variants))
         return choice.emitOpError()
                << "each of its values must be the result of a step of its "
-                  "variant, used by no other; tv-form-kernels copies others";
+                  "variant, used by no other; tv-emit-kernels copies others";
     auto alternative = std::make_unique<fb::AlternativeT>();
     alternative->kind = choice.getKind().str();
     alternative->op = choice.getSource().str();

@@ -83,9 +83,13 @@ static void buildKernels(OpPassManager &passes,
   function.addPass(createSimplify());
   (*plan::parseTarget(options.target))->addPasses(function);
   passes.addPass(createCSEPass());
-  FormKernelsOptions kernels;
-  kernels.matmul.assign(options.matmul.begin(), options.matmul.end());
-  passes.addPass(createFormKernels(kernels));
+  OpPassManager &groups = passes.nest<func::FuncOp>();
+  groups.addPass(createSeparateVariants());
+  GroupOpsOptions group;
+  group.matmul.assign(options.matmul.begin(), options.matmul.end());
+  groups.addPass(createGroupOps(group));
+  groups.addPass(createChooseVariants());
+  passes.addPass(createEmitKernels());
 }
 
 ArrayRef<Phase> tessera::getPipeline() {

@@ -69,10 +69,10 @@ void tessera::emitAttention(KernelEmitter &emitter, tv::AttentionOp op) {
 }
 
 void tessera::emitAttentionGrad(KernelEmitter &emitter, tv::AttentionGradOp op,
-                                Value sums) {
+                                Type sums) {
   for (Value result : op->getResults())
     emitter.addOutput(result);
-  emitter.addOutput(sums);
+  Value scratch = emitter.addScratch(sums);
   OpBuilder &b = emitter.builder();
   auto argument = [&](Value value) {
     return value ? emitter.argument(value) : Value();
@@ -82,7 +82,7 @@ void tessera::emitAttentionGrad(KernelEmitter &emitter, tv::AttentionGradOp op,
       argument(op.getKey()), argument(op.getValue()), argument(op.getOutput()),
       argument(op.getLse()), argument(op.getLseGrad()),
       argument(op.getQueryGrad()), argument(op.getKeyGrad()),
-      argument(op.getValueGrad()), argument(sums), op.getScaleAttr(),
+      argument(op.getValueGrad()), scratch, op.getScaleAttr(),
       op.getCausalAttr());
   emitMods(emitter, op.getQueryGrad(), op.getKey(),
            {{&op.getScoreMod(), &attention.getScoreMod(), 1},

@@ -15,6 +15,11 @@ bool tessera::isPointwise(Operation *op) {
   return isa<tv::ElementOpInterface>(op) && op->hasTrait<OpTrait::Pointwise>();
 }
 
+bool tessera::isElementwise(Operation *op) {
+  return isa<tv::ElementOpInterface, tv::CompositeOpInterface>(op) &&
+         op->hasTrait<OpTrait::Pointwise>();
+}
+
 SmallVector<Value> tessera::getReadValues(Operation *op) {
   auto element = dyn_cast<tv::ElementOpInterface>(op);
   return element ? element.getReadValues() : tv::getOperandsAndCaptured(op);
@@ -145,7 +150,7 @@ bool FusedOps::isReadOnlyBy(Operation *reader) const {
 bool FusedOps::tryAdd(Operation *op) {
   const size_t more = countScalarOps(op);
   const bool isReduction = getReduction(op).has_value();
-  if (!(isPointwise(op) || isReduction) || scalarOps + more > kMaxScalarOps)
+  if (!(isElementwise(op) || isReduction) || scalarOps + more > kMaxScalarOps)
     return false;
   Space space = getSpace(getLooped(op).getType());
   bool atFull = space == full;
@@ -232,15 +237,14 @@ private:
 } // namespace
 
 void tessera::emitFused(KernelEmitter &emitter, const FusedOps &fused,
-                        ArrayRef<Value> outputs,
-                        const KernelEmitter::MemoryOf &memoryOf) {
+                        ArrayRef<Value> outputs) {
   for (Value output : outputs)
     emitter.addOutput(output);
   SmallVector<Value> extents = emitter.localExtents(fused.anchor);
   SmallVector<int64_t> order = fused.order;
   // Without a reduction the loops follow memory.
   if (!fused.reduces)
-    order = memoryOf(outputs.front()).order;
+    order = getOwnMemory(outputs.front().getType()).order;
   SmallVector<Value> loopExtents;
   for (int64_t dim : order)
     loopExtents.push_back(extents[dim]);

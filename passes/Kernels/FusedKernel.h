@@ -54,6 +54,8 @@ private:
 
 /// Whether it runs on every element by itself, where that is used.
 bool isPointwise(mlir::Operation *op);
+/// The same, or a composite that becomes such an op.
+bool isElementwise(mlir::Operation *op);
 /// The values whose elements it reads, all operands of an op without elements.
 llvm::SmallVector<mlir::Value> getReadValues(mlir::Operation *op);
 /// What it combines; nothing if it does not.
@@ -70,8 +72,7 @@ getReducedDims(tv::ElementOpInterface op);
 /// Emits the kernel's body; `outputs` are those of the ops' values that others
 /// need.
 void emitFused(KernelEmitter &emitter, const FusedOps &fused,
-               llvm::ArrayRef<mlir::Value> outputs,
-               const KernelEmitter::MemoryOf &memoryOf);
+               llvm::ArrayRef<mlir::Value> outputs);
 
 } // namespace tessera
 

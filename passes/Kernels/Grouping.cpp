@@ -18,6 +18,7 @@
 #include "Kernels/LoopKernels.h"
 #include "Kernels/Windows.h"
 
+#include "mlir/IR/IRMapping.h"
 #include "mlir/Transforms/RegionUtils.h"
 
 #include <queue>
@@ -32,12 +33,16 @@ public:
       : main(main), target(plan::getTarget(main)), matmul(matmul) {}
   LogicalResult findProducts();
   void group();
-  std::vector<PlanStep> takeInOrder();
+  Grouping takeInOrder();
 
 private:
   bool hasKernel(Operation *op) const;
   std::optional<plan::Fusion> getEpilogue(Operation *product) const;
   void chooseSums();
+  SmallVector<tv::ContractionOpInterface>
+  getProductsBeside(tv::ReduceOp reduce);
+  bool moveBefore(Operation *op, Operation *place);
+  bool isFusable(Operation *op) const;
   void addProduct(Operation *product, Operation *at);
   void addStep(Operation *op, bool fused);
   bool dependsOn(size_t step, size_t target);
@@ -48,21 +53,25 @@ private:
   const plan::Target &target;
   ArrayRef<std::string> matmul;
   llvm::DenseMap<Operation *, Product> products;
+  /// To the library's products whose epilogues they are.
+  llvm::DenseMap<Operation *, Operation *> epilogues;
   /// What a library's product sums as well.
   llvm::DenseMap<Operation *, plan::Fusion> sumsOf;
   llvm::DenseSet<Operation *> summed; ///< the reductions in `sumsOf`
   std::vector<PlanStep> steps;
   std::optional<size_t> lastCollective; ///< step
   llvm::DenseMap<Operation *, size_t> stepOf;
+  SmallVector<Operation *> program; ///< its ops, in the order of `placeOf`
   llvm::DenseMap<Operation *, size_t> placeOf;
   llvm::DenseMap<Operation *, plan::Variant> variantOf;
 };
 } // namespace
 
 /// Whether the op's elements are computed in loops over its results.
-static bool isFusable(Operation *op) {
+bool Grouper::isFusable(Operation *op) const {
   auto element = dyn_cast<tv::ElementOpInterface>(op);
-  return element && element.hasElements() && !getWindow(op);
+  return element ? element.hasElements() && !getWindow(op)
+                 : isElementwise(op) && !epilogues.contains(op);
 }
 
 /// What a library does with all that a product sums.
@@ -77,11 +86,11 @@ std::optional<plan::Fusion> Grouper::getEpilogue(Operation *product) const {
 void Grouper::forEachRead(PlanStep &step,
                           llvm::function_ref<void(Value)> visit) {
   // Through the free ops that the kernel computes itself.
-  llvm::SetVector<Value> worklist;
+  llvm::SetVector<Value> read;
   if (step.fused) {
     for (Operation *op : step.fused->ops) {
       if (!hasKernel(op))
-        worklist.insert_range(getReadValues(op));
+        read.insert_range(getReadValues(op));
       else // in memory, all of it
         llvm::for_each(op->getOperands(), visit);
     }
@@ -91,16 +100,9 @@ void Grouper::forEachRead(PlanStep &step,
     for (const plan::Fusion &fusion : step.joined)
       if (fusion.x)
         visit(fusion.x);
-    getUsedValuesDefinedAbove(step.op->getRegions(), worklist);
+    getUsedValuesDefinedAbove(step.op->getRegions(), read);
   }
-  for (size_t i = 0; i < worklist.size(); ++i) {
-    Value value = worklist[i];
-    Operation *op = value.getDefiningOp();
-    if (op && isFree(op) && !(step.fused && step.fused->ops.contains(op)))
-      worklist.insert_range(getReadValues(op));
-    else
-      visit(value);
-  }
+  llvm::for_each(getMemoryRead(std::move(read)), visit);
 }
 
 llvm::SmallSetVector<size_t, 4> Grouper::getSources(size_t step) {
@@ -168,54 +170,34 @@ LogicalResult Grouper::findProducts() {
         product.variants = {{fitting->names.front()}, DictionaryAttr()};
     }
   }
-  // What stands behind a product for a library, and none takes along.
-  for (Operation &op : llvm::make_early_inc_range(block)) {
-    auto composite = dyn_cast<tv::CompositeOpInterface>(op);
-    if (!composite)
-      continue;
-    Operation *product = nullptr;
-    std::optional<plan::Fusion> fusion;
-    for (Value operand : op.getOperands())
-      if (Operation *source = operand.getDefiningOp();
-          !fusion && products.contains(source)) {
-        product = source;
-        if (fusion = getEpilogue(source); fusion && fusion->op != &op)
-          fusion.reset();
-      }
-    if (!product || (fusion && !hasKernel(product)))
-      continue;
-    OpBuilder builder(&op);
-    SmallVector<Value> made;
-    if (failed(composite.decompose(builder, made)))
-      return failure();
-    made.front().setType(op.getResult(0).getType());
-    op.replaceAllUsesWith(made);
-    op.erase();
-    if (fusion && !fusion->x) {
-      fusion->op = made.front().getDefiningOp();
-      products[product].epilogue = fusion;
-    }
-  }
+  for (auto &[product, _] : products)
+    if (!hasKernel(product))
+      if (std::optional<plan::Fusion> epilogue = getEpilogue(product))
+        epilogues[epilogue->op] = product;
   return success();
 }
 
 /// Moves an op before another unless it is there. False if it reads what is not
 /// there.
-static bool moveBefore(Operation *op, Operation *place) {
-  if (op->isBeforeInBlock(place))
+bool Grouper::moveBefore(Operation *op, Operation *place) {
+  const size_t from = placeOf[op], to = placeOf[place];
+  if (from < to)
     return true;
   for (Value operand : op->getOperands())
     if (Operation *source = operand.getDefiningOp())
-      if (!source->isBeforeInBlock(place))
+      if (placeOf[source] >= to)
         return false;
-  op->moveBefore(place);
+  std::rotate(program.begin() + to, program.begin() + from,
+              program.begin() + from + 1);
+  for (size_t i = to; i <= from; ++i)
+    placeOf[program[i]] = i;
   return true;
 }
 
 /// The products that read what a reduction sums, or whose results that is made
 /// of, in order.
-static SmallVector<tv::ContractionOpInterface>
-getProductsBeside(tv::ReduceOp reduce) {
+SmallVector<tv::ContractionOpInterface>
+Grouper::getProductsBeside(tv::ReduceOp reduce) {
   SmallVector<tv::ContractionOpInterface> products;
   auto add = [&](Operation *op) {
     if (auto product = dyn_cast_or_null<tv::ContractionOpInterface>(op);
@@ -227,8 +209,8 @@ getProductsBeside(tv::ReduceOp reduce) {
   if (Operation *maker = reduce.getInput().getDefiningOp())
     for (Value operand : maker->getOperands())
       add(operand.getDefiningOp());
-  llvm::sort(products, [](Operation *a, Operation *b) {
-    return a->isBeforeInBlock(b);
+  llvm::sort(products, [&](Operation *a, Operation *b) {
+    return placeOf[a] < placeOf[b];
   });
   return products;
 }
@@ -243,7 +225,7 @@ void Grouper::chooseSums() {
     Operation *reader = block.getTerminator();
     for (Operation *user : reduce->getUsers())
       if (user = block.findAncestorOpInBlock(*user);
-          user->isBeforeInBlock(reader))
+          placeOf[user] < placeOf[reader])
         reader = user;
     for (tv::ContractionOpInterface op : getProductsBeside(reduce)) {
       if (hasKernel(op) || sumsOf.contains(op) ||
@@ -273,16 +255,18 @@ void Grouper::addProduct(Operation *product, Operation *at) {
 }
 
 void Grouper::group() {
+  Block &block = main.getBody().front();
+  for (Operation &op : block) {
+    placeOf[&op] = program.size();
+    program.push_back(&op);
+  }
   chooseSums();
-  llvm::DenseMap<Operation *, Operation *> epilogues; ///< to their products
-  size_t place = 0;
-  for (Operation &op : main.getBody().front())
-    placeOf[&op] = place++;
-  for (Operation &op : main.getBody().front()) {
+  for (Operation *each : program) {
+    Operation &op = *each;
     if (isFree(&op)) {
       // Exists in memory only for those that do not compute it themselves.
       bool needed = llvm::any_of(op.getUsers(), [&](Operation *user) {
-        user = main.getBody().front().findAncestorOpInBlock(*user);
+        user = block.findAncestorOpInBlock(*user);
         return !isFusable(user) &&
                llvm::is_contained(user->getOperands(), op.getResult(0));
       });
@@ -298,8 +282,6 @@ void Grouper::group() {
     if (isa<tv::ContractionOpInterface>(op) && !hasKernel(&op)) {
       // Not before what its epilogue reads is there.
       std::optional<plan::Fusion> epilogue = getEpilogue(&op);
-      if (epilogue)
-        epilogues[epilogue->op] = &op;
       if (!epilogue || !epilogue->x)
         addProduct(&op, &op);
       continue;
@@ -337,10 +319,21 @@ void Grouper::group() {
   }
 }
 
-std::vector<PlanStep> Grouper::takeInOrder() {
+Grouping Grouper::takeInOrder() {
+  llvm::DenseSet<Operation *> loops;
+  for (const PlanStep &step : steps)
+    if (step.fused)
+      for (Operation *op : step.fused->ops)
+        if (!hasKernel(op))
+          loops.insert(op);
   std::vector<llvm::SmallSetVector<size_t, 4>> users(steps.size());
   std::vector<size_t> waitsFor(steps.size());
   for (size_t step = 0; step < steps.size(); ++step) {
+    // Behind a kernel of a product, the op that a library would do with it.
+    if (auto &fused = steps[step].fused; fused && steps[step].product)
+      if (auto epilogue = getEpilogue(fused->ops.front());
+          epilogue && !epilogue->x && fused->ops.contains(epilogue->op))
+        steps[step].joined.push_back(*epilogue);
     llvm::SmallSetVector<size_t, 4> sources = getSources(step);
     forEachRead(steps[step], [&](Value value) {
       if (Operation *op = value.getDefiningOp())
@@ -365,15 +358,119 @@ std::vector<PlanStep> Grouper::takeInOrder() {
         ready.push({steps[user].last, user});
     ordered.push_back(std::move(steps[step]));
   }
-  return ordered;
+  return {std::move(ordered), std::move(placeOf), std::move(loops)};
 }
 
-FailureOr<std::vector<PlanStep>>
-tessera::groupSteps(func::FuncOp main, ArrayRef<std::string> matmul) {
-  plan::separateVariants(main.getBody().front());
+FailureOr<Grouping> tessera::groupSteps(func::FuncOp main,
+                                        ArrayRef<std::string> matmul) {
   Grouper grouper(main, matmul);
   if (failed(grouper.findProducts()))
     return failure();
   grouper.group();
   return grouper.takeInOrder();
+}
+
+//===----------------------------------------------------------------------===//
+// Groups as ops
+//===----------------------------------------------------------------------===//
+
+llvm::SetVector<Value> tessera::getMemoryRead(llvm::SetVector<Value> read) {
+  llvm::SetVector<Value> memory;
+  for (size_t i = 0; i < read.size(); ++i) {
+    Value value = read[i];
+    Operation *op = value.getDefiningOp();
+    if (op && isFree(op))
+      read.insert_range(getReadValues(op));
+    else
+      memory.insert(value);
+  }
+  return memory;
+}
+
+/// The free ops that a group of these computes.
+static llvm::SetVector<Operation *> getFreeOps(ArrayRef<Operation *> ops,
+                                               const Grouping &of) {
+  llvm::SetVector<Value> read;
+  llvm::SetVector<Operation *> free;
+  for (Operation *op : ops) {
+    if (isFree(op))
+      read.insert_range(op->getResults());
+    else if (of.loops.contains(op))
+      read.insert_range(getReadValues(op));
+    else
+      getUsedValuesDefinedAbove(op->getRegions(), read);
+  }
+  for (size_t i = 0; i < read.size(); ++i)
+    if (Operation *op = read[i].getDefiningOp(); op && isFree(op)) {
+      free.insert(op);
+      read.insert_range(getReadValues(op));
+    }
+  return free;
+}
+
+/// A copy of a free op in a group. What only lends it extents has the type say
+/// them, unless it is at hand.
+static Operation *copyFree(OpBuilder &builder, Operation *op,
+                           IRMapping &inside) {
+  Operation *copy = builder.clone(*op, inside);
+  SmallVector<Value> read = getReadValues(copy);
+  for (OpOperand &operand : copy->getOpOperands()) {
+    Value value = operand.get();
+    if (llvm::is_contained(read, value) || !value.getDefiningOp() ||
+        value.getParentBlock() == copy->getBlock())
+      continue;
+    OpBuilder before(copy);
+    auto type = cast<RankedTensorType>(value.getType());
+    operand.set(tv::ConstantOp::create(
+        before, copy->getLoc(), type,
+        cast<ElementsAttr>(before.getZeroAttr(
+            RankedTensorType::get({}, type.getElementType()))),
+        Value()));
+  }
+  return copy;
+}
+
+plan::GroupOp tessera::makeGroup(OpBuilder &builder, ArrayRef<Operation *> ops,
+                                 ArrayRef<Value> outputs, const Grouping &of) {
+  llvm::SetVector<Operation *> free = getFreeOps(ops, of), all = free;
+  all.insert_range(ops);
+  SmallVector<Operation *> ordered = all.takeVector();
+  llvm::sort(ordered, [&](Operation *a, Operation *b) {
+    return of.placeOf.lookup(a) < of.placeOf.lookup(b);
+  });
+  auto group = plan::GroupOp::create(
+      builder, ops.back()->getLoc(), ValueRange(outputs).getTypes(),
+      ArrayAttr(), DictionaryAttr(), plan::EpilogueAttr(), plan::SummedAttr());
+  Block &block = group.getBody().emplaceBlock();
+  OpBuilder inner = OpBuilder::atBlockEnd(&block);
+  IRMapping inside;
+  auto readInside = [&](Operation *op) {
+    for (OpOperand &operand : op->getOpOperands())
+      operand.set(inside.lookupOrDefault(operand.get()));
+  };
+  for (Operation *op : ordered) {
+    if (free.contains(op)) {
+      copyFree(inner, op, inside);
+      continue;
+    }
+    op->moveBefore(&block, block.end());
+    if (of.loops.contains(op))
+      readInside(op);
+    for (Region &region : op->getRegions())
+      region.walk(readInside);
+  }
+  auto yielded = llvm::map_to_vector(
+      outputs, [&](Value output) { return inside.lookupOrDefault(output); });
+  plan::YieldOp::create(inner, group.getLoc(), yielded);
+  for (auto [output, result] : llvm::zip_equal(outputs, group.getResults())) {
+    const bool isCopied = free.contains(output.getDefiningOp());
+    Value(output).replaceUsesWithIf(result, [&](OpOperand &use) {
+      Operation *user = use.getOwner();
+      if (isCopied) // is computed again elsewhere
+        return user->getBlock() == group->getBlock() && !isFree(user) &&
+               !of.loops.contains(user);
+      return !group->isAncestor(user);
+    });
+  }
+  return group;
 }

@@ -20,15 +20,12 @@ struct Product {
   /// Those in the plan; without a name the backend's library, and nothing to
   /// choose.
   FittingVariants variants;
-  /// Of one that has a kernel, what follows it, decomposed, that a library
-  /// computes with it.
-  std::optional<plan::Fusion> epilogue{};
 
   /// Whether one of the variants is a kernel of our own.
   bool hasKernel() const;
 };
 
-/// One op of the plan: fused ops, or one op of another kind.
+/// One step of the plan: fused ops, or one op of another kind.
 struct PlanStep {
   mlir::Operation *op; ///< the one op, or the last of the fused ones
   std::optional<FusedOps> fused;
@@ -38,19 +35,38 @@ struct PlanStep {
   /// If there is one: the op itself, or the first of the fused ops of its own
   /// kernel.
   std::optional<Product> product = std::nullopt;
-  /// Of a product without a kernel, what the library does as well.
+  /// What the library of the product does as well, in the same step. Where one
+  /// of its variants is a kernel, that is one of the fused ops.
   llvm::SmallVector<plan::Fusion, 2> joined{};
-  /// Of fused ops, the values that other steps read.
+  /// The values that other steps read.
   llvm::SetVector<mlir::Value> outputs{};
 };
 
-/// The steps of a program of local tensors, in an order that their data asks
-/// for. `matmul` are the variants of matrix products that are allowed, the
-/// preferred first; none: the backend's library. What was kept for a library
-/// behind a product that has a kernel is decomposed, and ops that variants of
-/// several choices share get copies.
-mlir::FailureOr<std::vector<PlanStep>>
-groupSteps(mlir::func::FuncOp main, llvm::ArrayRef<std::string> matmul);
+struct Grouping {
+  /// In an order that their data asks for.
+  std::vector<PlanStep> steps;
+  /// Of all ops, in an order in which they could run.
+  llvm::DenseMap<mlir::Operation *, size_t> placeOf;
+  /// The ops that compute free ones in their loops; others read all operands in
+  /// memory.
+  llvm::DenseSet<mlir::Operation *> loops;
+};
+
+/// The steps of a program of local tensors. `matmul` are the variants of matrix
+/// products that are allowed, the preferred first; none: the backend's library.
+/// Nothing is changed.
+mlir::FailureOr<Grouping> groupSteps(mlir::func::FuncOp main,
+                                     llvm::ArrayRef<std::string> matmul);
+
+/// Moves ops into a group at the builder's place, with copies of the free ones
+/// that they compute; its results, the `outputs`, go to all who read them.
+plan::GroupOp makeGroup(mlir::OpBuilder &builder,
+                        llvm::ArrayRef<mlir::Operation *> ops,
+                        llvm::ArrayRef<mlir::Value> outputs,
+                        const Grouping &of);
+
+/// What is in memory of these values, or of what free ops make them of.
+llvm::SetVector<mlir::Value> getMemoryRead(llvm::SetVector<mlir::Value> read);
 
 } // namespace tessera
 

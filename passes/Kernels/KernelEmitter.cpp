@@ -37,6 +37,35 @@ Memory tessera::getOwnMemory(Type type) {
   return memory;
 }
 
+Memory tessera::getMemory(Value planned) {
+  auto alias = planned.getDefiningOp<plan::AliasOp>();
+  if (!alias)
+    return getOwnMemory(planned.getType());
+  Memory memory;
+  if (alias.getKind() == plan::AliasKind::Reshape) {
+    const int64_t rank = cast<RankedTensorType>(planned.getType()).getRank();
+    llvm::append_range(memory.order, llvm::seq<int64_t>(0, rank));
+    return memory;
+  }
+  memory = getMemory(alias.getInput());
+  switch (alias.getKind()) {
+  case plan::AliasKind::Transpose:
+    for (int64_t &dim : memory.order)
+      dim = llvm::find(*alias.getAt(), dim) - alias.getAt()->begin();
+    break;
+  case plan::AliasKind::Slice:
+    memory.dense &=
+        getSpace(alias.getInput().getType()) == getSpace(planned.getType());
+    break;
+  case plan::AliasKind::Shard:
+    memory.dense = false;
+    break;
+  case plan::AliasKind::Reshape:
+    llvm_unreachable("is in row-major order");
+  }
+  return memory;
+}
+
 Type tessera::getKernelScalar(Type element) {
   if (element.isF16() || element.isBF16())
     return Float32Type::get(element.getContext());
@@ -57,10 +86,8 @@ static Type getStorage(Type element) {
 }
 
 KernelEmitter::KernelEmitter(OpBuilder &builder, Location loc, StringRef name,
-                             llvm::SetVector<Operation *> inlined,
-                             MemoryOf memoryOf)
-    : ElementBuilder(builder, loc), inlined(std::move(inlined)),
-      memoryOf(std::move(memoryOf)) {
+                             llvm::SetVector<Operation *> inlined)
+    : ElementBuilder(builder, loc), inlined(std::move(inlined)) {
   func = func::FuncOp::create(b, loc, name, b.getFunctionType({}, {}));
   func->setAttr(plan::kKernelAttr, b.getUnitAttr());
   b.setInsertionPointToStart(func.addEntryBlock());
@@ -155,16 +182,25 @@ Value KernelEmitter::argument(Value tensor) {
     return entry.getArgument(inputs.size() + (found - outputs.begin()));
   if (inputs.insert(tensor))
     entry.insertArgument(inputs.size() - 1,
-                         getMemRef(tensor.getType(), memoryOf(tensor)),
+                         getMemRef(tensor.getType(), getMemory(tensor)),
                          tensor.getLoc());
   return entry.getArgument(llvm::find(inputs, tensor) - inputs.begin());
 }
 
 void KernelEmitter::addOutput(Value tensor) {
   outputs.insert(tensor);
+  resultTypes.push_back(tensor.getType());
   func.getBody().front().insertArgument(
-      inputs.size() + outputs.size() - 1,
-      getMemRef(tensor.getType(), memoryOf(tensor)), tensor.getLoc());
+      inputs.size() + resultTypes.size() - 1,
+      getMemRef(tensor.getType(), getOwnMemory(tensor.getType())),
+      tensor.getLoc());
+}
+
+Value KernelEmitter::addScratch(Type tensor) {
+  resultTypes.push_back(tensor);
+  return func.getBody().front().insertArgument(
+      inputs.size() + resultTypes.size() - 1,
+      getMemRef(tensor, getOwnMemory(tensor)), location);
 }
 
 Value KernelEmitter::scalarArgument(Attribute scalar) {
@@ -224,6 +260,11 @@ SmallVector<Value> KernelEmitter::localExtents(Value tensor) {
   auto type = cast<RankedTensorType>(tensor.getType());
   Space space = getSpace(type);
   auto search = [&](Value candidate, const LocalDim &dim) -> Value {
+    // (Of what is not in memory, others are.)
+    Operation *maker = candidate.getDefiningOp();
+    if (maker && maker->getParentOfType<plan::GroupOp>() &&
+        !llvm::is_contained(outputs, candidate))
+      return {};
     Space other = getSpace(candidate.getType());
     for (size_t i = 0; i < other.size(); ++i)
       if (other[i] == dim)

@@ -47,6 +47,9 @@ struct Memory {
 
 /// Memory of its own in the order of the view's `alloc`.
 Memory getOwnMemory(mlir::Type type);
+/// How a value of the plan lies: a window as its source does, any other in
+/// memory of its own.
+Memory getMemory(mlir::Value planned);
 
 /// The type of an element in kernels: that of scalar regions, small floats as
 /// f32.
@@ -57,13 +60,11 @@ mlir::TypedAttr getKernelConstant(mlir::Attribute value, mlir::Type type);
 
 class KernelEmitter final : public tv::ElementBuilder {
 public:
-  using MemoryOf = std::function<Memory(mlir::Value)>;
-
   /// Starts the kernel `name` at the builder's place. `inlined` are the ops
   /// whose elements are computed where they are used.
   KernelEmitter(mlir::OpBuilder &builder, mlir::Location loc,
                 llvm::StringRef name,
-                llvm::SetVector<mlir::Operation *> inlined, MemoryOf memoryOf);
+                llvm::SetVector<mlir::Operation *> inlined);
 
   mlir::Value element(mlir::Value tensor,
                       llvm::ArrayRef<mlir::Value> indices) override;
@@ -73,6 +74,8 @@ public:
 
   /// Makes a result of the kernel of a main program's value.
   void addOutput(mlir::Value tensor);
+  /// Memory that the kernel alone needs: one more result, after the outputs.
+  mlir::Value addScratch(mlir::Type tensor);
   void store(mlir::Value scalar, mlir::Value output,
              llvm::ArrayRef<mlir::Value> indices);
   /// An element in memory: of an input, or what `store` stored.
@@ -144,6 +147,8 @@ public:
   /// Ends the kernel.
   mlir::func::FuncOp finish();
   llvm::ArrayRef<mlir::Value> getInputs() const { return inputs.getArrayRef(); }
+  /// Types of the outputs, then of the scratch memory.
+  llvm::ArrayRef<mlir::Type> getResultTypes() const { return resultTypes; }
   llvm::ArrayRef<mlir::Attribute> getScalars() const {
     return scalars.getArrayRef();
   }
@@ -175,8 +180,8 @@ private:
 
   mlir::func::FuncOp func;
   llvm::SetVector<mlir::Operation *> inlined;
-  MemoryOf memoryOf;
   llvm::SetVector<mlir::Value> inputs, outputs;
+  llvm::SmallVector<mlir::Type> resultTypes;
   llvm::SetVector<mlir::Attribute> scalars;
   /// Elements known in the current block.
   llvm::DenseMap<mlir::Value, Elements> known;

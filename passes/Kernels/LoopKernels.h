@@ -20,9 +20,12 @@ void emitLoops(KernelEmitter &emitter, tv::DispatchOp op);
 /// The `flash` variant of attention: one op. Emits the kernel's only output, or
 /// two if the log-sum-exp is used.
 void emitAttention(KernelEmitter &emitter, tv::AttentionOp op);
-/// The same of its gradient: three outputs, and memory for sums.
+/// The same of its gradient: three outputs, and scratch memory for sums.
 void emitAttentionGrad(KernelEmitter &emitter, tv::AttentionGradOp op,
-                       mlir::Value sums);
+                       mlir::Type sums);
+
+/// What an op is called in reports.
+llvm::StringRef getSource(mlir::Operation *op);
 
 /// The variant of a matrix product that is a kernel.
 inline constexpr llvm::StringLiteral kOwnProduct = "own";
@@ -49,7 +52,7 @@ getLocalLabels(tv::ContractionOpInterface op);
 /// Whether no local dimension spans several global ones.
 bool isPlain(mlir::Value tensor);
 /// Whether dimension `unit` is innermost and rows are multiples of 8 elements
-/// where tv-form-kernels puts a value, which may be a window.
+/// where tv-emit-kernels puts a value, which may be a window.
 bool hasBoxes(mlir::Value tensor, int64_t unit);
 /// The same of a value in memory of its own.
 bool hasOwnBoxes(mlir::RankedTensorType type, int64_t unit);

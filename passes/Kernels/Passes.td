@@ -213,7 +213,7 @@ def SplitReductions : ContractPass<"tv-split-reductions", "Localized"> {
     what they gave. Small floats are added in f32 until the end.
 
     Reductions stay that are a stage of a kernel over rows, as those of a softmax are,
-    sums of small floats that may join a matrix product (tv-form-kernels), and those
+    sums of small floats that may join a matrix product (tv-group-ops), and those
     without a dimension of a fitting divisor.
 
     ```mlir
@@ -249,29 +249,210 @@ def SplitReductions : ContractPass<"tv-split-reductions", "Localized"> {
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
-def FormKernels : ContractPass<"tv-form-kernels", "Localized", "::mlir::ModuleOp"> {
-  let summary = "Groups ops into kernels and says where memory is";
+def SeparateVariants : ContractPass<"tv-separate-variants", "Localized"> {
+  let summary = "Gives variants of different choices ops of their own";
   let description = [{
-    Every op of `@main` becomes an op of `plan`, or part of a kernel, or stays an op
-    of `comm`:
+    An op that only variants of several choices need would run whatever is chosen: it
+    becomes an op of each of them, unless one of the choices always needs it.
 
-    - pointwise ops and reductions with the same loops become one kernel, outlined
-      as a function on strided memrefs, as do pointwise ops that only a reduction of
-      outer dimensions reads, in its loops; broadcasts, index numbers, random numbers
-      and splats are computed where they are used;
-    - `plan.attend` gets operands in rows of 16-byte pieces;
-    - matrix products become `plan.contract`, with their bias and what else the target's
-      library does with them, where `tv-expand-composites` kept it, or the variants below;
+    ```mlir
+    #m = #tv.mesh<tp = 2>
+    !x = tensor<4xf32, #tv.local<#tv.view<#m, [did(tp) * 4]>, of [8]>>
+    func.func @main(%x: !x, %y: !x) -> (!x, !x) {
+      %n = tv.sub %x, %y : (!x, !x) -> !x
+      %a = tv.exp %n : (!x) -> !x
+      %b = tv.abs %x : (!x) -> !x
+      %c = tv.abs %y : (!x) -> !x
+      %d = tv.tanh %n : (!x) -> !x
+      %0 = plan.choose "kind" of "one"(%a), "two"(%b) from "tv.some" : !x
+      %1 = plan.choose "kind" of "one"(%c), "two"(%d) from "tv.some" : !x
+      return %0, %1 : !x, !x
+    }
+    ```
+
+    becomes
+
+    ```mlir
+    #m = #tv.mesh<tp = 2>
+    !x = tensor<4xf32, #tv.local<#tv.view<#m, [did(tp) * 4]>, of [8]>>
+    func.func @main(%x: !x, %y: !x) -> (!x, !x) {
+      %n = tv.sub %x, %y : (!x, !x) -> !x
+      %m = tv.sub %x, %y : (!x, !x) -> !x
+      %a = tv.exp %m : (!x) -> !x
+      %b = tv.abs %x : (!x) -> !x
+      %c = tv.abs %y : (!x) -> !x
+      %d = tv.tanh %n : (!x) -> !x
+      %0 = plan.choose "kind" of "one"(%a), "two"(%b) from "tv.some" : !x
+      %1 = plan.choose "kind" of "one"(%c), "two"(%d) from "tv.some" : !x
+      return %0, %1 : !x, !x
+    }
+    ```
+  }];
+}
+
+def GroupOps : ContractPass<"tv-group-ops", "Localized"> {
+  let summary = "Puts ops that run together into groups";
+  let description = [{
+    Each set of ops that runs together becomes a `plan.group`; what runs by itself stays
+    as it is (collectives, windows on memory, data of the plan). What goes together is
+    found before anything is changed:
+
+    - pointwise ops and reductions with the same loops are one kernel, as are pointwise
+      ops that only a reduction of outer dimensions reads, in its loops; broadcasts, index
+      numbers, random numbers and splats are computed where they are used, so they are
+      in each group that uses them;
+    - matrix products are in groups with what else the target's library does with them,
+      where `tv-expand-composites` kept it;
     - on GPUs a sum of columns in bf16 or f16 joins a product: of what `gelu_grad` makes
       of it, or of a factor, over what the product contracts, if the product is a matrix
       of static extents with neither bias nor gelu, what it contracts are the rows in
       memory of both factors, all three have rows of a multiple of 16 bytes, nothing it
       reads waits for the sums, and no variant of it is a kernel;
+    - ops of one variant of a `plan.choose` share groups among themselves only.
+
+    Groups come in an order that their data asks for.
+
+    ```mlir
+    #m = #tv.mesh<tp = 2>
+    !x = tensor<4x8xf32, #tv.local<#tv.view<#m, [4, 8]>, of [4, 8]>>
+    !w = tensor<3x8xf32, #tv.local<#tv.view<#m, [did(tp) * 3, 8]>, of [6, 8]>>
+    !b = tensor<3xf32, #tv.local<#tv.view<#m, [did(tp) * 3]>, of [6]>>
+    !y = tensor<4x3xf32, #tv.local<#tv.view<#m, [4, did(tp) * 3]>, of [4, 6]>>
+    func.func @main(%x: !x, %w: !w, %b: !b) -> !y {
+      %p = tv.linear %x, %w : (!x, !w) -> !y
+      %c = tv.broadcast %b dims [1] : (!b) -> !y
+      %s = tv.map %p, %c : (!y, !y) -> !y (%u: f32, %v: f32) {
+        %0 = arith.addf %u, %v : f32
+        tv.yield %0 : f32
+      }
+      %y = tv.map %s : (!y) -> !y (%u: f32) {
+        %0 = arith.mulf %u, %u : f32
+        tv.yield %0 : f32
+      }
+      return %y : !y
+    }
+    ```
+
+    becomes
+
+    ```mlir
+    #m = #tv.mesh<tp = 2>
+    !x = tensor<4x8xf32, #tv.local<#tv.view<#m, [4, 8]>, of [4, 8]>>
+    !w = tensor<3x8xf32, #tv.local<#tv.view<#m, [did(tp) * 3, 8]>, of [6, 8]>>
+    !b = tensor<3xf32, #tv.local<#tv.view<#m, [did(tp) * 3]>, of [6]>>
+    !y = tensor<4x3xf32, #tv.local<#tv.view<#m, [4, did(tp) * 3]>, of [4, 6]>>
+    func.func @main(%x: !x, %w: !w, %b: !b) -> !y {
+      %p = plan.group {
+        %0 = tv.linear %x, %w : (!x, !w) -> !y
+        plan.yield %0 : !y
+      } : !y
+      %y = plan.group {
+        %c = tv.broadcast %b dims [1] : (!b) -> !y
+        %s = tv.map %p, %c : (!y, !y) -> !y (%u: f32, %v: f32) {
+          %0 = arith.addf %u, %v : f32
+          tv.yield %0 : f32
+        }
+        %t = tv.map %s : (!y) -> !y (%u: f32) {
+          %0 = arith.mulf %u, %u : f32
+          tv.yield %0 : f32
+        }
+        plan.yield %t : !y
+      } : !y
+      return %y : !y
+    }
+    ```
+
+    A matrix product has two variants on cuda:sm_90a: `cublaslt`, a `plan.contract`, and
+    `own`, a kernel whose body is a `plan.product`. Those of `matmul` that fit stand on
+    its group, with the reasons against others; in a variant of another choice it is the
+    first that fits. Without `matmul` it is `cublaslt`, and no choice. `own` fits products
+    in bf16 or f16 of matrices, or of a batch of them, whose contracted dimension is
+    innermost in memory in both operands, as the columns are in the result, all in rows
+    of a multiple of 16 bytes. Bias, gelu and pointwise ops behind an `own` product join
+    its group while at most two of their values leave it. Random numbers do not.
+  }];
+  let dependentDialects = ["::tessera::plan::PlanDialect"];
+  let options = [
+    ListOption<"matmul", "matmul", "std::string",
+               "Variants of matrix products to compile in for cuda, in order of "
+               "preference: cublaslt, own (cublaslt alone by default)">];
+}
+
+def ChooseVariants : ContractPass<"tv-choose-variants", "Localized"> {
+  let summary = "Makes a group of each variant, and the choice between them";
+  let description = [{
+    The group of a product with several variants becomes one or two groups for each, and a
+    `plan.choose` between the values that leave them. `cublaslt` has a group of what
+    follows its product, but bias and gelu. A variant that is alone leaves nothing to
+    choose, but perhaps a reason.
+
+    ```mlir
+    #m = #tv.mesh<tp = 2>
+    !x = tensor<4x16xbf16, #tv.local<#tv.view<#m, [4, 16]>, of [4, 16]>>
+    !w = tensor<8x16xbf16, #tv.local<#tv.view<#m, [did(tp) * 8, 16]>, of [16, 16]>>
+    !b = tensor<8xbf16, #tv.local<#tv.view<#m, [did(tp) * 8]>, of [16]>>
+    !y = tensor<4x8xbf16, #tv.local<#tv.view<#m, [4, did(tp) * 8]>, of [4, 16]>>
+    func.func @main(%x: !x, %w: !w, %b: !b, %r: !y) -> !y {
+      %y = plan.group of ["own", "cublaslt"] {
+        %p = tv.linear %x, %w bias %b : (!x, !w, !b) -> !y
+        %s = tv.map %p, %r : (!y, !y) -> !y (%u: bf16, %v: bf16) {
+          %0 = arith.addf %u, %v : bf16
+          tv.yield %0 : bf16
+        }
+        plan.yield %s : !y
+      } : !y
+      return %y : !y
+    }
+    ```
+
+    becomes
+
+    ```mlir
+    #m = #tv.mesh<tp = 2>
+    !x = tensor<4x16xbf16, #tv.local<#tv.view<#m, [4, 16]>, of [4, 16]>>
+    !w = tensor<8x16xbf16, #tv.local<#tv.view<#m, [did(tp) * 8, 16]>, of [16, 16]>>
+    !b = tensor<8xbf16, #tv.local<#tv.view<#m, [did(tp) * 8]>, of [16]>>
+    !y = tensor<4x8xbf16, #tv.local<#tv.view<#m, [4, did(tp) * 8]>, of [4, 16]>>
+    func.func @main(%x: !x, %w: !w, %b: !b, %r: !y) -> !y {
+      %own = plan.group of ["own"] {
+        %p = tv.linear %x, %w bias %b : (!x, !w, !b) -> !y
+        %s = tv.map %p, %r : (!y, !y) -> !y (%u: bf16, %v: bf16) {
+          %0 = arith.addf %u, %v : bf16
+          tv.yield %0 : bf16
+        }
+        plan.yield %s : !y
+      } : !y
+      %p = plan.group of ["cublaslt"] {
+        %0 = tv.linear %x, %w bias %b : (!x, !w, !b) -> !y
+        plan.yield %0 : !y
+      } : !y
+      %library = plan.group {
+        %0 = tv.map %p, %r : (!y, !y) -> !y (%u: bf16, %v: bf16) {
+          %1 = arith.addf %u, %v : bf16
+          tv.yield %1 : bf16
+        }
+        plan.yield %0 : !y
+      } : !y
+      %y = plan.choose "matmul" of "own"(%own), "cublaslt"(%library) from "tv.linear" : !y
+      return %y : !y
+    }
+    ```
+  }];
+}
+
+def EmitKernels : ContractPass<"tv-emit-kernels", "Localized", "::mlir::ModuleOp"> {
+  let summary = "Makes groups kernels, and says where memory is";
+  let description = [{
+    Every op of `@main` becomes an op of `plan`, or stays an op of `comm`:
+
+    - a group becomes a kernel, a function on strided memrefs, and its `plan.launch`;
+      kernels that are alike are one;
+    - the group of a library's product becomes a `plan.contract`;
+    - `plan.attend` gets operands in rows of 16-byte pieces;
     - reshape, transpose, slice and the local slice of a reshard become windows on
       their source where strides allow, else a copy;
-    - ops of one variant of a `plan.choose` share kernels among themselves only, and
-      each of its values is memory that a step of its variant writes and no other
-      variant reads.
+    - each value of a `plan.choose` is memory that a step of its variant writes and no
+      other variant reads.
 
     ```mlir
     #m = #tv.mesh<tp = 2>
@@ -279,11 +460,17 @@ def FormKernels : ContractPass<"tv-form-kernels", "Localized", "::mlir::ModuleOp
     !w = tensor<3x8xf32, #tv.local<#tv.view<#m, [did(tp) * 3, 8], alloc = (0, 1)>, of [6, 8]>>
     !y = tensor<4x3xf32, #tv.local<#tv.view<#m, [4, did(tp) * 3], alloc = (0, 1)>, of [4, 6]>>
     func.func @main(%x: !x, %w: !w) -> !y {
-      %p = tv.linear %x, %w : (!x, !w) -> !y
-      %y = tv.map %p : (!y) -> !y (%u: f32) {
-        %s = arith.mulf %u, %u : f32
-        tv.yield %s : f32
-      }
+      %p = plan.group {
+        %0 = tv.linear %x, %w : (!x, !w) -> !y
+        plan.yield %0 : !y
+      } : !y
+      %y = plan.group {
+        %0 = tv.map %p : (!y) -> !y (%u: f32) {
+          %s = arith.mulf %u, %u : f32
+          tv.yield %s : f32
+        }
+        plan.yield %0 : !y
+      } : !y
       return %y : !y
     }
     ```
@@ -316,18 +503,8 @@ def FormKernels : ContractPass<"tv-form-kernels", "Localized", "::mlir::ModuleOp
     }
     ```
 
-    A matrix product has two variants on cuda:sm_90a: `cublaslt`, a `plan.contract`, and
-    `own`, a kernel whose body is a `plan.product`. Those of `matmul` that fit become a
-    `plan.choose`, which says why others are missing; in a variant of another choice the
-    first that fits is taken. Without `matmul` it is `cublaslt`, and no choice. `own`
-    fits products in bf16 or f16 of matrices, or of a batch of them, whose contracted
-    dimension is innermost in memory in both operands, as the columns are in the result,
-    all in rows of a multiple of 16 bytes. Bias, gelu and pointwise ops behind an `own`
-    product join its kernel while at most two of their values are stored. Random numbers
-    do not. The choice is between the values that leave this kernel: `cublaslt` has
-    another one of what follows its product, but bias and gelu.
-
-    With `matmul=own,cublaslt`
+    The `own` variant of a product is a `plan.product`, with what follows it as its
+    epilogue:
 
     ```mlir
     #m = #tv.mesh<tp = 2>
@@ -337,11 +514,14 @@ def FormKernels : ContractPass<"tv-form-kernels", "Localized", "::mlir::ModuleOp
     !y = tensor<4x8xbf16, #tv.local<#tv.view<#m, [4, did(tp) * 8]>, of [4, 16]>>
     module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
       func.func @main(%x: !x, %w: !w, %b: !b, %r: !y) -> !y {
-        %p = tv.linear %x, %w bias %b : (!x, !w, !b) -> !y
-        %y = tv.map %p, %r : (!y, !y) -> !y (%u: bf16, %v: bf16) {
-          %s = arith.addf %u, %v : bf16
-          tv.yield %s : bf16
-        }
+        %y = plan.group of ["own"] {
+          %p = tv.linear %x, %w bias %b : (!x, !w, !b) -> !y
+          %s = tv.map %p, %r : (!y, !y) -> !y (%u: bf16, %v: bf16) {
+            %0 = arith.addf %u, %v : bf16
+            tv.yield %0 : bf16
+          }
+          plan.yield %s : !y
+        } : !y
         return %y : !y
       }
     }
@@ -373,28 +553,8 @@ def FormKernels : ContractPass<"tv-form-kernels", "Localized", "::mlir::ModuleOp
         }
         return
       }
-      func.func @map_1(%p: !y_memory, %r: !y_memory, %y: !y_memory) attributes {plan.kernel} {
-        %c4 = arith.constant 4 : index
-        %c8 = arith.constant 8 : index
-        %c0 = arith.constant 0 : index
-        %c1 = arith.constant 1 : index
-        scf.parallel (%row, %column) = (%c0, %c0) to (%c4, %c8) step (%c1, %c1) {
-          %0 = memref.load %p[%row, %column] : !y_memory
-          %1 = arith.extf %0 : bf16 to f32
-          %2 = memref.load %r[%row, %column] : !y_memory
-          %3 = arith.extf %2 : bf16 to f32
-          %4 = arith.addf %1, %3 : f32
-          %5 = arith.truncf %4 : f32 to bf16
-          memref.store %5, %y[%row, %column] : !y_memory
-          scf.reduce
-        }
-        return
-      }
       func.func @main(%x: !x, %w: !w, %b: !b, %r: !y) -> !y {
-        %own = plan.launch @linear_0(%x, %w, %b, %r) scalars [] from "tv.linear" : (!x, !w, !b, !y) -> !y
-        %p = plan.contract %x [0, 1], %w [2, 1] bias %b to [0, 2] from "tv.linear" : (!x, !w, !b) -> !y
-        %library = plan.launch @map_1(%p, %r) scalars [] from "tv.map" : (!y, !y) -> !y
-        %y = plan.choose "matmul" of "own"(%own), "cublaslt"(%library) from "tv.linear" : !y
+        %y = plan.launch @linear_0(%x, %w, %b, %r) scalars [] from "tv.linear" : (!x, !w, !b, !y) -> !y
         return %y : !y
       }
     }
@@ -405,10 +565,6 @@ def FormKernels : ContractPass<"tv-form-kernels", "Localized", "::mlir::ModuleOp
                            "::mlir::memref::MemRefDialect",
                            "::mlir::scf::SCFDialect",
                            "::tessera::plan::PlanDialect"];
-  let options = [
-    ListOption<"matmul", "matmul", "std::string",
-               "Variants of matrix products to compile in for cuda, in order of "
-               "preference: cublaslt, own (cublaslt alone by default)">];
 }
 
 #endif // TESSERA_KERNELS_PASSES_TD

@@ -26,6 +26,14 @@ static RankedTensorType getTensor(Value value) {
   return cast<RankedTensorType>(value.getType());
 }
 
+StringRef tessera::getSource(Operation *op) {
+  auto name = dyn_cast<NameLoc>(op->getLoc());
+  // What tv-simplify made keeps the name of what the program says.
+  if (name && isa<tv::ContractOp>(op))
+    return name.getName().strref();
+  return op->getName().getStringRef();
+}
+
 bool tessera::isPlain(Value tensor) {
   return llvm::all_of(getSpace(tensor.getType()), [](const LocalDim &dim) {
     return dim.extents.size() == 1;
@@ -125,7 +133,7 @@ bool tessera::hasBoxes(Value tensor, int64_t unit) {
 }
 
 bool tessera::mayFollowProduct(const FusedOps &fused, Operation *op) {
-  if (!isPointwise(op))
+  if (!isElementwise(op))
     return false;
   Operation *product = fused.ops.front();
   Type element = getTensor(product->getResult(0)).getElementType();

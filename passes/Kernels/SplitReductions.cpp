@@ -104,7 +104,7 @@ static std::optional<Split> getSplit(tv::ReduceOp op, int64_t multiprocessors) {
   return std::nullopt;
 }
 
-/// Whether a library may sum as well, beside a product (tv-form-kernels).
+/// Whether a library may sum as well, beside a product (tv-group-ops).
 static bool mayJoinProduct(tv::ReduceOp op, const plan::Target &target) {
   return llvm::any_of(*op->getBlock(), [&](Operation &product) {
     return target.fuse(&product, op).has_value();

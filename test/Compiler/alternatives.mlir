@@ -75,7 +75,7 @@
 // RUN: not tessera-compile %t/other.mlir --compile-from=kernels -o %t/window.tsr 2>&1 | FileCheck %s --check-prefix=WINDOW
 // RUN: sed 's/return %c/return %y/' %t/window.mlir > %t/outside.mlir
 // RUN: not tessera-compile %t/outside.mlir --compile-from=kernels -o %t/window.tsr 2>&1 | FileCheck %s --check-prefix=WINDOW
-// WINDOW: error: 'plan.choose' op each of its values must be the result of a step of its variant, used by no other; tv-form-kernels copies others
+// WINDOW: error: 'plan.choose' op each of its values must be the result of a step of its variant, used by no other; tv-emit-kernels copies others
 
 //--- both.mlir
 #m = #tv.mesh<tp = 1>

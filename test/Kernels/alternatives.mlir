@@ -2,13 +2,14 @@
 // none, and each value of a choice is memory that a step of its variant writes.
 
 // RUN: split-file %s %t
-// RUN: tessera-opt %t/fusion.mlir --tv-form-kernels --mlir-print-local-scope | FileCheck %s --check-prefix=FUSION
-// RUN: tessera-opt %t/windows.mlir --tv-form-kernels | FileCheck %s --check-prefix=WINDOWS
-// RUN: tessera-opt %t/shared.mlir --tv-form-kernels | FileCheck %s --check-prefix=SHARED
-// RUN: tessera-opt %t/choices.mlir --tv-form-kernels | FileCheck %s --check-prefix=CHOICES
-// RUN: tessera-opt %t/choices.mlir --tv-form-kernels --interpret=1 -o /dev/null | FileCheck %s --check-prefix=EQUAL
-// RUN: tessera-opt %t/fusion.mlir --tv-form-kernels --interpret=1 -o /dev/null | FileCheck %s --check-prefix=EQUAL
-// RUN: tessera-opt %t/windows.mlir --tv-form-kernels --interpret=1 -o /dev/null | FileCheck %s --check-prefix=EQUAL
+// DEFINE: %{kernels} = --tv-separate-variants --tv-group-ops --tv-emit-kernels
+// RUN: tessera-opt %t/fusion.mlir %{kernels} --mlir-print-local-scope | FileCheck %s --check-prefix=FUSION
+// RUN: tessera-opt %t/windows.mlir %{kernels} | FileCheck %s --check-prefix=WINDOWS
+// RUN: tessera-opt %t/shared.mlir %{kernels} | FileCheck %s --check-prefix=SHARED
+// RUN: tessera-opt %t/choices.mlir %{kernels} | FileCheck %s --check-prefix=CHOICES
+// RUN: tessera-opt %t/choices.mlir %{kernels} --interpret=1 -o /dev/null | FileCheck %s --check-prefix=EQUAL
+// RUN: tessera-opt %t/fusion.mlir %{kernels} --interpret=1 -o /dev/null | FileCheck %s --check-prefix=EQUAL
+// RUN: tessera-opt %t/windows.mlir %{kernels} --interpret=1 -o /dev/null | FileCheck %s --check-prefix=EQUAL
 // EQUAL: interpret: @main equals the source on
 
 //--- fusion.mlir

@@ -29,7 +29,7 @@
 // RUN: sed 's/0, 0, 8/0, 0, 4/' %t/windows.mlir | not tessera-opt %{own} 2>&1 | FileCheck %s --check-prefix=TERMS
 // RUN: not tessera-opt %t/plain.mlir %{own} 2>&1 | FileCheck %s --check-prefix=TERMS
 // RUN: not tessera-opt %t/four.mlir %{own} 2>&1 | FileCheck %s --check-prefix=FOUR
-// RUN: not tessera-opt %t/block.mlir --tv-set-target=target=cuda:sm_90a --tv-form-kernels=matmul=best 2>&1 | FileCheck %s --check-prefix=NAME
+// RUN: not tessera-opt %t/block.mlir --tv-set-target=target=cuda:sm_90a --tv-group-ops=matmul=best 2>&1 | FileCheck %s --check-prefix=NAME
 // CPU: block.mlir:{{[0-9]+}}:8: error: has no variant that is allowed; own does not fit: it is for cuda:sm_90a{{$}}
 // NEITHER: error: has no variant that is allowed; cublaslt does not fit: it is for cuda:sm_90a and cuda:sm_XY from sm_80 on; own does not fit: it is for cuda:sm_90a
 // TYPE: error: has no variant that is allowed; own does not fit: its elements must be bf16 or f16; what would fit: cublaslt{{$}}

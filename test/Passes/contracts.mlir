@@ -9,8 +9,10 @@
 // PLAN: plan.mlir:4:8: error: tv-reorder-sharded-axis runs after tv-plan-reshards: 'tv.reshard' has no plan
 // RUN: not tessera-opt --tv-elide-reshards %t/spelling.mlir 2>&1 | FileCheck %s --check-prefix=SPELLING
 // SPELLING: spelling.mlir:2:1: error: tv-elide-reshards runs after tv-propagate-shardings: a value of type {{.*}} has another view than its canonical one, [did(tp) * 4]
-// RUN: not tessera-opt --tv-form-kernels %t/plan.mlir 2>&1 | FileCheck %s --check-prefix=LOCAL
-// LOCAL: plan.mlir:3:1: error: tv-form-kernels runs after tv-localize: a value of type {{.*}} is not one device's part
+// RUN: not tessera-opt --tv-emit-kernels %t/plan.mlir 2>&1 | FileCheck %s --check-prefix=LOCAL
+// LOCAL: plan.mlir:3:1: error: tv-emit-kernels runs after tv-localize: a value of type {{.*}} is not one device's part
+// RUN: not tessera-opt --tv-group-ops %t/views.mlir 2>&1 | FileCheck %s --check-prefix=GROUP
+// GROUP: views.mlir:1:1: error: tv-group-ops runs after tv-localize:
 // RUN: not tessera-opt --tv-split-reductions %t/views.mlir 2>&1 | FileCheck %s --check-prefix=SPLIT
 // SPLIT: views.mlir:1:1: error: tv-split-reductions runs after tv-localize:
 // RUN: not tessera-opt --tv-simplify %t/views.mlir 2>&1 | FileCheck %s --check-prefix=SIMPLIFY

@@ -296,6 +296,18 @@ LogicalResult Interpreter::evaluateWhole(Operation *op, Evaluator evaluator,
 }
 
 LogicalResult Interpreter::evaluate(Operation *op) {
+  // Ops of a group are ops of the program.
+  if (auto group = dyn_cast<plan::GroupOp>(op)) {
+    for (Operation &inner : group.getOps())
+      if (failed(evaluate(&inner)))
+        return failure();
+    for (auto [value, result] :
+         llvm::zip_equal(group.getYielded(), group.getResults())) {
+      Tensor tensor = values.find(value)->second;
+      values[result] = std::move(tensor);
+    }
+    return success();
+  }
   // Everything that the op reads, in its regions too, was computed before.
   WalkResult known = op->walk([&](Operation *inner) {
     for (Value operand : inner->getOperands())

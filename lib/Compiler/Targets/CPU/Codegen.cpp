@@ -336,7 +336,7 @@ link(StringRef object, llvm::TargetMachine &machine, std::string &error) {
   return (*bytes)->getBuffer().str();
 }
 
-/// What tv-form-kernels makes: loops over memory.
+/// What tv-emit-kernels makes: loops over memory.
 static LogicalResult verifyKernel(func::FuncOp kernel) {
   if (kernel.isExternal())
     return kernel.emitError() << "is a kernel without a body";

@@ -1,4 +1,4 @@
-// RUN: tessera-opt %s -tv-expand-composites -cse -tv-form-kernels -split-input-file | FileCheck %s
+// RUN: tessera-opt %s -tv-expand-composites -cse -tv-group-ops -tv-emit-kernels -split-input-file | FileCheck %s
 
 // The bias and what follows it run in one kernel after the product.
 #m = #tv.mesh<tp = 2>

@@ -1,0 +1,494 @@
+//===- EmitKernels.cpp - groups become loops over memory ------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Op by op, where it stands: a group becomes a kernel and its launch or a
+// product for a library, any other op a window on memory or a copy. What a
+// choice chooses from has memory of its own.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Comm/Comm.h"
+#include "Kernels/BuildLocal.h"
+#include "Kernels/FusedKernel.h"
+#include "Kernels/LoopKernels.h"
+#include "Kernels/Passes.h"
+#include "Kernels/Windows.h"
+
+#include "mlir/Transforms/RegionUtils.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace tessera;
+
+namespace tessera {
+#define GEN_PASS_DEF_EMITKERNELS
+#include "Kernels/Passes.h.inc"
+} // namespace tessera
+
+namespace {
+class Emitter {
+public:
+  Emitter(func::FuncOp main) : main(main), builder(main.getContext()) {}
+  LogicalResult run();
+
+private:
+  LogicalResult emit(Operation *op);
+  LogicalResult emitGroup(plan::GroupOp group);
+  LogicalResult emitLoops(plan::GroupOp group);
+  LogicalResult emitContract(plan::GroupOp group);
+  LogicalResult emitAttention(tv::AttentionOp op);
+  LogicalResult emitAttention(tv::AttentionGradOp op);
+  LogicalResult emitFlash(Operation *op, StringRef name, ValueRange heads,
+                          ArrayRef<Value> results,
+                          llvm::function_ref<void(KernelEmitter &)> body);
+  LogicalResult emitTranspose(Operation *op, ArrayRef<int64_t> perm);
+  void emitAttend(plan::AttendOp op);
+  void emitReturn(func::ReturnOp op);
+  void giveMemory(plan::ChooseOp choice,
+                  const llvm::DenseMap<Operation *, plan::Variant> &variants);
+  LogicalResult launch(Operation *op, StringRef name,
+                       const llvm::SetVector<Operation *> &inlined,
+                       ArrayRef<Value> outputs,
+                       llvm::function_ref<void(KernelEmitter &)> body);
+  Value copy(Location loc, Value planned, StringRef source);
+  Value inOrder(Operation *op, Value operand, ArrayRef<int64_t> perm);
+  Value inRows(Location loc, Value operand, StringRef source);
+  LogicalResult replace(Operation *op, plan::AliasKind kind, Value planned,
+                        ArrayRef<int64_t> at = {});
+
+  func::FuncOp main;
+  OpBuilder builder;
+  IRMapping made; ///< values of the group to those of the plan
+  llvm::StringMap<std::string> kernels; ///< text to symbol
+};
+} // namespace
+
+static LogicalResult hasNoKernel(Operation *op) {
+  return op->emitError() << "'" << op->getName()
+                         << "' has no kernel; it should be gone before "
+                            "tv-emit-kernels";
+}
+
+//===----------------------------------------------------------------------===//
+// Ops of the program
+//===----------------------------------------------------------------------===//
+
+LogicalResult Emitter::run() {
+  Block &block = main.getBody().front();
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    builder.setInsertionPoint(&op);
+    if (failed(emit(&op)))
+      return failure();
+  }
+  auto variants = plan::getVariants(block);
+  for (auto choice : block.getOps<plan::ChooseOp>())
+    giveMemory(choice, variants);
+  return success();
+}
+
+LogicalResult Emitter::emit(Operation *op) {
+  // What moves nothing is a window on memory.
+  if (auto permutation = getPermutation(op))
+    return emitTranspose(op, *permutation);
+  return TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](plan::GroupOp group) { return emitGroup(group); })
+      .Case([&](tv::ReinterpretOpInterface) {
+        Value input = op->getOperand(0);
+        if (!getMemory(input).isRowMajor())
+          input = copy(op->getLoc(), input, op->getName().getStringRef());
+        return replace(op, plan::AliasKind::Reshape, input);
+      })
+      .Case([&](tv::WindowOpInterface box) {
+        if (auto window = getWindow(op))
+          return replace(op, plan::AliasKind::Slice, box.getWhole(), *window);
+        return hasNoKernel(op);
+      })
+      // A collective, but for a window.
+      .Case([&](comm::SliceOp slice) {
+        return isWindow(slice)
+                   ? replace(op, plan::AliasKind::Shard, op->getOperand(0))
+                   : success();
+      })
+      .Case<comm::CollectiveOpInterface, plan::ChooseOp>(
+          [](auto) { return success(); })
+      // One that is no splat is data of the plan.
+      .Case([&](tv::ConstantOp constant) {
+        op->replaceAllUsesWith(plan::ConstantOp::create(
+            builder, op->getLoc(), constant.getResult().getType(),
+            constant.getValue()));
+        op->erase();
+        return success();
+      })
+      .Case([&](plan::AttendOp attend) {
+        emitAttend(attend);
+        return success();
+      })
+      .Case([&](func::ReturnOp end) {
+        emitReturn(end);
+        return success();
+      })
+      .Default(hasNoKernel);
+}
+
+LogicalResult Emitter::replace(Operation *op, plan::AliasKind kind,
+                               Value planned, ArrayRef<int64_t> at) {
+  const bool isPlaced =
+      kind == plan::AliasKind::Transpose || kind == plan::AliasKind::Slice;
+  op->replaceAllUsesWith(plan::AliasOp::create(
+      builder, op->getLoc(), op->getResult(0).getType(), kind, planned,
+      isPlaced ? builder.getDenseI64ArrayAttr(at) : DenseI64ArrayAttr()));
+  op->erase();
+  return success();
+}
+
+Value Emitter::copy(Location loc, Value planned, StringRef source) {
+  // Dense and row-major.
+  auto type = cast<RankedTensorType>(planned.getType());
+  auto local = cast<tv::LocalAttr>(type.getEncoding());
+  layout::View view = local.getLayoutView();
+  view.alloc.reset();
+  auto dense = tv::LocalAttr::get(type.getContext(), local.getView().with(view),
+                                  local.getExtents());
+  return plan::CopyOp::create(builder, loc, tv::withEncoding(type, dense),
+                              planned, builder.getStringAttr(source));
+}
+
+LogicalResult Emitter::emitTranspose(Operation *op, ArrayRef<int64_t> perm) {
+  if (!isPlain(op->getOperand(0)))
+    return op->emitError()
+           << "transposes dimensions that the view of its operand merges; "
+              "reshape it first";
+  return replace(op, plan::AliasKind::Transpose, op->getOperand(0), perm);
+}
+
+/// Whether, with dimension `unit` innermost in memory, all other strides of a
+/// planned value and the place of its first element are multiples of 8
+/// elements.
+static bool isAligned(Value planned, int64_t unit) {
+  auto alias = planned.getDefiningOp<plan::AliasOp>();
+  if (!alias) {
+    int64_t size = cast<RankedTensorType>(planned.getType()).getDimSize(unit);
+    return !ShapedType::isDynamic(size) && size % 8 == 0;
+  }
+  Value source = alias.getInput();
+  switch (alias.getKind()) {
+  case plan::AliasKind::Reshape: // of a source in row-major order
+    return isAligned(source,
+                     cast<RankedTensorType>(source.getType()).getRank() - 1);
+  case plan::AliasKind::Transpose:
+    return isAligned(source, (*alias.getAt())[unit]);
+  case plan::AliasKind::Slice:
+    return (*alias.getAt())[unit] % 8 == 0 && isAligned(source, unit);
+  case plan::AliasKind::Shard:
+    return getSpace(source.getType())[unit] ==
+               getSpace(planned.getType())[unit] &&
+           isAligned(source, unit);
+  }
+  llvm_unreachable("all kinds are covered");
+}
+
+/// An operand of attention on tensor cores, which read rows of 16-byte pieces.
+/// What lies otherwise is copied.
+Value Emitter::inRows(Location loc, Value operand, StringRef source) {
+  const Memory memory = getMemory(operand);
+  if (memory.unit && memory.order.back() == 3 && isAligned(operand, 3))
+    return operand;
+  return copy(loc, operand, source);
+}
+
+void Emitter::emitAttend(plan::AttendOp op) {
+  llvm::SmallDenseMap<Value, Value> known;
+  for (OpOperand &operand : op->getOpOperands()) {
+    Value &planned = known[operand.get()];
+    if (!planned)
+      planned = inRows(op.getLoc(), operand.get(), op.getSource());
+    operand.set(planned);
+  }
+  if (!op.getLse() || !op.getLse().use_empty())
+    return;
+  auto attend = plan::AttendOp::create(
+      builder, op.getLoc(), op.getResult().getType(), Type(), op.getQuery(),
+      op.getKey(), op.getValue(), op.getScaleAttr(), op.getCausalAttr(),
+      op.getSourceAttr());
+  op.getResult().replaceAllUsesWith(attend.getResult());
+  op.erase();
+}
+
+/// An output is memory of the caller, written by one step.
+void Emitter::emitReturn(func::ReturnOp op) {
+  llvm::SmallPtrSet<Value, 4> returned;
+  for (OpOperand &operand : op->getOpOperands()) {
+    Value planned = operand.get();
+    Operation *step = planned.getDefiningOp();
+    if (!returned.insert(planned).second || !step ||
+        isa<plan::AliasOp, plan::ConstantOp>(step))
+      operand.set(plan::CopyOp::create(
+          builder, op.getLoc(), planned.getType(), planned,
+          builder.getStringAttr(op->getName().getStringRef())));
+  }
+}
+
+/// Each value of a choice becomes memory that one step writes, a step of the
+/// value's variant, and that no other variant reads.
+void Emitter::giveMemory(
+    plan::ChooseOp choice,
+    const llvm::DenseMap<Operation *, plan::Variant> &variants) {
+  builder.setInsertionPoint(choice);
+  for (OpOperand &operand : choice->getOpOperands()) {
+    if (plan::isOwnMemory(operand, variants))
+      continue;
+    operand.set(plan::CopyOp::create(builder, choice.getLoc(),
+                                     operand.get().getType(), operand.get(),
+                                     choice.getSourceAttr()));
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Groups
+//===----------------------------------------------------------------------===//
+
+LogicalResult Emitter::launch(Operation *op, StringRef name,
+                              const llvm::SetVector<Operation *> &inlined,
+                              ArrayRef<Value> results,
+                              llvm::function_ref<void(KernelEmitter &)> body) {
+  OpBuilder atModule(main);
+  KernelEmitter emitter(atModule, op->getLoc(), "kernel", inlined);
+  body(emitter);
+  if (emitter.hasFailed())
+    return failure();
+  func::FuncOp kernel = emitter.finish();
+  // Where all that it computes is from, in order.
+  SmallVector<Operation *> ops(inlined.begin(), inlined.end());
+  if (!inlined.contains(op))
+    ops.push_back(op);
+  llvm::sort(ops,
+             [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  kernel->setLoc(FusedLoc::get(
+      builder.getContext(),
+      llvm::map_to_vector(ops, [](Operation *op) { return op->getLoc(); })));
+  // The layers of a model share their kernels.
+  std::string text;
+  llvm::raw_string_ostream(text) << kernel;
+  std::string &symbol = kernels[text];
+  if (symbol.empty()) {
+    symbol = (name + "_" + Twine(kernels.size() - 1)).str();
+    kernel.setName(symbol);
+  } else {
+    kernel.erase();
+  }
+  auto launchOp = plan::LaunchOp::create(
+      builder, op->getLoc(), emitter.getResultTypes(),
+      FlatSymbolRefAttr::get(builder.getContext(), symbol), emitter.getInputs(),
+      builder.getArrayAttr(emitter.getScalars()),
+      builder.getStringAttr(getSource(op)));
+  made.map(results, launchOp.getResults().take_front(results.size()));
+  return success();
+}
+
+LogicalResult Emitter::emitGroup(plan::GroupOp group) {
+  made.clear();
+  Operation *product = group.getProduct();
+  ArrayAttr variants = group.getVariantsAttr();
+  if (variants && variants.size() > 1)
+    return group.emitOpError() << "has several variants; tv-choose-variants "
+                                  "makes each a group";
+  const bool isOwn =
+      variants && cast<StringAttr>(variants[0]).getValue() == kOwnProduct;
+  LogicalResult emitted =
+      product && !isOwn
+          ? emitContract(group)
+          : TypeSwitch<Operation *, LogicalResult>(
+                &*std::prev(group.getBody().front().end(), 2))
+                // Kernels of their own.
+                .Case<tv::AttentionOp, tv::AttentionGradOp>(
+                    [&](auto op) { return emitAttention(op); })
+                // These too: where they write depends on data.
+                .Case<tv::ScatterOp, tv::DispatchOp>([&](auto op) {
+                  return launch(op, op->getName().stripDialect(), {},
+                                llvm::to_vector_of<Value>(op->getResults()),
+                                [&](KernelEmitter &emitter) {
+                                  tessera::emitLoops(emitter, op);
+                                });
+                })
+                .Default([&](Operation *) { return emitLoops(group); });
+  if (failed(emitted))
+    return failure();
+  for (auto [yielded, result] :
+       llvm::zip_equal(group.getYielded(), group.getResults())) {
+    if (!made.contains(yielded))
+      return group.emitOpError() << "yields more than its step makes";
+    result.replaceAllUsesWith(made.lookup(yielded));
+  }
+  group.erase();
+  return success();
+}
+
+/// Adds the free ops that make these values, or what the ops read.
+static void addFree(llvm::SetVector<Operation *> &ops,
+                    ArrayRef<Value> values = {}) {
+  auto add = [&](ArrayRef<Value> values) {
+    for (Value value : values)
+      if (Operation *op = value.getDefiningOp(); op && isFree(op))
+        ops.insert(op);
+  };
+  add(values);
+  for (size_t i = 0; i < ops.size(); ++i)
+    add(getReadValues(ops[i]));
+}
+
+/// What runs in one loop nest, perhaps behind a product.
+LogicalResult Emitter::emitLoops(plan::GroupOp group) {
+  // What no library takes along is a map.
+  for (auto op : llvm::make_early_inc_range(
+           group.getBody().getOps<tv::CompositeOpInterface>())) {
+    if (!isElementwise(op))
+      return hasNoKernel(op);
+    OpBuilder before(op);
+    SmallVector<Value> values;
+    if (failed(op.decompose(before, values)))
+      return failure();
+    values.front().setType(op->getResult(0).getType());
+    op->replaceAllUsesWith(values);
+    op->erase();
+  }
+  SmallVector<Value> results(group.getYielded());
+  SmallVector<Operation *> ops;
+  for (Operation &op : group.getOps())
+    if (!isFree(&op))
+      ops.push_back(&op);
+  if (ops.empty()) // of what is free, what others read
+    ops.push_back(results.front().getDefiningOp());
+  FusedOps fused(ops.front());
+  for (Operation *op : ArrayRef(ops).drop_front())
+    if (!fused.tryAdd(op))
+      return op->emitError() << "does not fit into the loops of its group";
+  Operation *product = group.getProduct();
+  llvm::SetVector<Operation *> inlined = fused.ops;
+  if (product)
+    inlined.remove(product);
+  addFree(inlined);
+  if (auto op = dyn_cast_or_null<tv::ContractionOpInterface>(product)) {
+    std::optional<ProductOrders> orders = getProductOrders(op);
+    if (!orders)
+      return op.emitError() << "is no product of rows with rows";
+    Value a = inOrder(op, op.getA(), orders->a),
+          b = inOrder(op, op.getB(), orders->b);
+    return launch(op, getSource(op).split('.').second, inlined, results,
+                  [&](KernelEmitter &emitter) {
+                    tessera::emitProduct(emitter, fused, a, b, results);
+                  });
+  }
+  return launch(
+      ops.back(), ops.back()->getName().stripDialect(), inlined, results,
+      [&](KernelEmitter &emitter) { emitFused(emitter, fused, results); });
+}
+
+/// An operand with its dimensions in another order.
+Value Emitter::inOrder(Operation *op, Value operand, ArrayRef<int64_t> perm) {
+  if (llvm::is_sorted(perm))
+    return operand;
+  RankedTensorType type =
+      LocalShape(operand).take(perm).summed(operand).type(getElement(operand));
+  return plan::AliasOp::create(builder, op->getLoc(), type,
+                               plan::AliasKind::Transpose, operand,
+                               builder.getDenseI64ArrayAttr(perm));
+}
+
+/// A product by its labels, with what the library does as well.
+LogicalResult Emitter::emitContract(plan::GroupOp group) {
+  auto op = cast<tv::ContractionOpInterface>(group.getProduct());
+  std::optional<tv::ContractionLabels> labels = getLocalLabels(op);
+  if (!labels)
+    return op.emitError() << "multiplies along dimensions that a view merges; "
+                             "reshape them first";
+  Value bias = op.getBias(), result = op->getResult(0), second, x;
+  plan::EpilogueAttr epilogue = group.getEpilogueAttr();
+  plan::SummedAttr summed = group.getSummedAttr();
+  for (Operation &other : group.getOps()) {
+    if (&other == op)
+      continue;
+    if (summed && getReduction(&other)) {
+      second = other.getResult(0);
+    } else if (epilogue && isElementwise(&other)) {
+      // What goes into an epilogue is there as well where it is read.
+      for (Value operand : other.getOperands())
+        if (operand != op->getResult(0))
+          x = operand;
+      if (llvm::is_contained(group.getYielded(), result))
+        second = result;
+      result = other.getResult(0);
+    } else {
+      return other.emitError() << "is not what a library does with a product";
+    }
+  }
+  auto contract = plan::ContractOp::create(
+      builder, op->getLoc(), result.getType(),
+      second ? second.getType() : Type(), op.getA(), op.getB(), bias, x,
+      labels->a, labels->b, labels->result, epilogue, summed, getSource(op));
+  made.map(result, contract.getResult());
+  if (second)
+    made.map(second, contract.getSecond());
+  return success();
+}
+
+/// A kernel that reads `heads` in rows.
+LogicalResult
+Emitter::emitFlash(Operation *op, StringRef name, ValueRange heads,
+                   ArrayRef<Value> results,
+                   llvm::function_ref<void(KernelEmitter &)> body) {
+  llvm::SmallSetVector<Value, 5> operands;
+  operands.insert_range(heads);
+  for (Value operand : operands)
+    replaceAllUsesInRegionWith(
+        operand, inRows(op->getLoc(), operand, op->getName().getStringRef()),
+        *op->getParentRegion());
+  llvm::SetVector<Operation *> inlined;
+  llvm::SetVector<Value> captured;
+  getUsedValuesDefinedAbove(op->getRegions(), captured);
+  addFree(inlined, captured.getArrayRef());
+  return launch(op, name, inlined, results, body);
+}
+
+LogicalResult Emitter::emitAttention(tv::AttentionOp op) {
+  SmallVector<Value> results = {op.getResult()};
+  if (!op.getLse().use_empty())
+    results.push_back(op.getLse());
+  return emitFlash(
+      op, "attention", op->getOperands(), results,
+      [&](KernelEmitter &emitter) { tessera::emitAttention(emitter, op); });
+}
+
+LogicalResult Emitter::emitAttention(tv::AttentionGradOp op) {
+  LocalShape shape = LocalShape(op.getQuery()).take({0, 1});
+  LocalShape query(op.getQuery());
+  shape.add(query.extents[2] + layout::Extent(128));
+  // Three numbers a row, and what functors have of it.
+  const bool hasMods = !op.getScoreMod().empty() || !op.getMaskMod().empty();
+  shape.add(query.extents[3] + layout::Extent(hasMods ? 7 : 3));
+  Type sums = shape.type(builder.getF32Type());
+  return emitFlash(
+      op, "attention_grad",
+      {op.getGrad(), op.getQuery(), op.getKey(), op.getValue(), op.getOutput()},
+      llvm::to_vector_of<Value>(op->getResults()), [&](KernelEmitter &emitter) {
+        tessera::emitAttentionGrad(emitter, op, sums);
+      });
+}
+
+namespace {
+struct EmitKernels : public tessera::impl::EmitKernelsBase<EmitKernels> {
+  void runOnContract() override {
+    auto main = getOperation().lookupSymbol<func::FuncOp>("main");
+    if (!main) {
+      getOperation().emitError() << "a program needs a function '@main'";
+      return signalPassFailure();
+    }
+    if (failed(Emitter(main).run()))
+      return signalPassFailure();
+  }
+};
+} // namespace

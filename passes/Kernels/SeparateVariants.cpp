@@ -1,0 +1,26 @@
+//===- SeparateVariants.cpp - ops of their own for each choice ------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Kernels/Passes.h"
+
+using namespace mlir;
+using namespace tessera;
+
+namespace tessera {
+#define GEN_PASS_DEF_SEPARATEVARIANTS
+#include "Kernels/Passes.h.inc"
+} // namespace tessera
+
+namespace {
+struct SeparateVariants
+    : public tessera::impl::SeparateVariantsBase<SeparateVariants> {
+  void runOnContract() override {
+    plan::separateVariants(getOperation().getBody().front());
+  }
+};
+} // namespace

@@ -1,0 +1,160 @@
+// Ops that run together, as IR between tv-group-ops and tv-emit-kernels.
+
+// RUN: split-file %s %t
+// DEFINE: %{group} = --tv-expand-composites --tv-separate-variants --tv-group-ops
+// RUN: tessera-opt %t/block.mlir %{group} | FileCheck %s --check-prefix=BLOCK
+// RUN: tessera-opt %t/block.mlir %{group} --interpret=2 --interpret-sizes=b=3 -o /dev/null | FileCheck %s --check-prefix=EQUAL
+// RUN: tessera-opt %t/extents.mlir %{group} | FileCheck %s --check-prefix=EXTENTS
+// RUN: tessera-opt %t/extents.mlir %{group} --interpret=2 --interpret-sizes=b=3 -o /dev/null | FileCheck %s --check-prefix=EQUAL
+// RUN: tessera-opt %t/memory.mlir %{group} | FileCheck %s --check-prefix=MEMORY
+// RUN: tessera-opt %t/memory.mlir %{group} --interpret=2 -o /dev/null | FileCheck %s --check-prefix=EQUAL
+// RUN: tessera-opt %t/captured.mlir --tv-expand-composites=attention=flash --tv-group-ops | FileCheck %s --check-prefix=CAPTURED
+// RUN: tessera-opt %t/product.mlir --tv-group-ops=matmul=own,cublaslt | FileCheck %s --check-prefix=PRODUCT
+// RUN: tessera-opt %t/product.mlir --tv-group-ops=matmul=own,cublaslt --tv-choose-variants | FileCheck %s --check-prefix=CHOOSE
+// RUN: tessera-opt %t/product.mlir --tv-group-ops=matmul=own,cublaslt --tv-choose-variants --interpret=2 -o /dev/null | FileCheck %s --check-prefix=EQUAL
+// RUN: tessera-opt %t/product.mlir --tv-group-ops=matmul=cublaslt --tv-choose-variants | FileCheck %s --check-prefix=ALONE
+// RUN: tessera-opt %t/product.mlir --tv-group-ops | FileCheck %s --check-prefix=LIBRARY
+// EQUAL: interpret: @main equals the source on
+
+// The pipeline stops between them as anywhere.
+// RUN: tessera-opt %t/block.mlir --tessera="from=local to=kernels" --mlir-print-ir-after=tv-group-ops -o /dev/null 2>&1 | FileCheck %s --check-prefix=STEP
+// STEP: IR Dump After GroupOps (tv-group-ops)
+// STEP: plan.group {
+
+//--- block.mlir
+// A softmax is one group of its stages; a product another.
+#m = #tv.mesh<tp = 2>
+!x = tensor<?x8xf32, #tv.local<#tv.view<#m, [_, 8]>, of [b, 8]>>
+!w = tensor<4x8xf32, #tv.local<#tv.view<#m, [did(tp) * 4, 8]>, of [8, 8]>>
+!y = tensor<?x4xf32, #tv.local<#tv.view<#m, [_, did(tp) * 4]>, of [b, 8]>>
+func.func @main(%x: !x, %w: !w) -> !y attributes {tv.sizes = {b = 4}} {
+  %s = tv.softmax %x dim 1 : (!x) -> !x
+  %y = tv.linear %s, %w : (!x, !w) -> !y
+  return %y : !y
+}
+// BLOCK: func.func @main(%[[X:.*]]: tensor{{.*}}, %[[W:.*]]: tensor
+// BLOCK-NEXT: %[[S:.*]] = plan.group {
+// BLOCK-NEXT: %[[MAX:.*]] = tv.reduce max %[[X]]
+// BLOCK-NEXT: tv.broadcast %[[MAX]]
+// BLOCK: tv.reduce sum
+// BLOCK-NOT: plan.yield {{.*}},
+// BLOCK: plan.yield %{{.*}} : tensor
+// BLOCK-NEXT: } : tensor
+// BLOCK-NEXT: %[[Y:.*]] = plan.group {
+// BLOCK-NEXT: %[[P:.*]] = tv.linear %[[S]], %[[W]]
+// BLOCK-NEXT: plan.yield %[[P]]
+// BLOCK-NEXT: } : tensor
+// BLOCK-NEXT: return %[[Y]]
+
+//--- extents.mlir
+// What only lends its extents to another group is not given to it.
+#m = #tv.mesh<tp = 2>
+!x = tensor<?x8xf32, #tv.local<#tv.view<#m, [_, 8]>, of [b, 8]>>
+!r = tensor<?xf32, #tv.local<#tv.view<#m, [_]>, of [b]>>
+!n = tensor<f32, #tv.local<#tv.view<#m, []>, of []>>
+func.func @main(%x: !x, %r: !r) -> (!n, !x) attributes {tv.sizes = {b = 4}} {
+  %e = tv.exp %x : (!x) -> !x
+  %s = tv.reduce sum %e dims [0, 1] : (!x) -> !n
+  %c = tv.broadcast %r dims [0] like %e : (!r, !x) -> !x
+  %y = tv.abs %c : (!x) -> !x
+  return %s, %y : !n, !x
+}
+// EXTENTS: %[[S:.*]] = plan.group {
+// EXTENTS-COUNT-1: plan.yield
+// EXTENTS: plan.group {
+// EXTENTS: %[[TYPE:.*]] = tv.constant dense<0.000000e+00> : tensor<f32> :
+// EXTENTS-NEXT: tv.broadcast %arg1 dims [0] like %[[TYPE]]
+// EXTENTS: return %[[S]], %
+
+//--- memory.mlir
+// A splat that a product reads is in memory, and computed again by a map.
+#m = #tv.mesh<tp = 2>
+!x = tensor<4x8xf32, #tv.local<#tv.view<#m, [4, 8]>, of [4, 8]>>
+!w = tensor<4x8xf32, #tv.local<#tv.view<#m, [did(tp) * 4, 8]>, of [8, 8]>>
+!y = tensor<4x4xf32, #tv.local<#tv.view<#m, [4, did(tp) * 4]>, of [4, 8]>>
+func.func @main(%w: !w, %x: !x) -> (!y, !x) {
+  %two = tv.constant dense<2.0> : tensor<f32> : () -> !x
+  %y = tv.linear %two, %w : (!x, !w) -> !y
+  %z = tv.map %x, %two : (!x, !x) -> !x (%u: f32, %v: f32) {
+    %0 = arith.mulf %u, %v : f32
+    tv.yield %0 : f32
+  }
+  return %y, %z : !y, !x
+}
+// MEMORY: %[[TWO:.*]] = plan.group {
+// MEMORY-NEXT: tv.constant
+// MEMORY-NEXT: plan.yield
+// MEMORY: plan.group {
+// MEMORY-NEXT: tv.linear %[[TWO]], %arg0
+// MEMORY: plan.group {
+// MEMORY-NEXT: %[[C:.*]] = tv.constant
+// MEMORY-NEXT: tv.map %arg1, %[[C]]
+
+//--- captured.mlir
+// What the function of scores loads is in the group of its attention.
+#m = #tv.mesh<tp = 1>
+!q = tensor<1x2x64x64xbf16, #tv.local<#tv.view<#m, [1, 2, 64, 64]>, of [1, 2, 64, 64]>>
+!l = tensor<1x2x64xf32, #tv.local<#tv.view<#m, [1, 2, 64]>, of [1, 2, 64]>>
+!h = tensor<2xf32, #tv.local<#tv.view<#m, [2]>, of [2]>>
+module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
+  func.func @main(%q: !q) -> !q {
+    %h = tv.iota 0 : () -> !h
+    %o, %l = tv.attention %q, %q, %q scale(0.125) : (!q, !q, !q) -> (!q, !l)
+      score_mod (%s: f32, %b: index, %n: index, %qi: index, %ki: index) {
+        %x = tv.load %h[%n] : !h -> f32
+        %y = arith.addf %s, %x : f32
+        tv.yield %y : f32
+      }
+    return %o : !q
+  }
+}
+// CAPTURED: plan.group {
+// CAPTURED-NEXT: %[[H:.*]] = tv.iota 0
+// CAPTURED-NEXT: tv.attention
+// CAPTURED: tv.load %[[H]]
+
+//--- product.mlir
+// Variants, and what follows: the gelu is the library's epilogue too.
+#m = #tv.mesh<tp = 2>
+!x = tensor<4x16xbf16, #tv.local<#tv.view<#m, [4, 16]>, of [4, 16]>>
+!w = tensor<8x16xbf16, #tv.local<#tv.view<#m, [did(tp) * 8, 16]>, of [16, 16]>>
+!y = tensor<4x8xbf16, #tv.local<#tv.view<#m, [4, did(tp) * 8]>, of [4, 16]>>
+module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
+  func.func @main(%x: !x, %w: !w, %r: !y) -> (!y, !y) {
+    %p = tv.linear %x, %w : (!x, !w) -> !y
+    %g = tv.gelu tanh %p : (!y) -> !y
+    %s = tv.map %g, %r : (!y, !y) -> !y (%u: bf16, %v: bf16) {
+      %0 = arith.addf %u, %v : bf16
+      tv.yield %0 : bf16
+    }
+    return %s, %p : !y, !y
+  }
+}
+// PRODUCT: %[[G:.*]]:2 = plan.group of ["own", "cublaslt"] then gelu_tanh {
+// PRODUCT-NEXT: tv.linear
+// PRODUCT-NEXT: tv.gelu tanh
+// PRODUCT-NEXT: tv.map
+// PRODUCT-NOT: plan.group
+// PRODUCT: return %[[G]]#{{[01]}}, %[[G]]#{{[01]}}
+
+// CHOOSE: %[[OWN:.*]]:2 = plan.group of ["own"] {
+// CHOOSE-NEXT: tv.linear
+// CHOOSE-NEXT: tv.gelu tanh
+// CHOOSE-NEXT: tv.map
+// CHOOSE: %[[P:.*]]:2 = plan.group of ["cublaslt"] then gelu_tanh {
+// CHOOSE-NEXT: tv.linear
+// CHOOSE-NEXT: tv.gelu tanh
+// CHOOSE-NEXT: plan.yield
+// CHOOSE: %[[REST:.*]] = plan.group {
+// CHOOSE-NEXT: tv.map %[[P]]#{{[01]}}, %arg2
+// CHOOSE: plan.choose "matmul" of "own"(%[[OWN]]#0, %[[OWN]]#1), "cublaslt"(
+
+// ALONE: plan.group of ["cublaslt"] then gelu_tanh {
+// ALONE: plan.choose "matmul" of "cublaslt"() without {own = "it is not compiled in"} from "tv.linear"
+
+// LIBRARY: plan.group then gelu_tanh {
+// LIBRARY-NEXT: tv.linear
+// LIBRARY-NEXT: tv.gelu tanh
+// LIBRARY: plan.group {
+// LIBRARY-NEXT: tv.map
+// LIBRARY-NOT: plan.choose
