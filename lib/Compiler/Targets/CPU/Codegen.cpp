@@ -46,6 +46,8 @@
 #include "llvm/Target/TargetOptions.h"
 #include "llvm/Transforms/Utils/Cloning.h"
 
+#include <mutex>
+
 LLD_HAS_DRIVER(elf)
 
 using namespace mlir;
@@ -298,6 +300,9 @@ private:
 /// Links an object; `error` gets what lld said.
 static FailureOr<std::string>
 link(StringRef object, llvm::TargetMachine &machine, std::string &error) {
+  // Programs may compile in several threads, and lld keeps its state for all.
+  static std::mutex linking;
+  std::lock_guard<std::mutex> alone(linking);
   llvm::raw_string_ostream messages(error);
   auto run = [&](ArrayRef<const char *> arguments) {
     lld::Result result = lld::lldMain(arguments, messages, messages,
