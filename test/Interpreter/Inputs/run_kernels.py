@@ -1,5 +1,5 @@
 """Runs programs in the phase kernels against what they were before:
-run_kernels.py PHASE PATH...
+run_kernels.py PHASE PATH... [--skip NAME...]
 
 PHASE is the phase that the files are in. A source program runs with its first
 mesh axis of size 1 to 4, a later one on the mesh that it was made for. A path may
@@ -21,10 +21,16 @@ def run(program, pipeline, ranks, *options):
 
 
 phase, *paths = sys.argv[1:]
+skipped = []
+if "--skip" in paths:
+    at = paths.index("--skip")
+    paths, skipped = paths[:at], paths[at + 1:]
 for path in map(pathlib.Path, paths):
     files = sorted(path.glob("*.mlir")) if path.is_dir() else [path]
     assert files, f"no programs in {path}"
     for file in files:
+        if file.stem in skipped:
+            continue
         for program in re.split("^// -----$", file.read_text(), flags=re.M):
             mesh = re.search(r"#tv\.mesh<([^>]*)>", program)
             if not mesh:  # a test of programs that are elsewhere
