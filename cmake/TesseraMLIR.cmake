@@ -31,7 +31,9 @@ target_link_options(tessera-mlir INTERFACE -Wl,--gc-sections)
 target_link_libraries(tessera-mlir INTERFACE
   -Wl,--start-group ${mlir_archives}
   ${LLVM_LIBRARY_DIR}/liblldELF.a ${LLVM_LIBRARY_DIR}/liblldCommon.a
-  -L${LLVM_LIBRARY_DIR} ${llvm_libs} -Wl,--end-group ${llvm_system_libs})
+  -L${LLVM_LIBRARY_DIR} ${llvm_libs} -Wl,--end-group
+  # What only unused parts need must not be where a package goes: libz3.
+  -Wl,--as-needed ${llvm_system_libs} -Wl,--no-as-needed)
 
 include_directories(SYSTEM ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS})
 

@@ -17,6 +17,8 @@
 #include <string_view>
 #include <vector>
 
+#define TESSERA_VISIBLE __attribute__((visibility("default")))
+
 namespace tessera {
 
 struct CompileOptions {
@@ -63,14 +65,15 @@ struct CompileResult {
 /// Whether MLIR's reader survives `source`: it trusts the numbers in bytecode,
 /// so that damage may crash it. A child process reads it first; what it says is
 /// empty, or an error. Not for a process of several threads. Text needs no try.
-std::string tryBytecode(std::string_view source);
+TESSERA_VISIBLE std::string tryBytecode(std::string_view source);
 
 /// Compiles a program in text or bytecode. Bytecode is trusted to be whole: it
 /// is what MLIR has written, or what `tryBytecode` finds nothing against.
-CompileResult compile(std::string_view source, const CompileOptions &options);
+TESSERA_VISIBLE CompileResult compile(std::string_view source,
+                                      const CompileOptions &options);
 
 /// In order: "source", ..., "module".
-std::vector<std::string> getPhases();
+TESSERA_VISIBLE std::vector<std::string> getPhases();
 
 } // namespace tessera
 

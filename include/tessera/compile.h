@@ -1,0 +1,87 @@
+/*===- compile.h - a program's text to a module, from C --------------------===*
+ *
+ * Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+ * See LICENSE for license information.
+ * SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ *===----------------------------------------------------------------------===*
+ *
+ * The edge of libtessera-compiler.so for C and what speaks it; Compiler.h is
+ * the same for C++. It needs no libtessera.so, and no MLIR where it is used.
+ *
+ * Different threads may compile at the same time. The library never exits,
+ * aborts, raises signals or prints.
+ *
+ *===----------------------------------------------------------------------===*/
+
+#ifndef TESSERA_COMPILE_H
+#define TESSERA_COMPILE_H
+
+#include "tessera/tessera.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Fields that are null or 0 are at their defaults. */
+typedef struct tessera_compile_options {
+  size_t size; /* sizeof, set by the caller; fields beyond count as 0 */
+  /* Of the source, for messages and the places of ops in the module; "-". */
+  const char *name;
+  /* Sizes of mesh axes, "tp=4,dp=2"; axes not named keep theirs. */
+  const char *mesh;
+  /* What the module runs on: "cpu" is the default; "cuda:sm_90a" is H100 and
+   * H200, "cuda" the GPU of this machine. */
+  const char *target;
+  /* Variants to compile in, in order of preference: "flash,math". All. */
+  const char *attention;
+  /* The same of matrix products on cuda, "cublaslt,own". "cublaslt". */
+  const char *matmul;
+  /* Non-zero: a move of data that the source does not write is an error. */
+  int32_t strict;
+  /* Non-zero: the remarks say where each view and move comes from. */
+  int32_t explain;
+  /* The phases to start after and to stop after; "source" and "module". */
+  const char *from;
+  const char *to;
+  /* Folders for the program after each phase, and for kernels of cuda as
+   * programs of their own; nowhere. */
+  const char *dump_directory;
+  const char *dump_kernels;
+  /* NVRTC's library or its folder; where it usually is. */
+  const char *nvrtc;
+} tessera_compile_options;
+
+/* What came of a compilation. Strings returned belong to it. */
+typedef struct tessera_compiled tessera_compiled;
+
+/* Compiles `count` bytes of text, or of bytecode that MLIR has written: damaged
+ * bytecode may crash MLIR's reader. `options` may be null. Null only when there
+ * is no memory for the result. */
+TESSERA_API tessera_compiled *
+tessera_compile(const char *source, size_t count,
+                const tessera_compile_options *options);
+TESSERA_API void tessera_compiled_free(tessera_compiled *compiled);
+
+/* Non-zero if there is an output. */
+TESSERA_API int32_t
+tessera_compiled_succeeded(const tessera_compiled *compiled);
+/* The program after the last phase: a module file, or text. `count` is set to
+ * its bytes. */
+TESSERA_API const char *
+tessera_compiled_output(const tessera_compiled *compiled, size_t *count);
+/* Errors and warnings, each with its place; the reasons of decisions. Never
+ * null. */
+TESSERA_API const char *
+tessera_compiled_diagnostics(const tessera_compiled *compiled);
+TESSERA_API const char *
+tessera_compiled_remarks(const tessera_compiled *compiled);
+
+/* The names of phases in order, "source,...,module". */
+TESSERA_API const char *tessera_compile_phases(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* TESSERA_COMPILE_H */

@@ -1,0 +1,21 @@
+"""The tools: `python -m tessera opt|compile|run ARGUMENTS`."""
+
+import os
+import sys
+
+from ._native import Error, find
+
+
+def main():
+    tools = ("opt", "compile", "run")
+    if len(sys.argv) < 2 or sys.argv[1] not in tools:
+        sys.exit(f"usage: python -m tessera {'|'.join(tools)} ARGUMENTS")
+    try:
+        tool = str(find("bin", f"tessera-{sys.argv[1]}"))
+    except Error as error:
+        sys.exit(f"python -m tessera: error: {error}")
+    os.execv(tool, [tool, *sys.argv[2:]])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,309 @@
+"""The Python package, as an embedder uses it: against NumPy float64, and what it says
+about input that is wrong.
+
+    test_tessera.py BIN_FOLDER"""
+
+import concurrent.futures
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+import numpy as np
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BIN = pathlib.Path(sys.argv[1]).resolve()
+os.environ["TESSERA_ROOT"] = str(BIN.parent)
+sys.path[:0] = [str(ROOT / "python"), str(ROOT / "test/EndToEnd")]
+
+import run_programs
+import tessera
+import tvnumpy
+
+SUM = """#m = #tv.mesh<tp = 2>
+!x = tensor<4x6xf32, #tv.view<#m, [did(tp) * _, _]>>
+func.func @main(%s: !x {tv.name = "s", tv.role = "state"}, %x: !x {tv.name = "x"}) -> (!x {tv.name = "s"}) {
+  %y = tv.add %s, %x : (!x, !x) -> !x
+  return %y : !x
+}
+"""
+TURNED = """#m = #tv.mesh<tp = 2>
+!x = tensor<4x6xf32, #tv.view<#m, [_, did(tp) * _], alloc = (1, 0)>>
+!y = tensor<?x6xf32, #tv.view<#m, [_, did(tp) * _]>>
+func.func @main(%x: !x {tv.name = "x"}, %z: !y {tv.name = "z", tv.dims = ["b"]})
+    -> (!x {tv.name = "y"}, !y {tv.name = "w"}) attributes {tv.sizes = {b = 8}} {
+  %y = tv.neg %x : (!x) -> !x
+  %w = tv.neg %z : (!y) -> !y
+  return %y, %w : !x, !y
+}
+"""
+X = np.arange(24, dtype=np.float32).reshape(4, 6)
+
+
+class OnlyDLPack:
+    """An array of a library that is not NumPy."""
+
+    def __init__(self, array, device=None):
+        self.array = array
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__(**options)
+
+
+def ports(program, ranks):
+    def ask(context):
+        with context.load(program) as module:
+            return module.ports
+    return tessera.threads(ranks, ask)[0]
+
+
+class Compile(unittest.TestCase):
+    def test_phases(self):
+        phases = tessera.phases()
+        self.assertEqual((phases[0], phases[-1]), ("source", "module"))
+        self.assertIn("tv.add", tessera.compile(SUM, to="planned").text)
+        planned = tessera.compile(SUM, to="planned", explain=True)
+        again = tessera.compile(planned.text, start="planned")
+        self.assertEqual(again.output[4:8], tessera.compile(SUM).output[4:8])
+
+    def test_is_the_tool(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "a.mlir")
+            path.write_text(SUM)
+            module = pathlib.Path(folder, "a.tsr")
+            subprocess.run([sys.executable, "-m", "tessera", "compile", path, "--mesh=tp=4",
+                            "-o", module], check=True,
+                           env=dict(os.environ, PYTHONPATH=ROOT / "python"))
+            compiled = tessera.compile(SUM, name=str(path), mesh={"tp": 4})
+            self.assertEqual(compiled.output, module.read_bytes())
+            compiled.save(module)
+            self.assertEqual(tessera.target_of(module), "cpu")
+
+    def test_errors(self):
+        cases = [
+            (dict(source="func.func @main("), "<stdin>:1:16: error: "),
+            (dict(source=SUM, mesh={"dp": 2}), "error: .*dp"),
+            (dict(source=SUM, target="tpu"), "tpu.*cpu"),
+            (dict(source=SUM, to="nowhere"), "nowhere.*planned"),
+            (dict(source=SUM.replace("tv.add", "tv.ad"), name="a.mlir"), "a.mlir:4:"),
+        ]
+        for arguments, says in cases:
+            with self.subTest(**arguments), self.assertRaisesRegex(tessera.CompileError, says):
+                tessera.compile(**arguments)
+
+    def test_threads(self):
+        results = tessera.threads(3, lambda context: tessera.compile(SUM).output)
+        self.assertEqual(len(set(results)), 1)
+
+
+class Programs(unittest.TestCase):
+    """Global arrays in and out, on every mesh of 1 to 4 devices."""
+
+    def test_programs(self):
+        tools = run_programs.Tools(BIN.parent, "threads")
+        names = ["mlp", "slice-pad-concat", "dynamic-flat", "embedding", "experts", "moves-into-flat",
+                 "grouped-queries"]
+        with tempfile.TemporaryDirectory() as folder:
+            for name in names:
+                file = ROOT / f"test/Programs/{name}.mlir"
+                for number, _, text in run_programs.programs_in(file):
+                    for ranks in range(1, 5):
+                        with self.subTest(name=name, number=number, ranks=ranks):
+                            self.check(tools, folder, text, ranks)
+
+    def check(self, tools, folder, text, ranks):
+        axis = re.search(r"#tv\.mesh<(\w+) = \d+>", text)[1]
+        sizes = run_programs.sizes_of(text)
+        case = run_programs.Case(tools, text, ranks, folder, "case", sizes)
+        program = tessera.compile(text, mesh={axis: ranks})
+        bits = {name for name, port in ports(program, ranks).items() if port.dtype == 2}
+        inputs = {name: run_programs.bfloat16(array) if name in bits else array
+                  for name, array in run_programs.read_outputs(case.inputs).items()}
+        results = tessera.run(program, inputs, ranks=ranks, sizes=sizes)
+        for name in bits & set(results):
+            results[name] = (results[name].astype(np.uint32) << 16).view(np.float32)
+        for port, exact in case.exact.items():
+            why = tvnumpy.compare(port, results[port], exact, case.allowed[port])
+            self.assertFalse(why, why)
+
+
+class Run(unittest.TestCase):
+    def test_state(self):
+        def work(context):
+            module = context.load(program)
+            arrays = module.shards({"s": X, "x": X})
+            binding = module.bind(arrays)
+            for _ in range(3):
+                binding.run()
+            return binding.arrays["s"]
+
+        program = tessera.compile(SUM)
+        np.testing.assert_array_equal(np.concatenate(tessera.threads(2, work)), 4 * X)
+
+    def test_layouts(self):
+        """Memory in another order, a size that is bound, and one that arrays show."""
+        program = tessera.compile(TURNED)
+        for rows in (0, 1, 5, 8):
+            z = np.arange(rows * 6, dtype=np.float32).reshape(rows, 6)
+            results = tessera.run(program, {"x": X, "z": z}, ranks=2)
+            np.testing.assert_array_equal(results["y"], -X)
+            np.testing.assert_array_equal(results["w"], -z)
+
+        def look(context):
+            module = context.load(program)
+            return module.layout("x", {"b": 3}), module.empty("x", {"b": 3}).strides, module
+
+        (layout, strides, module), (other, _, _) = tessera.threads(2, look)
+        self.assertEqual((layout.shape, layout.strides, layout.bytes), ((4, 3), (1, 4), 48))
+        self.assertEqual(strides, (4, 16))
+        self.assertEqual(list(other.indices[1]), [3, 4, 5])
+        self.assertEqual(module.symbols["b"].maximum, 8)
+        self.assertEqual(module.ports["z"].shape, (-1, 6))
+
+    def test_dlpack(self):
+        with tessera.Context() as context:
+            module = context.load(tessera.compile(SUM, mesh={"tp": 1}))
+            state = X.copy()
+            binding = module.bind({"s": OnlyDLPack(state), "x": OnlyDLPack(X)})
+            binding.run()
+            np.testing.assert_array_equal(state, 2 * X)  # in place
+            with self.assertRaisesRegex(tessera.Error, "'x' is of f32; the array is not"):
+                module.bind({"x": OnlyDLPack(X.astype(np.float64))})
+
+    def test_reports(self):
+        program = tessera.compile((ROOT / "examples/mlp.mlir").read_text(), name="mlp.mlir")
+
+        def work(context):
+            module = context.load(program)
+            with module.bind({}) as binding:
+                binding.run()
+                return binding.collectives, binding.steps, binding.memory, module.memory()
+
+        for collectives, steps, memory, before in tessera.threads(2, work):
+            (collective,) = collectives
+            self.assertEqual(collective.kind, "all-reduce")
+            self.assertEqual(collective.location, "mlp.mlir:10:8")
+            self.assertEqual(collective.bytes_sent, 512)
+            self.assertIn("linear", " ".join(step.op for step in steps))
+            self.assertEqual(memory.external, before.external)
+
+    def test_mpi(self):
+        """Ranks are processes, found by mpi4py."""
+        script = ("import sys, numpy as np, tessera\nfrom mpi4py import MPI\n"
+                  "x = np.ones((4, 6), np.float32)\n"
+                  "with tessera.Context(comm=MPI.COMM_WORLD) as context:\n"
+                  "  with context.load(sys.argv[1]) as module:\n"
+                  "    s = module.run({'s': x, 'x': x})['s']\n"
+                  "    assert s.shape == (2, 6) and (s == 2).all()\n"
+                  "    print('right', context.rank, context.world)\n")
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "a.tsr")
+            tessera.compile(SUM).save(path)
+            env = dict(run_programs.environment(), PYTHONPATH=str(ROOT / "python"))
+            done = subprocess.run(["mpirun", "-n", "2", sys.executable, "-c", script, path],
+                                  env=env, capture_output=True, text=True, timeout=100)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(sorted(done.stdout.split("\n"))[1:], ["right 0 2", "right 1 2"])
+
+    def test_bootstrap(self):
+        """Ranks agree by callbacks; one that raises is an error on its rank."""
+        meeting = tessera._Threads(2)
+        parts, barrier = [None, None], threading.Barrier(2)
+
+        def work(rank, broken=False):
+            def gather(mine):
+                if broken:
+                    raise ValueError("lost")
+                parts[rank] = mine
+                barrier.wait()
+                every = list(parts)
+                barrier.wait()
+                return every
+
+            with tessera.Context(rank=rank, world=2, all_gather=gather, deadline=2,
+                                 barrier=barrier.wait, _threads=meeting) as context:
+                with context.load(tessera.compile(SUM)) as module:
+                    return module.run({"s": X, "x": X})["s"]
+
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            halves = list(pool.map(work, range(2)))
+        np.testing.assert_array_equal(np.concatenate(halves), 2 * X)
+        with self.assertRaises(tessera.Error):
+            work(0, broken=True)
+
+
+class Wrong(unittest.TestCase):
+    """One error that says what would be right, before anything runs."""
+
+    def setUp(self):
+        self.context = tessera.Context()
+        self.sum = self.context.load(tessera.compile(SUM, mesh={"tp": 1}))
+        self.turned = self.context.load(tessera.compile(TURNED, mesh={"tp": 1}))
+
+    def test_errors(self):
+        s, t = self.sum, self.turned
+        wide = np.zeros((4, 12), np.float32)
+        cases = [
+            (lambda: s.run({"s": X}), "'x' of shape \\[4, 6\\] is missing"),
+            (lambda: s.run({"s": X, "q": X}), "no port 'q': it has s, x"),
+            (lambda: s.run({"s": X, "x": X.T}), "'x' has the shape .4, 6.*array has .6, 4"),
+            (lambda: s.run({"s": X, "x": X.astype(int)}), "'x' is of f32; the array is of i"),
+            (lambda: s.bind({"x": X.tolist()}), "list is no array"),
+            (lambda: s.bind({"x": X[:2]}), "'x' has the shape .4, 6.*has .2, 6"),
+            (lambda: s.bind({"x": wide[:, ::2]}), "'x' has the strides .6, 1.*has .12, 2"),
+            (lambda: s.layout("x", {"n": 1}), "no size 'n'"),
+            (lambda: t.layout("z"), "what is the size 'b'"),
+            (lambda: t.layout("z", {"b": 9}), "9"),
+            (lambda: tessera.Context(backend="tpu"), "tpu"),
+            (lambda: tessera.Context(world=2), "needs a transport"),
+            (lambda: tessera.Context(barrier=print), "all_gather and barrier together"),
+            (lambda: self.context.load(b"no module"), "module"),
+            (lambda: self.context.load("/no/such/file"), "/no/such/file"),
+            (lambda: tessera.run(tessera.compile(SUM), {}, ranks=3), "mesh of 2 devices"),
+            (lambda: tessera.variants("attention", "swift").__enter__(), "swift.*flash"),
+        ]
+        for i, (call, says) in enumerate(cases):
+            with self.subTest(i), self.assertRaisesRegex(tessera.Error, says):
+                call()
+
+    def test_code_and_place(self):
+        with self.assertRaises(tessera.Error) as caught:
+            self.context.load(b"no module")
+        self.assertEqual(caught.exception.code, tessera.Code.INVALID_MODULE)
+        self.assertEqual(caught.exception.rank, 0)
+
+    def test_order_of_closing(self):
+        """What is left of a closed context is closed with it."""
+        binding = self.sum.bind({})
+        self.context.close()
+        for owner in (binding, self.sum, self.turned):
+            self.assertIsNone(owner._handle)
+            owner.close()
+
+    def test_a_rank_fails(self):
+        """The others end too, and what is raised is why."""
+        def work(context):
+            with context.load(program) as module:
+                if context.rank == 1:
+                    raise RuntimeError("rank 1 has no data")
+                module.run({"s": X, "x": X})
+
+        program = tessera.compile(SUM)
+        with self.assertRaisesRegex(RuntimeError, "no data"):
+            tessera.threads(2, work, deadline=2)
+
+    def test_missing_library(self):
+        done = subprocess.run(
+            [sys.executable, "-c", "import tessera; tessera.compile('')"],
+            env=dict(os.environ, PYTHONPATH=str(ROOT / "python"), TESSERA_ROOT="/nowhere"),
+            capture_output=True, text=True)
+        self.assertIn("cannot find libtessera-compiler.so", done.stderr)
+        self.assertIn("/nowhere", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]])
