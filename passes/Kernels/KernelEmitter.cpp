@@ -37,6 +37,18 @@ Memory tessera::getOwnMemory(Type type) {
   return memory;
 }
 
+/// Whether a box of dense memory, whose dimensions lie in this order, is one
+/// run of it: one dimension is cut, none is larger than 1 before it.
+static bool isOneRun(Value box, Value whole, ArrayRef<int64_t> order) {
+  auto type = cast<RankedTensorType>(box.getType());
+  Space from = getSpace(whole.getType()), to = getSpace(type);
+  order =
+      order.drop_while([&](int64_t dim) { return type.getDimSize(dim) == 1; });
+  return order.empty() || llvm::all_of(order.drop_front(), [&](int64_t dim) {
+           return from[dim] == to[dim];
+         });
+}
+
 Memory tessera::getMemory(Value planned) {
   auto alias = planned.getDefiningOp<plan::AliasOp>();
   if (!alias)
@@ -54,8 +66,7 @@ Memory tessera::getMemory(Value planned) {
       dim = llvm::find(*alias.getAt(), dim) - alias.getAt()->begin();
     break;
   case plan::AliasKind::Slice:
-    memory.dense &=
-        getSpace(alias.getInput().getType()) == getSpace(planned.getType());
+    memory.dense &= isOneRun(planned, alias.getInput(), memory.order);
     break;
   case plan::AliasKind::Shard:
     memory.dense = false;

@@ -450,7 +450,8 @@ def EmitKernels : ContractPass<"tv-emit-kernels", "Localized", "::mlir::ModuleOp
     - the group of a library's product becomes a `plan.contract`;
     - `plan.attend` gets operands in rows of 16-byte pieces;
     - reshape, transpose, slice and the local slice of a reshard become windows on
-      their source where strides allow, else a copy;
+      their source where strides allow, else a copy: of `[L, N, K]`, one of the L is a
+      run of memory, in any shape;
     - each value of a `plan.choose` is memory that a step of its variant writes and no
       other variant reads.
 

@@ -106,6 +106,16 @@ bool tessera::hasOwnBoxes(RankedTensorType type, int64_t unit) {
          size > 0 && size % 8 == 0;
 }
 
+/// Whether the first element is at a multiple of 8 of memory: a slice that is
+/// one run begins anywhere.
+static bool beginsAligned(Value tensor) {
+  Operation *op = tensor.getDefiningOp();
+  if (isa_and_present<tv::ReinterpretOpInterface>(op))
+    return beginsAligned(op->getOperand(0));
+  return !isa_and_present<tv::WindowOpInterface>(op) || !getWindow(op) ||
+         hasBoxes(tensor, getTensor(tensor).getRank() - 1);
+}
+
 bool tessera::hasBoxes(Value tensor, int64_t unit) {
   if (!isPlain(tensor))
     return false;
@@ -115,7 +125,8 @@ bool tessera::hasBoxes(Value tensor, int64_t unit) {
     return fits;
   Value source = op->getNumOperands() == 1 ? op->getOperand(0) : Value();
   if (isa<tv::ReinterpretOpInterface>(op))
-    return fits && unit == getTensor(tensor).getRank() - 1;
+    return fits && unit == getTensor(tensor).getRank() - 1 &&
+           beginsAligned(source);
   // Of a slice that may be a window or in memory of its own, both must fit.
   if (auto box = dyn_cast<tv::WindowOpInterface>(op);
       box && box.getWhole() == source)
