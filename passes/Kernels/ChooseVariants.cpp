@@ -48,7 +48,7 @@ static SmallVector<Value> addLibrary(plan::GroupOp group, StringRef variant,
   llvm::SetVector<Value> read;
   for (Operation *op : rest)
     read.insert_range(getReadValues(op));
-  read = getMemoryRead(std::move(read));
+  read = getMemoryRead(std::move(read), of.copied);
   auto yielded = llvm::map_to_vector(
       group.getYielded(), [&](Value value) { return copies.lookup(value); });
   auto outputsOf = [&](ArrayRef<Operation *> ops) {

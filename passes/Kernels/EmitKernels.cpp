@@ -328,12 +328,14 @@ LogicalResult Emitter::emitGroup(plan::GroupOp group) {
   return success();
 }
 
-/// Adds the free ops that make these values, or what the ops read.
+/// Adds the free and copied ops that make these values, or what the ops read.
 static void addFree(llvm::SetVector<Operation *> &ops,
+                    const llvm::DenseSet<Operation *> &copied = {},
                     ArrayRef<Value> values = {}) {
   auto add = [&](ArrayRef<Value> values) {
     for (Value value : values)
-      if (Operation *op = value.getDefiningOp(); op && isFree(op))
+      if (Operation *op = value.getDefiningOp();
+          op && (isFree(op) || copied.contains(op)))
         ops.insert(op);
   };
   add(values);
@@ -357,9 +359,12 @@ LogicalResult Emitter::emitLoops(plan::GroupOp group) {
     op->erase();
   }
   SmallVector<Value> results(group.getYielded());
+  Block &block = group.getBody().front();
+  const llvm::DenseSet<Operation *> copied =
+      getCopied(block, [&](Operation *op) { return op->getBlock() == &block; });
   SmallVector<Operation *> ops;
   for (Operation &op : group.getOps())
-    if (!isFree(&op))
+    if (!isFree(&op) && !copied.contains(&op))
       ops.push_back(&op);
   if (ops.empty()) // of what is free, what others read
     ops.push_back(results.front().getDefiningOp());
@@ -371,7 +376,7 @@ LogicalResult Emitter::emitLoops(plan::GroupOp group) {
   llvm::SetVector<Operation *> inlined = fused.ops;
   if (product)
     inlined.remove(product);
-  addFree(inlined);
+  addFree(inlined, copied);
   if (auto op = dyn_cast_or_null<tv::ContractionOpInterface>(product)) {
     std::optional<ProductOrders> orders = getProductOrders(op);
     if (!orders)
@@ -450,7 +455,7 @@ Emitter::emitFlash(Operation *op, StringRef name, ValueRange heads,
   llvm::SetVector<Operation *> inlined;
   llvm::SetVector<Value> captured;
   getUsedValuesDefinedAbove(op->getRegions(), captured);
-  addFree(inlined, captured.getArrayRef());
+  addFree(inlined, {}, captured.getArrayRef());
   return launch(op, name, inlined, results, body);
 }
 

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Kernels/FusedKernel.h"
+#include "Kernels/Windows.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -33,6 +34,90 @@ std::optional<tv::Reduction> tessera::getReduction(Operation *op) {
 bool tessera::isFree(Operation *op) {
   auto element = dyn_cast<tv::ElementOpInterface>(op);
   return element && element.isFree();
+}
+
+bool tessera::wantsSeveral(Operation *op) {
+  llvm::SetVector<Value> read;
+  read.insert_range(getReadValues(op));
+  for (size_t i = 0; i < read.size(); ++i)
+    if (Operation *source = read[i].getDefiningOp(); source && isFree(source)) {
+      if (cast<tv::ElementOpInterface>(source).getElementsAtOnce() > 1)
+        return true;
+      read.insert_range(getReadValues(source));
+    }
+  return false;
+}
+
+/// A copy computes no more ops than this, for the reasons of kMaxScalarOps.
+static constexpr size_t kMaxCopied = 64;
+
+/// How many elements of a value a use copies; nothing if it is no copy.
+static std::optional<int64_t> countCopied(OpOperand &use) {
+  Operation *op = use.getOwner();
+  if (!isa<tv::WindowOpInterface>(op) || !isa<tv::ElementOpInterface>(op) ||
+      getWindow(op))
+    return std::nullopt;
+  auto from = cast<RankedTensorType>(use.get().getType()),
+       to = cast<RankedTensorType>(op->getResult(0).getType());
+  return from.hasStaticShape() && to.hasStaticShape()
+             ? std::min(from.getNumElements(), to.getNumElements())
+             : ShapedType::kDynamic;
+}
+
+llvm::DenseSet<Operation *>
+tessera::getCopied(Block &block,
+                   llvm::function_ref<bool(Operation *)> isLooped) {
+  llvm::DenseSet<Operation *> copied;
+  // Whether all who read an op are copies, or one op that is copied.
+  auto isCopied = [&](Operation *op) {
+    if (!isElementwise(op) || !isLooped(op) || op->getNumResults() != 1 ||
+        op->use_empty() || wantsSeveral(op))
+      return false;
+    Operation *first = *op->user_begin();
+    if (copied.contains(first))
+      return llvm::all_of(op->getUsers(),
+                          [&](Operation *user) { return user == first; });
+    auto type = cast<RankedTensorType>(op->getResult(0).getType());
+    int64_t elements = 0;
+    for (OpOperand &use : op->getUses()) {
+      std::optional<int64_t> count = countCopied(use);
+      if (!count || use.getOwner()->getBlock() != &block ||
+          (*count == ShapedType::kDynamic && !op->hasOneUse()))
+        return false;
+      elements += *count;
+    }
+    return op->hasOneUse() || elements <= type.getNumElements();
+  };
+  // The copies that compute each, and how many ops those compute.
+  llvm::DenseMap<Operation *, SmallVector<Operation *, 1>> copies;
+  llvm::DenseMap<Operation *, size_t> counts;
+  for (Operation &op : llvm::reverse(block)) {
+    if (!isCopied(&op))
+      continue;
+    SmallVector<Operation *, 1> own(op.user_begin(), op.user_end());
+    if (copied.contains(own.front()))
+      own = copies.lookup(own.front());
+    if (llvm::any_of(
+            own, [&](Operation *copy) { return counts[copy] >= kMaxCopied; }))
+      continue;
+    for (Operation *copy : own)
+      ++counts[copy];
+    copies[&op] = std::move(own);
+    copied.insert(&op);
+  }
+  // What a kernel would have at hand is not put into memory for a copy.
+  for (Operation &op : block)
+    if (copied.contains(&op) &&
+        !llvm::all_of(getReadValues(&op), [&](Value value) {
+          Operation *maker = value.getDefiningOp();
+          return !maker || isFree(maker) || copied.contains(maker) ||
+                 !isLooped(maker);
+        }))
+      copied.erase(&op);
+  for (Operation &op : llvm::reverse(block))
+    if (copied.contains(&op) && !isCopied(&op))
+      copied.erase(&op);
+  return copied;
 }
 
 std::optional<SmallVector<int64_t>>

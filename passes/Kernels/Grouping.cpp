@@ -61,7 +61,8 @@ private:
   std::vector<PlanStep> steps;
   std::optional<size_t> lastCollective; ///< step
   llvm::DenseMap<Operation *, size_t> stepOf;
-  SmallVector<Operation *> program; ///< its ops, in the order of `placeOf`
+  llvm::DenseSet<Operation *> copied; ///< by copies alone (getCopied)
+  SmallVector<Operation *> program;   ///< its ops, in the order of `placeOf`
   llvm::DenseMap<Operation *, size_t> placeOf;
   llvm::DenseMap<Operation *, plan::Variant> variantOf;
 };
@@ -102,7 +103,7 @@ void Grouper::forEachRead(PlanStep &step,
         visit(fusion.x);
     getUsedValuesDefinedAbove(step.op->getRegions(), read);
   }
-  llvm::for_each(getMemoryRead(std::move(read)), visit);
+  llvm::for_each(getMemoryRead(std::move(read), copied), visit);
 }
 
 llvm::SmallSetVector<size_t, 4> Grouper::getSources(size_t step) {
@@ -261,8 +262,12 @@ void Grouper::group() {
     program.push_back(&op);
   }
   chooseSums();
+  copied = getCopied(
+      block, [&](Operation *op) { return isFusable(op) || hasKernel(op); });
   for (Operation *each : program) {
     Operation &op = *each;
+    if (copied.contains(&op))
+      continue;
     if (isFree(&op)) {
       // Exists in memory only for those that do not compute it themselves.
       bool needed = llvm::any_of(op.getUsers(), [&](Operation *user) {
@@ -320,7 +325,7 @@ void Grouper::group() {
 }
 
 Grouping Grouper::takeInOrder() {
-  llvm::DenseSet<Operation *> loops;
+  llvm::DenseSet<Operation *> loops = copied;
   for (const PlanStep &step : steps)
     if (step.fused)
       for (Operation *op : step.fused->ops)
@@ -358,7 +363,8 @@ Grouping Grouper::takeInOrder() {
         ready.push({steps[user].last, user});
     ordered.push_back(std::move(steps[step]));
   }
-  return {std::move(ordered), std::move(placeOf), std::move(loops)};
+  return {std::move(ordered), std::move(placeOf), std::move(loops),
+          std::move(copied)};
 }
 
 FailureOr<Grouping> tessera::groupSteps(func::FuncOp main,
@@ -374,12 +380,14 @@ FailureOr<Grouping> tessera::groupSteps(func::FuncOp main,
 // Groups as ops
 //===----------------------------------------------------------------------===//
 
-llvm::SetVector<Value> tessera::getMemoryRead(llvm::SetVector<Value> read) {
+llvm::SetVector<Value>
+tessera::getMemoryRead(llvm::SetVector<Value> read,
+                       const llvm::DenseSet<Operation *> &copied) {
   llvm::SetVector<Value> memory;
   for (size_t i = 0; i < read.size(); ++i) {
     Value value = read[i];
     Operation *op = value.getDefiningOp();
-    if (op && isFree(op))
+    if (op && (isFree(op) || copied.contains(op)))
       read.insert_range(getReadValues(op));
     else
       memory.insert(value);
@@ -387,7 +395,7 @@ llvm::SetVector<Value> tessera::getMemoryRead(llvm::SetVector<Value> read) {
   return memory;
 }
 
-/// The free ops that a group of these computes.
+/// The free and copied ops that a group of these computes.
 static llvm::SetVector<Operation *> getFreeOps(ArrayRef<Operation *> ops,
                                                const Grouping &of) {
   llvm::SetVector<Value> read;
@@ -401,7 +409,8 @@ static llvm::SetVector<Operation *> getFreeOps(ArrayRef<Operation *> ops,
       getUsedValuesDefinedAbove(op->getRegions(), read);
   }
   for (size_t i = 0; i < read.size(); ++i)
-    if (Operation *op = read[i].getDefiningOp(); op && isFree(op)) {
+    if (Operation *op = read[i].getDefiningOp();
+        op && (isFree(op) || of.copied.contains(op))) {
       free.insert(op);
       read.insert_range(getReadValues(op));
     }

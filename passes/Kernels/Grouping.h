@@ -50,6 +50,8 @@ struct Grouping {
   /// The ops that compute free ones in their loops; others read all operands in
   /// memory.
   llvm::DenseSet<mlir::Operation *> loops;
+  /// Those that are as free, for copies alone read them (getCopied).
+  llvm::DenseSet<mlir::Operation *> copied;
 };
 
 /// The steps of a program of local tensors. `matmul` are the variants of matrix
@@ -65,8 +67,11 @@ plan::GroupOp makeGroup(mlir::OpBuilder &builder,
                         llvm::ArrayRef<mlir::Value> outputs,
                         const Grouping &of);
 
-/// What is in memory of these values, or of what free ops make them of.
-llvm::SetVector<mlir::Value> getMemoryRead(llvm::SetVector<mlir::Value> read);
+/// What is in memory of these values, or of what free and copied ops make them
+/// of.
+llvm::SetVector<mlir::Value>
+getMemoryRead(llvm::SetVector<mlir::Value> read,
+              const llvm::DenseSet<mlir::Operation *> &copied);
 
 } // namespace tessera
 

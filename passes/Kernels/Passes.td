@@ -301,6 +301,9 @@ def GroupOps : ContractPass<"tv-group-ops", "Localized"> {
       ops that only a reduction of outer dimensions reads, in its loops; broadcasts, index
       numbers, random numbers and splats are computed where they are used, so they are
       in each group that uses them;
+    - pointwise ops that nothing but copies read (slices that are no windows, concats,
+      pads) are computed by those, where no element is computed twice and all that they
+      read is in memory anyway; not on random numbers, which come several at a time;
     - matrix products are in groups with what else the target's library does with them,
       where `tv-expand-composites` kept it;
     - on GPUs a sum of columns in bf16 or f16 joins a product: of what `gelu_grad` makes

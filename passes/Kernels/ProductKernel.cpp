@@ -152,15 +152,8 @@ bool tessera::mayFollowProduct(const FusedOps &fused, Operation *op) {
     if (getTensor(result).getElementType() != element || !isPlain(result) ||
         !hasOwnBoxes(getTensor(result), getTensor(result).getRank() - 1))
       return false;
-  // Of numbers that come several at a time an epilogue would use one.
-  llvm::SetVector<Value> read;
-  read.insert_range(getReadValues(op));
-  for (size_t i = 0; i < read.size(); ++i)
-    if (Operation *source = read[i].getDefiningOp(); source && isFree(source)) {
-      if (cast<tv::ElementOpInterface>(source).getElementsAtOnce() > 1)
-        return false;
-      read.insert_range(getReadValues(source));
-    }
+  if (wantsSeveral(op))
+    return false;
   size_t outputs = op->getNumResults();
   for (Operation *each : fused.ops)
     for (Value value : each->getResults())
