@@ -329,11 +329,11 @@ def sizes_of(text):
     return {name: {"b": 3, "s": 7, "m": 6, "z": 0}[name] for name in names}
 
 
-def meshes_of(text):
-    """[(mesh option, ranks)]: 1 to 4 devices on one axis, else the program's own."""
+def meshes_of(text, devices=(1, 2, 3, 4)):
+    """[(mesh option, ranks)]: each number of devices on one axis, else the program's own."""
     axes = re.findall(r"(\w+) = (\d+)", re.search(r"#tv\.mesh<([^>]*)>", text)[1])
     if len(axes) == 1 and "devices =" not in text:
-        return [(f"{axes[0][0]}={n}", n) for n in (1, 2, 3, 4)]
+        return [(f"{axes[0][0]}={n}", n) for n in devices]
     ranks = int(np.prod([int(size) for _, size in axes]))
     return [("", ranks)]
 
@@ -349,6 +349,7 @@ def main():
     parser.add_argument("--transport", choices=["mpi", "threads"], default="mpi")
     parser.add_argument("--element",
                         help="run all of f32 as this type, in the interpreter too")
+    parser.add_argument("--devices", default="1,2,3,4", help="of programs with one mesh axis")
     parser.add_argument("--emulate", action="store_true",
                         help="kernels for GPUs, on the host")
     parser.add_argument("--target", default="cuda:sm_90a", help="of what is emulated")
@@ -364,6 +365,9 @@ def main():
     parser.add_argument("--write", action="store_true")
     parser.add_argument("files", nargs="+")
     args = parser.parse_args()
+    devices = [int(number) for number in args.devices.split(",")]
+    if args.write and devices != [1, 2, 3, 4]:
+        parser.error("--write writes lines for all devices")
     tools = Tools(args.build, args.transport, emulate=args.emulate, flags=args.flags,
                   target=args.target,
                   runs=args.runs, fakes=args.fakes)
@@ -374,7 +378,7 @@ def main():
             for number, part, text in programs_in(file, args.element):
                 sizes = sizes_of(text)
                 lines = []
-                for mesh, ranks in meshes_of(text):
+                for mesh, ranks in meshes_of(text, devices):
                     try:
                         ran = check(tools, text, mesh, ranks, folder, "program",
                                     sizes, args.seed)
