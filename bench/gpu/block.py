@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The GPT-3 block forward (gpt3.py) on N GPUs, beside its parts and PyTorch, in one run.
 
-    mpirun -n N python3 bench/gpu/block.py --module sp.tsr --library lib/libtessera.so.0
+    mpirun -n N python3 bench/gpu/block.py --module sp.tsr
 
 Sequence parallel, or with --tensor-parallel (gpt3.py tp) x and y whole on each GPU and
 all-reduces; biases, causal; --mesh and --dropout as gpt3.py has them. Alternates,
@@ -14,7 +14,8 @@ the same block in float64 (torch, sharded, with all-reduces) and its own second 
 within 4 times the error of a float64 program that rounds each value to bf16, and twice
 in the norm. With --check that is all.
 
-JAX runs apart (it wants a process of its own): block_jax.py.
+PYTHONPATH has the package (python/ of a clone), TESSERA_ROOT a folder with the library in
+its lib. JAX runs apart (it wants a process of its own): block_jax.py.
 """
 import argparse
 import json
@@ -29,7 +30,7 @@ import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import gpt3
-import tessera_ctypes as tessera
+import tessera
 
 WORLD = MPI.COMM_WORLD
 RANK, RANKS = WORLD.Get_rank(), WORLD.Get_size()
@@ -222,24 +223,31 @@ def leave(status):
     os._exit(status)
 
 
-def table(args, addresses):
+def load(args, flags=tessera.Flags(0)):
+    """The module on this rank's GPU; algorithms that the file lacks are measured."""
+    if args.algorithms:
+        flags |= tessera.Flags.AUTOTUNE
+    context = tessera.Context(comm=WORLD if RANKS > 1 else None, backend="cuda", device=RANK,
+                              flags=flags, algorithms=args.algorithms)
+    return context.load(args.module)
+
+
+def table(args, arrays):
     """Medians of the times of the module's steps, run with events between them."""
-    module = tessera.Module(args.library, args.module, RANK, RANKS, device=RANK, stream=None,
-                            flags=tessera.TIME_STEPS, algorithms=args.algorithms)
-    binding = module.bind(addresses)
+    binding = load(args, tessera.Flags.TIME_STEPS).bind(arrays)
     runs = []
     for _ in range(20):
         binding.run()
-        runs.append(binding.steps())
+        runs.append(binding.steps)
     if RANK == 0:
-        for i, (what, _) in enumerate(runs[0]):
-            print(f"  {1e6 * statistics.median(run[i][1] for run in runs):8.1f} us  {what}", flush=True)
+        for i, step in enumerate(runs[0]):
+            took = statistics.median(run[i].end - run[i].begin for run in runs)
+            print(f"  {1e6 * took:8.1f} us  {step.op} {step.text}", flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--module", required=True)
-    parser.add_argument("--library", required=True)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=30)
     parser.add_argument("--json")
@@ -260,11 +268,13 @@ def main():
     enter(args.mesh)
     p = parameters()
     y = torch.full_like(p["x"], torch.nan)
-    module = tessera.Module(args.library, args.module, RANK, RANKS, device=RANK,
-                            stream=torch.cuda.current_stream().cuda_stream,
-                            algorithms=args.algorithms)
-    addresses = {**{name: t.data_ptr() for name, t in p.items()}, "y": y.data_ptr()}
-    ours = module.bind(addresses)
+    arrays = {**p, "y": y}
+    binding = load(args).bind(arrays)
+    stream = torch.cuda.current_stream()
+
+    def ours():
+        binding.enqueue(stream)
+
     with torch.no_grad():
         ours()
         torch.cuda.synchronize()
@@ -314,7 +324,7 @@ def main():
     for _ in range(25):
         for _ in range(3):
             ours()
-        hosts.append(ours.host_seconds())
+        hosts.append(binding.host_seconds)
         torch.cuda.synchronize()
     medians = {name: statistics.median(t) for name, t in times.items()}
     parts = sum(list(medians.values())[:3])
@@ -329,7 +339,7 @@ def main():
         print(f"{RANKS} GPUs: host time of a step {1e6 * statistics.median(hosts):.1f} us, "
               f"{1e6 * min(hosts):.1f} to {1e6 * max(hosts):.1f}", flush=True)
     if args.table:
-        table(args, addresses)
+        table(args, arrays)
     leave(0)
 
 

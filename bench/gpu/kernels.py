@@ -3,7 +3,8 @@
 for the same ops and the copy bandwidth, in one run.
 
     kernels.py compile BUILD OUT                      here: a module for each case
-    kernels.py run OUT --library libtessera.so.0      on a machine with a GPU and torch
+    kernels.py run OUT      on a machine with a GPU and torch; PYTHONPATH has the package,
+                            TESSERA_ROOT a folder with the library in its lib
 
 Random data; every result is held against torch in float32 first. A reading is STEPS
 runs queued back to back (as CUDA graphs, both) over data that no cache holds, between
@@ -107,10 +108,10 @@ def references(torch):
     }
 
 
-def run_all(out, library, rounds, steps, only):
+def run_all(out, rounds, steps, only, alone):
     import torch
 
-    import tessera_ctypes as tessera
+    import tessera
     torch.manual_seed(0)
     dtypes = {"bf16": torch.bfloat16, "f32": torch.float32, "i32": torch.int32}
 
@@ -147,10 +148,10 @@ def run_all(out, library, rounds, steps, only):
             continue
         arguments, _, result = CASES[name]
         xs, y = [make(t) for t in arguments], make(result, empty=True)
-        module = tessera.Module(library, f"{out}/{i}.tsr", 0, 1, 0,
-                                torch.cuda.current_stream().cuda_stream)
-        binding = module.bind({**{f"x{j}": x.data_ptr() for j, x in enumerate(xs)}, "y": y.data_ptr()})
-        binding()
+        context = tessera.Context(backend="cuda", device=0)
+        binding = context.load(f"{out}/{i}.tsr").bind(
+            {**{f"x{j}": x for j, x in enumerate(xs)}, "y": y})
+        binding.enqueue(torch.cuda.current_stream())
         torch.cuda.synchronize()
         wide = [x.float() if x.is_floating_point() else x for x in xs]
         if name != "dropout, add":  # its numbers are checked elsewhere
@@ -163,10 +164,14 @@ def run_all(out, library, rounds, steps, only):
         # Our run launches a graph of one kernel; inside a capture of many it costs what theirs does.
         capture = torch.cuda.CUDAGraph()
         with torch.cuda.graph(capture, capture_error_mode="thread_local"):
-            stream, binding.module.stream = binding.module.stream, torch.cuda.current_stream().cuda_stream
             for _ in range(steps):
-                binding()
-            binding.module.stream = stream
+                binding.enqueue(torch.cuda.current_stream())
+        if alone:
+            times = [reading(capture.replay, 2) / steps for _ in range(rounds)]
+            print(f"{name:18} ours {1e3 * statistics.median(times):7.1f} us", flush=True)
+            context.close()
+            del capture, xs, y
+            continue
         compiled = torch.compile(torch_of[name])
         compiled(*xs)
         theirs = torch.cuda.CUDAGraph()
@@ -184,10 +189,11 @@ def run_all(out, library, rounds, steps, only):
         shares.append(bandwidth / copy)
         print(f"{name:18} ours {1e3 * ours:7.1f} us, {bandwidth:.2f} TB/s, {100 * bandwidth / copy:3.0f} % of copy; "
               f"torch.compile {1e3 * torch_time:7.1f} us, {torch_time / ours:.2f} of ours", flush=True)
-        binding.close()
-        module.close()
+        context.close()
         del capture, theirs, xs, y
         torch._dynamo.reset()
+    if alone:
+        return
     print(f"geometric mean of torch.compile / ours {math.exp(statistics.fmean(map(math.log, ratios))):.3f}, "
           f"least {min(ratios):.2f}; least share of copy {100 * min(shares):.0f} %")
 
@@ -200,15 +206,15 @@ def main():
     compiling.add_argument("out")
     running = commands.add_parser("run")
     running.add_argument("out")
-    running.add_argument("--library", required=True)
     running.add_argument("--rounds", type=int, default=5)
     running.add_argument("--steps", type=int, default=20)
     running.add_argument("--only", default="")
+    running.add_argument("--alone", action="store_true", help="without torch.compile")
     args = parser.parse_args()
     if args.command == "compile":
         compile_all(args.build, args.out)
     else:
-        run_all(args.out, args.library, args.rounds, args.steps, args.only)
+        run_all(args.out, args.rounds, args.steps, args.only, args.alone)
 
 
 if __name__ == "__main__":

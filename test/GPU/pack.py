@@ -207,8 +207,10 @@ def pack_large(tools, only, out, target):
         ranks = math.prod(size for _, size in gpt3.axes(mesh))
         (folder / "test.env").write_text(f"RANKS={ranks}\nFLAGS='{flags}'\n")
     if cases:
-        for name in ("block.py", "gpt3.py", "tessera_ctypes.py"):
+        for name in ("block.py", "gpt3.py"):
             shutil.copy2(ROOT / "bench/gpu" / name, out / "large" / name)
+        shutil.copytree(ROOT / "python/tessera", out / "large/tessera",
+                        ignore=shutil.ignore_patterns("__pycache__"))
     return len(cases)
 
 
