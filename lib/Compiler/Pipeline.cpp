@@ -81,6 +81,7 @@ static void buildKernels(OpPassManager &passes,
   passes.addNestedPass<func::FuncOp>(createExpandComposites(expand));
   OpPassManager &function = passes.nest<func::FuncOp>();
   function.addPass(createSimplify());
+  function.addPass(createHoistReshapes());
   (*plan::parseTarget(options.target))->addPasses(function);
   passes.addPass(createCSEPass());
   OpPassManager &groups = passes.nest<func::FuncOp>();

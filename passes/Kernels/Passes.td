@@ -203,6 +203,61 @@ def Simplify : ContractPass<"tv-simplify", "Localized"> {
   }];
 }
 
+def HoistReshapes : ContractPass<"tv-hoist-reshapes", "Localized"> {
+  let summary = "Computes in the shape of a reshape what is computed before it";
+  let description = [{
+    Pointwise ops on both sides of a reshape have loops of different shapes, and would be
+    two kernels. Those before it are computed in its shape, if nothing else reads them
+    and all that they are made of is in memory in row-major order, or a splat, or a
+    broadcast along dimensions that the reshape keeps apart from others.
+
+    ```mlir
+    #m = #tv.mesh<tp = 2>
+    !x = tensor<4x6xf32, #tv.local<#tv.view<#m, [did(tp) * 4, 6]>, of [8, 6]>>
+    !y = tensor<4x2x3xf32, #tv.local<#tv.view<#m, [did(tp) * 4, 2, 3]>, of [8, 2, 3]>>
+    !b = tensor<6xf32, #tv.local<#tv.view<#m, [6]>, of [6]>>
+    func.func @main(%x: !x, %b: !b) -> !y {
+      %0 = tv.broadcast %b dims [1] : (!b) -> !x
+      %1 = tv.map %x, %0 : (!x, !x) -> !x (%u: f32, %v: f32) {
+        %s = arith.addf %u, %v : f32
+        tv.yield %s : f32
+      }
+      %2 = tv.reshape %1 : (!x) -> !y
+      %3 = tv.map %2 : (!y) -> !y (%u: f32) {
+        %s = math.exp %u : f32
+        tv.yield %s : f32
+      }
+      return %3 : !y
+    }
+    ```
+
+    becomes
+
+    ```mlir
+    #m = #tv.mesh<tp = 2>
+    !x = tensor<4x6xf32, #tv.local<#tv.view<#m, [did(tp) * 4, 6]>, of [8, 6]>>
+    !y = tensor<4x2x3xf32, #tv.local<#tv.view<#m, [did(tp) * 4, 2, 3]>, of [8, 2, 3]>>
+    !b = tensor<6xf32, #tv.local<#tv.view<#m, [6]>, of [6]>>
+    !c = tensor<2x3xf32, #tv.local<#tv.view<#m, [2, 3]>, of [2, 3]>>
+    func.func @main(%x: !x, %b: !b) -> !y {
+      %0 = tv.broadcast %b dims [1] : (!b) -> !x
+      %1 = tv.reshape %x : (!x) -> !y
+      %2 = tv.reshape %b : (!b) -> !c
+      %3 = tv.broadcast %2 dims [1, 2] : (!c) -> !y
+      %4 = tv.map %1, %3 : (!y, !y) -> !y (%u: f32, %v: f32) {
+        %s = arith.addf %u, %v : f32
+        tv.yield %s : f32
+      }
+      %5 = tv.map %4 : (!y) -> !y (%u: f32) {
+        %s = math.exp %u : f32
+        tv.yield %s : f32
+      }
+      return %5 : !y
+    }
+    ```
+  }];
+}
+
 def SplitReductions : ContractPass<"tv-split-reductions", "Localized"> {
   let summary = "Reduces to few elements in two steps, for GPUs";
   let description = [{

@@ -1,0 +1,198 @@
+//===- HoistReshapes.cpp - pointwise ops on both sides of a reshape -------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A kernel has one iteration space. A reshape moves nothing, so what is
+// computed before it may as well be computed in its shape, of memory in that
+// shape.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Kernels/BuildLocal.h"
+#include "Kernels/FusedKernel.h"
+#include "Kernels/LoopKernels.h"
+#include "Kernels/Windows.h"
+
+using namespace mlir;
+using namespace tessera;
+
+namespace tessera {
+#define GEN_PASS_DEF_HOISTRESHAPES
+#include "Kernels/Passes.h.inc"
+} // namespace tessera
+
+/// More ops before a reshape stay where they are: a chain of reshapes would
+/// move them again and again.
+static constexpr int64_t kMaxDepth = 8;
+
+static bool isRowMajor(Value tensor) {
+  return isPlain(tensor) && getOwnMemory(tensor.getType()).isRowMajor();
+}
+
+namespace {
+/// Values in the shape that a reshape gives to one of them.
+class Reshaper {
+public:
+  Reshaper(Operation *reshape, OpBuilder &builder)
+      : from(reshape->getOperand(0)),
+        to(reshape->getResult(0)), build{builder, reshape->getLoc()} {}
+  bool canMove(Value value, int64_t depth = kMaxDepth);
+  Value move(Value value);
+
+private:
+  std::optional<SmallVector<int64_t>> getDims(ArrayRef<int64_t> dims) const;
+  Value reshape(Value value, const LocalShape &shape) {
+    return tv::ReshapeOp::create(
+        build.b, build.loc, shape.summed(value).type(getElement(value)), value);
+  }
+
+  const LocalShape from, to;
+  Build build;
+};
+} // namespace
+
+/// The dimensions of the new shape that are made of these, if all of each are.
+std::optional<SmallVector<int64_t>>
+Reshaper::getDims(ArrayRef<int64_t> dims) const {
+  SmallVector<int64_t> result;
+  size_t i = 0, j = 0;
+  while (i < from.extents.size() && j < to.extents.size()) {
+    const size_t firstOld = i, firstNew = j;
+    if (from.extents[i] == to.extents[j]) {
+      ++i, ++j;
+    } else {
+      // Runs of both that have as many elements.
+      int64_t a = 1, b = 1;
+      do {
+        const bool isOld = a <= b;
+        const auto &extents = isOld ? from.extents : to.extents;
+        size_t &next = isOld ? i : j;
+        std::optional<int64_t> size;
+        if (next < extents.size())
+          size = extents[next++].getStatic();
+        if (!size || *size == 0)
+          return std::nullopt;
+        (isOld ? a : b) *= *size;
+      } while (a != b || i == firstOld || j == firstNew);
+    }
+    size_t taken = 0;
+    for (size_t dim = firstOld; dim < i; ++dim)
+      taken += llvm::is_contained(dims, int64_t(dim));
+    if (taken != 0 && taken != i - firstOld)
+      return std::nullopt;
+    if (taken != 0)
+      llvm::append_range(result, llvm::seq<int64_t>(firstNew, j));
+  }
+  if (i < from.extents.size() || j < to.extents.size())
+    return std::nullopt;
+  return result;
+}
+
+/// Whether what makes the value could as well make it in the new shape, of what
+/// is in memory in the order of its indices.
+bool Reshaper::canMove(Value value, int64_t depth) {
+  const LocalShape shape(value);
+  if (shape.dims != from.dims || shape.extents != from.extents)
+    return false;
+  Operation *op = value.getDefiningOp();
+  auto isInMemory = [](Value value) {
+    Operation *op = value.getDefiningOp();
+    if (!op || isa<tv::ContractionOpInterface>(op))
+      return isRowMajor(value);
+    // What a collective gives another extent may be a window.
+    return isa<tv::ReinterpretOpInterface>(op) ||
+           (isa<comm::CollectiveOpInterface>(op) && isRowMajor(value) &&
+            op->getNumOperands() == 1 &&
+            cast<RankedTensorType>(op->getOperand(0).getType()).getShape() ==
+                cast<RankedTensorType>(value.getType()).getShape());
+  };
+  // Free ops whose elements do not depend on their indices, or on some alone.
+  if (op && isFree(op) && isa<tv::ConstantOp, tv::BroadcastOp>(op)) {
+    if (getReadValues(op).empty())
+      return true;
+    auto broadcast = cast<tv::BroadcastOp>(op);
+    Value input = broadcast.getInput();
+    return LocalShape(input).dims == from.take(broadcast.getDims()).dims &&
+           getDims(broadcast.getDims()) && isInMemory(input);
+  }
+  if (op && isPointwise(op))
+    return depth > 0 && op->getNumResults() == 1 && op->hasOneUse() &&
+           llvm::all_of(op->getOperands(), [&](Value operand) {
+             return canMove(operand, depth - 1);
+           });
+  return isInMemory(value);
+}
+
+Value Reshaper::move(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!op || !(isFree(op) || isPointwise(op)))
+    return reshape(value, to);
+  RankedTensorType type = to.summed(value).type(getElement(value));
+  if (isPointwise(op)) {
+    auto operands = llvm::map_to_vector(
+        op->getOperands(), [&](Value operand) { return move(operand); });
+    // (Its region may load from a tensor that is an operand, too.)
+    Operation *moved = build.b.clone(*op);
+    moved->setOperands(operands);
+    moved->getResult(0).setType(type);
+    return moved->getResult(0);
+  }
+  if (getReadValues(op).empty()) {
+    auto splat = cast<SplatElementsAttr>(cast<tv::ConstantOp>(op).getValue());
+    return tv::ConstantOp::create(
+        build.b, op->getLoc(), type,
+        SplatElementsAttr::get(RankedTensorType::get({}, type.getElementType()),
+                               splat.getSplatValue<Attribute>()),
+        Value());
+  }
+  auto broadcast = cast<tv::BroadcastOp>(op);
+  const SmallVector<int64_t> dims = *getDims(broadcast.getDims());
+  Value input = broadcast.getInput();
+  if (const LocalShape shape = to.take(dims);
+      shape.dims != LocalShape(input).dims ||
+      shape.extents != LocalShape(input).extents)
+    input = reshape(input, shape);
+  return tv::BroadcastOp::create(build.b, op->getLoc(), type, input,
+                                 build.b.getDenseI64ArrayAttr(dims), Value());
+}
+
+namespace {
+struct HoistReshapes : public tessera::impl::HoistReshapesBase<HoistReshapes> {
+  void runOnContract() override {
+    Block &block = getOperation().getBody().front();
+    for (Operation &op : llvm::make_early_inc_range(block)) {
+      if (!isa<tv::ReinterpretOpInterface>(op))
+        continue;
+      Value before = op.getOperand(0), after = op.getResult(0);
+      Operation *maker = before.getDefiningOp();
+      if (!maker || !isPointwise(maker) || !isRowMajor(before) ||
+          !isRowMajor(after) || llvm::none_of(op.getUsers(), isPointwise))
+        continue;
+      OpBuilder builder(&op);
+      Reshaper reshaper(&op, builder);
+      if (!reshaper.canMove(before))
+        continue;
+      Value moved = reshaper.move(before);
+      moved.setType(after.getType());
+      after.replaceAllUsesWith(moved);
+      op.erase();
+      // What made it is made again.
+      SmallVector<Operation *> dead = {maker};
+      while (!dead.empty()) {
+        Operation *last = dead.pop_back_val();
+        SmallVector<Value> operands(last->getOperands());
+        last->erase();
+        for (Value operand : operands)
+          if (Operation *next = operand.getDefiningOp();
+              next && isPointwise(next) && next->use_empty() &&
+              !llvm::is_contained(dead, next))
+            dead.push_back(next);
+      }
+    }
+  }
+};
+} // namespace
