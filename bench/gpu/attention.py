@@ -47,12 +47,12 @@ class Ours:
 
     def __init__(self, library, q, k, v, dout, causal, table):
         b, s, h, d = q.shape
-        self.library, self.d, self.causal = library, d, causal
+        self.library, self.d, self.dv, self.causal = library, d, v.shape[3], causal
         self.sizes = Sizes(b, h, h, s, s)
         like = torch.empty_like
         size = library.attention_workspace(d, self.sizes)
         self.of = dict(
-            q=q, k=k, v=v, o=like(q), dout=dout, dq=like(q), dk=like(k), dv=like(v),
+            q=q, k=k, v=v, o=like(v), dout=dout, dq=like(q), dk=like(k), dv=like(v),
             lse=torch.empty(b, h, s, device="cuda"),
             workspace=torch.empty(size, dtype=torch.uint8, device="cuda"),
             ticket=torch.zeros(1, dtype=torch.int32, device="cuda"), table=table)
@@ -60,7 +60,7 @@ class Ours:
 
     def __call__(self, kind):
         stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
-        self.library.attention(self.d, kind, self.causal, self.sizes, self.tensors, stream)
+        self.library.attention(self.d, self.dv, kind, self.causal, self.sizes, self.tensors, stream)
         return [self.of[n] for n in (("o",) if kind == FORWARD else ("dq", "dk", "dv"))]
 
 
@@ -92,11 +92,15 @@ def cases():
     for d, heads in (128, 16), (64, 32):
         for b, s in (16, 1024), (4, 4096), (1, TOKENS):
             for causal in False, True:
-                yield b, s, heads, d, int(causal)
+                yield b, s, heads, (d, d), int(causal)
     for kind in SOFT_CAP, ROW_BIAS, RELATIVE:
-        yield 4, 4096, 16, 128, kind
+        yield 4, 4096, 16, (128, 128), kind
     for heads in 48, 24:
-        yield 1, 2048, heads, 128, 1
+        yield 1, 2048, heads, (128, 128), 1
+    for depths, heads in ((96, 96), 16), ((192, 128), 16), ((192, 192), 10), ((256, 256), 8):
+        for b, s in (4, 4096), (1, TOKENS):
+            for causal in False, True:
+                yield b, s, heads, depths, int(causal)
 
 
 def flex_attention_of(kind, leaves, s):
@@ -115,15 +119,17 @@ def flex_attention_of(kind, leaves, s):
                             block_mask=mask).transpose(1, 2)
 
 
-def run(library, b, s, h, d, causal, scratch, deterministic, flex):
-    q, k, v = leaves = [torch.randn(b, s, h, d, device="cuda", dtype=torch.bfloat16,
-                                    requires_grad=True) for _ in range(3)]
-    dout = torch.randn(b, s, h, d, device="cuda", dtype=torch.bfloat16)
+def run(library, b, s, h, depths, causal, scratch, deterministic, flex):
+    d, dv = depths
+    q, k, v = leaves = [torch.randn(b, s, h, depth, device="cuda", dtype=torch.bfloat16,
+                                    requires_grad=True) for depth in (d, d, dv)]
+    dout = torch.randn(b, s, h, dv, device="cuda", dtype=torch.bfloat16)
     table = torch.randn(h, 2 * s, device="cuda")
     ours = Ours(library, *(x.detach() for x in leaves), dout, causal, table)
-    forward, backward = {"ours": lambda: ours(FORWARD)}, {"ours": lambda: ours(BACKWARD)}
+    forward, backward = {"ours": lambda: ours(FORWARD)}, {}
     ours(FORWARD)
-    backward["ours, ordered"] = lambda: ours(ORDERED)
+    if d in (64, 128):
+        backward = {"ours": lambda: ours(BACKWARD), "ours, ordered": lambda: ours(ORDERED)}
     if causal in (ROW_BIAS, RELATIVE):
         table.requires_grad_()
         leaves.append(table)
@@ -133,13 +139,15 @@ def run(library, b, s, h, d, causal, scratch, deterministic, flex):
             out = call()
             def grad():
                 return torch.autograd.grad(out, leaves, dout, retain_graph=True)[:3]
-            grad()
+            if backward:
+                grad()
         except Exception as error:
             print(f"{name}: {type(error).__name__}: {str(error).strip()[:200]}")
             return
         if "ordered" not in name:
             forward[name] = lambda: [call().detach()]
-        backward[name] = grad
+        if backward:
+            backward[name] = grad
 
     def cudnn():
         with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
@@ -155,12 +163,14 @@ def run(library, b, s, h, d, causal, scratch, deterministic, flex):
         if deterministic:
             add("FA4, ordered",
                 lambda: flash_attn_func(*leaves[:3], deterministic=True, **options)[0])
-    work = 4e-9 * b * h * s * s * d * (0.5 if causal != FULL else 1)
+    work = 2e-9 * b * h * s * s * (d + dv) * (0.5 if causal != FULL else 1)
     kind = ("full", "causal", "causal, soft cap", "causal, bias[h, q]",
             "causal, rel[h, q - k + s]")[causal]
-    print(f"d{d} h{h} b{b} s{s} {kind}")
+    print(f"d{d}{f'/{dv}' if d != dv else ''} h{h} b{b} s{s} {kind}")
     rates = {}
     for what, calls, factor in ("forward", forward, 1), ("backward", backward, 2.5):
+        if not calls:
+            continue
         with torch.no_grad() if what == "forward" else torch.enable_grad():
             times = {name: [] for name in calls}
             results = {name: [x.clone() for x in call()] for name, call in calls.items()}
@@ -206,15 +216,15 @@ def main():
     library = ctypes.CDLL(args.library)
     library.attention_workspace.restype = ctypes.c_long
     library.attention_workspace.argtypes = [ctypes.c_int, Sizes]
-    library.attention.argtypes = [ctypes.c_int] * 3 + [Sizes, Tensors, ctypes.c_void_p]
+    library.attention.argtypes = [ctypes.c_int] * 4 + [Sizes, Tensors, ctypes.c_void_p]
     torch.manual_seed(0)
     scratch = torch.empty(1 << 28, dtype=torch.int8, device="cuda")
     ratios = {"forward": [], "backward": []}
     wanted = [part for part in args.rows.split(",") if part]
-    for b, s, h, d, causal in cases():
-        if not set(wanted) <= {f"d{d}", f"s{s}", f"b{b}", f"h{h}", f"kind{causal}"}:
+    for b, s, h, depths, causal in cases():
+        if not set(wanted) <= {f"d{depths[0]}", f"s{s}", f"b{b}", f"h{h}", f"kind{causal}"}:
             continue
-        for what, ratio in run(library, b, s, h, d, causal, scratch,
+        for what, ratio in run(library, b, s, h, depths, causal, scratch,
                                args.deterministic, args.flex).items():
             ratios[what].append(ratio)
     for what, all_ in ratios.items():

@@ -15,7 +15,11 @@
 #include "harness.cuh"
 
 template <int D> struct Full : AttentionMods {
-  static constexpr float Scale = D == 64 ? 0.125f : 0.08838834764f;
+  static constexpr float Scale = D == 64    ? 0.125f
+                                 : D == 96  ? 0.1020620726f
+                                 : D == 128 ? 0.08838834764f
+                                 : D == 192 ? 0.07216878365f
+                                            : 0.0625f; // 1 / sqrt(D)
 };
 template <int D> struct Triangle : Full<D> {
   static constexpr bool Causal = true;
@@ -121,7 +125,7 @@ static void forward(Sizes const &s, Tensors const &t, cudaStream_t stream) {
   fill(p, s, t);
   const FwdMaps maps = {
       map(t.q, C::D, s, false, C::BM), map(t.k, C::D, s, true, C::BN),
-      map(t.v, C::D, s, true, C::BN), map(t.o, C::D, s, false, 64)};
+      map(t.v, C::DV, s, true, C::BN), map(t.o, C::DV, s, false, 64)};
   const int bytes = sizeof(typename C::Shared);
   allow_shared(fwd_kernel<C, P>, bytes);
   const int tiles = (s.queries + C::BM - 1) / C::BM * s.heads * s.batch;
@@ -155,32 +159,43 @@ static void backward(Sizes const &s, Tensors const &t, cudaStream_t stream) {
   finish_kernel<C, P><<<blocks, C::SideThreads, 0, stream>>>(p);
   CHECK(cudaGetLastError());
 }
-/// kind: 0 forward, 1 backward, 2 ordered backward.
+enum { Forward, Backward, Ordered };
+using Run = void (*)(int, Sizes const &, Tensors const &, cudaStream_t);
 template <int D, class M>
-static void run(int kind, Sizes const &s, Tensors const &t,
+static void all(int kind, Sizes const &s, Tensors const &t,
                 cudaStream_t stream) {
-  if (kind == 0)
+  if (kind == Forward)
     forward<FwdConfig<bf16, D, M>>(s, t, stream);
-  else if (kind == 1)
+  else if (kind == Backward)
     backward<BwdConfig<bf16, D, M>>(s, t, stream);
   else
     backward<BwdConfig<bf16, D, M, true>>(s, t, stream);
 }
-template <int D>
-static void run(int kind, int mods, Sizes const &s, Tensors const &t,
-                cudaStream_t stream) {
-  using Run = void (*)(int, Sizes const &, Tensors const &, cudaStream_t);
-  const Run runs[] = {run<D, Full<D>>, run<D, Triangle<D>>, run<D, SoftCap<D>>,
-                      run<D, RowBias<D>>, run<D, Relative<D>>};
-  runs[mods](kind, s, t, stream);
+template <int D, int DV, class M>
+static void only_forward(int, Sizes const &s, Tensors const &t,
+                         cudaStream_t stream) {
+  forward<FwdConfig<bf16, D, M, DV>>(s, t, stream);
+}
+template <int D> Run of_mods(int mods) {
+  const Run runs[] = {all<D, Full<D>>, all<D, Triangle<D>>, all<D, SoftCap<D>>,
+                      all<D, RowBias<D>>, all<D, Relative<D>>};
+  return runs[mods];
+}
+template <int D, int DV = D> Run of_wide(int mods) {
+  return mods ? only_forward<D, DV, Triangle<D>> : only_forward<D, DV, Full<D>>;
 }
 
-/// mods: full, causal, causal with a soft cap, with a bias by head and query,
-/// with one by distance, too.
-extern "C" void attention(int d, int kind, int mods, Sizes s, Tensors t,
+/// d of queries and keys, dv of values. mods: full, causal, causal with a soft
+/// cap, with a bias by head and query, with one by distance, too.
+extern "C" void attention(int d, int dv, int kind, int mods, Sizes s, Tensors t,
                           cudaStream_t stream) {
-  d == 64 ? run<64>(kind, mods, s, t, stream)
-          : run<128>(kind, mods, s, t, stream);
+  const Run run = d == 64                 ? of_mods<64>(mods)
+                  : d == 96               ? of_wide<96>(mods)
+                  : d == 128              ? of_mods<128>(mods)
+                  : d == 256              ? of_wide<256>(mods)
+                  : d == 192 && dv == 192 ? of_wide<192>(mods)
+                                          : of_wide<192, 128>(mods);
+  run(kind, s, t, stream);
 }
 /// Of any kind.
 extern "C" long attention_workspace(int d, Sizes s) {

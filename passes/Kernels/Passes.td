@@ -66,15 +66,17 @@ def ExpandComposites : ContractPass<"tv-expand-composites", "Localized"> {
 
     Attention becomes a `plan.choose` of its variants. `math` is core ops, with the
     scores in memory. `flash`, a kernel of its own, is the attention as it stands: on
-    cuda:sm_90a, in bf16 or f16, for a head dimension of 64 or 128, if only batch
-    and heads are split. `cudnn` is a `plan.attend`: where `flash` could be, for head
-    dimensions that are multiples of 8 up to 128, with a positive scale, without a
-    score_mod or a mask_mod, and, if it is causal, with at least as many keys as queries.
+    cuda:sm_90a, in bf16 or f16, for a head dimension of 64, 96, 128, 192 (of values
+    192 or 128) or 256, if only batch and heads are split. `cudnn` is a `plan.attend`:
+    of bf16 or f16 likewise, for head dimensions that are multiples of 8 up to 128, with
+    a positive scale, without a score_mod or a mask_mod, and, if it is causal, with at
+    least as many keys as queries.
     The choice says why they are missing elsewhere. If there is one variant alone, its
     ops are those of the program and the choice has no values.
 
     An `attention_grad` becomes a choice of `flash`, where that could be for the
-    attention and no gradients of captured tensors are asked for, and `math`. There
+    attention, its head dimension is 64 or 128 and no gradients of captured tensors are
+    asked for, and `math`. There
     what is added to a captured tensor is summed over the dimensions that the index
     does not depend on, and scattered where it is more than they are.
 

@@ -48,7 +48,7 @@
 // CPU: split.mlir:{{[0-9]+}}:14: error: has no variant that is allowed; flash does not fit: it is for cuda:sm_90a
 // MATH-ALONE: plan.choose "attention" of "math"() without {cudnn = "its elements must be bf16 or f16", flash = "its elements must be bf16 or f16"}
 // TYPE: error: has no variant that is allowed; flash does not fit: its elements must be bf16 or f16; what would fit: math{{$}}
-// DEPTH: error: has no variant that is allowed; flash does not fit: its head dimension must be 64 or 128
+// DEPTH: error: has no variant that is allowed; flash does not fit: its head dimension must be 64, 96, 128, 192 or 256
 // POSITIONS: error: has no variant that is allowed; flash does not fit: only batch and heads may be split
 // NAME: error: 'fast' is no variant of attention; there are 'flash', 'cudnn' and 'math'
 

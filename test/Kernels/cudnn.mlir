@@ -36,7 +36,7 @@
 // RUN: tessera-opt %t/fewer.mlir %{cudnn} --interpret=2 -o /dev/null | FileCheck %s --check-prefix=EQUAL
 // RUN: not tessera-opt %t/positions.mlir %{cudnn} 2>&1 | FileCheck %s --check-prefix=POSITIONS
 // RUN: not tessera-opt %t/split.mlir --tessera="from=local to=kernels attention=cudnn" 2>&1 | FileCheck %s --check-prefix=CPU
-// NARROW: plan.choose "attention" of "cudnn"({{.*}}), "math"({{.*}}) without {flash = "its head dimension must be 64 or 128"}
+// NARROW: plan.choose "attention" of "cudnn"({{.*}}), "math"({{.*}}) without {flash = "its head dimension must be 64, 96, 128, 192 or 256"}
 // DEPTH: error: has no variant that is allowed; cudnn does not fit: its head dimension must be a multiple of 8, at most 128
 // TYPE: error: has no variant that is allowed; cudnn does not fit: its elements must be bf16 or f16
 // SCALE: error: has no variant that is allowed; cudnn does not fit: its scale must be positive

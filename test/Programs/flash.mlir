@@ -1,5 +1,5 @@
 // Attentions that a GPU runs without scores in memory (on other targets they are
-// like any others): heads of 64 or 128 elements, positions beyond one block. Here
+// like any others): heads of 64 to 256 elements, positions beyond one block. Here
 // heads over tp, uneven on 4 devices.
 // RUN: tessera-opt %s --split-input-file --tessera="mesh=tp=2 to=kernels target=cuda:sm_90a attention=flash" --interpret=2 | FileCheck %s %no_other_collective
 // RUN: tessera-opt %s --split-input-file --tessera="mesh=tp=4 to=kernels target=cuda:sm_90a attention=flash" --interpret=4 | FileCheck %s %no_other_collective
@@ -61,4 +61,25 @@ func.func @main(%q: !q, %k: !k, %v: !k, %bias: !bias_of_lse,
       tv.yield %same : i1
     }
   return %a, %lse : !a, !lse
+}
+
+// -----
+
+// Heads of 256 elements, and of 192 with values of 128, in blocks of keys that are no
+// power of two.
+// CHECK: plan.attention
+// RAN tp=1: nothing
+// RAN tp=2: nothing
+// RAN tp=3: nothing
+// RAN tp=4: nothing
+#m = #tv.mesh<tp = 2>
+!q = tensor<1x2x70x256xbf16, #tv.view<#m, [_, did(tp) * _, _, _]>>
+!qk = tensor<1x2x90x192xf16, #tv.view<#m, [_, did(tp) * _, _, _]>>
+!v = tensor<1x2x90x128xf16, #tv.view<#m, [_, did(tp) * _, _, _]>>
+!a = tensor<1x2x70x256xbf16>
+!av = tensor<1x2x90x128xf16>
+func.func @main(%q: !q, %k: !q, %v: !q, %q1: !qk, %k1: !qk, %v1: !v) -> (!a, !av) {
+  %a, %lse = tv.attention %q, %k, %v scale(0.0625) : (!q, !q, !q) -> (!a, tensor<1x2x70xf32>)
+  %a1, %lse1 = tv.attention %q1, %k1, %v1 scale(0.07) causal : (!qk, !qk, !v) -> (!av, tensor<1x2x90xf32>)
+  return %a, %a1 : !a, !av
 }

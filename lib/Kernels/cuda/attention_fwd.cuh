@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // O = softmax(mods(scale * Q K^T)) V and the log-sum-exp of its rows; bf16 or
-// f16, head dimension 64 or 128, grouped heads, any lengths. Scores never leave
-// the registers.
+// f16, head dimension 64, 96, 128, 192 or 256 (values of 192 may have 128),
+// grouped heads, any lengths. Scores never leave the registers.
 //
 // A block is one producer warp and two or three consumer warp groups, each of
 // which owns 64 query rows. Blocks are persistent: tiles of queries come by a
@@ -105,12 +105,14 @@ struct AttentionMods {
   }
 };
 
-/// Type T, head dimension D. Three consumer groups have too few registers for
-/// functors.
-template <class T_, int D_, class Mods_> struct FwdConfig {
+/// Type T, head dimension D, of values DV. Three consumer groups have too few
+/// registers for functors.
+template <class T_, int D_, class Mods_, int DV_ = D_> struct FwdConfig {
   using T = T_;
   using Mods = Mods_;
-  static constexpr int D = D_, BN = 128, Stages = 2, Panels = D / 64;
+  static constexpr int D = D_, DV = DV_, Stages = 2;
+  /// Of 64 columns; of what is beyond the last, copies make zeros.
+  static constexpr int Panels = (D + 63) / 64, ValuePanels = (DV + 63) / 64;
   static constexpr bool Causal = Mods::Causal;
   static constexpr bool HasMods = Mods::HasScore || Mods::HasMask;
   /// The score is scaled before it is used; else by Factor, in the exponent.
@@ -118,19 +120,31 @@ template <class T_, int D_, class Mods_> struct FwdConfig {
   static constexpr float Factor = Scaled ? Mods::OuterScale : Mods::Scale;
   static constexpr int Groups = D == 64 && !HasMods && !Scaled ? 3 : 2;
   static constexpr int BM = 64 * Groups, Threads = 128 * (Groups + 1);
+  /// What there are registers and shared memory for.
+  static constexpr int BN = D <= 128 || (DV == 128 && !HasMods) ? 128
+                            : D == 192 ? (HasMods ? 96 : 112)
+                                       : (HasMods ? 64 : 80);
+  /// Results are stored by way of the queries' memory.
+  static constexpr bool InPlace = D > 128;
   /// Over masked blocks and others. Two are faster, but where ptxas then loses
   /// sight of what is the same for a warp.
   static constexpr bool OneLoop = Groups == 3 && Causal;
   /// Registers of a thread: functors need some in the producer, too.
-  static constexpr int Producer = Groups == 3 ? 32 : HasMods ? 40 : 24;
-  static constexpr int Consumer = Groups == 3 ? 160 : HasMods ? 232 : 240;
-  static_assert(D == 64 || D == 128, "head dimension 64 or 128");
+  static constexpr int Producer = Groups == 3          ? 32
+                                  : HasMods || InPlace ? 40
+                                                       : 24;
+  static constexpr int Consumer = Groups == 3          ? 160
+                                  : HasMods || InPlace ? 232
+                                                       : 240;
+  static_assert(D == 64 || D == 96 || D == 128 || D == 192 || D == 256,
+                "head dimension 64, 96, 128, 192 or 256");
+  static_assert(DV == D || (D == 192 && DV == 128), "values as keys, or 128");
 
   struct Shared {
     alignas(1024) char q[Panels][BM * 128];
-    alignas(1024) char o[Panels][BM * 128];
+    alignas(1024) char own_o[InPlace ? 1 : ValuePanels][InPlace ? 1 : BM * 128];
     alignas(1024) char k[Stages][Panels][BN * 128];
-    alignas(1024) char v[Stages][Panels][BN * 128];
+    alignas(1024) char v[Stages][ValuePanels][BN * 128];
     uint64 q_full, q_empty;
     uint64 k_full[Stages], k_empty[Stages], v_full[Stages], v_empty[Stages];
     int tile; // travels with q_full; negative: no more
@@ -160,7 +174,7 @@ template <class C> struct FwdTile {
   template <class P> TSR_MEMBER FwdTile(P const &p, int id) {
     const int tiles = (p.queries + C::BM - 1) / C::BM;
     const int all = p.heads * p.batch;
-    const int fit = (32 << 20) / (4 * C::D) / max(p.keys, 1);
+    const int fit = (32 << 20) / (2 * (C::D + C::DV)) / max(p.keys, 1);
     const int section = min(all, max(1, fit) * (p.heads / p.key_heads));
     const int s = id / (tiles * section);
     const int width = min(section, all - s * section);
@@ -212,13 +226,14 @@ template <class C, class P> struct FwdProducer {
   typename C::Shared &s;
   Ring<C::Stages> k_ring, v_ring;
 
-  TSR_MEMBER void load(TensorMap const &map, char (*to)[C::BN * 128],
+  template <int Panels>
+  TSR_MEMBER void load(TensorMap const &map, char (&to)[Panels][C::BN * 128],
                        uint64 *full, uint64 *empty, int phase, int block,
                        int head, int batch) {
     barrier_wait(empty, phase ^ 1);
-    barrier_expect(full, C::BN * C::D * 2);
+    barrier_expect(full, sizeof to);
 #pragma unroll
-    for (int c = 0; c < C::Panels; c++)
+    for (int c = 0; c < Panels; c++)
       tma_load(to[c], &map, full, c * 64, block * C::BN, head, batch,
                kEvictLast);
   }
@@ -259,7 +274,7 @@ template <class C, class P> struct FwdProducer {
         load_k(blocks.end - 1, head, t.batch);
       barrier_wait(&s.q_empty, phase ^ 1);
       s.tile = id;
-      barrier_expect(&s.q_full, C::BM * C::D * 2);
+      barrier_expect(&s.q_full, sizeof s.q);
 #pragma unroll
       for (int c = 0; c < C::Panels; c++)
         tma_load(s.q[c], &maps.q, &s.q_full, c * 64, t.m * C::BM, t.head,
@@ -286,7 +301,7 @@ template <class C, class P> struct FwdConsumer {
   int last;                   // this group's last block: then q is free
   int head, batch;            // of this device
   typename Mods::Row rows[2]; // of the functors
-  float o[C::D / 2], x[C::BN / 2], top[2], sum[2], shrink[2];
+  float o[C::DV / 2], x[C::BN / 2], top[2], sum[2], shrink[2];
   Fragment16 probs[C::BN / 16];
 
   TSR_MEMBER FwdConsumer(FwdMaps const &maps, P const &p, typename C::Shared &s,
@@ -297,6 +312,11 @@ template <class C, class P> struct FwdConsumer {
   TSR_MEMBER void release(uint64 *b) {
     if (lane == 0)
       barrier_arrive(b);
+  }
+  /// The queries were read for the last time.
+  TSR_MEMBER void release_q() {
+    if (!C::InPlace)
+      release(&s.q_empty);
   }
   TSR_MEMBER void release_k() {
     release(&s.k_empty[k_ring.stage]);
@@ -329,7 +349,7 @@ template <class C, class P> struct FwdConsumer {
     wgmma_fence();
 #pragma unroll
     for (int i = 0; i < C::BN / 16; i++)
-      Wgmma<T, C::D>::rs(o, probs[i], b + i * kStepMN, !first || i > 0);
+      Wgmma<T, C::DV>::rs(o, probs[i], b + i * kStepMN, !first || i > 0);
     wgmma_commit();
   }
   TSR_MEMBER void convert_probs() {
@@ -339,7 +359,7 @@ template <class C, class P> struct FwdConsumer {
   }
   TSR_MEMBER void rescale() {
 #pragma unroll
-    for (int i = 0; i < C::D / 2; i++)
+    for (int i = 0; i < C::DV / 2; i++)
       o[i] *= shrink[i / 2 % 2];
   }
 
@@ -441,7 +461,7 @@ template <class C, class P> struct FwdConsumer {
     wgmma_wait<1>();
     release_k();
     if (block == last)
-      release(&s.q_empty);
+      release_q();
     softmax<false>(block, masked);
     wgmma_wait<0>();
     release_v();
@@ -471,7 +491,7 @@ template <class C, class P> struct FwdConsumer {
     wgmma_wait<0>();
     release_k();
     if (n == last)
-      release(&s.q_empty);
+      release_q();
     softmax<true>(n--, true);
     convert_probs();
     bool first = true;
@@ -497,48 +517,61 @@ template <class C, class P> struct FwdConsumer {
                           Mods::head(p.args, head),
                           Mods::query(p.args, min(row + 8 * r, p.queries - 1)));
     last = blocks.begin;
-    if (blocks.begin < blocks.end) {
+    // Nothing yet. A zero would be moved to where the products leave theirs.
+#pragma unroll
+    for (int i = 0; i < C::DV / 2; i++)
+      asm volatile("" : "=f"(o[i]));
+    const bool empty = blocks.begin >= blocks.end;
+    if (!empty) {
       skip(all.end - blocks.end);
       products(blocks);
       skip(blocks.begin - all.begin);
     } else {
-#pragma unroll
-      for (int i = 0; i < C::D / 2; i++)
-        o[i] = 0;
       sum[0] = sum[1] = 0;
-      release(&s.q_empty);
+      release_q();
       skip(all.end - all.begin);
     }
 
+    float *lse = p.lse;
+    asm("" : "+l"(lse)); // where ptxas knows that there is none it spills
 #pragma unroll
     for (int r = 0; r < 2; r++) {
       sum[r] = quad_sum(sum[r]);
       shrink[r] = sum[r] == 0 ? 0 : 1 / sum[r];
-      if (p.lse && lane % 4 == 0 && row + 8 * r < p.queries)
-        p.lse[t.batch * p.lse_strides[0] + t.head * p.lse_strides[1] +
-              (row + 8 * r) * p.lse_strides[2]] =
+      if (lse && lane % 4 == 0 && row + 8 * r < p.queries)
+        lse[t.batch * p.lse_strides[0] + t.head * p.lse_strides[1] +
+            (row + 8 * r) * p.lse_strides[2]] =
             sum[r] == 0 ? -infinity()
                         : top[r] * C::Factor + log2_fast(sum[r]) * 0.69314718f;
     }
-    rescale();
-    char *panels = s.o[0] + group * 64 * 128;
+    char *panels = (C::InPlace ? s.q[0] : s.own_o[0]) + group * 64 * 128;
     if (thread == 0)
       bulk_wait_read<0>();
     named_sync(5 + group, 128);
 #pragma unroll
-    for (int c = 0; c < C::D / 16; c++) {
+    for (int c = 0; c < C::DV / 16; c++) {
+      float scaled[8];
+#pragma unroll
+      for (int i = 0; i < 8; i++)
+        scaled[i] = empty ? 0 : o[8 * c + i] * shrink[i / 2 % 2];
       Fragment16 f;
-      convert<T>(f, o + 8 * c);
+      convert<T>(f, scaled);
       store_fragment(panels + c / 4 * C::BM * 128, c % 4, f);
     }
     fence_async();
     named_sync(5 + group, 128);
     if (thread == 0) {
 #pragma unroll
-      for (int c = 0; c < C::Panels; c++)
+      for (int c = 0; c < C::ValuePanels; c++)
         tma_store(&maps.o, panels + c * C::BM * 128, c * 64,
                   t.m * C::BM + group * 64, t.head, t.batch);
       bulk_commit();
+    }
+    if (C::InPlace) {
+      if (thread == 0)
+        bulk_wait_read<0>();
+      named_sync(5 + group, 128);
+      release(&s.q_empty);
     }
   }
 

@@ -16,7 +16,8 @@ where something else needs them, ss_set has d as an output alone.
 
 import sys
 
-SHAPES = [("rs", 64), ("rs", 128), ("ss", 32), ("ss", 64), ("ss", 128), ("ss", 192), ("ss", 256),
+SHAPES = [("rs", 64), ("rs", 96), ("rs", 128), ("rs", 192), ("rs", 256),
+          *(("ss", n) for n in (32, 64, 80, 96, 112, 128, 192, 256)),
           ("ss_set", 32), ("ss_set", 64), ("ss_set", 128)]
 TYPES = ["bf16", "f16"]
 

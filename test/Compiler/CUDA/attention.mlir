@@ -48,7 +48,7 @@
 // CHECK: return add0;
 // CHECK: static __device__ bool mask(const Args &args, const At &at) {
 // CHECK: at.column.v0
-// CHECK: using attention_0_Config = FwdConfig<bf16, 64, attention_0_Mods>;
+// CHECK: using attention_0_Config = FwdConfig<bf16, 64, attention_0_Mods, 64>;
 // CHECK: __launch_bounds__(384, 1)
 // CHECK-NEXT: attention_0(const __grid_constant__ attention_0_Boxed boxed)
 // CHECK: f.lse = p.y1.data;

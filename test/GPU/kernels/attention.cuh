@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// TEST_D is the head dimension, TEST_T the element tag.
+// TEST_D is the head dimension, TEST_DV of values if that is another, TEST_T the
+// element tag.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +18,10 @@
 #include "attention_fwd.cuh"
 #include "harness.cuh"
 
-constexpr int D = TEST_D;
+#ifndef TEST_DV
+#define TEST_DV TEST_D
+#endif
+constexpr int D = TEST_D, DV = TEST_DV;
 using T = TEST_T;
 using Stored = Element<T>::Type;
 
@@ -172,7 +176,7 @@ Layout layout(Order order, int heads, int positions, int row = D) {
 }
 
 template <class M> std::string title(Shape const &s) {
-  return format("d%d %s %s b%d h%d/%d s%d/%d%s%s%s", D, Element<T>::kName,
+  return format("d%d/%d %s %s b%d h%d/%d s%d/%d%s%s%s", D, DV, Element<T>::kName,
                 M::kName, s.batch, s.heads, s.key_heads, s.queries, s.keys,
                 kOrders[(int)s.order], s.ticket ? "" : " no ticket",
                 s.lse ? "" : " no lse");
@@ -183,25 +187,26 @@ template <class M> std::string title(Shape const &s) {
 //===----------------------------------------------------------------------===//
 
 template <class M>
-__global__ __launch_bounds__(FwdConfig<T, D, M>::Threads, 1) void kernel(
+__global__ __launch_bounds__(FwdConfig<T, D, M, DV>::Threads, 1) void kernel(
     const __grid_constant__ FwdMaps maps,
     const __grid_constant__ FwdParams<typename M::Args> p) {
-  attention_fwd<FwdConfig<T, D, M>>(maps, p);
+  attention_fwd<FwdConfig<T, D, M, DV>>(maps, p);
 }
 
 /// The tensors of a shape, and the launch of a kernel on them.
 template <class M> struct Problem {
-  using C = FwdConfig<T, D, M>;
+  using C = FwdConfig<T, D, M, DV>;
   Shape s;
   bool packed = s.order == Order::Packed;
-  int64 kv_row = packed ? 2 * D : D, o_row = packed ? 2 * D : D;
+  int64 kv_row = packed ? D + DV : D, o_row = packed ? 2 * DV : DV;
   Layout lq = layout(s.order, s.heads, s.queries);
   Layout lk = layout(s.order, s.key_heads, s.keys, kv_row);
+  Layout lv = layout(s.order, s.key_heads, s.keys, packed ? kv_row : DV);
   Layout lo = layout(s.order, s.heads, s.queries, o_row);
   size_t rows = (size_t)s.batch * s.heads * s.queries;
   size_t key_rows = (size_t)s.batch * s.key_heads * s.keys;
   Array<Stored> q{rows * D}, k{key_rows * kv_row},
-      own_v{packed ? 0 : key_rows * D}, o{rows * o_row};
+      own_v{packed ? 0 : key_rows * DV}, o{rows * o_row};
   Stored *v = packed ? k + D : own_v.data;
   Array<float> lse{rows};
   Array<int> ticket{1};
@@ -230,8 +235,8 @@ template <class M> struct Problem {
     CHECK(cudaMemset(ticket, 0, sizeof(int)));
     maps = {map(q, lq, s.queries, s.heads, C::BM),
             map(k, lk, s.keys, s.key_heads, C::BN),
-            map(v, lk, s.keys, s.key_heads, C::BN),
-            map(o, lo, s.queries, s.heads, 64)};
+            map(v, lv, s.keys, s.key_heads, C::BN, DV),
+            map(o, lo, s.queries, s.heads, 64, DV)};
     p.lse = s.lse ? lse.data : nullptr;
     p.lse_strides[0] = (int64)s.heads * s.queries;
     p.lse_strides[1] = s.queries, p.lse_strides[2] = 1;
@@ -246,9 +251,9 @@ template <class M> struct Problem {
   }
 
   TensorMap map(Stored const *base, Layout l, int positions, int heads,
-                unsigned box) {
+                unsigned box, uint64 depth = D) {
     return tensor_map<T>(
-        base, {D, (uint64)positions, (uint64)heads, (uint64)s.batch},
+        base, {depth, (uint64)positions, (uint64)heads, (uint64)s.batch},
         {(uint64)l.position, (uint64)l.head, (uint64)l.batch}, {64, box, 1, 1});
   }
   void launch() {
@@ -293,7 +298,7 @@ __global__ void reference(Stored const *q, Stored const *k, Stored const *v,
               gq = M::query(p.args, i);
   const int kh = h / (p.heads / p.key_heads);
   Stored const *query = q + b * lq.batch + h * lq.head + i * lq.position;
-  double top = -INFINITY, sum = 0, out[D / 32] = {};
+  double top = -INFINITY, sum = 0, out[DV / 32] = {};
   for (int first = 0; first < p.keys; first += 32) {
     const int j = first + lane;
     double x = -INFINITY;
@@ -320,19 +325,19 @@ __global__ void reference(Stored const *q, Stored const *k, Stored const *v,
     for (int w = 16; w; w /= 2)
       total += __shfl_xor_sync(~0u, total, w);
     sum = sum * shrink + total, top = m;
-    for (int c = 0; c < D / 32; c++)
+    for (int c = 0; c < DV / 32; c++)
       out[c] *= shrink;
     for (int l = 0; l < min(32, p.keys - first); l++) {
       const double weight = __shfl_sync(~0u, e, l);
       Stored const *value =
           v + b * lv.batch + kh * lv.head + (first + l) * lv.position;
-      for (int c = 0; c < D / 32; c++)
+      for (int c = 0; c < DV / 32; c++)
         out[c] += weight * (double)(float)value[c * 32 + lane];
     }
   }
   const int64 row = ((int64)b * p.heads + h) * p.queries + i;
-  for (int c = 0; c < D / 32; c++)
-    o[row * D + c * 32 + lane] = sum == 0 ? 0 : out[c] / sum;
+  for (int c = 0; c < DV / 32; c++)
+    o[row * DV + c * 32 + lane] = sum == 0 ? 0 : out[c] / sum;
   if (lane == 0)
     lse[row] = sum == 0 ? -INFINITY : top + log(sum);
 }

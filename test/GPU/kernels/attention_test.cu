@@ -35,32 +35,32 @@ template <class M> void check(Shape const &s) {
       !memcmp(o.data(), again.data(), o.size() * sizeof(Stored)) &&
       !memcmp(lse.data(), problem.lse.host().data(), lse.size() * 4);
 
-  Array<float> ref_o(problem.rows * D), ref_lse(problem.rows);
+  Array<float> ref_o(problem.rows * DV), ref_lse(problem.rows);
   if (problem.rows)
     reference<Exact<M>><<<dim3((s.queries + 3) / 4, s.heads, s.batch), 128>>>(
-        problem.q, problem.k, problem.v, problem.lq, problem.lk, problem.lk,
+        problem.q, problem.k, problem.v, problem.lq, problem.lk, problem.lv,
         ref_o, ref_lse, problem.p);
   CHECK(cudaGetLastError());
   CHECK(cudaDeviceSynchronize());
 
   // Results in the reference's order; what lies between them is untouched.
-  std::vector<float> own(problem.rows * D);
+  std::vector<float> own(problem.rows * DV);
   size_t untouched = 0;
   for (size_t r = 0; r < problem.rows; r++) {
     const int64 i = r % s.queries, h = r / s.queries % s.heads,
                 b = r / s.queries / s.heads;
     const int64 at =
         b * problem.lo.batch + h * problem.lo.head + i * problem.lo.position;
-    for (int d = 0; d < D; d++)
-      own[r * D + d] = (float)o[at + d];
-    for (int64 d = D; d < problem.o_row; d++) {
+    for (int d = 0; d < DV; d++)
+      own[r * DV + d] = (float)o[at + d];
+    for (int64 d = DV; d < problem.o_row; d++) {
       unsigned short bits;
       memcpy(&bits, &o[at + d], 2);
       untouched += bits == 0xffff;
     }
   }
-  const bool gaps = untouched == problem.rows * (problem.o_row - D);
-  const Errors e = errors(own, ref_o.host(), D);
+  const bool gaps = untouched == problem.rows * (problem.o_row - DV);
+  const Errors e = errors(own, ref_o.host(), DV);
   const auto expected = ref_lse.host();
   double lse_error = 0;
   size_t empty = 0;
@@ -128,7 +128,8 @@ void checkSmall() {
 template <class M> void bench(Shape const &s) {
   Problem<M> problem(s);
   const double work =
-      4. * s.batch * s.heads * s.queries * s.keys * D * (M::Causal ? 0.5 : 1);
+      2. * s.batch * s.heads * s.queries * s.keys * (D + DV) *
+      (M::Causal ? 0.5 : 1);
   double rate[2];
   for (bool hot : {false, true})
     rate[hot] = work * 1e-9 / measure(hot, [&] { problem.launch(); });
@@ -160,5 +161,5 @@ int main(int argc, char **argv) {
     return 0;
   }
   mode == "small" ? checkSmall() : checkAll();
-  return report.close(format("attention d%d %s", D, Element<T>::kName).c_str());
+  return report.close(format("attention d%d/%d %s", D, DV, Element<T>::kName).c_str());
 }

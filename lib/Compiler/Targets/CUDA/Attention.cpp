@@ -46,9 +46,6 @@ static std::optional<std::string> whyNotOnTensorCores(Op op,
   auto type = cast<RankedTensorType>(op.getQuery().getType());
   if (!type.getElementType().isBF16() && !type.getElementType().isF16())
     return "its elements must be bf16 or f16";
-  if (cast<RankedTensorType>(op.getValue().getType()).getDimSize(3) !=
-      type.getDimSize(3))
-    return "keys and values must have the same head dimension";
   SmallVector<Value> tensors = {op.getQuery(), op.getKey(), op.getValue()};
   llvm::append_range(tensors, others);
   for (Value tensor : tensors) {
@@ -73,20 +70,24 @@ static std::optional<std::string> whyNotOnTensorCores(Op op,
   return std::nullopt;
 }
 
-/// Of our own.
-template <typename Op>
-static std::optional<std::string> whyNotHeadDimension(Op op) {
-  int64_t depth = cast<RankedTensorType>(op.getQuery().getType()).getDimSize(3);
-  if (depth != 64 && depth != 128)
-    return "its head dimension must be 64 or 128";
-  return std::nullopt;
+/// The head dimension of queries and keys, and of values.
+template <typename Op> static std::pair<int64_t, int64_t> getDepths(Op op) {
+  auto depthOf = [](Value tensor) {
+    return cast<RankedTensorType>(tensor.getType()).getDimSize(3);
+  };
+  return {depthOf(op.getQuery()), depthOf(op.getValue())};
 }
 
 std::optional<std::string> cuda::whyNotFlash(Operation *attention) {
   if (auto op = dyn_cast<tv::AttentionOp>(attention)) {
     if (auto why = whyNotOnTensorCores(op, op.getResult()))
       return why;
-    return whyNotHeadDimension(op);
+    auto [depth, ofValues] = getDepths(op);
+    if (!llvm::is_contained({64, 96, 128, 192, 256}, depth))
+      return "its head dimension must be 64, 96, 128, 192 or 256";
+    if (ofValues != depth && !(depth == 192 && ofValues == 128))
+      return "values must have the head dimension of keys, or 128 for 192";
+    return std::nullopt;
   }
   auto op = cast<tv::AttentionGradOp>(attention);
   if (auto why = whyNotOnTensorCores(op, {op.getQueryGrad(), op.getKeyGrad(),
@@ -95,7 +96,12 @@ std::optional<std::string> cuda::whyNotFlash(Operation *attention) {
     return why;
   if (!op.getCapturedGrads().empty())
     return "gradients of captured tensors are asked for";
-  return whyNotHeadDimension(op);
+  auto [depth, ofValues] = getDepths(op);
+  if (ofValues != depth)
+    return "keys and values must have the same head dimension";
+  if (depth != 64 && depth != 128)
+    return "its head dimension must be 64 or 128";
+  return std::nullopt;
 }
 
 std::optional<std::string> cuda::whyNotCuDNN(Operation *attention) {
@@ -110,8 +116,9 @@ std::optional<std::string> cuda::whyNotCuDNN(Operation *attention) {
   if (!op.getScale().isFinite() || op.getScale().isNegative() ||
       op.getScale().isZero())
     return "its scale must be positive";
-  auto type = cast<RankedTensorType>(op.getQuery().getType());
-  int64_t depth = type.getDimSize(3);
+  auto [depth, ofValues] = getDepths(op);
+  if (ofValues != depth)
+    return "keys and values must have the same head dimension";
   if (ShapedType::isDynamic(depth) || depth == 0 || depth % 8 != 0 ||
       depth > 128)
     return "its head dimension must be a multiple of 8, at most 128";
