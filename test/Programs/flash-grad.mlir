@@ -74,3 +74,38 @@ func.func @main(%do: !q, %dlse: !lse, %q: !q, %k: !k, %v: !k, %of_query: !of_que
     }
   return %dq, %dk, %dv : !a, !k, !k
 }
+
+// -----
+
+// A window: blocks that no query sees, or no key is seen by, are left out.
+// CHECK: plan.attention_grad
+// RAN tp=1: nothing
+// RAN tp=2: nothing
+// RAN tp=3: nothing
+// RAN tp=4: nothing
+#m = #tv.mesh<tp = 2>
+!q = tensor<1x2x500x64xbf16, #tv.view<#m, [_, did(tp) * _, _, _]>>
+!a = tensor<1x2x500x64xbf16>
+!lse = tensor<1x2x500xf32>
+func.func @main(%do: !q, %q: !q, %k: !q, %v: !q) -> (!a, !a, !a) {
+  %o, %lse = tv.attention %q, %k, %v scale(0.125) : (!q, !q, !q) -> (!a, !lse)
+    mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
+      %back = arith.constant 90 : index
+      %d = arith.subi %qi, %ki : index
+      %before = arith.cmpi sge, %qi, %ki : index
+      %behind = arith.cmpi slt, %d, %back : index
+      %y = arith.andi %before, %behind : i1
+      tv.yield %y : i1
+    }
+  %dq, %dk, %dv = tv.attention_grad %do, %q, %k, %v, %o, %lse scale(0.125)
+      : (!q, !q, !q, !q, !a, !lse) -> (!a, !a, !a)
+    mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
+      %back = arith.constant 90 : index
+      %d = arith.subi %qi, %ki : index
+      %before = arith.cmpi sge, %qi, %ki : index
+      %behind = arith.cmpi slt, %d, %back : index
+      %y = arith.andi %before, %behind : i1
+      tv.yield %y : i1
+    }
+  return %dq, %dk, %dv : !a, !a, !a
+}

@@ -83,3 +83,35 @@ func.func @main(%q: !q, %k: !q, %v: !q, %q1: !qk, %k1: !qk, %v1: !v) -> (!a, !av
   %a1, %lse1 = tv.attention %q1, %k1, %v1 scale(0.07) causal : (!qk, !qk, !v) -> (!av, tensor<1x2x90xf32>)
   return %a, %a1 : !a, !av
 }
+
+// -----
+
+// Keys in a window around the query, and before the end of the row, which is loaded: blocks
+// of others are left out.
+// CHECK: plan.attention
+// RAN tp=1: nothing
+// RAN tp=2: nothing
+// RAN tp=3: nothing
+// RAN tp=4: nothing
+#m = #tv.mesh<tp = 2>
+!q = tensor<2x2x300x128xbf16, #tv.view<#m, [_, did(tp) * _, _, _]>>
+!k = tensor<2x2x700x128xbf16, #tv.view<#m, [_, did(tp) * _, _, _]>>
+!a = tensor<2x2x300x128xbf16>
+func.func @main(%q: !q, %k: !k, %v: !k, %length: tensor<2xi32> {tv.range = [100, 500]}) -> !a {
+  %a, %lse = tv.attention %q, %k, %v scale(0.0883883) : (!q, !k, !k) -> (!a, tensor<2x2x300xf32>)
+    mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
+      %n = tv.load %length[%b] : tensor<2xi32> -> i32
+      %end = arith.index_cast %n : i32 to index
+      %far = arith.constant 140 : index
+      %back = arith.constant 70 : index
+      %last = arith.addi %qi, %far : index
+      %d = arith.subi %qi, %ki : index
+      %in = arith.cmpi slt, %ki, %end : index
+      %before = arith.cmpi sle, %ki, %last : index
+      %behind = arith.cmpi slt, %d, %back : index
+      %both = arith.andi %before, %behind : i1
+      %y = arith.andi %both, %in : i1
+      tv.yield %y : i1
+    }
+  return %a : !a
+}

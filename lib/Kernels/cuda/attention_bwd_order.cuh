@@ -25,9 +25,11 @@ struct BwdConfig {
   using Mods = Mods_;
   static constexpr bool Causal = Mods::Causal, Ordered = Ordered_;
   static constexpr bool HasMods = Mods::HasScore || Mods::HasMask;
-  /// Probabilities beside their product with a derivative: too many registers
-  /// for 128 queries.
-  static constexpr int D = D_, BM = D == 64 && !Mods::HasScoreGrad ? 128 : 64;
+  /// Probabilities beside their product with a derivative, or beside what a
+  /// mask compares: too many registers for 128 queries.
+  static constexpr int D = D_;
+  static constexpr int BM =
+      D == 64 && !Mods::HasScoreGrad && !Mods::HasMask ? 128 : 64;
   static constexpr int BN = 128, Threads = 384;
   /// Of queries and gradients. With two, and all tiles at the same queries, a
   /// step waits for its own.

@@ -9,6 +9,10 @@
 // RUN: sed 's/64/128/g; s/bf16/f16/g' %t/mods.mlir | tessera-compile --compile-from=local --target=cuda:sm_90a -o %t/module.tsr 2>&1 | FileCheck %s --check-prefix=CLEAN --allow-empty
 // RUN: tessera-compile %t/relative.mlir --target=cuda:sm_90a --attention=flash --dump-dir=%t/relative -o %t/module.tsr
 // RUN: FileCheck %s --check-prefix=RELATIVE < %t/relative/kernels.cu
+// RUN: tessera-compile %t/keys.mlir --target=cuda:sm_90a --attention=flash --dump-dir=%t/keys -o %t/module.tsr 2>&1 | FileCheck %s --check-prefix=CLEAN --allow-empty
+// RUN: FileCheck %s --check-prefix=KEYS < %t/keys/kernels.cu
+// RUN: sed 's/andi/ori/' %t/keys.mlir | tessera-compile --target=cuda:sm_90a --attention=flash --dump-dir=%t/keys -o %t/module.tsr
+// RUN: FileCheck %s --check-prefix=ANY < %t/keys/kernels.cu
 // RUN: tessera-compile %t/cap.mlir --target=cuda:sm_90a --attention=flash --dump-dir=%t/cap -o %t/module.tsr 2>&1 | FileCheck %s --check-prefix=CLEAN --allow-empty
 // RUN: FileCheck %s --check-prefixes=CAP,BF16 < %t/cap/kernels.cu
 // RUN: sed 's/bf16/f16/g' %t/cap.mlir | tessera-compile --target=cuda:sm_90a --attention=flash --dump-dir=%t/cap -o %t/module.tsr
@@ -89,6 +93,46 @@
 // TWICE: const float div0 = s / 50.0f;
 // TWICE-NEXT: const float sub0 = s - div0;
 // TWICE-NEXT: return sub0;
+
+// Blocks of keys that the comparisons leave out, of the block's first query or its last;
+// what falls as queries rise says nothing, nor do alternatives.
+// KEYS: static __device__ KeyRange keys(const Args &args, int64 b, int64 h, int64 first, int64 last, int keys) {
+// KEYS: const int32 element0 = *p.x{{[0-9]}}.at(b);
+// KEYS: int64 begin = 0, end = keys;
+// KEYS-NEXT: begin = max(begin, int64(-127) + 1 * first);
+// KEYS-NEXT: end = min(end, int64(65) + 2 * last);
+// KEYS-NEXT: end = min(end, int64(0) + 1 * int64(index_cast0));
+// KEYS-NEXT: return {int(min(begin, int64(keys))), int(max(end, int64(0)))};
+// ANY-NOT: KeyRange
+
+//--- keys.mlir
+#m = #tv.mesh<tp = 1>
+!q = tensor<2x4x100x64xbf16, #tv.view<#m, [_, did(tp) * _, _, _]>>
+func.func @main(%q: !q {tv.name = "q"}, %length: tensor<2xi32> {tv.name = "length", tv.range = [0, 100]})
+    -> (!q {tv.name = "o"}) {
+  %o, %lse = tv.attention %q, %q, %q scale(0.125) : (!q, !q, !q) -> (!q, tensor<2x4x100xf32>)
+    mask_mod (%b: index, %h: index, %i: index, %j: index) {
+      %back = arith.constant 128 : index
+      %ahead = arith.constant 64 : index
+      %two = arith.constant 2 : index
+      %sum = arith.constant 1000 : index
+      %d = arith.subi %i, %j : index
+      %after = arith.cmpi slt, %d, %back : index
+      %twice = arith.muli %i, %two : index
+      %last = arith.addi %twice, %ahead : index
+      %before = arith.cmpi sge, %last, %j : index
+      %n = tv.load %length[%b] : tensor<2xi32> -> i32
+      %end = arith.index_cast %n : i32 to index
+      %inside = arith.cmpi slt, %j, %end : index
+      %s = arith.addi %i, %j : index
+      %small = arith.cmpi slt, %s, %sum : index
+      %0 = arith.andi %after, %before : i1
+      %1 = arith.andi %0, %inside : i1
+      %2 = arith.andi %1, %small : i1
+      tv.yield %2 : i1
+    }
+  return %o : !q
+}
 
 //--- cap.mlir
 #m = #tv.mesh<tp = 1>

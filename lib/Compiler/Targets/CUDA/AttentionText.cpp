@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Compiler/Targets/CUDA/AttentionKeys.h"
 #include "Compiler/Targets/CUDA/KernelForms.h"
 #include "Compiler/Targets/CUDA/ScalarText.h"
 
@@ -176,6 +177,51 @@ static LogicalResult writeStage(KernelWriter &out, Operation *op,
   for (Value value : stage.values)
     results += (results.empty() ? "" : ", ") + out.name(value);
   out.line() << "return {" << results << "};\n";
+  out.close();
+  return success();
+}
+
+/// The keys that queries from `first` to `last` may see, if the mask's region
+/// says any.
+static LogicalResult writeKeys(KernelWriter &out, Operation *op, Block &mask) {
+  llvm::DenseMap<Operation *, unsigned> dependences = getDependences(mask);
+  auto isUniform = [&](Value value) {
+    if (auto argument = dyn_cast<BlockArgument>(value);
+        argument && argument.getOwner() == &mask)
+      return argument.getArgNumber() < 2;
+    return value.getParentBlock() != &mask ||
+           !(dependences.lookup(value.getDefiningOp()) & (OnQuery | OnKey));
+  };
+  SmallVector<KeyBound> bounds = getKeyBounds(mask, isUniform);
+  if (bounds.empty())
+    return success();
+  out.open("static __device__ KeyRange keys(const Args &args, int64 b, int64 "
+           "h, int64 first, int64 last, int keys)");
+  out.line() << "const " << out.getParametersType() << " &p = *args.p;\n";
+  out.line() << "(void)p;\n";
+  if (failed(out.enterFunction(op, mask.getParent())))
+    return failure();
+  out.names[mask.getArgument(0)] = "b";
+  out.names[mask.getArgument(1)] = "h";
+  SmallVector<Value> values;
+  for (const KeyBound &bound : bounds)
+    llvm::append_range(values, llvm::make_first_range(bound.values));
+  if (failed(writeSlice(out, mask, values)))
+    return failure();
+  out.line() << "int64 begin = 0, end = keys;\n";
+  for (const KeyBound &bound : bounds) {
+    std::string text = "int64(" + std::to_string(bound.constant) + ")";
+    if (bound.ofQuery)
+      text += " + " + std::to_string(bound.ofQuery) + " * " +
+              (bound.isEnd ? "last" : "first");
+    for (auto [value, factor] : bound.values)
+      text +=
+          " + " + std::to_string(factor) + " * int64(" + out.name(value) + ")";
+    out.line() << (bound.isEnd ? "end = min(end, " : "begin = max(begin, ")
+               << text << ");\n";
+  }
+  out.line() << "return {int(min(begin, int64(keys))), int(max(end, "
+                "int64(0)))};\n";
   out.close();
   return success();
 }
@@ -345,6 +391,9 @@ static LogicalResult writeMods(KernelWriter &out, Op original,
     if (failed(writeFunctor(out, op, *region, name.str(), stages)))
       return failure();
   }
+  if (!op.getMaskMod().empty() &&
+      failed(writeKeys(out, op, op.getMaskMod().front())))
+    return failure();
   out.close("};");
   return success();
 }
@@ -449,7 +498,9 @@ LogicalResult cuda::writeAttentionGrad(KernelWriter &out,
   const int64_t depth = type.getDimSize(3);
   const std::string parameters = out.getParametersType();
   // BwdConfig of attention_bwd.cuh; the text says so again.
-  const int32_t rows = depth == 64 && op.getScoreGrad().empty() ? 128 : 64;
+  const int32_t rows =
+      depth == 64 && op.getScoreGrad().empty() && op.getMaskMod().empty() ? 128
+                                                                          : 64;
   const int32_t keys = 128;
   DeviceFunction prepare, main, finish;
   prepare.symbol = symbol + "_prepare";

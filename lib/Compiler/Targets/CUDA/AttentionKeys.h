@@ -1,0 +1,39 @@
+//===- AttentionKeys.h - which keys a mask keeps --------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Bounds of the keys that a mask_mod keeps for a query, so that kernels leave
+// out blocks of keys: of causal attention, of windows, of prefixes whose length
+// may be loaded.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_COMPILER_TARGETS_CUDA_ATTENTIONKEYS_H
+#define TESSERA_COMPILER_TARGETS_CUDA_ATTENTIONKEYS_H
+
+#include "mlir/IR/Block.h"
+#include "llvm/ADT/SmallVector.h"
+
+namespace tessera::cuda {
+
+/// ofQuery * q + constant + sum of factor * value, ofQuery not negative: the
+/// first key that may be kept, or the one behind the last.
+struct KeyBound {
+  bool isEnd = false;
+  int64_t ofQuery = 0, constant = 0;
+  llvm::SmallVector<std::pair<mlir::Value, int64_t>> values;
+};
+
+/// All that its comparisons, each of which must hold, say. `isUniform`: whether
+/// a value depends on neither the query nor the key.
+llvm::SmallVector<KeyBound>
+getKeyBounds(mlir::Block &mask,
+             llvm::function_ref<bool(mlir::Value)> isUniform);
+
+} // namespace tessera::cuda
+
+#endif // TESSERA_COMPILER_TARGETS_CUDA_ATTENTIONKEYS_H
