@@ -29,8 +29,7 @@ func.func @main(%qkv: !qkv) -> !part {
 // -----
 
 // More keys than queries, two heads a group, a bias by head and query, keys of the
-// query's document only. (What says lse stays f32 where all else has another type.
-// The kernel may spill.)
+// query's document only. (What says lse stays f32 where all else has another type.)
 // CHECK: plan.attention
 // RAN tp=1: nothing
 // RAN tp=2: nothing

@@ -118,10 +118,11 @@ template <class T_, int D_, class Mods_, int DV_ = D_> struct FwdConfig {
   /// The score is scaled before it is used; else by Factor, in the exponent.
   static constexpr bool Scaled = Mods::HasScore || !(Mods::Scale > 0);
   static constexpr float Factor = Scaled ? Mods::OuterScale : Mods::Scale;
-  static constexpr int Groups = D == 64 && !HasMods && !Scaled ? 3 : 2;
+  static constexpr int Groups = D < 128 && !HasMods && !Scaled ? 3 : 2;
   static constexpr int BM = 64 * Groups, Threads = 128 * (Groups + 1);
   /// What there are registers and shared memory for.
-  static constexpr int BN = D <= 128 || (DV == 128 && !HasMods) ? 128
+  static constexpr int BN = D == 96 && Groups == 3                ? 112
+                            : D <= 128 || (DV == 128 && !HasMods) ? 128
                             : D == 192 ? (HasMods ? 96 : 112)
                                        : (HasMods ? 64 : 80);
   /// Results are stored by way of the queries' memory.

@@ -48,6 +48,7 @@ KERNELS = {
     "attention_128": "ATTENTION(attention_128, bf16, 128, AttentionMods)",
     "attention_128_causal": "ATTENTION(attention_128_causal, bf16, 128, CausalMods)",
     "attention_64_causal": "ATTENTION(attention_64_causal, f16, 64, CausalMods)",
+    "attention_256": "ATTENTION(attention_256, bf16, 256, AttentionMods)",
     "backward_128": "BACKWARD(backward_128, bf16, 128, AttentionMods, false)",
     "backward_128_causal": "BACKWARD(backward_128_causal, f16, 128, CausalMods, false)",
     "backward_64_causal": "BACKWARD(backward_64_causal, bf16, 64, CausalMods, false)",

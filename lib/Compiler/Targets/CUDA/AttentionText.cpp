@@ -417,9 +417,10 @@ LogicalResult cuda::writeAttention(KernelWriter &out, plan::AttentionOp op,
   // FwdConfig of attention_fwd.cuh; the text says so again.
   const bool scaled =
       !op.getScoreMod().empty() || !(op.getScale().convertToDouble() > 0);
-  const int32_t groups = depth == 64 && !hasMods && !scaled ? 3 : 2;
+  const int32_t groups = depth < 128 && !hasMods && !scaled ? 3 : 2;
   const int32_t rows = 64 * groups;
-  const int32_t keys = depth <= 128 || (ofValues == 128 && !hasMods) ? 128
+  const int32_t keys = depth == 96 && groups == 3                      ? 112
+                       : depth <= 128 || (ofValues == 128 && !hasMods) ? 128
                        : depth == 192 ? (hasMods ? 96 : 112)
                                       : (hasMods ? 64 : 80);
   function.threads = 128 * (groups + 1);
