@@ -118,10 +118,15 @@ namespace {
 struct ChooseVariants
     : public tessera::impl::ChooseVariantsBase<ChooseVariants> {
   void runOnContract() override {
+    bool changed = false;
     for (auto group : llvm::make_early_inc_range(
              getOperation().getBody().getOps<plan::GroupOp>()))
-      if (group.getVariants())
+      if (group.getVariants()) {
         choose(group);
+        changed = true;
+      }
+    if (!changed)
+      markAllAnalysesPreserved(); // and nothing is verified again
   }
 };
 } // namespace

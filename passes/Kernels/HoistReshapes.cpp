@@ -163,6 +163,7 @@ Value Reshaper::move(Value value) {
 namespace {
 struct HoistReshapes : public tessera::impl::HoistReshapesBase<HoistReshapes> {
   void runOnContract() override {
+    bool changed = false;
     Block &block = getOperation().getBody().front();
     for (Operation &op : llvm::make_early_inc_range(block)) {
       if (!isa<tv::ReinterpretOpInterface>(op))
@@ -176,6 +177,7 @@ struct HoistReshapes : public tessera::impl::HoistReshapesBase<HoistReshapes> {
       Reshaper reshaper(&op, builder);
       if (!reshaper.canMove(before))
         continue;
+      changed = true;
       Value moved = reshaper.move(before);
       moved.setType(after.getType());
       after.replaceAllUsesWith(moved);
@@ -193,6 +195,8 @@ struct HoistReshapes : public tessera::impl::HoistReshapesBase<HoistReshapes> {
             dead.push_back(next);
       }
     }
+    if (!changed)
+      markAllAnalysesPreserved(); // and nothing is verified again
   }
 };
 } // namespace
