@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../DamagedPlans.h"
+#include "../../Runtime/DamagedPlans.h"
 #include "Backends/CUDA/Driver/Device.h"
 #include "Backends/CUDA/Run/Program.h"
 #include "OnRecordingDriver.h"

@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../Ranks.h"
+#include "../../Runtime/Ranks.h"
 
 using namespace tessera;
 using namespace tessera::test;

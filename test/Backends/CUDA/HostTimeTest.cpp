@@ -12,8 +12,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../CountAllocations.h"
-#include "../Ranks.h"
+#include "../../Runtime/CountAllocations.h"
+#include "../../Runtime/Ranks.h"
 
 #include <algorithm>
 #include <chrono>

@@ -9,7 +9,7 @@
 #ifndef TESSERA_TEST_RUNTIME_CUDA_ONRECORDINGDRIVER_H
 #define TESSERA_TEST_RUNTIME_CUDA_ONRECORDINGDRIVER_H
 
-#include "../Ranks.h"
+#include "../../Runtime/Ranks.h"
 #include "Emulation.h"
 #include "RecordingDriver.h"
 

@@ -9,7 +9,7 @@
 #ifndef TESSERA_TEST_RUNTIME_CUDA_ONFAKE_H
 #define TESSERA_TEST_RUNTIME_CUDA_ONFAKE_H
 
-#include "../Ranks.h"
+#include "../../Runtime/Ranks.h"
 
 #include <chrono>
 #include <dlfcn.h>

@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../DamagedPlans.h"
+#include "../../Runtime/DamagedPlans.h"
 #include "FakeCuDNN.h"
 #include "OnFake.h"
 
