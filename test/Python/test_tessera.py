@@ -4,6 +4,7 @@ about input that is wrong.
     test_tessera.py BIN_FOLDER"""
 
 import concurrent.futures
+import ctypes
 import os
 import pathlib
 import re
@@ -23,6 +24,7 @@ sys.path[:0] = [str(ROOT / "python"), str(ROOT / "test/EndToEnd")]
 import run_programs
 import tessera
 import tvnumpy
+from tessera import _native
 
 SUM = """#m = #tv.mesh<tp = 2>
 !x = tensor<4x6xf32, #tv.view<#m, [did(tp) * _, _]>>
@@ -59,6 +61,30 @@ def ports(program, ranks):
         with context.load(program) as module:
             return module.ports
     return tessera.threads(ranks, ask)[0]
+
+
+class Header(unittest.TestCase):
+    def test_structs(self):
+        """The package's structs are the headers'."""
+        other = {"start": "from", "stop": "to"}
+        structs = [each for each in vars(_native).values() if isinstance(each, type)
+                   and issubclass(each, _native.Struct) and each is not _native.Struct]
+        self.assertGreater(len(structs), 10)
+        lines, want = [], []
+        for struct in structs:
+            for name, _ in struct._fields_:
+                field = other.get(name, name)
+                lines.append(f'printf("%zu\\n", offsetof({struct.__doc__}, {field}));')
+                want.append(getattr(struct, name).offset)
+            lines.append(f'printf("%zu\\n", sizeof({struct.__doc__}));')
+            want.append(ctypes.sizeof(struct))
+        source = ("#include <stdio.h>\n#include <tessera/compile.h>\nint main() {\n"
+                  + "\n".join(lines) + "\n}\n")
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run(["clang-22", "-xc", "-", f"-I{ROOT}/include", "-o",
+                            f"{folder}/sizes"], input=source, text=True, check=True)
+            said = subprocess.run([f"{folder}/sizes"], capture_output=True, text=True).stdout
+        self.assertEqual([int(line) for line in said.split()], want)
 
 
 class Compile(unittest.TestCase):

@@ -26,132 +26,16 @@ import unittest
 import numpy as np
 
 LIBRARY, MAKE_MODULE = sys.argv[1], sys.argv[2]
-MAX_RANK = 16
+os.environ["TESSERA_ROOT"] = str(pathlib.Path(LIBRARY).parents[1])
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "python"))
+from tessera import _native  # noqa: E402
+from tessera._native import (Alternative, Collective, ContextOptions, Error,  # noqa: E402
+                             Layout, Memory, P, Port, Run, Symbol)
+
 INPUT, OUTPUT, STATE = range(3)
 DTYPES = {0: np.float64, 1: np.float32}
 INVALID_ARGUMENT, INVALID_MODULE, IO = 1, 2, 3
-
-
-class Struct(c.Structure):
-    """A struct that begins with its size."""
-
-    def __init__(self, **fields):
-        super().__init__(size=c.sizeof(type(self)), **fields)
-
-
-class ContextOptions(Struct):
-    _fields_ = [
-        ("size", c.c_size_t), ("rank", c.c_int32), ("world", c.c_int32),
-        ("transport", c.c_char_p), ("handle", c.c_void_p),
-        ("bootstrap", c.c_void_p), ("log", c.c_void_p),
-        ("log_user", c.c_void_p), ("allocate", c.c_void_p),
-        ("deallocate", c.c_void_p), ("allocate_user", c.c_void_p),
-        ("memory_limit", c.c_uint64), ("deadline", c.c_double),
-        ("control", c.c_int32)]
-
-
-class Symbol(Struct):
-    _fields_ = [("size", c.c_size_t), ("name", c.c_char_p),
-                ("maximum", c.c_int64), ("multiple", c.c_int64)]
-
-
-class Port(Struct):
-    _fields_ = [("size", c.c_size_t), ("name", c.c_char_p),
-                ("kind", c.c_int), ("dtype", c.c_int), ("rank", c.c_int32),
-                ("shape", c.c_int64 * MAX_RANK), ("shape_text", c.c_char_p),
-                ("view", c.c_char_p)]
-
-
-class Layout(Struct):
-    _fields_ = [("size", c.c_size_t), ("rank", c.c_int32),
-                ("global_rank", c.c_int32),
-                ("global_shape", c.c_int64 * MAX_RANK),
-                ("shape", c.c_int64 * MAX_RANK),
-                ("strides", c.c_int64 * MAX_RANK),
-                ("span", c.c_int64 * MAX_RANK), ("bytes", c.c_uint64)]
-
-
-class Run(c.Structure):
-    _fields_ = [("local", c.c_int64), ("global_", c.c_int64),
-                ("length", c.c_int64)]
-
-
-class Memory(Struct):
-    _fields_ = [("size", c.c_size_t), ("external", c.c_uint64),
-                ("local", c.c_uint64), ("symmetric", c.c_uint64),
-                ("constants", c.c_uint64)]
-
-
-class Collective(Struct):
-    _fields_ = [("size", c.c_size_t), ("kind", c.c_char_p),
-                ("axes", c.c_char_p), ("op", c.c_char_p),
-                ("location", c.c_char_p), ("loser", c.c_char_p),
-                ("bytes_sent", c.c_uint64), ("bytes_received", c.c_uint64),
-                ("copies", c.c_uint64), ("copied_bytes", c.c_uint64),
-                ("seconds", c.c_double)]
-
-
-class Alternative(Struct):
-    _fields_ = [("size", c.c_size_t), ("kind", c.c_char_p), ("op", c.c_char_p),
-                ("location", c.c_char_p), ("chosen", c.c_char_p),
-                ("variants", c.c_char_p)]
-
-
-class Error(Exception):
-    def __init__(self, status):
-        self.code = lib.tessera_status_code(status)
-        self.rank = lib.tessera_status_rank(status)
-        super().__init__(lib.tessera_status_message(status).decode())
-        lib.tessera_status_free(status)
-
-
-def check(status, function, arguments):
-    if status:
-        raise Error(status)
-
-
-lib = c.CDLL(LIBRARY)
-P = c.c_void_p
-for name, result, arguments in [
-        ("tessera_status_code", c.c_int, [P]),
-        ("tessera_status_message", c.c_char_p, [P]),
-        ("tessera_status_rank", c.c_int32, [P]),
-        ("tessera_status_free", None, [P]),
-        ("tessera_threads_create", P, [c.c_int32, c.POINTER(P)]),
-        ("tessera_threads_destroy", None, [P]),
-        ("tessera_context_create", P, [c.POINTER(ContextOptions),
-                                       c.POINTER(P)]),
-        ("tessera_context_destroy", None, [P]),
-        ("tessera_module_load", P, [P, c.c_char_p, c.c_size_t, c.POINTER(P)]),
-        ("tessera_module_load_file", P, [P, c.c_char_p, c.POINTER(P)]),
-        ("tessera_module_destroy", None, [P]),
-        ("tessera_module_report", c.c_char_p, [P]),
-        ("tessera_module_symbol_count", c.c_size_t, [P]),
-        ("tessera_module_symbol", P, [P, c.c_size_t, c.POINTER(Symbol)]),
-        ("tessera_module_port_count", c.c_size_t, [P]),
-        ("tessera_module_port", P, [P, c.c_size_t, c.POINTER(Port)]),
-        ("tessera_module_layout", P, [P, c.c_size_t, P, c.c_size_t,
-                                      c.POINTER(Layout)]),
-        ("tessera_module_runs", P, [P, c.c_size_t, P, c.c_size_t, c.c_int32,
-                                    P, c.POINTER(c.c_size_t)]),
-        ("tessera_module_memory", P, [P, P, c.c_size_t, c.POINTER(Memory)]),
-        ("tessera_binding_create", P, [P, P, c.c_size_t, P, c.c_size_t,
-                                       c.POINTER(P)]),
-        ("tessera_binding_destroy", None, [P]),
-        ("tessera_binding_run", P, [P]),
-        ("tessera_binding_memory", P, [P, c.POINTER(Memory)]),
-        ("tessera_binding_collective_count", c.c_size_t, [P]),
-        ("tessera_binding_collective", P, [P, c.c_size_t,
-                                           c.POINTER(Collective)]),
-        ("tessera_variants_push", P, [c.c_char_p, c.c_char_p]),
-        ("tessera_variants_pop", P, []),
-        ("tessera_binding_alternative_count", c.c_size_t, [P]),
-        ("tessera_binding_alternative", P, [P, c.c_size_t,
-                                            c.POINTER(Alternative)])]:
-    function = getattr(lib, name)
-    function.restype, function.argtypes = result, arguments
-    if result is P:
-        function.errcheck = check
+runtime, lib = _native.runtime(), c.CDLL(LIBRARY)
 
 
 def prototypes():
@@ -182,16 +66,16 @@ class Rank:
         self.context, self.module, self.binding = P(), P(), P()
         options = ContextOptions(rank=rank, world=world, transport=b"threads",
                                  handle=group, deadline=20)
-        lib.tessera_context_create(options, c.byref(self.context))
-        lib.tessera_module_load(self.context, module, len(module),
+        runtime.context_create(c.byref(options), c.byref(self.context))
+        runtime.module_load(self.context, module, len(module),
                                 c.byref(self.module))
 
     def indices(self, port, symbols, dimension, extent):
         """The global indices of a local dimension."""
         runs, count = (Run * 64)(), c.c_size_t(64)
-        lib.tessera_module_runs(self.module, port, symbols, len(symbols),
+        runtime.module_runs(self.module, port, symbols, len(symbols),
                                 dimension, runs, c.byref(count))
-        found = [np.arange(r.global_, r.global_ + r.length)
+        found = [np.arange(r.start, r.start + r.length)
                  for r in runs[:count.value]]
         result = np.concatenate(found) if found else np.arange(0)
         assert len(result) == extent
@@ -202,10 +86,10 @@ class Rank:
         array)."""
         symbols = (c.c_int64 * 1)(batch)
         arrays, pointers, grids, outputs = [], [], [], {}
-        for i in range(lib.tessera_module_port_count(self.module)):
+        for i in range(runtime.module_port_count(self.module)):
             port, layout = Port(), Layout()
-            lib.tessera_module_port(self.module, i, port)
-            lib.tessera_module_layout(self.module, i, symbols, 1, layout)
+            runtime.module_port(self.module, i, c.byref(port))
+            runtime.module_layout(self.module, i, symbols, 1, c.byref(layout))
             shape = tuple(layout.shape[:layout.rank])
             grid = np.ix_(*[self.indices(i, symbols, d, n)
                             for d, n in enumerate(shape)])
@@ -218,17 +102,17 @@ class Rank:
                 outputs[name] = (grid, array)
             arrays.append(array)
             pointers.append(array.ctypes.data)
-        lib.tessera_binding_create(self.module, symbols, 1,
+        runtime.binding_create(self.module, symbols, 1,
                                    (P * len(pointers))(*pointers),
                                    len(pointers), c.byref(self.binding))
         for _ in range(runs):
-            lib.tessera_binding_run(self.binding)
+            runtime.binding_run(self.binding)
         return outputs
 
     def close(self):
-        for handle, destroy in [(self.binding, lib.tessera_binding_destroy),
-                                (self.module, lib.tessera_module_destroy),
-                                (self.context, lib.tessera_context_destroy)]:
+        for handle, destroy in [(self.binding, runtime.binding_destroy),
+                                (self.module, runtime.module_destroy),
+                                (self.context, runtime.context_destroy)]:
             if handle:
                 destroy(handle)
 
@@ -236,7 +120,7 @@ class Rank:
 def on_ranks(world, body):
     """body(rank, group) on as many threads; the first exception is raised."""
     group, errors = P(), []
-    lib.tessera_threads_create(world, c.byref(group))
+    runtime.threads_create(world, c.byref(group))
 
     def guarded(rank):
         try:
@@ -250,7 +134,7 @@ def on_ranks(world, body):
         thread.start()
     for thread in threads:
         thread.join()
-    lib.tessera_threads_destroy(group)
+    runtime.threads_destroy(group)
     if errors:
         raise errors[0]
 
@@ -276,15 +160,15 @@ class CApi(unittest.TestCase):
                                                rtol=1e-4, atol=1e-3)
                     report = Collective()
                     self.assertEqual(
-                        lib.tessera_binding_collective_count(one.binding), 1)
-                    lib.tessera_binding_collective(one.binding, 0, report)
+                        runtime.binding_collective_count(one.binding), 1)
+                    runtime.binding_collective(one.binding, 0, c.byref(report))
                     self.assertEqual(report.kind, b"all-reduce")
                     self.assertEqual(report.axes, b"[tp]")
                     self.assertEqual(report.op, b"tv.reshard")
                     self.assertEqual(report.copies, 0)
                     self.assertEqual(report.bytes_sent > 0, world > 1)
                     memory = Memory()
-                    lib.tessera_binding_memory(one.binding, memory)
+                    runtime.binding_memory(one.binding, c.byref(memory))
                     self.assertEqual(memory.symmetric, batch * 8 * 4)
                     one.close()
 
@@ -300,28 +184,28 @@ class CApi(unittest.TestCase):
             for allowed, chosen in [(None, b"flash"), (b"math", b"math"),
                                     (b"math,flash", b"math")]:
                 if allowed:
-                    lib.tessera_variants_push(b"attention", allowed)
+                    runtime.variants_push(b"attention", allowed)
                 grid, array = one.run(values, 2)["y"]
                 np.testing.assert_array_equal(array, 544)
                 self.assertEqual(
-                    lib.tessera_binding_collective_count(one.binding), 1)
+                    runtime.binding_collective_count(one.binding), 1)
                 self.assertEqual(
-                    lib.tessera_binding_alternative_count(one.binding), 1)
+                    runtime.binding_alternative_count(one.binding), 1)
                 found = Alternative()
-                lib.tessera_binding_alternative(one.binding, 0, found)
+                runtime.binding_alternative(one.binding, 0, c.byref(found))
                 self.assertEqual(
                     (found.kind, found.op, found.location, found.chosen,
                      found.variants),
                     (b"attention", b"tv.attention", b"choice.mlir:1:1", chosen,
                      b"flash, math"))
-                lib.tessera_binding_destroy(one.binding)
+                runtime.binding_destroy(one.binding)
                 one.binding = P()
                 if allowed:
-                    lib.tessera_variants_pop()
+                    runtime.variants_pop()
             with self.assertRaisesRegex(Error, "there are 'flash', 'cudnn' and 'math'"):
-                lib.tessera_variants_push(b"attention", b"fast")
+                runtime.variants_push(b"attention", b"fast")
             with self.assertRaisesRegex(Error, "no variants to pop"):
-                lib.tessera_variants_pop()
+                runtime.variants_pop()
             one.close()
 
         on_ranks(2, body)
@@ -332,17 +216,17 @@ class CApi(unittest.TestCase):
         def body(rank, group):
             one = Rank(rank, 2, group, module)
             symbol, port = Symbol(), Port()
-            lib.tessera_module_symbol(one.module, 0, symbol)
+            runtime.module_symbol(one.module, 0, c.byref(symbol))
             self.assertEqual((symbol.name, symbol.maximum, symbol.multiple),
                              (b"batch", 64, 2))
             names = []
-            for i in range(lib.tessera_module_port_count(one.module)):
-                lib.tessera_module_port(one.module, i, port)
+            for i in range(runtime.module_port_count(one.module)):
+                runtime.module_port(one.module, i, c.byref(port))
                 names.append((port.name, port.kind))
             self.assertEqual(names, [(b"x", INPUT), (b"w0", INPUT),
                                      (b"w1", INPUT), (b"y", OUTPUT)])
             self.assertEqual(port.shape_text, b"[batch, 8]")
-            self.assertEqual(lib.tessera_module_report(one.module),
+            self.assertEqual(runtime.module_report(one.module),
                              b"made by hand")
             one.close()
 
@@ -362,16 +246,16 @@ class CApi(unittest.TestCase):
                                  (module[:5000], "truncated"),
                                  (b"", "not a Tessera module")]:
                 with self.assertRaisesRegex(Error, text) as caught:
-                    lib.tessera_module_load(one.context, bytes_, len(bytes_),
+                    runtime.module_load(one.context, bytes_, len(bytes_),
                                             c.byref(other))
                 self.assertEqual(caught.exception.code, INVALID_MODULE)
             with self.assertRaisesRegex(Error, "No such file"):
-                lib.tessera_module_load_file(one.context, b"/nowhere.tsr",
+                runtime.module_load_file(one.context, b"/nowhere.tsr",
                                              c.byref(other))
             port = Port()
             port.size = 0
             with self.assertRaisesRegex(Error, "size is not set"):
-                lib.tessera_module_port(one.module, 0, port)
+                runtime.module_port(one.module, 0, c.byref(port))
             one.close()
 
         on_ranks(1, body)
@@ -421,7 +305,7 @@ for line in sys.stdin:
                 # There is nothing to copy, and nothing wrong in a run.
                 self.assertTrue(status or name in ("tessera_device_copy", "tessera_binding_run",
                                                    "tessera_binding_wait"), name)
-                lib.tessera_status_free(status)
+                runtime.status_free(status)
             # A result's struct of any size is filled as far as it goes.
             out = arguments[-1].rstrip("*")
             if result != "status" or out + "*" in handles or not out.startswith("tessera_") or out == "tessera_run":
@@ -438,7 +322,7 @@ for line in sys.stdin:
                 status = function(handle, *[c.c_void_p(m) if isinstance(m, int) else m for m in middle], buffer)
                 self.assertEqual(bool(status), size == 0 or size % 8 != 0, (name, size))
                 self.assertEqual(set(buffer[max(size, 8):]), {0xEE}, (name, size))
-                lib.tessera_status_free(status)
+                runtime.status_free(status)
         self.assertGreater(structs, 8)
 
     def with_handles(self, body):
