@@ -31,14 +31,14 @@ using layout::Shape;
 //===----------------------------------------------------------------------===//
 
 Outcome<std::unique_ptr<LoadedModule>>
-LoadedModule::load(Context &context, Result<ModuleReader> source) {
+LoadedModule::load(Context &context, Result<ModuleReader> source,
+                   tessera_code why) {
   // What may never end may be in flight, and the driver wait for it.
   TSR_TRY(context.alive());
   std::unique_ptr<LoadedModule> module;
   auto load = [&]() -> Outcome<Ok> {
     if (!source)
-      return Failure{
-          TESSERA_INVALID_MODULE, source.message(), {}, {}, context.rank()};
+      return Failure{why, source.message(), {}, {}, context.rank()};
     module.reset(new LoadedModule(context, std::move(*source)));
     const ModuleReader &file = module->file;
     int64_t devices = file.mesh().numDevices();

@@ -19,9 +19,11 @@ namespace tessera {
 /// A module that all ranks of a context have loaded.
 class LoadedModule {
 public:
-  /// Collective. `source` is what reading the module gave on this rank.
+  /// Collective. `source` is what reading the module gave on this rank, `why`
+  /// the code of its error.
   static Outcome<std::unique_ptr<LoadedModule>>
-  load(Context &context, Result<ModuleReader> source);
+  load(Context &context, Result<ModuleReader> source,
+       tessera_code why = TESSERA_INVALID_MODULE);
 
   Context &context() const { return *owner; }
   const ModuleReader &reader() const { return file; }

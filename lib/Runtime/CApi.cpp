@@ -20,6 +20,7 @@
 #include <cstring>
 #include <new>
 #include <optional>
+#include <unistd.h>
 
 using namespace tessera;
 
@@ -239,11 +240,17 @@ tessera_status *tessera_device_copy(tessera_context *context, void *to,
 // Module
 //===----------------------------------------------------------------------===//
 
+/// Of an error about a module's file.
+static tessera_code codeOf(const char *path) {
+  return access(path, R_OK) == 0 ? TESSERA_INVALID_MODULE : TESSERA_IO;
+}
+
 static tessera_status *loadModule(tessera_context *context,
                                   Result<ModuleReader> source,
-                                  tessera_module **out) {
+                                  tessera_module **out,
+                                  tessera_code why = TESSERA_INVALID_MODULE) {
   Outcome<std::unique_ptr<LoadedModule>> module =
-      LoadedModule::load(*context->context, std::move(source));
+      LoadedModule::load(*context->context, std::move(source), why);
   if (!module)
     return fail(module.error());
   std::string mesh = layout::toString((*module)->reader().mesh());
@@ -268,7 +275,7 @@ tessera_status *tessera_module_load_file(tessera_context *context,
   return guard([&]() -> tessera_status * {
     if (!context || !out || !path)
       return invalid(kNullPointer);
-    return loadModule(context, ModuleReader::open(path), out);
+    return loadModule(context, ModuleReader::open(path), out, codeOf(path));
   });
 }
 
@@ -279,7 +286,7 @@ tessera_status *tessera_module_inspect(const char *path,
       return invalid("the path is null");
     Result<ModuleReader> module = ModuleReader::open(path);
     if (!module)
-      return fail({TESSERA_INVALID_MODULE, module.message()});
+      return fail({codeOf(path), module.message()});
     tessera_module_info result{};
     targetOf(module->plan()).copy(result.target, sizeof result.target - 1);
     return writeStruct(result, out);

@@ -249,9 +249,13 @@ class CApi(unittest.TestCase):
                     runtime.module_load(one.context, bytes_, len(bytes_),
                                             c.byref(other))
                 self.assertEqual(caught.exception.code, INVALID_MODULE)
-            with self.assertRaisesRegex(Error, "No such file"):
+            with self.assertRaisesRegex(Error, "No such file") as caught:
                 runtime.module_load_file(one.context, b"/nowhere.tsr",
                                              c.byref(other))
+            self.assertEqual(caught.exception.code, IO)
+            with self.assertRaisesRegex(Error, "No such file") as caught:
+                runtime.module_inspect(b"/nowhere.tsr", None)
+            self.assertEqual(caught.exception.code, IO)
             port = Port()
             port.size = 0
             with self.assertRaisesRegex(Error, "size is not set"):
