@@ -71,6 +71,9 @@ public:
   /// Its own passes over local tensors, before kernels are formed.
   virtual void addPasses(mlir::OpPassManager &function) const {}
 
+  /// The passes of the phase `scheduled`: how its kernels run.
+  virtual void addSchedule(mlir::OpPassManager &kernel) const {}
+
   /// An error at an option that changes nothing here.
   virtual Status checkOptions(const CodeOptions &options) const = 0;
   /// The kernels of a planned program.

@@ -42,6 +42,7 @@ public:
 
 private:
   LogicalResult checkKernelOptions();
+  LogicalResult checkTarget(ModuleOp program);
   LogicalResult runPhases(ModuleOp program, const PipelineOptions &pipeline);
   LogicalResult dump(StringRef name, StringRef text);
   LogicalResult error(const Twine &message) {
@@ -151,6 +152,15 @@ LogicalResult Compilation::checkKernelOptions() {
   return success();
 }
 
+/// An error unless it is what a program with kernels is planned for.
+LogicalResult Compilation::checkTarget(ModuleOp program) {
+  if (StringRef planned = plan::getTarget(program).getName();
+      planned != target->getName())
+    return error("the program is planned for '" + planned + "', not for '" +
+                 target->getName() + "'");
+  return success();
+}
+
 LogicalResult Compilation::runPhases(ModuleOp program,
                                      const PipelineOptions &pipeline) {
   bool running = false;
@@ -158,6 +168,8 @@ LogicalResult Compilation::runPhases(ModuleOp program,
     bool runsIt = running && phase.build;
     running |= phase.name == options.from;
     if (runsIt) {
+      if (phase.name == "scheduled" && failed(checkTarget(program)))
+        return failure();
       PassManager passes(program.getContext());
       phase.build(passes, pipeline);
       if (failed(passes.run(program)))
@@ -172,10 +184,8 @@ LogicalResult Compilation::runPhases(ModuleOp program,
       return success();
     }
   }
-  if (StringRef planned = plan::getTarget(program).getName();
-      planned != target->getName())
-    return error("the program is planned for '" + planned + "', not for '" +
-                 target->getName() + "'");
+  if (failed(checkTarget(program)))
+    return failure();
   FailureOr<plan::KernelCode> code = target->compile(program, codeOptions);
   if (failed(code))
     return failure();

@@ -93,6 +93,13 @@ static void buildKernels(OpPassManager &passes,
   passes.addPass(createEmitKernels());
 }
 
+/// How the target runs kernels.
+static void buildScheduled(OpPassManager &passes,
+                           const PipelineOptions &options) {
+  (*plan::parseTarget(options.target))
+      ->addSchedule(passes.nest<func::FuncOp>());
+}
+
 ArrayRef<Phase> tessera::getPipeline() {
   static const Phase phases[] = {
       {"source", buildSource},
@@ -101,6 +108,7 @@ ArrayRef<Phase> tessera::getPipeline() {
       {"planned", buildPlanned},
       {"local", buildLocal},
       {"kernels", buildKernels},
+      {"scheduled", buildScheduled},
       {"plan", nullptr},
       {"module", nullptr},
   };

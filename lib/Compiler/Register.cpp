@@ -18,6 +18,7 @@
 #include "Comm/Comm.h"
 #include "Compiler/Pipeline.h"
 #include "Compiler/Targets/CPU/Target.h"
+#include "Compiler/Targets/CUDA/Passes.h"
 #include "Compiler/Targets/CUDA/Target.h"
 #include "Compiler/VerifyInput.h"
 #include "Differentiate/Passes.h"
@@ -27,6 +28,7 @@
 #include "Plan/Plan.h"
 #include "Propagate/Passes.h"
 #include "Reshard/Passes.h"
+#include "Schedule/Schedule.h"
 #include "TensorView/TensorView.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -55,6 +57,7 @@ void tessera::registerAll(DialectRegistry &registry) {
   registry.insert<tv::TensorViewDialect>();
   registry.insert<comm::CommDialect>();
   registry.insert<memref::MemRefDialect, plan::PlanDialect>();
+  registry.insert<schedule::ScheduleDialect>();
 }
 
 void tessera::registerAllPasses() {
@@ -72,6 +75,7 @@ void tessera::registerAllPasses() {
   tv::registerAllocatePasses();
   tv::registerLocalizePasses();
   registerKernelsPasses();
+  cuda::registerCUDAPasses();
   registerPipeline();
   registerVerifyInputPass();
 }

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // A block of threads makes elements of a reduction's result from all that they
-// are made of (RowsText.cpp). Few elements are few blocks, and leave most of a
+// are made of (ScheduleRows.cpp). Few elements are few blocks, and leave most of a
 // GPU idle: parts are reduced first, by blocks enough.
 //
 //===----------------------------------------------------------------------===//

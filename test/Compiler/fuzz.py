@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 5  # of the processor: a machine that does other things, too, finds nothing
 WAITS = 20  # times as long without running is a hang
 BYTES = 4 << 30
-PHASES = ("bind", "propagated", "planned", "local", "kernels")
+PHASES = ("bind", "propagated", "planned", "local", "kernels", "scheduled")
 # A place is FILE:LINE:COLUMN, also in the output of an MLIR `loc`.
 LOCATED = re.compile(r':\d+(?::\d+\)?)?: error: ')
 DIFFERS = re.compile(r"result #\d+ differs|result #\d+ has shape")
@@ -131,7 +131,9 @@ class Corpus:
         key = part[0], phase
         if key not in self.dumps:
             status, out, _ = self.tools.run(
-                [self.tools.opt, f"--tessera=to={phase}"], part[1].encode())
+                [self.tools.opt, f"--tessera=to={phase}" +
+                 (" target=cuda:sm_90a" if phase == "scheduled" else "")],
+                part[1].encode())
             out = out.decode()
             self.dumps[key] = out if status == 0 and "func" in out else None
         return self.dumps[key]
@@ -433,6 +435,9 @@ class Fuzzer:
                     [opt, f"--tessera=from={phase} to=kernels"],
                     [opt, INTERPRET],
                     [compiler, "-", f"--compile-from={phase}"]))
+                if phase == "scheduled":
+                    command = rng.choice(([opt, "--cuda-verify-schedule"],
+                                          [opt, INTERPRET]))
             else:
                 phase = "source"
         functions = re.findall(r"func\.func @\w+", text)

@@ -5,7 +5,7 @@
 // RUN: rm -rf %t.dump && tessera-compile %s --compile-from=local -o %t.tsr --dump-dir=%t.dump
 // RUN: test -s %t.dump/kernels.s && test -s %t.dump/5-kernels.mlir
 
-// PHASE: error: there is no phase 'nowhere'; there are source, bind, propagated, planned, local, kernels, plan, module
+// PHASE: error: there is no phase 'nowhere'; there are source, bind, propagated, planned, local, kernels, scheduled, plan, module
 
 // RESUMED: launch map_0
 // RESUMED: allgather over [tp]

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PHASES = ("bind", "propagated", "planned", "local", "kernels")
+PHASES = ("bind", "propagated", "planned", "local", "kernels", "scheduled")
 SECONDS = 60
 LOCATED = re.compile(r":\d+:\d+\)?: error: |error: the program is planned for"
                      r"|error: a program needs a function|error: '@main'")
@@ -121,7 +121,7 @@ def main():
     example = (ROOT / "examples" / "mlp_grad.mlir").read_text()
     programs["mlp_grad"] = example
     for phase in PHASES:
-        status, text, said = run(opt, [f"--tessera=to={phase}"], example)
+        status, text, said = run(opt, [f"--tessera=to={phase} target=cuda:sm_90a"], example)
         if status:
             sys.exit(said)
         programs[f"mlp_grad after {phase}"] = text

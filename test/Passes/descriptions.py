@@ -1,6 +1,6 @@
-"""Runs the examples in the passes' descriptions: `descriptions.py tessera-opt passes`.
+"""Runs the examples in the passes' descriptions: `descriptions.py tessera-opt passes...`.
 
-In the description of each pass in */Passes.td of the folder, the ```mlir blocks are whole
+In the description of each pass in */Passes.td of the folders, the ```mlir blocks are whole
 programs. The pass runs on a block, with the options in a line "With `options`..."
 just above it. What must come of it:
 
@@ -17,12 +17,13 @@ import sys
 import textwrap
 import unittest
 
-TOOL, PASSES = sys.argv.pop(1), pathlib.Path(sys.argv.pop(1))
+TOOL, FOLDERS = sys.argv[1], sys.argv[2:]
 
 
 def descriptions():
     """The name and description of each pass."""
-    for path in sorted(PASSES.glob("*/Passes.td")):
+    paths = [path for folder in FOLDERS for path in pathlib.Path(folder).glob("*/Passes.td")]
+    for path in sorted(paths):
         # A pass without a description does not take the next one's.
         for definition in re.split(r"^def ", path.read_text(), flags=re.M)[1:]:
             if name := re.match(r'\w+\s*:\s*(?:Contract)?Pass<\s*"([\w-]+)"', definition):
@@ -82,4 +83,4 @@ class Descriptions(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(argv=sys.argv[:1])

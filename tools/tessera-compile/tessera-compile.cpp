@@ -53,7 +53,7 @@ static cl::opt<std::string>
 static cl::opt<std::string>
     compileTo("compile-to",
               cl::desc("The phase to stop after: source, bind, propagated, "
-                       "planned, local, kernels, plan or module"),
+                       "planned, local, kernels, scheduled, plan or module"),
               cl::init("module"), cl::cat(category));
 static cl::opt<std::string>
     dumpDirectory("dump-dir",

@@ -17,6 +17,7 @@
 #include "Interpreter/Machine/Kernels.h"
 #include "Interpreter/Ops/Evaluators.h"
 #include "Plan/Plan.h"
+#include "Schedule/Schedule.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -164,6 +165,14 @@ FailureOr<Step> Kernel::compile(Operation *op) {
       .Case([&](plan::RandomOp random) {
         step.kind = Kind::Random;
         return done(use(op, random.getNumber(), step.in));
+      })
+      .Case([&](schedule::OneHotOp) {
+        step.kind = Kind::OneHot;
+        return done(use(op, op->getOperands(), step.in));
+      })
+      .Case([&](schedule::PairsOp) {
+        step.kind = Kind::Pairs;
+        return done(use(op, op->getOperands(), step.in));
       })
       .Case([&](plan::ProductOp product) -> FailureOr<Step> {
         step.kind = Kind::Product;
@@ -596,6 +605,17 @@ bool Kernel::run(const Step &step) {
   }
   case Kind::Product:
     return runProduct(step);
+  case Kind::OneHot: {
+    auto op = cast<schedule::OneHotOp>(step.op);
+    const bool isHot =
+        wrapTo(slots[step.in[1]].whole, op.getOther().getType()) ==
+        slots[step.in[2]].whole;
+    slots[step.results[0]] = isHot ? slots[step.in[0]] : real(0);
+    return true;
+  }
+  case Kind::Pairs:
+    slots[step.results[0]] = slots[step.in[0]];
+    return true;
   case Kind::If: {
     const Code &taken = slots[step.in[0]].whole ? step.body : step.otherwise;
     if (!run(taken))

@@ -47,7 +47,9 @@ public:
       Attention,
       AttentionGrad,
       Random,
-      Product
+      Product,
+      OneHot,
+      Pairs
     } kind;
     mlir::Operation *op;
     ScalarProgram::Step scalar{}; ///< of Scalar

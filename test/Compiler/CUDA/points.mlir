@@ -1,5 +1,6 @@
 // RUN: tessera-compile %s --compile-from=local --target=cuda:sm_90a --dump-dir=%t -o %t.tsr
-// RUN: FileCheck %s < %t/kernels.cu
+// RUN: FileCheck %s < %t/6-scheduled.mlir
+// RUN: FileCheck %s --check-prefix=TEXT < %t/kernels.cu
 // RUN: tessera-compile %s --compile-from=local --target=cuda:sm_90a --compile-to=plan | FileCheck %s --check-prefix=PLAN
 
 // Neighbouring elements are one access of 16 bytes; what a whole chunk shares,
@@ -12,30 +13,30 @@
 !r = tensor<?xf32, #tv.local<#r, of [n]>>
 !b = tensor<64xf32, #tv.local<#b, of [64]>>
 
-// CHECK: // map_0: tv.map at {{.*}}points.mlir:[[#@LINE+34]]
-// CHECK: struct map_0_Parameters {
-// CHECK-NEXT: Tensor<const float, 2, 1> x0;
-// CHECK-NEXT: Tensor<const float, 1, 0> x1;
-// CHECK-NEXT: Tensor<const float, 1, 0> x2;
-// CHECK-NEXT: Tensor<float, 2, 1> y0;
-// CHECK-NEXT: };
-// CHECK: template <int V, int U>
-// CHECK-NEXT: static __device__ void map_0_points(
-// CHECK: for (Point at = Point(blockIdx.x) * 256 * U + threadIdx.x;
-// CHECK: float once0[U];
-// CHECK: load(x0_0[u], p.x0.at(i0, i1));
-// CHECK: load(x2_0[u], p.x2.at(i1));
-// CHECK: for (int v = 0; v < V; ++v) {
-// CHECK: = x0_0[u].get(v) * once0[u];
-// CHECK: = tanh32(
-// CHECK: y0_.lane[v] =
-// CHECK: store(p.y0.at(i2, i3), y0_);
-// CHECK: extern "C" __global__ void __launch_bounds__(256)
-// CHECK-NEXT: map_0(const __grid_constant__ map_0_Parameters p) {
-// CHECK-NEXT: if (p.x0.fits<4>(1) && p.x2.fits<4>(0) && p.y0.fits<4>(1))
-// CHECK-NEXT: map_0_points<4, 2>(p);
-// CHECK-NEXT: else
-// CHECK-NEXT: map_0_points<1, 4>(p);
+// CHECK: func.func @map_0(%[[X:.*]]: memref<?x64xf32, {{.*}}>, %[[R:.*]]: memref<?xf32, {{.*}}>, %[[B:.*]]: memref<64xf32, {{.*}}>, %[[Y:.*]]: memref<?x64xf32, {{.*}}>) attributes {plan.kernel} {
+// CHECK: scf.parallel (%[[I:.*]], %[[J:.*]]) =
+// CHECK-NEXT: memref.load %[[X]][%[[I]], %[[J]]] {schedule.role = #schedule.role<vector along 1>}
+// CHECK-NEXT: memref.load %[[R]][%[[I]]] {schedule.role = #schedule.role<read>}
+// CHECK-NEXT: memref.load %[[B]][%[[J]]] {schedule.role = #schedule.role<vector along 0>}
+// CHECK-NEXT: arith.mulf %{{.*}}, %{{.*}} : f32
+// CHECK-NEXT: arith.addf
+// CHECK-NEXT: math.tanh
+// CHECK-NEXT: memref.store %{{.*}}, %[[Y]][%[[I]], %[[J]]] {schedule.role = #schedule.role<vector along 1>}
+// CHECK: #schedule.loop<points threads(256) items(2048) as [<vectors(4) unroll(2) if [<aligned 0, 1>, <aligned 2, 0>, <aligned 3, 1>]>, <vectors(1) unroll(4)>]>
+
+// The text is a transcription of it.
+// TEXT: // map_0: tv.map at {{.*}}points.mlir:[[#@LINE+22]]
+// TEXT: struct map_0_Parameters {
+// TEXT-NEXT: Tensor<const float, 2, 1> x0;
+// TEXT-NEXT: Tensor<const float, 1, 0> x1;
+// TEXT-NEXT: Tensor<const float, 1, 0> x2;
+// TEXT-NEXT: Tensor<float, 2, 1> y0;
+// TEXT-NEXT: };
+// TEXT: map_0(const __grid_constant__ map_0_Parameters p) {
+// TEXT-NEXT: if (p.x0.fits<4>(1) && p.x2.fits<4>(0) && p.y0.fits<4>(1))
+// TEXT-NEXT: map_0_points<4, 2>(p);
+// TEXT-NEXT: else
+// TEXT-NEXT: map_0_points<1, 4>(p);
 
 // Each block takes as many points as its threads load at a time.
 // PLAN: for cuda:sm_90a

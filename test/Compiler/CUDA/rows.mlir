@@ -1,23 +1,20 @@
 // RUN: split-file %s %t
 // RUN: tessera-compile %t/short.mlir --compile-from=local --target=cuda:sm_90a --dump-dir=%t/short -o %t/module.tsr
-// RUN: FileCheck %s --check-prefix=SHORT < %t/short/kernels.cu
-// RUN: tessera-compile %t/long.mlir --compile-from=local --target=cuda:sm_90a --dump-dir=%t/long -o %t/module.tsr
-// RUN: FileCheck %s --check-prefix=LONG < %t/long/kernels.cu
-// RUN: tessera-compile %t/columns.mlir --compile-from=local --target=cuda:sm_90a --dump-dir=%t/columns -o %t/module.tsr
-// RUN: FileCheck %s --check-prefix=COLUMNS < %t/columns/kernels.cu
-// RUN: tessera-compile %t/longer.mlir --compile-from=local --target=cuda:sm_90a --dump-dir=%t/longer -o %t/module.tsr
-// RUN: FileCheck %s --check-prefix=LONGER < %t/longer/kernels.cu
-// RUN: tessera-compile %t/once.mlir --compile-from=local --target=cuda:sm_90a --dump-dir=%t/once -o %t/module.tsr
-// RUN: FileCheck %s --check-prefix=ONCE < %t/once/kernels.cu
+// RUN: FileCheck %s --check-prefix=SHORT < %t/short/6-scheduled.mlir
+// RUN: FileCheck %s --check-prefix=SHORT-TEXT < %t/short/kernels.cu
+// RUN: tessera-compile %t/long.mlir --compile-from=local --target=cuda:sm_90a --compile-to=scheduled | FileCheck %s --check-prefix=LONG
+// RUN: tessera-compile %t/columns.mlir --compile-from=local --target=cuda:sm_90a --compile-to=scheduled | FileCheck %s --check-prefix=COLUMNS
+// RUN: tessera-compile %t/longer.mlir --compile-from=local --target=cuda:sm_90a --compile-to=scheduled | FileCheck %s --check-prefix=LONGER
+// RUN: tessera-compile %t/once.mlir --compile-from=local --target=cuda:sm_90a --compile-to=scheduled | FileCheck %s --check-prefix=ONCE
 // RUN: tessera-compile %t/labels.mlir --compile-from=local --target=cuda:sm_90a --dump-dir=%t/labels -o %t/module.tsr
-// RUN: FileCheck %s --check-prefix=LABELS < %t/labels/kernels.cu
+// RUN: FileCheck %s --check-prefix=LABELS < %t/labels/6-scheduled.mlir
+// RUN: FileCheck %s --check-prefix=LABELS-TEXT < %t/labels/kernels.cu
 // RUN: sed 's/50304/12288/g' %t/vocabulary.mlir > %t/hidden.mlir
-// RUN: tessera-compile %t/hidden.mlir --compile-from=local --target=cuda:sm_90a --dump-dir=%t/hidden -o %t/module.tsr
-// RUN: FileCheck %s --check-prefix=HIDDEN < %t/hidden/kernels.cu
-// RUN: tessera-compile %t/vocabulary.mlir --compile-from=local --target=cuda:sm_90a --dump-dir=%t/vocabulary -o %t/module.tsr
-// RUN: FileCheck %s --check-prefix=VOCABULARY < %t/vocabulary/kernels.cu
+// RUN: tessera-compile %t/hidden.mlir --compile-from=local --target=cuda:sm_90a --compile-to=scheduled | FileCheck %s --check-prefix=HIDDEN
+// RUN: tessera-compile %t/vocabulary.mlir --compile-from=local --target=cuda:sm_90a --compile-to=scheduled | FileCheck %s --check-prefix=VOCABULARY
 // RUN: tessera-compile %t/pairs.mlir --compile-from=local --target=cuda:sm_90a --dump-dir=%t/pairs -o %t/module.tsr
-// RUN: FileCheck %s --check-prefix=PAIRS < %t/pairs/kernels.cu
+// RUN: FileCheck %s --check-prefix=PAIRS < %t/pairs/6-scheduled.mlir
+// RUN: FileCheck %s --check-prefix=PAIRS-TEXT < %t/pairs/kernels.cu
 // RUN: tessera-compile %t/spills.mlir --compile-from=local --target=cuda:sm_90a --dump-kernels=%t/spills -o %t/module.tsr
 // RUN: FileCheck %s --check-prefix=SPILLS < %t/spills/map_0.cu
 // RUN: %python %t/many.py > %t/many.mlir
@@ -29,77 +26,68 @@
 
 // A short row is a warp's. Later stages find it in registers. A block takes rows
 // enough to be worth its begin.
-// SHORT: struct map_0_Combine0 {
-// SHORT: maximumf(a, b)
-// SHORT: template <class Group, int V, int U, Keep How>
-// SHORT: for (Row first = group.first(); first < rows; first += group.step())
-// SHORT: Kept<How, float, V, U, Group::kThreads> x0_0(0);
-// SHORT: if (u > 0) x0_0.leave();
-// SHORT: if (chunks0 % (U * group.size()) != 0 && number >= chunks0)
-// SHORT-NEXT: continue;
-// SHORT: x0_0.load(u, p.x0.at(i0,
-// SHORT: x0_0.arrive(u);
-// SHORT: const auto &x0_1 = x0_0[u];
-// SHORT: group.template reduce<map_0_Combine0>(
-// SHORT: x0_0.again();
-// SHORT: if (How == Keep::No)
-// SHORT-NEXT: x0_0.load(u, p.x0.at(i0,
-// SHORT: expf(
-// SHORT: group.template reduce<map_0_Combine1>(
-// SHORT: expf(
-// SHORT: store(p.y0.at(
-// SHORT: map_0_rows<WarpRow<128>, 4, 2, Keep::Registers>(p);
-// SHORT: map_0_rows<WarpRow<128>, 1, 4, Keep::No>(p);
+// SHORT-COUNT-3: memref.load %arg0[%{{.*}}] {schedule.role = #schedule.role<kept along 1 as 0>}
+// SHORT: memref.store %{{.*}}, %arg1[%{{.*}}] {schedule.role = #schedule.role<vector along 1>}
+// SHORT: #schedule.loop<warps threads(128) items(16) as [<vectors(4) unroll(2) keep(registers) if [<aligned 0, 1>, <aligned 1, 1>]>, <vectors(1) unroll(4)>]>
+// SHORT-TEXT: template <class Group, int V, int U, Keep How>
+// SHORT-TEXT: for (Row first = group.first(); first < rows; first += group.step())
+// SHORT-TEXT: group.template reduce<map_0_Combine0>(
+// SHORT-TEXT: .again();
+// SHORT-TEXT: if (How == Keep::No)
+// SHORT-TEXT: group.template reduce<map_0_Combine1>(
+// SHORT-TEXT: __launch_bounds__(128)
+// SHORT-TEXT: if (p.x0.fits<4>(1) && p.y0.fits<4>(1))
+// SHORT-TEXT-NEXT: map_0_rows<WarpRow<128>, 4, 2, Keep::Registers>(p);
+// SHORT-TEXT-NEXT: else
+// SHORT-TEXT-NEXT: map_0_rows<WarpRow<128>, 1, 4, Keep::No>(p);
 // SHORT-PLAN: as map_0 of 128 threads over %{{.*}}.0 by 16
 
-// A long one is a block's, and kept in shared memory.
-// LONG: __launch_bounds__(512, resident(3))
-// LONG: map_0_rows<BlockRow<512>, 4, 4, Keep::Shared>(p);
+// A long one is a block's, and kept in shared memory; of that not all is in
+// registers at once.
+// LONG-COUNT-2: {schedule.at_once = 4 : i64}
+// LONG: #schedule.loop<blocks threads(512) shared(32768) resident(3) as [<vectors(4) unroll(4) keep(shared) if [
 // LONG-PLAN: as map_0 of 512 threads and 32768 bytes of shared memory over %{{.*}}.0 by 1
 
 // One that a thread's share of is more than it can keep is loaded in each stage.
-// LONGER: map_0_rows<BlockRow<1024>, 4, {{.*}}, Keep::No>(p);
+// LONGER: #schedule.loop<blocks threads(1024) resident(1) as [<vectors(4) unroll(4) if [<aligned 0, 1>, <aligned 1, 1>]>, <vectors(1) unroll(4)>]>
 
 // One that is loaded but once leaves registers to more chunks, and blocks.
-// ONCE: __launch_bounds__(256, resident(4))
-// ONCE: reduce_0_rows<BlockRow<256>, 8, 8, Keep::No>(p);
+// ONCE: #schedule.loop<blocks threads(256) resident(4) as [<vectors(8) unroll(8) if [<aligned 0, 1>]>, <vectors(1) unroll(4)>]>
 
 // Neighbouring elements of neighbouring rows: neighbouring threads, of which each
 // takes rows for 4 bytes. What is outside of the stages is done for each of them.
-// COLUMNS: __launch_bounds__(1024)
-// COLUMNS: reduce_0_rows<ColumnRow<1024>, 1, 8, Keep::No>(p);
+// COLUMNS: #schedule.loop<columns threads(1024) items(32) as [<vectors(1) unroll(8)>]>
 // COLUMNS-PLAN: as reduce_0 of 1024 threads over 256 by 32
-// PAIRS: const Row rows = Row(256 / V);
-// PAIRS: const int64 i0 = int64(row) * V;
-// PAIRS: load(x0_0[u], p.x0.at(i1, i0));
-// PAIRS: lanes0[v] = reduce_0_Combine0::of(lanes0[v], {{.*}});
-// PAIRS: sum0[v] = group.template reduce<reduce_0_Combine0>(lanes0[v], {{.*}});
-// PAIRS: bf16 lanes1[V];
-// PAIRS: const bf16 trunc0 = narrow<bf16>(sum0[v]);
-// PAIRS-NEXT: lanes1[v] = trunc0;
-// PAIRS: if (group.leads()) *p.y0.at((i0 + v)) = lanes1[v];
-// PAIRS: reduce_0_rows<ColumnRow<1024>, 2, 8, Keep::No>(p);
-// PAIRS: reduce_0_rows<ColumnRow<1024>, 1, 8, Keep::No>(p);
+// PAIRS: memref.load %arg0[%[[J:.*]], %[[I:.*]]] {schedule.role = #schedule.role<vector along 1>}
+// PAIRS: arith.truncf %{{.*}} {schedule.role = #schedule.role<lanes>} : f32 to bf16
+// PAIRS: memref.store %{{.*}}, %arg1[%[[I]]] {schedule.role = #schedule.role<lanes>}
+// PAIRS: #schedule.loop<columns threads(1024) items(64) as [<vectors(2) unroll(8) if [<aligned 0, 1>]>, <vectors(1) unroll(8)>]>
+// PAIRS-TEXT: const Row rows = Row(256 / V);
+// PAIRS-TEXT: if (group.leads()) *p.y0.at(
+// PAIRS-TEXT: reduce_0_rows<ColumnRow<1024>, 2, 8, Keep::No>(p);
+// PAIRS-TEXT: reduce_0_rows<ColumnRow<1024>, 1, 8, Keep::No>(p);
 
 // Small floats are compared two at a time, before they are widened. Where a block
 // keeps little, there are more blocks; of a long row, threads are so many that few
 // of them go without a last chunk.
-// LABELS: combinePairs<map_0_Combine0, maximumPairs<bf16>>(lanes0, x0_1);
-// LABELS-NOT: for (int v
-// LABELS: break;
-// HIDDEN: __launch_bounds__(384, resident(4))
-// HIDDEN: map_0_rows<BlockRow<384>, 8, 4, Keep::Shared>(p);
-// VOCABULARY: __launch_bounds__(704, resident(2))
+// LABELS: %[[X:.*]] = memref.load %arg0{{.*}} {schedule.role = #schedule.role<kept along 1 as 0>}
+// LABELS-NEXT: schedule.pairs maximum %[[X]] : bf16
+// LABELS-NEXT: scf.reduce
+// HIDDEN: #schedule.loop<blocks threads(384) shared(24576) resident(4) as [<vectors(8) unroll(4) keep(shared) if [
+// VOCABULARY: #schedule.loop<blocks threads(704) shared(101376) resident(2) as [<vectors(8) unroll(9) keep(shared) if [
 
-// The sum that only the label's element adds to looks at that one.
-// LABELS: const int32 element0 = *p.x1.at(i0);
-// LABELS: const auto hot0 = unsign(element0) - unsign(int32(i{{[0-9]+}}));
-// LABELS-NEXT: float picked0[V];
-// LABELS: picked0[v] = sub0;
-// LABELS-NOT: cmpi
-// LABELS: if (hot0 < uint32(V))
-// LABELS: if (hot0 == uint32(v))
-// LABELS-NEXT: lanes2[0] = lanes2[0] + picked0[v];
+// The sum that only the label's element adds to looks at that one. The label is
+// the same for all chunks.
+// LABELS: %[[LABEL:.*]] = memref.load %arg1{{.*}} {schedule.role = #schedule.role<ahead>}
+// LABELS-NOT: arith.cmpi
+// LABELS-NOT: arith.select
+// LABELS: schedule.one_hot %{{.*}} where %{{.*}} is %[[LABEL]] : f32, index, i32
+// LABELS-TEXT: combinePairs<map_0_Combine0, maximumPairs<bf16>>(
+// LABELS-TEXT-NOT: for (int v
+// LABELS-TEXT: break;
+// LABELS-TEXT: const auto [[HOT:hot[0-9]+]] = unsign(
+// LABELS-TEXT: if ([[HOT]] < uint32(V))
+// LABELS-TEXT: if ([[HOT]] == uint32(v))
 
 // What spills is compiled again with less in registers, which its program says, in
 // front of what asks for it.

@@ -14,14 +14,12 @@
 #include "Compiler/Targets/CUDA/ChunkWriter.h"
 #include "Compiler/Targets/CUDA/ScalarText.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/IR/Matchers.h"
-
-#include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace tessera;
 using namespace tessera::cuda;
+using namespace tessera::schedule;
 
 std::string cuda::getPointType(ArrayRef<std::optional<int64_t>> extents) {
   int64_t points = 1;
@@ -32,21 +30,55 @@ std::string cuda::getPointType(ArrayRef<std::optional<int64_t>> extents) {
   return "uint32";
 }
 
-int cuda::narrow(int width, std::optional<int64_t> extent) {
-  while (extent && width > 1 && *extent % width != 0)
-    width /= 2;
-  return width;
+std::string cuda::getBounds(LoopAttr attribute) {
+  std::string bounds = std::to_string(attribute.getThreads());
+  if (attribute.getResident() > 0)
+    bounds += ", resident(" + std::to_string(attribute.getResident()) + ")";
+  return bounds;
 }
 
-std::optional<unsigned> cuda::getUnitDim(Value memref) {
-  SmallVector<int64_t> strides;
-  int64_t offset;
-  if (succeeded(cast<MemRefType>(memref.getType())
-                    .getStridesAndOffset(strides, offset)))
-    for (auto [dim, stride] : llvm::enumerate(strides))
-      if (stride == 1)
-        return dim;
-  return std::nullopt;
+static std::string getCondition(KernelWriter &out, scf::ParallelOp loop,
+                                ConditionAttr condition, int64_t vectors) {
+  const int64_t of = condition.getOf();
+  const std::string v = std::to_string(vectors),
+                    number = std::to_string(condition.getNumber());
+  auto isMultiple = [&](Value extent) {
+    return out.name(extent) + " % " + v + " == 0";
+  };
+  switch (condition.getKind()) {
+  case ConditionKind::Aligned: {
+    auto kernel = loop->getParentOfType<func::FuncOp>();
+    return out.name(kernel.getArgument(of)) + ".fits<" + v + ">(" + number +
+           ")";
+  }
+  case ConditionKind::Multiple:
+    return isMultiple(loop.getUpperBound()[of]);
+  case ConditionKind::StageMultiple:
+    return isMultiple(getStages(loop)[of].getUpperBound().back());
+  case ConditionKind::StageAtMost:
+    auto factors =
+        llvm::map_range(getStages(loop)[of].getUpperBound(), [&](Value extent) {
+          return "int64(" + out.name(extent) + ")";
+        });
+    return llvm::join(factors, " * ") + " <= " + number;
+  }
+  llvm_unreachable("all kinds are covered");
+}
+
+void cuda::writeInstances(KernelWriter &out, scf::ParallelOp loop,
+                          llvm::function_ref<std::string(InstanceAttr)> call) {
+  for (InstanceAttr instance : getLoop(loop).getInstances()) {
+    auto conditions =
+        llvm::map_range(instance.getConditions(), [&](ConditionAttr condition) {
+          return getCondition(out, loop, condition, instance.getVectors());
+        });
+    const bool isGuarded = !conditions.empty();
+    if (isGuarded)
+      out.line() << "if (" << llvm::join(conditions, " && ") << ")\n  ";
+    out.line() << call(instance) << "(p);\n";
+    if (isGuarded)
+      out.line() << "else\n  ";
+  }
 }
 
 std::string ChunkWriter::getCount(scf::ParallelOp loop, Value lane) {
@@ -79,132 +111,84 @@ void ChunkWriter::writeIndices(scf::ParallelOp loop, Value lane,
   }
 }
 
-std::string ChunkWriter::getGuards(ArrayRef<Chunk::Guard> guards) {
+std::string ChunkWriter::getGuards(Operation *op) {
   std::string text;
-  for (const Chunk::Guard &guard : guards)
-    text += (text.empty() ? "" : " && ") +
-            std::string(guard.negated ? "!" : "") + out.name(guard.condition);
+  for (; auto branch = dyn_cast<scf::IfOp>(op->getParentOp()); op = branch) {
+    const bool isNegated = op->getParentRegion() == &branch.getElseRegion();
+    text = (isNegated ? "!" : "") + out.name(branch.getCondition()) +
+           (text.empty() ? "" : " && ") + text;
+  }
   return text;
 }
 
-void ChunkWriter::addFit(Value extent, const Chunk &chunk, int width,
-                         SmallVectorImpl<std::string> &conditions) {
-  std::string v = std::to_string(width);
-  if (!getConstant(extent))
-    if (std::string condition = out.name(extent) + " % " + v + " == 0";
-        !llvm::is_contained(conditions, condition))
-      conditions.push_back(condition);
-  for (auto &[op, plan] : chunk.planned) {
-    Value memref;
-    if (plan.role == Chunk::Role::VectorLoad)
-      memref = cast<memref::LoadOp>(op).getMemRef();
-    else if (plan.role == Chunk::Role::VectorStore)
-      memref = cast<memref::StoreOp>(op).getMemRef();
-    else
-      continue;
-    unsigned dim = tiles.count(op) ? *getUnitDim(memref) : plan.dim;
-    std::string condition = out.names.lookup(memref) + ".fits<" + v + ">(" +
-                            std::to_string(dim) + ")";
-    if (!llvm::is_contained(conditions, condition))
-      conditions.push_back(condition);
-  }
+void ChunkWriter::declareVector(const std::string &variable, Value memref,
+                                StringRef end) {
+  out.line() << "Vector<" << out.getElement(memref) << ", V> " << variable
+             << end;
 }
 
-std::string cuda::getKeepKey(scf::ParallelOp loop, memref::LoadOp load) {
-  std::string key;
-  llvm::raw_string_ostream os(key);
-  auto print = [&](Value value) {
-    auto variables = loop.getInductionVars();
-    auto found = llvm::find(variables, value);
-    APInt constant;
-    if (found != variables.end())
-      os << "variable " << found - variables.begin();
-    else if (matchPattern(value, m_ConstantInt(&constant)))
-      os << constant;
-    else
-      os << value.getAsOpaquePointer();
-    os << ", ";
-  };
-  print(load.getMemRef());
-  for (Value extent : loop.getUpperBound())
-    print(extent);
-  for (Value index : load.getIndices())
-    print(index);
-  return key;
-}
-
-bool ChunkWriter::isLate(const Loop &chunks, Operation *op,
-                         const Chunk::Planned &plan) {
-  return loadsLate && chunks.inStage && plan.role == Chunk::Role::VectorLoad &&
-         (!plan.guards.empty() ||
-          keepable[getKeepKey(chunks.loop, cast<memref::LoadOp>(op))] < 2);
-}
-
-bool ChunkWriter::isKept(const Loop &chunks, Operation *op,
-                         const Chunk::Planned &plan) {
-  return chunks.inStage && plan.role == Chunk::Role::VectorLoad &&
-         plan.guards.empty() &&
-         keepable[getKeepKey(chunks.loop, cast<memref::LoadOp>(op))] > 1;
-}
-
-bool ChunkWriter::isOfAll(const Loop &chunks, Operation *op,
-                          const Chunk::Planned &plan) {
-  return plan.role == Chunk::Role::OnceLoaded && plan.guards.empty() &&
-         op->getNumRegions() == 0 &&
-         llvm::all_of(op->getOperands(), [&](Value operand) {
-           return !chunks.loop->isAncestor(
-               operand.getParentRegion()->getParentOp());
-         });
+/// Whether an op is not done for each lane.
+static bool isDone(Operation *op) {
+  RoleAttr role = getRole(op);
+  return role && !role.is(RoleKind::Counts);
 }
 
 LogicalResult ChunkWriter::write(const Loop &chunks) {
-  const Chunk &chunk = chunks.chunk;
+  planned.clear();
+  vectors.clear();
+  scf::ParallelOp loop = chunks.loop;
+  loop.getBody()->walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (isDone(op) && !hasRole(op, RoleKind::First))
+      planned.push_back({op, getRole(op)});
+  });
   // Registers of what is loaded.
   bool anyLoads = false;
   std::string arriving;
-  for (auto &[op, plan] : chunk.planned) {
-    if (plan.role == Chunk::Role::VectorLoad && !tiles.count(op) &&
-        !isLate(chunks, op, plan)) {
-      auto load = cast<memref::LoadOp>(op);
-      std::string key = getKeepKey(chunks.loop, load);
-      bool keeps = isKept(chunks, op, plan);
-      std::string &variable = out.names[load.getResult()];
-      anyLoads = true;
-      if (keeps && kept.count(key)) {
-        variable = kept[key];
-        out.line() << variable << ".again();\n";
-        continue;
-      }
-      variable = out.fresh(out.getArgument(load.getMemRef()) + "_");
-      if (keeps) {
-        out.line() << "Kept<How, " << out.getElement(load.getMemRef())
-                   << ", V, U, Group::kThreads> " << variable << "("
-                   << (lastKept.empty() ? "0" : lastKept + ".end()") << ");\n";
-        lastKept = arriving = variable;
-      } else {
-        out.line() << "Vector<" << out.getElement(load.getMemRef()) << ", V> "
-                   << variable << "[U];\n";
-      }
+  SmallVector<std::pair<int64_t, std::string>> keeps;
+  for (auto [op, role] : planned) {
+    auto load = dyn_cast<memref::LoadOp>(op);
+    const bool isKept = role.is(RoleKind::Kept);
+    if (!load || (!isKept && !role.is(RoleKind::Vector)))
+      continue;
+    anyLoads = true;
+    std::string &variable = vectors[op];
+    if (auto found = kept.find(role.getNumber());
+        isKept && found != kept.end()) {
+      variable = found->second;
+      out.line() << variable << ".again();\n";
+      continue;
     }
+    variable = out.fresh(out.getArgument(load.getMemRef()) + "_");
+    if (!isKept) {
+      declareVector(variable, load.getMemRef(), "[U];\n");
+      continue;
+    }
+    out.line() << "Kept<How, " << out.getElement(load.getMemRef())
+               << ", V, U, Group::kThreads> " << variable << "("
+               << (lastKept.empty() ? "0" : lastKept + ".end()") << ");\n";
+    lastKept = arriving = variable;
+    keeps.push_back({role.getNumber(), variable});
   }
   out.open("for (" + chunks.header + ")");
-  for (auto &[op, plan] : chunk.planned)
-    if (isOfAll(chunks, op, plan)) {
+  for (auto [op, role] : planned)
+    if (role.is(RoleKind::Ahead)) {
       if (failed(out.writeOp(op)))
         return failure();
-    } else if (plan.role == Chunk::Role::OnceLoaded)
+    } else if (role.is(RoleKind::Read)) {
       for (Value result : op->getResults()) {
         anyLoads = true;
         std::optional<std::string> type = getTypeName(result.getType());
         if (!type)
           return op->emitError()
                  << "'" << result.getType() << "' has no text for cuda kernels";
-        out.names[result] = out.fresh("once") + "[u]";
-        out.line() << *type << " " << StringRef(out.names[result]).drop_back(3)
-                   << "[U];\n";
+        std::string variable = out.fresh("once");
+        out.names[result] = variable + "[u]";
+        out.line() << *type << " " << variable << "[U];\n";
       }
+    }
   // A pass over the chunks; what it names is forgotten after it.
-  auto pass = [&](bool lanes, StringRef unroll, const std::string &first,
+  auto pass = [&](bool lanes, const std::string &unroll,
+                  const std::string &first,
                   llvm::function_ref<LogicalResult()> body) {
     out.line() << "#pragma unroll" << unroll << "\n";
     out.open("for (int u = 0; u < U; ++u)");
@@ -222,22 +206,16 @@ LogicalResult ChunkWriter::write(const Loop &chunks) {
     leaves = "if (u > 0) " + arriving + ".leave()";
     arrives = arriving + ".arrive(u)";
   }
-  if (anyLoads &&
-      failed(pass(false, "", leaves, [&] { return writeLoads(chunks); })))
+  if (anyLoads && failed(pass(false, "", leaves, [&] { return writeLoads(); })))
     return failure();
   if (!arriving.empty())
     out.line() << arriving << ".leave();\n";
-  // What is kept in shared memory is not to be in registers all at once.
-  bool inRegisters = llvm::any_of(chunk.planned, [&](auto &each) {
-    auto &[op, plan] = each;
-    return (plan.role == Chunk::Role::OnceLoaded &&
-            !isOfAll(chunks, op, plan)) ||
-           (plan.role == Chunk::Role::VectorLoad && !isKept(chunks, op, plan) &&
-            !isLate(chunks, op, plan));
-  });
-  StringRef unroll = chunks.inStage && !inRegisters && arriving.empty()
-                         ? " (How == Keep::Shared && U > 4 ? 4 : U)"
-                         : "";
+  std::string unroll;
+  if (auto most = loop->getAttrOfType<IntegerAttr>(kAtOnceAttr)) {
+    const std::string number = std::to_string(most.getInt());
+    unroll =
+        " (How == Keep::Shared && U > " + number + " ? " + number + " : U)";
+  }
   if (failed(pass(true, unroll, arrives, [&] { return writeLanes(chunks); })))
     return failure();
   if (chunks.inStage) {
@@ -246,29 +224,21 @@ LogicalResult ChunkWriter::write(const Loop &chunks) {
   }
   out.close();
   // From here on a later stage finds them.
-  if (chunks.inStage)
-    for (auto &[op, plan] : chunk.planned)
-      if (plan.role == Chunk::Role::VectorLoad && plan.guards.empty()) {
-        auto load = cast<memref::LoadOp>(op);
-        std::string key = getKeepKey(chunks.loop, load);
-        if (keepable[key] > 1)
-          kept[key] = out.names[load.getResult()];
-      }
+  for (auto &[number, variable] : keeps)
+    kept[number] = variable;
   return success();
 }
 
 /// The first pass: what addresses need, and loads.
-LogicalResult ChunkWriter::writeLoads(const Loop &chunks) {
-  for (auto &[op, plan] : chunks.chunk.planned) {
-    std::string guards = getGuards(plan.guards);
-    switch (plan.role) {
-    case Chunk::Role::Once:
-      if (chunks.chunk.forAddresses.contains(op) && failed(out.writeOp(op)))
+LogicalResult ChunkWriter::writeLoads() {
+  for (auto [op, role] : planned) {
+    std::string guards = getGuards(op);
+    switch (role.getKind()) {
+    case RoleKind::Address:
+      if (failed(out.writeOp(op)))
         return failure();
       break;
-    case Chunk::Role::OnceLoaded: {
-      if (isOfAll(chunks, op, plan))
-        break;
+    case RoleKind::Read: {
       SmallVector<std::string> variables;
       for (Value result : op->getResults())
         variables.push_back(out.names[result]);
@@ -283,218 +253,130 @@ LogicalResult ChunkWriter::writeLoads(const Loop &chunks) {
       out.close();
       break;
     }
-    case Chunk::Role::VectorLoad: {
+    case RoleKind::Kept: {
       auto load = cast<memref::LoadOp>(op);
-      if (tiles.count(op) || isLate(chunks, op, plan))
-        break;
-      std::string variable = out.names[load.getResult()];
-      std::string pointer = out.getPointer(load.getMemRef(), load.getIndices());
-      if (isKept(chunks, op, plan)) {
-        if (kept.count(getKeepKey(chunks.loop, load)))
-          out.line() << "if (How == Keep::No)\n  ";
-        out.line() << variable << ".load(u, " << pointer << ");\n";
-        break;
-      }
-      if (!guards.empty())
-        out.line() << "if (" << guards << ")\n  ";
-      out.line() << "load(" << variable << "[u], " << pointer << ");\n";
+      if (kept.contains(role.getNumber()))
+        out.line() << "if (How == Keep::No)\n  ";
+      out.line() << vectors[op] << ".load(u, "
+                 << out.getPointer(load.getMemRef(), load.getIndices())
+                 << ");\n";
       break;
     }
-    case Chunk::Role::VectorStore:
-    case Chunk::Role::Randoms:
+    case RoleKind::Vector: {
+      auto load = dyn_cast<memref::LoadOp>(op);
+      if (!load)
+        break;
+      if (!guards.empty())
+        out.line() << "if (" << guards << ")\n  ";
+      out.line() << "load(" << vectors[op] << "[u], "
+                 << out.getPointer(load.getMemRef(), load.getIndices())
+                 << ");\n";
+      break;
+    }
+    default:
       break;
     }
   }
   return success();
 }
 
-/// Whether a reduction is by one op.
-template <class Op> static bool isBy(Region &reduction) {
-  Block &block = reduction.front();
-  auto op = block.getTerminator()->getOperand(0).getDefiningOp<Op>();
-  return op && op.getLhs() == block.getArgument(0) &&
-         op.getRhs() == block.getArgument(1);
-}
-
-std::optional<ChunkWriter::OneHot>
-ChunkWriter::getOneHot(const Loop &chunks, Region &reduction, Value addend) {
-  scf::ParallelOp loop = chunks.loop;
-  auto select = addend.getDefiningOp<arith::SelectOp>();
-  auto compare =
-      select ? select.getCondition().getDefiningOp<arith::CmpIOp>() : nullptr;
-  if (!compare || compare.getPredicate() != arith::CmpIPredicate::eq ||
-      select->getBlock() != loop.getBody() || !isBy<arith::AddFOp>(reduction) ||
-      !matchPattern(select.getFalseValue(), m_AnyZeroFloat()))
-    return std::nullopt;
-  for (auto [number, other] : {std::pair(compare.getLhs(), compare.getRhs()),
-                               std::pair(compare.getRhs(), compare.getLhs())}) {
-    // (Modulo 2^32, too; smaller numbers C++ would widen.)
-    Type type = other.getType();
-    if (!type.isIndex() && type.getIntOrFloatBitWidth() < 32)
-      return std::nullopt;
-    if (auto cast = number.getDefiningOp<arith::IndexCastOp>();
-        cast && !chunks.chunk.counts(number))
-      number = cast.getIn();
-    if (chunks.chunk.counts(number) && chunks.chunk.isFixed(other))
-      return OneHot{number, other, select.getTrueValue(), "", ""};
-  }
-  return std::nullopt;
-}
-
-memref::LoadOp ChunkWriter::getPairs(const Loop &chunks, Region &reduction,
-                                     Value addend, std::string &function) {
-  scf::ParallelOp loop = chunks.loop;
-  auto wide = addend.getDefiningOp<arith::ExtFOp>();
-  auto load = wide ? wide.getIn().getDefiningOp<memref::LoadOp>() : nullptr;
-  if (!load || !wide.getType().isF32() || wide->getBlock() != loop.getBody() ||
-      !llvm::is_contained(loop.getInductionVars(), chunks.lane))
-    return nullptr;
-  auto planned = chunks.chunk.planned.find(load);
-  if (planned == chunks.chunk.planned.end() ||
-      planned->second.role != Chunk::Role::VectorLoad ||
-      !planned->second.guards.empty() || tiles.count(load))
-    return nullptr;
-  if (isBy<arith::MaximumFOp>(reduction))
-    function = "maximumPairs";
-  else if (isBy<arith::MinimumFOp>(reduction))
-    function = "minimumPairs";
-  else
-    return nullptr;
-  function += "<" + *getTypeName(load.getType()) + ">";
-  return load;
-}
-
 /// The second pass: each iteration of the chunk, then stores.
 LogicalResult ChunkWriter::writeLanes(const Loop &chunks) {
   scf::ParallelOp loop = chunks.loop;
-  const Chunk &chunk = chunks.chunk;
-  for (auto &[op, plan] : chunk.planned) {
-    if (plan.role == Chunk::Role::Once && failed(out.writeOp(op)))
+  for (auto [op, role] : planned) {
+    LogicalResult written = success();
+    if (role.is(RoleKind::Once) || role.is(RoleKind::Address))
+      written = out.writeOp(op);
+    else if (role.is(RoleKind::Late))
+      written = writeLate(cast<memref::LoadOp>(op));
+    else if (role.is(RoleKind::Randoms))
+      written = writeRandoms(cast<plan::RandomOp>(op), chunks.lane);
+    else if (auto store = dyn_cast<memref::StoreOp>(op))
+      declareVector(out.getArgument(store.getMemRef()) + "_", store.getMemRef(),
+                    ";\n");
+    if (failed(written))
       return failure();
-    if (isLate(chunks, op, plan)) {
-      auto load = cast<memref::LoadOp>(op);
-      std::string &variable = out.names[load.getResult()];
-      variable = out.fresh(out.getArgument(load.getMemRef()) + "_");
-      out.line() << "Vector<" << out.getElement(load.getMemRef()) << ", V> "
-                 << variable << ";\n";
-      if (std::string guards = getGuards(plan.guards); !guards.empty())
-        out.line() << "if (" << guards << ")\n  ";
-      out.line() << "load(" << variable << ", "
-                 << out.getPointer(load.getMemRef(), load.getIndices())
-                 << ");\n";
-    }
-    if (plan.role == Chunk::Role::Randoms &&
-        failed(writeRandoms(chunk, cast<plan::RandomOp>(op), plan)))
-      return failure();
-    if (plan.role == Chunk::Role::VectorStore) {
-      Value memref = cast<memref::StoreOp>(op).getMemRef();
-      out.line() << "Vector<" << out.getElement(memref) << ", V> "
-                 << out.getArgument(memref) << "_;\n";
-    }
   }
-  Value lane = chunks.lane;
-  const bool isOwnLane = llvm::is_contained(loop.getInductionVars(), lane);
   auto reduce = cast<scf::ReduceOp>(loop.getBody()->getTerminator());
-  std::map<std::string, OneHot> oneHots; // by sums
-  for (auto [sum, region, addend] :
-       llvm::zip(chunks.sums, reduce.getReductions(), reduce.getOperands())) {
-    std::optional<OneHot> found = getOneHot(chunks, region, addend);
-    if (!found)
-      continue;
-    OneHot &each = oneHots[sum] = *found;
-    if (Operation *select = addend.getDefiningOp(); select->hasOneUse()) {
-      replaced.insert(select);
-      if (Operation *compare = select->getOperand(0).getDefiningOp();
-          compare->hasOneUse())
-        replaced.insert(compare);
-    }
-    for (Operation *op : chunk.getCountingOps(each.number))
-      if (failed(out.writeOp(op)))
+  llvm::DenseMap<Operation *, OneHot> oneHots;
+  for (Value addend : reduce.getOperands())
+    if (auto op = addend.getDefiningOp<OneHotOp>()) {
+      FailureOr<OneHot> written = writeOneHot(op, chunks.lane);
+      if (failed(written))
         return failure();
-    std::string type = *getTypeName(each.other.getType());
-    each.hot = out.fresh("hot");
-    each.picked = out.fresh("picked");
-    out.line() << "const auto " << each.hot << " = unsign("
-               << out.name(each.other) << ") - unsign(" << type << "("
-               << out.name(each.number) << "));\n";
-    out.line() << *getTypeName(addend.getType()) << " " << each.picked
-               << "[V];\n";
-  }
-  // The lane's values; loads and random numbers are lanes of their vectors.
-  std::string first = out.names[lane];
-  SmallVector<std::pair<Value, std::string>> vectors;
-  for (auto &[op, plan] : chunk.planned)
-    if (plan.role == Chunk::Role::VectorLoad ||
-        plan.role == Chunk::Role::Randoms) {
-      Value value = op->getResult(0);
-      vectors.push_back({value, out.names[value]});
-      if (tiles.count(op))
-        out.names[value] = tiles[op] + ".get(v)";
-      else if (plan.role == Chunk::Role::Randoms)
-        out.names[value] += "[v]";
-      else if (isKept(chunks, op, plan)) {
-        std::string variable = out.fresh(
-            out.getArgument(cast<memref::LoadOp>(op).getMemRef()) + "_");
-        out.line() << "const auto &" << variable << " = " << out.names[value]
-                   << "[u];\n";
-        out.names[value] = variable + ".get(v)";
-      } else
-        out.names[value] += isLate(chunks, op, plan) ? ".get(v)" : "[u].get(v)";
+      oneHots[op] = *written;
     }
-  llvm::StringSet<> inPairs; // sums
+  // The lane's values; loads and random numbers are lanes of their vectors.
+  for (auto [op, role] : planned) {
+    if (isa<memref::StoreOp>(op) ||
+        (!role.isVector() && !role.is(RoleKind::Randoms)))
+      continue;
+    std::string &variable = vectors[op];
+    if (role.is(RoleKind::Tile)) {
+      variable = tiles[op];
+    } else if (role.is(RoleKind::Kept)) {
+      std::string name = out.fresh(
+          out.getArgument(cast<memref::LoadOp>(op).getMemRef()) + "_");
+      out.line() << "const auto &" << name << " = " << variable << "[u];\n";
+      variable = name;
+    } else if (role.is(RoleKind::Vector)) {
+      variable += "[u]";
+    }
+    out.names[op->getResult(0)] =
+        variable + (role.is(RoleKind::Randoms) ? "[v]" : ".get(v)");
+  }
+  bool hasLanes = false;
   for (auto [sum, region, addend] :
        llvm::zip(chunks.sums, reduce.getReductions(), reduce.getOperands())) {
-    std::string function;
-    memref::LoadOp load = getPairs(chunks, region, addend, function);
-    if (!load)
-      continue;
-    inPairs.insert(sum);
-    if (addend.hasOneUse())
-      replaced.insert(addend.getDefiningOp());
-    FailureOr<std::string> combiner = out.getCombiner(region);
-    if (failed(combiner))
+    auto pairs = addend.getDefiningOp<PairsOp>();
+    hasLanes |= !pairs;
+    if (pairs && failed(writePairs(pairs, region, sum)))
       return failure();
-    out.line() << "combinePairs<" << *combiner << ", " << function << ">("
-               << sum << ", "
-               << StringRef(out.names[load.getResult()]).drop_back(7) << ");\n";
   }
-  const bool hasLanes =
-      inPairs.size() < chunks.sums.size() ||
+  hasLanes |=
       llvm::any_of(loop.getBody()->without_terminator(), [&](Operation &op) {
         return isa<memref::StoreOp>(op) ||
-               (!chunk.has(&op) && !replaced.contains(&op));
+               (!isDone(&op) && !isa<OneHotOp, PairsOp>(op));
       });
+  Value lane = chunks.lane;
+  std::string first = out.names[lane];
   if (hasLanes) {
     out.line() << "#pragma unroll\n";
     out.open("for (int v = 0; v < V; ++v)");
-    // (What is planned uses the first.)
+    // (What has a role uses the first.)
     out.names[lane] = out.fresh("i");
     if (llvm::any_of(lane.getUsers(), [&](Operation *user) {
-          return loop->isAncestor(user) && !chunk.has(user);
+          return loop->isAncestor(user) && !isDone(user);
         }))
       out.line() << "const int64 " << out.names[lane] << " = " << first
                  << " + v;\n";
-    if (failed(writeLane(*loop.getBody(), chunk, {})))
+    if (failed(writeLane(*loop.getBody(), {})))
       return failure();
   }
   for (auto [sum, region, addend] :
        llvm::zip(chunks.sums, reduce.getReductions(), reduce.getOperands())) {
-    if (inPairs.contains(sum))
+    Operation *op = addend.getDefiningOp();
+    if (isa_and_nonnull<PairsOp>(op))
       continue;
     FailureOr<std::string> combiner = out.getCombiner(region);
     if (failed(combiner))
       return failure();
-    if (auto found = oneHots.find(sum); found != oneHots.end())
-      out.line() << found->second.picked
-                 << "[v] = " << out.name(found->second.value) << ";\n";
+    if (auto oneHot = dyn_cast_or_null<OneHotOp>(op))
+      out.line() << oneHots[op].picked
+                 << "[v] = " << out.name(oneHot.getValue()) << ";\n";
     else
       out.line() << sum << "[v] = " << *combiner << "::of(" << sum << "[v], "
                  << out.name(addend) << ");\n";
   }
   if (hasLanes)
     out.close();
-  for (auto &[sum, each] : oneHots) {
-    // Lanes of a row are one sum.
+  // Lanes of a row are one sum.
+  const bool isOwnLane = llvm::is_contained(loop.getInductionVars(), lane);
+  for (auto [sum, addend] : llvm::zip(chunks.sums, reduce.getOperands())) {
+    auto found = oneHots.find(addend.getDefiningOp());
+    if (found == oneHots.end())
+      continue;
+    const OneHot &each = found->second;
     std::string to = sum + (isOwnLane ? "[0]" : "[v]");
     out.line() << "if (" << each.hot << " < uint32(V))\n";
     out.line() << "#pragma unroll\n";
@@ -504,12 +386,9 @@ LogicalResult ChunkWriter::writeLanes(const Loop &chunks) {
                << "[v];\n";
   }
   out.names[lane] = first;
-  for (auto &[value, name] : vectors)
-    out.names[value] = name;
-  for (auto &[op, plan] : chunk.planned)
-    if (plan.role == Chunk::Role::VectorStore) {
-      auto store = cast<memref::StoreOp>(op);
-      if (std::string guards = getGuards(plan.guards); !guards.empty())
+  for (auto [op, role] : planned)
+    if (auto store = dyn_cast<memref::StoreOp>(op)) {
+      if (std::string guards = getGuards(op); !guards.empty())
         out.line() << "if (" << guards << ")\n  ";
       out.line() << "store("
                  << out.getPointer(store.getMemRef(), store.getIndices())
@@ -518,17 +397,60 @@ LogicalResult ChunkWriter::writeLanes(const Loop &chunks) {
   return success();
 }
 
+LogicalResult ChunkWriter::writeLate(memref::LoadOp load) {
+  std::string &variable = vectors[load];
+  variable = out.fresh(out.getArgument(load.getMemRef()) + "_");
+  declareVector(variable, load.getMemRef(), ";\n");
+  if (std::string guards = getGuards(load); !guards.empty())
+    out.line() << "if (" << guards << ")\n  ";
+  out.line() << "load(" << variable << ", "
+             << out.getPointer(load.getMemRef(), load.getIndices()) << ");\n";
+  return success();
+}
+
+LogicalResult ChunkWriter::writeFirst(Value number, Value lane) {
+  if (number == lane)
+    return success();
+  Operation *op = number.getDefiningOp();
+  if (failed(writeFirst(op->getOperand(getRole(op).getDim()), lane)))
+    return failure();
+  return out.writeOp(op);
+}
+
+FailureOr<ChunkWriter::OneHot> ChunkWriter::writeOneHot(OneHotOp op,
+                                                        Value lane) {
+  if (failed(writeFirst(op.getNumber(), lane)))
+    return failure();
+  OneHot names{out.fresh("hot"), out.fresh("picked")};
+  out.line() << "const auto " << names.hot << " = unsign("
+             << out.name(op.getOther()) << ") - unsign("
+             << *getTypeName(op.getOther().getType()) << "("
+             << out.name(op.getNumber()) << "));\n";
+  out.line() << *getTypeName(op.getType()) << " " << names.picked << "[V];\n";
+  return names;
+}
+
+LogicalResult ChunkWriter::writePairs(PairsOp op, Region &reduction,
+                                      const std::string &sum) {
+  FailureOr<std::string> combiner = out.getCombiner(reduction);
+  if (failed(combiner))
+    return failure();
+  out.line() << "combinePairs<" << *combiner << ", "
+             << stringifyExtreme(op.getExtreme()) << "Pairs<"
+             << *getTypeName(op.getInput().getType()) << ">>(" << sum << ", "
+             << vectors[op.getInput().getDefiningOp()] << ");\n";
+  return success();
+}
+
 /// The random numbers of all iterations, from that of the first.
-LogicalResult ChunkWriter::writeRandoms(const Chunk &chunk, plan::RandomOp op,
-                                        const Chunk::Planned &plan) {
-  std::string variable = out.fresh("random");
-  out.names[op] = variable;
+LogicalResult ChunkWriter::writeRandoms(plan::RandomOp op, Value lane) {
+  std::string &variable = vectors[op];
+  variable = out.fresh("random");
   out.line() << "float " << variable << "[V];\n";
-  std::string guards = getGuards(plan.guards);
+  std::string guards = getGuards(op);
   out.open(guards.empty() ? "" : "if (" + guards + ")");
-  for (Operation *number : chunk.getCountingOps(op.getNumber()))
-    if (failed(out.writeOp(number)))
-      return failure();
+  if (failed(writeFirst(op.getNumber(), lane)))
+    return failure();
   out.line() << "randomNumbers(" << variable << ", "
              << out.getRandomArguments(op) << ");\n";
   out.close();
@@ -536,32 +458,32 @@ LogicalResult ChunkWriter::writeRandoms(const Chunk &chunk, plan::RandomOp op,
 }
 
 /// What is left of a block for one iteration.
-LogicalResult ChunkWriter::writeLane(Block &block, const Chunk &chunk,
+LogicalResult ChunkWriter::writeLane(Block &block,
                                      ArrayRef<std::string> results) {
   for (Operation &op : block.without_terminator()) {
-    if (auto store = dyn_cast<memref::StoreOp>(op); store && chunk.has(&op)) {
+    if (auto store = dyn_cast<memref::StoreOp>(op); store && isDone(&op)) {
       out.line() << out.getArgument(store.getMemRef())
                  << "_.lane[v] = " << out.name(store.getValueToStore())
                  << ";\n";
       continue;
     }
-    if (chunk.has(&op) || replaced.contains(&op))
+    if (isDone(&op) || isa<OneHotOp, PairsOp>(op))
       continue;
     auto branch = dyn_cast<scf::IfOp>(op);
-    bool hasPlanned = branch && branch
-                                    ->walk([&](Operation *inner) {
-                                      return chunk.has(inner)
-                                                 ? WalkResult::interrupt()
-                                                 : WalkResult::advance();
-                                    })
-                                    .wasInterrupted();
-    if (!hasPlanned) {
+    bool hasRoles = branch && branch
+                                  ->walk([&](Operation *inner) {
+                                    return isDone(inner)
+                                               ? WalkResult::interrupt()
+                                               : WalkResult::advance();
+                                  })
+                                  .wasInterrupted();
+    if (!hasRoles) {
       if (failed(out.writeOp(&op)))
         return failure();
       continue;
     }
     auto inner = [&](Block &block, ArrayRef<std::string> results) {
-      return writeLane(block, chunk, results);
+      return writeLane(block, results);
     };
     if (failed(out.writeIf(branch, inner)))
       return failure();

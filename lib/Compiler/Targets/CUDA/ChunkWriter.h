@@ -6,33 +6,33 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The loop of a thread over its chunks (Chunks.h) of a parallel loop, whatever
-// the form of the kernel: where the chunks are is told by the form. The text is
-// a template: `V` iterations to a chunk, `U` chunks at a time, and `Point` is
-// the type of a chunk's number.
+// The loop of a thread over its chunks of a parallel loop, whatever the form of
+// the kernel: where the chunks are is told by the form, and what is done how by
+// the roles of ops (Schedule/Schedule.td). The text is a template: `V`
+// iterations to a chunk, `U` chunks at a time, and `Point` is the type of a
+// chunk's number.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef TESSERA_COMPILER_TARGETS_CUDA_CHUNKWRITER_H
 #define TESSERA_COMPILER_TARGETS_CUDA_CHUNKWRITER_H
 
-#include "Compiler/Targets/CUDA/Chunks.h"
 #include "Compiler/Targets/CUDA/KernelWriter.h"
+#include "Schedule/Schedule.h"
 
 namespace tessera::cuda {
 
-/// Registers that loads of a thread may fill at a time.
-constexpr int kLoadRegisters = 32;
-constexpr int kWarp = 32;
-
 /// The narrowest type that numbers all points of these extents.
 std::string getPointType(llvm::ArrayRef<std::optional<int64_t>> extents);
-/// The widest vectors that the last extent allows, if it is known.
-int narrow(int width, std::optional<int64_t> extent);
-/// The dimension of a memref whose stride is known to be 1.
-std::optional<unsigned> getUnitDim(mlir::Value memref);
-/// Names the same element of a row in all of its stages.
-std::string getKeepKey(mlir::scf::ParallelOp loop, mlir::memref::LoadOp load);
+
+/// What a loop's function says of its launch.
+std::string getBounds(schedule::LoopAttr attribute);
+
+/// Calls the first of a loop's instances of which all conditions hold; `call`
+/// is the text of a call.
+void writeInstances(
+    KernelWriter &out, mlir::scf::ParallelOp loop,
+    llvm::function_ref<std::string(schedule::InstanceAttr)> call);
 
 /// One for each function.
 class ChunkWriter {
@@ -42,7 +42,6 @@ public:
   struct Loop {
     mlir::scf::ParallelOp loop;
     mlir::Value lane;
-    const Chunk &chunk;
     std::string header; ///< of a loop over the first of U chunks
     /// Writes where chunk `u` is, and that the loop over `u` goes on if it is
     /// nowhere; of the loop with the arithmetic, `lanes` is true.
@@ -59,55 +58,37 @@ public:
   /// iteration.
   void writeIndices(mlir::scf::ParallelOp loop, mlir::Value lane,
                     const std::string &number);
-  /// Conditions for all vector accesses of a chunk to be such; `extent` is of
-  /// its lane.
-  void addFit(mlir::Value extent, const Chunk &chunk, int width,
-              llvm::SmallVectorImpl<std::string> &conditions);
 
-  // What a form sets before it writes.
-  /// Loads that go through shared memory, to the vector that `place` names.
+  /// The vectors that `place` names, of loads through shared memory.
   llvm::DenseMap<mlir::Operation *, std::string> tiles;
-  /// Of a row: how many stages do a load (`getKeepKey`).
-  llvm::StringMap<int> keepable;
-  /// Whether what is not kept is loaded only where it is used, for there are
-  /// not registers enough.
-  bool loadsLate = false;
 
 private:
-  mlir::LogicalResult writeLoads(const Loop &chunks);
-  mlir::LogicalResult writeLanes(const Loop &chunks);
-  mlir::LogicalResult writeRandoms(const Chunk &chunk, plan::RandomOp op,
-                                   const Chunk::Planned &plan);
-  mlir::LogicalResult writeLane(mlir::Block &block, const Chunk &chunk,
-                                llvm::ArrayRef<std::string> results);
-  /// Whether a load of a chunk is one of its second pass.
-  bool isLate(const Loop &chunks, mlir::Operation *op,
-              const Chunk::Planned &plan);
-  /// Whether several stages need a load.
-  bool isKept(const Loop &chunks, mlir::Operation *op,
-              const Chunk::Planned &plan);
-  /// Whether an op reads the same for all chunks.
-  bool isOfAll(const Loop &chunks, mlir::Operation *op,
-               const Chunk::Planned &plan);
-  /// An addend that is 0 but in the iteration, if any, of which `number` is
-  /// `other`.
   struct OneHot {
-    mlir::Value number, other, value;
-    std::string hot, picked; ///< that iteration; the value in all of them
+    std::string hot, picked; ///< the lane; the value in all of them
   };
-  std::optional<OneHot> getOneHot(const Loop &chunks, mlir::Region &reduction,
-                                  mlir::Value addend);
-  /// The load of small floats of which a reduction is the maximum or minimum,
-  /// if it is one over the lanes of a row; `function` compares two at a time.
-  mlir::memref::LoadOp getPairs(const Loop &chunks, mlir::Region &reduction,
-                                mlir::Value addend, std::string &function);
-  std::string getGuards(llvm::ArrayRef<Chunk::Guard> guards);
+  mlir::LogicalResult writeLoads();
+  mlir::LogicalResult writeLanes(const Loop &chunks);
+  mlir::LogicalResult writeLate(mlir::memref::LoadOp load);
+  mlir::LogicalResult writeRandoms(plan::RandomOp op, mlir::Value lane);
+  mlir::FailureOr<OneHot> writeOneHot(schedule::OneHotOp op, mlir::Value lane);
+  mlir::LogicalResult writePairs(schedule::PairsOp op, mlir::Region &reduction,
+                                 const std::string &sum);
+  /// Of the chunk's first lane, as which the number counts.
+  mlir::LogicalResult writeFirst(mlir::Value number, mlir::Value lane);
+  mlir::LogicalResult writeLane(mlir::Block &block,
+                                llvm::ArrayRef<std::string> results);
+  /// The conditions of the branches around an op.
+  std::string getGuards(mlir::Operation *op);
+  void declareVector(const std::string &variable, mlir::Value memref,
+                     llvm::StringRef end);
 
   KernelWriter &out;
-  /// What one-hot sums and pairs do without.
-  llvm::DenseSet<mlir::Operation *> replaced;
-  /// The loads that an earlier stage did, to what keeps them.
-  llvm::StringMap<std::string> kept;
+  /// Ops with a role, in order.
+  llvm::SmallVector<std::pair<mlir::Operation *, schedule::RoleAttr>> planned;
+  /// Of the loads of all lanes, and of random numbers, in what their lanes are.
+  llvm::DenseMap<mlir::Operation *, std::string> vectors;
+  /// What an earlier stage keeps, by number.
+  llvm::DenseMap<int64_t, std::string> kept;
   std::string lastKept; ///< the last one that was declared
 };
 

@@ -1,4 +1,4 @@
-//===- Chunks.cpp - what neighbouring iterations share --------------------===//
+//===- Chunks.cpp - what is not done for each lane ------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,13 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One walk over the body. It goes into a branch if its condition is the same
-// for the whole chunk; what it finds there is guarded by that condition, so
-// nothing is read that the program does not read.
+// What does not depend on the lane is computed once for all of them, and memory
+// that they touch side by side is one access. What is in a branch that is the
+// same for the whole chunk is guarded by its condition, so nothing is read that
+// the program does not read.
 //
 //===----------------------------------------------------------------------===//
 
-#include "Compiler/Targets/CUDA/Chunks.h"
+#include "Compiler/Targets/CUDA/Scheduling.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
@@ -20,195 +21,218 @@
 using namespace mlir;
 using namespace tessera;
 using namespace tessera::cuda;
+using namespace tessera::schedule;
 
-MemoryUse::MemoryUse(Operation *loop) {
-  loop->walk([&](Operation *op) {
-    if (auto store = dyn_cast<memref::StoreOp>(op))
-      ++stores[store.getMemRef()];
-    else if (auto load = dyn_cast<memref::LoadOp>(op))
-      ++loads[load.getMemRef()];
-    else if (auto attention = dyn_cast<plan::AttentionOp>(op)) {
-      ++stores[attention.getResult()];
-      if (attention.getLse())
-        ++stores[attention.getLse()];
-    } else if (auto grad = dyn_cast<plan::AttentionGradOp>(op)) {
-      for (Value output : {grad.getQueryGrad(), grad.getKeyGrad(),
-                           grad.getValueGrad(), grad.getSums()})
-        ++stores[output];
-    } else if (auto product = dyn_cast<plan::ProductOp>(op)) {
-      for (Value output : product.getOutputs())
-        ++stores[output];
-    }
-  });
+int cuda::narrow(int width, std::optional<int64_t> extent) {
+  while (extent && width > 1 && *extent % width != 0)
+    width /= 2;
+  return width;
 }
 
 Chunk::Chunk(scf::ParallelOp loop, Value lane, const MemoryUse &memory,
              const llvm::DenseSet<Value> &others)
-    : memory(memory), lane(lane), varying(others) {
-  varying.insert(lane);
-  counting.insert(lane);
-  visit(*loop.getBody(), {});
-  for (Value value : llvm::reverse(counting)) {
-    Operation *op = value.getDefiningOp();
-    if (op && !value.use_empty() &&
-        llvm::all_of(value.getUsers(), [&](Operation *user) {
-          auto found = planned.find(user);
-          return firstOnly.contains(user) ||
-                 (found != planned.end() &&
-                  found->second.role == Role::Randoms);
-        }))
-      firstOnly.insert(op);
-  }
-  // From loads back to what their addresses come from.
+    : loop(loop), lanes(loop, lane, memory, others) {
+  visit(*loop.getBody(), /*guarded=*/false);
+  // From loads back to what their addresses and conditions come from.
   SmallVector<Value> worklist;
   for (auto &[op, plan] : planned) {
-    if (plan.role == Role::VectorLoad || plan.role == Role::OnceLoaded) {
-      op->walk([&](Operation *inner) {
-        llvm::append_range(worklist, inner->getOperands());
-      });
-      for (const Guard &guard : plan.guards)
-        worklist.push_back(guard.condition);
-    }
+    if (isa<memref::StoreOp>(op) ||
+        (plan.kind != RoleKind::Vector && plan.kind != RoleKind::Read &&
+         plan.kind != RoleKind::Ahead))
+      continue;
+    op->walk([&](Operation *inner) {
+      llvm::append_range(worklist, inner->getOperands());
+    });
+    for (Operation *branch = op->getParentOp(); branch != loop;
+         branch = branch->getParentOp())
+      worklist.push_back(cast<scf::IfOp>(branch).getCondition());
   }
   while (!worklist.empty()) {
     Operation *op = worklist.pop_back_val().getDefiningOp();
     auto found = planned.find(op);
-    if (!op || found == planned.end() || found->second.role != Role::Once ||
-        !forAddresses.insert(op).second)
+    if (!op || found == planned.end() || found->second.kind != RoleKind::Once)
       continue;
+    found->second.kind = RoleKind::Address;
     llvm::append_range(worklist, op->getOperands());
   }
 }
 
-bool Chunk::varies(Operation *op) const {
-  return op
-      ->walk([&](Operation *inner) {
-        if (llvm::any_of(inner->getOperands(),
-                         [&](Value value) { return varying.contains(value); }))
-          return WalkResult::interrupt();
-        if (auto load = dyn_cast<memref::LoadOp>(inner);
-            load && memory.isStored(load.getMemRef()))
-          return WalkResult::interrupt();
-        return isa<memref::StoreOp, memref::AllocaOp>(inner)
-                   ? WalkResult::interrupt()
-                   : WalkResult::advance();
-      })
-      .wasInterrupted();
-}
-
-std::optional<unsigned> Chunk::getVectorDim(ValueRange indices) const {
-  std::optional<unsigned> dim;
-  for (auto [i, index] : llvm::enumerate(indices)) {
-    if (!varying.contains(index))
-      continue;
-    if (index != lane || dim)
-      return std::nullopt;
-    dim = i;
-  }
-  return dim;
-}
-
-Value Chunk::getCounting(Operation *op) const {
-  auto isCounting = [&](Value value) { return counting.contains(value); };
-  auto isFixed = [&](Value value) { return !varying.contains(value); };
-  if (auto cast = dyn_cast<arith::IndexCastOp>(op))
-    if (isCounting(cast.getIn()) &&
-        (cast.getType().isIndex() || cast.getType().isInteger(64)))
-      return cast.getIn();
-  if (auto sum = dyn_cast<arith::AddIOp>(op)) {
-    if (isCounting(sum.getLhs()) && isFixed(sum.getRhs()))
-      return sum.getLhs();
-    if (isCounting(sum.getRhs()) && isFixed(sum.getLhs()))
-      return sum.getRhs();
-  }
-  if (auto difference = dyn_cast<arith::SubIOp>(op))
-    if (isCounting(difference.getLhs()) && isFixed(difference.getRhs()))
-      return difference.getLhs();
-  return {};
-}
-
-SmallVector<Operation *> Chunk::getCountingOps(Value number) const {
-  SmallVector<Operation *> ops;
-  for (Value value = number; value != lane; value = getCounting(ops.back()))
-    ops.push_back(value.getDefiningOp());
-  std::reverse(ops.begin(), ops.end());
-  return ops;
-}
-
-/// A division by what may be 0 where a branch is not taken.
-static bool mayTrap(Operation *op) {
-  return isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp,
-             arith::FloorDivSIOp, arith::CeilDivSIOp, arith::CeilDivUIOp>(op) &&
-         !matchPattern(op->getOperand(1), m_NonZero());
-}
-
-void Chunk::visit(Block &block, SmallVector<Guard> guards) {
-  for (Operation &op : block) {
-    if (op.hasTrait<OpTrait::IsTerminator>())
-      continue;
-    if (auto store = dyn_cast<memref::StoreOp>(op)) {
-      if (memory.stores.lookup(store.getMemRef()) == 1 &&
-          !memory.loads.contains(store.getMemRef()))
-        if (std::optional<unsigned> dim = getVectorDim(store.getIndices()))
-          planned[&op] = {Role::VectorStore, guards, *dim};
-      continue;
+void Chunk::visit(Block &block, bool guarded) {
+  auto isInside = [&](Value value) {
+    return loop->isAncestor(value.getParentRegion()->getParentOp());
+  };
+  for (Operation &op : block.without_terminator()) {
+    if (std::optional<unsigned> dim = lanes.getVectorDim(&op)) {
+      planned[&op] = {RoleKind::Vector, guarded, *dim};
+    } else if (auto random = dyn_cast<plan::RandomOp>(op);
+               random && lanes.counts(random.getNumber())) {
+      planned[&op] = {RoleKind::Randoms, guarded};
+    } else if (lanes.isSame(&op, guarded)) {
+      const bool isPure = isMemoryEffectFree(&op) && op.getNumRegions() == 0;
+      const bool isAhead = !guarded && op.getNumRegions() == 0 &&
+                           !llvm::any_of(op.getOperands(), isInside);
+      planned[&op] = {isPure    ? RoleKind::Once
+                      : isAhead ? RoleKind::Ahead
+                                : RoleKind::Read,
+                      guarded};
+    } else if (auto branch = dyn_cast<scf::IfOp>(op);
+               branch && lanes.isFixed(branch.getCondition())) {
+      for (Region &region : branch->getRegions())
+        if (!region.empty())
+          visit(region.front(), /*guarded=*/true);
     }
+  }
+}
+
+SmallVector<std::pair<memref::LoadOp, Chunk::Planned *>> Chunk::getLoads() {
+  SmallVector<std::pair<memref::LoadOp, Planned *>> loads;
+  for (auto &[op, plan] : planned)
     if (auto load = dyn_cast<memref::LoadOp>(op);
-        load && !memory.isStored(load.getMemRef())) {
-      if (std::optional<unsigned> dim = getVectorDim(load.getIndices())) {
-        planned[&op] = {Role::VectorLoad, guards, *dim};
-        varying.insert(load.getResult());
-        continue;
-      }
-    }
-    if (auto random = dyn_cast<plan::RandomOp>(op);
-        random && counting.contains(random.getNumber())) {
-      planned[&op] = {Role::Randoms, guards};
-      varying.insert(random.getResult());
-      continue;
-    }
-    if (getCounting(&op))
-      counting.insert(op.getResult(0));
-    if (!varies(&op) && (guards.empty() || !mayTrap(&op))) {
-      bool pure = isMemoryEffectFree(&op) && op.getNumRegions() == 0;
-      planned[&op] = {pure ? Role::Once : Role::OnceLoaded, guards};
-      continue;
-    }
-    if (auto branch = dyn_cast<scf::IfOp>(op);
-        branch && !varying.contains(branch.getCondition())) {
-      for (Region &region : branch->getRegions()) {
-        if (region.empty())
-          continue;
-        SmallVector<Guard> inner = guards;
-        inner.push_back(
-            {branch.getCondition(), &region == &branch.getElseRegion()});
-        visit(region.front(), inner);
-      }
-    }
-    for (Value result : op.getResults())
-      varying.insert(result);
-  }
+        load && plan.kind == RoleKind::Vector)
+      loads.push_back({load, &plan});
+  return loads;
 }
 
-static unsigned getBytes(Operation *op) {
-  auto type = cast<MemRefType>(isa<memref::LoadOp>(op)
-                                   ? cast<memref::LoadOp>(op).getMemRefType()
-                                   : cast<memref::StoreOp>(op).getMemRefType());
-  return type.getElementType().getIntOrFloatBitWidth() / 8;
+static Value getMemRef(Operation *access) {
+  auto load = dyn_cast<memref::LoadOp>(access);
+  return load ? load.getMemRef() : cast<memref::StoreOp>(access).getMemRef();
 }
 
 int Chunk::getWidth() const {
   int width = 1;
   for (auto &[op, plan] : planned)
-    if (plan.role == Role::VectorLoad || plan.role == Role::VectorStore)
-      width = std::max<int>(width, std::min<int>(16 / getBytes(op), 8));
+    if (plan.kind == RoleKind::Vector) {
+      auto type = cast<MemRefType>(getMemRef(op).getType());
+      int bytes = type.getElementTypeBitWidth() / 8;
+      width = std::max(width, std::min(16 / bytes, 8));
+    }
   return width;
 }
 
-int Chunk::countRegisters(int width) const {
-  int registers = 0;
+void Chunk::addAligned(SmallVectorImpl<ConditionAttr> &conditions) {
+  for (auto &[op, plan] : planned) {
+    if (plan.kind != RoleKind::Vector && plan.kind != RoleKind::Tile)
+      continue;
+    Value memref = getMemRef(op);
+    auto condition = ConditionAttr::get(
+        loop.getContext(), ConditionKind::Aligned,
+        cast<BlockArgument>(memref).getArgNumber(),
+        plan.kind == RoleKind::Tile ? *getUnitDim(memref) : plan.dim);
+    if (!llvm::is_contained(conditions, condition))
+      conditions.push_back(condition);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Peepholes
+//===----------------------------------------------------------------------===//
+
+void Chunk::formPeepholes() {
+  auto reduce = cast<scf::ReduceOp>(loop.getBody()->getTerminator());
+  for (auto [addend, region] :
+       llvm::zip_equal(reduce->getOpOperands(), reduce.getReductions())) {
+    Operation *op = addend.get().getDefiningOp();
+    if (!op || op->getBlock() != loop.getBody())
+      continue;
+    formOneHot(addend, region);
+    formPairs(addend, region);
+  }
+}
+
+/// A sum of what a select leaves of one iteration, and of zeros.
+void Chunk::formOneHot(OpOperand &addend, Region &reduction) {
+  auto select = addend.get().getDefiningOp<arith::SelectOp>();
+  auto compare =
+      select ? select.getCondition().getDefiningOp<arith::CmpIOp>() : nullptr;
+  if (!compare || compare.getPredicate() != arith::CmpIPredicate::eq ||
+      !isBy<arith::AddFOp>(reduction) ||
+      !matchPattern(select.getFalseValue(), m_AnyZeroFloat()))
+    return;
+  for (auto [number, other] : {std::pair(compare.getLhs(), compare.getRhs()),
+                               std::pair(compare.getRhs(), compare.getLhs())}) {
+    // (Modulo 2^32, too; smaller numbers C++ would widen.)
+    Type type = other.getType();
+    if (!type.isIndex() && type.getIntOrFloatBitWidth() < 32)
+      return;
+    if (auto cast = number.getDefiningOp<arith::IndexCastOp>();
+        cast && !lanes.counts(number))
+      number = cast.getIn();
+    if (!lanes.counts(number) || !lanes.isFixed(other))
+      continue;
+    OpBuilder b(addend.getOwner());
+    const bool selectIsLeft = !select->hasOneUse(),
+               compareIsLeft = selectIsLeft || !compare->hasOneUse();
+    addend.set(OneHotOp::create(b, select.getLoc(), select.getTrueValue(),
+                                number, other));
+    if (!selectIsLeft)
+      select.erase();
+    if (!compareIsLeft)
+      compare.erase();
+    return;
+  }
+}
+
+/// The maximum or minimum of a load over the lanes of a row, which is widened.
+void Chunk::formPairs(OpOperand &addend, Region &reduction) {
+  auto wide = addend.get().getDefiningOp<arith::ExtFOp>();
+  auto load = wide ? wide.getIn().getDefiningOp<memref::LoadOp>() : nullptr;
+  if (!load || !wide.getType().isF32() ||
+      !llvm::is_contained(loop.getInductionVars(), lanes.getLane()))
+    return;
+  auto found = planned.find(load);
+  if (found == planned.end() || found->second.guarded ||
+      found->second.dim < 0 || found->second.kind == RoleKind::Tile)
+    return;
+  std::optional<Extreme> extreme;
+  if (isBy<arith::MaximumFOp>(reduction))
+    extreme = Extreme::Maximum;
+  else if (isBy<arith::MinimumFOp>(reduction))
+    extreme = Extreme::Minimum;
+  if (!extreme)
+    return;
+  OpBuilder b(addend.getOwner());
+  const bool isLeft = !wide->hasOneUse();
+  addend.set(PairsOp::create(b, wide.getLoc(), wide.getType(), *extreme, load));
+  if (!isLeft)
+    wide.erase();
+}
+
+//===----------------------------------------------------------------------===//
+// Attributes
+//===----------------------------------------------------------------------===//
+
+static void setRole(Operation *op, RoleKind kind, int64_t dim = -1,
+                    int64_t number = -1) {
+  op->setAttr(kRoleAttr, RoleAttr::get(op->getContext(), kind, dim, number));
+}
+
+void Chunk::writeCounting(Value number) {
+  while (number != lanes.getLane()) {
+    Operation *op = number.getDefiningOp();
+    const unsigned dim = *lanes.getCounting(op);
+    if (!getRole(op))
+      setRole(op, RoleKind::Counts, dim);
+    number = op->getOperand(dim);
+  }
+}
+
+void Chunk::write() {
   for (auto &[op, plan] : planned)
-    if (plan.role == Role::VectorLoad)
-      registers += std::max<int>(width * getBytes(op) / 4, 1);
-  return registers;
+    setRole(op, plan.kind, plan.dim, plan.number);
+  // What only numbers of random numbers need, from the last op.
+  for (Value value : llvm::reverse(lanes.getCounting())) {
+    Operation *op = value.getDefiningOp();
+    if (op && !value.use_empty() &&
+        llvm::all_of(value.getUsers(), [](Operation *user) {
+          return hasRole(user, RoleKind::First) ||
+                 hasRole(user, RoleKind::Randoms);
+        }))
+      setRole(op, RoleKind::First, *lanes.getCounting(op));
+  }
+  for (auto &[op, plan] : planned)
+    if (auto random = dyn_cast<plan::RandomOp>(op);
+        random && plan.kind == RoleKind::Randoms)
+      writeCounting(random.getNumber());
+  for (auto oneHot : loop.getBody()->getOps<OneHotOp>())
+    writeCounting(oneHot.getNumber());
 }

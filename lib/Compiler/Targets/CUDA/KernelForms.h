@@ -19,14 +19,11 @@
 
 namespace tessera::cuda {
 
-/// No parallel loop inside: threads share chunks of iterations, or, where an
-/// operand's neighbours lie along another loop than the last one, blocks take
-/// squares.
+/// Points or squares.
 mlir::LogicalResult writePoints(KernelWriter &out, mlir::scf::ParallelOp loop,
                                 DeviceFunction &function);
 
-/// Parallel loops inside (stages): a group of threads takes one iteration at a
-/// time, and the stages' chunks are shared among them.
+/// Rows of warps, blocks or columns.
 mlir::LogicalResult writeRows(KernelWriter &out, mlir::scf::ParallelOp loop,
                               DeviceFunction &function);
 

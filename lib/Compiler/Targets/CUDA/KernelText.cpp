@@ -6,14 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Each top-level loop of a kernel becomes a `__global__` function. The loop
-// tells what it looks like: points, rows, an attention or a product
-// (KernelForms.h); a loop that runs in order is left to one thread.
+// Each top-level loop of a kernel becomes a `__global__` function, of the form
+// that its schedule says (KernelForms.h), or that of an attention or a product.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Compiler/Targets/CUDA/KernelText.h"
 #include "Compiler/Targets/CUDA/KernelForms.h"
+#include "Compiler/Targets/CUDA/Scheduling.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -21,7 +21,6 @@ using namespace tessera::cuda;
 
 static LogicalResult writeThread(KernelWriter &out, Operation *loop,
                                  DeviceFunction &function) {
-  function.threads = 1;
   out.line() << "\n";
   out.openGlobal("1", function.symbol);
   out.line() << "if (blockIdx.x != 0 || threadIdx.x != 0)\n    return;\n";
@@ -37,6 +36,10 @@ static LogicalResult writeFunction(KernelWriter &out, Operation *op,
     return writeAttention(out, attention, function);
   if (auto product = dyn_cast<plan::ProductOp>(op))
     return writeProduct(out, product, function);
+  schedule::LoopAttr attribute = schedule::getLoop(op);
+  function.threads = attribute.getThreads();
+  function.items = attribute.getItems();
+  function.shared = attribute.getShared();
   auto loop = dyn_cast<scf::ParallelOp>(op);
   if (!loop)
     return writeThread(out, op, function);
@@ -44,20 +47,15 @@ static LogicalResult writeFunction(KernelWriter &out, Operation *op,
   if (failed(space))
     return failure();
   function.space = std::move(*space);
-  if (loop.getNumResults() != 0)
-    return loop.emitError()
-           << "a reduction outside of a loop has no device function";
-  bool isRows =
-      loop.getBody()
-          ->walk([](scf::ParallelOp) { return WalkResult::interrupt(); })
-          .wasInterrupted();
-  return isRows ? writeRows(out, loop, function)
-                : writePoints(out, loop, function);
+  return attribute.isOfRows() ? writeRows(out, loop, function)
+                              : writePoints(out, loop, function);
 }
 
 FailureOr<KernelSource> cuda::emitKernel(func::FuncOp kernel) {
   KernelSource source;
   source.name = kernel.getName().str();
+  if (failed(verifySchedule(kernel, plan::getTarget(kernel).getLimits())))
+    return failure();
   KernelWriter out(kernel);
   if (failed(out.nameArguments()))
     return failure();

@@ -31,9 +31,9 @@ struct KernelSource {
   std::vector<DeviceFunction> functions;
 };
 
-/// The text of a kernel function: each of its top-level loops, or its
-/// attention, becomes a device function. An op that has no text is an error at
-/// its location.
+/// The text of a kernel function whose schedule is verified: each of its
+/// top-level loops, or its attention, becomes a device function. An op that has
+/// no text is an error at its location.
 mlir::FailureOr<KernelSource> emitKernel(mlir::func::FuncOp kernel);
 
 } // namespace tessera::cuda

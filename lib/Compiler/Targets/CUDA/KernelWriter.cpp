@@ -12,8 +12,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Compiler/Targets/CUDA/KernelWriter.h"
-#include "Compiler/Targets/CUDA/Chunks.h"
 #include "Compiler/Targets/CUDA/ScalarText.h"
+#include "Schedule/Schedule.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
@@ -23,13 +23,6 @@
 using namespace mlir;
 using namespace tessera;
 using namespace tessera::cuda;
-
-std::optional<int64_t> cuda::getConstant(Value value) {
-  APInt number;
-  if (matchPattern(value, m_ConstantInt(&number)))
-    return number.getSExtValue();
-  return std::nullopt;
-}
 
 LogicalResult cuda::verifyLoop(scf::ParallelOp loop) {
   for (auto [lower, step] :
@@ -73,16 +66,12 @@ FailureOr<std::vector<SpaceExtent>> cuda::getSpace(scf::ParallelOp loop) {
 
 LogicalResult KernelWriter::nameArguments() {
   unsigned inputs = 0, outputs = 0, scalars = 0;
-  MemoryUse use(kernel);
-  if (llvm::all_of(use.stores, [](const auto &store) {
-        Type type = cast<MemRefType>(store.first.getType()).getElementType();
-        return type.isF16() || type.isBF16();
-      }))
+  if (kernel->hasAttr(schedule::kRoundedAttr))
     rounding = Rounding::Results;
   for (BlockArgument argument : kernel.getArguments()) {
     auto type = dyn_cast<MemRefType>(argument.getType());
     std::string name = !type ? "n" + std::to_string(scalars++)
-                       : use.isStored(argument)
+                       : memory.isStored(argument)
                            ? "y" + std::to_string(outputs++)
                            : "x" + std::to_string(inputs++);
     arguments[argument] = name;
@@ -118,8 +107,8 @@ std::string KernelWriter::getParameters() {
       for (auto [dim, stride] : llvm::enumerate(strides))
         if (stride == 1)
           unit = dim;
-    bool stored = StringRef(name).starts_with("y");
-    text += "  Tensor<" + std::string(stored ? "" : "const ") +
+    text += "  Tensor<" +
+            std::string(memory.isStored(argument) ? "" : "const ") +
             *getTypeName(type.getElementType()) + ", " +
             std::to_string(type.getRank());
     if (unit >= 0)

@@ -17,18 +17,13 @@
 #define TESSERA_COMPILER_TARGETS_CUDA_KERNELWRITER_H
 
 #include "Compiler/Targets/CUDA/KernelText.h"
+#include "Compiler/Targets/CUDA/Lanes.h"
 #include "Compiler/Targets/CUDA/ScalarText.h"
-#include "Plan/Plan.h"
 
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace tessera::cuda {
-
-/// An integer or index that is known.
-std::optional<int64_t> getConstant(mlir::Value value);
 
 /// An error unless the loop goes from 0 in steps of 1.
 mlir::LogicalResult verifyLoop(mlir::scf::ParallelOp loop);
@@ -38,7 +33,7 @@ mlir::FailureOr<std::vector<SpaceExtent>> getSpace(mlir::scf::ParallelOp loop);
 class KernelWriter {
 public:
   explicit KernelWriter(mlir::func::FuncOp kernel)
-      : kernel(kernel), os(functions) {}
+      : kernel(kernel), os(functions), memory(kernel) {}
 
   /// First of all; an argument of a type that kernels do not know is an error.
   mlir::LogicalResult nameArguments();
@@ -109,6 +104,7 @@ private:
   std::string structs, functions;
   llvm::raw_string_ostream os;
   int depth = 0;
+  const MemoryUse memory;
   llvm::DenseMap<mlir::Value, std::string> arguments;
   llvm::StringMap<int> counters;
   llvm::StringMap<std::string> combiners;

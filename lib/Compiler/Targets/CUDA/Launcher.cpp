@@ -12,8 +12,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Compiler/Targets/CUDA/Chunks.h"
 #include "Compiler/Targets/CUDA/Codegen.h"
+#include "Compiler/Targets/CUDA/Lanes.h"
 #include "Plan/Target.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"

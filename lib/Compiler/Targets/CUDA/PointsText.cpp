@@ -21,88 +21,11 @@
 using namespace mlir;
 using namespace tessera;
 using namespace tessera::cuda;
-
-constexpr int kPointThreads = 256;
-constexpr int kTileThreads = 128; // of tiles.cuh
-constexpr int kMaxStaticShared = 48 << 10;
-
-/// The loop, other than the last one, along which the neighbours of a vector
-/// load lie, if all its indices are loops or the same in all iterations.
-static std::optional<unsigned> getAcross(scf::ParallelOp loop,
-                                         memref::LoadOp load, unsigned dim) {
-  std::optional<unsigned> unit = getUnitDim(load.getMemRef());
-  if (!unit || *unit == dim)
-    return std::nullopt;
-  Value along = load.getIndices()[*unit];
-  auto variables = loop.getInductionVars();
-  auto found = llvm::find(variables, along);
-  if (found == variables.end())
-    return std::nullopt;
-  for (auto [i, index] : llvm::enumerate(load.getIndices())) {
-    bool isLoop = llvm::is_contained(variables, index);
-    if (!isLoop && loop->isAncestor(index.getParentRegion()->getParentOp()))
-      return std::nullopt;
-    if (i != *unit && index == along)
-      return std::nullopt;
-  }
-  return found - variables.begin();
-}
-
-namespace {
-/// Of blocks: their sides lie along the last loop and the loop `across`.
-struct Squares {
-  llvm::DenseMap<Operation *, std::string> tiles; ///< loads, to shared memory
-  unsigned across;
-  int side = kWarp, width = 1;
-};
-} // namespace
-
-static std::optional<Squares> getSquares(scf::ParallelOp loop,
-                                         const Chunk &chunk,
-                                         const std::string &symbol) {
-  const unsigned last = loop.getInductionVars().size() - 1;
-  Squares squares;
-  squares.across = last;
-  int bytes = 0;
-  for (auto &[op, plan] : chunk.planned) {
-    if (plan.role != Chunk::Role::VectorLoad || !plan.guards.empty())
-      continue;
-    auto load = cast<memref::LoadOp>(op);
-    std::optional<unsigned> found = getAcross(loop, load, plan.dim);
-    if (!found || (squares.across != last && *found != squares.across))
-      continue;
-    squares.across = *found;
-    squares.tiles[op] = symbol + "_tile" + std::to_string(squares.tiles.size());
-    int size = load.getMemRefType().getElementTypeBitWidth() / 8;
-    // Lines of 128 bytes, read 16 at a time.
-    squares.side = std::max(squares.side, kWarp * 4 / std::min(size, 4));
-    squares.width = std::max(squares.width, std::min(16 / size, 8));
-    bytes += size;
-  }
-  auto isShort = [&](unsigned i) {
-    std::optional<int64_t> extent = getConstant(loop.getUpperBound()[i]);
-    return extent && *extent < kWarp / 2;
-  };
-  // (A gap of 4 bytes between lines, or of an element of 8.)
-  const int side = squares.side;
-  if (squares.tiles.empty() || bytes * side * (side + 4) > kMaxStaticShared ||
-      isShort(squares.across) || isShort(last))
-    return std::nullopt;
-  return squares;
-}
+using namespace tessera::schedule;
 
 static LogicalResult writeFlat(KernelWriter &out, scf::ParallelOp loop,
-                               const Chunk &chunk, DeviceFunction &function) {
+                               DeviceFunction &function) {
   ChunkWriter writer(out);
-  int width =
-      narrow(chunk.getWidth(), getConstant(loop.getUpperBound().back()));
-  auto unroll = [&](int width) {
-    // Long bodies hide the latency of their loads themselves.
-    size_t ops = 0;
-    loop.getBody()->walk([&](Operation *) { ++ops; });
-    int registers = std::max(chunk.countRegisters(width), 1);
-    return ops > 100 ? 1 : std::clamp(kLoadRegisters / 2 / registers, 1, 4);
-  };
   SmallVector<std::optional<int64_t>> extents;
   for (Value extent : loop.getUpperBound())
     extents.push_back(getConstant(extent));
@@ -115,16 +38,16 @@ static LogicalResult writeFlat(KernelWriter &out, scf::ParallelOp loop,
     return failure();
   const Value lane = loop.getInductionVars().back();
   out.line() << "const Point points = " << writer.getCount(loop, lane) << ";\n";
-  const std::string threads = std::to_string(kPointThreads);
+  const std::string threads = std::to_string(getLoop(loop).getThreads());
   auto place = [&](bool) {
-    out.line() << "const Point number = at + u * " << kPointThreads << ";\n";
+    out.line() << "const Point number = at + u * " << threads << ";\n";
     // (No test is left where the number of points is known and fits.)
-    out.line() << "if (points % (U * " << kPointThreads
+    out.line() << "if (points % (U * " << threads
                << ") != 0 && number >= points)\n";
     out.line() << "  continue;\n";
     writer.writeIndices(loop, lane, "number");
   };
-  ChunkWriter::Loop chunks{loop, lane, chunk,
+  ChunkWriter::Loop chunks{loop, lane,
                            "Point at = Point(blockIdx.x) * " + threads +
                                " * U + threadIdx.x; at < points; at += "
                                "Point(gridDim.x) * " +
@@ -134,48 +57,43 @@ static LogicalResult writeFlat(KernelWriter &out, scf::ParallelOp loop,
     return failure();
   out.close();
 
-  function.threads = kPointThreads;
-  function.items = int64_t(kPointThreads) * width * unroll(width);
-  out.openGlobal(std::to_string(kPointThreads), symbol);
+  out.openGlobal(getBounds(getLoop(loop)), symbol);
   if (failed(out.enterFunction(loop)))
     return failure();
-  auto call = [&](int width) {
-    out.line() << symbol << "_points<" << width << ", " << unroll(width)
-               << ">(p);\n";
-  };
-  if (width > 1) {
-    SmallVector<std::string> conditions;
-    writer.addFit(loop.getUpperBound().back(), chunk, width, conditions);
-    out.line() << "if (" << llvm::join(conditions, " && ") << ")\n  ";
-    call(width);
-    out.line() << "else\n  ";
-  }
-  call(1);
+  writeInstances(out, loop, [&](InstanceAttr instance) {
+    return symbol + "_points<" + std::to_string(instance.getVectors()) + ", " +
+           std::to_string(instance.getUnroll()) + ">";
+  });
   out.close();
   return success();
 }
 
 static LogicalResult writeSquares(KernelWriter &out, scf::ParallelOp loop,
-                                  const Chunk &chunk, const Squares &squares,
                                   DeviceFunction &function) {
   ChunkWriter writer(out);
-  const auto &tiles = squares.tiles;
-  writer.tiles = tiles;
+  LoopAttr attribute = getLoop(loop);
   auto variables = loop.getInductionVars();
-  const unsigned last = variables.size() - 1, across = squares.across;
-  const int size = squares.side;
-  const std::string side = std::to_string(size), &symbol = function.symbol;
+  const unsigned last = variables.size() - 1, across = attribute.getAcross();
+  const int64_t size = attribute.getSide();
+  const std::string side = std::to_string(size), &symbol = function.symbol,
+                    unroll = std::to_string(
+                        attribute.getInstances().front().getUnroll());
+  // Loads through shared memory, and its names.
+  SmallVector<std::pair<memref::LoadOp, std::string>> tiles;
+  for (auto load : loop.getBody()->getOps<memref::LoadOp>())
+    if (hasRole(load, RoleKind::Tile))
+      tiles.push_back(
+          {load, symbol + "_tile" + std::to_string(getRole(load).getNumber())});
   out.line() << "\n";
-  for (auto &[op, plan] : chunk.planned)
-    if (tiles.count(op))
-      out.line() << "static __shared__ Tile<"
-                 << out.getElement(cast<memref::LoadOp>(op).getMemRef()) << ", "
-                 << side << "> " << tiles.lookup(op) << ";\n";
+  for (auto &[load, tile] : tiles)
+    out.line() << "static __shared__ Tile<" << out.getElement(load.getMemRef())
+               << ", " << side << "> " << tile << ";\n";
   out.line() << "template <int V>\n";
   out.open("static __device__ void " + symbol + "_tiles(const " +
            out.getParametersType() + " &p)");
   out.line() << "using Chunks = Square<V, " << side << ">;\n";
-  out.line() << "constexpr int U = Chunks::kTurns < 4 ? Chunks::kTurns : 4;\n";
+  out.line() << "constexpr int U = Chunks::kTurns < " << unroll
+             << " ? Chunks::kTurns : " << unroll << ";\n";
   if (failed(out.enterFunction(loop)))
     return failure();
   SmallVector<std::string> counts;
@@ -205,17 +123,14 @@ static LogicalResult writeSquares(KernelWriter &out, scf::ParallelOp loop,
   out.names[variables[last]] = firstLine + " + line";
   out.names[variables[across]] = firstPlace + " + place";
   out.line() << "__syncthreads();\n";
-  for (auto &[op, plan] : chunk.planned)
-    if (tiles.count(op)) {
-      auto load = cast<memref::LoadOp>(op);
-      out.line() << tiles.lookup(op) << ".template read<V>(" << lines << " - "
-                 << firstLine << ", " << length << " - " << firstPlace
-                 << ", [&](int line, int place) {\n";
-      out.line() << "  return "
-                 << out.getPointer(load.getMemRef(), load.getIndices())
-                 << ";\n";
-      out.line() << "});\n";
-    }
+  for (auto &[load, tile] : tiles) {
+    out.line() << tile << ".template read<V>(" << lines << " - " << firstLine
+               << ", " << length << " - " << firstPlace
+               << ", [&](int line, int place) {\n";
+    out.line() << "  return "
+               << out.getPointer(load.getMemRef(), load.getIndices()) << ";\n";
+    out.line() << "});\n";
+  }
   out.line() << "__syncthreads();\n";
   // Then lines of the result, which go across those.
   std::string row = out.fresh("i"), column = out.fresh("i");
@@ -226,52 +141,38 @@ static LogicalResult writeSquares(KernelWriter &out, scf::ParallelOp loop,
                   "Chunks::column(at + u);\n";
     // (A warp's threads meet here.)
     if (lanes)
-      for (auto &[op, plan] : chunk.planned)
-        if (auto tile = tiles.find(op); tile != tiles.end()) {
-          writer.tiles[op] = out.fresh("across");
-          out.line() << "const auto " << writer.tiles[op] << " = "
-                     << tile->second << ".template across<V>(row, column);\n";
-        }
+      for (auto &[load, tile] : tiles) {
+        std::string &across = writer.tiles[load];
+        across = out.fresh("across");
+        out.line() << "const auto " << across << " = " << tile
+                   << ".template across<V>(row, column);\n";
+      }
     out.line() << "const int64 " << row << " = " << firstPlace << " + row, "
                << column << " = " << firstLine << " + column;\n";
     out.line() << "if (" << row << " >= " << length << " || " << column
                << " >= " << lines << ")\n";
     out.line() << "  continue;\n";
   };
-  ChunkWriter::Loop chunks{loop, variables[last], chunk,
+  ChunkWriter::Loop chunks{loop, variables[last],
                            "int at = 0; at < Chunks::kTurns; at += U", place};
   if (failed(writer.write(chunks)))
     return failure();
   out.close();
   out.close();
 
-  function.threads = kTileThreads;
-  function.items = int64_t(size) * size;
-  out.openGlobal(std::to_string(kTileThreads) + ", resident(8)", symbol);
+  out.openGlobal(getBounds(attribute), symbol);
   if (failed(out.enterFunction(loop)))
     return failure();
-  int width = narrow(squares.width, getConstant(loop.getUpperBound()[last]));
-  width = narrow(width, getConstant(loop.getUpperBound()[across]));
-  if (width > 1) {
-    SmallVector<std::string> conditions;
-    writer.addFit(loop.getUpperBound().back(), chunk, width, conditions);
-    if (!getConstant(loop.getUpperBound()[across]))
-      conditions.push_back(out.name(loop.getUpperBound()[across]) + " % " +
-                           std::to_string(width) + " == 0");
-    out.line() << "if (" << llvm::join(conditions, " && ") << ")\n";
-    out.line() << "  " << symbol << "_tiles<" << width << ">(p);\n";
-    out.line() << "else\n  ";
-  }
-  out.line() << symbol << "_tiles<1>(p);\n";
+  writeInstances(out, loop, [&](InstanceAttr instance) {
+    return symbol + "_tiles<" + std::to_string(instance.getVectors()) + ">";
+  });
   out.close();
   return success();
 }
 
 LogicalResult cuda::writePoints(KernelWriter &out, scf::ParallelOp loop,
                                 DeviceFunction &function) {
-  const MemoryUse memory(loop);
-  const Chunk chunk(loop, loop.getInductionVars().back(), memory);
-  if (std::optional<Squares> squares = getSquares(loop, chunk, function.symbol))
-    return writeSquares(out, loop, chunk, *squares, function);
-  return writeFlat(out, loop, chunk, function);
+  return getLoop(loop).getForm() == Form::Squares
+             ? writeSquares(out, loop, function)
+             : writeFlat(out, loop, function);
 }

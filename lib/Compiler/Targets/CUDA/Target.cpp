@@ -8,6 +8,7 @@
 
 #include "Compiler/Targets/CUDA/Target.h"
 #include "Compiler/Targets/CUDA/Codegen.h"
+#include "Compiler/Targets/CUDA/Passes.h"
 #include "Kernels/Passes.h"
 #include "Plan/KernelCode.h"
 
@@ -37,6 +38,11 @@ std::optional<std::string> GPUTarget::whyNotHere(StringRef variant,
 
 void GPUTarget::addPasses(OpPassManager &function) const {
   function.addPass(createSplitReductions());
+}
+
+void GPUTarget::addSchedule(OpPassManager &kernel) const {
+  kernel.addPass(createCUDASchedule());
+  kernel.addPass(createCUDAVerifySchedule());
 }
 
 Status GPUTarget::checkOptions(const plan::CodeOptions &) const { return Ok{}; }

@@ -25,6 +25,7 @@ public:
   std::optional<plan::Fusion> fuse(mlir::Operation *product,
                                    mlir::Operation *op) const override;
   void addPasses(mlir::OpPassManager &function) const override;
+  void addSchedule(mlir::OpPassManager &kernel) const override;
   Status checkOptions(const plan::CodeOptions &options) const override;
   mlir::FailureOr<plan::KernelCode>
   compile(mlir::ModuleOp program,

@@ -1,0 +1,365 @@
+//===- ScheduleRows.cpp - loops over rows ---------------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A group of threads takes one iteration of the outer loop, a row, at a time.
+// Each parallel loop inside, a stage, shares its chunks among the group. Loads
+// that a later stage of the same row needs again are kept in registers or
+// shared memory when the row is short enough.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Compiler/Targets/CUDA/Scheduling.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::cuda;
+using namespace tessera::schedule;
+
+namespace {
+/// Rows up to this length are a warp's.
+constexpr int64_t kShortRow = 1024;
+/// What a block begins for.
+constexpr int64_t kMinPoints = 4096;
+/// Of a block's shared memory, for what is not kept.
+constexpr int64_t kReserved = 2 << 10;
+
+class Rows {
+public:
+  Rows(scf::ParallelOp loop, const plan::Limits &limits)
+      : loop(loop), limits(limits), memory(loop), stages(getStages(loop)) {}
+  void schedule();
+
+private:
+  void planStages();
+  int columnWidth();
+  void countNeighbours(scf::ParallelOp stage, int &along, int &across);
+  void numberKept();
+  void planGroup();
+  void planKept();
+  SmallVector<ConditionAttr> getConditions();
+  LoopAttr getAttribute();
+  void writeStage(scf::ParallelOp stage, Chunk &chunk);
+  void writeOutside();
+  /// What the lanes of a stage's chunks are iterations of.
+  Value getLaneExtent(scf::ParallelOp stage) {
+    return (columns() ? loop : stage).getUpperBound().back();
+  }
+  bool columns() const { return form == Form::Columns; }
+
+  scf::ParallelOp loop;
+  const plan::Limits &limits;
+  MemoryUse memory;
+  SmallVector<scf::ParallelOp> stages;
+  std::vector<Chunk> chunks; ///< of the stages
+  bool conditional = false;  ///< whether a stage is in a branch or a loop
+  bool isStatic = true;
+  int64_t longest = 1; ///< of the stages, as far as extents are known
+  size_t ops = 0;      ///< of the body: long ones need more registers
+  Form form = Form::Blocks;
+  int width = 8, unroll = 4;
+  int64_t threads = 256, items = 1, shared = 0;
+  /// Registers for a chunk of what later stages need again, and of the rest.
+  int again = 0, once = 0;
+  bool words = true; ///< whether what they need again is in words
+  Keep keep = Keep::No;
+  int resident = 1;         ///< blocks that a multiprocessor should hold
+  int64_t lastArrived = -1; ///< what earlier stages keep
+};
+} // namespace
+
+void Rows::planStages() {
+  loop.getBody()->walk([&](Operation *) { ++ops; });
+  int along = 0, across = 0;
+  for (scf::ParallelOp stage : stages) {
+    conditional |= stage->getParentOp() != loop;
+    countNeighbours(stage, along, across);
+  }
+  llvm::DenseSet<Value> byRow;
+  if (across > along && !conditional) {
+    form = Form::Columns;
+    byRow = getByRow(loop);
+  }
+  bool vectors = false;
+  for (scf::ParallelOp stage : stages) {
+    Value lane = (columns() ? loop : stage).getInductionVars().back();
+    Chunk &chunk = chunks.emplace_back(stage, lane, memory, byRow);
+    if (chunk.getWidth() > 1) {
+      vectors = true;
+      width = std::min(width, chunk.getWidth());
+    }
+    width = narrow(width, getConstant(getLaneExtent(stage)));
+    int64_t length = 1;
+    for (Value extent : stage.getUpperBound()) {
+      std::optional<int64_t> constant = getConstant(extent);
+      isStatic &= constant.has_value();
+      length *= constant.value_or(1);
+    }
+    longest = std::max(longest, length);
+  }
+  if (!vectors)
+    width = 1;
+  // A warp's lines have 128 bytes: more would leave too few blocks.
+  if (columns())
+    width = std::min(width, columnWidth());
+}
+
+/// Of 4 bytes, of the smallest elements.
+int Rows::columnWidth() {
+  int width = 1;
+  for (Chunk &chunk : chunks)
+    for (auto [load, plan] : chunk.getLoads())
+      width = std::max<int>(width,
+                            32 / load.getMemRefType().getElementTypeBitWidth());
+  return width;
+}
+
+/// How many accesses have their neighbours in a row, and in neighbouring rows.
+void Rows::countNeighbours(scf::ParallelOp stage, int &along, int &across) {
+  Value lastRow = loop.getInductionVars().back();
+  Value lastInner = stage.getInductionVars().back();
+  stage.walk([&](Operation *op) {
+    Value memref;
+    ValueRange indices;
+    if (auto load = dyn_cast<memref::LoadOp>(op))
+      memref = load.getMemRef(), indices = load.getIndices();
+    else if (auto store = dyn_cast<memref::StoreOp>(op))
+      memref = store.getMemRef(), indices = store.getIndices();
+    SmallVector<int64_t> strides;
+    int64_t offset;
+    if (!memref || failed(cast<MemRefType>(memref.getType())
+                              .getStridesAndOffset(strides, offset)))
+      return;
+    for (auto [index, stride] : llvm::zip_equal(indices, strides))
+      if (stride == 1 && llvm::is_contained(indices, lastInner)) {
+        along += index == lastInner;
+        across += index == lastRow;
+      }
+  });
+}
+
+/// Numbers the loads that several stages do, and counts registers.
+void Rows::numberKept() {
+  struct Same {
+    scf::ParallelOp stage;
+    SmallVector<std::pair<memref::LoadOp, Chunk::Planned *>> loads;
+  };
+  SmallVector<Same> elements;
+  for (auto [stage, chunk] : llvm::zip_equal(stages, chunks))
+    for (auto [load, plan] : chunk.getLoads()) {
+      if (plan->guarded || conditional)
+        continue;
+      auto found = llvm::find_if(elements, [&](const Same &same) {
+        return readSame(stage, load, same.stage, same.loads.front().first);
+      });
+      if (found == elements.end())
+        found = elements.insert(elements.end(), {stage, {}});
+      found->loads.push_back({load, plan});
+    }
+  auto getBytes = [&](memref::LoadOp load) -> int {
+    return width * load.getMemRefType().getElementTypeBitWidth() / 8;
+  };
+  int64_t number = 0;
+  for (Same &same : elements) {
+    if (same.loads.size() < 2)
+      continue;
+    for (auto &[load, plan] : same.loads)
+      plan->number = number;
+    ++number;
+    const int bytes = getBytes(same.loads.front().first);
+    again += std::max(bytes / 4, 1);
+    words &= bytes % 4 == 0;
+  }
+  for (Chunk &chunk : chunks) {
+    int here = 0;
+    for (auto [load, plan] : chunk.getLoads())
+      if (plan->number < 0)
+        here += std::max(getBytes(load) / 4, 1);
+    once = std::max(once, here);
+  }
+}
+
+/// How many threads, and chunks of each.
+void Rows::planGroup() {
+  if (columns()) {
+    // Long bodies need more registers.
+    threads = ops < 40 && (!isStatic || longest >= 512) ? 1024 : 512;
+    items = kWarp * width;
+    unroll = 8;
+    return;
+  }
+  int64_t count = isStatic ? llvm::divideCeil(longest, width) : 1024;
+  if (isStatic && longest <= kShortRow) {
+    form = Form::Warps;
+    threads = 128;
+    items = std::max(kMinPoints / longest, threads / kWarp);
+    unroll = llvm::divideCeil(count, kWarp);
+    return;
+  }
+  // Several blocks to a multiprocessor, so that some load while others reduce:
+  // more of them where they keep little.
+  if (count > 4 * threads)
+    threads = count <= 4 * 384 && again > 0 && again <= 4 ? 384 : 512;
+  // Of long rows, so many that the last chunks are not a few threads'.
+  auto getIdle = [&](int64_t threads) {
+    return llvm::alignTo(count, threads) - count;
+  };
+  if (count > 8 * 512)
+    for (int more = 512 + 64; more <= 1024; more += 64)
+      if (getIdle(more) <= getIdle(threads))
+        threads = more;
+  unroll = llvm::divideCeil(count, threads);
+}
+
+/// What is kept where, and how many blocks there should be for it.
+void Rows::planKept() {
+  const int64_t needed = int64_t(4) * again * unroll * threads;
+  // Rows of which a multiprocessor does not hold two are loaded once a stage.
+  const int64_t most = limits.sharedBytes / 2 - kReserved;
+  const bool blocks = form == Form::Blocks;
+  if (blocks && again > 0 && words && needed <= most) {
+    keep = Keep::Shared;
+    shared = needed;
+  } else if (!columns() && unroll <= 8 && unroll * again <= 40) {
+    keep = Keep::Registers;
+  }
+  const bool mayKeep = keep != Keep::No;
+  if (!mayKeep && !columns())
+    unroll = std::clamp(kLoadRegisters / 2 / std::max(again + once, 1), 1, 4);
+  // What is loaded once leaves registers to more chunks and more blocks.
+  if (!mayKeep && blocks && again == 0) {
+    threads = 256;
+    unroll = std::clamp(kLoadRegisters / std::max(once, 1), 1, 8);
+    resident = 4;
+  }
+  // Some blocks load while others reduce; what bodies compute takes registers
+  // too.
+  if (blocks && mayKeep && ops < 80) {
+    const bool few = shared > 0 ? ops < 60 : unroll * again <= 12;
+    resident = threads == 1024 ? (shared > 0 && few ? 2 : 1)
+                               : (few ? 1536 : 1024) / threads;
+    resident = std::min<int64_t>(resident, limits.threads / threads);
+  }
+}
+
+/// Of the instance with the widest vectors, and of what is kept.
+SmallVector<ConditionAttr> Rows::getConditions() {
+  SmallVector<ConditionAttr> conditions;
+  auto add = [&](ConditionKind kind, int64_t of, int64_t number) {
+    conditions.push_back(
+        ConditionAttr::get(loop.getContext(), kind, of, number));
+  };
+  // Those of an earlier stage with the same extents are not said again.
+  auto isFirst = [&](size_t number, auto isSame) {
+    return llvm::none_of(ArrayRef(stages).take_front(number), isSame);
+  };
+  if (width > 1)
+    for (auto [number, chunk] : llvm::enumerate(chunks)) {
+      Value extent = getLaneExtent(stages[number]);
+      auto isSame = [&](scf::ParallelOp other) {
+        return isSameExtent(getLaneExtent(other), extent);
+      };
+      if (!getConstant(extent) && isFirst(number, isSame))
+        add(columns() ? ConditionKind::Multiple : ConditionKind::StageMultiple,
+            columns() ? loop.getNumLoops() - 1 : number, -1);
+      chunk.addAligned(conditions);
+    }
+  // Kept rows have one trip; a row of dynamic length may be too long.
+  if (keep == Keep::No || isStatic)
+    return conditions;
+  const int64_t most =
+      int64_t(width) * unroll * (form == Form::Warps ? kWarp : threads);
+  for (auto [number, stage] : llvm::enumerate(stages)) {
+    auto isSame = [stage](scf::ParallelOp other) mutable {
+      return llvm::equal(stage.getUpperBound(), other.getUpperBound(),
+                         isSameExtent);
+    };
+    if (isFirst(number, isSame))
+      add(ConditionKind::StageAtMost, number, most);
+  }
+  return conditions;
+}
+
+LoopAttr Rows::getAttribute() {
+  MLIRContext *context = loop.getContext();
+  SmallVector<ConditionAttr> conditions = getConditions();
+  const bool widest = keep != Keep::No || width > 1 || columns();
+  SmallVector<InstanceAttr> instances = {
+      InstanceAttr::get(context, width, widest ? unroll : 4, keep, conditions)};
+  if (!conditions.empty())
+    instances.push_back(
+        InstanceAttr::get(context, 1, columns() ? unroll : 4, Keep::No, {}));
+  return LoopAttr::get(context, form, threads, items, shared,
+                       form == Form::Blocks ? resident : 0, 0, -1, instances);
+}
+
+void Rows::writeStage(scf::ParallelOp stage, Chunk &chunk) {
+  // Where values are kept there are not registers enough for others.
+  const bool late = keep != Keep::No && again > 0;
+  bool arrives = false, inRegisters = false;
+  for (auto &[op, plan] : chunk.planned) {
+    inRegisters |= plan.kind == RoleKind::Read;
+    if (plan.kind != RoleKind::Vector || !isa<memref::LoadOp>(op))
+      continue;
+    if (plan.number >= 0)
+      plan.kind = RoleKind::Kept;
+    else if (late)
+      plan.kind = RoleKind::Late;
+    arrives |= plan.number > lastArrived;
+    inRegisters |= plan.kind == RoleKind::Vector;
+  }
+  for (auto &[op, plan] : chunk.planned)
+    lastArrived = std::max(lastArrived, plan.number);
+  Builder b(stage.getContext());
+  // What is kept in shared memory is not to be in registers all at once.
+  if (!inRegisters && !arrives)
+    stage->setAttr(kAtOnceAttr, b.getI64IntegerAttr(4));
+  bool shares = false;
+  stage.walk([&](memref::StoreOp store) {
+    shares |= memory.isBoth(store.getMemRef());
+  });
+  if (shares)
+    stage->setAttr(kSyncAttr, b.getUnitAttr());
+  chunk.formPeepholes();
+  chunk.write();
+}
+
+/// What is outside of stages.
+void Rows::writeOutside() {
+  Builder b(loop.getContext());
+  loop.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (llvm::is_contained(stages, op))
+      return WalkResult::skip();
+    // What the group stores and loads again goes by turns.
+    if (auto store = dyn_cast<memref::StoreOp>(op);
+        store && memory.isBoth(store.getMemRef()))
+      store->setAttr(kSyncAttr, b.getUnitAttr());
+    return WalkResult::advance();
+  });
+  if (!columns())
+    return;
+  const llvm::DenseSet<Value> byRow = getByRow(loop);
+  for (Operation &op : loop.getBody()->without_terminator())
+    if (!isa<scf::ParallelOp>(op) && usesAny(&op, byRow))
+      op.setAttr(kRoleAttr,
+                 RoleAttr::get(op.getContext(), RoleKind::Lanes, -1, -1));
+}
+
+void Rows::schedule() {
+  planStages();
+  numberKept();
+  planGroup();
+  planKept();
+  loop->setAttr(kLoopAttr, getAttribute());
+  writeOutside();
+  for (auto [stage, chunk] : llvm::zip_equal(stages, chunks))
+    writeStage(stage, chunk);
+}
+
+void cuda::scheduleRows(scf::ParallelOp loop, const plan::Limits &limits) {
+  Rows(loop, limits).schedule();
+}

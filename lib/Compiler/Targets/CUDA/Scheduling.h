@@ -1,0 +1,88 @@
+//===- Scheduling.h - from loops to schedules -----------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What the pass `cuda-schedule` is made of. Each form writes the attributes of
+// a loop, and of the ops inside.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_COMPILER_TARGETS_CUDA_SCHEDULING_H
+#define TESSERA_COMPILER_TARGETS_CUDA_SCHEDULING_H
+
+#include "Compiler/Targets/CUDA/Lanes.h"
+#include "Plan/Target.h"
+#include "Schedule/Schedule.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace tessera::cuda {
+
+/// Registers that loads of a thread may fill at a time.
+constexpr int kLoadRegisters = 32;
+constexpr int kWarp = 32;
+
+/// The widest vectors that the last extent allows, if it is known.
+int narrow(int width, std::optional<int64_t> extent);
+
+/// What of a body is not done for each lane.
+class Chunk {
+public:
+  Chunk(mlir::scf::ParallelOp loop, mlir::Value lane, const MemoryUse &memory,
+        const llvm::DenseSet<mlir::Value> &others = {});
+
+  const Lanes &getLanes() const { return lanes; }
+  struct Planned {
+    schedule::RoleKind kind;
+    bool guarded = false; ///< by branches
+    int64_t dim = -1;     ///< along which a vector lies
+    int64_t number = -1;
+  };
+  /// Ops with a role, in order: at first, loads of all lanes are vectors.
+  llvm::MapVector<mlir::Operation *, Planned> planned;
+  /// Those that are loads of all lanes.
+  llvm::SmallVector<std::pair<mlir::memref::LoadOp, Planned *>> getLoads();
+
+  /// The most elements that 16 bytes hold, over all vector accesses; 1 if there
+  /// is none.
+  int getWidth() const;
+  /// Adds the conditions for vector accesses to be such.
+  void addAligned(llvm::SmallVectorImpl<schedule::ConditionAttr> &conditions);
+  /// Sums of one-hots, and maxima and minima of small floats.
+  void formPeepholes();
+  /// Writes the roles.
+  void write();
+
+private:
+  void visit(mlir::Block &block, bool guarded);
+  void formOneHot(mlir::OpOperand &addend, mlir::Region &reduction);
+  void formPairs(mlir::OpOperand &addend, mlir::Region &reduction);
+  /// Gives the ops their role by which a number comes from the lane.
+  void writeCounting(mlir::Value number);
+
+  mlir::scf::ParallelOp loop;
+  Lanes lanes;
+};
+
+/// No parallel loop inside: threads share chunks of iterations, or, where an
+/// operand's neighbours lie along another loop than the last one, blocks take
+/// squares.
+void schedulePoints(mlir::scf::ParallelOp loop);
+
+/// Parallel loops inside (stages): a group of threads takes one iteration at a
+/// time, and the stages' chunks are shared among them.
+void scheduleRows(mlir::scf::ParallelOp loop, const plan::Limits &limits);
+
+/// An error at an op where a kernel's schedule is not legal: its program would
+/// be another one, or the GPU has not what it takes.
+mlir::LogicalResult verifySchedule(mlir::func::FuncOp kernel,
+                                   const plan::Limits &limits);
+
+} // namespace tessera::cuda
+
+#endif // TESSERA_COMPILER_TARGETS_CUDA_SCHEDULING_H
