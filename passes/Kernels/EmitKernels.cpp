@@ -64,7 +64,8 @@ private:
   func::FuncOp main;
   OpBuilder builder;
   IRMapping made; ///< values of the group to those of the plan
-  llvm::StringMap<std::string> kernels; ///< text to symbol
+  llvm::DenseMap<size_t, SmallVector<func::FuncOp, 1>> kernels; ///< by hash
+  size_t numKernels = 0;
 };
 } // namespace
 
@@ -252,6 +253,19 @@ void Emitter::giveMemory(
 // Groups
 //===----------------------------------------------------------------------===//
 
+/// Of a kernel's ops, without what they are applied to.
+static size_t hashOf(func::FuncOp kernel) {
+  llvm::hash_code hash = hash_value(kernel.getFunctionType());
+  kernel.getBody().walk([&](Operation *op) {
+    hash =
+        llvm::hash_combine(hash, OperationEquivalence::computeHash(
+                                     op, OperationEquivalence::ignoreHashValue,
+                                     OperationEquivalence::ignoreHashValue,
+                                     OperationEquivalence::IgnoreLocations));
+  });
+  return hash;
+}
+
 LogicalResult Emitter::launch(Operation *op, StringRef name,
                               const llvm::SetVector<Operation *> &inlined,
                               ArrayRef<Value> results,
@@ -272,18 +286,22 @@ LogicalResult Emitter::launch(Operation *op, StringRef name,
       builder.getContext(),
       llvm::map_to_vector(ops, [](Operation *op) { return op->getLoc(); })));
   // The layers of a model share their kernels.
-  std::string text;
-  llvm::raw_string_ostream(text) << kernel;
-  std::string &symbol = kernels[text];
-  if (symbol.empty()) {
-    symbol = (name + "_" + Twine(kernels.size() - 1)).str();
-    kernel.setName(symbol);
+  auto &alike = kernels[hashOf(kernel)];
+  auto known = llvm::find_if(alike, [&](func::FuncOp other) {
+    return OperationEquivalence::isRegionEquivalentTo(
+        &kernel.getBody(), &other.getBody(),
+        OperationEquivalence::IgnoreLocations);
+  });
+  if (known == alike.end()) {
+    kernel.setName((name + "_" + Twine(numKernels++)).str());
+    alike.push_back(kernel);
   } else {
     kernel.erase();
+    kernel = *known;
   }
   auto launchOp = plan::LaunchOp::create(
       builder, op->getLoc(), emitter.getResultTypes(),
-      FlatSymbolRefAttr::get(builder.getContext(), symbol), emitter.getInputs(),
+      FlatSymbolRefAttr::get(kernel), emitter.getInputs(),
       builder.getArrayAttr(emitter.getScalars()),
       builder.getStringAttr(getSource(op)));
   made.map(results, launchOp.getResults().take_front(results.size()));

@@ -64,14 +64,14 @@ std::optional<tv::Reduction> getReduction(mlir::Operation *op);
 /// it.
 bool isFree(mlir::Operation *op);
 
-/// Whether it reads numbers that come several at a time; where elements are made
-/// one by one, the others would be lost.
+/// Whether it reads numbers that come several at a time; where elements are
+/// made one by one, the others would be lost.
 bool wantsSeveral(mlir::Operation *op);
 
-/// The pointwise ops of a block that nothing reads but copies: slices that are no
-/// windows, concats and pads. Those compute them where they read them, each
-/// element at most once. `isLooped` says of an op whether it, too, would be in a
-/// kernel with them; what they read of others is in memory anyway.
+/// The pointwise ops of a block that nothing reads but copies: slices that are
+/// no windows, concats and pads. Those compute them where they read them, each
+/// element at most once. `isLooped` says of an op whether it, too, would be in
+/// a kernel with them; what they read of others is in memory anyway.
 llvm::DenseSet<mlir::Operation *>
 getCopied(mlir::Block &block,
           llvm::function_ref<bool(mlir::Operation *)> isLooped);

@@ -1,4 +1,5 @@
 // RUN: tessera-opt %s -tv-expand-composites -cse -tv-group-ops -tv-emit-kernels -split-input-file | FileCheck %s
+// RUN: tessera-opt %s -tv-expand-composites -cse -tv-group-ops -tv-emit-kernels -split-input-file -mlir-print-debuginfo | FileCheck %s --check-prefix=DEBUG
 
 // The bias and what follows it run in one kernel after the product.
 #m = #tv.mesh<tp = 2>
@@ -293,4 +294,38 @@ func.func @main(%b: !b, %e: !i, %s: !i, %w: !w) -> !y {
   // CHECK-NEXT: return
   %y = tv.combine %b, %e, %s, %w : (!b, !i, !i, !w) -> !y
   return %y : !y
+}
+
+// -----
+
+// Kernels that are alike are one, wherever they are from (DEBUG prints that as well).
+#m = #tv.mesh<tp = 1>
+!x = tensor<4xf32, #tv.local<#tv.view<#m, [4]>, of [4]>>
+!y = tensor<8xf32, #tv.local<#tv.view<#m, [8]>, of [8]>>
+// CHECK: func.func @map_0(
+// CHECK: func.func @map_1(
+// CHECK-NOT: func.func @map
+// DEBUG: func.func @map_0(%arg0: memref<4xf32
+// DEBUG: func.func @map_1(%arg0: memref<8xf32
+// DEBUG-NOT: func.func @map
+func.func @main(%x: !x, %y: !x, %z: !y) -> (!x, !x, !y) {
+  // CHECK: plan.launch @map_0(%arg0)
+  // CHECK: plan.launch @map_0(%arg1)
+  // CHECK: plan.launch @map_1(%arg2)
+  // DEBUG: plan.launch @map_0(%arg0)
+  // DEBUG: plan.launch @map_0(%arg1)
+  // DEBUG: plan.launch @map_1(%arg2)
+  %0 = tv.map %x : (!x) -> !x (%u: f32) {
+    %s = math.exp %u : f32
+    tv.yield %s : f32
+  }
+  %1 = tv.map %y : (!x) -> !x (%u: f32) {
+    %s = math.exp %u : f32
+    tv.yield %s : f32
+  }
+  %2 = tv.map %z : (!y) -> !y (%u: f32) {
+    %s = math.exp %u : f32
+    tv.yield %s : f32
+  }
+  return %0, %1, %2 : !x, !x, !y
 }
