@@ -269,7 +269,7 @@ module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
     %c1 = arith.constant 1 : index
     %n = memref.dim %x, %c0 : !m
     %m = memref.dim %x, %c1 : !m
-    // expected-error @+1 {{at least one chunk is unrolled, not 0}}
+    // expected-error @+1 {{1 to 64 chunks are unrolled, not 0}}
     scf.parallel (%i, %j) = (%c0, %c0) to (%n, %m) step (%c1, %c1) {
       %e = memref.load %x[%i, %j] {schedule.role = #schedule.role<vector along 1>} : !m
       memref.store %e, %y[%i, %j] {schedule.role = #schedule.role<vector along 1>} : !m

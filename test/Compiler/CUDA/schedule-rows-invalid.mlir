@@ -197,6 +197,38 @@ module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
 
 // -----
 
+!m = memref<?x?xf32, strided<[?, 1]>>
+!v = memref<?xf32, strided<[1]>>
+module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
+  func.func private @k(%x: !m, %w: !m, %s: !v, %y: !m) attributes {plan.kernel} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %zero = arith.constant 0.0 : f32
+    %n = memref.dim %x, %c0 : !m
+    %m = memref.dim %x, %c1 : !m
+    scf.parallel (%i) = (%c0) to (%n) step (%c1) {
+      %sum = scf.parallel (%j) = (%c0) to (%m) step (%c1) init (%zero) -> f32 {
+        %e = memref.load %x[%i, %j] {schedule.role = #schedule.role<kept along 1 as 0>} : !m
+        scf.reduce(%e : f32) {
+        ^bb0(%a: f32, %b: f32):
+          %c = arith.addf %a, %b : f32
+          scf.reduce.return %c : f32
+        }
+      }
+      scf.parallel (%j) = (%c0) to (%m) step (%c1) {
+        // expected-error @+1 {{what is kept is loaded in each row: in stages, under no condition, by number}}
+        %e = memref.load %w[%i, %j] {schedule.role = #schedule.role<kept along 1 as 9223372036854775807>} : !m
+        memref.store %e, %y[%i, %j] : !m
+        scf.reduce
+      }
+      scf.reduce
+    } {schedule.loop = #schedule.loop<blocks threads(256) shared(16384) resident(2) as [<vectors(4) unroll(4) keep(shared) if [<stage_multiple 0>, <aligned 0, 1>, <aligned 1, 1>, <stage_at_most 0, 4096>]>, <vectors(1) unroll(4)>]>}
+    return
+  }
+}
+
+// -----
+
 // Kept in a branch.
 !m = memref<?x?xf32, strided<[?, 1]>>
 !v = memref<?xf32, strided<[1]>>

@@ -29,6 +29,8 @@ constexpr int64_t kMaxStaticShared = 48 << 10;
 /// Of a multiprocessor's shared memory, by each block.
 constexpr int64_t kReserved = 1 << 10;
 constexpr int64_t kTileThreads = 128; // of tiles.cuh
+/// More of either would not fit, whatever they are of.
+constexpr int64_t kMaxUnroll = 64, kMaxNumber = 1 << 16;
 
 class Verifier {
 public:
@@ -190,8 +192,9 @@ LogicalResult Verifier::verifyInstance(InstanceAttr instance) {
   const int64_t v = instance.getVectors(), u = instance.getUnroll();
   if (v != 1 && v != 2 && v != 4 && v != 8)
     return op->emitError() << "vectors have 1, 2, 4 or 8 elements, not " << v;
-  if (u < 1)
-    return op->emitError() << "at least one chunk is unrolled, not " << u;
+  if (u < 1 || u > kMaxUnroll)
+    return op->emitError() << "1 to " << kMaxUnroll
+                           << " chunks are unrolled, not " << u;
   for (ConditionAttr condition : instance.getConditions())
     if (failed(verifyCondition(condition)))
       return failure();
@@ -308,7 +311,8 @@ LogicalResult Verifier::verifyKept(InstanceAttr instance) {
 LogicalResult Verifier::verifyVector(Operation *access, RoleAttr role,
                                      scf::ParallelOp body, const Lanes &lanes) {
   const bool isStore = isa<memref::StoreOp>(access), isStage = body != loop,
-             isGuarded = access->getParentOp() != body;
+             isGuarded = access->getParentOp() != body,
+             isNumber = role.getNumber() >= 0 && role.getNumber() < kMaxNumber;
   std::optional<unsigned> dim = lanes.getVectorDim(access);
   if (!dim || role.getDim() != *dim)
     return access->emitError()
@@ -323,8 +327,7 @@ LogicalResult Verifier::verifyVector(Operation *access, RoleAttr role,
   vectors.push_back(access);
   if (role.is(RoleKind::Kept)) {
     auto load = cast<memref::LoadOp>(access);
-    if (!isStage || isGuarded || body->getParentOp() != loop ||
-        role.getNumber() < 0)
+    if (!isStage || isGuarded || body->getParentOp() != loop || !isNumber)
       return access->emitError() << "what is kept is loaded in each row: in "
                                     "stages, under no condition, by number";
     for (auto &[stage, other] : kept)
@@ -337,8 +340,8 @@ LogicalResult Verifier::verifyVector(Operation *access, RoleAttr role,
   if (role.is(RoleKind::Tile)) {
     auto load = cast<memref::LoadOp>(access);
     std::optional<unsigned> across = getAcross(loop, load, *dim);
-    if (!isForm(Form::Squares) || isGuarded || role.getNumber() < 0 ||
-        !across || *across != attribute.getAcross())
+    if (!isForm(Form::Squares) || isGuarded || !isNumber || !across ||
+        *across != attribute.getAcross())
       return access->emitError()
              << "a tile is of squares, under no condition, of memory whose "
                 "neighbours lie along the dimension across";
@@ -627,12 +630,17 @@ LogicalResult Verifier::verify() {
   }
   if (isForm(Form::Squares)) {
     int64_t bytes = 0;
-    for (Operation *access : vectors)
-      if (hasRole(access, RoleKind::Tile))
-        bytes += cast<memref::LoadOp>(access)
-                     .getMemRefType()
-                     .getElementTypeBitWidth() /
-                 8;
+    llvm::SmallDenseSet<int64_t> numbers;
+    for (Operation *access : vectors) {
+      RoleAttr role = getRole(access);
+      if (!role.is(RoleKind::Tile))
+        continue;
+      if (!numbers.insert(role.getNumber()).second)
+        return access->emitError()
+               << "there are two tiles of number " << role.getNumber();
+      auto type = cast<memref::LoadOp>(access).getMemRefType();
+      bytes += type.getElementTypeBitWidth() / 8;
+    }
     const int64_t side = attribute.getSide();
     if (bytes == 0 || bytes * side * (side + 4) > kMaxStaticShared)
       return op->emitError() << "squares have tiles, in at most "
