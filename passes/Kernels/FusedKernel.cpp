@@ -9,6 +9,8 @@
 #include "Kernels/FusedKernel.h"
 #include "Kernels/Windows.h"
 
+#include "mlir/Transforms/RegionUtils.h"
+
 using namespace mlir;
 using namespace tessera;
 
@@ -264,10 +266,11 @@ bool FusedOps::tryAdd(Operation *op) {
   for (Value value : op->getOperands())
     if (!reads(value, atOuter))
       return false;
-  // Elements that a region loads are anywhere.
-  for (Value value : getReadValues(op))
-    if (!llvm::is_contained(op->getOperands(), value) && isBehind(value))
-      return false;
+  // Elements that a region loads are anywhere, of an operand too.
+  llvm::SetVector<Value> loaded;
+  getUsedValuesDefinedAbove(op->getRegions(), loaded);
+  if (llvm::any_of(loaded, [&](Value value) { return isBehind(value); }))
+    return false;
   ops.insert(op);
   scalarOps += more;
   if (isReduction) {

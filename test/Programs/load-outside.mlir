@@ -4,6 +4,10 @@
 // RUN: tessera-opt %s --split-input-file --tessera="mesh=x=3 to=kernels" --interpret=3 -o /dev/null
 
 // One dimension, in each element type, and two.
+// RAN x=1: nothing
+// RAN x=2: nothing
+// RAN x=3: nothing
+// RAN x=4: nothing
 #m = #tv.mesh<x = 2>
 !i = tensor<4x10xi32, #tv.view<#m, [_, did(x) * _]>>
 func.func @main(%i: !i {tv.range = [-7, 12]}, %a: tensor<5xf32>, %b: tensor<5xi32>,
@@ -25,6 +29,10 @@ func.func @main(%i: !i {tv.range = [-7, 12]}, %a: tensor<5xf32>, %b: tensor<5xi3
 // -----
 
 // Far outside, and beyond what 32 bits hold; summed in the same kernel.
+// RAN x=1: nothing
+// RAN x=2: nothing
+// RAN x=3: nothing
+// RAN x=4: nothing
 #m = #tv.mesh<x = 2>
 !i = tensor<6x10xi32, #tv.view<#m, [did(x) * _, _]>>
 func.func @main(%i: !i {tv.range = [-3, 8]}, %a: tensor<5x2xf32>) -> tensor<6xf32> {
@@ -47,6 +55,10 @@ func.func @main(%i: !i {tv.range = [-3, 8]}, %a: tensor<5x2xf32>) -> tensor<6xf3
 
 // A tensor of dynamic size, which may be empty, and one that is no memory. The kernel
 // may spill.
+// RAN x=1: nothing
+// RAN x=2: nothing
+// RAN x=3: nothing
+// RAN x=4: nothing
 #m = #tv.mesh<x = 2>
 !i = tensor<?x4xi32, #tv.view<#m, [did(x) * _, _]>>
 func.func @main(%i: !i {tv.dims = ["s"], tv.range = [-2, 9]}, %a: tensor<?xf32> {tv.dims = ["s"]},
@@ -71,6 +83,10 @@ func.func @main(%i: !i {tv.dims = ["s"], tv.range = [-2, 9]}, %a: tensor<?xf32> 
 
 // A bias of relative positions that has fewer entries than there are distances. (What
 // says lse stays f32 where all else has another type. The kernel may spill.)
+// RAN x=1: nothing
+// RAN x=2: nothing
+// RAN x=3: nothing
+// RAN x=4: nothing
 #m = #tv.mesh<x = 2>
 !q = tensor<2x4x6x64xf32, #tv.view<#m, [_, did(x) * _, _, _]>>
 !o = tensor<2x4x6x64xf32>
@@ -90,4 +106,25 @@ func.func @main(%q: !q, %k: !q, %v: !q, %bias: !bias_of_lse, %len: tensor<3xi32>
       tv.yield %keep : i1
     }
   return %o : !o
+}
+
+// -----
+
+// Of a value that is an operand, too: its elements are not those of the loop.
+// RAN x=1: nothing
+// RAN x=2: nothing
+// RAN x=3: nothing
+// RAN x=4: nothing
+#m = #tv.mesh<x = 2>
+!i = tensor<6xi32, #tv.view<#m, [_]>>
+func.func @main(%a: tensor<6x10xf32>, %i: !i {tv.range = [-2, 7]}) -> tensor<6xf32> {
+  %s = tv.reduce max %a dims [1] : (tensor<6x10xf32>) -> tensor<6xf32>
+  %t = tv.map %i, %s : (!i, tensor<6xf32>) -> tensor<6xf32>
+    (%x: i32, %own: f32) {
+      %at = arith.index_cast %x : i32 to index
+      %p = tv.load %s[%at] : tensor<6xf32> -> f32
+      %r = arith.addf %p, %own : f32
+      tv.yield %r : f32
+    }
+  return %t : tensor<6xf32>
 }
