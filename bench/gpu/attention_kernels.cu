@@ -189,8 +189,8 @@ template <int D, int DV = D> Run of_wide(int mods) {
 /// cap, with a bias by head and query, with one by distance, too.
 extern "C" void attention(int d, int dv, int kind, int mods, Sizes s, Tensors t,
                           cudaStream_t stream) {
-  const Run run = d == 64                 ? of_mods<64>(mods)
-                  : d == 96               ? of_wide<96>(mods)
+  const Run run = d == 64   ? of_mods<64>(mods)
+                  : d == 96 ? (mods ? all<96, Triangle<96>> : all<96, Full<96>>)
                   : d == 128              ? of_mods<128>(mods)
                   : d == 256              ? of_wide<256>(mods)
                   : d == 192 && dv == 192 ? of_wide<192>(mods)
@@ -199,8 +199,9 @@ extern "C" void attention(int d, int dv, int kind, int mods, Sizes s, Tensors t,
 }
 /// Of any kind.
 extern "C" long attention_workspace(int d, Sizes s) {
-  return d == 64 ? BwdWorkspace<BwdConfig<bf16, 64, RowBias<64>, true>>::bytes(
-                       s.batch, s.heads, s.queries)
-                 : BwdWorkspace<BwdConfig<bf16, 128, RowBias<128>, true>>::bytes(
-                       s.batch, s.heads, s.queries);
+  return d == 64
+             ? BwdWorkspace<BwdConfig<bf16, 64, RowBias<64>, true>>::bytes(
+                   s.batch, s.heads, s.queries)
+             : BwdWorkspace<BwdConfig<bf16, 128, RowBias<128>, true>>::bytes(
+                   s.batch, s.heads, s.queries);
 }

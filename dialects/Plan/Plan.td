@@ -310,7 +310,8 @@ def Plan_AttentionGradOp : Op<Plan_Dialect, "attention_grad"> {
       }
     ```
     As `plan.attention` otherwise. `sums` is memory for the kernel alone: f32,
-    [B, H, S + 128, D + 3], or D + 7 with a score_mod or a mask_mod.
+    [B, H, S + 128, D + 3], or D + 7 with a score_mod or a mask_mod, where D is up to a
+    multiple of 64.
   }];
   let arguments = (ins AnyMemRef:$grad, AnyMemRef:$query, AnyMemRef:$key,
                        AnyMemRef:$value, AnyMemRef:$output, AnyMemRef:$lse,

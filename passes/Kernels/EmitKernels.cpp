@@ -490,9 +490,10 @@ LogicalResult Emitter::emitAttention(tv::AttentionGradOp op) {
   LocalShape shape = LocalShape(op.getQuery()).take({0, 1});
   LocalShape query(op.getQuery());
   shape.add(query.extents[2] + layout::Extent(128));
-  // Three numbers a row, and what functors have of it.
+  // Panels of 64 columns, three numbers a row, and what functors have of it.
   const bool hasMods = !op.getScoreMod().empty() || !op.getMaskMod().empty();
-  shape.add(query.extents[3] + layout::Extent(hasMods ? 7 : 3));
+  const int64_t columns = llvm::alignTo(*query.extents[3].getStatic(), 64);
+  shape.add(layout::Extent(columns + (hasMods ? 7 : 3)));
   Type sums = shape.type(builder.getF32Type());
   return emitFlash(
       op, "attention_grad",

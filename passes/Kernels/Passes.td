@@ -75,7 +75,7 @@ def ExpandComposites : ContractPass<"tv-expand-composites", "Localized"> {
     ops are those of the program and the choice has no values.
 
     An `attention_grad` becomes a choice of `flash`, where that could be for the
-    attention, its head dimension is 64 or 128 and no gradients of captured
+    attention, its head dimension is 64, 96 or 128 and no gradients of captured
     tensors are asked for, and `math`. There what is added to a captured tensor is
     summed over the dimensions that the index does not depend on, and scattered where
     it is more than they are.

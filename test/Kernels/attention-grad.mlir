@@ -25,7 +25,7 @@
 // RUN: sed '/^ *score_grad/,/^ *}/d' %t/split.mlir | not tessera-opt %{all} 2>&1 | FileCheck %s --check-prefix=MISSING
 // CAPTURED: error: has no variant that is allowed; flash does not fit: gradients of captured tensors are asked for; what would fit: math{{$}}
 // MATH: plan.choose "attention" of "math"() without {cudnn = "it has no step for gradients", flash = "gradients of captured tensors are asked for"}
-// DEPTH: error: has no variant that is allowed; flash does not fit: its head dimension must be 64 or 128
+// DEPTH: error: has no variant that is allowed; flash does not fit: its head dimension must be 64, 96 or 128
 // TYPE: error: has no variant that is allowed; flash does not fit: its elements must be bf16 or f16
 // MISSING: error: 'tv.attention_grad' op has a score_mod, but no score_grad; run tv-differentiate first
 

@@ -84,9 +84,9 @@ func.func @main(%do: !q, %dlse: !lse, %q: !q, %k: !k, %v: !k, %of_query: !of_que
 // RAN tp=3: nothing
 // RAN tp=4: nothing
 #m = #tv.mesh<tp = 2>
-!q = tensor<1x2x500x64xbf16, #tv.view<#m, [_, did(tp) * _, _, _]>>
-!a = tensor<1x2x500x64xbf16>
-!lse = tensor<1x2x500xf32>
+!q = tensor<1x2x300x64xbf16, #tv.view<#m, [_, did(tp) * _, _, _]>>
+!a = tensor<1x2x300x64xbf16>
+!lse = tensor<1x2x300xf32>
 func.func @main(%do: !q, %q: !q, %k: !q, %v: !q) -> (!a, !a, !a) {
   %o, %lse = tv.attention %q, %k, %v scale(0.125) : (!q, !q, !q) -> (!a, !lse)
     mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
@@ -108,4 +108,23 @@ func.func @main(%do: !q, %q: !q, %k: !q, %v: !q) -> (!a, !a, !a) {
       tv.yield %y : i1
     }
   return %dq, %dk, %dv : !a, !a, !a
+}
+
+// -----
+
+// Heads of 96 elements: a half of the second panel.
+// CHECK: plan.attention_grad
+// RAN tp=1: nothing
+// RAN tp=2: nothing
+// RAN tp=3: nothing
+// RAN tp=4: nothing
+#m = #tv.mesh<tp = 2>
+!q = tensor<1x2x140x96xf16, #tv.view<#m, [_, did(tp) * _, _, _]>>
+!a = tensor<1x2x140x96xf16>
+!lse = tensor<1x2x140xf32>
+func.func @main(%do: !q, %q: !q, %k: !q, %v: !q) -> (!a, !a, !a, !a) {
+  %o, %lse = tv.attention %q, %k, %v scale(0.1) causal : (!q, !q, !q) -> (!a, !lse)
+  %dq, %dk, %dv = tv.attention_grad %do, %q, %k, %v, %o, %lse scale(0.1) causal
+      : (!q, !q, !q, !q, !a, !lse) -> (!a, !a, !a)
+  return %o, %dq, %dk, %dv : !a, !a, !a, !a
 }

@@ -93,15 +93,15 @@ func.func @main(%q: !q, %k: !q, %v: !q, %q1: !qk, %k1: !qk, %v1: !v) -> (!a, !av
 // RAN tp=3: nothing
 // RAN tp=4: nothing
 #m = #tv.mesh<tp = 2>
-!q = tensor<2x2x300x128xbf16, #tv.view<#m, [_, did(tp) * _, _, _]>>
-!k = tensor<2x2x700x128xbf16, #tv.view<#m, [_, did(tp) * _, _, _]>>
-!a = tensor<2x2x300x128xbf16>
-func.func @main(%q: !q, %k: !k, %v: !k, %length: tensor<2xi32> {tv.range = [100, 500]}) -> !a {
-  %a, %lse = tv.attention %q, %k, %v scale(0.0883883) : (!q, !k, !k) -> (!a, tensor<2x2x300xf32>)
+!q = tensor<2x2x150x64xbf16, #tv.view<#m, [_, did(tp) * _, _, _]>>
+!k = tensor<2x2x420x64xbf16, #tv.view<#m, [_, did(tp) * _, _, _]>>
+!a = tensor<2x2x150x64xbf16>
+func.func @main(%q: !q, %k: !k, %v: !k, %length: tensor<2xi32> {tv.range = [100, 300]}) -> !a {
+  %a, %lse = tv.attention %q, %k, %v scale(0.125) : (!q, !k, !k) -> (!a, tensor<2x2x150xf32>)
     mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
       %n = tv.load %length[%b] : tensor<2xi32> -> i32
       %end = arith.index_cast %n : i32 to index
-      %far = arith.constant 140 : index
+      %far = arith.constant 90 : index
       %back = arith.constant 70 : index
       %last = arith.addi %qi, %far : index
       %d = arith.subi %qi, %ki : index

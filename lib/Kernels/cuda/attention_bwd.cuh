@@ -62,7 +62,7 @@ template <class C, class P> struct BwdProducer {
 
   TSR_MEMBER void load_keys(TensorMap const &map, char (*to)[C::BN * 128],
                             uint64 *full, typename C::Tile const &t) {
-    barrier_expect(full, C::BN * C::D * 2);
+    barrier_expect(full, C::BN * C::Panels * 128);
 #pragma unroll
     for (int c = 0; c < C::Panels; c++)
       tma_load(to[c], &map, full, c * 64, t.n * C::BN, t.key_head, t.batch,
@@ -72,7 +72,7 @@ template <class C, class P> struct BwdProducer {
                                float *row_to, float const *row_from,
                                uint64 *full, int head, int m, int batch,
                                int more = 0) {
-    barrier_expect(full, C::BM * (C::D * 2 + 4) + more);
+    barrier_expect(full, C::BM * (C::Panels * 128 + 4) + more);
 #pragma unroll
     for (int c = 0; c < C::Panels; c++)
       tma_load(to[c], &map, full, c * 64, m * C::BM, head, batch, kEvictLast);
@@ -92,7 +92,7 @@ template <class C, class P> struct BwdProducer {
   TSR_MEMBER void load_step(typename C::Step const &step, int batch) {
     const BwdWorkspace<C> work(p);
     const int i = ring.stage, parity = ring.phase ^ 1;
-    const int64 row = (step.sum - work.sum) / C::D;
+    const int64 row = (step.sum - work.sum) / (C::Panels * 64);
     barrier_wait(&s.q_empty[i], parity);
     if (lane == 0) {
       add_step(step);
@@ -275,9 +275,9 @@ template <class C, class P> struct BwdConsumer {
   /// This group's part of dQ of the step before.
   TSR_MEMBER void issue_dq(float (&dq)[C::DqColumns / 2]) {
     constexpr int N = C::DqColumns;
-    const int column = N == C::D ? 0 : group * N;
+    const int column = N == C::Panels * 64 ? 0 : group * N;
     const uint64 a =
-        operand(s.ds[buffer ? buffer - 1 : 2][N == C::D ? group : 0]);
+        operand(s.ds[buffer ? buffer - 1 : 2][N == C::Panels * 64 ? group : 0]);
     const uint64 b = operand(s.k[column / 64] + column % 64 * 2);
     wgmma_fence();
     Wgmma<T, N>::template ss_set<true, true>(dq, a, b);
@@ -595,7 +595,7 @@ TSR_DEVICE void attention_bwd(BwdMaps const &maps, P const &p) {
 template <class C, class P>
 TSR_DEVICE void attention_bwd_prepare(P const &p, int at) {
   using T = typename C::T;
-  constexpr int Lanes = C::D / 8, Step = C::SideThreads / Lanes;
+  constexpr int Lanes = C::Panels * 8, Step = C::SideThreads / Lanes;
   constexpr int Rows = C::BM / Step;
   const int blocks = (p.queries + C::BM - 1) / C::BM;
   const int m = at % blocks, head = at / blocks % p.heads;
@@ -603,11 +603,12 @@ TSR_DEVICE void attention_bwd_prepare(P const &p, int at) {
   const int lane = threadIdx.x % Lanes, row = m * C::BM + threadIdx.x / Lanes;
   const BwdWorkspace<C> work(p);
   const float infinity = __int_as_float(0x7f800000);
+  const bool own = lane * 8 < C::D; // columns
   Vector<T, 8> o[Rows], dout[Rows];
 #pragma unroll
   for (int i = 0; i < Rows; i++) {
     const int64 query = row + i * Step;
-    if (query < p.queries) {
+    if (query < p.queries && own) {
       load(o[i], static_cast<T const *>(p.o) + batch * p.o_strides[0] +
                      head * p.o_strides[1] + query * p.o_strides[2] + lane * 8);
       load(dout[i], static_cast<T const *>(p.dout) + batch * p.dout_strides[0] +
@@ -633,7 +634,7 @@ TSR_DEVICE void attention_bwd_prepare(P const &p, int at) {
   for (int i = 0; i < Rows; i++) {
     const int64 query = row + i * Step;
     float delta = 0, lse = infinity;
-    if (query < p.queries) {
+    if (query < p.queries && own) {
 #pragma unroll
       for (int v = 0; v < 8; v++)
         delta += widen<float>(o[i].get(v)) * widen<float>(dout[i].get(v));
@@ -681,7 +682,7 @@ TSR_DEVICE void attention_bwd_finish(P const &p, int at) {
     for (int l = 0; l < 4; l++)
       part[l] = *reinterpret_cast<float4 const *>(sum + group * C::Part +
                                                   j * 512 + (quad * 4 + l) * 4);
-    const bool whole = C::DqColumns == C::D; // rows
+    const bool whole = C::DqColumns == C::Panels * 64; // rows
     const int row = (whole ? group * 64 : 0) + quad / 8 * 16 + quad % 8;
     const int column = (whole ? 0 : group * C::DqColumns) + j * 8;
 #pragma unroll
@@ -692,7 +693,7 @@ TSR_DEVICE void attention_bwd_finish(P const &p, int at) {
         two[l] = pack<T>((r ? part[l].z : part[l].x) * C::Mods::Scale,
                          (r ? part[l].w : part[l].y) * C::Mods::Scale);
       const int64 query = m * C::BM + row + r * 8;
-      if (query < p.queries)
+      if (query < p.queries && column < C::D)
         storeWord(
             reinterpret_cast<uint4 *>(out + query * p.dq_strides[2] + column),
             make_uint4(two[0], two[1], two[2], two[3]));

@@ -36,7 +36,8 @@ struct BwdConfig {
   static constexpr int Stages = BM == 64 ? 3 : 2;
   /// Whether there are registers to load what the rows have before a wait.
   static constexpr bool RowsAhead = BM == 64 && !HasMods && !Ordered;
-  static constexpr int Panels = D / 64, QueryPanels = BM / 64;
+  /// Of 64 columns; of what is beyond the last, copies make zeros.
+  static constexpr int Panels = (D + 63) / 64, QueryPanels = BM / 64;
   /// Registers of a thread.
   static constexpr int Producer = 40, Consumer = 232;
   /// What the functors have of the queries of a block.
@@ -47,8 +48,8 @@ struct BwdConfig {
   static constexpr int SideThreads = 256;
   /// Of a step's dQ, a consumer group adds 64 rows and these columns: all, or
   /// half of them where there are 64 rows in all.
-  static constexpr int DqColumns = BM * D / 128, Part = 64 * DqColumns;
-  static_assert(D == 64 || D == 128, "head dimension 64 or 128");
+  static constexpr int DqColumns = BM * Panels / 2, Part = 64 * DqColumns;
+  static_assert(D == 64 || D == 96 || D == 128, "head dimension 64, 96 or 128");
 
   /// A tile of keys; n is negative after the last.
   struct Tile {
@@ -125,13 +126,13 @@ template <class C> struct BwdWorkspace {
   }
   static __host__ __device__ constexpr int64 bytes(int64 batch, int64 heads,
                                                    int64 queries) {
-    return blocks(batch, heads, queries) *
-           (C::BM * (C::D + 2) * 4 + C::RowBytes + (C::Ordered ? 8 : 0));
+    return blocks(batch, heads, queries) * (C::BM * (C::Panels * 64 + 2) * 4 +
+                                            C::RowBytes + (C::Ordered ? 8 : 0));
   }
   template <class P> TSR_MEMBER explicit BwdWorkspace(P const &p) {
     const int64 rows = blocks(p.batch, p.heads, p.queries) * C::BM;
     sum = static_cast<float *>(p.workspace);
-    lse = sum + rows * C::D, delta = lse + rows;
+    lse = sum + rows * C::Panels * 64, delta = lse + rows;
     row = reinterpret_cast<typename C::Mods::Row *>(delta + rows);
     turns = reinterpret_cast<int *>(reinterpret_cast<char *>(row) +
                                     rows / C::BM * C::RowBytes);

@@ -99,8 +99,8 @@ std::optional<std::string> cuda::whyNotFlash(Operation *attention) {
   auto [depth, ofValues] = getDepths(op);
   if (ofValues != depth)
     return "keys and values must have the same head dimension";
-  if (depth != 64 && depth != 128)
-    return "its head dimension must be 64 or 128";
+  if (depth != 64 && depth != 96 && depth != 128)
+    return "its head dimension must be 64, 96 or 128";
   return std::nullopt;
 }
 

@@ -521,7 +521,7 @@ LogicalResult cuda::writeAttentionGrad(KernelWriter &out,
   // Keys and values; queries and gradients in stages, with two numbers a row
   // and what functors have of it; three of the scores' gradients; barriers.
   const int32_t stages = rows == 64 ? 3 : 2;
-  main.shared = (2 * keys + 2 * stages * rows) * depth * 2 +
+  main.shared = (2 * keys + 2 * stages * rows) * llvm::alignTo(depth, 64) * 2 +
                 (2 * 4 + kRowBytes) * stages * rows + 3 * rows * keys * 2 +
                 2048;
   points(main, op.getKey(), keys);
