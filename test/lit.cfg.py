@@ -18,7 +18,7 @@ config.substitutions += [
     ("%python", config.python),
     ("%examples", os.path.join(config.tessera_source, "examples")),
     ("%lib", os.path.join(config.tessera_build, "lib")),
-    ("%fakes", os.path.join(config.tessera_build, "test", "Runtime", "fakes")),
+    ("%fakes", os.path.join(config.tessera_build, "fakes")),
     # For FileCheck of local programs: what is not named does not communicate.
     (
         "%no_other_collective",

@@ -431,13 +431,7 @@ class Fuzzer:
             dump = corpus.at_phase(part, phase)
             if dump:
                 text = dump
-                command = rng.choice((
-                    [opt, f"--tessera=from={phase} to=kernels"],
-                    [opt, INTERPRET],
-                    [compiler, "-", f"--compile-from={phase}"]))
-                if phase == "scheduled":
-                    command = rng.choice(([opt, "--cuda-verify-schedule"],
-                                          [opt, INTERPRET]))
+                command = rng.choice((*self.onward(phase), [opt, INTERPRET]))
             else:
                 phase = "source"
         functions = re.findall(r"func\.func @\w+", text)
@@ -453,6 +447,13 @@ class Fuzzer:
                        for word in command]
         return f"{part[0]} from {phase}", command, text
 
+    def onward(self, phase):
+        """What takes a program from a phase on."""
+        if phase == "scheduled":
+            return [[self.tools.opt, "--cuda-verify-schedule"]]
+        return [[self.tools.opt, f"--tessera=from={phase} to=kernels"],
+                [self.tools.compile, "-", f"--compile-from={phase}"]]
+
     def bytecode_mutant(self, seed):
         """The same of bytecode."""
         rng = random.Random(seed)
@@ -466,8 +467,7 @@ class Fuzzer:
         (mine, name, phase), other = data
         commands = [[opt], [opt, f"{INTERPRET}={rng.choice((1, 2, 4))}"]]
         if phase:
-            commands += [[opt, f"--tessera=from={phase} to=kernels"],
-                         [compiler, "-", f"--compile-from={phase}"]]
+            commands += self.onward(phase)
         else:
             commands += [[opt, "--tessera=to=kernels"], [compiler, "-"]]
         changed = bytecode.mutant(rng, mine, [mine, other[0]])

@@ -7,7 +7,7 @@ several, for other work on the machine only adds to it: while the ratio is beyon
 bound, both are measured again.
 
     scaling.py --build build                 every chain, moderate n
-    scaling.py --build build --ops 5000      up to 10,000 ops, 30,000 of layers
+    scaling.py --build build --ops 5000      up to 10,000 ops, 20,000 of layers
 
 Then a few programs that are no chains are compiled, or refused, in a moment: many axes,
 an op of many operands, calls that double.
@@ -134,7 +134,7 @@ CHAINS = {
 
 class Compiler:
     def __init__(self, build, folder):
-        self.tool = str(Path(build, "bin", "tessera-compile"))
+        self.tool = str(Path(build, "bin", "tessera-compile").resolve())
         self.path = Path(folder, "program.mlir")
 
     def run(self, text, *flags):
@@ -234,7 +234,7 @@ def main():
         compiler = Compiler(args.build, folder)
         for name in args.chains:
             # In layers each kind of op meets each other: pairs of them show late.
-            ops = args.ops * (3 if name == "layer" else 1)
+            ops = args.ops * (2 if name == "layer" else 1)
             for flags in ((), ("--compile-to=planned",)):
                 good &= check_chain(compiler, name, ops, flags)
         good &= check_others(compiler)
