@@ -43,13 +43,8 @@ static LogicalResult scheduleLoop(Operation *op, const plan::Limits &limits) {
     return success();
   }
   SmallVector<scf::ParallelOp> stages = getStages(loop);
-  if (failed(verifyLoop(loop)) || llvm::any_of(stages, [](auto stage) {
-        return failed(verifyLoop(stage));
-      }))
+  if (failed(verifyLoops(loop, stages)))
     return failure();
-  if (loop.getNumResults() != 0)
-    return loop.emitError()
-           << "a reduction outside of a loop has no device function";
   if (stages.empty())
     schedulePoints(loop);
   else

@@ -78,6 +78,11 @@ void schedulePoints(mlir::scf::ParallelOp loop);
 /// time, and the stages' chunks are shared among them.
 void scheduleRows(mlir::scf::ParallelOp loop, const plan::Limits &limits);
 
+/// An error unless threads can share a kernel's loop and its `stages`.
+mlir::LogicalResult
+verifyLoops(mlir::scf::ParallelOp loop,
+            llvm::ArrayRef<mlir::scf::ParallelOp> stages);
+
 /// An error at an op where a kernel's schedule is not legal: its program would
 /// be another one, or the GPU has not what it takes.
 mlir::LogicalResult verifySchedule(mlir::func::FuncOp kernel,

@@ -92,6 +92,18 @@ static SmallVector<Operation *> getPlanned(scf::ParallelOp body) {
 // The loop
 //===----------------------------------------------------------------------===//
 
+LogicalResult cuda::verifyLoops(scf::ParallelOp loop,
+                                ArrayRef<scf::ParallelOp> stages) {
+  if (failed(verifyLoop(loop)) || llvm::any_of(stages, [](auto stage) {
+        return failed(verifyLoop(stage));
+      }))
+    return failure();
+  if (loop.getNumResults() != 0)
+    return loop.emitError()
+           << "a reduction outside of a loop has no device function";
+  return success();
+}
+
 /// The form, and what a block has.
 LogicalResult Verifier::verifyShape() {
   const int64_t threads = attribute.getThreads(),
@@ -106,13 +118,8 @@ LogicalResult Verifier::verifyShape() {
                ? success()
                : op->emitError() << "one thread has threads(1) alone";
   stages = getStages(loop);
-  if (failed(verifyLoop(loop)) || llvm::any_of(stages, [](auto stage) {
-        return failed(verifyLoop(stage));
-      }))
+  if (failed(verifyLoops(loop, stages)))
     return failure();
-  if (loop.getNumResults() != 0)
-    return op->emitError()
-           << "a reduction outside of a loop has no device function";
   if (attribute.isOfRows() == stages.empty())
     return op->emitError() << "rows have parallel loops inside, points and "
                               "squares have none";
