@@ -209,13 +209,13 @@ ENOUGH = 16
 
 class Case:
     """A program with random inputs, and its results in float64 with the distance that
-    each element may have from them."""
+    each element may have from them, whatever the mesh."""
 
-    def __init__(self, tools, text, ranks, folder, name, sizes, seed=0):
+    def __init__(self, tools, text, folder, name, sizes, seed=0):
         self.path, self.inputs, self.output, self.module = (
             os.path.join(folder, f"{name}.{end}") for end in (
                 "mlir", "in.safetensors", "out.safetensors", "tsr"))
-        self.ranks, self.sizes = ranks, sizes
+        self.sizes = sizes
         pathlib.Path(self.path).write_text(text)
         source = tools.source(self.path)
         program = tvnumpy.Program(source)
@@ -226,36 +226,30 @@ class Case:
         # error of one may be small by luck.
         shortest = min((v.shape[-1] if v.ndim else 1 for v in self.exact.values()), default=1)
         draws = max(3, ENOUGH // max(shortest, 1) - 1)
-        rounded = [tvnumpy.Program(source, rounded=True, random=random).run(inputs)
-                   for random in (None, *map(np.random.default_rng, range(draws)))]
+        self.rounded = [tvnumpy.Program(source, rounded=True, random=random).run(inputs)
+                        for random in (None, *map(np.random.default_rng, range(draws)))]
+        self.elements = [type_.element for type_, _ in program.signature("main")[1]]
+
+    def allowed(self, ranks):
         addend = max([1.0] + [float(np.abs(v[np.isfinite(v)]).max(initial=0))
                               for v in self.exact.values() if v.dtype.kind == "f"])
-        types = program.signature("main")[1]
-        self.allowed = {
-            port: tvnumpy.allowed(value, [each[port] for each in rounded], type_.element,
-                                  ranks, addend)
-            for (port, value), (type_, _) in zip(self.exact.items(), types)}
+        return {port: tvnumpy.allowed(value, [each[port] for each in self.rounded], element,
+                                      ranks, addend)
+                for (port, value), element in zip(self.exact.items(), self.elements)}
 
 
-def check(tools, text, mesh, ranks, folder, name, sizes, seed=0):
-    """Runs one program on one mesh; gives what ran, the same in all runs of the module.
-    Raises on a difference."""
-    case = Case(tools, text, ranks, folder, name, sizes, seed)
-    tools.compile(case.path, mesh, case.module)
-    return check_module(tools, case)
-
-
-def check_module(tools, case):
-    """The same of a program that is compiled."""
-    ran = set()
+def check(tools, case, ranks):
+    """Runs a compiled program; gives what ran, the same in all runs of the module. Raises
+    on a difference."""
+    ran, allowed = set(), case.allowed(ranks)
     for flag in tools.runs:
-        report = tools.run(case.module, case.ranks, case.inputs, case.output, case.sizes, flag)
+        report = tools.run(case.module, ranks, case.inputs, case.output, case.sizes, flag)
         ran.add(summary(report))
         results = read_outputs(case.output)
         for port, value in case.exact.items():
             if port not in results:
                 raise RuntimeError(f"no output '{port}'; there are {', '.join(results)}")
-            why = tvnumpy.compare(port, results[port], value, case.allowed[port])
+            why = tvnumpy.compare(port, results[port], value, allowed[port])
             if why:
                 raise RuntimeError(f"{flag} {why}")
     if len(ran) != 1:
@@ -379,14 +373,15 @@ def main():
                 sizes = sizes_of(text)
                 lines = []
                 meshes = meshes_of(text, devices)
+                case = None
                 for mesh, ranks in meshes:
                     try:
-                        ran = check(tools, text, mesh, ranks, folder, "program",
-                                    sizes, args.seed)
+                        case = case or Case(tools, text, folder, "program", sizes, args.seed)
+                        tools.compile(case.path, mesh, case.module)
+                        ran = check(tools, case, ranks)
                         # (At the size of GPU kernels that takes seconds.)
                         if args.element and ranks == meshes[-1][1]:
-                            tools.interpret(os.path.join(folder, "program.mlir"), mesh,
-                                            ranks, sizes)
+                            tools.interpret(case.path, mesh, ranks, sizes)
                         line = f"// RAN {mesh or 'here'}: {ran}"
                         lines.append(line)
                         want = re.search(rf"^// RAN {mesh or 'here'}: .*$", text, re.M)

@@ -16,7 +16,7 @@ import tempfile
 
 import shrink
 from random_programs import arguments, run_seeds
-from run_programs import Case, Tools, check_module, with_names
+from run_programs import Case, Tools, check, with_names
 
 
 ERRORS = (RuntimeError, ValueError, KeyError, IndexError, subprocess.TimeoutExpired)
@@ -42,11 +42,11 @@ def main():
         text = with_names(text)
         compiled = False
         for sizes in runs:
-            case = Case(tools, text, shrink.devices(text), folder, "random", sizes, seed)
+            case = Case(tools, text, folder, "random", sizes, seed)
             if not compiled:
                 tools.compile(case.path, "", case.module)
             compiled = True
-            check_module(tools, case)
+            check(tools, case, shrink.devices(text))
 
     if args.program:
         runs = [{name: int(size) for name, size in re.findall(r"(\w+)=(\d+)", sizes)}
@@ -58,7 +58,7 @@ def main():
                 sys.exit(f"error: {type(error).__name__}: {error}")
         return
 
-    def check(program, seed, folder):
+    def check_seed(program, seed, folder):
         runs = program.runs()
         try:
             run(program.text(), runs, seed, folder)
@@ -75,7 +75,7 @@ def main():
             raise RuntimeError(f"seed {seed} failed once, and not again") from None
 
     # Files hold whole values.
-    run_seeds(args, check, partial_inputs=False)
+    run_seeds(args, check_seed, partial_inputs=False)
 
 
 if __name__ == "__main__":

@@ -92,7 +92,7 @@ def pack_program(tools, text, mesh, ranks, folder, target, flags, runs):
     """One module, and a test for each run of it; gives how many."""
     folder.mkdir(parents=True)
     sizes = sizes_of(text)
-    case = Case(tools, text, ranks, folder, "program", sizes)
+    case = Case(tools, text, folder, "program", sizes)
     tools.compile(case.path, mesh, case.module)
     report = tools.call(tools.bin / "tessera-run", case.module, "--inputs", case.inputs,
                         "--report", "json", "--transport", "threads", "--ranks", ranks,
@@ -101,7 +101,7 @@ def pack_program(tools, text, mesh, ranks, folder, target, flags, runs):
     tools.compile(case.path, mesh, folder / "module.tsr", f"--target={target}", *flags)
     pathlib.Path(case.inputs).rename(folder / "inputs.safetensors")
     pathlib.Path(case.module).unlink()
-    save_expected(folder / "expected", case.exact, case.allowed)
+    save_expected(folder / "expected", case.exact, case.allowed(ranks))
     for suffix, run_flags in runs.items():
         test = folder.with_name(folder.name + suffix)
         if suffix:
@@ -272,7 +272,7 @@ def pack_failures(tools, out, target):
     folder.mkdir(parents=True)
     shutil.copy2(ROOT / "test/GPU/failures", out / "failures")
     [(_, _, text)] = programs_in(ROOT / "examples/gpt/block_sp.mlir")
-    case = Case(tools, text, 2, folder, "program", {})
+    case = Case(tools, text, folder, "program", {})
     pathlib.Path(case.inputs).rename(folder / "inputs.safetensors")
     tools.compile(case.path, "tp=2", folder / "module.tsr", f"--target={target}")
     tools.compile(case.path, "tp=4", folder / "module4.tsr", f"--target={target}")

@@ -137,23 +137,24 @@ class Programs(unittest.TestCase):
             for name in names:
                 file = ROOT / f"test/Programs/{name}.mlir"
                 for number, _, text in run_programs.programs_in(file):
+                    sizes = run_programs.sizes_of(text)
+                    case = run_programs.Case(tools, text, folder, "case", sizes)
                     for ranks in range(1, 5):
                         with self.subTest(name=name, number=number, ranks=ranks):
-                            self.check(tools, folder, text, ranks)
+                            self.check(case, text, ranks)
 
-    def check(self, tools, folder, text, ranks):
+    def check(self, case, text, ranks):
         axis = re.search(r"#tv\.mesh<(\w+) = \d+>", text)[1]
-        sizes = run_programs.sizes_of(text)
-        case = run_programs.Case(tools, text, ranks, folder, "case", sizes)
         program = tessera.compile(text, mesh={axis: ranks})
         bits = {name for name, port in ports(program, ranks).items() if port.dtype == 2}
         inputs = {name: run_programs.bfloat16(array) if name in bits else array
                   for name, array in run_programs.read_outputs(case.inputs).items()}
-        results = tessera.run(program, inputs, ranks=ranks, sizes=sizes)
+        results = tessera.run(program, inputs, ranks=ranks, sizes=case.sizes)
         for name in bits & set(results):
             results[name] = (results[name].astype(np.uint32) << 16).view(np.float32)
+        allowed = case.allowed(ranks)
         for port, exact in case.exact.items():
-            why = tvnumpy.compare(port, results[port], exact, case.allowed[port])
+            why = tvnumpy.compare(port, results[port], exact, allowed[port])
             self.assertFalse(why, why)
 
 
