@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attention_bwd.cuh"
+#include "attention/attention_bwd.cuh"
 #include "harness.cuh"
 
 template <int D> struct Full : AttentionMods {

@@ -15,7 +15,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ORDER = pathlib.Path(__file__).with_name("order.txt")
 # Where includes are looked up: the include directories of CMakeLists.txt.
-ROOTS = ["lib", "dialects", "passes", "include", "test"]
+ROOTS = ["lib", "dialects", "passes", "include", "test", "lib/Kernels/cuda"]
 PRODUCT = ["include", "lib", "dialects", "passes", "tools"]
 CODE = PRODUCT + ["test/lib"]
 # Not ours, but an arrow all the same: the runtime has none.

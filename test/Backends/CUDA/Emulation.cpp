@@ -60,7 +60,7 @@ using std::min;
 
 #pragma clang diagnostic ignored "-Wunknown-pragmas"
 #pragma clang diagnostic ignored "-Wpass-failed"
-#include "Kernels/cuda/runtime.cu"
+#include "Kernels/cuda/base/runtime.cu"
 
 template <typename Arguments, void (*kernel)(Arguments)>
 void launch(unsigned blocks, const void *argument) {

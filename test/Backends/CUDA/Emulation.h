@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Kernels/cuda/runtime.cu compiled as C++: each block is one thread, blocks run
-// one after the other. Good for what it computes, not for races.
+// Kernels/cuda/base/runtime.cu compiled as C++: each block is one thread, blocks
+// run one after the other. Good for what it computes, not for races.
 //
 //===----------------------------------------------------------------------===//
 

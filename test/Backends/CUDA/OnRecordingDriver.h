@@ -124,7 +124,7 @@ struct Session {
 // Modules
 //===----------------------------------------------------------------------===//
 
-/// With the copies of Kernels/cuda/runtime.cu.
+/// With the copies of Kernels/cuda/base/runtime.cu.
 inline std::string runtimeCubin() {
   std::string text = "fake cubin 90\n";
   for (const char *kind : {"copy_", "transpose_"})

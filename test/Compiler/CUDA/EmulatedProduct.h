@@ -13,7 +13,7 @@
 
 #pragma once
 
-#include "prelude.cuh"
+#include "base/prelude.cuh"
 
 #define TSR_MEMBER __device__ inline
 #define TSR_DEVICE static TSR_MEMBER

@@ -62,7 +62,7 @@ TEST(Hopper, AttentionIsClean) {
           units.push_back(
               {"attention " + type + " " + depth + " causal " + causal +
                    (hasMods ? " with functors" : ""),
-               "#include \"attention_fwd.cuh\"\n"
+               "#include \"attention/attention_fwd.cuh\"\n"
                "using namespace tessera;\n"
                "struct Mods : AttentionMods {\n"
                "  static constexpr float Scale = 0.125f;\n"
@@ -91,7 +91,7 @@ TEST(Hopper, GemmIsClean) {
       for (bool hasMods : {false, true})
         units.push_back(
             {"gemm " + type + " " + tile + (hasMods ? " with functors" : ""),
-             std::string("#include \"gemm.cuh\"\n"
+             std::string("#include \"gemm/gemm.cuh\"\n"
                          "using namespace tessera;\n"
                          "struct Mods : GemmMods {\n") +
                  (hasMods
@@ -124,7 +124,7 @@ TEST(Hopper, GemmWithAllThereIsIsClean) {
     for (std::string batched : {"false", "true"}) {
       units.push_back(
           {"gemm " + tile + " of B batched: " + batched,
-           "#include \"gemm.cuh\"\n"
+           "#include \"gemm/gemm.cuh\"\n"
            "using namespace tessera;\n"
            "struct Mods : GemmMods {\n"
            "  struct Args {\n"

@@ -13,7 +13,7 @@
 
 #include "Emulation.h"
 
-#include "random.cuh"
+#include "base/random.cuh"
 
 #include "Interpreter/Ops/Evaluators.h"
 

@@ -7,7 +7,7 @@
 // No spills, no serialised products.
 // CLEAN-NOT: {{warning|error}}
 
-// CHECK: #include "attention_bwd.cuh"
+// CHECK: #include "attention/attention_bwd.cuh"
 // CHECK: Tensor<float, 4, 3> y3;
 // CHECK: struct attention_grad_0_Mods : AttentionMods {
 // CHECK: static constexpr float Scale = 0.125f;

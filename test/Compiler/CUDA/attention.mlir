@@ -24,7 +24,7 @@
 // CLEAN-NOT: {{warning|error}}
 
 // The regions are functors; captured tensors come by the parameters.
-// CHECK: #include "attention_fwd.cuh"
+// CHECK: #include "attention/attention_fwd.cuh"
 // CHECK: struct attention_0_Parameters {
 // CHECK-NEXT: Tensor<const bf16, 4, 3> x0;
 // CHECK-NEXT: Tensor<const bf16, 4, 3> x1;

@@ -9,7 +9,7 @@
 
 // The epilogue is a functor; what it reads comes by the parameters. What is stored
 // first is what the source defines first.
-// CHECK: #include "gemm.cuh"
+// CHECK: #include "gemm/gemm.cuh"
 // CHECK: struct linear_0_Parameters {
 // CHECK-NEXT: Tensor<const bf16, 3, 2> x0;
 // CHECK-NEXT: Tensor<const bf16, 2, 1> x1;

@@ -12,8 +12,8 @@ import tempfile
 import machine_code
 
 TEXT = """
-#include "attention_bwd.cuh"
-#include "gemm.cuh"
+#include "attention/attention_bwd.cuh"
+#include "gemm/gemm.cuh"
 using namespace tessera;
 struct CausalMods : AttentionMods { static constexpr bool Causal = true; };
 struct GeluMods : GemmMods {

@@ -14,8 +14,8 @@
 #ifndef TESSERA_TEST_GPU_ATTENTION_CUH
 #define TESSERA_TEST_GPU_ATTENTION_CUH
 
-#include "attention_bwd.cuh"
-#include "attention_fwd.cuh"
+#include "attention/attention_bwd.cuh"
+#include "attention/attention_fwd.cuh"
 #include "harness.cuh"
 
 #ifndef TEST_DV

@@ -14,7 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "gemm.cuh"
+#include "gemm/gemm.cuh"
 #include "harness.cuh"
 
 #include <cublasLt.h>

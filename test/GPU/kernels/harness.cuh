@@ -30,7 +30,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "ptx.cuh"
+#include "base/ptx.cuh"
 
 using namespace tessera;
 

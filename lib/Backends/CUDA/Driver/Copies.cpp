@@ -23,7 +23,7 @@ using namespace tessera;
 using namespace tessera::cuda;
 
 //===----------------------------------------------------------------------===//
-// Arguments: the structs of Kernels/cuda/runtime.cu
+// Arguments: the structs of Kernels/cuda/base/runtime.cu
 //===----------------------------------------------------------------------===//
 
 namespace {

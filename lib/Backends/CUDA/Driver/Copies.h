@@ -8,7 +8,7 @@
 //
 // Copies between strided boxes, fills and reductions on a GPU. All that depends
 // on sizes and addresses is decided here, once; a launch only hands over its
-// argument. The kernels are those of Kernels/cuda/runtime.cu.
+// argument. The kernels are those of Kernels/cuda/base/runtime.cu.
 //
 //===----------------------------------------------------------------------===//
 

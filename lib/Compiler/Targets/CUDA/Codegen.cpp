@@ -102,7 +102,7 @@ static std::string getRuntimeText(ModuleOp program) {
   text += "#define TESSERA_FOLDS";
   for (const std::string &fold : folds)
     text += fold;
-  return text + "\n" + getEmbeddedFile("runtime.cu");
+  return text + "\n" + getEmbeddedFile("base/runtime.cu");
 }
 
 FailureOr<std::vector<CompiledKernel>> cuda::emitKernels(ModuleOp program) {

@@ -78,15 +78,15 @@ FailureOr<KernelSource> cuda::emitKernel(func::FuncOp kernel) {
       return failure();
     source.functions.push_back(std::move(function));
   }
-  source.text = "#include \"prelude.cuh\"\n#include \"random.cuh\"\n";
+  source.text = "#include \"base/prelude.cuh\"\n#include \"base/random.cuh\"\n";
   if (llvm::any_of(loops, llvm::IsaPred<plan::AttentionGradOp>))
-    source.text += "#include \"attention_bwd.cuh\"\n";
+    source.text += "#include \"attention/attention_bwd.cuh\"\n";
   else if (llvm::any_of(loops, llvm::IsaPred<plan::AttentionOp>))
-    source.text += "#include \"attention_fwd.cuh\"\n";
+    source.text += "#include \"attention/attention_fwd.cuh\"\n";
   else if (llvm::any_of(loops, llvm::IsaPred<plan::ProductOp>))
-    source.text += "#include \"gemm.cuh\"\n";
+    source.text += "#include \"gemm/gemm.cuh\"\n";
   else
-    source.text += "#include \"rows.cuh\"\n#include \"tiles.cuh\"\n";
+    source.text += "#include \"rows/rows.cuh\"\n#include \"rows/tiles.cuh\"\n";
   source.text += "\nusing namespace tessera;\n\n" + out.getText();
   return source;
 }

@@ -26,7 +26,7 @@
 #ifndef TESSERA_KERNELS_ATTENTION_FWD_CUH
 #define TESSERA_KERNELS_ATTENTION_FWD_CUH
 
-#include "wgmma.cuh"
+#include "base/wgmma.cuh"
 
 namespace tessera {
 

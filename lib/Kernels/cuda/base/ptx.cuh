@@ -16,7 +16,7 @@
 #ifndef TESSERA_KERNELS_PTX_CUH
 #define TESSERA_KERNELS_PTX_CUH
 
-#include "prelude.cuh"
+#include "base/prelude.cuh"
 
 #define TSR_MEMBER __device__ __forceinline__
 #define TSR_DEVICE static TSR_MEMBER

@@ -15,7 +15,7 @@
 
 #pragma once
 
-#include "prelude.cuh"
+#include "base/prelude.cuh"
 
 namespace tessera {
 

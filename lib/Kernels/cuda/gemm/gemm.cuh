@@ -20,7 +20,7 @@
 #ifdef TESSERA_EMULATION
 #include "EmulatedProduct.h" // `gemm` by its definition
 #else
-#include "wgmma.cuh"
+#include "base/wgmma.cuh"
 #endif
 
 namespace tessera {

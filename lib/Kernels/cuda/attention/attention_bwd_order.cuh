@@ -14,7 +14,7 @@
 #ifndef TESSERA_KERNELS_ATTENTION_BWD_ORDER_CUH
 #define TESSERA_KERNELS_ATTENTION_BWD_ORDER_CUH
 
-#include "attention_fwd.cuh"
+#include "attention/attention_fwd.cuh"
 
 namespace tessera {
 

@@ -23,7 +23,7 @@
 #ifndef TESSERA_KERNELS_WGMMA_CUH
 #define TESSERA_KERNELS_WGMMA_CUH
 
-#include "ptx.cuh"
+#include "base/ptx.cuh"
 
 namespace tessera {
 

@@ -19,7 +19,7 @@
 
 #pragma once
 
-#include "prelude.cuh"
+#include "base/prelude.cuh"
 
 namespace tessera {
 

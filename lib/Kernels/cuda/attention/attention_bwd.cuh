@@ -43,7 +43,7 @@
 #ifndef TESSERA_KERNELS_ATTENTION_BWD_CUH
 #define TESSERA_KERNELS_ATTENTION_BWD_CUH
 
-#include "attention_bwd_order.cuh"
+#include "attention/attention_bwd_order.cuh"
 
 namespace tessera {
 

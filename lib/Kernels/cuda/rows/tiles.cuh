@@ -14,7 +14,7 @@
 
 #pragma once
 
-#include "prelude.cuh"
+#include "base/prelude.cuh"
 
 namespace tessera {
 
