@@ -129,10 +129,20 @@ std::optional<Dim> Propagation::ByRule::resized(const Dim &dim, int64_t from,
   return layout::canonicalize(view, {to}, graph.mesh).dims[0];
 }
 
-/// Whether a split of `factor` may go from one tensor of an op to another.
-static bool carries(const IterationFactor &factor) {
-  return factor.kind == Kind::Parallel || factor.kind == Kind::Reduction ||
-         factor.kind == Kind::Shifted;
+/// Whether a split of `factor` may go from one tensor of an op to another. One
+/// that is addressed may where it is a target: each device keeps its part.
+static bool carries(const layout::Rule &rule, int factor) {
+  switch (rule.factors[factor].kind) {
+  case Kind::Parallel:
+  case Kind::Reduction:
+  case Kind::Shifted:
+    return true;
+  case Kind::Indexed:
+    return rule.isInResult(factor);
+  case Kind::Sequential:
+    return false;
+  }
+  return false;
 }
 
 /// `dim`, of one tensor dimension that several factors index, as one dimension
@@ -259,7 +269,7 @@ void Propagation::ByRule::collect(int64_t priority) {
 /// become did(tp) * did(dp) * _ of another operand.
 void Propagation::ByRule::assign(int factor, const Dim &dim,
                                  const Candidate &candidate) {
-  if (!carries(rule.factors[factor]))
+  if (!carries(rule, factor))
     return;
   std::vector<SubAxis> axes = layout::axesOf(dim.product);
   if (axes.empty())
@@ -295,7 +305,7 @@ bool Propagation::ByRule::isFree(const Candidate &flat) const {
     if (layout::overlap(layout::axesOf(other->dim.product), axes))
       return false;
   for (int factor : flat.factors)
-    if (products[factor] || !carries(rule.factors[factor]))
+    if (products[factor] || !carries(rule, factor))
       return false;
   for (const std::optional<Dim> &product : products)
     if (product && layout::overlap(layout::axesOf(product->product), axes))
@@ -397,6 +407,6 @@ void Propagation::ByRule::propose(std::vector<Proposal> &proposals) const {
   const std::vector<int> &targets = forward ? node.results : node.operands;
   const auto &factors = forward ? rule.results : rule.operands;
   for (size_t i = 0; i < targets.size(); ++i)
-    if (targets[i] >= 0)
+    if (targets[i] >= 0 && (forward || rule.uses[i] != layout::Use::Unread))
       proposeTo(targets[i], factors[i], proposals);
 }

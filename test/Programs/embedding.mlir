@@ -47,3 +47,23 @@ func.func @main(%ids: !ids {tv.range = [-1, 3]}, %x: !x, %w: !w, %u: !u, %v: !v)
   %3 = tv.scatter sum %v, %ids, %2 dim 0 : (!v, !ids, !u) -> !v
   return %1, %3 : !w, !v
 }
+
+// -----
+
+// The same from zeros, of which a device makes its rows alone.
+// CHECK: tv.constant {{.*}} -> tensor<{{.*}}[did(tp) * {{.*}}, 4]
+// CHECK: tv.scatter
+// CHECK: return
+// RAN tp=1: nothing
+// RAN tp=2: nothing
+// RAN tp=3: nothing
+// RAN tp=4: nothing
+#m = #tv.mesh<tp = 2>
+!ids = tensor<2x5xi32>
+!x = tensor<2x5x4xf32>
+!w = tensor<61x4xf32, #tv.view<#m, [did(tp) * _, _]>>
+func.func @main(%ids: !ids {tv.range = [-1, 63]}, %x: !x) -> !w {
+  %zeros = tv.constant dense<0.0> : tensor<f32> : () -> tensor<61x4xf32>
+  %0 = tv.scatter sum %zeros, %ids, %x dim 0 : (tensor<61x4xf32>, !ids, !x) -> !w
+  return %0 : !w
+}

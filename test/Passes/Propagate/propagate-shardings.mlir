@@ -132,3 +132,24 @@ func.func @open_results(%a: !a) -> (!open, !half, !closed) {
   %z = tv.mul %a, %a : (!a, !a) -> !closed
   return %x, %y, %z : !open, !half, !closed
 }
+
+// -----
+
+// What a scatter addresses is carried between where it starts and what it becomes, in
+// both directions; the updates stay whole.
+
+// CHECK-LABEL: @scatter
+// CHECK: %[[ZEROS:.*]] = tv.constant {{.*}} -> tensor<12x4xf32, #tv.view<#mesh, [did(tp) * 6, 4]>>
+// CHECK: tv.scatter sum %[[ZEROS]], {{.*}} -> tensor<12x4xf32, #tv.view<#mesh, [did(tp) * 6, 4]>>
+// CHECK: tv.mul {{.*}} -> tensor<5x4xf32, #tv.view<#mesh, [5, 4]>>
+// CHECK: tv.scatter max %{{.*}} -> tensor<12x4xf32, #tv.view<#mesh, [did(tp) * 6, 4]>>
+#m = #tv.mesh<tp = 2>
+!w = tensor<12x4xf32, #tv.view<#m, [did(tp) * _, _]>>
+!x = tensor<5x4xf32>
+func.func @scatter(%w: !w, %ids: tensor<5xi32>, %x: !x) -> (!w, tensor<12x4xf32>) {
+  %zeros = tv.constant dense<0.0> : tensor<f32> : () -> tensor<12x4xf32>
+  %0 = tv.scatter sum %zeros, %ids, %x dim 0 : (tensor<12x4xf32>, tensor<5xi32>, !x) -> !w
+  %y = tv.mul %x, %x : (!x, !x) -> !x
+  %1 = tv.scatter max %w, %ids, %y dim 0 : (!w, tensor<5xi32>, !x) -> tensor<12x4xf32>
+  return %0, %1 : !w, tensor<12x4xf32>
+}
