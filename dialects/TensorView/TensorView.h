@@ -160,8 +160,8 @@ inline constexpr llvm::StringLiteral kRangeAttr = "tv.range";
 /// `tv.user_view = #tv.view<...>` on an argument or result: what the user
 /// wrote, kept by `tv-bind`.
 inline constexpr llvm::StringLiteral kUserViewAttr = "tv.user_view";
-/// `tv.user_move` on a reshard: the user wrote it, strict mode lets it pass.
-/// Passes that replace a reshard keep it.
+/// `tv.user_move` on a reshard: the user wrote it. Passes keep it until it is
+/// planned, and strict mode lets it pass.
 inline constexpr llvm::StringLiteral kUserMoveAttr = "tv.user_move";
 
 } // namespace tessera::tv

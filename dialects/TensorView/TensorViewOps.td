@@ -599,7 +599,7 @@ def TensorView_ConstrainOp : TensorView_PureOp<"constrain", [InferExtents]> {
     %r = tv.constrain %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
        to #tv.view<#m, [did(tp) * _, _]>
     ```
-    Decided in propagation, and gone after it.
+    Propagation makes it a reshard, which passes keep.
   }];
   let arguments = (ins AnyRankedTensor:$input, TensorView_ViewAttr:$view);
   let results = (outs AnyRankedTensor:$result);

@@ -56,9 +56,12 @@ private:
 };
 } // namespace
 
+/// A reshard of one value that the user did not write.
 static ReshardOp asMove(Operation *op) {
   auto reshard = dyn_cast_or_null<ReshardOp>(op);
-  return reshard && reshard.getInputs().size() == 1 ? reshard : ReshardOp();
+  bool moves = reshard && reshard.getInputs().size() == 1 &&
+               !reshard->hasAttr(kUserMoveAttr);
+  return moves ? reshard : ReshardOp();
 }
 
 LogicalResult Delayer::visitReshard(ReshardOp op) {

@@ -203,16 +203,12 @@ void PropagateShardingsPass::materialize(const Propagation &graph,
   SmallVector<ConstrainOp> constraints(
       function.getBody().front().getOps<ConstrainOp>());
   for (ConstrainOp constrain : constraints) {
-    Value input = constrain.getInput();
-    if (input.getType() != constrain.getType()) {
-      OpBuilder builder(constrain);
-      auto reshard = ReshardOp::create(builder, constrain.getLoc(),
-                                       TypeRange{constrain.getType()},
-                                       ValueRange{input}, StepAttr());
-      reshard->setAttr(kUserMoveAttr, builder.getUnitAttr());
-      input = reshard.getResult(0);
-    }
-    constrain.getResult().replaceAllUsesWith(input);
+    OpBuilder builder(constrain);
+    auto reshard = ReshardOp::create(
+        builder, constrain.getLoc(), TypeRange{constrain.getType()},
+        ValueRange{constrain.getInput()}, StepAttr());
+    reshard->setAttr(kUserMoveAttr, builder.getUnitAttr());
+    constrain->replaceAllUsesWith(reshard);
     constrain.erase();
   }
 

@@ -20,6 +20,10 @@
 // (shortcut), and a gather after a broadcast goes before it (reconsider). Each
 // strictly lowers bytes or the number of reshards, so it ends.
 //
+// What the user wrote stays: the value lies as such a reshard says, and ops
+// before and after it do not see through it. Only its own operand may be one
+// that lies elsewhere.
+//
 //===----------------------------------------------------------------------===//
 
 #include "Place/ChoosePlacement.h"
@@ -46,9 +50,16 @@ static ReshardOp asMove(Operation *op) {
   return moves ? reshard : ReshardOp();
 }
 
+/// Such a reshard that the user did not write.
+static ReshardOp asImplicitMove(Operation *op) {
+  ReshardOp move = asMove(op);
+  return move && !move->hasAttr(kUserMoveAttr) ? move : ReshardOp();
+}
+
 /// The reshard that makes `value` for one use only.
 static ReshardOp servingMove(Value value) {
-  return value.hasOneUse() ? asMove(value.getDefiningOp()) : ReshardOp();
+  return value.hasOneUse() ? asImplicitMove(value.getDefiningOp())
+                           : ReshardOp();
 }
 
 namespace {
@@ -60,6 +71,9 @@ public:
   LogicalResult run(bool &changed);
 
 private:
+  /// A value, and the type that a reshard gives it.
+  using Target = std::pair<Value, Type>;
+
   bool merge();
   LogicalResult shortcut(bool &changed);
   LogicalResult reconsider(Operation *op, bool sharedMoves, bool &changed);
@@ -92,18 +106,22 @@ FailureOr<int64_t> Elider::bytesOf(ReshardOp op) {
 
 bool Elider::merge() {
   bool changed = false;
-  llvm::DenseMap<std::pair<Value, Type>, Value> known;
+  llvm::DenseMap<Target, Value> known;
   for (Block &block : function.getBody())
     for (Operation &op : llvm::make_early_inc_range(block)) {
       ReshardOp reshard = asMove(&op);
       if (!reshard)
         continue;
       Value from = reshard.getInputs()[0], to = reshard.getResult(0);
-      Value same = from;
+      const bool isWritten = reshard->hasAttr(kUserMoveAttr);
+      Value same = isWritten ? to : from;
       if (from.getType() != to.getType())
         same = known.try_emplace({from, to.getType()}, to).first->second;
       if (same == to)
         continue;
+      if (isWritten)
+        same.getDefiningOp()->setAttr(kUserMoveAttr,
+                                      reshard->getAttr(kUserMoveAttr));
       to.replaceAllUsesWith(same);
       reshard.erase();
       changed = true;
@@ -116,7 +134,8 @@ LogicalResult Elider::shortcut(bool &changed) {
     for (Operation &op : block) {
       ReshardOp second = asMove(&op);
       ReshardOp first =
-          second ? asMove(second.getInputs()[0].getDefiningOp()) : second;
+          second ? asImplicitMove(second.getInputs()[0].getDefiningOp())
+                 : second;
       if (!first)
         continue;
       Value start = first.getInputs()[0], middle = first.getResult(0);
@@ -150,7 +169,8 @@ LogicalResult Elider::reconsider(Operation *op, bool sharedMoves,
       op->getNumResults() == 0)
     return success();
   auto moveBefore = [&](Value operand) {
-    return sharedMoves ? asMove(operand.getDefiningOp()) : servingMove(operand);
+    return sharedMoves ? asImplicitMove(operand.getDefiningOp())
+                       : servingMove(operand);
   };
   bool anyMove = false, anyShared = false;
   for (Value operand : op->getOperands()) {
@@ -160,7 +180,8 @@ LogicalResult Elider::reconsider(Operation *op, bool sharedMoves,
   if (sharedMoves && !anyShared)
     return success();
   auto moveAfter = [](Value result) {
-    return result.hasOneUse() ? asMove(*result.user_begin()) : ReshardOp();
+    return result.hasOneUse() ? asImplicitMove(*result.user_begin())
+                              : ReshardOp();
   };
   for (Value result : op->getResults())
     anyMove |= bool(moveAfter(result));

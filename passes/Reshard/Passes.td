@@ -22,6 +22,9 @@ def ElideReshardsPass : ContractPass<"tv-elide-reshards", "Propagated"> {
     starts at the first one's operand; an op that has reshards of its own before and
     after it is placed anew between their outer views. Bytes moved never rise.
 
+    A reshard that the user wrote (`tv.user_move`) stays, and no op is placed across
+    it: the value lies as it says.
+
     ```mlir
     #m = #tv.mesh<tp = 2>
     !addends = tensor<8xf32, #tv.view<#m, [8], partial = [tp : sum]>>

@@ -77,3 +77,61 @@ func.func @gather_after_an_expansion(%x: tensor<8xf32, #v>) -> tensor<6x8xf32, #
   %1 = tv.reshard %0 : (tensor<6x8xf32, #e>) -> tensor<6x8xf32, #w>
   return %1 : tensor<6x8xf32, #w>
 }
+
+// -----
+
+// What the user wrote stays: x comes whole, though its part would do, and goes back.
+
+#m = #tv.mesh<tp = 2>
+#w = #tv.view<#m, [8, 4]>
+#s = #tv.view<#m, [did(tp) * 4, 4]>
+
+// CHECK-LABEL: @written_there_and_back
+// CHECK-NEXT: %[[W:.*]] = tv.reshard %arg0 {tv.user_move}
+// CHECK-NEXT: %[[S:.*]] = tv.reshard %[[W]]
+// CHECK-NEXT: return %[[S]]
+func.func @written_there_and_back(%x: tensor<8x4xf32, #s>) -> tensor<8x4xf32, #s> {
+  %0 = tv.reshard %x {tv.user_move} : (tensor<8x4xf32, #s>) -> tensor<8x4xf32, #w>
+  %1 = tv.reshard %0 : (tensor<8x4xf32, #w>) -> tensor<8x4xf32, #s>
+  return %1 : tensor<8x4xf32, #s>
+}
+
+// A move that changes nothing stands for the view, too.
+// CHECK-LABEL: @written_identity
+// CHECK-NEXT: %[[W:.*]] = tv.reshard %arg0 {tv.user_move} : {{.*}}partial = [tp : sum]>>) -> tensor<8x4xf32, {{.*}}[8, 4]>>
+// CHECK-NEXT: tv.reshard %[[W]]
+func.func @written_identity(%x: tensor<8x4xf32, #tv.view<#m, [8, 4], partial = [tp : sum]>>) -> tensor<8x4xf32, #s> {
+  %0 = tv.reshard %x : (tensor<8x4xf32, #tv.view<#m, [8, 4], partial = [tp : sum]>>) -> tensor<8x4xf32, #w>
+  %1 = tv.reshard %0 {tv.user_move} : (tensor<8x4xf32, #w>) -> tensor<8x4xf32, #w>
+  %2 = tv.reshard %1 : (tensor<8x4xf32, #w>) -> tensor<8x4xf32, #s>
+  return %2 : tensor<8x4xf32, #s>
+}
+
+// An equal move of the same value is this one.
+// CHECK-LABEL: @written_after_an_equal_move
+// CHECK-NEXT: %[[W:.*]] = tv.reshard %arg0 {tv.user_move}
+// CHECK-NEXT: tv.add %[[W]], %[[W]]
+func.func @written_after_an_equal_move(%x: tensor<8x4xf32, #s>) -> tensor<8x4xf32, #w> {
+  %0 = tv.reshard %x : (tensor<8x4xf32, #s>) -> tensor<8x4xf32, #w>
+  %1 = tv.reshard %x {tv.user_move} : (tensor<8x4xf32, #s>) -> tensor<8x4xf32, #w>
+  %2 = tv.add %0, %1 : (tensor<8x4xf32, #w>, tensor<8x4xf32, #w>) -> tensor<8x4xf32, #w>
+  return %2 : tensor<8x4xf32, #w>
+}
+
+// -----
+
+#m = #tv.mesh<tp = 2>
+#v = #tv.view<#m, [did(tp) * 4]>
+#e = #tv.view<#m, [6, did(tp) * 4]>
+#w = #tv.view<#m, [6, 8]>
+
+// No op is placed across it.
+// CHECK-LABEL: @written_after_an_expansion
+// CHECK-NEXT: tv.broadcast
+// CHECK-NEXT: tv.reshard {{.*}} {tv.user_move}
+// CHECK-NEXT: return
+func.func @written_after_an_expansion(%x: tensor<8xf32, #v>) -> tensor<6x8xf32, #w> {
+  %0 = tv.broadcast %x dims [1] : (tensor<8xf32, #v>) -> tensor<6x8xf32, #e>
+  %1 = tv.reshard %0 {tv.user_move} : (tensor<6x8xf32, #e>) -> tensor<6x8xf32, #w>
+  return %1 : tensor<6x8xf32, #w>
+}
