@@ -381,6 +381,37 @@ Result<View> tv::reinterpret(ReinterpretOpInterface op, const View &view,
   return result;
 }
 
+bool tv::givesSameElements(Operation *op) {
+  return op->hasTrait<OpTrait::SharesMemory>() && !isa<WindowOpInterface>(op);
+}
+
+std::optional<View> tv::getOperandView(Operation *op, const View &view) {
+  if (!givesSameElements(op))
+    return std::nullopt;
+  const layout::Mesh &mesh = getView(op->getOperand(0)).getLayoutMesh();
+  if (auto reinterpretation = dyn_cast<ReinterpretOpInterface>(op)) {
+    Result<View> operand = reinterpretation.getOperandView(view, mesh);
+    if (!operand)
+      return std::nullopt;
+    Result<View> result = reinterpret(reinterpretation, *operand, mesh);
+    if (!result || *result != view)
+      return std::nullopt;
+    return placesOf(*operand);
+  }
+  // Partial states pass as they are; the rule places the dimensions.
+  View dims = view;
+  dims.partial.clear();
+  View whole = View::replicated(
+      cast<RankedTensorType>(op->getOperand(0).getType()).getRank());
+  PlacedOp placed(cast<ShardingRuleOpInterface>(op),
+                  Placement{{whole}, {dims}});
+  Result<Placement> placement = placed.place(placed.getDivision());
+  if (!placement || placement->results[0] != dims)
+    return std::nullopt;
+  placement->operands[0].partial = view.partial;
+  return placement->operands[0];
+}
+
 /// The op's values that carry data over a mesh, in order.
 static llvm::SmallVector<Value> tensorsOf(Operation *op) {
   llvm::SmallVector<Value> values;

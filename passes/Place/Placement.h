@@ -126,6 +126,15 @@ Result<layout::View> reinterpret(ReinterpretOpInterface op,
                                  const layout::View &view,
                                  const layout::Mesh &mesh);
 
+/// Whether `op` gives all elements of its one operand other indices, and does
+/// nothing else: a reshape, a transpose.
+bool givesSameElements(mlir::Operation *op);
+
+/// The operand's view that makes the result of such an op lie as `view`; places
+/// only. Nothing if there is none, or for another op.
+std::optional<layout::View> getOperandView(mlir::Operation *op,
+                                           const layout::View &view);
+
 } // namespace tessera::tv
 
 #endif // TESSERA_PLACE_PLACEMENT_H

@@ -6,19 +6,23 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Three rewrites until nothing changes, none of which raises the bytes moved:
+// Four rewrites until nothing changes, none of which raises the bytes moved:
 //
 //     merge       reshards that change nothing, or do what another does, vanish
 //     shortcut    reshard(reshard(a)) -> reshard(a), where that is no dearer
 //     than
 //                 what it replaces: both if the middle has no other use
+//     hoist       reshards of a, reshape(a) and transpose(a) become one of a,
+//                 where each could as well be of a
 //     reconsider  an op between reshards that only serve it is placed anew, now
 //                 from the views before these reshards to the view after; or
 //                 from before its operands' reshards that serve others too
 //
 // So a slice that is every use of an all-reduced value makes a reduce-scatter
-// (shortcut), and a gather after a broadcast goes before it (reconsider). Each
-// strictly lowers bytes or the number of reshards, so it ends.
+// (shortcut), an activation that a product and its weight gradient need whole
+// is gathered once (hoist), and a gather after a broadcast goes before it
+// (reconsider). Each strictly lowers bytes or the number of reshards, so it
+// ends.
 //
 // What the user wrote stays: the value lies as such a reshard says, and ops
 // before and after it do not see through it. Only its own operand may be one
@@ -76,6 +80,8 @@ private:
 
   bool merge();
   LogicalResult shortcut(bool &changed);
+  FailureOr<SmallVector<Target>> climb(ReshardOp move);
+  LogicalResult hoist(bool &changed);
   LogicalResult reconsider(Operation *op, bool sharedMoves, bool &changed);
   FailureOr<int64_t> bytesOf(ReshardOp op);
   FailureOr<int64_t> bytesOf(Operation *op, Value value, const View &from,
@@ -159,6 +165,70 @@ Value Elider::moveTo(OpBuilder &builder, Location loc, Value value, Type type) {
   return ReshardOp::create(builder, loc, TypeRange{type}, ValueRange{value},
                            StepAttr())
       .getResult(0);
+}
+
+/// What else would do for `move`: the reshard itself, then those of the values
+/// that reshapes and transposes made its operand of, as far up as bytes do not
+/// rise.
+FailureOr<SmallVector<Elider::Target>> Elider::climb(ReshardOp move) {
+  SmallVector<Target> targets = {
+      {move.getInputs()[0], move.getResult(0).getType()}};
+  FailureOr<int64_t> bytes = bytesOf(move);
+  if (failed(bytes))
+    return failure();
+  if (*bytes == 0 || !asImplicitMove(move))
+    return targets;
+  while (Operation *op = targets.back().first.getDefiningOp()) {
+    std::optional<View> view =
+        getOperandView(op, placesOf(getView(targets.back().second).getView()));
+    if (!view)
+      break;
+    Value operand = op->getOperand(0);
+    FailureOr<int64_t> above = bytesOf(move, operand, placesOf(operand), *view);
+    if (failed(above))
+      return failure();
+    if (*above > *bytes)
+      break;
+    bytes = above;
+    targets.emplace_back(
+        operand, withEncoding(operand.getType(), getView(operand).with(*view)));
+  }
+  return targets;
+}
+
+/// Each goes as far up as another could, and is merged with that one.
+LogicalResult Elider::hoist(bool &changed) {
+  SmallVector<std::pair<ReshardOp, SmallVector<Target>>> climbs;
+  llvm::DenseMap<Target, int64_t> counts;
+  for (Block &block : function.getBody())
+    for (Operation &op : block)
+      if (ReshardOp move = asMove(&op)) {
+        FailureOr<SmallVector<Target>> targets = climb(move);
+        if (failed(targets))
+          return failure();
+        for (const Target &target : *targets)
+          ++counts[target];
+        climbs.emplace_back(move, std::move(*targets));
+      }
+  for (auto &[move, targets] : climbs) {
+    while (targets.size() > 1 && counts[targets.back()] < 2)
+      targets.pop_back();
+    if (targets.size() == 1)
+      continue;
+    OpBuilder builder(move);
+    auto [source, type] = targets.pop_back_val();
+    Value value = moveTo(builder, move.getLoc(), source, type);
+    for (auto [made, type] : llvm::reverse(targets)) {
+      Operation *op = builder.clone(*made.getDefiningOp());
+      op->setOperand(0, value);
+      value = op->getResult(0);
+      value.setType(cast<RankedTensorType>(type));
+    }
+    move.getResult(0).replaceAllUsesWith(value);
+    move.erase();
+    changed = true;
+  }
+  return success();
 }
 
 /// With `sharedMoves`, operands may be taken from before reshards that stay for
@@ -258,17 +328,20 @@ LogicalResult Elider::reconsider(Operation *op, bool sharedMoves,
   return success();
 }
 
-/// Erases reshards without use.
+/// Erases reshards without use, and what only they read.
 void Elider::sweep() {
   for (Block &block : function.getBody())
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
-      if (isa<ReshardOp>(op) && op.use_empty())
+      if (op.use_empty() && (isa<ReshardOp>(op) || givesSameElements(&op)))
         op.erase();
 }
 
 LogicalResult Elider::run(bool &changed) {
   changed = merge();
   if (failed(shortcut(changed)))
+    return failure();
+  sweep();
+  if (failed(hoist(changed)))
     return failure();
   sweep();
   for (Block &block : function.getBody())

@@ -19,7 +19,8 @@ def ElideReshardsPass : ContractPass<"tv-elide-reshards", "Propagated"> {
   let summary = "Removes reshards that need not be, or makes them cheaper";
   let description = [{
     Reshards that change nothing or repeat another vanish; a reshard of a reshard
-    starts at the first one's operand; an op that has reshards of its own before and
+    starts at the first one's operand; reshards of a value, of its reshape and of its
+    transpose become one of the value; an op that has reshards of its own before and
     after it is placed anew between their outer views. Bytes moved never rise.
 
     A reshard that the user wrote (`tv.user_move`) stays, and no op is placed across

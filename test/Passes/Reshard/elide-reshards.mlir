@@ -135,3 +135,71 @@ func.func @written_after_an_expansion(%x: tensor<8xf32, #v>) -> tensor<6x8xf32, 
   %1 = tv.reshard %0 {tv.user_move} : (tensor<6x8xf32, #e>) -> tensor<6x8xf32, #w>
   return %1 : tensor<6x8xf32, #w>
 }
+
+// -----
+
+#m = #tv.mesh<tp = 2>
+!x = tensor<2x8x6xf32, #tv.view<#m, [2, did(tp) * 4, 6]>>
+!xs = tensor<16x6xf32, #tv.view<#m, [2 * did(tp) * 4, 6]>>
+!t = tensor<6x16xf32, #tv.view<#m, [6, 2 * did(tp) * 4]>>
+!xw = tensor<2x8x6xf32, #tv.view<#m, [2, 8, 6]>>
+!rw = tensor<16x6xf32, #tv.view<#m, [16, 6]>>
+!tw = tensor<6x16xf32, #tv.view<#m, [6, 16]>>
+
+// One value whole, as it is, reshaped and transposed: one gather.
+// CHECK-LABEL: @one_gather
+// CHECK-NEXT: %[[W:.*]] = tv.reshard %arg0 : {{.*}} -> tensor<2x8x6xf32, #tv.view<#mesh, [2, 8, 6]>>
+// CHECK-NEXT: %[[R:.*]] = tv.reshape %[[W]] : {{.*}} -> tensor<16x6xf32, #tv.view<#mesh, [16, 6]>>
+// CHECK-NEXT: %[[S:.*]] = tv.reshape %[[W]]
+// CHECK-NEXT: %[[T:.*]] = tv.transpose %[[S]] {{.*}} -> tensor<6x16xf32, #tv.view<#mesh, [6, 16]>>
+// CHECK-NEXT: return %[[W]], %[[R]], %[[T]]
+func.func @one_gather(%x: !x) -> (!xw, !rw, !tw) {
+  %0 = tv.reshard %x : (!x) -> !xw
+  %r = tv.reshape %x : (!x) -> !xs
+  %1 = tv.reshard %r : (!xs) -> !rw
+  %t = tv.transpose %r perm [1, 0] : (!xs) -> !t
+  %2 = tv.reshard %t : (!t) -> !tw
+  return %0, %1, %2 : !xw, !rw, !tw
+}
+
+// As far up as they share it; what the user wrote does not go up, others join it.
+// CHECK-LABEL: @one_gather_in_the_middle
+// CHECK-NEXT: %[[R:.*]] = tv.reshape %arg0
+// CHECK-NEXT: %[[W:.*]] = tv.reshard %[[R]] {tv.user_move}
+// CHECK-NEXT: %[[T:.*]] = tv.transpose %[[W]]
+// CHECK-NEXT: return %[[T]], %[[W]]
+func.func @one_gather_in_the_middle(%x: !x) -> (!tw, !rw) {
+  %r = tv.reshape %x : (!x) -> !xs
+  %t = tv.transpose %r perm [1, 0] : (!xs) -> !t
+  %0 = tv.reshard %t : (!t) -> !tw
+  %1 = tv.reshard %r {tv.user_move} : (!xs) -> !rw
+  return %0, %1 : !tw, !rw
+}
+
+// A move alone stays where it is.
+// CHECK-LABEL: @a_move_alone
+// CHECK-NEXT: tv.reshape
+// CHECK-NEXT: tv.reshard
+// CHECK-NEXT: return
+func.func @a_move_alone(%x: !x) -> !rw {
+  %r = tv.reshape %x : (!x) -> !xs
+  %0 = tv.reshard %r : (!xs) -> !rw
+  return %0 : !rw
+}
+
+// Addends along another axis pass.
+#d = #tv.mesh<dp = 2, tp = 2>
+!p = tensor<8x4xf32, #tv.view<#d, [did(tp) * 4, 4], partial = [dp : sum]>>
+!pt = tensor<4x8xf32, #tv.view<#d, [4, did(tp) * 4], partial = [dp : sum]>>
+!g = tensor<8x4xf32, #tv.view<#d, [8, 4], partial = [dp : sum]>>
+!gt = tensor<4x8xf32, #tv.view<#d, [4, 8], partial = [dp : sum]>>
+// CHECK-LABEL: @addends
+// CHECK-COUNT-1: tv.reshard %arg0
+// CHECK-NOT: tv.reshard
+// CHECK: return
+func.func @addends(%x: !p) -> (!g, !gt) {
+  %0 = tv.reshard %x : (!p) -> !g
+  %t = tv.transpose %x perm [1, 0] : (!p) -> !pt
+  %1 = tv.reshard %t : (!pt) -> !gt
+  return %0, %1 : !g, !gt
+}
