@@ -42,6 +42,7 @@ ScheduleDialect::verifyOperationAttribute(Operation *op,
   StringRef name = attribute.getName();
   StringRef wanted = llvm::StringSwitch<StringRef>(name)
                          .Case(kLoopAttr, "a #schedule.loop")
+                         .Case(kProductAttr, "a #schedule.product")
                          .Case(kRoleAttr, "a #schedule.role")
                          .Case(kAtOnceAttr, "a positive integer")
                          .Cases({kSyncAttr, kRoundedAttr}, "a unit")
@@ -49,8 +50,9 @@ ScheduleDialect::verifyOperationAttribute(Operation *op,
   if (wanted.empty())
     return op->emitError() << "there is no attribute '" << name << "'";
   auto integer = dyn_cast<IntegerAttr>(value);
-  const bool is = name == kLoopAttr   ? isa<LoopAttr>(value)
-                  : name == kRoleAttr ? isa<RoleAttr>(value)
+  const bool is = name == kLoopAttr      ? isa<LoopAttr>(value)
+                  : name == kProductAttr ? isa<ProductAttr>(value)
+                  : name == kRoleAttr    ? isa<RoleAttr>(value)
                   : name == kAtOnceAttr
                       ? integer && integer.getValue().isStrictlyPositive()
                       : isa<UnitAttr>(value);

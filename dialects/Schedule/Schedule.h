@@ -26,6 +26,7 @@
 namespace tessera::schedule {
 
 inline constexpr llvm::StringLiteral kLoopAttr = "schedule.loop";
+inline constexpr llvm::StringLiteral kProductAttr = "schedule.product";
 inline constexpr llvm::StringLiteral kRoleAttr = "schedule.role";
 inline constexpr llvm::StringLiteral kSyncAttr = "schedule.sync";
 inline constexpr llvm::StringLiteral kAtOnceAttr = "schedule.at_once";
@@ -34,6 +35,9 @@ inline constexpr llvm::StringLiteral kRoundedAttr = "schedule.rounded";
 /// Null where there is none.
 inline LoopAttr getLoop(mlir::Operation *op) {
   return op->getAttrOfType<LoopAttr>(kLoopAttr);
+}
+inline ProductAttr getProduct(mlir::Operation *op) {
+  return op->getAttrOfType<ProductAttr>(kProductAttr);
 }
 inline RoleAttr getRole(mlir::Operation *op) {
   return op->getAttrOfType<RoleAttr>(kRoleAttr);

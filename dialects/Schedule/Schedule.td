@@ -39,6 +39,7 @@ def Schedule_Dialect : Dialect {
       after this store, or after this stage, for what it stores is loaded again.
     - `schedule.at_once`, an integer, on a stage: of how many chunks the arithmetic is
       unrolled where values are kept in shared memory.
+    - `schedule.product`, a `#schedule.product`, on a `plan.product`.
     - `schedule.rounded`, a unit, on the kernel: all results have 16 bits, for which
       the GPU's fast division, square root and exponential are good enough.
   }];
@@ -160,6 +161,26 @@ def Schedule_LoopAttr : AttrDef<Schedule_Dialect, "Loop"> {
              : getForm() == Form::Columns ? getThreads() / 32
                                           : getThreads();
     }
+  }];
+}
+
+def Schedule_ProductAttr : AttrDef<Schedule_Dialect, "Product"> {
+  let mnemonic = "product";
+  let summary = "How blocks take the tiles of a matrix product";
+  let description = [{
+    ```mlir
+    #schedule.product<columns(256) stages(4) cluster(2)>
+    ```
+    A block computes tiles of 128 rows and so many `columns`, from `stages` operands'
+    panels of 64 in shared memory at a time. A `cluster` of 2 blocks, with the next
+    rows, shares what it reads of b. `rolled`: there is one copy of the epilogue's text
+    for 64 columns.
+  }];
+  let parameters = (ins "int64_t":$columns, "int64_t":$stages, "int64_t":$cluster,
+                        DefaultValuedParameter<"bool", "false">:$rolled);
+  let assemblyFormat = [{
+    `<` `columns` `(` $columns `)` `stages` `(` $stages `)` `cluster` `(` $cluster `)`
+    (`rolled` `(` $rolled^ `)`)? `>`
   }];
 }
 

@@ -50,13 +50,6 @@ static int64_t sizeOf(const std::vector<SubAxis> &axes) {
   return n;
 }
 
-static std::vector<SubAxis> partialAxes(const layout::View &view) {
-  std::vector<SubAxis> axes;
-  for (const layout::Partial &partial : view.partial)
-    axes.insert(axes.end(), partial.axes.begin(), partial.axes.end());
-  return axes;
-}
-
 std::vector<int> tessera::groupAlong(const std::vector<SubAxis> &axes,
                                      const layout::Mesh &mesh, int rank) {
   std::vector<int> ranks;
@@ -331,8 +324,8 @@ Status Planner::planExchange(const LocalTensor &source,
     }
   }
 
-  std::vector<SubAxis> before = partialAxes(source.view);
-  std::vector<SubAxis> after = partialAxes(target.view);
+  std::vector<SubAxis> before = layout::partialAxes(source.view);
+  std::vector<SubAxis> after = layout::partialAxes(target.view);
   // With the old digits at 0, what is left of the new state's digits.
   Coords coords = mesh.coordsOfRank(rank);
   for (const SubAxis &sub : before)
@@ -375,8 +368,8 @@ Status Planner::checkReduction(const LocalTensor &source,
                    ") over " + layout::toString(sub, mesh) +
                    ", along which its operand is not partial so"};
   }
-  if (sizeOf(partialAxes(source.view)) !=
-      sizeOf(partialAxes(target.view)) * sizeOf(axes))
+  if (sizeOf(layout::partialAxes(source.view)) !=
+      sizeOf(layout::partialAxes(target.view)) * sizeOf(axes))
     return Error{"what is partial before and after does not fit its axes"};
   return Ok{};
 }

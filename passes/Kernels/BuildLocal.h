@@ -1,5 +1,4 @@
-//===- BuildLocal.h - types and ops of local tensors
-//-----------------------===//
+//===- BuildLocal.h - types and ops of local tensors -----------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,11 +1,17 @@
 // RUN: tessera-compile %s --compile-from=local --target=cuda:sm_90a --matmul=own --dump-dir=%t --dump-kernels=%t/programs -o %t.tsr 2>&1 | FileCheck %s --check-prefix=CLEAN --allow-empty
 // RUN: FileCheck %s < %t/kernels.cu
+// RUN: FileCheck %s --check-prefix=SCHEDULE < %t/6-scheduled.mlir
 // RUN: FileCheck %s --check-prefix=PLAN < %t/plan.txt
 // RUN: FileCheck %s --check-prefix=PROGRAM < %t/programs/linear_0.cu
 // RUN: sed 's/bf16/f16/g' %s | tessera-compile --compile-from=local --target=cuda:sm_90a --matmul=own -o %t.tsr 2>&1 | FileCheck %s --check-prefix=CLEAN --allow-empty
 
 // No spills, no serialised products.
 // CLEAN-NOT: {{warning|error}}
+
+// Tiles that leave few multiprocessors idle, the widest where their number is known only
+// when it runs; one block a cluster where there is one tile of rows.
+// SCHEDULE: plan.product {{.*}}{schedule.product = #schedule.product<columns(256) stages(4) cluster(2) rolled(true)>}
+// SCHEDULE: plan.product {{.*}}{schedule.product = #schedule.product<columns(128) stages(6) cluster(1)>}
 
 // The epilogue is a functor; what it reads comes by the parameters. What is stored
 // first is what the source defines first.

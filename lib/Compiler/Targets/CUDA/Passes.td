@@ -25,6 +25,8 @@ def CUDASchedule : Pass<"cuda-schedule", "::mlir::func::FuncOp"> {
       one, longer ones a `blocks`; where more accesses have their neighbours in
       neighbouring rows it is `columns`. What several stages load is kept in shared
       memory or in registers if there is room, and then the rest is loaded late.
+    - A matrix product of our own gets the tiles that leave the fewest multiprocessors
+      idle at the end: a `#schedule.product`.
     - A sum of what a `select` leaves of one iteration becomes a `schedule.one_hot`,
       the maximum or minimum of small floats `schedule.pairs`.
 

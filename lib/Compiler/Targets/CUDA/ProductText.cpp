@@ -7,72 +7,27 @@
 //===----------------------------------------------------------------------===//
 //
 // The kernel is gemm.cuh. Written here is what it is a template of: a functor
-// for the program's epilogue, its configuration, and a `__global__` function
-// that hands over the launch's parameters.
+// for the program's epilogue, its configuration, which is the schedule's, and a
+// `__global__` function that hands over the launch's parameters.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Compiler/Targets/CUDA/KernelForms.h"
 #include "Compiler/Targets/CUDA/ScalarText.h"
-#include "Plan/Target.h"
+#include "Compiler/Targets/CUDA/Scheduling.h"
 
 using namespace mlir;
 using namespace tessera;
 using namespace tessera::cuda;
+using namespace tessera::schedule;
 
-namespace {
 /// GemmConfig of gemm.cuh; the text says so again.
-struct Tiles {
-  int32_t columns, stages, cluster;
-
-  static constexpr int32_t kRows = 128, kDepth = 64, kThreads = 384;
-  int64_t getShared() const {
-    const int64_t operands = stages * (kRows + columns) * kDepth * 2;
-    const int64_t panels = ((226 << 10) - operands) / 16384 > 1 ? 2 : 1;
-    return llvm::alignTo(operands + panels * 16384 + stages * 16, 1024);
-  }
-  /// Row tiles that are walked together.
-  int32_t getGroup() const { return 16 / cluster; }
-};
-} // namespace
-
-/// Columns and stages, and what a column costs: wider tiles read less.
-static constexpr std::array<int64_t, 3> kWidths[] = {
-    {256, 4, 100}, {192, 5, 102}, {128, 6, 110}};
-
-/// The tiles that leave the fewest multiprocessors idle at the end.
-static Tiles chooseTiles(ArrayRef<int64_t> shape, int64_t multiprocessors) {
-  auto make = [](const std::array<int64_t, 3> &width, int32_t cluster) {
-    return Tiles{int32_t(width[0]), int32_t(width[1]), cluster};
-  };
-  if (ShapedType::isDynamicShape(shape))
-    return make(kWidths[0], 2);
-  const int64_t batch = shape.size() == 3 ? shape[0] : 1;
-  const int64_t rows = shape[shape.size() - 2], columns = shape.back();
-  const int32_t cluster = rows <= Tiles::kRows ? 1 : 2;
-  auto getCost = [&](const std::array<int64_t, 3> &width) {
-    int64_t tiles = batch * llvm::divideCeil(rows, Tiles::kRows * cluster) *
-                    llvm::divideCeil(columns, width[0]);
-    return width[0] * width[2] *
-           llvm::divideCeil(tiles, multiprocessors / cluster);
-  };
-  return make(*llvm::min_element(kWidths,
-                                 [&](const auto &x, const auto &y) {
-                                   return getCost(x) < getCost(y);
-                                 }),
-              cluster);
-}
-
-/// Whether more follows a sum than a bias.
-static bool isLong(Region &epilogue) {
-  constexpr int kOps = 4;
-  int ops = 0;
-  epilogue.walk([&](Operation *) { ++ops; });
-  return ops > kOps;
-}
+constexpr int32_t kThreads = 384;
+/// Row tiles that are walked together.
+constexpr int64_t kWalked = 16;
 
 /// As many blocks as there are tiles, or more where sizes are not known.
-static std::vector<SpaceExtent> getBlocks(Value output, const Tiles &tiles) {
+static std::vector<SpaceExtent> getBlocks(Value output, ProductAttr tiles) {
   auto type = cast<MemRefType>(output.getType());
   unsigned argument = cast<BlockArgument>(output).getArgNumber();
   std::vector<SpaceExtent> space;
@@ -85,10 +40,10 @@ static std::vector<SpaceExtent> getBlocks(Value output, const Tiles &tiles) {
     }
     int64_t number = size;
     if (fromEnd == 2)
-      number =
-          llvm::divideCeil(size, tiles.kRows * tiles.cluster) * tiles.cluster;
+      number = llvm::divideCeil(size, kProductRows * tiles.getCluster()) *
+               tiles.getCluster();
     else if (fromEnd == 1)
-      number = llvm::divideCeil(size, tiles.columns);
+      number = llvm::divideCeil(size, tiles.getColumns());
     space.push_back({SpaceExtent::Kind::Constant, number});
   }
   return space;
@@ -141,11 +96,10 @@ LogicalResult cuda::writeProduct(KernelWriter &out, plan::ProductOp op,
   auto type = cast<MemRefType>(op.getOutputs().front().getType());
   const int64_t rank = type.getRank();
   const bool batched = cast<MemRefType>(op.getB().getType()).getRank() == 3;
-  const Tiles tiles = chooseTiles(
-      type.getShape(), plan::getTarget(op).getLimits().multiprocessors);
-  function.threads = Tiles::kThreads;
-  function.shared = tiles.getShared();
-  function.cluster = tiles.cluster;
+  const ProductAttr tiles = getProduct(op);
+  function.threads = kThreads;
+  function.shared = getSharedBytes(tiles);
+  function.cluster = tiles.getCluster();
   function.persistent = true;
   function.space = getBlocks(op.getOutputs().front(), tiles);
   auto addBoxes = [&](Value tensor, int32_t rows) {
@@ -155,8 +109,8 @@ LogicalResult cuda::writeProduct(KernelWriter &out, plan::ProductOp op,
     function.boxed.push_back(
         {cast<BlockArgument>(tensor).getArgNumber(), std::move(box)});
   };
-  addBoxes(op.getA(), tiles.kRows);
-  addBoxes(op.getB(), tiles.columns / tiles.cluster);
+  addBoxes(op.getA(), kProductRows);
+  addBoxes(op.getB(), tiles.getColumns() / tiles.getCluster());
   for (Value output : op.getOutputs())
     addBoxes(output, 64);
 
@@ -169,7 +123,7 @@ LogicalResult cuda::writeProduct(KernelWriter &out, plan::ProductOp op,
   out.line() << "  const " << parameters << " *p;\n";
   out.line() << "};\n";
   out.line() << "static constexpr int Results = " << results << ";\n";
-  if (isLong(op.getEpilogue()))
+  if (tiles.getRolled())
     out.line() << "static constexpr bool Rolled = true;\n";
   if (!op.getEpilogue().empty() && failed(writeEpilogue(out, op)))
     return failure();
@@ -180,11 +134,11 @@ LogicalResult cuda::writeProduct(KernelWriter &out, plan::ProductOp op,
     return "int(" + out.name(tensor) + ".size[" + std::to_string(dim) + "])";
   };
   out.line() << "using " << symbol << "_Config = GemmConfig<"
-             << *getTypeName(type.getElementType()) << ", " << tiles.columns
-             << ", " << tiles.stages << ", " << tiles.cluster << ", " << symbol
-             << "_Mods, " << rank << ", " << (batched ? "true" : "false")
-             << ">;\n";
-  out.line() << "static_assert(" << symbol << "_Config::BM == " << Tiles::kRows
+             << *getTypeName(type.getElementType()) << ", "
+             << tiles.getColumns() << ", " << tiles.getStages() << ", "
+             << tiles.getCluster() << ", " << symbol << "_Mods, " << rank
+             << ", " << (batched ? "true" : "false") << ">;\n";
+  out.line() << "static_assert(" << symbol << "_Config::BM == " << kProductRows
              << " && " << symbol << "_Config::Threads == " << function.threads
              << " &&\n";
   out.line() << "              sizeof(" << symbol
@@ -195,7 +149,7 @@ LogicalResult cuda::writeProduct(KernelWriter &out, plan::ProductOp op,
   out.line() << "  GemmMaps<" << results << "> maps;\n";
   out.line() << "};\n";
   out.line() << "extern \"C\" __global__ void __cluster_dims__("
-             << tiles.cluster << ") __launch_bounds__(" << function.threads
+             << tiles.getCluster() << ") __launch_bounds__(" << function.threads
              << ", 1)\n";
   out.open(symbol + "(const __grid_constant__ " + symbol + "_Boxed boxed)");
   out.line() << "const " << parameters << " &p = boxed.p;\n";
@@ -203,8 +157,8 @@ LogicalResult cuda::writeProduct(KernelWriter &out, plan::ProductOp op,
   out.line() << "    " << (rank == 3 ? size(op.getA(), 0) : std::string("1"))
              << ", " << size(op.getA(), rank - 2) << ", "
              << size(op.getOutputs().front(), rank - 1) << ", "
-             << size(op.getA(), rank - 1) << ", " << tiles.getGroup()
-             << ", {&p}};\n";
+             << size(op.getA(), rank - 1) << ", "
+             << kWalked / tiles.getCluster() << ", {&p}};\n";
   out.line() << "gemm<" << symbol << "_Config>(boxed.maps, g);\n";
   out.close();
   return success();

@@ -30,7 +30,7 @@ namespace tessera::cuda {
 static void removeAttributes(func::FuncOp kernel) {
   kernel.walk([](Operation *op) {
     for (StringLiteral name :
-         {kLoopAttr, kRoleAttr, kSyncAttr, kAtOnceAttr, kRoundedAttr})
+         {kLoopAttr, kProductAttr, kRoleAttr, kSyncAttr, kAtOnceAttr, kRoundedAttr})
       op->removeAttr(name);
   });
 }
@@ -80,6 +80,8 @@ struct SchedulePass
       if (isa<scf::ParallelOp, scf::ForOp, scf::IfOp, memref::StoreOp>(op) &&
           failed(scheduleLoop(&op, *limits)))
         return signalPassFailure();
+      else if (auto product = dyn_cast<plan::ProductOp>(op))
+        scheduleProduct(product, *limits);
   }
 };
 

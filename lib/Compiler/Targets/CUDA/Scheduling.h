@@ -26,6 +26,10 @@ namespace tessera::cuda {
 /// Registers that loads of a thread may fill at a time.
 constexpr int kLoadRegisters = 32;
 constexpr int kWarp = 32;
+/// Of a multiprocessor's shared memory, by each block.
+constexpr int64_t kSystemShared = 1 << 10;
+/// Of a tile of gemm.cuh.
+constexpr int64_t kProductRows = 128;
 
 /// The widest vectors that the last extent allows, if it is known.
 int narrow(int width, std::optional<int64_t> extent);
@@ -77,6 +81,14 @@ void schedulePoints(mlir::scf::ParallelOp loop);
 /// Parallel loops inside (stages): a group of threads takes one iteration at a
 /// time, and the stages' chunks are shared among them.
 void scheduleRows(mlir::scf::ParallelOp loop, const plan::Limits &limits);
+
+/// The tiles that leave the fewest multiprocessors idle at the end.
+void scheduleProduct(plan::ProductOp product, const plan::Limits &limits);
+/// An error unless gemm.cuh has such a kernel, and a block room for it.
+llvm::LogicalResult verifyProduct(plan::ProductOp product,
+                                  const plan::Limits &limits);
+/// Of a block's shared memory.
+int64_t getSharedBytes(schedule::ProductAttr tiles);
 
 /// An error unless threads can share a kernel's loop and its `stages`.
 mlir::LogicalResult

@@ -26,8 +26,6 @@ namespace {
 /// Of a block, whatever the GPU.
 constexpr int64_t kMaxThreads = 1024;
 constexpr int64_t kMaxStaticShared = 48 << 10;
-/// Of a multiprocessor's shared memory, by each block.
-constexpr int64_t kReserved = 1 << 10;
 constexpr int64_t kTileThreads = 128; // of tiles.cuh
 /// More of either would not fit, whatever they are of.
 constexpr int64_t kMaxUnroll = 64, kMaxNumber = 1 << 16;
@@ -135,9 +133,9 @@ LogicalResult Verifier::verifyShape() {
     return op->emitError() << "a multiprocessor has " << limits.threads
                            << " threads, for " << limits.threads / threads
                            << " resident blocks";
-  if (shared > limits.sharedBytes - kReserved)
+  if (shared > limits.sharedBytes - kSystemShared)
     return op->emitError() << "a block has at most "
-                           << limits.sharedBytes - kReserved
+                           << limits.sharedBytes - kSystemShared
                            << " bytes of shared memory, not " << shared;
   if (!isForm(Form::Squares))
     return attribute.getSide() == 0 && attribute.getAcross() == -1
@@ -665,6 +663,9 @@ LogicalResult cuda::verifySchedule(func::FuncOp kernel,
     LoopAttr attribute = getLoop(&op);
     const bool isLoop =
         isa<scf::ParallelOp, scf::ForOp, scf::IfOp, memref::StoreOp>(op);
+    auto product = dyn_cast<plan::ProductOp>(op);
+    if (product && failed(verifyProduct(product, limits)))
+      return failure();
     if (isLoop != bool(attribute))
       return op.emitError() << (isLoop ? "has no schedule; cuda-schedule gives "
                                          "it one"
@@ -672,9 +673,13 @@ LogicalResult cuda::verifySchedule(func::FuncOp kernel,
     if (isLoop && failed(Verifier(&op, attribute, limits).verify()))
       return failure();
     const WalkResult walked = op.walk([&](Operation *inner) {
-      return inner != &op && getLoop(inner)
+      if (inner != &op && getLoop(inner))
+        return WalkResult(inner->emitError()
+                          << "only ops of a kernel's body have a schedule");
+      return inner != product && getProduct(inner)
                  ? WalkResult(inner->emitError()
-                              << "only ops of a kernel's body have a schedule")
+                              << "is no product of a kernel's body, to have "
+                                 "tiles")
                  : WalkResult::advance();
     });
     if (walked.wasInterrupted())
