@@ -222,7 +222,7 @@ class Program:
         """Of the addends of a sum: as they are, in which order runs of one sign may
         make what is summed large on the way, or by chance."""
         if self.random is None or self.random.random() < 0.5:
-            return range(count)
+            return np.arange(count)
         return self.random.permutation(count)
 
     def sum(self, array, axes, element):
@@ -233,10 +233,9 @@ class Program:
         addends = array.transpose([*axes, *rest]).reshape(
             int(np.prod([array.shape[d] for d in axes])), *(array.shape[d] for d in rest))
         wide = np.float64 if element == "f64" else np.float32
-        total = np.zeros(addends.shape[1:], wide)
-        for i in self.order(len(addends)):
-            total = total + addends[i].astype(wide)
-        return total
+        first = np.zeros((1, *addends.shape[1:]), wide)  # the sum of none
+        return np.add.accumulate(np.concatenate([first, addends[self.order(len(addends))]]),
+                                 axis=0, dtype=wide)[-1]
 
     def product(self, a, b, element):
         """a @ b, summed as `sum` does."""

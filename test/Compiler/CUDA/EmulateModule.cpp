@@ -244,18 +244,12 @@ int main(int argc, char **argv) {
   for (size_t at = 0; (at = text.find(external, at)) != std::string::npos;)
     text.replace(at, external.size(), "static __global__");
   fb::PlanT plan(reader->plan());
-  std::ofstream(source) << "#include \"Emulation.h\"\n"
-                        << splitProducts(plan) << text
+  std::ofstream(source) << splitProducts(plan) << text
                         << getEntries(*reader, dropped,
                                       argc > 4 ? argv[4] : "3");
   ModuleBuilder builder;
   if (!plan.binaries.empty()) {
-    std::string command = TESSERA_CXX
-                          " -std=c++20 -O1 -fno-strict-aliasing "
-                          "-march=x86-64-v3 -w -shared -fPIC "
-                          "-fno-exceptions -fno-rtti -fvisibility=hidden "
-                          "-nostdlib++ -I " TESSERA_CUDA_HEADERS
-                          " -I " TESSERA_EMULATION_HEADERS " -o '" +
+    std::string command = TESSERA_COMPILE_KERNELS " -shared -nostdlib++ -o '" +
                           library + "' '" + source + "' -lm";
     if (std::system(command.c_str()))
       fail("kernels do not compile for the host: " + source);
