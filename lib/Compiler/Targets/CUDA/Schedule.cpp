@@ -29,8 +29,8 @@ namespace tessera::cuda {
 /// That of an earlier schedule.
 static void removeAttributes(func::FuncOp kernel) {
   kernel.walk([](Operation *op) {
-    for (StringLiteral name :
-         {kLoopAttr, kProductAttr, kRoleAttr, kSyncAttr, kAtOnceAttr, kRoundedAttr})
+    for (StringLiteral name : {kLoopAttr, kProductAttr, kRoleAttr, kSyncAttr,
+                               kAtOnceAttr, kRoundedAttr})
       op->removeAttr(name);
   });
 }
