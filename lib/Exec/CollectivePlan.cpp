@@ -21,6 +21,7 @@
 
 #include "Exec/CollectivePlan.h"
 #include "Exec/Fold.h"
+#include "Layout/PlanViews.h"
 #include "Layout/Transfers.h"
 #include "Support/Try.h"
 
@@ -43,18 +44,11 @@ static void setDigit(Coords &coords, const SubAxis &sub, int64_t value,
   coords[sub.axis] += (value - sub.digit(mesh, coords)) * rest;
 }
 
-static int64_t sizeOf(const std::vector<SubAxis> &axes) {
-  int64_t n = 1;
-  for (const SubAxis &sub : axes)
-    n *= sub.size;
-  return n;
-}
-
 std::vector<int> tessera::groupAlong(const std::vector<SubAxis> &axes,
                                      const layout::Mesh &mesh, int rank) {
   std::vector<int> ranks;
   Coords coords = mesh.coordsOfRank(rank);
-  for (int64_t i = 0, n = sizeOf(axes); i < n; ++i) {
+  for (int64_t i = 0, n = layout::sizeOf(axes); i < n; ++i) {
     int64_t digits = i;
     for (size_t a = axes.size(); a-- > 0; digits /= axes[a].size)
       setDigit(coords, axes[a], digits % axes[a].size, mesh);
@@ -368,8 +362,8 @@ Status Planner::checkReduction(const LocalTensor &source,
                    ") over " + layout::toString(sub, mesh) +
                    ", along which its operand is not partial so"};
   }
-  if (sizeOf(layout::partialAxes(source.view)) !=
-      sizeOf(layout::partialAxes(target.view)) * sizeOf(axes))
+  if (layout::sizeOf(layout::partialAxes(source.view)) !=
+      layout::sizeOf(layout::partialAxes(target.view)) * layout::sizeOf(axes))
     return Error{"what is partial before and after does not fit its axes"};
   return Ok{};
 }
