@@ -21,7 +21,6 @@
 
 #include "Exec/CollectivePlan.h"
 #include "Exec/Fold.h"
-#include "Layout/PlanViews.h"
 #include "Layout/Transfers.h"
 #include "Support/Try.h"
 
@@ -44,11 +43,25 @@ static void setDigit(Coords &coords, const SubAxis &sub, int64_t value,
   coords[sub.axis] += (value - sub.digit(mesh, coords)) * rest;
 }
 
+static int64_t sizeOf(const std::vector<SubAxis> &axes) {
+  int64_t n = 1;
+  for (const SubAxis &sub : axes)
+    n *= sub.size;
+  return n;
+}
+
+static std::vector<SubAxis> partialAxes(const layout::View &view) {
+  std::vector<SubAxis> axes;
+  for (const layout::Partial &partial : view.partial)
+    axes.insert(axes.end(), partial.axes.begin(), partial.axes.end());
+  return axes;
+}
+
 std::vector<int> tessera::groupAlong(const std::vector<SubAxis> &axes,
                                      const layout::Mesh &mesh, int rank) {
   std::vector<int> ranks;
   Coords coords = mesh.coordsOfRank(rank);
-  for (int64_t i = 0, n = layout::sizeOf(axes); i < n; ++i) {
+  for (int64_t i = 0, n = sizeOf(axes); i < n; ++i) {
     int64_t digits = i;
     for (size_t a = axes.size(); a-- > 0; digits /= axes[a].size)
       setDigit(coords, axes[a], digits % axes[a].size, mesh);
@@ -318,8 +331,8 @@ Status Planner::planExchange(const LocalTensor &source,
     }
   }
 
-  std::vector<SubAxis> before = layout::partialAxes(source.view);
-  std::vector<SubAxis> after = layout::partialAxes(target.view);
+  std::vector<SubAxis> before = partialAxes(source.view);
+  std::vector<SubAxis> after = partialAxes(target.view);
   // With the old digits at 0, what is left of the new state's digits.
   Coords coords = mesh.coordsOfRank(rank);
   for (const SubAxis &sub : before)
@@ -362,8 +375,8 @@ Status Planner::checkReduction(const LocalTensor &source,
                    ") over " + layout::toString(sub, mesh) +
                    ", along which its operand is not partial so"};
   }
-  if (layout::sizeOf(layout::partialAxes(source.view)) !=
-      layout::sizeOf(layout::partialAxes(target.view)) * layout::sizeOf(axes))
+  if (sizeOf(partialAxes(source.view)) !=
+      sizeOf(partialAxes(target.view)) * sizeOf(axes))
     return Error{"what is partial before and after does not fit its axes"};
   return Ok{};
 }
