@@ -80,11 +80,15 @@ public:
   /// informed and ends when their poll does.
   virtual Ran run(Peers &peers, const StepNames &names) = 0;
   /// All works behind what the caller's stream holds so far and ahead of what
-  /// it gets later; nothing is waited for. Only where memory is not the host's.
-  /// (INVALID_ARGUMENT: nothing was enqueued.)
-  virtual Ran enqueue(Peers &peers, void *stream) = 0;
+  /// it gets later; nothing is waited for. (INVALID_ARGUMENT: nothing was
+  /// enqueued.)
+  virtual Ran enqueue(Peers &, void *) {
+    return Stop{0, TESSERA_INVALID_ARGUMENT,
+                "what this context runs on has no streams: use "
+                "tessera_binding_run"};
+  }
   /// Waits for what was enqueued last, as `run` does.
-  virtual Ran wait(Peers &peers) = 0;
+  virtual Ran wait(Peers &) { return Ok{}; }
   /// By work; empty when this run did not measure them.
   virtual std::span<const StepTime> times() const = 0;
   /// By how much all of them may be too early or late.
@@ -127,7 +131,7 @@ public:
   virtual std::string common() const { return target(); }
   /// What that is, for people.
   virtual std::string commonParts() const { return "target or flags"; }
-  virtual DeviceNote describeDevice() const = 0;
+  virtual DeviceNote describeDevice() const { return {-1, target(), {}, {}}; }
   /// As the works' numbers count them.
   virtual std::vector<CommunicatorNote> describeCommunicators() const {
     return {};

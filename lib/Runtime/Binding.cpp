@@ -570,10 +570,6 @@ Outcome<Ok> Binding::run() {
 Outcome<Ok> Binding::enqueue(void *stream) {
   Context &context = loaded->context();
   TSR_TRY(context.alive());
-  if (context.backend().isHost())
-    return Failure{TESSERA_INVALID_ARGUMENT,
-                   "this context runs " + context.backend().target() +
-                       ", which has no streams: use tessera_binding_run"};
   Ran ran = runner->enqueue(context, stream);
   if (ran)
     return Ok{};

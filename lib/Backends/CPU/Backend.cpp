@@ -159,11 +159,6 @@ public:
     host = now() - began;
     return Ok{};
   }
-  // (Of devices; see Binding::enqueue.)
-  Ran enqueue(Peers &, void *) override {
-    return Stop{0, TESSERA_UNSUPPORTED, "a processor has no streams"};
-  }
-  Ran wait(Peers &) override { return Ok{}; }
   std::span<const StepTime> times() const override { return measured; }
   double hostSeconds() const override { return host; }
 
@@ -253,7 +248,6 @@ public:
       : options(options), transport(transport) {}
 
   std::string target() const override { return "cpu"; }
-  DeviceNote describeDevice() const override { return {-1, "cpu", {}, {}}; }
   Status accepts(const std::string &target) const override {
     if (target != this->target())
       return Error{"compile with --target=cpu or use --backend cuda"};
