@@ -4,9 +4,9 @@ static shared memory than a launch allows, and 16 bytes an access where its text
 that.
 
 Compiles each program of examples/, test/Programs and test/Compiler/programs for
-a target, in its own precision and with f32 as bf16, and the block of the benchmarks
-(bench/gpu/gpt3.py) with dropout; some with products as kernels of our own where they
-fit, of which there must be some. The compiler warns of spills, stack and remarks; here
+a target, with f32 as bf16, examples in their own precision too, and the block of the
+benchmarks (bench/gpu/gpt3.py) with dropout; some with products as kernels of our own
+where they fit, of which there must be some. The compiler warns of spills, stack and remarks; here
 a warning is a failure, as is a machine without NVRTC. Then cuobjdump shows the machine
 code of each kernel. Only a program that says "may spill" may, up to 64 bytes: loads that
 are looked at, beside accumulators that leave them some twenty registers.
@@ -114,6 +114,8 @@ def variants_of(file, text, phase):
     variants = {"as it is": text}
     if phase == "source" and "f32" in text and "/minilm/" not in file:
         variants["in bf16"] = with_element(text, "bf16")
+        if "/examples/" not in file:
+            del variants["as it is"]
     if pathlib.Path(file).stem in ("own-products", "block_sp"):
         variants[OWN] = variants.get("in bf16", text)
     return variants
