@@ -89,7 +89,8 @@ LogicalResult Checker::checkOp(Operation *op) {
   auto constrain = dyn_cast<ConstrainOp>(op);
   if (constrain && failed(checkMesh(constrain.getView(), op)))
     return failure();
-  if ((isLocal && reshard) || (contract != Contract::Bound && constrain))
+  if ((isLocal && reshard) || (contract != Contract::Bound && constrain) ||
+      isa<GradientOp>(op))
     return error(op) << "'" << op->getName() << "' should be gone";
   if (reshard && contract >= Contract::Planned && !reshard.getPlanAttr())
     return error(op) << "'tv.reshard' has no plan";

@@ -20,11 +20,15 @@
 
 namespace tessera::tv {
 
+/// A program of more ops is not one that somebody means to run.
+inline constexpr uint64_t kMaxOps = uint64_t(1) << 18;
+
 /// What is true of a program after a pass, in order: each holds what the one
 /// before does, but that of `Localized`, which has local types for views.
 enum class Contract {
   /// tv-bind: functions have a body, of one block, in which only ops of ours
-  /// touch tensors; views are canonical, and on one mesh.
+  /// touch tensors, and no gradient is left; views are canonical, and on one
+  /// mesh.
   Bound,
   /// tv-propagate-shardings: every tensor has a view, every dimension of which
   /// is decided; no constraint is left.

@@ -259,7 +259,7 @@ namespace {
 class Differentiator {
 public:
   Differentiator(OpBuilder &builder, const IRMapping &primals, Type wide,
-                 function_ref<bool(LoadOp)> isActive,
+                 function_ref<bool(Value)> isActive,
                  function_ref<void(LoadOp, Value)> accumulate)
       : builder(builder), primals(primals), wide(wide), isActive(isActive),
         accumulate(accumulate) {}
@@ -286,7 +286,7 @@ private:
   OpBuilder &builder;
   const IRMapping &primals;
   Type wide;
-  function_ref<bool(LoadOp)> isActive;
+  function_ref<bool(Value)> isActive;
   function_ref<void(LoadOp, Value)> accumulate;
   /// What depends on a float that has a gradient.
   llvm::DenseSet<Value> active;
@@ -360,14 +360,14 @@ FailureOr<SmallVector<Value>> Differentiator::run(Block &block,
                                                   ValueRange yielded) {
   auto isFloat = [](Value value) { return isa<FloatType>(value.getType()); };
   for (BlockArgument argument : block.getArguments())
-    if (isFloat(argument))
+    if (isFloat(argument) && isActive(argument))
       active.insert(argument);
   for (Operation &op : block.without_terminator()) {
-    auto load = dyn_cast<LoadOp>(op);
-    bool depends = load ? isActive(load)
-                        : llvm::any_of(op.getOperands(), [&](Value value) {
-                            return active.contains(value);
-                          });
+    bool depends = isa<LoadOp>(op)
+                       ? isActive(op.getResult(0))
+                       : llvm::any_of(op.getOperands(), [&](Value value) {
+                           return active.contains(value);
+                         });
     // It would end here, as at every integer, but not for having no slope.
     if (depends && isa<arith::BitcastOp>(op))
       return noGradient(op);
@@ -393,7 +393,7 @@ FailureOr<SmallVector<Value>> Differentiator::run(Block &block,
 FailureOr<SmallVector<Value>>
 tv::differentiateScalars(OpBuilder &builder, Block &block,
                          const IRMapping &primals, ValueRange yielded,
-                         Type wide, function_ref<bool(LoadOp)> isActive,
+                         Type wide, function_ref<bool(Value)> isActive,
                          function_ref<void(LoadOp, Value)> accumulate) {
   return Differentiator(builder, primals, wide, isActive, accumulate)
       .run(block, yielded);
@@ -433,7 +433,10 @@ LogicalResult tv::addScoreGrad(AttentionGradOp op) {
 
   FailureOr<SmallVector<Value>> gradients = differentiateScalars(
       b, mod, primals, dy, wide,
-      [&](LoadOp load) { return numberOf(load) < loaded.size(); },
+      [&](Value value) {
+        auto load = value.getDefiningOp<LoadOp>();
+        return !load || numberOf(load) < loaded.size();
+      },
       [&](LoadOp load, Value adjoint) {
         SmallVector<Value> indices;
         for (Value index : load.getIndices())

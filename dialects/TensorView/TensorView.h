@@ -18,6 +18,7 @@
 #include "mlir/IR/Dialect.h"
 #include "mlir/IR/OpDefinition.h"
 #include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
 #include "mlir/IR/TensorEncoding.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
@@ -73,6 +74,7 @@ class SharesMemory : public TraitBase<ConcreteOp, SharesMemory> {};
 #include "TensorView/TensorViewEnums.h.inc"
 
 namespace tessera::tv {
+class Cotangents;
 class ElementBuilder;
 
 /// How an op combines elements, and along which global dimensions.

@@ -7,201 +7,20 @@
 //===----------------------------------------------------------------------===//
 //
 // Scalars are computed in f32 (f64 for f64) and rounded to the op's type once,
-// at the end. Values in between have no encoding, so that propagation decides
-// theirs; on local types they get the local type that follows from the op's.
+// at the end.
 //
 //===----------------------------------------------------------------------===//
 
-#include "TensorView/TensorView.h"
+#include "TensorView/CoreBuilder.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/IR/Builders.h"
-#include "mlir/IR/ImplicitLocOpBuilder.h"
 
 #include <cmath>
 
 using namespace mlir;
 using namespace tessera;
 using namespace tessera::tv;
-
-/// The type of `type` without dimensions `dropped`, with other elements. Null
-/// when `type` is local and a dropped dimension is split or flat.
-static RankedTensorType without(RankedTensorType type,
-                                ArrayRef<int64_t> dropped, Type element) {
-  auto keep = [&](int64_t dim) { return !llvm::is_contained(dropped, dim); };
-  layout::Shape shape = getGlobalShape(type);
-  SmallVector<int64_t> kept;
-  for (int64_t d = 0, e = shape.size(); d < e; ++d)
-    if (keep(d))
-      kept.push_back(shape[d]);
-  auto local = dyn_cast_or_null<LocalAttr>(type.getEncoding());
-  if (!local)
-    return RankedTensorType::get(kept, element);
-  if (dropped.empty())
-    return RankedTensorType::get(type.getShape(), element, local);
-
-  const layout::View &from = local.getLayoutView();
-  if (from.dims.size() != shape.size())
-    return {};
-  layout::View to = from;
-  to.dims.clear();
-  std::vector<layout::Extent> extents;
-  for (int64_t d = 0, e = shape.size(); d < e; ++d) {
-    if (!keep(d)) {
-      if (!layout::axesOf(from.dims[d].product).empty())
-        return {};
-      continue;
-    }
-    to.dims.push_back(from.dims[d]);
-    extents.push_back(local.getExtents()[d]);
-  }
-  if (from.alloc) {
-    to.alloc.emplace();
-    for (int64_t d : *from.alloc)
-      if (keep(d))
-        to.alloc->push_back(
-            d - llvm::count_if(dropped, [&](int64_t x) { return x < d; }));
-  }
-  auto global = RankedTensorType::get(kept, element, local.getView().with(to));
-  return getLocalType(global, std::move(extents));
-}
-
-namespace {
-/// Builds core ops at an op's place.
-class Core {
-public:
-  Core(OpBuilder &builder, Operation *op)
-      : builder(builder), op(op), loc(op->getLoc()) {}
-
-  OpBuilder &builder;
-  Operation *op;
-  Location loc;
-
-  static RankedTensorType typeOf(Value value) {
-    return cast<RankedTensorType>(value.getType());
-  }
-  static Type elementOf(Value value) { return typeOf(value).getElementType(); }
-  Type wide(Value value) {
-    Type element = elementOf(value);
-    return element.isF64() ? element : builder.getF32Type();
-  }
-  /// The type of `value` with other elements and, if global, no encoding.
-  RankedTensorType like(Value value, Type element) {
-    return without(typeOf(value), {}, element);
-  }
-  RankedTensorType result() { return typeOf(op->getResult(0)); }
-
-  /// A map whose body computes its results from wide arguments: narrow floats
-  /// come as f32 and results are rounded.
-  using Body =
-      function_ref<SmallVector<Value>(ImplicitLocOpBuilder &, ArrayRef<Value>)>;
-  SmallVector<Value> map(ValueRange inputs, ArrayRef<Type> results, Body body) {
-    auto map = MapOp::create(builder, loc, results, inputs);
-    Block &block = map.getBody().emplaceBlock();
-    for (Value input : inputs)
-      block.addArgument(getScalarType(elementOf(input)), loc);
-    ImplicitLocOpBuilder b(loc, builder.getContext());
-    b.setInsertionPointToEnd(&block);
-    SmallVector<Value> arguments;
-    for (Value argument : block.getArguments())
-      arguments.push_back(
-          isa<BFloat16Type, Float16Type>(argument.getType())
-              ? arith::ExtFOp::create(b, b.getF32Type(), argument)
-              : argument);
-    SmallVector<Value> values = body(b, arguments);
-    for (auto [value, type] : llvm::zip_equal(values, results)) {
-      Type element =
-          getScalarType(cast<RankedTensorType>(type).getElementType());
-      if (value.getType() != element)
-        value = arith::TruncFOp::create(b, element, value);
-    }
-    YieldOp::create(b, values);
-    return SmallVector<Value>(map.getResults());
-  }
-  Value map(ValueRange inputs, Type result, Body body) {
-    return map(inputs, ArrayRef<Type>(result), body)[0];
-  }
-
-  /// Reduces `dim`; null, with an error at the op, when a device has only a
-  /// part of it.
-  Value reduce(Combiner combiner, Value input, int64_t dim) {
-    RankedTensorType type = without(typeOf(input), {dim}, elementOf(input));
-    if (!type) {
-      op->emitOpError() << "cannot be decomposed on local types when dimension "
-                        << dim << " is split; decompose it before";
-      return {};
-    }
-    return ReduceOp::create(builder, loc, type, combiner, input,
-                            ArrayRef<int64_t>{dim});
-  }
-
-  /// `value` repeated along the dimensions of `shape` that are not in `dims`.
-  Value broadcast(Value value, ArrayRef<int64_t> dims, Value shape) {
-    layout::Shape extents = getGlobalShape(shape.getType());
-    bool dynamic = false;
-    for (auto [d, extent] : llvm::enumerate(extents))
-      dynamic |=
-          extent == layout::kDynamic && !llvm::is_contained(dims, int64_t(d));
-    return BroadcastOp::create(builder, loc, like(shape, elementOf(value)),
-                               value, dims, dynamic ? shape : Value());
-  }
-  /// `value`, reduced over `dim`, repeated along it.
-  Value broadcastBack(Value value, int64_t dim, Value shape) {
-    SmallVector<int64_t> dims;
-    for (int64_t d = 0, e = getGlobalShape(shape.getType()).size(); d < e; ++d)
-      if (d != dim)
-        dims.push_back(d);
-    return broadcast(value, dims, shape);
-  }
-
-  Value iota(int64_t dim, Value shape, Type element) {
-    return IotaOp::create(builder, loc, like(shape, element), dim,
-                          likeIfDynamic(shape));
-  }
-  Value likeIfDynamic(Value shape) {
-    return llvm::is_contained(getGlobalShape(shape.getType()), layout::kDynamic)
-               ? shape
-               : Value();
-  }
-
-  /// The extent of `dim` of `shape`, as `element` everywhere in what is like
-  /// `value`.
-  Value extentLike(Value value, Type element, Value shape, int64_t dim) {
-    auto scalar = RankedTensorType::get({}, element);
-    if (auto local = dyn_cast_or_null<LocalAttr>(typeOf(shape).getEncoding())) {
-      layout::View whole; // on every device
-      if (local.getLayoutView().alloc)
-        whole.alloc.emplace();
-      scalar = getLocalType(
-          RankedTensorType::get({}, element, local.getView().with(whole)), {});
-    }
-    Value size = SizeOp::create(builder, loc, scalar, shape, dim);
-    return broadcast(size, {}, value);
-  }
-
-  /// `numerator` over the extent of `dim` of `shape`.
-  Value divideByExtent(Value numerator, Value shape, int64_t dim) {
-    int64_t extent = getGlobalShape(shape.getType())[dim];
-    if (extent != layout::kDynamic)
-      return map(numerator, like(numerator, elementOf(numerator)),
-                 [&](ImplicitLocOpBuilder &b, ArrayRef<Value> x) {
-                   return SmallVector<Value>{arith::DivFOp::create(
-                       b, x[0], constant(b, x[0].getType(), extent))};
-                 });
-    Value sizes = extentLike(numerator, elementOf(numerator), shape, dim);
-    return map({numerator, sizes}, like(numerator, elementOf(numerator)),
-               [&](ImplicitLocOpBuilder &b, ArrayRef<Value> x) {
-                 return SmallVector<Value>{
-                     arith::DivFOp::create(b, x[0], x[1])};
-               });
-  }
-
-  static Value constant(ImplicitLocOpBuilder &b, Type type, double value) {
-    return arith::ConstantOp::create(b, b.getFloatAttr(type, value));
-  }
-};
-} // namespace
 
 using Body = ImplicitLocOpBuilder &;
 using Args = ArrayRef<Value>;

@@ -174,6 +174,22 @@ def ScalarOpInterface : OpInterface<"ScalarOpInterface"> {
   ];
 }
 
+def DifferentiableOpInterface : OpInterface<"DifferentiableOpInterface"> {
+  let cppNamespace = "::tessera::tv";
+  let description = [{
+    An op with a gradient of its own. One that is a scalar function has that of the
+    function; any other composite that of its decomposition.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+      Adds the cotangents of the operands that need one from those of the results,
+      some of which may be null. Sees global tensors; names no device.
+    }], "::llvm::LogicalResult", "addCotangents",
+      (ins "::mlir::ImplicitLocOpBuilder &":$builder,
+           "::tessera::tv::Cotangents &":$cotangents)>
+  ];
+}
+
 def MoveOpInterface : OpInterface<"MoveOpInterface"> {
   let cppNamespace = "::tessera::tv";
   let description = [{

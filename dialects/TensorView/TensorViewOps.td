@@ -18,11 +18,13 @@ include "TensorView/TensorViewAttrs.td"
 include "TensorView/TensorViewInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "mlir/IR/OpAsmInterface.td"
+include "mlir/IR/SymbolInterfaces.td"
 
 def Rule : DeclareOpInterfaceMethods<ShardingRuleOpInterface>;
 def RuleAndPartial
     : DeclareOpInterfaceMethods<ShardingRuleOpInterface, ["transferPartial"]>;
 def Composite : DeclareOpInterfaceMethods<CompositeOpInterface>;
+def Differentiable : DeclareOpInterfaceMethods<DifferentiableOpInterface>;
 def Reinterpret : DeclareOpInterfaceMethods<ReinterpretOpInterface>;
 def Windows : DeclareOpInterfaceMethods<WindowOpInterface>;
 def InferExtents : DeclareOpInterfaceMethods<ExtentsOpInterface>;
@@ -96,7 +98,7 @@ def TensorView_AccumulateOp
 //===----------------------------------------------------------------------===//
 
 def TensorView_MapOp : TensorView_PureOp<"map",
-    [RuleAndPartial, Elements<>, Pointwise, SingleBlock]> {
+    [RuleAndPartial, Elements<>, Pointwise, SingleBlock, Differentiable]> {
   let summary = "A scalar function of the elements at one index";
   let description = [{
     ```mlir
@@ -127,7 +129,7 @@ def TensorView_MapOp : TensorView_PureOp<"map",
 }
 
 def TensorView_ReduceOp : TensorView_PureOp<"reduce",
-    [RuleAndPartial, Elements<["getLooped", "getReduction"]>]> {
+    [RuleAndPartial, Elements<["getLooped", "getReduction"]>, Differentiable]> {
   let summary = "Combines the elements along some dimensions";
   let description = [{
     ```mlir
@@ -145,7 +147,8 @@ def TensorView_ReduceOp : TensorView_PureOp<"reduce",
 }
 
 def TensorView_BroadcastOp : TensorView_PureOp<"broadcast",
-    [RuleAndPartial, Elements<["getReadValues", "isFree"]>, Rematerializable]> {
+    [RuleAndPartial, Elements<["getReadValues", "isFree"]>, Rematerializable,
+     Differentiable]> {
   let summary = "Repeats a tensor along new dimensions";
   let description = [{
     ```mlir
@@ -170,7 +173,7 @@ def TensorView_BroadcastOp : TensorView_PureOp<"broadcast",
 //===----------------------------------------------------------------------===//
 
 def TensorView_ContractOp : TensorView_PureOp<"contract",
-    [RuleAndPartial, Contraction]> {
+    [RuleAndPartial, Contraction, Differentiable]> {
   let summary = "The product of two tensors, summed over some dimensions";
   let description = [{
     ```mlir
@@ -197,7 +200,7 @@ def TensorView_ContractOp : TensorView_PureOp<"contract",
 }
 
 def TensorView_LinearOp : TensorView_PureOp<"linear",
-    [RuleAndPartial, Contraction]> {
+    [RuleAndPartial, Contraction, Differentiable]> {
   let summary = "x times the transposed weight, plus a bias";
   let description = [{
     ```mlir
@@ -216,7 +219,7 @@ def TensorView_LinearOp : TensorView_PureOp<"linear",
 }
 
 def TensorView_MatmulOp : TensorView_PureOp<"matmul",
-    [RuleAndPartial, Contraction]> {
+    [RuleAndPartial, Contraction, Differentiable]> {
   let summary = "Batched matrix product";
   let description = [{
     lhs [..., M, K], rhs [..., K, N], result [..., M, N]; the batch dimensions are
@@ -229,7 +232,7 @@ def TensorView_MatmulOp : TensorView_PureOp<"matmul",
 }
 
 def TensorView_GroupedMatmulOp : TensorView_PureOp<"grouped_matmul",
-    [RuleAndPartial]> {
+    [RuleAndPartial, Differentiable]> {
   let summary = "One linear an expert, on the rows that it has";
   let description = [{
     input [E, C, K], weight [E, N, K], counts [E] (i32), result [E, C, N]. Rows at
@@ -244,7 +247,8 @@ def TensorView_GroupedMatmulOp : TensorView_PureOp<"grouped_matmul",
   }];
 }
 
-def TensorView_AttentionOp : TensorView_PureOp<"attention", [Rule]> {
+def TensorView_AttentionOp : TensorView_PureOp<"attention",
+    [Rule, Differentiable]> {
   let summary = "Scaled dot-product attention";
   let description = [{
     ```mlir
@@ -338,7 +342,7 @@ def TensorView_AttentionGradOp : TensorView_PureOp<"attention_grad",
 //===----------------------------------------------------------------------===//
 
 def TensorView_ReshapeOp : TensorView_PureOp<"reshape",
-    [Reinterpret, InferExtents, SharesMemory]> {
+    [Reinterpret, InferExtents, SharesMemory, Differentiable]> {
   let summary = "The same elements in row-major order under another shape";
   let description = [{
     ```mlir
@@ -356,7 +360,7 @@ def TensorView_ReshapeOp : TensorView_PureOp<"reshape",
 }
 
 def TensorView_TransposeOp : TensorView_PureOp<"transpose",
-    [RuleAndPartial, SharesMemory]> {
+    [RuleAndPartial, SharesMemory, Differentiable]> {
   let summary = "Permutes dimensions";
   let description = [{ Result dimension i is operand dimension perm[i]. }];
   let arguments = (ins AnyRankedTensor:$input, DenseI64ArrayAttr:$perm);
@@ -367,7 +371,7 @@ def TensorView_TransposeOp : TensorView_PureOp<"transpose",
 }
 
 def TensorView_SliceOp : TensorView_PureOp<"slice",
-    [RuleAndPartial, Elements<>, Windows, SharesMemory]> {
+    [RuleAndPartial, Elements<>, Windows, SharesMemory, Differentiable]> {
   let summary = "A box of a tensor";
   let description = [{
     ```mlir
@@ -386,7 +390,7 @@ def TensorView_SliceOp : TensorView_PureOp<"slice",
 }
 
 def TensorView_ConcatOp : TensorView_PureOp<"concat",
-    [RuleAndPartial, Elements<>, Windows, InferExtents]> {
+    [RuleAndPartial, Elements<>, Windows, InferExtents, Differentiable]> {
   let summary = "Tensors one after the other along a dimension";
   let description = [{
     ```mlir
@@ -405,7 +409,7 @@ def TensorView_ConcatOp : TensorView_PureOp<"concat",
 }
 
 def TensorView_PadOp : TensorView_PureOp<"pad",
-    [RuleAndPartial, Elements<>, Windows, InferExtents]> {
+    [RuleAndPartial, Elements<>, Windows, InferExtents, Differentiable]> {
   let summary = "A tensor with a border of one value";
   let description = [{
     ```mlir
@@ -429,7 +433,8 @@ def TensorView_PadOp : TensorView_PureOp<"pad",
 // Elements at run-time indices
 //===----------------------------------------------------------------------===//
 
-def TensorView_GatherOp : TensorView_PureOp<"gather", [RuleAndPartial, Elements<>]> {
+def TensorView_GatherOp : TensorView_PureOp<"gather",
+    [RuleAndPartial, Elements<>, Differentiable]> {
   let summary = "Slices of a table at run-time indices";
   let description = [{
     ```mlir
@@ -448,7 +453,8 @@ def TensorView_GatherOp : TensorView_PureOp<"gather", [RuleAndPartial, Elements<
   }];
 }
 
-def TensorView_ScatterOp : TensorView_PureOp<"scatter", [RuleAndPartial]> {
+def TensorView_ScatterOp : TensorView_PureOp<"scatter",
+    [RuleAndPartial, Differentiable]> {
   let summary = "Combines updates into a tensor at run-time indices";
   let description = [{
     ```mlir
@@ -469,7 +475,8 @@ def TensorView_ScatterOp : TensorView_PureOp<"scatter", [RuleAndPartial]> {
   }];
 }
 
-def TensorView_DispatchOp : TensorView_PureOp<"dispatch", [Rule]> {
+def TensorView_DispatchOp : TensorView_PureOp<"dispatch",
+    [Rule, Differentiable]> {
   let summary = "Tokens into the buffers of their experts";
   let description = [{
     tokens [T, D], experts [T, K] (i32, expert of each token's k-th choice), result
@@ -486,7 +493,8 @@ def TensorView_DispatchOp : TensorView_PureOp<"dispatch", [Rule]> {
   }];
 }
 
-def TensorView_CombineOp : TensorView_PureOp<"combine", [RuleAndPartial, Elements<>]> {
+def TensorView_CombineOp : TensorView_PureOp<"combine",
+    [RuleAndPartial, Elements<>, Differentiable]> {
   let summary = "Weighted sum of what the experts made of each token";
   let description = [{
     buffers [E, C, D], experts [T, K], slots [T, K] (from `dispatch`), weights
@@ -574,7 +582,8 @@ def TensorView_SizeOp
 //===----------------------------------------------------------------------===//
 
 def TensorView_ReshardOp
-    : TensorView_PureOp<"reshard", [OpInterfaceTrait<"::tessera::tv::MoveOpInterface">]> {
+    : TensorView_PureOp<"reshard",
+    [OpInterfaceTrait<"::tessera::tv::MoveOpInterface">, Differentiable]> {
   let summary = "The same tensor under another view";
   let description = [{
     ```mlir
@@ -592,7 +601,8 @@ def TensorView_ReshardOp
   }];
 }
 
-def TensorView_ConstrainOp : TensorView_PureOp<"constrain", [InferExtents]> {
+def TensorView_ConstrainOp : TensorView_PureOp<"constrain",
+    [InferExtents, Differentiable]> {
   let summary = "A user's view in the middle of a program";
   let description = [{
     ```mlir
@@ -609,6 +619,45 @@ def TensorView_ConstrainOp : TensorView_PureOp<"constrain", [InferExtents]> {
 }
 
 //===----------------------------------------------------------------------===//
+// Gradients
+//===----------------------------------------------------------------------===//
+
+def TensorView_GradientOp : TensorView_PureOp<"gradient",
+    [AttrSizedOperandSegments, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "A function's results and their gradients by its arguments";
+  let description = [{
+    ```mlir
+    %loss, %dw, %db = tv.gradient @loss(%x, %w, %b) of [0] to [1, 2]
+       : (!x, !w, !b) -> (!loss, !w, !b)
+    %y, %dx = tv.gradient @block(%x, %w) of [0] with (%dy) to [0]
+       : (!x, !w, !x) -> (!x, !x)
+    ```
+    First all results of the function, which must inline; then for each argument in
+    `to` the gradient of the results in `of`, a float of the argument's shape and
+    element type. A result that is no scalar has its own gradient in `with`, of its
+    shape; then all in `of` have.
+
+    A gradient lies as its type says; where that has no view, as the argument. Equal
+    elements of which one is the largest or least share its gradient evenly. Where a
+    `select` or `tv.where` does not take a value, its gradient is 0 whatever its slope
+    is. By an argument on which the results do not depend it is 0, with a remark.
+
+    `tv-differentiate` replaces the op by the function's ops and those of the gradient:
+    what `DifferentiableOpInterface` says of an op; of a pointwise op what its scalar
+    function says; of any other composite what its decomposition says.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$callee,
+                       Variadic<AnyRankedTensor>:$inputs,
+                       Variadic<AnyRankedTensor>:$cotangents,
+                       DenseI64ArrayAttr:$of, DenseI64ArrayAttr:$to);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = [{
+    $callee `(` $inputs `)` `of` $of (`with` `(` $cotangents^ `)`)? `to` $to
+    attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+//===----------------------------------------------------------------------===//
 // Composites
 //===----------------------------------------------------------------------===//
 
@@ -619,7 +668,8 @@ class TensorView_CompositeOp<string mnemonic, list<Trait> traits = [Rule]>
 
 include "TensorView/TensorViewPointwise.td"
 
-def TensorView_SoftmaxOp : TensorView_CompositeOp<"softmax"> {
+def TensorView_SoftmaxOp : TensorView_CompositeOp<"softmax",
+    [Rule, Differentiable]> {
   let summary = "exp(x - max) / sum(exp(x - max)) along a dimension";
   let arguments = (ins AnyRankedTensor:$input, I64Attr:$dim);
   let assemblyFormat =
@@ -662,7 +712,8 @@ def TensorView_RopeOp : TensorView_CompositeOp<"rope", [RuleAndPartial]> {
   }];
 }
 
-def TensorView_CrossEntropyOp : TensorView_CompositeOp<"cross_entropy"> {
+def TensorView_CrossEntropyOp : TensorView_CompositeOp<"cross_entropy",
+    [Rule, Differentiable]> {
   let summary = "log-sum-exp of the logits less the label's logit, a row";
   let description = [{
     logits [..., V], labels [...] (i32), result [...]: 0 where the label is none
@@ -674,7 +725,7 @@ def TensorView_CrossEntropyOp : TensorView_CompositeOp<"cross_entropy"> {
 }
 
 def TensorView_DropoutOp : TensorView_CompositeOp<"dropout",
-    [RuleAndPartial, Pointwise]> {
+    [RuleAndPartial, Pointwise, Differentiable]> {
   let summary = "Drops elements with a probability, scales the others";
   let description = [{
     x / (1 - rate) where tv.random of (seed, stream) is at least `rate`, else 0.

@@ -8,8 +8,8 @@
 //
 // An op here is its scalar function: C++ on the operands by their names, of the
 // class Scalar (TensorViewPointwise.h). From it follow the sharding rule, partial
-// states, the verifier, the decomposition into tv.map and what the interpreter
-// computes. docs/extending.md adds one.
+// states, the verifier, the decomposition into tv.map, the gradient and what the
+// interpreter computes. docs/extending.md adds one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,8 +18,9 @@
 
 def Scalars : DeclareOpInterfaceMethods<ScalarOpInterface>;
 
-class TensorView_PointwiseOp<string mnemonic, list<string> operands, code function>
-    : TensorView_CompositeOp<mnemonic, [RuleAndPartial, Pointwise, Scalars]> {
+class TensorView_PointwiseOp<string mnemonic, list<string> operands, code function,
+                             list<Trait> traits = []>
+    : TensorView_CompositeOp<mnemonic, [RuleAndPartial, Pointwise, Scalars] # traits> {
   // What all tensors are of, in checks:: (TensorViewVerify.h): kFloats, kNumbers.
   string elements = "kFloats";
   // For ops whose tensors are not all of one element type.
@@ -137,7 +138,7 @@ def TensorView_GeluOp : TensorView_PointwiseOp<"gelu", ["input"], [{
     }
     Scalar inner = erf(input * std::sqrt(0.5));
     return input * 0.5 * (inner + 1);
-  }]> {
+  }], [Differentiable]> {
   let summary = "x times the normal distribution function of x";
   let description = [{
     Exact (erf), or with `tanh` the approximation of Hendrycks and Gimpel:
@@ -227,7 +228,7 @@ def TensorView_WhereOp
 
 def TensorView_CastOp : TensorView_PointwiseOp<"cast", ["input"], [{
     return convert(input, getResult().getType().getElementType());
-  }]> {
+  }], [Differentiable]> {
   let summary = "The same number in another element type";
   let description = [{
     ```mlir

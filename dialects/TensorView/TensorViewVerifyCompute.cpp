@@ -13,6 +13,7 @@
 #include "TensorView/TensorViewVerify.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
@@ -349,6 +350,92 @@ LogicalResult AccumulateOp::verify() {
   if (getAdjoint().getType() != wide)
     return emitOpError() << "adds a " << getAdjoint().getType()
                          << "; it must be " << wide;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Gradients
+//===----------------------------------------------------------------------===//
+
+/// Numbers of `count` results or arguments, each once.
+static LogicalResult verifyNumbers(GradientOp op, ArrayRef<int64_t> numbers,
+                                   StringRef name, int64_t count,
+                                   StringRef of) {
+  for (auto [i, number] : llvm::enumerate(numbers)) {
+    if (number < 0 || number >= count)
+      return op.emitOpError()
+             << "'" << name << "' names " << of << " #" << number << " of '"
+             << op.getCallee() << "', which has " << count;
+    if (llvm::is_contained(numbers.take_front(i), number))
+      return op.emitOpError()
+             << "'" << name << "' names " << of << " #" << number << " twice";
+  }
+  if (numbers.empty())
+    return op.emitOpError() << "'" << name << "' must name " << of << "s";
+  return success();
+}
+
+static bool isSameTensor(Type a, Type b) {
+  return withEncoding(a, {}) == withEncoding(b, {});
+}
+
+LogicalResult GradientOp::verify() { return verifyTensors(*this); }
+
+LogicalResult GradientOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto callee =
+      symbols.lookupNearestSymbolFrom<func::FuncOp>(*this, getCalleeAttr());
+  if (!callee || callee.isExternal())
+    return emitOpError() << "'" << getCallee()
+                         << "' is no function with a body here";
+  FunctionType type = callee.getFunctionType();
+  if (getInputs().getTypes() != type.getInputs())
+    return emitOpError() << "'" << getCallee() << "' takes ("
+                         << type.getInputs() << "), not ("
+                         << getInputs().getTypes() << ")";
+  int64_t count = type.getNumResults();
+  if (failed(verifyNumbers(*this, getOf(), "of", count, "result")) ||
+      failed(
+          verifyNumbers(*this, getTo(), "to", type.getNumInputs(), "argument")))
+    return failure();
+  if (getNumResults() != count + getTo().size() ||
+      TypeRange(getResultTypes()).take_front(count) !=
+          TypeRange(type.getResults()))
+    return emitOpError() << "must have the results of '" << getCallee()
+                         << "', (" << type.getResults()
+                         << "), then one for each argument in 'to'";
+
+  bool isGiven = !getCotangents().empty();
+  if (isGiven && getCotangents().size() != getOf().size())
+    return emitOpError() << "has " << getCotangents().size()
+                         << " gradients in 'with' and " << getOf().size()
+                         << " results in 'of'; they must be as many";
+  for (auto [i, number] : llvm::enumerate(getOf())) {
+    auto result = dyn_cast<RankedTensorType>(type.getResult(number));
+    auto error = [&] {
+      return emitOpError() << "result #" << number << " of '" << getCallee()
+                           << "' ";
+    };
+    if (!result || !kFloats.contains(result.getElementType()))
+      return error() << "has no gradient: it is not of floats, but "
+                     << type.getResult(number);
+    if (!isGiven && result.getRank() != 0)
+      return error() << "is no scalar; 'with' must give its gradient";
+    if (isGiven && !isSameTensor(getCotangents()[i].getType(), result))
+      return error() << "is " << withEncoding(result, {})
+                     << ", but its gradient in 'with' is "
+                     << withEncoding(getCotangents()[i].getType(), {});
+  }
+  for (auto [i, number] : llvm::enumerate(getTo())) {
+    Type argument = type.getInput(number);
+    if (!kFloats.contains(elementOf(getInputs()[number])))
+      return emitOpError() << "argument #" << number << " of '" << getCallee()
+                           << "' has no gradient: it is not of floats, but "
+                           << argument;
+    if (Type own = getResult(count + i).getType(); !isSameTensor(own, argument))
+      return emitOpError() << "the gradient by argument #" << number << " is "
+                           << withEncoding(own, {}) << "; it must be "
+                           << withEncoding(argument, {});
+  }
   return success();
 }
 

@@ -27,8 +27,14 @@ using namespace tessera;
 
 static void buildSource(OpPassManager &, const PipelineOptions &) {}
 
+/// Gradients are ops; no call is left.
+static void buildDifferentiated(OpPassManager &passes,
+                                const PipelineOptions &) {
+  passes.addPass(tv::createInlinePass());
+  passes.addPass(tv::createDifferentiatePass());
+}
+
 static void buildBind(OpPassManager &passes, const PipelineOptions &options) {
-  passes.addNestedPass<func::FuncOp>(tv::createDifferentiatePass());
   tv::BindPassOptions bind;
   bind.mesh.assign(options.mesh.begin(), options.mesh.end());
   passes.addPass(tv::createBindPass(bind));
@@ -103,6 +109,7 @@ static void buildScheduled(OpPassManager &passes,
 ArrayRef<Phase> tessera::getPipeline() {
   static const Phase phases[] = {
       {"source", buildSource},
+      {"differentiated", buildDifferentiated},
       {"bind", buildBind},
       {"propagated", buildPropagated},
       {"planned", buildPlanned},

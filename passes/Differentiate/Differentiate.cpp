@@ -1,4 +1,4 @@
-//===- Differentiate.cpp - gradients of scalar regions --------------------===//
+//===- Differentiate.cpp - gradients become ops ---------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,15 +6,20 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Before tv-bind: a tensor that a region loads from is then still the same
-// value as the operand that asks for its gradient.
+// Before tv-bind, which gives each use of a constant, broadcast or random value
+// a copy of its own: the backward makes them anew. And a tensor that a region
+// loads from is still the same value as the operand that asks for its gradient.
+//
+// What the backward needs of the forward is a use; nothing is decided to be
+// kept or made anew.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Differentiate/Passes.h"
+#include "TensorView/Cotangents.h"
 #include "TensorView/ScalarGradient.h"
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -26,15 +31,147 @@ namespace tessera::tv {
 } // namespace tessera::tv
 
 namespace {
-struct Differentiate : tv::impl::DifferentiatePassBase<Differentiate> {
-  void runOnOperation() override {
-    WalkResult written = getOperation().walk([](AttentionGradOp op) {
-      bool lacks = !op.getScoreMod().empty() && op.getScoreGrad().empty();
-      return lacks && failed(addScoreGrad(op)) ? WalkResult::interrupt()
-                                               : WalkResult::advance();
-    });
-    if (written.wasInterrupted())
-      signalPassFailure();
-  }
+class Differentiate : public tv::impl::DifferentiatePassBase<Differentiate> {
+  void runOnOperation() override;
+  LogicalResult run(func::FuncOp function);
+  LogicalResult replace(GradientOp op, func::FuncOp callee, uint64_t &size);
+
+  /// Functions that are done, and, with false, that are being done.
+  llvm::DenseMap<Operation *, bool> functions;
+  llvm::SetVector<Operation *> callees;
 };
 } // namespace
+
+/// `gradient` as a result of `type`, of an argument of type `argument`.
+static Value place(ImplicitLocOpBuilder &builder, Value gradient,
+                   RankedTensorType type, Type argument) {
+  ViewAttr asked = getView(type), own = getView(gradient);
+  if (asked && !own && gradient.use_empty() && gradient.getDefiningOp())
+    gradient.setType(type);
+  ViewAttr view = asked ? asked : getView(argument);
+  if (gradient.getType() == type && (asked || !view))
+    return gradient;
+  return ConstrainOp::create(builder, type, gradient, view ? view : own);
+}
+
+/// Puts in place of `op` the ops of `callee`, and then those of its gradient.
+LogicalResult Differentiate::replace(GradientOp op, func::FuncOp callee,
+                                     uint64_t &size) {
+  // A copy, whose arguments are values of their own however often the op has
+  // one operand.
+  OwningOpRef<func::FuncOp> copy = callee.clone();
+  Block &block = copy->getBody().front();
+  SmallVector<Value> results(block.getTerminator()->getOperands());
+  block.getTerminator()->erase();
+  Cotangents cotangents;
+  for (int64_t number : op.getTo())
+    cotangents.ask(block.getArgument(number));
+  SmallVector<Operation *> forward;
+  for (Operation &inner : block) {
+    inner.setLoc(CallSiteLoc::get(inner.getLoc(), op.getLoc()));
+    cotangents.visit(&inner);
+    forward.push_back(&inner);
+  }
+
+  ImplicitLocOpBuilder builder(op.getLoc(), op.getContext());
+  builder.setInsertionPointToEnd(&block);
+  for (auto [i, number] : llvm::enumerate(op.getOf())) {
+    Value given;
+    if (op.getCotangents().empty())
+      given =
+          buildSplat(builder, 1, withEncoding(results[number].getType(), {}));
+    else
+      given = op.getCotangents()[i];
+    cotangents.add(results[number], given);
+  }
+  for (Operation *inner : llvm::reverse(forward))
+    if (failed(cotangents.reverse(inner, block)))
+      return failure();
+
+  for (auto [i, number] : llvm::enumerate(op.getTo())) {
+    BlockArgument argument = block.getArgument(number);
+    Value gradient = cotangents.take(builder, argument);
+    if (!gradient) {
+      op.emitRemark() << "the gradient by argument #" << number << " is 0: '"
+                      << op.getCallee() << "' does not depend on it there";
+      gradient = buildSplat(builder, 0, withEncoding(argument.getType(), {}),
+                            argument);
+    }
+    auto type = cast<RankedTensorType>(op.getResult(results.size()).getType());
+    results.push_back(place(builder, gradient, type, argument.getType()));
+  }
+
+  SmallVector<Operation *> all;
+  for (Operation &inner : block)
+    all.push_back(&inner);
+  size += all.size();
+  if (size > kMaxOps)
+    return op.emitError() << "becomes " << all.size() << " ops, and the "
+                          << "program " << size << "; a program may have "
+                          << kMaxOps;
+  for (Value &result : results)
+    if (auto argument = dyn_cast<BlockArgument>(result);
+        argument && argument.getOwner() == &block)
+      result = op.getInputs()[argument.getArgNumber()];
+  for (auto [argument, input] :
+       llvm::zip_equal(block.getArguments(), op.getInputs()))
+    argument.replaceAllUsesWith(input);
+  op->getBlock()->getOperations().splice(op->getIterator(),
+                                         block.getOperations());
+  op->replaceAllUsesWith(results);
+  op.erase();
+  for (Operation *inner : llvm::reverse(all))
+    if (isOpTriviallyDead(inner))
+      inner->erase();
+  return success();
+}
+
+LogicalResult Differentiate::run(func::FuncOp function) {
+  auto [state, isNew] = functions.try_emplace(function, false);
+  if (!isNew)
+    return success();
+  SmallVector<GradientOp> gradients;
+  uint64_t size = 0;
+  function.walk([&](Operation *op) {
+    ++size;
+    if (auto gradient = dyn_cast<GradientOp>(op))
+      gradients.push_back(gradient);
+  });
+  for (GradientOp op : gradients) {
+    auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
+        op, op.getCalleeAttr());
+    if (failed(run(callee)))
+      return failure();
+    if (!functions.lookup(callee))
+      return op.emitError()
+             << "'" << op.getCallee() << "' asks for a gradient of itself";
+    if (!callee.getBody().hasOneBlock() || callee.getBody().front().empty() ||
+        !isa<func::ReturnOp>(callee.getBody().front().back()))
+      return op.emitError() << "'" << op.getCallee()
+                            << "' has control flow; only straight-line "
+                               "functions have a gradient";
+    callees.insert(callee);
+    if (failed(replace(op, callee, size)))
+      return failure();
+  }
+  WalkResult written = function.walk([](AttentionGradOp op) {
+    bool lacks = !op.getScoreMod().empty() && op.getScoreGrad().empty();
+    return lacks && failed(addScoreGrad(op)) ? WalkResult::interrupt()
+                                             : WalkResult::advance();
+  });
+  functions[function] = true;
+  return failure(written.wasInterrupted());
+}
+
+void Differentiate::runOnOperation() {
+  ModuleOp module = getOperation();
+  functions.clear();
+  callees.clear();
+  for (auto function : module.getOps<func::FuncOp>())
+    if (failed(run(function)))
+      return signalPassFailure();
+  for (Operation *callee : callees)
+    if (cast<func::FuncOp>(callee).isPrivate() &&
+        SymbolTable::symbolKnownUseEmpty(callee, module))
+      callee->erase();
+}

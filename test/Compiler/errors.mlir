@@ -20,7 +20,7 @@
 // Phases that there are not, or that nothing leads through.
 // RUN: not tessera-opt %S/functions.mlir --tessera=to=plan 2>&1 | FileCheck %s --check-prefix=PHASE
 // RUN: not tessera-opt %S/functions.mlir --tessera=from=plan 2>&1 | FileCheck %s --check-prefix=PHASE
-// PHASE: error: there is no phase 'plan'; there are source, bind, propagated, planned, local, kernels, scheduled{{$}}
+// PHASE: error: there is no phase 'plan'; there are source, differentiated, bind, propagated, planned, local, kernels, scheduled{{$}}
 // RUN: not tessera-compile %S/functions.mlir --compile-from=plan 2>&1 | FileCheck %s --check-prefix=NO-IR
 // NO-IR: error: nothing starts after 'plan', which is no program
 // RUN: not tessera-compile %S/functions.mlir --compile-from=local --compile-to=bind 2>&1 | FileCheck %s --check-prefix=BACK

@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 5  # of the processor: a machine that does other things, too, finds nothing
 WAITS = 20  # times as long without running is a hang
 BYTES = 4 << 30
-PHASES = ("bind", "propagated", "planned", "local", "kernels", "scheduled")
+PHASES = ("differentiated", "bind", "propagated", "planned", "local", "kernels", "scheduled")
 # A place is FILE:LINE:COLUMN, also in the output of an MLIR `loc`.
 LOCATED = re.compile(r':\d+(?::\d+\)?)?: error: ')
 DIFFERS = re.compile(r"result #\d+ differs|result #\d+ has shape")

@@ -3,9 +3,9 @@
 // RUN: tessera-compile %t.mlir --compile-from=kernels --compile-to=plan | FileCheck %s --check-prefix=RESUMED
 // RUN: not tessera-compile %s --compile-to=nowhere 2>&1 | FileCheck %s --check-prefix=PHASE
 // RUN: rm -rf %t.dump && tessera-compile %s --compile-from=local -o %t.tsr --dump-dir=%t.dump
-// RUN: test -s %t.dump/kernels.s && test -s %t.dump/5-kernels.mlir
+// RUN: test -s %t.dump/kernels.s && test -s %t.dump/6-kernels.mlir
 
-// PHASE: error: there is no phase 'nowhere'; there are source, bind, propagated, planned, local, kernels, scheduled, plan, module
+// PHASE: error: there is no phase 'nowhere'; there are source, differentiated, bind, propagated, planned, local, kernels, scheduled, plan, module
 
 // RESUMED: launch map_0
 // RESUMED: allgather over [tp]

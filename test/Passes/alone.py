@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PHASES = ("bind", "propagated", "planned", "local", "kernels", "scheduled")
+PHASES = ("differentiated", "bind", "propagated", "planned", "local", "kernels", "scheduled")
 SECONDS = 60
 LOCATED = re.compile(r":\d+:\d+\)?: error: |error: the program is planned for"
                      r"|error: a program needs a function|error: '@main'")
@@ -76,6 +76,13 @@ ODD = {
     "a call to nobody": "func.func private @f(!x) -> !x\n"
         "func.func @main(%x: !x, %v: !v) -> !x {\n"
         "  %y = call @f(%x) : (!x) -> !x\n  return %y : !x\n}",
+    "a gradient": "func.func @f(%x: !v) -> !v {\n  return %x : !v\n}\n"
+        "func.func @main(%x: !v) -> !v {\n"
+        "  %0, %1 = tv.gradient @f(%x) of [0] with (%x) to [0] : (!v, !v) -> (!v, !v)\n"
+        "  return %1 : !v\n}",
+    "a gradient of itself": "func.func @main(%x: !v) -> !v {\n"
+        "  %0, %1 = tv.gradient @main(%x) of [0] with (%x) to [0] : (!v, !v) -> (!v, !v)\n"
+        "  return %1 : !v\n}",
     "a module in a module": "module {\n  func.func @main(%x: !v) -> !v {\n"
         "    return %x : !v\n  }\n}",
     "ops outside of functions": "%x = tv.constant dense<1.0> : !x\n"
@@ -127,7 +134,8 @@ def main():
         programs[f"mlp_grad after {phase}"] = text
 
     commands = [(opt, ["--allow-unregistered-dialect", f"--{name}"]) for name in passes(opt)
-                if name not in ("composite-fixed-point-pass", "test-sharding-rules")]
+                if name not in ("composite-fixed-point-pass", "test-gradients",
+                                "test-sharding-rules")]
     for phase in ("source",) + PHASES[:-1]:
         commands.append((opt, ["--allow-unregistered-dialect", f"--tessera=from={phase}"]))
     for phase in ("source",) + PHASES:

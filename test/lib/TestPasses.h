@@ -11,6 +11,8 @@
 
 namespace tessera::test {
 
+/// `test-gradients`: see GradientTest.cpp.
+void registerGradientTestPass();
 /// `tv-print-rules`: see PrintRules.cpp.
 void registerPrintRulesPass();
 /// `test-sharding-rules`: see RuleTest.cpp.

@@ -52,8 +52,9 @@ static cl::opt<std::string>
                 cl::init("source"), cl::cat(category));
 static cl::opt<std::string>
     compileTo("compile-to",
-              cl::desc("The phase to stop after: source, bind, propagated, "
-                       "planned, local, kernels, scheduled, plan or module"),
+              cl::desc("The phase to stop after: source, differentiated, bind, "
+                       "propagated, planned, local, kernels, scheduled, plan "
+                       "or module"),
               cl::init("module"), cl::cat(category));
 static cl::opt<std::string>
     dumpDirectory("dump-dir",

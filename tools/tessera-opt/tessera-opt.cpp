@@ -38,6 +38,7 @@ int main(int argc, char **argv) {
   tessera::interp::registerInterpretOptions();
 #ifdef TESSERA_TESTS
   tessera::test::registerPrintRulesPass();
+  tessera::test::registerGradientTestPass();
   tessera::test::registerRuleTestPass();
 #endif
   auto [input, output] = mlir::registerAndParseCLIOptions(

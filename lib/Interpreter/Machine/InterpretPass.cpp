@@ -326,6 +326,12 @@ LogicalResult InterpretPass::interpret() {
   FailureOr<func::FuncOp> reference = find(other, name);
   if (failed(reference))
     return failure();
+  bool byDifferences = false; // whose steps are not those that would be rounded
+  other.walk([&](tv::GradientOp) { byDifferences = true; });
+  if (byDifferences && config.roundValues)
+    return mlir::emitError(module.getLoc())
+           << text << " has tv.gradient, which the interpreter evaluates in "
+           << "float64 alone; give it what tv-differentiate makes of it";
   return compareWith(*reference, text, *entry, config, *inputs, *results,
                      interpreter.getLargestAddend());
 }

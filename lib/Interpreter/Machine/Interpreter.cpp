@@ -319,6 +319,8 @@ LogicalResult Interpreter::evaluate(Operation *op) {
     return op->emitOpError() << "reads a tensor that was not computed";
   if (auto callOp = dyn_cast<func::CallOp>(op))
     return evaluateCall(callOp);
+  if (auto gradient = dyn_cast<tv::GradientOp>(op))
+    return evaluateGradient(gradient);
   if (isa<tv::MoveOpInterface, tv::ConstrainOp>(op))
     return evaluateMove(op);
   Evaluator evaluator = evaluatorOf(op);

@@ -20,6 +20,7 @@
 
 #include "Interpreter/Machine/Kernels.h"
 #include "Interpreter/Ops/Evaluators.h"
+#include "TensorView/TensorView.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -66,6 +67,8 @@ private:
   mlir::LogicalResult evaluate(mlir::Operation *op);
   mlir::LogicalResult evaluateMove(mlir::Operation *op);
   mlir::LogicalResult evaluateCall(mlir::func::CallOp op);
+  /// By differences, in float64.
+  mlir::LogicalResult evaluateGradient(tv::GradientOp op);
   mlir::LogicalResult evaluateOnRanks(mlir::Operation *op, Evaluator evaluator,
                                       llvm::ArrayRef<Shape> shapes,
                                       std::string &error, bool &notHeld);

@@ -1,6 +1,6 @@
 // RUN: tessera-compile %s --compile-from=local --target=cuda:sm_90a --matmul=own --dump-dir=%t --dump-kernels=%t/programs -o %t.tsr 2>&1 | FileCheck %s --check-prefix=CLEAN --allow-empty
 // RUN: FileCheck %s < %t/kernels.cu
-// RUN: FileCheck %s --check-prefix=SCHEDULE < %t/6-scheduled.mlir
+// RUN: FileCheck %s --check-prefix=SCHEDULE < %t/7-scheduled.mlir
 // RUN: FileCheck %s --check-prefix=PLAN < %t/plan.txt
 // RUN: FileCheck %s --check-prefix=PROGRAM < %t/programs/linear_0.cu
 // RUN: sed 's/bf16/f16/g' %s | tessera-compile --compile-from=local --target=cuda:sm_90a --matmul=own -o %t.tsr 2>&1 | FileCheck %s --check-prefix=CLEAN --allow-empty

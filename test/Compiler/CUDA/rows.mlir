@@ -1,19 +1,19 @@
 // RUN: split-file %s %t
 // RUN: tessera-compile %t/short.mlir --compile-from=local --target=cuda:sm_90a --dump-dir=%t/short -o %t/module.tsr
-// RUN: FileCheck %s --check-prefix=SHORT < %t/short/6-scheduled.mlir
+// RUN: FileCheck %s --check-prefix=SHORT < %t/short/7-scheduled.mlir
 // RUN: FileCheck %s --check-prefix=SHORT-TEXT < %t/short/kernels.cu
 // RUN: tessera-compile %t/long.mlir --compile-from=local --target=cuda:sm_90a --compile-to=scheduled | FileCheck %s --check-prefix=LONG
 // RUN: tessera-compile %t/columns.mlir --compile-from=local --target=cuda:sm_90a --compile-to=scheduled | FileCheck %s --check-prefix=COLUMNS
 // RUN: tessera-compile %t/longer.mlir --compile-from=local --target=cuda:sm_90a --compile-to=scheduled | FileCheck %s --check-prefix=LONGER
 // RUN: tessera-compile %t/once.mlir --compile-from=local --target=cuda:sm_90a --compile-to=scheduled | FileCheck %s --check-prefix=ONCE
 // RUN: tessera-compile %t/labels.mlir --compile-from=local --target=cuda:sm_90a --dump-dir=%t/labels -o %t/module.tsr
-// RUN: FileCheck %s --check-prefix=LABELS < %t/labels/6-scheduled.mlir
+// RUN: FileCheck %s --check-prefix=LABELS < %t/labels/7-scheduled.mlir
 // RUN: FileCheck %s --check-prefix=LABELS-TEXT < %t/labels/kernels.cu
 // RUN: sed 's/50304/12288/g' %t/vocabulary.mlir > %t/hidden.mlir
 // RUN: tessera-compile %t/hidden.mlir --compile-from=local --target=cuda:sm_90a --compile-to=scheduled | FileCheck %s --check-prefix=HIDDEN
 // RUN: tessera-compile %t/vocabulary.mlir --compile-from=local --target=cuda:sm_90a --compile-to=scheduled | FileCheck %s --check-prefix=VOCABULARY
 // RUN: tessera-compile %t/pairs.mlir --compile-from=local --target=cuda:sm_90a --dump-dir=%t/pairs -o %t/module.tsr
-// RUN: FileCheck %s --check-prefix=PAIRS < %t/pairs/6-scheduled.mlir
+// RUN: FileCheck %s --check-prefix=PAIRS < %t/pairs/7-scheduled.mlir
 // RUN: FileCheck %s --check-prefix=PAIRS-TEXT < %t/pairs/kernels.cu
 // RUN: tessera-compile %t/spills.mlir --compile-from=local --target=cuda:sm_90a --dump-kernels=%t/spills -o %t/module.tsr
 // RUN: FileCheck %s --check-prefix=SPILLS < %t/spills/map_0.cu

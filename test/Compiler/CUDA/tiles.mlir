@@ -1,5 +1,5 @@
 // RUN: tessera-compile %s --compile-from=local --target=cuda:sm_90a --dump-dir=%t -o %t.tsr
-// RUN: FileCheck %s < %t/6-scheduled.mlir
+// RUN: FileCheck %s < %t/7-scheduled.mlir
 // RUN: FileCheck %s --check-prefix=TEXT < %t/kernels.cu
 
 // A transposed operand is read along its own memory, a square at a time.

@@ -51,28 +51,12 @@ func.func @one_copy_a_use(%x: tensor<4xf32, #tv.view<#m, [_]>>) -> (tensor<4xf32
 
 // -----
 
-// Calls are inlined, and functions that only they used are gone.
-
-// CHECK-NOT: @twice
-// CHECK-LABEL: @inlines_calls
-// CHECK-COUNT-2: tv.add
-// CHECK-NOT: call
-#m = #tv.mesh<tp = 2>
-func.func private @twice(%x: tensor<4xf32>) -> tensor<4xf32> {
-  %0 = tv.add %x, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
-  return %0 : tensor<4xf32>
-}
-func.func @inlines_calls(%x: tensor<4xf32>, %t: tensor<4xf32, #tv.view<#m, [_]>>) -> tensor<4xf32> {
-  %0 = call @twice(%x) : (tensor<4xf32>) -> tensor<4xf32>
-  %1 = call @twice(%0) : (tensor<4xf32>) -> tensor<4xf32>
-  return %1 : tensor<4xf32>
-}
-
-// A concat of many operands becomes one of concats, and calls inline however deep.
+// A concat of many operands becomes one of concats.
 // CHECK-LABEL: @many_operands
 // CHECK: %[[A:.+]] = tv.concat {{.*}} -> tensor<64x8xf32>
 // CHECK: %[[B:.+]] = tv.concat {{.*}} -> tensor<6x8xf32>
 // CHECK: tv.concat %[[A]], %[[B]] dim 0
+#m = #tv.mesh<tp = 2>
 func.func @many_operands(%x: tensor<2x8xf32>, %t: tensor<8xf32, #tv.view<#m, [_]>>) -> tensor<70x8xf32> {
   %0 = tv.concat %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x dim 0 : (tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<70x8xf32>
   return %0 : tensor<70x8xf32>

@@ -1,0 +1,105 @@
+// RUN: tessera-opt %s --allow-unregistered-dialect --tv-differentiate -split-input-file -verify-diagnostics
+
+// The way back from the loss to what has no gradient.
+!x = tensor<1x1x2x4xf32>
+!l = tensor<1x1x2xf32>
+!loss = tensor<f32>
+func.func private @f(%x: !x, %l: !l) -> !loss {
+  // expected-error@+2 {{'tv.attention_grad' op has no gradient, and one is asked for}}
+  // expected-note@+1 {{on the way back from what is differentiated through tv.reduce, tv.exp}}
+  %0, %1, %2 = tv.attention_grad %x, %x, %x, %x, %x, %l scale(1.0)
+      : (!x, !x, !x, !x, !x, !l) -> (!x, !x, !x)
+  %e = tv.exp %0 : (!x) -> !x
+  %s = tv.reduce sum %e dims [0, 1, 2, 3] : (!x) -> !loss
+  return %s : !loss
+}
+func.func @g(%x: !x, %l: !l) -> !x {
+  %y, %dx = tv.gradient @f(%x, %l) of [0] to [0] : (!x, !l) -> (!loss, !x)
+  return %dx : !x
+}
+
+// -----
+
+// Not where nothing is asked for.
+!x = tensor<4xf32>
+func.func private @f(%x: !x, %y: !x) -> !x {
+  %0 = tv.map %x, %y : (!x, !x) -> !x (%a: f32, %b: f32) {
+    %i = arith.bitcast %b : f32 to i32
+    %c = arith.sitofp %i : i32 to f32
+    %p = arith.mulf %a, %c : f32
+    tv.yield %p : f32
+  }
+  return %0 : !x
+}
+func.func @g(%x: !x) -> !x {
+  %0, %1 = tv.gradient @f(%x, %x) of [0] with (%x) to [0] : (!x, !x, !x) -> (!x, !x)
+  return %1 : !x
+}
+
+// -----
+
+!x = tensor<4xf32>
+func.func private @f(%x: !x) -> !x {
+  %0 = tv.map %x : (!x) -> !x (%b: f32) {
+    // expected-error@+1 {{'arith.bitcast' op has no gradient, and one is asked for}}
+    %i = arith.bitcast %b : f32 to i32
+    %c = arith.sitofp %i : i32 to f32
+    tv.yield %c : f32
+  }
+  return %0 : !x
+}
+func.func @g(%x: !x) -> !x {
+  %0, %1 = tv.gradient @f(%x) of [0] with (%x) to [0] : (!x, !x) -> (!x, !x)
+  return %1 : !x
+}
+
+// -----
+
+!x = tensor<4xf32>
+func.func private @f(%x: !x) -> !x {
+  // expected-error@+1 {{'tv.cast' op has no gradient, and one is asked for}}
+  %0 = tv.cast %x : (!x) -> tensor<4xf8E4M3FN>
+  // expected-note@-1 {{through tv.cast}}
+  %1 = tv.cast %0 : (tensor<4xf8E4M3FN>) -> !x
+  return %1 : !x
+}
+func.func @g(%x: !x) -> !x {
+  %0, %1 = tv.gradient @f(%x) of [0] with (%x) to [0] : (!x, !x) -> (!x, !x)
+  return %1 : !x
+}
+
+// -----
+
+func.func private @f(%x: tensor<f32>) -> tensor<f32> {
+  // expected-error@+1 {{'f' asks for a gradient of itself}}
+  %0, %1 = tv.gradient @f(%x) of [0] to [0] : (tensor<f32>) -> (tensor<f32>, tensor<f32>)
+  return %1 : tensor<f32>
+}
+
+// -----
+
+func.func private @f(%x: tensor<f32>) -> tensor<f32> {
+  "else.branch"()[^end] : () -> ()
+^end:
+  return %x : tensor<f32>
+}
+func.func @g(%x: tensor<f32>) -> tensor<f32> {
+  // expected-error@+1 {{'f' has control flow; only straight-line functions have a gradient}}
+  %0, %1 = tv.gradient @f(%x) of [0] to [0] : (tensor<f32>) -> (tensor<f32>, tensor<f32>)
+  return %1 : tensor<f32>
+}
+
+// -----
+
+// An extent that depends on a run-time size lies between.
+!x = tensor<?xf32>
+!y = tensor<?xf32>
+func.func private @f(%x: !x) -> !y {
+  // expected-error@+1 {{'tv.concat' op has no gradient along dimension 0, which is dynamic and not one operand's alone}}
+  %0 = tv.concat %x, %x dim 0 : (!x, !x) -> !y
+  return %0 : !y
+}
+func.func @g(%x: !x {tv.dims = ["b"]}, %dy: !y {tv.dims = ["c"]}) -> !x attributes {tv.sizes = {b = 4, c = 8}} {
+  %0, %1 = tv.gradient @f(%x) of [0] with (%dy) to [0] : (!x, !y) -> (!y, !x)
+  return %1 : !x
+}

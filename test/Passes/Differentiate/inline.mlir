@@ -1,0 +1,178 @@
+// RUN: tessera-opt --tv-inline --split-input-file --verify-diagnostics %s | FileCheck %s
+
+// Calls are inlined, and functions that only they used are gone.
+
+// CHECK-NOT: @twice
+// CHECK-LABEL: @inlines_calls
+// CHECK-COUNT-2: tv.add
+// CHECK-NOT: call
+func.func private @twice(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = tv.add %x, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+func.func @inlines_calls(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = call @twice(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = call @twice(%0) : (tensor<4xf32>) -> tensor<4xf32>
+  return %1 : tensor<4xf32>
+}
+
+// -----
+
+// However deep, and into a function whose gradient is asked for, which stays.
+
+// CHECK-NOT: @nobody
+// CHECK-NOT: @inner
+// CHECK-LABEL: func.func private @outer
+// CHECK-COUNT-2: tv.exp
+// CHECK-LABEL: func.func @gradient
+// CHECK: tv.gradient @outer
+func.func private @nobody(%x: tensor<f32>) -> tensor<f32> {
+  return %x : tensor<f32>
+}
+func.func private @inner(%x: tensor<f32>) -> tensor<f32> {
+  %0 = tv.exp %x : (tensor<f32>) -> tensor<f32>
+  return %0 : tensor<f32>
+}
+func.func private @middle(%x: tensor<f32>) -> tensor<f32> {
+  %0 = call @inner(%x) : (tensor<f32>) -> tensor<f32>
+  return %0 : tensor<f32>
+}
+func.func private @outer(%x: tensor<f32>) -> tensor<f32> {
+  %0 = call @middle(%x) : (tensor<f32>) -> tensor<f32>
+  %1 = call @middle(%0) : (tensor<f32>) -> tensor<f32>
+  return %1 : tensor<f32>
+}
+func.func @gradient(%x: tensor<f32>) -> tensor<f32> {
+  %0, %1 = tv.gradient @outer(%x) of [0] to [0] : (tensor<f32>) -> (tensor<f32>, tensor<f32>)
+  return %1 : tensor<f32>
+}
+
+// -----
+
+func.func private @again(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @+1 {{'again' calls itself; recursion does not inline}}
+  %0 = call @again(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+func.func @recursion(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = call @again(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+func.func private @elsewhere(%x: tensor<4xf32>) -> tensor<4xf32>
+func.func @opaque_call(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @+1 {{calls 'elsewhere', which has no body here}}
+  %0 = call @elsewhere(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+// Each function calls the one below twice.
+
+func.func private @f0(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = tv.gelu tanh %x : (tensor<2xf32>) -> tensor<2xf32>
+  return %0 : tensor<2xf32>
+}
+func.func private @f1(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = call @f0(%x) : (tensor<2xf32>) -> tensor<2xf32>
+  %1 = call @f0(%0) : (tensor<2xf32>) -> tensor<2xf32>
+  return %1 : tensor<2xf32>
+}
+func.func private @f2(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = call @f1(%x) : (tensor<2xf32>) -> tensor<2xf32>
+  %1 = call @f1(%0) : (tensor<2xf32>) -> tensor<2xf32>
+  return %1 : tensor<2xf32>
+}
+func.func private @f3(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = call @f2(%x) : (tensor<2xf32>) -> tensor<2xf32>
+  %1 = call @f2(%0) : (tensor<2xf32>) -> tensor<2xf32>
+  return %1 : tensor<2xf32>
+}
+func.func private @f4(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = call @f3(%x) : (tensor<2xf32>) -> tensor<2xf32>
+  %1 = call @f3(%0) : (tensor<2xf32>) -> tensor<2xf32>
+  return %1 : tensor<2xf32>
+}
+func.func private @f5(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = call @f4(%x) : (tensor<2xf32>) -> tensor<2xf32>
+  %1 = call @f4(%0) : (tensor<2xf32>) -> tensor<2xf32>
+  return %1 : tensor<2xf32>
+}
+func.func private @f6(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = call @f5(%x) : (tensor<2xf32>) -> tensor<2xf32>
+  %1 = call @f5(%0) : (tensor<2xf32>) -> tensor<2xf32>
+  return %1 : tensor<2xf32>
+}
+func.func private @f7(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = call @f6(%x) : (tensor<2xf32>) -> tensor<2xf32>
+  %1 = call @f6(%0) : (tensor<2xf32>) -> tensor<2xf32>
+  return %1 : tensor<2xf32>
+}
+func.func private @f8(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = call @f7(%x) : (tensor<2xf32>) -> tensor<2xf32>
+  %1 = call @f7(%0) : (tensor<2xf32>) -> tensor<2xf32>
+  return %1 : tensor<2xf32>
+}
+func.func private @f9(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = call @f8(%x) : (tensor<2xf32>) -> tensor<2xf32>
+  %1 = call @f8(%0) : (tensor<2xf32>) -> tensor<2xf32>
+  return %1 : tensor<2xf32>
+}
+func.func private @f10(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = call @f9(%x) : (tensor<2xf32>) -> tensor<2xf32>
+  %1 = call @f9(%0) : (tensor<2xf32>) -> tensor<2xf32>
+  return %1 : tensor<2xf32>
+}
+func.func private @f11(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = call @f10(%x) : (tensor<2xf32>) -> tensor<2xf32>
+  %1 = call @f10(%0) : (tensor<2xf32>) -> tensor<2xf32>
+  return %1 : tensor<2xf32>
+}
+func.func private @f12(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = call @f11(%x) : (tensor<2xf32>) -> tensor<2xf32>
+  %1 = call @f11(%0) : (tensor<2xf32>) -> tensor<2xf32>
+  return %1 : tensor<2xf32>
+}
+func.func private @f13(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = call @f12(%x) : (tensor<2xf32>) -> tensor<2xf32>
+  %1 = call @f12(%0) : (tensor<2xf32>) -> tensor<2xf32>
+  return %1 : tensor<2xf32>
+}
+func.func private @f14(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = call @f13(%x) : (tensor<2xf32>) -> tensor<2xf32>
+  %1 = call @f13(%0) : (tensor<2xf32>) -> tensor<2xf32>
+  return %1 : tensor<2xf32>
+}
+func.func private @f15(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = call @f14(%x) : (tensor<2xf32>) -> tensor<2xf32>
+  %1 = call @f14(%0) : (tensor<2xf32>) -> tensor<2xf32>
+  return %1 : tensor<2xf32>
+}
+func.func private @f16(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = call @f15(%x) : (tensor<2xf32>) -> tensor<2xf32>
+  %1 = call @f15(%0) : (tensor<2xf32>) -> tensor<2xf32>
+  return %1 : tensor<2xf32>
+}
+func.func private @f17(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = call @f16(%x) : (tensor<2xf32>) -> tensor<2xf32>
+  %1 = call @f16(%0) : (tensor<2xf32>) -> tensor<2xf32>
+  return %1 : tensor<2xf32>
+}
+func.func private @f18(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = call @f17(%x) : (tensor<2xf32>) -> tensor<2xf32>
+  %1 = call @f17(%0) : (tensor<2xf32>) -> tensor<2xf32>
+  return %1 : tensor<2xf32>
+}
+func.func private @f19(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = call @f18(%x) : (tensor<2xf32>) -> tensor<2xf32>
+  %1 = call @f18(%0) : (tensor<2xf32>) -> tensor<2xf32>
+  return %1 : tensor<2xf32>
+}
+func.func @doubles(%x: tensor<2xf32>) -> tensor<2xf32> {
+  // expected-error @+1 {{'f19' inlines here to 524288 ops, and 'doubles' becomes 524288; a program may have 262144}}
+  %0 = call @f19(%x) : (tensor<2xf32>) -> tensor<2xf32>
+  return %0 : tensor<2xf32>
+}
