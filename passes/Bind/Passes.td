@@ -14,11 +14,11 @@ include "TensorView/ContractPass.td"
 def BindPass : Pass<"tv-bind", "::mlir::ModuleOp"> {
   let summary = "Fixes the mesh and gives every view its one spelling";
   let description = [{
-    Applies `mesh` to the program's mesh, inlines calls, gives each use of a
-    constant, iota, broadcast or random value a copy of its own, replaces `_` and
-    `?`, and writes every view in canonical form, so that from here on equal types
-    are equal views. What the user wrote stays as `tv.user_view` on arguments and
-    results.
+    Applies `mesh` to the program's mesh, gives each use of a constant, iota,
+    broadcast or random value a copy of its own, replaces `_` and `?`, and writes
+    every view in canonical form, so that from here on equal types are equal views.
+    What the user wrote stays as `tv.user_view` on arguments and results. Calls and
+    gradients are ops before.
 
     With `mesh=tp=4`:
 

@@ -85,7 +85,10 @@ class Tools:
     def interpret(self, path, mesh, ranks, sizes):
         """The local phase against the source, each value rounded to its type."""
         given = ",".join(f"{name}={size}" for name, size in sizes.items())
-        self.call(self.bin / "tessera-opt", path,
+        ops = f"{path}.ops.mlir"  # the interpreter rounds no gradient
+        self.call(self.bin / "tessera-opt", path, "--tv-inline", "--tv-differentiate",
+                  "-o", ops)
+        self.call(self.bin / "tessera-opt", ops,
                   f"--tessera=to=local mesh={mesh}" if mesh else "--tessera=to=local",
                   f"--interpret={ranks}", "--interpret-precision=program",
                   *([f"--interpret-sizes={given}"] if given else []), "-o", os.devnull)

@@ -11,6 +11,7 @@ import re
 
 import numpy as np
 
+import tvgradients
 from tvintegers import INTEGERS, SIGNED, UNSIGNED, cast, divide, integer_op, to_integer, wrapped
 
 EPS = {"f64": 2.0**-52, "f32": 2.0**-23, "f16": 2.0**-10, "bf16": 2.0**-7}
@@ -255,8 +256,9 @@ class Program:
 
     # Ops
 
-    def step(self, env, i):
-        """Runs the op in line i; gives the line after it."""
+    def parse(self, i):
+        """The op in line i: (names of results, op, what is before its types, regions,
+        types of results), and the line after it. Sets `operand_types`."""
         line = self.lines[i]
         left, _, right = line.partition(" = ")
         names = [name for part in split(left) for name in results_of(part)]
@@ -290,19 +292,23 @@ class Program:
             out = [Type(p) for p in split(after)]
         else:
             out = [Type(split(after)[0])]
+        return names, op.removeprefix("tv."), before, regions, out, end
+
+    def step(self, env, i):
+        """Runs the op in line i; gives the line after it."""
+        names, op, before, regions, out, end = self.parse(i)
+        args = [env[v] for v in re.findall(r"%[\w#]+", before)]
         if op == "call":
-            match = re.match(r"@(\w+)\((.*)\)$", before)
-            values = self.call(match[1], [env[v] for v in split(match[2])])
+            values = tuple(self.call(re.match(r"@(\w+)", before)[1], args))
+        elif op == "gradient":
+            values = tvgradients.gradient(self, before, args)
+        elif op in POINTWISE:
+            with np.errstate(all="ignore"):
+                values = POINTWISE[op](*args)
         else:
-            args = [env[v] for v in re.findall(r"%[\w#]+", before)]
-            op = op.removeprefix("tv.")
-            if op in POINTWISE:
-                with np.errstate(all="ignore"):
-                    values = POINTWISE[op](*args)
-            else:
-                values = getattr(self, "op_" + op)(before, args, out, regions, env)
-            if not isinstance(values, tuple):
-                values = (values,)
+            values = getattr(self, "op_" + op)(before, args, out, regions, env)
+        if not isinstance(values, tuple):
+            values = (values,)
         for name, value, type_ in zip(names, values, out):
             env[name] = self.round(value, type_)
         return end
