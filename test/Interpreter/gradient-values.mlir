@@ -7,7 +7,7 @@
 // RUN: not tessera-opt %s --tv-differentiate --interpret=1 --interpret-entry=smooth --interpret-precision=program -o /dev/null 2>&1 | FileCheck %s --check-prefix=PRECISION
 // SMOOTH: interpret: @smooth equals the source on 1 ranks, largest error {{[0-9.]+}}e-1
 // LARGE: error: 'tv.gradient' op asks for 1025 derivatives; the interpreter takes 1024 differences at most; give it what tv-differentiate makes of it
-// PRECISION: error: the source has tv.gradient, which the interpreter evaluates in float64 alone; give it what tv-differentiate makes of it
+// PRECISION: error: the source has tv.gradient, which the interpreter has by differences: nothing to compare results of f64 with, or of --interpret-precision=program; give it what tv-differentiate makes of it
 
 !v = tensor<4xf32>
 !m = tensor<2x3xf32>

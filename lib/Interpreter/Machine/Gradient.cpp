@@ -55,20 +55,25 @@ LogicalResult Interpreter::evaluateGradient(tv::GradientOp op) {
   Config own = config;
   config.ignoreViews = true;
   config.roundValues = false;
-  auto run = [&]() -> FailureOr<std::vector<Tensor>> {
+  // With one element of an argument moved, in a copy: results may be arguments.
+  auto run = [&](int64_t number, size_t at,
+                 double step) -> FailureOr<std::vector<Tensor>> {
     std::vector<Tensor> arguments;
-    for (size_t i = 0; i < op.getInputs().size(); ++i)
-      arguments.push_back(distribute(arrays[i], std::nullopt));
+    for (int64_t i = 0, e = op.getInputs().size(); i < e; ++i) {
+      std::shared_ptr<NDArray> array = arrays[i];
+      if (i == number) {
+        array = std::make_shared<NDArray>(*array);
+        array->data[at].real += step;
+      }
+      arguments.push_back(distribute(array, std::nullopt));
+    }
     return call(callee, std::move(arguments));
   };
-  // The product of results and their cotangents, above less below.
-  auto difference = [&](double &element, double step) -> FailureOr<double> {
-    double at = element;
-    element = at + step;
-    FailureOr<std::vector<Tensor>> above = run();
-    element = at - step;
-    FailureOr<std::vector<Tensor>> below = run();
-    element = at;
+  // The slope of the sum of results times their cotangents.
+  auto slope = [&](int64_t argument, size_t at,
+                   double step) -> FailureOr<double> {
+    FailureOr<std::vector<Tensor>> above = run(argument, at, step);
+    FailureOr<std::vector<Tensor>> below = run(argument, at, -step);
     if (failed(above) || failed(below))
       return failure();
     double sum = 0;
@@ -86,34 +91,21 @@ LogicalResult Interpreter::evaluateGradient(tv::GradientOp op) {
     }
     return sum / (2 * step);
   };
-  auto differentiate = [&](NDArray &argument,
-                           NDArray &gradient) -> LogicalResult {
+  std::vector<std::shared_ptr<NDArray>> gradients;
+  for (int64_t number : op.getTo()) {
+    const NDArray &argument = *arrays[number];
+    auto gradient = std::make_shared<NDArray>(argument.type, argument.shape);
     for (size_t k = 0; k < argument.data.size(); ++k) {
-      double &element = argument.data[k].real;
-      double step = kStep * std::max(1.0, std::fabs(element));
-      FailureOr<double> wide = difference(element, step);
-      FailureOr<double> narrow = difference(element, step / 2);
+      double step = kStep * std::max(1.0, std::fabs(argument.data[k].real));
+      FailureOr<double> wide = slope(number, k, step);
+      FailureOr<double> narrow = slope(number, k, step / 2);
       if (failed(wide) || failed(narrow))
         return failure();
-      gradient.data[k] = real((4 * *narrow - *wide) / 3);
+      gradient->data[k] = real((4 * *narrow - *wide) / 3);
     }
-    return success();
-  };
-  std::vector<std::shared_ptr<NDArray>> gradients;
-  LogicalResult status = success();
-  for (int64_t number : op.getTo()) {
-    // The operand's array may be that of other values.
-    auto argument = std::make_shared<NDArray>(*arrays[number]);
-    std::swap(arrays[number], argument);
-    gradients.push_back(
-        std::make_shared<NDArray>(arrays[number]->type, arrays[number]->shape));
-    if (failed(differentiate(*arrays[number], *gradients.back())))
-      status = failure();
-    std::swap(arrays[number], argument);
+    gradients.push_back(std::move(gradient));
   }
   config = own;
-  if (failed(status))
-    return failure();
 
   for (auto [i, tensor] : llvm::enumerate(*results))
     values[op.getResult(i)] = std::move(tensor);
