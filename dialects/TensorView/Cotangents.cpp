@@ -265,25 +265,33 @@ LogicalResult tv::addScalarCotangents(ImplicitLocOpBuilder &builder,
   // Primals, then the cotangents of results.
   SmallVector<Value> inputs(op->getOperands());
   IRMapping primals;
+  // In f64 where something of f64 has a gradient.
   Type wide = b.getF32Type();
-  auto look = [&](Type type) {
-    if (type.isF64())
-      wide = type;
+  llvm::DenseSet<Value> active;
+  auto activate = [&](Value value) {
+    active.insert(value);
+    if (value.getType().isF64())
+      wide = value.getType();
   };
-  for (BlockArgument argument : body.getArguments()) {
+  for (auto [argument, operand] :
+       llvm::zip_equal(body.getArguments(), op->getOperands())) {
     primals.map(argument, block.addArgument(argument.getType(), loc));
-    look(argument.getType());
+    if (cotangents.isNeeded(operand))
+      activate(argument);
   }
   for (Operation &inner : body.without_terminator()) {
     b.clone(inner, primals);
-    for (Type type : inner.getResultTypes())
-      look(type);
+    if (llvm::any_of(inner.getOperands(), [&](Value value) {
+          return active.contains(value) || cotangents.isNeeded(value);
+        }))
+      llvm::for_each(inner.getResults(), activate);
   }
   SmallVector<Value> yielded;
-  for (Value result : op->getResults()) {
+  for (auto [result, value] :
+       llvm::zip_equal(op->getResults(), body.getTerminator()->getOperands())) {
     Value cotangent = cotangents.take(builder, result);
     yielded.push_back(Value());
-    if (!cotangent)
+    if (!cotangent || !active.contains(value))
       continue;
     inputs.push_back(cotangent);
     Value argument = block.addArgument(Core::elementOf(cotangent), loc);

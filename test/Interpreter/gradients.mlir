@@ -3,6 +3,7 @@
 
 // CHECK: tv.map: 56 elements of gradients agree
 // CHECK: tv.map: 28 elements of gradients agree
+// CHECK: tv.map: 28 elements of gradients agree
 // CHECK: tv.map: 91 elements of gradients agree
 // CHECK: tv.map: 28 elements of gradients agree
 func.func @maps(%a: tensor<4x7xf32>, %b: tensor<4x7xf32>, %t: tensor<7xf32>, %u: tensor<4x7xf32>) {
@@ -15,6 +16,13 @@ func.func @maps(%a: tensor<4x7xf32>, %b: tensor<4x7xf32>, %t: tensor<7xf32>, %u:
       %e = math.exp %w : f64
       %c = arith.cmpf olt, %x, %y : f32
       tv.yield %s, %e, %c : f32, f64, i1
+    }
+  // One result of f64 on which nothing depends.
+  %e:2 = tv.map %a : (tensor<4x7xf32>) -> (tensor<4x7xf32>, tensor<4x7xf64>) (%x: f32) {
+      %s = math.sin %x : f32
+      %i = arith.fptosi %x : f32 to i32
+      %w = arith.sitofp %i : i32 to f64
+      tv.yield %s, %w : f32, f64
     }
   // One operand twice.
   %d = tv.map %a, %a : (tensor<4x7xf32>, tensor<4x7xf32>) -> tensor<4x7xf32>
