@@ -379,7 +379,15 @@ static bool isSameTensor(Type a, Type b) {
   return withEncoding(a, {}) == withEncoding(b, {});
 }
 
-LogicalResult GradientOp::verify() { return verifyTensors(*this); }
+LogicalResult GradientOp::verify() {
+  if (failed(verifyTensors(*this)))
+    return failure();
+  for (const Place &place : placesOf(*this))
+    if (isa_and_nonnull<LocalAttr>(
+            cast<RankedTensorType>(place.value.getType()).getEncoding()))
+      return emitOpError() << "is of global tensors, not of #tv.local ones";
+  return success();
+}
 
 LogicalResult GradientOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto callee =

@@ -167,3 +167,15 @@ func.func @g(%x: tensor<4xf32>, %i: tensor<4xi32>, %s: tensor<f32>, %n: tensor<3
   %0:4 = tv.gradient @f(%x, %i) of [0] to [0] : (tensor<4xf32>, tensor<4xi32>) -> (tensor<f32>, tensor<4xf32>, tensor<i32>, tensor<3xf32>)
   return
 }
+
+// -----
+
+!l = tensor<2xf32, #tv.local<#tv.view<#tv.mesh<x = 2>, [did(x) * 2]>, of [4]>>
+func.func private @f(%x: !l) -> !l {
+  return %x : !l
+}
+func.func @g(%x: !l) {
+  // expected-error@+1 {{'tv.gradient' op is of global tensors, not of #tv.local ones}}
+  %0:2 = tv.gradient @f(%x) of [0] with (%x) to [0] : (!l, !l) -> (!l, !l)
+  return
+}
