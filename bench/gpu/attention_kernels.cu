@@ -39,14 +39,15 @@ template <int D> struct SoftCap : Triangle<D> {
     return dy * (1 - t * t);
   }
 };
-/// bias[head, query] and rel[head, query - key + queries], whose gradients are
-/// not asked for; both from `table`.
+/// bias[head, query] and rel[head, query - key + queries], both from `table`,
+/// and their sums for each batch.
 struct Table {
   float const *data;
   int64 heads_stride, shift;
 };
 template <int D> struct RowBias : Triangle<D> {
-  static constexpr bool HasScore = true;
+  static constexpr bool HasScore = true, HasScoreGrad = true;
+  static constexpr int Sums = 1;
   using Args = Table;
   struct Row {
     float bias;
@@ -58,13 +59,25 @@ template <int D> struct RowBias : Triangle<D> {
   TSR_DEVICE float score(Args const &, float s, At const &at) {
     return s + at.row.bias;
   }
+  template <class At>
+  TSR_DEVICE float score_grad(Args const &, float, float dy, At const &,
+                              float (&addends)[1]) {
+    return addends[0] = dy;
+  }
 };
 template <int D> struct Relative : Triangle<D> {
-  static constexpr bool HasScore = true;
+  static constexpr bool HasScore = true, HasScoreGrad = true;
+  static constexpr int Sums = 1;
+  TSR_DEVICE constexpr SumBy sum_by(int) { return SumBy::Distance; }
   using Args = Table;
   template <class At>
   TSR_DEVICE float score(Args const &a, float s, At const &at) {
     return s + a.data[at.head * a.heads_stride + at.query - at.key + a.shift];
+  }
+  template <class At>
+  TSR_DEVICE float score_grad(Args const &, float, float dy, At const &,
+                              float (&addends)[1]) {
+    return addends[0] = dy;
   }
 };
 
@@ -72,7 +85,8 @@ struct Sizes {
   int batch, heads, key_heads, queries, keys;
 };
 struct Tensors {
-  void *q, *k, *v, *o, *dout, *dq, *dk, *dv, *lse, *workspace, *ticket, *table;
+  void *q, *k, *v, *o, *dout, *dq, *dk, *dv, *lse, *workspace, *ticket, *table,
+      *sums;
 };
 
 static TensorMap map(void *base, int d, Sizes const &s, bool of_keys,
@@ -136,9 +150,11 @@ static void forward(Sizes const &s, Tensors const &t, cudaStream_t stream) {
 }
 template <class C>
 static void backward(Sizes const &s, Tensors const &t, cudaStream_t stream) {
-  using P = BwdParams<typename C::Mods::Args>;
+  using P = BwdParams<typename C::Mods::Args, C::Sums>;
   P p = {};
   fill(p, s, t);
+  const int64 size = 2 * s.queries; // by query or by distance
+  p.sums[0] = {(float *)t.sums, {s.heads * size, size, 1}};
   p.o = t.o, p.dout = t.dout, p.dq = t.dq, p.workspace = t.workspace;
   const int64 row = (int64)s.heads * C::D;
   const int64 strides[] = {row * s.queries, C::D, row};
@@ -199,9 +215,8 @@ extern "C" void attention(int d, int dv, int kind, int mods, Sizes s, Tensors t,
 }
 /// Of any kind.
 extern "C" long attention_workspace(int d, Sizes s) {
-  return d == 64
-             ? BwdWorkspace<BwdConfig<bf16, 64, RowBias<64>, true>>::bytes(
-                   s.batch, s.heads, s.queries)
-             : BwdWorkspace<BwdConfig<bf16, 128, RowBias<128>, true>>::bytes(
-                   s.batch, s.heads, s.queries);
+  return d == 64 ? BwdWorkspace<BwdConfig<bf16, 64, Relative<64>, true>>::bytes(
+                       s.batch, s.heads, s.queries, s.keys)
+                 : BwdWorkspace<BwdConfig<bf16, 128, Relative<128>, true>>::bytes(
+                       s.batch, s.heads, s.queries, s.keys);
 }

@@ -273,7 +273,7 @@ static LogicalResult verifyRows(Operation *op, Value rows, StringRef name) {
 /// A function of `scores`, then batch, head, query and key.
 static LogicalResult verifyFunctor(Operation *op, Region &region,
                                    StringRef name, unsigned scores,
-                                   Type yields) {
+                                   TypeRange yields) {
   if (region.empty())
     return success();
   SmallVector<Type> arguments(scores, Float32Type::get(op->getContext()));
@@ -282,10 +282,10 @@ static LogicalResult verifyFunctor(Operation *op, Region &region,
                    ? tv::YieldOp()
                    : dyn_cast<tv::YieldOp>(region.front().back());
   if (region.front().getArgumentTypes() != TypeRange(arguments) || !yield ||
-      yield.getOperandTypes() != TypeRange(yields))
+      yield.getOperandTypes() != yields)
     return op->emitOpError()
            << name << " must have arguments (" << TypeRange(arguments)
-           << ") and tv.yield one " << yields;
+           << ") and tv.yield " << yields;
   return success();
 }
 
@@ -310,14 +310,30 @@ LogicalResult AttentionGradOp::verify() {
       (getLseGrad() && failed(verifyRows(*this, getLseGrad(), "dlse"))) ||
       failed(verifyFunctor(*this, getScoreMod(), "score_mod", 1, number)) ||
       failed(verifyFunctor(*this, getMaskMod(), "mask_mod", 0, boolean)) ||
-      failed(verifyFunctor(*this, getScoreGrad(), "score_grad", 2, number)))
+      failed(verifyFunctor(*this, getScoreGrad(), "score_grad", 2,
+                           SmallVector<Type>(1 + getSums().size(), number))))
     return failure();
   if (getScoreMod().empty() != getScoreGrad().empty())
     return emitOpError() << "must have both score_mod and score_grad, or none";
-  auto sums = cast<MemRefType>(getSums().getType());
-  if (sums.getRank() != 4 || !sums.getElementType().isF32())
-    return emitOpError() << "sums must have rank 4 and elements of f32, not "
-                         << sums;
+  auto scratch = cast<MemRefType>(getScratch().getType());
+  if (scratch.getRank() != 4 || !scratch.getElementType().isF32())
+    return emitOpError() << "scratch must have rank 4 and elements of f32, not "
+                         << scratch;
+  if (getSums().size() != getSumsBy().size() ||
+      (!getSums().empty() && getScoreGrad().empty()))
+    return emitOpError() << "needs a name of each sum, and a score_grad for it";
+  for (auto [sum, by] :
+       llvm::zip_equal(getSums(), getSumsBy().getAsRange<StringAttr>())) {
+    auto type = cast<MemRefType>(sum.getType());
+    if (!llvm::is_contained({"query", "key", "distance", "score"},
+                            by.getValue()) ||
+        type.getRank() != (by == "score" ? 4 : 3) ||
+        !type.getElementType().isF32())
+      return emitOpError()
+             << "sums f32 by \"query\", \"key\", \"distance\" into "
+                "rank 3, or by \"score\" into rank 4, not by "
+             << by << " into " << type;
+  }
   return success();
 }
 

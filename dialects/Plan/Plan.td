@@ -288,17 +288,20 @@ def Plan_AttentionOp : Op<Plan_Dialect, "attention"> {
   let hasVerifier = 1;
 }
 
-def Plan_AttentionGradOp : Op<Plan_Dialect, "attention_grad"> {
+def Plan_AttentionGradOp : Op<Plan_Dialect, "attention_grad",
+                              [AttrSizedOperandSegments]> {
   let summary = "The gradients of attention, whose scores are never in memory";
   let description = [{
-    The body of a kernel for a GPU: what `tv.attention_grad` is, without gradients of
-    captured tensors, on strided memrefs.
+    The body of a kernel for a GPU: what `tv.attention_grad` is, on strided memrefs.
 
     ```mlir
-    plan.attention_grad %do, %q, %k, %v, %o, %lse to %dq, %dk, %dv by %sums
-        scale(0.125) causal : !q, !q, !k, !k, !q, !l, !q, !k, !k, !sums
+    plan.attention_grad %do, %q, %k, %v, %o, %lse to %dq, %dk, %dv by %scratch
+        sums %dbias ["query"] scale(0.125) causal
+        : !q, !q, !k, !k, !q, !l, !q, !k, !k, !scratch, !l
       score_mod (%s: f32, %b: index, %h: index, %qi: index, %ki: index) {
-        %y = math.tanh %s : f32
+        %c = memref.load %bias[%h, %qi] : !bias
+        %t = math.tanh %s : f32
+        %y = arith.addf %t, %c : f32
         tv.yield %y : f32
       }
       score_grad (%s: f32, %dy: f32, %b: index, %h: index, %qi: index, %ki: index) {
@@ -306,24 +309,31 @@ def Plan_AttentionGradOp : Op<Plan_Dialect, "attention_grad"> {
         %yy = arith.mulf %y, %y : f32
         %ay = arith.mulf %dy, %yy : f32
         %a = arith.subf %dy, %ay : f32
-        tv.yield %a : f32
+        tv.yield %a, %dy : f32, f32
       }
     ```
-    As `plan.attention` otherwise. `sums` is memory for the kernel alone: f32,
-    [B, H, S + 128, D + 3], or D + 7 with a score_mod or a mask_mod, where D is up to a
-    multiple of 64.
+    As `plan.attention` otherwise. `sums` are of what score_grad yields behind the
+    score's gradient, each by what its name says: "query" [B, H, S], "key" [B, H, T],
+    "distance" [B, H, S + T], where qi - ki is at qi - ki + T, or "score" [B, H, S, T],
+    in f32.
+
+    `scratch` is memory for the kernel alone: f32, [B, H, S + 128, C], where C is D + 3,
+    or D + 7 with a score_mod or a mask_mod, D up to a multiple of 64, and 3/2 of the
+    tiles of 128 keys more for each sum by distance.
   }];
   let arguments = (ins AnyMemRef:$grad, AnyMemRef:$query, AnyMemRef:$key,
                        AnyMemRef:$value, AnyMemRef:$output, AnyMemRef:$lse,
                        Optional<AnyMemRef>:$lseGrad, AnyMemRef:$queryGrad,
                        AnyMemRef:$keyGrad, AnyMemRef:$valueGrad,
-                       AnyMemRef:$sums, F64Attr:$scale, UnitAttr:$causal);
+                       AnyMemRef:$scratch, Variadic<AnyMemRef>:$sums,
+                       DefaultValuedAttr<StrArrayAttr, "{}">:$sumsBy,
+                       F64Attr:$scale, UnitAttr:$causal);
   let regions = (region MaxSizedRegion<1>:$scoreMod, MaxSizedRegion<1>:$maskMod,
                         MaxSizedRegion<1>:$scoreGrad);
   let assemblyFormat = [{
     $grad `,` $query `,` $key `,` $value `,` $output `,` $lse (`dlse` $lseGrad^)?
-    `to` $queryGrad `,` $keyGrad `,` $valueGrad `by` $sums
-    `scale` `(` $scale `)` (`causal` $causal^)? attr-dict `:` type(operands)
+    `to` $queryGrad `,` $keyGrad `,` $valueGrad `by` $scratch
+    (`sums` $sums^ $sumsBy)? `scale` `(` $scale `)` (`causal` $causal^)? attr-dict `:` type(operands)
     (`score_mod` custom<ScalarRegion>($scoreMod)^)?
     (`mask_mod` custom<ScalarRegion>($maskMod)^)?
     (`score_grad` custom<ScalarRegion>($scoreGrad)^)?

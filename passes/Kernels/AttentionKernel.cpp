@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Kernels/CapturedGrad.h"
 #include "Kernels/LoopKernels.h"
 
 using namespace mlir;
@@ -69,21 +70,33 @@ void tessera::emitAttention(KernelEmitter &emitter, tv::AttentionOp op) {
 }
 
 void tessera::emitAttentionGrad(KernelEmitter &emitter, tv::AttentionGradOp op,
-                                Type sums) {
+                                Type scratchType) {
   for (Value result : op->getResults())
     emitter.addOutput(result);
-  Value scratch = emitter.addScratch(sums);
+  Value scratch = emitter.addScratch(scratchType);
   OpBuilder &b = emitter.builder();
   auto argument = [&](Value value) {
     return value ? emitter.argument(value) : Value();
   };
+  // What the region adds it yields.
+  SmallVector<Value> sums;
+  SmallVector<StringRef> sumsBy;
+  if (!op.getScoreGrad().empty())
+    for (auto add : llvm::make_early_inc_range(
+             op.getScoreGrad().getOps<tv::AccumulateOp>())) {
+      sums.push_back(argument(op.getCapturedGrads()[add.getNumber()]));
+      sumsBy.push_back(getSumBy(add));
+      Operation *yield = op.getScoreGrad().front().getTerminator();
+      yield->insertOperands(yield->getNumOperands(), add.getAdjoint());
+      add.erase();
+    }
   auto attention = plan::AttentionGradOp::create(
       b, op.getLoc(), argument(op.getGrad()), argument(op.getQuery()),
       argument(op.getKey()), argument(op.getValue()), argument(op.getOutput()),
       argument(op.getLse()), argument(op.getLseGrad()),
       argument(op.getQueryGrad()), argument(op.getKeyGrad()),
-      argument(op.getValueGrad()), scratch, op.getScaleAttr(),
-      op.getCausalAttr());
+      argument(op.getValueGrad()), scratch, sums, b.getStrArrayAttr(sumsBy),
+      op.getScaleAttr(), op.getCausalAttr());
   emitMods(emitter, op.getQueryGrad(), op.getKey(),
            {{&op.getScoreMod(), &attention.getScoreMod(), 1},
             {&op.getMaskMod(), &attention.getMaskMod(), 0},

@@ -13,7 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Comm/Comm.h"
-#include "Kernels/BuildLocal.h"
+#include "Kernels/CapturedGrad.h"
 #include "Kernels/FusedKernel.h"
 #include "Kernels/LoopKernels.h"
 #include "Kernels/Passes.h"
@@ -489,17 +489,25 @@ LogicalResult Emitter::emitAttention(tv::AttentionOp op) {
 LogicalResult Emitter::emitAttention(tv::AttentionGradOp op) {
   LocalShape shape = LocalShape(op.getQuery()).take({0, 1});
   LocalShape query(op.getQuery());
+  const layout::Extent keys = LocalShape(op.getKey()).extents[2];
   shape.add(query.extents[2] + layout::Extent(128));
-  // Panels of 64 columns, three numbers a row, and what functors have of it.
+  // Panels of 64 columns, three numbers a row, and what functors have of it;
+  // distances of S + 191 places for each tile of keys.
   const bool hasMods = !op.getScoreMod().empty() || !op.getMaskMod().empty();
   const int64_t columns = llvm::alignTo(*query.extents[3].getStatic(), 64);
-  shape.add(layout::Extent(columns + (hasMods ? 7 : 3)));
-  Type sums = shape.type(builder.getF32Type());
+  int64_t more = hasMods ? 7 : 3;
+  if (!op.getScoreGrad().empty())
+    for (auto add : op.getScoreGrad().getOps<tv::AccumulateOp>())
+      if (getSumBy(add) == "distance")
+        more +=
+            llvm::divideCeil(3 * llvm::divideCeil(*keys.getStatic(), 128), 2);
+  shape.add(layout::Extent(columns + more));
+  Type scratch = shape.type(builder.getF32Type());
   return emitFlash(
       op, "attention_grad",
       {op.getGrad(), op.getQuery(), op.getKey(), op.getValue(), op.getOutput()},
       llvm::to_vector_of<Value>(op->getResults()), [&](KernelEmitter &emitter) {
-        tessera::emitAttentionGrad(emitter, op, sums);
+        tessera::emitAttentionGrad(emitter, op, scratch);
       });
 }
 

@@ -10,14 +10,10 @@
 // for the gradient also the weight, made anew from the log-sum-exp, and the
 // score's own gradient. All else is products and sums.
 //
-// What a region adds to a captured tensor is first summed over the dimensions
-// that the index does not depend on, so that a bias of heads or queries needs
-// no scatter.
-//
 //===----------------------------------------------------------------------===//
 
 #include "Kernels/ExpandAttention.h"
-#include "Kernels/BuildLocal.h"
+#include "Kernels/CapturedGrad.h"
 
 #include "mlir/IR/IRMapping.h"
 
@@ -295,288 +291,6 @@ FailureOr<SmallVector<Value>> tessera::expandAttention(tv::AttentionOp op,
 }
 
 //===----------------------------------------------------------------------===//
-// Gradients of captured tensors
-//===----------------------------------------------------------------------===//
-
-namespace {
-/// Sums what one tv.accumulate adds into a tensor that lies as the result.
-class CapturedGrad {
-public:
-  CapturedGrad(Build &build, tv::AttentionGradOp op,
-               tv::AccumulateOp accumulate, const LocalShape &scores)
-      : build(build), op(op), accumulate(accumulate), scores(scores),
-        target(op.getCapturedGrads()[accumulate.getNumber()]) {}
-
-  FailureOr<Value> sum(Value adjoints);
-
-private:
-  enum { kIndices = 2 }; ///< arguments of score_grad before the indices
-
-  /// Which of the arguments a value of the region depends on.
-  unsigned dependences(Value value);
-  FailureOr<Value> zeros(const LocalShape &shape, int64_t dim, Value sums,
-                         ArrayRef<int64_t> reduced);
-  Value indices(ArrayRef<int64_t> dims, ArrayRef<int64_t> targetDims,
-                Value like);
-  FailureOr<Value> scatter(Value updates, ArrayRef<int64_t> dims);
-  FailureOr<Value> place(Value sums, size_t dim);
-
-  Build &build;
-  tv::AttentionGradOp op;
-  tv::AccumulateOp accumulate;
-  const LocalShape &scores;
-  LocalShape target;
-  llvm::DenseMap<Value, unsigned> known;
-};
-} // namespace
-
-unsigned CapturedGrad::dependences(Value value) {
-  if (auto argument = dyn_cast<BlockArgument>(value))
-    return argument.getOwner() == accumulate->getBlock()
-               ? 1u << argument.getArgNumber()
-               : 0;
-  Operation *maker = value.getDefiningOp();
-  if (maker->getBlock() != accumulate->getBlock())
-    return 0; // a tensor that is loaded from
-  auto [it, isNew] = known.try_emplace(value, 0);
-  if (!isNew)
-    return it->second;
-  unsigned all = 0;
-  for (Value operand : maker->getOperands())
-    all |= dependences(operand);
-  return known[value] = all;
-}
-
-/// Zeros of a `shape` that has dimension `dim` in the place of dimensions
-/// `reduced` of `sums`.
-FailureOr<Value> CapturedGrad::zeros(const LocalShape &shape, int64_t dim,
-                                     Value sums, ArrayRef<int64_t> reduced) {
-  Type element = getElement(sums);
-  Value captured = op.getCaptured()[accumulate.getNumber()], like;
-  auto isDynamic = [](const layout::Extent &extent) {
-    return !extent.getStatic();
-  };
-  if (llvm::any_of(shape.extents, isDynamic)) {
-    if (LocalShape(captured).dims == shape.dims) {
-      like = captured;
-    } else if (isDynamic(shape.extents[dim])) {
-      return accumulate.emitOpError()
-             << "needs a tensor of static extents, or one whose dimensions are "
-                "those of the scores";
-    } else {
-      SmallVector<int64_t> others;
-      for (int64_t d = 0, e = shape.dims.size(); d < e; ++d)
-        if (d != dim)
-          others.push_back(d);
-      Value rest = tv::ReduceOp::create(
-          build.b, build.loc, shape.take(others).type(element),
-          tv::Combiner::Max, sums, build.b.getDenseI64ArrayAttr(reduced));
-      like = build.broadcast(rest, others, shape, Value());
-    }
-  }
-  auto scalar = RankedTensorType::get({}, element);
-  return Value(tv::ConstantOp::create(
-      build.b, build.loc, shape.type(element),
-      DenseElementsAttr::get(scalar, Attribute(build.b.getZeroAttr(element))),
-      like));
-}
-
-/// The row-major index into dimensions `targetDims` of the tensor, for each
-/// index in dimensions `dims` of the scores, which are the last of `like`; -1
-/// outside.
-Value CapturedGrad::indices(ArrayRef<int64_t> dims,
-                            ArrayRef<int64_t> targetDims, Value like) {
-  OpBuilder &outer = build.b;
-  LocalShape shape = scores.take(dims);
-  bool isStatic = llvm::all_of(shape.extents, [](const layout::Extent &extent) {
-    return extent.getStatic().has_value();
-  });
-  int64_t more = LocalShape(like).dims.size() - dims.size();
-  if (!isStatic && more) // of the extents alone
-    like = tv::ReduceOp::create(
-        outer, build.loc, shape.type(getElement(like)), tv::Combiner::Max, like,
-        outer.getDenseI64ArrayAttr(llvm::to_vector(llvm::seq<int64_t>(more))));
-  SmallVector<Value> inputs;
-  for (size_t d = 0; d < dims.size(); ++d)
-    inputs.push_back(build.iota(d, shape, isStatic ? Value() : like));
-  if (inputs.empty()) {
-    auto scalar = RankedTensorType::get({}, outer.getI64Type());
-    inputs.push_back(tv::ConstantOp::create(
-        outer, build.loc, shape.type(outer.getI64Type()),
-        DenseElementsAttr::get(scalar, Attribute(outer.getI64IntegerAttr(0))),
-        Value()));
-  }
-  return build.map(
-      inputs, shape, outer.getI64Type(),
-      [&](OpBuilder &b, ValueRange args) -> Value {
-        Location loc = build.loc;
-        Block &block = *accumulate->getBlock();
-        IRMapping mapping;
-        for (auto [d, dim] : llvm::enumerate(dims))
-          mapping.map(
-              block.getArgument(kIndices + dim),
-              arith::IndexCastOp::create(b, loc, b.getIndexType(), args[d]));
-        llvm::SmallPtrSet<Operation *, 8> needed;
-        SmallVector<Value> open;
-        for (int64_t dim : targetDims)
-          open.push_back(accumulate.getIndices()[dim]);
-        while (!open.empty()) {
-          Operation *maker = open.pop_back_val().getDefiningOp();
-          if (maker && maker->getBlock() == &block &&
-              needed.insert(maker).second)
-            llvm::append_range(open, maker->getOperands());
-        }
-        for (Operation &inner : block)
-          if (needed.contains(&inner))
-            b.clone(inner, mapping);
-        auto number = [&](int64_t value) -> Value {
-          return arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(value));
-        };
-        Value linear = number(0), inside;
-        for (int64_t dim : targetDims) {
-          Value index = arith::IndexCastOp::create(
-              b, loc, b.getI64Type(),
-              mapping.lookup(accumulate.getIndices()[dim]));
-          Value extent = number(*target.extents[dim].getStatic());
-          // Unsigned, so that what is negative is outside too.
-          Value isIn = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
-                                             index, extent);
-          inside = inside
-                       ? arith::AndIOp::create(b, loc, inside, isIn).getResult()
-                       : isIn;
-          linear = arith::AddIOp::create(
-              b, loc, arith::MulIOp::create(b, loc, linear, extent), index);
-        }
-        return arith::SelectOp::create(b, loc, inside, linear, number(-1));
-      });
-}
-
-/// `sums`, whose dimension `dim` lies as here, where the tensor's does.
-FailureOr<Value> CapturedGrad::place(Value sums, size_t dim) {
-  LocalShape from(sums), to(sums), ids = from.take({int64_t(dim)});
-  to.dims[dim] = target.dims[dim];
-  FailureOr<Value> init = zeros(to, dim, sums, int64_t(dim));
-  if (failed(init))
-    return failure();
-  to = to.summed(sums, from.dims[dim]);
-  init->setType(to.type(getElement(sums)));
-  Value like;
-  if (!ids.extents[0].getStatic()) {
-    SmallVector<int64_t> others;
-    for (int64_t d = 0, e = from.dims.size(); d < e; ++d)
-      if (d != int64_t(dim))
-        others.push_back(d);
-    like = tv::ReduceOp::create(build.b, build.loc, ids.type(getElement(sums)),
-                                tv::Combiner::Max, sums,
-                                build.b.getDenseI64ArrayAttr(others));
-  }
-  // What this device does not hold of the result is dropped.
-  return Value(tv::ScatterOp::create(
-      build.b, build.loc, to.type(getElement(sums)), tv::Combiner::Sum, *init,
-      build.iota(0, ids, like), sums, dim));
-}
-
-FailureOr<Value> CapturedGrad::sum(Value adjoints) {
-  auto at = accumulate.getIndices();
-  unsigned used = 0;
-  SmallVector<unsigned> depends;
-  for (Value index : at) {
-    depends.push_back(dependences(index));
-    used |= depends.back();
-  }
-  if (used & ((1u << kIndices) - 1))
-    return accumulate.emitOpError()
-           << "has an index that depends on the score, which no kernel does";
-
-  // Dimensions of the tensor that are one of the scores', and no others use.
-  SmallVector<int64_t> direct, others, directDims, otherDims;
-  for (auto [dim, index] : llvm::enumerate(at)) {
-    auto argument = dyn_cast<BlockArgument>(index);
-    bool isAlone = argument && llvm::count_if(depends, [&](unsigned mask) {
-                                 return mask & depends[dim];
-                               }) == 1;
-    int64_t own = argument ? int64_t(argument.getArgNumber()) - kIndices : 0;
-    if (isAlone && scores.extents[own] == target.extents[dim]) {
-      direct.push_back(own);
-      directDims.push_back(dim);
-    } else {
-      otherDims.push_back(dim);
-    }
-  }
-  SmallVector<int64_t> unused, kept;
-  for (int64_t dim = 0; dim < 4; ++dim) {
-    if (!(used >> (kIndices + dim) & 1)) {
-      unused.push_back(dim);
-      continue;
-    }
-    kept.push_back(dim);
-    if (!llvm::is_contained(direct, dim))
-      others.push_back(dim);
-  }
-
-  Type wide = getElement(adjoints);
-  OpBuilder &b = build.b;
-  Value sums = adjoints;
-  if (!unused.empty())
-    sums = tv::ReduceOp::create(
-        b, build.loc,
-        scores.take(kept).summed(sums, scores.take(unused).dims).type(wide),
-        tv::Combiner::Sum, sums, b.getDenseI64ArrayAttr(unused));
-  auto transpose = [&](ArrayRef<int64_t> perm) {
-    if (!llvm::is_sorted(perm))
-      sums = build.transpose(sums, perm);
-  };
-  // The direct ones first.
-  SmallVector<int64_t> perm;
-  for (ArrayRef<int64_t> dims : {ArrayRef(direct), ArrayRef(others)})
-    for (int64_t dim : dims)
-      perm.push_back(llvm::find(kept, dim) - kept.begin());
-  transpose(perm);
-
-  if (!otherDims.empty()) {
-    LocalShape before = scores.take(direct), after = before;
-    int64_t count = 1;
-    for (int64_t dim : otherDims) {
-      if (!target.extents[dim].getStatic())
-        return accumulate.emitOpError()
-               << "needs a tensor of static extents, or one whose dimensions "
-                  "are those of the scores";
-      count *= *target.extents[dim].getStatic();
-      after.add(target.extents[dim]);
-    }
-    before.add(layout::Extent(count));
-    FailureOr<Value> init =
-        zeros(before, direct.size(), sums,
-              llvm::to_vector(llvm::seq<int64_t>(direct.size(), perm.size())));
-    if (failed(init))
-      return failure();
-    before = before.summed(sums, scores.take(others).dims);
-    init->setType(before.type(wide));
-    sums = tv::ScatterOp::create(
-        b, build.loc, before.type(wide), tv::Combiner::Sum, *init,
-        indices(others, otherDims, sums), sums, direct.size());
-    if (otherDims.size() != 1)
-      sums = tv::ReshapeOp::create(b, build.loc, after.summed(sums).type(wide),
-                                   sums);
-  }
-  // In the tensor's order.
-  SmallVector<int64_t> order(directDims), back(at.size());
-  llvm::append_range(order, otherDims);
-  for (auto [from, to] : llvm::enumerate(order))
-    back[to] = from;
-  transpose(back);
-  for (size_t dim = 0; dim < at.size(); ++dim) {
-    if (LocalShape(sums).dims[dim] == target.dims[dim])
-      continue;
-    FailureOr<Value> placed = place(sums, dim);
-    if (failed(placed))
-      return failure();
-    sums = *placed;
-  }
-  return sums;
-}
-
-//===----------------------------------------------------------------------===//
 // The gradient of attention
 //===----------------------------------------------------------------------===//
 
@@ -584,10 +298,7 @@ FailureOr<SmallVector<Value>>
 tessera::expandAttentionGrad(tv::AttentionGradOp op, OpBuilder &b) {
   Build build{b, op.getLoc()};
   Location loc = op.getLoc();
-  if (!op.getScoreMod().empty() && op.getScoreGrad().empty())
-    return op.emitOpError()
-           << "has a score_mod, but no score_grad; run tv-differentiate first";
-  if (failed(checkPlain(op)))
+  if (failed(checkScoreGrad(op)) || failed(checkPlain(op)))
     return failure();
   Type wide = getElement(op.getLse());
   LocalShape query(op.getQuery()), keyShape(op.getKey()),
@@ -678,13 +389,8 @@ tessera::expandAttentionGrad(tv::AttentionGradOp op, OpBuilder &b) {
 
   SmallVector<Value> results;
   auto add = [&](Value value) {
-    auto type = cast<RankedTensorType>(op->getResult(results.size()).getType());
-    Type element = type.getElementType();
-    if (element != wide)
-      value = build.map(value, type, [&](OpBuilder &b, ValueRange args) {
-        return arith::TruncFOp::create(b, loc, element, args[0]).getResult();
-      });
-    results.push_back(value);
+    results.push_back(
+        narrowTo(build, value, op->getResult(results.size()).getType()));
   };
   add(tv::MatmulOp::create(
       b, loc, linear(LocalShape(op.getQueryGrad()), all.shape.dims[3]),
@@ -700,33 +406,10 @@ tessera::expandAttentionGrad(tv::AttentionGradOp op, OpBuilder &b) {
       return failure();
     add(*sum);
   }
-  for (auto [number, result] : llvm::enumerate(op.getCapturedGrads())) {
-    Value total;
-    for (auto [accumulate, adjoints] :
-         llvm::zip_equal(accumulates, map.getResults().drop_front(2))) {
-      if (accumulate.getNumber() != number)
-        continue;
-      FailureOr<Value> sum =
-          CapturedGrad(build, op, accumulate, all.shape).sum(adjoints);
-      if (failed(sum))
-        return failure();
-      total = total ? build.map({total, *sum},
-                                cast<RankedTensorType>(sum->getType()),
-                                [&](OpBuilder &b, ValueRange args) {
-                                  return arith::AddFOp::create(b, loc, args[0],
-                                                               args[1])
-                                      .getResult();
-                                })
-                    : *sum;
-    }
-    if (!total) {
-      auto scalar = RankedTensorType::get({}, wide);
-      total = tv::ConstantOp::create(
-          b, loc, LocalShape(result).type(wide),
-          DenseElementsAttr::get(scalar, Attribute(b.getZeroAttr(wide))),
-          op.getCaptured()[number]);
-    }
-    add(total);
-  }
+  FailureOr<SmallVector<Value>> captured = sumCaptured(
+      build, op, all.shape, map.getResults().drop_front(2), /*bySums=*/false);
+  if (failed(captured))
+    return failure();
+  llvm::append_range(results, *captured);
   return results;
 }

@@ -20,6 +20,12 @@ mlir::FailureOr<llvm::SmallVector<mlir::Value>>
 expandAttention(tv::AttentionOp op, mlir::OpBuilder &b);
 mlir::FailureOr<llvm::SmallVector<mlir::Value>>
 expandAttentionGrad(tv::AttentionGradOp op, mlir::OpBuilder &b);
+
+/// The `flash` variant of a gradient: the op as it stands, and, for captured
+/// tensors, sums that it makes and what makes their gradients of these.
+mlir::FailureOr<llvm::SmallVector<mlir::Value>>
+expandToFlash(tv::AttentionGradOp op, mlir::OpBuilder &b,
+              tv::AttentionGradOp &flash);
 } // namespace tessera
 
 #endif // TESSERA_KERNELS_EXPANDATTENTION_H

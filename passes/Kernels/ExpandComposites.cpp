@@ -142,6 +142,19 @@ struct ExpandComposites
   Operation *attendByCuDNN(tv::AttentionGradOp, OpBuilder &) {
     llvm_unreachable("does not fit");
   }
+  FailureOr<SmallVector<Value>> expandToFlash(tv::AttentionOp op,
+                                              OpBuilder &b) {
+    Operation *own = b.clone(*op);
+    decided.insert(own);
+    return llvm::to_vector_of<Value>(own->getResults());
+  }
+  FailureOr<SmallVector<Value>> expandToFlash(tv::AttentionGradOp op,
+                                              OpBuilder &b) {
+    tv::AttentionGradOp own;
+    auto results = tessera::expandToFlash(op, b, own);
+    decided.insert(own);
+    return results;
+  }
   FailureOr<SmallVector<Value>> expandToMath(tv::AttentionOp op, OpBuilder &b) {
     return expandAttention(op, b);
   }
@@ -165,22 +178,19 @@ struct ExpandComposites
 
     SmallVector<SmallVector<Value>> made;
     for (StringRef variant : fitting->names) {
-      if (variant == "math") {
-        FailureOr<SmallVector<Value>> values = expandToMath(op, b);
-        if (failed(values))
-          return failure();
-        // An order in memory is the op's own.
-        for (auto [value, result] : llvm::zip_equal(*values, op->getResults()))
-          value.setType(result.getType());
-        made.push_back(std::move(*values));
+      if (variant == "cudnn") {
+        made.push_back(
+            llvm::to_vector_of<Value>(attendByCuDNN(op, b)->getResults()));
         continue;
       }
-      Operation *own = variant == "cudnn" ? attendByCuDNN(op, b) : nullptr;
-      if (!own) {
-        own = b.clone(*op);
-        decided.insert(own);
-      }
-      made.push_back(llvm::to_vector_of<Value>(own->getResults()));
+      FailureOr<SmallVector<Value>> values =
+          variant == "math" ? expandToMath(op, b) : expandToFlash(op, b);
+      if (failed(values))
+        return failure();
+      // An order in memory is the op's own.
+      for (auto [value, result] : llvm::zip_equal(*values, op->getResults()))
+        value.setType(result.getType());
+      made.push_back(std::move(*values));
     }
     // A variant has values for what is used; one that is alone has none.
     SmallVector<Value> values;

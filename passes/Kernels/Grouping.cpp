@@ -84,6 +84,14 @@ std::optional<plan::Fusion> Grouper::getEpilogue(Operation *product) const {
   return std::nullopt;
 }
 
+/// The last operands, if the op itself does not read them.
+static MutableOperandRange getUnread(Operation *op) {
+  // Captured tensors say what has gradients, and its regions read.
+  if (auto grad = dyn_cast<tv::AttentionGradOp>(op))
+    return grad.getCapturedMutable();
+  return MutableOperandRange(op, 0, 0);
+}
+
 void Grouper::forEachRead(PlanStep &step,
                           llvm::function_ref<void(Value)> visit) {
   // Through the free ops that the kernel computes itself.
@@ -96,7 +104,8 @@ void Grouper::forEachRead(PlanStep &step,
         llvm::for_each(op->getOperands(), visit);
     }
   } else {
-    for (Value value : step.op->getOperands())
+    for (Value value :
+         step.op->getOperands().drop_back(getUnread(step.op).size()))
       visit(value);
     for (const plan::Fusion &fusion : step.joined)
       if (fusion.x)
@@ -467,6 +476,10 @@ plan::GroupOp tessera::makeGroup(OpBuilder &builder, ArrayRef<Operation *> ops,
       readInside(op);
     for (Region &region : op->getRegions())
       region.walk(readInside);
+    for (OpOperand &unread : getUnread(op))
+      if (Operation *source = unread.get().getDefiningOp();
+          source && isFree(source))
+        unread.set(OpBuilder(op).clone(*source)->getResult(0));
   }
   auto yielded = llvm::map_to_vector(
       outputs, [&](Value output) { return inside.lookupOrDefault(output); });

@@ -20,9 +20,10 @@ void emitLoops(KernelEmitter &emitter, tv::DispatchOp op);
 /// The `flash` variant of attention: one op. Emits the kernel's only output, or
 /// two if the log-sum-exp is used.
 void emitAttention(KernelEmitter &emitter, tv::AttentionOp op);
-/// The same of its gradient: three outputs, and scratch memory for sums.
+/// The same of its gradient, with sums for captured tensors: its results, and
+/// scratch memory.
 void emitAttentionGrad(KernelEmitter &emitter, tv::AttentionGradOp op,
-                       mlir::Type sums);
+                       mlir::Type scratch);
 
 /// What an op is called in reports.
 llvm::StringRef getSource(mlir::Operation *op);

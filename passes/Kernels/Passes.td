@@ -75,10 +75,13 @@ def ExpandComposites : ContractPass<"tv-expand-composites", "Localized"> {
     ops are those of the program and the choice has no values.
 
     An `attention_grad` becomes a choice of `flash`, where that could be for the
-    attention, its head dimension is 64, 96 or 128 and no gradients of captured
-    tensors are asked for, and `math`. There what is added to a captured tensor is
-    summed over the dimensions that the index does not depend on, and scattered where
-    it is more than they are.
+    attention and its head dimension is 64, 96 or 128, and `math`. What is added to a
+    captured tensor is summed over the dimensions that the index does not depend on,
+    and scattered where it is more than they are. The kernel of `flash` does the first
+    of that: it sums by query, by key, by the distance of the two or, where the index
+    needs both, not at all, and instead of captured tensors has one for each such sum.
+    At most eight are by query or distance; for those by distance the number of keys
+    must be static.
 
     ```mlir
     #m = #tv.mesh<tp = 2>

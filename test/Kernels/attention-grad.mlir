@@ -18,13 +18,14 @@
 // ON-CPU: plan.choose "attention" of "math"() without {cudnn = "it is for cuda:sm_90a and cuda:sm_XY from sm_80 on", flash = "it is for cuda:sm_90a"} from "tv.attention_grad"{{$}}
 
 // What does not fit has its reason.
-// RUN: not tessera-opt %t/captured.mlir %{flash} 2>&1 | FileCheck %s --check-prefix=CAPTURED
-// RUN: tessera-opt %t/captured.mlir %{all} | FileCheck %s --check-prefix=MATH
+// RUN: sed 's/x5x64x/x?x64x/; s/5, 64\]>, of .*64\]/_, 64]>, of [1, 2, t, 64]/; s/name = "[kv]"/&, tv.dims = ["t"]/; s/"dtable"})/& attributes {tv.sizes = {t = 64}}/' %t/captured.mlir | not tessera-opt %{flash} 2>&1 | FileCheck %s --check-prefix=DISTANCE
+// RUN: sed 's/^ *tv.accumulate 0.*/&\n&\n&\n&\n&\n&\n&\n&/' %t/captured.mlir | not tessera-opt %{flash} 2>&1 | FileCheck %s --check-prefix=MANY
+// RUN: sed '/^ *score_grad/,/^ *}/d' %t/captured.mlir | not tessera-opt %{flash} 2>&1 | FileCheck %s --check-prefix=MISSING
 // RUN: sed 's/x64x/x32x/g; s/64\]/32]/g' %t/plain.mlir | not tessera-opt %{flash} 2>&1 | FileCheck %s --check-prefix=DEPTH
 // RUN: sed 's/bf16/f32/g' %t/plain.mlir | not tessera-opt %{flash} 2>&1 | FileCheck %s --check-prefix=TYPE
 // RUN: sed '/^ *score_grad/,/^ *}/d' %t/split.mlir | not tessera-opt %{all} 2>&1 | FileCheck %s --check-prefix=MISSING
-// CAPTURED: error: has no variant that is allowed; flash does not fit: gradients of captured tensors are asked for; what would fit: math{{$}}
-// MATH: plan.choose "attention" of "math"() without {cudnn = "it has no step for gradients", flash = "gradients of captured tensors are asked for"}
+// DISTANCE: error: has no variant that is allowed; flash does not fit: the number of keys must be known for a gradient by distance; what would fit: math{{$}}
+// MANY: error: has no variant that is allowed; flash does not fit: it adds more than 8 times to gradients by query or distance; what would fit: math{{$}}
 // DEPTH: error: has no variant that is allowed; flash does not fit: its head dimension must be 64, 96 or 128
 // TYPE: error: has no variant that is allowed; flash does not fit: its elements must be bf16 or f16
 // MISSING: error: 'tv.attention_grad' op has a score_mod, but no score_grad; run tv-differentiate first
@@ -100,23 +101,57 @@ func.func @main(%do: !q {tv.name = "do"}, %q: !q {tv.name = "q"}, %k: !k {tv.nam
 }
 
 //--- captured.mlir
+// Gradients of captured tensors: the kernel sums what is added by what its index needs, and
+// nothing is made of the tensors that stand for the sums.
+// RUN: tessera-opt %t/captured.mlir %{flash} --interpret=1 -o %t/captured | FileCheck %s --check-prefix=EQUAL
+// RUN: FileCheck %s --check-prefix=CAPTURED < %t/captured
+// CAPTURED-NOT: func.func @constant
+// CAPTURED: func.func @attention_grad_0
+// CAPTURED: plan.attention_grad {{.*}} sums %{{.*}} ["query", "key", "distance", "score"]
+// CAPTURED: score_grad (%[[S:[^:]*]]: f32, %[[DY:[^:]*]]: f32,
+// CAPTURED: %[[FACTOR:.*]] = arith.mulf %[[DY]], %[[S]]
+// CAPTURED: tv.yield %[[DY]], %[[DY]], %[[FACTOR]], %[[DY]], %[[DY]]
+// CAPTURED: plan.launch @attention_grad_0(
+// CAPTURED-SAME: tensor<1x2x3xf32
+// CAPTURED-SAME: tensor<1x2x5xf32
+// CAPTURED-SAME: tensor<1x2x8xf32
+// CAPTURED-SAME: tensor<1x2x3x5xf32
+// CAPTURED-SAME: tensor<1x2x131x73xf32
 #m = #tv.mesh<tp = 1>
 !q = tensor<1x2x3x64xbf16, #tv.local<#tv.view<#m, [1, 2, 3, 64]>, of [1, 2, 3, 64]>>
+!k = tensor<1x2x5x64xbf16, #tv.local<#tv.view<#m, [1, 2, 5, 64]>, of [1, 2, 5, 64]>>
 !l = tensor<1x2x3xf32, #tv.local<#tv.view<#m, [1, 2, 3]>, of [1, 2, 3]>>
 !s = tensor<2xf32, #tv.local<#tv.view<#m, [2]>, of [2]>>
-func.func @main(%do: !q {tv.name = "do"}, %q: !q {tv.name = "q"}, %k: !q {tv.name = "k"},
-                %v: !q {tv.name = "v"}, %o: !q {tv.name = "o"}, %lse: !l {tv.name = "lse"},
-                %t: !s {tv.name = "t"}) -> (!s {tv.name = "dt"}) {
-  %dq, %dk, %dv, %dt = tv.attention_grad %do, %q, %k, %v, %o, %lse scale(0.125)
-      captured %t : (!q, !q, !q, !q, !q, !l, !s) -> (!q, !q, !q, !s)
+!t = tensor<2x9xf32, #tv.local<#tv.view<#m, [2, 9]>, of [2, 9]>>
+func.func @main(%do: !q {tv.name = "do"}, %q: !q {tv.name = "q"}, %k: !k {tv.name = "k"},
+                %v: !k {tv.name = "v"}, %o: !q {tv.name = "o"}, %lse: !l {tv.name = "lse"},
+                %head: !s {tv.name = "head"}, %key: !t {tv.name = "key"}, %far: !t {tv.name = "far"},
+                %table: !t {tv.name = "table"})
+    -> (!s {tv.name = "dhead"}, !t {tv.name = "dkey"}, !t {tv.name = "dfar"}, !t {tv.name = "dtable"}) {
+  %dq, %dk, %dv, %dhead, %dkey, %dfar, %dtable = tv.attention_grad %do, %q, %k, %v, %o, %lse scale(0.125)
+      captured %head, %key, %far, %table
+      : (!q, !q, !k, !k, !q, !l, !s, !t, !t, !t) -> (!q, !k, !k, !s, !t, !t, !t)
     score_mod (%x: f32, %b: index, %h: index, %qi: index, %ki: index) {
-      %c = tv.load %t[%h] : !s -> f32
+      %c = tv.load %head[%h] : !s -> f32
       %y = arith.addf %x, %c : f32
       tv.yield %y : f32
     }
     score_grad (%x: f32, %dy: f32, %b: index, %h: index, %qi: index, %ki: index) {
+      %two = arith.constant 2 : index
+      %near = arith.constant -1 : index
       tv.accumulate 0[%h], %dy : f32
+      %factor = arith.mulf %dy, %x : f32
+      %twice = arith.muli %ki, %two : index
+      tv.accumulate 1[%h, %twice], %factor : f32
+      %behind = arith.subi %ki, %qi : index
+      %before = arith.cmpi sgt, %qi, %ki : index
+      %d = arith.maxsi %behind, %near : index
+      %e = arith.addi %d, %two : index
+      %at = arith.select %before, %two, %e : index
+      tv.accumulate 2[%h, %at], %dy : f32
+      %sum = arith.addi %qi, %ki : index
+      tv.accumulate 3[%h, %sum], %dy : f32
       tv.yield %dy : f32
     }
-  return %dt : !s
+  return %dhead, %dkey, %dfar, %dtable : !s, !t, !t, !t
 }

@@ -149,7 +149,8 @@ FailureOr<Step> Kernel::compile(Operation *op) {
             attention.getKey(),       attention.getValue(),
             attention.getOutput(),    attention.getLse(),
             attention.getQueryGrad(), attention.getKeyGrad(),
-            attention.getValueGrad(), attention.getSums()};
+            attention.getValueGrad(), attention.getScratch()};
+        llvm::append_range(tensors, attention.getSums());
         if (attention.getLseGrad())
           tensors.push_back(attention.getLseGrad());
         for (Value tensor : tensors)
@@ -467,9 +468,10 @@ bool Kernel::runAttentionGrad(const Step &step) {
     kOutput,
     kLse,
     kGrads,
-    kSums = 9,
-    kLseGrad
+    kScratch = 9,
+    kSums
   };
+  const int numSums = op.getSums().size(), lseGrad = kSums + numSums;
   auto shapeOf = [&](int n) -> const Shape & {
     return memrefs[step.tensors[n]].shape;
   };
@@ -482,10 +484,13 @@ bool Kernel::runAttentionGrad(const Step &step) {
   const Shape &queries = shapeOf(kQuery);
   const int64_t keys = shapeOf(kKey)[2], heads = queries[1];
   const double scale = op.getScale().convertToDouble();
-  // Of the query, the key and the value.
-  std::vector<double> sums[3];
-  for (int n = 0; n < 3; ++n)
-    sums[n].assign(numElements(shapeOf(kGrads + n)), 0);
+  // Of the query, the key and the value, and for captured tensors.
+  SmallVector<int> outputs = {kGrads, kGrads + 1, kGrads + 2};
+  for (int n = 0; n < numSums; ++n)
+    outputs.push_back(kSums + n);
+  std::vector<std::vector<double>> sums;
+  for (int output : outputs)
+    sums.emplace_back(numElements(shapeOf(output)), 0);
   Shape scores = {queries[0], heads, queries[2], keys};
   for (int64_t i = 0, e = numElements(scores); i < e && !failed; ++i) {
     Index score = delinearize(i, scores);
@@ -496,7 +501,7 @@ bool Kernel::runAttentionGrad(const Step &step) {
         (op.getCausal() && t > s + keys - queries[2]))
       continue;
     double product = 0;
-    double slope = step.tensors.size() > kLseGrad ? at(kLseGrad, {b, h, s}) : 0;
+    double slope = op.getLseGrad() ? at(lseGrad, {b, h, s}) : 0;
     for (int64_t d = 0; d < queries[3]; ++d) {
       product += at(kQuery, {b, h, s, d}) * at(kKey, {b, group, t, d});
       slope += at(kGrad, {b, h, s, d}) *
@@ -524,11 +529,26 @@ bool Kernel::runAttentionGrad(const Step &step) {
     const double weight = std::exp(modified - lse);
     arguments[1] = real(weight * slope);
     double scoreGrad = weight * slope;
-    if (evaluate(2, arguments))
-      scoreGrad = value->real;
     auto add = [&](int n, ArrayRef<int64_t> index, double addend) {
-      sums[n][linearize(index, shapeOf(kGrads + n))] += addend;
+      sums[n][linearize(index, shapeOf(outputs[n]))] += addend;
     };
+    if (evaluate(2, arguments)) {
+      scoreGrad = value->real;
+      for (int n = 0; n < numSums; ++n) {
+        const double addend =
+            scalars.slots[step.functors[2].code.yields[1 + n]].real;
+        StringRef by = cast<StringAttr>(op.getSumsBy()[n]).getValue();
+        if (by == "score")
+          add(3 + n, {b, h, s, t}, addend);
+        else
+          add(3 + n,
+              {b, h,
+               by == "query" ? s
+               : by == "key" ? t
+                             : s - t + keys},
+              addend);
+      }
+    }
     for (int64_t d = 0; d < queries[3]; ++d) {
       add(0, {b, h, s, d}, scoreGrad * scale * at(kKey, {b, group, t, d}));
       add(1, {b, group, t, d}, scoreGrad * scale * at(kQuery, {b, h, s, d}));
@@ -536,14 +556,14 @@ bool Kernel::runAttentionGrad(const Step &step) {
     }
   }
   // Whatever the kernel leaves there.
-  const Shape &own = shapeOf(kSums);
+  const Shape &own = shapeOf(kScratch);
   for (int64_t i = 0, e = numElements(own); i < e; ++i)
-    if (!writeReal(step, step.tensors[kSums], delinearize(i, own), 0))
+    if (!writeReal(step, step.tensors[kScratch], delinearize(i, own), 0))
       return false;
-  for (int n = 0; n < 3 && !failed; ++n)
-    for (auto [i, sum] : llvm::enumerate(sums[n]))
-      if (!writeReal(step, step.tensors[kGrads + n],
-                     delinearize(i, shapeOf(kGrads + n)), sum))
+  for (auto [output, all] : llvm::zip_equal(outputs, sums))
+    for (auto [i, sum] : llvm::enumerate(all))
+      if (failed || !writeReal(step, step.tensors[output],
+                               delinearize(i, shapeOf(output)), sum))
         return false;
   return !failed;
 }

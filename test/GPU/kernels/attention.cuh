@@ -88,11 +88,81 @@ struct RowFactor : Captured {
 };
 struct Relative : Captured {
   static constexpr char const *kName = "relative bias";
-  static constexpr bool HasScore = true;
+  static constexpr bool HasScore = true, HasScoreGrad = true;
+  static constexpr int Sums = 1;
+  TSR_DEVICE constexpr SumBy sum_by(int) { return SumBy::Distance; }
+  template <class At>
+  TSR_DEVICE float score_grad(Args const &, float, float dy, At const &,
+                              float (&addends)[1]) {
+    return addends[0] = dy;
+  }
   template <class At>
   TSR_DEVICE float score(Args const &a, float s, At const &at) {
     return s +
            a.shift[at.head * (a.queries + a.keys) + at.query - at.key + a.keys];
+  }
+};
+struct RowBias : Captured {
+  static constexpr char const *kName = "causal, bias [head, query]";
+  static constexpr bool Causal = true, HasScore = true, HasScoreGrad = true;
+  static constexpr int Sums = 1;
+  struct Row {
+    float bias;
+  };
+  TSR_DEVICE Row row(Args const &a, int64, int64 h, int64 q) {
+    return {a.row[h * a.queries + q]};
+  }
+  template <class At>
+  TSR_DEVICE float score(Args const &, float s, At const &at) {
+    return s + at.row.bias;
+  }
+  template <class At>
+  TSR_DEVICE float score_grad(Args const &, float, float dy, At const &,
+                              float (&addends)[1]) {
+    return addends[0] = dy;
+  }
+};
+/// Sums of every kind, two of one, and a window.
+struct AllSums : RowFactor {
+  static constexpr char const *kName = "sums of every kind";
+  static constexpr bool HasMask = true;
+  static constexpr int Sums = 5;
+  TSR_DEVICE constexpr SumBy sum_by(int n) {
+    return n < 4 ? SumBy(n) : SumBy::Query;
+  }
+  template <class At>
+  TSR_DEVICE float score_grad(Args const &, float s, float dy, At const &at,
+                              float (&addends)[5]) {
+    addends[0] = addends[2] = dy * (s * s + 1);
+    addends[1] = addends[4] = dy;
+    addends[3] = dy * at.row.factor;
+    return addends[3];
+  }
+  template <class At> TSR_DEVICE bool mask(Args const &a, At const &at) {
+    return at.key <= at.query + 70 && at.key > at.query - a.window;
+  }
+  TSR_DEVICE KeyRange keys(Args const &a, int64, int64, int64 first, int64 last,
+                           int) {
+    return {(int)first - a.window + 1, (int)last + 71};
+  }
+};
+/// Sums of which none is in shared memory.
+struct KeyBias : Captured {
+  static constexpr char const *kName = "causal, sums by key and score";
+  static constexpr bool Causal = true, HasScore = true, HasScoreGrad = true;
+  static constexpr int Sums = 2;
+  TSR_DEVICE constexpr SumBy sum_by(int n) {
+    return n ? SumBy::Score : SumBy::Key;
+  }
+  template <class At>
+  TSR_DEVICE float score(Args const &a, float s, At const &at) {
+    return s * a.row[at.key % a.queries];
+  }
+  template <class At>
+  TSR_DEVICE float score_grad(Args const &a, float s, float dy, At const &at,
+                              float (&addends)[2]) {
+    addends[0] = addends[1] = dy * (s * s + 1);
+    return dy * a.row[at.key % a.queries];
   }
 };
 /// The keys query - window < key <= query; the kernel knows the range.
@@ -277,13 +347,15 @@ template <> struct ExactOf<SoftCap> { using Type = Cap<tanh32>; };
 template <class M> using Exact = typename ExactOf<M>::Type;
 
 /// A functor of M, of a pair.
-#define FUNCTOR(NAME, ...)                                                     \
+#define FUNCTOR(NAME, BEFORE, ...)                                             \
   [&] {                                                                        \
     const typename M::Row row = M::row(p.args, gb, gh, gq);                    \
     const typename M::Column column = M::column(p.args, gb, j);                \
     return M::NAME(p.args,                                                     \
-                   __VA_ARGS__ AttentionPair<M>{row, column, gb, gh, gq, j});  \
+                   BEFORE AttentionPair<M>{row, column, gb, gh, gq, j}         \
+                       __VA_ARGS__);                                           \
   }()
+#define COMMA ,
 
 /// A warp a query row, keys 32 at a time, a key a lane.
 template <class M>
@@ -309,7 +381,7 @@ __global__ void reference(Stored const *q, Stored const *k, Stored const *v,
         x += (double)(float)query[d] * (double)(float)key[d];
       x *= M::Scale;
       if constexpr (M::HasScore)
-        x = FUNCTOR(score, (float)x, );
+        x = FUNCTOR(score, (float)x COMMA);
       if constexpr (M::HasMask)
         if (!FUNCTOR(mask, ))
           x = -INFINITY;
@@ -345,12 +417,12 @@ __global__ void reference(Stored const *q, Stored const *k, Stored const *v,
 /// The gradients of every `step`-th query (of Q) or key (of K and V), from the
 /// first on, of what the forward gave: a warp a row, lanes go over the other
 /// side's. lo: of o and dout.
-template <class M, bool Keys>
+template <class M, bool Keys, class P>
 __global__ void reference_bwd(Stored const *q, Stored const *k, Stored const *v,
                               Stored const *o, Stored const *dout, Layout lq,
                               Layout lk, Layout lo, float const *lse,
-                              float const *dlse, float *d1, float *d2,
-                              BwdParams<typename M::Args> p, int step) {
+                              float const *dlse, float *d1, float *d2, P p,
+                              int step) {
   const int rows = ((Keys ? p.keys : p.queries) + step - 1) / step;
   const int index = blockIdx.x * 4 + threadIdx.x / 32, lane = threadIdx.x % 32;
   const int row = index * step, head = blockIdx.y, b = blockIdx.z;
@@ -386,9 +458,12 @@ __global__ void reference_bwd(Stored const *q, Stored const *k, Stored const *v,
         x *= M::Scale;
         double y = x, slope = 1;
         if constexpr (M::HasScore)
-          y = FUNCTOR(score, (float)x, );
-        if constexpr (M::HasScoreGrad)
-          slope = FUNCTOR(score_grad, (float)x, 1, );
+          y = FUNCTOR(score, (float)x COMMA);
+        if constexpr (M::Sums > 0) {
+          float addends[M::Sums];
+          slope = FUNCTOR(score_grad, (float)x COMMA 1 COMMA, , addends);
+        } else if constexpr (M::HasScoreGrad)
+          slope = FUNCTOR(score_grad, (float)x COMMA 1 COMMA);
         if (lse[flat] != -INFINITY) {
           prob = exp(y - lse[flat]);
           ds = prob * (dp - delta) * slope * M::Scale;
@@ -415,6 +490,65 @@ __global__ void reference_bwd(Stored const *q, Stored const *k, Stored const *v,
     d1[to + c * 32] = sum1[c];
     if (Keys)
       d2[to + c * 32] = sum2[c];
+  }
+}
+
+/// Of sum n of a head: how many, and which a query and a key add to.
+__host__ __device__ inline int64 sum_size(SumBy by, int64 queries, int64 keys) {
+  return by == SumBy::Query      ? queries
+         : by == SumBy::Key      ? keys
+         : by == SumBy::Distance ? queries + keys
+                                 : queries * keys;
+}
+/// The sums for captured tensors, and those of their addends' magnitudes; a
+/// thread a score.
+template <class M, class P>
+__global__ void reference_sums(Stored const *q, Stored const *k,
+                               Stored const *v, Stored const *o,
+                               Stored const *dout, Layout lq, Layout lk,
+                               Layout lo, float const *lse, float const *dlse,
+                               double *const *sums, double *const *magnitudes,
+                               P p) {
+  const int64 id = blockIdx.x * (int64)blockDim.x + threadIdx.x;
+  const int j = id % p.keys, i = id / p.keys % p.queries;
+  const int h = id / p.keys / p.queries % p.heads;
+  const int b = id / p.keys / p.queries / p.heads;
+  if (b >= p.batch)
+    return;
+  const int kh = h / (p.heads / p.key_heads);
+  const int64 gb = M::batch(p.args, b), gh = M::head(p.args, h),
+              gq = M::query(p.args, i);
+  const int64 flat = ((int64)b * p.heads + h) * p.queries + i;
+  bool seen = lse[flat] != -INFINITY &&
+              (!M::Causal || j <= gq + p.causal_shift);
+  if constexpr (M::HasMask)
+    seen = seen && FUNCTOR(mask, );
+  if (!seen)
+    return;
+  Stored const *query = q + b * lq.batch + h * lq.head + i * lq.position;
+  const int64 key = b * lk.batch + kh * lk.head + j * lk.position;
+  const int64 at = b * lo.batch + h * lo.head + i * lo.position;
+  double x = 0, dp = 0, delta = dlse ? -dlse[flat] : 0, size = fabs(delta);
+  for (int d = 0; d < D; d++) {
+    x += (double)(float)query[d] * (double)(float)k[key + d];
+    dp += (double)(float)dout[at + d] * (double)(float)v[key + d];
+    delta += (double)(float)dout[at + d] * (double)(float)o[at + d];
+    size += fabs((float)dout[at + d]) *
+            (fabs((float)v[key + d]) + fabs((float)o[at + d]));
+  }
+  x *= M::Scale;
+  const double prob = exp(FUNCTOR(score, (float)x COMMA) - (double)lse[flat]);
+  float addends[M::Sums];
+  FUNCTOR(score_grad, (float)x COMMA 1 COMMA, , addends);
+  for (int n = 0; n < M::Sums; n++) {
+    const SumBy by = M::sum_by(n);
+    const int64 to = ((int64)b * p.heads + h) * sum_size(by, p.queries, p.keys) +
+                     (by == SumBy::Query      ? i
+                      : by == SumBy::Key      ? j
+                      : by == SumBy::Distance ? i - j + p.keys
+                                              : (int64)i * p.keys + j);
+    atomicAdd(&sums[n][to], prob * (dp - delta) * addends[n]);
+    atomicAdd(&magnitudes[n][to], prob * size * fabs(addends[n]));
   }
 }
 

@@ -18,7 +18,7 @@
 
 template <class M, bool Ordered> struct Backward : Problem<M> {
   using C = BwdConfig<T, D, M, Ordered>;
-  using P = BwdParams<typename M::Args>;
+  using P = BwdParams<typename M::Args, M::Sums>;
   using Base = Problem<M>;
   using Base::s, Base::packed, Base::lq, Base::lk, Base::lo, Base::rows,
       Base::key_rows, Base::kv_row, Base::o_row;
@@ -27,7 +27,8 @@ template <class M, bool Ordered> struct Backward : Problem<M> {
   Stored *dv = packed ? dk + D : own_dv.data;
   Array<float> dlse{rows};
   Array<char> workspace{(size_t)BwdWorkspace<C>::bytes(
-      this->s.batch, this->s.heads, this->s.queries)};
+      this->s.batch, this->s.heads, this->s.queries, this->s.keys)};
+  std::vector<std::unique_ptr<Array<float>>> sums;
   BwdMaps maps;
   P p = {};
 
@@ -51,9 +52,20 @@ template <class M, bool Ordered> struct Backward : Problem<M> {
     p.batch = s.batch, p.heads = s.heads, p.key_heads = s.key_heads;
     p.queries = s.queries, p.keys = s.keys;
     p.causal_shift = Base::p.causal_shift, p.args = Base::p.args;
+    for (int n = 0; n < M::Sums; n++) {
+      const int64 size = sum_size(M::sum_by(n), s.queries, s.keys);
+      sums.push_back(std::make_unique<Array<float>>(s.batch * s.heads * size));
+      p.sums[n] = {sums[n]->data, {s.heads * size, size, 1, 1}};
+      if (M::sum_by(n) == SumBy::Score)
+        p.sums[n].strides[2] = s.keys;
+    }
   }
 
-  void clear() { dq.clear(), dk.clear(), own_dv.clear(), workspace.clear(); }
+  void clear() {
+    dq.clear(), dk.clear(), own_dv.clear(), workspace.clear();
+    for (auto const &sum : sums)
+      sum->clear();
+  }
   void prepare();
   void main(int blocks);
   void finish();
@@ -155,16 +167,57 @@ std::pair<bool, std::string> compare(Backward<M, Ordered> &x, int step) {
                      e[1].norm, e[2].norm, e[0].worst, e[1].worst, e[2].worst)};
 }
 
+/// The largest error of a sum for captured tensors, of its addends' magnitude.
+template <class M, bool Ordered> double compare_sums(Backward<M, Ordered> &x) {
+  double worst = 0;
+  if constexpr (M::Sums > 0) {
+    Shape const &s = x.s;
+    std::vector<std::unique_ptr<Array<double>>> made;
+    Array<double *> pointers(2 * M::Sums);
+    std::vector<double *> addresses;
+    for (int i = 0; i < 2 * M::Sums; i++) {
+      made.push_back(std::make_unique<Array<double>>(x.sums[i % M::Sums]->n));
+      CHECK(cudaMemset(made[i]->data, 0, made[i]->n * sizeof(double)));
+      addresses.push_back(made[i]->data);
+    }
+    CHECK(cudaMemcpy(pointers, addresses.data(),
+                     addresses.size() * sizeof(double *),
+                     cudaMemcpyHostToDevice));
+    const int64 scores = (int64)s.batch * s.heads * s.queries * s.keys;
+    if (scores)
+      reference_sums<Exact<M>><<<(scores + 255) / 256, 256>>>(
+          x.q, x.k, x.v, x.o, x.dout, x.lq, x.lk, x.lo, x.p.lse, x.p.dlse,
+          pointers.data, pointers.data + M::Sums, x.p);
+    CHECK(cudaGetLastError());
+    for (int n = 0; n < M::Sums; n++) {
+      const auto sum = x.sums[n]->host();
+      const auto exact = made[n]->host(), of = made[n + M::Sums]->host();
+      for (size_t i = 0; i < sum.size(); i++)
+        if (double off = std::fabs(sum[i] - exact[i]); !(off == 0))
+          if (!(off / of[i] <= worst))
+            worst = off / of[i];
+    }
+  }
+  return worst;
+}
+
 /// A run's results, to hold others against.
 struct Bits {
   std::vector<Stored> dq, dk, dv;
+  std::vector<std::vector<float>> sums;
   template <class B>
-  explicit Bits(B &x) : dq(x.dq.host()), dk(x.dk.host()), dv(x.own_dv.host()) {}
+  explicit Bits(B &x) : dq(x.dq.host()), dk(x.dk.host()), dv(x.own_dv.host()) {
+    for (auto const &sum : x.sums)
+      sums.push_back(sum->host());
+  }
   bool operator==(Bits const &other) const {
     auto same = [](auto const &a, auto const &b) {
       return !memcmp(a.data(), b.data(), a.size() * sizeof a[0]);
     };
-    return same(dq, other.dq) && same(dk, other.dk) && same(dv, other.dv);
+    bool all = same(dq, other.dq) && same(dk, other.dk) && same(dv, other.dv);
+    for (size_t n = 0; n < sums.size(); n++)
+      all = all && same(sums[n], other.sums[n]);
+    return all;
   }
 };
 
@@ -179,6 +232,11 @@ void check(Shape const &s, bool has_dlse = false) {
   x.launch();
   CHECK(cudaDeviceSynchronize());
   auto [ok, text] = compare(x, 1);
+  if (M::Sums) {
+    const double off = compare_sums(x);
+    ok = ok && off <= 2e-5;
+    text += format(" sums %.1e", off);
+  }
   const auto dq = x.dq.host();
   bool gaps = true; // what lies between the rows is untouched
   if (x.packed)
@@ -233,6 +291,12 @@ void checkAll() {
   checkMods<SoftCap>();
   checkMods<RowFactor>();
   checkMods<Relative>();
+  checkMods<RowBias>();
+  checkMods<KeyBias>();
+  checkMods<AllSums>();
+  both<AllSums>({2, 4, 1, 300, 555}, true);
+  both<AllSums>({1, 2, 2, 0, 300});
+  both<AllSums>({1, 2, 1, 300, 0});
   checkMods<Window>();
   both<Window>({1, 1, 1, 1000, 200}); // windows behind the last key
   checkMods<Documents>();
@@ -245,6 +309,7 @@ void checkSmall() {
   both<Triangle>({1, 2, 2, 300, 200, Order::Packed});
 #ifdef TEST_ALL
   check<SoftCap, false>({1, 2, 1, 130, 150});
+  check<AllSums, true>({1, 2, 1, 130, 150});
   check<Window, true>({1, 2, 1, 200, 333});
 #endif
 }
@@ -297,6 +362,8 @@ int main(int argc, char **argv) {
     }
     bench<SoftCap, false>({4, heads, heads, 4096, 4096});
     bench<RowFactor, false>({4, heads, heads, 4096, 4096});
+    benchBoth<RowBias>({4, heads, heads, 4096, 4096});
+    benchBoth<Relative>({4, heads, heads, 4096, 4096});
     benchBoth<Window>({4, heads, heads, 4096, 4096});
     if (D == 128) // the GPT-3 block's: half and a quarter of its heads
       for (int h : {48, 24})

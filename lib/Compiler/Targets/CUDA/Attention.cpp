@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Compiler/Targets/CUDA/Target.h"
+#include "Kernels/CapturedGrad.h"
 #include "Kernels/KernelEmitter.h"
 
 using namespace mlir;
@@ -78,6 +79,9 @@ template <typename Op> static std::pair<int64_t, int64_t> getDepths(Op op) {
   return {depthOf(op.getQuery()), depthOf(op.getValue())};
 }
 
+/// What there is shared memory for.
+static constexpr int64_t kMostSums = 8;
+
 std::optional<std::string> cuda::whyNotFlash(Operation *attention) {
   if (auto op = dyn_cast<tv::AttentionOp>(attention)) {
     if (auto why = whyNotOnTensorCores(op, op.getResult()))
@@ -94,8 +98,18 @@ std::optional<std::string> cuda::whyNotFlash(Operation *attention) {
                                           op.getValueGrad(), op.getGrad(),
                                           op.getOutput()}))
     return why;
-  if (!op.getCapturedGrads().empty())
-    return "gradients of captured tensors are asked for";
+  if (!op.getScoreGrad().empty()) {
+    int64_t sums = 0;
+    for (auto add : op.getScoreGrad().getOps<tv::AccumulateOp>()) {
+      StringRef by = getSumBy(add);
+      sums += by == "query" || by == "distance";
+      if (by == "distance" && op.getKey().getType().isDynamicDim(2))
+        return "the number of keys must be known for a gradient by distance";
+    }
+    if (sums > kMostSums)
+      return "it adds more than " + std::to_string(kMostSums) +
+             " times to gradients by query or distance";
+  }
   auto [depth, ofValues] = getDepths(op);
   if (ofValues != depth)
     return "keys and values must have the same head dimension";

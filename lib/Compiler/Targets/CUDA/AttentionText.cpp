@@ -236,13 +236,16 @@ static LogicalResult writeFunctor(KernelWriter &out, Operation *op,
                                                "at.query", "at.key"};
   Block &block = region.front();
   auto scores = ArrayRef(kScores).take_front(block.getNumArguments() - 4);
-  Value result = block.getTerminator()->getOperand(0);
+  SmallVector<Value> results(block.getTerminator()->getOperands());
   out.line() << "template <class At>\n";
-  std::string text = "static __device__ " + *getTypeName(result.getType()) +
+  std::string text = "static __device__ " + *getTypeName(results[0].getType()) +
                      " " + functor + "(const Args &args";
   for (StringRef score : scores)
     text += ", float " + score.str();
-  out.open(text + ", const At &at)");
+  text += ", const At &at";
+  if (results.size() > 1)
+    text += ", float (&addends)[" + std::to_string(results.size() - 1) + "]";
+  out.open(text + ")");
   out.line() << "const " << out.getParametersType() << " &p = *args.p;\n";
   out.line() << "(void)p;\n";
   if (failed(out.enterFunction(op, &region)))
@@ -256,9 +259,11 @@ static LogicalResult writeFunctor(KernelWriter &out, Operation *op,
     for (Value value : stage->values)
       out.names[value] =
           "at." + stage->function.str() + "." + stage->getMember(value);
-  if (failed(writeSlice(out, block, result)))
+  if (failed(writeSlice(out, block, results)))
     return failure();
-  out.line() << "return " << out.name(result) << ";\n";
+  for (auto [n, addend] : llvm::enumerate(ArrayRef(results).drop_front()))
+    out.line() << "addends[" << n << "] = " << out.name(addend) << ";\n";
+  out.line() << "return " << out.name(results[0]) << ";\n";
   out.close();
   return success();
 }
@@ -373,6 +378,23 @@ static LogicalResult writeMods(KernelWriter &out, Op original,
                    << getLiteral(b.getFloatAttr(b.getF32Type(), scale))
                    << ";\n";
   }
+  if constexpr (std::is_same_v<Op, plan::AttentionGradOp>)
+    if (!op.getSums().empty()) {
+      out.line() << "static constexpr int Sums = " << op.getSums().size()
+                 << ";\n";
+      std::string kinds;
+      for (auto [n, by] :
+           llvm::enumerate(op.getSumsBy().template getAsRange<StringAttr>())) {
+        std::string kind = by.getValue().str();
+        kind[0] = llvm::toUpper(kind[0]);
+        kinds += n + 1 == op.getSums().size() ? "SumBy::" + kind
+                                              : "n == " + std::to_string(n) +
+                                                    " ? SumBy::" + kind + " : ";
+      }
+      out.open("static __device__ constexpr SumBy sum_by(int n)");
+      out.line() << "return " << kinds << ";\n";
+      out.close();
+    }
   llvm::SaveAndRestore<Rounding> rounding(out.rounding);
   if (op.getQuery().getType().getElementType().isBF16())
     out.rounding = Rounding::Scores;
@@ -519,11 +541,15 @@ LogicalResult cuda::writeAttentionGrad(KernelWriter &out,
   main.threads = 384;
   main.persistent = true;
   // Keys and values; queries and gradients in stages, with two numbers a row
-  // and what functors have of it; three of the scores' gradients; barriers.
-  const int32_t stages = rows == 64 ? 3 : 2;
+  // and what functors have of it; three of the scores' gradients; two of each
+  // warp's sums by query or distance; barriers.
+  const int32_t inShared = llvm::count_if(
+      op.getSumsBy().getAsRange<StringAttr>(),
+      [](StringAttr by) { return by == "query" || by == "distance"; });
+  const int32_t stages = rows == 64 && inShared <= 2 ? 3 : 2;
   main.shared = (2 * keys + 2 * stages * rows) * llvm::alignTo(depth, 64) * 2 +
                 (2 * 4 + kRowBytes) * stages * rows + 3 * rows * keys * 2 +
-                2048;
+                2 * inShared * 8 * (rows + 16) * 4 + 2048;
   points(main, op.getKey(), keys);
   main.boxed = {{numberOf(op.getQuery()), {1, 1, rows, 64}},
                 {numberOf(op.getKey()), {1, 1, keys, 64}},
@@ -549,8 +575,8 @@ LogicalResult cuda::writeAttentionGrad(KernelWriter &out,
   out.line() << "              \"what the launch says\");\n";
   out.line() << "// Launches of a module follow each other.\n";
   out.line() << "static __device__ int " << symbol << "_ticket;\n";
-  out.line() << "using " << bwd << " = BwdParams<" << symbol
-             << "_Mods::Args>;\n";
+  out.line() << "using " << bwd << " = BwdParams<" << symbol << "_Mods::Args, "
+             << config << "::Sums>;\n";
   out.open("static __device__ " + bwd + " " + symbol + "_parameters(const " +
            parameters + " &p)");
   out.line() << bwd << " f = {};\n";
@@ -569,7 +595,14 @@ LogicalResult cuda::writeAttentionGrad(KernelWriter &out,
   pointer("dq", op.getQueryGrad());
   pointer("lse", op.getLse());
   pointer("dlse", op.getLseGrad());
-  pointer("workspace", op.getSums());
+  pointer("workspace", op.getScratch());
+  for (auto [n, sum] : llvm::enumerate(op.getSums())) {
+    const std::string field = "f.sums[" + std::to_string(n) + "].";
+    out.line() << field << "to = " << out.name(sum) << ".data;\n";
+    for (int dim = 0; dim < cast<MemRefType>(sum.getType()).getRank(); ++dim)
+      out.line() << field << "strides[" << dim << "] = " << out.name(sum)
+                 << ".stride[" << dim << "];\n";
+  }
   auto size = [&](StringRef field, Value tensor, int dim) {
     out.line() << "f." << field << " = int(" << out.name(tensor) << ".size["
                << dim << "]);\n";

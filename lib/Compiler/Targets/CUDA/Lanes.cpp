@@ -50,7 +50,9 @@ MemoryUse::MemoryUse(Operation *loop) {
         ++stores[attention.getLse()];
     } else if (auto grad = dyn_cast<plan::AttentionGradOp>(op)) {
       for (Value output : {grad.getQueryGrad(), grad.getKeyGrad(),
-                           grad.getValueGrad(), grad.getSums()})
+                           grad.getValueGrad(), grad.getScratch()})
+        ++stores[output];
+      for (Value output : grad.getSums())
         ++stores[output];
     } else if (auto product = dyn_cast<plan::ProductOp>(op)) {
       for (Value output : product.getOutputs())

@@ -43,7 +43,7 @@
 #ifndef TESSERA_KERNELS_ATTENTION_BWD_CUH
 #define TESSERA_KERNELS_ATTENTION_BWD_CUH
 
-#include "attention/attention_bwd_order.cuh"
+#include "attention/attention_bwd_sides.cuh"
 
 namespace tessera {
 
@@ -144,6 +144,7 @@ template <class C, class P> struct BwdProducer {
                 work.turns + at * 2,
                 C::Ordered ? bwd_rank<C>(p, t, head, m) : 0,
                 m,
+                t.n,
                 head,
                 t.batch,
                 m < rows.whole};
@@ -219,6 +220,7 @@ template <class C> struct BwdOrder {
 template <class C, class P> struct BwdConsumer {
   using Mods = typename C::Mods;
   using T = typename C::T;
+  using Sums = BwdSums<C, P>;
   BwdMaps const &maps;
   P const &p;
   typename C::Shared &s;
@@ -287,6 +289,11 @@ template <class C, class P> struct BwdConsumer {
                                            true);
     wgmma_commit();
   }
+  /// Of the step before.
+  TSR_MEMBER void gather_sums(typename Sums::Addition (&sums)[Sums::N]) {
+    if constexpr (C::Sums > 0)
+      Sums::gather(sums, p, s, group, s.step[(steps - 1) % 4], (steps - 1) % 2);
+  }
   /// Where this thread's part of dQ of the step before goes.
   struct Target {
     float *to;
@@ -296,8 +303,10 @@ template <class C, class P> struct BwdConsumer {
     typename C::Step const &last = s.step[(steps - 1) % 4];
     return {last.sum + group * C::Part + thread * 4, last.rank == 0};
   }
+  /// With the sums for captured tensors, which are there by now.
   TSR_MEMBER void add_dq(Target const &target,
-                         float const (&dq)[C::DqColumns / 2]) {
+                         float const (&dq)[C::DqColumns / 2],
+                         typename Sums::Addition const (&sums)[Sums::N]) {
     if (C::Ordered)
       barrier_wait(&s.turn[group], steps & 1 ^ 1);
 #pragma unroll
@@ -309,6 +318,8 @@ template <class C, class P> struct BwdConsumer {
       else
         global_add(target.to + j * 512, part);
     }
+    if constexpr (C::Sums > 0)
+      Sums::add(sums);
     if (C::Ordered)
       release(&s.added[group]);
   }
@@ -390,6 +401,67 @@ template <class C, class P> struct BwdConsumer {
     }
   }
 
+  /// The first of the queries that are this thread's columns, or the next in
+  /// the block, that sees its key of row r.
+  TSR_MEMBER int first_seeing(int r, typename C::Step const &now) {
+    if (!now.masked)
+      return 0;
+    const int first = now.m * C::BM + lane % 4 * 2;
+    int hidden = 0;
+#pragma unroll
+    for (int i = 0; i < C::BM / 2; i++)
+      if (i / 2 % 2 == 0 && !sees(first + fragment_column(i), r))
+        hidden = fragment_column(i) + 1;
+    return hidden;
+  }
+  /// x: scores; y: dP, then dS. The probabilities go to `probs`. As `modify`,
+  /// but a score's gradient is complete when it is added to the sums.
+  TSR_MEMBER void differentiate(float const (&x)[C::BM / 2],
+                                float (&y)[C::BM / 2], Fragment16 *probs,
+                                int stage, typename C::Step const &now,
+                                Sums &sums) {
+    const int own = lane % 4 * 2, first = now.m * C::BM + own;
+    const int64 head = Mods::head(p.args, now.head);
+    const int64 batch = Mods::batch(p.args, now.batch);
+    const int seeing[] = {first_seeing(0, now), first_seeing(1, now)};
+    sums.start(now, first, key);
+    typename Mods::Row const *const rows =
+        &s.row[C::RowBytes ? stage : 0][C::RowBytes ? own : 0];
+#pragma unroll
+    for (int pair = 0; pair < C::BM / 4; pair++) {
+      float probability[2];
+#pragma unroll
+      for (int e = 0; e < 2; e++) {
+        const int i = 2 * pair + e, r = pair % 2, column = fragment_column(i);
+        const int64 query =
+            Mods::query(p.args, min(first + column, p.queries - 1));
+        const AttentionPair<Mods> at = {
+            rows[C::RowBytes ? column : 0], columns[r], batch, head, query,
+            min(key + 8 * r, p.keys - 1)};
+        const float scaled = x[i] * (Mods::Scale * Mods::InnerScale);
+        bool kept = column >= seeing[r];
+        if constexpr (Mods::HasMask)
+          kept &= Mods::mask(p.args, at);
+        float value = exp2_fast(Mods::score(p.args, scaled, at) *
+                                    (Mods::OuterScale * 1.44269504f) -
+                                s.lse[stage][own + column]);
+        float addends[C::Sums];
+        float grad = Mods::score_grad(
+            p.args, scaled, value * (y[i] - s.delta[stage][own + column]), at,
+            addends);
+        asm volatile("" : "+f"(value), "+f"(grad)); // as in `modify`
+        probability[e] = kept ? value : 0;
+        y[i] = kept ? grad : 0;
+#pragma unroll
+        for (int n = 0; n < C::Sums; n++)
+          addends[n] = kept ? addends[n] : 0;
+        sums.take(addends, i,
+                  first + column < p.queries && key + 8 * r < p.keys);
+      }
+      probs[pair / 4].r[pair % 4] = pack<T>(probability[0], probability[1]);
+    }
+  }
+
   /// Whether it was the tile's last.
   template <bool First> TSR_MEMBER bool step() {
     const int i = ring.stage, parity = ring.phase;
@@ -412,24 +484,30 @@ template <class C, class P> struct BwdConsumer {
     float2 lse[C::BM / 8], delta[C::BM / 8];
     if (C::RowsAhead)
       load_row(lse, s.lse[i]);
-    wgmma_wait<1>();
-    if constexpr (C::HasMods) {
-      modify(x, probs, i, now);
+    Sums sums(p, s, group);
+    if constexpr (C::Sums > 0) {
+      wgmma_wait<0>();
+      differentiate(x, y, probs, i, now, sums);
     } else {
+      wgmma_wait<1>();
+      if constexpr (C::HasMods) {
+        modify(x, probs, i, now);
+      } else {
+        if (!C::RowsAhead)
+          load_row(lse, s.lse[i]);
+        plain(x, lse);
+      }
+      if (now.masked)
+        hide(x, probs, now);
+      if (C::RowsAhead)
+        load_row(delta, s.delta[i]);
+      wgmma_wait<0>();
       if (!C::RowsAhead)
-        load_row(lse, s.lse[i]);
-      plain(x, lse);
-    }
-    if (now.masked)
-      hide(x, probs, now);
-    if (C::RowsAhead)
-      load_row(delta, s.delta[i]);
-    wgmma_wait<0>();
-    if (!C::RowsAhead)
-      load_row(delta, s.delta[i]);
+        load_row(delta, s.delta[i]);
 #pragma unroll
-    for (int e = 0; e < C::BM / 2; e++)
-      y[e] = x[e] * (y[e] - (e % 2 ? delta[e / 4].y : delta[e / 4].x));
+      for (int e = 0; e < C::BM / 2; e++)
+        y[e] = x[e] * (y[e] - (e % 2 ? delta[e / 4].y : delta[e / 4].x));
+    }
     // Three buffers: the other group may still be at dQ of two steps ago. The
     // results of the tile before are stored by way of them.
     if (First)
@@ -443,6 +521,8 @@ template <class C, class P> struct BwdConsumer {
         convert<T>(probs[j], x + 8 * j);
     }
     fence_async();
+    if constexpr (C::Sums > 0)
+      sums.reduce(now, key);
     // Read before the turn, in which nothing should wait.
     const bool last = now.last;
     Target to = {};
@@ -454,9 +534,13 @@ template <class C, class P> struct BwdConsumer {
       issue_dq(dq);
     issue_dv(probs, s.dout[i][0], First);
     issue_dk(s.q[i][0], First);
+    if constexpr (C::Sums > 0)
+      sums.store(steps % 2);
     if (!First) {
+      typename Sums::Addition additions[Sums::N];
+      gather_sums(additions);
       wgmma_wait<2>();
-      add_dq(to, dq);
+      add_dq(to, dq, additions);
     }
     wgmma_wait<1>();
     release(&s.dout_empty[i]);
@@ -517,15 +601,19 @@ template <class C, class P> struct BwdConsumer {
       float dq[C::DqColumns / 2];
       issue_dq(dq);
       pass_turn();
+      typename Sums::Addition additions[Sums::N];
+      gather_sums(additions);
       wgmma_wait<0>();
       release(&s.q_empty[ring.stage ? ring.stage - 1 : C::Stages - 1]);
       release(&s.k_empty);
-      add_dq(target(), dq);
+      add_dq(target(), dq, additions);
       store_rows(maps.dv, dv, 1, t);
     } else {
 #pragma unroll
       for (int i = 0; i < C::D / 2; i++)
         dk[i] = dv[i] = 0;
+      if (C::Sums > 0 && p.queries == 0 && group == 0)
+        bwd_clear_sums<C>(p, t);
       release(&s.v_empty);
       release(&s.k_empty);
       store_rows(maps.dv, dv, 1, t);
@@ -583,133 +671,6 @@ TSR_DEVICE void attention_bwd(BwdMaps const &maps, P const &p) {
     registers_raise<C::Consumer>();
     BwdConsumer<C, P>(maps, p, s, warp / 4 - 1).run();
   }
-}
-
-//===----------------------------------------------------------------------===//
-// Before and after it
-//===----------------------------------------------------------------------===//
-
-/// Of C::SideThreads threads, for one of the blocks of queries of all heads and
-/// batches. Rows that see no key, and those beyond the end, get an infinite
-/// lse: their probabilities are 0.
-template <class C, class P>
-TSR_DEVICE void attention_bwd_prepare(P const &p, int at) {
-  using T = typename C::T;
-  constexpr int Lanes = C::Panels * 8, Step = C::SideThreads / Lanes;
-  constexpr int Rows = C::BM / Step;
-  const int blocks = (p.queries + C::BM - 1) / C::BM;
-  const int m = at % blocks, head = at / blocks % p.heads;
-  const int batch = at / blocks / p.heads;
-  const int lane = threadIdx.x % Lanes, row = m * C::BM + threadIdx.x / Lanes;
-  const BwdWorkspace<C> work(p);
-  const float infinity = __int_as_float(0x7f800000);
-  const bool own = lane * 8 < C::D; // columns
-  Vector<T, 8> o[Rows], dout[Rows];
-#pragma unroll
-  for (int i = 0; i < Rows; i++) {
-    const int64 query = row + i * Step;
-    if (query < p.queries && own) {
-      load(o[i], static_cast<T const *>(p.o) + batch * p.o_strides[0] +
-                     head * p.o_strides[1] + query * p.o_strides[2] + lane * 8);
-      load(dout[i], static_cast<T const *>(p.dout) + batch * p.dout_strides[0] +
-                        head * p.dout_strides[1] + query * p.dout_strides[2] +
-                        lane * 8);
-    }
-  }
-  bool clear = true; // dQ: Ordered, the first addition is a store
-  if (C::Ordered) {
-    const KeyRange tiles = bwd_tiles<C>(p, batch, head, m);
-    clear = tiles.end <= tiles.begin;
-    if (threadIdx.x < 2)
-      work.turns[2 * (int64)at + threadIdx.x] = 0;
-  }
-  if (clear) {
-    float4 *sum =
-        reinterpret_cast<float4 *>(work.sum + (int64)at * 2 * C::Part);
-#pragma unroll
-    for (int i = threadIdx.x; i < C::Part / 2; i += C::SideThreads)
-      sum[i] = make_float4(0, 0, 0, 0);
-  }
-#pragma unroll
-  for (int i = 0; i < Rows; i++) {
-    const int64 query = row + i * Step;
-    float delta = 0, lse = infinity;
-    if (query < p.queries && own) {
-#pragma unroll
-      for (int v = 0; v < 8; v++)
-        delta += widen<float>(o[i].get(v)) * widen<float>(dout[i].get(v));
-    }
-#pragma unroll
-    for (int w = Lanes / 2; w; w /= 2)
-      delta += __shfl_xor_sync(~0u, delta, w);
-    if (lane == 0) {
-      if (query < p.queries) {
-        lse = p.lse[batch * p.lse_strides[0] + head * p.lse_strides[1] +
-                    query * p.lse_strides[2]];
-        if (p.dlse)
-          delta -= p.dlse[batch * p.dlse_strides[0] + head * p.dlse_strides[1] +
-                          query * p.dlse_strides[2]];
-        if (lse == -infinity)
-          lse = infinity, delta = 0;
-      }
-      const int64 to = (int64)at * C::BM + threadIdx.x / Lanes + i * Step;
-      work.lse[to] = lse * 1.44269504f, work.delta[to] = delta;
-      if (C::RowBytes)
-        work.row[to] = C::Mods::row(
-            p.args, C::Mods::batch(p.args, batch), C::Mods::head(p.args, head),
-            C::Mods::query(p.args, min((int)query, p.queries - 1)));
-    }
-  }
-}
-
-/// Launched as prepare. A thread makes 16 bytes of two rows, 8 apart, from what
-/// the four threads of a quad have added.
-template <class C, class P>
-TSR_DEVICE void attention_bwd_finish(P const &p, int at) {
-  using T = typename C::T;
-  const int blocks = (p.queries + C::BM - 1) / C::BM;
-  const int m = at % blocks, head = at / blocks % p.heads;
-  const int batch = at / blocks / p.heads;
-  float const *sum = BwdWorkspace<C>(p).sum + (int64)at * 2 * C::Part;
-  T *out =
-      static_cast<T *>(p.dq) + batch * p.dq_strides[0] + head * p.dq_strides[1];
-#pragma unroll
-  for (int i = threadIdx.x; i < C::Part / 8; i += C::SideThreads) {
-    constexpr int Eights = C::DqColumns / 8;
-    const int j = i % Eights, quad = i / Eights % 32, group = i / Eights / 32;
-    float4 part[4];
-#pragma unroll
-    for (int l = 0; l < 4; l++)
-      part[l] = *reinterpret_cast<float4 const *>(sum + group * C::Part +
-                                                  j * 512 + (quad * 4 + l) * 4);
-    const bool whole = C::DqColumns == C::Panels * 64; // rows
-    const int row = (whole ? group * 64 : 0) + quad / 8 * 16 + quad % 8;
-    const int column = (whole ? 0 : group * C::DqColumns) + j * 8;
-#pragma unroll
-    for (int r = 0; r < 2; r++) {
-      uint32 two[4];
-#pragma unroll
-      for (int l = 0; l < 4; l++)
-        two[l] = pack<T>((r ? part[l].z : part[l].x) * C::Mods::Scale,
-                         (r ? part[l].w : part[l].y) * C::Mods::Scale);
-      const int64 query = m * C::BM + row + r * 8;
-      if (query < p.queries && column < C::D)
-        storeWord(
-            reinterpret_cast<uint4 *>(out + query * p.dq_strides[2] + column),
-            make_uint4(two[0], two[1], two[2], two[3]));
-    }
-  }
-}
-
-/// Both, with a block for each block of queries, head and batch.
-TSR_DEVICE int bwd_grid_block() {
-  return blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
-}
-template <class C, class P> TSR_DEVICE void attention_bwd_prepare(P const &p) {
-  attention_bwd_prepare<C>(p, bwd_grid_block());
-}
-template <class C, class P> TSR_DEVICE void attention_bwd_finish(P const &p) {
-  attention_bwd_finish<C>(p, bwd_grid_block());
 }
 
 } // namespace tessera

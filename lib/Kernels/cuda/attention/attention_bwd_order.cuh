@@ -31,9 +31,18 @@ struct BwdConfig {
   static constexpr int BM =
       D == 64 && !Mods::HasScoreGrad && !Mods::HasMask ? 128 : 64;
   static constexpr int BN = 128, Threads = 384;
-  /// Of queries and gradients. With two, and all tiles at the same queries, a
-  /// step waits for its own.
-  static constexpr int Stages = BM == 64 ? 3 : 2;
+  /// Sums for captured tensors, and the floats of a warp's part of one.
+  static constexpr int Sums = Mods::Sums, SumFloats = BM + 16;
+  TSR_DEVICE constexpr int sums_by(SumBy by) {
+    int count = 0;
+    for (int n = 0; n < Sums; n++)
+      count += Mods::sum_by(n) == by;
+    return count;
+  }
+  static constexpr int DistanceSums = sums_by(SumBy::Distance);
+  /// Those that blocks of queries have in shared memory.
+  static constexpr int SharedSums = DistanceSums + sums_by(SumBy::Query);
+  static_assert(!Sums || Mods::HasScoreGrad, "score_grad has the addends");
   /// Whether there are registers to load what the rows have before a wait.
   static constexpr bool RowsAhead = BM == 64 && !HasMods && !Ordered;
   /// Of 64 columns; of what is beyond the last, copies make zeros.
@@ -43,6 +52,9 @@ struct BwdConfig {
   /// What the functors have of the queries of a block.
   static constexpr int RowBytes =
       __is_empty(typename Mods::Row) ? 0 : BM * sizeof(typename Mods::Row);
+  /// Of queries and gradients. With two, and all tiles at the same queries, a
+  /// step waits for its own.
+  static constexpr int Stages = BM == 64 && SharedSums <= 2 ? 3 : 2;
   /// Threads of prepare and finish, which have a block for each block of
   /// queries, head and batch.
   static constexpr int SideThreads = 256;
@@ -63,7 +75,7 @@ struct BwdConfig {
     float *sum; // of dQ, by consumer groups; null: no more steps
     int *turn;  // Ordered: counters of what was added, of consumer groups
     int rank;   // Ordered: how many tiles add before this one
-    int m, head, batch;
+    int m, n, head, batch;
     bool masked; // some query does not see some key
     bool last;   // of the tile
   };
@@ -78,6 +90,9 @@ struct BwdConfig {
     alignas(16) float delta[Stages][BM];
     alignas(16)
         typename Mods::Row row[RowBytes ? Stages : 1][RowBytes ? BM : 1];
+    // Of two steps, by warps.
+    float sums[SharedSums ? 2 : 1][SharedSums + !SharedSums][SharedSums ? 8 : 1]
+              [SharedSums ? SumFloats : 1];
     // Of the last steps and tiles. They travel with q_full and k_full, steps
     // with step_full, too. The consumers are done with those of four before.
     Step step[4];
@@ -97,9 +112,16 @@ struct BwdMaps {
   TensorMap q, k, v, dout, dk, dv;
 };
 
+/// f32 of batch, head and query or key; of both, by score; by distance q - k +
+/// keys, for which there are queries + keys.
+struct BwdSum {
+  float *to;
+  int64 strides[4]; // in elements
+};
+
 /// Of all three kernels. Strides are those of batch, head and query, in
 /// elements; a row of o, dout and dq is contiguous and 16-byte aligned.
-template <class Args_> struct BwdParams {
+template <class Args_, int Sums = 0> struct BwdParams {
   using Args = Args_;
   void const *o, *dout;
   void *dq;
@@ -110,6 +132,7 @@ template <class Args_> struct BwdParams {
   int *ticket;     // zero, and left zero
   int batch, heads, key_heads, queries, keys; // of this device
   int causal_shift;                           // keys less queries, globally
+  BwdSum sums[Sums + !Sums];
   Args args;
 };
 
@@ -118,16 +141,23 @@ template <class C> struct BwdWorkspace {
   float *sum; // [block of queries][consumer group][columns / 8][thread][4]
   float *lse, *delta;
   typename C::Mods::Row *row;
-  int *turns; // Ordered: [block of queries][consumer group]
+  int *turns;       // Ordered: [block of queries][consumer group]
+  float *distances; // [sum by distance][batch][head][tile of keys][place]
 
   static __host__ __device__ constexpr int64 blocks(int64 batch, int64 heads,
                                                     int64 queries) {
     return batch * heads * ((queries + C::BM - 1) / C::BM);
   }
+  static __host__ __device__ constexpr int64 distance_places(int64 queries) {
+    return (queries + C::BM - 1) / C::BM * C::BM + C::BN;
+  }
   static __host__ __device__ constexpr int64 bytes(int64 batch, int64 heads,
-                                                   int64 queries) {
-    return blocks(batch, heads, queries) * (C::BM * (C::Panels * 64 + 2) * 4 +
-                                            C::RowBytes + (C::Ordered ? 8 : 0));
+                                                   int64 queries, int64 keys) {
+    return blocks(batch, heads, queries) *
+               (C::BM * (C::Panels * 64 + 2) * 4 + C::RowBytes +
+                (C::Ordered ? 8 : 0)) +
+           C::DistanceSums * batch * heads * ((keys + C::BN - 1) / C::BN) *
+               distance_places(queries) * 4;
   }
   template <class P> TSR_MEMBER explicit BwdWorkspace(P const &p) {
     const int64 rows = blocks(p.batch, p.heads, p.queries) * C::BM;
@@ -136,6 +166,8 @@ template <class C> struct BwdWorkspace {
     row = reinterpret_cast<typename C::Mods::Row *>(delta + rows);
     turns = reinterpret_cast<int *>(reinterpret_cast<char *>(row) +
                                     rows / C::BM * C::RowBytes);
+    distances =
+        reinterpret_cast<float *>(turns) + (C::Ordered ? rows / C::BM * 2 : 0);
   }
 };
 

@@ -35,6 +35,9 @@ struct KeyRange {
   int begin, end;
 };
 
+/// What a gradient of a captured tensor has a sum of scores' addends for.
+enum class SumBy { Query, Key, Distance, Score };
+
 /// A query and a key, by their global indices, and what the functors have of
 /// each alone.
 template <class Mods> struct AttentionPair {
@@ -64,6 +67,11 @@ struct AttentionMods {
   /// of the score by the scaled product, whose InnerScale times it gets as
   /// `score` does; else that is 1.
   static constexpr bool HasScoreGrad = false;
+  /// For the gradients of captured tensors, sums over the addends of scores:
+  /// `score_grad` gets the derivative by the score as dy, and one more
+  /// argument, `float (&addends)[Sums]`, which it sets.
+  static constexpr int Sums = 0;
+  TSR_DEVICE constexpr SumBy sum_by(int) { return SumBy::Query; }
   /// There is a `bool mask(Args const &, AttentionPair const &)`: whether the
   /// key is kept.
   static constexpr bool HasMask = false;

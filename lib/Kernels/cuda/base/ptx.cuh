@@ -233,6 +233,10 @@ template <int N> TSR_DEVICE void bulk_wait_done() {
 // Global memory that several blocks write
 //===----------------------------------------------------------------------===//
 
+TSR_DEVICE void global_add(float *to, float x) {
+  asm volatile("red.relaxed.gpu.global.add.f32 [%0], %1;" ::"l"(to), "f"(x)
+               : "memory");
+}
 /// Four neighbouring floats, 16-byte aligned.
 TSR_DEVICE void global_add(float *to, float const (&x)[4]) {
   asm volatile(

@@ -1,0 +1,147 @@
+//===- attention_bwd_sides.cuh - attention, backward: before and after ----===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The kernels before and after the main one of attention_bwd.cuh.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_KERNELS_ATTENTION_BWD_SIDES_CUH
+#define TESSERA_KERNELS_ATTENTION_BWD_SIDES_CUH
+
+#include "attention/attention_bwd_sums.cuh"
+
+namespace tessera {
+
+/// Of C::SideThreads threads, for one of the blocks of queries of all heads and
+/// batches. Rows that see no key, and those beyond the end, get an infinite
+/// lse: their probabilities are 0.
+template <class C, class P>
+TSR_DEVICE void attention_bwd_prepare(P const &p, int at) {
+  using T = typename C::T;
+  constexpr int Lanes = C::Panels * 8, Step = C::SideThreads / Lanes;
+  constexpr int Rows = C::BM / Step;
+  const int blocks = (p.queries + C::BM - 1) / C::BM;
+  const int m = at % blocks, head = at / blocks % p.heads;
+  const int batch = at / blocks / p.heads;
+  const int lane = threadIdx.x % Lanes, row = m * C::BM + threadIdx.x / Lanes;
+  const BwdWorkspace<C> work(p);
+  const float infinity = __int_as_float(0x7f800000);
+  const bool own = lane * 8 < C::D; // columns
+  Vector<T, 8> o[Rows], dout[Rows];
+#pragma unroll
+  for (int i = 0; i < Rows; i++) {
+    const int64 query = row + i * Step;
+    if (query < p.queries && own) {
+      load(o[i], static_cast<T const *>(p.o) + batch * p.o_strides[0] +
+                     head * p.o_strides[1] + query * p.o_strides[2] + lane * 8);
+      load(dout[i], static_cast<T const *>(p.dout) + batch * p.dout_strides[0] +
+                        head * p.dout_strides[1] + query * p.dout_strides[2] +
+                        lane * 8);
+    }
+  }
+  bwd_clear_sums<C>(p, batch, head, m, blocks);
+  bool clear = true; // dQ: Ordered, the first addition is a store
+  if (C::Ordered) {
+    const KeyRange tiles = bwd_tiles<C>(p, batch, head, m);
+    clear = tiles.end <= tiles.begin;
+    if (threadIdx.x < 2)
+      work.turns[2 * (int64)at + threadIdx.x] = 0;
+  }
+  if (clear) {
+    float4 *sum =
+        reinterpret_cast<float4 *>(work.sum + (int64)at * 2 * C::Part);
+#pragma unroll
+    for (int i = threadIdx.x; i < C::Part / 2; i += C::SideThreads)
+      sum[i] = make_float4(0, 0, 0, 0);
+  }
+#pragma unroll
+  for (int i = 0; i < Rows; i++) {
+    const int64 query = row + i * Step;
+    float delta = 0, lse = infinity;
+    if (query < p.queries && own) {
+#pragma unroll
+      for (int v = 0; v < 8; v++)
+        delta += widen<float>(o[i].get(v)) * widen<float>(dout[i].get(v));
+    }
+#pragma unroll
+    for (int w = Lanes / 2; w; w /= 2)
+      delta += __shfl_xor_sync(~0u, delta, w);
+    if (lane == 0) {
+      if (query < p.queries) {
+        lse = p.lse[batch * p.lse_strides[0] + head * p.lse_strides[1] +
+                    query * p.lse_strides[2]];
+        if (p.dlse)
+          delta -= p.dlse[batch * p.dlse_strides[0] + head * p.dlse_strides[1] +
+                          query * p.dlse_strides[2]];
+        if (lse == -infinity)
+          lse = infinity, delta = 0;
+      }
+      const int64 to = (int64)at * C::BM + threadIdx.x / Lanes + i * Step;
+      work.lse[to] = lse * 1.44269504f, work.delta[to] = delta;
+      if (C::RowBytes)
+        work.row[to] = C::Mods::row(
+            p.args, C::Mods::batch(p.args, batch), C::Mods::head(p.args, head),
+            C::Mods::query(p.args, min((int)query, p.queries - 1)));
+    }
+  }
+}
+
+/// Launched as prepare. A thread makes 16 bytes of two rows, 8 apart, from what
+/// the four threads of a quad have added.
+template <class C, class P>
+TSR_DEVICE void attention_bwd_finish(P const &p, int at) {
+  using T = typename C::T;
+  const int blocks = (p.queries + C::BM - 1) / C::BM;
+  const int m = at % blocks, head = at / blocks % p.heads;
+  const int batch = at / blocks / p.heads;
+  bwd_finish_sums<C>(p, batch, head, m, blocks);
+  float const *sum = BwdWorkspace<C>(p).sum + (int64)at * 2 * C::Part;
+  T *out =
+      static_cast<T *>(p.dq) + batch * p.dq_strides[0] + head * p.dq_strides[1];
+#pragma unroll
+  for (int i = threadIdx.x; i < C::Part / 8; i += C::SideThreads) {
+    constexpr int Eights = C::DqColumns / 8;
+    const int j = i % Eights, quad = i / Eights % 32, group = i / Eights / 32;
+    float4 part[4];
+#pragma unroll
+    for (int l = 0; l < 4; l++)
+      part[l] = *reinterpret_cast<float4 const *>(sum + group * C::Part +
+                                                  j * 512 + (quad * 4 + l) * 4);
+    const bool whole = C::DqColumns == C::Panels * 64; // rows
+    const int row = (whole ? group * 64 : 0) + quad / 8 * 16 + quad % 8;
+    const int column = (whole ? 0 : group * C::DqColumns) + j * 8;
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+      uint32 two[4];
+#pragma unroll
+      for (int l = 0; l < 4; l++)
+        two[l] = pack<T>((r ? part[l].z : part[l].x) * C::Mods::Scale,
+                         (r ? part[l].w : part[l].y) * C::Mods::Scale);
+      const int64 query = m * C::BM + row + r * 8;
+      if (query < p.queries && column < C::D)
+        storeWord(
+            reinterpret_cast<uint4 *>(out + query * p.dq_strides[2] + column),
+            make_uint4(two[0], two[1], two[2], two[3]));
+    }
+  }
+}
+
+/// Both, with a block for each block of queries, head and batch.
+TSR_DEVICE int bwd_grid_block() {
+  return blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
+}
+template <class C, class P> TSR_DEVICE void attention_bwd_prepare(P const &p) {
+  attention_bwd_prepare<C>(p, bwd_grid_block());
+}
+template <class C, class P> TSR_DEVICE void attention_bwd_finish(P const &p) {
+  attention_bwd_finish<C>(p, bwd_grid_block());
+}
+
+} // namespace tessera
+
+#endif // TESSERA_KERNELS_ATTENTION_BWD_SIDES_CUH

@@ -1,0 +1,575 @@
+//===- CapturedGrad.cpp - gradients of captured tensors -------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What a region adds to a captured tensor is first summed over the dimensions
+// that the index does not depend on, so that a bias of heads or queries needs
+// no scatter. `flash` has part of that done, by query, key or distance, when a
+// score leaves the registers.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Kernels/CapturedGrad.h"
+#include "Kernels/ExpandAttention.h"
+
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+using namespace mlir;
+using namespace tessera;
+
+/// Arguments of score_grad before the indices.
+static constexpr int64_t kIndices = 2;
+/// Dimensions of the scores, and one more.
+static constexpr int64_t kQuery = 2, kKey = 3, kDistance = 4;
+
+//===----------------------------------------------------------------------===//
+// What an index depends on
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// How a value depends on query and key: on which of them, or on their distance
+/// alone; and, where it is a sum, how often it has each.
+struct Dependence {
+  enum : unsigned { OnQuery = 1, OnKey = 2, OnDistance = 4 };
+  unsigned on = 0;
+  bool isSum = true;
+  int64_t queries = 0, keys = 0;
+
+  static Dependence ofSum(int64_t queries, int64_t keys) {
+    unsigned on = (queries ? OnQuery : 0) | (keys ? OnKey : 0);
+    if (queries && queries == -keys)
+      on = OnDistance;
+    return {on, true, queries, keys};
+  }
+};
+/// Those of the values of a score_grad.
+class Dependences {
+public:
+  explicit Dependences(Block &block) : block(block) {}
+
+  Dependence of(Value value) {
+    if (value.getParentBlock() != &block)
+      return {}; // a tensor that is loaded from
+    if (auto argument = dyn_cast<BlockArgument>(value)) {
+      int64_t dim = int64_t(argument.getArgNumber()) - kIndices;
+      return Dependence::ofSum(dim == kQuery, dim == kKey);
+    }
+    Operation *op = value.getDefiningOp();
+    if (auto it = known.find(op); it != known.end())
+      return it->second;
+    Dependence own = ofResult(op);
+    return known[op] = own;
+  }
+
+private:
+  Dependence ofResult(Operation *op) {
+    SmallVector<Dependence> operands;
+    for (Value operand : op->getOperands())
+      operands.push_back(of(operand));
+    bool areSums =
+        llvm::all_of(operands, [](const Dependence &d) { return d.isSum; });
+    APInt factor;
+    if (areSums && isa<arith::IndexCastOp, arith::ExtSIOp, arith::TruncIOp>(op))
+      return operands[0];
+    if (areSums && isa<arith::AddIOp, arith::SubIOp, arith::CmpIOp>(op)) {
+      int64_t sign = isa<arith::AddIOp>(op) ? 1 : -1;
+      Dependence sum =
+          Dependence::ofSum(operands[0].queries + sign * operands[1].queries,
+                            operands[0].keys + sign * operands[1].keys);
+      sum.isSum = !isa<arith::CmpIOp>(op) || !sum.on;
+      return sum;
+    }
+    if (areSums && isa<arith::MulIOp>(op) &&
+        matchPattern(op->getOperand(1), m_ConstantInt(&factor)))
+      return Dependence::ofSum(operands[0].queries * factor.getSExtValue(),
+                               operands[0].keys * factor.getSExtValue());
+    Dependence all;
+    for (const Dependence &operand : operands)
+      all.on |= operand.on;
+    all.isSum = !all.on;
+    return all;
+  }
+  Block &block;
+  llvm::DenseMap<Operation *, Dependence> known;
+};
+} // namespace
+
+StringRef tessera::getSumBy(tv::AccumulateOp accumulate) {
+  Dependences dependences(*accumulate->getBlock());
+  unsigned on = 0;
+  for (Value index : accumulate.getIndices())
+    on |= dependences.of(index).on;
+  switch (on) {
+  case 0:
+  case Dependence::OnQuery:
+    return "query";
+  case Dependence::OnKey:
+    return "key";
+  case Dependence::OnDistance:
+    return "distance";
+  default:
+    return "score";
+  }
+}
+
+/// The dimensions of such a sum.
+static SmallVector<int64_t> getSumDims(StringRef by) {
+  if (by == "score")
+    return {0, 1, kQuery, kKey};
+  return {0, 1, by == "query" ? kQuery : by == "key" ? kKey : kDistance};
+}
+
+//===----------------------------------------------------------------------===//
+// Sums of what is added
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Sums what one tv.accumulate adds into a tensor that lies as the result.
+class CapturedGrad {
+public:
+  /// `scores` has one dimension more, for distances.
+  CapturedGrad(Build &build, tv::AttentionGradOp op,
+               tv::AccumulateOp accumulate, const LocalShape &scores)
+      : build(build), op(op), accumulate(accumulate), scores(scores),
+        target(op.getCapturedGrads()[accumulate.getNumber()]) {}
+
+  /// `addends` have these dimensions of `scores`.
+  FailureOr<Value> sum(Value addends, ArrayRef<int64_t> has);
+
+private:
+  /// Which of the arguments a value of the region depends on.
+  unsigned dependences(Value value);
+  FailureOr<Value> zeros(const LocalShape &shape, int64_t dim, Value sums,
+                         ArrayRef<int64_t> reduced);
+  Value indices(ArrayRef<int64_t> dims, ArrayRef<int64_t> targetDims,
+                Value like);
+  FailureOr<Value> scatter(Value updates, ArrayRef<int64_t> dims);
+  FailureOr<Value> place(Value sums, size_t dim);
+
+  Build &build;
+  tv::AttentionGradOp op;
+  tv::AccumulateOp accumulate;
+  const LocalShape &scores;
+  LocalShape target;
+  llvm::DenseMap<Value, unsigned> known;
+};
+} // namespace
+
+unsigned CapturedGrad::dependences(Value value) {
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    return argument.getOwner() == accumulate->getBlock()
+               ? 1u << argument.getArgNumber()
+               : 0;
+  Operation *maker = value.getDefiningOp();
+  if (maker->getBlock() != accumulate->getBlock())
+    return 0; // a tensor that is loaded from
+  auto [it, isNew] = known.try_emplace(value, 0);
+  if (!isNew)
+    return it->second;
+  unsigned all = 0;
+  for (Value operand : maker->getOperands())
+    all |= dependences(operand);
+  return known[value] = all;
+}
+
+/// Zeros of a `shape` that has dimension `dim` in the place of dimensions
+/// `reduced` of `sums`.
+FailureOr<Value> CapturedGrad::zeros(const LocalShape &shape, int64_t dim,
+                                     Value sums, ArrayRef<int64_t> reduced) {
+  Type element = getElement(sums);
+  Value captured = op.getCaptured()[accumulate.getNumber()], like;
+  auto isDynamic = [](const layout::Extent &extent) {
+    return !extent.getStatic();
+  };
+  if (llvm::any_of(shape.extents, isDynamic)) {
+    if (LocalShape(captured).dims == shape.dims) {
+      like = captured;
+    } else if (isDynamic(shape.extents[dim])) {
+      return accumulate.emitOpError()
+             << "needs a tensor of static extents, or one whose dimensions are "
+                "those of the scores";
+    } else {
+      SmallVector<int64_t> others;
+      for (int64_t d = 0, e = shape.dims.size(); d < e; ++d)
+        if (d != dim)
+          others.push_back(d);
+      Value rest = tv::ReduceOp::create(
+          build.b, build.loc, shape.take(others).type(element),
+          tv::Combiner::Max, sums, build.b.getDenseI64ArrayAttr(reduced));
+      like = build.broadcast(rest, others, shape, Value());
+    }
+  }
+  auto scalar = RankedTensorType::get({}, element);
+  return Value(tv::ConstantOp::create(
+      build.b, build.loc, shape.type(element),
+      DenseElementsAttr::get(scalar, Attribute(build.b.getZeroAttr(element))),
+      like));
+}
+
+/// The row-major index into dimensions `targetDims` of the tensor, for each
+/// index in dimensions `dims` of the scores, which are the last of `like`; -1
+/// outside.
+Value CapturedGrad::indices(ArrayRef<int64_t> dims,
+                            ArrayRef<int64_t> targetDims, Value like) {
+  OpBuilder &outer = build.b;
+  LocalShape shape = scores.take(dims);
+  bool isStatic = llvm::all_of(shape.extents, [](const layout::Extent &extent) {
+    return extent.getStatic().has_value();
+  });
+  int64_t more = LocalShape(like).dims.size() - dims.size();
+  if (!isStatic && more) // of the extents alone
+    like = tv::ReduceOp::create(
+        outer, build.loc, shape.type(getElement(like)), tv::Combiner::Max, like,
+        outer.getDenseI64ArrayAttr(llvm::to_vector(llvm::seq<int64_t>(more))));
+  SmallVector<Value> inputs;
+  for (size_t d = 0; d < dims.size(); ++d)
+    inputs.push_back(build.iota(d, shape, isStatic ? Value() : like));
+  if (inputs.empty()) {
+    auto scalar = RankedTensorType::get({}, outer.getI64Type());
+    inputs.push_back(tv::ConstantOp::create(
+        outer, build.loc, shape.type(outer.getI64Type()),
+        DenseElementsAttr::get(scalar, Attribute(outer.getI64IntegerAttr(0))),
+        Value()));
+  }
+  return build.map(
+      inputs, shape, outer.getI64Type(),
+      [&](OpBuilder &b, ValueRange args) -> Value {
+        Location loc = build.loc;
+        Block &block = *accumulate->getBlock();
+        IRMapping mapping;
+        for (auto [d, dim] : llvm::enumerate(dims)) {
+          Value index =
+              arith::IndexCastOp::create(b, loc, b.getIndexType(), args[d]);
+          if (dim != kDistance) {
+            mapping.map(block.getArgument(kIndices + dim), index);
+            continue;
+          }
+          // One pair is as good as another.
+          auto constant = [&](int64_t value) -> Value {
+            return arith::ConstantOp::create(b, loc, b.getIndexAttr(value));
+          };
+          Value zero = constant(0),
+                keys = constant(*scores.extents[3].getStatic());
+          Value ahead = arith::SubIOp::create(b, loc, index, keys);
+          Value behind = arith::SubIOp::create(b, loc, keys, index);
+          mapping.map(block.getArgument(kIndices + kQuery),
+                      arith::MaxSIOp::create(b, loc, ahead, zero).getResult());
+          mapping.map(block.getArgument(kIndices + kKey),
+                      arith::MaxSIOp::create(b, loc, behind, zero).getResult());
+        }
+        llvm::SmallPtrSet<Operation *, 8> needed;
+        SmallVector<Value> open;
+        for (int64_t dim : targetDims)
+          open.push_back(accumulate.getIndices()[dim]);
+        while (!open.empty()) {
+          Operation *maker = open.pop_back_val().getDefiningOp();
+          if (maker && maker->getBlock() == &block &&
+              needed.insert(maker).second)
+            llvm::append_range(open, maker->getOperands());
+        }
+        for (Operation &inner : block)
+          if (needed.contains(&inner))
+            b.clone(inner, mapping);
+        auto number = [&](int64_t value) -> Value {
+          return arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(value));
+        };
+        Value linear = number(0), inside;
+        for (int64_t dim : targetDims) {
+          Value index = arith::IndexCastOp::create(
+              b, loc, b.getI64Type(),
+              mapping.lookup(accumulate.getIndices()[dim]));
+          Value extent = number(*target.extents[dim].getStatic());
+          // Unsigned, so that what is negative is outside too.
+          Value isIn = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
+                                             index, extent);
+          inside = inside
+                       ? arith::AndIOp::create(b, loc, inside, isIn).getResult()
+                       : isIn;
+          linear = arith::AddIOp::create(
+              b, loc, arith::MulIOp::create(b, loc, linear, extent), index);
+        }
+        return arith::SelectOp::create(b, loc, inside, linear, number(-1));
+      });
+}
+
+/// `sums`, whose dimension `dim` lies as here, where the tensor's does.
+FailureOr<Value> CapturedGrad::place(Value sums, size_t dim) {
+  LocalShape from(sums), to(sums), ids = from.take({int64_t(dim)});
+  to.dims[dim] = target.dims[dim];
+  FailureOr<Value> init = zeros(to, dim, sums, int64_t(dim));
+  if (failed(init))
+    return failure();
+  to = to.summed(sums, from.dims[dim]);
+  init->setType(to.type(getElement(sums)));
+  Value like;
+  if (!ids.extents[0].getStatic()) {
+    SmallVector<int64_t> others;
+    for (int64_t d = 0, e = from.dims.size(); d < e; ++d)
+      if (d != int64_t(dim))
+        others.push_back(d);
+    like = tv::ReduceOp::create(build.b, build.loc, ids.type(getElement(sums)),
+                                tv::Combiner::Max, sums,
+                                build.b.getDenseI64ArrayAttr(others));
+  }
+  // What this device does not hold of the result is dropped.
+  return Value(tv::ScatterOp::create(
+      build.b, build.loc, to.type(getElement(sums)), tv::Combiner::Sum, *init,
+      build.iota(0, ids, like), sums, dim));
+}
+
+FailureOr<Value> CapturedGrad::sum(Value addends, ArrayRef<int64_t> has) {
+  auto at = accumulate.getIndices();
+  constexpr unsigned pair = 1u << (kIndices + kQuery) | 1u << (kIndices + kKey);
+  unsigned used = 0;
+  SmallVector<unsigned> depends;
+  for (Value index : at) {
+    unsigned own = dependences(index);
+    if (own & pair && llvm::is_contained(has, kDistance))
+      own = (own & ~pair) | 1u << (kIndices + kDistance);
+    depends.push_back(own);
+    used |= own;
+  }
+  if (used & ((1u << kIndices) - 1))
+    return accumulate.emitOpError()
+           << "has an index that depends on the score, which no kernel does";
+
+  // Dimensions of the tensor that are one of the scores', and no others use.
+  SmallVector<int64_t> direct, others, directDims, otherDims;
+  for (auto [dim, index] : llvm::enumerate(at)) {
+    auto argument = dyn_cast<BlockArgument>(index);
+    bool isAlone = argument && llvm::count_if(depends, [&](unsigned mask) {
+                                 return mask & depends[dim];
+                               }) == 1;
+    int64_t own = argument ? int64_t(argument.getArgNumber()) - kIndices : 0;
+    if (isAlone && scores.extents[own] == target.extents[dim]) {
+      direct.push_back(own);
+      directDims.push_back(dim);
+    } else {
+      otherDims.push_back(dim);
+    }
+  }
+  SmallVector<int64_t> unused, unusedAt, kept;
+  for (auto [place, dim] : llvm::enumerate(has)) {
+    if (!(used >> (kIndices + dim) & 1)) {
+      unused.push_back(dim);
+      unusedAt.push_back(place);
+      continue;
+    }
+    kept.push_back(dim);
+    if (!llvm::is_contained(direct, dim))
+      others.push_back(dim);
+  }
+
+  Type wide = getElement(addends);
+  OpBuilder &b = build.b;
+  Value sums = addends;
+  if (!unused.empty())
+    sums = tv::ReduceOp::create(
+        b, build.loc,
+        scores.take(kept).summed(sums, scores.take(unused).dims).type(wide),
+        tv::Combiner::Sum, sums, b.getDenseI64ArrayAttr(unusedAt));
+  auto transpose = [&](ArrayRef<int64_t> perm) {
+    if (!llvm::is_sorted(perm))
+      sums = build.transpose(sums, perm);
+  };
+  // The direct ones first.
+  SmallVector<int64_t> perm;
+  for (ArrayRef<int64_t> dims : {ArrayRef(direct), ArrayRef(others)})
+    for (int64_t dim : dims)
+      perm.push_back(llvm::find(kept, dim) - kept.begin());
+  transpose(perm);
+
+  if (!otherDims.empty()) {
+    LocalShape before = scores.take(direct), after = before;
+    int64_t count = 1;
+    for (int64_t dim : otherDims) {
+      if (!target.extents[dim].getStatic())
+        return accumulate.emitOpError()
+               << "needs a tensor of static extents, or one whose dimensions "
+                  "are those of the scores";
+      count *= *target.extents[dim].getStatic();
+      after.add(target.extents[dim]);
+    }
+    before.add(layout::Extent(count));
+    FailureOr<Value> init =
+        zeros(before, direct.size(), sums,
+              llvm::to_vector(llvm::seq<int64_t>(direct.size(), perm.size())));
+    if (failed(init))
+      return failure();
+    before = before.summed(sums, scores.take(others).dims);
+    init->setType(before.type(wide));
+    sums = tv::ScatterOp::create(
+        b, build.loc, before.type(wide), tv::Combiner::Sum, *init,
+        indices(others, otherDims, sums), sums, direct.size());
+    if (otherDims.size() != 1)
+      sums = tv::ReshapeOp::create(b, build.loc, after.summed(sums).type(wide),
+                                   sums);
+  }
+  // In the tensor's order.
+  SmallVector<int64_t> order(directDims), back(at.size());
+  llvm::append_range(order, otherDims);
+  for (auto [from, to] : llvm::enumerate(order))
+    back[to] = from;
+  transpose(back);
+  for (size_t dim = 0; dim < at.size(); ++dim) {
+    if (LocalShape(sums).dims[dim] == target.dims[dim])
+      continue;
+    FailureOr<Value> placed = place(sums, dim);
+    if (failed(placed))
+      return failure();
+    sums = *placed;
+  }
+  return sums;
+}
+
+//===----------------------------------------------------------------------===//
+// All of an op
+//===----------------------------------------------------------------------===//
+
+LogicalResult tessera::checkScoreGrad(tv::AttentionGradOp op) {
+  if (!op.getScoreMod().empty() && op.getScoreGrad().empty())
+    return op.emitOpError()
+           << "has a score_mod, but no score_grad; run tv-differentiate first";
+  return success();
+}
+
+Value tessera::narrowTo(Build &build, Value value, Type result) {
+  auto type = cast<RankedTensorType>(result);
+  Type element = type.getElementType();
+  if (element == getElement(value))
+    return value;
+  return build.map(value, type, [&](OpBuilder &b, ValueRange args) {
+    return arith::TruncFOp::create(b, build.loc, element, args[0]).getResult();
+  });
+}
+
+/// `scores` with a dimension for distances.
+static LocalShape withDistances(LocalShape scores) {
+  scores.add(scores.extents[kQuery] + scores.extents[kKey]);
+  return scores;
+}
+
+FailureOr<SmallVector<Value>> tessera::sumCaptured(Build &build,
+                                                   tv::AttentionGradOp op,
+                                                   const LocalShape &scores,
+                                                   ValueRange addends,
+                                                   bool bySums) {
+  OpBuilder &b = build.b;
+  Type wide = getElement(op.getLse());
+  const LocalShape dims = withDistances(scores);
+  SmallVector<Value> results;
+  for (auto [number, result] : llvm::enumerate(op.getCapturedGrads())) {
+    Value total;
+    for (auto [accumulate, own] : llvm::zip_equal(
+             op.getScoreGrad().getOps<tv::AccumulateOp>(), addends)) {
+      if (accumulate.getNumber() != number)
+        continue;
+      FailureOr<Value> sum =
+          CapturedGrad(build, op, accumulate, dims)
+              .sum(own, getSumDims(bySums ? getSumBy(accumulate) : "score"));
+      if (failed(sum))
+        return failure();
+      total = total ? build.map({total, *sum},
+                                cast<RankedTensorType>(sum->getType()),
+                                [&](OpBuilder &b, ValueRange args) {
+                                  return arith::AddFOp::create(b, build.loc,
+                                                               args[0], args[1])
+                                      .getResult();
+                                })
+                    : *sum;
+    }
+    if (!total) {
+      auto scalar = RankedTensorType::get({}, wide);
+      total = tv::ConstantOp::create(
+          b, build.loc, LocalShape(result).type(wide),
+          DenseElementsAttr::get(scalar, Attribute(b.getZeroAttr(wide))),
+          op.getCaptured()[number]);
+    }
+    results.push_back(narrowTo(build, total, result.getType()));
+  }
+  return results;
+}
+
+FailureOr<SmallVector<Value>>
+tessera::expandToFlash(tv::AttentionGradOp op, OpBuilder &b,
+                       tv::AttentionGradOp &flash) {
+  if (op.getCaptured().empty()) {
+    flash = cast<tv::AttentionGradOp>(b.clone(*op));
+    return llvm::to_vector_of<Value>(flash->getResults());
+  }
+  if (failed(checkScoreGrad(op)))
+    return failure();
+  Build build{b, op.getLoc()};
+  Type wide = getElement(op.getLse());
+  LocalShape scores = LocalShape(op.getQuery()).take({0, 1, 2});
+  scores.add(LocalShape(op.getKey()), 2);
+  const LocalShape dims = withDistances(scores);
+  // Instead of captured tensors it has one for each sum.
+  SmallVector<Value> places;
+  SmallVector<Type> types(op->getResultTypes());
+  types.truncate(3);
+  for (auto accumulate : op.getScoreGrad().getOps<tv::AccumulateOp>()) {
+    LocalShape shape = dims.take(getSumDims(getSumBy(accumulate)));
+    auto scalar = RankedTensorType::get({}, wide);
+    places.push_back(tv::ConstantOp::create(
+        b, op.getLoc(), shape.type(wide),
+        DenseElementsAttr::get(scalar, Attribute(b.getZeroAttr(wide))),
+        Value()));
+    types.push_back(shape.summed(op.getGrad()).type(wide));
+  }
+  flash = tv::AttentionGradOp::create(
+      b, op.getLoc(), types, op.getGrad(), op.getQuery(), op.getKey(),
+      op.getValue(), op.getOutput(), op.getLse(), op.getLseGrad(), places,
+      op.getScaleAttr(), op.getCausalAttr());
+  for (auto [from, to] :
+       {std::pair(&op.getScoreMod(), &flash.getScoreMod()),
+        std::pair(&op.getMaskMod(), &flash.getMaskMod()),
+        std::pair(&op.getScoreGrad(), &flash.getScoreGrad())}) {
+    IRMapping mapping;
+    from->cloneInto(to, mapping);
+  }
+  Block &block = flash.getScoreGrad().front();
+  auto argument = [&](int64_t dim) -> Value {
+    return block.getArgument(kIndices + dim);
+  };
+  int64_t number = 0;
+  for (auto accumulate :
+       llvm::make_early_inc_range(block.getOps<tv::AccumulateOp>())) {
+    OpBuilder inner(accumulate);
+    Location loc = accumulate.getLoc();
+    SmallVector<Value> indices;
+    for (int64_t dim : getSumDims(getSumBy(accumulate))) {
+      if (dim != kDistance) {
+        indices.push_back(argument(dim));
+        continue;
+      }
+      Value keys = arith::ConstantOp::create(
+          inner, loc, inner.getIndexAttr(*scores.extents[kKey].getStatic()));
+      indices.push_back(arith::AddIOp::create(
+          inner, loc,
+          arith::SubIOp::create(inner, loc, argument(kQuery), argument(kKey)),
+          keys));
+    }
+    tv::AccumulateOp::create(inner, loc, number++, indices,
+                             accumulate.getAdjoint());
+    accumulate.erase();
+  }
+  // What the indices were computed from.
+  for (Operation &inner : llvm::make_early_inc_range(llvm::reverse(block)))
+    if (isOpTriviallyDead(&inner))
+      inner.erase();
+
+  SmallVector<Value> results(flash->getResults().take_front(3));
+  FailureOr<SmallVector<Value>> captured =
+      sumCaptured(build, op, scores, flash.getCapturedGrads(), /*bySums=*/true);
+  if (failed(captured))
+    return failure();
+  llvm::append_range(results, *captured);
+  return results;
+}

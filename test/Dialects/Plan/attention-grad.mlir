@@ -1,0 +1,34 @@
+// What a kernel's gradient of attention may sum for captured tensors.
+// RUN: split-file %s %t
+// RUN: tessera-opt %t/sums.mlir | tessera-opt | FileCheck %s
+// RUN: sed 's/\["query", "score"\]/["query"]/' %t/sums.mlir | not tessera-opt 2>&1 | FileCheck %s --check-prefix=COUNT
+// RUN: sed 's/"score"/"heads"/' %t/sums.mlir | not tessera-opt 2>&1 | FileCheck %s --check-prefix=NAME
+// RUN: sed 's/"query"/"score"/' %t/sums.mlir | not tessera-opt 2>&1 | FileCheck %s --check-prefix=RANK
+// RUN: sed 's/%ds, %dy, %dy : f32, f32, f32/%ds, %dy : f32, f32/' %t/sums.mlir | not tessera-opt 2>&1 | FileCheck %s --check-prefix=YIELDS
+
+// CHECK: plan.attention_grad {{.*}} by %{{.*}} sums %{{.*}}, %{{.*}} ["query", "score"] scale(1.250000e-01)
+// CHECK: tv.yield %{{.*}}, %{{.*}}, %{{.*}} : f32, f32, f32
+// COUNT: error: 'plan.attention_grad' op needs a name of each sum, and a score_grad for it
+// NAME: error: 'plan.attention_grad' op sums f32 by "query", "key", "distance" into rank 3, or by "score" into rank 4, not by "heads" into 'memref<1x2x3x3xf32>'
+// RANK: error: 'plan.attention_grad' op sums f32 by "query", "key", "distance" into rank 3, or by "score" into rank 4, not by "score" into 'memref<1x2x3xf32>'
+// YIELDS: error: 'plan.attention_grad' op score_grad must have arguments ({{.*}}) and tv.yield 'f32', 'f32', 'f32'
+
+//--- sums.mlir
+!x = memref<1x2x3x64xbf16>
+!l = memref<1x2x3xf32>
+!s = memref<1x2x3x3xf32>
+!w = memref<1x2x131x71xf32>
+func.func @kernel(%do: !x, %q: !x, %k: !x, %v: !x, %o: !x, %lse: !l, %dq: !x, %dk: !x,
+                  %dv: !x, %w: !w, %rows: !l, %scores: !s) {
+  plan.attention_grad %do, %q, %k, %v, %o, %lse to %dq, %dk, %dv by %w
+      sums %rows, %scores ["query", "score"] scale(0.125)
+      : !x, !x, !x, !x, !x, !l, !x, !x, !x, !w, !l, !s
+    score_mod (%x: f32, %b: index, %h: index, %qi: index, %ki: index) {
+      tv.yield %x : f32
+    }
+    score_grad (%x: f32, %dy: f32, %b: index, %h: index, %qi: index, %ki: index) {
+      %ds = arith.mulf %dy, %x : f32
+      tv.yield %ds, %dy, %dy : f32, f32, f32
+    }
+  return
+}
