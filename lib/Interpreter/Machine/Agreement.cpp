@@ -31,6 +31,17 @@ static const layout::Dim *dimOf(const layout::View &view, size_t dim) {
   return nullptr;
 }
 
+/// Whether a dimension of this extent is split, but into one block.
+static bool isOnOneDevice(const layout::Product &product, int64_t extent) {
+  auto isDevice = [](const layout::Factor &factor) {
+    return factor.kind == layout::Factor::Kind::Device;
+  };
+  return product.size() > 1 &&
+         llvm::all_of(ArrayRef(product).drop_back(), isDevice) &&
+         product.back().kind == layout::Factor::Kind::Stored &&
+         product.back().size >= extent;
+}
+
 /// The product of factor `f` in a dimension that `factors` index; null where
 /// the view does not tell them apart.
 static std::optional<layout::Product>
@@ -45,6 +56,18 @@ productOf(const Layout &layout, size_t dim, const layout::DimFactors &factors,
     if (to.back() == layout::kDynamic)
       return std::nullopt;
     from[0] *= to.back();
+  }
+  // Where one device has all of it, the factor that has one value is split.
+  auto unit = llvm::find(to, 1);
+  if (unit != to.end() && isOnOneDevice(own->product, from[0])) {
+    layout::View split = layout::View::replicated(1);
+    if (factors[unit - to.begin()] == f) {
+      split.dims[0].product = own->product;
+      split.dims[0].product.back() = layout::Factor::stored(1);
+    }
+    return layout::canonicalize(split, {rule.factors[f].size}, layout.mesh)
+        .dims[0]
+        .product;
   }
   layout::View merged;
   merged.dims = {*own};
