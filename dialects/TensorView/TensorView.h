@@ -154,8 +154,15 @@ inline constexpr llvm::StringLiteral kDimsAttr = "tv.dims";
 /// `tv.name = "encoder.weight"` on an argument or result: its name for people
 /// and tensor files.
 inline constexpr llvm::StringLiteral kNameAttr = "tv.name";
-/// `tv.role = "weight"` on an argument: "input" (default), "weight" or "state".
+/// `tv.role = "weight"` on an argument: "input" (default), "weight", "state",
+/// or "parameter", which is a weight and state.
 inline constexpr llvm::StringLiteral kRoleAttr = "tv.role";
+inline bool isWeightRole(mlir::StringAttr role) {
+  return role && (role == "weight" || role == "parameter");
+}
+inline bool isStateRole(mlir::StringAttr role) {
+  return role && (role == "state" || role == "parameter");
+}
 /// `tv.range = [lo, hi]` on an argument: elements that the interpreter makes up
 /// are in [lo, hi).
 inline constexpr llvm::StringLiteral kRangeAttr = "tv.range";

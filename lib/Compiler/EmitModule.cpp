@@ -151,9 +151,8 @@ LogicalResult Emitter::addInputs() {
       return failure();
     port->tensor = *tensor;
     plan.tensors[*tensor]->storage = fb::Storage::External;
-    auto role =
-        attributes ? attributes.getAs<StringAttr>(tv::kRoleAttr) : StringAttr();
-    if (role && role.getValue() == "state")
+    if (attributes &&
+        tv::isStateRole(attributes.getAs<StringAttr>(tv::kRoleAttr)))
       port->kind = fb::PortKind::State;
     plan.ports.push_back(std::move(port));
   }

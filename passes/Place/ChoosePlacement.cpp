@@ -45,9 +45,8 @@ bool tv::isWeight(Value value) {
   auto function = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
   if (!function || !argument.getOwner()->isEntryBlock())
     return false;
-  auto role =
-      function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), kRoleAttr);
-  return role && role.getValue() == "weight";
+  return isWeightRole(function.getArgAttrOfType<StringAttr>(
+      argument.getArgNumber(), kRoleAttr));
 }
 
 FailureOr<Placement> tv::getActualPlacement(Operation *op) {

@@ -49,7 +49,7 @@ int64_t getWork(mlir::Operation *op, const Placement &placement,
 /// diagnostic when one has no view.
 mlir::FailureOr<Placement> getActualPlacement(mlir::Operation *op);
 
-/// Whether `value` is an argument with role "weight", or only other indices of
+/// Whether `value` is an argument that is a weight, or only other indices of
 /// one.
 bool isWeight(mlir::Value value);
 

@@ -130,9 +130,8 @@ void PropagateShardingsPass::addTensor(Propagation &graph, Value value,
   tensor.bytes = extents.getMaximumBytes(value);
   tensor.name = describe(value);
   if (auto argument = dyn_cast<BlockArgument>(value)) {
-    auto role = getOperation().getArgAttrOfType<StringAttr>(
-        argument.getArgNumber(), kRoleAttr);
-    tensor.weight = role && role.getValue() == "weight";
+    tensor.weight = isWeightRole(getOperation().getArgAttrOfType<StringAttr>(
+        argument.getArgNumber(), kRoleAttr));
   }
   ViewAttr view = getView(type);
   if (auto constrain = value.getDefiningOp<ConstrainOp>())

@@ -188,7 +188,7 @@ func.func @dims_count(%x: tensor<?x?xf32> {tv.dims = ["b"]}) attributes {tv.size
 // -----
 
 #m = #tv.mesh<dp = 2, tp = 4>
-// expected-error@+1 {{'func.func' op 'tv.role' of argument #0 must be "input", "weight" or "state"}}
+// expected-error@+1 {{'func.func' op 'tv.role' of argument #0 must be "input", "weight", "state" or "parameter"}}
 func.func @role(%x: tensor<2xf32> {tv.role = "fish"}) { return }
 
 // -----
@@ -210,6 +210,26 @@ func.func @argument_attribute(%x: tensor<2xf32> {tv.nam = "x"}) { return }
 
 // expected-error@+1 {{'func.func' op has no meaning for "tv.role" on result #0; there is tv.name}}
 func.func @result_attribute(%x: tensor<2xf32>) -> (tensor<2xf32> {tv.role = "state"}) { return %x : tensor<2xf32> }
+
+// -----
+
+// expected-error@+1 {{'func.func' op argument #0 is a parameter and needs a 'tv.name', that of the result which replaces it}}
+func.func @parameter_without_name(%x: tensor<2xf32> {tv.role = "parameter"}) { return }
+
+// -----
+
+// expected-error@+1 {{'func.func' op parameter "w" needs one result with its name, its next value, and has 0}}
+func.func @parameter_without_result(%x: tensor<2xf32> {tv.name = "w", tv.role = "parameter"}) -> (tensor<2xf32> {tv.name = "v"}) {
+  return %x : tensor<2xf32>
+}
+
+// -----
+
+// expected-error@+1 {{'func.func' op parameter "w" needs one result with its name, its next value, and has 2}}
+func.func @parameter_with_two_results(%x: tensor<2xf32> {tv.name = "w", tv.role = "parameter"})
+    -> (tensor<2xf32> {tv.name = "w"}, tensor<2xf32> {tv.name = "w"}) {
+  return %x, %x : tensor<2xf32>, tensor<2xf32>
+}
 
 // -----
 

@@ -123,6 +123,17 @@ func.func @on_a_tie_the_weight_stays(%w: tensor<4x8xf32, #w> {tv.role = "weight"
   return %0 : tensor<4x4xf32, #k>
 }
 
+// A parameter is one.
+// CHECK-LABEL: @on_a_tie_the_parameter_stays
+// CHECK: comm.all_gather %arg1
+// CHECK-NOT: comm.all_gather %arg0
+// CHECK: return
+func.func @on_a_tie_the_parameter_stays(%w: tensor<4x8xf32, #w> {tv.name = "w", tv.role = "parameter"}, %x: tensor<4x8xf32, #i>)
+    -> (tensor<4x4xf32, #k>, tensor<4x8xf32, #w> {tv.name = "w"}) {
+  %0 = tv.linear %x, %w : (tensor<4x8xf32, #i>, tensor<4x8xf32, #w>) -> tensor<4x4xf32, #k>
+  return %0, %w : tensor<4x4xf32, #k>, tensor<4x8xf32, #w>
+}
+
 // -----
 
 #m = #tv.mesh<tp = 2>
