@@ -212,7 +212,7 @@ void Planner::receive(Phase &phase, int peer, Place place, int64_t bytes) {
   plan.traffic.bytesReceived += bytes;
 }
 
-static void append(auto &to, auto &from) {
+static void append(auto &to, const auto &from) {
   to.insert(to.end(), from.begin(), from.end());
 }
 
@@ -269,13 +269,27 @@ static bool overlap(const LocalTensor &a, const LocalTensor &b) {
 Status Planner::planExchange(const LocalTensor &source,
                              const LocalTensor &target) {
   // A whole value may become partial: coordinate 0 keeps it, the others take
-  // the identity. What was partial before stays so.
+  // the identity. What was partial before stays so. Of a split one each keeps
+  // its part, and takes the identity elsewhere.
   layout::View to = target.view;
   to.partial = source.view.partial;
   layout::Transfers moves =
       layout::expandTransfers(source.view, to, source.globalShape, mesh, rank);
   const bool shared = overlap(source, target);
   const int64_t bytes = source.elementBytes();
+  std::vector<SubAxis> before = partialAxes(source.view);
+  std::vector<SubAxis> after = partialAxes(target.view);
+  std::vector<SubAxis> split;
+  for (const layout::Dim &dim : source.view.dims)
+    append(split, layout::axesOf(dim.product));
+  const bool keepsParts =
+      std::any_of(after.begin(), after.end(), [&](const SubAxis &sub) {
+        return std::any_of(
+            split.begin(), split.end(),
+            [&](const SubAxis &other) { return layout::overlap(sub, other); });
+      });
+  if (keepsParts)
+    moves.sends.clear(), moves.receives.clear();
 
   Phase &phase = plan.phases.emplace_back();
   for (const layout::PeerBoxes &peer : moves.sends) {
@@ -292,7 +306,7 @@ Status Planner::planExchange(const LocalTensor &source,
   }
 
   const auto &from = moves.keepFrom.boxes, &keep = moves.keepTo.boxes;
-  if (shared && source.offset == target.offset &&
+  if (shared && !keepsParts && source.offset == target.offset &&
       source.strides == target.strides &&
       std::equal(from.begin(), from.end(), keep.begin(), keep.end(),
                  [](const Box &a, const Box &b) {
@@ -326,17 +340,17 @@ Status Planner::planExchange(const LocalTensor &source,
       if (!loop)
         return Error{"a copy of what stays takes more than " +
                      std::to_string(kMaxRank) + " nested loops"};
-      phase.before.push_back(
-          {*loop, corner(target, keep[i]), corner(source, from[i])});
+      (keepsParts ? phase.after : phase.before)
+          .push_back({*loop, corner(target, keep[i]), corner(source, from[i])});
     }
   }
 
-  std::vector<SubAxis> before = partialAxes(source.view);
-  std::vector<SubAxis> after = partialAxes(target.view);
-  // With the old digits at 0, what is left of the new state's digits.
+  // With the old digits at 0, and those that split, what is left of the new
+  // state's digits.
   Coords coords = mesh.coordsOfRank(rank);
-  for (const SubAxis &sub : before)
-    setDigit(coords, sub, 0, mesh);
+  for (const auto *subs : {&before, &split})
+    for (const SubAxis &sub : *subs)
+      setDigit(coords, sub, 0, mesh);
   bool zero = true;
   for (const SubAxis &sub : after)
     zero &= sub.digit(mesh, coords) == 0;
@@ -348,8 +362,10 @@ Status Planner::planExchange(const LocalTensor &source,
   for (const SubAxis &sub : before)
     if (sub.digit(mesh, probe) != 0)
       return Error{"a partial value becomes whole without a reduction"};
-  if (zero)
+  if (zero && !keepsParts)
     return Ok{};
+  if (!zero)
+    phase.before.clear(), phase.after.clear();
   Shape still(target.sizes.size(), 0);
   plan.fill = {CopyLoop(bytes, target.sizes, target.strides, still),
                placeOf(target),

@@ -64,7 +64,8 @@ struct CollectivePlan {
   DType dtype{};
   layout::Combiner combiner{};
   std::vector<Phase> phases;
-  /// At the end: a rank that holds no addend of a new partial state.
+  /// Before the last copies: where a rank holds no addend of a new partial
+  /// state.
   std::optional<Fill> fill;
   /// The ranks that differ from this one along the collective's axes only, this
   /// one included, first axis outermost.

@@ -87,6 +87,7 @@ private:
   void propose(Chain chain);
   void proposeMoves(const Chain &chain);
   void proposeReductions(const std::vector<SubAxis> &contract);
+  void proposeParts();
 
   const Move &move;
   const Shape &shape;
@@ -335,7 +336,8 @@ void Planner::add(Chain &chain, Step step, int64_t bytesSent,
     text += ", then ";
   if (step.kind == Step::Kind::Slice) {
     text += step.to.partial == chain.at.partial ? "local slice"
-                                                : "whole to partial";
+            : step.to.dims == chain.at.dims     ? "whole to partial"
+                                                : "split to partial";
   } else {
     text += toString(step.kind);
   }
@@ -556,6 +558,19 @@ void Planner::proposeReductions(const std::vector<SubAxis> &contract) {
   }
 }
 
+/// What a new state's axes split needs no other device: each keeps its part,
+/// and has the identity where others have theirs.
+void Planner::proposeParts() {
+  std::vector<SubAxis> parts = intersect(
+      subtract(partialAxes(move.to), partialAxes(to)), splitAxes(from));
+  const auto states = std::count_if(
+      move.to.partial.begin(), move.to.partial.end(),
+      [&](const Partial &state) { return overlap(state.axes, parts); });
+  if (states == 1 &&
+      samePlaces(views.canonical(views.gathered(from, parts)), to))
+    propose(start());
+}
+
 Plan Planner::plan() {
   from = move.from;
   to = move.to;
@@ -565,10 +580,12 @@ Plan Planner::plan() {
     to = canonicalize(to, views.symbolic, mesh);
   }
   std::vector<SubAxis> contract = subtract(partialAxes(from), partialAxes(to));
-  if (contract.empty())
+  if (contract.empty()) {
+    proposeParts();
     proposeMoves(start());
-  else
+  } else {
     proposeReductions(contract);
+  }
 
   int64_t memory = localBytes(from) + localBytes(to);
   auto fits = [&](const Candidate &candidate) {

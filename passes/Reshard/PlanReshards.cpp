@@ -185,6 +185,8 @@ static bool holdsForAnyExtent(const Step &step, const View &from,
     };
     switch (step.kind) {
     case Step::Kind::Slice:
+      return from.partial == step.to.partial ? isPart(group.to, group.from)
+                                             : isPart(group.from, group.to);
     case Step::Kind::ReduceScatter:
       return isPart(group.to, group.from);
     case Step::Kind::AllGather:

@@ -17,6 +17,7 @@
 #define TESSERA_TEST_LAYOUT_MOVESIMULATION_H
 
 #include "Enumerate.h"
+#include "Layout/PlanViews.h"
 #include "Layout/Planner.h"
 #include "gtest/gtest.h"
 
@@ -488,11 +489,27 @@ inline Moved runStep(const Tensor &tensor, const Step &step, const View &from,
   }
   case Step::Kind::Slice:
     if (from.partial != step.to.partial) {
-      // Coordinate 0 keeps the value; the state that is combined last decides
-      // what the others hold.
-      EXPECT_EQ(from.dims, step.to.dims);
-      Moved after{before};
+      // Each keeps what it has, and of digits that split nothing coordinate 0
+      // does; the state that is combined last decides what the others hold.
+      const std::vector<Local> &source = tensor.localsOf(from);
+      const std::vector<Local> &target = tensor.localsOf(step.to);
+      std::vector<SubAxis> splits;
+      for (const Dim &dim : from.dims)
+        for (const SubAxis &sub : axesOf(dim.product))
+          splits.push_back(sub);
+      Moved after;
       for (size_t rank = 0; rank < before.size(); ++rank) {
+        after.contents.emplace_back();
+        for (int64_t element : target[rank].elements) {
+          const std::vector<int64_t> &held = source[rank].elements;
+          auto at = std::lower_bound(held.begin(), held.end(), element);
+          const bool has = at != held.end() && *at == element;
+          int64_t value = has ? before[rank][at - held.begin()] : 0;
+          for (const Partial &state : step.to.partial)
+            if (!has && overlap(state.axes, splits))
+              value = identityOf(state.combiner);
+          after.contents.back().push_back(value);
+        }
         for (const Partial &state : step.to.partial) {
           for (const SubAxis &sub : state.axes) {
             for (const SubAxis &entering : step.axes) {
@@ -502,10 +519,11 @@ inline Moved runStep(const Tensor &tensor, const Step &step, const View &from,
               int64_t end =
                   std::min(sub.pre * sub.size, entering.pre * entering.size);
               SubAxis both{sub.axis, pre, end / pre};
-              if (both.digit(tensor.mesh, tensor.coords[rank]) != 0)
-                std::fill(after.contents[rank].begin(),
-                          after.contents[rank].end(),
-                          identityOf(state.combiner));
+              for (const SubAxis &rest : subtract({both}, splits))
+                if (rest.digit(tensor.mesh, tensor.coords[rank]) != 0)
+                  std::fill(after.contents[rank].begin(),
+                            after.contents[rank].end(),
+                            identityOf(state.combiner));
             }
           }
         }

@@ -185,6 +185,23 @@ TEST_F(Usual, wholeToPartialIsFree) {
   EXPECT_EQ(plan.chosen.cost.seconds, 0);
 }
 
+TEST_F(Usual, splitToPartialIsFree) {
+  for (const char *split :
+       {"[did(tp) * _, _]", "[_ * did(tp), _]",
+        "[did(tp:(1)2) * _, did(tp:(2)2) * _]", "[did(tp:(1)2) * _, _]"}) {
+    Plan plan = this->plan(split, "[_, _], partial = [tp : sum]");
+    EXPECT_EQ(plan.chosen.text, "split to partial over [tp]") << split;
+    EXPECT_EQ(plan.chosen.cost.seconds, 0) << split;
+  }
+  // Another split stays, and one that goes is gathered.
+  Plan plan = this->plan("[did(tp) * did(dp) * _, _]",
+                         "[did(dp) * _, _], partial = [tp : max]");
+  EXPECT_EQ(plan.chosen.text, "split to partial over [tp]");
+  plan =
+      this->plan("[did(tp) * _, did(dp) * _]", "[_, _], partial = [tp : sum]");
+  EXPECT_NE(plan.chosen.text, "split to partial over [tp]");
+}
+
 TEST_F(Usual, subAxes) {
   Plan plan = this->plan("[did(tp) * _, _]", "[did(tp:(1)2) * _, _]");
   EXPECT_EQ(plan.chosen.text, "all-gather over [tp:(2)2]");

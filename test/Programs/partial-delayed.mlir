@@ -100,3 +100,25 @@ func.func @main(%x: !x, %w: !w, %v: !w) -> (tensor<4x6xf32>, tensor<4x6xf32>) {
   %m = tv.mul %b, %b : (tensor<4x6xf32>, tensor<4x6xf32>) -> tensor<4x6xf32>
   return %g, %m : tensor<4x6xf32>, tensor<4x6xf32>
 }
+
+// -----
+
+// What is split joins sums without a move: each device adds its part, others nothing
+// there. 6 columns, in strides, are uneven on 4.
+// CHECK: comm.slice {{.*}}partial = [tp : sum]
+// CHECK: tv.add
+// CHECK: comm.all_reduce
+// CHECK: return
+#m = #tv.mesh<tp = 2>
+!x = tensor<5x4xf32, #tv.view<#m, [_, did(tp) * _]>>
+!w = tensor<6x4xf32, #tv.view<#m, [_, did(tp) * _]>>
+!s = tensor<5x6xf32, #tv.view<#m, [_, _ * did(tp)]>>
+!p = tensor<5x6xf32, #tv.view<#m, [_, _], partial = [tp : sum]>>
+!y = tensor<5x6xf32, #tv.view<#m, [_, _]>>
+func.func @main(%x: !x, %w: !w, %s: !s) -> !y {
+  %0 = tv.linear %x, %w : (!x, !w) -> !p
+  %1 = tv.reshard %s : (!s) -> !p
+  %2 = tv.add %0, %1 : (!p, !p) -> !p
+  %3 = tv.reshard %2 : (!p) -> !y
+  return %3 : !y
+}

@@ -50,10 +50,10 @@ Status CollectiveWork::run(const Running &running) {
     for (const Fold &fold : phase.folds)
       tessera::fold(plan.dtype, plan.combiner, fold.sources, fold.count,
                     fold.target);
+    if (plan.fill && &phase == &phases.back())
+      plan.fill->loop.run(filled, plan.fill->value.data());
     for (const Copy &copy : phase.after)
       copy.loop->run(copy.target, copy.source);
   }
-  if (plan.fill)
-    plan.fill->loop.run(filled, plan.fill->value.data());
   return Ok{};
 }

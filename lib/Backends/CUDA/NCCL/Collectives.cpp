@@ -62,11 +62,11 @@ public:
         TSR_TRY(after.fold(plan.dtype, plan.combiner, members, fold.count,
                            bases(fold.to)));
       }
-      for (const CollectivePlan::Copy &copy : phase.after)
-        after.copy(copy.loop, bases(copy.to), bases(copy.from));
       if (plan.fill && i + 1 == phases.size())
         after.fill(plan.fill->loop, bases(plan.fill->to),
                    plan.fill->value.data(), info(plan.dtype).bytes);
+      for (const CollectivePlan::Copy &copy : phase.after)
+        after.copy(copy.loop, bases(copy.to), bases(copy.from));
       launches += before.launches.size() + after.launches.size();
       TSR_TRY(phases[i].before.prepare(binaries, std::move(before.launches)));
       TSR_TRY(phases[i].after.prepare(binaries, std::move(after.launches)));
