@@ -119,6 +119,14 @@ static LogicalResult verifyEpilogue(ContractOp op) {
     return type.getShape() == result.getShape() &&
            type.getElementType() == result.getElementType();
   };
+  if (Value addend = op.getAddend())
+    if (!isLikeResult(addend) ||
+        getPartial(addend) != getPartial(op.getResult()) || op.getBias() ||
+        op.getEpilogue() || op.getSummed())
+      return op.emitOpError()
+             << "what is added, " << addend.getType()
+             << ", must have the result's shape, elements and partial state, "
+                "and there must be neither bias, nor epilogue, nor sums";
   bool isGrad = op.getEpilogue() == Epilogue::GeluTanhGrad;
   if (op.getX() ? !isGrad || !isLikeResult(op.getX()) : isGrad)
     return op.emitOpError() << "gelu_tanh_grad, and nothing else, needs what "

@@ -141,10 +141,17 @@ def Plan_ContractOp : Plan_Op<"contract", [AttrSizedOperandSegments]> {
     matrices and there is neither bias nor epilogue. Sums have the result's elements;
     they accumulate in f32, and those of the result may be of values that are not
     rounded yet.
+
+    ```mlir
+    %c = plan.contract %a [0, 1], %b [0, 2] add %before to [1, 2] from "tv.contract" : ...
+    ```
+    What is added to the whole result lies beside it: it has the result's shape,
+    elements and partial state, and there is neither bias, nor epilogue, nor sums.
   }];
   let arguments = (ins AnyRankedTensor:$a, AnyRankedTensor:$b,
                        Optional<AnyRankedTensor>:$bias,
                        Optional<AnyRankedTensor>:$x,
+                       Optional<AnyRankedTensor>:$addend,
                        DenseI32ArrayAttr:$aLabels, DenseI32ArrayAttr:$bLabels,
                        DenseI32ArrayAttr:$labels,
                        OptionalAttr<Plan_Epilogue>:$epilogue,
@@ -152,7 +159,7 @@ def Plan_ContractOp : Plan_Op<"contract", [AttrSizedOperandSegments]> {
   let results = (outs AnyRankedTensor:$result,
                       Optional<AnyRankedTensor>:$second);
   let assemblyFormat = [{
-    $a $aLabels `,` $b $bLabels (`bias` $bias^)? `to` $labels
+    $a $aLabels `,` $b $bLabels (`bias` $bias^)? (`add` $addend^)? `to` $labels
     (`then` $epilogue^)? (`(` $x^ `)`)? (`sums` $summed^)? `from` $source
     attr-dict `:` functional-type(operands, results)
   }];

@@ -104,8 +104,8 @@ struct FoldTransposesIntoLabels
     if (!changed)
       return failure();
     rewriter.replaceOpWithNewOp<ContractOp>(op, op->getResult(0).getType(), a,
-                                            b, op.getBias(), labels.a, labels.b,
-                                            labels.result);
+                                            b, op.getBias(), op.getAddend(),
+                                            labels.a, labels.b, labels.result);
     return success();
   }
 };

@@ -102,8 +102,9 @@ public:
       }
       break;
     }
-    return ContractOp::create(b, type, left, right, Value(), leftLabels,
-                              rightLabels, labels);
+    return ContractOp::create(b, type, left, right, /*bias=*/Value(),
+                              /*addend=*/Value(), leftLabels, rightLabels,
+                              labels);
   }
 
   ImplicitLocOpBuilder &b;
@@ -244,10 +245,16 @@ static LogicalResult addProductCotangents(ContractionOpInterface op,
   Value result = op->getResult(0);
   Value dy = cotangents.take(builder, result), bias = op.getBias();
   ContractionLabels labels = op.getContractionLabels();
+  if (Value addend = op.getAddend())
+    cotangents.add(addend, dy);
+  // Of an f32 result, as narrow as what it is multiplied with.
+  Value factor = dy;
+  if (Type element = core.elementOf(op.getA()); core.elementOf(dy) != element)
+    factor = CastOp::create(builder, core.like(dy, element), dy);
   auto add = [&](Value to, ArrayRef<int32_t> toLabels, Value other,
                  ArrayRef<int32_t> otherLabels) {
     if (cotangents.isNeeded(to))
-      cotangents.add(to, core.product(core.like(to), toLabels, dy,
+      cotangents.add(to, core.product(core.like(to), toLabels, factor,
                                       labels.result, other, otherLabels));
   };
   add(op.getA(), labels.a, op.getB(), labels.b);
@@ -355,7 +362,8 @@ LogicalResult TransposeOp::addCotangents(ImplicitLocOpBuilder &builder,
     back[dim] = i;
   // A product that nothing else reads is made transposed.
   auto product = dy.getDefiningOp<ContractOp>();
-  if (!product || !dy.use_empty() || product.getBias()) {
+  if (!product || !dy.use_empty() || product.getBias() ||
+      product.getAddend()) {
     cotangents.add(getInput(), core.transpose(dy, back));
     return success();
   }

@@ -150,9 +150,11 @@ def ContractionOpInterface : OpInterface<"ContractionOpInterface"> {
     InterfaceMethod<"The left factor.", "::mlir::Value", "getA">,
     InterfaceMethod<"The right factor.", "::mlir::Value", "getB">,
     InterfaceMethod<[{
-      What is added to each column, of the result's last dimension: the last operand;
-      null if there is none.
+      What is added to each column, of the result's last dimension; null if there is
+      none.
     }], "::mlir::Value", "getBias", (ins), [{}], [{ return ::mlir::Value(); }]>,
+    InterfaceMethod<"What is added to the result: of its type; null if there is none.",
+      "::mlir::Value", "getAddend", (ins), [{}], [{ return ::mlir::Value(); }]>,
     InterfaceMethod<"The labels of all global dimensions.",
       "::tessera::tv::ContractionLabels", "getContractionLabels">
   ];

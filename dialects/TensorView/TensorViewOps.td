@@ -173,7 +173,7 @@ def TensorView_BroadcastOp : TensorView_PureOp<"broadcast",
 //===----------------------------------------------------------------------===//
 
 def TensorView_ContractOp : TensorView_PureOp<"contract",
-    [RuleAndPartial, Contraction, Differentiable]> {
+    [RuleAndPartial, Contraction, AttrSizedOperandSegments, Differentiable]> {
   let summary = "The product of two tensors, summed over some dimensions";
   let description = [{
     ```mlir
@@ -184,18 +184,26 @@ def TensorView_ContractOp : TensorView_PureOp<"contract",
     result a row, in b and the result a column; over one in a and b it sums, in f32
     (f64 for f64). A label is in two tensors at least, once in each. A bias has an
     element for each index of the result's last dimension, which must be a column
-    then.
+    then. The result may be f32 where a and b are narrower: what it sums, not rounded.
+
+    ```mlir
+    %s = tv.contract %x [0, 1], %d [0, 2] add %before to [1, 2]
+       : (tensor<64x8xbf16>, tensor<64x16xbf16>, tensor<8x16xf32>) -> tensor<8x16xf32>
+    ```
+    An addend has the result's shape. It joins the sum before that is rounded, once:
+    where the product is partial, so is the addend.
 
     `linear` and `matmul` are contractions with names.
   }];
   let arguments = (ins AnyRankedTensor:$a, AnyRankedTensor:$b,
                        Optional<AnyRankedTensor>:$bias,
+                       Optional<AnyRankedTensor>:$addend,
                        DenseI32ArrayAttr:$aLabels, DenseI32ArrayAttr:$bLabels,
                        DenseI32ArrayAttr:$labels);
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = [{
-    $a $aLabels `,` $b $bLabels (`bias` $bias^)? `to` $labels attr-dict `:`
-    functional-type(operands, results)
+    $a $aLabels `,` $b $bLabels (`bias` $bias^)? (`add` $addend^)? `to` $labels
+    attr-dict `:` functional-type(operands, results)
   }];
 }
 

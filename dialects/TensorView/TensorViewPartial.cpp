@@ -320,11 +320,12 @@ static LogicalResult transferContraction(ContractionOpInterface op,
                                          std::string &why) {
   if (failed(transferLinear(op, operands.take_front(2), {0, 1}, results, why)))
     return failure();
-  // The bias is an addend: partial exactly when the product is.
-  if (!op.getBias() || operands[2] == results[0])
+  // What is added is partial exactly when the product is.
+  if (llvm::all_of(operands.drop_front(2),
+                   [&](State state) { return state == results[0]; }))
     return success();
   return refuse(op, firstPartial(operands),
-                "the bias must be partial as the product is", why);
+                "what is added must be partial as the product is", why);
 }
 
 LogicalResult ContractOp::transferPartial(States operands,

@@ -161,8 +161,14 @@ static Rule contractionRule(ContractionOpInterface op) {
   };
   add(0, labels.a);
   add(1, labels.b);
+  unsigned added = 2;
   if (op.getBias())
-    rule.operand(2, 0, factors[labels.result.back()]).use(2, Use::Added);
+    rule.operand(added, 0, factors[labels.result.back()])
+        .use(added++, Use::Added);
+  if (op.getAddend()) {
+    add(added, labels.result);
+    rule.use(added, Use::Added);
+  }
   return rule.build();
 }
 

@@ -129,6 +129,12 @@ LogicalResult BroadcastOp::verify() {
 // Contractions
 //===----------------------------------------------------------------------===//
 
+/// The element type of sums and scalars.
+static Type getWide(Value value) {
+  Type element = elementOf(value);
+  return element.isF64() ? element : Float32Type::get(value.getContext());
+}
+
 LogicalResult ContractOp::verify() {
   if (failed(verifyTensors(*this)) ||
       failed(verifyElement(*this, getA(), "a", kFloats)))
@@ -156,9 +162,21 @@ LogicalResult ContractOp::verify() {
       failed(check(labels.b, getB(), "b")) ||
       failed(check(labels.result, getResult(), "result")))
     return failure();
-  SmallVector<Value> all(getOperands());
-  all.push_back(getResult());
-  if (failed(verifySameElement(*this, all)))
+  if (failed(verifySameElement(*this, {getA(), getB()})))
+    return failure();
+  Type element = elementOf(getA()), wide = getWide(getA());
+  if (Type made = elementOf(getResult()); made != element && made != wide) {
+    InFlightDiagnostic error = emitOpError()
+                               << "result has element type " << made
+                               << "; it must be " << element;
+    return wide == element ? error
+                           : error << ", or " << wide << ", in which it sums";
+  }
+  SmallVector<Value> added = {getResult()};
+  llvm::append_range(added, getOperands().drop_front(2));
+  if (failed(verifySameElement(*this, added)) ||
+      (getAddend() &&
+       failed(verifyRank(*this, getAddend(), "addend", rankOf(getResult())))))
     return failure();
   if (getBias()) {
     if (failed(verifyRank(*this, getBias(), "bias", 1)))
@@ -209,12 +227,6 @@ LogicalResult GroupedMatmulOp::verify() {
       failed(verifyRank(*this, getResult(), "result", 3)))
     return failure();
   return verifyExtents(*this);
-}
-
-/// The element type of sums and scalars.
-static Type getWide(Value value) {
-  Type element = elementOf(value);
-  return element.isF64() ? element : Float32Type::get(value.getContext());
 }
 
 /// What attention and its gradient have in common: `tensors` are those of four

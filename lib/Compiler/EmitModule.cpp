@@ -381,6 +381,8 @@ LogicalResult Emitter::addStep(Operation *op) {
         contract.c_labels = op.getLabels();
         if (op.getBias())
           contract.bias = id(op.getBias());
+        if (op.getAddend())
+          contract.addend = id(op.getAddend());
         // One numbering in both.
         static_assert(int(fb::Epilogue::GeluTanh) ==
                           int(plan::Epilogue::GeluTanh) &&

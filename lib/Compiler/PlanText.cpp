@@ -119,6 +119,8 @@ private:
       operand(contract->b, contract->b_labels);
       if (contract->bias >= 0)
         os << " bias %" << contract->bias;
+      if (contract->addend >= 0)
+        os << " add %" << contract->addend;
       os << " to ";
       operand(contract->c, contract->c_labels);
       if (contract->epilogue != fb::Epilogue::None)

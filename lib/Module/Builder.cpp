@@ -59,9 +59,12 @@ void ModuleBuilder::setPlan(const fb::PlanT &plan) {
   for (const auto &step : plan.steps) {
     if (step->alternative >= 0)
       features |= kFeatureAlternatives;
-    if (const fb::ContractT *contract = step->action.AsContract();
-        contract && contract->summed != fb::Summed::None)
-      features |= kFeatureSums;
+    if (const fb::ContractT *contract = step->action.AsContract()) {
+      if (contract->summed != fb::Summed::None)
+        features |= kFeatureSums;
+      if (contract->addend >= 0)
+        features |= kFeatureAddends;
+    }
   }
 }
 

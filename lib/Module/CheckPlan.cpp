@@ -464,11 +464,12 @@ private:
       return Error{"a product with aux has no epilogue that it goes into"};
     if ((contract.x != -1) != (contract.epilogue == fb::Epilogue::GeluTanhGrad))
       return Error{"x belongs to the epilogue GeluTanhGrad"};
-    for (int32_t id :
-         {contract.bias, contract.x, contract.aux, contract.sums}) {
+    for (int32_t id : {contract.bias, contract.x, contract.aux, contract.sums,
+                       contract.addend}) {
       if (id >= 0 && plan.tensors[id]->dtype != plan.tensors[contract.c]->dtype)
         return Error{
-            "bias, x, aux or sums have other elements than the product"};
+            "bias, x, aux, sums or addend have other elements than the "
+            "product"};
     }
     auto isColumn = [&](int32_t label) {
       return std::ranges::count(contract.a_labels, label) == 0;
@@ -479,9 +480,13 @@ private:
         std::ranges::count_if(contract.c_labels, isColumn) == 1;
     if (contract.bias >= 0 && (localRank(contract.bias) != 1 || !hasOneColumn))
       return Error{"a bias has one dimension, the product's one column"};
-    for (int32_t id : {contract.x, contract.aux})
+    for (int32_t id : {contract.x, contract.aux, contract.addend})
       if (id >= 0 && localRank(id) != localRank(contract.c))
-        return Error{"x or aux has another rank than the product"};
+        return Error{"x, aux or addend has another rank than the product"};
+    if (contract.addend >= 0 &&
+        (contract.bias >= 0 || contract.epilogue != fb::Epilogue::None ||
+         contract.summed != fb::Summed::None))
+      return Error{"a product with an addend has a bias, an epilogue or sums"};
     return checkSums(contract, hasOneColumn);
   }
 

@@ -47,7 +47,8 @@ struct Entry {
 };
 static_assert(sizeof(Entry) == 32);
 
-constexpr uint64_t kKnownFeatures = kFeatureAlternatives | kFeatureSums;
+constexpr uint64_t kKnownFeatures =
+    kFeatureAlternatives | kFeatureSums | kFeatureAddends;
 constexpr uint32_t kMaxSections =
     (kModulePage - sizeof(Header)) / sizeof(Entry);
 

@@ -46,9 +46,10 @@ enum class Section : uint32_t { Plan, Code, Constants, Report };
 constexpr size_t kNumSections = 4;
 
 /// Bits of what a reader must know to run a module: some steps run only if
-/// their variant is chosen; some products give sums, too.
+/// their variant is chosen; some products give sums, too; some have an addend.
 constexpr uint64_t kFeatureAlternatives = 1;
 constexpr uint64_t kFeatureSums = 2;
+constexpr uint64_t kFeatureAddends = 4;
 
 /// What the code of a module needs of the processor: 0 nothing (no code), else
 /// the micro-architecture level x86-64-v<n>.

@@ -20,7 +20,8 @@ static const ActionKind kKinds[] = {
      [](const fb::ActionUnion &action, Ids &ids, Ids &optional) {
        const fb::ContractT &contract = *action.AsContract();
        ids = {contract.a, contract.b, contract.c};
-       optional = {contract.bias, contract.x, contract.aux, contract.sums};
+       optional = {contract.bias, contract.x, contract.aux, contract.sums,
+                   contract.addend};
      }},
     {fb::Action::Attend, "attention",
      [](const fb::ActionUnion &action, Ids &ids, Ids &optional) {

@@ -452,7 +452,8 @@ LogicalResult Emitter::emitContract(plan::GroupOp group) {
   auto contract = plan::ContractOp::create(
       builder, op->getLoc(), result.getType(),
       second ? second.getType() : Type(), op.getA(), op.getB(), bias, x,
-      labels->a, labels->b, labels->result, epilogue, summed, getSource(op));
+      op.getAddend(), labels->a, labels->b, labels->result, epilogue, summed,
+      getSource(op));
   made.map(result, contract.getResult());
   if (second)
     made.map(second, contract.getSecond());

@@ -34,10 +34,11 @@ namespace tessera {
 static SmallVector<Value> expandBias(tv::ContractionOpInterface op,
                                      OpBuilder &b) {
   Build build{b, op.getLoc()};
-  Operation *plain = b.clone(*op);
-  plain->eraseOperand(plain->getNumOperands() - 1);
-  Value product = plain->getResult(0);
-  auto type = cast<RankedTensorType>(product.getType());
+  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  const tv::ContractionLabels labels = op.getContractionLabels();
+  Value product = tv::ContractOp::create(
+      b, op.getLoc(), type, op.getA(), op.getB(), /*bias=*/Value(),
+      op.getAddend(), labels.a, labels.b, labels.result);
   auto local = cast<tv::LocalAttr>(type.getEncoding());
   Value bias = tv::BroadcastOp::create(
       b, op.getLoc(), type, op.getBias(),

@@ -169,7 +169,7 @@ bool tessera::mayFollowProduct(const FusedOps &fused, Operation *op) {
 void tessera::emitProduct(KernelEmitter &emitter, const FusedOps &fused,
                           Value a, Value b, ArrayRef<Value> outputs) {
   auto op = cast<tv::ContractionOpInterface>(fused.ops.front());
-  Value result = op->getResult(0), bias = op.getBias();
+  Value result = op->getResult(0), bias = op.getBias(), addend = op.getAddend();
   for (Value output : outputs)
     emitter.addOutput(output);
   Value left = emitter.argument(a), right = emitter.argument(b);
@@ -179,7 +179,7 @@ void tessera::emitProduct(KernelEmitter &emitter, const FusedOps &fused,
   OpBuilder &builder = emitter.builder();
   auto product =
       plan::ProductOp::create(builder, op->getLoc(), left, right, memory);
-  if (!bias && outputs == ArrayRef(result))
+  if (!bias && !addend && outputs == ArrayRef(result))
     return;
   SmallVector<Type> types(getTensor(result).getRank() + 1,
                           builder.getIndexType());
@@ -191,6 +191,9 @@ void tessera::emitProduct(KernelEmitter &emitter, const FusedOps &fused,
         if (bias)
           sum = arith::AddFOp::create(builder, emitter.loc(), sum,
                                       emitter.element(bias, at.back()));
+        if (addend)
+          sum = arith::AddFOp::create(builder, emitter.loc(), sum,
+                                      emitter.element(addend, at));
         emitter.setElement(result, at, sum);
         return llvm::map_to_vector(
             outputs, [&](Value output) { return emitter.element(output, at); });

@@ -363,11 +363,17 @@ class Program:
         bias = to[-1] == column and self.chance(0.5)
         if bias:
             operands.append(self.like([extents[column]]))
+        shape = [extents[d] for d in to]
+        element = "f32" if a.element in ("bf16", "f16") and not bias and self.chance(0.5) else None
+        addend = self.chance(0.3)
+        if addend:
+            operands.append(self.like(shape, element or a.element))
         if None in operands:
             return None
         return self.emit(f"tv.contract {a.name} {list(range(column))}, {operands[1].name} {of_b}"
-                         + (f" bias {operands[2].name}" if bias else "") + f" to {to}",
-                         operands, [extents[d] for d in to])
+                         + (f" bias {operands[2].name}" if bias else "")
+                         + (f" add {operands[-1].name}" if addend else "") + f" to {to}",
+                         operands, shape, element)
 
     def op_reduce(self):
         a = self.pick(at_least=1, integers=True)

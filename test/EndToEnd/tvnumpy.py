@@ -446,7 +446,9 @@ class Program:
         made = batch + rows + columns
         y = y.reshape([extents[label] for label in made])
         y = y.transpose([made.index(label) for label in c])
-        return y + args[2] if len(args) > 2 else y
+        for added in args[2:]:  # a bias, an addend
+            y = y + added
+        return y
 
     def op_grouped_matmul(self, text, args, out, regions, env):
         x, w, counts = args

@@ -63,7 +63,7 @@ int test::fuzzOne(std::string_view input) {
   builder.setPlan(std::string(input));
   builder.setCode("nobody loads it");
   builder.setConstants(std::string(4096, '\0'));
-  builder.setFeatures(kFeatureAlternatives | kFeatureSums);
+  builder.setFeatures(kFeatureAlternatives | kFeatureSums | kFeatureAddends);
   Result<ModuleReader> module = ModuleReader::read(builder.build());
   if (!module) {
     FUZZ_CHECK(!module.message().empty());

@@ -157,10 +157,13 @@ func.func @reductions(%a: tensor<4x7x5xf32>, %h: tensor<4x7xbf16>, %b: tensor<7x
 // CHECK: tv.grouped_matmul: 162
 // CHECK: tv.contract: 101
 // CHECK: tv.contract: 72
+// CHECK: tv.contract: 107
+// CHECK: tv.contract: 72
 func.func @contractions(%x: tensor<2x3x7xf32>, %w: tensor<5x7xf32>,
                         %b: tensor<5xf32>, %k: tensor<2x7x4xf32>,
                         %g: tensor<3x4x6xf32>, %u: tensor<3x5x6xf32>,
-                        %n: tensor<3xi32>, %t: tensor<3xf32>) {
+                        %n: tensor<3xi32>, %t: tensor<3xf32>,
+                        %p: tensor<2x3x7xbf16>, %q: tensor<2x3x5xbf16>) {
   %y = tv.linear %x, %w : (tensor<2x3x7xf32>, tensor<5x7xf32>) -> tensor<2x3x5xf32>
   %z = tv.linear %x, %w bias %b
      : (tensor<2x3x7xf32>, tensor<5x7xf32>, tensor<5xf32>) -> tensor<2x3x5xf32>
@@ -172,6 +175,11 @@ func.func @contractions(%x: tensor<2x3x7xf32>, %w: tensor<5x7xf32>,
      : (tensor<2x7x4xf32>, tensor<2x3x7xf32>, tensor<3xf32>) -> tensor<4x2x3xf32>
   %d = tv.contract %x [0, 1, 2], %y [0, 1, 3] to [3, 2]
      : (tensor<2x3x7xf32>, tensor<2x3x5xf32>) -> tensor<5x7xf32>
+  // An addend; a result wider than its factors.
+  %f = tv.contract %x [0, 1, 2], %y [0, 1, 3] add %w to [3, 2]
+     : (tensor<2x3x7xf32>, tensor<2x3x5xf32>, tensor<5x7xf32>) -> tensor<5x7xf32>
+  %h = tv.contract %p [0, 1, 2], %q [0, 1, 3] to [3, 2]
+     : (tensor<2x3x7xbf16>, tensor<2x3x5xbf16>) -> tensor<5x7xf32>
   return
 }
 

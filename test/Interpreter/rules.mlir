@@ -53,6 +53,8 @@ func.func @reductions(%a: tensor<4x7x5xf32>, %b: tensor<7xf32>) {
 // CHECK: tv.grouped_matmul: {{[1-9][0-9]+}} cases agree
 // CHECK: tv.contract: {{[1-9][0-9]+}} cases agree
 // CHECK: tv.contract: {{[1-9][0-9]+}} cases agree
+// CHECK: tv.contract: {{[1-9][0-9]+}} cases agree
+// CHECK: tv.contract: {{[1-9][0-9]+}} cases agree
 func.func @contractions(%x: tensor<2x3x7xf32>, %w: tensor<5x7xf32>,
                         %b: tensor<5xf32>, %k: tensor<2x7x4xf32>,
                         %g: tensor<3x4x6xf32>, %u: tensor<3x5x6xf32>,
@@ -68,6 +70,11 @@ func.func @contractions(%x: tensor<2x3x7xf32>, %w: tensor<5x7xf32>,
      : (tensor<2x7x4xf32>, tensor<2x3x7xf32>, tensor<3xf32>) -> tensor<4x2x3xf32>
   %d = tv.contract %x [0, 1, 2], %y [0, 1, 3] to [3, 2]
      : (tensor<2x3x7xf32>, tensor<2x3x5xf32>) -> tensor<5x7xf32>
+  // An addend, which joins the sum once; with a bias too.
+  %f = tv.contract %x [0, 1, 2], %y [0, 1, 3] add %w to [3, 2]
+     : (tensor<2x3x7xf32>, tensor<2x3x5xf32>, tensor<5x7xf32>) -> tensor<5x7xf32>
+  %h = tv.contract %k [0, 1, 2], %x [0, 3, 1] bias %t add %c to [2, 0, 3]
+     : (tensor<2x7x4xf32>, tensor<2x3x7xf32>, tensor<3xf32>, tensor<4x2x3xf32>) -> tensor<4x2x3xf32>
   return
 }
 

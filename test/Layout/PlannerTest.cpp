@@ -194,7 +194,7 @@ TEST_F(Usual, splitToPartialIsFree) {
     EXPECT_EQ(plan.chosen.cost.seconds, 0) << split;
   }
   // Another split stays, and one that goes is gathered.
-  Plan plan = this->plan("[did(tp) * did(dp) * _, _]",
+  Plan plan = this->plan("[did(dp) * did(tp) * _, _]",
                          "[did(dp) * _, _], partial = [tp : max]");
   EXPECT_EQ(plan.chosen.text, "split to partial over [tp]");
   plan =

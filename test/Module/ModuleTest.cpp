@@ -132,21 +132,24 @@ TEST(Module, Header) {
   features.setPlan(PlanBuilder("<tp = 2>").plan);
   features.setFeatures(kFeatureAlternatives);
   EXPECT_EQ(errorOf(features.build()), "");
-  features.setFeatures(4);
-  EXPECT_ERROR(errorOf(features.build()), "feature bit 2");
+  features.setFeatures(8);
+  EXPECT_ERROR(errorOf(features.build()), "feature bit 3");
   EXPECT_ERROR(errorOf(everything().module("code", std::string(16, '\0'), 9)),
                "x86-64-v9");
 }
 
-/// A reader that does not know of sums would leave them as they are.
-TEST(Module, SumsAreAFeature) {
-  auto featuresOf = [](bool sums) {
+/// A reader that does not know of sums would leave them as they are, of addends
+/// leave them out.
+TEST(Module, SumsAndAddendsAreFeatures) {
+  auto featuresOf = [](bool sums, bool addend = false) {
     PlanBuilder b = everything();
     fb::ContractT &contract = *b.plan.steps[0]->action.AsContract();
     if (sums) {
       contract.summed = fb::Summed::A;
       contract.sums = 5;
     }
+    if (addend)
+      contract.addend = contract.c;
     std::string module = b.module("code", std::string(16, '\0'), 0);
     uint64_t features = 0;
     std::memcpy(&features, module.data() + 16, sizeof features);
@@ -154,6 +157,8 @@ TEST(Module, SumsAreAFeature) {
   };
   EXPECT_EQ(featuresOf(false) & kFeatureSums, 0u);
   EXPECT_EQ(featuresOf(true) & kFeatureSums, kFeatureSums);
+  EXPECT_EQ(featuresOf(false) & kFeatureAddends, 0u);
+  EXPECT_EQ(featuresOf(false, true) & kFeatureAddends, kFeatureAddends);
 }
 
 TEST(Module, EveryTruncationIsAnError) {
@@ -253,6 +258,11 @@ TEST(Module, PlansThatMeanNothing) {
                "stands alone");
   EXPECT_ERROR(errorAfter([&](PlanT &p) { contract(p).a_labels = {0, 0}; }),
                "twice");
+  EXPECT_ERROR(errorAfter([&](PlanT &p) {
+                 contract(p).addend = contract(p).c;
+                 contract(p).epilogue = fb::Epilogue::GeluTanh;
+               }),
+               "an addend has a bias, an epilogue or sums");
   EXPECT_EQ(errorAfter([&](PlanT &p) {
               contract(p).bias = 5;
               contract(p).epilogue = fb::Epilogue::GeluTanh;

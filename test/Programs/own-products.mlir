@@ -85,3 +85,21 @@ func.func @main(%x: !x {tv.dims = ["b", "s"]}, %w: !w {tv.name = "weight"}, %b: 
   %1 = tv.gelu tanh %0 : (!h) -> !h
   return %0, %1 : !h, !h
 }
+
+// -----
+
+// What is added to the sums is read where they are stored, and the gelu comes after.
+// CHECK: plan.product
+// CHECK: arith.addf
+// CHECK: math.exp
+// CHECK: comm.all_gather
+#m = #tv.mesh<tp = 2>
+!x = tensor<5x24xbf16, #tv.view<#m, [_, _]>>
+!w = tensor<48x24xbf16, #tv.view<#m, [did(tp) * _, _]>>
+!s = tensor<5x48xbf16>
+!y = tensor<5x48xbf16, #tv.view<#m, [_, _]>>
+func.func @main(%x: !x, %w: !w {tv.role = "weight"}, %s: !s) -> !y {
+  %0 = tv.contract %x [0, 1], %w [2, 1] add %s to [0, 2] : (!x, !w, !s) -> !s
+  %1 = tv.gelu tanh %0 : (!s) -> !y
+  return %1 : !y
+}

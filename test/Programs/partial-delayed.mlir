@@ -109,6 +109,10 @@ func.func @main(%x: !x, %w: !w, %v: !w) -> (tensor<4x6xf32>, tensor<4x6xf32>) {
 // CHECK: tv.add
 // CHECK: comm.all_reduce
 // CHECK: return
+// RAN tp=1: nothing
+// RAN tp=2: all-reduce 120 bytes 0 copies
+// RAN tp=3: all-reduce 184 bytes 0 copies
+// RAN tp=4: all-reduce 248 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !x = tensor<5x4xf32, #tv.view<#m, [_, did(tp) * _]>>
 !w = tensor<6x4xf32, #tv.view<#m, [_, did(tp) * _]>>

@@ -85,26 +85,35 @@ private:
 class ContractWork final : public Work {
 public:
   ContractWork(Contract contract, const LocalTensor &a, const LocalTensor &b,
-               const LocalTensor &c)
+               const LocalTensor &c, const LocalTensor *addend)
       : contract(std::move(contract)), places{placeOf(a), placeOf(b),
                                               placeOf(c)},
-        scratch(takeScratch(this->contract.scratchBytes())) {}
+        scratch(takeScratch(this->contract.scratchBytes())) {
+    if (addend) {
+      places[3] = placeOf(*addend);
+      copy.emplace(c.elementBytes(), c.sizes, c.strides, addend->strides);
+    }
+  }
 
   void setAddresses(const Bases &bases) override {
-    for (int i = 0; i < 3; ++i)
+    for (int i = 0; i < (copy ? 4 : 3); ++i)
       pointers[i] = bases(places[i]);
     scratchPointer = bases(scratch);
   }
   Status run(const Running &) override {
-    contract.run(pointers[0], pointers[1], pointers[2], scratchPointer);
+    if (copy)
+      copy->run(pointers[2], pointers[3]);
+    contract.run(pointers[0], pointers[1], pointers[2], scratchPointer,
+                 /*adds=*/copy.has_value());
     return Ok{};
   }
 
 private:
   Contract contract;
-  Place places[3];
+  Place places[4]; ///< a, b, c and the addend
   Place scratch;
-  std::byte *pointers[3] = {};
+  std::optional<CopyLoop> copy; ///< of the addend to c
+  std::byte *pointers[4] = {};
   std::byte *scratchPointer = nullptr;
 };
 
@@ -199,7 +208,11 @@ public:
                                               operand(c, contract.c_labels));
     if (!loops)
       return loops.error();
-    return std::unique_ptr<Work>(new ContractWork(std::move(*loops), a, b, c));
+    const LocalTensor *addend = nullptr;
+    if (contract.addend >= 0)
+      addend = *tensors.get(contract.addend);
+    return std::unique_ptr<Work>(
+        new ContractWork(std::move(*loops), a, b, c, addend));
   }
 
   Result<std::unique_ptr<Work>> makeAttend(const fb::AttendT &,

@@ -224,20 +224,20 @@ int64_t Contract::scratchBytes() const {
 }
 
 void Contract::run(const std::byte *a, const std::byte *b, std::byte *c,
-                   std::byte *scratch) const {
+                   std::byte *scratch, bool adds) const {
   if (empty)
     return;
   bool wide = dtypes[C] == DType::F64;
   if (direct)
-    wide ? runDirect<double>(a, b, c) : runDirect<float>(a, b, c);
+    wide ? runDirect<double>(a, b, c, adds) : runDirect<float>(a, b, c, adds);
   else
-    wide ? runTiled<double>(a, b, c, scratch)
-         : runTiled<float>(a, b, c, scratch);
+    wide ? runTiled<double>(a, b, c, scratch, adds)
+         : runTiled<float>(a, b, c, scratch, adds);
 }
 
 template <typename T>
 void Contract::runDirect(const std::byte *aBytes, const std::byte *bBytes,
-                         std::byte *cBytes) const {
+                         std::byte *cBytes, bool adds) const {
   const T *a = reinterpret_cast<const T *>(aBytes);
   const T *b = reinterpret_cast<const T *>(bBytes);
   T *c = reinterpret_cast<T *>(cBytes);
@@ -248,7 +248,7 @@ void Contract::runDirect(const std::byte *aBytes, const std::byte *bBytes,
     return transposed ? CblasTrans : CblasNoTrans;
   };
   forEach(outer, {0, 0, 0}, [&](std::array<int64_t, 3> outside) {
-    T beta = 0;
+    T beta = adds;
     forEach(outerSums, outside, [&](std::array<int64_t, 3> at) {
       // Row-major C, or its transpose as the product of the transposes.
       if (!lc.transposed)
@@ -266,7 +266,7 @@ void Contract::runDirect(const std::byte *aBytes, const std::byte *bBytes,
 
 template <typename T>
 void Contract::runTiled(const std::byte *a, const std::byte *b, std::byte *c,
-                        std::byte *scratch) const {
+                        std::byte *scratch, bool adds) const {
   const int64_t bytes[3] = {info(dtypes[A]).bytes, info(dtypes[B]).bytes,
                             info(dtypes[C]).bytes};
   T *tileA = reinterpret_cast<T *>(scratch);
@@ -277,7 +277,12 @@ void Contract::runTiled(const std::byte *a, const std::byte *b, std::byte *c,
       for (int64_t n0 = 0; n0 < n.size; n0 += kTileN) {
         const int64_t tm = std::min(kTileM, m.size - m0);
         const int64_t tn = std::min(kTileN, n.size - n0);
-        std::fill(tileC, tileC + tm * tn, T(0));
+        std::byte *to =
+            c + (outside[C] + m0 * m.stride[C] + n0 * n.stride[C]) * bytes[C];
+        if (adds)
+          loadTile(dtypes[C], to, tm, tn, m.stride[C], n.stride[C], tileC);
+        else
+          std::fill(tileC, tileC + tm * tn, T(0));
         forEach(outerSums, outside, [&](std::array<int64_t, 3> at) {
           for (int64_t k0 = 0; k0 < k.size; k0 += kTileK) {
             const int64_t tk = std::min(kTileK, k.size - k0);
@@ -293,9 +298,7 @@ void Contract::runTiled(const std::byte *a, const std::byte *b, std::byte *c,
                  T(1), tileC, tn);
           }
         });
-        storeTileAs(dtypes[C], tileC, tm, tn, m.stride[C], n.stride[C],
-                    c + (outside[C] + m0 * m.stride[C] + n0 * n.stride[C]) *
-                            bytes[C]);
+        storeTileAs(dtypes[C], tileC, tm, tn, m.stride[C], n.stride[C], to);
       }
   });
 }

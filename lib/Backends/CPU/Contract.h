@@ -28,18 +28,20 @@ public:
                                  const Operand &c);
 
   int64_t scratchBytes() const;
-  /// No operand overlaps c. Allocates nothing and starts no thread.
+  /// No operand overlaps c, which is added to if `adds`. Allocates nothing and
+  /// starts no thread.
   void run(const std::byte *a, const std::byte *b, std::byte *c,
-           std::byte *scratch) const;
+           std::byte *scratch, bool adds = false) const;
 
 private:
   using Loop = Contraction::Loop;
 
   template <typename T>
-  void runDirect(const std::byte *a, const std::byte *b, std::byte *c) const;
+  void runDirect(const std::byte *a, const std::byte *b, std::byte *c,
+                 bool adds) const;
   template <typename T>
   void runTiled(const std::byte *a, const std::byte *b, std::byte *c,
-                std::byte *scratch) const;
+                std::byte *scratch, bool adds) const;
 
   bool isDirect(const Loop &m, const Loop &n, const Loop &k) const;
 

@@ -123,7 +123,7 @@ LogicalResult Interpreter::runContract(Operation *op, ArrayRef<Window> inputs,
     if (!llvm::is_contained(contract.getALabels(), label))
       column.push_back(label);
   // Places in `tensors` of those that may not be there.
-  size_t bias = 0, x = 0, aux = 0;
+  size_t bias = 0, x = 0, aux = 0, addend = 0;
   auto add = [&](const Window &tensor, ArrayRef<int32_t> of) {
     tensors.push_back(&tensor);
     labels.push_back(of);
@@ -131,6 +131,8 @@ LogicalResult Interpreter::runContract(Operation *op, ArrayRef<Window> inputs,
   };
   if (contract.getBias())
     bias = add(inputs[2], column);
+  if (contract.getAddend())
+    addend = add(inputs.back(), contract.getLabels());
   if (contract.getX())
     x = add(inputs.back(), contract.getLabels());
   if (contract.getAux())
@@ -192,8 +194,9 @@ LogicalResult Interpreter::runContract(Operation *op, ArrayRef<Window> inputs,
       window.memory->data[at] = value;
       window.memory->written[at] = true;
     };
-    if (bias)
-      sum.real += tensors[bias]->memory->data[at[bias]].real;
+    for (size_t added : {bias, addend})
+      if (added)
+        sum.real += tensors[added]->memory->data[at[added]].real;
     if (aux)
       store(*tensors[aux], at[aux], sum);
     if (contract.getEpilogue() == plan::Epilogue::GeluTanh)

@@ -142,6 +142,9 @@ static LogicalResult evalContract(OpRun &run) {
     if (op.getBias())
       value = combine(layout::Combiner::Sum, run.resultType(0), value,
                       run.read(2, {index.back()}));
+    if (op.getAddend())
+      value = combine(layout::Combiner::Sum, run.resultType(0), value,
+                      run.read(run.operands.size() - 1, index));
     return value;
   });
   return success();

@@ -87,17 +87,20 @@ void check(Types types, Labels a, Labels b, Labels c,
   Tensor tb(types.b, b, extents, random, gaps);
   Tensor tc(types.c, c, extents, random, gaps);
   // Small integers: products and sums are exact in every type.
-  for (Tensor *tensor : {&ta, &tb})
-    forEach(tensor->labels, extents, [&](const auto &index) {
-      double value = int(random() % 5) - 2;
-      convertElement(&value, DType::F64, tensor->at(index), tensor->dtype);
-    });
+  const bool adds = random() % 2;
+  for (Tensor *tensor : {&ta, &tb, &tc})
+    if (tensor != &tc || adds)
+      forEach(tensor->labels, extents, [&](const auto &index) {
+        double value = int(random() % 5) - 2;
+        convertElement(&value, DType::F64, tensor->at(index), tensor->dtype);
+      });
   Result<Contract> contract =
       Contract::create(ta.operand(), tb.operand(), tc.operand());
   ASSERT_TRUE(contract) << contract.message();
   std::vector<double> scratch(contract->scratchBytes() / 8 + 1, std::nan(""));
+  Tensor before = tc;
   contract->run(ta.data(), tb.data(), tc.data(),
-                reinterpret_cast<std::byte *>(scratch.data()));
+                reinterpret_cast<std::byte *>(scratch.data()), adds);
 
   Labels sums;
   for (auto [label, size] : extents)
@@ -105,7 +108,7 @@ void check(Types types, Labels a, Labels b, Labels c,
       sums.push_back(label);
   int wrong = 0;
   forEach(c, extents, [&](const auto &index) {
-    double expected = 0;
+    double expected = adds ? before.get(index) : 0;
     forEach(sums, extents, [&](const auto &inner) {
       std::map<int32_t, int64_t> all = index;
       all.insert(inner.begin(), inner.end());
@@ -135,7 +138,7 @@ TEST(Contract, RanksOfOneProcessMultiplyAtOnce) {
     threads.emplace_back([&, rank] {
       const int64_t sizes[] = {n, n}, strides[] = {n, 1};
       const int32_t al[] = {0, 2}, bl[] = {2, 1}, cl[] = {0, 1};
-      auto operand = [&](const int32_t (&labels)[2]) {
+      auto operand = [&](const int32_t(&labels)[2]) {
         return Contract::Operand{DType::F32, sizes, strides, labels};
       };
       Contract contract =

@@ -157,6 +157,66 @@ TEST_F(Autotune, GradientsHaveKindsOfTheirOwn) {
     }
 }
 
+/// To what lies as the result does the library adds by itself; what lies in
+/// another order is copied first, and a sum of nothing is what is added.
+struct Accumulation : CUDAPlan {
+  Accumulation() {
+    int a = input("a", {5, 16}, "[_, _]"), w = input("w", {8, 16}, "[_, _]");
+    int s = input("s", {5, 8}, "[_, _]"), t = input("t", {8, 5}, "[_, _]");
+    int e = input("e", {5, 0}, "[_, _]"), f = input("f", {8, 0}, "[_, _]");
+    int turned =
+        alias("turned", t, fb::AliasKind::Transpose, {5, 8}, "[_, _]", {1, 0});
+    add(a, w, s);
+    add(a, w, turned);
+    add(e, f, turned);
+  }
+  void add(int x, int y, int addend) {
+    int to = output("c" + std::to_string(addend), {5, 8}, "[_, _]");
+    contract(x, {0, 2}, y, {1, 2}, to, {0, 1});
+    plan.steps.back()->action.AsContract()->addend = addend;
+  }
+};
+
+TEST_F(Autotune, AddendsHaveKindsOfTheirOwn) {
+  driver().algorithms = {3, 1};
+  for (const char *name : {"tessera_copy_4", "tessera_transpose_4"})
+    driver().kernels[name] = [name](const FakeLaunch &launch) {
+      findEmulated(name).run(launch.blocks, launch.words.data());
+    };
+  Session session;
+  ASSERT_EQ(session.open(Accumulation().module(), options(TESSERA_AUTOTUNE)),
+            "");
+  ASSERT_EQ(session.allocate(), "");
+  std::vector<std::vector<float>> given(4);
+  for (size_t i = 0; i < given.size(); ++i) {
+    given[i].resize(session.bytes[i] / 4);
+    for (size_t k = 0; k < given[i].size(); ++k)
+      given[i][k] = float(int(k * (i + 3) % 11) - 5);
+    EXPECT_OK(tessera_device_copy(session.context, session.pointers[i],
+                                  given[i].data(), session.bytes[i]));
+  }
+  ASSERT_EQ(session.bindAllocated(), "");
+  std::vector<std::string> keys;
+  for (const auto &[key, entry] : stored().entries)
+    keys.push_back(key);
+  EXPECT_EQ(keys, std::vector<std::string>(
+                      {"8x5x16*1/f32:t:16:0:256/f32:n:16:0:256/f32:n:8:0:256/"
+                       "add:256"}));
+  ASSERT_EQ(session.run(), "");
+  const auto &[a, w, s, t] = std::tie(given[0], given[1], given[2], given[3]);
+  const std::vector<float> c = fetch(session, 6), d = fetch(session, 7),
+                           e = fetch(session, 8);
+  for (int i = 0; i < 5; ++i)
+    for (int j = 0; j < 8; ++j) {
+      float sum = 0;
+      for (int k = 0; k < 16; ++k)
+        sum += a[i * 16 + k] * w[j * 16 + k];
+      EXPECT_EQ(c[i * 8 + j], sum + s[i * 8 + j]) << i << ", " << j;
+      EXPECT_EQ(d[i * 8 + j], sum + t[j * 5 + i]) << i << ", " << j;
+      EXPECT_EQ(e[i * 8 + j], t[j * 5 + i]) << i << ", " << j;
+    }
+}
+
 TEST_F(Autotune, WhatIsMissingIsMeasuredAndAdded) {
   driver().algorithms = {3, 1};
   {

@@ -213,10 +213,10 @@ EXPORT Code cublasLtMatmulAlgoCheck(Handle, Desc, Layout, Layout, Layout,
 }
 
 EXPORT Code cublasLtMatmul(Handle, Desc desc, const void *, const void *x,
-                           Layout xs, const void *y, Layout ys, const void *,
-                           const void *, Layout, void *d, Layout ds,
-                           const Algorithm *algorithm, void *workspace,
-                           size_t bytes, void *stream) {
+                           Layout xs, const void *y, Layout ys,
+                           const void *beta, const void *c, Layout, void *d,
+                           Layout ds, const Algorithm *algorithm,
+                           void *workspace, size_t bytes, void *stream) {
   const int number = numberOf(*algorithm);
   if (number < 0 || fake().unable.count(number) || xs->type != R_32F ||
       desc->compute != Compute32F || !isEpilogue(desc->epilogue))
@@ -229,6 +229,7 @@ EXPORT Code cublasLtMatmul(Handle, Desc desc, const void *, const void *x,
       reinterpret_cast<uintptr_t>(workspace) % 256)
     return kInvalidValue;
   // What a graph keeps outlives these.
+  const float scale = *static_cast<const float *>(beta);
   FakeTask task = [=, desc = *desc, xs = *xs, ys = *ys, ds = *ds](int device) {
     fake().products.push_back({number, x, y, d, workspace});
     if (fake().watch)
@@ -239,6 +240,8 @@ EXPORT Code cublasLtMatmul(Handle, Desc desc, const void *, const void *x,
       for (int64_t j = 0; j < static_cast<int64_t>(ds.columns); ++j)
         for (int64_t i = 0; i < static_cast<int64_t>(ds.rows); ++i) {
           float sum = desc.epilogue & EpilogueBias ? desc.bias[i] : 0;
+          if (scale != 0)
+            sum += scale * *element(c, ds, false, b, i, j);
           for (int64_t k = 0; k < sums; ++k)
             sum += *element(x, xs, tx, b, i, k) * *element(y, ys, ty, b, k, j);
           if (desc.epilogue & EpilogueGeluGrad)

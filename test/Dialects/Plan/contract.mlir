@@ -195,3 +195,30 @@ module attributes {plan.target = "cuda:sm_90a"} {}
 
 // expected-error @+1 {{there is no target 'cuda'; there are cpu, cuda:sm_90a and cuda:sm_XY from sm_80 on}}
 module attributes {plan.target = #plan.target<"cuda">} {}
+
+// -----
+
+// CHECK: plan.contract %{{.*}} [0, 1], %{{.*}} [2, 1] add %{{.*}} to [0, 2] from "tv.contract"
+func.func @addend(%a: tensor<4x6xbf16>, %b: tensor<8x6xbf16>, %c: tensor<4x8xf32>) {
+  %0 = plan.contract %a [0, 1], %b [2, 1] add %c to [0, 2] from "tv.contract"
+    : (tensor<4x6xbf16>, tensor<8x6xbf16>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @other_addend(%a: tensor<4x6xf32>, %b: tensor<8x6xf32>, %c: tensor<8x4xf32>) {
+  // expected-error @+1 {{must have the result's shape, elements and partial state, and there must be neither bias, nor epilogue, nor sums}}
+  %0 = plan.contract %a [0, 1], %b [2, 1] add %c to [0, 2] from "tv.contract"
+    : (tensor<4x6xf32>, tensor<8x6xf32>, tensor<8x4xf32>) -> tensor<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @addend_and_bias(%a: tensor<4x6xf32>, %b: tensor<8x6xf32>, %bias: tensor<8xf32>, %c: tensor<4x8xf32>) {
+  // expected-error @+1 {{must have the result's shape, elements and partial state, and there must be neither bias, nor epilogue, nor sums}}
+  %0 = plan.contract %a [0, 1], %b [2, 1] bias %bias add %c to [0, 2] from "tv.contract"
+    : (tensor<4x6xf32>, tensor<8x6xf32>, tensor<8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  return
+}

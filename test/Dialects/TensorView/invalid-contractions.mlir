@@ -175,3 +175,43 @@ func.func @contract_integers(%a: tensor<2x8xi32>, %b: tensor<8x5xi32>) {
   %r = tv.contract %a [0, 1], %b [1, 2] to [0, 2] : (tensor<2x8xi32>, tensor<8x5xi32>) -> tensor<2x5xi32>
   return
 }
+
+// -----
+
+func.func @contract_narrow_result(%a: tensor<2x8xbf16>, %b: tensor<8x5xbf16>) {
+  // expected-error@+1 {{'tv.contract' op result has element type 'f16'; it must be 'bf16', or 'f32', in which it sums}}
+  %r = tv.contract %a [0, 1], %b [1, 2] to [0, 2] : (tensor<2x8xbf16>, tensor<8x5xbf16>) -> tensor<2x5xf16>
+  return
+}
+
+// -----
+
+func.func @contract_wide_result(%a: tensor<2x8xf32>, %b: tensor<8x5xf32>) {
+  // expected-error@+1 {{'tv.contract' op result has element type 'f64'; it must be 'f32'}}
+  %r = tv.contract %a [0, 1], %b [1, 2] to [0, 2] : (tensor<2x8xf32>, tensor<8x5xf32>) -> tensor<2x5xf64>
+  return
+}
+
+// -----
+
+func.func @contract_addend_element(%a: tensor<2x8xbf16>, %b: tensor<8x5xbf16>, %c: tensor<2x5xbf16>) {
+  // expected-error@+1 {{'tv.contract' op element type 'bf16' must be 'f32', as the others}}
+  %r = tv.contract %a [0, 1], %b [1, 2] add %c to [0, 2] : (tensor<2x8xbf16>, tensor<8x5xbf16>, tensor<2x5xbf16>) -> tensor<2x5xf32>
+  return
+}
+
+// -----
+
+func.func @contract_addend_rank(%a: tensor<2x8xf32>, %b: tensor<8x5xf32>, %c: tensor<5xf32>) {
+  // expected-error@+1 {{'tv.contract' op addend has rank 1; it must be 2}}
+  %r = tv.contract %a [0, 1], %b [1, 2] add %c to [0, 2] : (tensor<2x8xf32>, tensor<8x5xf32>, tensor<5xf32>) -> tensor<2x5xf32>
+  return
+}
+
+// -----
+
+func.func @contract_addend_extents(%a: tensor<2x8xf32>, %b: tensor<8x5xf32>, %c: tensor<5x2xf32>) {
+  // expected-error@+1 {{'tv.contract' op operand #2's dimension 0 has extent 5; it must be 2, as operand #0's dimension 0 has}}
+  %r = tv.contract %a [0, 1], %b [1, 2] add %c to [0, 2] : (tensor<2x8xf32>, tensor<8x5xf32>, tensor<5x2xf32>) -> tensor<2x5xf32>
+  return
+}

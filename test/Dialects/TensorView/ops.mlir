@@ -66,6 +66,9 @@ func.func @contractions(%x: tensor<2x3x8xf32>, %w: tensor<16x8xf32>, %b: tensor<
   // CHECK: tv.contract %{{.*}} [0, 1, 2], %{{.*}} [0, 1, 2] to [] :
   %5 = tv.contract %x [0, 1, 2], %x [0, 1, 2] to []
      : (tensor<2x3x8xf32>, tensor<2x3x8xf32>) -> tensor<f32>
+  // CHECK: tv.contract %{{.*}} [0, 1, 3], %{{.*}} [2, 3] bias %{{.*}} add %{{.*}} to [1, 0, 2] :
+  %6 = tv.contract %x [0, 1, 3], %w [2, 3] bias %b add %4 to [1, 0, 2]
+     : (tensor<2x3x8xf32>, tensor<16x8xf32>, tensor<16xf32>, tensor<3x2x16xf32>) -> tensor<3x2x16xf32>
   return
 }
 

@@ -114,12 +114,14 @@ Blas::Calls::Calls(const Blas &blas, const Products &products,
                    const Addresses &at)
     : library(blas), products_(products), at(at),
       objects(std::make_unique<Objects>()) {
-  std::byte *const bases[] = {at.a, at.b, at.c, at.bias, at.aux, at.sums};
+  std::byte *const bases[] = {at.a,   at.b,    at.c,     at.bias,
+                              at.aux, at.sums, at.addend};
   for (int t = 0; t < Products::Count; ++t) {
     uint64_t bits = reinterpret_cast<uintptr_t>(bases[t]) | kAlignment;
-    if (t <= Products::C)
+    const int as = t == Products::Addend ? Products::C : t;
+    if (as <= Products::C)
       for (const auto &call : products_.calls)
-        bits |= call[t] * info(products_.dtypes[t]).bytes;
+        bits |= call[as] * info(products_.dtypes[as]).bytes;
     alignments[t] = static_cast<int64_t>(bits & -bits);
   }
 
@@ -151,6 +153,8 @@ Blas::Calls::Calls(const Blas &blas, const Products &products,
              : bits == EpilogueSumsOfX ? "/sums:x:"
                                        : "/sums:y:") +
             std::to_string(alignments[Products::Sums]);
+  if (products_.epilogue.addend)
+    text += "/add:" + std::to_string(alignments[Products::Addend]);
 }
 
 Blas::Calls::~Calls() {
@@ -242,7 +246,9 @@ Status Blas::Calls::prepare() {
   prefer(MaxWorkspace, static_cast<uint64_t>(kWorkspace));
   prefer(AlignmentA, static_cast<uint32_t>(alignments[x]));
   prefer(AlignmentB, static_cast<uint32_t>(alignments[y]));
-  prefer(AlignmentC, static_cast<uint32_t>(alignments[Products::C]));
+  prefer(AlignmentC,
+         static_cast<uint32_t>(
+             alignments[epilogue.addend ? Products::Addend : Products::C]));
   prefer(AlignmentD, static_cast<uint32_t>(alignments[Products::C]));
   return status;
 }
@@ -325,8 +331,9 @@ uint64_t Blas::Calls::algorithmHash() const {
 
 Status Blas::Calls::run(void *stream) const {
   const bool wide = products_.dtypes[Products::C] == DType::F64;
-  const float one = 1, none = 0;
-  const double wideOne = 1, wideNone = 0;
+  const bool adds = products_.epilogue.addend;
+  const float one = 1, beta = adds;
+  const double wideOne = 1, wideBeta = adds;
   const bool swapped = products_.product.swapped;
   for (const auto &call : products_.calls) {
     auto place = [&](std::byte *base, int t) {
@@ -334,12 +341,13 @@ Status Blas::Calls::run(void *stream) const {
     };
     std::byte *a = place(at.a, Products::A), *b = place(at.b, Products::B);
     std::byte *c = place(at.c, Products::C);
+    std::byte *addend = adds ? place(at.addend, Products::C) : c;
     Code code = library.api->matmul(
         library.handle, objects->desc,
         wide ? static_cast<const void *>(&wideOne) : &one, swapped ? b : a,
         objects->x, swapped ? a : b, objects->y,
-        wide ? static_cast<const void *>(&wideNone) : &none, c, objects->d, c,
-        objects->d, &objects->algorithm, at.workspace, kWorkspace, stream);
+        wide ? static_cast<const void *>(&wideBeta) : &beta, addend, objects->d,
+        c, objects->d, &objects->algorithm, at.workspace, kWorkspace, stream);
     if (code != 0)
       return library.api->check(code, "a matrix product");
   }

@@ -36,6 +36,7 @@ public:
   struct Addresses {
     std::byte *a, *b, *c;
     std::byte *bias = nullptr, *aux = nullptr, *sums = nullptr;
+    std::byte *addend = nullptr; ///< may be c
     std::byte *workspace;
   };
 

@@ -60,6 +60,8 @@ public:
             CopyLoop(bytes, staging.sizes, staging.dense, staging.strides),
             dense, tensor));
     }
+    if (tensors[Products::Addend])
+      placeAddend(*tensors[Products::Addend], *tensors[Products::C]);
   }
 
   void setAddresses(const Bases &bases) override {
@@ -67,9 +69,9 @@ public:
       for (const auto &copy : *copies)
         copy->setAddresses(bases);
     auto at = [&](int t) { return places[t] ? bases(*places[t]) : nullptr; };
-    addresses = {at(Products::A),    at(Products::B),   at(Products::C),
-                 at(Products::Bias), at(Products::Aux), at(Products::Sums),
-                 bases(workspace)};
+    addresses = {at(Products::A),      at(Products::B),   at(Products::C),
+                 at(Products::Bias),   at(Products::Aux), at(Products::Sums),
+                 at(Products::Addend), bases(workspace)};
   }
 
   Status prepare() override {
@@ -139,6 +141,26 @@ public:
   }
 
 private:
+  /// The library reads the addend where it is if it lies as c does, else in c's
+  /// place.
+  void placeAddend(const LocalTensor &addend, const LocalTensor &c) {
+    const bool isStaged = products.staged[Products::C].has_value();
+    if (!isStaged && addend.strides == c.strides)
+      return;
+    before.push_back(
+        makeCopy(binaries,
+                 CopyLoop(c.elementBytes(), c.sizes, c.strides, addend.strides),
+                 placeOf(c), placeOf(addend)));
+    places[Products::Addend] = places[Products::C];
+    if (isStaged) {
+      const Staging &staging = *products.staged[Products::C];
+      before.push_back(makeCopy(binaries,
+                                CopyLoop(c.elementBytes(), staging.sizes,
+                                         staging.dense, staging.strides),
+                                *places[Products::C], placeOf(c)));
+    }
+  }
+
   Binaries &binaries;
   const Blas &blas;
   Chooser &chooser;
@@ -166,7 +188,8 @@ tessera::cuda::makeContract(Binaries &binaries, const Blas &blas,
                      contract.c,
                      contract.bias,
                      contract.x >= 0 ? contract.x : contract.aux,
-                     contract.sums};
+                     contract.sums,
+                     contract.addend};
   for (int t = 0; t < Products::Count; ++t)
     if (ids[t] >= 0) {
       Result<const LocalTensor *> tensor = tensors.get(ids[t]);
@@ -200,6 +223,11 @@ tessera::cuda::makeContract(Binaries &binaries, const Blas &blas,
     epilogue.summed = contract.summed;
     epilogue.sumsStride = local[Products::Sums]->strides[0];
   }
+  const LocalTensor *addend = local[Products::Addend];
+  if (addend && addend->sizes != local[Products::C]->sizes)
+    return Error{tensors.name(ids[Products::Addend]) +
+                 " must have the result's local shape"};
+  epilogue.addend = addend;
   Result<Products> products =
       Products::create(operand(Products::A, contract.a_labels),
                        operand(Products::B, contract.b_labels),
@@ -210,6 +238,14 @@ tessera::cuda::makeContract(Binaries &binaries, const Blas &blas,
       local[Products::Sums]->sizes[0] != products->numSums)
     return Error{tensors.name(ids[Products::Sums]) + " must have " +
                  std::to_string(products->numSums) + " elements"};
+  // A sum of no terms adds nothing.
+  if (addend && products->zero) {
+    const LocalTensor &c = *local[Products::C];
+    return makeCopy(
+        binaries,
+        CopyLoop(c.elementBytes(), c.sizes, c.strides, addend->strides),
+        placeOf(c), placeOf(*addend));
+  }
   auto work = std::make_unique<ContractWork>(binaries, blas, chooser,
                                              std::move(*products));
   work->plan(local);

@@ -106,6 +106,8 @@ std::array<int64_t, Products::Count> operandBytes(const Products &products) {
   if (products.epilogue.aux)
     bytes[Products::Aux] = shape.n * products.auxLeading * element;
   bytes[Products::Sums] = products.numSums * element;
+  if (products.epilogue.addend)
+    bytes[Products::Addend] = bytes[Products::C];
   return bytes;
 }
 
@@ -277,7 +279,7 @@ Outcome<Algorithms::Entry> tessera::cuda::measure(const Blas &blas,
   Result<std::unique_ptr<Blas::Calls>> own =
       blas.prepare(products, {at(Products::A), at(Products::B), at(Products::C),
                               at(Products::Bias), at(Products::Aux),
-                              at(Products::Sums), base});
+                              at(Products::Sums), at(Products::Addend), base});
   if (!own)
     return fail(own.message());
   Result<Algorithms::Entry> winner = Race(device, **own).run(*algorithms);

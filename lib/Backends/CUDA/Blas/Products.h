@@ -59,11 +59,13 @@ struct Epilogue {
   /// columns over what is contracted, without bias, gelu and geluGrad.
   fb::Summed summed = fb::Summed::None;
   int64_t sumsStride = 1;
+  /// The product is added to what lies as c does, in c or elsewhere.
+  bool addend = false;
 };
 
 /// What follows from sizes and strides.
 struct Products {
-  enum { A, B, C, Bias, Aux, Sums, Count };
+  enum { A, B, C, Bias, Aux, Sums, Addend, Count };
 
   static Result<Products> create(const Contraction::Operand &a,
                                  const Contraction::Operand &b,

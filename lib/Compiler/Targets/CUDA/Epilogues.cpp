@@ -38,11 +38,17 @@ static bool isWhole(Value tensor) {
 // Behind a product
 //===----------------------------------------------------------------------===//
 
-/// Whether the product is of rows, of any number of dimensions, and one matrix,
-/// whose columns are last in the result.
+/// Whether the product is stored as it is, with the elements that it has.
+static bool isPlainProduct(tv::ContractionOpInterface op) {
+  return !op.getAddend() && getType(op->getResult(0)).getElementType() ==
+                                getType(op.getA()).getElementType();
+}
+
+/// Whether such a product is of rows, of any number of dimensions, and one
+/// matrix, whose columns are last in the result.
 static bool isOfMatrix(tv::ContractionOpInterface op) {
   const tv::ContractionLabels labels = op.getContractionLabels();
-  return labels.b.size() == 2 && isPlain(op.getB()) &&
+  return isPlainProduct(op) && labels.b.size() == 2 && isPlain(op.getB()) &&
          isPlain(op->getResult(0)) && !labels.result.empty() &&
          llvm::is_contained(labels.b, labels.result.back()) &&
          !llvm::is_contained(labels.a, labels.result.back());
@@ -132,8 +138,9 @@ static std::optional<plan::Summed> getSummed(tv::ContractionOpInterface product,
                ? std::optional(plan::Summed::Result)
                : std::nullopt;
   auto result = getType(product->getResult(0));
-  if (epilogue || product.getBias() || result.getRank() != 2 ||
-      !result.hasStaticShape() || !hasBoxes(product->getResult(0), 1))
+  if (epilogue || product.getBias() || !isPlainProduct(product) ||
+      result.getRank() != 2 || !result.hasStaticShape() ||
+      !hasBoxes(product->getResult(0), 1))
     return std::nullopt;
   const tv::ContractionLabels labels = product.getContractionLabels();
   std::optional<plan::Summed> which;

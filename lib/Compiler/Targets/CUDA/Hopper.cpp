@@ -36,7 +36,8 @@ static bool isOfAttention(Operation *op) {
 static std::optional<std::string> whyNotProduct(tv::ContractionOpInterface op) {
   Value result = op->getResult(0);
   Type element = getType(result).getElementType();
-  if (!element.isBF16() && !element.isF16()) {
+  if (!element.isBF16() && !element.isF16() &&
+      element == getType(op.getA()).getElementType()) {
     std::string why = "its elements must be bf16 or f16";
     if (isOfAttention(op))
       why += ", but attention's variant math, which --attention can leave out, "
@@ -44,6 +45,8 @@ static std::optional<std::string> whyNotProduct(tv::ContractionOpInterface op) {
              std::string(element.isF64() ? "f64" : "f32");
     return why;
   }
+  if (element != getType(op.getA()).getElementType())
+    return "its result must have the elements of what it multiplies";
   const int64_t rank = getSpace(result.getType()).size();
   if (rank != 2 && rank != 3)
     return "its result must be a matrix or a batch of matrices";
