@@ -61,7 +61,7 @@ def ExpandComposites : ContractPass<"tv-expand-composites", "Localized"> {
   let summary = "Replaces composites of local tensors by core ops";
   let description = [{
     What no pass had a use for as a whole becomes `map`, `reduce`, `broadcast` and
-    matrix products: composites by their own decomposition, the bias of a `linear`
+    matrix products: composites by their own decomposition, the bias of a product
     as an addition. A `scatter` that sums small floats sums in f32.
 
     Attention becomes a `plan.choose` of its variants. `math` is core ops, with the
@@ -104,7 +104,7 @@ def ExpandComposites : ContractPass<"tv-expand-composites", "Localized"> {
     !b = tensor<3xf32, #tv.local<#tv.view<#m, [did(tp) * 3], alloc = (0)>, of [6]>>
     !y = tensor<4x3xf32, #tv.local<#tv.view<#m, [4, did(tp) * 3], alloc = (0, 1)>, of [4, 6]>>
     func.func @main(%x: !x, %w: !w, %b: !b) -> !y {
-      %p = tv.linear %x, %w : (!x, !w) -> !y
+      %p = tv.contract %x [0, 1], %w [2, 1] to [0, 2] : (!x, !w) -> !y
       %c = tv.broadcast %b dims [1] like %p : (!b, !y) -> !y
       %y = tv.map %p, %c : (!y, !y) -> !y (%u: f32, %v: f32) {
         %s = arith.addf %u, %v : f32
