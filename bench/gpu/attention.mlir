@@ -1,7 +1,7 @@
 // One attention, causal, 4096 positions, 16 heads of 128, to time its variants:
 //
 //     tessera-compile bench/gpu/attention.mlir --target=cuda:sm_90a -o attention.tsr
-//     tessera-run attention.tsr --attention=cudnn --repeat 50 --trace cudnn.json
+//     tessera-run attention.tsr --attention=cudnn --steps 50 --trace cudnn.json
 //
 // The trace has the attention as a step of its own: 69 GFLOP.
 #m = #tv.mesh<tp = 1>

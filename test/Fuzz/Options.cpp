@@ -36,7 +36,7 @@ int test::fuzzOne(std::string_view input) {
     if (options->help)
       continue;
     FUZZ_CHECK(!options->module.empty());
-    FUZZ_CHECK(options->repeat > 0 && options->memoryLimit >= 0);
+    FUZZ_CHECK(options->steps > 0 && options->memoryLimit >= 0);
     FUZZ_CHECK(options->ranks > 0 && options->ranks <= 4096);
     FUZZ_CHECK(std::isfinite(options->deadline) && options->deadline > 0);
     FUZZ_CHECK(!options->device || *options->device >= 0);

@@ -19,6 +19,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <functional>
+#include <map>
 
 namespace tessera::run {
 
@@ -33,7 +34,12 @@ const char *const kUsage =
   --output FILE         safetensors file for outputs and the final state
   --report text|json    how to print collectives, times and memory;
            collectives  or only the collectives, in text, without their times
-  --repeat N            runs; a state goes from one to the next
+  --steps N             runs; a state goes from one to the next
+  --log NAME            after each, a result or state that is a scalar; may be
+                        repeated
+  --save FILE           safetensors file for the states after the last run: with
+                        it as --inputs, runs on any mesh go on from there
+  --save-every N        after each N runs, too
   --attention LIST      variants of attention that may run, the preferred first:
                         flash,cudnn,math; else what the module prefers
   --matmul LIST         of matrix products: cublaslt,own
@@ -123,7 +129,21 @@ Result<Options> parseOptions(int argc, const char *const *argv, bool underMPI) {
          return options.report != Format::Text || value == "text";
        },
        "text, collectives or json"},
-      {"--repeat", positive(options.repeat), "a number of runs, at least 1"},
+      {"--steps", positive(options.steps), "a number of runs, at least 1"},
+      {"--log",
+       [&](const std::string &value) {
+         options.logged.push_back(value);
+         return !value.empty();
+       },
+       "the name of a result or state"},
+      {"--save",
+       [&](const std::string &value) {
+         options.save = value;
+         return !value.empty();
+       },
+       "a path"},
+      {"--save-every", positive(options.saveEvery),
+       "a number of runs, at least 1"},
       {"--transport",
        [&](const std::string &value) {
          options.transport = value;
@@ -245,8 +265,17 @@ Result<Options> parseOptions(int argc, const char *const *argv, bool underMPI) {
   if (options.autotune && algorithmsGiven)
     return Error{"--autotune uses what its file holds, too: --algorithms is "
                  "for runs that measure nothing"};
-  if (!options.output.empty() && options.output == options.trace)
-    return Error{"--output and --trace are both '" + options.output + "'"};
+  std::map<std::string, const char *> written;
+  for (auto [flag, path] : {std::pair("--output", &options.output),
+                            std::pair("--save", &options.save),
+                            std::pair("--trace", &options.trace)}) {
+    auto [other, isNew] = written.try_emplace(*path, flag);
+    if (!isNew && !path->empty())
+      return Error{std::string(other->second) + " and " + flag + " are both '" +
+                   *path + "'"};
+  }
+  if (options.saveEvery && options.save.empty())
+    return Error{"--save-every needs --save FILE, where the states go"};
   if (options.transport.empty() && underMPI && !ranksGiven)
     options.transport = "mpi";
   if (options.transport.empty() && ranksGiven)

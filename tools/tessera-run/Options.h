@@ -31,10 +31,13 @@ struct Options {
   std::vector<std::string> inputs;
   std::string names; ///< a map of names; empty: none
   std::vector<std::pair<std::string, int64_t>> sizes;
-  std::string output; ///< empty: results are dropped
+  std::string output;    ///< empty: results are dropped
+  std::string save;      ///< a file for the states; empty: none
+  int64_t saveEvery = 0; ///< steps; 0: only after the last one
   enum class Format { Text, Collectives, JSON };
   Format report = Format::Text;
-  int64_t repeat = 1;
+  int64_t steps = 1;
+  std::vector<std::string> logged; ///< names of results
   std::string transport; ///< "mpi", "threads", or empty for a single rank
   int64_t ranks = 1;     ///< for "threads"
   double deadline = 60;

@@ -291,7 +291,7 @@ std::string Report::text() const {
             " measured, " + std::to_string(products.heuristic) +
             " by cuBLASLt's heuristic\n";
   text += comparison.text();
-  for (const std::string &path : {output, trace})
+  for (const std::string &path : {output, save, trace})
     if (!path.empty())
       text += "wrote " + path + "\n";
   return text;
@@ -334,6 +334,8 @@ std::string Report::json() const {
                                  {"location", each.location},
                                  {"chosen", each.chosen},
                                  {"variants", each.variants}});
+  for (const auto &[name, values] : logged)
+    result["log"][name] = values;
   result["seconds"] = times(seconds);
   result["target"] = target;
   if (device.isGPU()) {

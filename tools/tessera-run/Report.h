@@ -69,12 +69,14 @@ struct Report {
   std::vector<std::pair<std::string, int64_t>> sizes;
   std::vector<Collective> collectives;
   std::vector<Choice> choices;
+  /// Names of scalars, and what they were after each run.
+  std::vector<std::pair<std::string, std::vector<double>>> logged;
   std::vector<double> seconds;     ///< one a run
   std::vector<double> hostSeconds; ///< likewise; of graphs, one a launch
   Memory memory;
   bool withProducts = false; ///< whether these are shown
   Products products;         ///< of all ranks, when merged
-  std::string output, trace; ///< empty: none
+  std::string output, save, trace; ///< empty: none
   Comparison comparison;     ///< the same on all ranks already
 
   /// Replaces each number by the largest of all ranks, or the sum where that is

@@ -217,7 +217,8 @@ Status Session::openInputs() {
     Result<const StoredTensor *> found =
         files.find(names.lookup(port.name()).name);
     if (!found)
-      return Error{"input '" + port.name() + "': " + found.message()};
+      return Error{(port.isState() ? "state '" : "input '") + port.name() +
+                   "': " + found.message()};
     port.stored = *found;
   }
   return Ok{};
@@ -352,7 +353,7 @@ Status Session::fillPorts() {
 // Running
 //===----------------------------------------------------------------------===//
 
-Status Session::execute() {
+Status Session::execute(const std::function<Status(int64_t)> &after) {
   std::vector<void *> pointers;
   for (const Port &port : ports)
     pointers.push_back(port.buffer.get());
@@ -362,12 +363,14 @@ Status Session::execute() {
                                       &newBinding)));
   binding.reset(newBinding);
   Progress progress(team);
-  for (int64_t i = 0; i < options.repeat; ++i) {
-    progress.show("running", i, options.repeat, "runs");
+  for (int64_t i = 0; i < options.steps; ++i) {
+    progress.show("running", i, options.steps, "runs");
     const double begin = now();
     TSR_TRY(take(tessera_binding_run(binding.get())));
     seconds.push_back(now() - begin);
     hostSeconds.push_back(tessera_binding_host_seconds(binding.get()));
+    if (after)
+      TSR_TRY(after(i + 1));
   }
   return Ok{};
 }

@@ -20,6 +20,7 @@
 #include "tessera/tessera.h"
 
 #include <cstdlib>
+#include <functional>
 
 namespace tessera::run {
 
@@ -62,6 +63,7 @@ struct Port {
   std::string name() const { return description.name; }
   bool isRead() const { return description.kind != TESSERA_OUTPUT; }
   bool isWritten() const { return description.kind != TESSERA_INPUT; }
+  bool isState() const { return description.kind == TESSERA_STATE; }
 };
 
 /// What one rank runs on; with a fixed size, to be sent.
@@ -99,8 +101,9 @@ public:
   Status fillPorts();
   /// Sets `target` and `device`.
   Status describe();
-  /// Binds, and runs as often as the options say.
-  Status execute();
+  /// Binds, and runs as often as the options say. `after`: called after each
+  /// run with its number, from 1.
+  Status execute(const std::function<Status(int64_t)> &after = nullptr);
   /// A copy of what a port holds.
   Result<HostBuffer> fetch(const Port &port) const;
 

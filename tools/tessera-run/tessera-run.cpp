@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Elements.h"
 #include "Ending.h"
 #include "Module/Module.h"
 #include "Options.h"
@@ -59,15 +60,25 @@ public:
         session(options, team) {}
 
   Status run() {
-    for (auto step : {&Rank::nameTemporaries, &Rank::checkOutput, &Rank::load,
-                      &Rank::openReference, &Rank::allowVariants,
-                      &Rank::readInputs, &Rank::execute, &Rank::writeOutput,
-                      &Rank::verify, &Rank::trace, &Rank::report})
+    for (auto step :
+         {&Rank::nameTemporaries, &Rank::checkOutput, &Rank::load,
+          &Rank::findLogged, &Rank::openReference, &Rank::allowVariants,
+          &Rank::readInputs, &Rank::execute, &Rank::writeOutput, &Rank::verify,
+          &Rank::trace, &Rank::report})
       TSR_TRY((this->*step)());
     return Ok{};
   }
 
 private:
+  /// The files to be written, each with what it is before it is whole.
+  std::vector<std::pair<const std::string *, std::string *>> written() {
+    std::vector<std::pair<const std::string *, std::string *>> files{
+        {&options.output, &outputTemporary},
+        {&options.save, &saveTemporary},
+        {&options.trace, &traceTemporary}};
+    std::erase_if(files, [](auto &file) { return file.first->empty(); });
+    return files;
+  }
   /// All ranks know them before there are any, so that those that survive
   /// remove them.
   Status nameTemporaries() {
@@ -80,10 +91,8 @@ private:
     char suffix[32];
     snprintf(suffix, sizeof suffix, ".tmp%016llx",
              static_cast<unsigned long long>((*tokens)[0]));
-    for (auto [path, temporary] : {std::pair(&options.output, &outputTemporary),
-                                   std::pair(&options.trace, &traceTemporary)})
-      if (!path->empty())
-        removeAtError(*temporary = *path + suffix);
+    for (auto [path, temporary] : written())
+      removeAtError(*temporary = *path + suffix);
     return Ok{};
   }
 
@@ -92,10 +101,8 @@ private:
       return Ok{};
     if (!canWriteStdout())
       return Error{"the standard output is closed: the report goes there"};
-    for (auto [path, temporary] : {std::pair(&options.output, &outputTemporary),
-                                   std::pair(&options.trace, &traceTemporary)})
-      if (!path->empty())
-        TSR_TRY(checkWritable(*path, *temporary));
+    for (auto [path, temporary] : written())
+      TSR_TRY(checkWritable(*path, *temporary));
     return Ok{};
   }
 
@@ -114,6 +121,36 @@ private:
         return Error{std::string(flag) +
                      " is for modules that are compiled for cuda; '" +
                      options.module + "' is compiled for cpu"};
+    return Ok{};
+  }
+  Status findLogged() {
+    if (!options.save.empty() &&
+        std::ranges::none_of(session.ports, &Port::isState))
+      return Error{"--save: '" + options.module +
+                   "' has no states; --output writes results"};
+    for (const std::string &name : options.logged) {
+      auto port = std::ranges::find(session.ports, name, &Port::name);
+      std::vector<std::string> names;
+      for (const Port &each : session.ports)
+        if (each.isWritten())
+          names.push_back(each.name());
+      const std::string flag = "--log " + name + ": ";
+      if (port == session.ports.end() || !port->isWritten())
+        return Error{flag + "the program has no such result or state" +
+                     suggestName(name, names)};
+      if (port->description.rank > 0)
+        return Error{flag + "is " + port->description.shape_text +
+                     "; only a scalar, of shape [], can be shown"};
+      Result<layout::View> view =
+          layout::parseView(port->description.view, session.mesh);
+      if (!view)
+        return view.error();
+      if (!view->partial.empty())
+        return Error{flag + "is in parts, " + port->description.view +
+                     "; give it a view that is whole"};
+      logged.push_back(port - session.ports.begin());
+      log.emplace_back(name, std::vector<double>());
+    }
     return Ok{};
   }
   /// What is wrong with it is known before anything runs.
@@ -159,7 +196,7 @@ private:
   }
   /// Those in the output, which the map may give.
   Status checkNames() {
-    if (options.output.empty())
+    if (options.output.empty() && options.save.empty())
       return Ok{};
     std::map<std::string, std::string> written{{"__metadata__", ""}};
     for (const Port &port : session.ports) {
@@ -178,7 +215,13 @@ private:
   }
   /// Then the libraries that it takes are open, and have a version.
   Status execute() {
-    TSR_TRY(session.execute());
+    TSR_TRY(session.execute([&](int64_t run) -> Status {
+      TSR_TRY(showLogged(run));
+      const bool saves = run == options.steps ||
+                         (options.saveEvery && run % options.saveEvery == 0);
+      return saves ? write(options.save, saveTemporary, &Port::isState)
+                   : Status(Ok{});
+    }));
     for (size_t i = 0; i < options.variants.size(); ++i)
       TSR_TRY(take(tessera_variants_pop()));
     return session.describe();
@@ -196,13 +239,39 @@ private:
     return Ok{};
   }
 
+  /// A line for people; those who read JSON get all at once.
+  Status showLogged(int64_t run) {
+    std::string line = std::to_string(run);
+    for (size_t i = 0; i < logged.size(); ++i) {
+      const Port &port = session.ports[logged[i]];
+      Result<HostBuffer> host = session.fetch(port);
+      if (!host)
+        return host.error();
+      const double value = valueOf(host->get(), port.tensor.dtype, 0);
+      log[i].second.push_back(value);
+      char number[32];
+      snprintf(number, sizeof number, "%.*g",
+               port.tensor.dtype == DType::F32 ? 9 : 17, value);
+      line += (i ? ", " : ": ") + log[i].first + " " + number;
+    }
+    if (logged.empty() || team.rank() != 0 ||
+        options.report == Options::Format::JSON)
+      return Ok{};
+    return print((line + "\n").c_str());
+  }
+
   Status writeOutput() {
-    if (options.output.empty())
+    return write(options.output, outputTemporary, &Port::isWritten);
+  }
+  /// All ranks: a file `path` with some of the ports; none where it is empty.
+  Status write(const std::string &path, const std::string &temporary,
+               bool (Port::*isPart)() const) {
+    if (path.empty())
       return Ok{};
     std::vector<GlobalTensor> tensors;
     std::vector<HostBuffer> data;
     for (const Port &port : session.ports) {
-      if (!port.isWritten())
+      if (!(port.*isPart)())
         continue;
       tensors.push_back(port.tensor);
       tensors.back().name = session.names.lookup(port.name()).name;
@@ -214,16 +283,14 @@ private:
 
     std::optional<OutputFile> file;
     if (team.rank() == 0) {
-      Result<OutputFile> created =
-          OutputFile::create(options.output, outputTemporary, tensors);
+      Result<OutputFile> created = OutputFile::create(path, temporary, tensors);
       if (!created)
         return created.error();
       file.emplace(std::move(*created));
     }
     TSR_TRY(team.barrier());
     if (team.rank() != 0) {
-      Result<OutputFile> opened =
-          OutputFile::open(options.output, outputTemporary, tensors);
+      Result<OutputFile> opened = OutputFile::open(path, temporary, tensors);
       if (!opened)
         return opened.error();
       file.emplace(std::move(*opened));
@@ -256,7 +323,7 @@ private:
     // On the CPU that costs nothing.
     report.timed =
         !report.device.isGPU() || !options.trace.empty() || options.verbose;
-    report.graph = report.device.isGPU() && options.repeat > 1 &&
+    report.graph = report.device.isGPU() && options.steps > 1 &&
                    !options.noGraph && !options.verbose &&
                    options.trace.empty();
     for (size_t i = 0; i < session.symbols.size(); ++i)
@@ -298,6 +365,7 @@ private:
       for (std::string name; std::getline(names >> std::ws, name, ',');)
         report.choices.back().variants.push_back(name);
     }
+    report.logged = log;
     report.seconds = session.seconds;
     // The first run goes step by step, and makes the graph of the others.
     report.hostSeconds.assign(session.hostSeconds.begin() + report.graph,
@@ -314,6 +382,7 @@ private:
     report.products = {products.stored, products.measured, products.heuristic,
                        products.hash};
     report.output = options.output;
+    report.save = options.save;
     report.trace = options.trace;
     report.comparison = comparison;
     TSR_TRY(report.merge(team));
@@ -331,8 +400,11 @@ private:
   const Options &options;
   Team &team;
   tessera_threads *const *meetings;
-  std::string outputTemporary, traceTemporary; ///< empty without those files
+  /// Empty without those files.
+  std::string outputTemporary, saveTemporary, traceTemporary;
   Session session;
+  std::vector<size_t> logged; ///< numbers of ports
+  std::vector<std::pair<std::string, std::vector<double>>> log;
   std::unique_ptr<Reference> reference; ///< with --verify, until it has run
   Comparison comparison;
 };

@@ -199,7 +199,7 @@ class Case:
         runs = self.choose_runs()
         for rank in range(RANKS):
             skips = self.fault == "skip" and rank == self.victim
-            parts += [":"] * (rank > 0) + ["-n", 1, *each, "--repeat"]
+            parts += [":"] * (rank > 0) + ["-n", 1, *each, "--steps"]
             parts.append(self.random.randrange(1, 2000) if skips else runs)
         begin = time.monotonic()
         process = self.start("mpirun", *parts, **{"alone": "1"} if alone else {})
@@ -285,7 +285,7 @@ class Case:
         if self.fault == "told":
             process = self.start(
                 self.bin / "tessera-run", self.modules.linear, "--ranks", RANKS, "--inputs", self.modules.inputs,
-                "--output", "out.safetensors", "--repeat", self.choose_runs(),
+                "--output", "out.safetensors", "--steps", self.choose_runs(),
             )  # fmt: skip
             self.wait_for_moment(time.monotonic(), process)
             which = self.random.choice([signal.SIGTERM, signal.SIGINT])

@@ -12,8 +12,9 @@
 //
 // a product with a partial result, and an all-reduce; other-2.tsr, which is
 // linear-2.tsr with a larger maximum of b; state-2.tsr with a state, s[5, 4]
-// split by rows, that a run replaces by s w'; and choice-1.tsr, linear-1.tsr
-// with two choices of one or two equal variants.
+// split by rows, that a run replaces by s w'; logged-2.tsr, state-2.tsr with
+// the sum of the squares of s w', in parts and whole; and choice-1.tsr,
+// linear-1.tsr with two choices of one or two equal variants.
 //
 //===----------------------------------------------------------------------===//
 
@@ -192,11 +193,22 @@ int main(int argc, char **argv) {
   if (!write(two, argv[1], "two-1"))
     return 1;
 
-  PlanBuilder b("<tp = 2>");
-  int state = b.tensor("s", {5, 4}, "[did(tp) * _, _]", fb::Storage::External);
-  int w = b.input("w", {4, 4}, "[_, _]");
-  int next = b.tensor("next", {5, 4}, "[did(tp) * _, _]");
-  b.port(state, fb::PortKind::State, next);
-  b.contract(state, {0, 2}, w, {1, 2}, next, {0, 1});
-  return write(b, argv[1], "state-2") ? 0 : 1;
+  for (const char *name : {"state-2", "logged-2"}) {
+    PlanBuilder b("<tp = 2>");
+    const std::string rows = "[did(tp) * _, _]";
+    int state = b.tensor("s", {5, 4}, rows, fb::Storage::External);
+    int w = b.input("w", {4, 4}, "[_, _]");
+    int next = b.tensor("next", {5, 4}, rows);
+    b.port(state, fb::PortKind::State, next);
+    b.contract(state, {0, 2}, w, {1, 2}, next, {0, 1});
+    if (name == std::string("logged-2")) {
+      int part = b.output("part", {}, "[], partial = [(tp) : sum]");
+      int norm = b.output("norm", {}, "[]");
+      b.contract(next, {0, 1}, next, {0, 1}, part, {});
+      b.collective(fb::CollectiveKind::AllReduce, part, norm, {"tp"});
+    }
+    if (!write(b, argv[1], name))
+      return 1;
+  }
+  return 0;
 }

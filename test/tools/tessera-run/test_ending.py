@@ -22,7 +22,7 @@ class Ending(Runs):
         process = self.start(
             "linear-3.tsr",
             "--inputs", "in.safetensors",
-            "--repeat", 10**9,
+            "--steps", 10**9,
             "--deadline", 2,
             mpi=3,
         )  # fmt: skip
@@ -56,7 +56,7 @@ class Ending(Runs):
 
     def test_a_rank_that_dies_is_named(self):
         for rank in 0, 1:
-            process = self.start("linear-3.tsr", "--inputs", "in.safetensors", "--repeat", 10**9, mpi=3)
+            process = self.start("linear-3.tsr", "--inputs", "in.safetensors", "--steps", 10**9, mpi=3)
             time.sleep(3)
             os.kill(self.pid_of(process, rank), signal.SIGKILL)
             self.check_failure(process, [f"rank {rank} died: its process has ended", "test.mlir:"])
@@ -73,7 +73,7 @@ class Ending(Runs):
         s, w = np.ones((5, 4), np.float32), np.eye(4, dtype=np.float32)
         save_file({"s": s, "w": w}, self.folder / "state.safetensors")
         run = [BIN / "tessera-run", "state-2.tsr", "--inputs", "state.safetensors", "--output", "late"]
-        process = self.start_each(run, [*run, "--repeat", 10**9])
+        process = self.start_each(run, [*run, "--steps", 10**9])
         while not list(self.folder.glob("late.tmp*")):
             self.assertIsNone(process.poll())
             time.sleep(0.05)

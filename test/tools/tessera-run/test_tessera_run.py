@@ -111,7 +111,7 @@ class TesseraRun(Runs):
         fakes = {"TESSERA_CUDA_LIBRARY_PATH": FAKES, "NCCL_NVLS_ENABLE": "0"}
         run = ["turn-cuda-2.tsr", "--ranks=2", "--inputs", "in.safetensors", "--verify", "turn-2.tsr"]
         self.assertRegex(self.succeed(*run, **fakes), r"\n +attention +flash 1, math 0\n")
-        out = self.succeed(*run, "--attention=math", "--repeat=2", **fakes)
+        out = self.succeed(*run, "--attention=math", "--steps=2", **fakes)
         self.assertRegex(out, r"\n +attention +flash 0, math 1\n")
 
     def test_mpi(self):
@@ -135,7 +135,7 @@ class TesseraRun(Runs):
 
     def test_json_report(self):
         out = self.succeed(
-            "linear-2.tsr", "--ranks", 2, "--inputs", "in.safetensors", "--report", "json", "--repeat", 3
+            "linear-2.tsr", "--ranks", 2, "--inputs", "in.safetensors", "--report", "json", "--steps", 3
         )
         report = json.loads(out)
         self.assertEqual(report["ranks"], 2)
@@ -335,7 +335,7 @@ class TesseraRun(Runs):
             files = "pick.safetensors" if "z-" in mine else "in.safetensors"
             self.fail_with(
                 f"{mine}.tsr", "--ranks", ranks, "--inputs", files, "--verify", f"{other}.tsr",
-                "--repeat", 10**9,  # before anything runs
+                "--steps", 10**9,  # before anything runs
                 says=[f"--verify '{other}.tsr': ", says],
             )  # fmt: skip
 
@@ -365,7 +365,7 @@ class TesseraRun(Runs):
                 out = self.succeed(
                     f"turn-cuda-{ranks}.tsr", "--ranks", ranks, "--inputs", "in.safetensors",
                     "--output", "out.safetensors", "--verify", f"turn-{ranks}.tsr",
-                    "--repeat", 3, *more, **fakes,
+                    "--steps", 3, *more, **fakes,
                 )  # fmt: skip
                 y = load_file(self.folder / "out.safetensors")["y"]
                 np.testing.assert_array_equal(y, X.T)
@@ -383,7 +383,7 @@ class TesseraRun(Runs):
                     host = " after the first run, launching a CUDA graph of 2 runs: min"
                 self.assertIn("host time" + host, out)
         report = json.loads(
-            self.succeed("turn-cuda-1.tsr", "--inputs", "in.safetensors", "--report=json", "--repeat=2", **fakes)
+            self.succeed("turn-cuda-1.tsr", "--inputs", "in.safetensors", "--report=json", "--steps=2", **fakes)
         )
         self.assertEqual(report["target"], "cuda:sm_90a")
         self.assertNotIn("seconds", report["collectives"][0])  # not measured in a graph
@@ -498,11 +498,65 @@ class TesseraRun(Runs):
         index = {"weight_map": {"s": "model-1.safetensors", "w": "model-2.safetensors"}}
         (folder / "model.safetensors.index.json").write_text(json.dumps(index))
         self.succeed(
-            "state-2.tsr", "--ranks", 2, "--inputs", "weights", "--repeat", 3, "--output", "state"
+            "state-2.tsr", "--ranks", 2, "--inputs", "weights", "--steps", 3, "--output", "state"
         )
         result = load_file(self.folder / "state")
         self.assertEqual(list(result), ["s"])
         np.testing.assert_allclose(result["s"], s @ w.T @ w.T @ w.T, rtol=1e-4, atol=1e-4)
+
+    def test_steps(self):
+        s = (RNG.standard_normal((5, 4)) / 2).astype(np.float32)
+        w = (RNG.standard_normal((4, 4)) / 2).astype(np.float32)
+        save_file({"s": s, "w": w}, self.folder / "start")
+        run = ["logged-2.tsr", "--ranks", 2, "--inputs"]
+        out = self.succeed(*run, "start", "--steps", 3, "--log", "norm", "--save", "whole")
+        expected = [np.sum((s @ np.linalg.matrix_power(w.T, n)) ** 2) for n in (1, 2, 3)]
+        shown = re.findall(r"^(\d+): norm (\S+)$", out, re.MULTILINE)
+        self.assertEqual([int(run) for run, _ in shown], [1, 2, 3])
+        np.testing.assert_allclose([float(norm) for _, norm in shown], expected, rtol=1e-5)
+        self.assertIn("wrote whole", out)
+        # From run 2 on: the same bits, by processes too.
+        save_file({"w": w}, self.folder / "w.safetensors")
+        part = ["--inputs", "w.safetensors"]
+        self.succeed(*run, "start", "--steps", 2, "--save", "part")
+        for mpi, ranks in [(None, run), (2, ["logged-2.tsr", "--inputs"])]:
+            out = self.succeed(
+                *ranks, "part", *part, "--log", "norm", "--report", "json", "--save", "rest", mpi=mpi
+            )
+            self.assertEqual(json.loads(out)["log"], {"norm": [float(np.float32(shown[-1][1]))]})
+            whole, rest = (load_file(self.folder / file) for file in ("whole", "rest"))
+            self.assertEqual(list(rest), ["s"])
+            self.assertEqual(whole["s"].tobytes(), rest["s"].tobytes())
+        # Of a run that does not end well the last file is there, and whole.
+        process = self.start(
+            *run, "start", "--steps", 10**9, "--log", "norm", "--save", "kept", "--save-every", 2
+        )
+        for _ in range(3):
+            process.stdout.readline()
+        process.kill()
+        process.communicate()
+        self.assertEqual(list(load_file(self.folder / "kept")), ["s"])
+
+    def test_steps_that_cannot_be(self):
+        s, w = np.zeros((5, 4), np.float32), np.zeros((4, 4), np.float32)
+        save_file({"s": s, "w": w}, self.folder / "start")
+        run = ["logged-2.tsr", "--ranks", 2, "--inputs", "start"]
+        self.fail_with(*run, "--log", "w", says=["--log w: the program has no such result or state"])
+        self.fail_with(*run, "--log", "nor", says=["--log nor:", "did you mean 'norm'?"])
+        self.fail_with(*run, "--log", "s", says=["--log s: is [5, 4]; only a scalar, of shape []"])
+        self.fail_with(*run, "--log", "part", says=["--log part: is in parts, [], partial = "])
+        self.fail_with(*run, "--save-every", 2, says=["--save-every needs --save FILE"])
+        self.fail_with(*run, "--save-every", 0, "--save", "x", says=["--save-every '0'", "at least 1"])
+        self.fail_with(*run, "--save", "x", "--output", "x", says=["--output and --save are both 'x'"])
+        self.fail_with(
+            "linear-1.tsr", "--inputs", "in.safetensors", "--save", "x",
+            says=["--save: 'linear-1.tsr' has no states; --output writes results"],
+        )  # fmt: skip
+        # Of another program.
+        save_file({"w": w, "ss": s}, self.folder / "start")
+        self.fail_with(*run, says=["state 's': no tensor 's' in start; did you mean 'ss'?"])
+        save_file({"w": w, "s": s[:4]}, self.folder / "start")
+        self.fail_with(*run, says=["start: tensor 's': has shape [4, 4], but input 's' is [5, 4]"])
 
     def test_output_in_place_of_an_input(self):
         shutil.copy(self.folder / "in.safetensors", self.folder / "out.safetensors")
@@ -519,7 +573,7 @@ class TesseraRun(Runs):
         self.fail_with(says=["no module"])
         self.fail_with("a.tsr", "--inptus", "x", says=["--inptus", "did you mean '--inputs'?"])
         self.fail_with("a.tsr", "b.tsr", says=["b.tsr", "only one module"])
-        self.fail_with("a.tsr", "--repeat", "0", says=["--repeat", "at least 1"])
+        self.fail_with("a.tsr", "--steps", "0", says=["--steps", "at least 1"])
         self.fail_with("a.tsr", "--size", "b", says=["--size", "b=3"])
         self.fail_with("a.tsr", "--report=xml", says=["text, collectives or json"])
         self.fail_with("a.tsr", "--deadline", "soon", says=["--deadline", "seconds"])
