@@ -1,0 +1,370 @@
+"""A step of training of a GPT as a tv program: its text, its data and how it starts.
+
+The program draws a batch, goes forward and backward, clips the gradients and updates the
+parameters by AdamW. Views stand on states and on the batch alone: over tp a block is that
+of block_tp.mlir, over dp the batch is split.
+"""
+
+import dataclasses
+import math
+import pydoc_data.topics
+import re
+
+import numpy as np
+
+# Sequence k, counted from the first of the first step, begins at (k HASH mod 2^32) / 2^32
+# of the text.
+HASH = 2654435761
+
+
+@dataclasses.dataclass(frozen=True)
+class GPT:
+    layers: int = 2
+    width: int = 64
+    heads: int = 4
+    length: int = 64  #: of a sequence
+    batch: int = 8
+    vocabulary: int = 256  #: tokens are bytes
+    rate: float = 3e-3
+    warmup: int = 20  #: steps until the rate is that
+    clip: float = 1.0  #: the largest norm of all gradients
+    betas: tuple = (0.9, 0.95)
+    epsilon: float = 1e-8
+    decay: float = 0.1  #: of matrices
+
+    def block(self):
+        """A block's parameters: their shapes, and how they lie over tp."""
+        e, h = self.width, self.heads
+        split = "did(tp) * _"
+        heads = lambda rows: f"(did(tp) * _ | {h}) * {rows}"  # whole ones
+        return {
+            "norm1.weight": ((e,), ("_",)), "norm1.bias": ((e,), ("_",)),
+            "qkv.weight": ((3 * e, e), (heads(3 * e // h), "_")),
+            "qkv.bias": ((3 * e,), (heads(3 * e // h),)),
+            "out.weight": ((e, e), ("_", heads(e // h))), "out.bias": ((e,), ("_",)),
+            "norm2.weight": ((e,), ("_",)), "norm2.bias": ((e,), ("_",)),
+            "up.weight": ((4 * e, e), (split, "_")), "up.bias": ((4 * e,), (split,)),
+            "down.weight": ((e, 4 * e), ("_", split)), "down.bias": ((e,), ("_",)),
+        }
+
+    def parameters(self):
+        e = self.width
+        found = {"embedding": ((self.vocabulary, e), ("did(tp) * _", "_")),
+                 "positions": ((self.length, e), ("_", "_")),
+                 "norm.weight": ((e,), ("_",)), "norm.bias": ((e,), ("_",))}
+        for layer in range(self.layers):
+            found |= {f"h{layer}.{name}": each for name, each in self.block().items()}
+        return found
+
+
+def text():
+    """Python's language reference, which comes with Python, in bytes."""
+    topics = pydoc_data.topics.topics
+    reference = "\n".join(topics[name] for name in sorted(topics))
+    return np.frombuffer(reference.encode(), np.uint8).astype(np.int32)
+
+
+def start(model, dtype):
+    """The states before the first step."""
+    random = np.random.default_rng(0)
+    states = {"step": np.zeros((), np.int64)}
+    for name, (shape, _) in model.parameters().items():
+        value = np.full(shape, float(name.endswith("weight")))
+        if len(shape) > 1:
+            value = 0.02 * random.standard_normal(shape)
+        if name.endswith(("out.weight", "down.weight")):
+            value /= math.sqrt(2 * model.layers)
+        states |= {name: value.astype(dtype), "m." + name: np.zeros(shape, dtype),
+                   "v." + name: np.zeros(shape, dtype)}
+    return states
+
+
+class Program:
+    """element: of the states. compute: of all between them and the loss, if not the same.
+    sequence: over tp the sequence is split where the block is not (sequence parallel).
+    zero: over dp the states are split as well (ZeRO)."""
+
+    def __init__(self, model, tokens, *, element="f32", compute=None, sequence=False,
+                 zero=False):
+        self.model, self.tokens, self.zero = model, tokens, zero
+        self.element, self.compute = element, compute or element
+        self.parameters = model.parameters()
+        self.lines = []
+        self.types(sequence)
+        self.block()
+        self.loss()
+        self.main()
+
+    def __str__(self):
+        return "\n".join(self.lines) + "\n"
+
+    def add(self, text):
+        self.lines.extend(text.splitlines())
+
+    def tensor(self, *shape, of=None, view=None):
+        extents = "".join(f"{n}x" for n in shape)
+        encoding = "" if view is None else f", #tv.view<#m, [{', '.join(view)}]>"
+        return f"tensor<{extents}{of or self.compute}{encoding}>"
+
+    @staticmethod
+    def type_of(name):
+        return "!" + re.sub(r"^h\d+\.", "", name).replace(".", "_")
+
+    @staticmethod
+    def value(name):
+        return "%" + name.replace(".", "_")
+
+    def types(self, sequence):
+        m, tensor = self.model, self.tensor
+        b, s, e, h = m.batch, m.length, m.width, m.heads
+        batch = ("did(dp) * _", "did(tp) * _" if sequence else "_")
+        self.add("#m = #tv.mesh<dp = 1, tp = 1>")
+        for name, type in {
+            "tokens": tensor(self.tokens, of="i32", view=["_"]),
+            "batch": tensor(b, s, of="i32", view=batch),
+            "places": tensor(b, s, of="i32"),
+            "x": tensor(b, s, e), "qkv": tensor(b, s, 3 * e),
+            "heads": tensor(b, s, h, 3 * e // h), "part": tensor(b, s, h, e // h),
+            "head": tensor(b, h, s, e // h),
+            "lse": tensor(b, h, s, of="f64" if self.compute == "f64" else "f32"),
+            "up": tensor(b, s, 4 * e), "logits": tensor(b, s, m.vocabulary),
+            "wide": tensor(b, s, m.vocabulary, of=self.element),
+            "rows": tensor(b, s, of=self.element), "scalar": tensor(of=self.element),
+            "loss": tensor(of=self.element, view=[]), "step": tensor(of="i64", view=[]),
+        }.items():
+            self.add(f"!{name} = {type}")
+        for name, (shape, view) in self.parameters.items():
+            if self.zero and "_" in view:
+                dim = view.index("_")
+                view = (*view[:dim], "did(dp) * _", *view[dim + 1:])
+            line = f"{self.type_of(name)} = {tensor(*shape, of=self.element, view=view)}"
+            if line not in self.lines:
+                self.add(line)
+
+    def arguments(self, names):
+        return ", ".join(f"{self.value(name)}: {self.type_of(name)}" for name in names)
+
+    def computed(self, names):
+        """The parameters as they are computed with: their types and values."""
+        found = {name: (self.type_of(name), self.value(name)) for name in names}
+        if self.compute == self.element:
+            return found
+        for name, (type, value) in found.items():
+            shape = {**self.parameters, **self.model.block()}[name][0]
+            found[name] = self.tensor(*shape), value + "_c"
+            self.add(f"  {value}_c = tv.cast {value} : ({type}) -> {found[name][0]}")
+        return found
+
+    @staticmethod
+    def op(name, *operands, attributes="", to):
+        """operands: (type, value)."""
+        return (f"{name} {', '.join(value for _, value in operands)}{attributes} : "
+                f"({', '.join(type for type, _ in operands)}) -> {to}")
+
+    def block(self):
+        names = self.model.block()
+        self.add(f"\nfunc.func private @block(%x: !x, {self.arguments(names)}) -> !x {{")
+        c = self.computed(names)
+        d = self.model.width // self.model.heads
+
+        def norm(of, name):
+            return self.op("tv.layer_norm", of, c[name + ".weight"], c[name + ".bias"],
+                           attributes=" epsilon(1.0e-5)", to="!x")
+
+        def linear(of, name, to):
+            (weight, w), (bias, b) = c[name + ".weight"], c[name + ".bias"]
+            return f"tv.linear {of[1]}, {w} bias {b} : ({of[0]}, {weight}, {bias}) -> {to}"
+
+        self.add(f"""\
+  %n1 = {norm(("!x", "%x"), "norm1")}
+  %p = {linear(("!x", "%n1"), "qkv", "!qkv")}
+  %heads = tv.reshape %p : (!qkv) -> !heads""")
+        for i, name in enumerate("qkv"):
+            self.add(f"""\
+  %{name}0 = tv.slice %heads offsets [0, 0, 0, {i * d}] : (!heads) -> !part
+  %{name} = tv.transpose %{name}0 perm [0, 2, 1, 3] : (!part) -> !head""")
+        self.add(f"""\
+  %a, %lse = tv.attention %q, %k, %v scale({d ** -0.5}) causal
+    : (!head, !head, !head) -> (!head, !lse)
+  %t = tv.transpose %a perm [0, 2, 1, 3] : (!head) -> !part
+  %r = tv.reshape %t : (!part) -> !x
+  %o = {linear(("!x", "%r"), "out", "!x")}
+  %s = tv.add %o, %x : (!x, !x) -> !x
+  %n2 = {norm(("!x", "%s"), "norm2")}
+  %u = {linear(("!x", "%n2"), "up", "!up")}
+  %g = tv.gelu tanh %u : (!up) -> !up
+  %d = {linear(("!up", "%g"), "down", "!x")}
+  %y = tv.add %d, %s : (!x, !x) -> !x
+  return %y : !x
+}}""")
+
+    def loss(self):
+        self.add(f"\nfunc.func private @loss(%ids: !batch, %labels: !batch, "
+                 f"{self.arguments(self.parameters)}) -> !loss {{")
+        c = self.computed([name for name in self.parameters if not re.match(r"h\d", name)])
+        layers = self.model.layers
+        (embedding, e), (positions, p) = c["embedding"], c["positions"]
+        self.add(f"""\
+  %e = tv.gather {e}, %ids dim 0 : ({embedding}, !batch) -> !x
+  %p = tv.broadcast {p} dims [1, 2] : ({positions}) -> !x
+  %x0 = tv.add %e, %p : (!x, !x) -> !x""")
+        for i in range(layers):
+            own = [(self.type_of(name), self.value(name)) for name in self.parameters
+                   if name.startswith(f"h{i}.")]
+            self.add(f"  %x{i + 1} = call @block(%x{i}, {', '.join(v for _, v in own)}) : "
+                     f"(!x, {', '.join(t for t, _ in own)}) -> !x")
+        n = self.op("tv.layer_norm", ("!x", f"%x{layers}"), c["norm.weight"], c["norm.bias"],
+                    attributes=" epsilon(1.0e-5)", to="!x")
+        self.add(f"""\
+  %n = {n}
+  %logits = tv.linear %n, {e} : (!x, {embedding}) -> !logits
+  %wide = tv.cast %logits : (!logits) -> !wide
+  %rows = tv.cross_entropy %wide, %labels : (!wide, !batch) -> !rows
+  %sum = tv.reduce sum %rows dims [0, 1] : (!rows) -> !scalar
+  %mean = tv.map %sum : (!scalar) -> !loss (%s: {self.element}) {{
+    %tokens = arith.constant {float(self.model.batch * self.model.length)} : {self.element}
+    %r = arith.divf %s, %tokens : {self.element}
+    tv.yield %r : {self.element}
+  }}
+  return %mean : !loss
+}}""")
+
+    def main(self):
+        m, names, of = self.model, list(self.parameters), self.element
+        states = [("%step", "!step", "step", "state", [0, 9])]
+        for name in names:
+            type, value = self.type_of(name), self.value(name)[1:]
+            states += [("%" + value, type, name, "parameter", None),
+                       ("%m_" + value, type, "m." + name, "state", None),
+                       ("%v_" + value, type, "v." + name, "state", [0, 1])]
+        self.add(f"\nfunc.func @main(%tokens: !tokens {{tv.name = \"tokens\", "
+                 f"tv.range = [0, {m.vocabulary}]}},")
+        self.add(",\n".join(
+            f'    {value}: {type} {{tv.name = "{name}", tv.role = "{role}"'
+            + (f", tv.range = {range}" if range else "") + "}"
+            for value, type, name, role, range in states)
+            + ')\n  -> (!loss {tv.name = "loss"},')
+        self.add(",\n".join(f'    {type} {{tv.name = "{name}"}}'
+                            for _, type, name, *_ in states) + ") {")
+
+        self.add(f"""\
+  %row = tv.iota 0 : () -> !places
+  %column = tv.iota 1 : () -> !places""")
+        for name, shift in ("ids", 0), ("labels", 1):
+            self.add(f"""\
+  %{name}_at = tv.map %row, %column : (!places, !places) -> !places (%b: i32, %s: i32) {{
+    %n = tv.load %step[] : !step -> i64
+    %batch = arith.constant {m.batch} : i64
+    %first = arith.muli %n, %batch : i64
+    %number = arith.extsi %b : i32 to i64
+    %k = arith.addi %first, %number : i64
+    %factor = arith.constant {HASH} : i64
+    %hash = arith.muli %k, %factor : i64
+    %low = arith.constant {2**32 - 1} : i64
+    %share = arith.andi %hash, %low : i64
+    %places = arith.constant {self.tokens - m.length} : i64
+    %scaled = arith.muli %share, %places : i64
+    %bits = arith.constant 32 : i64
+    %start = arith.shrui %scaled, %bits : i64
+    %start32 = arith.trunci %start : i64 to i32
+    %token = arith.addi %start32, %s : i32
+    %shift = arith.constant {shift} : i32
+    %at = arith.addi %token, %shift : i32
+    tv.yield %at : i32
+  }}
+  %{name} = tv.gather %tokens, %{name}_at dim 0 : (!tokens, !places) -> !batch""")
+
+        types = [self.type_of(name) for name in names]
+        grads = ["%d_" + self.value(name)[1:] for name in names]
+        self.add(f"""\
+  %loss, {', '.join(grads)}
+    = tv.gradient @loss(%ids, %labels, {', '.join(map(self.value, names))})
+      of [0] to {[i + 2 for i in range(len(names))]}
+    : (!batch, !batch, {', '.join(types)}) -> (!loss, {', '.join(types)})""")
+        total = []
+        for name, type, grad in zip(names, types, grads):
+            shape = self.parameters[name][0]
+            square = self.tensor(*shape, of=self.element)
+            value = self.value(name)
+            self.add(f"""\
+  {value}_square = tv.mul {grad}, {grad} : ({type}, {type}) -> {square}
+  {value}_sum = tv.reduce sum {value}_square dims {list(range(len(shape)))} : ({square}) -> !scalar""")
+            total.append(value + "_sum")
+            if len(total) > 1:
+                self.add(f"  {value}_total = tv.add {total[-2]}, {total[-1]} : (!scalar, !scalar) -> !scalar")
+                total.append(value + "_total")
+        self.add(f"""\
+  %next = tv.map %step : (!step) -> !step (%t: i64) {{
+    %one = arith.constant 1 : i64
+    %r = arith.addi %t, %one : i64
+    tv.yield %r : i64
+  }}
+  %rate = tv.map %next : (!step) -> !scalar (%t: i64) {{
+    %steps = arith.sitofp %t : i64 to {self.element}
+    %warmup = arith.constant {float(m.warmup)} : {self.element}
+    %share = arith.divf %steps, %warmup : {self.element}
+    %one = arith.constant 1.0 : {self.element}
+    %least = arith.minimumf %share, %one : {self.element}
+    %full = arith.constant {m.rate:e} : {self.element}
+    %r = arith.mulf %least, %full : {self.element}
+    tv.yield %r : {self.element}
+  }}
+  %scale = tv.map {total[-1]} : (!scalar) -> !scalar (%s: {self.element}) {{
+    %norm = math.sqrt %s : {self.element}
+    %clip = arith.constant {m.clip:e} : {self.element}
+    %largest = arith.maximumf %norm, %clip : {self.element}
+    %r = arith.divf %clip, %largest : {self.element}
+    tv.yield %r : {self.element}
+  }}""")
+        for i, beta in enumerate(m.betas, 1):  # what a moment lacks of its sum
+            self.add(f"""\
+  %rest{i} = tv.map %next : (!step) -> !scalar (%t: i64) {{
+    %steps = arith.sitofp %t : i64 to {of}
+    %beta = arith.constant {beta:e} : {of}
+    %power = math.powf %beta, %steps : {of}
+    %one = arith.constant 1.0 : {of}
+    %r = arith.subf %one, %power : {of}
+    tv.yield %r : {of}
+  }}""")
+        results = ["%loss", "%next"]
+        for name, type, grad in zip(names, types, grads):
+            value = self.value(name)[1:]
+            decay = m.decay if len(self.parameters[name][0]) > 1 else 0
+            self.add(f"""\
+  %new_{value}:3 = tv.map %{value}, %m_{value}, %v_{value}, {grad}
+    : ({type}, {type}, {type}, {type}) -> ({type}, {type}, {type})
+    (%w: {of}, %m: {of}, %v: {of}, %g: {of}) {{
+      %c = tv.load %scale[] : !scalar -> {of}
+      %r = tv.load %rate[] : !scalar -> {of}
+      %z1 = tv.load %rest1[] : !scalar -> {of}
+      %z2 = tv.load %rest2[] : !scalar -> {of}
+      %beta1 = arith.constant {m.betas[0]:e} : {of}
+      %beta2 = arith.constant {m.betas[1]:e} : {of}
+      %share1 = arith.constant {1 - m.betas[0]:.17e} : {of}
+      %share2 = arith.constant {1 - m.betas[1]:.17e} : {of}
+      %epsilon = arith.constant {m.epsilon:e} : {of}
+      %decay = arith.constant {decay:e} : {of}
+      %gradient = arith.mulf %g, %c : {of}
+      %kept1 = arith.mulf %m, %beta1 : {of}
+      %added1 = arith.mulf %gradient, %share1 : {of}
+      %mean = arith.addf %kept1, %added1 : {of}
+      %kept2 = arith.mulf %v, %beta2 : {of}
+      %square = arith.mulf %gradient, %gradient : {of}
+      %added2 = arith.mulf %square, %share2 : {of}
+      %squares = arith.addf %kept2, %added2 : {of}
+      %full1 = arith.divf %mean, %z1 : {of}
+      %full2 = arith.divf %squares, %z2 : {of}
+      %root = math.sqrt %full2 : {of}
+      %under = arith.addf %root, %epsilon : {of}
+      %quotient = arith.divf %full1, %under : {of}
+      %decayed = arith.mulf %w, %decay : {of}
+      %sum = arith.addf %quotient, %decayed : {of}
+      %move = arith.mulf %sum, %r : {of}
+      %weight = arith.subf %w, %move : {of}
+      tv.yield %weight, %mean, %squares : {of}, {of}, {of}
+    }}""")
+            results += [f"%new_{value}#{i}" for i in range(3)]
+        self.add(f"""\
+  return {', '.join(results)}
+    : !loss, {', '.join(type for _, type, *_ in states)}
+}}""")

@@ -1,0 +1,148 @@
+"""The training of program.py in NumPy float64, forward and backward by hand."""
+
+import math
+
+import numpy as np
+from program import HASH
+
+
+def batch(model, tokens, step):
+    """The inputs and labels of a step."""
+    k = step * model.batch + np.arange(model.batch)
+    first = (k * HASH % 2**32) * (len(tokens) - model.length) >> 32
+    at = first[:, None] + np.arange(model.length)
+    return tokens[at], tokens[at + 1]
+
+
+def norm(x, weight, bias):
+    centered = x - x.mean(axis=-1, keepdims=True)
+    scale = 1 / np.sqrt((centered**2).mean(axis=-1, keepdims=True) + 1e-5)
+    unit = centered * scale
+    return unit * weight + bias, (unit, scale)
+
+
+def norm_grad(dy, kept, weight):
+    unit, scale = kept
+    up = dy * weight
+    dx = scale * (up - up.mean(axis=-1, keepdims=True)
+                  - unit * (up * unit).mean(axis=-1, keepdims=True))
+    return dx, (dy * unit).sum(axis=(0, 1)), dy.sum(axis=(0, 1))
+
+
+def linear_grad(dy, x, weight):
+    rows, ups = x.reshape(-1, x.shape[-1]), dy.reshape(-1, dy.shape[-1])
+    return dy @ weight, ups.T @ rows, ups.sum(axis=0)
+
+
+SLOPE = math.sqrt(2 / math.pi)
+
+
+def gelu(x):
+    t = np.tanh(SLOPE * (x + 0.044715 * x**3))
+    return 0.5 * x * (1 + t), t
+
+
+def gelu_grad(dy, x, t):
+    return dy * (0.5 * (1 + t) + 0.5 * x * (1 - t * t) * SLOPE * (1 + 3 * 0.044715 * x * x))
+
+
+class Block:
+    def __init__(self, model, weights, layer):
+        self.model = model
+        self.name = f"h{layer}."
+        self.w = {name[len(self.name):]: value for name, value in weights.items()
+                  if name.startswith(self.name)}
+
+    def linear(self, name, x):
+        return x @ self.w[name + ".weight"].T + self.w[name + ".bias"]
+
+    def forward(self, x):
+        w, h = self.w, self.model.heads
+        b, s, e = x.shape
+        self.n1, self.kept1 = norm(x, w["norm1.weight"], w["norm1.bias"])
+        heads = self.linear("qkv", self.n1).reshape(b, s, h, 3, e // h).transpose(3, 0, 2, 1, 4)
+        self.q, self.k, self.v = heads
+        scores = self.q @ self.k.swapaxes(-1, -2) * (e // h) ** -0.5
+        scores = np.where(np.tri(s, dtype=bool), scores, -np.inf)
+        p = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        self.p = p / p.sum(axis=-1, keepdims=True)
+        self.a = (self.p @ self.v).transpose(0, 2, 1, 3).reshape(b, s, e)
+        middle = x + self.linear("out", self.a)
+        self.n2, self.kept2 = norm(middle, w["norm2.weight"], w["norm2.bias"])
+        self.u = self.linear("up", self.n2)
+        self.g, self.t = gelu(self.u)
+        return middle + self.linear("down", self.g)
+
+    def backward(self, dy, found):
+        def linear(name, dy, x):
+            dx, *found_here = linear_grad(dy, x, self.w[name + ".weight"])
+            keep(name, found_here)
+            return dx
+
+        def keep(name, gradients):
+            found[self.name + name + ".weight"], found[self.name + name + ".bias"] = gradients
+
+        w, (b, s, e), d = self.w, dy.shape, self.q.shape[-1]
+        du = gelu_grad(linear("down", dy, self.g), self.u, self.t)
+        dx, *gradients = norm_grad(linear("up", du, self.n2), self.kept2, w["norm2.weight"])
+        keep("norm2", gradients)
+        dy = dy + dx
+        da = linear("out", dy, self.a).reshape(b, s, -1, d).transpose(0, 2, 1, 3)
+        dp = da @ self.v.swapaxes(-1, -2)
+        ds = self.p * (dp - (dp * self.p).sum(axis=-1, keepdims=True)) * d**-0.5
+        dheads = np.stack([ds @ self.k, ds.swapaxes(-1, -2) @ self.q,
+                           self.p.swapaxes(-1, -2) @ da])
+        dqkv = dheads.transpose(1, 3, 2, 0, 4).reshape(b, s, 3 * e)
+        dx, *gradients = norm_grad(linear("qkv", dqkv, self.n1), self.kept1, w["norm1.weight"])
+        keep("norm1", gradients)
+        return dy + dx
+
+
+def loss_and_gradients(model, weights, ids, labels):
+    table = weights["embedding"]
+    x = table[ids] + weights["positions"]
+    blocks = [Block(model, weights, layer) for layer in range(model.layers)]
+    for block in blocks:
+        x = block.forward(x)
+    n, kept = norm(x, weights["norm.weight"], weights["norm.bias"])
+    logits = n @ table.T
+    logits -= logits.max(axis=-1, keepdims=True)
+    exp = np.exp(logits)
+    sums = exp.sum(axis=-1, keepdims=True)
+    one = labels[..., None] == np.arange(model.vocabulary)
+    loss = (np.log(sums[..., 0]) - (logits * one).sum(axis=-1)).mean()
+
+    found = {}
+    dlogits = (exp / sums - one) / labels.size
+    dn, dtable, _ = linear_grad(dlogits, n, table)
+    dx, found["norm.weight"], found["norm.bias"] = norm_grad(dn, kept, weights["norm.weight"])
+    for block in reversed(blocks):
+        dx = block.backward(dx, found)
+    np.add.at(dtable, ids, dx)
+    found["embedding"], found["positions"] = dtable, dx.sum(axis=0)
+    return loss, found
+
+
+def train(model, tokens, states, steps):
+    """Goes on from `states` (program.start), which it changes; the loss of each step."""
+    names = list(model.parameters())
+    losses = []
+    for _ in range(steps):
+        weights = {name: states[name] for name in names}
+        loss, gradients = loss_and_gradients(model, weights,
+                                             *batch(model, tokens, int(states["step"])))
+        losses.append(loss)
+        states["step"] = states["step"] + 1
+        t = int(states["step"])
+        norm_of_all = np.sqrt(sum((gradients[name] ** 2).sum() for name in names))
+        scale = model.clip / max(model.clip, norm_of_all)
+        rate = model.rate * min(1, t / model.warmup)
+        beta1, beta2 = model.betas
+        for name in names:
+            g = gradients[name] * scale
+            states["m." + name] = m = beta1 * states["m." + name] + (1 - beta1) * g
+            states["v." + name] = v = beta2 * states["v." + name] + (1 - beta2) * g * g
+            move = m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + model.epsilon)
+            decay = model.decay if states[name].ndim > 1 else 0
+            states[name] = states[name] - rate * (move + decay * states[name])
+    return losses

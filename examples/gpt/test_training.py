@@ -1,0 +1,73 @@
+"""The training of the GPT in float64 has the losses of NumPy, on any mesh and from what
+another mesh saved; two runs have the same bits.
+
+usage: test_training.py BIN_FOLDER [--all]
+--all: 200 steps on each mesh"""
+
+import pathlib
+import sys
+import tempfile
+import unittest
+
+import numpy as np
+from program import GPT, start, text
+from reference import train
+from train import Training
+
+BIN = pathlib.Path(sys.argv[1]).resolve()
+ALL = sys.argv[2:] == ["--all"]
+STEPS = 200 if ALL else 60
+MODEL, TOKENS = GPT(), text()
+TOLERANCE = 1e-11  # of NumPy from a start that differs by 1e-15: 7e-14
+
+
+class TrainingTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.losses = train(MODEL, TOKENS, start(MODEL, np.float64), STEPS)
+
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.folder = pathlib.Path(temporary.name)
+
+    def training(self, name="plain", **options):
+        (self.folder / name).mkdir()
+        return Training(BIN, self.folder / name, MODEL, TOKENS, element="f64", **options)
+
+    def check(self, losses, expected):
+        np.testing.assert_allclose(losses, expected, rtol=0, atol=TOLERANCE)
+
+    def assert_same(self, states, others):
+        self.assertEqual(states.keys(), others.keys())
+        for name, state in states.items():
+            self.assertEqual(state.tobytes(), others[name].tobytes(), name)
+
+    def test_it_goes_on(self):
+        half, training = STEPS // 2, self.training()
+        self.check(training.run("dp=2,tp=2", STEPS, "start", "whole"), self.losses)
+        first = training.run("dp=2,tp=2", half, "start", "half")
+        self.check(first, self.losses[:half])
+        rest = training.run("dp=2,tp=2", STEPS - half, "half", "rest")
+        self.check(rest, self.losses[half:])
+        self.assert_same(training.states("whole"), training.states("rest"))
+        self.check(training.run("tp=3", STEPS - half, "half", mpi=True), self.losses[half:])
+
+    def test_it_learns(self):
+        self.assertLess(self.losses[-1], 2.4 if ALL else 3.0)
+
+    @unittest.skipUnless(ALL, "--all")
+    def test_every_mesh(self):
+        for name, options, meshes in (
+                ("plain", {}, ("tp=1", "tp=2", "tp=3", "tp=4", "dp=2", "dp=3", "dp=2,tp=2")),
+                ("sequence", {"sequence": True}, ("tp=2", "tp=3", "tp=4", "dp=2,tp=2")),
+                ("zero", {"zero": True}, ("dp=2", "dp=3", "dp=2,tp=2")),
+                ("both", {"sequence": True, "zero": True}, ("dp=2,tp=2",))):
+            training = self.training(name, **options)
+            for mesh in meshes:
+                with self.subTest(name=name, mesh=mesh):
+                    self.check(training.run(mesh, STEPS), self.losses)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)
