@@ -140,6 +140,17 @@ LogicalResult Checker::checkType(Type any, Operation *at) {
   return success();
 }
 
+BlockArgument tv::getState(func::FuncOp function, unsigned index) {
+  auto name = function.getResultAttrOfType<StringAttr>(index, kNameAttr);
+  for (BlockArgument argument : function.getArguments()) {
+    unsigned i = argument.getArgNumber();
+    if (name && function.getArgAttr(i, kNameAttr) == name &&
+        isStateRole(function.getArgAttrOfType<StringAttr>(i, kRoleAttr)))
+      return argument;
+  }
+  return {};
+}
+
 LogicalResult tv::verifyContract(Operation *root, Contract contract,
                                  StringRef pass) {
   if (auto function = dyn_cast<func::FuncOp>(root))

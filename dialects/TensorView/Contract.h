@@ -31,13 +31,16 @@ enum class Contract {
   /// mesh.
   Bound,
   /// tv-propagate-shardings: every tensor has a view, every dimension of which
-  /// is decided; no constraint is left.
+  /// is decided, a state's next value that of the state; no constraint is left.
   Propagated,
   /// tv-plan-reshards: every reshard has a plan.
   Planned,
   /// tv-localize: every tensor is one device's part; no reshard is left.
   Localized,
 };
+
+/// The state that result `index` is the next value of; null: none.
+mlir::BlockArgument getState(mlir::func::FuncOp function, unsigned index);
 
 /// An error at what does not fulfil the contract of `pass` in `root`, a
 /// function or a module of functions.

@@ -120,20 +120,21 @@ LogicalResult TensorViewDialect::verifyRegionResultAttribute(
                            << "; there is tv.name";
 }
 
-/// A parameter's next value is the one result of its name.
-static LogicalResult verifyParameter(FunctionOpInterface function,
-                                     unsigned argIndex) {
+/// A state's next value is the one result of its name.
+static LogicalResult verifyState(FunctionOpInterface function,
+                                 unsigned argIndex) {
   auto name = function.getArgAttrOfType<StringAttr>(argIndex, kNameAttr);
   if (!name)
-    return function.emitOpError() << "argument #" << argIndex
-                                  << " is a parameter and needs a 'tv.name', "
-                                     "that of the result which replaces it";
+    return function.emitOpError()
+           << "argument #" << argIndex << " is "
+           << function.getArgAttr(argIndex, kRoleAttr)
+           << " and needs a 'tv.name', that of the result which replaces it";
   int64_t count = 0;
   for (unsigned i = 0; i < function.getNumResults(); ++i)
     count += function.getResultAttr(i, kNameAttr) == name;
   if (count != 1)
     return function.emitOpError()
-           << "parameter " << name << " needs one result with its name, its "
+           << "state " << name << " needs one result with its name, its "
            << "next value, and has " << count;
   return success();
 }
@@ -168,8 +169,8 @@ TensorViewDialect::verifyRegionArgAttribute(Operation *op, unsigned regionIndex,
       return op->emitOpError()
              << "'tv.role' of argument #" << argIndex
              << " must be \"input\", \"weight\", \"state\" or \"parameter\"";
-    if (role == "parameter")
-      return verifyParameter(function, argIndex);
+    if (isStateRole(role))
+      return verifyState(function, argIndex);
   }
   if (attribute.getName() == kNameAttr)
     return verifyName(op, "argument #" + Twine(argIndex), attribute.getValue());

@@ -61,8 +61,9 @@ def TensorView_Dialect : Dialect {
     - `tv.name = "encoder.weight"` on an argument or result: what it is called in
       files and reports; else `arg0`, `result0` and so on.
     - `tv.role` on an argument: `"input"`; `"weight"`, which on a tie stays where it
-      is; `"state"`, kept from one run to the next: the result of the same name is
-      its next value; or `"parameter"`, a weight that is state, and has such a result.
+      is; `"state"`, kept from one run to the next: the one result of the same name
+      is its next value, of the same type, and lies as it does; or `"parameter"`, a
+      weight that is state.
     - `tv.dims = ["b", "s"]` on an argument names its dynamic extents, in order;
       `tv.sizes = {b = 64, s = [256, 8]}` on the function declares the maximum of
       each, here also that s is a multiple of 8.

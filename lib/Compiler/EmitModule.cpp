@@ -19,11 +19,12 @@
 #include "Compiler/Targets/Names.h"
 #include "Module/Module.h"
 #include "Plan/Target.h"
+#include "TensorView/Contract.h"
 #include "TensorView/ExtentAnalysis.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
-#include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -39,6 +40,8 @@ public:
 
 private:
   LogicalResult addSymbols();
+  LogicalResult claimName(StringRef name, StringRef kind, unsigned number,
+                          Location loc);
   LogicalResult addInputs();
   LogicalResult addAlternatives();
   LogicalResult addOutputs(func::ReturnOp op);
@@ -55,6 +58,7 @@ private:
   func::FuncOp main;
   tv::MeshAttr mesh;
   std::map<std::string, int32_t> symbols;
+  llvm::StringMap<std::string> owners; ///< of names: "argument #0"
   llvm::DenseMap<Value, int32_t> ids;
   llvm::DenseMap<Operation *, plan::Variant> variants; ///< of steps
   llvm::DenseMap<Operation *, int32_t> alternatives;   ///< by choice
@@ -140,6 +144,17 @@ LogicalResult Emitter::addAlternatives() {
   return success();
 }
 
+/// Two ports may not have one name, given or made up.
+LogicalResult Emitter::claimName(StringRef name, StringRef kind,
+                                 unsigned number, Location loc) {
+  std::string owner = (kind + " #" + Twine(number)).str();
+  auto [it, isNew] = owners.try_emplace(name, owner);
+  if (isNew)
+    return success();
+  return emitError(loc) << it->second << " and " << owner
+                        << " both have the name '" << name << "'";
+}
+
 LogicalResult Emitter::addInputs() {
   for (BlockArgument argument : main.getArguments()) {
     unsigned number = argument.getArgNumber();
@@ -147,7 +162,8 @@ LogicalResult Emitter::addInputs() {
     auto port = std::make_unique<fb::PortT>();
     port->name = getPortName(attributes, "arg", number);
     FailureOr<int32_t> tensor = addTensor(argument, port->name);
-    if (failed(tensor))
+    if (failed(tensor) ||
+        failed(claimName(port->name, "argument", number, argument.getLoc())))
       return failure();
     port->tensor = *tensor;
     plan.tensors[*tensor]->storage = fb::Storage::External;
@@ -159,39 +175,41 @@ LogicalResult Emitter::addInputs() {
   return success();
 }
 
+/// Which elements a local tensor has; its order in memory is no part of that.
+static std::pair<layout::View, std::vector<layout::Extent>>
+getPlaced(Value value) {
+  auto local = cast<tv::LocalAttr>(
+      cast<RankedTensorType>(value.getType()).getEncoding());
+  layout::View view = local.getLayoutView();
+  view.alloc.reset();
+  return {view, {local.getExtents().begin(), local.getExtents().end()}};
+}
+
 LogicalResult Emitter::addOutputs(func::ReturnOp op) {
   for (OpOperand &operand : op->getOpOperands()) {
     unsigned number = operand.getOperandNumber();
     std::string name =
         getPortName(main.getResultAttrDict(number), "result", number);
     int32_t tensor = id(operand.get());
-    // A result with the name of a state is its next value.
-    bool isState = false;
-    for (auto &port : plan.ports)
-      if (port->kind == fb::PortKind::State && port->name == name) {
-        port->state_result = tensor;
-        // Not the caller's memory; collectives may have written it.
-        plan.tensors[tensor]->storage = fb::Storage::Symmetric;
-        isState = true;
-      }
-    if (isState)
+    if (BlockArgument state = tv::getState(main, number)) {
+      if (getPlaced(state) != getPlaced(operand.get()))
+        return emitError(state.getLoc())
+               << "state '" << name << "' is " << state.getType()
+               << ", but its next value, result #" << number << ", is "
+               << operand.get().getType();
+      plan.ports[state.getArgNumber()]->state_result = tensor;
+      // Not the caller's memory; collectives may have written it.
+      plan.tensors[tensor]->storage = fb::Storage::Symmetric;
       continue;
+    }
+    if (failed(claimName(name, "result", number, main.getLoc())))
+      return failure();
     auto port = std::make_unique<fb::PortT>();
     port->name = name;
     port->tensor = tensor;
     port->kind = fb::PortKind::Output;
     plan.tensors[tensor]->name = name;
     plan.ports.push_back(std::move(port));
-  }
-  llvm::StringSet<> names;
-  for (auto &port : plan.ports) {
-    if (!names.insert(port->name).second)
-      return main.emitError() << "has two arguments or results of the name '"
-                              << port->name << "'";
-    if (port->kind == fb::PortKind::State && port->state_result < 0)
-      return main.emitError() << "state '" << port->name
-                              << "' needs a result of this 'tv.name', its next "
-                                 "value";
   }
   return success();
 }

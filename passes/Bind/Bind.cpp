@@ -14,11 +14,14 @@
 
 #include "Bind/Passes.h"
 #include "Support/Limits.h"
+#include "TensorView/Contract.h"
 #include "TensorView/TensorView.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
@@ -151,6 +154,7 @@ public:
 
 private:
   const llvm::StringMap<int64_t> &sizes;
+  MeshAttr first; ///< that all views lie on
 };
 
 class BindPass : public tv::impl::BindPassBase<BindPass> {
@@ -223,6 +227,12 @@ FailureOr<Type> Binder::bind(Type type,
   FailureOr<ViewAttr> resized = resize(view, emitError);
   if (failed(resized))
     return failure();
+  if (!first)
+    first = resized->getMesh();
+  if (first != resized->getMesh())
+    return emitError() << "has a view on mesh " << resized->getMesh()
+                       << ", but others are on " << first
+                       << "; a program runs on one mesh";
   auto tensor = cast<RankedTensorType>(type);
   layout::Shape shape(tensor.getShape());
   if (failed(
@@ -234,37 +244,64 @@ FailureOr<Type> Binder::bind(Type type,
 }
 
 LogicalResult BindPass::readSizes(llvm::StringMap<int64_t> &sizes) {
+  // A flag has no place in the program.
+  Location nowhere = UnknownLoc::get(&getContext());
   for (const std::string &entry : mesh) {
     auto [name, value] = StringRef(entry).split('=');
     int64_t size;
     if (name.empty() || value.getAsInteger(10, size) || size < 1)
-      return getOperation().emitError()
-             << "mesh option '" << entry << "' must be axis=size, as tp=4";
+      return emitError(nowhere)
+             << "--mesh " << entry << ": must be axis=size, as tp=4";
     sizes[name] = size;
   }
-  llvm::StringMap<int64_t> unknown = sizes;
+  llvm::SetVector<StringRef> axes;
   AttrTypeWalker walker;
   walker.addWalk([&](MeshAttr mesh) {
     for (const layout::Axis &axis : mesh.getMesh().axes)
-      unknown.erase(axis.name);
+      axes.insert(axis.name);
   });
   getOperation().walk([&](Operation *op) {
     walker.walk(op->getAttrDictionary());
     for (Type type : op->getResultTypes())
       walker.walk(type);
   });
-  for (const auto &entry : unknown)
-    return getOperation().emitError()
-           << "mesh option names axis '" << entry.getKey()
-           << "', which no view of the program has";
+  for (const auto &[name, size] : sizes)
+    if (!axes.contains(name))
+      return emitError(nowhere)
+             << "--mesh " << name << "=" << size
+             << ": no view of the program has this axis; they have "
+             << (axes.empty() ? "none" : llvm::join(axes, ", "));
+  return success();
+}
+
+/// A state and its next value are one tensor at two times; if only the value
+/// has a view, it is the state's.
+static LogicalResult tieStates(func::FuncOp function) {
+  for (auto [i, type] :
+       llvm::enumerate(function.getFunctionType().getResults())) {
+    BlockArgument state = getState(function, i);
+    if (!state)
+      continue;
+    auto old = dyn_cast<RankedTensorType>(state.getType());
+    auto next = dyn_cast<RankedTensorType>(type);
+    if (!old || !next || old.dropEncoding() != next.dropEncoding())
+      return emitError(state.getLoc())
+             << "state " << function.getResultAttr(i, kNameAttr) << " is "
+             << state.getType() << ", but its next value, result #" << i
+             << ", is " << type << "; write one type for both";
+    if (!old.getEncoding())
+      state.setType(next);
+  }
   return success();
 }
 
 LogicalResult BindPass::bindFunction(func::FuncOp function, Binder &binder) {
+  if (failed(tieStates(function)))
+    return failure();
   auto userViewName = StringAttr::get(&getContext(), kUserViewAttr);
-  auto emitAt = [](Operation *op, Twine what) {
+  auto emitAt = [](Location loc, Twine what) {
     std::string text = what.str();
-    return [op, text] { return op->emitError() << text << ": "; };
+    return [loc, text] { return emitError(loc) << text << ": "; };
   };
 
   FunctionType type = function.getFunctionType();
@@ -277,7 +314,7 @@ LogicalResult BindPass::bindFunction(func::FuncOp function, Binder &binder) {
     return list.getDictionary(&getContext());
   };
   for (auto [index, argument] : llvm::enumerate(function.getArguments())) {
-    auto emitError = emitAt(function, "argument #" + Twine(index));
+    auto emitError = emitAt(argument.getLoc(), "argument #" + Twine(index));
     FailureOr<Type> bound = binder.bind(argument.getType(), emitError);
     if (failed(bound))
       return failure();
@@ -289,10 +326,17 @@ LogicalResult BindPass::bindFunction(func::FuncOp function, Binder &binder) {
     inputs.push_back(*bound);
   }
   for (auto [index, result] : llvm::enumerate(type.getResults())) {
-    auto emitError = emitAt(function, "result #" + Twine(index));
+    auto emitError = emitAt(function.getLoc(), "result #" + Twine(index));
     FailureOr<Type> bound = binder.bind(result, emitError);
     if (failed(bound))
       return failure();
+    BlockArgument state = getState(function, index);
+    if (state && getView(result) && state.getType() != *bound)
+      return mlir::emitError(state.getLoc())
+             << "state " << function.getResultAttr(index, kNameAttr)
+             << " lies as " << getView(state.getType()) << ", but its next "
+             << "value, result #" << index << ", as " << getView(*bound)
+             << "; write one view, and the other follows";
     resultAttrs.push_back(function.getResultAttrDict(index));
     if (ViewAttr view = getView(result))
       resultAttrs.back() =
@@ -308,7 +352,7 @@ LogicalResult BindPass::bindFunction(func::FuncOp function, Binder &binder) {
     bool any = false;
     for (OpResult result : op.getResults()) {
       auto emitError =
-          emitAt(&op, "result #" + Twine(result.getResultNumber()));
+          emitAt(op.getLoc(), "result #" + Twine(result.getResultNumber()));
       FailureOr<Type> bound = binder.bind(result.getType(), emitError);
       if (failed(bound))
         return failure();
@@ -325,7 +369,7 @@ LogicalResult BindPass::bindFunction(func::FuncOp function, Binder &binder) {
     if (isa<ReshardOp>(op))
       op.setAttr(kUserMoveAttr, UnitAttr::get(&getContext()));
     if (auto constrain = dyn_cast<ConstrainOp>(op)) {
-      auto emitError = emitAt(&op, "constraint");
+      auto emitError = emitAt(op.getLoc(), "constraint");
       FailureOr<Type> bound = binder.bind(
           withEncoding(constrain.getInput().getType(), constrain.getView()),
           emitError);
@@ -347,8 +391,8 @@ void BindPass::runOnOperation() {
   if (failed(readSizes(sizes)))
     return signalPassFailure();
 
-  Binder binder(sizes);
   for (func::FuncOp function : module.getOps<func::FuncOp>()) {
+    Binder binder(sizes);
     if (failed(verifyContents(function)))
       return signalPassFailure();
     splitConcats(function);

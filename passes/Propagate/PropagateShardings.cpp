@@ -211,7 +211,8 @@ void PropagateShardingsPass::materialize(const Propagation &graph,
     constrain.erase();
   }
 
-  // What the function returns lies as the user wrote, or as it came out.
+  // What the function returns lies as the state that it replaces, as the user
+  // wrote, or as it came out.
   Operation *terminator = function.getBody().front().getTerminator();
   SmallVector<Type> results;
   for (auto [i, operand, type] :
@@ -219,10 +220,15 @@ void PropagateShardingsPass::materialize(const Propagation &graph,
                        function.getFunctionType().getResults())) {
     Value value = operand.get();
     auto user = function.getResultAttrOfType<ViewAttr>(i, kUserViewAttr);
-    if (getView(type) && value.getType() != type && !isOpen(user)) {
+    Type wanted = value.getType();
+    if (BlockArgument state = getState(function, i))
+      wanted = state.getType();
+    else if (getView(type) && !isOpen(user))
+      wanted = type;
+    if (value.getType() != wanted) {
       OpBuilder builder(terminator);
       operand.set(ReshardOp::create(builder, terminator->getLoc(),
-                                    TypeRange{type}, ValueRange{value},
+                                    TypeRange{wanted}, ValueRange{value},
                                     StepAttr())
                       .getResult(0));
     }

@@ -213,20 +213,20 @@ func.func @result_attribute(%x: tensor<2xf32>) -> (tensor<2xf32> {tv.role = "sta
 
 // -----
 
-// expected-error@+1 {{'func.func' op argument #0 is a parameter and needs a 'tv.name', that of the result which replaces it}}
+// expected-error@+1 {{'func.func' op argument #0 is "parameter" and needs a 'tv.name', that of the result which replaces it}}
 func.func @parameter_without_name(%x: tensor<2xf32> {tv.role = "parameter"}) { return }
 
 // -----
 
-// expected-error@+1 {{'func.func' op parameter "w" needs one result with its name, its next value, and has 0}}
+// expected-error@+1 {{'func.func' op state "w" needs one result with its name, its next value, and has 0}}
 func.func @parameter_without_result(%x: tensor<2xf32> {tv.name = "w", tv.role = "parameter"}) -> (tensor<2xf32> {tv.name = "v"}) {
   return %x : tensor<2xf32>
 }
 
 // -----
 
-// expected-error@+1 {{'func.func' op parameter "w" needs one result with its name, its next value, and has 2}}
-func.func @parameter_with_two_results(%x: tensor<2xf32> {tv.name = "w", tv.role = "parameter"})
+// expected-error@+1 {{'func.func' op state "w" needs one result with its name, its next value, and has 2}}
+func.func @state_with_two_results(%x: tensor<2xf32> {tv.name = "w", tv.role = "state"})
     -> (tensor<2xf32> {tv.name = "w"}, tensor<2xf32> {tv.name = "w"}) {
   return %x, %x : tensor<2xf32>, tensor<2xf32>
 }

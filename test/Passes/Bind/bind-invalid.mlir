@@ -18,7 +18,7 @@ func.func @listed_devices(%x: tensor<8xf32, #tv.view<#m, [did(tp) * _]>>) {
 
 // -----
 
-// expected-error @+1 {{mesh option names axis 'tp', which no view of the program has}}
+// expected-error @unknown {{--mesh tp=3: no view of the program has this axis; they have dp}}
 module {
   func.func @unknown_axis(%x: tensor<8xf32, #tv.view<#tv.mesh<dp = 2>, [did(dp) * _]>>) {
     return
@@ -119,4 +119,44 @@ func.func @rank_of_result(%t: tensor<4xf32, #tv.view<#m, [_]>>, %x: tensor<1x1x1
   // expected-error @+1 {{result #0: a tensor may have 16 dimensions, not 17}}
   %0 = tv.reshape %x : (tensor<1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1xf32>) -> tensor<1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1xf32>
   return
+}
+
+// -----
+
+#m = #tv.mesh<tp = 2>
+#n = #tv.mesh<tp = 2, dp = 2>
+func.func @two_meshes(%x: tensor<4xf32, #tv.view<#m, [_]>>,
+                      // expected-error @+1 {{argument #1: has a view on mesh #tv.mesh<tp = 3, dp = 2>, but others are on #tv.mesh<tp = 3>; a program runs on one mesh}}
+                      %y: tensor<4xf32, #tv.view<#n, [_]>>) {
+  return
+}
+
+// -----
+
+#m = #tv.mesh<tp = 2>
+!s = tensor<4x6xf32, #tv.view<#m, [did(tp) * _, _]>>
+// expected-error @+1 {{state "s" is 'tensor<4x6xf32, #tv.view<#tv.mesh<tp = 2>, [did(tp) * _, _]>>', but its next value, result #0, is 'tensor<6x4xf32>'; write one type for both}}
+func.func @state_shape(%s: !s {tv.name = "s", tv.role = "state"}) -> (tensor<6x4xf32> {tv.name = "s"}) {
+  %0 = tv.transpose %s perm [1, 0] : (!s) -> tensor<6x4xf32>
+  return %0 : tensor<6x4xf32>
+}
+
+// -----
+
+!s = tensor<4xf32, #tv.view<#tv.mesh<tp = 2>, [did(tp) * _]>>
+// expected-error @+1 {{but its next value, result #1, is 'tensor<4xbf16>'}}
+func.func @state_element(%s: !s {tv.name = "s", tv.role = "parameter"}) -> (!s {tv.name = "old"}, tensor<4xbf16> {tv.name = "s"}) {
+  %0 = tv.cast %s : (!s) -> tensor<4xbf16>
+  return %s, %0 : !s, tensor<4xbf16>
+}
+
+// -----
+
+#m = #tv.mesh<tp = 2>
+!s = tensor<4x6xf32, #tv.view<#m, [did(tp) * _, _]>>
+!t = tensor<4x6xf32, #tv.view<#m, [_, did(tp) * _]>>
+// expected-error @+1 {{state "s" lies as #tv.view<#tv.mesh<tp = 3>, [did(tp) * 2, 6]>, but its next value, result #0, as #tv.view<#tv.mesh<tp = 3>, [4, did(tp) * 2]>; write one view, and the other follows}}
+func.func @state_view(%s: !s {tv.name = "s", tv.role = "state"}) -> (!t {tv.name = "s"}) {
+  %0 = tv.neg %s : (!s) -> !t
+  return %0 : !t
 }

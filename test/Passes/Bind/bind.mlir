@@ -61,3 +61,16 @@ func.func @many_operands(%x: tensor<2x8xf32>, %t: tensor<8xf32, #tv.view<#m, [_]
   %0 = tv.concat %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x dim 0 : (tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<70x8xf32>
   return %0 : tensor<70x8xf32>
 }
+
+// -----
+
+// A state has the view of its next value.
+
+// CHECK-LABEL: @state
+// CHECK-SAME: (%arg0: tensor<4x6xf32, #tv.view<#mesh, [did(tp) * 2, 6]>> {tv.name = "s", tv.role = "state", tv.user_view = #tv.view<#mesh, [did(tp) * _, _]>})
+#m = #tv.mesh<tp = 2>
+!s = tensor<4x6xf32, #tv.view<#m, [did(tp) * _, _]>>
+func.func @state(%s: tensor<4x6xf32> {tv.name = "s", tv.role = "state"}) -> (!s {tv.name = "s"}) {
+  %0 = tv.neg %s : (tensor<4x6xf32>) -> !s
+  return %0 : !s
+}

@@ -153,3 +153,20 @@ func.func @scatter(%w: !w, %ids: tensor<5xi32>, %x: !x) -> (!w, tensor<12x4xf32>
   %1 = tv.scatter max %w, %ids, %y dim 0 : (!w, tensor<5xi32>, !x) -> tensor<12x4xf32>
   return %0, %1 : !w, tensor<12x4xf32>
 }
+
+// -----
+
+// The next value of a state lies as the state, which the program's end moves it to.
+
+// CHECK-LABEL: @state
+// CHECK-SAME: -> (tensor<4x4xf32, #tv.view<#mesh, [did(tp) * 2, 4]>> {tv.name = "s"},
+// CHECK: %[[T:.*]] = tv.transpose {{.*}} -> tensor<4x4xf32, #tv.view<#mesh, [4, did(tp) * 2]>>
+// CHECK: %[[NEXT:.*]] = tv.reshard %[[T]] : {{.*}} -> tensor<4x4xf32, #tv.view<#mesh, [did(tp) * 2, 4]>>
+// CHECK: return %[[NEXT]], %[[T]]
+#m = #tv.mesh<tp = 2>
+!s = tensor<4x4xf32, #tv.view<#m, [did(tp) * 2, 4]>>
+!t = tensor<4x4xf32>
+func.func @state(%s: !s {tv.name = "s", tv.role = "state"}) -> (!t {tv.name = "s"}, !t {tv.name = "t"}) {
+  %0 = tv.transpose %s perm [1, 0] : (!s) -> !t
+  return %0, %0 : !t, !t
+}
