@@ -131,11 +131,10 @@ Attribute ViewAttr::parse(AsmParser &parser, Type) {
   MeshAttr mesh;
   if (parser.parseLess() || parser.parseAttribute(mesh) || parser.parseComma())
     return {};
-  SMLoc loc = parser.getCurrentLocation();
   AsmTokenSource tokens(parser);
   Result<layout::View> view = layout::parseView(tokens, mesh.getMesh());
   if (!view) {
-    parser.emitError(loc) << view.message();
+    parser.emitError(parser.getCurrentLocation()) << view.message();
     return {};
   }
   if (parser.parseGreater())

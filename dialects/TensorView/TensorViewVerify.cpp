@@ -171,7 +171,7 @@ LogicalResult checks::verifyDim(Operation *op, int64_t dim, Value value) {
   if (dim >= 0 && dim < rankOf(value))
     return success();
   return op->emitOpError() << "dim " << dim << " is not in [0, "
-                           << rankOf(value) << ")";
+                           << rankOf(value) << "): dimensions count from 0";
 }
 
 const Elements checks::kFloats = {isFloat, "f64, f32, bf16 or f16"};
@@ -211,9 +211,11 @@ LogicalResult checks::verifyPointwise(Operation *op, const Elements &elements,
       failed(verifyElement(op, same[0], first->name, elements)))
     return failure();
   for (const Place &place : all)
-    if (failed(
-            verifyRank(op, place.value, "each tensor", rankOf(all[0].value))))
-      return failure();
+    if (rankOf(place.value) != rankOf(all[0].value))
+      return op->emitOpError()
+             << place.name << " has rank " << rankOf(place.value)
+             << "; it must be " << rankOf(all[0].value) << ", as "
+             << all[0].name << " has: tv.broadcast adds dimensions";
   return verifyExtents(op);
 }
 

@@ -115,7 +115,9 @@ LogicalResult Compilation::run(StringRef source) {
       SMLoc());
   SourceMgrDiagnosticHandler handler(sources, &context, diagnostics);
   llvm::raw_string_ostream remarks(result.remarks);
-  ScopedDiagnosticHandler remarkHandler(&context, [&](Diagnostic &diagnostic) {
+  ScopedDiagnosticHandler others(&context, [&](Diagnostic &diagnostic) {
+    if (isa<UnknownLoc>(diagnostic.getLocation())) // of a flag
+      return LogicalResult::success(failed(error(diagnostic.str())));
     if (diagnostic.getSeverity() != DiagnosticSeverity::Remark)
       return failure();
     remarks << getPlace(diagnostic.getLocation()) << ": " << diagnostic << "\n";

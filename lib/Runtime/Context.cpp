@@ -147,13 +147,22 @@ Status Context::openTransport() {
   }
   self = link->rank();
   world = link->size();
-  if (options.world > 0 && (options.world != world || options.rank != self))
-    return Error{"the options say rank " + std::to_string(options.rank) +
-                 " of " + std::to_string(options.world) +
-                 ", the transport says " + std::to_string(self) + " of " +
-                 std::to_string(world)};
+  // Other threads may never come; MPI has all its ranks, which agree later.
+  if (name == "threads")
+    if (Outcome<Ok> right = checkRank(); !right)
+      return Error{right.message()};
   link->reserve(world);
   return Ok{};
+}
+
+Outcome<Ok> Context::checkRank() {
+  if (options.world == 0 || (options.world == world && options.rank == self))
+    return Ok{};
+  return Failure{TESSERA_INVALID_ARGUMENT,
+                 "the options say rank " + std::to_string(options.rank) +
+                     " of " + std::to_string(options.world) +
+                     ", the transport says " + std::to_string(self) + " of " +
+                     std::to_string(world)};
 }
 
 Outcome<std::unique_ptr<Context>>
@@ -177,7 +186,7 @@ Context::create(const tessera_context_options &options) {
   }
   Outcome<std::unique_ptr<Backend>> backend =
       createBackend(context->options, *context);
-  Outcome<Ok> opened = Ok{};
+  Outcome<Ok> opened = context->checkRank();
   if (backend)
     context->device = std::move(*backend);
   else

@@ -58,6 +58,8 @@ private:
   Status poll() override;
   void blame(int peer) override { culprit = peer; }
   Status openTransport();
+  /// Whether the options say what the transport does.
+  Outcome<Ok> checkRank();
   /// Without `anew` the deadline counts on from the gather before.
   Status gather(const void *mine, void *all, size_t bytes, bool anew);
 

@@ -160,7 +160,7 @@ Status readLocal(const StoredTensor &stored, const GlobalTensor &tensor,
                 tensor.name + "' is " + to.safetensors +
                 "; state {\"name\": \"" + stored.name + "\", \"cast\": \"" +
                 to.name + "\"} for '" + tensor.name +
-                "' in the map of names to convert it");
+                "' in the file of --map to convert it");
 
   std::byte *target = static_cast<std::byte *>(local);
   const size_t fromBytes = info(*from).bytes, toBytes = to.bytes;

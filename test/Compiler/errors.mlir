@@ -2,7 +2,7 @@
 // left behind.
 // RUN: not tessera-compile %s -o %t.tsr 2>&1 | FileCheck %s --check-prefix=PARSE
 // RUN: not test -e %t.tsr
-// PARSE: errors.mlir:[[# @LINE + 51]]:{{[0-9]+}}: error:
+// PARSE: errors.mlir:[[# @LINE + 71]]:{{[0-9]+}}: error:
 
 // RUN: not tessera-compile %S/nothing.mlir 2>&1 | FileCheck %s --check-prefix=MISSING
 // MISSING: error: cannot read '{{.*}}nothing.mlir'
@@ -52,5 +52,25 @@
 // MAIN: error: a program needs a function '@main'
 
 // RUN: sed 's/tv.name = "y"/tv.name = "x"/' %examples/mlp.mlir | not tessera-compile 2>&1 | FileCheck %s --check-prefix=TWO-NAMES
-// TWO-NAMES: error: has two arguments or results of the name 'x'
+// TWO-NAMES: error: argument #0 and result #0 both have the name 'x'
+
+// RUN: not tessera-compile %examples/mlp.mlir --mesh dp=2 2>&1 | FileCheck %s --check-prefix=AXIS
+// AXIS: {{^}}error: --mesh dp=2: no view of the program has this axis; they have tp
+
+// RUN: not tessera-compile %examples/mlp.mlir --mesh tp=two 2>&1 | FileCheck %s --check-prefix=SIZE
+// SIZE: {{^}}error: --mesh tp=two: must be axis=size, as tp=4
+
+// RUN: sed 's/\[did(tp)/[did(dp)/' %examples/mlp.mlir | not tessera-compile 2>&1 | FileCheck %s --check-prefix=COLUMN
+// COLUMN: :5:45: error: unknown mesh axis 'dp'; the mesh has tp
+
+// A module is not written to a terminal, and is to a pipe.
+// RUN: not %python -c 'import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))' tessera-compile %examples/mlp.mlir | FileCheck %s --check-prefix=TERMINAL
+// TERMINAL: a module is not for a terminal: name a file with -o, or a phase that is text with --compile-to
+// RUN: tessera-compile %examples/mlp.mlir | wc -c | FileCheck %s --check-prefix=PIPE
+// PIPE: {{[0-9][0-9][0-9][0-9]}}
+
+// RUN: tessera-compile --version | FileCheck %s --check-prefix=VERSION
+// RUN: tessera-opt --version | FileCheck %s --check-prefix=VERSION
+// RUN: tessera-run --version | FileCheck %s --check-prefix=VERSION
+// VERSION: {{^}}Tessera {{[0-9]+[.][0-9]+[.][0-9]+$}}
 func.func @main(%x: tensor<4xf32>) -> tensor<5xf32> { return %x : tensor<4xf32> }

@@ -237,6 +237,23 @@ class Run(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(done.stdout, "[(0, 2), (1, 2)]\n")
 
+    def test_mpi_rank(self):
+        """A rank whose options are wrong is an error on all ranks at once."""
+        script = ("import tessera\nfrom mpi4py import MPI\n"
+                  "class First(MPI.Intracomm):\n"
+                  "  rank = 0\n"
+                  "try:\n"
+                  "  tessera.Context(comm=First(MPI.COMM_WORLD))\n"
+                  "except tessera.Error as error:\n"
+                  "  said = MPI.COMM_WORLD.gather(str(error))\n"
+                  "  if said: print(*said, sep='\\n')\n")
+        env = dict(run_programs.environment(), PYTHONPATH=str(ROOT / "python"))
+        done = subprocess.run(["mpirun", "-n", "2", sys.executable, "-c", script],
+                              env=env, capture_output=True, text=True, timeout=60)
+        says = "the options say rank 0 of 2, the transport says 1 of 2"
+        for line, prefix in zip(done.stdout.splitlines(), ("rank 1: ", ""), strict=True):
+            self.assertIn(prefix + says, line)
+
     def test_bootstrap(self):
         """Ranks agree by callbacks; one that raises is an error on its rank."""
         meeting = tessera._Threads(2)

@@ -14,6 +14,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Process.h"
 #include "llvm/Support/ToolOutputFile.h"
 #include "llvm/Support/WithColor.h"
 
@@ -76,6 +77,8 @@ int main(int argc, char **argv) {
   tessera::holdStandardStreams();
   InitLLVM init(argc, argv, /*InstallPipeSignalExitHandler=*/false);
   cl::HideUnrelatedOptions(category);
+  cl::SetVersionPrinter(
+      [](raw_ostream &os) { os << "Tessera " TESSERA_VERSION "\n"; });
   cl::ParseCommandLineOptions(argc, argv,
                               "Tessera: compiles a sharded tensor program\n");
   auto fail = [](const Twine &message) {
@@ -86,6 +89,10 @@ int main(int argc, char **argv) {
        {&dumpDirectory, &dumpKernels, &nvrtc})
     if (path->getNumOccurrences() > 0 && path->empty())
       return fail("--" + path->ArgStr + " names no " + path->ValueStr);
+  if (output == "-" && compileTo == "module" &&
+      sys::Process::StandardOutIsDisplayed())
+    return fail("a module is not for a terminal: name a file with -o, or a "
+                "phase that is text with --compile-to");
   auto source = MemoryBuffer::getFileOrSTDIN(input);
   if (!source)
     return fail("cannot read '" + input + "': " + source.getError().message());

@@ -32,6 +32,8 @@ static llvm::cl::opt<bool> typeAliases(
 int main(int argc, char **argv) {
   tessera::holdStandardStreams();
   llvm::InitLLVM init(argc, argv, /*InstallPipeSignalExitHandler=*/false);
+  llvm::cl::SetVersionPrinter(
+      [](llvm::raw_ostream &os) { os << "Tessera " TESSERA_VERSION "\n"; });
   mlir::DialectRegistry registry;
   tessera::registerAll(registry);
   tessera::registerAllPasses();

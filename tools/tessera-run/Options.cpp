@@ -23,7 +23,7 @@
 
 namespace tessera::run {
 
-const char *const kUsage =
+static const char *const kUsage =
     R"(usage: tessera-run MODULE.tsr [flags]       one rank
        tessera-run MODULE.tsr --ranks N ...    N ranks in this process
        mpirun -n N tessera-run MODULE.tsr ...  N ranks, one a process
@@ -60,7 +60,7 @@ const char *const kUsage =
   --ranks N             ranks of the transport `threads`
   --deadline SECONDS    without progress, after which a run is an error
   --memory-limit BYTES  for temporaries and constants of a rank
-  --help
+  --help, --version
 )";
 
 static bool parseWhole(const std::string &text, int64_t &value) {
@@ -224,7 +224,11 @@ Result<Options> parseOptions(int argc, const char *const *argv, bool underMPI) {
   for (int i = 1; i < argc; ++i) {
     std::string argument = argv[i];
     if (argument == "--help" || argument == "-h") {
-      options.help = true;
+      options.about = kUsage;
+      return options;
+    }
+    if (argument == "--version") {
+      options.about = "Tessera " TESSERA_VERSION "\n";
       return options;
     }
     if (argument.empty() || argument[0] != '-') {
@@ -287,13 +291,16 @@ Result<Options> parseOptions(int argc, const char *const *argv, bool underMPI) {
     return Error{"--transport threads needs --ranks N"};
   // Before there are that many threads; a module that cannot be read is an
   // error of the ranks.
-  if (options.transport == "threads")
+  if (options.transport != "mpi")
     if (Result<ModuleReader> module = ModuleReader::open(options.module);
         module && module->mesh().numDevices() != options.ranks)
       return Error{"the module is for a mesh of " +
                    std::to_string(module->mesh().numDevices()) + " devices, " +
                    layout::toString(module->mesh()) + "; " +
-                   std::to_string(options.ranks) + " were started"};
+                   std::to_string(options.ranks) +
+                   " were started; run it with --ranks " +
+                   std::to_string(module->mesh().numDevices()) +
+                   ", or that many processes of mpirun"};
   return options;
 }
 

@@ -26,7 +26,7 @@ inline constexpr char kHostBackend[] = "cpu";
 inline constexpr std::string_view kBackends[] = {kHostBackend, "cuda"};
 
 struct Options {
-  bool help = false;
+  const char *about = nullptr; ///< what to say instead of a run
   std::string module;
   std::vector<std::string> inputs;
   std::string names; ///< a map of names; empty: none
@@ -54,8 +54,6 @@ struct Options {
   std::vector<std::pair<std::string, std::string>> variants;
   std::string verify; ///< the module for cpu to compare with; empty: none
 };
-
-extern const char *const kUsage;
 
 /// `underMPI`: whether mpirun started this process, which makes "mpi" the
 /// default transport.

@@ -459,8 +459,8 @@ static void runTool(int argc, char **argv) {
   if (!parsed)
     fail(rank, parsed.message());
   const Options &options = *parsed;
-  if (options.help) {
-    if (Status status = print(kUsage); !status)
+  if (options.about) {
+    if (Status status = print(options.about); !status)
       fail(rank, status.message());
     return;
   }

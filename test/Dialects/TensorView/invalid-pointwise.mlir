@@ -308,7 +308,7 @@ func.func @max_shapes(%x: tensor<2xf32>, %y: tensor<3xf32>) {
 // -----
 
 func.func @neg_rank(%x: tensor<2xf32>) {
-  // expected-error@+1 {{'tv.neg' op each tensor has rank 2; it must be 1}}
+  // expected-error@+1 {{'tv.neg' op result #0 has rank 2; it must be 1, as operand #0 has: tv.broadcast adds dimensions}}
   %r = tv.neg %x : (tensor<2xf32>) -> tensor<2x1xf32>
   return
 }
