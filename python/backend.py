@@ -43,11 +43,14 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
             shutil.move(file, package)
         for unused in ("lib/python", "lib/cmake", "lib/pkgconfig", "share"):
             shutil.rmtree(package / unused, ignore_errors=True)
+        (package / "bin/tessera-view").unlink()  # pip makes one
         shutil.rmtree(tree / "package")
         info.mkdir()
         shutil.copy(ROOT / "LICENSE", info)
         (info / "WHEEL").write_text("Wheel-Version: 1.0\nGenerator: tessera\n"
                                     f"Root-Is-Purelib: false\nTag: {TAG}\n")
+        (info / "entry_points.txt").write_text(
+            "[console_scripts]\ntessera-view = tessera._view:main\n")
         (info / "METADATA").write_text(
             f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
             f"Summary: {project['description']}\n"

@@ -1,4 +1,4 @@
-"""The tools: `python -m tessera opt|compile|run ARGUMENTS`."""
+"""The tools: `python -m tessera opt|compile|run|view ARGUMENTS`."""
 
 import os
 import sys
@@ -7,9 +7,12 @@ from ._native import Error, find
 
 
 def main():
-    tools = ("opt", "compile", "run")
+    tools = ("opt", "compile", "run", "view")
     if len(sys.argv) < 2 or sys.argv[1] not in tools:
         sys.exit(f"usage: python -m tessera {'|'.join(tools)} ARGUMENTS")
+    if sys.argv[1] == "view":
+        from ._view import main as view
+        return view(sys.argv[2:])
     try:
         tool = str(find("bin", f"tessera-{sys.argv[1]}"))
     except Error as error:
