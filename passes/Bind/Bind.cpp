@@ -274,6 +274,48 @@ LogicalResult BindPass::readSizes(llvm::StringMap<int64_t> &sizes) {
   return success();
 }
 
+/// A view that an argument or result of the source has as an attribute: its
+/// type, or a constraint before the end. So uses need not name it.
+static LogicalResult takeViews(func::FuncOp function) {
+  Operation *end = function.getBody().front().getTerminator();
+  auto read = [&](Attribute attribute, Type type, const Twine &what,
+                  ViewAttr &view) -> LogicalResult {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    if (!attribute || (tensor && tensor.getEncoding()))
+      return success();
+    view = dyn_cast<ViewAttr>(attribute);
+    if (!view || !tensor)
+      return function.emitError() << "'" << kUserViewAttr << "' of " << what
+                                  << " must be a #tv.view of a tensor";
+    return success();
+  };
+  for (BlockArgument argument : function.getArguments()) {
+    unsigned i = argument.getArgNumber();
+    ViewAttr view;
+    if (failed(read(function.getArgAttr(i, kUserViewAttr), argument.getType(),
+                    "argument #" + Twine(i), view)))
+      return failure();
+    if (view)
+      argument.setType(withEncoding(argument.getType(), view));
+  }
+  for (OpOperand &operand : end->getOpOperands()) {
+    unsigned i = operand.getOperandNumber();
+    Type type = function.getResultTypes()[i];
+    ViewAttr view;
+    if (failed(read(function.getResultAttr(i, kUserViewAttr), type,
+                    "result #" + Twine(i), view)))
+      return failure();
+    if (!view)
+      continue;
+    OpBuilder builder(end);
+    operand.set(
+        ConstrainOp::create(builder, end->getLoc(), type, operand.get(), view));
+    function.removeResultAttr(
+        i, StringAttr::get(function.getContext(), kUserViewAttr));
+  }
+  return success();
+}
+
 /// A state and its next value are one tensor at two times; if only the value
 /// has a view, it is the state's.
 static LogicalResult tieStates(func::FuncOp function) {
@@ -296,7 +338,7 @@ static LogicalResult tieStates(func::FuncOp function) {
 }
 
 LogicalResult BindPass::bindFunction(func::FuncOp function, Binder &binder) {
-  if (failed(tieStates(function)))
+  if (failed(takeViews(function)) || failed(tieStates(function)))
     return failure();
   auto userViewName = StringAttr::get(&getContext(), kUserViewAttr);
   auto emitAt = [](Location loc, Twine what) {
@@ -327,7 +369,11 @@ LogicalResult BindPass::bindFunction(func::FuncOp function, Binder &binder) {
   }
   for (auto [index, result] : llvm::enumerate(type.getResults())) {
     auto emitError = emitAt(function.getLoc(), "result #" + Twine(index));
-    FailureOr<Type> bound = binder.bind(result, emitError);
+    // Arguments may have got a view that the source does not name here.
+    Value value = function.getBody().front().getTerminator()->getOperand(index);
+    bool isBound = !getView(result) && isa<BlockArgument>(value);
+    FailureOr<Type> bound =
+        binder.bind(isBound ? value.getType() : result, emitError);
     if (failed(bound))
       return failure();
     BlockArgument state = getState(function, index);

@@ -17,8 +17,9 @@ def BindPass : Pass<"tv-bind", "::mlir::ModuleOp"> {
     Applies `mesh` to the program's mesh, gives each use of a constant, iota,
     broadcast or random value a copy of its own, replaces `_` and `?`, and writes
     every view in canonical form, so that from here on equal types are equal views.
-    What the user wrote stays as `tv.user_view` on arguments and results. Calls and
-    gradients are ops before.
+    What the user wrote stays as `tv.user_view` on arguments and results; there the
+    source may write a view, too, instead of in the type and where it is used. Calls
+    and gradients are ops before.
 
     With `mesh=tp=4`:
 

@@ -160,3 +160,17 @@ func.func @state_view(%s: !s {tv.name = "s", tv.role = "state"}) -> (!t {tv.name
   %0 = tv.neg %s : (!s) -> !t
   return %0 : !t
 }
+
+// -----
+
+// expected-error @+1 {{'tv.user_view' of argument #0 must be a #tv.view of a tensor}}
+func.func @no_view(%x: tensor<4xf32> {tv.user_view = "rows"}, %y: tensor<4xf32, #tv.view<#tv.mesh<tp = 3>, [_]>>) {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{argument #0: the view describes 2 dimensions, but the tensor has rank 1}}
+func.func @wrong_rank(%x: tensor<4xf32> {tv.user_view = #tv.view<#tv.mesh<tp = 3>, [did(tp) * _, _]>}) {
+  return
+}

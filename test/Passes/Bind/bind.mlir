@@ -74,3 +74,33 @@ func.func @state(%s: tensor<4x6xf32> {tv.name = "s", tv.role = "state"}) -> (!s 
   %0 = tv.neg %s : (tensor<4x6xf32>) -> !s
   return %0 : !s
 }
+
+// -----
+
+// ... also where it is returned as it was.
+
+// CHECK-LABEL: @old_state
+// CHECK-SAME: -> (tensor<4x6xf32, #tv.view<#mesh, [did(tp) * 2, 6]>> {tv.name = "s",{{.*}} tensor<4x6xf32, #tv.view<#mesh, [did(tp) * 2, 6]>> {tv.name = "old"})
+#m = #tv.mesh<tp = 2>
+!s = tensor<4x6xf32, #tv.view<#m, [did(tp) * _, _]>>
+func.func @old_state(%s: tensor<4x6xf32> {tv.name = "s", tv.role = "state"}) -> (!s {tv.name = "s"}, tensor<4x6xf32> {tv.name = "old"}) {
+  %0 = tv.neg %s : (tensor<4x6xf32>) -> !s
+  return %0, %s : !s, tensor<4x6xf32>
+}
+
+// -----
+
+// Views beside the types.
+
+// CHECK-LABEL: @attributes
+// CHECK-SAME: (%arg0: tensor<8x4xf32, #tv.view<#mesh, [did(tp) * 4, 4]>> {tv.user_view = #tv.view<#mesh, [did(tp) * _, _]>}) -> tensor<8x4xf32>
+// CHECK: %[[N:.*]] = tv.neg %arg0
+// CHECK: %[[R:.*]] = tv.constrain %[[N]] {{.*}} to #tv.view<#mesh, [8, did(tp) * 2]>
+// CHECK: return %[[R]]
+#m = #tv.mesh<tp = 2>
+!x = tensor<8x4xf32>
+func.func @attributes(%x: !x {tv.user_view = #tv.view<#m, [did(tp) * _, _]>})
+    -> (!x {tv.user_view = #tv.view<#m, [_, did(tp) * _]>}) {
+  %0 = tv.neg %x : (!x) -> !x
+  return %0 : !x
+}
