@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Comm/Comm.h"
-#include "Layout/Exchange.h"
+#include "Layout/PlanViews.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -140,14 +140,28 @@ static LogicalResult verifyPair(CollectiveOpInterface op, unsigned index) {
   return success();
 }
 
+std::optional<layout::Combiner> comm::getCombiner(Operation *op,
+                                                  unsigned number) {
+  auto viewOf = [](Value value) {
+    auto type = cast<RankedTensorType>(value.getType());
+    return cast<tv::LocalAttr>(type.getEncoding()).getLayoutView();
+  };
+  return layout::changedCombiner(viewOf(op->getOperand(number)),
+                                 viewOf(op->getResult(number)));
+}
+
 LogicalResult comm::verifyCollective(Operation *op) {
   if (op->getNumOperands() != op->getNumResults() || op->getNumOperands() == 0)
     return op->emitOpError()
            << "has " << op->getNumOperands() << " operands and "
            << op->getNumResults() << " results; each operand needs its result";
-  for (unsigned i = 0; i < op->getNumOperands(); ++i)
+  for (unsigned i = 0; i < op->getNumOperands(); ++i) {
     if (failed(verifyPair(cast<CollectiveOpInterface>(op), i)))
       return failure();
+    if (getCombiner(op, i) != getCombiner(op))
+      return op->emitOpError()
+             << "has operands #0 and #" << i << " of different combiners";
+  }
   return success();
 }
 

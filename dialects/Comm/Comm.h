@@ -12,6 +12,11 @@
 #include "TensorView/TensorView.h"
 
 namespace tessera::comm {
+/// Of the partial states that a move of operand `number` combines, or else
+/// makes; of all operands alike.
+std::optional<layout::Combiner> getCombiner(mlir::Operation *op,
+                                            unsigned number = 0);
+
 /// Operands and results pair up as parts of the same global tensors, and what
 /// the kind of the move may change of a view is all that it changes.
 llvm::LogicalResult verifyCollective(mlir::Operation *op);

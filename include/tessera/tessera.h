@@ -404,6 +404,7 @@ typedef struct tessera_collective {
   uint64_t copies; /* packing and unpacking passes */
   uint64_t copied_bytes;
   double seconds; /* of the last run; 0 when it did not measure steps */
+  uint64_t tensors; /* that it moves, all together */
 } tessera_collective;
 
 TESSERA_API size_t

@@ -471,31 +471,20 @@ LogicalResult Emitter::addStep(Operation *op) {
         return addConstant(op, *plan.tensors[id(op.getResult())]);
       })
       .Case([&](comm::CollectiveOpInterface op) {
-        // The module's collectives move one tensor each.
-        for (auto [source, target] :
-             llvm::zip_equal(op->getOperands(), op->getResults())) {
-          fb::CollectiveT collective;
-          collective.kind = static_cast<fb::CollectiveKind>(op.getKind());
-          collective.source = id(source);
-          collective.target = id(target);
-          for (const layout::SubAxis &sub : op.getAxes().getAxes())
-            collective.axes.push_back(layout::toString(sub, mesh.getMesh()));
-          auto view =
-              cast<tv::LocalAttr>(
-                  cast<RankedTensorType>(source.getType()).getEncoding())
-                  .getLayoutView();
-          auto after =
-              cast<tv::LocalAttr>(
-                  cast<RankedTensorType>(target.getType()).getEncoding())
-                  .getLayoutView();
-          for (const auto &partial : {after.partial, view.partial})
-            if (!partial.empty())
-              collective.combiner =
-                  static_cast<fb::Combiner>(partial.front().combiner);
-          if (StringAttr loser = op.getLoserAttr())
-            collective.loser = loser.str();
-          push(op, op->getName().getStringRef(), std::move(collective));
-        }
+        fb::CollectiveT collective;
+        collective.kind = static_cast<fb::CollectiveKind>(op.getKind());
+        for (const layout::SubAxis &sub : op.getAxes().getAxes())
+          collective.axes.push_back(layout::toString(sub, mesh.getMesh()));
+        collective.source = id(op->getOperand(0));
+        collective.target = id(op->getResult(0));
+        for (unsigned i = 1; i < op->getNumOperands(); ++i)
+          collective.more.emplace_back(id(op->getOperand(i)),
+                                       id(op->getResult(i)));
+        if (auto combiner = comm::getCombiner(op))
+          collective.combiner = static_cast<fb::Combiner>(*combiner);
+        if (StringAttr loser = op.getLoserAttr())
+          collective.loser = loser.str();
+        push(op, op->getName().getStringRef(), std::move(collective));
         return success();
       })
       .Default([](Operation *op) {

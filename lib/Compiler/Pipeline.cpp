@@ -68,6 +68,7 @@ static void buildPlanned(OpPassManager &passes,
   function.addPass(tv::createReorderShardedAxisPass());
   function.addPass(tv::createMakeReshardingContiguousPass());
   function.addPass(tv::createVerifyAllocatedPass());
+  function.addPass(tv::createMergeReshardsPass());
 }
 
 /// One device's program: local tensors and collectives.

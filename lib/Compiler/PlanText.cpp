@@ -141,8 +141,9 @@ private:
       os << " scale " << attend->scale << (attend->causal ? " causal" : "");
     } else if (const fb::CollectiveT *move = step.action.AsCollective()) {
       os << lower(fb::EnumNameCollectiveKind(move->kind)) << " over ["
-         << llvm::join(move->axes, ", ") << "] %" << move->source << " to %"
-         << move->target;
+         << llvm::join(move->axes, ", ") << "]";
+      for (const fb::Pair &pair : pairsOf(*move))
+        os << " %" << pair.source() << " to %" << pair.target();
       if (!move->loser.empty())
         os << " rather than " << move->loser;
     } else if (const fb::CopyT *copy = step.action.AsCopy()) {

@@ -98,12 +98,12 @@ public:
   Status planReduceScatter(const LocalTensor &source,
                            const LocalTensor &target);
   /// The native form of an all-gather that planExchange has planned.
-  std::optional<Native> nativeAllGather(const LocalTensor &source,
-                                        const LocalTensor &target) const;
+  void findNativeAllGather(const LocalTensor &source,
+                           const LocalTensor &target);
 
 private:
   Status checkReduction(const LocalTensor &source, const LocalTensor &target);
-  bool mayReduceNatively() const;
+  bool mayReduceNatively(DType dtype) const;
   Packing pack(const LocalTensor &tensor, const std::vector<Box> &boxes,
                bool toScratch, bool mustCopy);
   void count(const std::vector<Copy> &copies, bool &counted);
@@ -367,17 +367,18 @@ Status Planner::planExchange(const LocalTensor &source,
   if (!zero)
     phase.before.clear(), phase.after.clear();
   Shape still(target.sizes.size(), 0);
-  plan.fill = {CopyLoop(bytes, target.sizes, target.strides, still),
-               placeOf(target),
-               {}};
-  identityOf(plan.dtype, plan.combiner, plan.fill->value.data());
+  plan.fills = {{target.dtype,
+                 CopyLoop(bytes, target.sizes, target.strides, still),
+                 placeOf(target),
+                 {}}};
+  identityOf(target.dtype, plan.combiner, plan.fills[0].value.data());
   return Ok{};
 }
 
 Status Planner::checkReduction(const LocalTensor &source,
                                const LocalTensor &target) {
   const Combiner combiner = plan.combiner;
-  TSR_TRY(canFold(plan.dtype, combiner));
+  TSR_TRY(canFold(source.dtype, combiner));
   for (const SubAxis &sub : axes) {
     auto holds = [&](const layout::Partial &partial) {
       return partial.combiner == combiner &&
@@ -415,8 +416,10 @@ Status Planner::planAllReduce(const LocalTensor &source,
   Packing out = pack(target, {wholeBox(target)}, false, unaligned);
   count(in.copies, countedPack);
   count(out.copies, countedUnpack);
-  if (total && in.copies.empty() && out.copies.empty() && mayReduceNatively())
-    plan.native = {Kind::AllReduce, total, in.place, out.place};
+  if (total && in.copies.empty() && out.copies.empty() &&
+      mayReduceNatively(source.dtype))
+    plan.natives = {
+        {Kind::AllReduce, source.dtype, total, in.place, out.place}};
   // Chunks begin on 64-byte lines, so that sums run at full width.
   const int64_t line = std::max<int64_t>(64 / bytes, 1);
   const int64_t chunk = ((total + n - 1) / n + line - 1) / line * line;
@@ -425,7 +428,7 @@ Status Planner::planAllReduce(const LocalTensor &source,
 
   Phase scatter, gather;
   scatter.before = in.copies;
-  Fold fold{{}, length(self), out.place.at(begin(self) * bytes)};
+  Fold fold{source.dtype, {}, length(self), out.place.at(begin(self) * bytes)};
   for (int64_t i = 0; i < n; ++i) {
     if (i == self) {
       fold.members.push_back(in.place.at(begin(self) * bytes));
@@ -455,7 +458,7 @@ Status Planner::planReduceScatter(const LocalTensor &source,
   from.partial = to.partial = {};
 
   Phase phase;
-  Fold fold{{}, target.elements(), {}};
+  Fold fold{source.dtype, {}, target.elements(), {}};
   std::vector<Box> mine;
   // Whether the members' parts lie in memory in the group's order.
   bool inOrder = true;
@@ -496,9 +499,9 @@ Status Planner::planReduceScatter(const LocalTensor &source,
   count(out.copies, countedUnpack);
   fold.to = out.place;
   if (inOrder && target.elements() && phase.before.empty() &&
-      out.copies.empty() && mayReduceNatively())
-    plan.native = {Kind::ReduceScatter, target.elements(), placeOf(source),
-                   out.place};
+      out.copies.empty() && mayReduceNatively(source.dtype))
+    plan.natives = {{Kind::ReduceScatter, source.dtype, target.elements(),
+                     placeOf(source), out.place}};
   phase.after = out.copies;
   phase.folds.push_back(std::move(fold));
   plan.phases.push_back(std::move(phase));
@@ -507,22 +510,21 @@ Status Planner::planReduceScatter(const LocalTensor &source,
 
 /// Whether a library's sum gives what `fold` gives, up to the order of
 /// additions: its maximum of floats may lose a NaN.
-bool Planner::mayReduceNatively() const {
-  return plan.combiner == Combiner::Sum || !info(plan.dtype).isFloat;
+bool Planner::mayReduceNatively(DType dtype) const {
+  return plan.combiner == Combiner::Sum || !info(dtype).isFloat;
 }
 
-std::optional<Native>
-Planner::nativeAllGather(const LocalTensor &source,
-                         const LocalTensor &target) const {
-  if (plan.phases.size() != 1 || plan.fill || plan.traffic.copies)
-    return std::nullopt;
+void Planner::findNativeAllGather(const LocalTensor &source,
+                                  const LocalTensor &target) {
+  if (plan.phases.size() != 1 || !plan.fills.empty() || plan.traffic.copies)
+    return;
   const Phase &phase = plan.phases[0];
   const int64_t n = plan.group.size(), count = source.elements();
   const int64_t bytes = count * source.elementBytes();
   const size_t peers = n - 1;
   if (count == 0 || target.elements() != n * count ||
       phase.receives.size() != peers || phase.sends.size() != peers)
-    return std::nullopt;
+    return;
   const Place to = placeOf(target), from = placeOf(source);
   auto same = [](const Place &a, const Place &b) {
     return a.buffer == b.buffer && a.offset == b.offset;
@@ -532,31 +534,30 @@ Planner::nativeAllGather(const LocalTensor &source,
     auto member = std::find(plan.group.begin(), plan.group.end(), message.peer);
     if (member == plan.group.end() || message.bytes != bytes ||
         !same(message.place, to.at((member - plan.group.begin()) * bytes)))
-      return std::nullopt;
+      return;
   }
   for (const Message &message : phase.sends)
     if (message.bytes != bytes || !same(message.place, from) ||
         std::find(plan.group.begin(), plan.group.end(), message.peer) ==
             plan.group.end())
-      return std::nullopt;
+      return;
   // Its own part, copied there in one piece.
   if (phase.before.size() != 1 || !phase.before[0].loop.isDense() ||
       !same(phase.before[0].to, to.at(self() * bytes)) ||
       !same(phase.before[0].from, from))
-    return std::nullopt;
-  return Native{Kind::AllGather, count, from, to};
+    return;
+  plan.natives = {{Kind::AllGather, source.dtype, count, from, to}};
 }
 
-Result<CollectivePlan> CollectivePlan::create(const fb::CollectiveT &collective,
-                                              const std::vector<SubAxis> &axes,
-                                              const LocalTensor &source,
-                                              const LocalTensor &target,
-                                              const layout::Mesh &mesh,
-                                              int rank) {
+/// Plans what `rank` does to move `source` to `target`.
+static Result<CollectivePlan> planOne(const fb::CollectiveT &collective,
+                                      const std::vector<SubAxis> &axes,
+                                      const LocalTensor &source,
+                                      const LocalTensor &target,
+                                      const layout::Mesh &mesh, int rank) {
   if (source.globalShape != target.globalShape)
     return Error{"its operand and result have different global shapes"};
   CollectivePlan plan;
-  plan.dtype = source.dtype;
   plan.combiner = combinerOf(collective);
   plan.group = groupAlong(axes, mesh, rank);
   auto spans = [](const layout::View &view) {
@@ -583,17 +584,76 @@ Result<CollectivePlan> CollectivePlan::create(const fb::CollectiveT &collective,
         plan.traffic.bytesSent + plan.traffic.bytesReceived > 0)
       status = Error{"a local slice cannot do this move"};
     if (status && kindOf(collective) == Kind::AllGather)
-      plan.native = planner.nativeAllGather(source, target);
+      planner.findNativeAllGather(source, target);
   }
   if (!status)
     return status.error();
-  for (Phase &phase : plan.phases) {
+  if (plan.group.size() < 2)
+    plan.natives.clear();
+  return plan;
+}
+
+/// What `other` does, an equal collective of other tensors, in the same phases.
+static void join(CollectivePlan &plan, CollectivePlan other) {
+  auto shift = [&](Place &place) {
+    if (place.buffer == Place::kScratch)
+      place.offset += plan.scratchBytes;
+  };
+  auto move = [&](auto &to, auto &from, auto... places) {
+    for (auto &each : from) {
+      (shift(each.*places), ...);
+      to.push_back(std::move(each));
+    }
+  };
+  plan.phases.resize(std::max(plan.phases.size(), other.phases.size()));
+  for (size_t i = 0; i < other.phases.size(); ++i) {
+    Phase &to = plan.phases[i], &from = other.phases[i];
+    for (Fold &fold : from.folds)
+      std::ranges::for_each(fold.members, shift);
+    move(to.before, from.before, &Copy::to, &Copy::from);
+    move(to.sends, from.sends, &Message::place);
+    move(to.receives, from.receives, &Message::place);
+    move(to.folds, from.folds, &Fold::to);
+    move(to.after, from.after, &Copy::to, &Copy::from);
+  }
+  move(plan.fills, other.fills, &CollectivePlan::Fill::to);
+  if (plan.natives.empty() || other.natives.empty())
+    plan.natives.clear();
+  else
+    append(plan.natives, other.natives);
+  plan.traffic.bytesSent += other.traffic.bytesSent;
+  plan.traffic.bytesReceived += other.traffic.bytesReceived;
+  plan.traffic.copies += other.traffic.copies;
+  plan.traffic.copiedBytes += other.traffic.copiedBytes;
+  plan.scratchBytes += other.scratchBytes;
+}
+
+Result<CollectivePlan> CollectivePlan::create(const fb::CollectiveT &collective,
+                                              const std::vector<SubAxis> &axes,
+                                              Tensors &tensors) {
+  std::optional<CollectivePlan> plan;
+  for (const fb::Pair &pair : pairsOf(collective)) {
+    Result<const LocalTensor *> source = tensors.get(pair.source());
+    if (!source)
+      return source.error();
+    Result<const LocalTensor *> target = tensors.get(pair.target());
+    if (!target)
+      return target.error();
+    Result<CollectivePlan> one =
+        planOne(collective, axes, **source, **target, tensors.module().mesh(),
+                tensors.rank());
+    if (!one)
+      return one.error();
+    if (plan)
+      join(*plan, std::move(*one));
+    else
+      plan = std::move(*one);
+  }
+  for (Phase &phase : plan->phases) {
     mergeCopies(phase.before);
     mergeCopies(phase.after);
   }
-  if (plan.group.size() < 2)
-    plan.native.reset();
-  return plan;
+  return std::move(*plan);
 }
 
 size_t CollectivePlan::mostMessages() const {
@@ -615,7 +675,7 @@ Result<bool> tessera::nativeOnAll(const CollectivePlan &plan,
                                   const fb::CollectiveT &collective,
                                   const std::vector<SubAxis> &axes,
                                   const Tensors &tensors) {
-  if (!plan.native)
+  if (plan.natives.empty())
     return false;
   for (int member : plan.group) {
     if (member == tensors.rank())
@@ -623,18 +683,14 @@ Result<bool> tessera::nativeOnAll(const CollectivePlan &plan,
     Result<Tensors> theirs = tensors.onRank(member);
     if (!theirs)
       return theirs.error();
-    Result<const LocalTensor *> source = theirs->get(collective.source);
-    if (!source)
-      return source.error();
-    Result<const LocalTensor *> target = theirs->get(collective.target);
-    if (!target)
-      return target.error();
-    Result<CollectivePlan> other = CollectivePlan::create(
-        collective, axes, **source, **target, tensors.module().mesh(), member);
+    Result<CollectivePlan> other =
+        CollectivePlan::create(collective, axes, *theirs);
     if (!other)
       return other.error();
-    if (!other->native || other->native->kind != plan.native->kind ||
-        other->native->count != plan.native->count)
+    if (!std::ranges::equal(plan.natives, other->natives,
+                            [](const Native &a, const Native &b) {
+                              return a.kind == b.kind && a.count == b.count;
+                            }))
       return false;
   }
   return true;

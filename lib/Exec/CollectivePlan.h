@@ -26,6 +26,7 @@ struct CollectivePlan {
   };
   /// to = members[0] + members[1] + ..., in this order, `count` elements.
   struct Fold {
+    DType dtype;
     std::vector<Place> members;
     int64_t count;
     Place to;
@@ -45,12 +46,13 @@ struct CollectivePlan {
   };
   /// One value in all elements of a box; the source's strides are 0.
   struct Fill {
+    DType dtype;
     CopyLoop loop;
     Place to;
     std::array<std::byte, 8> value;
   };
-  /// All that the phases do is one collective of a library over `group`: every
-  /// member has `count` contiguous elements at `source`, and `target` is
+  /// A collective of a library over `group`: every member has `count`
+  /// contiguous elements at `source`, and `target` is
   ///   AllGather      the members' elements in the group's order,
   ///   ReduceScatter  the member's part of n * count elements at `source`,
   ///   AllReduce      all of the sum.
@@ -58,30 +60,30 @@ struct CollectivePlan {
   /// has them.
   struct Native {
     layout::Step::Kind kind;
+    DType dtype;
     int64_t count; ///< of the smaller side
     Place source, target;
   };
-  DType dtype{};
   layout::Combiner combiner{};
   std::vector<Phase> phases;
   /// Before the last copies: where a rank holds no addend of a new partial
   /// state.
-  std::optional<Fill> fill;
+  std::vector<Fill> fills;
   /// The ranks that differ from this one along the collective's axes only, this
   /// one included, first axis outermost.
   std::vector<int> group;
-  /// As this rank alone sees it: whether all of the group see the same is for
-  /// `nativeOnAll` to say.
-  std::optional<Native> native;
+  /// All that the phases do, one for each tensor; or none. As this rank alone
+  /// sees it: whether all of the group see the same is for `nativeOnAll` to
+  /// say.
+  std::vector<Native> natives;
   Traffic traffic;
   int64_t scratchBytes = 0; ///< of the phases
 
-  /// Plans what `rank` does to move `source` to `target`.
+  /// Plans what the rank of `tensors` does. Several tensors go together: phase
+  /// by phase their messages are one group.
   static Result<CollectivePlan> create(const fb::CollectiveT &collective,
                                        const std::vector<layout::SubAxis> &axes,
-                                       const LocalTensor &source,
-                                       const LocalTensor &target,
-                                       const layout::Mesh &mesh, int rank);
+                                       Tensors &tensors);
 
   /// Of one phase.
   size_t mostMessages() const;

@@ -29,6 +29,14 @@ std::vector<SubAxis> partialAxes(const View &view) {
   return axes;
 }
 
+std::optional<Combiner> changedCombiner(const View &from, const View &to) {
+  for (auto [some, others] : {std::pair(&from, &to), std::pair(&to, &from)})
+    for (const Partial &state : some->partial)
+      if (std::ranges::find(others->partial, state) == others->partial.end())
+        return state.combiner;
+  return std::nullopt;
+}
+
 bool overlap(const std::vector<SubAxis> &a, const std::vector<SubAxis> &b) {
   return std::ranges::any_of(a, [&](const SubAxis &x) {
     return std::ranges::any_of(b,

@@ -32,6 +32,8 @@ namespace tessera::layout {
 /// Sub-axes of partial states, and those that split some dimension.
 std::vector<SubAxis> partialAxes(const View &view);
 std::vector<SubAxis> splitAxes(const View &view);
+/// Of the partial states that a move combines, or else makes.
+std::optional<Combiner> changedCombiner(const View &from, const View &to);
 /// Whether one of these and one of those overlap.
 bool overlap(const std::vector<SubAxis> &a, const std::vector<SubAxis> &b);
 /// The digits of `a` that are also in `b`; sub-axes that overlap at no common

@@ -550,11 +550,12 @@ private:
     if (collective.combiner > fb::Combiner::MAX)
       return Error{"unknown combiner " +
                    std::to_string(static_cast<int>(collective.combiner))};
-    TSR_TRY(checkPair(collective.source, collective.target));
-    const fb::TensorT &source = *plan.tensors[collective.source];
-    const fb::TensorT &target = *plan.tensors[collective.target];
-    if (staticShape(source) != staticShape(target))
-      return Error{"source and target have different global shapes"};
+    for (const fb::Pair &pair : pairsOf(collective)) {
+      TSR_TRY(checkPair(pair.source(), pair.target()));
+      if (staticShape(*plan.tensors[pair.source()]) !=
+          staticShape(*plan.tensors[pair.target()]))
+        return Error{"source and target have different global shapes"};
+    }
     if (collective.axes.empty())
       return Ok{};
     // The grammar of sub-axes, as those of a partial state.

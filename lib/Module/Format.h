@@ -48,7 +48,7 @@ struct Entry {
 static_assert(sizeof(Entry) == 32);
 
 constexpr uint64_t kKnownFeatures =
-    kFeatureAlternatives | kFeatureSums | kFeatureAddends;
+    kFeatureAlternatives | kFeatureSums | kFeatureAddends | kFeatureGroups;
 constexpr uint32_t kMaxSections =
     (kModulePage - sizeof(Header)) / sizeof(Entry);
 

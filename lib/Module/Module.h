@@ -46,10 +46,12 @@ enum class Section : uint32_t { Plan, Code, Constants, Report };
 constexpr size_t kNumSections = 4;
 
 /// Bits of what a reader must know to run a module: some steps run only if
-/// their variant is chosen; some products give sums, too; some have an addend.
+/// their variant is chosen; some products give sums, too; some have an addend;
+/// some collectives move several tensors.
 constexpr uint64_t kFeatureAlternatives = 1;
 constexpr uint64_t kFeatureSums = 2;
 constexpr uint64_t kFeatureAddends = 4;
+constexpr uint64_t kFeatureGroups = 8;
 
 /// What the code of a module needs of the processor: 0 nothing (no code), else
 /// the micro-architecture level x86-64-v<n>.
@@ -157,6 +159,8 @@ std::vector<int32_t> tensorsOf(const fb::StepT &step);
 
 layout::Step::Kind kindOf(const fb::CollectiveT &collective);
 layout::Combiner combinerOf(const fb::CollectiveT &collective);
+/// The tensors that it moves.
+std::vector<fb::Pair> pairsOf(const fb::CollectiveT &collective);
 
 /// What the module runs on: "cpu", "cuda:sm_90a".
 inline std::string targetOf(const fb::PlanT &plan) {

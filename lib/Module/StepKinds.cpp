@@ -31,7 +31,8 @@ static const ActionKind kKinds[] = {
      }},
     {fb::Action::Collective, "collective",
      [](const fb::ActionUnion &action, Ids &ids, Ids &) {
-       ids = {action.AsCollective()->source, action.AsCollective()->target};
+       for (const fb::Pair &pair : pairsOf(*action.AsCollective()))
+         ids.insert(ids.end(), {pair.source(), pair.target()});
      }},
     {fb::Action::Copy, "copy",
      [](const fb::ActionUnion &action, Ids &ids, Ids &) {
@@ -78,6 +79,12 @@ layout::Step::Kind tessera::kindOf(const fb::CollectiveT &collective) {
   static_assert(isSame(From::Exchange, To::Exchange));
   static_assert(From::Exchange == From::MAX);
   return static_cast<To>(collective.kind);
+}
+
+std::vector<fb::Pair> tessera::pairsOf(const fb::CollectiveT &collective) {
+  std::vector<fb::Pair> pairs = {{collective.source, collective.target}};
+  pairs.insert(pairs.end(), collective.more.begin(), collective.more.end());
+  return pairs;
 }
 
 layout::Combiner tessera::combinerOf(const fb::CollectiveT &collective) {

@@ -549,6 +549,7 @@ tessera_status *tessera_binding_collective(const tessera_binding *binding,
     result.bytes_received = traffic.bytesReceived;
     result.copies = traffic.copies;
     result.copied_bytes = traffic.copiedBytes;
+    result.tensors = 1 + collective.more.size();
     if (!times.empty())
       result.seconds = times[each.work].end - times[each.work].begin;
     return writeStruct(result, out);

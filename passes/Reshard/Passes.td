@@ -151,4 +151,40 @@ def VerifyPlannedPass : Pass<"tv-verify-planned", "::mlir::func::FuncOp"> {
   }];
 }
 
+def MergeReshardsPass : ContractPass<"tv-merge-reshards", "Planned"> {
+  let summary = "Makes small steps that can go together one";
+  let description = [{
+    Steps of one kind, along the same axes and with one combiner, each of at most
+    1 MiB on a device, wait until the result of one is used, and become one
+    `tv.reshard`: one latency, where each had its own. A remark tells how many
+    tensors, and how many bytes a device has of them.
+
+    ```mlir
+    #m = #tv.mesh<dp = 2>
+    !addends = tensor<8xf32, #tv.view<#m, [8], partial = [dp : sum]>>
+    !whole = tensor<8xf32, #tv.view<#m, [8]>>
+    func.func @f(%a: !addends, %b: !addends) -> (!whole, !whole) {
+      %x = tv.reshard %a plan <all_reduce over #m [dp]> : (!addends) -> !whole
+      %c = tv.neg %b : (!addends) -> !addends
+      %y = tv.reshard %c plan <all_reduce over #m [dp]> : (!addends) -> !whole
+      return %x, %y : !whole, !whole
+    }
+    ```
+
+    becomes
+
+    ```mlir
+    #m = #tv.mesh<dp = 2>
+    !addends = tensor<8xf32, #tv.view<#m, [8], partial = [dp : sum]>>
+    !whole = tensor<8xf32, #tv.view<#m, [8]>>
+    func.func @f(%a: !addends, %b: !addends) -> (!whole, !whole) {
+      %c = tv.neg %b : (!addends) -> !addends
+      %x, %y = tv.reshard %a, %c plan <all_reduce over #m [dp]>
+        : (!addends, !addends) -> (!whole, !whole)
+      return %x, %y : !whole, !whole
+    }
+    ```
+  }];
+}
+
 #endif // TESSERA_RESHARD_PASSES_TD

@@ -77,7 +77,7 @@ Memory = _struct("Memory", "tessera_memory", external="u64", local="u64", symmet
 Collective = _struct(
     "Collective", "tessera_collective", kind="text", axes="text", op="text",
     location="text", loser="text", bytes_sent="u64", bytes_received="u64", copies="u64",
-    copied_bytes="u64", seconds="double")
+    copied_bytes="u64", seconds="double", tensors="u64")
 Step = _struct(
     "Step", "tessera_step", op="text", location="text", text="text", collective="i32",
     begin="double", end="double", kind="text", symbol="text", enqueue_begin="double",

@@ -50,6 +50,19 @@ func.func @global(%x: tensor<8xf32>) {
 // -----
 
 #m = #tv.mesh<dp = 2, tp = 2>
+!whole = tensor<8xf32, #tv.local<#tv.view<#m, [8]>, of [8]>>
+!sum = tensor<8xf32, #tv.local<#tv.view<#m, [8], partial = [tp : sum]>, of [8]>>
+!max = tensor<8xf32, #tv.local<#tv.view<#m, [8], partial = [tp : max]>, of [8]>>
+
+func.func @combiners(%x: !sum, %y: !max) {
+  // expected-error @+1 {{has operands #0 and #1 of different combiners}}
+  %r:2 = comm.all_reduce %x, %y over #m [tp] id 0 : (!sum, !max) -> (!whole, !whole)
+  return
+}
+
+// -----
+
+#m = #tv.mesh<dp = 2, tp = 2>
 #whole = #tv.view<#m, [8]>
 
 func.func @unpaired(%x: tensor<8xf32, #tv.local<#whole, of [8]>>) {

@@ -5,7 +5,8 @@ Each program of test/Programs, and the examples, is compiled for meshes of 1, 2,
 and 4 devices, runs on random inputs under mpirun (or as threads of one process),
 and must equal the NumPy evaluation of its source within the tolerance of
 architecture.md, 11. What ran is held against a line `RAN` of the program, if it has
-one for the mesh: kinds, bytes that the busiest rank sends, packing copies.
+one for the mesh: kinds, with the number of tensors where it is not one, bytes that
+the busiest rank sends, packing copies.
 
     // RAN tp=2: all-reduce 1024 bytes 0 copies
 
@@ -336,8 +337,10 @@ def meshes_of(text, devices=(1, 2, 3, 4)):
 
 
 def summary(report):
-    return ", ".join(f"{c['kind']} {c['sent']} bytes {c['copies']} copies"
-                     for c in report["collectives"] if c["kind"] != "slice") or "nothing"
+    return ", ".join(
+        c["kind"] + (f" of {c['tensors']}" if c["tensors"] > 1 else "")
+        + f" {c['sent']} bytes {c['copies']} copies"
+        for c in report["collectives"] if c["kind"] != "slice") or "nothing"
 
 
 def main():

@@ -15,6 +15,8 @@
 #include "../Module/PlanBuilder.h"
 #include "gtest/gtest.h"
 
+#include <set>
+
 using namespace tessera;
 using namespace tessera::test;
 using fb::CollectiveKind;
@@ -48,9 +50,8 @@ Planned planAll(PlanBuilder &b, int ranks) {
   for (int rank = 0; rank < ranks; ++rank) {
     Result<Tensors> tensors = Tensors::create(*module, rank, {});
     EXPECT_TRUE(tensors) << tensors.message();
-    Result<CollectivePlan> plan = CollectivePlan::create(
-        collective, module->axes(step), **tensors->get(collective.source),
-        **tensors->get(collective.target), module->mesh(), rank);
+    Result<CollectivePlan> plan =
+        CollectivePlan::create(collective, module->axes(step), *tensors);
     EXPECT_TRUE(plan) << plan.message();
     Result<bool> native =
         nativeOnAll(*plan, collective, module->axes(step), *tensors);
@@ -75,13 +76,14 @@ void expectNative(const Case &c, layout::Step::Kind kind, int64_t count) {
   for (size_t rank = 0; rank < planned.plans.size(); ++rank) {
     EXPECT_TRUE(planned.native[rank]) << "rank " << rank;
     const CollectivePlan &plan = planned.plans[rank];
-    ASSERT_TRUE(plan.native) << "rank " << rank;
-    EXPECT_EQ(plan.native->kind, kind);
-    EXPECT_EQ(plan.native->count, count);
-    EXPECT_EQ(plan.native->source.buffer, 0);
-    EXPECT_EQ(plan.native->target.buffer, 1);
-    EXPECT_EQ(plan.native->source.offset, 0);
-    EXPECT_EQ(plan.native->target.offset, 0);
+    ASSERT_EQ(plan.natives.size(), 1u) << "rank " << rank;
+    const Native &native = plan.natives[0];
+    EXPECT_EQ(native.kind, kind);
+    EXPECT_EQ(native.count, count);
+    EXPECT_EQ(native.source.buffer, 0);
+    EXPECT_EQ(native.target.buffer, 1);
+    EXPECT_EQ(native.source.offset, 0);
+    EXPECT_EQ(native.target.offset, 0);
   }
 }
 
@@ -256,10 +258,52 @@ TEST(CollectivePlan, InPlaceThroughAnAlias) {
   Planned planned = planAll(b, 3);
   for (int rank = 0; rank < 3; ++rank) {
     EXPECT_TRUE(planned.native[rank]);
-    const Native &native = *planned.plans[rank].native;
+    ASSERT_EQ(planned.plans[rank].natives.size(), 1u);
+    const Native &native = planned.plans[rank].natives[0];
     EXPECT_EQ(native.source.buffer, h);
     EXPECT_EQ(native.target.buffer, h);
     EXPECT_EQ(native.target.offset, native.source.offset);
+  }
+}
+
+/// Several tensors have the phases of one, and a native form if each has one.
+TEST(CollectivePlan, TensorsGoTogether) {
+  for (int64_t last : {100, 0}) {
+    SCOPED_TRACE(last);
+    PlanBuilder b("<tp = 4>");
+    std::vector<fb::Pair> pairs;
+    auto add = [&](fb::DType dtype, int64_t extent) {
+      std::string n = std::to_string(pairs.size());
+      int x = b.input("x" + n, {extent}, "[_], partial = [tp : sum]", dtype);
+      pairs.emplace_back(x, b.output("y" + n, {extent}, "[_]", dtype));
+    };
+    add(fb::DType::F32, 64);
+    add(fb::DType::F64, 32);
+    // Of no elements there is nothing for a library to do.
+    add(fb::DType::F32, last);
+    b.collective(CollectiveKind::AllReduce, pairs[0].source(),
+                 pairs[0].target(), {"tp"}, fb::Combiner::Sum,
+                 {pairs.begin() + 1, pairs.end()});
+    Planned planned = planAll(b, 4);
+    for (int rank = 0; rank < 4; ++rank) {
+      const CollectivePlan &plan = planned.plans[rank];
+      EXPECT_EQ(planned.native[rank], last != 0);
+      ASSERT_EQ(plan.phases.size(), 2u);
+      ASSERT_EQ(plan.phases[0].folds.size(), 3u);
+      EXPECT_EQ(plan.phases[0].folds[0].dtype, DType::F32);
+      EXPECT_EQ(plan.phases[0].folds[1].dtype, DType::F64);
+      // Scratch of its own for each.
+      std::set<int64_t> scratch;
+      size_t messages = 0;
+      for (const auto &message : plan.phases[0].receives) {
+        EXPECT_EQ(message.place.buffer, Place::kScratch);
+        EXPECT_LE(message.place.offset + message.bytes, plan.scratchBytes);
+        scratch.insert(message.place.offset);
+        ++messages;
+      }
+      EXPECT_EQ(scratch.size(), messages);
+      EXPECT_GE(messages, 2 * 3u);
+    }
   }
 }
 

@@ -48,12 +48,14 @@ static void onRank(const ModuleReader &module, int rank,
     const fb::CollectiveT *collective = plan.steps[i]->action.AsCollective();
     if (!collective)
       continue;
-    Result<const LocalTensor *> from = tensors->get(collective->source),
-                                to = tensors->get(collective->target);
-    if (!from || !to || elementsOf((*from)->globalShape) > kMaxElements)
+    auto isSmall = [&](const fb::Pair &pair) {
+      Result<const LocalTensor *> from = tensors->get(pair.source());
+      return from && elementsOf((*from)->globalShape) <= kMaxElements;
+    };
+    if (!std::ranges::all_of(pairsOf(*collective), isSmall))
       continue;
-    Result<CollectivePlan> moves = CollectivePlan::create(
-        *collective, module.axes(int(i)), **from, **to, module.mesh(), rank);
+    Result<CollectivePlan> moves =
+        CollectivePlan::create(*collective, module.axes(int(i)), *tensors);
     FUZZ_CHECK(moves || !moves.message().empty());
   }
 }
@@ -63,7 +65,8 @@ int test::fuzzOne(std::string_view input) {
   builder.setPlan(std::string(input));
   builder.setCode("nobody loads it");
   builder.setConstants(std::string(4096, '\0'));
-  builder.setFeatures(kFeatureAlternatives | kFeatureSums | kFeatureAddends);
+  builder.setFeatures(kFeatureAlternatives | kFeatureSums | kFeatureAddends |
+                      kFeatureGroups);
   Result<ModuleReader> module = ModuleReader::read(builder.build());
   if (!module) {
     FUZZ_CHECK(!module.message().empty());

@@ -132,16 +132,16 @@ TEST(Module, Header) {
   features.setPlan(PlanBuilder("<tp = 2>").plan);
   features.setFeatures(kFeatureAlternatives);
   EXPECT_EQ(errorOf(features.build()), "");
-  features.setFeatures(8);
-  EXPECT_ERROR(errorOf(features.build()), "feature bit 3");
+  features.setFeatures(16);
+  EXPECT_ERROR(errorOf(features.build()), "feature bit 4");
   EXPECT_ERROR(errorOf(everything().module("code", std::string(16, '\0'), 9)),
                "x86-64-v9");
 }
 
 /// A reader that does not know of sums would leave them as they are, of addends
-/// leave them out.
-TEST(Module, SumsAndAddendsAreFeatures) {
-  auto featuresOf = [](bool sums, bool addend = false) {
+/// leave them out, of groups move their first tensor alone.
+TEST(Module, SumsAddendsAndGroupsAreFeatures) {
+  auto featuresOf = [](bool sums, bool addend = false, bool group = false) {
     PlanBuilder b = everything();
     fb::ContractT &contract = *b.plan.steps[0]->action.AsContract();
     if (sums) {
@@ -150,6 +150,10 @@ TEST(Module, SumsAndAddendsAreFeatures) {
     }
     if (addend)
       contract.addend = contract.c;
+    if (group)
+      for (auto &step : b.plan.steps)
+        if (fb::CollectiveT *collective = step->action.AsCollective())
+          collective->more = {{collective->source, collective->target}};
     std::string module = b.module("code", std::string(16, '\0'), 0);
     uint64_t features = 0;
     std::memcpy(&features, module.data() + 16, sizeof features);
@@ -159,6 +163,8 @@ TEST(Module, SumsAndAddendsAreFeatures) {
   EXPECT_EQ(featuresOf(true) & kFeatureSums, kFeatureSums);
   EXPECT_EQ(featuresOf(false) & kFeatureAddends, 0u);
   EXPECT_EQ(featuresOf(false, true) & kFeatureAddends, kFeatureAddends);
+  EXPECT_EQ(featuresOf(false) & kFeatureGroups, 0u);
+  EXPECT_EQ(featuresOf(false, false, true) & kFeatureGroups, kFeatureGroups);
 }
 
 TEST(Module, EveryTruncationIsAnError) {
@@ -342,6 +348,14 @@ TEST(Module, PlansThatMeanNothing) {
                "axes [tp, tp]");
   EXPECT_ERROR(errorAfter([&](PlanT &p) { collective(p).target = 1; }),
                "different global shapes");
+  EXPECT_ERROR(errorAfter([&](PlanT &p) {
+                 collective(p).more = {{collective(p).source, 1}};
+               }),
+               "different global shapes");
+  EXPECT_ERROR(errorAfter([&](PlanT &p) {
+                 collective(p).more = {{0, 99}};
+               }),
+               "there is no tensor 99");
   EXPECT_ERROR(errorOf(everything().module("", std::string(16, 0))), "no code");
 }
 

@@ -165,8 +165,10 @@ struct PlanBuilder {
   }
   void collective(fb::CollectiveKind kind, int source, int target,
                   std::vector<std::string> axes = {},
-                  fb::Combiner combiner = fb::Combiner::Sum) {
+                  fb::Combiner combiner = fb::Combiner::Sum,
+                  std::vector<fb::Pair> more = {}) {
     auto &collective = step<fb::CollectiveT>("tv.reshard");
+    collective.more = std::move(more);
     collective.kind = kind;
     collective.source = source;
     collective.target = target;

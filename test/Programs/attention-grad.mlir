@@ -32,16 +32,15 @@ func.func @main(%do: !h, %dlse: !lse, %q: !h, %k: !h, %v: !h) -> (!x, !x, !x, !x
 // CHECK-LABEL: func.func @main
 // CHECK: tv.attention_grad
 // CHECK: score_grad
-// CHECK: comm.all_reduce
-// CHECK: comm.all_reduce
+// CHECK: :2 = comm.all_reduce
 // CHECK-NOT: comm.
 // CHECK: return
 
 
 // RAN tp=1: nothing
-// RAN tp=2: all-reduce 40 bytes 0 copies, all-reduce 4 bytes 0 copies
-// RAN tp=3: all-reduce 80 bytes 0 copies, all-reduce 8 bytes 0 copies
-// RAN tp=4: all-reduce 120 bytes 0 copies, all-reduce 12 bytes 0 copies
+// RAN tp=2: all-reduce of 2 44 bytes 0 copies
+// RAN tp=3: all-reduce of 2 88 bytes 0 copies
+// RAN tp=4: all-reduce of 2 132 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !h = tensor<4x2x5x4xf32, #tv.view<#m, [did(tp) * _, _, _, _]>>
 !x = tensor<4x2x5x4xf32>
@@ -76,14 +75,13 @@ func.func @main(%do: !h, %q: !h, %k: !h, %v: !h, %bias: !bias_of_lse, %gain: !sc
 // Query blocks, causal, with fewer queries than keys: the keys' gradients are partial.
 // CHECK-LABEL: func.func @main
 // CHECK: tv.attention_grad
-// CHECK: comm.all_reduce
-// CHECK: comm.all_reduce
+// CHECK: :2 = comm.all_reduce
 // CHECK-NOT: comm.
 // CHECK: return
 // RAN tp=1: nothing
-// RAN tp=2: all-reduce 448 bytes 0 copies, all-reduce 448 bytes 0 copies
-// RAN tp=3: all-reduce 640 bytes 0 copies, all-reduce 640 bytes 0 copies
-// RAN tp=4: all-reduce 704 bytes 0 copies, all-reduce 704 bytes 0 copies
+// RAN tp=2: all-reduce of 2 896 bytes 0 copies
+// RAN tp=3: all-reduce of 2 1280 bytes 0 copies
+// RAN tp=4: all-reduce of 2 1408 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !q = tensor<2x2x6x4xf32, #tv.view<#m, [_, _, did(tp) * _, _]>>
 !k = tensor<2x2x7x4xf32, #tv.view<#m, [_, _, _, _]>>
@@ -103,14 +101,13 @@ func.func @main(%do: !q, %q: !q, %k: !k, %v: !k) -> (!o, !k, !k) {
 // none. A soft cap, and a bias of relative positions.
 // CHECK-LABEL: func.func @main
 // CHECK: tv.attention_grad
-// CHECK: comm.all_reduce
-// CHECK: comm.all_reduce
+// CHECK: :2 = comm.all_reduce
 // CHECK-NOT: comm.
 // CHECK: return
 // RAN tp=1: nothing
-// RAN tp=2: all-reduce 512 bytes 0 copies, all-reduce 128 bytes 0 copies
-// RAN tp=3: all-reduce 704 bytes 0 copies, all-reduce 192 bytes 0 copies
-// RAN tp=4: all-reduce 768 bytes 0 copies, all-reduce 256 bytes 0 copies
+// RAN tp=2: all-reduce of 2 640 bytes 0 copies
+// RAN tp=3: all-reduce of 2 896 bytes 0 copies
+// RAN tp=4: all-reduce of 2 1024 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !q = tensor<2x2x8x4xf32, #tv.view<#m, [_, _, _, _]>>
 !k = tensor<2x2x6x4xf32, #tv.view<#m, [_, _, did(tp) * _, _]>>
@@ -161,7 +158,7 @@ func.func @main(%do: !o, %q: !q, %k: !k, %v: !v, %o: !o, %any: !lse, %rel: !rel_
 // CHECK-NOT: comm.
 // CHECK: return
 // RAN tp=1: nothing
-// RAN tp=2: all-gather 160 bytes 1 copies, all-gather 160 bytes 1 copies, all-reduce 24 bytes 0 copies
+// RAN tp=2: all-reduce 24 bytes 0 copies, all-gather of 2 320 bytes 2 copies
 // RAN tp=3: all-gather 640 bytes 1 copies, all-gather 640 bytes 1 copies
 // RAN tp=4: all-gather 960 bytes 1 copies, all-gather 960 bytes 1 copies
 #m = #tv.mesh<tp = 2>
@@ -192,15 +189,13 @@ func.func @main(%do: !q, %q: !q, %k: !k, %v: !k, %slopes: !slopes_of_lse) -> (!o
 // index outside of the tensor is dropped.
 // CHECK-LABEL: func.func @main
 // CHECK: tv.attention_grad
-// CHECK: comm.all_reduce
-// CHECK: comm.all_reduce
-// CHECK: comm.all_reduce
+// CHECK: :3 = comm.all_reduce
 // CHECK-NOT: comm.
 // CHECK: return
 // RAN tp=1: nothing
-// RAN tp=2: all-reduce 160 bytes 0 copies, all-reduce 160 bytes 0 copies, all-reduce 24 bytes 0 copies
-// RAN tp=3: all-reduce 224 bytes 0 copies, all-reduce 224 bytes 0 copies, all-reduce 48 bytes 0 copies
-// RAN tp=4: all-reduce 288 bytes 0 copies, all-reduce 288 bytes 0 copies, all-reduce 72 bytes 0 copies
+// RAN tp=2: all-reduce of 3 344 bytes 0 copies
+// RAN tp=3: all-reduce of 3 496 bytes 0 copies
+// RAN tp=4: all-reduce of 3 648 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !q = tensor<2x6x5x4xf32, #tv.view<#m, [_, did(tp) * _, _, _]>>
 !k = tensor<2x1x5x4xf32, #tv.view<#m, [_, _, _, _]>>
@@ -245,14 +240,13 @@ func.func @main(%do: !q, %q: !q, %k: !k, %v: !k, %table: !table_of_lse,
 // Extents that are not known, of what is summed and of a bias; by heads.
 // CHECK-LABEL: func.func @main
 // CHECK: tv.attention_grad
-// CHECK: comm.all_reduce
-// CHECK: comm.all_reduce
+// CHECK: :2 = comm.all_reduce
 // CHECK-NOT: comm.
 // CHECK: return
 // RAN tp=1: nothing
-// RAN tp=2: all-reduce 1536 bytes 0 copies, all-reduce 168 bytes 0 copies
-// RAN tp=3: all-reduce 2048 bytes 0 copies, all-reduce 232 bytes 0 copies
-// RAN tp=4: all-reduce 2304 bytes 0 copies, all-reduce 296 bytes 0 copies
+// RAN tp=2: all-reduce of 2 1704 bytes 0 copies
+// RAN tp=3: all-reduce of 2 2280 bytes 0 copies
+// RAN tp=4: all-reduce of 2 2600 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !h = tensor<?x6x?x4xf32, #tv.view<#m, [_, did(tp) * _, _, _]>>
 !x = tensor<?x6x?x4xf32>

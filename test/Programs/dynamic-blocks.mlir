@@ -7,11 +7,10 @@
 
 // Not a slice; not an all-gather.
 // CHECK-LABEL: @main
-// CHECK: comm.exchange
-// CHECK: comm.exchange
+// CHECK: :2 = comm.exchange
 // CHECK-NOT: comm.
 // CHECK: return
-// RAN here: exchange 24 bytes 0 copies, exchange 72 bytes 0 copies
+// RAN here: exchange of 2 72 bytes 0 copies
 #m = #tv.mesh<x = 2, y = 3>
 !a = tensor<?x3xf32, #tv.view<#m, [did(x) * _, _]>>
 !b = tensor<?x3xf32, #tv.view<#m, [did(x) * did(y) * _, _]>>

@@ -9,14 +9,13 @@
 // CHECK-DAG: tv.concat %[[X]], %[[X]] dim 0
 // CHECK-DAG: tv.pad %[[X]] low [1, 0]
 // CHECK: %[[S:.*]] = tv.slice %arg1 {{.*}}[_, (did(tp) * 2 | 1:4)]
-// CHECK: comm.all_to_all %[[S]]
-// CHECK: %[[W:.*]] = comm.all_to_all %arg1 {{.*}}[_, (did(tp) * 3 | 2:6)]
-// CHECK: tv.pad %[[W]] low [0, 2]
+// CHECK: %[[W:.*]]:2 = comm.all_to_all %[[S]], %arg1 {{.*}}[_, (did(tp) * 3 | 2:6)]
+// CHECK: tv.pad %[[W]]#1 low [0, 2]
 // CHECK-NOT: comm.
 // CHECK: return
 // RAN tp=1: nothing
-// RAN tp=2: all-gather 32 bytes 0 copies, all-to-all 28 bytes 1 copies, all-to-all 28 bytes 1 copies
-// RAN tp=3: all-gather 32 bytes 0 copies, all-to-all 28 bytes 1 copies, all-to-all 28 bytes 1 copies
+// RAN tp=2: all-gather 32 bytes 0 copies, all-to-all of 2 56 bytes 2 copies
+// RAN tp=3: all-gather 32 bytes 0 copies, all-to-all of 2 28 bytes 2 copies
 // RAN tp=4: all-gather 48 bytes 0 copies, all-gather 84 bytes 1 copies, all-to-all 28 bytes 1 copies
 #m = #tv.mesh<tp = 3>
 !x = tensor<?x4xf32, #tv.view<#m, [did(tp) * _, _]>>

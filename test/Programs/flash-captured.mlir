@@ -4,9 +4,9 @@
 
 // CHECK: plan.attention_grad {{.*}} ["distance", "query"]
 // RAN tp=1: nothing
-// RAN tp=2: all-reduce 1040 bytes 0 copies, all-reduce 512 bytes 0 copies
-// RAN tp=3: all-reduce 1424 bytes 0 copies, all-reduce 704 bytes 0 copies
-// RAN tp=4: all-reduce 1680 bytes 0 copies, all-reduce 768 bytes 0 copies
+// RAN tp=2: all-reduce of 2 1552 bytes 0 copies
+// RAN tp=3: all-reduce of 2 2128 bytes 0 copies
+// RAN tp=4: all-reduce of 2 2448 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !q = tensor<1x2x130x64xbf16, #tv.view<#m, [_, did(tp) * _, _, _]>>
 !a = tensor<1x2x130x64xbf16>
@@ -48,9 +48,9 @@ func.func @main(%do: !q, %q: !q, %k: !q, %v: !q, %factor: !row_of_lse, %far: !fa
 // (It may spill.)
 // CHECK: plan.attention_grad {{.*}} ["key", "score"]
 // RAN tp=1: nothing
-// RAN tp=2: all-reduce 80 bytes 0 copies, all-reduce 2080 bytes 0 copies
-// RAN tp=3: all-reduce 144 bytes 0 copies, all-reduce 2784 bytes 0 copies
-// RAN tp=4: all-reduce 208 bytes 0 copies, all-reduce 3232 bytes 0 copies
+// RAN tp=2: all-reduce of 2 2160 bytes 0 copies
+// RAN tp=3: all-reduce of 2 2928 bytes 0 copies
+// RAN tp=4: all-reduce of 2 3440 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !q = tensor<1x4x66x64xf16, #tv.view<#m, [_, (did(tp) * _ | 2) * 2, _, _]>>
 !k = tensor<1x2x130x64xf16, #tv.view<#m, [_, did(tp) * _, _, _]>>

@@ -9,10 +9,9 @@
 // RUN: sed -e '1,/^\/\/ -----/d' -e s/f32/bf16/g %s | tessera-opt --tessera="to=kernels target=cuda:sm_90a" --interpret=2 --interpret-sizes=s=1 -o /dev/null
 
 // CHECK: comm.all_gather
-// CHECK: comm.reduce_scatter
 // CHECK: comm.all_gather
 // CHECK: tv.gelu_grad tanh
-// CHECK: comm.reduce_scatter
+// CHECK: :2 = comm.reduce_scatter
 // CUDA-NOT: plan.launch
 // CUDA: plan.contract {{.*}} bias {{.*}} then gelu_tanh from
 // CUDA: plan.contract {{.*}} bias {{.*}} from
@@ -25,9 +24,9 @@
 // Rows are split outside, the hidden layer inside: sequence parallel. What follows the
 // second layer is gathered once, and its sums are whole.
 // RAN tp=1: nothing
-// RAN tp=2: all-gather 384 bytes 0 copies, reduce-scatter 384 bytes 0 copies, all-gather 384 bytes 0 copies, reduce-scatter 384 bytes 0 copies
-// RAN tp=3: all-gather 512 bytes 0 copies, reduce-scatter 512 bytes 0 copies, all-gather 512 bytes 0 copies, reduce-scatter 512 bytes 0 copies
-// RAN tp=4: all-gather 576 bytes 0 copies, reduce-scatter 576 bytes 0 copies, all-gather 576 bytes 0 copies, reduce-scatter 576 bytes 0 copies
+// RAN tp=2: all-gather 384 bytes 0 copies, all-gather 384 bytes 0 copies, reduce-scatter of 2 768 bytes 0 copies
+// RAN tp=3: all-gather 512 bytes 0 copies, all-gather 512 bytes 0 copies, reduce-scatter of 2 1024 bytes 0 copies
+// RAN tp=4: all-gather 576 bytes 0 copies, all-gather 576 bytes 0 copies, reduce-scatter of 2 1152 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !x = tensor<12x16xf32, #tv.view<#m, [did(tp) * _, _]>>
 !xt = tensor<16x12xf32>
@@ -69,15 +68,14 @@ func.func @main(%x: !x, %w0: !w0 {tv.role = "weight"}, %b0: !b0, %w1: !w1 {tv.ro
 
 // A batch that is split: a device's sums are partial. Weights are those of matmuls, one
 // of them beside the hidden layer.
-// CHECK-COUNT-5: comm.all_reduce
+// CHECK: :5 = comm.all_reduce
 // CUDA: plan.contract {{.*}} then gelu_tanh_grad({{.*}}) sums result from
-// CUDA-NEXT: comm.all_reduce
 // CUDA: plan.contract {{.*}} sums b from
-// CUDA-NEXT: comm.all_reduce
+// CUDA: :5 = comm.all_reduce
 // RAN dp=1: nothing
-// RAN dp=2: all-reduce 96 bytes 0 copies, all-reduce 1536 bytes 0 copies, all-reduce 64 bytes 0 copies, all-reduce 1024 bytes 0 copies, all-reduce 1536 bytes 0 copies
-// RAN dp=3: all-reduce 160 bytes 0 copies, all-reduce 2048 bytes 0 copies, all-reduce 128 bytes 0 copies, all-reduce 1408 bytes 0 copies, all-reduce 2048 bytes 0 copies
-// RAN dp=4: all-reduce 224 bytes 0 copies, all-reduce 2304 bytes 0 copies, all-reduce 192 bytes 0 copies, all-reduce 1536 bytes 0 copies, all-reduce 2304 bytes 0 copies
+// RAN dp=2: all-reduce of 5 4256 bytes 0 copies
+// RAN dp=3: all-reduce of 5 5792 bytes 0 copies
+// RAN dp=4: all-reduce of 5 6560 bytes 0 copies
 #m = #tv.mesh<dp = 2>
 !x = tensor<?x16xf32, #tv.view<#m, [did(dp) * _, _]>>
 !xt = tensor<16x?xf32>

@@ -5,9 +5,8 @@
 // RUN: tessera-opt %t --split-input-file --tessera=to=kernels --interpret=2 -o /dev/null
 // RUN: sed s/f32/bf16/g %t | tessera-opt --split-input-file --tessera="to=kernels target=cuda:sm_90a" --interpret=2 --interpret-precision=program | FileCheck %s --check-prefix=CUDA
 
-// CHECK: comm.all_reduce
 // CHECK: tv.gelu_grad tanh
-// CHECK: comm.all_reduce
+// CHECK: :2 = comm.all_reduce
 // CHECK: return
 // CUDA-NOT: plan.{{launch|copy}}
 // CUDA: plan.contract {{.*}} bias {{.*}} then gelu_tanh from
@@ -17,9 +16,9 @@
 // CUDA: -----
 // Tensor parallel, in a function with a call in it.
 // RAN tp=1: nothing
-// RAN tp=2: all-reduce 768 bytes 0 copies, all-reduce 768 bytes 0 copies
-// RAN tp=3: all-reduce 1024 bytes 0 copies, all-reduce 1024 bytes 0 copies
-// RAN tp=4: all-reduce 1152 bytes 0 copies, all-reduce 1152 bytes 0 copies
+// RAN tp=2: all-reduce of 2 1536 bytes 0 copies
+// RAN tp=3: all-reduce of 2 2048 bytes 0 copies
+// RAN tp=4: all-reduce of 2 2304 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !x = tensor<12x16xf32, #tv.view<#m, [_, _]>>
 !h = tensor<12x96xf32>
@@ -48,11 +47,9 @@ func.func @main(%x: !x, %w0: !w0 {tv.role = "weight"}, %b0: !b0, %w1: !w1 {tv.ro
 // -----
 // Sequence parallel, as in mlp-grad.mlir: what is gathered is written, and what is moved
 // moves back.
-// CHECK: comm.all_gather
-// CHECK: comm.all_gather
-// CHECK: comm.reduce_scatter
+// CHECK: :2 = comm.all_gather
 // CHECK: tv.gelu_grad tanh
-// CHECK: comm.reduce_scatter
+// CHECK: :2 = comm.reduce_scatter
 // CUDA-NOT: plan.{{launch|copy}}
 // CUDA: plan.contract {{.*}} bias {{.*}} then gelu_tanh from
 // CUDA: plan.contract {{.*}} bias {{.*}} from
@@ -60,9 +57,9 @@ func.func @main(%x: !x, %w0: !w0 {tv.role = "weight"}, %b0: !b0, %w1: !w1 {tv.ro
 // CUDA-NOT: plan.{{launch|copy}}
 // CUDA: -----
 // RAN tp=1: nothing
-// RAN tp=2: all-gather 384 bytes 0 copies, all-gather 384 bytes 0 copies, reduce-scatter 384 bytes 0 copies, reduce-scatter 384 bytes 0 copies
-// RAN tp=3: all-gather 512 bytes 0 copies, all-gather 512 bytes 0 copies, reduce-scatter 512 bytes 0 copies, reduce-scatter 512 bytes 0 copies
-// RAN tp=4: all-gather 576 bytes 0 copies, all-gather 576 bytes 0 copies, reduce-scatter 576 bytes 0 copies, reduce-scatter 576 bytes 0 copies
+// RAN tp=2: all-gather of 2 768 bytes 0 copies, reduce-scatter of 2 768 bytes 0 copies
+// RAN tp=3: all-gather of 2 1024 bytes 0 copies, reduce-scatter of 2 1024 bytes 0 copies
+// RAN tp=4: all-gather of 2 1152 bytes 0 copies, reduce-scatter of 2 1152 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !x = tensor<12x16xf32, #tv.view<#m, [did(tp) * _, _]>>
 !h = tensor<12x96xf32>
@@ -92,11 +89,11 @@ func.func @main(%x: !x, %w0: !w0 {tv.role = "weight"}, %b0: !b0, %w1: !w1 {tv.ro
 // -----
 
 // A batch that is split, and the mean of squares for a loss: a device's sums are partial.
-// CHECK-COUNT-5: comm.all_reduce
+// CHECK: :5 = comm.all_reduce
 // RAN dp=1: nothing
-// RAN dp=2: all-reduce 4 bytes 0 copies, all-reduce 1536 bytes 0 copies, all-reduce 64 bytes 0 copies, all-reduce 1536 bytes 0 copies, all-reduce 96 bytes 0 copies
-// RAN dp=3: all-reduce 8 bytes 0 copies, all-reduce 2048 bytes 0 copies, all-reduce 128 bytes 0 copies, all-reduce 2048 bytes 0 copies, all-reduce 160 bytes 0 copies
-// RAN dp=4: all-reduce 12 bytes 0 copies, all-reduce 2304 bytes 0 copies, all-reduce 192 bytes 0 copies, all-reduce 2304 bytes 0 copies, all-reduce 224 bytes 0 copies
+// RAN dp=2: all-reduce of 5 3236 bytes 0 copies
+// RAN dp=3: all-reduce of 5 4392 bytes 0 copies
+// RAN dp=4: all-reduce of 5 5036 bytes 0 copies
 #m = #tv.mesh<dp = 2>
 !x = tensor<?x16xf32, #tv.view<#m, [did(dp) * _, _]>>
 !y = tensor<?x16xf32>

@@ -38,9 +38,9 @@ func.func @main(%x: !x) -> !y {
 // CHECK: tv.concat
 // CHECK: return
 // RAN tp=1: nothing
-// RAN tp=2: all-to-all 24 bytes 0 copies, all-to-all 24 bytes 0 copies
-// RAN tp=3: all-to-all 12 bytes 0 copies, all-to-all 24 bytes 0 copies
-// RAN tp=4: all-to-all 12 bytes 0 copies, all-to-all 12 bytes 0 copies
+// RAN tp=2: all-to-all of 2 24 bytes 0 copies
+// RAN tp=3: all-to-all of 2 36 bytes 0 copies
+// RAN tp=4: all-to-all of 2 24 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !x = tensor<5x3xf32, #tv.view<#m, [did(tp) * _, _]>>
 !z = tensor<4x3xf32, #tv.view<#m, [did(tp) * _, _]>>
@@ -98,7 +98,7 @@ func.func @main(%x: !x) -> tensor<11x3xf32> {
 // RAN tp=1: nothing
 // RAN tp=2: nothing
 // RAN tp=3: permute 16 bytes 0 copies
-// RAN tp=4: permute 16 bytes 0 copies, permute 8 bytes 0 copies
+// RAN tp=4: permute of 2 16 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !x = tensor<16xf32, #tv.view<#m, [_ * did(tp) * 2]>>
 func.func @main(%x: !x) -> tensor<19xf32> {

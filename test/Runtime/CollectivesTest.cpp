@@ -100,6 +100,68 @@ std::vector<tessera_collective> check(const Case &c) {
   return figures;
 }
 
+/// As `check`, of tensors that one step moves.
+void checkGroup(const std::vector<Case> &cases) {
+  const Case &first = cases[0];
+  PlanBuilder b(first.mesh);
+  layout::Mesh mesh = *layout::parseMesh(first.mesh);
+  std::vector<fb::Pair> pairs;
+  std::vector<layout::View> from, to;
+  for (const Case &c : cases) {
+    std::string n = std::to_string(pairs.size());
+    pairs.emplace_back(b.input("x" + n, c.shape, c.from, c.dtype),
+                       b.output("y" + n, c.shape, c.to, c.dtype));
+    from.push_back(
+        *layout::parseView(b.plan.tensors[pairs.back().source()]->view, mesh));
+    to.push_back(
+        *layout::parseView(b.plan.tensors[pairs.back().target()]->view, mesh));
+  }
+  b.collective(first.kind, pairs[0].source(), pairs[0].target(), first.axes,
+               first.combiner, {pairs.begin() + 1, pairs.end()});
+  // What each alone comes to.
+  std::vector<uint64_t> sent(mesh.numDevices()), copied(mesh.numDevices());
+  for (const Case &c : cases) {
+    if (c.kind == CollectiveKind::Slice)
+      continue; // nothing
+    auto figures = check(c);
+    for (int rank = 0; rank < mesh.numDevices(); ++rank) {
+      sent[rank] += figures[rank].bytes_sent;
+      copied[rank] += figures[rank].copied_bytes;
+    }
+  }
+  RunOptions options;
+  options.runs = 3;
+  options.inspect = [&](tessera_binding *binding, int rank) {
+    auto figures = sized<tessera_collective>();
+    ASSERT_EQ(tessera_binding_collective_count(binding), 1u);
+    ASSERT_OK(tessera_binding_collective(binding, 0, &figures));
+    EXPECT_EQ(figures.tensors, cases.size());
+    EXPECT_EQ(figures.bytes_sent, sent[rank]);
+    EXPECT_EQ(figures.copied_bytes, copied[rank]);
+  };
+  SCOPED_TRACE(std::string(first.mesh) + " " + first.from + " -> " + first.to);
+  auto numberOfPort = [](const std::string &port) {
+    return std::stoi(port.substr(1));
+  };
+  auto value = [&](int number, const layout::Shape &index) {
+    return numberOf(index) + number;
+  };
+  runModule(
+      b.module(), mesh.numDevices(),
+      [&](const std::string &port, const layout::Shape &index, int rank) {
+        int n = numberOfPort(port);
+        return addendOf(value(n, index), from[n], mesh, rank);
+      },
+      [&](const std::string &port, const layout::Shape &index, int rank) {
+        int n = numberOfPort(port);
+        if (!from[n].partial.empty())
+          return combined(value(n, index), from[n], mesh, first.combiner);
+        // Whole values that become partial are the first's.
+        return to[n].partial.empty() || rank == 0 ? value(n, index) : 0;
+      },
+      options);
+}
+
 const char *const kMeshes[] = {"<tp = 1>", "<tp = 2>", "<tp = 3>", "<tp = 4>",
                                "<tp = 6>"};
 
@@ -121,6 +183,51 @@ TEST(Collectives, AllGatherOfTheOuterDimension) {
   EXPECT_EQ(figures[0].copies, 0u);
   EXPECT_EQ(figures[0].bytes_received, 3u * 2 * 5 * 4);
   EXPECT_EQ(figures[0].bytes_sent, 3u * 2 * 5 * 4);
+}
+
+/// Of other sizes and element types, with copies and without; some native on a
+/// device and some not.
+TEST(Collectives, TensorsOfOneStep) {
+  const char *sum = "[_, _], partial = [tp : sum]";
+  for (const char *mesh : kMeshes) {
+    checkGroup(
+        {{CollectiveKind::AllReduce, mesh, {7, 5}, sum, "[_, _]", {"tp"}},
+         {CollectiveKind::AllReduce,
+          mesh,
+          {64, 3},
+          sum,
+          "[_, _]",
+          {"tp"},
+          fb::Combiner::Sum,
+          fb::DType::F64},
+         {CollectiveKind::AllReduce, mesh, {1, 1}, sum, "[_, _]", {"tp"}}});
+    checkGroup({{CollectiveKind::AllGather,
+                 mesh,
+                 {5, 12},
+                 "[_, did(tp) * _]",
+                 "[_, _]",
+                 {"tp"}},
+                {CollectiveKind::AllGather,
+                 mesh,
+                 {12, 5},
+                 "[did(tp) * _, _]",
+                 "[_, _]",
+                 {"tp"}}});
+    checkGroup({{CollectiveKind::ReduceScatter,
+                 mesh,
+                 {12, 5},
+                 sum,
+                 "[did(tp) * _, _]",
+                 {"tp"}},
+                {CollectiveKind::ReduceScatter,
+                 mesh,
+                 {5, 7},
+                 sum,
+                 "[_, did(tp) * _]",
+                 {"tp"}}});
+    checkGroup({{CollectiveKind::Slice, mesh, {4, 5}, "[_, _]", sum},
+                {CollectiveKind::Slice, mesh, {2, 3}, "[_, _]", sum}});
+  }
 }
 
 TEST(Collectives, AllGatherOfTheInnerDimension) {

@@ -139,7 +139,9 @@ std::string Report::collectiveTable(bool withTimes) const {
     // Some are local on this mesh, as a slice always is.
     if (each.traffic.sent == 0 && each.traffic.received == 0)
       continue;
-    std::vector<std::string> row = {each.kind, each.axes,
+    const std::string count =
+        each.tensors > 1 ? " of " + std::to_string(each.tensors) : "";
+    std::vector<std::string> row = {each.kind + count, each.axes,
                                     std::to_string(each.traffic.sent),
                                     std::to_string(each.traffic.received),
                                     std::to_string(each.traffic.copies)};
@@ -314,6 +316,7 @@ std::string Report::json() const {
          {"op", each.op},
          {"location", each.location},
          {"loser", each.loser},
+         {"tensors", each.tensors},
          {"sent", each.traffic.sent},
          {"received", each.traffic.received},
          {"copies", each.traffic.copies},

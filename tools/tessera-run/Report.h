@@ -26,6 +26,7 @@ struct Traffic {
 
 struct Collective {
   std::string kind, axes, op, location, loser;
+  uint64_t tensors;
   Traffic traffic;
 };
 

@@ -339,6 +339,7 @@ private:
            each.op,
            each.location,
            each.loser,
+           each.tensors,
            {each.bytes_sent, each.bytes_received, each.copies,
             each.copied_bytes, each.seconds}});
     }

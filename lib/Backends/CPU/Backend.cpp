@@ -224,10 +224,8 @@ public:
   makeCollective(const fb::CollectiveT &collective,
                  const std::vector<layout::SubAxis> &axes,
                  Tensors &tensors) override {
-    Result<CollectivePlan> plan = CollectivePlan::create(
-        collective, axes, **tensors.get(collective.source),
-        **tensors.get(collective.target), tensors.module().mesh(),
-        tensors.rank());
+    Result<CollectivePlan> plan =
+        CollectivePlan::create(collective, axes, tensors);
     if (!plan)
       return plan.error();
     if (transport)

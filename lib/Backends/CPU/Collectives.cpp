@@ -29,15 +29,17 @@ void CollectiveWork::setAddresses(const Bases &bases) {
     for (const CollectivePlan::Copy &copy : phase.before)
       bound.before.push_back({&copy.loop, bases(copy.to), bases(copy.from)});
     for (const CollectivePlan::Fold &fold : phase.folds) {
-      Fold &to = bound.folds.emplace_back(Fold{{}, fold.count, bases(fold.to)});
+      Fold &to = bound.folds.emplace_back(
+          Fold{fold.dtype, {}, fold.count, bases(fold.to)});
       for (const Place &member : fold.members)
         to.sources.push_back(bases(member));
     }
     for (const CollectivePlan::Copy &copy : phase.after)
       bound.after.push_back({&copy.loop, bases(copy.to), bases(copy.from)});
   }
-  if (plan.fill)
-    filled = bases(plan.fill->to);
+  filled.clear();
+  for (const CollectivePlan::Fill &fill : plan.fills)
+    filled.push_back(bases(fill.to));
 }
 
 Status CollectiveWork::run(const Running &running) {
@@ -48,10 +50,11 @@ Status CollectiveWork::run(const Running &running) {
       TSR_TRY(running.transport->exchange(
           phase.messages.sends, phase.messages.receives, *running.poll));
     for (const Fold &fold : phase.folds)
-      tessera::fold(plan.dtype, plan.combiner, fold.sources, fold.count,
+      tessera::fold(fold.dtype, plan.combiner, fold.sources, fold.count,
                     fold.target);
-    if (plan.fill && &phase == &phases.back())
-      plan.fill->loop.run(filled, plan.fill->value.data());
+    if (&phase == &phases.back())
+      for (size_t i = 0; i < filled.size(); ++i)
+        plan.fills[i].loop.run(filled[i], plan.fills[i].value.data());
     for (const Copy &copy : phase.after)
       copy.loop->run(copy.target, copy.source);
   }

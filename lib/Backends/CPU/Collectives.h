@@ -29,6 +29,7 @@ private:
     const std::byte *source;
   };
   struct Fold {
+    DType dtype;
     std::vector<const std::byte *> sources;
     int64_t count;
     std::byte *target;
@@ -42,7 +43,7 @@ private:
   CollectivePlan plan;
   CollectiveReport report;
   std::vector<Phase> phases; ///< the plan's, with addresses
-  std::byte *filled = nullptr;
+  std::vector<std::byte *> filled; ///< by fill
 };
 
 } // namespace tessera

@@ -446,6 +446,7 @@ State ncclGroupEnd() {
   for (Comm comm : std::exchange(aborting, {}))
     awaitUnused(comm);
   std::lock_guard lock(mutex);
+  ++callCounts["groupEnd"];
   return flush();
 }
 

@@ -142,6 +142,37 @@ TEST_F(NCCL, OneCommunicatorAPartition) {
   EXPECT_EQ(fake().calls("commAbort"), 0);
 }
 
+TEST_F(NCCL, TensorsOfOneStepAreOneGroup) {
+  PlanBuilder b("<tp = 2>");
+  std::vector<fb::Pair> pairs;
+  for (fb::DType dtype : {fb::DType::F32, fb::DType::F64}) {
+    std::string n = std::to_string(pairs.size());
+    int x = b.input("x" + n, {8}, "[_], partial = [tp : sum]", dtype);
+    pairs.emplace_back(x, b.output("y" + n, {8}, "[_]", dtype));
+  }
+  b.collective(CollectiveKind::AllReduce, pairs[0].source(), pairs[0].target(),
+               {"tp"}, fb::Combiner::Sum, {pairs[1]});
+  RunOptions options;
+  options.inspect = [&](tessera_binding *binding, int) {
+    auto step = sized<tessera_step>();
+    ASSERT_OK(tessera_binding_step(binding, 0, &step));
+    EXPECT_STREQ(step.text,
+                 "NCCL's all-reduce of 8 x f32 and 8 x f64, 2 ranks");
+  };
+  runModule(
+      b.module(), 2,
+      [](const std::string &port, const layout::Shape &i, int rank) {
+        return i[0] + (port == "x1") * 100 + rank;
+      },
+      [](const std::string &port, const layout::Shape &i, int) {
+        return 2 * (i[0] + (port == "y1") * 100) + 1;
+      },
+      options);
+  // By two ranks, once to run and once to record.
+  EXPECT_EQ(fake().calls("allReduce"), 2 * 2 * 2);
+  EXPECT_EQ(fake().calls("groupEnd"), 2 * 2);
+}
+
 TEST_F(NCCL, SymmetricMemoryIsShared) {
   PlanBuilder b("<dp = 2, tp = 2>");
   int x = b.input("x", {8, 64}, "[did(tp) * _, _]");

@@ -36,8 +36,10 @@ public:
 
   void setAddresses(const Bases &bases) override {
     if (native) {
-      source = bases(plan.native->source);
-      target = bases(plan.native->target);
+      calls.clear();
+      for (const CollectivePlan::Native &call : plan.natives)
+        calls.push_back({call.kind, bases(call.source), bases(call.target),
+                         call.count, call.dtype});
       return;
     }
     this->bases = bases;
@@ -59,12 +61,13 @@ public:
         std::vector<const std::byte *> members;
         for (const Place &member : fold.members)
           members.push_back(bases(member));
-        TSR_TRY(after.fold(plan.dtype, plan.combiner, members, fold.count,
+        TSR_TRY(after.fold(fold.dtype, plan.combiner, members, fold.count,
                            bases(fold.to)));
       }
-      if (plan.fill && i + 1 == phases.size())
-        after.fill(plan.fill->loop, bases(plan.fill->to),
-                   plan.fill->value.data(), info(plan.dtype).bytes);
+      if (i + 1 == phases.size())
+        for (const CollectivePlan::Fill &fill : plan.fills)
+          after.fill(fill.loop, bases(fill.to), fill.value.data(),
+                     info(fill.dtype).bytes);
       for (const CollectivePlan::Copy &copy : phase.after)
         after.copy(copy.loop, bases(copy.to), bases(copy.from));
       launches += before.launches.size() + after.launches.size();
@@ -88,7 +91,8 @@ public:
     const Stream stream = binaries.device().stream();
     report.handed = {};
     if (native)
-      return runNative(stream, *running.poll);
+      return group->run(calls, nccl::reductionOf(plan.combiner), stream,
+                        *running.poll, report.handed);
     for (const Phase &phase : phases) {
       TSR_TRY(phase.before.enqueue());
       if (!phase.messages.sends.empty() || !phase.messages.receives.empty())
@@ -101,9 +105,12 @@ public:
 
   std::string text() const override {
     if (native) {
-      return std::string("NCCL's ") + layout::toString(plan.native->kind) +
-             " of " + std::to_string(plan.native->count) + " x " +
-             info(plan.dtype).name + ", " + std::to_string(plan.group.size()) +
+      std::string counts;
+      for (const CollectivePlan::Native &call : plan.natives)
+        counts += (counts.empty() ? "" : " and ") + std::to_string(call.count) +
+                  " x " + info(call.dtype).name;
+      return std::string("NCCL's ") + layout::toString(plan.natives[0].kind) +
+             " of " + counts + ", " + std::to_string(plan.group.size()) +
              " ranks";
     }
     size_t sends = 0, receives = 0;
@@ -124,23 +131,6 @@ public:
   std::vector<Partition> partitions;
 
 private:
-  Status runNative(Stream stream, Poll &poll) {
-    const nccl::Reduction reduction = nccl::reductionOf(plan.combiner);
-    const int64_t count = plan.native->count;
-    Handed &moved = report.handed; // by the last `run`
-    switch (plan.native->kind) {
-    case Kind::AllGather:
-      return group->allGather(source, target, count, plan.dtype, stream, poll,
-                              moved);
-    case Kind::AllReduce:
-      return group->allReduce(source, target, count, plan.dtype, reduction,
-                              stream, poll, moved);
-    default: // ReduceScatter
-      return group->reduceScatter(source, target, count, plan.dtype, reduction,
-                                  stream, poll, moved);
-    }
-  }
-
   struct Phase {
     BoundMessages messages;
     RuntimeQueue before{}, after{};
@@ -154,7 +144,7 @@ private:
   Bases bases{};
   std::vector<Phase> phases; ///< the plan's, with addresses
   size_t launches = 0;
-  std::byte *source = nullptr, *target = nullptr; ///< when native
+  std::vector<Communicator::Call> calls; ///< when native
   const Communicator *world = nullptr, *group = nullptr;
 };
 
@@ -171,9 +161,8 @@ cuda::makeCollective(Binaries &binaries, Communicators *communicators,
                      const std::vector<layout::SubAxis> &axes,
                      Tensors &tensors) {
   const layout::Mesh &mesh = tensors.module().mesh();
-  Result<CollectivePlan> plan = CollectivePlan::create(
-      collective, axes, **tensors.get(collective.source),
-      **tensors.get(collective.target), mesh, tensors.rank());
+  Result<CollectivePlan> plan =
+      CollectivePlan::create(collective, axes, tensors);
   if (!plan)
     return plan.error();
   // The same on all ranks, as they all make the communicators.

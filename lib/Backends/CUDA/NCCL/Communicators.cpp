@@ -121,61 +121,59 @@ void Communicator::add(Handed &handed, int64_t sent, int64_t received) const {
   handed.bytesReceived += received;
 }
 
-Status Communicator::exchange(std::span<const SendMessage> sends,
-                              std::span<const ReceiveMessage> receives,
-                              Stream stream, Poll &poll, Handed &handed) const {
-  static constexpr const char *what = "exchange messages";
+template <typename Enqueue>
+Status Communicator::enqueueGroup(const char *what, Poll &poll,
+                                  Enqueue enqueue) const {
   TSR_TRY(ready(api.groupStart(), what, poll));
   State first = nccl::kSuccess;
-  auto note = [&](State state) {
+  enqueue([&](State state) {
     if (first == nccl::kSuccess && state != nccl::kInProgress)
       first = state;
-  };
-  for (const ReceiveMessage &message : receives) {
-    note(api.recv(message.data, message.bytes, nccl::kUint8, message.peer, comm,
-                  stream));
-    add(handed, 0, message.bytes);
-  }
-  for (const SendMessage &message : sends) {
-    note(api.send(message.data, message.bytes, nccl::kUint8, message.peer, comm,
-                  stream));
-    add(handed, message.bytes, 0);
-  }
+  });
   const State ended = api.groupEnd();
   TSR_TRY(api.check(first, what, comm));
   return ready(ended, what, poll);
 }
 
-Status Communicator::allGather(const void *source, void *target, int64_t count,
-                               DType dtype, Stream stream, Poll &poll,
-                               Handed &handed) const {
-  const int64_t bytes = (ranks - 1) * count * info(dtype).bytes;
-  add(handed, bytes, bytes);
-  return ready(
-      api.allGather(source, target, count, nccl::typeOf(dtype), comm, stream),
-      "all-gather", poll);
+Status Communicator::exchange(std::span<const SendMessage> sends,
+                              std::span<const ReceiveMessage> receives,
+                              Stream stream, Poll &poll, Handed &handed) const {
+  return enqueueGroup("exchange messages", poll, [&](auto note) {
+    for (const ReceiveMessage &message : receives) {
+      note(api.recv(message.data, message.bytes, nccl::kUint8, message.peer,
+                    comm, stream));
+      add(handed, 0, message.bytes);
+    }
+    for (const SendMessage &message : sends) {
+      note(api.send(message.data, message.bytes, nccl::kUint8, message.peer,
+                    comm, stream));
+      add(handed, message.bytes, 0);
+    }
+  });
 }
 
-Status Communicator::allReduce(const void *source, void *target, int64_t count,
-                               DType dtype, nccl::Reduction reduction,
-                               Stream stream, Poll &poll,
-                               Handed &handed) const {
-  const int64_t bytes = 2 * (ranks - 1) * count * info(dtype).bytes / ranks;
-  add(handed, bytes, bytes);
-  return ready(api.allReduce(source, target, count, nccl::typeOf(dtype),
-                             reduction, comm, stream),
-               "all-reduce", poll);
-}
-
-Status Communicator::reduceScatter(const void *source, void *target,
-                                   int64_t count, DType dtype,
-                                   nccl::Reduction reduction, Stream stream,
-                                   Poll &poll, Handed &handed) const {
-  const int64_t bytes = (ranks - 1) * count * info(dtype).bytes;
-  add(handed, bytes, bytes);
-  return ready(api.reduceScatter(source, target, count, nccl::typeOf(dtype),
-                                 reduction, comm, stream),
-               "reduce-scatter", poll);
+Status Communicator::run(std::span<const Call> calls, nccl::Reduction reduction,
+                         Stream stream, Poll &poll, Handed &handed) const {
+  return enqueueGroup(layout::toString(calls[0].kind), poll, [&](auto note) {
+    for (const auto &[kind, source, target, count, dtype] : calls) {
+      const nccl::Type type = nccl::typeOf(dtype);
+      int64_t bytes = (ranks - 1) * count * info(dtype).bytes;
+      switch (kind) {
+      case layout::Step::Kind::AllGather:
+        note(api.allGather(source, target, count, type, comm, stream));
+        break;
+      case layout::Step::Kind::AllReduce:
+        note(api.allReduce(source, target, count, type, reduction, comm,
+                           stream));
+        bytes = 2 * bytes / ranks;
+        break;
+      default: // ReduceScatter
+        note(api.reduceScatter(source, target, count, type, reduction, comm,
+                               stream));
+      }
+      add(handed, bytes, bytes);
+    }
+  });
 }
 
 //===----------------------------------------------------------------------===//

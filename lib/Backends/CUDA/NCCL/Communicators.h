@@ -42,15 +42,17 @@ public:
   Status exchange(std::span<const SendMessage> sends,
                   std::span<const ReceiveMessage> receives, Stream stream,
                   Poll &poll, Handed &handed) const;
-  /// `count` as in CollectivePlan::Native.
-  Status allGather(const void *source, void *target, int64_t count, DType dtype,
-                   Stream stream, Poll &poll, Handed &handed) const;
-  Status allReduce(const void *source, void *target, int64_t count, DType dtype,
-                   nccl::Reduction reduction, Stream stream, Poll &poll,
-                   Handed &handed) const;
-  Status reduceScatter(const void *source, void *target, int64_t count,
-                       DType dtype, nccl::Reduction reduction, Stream stream,
-                       Poll &poll, Handed &handed) const;
+  /// As in CollectivePlan::Native.
+  struct Call {
+    layout::Step::Kind kind;
+    const void *source;
+    void *target;
+    int64_t count;
+    DType dtype;
+  };
+  /// Enqueues the calls as one group.
+  Status run(std::span<const Call> calls, nccl::Reduction reduction,
+             Stream stream, Poll &poll, Handed &handed) const;
 
   /// Its place among those of the context.
   int number() const { return place; }
@@ -60,6 +62,9 @@ private:
   Communicator(const nccl::Api &api, int place, int ranks)
       : api(api), place(place), ranks(ranks) {}
   void add(Handed &handed, int64_t sent, int64_t received) const;
+  /// One group of what `enqueue(note)` enqueues, noting each state.
+  template <typename Enqueue>
+  Status enqueueGroup(const char *what, Poll &poll, Enqueue enqueue) const;
   /// Waits until the last call has been taken up.
   Status ready(nccl::State returned, const char *what, Poll &poll) const;
 

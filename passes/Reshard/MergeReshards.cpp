@@ -1,0 +1,128 @@
+//===- MergeReshards.cpp - small moves that go together -------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A small move costs a latency, whatever its bytes, so small moves wait for
+// others of their kind until an op needs the result of one. That makes as few
+// steps as there can be: the one that is needed first ends its group, and all
+// that could have gone with it are in it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Layout/PlanViews.h"
+#include "Place/Moves.h"
+#include "Reshard/Passes.h"
+
+#include "mlir/Dialect/Utils/IndexingUtils.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/Remarks.h"
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::tv;
+
+namespace tessera::tv {
+#define GEN_PASS_DEF_MERGERESHARDSPASS
+#include "Reshard/Passes.h.inc"
+} // namespace tessera::tv
+
+/// Where more bytes move, they and not the latency are what it costs.
+static constexpr int64_t kMaxBytes = int64_t(1) << 20;
+
+namespace {
+struct MergeReshards : tv::impl::MergeReshardsPassBase<MergeReshards> {
+  void runOnContract() override;
+
+private:
+  /// A plan without its loser, and the number of a combiner or -1.
+  using Kind = std::pair<StepAttr, int>;
+
+  static std::optional<Kind> getKind(ReshardOp step);
+  void merge(ArrayRef<ReshardOp> steps, Operation *user, Moves &moves);
+};
+} // namespace
+
+/// What a device has of `value`, or gets of it, is no more than this.
+static int64_t bytesOf(Value value, Moves &moves) {
+  ViewAttr view = getView(value);
+  return computeProduct(layout::maxLocalShape(
+             view.getView(), moves.getMaxShape(value), view.getLayoutMesh())) *
+         ExtentAnalysis::getElementBytes(value);
+}
+
+/// Steps of one kind can go together. Nothing for others.
+std::optional<MergeReshards::Kind> MergeReshards::getKind(ReshardOp step) {
+  StepAttr plan = step.getPlanAttr();
+  if (plan.getKind() == StepKind::Slice || step.getInputs().size() != 1)
+    return std::nullopt;
+  auto kind = StepAttr::get(step.getContext(), plan.getKind(), plan.getMesh(),
+                            plan.getAxes(), StringAttr::get(step.getContext()));
+  auto combiner =
+      layout::changedCombiner(getView(step.getInputs()[0]).getView(),
+                              getView(step.getResult(0)).getView());
+  return Kind(kind, combiner ? static_cast<int>(*combiner) : -1);
+}
+
+/// One step in place of `steps`, before `user`.
+void MergeReshards::merge(ArrayRef<ReshardOp> steps, Operation *user,
+                          Moves &moves) {
+  if (steps.size() < 2)
+    return;
+  SmallVector<Value> inputs, results;
+  SmallVector<Location> places;
+  int64_t bytes = 0;
+  for (ReshardOp step : steps) {
+    inputs.push_back(step.getInputs()[0]);
+    results.push_back(step.getResult(0));
+    places.push_back(step.getLoc());
+    bytes += bytesOf(step.getInputs()[0], moves);
+  }
+  OpBuilder builder(user);
+  auto merged = ReshardOp::create(builder, builder.getFusedLoc(places),
+                                  ValueRange(results).getTypes(), inputs,
+                                  getKind(steps.front())->first);
+  remark::passed(merged.getLoc(), remark::RemarkOpts::name("reshards")
+                                      .category(getArgument())
+                                      .function(getOperation().getName()))
+      << remark::metric("tensors", steps.size())
+      << remark::metric("bytes", bytes);
+  for (auto [old, result, step] :
+       llvm::zip_equal(results, merged.getResults(), steps)) {
+    old.replaceAllUsesWith(result);
+    step->erase();
+  }
+}
+
+void MergeReshards::runOnContract() {
+  FailureOr<Moves> moves = Moves::get(getOperation());
+  if (failed(moves))
+    return signalPassFailure();
+  for (Block &block : getOperation().getBody()) {
+    llvm::MapVector<Kind, SmallVector<ReshardOp>> waiting;
+    for (Operation &op : llvm::make_early_inc_range(block)) {
+      auto endGroup = [&](Value needed) {
+        auto step = needed.getDefiningOp<ReshardOp>();
+        std::optional<Kind> kind = step ? getKind(step) : std::nullopt;
+        auto group = kind ? waiting.find(*kind) : waiting.end();
+        if (group == waiting.end() || !llvm::is_contained(group->second, step))
+          return;
+        merge(group->second, &op, *moves);
+        waiting.erase(group);
+      };
+      op.walk([&](Operation *inner) {
+        for (Value operand : inner->getOperands())
+          endGroup(operand);
+      });
+      auto step = dyn_cast<ReshardOp>(op);
+      std::optional<Kind> kind = step ? getKind(step) : std::nullopt;
+      if (kind && bytesOf(step.getInputs()[0], *moves) <= kMaxBytes &&
+          bytesOf(step.getResult(0), *moves) <= kMaxBytes)
+        waiting[*kind].push_back(step);
+    }
+  }
+}

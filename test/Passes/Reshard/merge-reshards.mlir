@@ -1,0 +1,104 @@
+// Which steps become one, and where it is.
+//
+// RUN: tessera-opt %s --tv-merge-reshards --verify-each | FileCheck %s
+// RUN: tessera-opt %s --tv-merge-reshards --tv-localize | FileCheck %s --check-prefix=LOCAL
+// RUN: tessera-opt %s --tv-merge-reshards --remarks-filter=tv-merge-reshards \
+// RUN:   --remark-format=emitRemark -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+
+#m = #tv.mesh<dp = 2, tp = 2>
+!whole = tensor<8xf32, #tv.view<#m, [8], alloc = (0)>>
+!halves = tensor<8xf32, #tv.view<#m, [did(tp) * 4], alloc = (0)>>
+!dp = tensor<8xf32, #tv.view<#m, [8], alloc = (0), partial = [dp : sum]>>
+!tp = tensor<8xf32, #tv.view<#m, [8], alloc = (0), partial = [tp : sum]>>
+!most = tensor<8xf32, #tv.view<#m, [8], alloc = (0), partial = [dp : max]>>
+!ints = tensor<3xi32, #tv.view<#m, [3], alloc = (0)>>
+!floats = tensor<3xf32, #tv.view<#m, [3], alloc = (0)>>
+!ints_dp = tensor<3xi32, #tv.view<#m, [3], alloc = (0), partial = [dp : sum]>>
+
+// The first that is needed ends the group; what comes later begins the next.
+// CHECK-LABEL: @group
+// CHECK-NEXT: tv.neg
+// CHECK-NEXT: %[[R:.*]]:2 = tv.reshard %{{.*}}, %{{.*}} plan <all_reduce over {{.*}} [dp]>
+// CHECK-NEXT: tv.exp %[[R]]#0
+// CHECK-NEXT: %[[S:.*]]:2 = tv.reshard
+// CHECK-NEXT: return %{{.*}}, %[[R]]#1, %[[S]]#0, %[[S]]#1
+// LOCAL-LABEL: @group
+// LOCAL: comm.all_reduce %{{.*}}, %{{.*}} over {{.*}} [dp] id 0 :
+// LOCAL: comm.all_reduce %{{.*}}, %{{.*}} over {{.*}} [dp] id 1 :
+// REMARK: remark: [Passed] reshards | Category:tv-merge-reshards | Function=group | bytes=64, tensors=2
+// REMARK: remark: [Passed] reshards | Category:tv-merge-reshards | Function=group | bytes=44, tensors=2
+func.func @group(%a: !dp, %b: !dp, %c: !dp, %i: !ints_dp) -> (!whole, !whole, !whole, !ints) {
+  %x = tv.reshard %a plan <all_reduce over #m [dp]> : (!dp) -> !whole
+  %n = tv.neg %b : (!dp) -> !dp
+  %y = tv.reshard %n plan <all_reduce over #m [dp]> : (!dp) -> !whole
+  %e = tv.exp %x : (!whole) -> !whole
+  %z = tv.reshard %c plan <all_reduce over #m [dp]> : (!dp) -> !whole
+  %j = tv.reshard %i plan <all_reduce over #m [dp]> : (!ints_dp) -> !ints
+  return %e, %y, %z, %j : !whole, !whole, !whole, !ints
+}
+
+// Another kind, other axes, another combiner, and what moves nothing.
+// CHECK-LABEL: @apart
+// CHECK-COUNT-6: %{{[0-9]+}} = tv.reshard
+// CHECK-NEXT: return
+func.func @apart(%a: !dp, %b: !tp, %c: !most, %d: !tp, %e: !whole, %f: !whole)
+    -> (!whole, !whole, !whole, !halves, !halves, !halves) {
+  %0 = tv.reshard %a plan <all_reduce over #m [dp]> : (!dp) -> !whole
+  %1 = tv.reshard %b plan <all_reduce over #m [tp]> : (!tp) -> !whole
+  %2 = tv.reshard %c plan <all_reduce over #m [dp]> : (!most) -> !whole
+  %3 = tv.reshard %d plan <reduce_scatter over #m [tp]> : (!tp) -> !halves
+  %4 = tv.reshard %e plan <slice over #m []> : (!whole) -> !halves
+  %5 = tv.reshard %f plan <slice over #m []> : (!whole) -> !halves
+  return %0, %1, %2, %3, %4, %5 : !whole, !whole, !whole, !halves, !halves, !halves
+}
+
+// A step of another's result waits for it, not with it.
+// CHECK-LABEL: @chain
+// CHECK: %[[R:.*]]:2 = tv.reshard %{{.*}}, %{{.*}} plan <reduce_scatter
+// CHECK-NEXT: %[[G:.*]]:2 = tv.reshard %[[R]]#0, %[[R]]#1 plan <all_gather
+// CHECK-NEXT: return %[[G]]#0, %[[G]]#1
+func.func @chain(%a: !tp, %b: !tp) -> (!whole, !whole) {
+  %0 = tv.reshard %a plan <reduce_scatter over #m [tp]> : (!tp) -> !halves
+  %1 = tv.reshard %b plan <reduce_scatter over #m [tp]> : (!tp) -> !halves
+  %2 = tv.reshard %0 plan <all_gather over #m [tp]> : (!halves) -> !whole
+  %3 = tv.reshard %1 plan <all_gather over #m [tp]> : (!halves) -> !whole
+  return %2, %3 : !whole, !whole
+}
+
+// What an op's region reads is needed there. One that is alone stays where it is.
+// CHECK-LABEL: @region
+// CHECK-NEXT: %[[R:.*]]:2 = tv.reshard
+// CHECK-NEXT: tv.map
+// CHECK: tv.load %[[R]]#1
+// CHECK: %[[Z:.*]] = tv.reshard
+// CHECK-NEXT: tv.exp
+// CHECK-NEXT: return %[[R]]#0, %{{.*}}, %{{.*}}, %[[Z]]
+func.func @region(%a: !dp, %b: !dp, %c: !dp, %i: !ints) -> (!whole, !floats, !whole, !whole) {
+  %x = tv.reshard %a plan <all_reduce over #m [dp]> : (!dp) -> !whole
+  %y = tv.reshard %b plan <all_reduce over #m [dp]> : (!dp) -> !whole
+  %j = tv.map %i : (!ints) -> !floats
+    (%n: i32) {
+      %at = arith.index_cast %n : i32 to index
+      %e = tv.load %y[%at] : !whole -> f32
+      tv.yield %e : f32
+    }
+  %z = tv.reshard %c plan <all_reduce over #m [dp]> : (!dp) -> !whole
+  %e = tv.exp %x : (!whole) -> !whole
+  return %x, %j, %e, %z : !whole, !floats, !whole, !whole
+}
+
+// Of 1 MiB, and of more.
+!large = tensor<262144xf32, #tv.view<#m, [262144], alloc = (0)>>
+!large_dp = tensor<262144xf32, #tv.view<#m, [262144], alloc = (0), partial = [dp : sum]>>
+!larger = tensor<262145xf32, #tv.view<#m, [262145], alloc = (0)>>
+!larger_dp = tensor<262145xf32, #tv.view<#m, [262145], alloc = (0), partial = [dp : sum]>>
+// CHECK-LABEL: @bound
+// CHECK-NEXT: %[[L:[0-9]+]] = tv.reshard
+// CHECK-NEXT: %[[R:.*]]:2 = tv.reshard
+// CHECK-NEXT: return %[[R]]#0, %[[L]], %[[R]]#1
+func.func @bound(%a: !large_dp, %b: !larger_dp, %c: !dp) -> (!large, !larger, !whole) {
+  %x = tv.reshard %a plan <all_reduce over #m [dp]> : (!large_dp) -> !large
+  %y = tv.reshard %b plan <all_reduce over #m [dp]> : (!larger_dp) -> !larger
+  %z = tv.reshard %c plan <all_reduce over #m [dp]> : (!dp) -> !whole
+  return %x, %y, %z : !large, !larger, !whole
+}
