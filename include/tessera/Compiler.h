@@ -26,6 +26,9 @@ struct CompileOptions {
   std::string name = "-";
   /// Sizes of mesh axes: "tp=4". Axes not named keep theirs.
   std::vector<std::string> mesh;
+  /// A file with a line "mesh <tp = 2>" and views by name, with patterns:
+  /// "layers.*.wq: [did(tp) * _, _]"; empty: none.
+  std::string shardings;
   /// What the module runs on: "cpu", "cuda:sm_90a" for H100 and H200, or
   /// "cuda:sm_80", "cuda:sm_89" and so on for GPUs from there on. "cuda" is the
   /// GPU of this machine.

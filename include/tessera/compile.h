@@ -50,6 +50,9 @@ typedef struct tessera_compile_options {
   const char *dump_kernels;
   /* NVRTC's library or its folder; where it usually is. */
   const char *nvrtc;
+  /* A file with a line "mesh <tp = 2>" and views by name, with patterns:
+   * "layers.*.wq: [did(tp) * _, _]"; none. */
+  const char *shardings;
 } tessera_compile_options;
 
 /* What came of a compilation. Strings returned belong to it. */

@@ -60,6 +60,7 @@ tessera_compiled *tessera_compile(const char *source, size_t count,
   CompileOptions options;
   set(options.name, in.name);
   options.mesh = split(in.mesh);
+  set(options.shardings, in.shardings);
   set(options.target, in.target);
   options.attention = split(in.attention);
   options.matmul = split(in.matmul);

@@ -96,6 +96,7 @@ LogicalResult Compilation::run(StringRef source) {
                              std::pair(&pipeline.matmul, &options.matmul)})
     for (const std::string &element : *given)
       list->push_back(element);
+  pipeline.shardings = options.shardings;
   pipeline.strict = options.strict;
   pipeline.explain = options.explain;
   pipeline.target = target->getName().str();

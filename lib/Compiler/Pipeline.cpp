@@ -35,6 +35,8 @@ static void buildDifferentiated(OpPassManager &passes,
 }
 
 static void buildBind(OpPassManager &passes, const PipelineOptions &options) {
+  if (!options.shardings.empty())
+    passes.addPass(tv::createReadShardingsPass({options.shardings}));
   tv::BindPassOptions bind;
   bind.mesh.assign(options.mesh.begin(), options.mesh.end());
   passes.addPass(tv::createBindPass(bind));
@@ -163,6 +165,7 @@ Status tessera::checkOptions(const PipelineOptions &options,
   // program does not have.
   const std::tuple<const char *, bool, const char *> uses[] = {
       {"mesh", !options.mesh.empty(), "bind"},
+      {"shardings", !options.shardings.empty(), "bind"},
       {"strict", options.strict, "planned"},
       {"attention", !options.attention.empty(), "kernels"},
       {"matmul", !options.matmul.empty(), "kernels"}};

@@ -20,6 +20,10 @@ namespace tessera {
 struct PipelineOptions : public mlir::PassPipelineOptions<PipelineOptions> {
   ListOption<std::string> mesh{
       *this, "mesh", llvm::cl::desc("Sizes of mesh axes, as tp=4,dp=2")};
+  Option<std::string> shardings{
+      *this, "shardings",
+      llvm::cl::desc("A file with views by name, as layers.*.wq: "
+                     "[did(tp) * _, _], after a line mesh <tp = 2>")};
   Option<bool> strict{
       *this, "strict",
       llvm::cl::desc("A move that the source does not write is an error"),

@@ -11,6 +11,35 @@
 
 include "TensorView/ContractPass.td"
 
+def ReadShardingsPass : Pass<"tv-read-shardings", "::mlir::ModuleOp"> {
+  let summary = "Views of arguments and results by name, from a file";
+  let description = [{
+    Sets `tv.user_view` where `tv.name` is like a pattern of `file`, whose `*` and `?`
+    stand for any text and any character; `tv-bind` makes types of it. With the lines
+
+        # of the weights
+        mesh <tp = 2>
+        layers.*.wq: [did(tp) * _, _]
+
+    `%w: tensor<8x4xf32> {tv.name = "layers.0.wq"}` becomes `%w: tensor<8x4xf32>
+    {tv.name = "layers.0.wq", tv.user_view = #tv.view<#tv.mesh<tp = 2>, [did(tp) * _, _]>}`.
+    The next value of a state follows the state. A pattern that no name is like is an
+    error, and so is a tensor that has a view already.
+
+    With `file=/nowhere/gpt.shardings`:
+
+    ```mlir
+    // rejected: cannot read the shardings '/nowhere/gpt.shardings'
+    func.func @f(%x: tensor<8x4xf32> {tv.name = "x"}) {
+      return
+    }
+    ```
+  }];
+  let options = [
+    Option<"file", "file", "std::string", "", "What to read">
+  ];
+}
+
 def BindPass : Pass<"tv-bind", "::mlir::ModuleOp"> {
   let summary = "Fixes the mesh and gives every view its one spelling";
   let description = [{

@@ -76,7 +76,8 @@ def compile(source: Source, *, name: str = "-", mesh: Sizes = {}, target: str = 
             strict: bool = False, explain: bool = False, start: str = "source",
             to: str = "module", dump: typing.Optional[os.PathLike] = None,
             dump_kernels: typing.Optional[os.PathLike] = None,
-            nvrtc: typing.Optional[os.PathLike] = None) -> Compiled:
+            nvrtc: typing.Optional[os.PathLike] = None,
+            shardings: typing.Optional[os.PathLike] = None) -> Compiled:
     """Compiles a program in text or MLIR's bytecode.
 
     name: of the source, in messages. mesh: sizes of mesh axes; those not named keep
@@ -84,6 +85,8 @@ def compile(source: Source, *, name: str = "-", mesh: Sizes = {}, target: str = 
     GPU of this machine. attention, matmul: variants to compile in, the preferred first;
     none: see compile.h. strict: a move that the source does not write is an error.
     start, to: names of `phases`. dump: a folder for the program after each phase.
+    shardings: a file with a line "mesh <tp = 2>" and views by name, with patterns:
+    "layers.*.wq: [did(tp) * _, _]".
     """
     functions = _native.compiler()
     data = source.encode() if isinstance(source, str) else bytes(source)
@@ -93,7 +96,7 @@ def compile(source: Source, *, name: str = "-", mesh: Sizes = {}, target: str = 
         mesh=text(",".join(f"{axis}={size}" for axis, size in mesh.items())),
         attention=text(",".join(attention)), matmul=text(",".join(matmul)),
         start=start.encode(), stop=to.encode(), dump_directory=text(dump),
-        dump_kernels=text(dump_kernels), nvrtc=text(nvrtc))
+        dump_kernels=text(dump_kernels), nvrtc=text(nvrtc), shardings=text(shardings))
     compiled = functions["compile"](data, len(data), c.byref(options))
     if not compiled:
         raise Error("no memory is left", Code.OUT_OF_MEMORY)

@@ -385,23 +385,27 @@ def page(title, mesh, values, where, moves, reasons, memory, phases, source):
 # -------------------------------------------------------------------------------------
 
 
-def opt(path, phase, mesh, *flags):
+def opt(path, phase, mesh, shardings, *flags):
     """Starts tessera-opt on a program, up to a phase."""
-    options = f"to={phase}" + (f" mesh={mesh}" if mesh else "")
+    options = f"to={phase}" + (f" mesh={mesh}" if mesh else "") + (
+        f" shardings={shardings}" if shardings else "")
     return subprocess.Popen(
         [str(find("bin", "tessera-opt")), str(path), f"--tessera={options}", "--type-aliases",
          *flags], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 class Program:
-    def __init__(self, path, mesh, target):
+    def __init__(self, path, mesh, target, shardings):
         self.source = path.read_text()
         sizes = dict(part.split("=") for part in mesh.split(",")) if mesh else {}
-        tools = {"planned": opt(path, "planned", mesh, "--mlir-print-debuginfo"),
-                 "propagated": opt(path, "propagated", mesh), "local": opt(path, "local", mesh)}
+        given = (mesh, shardings)
+        tools = {"planned": opt(path, "planned", *given, "--mlir-print-debuginfo"),
+                 "propagated": opt(path, "propagated", *given),
+                 "local": opt(path, "local", *given)}
         try:
             self.compiled = tessera.compile(self.source, name=path.name, mesh=sizes,
-                                            target=target, explain=True)
+                                            target=target, explain=True,
+                                            shardings=shardings)
         finally:
             texts = {name: tool.communicate() for name, tool in tools.items()}
         for text, errors in texts.values():
@@ -453,6 +457,7 @@ def main(arguments=None):
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=pathlib.Path, metavar="PROGRAM.mlir|MODULE.tsr")
     parser.add_argument("--mesh", default="", help="sizes of mesh axes, as tp=4,dp=2")
+    parser.add_argument("--shardings", metavar="FILE", help="views by name")
     parser.add_argument("--target", default="cpu", help="what to compile for")
     parser.add_argument("-o", dest="page", type=pathlib.Path, help="the page to write")
     parser.add_argument("--show-sharding", metavar="VALUE", action="append", default=[],
@@ -462,9 +467,10 @@ def main(arguments=None):
         parser.error("what to show? -o PAGE.html, or --show-sharding VALUE")
     try:
         is_module = args.file.suffix == ".tsr"
-        if is_module and args.mesh:
-            parser.error("--mesh is for a program; a module has its mesh")
-        read = ModuleFile(args.file) if is_module else Program(args.file, args.mesh, args.target)
+        if is_module and (args.mesh or args.shardings):
+            parser.error("--mesh and --shardings are for a program; a module has its own")
+        read = ModuleFile(args.file) if is_module else Program(
+            args.file, args.mesh, args.target, args.shardings)
         names = {value.name: value for value in read.values}
         for name in args.show_sharding:
             if name not in names:

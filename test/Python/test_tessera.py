@@ -121,6 +121,14 @@ class Compile(unittest.TestCase):
             with self.subTest(**arguments), self.assertRaisesRegex(tessera.CompileError, says):
                 tessera.compile(**arguments)
 
+    def test_shardings(self):
+        plain = re.sub(r", #tv.view<.*", ">", SUM)
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "sum.shardings")
+            path.write_text("mesh <tp = 2>\n[sx]: [did(tp) * _, _]\n")
+            program = tessera.compile(plain, shardings=path)
+        self.assertEqual(ports(program, 2)["s"].view, ports(tessera.compile(SUM), 2)["s"].view)
+
     def test_threads(self):
         results = tessera.threads(3, lambda context: tessera.compile(SUM).output)
         self.assertEqual(len(set(results)), 1)

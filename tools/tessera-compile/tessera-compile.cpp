@@ -30,6 +30,11 @@ static cl::list<std::string> mesh("mesh",
                                   cl::desc("Sizes of mesh axes, as tp=4,dp=2"),
                                   cl::CommaSeparated, cl::cat(category));
 static cl::opt<std::string>
+    shardings("shardings",
+              cl::desc("A file with views by name, as layers.*.wq: "
+                       "[did(tp) * _, _], after a line mesh <tp = 2>"),
+              cl::value_desc("file"), cl::cat(category));
+static cl::opt<std::string>
     target("target",
            cl::desc("What to compile for: cpu, cuda (this machine's GPU) or as "
                     "cuda:sm_90a, cuda:sm_80"),
@@ -86,7 +91,7 @@ int main(int argc, char **argv) {
     return 1;
   };
   for (const cl::opt<std::string> *path :
-       {&dumpDirectory, &dumpKernels, &nvrtc})
+       {&dumpDirectory, &dumpKernels, &nvrtc, &shardings})
     if (path->getNumOccurrences() > 0 && path->empty())
       return fail("--" + path->ArgStr + " names no " + path->ValueStr);
   if (output == "-" && compileTo == "module" &&
@@ -102,6 +107,7 @@ int main(int argc, char **argv) {
   tessera::CompileOptions options;
   options.name = input;
   options.mesh = std::vector<std::string>(mesh.begin(), mesh.end());
+  options.shardings = shardings;
   options.target = target;
   options.attention =
       std::vector<std::string>(attention.begin(), attention.end());
