@@ -123,17 +123,19 @@ def loss_and_gradients(model, weights, ids, labels):
     return loss, found
 
 
-def train(model, tokens, states, steps):
-    """Goes on from `states` (program.start), which it changes; the loss of each step."""
+def train(model, tokens, states, steps, cast=lambda value: value):
+    """Goes on from `states` (program.start), which it changes; the loss of each step. In
+    the type of the states, parameters as `cast` gives them."""
     names = list(model.parameters())
     losses = []
     for _ in range(steps):
-        weights = {name: states[name] for name in names}
+        weights = {name: cast(states[name]) for name in names}
         loss, gradients = loss_and_gradients(model, weights,
                                              *batch(model, tokens, int(states["step"])))
         losses.append(loss)
         states["step"] = states["step"] + 1
         t = int(states["step"])
+        gradients = {name: np.asarray(each, states[name].dtype) for name, each in gradients.items()}
         norm_of_all = np.sqrt(sum((gradients[name] ** 2).sum() for name in names))
         scale = model.clip / max(model.clip, norm_of_all)
         rate = model.rate * min(1, t / model.warmup)

@@ -21,6 +21,24 @@ MODEL, TOKENS = GPT(), text()
 TOLERANCE = 1e-11  # of NumPy from a start that differs by 1e-15: 7e-14
 
 
+class BFloat16(np.ndarray):
+    """f32 whose results are rounded to bf16, each."""
+
+    def __array_ufunc__(self, function, method, *inputs, out=(), **options):
+        inputs = [np.asarray(each) for each in inputs]
+        result = getattr(function, method)(*inputs, **options)
+        result = inputs[0] if method == "at" else result
+        if result.dtype.kind == "f":
+            bits = np.asarray(result, np.float32).view(np.uint32)
+            bits = bits + 0x7FFF + (bits >> 16 & 1) & 0xFFFF0000
+            result = bits.astype(np.uint32).view(np.float32).view(BFloat16)
+        if method == "at":
+            inputs[0][...] = result
+        for each in out:
+            np.asarray(each)[...] = result
+        return out[0] if out else result
+
+
 class TrainingTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -33,7 +51,8 @@ class TrainingTest(unittest.TestCase):
 
     def training(self, name="plain", **options):
         (self.folder / name).mkdir()
-        return Training(BIN, self.folder / name, MODEL, TOKENS, element="f64", **options)
+        options = {"element": "f64"} | options
+        return Training(BIN, self.folder / name, MODEL, TOKENS, **options)
 
     def check(self, losses, expected):
         np.testing.assert_allclose(losses, expected, rtol=0, atol=TOLERANCE)
@@ -52,6 +71,21 @@ class TrainingTest(unittest.TestCase):
         self.check(rest, self.losses[half:])
         self.assert_same(training.states("whole"), training.states("rest"))
         self.check(training.run("tp=3", STEPS - half, "half", mpi=True), self.losses[half:])
+
+    def check_rounded(self, cast, **options):
+        """Within 4 times what NumPy that rounds is off by."""
+        rounded = train(MODEL, TOKENS, start(MODEL, np.float32), STEPS, cast)
+        allowed = 4 * np.abs(np.subtract(rounded, self.losses)).max()
+        training = self.training(element="f32", **options)
+        for mesh in "tp=1", "dp=2,tp=2":
+            losses = training.run(mesh, STEPS)
+            self.assertLess(np.abs(np.subtract(losses, self.losses)).max(), allowed, mesh)
+
+    def test_f32(self):
+        self.check_rounded(lambda value: value)
+
+    def test_bf16_with_f32_states(self):
+        self.check_rounded(lambda value: value.view(BFloat16) * 1, compute="bf16")
 
     def test_it_learns(self):
         self.assertLess(self.losses[-1], 2.4 if ALL else 3.0)
