@@ -88,7 +88,7 @@ class TrainingTest(unittest.TestCase):
         self.check_rounded(lambda value: value.view(BFloat16) * 1, compute="bf16")
 
     def test_it_learns(self):
-        self.assertLess(self.losses[-1], 2.4 if ALL else 3.0)
+        self.assertLess(self.losses[-1], 2.8 if ALL else 3.0)
 
     @unittest.skipUnless(ALL, "--all")
     def test_every_mesh(self):

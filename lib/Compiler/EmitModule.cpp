@@ -9,7 +9,8 @@
 // A transcription: each value of the planned `@main` becomes a tensor of the
 // module, each op but aliases and constants a step. What is decided here is the
 // class of memory: what a caller gives or gets is external, what collectives
-// touch is symmetric, the rest local. A choice is an alternative: its result
+// touch is symmetric, the rest local; a state that a step replaces where it lies
+// has one memory with its next value. A choice is an alternative: its result
 // and the values of its variants are one tensor, which the steps of each write.
 //
 //===----------------------------------------------------------------------===//
@@ -18,6 +19,7 @@
 #include "Comm/Comm.h"
 #include "Compiler/Targets/Names.h"
 #include "Module/Module.h"
+#include "Plan/InPlace.h"
 #include "Plan/Target.h"
 #include "TensorView/Contract.h"
 #include "TensorView/ExtentAnalysis.h"
@@ -33,7 +35,8 @@ using namespace tessera;
 namespace {
 class Emitter {
 public:
-  explicit Emitter(func::FuncOp main) : main(main) {}
+  explicit Emitter(func::FuncOp main)
+      : main(main), inPlace(plan::findInPlace(main)) {}
   LogicalResult run();
   fb::PlanT plan;
   std::string constants;
@@ -56,6 +59,7 @@ private:
   int32_t id(Value value) { return ids.lookup(value); }
 
   func::FuncOp main;
+  plan::InPlace inPlace;
   tv::MeshAttr mesh;
   std::map<std::string, int32_t> symbols;
   llvm::StringMap<std::string> owners; ///< of names: "argument #0"
@@ -199,7 +203,8 @@ LogicalResult Emitter::addOutputs(func::ReturnOp op) {
                << operand.get().getType();
       plan.ports[state.getArgNumber()]->state_result = tensor;
       // Not the caller's memory; collectives may have written it.
-      plan.tensors[tensor]->storage = fb::Storage::Symmetric;
+      if (!inPlace.states.contains(operand.get()))
+        plan.tensors[tensor]->storage = fb::Storage::Symmetric;
       continue;
     }
     if (failed(claimName(name, "result", number, main.getLoc())))
@@ -289,6 +294,14 @@ LogicalResult Emitter::addResult(OpResult result) {
             : fb::Storage::Local;
   }
   ids[result] = id(value);
+  if (Value state = inPlace.states.lookup(result)) {
+    fb::TensorT &tensor = *plan.tensors[id(result)];
+    tensor.storage = fb::Storage::Alias;
+    tensor.alias = std::make_unique<fb::AliasT>();
+    tensor.alias->kind = fb::AliasKind::Same;
+    tensor.alias->source = id(state);
+    return success();
+  }
   fb::Storage &storage = plan.tensors[id(value)]->storage;
   bool symmetric = isa<comm::CollectiveOpInterface>(op);
   for (Value each : {value, Value(result)})

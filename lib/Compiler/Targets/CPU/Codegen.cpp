@@ -16,7 +16,7 @@
 
 #include "Compiler/Targets/CPU/Codegen.h"
 #include "Compiler/Targets/CPU/ExpandMath.h"
-#include "Plan/Plan.h"
+#include "Plan/InPlace.h"
 
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -373,6 +373,9 @@ FailureOr<std::string> cpu::compileKernels(ModuleOp program,
   OpBuilder b = OpBuilder::atBlockEnd(kernels->getBody());
   std::vector<std::string> names;
   std::vector<SmallVector<unsigned>> written;
+  plan::InPlace inPlace;
+  if (auto main = program.lookupSymbol<func::FuncOp>("main"))
+    inPlace = plan::findInPlace(main);
   for (auto function : program.getOps<func::FuncOp>()) {
     if (!function->hasAttr(plan::kKernelAttr))
       continue;
@@ -382,6 +385,9 @@ FailureOr<std::string> cpu::compileKernels(ModuleOp program,
     auto kernel = cast<func::FuncOp>(b.clone(*function));
     kernel.setName("kernel_" + names.back());
     kernel->removeAttr(plan::kKernelAttr);
+    // By the one pointer, so that loops have no other to beware of.
+    for (auto [out, in] : inPlace.kernels.lookup(names.back()))
+      kernel.getArgument(out).replaceAllUsesWith(kernel.getArgument(in));
     written.push_back(getWrittenPointers(kernel));
     kernel->setAttr(LLVM::LLVMDialect::getEmitCWrapperAttrName(),
                     b.getUnitAttr());
@@ -390,7 +396,7 @@ FailureOr<std::string> cpu::compileKernels(ModuleOp program,
     return std::string();
   if (failed(lowerToLLVM(*kernels)))
     return program.emitError() << "kernels do not lower to LLVM IR";
-  // No tensor that a step writes shares memory with another that it touches.
+  // No tensor that is written here shares memory with another that is touched.
   for (auto [name, places] : llvm::zip_equal(names, written))
     for (unsigned place : places)
       kernels->lookupSymbol<LLVM::LLVMFuncOp>("kernel_" + name)
