@@ -360,11 +360,19 @@ def page(title, mesh, values, where, moves, reasons, memory, phases, source):
         ("value", "op", "line", "type", "view", "on the mesh"),
         [(code(each.name), code(each.op), line(each.line), code(each.type), code(each.view),
           drawn[each.lying]) for each in values], id="values")]
+    # What a rank computes: the elements of its parts of what ops give.
+    load = [0] * mesh.ranks
+    for each in values:
+        if not each.is_port and not isinstance(where[each.lying], str):
+            for rank, part in enumerate(where[each.lying]):
+                load[rank] += math.prod(sum(last - first + 1 for first, last in dim)
+                                        for dim in part)
     fields = ("external", "local", "symmetric", "constants")
     most = max((sum(getattr(each, field) for field in fields) for each in memory), default=1)
     parts += [tag("h2", "Ranks"), table(
-        ("rank", "device", "ports", "temporaries", "that collectives read", "constants", "bytes"),
-        [(str(rank), mesh.device(rank), *(f"{getattr(each, field):,}" for field in fields),
+        ("rank", "device", "elements of ops", "bytes of ports", "temporaries",
+         "that collectives read", "constants", "all bytes"),
+        [(str(rank), mesh.device(rank), f"{load[rank]:,}", *(f"{getattr(each, field):,}" for field in fields),
           tag("span", class_="bar", style="background:%s;width:%dpx" % (
               color(rank, mesh.ranks),
               200 * sum(getattr(each, field) for field in fields) // max(most, 1))))

@@ -105,7 +105,12 @@ class View(unittest.TestCase):
         self.assertEqual(uses, {each["id"] for each in page.all("symbol")})
         values = page.all("tr", "values")[1:]
         self.assertEqual([row["text"][:1] for row in values[:3]], ["x", "w", "s"])
-        self.assertEqual(len(page.all("tr", "ranks")), 1 + 6)
+        ranks = [[cell["text"] for cell in page.all("td") if row in cell["in"]]
+                 for row in page.all("tr", "ranks")[1:]]
+        self.assertEqual([row[1] for row in ranks], [f"dp={dp} tp={tp}" for dp in range(2)
+                                                     for tp in range(3)])
+        # The product and its sum, both 16 rows of 36, 36 and 24 columns.
+        self.assertEqual([row[2] for row in ranks], ["1,152", "1,152", "768"] * 2)
 
     def test_moves(self):
         page = self.page(ROOT / "examples/mlp.mlir", "--mesh", "tp=4")
