@@ -33,7 +33,7 @@ int test::fuzzOne(std::string_view input) {
       FUZZ_CHECK(!options.message().empty());
       continue;
     }
-    if (options->help)
+    if (options->about)
       continue;
     FUZZ_CHECK(!options->module.empty());
     FUZZ_CHECK(options->steps > 0 && options->memoryLimit >= 0);
