@@ -29,7 +29,7 @@ static RankedTensorType getTensor(Value value) {
 StringRef tessera::getSource(Operation *op) {
   auto name = dyn_cast<NameLoc>(op->getLoc());
   // What tv-simplify made keeps the name of what the program says.
-  if (name && isa<tv::ContractOp>(op))
+  if (name && name.getName().strref().starts_with("tv."))
     return name.getName().strref();
   return op->getName().getStringRef();
 }
