@@ -100,14 +100,13 @@ std::vector<Partial> commonPartial(const View &a, const View &b) {
   return states;
 }
 
-/// `product` with the digits of `axes` in memory.
-static Product stored(const Product &product,
-                      const std::vector<SubAxis> &axes) {
+Product gathered(const Product &product,
+                         const std::vector<SubAxis> &axes) {
   Product result;
   for (const Factor &factor : product) {
     if (factor.kind == Factor::Kind::Group) {
       result.push_back(
-          Factor::group(stored(factor.product, axes), factor.lo, factor.hi));
+          Factor::group(gathered(factor.product, axes), factor.lo, factor.hi));
     } else if (factor.kind == Factor::Kind::Device) {
       std::vector<SubAxis> left = subtract({factor.sub}, axes);
       std::vector<SubAxis> gone = subtract({factor.sub}, left);
@@ -156,7 +155,7 @@ View PlanViews::gathered(const View &view,
                          const std::vector<SubAxis> &axes) const {
   View result = view;
   for (Dim &dim : result.dims)
-    dim.product = stored(dim.product, axes);
+    dim.product = layout::gathered(dim.product, axes);
   return canonical(std::move(result));
 }
 
@@ -205,7 +204,7 @@ Product PlanViews::refinement(const Product &fine, const Product &coarse,
                               const std::vector<SubAxis> &axes,
                               int64_t bound) const {
   std::vector<SubAxis> added = subtract(axesOf(fine), axesOf(coarse));
-  Product product = stored(fine, subtract(added, axes));
+  Product product = layout::gathered(fine, subtract(added, axes));
   return refines(product, coarse, bound, mesh) ? product : coarse;
 }
 

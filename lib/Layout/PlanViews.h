@@ -43,6 +43,10 @@ std::vector<SubAxis> intersect(const std::vector<SubAxis> &a,
 /// The number of devices along `axes`.
 int64_t sizeOf(const std::vector<SubAxis> &axes);
 
+/// `product` with the digits of `axes` in memory: what a gather over them
+/// leaves.
+Product gathered(const Product &product, const std::vector<SubAxis> &axes);
+
 /// The states of `view` without `axes`.
 std::vector<Partial> withoutPartial(const View &view,
                                     const std::vector<SubAxis> &axes);

@@ -29,7 +29,8 @@ static RankedTensorType getTensor(Value value) {
 StringRef tessera::getSource(Operation *op) {
   auto name = dyn_cast<NameLoc>(op->getLoc());
   // What tv-simplify made keeps the name of what the program says.
-  if (name && name.getName().strref().starts_with("tv."))
+  if (name && isa<tv::ContractionOpInterface>(op) &&
+      name.getName().strref().starts_with("tv."))
     return name.getName().strref();
   return op->getName().getStringRef();
 }

@@ -155,27 +155,36 @@ static std::vector<std::vector<Product>> getCandidates(const PlacedOp &op) {
   for (auto [view, dims] : llvm::zip_equal(actual.results, rule.results))
     look(view, dims);
 
+  // Without what another factor wants, in whole or in part.
   std::vector<std::vector<Product>> full = candidates;
-  auto isWanted = [&](const SubAxis &axis, size_t byOtherThan) {
+  std::vector<SubAxis> pieces;
+  for (const std::vector<Product> &products : full)
+    for (const Product &product : products)
+      llvm::append_range(pieces, layout::axesOf(product));
+  if (auto refined = layout::refineAxes(pieces))
+    pieces = std::move(*refined);
+  auto isWanted = [&](const SubAxis &piece, size_t byOtherThan) {
     for (size_t g = 0; g < full.size(); ++g)
       if (g != byOtherThan && llvm::any_of(full[g], [&](const Product &other) {
-            return layout::overlap({axis}, layout::axesOf(other));
+            return layout::overlap({piece}, layout::axesOf(other));
           }))
         return true;
     return false;
   };
   for (size_t f = 0; f < full.size(); ++f)
     for (const Product &product : full[f]) {
-      llvm::SmallVector<SubAxis> wanted;
-      for (const SubAxis &axis : layout::axesOf(product))
-        if (wanted.size() < 4 && isWanted(axis, f))
-          wanted.push_back(axis);
+      std::vector<SubAxis> wanted;
+      for (const SubAxis &piece : pieces)
+        if (wanted.size() < 4 && !llvm::is_contained(wanted, piece) &&
+            layout::overlap({piece}, layout::axesOf(product)) &&
+            isWanted(piece, f))
+          wanted.push_back(piece);
       for (size_t mask = 1; mask < size_t(1) << wanted.size(); ++mask) {
-        llvm::SmallVector<SubAxis> gone;
+        std::vector<SubAxis> gone;
         for (size_t i = 0; i < wanted.size(); ++i)
           if (mask >> i & 1)
             gone.push_back(wanted[i]);
-        add(f, gathered(product, gone));
+        add(f, layout::gathered(product, gone));
       }
     }
   return candidates;

@@ -38,17 +38,6 @@ View tv::placesOf(View view) {
   return view;
 }
 
-Product tv::gathered(Product product, llvm::ArrayRef<SubAxis> axes) {
-  for (layout::Factor &factor : product) {
-    if (factor.kind == layout::Factor::Kind::Device &&
-        llvm::is_contained(axes, factor.sub))
-      factor = layout::Factor::stored(factor.sub.size);
-    else if (factor.kind == layout::Factor::Kind::Group)
-      factor.product = gathered(std::move(factor.product), axes);
-  }
-  return product;
-}
-
 static bool isSplit(const Product &product) {
   return !layout::axesOf(product).empty();
 }

@@ -55,10 +55,6 @@ inline layout::View placesOf(mlir::Value value) {
   return placesOf(getView(value).getView());
 }
 
-/// `product` with the digits of `axes` stored: what a gather over them leaves.
-layout::Product gathered(layout::Product product,
-                         llvm::ArrayRef<layout::SubAxis> axes);
-
 /// An op with a rule whose operands and results have views.
 class PlacedOp {
 public:

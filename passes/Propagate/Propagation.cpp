@@ -342,9 +342,22 @@ bool Propagation::take(const Proposal &proposal) {
   }
   View rest = tensor.view;
   rest.dims.erase(rest.dims.begin() + from, rest.dims.begin() + to);
-  if (layout::overlap(layout::axesOf(rest),
-                      layout::axesOf(proposal.to.product)))
-    return refuse("an axis already splits another of its dimensions");
+  std::vector<SubAxis> used = layout::axesOf(rest);
+  if (layout::overlap(used, layout::axesOf(proposal.to.product))) {
+    refuse("an axis already splits another of its dimensions");
+    // What the others do not use.
+    Proposal fewer = proposal;
+    View left;
+    left.dims.push_back(
+        {layout::gathered(proposal.to.product, used), proposal.to.span});
+    Shape extents(tensor.shape.begin() + proposal.firstDim,
+                  tensor.shape.begin() + end);
+    fewer.to = layout::canonicalize(left, extents, mesh).dims[0];
+    fewer.text = layout::toString(fewer.to.product, mesh);
+    return !layout::axesOf(fewer.to.product).empty() &&
+           !layout::overlap(used, layout::axesOf(fewer.to.product)) &&
+           take(fewer);
+  }
 
   tensor.view.dims.erase(tensor.view.dims.begin() + from,
                          tensor.view.dims.begin() + to);

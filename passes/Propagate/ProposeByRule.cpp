@@ -65,7 +65,7 @@ private:
   void collect(int tensor, const FactorsOfDims &factorsOfDims,
                int64_t priority);
   int placeInResults(const Candidate &candidate) const;
-  void assign(int factor, const Dim &dim, const Candidate &candidate);
+  void assign(int factor, Dim dim, const Candidate &candidate);
   bool isFree(const Candidate &flat) const;
   void proposeTo(int target, const FactorsOfDims &factorsOfDims,
                  std::vector<Proposal> &proposals) const;
@@ -264,32 +264,43 @@ void Propagation::ByRule::collect(int64_t priority) {
 // Choosing
 //===----------------------------------------------------------------------===//
 
-/// A mesh axis splits one factor: M = did(tp) * _ of x, which is better, keeps
-/// out N = did(tp) * _ of w. A factor is only refined: did(tp) * _ of x may
-/// become did(tp) * did(dp) * _ of another operand.
-void Propagation::ByRule::assign(int factor, const Dim &dim,
+/// A mesh axis splits one factor: M = did(a) * _ of x, which is better, leaves
+/// N = did(b) * _ of w's did(b) * did(a) * _. A factor is only refined:
+/// did(tp) * _ of x may become did(tp) * did(dp) * _ of another operand.
+void Propagation::ByRule::assign(int factor, Dim dim,
                                  const Candidate &candidate) {
   if (!carries(rule, factor))
     return;
-  std::vector<SubAxis> axes = layout::axesOf(dim.product);
-  if (axes.empty())
-    return;
+  const Candidate *taker = nullptr;
+  auto leave = [&](const Dim &other, const Candidate *of) {
+    std::vector<SubAxis> taken = layout::axesOf(other.product);
+    if (!layout::overlap(layout::axesOf(dim.product), taken))
+      return;
+    View view;
+    view.dims.push_back({layout::gathered(dim.product, taken), 1});
+    dim = layout::canonicalize(view, {rule.factors[factor].size}, graph.mesh)
+              .dims[0];
+    taker = of;
+  };
   for (size_t other = 0; other < products.size(); ++other)
-    if (int(other) != factor && products[other] &&
-        layout::overlap(axes, layout::axesOf(products[other]->product))) {
-      if (direction == Direction::Forward)
-        graph.log.push_back(
-            {candidate.source, false,
-             graph.tensors[candidate.source].name + " dimension " +
-                 std::to_string(candidate.first) + ": " + candidate.text +
-                 " does not pass " + node.name + ", whose loops " +
-                 chosen[other]->text + " of " +
-                 graph.tensors[chosen[other]->source].name + " splits"});
-      return;
-    }
+    if (int(other) != factor && products[other])
+      leave(*products[other], chosen[other]);
   for (const Candidate *flat : flats)
-    if (layout::overlap(axes, layout::axesOf(flat->dim.product)))
-      return;
+    leave(flat->dim, flat);
+  std::vector<SubAxis> left = layout::axesOf(dim.product);
+  if (taker && direction == Direction::Forward)
+    graph.log.push_back(
+        {candidate.source, false,
+         graph.tensors[candidate.source].name + " dimension " +
+             std::to_string(candidate.first) + ": " + candidate.text +
+             " does not pass " + node.name +
+             (left.empty()
+                  ? ""
+                  : " but as " + layout::toString(dim.product, graph.mesh)) +
+             ", whose loops " + taker->text + " of " +
+             graph.tensors[taker->source].name + " splits"});
+  if (left.empty())
+    return;
   if (products[factor] &&
       !layout::refines(dim.product, products[factor]->product,
                        rule.factors[factor].size, graph.mesh))

@@ -71,11 +71,11 @@ static std::optional<Product> spellForAnyExtent(const Product &atMaximum,
     std::vector<SubAxis> axes = layout::axesOf(end);
     for (size_t mask = 0; mask < size_t(1) << std::min<size_t>(axes.size(), 6);
          ++mask) {
-      llvm::SmallVector<SubAxis> gone;
+      std::vector<SubAxis> gone;
       for (size_t i = 0; i < std::min<size_t>(axes.size(), 6); ++i)
         if (mask >> i & 1)
           gone.push_back(axes[i]);
-      Product product = gathered(end, gone);
+      Product product = layout::gathered(end, gone);
       if (fits(product))
         return canonicalize(product, shape, mesh);
     }
