@@ -299,12 +299,12 @@ def split_programs(file):
 
 def with_element(text, element):
     """All of f32 is `element`, but for a log-sum-exp, and for the regions of attention,
-    which compute in f32."""
+    which compute in f32; and all of bf16 where that is beside it."""
     lines, inside = text.split("\n"), False
     for i, line in enumerate(lines):
         inside |= bool(re.search(r"\b(score|mask)_(mod|grad) \(", line))
         if not inside and "lse" not in line:
-            lines[i] = line.replace("f32", element)
+            lines[i] = re.sub("bf16|f32", element, line)
         inside &= line.strip() != "}"
     return "\n".join(lines)
 

@@ -7,7 +7,7 @@
 // CHECK: comm.reduce_scatter
 // CHECK: comm.exchange
 // RAN here: reduce-scatter 64 bytes 0 copies, exchange 96 bytes 1 copies
-#m = #tv.mesh<x = 4, y = 2>
+#m = #tv.mesh<y = 2, x = 4>
 !a = tensor<8x32xf32, #tv.view<#m, [did(x:(2)2) * _, did(y) * _]>>
 !b = tensor<32x16xf32, #tv.view<#m, [did(y) * _, _]>>
 !c = tensor<8x16xf32, #tv.view<#m, [_, did(x) * _]>>

@@ -18,6 +18,7 @@
 
 #include <cstdlib>
 #include <random>
+#include <set>
 
 using namespace tessera;
 using namespace tessera::test;
@@ -93,7 +94,11 @@ void checkMoves(const char *meshText, const layout::Shape &shape, int count,
     }
     return layout::toString(view, mesh);
   };
-  std::vector<std::pair<layout::View, layout::View>> moves;
+  struct Move {
+    layout::View from, to;
+    bool keepsParts; ///< which become addends of a new partial state
+  };
+  std::vector<Move> moves;
   while (static_cast<int>(moves.size()) < count) {
     layout::View from = views[random() % views.size()];
     layout::View to = views[random() % views.size()];
@@ -119,28 +124,44 @@ void checkMoves(const char *meshText, const layout::Shape &shape, int count,
     }
     int port = b.port(last, fb::PortKind::Output);
     b.plan.ports[port]->name = "y" + number;
-    moves.push_back({from, to});
+    const layout::View &first = plan->chosen.steps.empty()
+                                    ? from
+                                    : plan->chosen.steps.front().to;
+    moves.push_back(
+        {from, to,
+         layout::overlap(
+             layout::subtract(partialAxes(first), partialAxes(from)),
+             layout::splitAxes(from))});
   }
   auto addend = [&](const std::string &port, const layout::Shape &index,
                     const layout::Coords &coords) {
-    const layout::View &from = moves[std::stoi(port.substr(1))].first;
+    const layout::View &from = moves[std::stoi(port.substr(1))].from;
     return numberOf(index) * (1 + digits(partialAxes(from), mesh, coords));
   };
   const std::string module = b.module();
   auto check = [&](RunOptions options) {
+    // The elements that each rank has at first.
+    std::vector<std::set<std::pair<int, layout::Shape>>> held(
+        mesh.numDevices());
     runModule(
         module, mesh.numDevices(),
         [&](const std::string &port, const layout::Shape &index, int rank) {
+          held[rank].emplace(std::stoi(port.substr(1)), index);
           return addend(port, index, mesh.coordsOfRank(rank));
         },
         [&](const std::string &port, const layout::Shape &index, int rank) {
-          const auto &[from, to] = moves[std::stoi(port.substr(1))];
+          const int number = std::stoi(port.substr(1));
+          const auto &[from, to, keepsParts] = moves[number];
           std::vector<SubAxis> before = partialAxes(from),
                                after = partialAxes(to);
           layout::Coords coords = mesh.coordsOfRank(rank);
-          // What a new partial state adds is on coordinate 0.
+          // What a new partial state adds is where it was, or on coordinate 0.
           std::vector<SubAxis> kept = layout::intersect(before, after);
-          if (digits(layout::subtract(after, kept), mesh, coords))
+          std::vector<SubAxis> added = layout::subtract(after, kept);
+          if (keepsParts)
+            added = layout::subtract(added, layout::splitAxes(from));
+          if (digits(added, mesh, coords) ||
+              (keepsParts && !held[rank].contains({number, index})))
             return 0.0;
           return sumOver(layout::subtract(before, kept), mesh, coords,
                          [&](const layout::Coords &coords) {
