@@ -52,6 +52,7 @@ static void buildPropagated(OpPassManager &passes,
   // What composites become has no view yet.
   passes.addPass(tv::createDecomposeCompositesPass());
   passes.addNestedPass<func::FuncOp>(tv::createPropagateShardingsPass());
+  passes.addNestedPass<func::FuncOp>(tv::createShareReductionsPass());
 }
 
 /// Every op is local, or a reshard that is one planned step.

@@ -89,6 +89,45 @@ def DecomposeCompositesPass : Pass<"tv-decompose-composites"> {
   let dependentDialects = ["::tessera::tv::TensorViewDialect"];
 }
 
+def ShareReductionsPass : ContractPass<"tv-share-reductions", "Propagated"> {
+  let summary = "Gives what is reduced twice to both who need it";
+  let description = [{
+    A gradient makes the statistics of a norm anew from the norm's input, and so
+    would move them again where a view splits a row. Of equal ops that sum or
+    otherwise combine, products too, the first one stays. Equal pointwise values
+    stay as often as they are there, for a kernel makes them where it reads them:
+    one alone would be kept in memory from its first use to its last.
+
+    ```mlir
+    #m = #tv.mesh<tp = 2>
+    !columns = tensor<4x8xf32, #tv.view<#m, [4, did(tp) * 4]>>
+    !rows = tensor<4xf32, #tv.view<#m, [4]>>
+    func.func @f(%x: !columns) -> (!rows, !rows, !columns) {
+      %a = tv.exp %x : (!columns) -> !columns
+      %r = tv.reduce sum %a dims [1] : (!columns) -> !rows
+      %b = tv.exp %x : (!columns) -> !columns
+      %s = tv.reduce sum %b dims [1] : (!columns) -> !rows
+      %c = tv.exp %x : (!columns) -> !columns
+      return %r, %s, %c : !rows, !rows, !columns
+    }
+    ```
+
+    becomes
+
+    ```mlir
+    #m = #tv.mesh<tp = 2>
+    !columns = tensor<4x8xf32, #tv.view<#m, [4, did(tp) * 4]>>
+    !rows = tensor<4xf32, #tv.view<#m, [4]>>
+    func.func @f(%x: !columns) -> (!rows, !rows, !columns) {
+      %a = tv.exp %x : (!columns) -> !columns
+      %r = tv.reduce sum %a dims [1] : (!columns) -> !rows
+      %c = tv.exp %x : (!columns) -> !columns
+      return %r, %r, %c : !rows, !rows, !columns
+    }
+    ```
+  }];
+}
+
 def DecomposeReshardingsPass
     : ContractPass<"tv-decompose-reshardings", "Propagated"> {
   let summary = "Makes each op one that moves nothing, and adds tv.reshard";
