@@ -19,7 +19,9 @@ def PropagateShardingsPass
     of its tensors to the others, forward from operands to results until nothing
     changes, then one round backward. A user's view is never changed, except for
     dimensions written with `?`; others are only split further. Where two splits
-    exclude each other, the larger tensor stays; on a tie the weight. The result
+    exclude each other, the larger tensor stays; on a tie the weight. Of the other
+    split goes on what the first leaves: of `did(tp) * did(dp) * _` beside `did(dp) * _`
+    it is `did(tp) * _`. The result
     does not depend on the order of ops or operands. `explain` says in remarks
     where each split comes from, and why others were not taken.
 
