@@ -82,7 +82,7 @@ def start(model, dtype):
 class Program:
     """element: of the states. compute: of all between them and the loss, if not the same.
     sequence: over tp the sequence is split where the block is not (sequence parallel).
-    zero: over dp the states are split as well (ZeRO)."""
+    zero: over dp the states are split as well, and a weight is gathered to be used (ZeRO)."""
 
     def __init__(self, model, tokens, *, element="f32", compute=None, sequence=False,
                  zero=False):
@@ -145,14 +145,20 @@ class Program:
         return ", ".join(f"{self.value(name)}: {self.type_of(name)}" for name in names)
 
     def computed(self, names):
-        """The parameters as they are computed with: their types and values."""
-        found = {name: (self.type_of(name), self.value(name)) for name in names}
-        if self.compute == self.element:
-            return found
-        for name, (type, value) in found.items():
-            shape = {**self.parameters, **self.model.block()}[name][0]
-            found[name] = self.tensor(*shape), value + "_c"
-            self.add(f"  {value}_c = tv.cast {value} : ({type}) -> {found[name][0]}")
+        """The parameters as they are computed with, their types and values: cast, and
+        then whole over dp."""
+        found = {}
+        for name in names:
+            type, value = self.type_of(name), self.value(name)
+            shape, view = {**self.parameters, **self.model.block()}[name]
+            if self.compute != self.element:
+                self.add(f"  {value}_c = tv.cast {value} : ({type}) -> {self.tensor(*shape)}")
+                type, value = self.tensor(*shape), value + "_c"
+            if self.zero:
+                self.add(f"  {value}_g = tv.constrain {value} : ({type}) -> {self.tensor(*shape)}\n"
+                         f"    to #tv.view<#m, [{', '.join(view)}]>")
+                type, value = self.tensor(*shape), value + "_g"
+            found[name] = type, value
         return found
 
     @staticmethod

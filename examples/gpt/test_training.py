@@ -4,6 +4,7 @@ another mesh saved; two runs have the same bits.
 usage: test_training.py BIN_FOLDER [--all]
 --all: 200 steps on each mesh"""
 
+import collections
 import pathlib
 import sys
 import tempfile
@@ -71,6 +72,15 @@ class TrainingTest(unittest.TestCase):
         self.check(rest, self.losses[half:])
         self.assert_same(training.states("whole"), training.states("rest"))
         self.check(training.run("tp=3", STEPS - half, "half", mpi=True), self.losses[half:])
+
+    def test_zero(self):
+        """Each weight is gathered, and its gradient scattered: no more moves."""
+        training, sent = self.training(zero=True), collections.Counter()
+        self.check(training.run("dp=2", STEPS), self.losses)
+        for each in training.report["collectives"]:
+            sent[each["kind"]] += each["sent"]
+        self.assertEqual(sent["all-gather"], sent["reduce-scatter"])
+        self.assertLess(sum(sent.values()) - 2 * sent["all-gather"], sent["all-gather"] / 50, sent)
 
     def check_rounded(self, cast, **options):
         """Within 4 times what NumPy that rounds is off by."""

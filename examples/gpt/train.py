@@ -41,18 +41,19 @@ class Training:
         return run.stdout
 
     def run(self, mesh, steps, begin="start", end="end", mpi=False):
-        """The loss of each step, from the states in one file to those in another."""
+        """The loss of each step, from the states in one file to those in another. Sets
+        `report`."""
         module = self.folder / f"{mesh}.tsr"
         if not module.exists():
             self.call(self.tools / "tessera-compile", self.source, f"--mesh={mesh}", "-o", module)
         ranks = np.prod([int(axis.split("=")[1]) for axis in mesh.split(",")])
-        report = self.call(
+        self.report = json.loads(self.call(
             *(["mpirun", "-n", ranks] if mpi else []), self.tools / "tessera-run", module,
             *([] if mpi else ["--ranks", ranks]), "--steps", steps, "--log", "loss",
             "--inputs", self.folder / "tokens.safetensors",
             "--inputs", self.folder / f"{begin}.safetensors",
-            "--save", self.folder / f"{end}.safetensors", "--report", "json")
-        return json.loads(report)["log"]["loss"]
+            "--save", self.folder / f"{end}.safetensors", "--report", "json"))
+        return self.report["log"]["loss"]
 
     def states(self, name):
         return load_file(self.folder / f"{name}.safetensors")
