@@ -18,7 +18,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PHASES = ("differentiated", "bind", "propagated", "planned", "local", "kernels", "scheduled")
 SECONDS = 60
 LOCATED = re.compile(r":\d+:\d+\)?: error: |error: the program is planned for"
-                     r"|error: a program needs a function|error: '@main'")
+                     r"|error: a program needs a function|error: '@main'"
+                     r"|error: cannot read the shardings ''")
 V = "#tv.view<#m, [did(tp) * 4], alloc = (0)>"
 L = "#tv.local<#tv.view<#m, [did(tp) * 4], alloc = (0)>, of [8]>"
 TYPES = f"""#m = #tv.mesh<tp = 2>
