@@ -80,7 +80,7 @@ void ShareReductions::runOnContract() {
   firsts.clear();
   known.clear();
   for (Block &block : getOperation().getBody()) {
-    SmallVector<Operation *> dead;
+    SmallPtrSet<Operation *, 16> dead;
     for (Operation &op : block) {
       if (op.getNumResults() == 0 || !isMemoryEffectFree(&op))
         continue;
@@ -92,14 +92,14 @@ void ShareReductions::runOnContract() {
         firsts[from] = first(to);
       if (reduces(&op)) {
         op.replaceAllUsesWith(other->getResults());
-        dead.push_back(&op);
+        dead.insert(&op);
       }
     }
     firsts.clear();
     known.clear();
     // With what only they read.
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
-      if (llvm::is_contained(dead, &op) ||
+      if (dead.contains(&op) ||
           (!dead.empty() && isOpTriviallyDead(&op)))
         op.erase();
   }

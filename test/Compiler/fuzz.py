@@ -33,7 +33,8 @@ WAITS = 20  # times as long without running is a hang
 BYTES = 4 << 30
 PHASES = ("differentiated", "bind", "propagated", "planned", "local", "kernels", "scheduled")
 # A place is FILE:LINE:COLUMN, also in the output of an MLIR `loc`.
-LOCATED = re.compile(r':\d+(?::\d+\)?)?: error: ')
+# A flag is a place, too.
+LOCATED = re.compile(r':\d+(?::\d+\)?)?: error: |error: --mesh ')
 DIFFERS = re.compile(r"result #\d+ differs|result #\d+ has shape")
 TOKEN = re.compile(
     r'"[^"\n]*"|[%#!@^]?[A-Za-z_][\w$.]*|%\d+(?:#\d+)?|0x[0-9A-Fa-f]+'
@@ -497,7 +498,7 @@ class Fuzzer:
             found = "a sanitizer's report"
         elif status and not LOCATED.search(said):
             found = "no located error"
-        elif status and "<unknown>:0: error" in said:
+        elif status and re.search("<unknown>:0: error: (?!--mesh )", said):
             found = "an error without a place"
         elif status and interprets and DIFFERS.search(said) \
                 and origin.endswith("source") and not self.bytecode:
