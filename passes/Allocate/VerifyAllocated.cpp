@@ -67,7 +67,8 @@ struct VerifyAllocated : tv::impl::VerifyAllocatedPassBase<VerifyAllocated> {
       }
     }
     if (!whole)
-      signalPassFailure();
+      return signalPassFailure();
+    markAllAnalysesPreserved(); // and nothing is verified again
   }
 };
 } // namespace

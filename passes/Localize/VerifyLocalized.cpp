@@ -70,7 +70,8 @@ struct VerifyLocalized : tv::impl::VerifyLocalizedPassBase<VerifyLocalized> {
                                : WalkResult::advance();
     });
     if (result.wasInterrupted())
-      signalPassFailure();
+      return signalPassFailure();
+    markAllAnalysesPreserved(); // and nothing is verified again
   }
 };
 } // namespace

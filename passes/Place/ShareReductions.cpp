@@ -77,6 +77,7 @@ Operation *ShareReductions::findEqual(Operation *op) {
 }
 
 void ShareReductions::runOnContract() {
+  bool changed = false;
   firsts.clear();
   known.clear();
   for (Block &block : getOperation().getBody()) {
@@ -97,10 +98,12 @@ void ShareReductions::runOnContract() {
     }
     firsts.clear();
     known.clear();
+    changed |= !dead.empty();
     // With what only they read.
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
-      if (dead.contains(&op) ||
-          (!dead.empty() && isOpTriviallyDead(&op)))
+      if (dead.contains(&op) || (!dead.empty() && isOpTriviallyDead(&op)))
         op.erase();
   }
+  if (!changed)
+    markAllAnalysesPreserved(); // and nothing is verified again
 }

@@ -36,7 +36,8 @@ struct VerifyDecomposed : tv::impl::VerifyDecomposedPassBase<VerifyDecomposed> {
           whole = false;
         }
     if (!whole)
-      signalPassFailure();
+      return signalPassFailure();
+    markAllAnalysesPreserved(); // and nothing is verified again
   }
 };
 } // namespace

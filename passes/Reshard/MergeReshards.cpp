@@ -43,7 +43,7 @@ private:
   using Kind = std::pair<StepAttr, int>;
 
   static std::optional<Kind> getKind(ReshardOp step);
-  void merge(ArrayRef<ReshardOp> steps, Operation *user, Moves &moves);
+  bool merge(ArrayRef<ReshardOp> steps, Operation *user, Moves &moves);
 };
 } // namespace
 
@@ -68,11 +68,11 @@ std::optional<MergeReshards::Kind> MergeReshards::getKind(ReshardOp step) {
   return Kind(kind, combiner ? static_cast<int>(*combiner) : -1);
 }
 
-/// One step in place of `steps`, before `user`.
-void MergeReshards::merge(ArrayRef<ReshardOp> steps, Operation *user,
+/// One step in place of `steps`, before `user`; false if there is but one.
+bool MergeReshards::merge(ArrayRef<ReshardOp> steps, Operation *user,
                           Moves &moves) {
   if (steps.size() < 2)
-    return;
+    return false;
   SmallVector<Value> inputs, results;
   SmallVector<Location> places;
   int64_t bytes = 0;
@@ -96,12 +96,14 @@ void MergeReshards::merge(ArrayRef<ReshardOp> steps, Operation *user,
     old.replaceAllUsesWith(result);
     step->erase();
   }
+  return true;
 }
 
 void MergeReshards::runOnContract() {
   FailureOr<Moves> moves = Moves::get(getOperation());
   if (failed(moves))
     return signalPassFailure();
+  bool changed = false;
   for (Block &block : getOperation().getBody()) {
     llvm::MapVector<Kind, SmallVector<ReshardOp>> waiting;
     for (Operation &op : llvm::make_early_inc_range(block)) {
@@ -111,7 +113,7 @@ void MergeReshards::runOnContract() {
         auto group = kind ? waiting.find(*kind) : waiting.end();
         if (group == waiting.end() || !llvm::is_contained(group->second, step))
           return;
-        merge(group->second, &op, *moves);
+        changed |= merge(group->second, &op, *moves);
         waiting.erase(group);
       };
       op.walk([&](Operation *inner) {
@@ -125,4 +127,6 @@ void MergeReshards::runOnContract() {
         waiting[*kind].push_back(step);
     }
   }
+  if (!changed)
+    markAllAnalysesPreserved(); // and nothing is verified again
 }

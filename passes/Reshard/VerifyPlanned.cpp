@@ -63,7 +63,8 @@ struct VerifyPlanned : tv::impl::VerifyPlannedPassBase<VerifyPlanned> {
         }
       }
     if (!whole)
-      signalPassFailure();
+      return signalPassFailure();
+    markAllAnalysesPreserved(); // and nothing is verified again
   }
 };
 } // namespace
