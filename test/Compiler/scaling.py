@@ -21,7 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 BOUND = 2.3
-ATTEMPTS = 6
+ATTEMPTS = 12
 X = "tensor<64x64xf32>"
 XD = "tensor<64x64xf32, #tv.view<#m, [did(tp) * _, _]>>"
 XL = "#m = #tv.mesh<tp = 2>\n"
