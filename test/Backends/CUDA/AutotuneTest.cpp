@@ -74,6 +74,20 @@ TEST_F(Autotune, TheFastestIsMeasuredKeptAndUsed) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1);
 }
 
+/// Gives the first `count` ports small multiples of `unit`, and returns them.
+std::vector<std::vector<float>> fill(const Session &session, size_t count,
+                                     float unit) {
+  std::vector<std::vector<float>> given(count);
+  for (size_t i = 0; i < count; ++i) {
+    given[i].resize(session.bytes[i] / 4);
+    for (size_t k = 0; k < given[i].size(); ++k)
+      given[i][k] = float(int(k * (i + 3) % 11) - 5) * unit;
+    EXPECT_OK(tessera_device_copy(session.context, session.pointers[i],
+                                  given[i].data(), session.bytes[i]));
+  }
+  return given;
+}
+
 /// A backward: d = (a w^T) times the slope of gelu at x, with the sums of d's
 /// columns; e = d^T x with those of d, which is then the library's second
 /// matrix, and f = x^T d, where it is the first.
@@ -106,14 +120,7 @@ TEST_F(Autotune, GradientsHaveKindsOfTheirOwn) {
   Session session;
   ASSERT_EQ(session.open(Backward().module(), options(TESSERA_AUTOTUNE)), "");
   ASSERT_EQ(session.allocate(), "");
-  std::vector<std::vector<float>> given(3);
-  for (size_t i = 0; i < given.size(); ++i) {
-    given[i].resize(session.bytes[i] / 4);
-    for (size_t k = 0; k < given[i].size(); ++k)
-      given[i][k] = float(int(k * (i + 3) % 11) - 5) / 4;
-    EXPECT_OK(tessera_device_copy(session.context, session.pointers[i],
-                                  given[i].data(), session.bytes[i]));
-  }
+  const std::vector<std::vector<float>> given = fill(session, 3, 0.25f);
   ASSERT_EQ(session.bindAllocated(), "");
   std::vector<std::string> keys;
   for (const auto &[key, entry] : stored().entries)
@@ -187,14 +194,7 @@ TEST_F(Autotune, AddendsHaveKindsOfTheirOwn) {
   ASSERT_EQ(session.open(Accumulation().module(), options(TESSERA_AUTOTUNE)),
             "");
   ASSERT_EQ(session.allocate(), "");
-  std::vector<std::vector<float>> given(4);
-  for (size_t i = 0; i < given.size(); ++i) {
-    given[i].resize(session.bytes[i] / 4);
-    for (size_t k = 0; k < given[i].size(); ++k)
-      given[i][k] = float(int(k * (i + 3) % 11) - 5);
-    EXPECT_OK(tessera_device_copy(session.context, session.pointers[i],
-                                  given[i].data(), session.bytes[i]));
-  }
+  const std::vector<std::vector<float>> given = fill(session, 4, 1);
   ASSERT_EQ(session.bindAllocated(), "");
   std::vector<std::string> keys;
   for (const auto &[key, entry] : stored().entries)
