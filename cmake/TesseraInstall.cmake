@@ -8,7 +8,7 @@ set(config ${CMAKE_INSTALL_LIBDIR}/cmake/Tessera)
 
 set_target_properties(tessera-run PROPERTIES
   INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
-install(TARGETS tessera-opt tessera-compile tessera-run RUNTIME)
+install(TARGETS tessera-opt tessera-compile tessera-lsp-server tessera-run RUNTIME)
 foreach(library tessera tessera-compiler)
   target_include_directories(${library} INTERFACE
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>

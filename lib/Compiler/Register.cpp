@@ -6,8 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One line a dialect, one line a folder of passes, one line a folder of
-// targets.
+// One line a folder of passes, one line a folder of targets.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +14,6 @@
 
 #include "Allocate/Passes.h"
 #include "Bind/Passes.h"
-#include "Comm/Comm.h"
 #include "Compiler/Pipeline.h"
 #include "Compiler/Targets/CPU/Target.h"
 #include "Compiler/Targets/CUDA/Passes.h"
@@ -25,16 +23,9 @@
 #include "Kernels/Passes.h"
 #include "Localize/Passes.h"
 #include "Place/Passes.h"
-#include "Plan/Plan.h"
 #include "Propagate/Passes.h"
 #include "Reshard/Passes.h"
-#include "Schedule/Schedule.h"
-#include "TensorView/TensorView.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
@@ -51,13 +42,7 @@ static void registerTargets() {
 
 void tessera::registerAll(DialectRegistry &registry) {
   registerTargets();
-  // scf, so that control flow gets an error of ours.
-  registry.insert<arith::ArithDialect, func::FuncDialect, math::MathDialect,
-                  scf::SCFDialect>();
-  registry.insert<tv::TensorViewDialect>();
-  registry.insert<comm::CommDialect>();
-  registry.insert<memref::MemRefDialect, plan::PlanDialect>();
-  registry.insert<schedule::ScheduleDialect>();
+  registerDialects(registry);
 }
 
 void tessera::registerAllPasses() {

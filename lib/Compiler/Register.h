@@ -16,6 +16,8 @@ class DialectRegistry;
 namespace tessera {
 
 /// Our dialects and those that our programs use, with their interfaces.
+void registerDialects(mlir::DialectRegistry &registry);
+/// They and the targets, with all that makes code.
 void registerAll(mlir::DialectRegistry &registry);
 
 /// Our passes, by name on a command line.
