@@ -262,5 +262,11 @@ LogicalResult CrossEntropyOp::decompose(OpBuilder &builder,
     return Values{arith::SelectOp::create(
         b, isClass, loss, Core::constant(b, loss.getType(), 0))};
   }));
+  if (getLse())
+    results.push_back(
+        core.map({max, sum}, Core::typeOf(getLse()), [&](Body b, Args in) {
+          return Values{
+              arith::AddFOp::create(b, in[0], math::LogOp::create(b, in[1]))};
+        }));
   return success();
 }

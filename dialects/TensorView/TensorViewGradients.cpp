@@ -203,13 +203,19 @@ LogicalResult CrossEntropyOp::addCotangents(ImplicitLocOpBuilder &builder,
   Value labels = getLabels();
   Type wide = core.wide(x), index = core.elementOf(labels);
   int64_t last = core.rankOf(x) - 1;
-  Value max = core.reduce(Combiner::Max, x, last);
-  Value exp = core.map({x, core.broadcastBack(max, last, x)},
-                       core.like(x, wide), [&](Body b, Args in) {
-                         Value below = arith::SubFOp::create(b, in[0], in[1]);
-                         return Values{math::ExpOp::create(b, below)};
-                       });
-  Value sum = core.reduce(Combiner::Sum, exp, last);
+  Value lse = getLse();
+  Value lseGrad = lse ? cotangents.take(builder, lse) : Value();
+  if (!lse) {
+    OpBuilder forward(*this);
+    auto both = CrossEntropyOp::create(
+        forward, getLoc(),
+        TypeRange{getResult().getType(), core.like(getResult(), wide)},
+        getOperands());
+    getResult().replaceAllUsesWith(both.getResult());
+    lse = both.getLse();
+  }
+  if (!dy)
+    dy = buildSplat(builder, 0, core.like(getResult()), labels);
   // Nothing where the label is no class: a label below 0 is a large unsigned
   // number.
   Value known = core.map({dy, labels, core.extentLike(labels, index, x, last)},
@@ -219,18 +225,22 @@ LogicalResult CrossEntropyOp::addCotangents(ImplicitLocOpBuilder &builder,
                            return Values{core.keep(b, isClass, in[0])};
                          });
   auto back = [&](Value value) { return core.broadcastBack(value, last, x); };
-  cotangents.add(
-      x, core.map({exp, back(sum), core.iota(last, x, index), back(labels),
-                   back(known)},
-                  core.like(x), [&](Body b, Args in) {
-                    Value share = arith::DivFOp::create(b, in[0], in[1]);
-                    Value isLabel = arith::CmpIOp::create(
-                        b, arith::CmpIPredicate::eq, in[2], in[3]);
-                    Value own =
-                        core.keep(b, isLabel, core.constant(b, wide, 1));
-                    Value slope = arith::SubFOp::create(b, share, own);
-                    return Values{core.multiply(b, slope, in[4])};
-                  }));
+  SmallVector<Value> inputs = {x, back(lse), core.iota(last, x, index),
+                               back(labels), back(known)};
+  if (lseGrad)
+    inputs.push_back(back(lseGrad));
+  cotangents.add(x, core.map(inputs, core.like(x), [&](Body b, Args in) {
+    Value share =
+        math::ExpOp::create(b, arith::SubFOp::create(b, in[0], in[1]));
+    Value isLabel =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::eq, in[2], in[3]);
+    Value own = core.keep(b, isLabel, core.constant(b, wide, 1));
+    Value slope = arith::SubFOp::create(b, share, own);
+    Value grad = core.multiply(b, slope, in[4]);
+    if (lseGrad)
+      grad = arith::AddFOp::create(b, grad, core.multiply(b, share, in[5]));
+    return Values{grad};
+  }));
   return success();
 }
 

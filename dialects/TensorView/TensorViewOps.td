@@ -724,10 +724,16 @@ def TensorView_CrossEntropyOp : TensorView_CompositeOp<"cross_entropy",
     [Rule, Differentiable]> {
   let summary = "log-sum-exp of the logits less the label's logit, a row";
   let description = [{
+    ```mlir
+    %loss, %lse = tv.cross_entropy %x, %labels
+       : (tensor<8x512xf32>, tensor<8xi32>) -> (tensor<8xf32>, tensor<8xf32>)
+    ```
     logits [..., V], labels [...] (i32), result [...]: 0 where the label is none
-    of the V classes, as one of -100 that a loss leaves out.
+    of the V classes, as one of -100 that a loss leaves out. The second result, which
+    may be left out, is the log-sum-exp alone, in f32 (f64 for f64).
   }];
   let arguments = (ins AnyRankedTensor:$logits, AnyRankedTensor:$labels);
+  let results = (outs AnyRankedTensor:$result, Optional<AnyRankedTensor>:$lse);
   let assemblyFormat =
       "$logits `,` $labels attr-dict `:` functional-type(operands, results)";
 }

@@ -523,7 +523,9 @@ Rule CrossEntropyOp::getShardingRule() {
   int64_t last = shapeOf(getLabels()).size();
   for (int64_t d = 0; d < last; ++d) {
     int f = rule.factor(Kind::Parallel);
-    rule.operand(0, d, f).operand(1, d, f).result(0, d, f);
+    rule.operand(0, d, f).operand(1, d, f);
+    for (unsigned i = 0; i < getNumResults(); ++i)
+      rule.result(i, d, f);
   }
   rule.operand(0, last, rule.factor(Kind::Sequential));
   return rule.build();

@@ -510,6 +510,13 @@ LogicalResult CrossEntropyOp::verify() {
           verifyRank(*this, getLabels(), "labels", rankOf(getLogits()) - 1)) ||
       failed(verifyRank(*this, getResult(), "result", rankOf(getLogits()) - 1)))
     return failure();
+  if (Value lse = getLse()) {
+    if (failed(verifyRank(*this, lse, "lse", rankOf(getLogits()) - 1)))
+      return failure();
+    if (elementOf(lse) != getWide(getLogits()))
+      return emitOpError() << "lse has element type " << elementOf(lse)
+                           << "; it must be " << getWide(getLogits());
+  }
   return verifyExtents(*this);
 }
 

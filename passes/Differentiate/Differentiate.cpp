@@ -61,8 +61,10 @@ LogicalResult Differentiate::replace(GradientOp op, func::FuncOp callee,
   // one operand.
   OwningOpRef<func::FuncOp> copy = callee.clone();
   Block &block = copy->getBody().front();
-  SmallVector<Value> results(block.getTerminator()->getOperands());
-  block.getTerminator()->erase();
+  // It keeps the results, which ops may be given others for.
+  OwningOpRef<func::ReturnOp> returns =
+      cast<func::ReturnOp>(block.getTerminator());
+  (*returns)->remove();
   Cotangents cotangents;
   for (int64_t number : op.getTo())
     cotangents.ask(block.getArgument(number));
@@ -76,18 +78,18 @@ LogicalResult Differentiate::replace(GradientOp op, func::FuncOp callee,
   ImplicitLocOpBuilder builder(op.getLoc(), op.getContext());
   builder.setInsertionPointToEnd(&block);
   for (auto [i, number] : llvm::enumerate(op.getOf())) {
-    Value given;
+    Value given, result = returns->getOperand(number);
     if (op.getCotangents().empty())
-      given =
-          buildSplat(builder, 1, withEncoding(results[number].getType(), {}));
+      given = buildSplat(builder, 1, withEncoding(result.getType(), {}));
     else
       given = op.getCotangents()[i];
-    cotangents.add(results[number], given);
+    cotangents.add(result, given);
   }
   for (Operation *inner : llvm::reverse(forward))
     if (failed(cotangents.reverse(inner, block)))
       return failure();
 
+  SmallVector<Value> results(returns->getOperands());
   for (auto [i, number] : llvm::enumerate(op.getTo())) {
     BlockArgument argument = block.getArgument(number);
     Value gradient = cotangents.take(builder, argument);

@@ -743,7 +743,8 @@ class Program:
         lse = np.log(np.exp(x - top).sum(axis=-1)) + top[..., 0]
         inside = (labels >= 0) & (labels < x.shape[-1])
         at = np.where(inside, labels, 0)[..., None].astype(np.int64)
-        return np.where(inside, lse - np.take_along_axis(x, at, -1)[..., 0], 0)
+        loss = np.where(inside, lse - np.take_along_axis(x, at, -1)[..., 0], 0)
+        return (loss, lse) if len(out) > 1 else loss
 
     def op_dropout(self, text, args, out, regions, env):
         x, rate = args[0], self.number(text, "rate")

@@ -128,6 +128,7 @@ func.func @named(%a: tensor<4x7xf32>, %b: tensor<4x7xf32>) {
 // CHECK: tv.reshape: 140
 // CHECK: tv.rope: 140
 // CHECK: tv.cross_entropy: 140
+// CHECK: tv.cross_entropy: 140
 func.func @reductions(%a: tensor<4x7x5xf32>, %h: tensor<4x7xbf16>, %b: tensor<7xf32>,
                       %w: tensor<5xf32>, %v: tensor<5xf32>, %e: tensor<4x5x7x4xf32>,
                       %labels: tensor<4x7xi32> {tv.range = [-1, 6]}) {
@@ -148,6 +149,8 @@ func.func @reductions(%a: tensor<4x7x5xf32>, %h: tensor<4x7xbf16>, %b: tensor<7x
   %rope = tv.rope %r base(1.0e4) : (tensor<5x7x4xf32>) -> tensor<5x7x4xf32>
   // Some labels are no class.
   %ce = tv.cross_entropy %a, %labels : (tensor<4x7x5xf32>, tensor<4x7xi32>) -> tensor<4x7xf32>
+  // Of both results.
+  %ce2, %lse = tv.cross_entropy %a, %labels : (tensor<4x7x5xf32>, tensor<4x7xi32>) -> (tensor<4x7xf32>, tensor<4x7xf32>)
   return
 }
 

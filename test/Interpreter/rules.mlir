@@ -220,6 +220,7 @@ func.func @sources(%a: tensor<4x7xf32>) {
 // CHECK: tv.rms_norm: {{[1-9][0-9]+}} cases agree
 // CHECK: tv.rope: {{[1-9][0-9]+}} cases agree
 // CHECK: tv.cross_entropy: {{[1-9][0-9]+}} cases agree
+// CHECK: tv.cross_entropy: {{[1-9][0-9]+}} cases agree
 // CHECK: tv.dropout: {{[1-9][0-9]+}} cases agree
 func.func @composites(%a: tensor<4x7x6xf32>, %b: tensor<4x7x6xf32>,
                       %w: tensor<6xf32>, %v: tensor<6xf32>,
@@ -236,6 +237,7 @@ func.func @composites(%a: tensor<4x7x6xf32>, %b: tensor<4x7x6xf32>,
      : (tensor<4x7x6xf32>, tensor<6xf32>) -> tensor<4x7x6xf32>
   %rope = tv.rope %a base(1.0e4) : (tensor<4x7x6xf32>) -> tensor<4x7x6xf32>
   %ce = tv.cross_entropy %a, %labels : (tensor<4x7x6xf32>, tensor<4x7xi32>) -> tensor<4x7xf32>
+  %ce2, %lse = tv.cross_entropy %a, %labels : (tensor<4x7x6xf32>, tensor<4x7xi32>) -> (tensor<4x7xf32>, tensor<4x7xf32>)
   %drop = tv.dropout %a rate(0.3) seed(1) stream(2) : (tensor<4x7x6xf32>) -> tensor<4x7x6xf32>
   return
 }

@@ -147,6 +147,13 @@ static LogicalResult evalCrossEntropy(OpRun &run) {
     const MaxAndSum &row = rows(at);
     return real(row.max + std::log(row.sum) - run.read(0, at).real);
   });
+  if (cast<tv::CrossEntropyOp>(run.op).getLse())
+    run.fill(1, [&](ArrayRef<int64_t> index) {
+      Index at(index);
+      at.push_back(0);
+      const MaxAndSum &row = rows(at);
+      return real(row.max + std::log(row.sum));
+    });
   return success();
 }
 

@@ -243,6 +243,14 @@ func.func @dropout_rate(%x: tensor<2x3xf32>) {
 
 // -----
 
+func.func @cross_entropy_lse(%x: tensor<2x3xbf16>, %l: tensor<2xi32>) {
+  // expected-error@+1 {{'tv.cross_entropy' op lse has element type 'bf16'; it must be 'f32'}}
+  %r, %lse = tv.cross_entropy %x, %l : (tensor<2x3xbf16>, tensor<2xi32>) -> (tensor<2xbf16>, tensor<2xbf16>)
+  return
+}
+
+// -----
+
 func.func @cross_entropy_labels(%x: tensor<2x3xf32>, %l: tensor<2xf32>) {
   // expected-error@+1 {{'tv.cross_entropy' op labels has element type 'f32'; it must be i32 or i64}}
   %r = tv.cross_entropy %x, %l : (tensor<2x3xf32>, tensor<2xf32>) -> tensor<2xf32>
