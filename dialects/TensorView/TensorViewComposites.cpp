@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "TensorView/CoreBuilder.h"
+#include "TensorView/TensorViewPointwise.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -50,6 +51,38 @@ LogicalResult DropoutOp::decompose(OpBuilder &builder,
         return Values{arith::SelectOp::create(b, keep, scaled,
                                               Core::constant(b, type, 0))};
       }));
+  return success();
+}
+
+// What depends on the step alone is of scalars, computed once.
+LogicalResult AdamWOp::decompose(OpBuilder &builder,
+                                 SmallVectorImpl<Value> &results) {
+  Core core(builder, *this);
+  Value w = getWeight();
+  const double a = getMeanBeta().convertToDouble();
+  const double b = getSquareBeta().convertToDouble();
+  const double epsilon = getEpsilon().convertToDouble();
+  const double decay = getDecay().convertToDouble();
+  Type wide = core.wide(w), scalar = core.like(getScale(), wide);
+  SmallVector<Value> inputs = {w,         getMean(),  getSquare(),
+                               getGrad(), getScale(), getRate()};
+  llvm::append_range(
+      inputs, core.map(getStep(), {scalar, scalar}, [&](Body body, Args in) {
+        Scalar t(body, arith::SIToFPOp::create(body, wide, in[0]), wide);
+        return Values{(1 - pow(a, t)).getValue(), (1 - pow(b, t)).getValue()};
+      }));
+  for (Value &input : MutableArrayRef(inputs).drop_front(4))
+    input = core.broadcast(input, {}, w);
+  SmallVector<Type> types(getResultTypes());
+  results = core.map(inputs, types, [&](Body body, Args in) {
+    auto at = [&](unsigned i) { return Scalar(body, in[i], wide); };
+    Scalar weight = at(0), grad = at(3) * at(4);
+    Scalar mean = at(1) * a + grad * (1 - a);
+    Scalar square = at(2) * b + grad * grad * (1 - b);
+    Scalar move = mean / at(6) / (sqrt(square / at(7)) + epsilon);
+    Scalar next = weight - (move + weight * decay) * at(5);
+    return Values{next.getValue(), mean.getValue(), square.getValue()};
+  });
   return success();
 }
 

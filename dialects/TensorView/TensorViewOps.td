@@ -738,6 +738,34 @@ def TensorView_CrossEntropyOp : TensorView_CompositeOp<"cross_entropy",
       "$logits `,` $labels attr-dict `:` functional-type(operands, results)";
 }
 
+def TensorView_AdamWOp : TensorView_PureOp<"adamw", [Rule, Composite]> {
+  let summary = "A weight and its moments after a step of AdamW";
+  let description = [{
+    ```mlir
+    %w1, %m1, %v1 = tv.adamw %w, %m, %v, %g scale %c rate %r step %t
+        betas(0.9, 0.95) epsilon(1.0e-8) decay(0.1)
+      : (!w, !w, !w, !w, tensor<f32>, tensor<f32>, tensor<i64>) -> (!w, !w, !w)
+    ```
+    Of the gradient g' = c g, with betas (a, b) and steps t that count from 1:
+    m' = a m + (1 - a) g', v' = b v + (1 - b) g'^2, and
+    w' = w - r (m' / (1 - a^t) / (sqrt(v' / (1 - b^t)) + epsilon) + decay w)
+    (Loshchilov and Hutter). Computed in f32, or f64 if all floats are f64.
+  }];
+  let arguments = (ins AnyRankedTensor:$weight, AnyRankedTensor:$mean,
+                       AnyRankedTensor:$square, AnyRankedTensor:$grad,
+                       AnyRankedTensor:$scale, AnyRankedTensor:$rate,
+                       AnyRankedTensor:$step, F64Attr:$meanBeta,
+                       F64Attr:$squareBeta, F64Attr:$epsilon, F64Attr:$decay);
+  let results = (outs AnyRankedTensor:$newWeight, AnyRankedTensor:$newMean,
+                      AnyRankedTensor:$newSquare);
+  let assemblyFormat = [{
+    $weight `,` $mean `,` $square `,` $grad `scale` $scale `rate` $rate
+    `step` $step `betas` `(` $meanBeta `,` $squareBeta `)`
+    `epsilon` `(` $epsilon `)` `decay` `(` $decay `)` attr-dict `:`
+    functional-type(operands, results)
+  }];
+}
+
 def TensorView_DropoutOp : TensorView_CompositeOp<"dropout",
     [RuleAndPartial, Pointwise, Differentiable]> {
   let summary = "Drops elements with a probability, scales the others";

@@ -518,6 +518,19 @@ static Rule normRule(Operation *op) {
 Rule LayerNormOp::getShardingRule() { return normRule(*this); }
 Rule RmsNormOp::getShardingRule() { return normRule(*this); }
 
+/// A loop a dimension of the weight; scalars have none.
+Rule AdamWOp::getShardingRule() {
+  RuleBuilder rule(*this);
+  for (int64_t d = 0, e = shapeOf(getWeight()).size(); d < e; ++d) {
+    int f = rule.factor(Kind::Parallel);
+    for (unsigned i = 0; i < 4; ++i)
+      rule.operand(i, d, f);
+    for (unsigned i = 0; i < 3; ++i)
+      rule.result(i, d, f);
+  }
+  return rule.build();
+}
+
 Rule CrossEntropyOp::getShardingRule() {
   RuleBuilder rule(*this);
   int64_t last = shapeOf(getLabels()).size();

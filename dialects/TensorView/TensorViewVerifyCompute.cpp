@@ -520,6 +520,36 @@ LogicalResult CrossEntropyOp::verify() {
   return verifyExtents(*this);
 }
 
+LogicalResult AdamWOp::verify() {
+  if (failed(verifyTensors(*this)) ||
+      failed(verifyElement(*this, getStep(), "step", kIndices)))
+    return failure();
+  for (auto [operand, result] :
+       llvm::zip(getOperands().take_front(3), getResults()))
+    if (failed(verifySameElement(*this, {operand, result})))
+      return failure();
+  const int64_t rank = rankOf(getWeight());
+  for (auto [i, place] : llvm::enumerate(placesOf(*this))) {
+    const bool isScalar = i >= 4 && i < 7;
+    if (failed(verifyRank(*this, place.value, place.name, isScalar ? 0 : rank)))
+      return failure();
+    if (place.value == getStep())
+      continue;
+    if (failed(verifyElement(*this, place.value, place.name, kFloats)))
+      return failure();
+    if (elementOf(place.value).isF64() != elementOf(getWeight()).isF64())
+      return emitOpError() << place.name << " is of " << elementOf(place.value)
+                           << ", the weight of " << elementOf(getWeight())
+                           << "; all must be f64, or none";
+  }
+  for (const APFloat &beta : {getMeanBeta(), getSquareBeta()})
+    if (!(beta.convertToDouble() >= 0 && beta.convertToDouble() < 1))
+      return emitOpError() << "betas must be in [0, 1)";
+  if (!(getEpsilon().convertToDouble() >= 0))
+    return emitOpError() << "epsilon must not be negative";
+  return verifyExtents(*this);
+}
+
 LogicalResult DropoutOp::verify() {
   double rate = getRate().convertToDouble();
   if (!(rate >= 0 && rate < 1))

@@ -79,6 +79,12 @@ def start(model, dtype):
     return states
 
 
+def number(value):
+    """As MLIR writes floats, with a point."""
+    text = repr(float(value))
+    return text if "." in text else text.replace("e", ".0e")
+
+
 class Program:
     """element: of the states. compute: of all between them and the loss, if not the same.
     sequence: over tp the sequence is split where the block is not (sequence parallel).
@@ -190,7 +196,7 @@ class Program:
   %{name}0 = tv.slice %heads offsets [0, 0, 0, {i * d}] : (!heads) -> !part
   %{name} = tv.transpose %{name}0 perm [0, 2, 1, 3] : (!part) -> !head""")
         self.add(f"""\
-  %a, %lse = tv.attention %q, %k, %v scale({d ** -0.5}) causal
+  %a, %lse = tv.attention %q, %k, %v scale({number(d ** -0.5)}) causal
     : (!head, !head, !head) -> (!head, !lse)
   %t = tv.transpose %a perm [0, 2, 1, 3] : (!head) -> !part
   %r = tv.reshape %t : (!part) -> !x
@@ -208,7 +214,7 @@ class Program:
         self.add(f"\nfunc.func private @loss(%ids: !batch, %labels: !batch, "
                  f"{self.arguments(self.parameters)}) -> !loss {{")
         c = self.computed([name for name in self.parameters if not re.match(r"h\d", name)])
-        layers = self.model.layers
+        layers, of = self.model.layers, self.element
         (embedding, e), (positions, p) = c["embedding"], c["positions"]
         self.add(f"""\
   %e = tv.gather {e}, %ids dim 0 : ({embedding}, !batch) -> !x
@@ -227,10 +233,10 @@ class Program:
   %wide = tv.cast %logits : (!logits) -> !wide
   %rows = tv.cross_entropy %wide, %labels : (!wide, !batch) -> !rows
   %sum = tv.reduce sum %rows dims [0, 1] : (!rows) -> !scalar
-  %mean = tv.map %sum : (!scalar) -> !loss (%s: {self.element}) {{
-    %tokens = arith.constant {float(self.model.batch * self.model.length)} : {self.element}
-    %r = arith.divf %s, %tokens : {self.element}
-    tv.yield %r : {self.element}
+  %mean = tv.map %sum : (!scalar) -> !loss (%s: {of}) {{
+    %tokens = arith.constant {number(self.model.batch * self.model.length)} : {of}
+    %r = arith.divf %s, %tokens : {of}
+    tv.yield %r : {of}
   }}
   return %mean : !loss
 }}""")
@@ -306,30 +312,20 @@ class Program:
     tv.yield %r : i64
   }}
   %rate = tv.map %next : (!step) -> !scalar (%t: i64) {{
-    %steps = arith.sitofp %t : i64 to {self.element}
-    %warmup = arith.constant {float(m.warmup)} : {self.element}
-    %share = arith.divf %steps, %warmup : {self.element}
-    %one = arith.constant 1.0 : {self.element}
-    %least = arith.minimumf %share, %one : {self.element}
-    %full = arith.constant {m.rate:e} : {self.element}
-    %r = arith.mulf %least, %full : {self.element}
-    tv.yield %r : {self.element}
-  }}
-  %scale = tv.map {total[-1]} : (!scalar) -> !scalar (%s: {self.element}) {{
-    %norm = math.sqrt %s : {self.element}
-    %clip = arith.constant {m.clip:e} : {self.element}
-    %largest = arith.maximumf %norm, %clip : {self.element}
-    %r = arith.divf %clip, %largest : {self.element}
-    tv.yield %r : {self.element}
-  }}""")
-        for i, beta in enumerate(m.betas, 1):  # what a moment lacks of its sum
-            self.add(f"""\
-  %rest{i} = tv.map %next : (!step) -> !scalar (%t: i64) {{
     %steps = arith.sitofp %t : i64 to {of}
-    %beta = arith.constant {beta:e} : {of}
-    %power = math.powf %beta, %steps : {of}
+    %warmup = arith.constant {number(m.warmup)} : {of}
+    %share = arith.divf %steps, %warmup : {of}
     %one = arith.constant 1.0 : {of}
-    %r = arith.subf %one, %power : {of}
+    %least = arith.minimumf %share, %one : {of}
+    %full = arith.constant {number(m.rate)} : {of}
+    %r = arith.mulf %least, %full : {of}
+    tv.yield %r : {of}
+  }}
+  %scale = tv.map {total[-1]} : (!scalar) -> !scalar (%s: {of}) {{
+    %norm = math.sqrt %s : {of}
+    %clip = arith.constant {number(m.clip)} : {of}
+    %largest = arith.maximumf %norm, %clip : {of}
+    %r = arith.divf %clip, %largest : {of}
     tv.yield %r : {of}
   }}""")
         results = ["%loss", "%next"]
@@ -337,38 +333,10 @@ class Program:
             value = self.value(name)[1:]
             decay = m.decay if len(self.parameters[name][0]) > 1 else 0
             self.add(f"""\
-  %new_{value}:3 = tv.map %{value}, %m_{value}, %v_{value}, {grad}
-    : ({type}, {type}, {type}, {type}) -> ({type}, {type}, {type})
-    (%w: {of}, %m: {of}, %v: {of}, %g: {of}) {{
-      %c = tv.load %scale[] : !scalar -> {of}
-      %r = tv.load %rate[] : !scalar -> {of}
-      %z1 = tv.load %rest1[] : !scalar -> {of}
-      %z2 = tv.load %rest2[] : !scalar -> {of}
-      %beta1 = arith.constant {m.betas[0]:e} : {of}
-      %beta2 = arith.constant {m.betas[1]:e} : {of}
-      %share1 = arith.constant {1 - m.betas[0]:.17e} : {of}
-      %share2 = arith.constant {1 - m.betas[1]:.17e} : {of}
-      %epsilon = arith.constant {m.epsilon:e} : {of}
-      %decay = arith.constant {decay:e} : {of}
-      %gradient = arith.mulf %g, %c : {of}
-      %kept1 = arith.mulf %m, %beta1 : {of}
-      %added1 = arith.mulf %gradient, %share1 : {of}
-      %mean = arith.addf %kept1, %added1 : {of}
-      %kept2 = arith.mulf %v, %beta2 : {of}
-      %square = arith.mulf %gradient, %gradient : {of}
-      %added2 = arith.mulf %square, %share2 : {of}
-      %squares = arith.addf %kept2, %added2 : {of}
-      %full1 = arith.divf %mean, %z1 : {of}
-      %full2 = arith.divf %squares, %z2 : {of}
-      %root = math.sqrt %full2 : {of}
-      %under = arith.addf %root, %epsilon : {of}
-      %quotient = arith.divf %full1, %under : {of}
-      %decayed = arith.mulf %w, %decay : {of}
-      %sum = arith.addf %quotient, %decayed : {of}
-      %move = arith.mulf %sum, %r : {of}
-      %weight = arith.subf %w, %move : {of}
-      tv.yield %weight, %mean, %squares : {of}, {of}, {of}
-    }}""")
+  %new_{value}:3 = tv.adamw %{value}, %m_{value}, %v_{value}, {grad}
+      scale %scale rate %rate step %next
+      betas({number(m.betas[0])}, {number(m.betas[1])}) epsilon({number(m.epsilon)}) decay({number(decay)})
+    : ({type}, {type}, {type}, {type}, !scalar, !scalar, !step) -> ({type}, {type}, {type})""")
             results += [f"%new_{value}#{i}" for i in range(3)]
         self.add(f"""\
   return {', '.join(results)}

@@ -2,6 +2,7 @@
 // element that it writes and nothing reads it later.
 // RUN: split-file %s %t
 // RUN: tessera-compile %t/here.mlir --compile-to=plan | FileCheck %s --check-prefix=HERE
+// RUN: tessera-compile %t/adamw.mlir --compile-to=plan | FileCheck %s --check-prefix=STEP
 // RUN: tessera-compile %t/later.mlir --compile-to=plan | FileCheck %s --check-prefix=COPY
 // RUN: tessera-compile %t/elsewhere.mlir --compile-to=plan | FileCheck %s --check-prefix=COPY
 // RUN: tessera-compile %t/sum.mlir --compile-to=plan | FileCheck %s --check-prefix=COPY
@@ -9,6 +10,10 @@
 
 // HERE: %[[NEXT:[0-9]+]] = alias {{.*}} is same of %[[W:[0-9]+]]
 // HERE: state 'w' %[[W]] becomes %[[NEXT]]
+// STEP-COUNT-3: is same of
+// STEP-DAG: state 'w'
+// STEP-DAG: state 'm'
+// STEP-DAG: state 'v'
 // COPY-NOT: is same of
 // COPY: state 'w' %{{[0-9]+}} becomes
 
@@ -18,6 +23,21 @@
 func.func @main(%w: !w {tv.name = "w", tv.role = "parameter"}, %d: !w {tv.name = "d"}) -> (!w {tv.name = "w"}) {
   %0 = tv.sub %w, %d : (!w, !w) -> !w
   return %0 : !w
+}
+
+// A weight and its moments, whose scale and rate are computed.
+//--- adamw.mlir
+#m = #tv.mesh<tp = 2>
+!w = tensor<4x8xf32, #tv.view<#m, [did(tp) * _, _]>>
+!c = tensor<f32, #tv.view<#m, []>>
+!t = tensor<i64, #tv.view<#m, []>>
+func.func @main(%w: !w {tv.name = "w", tv.role = "parameter"}, %m: !w {tv.name = "m", tv.role = "state"},
+                %v: !w {tv.name = "v", tv.role = "state"}, %g: !w {tv.name = "g"}, %c: !c {tv.name = "c"}, %t: !t {tv.name = "t"})
+    -> (!w {tv.name = "w"}, !w {tv.name = "m"}, !w {tv.name = "v"}) {
+  %scale = tv.exp %c : (!c) -> !c
+  %new:3 = tv.adamw %w, %m, %v, %g scale %scale rate %c step %t betas(0.9, 0.95) epsilon(1.0e-8) decay(0.1)
+    : (!w, !w, !w, !w, !c, !c, !t) -> (!w, !w, !w)
+  return %new#0, %new#1, %new#2 : !w, !w, !w
 }
 
 // A result that reads the state after it is replaced.

@@ -746,6 +746,14 @@ class Program:
         loss = np.where(inside, lse - np.take_along_axis(x, at, -1)[..., 0], 0)
         return (loss, lse) if len(out) > 1 else loss
 
+    def op_adamw(self, text, args, out, regions, env):
+        w, m, v, g, scale, rate, step = args
+        a, b = (float(beta) for beta in re.search(r"betas\((.*?)\)", text)[1].split(","))
+        m = a * m + (1 - a) * scale * g
+        v = b * v + (1 - b) * (scale * g) ** 2
+        move = m / (1 - a**step) / (np.sqrt(v / (1 - b**step)) + self.number(text, "epsilon"))
+        return w - rate * (move + self.number(text, "decay") * w), m, v
+
     def op_dropout(self, text, args, out, regions, env):
         x, rate = args[0], self.number(text, "rate")
         index = np.arange(x.size).reshape(x.shape)

@@ -222,6 +222,7 @@ func.func @sources(%a: tensor<4x7xf32>) {
 // CHECK: tv.cross_entropy: {{[1-9][0-9]+}} cases agree
 // CHECK: tv.cross_entropy: {{[1-9][0-9]+}} cases agree
 // CHECK: tv.dropout: {{[1-9][0-9]+}} cases agree
+// CHECK: tv.adamw: {{[1-9][0-9]+}} cases agree
 func.func @composites(%a: tensor<4x7x6xf32>, %b: tensor<4x7x6xf32>,
                       %w: tensor<6xf32>, %v: tensor<6xf32>,
                       %labels: tensor<4x7xi32>) {
@@ -239,6 +240,12 @@ func.func @composites(%a: tensor<4x7x6xf32>, %b: tensor<4x7x6xf32>,
   %ce = tv.cross_entropy %a, %labels : (tensor<4x7x6xf32>, tensor<4x7xi32>) -> tensor<4x7xf32>
   %ce2, %lse = tv.cross_entropy %a, %labels : (tensor<4x7x6xf32>, tensor<4x7xi32>) -> (tensor<4x7xf32>, tensor<4x7xf32>)
   %drop = tv.dropout %a rate(0.3) seed(1) stream(2) : (tensor<4x7x6xf32>) -> tensor<4x7x6xf32>
+  %c = tv.constant dense<0.5> : tensor<f32> : () -> tensor<f32>
+  %t = tv.constant dense<3> : tensor<i32> : () -> tensor<i32>
+  %square = tv.mul %v, %v : (tensor<6xf32>, tensor<6xf32>) -> tensor<6xf32>
+  %adamw:3 = tv.adamw %w, %v, %square, %w scale %c rate %c step %t betas(0.9, 0.95) epsilon(1.0e-8) decay(0.1)
+     : (tensor<6xf32>, tensor<6xf32>, tensor<6xf32>, tensor<6xf32>, tensor<f32>, tensor<f32>, tensor<i32>)
+       -> (tensor<6xf32>, tensor<6xf32>, tensor<6xf32>)
   return
 }
 

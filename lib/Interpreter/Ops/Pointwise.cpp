@@ -88,8 +88,36 @@ static LogicalResult evalGeluGrad(OpRun &run) {
   return success();
 }
 
+static LogicalResult evalAdamW(OpRun &run) {
+  auto op = cast<tv::AdamWOp>(run.op);
+  const double a = op.getMeanBeta().convertToDouble();
+  const double b = op.getSquareBeta().convertToDouble();
+  const double epsilon = op.getEpsilon().convertToDouble();
+  const double decay = op.getDecay().convertToDouble();
+  const double scale = run.read(4, {}).real, rate = run.read(5, {}).real;
+  const double steps = run.read(6, {}).whole;
+  using At = ArrayRef<int64_t>;
+  auto grad = [&](At at) { return scale * run.read(3, at).real; };
+  auto mean = [&](At at) {
+    return a * run.read(1, at).real + (1 - a) * grad(at);
+  };
+  auto square = [&](At at) {
+    return b * run.read(2, at).real + (1 - b) * grad(at) * grad(at);
+  };
+  run.fill(0, [&](At at) {
+    const double root = std::sqrt(square(at) / (1 - std::pow(b, steps)));
+    const double move = mean(at) / (1 - std::pow(a, steps)) / (root + epsilon);
+    const double weight = run.read(0, at).real;
+    return real(weight - rate * (move + decay * weight));
+  });
+  run.fill(1, [&](At at) { return real(mean(at)); });
+  run.fill(2, [&](At at) { return real(square(at)); });
+  return success();
+}
+
 void interp::addPointwise(EvaluatorTable &table) {
   add<tv::MapOp>(table, evalMap);
+  add<tv::AdamWOp>(table, evalAdamW);
   // In doubles, with more care than their functions, which serve f32.
   add<tv::GeluOp>(table, evalGelu);
   add<tv::GeluGradOp>(table, evalGeluGrad);

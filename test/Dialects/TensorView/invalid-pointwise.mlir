@@ -227,6 +227,60 @@ func.func @norm_epsilon(%x: tensor<2x3xf32>, %w: tensor<3xf32>) {
 
 // -----
 
+func.func @adamw_elements(%w: tensor<3xf32>, %g: tensor<3xf64>, %c: tensor<f32>, %t: tensor<i64>) {
+  // expected-error@+1 {{'tv.adamw' op operand #3 is of 'f64', the weight of 'f32'; all must be f64, or none}}
+  %r:3 = tv.adamw %w, %w, %w, %g scale %c rate %c step %t betas(0.9, 0.95) epsilon(1.0e-8) decay(0.1)
+    : (tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf64>, tensor<f32>, tensor<f32>, tensor<i64>) -> (tensor<3xf32>, tensor<3xf32>, tensor<3xf32>)
+  return
+}
+
+// -----
+
+func.func @adamw_results(%w: tensor<3xf32>, %c: tensor<f32>, %t: tensor<i64>) {
+  // expected-error@+1 {{'tv.adamw' op}}
+  %r:3 = tv.adamw %w, %w, %w, %w scale %c rate %c step %t betas(0.9, 0.95) epsilon(1.0e-8) decay(0.1)
+    : (tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<f32>, tensor<f32>, tensor<i64>) -> (tensor<3xf32>, tensor<3xbf16>, tensor<3xf32>)
+  return
+}
+
+// -----
+
+func.func @adamw_scalars(%w: tensor<3xf32>, %c: tensor<f32>, %t: tensor<i64>) {
+  // expected-error@+1 {{'tv.adamw' op operand #5 has rank 1; it must be 0}}
+  %r:3 = tv.adamw %w, %w, %w, %w scale %c rate %w step %t betas(0.9, 0.95) epsilon(1.0e-8) decay(0.1)
+    : (tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<f32>, tensor<3xf32>, tensor<i64>) -> (tensor<3xf32>, tensor<3xf32>, tensor<3xf32>)
+  return
+}
+
+// -----
+
+func.func @adamw_step(%w: tensor<3xf32>, %c: tensor<f32>) {
+  // expected-error@+1 {{'tv.adamw' op step has element type 'f32'; it must be i32 or i64}}
+  %r:3 = tv.adamw %w, %w, %w, %w scale %c rate %c step %c betas(0.9, 0.95) epsilon(1.0e-8) decay(0.1)
+    : (tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<3xf32>, tensor<3xf32>, tensor<3xf32>)
+  return
+}
+
+// -----
+
+func.func @adamw_betas(%w: tensor<3xf32>, %c: tensor<f32>, %t: tensor<i64>) {
+  // expected-error@+1 {{'tv.adamw' op betas must be in [0, 1)}}
+  %r:3 = tv.adamw %w, %w, %w, %w scale %c rate %c step %t betas(0.9, 1.0) epsilon(1.0e-8) decay(0.1)
+    : (tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<f32>, tensor<f32>, tensor<i64>) -> (tensor<3xf32>, tensor<3xf32>, tensor<3xf32>)
+  return
+}
+
+// -----
+
+func.func @adamw_shapes(%w: tensor<3xf32>, %g: tensor<4xf32>, %c: tensor<f32>, %t: tensor<i64>) {
+  // expected-error@+1 {{'tv.adamw' op operand #3's dimension 0 has extent 4; it must be 3, as operand #0's dimension 0 has}}
+  %r:3 = tv.adamw %w, %w, %w, %g scale %c rate %c step %t betas(0.9, 0.95) epsilon(1.0e-8) decay(0.1)
+    : (tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<4xf32>, tensor<f32>, tensor<f32>, tensor<i64>) -> (tensor<3xf32>, tensor<3xf32>, tensor<3xf32>)
+  return
+}
+
+// -----
+
 func.func @rope_odd(%x: tensor<2x3xf32>) {
   // expected-error@+1 {{'tv.rope' op the last dimension must be static and even}}
   %r = tv.rope %x base(10000.0) : (tensor<2x3xf32>) -> tensor<2x3xf32>

@@ -178,6 +178,12 @@ func.func @composites(%x: tensor<4x8xf32>, %w: tensor<8xf32>, %l: tensor<4xi32>)
   %11 = tv.gelu_grad tanh %x, %8 : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
   // CHECK: tv.gelu_grad %{{.*}}, %{{.*}} :
   %12 = tv.gelu_grad %x, %8 : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  %c = tv.constant dense<1.0> : tensor<f32> : () -> tensor<f32>
+  %t = tv.constant dense<3> : tensor<i64> : () -> tensor<i64>
+  // CHECK: tv.adamw %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} scale %{{.*}} rate %{{.*}} step %{{.*}} betas(9.000000e-01, {{.*}}) epsilon(1.000000e-08) decay(1.000000e-01) :
+  %13:3 = tv.adamw %x, %x, %x, %x scale %c rate %c step %t betas(0.9, 0.95) epsilon(1.0e-8) decay(0.1)
+    : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<f32>, tensor<f32>, tensor<i64>)
+      -> (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>)
   // CHECK: tv.dropout %{{.*}} rate(1.000000e-01) seed(1) stream(2)
   %10 = tv.dropout %x rate(0.1) seed(1) stream(2) : (tensor<4x8xf32>) -> tensor<4x8xf32>
   return

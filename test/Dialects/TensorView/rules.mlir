@@ -137,6 +137,14 @@ func.func @composites(%x: tensor<4x8xf32>, %w: tensor<8xf32>, %l: tensor<4xi32>)
   %9 = tv.cross_entropy %x, %l : (tensor<4x8xf32>, tensor<4xi32>) -> tensor<4xf32>
   // expected-remark@+1 {{(a, b) -> (a, b) | a parallel 4, b parallel 8}}
   %10 = tv.dropout %x rate(0.1) seed(1) stream(2) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  // expected-remark@+1 {{-> ()}}
+  %c = tv.constant dense<1.0> : tensor<f32> : () -> tensor<f32>
+  // expected-remark@+1 {{-> ()}}
+  %t = tv.constant dense<3> : tensor<i64> : () -> tensor<i64>
+  // expected-remark@+1 {{(a, b) (a, b) (a, b) (a, b) () () () -> (a, b) (a, b) (a, b) | a parallel 4, b parallel 8}}
+  %13:3 = tv.adamw %x, %x, %x, %x scale %c rate %c step %t betas(0.9, 0.95) epsilon(1.0e-8) decay(0.1)
+    : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<f32>, tensor<f32>, tensor<i64>)
+      -> (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>)
   return
 }
 

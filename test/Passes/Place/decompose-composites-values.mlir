@@ -13,7 +13,7 @@
 func.func @main(%x: tensor<5x8xf32>, %w: tensor<8xf32>, %b: tensor<8xf32>)
     -> (tensor<5x8xf32>, tensor<5x8xf32>, tensor<5x8xf32>, tensor<5x8xf32>, tensor<5x8xf32>,
         tensor<5x8xf32>, tensor<5xf32>, tensor<5x8xf32>, tensor<5x8xf32>, tensor<5x8xf32>,
-        tensor<5x8xf32>, tensor<5x8xf32>, tensor<5x8xf32>) {
+        tensor<5x8xf32>, tensor<5x8xf32>, tensor<5x8xf32>, tensor<5x8xf32>, tensor<5x8xf32>, tensor<5x8xf32>) {
   %0 = tv.softmax %x dim 0 : (tensor<5x8xf32>) -> tensor<5x8xf32>
   %1 = tv.softmax %x dim 1 : (tensor<5x8xf32>) -> tensor<5x8xf32>
   %2 = tv.layer_norm %x, %w, %b epsilon(1.0e-5) : (tensor<5x8xf32>, tensor<8xf32>, tensor<8xf32>) -> tensor<5x8xf32>
@@ -29,10 +29,15 @@ func.func @main(%x: tensor<5x8xf32>, %w: tensor<8xf32>, %b: tensor<8xf32>)
   %11 = tv.add %x, %10 : (tensor<5x8xf32>, tensor<5x8xf32>) -> tensor<5x8xf32>
   %12 = tv.gelu_grad %11, %x : (tensor<5x8xf32>, tensor<5x8xf32>) -> tensor<5x8xf32>
   %13 = tv.gelu_grad tanh %11, %x : (tensor<5x8xf32>, tensor<5x8xf32>) -> tensor<5x8xf32>
-  return %0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %11, %12, %13
+  %c = tv.constant dense<0.5> : tensor<f32> : () -> tensor<f32>
+  %t = tv.constant dense<3> : tensor<i64> : () -> tensor<i64>
+  %square = tv.mul %x, %x : (tensor<5x8xf32>, tensor<5x8xf32>) -> tensor<5x8xf32>
+  %14:3 = tv.adamw %x, %11, %square, %10 scale %c rate %c step %t betas(0.9, 0.95) epsilon(1.0e-8) decay(0.1)
+    : (tensor<5x8xf32>, tensor<5x8xf32>, tensor<5x8xf32>, tensor<5x8xf32>, tensor<f32>, tensor<f32>, tensor<i64>) -> (tensor<5x8xf32>, tensor<5x8xf32>, tensor<5x8xf32>)
+  return %0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %11, %12, %13, %14#0, %14#1, %14#2
     : tensor<5x8xf32>, tensor<5x8xf32>, tensor<5x8xf32>, tensor<5x8xf32>, tensor<5x8xf32>,
       tensor<5x8xf32>, tensor<5xf32>, tensor<5x8xf32>, tensor<5x8xf32>, tensor<5x8xf32>,
-      tensor<5x8xf32>, tensor<5x8xf32>, tensor<5x8xf32>
+      tensor<5x8xf32>, tensor<5x8xf32>, tensor<5x8xf32>, tensor<5x8xf32>, tensor<5x8xf32>, tensor<5x8xf32>
 }
 
 //--- bf16.mlir
