@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attention/attention_bwd.cuh"
+#include "attention_configs.cuh"
 #include "harness.cuh"
 
 template <int D> struct Full : AttentionMods {
@@ -181,16 +181,16 @@ template <int D, class M>
 static void all(int kind, Sizes const &s, Tensors const &t,
                 cudaStream_t stream) {
   if (kind == Forward)
-    forward<FwdConfig<bf16, D, M>>(s, t, stream);
+    forward<Fwd<bf16, D, M>>(s, t, stream);
   else if (kind == Backward)
-    backward<BwdConfig<bf16, D, M>>(s, t, stream);
+    backward<Bwd<bf16, D, M>>(s, t, stream);
   else
-    backward<BwdConfig<bf16, D, M, true>>(s, t, stream);
+    backward<Bwd<bf16, D, M, true>>(s, t, stream);
 }
 template <int D, int DV, class M>
 static void only_forward(int, Sizes const &s, Tensors const &t,
                          cudaStream_t stream) {
-  forward<FwdConfig<bf16, D, M, DV>>(s, t, stream);
+  forward<Fwd<bf16, D, M, DV>>(s, t, stream);
 }
 template <int D> Run of_mods(int mods) {
   const Run runs[] = {all<D, Full<D>>, all<D, Triangle<D>>, all<D, SoftCap<D>>,
@@ -215,8 +215,8 @@ extern "C" void attention(int d, int dv, int kind, int mods, Sizes s, Tensors t,
 }
 /// Of any kind.
 extern "C" long attention_workspace(int d, Sizes s) {
-  return d == 64 ? BwdWorkspace<BwdConfig<bf16, 64, Relative<64>, true>>::bytes(
+  return d == 64 ? BwdWorkspace<Bwd<bf16, 64, Relative<64>, true>>::bytes(
                        s.batch, s.heads, s.queries, s.keys)
-                 : BwdWorkspace<BwdConfig<bf16, 128, Relative<128>, true>>::bytes(
+                 : BwdWorkspace<Bwd<bf16, 128, Relative<128>, true>>::bytes(
                        s.batch, s.heads, s.queries, s.keys);
 }

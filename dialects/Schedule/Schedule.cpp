@@ -43,6 +43,7 @@ ScheduleDialect::verifyOperationAttribute(Operation *op,
   StringRef wanted = llvm::StringSwitch<StringRef>(name)
                          .Case(kLoopAttr, "a #schedule.loop")
                          .Case(kProductAttr, "a #schedule.product")
+                         .Case(kAttentionAttr, "a #schedule.attention")
                          .Case(kRoleAttr, "a #schedule.role")
                          .Case(kAtOnceAttr, "a positive integer")
                          .Cases({kSyncAttr, kRoundedAttr}, "a unit")
@@ -50,9 +51,10 @@ ScheduleDialect::verifyOperationAttribute(Operation *op,
   if (wanted.empty())
     return op->emitError() << "there is no attribute '" << name << "'";
   auto integer = dyn_cast<IntegerAttr>(value);
-  const bool is = name == kLoopAttr      ? isa<LoopAttr>(value)
-                  : name == kProductAttr ? isa<ProductAttr>(value)
-                  : name == kRoleAttr    ? isa<RoleAttr>(value)
+  const bool is = name == kLoopAttr        ? isa<LoopAttr>(value)
+                  : name == kProductAttr   ? isa<ProductAttr>(value)
+                  : name == kAttentionAttr ? isa<AttentionAttr>(value)
+                  : name == kRoleAttr      ? isa<RoleAttr>(value)
                   : name == kAtOnceAttr
                       ? integer && integer.getValue().isStrictlyPositive()
                       : isa<UnitAttr>(value);

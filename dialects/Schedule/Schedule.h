@@ -27,6 +27,7 @@ namespace tessera::schedule {
 
 inline constexpr llvm::StringLiteral kLoopAttr = "schedule.loop";
 inline constexpr llvm::StringLiteral kProductAttr = "schedule.product";
+inline constexpr llvm::StringLiteral kAttentionAttr = "schedule.attention";
 inline constexpr llvm::StringLiteral kRoleAttr = "schedule.role";
 inline constexpr llvm::StringLiteral kSyncAttr = "schedule.sync";
 inline constexpr llvm::StringLiteral kAtOnceAttr = "schedule.at_once";
@@ -38,6 +39,9 @@ inline LoopAttr getLoop(mlir::Operation *op) {
 }
 inline ProductAttr getProduct(mlir::Operation *op) {
   return op->getAttrOfType<ProductAttr>(kProductAttr);
+}
+inline AttentionAttr getAttention(mlir::Operation *op) {
+  return op->getAttrOfType<AttentionAttr>(kAttentionAttr);
 }
 inline RoleAttr getRole(mlir::Operation *op) {
   return op->getAttrOfType<RoleAttr>(kRoleAttr);

@@ -40,6 +40,8 @@ def Schedule_Dialect : Dialect {
     - `schedule.at_once`, an integer, on a stage: of how many chunks the arithmetic is
       unrolled where values are kept in shared memory.
     - `schedule.product`, a `#schedule.product`, on a `plan.product`.
+    - `schedule.attention`, a `#schedule.attention`, on a `plan.attention` or its
+      gradient. In their functions `schedule.role` says what is not done for each score.
     - `schedule.rounded`, a unit, on the kernel: all results have 16 bits, for which
       the GPU's fast division, square root and exponential are good enough.
   }];
@@ -184,6 +186,23 @@ def Schedule_ProductAttr : AttrDef<Schedule_Dialect, "Product"> {
   }];
 }
 
+def Schedule_AttentionAttr : AttrDef<Schedule_Dialect, "Attention"> {
+  let mnemonic = "attention";
+  let summary = "How blocks take the scores of an attention or its gradient";
+  let description = [{
+    ```mlir
+    #schedule.attention<rows(128) keys(128) stages(2)>
+    ```
+    A block takes so many queries, `rows`, and `keys` at a time. Forward it has a tile of
+    queries, and `stages` of keys and values under way; the gradient has a tile of keys,
+    and stages of queries and gradients.
+  }];
+  let parameters = (ins "int64_t":$rows, "int64_t":$keys, "int64_t":$stages);
+  let assemblyFormat = [{
+    `<` `rows` `(` $rows `)` `keys` `(` $keys `)` `stages` `(` $stages `)` `>`
+  }];
+}
+
 //===----------------------------------------------------------------------===//
 // Ops inside
 //===----------------------------------------------------------------------===//
@@ -200,7 +219,11 @@ def Schedule_RoleKind : I32EnumAttr<"RoleKind", "When an op is done", [
     I32EnumAttrCase<"Randoms", 8, "randoms">,
     I32EnumAttrCase<"Counts", 9, "counts">,
     I32EnumAttrCase<"First", 10, "first">,
-    I32EnumAttrCase<"Lanes", 11, "lanes">]> {
+    I32EnumAttrCase<"Lanes", 11, "lanes">,
+    I32EnumAttrCase<"Query", 12, "query">,
+    I32EnumAttrCase<"Key", 13, "key">,
+    I32EnumAttrCase<"InnerScale", 14, "inner_scale">,
+    I32EnumAttrCase<"OuterScale", 15, "outer_scale">]> {
   let cppNamespace = "::tessera::schedule";
   let genSpecializedAttr = 0;
 }
@@ -223,7 +246,12 @@ def Schedule_RoleAttr : AttrDef<Schedule_Dialect, "Role"> {
     - `<randoms>`: the random numbers of a chunk, made together;
     - `<counts along 0>`: grows by 1 with each lane, as its operand 0 does, and what is
       of the chunk's first lane is also needed; `<first along 0>`: nothing else is;
-    - `<lanes>`: by columns, outside of stages: differs by row.
+    - `<lanes>`: by columns, outside of stages: differs by row;
+    - `<query>`, `<key>`: in a function of an attention: once for a query of a head, or
+      for a key, and kept for all scores of it;
+    - `<inner_scale>`, `<outer_scale>`: there, too: a product by a constant that the
+      kernel's own scale has, all that is done with the score at first in all functions,
+      or what score_mod yields.
 
     Under conditions a role is only for conditions that are the same for all lanes.
   }];

@@ -13,9 +13,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "Compiler/Targets/CUDA/NVRTC.h"
+#include "Kernels/cuda/attention/attention_tiles.h"
 
 #include "gtest/gtest.h"
 
+using namespace tessera;
 using namespace tessera;
 using namespace tessera::cuda;
 
@@ -59,6 +61,9 @@ TEST(Hopper, AttentionIsClean) {
           // Beside wider accumulators functors have too few registers.
           if (hasMods && (depth == "192" || depth == "256"))
             continue;
+          const int d = std::stoi(depth);
+          const AttentionTiles tiles =
+              getForwardTiles(d, d, hasMods, hasMods);
           units.push_back(
               {"attention " + type + " " + depth + " causal " + causal +
                    (hasMods ? " with functors" : ""),
@@ -70,8 +75,10 @@ TEST(Hopper, AttentionIsClean) {
                    causal + ";\n" + (hasMods ? functors : "") +
                    "};\n"
                    "using Config = FwdConfig<" +
-                   type + ", " + depth +
-                   ", Mods>;\n"
+                   type + ", " + depth + ", Mods, " + depth + ", " +
+                   std::to_string(tiles.rows) + ", " +
+                   std::to_string(tiles.keys) +
+                   ">;\n"
                    "extern \"C\" __global__ void "
                    "__launch_bounds__(Config::Threads, 1)\n"
                    "attention(const __grid_constant__ FwdMaps maps,\n"

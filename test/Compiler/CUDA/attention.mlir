@@ -1,10 +1,12 @@
 // RUN: split-file %s %t
 // RUN: tessera-compile %t/mods.mlir --compile-from=local --target=cuda:sm_90a --attention=flash --dump-dir=%t/mods --dump-kernels=%t/programs -o %t/module.tsr 2>&1 | FileCheck %s --check-prefix=CLEAN --allow-empty
 // RUN: FileCheck %s < %t/mods/kernels.cu
+// RUN: FileCheck %s --check-prefix=SCHEDULE < %t/mods/7-scheduled.mlir
 // RUN: FileCheck %s --check-prefix=PLAN < %t/mods/plan.txt
 // RUN: FileCheck %s --check-prefix=PROGRAM < %t/programs/attention_0.cu
 // RUN: tessera-compile %t/plain.mlir --compile-from=local --target=cuda:sm_90a --dump-dir=%t/plain -o %t/module.tsr 2>&1 | FileCheck %s --check-prefix=CLEAN --allow-empty
 // RUN: FileCheck %s --check-prefix=PLAIN < %t/plain/kernels.cu
+// RUN: FileCheck %s --check-prefix=TILES < %t/plain/7-scheduled.mlir
 // RUN: sed 's/64/128/g' %t/plain.mlir | tessera-compile --compile-from=local --target=cuda:sm_90a -o %t/module.tsr 2>&1 | FileCheck %s --check-prefix=CLEAN --allow-empty
 // RUN: sed 's/64/128/g; s/bf16/f16/g' %t/mods.mlir | tessera-compile --compile-from=local --target=cuda:sm_90a -o %t/module.tsr 2>&1 | FileCheck %s --check-prefix=CLEAN --allow-empty
 // RUN: tessera-compile %t/relative.mlir --target=cuda:sm_90a --attention=flash --dump-dir=%t/relative -o %t/module.tsr
@@ -15,6 +17,7 @@
 // RUN: FileCheck %s --check-prefix=ANY < %t/keys/kernels.cu
 // RUN: tessera-compile %t/cap.mlir --target=cuda:sm_90a --attention=flash --dump-dir=%t/cap -o %t/module.tsr 2>&1 | FileCheck %s --check-prefix=CLEAN --allow-empty
 // RUN: FileCheck %s --check-prefixes=CAP,BF16 < %t/cap/kernels.cu
+// RUN: FileCheck %s --check-prefix=FACTORS < %t/cap/7-scheduled.mlir
 // RUN: sed 's/bf16/f16/g' %t/cap.mlir | tessera-compile --target=cuda:sm_90a --attention=flash --dump-dir=%t/cap -o %t/module.tsr
 // RUN: FileCheck %s --check-prefixes=CAP,F16 < %t/cap/kernels.cu
 // RUN: sed 's/math.tanh %u/arith.subf %x, %u/' %t/cap.mlir | tessera-compile --target=cuda:sm_90a --attention=flash --dump-dir=%t/cap -o %t/module.tsr
@@ -22,6 +25,15 @@
 
 // No spills, no serialised products.
 // CLEAN-NOT: {{warning|error}}
+
+// Functions leave registers for two groups of 64 queries; what is loaded for a query, or
+// a key, alone is loaded once. Factors around a function are the kernel's.
+// SCHEDULE: plan.attention {{.*}} {schedule.attention = #schedule.attention<rows(128) keys(128) stages(2)>}
+// SCHEDULE: memref.load {{.*}} {schedule.role = #schedule.role<query>}
+// SCHEDULE: arith.cmpf {{.*}} {schedule.role = #schedule.role<key>}
+// TILES: #schedule.attention<rows(192) keys(128) stages(2)>
+// FACTORS: arith.{{divf|mulf}} {{.*}} {schedule.role = #schedule.role<inner_scale>}
+// FACTORS: arith.mulf {{.*}} {schedule.role = #schedule.role<outer_scale>}
 
 // The regions are functors; captured tensors come by the parameters.
 // CHECK: #include "attention/attention_fwd.cuh"
@@ -52,7 +64,7 @@
 // CHECK: return add0;
 // CHECK: static __device__ bool mask(const Args &args, const At &at) {
 // CHECK: at.column.v0
-// CHECK: using attention_0_Config = FwdConfig<bf16, 64, attention_0_Mods, 64>;
+// CHECK: using attention_0_Config = FwdConfig<bf16, 64, attention_0_Mods, 64, 128, 128>;
 // CHECK: __launch_bounds__(384, 1)
 // CHECK-NEXT: attention_0(const __grid_constant__ attention_0_Boxed boxed)
 // CHECK: f.lse = p.y1.data;

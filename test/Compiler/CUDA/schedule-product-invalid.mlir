@@ -89,7 +89,7 @@ module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
 !m = memref<512x512xbf16, strided<[512, 1]>>
 module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
   func.func private @k(%a: !m) attributes {plan.kernel} {
-    // expected-error @+1 {{is no product of a kernel's body, to have tiles}}
+    // expected-error @+1 {{is no product or attention of a kernel's body, to have tiles}}
     %c0 = arith.constant {schedule.product = #schedule.product<columns(128) stages(4) cluster(1)>} 0 : index
     return
   }

@@ -22,15 +22,15 @@ struct GeluMods : GemmMods {
     x[0] = gelu_tanh(x[0] + a.bias[at.column]);
   }
 };
-#define ATTENTION(NAME, T, D, MODS)                                            \\
-  extern "C" __global__ void                                                   \\
-  __launch_bounds__(FwdConfig<T, D, MODS>::Threads, 1)                         \\
+#define ATTENTION(NAME, T, D, MODS, ROWS, KEYS)                                \\
+  using NAME##_C = FwdConfig<T, D, MODS, D, ROWS, KEYS>;                       \\
+  extern "C" __global__ void __launch_bounds__(NAME##_C::Threads, 1)           \\
   NAME(const __grid_constant__ FwdMaps maps,                                   \\
        const __grid_constant__ FwdParams<MODS::Args> p) {                      \\
-    attention_fwd<FwdConfig<T, D, MODS>>(maps, p);                             \\
+    attention_fwd<NAME##_C>(maps, p);                                          \\
   }
-#define BACKWARD(NAME, T, D, MODS, ORDERED)                                     \\
-  using NAME##_C = BwdConfig<T, D, MODS, ORDERED>;                             \\
+#define BACKWARD(NAME, T, D, MODS, ORDERED, ROWS, STAGES)                      \\
+  using NAME##_C = BwdConfig<T, D, MODS, ORDERED, ROWS, 128, STAGES>;          \\
   extern "C" __global__ void __launch_bounds__(NAME##_C::Threads, 1)           \\
   NAME(const __grid_constant__ BwdMaps maps,                                   \\
        const __grid_constant__ BwdParams<MODS::Args> p) {                      \\
@@ -45,14 +45,18 @@ struct GeluMods : GemmMods {
   }
 """
 KERNELS = {
-    "attention_128": "ATTENTION(attention_128, bf16, 128, AttentionMods)",
-    "attention_128_causal": "ATTENTION(attention_128_causal, bf16, 128, CausalMods)",
-    "attention_64_causal": "ATTENTION(attention_64_causal, f16, 64, CausalMods)",
-    "attention_256": "ATTENTION(attention_256, bf16, 256, AttentionMods)",
-    "backward_128": "BACKWARD(backward_128, bf16, 128, AttentionMods, false)",
-    "backward_128_causal": "BACKWARD(backward_128_causal, f16, 128, CausalMods, false)",
-    "backward_64_causal": "BACKWARD(backward_64_causal, bf16, 64, CausalMods, false)",
-    "backward_128_ordered": "BACKWARD(backward_128_ordered, bf16, 128, CausalMods, true)",
+    "attention_128": "ATTENTION(attention_128, bf16, 128, AttentionMods, 128, 128)",
+    "attention_128_causal":
+        "ATTENTION(attention_128_causal, bf16, 128, CausalMods, 128, 128)",
+    "attention_64_causal": "ATTENTION(attention_64_causal, f16, 64, CausalMods, 192, 128)",
+    "attention_256": "ATTENTION(attention_256, bf16, 256, AttentionMods, 128, 80)",
+    "backward_128": "BACKWARD(backward_128, bf16, 128, AttentionMods, false, 64, 3)",
+    "backward_128_causal":
+        "BACKWARD(backward_128_causal, f16, 128, CausalMods, false, 64, 3)",
+    "backward_64_causal":
+        "BACKWARD(backward_64_causal, bf16, 64, CausalMods, false, 128, 2)",
+    "backward_128_ordered":
+        "BACKWARD(backward_128_ordered, bf16, 128, CausalMods, true, 64, 3)",
     "gemm_256": "GEMM(gemm_256, bf16, 256, 4, GemmMods)",
     "gemm_192_gelu": "GEMM(gemm_192_gelu, bf16, 192, 5, GeluMods)",
 }

@@ -14,8 +14,7 @@
 #ifndef TESSERA_TEST_GPU_ATTENTION_CUH
 #define TESSERA_TEST_GPU_ATTENTION_CUH
 
-#include "attention/attention_bwd.cuh"
-#include "attention/attention_fwd.cuh"
+#include "attention_configs.cuh"
 #include "harness.cuh"
 
 #ifndef TEST_DV
@@ -257,15 +256,15 @@ template <class M> std::string title(Shape const &s) {
 //===----------------------------------------------------------------------===//
 
 template <class M>
-__global__ __launch_bounds__(FwdConfig<T, D, M, DV>::Threads, 1) void kernel(
+__global__ __launch_bounds__(Fwd<T, D, M, DV>::Threads, 1) void kernel(
     const __grid_constant__ FwdMaps maps,
     const __grid_constant__ FwdParams<typename M::Args> p) {
-  attention_fwd<FwdConfig<T, D, M, DV>>(maps, p);
+  attention_fwd<Fwd<T, D, M, DV>>(maps, p);
 }
 
 /// The tensors of a shape, and the launch of a kernel on them.
 template <class M> struct Problem {
-  using C = FwdConfig<T, D, M, DV>;
+  using C = Fwd<T, D, M, DV>;
   Shape s;
   bool packed = s.order == Order::Packed;
   int64 kv_row = packed ? D + DV : D, o_row = packed ? 2 * DV : DV;

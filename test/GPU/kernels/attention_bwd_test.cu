@@ -17,7 +17,7 @@
 #include "attention.cuh"
 
 template <class M, bool Ordered> struct Backward : Problem<M> {
-  using C = BwdConfig<T, D, M, Ordered>;
+  using C = Bwd<T, D, M, Ordered>;
   using P = BwdParams<typename M::Args, M::Sums>;
   using Base = Problem<M>;
   using Base::s, Base::packed, Base::lq, Base::lk, Base::lo, Base::rows,

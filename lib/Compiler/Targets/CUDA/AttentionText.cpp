@@ -16,107 +16,46 @@
 #include "Compiler/Targets/CUDA/AttentionKeys.h"
 #include "Compiler/Targets/CUDA/KernelForms.h"
 #include "Compiler/Targets/CUDA/ScalarText.h"
+#include "Compiler/Targets/CUDA/Scheduling.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/IR/Matchers.h"
-#include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 using namespace tessera;
 using namespace tessera::cuda;
-
-/// What a value of a functor is computed from.
-enum Dependence : unsigned {
-  OnBatch = 1,
-  OnHead = 2,
-  OnQuery = 4,
-  OnKey = 8,
-  OnScore = 16,
-  OnMemory = 32
-};
-
-static llvm::DenseMap<Operation *, unsigned> getDependences(Block &block) {
-  llvm::DenseMap<Operation *, unsigned> all;
-  const unsigned scores = block.getNumArguments() - 4;
-  for (Operation &op : block.without_terminator()) {
-    unsigned own = 0;
-    op.walk([&](Operation *inner) {
-      if (isa<memref::LoadOp>(inner))
-        own |= OnMemory;
-      for (Value operand : inner->getOperands()) {
-        auto argument = dyn_cast<BlockArgument>(operand);
-        if (argument && argument.getOwner() == &block)
-          own |= argument.getArgNumber() < scores
-                     ? unsigned(OnScore)
-                     : OnBatch << (argument.getArgNumber() - scores);
-        else if (!argument && operand.getDefiningOp()->getBlock() == &block)
-          own |= all.lookup(operand.getDefiningOp());
-      }
-    });
-    all[&op] = own;
-  }
-  return all;
-}
-
-/// Of what the functors have of a query: the kernel has memory for so much.
-static constexpr int64_t kRowBytes = 16;
+using namespace tessera::schedule;
 
 namespace {
-/// What the functors load for a query, whatever the key, or the other way
-/// round: the members of a struct, which the kernel computes once.
+/// What the functors have of a query or of a key, which the kernel computes
+/// once: the members of a struct.
 struct Stage {
   StringRef type, function, parameters;
-  unsigned allowed;
-  int64_t most; // bytes
   SmallVector<Value> values = {};
 
-  bool takes(unsigned dependence) const {
-    return (dependence & OnMemory) && !(dependence & ~(allowed | OnMemory));
+  Stage(StringRef type, StringRef function, StringRef parameters,
+        Operation *attention, RoleKind role)
+      : type(type), function(function), parameters(parameters) {
+    // The wide ones first: no gaps.
+    for (Block *block : getFunctions(attention))
+      for (Operation &op : block->without_terminator())
+        if (hasRole(&op, role))
+          for (Value result : op.getResults())
+            values.insert(isWide(result.getType()) ? values.begin()
+                                                   : values.end(),
+                          result);
   }
-  /// Those of a functor that other values are computed from.
-  void add(Block &block);
+  static bool isWide(Type type) {
+    return type.isIndex() || type.getIntOrFloatBitWidth() > 32;
+  }
   std::string getMember(Value value) const {
     return "v" + std::to_string(llvm::find(values, value) - values.begin());
   }
 };
 
 struct Stages {
-  Stage row = {"Row", "row", "int64 b, int64 h, int64 q",
-               OnBatch | OnHead | OnQuery, kRowBytes};
-  Stage column = {"Column", "column", "int64 b, int64 k", OnBatch | OnKey,
-                  kRowBytes};
+  Stage row, column;
 };
 } // namespace
-
-void Stage::add(Block &block) {
-  llvm::DenseMap<Operation *, unsigned> dependences = getDependences(block);
-  int64_t bytes = 0;
-  auto sizeOf = [](Value value) {
-    return value.getType().isIndex() ||
-                   value.getType().getIntOrFloatBitWidth() > 32
-               ? 8
-               : 4;
-  };
-  for (Value value : values)
-    bytes += sizeOf(value);
-  for (Operation &op : block.without_terminator()) {
-    if (!takes(dependences[&op]))
-      continue;
-    for (Value result : op.getResults()) {
-      bool leaves = llvm::any_of(result.getUsers(), [&](Operation *user) {
-        user = block.findAncestorOpInBlock(*user);
-        return user == block.getTerminator() || !takes(dependences[user]);
-      });
-      if (!leaves || bytes + sizeOf(result) > most)
-        continue;
-      bytes += sizeOf(result);
-      // The wide ones first: no gaps, as many bytes as were counted.
-      values.insert(sizeOf(result) == 8 ? values.begin() : values.end(),
-                    result);
-    }
-  }
-}
 
 /// Writes the ops that `values` are computed from, to where `names` are known.
 static LogicalResult writeSlice(KernelWriter &out, Block &block,
@@ -259,6 +198,12 @@ static LogicalResult writeFunctor(KernelWriter &out, Operation *op,
     for (Value value : stage->values)
       out.names[value] =
           "at." + stage->function.str() + "." + stage->getMember(value);
+  // The kernel's scale has the factors.
+  for (Operation &op : block.without_terminator())
+    if (hasRole(&op, RoleKind::InnerScale))
+      out.names[op.getResult(0)] = kScores[0].str();
+    else if (hasRole(&op, RoleKind::OuterScale))
+      results.front() = getScaling(&op)->value;
   if (failed(writeSlice(out, block, results)))
     return failure();
   for (auto [n, addend] : llvm::enumerate(ArrayRef(results).drop_front()))
@@ -285,78 +230,15 @@ static LogicalResult verifyHeads(Operation *op, ArrayRef<Value> tensors) {
   return success();
 }
 
-/// The constant that `op` multiplies `value` by.
-static std::optional<APFloat> getFactor(Operation *op, Value value) {
-  FloatAttr constant;
-  if (isa_and_nonnull<arith::MulFOp>(op)) {
-    Value other = op->getOperand(op->getOperand(0) == value ? 1 : 0);
-    if (matchPattern(other, m_Constant(&constant)))
-      return constant.getValue();
-  } else if (isa_and_nonnull<arith::DivFOp>(op) && op->getOperand(0) == value &&
-             matchPattern(op->getOperand(1), m_Constant(&constant))) {
-    APFloat one(constant.getValue().getSemantics(), 1);
-    one.divide(constant.getValue(), APFloat::rmNearestTiesToEven);
-    return one;
-  }
-  return std::nullopt;
-}
-
-/// Takes the constant out of the regions that is all they do with a score at
-/// first: the kernel's scale has it. 1 if they do more.
-static APFloat takeInnerScale(ArrayRef<Region *> regions) {
-  std::optional<APFloat> factor;
-  for (Region *region : regions) {
-    Value score = region->getArgument(0);
-    std::optional<APFloat> own;
-    if (score.hasOneUse())
-      own = getFactor(*score.user_begin(), score);
-    if (!own || !own->isFiniteNonZero() ||
-        (factor && !factor->bitwiseIsEqual(*own)))
-      return APFloat(1.0f);
-    factor = own;
-  }
-  for (Region *region : regions) {
-    Operation *product = *region->getArgument(0).user_begin();
-    product->replaceAllUsesWith(ValueRange(region->getArgument(0)));
-    product->erase();
-  }
-  return factor.value_or(APFloat(1.0f));
-}
-
-/// Takes the positive constant out of a region that its result is a multiple
-/// of: the kernel's exponent has it. 1 if there is none.
-static APFloat takeOuterScale(Region &region) {
-  OpOperand &result = region.front().getTerminator()->getOpOperand(0);
-  Operation *product = result.get().getDefiningOp();
-  if (!product || product->getParentRegion() != &region)
-    return APFloat(1.0f);
-  for (Value operand : product->getOperands())
-    if (auto factor = getFactor(product, operand);
-        factor && factor->isFiniteNonZero() && !factor->isNegative()) {
-      result.set(operand);
-      if (product->use_empty())
-        product->erase();
-      return *factor;
-    }
-  return APFloat(1.0f);
-}
-
 /// The functors of an attention or its gradient: `symbol`_Mods.
 template <typename Op>
-static LogicalResult writeMods(KernelWriter &out, Op original,
+static LogicalResult writeMods(KernelWriter &out, Op op,
                                const std::string &symbol) {
-  // What is taken out of the regions is taken out of a copy.
-  auto op = cast<Op>(OpBuilder(original).clone(*original));
-  llvm::scope_exit erase([&] { op->erase(); });
   SmallVector<std::tuple<Region *, StringRef, StringRef>> regions = {
       {&op.getScoreMod(), "HasScore", "score"},
       {&op.getMaskMod(), "HasMask", "mask"}};
-  SmallVector<Region *> scores = {&op.getScoreMod()};
   if constexpr (std::is_same_v<Op, plan::AttentionGradOp>)
-    if (!op.getScoreGrad().empty()) {
-      regions.push_back({&op.getScoreGrad(), "HasScoreGrad", "score_grad"});
-      scores.push_back(&op.getScoreGrad());
-    }
+    regions.push_back({&op.getScoreGrad(), "HasScoreGrad", "score_grad"});
   out.line() << "\n";
   out.open("struct " + symbol + "_Mods : AttentionMods");
   out.line() << "struct Args {\n";
@@ -368,16 +250,15 @@ static LogicalResult writeMods(KernelWriter &out, Op original,
              << ";\n";
   if (op.getCausal())
     out.line() << "static constexpr bool Causal = true;\n";
-  if (!op.getScoreMod().empty()) {
-    const APFloat inner = takeInnerScale(scores);
-    const APFloat outer = takeOuterScale(op.getScoreMod());
-    for (auto [scale, name] :
-         {std::pair(inner, "InnerScale"), {outer, "OuterScale"}})
-      if (!scale.isExactlyValue(1))
-        out.line() << "static constexpr float " << name << " = "
-                   << getLiteral(b.getFloatAttr(b.getF32Type(), scale))
-                   << ";\n";
-  }
+  if (!op.getScoreMod().empty())
+    for (Operation &scale : op.getScoreMod().front())
+      for (auto [role, name] : {std::pair(RoleKind::InnerScale, "InnerScale"),
+                                {RoleKind::OuterScale, "OuterScale"}})
+        if (hasRole(&scale, role))
+          out.line() << "static constexpr float " << name << " = "
+                     << getLiteral(b.getFloatAttr(b.getF32Type(),
+                                                  getScaling(&scale)->factor))
+                     << ";\n";
   if constexpr (std::is_same_v<Op, plan::AttentionGradOp>)
     if (!op.getSums().empty()) {
       out.line() << "static constexpr int Sums = " << op.getSums().size()
@@ -398,11 +279,9 @@ static LogicalResult writeMods(KernelWriter &out, Op original,
   llvm::SaveAndRestore<Rounding> rounding(out.rounding);
   if (op.getQuery().getType().getElementType().isBF16())
     out.rounding = Rounding::Scores;
-  Stages stages;
-  for (auto [region, flag, name] : regions)
-    if (!region->empty())
-      for (Stage *stage : {&stages.row, &stages.column})
-        stage->add(region->front());
+  const Stages stages = {
+      {"Row", "row", "int64 b, int64 h, int64 q", op, RoleKind::Query},
+      {"Column", "column", "int64 b, int64 k", op, RoleKind::Key}};
   for (Stage const *stage : {&stages.row, &stages.column})
     if (failed(writeStage(out, op, *stage)))
       return failure();
@@ -435,24 +314,11 @@ LogicalResult cuda::writeAttention(KernelWriter &out, plan::AttentionOp op,
       cast<MemRefType>(op.getValue().getType()).getDimSize(3);
   const std::string &symbol = function.symbol,
                     parameters = out.getParametersType();
-  const bool hasMods = !op.getScoreMod().empty() || !op.getMaskMod().empty();
-  // FwdConfig of attention_fwd.cuh; the text says so again.
-  const bool scaled =
-      !op.getScoreMod().empty() || !(op.getScale().convertToDouble() > 0);
-  const int32_t groups = depth < 128 && !hasMods && !scaled ? 3 : 2;
-  const int32_t rows = 64 * groups;
-  const int32_t keys = depth == 96 && groups == 3                      ? 112
-                       : depth <= 128 || (ofValues == 128 && !hasMods) ? 128
-                       : depth == 192 ? (hasMods ? 96 : 112)
-                                      : (hasMods ? 64 : 80);
-  function.threads = 128 * (groups + 1);
+  const AttentionAttr tiles = getAttention(op);
+  const int32_t rows = tiles.getRows(), keys = tiles.getKeys();
+  function.threads = 128 * (rows / 64 + 1);
   function.persistent = true;
-  // Queries and results, which may take the queries' place; two stages of keys
-  // and of values, in panels of 64 columns; barriers.
-  const int64_t row = llvm::alignTo(depth, 64) * 2;
-  const int64_t valueRow = llvm::alignTo(ofValues, 64) * 2;
-  function.shared = rows * row + (depth > 128 ? 1024 : rows * valueRow) +
-                    2 * keys * (row + valueRow) + 1024;
+  function.shared = getSharedBytes(op);
   for (unsigned dim : {0, 1, 2})
     function.space.push_back(
         {SpaceExtent::Kind::Dimension, 0, numberOf(op.getResult()), dim});
@@ -470,10 +336,9 @@ LogicalResult cuda::writeAttention(KernelWriter &out, plan::AttentionOp op,
   };
   out.line() << "using " << symbol << "_Config = FwdConfig<"
              << *getTypeName(type.getElementType()) << ", " << depth << ", "
-             << symbol << "_Mods, " << ofValues << ">;\n";
-  out.line() << "static_assert(" << symbol << "_Config::BM == " << rows
-             << " && " << symbol << "_Config::BN == " << keys << " &&\n";
-  out.line() << "              " << symbol
+             << symbol << "_Mods, " << ofValues << ", " << rows << ", " << keys
+             << ">;\n";
+  out.line() << "static_assert(" << symbol
              << "_Config::Threads == " << function.threads << " &&\n";
   out.line() << "              sizeof(" << symbol
              << "_Config::Shared) <= " << function.shared << ",\n";
@@ -520,11 +385,8 @@ LogicalResult cuda::writeAttentionGrad(KernelWriter &out,
   auto type = cast<MemRefType>(op.getQuery().getType());
   const int64_t depth = type.getDimSize(3);
   const std::string parameters = out.getParametersType();
-  // BwdConfig of attention_bwd.cuh; the text says so again.
-  const int32_t rows =
-      depth == 64 && op.getScoreGrad().empty() && op.getMaskMod().empty() ? 128
-                                                                          : 64;
-  const int32_t keys = 128;
+  const AttentionAttr tiles = getAttention(op);
+  const int32_t rows = tiles.getRows(), keys = tiles.getKeys();
   DeviceFunction prepare, main, finish;
   prepare.symbol = symbol + "_prepare";
   main.symbol = symbol + "_main";
@@ -540,16 +402,7 @@ LogicalResult cuda::writeAttentionGrad(KernelWriter &out,
   points(finish, op.getQuery(), rows);
   main.threads = 384;
   main.persistent = true;
-  // Keys and values; queries and gradients in stages, with two numbers a row
-  // and what functors have of it; three of the scores' gradients; two of each
-  // warp's sums by query or distance; barriers.
-  const int32_t inShared = llvm::count_if(
-      op.getSumsBy().getAsRange<StringAttr>(),
-      [](StringAttr by) { return by == "query" || by == "distance"; });
-  const int32_t stages = rows == 64 && inShared <= 2 ? 3 : 2;
-  main.shared = (2 * keys + 2 * stages * rows) * llvm::alignTo(depth, 64) * 2 +
-                (2 * 4 + kRowBytes) * stages * rows + 3 * rows * keys * 2 +
-                2 * inShared * 8 * (rows + 16) * 4 + 2048;
+  main.shared = getSharedBytes(op);
   points(main, op.getKey(), keys);
   main.boxed = {{numberOf(op.getQuery()), {1, 1, rows, 64}},
                 {numberOf(op.getKey()), {1, 1, keys, 64}},
@@ -564,10 +417,9 @@ LogicalResult cuda::writeAttentionGrad(KernelWriter &out,
   const std::string config = symbol + "_Config", bwd = symbol + "_Bwd";
   out.line() << "using " << config << " = BwdConfig<"
              << *getTypeName(type.getElementType()) << ", " << depth << ", "
-             << symbol << "_Mods, /*Ordered=*/true>;\n";
-  out.line() << "static_assert(" << config << "::BM == " << rows << " && "
-             << config << "::BN == " << keys << " &&\n";
-  out.line() << "              " << config << "::Threads == " << main.threads
+             << symbol << "_Mods, /*Ordered=*/true, " << rows << ", " << keys
+             << ", " << tiles.getStages() << ">;\n";
+  out.line() << "static_assert(" << config << "::Threads == " << main.threads
              << " && " << config << "::SideThreads == " << prepare.threads
              << " &&\n";
   out.line() << "              sizeof(" << config

@@ -201,11 +201,6 @@ void Chunk::formPairs(OpOperand &addend, Region &reduction) {
 // Attributes
 //===----------------------------------------------------------------------===//
 
-static void setRole(Operation *op, RoleKind kind, int64_t dim = -1,
-                    int64_t number = -1) {
-  op->setAttr(kRoleAttr, RoleAttr::get(op->getContext(), kind, dim, number));
-}
-
 void Chunk::writeCounting(Value number) {
   while (number != lanes.getLane()) {
     Operation *op = number.getDefiningOp();

@@ -27,6 +27,9 @@ def CUDASchedule : Pass<"cuda-schedule", "::mlir::func::FuncOp"> {
       memory or in registers if there is room, and then the rest is loaded late.
     - A matrix product of our own gets the tiles that leave the fewest multiprocessors
       idle at the end: a `#schedule.product`.
+    - An attention or its gradient gets the tiles that there are registers and shared
+      memory for, a `#schedule.attention`. What its functions load for a query or a key
+      alone is loaded once, and constant factors around a score are the kernel's.
     - A sum of what a `select` leaves of one iteration becomes a `schedule.one_hot`,
       the maximum or minimum of small floats `schedule.pairs`.
 

@@ -29,8 +29,8 @@ namespace tessera::cuda {
 /// That of an earlier schedule.
 static void removeAttributes(func::FuncOp kernel) {
   kernel.walk([](Operation *op) {
-    for (StringLiteral name : {kLoopAttr, kProductAttr, kRoleAttr, kSyncAttr,
-                               kAtOnceAttr, kRoundedAttr})
+    for (StringLiteral name : {kLoopAttr, kProductAttr, kAttentionAttr,
+                               kRoleAttr, kSyncAttr, kAtOnceAttr, kRoundedAttr})
       op->removeAttr(name);
   });
 }
@@ -82,6 +82,8 @@ struct SchedulePass
         return signalPassFailure();
       else if (auto product = dyn_cast<plan::ProductOp>(op))
         scheduleProduct(product, *limits);
+      else if (isa<plan::AttentionOp, plan::AttentionGradOp>(op))
+        scheduleAttention(&op);
   }
 };
 

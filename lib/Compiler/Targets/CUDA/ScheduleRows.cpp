@@ -345,8 +345,7 @@ void Rows::writeOutside() {
   const llvm::DenseSet<Value> byRow = getByRow(loop);
   for (Operation &op : loop.getBody()->without_terminator())
     if (!isa<scf::ParallelOp>(op) && usesAny(&op, byRow))
-      op.setAttr(kRoleAttr,
-                 RoleAttr::get(op.getContext(), RoleKind::Lanes, -1, -1));
+      setRole(&op, RoleKind::Lanes);
 }
 
 void Rows::schedule() {

@@ -31,6 +31,15 @@ constexpr int64_t kSystemShared = 1 << 10;
 /// Of a tile of gemm.cuh.
 constexpr int64_t kProductRows = 128;
 
+/// Of what functions of an attention have of a query, or of a key.
+constexpr int64_t kKeptBytes = 16;
+
+inline void setRole(mlir::Operation *op, schedule::RoleKind kind,
+                    int64_t dim = -1, int64_t number = -1) {
+  op->setAttr(schedule::kRoleAttr,
+              schedule::RoleAttr::get(op->getContext(), kind, dim, number));
+}
+
 /// The widest vectors that the last extent allows, if it is known.
 int narrow(int width, std::optional<int64_t> extent);
 
@@ -90,10 +99,38 @@ llvm::LogicalResult verifyProduct(plan::ProductOp product,
 /// Of a block's shared memory.
 int64_t getSharedBytes(schedule::ProductAttr tiles);
 
+/// Tiles, and what the functions of a score have for a query or for a key: of
+/// an attention or its gradient.
+void scheduleAttention(mlir::Operation *attention);
+/// An error unless the kernels have such tiles, a block room for them, and the
+/// roles keep what the functions mean.
+llvm::LogicalResult verifyAttention(mlir::Operation *attention,
+                                    const plan::Limits &limits);
+/// Of a block's shared memory.
+int64_t getSharedBytes(plan::AttentionOp attention);
+int64_t getSharedBytes(plan::AttentionGradOp attention);
+/// The functions of an attention or its gradient that there are.
+llvm::SmallVector<mlir::Block *> getFunctions(mlir::Operation *attention);
+/// What a value of such a function is computed from.
+enum Dependence : unsigned {
+  OnBatch = 1,
+  OnHead = 2,
+  OnQuery = 4,
+  OnKey = 8,
+  OnScore = 16,
+  OnMemory = 32
+};
+llvm::DenseMap<mlir::Operation *, unsigned> getDependences(mlir::Block &block);
+/// What `op` multiplies by a constant.
+struct Scaling {
+  mlir::Value value;
+  llvm::APFloat factor;
+};
+std::optional<Scaling> getScaling(mlir::Operation *op);
+
 /// An error unless threads can share a kernel's loop and its `stages`.
-mlir::LogicalResult
-verifyLoops(mlir::scf::ParallelOp loop,
-            llvm::ArrayRef<mlir::scf::ParallelOp> stages);
+mlir::LogicalResult verifyLoops(mlir::scf::ParallelOp loop,
+                                llvm::ArrayRef<mlir::scf::ParallelOp> stages);
 
 /// An error at an op where a kernel's schedule is not legal: its program would
 /// be another one, or the GPU has not what it takes.

@@ -467,6 +467,12 @@ LogicalResult Verifier::verifyRole(Operation *inner, RoleAttr role,
     return success();
   case RoleKind::Lanes:
     return inner->emitError() << "<lanes> is for ops outside of stages";
+  case RoleKind::Query:
+  case RoleKind::Key:
+  case RoleKind::InnerScale:
+  case RoleKind::OuterScale:
+    return inner->emitError()
+           << "has the role of an op in a function of an attention";
   }
   llvm_unreachable("all kinds are covered");
 }
@@ -666,6 +672,9 @@ LogicalResult cuda::verifySchedule(func::FuncOp kernel,
     auto product = dyn_cast<plan::ProductOp>(op);
     if (product && failed(verifyProduct(product, limits)))
       return failure();
+    const bool isAttention = isa<plan::AttentionOp, plan::AttentionGradOp>(op);
+    if (isAttention && failed(verifyAttention(&op, limits)))
+      return failure();
     if (isLoop != bool(attribute))
       return op.emitError() << (isLoop ? "has no schedule; cuda-schedule gives "
                                          "it one"
@@ -676,10 +685,11 @@ LogicalResult cuda::verifySchedule(func::FuncOp kernel,
       if (inner != &op && getLoop(inner))
         return WalkResult(inner->emitError()
                           << "only ops of a kernel's body have a schedule");
-      return inner != product && getProduct(inner)
+      return (inner != product && getProduct(inner)) ||
+                     ((inner != &op || !isAttention) && getAttention(inner))
                  ? WalkResult(inner->emitError()
-                              << "is no product of a kernel's body, to have "
-                                 "tiles")
+                              << "is no product or attention of a kernel's "
+                                 "body, to have tiles")
                  : WalkResult::advance();
     });
     if (walked.wasInterrupted())

@@ -18,19 +18,17 @@
 
 namespace tessera {
 
-/// Type T, head dimension D.
-template <class T_, int D_, class Mods_, bool Ordered_ = false>
+/// Type T, head dimension D; BM queries, in so many stages, and BN keys
+/// (attention_tiles.h).
+template <class T_, int D_, class Mods_, bool Ordered_, int BM_, int BN_,
+          int Stages_>
 struct BwdConfig {
   using T = T_;
   using Mods = Mods_;
   static constexpr bool Causal = Mods::Causal, Ordered = Ordered_;
   static constexpr bool HasMods = Mods::HasScore || Mods::HasMask;
-  /// Probabilities beside their product with a derivative, or beside what a
-  /// mask compares: too many registers for 128 queries.
-  static constexpr int D = D_;
-  static constexpr int BM =
-      D == 64 && !Mods::HasScoreGrad && !Mods::HasMask ? 128 : 64;
-  static constexpr int BN = 128, Threads = 384;
+  static constexpr int D = D_, BM = BM_, BN = BN_, Stages = Stages_;
+  static constexpr int Threads = 384;
   /// Sums for captured tensors, and the floats of a warp's part of one.
   static constexpr int Sums = Mods::Sums, SumFloats = BM + 16;
   TSR_DEVICE constexpr int sums_by(SumBy by) {
@@ -52,9 +50,6 @@ struct BwdConfig {
   /// What the functors have of the queries of a block.
   static constexpr int RowBytes =
       __is_empty(typename Mods::Row) ? 0 : BM * sizeof(typename Mods::Row);
-  /// Of queries and gradients. With two, and all tiles at the same queries, a
-  /// step waits for its own.
-  static constexpr int Stages = BM == 64 && SharedSums <= 2 ? 3 : 2;
   /// Threads of prepare and finish, which have a block for each block of
   /// queries, head and batch.
   static constexpr int SideThreads = 256;

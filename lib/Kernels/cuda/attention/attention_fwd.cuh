@@ -113,12 +113,13 @@ struct AttentionMods {
   }
 };
 
-/// Type T, head dimension D, of values DV. Three consumer groups have too few
-/// registers for functors.
-template <class T_, int D_, class Mods_, int DV_ = D_> struct FwdConfig {
+/// Type T, head dimension D, of values DV; BM queries, 64 to a consumer group,
+/// and BN keys (attention_tiles.h).
+template <class T_, int D_, class Mods_, int DV_, int BM_, int BN_>
+struct FwdConfig {
   using T = T_;
   using Mods = Mods_;
-  static constexpr int D = D_, DV = DV_, Stages = 2;
+  static constexpr int D = D_, DV = DV_, BM = BM_, BN = BN_, Stages = 2;
   /// Of 64 columns; of what is beyond the last, copies make zeros.
   static constexpr int Panels = (D + 63) / 64, ValuePanels = (DV + 63) / 64;
   static constexpr bool Causal = Mods::Causal;
@@ -126,13 +127,7 @@ template <class T_, int D_, class Mods_, int DV_ = D_> struct FwdConfig {
   /// The score is scaled before it is used; else by Factor, in the exponent.
   static constexpr bool Scaled = Mods::HasScore || !(Mods::Scale > 0);
   static constexpr float Factor = Scaled ? Mods::OuterScale : Mods::Scale;
-  static constexpr int Groups = D < 128 && !HasMods && !Scaled ? 3 : 2;
-  static constexpr int BM = 64 * Groups, Threads = 128 * (Groups + 1);
-  /// What there are registers and shared memory for.
-  static constexpr int BN = D == 96 && Groups == 3                ? 112
-                            : D <= 128 || (DV == 128 && !HasMods) ? 128
-                            : D == 192 ? (HasMods ? 96 : 112)
-                                       : (HasMods ? 64 : 80);
+  static constexpr int Groups = BM / 64, Threads = 128 * (Groups + 1);
   /// Results are stored by way of the queries' memory.
   static constexpr bool InPlace = D > 128;
   /// Over masked blocks and others. Two are faster, but where ptxas then loses

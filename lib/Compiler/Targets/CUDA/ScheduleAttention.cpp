@@ -1,0 +1,347 @@
+//===- ScheduleAttention.cpp - tiles of attention, stages of its functors -===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Compiler/Targets/CUDA/Scheduling.h"
+#include "Kernels/cuda/attention/attention_tiles.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::cuda;
+using namespace tessera::schedule;
+
+//===----------------------------------------------------------------------===//
+// Tiles
+//===----------------------------------------------------------------------===//
+
+/// The head dimensions of queries and of values.
+template <typename Op> static std::pair<int64_t, int64_t> getDepths(Op op) {
+  auto depthOf = [](Value tensor) {
+    return cast<MemRefType>(tensor.getType()).getDimSize(3);
+  };
+  return {depthOf(op.getQuery()), depthOf(op.getValue())};
+}
+
+/// Sums that a block of queries has in shared memory.
+static int64_t countSharedSums(plan::AttentionGradOp op) {
+  return llvm::count_if(
+      op.getSumsBy().getAsRange<StringAttr>(),
+      [](StringAttr by) { return by == "query" || by == "distance"; });
+}
+
+static AttentionTiles getTiles(plan::AttentionOp op) {
+  auto [depth, ofValues] = getDepths(op);
+  return getForwardTiles(
+      depth, ofValues, !op.getScoreMod().empty() || !op.getMaskMod().empty(),
+      !op.getScoreMod().empty() || !(op.getScale().convertToDouble() > 0));
+}
+static AttentionTiles getTiles(plan::AttentionGradOp op) {
+  return getBackwardTiles(getDepths(op).first, !op.getMaskMod().empty(),
+                          !op.getScoreGrad().empty(), countSharedSums(op));
+}
+
+/// Of a row in memory: panels of 64 columns.
+static int64_t getRowBytes(int64_t depth) {
+  return llvm::alignTo(depth, 64) * 2;
+}
+
+// As FwdConfig of attention_fwd.cuh and BwdConfig of attention_bwd_order.cuh
+// have them; the text says so again.
+
+int64_t cuda::getSharedBytes(plan::AttentionOp op) {
+  const AttentionAttr tiles = getAttention(op);
+  auto [depth, ofValues] = getDepths(op);
+  const int64_t row = getRowBytes(depth), ofValue = getRowBytes(ofValues);
+  // Queries and results, which may take the queries' place; keys and values;
+  // barriers.
+  return tiles.getRows() * row +
+         (depth > 128 ? 1024 : tiles.getRows() * ofValue) +
+         tiles.getStages() * tiles.getKeys() * (row + ofValue) + 1024;
+}
+
+int64_t cuda::getSharedBytes(plan::AttentionGradOp op) {
+  const AttentionAttr tiles = getAttention(op);
+  const int64_t row = getRowBytes(getDepths(op).first);
+  const int64_t rows = tiles.getRows(), inStages = tiles.getStages() * rows;
+  // Keys and values; queries and gradients, with two numbers a row and what
+  // functions have of it; three of the scores' gradients; two of each warp's
+  // sums; barriers.
+  return (2 * tiles.getKeys() + 2 * inStages) * row +
+         (2 * 4 + kKeptBytes) * inStages + 3 * rows * tiles.getKeys() * 2 +
+         2 * countSharedSums(op) * 8 * (rows + 16) * 4 + 2048;
+}
+
+//===----------------------------------------------------------------------===//
+// Functions of a score
+//===----------------------------------------------------------------------===//
+
+SmallVector<Block *> cuda::getFunctions(Operation *attention) {
+  SmallVector<Block *> functions;
+  for (Region &region : attention->getRegions())
+    if (!region.empty())
+      functions.push_back(&region.front());
+  return functions;
+}
+
+/// Batch, head, query and key come behind the score and its gradient.
+static unsigned countScores(Block &function) {
+  return function.getNumArguments() - 4;
+}
+
+llvm::DenseMap<Operation *, unsigned> cuda::getDependences(Block &function) {
+  llvm::DenseMap<Operation *, unsigned> all;
+  const unsigned scores = countScores(function);
+  for (Operation &op : function.without_terminator()) {
+    unsigned own = 0;
+    op.walk([&](Operation *inner) {
+      if (isa<memref::LoadOp>(inner))
+        own |= OnMemory;
+      for (Value operand : inner->getOperands()) {
+        auto argument = dyn_cast<BlockArgument>(operand);
+        if (argument && argument.getOwner() == &function)
+          own |= argument.getArgNumber() < scores
+                     ? unsigned(OnScore)
+                     : OnBatch << (argument.getArgNumber() - scores);
+        else if (!argument && operand.getDefiningOp()->getBlock() == &function)
+          own |= all.lookup(operand.getDefiningOp());
+      }
+    });
+    all[&op] = own;
+  }
+  return all;
+}
+
+/// What an op with role `query` or `key` may depend on.
+static unsigned getAllowed(RoleKind kind) {
+  return OnMemory | OnBatch |
+         (kind == RoleKind::Query ? OnHead | OnQuery : OnKey);
+}
+
+/// In a struct, the wide ones first.
+static int64_t getKeptBytes(Operation *op) {
+  int64_t bytes = 0;
+  for (Type type : op->getResultTypes())
+    bytes += type.isIndex() || type.getIntOrFloatBitWidth() > 32 ? 8 : 4;
+  return bytes;
+}
+
+/// What the functions load for a query, whatever the key, or the other way
+/// round, as far as there is room.
+static void keep(ArrayRef<Block *> functions, RoleKind kind) {
+  int64_t bytes = 0;
+  for (Block *function : functions) {
+    llvm::DenseMap<Operation *, unsigned> all = getDependences(*function);
+    auto takes = [&](Operation *op) {
+      return (all[op] & OnMemory) && !(all[op] & ~getAllowed(kind));
+    };
+    for (Operation &op : function->without_terminator()) {
+      const bool leaves = llvm::any_of(op.getUsers(), [&](Operation *user) {
+        user = function->findAncestorOpInBlock(*user);
+        return user == function->getTerminator() || !takes(user);
+      });
+      if (!takes(&op) || !leaves || bytes + getKeptBytes(&op) > kKeptBytes)
+        continue;
+      bytes += getKeptBytes(&op);
+      setRole(&op, kind);
+    }
+  }
+}
+
+std::optional<Scaling> cuda::getScaling(Operation *op) {
+  FloatAttr constant;
+  for (unsigned i : {1, 0}) {
+    if (!isa_and_nonnull<arith::MulFOp, arith::DivFOp>(op) ||
+        !matchPattern(op->getOperand(i), m_Constant(&constant)))
+      continue;
+    APFloat factor = constant.getValue();
+    if (isa<arith::DivFOp>(op)) {
+      if (i == 0)
+        continue;
+      factor = APFloat(factor.getSemantics(), 1);
+      factor.divide(constant.getValue(), APFloat::rmNearestTiesToEven);
+    }
+    if (factor.isFiniteNonZero())
+      return Scaling{op->getOperand(1 - i), factor};
+  }
+  return std::nullopt;
+}
+
+/// The product by a constant that is all the function does with its score at
+/// first.
+static Operation *getInnerScale(Block &function) {
+  Value score = function.getArgument(0);
+  if (!score.hasOneUse())
+    return nullptr;
+  Operation *user = *score.user_begin();
+  std::optional<Scaling> scaling = getScaling(user);
+  return scaling && scaling->value == score && user->getBlock() == &function
+             ? user
+             : nullptr;
+}
+
+/// That which a score_mod yields, by a positive constant.
+static Operation *getOuterScale(Block &function) {
+  Operation *product = function.getTerminator()->getOperand(0).getDefiningOp();
+  std::optional<Scaling> scaling = getScaling(product);
+  return scaling && !scaling->factor.isNegative() &&
+                 product->getBlock() == &function
+             ? product
+             : nullptr;
+}
+
+/// The functions of a score, score_mod first.
+static SmallVector<Block *> getScoreFunctions(Operation *attention) {
+  SmallVector<Block *> functions = getFunctions(attention);
+  llvm::erase_if(functions,
+                 [](Block *function) { return countScores(*function) == 0; });
+  return functions;
+}
+
+/// With one factor in all functions of a score, or none.
+static SmallVector<Operation *> getInnerScales(Operation *attention) {
+  SmallVector<Operation *> scales;
+  for (Block *function : getScoreFunctions(attention)) {
+    Operation *scale = getInnerScale(*function);
+    if (!scale || (!scales.empty() && !getScaling(scale)->factor.bitwiseIsEqual(
+                                          getScaling(scales.front())->factor)))
+      return {};
+    scales.push_back(scale);
+  }
+  return scales;
+}
+
+//===----------------------------------------------------------------------===//
+// The schedule
+//===----------------------------------------------------------------------===//
+
+void cuda::scheduleAttention(Operation *attention) {
+  const AttentionTiles tiles =
+      llvm::TypeSwitch<Operation *, AttentionTiles>(attention)
+          .Case<plan::AttentionOp, plan::AttentionGradOp>(
+              [](auto op) { return getTiles(op); });
+  attention->setAttr(kAttentionAttr,
+                     AttentionAttr::get(attention->getContext(), tiles.rows,
+                                        tiles.keys, tiles.stages));
+  SmallVector<Block *> ofScores = getScoreFunctions(attention);
+  Operation *outer =
+      ofScores.empty() ? nullptr : getOuterScale(*ofScores.front());
+  if (outer)
+    setRole(outer, RoleKind::OuterScale);
+  for (Operation *scale : getInnerScales(attention))
+    setRole(scale, RoleKind::InnerScale);
+  for (RoleKind kind : {RoleKind::Query, RoleKind::Key})
+    keep(getFunctions(attention), kind);
+}
+
+/// That there are kernels with such tiles.
+static LogicalResult verifyTiles(plan::AttentionOp op, AttentionAttr tiles) {
+  if (tiles.getRows() != 128 &&
+      (tiles.getRows() != 192 || getTiles(op).rows != 192))
+    return op.emitError() << "a block takes 128 queries"
+                          << (getTiles(op).rows == 192 ? " or 192" : "")
+                          << ", not " << tiles.getRows();
+  if (!llvm::is_contained({64, 80, 96, 112, 128}, tiles.getKeys()))
+    return op.emitError() << "a block takes 64, 80, 96, 112 or 128 keys at a "
+                             "time, not "
+                          << tiles.getKeys();
+  if (tiles.getStages() != 2)
+    return op.emitError() << "there are 2 stages of keys and values, not "
+                          << tiles.getStages();
+  return success();
+}
+static LogicalResult verifyTiles(plan::AttentionGradOp op,
+                                 AttentionAttr tiles) {
+  if (tiles.getRows() != 64 &&
+      (tiles.getRows() != 128 || getTiles(op).rows != 128))
+    return op.emitError() << "a block takes 64 queries"
+                          << (getTiles(op).rows == 128 ? " or 128" : "")
+                          << " at a time, not " << tiles.getRows();
+  if (tiles.getKeys() != 128)
+    return op.emitError() << "a block takes 128 keys, not " << tiles.getKeys();
+  if (tiles.getStages() != 2 && tiles.getStages() != 3)
+    return op.emitError() << "there are 2 or 3 stages of queries and "
+                             "gradients, not "
+                          << tiles.getStages();
+  return success();
+}
+
+static LogicalResult verifyRoles(Operation *attention) {
+  const SmallVector<Block *> ofScores = getScoreFunctions(attention);
+  const SmallVector<Operation *> inner = getInnerScales(attention);
+  int64_t bytes[] = {0, 0};
+  size_t scaled = 0;
+  for (Block *function : getFunctions(attention)) {
+    llvm::DenseMap<Operation *, unsigned> dependences =
+        getDependences(*function);
+    WalkResult walked = function->walk([&](Operation *op) -> WalkResult {
+      RoleAttr role = getRole(op);
+      if (!role)
+        return WalkResult::advance();
+      if (op->getBlock() != function)
+        return op->emitError() << "has a role in a region of a function";
+      switch (role.getKind()) {
+      case RoleKind::InnerScale:
+        ++scaled;
+        if (!llvm::is_contained(inner, op))
+          return op->emitError() << "is not all that the functions do with the "
+                                    "score at first, by one constant";
+        return WalkResult::advance();
+      case RoleKind::OuterScale:
+        if (function != ofScores.front() || getOuterScale(*function) != op)
+          return op->emitError() << "is not what score_mod yields, by a "
+                                    "positive constant";
+        return WalkResult::advance();
+      case RoleKind::Query:
+      case RoleKind::Key: {
+        const bool isQuery = role.is(RoleKind::Query);
+        if (dependences[op] & ~getAllowed(role.getKind()))
+          return op->emitError()
+                 << (isQuery ? "is not the same for all keys of a query"
+                             : "is not the same for all queries of a key");
+        int64_t &kept = bytes[isQuery ? 0 : 1];
+        if ((kept += getKeptBytes(op)) > kKeptBytes)
+          return op->emitError() << "is more than the " << kKeptBytes
+                                 << " bytes that are kept for a "
+                                 << (isQuery ? "query" : "key");
+        return WalkResult::advance();
+      }
+      default:
+        return op->emitError() << "has the role of an op in a loop";
+      }
+    });
+    if (walked.wasInterrupted())
+      return failure();
+  }
+  if (scaled != 0 && scaled != inner.size())
+    return attention->emitError() << "has an inner scale in one of its "
+                                     "functions alone";
+  return success();
+}
+
+LogicalResult cuda::verifyAttention(Operation *attention,
+                                    const plan::Limits &limits) {
+  AttentionAttr tiles = getAttention(attention);
+  if (!tiles)
+    return attention->emitError()
+           << "has no schedule; cuda-schedule gives it one";
+  auto verify = [&](auto op) -> LogicalResult {
+    if (failed(verifyTiles(op, tiles)))
+      return failure();
+    if (const int64_t bytes = getSharedBytes(op);
+        bytes > limits.sharedBytes - kSystemShared)
+      return op.emitError()
+             << "takes " << bytes << " bytes of shared memory; a "
+             << "block has " << limits.sharedBytes - kSystemShared;
+    return verifyRoles(op);
+  };
+  return llvm::TypeSwitch<Operation *, LogicalResult>(attention)
+      .Case<plan::AttentionOp, plan::AttentionGradOp>(verify);
+}

@@ -1,0 +1,54 @@
+//===- attention_tiles.h - tiles of attention -----------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The tiles that attention_fwd.cuh and attention_bwd.cuh are fastest with: for
+// `cuda-schedule`, which writes them down, and for what runs the templates by
+// themselves.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_KERNELS_ATTENTION_TILES_H
+#define TESSERA_KERNELS_ATTENTION_TILES_H
+
+namespace tessera {
+
+/// Queries of a block, keys that it takes at a time, and how many of what it
+/// walks along are under way: keys and values forward, queries and gradients
+/// backward.
+struct AttentionTiles {
+  int rows, keys, stages;
+};
+
+/// Of queries and keys with head dimension `depth`. `functions`: of a score or
+/// of a mask; `scaled`: the scores are, before they are used. There are 64 rows
+/// to a consumer group; three groups have too few registers for functions, and
+/// keys are what there are registers and shared memory for.
+constexpr AttentionTiles getForwardTiles(int depth, int ofValues,
+                                         bool functions, bool scaled) {
+  const bool three = depth < 128 && !functions && !scaled;
+  const int keys = depth == 96 && three                              ? 112
+                   : depth <= 128 || (ofValues == 128 && !functions) ? 128
+                   : depth == 192 ? (functions ? 96 : 112)
+                                  : (functions ? 64 : 80);
+  return {three ? 192 : 128, keys, 2};
+}
+
+/// `sums`: those for captured tensors by query or distance, which a block of
+/// queries has in shared memory. Probabilities beside their product with a
+/// derivative, or beside what a mask compares, are too many registers for 128
+/// queries. With two stages, and all tiles at the same queries, a step waits
+/// for its own.
+constexpr AttentionTiles getBackwardTiles(int depth, bool mask, bool scoreGrad,
+                                          int sums) {
+  const int rows = depth == 64 && !mask && !scoreGrad ? 128 : 64;
+  return {rows, 128, rows == 64 && sums <= 2 ? 3 : 2};
+}
+
+} // namespace tessera
+
+#endif // TESSERA_KERNELS_ATTENTION_TILES_H

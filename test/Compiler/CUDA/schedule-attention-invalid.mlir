@@ -1,0 +1,390 @@
+// The tiles of an attention and the roles in its functions: a schedule that was edited by
+// hand is legal, or an error at the op.
+// RUN: tessera-opt %s --split-input-file --verify-diagnostics --cuda-verify-schedule -o /dev/null
+
+// What is right, and other tiles that there are kernels for.
+!q = memref<2x4x64x64xbf16, strided<[16384, 4096, 64, 1]>>
+module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
+  func.func private @k(%q: !q, %o: !q) attributes {plan.kernel} {
+    plan.attention %q, %q, %q to %o scale(0.125) {schedule.attention = #schedule.attention<rows(192) keys(128) stages(2)>} : !q, !q, !q to !q
+    return
+  }
+}
+
+// -----
+
+// Smaller ones.
+!q = memref<2x4x64x64xbf16, strided<[16384, 4096, 64, 1]>>
+module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
+  func.func private @k(%q: !q, %o: !q) attributes {plan.kernel} {
+    plan.attention %q, %q, %q to %o scale(0.125) {schedule.attention = #schedule.attention<rows(128) keys(80) stages(2)>} : !q, !q, !q to !q
+    return
+  }
+}
+
+// -----
+
+// None.
+!q = memref<2x4x64x64xbf16, strided<[16384, 4096, 64, 1]>>
+module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
+  func.func private @k(%q: !q, %o: !q) attributes {plan.kernel} {
+    // expected-error @+1 {{has no schedule; cuda-schedule gives it one}}
+    plan.attention %q, %q, %q to %o scale(0.125) : !q, !q, !q to !q
+    return
+  }
+}
+
+// -----
+
+// Queries.
+!q = memref<2x4x64x64xbf16, strided<[16384, 4096, 64, 1]>>
+module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
+  func.func private @k(%q: !q, %o: !q) attributes {plan.kernel} {
+    // expected-error @+1 {{a block takes 128 queries or 192, not 64}}
+    plan.attention %q, %q, %q to %o scale(0.125) {schedule.attention = #schedule.attention<rows(64) keys(128) stages(2)>} : !q, !q, !q to !q
+    return
+  }
+}
+
+// -----
+
+// Queries of wide heads.
+!q = memref<2x4x64x128xbf16, strided<[32768, 8192, 128, 1]>>
+module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
+  func.func private @k(%q: !q, %o: !q) attributes {plan.kernel} {
+    // expected-error @+1 {{a block takes 128 queries, not 192}}
+    plan.attention %q, %q, %q to %o scale(0.125) {schedule.attention = #schedule.attention<rows(192) keys(128) stages(2)>} : !q, !q, !q to !q
+    return
+  }
+}
+
+// -----
+
+// Keys.
+!q = memref<2x4x64x64xbf16, strided<[16384, 4096, 64, 1]>>
+module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
+  func.func private @k(%q: !q, %o: !q) attributes {plan.kernel} {
+    // expected-error @+1 {{a block takes 64, 80, 96, 112 or 128 keys at a time, not 100}}
+    plan.attention %q, %q, %q to %o scale(0.125) {schedule.attention = #schedule.attention<rows(128) keys(100) stages(2)>} : !q, !q, !q to !q
+    return
+  }
+}
+
+// -----
+
+// Stages.
+!q = memref<2x4x64x64xbf16, strided<[16384, 4096, 64, 1]>>
+module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
+  func.func private @k(%q: !q, %o: !q) attributes {plan.kernel} {
+    // expected-error @+1 {{there are 2 stages of keys and values, not 3}}
+    plan.attention %q, %q, %q to %o scale(0.125) {schedule.attention = #schedule.attention<rows(128) keys(128) stages(3)>} : !q, !q, !q to !q
+    return
+  }
+}
+
+// -----
+
+// Shared memory.
+!q = memref<2x4x64x256xbf16, strided<[65536, 16384, 256, 1]>>
+module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
+  func.func private @k(%q: !q, %o: !q) attributes {plan.kernel} {
+    // expected-error @+1 {{takes 329728 bytes of shared memory; a block has 232448}}
+    plan.attention %q, %q, %q to %o scale(0.125) {schedule.attention = #schedule.attention<rows(128) keys(128) stages(2)>} : !q, !q, !q to !q
+    return
+  }
+}
+
+// -----
+
+// What is right, with a function.
+!q = memref<2x4x64x64xbf16, strided<[16384, 4096, 64, 1]>>
+module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
+  func.func private @k(%q: !q, %o: !q, %t: memref<64xf32, strided<[1]>>) attributes {plan.kernel} {
+    plan.attention %q, %q, %q to %o scale(0.125) {schedule.attention = #schedule.attention<rows(128) keys(128) stages(2)>} : !q, !q, !q to !q
+      score_mod (%s: f32, %b: index, %h: index, %i: index, %j: index) {
+        %c = arith.constant 2.0 : f32
+        %0 = arith.mulf %s, %c {schedule.role = #schedule.role<inner_scale>} : f32
+        %1 = memref.load %t[%i] {schedule.role = #schedule.role<query>} : memref<64xf32, strided<[1]>>
+        %2 = arith.addf %0, %1 : f32
+        %3 = arith.mulf %2, %c {schedule.role = #schedule.role<outer_scale>} : f32
+        tv.yield %3 : f32
+      }
+    return
+  }
+}
+
+// -----
+
+// Of a query what keys say.
+!q = memref<2x4x64x64xbf16, strided<[16384, 4096, 64, 1]>>
+module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
+  func.func private @k(%q: !q, %o: !q, %t: memref<64xf32, strided<[1]>>) attributes {plan.kernel} {
+    plan.attention %q, %q, %q to %o scale(0.125) {schedule.attention = #schedule.attention<rows(128) keys(128) stages(2)>} : !q, !q, !q to !q
+      score_mod (%s: f32, %b: index, %h: index, %i: index, %j: index) {
+        // expected-error @+1 {{is not the same for all keys of a query}}
+        %1 = memref.load %t[%j] {schedule.role = #schedule.role<query>} : memref<64xf32, strided<[1]>>
+        %2 = arith.addf %s, %1 : f32
+        tv.yield %2 : f32
+      }
+    return
+  }
+}
+
+// -----
+
+// Of a key what queries say.
+!q = memref<2x4x64x64xbf16, strided<[16384, 4096, 64, 1]>>
+module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
+  func.func private @k(%q: !q, %o: !q, %t: memref<64xf32, strided<[1]>>) attributes {plan.kernel} {
+    plan.attention %q, %q, %q to %o scale(0.125) {schedule.attention = #schedule.attention<rows(128) keys(128) stages(2)>} : !q, !q, !q to !q
+      score_mod (%s: f32, %b: index, %h: index, %i: index, %j: index) {
+        // expected-error @+1 {{is not the same for all queries of a key}}
+        %1 = memref.load %t[%i] {schedule.role = #schedule.role<key>} : memref<64xf32, strided<[1]>>
+        %2 = arith.addf %s, %1 : f32
+        tv.yield %2 : f32
+      }
+    return
+  }
+}
+
+// -----
+
+// A head is no key's.
+!q = memref<2x4x64x64xbf16, strided<[16384, 4096, 64, 1]>>
+module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
+  func.func private @k(%q: !q, %o: !q, %t: memref<64xf32, strided<[1]>>) attributes {plan.kernel} {
+    plan.attention %q, %q, %q to %o scale(0.125) {schedule.attention = #schedule.attention<rows(128) keys(128) stages(2)>} : !q, !q, !q to !q
+      score_mod (%s: f32, %b: index, %h: index, %i: index, %j: index) {
+        // expected-error @+1 {{is not the same for all queries of a key}}
+        %1 = memref.load %t[%h] {schedule.role = #schedule.role<key>} : memref<64xf32, strided<[1]>>
+        %2 = arith.addf %s, %1 : f32
+        tv.yield %2 : f32
+      }
+    return
+  }
+}
+
+// -----
+
+// Too much for a query.
+!q = memref<2x4x64x64xbf16, strided<[16384, 4096, 64, 1]>>
+module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
+  func.func private @k(%q: !q, %o: !q, %t: memref<64xf32, strided<[1]>>) attributes {plan.kernel} {
+    plan.attention %q, %q, %q to %o scale(0.125) {schedule.attention = #schedule.attention<rows(128) keys(128) stages(2)>} : !q, !q, !q to !q
+      score_mod (%s: f32, %b: index, %h: index, %i: index, %j: index) {
+        %n = arith.addi %b, %i {schedule.role = #schedule.role<query>} : index
+        %m = arith.addi %h, %i {schedule.role = #schedule.role<query>} : index
+        // expected-error @+1 {{is more than the 16 bytes that are kept for a query}}
+        %1 = memref.load %t[%i] {schedule.role = #schedule.role<query>} : memref<64xf32, strided<[1]>>
+        %2 = arith.addf %s, %1 : f32
+        tv.yield %2 : f32
+      }
+    return
+  }
+}
+
+// -----
+
+// An inner scale that is not all.
+!q = memref<2x4x64x64xbf16, strided<[16384, 4096, 64, 1]>>
+module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
+  func.func private @k(%q: !q, %o: !q, %t: memref<64xf32, strided<[1]>>) attributes {plan.kernel} {
+    plan.attention %q, %q, %q to %o scale(0.125) {schedule.attention = #schedule.attention<rows(128) keys(128) stages(2)>} : !q, !q, !q to !q
+      score_mod (%s: f32, %b: index, %h: index, %i: index, %j: index) {
+        %c = arith.constant 2.0 : f32
+        // expected-error @+1 {{is not all that the functions do with the score at first, by one constant}}
+        %0 = arith.mulf %s, %c {schedule.role = #schedule.role<inner_scale>} : f32
+        %2 = arith.addf %s, %0 : f32
+        tv.yield %2 : f32
+      }
+    return
+  }
+}
+
+// -----
+
+// An outer scale that is negative.
+!q = memref<2x4x64x64xbf16, strided<[16384, 4096, 64, 1]>>
+module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
+  func.func private @k(%q: !q, %o: !q, %t: memref<64xf32, strided<[1]>>) attributes {plan.kernel} {
+    plan.attention %q, %q, %q to %o scale(0.125) {schedule.attention = #schedule.attention<rows(128) keys(128) stages(2)>} : !q, !q, !q to !q
+      score_mod (%s: f32, %b: index, %h: index, %i: index, %j: index) {
+        %c = arith.constant -2.0 : f32
+        %0 = arith.addf %s, %s : f32
+        // expected-error @+1 {{is not what score_mod yields, by a positive constant}}
+        %2 = arith.mulf %0, %c {schedule.role = #schedule.role<outer_scale>} : f32
+        tv.yield %2 : f32
+      }
+    return
+  }
+}
+
+// -----
+
+// A role of loops.
+!q = memref<2x4x64x64xbf16, strided<[16384, 4096, 64, 1]>>
+module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
+  func.func private @k(%q: !q, %o: !q, %t: memref<64xf32, strided<[1]>>) attributes {plan.kernel} {
+    plan.attention %q, %q, %q to %o scale(0.125) {schedule.attention = #schedule.attention<rows(128) keys(128) stages(2)>} : !q, !q, !q to !q
+      score_mod (%s: f32, %b: index, %h: index, %i: index, %j: index) {
+        // expected-error @+1 {{has the role of an op in a loop}}
+        %2 = arith.addf %s, %s {schedule.role = #schedule.role<once>} : f32
+        tv.yield %2 : f32
+      }
+    return
+  }
+}
+
+// -----
+
+// A gradient: what is right.
+!q = memref<2x4x64x64xbf16, strided<[16384, 4096, 64, 1]>>
+!l = memref<2x4x64xf32, strided<[256, 64, 1]>>
+!w = memref<2x4x192x67xf32, strided<[51456, 12864, 67, 1]>>
+module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
+  func.func private @k(%q: !q, %l: !l, %dq: !q, %dk: !q, %dv: !q, %w: !w) attributes {plan.kernel} {
+    plan.attention_grad %q, %q, %q, %q, %q, %l to %dq, %dk, %dv by %w scale(0.125) {schedule.attention = #schedule.attention<rows(128) keys(128) stages(2)>}
+        : !q, !q, !q, !q, !q, !l, !q, !q, !q, !w
+    return
+  }
+}
+
+// -----
+
+// Fewer queries.
+!q = memref<2x4x64x64xbf16, strided<[16384, 4096, 64, 1]>>
+!l = memref<2x4x64xf32, strided<[256, 64, 1]>>
+!w = memref<2x4x192x67xf32, strided<[51456, 12864, 67, 1]>>
+module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
+  func.func private @k(%q: !q, %l: !l, %dq: !q, %dk: !q, %dv: !q, %w: !w) attributes {plan.kernel} {
+    plan.attention_grad %q, %q, %q, %q, %q, %l to %dq, %dk, %dv by %w scale(0.125) {schedule.attention = #schedule.attention<rows(64) keys(128) stages(3)>}
+        : !q, !q, !q, !q, !q, !l, !q, !q, !q, !w
+    return
+  }
+}
+
+// -----
+
+// Queries.
+!q = memref<2x4x64x64xbf16, strided<[16384, 4096, 64, 1]>>
+!l = memref<2x4x64xf32, strided<[256, 64, 1]>>
+!w = memref<2x4x192x67xf32, strided<[51456, 12864, 67, 1]>>
+module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
+  func.func private @k(%q: !q, %l: !l, %dq: !q, %dk: !q, %dv: !q, %w: !w) attributes {plan.kernel} {
+    // expected-error @+1 {{a block takes 64 queries or 128 at a time, not 192}}
+    plan.attention_grad %q, %q, %q, %q, %q, %l to %dq, %dk, %dv by %w scale(0.125) {schedule.attention = #schedule.attention<rows(192) keys(128) stages(2)>}
+        : !q, !q, !q, !q, !q, !l, !q, !q, !q, !w
+    return
+  }
+}
+
+// -----
+
+// Queries of wide heads.
+!q = memref<2x4x64x128xbf16, strided<[32768, 8192, 128, 1]>>
+!l = memref<2x4x64xf32, strided<[256, 64, 1]>>
+!w = memref<2x4x192x131xf32, strided<[100608, 25152, 131, 1]>>
+module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
+  func.func private @k(%q: !q, %l: !l, %dq: !q, %dk: !q, %dv: !q, %w: !w) attributes {plan.kernel} {
+    // expected-error @+1 {{a block takes 64 queries at a time, not 128}}
+    plan.attention_grad %q, %q, %q, %q, %q, %l to %dq, %dk, %dv by %w scale(0.125) {schedule.attention = #schedule.attention<rows(128) keys(128) stages(2)>}
+        : !q, !q, !q, !q, !q, !l, !q, !q, !q, !w
+    return
+  }
+}
+
+// -----
+
+// Keys.
+!q = memref<2x4x64x64xbf16, strided<[16384, 4096, 64, 1]>>
+!l = memref<2x4x64xf32, strided<[256, 64, 1]>>
+!w = memref<2x4x192x67xf32, strided<[51456, 12864, 67, 1]>>
+module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
+  func.func private @k(%q: !q, %l: !l, %dq: !q, %dk: !q, %dv: !q, %w: !w) attributes {plan.kernel} {
+    // expected-error @+1 {{a block takes 128 keys, not 64}}
+    plan.attention_grad %q, %q, %q, %q, %q, %l to %dq, %dk, %dv by %w scale(0.125) {schedule.attention = #schedule.attention<rows(64) keys(64) stages(2)>}
+        : !q, !q, !q, !q, !q, !l, !q, !q, !q, !w
+    return
+  }
+}
+
+// -----
+
+// Stages.
+!q = memref<2x4x64x64xbf16, strided<[16384, 4096, 64, 1]>>
+!l = memref<2x4x64xf32, strided<[256, 64, 1]>>
+!w = memref<2x4x192x67xf32, strided<[51456, 12864, 67, 1]>>
+module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
+  func.func private @k(%q: !q, %l: !l, %dq: !q, %dk: !q, %dv: !q, %w: !w) attributes {plan.kernel} {
+    // expected-error @+1 {{there are 2 or 3 stages of queries and gradients, not 4}}
+    plan.attention_grad %q, %q, %q, %q, %q, %l to %dq, %dk, %dv by %w scale(0.125) {schedule.attention = #schedule.attention<rows(64) keys(128) stages(4)>}
+        : !q, !q, !q, !q, !q, !l, !q, !q, !q, !w
+    return
+  }
+}
+
+// -----
+
+// Functions that agree.
+!q = memref<2x4x64x64xbf16, strided<[16384, 4096, 64, 1]>>
+!l = memref<2x4x64xf32, strided<[256, 64, 1]>>
+!w = memref<2x4x192x71xf32, strided<[54528, 13632, 71, 1]>>
+module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
+  func.func private @k(%q: !q, %l: !l, %dq: !q, %dk: !q, %dv: !q, %w: !w) attributes {plan.kernel} {
+    plan.attention_grad %q, %q, %q, %q, %q, %l to %dq, %dk, %dv by %w scale(0.125) {schedule.attention = #schedule.attention<rows(64) keys(128) stages(3)>}
+        : !q, !q, !q, !q, !q, !l, !q, !q, !q, !w
+      score_mod (%s: f32, %b: index, %h: index, %i: index, %j: index) {
+        %c = arith.constant 2.0 : f32
+        %0 = arith.mulf %s, %c {schedule.role = #schedule.role<inner_scale>} : f32
+        %1 = math.tanh %0 : f32
+        tv.yield %1 : f32
+      }
+      score_grad (%s: f32, %dy: f32, %b: index, %h: index, %i: index, %j: index) {
+        %c = arith.constant 2.0 : f32
+        %0 = arith.mulf %s, %c {schedule.role = #schedule.role<inner_scale>} : f32
+        %1 = math.tanh %0 : f32
+        %2 = arith.mulf %dy, %1 : f32
+        tv.yield %2 : f32
+      }
+    return
+  }
+}
+
+// -----
+
+// An inner scale of one function alone.
+!q = memref<2x4x64x64xbf16, strided<[16384, 4096, 64, 1]>>
+!l = memref<2x4x64xf32, strided<[256, 64, 1]>>
+!w = memref<2x4x192x71xf32, strided<[54528, 13632, 71, 1]>>
+module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
+  func.func private @k(%q: !q, %l: !l, %dq: !q, %dk: !q, %dv: !q, %w: !w) attributes {plan.kernel} {
+    // expected-error @+1 {{has an inner scale in one of its functions alone}}
+    plan.attention_grad %q, %q, %q, %q, %q, %l to %dq, %dk, %dv by %w scale(0.125) {schedule.attention = #schedule.attention<rows(64) keys(128) stages(3)>}
+        : !q, !q, !q, !q, !q, !l, !q, !q, !q, !w
+      score_mod (%s: f32, %b: index, %h: index, %i: index, %j: index) {
+        %c = arith.constant 2.0 : f32
+        %0 = arith.mulf %s, %c {schedule.role = #schedule.role<inner_scale>} : f32
+        %1 = math.tanh %0 : f32
+        tv.yield %1 : f32
+      }
+      score_grad (%s: f32, %dy: f32, %b: index, %h: index, %i: index, %j: index) {
+        %c = arith.constant 2.0 : f32
+        %0 = arith.mulf %s, %c : f32
+        %1 = math.tanh %0 : f32
+        %2 = arith.mulf %dy, %1 : f32
+        tv.yield %2 : f32
+      }
+    return
+  }
+}
+
+// -----
+
+// On what is no attention.
+module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
+  func.func private @k() attributes {plan.kernel} {
+    // expected-error @+1 {{is no product or attention of a kernel's body, to have tiles}}
+    %c0 = arith.constant {schedule.attention = #schedule.attention<rows(128) keys(128) stages(2)>} 0 : index
+    return
+  }
+}

@@ -1,0 +1,40 @@
+//===- attention_configs.cuh - with the tiles of programs -----------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_TEST_ATTENTION_CONFIGS_CUH
+#define TESSERA_TEST_ATTENTION_CONFIGS_CUH
+
+#include "attention/attention_bwd.cuh"
+#include "attention/attention_tiles.h"
+
+namespace tessera {
+
+template <class M, int D, int DV>
+constexpr AttentionTiles
+    kForwardTiles = getForwardTiles(D, DV, M::HasScore || M::HasMask,
+                                    M::HasScore || !(M::Scale > 0));
+template <class T, int D, class M, int DV = D>
+using Fwd = FwdConfig<T, D, M, DV, kForwardTiles<M, D, DV>.rows,
+                      kForwardTiles<M, D, DV>.keys>;
+
+template <class M> __device__ constexpr int count_shared_sums() {
+  int count = 0;
+  for (int n = 0; n < M::Sums; n++)
+    count += M::sum_by(n) == SumBy::Query || M::sum_by(n) == SumBy::Distance;
+  return count;
+}
+template <class M, int D>
+constexpr AttentionTiles kBackwardTiles =
+    getBackwardTiles(D, M::HasMask, M::HasScoreGrad, count_shared_sums<M>());
+template <class T, int D, class M, bool Ordered = false>
+using Bwd = BwdConfig<T, D, M, Ordered, kBackwardTiles<M, D>.rows,
+                      kBackwardTiles<M, D>.keys, kBackwardTiles<M, D>.stages>;
+
+} // namespace tessera
+
+#endif // TESSERA_TEST_ATTENTION_CONFIGS_CUH
