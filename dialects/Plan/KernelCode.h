@@ -33,6 +33,8 @@ struct CodeOptions {
   std::string programs;
   /// NVRTC's library or its folder; empty: where it usually is.
   std::string nvrtc;
+  /// Called with how many kernels are compiled, of how many; null: nobody asks.
+  std::function<void(size_t done, size_t all)> progress;
 };
 
 /// The extent of a loop, in terms of a kernel's arguments.

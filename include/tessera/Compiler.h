@@ -13,6 +13,7 @@
 #ifndef TESSERA_COMPILER_H
 #define TESSERA_COMPILER_H
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,6 +55,9 @@ struct CompileOptions {
   std::string dumpKernels;
   /// NVRTC's library or its folder; empty: where it usually is.
   std::string nvrtc;
+  /// Called with how many kernels for cuda are compiled, of how many, on any
+  /// thread, one at a time.
+  std::function<void(size_t done, size_t all)> progress;
 };
 
 struct CompileResult {

@@ -136,6 +136,7 @@ LogicalResult Compilation::run(StringRef source) {
 LogicalResult Compilation::checkKernelOptions() {
   codeOptions.programs = options.dumpKernels;
   codeOptions.nvrtc = options.nvrtc;
+  codeOptions.progress = options.progress;
   if (!options.dumpDirectory.empty())
     codeOptions.dump = [&](StringRef name, StringRef text) {
       return dump(name, text);

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Support/Progress.h"
 #include "Support/StandardStreams.h"
 #include "tessera/Compiler.h"
 
@@ -17,6 +18,8 @@
 #include "llvm/Support/Process.h"
 #include "llvm/Support/ToolOutputFile.h"
 #include "llvm/Support/WithColor.h"
+
+#include <optional>
 
 using namespace llvm;
 
@@ -125,8 +128,14 @@ int main(int argc, char **argv) {
     errs() << input << ":1:1: error: " << why << "\n";
     return 1;
   }
+  std::optional<tessera::Progress> progress(std::in_place, "compiling",
+                                            "kernels");
+  options.progress = [&](size_t done, size_t all) {
+    progress->show(done, all);
+  };
   tessera::CompileResult result =
       tessera::compile(std::string_view(text.data(), text.size()), options);
+  progress.reset();
   errs() << result.diagnostics;
   if (options.explain)
     errs() << result.remarks;

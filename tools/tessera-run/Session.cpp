@@ -8,22 +8,16 @@
 
 #include "Session.h"
 #include "Layout/Transfers.h"
+#include "Support/Clock.h"
 #include "Support/Try.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <span>
 
 using namespace tessera;
 using namespace tessera::run;
-
-static double now() {
-  return std::chrono::duration<double>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 static thread_local int lastCulprit = -1;
 int run::culprit() { return lastCulprit; }
@@ -56,31 +50,17 @@ Result<HostBuffer> run::allocateHost(const std::string &name, size_t bytes) {
   return buffer;
 }
 
-void Progress::show(const std::string &stage, uint64_t done, uint64_t all,
-                    const char *unit) {
-  const double time = now();
-  if (last == 0)
-    last = time;
-  if (quiet || time - last < 2)
-    return;
-  last = time;
-  fprintf(stderr, "tessera-run: %s, %llu of %llu %s\n", stage.c_str(),
-          static_cast<unsigned long long>(done),
-          static_cast<unsigned long long>(all), unit);
-}
-
 //===----------------------------------------------------------------------===//
 // Loading
 //===----------------------------------------------------------------------===//
 
-static void logAll(void *team, tessera_log_level, const char *message) {
-  fprintf(stderr, "tessera-run: rank %d: %s\n",
-          static_cast<Team *>(team)->rank(), message);
-}
-static void logWarnings(void *team, tessera_log_level level,
-                        const char *message) {
-  if (level == TESSERA_LOG_WARNING)
-    logAll(team, level, message);
+/// What is no warning is for --verbose; else what is measured is counted.
+void Session::log(void *user, tessera_log_level level, const char *message) {
+  auto &session = *static_cast<Session *>(user);
+  if (level == TESSERA_LOG_WARNING || session.options.verbose)
+    fprintf(stderr, "tessera-run: rank %d: %s\n", session.team.rank(), message);
+  else if (session.measuring && strncmp(message, "measuring ", 10) == 0)
+    session.measuring->show(session.measured++, 0);
 }
 
 tessera_context_options Session::contextOptions(const std::string &backend,
@@ -115,8 +95,8 @@ tessera_context_options Session::contextOptions(const std::string &backend,
   if (options.verbose)
     settings.flags |= TESSERA_CHECK_STEPS;
   if (options.verbose || settings.algorithms) {
-    settings.log_user = &team;
-    settings.log = options.verbose ? logAll : logWarnings;
+    settings.log_user = this;
+    settings.log = log;
   }
   return settings;
 }
@@ -322,12 +302,15 @@ Status Session::makePorts() {
 }
 
 Status Session::fillPorts() {
-  Progress progress(team);
-  for (size_t i = 0; i < ports.size(); ++i) {
-    Port &port = ports[i];
-    progress.show("reading inputs", i, ports.size(), "ports");
+  uint64_t bytes = 0, all = 0;
+  for (const Port &port : ports)
+    all += port.stored ? port.bytes : 0;
+  Progress progress("reading inputs", "bytes", showsProgress());
+  for (Port &port : ports) {
     if (!port.stored)
       continue;
+    progress.show(bytes, all);
+    bytes += port.bytes;
     // Where the host sees the memory, it reads right there.
     HostBuffer staging;
     void *to = port.buffer.get();
@@ -358,13 +341,17 @@ Status Session::execute(const std::function<Status(int64_t)> &after) {
   for (const Port &port : ports)
     pointers.push_back(port.buffer.get());
   tessera_binding *newBinding = nullptr;
+  measuring.emplace("measuring algorithms", "matrix products", showsProgress());
   TSR_TRY(take(tessera_binding_create(module.get(), sizes.data(), sizes.size(),
                                       pointers.data(), pointers.size(),
                                       &newBinding)));
+  measuring.reset();
   binding.reset(newBinding);
-  Progress progress(team);
+  // What is logged goes to a terminal, too.
+  Progress progress("running", "runs",
+                    showsProgress() && options.logged.empty());
   for (int64_t i = 0; i < options.steps; ++i) {
-    progress.show("running", i, options.steps, "runs");
+    progress.show(i, options.steps);
     const double begin = now();
     TSR_TRY(take(tessera_binding_run(binding.get())));
     seconds.push_back(now() - begin);

@@ -15,6 +15,7 @@
 #define TESSERA_RUN_SESSION_H
 
 #include "Options.h"
+#include "Support/Progress.h"
 #include "Team.h"
 #include "Tensors/Transfer.h"
 #include "tessera/tessera.h"
@@ -74,18 +75,6 @@ struct RankDevice {
   bool isGPU() const { return ordinal >= 0; }
 };
 
-/// Lines on stderr for stages that take long, from rank 0.
-class Progress {
-public:
-  Progress(Team &team) : quiet(team.rank() != 0) {}
-  void show(const std::string &stage, uint64_t done, uint64_t all,
-            const char *unit);
-
-private:
-  bool quiet;
-  double last = 0; ///< when something was shown, or could have been first
-};
-
 class Session {
 public:
   Session(const Options &options, Team &team) : options(options), team(team) {}
@@ -127,9 +116,15 @@ private:
   tessera_context_options contextOptions(const std::string &backend,
                                          tessera_threads *threads);
 
+  /// Of rank 0, unless it says more.
+  bool showsProgress() const { return team.rank() == 0 && !options.verbose; }
+  static void log(void *session, tessera_log_level level, const char *message);
+
   const Options &options;
   Team &team;
   TensorFiles files;
+  std::optional<Progress> measuring; ///< while there is a binding to be made
+  uint64_t measured = 0;             ///< products
 };
 
 } // namespace tessera::run

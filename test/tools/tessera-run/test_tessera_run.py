@@ -5,8 +5,10 @@ usage: test_tessera_run.py BIN_FOLDER MPI_ENVIRONMENT_FILE FAKES BLAS"""
 
 import json
 import os
+import pty
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -457,6 +459,9 @@ class TesseraRun(Runs):
         self.assertEqual(report["products"], {"stored": 2, "measured": 0, "heuristic": 0})
         kept = self.folder / "kept"
         text = kept.read_text()
+        kept.unlink()
+        process = self.start(*run, "--autotune", "kept", "--verbose", **blas)
+        self.assertEqual(process.communicate(timeout=100)[1].count("measuring algorithms for "), 2)
         kept.write_text(text.replace("13.1.0", "12.9.1"))
         process = self.start(*run, "--algorithms", "kept", **blas)
         out, err = process.communicate(timeout=100)
@@ -472,6 +477,30 @@ class TesseraRun(Runs):
         self.check_failure(process, ["kept:5: there are 2 entries above"])
         self.check_failure(self.start(*run, "--autotune", "no/such", **blas), ["no/such: cannot be written"])
         self.fail_with(*run, "--autotune", "kept", "--algorithms", "kept", says=["--autotune uses"])
+
+    def test_progress(self):
+        """What takes long has a line, on a terminal only; it goes."""
+        run = [BIN / "tessera-run", "linear-1.tsr", "--inputs", "in.safetensors", "--steps", "10"]
+        for steps in (10**8, 10):
+            run[-1] = str(steps)
+            terminal, end = pty.openpty()
+            process = subprocess.Popen(run, cwd=self.folder, stdin=subprocess.DEVNULL,
+                                       stdout=subprocess.DEVNULL, stderr=end)  # fmt: skip
+            os.close(end)
+            said = b""
+            try:
+                while some := os.read(terminal, 4096):
+                    said += some
+                    if b"left" in said and process.poll() is None:
+                        process.send_signal(signal.SIGINT)
+            except OSError:  # the other end is closed
+                pass
+            os.close(terminal)
+            process.wait(timeout=100)
+            if steps == 10:
+                self.assertEqual((process.returncode, said), (0, b""))
+            else:
+                self.assertRegex(said, rb"\r\x1b\[Krunning: \d+ of 100000000 runs, 0:\d\d, \d+:\d\d left")
 
     def test_names_and_casts(self):
         save_file({"weight": W.astype(np.float64)}, self.folder / "w64.safetensors")

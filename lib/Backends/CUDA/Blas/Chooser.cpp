@@ -86,6 +86,7 @@ Result<Choice> Chooser::choose(const Blas &blas, Blas::Calls &calls) {
         (measures ? "it is measured anew" : "cuBLASLt's heuristic chooses"));
   }
   if (measures) {
+    peers.log(TESSERA_LOG_INFO, "measuring algorithms for " + key);
     Outcome<Algorithms::Entry> entry = measure(blas, calls, device, memory);
     if (entry) {
       // As all will read it.

@@ -135,15 +135,16 @@ static int countSpills(const Binary &binary) {
 
 LogicalResult cuda::compileKernels(ModuleOp program,
                                    std::vector<CompiledKernel> &kernels,
-                                   const std::string &nvrtc,
+                                   const plan::CodeOptions &options,
                                    const std::string &architecture) {
   std::vector<Unit> units;
   for (const CompiledKernel &kernel : kernels)
     units.push_back({kernel.source.name, kernel.source.text});
-  Result<NVRTC> compiler = NVRTC::open(nvrtc, architecture);
+  Result<NVRTC> compiler = NVRTC::open(options.nvrtc, architecture);
   if (!compiler)
     return program.emitError() << compiler.message();
-  Result<std::vector<Binary>> binaries = compiler->compile(units);
+  Result<std::vector<Binary>> binaries =
+      compiler->compile(units, options.progress);
   if (!binaries)
     return program.emitError() << binaries.message();
   for (auto [kernel, binary] : llvm::zip_equal(kernels, *binaries)) {

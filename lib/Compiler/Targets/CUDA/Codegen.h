@@ -32,7 +32,7 @@ emitKernels(mlir::ModuleOp program);
 /// registers, or that ptxas remarks on, gets a warning.
 mlir::LogicalResult compileKernels(mlir::ModuleOp program,
                                    std::vector<CompiledKernel> &kernels,
-                                   const std::string &nvrtc,
+                                   const plan::CodeOptions &options,
                                    const std::string &architecture);
 
 /// Writes each kernel, compiled for an architecture, to a file of its own that

@@ -17,6 +17,7 @@
 
 #include <cstdlib>
 #include <dlfcn.h>
+#include <mutex>
 
 using namespace llvm;
 using namespace tessera;
@@ -331,11 +332,20 @@ Result<Binary> NVRTC::compile(const Unit &unit) const {
   return binary;
 }
 
-Result<std::vector<Binary>> NVRTC::compile(std::span<const Unit> units) const {
+Result<std::vector<Binary>>
+NVRTC::compile(std::span<const Unit> units,
+               const std::function<void(size_t, size_t)> &progress) const {
   std::vector<std::optional<Result<Binary>>> results(units.size());
+  std::mutex mutex;
+  size_t done = 0;
   DefaultThreadPool pool;
   for (size_t i = 0; i < units.size(); ++i)
-    pool.async([&, i] { results[i] = compile(units[i]); });
+    pool.async([&, i] {
+      results[i] = compile(units[i]);
+      std::lock_guard lock(mutex);
+      if (++done; progress)
+        progress(done, units.size());
+    });
   pool.wait();
   std::vector<Binary> binaries;
   for (std::optional<Result<Binary>> &result : results) {

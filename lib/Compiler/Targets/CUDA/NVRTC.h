@@ -18,6 +18,7 @@
 
 #include "Support/Result.h"
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -71,9 +72,11 @@ public:
   static Result<NVRTC> open(const std::string &where,
                             const std::string &architecture);
 
-  /// Compiles all units, several at a time. A unit that does not compile is the
-  /// error.
-  Result<std::vector<Binary>> compile(std::span<const Unit> units) const;
+  /// Compiles all units, several at a time, and says how many are done to
+  /// `progress`, if there is one. A unit that does not compile is the error.
+  Result<std::vector<Binary>>
+  compile(std::span<const Unit> units,
+          const std::function<void(size_t, size_t)> &progress = nullptr) const;
 
 private:
   struct Functions;

@@ -76,7 +76,7 @@ GPUTarget::compile(ModuleOp program, const plan::CodeOptions &options) const {
     if (failed(options.dump("kernels.cu", text)))
       return failure();
   }
-  if (failed(compileKernels(program, *kernels, options.nvrtc,
+  if (failed(compileKernels(program, *kernels, options,
                             getArchitecture().str())) ||
       (!options.programs.empty() &&
        failed(dumpKernels(program, *kernels, options.programs,
