@@ -71,8 +71,9 @@ std::string suggestName(const std::string &name,
   size_t least = 0;
   for (const std::string &other : names) {
     // A name within another one (a prefix like "bert.") counts as near.
-    bool within = name.size() >= 3 && (other.find(name) != std::string::npos ||
-                                       name.find(other) != std::string::npos);
+    bool within = std::min(name.size(), other.size()) >= 3 &&
+                  (other.find(name) != std::string::npos ||
+                   name.find(other) != std::string::npos);
     size_t distance = within ? 1 : editDistance(name, other);
     if (distance <= std::max<size_t>(1, name.size() / 3) &&
         distance < std::max(name.size(), other.size()) &&
