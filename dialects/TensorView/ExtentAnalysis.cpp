@@ -233,6 +233,16 @@ layout::Shape ExtentAnalysis::getMaximumShape(Value value) const {
   return shape;
 }
 
+layout::Shape ExtentAnalysis::getTypicalShape(Value value) const {
+  std::map<std::string, int64_t> sizes = maximums;
+  for (auto &[name, size] : sizes)
+    size = std::max<int64_t>(size / 2, 1);
+  layout::Shape shape;
+  for (const Extent &extent : get(value))
+    shape.push_back(std::max<int64_t>(extent.evaluate(sizes).value_or(1), 0));
+  return shape;
+}
+
 layout::Shape ExtentAnalysis::getMultiples(Value value) const {
   layout::Shape shape;
   for (const Extent &extent : get(value)) {

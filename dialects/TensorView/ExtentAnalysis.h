@@ -40,6 +40,9 @@ public:
   }
   /// With dynamic sizes at their declared maximum.
   layout::Shape getMaximumShape(mlir::Value value) const;
+  /// Dynamic sizes at half of their maximum: what choices between values that
+  /// grow with them and values that do not go by.
+  layout::Shape getTypicalShape(mlir::Value value) const;
   /// What each extent is a multiple of, whatever the dynamic sizes are.
   layout::Shape getMultiples(mlir::Value value) const;
   int64_t getMaximumBytes(mlir::Value value) const;

@@ -51,8 +51,8 @@ struct Chain {
 class Planner {
 public:
   Planner(const Move &move, Shape symbolic, const Mesh &mesh,
-          const Links &links)
-      : move(move), shape(move.shape), mesh(mesh), links(links),
+          const Machine &machine)
+      : move(move), shape(move.shape), mesh(mesh), machine(machine),
         views(move.shape, std::move(symbolic), mesh) {}
 
   Plan plan();
@@ -92,7 +92,7 @@ private:
   const Move &move;
   const Shape &shape;
   const Mesh &mesh;
-  const Links &links;
+  const Machine &machine;
   const PlanViews views;
   View from, to; ///< `to` without new partial states
   std::vector<Candidate> candidates;
@@ -320,9 +320,9 @@ void Planner::add(Chain &chain, Step step, int64_t bytesSent,
   if (step.kind != Step::Kind::Slice) {
     cost.phases += 1;
     cost.copies += packFrom + packTo;
-    cost.seconds += links.alpha +
-                    double(std::max(bytesSent, bytesReceived)) / links.beta +
-                    double(packFrom * before + packTo * after) / links.copy;
+    cost.seconds += machine.alpha +
+                    double(std::max(bytesSent, bytesReceived)) / machine.beta +
+                    double(packFrom * before + packTo * after) / machine.copy;
   }
   cost.bytesSent += bytesSent;
   cost.bytesReceived += bytesReceived;
@@ -628,7 +628,8 @@ Plan Planner::plan() {
 
 static constexpr int64_t kMaxRuns = 1 << 22;
 
-Result<Plan> planMove(const Move &move, const Mesh &mesh, const Links &links) {
+Result<Plan> planMove(const Move &move, const Mesh &mesh,
+                      const Machine &machine) {
   for (const View *view : {&move.from, &move.to}) {
     int64_t rank = 0;
     for (const Dim &dim : view->dims)
@@ -682,7 +683,20 @@ Result<Plan> planMove(const Move &move, const Mesh &mesh, const Links &links) {
                    "combiner that the destination keeps"};
     stays |= !kept.empty();
   }
-  return Planner(move, std::move(symbolic), mesh, links).plan();
+  return Planner(move, std::move(symbolic), mesh, machine).plan();
+}
+
+Result<const Plan *> Plans::get(const Shape &shape, int64_t elementBytes,
+                                const View &from, const View &to) {
+  Key key{shape, elementBytes, from, to};
+  if (auto known = plans.find(key); known != plans.end())
+    return &known->second;
+  Move move{shape, elementBytes, canonicalize(from, shape, mesh),
+            canonicalize(to, shape, mesh)};
+  Result<Plan> plan = planMove(move, mesh, machine);
+  if (!plan)
+    return plan.error();
+  return &plans.emplace(std::move(key), std::move(*plan)).first->second;
 }
 
 } // namespace tessera::layout

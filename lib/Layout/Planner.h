@@ -23,6 +23,9 @@
 
 #include "Layout/Transfers.h"
 
+#include <map>
+#include <tuple>
+
 namespace tessera::layout {
 
 /// Figures for the device for which each is largest, summed over the steps.
@@ -58,12 +61,17 @@ struct Plan {
   int64_t lowerBoundBytes = 0;
 };
 
-/// Latency of a phase and bandwidth of a device's link.
-struct Links {
-  double alpha = 5e-6;  ///< seconds
-  double beta = 300e9;  ///< bytes a second, each direction
-  double copy = 2000e9; ///< bytes a second of a local copy
+/// What every choice between ways to move and to compute is priced with.
+struct Machine {
+  double alpha = 5e-6;   ///< seconds of latency of a phase
+  double beta = 300e9;   ///< bytes a second of a device's link, each direction
+  double copy = 2000e9;  ///< bytes a second of a local copy
+  double loops = 300e12; ///< iterations a second of the loops of a product
 };
+
+/// Whether time `a` is less than `b`, whatever the order in which either was
+/// added up.
+inline bool isLess(double a, double b) { return a < b * (1 - 1e-12); }
 
 /// A move of a tensor of `shape` (dynamic extents at their maximum) with
 /// elements of `elementBytes`. Both views are canonical. States of several
@@ -81,7 +89,28 @@ struct Move {
 /// The cheapest candidate; of equals that with fewest phases, then fewest
 /// bytes, then the first proposed. Candidates that need more memory at once
 /// than both ends of the move together count only if all do.
-Result<Plan> planMove(const Move &move, const Mesh &mesh, const Links &links);
+Result<Plan> planMove(const Move &move, const Mesh &mesh,
+                      const Machine &machine);
+
+/// Plans of moves over one mesh, each made once.
+class Plans {
+public:
+  explicit Plans(Mesh mesh, const Machine &machine = {})
+      : mesh(std::move(mesh)), machine(machine) {}
+
+  /// The plan for a tensor of `shape`, all of it known, for which the views
+  /// need not be canonical.
+  Result<const Plan *> get(const Shape &shape, int64_t elementBytes,
+                           const View &from, const View &to);
+  const Mesh &getMesh() const { return mesh; }
+  const Machine &getMachine() const { return machine; }
+
+private:
+  Mesh mesh;
+  Machine machine;
+  using Key = std::tuple<Shape, int64_t, View, View>;
+  std::map<Key, Plan> plans;
+};
 
 } // namespace tessera::layout
 

@@ -7,9 +7,9 @@
 //===----------------------------------------------------------------------===//
 //
 // All ways to divide an op's loops that its views suggest are placed
-// (Placement.h); each is charged with the bytes of the moves from the operands'
-// views and to the results', and with its loops: else a matrix product would be
-// repeated on all devices to save half an all-reduce. On a tie weights stay
+// (Placement.h); each is charged with the time of the moves from the operands'
+// views and to the results', and of the op itself: else a large product would
+// be repeated on all devices to save half an all-reduce. On a tie weights stay
 // where they are, then large operands do.
 //
 // Candidates of a factor: whole, each product that some dimension of it has,
@@ -19,6 +19,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Place/ChoosePlacement.h"
+#include "Layout/OpCost.h"
 #include "Layout/PlanViews.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -69,51 +70,31 @@ FailureOr<Placement> tv::getActualPlacement(Operation *op) {
   return actual;
 }
 
-int64_t tv::getWork(Operation *op, const Placement &placement,
-                    const Moves &moves) {
+double tv::getWork(Operation *op, const Placement &placement,
+                   const Moves &moves) {
   auto ruled = dyn_cast<ShardingRuleOpInterface>(op);
   if (!ruled)
     return 0;
   PlacedOp placed(ruled, placement);
-  const layout::Rule &rule = placed.getRule();
-  std::vector<int64_t> sizes;
-  for (const IterationFactor &factor : rule.factors)
-    sizes.push_back(factor.size);
-  auto look = [&](Value value, const std::vector<layout::DimFactors> &dims) {
-    layout::Shape shape = moves.getTypicalShape(value);
-    for (auto [extent, factors] : llvm::zip_equal(shape, dims))
-      if (factors.size() == 1 && sizes[factors[0]] == layout::kDynamic)
-        sizes[factors[0]] = extent;
+  auto tensorsOf = [&](ValueRange values, const std::vector<View> &views) {
+    std::vector<layout::OpTensor> tensors;
+    for (auto [value, view] : llvm::zip_equal(values, views))
+      tensors.push_back({moves.getTypicalShape(value),
+                         ExtentAnalysis::getElementBytes(value), view});
+    return tensors;
   };
-  // What is shifted is run through for the result.
-  for (auto [f, factor] : llvm::enumerate(rule.factors))
-    if (factor.kind == IterationFactor::Kind::Shifted)
-      sizes[f] = layout::kDynamic;
-  for (auto [value, dims] : llvm::zip_equal(op->getResults(), rule.results))
-    look(value, dims);
-  for (auto [value, dims] : llvm::zip_equal(op->getOperands(), rule.operands))
-    look(value, dims);
-
   Division division = placed.getDivision();
-  double work = 1;
-  for (auto [f, factor] : llvm::enumerate(rule.factors)) {
-    int64_t parts = 1;
-    if (!division.dims)
-      for (const SubAxis &axis : layout::axesOf(division.products[f]))
-        parts *= axis.size;
-    // What is addressed is not run through; split, each device has its share.
-    if (factor.kind == IterationFactor::Kind::Indexed)
-      work /= parts;
-    else
-      work *= llvm::divideCeil(std::max<int64_t>(sizes[f], 0), parts);
-  }
+  int64_t parts = 1;
   if (division.dims) {
     View view;
     view.dims = *division.dims;
-    for (const SubAxis &axis : layout::axesOf(view))
-      work /= axis.size;
+    parts = layout::sizeOf(layout::axesOf(view));
+    division.products.assign(division.products.size(), {Factor::rest()});
   }
-  return int64_t(std::min(work, 1e18));
+  return layout::opSeconds(placed.getRule(), division.products, parts,
+                           tensorsOf(op->getOperands(), placement.operands),
+                           tensorsOf(op->getResults(), placement.results),
+                           placed.getMesh(), moves.getMachine());
 }
 
 //===----------------------------------------------------------------------===//
@@ -241,12 +222,12 @@ Result<bool> Search::charge(Value value, const View &from, const View &to,
                             MoveCost &cost) {
   if (from == to)
     return false;
-  Result<int64_t> bytes = moves.bytes(value, from, to, mesh);
-  if (!bytes)
-    return bytes.error();
-  cost.bytes += *bytes;
+  Result<double> seconds = moves.seconds(value, from, to, mesh);
+  if (!seconds)
+    return seconds.error();
+  cost.moves += *seconds;
   ++cost.reshards;
-  return *bytes > 0;
+  return *seconds > 0;
 }
 
 LogicalResult Search::consider(Placement placement) {

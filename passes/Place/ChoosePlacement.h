@@ -15,19 +15,21 @@
 namespace tessera::tv {
 
 /// What an op and the moves around it cost on one device. Less is better: first
-/// the sum of bytes and work, then in the order of the other members.
+/// the time, then in the order of the other members.
 struct MoveCost {
-  int64_t bytes = 0;    ///< the most that a device sends or receives, summed
-  int64_t work = 0;     ///< loop iterations; one counts as much as a byte
+  double moves = 0;     ///< seconds of the moves, one after the other
+  double work = 0;      ///< seconds of the op
   int64_t weights = 0;  ///< weights that move
   int64_t elements = 0; ///< of operands that move
   int64_t reshards = 0;
 
-  int64_t total() const { return bytes + work; }
+  double total() const { return moves + work; }
   bool operator<(const MoveCost &other) const {
-    return std::tuple(total(), weights, elements, reshards) <
-           std::tuple(other.total(), other.weights, other.elements,
-                      other.reshards);
+    if (layout::isLess(total(), other.total()) ||
+        layout::isLess(other.total(), total()))
+      return total() < other.total();
+    return std::tuple(weights, elements, reshards) <
+           std::tuple(other.weights, other.elements, other.reshards);
   }
 };
 
@@ -41,9 +43,10 @@ struct Choice {
 mlir::FailureOr<Choice> choosePlacement(mlir::Operation *op,
                                         const Placement &actual, Moves &moves);
 
-/// The loop iterations that a device runs when the op lies as `placement`.
-int64_t getWork(mlir::Operation *op, const Placement &placement,
-                const Moves &moves);
+/// The seconds that a device needs for the op when it lies as `placement`: for
+/// its loops, or to read and write memory where that takes longer.
+double getWork(mlir::Operation *op, const Placement &placement,
+               const Moves &moves);
 
 /// The own views of the op's operands and results, places only. Fails with a
 /// diagnostic when one has no view.

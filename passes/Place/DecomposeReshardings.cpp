@@ -8,7 +8,7 @@
 //
 // Each op whose views disagree gets the cheapest placement (ChoosePlacement.h),
 // and a tv.reshard for each operand and result that lies otherwise. Last,
-// partial values are carried through ops where that saves bytes
+// partial values are carried through ops where that saves time
 // (DelayPartials.h).
 //
 //===----------------------------------------------------------------------===//

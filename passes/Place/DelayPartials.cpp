@@ -8,7 +8,7 @@
 //
 // In program order, each value with one use gets to know how it could lie if
 // the reshards above it came later, through ops that may run on partial values
-// without more moves. Where an op then needs fewer bytes for its operands, its
+// without more moves. Where an op then needs less time for its operands, its
 // result and the reshard of its result together, the ops above are rewritten:
 //
 //     a' = reshard a            a, b partial
@@ -34,7 +34,7 @@ namespace {
 struct Later {
   View view;
   /// Of the reshards that vanish then.
-  int64_t bytes;
+  double seconds;
   /// For an op between: its views then. None for a reshard.
   std::optional<Placement> placement;
 };
@@ -70,11 +70,11 @@ LogicalResult Delayer::visitReshard(ReshardOp op) {
   if (before.partial.empty() || before.partial == after.partial ||
       !to.hasOneUse())
     return success();
-  Result<int64_t> bytes =
-      moves.bytes(from, before, after, getView(from).getLayoutMesh());
-  if (!bytes)
-    return op.emitError() << bytes.message();
-  laters.try_emplace(to, Later{before, *bytes, std::nullopt});
+  Result<double> seconds =
+      moves.seconds(from, before, after, getView(from).getLayoutMesh());
+  if (!seconds)
+    return op.emitError() << seconds.message();
+  laters.try_emplace(to, Later{before, *seconds, std::nullopt});
   return success();
 }
 
@@ -124,34 +124,34 @@ LogicalResult Delayer::visit(Operation *op) {
   FailureOr<Placement> actual = getActualPlacement(op);
   if (failed(actual))
     return failure();
-  int64_t workNow = getWork(op, *actual, moves);
+  double workNow = getWork(op, *actual, moves);
   Value result = op->getResult(0);
   const layout::Mesh &mesh = getView(result).getLayoutMesh();
-  int64_t bytesNow = 0;
+  double movesNow = 0;
   for (auto [value, view] :
        llvm::zip_equal(op->getOperands(), actual->operands))
     if (auto later = laters.find(value); later != laters.end()) {
       view = later->second.view;
-      bytesNow += later->second.bytes;
+      movesNow += later->second.seconds;
     }
-  int64_t bytesAbove = bytesNow;
+  double movesAbove = movesNow;
   ReshardOp after =
       result.hasOneUse() ? asMove(*result.user_begin()) : ReshardOp();
   if (after) {
     View target = placesOf(after.getResult(0));
-    Result<int64_t> bytes =
-        moves.bytes(result, actual->results[0], target, mesh);
-    if (!bytes)
-      return op->emitError() << bytes.message();
-    bytesNow += *bytes;
+    Result<double> seconds =
+        moves.seconds(result, actual->results[0], target, mesh);
+    if (!seconds)
+      return op->emitError() << seconds.message();
+    movesNow += *seconds;
     actual->results[0] = target;
   }
 
   FailureOr<Choice> choice = choosePlacement(op, *actual, moves);
   if (failed(choice))
     return failure();
-  if (choice->cost.bytes < bytesNow &&
-      choice->cost.total() < bytesNow + workNow) {
+  if (layout::isLess(choice->cost.moves, movesNow) &&
+      layout::isLess(choice->cost.total(), movesNow + workNow)) {
     setOperands(op, choice->placement);
     const View &view = choice->placement.results[0];
     if (placesOf(result) == view)
@@ -176,22 +176,21 @@ LogicalResult Delayer::visit(Operation *op) {
   Result<Placement> passing = followOperands(op, *actual);
   if (!passing || passing->results[0].partial.empty())
     return success();
-  int64_t bytes = 0;
+  double seconds = 0;
   for (auto [value, from, to] : llvm::zip_equal(
            op->getOperands(), actual->operands, passing->operands)) {
-    Result<int64_t> moved =
-        from == to ? Result<int64_t>(0) : moves.bytes(value, from, to, mesh);
+    Result<double> moved = moves.seconds(value, from, to, mesh);
     if (!moved)
       return op->emitError() << moved.message();
-    bytes += *moved;
+    seconds += *moved;
   }
-  Result<int64_t> below =
-      moves.bytes(result, passing->results[0], actual->results[0], mesh);
+  Result<double> below =
+      moves.seconds(result, passing->results[0], actual->results[0], mesh);
   if (!below)
     return op->emitError() << below.message();
-  if (bytes == 0 && *below <= bytesAbove)
+  if (seconds == 0 && !layout::isLess(movesAbove, *below))
     laters.try_emplace(
-        result, Later{passing->results[0], bytesAbove, std::move(*passing)});
+        result, Later{passing->results[0], movesAbove, std::move(*passing)});
   return success();
 }
 

@@ -18,17 +18,12 @@ using namespace tessera;
 using namespace tessera::tv;
 using layout::View;
 
-FailureOr<Moves> Moves::get(func::FuncOp function, const layout::Links &links) {
+FailureOr<Moves> Moves::get(func::FuncOp function,
+                            const layout::Machine &machine) {
   FailureOr<ExtentAnalysis> extents = ExtentAnalysis::run(function);
   if (failed(extents))
     return failure();
-  return Moves(std::move(*extents), links);
-}
-
-Moves::Moves(ExtentAnalysis extents, const layout::Links &links)
-    : extents(std::move(extents)), links(links) {
-  for (const auto &[name, maximum] : this->extents.getMaximums())
-    typicalSizes[name] = std::max<int64_t>(maximum / 2, 1);
+  return Moves(std::move(*extents), machine);
 }
 
 /// Reshards that passes add are not analyzed; they change no extent.
@@ -53,36 +48,16 @@ layout::Shape Moves::getTypicalShape(Value value) const {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(value.getType()).getShape();
   if (!ShapedType::isDynamicShape(shape))
     return layout::Shape(shape.begin(), shape.end());
-  layout::Shape typical;
-  for (const layout::Extent &extent : extents.get(withoutReshards(value)))
-    typical.push_back(
-        std::max<int64_t>(extent.evaluate(typicalSizes).value_or(1), 0));
-  return typical;
+  return extents.getTypicalShape(withoutReshards(value));
 }
 
-Result<const layout::Plan *> Moves::plan(Value value, layout::Shape shape,
+Result<const layout::Plan *> Moves::plan(Value value,
+                                         const layout::Shape &shape,
                                          const View &from, const View &to,
                                          const layout::Mesh &mesh) {
-  if (mesh != plannedMesh) {
-    plans.clear();
-    plannedMesh = mesh;
-  }
-  auto type = cast<RankedTensorType>(value.getType());
-  int64_t bytes = ExtentAnalysis::getElementBytes(value);
-  Key key{std::move(shape), bytes, from, to};
-  if (auto known = plans.find(key); known != plans.end())
-    return &known->second;
-
-  const layout::Shape &extents = std::get<0>(key);
-  layout::Move move{extents, bytes, from, to};
-  if (ShapedType::isDynamicShape(type.getShape())) {
-    move.from = layout::canonicalize(from, extents, mesh);
-    move.to = layout::canonicalize(to, extents, mesh);
-  }
-  Result<layout::Plan> plan = layout::planMove(move, mesh, links);
-  if (!plan)
-    return plan.error();
-  return &plans.emplace(std::move(key), std::move(*plan)).first->second;
+  if (!plans || plans->getMesh() != mesh)
+    plans.emplace(mesh, machine);
+  return plans->get(shape, ExtentAnalysis::getElementBytes(value), from, to);
 }
 
 Result<const layout::Plan *> Moves::plan(Value value, const View &from,
@@ -91,12 +66,13 @@ Result<const layout::Plan *> Moves::plan(Value value, const View &from,
   return plan(value, getMaxShape(value), from, to, mesh);
 }
 
-Result<int64_t> Moves::bytes(Value value, const View &from, const View &to,
-                             const layout::Mesh &mesh) {
+Result<double> Moves::seconds(Value value, const View &from, const View &to,
+                              const layout::Mesh &mesh) {
+  if (from == to)
+    return 0.;
   Result<const layout::Plan *> plan =
       this->plan(value, getTypicalShape(value), from, to, mesh);
   if (!plan)
     return plan.error();
-  const layout::Cost &cost = (*plan)->chosen.cost;
-  return std::max(cost.bytesSent, cost.bytesReceived);
+  return (*plan)->chosen.cost.seconds;
 }

@@ -15,8 +15,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
-#include <map>
-#include <tuple>
+#include <optional>
 
 namespace tessera::tv {
 
@@ -25,40 +24,36 @@ namespace tessera::tv {
 class Moves {
 public:
   static mlir::FailureOr<Moves> get(mlir::func::FuncOp function,
-                                    const layout::Links &links = {});
+                                    const layout::Machine &machine = {});
 
   /// The plan that moves `value` from the view `from` to `to`. Intermediate
   /// views are canonical for the value's shape at the maximum.
   Result<const layout::Plan *> plan(mlir::Value value, const layout::View &from,
                                     const layout::View &to,
                                     const layout::Mesh &mesh);
-  /// The most bytes that a device sends or receives in the plan for the typical
-  /// shape.
-  Result<int64_t> bytes(mlir::Value value, const layout::View &from,
-                        const layout::View &to, const layout::Mesh &mesh);
+  /// The seconds that the move takes at the typical shape; 0 if nothing moves.
+  Result<double> seconds(mlir::Value value, const layout::View &from,
+                         const layout::View &to, const layout::Mesh &mesh);
+
+  const layout::Machine &getMachine() const { return machine; }
 
   /// The value's shape, dynamic extents at their maximum.
   layout::Shape getMaxShape(mlir::Value value) const;
   /// What each extent is a multiple of.
   layout::Shape getMultiples(mlir::Value value) const;
-  /// Dynamic extents at half of their maximum: what choices between values that
-  /// grow with them and values that do not go by.
+  /// See ExtentAnalysis.
   layout::Shape getTypicalShape(mlir::Value value) const;
 
 private:
-  Moves(ExtentAnalysis extents, const layout::Links &links);
-  Result<const layout::Plan *> plan(mlir::Value value, layout::Shape shape,
-                                    const layout::View &from,
-                                    const layout::View &to,
-                                    const layout::Mesh &mesh);
+  Moves(ExtentAnalysis extents, const layout::Machine &machine)
+      : extents(std::move(extents)), machine(machine) {}
+  Result<const layout::Plan *>
+  plan(mlir::Value value, const layout::Shape &shape, const layout::View &from,
+       const layout::View &to, const layout::Mesh &mesh);
 
   ExtentAnalysis extents;
-  std::map<std::string, int64_t> typicalSizes;
-  layout::Links links;
-  using Key = std::tuple<layout::Shape, int64_t, layout::View, layout::View>;
-  std::map<Key, layout::Plan> plans;
-  /// The mesh that `plans` are for; they are dropped when it changes.
-  layout::Mesh plannedMesh;
+  layout::Machine machine;
+  std::optional<layout::Plans> plans; ///< over the last mesh
 };
 
 } // namespace tessera::tv

@@ -16,14 +16,16 @@ def PropagateShardingsPass
   let summary = "Gives every tensor a view that follows from the user's views";
   let description = [{
     Rounds over all ops: each op carries the split of an iteration factor from one
-    of its tensors to the others, forward from operands to results until nothing
-    changes, then one round backward. A user's view is never changed, except for
-    dimensions written with `?`; others are only split further. Where two splits
-    exclude each other, the larger tensor stays; on a tie the weight. Of the other
-    split goes on what the first leaves: of `did(tp) * did(dp) * _` beside `did(dp) * _`
-    it is `did(tp) * _`. The result
-    does not depend on the order of ops or operands. `explain` says in remarks
-    where each split comes from, and why others were not taken.
+    of its tensors to the others, forward from operands to results, then backward,
+    until nothing changes. A user's view is never changed, except for dimensions
+    written with `?`; others are only split further. Where two splits exclude each
+    other, the one stays with which the op and the moves around it take less time
+    (Layout/OpCost.h, Layout/Planner.h). A tie waits until nothing else changes, for
+    another view may decide it; then the weight stays. Of the other split goes on
+    what the first leaves: of `did(tp) * did(dp) * _` beside `did(dp) * _` it is
+    `did(tp) * _`. The result does not depend on the order of ops or operands.
+    `explain` says in remarks where each split comes from, and why others were not
+    taken, with the time of either choice.
 
     Through a slice, pad or concat goes the same split of the other extent: blocks
     over the same devices, of which only the overlap moves.

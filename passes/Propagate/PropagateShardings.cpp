@@ -127,7 +127,8 @@ void PropagateShardingsPass::addTensor(Propagation &graph, Value value,
     return;
   Propagation::Tensor tensor;
   tensor.shape = layout::Shape(type.getShape());
-  tensor.bytes = extents.getMaximumBytes(value);
+  tensor.typical = extents.getTypicalShape(value);
+  tensor.elementBytes = ExtentAnalysis::getElementBytes(value);
   tensor.name = describe(value);
   if (auto argument = dyn_cast<BlockArgument>(value)) {
     tensor.weight = isWeightRole(getOperation().getArgAttrOfType<StringAttr>(

@@ -78,7 +78,41 @@ void Propagation::askAgain(int node) {
   }
 }
 
+int64_t Propagation::Tensor::bytes() const {
+  int64_t bytes = elementBytes;
+  for (int64_t extent : typical)
+    bytes *= extent;
+  return bytes;
+}
+
+void Propagation::findDepths() {
+  depths.assign(nodes.size(), 0);
+  std::vector<int> waits(nodes.size(), 0), ready;
+  for (size_t node = 0; node < nodes.size(); ++node) {
+    for (int operand : nodes[node].operands)
+      waits[node] += operand >= 0 && producers[operand] >= 0;
+    if (waits[node] == 0)
+      ready.push_back(node);
+  }
+  while (!ready.empty()) {
+    int node = ready.back();
+    ready.pop_back();
+    for (int result : nodes[node].results) {
+      if (result < 0)
+        continue;
+      for (int user : nodesOfTensor[result]) {
+        if (user == node)
+          continue;
+        depths[user] = std::max(depths[user], depths[node] + 1);
+        if (--waits[user] == 0)
+          ready.push_back(user);
+      }
+    }
+  }
+}
+
 Status Propagation::run() {
+  findDepths();
   std::set<int64_t> priorities = {0};
   for (const Tensor &tensor : tensors)
     priorities.insert(tensor.priority.begin(), tensor.priority.end());
@@ -93,28 +127,55 @@ Status Propagation::run() {
   for (int64_t priority : priorities) {
     for (size_t node = 0; node < nodes.size(); ++node)
       askAgain(node);
-    bool changed = true;
-    while (changed) {
-      changed = false;
-      while (round(Direction::Forward, priority)) {
-        changed = true;
-        if (--left < 0)
-          return Error{"propagation does not come to an end"};
-      }
-      changed |= round(Direction::Backward, priority);
-      if (--left < 0)
-        return Error{"propagation does not come to an end"};
+    for (bool last : {false, true}) {
+      breakTies = last;
+      for (int node : std::exchange(tied, {}))
+        askAgain(node);
+      if (Status status = runToEnd(priority, left); !status)
+        return status;
     }
   }
   return Ok{};
 }
 
-bool Propagation::round(Direction direction, int64_t priority) {
-  std::vector<Proposal> proposals;
-  for (int node : std::exchange(pending[int(direction)], {})) {
-    isPending[int(direction)][node] = false;
-    propose(node, direction, priority, proposals);
+Status Propagation::runToEnd(int64_t priority, int64_t &roundsLeft) {
+  bool changed = true;
+  while (changed) {
+    changed = roundForward(priority);
+    changed |= roundBackward(priority);
+    if (--roundsLeft < 0)
+      return Error{"propagation does not come to an end"};
   }
+  return Ok{};
+}
+
+bool Propagation::roundForward(int64_t priority) {
+  std::vector<int> &listed = pending[int(Direction::Forward)];
+  std::set<std::pair<int, int>> waiting; // by depth
+  bool changed = false;
+  while (true) {
+    for (int node : std::exchange(listed, {}))
+      waiting.emplace(depths[node], node);
+    if (waiting.empty())
+      return changed;
+    int node = waiting.extract(waiting.begin()).value().second;
+    isPending[int(Direction::Forward)][node] = false;
+    std::vector<Proposal> proposals;
+    propose(node, Direction::Forward, priority, proposals);
+    changed |= merge(proposals, Direction::Forward);
+  }
+}
+
+bool Propagation::roundBackward(int64_t priority) {
+  std::vector<Proposal> proposals;
+  for (int node : std::exchange(pending[int(Direction::Backward)], {})) {
+    isPending[int(Direction::Backward)][node] = false;
+    propose(node, Direction::Backward, priority, proposals);
+  }
+  return merge(proposals, Direction::Backward);
+}
+
+bool Propagation::merge(std::vector<Proposal> &proposals, Direction direction) {
   auto rank = [](const Proposal &p) {
     return std::tuple(p.tensor, p.priority, p.rounded, p.shifted, -p.bytes,
                       !p.weight, p.firstDim, std::string_view(p.text),
@@ -274,7 +335,7 @@ void Propagation::proposeByView(int index, int source, int target,
     if (!axes.empty())
       proposals.push_back(
           {target, first, dim, index, source, origin, /*shifted=*/false,
-           /*rounded=*/false, worst, from.bytes, from.weight,
+           /*rounded=*/false, worst, from.bytes(), from.weight,
            layout::toString(dim.product, mesh),
            "from " + from.name + " through " + nodes[index].name});
     first += dim.span;

@@ -9,13 +9,19 @@
 // Propagation on a plain graph of tensors and ops, without IR.
 //
 // A tensor's dimension is closed (its product is what the user wrote) or open.
-// A round asks every op, from the state before the round, for proposals: "split
-// this dimension like that". Then the proposals to each tensor are merged, best
-// first; one is taken if the dimension is open, the new product refines the old
-// one, and its axes are free in the tensor. Rounds go forward (operands to
-// results) until nothing changes, then one backward (results and operands to
-// operands), and so on until neither changes anything. The order of ops and
-// operands is never looked at, so it has no influence.
+// A round asks every op for proposals: "split this dimension like that". Those to
+// one tensor are merged, best first; one is taken if the dimension is open, the
+// new product refines the old one, and its axes are free in the tensor. A round
+// forward (operands to results) asks each op after those that compute its
+// operands; then one goes backward (results and operands to operands), all ops
+// from the state before it; and so on until neither changes anything. The order
+// in which ops and operands are listed is never looked at, so it has no
+// influence.
+//
+// Where an op cannot have the splits of two tensors, it has those with which it
+// and the moves around it take less time (OpCost.h, Planner.h). Where that is a
+// tie, it waits for what other tensors say, its results too; only when nothing
+// else changes any more are ties broken.
 //
 // Two uses of a value may want different splits of it. A value that costs
 // nothing as it is (an argument, or computed without a split sum) then stays
@@ -44,7 +50,7 @@
 #ifndef TESSERA_PROPAGATE_PROPAGATION_H
 #define TESSERA_PROPAGATE_PROPAGATION_H
 
-#include "Layout/Rule.h"
+#include "Layout/OpCost.h"
 
 #include <functional>
 #include <memory>
@@ -58,7 +64,8 @@ public:
 
   struct Tensor {
     layout::Shape shape;
-    int64_t bytes = 0;   ///< global, dynamic extents at their maximum
+    layout::Shape typical; ///< `shape`, dynamic extents at a usual one
+    int64_t elementBytes = 1;
     bool weight = false; ///< stays in place when a conflict is a tie
     layout::View view;   ///< canonical
     /// For each tensor dimension kClosed, or that it is open.
@@ -67,6 +74,8 @@ public:
     /// part; 0 otherwise.
     std::vector<int64_t> priority;
     std::string name; ///< for explanations
+
+    int64_t bytes() const; ///< global
   };
 
   /// A view of one end from a view of the other (reshape).
@@ -80,7 +89,8 @@ public:
     ViewMap forward, backward;
   };
 
-  explicit Propagation(layout::Mesh mesh) : mesh(std::move(mesh)) {}
+  explicit Propagation(layout::Mesh mesh)
+      : mesh(std::move(mesh)), plans(this->mesh) {}
 
   int addTensor(Tensor tensor);
   void addNode(Node node);
@@ -122,7 +132,12 @@ private:
 
   class ByRule;
 
-  bool round(Direction direction, int64_t priority);
+  Status runToEnd(int64_t priority, int64_t &roundsLeft);
+  bool roundForward(int64_t priority);
+  bool roundBackward(int64_t priority);
+  /// Tries them all, the best first; whether one was taken.
+  bool merge(std::vector<Proposal> &proposals, Direction direction);
+  void findDepths();
   /// Views are only refined, so an op whose tensors are as before proposes what
   /// has been taken or refused already: it need not be asked again.
   void askAgain(int node);
@@ -146,10 +161,15 @@ private:
   void explainRounding(const Proposal &proposal);
 
   layout::Mesh mesh;
+  layout::Plans plans;
   std::vector<Tensor> tensors;
   std::vector<Node> nodes;
   std::vector<std::vector<int>> nodesOfTensor;
   std::vector<int> producers; ///< nodes; -1 for none
+  std::vector<int> depths;    ///< of nodes: of their operands' producers, and 1
+  /// Whether ties are broken, and the ops that have met one that was not.
+  bool breakTies = false;
+  std::set<int> tied;
   /// For each tensor dimension, whether its uses want it split differently.
   std::vector<std::vector<bool>> disputed;
   /// For each tensor dimension whose product was carried unchanged: from where.

@@ -20,6 +20,8 @@
 #include "Propagate/Propagation.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <map>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -38,8 +40,7 @@ class Propagation::ByRule {
 public:
   ByRule(Propagation &graph, int index, Direction direction)
       : graph(graph), index(index), node(graph.nodes[index]), rule(node.rule),
-        direction(direction), chosen(rule.factors.size()),
-        products(rule.factors.size()) {}
+        direction(direction) {}
 
   void collect(int64_t priority);
   void choose();
@@ -60,13 +61,35 @@ private:
     std::string text;
     int source;
   };
+  /// A split that gives way to another, and what is left of it.
+  struct Loss {
+    const Candidate *loser, *winner;
+    Dim left;
+  };
+  /// What the factors get when candidates are taken in some order.
+  struct Assignment {
+    /// By factor: its product, and who suggested it.
+    std::vector<const Candidate *> chosen;
+    std::vector<std::optional<Dim>> products;
+    std::vector<const Candidate *> flats;
+    std::vector<Loss> losses;
+  };
   using FactorsOfDims = std::vector<layout::DimFactors>;
 
   void collect(int tensor, const FactorsOfDims &factorsOfDims,
                int64_t priority);
   int placeInResults(const Candidate &candidate) const;
-  void assign(int factor, Dim dim, const Candidate &candidate);
-  bool isFree(const Candidate &flat) const;
+  Assignment assign(const std::vector<const Candidate *> &order) const;
+  void assign(int factor, Dim dim, const Candidate &candidate,
+              Assignment &to) const;
+  bool isFree(const Candidate &flat, const Assignment &assignment) const;
+  /// The seconds of the op and of the moves around it; nothing where views are
+  /// none of factors.
+  std::optional<double> price(const Assignment &assignment) const;
+  std::optional<Dim> compose(const Assignment &assignment,
+                             const layout::DimFactors &factors) const;
+  View viewOf(const Assignment &assignment,
+              const FactorsOfDims &factorsOfDims) const;
   void proposeTo(int target, const FactorsOfDims &factorsOfDims,
                  std::vector<Proposal> &proposals) const;
   /// What the product of a factor means for dimension `d` of `target`.
@@ -82,11 +105,11 @@ private:
   const Node &node;
   const layout::Rule &rule;
   const Direction direction;
+  void explain(const Loss &loss, std::optional<double> seconds,
+               const std::map<const Candidate *, double> &otherwise);
+
   std::vector<Candidate> candidates;
-  /// By factor: its product, and who suggested it.
-  std::vector<const Candidate *> chosen;
-  std::vector<std::optional<Dim>> products;
-  std::vector<const Candidate *> flats;
+  Assignment best;
 };
 
 void Propagation::proposeByRule(int index, Direction direction,
@@ -223,7 +246,7 @@ void Propagation::ByRule::collect(int source,
     bool shifted =
         factors.size() == 1 && rule.factors[factors[0]].kind == Kind::Shifted;
     candidates.push_back({factors, seen, begin, shifted, rounded, own,
-                          tensor.bytes, tensor.weight,
+                          tensor.bytes(), tensor.weight,
                           layout::toString(seen.product, graph.mesh), source});
   }
 }
@@ -268,7 +291,8 @@ void Propagation::ByRule::collect(int64_t priority) {
 /// N = did(b) * _ of w's did(b) * did(a) * _. A factor is only refined:
 /// did(tp) * _ of x may become did(tp) * did(dp) * _ of another operand.
 void Propagation::ByRule::assign(int factor, Dim dim,
-                                 const Candidate &candidate) {
+                                 const Candidate &candidate,
+                                 Assignment &to) const {
   if (!carries(rule, factor))
     return;
   const Candidate *taker = nullptr;
@@ -282,68 +306,222 @@ void Propagation::ByRule::assign(int factor, Dim dim,
               .dims[0];
     taker = of;
   };
-  for (size_t other = 0; other < products.size(); ++other)
-    if (int(other) != factor && products[other])
-      leave(*products[other], chosen[other]);
-  for (const Candidate *flat : flats)
+  for (size_t other = 0; other < to.products.size(); ++other)
+    if (int(other) != factor && to.products[other])
+      leave(*to.products[other], to.chosen[other]);
+  for (const Candidate *flat : to.flats)
     leave(flat->dim, flat);
-  std::vector<SubAxis> left = layout::axesOf(dim.product);
-  if (taker && direction == Direction::Forward)
-    graph.log.push_back(
-        {candidate.source, false,
-         graph.tensors[candidate.source].name + " dimension " +
-             std::to_string(candidate.first) + ": " + candidate.text +
-             " does not pass " + node.name +
-             (left.empty()
-                  ? ""
-                  : " but as " + layout::toString(dim.product, graph.mesh)) +
-             ", whose loops " + taker->text + " of " +
-             graph.tensors[taker->source].name + " splits"});
-  if (left.empty())
+  if (taker)
+    to.losses.push_back({&candidate, taker, dim});
+  if (layout::axesOf(dim.product).empty())
     return;
-  if (products[factor] &&
-      !layout::refines(dim.product, products[factor]->product,
-                       rule.factors[factor].size, graph.mesh))
+  std::optional<Dim> &product = to.products[factor];
+  if (product && !layout::refines(dim.product, product->product,
+                                  rule.factors[factor].size, graph.mesh))
     return;
-  products[factor] = dim;
-  chosen[factor] = &candidate;
+  product = dim;
+  to.chosen[factor] = &candidate;
 }
 
 /// A flat dimension takes all of its factors, or none.
-bool Propagation::ByRule::isFree(const Candidate &flat) const {
+bool Propagation::ByRule::isFree(const Candidate &flat,
+                                 const Assignment &assignment) const {
   std::vector<SubAxis> axes = layout::axesOf(flat.dim.product);
-  for (const Candidate *other : flats)
+  for (const Candidate *other : assignment.flats)
     if (layout::overlap(layout::axesOf(other->dim.product), axes))
       return false;
   for (int factor : flat.factors)
-    if (products[factor] || !carries(rule, factor))
+    if (assignment.products[factor] || !carries(rule, factor))
       return false;
-  for (const std::optional<Dim> &product : products)
+  for (const std::optional<Dim> &product : assignment.products)
     if (product && layout::overlap(layout::axesOf(product->product), axes))
       return false;
   return true;
 }
 
-void Propagation::ByRule::choose() {
-  for (const Candidate &candidate : candidates) {
-    if (candidate.dim.span > 1) {
-      if (isFree(candidate))
-        flats.push_back(&candidate);
-    } else if (candidate.shifted) {
-      int factor = candidate.factors[0];
+Propagation::ByRule::Assignment
+Propagation::ByRule::assign(const std::vector<const Candidate *> &order) const {
+  Assignment to;
+  to.chosen.resize(rule.factors.size());
+  to.products.resize(rule.factors.size());
+  for (const Candidate *candidate : order) {
+    if (candidate->dim.span > 1) {
+      if (isFree(*candidate, to))
+        to.flats.push_back(candidate);
+    } else if (candidate->shifted) {
+      int factor = candidate->factors[0];
       if (auto dim =
-              resized(candidate.dim,
-                      graph.tensors[candidate.source].shape[candidate.first],
+              resized(candidate->dim,
+                      graph.tensors[candidate->source].shape[candidate->first],
                       rule.factors[factor].size))
-        assign(factor, *dim, candidate);
-    } else if (candidate.factors.size() == 1) {
-      assign(candidate.factors[0], candidate.dim, candidate);
-    } else if (auto dims = splitByFactors(candidate.dim, candidate.factors,
+        assign(factor, *dim, *candidate, to);
+    } else if (candidate->factors.size() == 1) {
+      assign(candidate->factors[0], candidate->dim, *candidate, to);
+    } else if (auto dims = splitByFactors(candidate->dim, candidate->factors,
                                           rule, graph.mesh)) {
       for (size_t i = 0; i < dims->size(); ++i)
-        assign(candidate.factors[i], (*dims)[i], candidate);
+        assign(candidate->factors[i], (*dims)[i], *candidate, to);
     }
   }
+  return to;
+}
+
+/// The product of a dimension that `factors` index; nothing if none is split,
+/// or where they make none.
+std::optional<Dim>
+Propagation::ByRule::compose(const Assignment &assignment,
+                             const layout::DimFactors &factors) const {
+  std::vector<Dim> dims;
+  bool split = false;
+  for (int factor : factors) {
+    const std::optional<Dim> &product = assignment.products[factor];
+    split |= product.has_value();
+    dims.push_back(
+        product ? *product
+                : Dim{{layout::Factor::stored(rule.factors[factor].size)}, 1});
+  }
+  if (!split)
+    return std::nullopt;
+  return dims.size() == 1 ? dims[0]
+                          : mergeFactors(dims, factors, rule, graph.mesh);
+}
+
+/// What a tensor of these factors would lie as, a dimension that is not split
+/// whole.
+View Propagation::ByRule::viewOf(const Assignment &assignment,
+                                 const FactorsOfDims &factorsOfDims) const {
+  View view = View::replicated(factorsOfDims.size());
+  for (size_t d = 0; d < factorsOfDims.size(); ++d)
+    if (auto dim = compose(assignment, factorsOfDims[d]))
+      view.dims[d] = std::move(*dim);
+  return view;
+}
+
+std::optional<double>
+Propagation::ByRule::price(const Assignment &assignment) const {
+  if (!assignment.flats.empty())
+    return std::nullopt;
+  std::vector<layout::Product> products;
+  for (size_t f = 0; f < rule.factors.size(); ++f) {
+    if (assignment.chosen[f] && assignment.chosen[f]->shifted)
+      return std::nullopt;
+    products.push_back(assignment.products[f]
+                           ? assignment.products[f]->product
+                           : layout::Product{layout::Factor::rest()});
+  }
+  double seconds = 0;
+  auto move = [&](const layout::OpTensor &tensor, const View &from,
+                  const View &to) {
+    auto plan = graph.plans.get(tensor.shape, tensor.elementBytes, from, to);
+    if (plan)
+      seconds += (*plan)->chosen.cost.seconds;
+    return bool(plan);
+  };
+  std::vector<layout::OpTensor> operands, results;
+  for (size_t i = 0; i < node.operands.size(); ++i) {
+    if (node.operands[i] < 0)
+      return std::nullopt;
+    View needs = viewOf(assignment, rule.operands[i]);
+    const Tensor &tensor = graph.tensors[node.operands[i]];
+    operands.push_back({tensor.typical, tensor.elementBytes, needs});
+    if (rule.uses[i] != layout::Use::Unread &&
+        !move(operands.back(), tensor.view, needs))
+      return std::nullopt;
+  }
+  for (size_t i = 0; i < node.results.size(); ++i) {
+    if (node.results[i] < 0)
+      return std::nullopt;
+    View gets = viewOf(assignment, rule.results[i]);
+    const Tensor &tensor = graph.tensors[node.results[i]];
+    results.push_back({tensor.typical, tensor.elementBytes, gets});
+    // A result that nothing says anything of lies as it comes, but whole.
+    const bool isFree = layout::axesOf(tensor.view).empty() &&
+                        std::all_of(tensor.open.begin(), tensor.open.end(),
+                                    [](int open) { return open != kClosed; });
+    View lies = isFree ? gets : tensor.view;
+    for (size_t f = 0; f < products.size(); ++f)
+      if (std::vector<SubAxis> axes = layout::axesOf(products[f]);
+          !axes.empty() && rule.makesPartial(f, i))
+        gets.partial.push_back({std::move(axes), rule.factors[f].combiner});
+    if (!move(results.back(), gets, lies))
+      return std::nullopt;
+  }
+  return seconds + layout::opSeconds(rule, products, 1, operands, results,
+                                     graph.mesh, graph.plans.getMachine());
+}
+
+/// By rank, or with one that gives way to its rivals before them, whichever
+/// takes less time. What ties get is left to others as long as these may say
+/// something.
+void Propagation::ByRule::choose() {
+  auto rank = [](const Candidate *c) {
+    return std::tuple(c->priority, c->rounded, c->shifted);
+  };
+  std::vector<const Candidate *> order;
+  for (const Candidate &candidate : candidates)
+    order.push_back(&candidate);
+  best = assign(order);
+  if (best.losses.empty())
+    return;
+
+  const std::vector<Loss> losses = best.losses;
+  const std::optional<double> byRank = price(best);
+  std::optional<double> least = byRank;
+  std::map<const Candidate *, double> otherwise;
+  std::set<const Candidate *> contested;
+  for (const auto &[loser, winner, left] : losses) {
+    if (!byRank || rank(loser) != rank(winner) || otherwise.contains(loser))
+      continue;
+    std::vector<const Candidate *> other = order;
+    std::erase(other, loser);
+    other.insert(std::find_if(other.begin(), other.end(),
+                              [&](auto *c) { return rank(c) == rank(loser); }),
+                 loser);
+    Assignment assignment = assign(other);
+    std::optional<double> seconds = price(assignment);
+    if (!seconds)
+      continue;
+    otherwise[loser] = *seconds;
+    if (layout::isLess(*seconds, *least)) {
+      best = std::move(assignment);
+      least = seconds;
+    } else if (!layout::isLess(*byRank, *seconds) &&
+               std::tuple(loser->bytes, loser->weight) ==
+                   std::tuple(winner->bytes, winner->weight)) {
+      contested.insert({loser, winner});
+    }
+  }
+  if (!contested.empty() && !graph.breakTies &&
+      !layout::isLess(*least, *byRank)) {
+    graph.tied.insert(index);
+    std::erase_if(order, [&](auto *c) { return contested.contains(c); });
+    best = assign(order);
+  } else if (direction == Direction::Forward) {
+    for (const Loss &loss : best.losses)
+      explain(loss, least, otherwise);
+  }
+}
+
+void Propagation::ByRule::explain(
+    const Loss &loss, std::optional<double> seconds,
+    const std::map<const Candidate *, double> &otherwise) {
+  const auto &[loser, winner, left] = loss;
+  std::string text =
+      graph.tensors[loser->source].name + " dimension " +
+      std::to_string(loser->first) + ": " + loser->text + " does not pass " +
+      node.name +
+      (layout::axesOf(left.product).empty()
+           ? ""
+           : " but as " + layout::toString(left.product, graph.mesh)) +
+      ", whose loops " + winner->text + " of " +
+      graph.tensors[winner->source].name + " splits";
+  if (auto other = otherwise.find(loser); other != otherwise.end()) {
+    char costs[64];
+    std::snprintf(costs, sizeof costs, ": %.4g us, %.4g us otherwise",
+                  *seconds * 1e6, other->second * 1e6);
+    text += costs;
+  }
+  graph.log.push_back({loser->source, false, std::move(text)});
 }
 
 //===----------------------------------------------------------------------===//
@@ -365,9 +543,9 @@ void Propagation::ByRule::add(int target, int64_t first, const Dim &dim,
 
 std::optional<Dim> Propagation::ByRule::dimOf(int factor, int target,
                                               size_t d) const {
-  const Candidate *candidate = chosen[factor];
+  const Candidate *candidate = best.chosen[factor];
   if (!candidate || !candidate->shifted)
-    return products[factor];
+    return best.products[factor];
   if (direction == Direction::Backward && graph.isFreeAsItIs(target))
     return std::nullopt;
   return resized(candidate->dim,
@@ -384,25 +562,17 @@ void Propagation::ByRule::proposeTo(int target,
     const std::vector<int> &factors = factorsOfDims[d];
     if (factors.size() == 1) {
       if (std::optional<Dim> dim = dimOf(factors[0], target, d))
-        add(target, d, *dim, *chosen[factors[0]], proposals);
+        add(target, d, *dim, *best.chosen[factors[0]], proposals);
       continue;
     }
     const Candidate *source = nullptr;
-    std::vector<Dim> dims;
-    for (int factor : factors) {
-      if (products[factor]) {
-        dims.push_back(*products[factor]);
-        source = chosen[factor];
-      } else {
-        dims.push_back(
-            {{layout::Factor::stored(rule.factors[factor].size)}, 1});
-      }
-    }
-    if (source)
-      if (auto dim = mergeFactors(dims, factors, rule, graph.mesh))
-        add(target, d, *dim, *source, proposals);
+    for (int factor : factors)
+      if (best.products[factor])
+        source = best.chosen[factor];
+    if (auto dim = compose(best, factors))
+      add(target, d, *dim, *source, proposals);
   }
-  for (const Candidate *flat : flats)
+  for (const Candidate *flat : best.flats)
     for (size_t d = 0; d + flat->dim.span <= factorsOfDims.size(); ++d) {
       std::vector<int> factors;
       for (int64_t i = 0; i < flat->dim.span; ++i)

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Four rewrites until nothing changes, none of which raises the bytes moved:
+// Four rewrites until nothing changes, none of which takes more time:
 //
 //     merge       reshards that change nothing, or do what another does, vanish
 //     shortcut    reshard(reshard(a)) -> reshard(a), where that is no dearer
@@ -21,7 +21,7 @@
 // So a slice that is every use of an all-reduced value makes a reduce-scatter
 // (shortcut), an activation that a product and its weight gradient need whole
 // is gathered once (hoist), and a gather after a broadcast goes before it
-// (reconsider). Each strictly lowers bytes or the number of reshards, so it
+// (reconsider). Each strictly lowers time or the number of reshards, so it
 // ends.
 //
 // What the user wrote stays: the value lies as such a reshard says, and ops
@@ -83,9 +83,9 @@ private:
   FailureOr<SmallVector<Target>> climb(ReshardOp move);
   LogicalResult hoist(bool &changed);
   LogicalResult reconsider(Operation *op, bool sharedMoves, bool &changed);
-  FailureOr<int64_t> bytesOf(ReshardOp op);
-  FailureOr<int64_t> bytesOf(Operation *op, Value value, const View &from,
-                             const View &to);
+  FailureOr<double> secondsOf(ReshardOp op);
+  FailureOr<double> secondsOf(Operation *op, Value value, const View &from,
+                              const View &to);
   Value moveTo(OpBuilder &builder, Location loc, Value value, Type type);
   void sweep();
 
@@ -94,20 +94,18 @@ private:
 };
 } // namespace
 
-FailureOr<int64_t> Elider::bytesOf(Operation *op, Value value, const View &from,
-                                   const View &to) {
-  if (from == to)
-    return 0;
-  Result<int64_t> bytes =
-      moves.bytes(value, from, to, getView(value).getLayoutMesh());
-  if (!bytes)
-    return op->emitError() << bytes.message();
-  return *bytes;
+FailureOr<double> Elider::secondsOf(Operation *op, Value value,
+                                    const View &from, const View &to) {
+  Result<double> seconds =
+      moves.seconds(value, from, to, getView(value).getLayoutMesh());
+  if (!seconds)
+    return op->emitError() << seconds.message();
+  return *seconds;
 }
 
-FailureOr<int64_t> Elider::bytesOf(ReshardOp op) {
+FailureOr<double> Elider::secondsOf(ReshardOp op) {
   Value from = op.getInputs()[0];
-  return bytesOf(op, from, placesOf(from), placesOf(op.getResult(0)));
+  return secondsOf(op, from, placesOf(from), placesOf(op.getResult(0)));
 }
 
 bool Elider::merge() {
@@ -145,13 +143,14 @@ LogicalResult Elider::shortcut(bool &changed) {
       if (!first)
         continue;
       Value start = first.getInputs()[0], middle = first.getResult(0);
-      FailureOr<int64_t> direct = bytesOf(second, start, placesOf(start),
-                                          placesOf(second.getResult(0)));
-      FailureOr<int64_t> last = bytesOf(second), before = bytesOf(first);
+      FailureOr<double> direct = secondsOf(second, start, placesOf(start),
+                                           placesOf(second.getResult(0)));
+      FailureOr<double> last = secondsOf(second), before = secondsOf(first);
       if (failed(direct) || failed(last) || failed(before))
         return failure();
       bool dead = middle.hasOneUse();
-      if (dead ? *direct > *before + *last : *direct >= *last)
+      if (dead ? layout::isLess(*before + *last, *direct)
+               : !layout::isLess(*direct, *last))
         continue;
       second->setOperand(0, start);
       changed = true;
@@ -168,15 +167,15 @@ Value Elider::moveTo(OpBuilder &builder, Location loc, Value value, Type type) {
 }
 
 /// What else would do for `move`: the reshard itself, then those of the values
-/// that reshapes and transposes made its operand of, as far up as bytes do not
-/// rise.
+/// that reshapes and transposes made its operand of, as far up as that takes no
+/// more time.
 FailureOr<SmallVector<Elider::Target>> Elider::climb(ReshardOp move) {
   SmallVector<Target> targets = {
       {move.getInputs()[0], move.getResult(0).getType()}};
-  FailureOr<int64_t> bytes = bytesOf(move);
-  if (failed(bytes))
+  FailureOr<double> seconds = secondsOf(move);
+  if (failed(seconds))
     return failure();
-  if (*bytes == 0 || !asImplicitMove(move))
+  if (*seconds == 0 || !asImplicitMove(move))
     return targets;
   while (Operation *op = targets.back().first.getDefiningOp()) {
     std::optional<View> view =
@@ -184,12 +183,13 @@ FailureOr<SmallVector<Elider::Target>> Elider::climb(ReshardOp move) {
     if (!view)
       break;
     Value operand = op->getOperand(0);
-    FailureOr<int64_t> above = bytesOf(move, operand, placesOf(operand), *view);
+    FailureOr<double> above =
+        secondsOf(move, operand, placesOf(operand), *view);
     if (failed(above))
       return failure();
-    if (*above > *bytes)
+    if (layout::isLess(*seconds, *above))
       break;
-    bytes = above;
+    seconds = above;
     targets.emplace_back(
         operand, withEncoding(operand.getType(), getView(operand).with(*view)));
   }
@@ -261,12 +261,12 @@ LogicalResult Elider::reconsider(Operation *op, bool sharedMoves,
   FailureOr<Placement> actual = getActualPlacement(op);
   if (failed(actual))
     return failure();
-  int64_t bytesNow = 0;
+  double movesNow = 0;
   auto add = [&](ReshardOp move) -> LogicalResult {
-    FailureOr<int64_t> bytes = bytesOf(move);
-    if (succeeded(bytes))
-      bytesNow += *bytes;
-    return bytes;
+    FailureOr<double> seconds = secondsOf(move);
+    if (succeeded(seconds))
+      movesNow += *seconds;
+    return seconds;
   };
   for (auto [operand, view] :
        llvm::zip_equal(op->getOperands(), actual->operands))
@@ -281,14 +281,15 @@ LogicalResult Elider::reconsider(Operation *op, bool sharedMoves,
       if (failed(add(move)))
         return failure();
     }
-  if (bytesNow == 0)
+  if (movesNow == 0)
     return success();
   FailureOr<Choice> choice = choosePlacement(op, *actual, moves);
   if (failed(choice))
     return failure();
   FailureOr<Placement> now = getActualPlacement(op);
-  if (choice->cost.bytes >= bytesNow ||
-      choice->cost.total() >= bytesNow + getWork(op, *now, moves))
+  if (!layout::isLess(choice->cost.moves, movesNow) ||
+      !layout::isLess(choice->cost.total(),
+                      movesNow + getWork(op, *now, moves)))
     return success();
 
   changed = true;

@@ -31,9 +31,6 @@ namespace tessera::tv {
 #include "Reshard/Passes.h.inc"
 } // namespace tessera::tv
 
-/// Where more bytes move, they and not the latency are what it costs.
-static constexpr int64_t kMaxBytes = int64_t(1) << 20;
-
 namespace {
 struct MergeReshards : tv::impl::MergeReshardsPassBase<MergeReshards> {
   void runOnContract() override;
@@ -53,6 +50,12 @@ static int64_t bytesOf(Value value, Moves &moves) {
   return computeProduct(layout::maxLocalShape(
              view.getView(), moves.getMaxShape(value), view.getLayoutMesh())) *
          ExtentAnalysis::getElementBytes(value);
+}
+
+/// Whether the latency, and not the bytes, is what a move of `value` costs.
+static bool isSmall(Value value, Moves &moves) {
+  const layout::Machine &machine = moves.getMachine();
+  return double(bytesOf(value, moves)) <= machine.alpha * machine.beta;
 }
 
 /// Steps of one kind can go together. Nothing for others.
@@ -122,8 +125,8 @@ void MergeReshards::runOnContract() {
       });
       auto step = dyn_cast<ReshardOp>(op);
       std::optional<Kind> kind = step ? getKind(step) : std::nullopt;
-      if (kind && bytesOf(step.getInputs()[0], *moves) <= kMaxBytes &&
-          bytesOf(step.getResult(0), *moves) <= kMaxBytes)
+      if (kind && isSmall(step.getInputs()[0], *moves) &&
+          isSmall(step.getResult(0), *moves))
         waiting[*kind].push_back(step);
     }
   }

@@ -21,7 +21,7 @@ def ElideReshardsPass : ContractPass<"tv-elide-reshards", "Propagated"> {
     Reshards that change nothing or repeat another vanish; a reshard of a reshard
     starts at the first one's operand; reshards of a value, of its reshape and of its
     transpose become one of the value; an op that has reshards of its own before and
-    after it is placed anew between their outer views. Bytes moved never rise.
+    after it is placed anew between their outer views. The time of all moves never rises.
 
     A reshard that the user wrote (`tv.user_move`) stays, and no op is placed across
     it: the value lies as it says.
@@ -154,8 +154,8 @@ def VerifyPlannedPass : Pass<"tv-verify-planned", "::mlir::func::FuncOp"> {
 def MergeReshardsPass : ContractPass<"tv-merge-reshards", "Planned"> {
   let summary = "Makes small steps that can go together one";
   let description = [{
-    Steps of one kind, along the same axes and with one combiner, each of at most
-    1 MiB on a device, wait until the result of one is used, and become one
+    Steps of one kind, along the same axes and with one combiner, each of which
+    takes a device no longer than the latency, wait until the result of one is used, and become one
     `tv.reshard`: one latency, where each had its own. A remark tells how many
     tensors, and how many bytes a device has of them.
 

@@ -133,7 +133,7 @@ static void checkPair(const Tensor &tensor, const View &from, const View &to,
       std::tie(tensor.shape, tensor.mesh, tensor.coords);
   SCOPED_TRACE(toString(from, mesh) + " to " + toString(to, mesh) + " on " +
                toString(mesh));
-  Links links;
+  Machine machine;
   Contents before = sourceContents(tensor, from);
   std::optional<Moved> direct;
   if (from.partial == to.partial)
@@ -141,7 +141,7 @@ static void checkPair(const Tensor &tensor, const View &from, const View &to,
   // What plans for several sizes have in common is run once.
   std::map<std::string, Moved> done;
   for (int64_t size : sizes) {
-    Result<Plan> plan = planMove({shape, size, from, to}, mesh, links);
+    Result<Plan> plan = planMove({shape, size, from, to}, mesh, machine);
     if (changesOf(from, to).blocked) {
       EXPECT_FALSE(bool(plan));
       return;
@@ -186,13 +186,13 @@ static void checkPair(const Tensor &tensor, const View &from, const View &to,
       EXPECT_EQ(plan->lowerBoundBytes, direct->received * size);
       double seconds =
           direct->received
-              ? links.alpha +
-                    std::max(direct->sent, direct->received) * size / links.beta
+              ? machine.alpha + std::max(direct->sent, direct->received) *
+                                    size / machine.beta
               : 0;
       // Only a faster plan may receive more.
       if (plan->chosen.cost.bytesReceived > plan->lowerBoundBytes)
         EXPECT_LT(plan->chosen.cost.seconds - 1e-15,
-                  seconds + 2 * (sizeOf(shape) * size) / links.copy);
+                  seconds + 2 * (sizeOf(shape) * size) / machine.copy);
     }
   }
 }

@@ -22,8 +22,8 @@ using namespace tessera::layout;
 using namespace tessera::layout::test;
 
 static Plan planned(const Move &move, const Mesh &mesh,
-                    const Links &links = {}) {
-  Result<Plan> plan = planMove(move, mesh, links);
+                    const Machine &machine = {}) {
+  Result<Plan> plan = planMove(move, mesh, machine);
   EXPECT_TRUE(bool(plan));
   return plan ? std::move(*plan) : Plan{};
 }
@@ -231,7 +231,7 @@ TEST(Planner, StepsPassThroughLegalViewsOnly) {
                            "[_, _], partial = [tp:(3)2 : sum]"}) {
     Move move{shape, 4, view(from, shape, mesh),
               view("[did(tp:(1)2), did(tp:(2)3)]", shape, mesh)};
-    Result<Plan> plan = planMove(move, mesh, Links());
+    Result<Plan> plan = planMove(move, mesh, Machine());
     ASSERT_TRUE(plan);
     for (const Step &step : plan->chosen.steps)
       EXPECT_TRUE(verify(step.to, shape, mesh)) << toString(step.to, mesh);
@@ -261,9 +261,10 @@ TEST_F(Usual, badMovesAreErrors) {
 /// Seconds of one step between views, by the definitions of costs, without
 /// packing; infinity where no single step leads from one to the other.
 static double stepSeconds(const Tensor &tensor, const View &from,
-                          const View &to, int64_t bytes, const Links &links) {
+                          const View &to, int64_t bytes,
+                          const Machine &machine) {
   auto seconds = [&](double elements) {
-    return elements ? links.alpha + elements * bytes / links.beta : 0;
+    return elements ? machine.alpha + elements * bytes / machine.beta : 0;
   };
   if (from.partial == to.partial) {
     Moved moved = runTransfers(tensor, from, to, sourceContents(tensor, from));
@@ -312,15 +313,15 @@ struct Ratios {
 static Ratios worstRatio(const char *meshText, const Shape &shape,
                          int64_t bytes) {
   Mesh mesh = makeMesh(meshText);
-  Links links;
-  links.copy = INFINITY;
+  Machine machine;
+  machine.copy = INFINITY;
   Tensor tensor(shape, mesh);
   std::vector<View> views = viewsOf(shape, mesh, {.flat = false});
   size_t count = views.size();
   std::vector<std::vector<double>> step(count, std::vector<double>(count));
   for (size_t i = 0; i < count; ++i)
     for (size_t j = 0; j < count; ++j)
-      step[i][j] = stepSeconds(tensor, views[i], views[j], bytes, links);
+      step[i][j] = stepSeconds(tensor, views[i], views[j], bytes, machine);
   // The largest local tensor of each view; a plan's peak is bounded.
   std::vector<int64_t> local;
   for (const View &view : views)
@@ -348,7 +349,7 @@ static Ratios worstRatio(const char *meshText, const Shape &shape,
       double least = best(i, j);
       if (std::isinf(least))
         continue;
-      Plan plan = planned({shape, bytes, views[i], views[j]}, mesh, links);
+      Plan plan = planned({shape, bytes, views[i], views[j]}, mesh, machine);
       double seconds = plan.chosen.cost.seconds;
       if (least == 0) {
         EXPECT_EQ(seconds, 0);

@@ -111,8 +111,8 @@ func.func @main(%do: !q, %q: !q, %k: !k, %v: !k) -> (!o, !k, !k) {
 #m = #tv.mesh<tp = 2>
 !q = tensor<2x2x8x4xf32, #tv.view<#m, [_, _, _, _]>>
 !k = tensor<2x2x6x4xf32, #tv.view<#m, [_, _, did(tp) * _, _]>>
-!v = tensor<2x2x6x3xf32, #tv.view<#m, [_, _, did(tp) * _, _]>>
-!o = tensor<2x2x8x3xf32, #tv.view<#m, [_, _, _, _]>>
+!v = tensor<2x2x6x12xf32, #tv.view<#m, [_, _, did(tp) * _, _]>>
+!o = tensor<2x2x8x12xf32, #tv.view<#m, [_, _, _, _]>>
 !lse = tensor<2x2x8xf32, #tv.view<#m, [_, _, _]>>
 !rel_of_lse = tensor<2x16xf32, #tv.view<#m, [_, _]>>
 func.func @main(%do: !o, %q: !q, %k: !k, %v: !v, %o: !o, %any: !lse, %rel: !rel_of_lse)

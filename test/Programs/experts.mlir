@@ -34,18 +34,19 @@ func.func @main(%x: tensor<7x4xf32>, %experts: tensor<7x2xi32> {tv.range = [0, 6
 
 // -----
 
-// Tokens over the same axis: they are gathered, as are their choices and weights, and
-// the sums go back by a reduce-scatter.
+// Tokens over the same axis: they are gathered with their choices. What the experts make
+// is gathered too: that is one latency, and a gather of the weights and a reduce-scatter
+// of the sums are two.
 // CHECK: :2 = comm.all_gather %arg{{[01]}}, %arg{{[01]}}
 // CHECK: tv.dispatch
-// CHECK: comm.all_gather %arg2
+// CHECK: tv.grouped_matmul
+// CHECK-NEXT: comm.all_gather
 // CHECK: tv.combine
-// CHECK: comm.reduce_scatter
 // CHECK-NEXT: return
 // RAN ep=1: nothing
-// RAN ep=2: all-gather of 2 288 bytes 0 copies, all-gather 32 bytes 0 copies, reduce-scatter 256 bytes 0 copies
-// RAN ep=3: all-gather of 2 432 bytes 0 copies, all-gather 48 bytes 0 copies, reduce-scatter 384 bytes 0 copies
-// RAN ep=4: all-gather of 2 432 bytes 0 copies, all-gather 48 bytes 0 copies, reduce-scatter 384 bytes 0 copies
+// RAN ep=2: all-gather of 2 288 bytes 0 copies, all-gather 576 bytes 0 copies
+// RAN ep=3: all-gather of 2 432 bytes 0 copies, all-gather 768 bytes 0 copies
+// RAN ep=4: all-gather of 2 432 bytes 0 copies, all-gather 1152 bytes 0 copies
 #m = #tv.mesh<ep = 2>
 !x = tensor<7x16xf32, #tv.view<#m, [did(ep) * _, _]>>
 !choice = tensor<7x2xi32, #tv.view<#m, [did(ep) * _, _]>>

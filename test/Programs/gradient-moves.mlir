@@ -73,7 +73,7 @@ func.func @main(%t: !t, %dy: !t) -> (!t, !t) {
 // RAN tp=1: nothing
 // RAN tp=2: all-reduce of 3 120 bytes 0 copies
 // RAN tp=3: all-reduce of 3 224 bytes 0 copies
-// RAN tp=4: exchange of 2 480 bytes 0 copies, reduce-scatter 60 bytes 0 copies, reduce-scatter 60 bytes 0 copies, all-to-all of 2 120 bytes 0 copies, all-reduce of 3 328 bytes 0 copies
+// RAN tp=4: all-to-all 120 bytes 1 copies, all-to-all 120 bytes 1 copies, all-to-all 240 bytes 1 copies, all-reduce of 3 328 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !q = tensor<2x4x5x3xf32, #tv.view<#m, [_, did(tp) * _, _, _]>>
 !k = tensor<2x2x5x3xf32, #tv.view<#m, [_, did(tp) * _, _, _]>>

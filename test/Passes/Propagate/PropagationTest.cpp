@@ -29,9 +29,8 @@ public:
              bool weight = false, bool open = false) {
     Propagation::Tensor t;
     t.shape = shape;
-    t.bytes = 4;
-    for (int64_t extent : shape)
-      t.bytes *= extent;
+    t.typical = shape;
+    t.elementBytes = 4;
     t.weight = weight;
     t.name = name;
     layout::View parsed = view.empty() ? layout::View::replicated(shape.size())

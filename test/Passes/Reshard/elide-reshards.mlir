@@ -178,10 +178,21 @@ func.func @one_gather_in_the_middle(%x: !x) -> (!tw, !rw) {
 
 // A move alone stays where it is.
 // CHECK-LABEL: @a_move_alone
-// CHECK-NEXT: tv.reshape
+// CHECK-NEXT: tv.transpose
 // CHECK-NEXT: tv.reshard
 // CHECK-NEXT: return
-func.func @a_move_alone(%x: !x) -> !rw {
+func.func @a_move_alone(%r: !xs) -> !tw {
+  %t = tv.transpose %r perm [1, 0] : (!xs) -> !t
+  %0 = tv.reshard %t : (!t) -> !tw
+  return %0 : !tw
+}
+
+// Unless it needs a copy less where it goes: its rows are not in between.
+// CHECK-LABEL: @a_copy_less
+// CHECK-NEXT: tv.reshard
+// CHECK-NEXT: tv.reshape
+// CHECK-NEXT: return
+func.func @a_copy_less(%x: !x) -> !rw {
   %r = tv.reshape %x : (!x) -> !xs
   %0 = tv.reshard %r : (!xs) -> !rw
   return %0 : !rw

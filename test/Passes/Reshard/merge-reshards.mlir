@@ -87,11 +87,11 @@ func.func @region(%a: !dp, %b: !dp, %c: !dp, %i: !ints) -> (!whole, !floats, !wh
   return %x, %j, %e, %z : !whole, !floats, !whole, !whole
 }
 
-// Of 1 MiB, and of more.
-!large = tensor<262144xf32, #tv.view<#m, [262144], alloc = (0)>>
-!large_dp = tensor<262144xf32, #tv.view<#m, [262144], alloc = (0), partial = [dp : sum]>>
-!larger = tensor<262145xf32, #tv.view<#m, [262145], alloc = (0)>>
-!larger_dp = tensor<262145xf32, #tv.view<#m, [262145], alloc = (0), partial = [dp : sum]>>
+// Of as long as the latency, and of longer.
+!large = tensor<375000xf32, #tv.view<#m, [375000], alloc = (0)>>
+!large_dp = tensor<375000xf32, #tv.view<#m, [375000], alloc = (0), partial = [dp : sum]>>
+!larger = tensor<375001xf32, #tv.view<#m, [375001], alloc = (0)>>
+!larger_dp = tensor<375001xf32, #tv.view<#m, [375001], alloc = (0), partial = [dp : sum]>>
 // CHECK-LABEL: @bound
 // CHECK-NEXT: %[[L:[0-9]+]] = tv.reshard
 // CHECK-NEXT: %[[R:.*]]:2 = tv.reshard
