@@ -67,6 +67,10 @@ struct Machine {
   double beta = 300e9;   ///< bytes a second of a device's link, each direction
   double copy = 2000e9;  ///< bytes a second of a local copy
   double loops = 300e12; ///< iterations a second of the loops of a product
+
+  /// Whether a move of so much costs its latency rather than its bytes. Such
+  /// moves go together where they can (tv-merge-reshards).
+  bool isSmall(int64_t bytes) const { return double(bytes) <= alpha * beta; }
 };
 
 /// Whether time `a` is less than `b`, whatever the order in which either was

@@ -30,7 +30,9 @@ def PropagateShardingsPass
     Through a slice, pad or concat goes the same split of the other extent: blocks
     over the same devices, of which only the overlap moves.
 
-    Tensors that nothing reaches are whole on every device. Constraints are gone
+    Tensors that nothing reaches are whole on every device, except what the function
+    returns of a sum over devices: each keeps a part of it, unless it is so small that
+    its move costs no more than a latency. Constraints are gone
     after it: where their operand lies otherwise they become a `tv.reshard`.
 
     ```mlir

@@ -101,6 +101,19 @@ static std::string describe(Value value) {
   return text;
 }
 
+/// Whether the function returns `value`, but not to replace a state.
+static bool isReturned(Value value) {
+  bool any = false;
+  for (OpOperand &use : value.getUses())
+    if (auto end = dyn_cast<func::ReturnOp>(use.getOwner())) {
+      if (getState(end->getParentOfType<func::FuncOp>(),
+                   use.getOperandNumber()))
+        return false;
+      any = true;
+    }
+  return any;
+}
+
 /// The mesh that all views lie on.
 FailureOr<MeshAttr> PropagateShardingsPass::findMesh() {
   func::FuncOp function = getOperation();
@@ -141,6 +154,7 @@ void PropagateShardingsPass::addTensor(Propagation &graph, Value value,
     layout::View whole = layout::View::replicated(type.getRank());
     tensor.view = layout::canonicalize(whole, tensor.shape, {});
     tensor.open.assign(type.getRank(), 0);
+    tensor.returned = isReturned(value);
   } else {
     tensor.view = view.getView();
     tensor.open.assign(type.getRank(), Propagation::kClosed);

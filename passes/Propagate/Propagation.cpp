@@ -135,7 +135,104 @@ Status Propagation::run() {
         return status;
     }
   }
+  for (size_t tensor = 0; tensor < tensors.size(); ++tensor)
+    if (tensors[tensor].returned)
+      scatterReturned(tensor);
   return Ok{};
+}
+
+bool Propagation::isWhole(int tensor) const {
+  const Tensor &t = tensors[tensor];
+  return layout::axesOf(t.view).empty() &&
+         std::find(t.open.begin(), t.open.end(), kClosed) == t.open.end();
+}
+
+/// Whether a split of any dimension passes through the op as it is.
+static bool isParallel(const layout::Rule &rule) {
+  return std::all_of(rule.factors.begin(), rule.factors.end(),
+                     [](const IterationFactor &factor) {
+                       return factor.kind == IterationFactor::Kind::Parallel;
+                     });
+}
+
+std::vector<SubAxis> Propagation::summedOver(int tensor) const {
+  if (producers[tensor] < 0 || !isWhole(tensor))
+    return {};
+  const Node &node = nodes[producers[tensor]];
+  std::vector<SubAxis> axes;
+  auto add = [&](const std::vector<SubAxis> &more) {
+    for (const SubAxis &axis : layout::subtract(more, axes))
+      axes.push_back(axis);
+  };
+  const bool passes = node.forward || isParallel(node.rule);
+  const size_t result =
+      std::find(node.results.begin(), node.results.end(), tensor) -
+      node.results.begin();
+  for (size_t i = 0; i < node.operands.size(); ++i) {
+    int operand = node.operands[i];
+    if (operand < 0)
+      continue;
+    if (passes && nodesOfTensor[operand].size() == 2)
+      add(summedOver(operand));
+    const std::vector<Dim> &dims = tensors[operand].view.dims;
+    if (!passes && dims.size() == node.rule.operands[i].size())
+      for (size_t d = 0; d < dims.size(); ++d)
+        for (int factor : node.rule.operands[i][d])
+          if (node.rule.makesPartial(factor, result))
+            add(layout::axesOf(dims[d].product));
+  }
+  return axes;
+}
+
+void Propagation::scatterReturned(int tensor) {
+  const Tensor &t = tensors[tensor];
+  std::vector<SubAxis> axes = summedOver(tensor);
+  if (axes.empty() || nodesOfTensor[tensor].size() != 1 ||
+      plans.getMachine().isSmall(t.bytes()))
+    return;
+  const int64_t parts = layout::sizeOf(axes);
+  auto divides = [&](int64_t extent) { return extent % parts == 0; };
+  auto suffices = [&](int64_t extent) { return extent >= parts; };
+  auto dim = std::find_if(t.shape.begin(), t.shape.end(), divides);
+  if (dim == t.shape.end())
+    dim = std::find_if(t.typical.begin(), t.typical.end(), suffices) -
+          t.typical.begin() + t.shape.begin();
+  if (dim == t.shape.end())
+    return;
+  View view = t.view;
+  Product &product = view.dims[dim - t.shape.begin()].product;
+  product.clear();
+  for (const SubAxis &axis : layout::merged(axes))
+    product.push_back(layout::Factor::device(axis));
+  product.push_back(layout::Factor::rest());
+  scatter(tensor, layout::canonicalize(view, t.shape, mesh));
+}
+
+/// Gives `tensor` the view, and what is summed to make it.
+void Propagation::scatter(int tensor, View view) {
+  const Node &node = nodes[producers[tensor]];
+  log.push_back({tensor, true,
+                 tensors[tensor].name + " becomes " +
+                     layout::toString(view, mesh) +
+                     ", for it is a sum and nothing else says how it lies"});
+  for (size_t i = 0; i < node.operands.size(); ++i) {
+    int operand = node.operands[i];
+    if (operand < 0 || nodesOfTensor[operand].size() != 2 ||
+        summedOver(operand).empty())
+      continue;
+    if (node.forward) {
+      if (Result<View> above = node.backward(view))
+        scatter(operand, *above);
+    } else if (isParallel(node.rule)) {
+      View above = tensors[operand].view;
+      for (size_t d = 0; d < above.dims.size(); ++d)
+        for (size_t r = 0; r < view.dims.size(); ++r)
+          if (node.rule.operands[i][d] == node.rule.results[0][r])
+            above.dims[d] = view.dims[r];
+      scatter(operand, std::move(above));
+    }
+  }
+  tensors[tensor].view = std::move(view);
 }
 
 Status Propagation::runToEnd(int64_t priority, int64_t &roundsLeft) {

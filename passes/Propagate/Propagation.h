@@ -9,10 +9,10 @@
 // Propagation on a plain graph of tensors and ops, without IR.
 //
 // A tensor's dimension is closed (its product is what the user wrote) or open.
-// A round asks every op for proposals: "split this dimension like that". Those to
-// one tensor are merged, best first; one is taken if the dimension is open, the
-// new product refines the old one, and its axes are free in the tensor. A round
-// forward (operands to results) asks each op after those that compute its
+// A round asks every op for proposals: "split this dimension like that". Those
+// to one tensor are merged, best first; one is taken if the dimension is open,
+// the new product refines the old one, and its axes are free in the tensor. A
+// round forward (operands to results) asks each op after those that compute its
 // operands; then one goes backward (results and operands to operands), all ops
 // from the state before it; and so on until neither changes anything. The order
 // in which ops and operands are listed is never looked at, so it has no
@@ -22,6 +22,11 @@
 // and the moves around it take less time (OpCost.h, Planner.h). Where that is a
 // tie, it waits for what other tensors say, its results too; only when nothing
 // else changes any more are ties broken.
+//
+// Where nothing says how a value that the function returns shall lie, and it is
+// summed over devices, each device keeps a part: a reduce-scatter moves half of
+// what an all-reduce does. Not so a small one: its all-reduce goes with others.
+// Arguments stay as they are for it.
 //
 // Two uses of a value may want different splits of it. A value that costs
 // nothing as it is (an argument, or computed without a split sum) then stays
@@ -55,6 +60,7 @@
 #include <functional>
 #include <memory>
 #include <set>
+#include <tuple>
 
 namespace tessera::tv {
 
@@ -66,8 +72,9 @@ public:
     layout::Shape shape;
     layout::Shape typical; ///< `shape`, dynamic extents at a usual one
     int64_t elementBytes = 1;
-    bool weight = false; ///< stays in place when a conflict is a tie
-    layout::View view;   ///< canonical
+    bool weight = false;   ///< stays in place when a conflict is a tie
+    bool returned = false; ///< by the function, in any view
+    layout::View view;     ///< canonical
     /// For each tensor dimension kClosed, or that it is open.
     std::vector<int> open;
     /// For each view dimension of a user's view the priority at which it takes
@@ -138,6 +145,11 @@ private:
   /// Tries them all, the best first; whether one was taken.
   bool merge(std::vector<Proposal> &proposals, Direction direction);
   void findDepths();
+  /// The axes over which `tensor`, as it is, is summed last.
+  std::vector<layout::SubAxis> summedOver(int tensor) const;
+  bool isWhole(int tensor) const;
+  void scatterReturned(int tensor);
+  void scatter(int tensor, layout::View view);
   /// Views are only refined, so an op whose tensors are as before proposes what
   /// has been taken or refused already: it need not be asked again.
   void askAgain(int node);
@@ -180,6 +192,8 @@ private:
   std::vector<bool> isPending[2];
   std::vector<Decision> log;
   std::set<int> explained; ///< tensors whose rounding `log` has
+  /// Nodes, tensors and dimensions of which `log` says what does not pass.
+  std::set<std::tuple<int, int, int64_t>> conflicts;
 };
 
 } // namespace tessera::tv

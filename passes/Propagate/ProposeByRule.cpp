@@ -468,9 +468,9 @@ void Propagation::ByRule::choose() {
   const std::optional<double> byRank = price(best);
   std::optional<double> least = byRank;
   std::map<const Candidate *, double> otherwise;
-  std::set<const Candidate *> contested;
+  std::set<const Candidate *> contested, tried;
   for (const auto &[loser, winner, left] : losses) {
-    if (!byRank || rank(loser) != rank(winner) || otherwise.contains(loser))
+    if (!byRank || rank(loser) != rank(winner) || !tried.insert(loser).second)
       continue;
     std::vector<const Candidate *> other = order;
     std::erase(other, loser);
@@ -482,6 +482,7 @@ void Propagation::ByRule::choose() {
     if (!seconds)
       continue;
     otherwise[loser] = *seconds;
+    otherwise.try_emplace(winner, *byRank);
     if (layout::isLess(*seconds, *least)) {
       best = std::move(assignment);
       least = seconds;
@@ -506,6 +507,8 @@ void Propagation::ByRule::explain(
     const Loss &loss, std::optional<double> seconds,
     const std::map<const Candidate *, double> &otherwise) {
   const auto &[loser, winner, left] = loss;
+  if (!graph.conflicts.insert({index, loser->source, loser->first}).second)
+    return;
   std::string text =
       graph.tensors[loser->source].name + " dimension " +
       std::to_string(loser->first) + ": " + loser->text + " does not pass " +

@@ -52,12 +52,6 @@ static int64_t bytesOf(Value value, Moves &moves) {
          ExtentAnalysis::getElementBytes(value);
 }
 
-/// Whether the latency, and not the bytes, is what a move of `value` costs.
-static bool isSmall(Value value, Moves &moves) {
-  const layout::Machine &machine = moves.getMachine();
-  return double(bytesOf(value, moves)) <= machine.alpha * machine.beta;
-}
-
 /// Steps of one kind can go together. Nothing for others.
 std::optional<MergeReshards::Kind> MergeReshards::getKind(ReshardOp step) {
   StepAttr plan = step.getPlanAttr();
@@ -106,6 +100,7 @@ void MergeReshards::runOnContract() {
   FailureOr<Moves> moves = Moves::get(getOperation());
   if (failed(moves))
     return signalPassFailure();
+  const layout::Machine &machine = moves->getMachine();
   bool changed = false;
   for (Block &block : getOperation().getBody()) {
     llvm::MapVector<Kind, SmallVector<ReshardOp>> waiting;
@@ -125,8 +120,8 @@ void MergeReshards::runOnContract() {
       });
       auto step = dyn_cast<ReshardOp>(op);
       std::optional<Kind> kind = step ? getKind(step) : std::nullopt;
-      if (kind && isSmall(step.getInputs()[0], *moves) &&
-          isSmall(step.getResult(0), *moves))
+      if (kind && machine.isSmall(bytesOf(step.getInputs()[0], *moves)) &&
+          machine.isSmall(bytesOf(step.getResult(0), *moves)))
         waiting[*kind].push_back(step);
     }
   }
