@@ -28,7 +28,10 @@ def PropagateShardingsPass
     taken, with the time of either choice.
 
     Through a slice, pad or concat goes the same split of the other extent: blocks
-    over the same devices, of which only the overlap moves.
+    over the same devices, of which only the overlap moves, once, so that what is
+    computed from it is balanced. A slice of `[did(tp) * 4]` from 3 to 10 whose result
+    shall stay where it is says so: `[(did(tp) * 4 | 3:10)]` on its result moves
+    nothing.
 
     Tensors that nothing reaches are whole on every device, except what the function
     returns of a sum over devices: each keeps a part of it, unless it is so small that

@@ -11,6 +11,9 @@
 // steps as there can be: the one that is needed first ends its group, and all
 // that could have gone with it are in it.
 //
+// What goes from peer to peer for one op goes together whatever its size: the
+// device that sends much of one operand may send little of the next.
+//
 //===----------------------------------------------------------------------===//
 
 #include "Layout/PlanViews.h"
@@ -65,6 +68,43 @@ std::optional<MergeReshards::Kind> MergeReshards::getKind(ReshardOp step) {
   return Kind(kind, combiner ? static_cast<int>(*combiner) : -1);
 }
 
+/// The steps from peer to peer that only `user` needs the results of.
+static SmallVector<ReshardOp> getExchanges(Operation *user) {
+  SmallVector<ReshardOp> steps;
+  for (Value operand : user->getOperands()) {
+    auto step = operand.getDefiningOp<ReshardOp>();
+    if (!step || step.getInputs().size() != 1 || !operand.hasOneUse())
+      continue;
+    switch (step.getPlanAttr().getKind()) {
+    case StepKind::Permute:
+    case StepKind::AllToAll:
+    case StepKind::Exchange:
+      steps.push_back(step);
+      break;
+    default:
+      break;
+    }
+  }
+  return steps;
+}
+
+/// The plan of steps of one kind along the same axes, or the exchange that does
+/// what all of them do.
+static StepAttr getMerged(ArrayRef<ReshardOp> steps) {
+  StepAttr first = ReshardOp(steps.front()).getPlanAttr();
+  StepKind kind = first.getKind();
+  std::vector<layout::SubAxis> axes = first.getAxes();
+  for (ReshardOp step : steps.drop_front()) {
+    StepAttr plan = step.getPlanAttr();
+    if (plan.getKind() != kind || plan.getAxes() != first.getAxes())
+      kind = StepKind::Exchange;
+    llvm::append_range(axes, layout::subtract(plan.getAxes(), axes));
+  }
+  return StepAttr::get(first.getContext(), kind, first.getMesh(),
+                       layout::merged(std::move(axes)),
+                       StringAttr::get(first.getContext()));
+}
+
 /// One step in place of `steps`, before `user`; false if there is but one.
 bool MergeReshards::merge(ArrayRef<ReshardOp> steps, Operation *user,
                           Moves &moves) {
@@ -82,7 +122,7 @@ bool MergeReshards::merge(ArrayRef<ReshardOp> steps, Operation *user,
   OpBuilder builder(user);
   auto merged = ReshardOp::create(builder, builder.getFusedLoc(places),
                                   ValueRange(results).getTypes(), inputs,
-                                  getKind(steps.front())->first);
+                                  getMerged(steps));
   remark::passed(merged.getLoc(), remark::RemarkOpts::name("reshards")
                                       .category(getArgument())
                                       .function(getOperation().getName()))
@@ -118,6 +158,8 @@ void MergeReshards::runOnContract() {
         for (Value operand : inner->getOperands())
           endGroup(operand);
       });
+      if (!isa<ReshardOp>(op))
+        changed |= merge(getExchanges(&op), &op, *moves);
       auto step = dyn_cast<ReshardOp>(op);
       std::optional<Kind> kind = step ? getKind(step) : std::nullopt;
       if (kind && machine.isSmall(bytesOf(step.getInputs()[0], *moves)) &&
