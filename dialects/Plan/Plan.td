@@ -352,14 +352,13 @@ def Plan_RandomOp : Plan_Op<"random"> {
   let summary = "One of the numbers of tv.random";
   let description = [{
     ```mlir
-    %r = plan.random %number seed(7) stream(1)
+    %r = plan.random %number seed %seed stream %stream
     ```
-    An f32; `%number` is a row-major global index.
+    An f32; `%number` is a row-major global index, `%stream` the counter's high 64 bits.
   }];
-  let arguments = (ins Index:$number, I64Attr:$seed, I64Attr:$stream);
+  let arguments = (ins Index:$number, I64:$seed, I64:$stream);
   let results = (outs F32:$result);
-  let assemblyFormat =
-      "$number `seed` `(` $seed `)` `stream` `(` $stream `)` attr-dict";
+  let assemblyFormat = "$number `seed` $seed `stream` $stream attr-dict";
 }
 
 def Plan_ProductOp : Op<Plan_Dialect, "product"> {

@@ -99,9 +99,13 @@ public:
   mlir::Value zero(mlir::Type element) {
     return constant(b.getZeroAttr(element), element);
   }
-  /// tv.random's number for a row-major global index.
-  virtual mlir::Value randomNumber(mlir::Value number, int64_t seed,
-                                   int64_t stream) = 0;
+  /// An i64 attribute of `op`. It is given to the kernel, so that ops that
+  /// differ in it alone share one.
+  virtual mlir::Value attribute(mlir::Operation *op, mlir::StringAttr name) = 0;
+  /// tv.random's number for a row-major global index; `seed` and `stream`, the
+  /// counter's high half, are i64.
+  virtual mlir::Value randomNumber(mlir::Value number, mlir::Value seed,
+                                   mlir::Value stream) = 0;
 
   virtual mlir::Value index(int64_t value) = 0;
   /// The condition that always holds.

@@ -36,7 +36,7 @@ LogicalResult DropoutOp::decompose(OpBuilder &builder,
   Core core(builder, *this);
   Value random = RandomOp::create(
       builder, getLoc(), core.like(getInput(), builder.getF32Type()), getSeed(),
-      getStream(), core.likeIfDynamic(getInput()));
+      getStream(), getStep(), core.likeIfDynamic(getInput()));
   double rate = getRate().convertToDouble();
   results.push_back(
       core.map({getInput(), random}, core.result(), [&](Body b, Args in) {

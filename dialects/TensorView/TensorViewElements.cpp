@@ -270,8 +270,21 @@ Values RandomOp::emitElement(ElementBuilder &build, ArrayRef<Value> indices) {
        llvm::zip_equal(build.globalIndices(getResult().getType(), indices),
                        getLocal(getResult()).getExtents()))
     number = math.add(math.mul(number, build.extent(size)), at);
-  return {build.randomNumber(number, getSeed(), getStream())};
+  Value seed = build.attribute(*this, getSeedAttrName());
+  Value stream = build.attribute(*this, getStreamAttrName());
+  if (getStep()) {
+    Value high = arith::ShLIOp::create(
+        math.b, math.loc, build.element(getStep(), {}),
+        build.constant(math.b.getI64IntegerAttr(32), math.b.getI64Type()));
+    stream = math.add(stream, high);
+  }
+  return {build.randomNumber(number, seed, stream)};
 }
+
+SmallVector<Value> RandomOp::getReadValues() {
+  return getStep() ? Values{getStep()} : Values{};
+}
+bool RandomOp::isFree() { return true; }
 
 int64_t RandomOp::getElementsAtOnce() { return 4; }
 

@@ -144,7 +144,7 @@ LogicalResult DropoutOp::addCotangents(ImplicitLocOpBuilder &builder,
   Value dy = cotangents.take(builder, getResult());
   cotangents.add(getInput(),
                  DropoutOp::create(builder, core.like(dy), dy, getRateAttr(),
-                                   getSeedAttr(), getStreamAttr()));
+                                   getSeedAttr(), getStreamAttr(), getStep()));
   return success();
 }
 
@@ -372,8 +372,7 @@ LogicalResult TransposeOp::addCotangents(ImplicitLocOpBuilder &builder,
     back[dim] = i;
   // A product that nothing else reads is made transposed.
   auto product = dy.getDefiningOp<ContractOp>();
-  if (!product || !dy.use_empty() || product.getBias() ||
-      product.getAddend()) {
+  if (!product || !dy.use_empty() || product.getBias() || product.getAddend()) {
     cotangents.add(getInput(), core.transpose(dy, back));
     return success();
   }

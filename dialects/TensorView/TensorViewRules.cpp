@@ -65,13 +65,14 @@ public:
   }
 
   /// One factor a dimension of the first result, indexing the same dimension of
-  /// all operands and results; `sequential` is the kind of one of them.
+  /// all results and all operands but scalars; `sequential` is the kind of one.
   RuleBuilder &pointwise(int64_t sequential = -1) {
     int64_t rank = rule.results[0].size();
     for (int64_t d = 0; d < rank; ++d) {
       int f = factor(d == sequential ? Kind::Sequential : Kind::Parallel);
       for (unsigned i = 0; i < rule.operands.size(); ++i)
-        operand(i, d, f);
+        if (!rule.operands[i].empty())
+          operand(i, d, f);
       for (unsigned i = 0; i < rule.results.size(); ++i)
         result(i, d, f);
     }
@@ -473,19 +474,20 @@ Rule CombineOp::getShardingRule() {
 //===----------------------------------------------------------------------===//
 
 /// Every element from its index alone; `like` is not read.
-static Rule sourceRule(Operation *op) {
+static Rule sourceRule(Operation *op, Value like) {
   RuleBuilder rule(op);
   for (int64_t d = 0, e = shapeOf(op->getResult(0)).size(); d < e; ++d)
     rule.result(0, d, rule.factor(Kind::Parallel));
-  if (op->getNumOperands())
-    rule.use(0, Use::Unread);
+  // (The last operand; a step before it is rank 0.)
+  if (like)
+    rule.use(op->getNumOperands() - 1, Use::Unread);
   return rule.build();
 }
 
-Rule ConstantOp::getShardingRule() { return sourceRule(*this); }
-Rule IotaOp::getShardingRule() { return sourceRule(*this); }
-Rule RandomOp::getShardingRule() { return sourceRule(*this); }
-Rule SizeOp::getShardingRule() { return sourceRule(*this); }
+Rule ConstantOp::getShardingRule() { return sourceRule(*this, getLike()); }
+Rule IotaOp::getShardingRule() { return sourceRule(*this, getLike()); }
+Rule RandomOp::getShardingRule() { return sourceRule(*this, getLike()); }
+Rule SizeOp::getShardingRule() { return sourceRule(*this, getInput()); }
 
 //===----------------------------------------------------------------------===//
 // Composites

@@ -219,6 +219,13 @@ LogicalResult checks::verifyPointwise(Operation *op, const Elements &elements,
   return verifyExtents(op);
 }
 
+LogicalResult checks::verifyStep(Operation *op, Value step) {
+  if (step && (rankOf(step) != 0 || !elementOf(step).isInteger(64)))
+    return op->emitOpError()
+           << "step is " << step.getType() << "; it must be a tensor<i64>";
+  return success();
+}
+
 LogicalResult checks::verifyDense(Operation *op, ArrayRef<int64_t> list,
                                   StringRef name, int64_t size) {
   if (int64_t(list.size()) == size)

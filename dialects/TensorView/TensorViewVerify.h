@@ -74,6 +74,9 @@ llvm::LogicalResult verifyPointwise(mlir::Operation *op,
                                     const Elements &elements,
                                     mlir::ValueRange alike = {});
 
+/// A rank-0 i64, if there is one.
+llvm::LogicalResult verifyStep(mlir::Operation *op, mlir::Value step);
+
 llvm::LogicalResult verifyDense(mlir::Operation *op,
                                 llvm::ArrayRef<int64_t> list,
                                 llvm::StringRef name, int64_t size);

@@ -554,5 +554,10 @@ LogicalResult DropoutOp::verify() {
   double rate = getRate().convertToDouble();
   if (!(rate >= 0 && rate < 1))
     return emitOpError() << "rate must be in [0, 1)";
-  return verifyPointwise(*this, kFloats);
+  if (failed(verifyTensors(*this)) || failed(verifyStep(*this, getStep())) ||
+      failed(verifySameElement(*this, {getInput(), getResult()})) ||
+      failed(verifyElement(*this, getInput(), "input", kFloats)) ||
+      failed(verifyRank(*this, getResult(), "result", rankOf(getInput()))))
+    return failure();
+  return verifyExtents(*this);
 }

@@ -239,6 +239,8 @@ LogicalResult RandomOp::verify() {
   if (!elementOf(getResult()).isF32())
     return emitOpError() << "result has element type " << elementOf(getResult())
                          << "; it must be f32";
+  if (failed(verifyStep(*this, getStep())))
+    return failure();
   return verifyLike(*this, getLike(), getResult());
 }
 

@@ -31,6 +31,7 @@ class GPT:
     betas: tuple = (0.9, 0.95)
     epsilon: float = 1e-8
     decay: float = 0.1  #: of matrices
+    dropout: float = 0.0  #: of the embedding and of what each block adds
 
     def block(self):
         """A block's parameters: their shapes, and how they lie over tp."""
@@ -97,7 +98,11 @@ class Program:
         self.parameters = model.parameters()
         self.lines = []
         self.types(sequence)
-        self.block()
+        # Layers whose dropouts are streams of their own are functions of their own.
+        self.blocks = [f"@block{i}" if model.dropout else "@block"
+                       for i in range(model.layers)]
+        for layer, name in enumerate(dict.fromkeys(self.blocks)):
+            self.block(name, layer)
         self.loss()
         self.main()
 
@@ -173,9 +178,18 @@ class Program:
         return (f"{name} {', '.join(value for _, value in operands)}{attributes} : "
                 f"({', '.join(type for type, _ in operands)}) -> {to}")
 
-    def block(self):
+    def dropped(self, value, stream):
+        """The value after a dropout, if there is any."""
+        if not self.model.dropout:
+            return value
+        self.add(f"  {value}_kept = tv.dropout {value} rate({self.model.dropout}) seed(0) "
+                 f"stream({stream}) step %step : (!x, !step) -> !x")
+        return value + "_kept"
+
+    def block(self, function, layer):
         names = self.model.block()
-        self.add(f"\nfunc.func private @block(%x: !x, {self.arguments(names)}) -> !x {{")
+        self.add(f"\nfunc.func private {function}(%x: !x, %step: !step, "
+                 f"{self.arguments(names)}) -> !x {{")
         c = self.computed(names)
         d = self.model.width // self.model.heads
 
@@ -200,32 +214,36 @@ class Program:
     : (!head, !head, !head) -> (!head, !lse)
   %t = tv.transpose %a perm [0, 2, 1, 3] : (!head) -> !part
   %r = tv.reshape %t : (!part) -> !x
-  %o = {linear(("!x", "%r"), "out", "!x")}
-  %s = tv.add %o, %x : (!x, !x) -> !x
+  %o = {linear(("!x", "%r"), "out", "!x")}""")
+        self.add(f"""\
+  %s = tv.add {self.dropped("%o", 2 * layer + 1)}, %x : (!x, !x) -> !x
   %n2 = {norm(("!x", "%s"), "norm2")}
   %u = {linear(("!x", "%n2"), "up", "!up")}
   %g = tv.gelu tanh %u : (!up) -> !up
-  %d = {linear(("!up", "%g"), "down", "!x")}
-  %y = tv.add %d, %s : (!x, !x) -> !x
+  %d = {linear(("!up", "%g"), "down", "!x")}""")
+        self.add(f"""\
+  %y = tv.add {self.dropped("%d", 2 * layer + 2)}, %s : (!x, !x) -> !x
   return %y : !x
 }}""")
 
     def loss(self):
-        self.add(f"\nfunc.func private @loss(%ids: !batch, %labels: !batch, "
+        self.add(f"\nfunc.func private @loss(%ids: !batch, %labels: !batch, %step: !step, "
                  f"{self.arguments(self.parameters)}) -> !loss {{")
         c = self.computed([name for name in self.parameters if not re.match(r"h\d", name)])
-        layers, of = self.model.layers, self.element
+        of = self.element
         (embedding, e), (positions, p) = c["embedding"], c["positions"]
         self.add(f"""\
   %e = tv.gather {e}, %ids dim 0 : ({embedding}, !batch) -> !x
   %p = tv.broadcast {p} dims [1, 2] : ({positions}) -> !x
-  %x0 = tv.add %e, %p : (!x, !x) -> !x""")
-        for i in range(layers):
+  %sum0 = tv.add %e, %p : (!x, !x) -> !x""")
+        x = self.dropped("%sum0", 0)
+        for i, block in enumerate(self.blocks):
             own = [(self.type_of(name), self.value(name)) for name in self.parameters
                    if name.startswith(f"h{i}.")]
-            self.add(f"  %x{i + 1} = call @block(%x{i}, {', '.join(v for _, v in own)}) : "
-                     f"(!x, {', '.join(t for t, _ in own)}) -> !x")
-        n = self.op("tv.layer_norm", ("!x", f"%x{layers}"), c["norm.weight"], c["norm.bias"],
+            self.add(f"  %x{i + 1} = call {block}({x}, %step, {', '.join(v for _, v in own)}) : "
+                     f"(!x, !step, {', '.join(t for t, _ in own)}) -> !x")
+            x = f"%x{i + 1}"
+        n = self.op("tv.layer_norm", ("!x", x), c["norm.weight"], c["norm.bias"],
                     attributes=" epsilon(1.0e-5)", to="!x")
         self.add(f"""\
   %n = {n}
@@ -290,9 +308,9 @@ class Program:
         grads = ["%d_" + self.value(name)[1:] for name in names]
         self.add(f"""\
   %loss, {', '.join(grads)}
-    = tv.gradient @loss(%ids, %labels, {', '.join(map(self.value, names))})
-      of [0] to {[i + 2 for i in range(len(names))]}
-    : (!batch, !batch, {', '.join(types)}) -> (!loss, {', '.join(types)})""")
+    = tv.gradient @loss(%ids, %labels, %step, {', '.join(map(self.value, names))})
+      of [0] to {[i + 3 for i in range(len(names))]}
+    : (!batch, !batch, !step, {', '.join(types)}) -> (!loss, {', '.join(types)})""")
         total = []
         for name, type, grad in zip(names, types, grads):
             shape = self.parameters[name][0]

@@ -14,6 +14,29 @@ def batch(model, tokens, step):
     return tokens[at], tokens[at + 1]
 
 
+def philox(count, stream):
+    """Numbers of Philox 4x32-10 with the key 0, as tv.random describes them."""
+    four = np.arange((count + 3) // 4, dtype=np.uint64)
+    low, half = np.uint64(2**32 - 1), np.uint64(32)
+    c = [four, 0 * four, 0 * four + np.uint64(stream % 2**32), 0 * four + np.uint64(stream >> 32)]
+    for i in range(10):
+        k0, k1 = (np.uint64(i * each % 2**32) for each in (0x9E3779B9, 0xBB67AE85))
+        a, b = c[0] * np.uint64(0xD2511F53), c[2] * np.uint64(0xCD9E8D57)
+        c = [b >> half ^ c[1] ^ k0, b & low, a >> half ^ c[3] ^ k1, a & low]
+    return (np.stack(c, axis=1).reshape(-1)[:count] >> np.uint64(8)) * 2.0**-24
+
+
+def dropout(model, step):
+    """Of a stream: what the step multiplies each element with."""
+    def scale(stream):
+        if not model.dropout:
+            return 1
+        shape = model.batch, model.length, model.width
+        numbers = philox(math.prod(shape), stream + (step << 32)).reshape(shape)
+        return (numbers >= model.dropout) / (1 - model.dropout)
+    return scale
+
+
 def norm(x, weight, bias):
     centered = x - x.mean(axis=-1, keepdims=True)
     scale = 1 / np.sqrt((centered**2).mean(axis=-1, keepdims=True) + 1e-5)
@@ -47,8 +70,9 @@ def gelu_grad(dy, x, t):
 
 
 class Block:
-    def __init__(self, model, weights, layer):
+    def __init__(self, model, weights, layer, dropped):
         self.model = model
+        self.kept_out, self.kept_down = dropped(2 * layer + 1), dropped(2 * layer + 2)
         self.name = f"h{layer}."
         self.w = {name[len(self.name):]: value for name, value in weights.items()
                   if name.startswith(self.name)}
@@ -67,11 +91,11 @@ class Block:
         p = np.exp(scores - scores.max(axis=-1, keepdims=True))
         self.p = p / p.sum(axis=-1, keepdims=True)
         self.a = (self.p @ self.v).transpose(0, 2, 1, 3).reshape(b, s, e)
-        middle = x + self.linear("out", self.a)
+        middle = x + self.kept_out * self.linear("out", self.a)
         self.n2, self.kept2 = norm(middle, w["norm2.weight"], w["norm2.bias"])
         self.u = self.linear("up", self.n2)
         self.g, self.t = gelu(self.u)
-        return middle + self.linear("down", self.g)
+        return middle + self.kept_down * self.linear("down", self.g)
 
     def backward(self, dy, found):
         def linear(name, dy, x):
@@ -83,11 +107,11 @@ class Block:
             found[self.name + name + ".weight"], found[self.name + name + ".bias"] = gradients
 
         w, (b, s, e), d = self.w, dy.shape, self.q.shape[-1]
-        du = gelu_grad(linear("down", dy, self.g), self.u, self.t)
+        du = gelu_grad(linear("down", self.kept_down * dy, self.g), self.u, self.t)
         dx, *gradients = norm_grad(linear("up", du, self.n2), self.kept2, w["norm2.weight"])
         keep("norm2", gradients)
         dy = dy + dx
-        da = linear("out", dy, self.a).reshape(b, s, -1, d).transpose(0, 2, 1, 3)
+        da = linear("out", self.kept_out * dy, self.a).reshape(b, s, -1, d).transpose(0, 2, 1, 3)
         dp = da @ self.v.swapaxes(-1, -2)
         ds = self.p * (dp - (dp * self.p).sum(axis=-1, keepdims=True)) * d**-0.5
         dheads = np.stack([ds @ self.k, ds.swapaxes(-1, -2) @ self.q,
@@ -98,13 +122,14 @@ class Block:
         return dy + dx
 
 
-def loss_and_gradients(model, weights, ids, labels):
-    table = weights["embedding"]
-    x = table[ids] + weights["positions"]
-    blocks = [Block(model, weights, layer) for layer in range(model.layers)]
+def loss_and_gradients(model, weights, ids, labels, step):
+    dropped, table = dropout(model, step), weights["embedding"]
+    kept = dropped(0)
+    x = kept * (table[ids] + weights["positions"])
+    blocks = [Block(model, weights, layer, dropped) for layer in range(model.layers)]
     for block in blocks:
         x = block.forward(x)
-    n, kept = norm(x, weights["norm.weight"], weights["norm.bias"])
+    n, kept_norm = norm(x, weights["norm.weight"], weights["norm.bias"])
     logits = n @ table.T
     logits -= logits.max(axis=-1, keepdims=True)
     exp = np.exp(logits)
@@ -115,9 +140,10 @@ def loss_and_gradients(model, weights, ids, labels):
     found = {}
     dlogits = (exp / sums - one) / labels.size
     dn, dtable, _ = linear_grad(dlogits, n, table)
-    dx, found["norm.weight"], found["norm.bias"] = norm_grad(dn, kept, weights["norm.weight"])
+    dx, found["norm.weight"], found["norm.bias"] = norm_grad(dn, kept_norm, weights["norm.weight"])
     for block in reversed(blocks):
         dx = block.backward(dx, found)
+    dx = kept * dx
     np.add.at(dtable, ids, dx)
     found["embedding"], found["positions"] = dtable, dx.sum(axis=0)
     return loss, found
@@ -130,8 +156,8 @@ def train(model, tokens, states, steps, cast=lambda value: value):
     losses = []
     for _ in range(steps):
         weights = {name: cast(states[name]) for name in names}
-        loss, gradients = loss_and_gradients(model, weights,
-                                             *batch(model, tokens, int(states["step"])))
+        step = int(states["step"])
+        loss, gradients = loss_and_gradients(model, weights, *batch(model, tokens, step), step)
         losses.append(loss)
         states["step"] = states["step"] + 1
         t = int(states["step"])

@@ -5,6 +5,7 @@ usage: test_training.py BIN_FOLDER [--all]
 --all: 200 steps on each mesh"""
 
 import collections
+import dataclasses
 import pathlib
 import sys
 import tempfile
@@ -50,10 +51,10 @@ class TrainingTest(unittest.TestCase):
         self.addCleanup(temporary.cleanup)
         self.folder = pathlib.Path(temporary.name)
 
-    def training(self, name="plain", **options):
+    def training(self, name="plain", model=MODEL, **options):
         (self.folder / name).mkdir()
         options = {"element": "f64"} | options
-        return Training(BIN, self.folder / name, MODEL, TOKENS, **options)
+        return Training(BIN, self.folder / name, model, TOKENS, **options)
 
     def check(self, losses, expected):
         np.testing.assert_allclose(losses, expected, rtol=0, atol=TOLERANCE)
@@ -81,6 +82,18 @@ class TrainingTest(unittest.TestCase):
             sent[each["kind"]] += each["sent"]
         self.assertEqual(sent["all-gather"], sent["reduce-scatter"])
         self.assertLess(sum(sent.values()) - 2 * sent["all-gather"], sent["all-gather"] / 50, sent)
+
+    def test_dropout(self):
+        """The same masks on any mesh, in both directions, and when it goes on; others each
+        step."""
+        model, half = dataclasses.replace(MODEL, dropout=0.1), STEPS // 2
+        expected = train(model, TOKENS, start(model, np.float64), STEPS)
+        training = self.training(model=model)
+        self.check(training.run("dp=2,tp=2", STEPS, "start", "whole"), expected)
+        self.check(training.run("dp=2,tp=2", half, "start", "half"), expected[:half])
+        self.check(training.run("dp=2,tp=2", STEPS - half, "half", "rest"), expected[half:])
+        self.assert_same(training.states("whole"), training.states("rest"))
+        self.check(training.run("tp=3", STEPS - half, "half"), expected[half:])
 
     def check_rounded(self, cast, **options):
         """Within 4 times what NumPy that rounds is off by."""

@@ -68,12 +68,14 @@ def main():
     parser.add_argument("--compute", help="what is between them and the loss, like bf16")
     parser.add_argument("--sequence", action="store_true", help="sequence parallel over tp")
     parser.add_argument("--zero", action="store_true", help="states are split over dp")
+    parser.add_argument("--dropout", type=float, default=0.0, metavar="RATE")
     parser.add_argument("--mpi", action="store_true", help="a process a rank")
     parser.add_argument("--program", action="store_true", help="only print it")
     for name in "layers", "width", "heads", "length", "batch":
         parser.add_argument(f"--{name}", type=int, default=getattr(GPT, name))
     args = parser.parse_args()
-    model = GPT(args.layers, args.width, args.heads, args.length, args.batch)
+    model = GPT(args.layers, args.width, args.heads, args.length, args.batch,
+                dropout=args.dropout)
     tokens = text()
     options = {name: getattr(args, name) for name in ("element", "compute", "sequence", "zero")}
     if args.program:

@@ -166,7 +166,15 @@ Value KernelEmitter::constant(Attribute value, Type element) {
       b, location, getKernelConstant(value, getKernelScalar(element)));
 }
 
-Value KernelEmitter::randomNumber(Value number, int64_t seed, int64_t stream) {
+Value KernelEmitter::attribute(Operation *op, StringAttr name) {
+  Value &value = attributes[{op, name}];
+  if (!value)
+    value = addScalar(plan::ExtentAttr::get(
+        b.getContext(), op->getAttrOfType<IntegerAttr>(name).getInt()));
+  return value;
+}
+
+Value KernelEmitter::randomNumber(Value number, Value seed, Value stream) {
   return plan::RandomOp::create(b, location, b.getF32Type(), number, seed,
                                 stream);
 }
@@ -214,12 +222,15 @@ Value KernelEmitter::addScratch(Type tensor) {
       getMemRef(tensor, getOwnMemory(tensor)), location);
 }
 
+Value KernelEmitter::addScalar(Attribute scalar) {
+  scalars.push_back(scalar);
+  return func.getBody().front().addArgument(b.getI64Type(), location);
+}
+
 Value KernelEmitter::scalarArgument(Attribute scalar) {
   Value &value = scalarValues[scalar];
   if (!value) {
-    scalars.insert(scalar);
-    Value argument =
-        func.getBody().front().addArgument(b.getI64Type(), location);
+    Value argument = addScalar(scalar);
     value = hoisted([&] {
       return arith::IndexCastOp::create(b, location, b.getIndexType(), argument)
           .getResult();

@@ -88,8 +88,9 @@ public:
   llvm::SmallVector<mlir::Value>
   evaluate(mlir::Block &block, llvm::ArrayRef<mlir::Value> arguments) override;
   mlir::Value constant(mlir::Attribute value, mlir::Type element) override;
-  mlir::Value randomNumber(mlir::Value number, int64_t seed,
-                           int64_t stream) override;
+  mlir::Value attribute(mlir::Operation *op, mlir::StringAttr name) override;
+  mlir::Value randomNumber(mlir::Value number, mlir::Value seed,
+                           mlir::Value stream) override;
   /// A region that yields what `body` returns for its arguments.
   void scalarRegion(mlir::Region &region, mlir::TypeRange types,
                     llvm::function_ref<llvm::SmallVector<mlir::Value>(
@@ -149,11 +150,12 @@ public:
   llvm::ArrayRef<mlir::Value> getInputs() const { return inputs.getArrayRef(); }
   /// Types of the outputs, then of the scratch memory.
   llvm::ArrayRef<mlir::Type> getResultTypes() const { return resultTypes; }
-  llvm::ArrayRef<mlir::Attribute> getScalars() const {
-    return scalars.getArrayRef();
-  }
+  llvm::ArrayRef<mlir::Attribute> getScalars() const { return scalars; }
 
 private:
+  /// One more scalar of the launch, an i64.
+  mlir::Value addScalar(mlir::Attribute scalar);
+  /// As an index, the same for the same attribute.
   mlir::Value scalarArgument(mlir::Attribute scalar);
   mlir::Value identity(tv::Combiner combiner, mlir::Type element);
   mlir::Value coordDigit(const layout::Mesh &mesh, const layout::SubAxis &sub);
@@ -182,12 +184,14 @@ private:
   llvm::SetVector<mlir::Operation *> inlined;
   llvm::SetVector<mlir::Value> inputs, outputs;
   llvm::SmallVector<mlir::Type> resultTypes;
-  llvm::SetVector<mlir::Attribute> scalars;
+  llvm::SmallVector<mlir::Attribute> scalars;
   /// Elements known in the current block.
   llvm::DenseMap<mlir::Value, Elements> known;
   llvm::DenseMap<std::pair<mlir::Value, int64_t>, mlir::Value> dimensions;
   llvm::DenseMap<int64_t, mlir::Value> constants;
   llvm::DenseMap<mlir::Attribute, mlir::Value> scalarValues;
+  llvm::DenseMap<std::pair<mlir::Operation *, mlir::StringAttr>, mlir::Value>
+      attributes;
   llvm::DenseMap<mlir::Value, layout::Extent> indexOf; ///< what was noted
   mlir::Value always;
   mlir::Operation *lastHoisted = nullptr;

@@ -251,7 +251,7 @@ Result<Placement> PlacedOp::place(const Division &division) const {
   Placement placement;
   auto place = [&](const std::vector<DimFactors> &dims) {
     View view;
-    if (division.dims)
+    if (division.dims && !dims.empty())
       view.dims = *division.dims;
     else
       for (const DimFactors &factors : dims)

@@ -118,7 +118,7 @@ def of_where(p, text, args, y, dy, element):
 
 
 def of_dropout(p, text, args, y, dy, element):
-    return [p.op_dropout(text, [dy], [], {}, {})]
+    return [p.op_dropout(text, [dy, *args[1:]], [], {}, {})]
 
 
 def of_gelu(p, text, args, y, dy, element):

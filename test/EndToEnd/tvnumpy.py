@@ -669,10 +669,15 @@ class Program:
         return np.indices(shape)[int(text.split()[0])]
 
     def op_random(self, text, args, out, regions, env):
-        shape = self.extents(out[0], args[0] if args else np.zeros(()))
+        like = args[-1] if " like " in text else np.zeros(())
+        return self.numbers(text, self.extents(out[0], like), args)
+
+    def numbers(self, text, shape, args):
+        """Random ones of an op with a seed and a stream, whose step is the first of args."""
+        step = int(args[0]) if " step " in text else 0
         index = np.arange(int(np.prod(shape))).reshape(shape)
-        return philox(index, int(self.number(text, "seed")),
-                      int(self.number(text, "stream")))
+        return philox(index, int(self.number(text, "seed")) % 2**64,
+                      (int(self.number(text, "stream")) + (step << 32)) % 2**64)
 
     def op_size(self, text, args, out, regions, env):
         return np.asarray(args[0].shape[self.dim(text)])
@@ -756,9 +761,7 @@ class Program:
 
     def op_dropout(self, text, args, out, regions, env):
         x, rate = args[0], self.number(text, "rate")
-        index = np.arange(x.size).reshape(x.shape)
-        numbers = philox(index, int(self.number(text, "seed")),
-                         int(self.number(text, "stream")))
+        numbers = self.numbers(text, x.shape, args[1:])
         return np.where(numbers >= rate, x / (1 - rate), 0)
 
 

@@ -201,11 +201,16 @@ func.func @runtime_indexing(%table: tensor<5x6xf32>,
 // CHECK: tv.constant: {{[1-9][0-9]+}} cases agree
 // CHECK: tv.iota: {{[1-9][0-9]+}} cases agree
 // CHECK: tv.random: {{[1-9][0-9]+}} cases agree
+// CHECK: tv.random: {{[1-9][0-9]+}} cases agree
+// CHECK: tv.dropout: {{[1-9][0-9]+}} cases agree
 // CHECK: tv.size: {{[1-9][0-9]*}} cases agree
 func.func @sources(%a: tensor<4x7xf32>) {
   %c = tv.constant dense<[[1, 2, 3], [4, 5, 6]]> : tensor<2x3xi32> : () -> tensor<2x3xi32>
   %i = tv.iota 1 : () -> tensor<4x7xi32>
   %r = tv.random seed(3) stream(5) : () -> tensor<4x7xf32>
+  %t = tv.constant dense<3> : tensor<i64> : () -> tensor<i64>
+  %rt = tv.random seed(3) stream(5) step %t : (tensor<i64>) -> tensor<4x7xf32>
+  %dt = tv.dropout %a rate(0.3) seed(3) stream(5) step %t : (tensor<4x7xf32>, tensor<i64>) -> tensor<4x7xf32>
   %s = tv.size %a dim 1 : (tensor<4x7xf32>) -> tensor<i32>
   return
 }

@@ -329,3 +329,24 @@ func.func @main(%x: !x, %y: !x, %z: !y) -> (!x, !x, !y) {
   }
   return %0, %1, %2 : !x, !x, !y
 }
+
+// -----
+
+// Seeds, streams and steps are given to kernels: dropouts that differ in them share one.
+#m = #tv.mesh<tp = 1>
+!x = tensor<4x8xf32, #tv.local<#tv.view<#m, [4, 8]>, of [4, 8]>>
+!t = tensor<i64, #tv.local<#tv.view<#m, []>, of []>>
+// CHECK: func.func @map_0(%{{.*}}: i64, %{{.*}}: i64)
+// CHECK: %[[STEP:.*]] = memref.load %arg1[]
+// CHECK: %[[HIGH:.*]] = arith.shli %[[STEP]], %c32_i64
+// CHECK: %[[STREAM:.*]] = arith.addi %arg4, %[[HIGH]]
+// CHECK: plan.random %{{.*}} seed %arg3 stream %[[STREAM]]
+// CHECK-NOT: func.func @map_
+// CHECK: func.func @main
+func.func @main(%x: !x, %y: !x, %t: !t) -> (!x, !x) {
+  // CHECK-NEXT: plan.launch @map_0(%arg0, %arg2) scalars [#plan.extent<1>, #plan.extent<2>]
+  // CHECK-NEXT: plan.launch @map_0(%arg1, %arg2) scalars [#plan.extent<1>, #plan.extent<-3>]
+  %0 = tv.dropout %x rate(0.3) seed(1) stream(2) step %t : (!x, !t) -> !x
+  %1 = tv.dropout %y rate(0.3) seed(1) stream(-3) step %t : (!x, !t) -> !x
+  return %0, %1 : !x, !x
+}

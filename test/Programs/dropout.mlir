@@ -79,3 +79,26 @@ func.func @main(%a: !a, %t: !t) -> (!t, !t, !s, !p) {
   %7 = tv.pad %6 low [0, 3] high [0, 5] value 1.0 : f32 : (!a) -> !p
   return %1, %3, %5, %7 : !t, !t, !s, !p
 }
+
+// -----
+
+// A step draws other numbers, forward and backward the same, and layers that differ in
+// their stream alone share a kernel.
+// CHECK-COUNT-4: tv.dropout
+// CHECK: return
+// RAN x=1: nothing
+// RAN x=2: nothing
+// RAN x=3: nothing
+// RAN x=4: nothing
+#m = #tv.mesh<x = 2>
+!a = tensor<7x23xf32, #tv.view<#m, [did(x) * _, _]>>
+!t = tensor<i64, #tv.view<#m, []>>
+func.func private @layers(%a: !a, %t: !t) -> !a {
+  %0 = tv.dropout %a rate(0.3) seed(-7) stream(1) step %t : (!a, !t) -> !a
+  %1 = tv.dropout %0 rate(0.3) seed(-7) stream(2) step %t : (!a, !t) -> !a
+  return %1 : !a
+}
+func.func @main(%a: !a, %dy: !a, %t: !t {tv.range = [0, 9]}) -> (!a, !a) {
+  %y, %da = tv.gradient @layers(%a, %t) of [0] with (%dy) to [0] : (!a, !t, !a) -> (!a, !a)
+  return %y, %da : !a, !a
+}

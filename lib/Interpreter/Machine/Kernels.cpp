@@ -165,7 +165,7 @@ FailureOr<Step> Kernel::compile(Operation *op) {
       })
       .Case([&](plan::RandomOp random) {
         step.kind = Kind::Random;
-        return done(use(op, random.getNumber(), step.in));
+        return done(use(op, random->getOperands(), step.in));
       })
       .Case([&](schedule::OneHotOp) {
         step.kind = Kind::OneHot;
@@ -618,9 +618,9 @@ bool Kernel::run(const Step &step) {
   case Kind::AttentionGrad:
     return runAttentionGrad(step);
   case Kind::Random: {
-    auto op = cast<plan::RandomOp>(step.op);
-    slots[step.results[0]] = real(
-        randomNumber(op.getSeed(), op.getStream(), slots[step.in[0]].whole));
+    slots[step.results[0]] =
+        real(randomNumber(slots[step.in[1]].whole, slots[step.in[2]].whole,
+                          slots[step.in[0]].whole));
     return true;
   }
   case Kind::Product:

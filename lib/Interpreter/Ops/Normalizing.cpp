@@ -160,8 +160,10 @@ static LogicalResult evalCrossEntropy(OpRun &run) {
 static LogicalResult evalDropout(OpRun &run) {
   auto op = cast<tv::DropoutOp>(run.op);
   double rate = op.getRate().convertToDouble();
+  const uint64_t stream =
+      op.getStream() + (op.getStep() ? run.read(1, {}).whole << 32 : 0);
   run.fill(0, [&](ArrayRef<int64_t> index) {
-    double number = randomNumber(op.getSeed(), op.getStream(),
+    double number = randomNumber(op.getSeed(), stream,
                                  linearize(index, run.resultShape(0)));
     return real(number < rate ? 0 : run.read(0, index).real / (1 - rate));
   });

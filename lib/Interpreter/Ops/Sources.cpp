@@ -72,8 +72,10 @@ static LogicalResult evalSize(OpRun &run) {
 
 static LogicalResult evalRandom(OpRun &run) {
   auto op = cast<tv::RandomOp>(run.op);
+  const uint64_t stream =
+      op.getStream() + (op.getStep() ? run.read(0, {}).whole << 32 : 0);
   run.fill(0, [&](ArrayRef<int64_t> index) {
-    return real(randomNumber(op.getSeed(), op.getStream(),
+    return real(randomNumber(op.getSeed(), stream,
                              linearize(index, run.resultShape(0))));
   });
   return success();

@@ -281,14 +281,14 @@ module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
 !m = memref<?x?xf32, strided<[?, 1]>>
 !v = memref<?xf32, strided<[1]>>
 module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
-  func.func private @k(%x: !m, %y: !m) attributes {plan.kernel} {
+  func.func private @k(%x: !m, %y: !m, %seed: i64) attributes {plan.kernel} {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %n = memref.dim %x, %c0 : !m
     %m = memref.dim %x, %c1 : !m
     scf.parallel (%i, %j) = (%c0, %c0) to (%n, %m) step (%c1, %c1) {
       // expected-error @+1 {{its number does not grow by 1 each lane}}
-      %e = plan.random %i seed(1) stream(2) {schedule.role = #schedule.role<randoms>}
+      %e = plan.random %i seed %seed stream %seed {schedule.role = #schedule.role<randoms>}
       memref.store %e, %y[%i, %j] : !m
       scf.reduce
     } {schedule.loop = #schedule.loop<points threads(256) items(256) as [<vectors(1) unroll(1)>]>}
@@ -301,7 +301,7 @@ module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
 !m = memref<?x?xf32, strided<[?, 1]>>
 !v = memref<?xf32, strided<[1]>>
 module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
-  func.func private @k(%x: !m, %y: !m) attributes {plan.kernel} {
+  func.func private @k(%x: !m, %y: !m, %seed: i64) attributes {plan.kernel} {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %n = memref.dim %x, %c0 : !m
@@ -309,7 +309,28 @@ module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
     scf.parallel (%i, %j) = (%c0, %c0) to (%n, %m) step (%c1, %c1) {
       %k = arith.addi %j, %i : index
       // expected-error @+1 {{needs the result of 'arith.addi' for the first lane, which is <counts ...> or <first ...>}}
-      %e = plan.random %k seed(1) stream(2) {schedule.role = #schedule.role<randoms>}
+      %e = plan.random %k seed %seed stream %seed {schedule.role = #schedule.role<randoms>}
+      memref.store %e, %y[%i, %j] : !m
+      scf.reduce
+    } {schedule.loop = #schedule.loop<points threads(256) items(256) as [<vectors(1) unroll(1)>]>}
+    return
+  }
+}
+
+// -----
+
+!m = memref<?x?xf32, strided<[?, 1]>>
+!v = memref<?xf32, strided<[1]>>
+module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
+  func.func private @k(%x: !m, %y: !m, %seed: i64) attributes {plan.kernel} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %n = memref.dim %x, %c0 : !m
+    %m = memref.dim %x, %c1 : !m
+    scf.parallel (%i, %j) = (%c0, %c0) to (%n, %m) step (%c1, %c1) {
+      %k = arith.index_cast %j : index to i64
+      // expected-error @+1 {{its seed or stream differs among lanes}}
+      %e = plan.random %j seed %seed stream %k {schedule.role = #schedule.role<randoms>}
       memref.store %e, %y[%i, %j] : !m
       scf.reduce
     } {schedule.loop = #schedule.loop<points threads(256) items(256) as [<vectors(1) unroll(1)>]>}

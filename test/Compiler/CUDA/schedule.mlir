@@ -58,7 +58,7 @@ module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
   // Random numbers of neighbours follow each other. The first of `%m` is needed for
   // them alone, that of `%k` for each lane, too.
   // CHECK-LABEL: @randoms
-  func.func private @randoms(%y: !v) attributes {plan.kernel} {
+  func.func private @randoms(%y: !v, %seed: i64, %stream: i64) attributes {plan.kernel} {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %c64 = arith.constant 64 : index
@@ -68,7 +68,7 @@ module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
       // CHECK-NEXT: arith.addi %{{.*}} {schedule.role = #schedule.role<first along 1>}
       %m = arith.addi %c1, %k : index
       // CHECK-NEXT: plan.random %{{.*}} {schedule.role = #schedule.role<randoms>}
-      %r = plan.random %m seed(1) stream(2)
+      %r = plan.random %m seed %seed stream %stream
       %w = arith.index_cast %k : index to i32
       %f = arith.sitofp %w : i32 to f32
       %s = arith.mulf %r, %f : f32

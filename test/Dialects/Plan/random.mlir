@@ -1,8 +1,8 @@
 // RUN: tessera-opt %s --split-input-file --verify-diagnostics | FileCheck %s
 
-// CHECK: plan.random %{{.*}} seed(7) stream(-1)
-func.func @right(%n: index) -> f32 {
-  %0 = plan.random %n seed(7) stream(-1)
+// CHECK: plan.random %{{.*}} seed %{{.*}} stream %{{.*}}
+func.func @right(%n: index, %seed: i64, %stream: i64) -> f32 {
+  %0 = plan.random %n seed %seed stream %stream
   return %0 : f32
 }
 
@@ -10,6 +10,6 @@ func.func @right(%n: index) -> f32 {
 
 func.func @number(%n: i64) -> f32 {
   // expected-error @below {{'plan.random' op operand #0 must be index, but got 'i64'}}
-  %0 = "plan.random"(%n) {seed = 7, stream = 1} : (i64) -> f32
+  %0 = "plan.random"(%n, %n, %n) : (i64, i64, i64) -> f32
   return %0 : f32
 }

@@ -177,6 +177,14 @@ func.func @random_type() {
 
 // -----
 
+func.func @random_step(%t: tensor<f32>) {
+  // expected-error@+1 {{'tv.random' op step is 'tensor<f32>'; it must be a tensor<i64>}}
+  %r = tv.random seed(1) stream(2) step %t : (tensor<f32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
 func.func @size_rank(%x: tensor<4xf32>) {
   // expected-error@+1 {{'tv.size' op result has rank 1; it must be 0}}
   %r = tv.size %x dim 0 : (tensor<4xf32>) -> tensor<1xi32>

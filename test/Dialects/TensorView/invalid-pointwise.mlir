@@ -297,6 +297,22 @@ func.func @dropout_rate(%x: tensor<2x3xf32>) {
 
 // -----
 
+func.func @dropout_step(%x: tensor<2x3xf32>, %t: tensor<1xi64>) {
+  // expected-error@+1 {{'tv.dropout' op step is 'tensor<1xi64>'; it must be a tensor<i64>}}
+  %r = tv.dropout %x rate(0.5) seed(1) stream(2) step %t : (tensor<2x3xf32>, tensor<1xi64>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @dropout_types(%x: tensor<2x3xf32>, %t: tensor<i64>) {
+  // expected-error@+1 {{'tv.dropout' op}}
+  %r = tv.dropout %x rate(0.5) seed(1) stream(2) step %t : (tensor<2x3xf32>, tensor<i64>) -> tensor<2x3xbf16>
+  return
+}
+
+// -----
+
 func.func @cross_entropy_lse(%x: tensor<2x3xbf16>, %l: tensor<2xi32>) {
   // expected-error@+1 {{'tv.cross_entropy' op lse has element type 'bf16'; it must be 'f32'}}
   %r, %lse = tv.cross_entropy %x, %l : (tensor<2x3xbf16>, tensor<2xi32>) -> (tensor<2xbf16>, tensor<2xbf16>)

@@ -138,6 +138,12 @@ func.func @sources(%d: tensor<?x8xf32>) {
   %3 = tv.random seed(7) stream(3) : () -> tensor<4xf32>
   // CHECK: tv.size %{{.*}} dim 0
   %4 = tv.size %d dim 0 : (tensor<?x8xf32>) -> tensor<i64>
+  // CHECK: tv.random seed(7) stream(3) step %{{.*}} : (tensor<i64>) -> tensor<4xf32>
+  %5 = tv.random seed(7) stream(3) step %4 : (tensor<i64>) -> tensor<4xf32>
+  // CHECK: tv.random seed(7) stream(3) step %{{.*}} like %{{.*}} : (tensor<i64>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  %6 = tv.random seed(7) stream(3) step %4 like %d : (tensor<i64>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  // CHECK: tv.dropout %{{.*}} rate(1.000000e-01) seed(7) stream(3) step %{{.*}} : (tensor<?x8xf32>, tensor<i64>) -> tensor<?x8xf32>
+  %7 = tv.dropout %6 rate(0.1) seed(7) stream(3) step %4 : (tensor<?x8xf32>, tensor<i64>) -> tensor<?x8xf32>
   return
 }
 

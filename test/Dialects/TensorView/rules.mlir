@@ -109,6 +109,10 @@ func.func @sources(%d: tensor<?x8xf32>) {
   %3 = tv.random seed(7) stream(3) : () -> tensor<4xf32>
   // expected-remark@+1 {{unread (-, -) -> ()}}
   %4 = tv.size %d dim 0 : (tensor<?x8xf32>) -> tensor<i64>
+  // expected-remark@+1 {{() unread (-, -) -> (a, b) | a parallel ?, b parallel 8}}
+  %5 = tv.random seed(7) stream(3) step %4 like %d : (tensor<i64>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  // expected-remark@+1 {{(a, b) () -> (a, b) | a parallel ?, b parallel 8}}
+  %6 = tv.dropout %5 rate(0.1) seed(7) stream(3) step %4 : (tensor<?x8xf32>, tensor<i64>) -> tensor<?x8xf32>
   return
 }
 

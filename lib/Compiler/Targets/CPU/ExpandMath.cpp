@@ -182,23 +182,25 @@ static void expandRandom(plan::RandomOp op) {
   Value number =
       arith::IndexCastOp::create(b, loc, b.getI64Type(), op.getNumber());
   Value block = arith::ShRUIOp::create(b, loc, number, constant(2));
-  const uint64_t seed = op.getSeed(), stream = op.getStream();
-  Value counter[4] = {lower(block), upper(block), constant(stream & 0xffffffff),
-                      constant(stream >> 32)};
-  uint32_t key[2] = {uint32_t(seed), uint32_t(seed >> 32)};
+  Value counter[4] = {lower(block), upper(block), lower(op.getStream()),
+                      upper(op.getStream())};
+  Value key[2] = {lower(op.getSeed()), upper(op.getSeed())};
+  auto add = [&](Value x, uint32_t y) {
+    return lower(arith::AddIOp::create(b, loc, x, constant(y)));
+  };
   for (int round = 0; round < 10; ++round) {
     Value first =
         arith::MulIOp::create(b, loc, counter[0], constant(0xD2511F53));
     Value second =
         arith::MulIOp::create(b, loc, counter[2], constant(0xCD9E8D57));
     Value next[4] = {
-        exclusiveOr(exclusiveOr(upper(second), counter[1]), constant(key[0])),
+        exclusiveOr(exclusiveOr(upper(second), counter[1]), key[0]),
         lower(second),
-        exclusiveOr(exclusiveOr(upper(first), counter[3]), constant(key[1])),
+        exclusiveOr(exclusiveOr(upper(first), counter[3]), key[1]),
         lower(first)};
     std::copy(next, next + 4, counter);
-    key[0] += 0x9E3779B9;
-    key[1] += 0xBB67AE85;
+    key[0] = add(key[0], 0x9E3779B9);
+    key[1] = add(key[1], 0xBB67AE85);
   }
   Value word = counter[3];
   Value which = arith::AndIOp::create(b, loc, number, constant(3));

@@ -65,7 +65,9 @@ void Chunk::visit(Block &block, bool guarded) {
     if (std::optional<unsigned> dim = lanes.getVectorDim(&op)) {
       planned[&op] = {RoleKind::Vector, guarded, *dim};
     } else if (auto random = dyn_cast<plan::RandomOp>(op);
-               random && lanes.counts(random.getNumber())) {
+               random && lanes.counts(random.getNumber()) &&
+               lanes.isFixed(random.getSeed()) &&
+               lanes.isFixed(random.getStream())) {
       planned[&op] = {RoleKind::Randoms, guarded};
     } else if (lanes.isSame(&op, guarded)) {
       const bool isPure = isMemoryEffectFree(&op) && op.getNumRegions() == 0;

@@ -250,8 +250,8 @@ LogicalResult KernelWriter::writeOp(Operation *op) {
 }
 
 std::string KernelWriter::getRandomArguments(plan::RandomOp op) {
-  return name(op.getNumber()) + ", " + std::to_string(op.getSeed()) + "ULL, " +
-         std::to_string(op.getStream()) + "ULL";
+  return name(op.getNumber()) + ", " + name(op.getSeed()) + ", " +
+         name(op.getStream());
 }
 
 LogicalResult KernelWriter::writeBlock(Block &block,

@@ -448,6 +448,8 @@ LogicalResult Verifier::verifyRole(Operation *inner, RoleAttr role,
     auto random = dyn_cast<plan::RandomOp>(inner);
     if (!random)
       return inner->emitError() << "is no random number";
+    if (!lanes.isFixed(random.getSeed()) || !lanes.isFixed(random.getStream()))
+      return inner->emitError() << "its seed or stream differs among lanes";
     return failed(verifyCounts(random.getNumber(), lanes, inner))
                ? failure()
                : verifyAvailable(inner, role, body);

@@ -8,8 +8,8 @@
 //
 // Philox 4x32-10 gives four numbers that follow each other for the price of
 // one, twenty products of 32 bits. So a thread that needs neighbours makes them
-// together, wherever its first one lies among four. Seed and stream are
-// literals: the key of each round is one, too.
+// together, wherever its first one lies among four. Seed and stream are the
+// same everywhere: so are the keys of all rounds.
 //
 //===----------------------------------------------------------------------===//
 
