@@ -68,7 +68,9 @@ LogicalResult AdamWOp::decompose(OpBuilder &builder,
                                getGrad(), getScale(), getRate()};
   llvm::append_range(
       inputs, core.map(getStep(), {scalar, scalar}, [&](Body body, Args in) {
-        Scalar t(body, arith::SIToFPOp::create(body, wide, in[0]), wide);
+        // In f64: of 1 - b^t little is left while t is small.
+        Type f64 = body.getF64Type();
+        Scalar t(body, arith::SIToFPOp::create(body, f64, in[0]), f64);
         return Values{(1 - pow(a, t)).getValue(), (1 - pow(b, t)).getValue()};
       }));
   for (Value &input : MutableArrayRef(inputs).drop_front(4))
