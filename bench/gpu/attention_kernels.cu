@@ -169,10 +169,9 @@ static void backward(Sizes const &s, Tensors const &t, cudaStream_t stream) {
   const dim3 blocks((s.queries + C::BM - 1) / C::BM, s.heads, s.batch);
   const int tiles = (s.keys + C::BN - 1) / C::BN * s.key_heads * s.batch;
   prepare_kernel<C, P><<<blocks, C::SideThreads, 0, stream>>>(p);
-  bwd_kernel<C, P>
-      <<<std::min(multiprocessors(), tiles), C::Threads, bytes, stream>>>(maps,
-                                                                          p);
-  finish_kernel<C, P><<<blocks, C::SideThreads, 0, stream>>>(p);
+  launch_early(bwd_kernel<C, P>, std::min(multiprocessors(), tiles), C::Threads,
+               bytes, stream, maps, p);
+  launch_early(finish_kernel<C, P>, blocks, C::SideThreads, 0, stream, p);
   CHECK(cudaGetLastError());
 }
 enum { Forward, Backward, Ordered };

@@ -54,6 +54,9 @@ struct DeviceFunction {
   int cluster = 1; ///< the number of blocks is a multiple of this
   /// There are no more blocks than run at once: each costs much to begin.
   bool persistent = false;
+  /// It starts when the function before lets it, and waits itself for what that
+  /// one does (`wait_before` of ptx.cuh).
+  bool early = false;
   std::vector<SpaceExtent> space;
   int64_t items = 1;
   /// Tensors that it reads or writes in boxes; their maps stand behind the

@@ -533,6 +533,7 @@ static void addBinaries(fb::PlanT &plan, const plan::KernelCode &code) {
       function->items = from.items;
       function->cluster = from.cluster;
       function->persistent = from.persistent;
+      function->early = from.early;
       for (const plan::DeviceFunction::Boxed &boxed : from.boxed) {
         auto tensor = std::make_unique<fb::BoxedTensorT>();
         tensor->tensor = boxed.argument;

@@ -177,6 +177,8 @@ private:
     llvm::interleaveComma(function.space, os,
                           [&](const auto &scalar) { printScalar(*scalar); });
     os << " by " << function.items;
+    if (function.early)
+      os << ", early";
     for (const auto &boxed : function.boxed) {
       os << ", operand " << boxed->tensor << " in boxes of ";
       llvm::interleave(boxed->box, os, "x");

@@ -63,7 +63,7 @@ TEST_F(CUDA, ALaunchThatFailsNamesItsOp) {
     Session session;
     ASSERT_EQ(session.open(TwicePlus().module(), cudaOptions(flags)), "");
     ASSERT_EQ(session.bind({4}), "");
-    driver().failNext["cuLaunchKernel"] = 1;
+    driver().failNext["cuLaunchKernelEx"] = 1;
     tessera_status *status = tessera_binding_run(session.binding);
     EXPECT_EQ(tessera_status_code(status), TESSERA_INTERNAL);
     EXPECT_STREQ(tessera_status_op(status), "tv.map");

@@ -286,6 +286,11 @@ Code cuLaunchKernel(Function function, unsigned gridX, unsigned, unsigned,
     kernel(gridX, argument.data());
   });
 }
+Code cuLaunchKernelEx(const LaunchConfig *config, Function function,
+                      void **parameters, void **extra) {
+  return cuLaunchKernel(function, config->gridX, 1, 1, 1, 1, 1, 0,
+                        config->stream, parameters, extra);
+}
 Code cuStreamCreate(Stream *stream, unsigned) {
   return *stream = new StreamObject, 0;
 }

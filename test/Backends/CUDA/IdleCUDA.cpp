@@ -130,6 +130,9 @@ Code cuLaunchKernel(Function, unsigned, unsigned, unsigned, unsigned, unsigned,
                     unsigned, unsigned, Stream, void **, void **) {
   return 0;
 }
+Code cuLaunchKernelEx(const LaunchConfig *, Function, void **, void **) {
+  return 0;
+}
 Code cuStreamCreate(Stream *stream, unsigned) { return give(stream); }
 Code cuStreamDestroy_v2(Stream) { return 0; }
 Code cuStreamQuery(Stream) { return 0; }

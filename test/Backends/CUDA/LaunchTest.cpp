@@ -168,6 +168,30 @@ TEST_F(CUDA, BlocksAreAsManyAsThePointsNeedOrAsRunAtOnce) {
   }
 }
 
+TEST_F(CUDA, AFunctionStartsEarlyBehindTheOneBeforeAlone) {
+  for (int64_t empty : {1, 0}) {
+    driver() = RecordingDriver();
+    TwicePlus plan;
+    const int binary =
+        plan.plan.steps[0]->action.AsLaunch()->functions[0]->binary;
+    plan.function(binary, "twice_plus", {empty}, 128, 1024, 4);
+    plan.function(binary, "twice_plus", {4}, 128, 1024, 4);
+    auto &functions = plan.plan.steps[0]->action.AsLaunch()->functions;
+    for (auto &function : functions)
+      function->early = true;
+    Session session;
+    ASSERT_EQ(session.open(plan.module()), "");
+    ASSERT_EQ(session.bind({3}), "");
+    ASSERT_EQ(session.run(), "");
+    // Not the first, nor what follows one without points.
+    std::vector<bool> early;
+    for (const FakeLaunch &launch : driver().launches)
+      early.push_back(launch.early);
+    EXPECT_EQ(early, empty ? std::vector<bool>({false, true, true})
+                           : std::vector<bool>({false, false}));
+  }
+}
+
 TEST_F(CUDA, NoPointsNoLaunch) {
   Session session;
   ASSERT_EQ(session.open(TwicePlus().module()), "");

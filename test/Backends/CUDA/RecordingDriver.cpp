@@ -420,21 +420,27 @@ EXPORT cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *address,
   std::memcpy(map, words, sizeof words);
   return 0;
 }
-EXPORT cuLaunchKernel(Function function, unsigned gridX, unsigned gridY,
-                      unsigned gridZ, unsigned blockX, unsigned blockY,
-                      unsigned blockZ, unsigned shared, Stream stream,
-                      void **parameters, void **extra) {
+EXPORT cuLaunchKernelEx(const LaunchConfig *config, Function function,
+                        void **parameters, void **extra) {
   ENTER();
-  if (gridX == 0 || gridY != 1 || gridZ != 1 || blockX == 0 || blockY != 1 ||
-      blockZ != 1 || extra || int(shared) > function->maxShared ||
+  if (config->gridX == 0 || config->gridY != 1 || config->gridZ != 1 ||
+      config->blockX == 0 || config->blockY != 1 || config->blockZ != 1 ||
+      config->count > 1 || extra || int(config->shared) > function->maxShared ||
       (function->bytes && !parameters))
     return kInvalidValue;
-  FakeLaunch launch{function->name, gridX, blockX, shared, {}};
+  FakeLaunch launch{function->name, config->gridX, config->blockX,
+                    config->shared, {}};
+  if (config->count) {
+    const LaunchAttribute &attribute = config->attributes[0];
+    if (attribute.id != kProgrammaticSerialization)
+      return kInvalidValue;
+    launch.early = attribute.value[0];
+  }
   if (function->bytes) {
     launch.words.resize((function->bytes + 7) / 8);
     std::memcpy(launch.words.data(), parameters[0], function->bytes);
   }
-  return perform("launch " + launch.name, stream, [launch]() -> Code {
+  return perform("launch " + launch.name, config->stream, [launch]() -> Code {
     fake.launches.push_back(launch);
     auto kernel = fake.kernels.find(launch.name);
     if (kernel != fake.kernels.end())
@@ -445,6 +451,14 @@ EXPORT cuLaunchKernel(Function function, unsigned gridX, unsigned gridY,
       fake.hanging = true;
     return 0;
   });
+}
+EXPORT cuLaunchKernel(Function function, unsigned gridX, unsigned gridY,
+                      unsigned gridZ, unsigned blockX, unsigned blockY,
+                      unsigned blockZ, unsigned shared, Stream stream,
+                      void **parameters, void **extra) {
+  const LaunchConfig config = {gridX,  gridY,  gridZ,  blockX,
+                               blockY, blockZ, shared, stream};
+  return cuLaunchKernelEx(&config, function, parameters, extra);
 }
 
 //===----------------------------------------------------------------------===//

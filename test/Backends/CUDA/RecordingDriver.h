@@ -30,6 +30,7 @@ struct FakeLaunch {
   std::string name;
   unsigned blocks, threads, shared;
   std::vector<uint64_t> words; ///< of its parameter
+  bool early = false; ///< may start before the one before has ended
 };
 
 /// A call of cuBLASLt.

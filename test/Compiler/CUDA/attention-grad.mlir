@@ -23,8 +23,8 @@
 
 // PLAN: launch attention_grad_0
 // PLAN-NEXT: as attention_grad_0_prepare of 256 threads over
-// PLAN-NEXT: as attention_grad_0_main of 384 threads and {{[0-9]+}} bytes of shared memory, persistent, over {{.*}} by 128, operand 1 in boxes of 1x1x128x64, operand 2 in boxes of 1x1x128x64, operand 3 in boxes of 1x1x128x64, operand 0 in boxes of 1x1x128x64, operand 8 in boxes of 1x1x64x64, operand 9 in boxes of 1x1x64x64
-// PLAN-NEXT: as attention_grad_0_finish of 256 threads over
+// PLAN-NEXT: as attention_grad_0_main of 384 threads and {{[0-9]+}} bytes of shared memory, persistent, over {{.*}} by 128, early, operand 1 in boxes of 1x1x128x64, operand 2 in boxes of 1x1x128x64, operand 3 in boxes of 1x1x128x64, operand 0 in boxes of 1x1x128x64, operand 8 in boxes of 1x1x64x64, operand 9 in boxes of 1x1x64x64
+// PLAN-NEXT: as attention_grad_0_finish of 256 threads over {{.*}} by 128, early
 #m = #tv.mesh<tp = 2>
 !q = tensor<2x4x70x64xbf16, #tv.view<#m, [_, did(tp) * _, _, _]>>
 !k = tensor<2x2x150x64xbf16, #tv.view<#m, [_, did(tp) * _, _, _]>>

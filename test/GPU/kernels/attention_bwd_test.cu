@@ -101,11 +101,17 @@ template <class M, bool Ordered> void Backward<M, Ordered>::main(int blocks) {
   allow_shared(main_kernel<C, P>, bytes);
   const int tiles = (s.keys + C::BN - 1) / C::BN * s.key_heads * s.batch;
   if (tiles)
-    main_kernel<C, P><<<std::min(blocks, tiles), C::Threads, bytes>>>(maps, p);
+    s.queries
+        ? launch_early(main_kernel<C, P>, std::min(blocks, tiles), C::Threads,
+                       bytes, nullptr, maps, p)
+        : main_kernel<C, P><<<std::min(blocks, tiles), C::Threads, bytes>>>(
+              maps, p);
 }
 template <class M, bool Ordered> void Backward<M, Ordered>::finish() {
   if (s.queries)
-    finish_kernel<C, P><<<grid(), C::SideThreads>>>(p);
+    s.keys ? launch_early(finish_kernel<C, P>, grid(), C::SideThreads, 0,
+                          nullptr, p)
+           : finish_kernel<C, P><<<grid(), C::SideThreads>>>(p);
   CHECK(cudaGetLastError());
 }
 

@@ -204,6 +204,21 @@ __global__ void spin(long cycles) {
   }
 }
 
+/// A launch that may start as soon as the kernel before lets it.
+template <class... Args>
+void launch_early(void (*kernel)(Args...), dim3 blocks, int threads, int shared,
+                  cudaStream_t stream,
+                  std::common_type_t<Args> const &...args) {
+  cudaLaunchAttribute early = {};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = blocks, config.blockDim = dim3(threads);
+  config.dynamicSmemBytes = shared, config.stream = stream;
+  config.attrs = &early, config.numAttrs = 1;
+  CHECK(cudaLaunchKernelEx(&config, kernel, args...));
+}
+
 /// Milliseconds of one launch. cold: the median of single launches, each after
 /// a flush of L2 and a pause. hot: the mean of launches back to back for ~0.1
 /// s. A rest before lets the power controller forget what ran before.

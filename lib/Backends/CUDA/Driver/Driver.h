@@ -49,6 +49,18 @@ enum Attribute {
   kCapabilityMajor = 75,
   kCapabilityMinor = 76,
 };
+/// What cuLaunchKernelEx takes: the driver's own structs.
+struct LaunchAttribute {
+  int id, gap = 0;
+  alignas(8) int value[16];
+};
+struct LaunchConfig {
+  unsigned gridX, gridY = 1, gridZ = 1, blockX, blockY = 1, blockZ = 1, shared;
+  Stream stream;
+  LaunchAttribute *attributes = nullptr;
+  unsigned count = 0;
+};
+constexpr int kProgrammaticSerialization = 6;
 enum FunctionAttribute { kMaxDynamicShared = 8 };
 enum JitOption { kErrorLog = 5, kErrorLogBytes = 6 };
 /// Of tensor maps: element types, and how boxes are read.
@@ -119,6 +131,9 @@ constexpr unsigned kHostPortable = 1, kHostMapped = 2;
     (Function function, unsigned gridX, unsigned gridY, unsigned gridZ,        \
      unsigned blockX, unsigned blockY, unsigned blockZ, unsigned shared,       \
      Stream stream, void **parameters, void **extra))                          \
+  F(launchKernelEx, cuLaunchKernelEx,                                          \
+    (const LaunchConfig *config, Function function, void **parameters,         \
+     void **extra))                                                            \
   F(streamCreate, cuStreamCreate, (Stream * stream, unsigned flags))           \
   F(streamDestroy, cuStreamDestroy_v2, (Stream stream))                        \
   F(streamQuery, cuStreamQuery, (Stream stream))                               \

@@ -241,6 +241,7 @@ public:
         return value.error();
       words.push_back(*value);
     }
+    bool follows = false; // what was launched before is the function before
     for (const auto &each : launch.functions) {
       Result<std::vector<Boxed>> boxed = planBoxed(*each, launch, tensors);
       if (!boxed)
@@ -278,8 +279,10 @@ public:
                              static_cast<unsigned>(blocks),
                              static_cast<unsigned>(each->threads),
                              static_cast<unsigned>(each->shared),
+                             each->early && follows,
                              std::move(*boxed),
                              {}});
+      follows = blocks > 0;
     }
     return Ok{};
   }
@@ -311,9 +314,15 @@ public:
     for (Launched &each : functions) {
       std::vector<int64_t> &own = each.boxed.empty() ? words : each.words;
       void *parameters[] = {own.data()};
-      TSR_TRY(device.check(device.driver().launchKernel(
-                               each.handle, each.blocks, 1, 1, each.threads, 1,
-                               1, each.shared, device.stream(),
+      LaunchAttribute early = {.id = kProgrammaticSerialization, .value = {1}};
+      const LaunchConfig config = {.gridX = each.blocks,
+                                   .blockX = each.threads,
+                                   .shared = each.shared,
+                                   .stream = device.stream(),
+                                   .attributes = &early,
+                                   .count = each.early};
+      TSR_TRY(device.check(device.driver().launchKernelEx(
+                               &config, each.handle,
                                own.empty() ? nullptr : parameters, nullptr),
                            "launch '", each.symbol, "'"));
     }
@@ -340,6 +349,7 @@ private:
     Function handle;
     std::string symbol;
     unsigned blocks, threads, shared;
+    bool early; ///< starts when the one before lets it
     std::vector<Boxed> boxed;
     std::vector<int64_t> words; ///< the parameter, if there are maps
   };

@@ -403,6 +403,7 @@ LogicalResult cuda::writeAttentionGrad(KernelWriter &out,
   main.threads = 384;
   main.persistent = true;
   main.shared = getSharedBytes(op);
+  main.early = finish.early = true;
   points(main, op.getKey(), keys);
   main.boxed = {{numberOf(op.getQuery()), {1, 1, rows, 64}},
                 {numberOf(op.getKey()), {1, 1, keys, 64}},

@@ -19,6 +19,10 @@
 //            f32, 16 bytes a thread, in the accumulators' order.
 //   finish   dQ in rows, scaled, in the tensors' type.
 //
+// Main and finish may be launched to start early: main waits for prepare before
+// it reads what that has made, finish where the order's counters do not show a
+// block of queries to be complete. Prepare waits for nothing.
+//
 // A block of the main kernel is one producer warp and two consumer warp groups
 // of 64 keys each. Blocks are persistent: tiles come by a ticket, the next
 // one's loads are issued while this one's results are stored.
@@ -76,6 +80,10 @@ template <class C, class P> struct BwdProducer {
 #pragma unroll
     for (int c = 0; c < C::Panels; c++)
       tma_load(to[c], &map, full, c * 64, m * C::BM, head, batch, kEvictLast);
+    if (!steps) {
+      wait_before();
+      start_next();
+    }
     bulk_load(row_to, row_from, C::BM * 4, full);
   }
   /// K is the last to be free of the tile before: the first queries go ahead.
@@ -165,6 +173,7 @@ template <class C, class P> struct BwdProducer {
       drawn = __shfl_sync(~0u, drawn, 0);
       typename C::Tile t = bwd_tile<C>(p, drawn);
       if (t.n < 0) {
+        wait_before();
         load_k(t, number);
         if (lane == 0) {
           add_step({nullptr});
@@ -188,6 +197,7 @@ template <class C> struct BwdOrder {
   const int group, lane = threadIdx.x % 32;
 
   TSR_MEMBER void run() {
+    wait_before();
     int shown = 0; // by the counter of this step, if that was read before
     for (int number = 0;; number++) {
       typename C::Step const &step = s.step[number % 4];

@@ -23,6 +23,7 @@ namespace tessera {
 template <class C, class P>
 TSR_DEVICE void attention_bwd_prepare(P const &p, int at) {
   using T = typename C::T;
+  start_next();
   constexpr int Lanes = C::Panels * 8, Step = C::SideThreads / Lanes;
   constexpr int Rows = C::BM / Step;
   const int blocks = (p.queries + C::BM - 1) / C::BM;
@@ -36,12 +37,15 @@ TSR_DEVICE void attention_bwd_prepare(P const &p, int at) {
 #pragma unroll
   for (int i = 0; i < Rows; i++) {
     const int64 query = row + i * Step;
+    auto load_row = [&](Vector<T, 8> &to, void const *from,
+                        int64 const (&strides)[3]) {
+      *reinterpret_cast<uint4 *>(to.lane) =
+          load_last(static_cast<T const *>(from) + batch * strides[0] +
+                    head * strides[1] + query * strides[2] + lane * 8);
+    };
     if (query < p.queries && own) {
-      load(o[i], static_cast<T const *>(p.o) + batch * p.o_strides[0] +
-                     head * p.o_strides[1] + query * p.o_strides[2] + lane * 8);
-      load(dout[i], static_cast<T const *>(p.dout) + batch * p.dout_strides[0] +
-                        head * p.dout_strides[1] + query * p.dout_strides[2] +
-                        lane * 8);
+      load_row(o[i], p.o, p.o_strides);
+      load_row(dout[i], p.dout, p.dout_strides);
     }
   }
   bwd_clear_sums<C>(p, batch, head, m, blocks);
@@ -91,6 +95,25 @@ TSR_DEVICE void attention_bwd_prepare(P const &p, int at) {
   }
 }
 
+/// Until all tiles have added to a block of queries. Ordered, that shows before
+/// the main kernel has ended; the last block waits for the end, and with it
+/// what follows in the stream.
+template <class C, class P>
+TSR_DEVICE void bwd_wait_added(P const &p, int batch, int head, int m, int at,
+                               int blocks) {
+  if (!C::Ordered || C::DistanceSums || at == blocks * p.heads * p.batch - 1) {
+    wait_before();
+    return;
+  }
+  if (threadIdx.x < 2) {
+    const KeyRange tiles = bwd_tiles<C>(p, batch, head, m);
+    int *const turn = BwdWorkspace<C>(p).turns + 2 * (int64)at + threadIdx.x;
+    while (load_acquire(turn) < tiles.end - tiles.begin) {
+    }
+  }
+  __syncthreads();
+}
+
 /// Launched as prepare. A thread makes 16 bytes of two rows, 8 apart, from what
 /// the four threads of a quad have added.
 template <class C, class P>
@@ -99,6 +122,7 @@ TSR_DEVICE void attention_bwd_finish(P const &p, int at) {
   const int blocks = (p.queries + C::BM - 1) / C::BM;
   const int m = at % blocks, head = at / blocks % p.heads;
   const int batch = at / blocks / p.heads;
+  bwd_wait_added<C>(p, batch, head, m, at, blocks);
   bwd_finish_sums<C>(p, batch, head, m, blocks);
   float const *sum = BwdWorkspace<C>(p).sum + (int64)at * 2 * C::Part;
   T *out =

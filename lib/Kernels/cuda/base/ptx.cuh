@@ -127,6 +127,15 @@ TSR_DEVICE void named_sync(int id, int threads) {
 TSR_DEVICE void named_arrive(int id, int threads) {
   asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
+/// Lets the stream's next kernel start, where its launch allows that, once all
+/// blocks have said so or ended: then it shares the GPU with this one.
+TSR_DEVICE void start_next() {
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
+/// Until the kernel before has ended, in one that may have started before that.
+TSR_DEVICE void wait_before() {
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+}
 template <int N> TSR_DEVICE void registers_raise() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N));
 }
@@ -252,6 +261,16 @@ TSR_DEVICE void global_add(float *to, float const (&x)[4], bool first) {
                "\n}" ::"l"(to),
                "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3]), "r"((int)first)
                : "memory");
+}
+/// 16 bytes that give way to anything in L2.
+TSR_DEVICE uint4 load_last(void const *p) {
+  uint4 v;
+  asm volatile("ld.global.L1::no_allocate.L2::cache_hint.v4.u32 "
+               "{%0, %1, %2, %3}, [%4], %5;"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "l"(p), "l"(kEvictFirst)
+               : "memory");
+  return v;
 }
 TSR_DEVICE int load_acquire(int const *p) {
   int v;
