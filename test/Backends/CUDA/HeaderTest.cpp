@@ -49,6 +49,20 @@ static_assert(cuda::kMapPromote256 == CU_TENSOR_MAP_L2_PROMOTION_L2_256B);
 static_assert(cuda::kMapZeros == CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 static_assert(cuda::TensorMap::kBytes == sizeof(CUtensorMap));
 static_assert(cuda::TensorMap::kAlignment <= alignof(CUtensorMap));
+static_assert(cuda::kProgrammaticSerialization ==
+              CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
+static_assert(sizeof(cuda::LaunchAttribute) == sizeof(CUlaunchAttribute));
+static_assert(offsetof(cuda::LaunchAttribute, value) ==
+              offsetof(CUlaunchAttribute, value));
+static_assert(sizeof(cuda::LaunchConfig) == sizeof(CUlaunchConfig));
+static_assert(offsetof(cuda::LaunchConfig, shared) ==
+              offsetof(CUlaunchConfig, sharedMemBytes));
+static_assert(offsetof(cuda::LaunchConfig, stream) ==
+              offsetof(CUlaunchConfig, hStream));
+static_assert(offsetof(cuda::LaunchConfig, attributes) ==
+              offsetof(CUlaunchConfig, attrs));
+static_assert(offsetof(cuda::LaunchConfig, count) ==
+              offsetof(CUlaunchConfig, numAttrs));
 static_assert(cuda::kStreamNonBlocking == CU_STREAM_NON_BLOCKING);
 static_assert(cuda::kCaptureThreadLocal == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
 static_assert(cuda::kEventTimed == CU_EVENT_DEFAULT);
