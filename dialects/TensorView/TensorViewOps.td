@@ -470,8 +470,8 @@ def TensorView_ScatterOp : TensorView_PureOp<"scatter",
        : (tensor<100x8xf32>, tensor<2x5xi32>, tensor<2x5x8xf32>) -> tensor<100x8xf32>
     ```
     Updates have the dimensions of `indices` in place of `dim`; they are combined
-    in row-major order of the indices, sums in f32 (f64 for f64). An index outside
-    is dropped.
+    in row-major order of the indices, sums in f32 (f64 for f64). GPUs sum parts of
+    many updates first, the same ones in every run. An index outside is dropped.
   }];
   let arguments = (ins TensorView_Combiner:$combiner, AnyRankedTensor:$init,
                        AnyRankedTensor:$indices, AnyRankedTensor:$updates,

@@ -18,6 +18,7 @@
 #include "Kernels/LoopKernels.h"
 #include "Kernels/Passes.h"
 #include "Kernels/Windows.h"
+#include "Plan/Target.h"
 
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -308,6 +309,15 @@ LogicalResult Emitter::launch(Operation *op, StringRef name,
   return success();
 }
 
+static void emitOnData(KernelEmitter &emitter, tv::DispatchOp op) {
+  tessera::emitLoops(emitter, op);
+}
+static void emitOnData(KernelEmitter &emitter, tv::ScatterOp op) {
+  if (plan::getTarget(op).getLimits().multiprocessors == 0 ||
+      !emitSortedScatter(emitter, op))
+    tessera::emitLoops(emitter, op);
+}
+
 LogicalResult Emitter::emitGroup(plan::GroupOp group) {
   made.clear();
   Operation *product = group.getProduct();
@@ -327,11 +337,10 @@ LogicalResult Emitter::emitGroup(plan::GroupOp group) {
                     [&](auto op) { return emitAttention(op); })
                 // These too: where they write depends on data.
                 .Case<tv::ScatterOp, tv::DispatchOp>([&](auto op) {
-                  return launch(op, op->getName().stripDialect(), {},
-                                llvm::to_vector_of<Value>(op->getResults()),
-                                [&](KernelEmitter &emitter) {
-                                  tessera::emitLoops(emitter, op);
-                                });
+                  return launch(
+                      op, op->getName().stripDialect(), {},
+                      llvm::to_vector_of<Value>(op->getResults()),
+                      [&](KernelEmitter &emitter) { emitOnData(emitter, op); });
                 })
                 .Default([&](Operation *) { return emitLoops(group); });
   if (failed(emitted))

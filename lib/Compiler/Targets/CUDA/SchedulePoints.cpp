@@ -85,16 +85,21 @@ static LoopAttr getFlat(scf::ParallelOp loop, Chunk &chunk) {
   MLIRContext *context = loop.getContext();
   const unsigned last = loop.getNumLoops() - 1;
   std::optional<int64_t> extent = getConstant(loop.getUpperBound()[last]);
-  const int width = narrow(chunk.getWidth(), extent);
   // Long bodies hide the latency of their loads themselves.
   size_t ops = 0;
-  loop.getBody()->walk([&](Operation *) { ++ops; });
+  // A thread would do the loops of its lanes one after another.
+  bool loops = false;
+  loop.getBody()->walk([&](Operation *op) {
+    ++ops;
+    loops |= isa<scf::ForOp>(op);
+  });
+  const int width = loops ? 1 : narrow(chunk.getWidth(), extent);
   auto unroll = [&](int width) {
     int registers = 0;
     for (auto [load, plan] : chunk.getLoads())
       registers += std::max<int>(
           width * load.getMemRefType().getElementTypeBitWidth() / 8 / 4, 1);
-    return ops > 100
+    return ops > 100 || loops
                ? 1
                : std::clamp(kLoadRegisters / 2 / std::max(registers, 1), 1, 4);
   };
