@@ -153,6 +153,10 @@ static Value getLooped(Operation *op) {
 /// linear time in them, and by then there is work enough for what is loaded.
 static constexpr size_t kMaxScalarOps = 512;
 
+/// A kernel reads no more tensors: a stage loads all that it reads at first,
+/// into registers.
+static constexpr size_t kMaxRead = 32;
+
 static size_t countScalarOps(Operation *op) {
   size_t count = 0;
   for (Region &region : op->getRegions())
@@ -262,6 +266,14 @@ bool FusedOps::tryAdd(Operation *op) {
     orderOfOp = own.order;
   }
   if (reduces && !atOuter && (outerOfOp != outer || !llvm::is_sorted(order)))
+    return false;
+  llvm::SmallDenseSet<Value> fromMemory;
+  for (Operation *each : ops)
+    fromMemory.insert_range(each->getOperands());
+  fromMemory.insert_range(op->getOperands());
+  if (llvm::count_if(fromMemory, [&](Value value) {
+        return !ops.contains(value.getDefiningOp());
+      }) > int64_t(kMaxRead))
     return false;
   for (Value value : op->getOperands())
     if (!reads(value, atOuter))

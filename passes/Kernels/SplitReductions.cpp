@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // A block of threads makes elements of a reduction's result from all that they
-// are made of (ScheduleRows.cpp). Few elements are few blocks, and leave most of a
-// GPU idle: parts are reduced first, by blocks enough.
+// are made of (ScheduleRows.cpp). Few elements are few blocks, and leave most
+// of a GPU idle: parts are reduced first, by blocks enough.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,8 +28,10 @@ namespace tessera {
 } // namespace tessera
 
 namespace {
-/// Fewer elements are not worth a second kernel.
-constexpr int64_t kManyElements = 1 << 20;
+/// Fewer elements of all blocks, or of each, are not worth a second kernel.
+constexpr int64_t kManyElements = 1 << 20, kManyOfBlock = 1 << 15;
+/// A block keeps no more of a row, to read it again: a stage is worth less.
+constexpr int64_t kKeptElements = 1 << 16;
 /// As many blocks as a multiprocessor holds at a time, of rows and of columns:
 /// the last few of more would keep but a few busy.
 constexpr int64_t kRowBlocks = 4, kColumnBlocks = 2;
@@ -62,8 +64,7 @@ static int64_t getParts(int64_t size, int64_t most, int64_t wanted) {
 static std::optional<Split> getSplit(tv::ReduceOp op, int64_t multiprocessors) {
   auto type = cast<RankedTensorType>(op.getInput().getType());
   const LocalShape whole(op.getInput());
-  if (!type.hasStaticShape() || type.getNumElements() < kManyElements ||
-      !whole.isPlain() ||
+  if (!type.hasStaticShape() || !whole.isPlain() ||
       getPermutation(op.getInput().getDefiningOp())) // rows lie elsewhere
     return std::nullopt;
   int64_t blocks = 1;
@@ -74,7 +75,9 @@ static std::optional<Split> getSplit(tv::ReduceOp op, int64_t multiprocessors) {
   if (columns)
     blocks = llvm::divideCeil(
         blocks * type.getElementType().getIntOrFloatBitWidth(), kLineBits);
-  if (blocks >= multiprocessors / 2)
+  if (blocks >= multiprocessors / 2 ||
+      (type.getNumElements() < kManyElements &&
+       type.getNumElements() / std::max<int64_t>(blocks, 1) < kManyOfBlock))
     return std::nullopt;
   for (int64_t dim : op.getDims()) {
     const int64_t size = type.getDimSize(dim);
@@ -114,6 +117,9 @@ static bool mayJoinProduct(tv::ReduceOp op, const plan::Target &target) {
 /// Whether the reduction is a stage of a kernel over rows: another one of the
 /// same rows goes into it, or its rows are read again with the result.
 static bool isStage(tv::ReduceOp op) {
+  if (op.getInput().getType().getNumElements() >
+      kKeptElements * op.getResult().getType().getNumElements())
+    return false;
   auto hasRows = [&](Value value) {
     return cast<RankedTensorType>(value.getType()).getShape() ==
            op.getInput().getType().getShape();

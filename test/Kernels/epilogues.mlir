@@ -239,3 +239,22 @@ func.func @main(%dy: !y, %w: !w, %u: !u, %v: !u) -> (!u, !u) {
   %3 = tv.gelu_grad tanh %1, %v : (!u, !u) -> !u
   return %2, %3 : !u, !u
 }
+
+// -----
+
+// Of many elements the library sums too slowly: a kernel does.
+// CHECK: func.func @main(%[[DY:.*]]: tensor<2048x8xbf16{{.*}}, %[[W:.*]]: tensor<512x8xbf16{{.*}}, %[[U:.*]]: tensor<2048x512xbf16
+// CHECK: %[[DU:.*]] = plan.contract %[[DY]] [0, 1], %[[W]] [2, 1] to [0, 2] then gelu_tanh_grad(%[[U]]) from "tv.linear"
+// CHECK: %[[PARTS:.*]] = plan.alias reshape %[[DU]]
+// CHECK: plan.launch @{{.*}}(%[[PARTS]])
+#m = #tv.mesh<tp = 2>
+!y = tensor<2048x8xbf16, #tv.local<#tv.view<#m, [2048, 8]>, of [2048, 8]>>
+!w = tensor<512x8xbf16, #tv.local<#tv.view<#m, [512, 8]>, of [512, 8]>>
+!u = tensor<2048x512xbf16, #tv.local<#tv.view<#m, [2048, 512]>, of [2048, 512]>>
+!b = tensor<512xbf16, #tv.local<#tv.view<#m, [512]>, of [512]>>
+func.func @main(%dy: !y, %w: !w, %u: !u) -> (!u, !b) {
+  %0 = tv.linear %dy, %w : (!y, !w) -> !u
+  %du = tv.gelu_grad tanh %0, %u : (!u, !u) -> !u
+  %db = tv.reduce sum %du dims [0] : (!u) -> !b
+  return %du, %db : !u, !b
+}

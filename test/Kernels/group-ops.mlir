@@ -14,6 +14,7 @@
 // RUN: tessera-opt %t/product.mlir --tv-group-ops=matmul=own,cublaslt --tv-choose-variants --interpret=2 -o /dev/null | FileCheck %s --check-prefix=EQUAL
 // RUN: tessera-opt %t/product.mlir --tv-group-ops=matmul=cublaslt --tv-choose-variants | FileCheck %s --check-prefix=ALONE
 // RUN: tessera-opt %t/product.mlir --tv-group-ops | FileCheck %s --check-prefix=LIBRARY
+// RUN: tessera-opt %t/reads.mlir --tv-group-ops | FileCheck %s --check-prefix=READS
 // EQUAL: interpret: @main equals the source on
 
 // The pipeline stops between them as anywhere.
@@ -158,3 +159,54 @@ module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
 // LIBRARY: plan.group {
 // LIBRARY-NEXT: tv.map
 // LIBRARY-NOT: plan.choose
+
+//--- reads.mlir
+// A kernel reads no more tensors than there are registers for.
+#m = #tv.mesh<tp = 1>
+!x = tensor<8xf32, #tv.local<#tv.view<#m, [8]>, of [8]>>
+// READS: plan.group
+// READS-COUNT-31: tv.add
+// READS: plan.group
+// READS-COUNT-8: tv.add
+func.func @main(%0: !x, %1: !x, %2: !x, %3: !x, %4: !x, %5: !x, %6: !x, %7: !x, %8: !x, %9: !x, %10: !x, %11: !x, %12: !x, %13: !x, %14: !x, %15: !x, %16: !x, %17: !x, %18: !x, %19: !x, %20: !x, %21: !x, %22: !x, %23: !x, %24: !x, %25: !x, %26: !x, %27: !x, %28: !x, %29: !x, %30: !x, %31: !x, %32: !x, %33: !x, %34: !x, %35: !x, %36: !x, %37: !x, %38: !x, %39: !x) -> !x {
+  %a1 = tv.add %0, %1 : (!x, !x) -> !x
+  %a2 = tv.add %a1, %2 : (!x, !x) -> !x
+  %a3 = tv.add %a2, %3 : (!x, !x) -> !x
+  %a4 = tv.add %a3, %4 : (!x, !x) -> !x
+  %a5 = tv.add %a4, %5 : (!x, !x) -> !x
+  %a6 = tv.add %a5, %6 : (!x, !x) -> !x
+  %a7 = tv.add %a6, %7 : (!x, !x) -> !x
+  %a8 = tv.add %a7, %8 : (!x, !x) -> !x
+  %a9 = tv.add %a8, %9 : (!x, !x) -> !x
+  %a10 = tv.add %a9, %10 : (!x, !x) -> !x
+  %a11 = tv.add %a10, %11 : (!x, !x) -> !x
+  %a12 = tv.add %a11, %12 : (!x, !x) -> !x
+  %a13 = tv.add %a12, %13 : (!x, !x) -> !x
+  %a14 = tv.add %a13, %14 : (!x, !x) -> !x
+  %a15 = tv.add %a14, %15 : (!x, !x) -> !x
+  %a16 = tv.add %a15, %16 : (!x, !x) -> !x
+  %a17 = tv.add %a16, %17 : (!x, !x) -> !x
+  %a18 = tv.add %a17, %18 : (!x, !x) -> !x
+  %a19 = tv.add %a18, %19 : (!x, !x) -> !x
+  %a20 = tv.add %a19, %20 : (!x, !x) -> !x
+  %a21 = tv.add %a20, %21 : (!x, !x) -> !x
+  %a22 = tv.add %a21, %22 : (!x, !x) -> !x
+  %a23 = tv.add %a22, %23 : (!x, !x) -> !x
+  %a24 = tv.add %a23, %24 : (!x, !x) -> !x
+  %a25 = tv.add %a24, %25 : (!x, !x) -> !x
+  %a26 = tv.add %a25, %26 : (!x, !x) -> !x
+  %a27 = tv.add %a26, %27 : (!x, !x) -> !x
+  %a28 = tv.add %a27, %28 : (!x, !x) -> !x
+  %a29 = tv.add %a28, %29 : (!x, !x) -> !x
+  %a30 = tv.add %a29, %30 : (!x, !x) -> !x
+  %a31 = tv.add %a30, %31 : (!x, !x) -> !x
+  %a32 = tv.add %a31, %32 : (!x, !x) -> !x
+  %a33 = tv.add %a32, %33 : (!x, !x) -> !x
+  %a34 = tv.add %a33, %34 : (!x, !x) -> !x
+  %a35 = tv.add %a34, %35 : (!x, !x) -> !x
+  %a36 = tv.add %a35, %36 : (!x, !x) -> !x
+  %a37 = tv.add %a36, %37 : (!x, !x) -> !x
+  %a38 = tv.add %a37, %38 : (!x, !x) -> !x
+  %a39 = tv.add %a38, %39 : (!x, !x) -> !x
+  return %a39 : !x
+}

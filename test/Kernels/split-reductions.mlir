@@ -84,10 +84,10 @@ func.func @maps(%x: !x, %w: !y) -> (!x, !y, !y) {
 
 // -----
 
-// Not: few elements; blocks enough; a prime number of rows; an extent that is not
+// Not: few elements of a block; blocks enough; a prime number of rows; an extent that is not
 // known; what lies elsewhere.
 #m = #tv.mesh<tp = 1>
-!x = tensor<1000x1000xf32, #tv.local<#tv.view<#m, [1000, 1000]>, of [1000, 1000]>>
+!x = tensor<100x300xf32, #tv.local<#tv.view<#m, [100, 300]>, of [100, 300]>>
 !s = tensor<f32, #tv.local<#tv.view<#m, []>, of []>>
 !c = tensor<512x4096xf32, #tv.local<#tv.view<#m, [512, 4096]>, of [512, 4096]>>
 !d = tensor<4096xf32, #tv.local<#tv.view<#m, [4096]>, of [4096]>>
@@ -114,16 +114,16 @@ func.func @not(%x: !x, %c: !c, %p: !p, %n: !n {tv.dims = ["n"]})
 // Not: the stages of a softmax of few rows, nor what reads their result; the sums of
 // what a product reads. Another reduction of the same tensor is.
 #m = #tv.mesh<tp = 1>
-!x = tensor<16x131072xf32, #tv.local<#tv.view<#m, [16, 131072]>, of [16, 131072]>>
-!r = tensor<16xf32, #tv.local<#tv.view<#m, [16]>, of [16]>>
+!x = tensor<32x65536xf32, #tv.local<#tv.view<#m, [32, 65536]>, of [32, 65536]>>
+!r = tensor<32xf32, #tv.local<#tv.view<#m, [32]>, of [32]>>
 !a = tensor<8192x256xbf16, #tv.local<#tv.view<#m, [8192, 256]>, of [8192, 256]>>
 !b = tensor<8192x512xbf16, #tv.local<#tv.view<#m, [8192, 512]>, of [8192, 512]>>
 !t = tensor<256x8192xbf16, #tv.local<#tv.view<#m, [256, 8192]>, of [256, 8192]>>
 !g = tensor<256x512xbf16, #tv.local<#tv.view<#m, [256, 512]>, of [256, 512]>>
 !v = tensor<256xbf16, #tv.local<#tv.view<#m, [256]>, of [256]>>
 // CHECK-LABEL: func.func @stages
-// CHECK: tv.reduce max %{{.*}} dims [1] : (tensor<16x131072
-// CHECK: tv.reduce sum %{{.*}} dims [1] : (tensor<16x131072
+// CHECK: tv.reduce max %{{.*}} dims [1] : (tensor<32x65536
+// CHECK: tv.reduce sum %{{.*}} dims [1] : (tensor<32x65536
 // CHECK: tv.reduce sum %{{.*}} dims [0] : (tensor<8192x256
 // CHECK: tv.reshape %{{.*}} -> tensor<64x128x256xbf16
 func.func @stages(%x: !x, %a: !a, %b: !b) -> (!r, !v, !g, !v) {
@@ -140,4 +140,26 @@ func.func @stages(%x: !x, %a: !a, %b: !b) -> (!r, !v, !g, !v) {
   %6 = tv.matmul %5, %b : (!t, !b) -> !g
   %7 = tv.reduce max %a dims [0] : (!a) -> !v
   return %3, %4, %6, %7 : !r, !v, !g, !v
+}
+
+// -----
+
+// Fewer than 2^20 elements, of one block. Rows that no block can keep are read again in
+// any case: a stage, too.
+#m = #tv.mesh<tp = 1>
+!w = tensor<256x512xf32, #tv.local<#tv.view<#m, [256, 512]>, of [256, 512]>>
+!s = tensor<f32, #tv.local<#tv.view<#m, []>, of []>>
+!x = tensor<16x131072xf32, #tv.local<#tv.view<#m, [16, 131072]>, of [16, 131072]>>
+!r = tensor<16xf32, #tv.local<#tv.view<#m, [16]>, of [16]>>
+// CHECK-LABEL: func.func @long
+// CHECK: tv.reduce sum %{{.*}} dims [1] : (tensor<256x512xf32{{.*}}-> tensor<256xf32
+// CHECK: tv.reshape %{{.*}} -> tensor<16x32x4096xf32
+// CHECK: tv.reduce max %{{.*}} dims [2]
+// CHECK: tv.reduce max %{{.*}} dims [1]
+func.func @long(%w: !w, %x: !x) -> (!s, !x) {
+  %0 = tv.reduce sum %w dims [0, 1] : (!w) -> !s
+  %1 = tv.reduce max %x dims [1] : (!x) -> !r
+  %2 = tv.broadcast %1 dims [0] : (!r) -> !x
+  %3 = tv.sub %x, %2 : (!x, !x) -> !x
+  return %0, %3 : !s, !x
 }

@@ -69,7 +69,7 @@ func.func @main(%x: !x, %w0: !w0 {tv.role = "weight"}, %b0: !b0, %w1: !w1 {tv.ro
 // A batch that is split: a device's sums are partial. Weights are those of matmuls, one
 // of them beside the hidden layer.
 // CHECK: :5 = comm.all_reduce
-// CUDA: plan.contract {{.*}} then gelu_tanh_grad({{.*}}) sums result from
+// CUDA: plan.contract {{.*}} then gelu_tanh_grad({{.*}}) from
 // CUDA: plan.contract {{.*}} sums b from
 // CUDA: :5 = comm.all_reduce
 // RAN dp=1: nothing

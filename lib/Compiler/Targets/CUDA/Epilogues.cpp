@@ -115,6 +115,22 @@ getEpilogue(tv::ContractionOpInterface product, Operation *op) {
 // Beside a product
 //===----------------------------------------------------------------------===//
 
+/// Of more elements the library is slower than a kernel of their own: on an
+/// H200 it takes 250 us for [16384, 2048], a kernel 35.
+static constexpr int64_t kMaxSummedResults = 1 << 19;
+
+static bool isFewResults(Value tensor) {
+  auto local = cast<tv::LocalAttr>(getType(tensor).getEncoding());
+  int64_t elements = 1;
+  for (auto [size, whole] :
+       llvm::zip_equal(getType(tensor).getShape(), local.getExtents())) {
+    if (ShapedType::isDynamic(size) && !whole.getStatic())
+      return false;
+    elements *= ShapedType::isDynamic(size) ? *whole.getStatic() : size;
+  }
+  return elements <= kMaxSummedResults;
+}
+
 /// What of `product` a reduction sums; nothing if that is not what the library
 /// can sum as well.
 static std::optional<plan::Summed> getSummed(tv::ContractionOpInterface product,
@@ -133,7 +149,7 @@ static std::optional<plan::Summed> getSummed(tv::ContractionOpInterface product,
       epilogue = getEpilogue(product, user);
   if (epilogue && epilogue->x)
     // All but the columns.
-    return summed == epilogue->op->getResult(0) &&
+    return summed == epilogue->op->getResult(0) && isFewResults(summed) &&
                    !llvm::is_contained(reduced, int64_t(reduced.size()))
                ? std::optional(plan::Summed::Result)
                : std::nullopt;
