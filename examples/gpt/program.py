@@ -311,14 +311,23 @@ class Program:
     = tv.gradient @loss(%ids, %labels, %step, {', '.join(map(self.value, names))})
       of [0] to {[i + 3 for i in range(len(names))]}
     : (!batch, !batch, !step, {', '.join(types)}) -> (!loss, {', '.join(types)})""")
-        total = []
+        # Squares of gradients of one type are added before they are summed.
+        squares = {}
         for name, type, grad in zip(names, types, grads):
-            shape = self.parameters[name][0]
-            square = self.tensor(*shape, of=self.element)
+            square = self.tensor(*self.parameters[name][0], of=self.element)
             value = self.value(name)
-            self.add(f"""\
-  {value}_square = tv.mul {grad}, {grad} : ({type}, {type}) -> {square}
-  {value}_sum = tv.reduce sum {value}_square dims {list(range(len(shape)))} : ({square}) -> !scalar""")
+            self.add(f"  {value}_square = tv.mul {grad}, {grad} : ({type}, {type}) -> {square}")
+            if type in squares:
+                before, _, shape = squares[type]
+                self.add(f"  {value}_squares = tv.add {before}, {value}_square : "
+                         f"({square}, {square}) -> {square}")
+                squares[type] = f"{value}_squares", square, shape
+            else:
+                squares[type] = f"{value}_square", square, self.parameters[name][0]
+        total = []
+        for value, square, shape in squares.values():
+            self.add(f"  {value}_sum = tv.reduce sum {value} dims {list(range(len(shape)))} : "
+                     f"({square}) -> !scalar")
             total.append(value + "_sum")
             if len(total) > 1:
                 self.add(f"  {value}_total = tv.add {total[-2]}, {total[-1]} : (!scalar, !scalar) -> !scalar")
