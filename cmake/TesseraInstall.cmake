@@ -17,7 +17,7 @@ foreach(library tessera tessera-compiler)
 endforeach()
 target_compile_features(tessera-compiler INTERFACE cxx_std_17)
 # The library opens it, beside itself.
-install(TARGETS tessera-mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS tessera-mpi TesseraMLIRPlugin LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/tessera TYPE INCLUDE)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/tessera
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/python PATTERN __pycache__ EXCLUDE)

@@ -28,10 +28,14 @@ add_library(tessera-mlir INTERFACE)
 target_include_directories(tessera-mlir SYSTEM INTERFACE
   ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS})
 target_link_options(tessera-mlir INTERFACE -Wl,--gc-sections)
+set(lld_archives ${LLVM_LIBRARY_DIR}/liblldELF.a ${LLVM_LIBRARY_DIR}/liblldCommon.a)
+set(archives -Wl,--start-group ${mlir_archives} ${lld_archives}
+  -L${LLVM_LIBRARY_DIR} ${llvm_libs} -Wl,--end-group)
+# But a target with TESSERA_PLUGIN is loaded by what has the shared ones.
+set(shared ${lld_archives} ${LLVM_LIBRARY_DIR}/libMLIR.so ${LLVM_LIBRARY_DIR}/libLLVM.so)
+set(is_plugin $<BOOL:$<TARGET_PROPERTY:TESSERA_PLUGIN>>)
 target_link_libraries(tessera-mlir INTERFACE
-  -Wl,--start-group ${mlir_archives}
-  ${LLVM_LIBRARY_DIR}/liblldELF.a ${LLVM_LIBRARY_DIR}/liblldCommon.a
-  -L${LLVM_LIBRARY_DIR} ${llvm_libs} -Wl,--end-group
+  "$<${is_plugin}:${shared}>" "$<$<NOT:${is_plugin}>:${archives}>"
   # What only unused parts need must not be where a package goes: libz3.
   -Wl,--as-needed ${llvm_system_libs} -Wl,--no-as-needed)
 
