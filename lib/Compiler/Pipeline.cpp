@@ -62,6 +62,7 @@ static void buildPlanned(OpPassManager &passes,
   function.addPass(tv::createDecomposeReshardingsPass());
   function.addPass(tv::createVerifyDecomposedPass());
   function.addPass(tv::createElideReshardsPass());
+  function.addPass(tv::createWarnIdleRanksPass());
   if (options.strict)
     function.addPass(tv::createForbidImplicitMovesPass());
   tv::PlanReshardsPassOptions plan;

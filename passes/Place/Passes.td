@@ -192,4 +192,27 @@ def VerifyDecomposedPass
   }];
 }
 
+def WarnIdleRanksPass : ContractPass<"tv-warn-idle-ranks", "Propagated"> {
+  let summary = "Warns of ranks that have little or nothing to do";
+  let description = [{
+    A rank has nothing to do where a dimension has fewer elements than parts, and does
+    what others do where an axis of the mesh divides no loop. If the last rank, which
+    has the least, does nothing, or the first, which has the most, twice what is an
+    even part or more, a warning tells both shares, and notes tell the views that
+    would use them. Work is counted in loop iterations.
+
+    ```mlir
+    #m = #tv.mesh<tp = 4>
+    !x = tensor<2x8xf32, #tv.view<#m, [did(tp), 8]>>
+    // warning: of the work the first rank does 50.0 % and the last 0.0 %, where 25.0 % is an even part
+    func.func @f(%x: !x) -> !x {
+      %y = tv.exp %x : (!x) -> !x
+      return %y : !x
+    }
+    ```
+
+    A note says that with `[did(tp:(1)2) * _, _]` two ranks share each row.
+  }];
+}
+
 #endif // TESSERA_PLACE_PASSES_TD

@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Place/Placement.h"
+#include "Layout/PlanViews.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -192,21 +193,25 @@ Division PlacedOp::getDivision(bool fromResults) const {
 // Placing
 //===----------------------------------------------------------------------===//
 
+PlacedOp::States PlacedOp::getStates(SubAxis axis) const {
+  States states(actual.operands.size());
+  for (auto [state, view, use] :
+       llvm::zip_equal(states, actual.operands, rule.uses))
+    for (const layout::Partial &partial : view.partial)
+      if (use != Use::Unread && llvm::is_contained(partial.axes, axis))
+        state = partial.combiner;
+  return states;
+}
+
 std::optional<Delay> PlacedOp::getDelay(SubAxis axis) const {
-  Delay delay{axis, {}, {}};
+  Delay delay{axis, getStates(axis), {}};
   std::optional<layout::Combiner> combiner;
   llvm::SmallVector<size_t> wholes;
-  for (auto [number, view] : llvm::enumerate(actual.operands)) {
-    std::optional<layout::Combiner> state;
-    for (const layout::Partial &partial : view.partial)
-      if (llvm::is_contained(partial.axes, axis))
-        state = partial.combiner;
-    bool read = rule.uses[number] != Use::Unread;
-    if (read && state)
+  for (auto [number, state] : llvm::enumerate(delay.operands)) {
+    if (state)
       combiner = state;
-    else if (read)
+    else if (rule.uses[number] != Use::Unread)
       wholes.push_back(number);
-    delay.operands.push_back(read ? state : std::nullopt);
   }
   // Few operands; beyond that, as they are or all of them.
   size_t choices = size_t(1) << std::min<size_t>(wholes.size(), 6);
@@ -352,8 +357,16 @@ Status PlacedOp::checkLocal() const {
   for (size_t i = 0; i < actual.operands.size(); ++i)
     if (Status status =
             compare("operand", i, actual.operands[i], needed->operands[i]);
-        !status)
+        !status) {
+      // The op itself says why one may not be partial.
+      std::string why;
+      for (const SubAxis &axis : layout::partialAxes(actual.operands[i])) {
+        States results;
+        if (failed(op.transferPartial(getStates(axis), results, why)))
+          return Error{status.message() + ": " + why};
+      }
       return status;
+    }
   for (size_t i = 0; i < actual.results.size(); ++i)
     if (Status status =
             compare("result", i, actual.results[i], needed->results[i]);

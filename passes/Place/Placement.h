@@ -93,6 +93,9 @@ public:
   std::optional<Delay> getDelay(layout::SubAxis axis) const;
 
 private:
+  using States = llvm::SmallVector<std::optional<layout::Combiner>>;
+  /// How the operands that the op reads are partial along `axis`.
+  States getStates(layout::SubAxis axis) const;
   /// Whether the result of an op with windows is its whole.
   bool isWholeResult() const { return windows.getWhole() == op->getResult(0); }
   layout::Dim composeDim(const layout::DimFactors &factors,

@@ -55,13 +55,13 @@ class Descriptions(unittest.TestCase):
     def check(self, name, options, program, becomes):
         code, out, err = run(program, f"--{name}={options}" if options else f"--{name}")
         rejected = re.findall(r"// rejected: (.*)", program)
-        remarks = re.findall(r"// remark: (.*)", program)
+        remarks = re.findall(r"// (?:remark|warning): (.*)", program)
         self.assertTrue(becomes or rejected or remarks, "nothing is expected")
         self.assertEqual(code != 0, bool(rejected), err)
         for text in rejected:
             self.assertRegex(err, "error: .*" + re.escape(text))
         if remarks:
-            printed = re.findall(r"remark: (.*)", err)
+            printed = re.findall(r"(?:remark|warning): (.*)", err)
             self.assertEqual(len(printed), len(remarks), err)
             for text, line in zip(remarks, printed):
                 self.assertIn(text, line)
