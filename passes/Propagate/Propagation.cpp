@@ -46,6 +46,12 @@ static bool leavesPartial(const layout::Rule &rule, int factor) {
   return false;
 }
 
+Propagation::Propagation(layout::Mesh mesh)
+    : mesh(std::move(mesh)), nameless(this->mesh), plans(this->mesh) {
+  for (layout::Axis &axis : nameless.axes)
+    axis.name = std::to_string(axis.size);
+}
+
 int Propagation::addTensor(Tensor tensor) {
   nodesOfTensor.emplace_back();
   producers.push_back(-1);
@@ -275,8 +281,8 @@ bool Propagation::roundBackward(int64_t priority) {
 bool Propagation::merge(std::vector<Proposal> &proposals, Direction direction) {
   auto rank = [](const Proposal &p) {
     return std::tuple(p.tensor, p.priority, p.rounded, p.shifted, -p.bytes,
-                      !p.weight, p.firstDim, std::string_view(p.text),
-                      std::string_view(p.why));
+                      !p.weight, p.firstDim, std::string_view(p.key),
+                      std::string_view(p.text), std::string_view(p.why));
   };
   std::sort(
       proposals.begin(), proposals.end(),
@@ -434,7 +440,8 @@ void Propagation::proposeByView(int index, int source, int target,
           {target, first, dim, index, source, origin, /*shifted=*/false,
            /*rounded=*/false, worst, from.bytes(), from.weight,
            layout::toString(dim.product, mesh),
-           "from " + from.name + " through " + nodes[index].name});
+           "from " + from.name + " through " + nodes[index].name,
+           layout::toString(dim.product, nameless)});
     first += dim.span;
   }
 }

@@ -19,9 +19,9 @@
 // influence.
 //
 // Where an op cannot have the splits of two tensors, it has those with which it
-// and the moves around it take less time (OpCost.h, Planner.h). Where that is a
-// tie, it waits for what other tensors say, its results too; only when nothing
-// else changes any more are ties broken.
+// and the moves around it take less time (OpCost.h, Planner.h). Where that is
+// less than a latency, it waits for what other tensors say, its results too;
+// only when nothing else changes any more are such ties broken.
 //
 // Where nothing says how a value that the function returns shall lie, and it is
 // summed over devices, each device keeps a part: a reduce-scatter moves half of
@@ -96,8 +96,7 @@ public:
     ViewMap forward, backward;
   };
 
-  explicit Propagation(layout::Mesh mesh)
-      : mesh(std::move(mesh)), plans(this->mesh) {}
+  explicit Propagation(layout::Mesh mesh);
 
   int addTensor(Tensor tensor);
   void addNode(Node node);
@@ -135,6 +134,7 @@ private:
     bool weight;   ///< first
     std::string text;
     std::string why;
+    std::string key; ///< `text` without names of axes
   };
 
   class ByRule;
@@ -173,6 +173,7 @@ private:
   void explainRounding(const Proposal &proposal);
 
   layout::Mesh mesh;
+  layout::Mesh nameless; ///< its axes have their sizes for names
   layout::Plans plans;
   std::vector<Tensor> tensors;
   std::vector<Node> nodes;

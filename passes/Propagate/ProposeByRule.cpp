@@ -20,6 +20,7 @@
 #include "Propagate/Propagation.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <map>
 #include <string_view>
@@ -58,7 +59,7 @@ private:
     int64_t priority;
     int64_t bytes;
     bool weight;
-    std::string text;
+    std::string text, key; ///< as in a proposal
     int source;
   };
   /// A split that gives way to another, and what is left of it.
@@ -245,9 +246,10 @@ void Propagation::ByRule::collect(int source,
       continue;
     bool shifted =
         factors.size() == 1 && rule.factors[factors[0]].kind == Kind::Shifted;
-    candidates.push_back({factors, seen, begin, shifted, rounded, own,
-                          tensor.bytes(), tensor.weight,
-                          layout::toString(seen.product, graph.mesh), source});
+    candidates.push_back(
+        {factors, seen, begin, shifted, rounded, own, tensor.bytes(),
+         tensor.weight, layout::toString(seen.product, graph.mesh),
+         layout::toString(seen.product, graph.nameless), source});
   }
 }
 
@@ -275,7 +277,8 @@ void Propagation::ByRule::collect(int64_t priority) {
         collect(node.results[i], rule.results[i], priority);
   auto rank = [&](const Candidate &c) {
     return std::tuple(c.priority, c.rounded, c.shifted, -c.bytes, !c.weight,
-                      placeInResults(c), std::string_view(c.text));
+                      std::string_view(c.key), placeInResults(c),
+                      std::string_view(c.text));
   };
   std::sort(candidates.begin(), candidates.end(),
             [&](const Candidate &a, const Candidate &b) {
@@ -451,7 +454,8 @@ Propagation::ByRule::price(const Assignment &assignment) const {
 }
 
 /// By rank, or with one that gives way to its rivals before them, whichever
-/// takes less time. What ties get is left to others as long as these may say
+/// takes less time. Where that is less than a latency, what a wrong guess costs
+/// at the least, it is left to other tensors as long as these may say
 /// something.
 void Propagation::ByRule::choose() {
   auto rank = [](const Candidate *c) {
@@ -466,6 +470,7 @@ void Propagation::ByRule::choose() {
 
   const std::vector<Loss> losses = best.losses;
   const std::optional<double> byRank = price(best);
+  const double latency = graph.plans.getMachine().alpha;
   std::optional<double> least = byRank;
   std::map<const Candidate *, double> otherwise;
   std::set<const Candidate *> contested, tried;
@@ -486,14 +491,11 @@ void Propagation::ByRule::choose() {
     if (layout::isLess(*seconds, *least)) {
       best = std::move(assignment);
       least = seconds;
-    } else if (!layout::isLess(*byRank, *seconds) &&
-               std::tuple(loser->bytes, loser->weight) ==
-                   std::tuple(winner->bytes, winner->weight)) {
-      contested.insert({loser, winner});
     }
+    if (std::abs(*seconds - *byRank) < latency)
+      contested.insert({loser, winner});
   }
-  if (!contested.empty() && !graph.breakTies &&
-      !layout::isLess(*least, *byRank)) {
+  if (!contested.empty() && !graph.breakTies && *byRank - *least < latency) {
     graph.tied.insert(index);
     std::erase_if(order, [&](auto *c) { return contested.contains(c); });
     best = assign(order);
@@ -536,12 +538,13 @@ void Propagation::ByRule::add(int target, int64_t first, const Dim &dim,
                               std::vector<Proposal> &proposals) const {
   if (target == candidate.source)
     return;
-  proposals.push_back({target, first, dim, index, candidate.source,
-                       candidate.first, candidate.shifted, candidate.rounded,
-                       candidate.priority, candidate.bytes, candidate.weight,
-                       layout::toString(dim.product, graph.mesh),
-                       "from " + graph.tensors[candidate.source].name +
-                           " through " + node.name});
+  proposals.push_back(
+      {target, first, dim, index, candidate.source, candidate.first,
+       candidate.shifted, candidate.rounded, candidate.priority,
+       candidate.bytes, candidate.weight,
+       layout::toString(dim.product, graph.mesh),
+       "from " + graph.tensors[candidate.source].name + " through " + node.name,
+       layout::toString(dim.product, graph.nameless)});
 }
 
 std::optional<Dim> Propagation::ByRule::dimOf(int factor, int target,

@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""What a program moves does not depend on how it is written.
+
+Random products, with pointwise ops before and after them, over two mesh axes. Each is
+written in six ways: as it is; operands of additions swapped; the product as the
+transpose of the product of transposes; mesh axes by other names, and in another order;
+with transposes and reshapes between that undo each other. The modelled time of all
+moves, from the planner's remarks, must be that of the first.
+
+Swapped, renamed and reordered it is, always. Of the others one in 15 may differ: a
+transpose or reshape between a product and what it is added to hides from the placement
+of the one what the other's costs.
+
+    invariance.py --build build --programs 200 --seed 0
+"""
+import argparse
+import collections
+import random
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+EXTENTS = (4, 8, 12, 24)
+WAYS = ("as it is", "swapped", "transposed", "renamed", "reordered", "with what changes nothing")
+
+
+class Program:
+    """A product of a [m, k] and b [k, n], each after pointwise ops; to its result are
+    added c and an epilogue. A view is two lists of axes, one a dimension; None is none."""
+
+    def __init__(self, rng):
+        self.m, self.k, self.n = (rng.choice(EXTENTS) for _ in range(3))
+        self.views = {name: self.view(rng) for name in "abc"}
+        self.views["y"] = self.view(rng) if rng.random() < 0.7 else None
+        self.before, self.after = rng.randrange(3), rng.randrange(4)
+
+    @staticmethod
+    def view(rng):
+        dims = [[], []]
+        for axis in rng.sample(("x", "y"), 2):
+            where = rng.randrange(3)
+            if where < 2:
+                dims[where].append(axis)
+        return dims
+
+    def write(self, name, way):
+        names = {"x": "p", "y": "f"} if way == "renamed" else {"x": "x", "y": "y"}
+        sizes = [("x", 2), ("y", 3)]
+        if way == "reordered":
+            sizes.reverse()
+        mesh = ", ".join(f"{names[axis]} = {size}" for axis, size in sizes)
+        shapes = {"a": (self.m, self.k), "b": (self.k, self.n), "c": (self.m, self.n),
+                  "y": (self.m, self.n)}
+
+        def open_(shape):
+            return f"tensor<{shape[0]}x{shape[1]}xf32>"
+
+        def of(tensor):
+            view = self.views[tensor]
+            if view is None:
+                return open_(shapes[tensor])
+            dims = ", ".join(" * ".join([*(f"did({names[axis]})" for axis in dim), "_"])
+                             for dim in view)
+            rows, columns = shapes[tensor]
+            return f"tensor<{rows}x{columns}xf32, #tv.view<#tv.mesh<{mesh}>, [{dims}]>>"
+
+        lines, count = [], 0
+
+        def op(text, to):
+            nonlocal count
+            count += 1
+            lines.append(f"  %{count} = {text} -> {to}")
+            return f"%{count}", to
+
+        def transpose(value, shape):
+            return op(f"tv.transpose {value[0]} perm [1, 0] : ({value[1]})",
+                      open_(shape[::-1]))
+
+        def nothing(value, shape):
+            if way != WAYS[5]:
+                return value
+            value = transpose(transpose(value, shape), shape[::-1])
+            flat = op(f"tv.reshape {value[0]} : ({value[1]})",
+                      f"tensor<{shape[0] * shape[1]}xf32>")
+            return op(f"tv.reshape {flat[0]} : ({flat[1]})", open_(shape))
+
+        def pointwise(value, shape, ops):
+            for _ in range(ops):
+                value = op(f"tv.exp {value[0]} : ({value[1]})", open_(shape))
+                value = nothing(value, shape)
+            return value
+
+        a = pointwise(("%a", of("a")), shapes["a"], self.before)
+        b = pointwise(("%b", of("b")), shapes["b"], self.before)
+        if way == "transposed":
+            a, b = transpose(b, shapes["b"]), transpose(a, shapes["a"])
+        shape = shapes["y"][::-1] if way == "transposed" else shapes["y"]
+        p = op(f"tv.matmul {a[0]}, {b[0]} : ({a[1]}, {b[1]})", open_(shape))
+        if way == "transposed":
+            p = transpose(p, shape)
+        p = pointwise(nothing(p, shapes["y"]), shapes["y"], self.after)
+        terms = [p, ("%c", of("c"))]
+        if way == "swapped":
+            terms.reverse()
+        y = op("tv.add {}, {} : ({}, {})".format(*(t[0] for t in terms), *(t[1] for t in terms)),
+               of("y"))
+        return (f"func.func @{name}(%a: {of('a')}, %b: {of('b')}, %c: {of('c')}) -> {y[1]} {{\n"
+                + "\n".join(lines) + f"\n  return {y[0]} : {y[1]}\n}}\n")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", default="build")
+    parser.add_argument("--programs", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
+    rng = random.Random(args.seed)
+    programs = [Program(rng) for _ in range(args.programs)]
+    text, ends = "", []  # by way and program, the line where it ends
+    for way in WAYS:
+        for number, program in enumerate(programs):
+            text += program.write(f"f{len(ends)}", way)
+            ends.append(text.count("\n"))
+    run = subprocess.run([Path(args.build) / "bin/tessera-opt", "-",
+                          "--tessera=to=planned explain=1", "-o", "/dev/null"],
+                         input=text, capture_output=True, text=True)
+    if run.returncode:
+        sys.exit(run.stderr[-3000:])
+    times, moves = collections.Counter(), collections.defaultdict(list)
+    for line in run.stderr.splitlines():
+        found = re.match(r"<stdin>:(\d+):\d+: remark: .*?: (.*), (\d+) bytes, ([\d.]+) us; lower",
+                         line)
+        if found:
+            index = next(i for i, end in enumerate(ends) if int(found[1]) <= end)
+            times[index] += float(found[4])
+            moves[index].append(f"{found[2]} {found[3]}")
+    wrong = collections.Counter()
+    for index in range(args.programs, len(ends)):
+        way, number = divmod(index, args.programs)
+        if abs(times[index] - times[number]) > 0.01 * times[number]:
+            wrong[WAYS[way]] += 1
+            print(f"{WAYS[way]}: {times[index]:.1f} us, {moves[index]}\n"
+                  f"as it is: {times[number]:.1f} us, {moves[number]}\n"
+                  f"{programs[number].write('main', WAYS[0])}")
+    moving = sum(times[i] > 0 for i in range(args.programs))
+    print(f"{args.programs} programs, {moving} of which move; with another time: {dict(wrong)}")
+    allowed = dict.fromkeys(("transposed", "with what changes nothing"), args.programs / 15)
+    # Programs that move nothing say nothing.
+    sys.exit(any(count > allowed.get(way, 0) for way, count in wrong.items())
+             or moving < args.programs // 2)
+
+
+if __name__ == "__main__":
+    main()
