@@ -18,6 +18,9 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/Support/FormatVariadic.h"
 
+#include <array>
+#include <map>
+
 using namespace mlir;
 using namespace tessera;
 using namespace tessera::tv;
@@ -33,11 +36,16 @@ struct WarnIdleRanks : tv::impl::WarnIdleRanksPassBase<WarnIdleRanks> {
   void runOnContract() override;
 
 private:
-  void add(ShardingRuleOpInterface op);
+  /// Iterations: all, of the first rank, of the last.
+  using Loops = std::array<double, 3>;
+
+  const Loops &count(ShardingRuleOpInterface op);
   void suggest(InFlightDiagnostic &warning, const layout::Mesh &mesh);
 
-  double all, most, least; ///< iterations, of a dynamic loop one
+  /// Of ops by what they look like.
+  std::map<std::vector<const void *>, Loops> counted;
   std::vector<SubAxis> used;
+  double all, most, least;
 };
 } // namespace
 
@@ -50,7 +58,20 @@ static double partOf(const layout::Product &product, int64_t size,
          double(std::max<int64_t>(size, 1));
 }
 
-void WarnIdleRanks::add(ShardingRuleOpInterface op) {
+/// A dynamic loop counts as one iteration.
+const WarnIdleRanks::Loops &WarnIdleRanks::count(ShardingRuleOpInterface op) {
+  std::vector<const void *> key = {
+      op->getName().getAsOpaquePointer(),
+      op->getAttrDictionary().getAsOpaquePointer()};
+  for (Type type : op->getOperandTypes())
+    key.push_back(type.getAsOpaquePointer());
+  key.push_back(nullptr);
+  for (Type type : op->getResultTypes())
+    key.push_back(type.getAsOpaquePointer());
+  auto [known, isNew] = counted.try_emplace(std::move(key));
+  if (!isNew)
+    return known->second;
+
   Placement actual;
   for (Value operand : op->getOperands())
     actual.operands.push_back(placesOf(operand));
@@ -83,9 +104,7 @@ void WarnIdleRanks::add(ShardingRuleOpInterface op) {
     ofFirst *= partOf(product, factor.size, mesh, first);
     ofLast *= partOf(product, factor.size, mesh, last);
   }
-  all += whole;
-  most += whole * ofFirst;
-  least += whole * ofLast;
+  return known->second = {whole, whole * ofFirst, whole * ofLast};
 }
 
 /// The views of arguments that would give the ranks something to do.
@@ -138,12 +157,16 @@ void WarnIdleRanks::runOnContract() {
   markAllAnalysesPreserved();
   all = most = least = 0;
   used.clear();
+  counted.clear();
   std::optional<layout::Mesh> mesh;
   for (Block &block : getOperation().getBody())
     for (Operation &op : block)
       if (auto ruled = dyn_cast<ShardingRuleOpInterface>(op);
           ruled && op.getNumResults() > 0) {
-        add(ruled);
+        auto [whole, ofFirst, ofLast] = count(ruled);
+        all += whole;
+        most += ofFirst;
+        least += ofLast;
         mesh = getView(op.getResult(0)).getLayoutMesh();
       }
   if (!mesh || all == 0)
