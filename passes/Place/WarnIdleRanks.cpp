@@ -132,13 +132,13 @@ void WarnIdleRanks::suggest(InFlightDiagnostic &warning,
           << ") * _ gives each rank a part, which " << axes[0].size / parts
           << " ranks share";
     }
-    const bool isLarger =
-        !largest ||
+    if (idle.empty() || !type.hasStaticShape() || type.getRank() == 0 ||
+        !layout::axesOf(view.getView().dims[0].product).empty() ||
+        type.getDimSize(0) < layout::sizeOf(idle))
+      continue;
+    if (!largest ||
         type.getNumElements() >
-            cast<RankedTensorType>(largest.getType()).getNumElements();
-    if (!idle.empty() && type.hasStaticShape() && type.getRank() > 0 &&
-        layout::axesOf(view.getView().dims[0].product).empty() &&
-        type.getDimSize(0) >= layout::sizeOf(idle) && isLarger)
+            cast<RankedTensorType>(largest.getType()).getNumElements())
       largest = argument;
   }
   if (idle.empty())

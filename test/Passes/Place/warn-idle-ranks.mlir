@@ -37,3 +37,17 @@ func.func @enough(%x: !x, %w: !w, %s: !s) -> (!x, !s) {
   %1 = tv.exp %s : (!s) -> !s
   return %0, %1 : !x, !s
 }
+
+// -----
+
+// The rows of a dynamic batch are not counted; nor is it known whether they suffice.
+#m = #tv.mesh<dp = 2>
+!x = tensor<?x16xf32, #tv.view<#m, [_, 16]>>
+!s = tensor<16xf32, #tv.view<#m, [16]>>
+// expected-warning @+2 {{of the work the first rank does 100.0 % and the last 100.0 %, where 50.0 % is an even part}}
+// expected-note @+1 {{no op is divided by did(dp) * _; written in dimension 0 of this argument it divides its rows}}
+func.func @dynamic(%x: !x {tv.dims = ["b"]}, %s: !s) -> (!x, !s) attributes {tv.sizes = {b = 8}} {
+  %0 = tv.exp %x : (!x) -> !x
+  %1 = tv.exp %s : (!s) -> !s
+  return %0, %1 : !x, !s
+}
