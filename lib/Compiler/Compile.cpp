@@ -117,7 +117,8 @@ LogicalResult Compilation::run(StringRef source) {
   SourceMgrDiagnosticHandler handler(sources, &context, diagnostics);
   llvm::raw_string_ostream remarks(result.remarks);
   ScopedDiagnosticHandler others(&context, [&](Diagnostic &diagnostic) {
-    if (isa<UnknownLoc>(diagnostic.getLocation())) // of a flag
+    if (diagnostic.getSeverity() == DiagnosticSeverity::Error &&
+        isa<UnknownLoc>(diagnostic.getLocation())) // of a flag
       return LogicalResult::success(failed(error(diagnostic.str())));
     if (diagnostic.getSeverity() != DiagnosticSeverity::Remark)
       return failure();
