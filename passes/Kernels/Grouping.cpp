@@ -264,6 +264,24 @@ void Grouper::addProduct(Operation *product, Operation *at) {
     stepOf[fusion.op] = stepOf[product];
 }
 
+/// Whether the op only widens elements for reductions, none of which fits into
+/// the loops of `kernel` behind it: those read the narrow ones and widen them
+/// again.
+static bool isWidenedElsewhere(Operation *op, const FusedOps &kernel) {
+  if (!isElementwise(op) || op->getNumOperands() != 1 ||
+      op->getNumResults() != 1 || op->use_empty())
+    return false;
+  auto getBits = [](Value value) {
+    return cast<RankedTensorType>(value.getType()).getElementTypeBitWidth();
+  };
+  if (getBits(op->getResult(0)) <= getBits(op->getOperand(0)))
+    return false;
+  return llvm::all_of(op->getUsers(), [&](Operation *user) {
+    FusedOps both = kernel;
+    return getReduction(user) && !(both.tryAdd(op) && both.tryAdd(user));
+  });
+}
+
 void Grouper::group() {
   Block &block = main.getBody().front();
   for (Operation &op : block) {
@@ -322,7 +340,8 @@ void Grouper::group() {
       bool between = llvm::any_of(sources, [&](size_t other) {
         return other != target && dependsOn(other, target);
       });
-      if (between || !steps[target].fused->tryAdd(&op))
+      if (between || isWidenedElsewhere(&op, *steps[target].fused) ||
+          !steps[target].fused->tryAdd(&op))
         continue;
       stepOf[&op] = target;
       steps[target].op = &op;

@@ -268,11 +268,13 @@ def SplitReductions : ContractPass<"tv-split-reductions", "Localized"> {
   let description = [{
     A kernel has a block of threads for each row that it reduces, or for 128 bytes of
     columns. Where these would be less than half of the target's multiprocessors, for at
-    least 2^20 elements of static extents, a reduced dimension is split: its parts are
-    reduced first, by about as many blocks as multiprocessors hold at a time, then
-    what they gave. Small floats are added in f32 until the end.
+    least 2^20 elements of static extents, or 2^15 of each block, a reduced dimension is
+    split: its parts are reduced first, by about as many blocks as multiprocessors hold
+    at a time, then what they gave. Reduced dimensions side by side become one. Small
+    floats are added in f32 until the end.
 
-    Reductions stay that are a stage of a kernel over rows, as those of a softmax are,
+    Reductions stay that are a stage of a kernel over rows, as those of a softmax are, of
+    rows of at most 2^16 elements,
     sums of small floats that may join a matrix product (tv-group-ops), and those
     without a dimension of a fitting divisor.
 

@@ -183,6 +183,31 @@ static Value reshape(Value value, const LocalShape &shape, OpBuilder &b,
   return again->getResult(0);
 }
 
+/// Makes one of dimensions that lie side by side, whole on each device: what
+/// counts through them does not divide.
+static bool merge(LocalShape &shape, SmallVector<int64_t> &dims) {
+  int64_t elements = 1;
+  for (auto [i, dim] : llvm::enumerate(dims)) {
+    std::optional<int64_t> extent = shape.extents[dim].getStatic();
+    if (dim != dims.front() + int64_t(i) || !extent ||
+        !layout::axesOf(shape.dims[dim].product).empty())
+      return false;
+    elements *= *extent;
+  }
+  if (dims.size() < 2)
+    return false;
+  LocalShape merged;
+  merged.mesh = shape.mesh;
+  for (int64_t dim = 0; dim < int64_t(shape.dims.size()); ++dim)
+    if (dim == dims.front())
+      merged.add(layout::Extent(elements));
+    else if (!llvm::is_contained(dims, dim))
+      merged.add(shape, dim);
+  shape = std::move(merged);
+  dims.resize(1);
+  return true;
+}
+
 static void split(tv::ReduceOp op, const Split &at, OpBuilder &b) {
   Build build{b, op.getLoc()};
   RankedTensorType result = op.getResult().getType();
@@ -214,7 +239,7 @@ static void split(tv::ReduceOp op, const Split &at, OpBuilder &b) {
     parted.add(whole, dim);
   }
   Value value = op.getInput();
-  if (at.rest > 1)
+  if (merge(parted, dims) || at.rest > 1)
     value = reshape(value, parted, b, isReshapable(value));
   value = build.widen(value, wide);
   value =

@@ -15,6 +15,8 @@
 // RUN: tessera-opt %t/product.mlir --tv-group-ops=matmul=cublaslt --tv-choose-variants | FileCheck %s --check-prefix=ALONE
 // RUN: tessera-opt %t/product.mlir --tv-group-ops | FileCheck %s --check-prefix=LIBRARY
 // RUN: tessera-opt %t/reads.mlir --tv-group-ops | FileCheck %s --check-prefix=READS
+// RUN: tessera-opt %t/widened.mlir --tv-group-ops | FileCheck %s --check-prefix=WIDENED
+// RUN: tessera-opt %t/widened.mlir --tv-group-ops --interpret=2 -o /dev/null | FileCheck %s --check-prefix=EQUAL
 // EQUAL: interpret: @main equals the source on
 
 // The pipeline stops between them as anywhere.
@@ -210,3 +212,29 @@ func.func @main(%0: !x, %1: !x, %2: !x, %3: !x, %4: !x, %5: !x, %6: !x, %7: !x, 
   %a39 = tv.add %a38, %39 : (!x, !x) -> !x
   return %a39 : !x
 }
+
+//--- widened.mlir
+// What is summed in another kernel is stored as narrow as it is; what rows of the same
+// kernel sum is not stored.
+#m = #tv.mesh<tp = 2>
+!x = tensor<8x4xbf16, #tv.local<#tv.view<#m, [8, 4]>, of [8, 4]>>
+!w = tensor<8x4xf32, #tv.local<#tv.view<#m, [8, 4]>, of [8, 4]>>
+!c = tensor<4xf32, #tv.local<#tv.view<#m, [4]>, of [4]>>
+!r = tensor<8xf32, #tv.local<#tv.view<#m, [8]>, of [8]>>
+func.func @main(%x: !x) -> (!x, !c, !x, !r) {
+  %y = tv.exp %x : (!x) -> !x
+  %0 = tv.cast %y : (!x) -> !w
+  %1 = tv.reduce sum %0 dims [0] : (!w) -> !c
+  %z = tv.tanh %y : (!x) -> !x
+  %2 = tv.cast %z : (!x) -> !w
+  %3 = tv.reduce sum %2 dims [1] : (!w) -> !r
+  return %y, %1, %z, %3 : !x, !c, !x, !r
+}
+// WIDENED: %[[MADE:.*]]:3 = plan.group {
+// WIDENED: tv.exp
+// WIDENED: tv.tanh
+// WIDENED: tv.cast
+// WIDENED: tv.reduce sum {{.*}} dims [1]
+// WIDENED: plan.group {
+// WIDENED: tv.cast %[[MADE]]#0
+// WIDENED: tv.reduce sum {{.*}} dims [0]
