@@ -7,7 +7,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "TensorView/Contract.h"
-#include "TensorView/TensorView.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -37,7 +36,9 @@ public:
 private:
   LogicalResult checkOp(Operation *op);
   LogicalResult checkType(Type type, Operation *at);
-  LogicalResult checkMesh(ViewAttr view, Operation *at);
+  LogicalResult checkMesh(ViewAttr view, Operation *at) {
+    return verifyMesh(mesh, view, [&] { return error(at); });
+  }
   /// "PASS runs after OTHER: ", to which the caller adds why it cannot here.
   InFlightDiagnostic error(Operation *at) {
     return at->emitError() << pass << " runs after " << getPass(contract)
@@ -97,11 +98,12 @@ LogicalResult Checker::checkOp(Operation *op) {
   return success();
 }
 
-LogicalResult Checker::checkMesh(ViewAttr view, Operation *at) {
+LogicalResult tv::verifyMesh(MeshAttr &mesh, ViewAttr view,
+                             function_ref<InFlightDiagnostic()> emitError) {
   if (mesh && view.getMesh() != mesh)
-    return error(at) << "has a view on mesh " << view.getMesh()
-                     << ", but others are on " << mesh
-                     << "; a program runs on one mesh";
+    return emitError() << "has a view on mesh " << view.getMesh()
+                       << ", but others are on " << mesh
+                       << "; a program runs on one mesh";
   mesh = view.getMesh();
   return success();
 }

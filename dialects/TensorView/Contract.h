@@ -15,6 +15,8 @@
 #ifndef TESSERA_TENSORVIEW_CONTRACT_H
 #define TESSERA_TENSORVIEW_CONTRACT_H
 
+#include "TensorView/TensorView.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
 
@@ -41,6 +43,11 @@ enum class Contract {
 
 /// The state that result `index` is the next value of; null: none.
 mlir::BlockArgument getState(mlir::func::FuncOp function, unsigned index);
+
+/// An error unless `view` is on `mesh`, which a first view sets.
+llvm::LogicalResult
+verifyMesh(MeshAttr &mesh, ViewAttr view,
+           llvm::function_ref<mlir::InFlightDiagnostic()> emitError);
 
 /// An error at what does not fulfil the contract of `pass` in `root`, a
 /// function or a module of functions.

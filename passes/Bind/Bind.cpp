@@ -227,12 +227,8 @@ FailureOr<Type> Binder::bind(Type type,
   FailureOr<ViewAttr> resized = resize(view, emitError);
   if (failed(resized))
     return failure();
-  if (!first)
-    first = resized->getMesh();
-  if (first != resized->getMesh())
-    return emitError() << "has a view on mesh " << resized->getMesh()
-                       << ", but others are on " << first
-                       << "; a program runs on one mesh";
+  if (failed(verifyMesh(first, *resized, emitError)))
+    return failure();
   auto tensor = cast<RankedTensorType>(type);
   layout::Shape shape(tensor.getShape());
   if (failed(
