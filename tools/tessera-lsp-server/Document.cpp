@@ -24,7 +24,7 @@
 using namespace mlir;
 using namespace tessera;
 using namespace tessera::lsp;
-namespace lsp_ = llvm::lsp;
+namespace protocol = llvm::lsp;
 
 static DialectRegistry makeRegistry() {
   DialectRegistry registry;
@@ -32,7 +32,7 @@ static DialectRegistry makeRegistry() {
   return registry;
 }
 
-Document::Document(const lsp_::URIForFile &uri, StringRef text)
+Document::Document(const protocol::URIForFile &uri, StringRef text)
     : uri(uri), context(makeRegistry(), MLIRContext::Threading::DISABLED) {
   context.printOpOnDiagnostic(false);
   sources.AddNewSourceBuffer(
@@ -139,31 +139,31 @@ void Document::add(Diagnostic &diagnostic) {
   SmallVector<Place> places = getPlaces(diagnostic.getLocation());
   auto rangeOf = [&](ArrayRef<Place> places) {
     if (places.empty())
-      return lsp_::Range();
+      return protocol::Range();
     SMLoc loc = sources.FindLocForLineAndColumn(
         sources.getMainFileID(), places.front().first, places.front().second);
     return loc.isValid() ? getRange(AsmParserState::convertIdLocToRange(loc))
-                         : lsp_::Range();
+                         : protocol::Range();
   };
   if (diagnostic.getSeverity() == DiagnosticSeverity::Remark) {
     if (!places.empty())
       remarks[places.front()] += "- " + diagnostic.str() + "\n";
     return;
   }
-  lsp_::Diagnostic said;
+  protocol::Diagnostic said;
   said.range = rangeOf(places);
   said.severity = diagnostic.getSeverity() == DiagnosticSeverity::Error
-                      ? lsp_::DiagnosticSeverity::Error
-                      : lsp_::DiagnosticSeverity::Warning;
+                      ? protocol::DiagnosticSeverity::Error
+                      : protocol::DiagnosticSeverity::Warning;
   said.source = "tessera";
   said.message = diagnostic.str();
-  std::vector<lsp_::DiagnosticRelatedInformation> related;
+  std::vector<protocol::DiagnosticRelatedInformation> related;
   for (Diagnostic &note : diagnostic.getNotes()) {
     SmallVector<Place> where = getPlaces(note.getLocation());
     if (where.empty() || where == places)
       said.message += "\n" + note.str();
     else
-      related.emplace_back(lsp_::Location(uri, rangeOf(where)), note.str());
+      related.emplace_back(protocol::Location(uri, rangeOf(where)), note.str());
   }
   if (!related.empty())
     said.relatedInformation = std::move(related);
@@ -263,7 +263,7 @@ std::string Document::describe(ValueRange values, SMRange name) {
   return text;
 }
 
-std::optional<Document::Name> Document::find(lsp_::Position position) {
+std::optional<Document::Name> Document::find(protocol::Position position) {
   const SMLoc at = getLoc(position);
   auto holds = [&](SMRange range) {
     return range.isValid() && range.Start.getPointer() <= at.getPointer() &&
@@ -312,20 +312,21 @@ std::optional<Document::Name> Document::find(lsp_::Position position) {
   return std::nullopt;
 }
 
-std::optional<lsp_::Hover> Document::getHover(lsp_::Position position) {
+std::optional<protocol::Hover> Document::getHover(protocol::Position position) {
   std::optional<Name> name = find(position);
   if (!name || name->text.empty())
     return std::nullopt;
-  lsp_::Hover hover(getRange(name->range));
+  protocol::Hover hover(getRange(name->range));
   hover.contents.value = std::move(name->text);
   return hover;
 }
 
-std::optional<lsp_::Location> Document::getDefinition(lsp_::Position position) {
+std::optional<protocol::Location>
+Document::getDefinition(protocol::Position position) {
   std::optional<Name> name = find(position);
   if (!name)
     return std::nullopt;
-  return lsp_::Location(uri, getRange(name->definition));
+  return protocol::Location(uri, getRange(name->definition));
 }
 
 //===----------------------------------------------------------------------===//
@@ -338,19 +339,19 @@ static int unitsOf(char byte) {
   return (bits & 0xc0) == 0x80 ? 0 : bits >= 0xf0 ? 2 : 1;
 }
 
-lsp_::Position Document::getPosition(SMLoc loc) {
+protocol::Position Document::getPosition(SMLoc loc) {
   auto [line, column] = sources.getLineAndColumn(loc);
   int units = 0;
   for (char byte : StringRef(loc.getPointer() - (column - 1), column - 1))
     units += unitsOf(byte);
-  return lsp_::Position(line - 1, units);
+  return protocol::Position(line - 1, units);
 }
 
-lsp_::Range Document::getRange(SMRange range) {
-  return lsp_::Range(getPosition(range.Start), getPosition(range.End));
+protocol::Range Document::getRange(SMRange range) {
+  return protocol::Range(getPosition(range.Start), getPosition(range.End));
 }
 
-SMLoc Document::getLoc(lsp_::Position position) {
+SMLoc Document::getLoc(protocol::Position position) {
   StringRef text =
       sources.getMemoryBuffer(sources.getMainFileID())->getBuffer();
   for (int line = 0; line < position.line; ++line)
