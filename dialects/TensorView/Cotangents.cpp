@@ -247,7 +247,7 @@ static void scatterInto(ImplicitLocOpBuilder &builder, Core &core, Value tensor,
     count *= extent;
   auto type = RankedTensorType::get({count}, Core::elementOf(tensor));
   Value zeros = buildSplat(builder, 0, type);
-  Value sums = ScatterOp::create(builder, type, Combiner::Sum, zeros,
+  Value sums = ScatterOp::create(builder, type, Update::Sum, zeros,
                                  flatten(numbers), flatten(adjoints), 0);
   cotangents.add(tensor, ReshapeOp::create(builder, core.like(tensor), sums));
 }

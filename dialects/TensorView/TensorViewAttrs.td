@@ -126,6 +126,15 @@ def TensorView_Combiner : I32EnumAttr<"Combiner", "How values are combined", [
   let cppNamespace = "::tessera::tv";
 }
 
+// Those of Combiner, in its order, and one that is none.
+def TensorView_Update : I32EnumAttr<"Update", "What an update does to an element", [
+    I32EnumAttrCase<"Sum", 0, "sum">,
+    I32EnumAttrCase<"Max", 1, "max">,
+    I32EnumAttrCase<"Min", 2, "min">,
+    I32EnumAttrCase<"Set", 3, "set">]> {
+  let cppNamespace = "::tessera::tv";
+}
+
 def TensorView_Predicate : I32EnumAttr<"Predicate", "How numbers are compared", [
     I32EnumAttrCase<"EQ", 0, "eq">,
     I32EnumAttrCase<"NE", 1, "ne">,

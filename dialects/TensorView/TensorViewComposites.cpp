@@ -226,7 +226,15 @@ LogicalResult RopeOp::decompose(OpBuilder &builder,
   offsets[last] = width / 2;
   Value high = SliceOp::create(builder, getLoc(), halfType, x, offsets);
   Type f32 = builder.getF32Type();
-  Value position = core.iota(rank - 2, low, f32);
+  Value position = getPositions();
+  if (position) {
+    auto dims = llvm::to_vector(
+        llvm::seq<int64_t>(getGlobalShape(position.getType()).size()));
+    dims.back() = rank - 2;
+    position = core.broadcast(position, dims, low);
+  } else {
+    position = core.iota(rank - 2, low, f32);
+  }
   Value pair = core.iota(last, low, f32);
   double base = getBase().convertToDouble();
   SmallVector<Value> turned = core.map(
@@ -236,9 +244,11 @@ LogicalResult RopeOp::decompose(OpBuilder &builder,
         Value exponent = arith::MulFOp::create(
             b, arith::ExtFOp::create(b, f64, in[3]),
             Core::constant(b, f64, -2 * std::log(base) / width));
+        Value place = in[2].getType().isInteger()
+                          ? Value(arith::SIToFPOp::create(b, f64, in[2]))
+                          : arith::ExtFOp::create(b, f64, in[2]);
         Value angle =
-            arith::MulFOp::create(b, arith::ExtFOp::create(b, f64, in[2]),
-                                  math::ExpOp::create(b, exponent));
+            arith::MulFOp::create(b, place, math::ExpOp::create(b, exponent));
         Value cos = math::CosOp::create(b, angle);
         Value sin = math::SinOp::create(b, angle);
         if (type != f64) {
@@ -254,6 +264,98 @@ LogicalResult RopeOp::decompose(OpBuilder &builder,
       });
   results.push_back(
       ConcatOp::create(builder, getLoc(), core.result(), turned, last));
+  return success();
+}
+
+/// Whether neither comes first in the order of `tv.top_k`, but for indices.
+static Value areLevel(Body b, Value x, Value y) {
+  using Float = arith::CmpFPredicate;
+  Value areNaN =
+      arith::AndIOp::create(b, arith::CmpFOp::create(b, Float::UNO, x, x),
+                            arith::CmpFOp::create(b, Float::UNO, y, y));
+  return arith::OrIOp::create(b, arith::CmpFOp::create(b, Float::OEQ, x, y),
+                              areNaN);
+}
+
+/// Whether the element x of index `at` comes after that of the last round.
+static Value comesAfter(Body b, Value x, Value at, Value last, Value lastAt) {
+  using Float = arith::CmpFPredicate;
+  // Also a number after a NaN.
+  Value isLess =
+      arith::AndIOp::create(b, arith::CmpFOp::create(b, Float::ORD, x, x),
+                            arith::CmpFOp::create(b, Float::ULT, x, last));
+  Value isLater =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::sgt, at, lastAt);
+  return arith::OrIOp::create(
+      b, isLess, arith::AndIOp::create(b, areLevel(b, x, last), isLater));
+}
+
+// A round an element: the maximum of those that come after the last one, and
+// the least of its indices.
+LogicalResult TopKOp::decompose(OpBuilder &builder,
+                                SmallVectorImpl<Value> &results) {
+  Core core(builder, *this);
+  Value x = getInput();
+  const int64_t dim = getDim();
+  const int64_t k = getGlobalShape(getValues().getType())[dim];
+  Type element = Core::elementOf(x), number = Core::elementOf(getIndices());
+  Value index = core.iota(dim, x, number);
+  SmallVector<Value> values, indices; // of each round, as the results are
+  SmallVector<Value> last;            // both of the last round, as the rows are
+  SmallVector<int64_t> others;
+  for (int64_t d = 0, e = getGlobalShape(x.getType()).size(); d < e; ++d)
+    if (d != dim)
+      others.push_back(d);
+  for (int64_t round = 0; round < k; ++round) {
+    SmallVector<Value> inputs = {x, index};
+    llvm::append_range(inputs, last);
+    auto isLeft = [](Body b, Args in) -> Value {
+      if (in.size() > 2)
+        return comesAfter(b, in[0], in[1], in[2], in[3]);
+      return arith::ConstantOp::create(b, b.getBoolAttr(true));
+    };
+    Value left = core.map(inputs, core.like(x), [&](Body b, Args in) {
+      Value none = Core::constant(b, in[0].getType(),
+                                  -std::numeric_limits<double>::infinity());
+      return Values{arith::SelectOp::create(b, isLeft(b, in), in[0], none)};
+    });
+    Value max = core.reduce(Combiner::Max, left, dim);
+    if (!max)
+      return failure();
+    inputs.push_back(core.broadcastBack(max, dim, x));
+    Value where = core.map(inputs, core.like(x, number), [&](Body b, Args in) {
+      Value isTop = arith::AndIOp::create(b, isLeft(b, in.drop_back()),
+                                          areLevel(b, in[0], in.back()));
+      Value none = arith::ConstantOp::create(
+          b, b.getIntegerAttr(number, number.isInteger(32) ? int64_t(INT32_MAX)
+                                                           : INT64_MAX));
+      return Values{arith::SelectOp::create(b, isTop, in[1], none)};
+    });
+    Value at = core.reduce(Combiner::Min, where, dim);
+    last = {core.broadcastBack(max, dim, x), core.broadcastBack(at, dim, x)};
+    for (auto [list, value, result] : {std::tuple(&values, max, getValues()),
+                                       std::tuple(&indices, at, getIndices())})
+      list->push_back(BroadcastOp::create(builder, getLoc(), core.like(result),
+                                          value, others, Value()));
+  }
+  // Each result has round i at index i.
+  Value place = core.iota(dim, indices[0], number);
+  for (SmallVector<Value> *list : {&values, &indices}) {
+    Value result = getResult(results.size());
+    SmallVector<Value> inputs = *list;
+    inputs.push_back(place);
+    results.push_back(
+        core.map(inputs, Core::typeOf(result), [&](Body b, Args in) {
+          Value chosen = in[0];
+          for (int64_t round = 1; round < k; ++round) {
+            Value isIt = arith::CmpIOp::create(
+                b, arith::CmpIPredicate::eq, in.back(),
+                arith::ConstantOp::create(b, b.getIntegerAttr(number, round)));
+            chosen = arith::SelectOp::create(b, isIt, in[round], chosen);
+          }
+          return Values{chosen};
+        }));
+  }
   return success();
 }
 

@@ -57,11 +57,36 @@ def TensorView_RopeOp : TensorView_CompositeOp<"rope", [RuleAndPartial]> {
   let description = [{
     input [..., S, D] with D even; pairs (i, i + D/2) of position p turn by the
     angle p * base^(-2i/D) (Su et al., RoFormer; pairing as in GPT-NeoX).
+    ```mlir
+    %q1 = tv.rope %q at %p base(10000.0)
+       : (tensor<2x8x1x64xf32>, tensor<2x1xi32>) -> tensor<2x8x1x64xf32>
+    ```
+    Positions are the indices of S, or those given: [S] for all, or [..., S] with
+    the input's first dimensions, as of a batch that is decoded.
   }];
-  let arguments = (ins AnyRankedTensor:$input, F64Attr:$base);
+  let arguments = (ins AnyRankedTensor:$input,
+                       Optional<AnyRankedTensor>:$positions, F64Attr:$base);
   let assemblyFormat = [{
-    $input `base` `(` $base `)` attr-dict `:` functional-type(operands, results)
+    $input (`at` $positions^)? `base` `(` $base `)` attr-dict `:`
+    functional-type(operands, results)
   }];
+}
+
+def TensorView_TopKOp : TensorView_PureOp<"top_k", [Rule, Composite]> {
+  let summary = "The k largest elements along a dimension, and their indices";
+  let description = [{
+    ```mlir
+    %values, %experts = tv.top_k %scores dim 1
+       : (tensor<16x8xf32>) -> (tensor<16x2xf32>, tensor<16x2xi32>)
+    ```
+    k is the results' extent, at most 64. The largest comes first, of equal ones
+    the one of the least index; a NaN is above all numbers. With k = 1 the indices
+    are the argmax.
+  }];
+  let arguments = (ins AnyRankedTensor:$input, I64Attr:$dim);
+  let results = (outs AnyRankedTensor:$values, AnyRankedTensor:$indices);
+  let assemblyFormat =
+      "$input `dim` $dim attr-dict `:` functional-type(operands, results)";
 }
 
 def TensorView_CrossEntropyOp : TensorView_CompositeOp<"cross_entropy",

@@ -432,13 +432,22 @@ LogicalResult PadOp::addCotangents(ImplicitLocOpBuilder &builder,
 // Elements at run-time indices
 //===----------------------------------------------------------------------===//
 
+LogicalResult CumsumOp::addCotangents(ImplicitLocOpBuilder &builder,
+                                      Cotangents &cotangents) {
+  GradientCore core(builder, *this);
+  Value dy = cotangents.take(builder, getResult());
+  cotangents.add(getInput(), CumsumOp::create(builder, core.like(dy), dy,
+                                              getDim(), !getReverse()));
+  return success();
+}
+
 LogicalResult GatherOp::addCotangents(ImplicitLocOpBuilder &builder,
                                       Cotangents &cotangents) {
   GradientCore core(builder, *this);
   Value dy = cotangents.take(builder, getResult()), table = getTable();
   Value zeros = buildSplat(builder, 0, core.like(table), table);
   cotangents.add(table,
-                 ScatterOp::create(builder, core.like(table), Combiner::Sum,
+                 ScatterOp::create(builder, core.like(table), Update::Sum,
                                    zeros, getIndices(), dy, getDim()));
   return success();
 }
@@ -452,7 +461,10 @@ LogicalResult ScatterOp::addCotangents(ImplicitLocOpBuilder &builder,
     return GatherOp::create(builder, core.like(updates, core.elementOf(value)),
                             value, getIndices(), getDim());
   };
-  if (getCombiner() == Combiner::Sum) {
+  if (getUpdate() == Update::Set)
+    return emitOpError() << "of 'set' has no gradient in this version; 'sum' "
+                            "into zeros has one";
+  if (getUpdate() == Update::Sum) {
     cotangents.add(init, dy);
     if (cotangents.isNeeded(updates))
       cotangents.add(updates, atUpdates(dy));
@@ -463,7 +475,7 @@ LogicalResult ScatterOp::addCotangents(ImplicitLocOpBuilder &builder,
   Value ofInit = core.areEqual(init, result);
   Value there = atUpdates(result);
   Value ofUpdates = core.areEqual(updates, there);
-  Value count = ScatterOp::create(builder, core.like(ofInit), Combiner::Sum,
+  Value count = ScatterOp::create(builder, core.like(ofInit), Update::Sum,
                                   ofInit, getIndices(), ofUpdates, getDim());
   Value share = core.divide(dy, count);
   if (cotangents.isNeeded(init))
@@ -531,7 +543,7 @@ LogicalResult CombineOp::addCotangents(ImplicitLocOpBuilder &builder,
   };
   if (cotangents.isNeeded(buffers)) {
     Value zeros = buildSplat(builder, 0, rowsType);
-    Value sums = ScatterOp::create(builder, rowsType, Combiner::Sum, zeros, row,
+    Value sums = ScatterOp::create(builder, rowsType, Update::Sum, zeros, row,
                                    times(spread(getWeights(), {0, 1})), 0);
     cotangents.add(buffers,
                    ReshapeOp::create(builder, core.like(buffers), sums));

@@ -463,22 +463,51 @@ def TensorView_GatherOp : TensorView_PureOp<"gather",
 
 def TensorView_ScatterOp : TensorView_PureOp<"scatter",
     [RuleAndPartial, Differentiable]> {
-  let summary = "Combines updates into a tensor at run-time indices";
+  let summary = "Updates of a tensor at run-time indices";
   let description = [{
     ```mlir
     %g = tv.scatter sum %init, %ids, %updates dim 0
        : (tensor<100x8xf32>, tensor<2x5xi32>, tensor<2x5x8xf32>) -> tensor<100x8xf32>
     ```
-    Updates have the dimensions of `indices` in place of `dim`; they are combined
-    in row-major order of the indices, sums in f32 (f64 for f64). GPUs sum parts of
-    many updates first, the same ones in every run. An index outside is dropped.
+    Updates have the dimensions of `indices` in place of `dim`; `sum`, `max` and
+    `min` combine them in row-major order of the indices, sums in f32 (f64 for
+    f64); GPUs sum parts of many updates first, the same ones in every run. Of `set`
+    the last one stays, as of rows that are appended to a cache. An index outside is
+    dropped.
   }];
-  let arguments = (ins TensorView_Combiner:$combiner, AnyRankedTensor:$init,
+  let arguments = (ins TensorView_Update:$update, AnyRankedTensor:$init,
                        AnyRankedTensor:$indices, AnyRankedTensor:$updates,
                        I64Attr:$dim);
   let results = (outs AnyRankedTensor:$result);
+  let extraClassDeclaration = [{
+    /// None of `set`.
+    std::optional<Combiner> getCombiner() {
+      if (getUpdate() == Update::Set)
+        return std::nullopt;
+      return static_cast<Combiner>(getUpdate());
+    }
+  }];
   let assemblyFormat = [{
-    $combiner $init `,` $indices `,` $updates `dim` $dim attr-dict `:`
+    $update $init `,` $indices `,` $updates `dim` $dim attr-dict `:`
+    functional-type(operands, results)
+  }];
+}
+
+def TensorView_CumsumOp : TensorView_PureOp<"cumsum",
+    [RuleAndPartial, Differentiable]> {
+  let summary = "Sums of all elements up to each, along a dimension";
+  let description = [{
+    ```mlir
+    %s = tv.cumsum %x dim 1 : (tensor<2x5xf32>) -> tensor<2x5xf32>
+    %r = tv.cumsum reverse %x dim 1 : (tensor<2x5xf32>) -> tensor<2x5xf32>
+    ```
+    `reverse`: of all elements from each on. Sums in f32 (f64 for f64), in order;
+    integers wrap.
+  }];
+  let arguments = (ins AnyRankedTensor:$input, I64Attr:$dim, UnitAttr:$reverse);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = [{
+    (`reverse` $reverse^)? $input `dim` $dim attr-dict `:`
     functional-type(operands, results)
   }];
 }

@@ -430,12 +430,20 @@ LogicalResult ScatterOp::transferPartial(States operands,
     return give(*this, state, results);
   if (operands[1])
     return refuse(*this, state, "its indices must be whole", why);
-  if (operands[0] != operands[2] || int(*state) != int(getCombiner()))
-    return refuse(*this, state,
-                  "init and updates must both be partial by " +
-                      Twine(stringifyCombiner(getCombiner())),
-                  why);
+  auto combiner = getCombiner();
+  if (operands[0] != operands[2] || (combiner && int(*state) != int(*combiner)))
+    return refuse(
+        *this, state,
+        "init and updates must both be partial" +
+            (combiner ? " by " + stringifyCombiner(*combiner).str() : ""),
+        why);
   return give(*this, state, results);
+}
+
+LogicalResult CumsumOp::transferPartial(States operands,
+                                        SmallVectorImpl<State> &results,
+                                        std::string &why) {
+  return transferLinear(*this, operands, {0}, results, why);
 }
 
 LogicalResult CombineOp::transferPartial(States operands,

@@ -421,21 +421,28 @@ Rule GatherOp::getShardingRule() {
   return rule.build();
 }
 
+// What is set last stays: each device reads all updates, in order.
 Rule ScatterOp::getShardingRule() {
   RuleBuilder rule(*this);
+  const bool combines = getCombiner().has_value();
+  const auto combiner = toLayout(getCombiner().value_or(Combiner::Sum));
   int64_t dim = getDim(), indices = shapeOf(getIndices()).size();
   for (int64_t d = 0, e = shapeOf(getInit()).size(); d < e; ++d) {
-    int f = rule.factor(d == dim ? Kind::Indexed : Kind::Parallel,
-                        toLayout(getCombiner()));
+    int f = rule.factor(d == dim ? Kind::Indexed : Kind::Parallel, combiner);
     rule.operand(0, d, f).result(0, d, f);
     if (d != dim)
       rule.operand(2, d < dim ? d : d + indices - 1, f);
   }
   for (int64_t d = 0; d < indices; ++d) {
-    int f = rule.factor(Kind::Reduction, toLayout(getCombiner()));
+    int f =
+        rule.factor(combines ? Kind::Reduction : Kind::Sequential, combiner);
     rule.operand(1, d, f).operand(2, dim + d, f);
   }
-  return rule.use(0, Use::Added).build();
+  return rule.use(0, combines ? Use::Added : Use::Read).build();
+}
+
+Rule CumsumOp::getShardingRule() {
+  return RuleBuilder(*this).pointwise(getDim()).build();
 }
 
 // The row of a choice depends on all choices before it, so each device reads
@@ -502,7 +509,30 @@ Rule SoftmaxOp::getShardingRule() {
   return RuleBuilder(*this).pointwise(getDim()).build();
 }
 Rule RopeOp::getShardingRule() {
-  return RuleBuilder(*this).pointwise(shapeOf(getResult()).size() - 1).build();
+  RuleBuilder rule(*this);
+  const int64_t last = shapeOf(getInput()).size() - 1;
+  const int64_t positions = getPositions() ? shapeOf(getPositions()).size() : 0;
+  for (int64_t d = 0; d <= last; ++d) {
+    int f = rule.factor(d == last ? Kind::Sequential : Kind::Parallel);
+    rule.operand(0, d, f).result(0, d, f);
+    if (d < positions - 1)
+      rule.operand(1, d, f);
+    else if (positions && d == last - 1)
+      rule.operand(1, positions - 1, f);
+  }
+  return rule.build();
+}
+
+Rule TopKOp::getShardingRule() {
+  RuleBuilder rule(*this);
+  for (int64_t d = 0, e = shapeOf(getInput()).size(); d < e; ++d) {
+    const bool isRow = d == int64_t(getDim());
+    int f = rule.factor(isRow ? Kind::Sequential : Kind::Parallel);
+    rule.operand(0, d, f);
+    int of = isRow ? rule.factor(Kind::Sequential) : f;
+    rule.result(0, d, of).result(1, d, of);
+  }
+  return rule.build();
 }
 
 /// input and result [..., K], parameters [K]; K must be whole.

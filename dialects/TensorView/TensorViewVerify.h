@@ -26,6 +26,9 @@ inline layout::Shape shapeOf(mlir::Value value) {
 /// Of the whole tensor; a local one may merge dimensions.
 inline int64_t rankOf(mlir::Value value) { return shapeOf(value).size(); }
 inline bool isDynamic(int64_t extent) { return extent == layout::kDynamic; }
+inline std::string extentText(int64_t extent) {
+  return isDynamic(extent) ? "?" : std::to_string(extent);
+}
 
 /// A tensor among an op's operands and results, with its name in messages.
 struct Place {

@@ -497,7 +497,41 @@ LogicalResult RopeOp::verify() {
     return emitOpError() << "the last dimension must be static and even";
   if (!(getBase().convertToDouble() > 0))
     return emitOpError() << "base must be positive";
-  return verifyPointwise(*this, kFloats);
+  const int64_t rank = rankOf(getInput());
+  if (failed(verifyTensors(*this)) ||
+      failed(verifySameElement(*this, {getInput(), getResult()})) ||
+      failed(verifyElement(*this, getInput(), "input", kFloats)) ||
+      failed(verifyRank(*this, getResult(), "result", rank)))
+    return failure();
+  if (Value positions = getPositions()) {
+    if (failed(verifyElement(*this, positions, "positions", kIndices)))
+      return failure();
+    if (rankOf(positions) < 1 || rankOf(positions) >= rank)
+      return emitOpError() << "positions have rank " << rankOf(positions)
+                           << "; it must be 1, [S], or up to " << rank - 1
+                           << ", the input's first dimensions and S";
+  }
+  return verifyExtents(*this);
+}
+
+LogicalResult TopKOp::verify() {
+  const int64_t rank = rankOf(getInput());
+  if (failed(verifyTensors(*this)) ||
+      failed(verifyDim(*this, getDim(), getInput())) ||
+      failed(verifyElement(*this, getInput(), "input", kFloats)) ||
+      failed(verifySameElement(*this, {getInput(), getValues()})) ||
+      failed(verifyElement(*this, getIndices(), "indices", kIndices)) ||
+      failed(verifyRank(*this, getValues(), "values", rank)) ||
+      failed(verifyRank(*this, getIndices(), "indices", rank)))
+    return failure();
+  const int64_t extent = shapeOf(getInput())[getDim()];
+  const int64_t k = shapeOf(getValues())[getDim()];
+  if (isDynamic(extent) || isDynamic(k) || k < 1 || k > 64 || k > extent)
+    return emitOpError() << "takes " << extentText(k) << " of "
+                         << extentText(extent)
+                         << " elements; k must be static, in [1, 64], and at "
+                            "most the input's extent, which is static";
+  return verifyExtents(*this);
 }
 
 LogicalResult CrossEntropyOp::verify() {

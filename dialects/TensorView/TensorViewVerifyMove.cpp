@@ -21,10 +21,6 @@ using namespace tessera;
 using namespace tessera::tv;
 using namespace tessera::tv::checks;
 
-static std::string extentText(int64_t extent) {
-  return isDynamic(extent) ? "?" : std::to_string(extent);
-}
-
 //===----------------------------------------------------------------------===//
 // Same elements, other indices
 //===----------------------------------------------------------------------===//
@@ -169,6 +165,12 @@ LogicalResult ScatterOp::verify() {
                         rankOf(getInit()) + rankOf(getIndices()) - 1)))
     return failure();
   return verifyExtents(*this);
+}
+
+LogicalResult CumsumOp::verify() {
+  if (failed(verifyDim(*this, getDim(), getInput())))
+    return failure();
+  return verifyPointwise(*this, kNumbers);
 }
 
 LogicalResult DispatchOp::verify() {

@@ -319,7 +319,7 @@ FailureOr<Value> CapturedGrad::place(Value sums, size_t dim) {
   }
   // What this device does not hold of the result is dropped.
   return Value(tv::ScatterOp::create(
-      build.b, build.loc, to.type(getElement(sums)), tv::Combiner::Sum, *init,
+      build.b, build.loc, to.type(getElement(sums)), tv::Update::Sum, *init,
       build.iota(0, ids, like), sums, dim));
 }
 
@@ -405,7 +405,7 @@ FailureOr<Value> CapturedGrad::sum(Value addends, ArrayRef<int64_t> has) {
     before = before.summed(sums, scores.take(others).dims);
     init->setType(before.type(wide));
     sums = tv::ScatterOp::create(
-        b, build.loc, before.type(wide), tv::Combiner::Sum, *init,
+        b, build.loc, before.type(wide), tv::Update::Sum, *init,
         indices(others, otherDims, sums), sums, direct.size());
     if (otherDims.size() != 1)
       sums = tv::ReshapeOp::create(b, build.loc, after.summed(sums).type(wide),

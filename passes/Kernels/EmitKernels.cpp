@@ -309,10 +309,10 @@ LogicalResult Emitter::launch(Operation *op, StringRef name,
   return success();
 }
 
-static void emitOnData(KernelEmitter &emitter, tv::DispatchOp op) {
+template <typename Op> static void emitInOrder(KernelEmitter &emitter, Op op) {
   tessera::emitLoops(emitter, op);
 }
-static void emitOnData(KernelEmitter &emitter, tv::ScatterOp op) {
+static void emitInOrder(KernelEmitter &emitter, tv::ScatterOp op) {
   if (plan::getTarget(op).getLimits().multiprocessors == 0 ||
       !emitSortedScatter(emitter, op))
     tessera::emitLoops(emitter, op);
@@ -335,13 +335,15 @@ LogicalResult Emitter::emitGroup(plan::GroupOp group) {
                 // Kernels of their own.
                 .Case<tv::AttentionOp, tv::AttentionGradOp>(
                     [&](auto op) { return emitAttention(op); })
-                // These too: where they write depends on data.
-                .Case<tv::ScatterOp, tv::DispatchOp>([&](auto op) {
-                  return launch(
-                      op, op->getName().stripDialect(), {},
-                      llvm::to_vector_of<Value>(op->getResults()),
-                      [&](KernelEmitter &emitter) { emitOnData(emitter, op); });
-                })
+                // These too: they write in an order of their own.
+                .Case<tv::ScatterOp, tv::CumsumOp, tv::DispatchOp>(
+                    [&](auto op) {
+                      return launch(op, op->getName().stripDialect(), {},
+                                    llvm::to_vector_of<Value>(op->getResults()),
+                                    [&](KernelEmitter &emitter) {
+                                      emitInOrder(emitter, op);
+                                    });
+                    })
                 .Default([&](Operation *) { return emitLoops(group); });
   if (failed(emitted))
     return failure();

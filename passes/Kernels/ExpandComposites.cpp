@@ -83,14 +83,14 @@ static FailureOr<SmallVector<Value>> expandScatter(tv::ScatterOp op,
   Build build{b, op.getLoc()};
   RankedTensorType type = op.getResult().getType();
   Type element = type.getElementType();
-  if (op.getCombiner() != tv::Combiner::Sum ||
+  if (op.getUpdate() != tv::Update::Sum ||
       !(element.isBF16() || element.isF16()))
     return SmallVector<Value>();
   Value sums = tv::ScatterOp::create(
       b, op.getLoc(),
       RankedTensorType::get(type.getShape(), b.getF32Type(),
                             type.getEncoding()),
-      op.getCombinerAttr(), build.widen(op.getInit(), b.getF32Type()),
+      op.getUpdateAttr(), build.widen(op.getInit(), b.getF32Type()),
       op.getIndices(), build.widen(op.getUpdates(), b.getF32Type()),
       op.getDimAttr());
   return SmallVector<Value>{

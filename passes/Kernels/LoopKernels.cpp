@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Their results are written at places that depend on data, in an order that the
-// op fixes, so they are not made by pulling. What one place gets is decided in
-// that order, by one iteration of a parallel loop.
+// Their results are written at places that depend on data, or from one another,
+// in an order that the op fixes, so they are not made by pulling. What one
+// place gets is decided in that order, by one iteration of a parallel loop.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,13 +49,40 @@ void tessera::emitLoops(KernelEmitter &emitter, tv::ScatterOp op) {
         SmallVector<Value> from(place), to(place);
         from.insert(from.begin() + dim, id.begin(), id.end());
         to.insert(to.begin() + dim, local);
-        Value value = emitter.combine(op.getCombiner(), getElement(result),
-                                      emitter.loadMemory(result, to),
-                                      emitter.element(updates, from),
-                                      /*mayReorder=*/false);
+        Value value = emitter.element(updates, from);
+        if (auto combiner = op.getCombiner())
+          value = emitter.combine(*combiner, getElement(result),
+                                  emitter.loadMemory(result, to), value,
+                                  /*mayReorder=*/false);
         emitter.store(value, result, to);
       });
       return SmallVector<Value>();
+    });
+  });
+}
+
+void tessera::emitLoops(KernelEmitter &emitter, tv::CumsumOp op) {
+  OpBuilder &b = emitter.builder();
+  Value input = op.getInput(), result = op.getResult();
+  emitter.addOutput(result);
+  Arith math{b, emitter.loc()};
+  const size_t dim = op.getDim();
+  Type element = getElement(result);
+  SmallVector<Value> rows = emitter.localExtents(result);
+  Value extent = rows[dim], last = math.sub(extent, emitter.index(1));
+  rows.erase(rows.begin() + dim);
+  emitter.parallel(rows, [&](ArrayRef<Value> row) {
+    Value zero = arith::ConstantOp::create(
+        b, emitter.loc(), b.getZeroAttr(getKernelScalar(element)));
+    emitter.inOrder(extent, zero, [&](ArrayRef<Value> at, ValueRange sum) {
+      SmallVector<Value> place(row);
+      place.insert(place.begin() + dim,
+                   op.getReverse() ? math.sub(last, at[0]) : at[0]);
+      Value next = emitter.combine(tv::Combiner::Sum, element, sum[0],
+                                   emitter.element(input, place),
+                                   /*mayReorder=*/false);
+      emitter.store(next, result, place);
+      return SmallVector<Value>{next};
     });
   });
 }

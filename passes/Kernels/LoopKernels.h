@@ -12,11 +12,13 @@
 #include "Kernels/FusedKernel.h"
 
 namespace tessera {
-/// Copies `init`, then combines the updates of each place in order.
+/// Copies `init`, then does the updates of each place in order.
 void emitLoops(KernelEmitter &emitter, tv::ScatterOp op);
 /// The same with as many threads as there are elements, or more. False, and
 /// nothing is done, where sizes are not known or updates few.
 bool emitSortedScatter(KernelEmitter &emitter, tv::ScatterOp op);
+/// Adds up each row in order.
+void emitLoops(KernelEmitter &emitter, tv::CumsumOp op);
 /// Gives out rows in order, counting those of each expert.
 void emitLoops(KernelEmitter &emitter, tv::DispatchOp op);
 

@@ -52,7 +52,7 @@ static std::optional<Sizes> getSizes(tv::ScatterOp op) {
     sizes.chunk *= 2;
   sizes.chunks = chunks();
   // Parts are of 0, which only a sum begins with.
-  if (op.getCombiner() == tv::Combiner::Sum)
+  if (op.getUpdate() == tv::Update::Sum)
     for (int64_t parts = sizes.chunks; parts > 1; --parts)
       if (sizes.chunks % parts == 0 &&
           parts * result.getNumElements() <= kManyElements) {
@@ -176,8 +176,10 @@ bool tessera::emitSortedScatter(KernelEmitter &emitter, tv::ScatterOp op) {
   });
 
   auto combine = [&](Value x, Value y) {
-    return emitter.combine(op.getCombiner(), element, x, y,
-                           /*mayReorder=*/false);
+    auto combiner = op.getCombiner(); // none: the last one stays
+    return combiner ? emitter.combine(*combiner, element, x, y,
+                                      /*mayReorder=*/false)
+                    : y;
   };
   // What chunks from `begin` on have for a place of the result.
   auto take = [&](ArrayRef<Value> place, Value begin, int64_t of, Value init) {

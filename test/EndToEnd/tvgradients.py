@@ -183,6 +183,14 @@ def of_gather(p, text, args, y, dy, element):
     return [p.op_scatter("sum " + text, [np.zeros(table.shape), ids, dy], [], {}, {}), None]
 
 
+def of_cumsum(p, text, args, y, dy, element):
+    class Out:
+        pass
+    Out.element = element
+    other = text.removeprefix("reverse ") if text.startswith("reverse") else "reverse " + text
+    return [p.op_cumsum(other, [dy], [Out], {}, {})]
+
+
 def of_softmax(p, text, args, y, dy, element):
     d = p.dim(text)
     return [y * (dy - np.expand_dims(p.sum(y * dy, (d,), element), d))]

@@ -627,11 +627,27 @@ class Program:
         flat = updates.reshape(updates.shape[:d] + (ids.size,)
                                + updates.shape[d + ids.ndim:])
         flat = np.moveaxis(flat, d, 0)
-        combine = {"sum": np.add, "max": np.maximum, "min": np.minimum}[kind]
+        combine = {"sum": np.add, "max": np.maximum, "min": np.minimum,
+                   "set": lambda old, new: new}[kind]
         for i, row in enumerate(ids.reshape(-1)):
             if 0 <= row < result.shape[0]:
                 result[row] = combine(result[row], flat[i])
         return np.moveaxis(result, 0, d)
+
+    def op_cumsum(self, text, args, out, regions, env):
+        x, d = args[0], self.dim(text)
+        turn = (lambda a: np.flip(a, d)) if text.startswith("reverse") else (lambda a: a)
+        element = out[0].element
+        narrow = self.rounded and element not in INTEGERS and element != "f64"
+        return turn(np.add.accumulate(turn(x), axis=d, dtype=np.float32 if narrow else x.dtype))
+
+    def op_top_k(self, text, args, out, regions, env):
+        x, d = args[0], self.dim(text)
+        k = out[0].shape[d]
+        # Stable, from the end: a NaN is last in NumPy's order.
+        order = x.shape[d] - 1 - np.flip(np.argsort(np.flip(x, d), axis=d, kind="stable"), d)
+        order = np.take(order, range(k), axis=d)
+        return np.take_along_axis(x, order, d), order
 
     def op_dispatch(self, text, args, out, regions, env):
         tokens, experts = args
@@ -734,6 +750,9 @@ class Program:
         x = args[0]
         half = x.shape[-1] // 2
         place = np.arange(x.shape[-2])[:, None]
+        if len(args) > 1:
+            *first, rows = args[1].shape
+            place = args[1].reshape(*first, *[1] * (x.ndim - 1 - args[1].ndim), rows, 1)
         base = x.dtype.type(self.number(text, "base"))
         element = out[0].element
         turn = self.inner(base ** (-np.arange(half, dtype=x.dtype) / half), element)

@@ -127,6 +127,8 @@ func.func @named(%a: tensor<4x7xf32>, %b: tensor<4x7xf32>) {
 // CHECK: tv.rms_norm: 145
 // CHECK: tv.reshape: 140
 // CHECK: tv.rope: 140
+// CHECK: tv.rope: 140
+// CHECK: tv.top_k: 140
 // CHECK: tv.cross_entropy: 140
 // CHECK: tv.cross_entropy: 140
 func.func @reductions(%a: tensor<4x7x5xf32>, %h: tensor<4x7xbf16>, %b: tensor<7xf32>,
@@ -147,6 +149,9 @@ func.func @reductions(%a: tensor<4x7x5xf32>, %h: tensor<4x7xbf16>, %b: tensor<7x
      : (tensor<4x7x5xf32>, tensor<5xf32>) -> tensor<4x7x5xf32>
   %r = tv.reshape %a : (tensor<4x7x5xf32>) -> tensor<5x7x4xf32>
   %rope = tv.rope %r base(1.0e4) : (tensor<5x7x4xf32>) -> tensor<5x7x4xf32>
+  %positions = tv.iota 0 : () -> tensor<7xi32>
+  %rope2 = tv.rope %r at %positions base(1.0e4) : (tensor<5x7x4xf32>, tensor<7xi32>) -> tensor<5x7x4xf32>
+  %top, %at = tv.top_k %a dim 1 : (tensor<4x7x5xf32>) -> (tensor<4x3x5xf32>, tensor<4x3x5xi32>)
   // Some labels are no class.
   %ce = tv.cross_entropy %a, %labels : (tensor<4x7x5xf32>, tensor<4x7xi32>) -> tensor<4x7xf32>
   // Of both results.
@@ -232,6 +237,8 @@ func.func @indexing(%a: tensor<4x7x6xf32>, %b: tensor<4x3x6xf32>) {
 // CHECK: tv.scatter: 114
 // CHECK: tv.scatter: 114
 // CHECK: tv.scatter: 114
+// CHECK: tv.cumsum: 84
+// CHECK: tv.cumsum: 84
 // CHECK: tv.dispatch: 54
 // CHECK: tv.combine: 90
 func.func @runtime_indexing(%table: tensor<5x6xf32>,
@@ -249,6 +256,8 @@ func.func @runtime_indexing(%table: tensor<5x6xf32>,
      : (tensor<5x6xf32>, tensor<2x7xi32>, tensor<2x7x6xf32>) -> tensor<5x6xf32>
   %l = tv.scatter min %table, %ids, %updates dim 0
      : (tensor<5x6xf32>, tensor<2x7xi32>, tensor<2x7x6xf32>) -> tensor<5x6xf32>
+  %sums = tv.cumsum %updates dim 1 : (tensor<2x7x6xf32>) -> tensor<2x7x6xf32>
+  %back = tv.cumsum reverse %updates dim 0 : (tensor<2x7x6xf32>) -> tensor<2x7x6xf32>
   // Some choices get no row.
   %b, %n, %slots = tv.dispatch %tokens, %experts
      : (tensor<9x6xf32>, tensor<9x2xi32>) -> (tensor<4x3x6xf32>, tensor<4xi32>, tensor<9x2xi32>)

@@ -178,6 +178,9 @@ func.func @attention_gradients(%do: tensor<2x4x5x3xf32>, %dlse: tensor<2x4x5xf32
 // CHECK: tv.gather: {{[1-9][0-9]+}} cases agree
 // CHECK: tv.scatter: {{[1-9][0-9]+}} cases agree
 // CHECK: tv.scatter: {{[1-9][0-9]+}} cases agree
+// CHECK: tv.scatter: {{[1-9][0-9]+}} cases agree
+// CHECK: tv.cumsum: {{[1-9][0-9]+}} cases agree
+// CHECK: tv.cumsum: {{[1-9][0-9]+}} cases agree
 // CHECK: tv.dispatch: {{[1-9][0-9]+}} cases agree
 // CHECK: tv.combine: {{[1-9][0-9]+}} cases agree
 func.func @runtime_indexing(%table: tensor<5x6xf32>,
@@ -191,6 +194,10 @@ func.func @runtime_indexing(%table: tensor<5x6xf32>,
      : (tensor<5x6xf32>, tensor<2x7xi32>, tensor<2x7x6xf32>) -> tensor<5x6xf32>
   %m = tv.scatter max %table, %ids, %updates dim 0
      : (tensor<5x6xf32>, tensor<2x7xi32>, tensor<2x7x6xf32>) -> tensor<5x6xf32>
+  %set = tv.scatter set %table, %ids, %updates dim 0
+     : (tensor<5x6xf32>, tensor<2x7xi32>, tensor<2x7x6xf32>) -> tensor<5x6xf32>
+  %sums = tv.cumsum %updates dim 1 : (tensor<2x7x6xf32>) -> tensor<2x7x6xf32>
+  %back = tv.cumsum reverse %ids dim 0 : (tensor<2x7xi32>) -> tensor<2x7xi32>
   %b, %n, %slots = tv.dispatch %tokens, %experts
      : (tensor<9x6xf32>, tensor<9x2xi32>) -> (tensor<4x3x6xf32>, tensor<4xi32>, tensor<9x2xi32>)
   %c = tv.combine %b, %experts, %slots, %weights
@@ -228,6 +235,9 @@ func.func @sources(%a: tensor<4x7xf32>) {
 // CHECK: tv.cross_entropy: {{[1-9][0-9]+}} cases agree
 // CHECK: tv.dropout: {{[1-9][0-9]+}} cases agree
 // CHECK: tv.adamw: {{[1-9][0-9]+}} cases agree
+// CHECK: tv.rope: {{[1-9][0-9]+}} cases agree
+// CHECK: tv.rope: {{[1-9][0-9]+}} cases agree
+// CHECK: tv.top_k: {{[1-9][0-9]+}} cases agree
 func.func @composites(%a: tensor<4x7x6xf32>, %b: tensor<4x7x6xf32>,
                       %w: tensor<6xf32>, %v: tensor<6xf32>,
                       %labels: tensor<4x7xi32>) {
@@ -251,6 +261,10 @@ func.func @composites(%a: tensor<4x7x6xf32>, %b: tensor<4x7x6xf32>,
   %adamw:3 = tv.adamw %w, %v, %square, %w scale %c rate %c step %t betas(0.9, 0.95) epsilon(1.0e-8) decay(0.1)
      : (tensor<6xf32>, tensor<6xf32>, tensor<6xf32>, tensor<6xf32>, tensor<f32>, tensor<f32>, tensor<i32>)
        -> (tensor<6xf32>, tensor<6xf32>, tensor<6xf32>)
+  %rope1 = tv.rope %a at %labels base(1.0e4) : (tensor<4x7x6xf32>, tensor<4x7xi32>) -> tensor<4x7x6xf32>
+  %i = tv.iota 0 : () -> tensor<7xi32>
+  %rope2 = tv.rope %a at %i base(1.0e4) : (tensor<4x7x6xf32>, tensor<7xi32>) -> tensor<4x7x6xf32>
+  %top:2 = tv.top_k %a dim 1 : (tensor<4x7x6xf32>) -> (tensor<4x3x6xf32>, tensor<4x3x6xi32>)
   return
 }
 

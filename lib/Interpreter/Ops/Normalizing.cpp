@@ -14,8 +14,10 @@
 #include "Interpreter/Ops/Evaluators.h"
 #include "TensorView/TensorView.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 
 using namespace mlir;
 using namespace tessera;
@@ -118,6 +120,7 @@ static LogicalResult evalRmsNorm(OpRun &run) {
 
 static LogicalResult evalRope(OpRun &run) {
   double base = cast<tv::RopeOp>(run.op).getBase().convertToDouble();
+  const bool isGiven = run.operands.size() > 1;
   size_t last = run.shapeOf(0).size() - 1;
   int64_t depth = run.shapeOf(0)[last], half = depth / 2;
   run.fill(0, [&](ArrayRef<int64_t> index) {
@@ -127,9 +130,42 @@ static LogicalResult evalRope(OpRun &run) {
     lowIndex[last] = i;
     highIndex[last] = i + half;
     double low = run.read(0, lowIndex).real, high = run.read(0, highIndex).real;
-    double angle = double(index[last - 1]) * std::pow(base, -2.0 * i / depth);
+    int64_t position = index[last - 1];
+    if (isGiven) {
+      Index of(index.take_front(run.shapeOf(1).size() - 1));
+      of.push_back(position);
+      position = run.read(1, of).whole;
+    }
+    double angle = double(position) * std::pow(base, -2.0 * i / depth);
     return real(upper ? high * std::cos(angle) + low * std::sin(angle)
                       : low * std::cos(angle) - high * std::sin(angle));
+  });
+  return success();
+}
+
+/// The indices of a row, the largest element first.
+static std::vector<int64_t> sortDown(ArrayRef<double> row) {
+  std::vector<int64_t> order(row.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    const bool isNaN = std::isnan(row[a]);
+    if (isNaN != std::isnan(row[b]))
+      return isNaN;
+    return isNaN || row[a] == row[b] ? a < b : row[a] > row[b];
+  });
+  return order;
+}
+
+static LogicalResult evalTopK(OpRun &run) {
+  const size_t dim = cast<tv::TopKOp>(run.op).getDim();
+  Rows<std::vector<int64_t>> orders(run, dim, sortDown);
+  run.fill(0, [&](ArrayRef<int64_t> index) {
+    Index from(index);
+    from[dim] = orders(index)[index[dim]];
+    return run.read(0, from);
+  });
+  run.fill(1, [&](ArrayRef<int64_t> index) {
+    return whole(orders(index)[index[dim]]);
   });
   return success();
 }
@@ -175,6 +211,7 @@ void interp::addNormalizing(EvaluatorTable &table) {
   add<tv::LayerNormOp>(table, evalLayerNorm);
   add<tv::RmsNormOp>(table, evalRmsNorm);
   add<tv::RopeOp>(table, evalRope);
+  add<tv::TopKOp>(table, evalTopK);
   add<tv::CrossEntropyOp>(table, evalCrossEntropy);
   add<tv::DropoutOp>(table, evalDropout);
 }

@@ -42,7 +42,7 @@ static LogicalResult evalGather(OpRun &run) {
 static LogicalResult evalScatter(OpRun &run) {
   auto op = cast<tv::ScatterOp>(run.op);
   size_t dim = op.getDim(), rank = run.shapeOf(1).size();
-  auto combiner = layout::Combiner(int(op.getCombiner()));
+  auto combiner = op.getCombiner();
   NDArray &result = *run.results[0].data;
   run.fill(0, [&](ArrayRef<int64_t> index) { return run.read(0, index); });
   // An update for each index and each element of a row that the result holds:
@@ -61,13 +61,36 @@ static LogicalResult evalScatter(OpRun &run) {
     to.push_back(run.read(1, index.slice(dim, rank)).whole);
     llvm::append_range(to, index.drop_front(dim + rank));
     ++applied;
+    const Scalar &update = run.operands[2].data->data[at];
     if (std::optional<int64_t> here = run.results[0].place->find(to))
-      result.data[*here] = combine(combiner, result.type, result.data[*here],
-                                   run.operands[2].data->data[at]);
+      result.data[*here] =
+          combiner ? combine(layout::Combiner(int(*combiner)), result.type,
+                             result.data[*here], update)
+                   : update;
   });
   if (applied != expected)
     return run.failHere("updates and indices hold different parts of the "
                         "dimensions that they share");
+  return success();
+}
+
+static LogicalResult evalCumsum(OpRun &run) {
+  auto op = cast<tv::CumsumOp>(run.op);
+  const size_t dim = op.getDim();
+  Type type = run.typeOf(0);
+  // Wide sums, rounded once each.
+  Type wide = isa<FloatType>(type) ? Float64Type::get(type.getContext()) : type;
+  run.fill(0, [&](ArrayRef<int64_t> index) {
+    Index at(index);
+    const int64_t end = run.shapeOf(0)[dim];
+    Scalar sum = {};
+    for (at[dim] = op.getReverse() ? end - 1 : 0;;
+         at[dim] += op.getReverse() ? -1 : 1) {
+      sum = combine(layout::Combiner::Sum, wide, sum, run.read(0, at));
+      if (at[dim] == index[dim])
+        return sum;
+    }
+  });
   return success();
 }
 
@@ -120,6 +143,7 @@ static LogicalResult evalCombine(OpRun &run) {
 void interp::addRuntimeIndexing(EvaluatorTable &table) {
   add<tv::GatherOp>(table, evalGather);
   add<tv::ScatterOp>(table, evalScatter);
+  add<tv::CumsumOp>(table, evalCumsum);
   add<tv::DispatchOp>(table, evalDispatch);
   add<tv::CombineOp>(table, evalCombine);
 }

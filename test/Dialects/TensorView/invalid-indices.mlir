@@ -121,6 +121,62 @@ func.func @scatter_updates(%t: tensor<10x8xf32>, %i: tensor<3xi32>, %u: tensor<4
 
 // -----
 
+func.func @cumsum_dim(%x: tensor<5x8xf32>) {
+  // expected-error@+1 {{'tv.cumsum' op}}
+  %r = tv.cumsum %x dim 2 : (tensor<5x8xf32>) -> tensor<5x8xf32>
+  return
+}
+
+// -----
+
+func.func @cumsum_elements(%x: tensor<5x8xi1>) {
+  // expected-error@+1 {{'tv.cumsum' op}}
+  %r = tv.cumsum %x dim 0 : (tensor<5x8xi1>) -> tensor<5x8xi1>
+  return
+}
+
+// -----
+
+func.func @top_k_extent(%x: tensor<5x8xf32>) {
+  // expected-error@+1 {{'tv.top_k' op takes 9 of 8 elements; k must be static, in [1, 64], and at most the input's extent, which is static}}
+  %v, %i = tv.top_k %x dim 1 : (tensor<5x8xf32>) -> (tensor<5x9xf32>, tensor<5x9xi32>)
+  return
+}
+
+// -----
+
+func.func @top_k_many(%x: tensor<5x99xf32>) {
+  // expected-error@+1 {{takes 65 of 99 elements}}
+  %v, %i = tv.top_k %x dim 1 : (tensor<5x99xf32>) -> (tensor<5x65xf32>, tensor<5x65xi32>)
+  return
+}
+
+// -----
+
+func.func @top_k_dynamic(%x: tensor<5x?xf32>) {
+  // expected-error@+1 {{takes 2 of ? elements}}
+  %v, %i = tv.top_k %x dim 1 : (tensor<5x?xf32>) -> (tensor<5x2xf32>, tensor<5x2xi32>)
+  return
+}
+
+// -----
+
+func.func @top_k_results(%x: tensor<5x8xf32>) {
+  // expected-error@+1 {{'tv.top_k' op}}
+  %v, %i = tv.top_k %x dim 1 : (tensor<5x8xf32>) -> (tensor<5x2xf32>, tensor<5x3xi32>)
+  return
+}
+
+// -----
+
+func.func @top_k_indices(%x: tensor<5x8xf32>) {
+  // expected-error@+1 {{'tv.top_k' op indices has element type 'f32'; it must be i32 or i64}}
+  %v, %i = tv.top_k %x dim 1 : (tensor<5x8xf32>) -> (tensor<5x2xf32>, tensor<5x2xf32>)
+  return
+}
+
+// -----
+
 func.func @dispatch_capacity(%x: tensor<5x8xf32>, %e: tensor<5x2xi32>) {
   // expected-error@+1 {{'tv.dispatch' op the number of experts and their capacity must be static}}
   %b, %c, %s = tv.dispatch %x, %e : (tensor<5x8xf32>, tensor<5x2xi32>) -> (tensor<3x?x8xf32>, tensor<3xi32>, tensor<5x2xi32>)

@@ -281,6 +281,30 @@ func.func @adamw_shapes(%w: tensor<3xf32>, %g: tensor<4xf32>, %c: tensor<f32>, %
 
 // -----
 
+func.func @rope_positions(%x: tensor<2x3x4xf32>, %p: tensor<2x3x4xi32>) {
+  // expected-error@+1 {{'tv.rope' op positions have rank 3; it must be 1, [S], or up to 2, the input's first dimensions and S}}
+  %r = tv.rope %x at %p base(10000.0) : (tensor<2x3x4xf32>, tensor<2x3x4xi32>) -> tensor<2x3x4xf32>
+  return
+}
+
+// -----
+
+func.func @rope_extent(%x: tensor<2x3x4xf32>, %p: tensor<2xi32>) {
+  // expected-error@+1 {{'tv.rope' op operand #1's dimension 0 has extent 2; it must be 3, as operand #0's dimension 1 has}}
+  %r = tv.rope %x at %p base(10000.0) : (tensor<2x3x4xf32>, tensor<2xi32>) -> tensor<2x3x4xf32>
+  return
+}
+
+// -----
+
+func.func @rope_elements(%x: tensor<2x4xf32>, %p: tensor<2xf32>) {
+  // expected-error@+1 {{'tv.rope' op positions has element type 'f32'; it must be i32 or i64}}
+  %r = tv.rope %x at %p base(10000.0) : (tensor<2x4xf32>, tensor<2xf32>) -> tensor<2x4xf32>
+  return
+}
+
+// -----
+
 func.func @rope_odd(%x: tensor<2x3xf32>) {
   // expected-error@+1 {{'tv.rope' op the last dimension must be static and even}}
   %r = tv.rope %x base(10000.0) : (tensor<2x3xf32>) -> tensor<2x3xf32>

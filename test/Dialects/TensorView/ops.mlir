@@ -119,6 +119,12 @@ func.func @runtime_indices(%t: tensor<100x8xf32>, %i: tensor<2x5xi32>, %u: tenso
   %0 = tv.gather %t, %i dim 0 : (tensor<100x8xf32>, tensor<2x5xi32>) -> tensor<2x5x8xf32>
   // CHECK: tv.scatter sum %{{.*}}, %{{.*}}, %{{.*}} dim 0
   %1 = tv.scatter sum %t, %i, %u dim 0 : (tensor<100x8xf32>, tensor<2x5xi32>, tensor<2x5x8xf32>) -> tensor<100x8xf32>
+  // CHECK: tv.scatter set %{{.*}}, %{{.*}}, %{{.*}} dim 0
+  %3 = tv.scatter set %t, %i, %u dim 0 : (tensor<100x8xf32>, tensor<2x5xi32>, tensor<2x5x8xf32>) -> tensor<100x8xf32>
+  // CHECK: tv.cumsum %{{.*}} dim 1
+  %4 = tv.cumsum %x dim 1 : (tensor<5x8xf32>) -> tensor<5x8xf32>
+  // CHECK: tv.cumsum reverse %{{.*}} dim 0
+  %5 = tv.cumsum reverse %e dim 0 : (tensor<5x2xi32>) -> tensor<5x2xi32>
   // CHECK: tv.dispatch
   %b, %c, %s = tv.dispatch %x, %e : (tensor<5x8xf32>, tensor<5x2xi32>) -> (tensor<3x4x8xf32>, tensor<3xi32>, tensor<5x2xi32>)
   // CHECK: tv.combine
@@ -178,6 +184,10 @@ func.func @composites(%x: tensor<4x8xf32>, %w: tensor<8xf32>, %l: tensor<4xi32>)
   %7 = tv.rms_norm %x, %w epsilon(1.0e-5) : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
   // CHECK: tv.rope %{{.*}} base(1.000000e+04)
   %8 = tv.rope %x base(10000.0) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  // CHECK: tv.rope %{{.*}} at %{{.*}} base(1.000000e+04)
+  %14 = tv.rope %x at %l base(10000.0) : (tensor<4x8xf32>, tensor<4xi32>) -> tensor<4x8xf32>
+  // CHECK: tv.top_k %{{.*}} dim 1
+  %15:2 = tv.top_k %x dim 1 : (tensor<4x8xf32>) -> (tensor<4x3xf32>, tensor<4x3xi32>)
   // CHECK: tv.cross_entropy
   %9 = tv.cross_entropy %x, %l : (tensor<4x8xf32>, tensor<4xi32>) -> tensor<4xf32>
   // CHECK: tv.gelu_grad tanh %{{.*}}, %{{.*}} : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>

@@ -169,6 +169,13 @@ func.func @ops(%x: tensor<4x8xf32>, %w: tensor<2x8xf32>, %b: tensor<2xf32>, %i: 
   %12 = tv.scatter sum %x, %i, %u dim 0 : (tensor<4x8xf32>, tensor<3xi32>, tensor<3x8xf32>) -> tensor<4x8xf32>
   // expected-remark@+1 {{partial (max, -, max) -> (max)}}
   %13 = tv.scatter max %x, %i, %u dim 0 : (tensor<4x8xf32>, tensor<3xi32>, tensor<3x8xf32>) -> tensor<4x8xf32>
+  // expected-remark@+3 {{partial (sum, -, sum) -> (sum)}}
+  // expected-remark@+2 {{partial (max, -, max) -> (max)}}
+  // expected-remark@+1 {{partial (min, -, min) -> (min)}}
+  %21 = tv.scatter set %x, %i, %u dim 0 : (tensor<4x8xf32>, tensor<3xi32>, tensor<3x8xf32>) -> tensor<4x8xf32>
+  // expected-remark@+1 {{partial (sum) -> (sum)}}
+  %22 = tv.cumsum %x dim 0 : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %23:2 = tv.top_k %x dim 0 : (tensor<4x8xf32>) -> (tensor<2x8xf32>, tensor<2x8xi32>)
   // expected-remark@+3 {{partial (sum) -> (-)}}
   // expected-remark@+2 {{partial (max) -> (-)}}
   // expected-remark@+1 {{partial (min) -> (-)}}

@@ -91,6 +91,10 @@ func.func @runtime_indices(%t: tensor<100x8xf32>, %i: tensor<2x5xi32>, %u: tenso
   %0 = tv.gather %t, %i dim 0 : (tensor<100x8xf32>, tensor<2x5xi32>) -> tensor<2x5x8xf32>
   // expected-remark@+1 {{added (a, b) (c, d) (c, d, b) -> (a, b) | a indexed 100, b parallel 8, c reduction sum 2, d reduction sum 5}}
   %1 = tv.scatter sum %t, %i, %u dim 0 : (tensor<100x8xf32>, tensor<2x5xi32>, tensor<2x5x8xf32>) -> tensor<100x8xf32>
+  // expected-remark@+1 {{(a, b) (c, d) (c, d, b) -> (a, b) | a indexed 100, b parallel 8, c sequential 2, d sequential 5}}
+  %3 = tv.scatter set %t, %i, %u dim 0 : (tensor<100x8xf32>, tensor<2x5xi32>, tensor<2x5x8xf32>) -> tensor<100x8xf32>
+  // expected-remark@+1 {{(a, b) -> (a, b) | a parallel 5, b sequential 8}}
+  %4 = tv.cumsum %x dim 1 : (tensor<5x8xf32>) -> tensor<5x8xf32>
   // expected-remark@+1 {{(a, c) (a, b) -> (d, e, c) (d) (a, b) | a sequential 5, b sequential 2, c parallel 8, d indexed 3, e indexed 4}}
   %b, %c, %s = tv.dispatch %x, %e : (tensor<5x8xf32>, tensor<5x2xi32>) -> (tensor<3x4x8xf32>, tensor<3xi32>, tensor<5x2xi32>)
   // expected-remark@+1 {{(a, b, c) (d, e) (d, e) (d, e) -> (d, c) | a indexed 3, b indexed 4, c parallel 8, d parallel 5, e reduction sum 2}}
@@ -137,6 +141,10 @@ func.func @composites(%x: tensor<4x8xf32>, %w: tensor<8xf32>, %l: tensor<4xi32>)
   %7 = tv.rms_norm %x, %w epsilon(1.0e-5) : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
   // expected-remark@+1 {{(a, b) -> (a, b) | a parallel 4, b sequential 8}}
   %8 = tv.rope %x base(10000.0) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  // expected-remark@+1 {{(a, b) (a) -> (a, b) | a parallel 4, b sequential 8}}
+  %14 = tv.rope %x at %l base(10000.0) : (tensor<4x8xf32>, tensor<4xi32>) -> tensor<4x8xf32>
+  // expected-remark@+1 {{(a, b) -> (a, c) (a, c) | a parallel 4, b sequential 8, c sequential 3}}
+  %15:2 = tv.top_k %x dim 1 : (tensor<4x8xf32>) -> (tensor<4x3xf32>, tensor<4x3xi32>)
   // expected-remark@+1 {{(a, b) (a) -> (a) | a parallel 4, b sequential 8}}
   %9 = tv.cross_entropy %x, %l : (tensor<4x8xf32>, tensor<4xi32>) -> tensor<4xf32>
   // expected-remark@+1 {{(a, b) -> (a, b) | a parallel 4, b parallel 8}}

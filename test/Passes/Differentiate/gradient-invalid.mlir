@@ -20,6 +20,21 @@ func.func @g(%x: !x, %l: !l) -> !x {
 
 // -----
 
+// Of what is set several times, only the last has a part.
+!x = tensor<4xf32>
+!i = tensor<2xi32>
+func.func private @f(%x: !x, %i: !i, %u: tensor<2xf32>) -> !x {
+  // expected-error@+1 {{'tv.scatter' op of 'set' has no gradient in this version; 'sum' into zeros has one}}
+  %0 = tv.scatter set %x, %i, %u dim 0 : (!x, !i, tensor<2xf32>) -> !x
+  return %0 : !x
+}
+func.func @g(%x: !x, %i: !i, %u: tensor<2xf32>, %dy: !x) -> !x {
+  %y, %dx = tv.gradient @f(%x, %i, %u) of [0] with (%dy) to [0] : (!x, !i, tensor<2xf32>, !x) -> (!x, !x)
+  return %dx : !x
+}
+
+// -----
+
 // Not where nothing is asked for.
 !x = tensor<4xf32>
 func.func private @f(%x: !x, %y: !x) -> !x {
