@@ -49,10 +49,11 @@ void tessera::emitLoops(KernelEmitter &emitter, tv::ScatterOp op) {
         SmallVector<Value> from(place), to(place);
         from.insert(from.begin() + dim, id.begin(), id.end());
         to.insert(to.begin() + dim, local);
+        auto combiner = op.getCombiner();
+        Value before = combiner ? emitter.loadMemory(result, to) : Value();
         Value value = emitter.element(updates, from);
-        if (auto combiner = op.getCombiner())
-          value = emitter.combine(*combiner, getElement(result),
-                                  emitter.loadMemory(result, to), value,
+        if (combiner)
+          value = emitter.combine(*combiner, getElement(result), before, value,
                                   /*mayReorder=*/false);
         emitter.store(value, result, to);
       });
