@@ -38,6 +38,10 @@ public:
   llvm::ArrayRef<layout::Extent> get(mlir::Value value) const {
     return extents.find(value)->second;
   }
+  /// Those of a value that a pass made of `known`'s op.
+  void copy(mlir::Value made, mlir::Value known) {
+    extents[made] = std::vector<layout::Extent>(extents.find(known)->second);
+  }
   /// With dynamic sizes at their declared maximum.
   layout::Shape getMaximumShape(mlir::Value value) const;
   /// Dynamic sizes at half of their maximum: what choices between values that

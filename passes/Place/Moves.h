@@ -37,6 +37,10 @@ public:
 
   const layout::Machine &getMachine() const { return machine; }
 
+  /// A pass made `made` by a copy of `known`'s op.
+  void noteCopy(mlir::Value made, mlir::Value known) {
+    extents.copy(made, known);
+  }
   /// The value's shape, dynamic extents at their maximum.
   layout::Shape getMaxShape(mlir::Value value) const;
   /// What each extent is a multiple of.

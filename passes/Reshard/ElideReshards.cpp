@@ -223,6 +223,7 @@ LogicalResult Elider::hoist(bool &changed) {
       op->setOperand(0, value);
       value = op->getResult(0);
       value.setType(cast<RankedTensorType>(type));
+      moves.noteCopy(value, made);
     }
     move.getResult(0).replaceAllUsesWith(value);
     move.erase();

@@ -54,7 +54,7 @@ KERNELS = {
     "backward_128_causal":
         "BACKWARD(backward_128_causal, f16, 128, CausalMods, false, 64, 3)",
     "backward_64_causal":
-        "BACKWARD(backward_64_causal, bf16, 64, CausalMods, false, 128, 2)",
+        "BACKWARD(backward_64_causal, bf16, 64, CausalMods, true, 128, 2)",
     "backward_128_ordered":
         "BACKWARD(backward_128_ordered, bf16, 128, CausalMods, true, 64, 3)",
     "gemm_256": "GEMM(gemm_256, bf16, 256, 4, GemmMods)",
