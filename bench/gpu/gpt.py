@@ -6,8 +6,9 @@ of 1024, on one GPU, beside PyTorch's, in one run.
     python3 bench/gpu/gpt.py run FOLDER
 
 Forward, backward, clipping of the norm and AdamW, in bf16 with parameters, gradients and
-moments in f32. PyTorch's is compiled as a whole, with autocast, its flash or cuDNN
-attention and its fused AdamW; also with CUDA graphs (mode "reduce-overhead"). Both begin
+moments in f32. Of PyTorch's, forward and backward are compiled, with autocast and the
+attention that it chooses, also with CUDA graphs (mode "reduce-overhead"); its AdamW is the
+fused one, and its norm that of clip_grad_norm_, neither compiled. Both begin
 with the same parameters and see the same batches, of which their losses must agree. The
 readings alternate, ROUNDS times: STEPS steps between two events, behind as many that are
 not timed. --table prints the times of the module's steps.

@@ -438,10 +438,7 @@ Propagation::ByRule::price(const Assignment &assignment) const {
     const Tensor &tensor = graph.tensors[node.results[i]];
     results.push_back({tensor.typical, tensor.elementBytes, gets});
     // A result that nothing says anything of lies as it comes, but whole.
-    const bool isFree = layout::axesOf(tensor.view).empty() &&
-                        std::all_of(tensor.open.begin(), tensor.open.end(),
-                                    [](int open) { return open != kClosed; });
-    View lies = isFree ? gets : tensor.view;
+    View lies = graph.isWhole(node.results[i]) ? gets : tensor.view;
     for (size_t f = 0; f < products.size(); ++f)
       if (std::vector<SubAxis> axes = layout::axesOf(products[f]);
           !axes.empty() && rule.makesPartial(f, i))

@@ -12,6 +12,7 @@ import re
 import numpy as np
 
 import tvgradients
+from tvattention import Attention
 from tvintegers import INTEGERS, SIGNED, UNSIGNED, cast, divide, integer_op, to_integer, wrapped
 
 EPS = {"f64": 2.0**-52, "f32": 2.0**-23, "f16": 2.0**-10, "bf16": 2.0**-7}
@@ -152,7 +153,7 @@ def load(table, index):
                     table.dtype.type(0))
 
 
-class Program:
+class Program(Attention):
     def __init__(self, text, rounded=False, random=None):
         self.rounded, self.random = rounded, random
         self.float = np.longdouble if "f64" in text and not rounded else np.float64
@@ -454,134 +455,6 @@ class Program:
         x, w, counts = args
         y = self.product(x, w.transpose(0, 2, 1), out[0].element)
         return y * (np.arange(x.shape[1])[None, :, None] < counts[:, None, None])
-
-    def op_attention(self, text, args, out, regions, env):
-        q, k, v = args
-        groups = q.shape[1] // k.shape[1]
-        k, v = np.repeat(k, groups, axis=1), np.repeat(v, groups, axis=1)
-        wide = "f64" if out[0].element == "f64" else "f32"
-
-        def inner(array):
-            return self.inner(array, wide)
-
-        s = inner(self.product(q, k.transpose(0, 1, 3, 2), wide) * self.number(text, "scale"))
-        index = np.indices(s.shape)
-        if "score_mod" in regions:
-            s = self.scalars(regions["score_mod"], [s, *index], env)[0]
-        keep = np.ones(s.shape, bool)
-        if re.search(r"\bcausal\b", text):
-            keep &= index[3] <= index[2] + s.shape[3] - s.shape[2]
-        if "mask_mod" in regions:
-            keep &= self.scalars(regions["mask_mod"], list(index), env)[0]
-        s = np.where(keep, s, -np.inf)
-        top = s.max(axis=3, keepdims=True, initial=-np.inf)
-        e = np.where(keep, inner(np.exp(s - np.where(np.isfinite(top), top, 0))), 0)
-        total = self.sum(e, (3,), wide)
-        with np.errstate(divide="ignore"):
-            lse = np.where(total > 0, np.log(total) + top[..., 0], -np.inf)
-        p = inner(e / np.where(total > 0, total, 1)[..., None])
-        return self.product(p, v, wide), lse
-
-    def op_attention_grad(self, text, args, out, regions, env):
-        """`rounded`, beyond the exact results by what they may be off: half an ulp in
-        each step, and of a sum's magnitudes, carried on. Slopes less their mean cancel,
-        which one sum in one order need not show."""
-        do, q, k, v, o, lse = args[:6]
-        groups = q.shape[1] // k.shape[1]
-        k, v = np.repeat(k, groups, axis=1), np.repeat(v, groups, axis=1)
-        scale = self.number(text, "scale")
-        half = EPS["f64" if out[0].element == "f64" else "f32"] / 2 * self.rounded
-
-        def product(a, b, off=0):
-            return a @ b, off + half * (np.abs(a) @ np.abs(b))
-
-        def transposed(array):
-            return array.swapaxes(-1, -2)
-
-        s, s_off = product(q * scale, transposed(k))
-        index = np.indices(s.shape)
-        y = s
-        if "score_mod" in regions:
-            y = Program("").scalars(regions["score_mod"], [s, *index], env)[0]
-        keep = np.broadcast_to(np.isfinite(lse)[..., None], s.shape)
-        if re.search(r"\bcausal\b", text):
-            keep = keep & (index[3] <= index[2] + s.shape[3] - s.shape[2])
-        if "mask_mod" in regions:
-            keep = keep & self.scalars(regions["mask_mod"], list(index), env)[0]
-        lse = np.where(np.isfinite(lse), lse, 0)[..., None]
-        p = np.exp(np.where(keep, y - lse, -np.inf))
-        names = re.findall(r"%[\w#]+", text)[len(args) - len(out) + 3:]
-        captured = {name: np.zeros(env[name].shape) for name in names}
-        slope, adjoints = self.slopes(s, keep, index, regions, env, names)
-        p_off = p * (np.abs(slope) * s_off
-                     + half * (2 + np.abs(np.where(keep, y, 0)) + np.abs(lse)))
-
-        means, means_off = product(do[..., None, :], o[..., None])
-        means = means[..., 0]
-        if " dlse " in text:
-            means = means - args[6][..., None]
-        dp, dp_off = product(do, transposed(v))
-        dp, dp_off = dp - means, dp_off + means_off[..., 0] + half * np.abs(means)
-        dy, dy_off = p * dp, p_off * np.abs(dp) + p * (dp_off + 2 * half * np.abs(dp))
-
-        def along(slope):  # itself made of numbers near 1, which may cancel
-            return dy * slope, (dy_off * np.abs(slope)
-                                + 4 * half * np.abs(dy) * (1 + np.abs(slope)))
-
-        for name, at, slope_of in adjoints:
-            values, off = (np.broadcast_to(x, s.shape)[keep] for x in along(slope_of))
-            at = [np.broadcast_to(a, s.shape)[keep] for a in at]
-            inside = np.ones(values.shape, bool)
-            for a, extent in zip(at, captured[name].shape):
-                inside &= (a >= 0) & (a < extent)
-            at = [a[inside] for a in at]
-            flat = (np.ravel_multi_index(at, captured[name].shape) if at
-                    else np.zeros(values.shape, np.int64))
-            np.add.at(captured[name].reshape(-1), flat,
-                      (values + off + half * np.abs(values))[inside])
-        ds, ds_off = along(slope)
-        ds, ds_off = ds * scale, ds_off * abs(scale)
-
-        def of_groups(array):
-            shape = array.shape[:1] + (-1, groups) + array.shape[2:]
-            return array.reshape(shape).sum(axis=2)
-
-        dq = product(ds, k, ds_off @ np.abs(k))
-        dk = product(transposed(ds), q, transposed(ds_off) @ np.abs(q))
-        dv = product(transposed(p), do, transposed(p_off) @ np.abs(do))
-        return (sum(dq), of_groups(sum(dk)), of_groups(sum(dv)), *captured.values())
-
-    def slopes(self, s, keep, index, regions, env, names):
-        """The slope of score_mod by s, 0 where not `keep`, and [(name, index, slope)] by
-        what it loads from captured tensors."""
-        if "score_mod" not in regions:
-            return np.where(keep, 1.0, 0.0), []
-        exactly, adjoints = Program(""), []
-        with np.errstate(invalid="ignore"):
-            if "score_grad" in regions:
-                slope = exactly.scalars(
-                    regions["score_grad"], [s, np.ones(s.shape), *index], env,
-                    accumulate=lambda n, at, value: adjoints.append((names[n], at, value)))
-                return np.where(keep, slope[0], 0), adjoints
-            # By differences, of the fourth order; not in rounded numbers.
-            places = {}
-
-            def slope(of):
-                def at(step):
-                    def loaded(value, tensor, where, number):
-                        places[number] = tensor, where
-                        return value + (step if number == of else 0)
-                    shifted = s + (step if of is None else 0)
-                    return exactly.scalars(regions["score_mod"], [shifted, *index], env,
-                                           loaded)[0]
-                h = 1e-3
-                return (8 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12 * h)
-
-            by_score = np.where(keep, slope(None), 0)
-            for number, (tensor, where) in sorted(places.items()):
-                if tensor in names:
-                    adjoints.append((tensor, where, slope(number)))
-            return by_score, adjoints
 
     def op_reshape(self, text, args, out, regions, env):
         x, shape = args[0], out[0].shape

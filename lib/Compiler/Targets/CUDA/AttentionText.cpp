@@ -44,9 +44,6 @@ struct Stage {
                                                    : values.end(),
                           result);
   }
-  static bool isWide(Type type) {
-    return type.isIndex() || type.getIntOrFloatBitWidth() > 32;
-  }
   std::string getMember(Value value) const {
     return "v" + std::to_string(llvm::find(values, value) - values.begin());
   }

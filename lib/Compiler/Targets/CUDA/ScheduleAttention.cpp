@@ -125,11 +125,15 @@ static unsigned getAllowed(RoleKind kind) {
          (kind == RoleKind::Query ? OnHead | OnQuery : OnKey);
 }
 
+bool cuda::isWide(Type type) {
+  return type.isIndex() || type.getIntOrFloatBitWidth() > 32;
+}
+
 /// In a struct, the wide ones first.
 static int64_t getKeptBytes(Operation *op) {
   int64_t bytes = 0;
   for (Type type : op->getResultTypes())
-    bytes += type.isIndex() || type.getIntOrFloatBitWidth() > 32 ? 8 : 4;
+    bytes += isWide(type) ? 8 : 4;
   return bytes;
 }
 

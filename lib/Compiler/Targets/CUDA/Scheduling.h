@@ -111,6 +111,8 @@ int64_t getSharedBytes(plan::AttentionOp attention);
 int64_t getSharedBytes(plan::AttentionGradOp attention);
 /// The functions of an attention or its gradient that there are.
 llvm::SmallVector<mlir::Block *> getFunctions(mlir::Operation *attention);
+/// Whether a value that is kept takes 8 bytes, not 4.
+bool isWide(mlir::Type type);
 /// What a value of such a function is computed from.
 enum Dependence : unsigned {
   OnBatch = 1,
