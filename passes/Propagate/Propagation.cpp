@@ -161,11 +161,12 @@ static bool isParallel(const layout::Rule &rule) {
                      });
 }
 
-std::vector<SubAxis> Propagation::summedOver(int tensor) const {
-  if (producers[tensor] < 0 || !isWhole(tensor))
-    return {};
+const std::vector<SubAxis> &Propagation::summedOver(int tensor) {
+  auto [known, isNew] = sums.try_emplace(tensor);
+  std::vector<SubAxis> &axes = known->second;
+  if (!isNew || producers[tensor] < 0 || !isWhole(tensor))
+    return axes;
   const Node &node = nodes[producers[tensor]];
-  std::vector<SubAxis> axes;
   auto add = [&](const std::vector<SubAxis> &more) {
     for (const SubAxis &axis : layout::subtract(more, axes))
       axes.push_back(axis);
@@ -192,7 +193,8 @@ std::vector<SubAxis> Propagation::summedOver(int tensor) const {
 
 void Propagation::scatterReturned(int tensor) {
   const Tensor &t = tensors[tensor];
-  std::vector<SubAxis> axes = summedOver(tensor);
+  sums.clear();
+  const std::vector<SubAxis> axes = summedOver(tensor);
   if (axes.empty() || nodesOfTensor[tensor].size() != 1 ||
       plans.getMachine().isSmall(t.bytes()))
     return;
@@ -224,7 +226,7 @@ void Propagation::scatter(int tensor, View view) {
   for (size_t i = 0; i < node.operands.size(); ++i) {
     int operand = node.operands[i];
     if (operand < 0 || nodesOfTensor[operand].size() != 2 ||
-        summedOver(operand).empty())
+        !isWhole(operand) || summedOver(operand).empty())
       continue;
     if (node.forward) {
       if (Result<View> above = node.backward(view))

@@ -58,6 +58,7 @@
 #include "Layout/OpCost.h"
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <tuple>
@@ -145,8 +146,10 @@ private:
   /// Tries them all, the best first; whether one was taken.
   bool merge(std::vector<Proposal> &proposals, Direction direction);
   void findDepths();
-  /// The axes over which `tensor`, as it is, is summed last.
-  std::vector<layout::SubAxis> summedOver(int tensor) const;
+  /// The axes over which `tensor`, as it is, is summed last. Of a tensor that
+  /// is returned and of what it is made of it is asked once.
+  const std::vector<layout::SubAxis> &summedOver(int tensor);
+  std::map<int, std::vector<layout::SubAxis>> sums;
   bool isWhole(int tensor) const;
   void scatterReturned(int tensor);
   void scatter(int tensor, layout::View view);
