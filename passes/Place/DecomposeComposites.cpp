@@ -65,7 +65,7 @@ public:
     SmallVector<CompositeOpInterface> composites;
     getOperation()->walk([&](CompositeOpInterface op) {
       auto ruled = dyn_cast<ShardingRuleOpInterface>(op.getOperation());
-      if (all || (ruled && cutsSequential(ruled)))
+      if (all || !ruled || (!ruleless && cutsSequential(ruled)))
         composites.push_back(op);
     });
     for (CompositeOpInterface op : composites) {

@@ -9,13 +9,14 @@
 // Each op whose views disagree gets the cheapest placement (ChoosePlacement.h),
 // and a tv.reshard for each operand and result that lies otherwise. Last,
 // partial values are carried through ops where that saves time
-// (DelayPartials.h).
+// (DelayPartials.h), and if asked to ops are placed together (PlaceTogether.h).
 //
 //===----------------------------------------------------------------------===//
 
 #include "Place/ChoosePlacement.h"
 #include "Place/DelayPartials.h"
 #include "Place/Passes.h"
+#include "Place/PlaceTogether.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
@@ -139,6 +140,7 @@ LogicalResult Decomposer::decompose(Operation *op) {
 namespace {
 struct DecomposeReshardings
     : tv::impl::DecomposeReshardingsPassBase<DecomposeReshardings> {
+  using DecomposeReshardingsPassBase::DecomposeReshardingsPassBase;
   void runOnContract() override {
     FailureOr<Moves> moves = Moves::get(getOperation());
     if (failed(moves))
@@ -153,6 +155,8 @@ struct DecomposeReshardings
         return signalPassFailure();
     if (failed(delayPartials(getOperation(), *moves)))
       return signalPassFailure();
+    if (together)
+      placeTogether(getOperation(), *moves);
   }
 };
 } // namespace

@@ -136,7 +136,7 @@ def main():
 
     commands = [(opt, ["--allow-unregistered-dialect", f"--{name}"]) for name in passes(opt)
                 if name not in ("composite-fixed-point-pass", "test-gradients",
-                                "test-sharding-rules")]
+                                "test-placement", "test-sharding-rules")]
     for phase in ("source",) + PHASES[:-1]:
         commands.append((opt, ["--allow-unregistered-dialect", f"--tessera=from={phase}"]))
     for phase in ("source",) + PHASES:

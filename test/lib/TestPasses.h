@@ -13,6 +13,8 @@ namespace tessera::test {
 
 /// `test-gradients`: see GradientTest.cpp.
 void registerGradientTestPass();
+/// `test-placement`: see PlacementTest.cpp.
+void registerPlacementTestPass();
 /// `tv-print-rules`: see PrintRules.cpp.
 void registerPrintRulesPass();
 /// `test-sharding-rules`: see RuleTest.cpp.

@@ -39,6 +39,7 @@ int main(int argc, char **argv) {
   tessera::registerAllPasses();
   tessera::interp::registerInterpretOptions();
 #ifdef TESSERA_TESTS
+  tessera::test::registerPlacementTestPass();
   tessera::test::registerPrintRulesPass();
   tessera::test::registerGradientTestPass();
   tessera::test::registerRuleTestPass();

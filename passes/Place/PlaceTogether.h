@@ -1,0 +1,24 @@
+//===- PlaceTogether.h - the cheapest views for ops together ----*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_PLACE_PLACETOGETHER_H
+#define TESSERA_PLACE_PLACETOGETHER_H
+
+#include "Place/Moves.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace tessera::tv {
+
+/// Places ops of `function`, each of which moves nothing but tv.reshard, anew
+/// where they and the moves between them take less time together.
+void placeTogether(mlir::func::FuncOp function, Moves &moves);
+
+} // namespace tessera::tv
+
+#endif // TESSERA_PLACE_PLACETOGETHER_H

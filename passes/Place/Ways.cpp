@@ -1,0 +1,277 @@
+//===- Ways.cpp - all ways to place an op ---------------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Place/Ways.h"
+#include "Layout/PlanViews.h"
+
+#include <array>
+#include <limits>
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::tv;
+using layout::SubAxis;
+using layout::View;
+
+static constexpr double kNever = std::numeric_limits<double>::infinity();
+/// Axes of meshes with more digits are dealt whole.
+static constexpr size_t kMaxDigits = 3;
+/// Deals of digits to loops that are tried.
+static constexpr size_t kMaxDeals = 512;
+/// In which operands are kept partial.
+static constexpr std::array kCombiners = {layout::Combiner::Sum};
+
+Ways::Ways(Moves &moves, const layout::Mesh &mesh) : moves(moves), mesh(mesh) {
+  for (auto [number, axis] : llvm::enumerate(mesh.axes))
+    if (axis.size > 1)
+      digits.push_back({int(number), 1, axis.size});
+  std::vector<SubAxis> primes;
+  for (const SubAxis &axis : digits)
+    for (int64_t pre = 1, digit; pre < axis.size; pre *= digit) {
+      for (digit = 2; axis.size / pre % digit;)
+        ++digit;
+      primes.push_back({axis.axis, pre, digit});
+    }
+  if (primes.size() <= kMaxDigits)
+    digits = primes;
+}
+
+/// Whether there are too many ways to deal the digits to `places`.
+bool Ways::isMuch(size_t places) const {
+  size_t deals = 1;
+  for (size_t i = 1; i <= digits.size() && deals <= kMaxDeals; ++i)
+    deals *= places + i;
+  return deals > kMaxDeals;
+}
+
+//===----------------------------------------------------------------------===//
+// Moves
+//===----------------------------------------------------------------------===//
+
+int Ways::numberOf(const View &view) {
+  auto [number, isNew] = numbers.try_emplace(view, int(views.size()));
+  if (isNew)
+    views.push_back(view);
+  return number->second;
+}
+
+int Ways::shapeOf(Value value) {
+  auto [known, isNew] = shapeOfValue.try_emplace(value);
+  if (isNew)
+    known->second = shapes
+                        .try_emplace({moves.getTypicalShape(value),
+                                      ExtentAnalysis::getElementBytes(value)},
+                                     int(shapes.size()))
+                        .first->second;
+  return known->second;
+}
+
+double Ways::seconds(Value value, int from, int to) {
+  if (from == to)
+    return 0;
+  uint64_t key = uint64_t(shapeOf(value)) << 42 | uint64_t(from) << 21 | to;
+  auto [time, isNew] = times.try_emplace(key, kNever);
+  if (isNew)
+    if (auto seconds = moves.seconds(value, views[from], views[to], mesh))
+      time->second = *seconds;
+  return time->second;
+}
+
+/// The bytes of the largest part of `value`.
+double Ways::localBytes(Value value, int view) {
+  uint64_t key = uint64_t(shapeOf(value)) << 21 | view;
+  auto [bytes, isNew] = localParts.try_emplace(key);
+  if (isNew) {
+    bytes->second = double(ExtentAnalysis::getElementBytes(value));
+    for (int64_t extent :
+         layout::maxLocalShape(views[view], moves.getTypicalShape(value), mesh))
+      bytes->second *= double(extent);
+  }
+  return bytes->second;
+}
+
+/// Of how many parts of what it needs a device has one at the most, on average:
+/// one for each device along the axes that split a dimension before and not
+/// after. Of a sum over p devices p - 1 parts of p come from others.
+static double partsOf(const View &from, const View &to) {
+  const std::vector<SubAxis> kept = layout::partialAxes(to);
+  int64_t parts =
+      layout::sizeOf(layout::subtract(layout::partialAxes(from), kept));
+  if (from.dims.size() == to.dims.size())
+    for (auto [before, after] : llvm::zip_equal(from.dims, to.dims))
+      parts *= layout::sizeOf(
+          layout::subtract(layout::subtract(layout::axesOf(before.product),
+                                            layout::axesOf(after.product)),
+                           kept));
+  return double(parts);
+}
+
+double Ways::leastSeconds(Value value, int from, int to) {
+  if (from == to)
+    return 0;
+  auto [parts, isNew] = partsOfMoves.try_emplace({from, to});
+  if (isNew)
+    parts->second = partsOf(views[from], views[to]);
+  if (parts->second == 1)
+    return 0;
+  const layout::Machine &machine = moves.getMachine();
+  return machine.alpha +
+         localBytes(value, to) * (1 - 1 / parts->second) / machine.beta;
+}
+
+//===----------------------------------------------------------------------===//
+// Ways
+//===----------------------------------------------------------------------===//
+
+/// Calls `visit` for each way to deal `digits` to places, in every order, or
+/// not to deal them.
+using Deal = std::vector<std::vector<SubAxis>>;
+static void forEachDeal(ArrayRef<SubAxis> digits, Deal &deal,
+                        llvm::function_ref<void()> visit) {
+  if (digits.empty())
+    return visit();
+  forEachDeal(digits.drop_front(), deal, visit);
+  for (std::vector<SubAxis> &place : deal)
+    for (size_t at = place.size() + 1; at-- > 0;) { // as in the mesh first
+      place.insert(place.begin() + at, digits[0]);
+      forEachDeal(digits.drop_front(), deal, visit);
+      place.erase(place.begin() + at);
+    }
+}
+
+static layout::Product productOf(const std::vector<SubAxis> &digits) {
+  layout::Product product;
+  for (const SubAxis &digit : digits)
+    product.push_back(layout::Factor::device(digit));
+  product.push_back(layout::Factor::rest());
+  return product;
+}
+
+void Ways::add(Operation *op, const Placement &placement,
+               std::vector<Way> &ways) {
+  Way way;
+  auto isLegal = [&](Value value, const View &view) {
+    return bool(layout::verify(view, moves.getMaxShape(value), mesh));
+  };
+  for (auto [value, view] :
+       llvm::zip_equal(op->getOperands(), placement.operands)) {
+    if (!isLegal(value, view))
+      return;
+    way.operands.push_back(numberOf(view));
+  }
+  if (!isLegal(op->getResult(0), placement.results[0]))
+    return;
+  way.result = numberOf(placement.results[0]);
+  way.work = getWork(op, placement, moves);
+  for (Way &other : ways)
+    if (other == way) {
+      other.work = std::min(other.work, way.work);
+      return;
+    }
+  ways.push_back(std::move(way));
+}
+
+/// Which operands of `op` may be partial along an axis.
+SmallVector<Delay> Ways::delaysOf(ShardingRuleOpInterface op) {
+  SmallVector<Delay> delays;
+  const size_t count = op->getNumOperands(), bits = std::min<size_t>(count, 6);
+  for (layout::Combiner combiner : kCombiners)
+    for (size_t mask = 1; mask < size_t(1) << bits; ++mask) {
+      Delay delay;
+      for (size_t i = 0; i < count; ++i)
+        delay.operands.push_back(mask >> std::min<size_t>(i, 5) & 1
+                                     ? std::optional(combiner)
+                                     : std::nullopt);
+      std::string why;
+      if (succeeded(op.transferPartial(delay.operands, delay.results, why)))
+        delays.push_back(std::move(delay));
+    }
+  return delays;
+}
+
+void Ways::find(ReinterpretOpInterface op, std::vector<Way> &ways) {
+  Value result = op->getResult(0);
+  for (Value value : {op->getOperand(0), result}) {
+    auto type = cast<RankedTensorType>(value.getType());
+    const size_t rank = type.getRank();
+    if (isMuch(rank + kCombiners.size()))
+      return ways.clear();
+    Deal deal(rank + kCombiners.size());
+    forEachDeal(digits, deal, [&] {
+      View view;
+      for (size_t d = 0; d < rank; ++d)
+        view.dims.push_back({productOf(deal[d]), 1});
+      for (auto [i, combiner] : llvm::enumerate(kCombiners))
+        if (!deal[rank + i].empty())
+          view.partial.push_back({deal[rank + i], combiner});
+      view = layout::canonicalize(view, layout::Shape(type.getShape()), mesh);
+      if (value == result) {
+        Result<View> operand = op.getOperandView(view, mesh);
+        if (!operand)
+          return;
+        view = placesOf(*operand);
+      }
+      if (auto to = reinterpret(op, view, mesh))
+        add(op, {{view}, {*to}}, ways);
+    });
+  }
+}
+
+void Ways::find(ShardingRuleOpInterface op, ArrayRef<Delay> delays,
+                std::vector<Way> &ways) {
+  PlacedOp placed(op, *getActualPlacement(op));
+  const layout::Rule &rule = placed.getRule();
+  SmallVector<size_t> factors;
+  for (auto [f, factor] : llvm::enumerate(rule.factors))
+    if (factor.kind != layout::IterationFactor::Kind::Shifted &&
+        factor.kind != layout::IterationFactor::Kind::Sequential)
+      factors.push_back(f);
+  if (isMuch(factors.size() + delays.size()))
+    return;
+  Deal deal(factors.size() + delays.size());
+  forEachDeal(digits, deal, [&] {
+    Division division;
+    division.products.assign(rule.factors.size(), {layout::Factor::rest()});
+    for (auto [i, f] : llvm::enumerate(factors))
+      division.products[f] = productOf(deal[i]);
+    for (auto [i, delay] : llvm::enumerate(delays))
+      for (const SubAxis &axis : deal[factors.size() + i]) {
+        division.delays.push_back(delay);
+        division.delays.back().axis = axis;
+      }
+    if (Result<Placement> placement = placed.place(division))
+      add(op, *placement, ways);
+  });
+}
+
+const std::vector<Way> &Ways::of(Operation *op) {
+  auto ruled = dyn_cast<ShardingRuleOpInterface>(op);
+  auto reinterpretation = dyn_cast<ReinterpretOpInterface>(op);
+  SmallVector<Delay> delays;
+  if (!reinterpretation)
+    delays = delaysOf(ruled);
+  std::vector<int64_t> key = {
+      reinterpret_cast<int64_t>(op->getName().getAsOpaquePointer()),
+      reinterpret_cast<int64_t>(op->getAttrDictionary().getAsOpaquePointer())};
+  for (const Delay &delay : delays)
+    for (std::optional<layout::Combiner> state : delay.operands)
+      key.push_back(state ? int64_t(*state) : -1);
+  auto addValue = [&](Value value) {
+    Type type = cast<RankedTensorType>(value.getType()).dropEncoding();
+    key.push_back(reinterpret_cast<int64_t>(type.getAsOpaquePointer()));
+    llvm::append_range(key, moves.getTypicalShape(value));
+  };
+  llvm::for_each(op->getOperands(), addValue);
+  addValue(op->getResult(0));
+  auto [ways, isNew] = known.try_emplace(std::move(key));
+  if (isNew && reinterpretation)
+    find(reinterpretation, ways->second);
+  else if (isNew)
+    find(ruled, delays, ways->second);
+  return ways->second;
+}

@@ -1,0 +1,76 @@
+//===- Ways.h - all ways to place an op -------------------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_PLACE_WAYS_H
+#define TESSERA_PLACE_WAYS_H
+
+#include "Place/ChoosePlacement.h"
+
+#include <map>
+
+namespace tessera::tv {
+
+/// One way to place an op of one result: numbers of views.
+struct Way {
+  llvm::SmallVector<int, 3> operands;
+  int result;
+  double work; ///< seconds
+
+  bool operator==(const Way &other) const {
+    return operands == other.operands && result == other.result;
+  }
+};
+
+/// How ops may be placed over the digits of a mesh, and the moves between. An
+/// axis of 4 is two digits of 2, unless the mesh has many.
+class Ways {
+public:
+  Ways(Moves &moves, const layout::Mesh &mesh);
+
+  /// Each digit divides one loop, in every order, keeps operands partial, or
+  /// does neither. Empty where that is more than can be tried. Ops that look
+  /// the same have the same.
+  const std::vector<Way> &of(mlir::Operation *op);
+
+  int numberOf(const layout::View &view);
+  int numberOf(mlir::Value value) { return numberOf(placesOf(value)); }
+  const layout::View &viewOf(int number) const { return views[number]; }
+
+  /// Of a move of `value`; infinity if there is none.
+  double seconds(mlir::Value value, int from, int to);
+  /// At most that, without a plan.
+  double leastSeconds(mlir::Value value, int from, int to);
+
+private:
+  llvm::SmallVector<Delay> delaysOf(ShardingRuleOpInterface op);
+  void find(ReinterpretOpInterface op, std::vector<Way> &ways);
+  void find(ShardingRuleOpInterface op, llvm::ArrayRef<Delay> delays,
+            std::vector<Way> &ways);
+  void add(mlir::Operation *op, const Placement &placement,
+           std::vector<Way> &ways);
+  bool isMuch(size_t places) const;
+  int shapeOf(mlir::Value value);
+  double localBytes(mlir::Value value, int view);
+
+  Moves &moves;
+  const layout::Mesh &mesh;
+  std::vector<layout::SubAxis> digits;
+  std::map<std::vector<int64_t>, std::vector<Way>> known;
+
+  std::vector<layout::View> views;
+  std::map<layout::View, int> numbers;
+  std::map<std::pair<layout::Shape, int64_t>, int> shapes;
+  llvm::DenseMap<mlir::Value, int> shapeOfValue;
+  llvm::DenseMap<uint64_t, double> times;      ///< by shape and two views
+  llvm::DenseMap<uint64_t, double> localParts; ///< bytes, by shape and view
+  llvm::DenseMap<std::pair<int, int>, double> partsOfMoves;
+};
+
+} // namespace tessera::tv
+
+#endif // TESSERA_PLACE_WAYS_H

@@ -1,0 +1,80 @@
+// Ops are placed together where that takes less time than one after the other.
+// placement.py holds random programs against the best of all placements.
+//
+// RUN: tessera-opt %s --split-input-file --tv-bind --tv-propagate-shardings \
+// RUN:   --tv-decompose-reshardings=together=1 --tv-verify-decomposed \
+// RUN:   | FileCheck %s
+
+#m = #tv.mesh<x = 2, y = 2>
+!a = tensor<6144x6144xf32, #tv.view<#m, [did(x) * _, _]>>
+!t = tensor<6144x6144xf32>
+
+// No view names y: the product takes half the time where y divides its rows, too.
+// CHECK-LABEL: @axis_that_no_view_names
+// CHECK-NEXT: tv.reshard %arg0
+// CHECK-NEXT: tv.matmul
+// CHECK-SAME: -> tensor<6144x6144xf32, #tv.view<#{{.*}}, [did(x) * did(y) * 1536, 6144]>>
+// CHECK-NEXT: return
+func.func @axis_that_no_view_names(%a: !a, %b: tensor<6144x6144xf32, #tv.view<#m, [_, _]>>) -> !t {
+  %0 = tv.matmul %a, %b : (!a, tensor<6144x6144xf32, #tv.view<#m, [_, _]>>) -> !t
+  return %0 : !t
+}
+
+// -----
+
+#m = #tv.mesh<x = 2, y = 2>
+!a = tensor<8x8xf32, #tv.view<#m, [did(x) * _, _]>>
+!b = tensor<8x8xf32, #tv.view<#m, [_, _]>>
+
+// Not a small one: nobody could measure that.
+// CHECK-LABEL: @too_little
+// CHECK-NEXT: tv.matmul
+// CHECK-SAME: -> tensor<8x8xf32, #tv.view<#{{.*}}, [did(x) * 4, 8]>>
+// CHECK-NEXT: return
+func.func @too_little(%a: !a, %b: !b) -> tensor<8x8xf32> {
+  %0 = tv.matmul %a, %b : (!a, !b) -> tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
+
+// -----
+
+#m = #tv.mesh<x = 2, y = 2>
+!x = tensor<6144x6144xf32, #tv.view<#m, [did(x) * _, _]>>
+!y = tensor<6144x6144xf32, #tv.view<#m, [_, _]>>
+!t = tensor<6144x6144xf32>
+
+// Here the user says how the result lies. One gather serves both uses; by the
+// views alone the product of rows and columns is gathered after an exchange.
+// CHECK-LABEL: @result_of_the_user
+// CHECK-NEXT: %[[X:.*]] = tv.reshard %arg0
+// CHECK-SAME: [6144, 6144]>>
+// CHECK-NEXT: %[[T:.*]] = tv.transpose %[[X]]
+// CHECK-NEXT: %[[Y:.*]] = tv.mul %[[T]], %[[X]]
+// CHECK-NEXT: return %[[Y]]
+func.func @result_of_the_user(%x: !x) -> !y {
+  %0 = tv.transpose %x perm [1, 0] : (!x) -> !t
+  %1 = tv.mul %0, %x : (!t, !x) -> !y
+  return %1 : !y
+}
+
+// -----
+
+#m = #tv.mesh<x = 2, y = 2>
+!a = tensor<3072x2048xf32, #tv.view<#m, [did(x) * _, _]>>
+!c = tensor<3072x3072xf32>
+
+// A value of two uses lies as is best for both.
+// CHECK-LABEL: @of_two_uses
+// CHECK-NEXT: tv.reshard %arg0
+// CHECK-NEXT: tv.reduce
+// CHECK-NOT: tv.reshard
+// CHECK: tv.broadcast
+// CHECK-SAME: -> tensor<3072x3072xf32, #tv.view<#{{.*}}, [did(x) * did(y) * 768, 3072]>>
+// CHECK-NEXT: return
+func.func @of_two_uses(%a: !a) -> !c {
+  %0 = tv.reduce sum %a dims [1] : (!a) -> tensor<3072xf32>
+  %1 = tv.exp %0 : (tensor<3072xf32>) -> tensor<3072xf32>
+  %2 = tv.mul %0, %1 : (tensor<3072xf32>, tensor<3072xf32>) -> tensor<3072xf32>
+  %3 = tv.broadcast %2 dims [0] : (tensor<3072xf32>) -> !c
+  return %3 : !c
+}
