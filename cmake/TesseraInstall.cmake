@@ -6,7 +6,7 @@ include(CMakePackageConfigHelpers)
 
 set(config ${CMAKE_INSTALL_LIBDIR}/cmake/Tessera)
 
-set_target_properties(tessera-run PROPERTIES
+set_target_properties(tessera-run tessera-compile PROPERTIES
   INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
 install(TARGETS tessera-opt tessera-compile tessera-lsp-server tessera-run RUNTIME)
 foreach(library tessera tessera-compiler)

@@ -361,12 +361,13 @@ def page(title, mesh, values, where, moves, reasons, memory, phases, source):
         [(code(each.name), code(each.op), line(each.line), code(each.type), code(each.view),
           drawn[each.lying]) for each in values], id="values")]
     # What a rank computes: the elements of its parts of what ops give.
-    load = [0] * mesh.ranks
-    for each in values:
-        if not each.is_port and not isinstance(where[each.lying], str):
-            for rank, part in enumerate(where[each.lying]):
-                load[rank] += math.prod(sum(last - first + 1 for first, last in dim)
-                                        for dim in part)
+    load = np.zeros(mesh.ranks, np.int64)
+    count = collections.Counter(each.lying for each in values if not each.is_port)
+    for lying, times in count.items():
+        if not isinstance(where[lying], str):
+            load += times * np.array([
+                math.prod(sum(last - first + 1 for first, last in dim) for dim in part)
+                for part in where[lying]])
     fields = ("external", "local", "symmetric", "constants")
     most = max((sum(getattr(each, field) for field in fields) for each in memory), default=1)
     parts += [tag("h2", "Ranks"), table(

@@ -16,7 +16,6 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-TOOLS = ("tessera-opt", "tessera-compile")
 # Where text goes in a file that there is: before or after a line.
 ADDED = {".td": ("before", "#endif"), ".py": ("after", "POINTWISE = {"),
          ".txt": ("after", "tessera_passes(")}
@@ -53,8 +52,10 @@ def apply(page, scratch):
 
 
 def build(paths, scratch, build_folder):
+    library = (build_folder / "lib/libtessera-compiler.so").resolve()
+    linked = ["bin/tessera-opt", f"lib/{library.name}"]
     commands = run(["ninja", "-C", build_folder, "-t", "commands",
-                    *(f"bin/{tool}" for tool in TOOLS)]).splitlines()
+                    *linked]).splitlines()
     tds = [f"/{path}" for path in paths if path.endswith(".td")]
     for command in commands:
         if "mlir-tblgen" not in command:
@@ -83,16 +84,19 @@ def build(paths, scratch, build_folder):
         run(f"{command} -o {object_} -c {text}", cwd=build_folder)
         objects.append(object_)
 
-    (scratch / "bin").mkdir()
-    for tool in (build_folder / "bin").iterdir():
-        if tool.name not in TOOLS:
-            (scratch / "bin" / tool.name).symlink_to(tool)
-    (scratch / "lib").symlink_to(build_folder / "lib")
-    for tool in TOOLS:
-        command = next(c for c in commands if f" -o bin/{tool} " in c)
-        run(command.replace(f" -o bin/{tool} ",
-                            f" {' '.join(objects)} -o {scratch}/bin/{tool} "),
+    for folder in ("bin", "lib"):
+        (scratch / folder).mkdir()
+        for file in (build_folder / folder).iterdir():
+            if f"{folder}/{file.name}" not in linked:
+                (scratch / folder / file.name).symlink_to(file)
+    for file in linked:
+        command = next(c for c in commands if f" -o {file} " in c)
+        run(command.replace(f" -o {file} ", f" {' '.join(objects)} -o {scratch}/{file} "),
             cwd=build_folder)
+    # tessera-compile is as it was, with this compiler.
+    (scratch / "lib" / "libtessera-compiler.so.0").unlink()
+    (scratch / "lib" / "libtessera-compiler.so.0").symlink_to(library.name)
+    os.environ["LD_LIBRARY_PATH"] = str(scratch / "lib")
 
 
 def test(paths, scratch, build_folder, lit):

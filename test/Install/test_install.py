@@ -16,7 +16,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(sys.argv[1]).resolve()
 # What a machine without any of our packages has, and zstd.
 LIBRARIES = {"libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1", "libz.so.1",
-             "libzstd.so.1", "ld-linux-x86-64.so.2", "libtessera.so.0", "libmpi.so.40"}
+             "libzstd.so.1", "ld-linux-x86-64.so.2", "libtessera.so.0", "libtessera-compiler.so.0",
+             "libmpi.so.40"}
 PROGRAM = ROOT / "examples/mlp.mlir"
 SAYS = "y[8, 16] begins with 1024\n"
 

@@ -105,8 +105,6 @@ int main(int argc, char **argv) {
   if (!source)
     return fail("cannot read '" + input + "': " + source.getError().message());
 
-  // Linking in this process resets the command line's options.
-  const std::string path = output;
   tessera::CompileOptions options;
   options.name = input;
   options.mesh = std::vector<std::string>(mesh.begin(), mesh.end());
@@ -144,15 +142,15 @@ int main(int argc, char **argv) {
 
   // An error leaves no file behind.
   std::error_code error;
-  ToolOutputFile file(path, error, sys::fs::OF_None);
+  ToolOutputFile file(output, error, sys::fs::OF_None);
   if (error)
-    return fail("cannot write '" + path + "': " + error.message());
+    return fail("cannot write '" + output + "': " + error.message());
   file.os() << result.output;
   file.os().flush();
   if (file.os().has_error()) {
     std::string why = file.os().error().message();
     file.os().clear_error();
-    return fail("cannot write '" + path + "': " + why);
+    return fail("cannot write '" + output + "': " + why);
   }
   file.keep();
   return 0;

@@ -26,8 +26,8 @@ class Ending(Runs):
             "--deadline", 2,
             mpi=3,
         )  # fmt: skip
-        time.sleep(3)
         stopped = self.pid_of(process, 1)
+        time.sleep(3)
         begin = time.time()
         os.kill(stopped, signal.SIGSTOP)
         try:
@@ -37,11 +37,15 @@ class Ending(Runs):
         self.assertLess(time.time() - begin, 2 + 2 + 4)  # mpirun takes its time
 
     def pid_of(self, process, rank):
-        """The process of a rank of mpirun."""
-        for child in pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
-            environment = pathlib.Path(f"/proc/{child}/environ").read_bytes()
-            if f"OMPI_COMM_WORLD_RANK={rank}\0".encode() in environment:
-                return int(child)
+        """The process of a rank of mpirun, which may yet have to start it."""
+        children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        end = time.time() + 30
+        while time.time() < end:
+            for child in children.read_text().split():
+                environment = pathlib.Path(f"/proc/{child}/environ").read_bytes()
+                if f"OMPI_COMM_WORLD_RANK={rank}\0".encode() in environment:
+                    return int(child)
+            time.sleep(0.1)
         self.fail(f"there is no rank {rank}")
 
     def start_each(self, *commands):
@@ -57,8 +61,9 @@ class Ending(Runs):
     def test_a_rank_that_dies_is_named(self):
         for rank in 0, 1:
             process = self.start("linear-3.tsr", "--inputs", "in.safetensors", "--steps", 10**9, mpi=3)
+            pid = self.pid_of(process, rank)
             time.sleep(3)
-            os.kill(self.pid_of(process, rank), signal.SIGKILL)
+            os.kill(pid, signal.SIGKILL)
             self.check_failure(process, [f"rank {rank} died: its process has ended", "test.mlir:"])
 
     def test_a_rank_that_does_not_come_to_mpi_is_named(self):
