@@ -101,6 +101,9 @@ static void fill(AttentionMods::Args &, Sizes const &, Tensors const &) {}
 static void fill(Table &args, Sizes const &s, Tensors const &t) {
   args = {(float const *)t.table, 2 * s.queries, s.queries};
 }
+static void fill(int64 *strides, int64 heads, int64 positions, int64 d) {
+  strides[0] = positions * heads * d, strides[1] = d, strides[2] = heads * d;
+}
 template <class P> static void fill(P &p, Sizes const &s, Tensors const &t) {
   fill(p.args, s, t);
   p.batch = s.batch, p.heads = s.heads, p.key_heads = s.key_heads;
@@ -137,6 +140,8 @@ static void forward(Sizes const &s, Tensors const &t, cudaStream_t stream) {
   using P = FwdParams<typename C::Mods::Args>;
   P p = {};
   fill(p, s, t);
+  p.o = t.o;
+  fill(p.o_strides, s.heads, s.queries, C::DV);
   const FwdMaps maps = {
       map(t.q, C::D, s, false, C::BM), map(t.k, C::D, s, true, C::BN),
       map(t.v, C::DV, s, true, C::BN), map(t.o, C::DV, s, false, 64)};
@@ -156,10 +161,9 @@ static void backward(Sizes const &s, Tensors const &t, cudaStream_t stream) {
   const int64 size = 2 * s.queries; // by query or by distance
   p.sums[0] = {(float *)t.sums, {s.heads * size, size, 1}};
   p.o = t.o, p.dout = t.dout, p.dq = t.dq, p.workspace = t.workspace;
-  const int64 row = (int64)s.heads * C::D;
-  const int64 strides[] = {row * s.queries, C::D, row};
-  for (int i = 0; i < 3; i++)
-    p.o_strides[i] = p.dout_strides[i] = p.dq_strides[i] = strides[i];
+  fill(p.o_strides, s.heads, s.queries, C::D);
+  fill(p.dout_strides, s.heads, s.queries, C::D);
+  fill(p.dq_strides, s.heads, s.queries, C::D);
   const BwdMaps maps = {
       map(t.q, C::D, s, false, C::BM), map(t.k, C::D, s, true, C::BN),
       map(t.v, C::D, s, true, C::BN),  map(t.dout, C::D, s, false, C::BM),

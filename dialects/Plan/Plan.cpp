@@ -297,13 +297,26 @@ static LogicalResult verifyFunctor(Operation *op, Region &region,
   return success();
 }
 
+static LogicalResult verifyBlocks(Operation *op,
+                                  std::optional<ArrayRef<int64_t>> blocks,
+                                  Region &blockMod) {
+  if (blockMod.empty() == blocks.has_value() ||
+      (blocks && (blocks->size() != 2 || (*blocks)[0] < 1 || (*blocks)[1] < 1)))
+    return op->emitOpError()
+           << "needs the numbers of queries and keys of a block for a "
+              "block_mod, and for no other";
+  return verifyFunctor(op, blockMod, "block_mod", 0,
+                       IntegerType::get(op->getContext(), 8));
+}
+
 LogicalResult AttentionOp::verify() {
   Type number = Float32Type::get(getContext());
   Type boolean = IntegerType::get(getContext(), 1);
   if (failed(verifyHeads(*this, getQuery(),
                          {getKey(), getValue(), getResult()})) ||
       (getLse() && failed(verifyRows(*this, getLse(), "lse"))) ||
-      failed(verifyFunctor(*this, getScoreMod(), "score_mod", 1, number)))
+      failed(verifyFunctor(*this, getScoreMod(), "score_mod", 1, number)) ||
+      failed(verifyBlocks(*this, getBlocks(), getBlockMod())))
     return failure();
   return verifyFunctor(*this, getMaskMod(), "mask_mod", 0, boolean);
 }
@@ -319,7 +332,8 @@ LogicalResult AttentionGradOp::verify() {
       failed(verifyFunctor(*this, getScoreMod(), "score_mod", 1, number)) ||
       failed(verifyFunctor(*this, getMaskMod(), "mask_mod", 0, boolean)) ||
       failed(verifyFunctor(*this, getScoreGrad(), "score_grad", 2,
-                           SmallVector<Type>(1 + getSums().size(), number))))
+                           SmallVector<Type>(1 + getSums().size(), number))) ||
+      failed(verifyBlocks(*this, getBlocks(), getBlockMod())))
     return failure();
   if (getScoreMod().empty() != getScoreGrad().empty())
     return emitOpError() << "must have both score_mod and score_grad, or none";

@@ -280,17 +280,23 @@ def Plan_AttentionOp : Op<Plan_Dialect, "attention"> {
     each reads any values of the kernel around. All keys are on the device, and all
     queries if the attention is causal. A device's query head h reads its key head
     h / (H/G), H and G being the numbers that it has.
+
+    `block_mod` loads what the block mask of `tv.attention` says of a pair, an i8, which is
+    the same for all pairs of a block: of `blocks` [queries, keys].
   }];
   let arguments = (ins AnyMemRef:$query, AnyMemRef:$key, AnyMemRef:$value,
                        AnyMemRef:$result, Optional<AnyMemRef>:$lse,
-                       F64Attr:$scale, UnitAttr:$causal);
-  let regions = (region MaxSizedRegion<1>:$scoreMod, MaxSizedRegion<1>:$maskMod);
+                       F64Attr:$scale, UnitAttr:$causal,
+                       OptionalAttr<DenseI64ArrayAttr>:$blocks);
+  let regions = (region MaxSizedRegion<1>:$scoreMod, MaxSizedRegion<1>:$maskMod,
+                        MaxSizedRegion<1>:$blockMod);
   let assemblyFormat = [{
     $query `,` $key `,` $value `to` $result (`,` $lse^)? `scale` `(` $scale `)`
-    (`causal` $causal^)? attr-dict `:` type($query) `,` type($key) `,`
+    (`causal` $causal^)? (`blocks` $blocks^)? attr-dict `:` type($query) `,` type($key) `,`
     type($value) `to` type($result) (`,` type($lse)^)?
     (`score_mod` custom<ScalarRegion>($scoreMod)^)?
     (`mask_mod` custom<ScalarRegion>($maskMod)^)?
+    (`block_mod` custom<ScalarRegion>($blockMod)^)?
   }];
   let hasVerifier = 1;
 }
@@ -334,16 +340,19 @@ def Plan_AttentionGradOp : Op<Plan_Dialect, "attention_grad",
                        AnyMemRef:$keyGrad, AnyMemRef:$valueGrad,
                        AnyMemRef:$scratch, Variadic<AnyMemRef>:$sums,
                        DefaultValuedAttr<StrArrayAttr, "{}">:$sumsBy,
-                       F64Attr:$scale, UnitAttr:$causal);
+                       F64Attr:$scale, UnitAttr:$causal,
+                       OptionalAttr<DenseI64ArrayAttr>:$blocks);
   let regions = (region MaxSizedRegion<1>:$scoreMod, MaxSizedRegion<1>:$maskMod,
-                        MaxSizedRegion<1>:$scoreGrad);
+                        MaxSizedRegion<1>:$scoreGrad, MaxSizedRegion<1>:$blockMod);
   let assemblyFormat = [{
     $grad `,` $query `,` $key `,` $value `,` $output `,` $lse (`dlse` $lseGrad^)?
     `to` $queryGrad `,` $keyGrad `,` $valueGrad `by` $scratch
-    (`sums` $sums^ $sumsBy)? `scale` `(` $scale `)` (`causal` $causal^)? attr-dict `:` type(operands)
+    (`sums` $sums^ $sumsBy)? `scale` `(` $scale `)` (`causal` $causal^)?
+    (`blocks` $blocks^)? attr-dict `:` type(operands)
     (`score_mod` custom<ScalarRegion>($scoreMod)^)?
     (`mask_mod` custom<ScalarRegion>($maskMod)^)?
     (`score_grad` custom<ScalarRegion>($scoreGrad)^)?
+    (`block_mod` custom<ScalarRegion>($blockMod)^)?
   }];
   let hasVerifier = 1;
 }

@@ -49,6 +49,10 @@ public:
   mlir::RankedTensorType like(mlir::Value value) {
     return like(value, elementOf(value));
   }
+  /// With one more dimension, the last, which is whole; null if a dimension of
+  /// a local `value` stands for several.
+  mlir::RankedTensorType append(mlir::Value value, int64_t extent,
+                                mlir::Type element);
   mlir::RankedTensorType result() { return typeOf(op->getResult(0)); }
 
   /// A map whose function computes its results from wide arguments: narrow

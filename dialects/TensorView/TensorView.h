@@ -144,6 +144,10 @@ private:
   mlir::AsmParser &parser;
 };
 
+/// `tv.variants = ["flash", "math"]` on attention: the variants of this op to
+/// compile in, the preferred first.
+inline constexpr llvm::StringLiteral kVariantsAttr = "tv.variants";
+
 /// Attributes of functions, their arguments and results.
 ///
 /// `tv.sizes = {b = 64, s = [256, 8]}` on a function declares its dynamic sizes

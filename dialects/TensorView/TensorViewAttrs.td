@@ -59,6 +59,7 @@ def TensorView_ViewAttr
     ```
     view    ::= `[` dim, ... `]` (`,` `alloc` `=` `(` int, ... `)`)?
                 (`,` `partial` `=` `[` axes `:` combiner, ... `]`)?
+                (`,` `priority` `=` `[` int, ... `]`)?
     dim     ::= (`flat` `(` int `)`)? product
     product ::= factor (`*` factor)*
     factor  ::= int | `_` | `?` | `did` `(` sub `)` | `(` product `|` (int `:`)? int `)`
@@ -75,6 +76,8 @@ def TensorView_ViewAttr
     - `flat(2) p`: `p` is one number for two dimensions, row-major.
     - `alloc`: the order of the dimensions in memory; `partial`: devices that differ
       on the axes hold addends, or candidates for the maximum or minimum.
+    - `priority = [0, 1]`, in source only: one number a dimension of the view. Those
+      of 0 propagate to the end before those of 1 take part, and so on.
 
     Parts are never padded: 10 as `did(tp) * _` over 4 devices is 3, 3, 3 and 1.
     `tv-bind` puts views in canonical form; from there equal types are equal views.
@@ -132,6 +135,12 @@ def TensorView_Update : I32EnumAttr<"Update", "What an update does to an element
     I32EnumAttrCase<"Max", 1, "max">,
     I32EnumAttrCase<"Min", 2, "min">,
     I32EnumAttrCase<"Set", 3, "set">]> {
+  let cppNamespace = "::tessera::tv";
+}
+
+def TensorView_Pooling : I32EnumAttr<"Pooling", "What a window becomes", [
+    I32EnumAttrCase<"Max", 0, "max">,
+    I32EnumAttrCase<"Mean", 1, "mean">]> {
   let cppNamespace = "::tessera::tv";
 }
 

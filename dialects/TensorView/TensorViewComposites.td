@@ -89,6 +89,31 @@ def TensorView_TopKOp : TensorView_PureOp<"top_k", [Rule, Composite]> {
       "$input `dim` $dim attr-dict `:` functional-type(operands, results)";
 }
 
+def TensorView_BlockMaskOp : TensorView_PureOp<"block_mask", [Rule, Composite]> {
+  let summary = "Which blocks of attention's scores a mask keeps";
+  let description = [{
+    ```mlir
+    %bm = tv.block_mask of [1000, 1000] blocks [128, 128] : () -> tensor<1x1x8x8xi8>
+      mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
+        %c = arith.cmpi sle, %ki, %qi : index
+        tv.yield %c : i1
+      }
+    ```
+    `of` so many queries and keys; result [B or 1, H or 1, ceil(S / 128), ceil(T / 128)]
+    for the block_mask of `tv.attention`: 0 where no pair of the block is kept, 2 where
+    all that there are, else 1. Block sizes are multiples of 64. It is one kernel; only
+    where there are few blocks may their pairs be in memory, as of any long sum.
+  }];
+  let arguments = (ins DenseI64ArrayAttr:$of, DenseI64ArrayAttr:$blocks);
+  let results = (outs AnyRankedTensor:$result);
+  let regions = (region SizedRegion<1>:$maskMod);
+  let assemblyFormat = [{
+    `of` $of `blocks` $blocks attr-dict `:` functional-type(operands, results)
+    `mask_mod` custom<ScalarRegion>($maskMod)
+  }];
+  let hasRegionVerifier = 1;
+}
+
 def TensorView_CrossEntropyOp : TensorView_CompositeOp<"cross_entropy",
     [Rule, Differentiable]> {
   let summary = "log-sum-exp of the logits less the label's logit, a row";
@@ -133,6 +158,59 @@ def TensorView_AdamWOp : TensorView_PureOp<"adamw", [Rule, Composite]> {
     `epsilon` `(` $epsilon `)` `decay` `(` $decay `)` attr-dict `:`
     functional-type(operands, results)
   }];
+}
+
+// Moves windows over the last dimensions of an input. It has no rule: views pass
+// the core ops that it is made of.
+class TensorView_WindowsOp<string mnemonic>
+    : TensorView_PureOp<mnemonic, [Composite, InferExtents]> {
+  dag windows = (ins OptionalAttr<DenseI64ArrayAttr>:$strides,
+                     OptionalAttr<DenseI64ArrayAttr>:$low,
+                     OptionalAttr<DenseI64ArrayAttr>:$high,
+                     OptionalAttr<DenseI64ArrayAttr>:$dilations);
+  string format = [{
+    (`strides` $strides^)? (`low` $low^)? (`high` $high^)?
+    (`dilations` $dilations^)? attr-dict `:` functional-type(operands, results)
+  }];
+  let results = (outs AnyRankedTensor:$result);
+}
+
+def TensorView_ConvOp : TensorView_WindowsOp<"conv"> {
+  let summary = "Products of windows of an input and a weight";
+  let description = [{
+    ```mlir
+    %y = tv.conv %x, %w bias %b strides [2, 2] low [1, 1] high [1, 1]
+       : (tensor<4x3x32x32xf32>, tensor<8x3x3x3xf32>, tensor<8xf32>) -> tensor<4x8x16x16xf32>
+    ```
+    input [B, C, I...], weight [N, C / groups, K...], bias [N], result [B, N, O...],
+    in one dimension or more; the weight is not turned around. Window o of a dimension
+    has its element k at o stride + k dilation - low; `low` and `high` are borders of
+    zeros. Strides and dilations are 1 and borders 0 where they are not given, and there
+    are O = (I + low + high - (K - 1) dilation - 1) / stride + 1 windows, which must be
+    static. With `groups(g)` group i of N / g results sees group i of C / g channels.
+
+    Patches are windows whose strides are their extents.
+  }];
+  let arguments = !con((ins AnyRankedTensor:$input, AnyRankedTensor:$weight,
+                            Optional<AnyRankedTensor>:$bias), windows,
+                       (ins OptionalAttr<I64Attr>:$groups));
+  let assemblyFormat =
+      "$input `,` $weight (`bias` $bias^)? (`groups` `(` $groups^ `)`)?" # format;
+}
+
+def TensorView_PoolOp : TensorView_WindowsOp<"pool"> {
+  let summary = "The largest element, or the mean, of each window";
+  let description = [{
+    ```mlir
+    %y = tv.pool max %x sizes [2, 2] strides [2, 2]
+       : (tensor<4x8x32x32xf32>) -> tensor<4x8x16x16xf32>
+    ```
+    Windows as of `tv.conv`, of these `sizes` over as many last dimensions. Borders of
+    a maximum are -inf; a mean counts those of zeros too.
+  }];
+  let arguments = !con((ins TensorView_Pooling:$pooling, AnyRankedTensor:$input,
+                            DenseI64ArrayAttr:$sizes), windows);
+  let assemblyFormat = "$pooling $input `sizes` $sizes" # format;
 }
 
 def TensorView_DropoutOp : TensorView_CompositeOp<"dropout",

@@ -88,6 +88,19 @@ static LogicalResult verifySizes(Operation *op, Attribute attribute) {
   return success();
 }
 
+/// Checks `tv.variants` but for the names, which targets know.
+static LogicalResult verifyVariants(Operation *op, Attribute attribute) {
+  if (!isa<AttentionOp, AttentionGradOp>(op))
+    return op->emitOpError() << "has no variants for 'tv.variants' to choose "
+                                "of; tv.attention and tv.attention_grad have";
+  auto names = dyn_cast<ArrayAttr>(attribute);
+  if (!names || names.empty() ||
+      !llvm::all_of(names, llvm::IsaPred<StringAttr>))
+    return op->emitOpError() << "'tv.variants' must be names, such as "
+                                "[\"flash\", \"math\"], the preferred first";
+  return success();
+}
+
 LogicalResult
 TensorViewDialect::verifyOperationAttribute(Operation *op,
                                             NamedAttribute attribute) {
@@ -96,6 +109,8 @@ TensorViewDialect::verifyOperationAttribute(Operation *op,
       return op->emitOpError() << "'tv.sizes' belongs on a function";
     return verifySizes(op, attribute.getValue());
   }
+  if (attribute.getName() == kVariantsAttr)
+    return verifyVariants(op, attribute.getValue());
   return success();
 }
 

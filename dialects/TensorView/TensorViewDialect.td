@@ -67,6 +67,8 @@ def TensorView_Dialect : Dialect {
     - `tv.dims = ["b", "s"]` on an argument names its dynamic extents, in order;
       `tv.sizes = {b = 64, s = [256, 8]}` on the function declares the maximum of
       each, here also that s is a multiple of 8.
+    - `tv.variants = ["flash", "math"]` on `tv.attention` or its gradient: the
+      variants of this op to compile in, the preferred first.
     - `tv.range = [0, 100]` on an argument: the interpreter makes up numbers from the
       first to below the second.
   }];

@@ -334,7 +334,8 @@ LogicalResult AttentionOp::addCotangents(ImplicitLocOpBuilder &builder,
   auto op = AttentionGradOp::create(
       builder, types[0], types[1], types[2], ArrayRef(types).drop_front(3),
       grad, getQuery(), getKey(), getValue(), getResult(), getLse(), lseGrad,
-      captured.getArrayRef(), getScaleAttr(), getCausalAttr());
+      captured.getArrayRef(), getBlockMask(), getScaleAttr(), getCausalAttr(),
+      getBlocksAttr());
   for (auto [from, to] : {std::pair(&getScoreMod(), &op.getScoreMod()),
                           std::pair(&getMaskMod(), &op.getMaskMod())}) {
     IRMapping mapping;
@@ -452,6 +453,69 @@ LogicalResult GatherOp::addCotangents(ImplicitLocOpBuilder &builder,
   return success();
 }
 
+/// Of `set`: the last update of a row alone has a part.
+static LogicalResult addSetCotangents(ScatterOp op,
+                                      ImplicitLocOpBuilder &builder,
+                                      Cotangents &cotangents, Value dy,
+                                      function_ref<Value(Value)> atUpdates) {
+  GradientCore core(builder, op);
+  Value init = op.getInit(), updates = op.getUpdates();
+  layout::Shape places = getGlobalShape(op.getIndices().getType());
+  const int64_t rows = getGlobalShape(init.getType())[op.getDim()];
+  if (rows == layout::kDynamic ||
+      llvm::is_contained(ArrayRef(places).drop_front(!places.empty()),
+                         layout::kDynamic))
+    return op.emitOpError()
+           << "of 'set' has no gradient where the dimension that "
+              "is set is dynamic, or one of the indices' but "
+              "their first";
+  // The number of each update, and of the last one of each row, -1 of none.
+  Type number = core.elementOf(op.getIndices());
+  SmallVector<Value> digits = {op.getIndices()};
+  for (size_t d = 0; d < places.size(); ++d)
+    digits.push_back(core.iota(d, op.getIndices(), number));
+  Value own =
+      core.map(digits, core.like(op.getIndices()), [&](Body b, Args in) {
+        auto constant = [&](int64_t value) -> Value {
+          return arith::ConstantOp::create(b, b.getIntegerAttr(number, value));
+        };
+        Value at = constant(0);
+        for (auto [d, digit] : llvm::enumerate(in.drop_front())) {
+          if (d)
+            at = arith::MulIOp::create(b, at, constant(places[d]));
+          at = arith::AddIOp::create(b, at, digit);
+        }
+        return Values{at};
+      });
+  auto rowType = RankedTensorType::get({rows}, number);
+  Value none = ConstantOp::create(
+      builder, rowType,
+      DenseElementsAttr::get(RankedTensorType::get({}, number),
+                             builder.getIntegerAttr(number, -1)),
+      Value());
+  Value last = ScatterOp::create(builder, rowType, Update::Max, none,
+                                 op.getIndices(), own, 0);
+  auto whereEqual = [&](Value x, Value y, ArrayRef<int64_t> dims, Value value) {
+    return core.map(
+        {core.broadcast(x, dims, value), core.broadcast(y, dims, value), value},
+        core.like(value), [&](Body b, Args in) {
+          Value isEqual =
+              arith::CmpIOp::create(b, arith::CmpIPredicate::eq, in[0], in[1]);
+          return Values{core.keep(b, isEqual, in[2])};
+        });
+  };
+  if (cotangents.isNeeded(init))
+    cotangents.add(init, whereEqual(none, last, op.getDim(), dy));
+  if (cotangents.isNeeded(updates)) {
+    auto dims = llvm::to_vector(
+        llvm::seq<int64_t>(op.getDim(), op.getDim() + places.size()));
+    Value held =
+        GatherOp::create(builder, core.like(own), last, op.getIndices(), 0);
+    cotangents.add(updates, whereEqual(own, held, dims, atUpdates(dy)));
+  }
+  return success();
+}
+
 LogicalResult ScatterOp::addCotangents(ImplicitLocOpBuilder &builder,
                                        Cotangents &cotangents) {
   GradientCore core(builder, *this);
@@ -462,8 +526,7 @@ LogicalResult ScatterOp::addCotangents(ImplicitLocOpBuilder &builder,
                             value, getIndices(), getDim());
   };
   if (getUpdate() == Update::Set)
-    return emitOpError() << "of 'set' has no gradient in this version; 'sum' "
-                            "into zeros has one";
+    return addSetCotangents(*this, builder, cotangents, dy, atUpdates);
   if (getUpdate() == Update::Sum) {
     cotangents.add(init, dy);
     if (cotangents.isNeeded(updates))

@@ -278,14 +278,31 @@ def TensorView_AttentionOp : TensorView_PureOp<"attention",
     multiplied by `scale`, then `score_mod` runs, then the masks. `causal` keeps
     ki <= qi + T - S. A row without any key gives 0 and -inf. Indices in regions
     are global.
+
+    A block mask says in advance what mask_mod would, block by block, so that kernels
+    leave blocks out:
+
+    ```mlir
+    %bm = tv.block_mask of [8192, 8192] blocks [128, 128] : () -> tensor<1x1x64x64xi8>
+      mask_mod (...) {...}
+    %o, %lse = tv.attention %q, %k, %v scale(0.125) block_mask(%bm) blocks [128, 128]
+        : (...) -> (...)
+      mask_mod (...) {...}
+    ```
+    Of each block of queries and keys, [B or 1, H or 1, S/128, T/128] rounded up, the
+    i8 is 0: none of its pairs is kept; 1: those that mask_mod keeps; 2: all, and
+    mask_mod is not asked. `causal` holds besides. The mask is whole on every device.
   }];
   let arguments = (ins AnyRankedTensor:$query, AnyRankedTensor:$key,
-                       AnyRankedTensor:$value, F64Attr:$scale,
-                       UnitAttr:$causal);
+                       AnyRankedTensor:$value,
+                       Optional<AnyRankedTensor>:$blockMask, F64Attr:$scale,
+                       UnitAttr:$causal,
+                       OptionalAttr<DenseI64ArrayAttr>:$blocks);
   let results = (outs AnyRankedTensor:$result, AnyRankedTensor:$lse);
   let regions = (region MaxSizedRegion<1>:$scoreMod, MaxSizedRegion<1>:$maskMod);
   let assemblyFormat = [{
-    $query `,` $key `,` $value `scale` `(` $scale `)` (`causal` $causal^)? attr-dict
+    $query `,` $key `,` $value `scale` `(` $scale `)` (`causal` $causal^)?
+    (`block_mask` `(` $blockMask^ `)` `blocks` $blocks)? attr-dict
     `:` functional-type(operands, results)
     (`score_mod` custom<ScalarRegion>($scoreMod)^)?
     (`mask_mod` custom<ScalarRegion>($maskMod)^)?
@@ -327,8 +344,10 @@ def TensorView_AttentionGradOp : TensorView_PureOp<"attention_grad",
                        AnyRankedTensor:$key, AnyRankedTensor:$value,
                        AnyRankedTensor:$output, AnyRankedTensor:$lse,
                        Optional<AnyRankedTensor>:$lseGrad,
-                       Variadic<AnyRankedTensor>:$captured, F64Attr:$scale,
-                       UnitAttr:$causal);
+                       Variadic<AnyRankedTensor>:$captured,
+                       Optional<AnyRankedTensor>:$blockMask, F64Attr:$scale,
+                       UnitAttr:$causal,
+                       OptionalAttr<DenseI64ArrayAttr>:$blocks);
   let results = (outs AnyRankedTensor:$queryGrad, AnyRankedTensor:$keyGrad,
                       AnyRankedTensor:$valueGrad,
                       Variadic<AnyRankedTensor>:$capturedGrads);
@@ -337,7 +356,9 @@ def TensorView_AttentionGradOp : TensorView_PureOp<"attention_grad",
   let assemblyFormat = [{
     $grad `,` $query `,` $key `,` $value `,` $output `,` $lse
     (`dlse` $lseGrad^)? `scale` `(` $scale `)` (`causal` $causal^)?
-    (`captured` $captured^)? attr-dict `:` functional-type(operands, results)
+    (`captured` $captured^)?
+    (`block_mask` `(` $blockMask^ `)` `blocks` $blocks)?
+    attr-dict `:` functional-type(operands, results)
     (`score_mod` custom<ScalarRegion>($scoreMod)^)?
     (`mask_mod` custom<ScalarRegion>($maskMod)^)?
     (`score_grad` custom<ScalarRegion>($scoreGrad)^)?

@@ -356,15 +356,18 @@ LogicalResult AttentionGradOp::transferPartial(States operands,
                                                SmallVectorImpl<State> &results,
                                                std::string &why) {
   // Linear in the two gradients that come in together.
-  unsigned captured = getNumOperands() - getCaptured().size();
-  unsigned lseGrad = getLseGrad() ? captured - 1 : 0;
+  const unsigned lseGrad = getLseGrad() ? 6 : 0;
+  const unsigned captured = 6 + bool(getLseGrad());
   State state = firstPartial(operands.take_front(captured));
+  if (!state && getBlockMask())
+    state = operands.back();
   if (!state)
     return give(*this, state, results);
   if (*state != layout::Combiner::Sum)
     return refuse(*this, state, "it keeps sums only", why);
-  for (unsigned i = 1; i < captured; ++i)
-    if (i != lseGrad && operands[i])
+  for (unsigned i = 1, e = operands.size(); i < e; ++i)
+    if (i != lseGrad && operands[i] &&
+        (i < captured || (getBlockMask() && i == e - 1)))
       return refuse(*this, state, "operand #" + Twine(i) + " must be whole",
                     why);
   if (operands[0] != operands[lseGrad])

@@ -221,6 +221,14 @@ Rule GroupedMatmulOp::getShardingRule() {
   return rule.build();
 }
 
+/// A block mask is whole on each device: the last operand.
+static void addBlockMask(RuleBuilder &rule, Operation *op, Value mask) {
+  if (mask)
+    for (int64_t dim = 0; dim < 4; ++dim)
+      rule.operand(op->getNumOperands() - 1, dim,
+                   rule.factor(Kind::Sequential));
+}
+
 Rule AttentionOp::getShardingRule() {
   RuleBuilder rule(*this);
   int64_t heads = shapeOf(getQuery())[1], keyHeads = shapeOf(getKey())[1];
@@ -240,6 +248,7 @@ Rule AttentionOp::getShardingRule() {
     rule.size(group, heads / keyHeads);
     rule.operand(0, 1, group).result(0, 1, group).result(1, 1, group);
   }
+  addBlockMask(rule, *this, getBlockMask());
   return rule.build();
 }
 
@@ -280,7 +289,7 @@ Rule AttentionGradOp::getShardingRule() {
   rule.result(0, 0, b).result(0, 2, s).result(0, 3, d);
   for (int h : ofHead)
     rule.result(0, 1, h);
-  unsigned first = getNumOperands() - getCaptured().size();
+  unsigned first = 6 + bool(getLseGrad());
   for (auto [i, tensor] : llvm::enumerate(getCaptured())) {
     for (int64_t dim = 0, e = shapeOf(tensor).size(); dim < e; ++dim) {
       int f = rule.factor(Kind::Indexed);
@@ -288,6 +297,7 @@ Rule AttentionGradOp::getShardingRule() {
     }
     rule.use(first + i, Use::Unread);
   }
+  addBlockMask(rule, *this, getBlockMask());
   return rule.build();
 }
 
@@ -495,6 +505,7 @@ Rule ConstantOp::getShardingRule() { return sourceRule(*this, getLike()); }
 Rule IotaOp::getShardingRule() { return sourceRule(*this, getLike()); }
 Rule RandomOp::getShardingRule() { return sourceRule(*this, getLike()); }
 Rule SizeOp::getShardingRule() { return sourceRule(*this, getInput()); }
+Rule BlockMaskOp::getShardingRule() { return sourceRule(*this, Value()); }
 
 //===----------------------------------------------------------------------===//
 // Composites

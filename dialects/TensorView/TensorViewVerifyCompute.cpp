@@ -262,6 +262,79 @@ verifyAttention(Operation *op, ArrayRef<std::pair<Value, StringRef>> tensors,
   return success();
 }
 
+/// A block mask for so many queries and keys.
+static LogicalResult verifyBlocks(Operation *op, Value mask,
+                                  ArrayRef<int64_t> blocks,
+                                  ArrayRef<int64_t> of) {
+  if (blocks.size() != 2)
+    return op->emitOpError() << "has " << blocks.size()
+                             << " block sizes; a block mask has two, of "
+                                "queries and of keys";
+  for (int64_t size : blocks)
+    if (size <= 0 || size % 64 != 0)
+      return op->emitOpError()
+             << "has blocks of " << size
+             << "; block sizes must be positive multiples of 64";
+  if (!elementOf(mask).isSignlessInteger(8))
+    return op->emitOpError() << "block_mask has element type "
+                             << elementOf(mask) << "; it must be i8";
+  if (failed(verifyRank(op, mask, "block_mask", 4)))
+    return failure();
+  for (auto [i, extent] : llvm::enumerate(of)) {
+    if (isDynamic(extent))
+      return op->emitOpError() << "has a block mask; its numbers of queries "
+                                  "and keys must be static";
+    const int64_t own = shapeOf(mask)[2 + i];
+    const int64_t needed = llvm::divideCeil(extent, blocks[i]);
+    if (own != needed)
+      return op->emitOpError()
+             << "block_mask has " << extentText(own) << " blocks of "
+             << (i ? "keys" : "queries") << "; " << extent << " in blocks of "
+             << blocks[i] << " are " << needed;
+  }
+  return success();
+}
+
+template <typename Op> static LogicalResult verifyBlockMask(Op op) {
+  Value mask = op.getBlockMask();
+  if (!mask != !op.getBlocks())
+    return op.emitOpError() << "must have both a block_mask and blocks, or "
+                               "neither";
+  if (!mask)
+    return success();
+  const layout::Shape query = shapeOf(op.getQuery());
+  if (failed(verifyBlocks(op, mask, *op.getBlocks(),
+                          {query[2], shapeOf(op.getKey())[2]})))
+    return failure();
+  for (int64_t dim : {0, 1})
+    if (const int64_t own = shapeOf(mask)[dim]; own != 1 && own != query[dim])
+      return op.emitOpError()
+             << "block_mask is for " << extentText(own)
+             << (dim ? " heads" : " batches") << "; it must be for 1 or "
+             << extentText(query[dim]);
+  return success();
+}
+
+LogicalResult BlockMaskOp::verify() {
+  if (failed(verifyTensors(*this)))
+    return failure();
+  if (getOf().size() != 2 || getOf()[0] < 0 || getOf()[1] < 0)
+    return emitOpError() << "must be of two numbers, of queries and of keys";
+  if (failed(verifyBlocks(*this, getResult(), getBlocks(), getOf())))
+    return failure();
+  for (int64_t dim : {0, 1})
+    if (isDynamic(shapeOf(getResult())[dim]))
+      return emitOpError() << "must be of a static shape";
+  return success();
+}
+
+LogicalResult BlockMaskOp::verifyRegions() {
+  Type index = IndexType::get(getContext());
+  return verifyScalarRegion(*this, getMaskMod(), "mask_mod",
+                            {index, index, index, index},
+                            {IntegerType::get(getContext(), 1)});
+}
+
 /// The regions that attention and its gradient share.
 static LogicalResult verifyMods(Operation *op, Region &scoreMod,
                                 Region &maskMod, Type wide) {
@@ -284,7 +357,8 @@ LogicalResult AttentionOp::verify() {
                               {getKey(), "key"},
                               {getValue(), "value"},
                               {getResult(), "result"}},
-                             {{getLse(), "lse"}})))
+                             {{getLse(), "lse"}})) ||
+      failed(verifyBlockMask(*this)))
     return failure();
   return verifyExtents(*this);
 }
@@ -307,7 +381,8 @@ LogicalResult AttentionGradOp::verify() {
                               {getQueryGrad(), "the query's gradient"},
                               {getKeyGrad(), "the key's gradient"},
                               {getValueGrad(), "the value's gradient"}},
-                             rows)))
+                             rows)) ||
+      failed(verifyBlockMask(*this)))
     return failure();
   if (getCaptured().size() != getCapturedGrads().size())
     return emitOpError() << "has " << getCaptured().size()

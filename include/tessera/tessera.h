@@ -333,8 +333,9 @@ TESSERA_API tessera_status *tessera_module_memory(const tessera_module *module,
  * An op may be compiled in several variants: attention as "flash", "cudnn" and
  * "math", matrix products ("matmul") as "cublaslt" and "own".
  * Which one runs is fixed when a module is bound: the first that this thread
- * allows, that the module has and that can run here ("cudnn" needs cuDNN).
- * Without a word, the first of the module's that can.
+ * allows, or by default the process, that the module has and that can run here
+ * ("cudnn" needs cuDNN). Without a word, the first of the module's that can.
+ * C++ has a scope for it in tessera/Variants.h.
  *===----------------------------------------------------------------------===*/
 
 /* From here to the matching pop, what this thread binds, or asks the memory of,
@@ -345,6 +346,10 @@ TESSERA_API tessera_status *tessera_module_memory(const tessera_module *module,
 TESSERA_API tessera_status *tessera_variants_push(const char *kind,
                                                   const char *names);
 TESSERA_API tessera_status *tessera_variants_pop(void);
+/* What binds anywhere in the process takes, from now on, in a thread that has
+ * pushed nothing for the kind; null: what it would without a word. */
+TESSERA_API tessera_status *tessera_variants_default(const char *kind,
+                                                     const char *names);
 
 /*===----------------------------------------------------------------------===*
  * Binding

@@ -45,6 +45,9 @@ static void buildBind(OpPassManager &passes, const PipelineOptions &options) {
 /// Every value has a view.
 static void buildPropagated(OpPassManager &passes,
                             const PipelineOptions &options) {
+  tv::DecomposeCompositesPassOptions decompose;
+  decompose.ruleless = true;
+  passes.addPass(tv::createDecomposeCompositesPass(decompose));
   tv::PropagateShardingsPassOptions propagate;
   propagate.explain = options.explain;
   passes.addNestedPass<func::FuncOp>(

@@ -455,6 +455,16 @@ tessera_status *tessera_variants_pop(void) {
   });
 }
 
+tessera_status *tessera_variants_default(const char *kind, const char *names) {
+  return guard([&]() -> tessera_status * {
+    if (!kind)
+      return invalid(kNullPointer);
+    Status status =
+        names ? setDefaultVariants(kind, names) : clearDefaultVariants(kind);
+    return status ? nullptr : invalid(status.message());
+  });
+}
+
 //===----------------------------------------------------------------------===//
 // Binding
 //===----------------------------------------------------------------------===//

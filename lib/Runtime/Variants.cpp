@@ -11,26 +11,68 @@
 #include "Support/Variants.h"
 
 #include <algorithm>
+#include <map>
+#include <mutex>
+#include <optional>
 
 using namespace tessera;
 
 namespace {
+using Names = std::vector<std::string>;
+
 struct Entry {
   std::string kind;
-  std::vector<std::string> names;
+  Names names;
 };
 thread_local std::vector<Entry> entries;
+
+/// Of the process: at most one for a kind.
+struct Defaults {
+  std::mutex mutex;
+  std::map<std::string, Names, std::less<>> namesOf;
+};
 } // namespace
 
-Status tessera::pushVariants(std::string_view kind, std::string_view names) {
-  Entry entry{std::string(kind), {}};
-  while (!names.empty()) {
-    size_t end = names.find(',');
-    entry.names.emplace_back(names.substr(0, end));
-    names.remove_prefix(end == names.npos ? names.size() : end + 1);
+/// Never destroyed: a thread may yet bind while the process ends.
+static Defaults &getDefaults() {
+  static auto *defaults = new Defaults;
+  return *defaults;
+}
+
+static Result<Names> parse(std::string_view kind, std::string_view text) {
+  Names names;
+  while (!text.empty()) {
+    size_t end = text.find(',');
+    names.emplace_back(text.substr(0, end));
+    text.remove_prefix(end == text.npos ? text.size() : end + 1);
   }
-  TSR_TRY(checkVariants(kind, entry.names));
-  entries.push_back(std::move(entry));
+  TSR_TRY(checkVariants(kind, names));
+  return names;
+}
+
+Status tessera::setDefaultVariants(std::string_view kind,
+                                   std::string_view names) {
+  Result<Names> parsed = parse(kind, names);
+  TSR_TRY(parsed);
+  Defaults &defaults = getDefaults();
+  std::lock_guard lock(defaults.mutex);
+  defaults.namesOf.insert_or_assign(std::string(kind), std::move(*parsed));
+  return Ok{};
+}
+
+Status tessera::clearDefaultVariants(std::string_view kind) {
+  TSR_TRY(variantsOf(kind));
+  Defaults &defaults = getDefaults();
+  std::lock_guard lock(defaults.mutex);
+  if (auto entry = defaults.namesOf.find(kind); entry != defaults.namesOf.end())
+    defaults.namesOf.erase(entry);
+  return Ok{};
+}
+
+Status tessera::pushVariants(std::string_view kind, std::string_view names) {
+  Result<Names> parsed = parse(kind, names);
+  TSR_TRY(parsed);
+  entries.push_back({std::string(kind), std::move(*parsed)});
   return Ok{};
 }
 
@@ -49,11 +91,16 @@ std::string tessera::variantNames(const fb::AlternativeT &alternative) {
   return text;
 }
 
-static const std::vector<std::string> *allowedOf(const std::string &kind) {
+/// None: all.
+static std::optional<Names> allowedOf(const std::string &kind) {
   for (size_t i = entries.size(); i-- > 0;)
     if (entries[i].kind == kind)
-      return &entries[i].names;
-  return nullptr;
+      return entries[i].names;
+  Defaults &defaults = getDefaults();
+  std::lock_guard lock(defaults.mutex);
+  if (auto entry = defaults.namesOf.find(kind); entry != defaults.namesOf.end())
+    return entry->second;
+  return std::nullopt;
 }
 
 /// Why a variant cannot run; empty: it can.
@@ -66,7 +113,7 @@ static std::string whyNot(const fb::VariantT &variant, const Backend &backend) {
 
 /// The first of `names`, or of all, that can run.
 static std::optional<int> choose(const fb::AlternativeT &alternative,
-                                 const std::vector<std::string> *names,
+                                 const std::optional<Names> &names,
                                  const Backend &backend) {
   const auto &variants = alternative.variants;
   auto find = [&](const std::string *name) -> std::optional<int> {
@@ -85,7 +132,7 @@ static std::optional<int> choose(const fb::AlternativeT &alternative,
 }
 
 static Failure noVariant(const fb::AlternativeT &alternative,
-                         const std::vector<std::string> *names,
+                         const std::optional<Names> &names,
                          const Backend &backend) {
   std::string reasons, others;
   auto add = [](std::string &text, const char *between, std::string more) {
@@ -113,7 +160,7 @@ Outcome<std::vector<int>> tessera::chooseVariants(const fb::PlanT &plan,
                                                   const Backend &backend) {
   std::vector<int> chosen;
   for (const auto &alternative : plan.alternatives) {
-    const std::vector<std::string> *names = allowedOf(alternative->kind);
+    const std::optional<Names> names = allowedOf(alternative->kind);
     std::optional<int> variant = choose(*alternative, names, backend);
     if (!variant)
       return noVariant(*alternative, names, backend);

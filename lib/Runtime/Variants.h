@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Each thread has a stack of what it allows; of entries for one kind of op the
-// innermost counts. It is read when a module's memory is asked for and when it
-// is bound, and not kept.
+// innermost counts, and where there is none the process' default. They are read
+// when a module's memory is asked for and when it is bound, and not kept.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,9 +28,14 @@ Status pushVariants(std::string_view kind, std::string_view names);
 /// An error if nothing was pushed.
 Status popVariants();
 
+/// What threads allow that say nothing, of any time; errors as of a push.
+Status setDefaultVariants(std::string_view kind, std::string_view names);
+/// They allow all again.
+Status clearDefaultVariants(std::string_view kind);
+
 /// The variant of each alternative that this thread would run: the first that
-/// it allows, that is in the module and that the backend can run. By default
-/// all are allowed, in the module's order.
+/// it allows, that is in the module and that the backend can run. Without a
+/// word, all are allowed, in the module's order.
 Outcome<std::vector<int>> chooseVariants(const fb::PlanT &plan,
                                          const Backend &backend);
 

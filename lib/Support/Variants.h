@@ -46,29 +46,37 @@ template <typename Range> std::string quoteNames(const Range &names) {
   return text;
 }
 
+/// The variants of a kind; an error that says which kinds there are.
+inline Result<std::span<const std::string_view>>
+variantsOf(std::string_view kind) {
+  std::vector<std::string_view> kinds;
+  for (const VariantKind &known : kVariantKinds) {
+    if (known.name == kind)
+      return known.variants;
+    kinds.push_back(known.name);
+  }
+  return Error{"no kind of op '" + std::string(kind) +
+               "' has variants; those that have: " + quoteNames(kinds)};
+}
+
 /// An error unless `kind` has each of the variants, which says what there is,
 /// or if one is named twice.
 inline Status checkVariants(std::string_view kind,
                             const std::vector<std::string> &names) {
-  std::vector<std::string_view> kinds;
-  for (const VariantKind &known : kVariantKinds) {
-    kinds.push_back(known.name);
-    if (known.name != kind)
-      continue;
-    for (const std::string &name : names)
-      if (std::ranges::count(known.variants, name) == 0)
-        return Error{"'" + name + "' is no variant of " + std::string(kind) +
-                     "; there are " + quoteNames(known.variants)};
-    for (const std::string &name : names)
-      if (std::ranges::count(names, name) > 1)
-        return Error{"'" + name + "' is named twice"};
-    if (names.empty())
-      return Error{"no variant of " + std::string(kind) +
-                   " is named; there are " + quoteNames(known.variants)};
-    return Ok{};
-  }
-  return Error{"no kind of op '" + std::string(kind) +
-               "' has variants; those that have: " + quoteNames(kinds)};
+  auto variants = variantsOf(kind);
+  if (!variants)
+    return variants.error();
+  for (const std::string &name : names)
+    if (std::ranges::count(*variants, name) == 0)
+      return Error{"'" + name + "' is no variant of " + std::string(kind) +
+                   "; there are " + quoteNames(*variants)};
+  for (const std::string &name : names)
+    if (std::ranges::count(names, name) > 1)
+      return Error{"'" + name + "' is named twice"};
+  if (names.empty())
+    return Error{"no variant of " + std::string(kind) +
+                 " is named; there are " + quoteNames(*variants)};
+  return Ok{};
 }
 
 } // namespace tessera

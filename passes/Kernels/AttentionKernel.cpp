@@ -17,38 +17,68 @@
 using namespace mlir;
 using namespace tessera;
 
+/// A function of scores, then batch, head, query and key, for the kernel: what
+/// `body` gives for global indices. `queries` lies as the op's queries do. All
+/// keys are here, so their numbers are global.
+static void
+emitMod(KernelEmitter &emitter, Value queries, Value key, Region &to,
+        unsigned scores,
+        llvm::function_ref<SmallVector<Value>(ArrayRef<Value>)> body) {
+  OpBuilder &b = emitter.builder();
+  const layout::Extent keys =
+      cast<tv::LocalAttr>(cast<RankedTensorType>(key.getType()).getEncoding())
+          .getExtents()[2];
+  SmallVector<Type> types(scores, b.getF32Type());
+  types.append(4, b.getIndexType());
+  emitter.scalarRegion(to, types, [&](ArrayRef<Value> arguments) {
+    ArrayRef<Value> local = arguments.drop_front(scores);
+    SmallVector<Value> at(local.take_front(3));
+    at.push_back(emitter.index(0));
+    SmallVector<Value> global(arguments.take_front(scores));
+    llvm::append_range(global, emitter.globalIndices(queries.getType(), at));
+    global.back() = local[3];
+    emitter.noteIndex(local[3], keys);
+    return body(global);
+  });
+}
+
 namespace {
-/// A function of scores, then batch, head, query and key, for the kernel.
 struct Mod {
   Region *from, *to;
   unsigned scores;
 };
 } // namespace
 
-/// `queries` lies as the op's queries do. All keys are here, so their numbers
-/// are global.
-static void emitMods(KernelEmitter &emitter, Value queries, Value key,
-                     ArrayRef<Mod> mods) {
+/// The op's regions, and what its block mask says of a pair.
+template <typename Op>
+static void emitMods(KernelEmitter &emitter, Op op, Value queries,
+                     ArrayRef<Mod> mods, Region &blockMod) {
+  for (const Mod &mod : mods)
+    if (!mod.from->empty())
+      emitMod(emitter, queries, op.getKey(), *mod.to, mod.scores,
+              [&](ArrayRef<Value> global) {
+                return emitter.evaluate(mod.from->front(), global);
+              });
+  Value mask = op.getBlockMask();
+  if (!mask)
+    return;
   OpBuilder &b = emitter.builder();
-  const layout::Extent keys =
-      cast<tv::LocalAttr>(cast<RankedTensorType>(key.getType()).getEncoding())
-          .getExtents()[2];
-  for (const Mod &mod : mods) {
-    if (mod.from->empty())
-      continue;
-    SmallVector<Type> types(mod.scores, b.getF32Type());
-    types.append(4, b.getIndexType());
-    emitter.scalarRegion(*mod.to, types, [&](ArrayRef<Value> arguments) {
-      ArrayRef<Value> local = arguments.drop_front(mod.scores);
-      SmallVector<Value> at(local.take_front(3));
-      at.push_back(emitter.index(0));
-      SmallVector<Value> global(arguments.take_front(mod.scores));
-      llvm::append_range(global, emitter.globalIndices(queries.getType(), at));
-      global.back() = local[3];
-      emitter.noteIndex(local[3], keys);
-      return emitter.evaluate(mod.from->front(), global);
-    });
-  }
+  emitMod(emitter, queries, op.getKey(), blockMod, 0,
+          [&](ArrayRef<Value> pair) -> SmallVector<Value> {
+            SmallVector<Value> at(pair);
+            for (auto [dim, extent] :
+                 llvm::enumerate(tv::getGlobalShape(mask.getType()))) {
+              if (dim >= 2) {
+                at[dim] = arith::DivUIOp::create(
+                    b, op.getLoc(), at[dim],
+                    emitter.index((*op.getBlocks())[dim - 2]));
+                emitter.noteIndex(at[dim], layout::Extent(extent));
+              } else if (extent == 1) {
+                at[dim] = emitter.index(0);
+              }
+            }
+            return {emitter.loadCaptured(op, mask, at)};
+          });
 }
 
 void tessera::emitAttention(KernelEmitter &emitter, tv::AttentionOp op) {
@@ -61,12 +91,13 @@ void tessera::emitAttention(KernelEmitter &emitter, tv::AttentionOp op) {
   Value value = emitter.argument(op.getValue());
   Value result = emitter.argument(op.getResult());
   Value lse = op.getLse().use_empty() ? Value() : emitter.argument(op.getLse());
-  auto attention =
-      plan::AttentionOp::create(b, op.getLoc(), query, key, value, result, lse,
-                                op.getScaleAttr(), op.getCausalAttr());
-  emitMods(emitter, op.getResult(), op.getKey(),
+  auto attention = plan::AttentionOp::create(
+      b, op.getLoc(), query, key, value, result, lse, op.getScaleAttr(),
+      op.getCausalAttr(), op.getBlocksAttr());
+  emitMods(emitter, op, op.getResult(),
            {{&op.getScoreMod(), &attention.getScoreMod(), 1},
-            {&op.getMaskMod(), &attention.getMaskMod(), 0}});
+            {&op.getMaskMod(), &attention.getMaskMod(), 0}},
+           attention.getBlockMod());
 }
 
 void tessera::emitAttentionGrad(KernelEmitter &emitter, tv::AttentionGradOp op,
@@ -96,9 +127,10 @@ void tessera::emitAttentionGrad(KernelEmitter &emitter, tv::AttentionGradOp op,
       argument(op.getLse()), argument(op.getLseGrad()),
       argument(op.getQueryGrad()), argument(op.getKeyGrad()),
       argument(op.getValueGrad()), scratch, sums, b.getStrArrayAttr(sumsBy),
-      op.getScaleAttr(), op.getCausalAttr());
-  emitMods(emitter, op.getQueryGrad(), op.getKey(),
+      op.getScaleAttr(), op.getCausalAttr(), op.getBlocksAttr());
+  emitMods(emitter, op, op.getQueryGrad(),
            {{&op.getScoreMod(), &attention.getScoreMod(), 1},
             {&op.getMaskMod(), &attention.getMaskMod(), 0},
-            {&op.getScoreGrad(), &attention.getScoreGrad(), 2}});
+            {&op.getScoreGrad(), &attention.getScoreGrad(), 2}},
+           attention.getBlockMod());
 }

@@ -398,6 +398,10 @@ LogicalResult Emitter::emitLoops(plan::GroupOp group) {
   if (ops.empty()) // of what is free, what others read
     ops.push_back(results.front().getDefiningOp());
   FusedOps fused(ops.front());
+  fused.storesOuter = llvm::all_of(results, [&](Value result) {
+    return getReduction(result.getDefiningOp()) ||
+           getSpace(result.getType()) != fused.full;
+  });
   for (Operation *op : ArrayRef(ops).drop_front())
     if (!fused.tryAdd(op))
       return op->emitError() << "does not fit into the loops of its group";
@@ -494,7 +498,7 @@ LogicalResult Emitter::emitAttention(tv::AttentionOp op) {
   if (!op.getLse().use_empty())
     results.push_back(op.getLse());
   return emitFlash(
-      op, "attention", op->getOperands(), results,
+      op, "attention", {op.getQuery(), op.getKey(), op.getValue()}, results,
       [&](KernelEmitter &emitter) { tessera::emitAttention(emitter, op); });
 }
 

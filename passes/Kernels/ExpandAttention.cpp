@@ -44,6 +44,65 @@ static Value floatConstant(OpBuilder &b, Location loc, Type type,
 }
 
 //===----------------------------------------------------------------------===//
+// Block masks
+//===----------------------------------------------------------------------===//
+
+/// Whether mask_mod and the block mask keep the pair `at`; null if there are
+/// neither.
+template <typename Op>
+static Value inlineMask(Op op, OpBuilder &b, ValueRange at) {
+  Location loc = op.getLoc();
+  Value says;
+  if (!op.getMaskMod().empty())
+    says = inlineRegion(b, op.getMaskMod(), at);
+  if (!op.getBlockMask())
+    return says;
+  auto mask = cast<TypedValue<RankedTensorType>>(op.getBlockMask());
+  SmallVector<Value> block;
+  for (auto [dim, extent] :
+       llvm::enumerate(tv::getGlobalShape(mask.getType()))) {
+    auto index = [&](int64_t value) -> Value {
+      return arith::ConstantOp::create(b, loc, b.getIndexAttr(value));
+    };
+    if (dim >= 2)
+      block.push_back(arith::DivUIOp::create(
+          b, loc, at[dim], index((*op.getBlocks())[dim - 2])));
+    else
+      block.push_back(extent == 1 ? index(0) : at[dim]);
+  }
+  Value kind = tv::LoadOp::create(b, loc, b.getI8Type(), mask, block);
+  auto compare = [&](arith::CmpIPredicate predicate, int8_t with) -> Value {
+    return arith::CmpIOp::create(
+        b, loc, predicate, kind,
+        arith::ConstantOp::create(b, loc, b.getI8IntegerAttr(with)));
+  };
+  if (!says)
+    return compare(arith::CmpIPredicate::ne, 0);
+  Value asked =
+      arith::AndIOp::create(b, loc, compare(arith::CmpIPredicate::eq, 1), says);
+  return arith::OrIOp::create(b, loc, compare(arith::CmpIPredicate::eq, 2),
+                              asked);
+}
+
+template <typename Op> static void foldBlocks(Op op) {
+  if (!op.getBlockMask())
+    return;
+  Region folded;
+  Block &block = folded.emplaceBlock();
+  OpBuilder b(op.getContext());
+  b.setInsertionPointToEnd(&block);
+  for (int64_t dim = 0; dim < 4; ++dim)
+    block.addArgument(b.getIndexType(), op.getLoc());
+  tv::YieldOp::create(b, op.getLoc(), inlineMask(op, b, block.getArguments()));
+  op.getMaskMod().takeBody(folded);
+  op.getBlockMaskMutable().clear();
+  op.removeBlocksAttr();
+}
+
+void tessera::foldBlockMask(tv::AttentionOp op) { foldBlocks(op); }
+void tessera::foldBlockMask(tv::AttentionGradOp op) { foldBlocks(op); }
+
+//===----------------------------------------------------------------------===//
 // Heads
 //===----------------------------------------------------------------------===//
 
@@ -188,8 +247,7 @@ static Score makeScore(Op op, OpBuilder &b, ValueRange args) {
     llvm::append_range(arguments, score.at);
     score.modified = inlineRegion(b, op.getScoreMod(), arguments);
   }
-  if (!op.getMaskMod().empty())
-    score.isSeen = inlineRegion(b, op.getMaskMod(), score.at);
+  score.isSeen = inlineMask(op, b, score.at);
   if (op.getCausal()) {
     // ki <= qi + T - S
     Value last = arith::SubIOp::create(

@@ -21,6 +21,11 @@ expandAttention(tv::AttentionOp op, mlir::OpBuilder &b);
 mlir::FailureOr<llvm::SmallVector<mlir::Value>>
 expandAttentionGrad(tv::AttentionGradOp op, mlir::OpBuilder &b);
 
+/// Has mask_mod say what the block mask of an attention or its gradient says,
+/// and takes that from the op.
+void foldBlockMask(tv::AttentionOp op);
+void foldBlockMask(tv::AttentionGradOp op);
+
 /// The `flash` variant of a gradient: the op as it stands, and, for captured
 /// tensors, sums that it makes and what makes their gradients of these.
 mlir::FailureOr<llvm::SmallVector<mlir::Value>>

@@ -143,9 +143,20 @@ struct ExpandComposites
   Operation *attendByCuDNN(tv::AttentionGradOp, OpBuilder &) {
     llvm_unreachable("does not fit");
   }
+  /// Kernels leave out the blocks of a block mask that their tiles, of up to
+  /// 128 queries and keys, divide; sums for captured tensors have all tiles.
+  template <typename Op> static void foldUnlessSkipped(Op op) {
+    auto hasTiles = [](int64_t size) { return size % 128 == 0; };
+    bool skips = op.getBlocks() && llvm::all_of(*op.getBlocks(), hasTiles);
+    if constexpr (std::is_same_v<Op, tv::AttentionGradOp>)
+      skips &= op.getCaptured().empty();
+    if (!skips)
+      foldBlockMask(op);
+  }
   FailureOr<SmallVector<Value>> expandToFlash(tv::AttentionOp op,
                                               OpBuilder &b) {
-    Operation *own = b.clone(*op);
+    auto own = cast<tv::AttentionOp>(b.clone(*op));
+    foldUnlessSkipped(own);
     decided.insert(own);
     return llvm::to_vector_of<Value>(own->getResults());
   }
@@ -153,6 +164,8 @@ struct ExpandComposites
                                               OpBuilder &b) {
     tv::AttentionGradOp own;
     auto results = tessera::expandToFlash(op, b, own);
+    if (succeeded(results))
+      foldUnlessSkipped(own);
     decided.insert(own);
     return results;
   }
@@ -170,6 +183,11 @@ struct ExpandComposites
   FailureOr<SmallVector<Value>> expandToVariants(Op op, OpBuilder &b) {
     static constexpr StringLiteral kind = "attention";
     SmallVector<std::string> allowed(attention.begin(), attention.end());
+    if (auto own = op->template getAttrOfType<ArrayAttr>(tv::kVariantsAttr)) {
+      allowed.clear();
+      for (StringAttr name : own.template getAsRange<StringAttr>())
+        allowed.push_back(name.str());
+    }
     FailureOr<FittingVariants> fitting =
         getFittingVariants(op, kind, allowed, [&](StringRef variant) {
           return target->whyNot(variant, op);

@@ -238,10 +238,10 @@ bool FusedOps::isReadOnlyBy(Operation *reader) const {
   });
 }
 
-bool FusedOps::tryAdd(Operation *op) {
-  const size_t more = countScalarOps(op);
+bool FusedOps::canAdd(Operation *op) const {
   const bool isReduction = getReduction(op).has_value();
-  if (!(isElementwise(op) || isReduction) || scalarOps + more > kMaxScalarOps)
+  if (!(isElementwise(op) || isReduction) ||
+      scalarOps + countScalarOps(op) > kMaxScalarOps)
     return false;
   Space space = getSpace(getLooped(op).getType());
   bool atFull = space == full;
@@ -261,11 +261,14 @@ bool FusedOps::tryAdd(Operation *op) {
     FusedOps own(op);
     outerOfOp = own.outer;
     if (atOuter || outerOfOp == full.size() ||
-        (!llvm::is_sorted(own.order) && (reduces || !isReadOnlyBy(op))))
+        (!llvm::is_sorted(own.order) && !storesOuter &&
+         (reduces || !isReadOnlyBy(op))))
       return false;
     orderOfOp = own.order;
   }
-  if (reduces && !atOuter && (outerOfOp != outer || !llvm::is_sorted(order)))
+  if (reduces && !atOuter &&
+      (outerOfOp != outer || orderOfOp != order ||
+       !(llvm::is_sorted(order) || storesOuter)))
     return false;
   llvm::SmallDenseSet<Value> fromMemory;
   for (Operation *each : ops)
@@ -281,16 +284,18 @@ bool FusedOps::tryAdd(Operation *op) {
   // Elements that a region loads are anywhere, of an operand too.
   llvm::SetVector<Value> loaded;
   getUsedValuesDefinedAbove(op->getRegions(), loaded);
-  if (llvm::any_of(loaded, [&](Value value) { return isBehind(value); }))
-    return false;
+  return llvm::none_of(loaded, [&](Value value) { return isBehind(value); });
+}
+
+void FusedOps::add(Operation *op) {
   ops.insert(op);
-  scalarOps += more;
-  if (isReduction) {
-    reduces = true;
-    outer = outerOfOp;
-    order = orderOfOp;
-  }
-  return true;
+  scalarOps += countScalarOps(op);
+  if (!getReduction(op))
+    return;
+  FusedOps own(op);
+  reduces = true;
+  outer = own.outer;
+  order = std::move(own.order);
 }
 
 //===----------------------------------------------------------------------===//

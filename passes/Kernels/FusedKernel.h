@@ -32,12 +32,22 @@ struct FusedOps {
   size_t outer = 0;
   bool reduces = false;
   size_t scalarOps = 0; ///< in all regions
+  /// Whether nothing of `full` is stored, so that its dimensions may have any
+  /// order; else that is asked of each op's users.
+  bool storesOuter = false;
 
   explicit FusedOps(mlir::Operation *op);
 
-  /// Adds `op` if its operands from these ops are elements that its own place
-  /// in the loops has at hand.
-  bool tryAdd(mlir::Operation *op);
+  /// Whether `op` fits into the loops, and its operands from these ops are
+  /// elements that its own place there has at hand.
+  bool canAdd(mlir::Operation *op) const;
+  void add(mlir::Operation *op);
+  bool tryAdd(mlir::Operation *op) {
+    const bool fits = canAdd(op);
+    if (fits)
+      add(op);
+    return fits;
+  }
 
   /// Whether a value is indexed by the outer dimensions alone.
   bool isOuter(mlir::Value value) const;

@@ -13,8 +13,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "Kernels/Grouping.h"
+#include "Kernels/LoopKernels.h"
 #include "Kernels/Passes.h"
 #include "Kernels/Windows.h"
+
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -41,6 +45,99 @@ static bool isGroup(const PlanStep &step) {
          (isa<tv::TensorViewDialect>(op->getDialect()) && !getPermutation(op) &&
           !getWindow(op) && op->getNumOperands() > 0 &&
           !isa<tv::ReinterpretOpInterface>(op));
+}
+
+/// The free and copied ops that a group of these computes.
+static llvm::SetVector<Operation *> getFreeOps(ArrayRef<Operation *> ops,
+                                               const Grouping &of) {
+  llvm::SetVector<Value> read;
+  llvm::SetVector<Operation *> free;
+  for (Operation *op : ops) {
+    if (isFree(op))
+      read.insert_range(op->getResults());
+    else if (of.loops.contains(op))
+      read.insert_range(getReadValues(op));
+    else
+      getUsedValuesDefinedAbove(op->getRegions(), read);
+  }
+  for (size_t i = 0; i < read.size(); ++i)
+    if (Operation *op = read[i].getDefiningOp();
+        op && (isFree(op) || of.copied.contains(op))) {
+      free.insert(op);
+      read.insert_range(getReadValues(op));
+    }
+  return free;
+}
+
+/// A copy of a free op in a group. What only lends it extents has the type say
+/// them, unless it is at hand.
+static Operation *copyFree(OpBuilder &builder, Operation *op,
+                           IRMapping &inside) {
+  Operation *copy = builder.clone(*op, inside);
+  SmallVector<Value> read = getReadValues(copy);
+  for (OpOperand &operand : copy->getOpOperands()) {
+    Value value = operand.get();
+    if (llvm::is_contained(read, value) || !value.getDefiningOp() ||
+        value.getParentBlock() == copy->getBlock())
+      continue;
+    OpBuilder before(copy);
+    auto type = cast<RankedTensorType>(value.getType());
+    operand.set(tv::ConstantOp::create(
+        before, copy->getLoc(), type,
+        cast<ElementsAttr>(before.getZeroAttr(
+            RankedTensorType::get({}, type.getElementType()))),
+        Value()));
+  }
+  return copy;
+}
+
+plan::GroupOp tessera::makeGroup(OpBuilder &builder, ArrayRef<Operation *> ops,
+                                 ArrayRef<Value> outputs, const Grouping &of) {
+  llvm::SetVector<Operation *> free = getFreeOps(ops, of), all = free;
+  all.insert_range(ops);
+  SmallVector<Operation *> ordered = all.takeVector();
+  llvm::sort(ordered, [&](Operation *a, Operation *b) {
+    return of.placeOf.lookup(a) < of.placeOf.lookup(b);
+  });
+  auto group = plan::GroupOp::create(
+      builder, ops.back()->getLoc(), ValueRange(outputs).getTypes(),
+      ArrayAttr(), DictionaryAttr(), plan::EpilogueAttr(), plan::SummedAttr());
+  Block &block = group.getBody().emplaceBlock();
+  OpBuilder inner = OpBuilder::atBlockEnd(&block);
+  IRMapping inside;
+  auto readInside = [&](Operation *op) {
+    for (OpOperand &operand : op->getOpOperands())
+      operand.set(inside.lookupOrDefault(operand.get()));
+  };
+  for (Operation *op : ordered) {
+    if (free.contains(op)) {
+      copyFree(inner, op, inside);
+      continue;
+    }
+    op->moveBefore(&block, block.end());
+    if (of.loops.contains(op))
+      readInside(op);
+    for (Region &region : op->getRegions())
+      region.walk(readInside);
+    for (OpOperand &unread : getUnread(op))
+      if (Operation *source = unread.get().getDefiningOp();
+          source && isFree(source))
+        unread.set(OpBuilder(op).clone(*source)->getResult(0));
+  }
+  auto yielded = llvm::map_to_vector(
+      outputs, [&](Value output) { return inside.lookupOrDefault(output); });
+  plan::YieldOp::create(inner, group.getLoc(), yielded);
+  for (auto [output, result] : llvm::zip_equal(outputs, group.getResults())) {
+    const bool isCopied = free.contains(output.getDefiningOp());
+    Value(output).replaceUsesWithIf(result, [&](OpOperand &use) {
+      Operation *user = use.getOwner();
+      if (isCopied) // is computed again elsewhere
+        return user->getBlock() == group->getBlock() && !isFree(user) &&
+               !of.loops.contains(user);
+      return !group->isAncestor(user);
+    });
+  }
+  return group;
 }
 
 /// A step's ops as a group.

@@ -8,8 +8,10 @@
 //
 // Each op joins the kernel of one of its operands if it fits into its loops and
 // no other step lies between them, else it starts a step of its own. A kernel
-// is in one variant of a choice with all its ops, or in none. The steps come in
-// an order that their data asks for, collectives in the order of the program.
+// is in one variant of a choice with all its ops, or in none. What is cheap to
+// make of less is not kept for other kernels, and small kernels are joined. The
+// steps come in an order that their data asks for, collectives in the order of
+// the program.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,8 +20,9 @@
 #include "Kernels/LoopKernels.h"
 #include "Kernels/Windows.h"
 
-#include "mlir/IR/IRMapping.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Transforms/RegionUtils.h"
+#include "llvm/ADT/BitVector.h"
 
 #include <queue>
 
@@ -33,9 +36,14 @@ public:
       : main(main), target(plan::getTarget(main)), matmul(matmul) {}
   LogicalResult findProducts();
   void group();
-  Grouping takeInOrder();
+  void computeAgain();
+  void sort();
+  void joinFew();
+  Grouping finish();
 
 private:
+  using Steps = llvm::SmallSetVector<size_t, 4>;
+
   bool hasKernel(Operation *op) const;
   std::optional<plan::Fusion> getEpilogue(Operation *product) const;
   void chooseSums();
@@ -45,8 +53,14 @@ private:
   bool isFusable(Operation *op) const;
   void addProduct(Operation *product, Operation *at);
   void addStep(Operation *op, bool fused);
-  bool dependsOn(size_t step, size_t target);
-  llvm::SmallSetVector<size_t, 4> getSources(size_t step);
+  std::optional<Steps> getBetween(const Steps &sources, size_t target);
+  void moveBefore(const Steps &between, size_t target);
+  std::optional<Steps> getReaders(Value value);
+  bool isStored(Value value);
+  std::optional<FusedOps> fuse(llvm::SetVector<Operation *> ops);
+  void computeAgain(Operation *op);
+  bool join(size_t step, size_t other);
+  Steps getSources(size_t step);
   void forEachRead(PlanStep &step, llvm::function_ref<void(Value)> visit);
 
   func::FuncOp main;
@@ -59,9 +73,11 @@ private:
   llvm::DenseMap<Operation *, plan::Fusion> sumsOf;
   llvm::DenseSet<Operation *> summed; ///< the reductions in `sumsOf`
   std::vector<PlanStep> steps;
+  /// The steps, each behind all that it depends on, while they are made.
+  std::vector<size_t> order, position;
   std::optional<size_t> lastCollective; ///< step
   llvm::DenseMap<Operation *, size_t> stepOf;
-  llvm::DenseSet<Operation *> copied; ///< by copies alone (getCopied)
+  llvm::DenseSet<Operation *> copied; ///< computed where they are read
   SmallVector<Operation *> program;   ///< its ops, in the order of `placeOf`
   llvm::DenseMap<Operation *, size_t> placeOf;
   llvm::DenseMap<Operation *, plan::Variant> variantOf;
@@ -84,8 +100,7 @@ std::optional<plan::Fusion> Grouper::getEpilogue(Operation *product) const {
   return std::nullopt;
 }
 
-/// The last operands, if the op itself does not read them.
-static MutableOperandRange getUnread(Operation *op) {
+MutableOperandRange tessera::getUnread(Operation *op) {
   // Captured tensors say what has gradients, and its regions read.
   if (auto grad = dyn_cast<tv::AttentionGradOp>(op))
     return grad.getCapturedMutable();
@@ -115,8 +130,8 @@ void Grouper::forEachRead(PlanStep &step,
   llvm::for_each(getMemoryRead(std::move(read), copied), visit);
 }
 
-llvm::SmallSetVector<size_t, 4> Grouper::getSources(size_t step) {
-  llvm::SmallSetVector<size_t, 4> sources;
+Grouper::Steps Grouper::getSources(size_t step) {
+  Steps sources;
   forEachRead(steps[step], [&](Value value) {
     if (Operation *op = value.getDefiningOp())
       if (stepOf.contains(op) && stepOf[op] != step)
@@ -127,17 +142,44 @@ llvm::SmallSetVector<size_t, 4> Grouper::getSources(size_t step) {
   return sources;
 }
 
-bool Grouper::dependsOn(size_t step, size_t target) {
-  llvm::SetVector<size_t> worklist;
-  worklist.insert(step);
-  for (size_t i = 0; i < worklist.size(); ++i) {
-    if (worklist[i] == target)
-      return true;
-    // What ended before the target began cannot depend on it.
-    if (steps[worklist[i]].last >= steps[target].first)
-      worklist.insert_range(getSources(worklist[i]));
-  }
-  return false;
+/// What of `sources`, and of what they depend on, comes after `target`; nothing
+/// if one of them depends on it.
+std::optional<Grouper::Steps> Grouper::getBetween(const Steps &sources,
+                                                  size_t target) {
+  Steps between;
+  auto add = [&](size_t step) {
+    if (position[step] > position[target])
+      between.insert(step);
+  };
+  for (size_t source : sources)
+    add(source);
+  for (size_t i = 0; i < between.size(); ++i)
+    for (size_t source : getSources(between[i])) {
+      if (source == target)
+        return std::nullopt;
+      add(source);
+    }
+  return between;
+}
+
+/// Puts what a step has come to depend on before it.
+void Grouper::moveBefore(const Steps &between, size_t target) {
+  if (between.empty())
+    return;
+  const size_t begin = position[target];
+  size_t end = begin;
+  for (size_t step : between)
+    end = std::max(end, position[step] + 1);
+  SmallVector<size_t> later;
+  size_t at = begin;
+  for (size_t step : ArrayRef(order).slice(begin, end - begin))
+    if (between.contains(step))
+      order[at++] = step;
+    else
+      later.push_back(step);
+  llvm::copy(later, order.begin() + at);
+  for (size_t i = begin; i < end; ++i)
+    position[order[i]] = i;
 }
 
 bool Grouper::hasKernel(Operation *op) const {
@@ -147,6 +189,8 @@ bool Grouper::hasKernel(Operation *op) const {
 
 void Grouper::addStep(Operation *op, bool fused) {
   stepOf[op] = steps.size();
+  position.push_back(order.size());
+  order.push_back(steps.size());
   steps.push_back({op, std::nullopt, placeOf[op], placeOf[op]});
   if (fused)
     steps.back().fused.emplace(op);
@@ -264,22 +308,14 @@ void Grouper::addProduct(Operation *product, Operation *at) {
     stepOf[fusion.op] = stepOf[product];
 }
 
-/// Whether the op only widens elements for reductions, none of which fits into
-/// the loops of `kernel` behind it: those read the narrow ones and widen them
-/// again.
-static bool isWidenedElsewhere(Operation *op, const FusedOps &kernel) {
-  if (!isElementwise(op) || op->getNumOperands() != 1 ||
-      op->getNumResults() != 1 || op->use_empty())
-    return false;
-  auto getBits = [](Value value) {
-    return cast<RankedTensorType>(value.getType()).getElementTypeBitWidth();
-  };
-  if (getBits(op->getResult(0)) <= getBits(op->getOperand(0)))
-    return false;
-  return llvm::all_of(op->getUsers(), [&](Operation *user) {
-    FusedOps both = kernel;
-    return getReduction(user) && !(both.tryAdd(op) && both.tryAdd(user));
-  });
+/// Whether the op would take but numbers from the one row of `kernel`, which
+/// runs in one place: on its own it runs in many.
+static bool isApart(Operation *op, const FusedOps &kernel) {
+  return kernel.reduces && kernel.outer == 0 && !getReduction(op) &&
+         getSpace(op->getResult(0).getType()) == kernel.full &&
+         llvm::none_of(op->getOperands(), [&](Value operand) {
+           return kernel.ops.contains(operand.getDefiningOp());
+         });
 }
 
 void Grouper::group() {
@@ -329,84 +365,329 @@ void Grouper::group() {
     }
     addStep(&op, /*fused=*/true);
     // The kernels that it reads from, latest first.
-    SmallVector<size_t> sources = llvm::to_vector(getSources(steps.size() - 1));
-    llvm::sort(sources, std::greater<size_t>());
-    for (size_t target : sources) {
+    const Steps sources = getSources(steps.size() - 1);
+    SmallVector<size_t> latest = llvm::to_vector(sources);
+    llvm::sort(latest, std::greater<size_t>());
+    for (size_t target : latest) {
       if (!steps[target].fused ||
           variantOf.lookup(&op) != variantOf.lookup(steps[target].op) ||
           (steps[target].product &&
-           !mayFollowProduct(*steps[target].fused, &op)))
+           !mayFollowProduct(*steps[target].fused, &op)) ||
+          isApart(&op, *steps[target].fused) ||
+          !steps[target].fused->canAdd(&op))
         continue;
-      bool between = llvm::any_of(sources, [&](size_t other) {
-        return other != target && dependsOn(other, target);
-      });
-      if (between || isWidenedElsewhere(&op, *steps[target].fused) ||
-          !steps[target].fused->tryAdd(&op))
+      std::optional<Steps> between = getBetween(sources, target);
+      if (!between)
         continue;
+      steps[target].fused->add(&op);
       stepOf[&op] = target;
       steps[target].op = &op;
       steps[target].last = placeOf[&op];
       steps.pop_back();
+      order.pop_back();
+      position.pop_back();
+      moveBefore(*between, target);
       break;
     }
   }
 }
 
-Grouping Grouper::takeInOrder() {
-  llvm::DenseSet<Operation *> loops = copied;
-  for (const PlanStep &step : steps)
-    if (step.fused)
-      for (Operation *op : step.fused->ops)
-        if (!hasKernel(op))
-          loops.insert(op);
-  std::vector<llvm::SmallSetVector<size_t, 4>> users(steps.size());
+/// These and what is computed with them, in one loop nest; nothing if they do
+/// not fit.
+std::optional<FusedOps> Grouper::fuse(llvm::SetVector<Operation *> ops) {
+  llvm::SetVector<Value> read;
+  for (Operation *op : ops)
+    read.insert_range(getReadValues(op));
+  for (size_t i = 0; i < read.size(); ++i) {
+    Operation *op = read[i].getDefiningOp();
+    if (!op || !(isFree(op) || copied.contains(op)))
+      continue;
+    if (!isFree(op))
+      ops.insert(op);
+    read.insert_range(getReadValues(op));
+  }
+  SmallVector<Operation *> ordered = ops.takeVector();
+  llvm::sort(ordered, [&](Operation *a, Operation *b) {
+    return placeOf[a] < placeOf[b];
+  });
+  FusedOps fused(ordered.front());
+  Steps own;
+  for (Operation *op : ordered)
+    if (!copied.contains(op))
+      own.insert(stepOf[op]);
+  auto staysIn = [&](Value value) {
+    std::optional<Steps> readers = getReaders(value);
+    return readers && llvm::all_of(*readers, [&](size_t step) {
+             return own.contains(step);
+           });
+  };
+  fused.storesOuter = llvm::all_of(ordered, [&](Operation *op) {
+    return copied.contains(op) || getReduction(op) ||
+           getSpace(op->getResult(0).getType()) != fused.full ||
+           llvm::all_of(op->getResults(), staysIn);
+  });
+  for (Operation *op : ArrayRef(ordered).drop_front())
+    if (!fused.tryAdd(op))
+      return std::nullopt;
+  return fused;
+}
+
+//===----------------------------------------------------------------------===//
+// What is computed again
+//===----------------------------------------------------------------------===//
+
+/// No more scalar ops are done again for a value.
+static constexpr int64_t kMaxAgain = 16;
+/// What a dimension counts for that is not known.
+static constexpr int64_t kDynamicSize = 1024;
+
+static int64_t getBytes(Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  int64_t bytes = llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+  for (int64_t size : type.getShape())
+    bytes *= ShapedType::isDynamic(size) ? kDynamicSize : size;
+  return bytes;
+}
+
+/// How many scalar ops a map has, none of them more than a product; nothing of
+/// another op.
+static std::optional<int64_t> countCheap(Operation *op) {
+  if (!isPointwise(op) || op->getNumRegions() != 1 || op->getNumResults() != 1)
+    return std::nullopt;
+  int64_t count = 0;
+  for (Operation &scalar : op->getRegion(0).front().without_terminator()) {
+    if (!isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::NegFOp,
+             arith::ExtFOp, arith::TruncFOp, arith::ConstantOp>(scalar))
+      return std::nullopt;
+    count += !isa<arith::ConstantOp>(scalar);
+  }
+  return count;
+}
+
+/// The steps but its own that read a value in loops; nothing if others do.
+std::optional<Grouper::Steps> Grouper::getReaders(Value value) {
+  Steps readers;
+  llvm::SetVector<Value> values;
+  values.insert(value);
+  for (size_t i = 0; i < values.size(); ++i)
+    for (Operation *user : values[i].getUsers()) {
+      if (user->getBlock() != &main.getBody().front())
+        return std::nullopt;
+      if (!llvm::is_contained(getReadValues(user), values[i]))
+        continue; // its extents
+      auto step = stepOf.find(user);
+      if (copied.contains(user) || (isFree(user) && step == stepOf.end())) {
+        values.insert_range(user->getResults());
+        continue;
+      }
+      if (step == stepOf.end() && user->use_empty())
+        continue;
+      if (step == stepOf.end() || isFree(user) || !steps[step->second].fused ||
+          steps[step->second].product)
+        return std::nullopt;
+      readers.insert(step->second);
+    }
+  readers.remove(stepOf[value.getDefiningOp()]);
+  return readers;
+}
+
+bool Grouper::isStored(Value value) {
+  std::optional<Steps> readers = getReaders(value);
+  return !readers || !readers->empty();
+}
+
+/// Has all who read the op's result compute it again if less goes through
+/// memory then.
+void Grouper::computeAgain(Operation *op) {
+  if (!countCheap(op))
+    return;
+  const size_t step = stepOf[op];
+  const Value result = op->getResult(0);
+  std::optional<Steps> readers = getReaders(result);
+  if (!readers || readers->empty())
+    return;
+  const llvm::SetVector<Operation *> &own = steps[step].fused->ops;
+  llvm::SetVector<Operation *> again;
+  llvm::SetVector<Value> read, memory;
+  int64_t count = 0;
+  read.insert(result);
+  for (size_t i = 0; i < read.size(); ++i) {
+    Operation *maker = read[i].getDefiningOp();
+    if (maker && !isFree(maker)) {
+      const bool isOwn = own.contains(maker);
+      if (!copied.contains(maker) && read[i] != result &&
+          (!isOwn || getBytes(read[i]) < getBytes(result) ||
+           isStored(read[i]))) {
+        memory.insert(read[i]);
+        continue;
+      }
+      std::optional<int64_t> more = countCheap(maker);
+      if (!more || (count += *more) > kMaxAgain)
+        return;
+      again.insert(maker);
+    } else if (!maker) {
+      memory.insert(read[i]);
+      continue;
+    }
+    read.insert_range(getReadValues(maker));
+  }
+  int64_t bytes = 0;
+  for (Value value : memory)
+    if (own.contains(value.getDefiningOp()) && !isStored(value))
+      bytes += getBytes(value);
+  for (size_t reader : *readers) {
+    llvm::SetVector<Operation *> ops = steps[reader].fused->ops;
+    ops.insert_range(again);
+    if (variantOf.lookup(op) != variantOf.lookup(steps[reader].op) ||
+        !fuse(std::move(ops)))
+      return;
+    llvm::SetVector<Value> all = memory;
+    forEachRead(steps[reader], [&](Value value) { all.remove(value); });
+    for (Value value : all)
+      bytes += getBytes(value);
+  }
+  if (bytes >= getBytes(result) * int64_t(1 + readers->size()))
+    return;
+  for (Operation *each : again) {
+    copied.insert(each);
+    steps[step].fused->ops.remove(each);
+  }
+}
+
+/// Instead of values that are cheap to make of less, others read that.
+void Grouper::computeAgain() {
+  for (size_t step = 0; step < steps.size(); ++step)
+    if (steps[step].fused && !steps[step].product)
+      for (Operation *op : llvm::to_vector(steps[step].fused->ops))
+        if (!isFree(op) && !copied.contains(op))
+          computeAgain(op);
+}
+
+//===----------------------------------------------------------------------===//
+// The order of steps
+//===----------------------------------------------------------------------===//
+
+/// Puts the steps in an order that their data asks for.
+void Grouper::sort() {
+  std::vector<Steps> users(steps.size());
   std::vector<size_t> waitsFor(steps.size());
-  for (size_t step = 0; step < steps.size(); ++step) {
-    // Behind a kernel of a product, the op that a library would do with it.
-    if (auto &fused = steps[step].fused; fused && steps[step].product)
-      if (auto epilogue = getEpilogue(fused->ops.front());
-          epilogue && !epilogue->x && fused->ops.contains(epilogue->op))
-        steps[step].joined.push_back(*epilogue);
-    llvm::SmallSetVector<size_t, 4> sources = getSources(step);
-    forEachRead(steps[step], [&](Value value) {
-      if (Operation *op = value.getDefiningOp())
-        if (stepOf.contains(op) && stepOf[op] != step)
-          steps[stepOf[op]].outputs.insert(value);
-    });
-    for (size_t source : sources)
+  for (size_t step = 0; step < steps.size(); ++step)
+    for (size_t source : getSources(step))
       if (users[source].insert(step))
         ++waitsFor[step];
-  }
   using Ready = std::pair<size_t, size_t>;
   std::priority_queue<Ready, std::vector<Ready>, std::greater<Ready>> ready;
   for (size_t step = 0; step < steps.size(); ++step)
     if (waitsFor[step] == 0)
       ready.push({steps[step].last, step});
-  std::vector<PlanStep> ordered;
+  std::vector<PlanStep> sorted;
+  std::vector<size_t> places(steps.size());
   while (!ready.empty()) {
     size_t step = ready.top().second;
     ready.pop();
     for (size_t user : users[step])
       if (--waitsFor[user] == 0)
         ready.push({steps[user].last, user});
-    ordered.push_back(std::move(steps[step]));
+    places[step] = sorted.size();
+    sorted.push_back(std::move(steps[step]));
   }
-  return {std::move(ordered), std::move(placeOf), std::move(loops),
+  assert(sorted.size() == steps.size() && "steps that wait for each other");
+  steps = std::move(sorted);
+  for (PlanStep &step : steps)
+    if (step.before)
+      step.before = places[*step.before];
+  for (auto &[_, step] : stepOf)
+    step = places[step];
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels side by side
+//===----------------------------------------------------------------------===//
+
+/// A kernel of no more elements is little more than its launch.
+static constexpr int64_t kFewElements = 1 << 15;
+
+static bool hasFewElements(const PlanStep &step) {
+  if (!step.fused || step.product || step.fused->ops.empty() ||
+      isFree(step.fused->ops.front()))
+    return false;
+  auto type = cast<RankedTensorType>(step.fused->anchor.getType());
+  return type.hasStaticShape() && type.getNumElements() <= kFewElements;
+}
+
+/// Puts the ops of a step with the same loops into the kernel of `step`.
+bool Grouper::join(size_t step, size_t other) {
+  if (variantOf.lookup(steps[step].op) != variantOf.lookup(steps[other].op))
+    return false;
+  llvm::SetVector<Operation *> ops = steps[step].fused->ops;
+  ops.insert_range(steps[other].fused->ops);
+  if (!fuse(ops))
+    return false;
+  for (Operation *op : steps[other].fused->ops)
+    stepOf[op] = step;
+  steps[other].fused->ops.clear();
+  steps[step].fused->ops = std::move(ops);
+  return true;
+}
+
+/// Small kernels with the same loops become one: at the place of the first if
+/// all that the second reads is there before, else at that of the second, if
+/// none between reads the first.
+void Grouper::joinFew() {
+  llvm::BitVector isRead(steps.size());
+  SmallVector<size_t> open; ///< one for all with the same loops
+  for (size_t step = 0; step < steps.size(); ++step) {
+    Steps sources = getSources(step);
+    if (hasFewElements(steps[step])) {
+      const FusedOps &own = *steps[step].fused;
+      auto found = llvm::find_if(open, [&](size_t other) {
+        const FusedOps &kernel = *steps[other].fused;
+        return kernel.full == own.full && kernel.order == own.order &&
+               kernel.outer == own.outer;
+      });
+      const bool isBefore =
+          found != open.end() &&
+          llvm::all_of(sources, [&](size_t source) { return source < *found; });
+      if (found == open.end())
+        open.push_back(step);
+      else if (!isBefore || !join(*found, step)) {
+        if (!isBefore && !isRead[*found])
+          join(step, *found);
+        *found = step;
+      }
+    }
+    for (size_t source : sources)
+      isRead.set(source);
+  }
+}
+
+Grouping Grouper::finish() {
+  llvm::DenseSet<Operation *> loops = copied;
+  // Outputs come in the order in which the program reads them.
+  auto inProgram = llvm::to_vector(llvm::seq<size_t>(0, steps.size()));
+  llvm::sort(inProgram, [&](size_t a, size_t b) {
+    return std::pair(steps[a].first, a) < std::pair(steps[b].first, b);
+  });
+  for (size_t step : inProgram) {
+    auto &fused = steps[step].fused;
+    if (fused)
+      for (Operation *op : fused->ops)
+        if (!hasKernel(op))
+          loops.insert(op);
+    // Behind a kernel of a product, the op that a library would do with it.
+    if (fused && steps[step].product)
+      if (auto epilogue = getEpilogue(fused->ops.front());
+          epilogue && !epilogue->x && fused->ops.contains(epilogue->op))
+        steps[step].joined.push_back(*epilogue);
+    forEachRead(steps[step], [&](Value value) {
+      if (Operation *op = value.getDefiningOp())
+        if (stepOf.contains(op) && stepOf[op] != step)
+          steps[stepOf[op]].outputs.insert(value);
+    });
+  }
+  return {std::move(steps), std::move(placeOf), std::move(loops),
           std::move(copied)};
 }
-
-FailureOr<Grouping> tessera::groupSteps(func::FuncOp main,
-                                        ArrayRef<std::string> matmul) {
-  Grouper grouper(main, matmul);
-  if (failed(grouper.findProducts()))
-    return failure();
-  grouper.group();
-  return grouper.takeInOrder();
-}
-
-//===----------------------------------------------------------------------===//
-// Groups as ops
-//===----------------------------------------------------------------------===//
 
 llvm::SetVector<Value>
 tessera::getMemoryRead(llvm::SetVector<Value> read,
@@ -423,95 +704,14 @@ tessera::getMemoryRead(llvm::SetVector<Value> read,
   return memory;
 }
 
-/// The free and copied ops that a group of these computes.
-static llvm::SetVector<Operation *> getFreeOps(ArrayRef<Operation *> ops,
-                                               const Grouping &of) {
-  llvm::SetVector<Value> read;
-  llvm::SetVector<Operation *> free;
-  for (Operation *op : ops) {
-    if (isFree(op))
-      read.insert_range(op->getResults());
-    else if (of.loops.contains(op))
-      read.insert_range(getReadValues(op));
-    else
-      getUsedValuesDefinedAbove(op->getRegions(), read);
-  }
-  for (size_t i = 0; i < read.size(); ++i)
-    if (Operation *op = read[i].getDefiningOp();
-        op && (isFree(op) || of.copied.contains(op))) {
-      free.insert(op);
-      read.insert_range(getReadValues(op));
-    }
-  return free;
-}
-
-/// A copy of a free op in a group. What only lends it extents has the type say
-/// them, unless it is at hand.
-static Operation *copyFree(OpBuilder &builder, Operation *op,
-                           IRMapping &inside) {
-  Operation *copy = builder.clone(*op, inside);
-  SmallVector<Value> read = getReadValues(copy);
-  for (OpOperand &operand : copy->getOpOperands()) {
-    Value value = operand.get();
-    if (llvm::is_contained(read, value) || !value.getDefiningOp() ||
-        value.getParentBlock() == copy->getBlock())
-      continue;
-    OpBuilder before(copy);
-    auto type = cast<RankedTensorType>(value.getType());
-    operand.set(tv::ConstantOp::create(
-        before, copy->getLoc(), type,
-        cast<ElementsAttr>(before.getZeroAttr(
-            RankedTensorType::get({}, type.getElementType()))),
-        Value()));
-  }
-  return copy;
-}
-
-plan::GroupOp tessera::makeGroup(OpBuilder &builder, ArrayRef<Operation *> ops,
-                                 ArrayRef<Value> outputs, const Grouping &of) {
-  llvm::SetVector<Operation *> free = getFreeOps(ops, of), all = free;
-  all.insert_range(ops);
-  SmallVector<Operation *> ordered = all.takeVector();
-  llvm::sort(ordered, [&](Operation *a, Operation *b) {
-    return of.placeOf.lookup(a) < of.placeOf.lookup(b);
-  });
-  auto group = plan::GroupOp::create(
-      builder, ops.back()->getLoc(), ValueRange(outputs).getTypes(),
-      ArrayAttr(), DictionaryAttr(), plan::EpilogueAttr(), plan::SummedAttr());
-  Block &block = group.getBody().emplaceBlock();
-  OpBuilder inner = OpBuilder::atBlockEnd(&block);
-  IRMapping inside;
-  auto readInside = [&](Operation *op) {
-    for (OpOperand &operand : op->getOpOperands())
-      operand.set(inside.lookupOrDefault(operand.get()));
-  };
-  for (Operation *op : ordered) {
-    if (free.contains(op)) {
-      copyFree(inner, op, inside);
-      continue;
-    }
-    op->moveBefore(&block, block.end());
-    if (of.loops.contains(op))
-      readInside(op);
-    for (Region &region : op->getRegions())
-      region.walk(readInside);
-    for (OpOperand &unread : getUnread(op))
-      if (Operation *source = unread.get().getDefiningOp();
-          source && isFree(source))
-        unread.set(OpBuilder(op).clone(*source)->getResult(0));
-  }
-  auto yielded = llvm::map_to_vector(
-      outputs, [&](Value output) { return inside.lookupOrDefault(output); });
-  plan::YieldOp::create(inner, group.getLoc(), yielded);
-  for (auto [output, result] : llvm::zip_equal(outputs, group.getResults())) {
-    const bool isCopied = free.contains(output.getDefiningOp());
-    Value(output).replaceUsesWithIf(result, [&](OpOperand &use) {
-      Operation *user = use.getOwner();
-      if (isCopied) // is computed again elsewhere
-        return user->getBlock() == group->getBlock() && !isFree(user) &&
-               !of.loops.contains(user);
-      return !group->isAncestor(user);
-    });
-  }
-  return group;
+FailureOr<Grouping> tessera::groupSteps(func::FuncOp main,
+                                        ArrayRef<std::string> matmul) {
+  Grouper grouper(main, matmul);
+  if (failed(grouper.findProducts()))
+    return failure();
+  grouper.group();
+  grouper.computeAgain();
+  grouper.sort();
+  grouper.joinFew();
+  return grouper.finish();
 }

@@ -50,7 +50,8 @@ struct Grouping {
   /// The ops that compute free ones in their loops; others read all operands in
   /// memory.
   llvm::DenseSet<mlir::Operation *> loops;
-  /// Those that are as free, for copies alone read them (getCopied).
+  /// Those that are as free: copies alone read them (getCopied), or they are
+  /// cheaper to make again than to keep.
   llvm::DenseSet<mlir::Operation *> copied;
 };
 
@@ -66,6 +67,9 @@ plan::GroupOp makeGroup(mlir::OpBuilder &builder,
                         llvm::ArrayRef<mlir::Operation *> ops,
                         llvm::ArrayRef<mlir::Value> outputs,
                         const Grouping &of);
+
+/// The last operands, if the op itself does not read them.
+mlir::MutableOperandRange getUnread(mlir::Operation *op);
 
 /// What is in memory of these values, or of what free and copied ops make them
 /// of.

@@ -82,6 +82,10 @@ public:
   mlir::Value loadMemory(mlir::Value tensor,
                          llvm::ArrayRef<mlir::Value> indices);
 
+  /// The element of a captured tensor at global indices; outside of it 0.
+  /// Errors are at `op`.
+  mlir::Value loadCaptured(mlir::Operation *op, mlir::Value tensor,
+                           llvm::ArrayRef<mlir::Value> indices);
   /// The memory of an input, or of an output that was added.
   mlir::Value argument(mlir::Value tensor);
 
@@ -172,9 +176,6 @@ private:
   /// index if so.
   std::pair<mlir::Value, mlir::Value>
   localIndex(const layout::Mesh &mesh, const LocalDim &dim, mlir::Value global);
-  /// The element of a captured tensor at global indices; outside of it 0.
-  mlir::Value loadCaptured(tv::LoadOp load,
-                           llvm::ArrayRef<mlir::Value> indices);
 
   using Elements =
       llvm::SmallVector<std::pair<llvm::SmallVector<mlir::Value>, mlir::Value>,

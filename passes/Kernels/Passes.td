@@ -72,7 +72,9 @@ def ExpandComposites : ContractPass<"tv-expand-composites", "Localized"> {
     a positive scale, without a score_mod or a mask_mod, and, if it is causal, with at
     least as many keys as queries.
     The choice says why they are missing elsewhere. If there is one variant alone, its
-    ops are those of the program and the choice has no values.
+    ops are those of the program and the choice has no values. A block mask is asked in
+    mask_mod, but by `flash` if its blocks are of multiples of 128 queries and keys and
+    no captured tensor has a gradient: that leaves blocks out.
 
     An `attention_grad` becomes a choice of `flash`, where that could be for the
     attention and its head dimension is 64, 96 or 128, and `math`. What is added to a
@@ -295,8 +297,8 @@ def SplitReductions : ContractPass<"tv-split-reductions", "Localized"> {
     ```mlir
     #m = #tv.mesh<tp = 2>
     !x = tensor<4096x512xf32, #tv.local<#tv.view<#m, [did(tp) * 4096, 512], alloc = (0, 1)>, of [8192, 512]>>
-    !r = tensor<16x256x512xf32, #tv.local<#tv.view<#m, [did(tp) * 16, 256, 512]>, of [32, 256, 512]>>
-    !s = tensor<16x512xf32, #tv.local<#tv.view<#m, [did(tp) * 16, 512]>, of [32, 512]>>
+    !r = tensor<32x128x512xf32, #tv.local<#tv.view<#m, [did(tp) * 32, 128, 512]>, of [64, 128, 512]>>
+    !s = tensor<32x512xf32, #tv.local<#tv.view<#m, [did(tp) * 32, 512]>, of [64, 512]>>
     !y = tensor<512xf32, #tv.local<#tv.view<#m, [512], alloc = (0), partial = [tp : sum]>, of [512]>>
     module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
       func.func @main(%x: !x) -> !y {
@@ -366,6 +368,13 @@ def GroupOps : ContractPass<"tv-group-ops", "Localized"> {
     - pointwise ops that nothing but copies read (slices that are no windows, concats,
       pads) are computed by those, where no element is computed twice and all that they
       read is in memory anyway; not on random numbers, which come several at a time;
+    - maps of sums, products and casts that kernels read elsewhere are computed by those
+      from what they are made of, where less goes through memory then: what is widened is
+      stored narrow, and x - mean not at all;
+    - kernels of at most 32768 elements that have the same loops and could run side by
+      side are one; none that others wait for waits for more then;
+    - pointwise ops that take but a number from a reduction of all elements, which runs in
+      one place, are a kernel of their own;
     - matrix products are in groups with what else the target's library does with them,
       where `tv-expand-composites` kept it;
     - on GPUs a sum of columns in bf16 or f16 joins a product: of what `gelu_grad` makes

@@ -305,14 +305,14 @@ bool Ranges::isIndex(Value index, const layout::Extent &extent) {
   return end && !range.smin().isNegative() && range.smax().slt(*end);
 }
 
-Value KernelEmitter::loadCaptured(tv::LoadOp load, ArrayRef<Value> indices) {
-  Value tensor = load.getTensor();
+Value KernelEmitter::loadCaptured(Operation *op, Value tensor,
+                                  ArrayRef<Value> indices) {
   auto type = cast<RankedTensorType>(tensor.getType());
   auto [held, local] = localIndices(type, indices);
   if (!matchPattern(held, m_One()))
-    return fail(load, "captured tensors must be whole on every device",
+    return fail(op, "captured tensors must be whole on every device",
                 getKernelScalar(type.getElementType()));
-  Ranges ranges(indexOf, load->getParentOfType<func::FuncOp>());
+  Ranges ranges(indexOf, op->getParentOfType<func::FuncOp>());
   Value inside = yes();
   for (auto [index, extent] : llvm::zip_equal(
            indices, cast<tv::LocalAttr>(type.getEncoding()).getExtents()))
@@ -341,7 +341,8 @@ SmallVector<Value> KernelEmitter::evaluate(Block &block,
       SmallVector<Value> indices;
       for (Value at : load.getIndices())
         indices.push_back(mapping.lookup(at));
-      mapping.map(load.getResult(), loadCaptured(load, indices));
+      mapping.map(load.getResult(),
+                  loadCaptured(load, load.getTensor(), indices));
       continue;
     }
     if (isa<arith::ExtFOp, arith::TruncFOp>(op) &&

@@ -32,14 +32,17 @@ namespace {
 constexpr int64_t kManyElements = 1 << 20, kManyOfBlock = 1 << 15;
 /// A block keeps no more of a row, to read it again: a stage is worth less.
 constexpr int64_t kKeptElements = 1 << 16;
-/// As many blocks as a multiprocessor holds at a time, of rows and of columns:
-/// the last few of more would keep but a few busy.
-constexpr int64_t kRowBlocks = 4, kColumnBlocks = 2;
+/// As many blocks as a multiprocessor holds at a time: the last few of more
+/// would keep but a few busy.
+constexpr int64_t kBlocks = 4;
 /// Of columns, a block has this much of each row.
 constexpr int64_t kLineBits = 128 * 8;
 
 /// A dimension to split into parts and the rest of each, which may be 1.
 struct Split {
+  LocalShape whole; ///< of the input, where reduced dimensions may be merged
+  SmallVector<int64_t> dims; ///< the reduced ones of it
+  bool isMerged;
   int64_t dim, rest;
   LocalShape shape; ///< both
 };
@@ -61,17 +64,47 @@ static int64_t getParts(int64_t size, int64_t most, int64_t wanted) {
   return find(wanted / 2, wanted / 4);
 }
 
+/// Makes one of dimensions that lie side by side, whole on each device: it has
+/// more divisors, and what counts through it does not divide.
+static bool merge(LocalShape &shape, SmallVector<int64_t> &dims) {
+  int64_t elements = 1;
+  for (auto [i, dim] : llvm::enumerate(dims)) {
+    std::optional<int64_t> extent = shape.extents[dim].getStatic();
+    if (dim != dims.front() + int64_t(i) || !extent ||
+        !layout::axesOf(shape.dims[dim].product).empty())
+      return false;
+    elements *= *extent;
+  }
+  if (dims.size() < 2)
+    return false;
+  LocalShape merged;
+  merged.mesh = shape.mesh;
+  for (int64_t dim = 0; dim < int64_t(shape.dims.size()); ++dim)
+    if (dim == dims.front())
+      merged.add(layout::Extent(elements));
+    else if (!llvm::is_contained(dims, dim))
+      merged.add(shape, dim);
+  shape = std::move(merged);
+  dims.resize(1);
+  return true;
+}
+
 static std::optional<Split> getSplit(tv::ReduceOp op, int64_t multiprocessors) {
-  auto type = cast<RankedTensorType>(op.getInput().getType());
-  const LocalShape whole(op.getInput());
-  if (!type.hasStaticShape() || !whole.isPlain() ||
+  LocalShape whole(op.getInput());
+  if (!whole.isPlain())
+    return std::nullopt;
+  SmallVector<int64_t> dims(op.getDims());
+  const bool columns =
+      !llvm::is_contained(dims, int64_t(whole.dims.size()) - 1);
+  const bool isMerged = columns && merge(whole, dims);
+  RankedTensorType type = whole.type(getElement(op.getInput()));
+  if (!type.hasStaticShape() ||
       getPermutation(op.getInput().getDefiningOp())) // rows lie elsewhere
     return std::nullopt;
   int64_t blocks = 1;
   for (int64_t dim = 0; dim < type.getRank(); ++dim)
-    if (!llvm::is_contained(op.getDims(), dim))
+    if (!llvm::is_contained(dims, dim))
       blocks *= type.getDimSize(dim);
-  const bool columns = !llvm::is_contained(op.getDims(), type.getRank() - 1);
   if (columns)
     blocks = llvm::divideCeil(
         blocks * type.getElementType().getIntOrFloatBitWidth(), kLineBits);
@@ -79,11 +112,10 @@ static std::optional<Split> getSplit(tv::ReduceOp op, int64_t multiprocessors) {
       (type.getNumElements() < kManyElements &&
        type.getNumElements() / std::max<int64_t>(blocks, 1) < kManyOfBlock))
     return std::nullopt;
-  for (int64_t dim : op.getDims()) {
+  for (int64_t dim : dims) {
     const int64_t size = type.getDimSize(dim);
-    const int64_t parts = getParts(
-        size, op.getDims().size() > 1 ? size : size / 2,
-        (columns ? kColumnBlocks : kRowBlocks) * multiprocessors / blocks);
+    const int64_t parts = getParts(size, dims.size() > 1 ? size : size / 2,
+                                   kBlocks * multiprocessors / blocks);
     if (parts == 0)
       continue;
     // Each device splits what it has, in a view that says so.
@@ -97,7 +129,7 @@ static std::optional<Split> getSplit(tv::ReduceOp op, int64_t multiprocessors) {
         view, {*all}, {*all / rest, rest}, whole.mesh.getMesh());
     if (!both)
       continue;
-    Split split{dim, rest, {}};
+    Split split{whole, dims, isMerged, dim, rest, {}};
     split.shape.mesh = whole.mesh;
     split.shape.dims = both->dims;
     split.shape.extents = {*all / rest, rest};
@@ -107,11 +139,17 @@ static std::optional<Split> getSplit(tv::ReduceOp op, int64_t multiprocessors) {
   return std::nullopt;
 }
 
-/// Whether a library may sum as well, beside a product (tv-group-ops).
+/// Whether a library may sum as well, beside a product (tv-group-ops): one that
+/// reads what is summed, or that it is made of.
 static bool mayJoinProduct(tv::ReduceOp op, const plan::Target &target) {
-  return llvm::any_of(*op->getBlock(), [&](Operation &product) {
-    return target.fuse(&product, op).has_value();
-  });
+  auto joins = [&](Operation *product) {
+    return product && target.fuse(product, op).has_value();
+  };
+  Operation *maker = op.getInput().getDefiningOp();
+  return llvm::any_of(op.getInput().getUsers(), joins) ||
+         (maker && llvm::any_of(maker->getOperands(), [&](Value operand) {
+            return joins(operand.getDefiningOp());
+          }));
 }
 
 /// Whether the reduction is a stage of a kernel over rows: another one of the
@@ -183,31 +221,6 @@ static Value reshape(Value value, const LocalShape &shape, OpBuilder &b,
   return again->getResult(0);
 }
 
-/// Makes one of dimensions that lie side by side, whole on each device: what
-/// counts through them does not divide.
-static bool merge(LocalShape &shape, SmallVector<int64_t> &dims) {
-  int64_t elements = 1;
-  for (auto [i, dim] : llvm::enumerate(dims)) {
-    std::optional<int64_t> extent = shape.extents[dim].getStatic();
-    if (dim != dims.front() + int64_t(i) || !extent ||
-        !layout::axesOf(shape.dims[dim].product).empty())
-      return false;
-    elements *= *extent;
-  }
-  if (dims.size() < 2)
-    return false;
-  LocalShape merged;
-  merged.mesh = shape.mesh;
-  for (int64_t dim = 0; dim < int64_t(shape.dims.size()); ++dim)
-    if (dim == dims.front())
-      merged.add(layout::Extent(elements));
-    else if (!llvm::is_contained(dims, dim))
-      merged.add(shape, dim);
-  shape = std::move(merged);
-  dims.resize(1);
-  return true;
-}
-
 static void split(tv::ReduceOp op, const Split &at, OpBuilder &b) {
   Build build{b, op.getLoc()};
   RankedTensorType result = op.getResult().getType();
@@ -217,7 +230,8 @@ static void split(tv::ReduceOp op, const Split &at, OpBuilder &b) {
                       (element.isBF16() || element.isF16());
   Type wide = widens ? Type(b.getF32Type()) : element;
 
-  LocalShape whole(op.getInput()), parted, partial;
+  const LocalShape &whole = at.whole;
+  LocalShape parted, partial;
   parted.mesh = partial.mesh = whole.mesh;
   SmallVector<int64_t> dims;
   int64_t place = 0; // of the parts, among what is left
@@ -232,14 +246,14 @@ static void split(tv::ReduceOp op, const Split &at, OpBuilder &b) {
       }
       continue;
     }
-    if (llvm::is_contained(op.getDims(), dim))
+    if (llvm::is_contained(at.dims, dim))
       dims.push_back(parted.dims.size());
     else
       partial.add(whole, dim);
     parted.add(whole, dim);
   }
   Value value = op.getInput();
-  if (merge(parted, dims) || at.rest > 1)
+  if (merge(parted, dims) || at.isMerged || at.rest > 1)
     value = reshape(value, parted, b, isReshapable(value));
   value = build.widen(value, wide);
   value =

@@ -33,8 +33,8 @@ from ._native import Code, Error
 
 __all__ = ["Alternative", "Binding", "Code", "Collective", "CompileError", "Compiled",
            "Context", "Error", "Flags", "Layout", "Memory", "Module", "Port", "Step",
-           "Symbol", "assemble", "compile", "phases", "run", "target_of", "threads",
-           "variants"]
+           "Symbol", "assemble", "compile", "default_variants", "phases", "run",
+           "target_of", "threads", "variants"]
 __version__ = "0.1.0"
 
 Source = typing.Union[str, bytes]
@@ -587,6 +587,12 @@ class variants:
 
     def __exit__(self, *_):
         _native.runtime().variants_pop()
+
+
+def default_variants(kind: str, *names: str) -> None:
+    """What threads allow that have no `variants` for the kind; without names: all."""
+    _native.runtime().variants_default(kind.encode(),
+                                       ",".join(names).encode() if names else None)
 
 
 # -------------------------------------------------------------------------------------

@@ -38,6 +38,14 @@
 // RUN: not tessera-run %t/math.tsr --attention=flash 2>&1 | FileCheck %s --check-prefix=LEFT-OUT
 // LEFT-OUT: flash: it is not compiled in; there is math
 
+// One op says itself what there is of it, whatever the command says of all.
+// RUN: sed 's/scale(0.125) causal/& {tv.variants = ["math", "flash"]}/' %t/both.mlir > %t/own.mlir
+// RUN: tessera-compile %t/own.mlir --target=cuda:sm_90a --attention=cudnn --compile-to=plan | FileCheck %s --check-prefix=OWN-CHOICE
+// OWN-CHOICE: alternative 0: attention math, flash, cudnn (not there: it is not compiled in) // tv.attention
+// RUN: sed 's/scale(0.125) causal/& {tv.variants = ["swift"]}/' %t/both.mlir > %t/swift.mlir
+// RUN: not tessera-compile %t/swift.mlir -o %t/swift.tsr 2>&1 | FileCheck %s --check-prefix=SWIFT
+// SWIFT: swift.mlir:{{[0-9]+}}:{{[0-9]+}}: error: 'swift' is no variant of attention; there are 'flash', 'cudnn' and 'math'
+
 // Matrix products in both variants, of which the list of a run takes one; the second
 // product has one variant only. (The library's gets its own kernel of what follows.)
 // RUN: tessera-compile %t/products.mlir --target=cuda:sm_90a --matmul=cublaslt,own --dump-dir=%t/products -o %t/products.gpu

@@ -16,7 +16,7 @@ import shrink
 import tvnumpy
 
 # Where differences see both sides.
-KINKS = re.compile(r"\b(max|min|abs|maximumf|minimumf|absf|cmpf|compare|where|fptosi)\b")
+KINKS = re.compile(r"\b(max|min|abs|maximumf|minimumf|absf|cmpf|compare|where|fptosi|top_k)\b")
 NOT_COMPARED = ("differences at most", "nothing to compare")
 
 

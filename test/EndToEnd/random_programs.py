@@ -21,6 +21,8 @@ import sys
 import tempfile
 
 import shrink
+from random_sizes import Size, dynamic
+from random_windows import Windows
 
 MESHES = [
     "tp = 1", "tp = 2", "tp = 3", "tp = 4", "tp = 6", "x = 2, y = 2", "x = 2, y = 3",
@@ -45,65 +47,12 @@ MOVES = ["constrain", "constrain", "transpose", "reshape", "slice", "concat", "p
          "broadcast", "reshard"]
 
 
-class Size:
-    """An extent that is known at run time: a polynomial of the program's sizes, from
-    the names in each term to its coefficient. No choice may depend on its value."""
-
-    def __init__(self, terms):
-        self.terms = {names: c for names, c in terms.items() if c}
-
-    @staticmethod
-    def of(extent):
-        return extent if isinstance(extent, Size) else Size({(): extent})
-
-    def __add__(self, other):
-        terms = dict(self.terms)
-        for names, c in Size.of(other).terms.items():
-            terms[names] = terms.get(names, 0) + c
-        return Size(terms)
-
-    def __mul__(self, other):
-        terms = {}
-        for a, c in self.terms.items():
-            for b, d in Size.of(other).terms.items():
-                names = tuple(sorted(a + b))
-                terms[names] = terms.get(names, 0) + c * d
-        return Size(terms)
-
-    __radd__, __rmul__ = __add__, __mul__
-
-    def divided(self, by):
-        """What is left of it after a division that leaves no rest, or None."""
-        if any(c % by for c in self.terms.values()):
-            return None
-        return Size({names: c // by for names, c in self.terms.items()})
-
-    @property
-    def name(self):
-        """The size that it is, if it is one."""
-        (names, c), *more = self.terms.items() or [((), 0)]
-        return names[0] if len(names) == 1 and c == 1 and not more else None
-
-    def __eq__(self, other):
-        return isinstance(other, Size) and self.terms == other.terms
-
-    def __hash__(self):
-        return hash(tuple(sorted(self.terms.items())))
-
-    def __str__(self):
-        return "?"
-
-
-def dynamic(extents):
-    return [e for e in extents if isinstance(e, Size)]
-
-
 class Value:
     def __init__(self, name, shape, element, type_):
         self.name, self.shape, self.element, self.type = name, tuple(shape), element, type_
 
 
-class Program:
+class Program(Windows):
     def __init__(self, seed, partial_inputs=True, without=()):
         self.partial_inputs = partial_inputs
         self.random = random.Random(seed)
@@ -544,7 +493,11 @@ class Program:
         a = self.pick(at_least=2)
         if isinstance(a.shape[-1], Size) or a.shape[-1] % 2:
             return None
-        return self.emit(f"tv.rope {a.name} base(100.0)", [a], a.shape)
+        if self.chance(0.5):
+            return self.emit(f"tv.rope {a.name} base(100.0)", [a], a.shape)
+        of = [*a.shape[:self.random.randint(0, len(a.shape) - 2)], a.shape[-2]]
+        at = self.indices(of, 50, outside=0)
+        return at and self.emit(f"tv.rope {a.name} at {at.name} base(100.0)", [a, at], a.shape)
 
     def op_pad(self):
         a = self.pick(at_least=1, integers=True)
@@ -661,9 +614,29 @@ class Program:
         d = self.random.randrange(len(a.shape))
         i = self.indices(self.shape(1), a.shape[d])
         u = self.like([*a.shape[:d], *i.shape, *a.shape[d + 1:]], a.element)
-        kind = self.random.choice(["sum", "sum", "max", "min"])
+        kind = self.random.choice(["sum", "sum", "max", "min", "set", "set"])
         return u and self.emit(f"tv.scatter {kind} {a.name}, {i.name}, {u.name} dim {d}",
                                [a, i, u], a.shape)
+
+    def op_cumsum(self):
+        a = self.pick(at_least=1, integers=True)
+        turn = self.random.choice(["", "reverse "])
+        return self.emit(f"tv.cumsum {turn}{a.name} dim {self.random.randrange(len(a.shape))}",
+                         [a], a.shape)
+
+    def op_top_k(self):
+        """Only the values: which of nearly equal ones is first, rounding decides."""
+        a = self.pick(at_least=1)
+        d = self.random.randrange(len(a.shape))
+        if isinstance(a.shape[d], Size) or not a.shape[d]:
+            return None
+        shape = list(a.shape)
+        shape[d] = self.random.randint(1, min(3, shape[d]))
+        name = self.name()
+        types = self.result(shape, a.element), self.result(shape, "i32")
+        self.body.append(f"  {name}, {name}i = tv.top_k {a.name} dim {d} : ({a.type}) -> "
+                         f"({types[0]}, {types[1]})")
+        return self.keep(Value(name, shape, a.element, types[0]))
 
     def op_experts(self):
         tokens = self.pick(rank=2)

@@ -6,7 +6,7 @@ import numpy as np
 
 class Attention:
     def op_attention(self, text, args, out, regions, env):
-        q, k, v = args
+        q, k, v = args[:3]
         groups = q.shape[1] // k.shape[1]
         k, v = np.repeat(k, groups, axis=1), np.repeat(v, groups, axis=1)
         wide = "f64" if out[0].element == "f64" else "f32"
@@ -21,8 +21,7 @@ class Attention:
         keep = np.ones(s.shape, bool)
         if re.search(r"\bcausal\b", text):
             keep &= index[3] <= index[2] + s.shape[3] - s.shape[2]
-        if "mask_mod" in regions:
-            keep &= self.scalars(regions["mask_mod"], list(index), env)[0]
+        keep &= self.kept(text, regions, list(index), env, args[3:])
         s = np.where(keep, s, -np.inf)
         top = s.max(axis=3, keepdims=True, initial=-np.inf)
         e = np.where(keep, inner(np.exp(s - np.where(np.isfinite(top), top, 0))), 0)
@@ -31,6 +30,31 @@ class Attention:
             lse = np.where(total > 0, np.log(total) + top[..., 0], -np.inf)
         p = inner(e / np.where(total > 0, total, 1)[..., None])
         return self.product(p, v, wide), lse
+
+    def kept(self, text, regions, index, env, block_mask):
+        """Which pairs mask_mod and a block mask keep."""
+        kept = np.ones(index[0].shape, bool)
+        if "mask_mod" in regions:
+            kept = np.broadcast_to(self.scalars(regions["mask_mod"], index, env)[0], kept.shape)
+        if " block_mask(" in text:
+            rows, columns = self.list(text, "blocks")
+            kinds = np.broadcast_to(block_mask[0], index[0].shape[:2] + block_mask[0].shape[2:])
+            kinds = kinds[index[0], index[1], index[2] // rows, index[3] // columns]
+            kept = (kinds == 2) | (kinds == 1) & kept
+        return kept
+
+    def op_block_mask(self, text, args, out, regions, env):
+        queries, keys = self.list(text, "of")
+        rows, columns = self.list(text, "blocks")
+        shape = self.extents(out[0], np.zeros(()))
+        index = list(np.indices((*shape[:2], queries, keys)))
+        kept = np.broadcast_to(self.scalars(regions["mask_mod"], index, env)[0],
+                               index[0].shape)
+        kinds = np.zeros(shape, np.int8)
+        for m, n in np.ndindex(*shape[2:]):
+            block = kept[:, :, m * rows:(m + 1) * rows, n * columns:(n + 1) * columns]
+            kinds[:, :, m, n] = block.any(axis=(2, 3)) + 1 * block.all(axis=(2, 3))
+        return kinds
 
     def op_attention_grad(self, text, args, out, regions, env):
         """`rounded`, beyond the exact results by what they may be off: half an ulp in
@@ -57,11 +81,11 @@ class Attention:
         keep = np.broadcast_to(np.isfinite(lse)[..., None], s.shape)
         if re.search(r"\bcausal\b", text):
             keep = keep & (index[3] <= index[2] + s.shape[3] - s.shape[2])
-        if "mask_mod" in regions:
-            keep = keep & self.scalars(regions["mask_mod"], list(index), env)[0]
+        keep = keep & self.kept(text, regions, list(index), env, args[-1:])
         lse = np.where(np.isfinite(lse), lse, 0)[..., None]
         p = np.exp(np.where(keep, y - lse, -np.inf))
-        names = re.findall(r"%[\w#]+", text)[len(args) - len(out) + 3:]
+        names = re.findall(r"%[\w#]+", text.partition(" block_mask(")[0])
+        names = names[6 + (" dlse " in text):]
         captured = {name: np.zeros(env[name].shape) for name in names}
         slope, adjoints = self.slopes(s, keep, index, regions, env, names)
         p_off = p * (np.abs(slope) * s_off

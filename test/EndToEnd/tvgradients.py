@@ -78,10 +78,11 @@ def attention(program, text, args, results, dys, out, regions, env):
                        for name in re.findall(r"tv\.load (%\w+)", line)
                        if env[name].dtype.kind == "f"})
     names = " ".join(f"%{i}" for i in range(6 + (dlse is not None)))
-    text = (names + (" dlse " if dlse is not None else "") + text[text.index(" scale"):]
-            + " captured " + " ".join(captured))
-    inputs = [do, *args, *results, *([dlse] if dlse is not None else []),
-              *(env[name] for name in captured)]
+    scale, block_mask, blocks = text[text.index(" scale"):].partition(" block_mask(")
+    text = (names + (" dlse " if dlse is not None else "") + scale
+            + " captured " + " ".join(captured) + block_mask + blocks)
+    inputs = [do, *args[:3], *results, *([dlse] if dlse is not None else []),
+              *(env[name] for name in captured), *args[3:]]
     gradients = program.op_attention_grad(text, inputs, [out[0]] * (3 + len(captured)),
                                           regions, env)
     return gradients[:3], dict(zip(captured, gradients[3:]))
@@ -189,6 +190,39 @@ def of_cumsum(p, text, args, y, dy, element):
     Out.element = element
     other = text.removeprefix("reverse ") if text.startswith("reverse") else "reverse " + text
     return [p.op_cumsum(other, [dy], [Out], {}, {})]
+
+
+def of_conv(p, text, args, y, dy, element):
+    class Out:
+        pass
+    Out.element = element
+    x, w, *bias = args
+    dx, dw = np.zeros(x.shape), np.zeros(w.shape)
+    # One weight at a time: where it is, and what it makes of the input there.
+    for at in np.ndindex(w.shape):
+        one = np.zeros(w.shape)
+        one[at] = 1
+        dw[at] = (p.op_conv(text, [x, one], [Out], {}, {}) * dy).sum()
+    for at in np.ndindex(x.shape):
+        one = np.zeros(x.shape)
+        one[at] = 1
+        dx[at] = (p.op_conv(text, [one, w], [Out], {}, {}) * dy).sum()
+    return [dx, dw, *([dy.sum(axis=(0, *range(2, dy.ndim)))] if bias else [])]
+
+
+def of_pool(p, text, args, y, dy, element):
+    if text.startswith("max"):
+        raise NotImplementedError("which elements are the largest")
+
+    class Out:
+        pass
+    Out.element = element
+    dx = np.zeros(args[0].shape)
+    for at in np.ndindex(dx.shape):
+        one = np.zeros(dx.shape)
+        one[at] = 1
+        dx[at] = (p.op_pool(text, [one], [Out], {}, {}) * dy).sum()
+    return [dx]
 
 
 def of_softmax(p, text, args, y, dy, element):

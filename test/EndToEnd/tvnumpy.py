@@ -643,6 +643,38 @@ class Program(Attention):
         loss = np.where(inside, lse - np.take_along_axis(x, at, -1)[..., 0], 0)
         return (loss, lse) if len(out) > 1 else loss
 
+    def windows(self, text, x, sizes, outside=0):
+        """The elements of windows over the last dimensions of x: [F..., O..., K...]."""
+        strides, low, high, dilations = (
+            self.list(text, key) if f" {key} [" in text else [otherwise] * len(sizes)
+            for key, otherwise in (("strides", 1), ("low", 0), ("high", 0), ("dilations", 1)))
+        x = np.pad(x, [(0, 0)] * (x.ndim - len(sizes)) + list(zip(low, high)),
+                   constant_values=outside)
+        spans = [(k - 1) * d + 1 for k, d in zip(sizes, dilations)]
+        all = np.lib.stride_tricks.sliding_window_view(x, spans, tuple(range(-len(sizes), 0)))
+        return all[(..., *(slice(None, None, s) for s in (*strides, *dilations)))]
+
+    def op_conv(self, text, args, out, regions, env):
+        x, w, *bias = args
+        rank = w.ndim - 2
+        groups = int(self.number(text, "groups")) if " groups(" in text else 1
+        columns = self.windows(text, x, w.shape[2:])  # [B, C, O..., K...]
+        places = columns.shape[2:2 + rank]
+        columns = columns.reshape(len(x), groups, -1, *columns.shape[2:])
+        columns = np.moveaxis(columns, 2, 2 + rank).reshape(
+            len(x), groups, int(np.prod(places)), int(np.prod(w.shape[1:])))
+        matrix = w.reshape(1, groups, len(w) // groups, -1).swapaxes(2, 3)
+        y = self.product(columns, matrix, out[0].element).swapaxes(2, 3)
+        y = y.reshape(len(x), len(w), *places)
+        return y + bias[0].reshape(-1, *[1] * rank) if bias else y
+
+    def op_pool(self, text, args, out, regions, env):
+        sizes = self.list(text, "sizes")
+        axes = tuple(range(args[0].ndim, args[0].ndim + len(sizes)))
+        if text.startswith("max"):
+            return self.windows(text, args[0], sizes, -np.inf).max(axis=axes)
+        return self.sum(self.windows(text, args[0], sizes), axes, out[0].element) / np.prod(sizes)
+
     def op_adamw(self, text, args, out, regions, env):
         w, m, v, g, scale, rate, step = args
         a, b = (float(beta) for beta in re.search(r"betas\((.*?)\)", text)[1].split(","))

@@ -237,6 +237,7 @@ func.func @indexing(%a: tensor<4x7x6xf32>, %b: tensor<4x3x6xf32>) {
 // CHECK: tv.scatter: 114
 // CHECK: tv.scatter: 114
 // CHECK: tv.scatter: 114
+// CHECK: tv.scatter: 114
 // CHECK: tv.cumsum: 84
 // CHECK: tv.cumsum: 84
 // CHECK: tv.dispatch: 54
@@ -255,6 +256,9 @@ func.func @runtime_indexing(%table: tensor<5x6xf32>,
   %m = tv.scatter max %table, %ids, %updates dim 0
      : (tensor<5x6xf32>, tensor<2x7xi32>, tensor<2x7x6xf32>) -> tensor<5x6xf32>
   %l = tv.scatter min %table, %ids, %updates dim 0
+     : (tensor<5x6xf32>, tensor<2x7xi32>, tensor<2x7x6xf32>) -> tensor<5x6xf32>
+  // Rows that are set twice, and some that are not.
+  %set = tv.scatter set %table, %ids, %updates dim 0
      : (tensor<5x6xf32>, tensor<2x7xi32>, tensor<2x7x6xf32>) -> tensor<5x6xf32>
   %sums = tv.cumsum %updates dim 1 : (tensor<2x7x6xf32>) -> tensor<2x7x6xf32>
   %back = tv.cumsum reverse %updates dim 0 : (tensor<2x7x6xf32>) -> tensor<2x7x6xf32>
@@ -289,5 +293,18 @@ func.func @dynamic(%x: tensor<?x2xf64> {tv.dims = ["b"]}, %v: tensor<?xf64> {tv.
   %r = tv.reshape %x : (tensor<?x2xf64>) -> tensor<?xf64>
   %g = tv.gather %x, %i dim 1 : (tensor<?x2xf64>, tensor<?xi32>) -> tensor<?x?xf64>
   %e = tv.cross_entropy %x, %i : (tensor<?x2xf64>, tensor<?xi32>) -> tensor<?xf64>
+  return
+}
+
+// CHECK: tv.conv: 96
+// CHECK: tv.conv: 210
+// CHECK: tv.pool: 60
+// CHECK: tv.pool: 60
+func.func @windows(%x: tensor<2x2x3x5xf32>, %w: tensor<3x2x2x3xf32>, %b: tensor<10xf32>,
+                   %v: tensor<10x2x6xf32>, %s: tensor<2x4x10xf32>) {
+  %y = tv.conv %x, %w strides [2, 1] low [1, 0] high [0, 2] : (tensor<2x2x3x5xf32>, tensor<3x2x2x3xf32>) -> tensor<2x3x2x5xf32>
+  %z = tv.conv %s, %v bias %b groups(2) high [1] dilations [2] : (tensor<2x4x10xf32>, tensor<10x2x6xf32>, tensor<10xf32>) -> tensor<2x10x1xf32>
+  %p = tv.pool max %x sizes [2, 2] low [0, 1] high [1, 0] : (tensor<2x2x3x5xf32>) -> tensor<2x2x3x5xf32>
+  %q = tv.pool mean %x sizes [3, 2] strides [1, 2] high [1, 0] : (tensor<2x2x3x5xf32>) -> tensor<2x2x2x2xf32>
   return
 }

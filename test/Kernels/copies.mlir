@@ -85,11 +85,13 @@ func.func @main(%x: !m) -> (!m, !l, !l, !l, !l, !l) {
   return %0, %a, %b, %c, %d, %e : !m, !l, !l, !l, !l, !l
 }
 // NOT: func.func @main
-// NOT-COUNT-3: plan.launch @slice_{{[0-9]+}}(%{{[0-9]}}
-// NOT: %[[D:.*]] = plan.launch @map_{{[0-9]+}}(%arg0)
+// NOT: %[[M:.*]]:3 = plan.launch @map_{{[0-9]+}}(%arg0)
+// NOT-NEXT: plan.launch @slice_{{[0-9]+}}(%[[M]]#0)
+// NOT-NEXT: plan.launch @slice_{{[0-9]+}}(%[[M]]#1)
+// NOT-NEXT: plan.launch @slice_{{[0-9]+}}(%[[M]]#1)
+// NOT-NEXT: %[[D:.*]] = plan.launch @map_{{[0-9]+}}(%arg0)
 // NOT-NEXT: plan.launch @slice_{{[0-9]+}}(%[[D]])
-// NOT-NEXT: %[[E:.*]] = plan.launch @map_{{[0-9]+}}(%arg0)
-// NOT-NEXT: plan.launch @slice_{{[0-9]+}}(%[[E]])
+// NOT-NEXT: plan.launch @slice_{{[0-9]+}}(%[[M]]#2)
 
 //--- dynamic.mlir
 // Of dynamic extents too, where there is one copy.

@@ -31,9 +31,8 @@ func.func @main(%x: !x, %w: !w, %b: !b) -> (!h, !h, !h) attributes {tv.sizes = {
 
 // The sums of one gelu, and not of two; the exact one has a kernel.
 // CHECK: %[[H:.*]], %[[A:.*]] = plan.contract {{.*}} then gelu_tanh
-// CHECK-NEXT: %[[E:.*]] = plan.launch @map_0(%[[A]])
-// CHECK-NEXT: %[[G:.*]] = plan.launch @map_1(%[[A]])
-// CHECK-NEXT: return %[[H]], %[[E]], %[[G]]
+// CHECK-NEXT: %[[G:.*]]:2 = plan.launch @map_0(%[[A]])
+// CHECK-NEXT: return %[[H]], %[[G]]#0, %[[G]]#1
 #m = #tv.mesh<tp = 2>
 !x = tensor<3x8xf16, #tv.local<#tv.view<#m, [3, 8]>, of [3, 8]>>
 !w = tensor<8x8xf16, #tv.local<#tv.view<#m, [did(tp) * 8, 8]>, of [16, 8]>>
@@ -69,10 +68,10 @@ func.func @main(%x: !x, %w: !w, %b: !b) -> !h {
 // CHECK: func.func @main(%[[X:.*]]: tensor<{{.*}}, %[[W:.*]]: tensor<{{.*}}, %[[Y:.*]]: tensor<{{.*}}, %[[V:.*]]: tensor<{{.*}}, %[[B:.*]]: tensor
 // CHECK: %[[S:.*]] = comm.slice %[[B]]
 // CHECK: %[[P:.*]] = plan.contract %[[X]] [0, 1], %[[W]] [2, 1] bias %[[S]] to [0, 2] from
+// CHECK: %[[R:.*]] = comm.all_reduce %[[P]]
 // CHECK: %[[Q:.*]] = plan.contract %[[Y]] [0, 1], %[[V]] [2, 1] to [0, 2] from
-// CHECK: plan.launch @{{.*}}(%[[Q]], %[[S]])
+// CHECK: plan.launch @{{.*}}(%[[Q]], %[[S]], %[[R]])
 // CHECK: comm.all_reduce
-// CHECK: plan.launch
 #m = #tv.mesh<tp = 2>
 !x = tensor<3x4xbf16, #tv.local<#tv.view<#m, [3, did(tp) * 4]>, of [3, 8]>>
 !w = tensor<5x4xbf16, #tv.local<#tv.view<#m, [5, did(tp) * 4]>, of [5, 8]>>
@@ -226,8 +225,7 @@ func.func @main(%dy: !y, %w: !w, %u: !u, %g: !g) -> (!u, !g, !gb, !s, !b) {
 // Two slopes of what becomes one product: it has no epilogue, they have a kernel.
 // CHECK: func.func @main(%[[DY:.*]]: tensor<6x16xbf16{{.*}}, %[[W:.*]]: tensor<8x16xbf16{{.*}}, %[[U:.*]]: tensor<6x8xbf16{{.*}}, %[[V:.*]]: tensor
 // CHECK-NEXT: %[[P:.*]] = plan.contract %[[DY]] [0, 1], %[[W]] [2, 1] to [0, 2] from "tv.linear"
-// CHECK-NEXT: plan.launch @map_0(%[[P]], %[[U]])
-// CHECK-NEXT: plan.launch @map_0(%[[P]], %[[V]])
+// CHECK-NEXT: plan.launch @map_0(%[[P]], %[[U]], %[[V]])
 #m = #tv.mesh<tp = 2>
 !y = tensor<6x16xbf16, #tv.local<#tv.view<#m, [6, 16]>, of [6, 16]>>
 !w = tensor<8x16xbf16, #tv.local<#tv.view<#m, [did(tp) * 8, 16]>, of [16, 16]>>

@@ -15,8 +15,14 @@
 // RUN: tessera-opt %t/product.mlir --tv-group-ops=matmul=cublaslt --tv-choose-variants | FileCheck %s --check-prefix=ALONE
 // RUN: tessera-opt %t/product.mlir --tv-group-ops | FileCheck %s --check-prefix=LIBRARY
 // RUN: tessera-opt %t/reads.mlir --tv-group-ops | FileCheck %s --check-prefix=READS
-// RUN: tessera-opt %t/widened.mlir --tv-group-ops | FileCheck %s --check-prefix=WIDENED
-// RUN: tessera-opt %t/widened.mlir --tv-group-ops --interpret=2 -o /dev/null | FileCheck %s --check-prefix=EQUAL
+// RUN: tessera-opt %t/widened.mlir %{group} | FileCheck %s --check-prefix=WIDENED
+// RUN: tessera-opt %t/widened.mlir %{group} --interpret=2 -o /dev/null | FileCheck %s --check-prefix=EQUAL
+// RUN: tessera-opt %t/again.mlir %{group} | FileCheck %s --check-prefix=AGAIN
+// RUN: tessera-opt %t/again.mlir %{group} --interpret=2 -o /dev/null | FileCheck %s --check-prefix=EQUAL
+// RUN: tessera-opt %t/few.mlir %{group} | FileCheck %s --check-prefix=FEW
+// RUN: tessera-opt %t/few.mlir %{group} --interpret=2 -o /dev/null | FileCheck %s --check-prefix=EQUAL
+// RUN: tessera-opt %t/waits.mlir %{group} | FileCheck %s --check-prefix=WAITS
+// RUN: tessera-opt %t/waits.mlir %{group} --interpret=1 -o /dev/null | FileCheck %s --check-prefix=EQUAL
 // EQUAL: interpret: @main equals the source on
 
 // The pipeline stops between them as anywhere.
@@ -231,10 +237,115 @@ func.func @main(%x: !x) -> (!x, !c, !x, !r) {
   return %y, %1, %z, %3 : !x, !c, !x, !r
 }
 // WIDENED: %[[MADE:.*]]:3 = plan.group {
-// WIDENED: tv.exp
-// WIDENED: tv.tanh
-// WIDENED: tv.cast
+// WIDENED: math.exp
+// WIDENED: math.tanh
+// WIDENED: arith.extf
 // WIDENED: tv.reduce sum {{.*}} dims [1]
 // WIDENED: plan.group {
-// WIDENED: tv.cast %[[MADE]]#0
+// WIDENED: tv.map %[[MADE]]#0
+// WIDENED: arith.extf
 // WIDENED: tv.reduce sum {{.*}} dims [0]
+
+//--- again.mlir
+// x - mean is made again where sums of columns need it, and the mean is kept for that;
+// what costs more than sums and products is kept, and what is kept anyway is read.
+#m = #tv.mesh<tp = 2>
+!x = tensor<64x8xf32, #tv.local<#tv.view<#m, [64, 8]>, of [64, 8]>>
+!r = tensor<64xf32, #tv.local<#tv.view<#m, [64]>, of [64]>>
+!c = tensor<8xf32, #tv.local<#tv.view<#m, [8]>, of [8]>>
+func.func @main(%x: !x) -> (!r, !c, !c, !c, !x) {
+  %m = tv.reduce sum %x dims [1] : (!x) -> !r
+  %b = tv.broadcast %m dims [0] : (!r) -> !x
+  %d = tv.sub %x, %b : (!x, !x) -> !x
+  %q = tv.div %d, %b : (!x, !x) -> !x
+  %p = tv.mul %d, %b : (!x, !x) -> !x
+  %s = tv.mul %p, %q : (!x, !x) -> !x
+  %n = tv.reduce max %s dims [1] : (!x) -> !r
+  %0 = tv.reduce sum %d dims [0] : (!x) -> !c
+  %1 = tv.reduce sum %q dims [0] : (!x) -> !c
+  %2 = tv.reduce sum %p dims [0] : (!x) -> !c
+  return %n, %0, %1, %2, %p : !r, !c, !c, !c, !x
+}
+// AGAIN: %[[ROWS:.*]]:4 = plan.group {
+// AGAIN: %[[M:.*]] = tv.reduce sum
+// AGAIN: arith.subf
+// AGAIN: %[[Q:.*]] = tv.map
+// AGAIN-NEXT: arith.divf
+// AGAIN: %[[P:.*]] = tv.map
+// AGAIN-NEXT: arith.mulf
+// AGAIN: plan.yield %[[Q]], %[[P]], %[[M]], %
+// AGAIN: plan.group {
+// AGAIN-NEXT: %[[B:.*]] = tv.broadcast %[[ROWS]]#2
+// AGAIN-NEXT: %[[D:.*]] = tv.map %arg0, %[[B]]
+// AGAIN: tv.reduce sum %[[D]] dims [0]
+// AGAIN-NEXT: tv.reduce sum %[[ROWS]]#0 dims [0]
+// AGAIN-NEXT: tv.reduce sum %[[ROWS]]#1 dims [0]
+// AGAIN: return %[[ROWS]]#3, {{.*}}, %[[ROWS]]#1
+
+//--- few.mlir
+// Small kernels side by side are one. %f does not join %a: what reads %a would wait for
+// %g, too. %d cannot, for it waits for what reads %a.
+#m = #tv.mesh<tp = 2>
+!s = tensor<512xf32, #tv.local<#tv.view<#m, [512]>, of [512]>>
+func.func @main(%x: !s, %y: !s, %z: !s) -> (!s, !s, !s, !s) {
+  %a = tv.exp %x : (!s) -> !s
+  %c = tv.log %y : (!s) -> !s
+  %b = tv.cumsum %a dim 0 : (!s) -> !s
+  %g = tv.cumsum %z dim 0 : (!s) -> !s
+  %f = tv.sqrt %g : (!s) -> !s
+  %d = tv.tanh %b : (!s) -> !s
+  return %a, %c, %f, %d : !s, !s, !s, !s
+}
+// FEW: %[[A:.*]]:2 = plan.group {
+// FEW: math.exp
+// FEW: math.log
+// FEW: %[[B:.*]] = plan.group {
+// FEW-NEXT: tv.cumsum %[[A]]#0
+// FEW: %[[G:.*]] = plan.group {
+// FEW-NEXT: tv.cumsum %arg2
+// FEW: %[[D:.*]]:2 = plan.group {
+// FEW-NEXT: tv.map %[[G]]
+// FEW-NEXT: math.sqrt
+// FEW: tv.map %[[B]]
+// FEW-NEXT: math.tanh
+// FEW: return %[[A]]#0, %[[A]]#1, %[[D]]#0, %[[D]]#1
+
+//--- waits.mlir
+// %z joins %a and so waits for %t, which is not there yet when the product is; %o, of the
+// product and %t, cannot join %t then.
+#m = #tv.mesh<tp = 1>
+!x = tensor<4x8x8xf32, #tv.local<#tv.view<#m, [4, 8, 8], alloc = (0, 1, 2)>, of [4, 8, 8]>>
+!r = tensor<32x8xf32, #tv.local<#tv.view<#m, [32, 8], alloc = (0, 1)>, of [32, 8]>>
+!v = tensor<2x8xf32, #tv.local<#tv.view<#m, [2, 8], alloc = (0, 1)>, of [2, 8]>>
+!w = tensor<32x2xf32, #tv.local<#tv.view<#m, [32, 2], alloc = (0, 1)>, of [32, 2]>>
+!y = tensor<8x8xf32, #tv.local<#tv.view<#m, [8, 8], alloc = (0, 1)>, of [8, 8]>>
+func.func @main(%x: !x, %v: !v, %y: !y) -> (!x, !y) {
+  %a = tv.map %x : (!x) -> !x (%u: f32) {
+    %r = arith.addf %u, %u : f32
+    tv.yield %r : f32
+  }
+  %flat = tv.reshape %a : (!x) -> !r
+  %w = tv.linear %flat, %v : (!r, !v) -> !w
+  %t = tv.map %y : (!y) -> !y (%u: f32) {
+    %r = math.exp %u : f32
+    tv.yield %r : f32
+  }
+  %wide = tv.broadcast %t dims [1, 2] : (!y) -> !x
+  %z = tv.map %a, %wide : (!x, !x) -> !x (%p: f32, %q: f32) {
+    %r = arith.mulf %p, %q : f32
+    tv.yield %r : f32
+  }
+  %square = tv.reshape %w : (!w) -> !y
+  %o = tv.map %t, %square : (!y, !y) -> !y (%p: f32, %q: f32) {
+    %r = arith.subf %p, %q : f32
+    tv.yield %r : f32
+  }
+  return %z, %o : !x, !y
+}
+// WAITS: %[[T:.*]] = plan.group
+// WAITS: math.exp
+// WAITS: %[[A:.*]]:2 = plan.group
+// WAITS: arith.addf
+// WAITS: arith.mulf
+// WAITS: tv.linear
+// WAITS: arith.subf

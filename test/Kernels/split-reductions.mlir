@@ -60,7 +60,7 @@ func.func @alone(%x: !x) -> !y {
 // CHECK: tv.map {{.*}} -> tensor<4096x512xf32
 // CHECK: arith.mulf
 // CHECK: %[[X:.*]] = tv.reshape %arg0
-// CHECK: %[[M:.*]] = tv.map %[[X]], %[[X]] {{.*}} -> tensor<16x256x512xf32
+// CHECK: %[[M:.*]] = tv.map %[[X]], %[[X]] {{.*}} -> tensor<32x128x512xf32
 // CHECK: arith.mulf
 // CHECK: tv.reduce sum %[[M]] dims [1]
 // CHECK: tv.broadcast
@@ -125,7 +125,7 @@ func.func @not(%x: !x, %c: !c, %p: !p, %n: !n {tv.dims = ["n"]})
 // CHECK: tv.reduce max %{{.*}} dims [1] : (tensor<32x65536
 // CHECK: tv.reduce sum %{{.*}} dims [1] : (tensor<32x65536
 // CHECK: tv.reduce sum %{{.*}} dims [0] : (tensor<8192x256
-// CHECK: tv.reshape %{{.*}} -> tensor<64x128x256xbf16
+// CHECK: tv.reshape %{{.*}} -> tensor<128x64x256xbf16
 func.func @stages(%x: !x, %a: !a, %b: !b) -> (!r, !v, !g, !v) {
   %0 = tv.reduce max %x dims [1] : (!x) -> !r
   %1 = tv.broadcast %0 dims [0] : (!r) -> !x

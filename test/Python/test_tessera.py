@@ -318,6 +318,8 @@ class Wrong(unittest.TestCase):
             (lambda: self.context.load("/no/such/file"), "/no/such/file"),
             (lambda: tessera.run(tessera.compile(SUM), {}, ranks=3), "mesh of 2 devices"),
             (lambda: tessera.variants("attention", "swift").__enter__(), "swift.*flash"),
+            (lambda: tessera.default_variants("attention", "swift"), "swift.*flash"),
+            (lambda: tessera.default_variants("softmax"), "softmax.*attention"),
         ]
         for i, (call, says) in enumerate(cases):
             with self.subTest(i), self.assertRaisesRegex(tessera.Error, says):

@@ -14,21 +14,14 @@
 #include "MLP.h"
 #include "Ranks.h"
 
+#include "tessera/Variants.h"
+
 using namespace tessera;
 using namespace tessera::test;
 using fb::CollectiveKind;
 using fb::Storage;
 
 namespace {
-
-/// From here to the end of its scope.
-class Allow {
-public:
-  explicit Allow(const char *names) {
-    EXPECT_OK(tessera_variants_push("attention", names));
-  }
-  ~Allow() { EXPECT_OK(tessera_variants_pop()); }
-};
 
 /// y = 2 * (two steps of x) + 3, where `flash` takes x to 2 * x + 1 and `math`
 /// to 2 * (2 * x + 5) + 7, through a large temporary, a constant and a move.
@@ -192,7 +185,7 @@ TEST(Variants, StepsOfOthersAreNotThere) {
 TEST(Variants, MemoryIsThatOfWhatIsChosen) {
   withModule(Choice().module(), 2, [](tessera_module *module, int) {
     auto memoryOf = [&](const char *names) {
-      Allow allow(names);
+      AttentionBackends scope({names});
       auto memory = sized<tessera_memory>();
       EXPECT_OK(tessera_module_memory(module, nullptr, 0, &memory));
       double x[64], y[64];
@@ -235,24 +228,25 @@ TEST(Variants, AQueryNamesTheChosen) {
   check("flash,math", Choice::math, "math", "it does not fit", "math");
 }
 
+/// The variant that this thread binds.
+std::string chosenBy(tessera_module *module) {
+  double x[64], y[64];
+  void *pointers[] = {x, y};
+  tessera_binding *binding;
+  EXPECT_OK(tessera_binding_create(module, nullptr, 0, pointers, 2, &binding));
+  std::string name = alternativeOf(binding, 0).chosen;
+  tessera_binding_destroy(binding);
+  return name;
+}
+
 TEST(Variants, TheInnermostEntryCounts) {
   withModule(Choice().module(), 2, [](tessera_module *module, int) {
-    auto chosen = [&] {
-      double x[64], y[64];
-      void *pointers[] = {x, y};
-      tessera_binding *binding;
-      EXPECT_OK(
-          tessera_binding_create(module, nullptr, 0, pointers, 2, &binding));
-      std::string name = alternativeOf(binding, 0).chosen;
-      tessera_binding_destroy(binding);
-      return name;
-    };
-    EXPECT_EQ(chosen(), "flash");
-    Allow outer("math");
-    EXPECT_EQ(chosen(), "math");
+    EXPECT_EQ(chosenBy(module), "flash");
+    AttentionBackends outer({"math"});
+    EXPECT_EQ(chosenBy(module), "math");
     {
-      Allow inner("flash");
-      EXPECT_EQ(chosen(), "flash");
+      AttentionBackends inner({"flash"});
+      EXPECT_EQ(chosenBy(module), "flash");
       // Another thread has its own.
       std::string other = "?";
       std::thread([&] {
@@ -261,14 +255,61 @@ TEST(Variants, TheInnermostEntryCounts) {
       }).join();
       EXPECT_EQ(other, "");
     }
-    EXPECT_EQ(chosen(), "math");
+    EXPECT_EQ(chosenBy(module), "math");
   });
+}
+
+TEST(Variants, AnExceptionEndsAScope) {
+  withModule(Choice().module(), 2, [](tessera_module *module, int) {
+    try {
+      Variants scope("attention", {"math"});
+      EXPECT_EQ(chosenBy(module), "math");
+      throw 1;
+    } catch (int) {
+    }
+    EXPECT_EQ(chosenBy(module), "flash");
+  });
+  auto message = [](const char *kind, const char *name) -> std::string {
+    try {
+      Variants scope(kind, {"math", name});
+    } catch (const std::invalid_argument &error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(message("attention", "fast"),
+            "'fast' is no variant of attention; there are 'flash', 'cudnn' and "
+            "'math'");
+  EXPECT_ERROR(take(tessera_variants_pop()), "has no variants to pop");
+}
+
+TEST(Variants, TheProcessHasADefault) {
+  std::string module = Choice().module();
+  EXPECT_OK(tessera_variants_default("attention", "math"));
+  run(module, nullptr, Choice::math); // ranks are threads that say nothing
+  run(module, "flash", Choice::flash);
+  withModule(module, 2, [](tessera_module *module, int rank) {
+    tessera_binding *bound;
+    double x[64], y[64];
+    void *pointers[] = {x, y};
+    ASSERT_OK(tessera_binding_create(module, nullptr, 0, pointers, 2, &bound));
+    EXPECT_EQ(chosenBy(module), "math");
+    if (rank == 0) // both have bound by then
+      EXPECT_OK(tessera_variants_default("attention", nullptr));
+    EXPECT_STREQ(alternativeOf(bound, 0).chosen, "math"); // it keeps its own
+    tessera_binding_destroy(bound);
+  });
+  run(module, nullptr, Choice::flash);
+  EXPECT_ERROR(take(tessera_variants_default("attention", "fast")), "'fast'");
+  EXPECT_ERROR(take(tessera_variants_default("softmax", nullptr)), "'softmax'");
+  EXPECT_ERROR(take(tessera_variants_default(nullptr, "math")), "null");
+  run(module, nullptr, Choice::flash);
 }
 
 TEST(Variants, AForcedVariantThatIsMissingIsAnErrorWithItsReason) {
   withModule(
       Choice("it does not fit").module(), 2, [](tessera_module *module, int) {
-        Allow allow("flash");
+        AttentionBackends scope({"flash"});
         double x[64], y[64];
         void *pointers[] = {x, y};
         tessera_binding *binding;
@@ -289,14 +330,14 @@ TEST(Variants, AForcedVariantThatIsMissingIsAnErrorWithItsReason) {
 
 TEST(Variants, RanksThatDifferAreAnErrorOnAll) {
   withModule(Choice().module(), 2, [](tessera_module *module, int rank) {
-    Allow allow(rank == 0 ? "flash" : "math");
+    AttentionBackends scope({rank == 0 ? "flash" : "math"});
     double x[64], y[64];
     EXPECT_ERROR(bindError(module, {}, {x, y}), "variants of ops they bind");
   });
   // One that cannot choose at all.
   withModule(Choice("it does not fit").module(), 2,
              [](tessera_module *module, int rank) {
-               Allow allow(rank == 0 ? "flash" : "math");
+               AttentionBackends scope({rank == 0 ? "flash" : "math"});
                double x[64], y[64];
                EXPECT_ERROR(bindError(module, {}, {x, y},
                                       rank == 0 ? TESSERA_INVALID_ARGUMENT

@@ -112,14 +112,14 @@ FailureOr<Shape> Interpreter::resultShape(Operation *op, unsigned result) {
       shape[d] = operandShape(0)[d] + pad.getLow()[d] + pad.getHigh()[d];
       continue;
     }
+    if (!rules) { // moves, constraints and windows
+      shape[d] = operandShape(result)[d];
+      continue;
+    }
     for (unsigned i = 0; i < op->getNumOperands(); ++i) {
-      if (rules && rule.uses[i] == layout::Use::Unread) {
+      if (rule.uses[i] == layout::Use::Unread) {
         if (operandShape(i).size() == shape.size())
           shape[d] = operandShape(i)[d];
-        continue;
-      }
-      if (!rules) {
-        shape[d] = operandShape(i)[d]; // moves and constraints
         continue;
       }
       for (auto [k, factors] : llvm::enumerate(rule.operands[i]))

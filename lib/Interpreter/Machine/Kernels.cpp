@@ -137,7 +137,8 @@ FailureOr<Step> Kernel::compile(Operation *op) {
           if (failed(useMemref(op, tensor, step.tensors.emplace_back())))
             return failure();
         for (Region *region :
-             {&attention.getScoreMod(), &attention.getMaskMod()})
+             {&attention.getScoreMod(), &attention.getMaskMod(),
+              &attention.getBlockMod()})
           if (failed(compile(*region, step.functors.emplace_back())))
             return failure();
         return std::move(step);
@@ -158,7 +159,7 @@ FailureOr<Step> Kernel::compile(Operation *op) {
             return failure();
         for (Region *region :
              {&attention.getScoreMod(), &attention.getMaskMod(),
-              &attention.getScoreGrad()})
+              &attention.getScoreGrad(), &attention.getBlockMod()})
           if (failed(compile(*region, step.functors.emplace_back())))
             return failure();
         return std::move(step);
@@ -393,6 +394,24 @@ bool Kernel::runProduct(const Step &step) {
   return true;
 }
 
+std::optional<bool> Kernel::isKept(const Functor &maskMod,
+                                   const Functor &blockMod,
+                                   ArrayRef<Scalar> pair) {
+  int64_t kind = 1;
+  if (!blockMod.arguments.empty()) {
+    std::optional<Scalar> value = call(blockMod, pair);
+    if (!value)
+      return std::nullopt;
+    kind = value->whole;
+  }
+  if (kind != 1 || maskMod.arguments.empty())
+    return kind != 0;
+  std::optional<Scalar> value = call(maskMod, pair);
+  if (!value)
+    return std::nullopt;
+  return value->whole != 0;
+}
+
 /// By its definition, a query after the other.
 bool Kernel::runAttention(const Step &step) {
   auto op = cast<plan::AttentionOp>(step.op);
@@ -418,17 +437,18 @@ bool Kernel::runAttention(const Step &step) {
       }
       Scalar at[] = {real(score * op.getScale().convertToDouble()), whole(b),
                      whole(h), whole(s), whole(t)};
-      for (auto [n, functor] : llvm::enumerate(step.functors)) {
-        if (functor.arguments.empty())
-          continue;
-        std::optional<Scalar> value = call(functor, ArrayRef(at).drop_front(n));
+      if (!step.functors[0].arguments.empty()) {
+        std::optional<Scalar> value = call(step.functors[0], at);
         if (!value)
           return false;
-        if (n == 0)
-          at[0] = *value;
-        else if (!value->whole)
-          at[0] = real(-infinity);
+        at[0] = *value;
       }
+      std::optional<bool> kept =
+          isKept(step.functors[1], step.functors[2], ArrayRef(at).drop_front());
+      if (!kept)
+        return false;
+      if (!*kept)
+        at[0] = real(-infinity);
       if (op.getCausal() && t > s + keys - queries[2])
         at[0] = real(-infinity);
       scores[t] = at[0].real;
@@ -521,7 +541,10 @@ bool Kernel::runAttentionGrad(const Step &step) {
       failed |= !value;
       return bool(value);
     };
-    if (evaluate(1, ArrayRef(arguments).drop_front(2)) && !value->whole)
+    std::optional<bool> kept = isKept(step.functors[1], step.functors[3],
+                                      ArrayRef(arguments).drop_front(2));
+    failed |= !kept;
+    if (!kept || !*kept)
       continue;
     double modified = product * scale;
     if (evaluate(0, ArrayRef(arguments).drop_front()))

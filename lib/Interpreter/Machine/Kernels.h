@@ -95,6 +95,9 @@ private:
   bool writeReal(const Step &step, int memref, llvm::ArrayRef<int64_t> index,
                  double value);
   /// The first value that a functor yields.
+  /// Whether a mask_mod and a block_mod keep a pair; either may be absent.
+  std::optional<bool> isKept(const Functor &maskMod, const Functor &blockMod,
+                             llvm::ArrayRef<Scalar> pair);
   std::optional<Scalar> call(const Functor &functor,
                              llvm::ArrayRef<Scalar> arguments);
   void assign(llvm::ArrayRef<int> to, llvm::ArrayRef<int> from);

@@ -21,6 +21,26 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::interp;
 
+/// Whether the block mask, if there is one, leaves the pair to mask_mod; else
+/// `kept` is what it says itself.
+template <typename Op>
+static bool asksMask(OpRun &run, Op op, unsigned operand,
+                     ArrayRef<int64_t> pair, bool &kept) {
+  kept = true;
+  if (!op.getBlockMask())
+    return true;
+  const ArrayRef<int64_t> blocks = *op.getBlocks();
+  auto perOne = [&](unsigned dim) {
+    return run.shapeOf(operand)[dim] == 1 ? 0 : pair[dim];
+  };
+  const int64_t kind =
+      run.read(operand,
+               {perOne(0), perOne(1), pair[2] / blocks[0], pair[3] / blocks[1]})
+          .whole;
+  kept = kind != 0;
+  return kind == 1;
+}
+
 namespace {
 /// The scores of one query, and of what its softmax is made.
 struct Row {
@@ -90,8 +110,10 @@ private:
         score = scoreMod(at)[0].real;
       if (op.getCausal() && t > s + keys - queries)
         continue;
-      if (!op.getMaskMod().empty() &&
-          !maskMod(ArrayRef(at).drop_front())[0].whole)
+      bool kept;
+      if (asksMask(run, op, 3, {b, h, s, t}, kept) && !op.getMaskMod().empty())
+        kept = maskMod(ArrayRef(at).drop_front())[0].whole;
+      if (!kept)
         continue;
       row.weights[t] = score;
       row.largest = std::fmax(row.largest, score);
@@ -236,8 +258,11 @@ private:
       if (op.getCausal() &&
           t > s + run.shapeOf(kKey)[2] - run.shapeOf(kQuery)[2])
         continue;
-      if (!op.getMaskMod().empty() &&
-          !maskMod(ArrayRef(at).drop_front(2))[0].whole)
+      bool kept;
+      if (asksMask(run, op, op->getNumOperands() - 1, {b, h, s, t}, kept) &&
+          !op.getMaskMod().empty())
+        kept = maskMod(ArrayRef(at).drop_front(2))[0].whole;
+      if (!kept)
         continue;
       double product = 0, slope = dlse, magnitude = 0;
       for (int64_t d = 0; d < depth; ++d)
@@ -275,7 +300,31 @@ private:
 };
 } // namespace
 
+static LogicalResult evalBlockMask(OpRun &run) {
+  auto op = cast<tv::BlockMaskOp>(run.op);
+  ScalarProgram maskMod;
+  if (failed(maskMod.compile(op.getMaskMod(), run)))
+    return failure();
+  run.fill(0, [&](ArrayRef<int64_t> index) {
+    bool any = false, all = true;
+    auto end = [&](unsigned dim) {
+      return std::min((index[2 + dim] + 1) * op.getBlocks()[dim],
+                      op.getOf()[dim]);
+    };
+    for (int64_t s = index[2] * op.getBlocks()[0]; s < end(0); ++s)
+      for (int64_t t = index[3] * op.getBlocks()[1]; t < end(1); ++t) {
+        const Scalar at[] = {whole(index[0]), whole(index[1]), whole(s),
+                             whole(t)};
+        const bool kept = maskMod(at)[0].whole;
+        any |= kept, all &= kept;
+      }
+    return whole(any + (any && all));
+  });
+  return success();
+}
+
 void interp::addAttention(EvaluatorTable &table) {
+  add<tv::BlockMaskOp>(table, evalBlockMask);
   add<tv::AttentionOp>(table,
                        [](OpRun &run) { return Attention(run).evaluate(); });
   add<tv::AttentionGradOp>(

@@ -54,6 +54,7 @@ Evaluator interp::evaluatorOf(Operation *op) {
     addRuntimeIndexing(made);
     addSources(made);
     addNormalizing(made);
+    addConvolutions(made);
     return made;
   }();
   Evaluator own = table.lookup(op->getName().getStringRef());

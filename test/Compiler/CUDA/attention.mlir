@@ -8,6 +8,7 @@
 // RUN: FileCheck %s --check-prefix=PLAIN < %t/plain/kernels.cu
 // RUN: FileCheck %s --check-prefix=TILES < %t/plain/7-scheduled.mlir
 // RUN: sed 's/64/128/g' %t/plain.mlir | tessera-compile --compile-from=local --target=cuda:sm_90a -o %t/module.tsr 2>&1 | FileCheck %s --check-prefix=CLEAN --allow-empty
+// RUN: sed 's/64/256/g' %t/plain.mlir | tessera-compile --compile-from=local --target=cuda:sm_90a --attention=flash -o %t/module.tsr 2>&1 | FileCheck %s --check-prefix=CLEAN --allow-empty
 // RUN: sed 's/64/128/g; s/bf16/f16/g' %t/mods.mlir | tessera-compile --compile-from=local --target=cuda:sm_90a -o %t/module.tsr 2>&1 | FileCheck %s --check-prefix=CLEAN --allow-empty
 // RUN: tessera-compile %t/relative.mlir --target=cuda:sm_90a --attention=flash --dump-dir=%t/relative -o %t/module.tsr
 // RUN: FileCheck %s --check-prefix=RELATIVE < %t/relative/kernels.cu

@@ -56,16 +56,16 @@
 
 // Neighbouring elements of neighbouring rows: neighbouring threads, of which each
 // takes rows for 4 bytes. What is outside of the stages is done for each of them.
-// COLUMNS: #schedule.loop<columns threads(1024) items(32) as [<vectors(1) unroll(8)>]>
-// COLUMNS-PLAN: as reduce_0 of 1024 threads over 256 by 32
+// COLUMNS: #schedule.loop<columns threads(512) items(32) as [<vectors(1) unroll(8)>]>
+// COLUMNS-PLAN: as reduce_0 of 512 threads over 256 by 32
 // PAIRS: memref.load %arg0[%[[J:.*]], %[[I:.*]]] {schedule.role = #schedule.role<vector along 1>}
 // PAIRS: arith.truncf %{{.*}} {schedule.role = #schedule.role<lanes>} : f32 to bf16
 // PAIRS: memref.store %{{.*}}, %arg1[%[[I]]] {schedule.role = #schedule.role<lanes>}
-// PAIRS: #schedule.loop<columns threads(1024) items(64) as [<vectors(2) unroll(8) if [<aligned 0, 1>]>, <vectors(1) unroll(8)>]>
+// PAIRS: #schedule.loop<columns threads(512) items(64) as [<vectors(2) unroll(8) if [<aligned 0, 1>]>, <vectors(1) unroll(8)>]>
 // PAIRS-TEXT: const Row rows = Row(256 / V);
 // PAIRS-TEXT: if (group.leads()) *p.y0.at(
-// PAIRS-TEXT: reduce_0_rows<ColumnRow<1024>, 2, 8, Keep::No>(p);
-// PAIRS-TEXT: reduce_0_rows<ColumnRow<1024>, 1, 8, Keep::No>(p);
+// PAIRS-TEXT: reduce_0_rows<ColumnRow<512>, 2, 8, Keep::No>(p);
+// PAIRS-TEXT: reduce_0_rows<ColumnRow<512>, 1, 8, Keep::No>(p);
 
 // Small floats are compared two at a time, before they are widened. Where a block
 // keeps little, there are more blocks; of a long row, threads are so many that few

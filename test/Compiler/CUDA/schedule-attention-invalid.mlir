@@ -388,3 +388,20 @@ module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
     return
   }
 }
+
+// -----
+
+// Tiles that do not divide the blocks of a block mask.
+!q = memref<2x4x256x128xbf16, strided<[131072, 32768, 128, 1]>>
+!bm = memref<2x3xi8>
+module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
+  func.func private @k(%q: !q, %bm: !bm, %o: !q) attributes {plan.kernel} {
+    // expected-error@+1 {{tiles of 80 keys do not divide the block mask's blocks of 128}}
+    plan.attention %q, %q, %q to %o scale(0.125) blocks [128, 128] {schedule.attention = #schedule.attention<rows(128) keys(80) stages(2)>} : !q, !q, !q to !q
+      block_mod (%b: index, %h: index, %qi: index, %ki: index) {
+        %k = memref.load %bm[%b, %h] : !bm
+        tv.yield %k : i8
+      }
+    return
+  }
+}

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The kernels for tensor cores, lib/Kernels/cuda/{attention_fwd,attention_bwd,gemm}.cuh,
+"""The kernels for tensor cores, lib/Kernels/cuda/{attention/attention_fwd,attention/attention_bwd,gemm/gemm}.cuh,
 as machine code: products of warp groups and bulk copies, no spills, no stack, no products that
 ptxas serialises.
 
@@ -13,6 +13,7 @@ import machine_code
 
 TEXT = """
 #include "attention/attention_bwd.cuh"
+#include "attention/attention_fwd.cuh"
 #include "gemm/gemm.cuh"
 using namespace tessera;
 struct CausalMods : AttentionMods { static constexpr bool Causal = true; };

@@ -1,4 +1,5 @@
 // RUN: tessera-compile %s --compile-from=local -o %t.tsr
+// RUN: tessera-opt %s --tessera='from=local to=kernels target=cuda:sm_90a' -o /dev/null
 // Dimensions that are split as one.
 #m = #tv.mesh<tp = 4>
 #x = #tv.view<#m, [flat(2) did(tp) * 8]>

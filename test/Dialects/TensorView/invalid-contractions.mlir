@@ -215,3 +215,19 @@ func.func @contract_addend_extents(%a: tensor<2x8xf32>, %b: tensor<8x5xf32>, %c:
   %r = tv.contract %a [0, 1], %b [1, 2] add %c to [0, 2] : (tensor<2x8xf32>, tensor<8x5xf32>, tensor<5x2xf32>) -> tensor<2x5xf32>
   return
 }
+
+// -----
+
+func.func @variants(%q: tensor<1x4x2x8xf32>) {
+  // expected-error@+1 {{'tv.attention' op 'tv.variants' must be names, such as ["flash", "math"], the preferred first}}
+  %o, %l = tv.attention %q, %q, %q scale(1.0) {tv.variants = []} : (tensor<1x4x2x8xf32>, tensor<1x4x2x8xf32>, tensor<1x4x2x8xf32>) -> (tensor<1x4x2x8xf32>, tensor<1x4x2xf32>)
+  return
+}
+
+// -----
+
+func.func @variants_of_what(%x: tensor<8xf32>) {
+  // expected-error@+1 {{'tv.neg' op has no variants for 'tv.variants' to choose of; tv.attention and tv.attention_grad have}}
+  %r = tv.neg %x {tv.variants = ["math"]} : (tensor<8xf32>) -> tensor<8xf32>
+  return
+}

@@ -95,6 +95,24 @@ func.func @attention(%q: tensor<2x4x8x16xf32>, %k: tensor<2x2x6x16xf32>, %v: ten
   return
 }
 
+// CHECK-LABEL: func.func @block_mask
+func.func @block_mask(%q: tensor<2x4x130x16xf32>, %k: tensor<2x2x70x16xf32>, %l: tensor<2x4x130xf32>) {
+  // CHECK: %[[BM:.*]] = tv.block_mask of [130, 70] blocks [64, 128] : () -> tensor<1x4x3x1xi8> mask_mod (%{{.*}}: index, %{{.*}}: index, %{{.*}}: index, %{{.*}}: index) {
+  %bm = tv.block_mask of [130, 70] blocks [64, 128] : () -> tensor<1x4x3x1xi8>
+    mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
+      %c = arith.cmpi sle, %ki, %qi : index
+      tv.yield %c : i1
+    }
+  // CHECK: tv.attention %{{.*}} scale(1.250000e-01) causal block_mask(%[[BM]]) blocks [64, 128] :
+  %o, %n = tv.attention %q, %k, %k scale(0.125) causal block_mask(%bm) blocks [64, 128]
+    : (tensor<2x4x130x16xf32>, tensor<2x2x70x16xf32>, tensor<2x2x70x16xf32>, tensor<1x4x3x1xi8>) -> (tensor<2x4x130x16xf32>, tensor<2x4x130xf32>)
+  // CHECK: tv.attention_grad {{.*}} scale(1.250000e-01) block_mask(%[[BM]]) blocks [64, 128] :
+  %dq, %dk, %dv = tv.attention_grad %q, %q, %k, %k, %q, %l scale(0.125) block_mask(%bm) blocks [64, 128]
+    : (tensor<2x4x130x16xf32>, tensor<2x4x130x16xf32>, tensor<2x2x70x16xf32>, tensor<2x2x70x16xf32>, tensor<2x4x130x16xf32>, tensor<2x4x130xf32>, tensor<1x4x3x1xi8>)
+    -> (tensor<2x4x130x16xf32>, tensor<2x2x70x16xf32>, tensor<2x2x70x16xf32>)
+  return
+}
+
 // CHECK-LABEL: func.func @indices
 func.func @indices(%x: tensor<?x128x384xf32>, %y: tensor<?x?x12xf32>, %t: tensor<4x8xf32>) {
   // CHECK: tv.reshape %{{.*}} : (tensor<?x128x384xf32>) -> tensor<?x128x12x32xf32>

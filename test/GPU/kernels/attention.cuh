@@ -45,12 +45,16 @@ struct NegativeScale : Base {
 };
 /// What the functors capture: one struct for all.
 struct Captured : Base {
+  static constexpr char const *kName = "plain";
+  static constexpr bool kAgrees = false;
   struct Args {
     float const *row;   // [heads, queries]
     float const *shift; // [heads, queries + keys]: by query - key
     int const *query_document, *key_document; // [batch, queries], [batch, keys]
     int queries, keys, window;
     int first_head, query_step, first_query; // of this device
+    signed char const *kinds; // [batch, heads, blocks of queries, of keys]
+    int heads;
   };
 };
 template <float (*Tanh)(float)> struct Cap : Captured {
@@ -214,6 +218,81 @@ struct Sharded : Captured {
   }
 };
 
+/// A causal op with a mask that is a pattern of its own.
+struct Stripes : Captured {
+  static constexpr char const *kName = "causal, stripes";
+  static constexpr bool Causal = true, HasMask = true;
+  template <class At> TSR_DEVICE bool mask(Args const &, At const &at) {
+    return (at.query ^ at.key) & 4;
+  }
+};
+/// Masks of issue 17, by number, of 8192 positions. Block masks of them agree.
+template <int N> struct Pattern : Captured {
+  static constexpr char const *kName = N == 0   ? "causal mask"
+                                       : N == 1 ? "window of 2048"
+                                       : N == 2 ? "8 documents"
+                                                : "checkerboard";
+  static constexpr bool HasMask = N != 3, kAgrees = true;
+  __host__ __device__ static int document(int i) {
+    constexpr int ends[] = {1618, 3066, 3870, 4364, 5341, 6115, 7613, 8192};
+    int n = 0;
+    while (n < 7 && i >= ends[n])
+      n++;
+    return n;
+  }
+  __host__ __device__ static bool keeps(int q, int k) {
+    return N == 0   ? k <= q
+           : N == 1 ? k <= q && k > q - 2048
+           : N == 2 ? document(q) == document(k)
+                    : q / 128 == k / 128 ||
+                          ((q / 128 * 2654435761u) ^ (k / 128 * 40503u)) >> 5 & 1;
+  }
+  struct Row {
+    int document;
+  };
+  struct Column {
+    int document;
+  };
+  TSR_DEVICE Row row(Args const &a, int64 b, int64, int64 q) {
+    return {N == 2 ? a.query_document[b * a.queries + q] : 0};
+  }
+  TSR_DEVICE Column column(Args const &a, int64 b, int64 k) {
+    return {N == 2 ? a.key_document[b * a.keys + k] : 0};
+  }
+  template <class At> TSR_DEVICE bool mask(Args const &, At const &at) {
+    return N == 2 ? at.row.document == at.column.document
+                  : at.key <= at.query && (N == 0 || at.key > at.query - 2048);
+  }
+};
+/// With a block mask, which agrees with the mask nowhere else.
+template <class M, int Queries = 128, int Keys = 128> struct Blocks : M {
+  static constexpr char const *kName = M::kName;
+  static constexpr int BlockQueries = Queries, BlockKeys = Keys;
+  using Args = typename Captured::Args;
+  template <class At> TSR_DEVICE int kind(Args const &a, At const &at) {
+    const int rows = (a.queries + Queries - 1) / Queries;
+    const int columns = (a.keys + Keys - 1) / Keys;
+    return a.kinds[((at.batch * a.heads + at.head) * rows +
+                    at.query / Queries) *
+                       columns +
+                   at.key / Keys];
+  }
+  TSR_DEVICE KeyRange keys(Args const &, int64, int64, int64, int64, int keys) {
+    return {0, keys};
+  }
+};
+/// The same without blocks that are left out.
+template <class M, int Queries, int Keys> struct Folded : M {
+  static constexpr bool HasMask = true;
+  using Args = typename Captured::Args;
+  template <class At> TSR_DEVICE bool mask(Args const &a, At const &at) {
+    const int kind = Blocks<M, Queries, Keys>::kind(a, at);
+    if constexpr (M::HasMask)
+      return kind == 2 || (kind == 1 && M::mask(a, at));
+    return kind != 0;
+  }
+};
+
 //===----------------------------------------------------------------------===//
 // Shapes
 //===----------------------------------------------------------------------===//
@@ -245,8 +324,10 @@ Layout layout(Order order, int heads, int positions, int row = D) {
 }
 
 template <class M> std::string title(Shape const &s) {
-  return format("d%d/%d %s %s b%d h%d/%d s%d/%d%s%s%s", D, DV, Element<T>::kName,
-                M::kName, s.batch, s.heads, s.key_heads, s.queries, s.keys,
+  const std::string blocks =
+      M::BlockKeys ? format(" %dx%d", M::BlockQueries, M::BlockKeys) : "";
+  return format("d%d/%d %s %s%s b%d h%d/%d s%d/%d%s%s%s", D, DV, Element<T>::kName,
+                M::kName, blocks.c_str(), s.batch, s.heads, s.key_heads, s.queries, s.keys,
                 kOrders[(int)s.order], s.ticket ? "" : " no ticket",
                 s.lse ? "" : " no lse");
 }
@@ -284,6 +365,14 @@ template <class M> struct Problem {
                            (s.queries + s.keys)};
   Array<int> query_document{(size_t)s.batch * s.queries},
       key_document{(size_t)s.batch * s.keys};
+  static int blocks(int n, int size) {
+    return size ? (n + size - 1) / size : 0;
+  }
+  double pairs = 0; // of a head, of a Pattern
+  size_t kinds_size = (size_t)s.batch * s.heads *
+                      blocks(s.queries, M::BlockQueries) *
+                      blocks(s.keys, M::BlockKeys);
+  Array<signed char> kinds{kinds_size};
   FwdMaps maps;
   FwdParams<typename M::Args> p = {};
 
@@ -301,11 +390,28 @@ template <class M> struct Problem {
     };
     documents(query_document, s.queries, true);
     documents(key_document, s.keys, false);
+    std::vector<signed char> all;
+    if constexpr (std::is_base_of_v<Captured, M>)
+      if constexpr (M::kAgrees)
+        all = agree();
+    // Each kind, long gaps, and rows of blocks without any.
+    const int columns = blocks(s.keys, M::BlockKeys);
+    for (size_t i = all.size(); i < kinds_size; i++) {
+      const unsigned row = i / std::max(columns, 1), n = i % std::max(columns, 1);
+      const unsigned mixed = (row * 2654435761u) ^ (n * 40503u * (row + 1));
+      all.push_back(row % 7 == 3                 ? 0
+                    : row % 7 == 5 && n % 40 > 1 ? 0
+                                                 : (mixed >> 7) % 3);
+    }
+    CHECK(cudaMemcpy(kinds, all.data(), all.size(), cudaMemcpyHostToDevice));
     CHECK(cudaMemset(ticket, 0, sizeof(int)));
     maps = {map(q, lq, s.queries, s.heads, C::BM),
             map(k, lk, s.keys, s.key_heads, C::BN),
             map(v, lv, s.keys, s.key_heads, C::BN, DV),
             map(o, lo, s.queries, s.heads, 64, DV)};
+    p.o = o;
+    p.o_strides[0] = lo.batch, p.o_strides[1] = lo.head;
+    p.o_strides[2] = lo.position;
     p.lse = s.lse ? lse.data : nullptr;
     p.lse_strides[0] = (int64)s.heads * s.queries;
     p.lse_strides[1] = s.queries, p.lse_strides[2] = 1;
@@ -316,9 +422,34 @@ template <class M> struct Problem {
     if constexpr (std::is_base_of_v<Captured, M>)
       p.args = {
           row_table, shift_table, query_document, key_document, s.queries,
-          s.keys,    100,         s.first_head,   s.query_step, s.first_query};
+          s.keys,    100,         s.first_head,   s.query_step, s.first_query,
+          kinds,     s.heads};
   }
 
+  /// Kinds and documents of a Pattern.
+  std::vector<signed char> agree() {
+    for (auto [to, n] : {std::pair(&query_document, s.queries),
+                         {&key_document, s.keys}}) {
+      std::vector<int> ids;
+      for (int i = 0; i < s.batch * n; i++)
+        ids.push_back(M::document(i % n));
+      CHECK(cudaMemcpy(*to, ids.data(), ids.size() * sizeof(int),
+                       cudaMemcpyHostToDevice));
+    }
+    std::vector<signed char> one, all;
+    for (int q = 0; q < s.queries; q += M::BlockQueries)
+      for (int k = 0; k < s.keys; k += M::BlockKeys) {
+        int kept = 0, of = 0;
+        for (int i = q; i < std::min(q + M::BlockQueries, s.queries); i++)
+          for (int j = k; j < std::min(k + M::BlockKeys, s.keys); j++)
+            kept += M::keeps(i, j), of++;
+        pairs += kept;
+        one.push_back(kept == 0 ? 0 : kept == of ? 2 : 1);
+      }
+    for (int i = 0; i < s.batch * s.heads; i++)
+      all.insert(all.end(), one.begin(), one.end());
+    return all;
+  }
   TensorMap map(Stored const *base, Layout l, int positions, int heads,
                 unsigned box, uint64 depth = D) {
     return tensor_map<T>(
@@ -343,6 +474,10 @@ template <class M> struct Problem {
 /// The same op with exact functions.
 template <class M> struct ExactOf { using Type = M; };
 template <> struct ExactOf<SoftCap> { using Type = Cap<tanh32>; };
+template <class M, int Queries, int Keys>
+struct ExactOf<Blocks<M, Queries, Keys>> {
+  using Type = Folded<typename ExactOf<M>::Type, Queries, Keys>;
+};
 template <class M> using Exact = typename ExactOf<M>::Type;
 
 /// A functor of M, of a pair.

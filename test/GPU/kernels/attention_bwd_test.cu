@@ -8,6 +8,8 @@
 //
 //     attention_bwd_test [check | small | bench]
 //
+// With TEST_BLOCKS: of block masks, which have a program of their own.
+//
 // The forward kernel makes what the backward starts from. `small` holds what a
 // sanitizer can run in seconds; `bench` times, after a check of some rows of
 // each size, and holds the bits of twenty ordered runs against each other.
@@ -335,8 +337,9 @@ template <class M, bool Ordered> double bench(Shape const &s) {
     ok = ok && !differ;
     text += format(", %d of 20 runs differ", differ);
   }
-  const double work =
-      10. * s.batch * s.heads * s.queries * s.keys * D * (M::Causal ? 0.5 : 1);
+  const double pairs =
+      x.pairs ? x.pairs : s.queries * (double)s.keys * (M::Causal ? 0.5 : 1);
+  const double work = 10. * s.batch * s.heads * pairs * D;
   double whole[2], main[2] = {};
   for (bool hot : {false, true}) {
     whole[hot] = work * 1e-9 / measure(hot, [&] { x.launch(); });
@@ -358,8 +361,30 @@ template <class M> void benchBoth(Shape const &s) {
   printf("  ordered / free: %.3f\n", bench<M, true>(s) / free);
 }
 
+void checkBlocks(bool small) {
+  if (small) {
+    both<Blocks<Stripes>>({1, 2, 1, 300, 520});
+    return;
+  }
+  checkMods<Blocks<Stripes>>();
+  checkMods<Blocks<Captured, 256>>();
+  checkMods<Blocks<Window, 128, 256>>();
+  checkMods<Blocks<SoftCap, 256>>();
+  both<Blocks<Stripes>>({1, 2, 1, 3000, 4600}); // words of blocks
+}
+void benchBlocks() {
+  const Shape shape = {2, 2048 / D, 2048 / D, 8192, 8192};
+  benchBoth<Blocks<Pattern<0>>>(shape);
+  benchBoth<Blocks<Pattern<1>>>(shape);
+  benchBoth<Blocks<Pattern<2>>>(shape);
+  benchBoth<Blocks<Pattern<3>>>(shape);
+}
+
 int main(int argc, char **argv) {
   const std::string mode = argc > 1 ? argv[1] : "check";
+#ifdef TEST_BLOCKS
+  mode == "bench" ? benchBlocks() : checkBlocks(mode == "small");
+#else
   if (mode == "bench") {
     constexpr int heads = 2048 / D;
     for (auto [batch, length] : {std::pair(16, 1024), {4, 4096}, {1, 16384}}) {
@@ -377,6 +402,7 @@ int main(int argc, char **argv) {
   } else {
     mode == "small" ? checkSmall() : checkAll();
   }
+#endif
   return report.close(
       format("attention bwd d%d %s", D, Element<T>::kName).c_str());
 }

@@ -10,6 +10,7 @@
 #define TESSERA_TEST_ATTENTION_CONFIGS_CUH
 
 #include "attention/attention_bwd.cuh"
+#include "attention/attention_fwd.cuh"
 #include "attention/attention_tiles.h"
 
 namespace tessera {
@@ -17,7 +18,8 @@ namespace tessera {
 template <class M, int D, int DV>
 constexpr AttentionTiles
     kForwardTiles = getForwardTiles(D, DV, M::HasScore || M::HasMask,
-                                    M::HasScore || !(M::Scale > 0));
+                                    M::HasScore || !(M::Scale > 0),
+                                    M::BlockKeys);
 template <class T, int D, class M, int DV = D>
 using Fwd = FwdConfig<T, D, M, DV, kForwardTiles<M, D, DV>.rows,
                       kForwardTiles<M, D, DV>.keys>;

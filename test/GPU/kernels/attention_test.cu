@@ -8,6 +8,8 @@
 //
 //     attention_test [check | small | bench]
 //
+// With TEST_BLOCKS: of block masks, which have a program of their own.
+//
 // `small` holds what a sanitizer can run in seconds, `bench` times against
 // nothing but the clock.
 //
@@ -92,6 +94,24 @@ template <class M> void checkPlain() {
   check<M>({1, 2, 2, 130, 129, Order::Position, true, false});
   check<M>({16, 24, 24, 384, 384});
 }
+template <class M> void checkBlocks() {
+  check<M>({2, 4, 4, 1024, 1024});
+  check<M>({1, 4, 2, 700, 9000, Order::Packed}); // words of blocks
+  check<M>({2, 3, 1, 333, 129, Order::Head, false});
+}
+/// The programs of block masks, instead of all others.
+void checkBlocks(bool small) {
+  if (small) {
+    check<Blocks<Stripes>>({1, 2, 1, 300, 520});
+    check<Blocks<Captured, 256>>({1, 2, 1, 300, 520});
+    return;
+  }
+  checkBlocks<Blocks<Stripes>>();
+  checkBlocks<Blocks<Captured, 256>>();
+  checkBlocks<Blocks<Window, 128, 192>>();
+  checkBlocks<Blocks<SoftCap, 128, 256>>();
+  check<Blocks<Pattern<2>>>({1, 2, 1, 8192, 8192});
+}
 template <class M> void checkMods() {
   check<M>({2, 4, 4, 1024, 1024});
   check<M>({2, 4, 2, 700, 1000, Order::Packed});
@@ -127,9 +147,10 @@ void checkSmall() {
 
 template <class M> void bench(Shape const &s) {
   Problem<M> problem(s);
-  const double work =
-      2. * s.batch * s.heads * s.queries * s.keys * (D + DV) *
-      (M::Causal ? 0.5 : 1);
+  const double pairs = problem.pairs ? problem.pairs
+                                     : s.queries * (double)s.keys *
+                                           (M::Causal ? 0.5 : 1);
+  const double work = 2. * s.batch * s.heads * pairs * (D + DV);
   double rate[2];
   for (bool hot : {false, true})
     rate[hot] = work * 1e-9 / measure(hot, [&] { problem.launch(); });
@@ -154,12 +175,22 @@ void benchAll() {
       bench<Triangle>({1, h, h, 2048, 2048});
 }
 
+void benchBlocks() {
+  bench<Blocks<Pattern<0>>>({2, 2048 / D, 2048 / D, 8192, 8192});
+  bench<Triangle>({2, 2048 / D, 2048 / D, 8192, 8192});
+  bench<Blocks<Pattern<1>>>({2, 2048 / D, 2048 / D, 8192, 8192});
+  bench<Blocks<Pattern<2>>>({2, 2048 / D, 2048 / D, 8192, 8192});
+  bench<Blocks<Pattern<3>>>({2, 2048 / D, 2048 / D, 8192, 8192});
+}
+
 int main(int argc, char **argv) {
   const std::string mode = argc > 1 ? argv[1] : "check";
-  if (mode == "bench") {
-    benchAll();
+#ifdef TEST_BLOCKS
+  mode == "bench" ? benchBlocks() : checkBlocks(mode == "small");
+#else
+  mode == "bench" ? benchAll() : mode == "small" ? checkSmall() : checkAll();
+#endif
+  if (mode == "bench")
     return 0;
-  }
-  mode == "small" ? checkSmall() : checkAll();
   return report.close(format("attention d%d/%d %s", D, DV, Element<T>::kName).c_str());
 }

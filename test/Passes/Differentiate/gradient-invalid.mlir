@@ -20,15 +20,15 @@ func.func @g(%x: !x, %l: !l) -> !x {
 
 // -----
 
-// Of what is set several times, only the last has a part.
-!x = tensor<4xf32>
+// The last update of a row alone has a part; of so many rows none can be told.
+!x = tensor<?xf32>
 !i = tensor<2xi32>
-func.func private @f(%x: !x, %i: !i, %u: tensor<2xf32>) -> !x {
-  // expected-error@+1 {{'tv.scatter' op of 'set' has no gradient in this version; 'sum' into zeros has one}}
+func.func private @f(%x: !x {tv.dims = ["b"]}, %i: !i, %u: tensor<2xf32>) -> !x attributes {tv.sizes = {b = 4}} {
+  // expected-error@+1 {{'tv.scatter' op of 'set' has no gradient where the dimension that is set is dynamic}}
   %0 = tv.scatter set %x, %i, %u dim 0 : (!x, !i, tensor<2xf32>) -> !x
   return %0 : !x
 }
-func.func @g(%x: !x, %i: !i, %u: tensor<2xf32>, %dy: !x) -> !x {
+func.func @g(%x: !x {tv.dims = ["b"]}, %i: !i, %u: tensor<2xf32>, %dy: !x {tv.dims = ["b"]}) -> !x attributes {tv.sizes = {b = 4}} {
   %y, %dx = tv.gradient @f(%x, %i, %u) of [0] with (%dy) to [0] : (!x, !i, tensor<2xf32>, !x) -> (!x, !x)
   return %dx : !x
 }

@@ -126,6 +126,8 @@ std::optional<std::string> cuda::whyNotCuDNN(Operation *attention) {
     return why;
   if (!op.getScoreMod().empty() || !op.getMaskMod().empty())
     return "it has a score_mod or a mask_mod";
+  if (op.getBlockMask())
+    return "it has a block mask";
   // It may look for the largest score before it scales.
   if (!op.getScale().isFinite() || op.getScale().isNegative() ||
       op.getScale().isZero())

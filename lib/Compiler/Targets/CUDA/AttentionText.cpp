@@ -236,6 +236,7 @@ static LogicalResult writeMods(KernelWriter &out, Op op,
       {&op.getMaskMod(), "HasMask", "mask"}};
   if constexpr (std::is_same_v<Op, plan::AttentionGradOp>)
     regions.push_back({&op.getScoreGrad(), "HasScoreGrad", "score_grad"});
+  regions.push_back({&op.getBlockMod(), "", "kind"});
   out.line() << "\n";
   out.open("struct " + symbol + "_Mods : AttentionMods");
   out.line() << "struct Args {\n";
@@ -247,6 +248,9 @@ static LogicalResult writeMods(KernelWriter &out, Op op,
              << ";\n";
   if (op.getCausal())
     out.line() << "static constexpr bool Causal = true;\n";
+  if (op.getBlocks())
+    out.line() << "static constexpr int BlockQueries = " << (*op.getBlocks())[0]
+               << ", BlockKeys = " << (*op.getBlocks())[1] << ";\n";
   if (!op.getScoreMod().empty())
     for (Operation &scale : op.getScoreMod().front())
       for (auto [role, name] : {std::pair(RoleKind::InnerScale, "InnerScale"),
@@ -285,15 +289,27 @@ static LogicalResult writeMods(KernelWriter &out, Op op,
   for (auto [region, flag, name] : regions) {
     if (region->empty())
       continue;
-    out.line() << "static constexpr bool " << flag << " = true;\n";
+    if (!flag.empty())
+      out.line() << "static constexpr bool " << flag << " = true;\n";
     if (failed(writeFunctor(out, op, *region, name.str(), stages)))
       return failure();
   }
-  if (!op.getMaskMod().empty() &&
+  // A block that is whole does not ask mask_mod.
+  if (!op.getMaskMod().empty() && !op.getBlocks() &&
       failed(writeKeys(out, op, op.getMaskMod().front())))
     return failure();
   out.close("};");
   return success();
+}
+
+/// A tensor among the kernel's parameters f.
+static void writePointer(KernelWriter &out, StringRef field, Value tensor) {
+  if (!tensor)
+    return;
+  out.line() << "f." << field << " = " << out.name(tensor) << ".data;\n";
+  for (int dim = 0; dim < 3; ++dim)
+    out.line() << "f." << field << "_strides[" << dim
+               << "] = " << out.name(tensor) << ".stride[" << dim << "];\n";
 }
 
 static unsigned numberOf(Value tensor) {
@@ -351,13 +367,8 @@ LogicalResult cuda::writeAttention(KernelWriter &out, plan::AttentionOp op,
   out.open(symbol + "(const __grid_constant__ " + symbol + "_Boxed boxed)");
   out.line() << "const " << parameters << " &p = boxed.p;\n";
   out.line() << "FwdParams<" << symbol << "_Mods::Args> f = {};\n";
-  if (op.getLse()) {
-    std::string lse = out.name(op.getLse());
-    out.line() << "f.lse = " << lse << ".data;\n";
-    for (int dim = 0; dim < 3; ++dim)
-      out.line() << "f.lse_strides[" << dim << "] = " << lse << ".stride["
-                 << dim << "];\n";
-  }
+  writePointer(out, "o", op.getResult());
+  writePointer(out, "lse", op.getLse());
   out.line() << "f.ticket = &" << symbol << "_ticket;\n";
   out.line() << "f.batch = " << size(op.getQuery(), 0) << ";\n";
   out.line() << "f.heads = " << size(op.getQuery(), 1) << ";\n";
@@ -430,22 +441,12 @@ LogicalResult cuda::writeAttentionGrad(KernelWriter &out,
   out.open("static __device__ " + bwd + " " + symbol + "_parameters(const " +
            parameters + " &p)");
   out.line() << bwd << " f = {};\n";
-  auto pointer = [&](StringRef field, Value tensor) {
-    if (!tensor)
-      return;
-    out.line() << "f." << field << " = " << out.name(tensor) << ".data;\n";
-    if (field == "workspace")
-      return;
-    for (int dim = 0; dim < 3; ++dim)
-      out.line() << "f." << field << "_strides[" << dim
-                 << "] = " << out.name(tensor) << ".stride[" << dim << "];\n";
-  };
-  pointer("o", op.getOutput());
-  pointer("dout", op.getGrad());
-  pointer("dq", op.getQueryGrad());
-  pointer("lse", op.getLse());
-  pointer("dlse", op.getLseGrad());
-  pointer("workspace", op.getScratch());
+  writePointer(out, "o", op.getOutput());
+  writePointer(out, "dout", op.getGrad());
+  writePointer(out, "dq", op.getQueryGrad());
+  writePointer(out, "lse", op.getLse());
+  writePointer(out, "dlse", op.getLseGrad());
+  out.line() << "f.workspace = " << out.name(op.getScratch()) << ".data;\n";
   for (auto [n, sum] : llvm::enumerate(op.getSums())) {
     const std::string field = "f.sums[" + std::to_string(n) + "].";
     out.line() << field << "to = " << out.name(sum) << ".data;\n";

@@ -41,7 +41,8 @@ static AttentionTiles getTiles(plan::AttentionOp op) {
   auto [depth, ofValues] = getDepths(op);
   return getForwardTiles(
       depth, ofValues, !op.getScoreMod().empty() || !op.getMaskMod().empty(),
-      !op.getScoreMod().empty() || !(op.getScale().convertToDouble() > 0));
+      !op.getScoreMod().empty() || !(op.getScale().convertToDouble() > 0),
+      op.getBlocks() ? (*op.getBlocks())[1] : 0);
 }
 static AttentionTiles getTiles(plan::AttentionGradOp op) {
   return getBackwardTiles(getDepths(op).first, !op.getMaskMod().empty(),
@@ -245,6 +246,21 @@ void cuda::scheduleAttention(Operation *attention) {
     keep(getFunctions(attention), kind);
 }
 
+/// A tile lies in one block of a block mask.
+template <typename Op>
+static LogicalResult verifyBlocks(Op op, AttentionAttr tiles) {
+  if (!op.getBlocks())
+    return success();
+  for (auto [block, tile, what] :
+       {std::tuple((*op.getBlocks())[0], tiles.getRows(), "queries"),
+        std::tuple((*op.getBlocks())[1], tiles.getKeys(), "keys")})
+    if (block % tile != 0)
+      return op.emitError()
+             << "tiles of " << tile << " " << what
+             << " do not divide the block mask's blocks of " << block;
+  return success();
+}
+
 /// That there are kernels with such tiles.
 static LogicalResult verifyTiles(plan::AttentionOp op, AttentionAttr tiles) {
   if (tiles.getRows() != 128 &&
@@ -337,7 +353,7 @@ LogicalResult cuda::verifyAttention(Operation *attention,
     return attention->emitError()
            << "has no schedule; cuda-schedule gives it one";
   auto verify = [&](auto op) -> LogicalResult {
-    if (failed(verifyTiles(op, tiles)))
+    if (failed(verifyTiles(op, tiles)) || failed(verifyBlocks(op, tiles)))
       return failure();
     if (const int64_t bytes = getSharedBytes(op);
         bytes > limits.sharedBytes - kSystemShared)

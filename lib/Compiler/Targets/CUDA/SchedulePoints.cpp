@@ -21,6 +21,8 @@ using namespace tessera::cuda;
 using namespace tessera::schedule;
 
 constexpr int kPointThreads = 256;
+constexpr size_t kLongBody = 100;
+constexpr int64_t kFewPoints = 1 << 14; // no more threads than a GPU has
 constexpr int kTileThreads = 128; // of tiles.cuh
 constexpr int kTileBlocks = 8;    // that a multiprocessor should hold
 constexpr int kMaxStaticShared = 48 << 10;
@@ -93,13 +95,21 @@ static LoopAttr getFlat(scf::ParallelOp loop, Chunk &chunk) {
     ++ops;
     loops |= isa<scf::ForOp>(op);
   });
-  const int width = loops ? 1 : narrow(chunk.getWidth(), extent);
+  std::optional<int64_t> points = 1;
+  for (Value upper : loop.getUpperBound())
+    if (std::optional<int64_t> size = getConstant(upper); size && points)
+      *points *= *size;
+    else
+      points = std::nullopt;
+  // So would it those of long bodies, where there is a thread for each.
+  const bool few = ops > kLongBody && points && *points <= kFewPoints;
+  const int width = loops || few ? 1 : narrow(chunk.getWidth(), extent);
   auto unroll = [&](int width) {
     int registers = 0;
     for (auto [load, plan] : chunk.getLoads())
       registers += std::max<int>(
           width * load.getMemRefType().getElementTypeBitWidth() / 8 / 4, 1);
-    return ops > 100 || loops
+    return ops > kLongBody || loops
                ? 1
                : std::clamp(kLoadRegisters / 2 / std::max(registers, 1), 1, 4);
   };

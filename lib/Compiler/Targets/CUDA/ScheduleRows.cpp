@@ -186,10 +186,9 @@ void Rows::numberKept() {
 /// How many threads, and chunks of each.
 void Rows::planGroup() {
   if (columns()) {
-    // Long bodies need more registers.
-    threads = ops < 40 && (!isStatic || longest >= 512) ? 1024 : 512;
+    threads = 512;
     items = kWarp * width;
-    unroll = 8;
+    unroll = std::clamp(kLoadRegisters / std::max(again + once, 1), 1, 8);
     return;
   }
   int64_t count = isStatic ? llvm::divideCeil(longest, width) : 1024;

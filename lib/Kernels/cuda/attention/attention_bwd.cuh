@@ -55,6 +55,30 @@ namespace tessera {
 // Main kernel
 //===----------------------------------------------------------------------===//
 
+/// Sparse: which blocks of a head's queries a tile has, 32 at a time. By a
+/// whole warp.
+template <class C, class P> struct BwdWalk {
+  P const &p;
+  uint32 kept, whole; // which are not 0, which are 2
+  int rank;           // of this lane's
+
+  /// Block i of the walk, which is m(i); before i % 32 came 0, ..., i % 32 - 1.
+  template <class F>
+  TSR_MEMBER bool has(typename C::Tile const &t, int head, int i, int end,
+                      F m) {
+    if (i % 32 == 0) {
+      const int own = i + (int)threadIdx.x % 32;
+      const int kind =
+          own < end ? bwd_kind<C>(p, t.batch, head, m(own), t.n) : 0;
+      kept = __ballot_sync(~0u, kind != 0);
+      whole = __ballot_sync(~0u, kind == 2);
+      if (C::Ordered && kind)
+        rank = bwd_rank<C>(p, t, head, m(own));
+    }
+    return kept >> i % 32 & 1;
+  }
+};
+
 /// A warp. What does not depend on it is computed before a wait.
 template <class C, class P> struct BwdProducer {
   BwdMaps const &maps;
@@ -142,20 +166,36 @@ template <class C, class P> struct BwdProducer {
     };
     for (int head = t.head; head < t.head_end; head++) {
       const BwdRows<C> rows(p, t.batch, head, t.n);
+      BwdWalk<C, P> walk = {p};
       for (int i = rows.begin; i < rows.end; i++) {
+        if constexpr (C::Sparse)
+          if (!walk.has(t, head, i - rows.begin, rows.end - rows.begin,
+                        [&](int i) {
+                          return t.rows_down ? rows.end - 1 - i
+                                             : rows.begin + i;
+                        }))
+            continue;
         if (!t.empty)
           load(false);
         t.empty = false;
         const int m = t.rows_down ? rows.begin + rows.end - 1 - i : i;
         const int64 at = bwd_block<C>(p, t.batch, head, m);
-        step = {work.sum + at * 2 * C::Part,
+        int rank = 0;
+        if constexpr (C::Ordered && C::Sparse)
+          rank = __shfl_sync(~0u, walk.rank, (i - rows.begin) % 32);
+        else if (C::Ordered)
+          rank = bwd_rank<C>(p, t, head, m);
+        step = {{},
+                work.sum + at * 2 * C::Part,
                 work.turns + at * 2,
-                C::Ordered ? bwd_rank<C>(p, t, head, m) : 0,
+                rank,
                 m,
                 t.n,
                 head,
                 t.batch,
                 m < rows.whole};
+        if constexpr (C::Sparse)
+          step.asks = !(walk.whole >> (i - rows.begin) % 32 & 1);
       }
     }
     if (t.empty)
@@ -176,7 +216,7 @@ template <class C, class P> struct BwdProducer {
         wait_before();
         load_k(t, number);
         if (lane == 0) {
-          add_step({nullptr});
+          add_step({{}, nullptr});
           // The last draw of all.
           if (drawn == tiles + (int)gridDim.x - 1)
             *p.ticket = 0;
@@ -400,6 +440,8 @@ template <class C, class P> struct BwdConsumer {
         bool kept = true;
         if constexpr (Mods::HasMask)
           kept = Mods::mask(p.args, at);
+        if constexpr (C::Sparse)
+          kept |= !now.asks;
         // Without branches, and one element after the other: what the compiler
         // would gather of all does not fit into the registers.
         asm volatile("" : "+f"(value), "+f"(slope));
@@ -500,7 +542,14 @@ template <class C, class P> struct BwdConsumer {
       differentiate(x, y, probs, i, now, sums);
     } else {
       wgmma_wait<1>();
-      if constexpr (C::HasMods) {
+      if constexpr (C::Sparse && C::HasMods && !Mods::HasScore) {
+        if (now.asks) {
+          modify(x, probs, i, now);
+        } else { // the block is whole
+          load_row(lse, s.lse[i]);
+          plain(x, lse);
+        }
+      } else if constexpr (C::HasMods) {
         modify(x, probs, i, now);
       } else {
         if (!C::RowsAhead)

@@ -14,9 +14,16 @@
 #ifndef TESSERA_KERNELS_ATTENTION_BWD_ORDER_CUH
 #define TESSERA_KERNELS_ATTENTION_BWD_ORDER_CUH
 
-#include "attention/attention_fwd.cuh"
+#include "attention/attention_mods.cuh"
+#include "base/wgmma.cuh"
 
 namespace tessera {
+
+/// Sparse: whether a step asks mask.
+template <bool Sparse> struct BwdAsks {};
+template <> struct BwdAsks<true> {
+  bool asks;
+};
 
 /// Type T, head dimension D; BM queries, in so many stages, and BN keys
 /// (attention_tiles.h).
@@ -26,6 +33,7 @@ struct BwdConfig {
   using T = T_;
   using Mods = Mods_;
   static constexpr bool Causal = Mods::Causal, Ordered = Ordered_;
+  static constexpr bool Sparse = Mods::BlockKeys > 0;
   static constexpr bool HasMods = Mods::HasScore || Mods::HasMask;
   static constexpr int D = D_, BM = BM_, BN = BN_, Stages = Stages_;
   static constexpr int Threads = 384;
@@ -57,6 +65,9 @@ struct BwdConfig {
   /// half of them where there are 64 rows in all.
   static constexpr int DqColumns = BM * Panels / 2, Part = 64 * DqColumns;
   static_assert(D == 64 || D == 96 || D == 128, "head dimension 64, 96 or 128");
+  static_assert(Mods::BlockQueries % BM == 0 && Mods::BlockKeys % BN == 0,
+                "a tile lies in one block");
+  static_assert(!Sparse || !Sums, "sums have all tiles");
 
   /// A tile of keys; n is negative after the last.
   struct Tile {
@@ -66,7 +77,7 @@ struct BwdConfig {
     bool empty; // no query sees it
   };
   /// A block of queries of a tile.
-  struct Step {
+  struct Step : BwdAsks<Sparse> {
     float *sum; // of dQ, by consumer groups; null: no more steps
     int *turn;  // Ordered: counters of what was added, of consumer groups
     int rank;   // Ordered: how many tiles add before this one
@@ -202,6 +213,34 @@ TSR_DEVICE KeyRange bwd_tiles(P const &p, int batch, int head, int m) {
           (max(min(seen.end, p.keys), 0) + C::BN - 1) / C::BN};
 }
 
+/// Sparse: what the block mask says of tile n of the keys and block m of a
+/// head's queries.
+template <class C, class P>
+TSR_DEVICE int bwd_kind(P const &p, int batch, int head, int m, int n) {
+  using Mods = typename C::Mods;
+  const IndexPair at = {Mods::batch(p.args, batch), Mods::head(p.args, head),
+                        Mods::query(p.args, m * C::BM), n * C::BN};
+  return Mods::kind(p.args, at);
+}
+
+/// How many tiles add to block m of a head's queries. By a whole block of
+/// threads.
+template <class C, class P>
+TSR_DEVICE int bwd_count(P const &p, int batch, int head, int m) {
+  const KeyRange tiles = bwd_tiles<C>(p, batch, head, m);
+  if constexpr (C::Sparse) {
+    int count = 0;
+    for (int first = tiles.begin; first < tiles.end; first += C::SideThreads) {
+      const int n = first + threadIdx.x;
+      count += __syncthreads_count(n < tiles.end &&
+                                   bwd_kind<C>(p, batch, head, m, n));
+    }
+    return count;
+  } else {
+    return max(0, tiles.end - tiles.begin);
+  }
+}
+
 /// The blocks [begin, end) of a head's queries that see tile n of the keys;
 /// before `whole`, some query does not see some key. By a whole warp.
 template <class C> struct BwdRows {
@@ -227,12 +266,14 @@ template <class C> struct BwdRows {
   }
 };
 
-/// Tile `id` in the order of launch: inside sections of heads whose queries
-/// fit into L2 together, the longest first. Ordered, most sections go the other
-/// way, from the last keys to the first: then the tiles of a causal or windowed
-/// head come to a block of queries one after the other, and do not wait. The
-/// last section has its long tiles first nevertheless, for a short end, and
-/// walks its queries from the last on. By a whole warp.
+/// Tile `id` in the order of launch: inside sections of heads, the longest
+/// first. Ordered, most sections go the other way, from the last keys to the
+/// first: then the tiles of a causal or windowed head come to a block of
+/// queries one after the other, and do not wait. The last section has its long
+/// tiles first nevertheless, for a short end, and walks its queries from the
+/// last on; it has two tiles for each of a GPU's 132 multiprocessors, so that
+/// there are short ones to end with. The queries of two sections should fit
+/// into L2 together. By a whole warp.
 template <class C, class P>
 TSR_DEVICE typename C::Tile bwd_tile(P const &p, int id) {
   using Mods = typename C::Mods;
@@ -243,11 +284,18 @@ TSR_DEVICE typename C::Tile bwd_tile(P const &p, int id) {
     return t;
   }
   const int bytes = 8 * C::D * max(1, p.heads / p.key_heads); // of a query
-  int width = max(1, (40 << 20) / bytes / max(1, p.queries));
-  width = min(width, C::Ordered ? (all + 3) / 4 : all);
-  const int section = id / (tiles * width), first = section * width;
-  const bool last = first + width >= all;
-  width = min(width, all - first);
+  const int fit = max(1, (40 << 20) / bytes / max(1, p.queries));
+  int width = min(fit, max(fit / 2, 4));
+  const int ending = min(all, min(fit, max(width, 2 * 132 / tiles)));
+  const int rest = all - ending, over = rest % width, at = id / tiles;
+  const bool last = at >= rest;
+  int first = 0; // head; what is left over is the first section
+  if (last)
+    first = rest, width = ending;
+  else if (at < over)
+    width = over;
+  else
+    first = over + (at - over) / width * width;
   const int inside = id - tiles * first, column = inside / width;
   t.launched_down = C::Ordered && !last;
   t.rows_down = C::Ordered && last;
@@ -269,6 +317,15 @@ template <class C, class P>
 TSR_DEVICE int bwd_rank(P const &p, typename C::Tile const &t, int head,
                         int m) {
   const KeyRange tiles = bwd_tiles<C>(p, t.batch, head, m);
+  if constexpr (C::Sparse) {
+    const int begin = t.launched_down ? t.n + 1 : tiles.begin;
+    const int end = t.launched_down ? tiles.end : t.n;
+    int rank = 0;
+#pragma unroll 8
+    for (int n = begin; n < end; n++)
+      rank += bwd_kind<C>(p, t.batch, head, m, n) != 0;
+    return rank;
+  }
   return t.launched_down ? tiles.end - 1 - t.n : t.n - tiles.begin;
 }
 

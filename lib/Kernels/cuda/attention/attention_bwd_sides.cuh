@@ -51,8 +51,7 @@ TSR_DEVICE void attention_bwd_prepare(P const &p, int at) {
   bwd_clear_sums<C>(p, batch, head, m, blocks);
   bool clear = true; // dQ: Ordered, the first addition is a store
   if (C::Ordered) {
-    const KeyRange tiles = bwd_tiles<C>(p, batch, head, m);
-    clear = tiles.end <= tiles.begin;
+    clear = bwd_count<C>(p, batch, head, m) == 0;
     if (threadIdx.x < 2)
       work.turns[2 * (int64)at + threadIdx.x] = 0;
   }
@@ -105,10 +104,10 @@ TSR_DEVICE void bwd_wait_added(P const &p, int batch, int head, int m, int at,
     wait_before();
     return;
   }
+  const int count = bwd_count<C>(p, batch, head, m);
   if (threadIdx.x < 2) {
-    const KeyRange tiles = bwd_tiles<C>(p, batch, head, m);
     int *const turn = BwdWorkspace<C>(p).turns + 2 * (int64)at + threadIdx.x;
-    while (load_acquire(turn) < tiles.end - tiles.begin) {
+    while (load_acquire(turn) < count) {
     }
   }
   __syncthreads();

@@ -26,92 +26,10 @@
 #ifndef TESSERA_KERNELS_ATTENTION_FWD_CUH
 #define TESSERA_KERNELS_ATTENTION_FWD_CUH
 
+#include "attention/attention_mods.cuh"
 #include "base/wgmma.cuh"
 
 namespace tessera {
-
-/// Keys [begin, end).
-struct KeyRange {
-  int begin, end;
-};
-
-/// What a gradient of a captured tensor has a sum of scores' addends for.
-enum class SumBy { Query, Key, Distance, Score };
-
-/// A query and a key, by their global indices, and what the functors have of
-/// each alone.
-template <class Mods> struct AttentionPair {
-  typename Mods::Row const &row;
-  typename Mods::Column const &column;
-  int64 batch, head, query, key;
-};
-
-/// What a kernel knows of its attention op. A kernel is a template over a
-/// struct that derives from this one and replaces what differs. All functions
-/// are pure: they may be called for any query and key, any number of times.
-struct AttentionMods {
-  /// What the functions below get from the kernel's parameters.
-  struct Args {};
-  /// Of the product of a query and a key.
-  static constexpr float Scale = 1;
-  /// A score functor gets the scaled product times InnerScale, and the score is
-  /// OuterScale, which is positive, times what it gives: free of cost here.
-  static constexpr float InnerScale = 1, OuterScale = 1;
-  /// Keeps the keys up to query + causal_shift.
-  static constexpr bool Causal = false;
-  /// There is a `float score(Args const &, float scaled, AttentionPair const
-  /// &)`.
-  static constexpr bool HasScore = false;
-  /// For the backward of a score there is a `float score_grad(Args const &,
-  /// float scaled, float dy, AttentionPair const &)`: dy times the derivative
-  /// of the score by the scaled product, whose InnerScale times it gets as
-  /// `score` does; else that is 1.
-  static constexpr bool HasScoreGrad = false;
-  /// For the gradients of captured tensors, sums over the addends of scores:
-  /// `score_grad` gets the derivative by the score as dy, and one more
-  /// argument, `float (&addends)[Sums]`, which it sets.
-  static constexpr int Sums = 0;
-  TSR_DEVICE constexpr SumBy sum_by(int) { return SumBy::Query; }
-  /// There is a `bool mask(Args const &, AttentionPair const &)`: whether the
-  /// key is kept.
-  static constexpr bool HasMask = false;
-
-  /// What the functors load for a query or for a key, whatever the other: it is
-  /// computed once for many pairs.
-  struct Row {};
-  struct Column {};
-  template <class A>
-  TSR_DEVICE Row row(A const &, int64 batch, int64 head, int64 query) {
-    return {};
-  }
-  template <class A>
-  TSR_DEVICE Column column(A const &, int64 batch, int64 key) {
-    return {};
-  }
-
-  // Global indices from this device's own; monotone in the index.
-  template <class A> TSR_DEVICE int64 batch(A const &, int index) {
-    return index;
-  }
-  template <class A> TSR_DEVICE int64 head(A const &, int index) {
-    return index;
-  }
-  template <class A> TSR_DEVICE int64 query(A const &, int index) {
-    return index;
-  }
-  /// Which of this device's key heads its query head reads.
-  template <class A>
-  TSR_DEVICE int key_head(A const &, int head, int heads, int key_heads) {
-    return head / (heads / key_heads);
-  }
-  /// A range outside of which no query of [first, last] sees a key; of later
-  /// queries neither end is smaller.
-  template <class A>
-  TSR_DEVICE KeyRange keys(A const &, int64 batch, int64 head, int64 first,
-                           int64 last, int keys) {
-    return {0, keys};
-  }
-};
 
 /// Type T, head dimension D, of values DV; BM queries, 64 to a consumer group,
 /// and BN keys (attention_tiles.h).
@@ -122,17 +40,21 @@ struct FwdConfig {
   static constexpr int D = D_, DV = DV_, BM = BM_, BN = BN_, Stages = 2;
   /// Of 64 columns; of what is beyond the last, copies make zeros.
   static constexpr int Panels = (D + 63) / 64, ValuePanels = (DV + 63) / 64;
-  static constexpr bool Causal = Mods::Causal;
-  static constexpr bool HasMods = Mods::HasScore || Mods::HasMask;
+  static constexpr bool Causal = Mods::Causal, Sparse = Mods::BlockKeys > 0;
+  static constexpr bool HasMods = Mods::HasScore || Mods::HasMask || Sparse;
   /// The score is scaled before it is used; else by Factor, in the exponent.
   static constexpr bool Scaled = Mods::HasScore || !(Mods::Scale > 0);
   static constexpr float Factor = Scaled ? Mods::OuterScale : Mods::Scale;
   static constexpr int Groups = BM / 64, Threads = 128 * (Groups + 1);
-  /// Results are stored by way of the queries' memory.
-  static constexpr bool InPlace = D > 128;
+  /// Where shared memory has no room for results beside the queries, they leave
+  /// from registers, or, where there are too many of them, in the queries'
+  /// place.
+  static constexpr bool Direct = D > 128 && DV < 256, InPlace = DV == 256;
   /// Over masked blocks and others. Two are faster, but where ptxas then loses
   /// sight of what is the same for a warp.
   static constexpr bool OneLoop = Groups == 3 && Causal;
+  /// Of keys and values that tiles of queries walk along together.
+  static constexpr int SectionBytes = (D > 128 ? 64 : 32) << 20;
   /// Registers of a thread: functors need some in the producer, too.
   static constexpr int Producer = Groups == 3          ? 32
                                   : HasMods || InPlace ? 40
@@ -143,15 +65,19 @@ struct FwdConfig {
   static_assert(D == 64 || D == 96 || D == 128 || D == 192 || D == 256,
                 "head dimension 64, 96, 128, 192 or 256");
   static_assert(DV == D || (D == 192 && DV == 128), "values as keys, or 128");
+  static_assert(Mods::BlockQueries % BM == 0 && Mods::BlockKeys % BN == 0,
+                "a tile lies in one block");
 
   struct Shared {
     alignas(1024) char q[Panels][BM * 128];
-    alignas(1024) char own_o[InPlace ? 1 : ValuePanels][InPlace ? 1 : BM * 128];
+    alignas(1024) char own_o[D > 128 ? 1 : ValuePanels][D > 128 ? 1 : BM * 128];
     alignas(1024) char k[Stages][Panels][BN * 128];
     alignas(1024) char v[Stages][ValuePanels][BN * 128];
     uint64 q_full, q_empty;
     uint64 k_full[Stages], k_empty[Stages], v_full[Stages], v_empty[Stages];
-    int tile; // travels with q_full; negative: no more
+    int tile;         // travels with q_full; negative: no more
+    bool empty;       // Sparse: no query of the tile sees a key; travels, too
+    int step[Stages]; // Sparse: FwdStep::packed, travels with k_full
   };
 };
 
@@ -161,38 +87,46 @@ struct FwdMaps {
   TensorMap q, k, v, o;
 };
 
+/// Strides are those of batch, head and query, in elements; a row of o is
+/// contiguous and 16-byte aligned.
 template <class Args> struct FwdParams {
-  float *lse;           // or null
-  int64 lse_strides[3]; // batch, head, query
-  int *ticket;          // zero, and left zero; or null: every gridDim.x-th tile
+  void *o;
+  float *lse; // or null
+  int64 o_strides[3], lse_strides[3];
+  int *ticket; // zero, and left zero; or null: every gridDim.x-th tile
   int batch, heads, key_heads, queries, keys; // of this device
   int causal_shift;                           // keys less queries, globally
   Args args;
 };
 
-/// A tile of queries: longest first, inside sections of heads whose keys and
-/// values fit into L2 together.
+/// A tile of queries, by its number.
 template <class C> struct FwdTile {
   int m, head, batch;
 
-  template <class P> TSR_MEMBER FwdTile(P const &p, int id) {
+  template <class P> TSR_MEMBER FwdTile(P const &p, int number) {
     const int tiles = (p.queries + C::BM - 1) / C::BM;
-    const int all = p.heads * p.batch;
-    const int fit = (32 << 20) / (2 * (C::D + C::DV)) / max(p.keys, 1);
-    const int section = min(all, max(1, fit) * (p.heads / p.key_heads));
-    const int s = id / (tiles * section);
-    const int width = min(section, all - s * section);
-    const int inside = id - s * tiles * section;
-    int row, column;
-    if (C::Causal)
-      row = tiles - 1 - inside / width, column = inside % width;
-    else
-      row = inside % tiles, column = inside / tiles;
-    m = row;
-    head = (s * section + column) % p.heads;
-    batch = (s * section + column) / p.heads;
+    m = number % tiles;
+    head = number / tiles % p.heads, batch = number / tiles / p.heads;
   }
 };
+
+/// The number of tile `id` in the order of launch: longest first, inside
+/// sections of heads whose keys and values fit into L2 together. What is left
+/// over is the first section: in the last, long tiles want others to end with.
+template <class C, class P> TSR_DEVICE int fwd_tile(P const &p, int id) {
+  const int tiles = (p.queries + C::BM - 1) / C::BM;
+  const int all = p.heads * p.batch;
+  const int fit = C::SectionBytes / (2 * (C::D + C::DV)) / max(p.keys, 1);
+  const int section = min(all, max(1, fit) * (p.heads / p.key_heads));
+  // As if heads were missing before the first.
+  const int missing = (section - all % section) % section;
+  const int begin = (id / tiles + missing) / section * section - missing;
+  const int first = max(begin, 0), width = begin + section - first;
+  const int inside = id - tiles * first;
+  return C::Causal || C::Sparse // whose masks may be causal
+             ? (first + inside % width) * tiles + tiles - 1 - inside / width
+             : id;
+}
 
 /// Key blocks that the queries [first, end) of a tile see: [begin, end), of
 /// which those from `whole` on cross the diagonal or the end of the keys. Empty
@@ -221,6 +155,56 @@ template <class C> struct FwdBlocks {
     end = (max(min(seen.end, p.keys), 0) + C::BN - 1) / C::BN;
     end = max(begin, end);
     whole = max(all_see, 0) / C::BN;
+  }
+};
+
+/// What is done at a block of keys.
+struct FwdStep {
+  int block;
+  bool masked; // by the end of the keys, the diagonal, or mask
+  // Sparse:
+  bool asks; // mask
+  bool last; // of the tile
+
+  TSR_MEMBER int packed() { return block * 8 + masked * 4 + asks * 2 + last; }
+  TSR_MEMBER static FwdStep of(int packed) {
+    return {packed / 8, (packed & 4) != 0, (packed & 2) != 0,
+            (packed & 1) != 0};
+  }
+};
+
+/// Sparse: the steps of a tile, from the last key block of the block mask to
+/// the first. By a whole warp.
+template <class C, class P> struct FwdWalk {
+  using Mods = typename C::Mods;
+  P const &p;
+  const FwdBlocks<C> blocks;
+  IndexPair at;
+  int first;                  // of the blocks that the words are about
+  uint32 kept = 0, whole = 0; // which are not 0, which are 2; kept: and to come
+
+  TSR_MEMBER FwdWalk(P const &p, FwdTile<C> const &t)
+      : p(p), blocks(p, t, 0, C::BM), first(blocks.end) {
+    at = {Mods::batch(p.args, t.batch), Mods::head(p.args, t.head),
+          Mods::query(p.args, t.m * C::BM), 0};
+  }
+  TSR_MEMBER bool more() {
+    while (!kept && first > blocks.begin) {
+      first -= 32;
+      const int block = first + (int)threadIdx.x % 32;
+      at.key = block * C::BN;
+      const int kind = block < blocks.begin ? 0 : Mods::kind(p.args, at);
+      kept = __ballot_sync(~0u, kind != 0);
+      whole = __ballot_sync(~0u, kind == 2);
+    }
+    return kept;
+  }
+  /// If there are more.
+  TSR_MEMBER FwdStep next() {
+    const int bit = 31 - __clz(kept), block = first + bit;
+    const bool asks = Mods::HasMask && !(whole >> bit & 1);
+    kept ^= 1u << bit;
+    return {block, asks || block >= blocks.whole, asks, !more()};
   }
 };
 
@@ -271,13 +255,14 @@ template <class C, class P> struct FwdProducer {
         if (drawn == tiles - 1)
           *p.ticket = 0;
       }
-      const FwdTile<C> t(p, id);
+      const int number = fwd_tile<C>(p, id);
+      const FwdTile<C> t(p, number);
       const FwdBlocks<C> blocks(p, t, 0, C::BM);
       const int head = C::Mods::key_head(p.args, t.head, p.heads, p.key_heads);
       if (blocks.begin < blocks.end)
         load_k(blocks.end - 1, head, t.batch);
       barrier_wait(&s.q_empty, phase ^ 1);
-      s.tile = id;
+      s.tile = number;
       barrier_expect(&s.q_full, sizeof s.q);
 #pragma unroll
       for (int c = 0; c < C::Panels; c++)
@@ -289,6 +274,65 @@ template <class C, class P> struct FwdProducer {
         load_v(n, head, t.batch);
       }
       id = next;
+    }
+  }
+
+  /// Sparse: the same, by a whole warp.
+  TSR_MEMBER void run_sparse() {
+    const int lane = threadIdx.x % 32;
+    const int tiles = (p.queries + C::BM - 1) / C::BM * p.heads * p.batch;
+    int id = blockIdx.x;
+    for (int phase = 0; id < tiles; phase ^= 1) {
+      int next = id + gridDim.x;
+      if (p.ticket) {
+        if (lane == 0) {
+          const int drawn = atomicAdd(p.ticket, 1);
+          next = drawn + gridDim.x;
+          if (drawn == tiles - 1)
+            *p.ticket = 0;
+        }
+        next = __shfl_sync(~0u, next, 0);
+      }
+      const int number = fwd_tile<C>(p, id);
+      const FwdTile<C> t(p, number);
+      const int head = C::Mods::key_head(p.args, t.head, p.heads, p.key_heads);
+      FwdWalk<C, P> walk(p, t);
+      const bool empty = !walk.more();
+      FwdStep step = {};
+      auto load_keys = [&] {
+        step = walk.next();
+        const int i = k_ring.stage;
+        if (lane == 0) {
+          barrier_wait(&s.k_empty[i], k_ring.phase ^ 1);
+          s.step[i] = step.packed();
+          load_k(step.block, head, t.batch);
+        }
+      };
+      if (!empty)
+        load_keys();
+      if (lane == 0) {
+        barrier_wait(&s.q_empty, phase ^ 1);
+        s.tile = number, s.empty = empty;
+        barrier_expect(&s.q_full, sizeof s.q);
+#pragma unroll
+        for (int c = 0; c < C::Panels; c++)
+          tma_load(s.q[c], &maps.q, &s.q_full, c * 64, t.m * C::BM, t.head,
+                   t.batch, kEvictFirst);
+      }
+      for (bool last = empty; !last;) {
+        const int block = step.block;
+        last = step.last;
+        if (!last)
+          load_keys();
+        if (lane == 0)
+          load_v(block, head, t.batch);
+      }
+      id = next;
+      if (id >= tiles && lane == 0) {
+        barrier_wait(&s.q_empty, phase);
+        s.tile = -1;
+        barrier_arrive(&s.q_full);
+      }
     }
   }
 };
@@ -369,8 +413,12 @@ template <class C, class P> struct FwdConsumer {
 
   /// x: scaled and modified scores. Keys beyond the end are never shown to a
   /// functor: another takes their place, and they are masked afterwards.
-  template <bool Masked> TSR_MEMBER void modify(int block) {
-    const int first = block * C::BN + lane % 4 * 2;
+  template <bool Masked> TSR_MEMBER void modify(FwdStep const &step) {
+    // Whether there is something to do but to hide the keys beyond.
+    constexpr bool Asks = Mods::HasMask && (Masked || !C::Sparse);
+    constexpr bool Each =
+        C::Sparse ? C::Scaled || Asks : C::Scaled || C::HasMods;
+    const int first = step.block * C::BN + lane % 4 * 2;
     // The queries are computed anew in each step, for want of registers.
     int own = row;
     asm volatile("" : "+r"(own));
@@ -378,7 +426,7 @@ template <class C, class P> struct FwdConsumer {
 #pragma unroll
     for (int r = 0; r < 2; r++)
       query[r] = Mods::query(p.args, min(own + 8 * r, p.queries - 1));
-    if (C::Scaled || C::HasMods) {
+    if (Each) {
       const int64 of_batch = Mods::batch(p.args, batch);
       const int64 of_head = Mods::head(p.args, head);
 #pragma unroll
@@ -395,8 +443,10 @@ template <class C, class P> struct FwdConsumer {
             C::Scaled ? x[i] * (Mods::Scale * Mods::InnerScale) : x[i];
         if constexpr (Mods::HasScore)
           score = Mods::score(p.args, score, at);
-        if constexpr (Mods::HasMask)
-          score = Mods::mask(p.args, at) ? score : -infinity();
+        if constexpr (Asks)
+          score = Mods::mask(p.args, at) || (C::Sparse && !step.asks)
+                      ? score
+                      : -infinity();
         // One element after the other: what the compiler would gather of all
         // before it masks the first does not fit into the registers.
         asm("" : "+f"(score));
@@ -419,12 +469,14 @@ template <class C, class P> struct FwdConsumer {
   }
 
   /// x: scores to unnormalised probabilities.
-  template <bool First> TSR_MEMBER void softmax(int block, bool masked) {
+  template <bool First> TSR_MEMBER void softmax(FwdStep const &step) {
     const float c = C::Factor * 1.44269504f;
-    if (masked)
-      modify<true>(block);
+    // Whether there may be no key yet where none is masked.
+    constexpr bool Guarded = C::Sparse ? Mods::HasScore : C::HasMods;
+    if (step.masked)
+      modify<true>(step);
     else
-      modify<false>(block);
+      modify<false>(step);
 #pragma unroll
     for (int r = 0; r < 2; r++) {
       float m = First ? -infinity() : top[r];
@@ -434,7 +486,7 @@ template <class C, class P> struct FwdConsumer {
           m = fmaxf(m, x[i]);
       m = quad_max(m);
       float mc = m * c;
-      if ((masked || C::HasMods) && m == -infinity())
+      if ((step.masked || Guarded) && m == -infinity())
         mc = 0; // no key so far: exp2 of -inf, and no NaN
       if (!First)
         shrink[r] = exp2_fast(top[r] * c - mc);
@@ -455,22 +507,33 @@ template <class C, class P> struct FwdConsumer {
     named_arrive(1 + (group + 1) % C::Groups, 256);
   }
 
-  TSR_MEMBER void step(int block, bool masked, bool first) {
+  /// The step of the keys that were awaited, as the lane that releases them
+  /// reads it.
+  TSR_MEMBER FwdStep told() {
+    return FwdStep::of(
+        __shfl_sync(~0u, lane == 0 ? s.step[k_ring.stage] : 0, 0));
+  }
+
+  /// Sparse: gives the step that it was, else takes it.
+  TSR_MEMBER FwdStep step(FwdStep at, bool first) {
     wait_k();
     take_turn();
     issue_scores();
     wait_v();
     issue_values(first);
     pass_turn();
+    if (C::Sparse)
+      at = told();
     wgmma_wait<1>();
     release_k();
-    if (block == last)
+    if (C::Sparse ? at.last : at.block == last)
       release_q();
-    softmax<false>(block, masked);
+    softmax<false>(at);
     wgmma_wait<0>();
     release_v();
     convert_probs();
     rescale();
+    return at;
   }
 
   /// Blocks of the tile that none of this group's rows sees.
@@ -488,31 +551,43 @@ template <class C, class P> struct FwdConsumer {
   /// Leaves the sums in o, sum and top.
   TSR_MEMBER void products(FwdBlocks<C> const &blocks) {
     int n = blocks.end - 1;
+    FwdStep at = {n, true};
     wait_k();
     take_turn();
     issue_scores();
     pass_turn();
+    if (C::Sparse)
+      at = told(), at.masked = true;
     wgmma_wait<0>();
     release_k();
-    if (n == last)
+    if (C::Sparse ? at.last : n == last)
       release_q();
-    softmax<true>(n--, true);
+    softmax<true>(at);
+    n--;
     convert_probs();
     bool first = true;
-    if (!C::OneLoop)
+    if (C::Sparse)
+      for (; !at.last; first = false)
+        at = step(at, first);
+    if (!C::Sparse && !C::OneLoop)
       for (; n >= max(blocks.whole, blocks.begin); n--, first = false)
-        step(n, true, first);
-    for (; n >= blocks.begin; n--, first = false)
-      step(n, C::OneLoop && n >= blocks.whole, first);
+        step({n, true}, first);
+    for (; !C::Sparse && n >= blocks.begin; n--, first = false)
+      step({n, C::OneLoop && n >= blocks.whole}, first);
     wait_v();
     issue_values(first);
     wgmma_wait<0>();
     release_v();
   }
 
-  TSR_MEMBER void tile(int id) {
-    const FwdTile<C> t(p, id);
-    const FwdBlocks<C> all(p, t, 0, C::BM), blocks(p, t, group * 64, 64);
+  TSR_MEMBER void tile(int number) {
+    const FwdTile<C> t(p, number);
+    FwdBlocks<C> all(p, t, 0, C::BM), blocks(p, t, group * 64, 64);
+    bool empty = blocks.begin >= blocks.end;
+    if (C::Sparse) { // all groups take the tile's steps
+      blocks = all;
+      empty = __shfl_sync(~0u, lane == 0 && s.empty, 0);
+    }
     row = t.m * C::BM + group * 64 + thread / 32 * 16 + lane / 4;
     head = t.head, batch = t.batch;
 #pragma unroll
@@ -525,7 +600,6 @@ template <class C, class P> struct FwdConsumer {
 #pragma unroll
     for (int i = 0; i < C::DV / 2; i++)
       asm volatile("" : "=f"(o[i]));
-    const bool empty = blocks.begin >= blocks.end;
     if (!empty) {
       skip(all.end - blocks.end);
       products(blocks);
@@ -533,7 +607,7 @@ template <class C, class P> struct FwdConsumer {
     } else {
       sum[0] = sum[1] = 0;
       release_q();
-      skip(all.end - all.begin);
+      skip(C::Sparse ? 0 : all.end - all.begin);
     }
 
     float *lse = p.lse;
@@ -548,6 +622,14 @@ template <class C, class P> struct FwdConsumer {
             sum[r] == 0 ? -infinity()
                         : top[r] * C::Factor + log2_fast(sum[r]) * 0.69314718f;
     }
+    auto result = [&](int i) { return empty ? 0 : o[i] * shrink[i / 2 % 2]; };
+    const int first = t.m * C::BM + group * 64;
+    if (C::Direct) {
+      T *const to = static_cast<T *>(p.o) + t.batch * p.o_strides[0] +
+                    t.head * p.o_strides[1] + first * p.o_strides[2];
+      store_rows<T, C::DV>(to, p.o_strides[2], p.queries - first, result);
+      return;
+    }
     char *panels = (C::InPlace ? s.q[0] : s.own_o[0]) + group * 64 * 128;
     if (thread == 0)
       bulk_wait_read<0>();
@@ -557,7 +639,7 @@ template <class C, class P> struct FwdConsumer {
       float scaled[8];
 #pragma unroll
       for (int i = 0; i < 8; i++)
-        scaled[i] = empty ? 0 : o[8 * c + i] * shrink[i / 2 % 2];
+        scaled[i] = result(8 * c + i);
       Fragment16 f;
       convert<T>(f, scaled);
       store_fragment(panels + c / 4 * C::BM * 128, c % 4, f);
@@ -567,8 +649,8 @@ template <class C, class P> struct FwdConsumer {
     if (thread == 0) {
 #pragma unroll
       for (int c = 0; c < C::ValuePanels; c++)
-        tma_store(&maps.o, panels + c * C::BM * 128, c * 64,
-                  t.m * C::BM + group * 64, t.head, t.batch);
+        tma_store(&maps.o, panels + c * C::BM * 128, c * 64, first, t.head,
+                  t.batch);
       bulk_commit();
     }
     if (C::InPlace) {
@@ -585,10 +667,10 @@ template <class C, class P> struct FwdConsumer {
     for (int phase = 0;; phase ^= 1) {
       barrier_wait(&s.q_full, phase);
       // By the lane that releases what it was told of.
-      const int id = __reduce_max_sync(~0u, lane == 0 ? s.tile : -1);
-      if (id < 0)
+      const int number = __reduce_max_sync(~0u, lane == 0 ? s.tile : -1);
+      if (number < 0)
         break;
-      tile(id);
+      tile(number);
     }
     if (thread == 0)
       bulk_wait_done<0>();
@@ -618,8 +700,13 @@ TSR_DEVICE void attention_fwd(FwdMaps const &maps, P const &p) {
   const int group = __shfl_sync(~0u, (int)threadIdx.x / 128, 0) - 1;
   if (group < 0) {
     registers_lower<C::Producer>();
-    if (threadIdx.x == 0)
-      FwdProducer<C, P>{maps, p, s}.run();
+    if constexpr (C::Sparse) {
+      if (threadIdx.x < 32)
+        FwdProducer<C, P>{maps, p, s}.run_sparse();
+    } else {
+      if (threadIdx.x == 0)
+        FwdProducer<C, P>{maps, p, s}.run();
+    }
   } else {
     registers_raise<C::Consumer>();
     FwdConsumer<C, P>(maps, p, s, group).run();

@@ -27,9 +27,13 @@ struct AttentionTiles {
 /// Of queries and keys with head dimension `depth`. `functions`: of a score or
 /// of a mask; `scaled`: the scores are, before they are used. There are 64 rows
 /// to a consumer group; three groups have too few registers for functions, and
-/// keys are what there are registers and shared memory for.
+/// keys are what there are registers and shared memory for. `blockKeys`: of the
+/// blocks of a block mask, of which a tile has a part; 0: there is none.
 constexpr AttentionTiles getForwardTiles(int depth, int ofValues,
-                                         bool functions, bool scaled) {
+                                         bool functions, bool scaled,
+                                         int blockKeys = 0) {
+  if (blockKeys)
+    return {128, depth > 128 || blockKeys % 128 ? 64 : 128, 2};
   const bool three = depth < 128 && !functions && !scaled;
   const int keys = depth == 96 && three                              ? 112
                    : depth <= 128 || (ofValues == 128 && !functions) ? 128

@@ -388,6 +388,45 @@ TSR_DEVICE void store_fragment(void *panel, int column16, Fragment16 const &f) {
       "r"(f.r[0]), "r"(f.r[1]), "r"(f.r[2]), "r"(f.r[3])
       : "memory");
 }
+/// Word i of lane j of a quad becomes word j of lane i.
+TSR_DEVICE void quad_transpose(uint32 (&words)[4]) {
+#pragma unroll
+  for (int bit = 1; bit < 4; bit *= 2) {
+    const bool upper = threadIdx.x & bit;
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+      uint32 &low = words[i * (3 - bit)], &high = words[i * (3 - bit) + bit];
+      const uint32 got = __shfl_xor_sync(~0u, upper ? low : high, bit);
+      low = upper ? got : low, high = upper ? high : got;
+    }
+  }
+}
+/// Stores a warp group's N columns to memory, 16 bytes at a time: `element(i)`
+/// of each thread, of the first `count` of its 64 rows; `stride` is that of
+/// rows, in elements.
+template <class T, int N, class F>
+TSR_DEVICE void store_rows(T *rows, int64 stride, int count, F element) {
+  const int lane = threadIdx.x % 32;
+  const int own = threadIdx.x / 32 % 4 * 16 + lane / 4;
+#pragma unroll
+  for (int r = 0; r < 2; r++) {
+    const int row = own + 8 * r;
+    T *const to = rows + row * stride + lane % 4 * 8;
+#pragma unroll
+    for (int c = 0; c < N / 32; c++) {
+      uint32 words[4];
+#pragma unroll
+      for (int j = 0; j < 4; j++) {
+        const int i = 16 * c + 4 * j + 2 * r;
+        words[j] = pack<T>(element(i), element(i + 1));
+      }
+      quad_transpose(words);
+      if (row < count)
+        storeWord(reinterpret_cast<uint4 *>(to + 32 * c),
+                  make_uint4(words[0], words[1], words[2], words[3]));
+    }
+  }
+}
 
 } // namespace tessera
 

@@ -1,0 +1,110 @@
+//===- attention_mods.cuh - what a kernel knows of its attention ----------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_KERNELS_ATTENTION_MODS_CUH
+#define TESSERA_KERNELS_ATTENTION_MODS_CUH
+
+#include "base/ptx.cuh"
+
+namespace tessera {
+
+/// Keys [begin, end).
+struct KeyRange {
+  int begin, end;
+};
+
+/// What a gradient of a captured tensor has a sum of scores' addends for.
+enum class SumBy { Query, Key, Distance, Score };
+
+/// A query and a key, by their global indices.
+struct IndexPair {
+  int64 batch, head, query, key;
+};
+
+/// The same, and what the functors have of each alone.
+template <class Mods> struct AttentionPair {
+  typename Mods::Row const &row;
+  typename Mods::Column const &column;
+  int64 batch, head, query, key;
+};
+
+/// What a kernel knows of its attention op. A kernel is a template over a
+/// struct that derives from this one and replaces what differs. All functions
+/// are pure: they may be called for any query and key, any number of times.
+struct AttentionMods {
+  /// What the functions below get from the kernel's parameters.
+  struct Args {};
+  /// Of the product of a query and a key.
+  static constexpr float Scale = 1;
+  /// A score functor gets the scaled product times InnerScale, and the score is
+  /// OuterScale, which is positive, times what it gives: free of cost here.
+  static constexpr float InnerScale = 1, OuterScale = 1;
+  /// Keeps the keys up to query + causal_shift.
+  static constexpr bool Causal = false;
+  /// There is a `float score(Args const &, float scaled, AttentionPair const
+  /// &)`.
+  static constexpr bool HasScore = false;
+  /// For the backward of a score there is a `float score_grad(Args const &,
+  /// float scaled, float dy, AttentionPair const &)`: dy times the derivative
+  /// of the score by the scaled product, whose InnerScale times it gets as
+  /// `score` does; else that is 1.
+  static constexpr bool HasScoreGrad = false;
+  /// For the gradients of captured tensors, sums over the addends of scores:
+  /// `score_grad` gets the derivative by the score as dy, and one more
+  /// argument, `float (&addends)[Sums]`, which it sets.
+  static constexpr int Sums = 0;
+  TSR_DEVICE constexpr SumBy sum_by(int) { return SumBy::Query; }
+  /// There is a `bool mask(Args const &, AttentionPair const &)`: whether the
+  /// key is kept.
+  static constexpr bool HasMask = false;
+  /// The queries and keys of a block mask's blocks, multiples of the tiles'; 0:
+  /// there is none. Else there is an `int kind(Args const &, IndexPair const
+  /// &)`, the same for all pairs of a block: 0: none of them is kept; 1: those
+  /// that mask keeps; 2: all, and mask is not asked.
+  static constexpr int BlockQueries = 0, BlockKeys = 0;
+
+  /// What the functors load for a query or for a key, whatever the other: it is
+  /// computed once for many pairs.
+  struct Row {};
+  struct Column {};
+  template <class A>
+  TSR_DEVICE Row row(A const &, int64 batch, int64 head, int64 query) {
+    return {};
+  }
+  template <class A>
+  TSR_DEVICE Column column(A const &, int64 batch, int64 key) {
+    return {};
+  }
+
+  // Global indices from this device's own; monotone in the index.
+  template <class A> TSR_DEVICE int64 batch(A const &, int index) {
+    return index;
+  }
+  template <class A> TSR_DEVICE int64 head(A const &, int index) {
+    return index;
+  }
+  template <class A> TSR_DEVICE int64 query(A const &, int index) {
+    return index;
+  }
+  /// Which of this device's key heads its query head reads.
+  template <class A>
+  TSR_DEVICE int key_head(A const &, int head, int heads, int key_heads) {
+    return head / (heads / key_heads);
+  }
+  /// A range outside of which no query of [first, last] sees a key; of later
+  /// queries neither end is smaller.
+  template <class A>
+  TSR_DEVICE KeyRange keys(A const &, int64 batch, int64 head, int64 first,
+                           int64 last, int keys) {
+    return {0, keys};
+  }
+};
+
+} // namespace tessera
+
+#endif // TESSERA_KERNELS_ATTENTION_MODS_CUH

@@ -1,0 +1,120 @@
+// Block masks that do not fit.
+// RUN: tessera-opt %s --split-input-file --verify-diagnostics
+
+func.func @block_mask(%q: tensor<2x4x130x16xf32>, %k: tensor<2x4x70x16xf32>, %bm: tensor<1x1x3x1xi32>) {
+  // expected-error@+1 {{'tv.attention' op block_mask has element type 'i32'; it must be i8}}
+  %o, %l = tv.attention %q, %k, %k scale(1.0) block_mask(%bm) blocks [64, 128] : (tensor<2x4x130x16xf32>, tensor<2x4x70x16xf32>, tensor<2x4x70x16xf32>, tensor<1x1x3x1xi32>) -> (tensor<2x4x130x16xf32>, tensor<2x4x130xf32>)
+  return
+}
+
+// -----
+
+func.func @block_mask(%q: tensor<2x4x130x16xf32>, %k: tensor<2x4x70x16xf32>, %bm: tensor<1x3x1xi8>) {
+  // expected-error@+1 {{'tv.attention' op block_mask has rank 3; it must be 4}}
+  %o, %l = tv.attention %q, %k, %k scale(1.0) block_mask(%bm) blocks [64, 128] : (tensor<2x4x130x16xf32>, tensor<2x4x70x16xf32>, tensor<2x4x70x16xf32>, tensor<1x3x1xi8>) -> (tensor<2x4x130x16xf32>, tensor<2x4x130xf32>)
+  return
+}
+
+// -----
+
+func.func @block_mask(%q: tensor<2x4x130x16xf32>, %k: tensor<2x4x70x16xf32>, %bm: tensor<1x1x2x1xi8>) {
+  // expected-error@+1 {{'tv.attention' op block_mask has 2 blocks of queries; 130 in blocks of 64 are 3}}
+  %o, %l = tv.attention %q, %k, %k scale(1.0) block_mask(%bm) blocks [64, 128] : (tensor<2x4x130x16xf32>, tensor<2x4x70x16xf32>, tensor<2x4x70x16xf32>, tensor<1x1x2x1xi8>) -> (tensor<2x4x130x16xf32>, tensor<2x4x130xf32>)
+  return
+}
+
+// -----
+
+func.func @block_mask(%q: tensor<2x4x130x16xf32>, %k: tensor<2x4x70x16xf32>, %bm: tensor<1x1x3x2xi8>) {
+  // expected-error@+1 {{'tv.attention' op block_mask has 2 blocks of keys; 70 in blocks of 128 are 1}}
+  %o, %l = tv.attention %q, %k, %k scale(1.0) block_mask(%bm) blocks [64, 128] : (tensor<2x4x130x16xf32>, tensor<2x4x70x16xf32>, tensor<2x4x70x16xf32>, tensor<1x1x3x2xi8>) -> (tensor<2x4x130x16xf32>, tensor<2x4x130xf32>)
+  return
+}
+
+// -----
+
+func.func @block_mask(%q: tensor<2x4x130x16xf32>, %k: tensor<2x4x70x16xf32>, %bm: tensor<1x1x3x1xi8>) {
+  // expected-error@+1 {{'tv.attention' op has blocks of 96; block sizes must be positive multiples of 64}}
+  %o, %l = tv.attention %q, %k, %k scale(1.0) block_mask(%bm) blocks [96, 128] : (tensor<2x4x130x16xf32>, tensor<2x4x70x16xf32>, tensor<2x4x70x16xf32>, tensor<1x1x3x1xi8>) -> (tensor<2x4x130x16xf32>, tensor<2x4x130xf32>)
+  return
+}
+
+// -----
+
+func.func @block_mask(%q: tensor<2x4x130x16xf32>, %k: tensor<2x4x70x16xf32>, %bm: tensor<1x1x3x1xi8>) {
+  // expected-error@+1 {{'tv.attention' op has 1 block sizes; a block mask has two, of queries and of keys}}
+  %o, %l = tv.attention %q, %k, %k scale(1.0) block_mask(%bm) blocks [64] : (tensor<2x4x130x16xf32>, tensor<2x4x70x16xf32>, tensor<2x4x70x16xf32>, tensor<1x1x3x1xi8>) -> (tensor<2x4x130x16xf32>, tensor<2x4x130xf32>)
+  return
+}
+
+// -----
+
+func.func @block_mask(%q: tensor<2x4x130x16xf32>, %k: tensor<2x4x70x16xf32>, %bm: tensor<3x1x3x1xi8>) {
+  // expected-error@+1 {{'tv.attention' op block_mask is for 3 batches; it must be for 1 or 2}}
+  %o, %l = tv.attention %q, %k, %k scale(1.0) block_mask(%bm) blocks [64, 128] : (tensor<2x4x130x16xf32>, tensor<2x4x70x16xf32>, tensor<2x4x70x16xf32>, tensor<3x1x3x1xi8>) -> (tensor<2x4x130x16xf32>, tensor<2x4x130xf32>)
+  return
+}
+
+// -----
+
+func.func @block_mask(%q: tensor<2x4x130x16xf32>, %k: tensor<2x4x70x16xf32>, %bm: tensor<1x2x3x1xi8>) {
+  // expected-error@+1 {{'tv.attention' op block_mask is for 2 heads; it must be for 1 or 4}}
+  %o, %l = tv.attention %q, %k, %k scale(1.0) block_mask(%bm) blocks [64, 128] : (tensor<2x4x130x16xf32>, tensor<2x4x70x16xf32>, tensor<2x4x70x16xf32>, tensor<1x2x3x1xi8>) -> (tensor<2x4x130x16xf32>, tensor<2x4x130xf32>)
+  return
+}
+
+// -----
+
+func.func @block_mask(%q: tensor<2x4x?x16xf32>, %k: tensor<2x4x70x16xf32>, %bm: tensor<1x1x3x1xi8>) {
+  // expected-error@+1 {{'tv.attention' op has a block mask; its numbers of queries and keys must be static}}
+  %o, %l = tv.attention %q, %k, %k scale(1.0) block_mask(%bm) blocks [64, 128] : (tensor<2x4x?x16xf32>, tensor<2x4x70x16xf32>, tensor<2x4x70x16xf32>, tensor<1x1x3x1xi8>) -> (tensor<2x4x?x16xf32>, tensor<2x4x?xf32>)
+  return
+}
+
+// -----
+
+func.func @made() {
+  // expected-error@+1 {{'tv.block_mask' op must be of two numbers, of queries and of keys}}
+  %bm = tv.block_mask of [130] blocks [64, 128] : () -> tensor<1x1x3x1xi8>
+    mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
+      %c = arith.cmpi sle, %ki, %qi : index
+      tv.yield %c : i1
+    }
+  return
+}
+
+// -----
+
+func.func @made() {
+  // expected-error@+1 {{'tv.block_mask' op block_mask has 3 blocks of queries; 200 in blocks of 64 are 4}}
+  %bm = tv.block_mask of [200, 70] blocks [64, 128] : () -> tensor<1x1x3x1xi8>
+    mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
+      %c = arith.cmpi sle, %ki, %qi : index
+      tv.yield %c : i1
+    }
+  return
+}
+
+// -----
+
+func.func @made() {
+  // expected-error@+1 {{'tv.block_mask' op has blocks of 0; block sizes must be positive multiples of 64}}
+  %bm = tv.block_mask of [130, 70] blocks [64, 0] : () -> tensor<1x1x3x1xi8>
+    mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
+      %c = arith.cmpi sle, %ki, %qi : index
+      tv.yield %c : i1
+    }
+  return
+}
+
+// -----
+
+func.func @made() {
+  // expected-error@+1 {{'tv.block_mask' op must be of a static shape}}
+  %bm = tv.block_mask of [130, 70] blocks [64, 128] : () -> tensor<?x1x3x1xi8>
+    mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
+      %c = arith.cmpi sle, %ki, %qi : index
+      tv.yield %c : i1
+    }
+  return
+}

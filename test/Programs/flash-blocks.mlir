@@ -1,0 +1,86 @@
+// Block masks in kernels of attention and its gradient: blocks that the tiles divide are
+// left out; others are asked pair by pair, as are those of gradients of captured tensors.
+// (The gradient may spill 340 bytes.)
+// RUN: tessera-opt %s --split-input-file --tv-inline --tv-differentiate -o %t
+// RUN: tessera-opt %t --split-input-file --tessera="mesh=tp=2 to=kernels target=cuda:sm_90a attention=flash" --interpret=2 | FileCheck %s %no_other_collective
+// RUN: tessera-opt %t --split-input-file --tessera="mesh=tp=4 to=kernels target=cuda:sm_90a attention=flash" --interpret=4 | FileCheck %s %no_other_collective
+
+// A window; what its mask is built from, the attention and its gradient.
+// CHECK: plan.attention_grad {{.*}} blocks [128, 256]
+// CHECK: block_mod (
+// RAN tp=1: nothing
+// RAN tp=2: nothing
+// RAN tp=3: nothing
+// RAN tp=4: nothing
+#m = #tv.mesh<tp = 2>
+!q = tensor<1x4x140x64xbf16, #tv.view<#m, [_, (did(tp) * _ | 2) * 2, _, _]>>
+!k = tensor<1x2x300x64xbf16, #tv.view<#m, [_, did(tp) * _, _, _]>>
+!lse = tensor<1x4x140xf32>
+!bm = tensor<1x1x2x2xi8>
+func.func private @attend(%q: !q, %k: !k, %v: !k) -> !q {
+  %bm = tv.block_mask of [140, 300] blocks [128, 256] : () -> !bm
+    mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
+      %width = arith.constant 120 : index
+      %d = arith.subi %qi, %ki : index
+      %c = arith.cmpi ult, %d, %width : index
+      tv.yield %c : i1
+    }
+  %a, %lse = tv.attention %q, %k, %v scale(0.125) block_mask(%bm) blocks [128, 256]
+      : (!q, !k, !k, !bm) -> (!q, !lse)
+    mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
+      %width = arith.constant 120 : index
+      %d = arith.subi %qi, %ki : index
+      %c = arith.cmpi ult, %d, %width : index
+      tv.yield %c : i1
+    }
+  return %a : !q
+}
+func.func @main(%q: !q, %k: !k, %v: !k, %dy: !q) -> (!q, !q, !k, !k) {
+  %y, %dq, %dk, %dv = tv.gradient @attend(%q, %k, %v) of [0] with (%dy) to [0, 1, 2]
+    : (!q, !k, !k, !q) -> (!q, !q, !k, !k)
+  return %y, %dq, %dk, %dv : !q, !q, !k, !k
+}
+
+// -----
+
+// Kinds that are data, by head; heads of 256 elements take 64 keys at a time.
+// CHECK: plan.attention {{.*}} causal blocks [128, 128]
+// RAN tp=1: nothing
+// RAN tp=2: nothing
+// RAN tp=3: nothing
+// RAN tp=4: nothing
+#m = #tv.mesh<tp = 2>
+!q = tensor<1x4x150x256xf16, #tv.view<#m, [_, did(tp) * _, _, _]>>
+!lse = tensor<1x4x150xf32>
+!bm = tensor<1x4x2x2xi8>
+func.func @main(%q: !q, %k: !q, %v: !q, %bm: !bm {tv.range = [0, 2]}) -> (!q, !lse) {
+  %a, %lse = tv.attention %q, %k, %v scale(0.0625) causal block_mask(%bm) blocks [128, 128]
+      : (!q, !q, !q, !bm) -> (!q, !lse)
+    mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
+      %two = arith.constant 2 : index
+      %sum = arith.addi %qi, %ki : index
+      %odd = arith.remui %sum, %two : index
+      %zero = arith.constant 0 : index
+      %c = arith.cmpi eq, %odd, %zero : index
+      tv.yield %c : i1
+    }
+  return %a, %lse : !q, !lse
+}
+
+// -----
+
+// Blocks of 64, which the tiles of queries do not divide.
+// CHECK: plan.attention {{.*}} scale(1.250000e-01) : memref
+// RAN tp=1: nothing
+// RAN tp=2: nothing
+// RAN tp=3: nothing
+// RAN tp=4: nothing
+#m = #tv.mesh<tp = 2>
+!q = tensor<1x4x150x64xf16, #tv.view<#m, [_, did(tp) * _, _, _]>>
+!lse = tensor<1x4x150xf32>
+!bm = tensor<1x4x3x3xi8>
+func.func @main(%q: !q, %k: !q, %v: !q, %bm: !bm {tv.range = [0, 2]}) -> (!q, !lse) {
+  %a, %lse = tv.attention %q, %k, %v scale(0.125) block_mask(%bm) blocks [64, 64]
+      : (!q, !q, !q, !bm) -> (!q, !lse)
+  return %a, %lse : !q, !lse
+}
