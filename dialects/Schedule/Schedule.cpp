@@ -46,7 +46,7 @@ ScheduleDialect::verifyOperationAttribute(Operation *op,
                          .Case(kAttentionAttr, "a #schedule.attention")
                          .Case(kRoleAttr, "a #schedule.role")
                          .Case(kAtOnceAttr, "a positive integer")
-                         .Cases({kSyncAttr, kRoundedAttr}, "a unit")
+                         .Cases({kSyncAttr, kRoundedAttr, kBoundAttr}, "a unit")
                          .Default("");
   if (wanted.empty())
     return op->emitError() << "there is no attribute '" << name << "'";

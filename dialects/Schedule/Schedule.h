@@ -32,6 +32,7 @@ inline constexpr llvm::StringLiteral kRoleAttr = "schedule.role";
 inline constexpr llvm::StringLiteral kSyncAttr = "schedule.sync";
 inline constexpr llvm::StringLiteral kAtOnceAttr = "schedule.at_once";
 inline constexpr llvm::StringLiteral kRoundedAttr = "schedule.rounded";
+inline constexpr llvm::StringLiteral kBoundAttr = "schedule.bound";
 
 /// Null where there is none.
 inline LoopAttr getLoop(mlir::Operation *op) {

@@ -42,6 +42,8 @@ def Schedule_Dialect : Dialect {
     - `schedule.product`, a `#schedule.product`, on a `plan.product`.
     - `schedule.attention`, a `#schedule.attention`, on a `plan.attention` or its
       gradient. In their functions `schedule.role` says what is not done for each score.
+    - `schedule.bound`, a unit, on a comparison of a mask_mod: tiles of keys that it keeps
+      none of are left out.
     - `schedule.rounded`, a unit, on the kernel: all results have 16 bits, for which
       the GPU's fast division, square root and exponential are good enough.
   }];

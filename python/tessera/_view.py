@@ -271,7 +271,7 @@ table{border-collapse:collapse}td,th{padding:2px 8px;text-align:left;vertical-al
 border-bottom:1px solid #ddd}code,pre{font:12px monospace}
 .phases{display:flex;gap:1em}.phases>div{flex:1;min-width:0}
 pre{overflow:auto;max-height:80vh;background:#f6f6f6;padding:6px}
-.bar{display:inline-block;height:10px}svg text{font:10px sans-serif}"""
+.bar{display:inline-block;height:10px}text{font:10px sans-serif}"""
 
 
 def tag(name, *content, **attributes):

@@ -14,8 +14,10 @@
 // RUN: FileCheck %s --check-prefix=RELATIVE < %t/relative/kernels.cu
 // RUN: tessera-compile %t/keys.mlir --target=cuda:sm_90a --attention=flash --dump-dir=%t/keys -o %t/module.tsr 2>&1 | FileCheck %s --check-prefix=CLEAN --allow-empty
 // RUN: FileCheck %s --check-prefix=KEYS < %t/keys/kernels.cu
+// RUN: FileCheck %s --check-prefix=BOUNDS < %t/keys/7-scheduled.mlir
 // RUN: sed 's/andi/ori/' %t/keys.mlir | tessera-compile --target=cuda:sm_90a --attention=flash --dump-dir=%t/keys -o %t/module.tsr
 // RUN: FileCheck %s --check-prefix=ANY < %t/keys/kernels.cu
+// RUN: FileCheck %s --check-prefix=UNBOUND < %t/keys/7-scheduled.mlir
 // RUN: tessera-compile %t/cap.mlir --target=cuda:sm_90a --attention=flash --dump-dir=%t/cap -o %t/module.tsr 2>&1 | FileCheck %s --check-prefix=CLEAN --allow-empty
 // RUN: FileCheck %s --check-prefixes=CAP,BF16 < %t/cap/kernels.cu
 // RUN: FileCheck %s --check-prefix=FACTORS < %t/cap/7-scheduled.mlir
@@ -117,6 +119,12 @@
 // KEYS-NEXT: end = min(end, int64(0) + 1 * int64(index_cast0));
 // KEYS-NEXT: return {int(min(begin, int64(keys))), int(max(end, int64(0)))};
 // ANY-NOT: KeyRange
+// What falls as queries rise is no bound, nor what need not hold.
+// BOUNDS: arith.cmpi slt, {{.*}}schedule.bound
+// BOUNDS: arith.cmpi sge, {{.*}}schedule.bound
+// BOUNDS: arith.cmpi slt, {{.*}}schedule.bound
+// BOUNDS-NOT: schedule.bound
+// UNBOUND-NOT: schedule.bound
 
 //--- keys.mlir
 #m = #tv.mesh<tp = 1>

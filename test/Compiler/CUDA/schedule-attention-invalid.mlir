@@ -237,6 +237,24 @@ module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
 
 // -----
 
+// A bound that need not hold.
+!q = memref<2x4x64x64xbf16, strided<[16384, 4096, 64, 1]>>
+module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
+  func.func private @k(%q: !q, %o: !q) attributes {plan.kernel} {
+    plan.attention %q, %q, %q to %o scale(0.125) {schedule.attention = #schedule.attention<rows(128) keys(128) stages(2)>} : !q, !q, !q to !q
+      mask_mod (%b: index, %h: index, %i: index, %j: index) {
+        // expected-error @+1 {{is no comparison that must hold and bounds a query's keys}}
+        %0 = arith.cmpi sle, %j, %i {schedule.bound} : index
+        %1 = arith.cmpi slt, %j, %h : index
+        %2 = arith.ori %0, %1 : i1
+        tv.yield %2 : i1
+      }
+    return
+  }
+}
+
+// -----
+
 // A gradient: what is right.
 !q = memref<2x4x64x64xbf16, strided<[16384, 4096, 64, 1]>>
 !l = memref<2x4x64xf32, strided<[256, 64, 1]>>

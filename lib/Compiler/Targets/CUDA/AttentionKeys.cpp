@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Compiler/Targets/CUDA/AttentionKeys.h"
+#include "Compiler/Targets/CUDA/Scheduling.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -33,26 +33,36 @@ struct Form {
   }
 };
 
-struct Mask {
-  Block &block;
-  llvm::function_ref<bool(Value)> isUniform;
+/// A comparison of a mask_mod.
+struct Comparison {
+  Block &mask;
+  llvm::DenseMap<Operation *, unsigned> dependences = getDependences(mask);
   SmallVector<KeyBound> bounds = {};
 
-  std::optional<Form> getForm(Value value);
+  bool isUniform(Value value) const;
+  std::optional<Form> getForm(Value value) const;
   /// Takes what says that the form is below zero.
   void below(const Form &form);
   void compare(arith::CmpIOp op);
-  void hold(Value condition);
 };
 } // namespace
 
-std::optional<Form> Mask::getForm(Value value) {
+/// Whether the value depends on neither the query nor the key.
+bool Comparison::isUniform(Value value) const {
+  if (auto argument = dyn_cast<BlockArgument>(value);
+      argument && argument.getOwner() == &mask)
+    return argument.getArgNumber() < 2;
+  return value.getParentBlock() != &mask ||
+         !(dependences.lookup(value.getDefiningOp()) & (OnQuery | OnKey));
+}
+
+std::optional<Form> Comparison::getForm(Value value) const {
   APInt constant;
   if (matchPattern(value, m_ConstantInt(&constant)))
     return Form{0, 0, constant.getSExtValue()};
-  if (value == block.getArgument(3))
+  if (value == mask.getArgument(3))
     return Form{1};
-  if (value == block.getArgument(2))
+  if (value == mask.getArgument(2))
     return Form{0, 1};
   if (isUniform(value))
     return Form{0, 0, 0, {{value, 1}}};
@@ -72,7 +82,7 @@ std::optional<Form> Mask::getForm(Value value) {
   return std::nullopt;
 }
 
-void Mask::below(const Form &form) {
+void Comparison::below(const Form &form) {
   // key < bound, or -key < -(bound - 1). What falls as queries rise is no
   // bound: kernels go from the first of a block's queries to the last.
   if (form.key != 1 && form.key != -1)
@@ -85,7 +95,7 @@ void Mask::below(const Form &form) {
       {isEnd, bound.query, bound.constant + (isEnd ? 0 : 1), bound.values});
 }
 
-void Mask::compare(arith::CmpIOp op) {
+void Comparison::compare(arith::CmpIOp op) {
   std::optional<Form> a = getForm(op.getLhs()), b = getForm(op.getRhs());
   if (!a || !b)
     return;
@@ -108,18 +118,22 @@ void Mask::compare(arith::CmpIOp op) {
   }
 }
 
-void Mask::hold(Value condition) {
-  if (auto both = condition.getDefiningOp<arith::AndIOp>()) {
-    hold(both.getLhs());
-    hold(both.getRhs());
-  } else if (auto op = condition.getDefiningOp<arith::CmpIOp>()) {
-    compare(op);
+SmallVector<arith::CmpIOp> cuda::getBoundingOps(Block &mask) {
+  SmallVector<arith::CmpIOp> ops;
+  SmallVector<Value> hold = {mask.getTerminator()->getOperand(0)};
+  while (!hold.empty()) {
+    Value condition = hold.pop_back_val();
+    if (auto both = condition.getDefiningOp<arith::AndIOp>())
+      hold.append({both.getRhs(), both.getLhs()});
+    else if (auto op = condition.getDefiningOp<arith::CmpIOp>();
+             op && op->getBlock() == &mask && !getKeyBounds(op).empty())
+      ops.push_back(op);
   }
+  return ops;
 }
 
-SmallVector<KeyBound>
-cuda::getKeyBounds(Block &block, llvm::function_ref<bool(Value)> isUniform) {
-  Mask mask{block, isUniform};
-  mask.hold(block.getTerminator()->getOperand(0));
-  return std::move(mask.bounds);
+SmallVector<KeyBound> cuda::getKeyBounds(arith::CmpIOp op) {
+  Comparison comparison{*op->getBlock()};
+  comparison.compare(op);
+  return std::move(comparison.bounds);
 }

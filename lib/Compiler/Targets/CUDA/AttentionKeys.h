@@ -15,7 +15,7 @@
 #ifndef TESSERA_COMPILER_TARGETS_CUDA_ATTENTIONKEYS_H
 #define TESSERA_COMPILER_TARGETS_CUDA_ATTENTIONKEYS_H
 
-#include "mlir/IR/Block.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/SmallVector.h"
 
 namespace tessera::cuda {
@@ -28,11 +28,11 @@ struct KeyBound {
   llvm::SmallVector<std::pair<mlir::Value, int64_t>> values;
 };
 
-/// All that its comparisons, each of which must hold, say. `isUniform`: whether
-/// a value depends on neither the query nor the key.
-llvm::SmallVector<KeyBound>
-getKeyBounds(mlir::Block &mask,
-             llvm::function_ref<bool(mlir::Value)> isUniform);
+/// The comparisons of a mask_mod that say bounds, each of which must hold.
+llvm::SmallVector<mlir::arith::CmpIOp> getBoundingOps(mlir::Block &mask);
+
+/// What one of them says: one bound, or with `eq` two.
+llvm::SmallVector<KeyBound> getKeyBounds(mlir::arith::CmpIOp op);
 
 } // namespace tessera::cuda
 

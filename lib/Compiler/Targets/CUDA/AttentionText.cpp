@@ -117,18 +117,13 @@ static LogicalResult writeStage(KernelWriter &out, Operation *op,
   return success();
 }
 
-/// The keys that queries from `first` to `last` may see, if the mask's region
-/// says any.
+/// The keys that queries from `first` to `last` may see, as far as comparisons
+/// are bounds of them.
 static LogicalResult writeKeys(KernelWriter &out, Operation *op, Block &mask) {
-  llvm::DenseMap<Operation *, unsigned> dependences = getDependences(mask);
-  auto isUniform = [&](Value value) {
-    if (auto argument = dyn_cast<BlockArgument>(value);
-        argument && argument.getOwner() == &mask)
-      return argument.getArgNumber() < 2;
-    return value.getParentBlock() != &mask ||
-           !(dependences.lookup(value.getDefiningOp()) & (OnQuery | OnKey));
-  };
-  SmallVector<KeyBound> bounds = getKeyBounds(mask, isUniform);
+  SmallVector<KeyBound> bounds;
+  for (arith::CmpIOp compare : mask.getOps<arith::CmpIOp>())
+    if (compare->hasAttr(kBoundAttr))
+      llvm::append_range(bounds, getKeyBounds(compare));
   if (bounds.empty())
     return success();
   out.open("static __device__ KeyRange keys(const Args &args, int64 b, int64 "
@@ -294,8 +289,7 @@ static LogicalResult writeMods(KernelWriter &out, Op op,
     if (failed(writeFunctor(out, op, *region, name.str(), stages)))
       return failure();
   }
-  // A block that is whole does not ask mask_mod.
-  if (!op.getMaskMod().empty() && !op.getBlocks() &&
+  if (!op.getMaskMod().empty() &&
       failed(writeKeys(out, op, op.getMaskMod().front())))
     return failure();
   out.close("};");

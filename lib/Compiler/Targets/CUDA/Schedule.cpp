@@ -29,8 +29,9 @@ namespace tessera::cuda {
 /// That of an earlier schedule.
 static void removeAttributes(func::FuncOp kernel) {
   kernel.walk([](Operation *op) {
-    for (StringLiteral name : {kLoopAttr, kProductAttr, kAttentionAttr,
-                               kRoleAttr, kSyncAttr, kAtOnceAttr, kRoundedAttr})
+    for (StringLiteral name :
+         {kLoopAttr, kProductAttr, kAttentionAttr, kRoleAttr, kSyncAttr,
+          kAtOnceAttr, kRoundedAttr, kBoundAttr})
       op->removeAttr(name);
   });
 }

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Compiler/Targets/CUDA/AttentionKeys.h"
 #include "Compiler/Targets/CUDA/Scheduling.h"
 #include "Kernels/cuda/attention/attention_tiles.h"
 
@@ -223,6 +224,17 @@ static SmallVector<Operation *> getInnerScales(Operation *attention) {
   return scales;
 }
 
+/// What bounds the keys that tiles of queries look at. A whole block of a block
+/// mask does not ask mask_mod.
+static SmallVector<arith::CmpIOp> getBounds(Operation *attention) {
+  return llvm::TypeSwitch<Operation *, SmallVector<arith::CmpIOp>>(attention)
+      .Case<plan::AttentionOp, plan::AttentionGradOp>([](auto op) {
+        return op.getMaskMod().empty() || op.getBlocks()
+                   ? SmallVector<arith::CmpIOp>()
+                   : getBoundingOps(op.getMaskMod().front());
+      });
+}
+
 //===----------------------------------------------------------------------===//
 // The schedule
 //===----------------------------------------------------------------------===//
@@ -244,6 +256,8 @@ void cuda::scheduleAttention(Operation *attention) {
     setRole(scale, RoleKind::InnerScale);
   for (RoleKind kind : {RoleKind::Query, RoleKind::Key})
     keep(getFunctions(attention), kind);
+  for (arith::CmpIOp bound : getBounds(attention))
+    bound->setAttr(kBoundAttr, UnitAttr::get(attention->getContext()));
 }
 
 /// A tile lies in one block of a block mask.
@@ -296,12 +310,16 @@ static LogicalResult verifyTiles(plan::AttentionGradOp op,
 static LogicalResult verifyRoles(Operation *attention) {
   const SmallVector<Block *> ofScores = getScoreFunctions(attention);
   const SmallVector<Operation *> inner = getInnerScales(attention);
+  const SmallVector<arith::CmpIOp> bounds = getBounds(attention);
   int64_t bytes[] = {0, 0};
   size_t scaled = 0;
   for (Block *function : getFunctions(attention)) {
     llvm::DenseMap<Operation *, unsigned> dependences =
         getDependences(*function);
     WalkResult walked = function->walk([&](Operation *op) -> WalkResult {
+      if (op->hasAttr(kBoundAttr) && !llvm::is_contained(bounds, op))
+        return op->emitError() << "is no comparison that must hold and bounds "
+                                  "a query's keys";
       RoleAttr role = getRole(op);
       if (!role)
         return WalkResult::advance();

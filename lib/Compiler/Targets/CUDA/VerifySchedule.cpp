@@ -605,6 +605,9 @@ LogicalResult Verifier::verifySyncs() {
                                      "differs by thread";
     else if (inner->hasAttr(kAtOnceAttr) && !isStage)
       result = inner->emitError() << "schedule.at_once is for stages";
+    else if (inner->hasAttr(kBoundAttr))
+      result = inner->emitError() << "schedule.bound is for an attention's "
+                                     "mask_mod";
     return failed(result) ? WalkResult::interrupt() : WalkResult::advance();
   });
   return result;
@@ -617,7 +620,7 @@ LogicalResult Verifier::verify() {
     WalkResult walked = op->walk([](Operation *inner) {
       return getRole(inner) || inner->hasAttr(kSyncAttr) ||
                      inner->hasAttr(kAtOnceAttr) ||
-                     isa<OneHotOp, PairsOp>(inner)
+                     inner->hasAttr(kBoundAttr) || isa<OneHotOp, PairsOp>(inner)
                  ? WalkResult(inner->emitError()
                               << "is one thread's, which does all in order")
                  : WalkResult::advance();
