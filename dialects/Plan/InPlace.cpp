@@ -31,17 +31,14 @@ static bool writesOnce(memref::StoreOp store) {
   return true;
 }
 
-/// Whether `kernel` reads argument `in` only at what it writes to `out` next.
-static bool readsWhatItReplaces(func::FuncOp kernel, unsigned in,
-                                unsigned out) {
-  Value source = kernel.getArgument(in), target = kernel.getArgument(out);
-  if (source.getType() != target.getType())
-    return false;
-  for (Operation *writer : target.getUsers()) {
+/// Whether what `nest` writes to `target` is where it read `source` before.
+static bool replacesInNest(Operation *nest, Value source, Value target) {
+  auto isIn = [&](Operation *user) { return nest->isAncestor(user); };
+  for (Operation *writer : llvm::make_filter_range(target.getUsers(), isIn)) {
     auto store = dyn_cast<memref::StoreOp>(writer);
     if (!store || !writesOnce(store))
       return false;
-    for (Operation *reader : source.getUsers()) {
+    for (Operation *reader : llvm::make_filter_range(source.getUsers(), isIn)) {
       auto load = dyn_cast<memref::LoadOp>(reader);
       if (!load || load->getBlock() != store->getBlock() ||
           !load->isBeforeInBlock(store) ||
@@ -52,14 +49,60 @@ static bool readsWhatItReplaces(func::FuncOp kernel, unsigned in,
   return true;
 }
 
+/// Whether `kernel` reads argument `in` only at what it writes to `out` next,
+/// and not once it has written.
+static bool readsWhatItReplaces(func::FuncOp kernel, unsigned in,
+                                unsigned out) {
+  Value source = kernel.getArgument(in), target = kernel.getArgument(out);
+  if (source.getType() != target.getType())
+    return false;
+  Block &body = kernel.getBody().front();
+  Operation *first = nullptr; // of what writes
+  for (Operation *writer : target.getUsers()) {
+    Operation *nest = body.findAncestorOpInBlock(*writer);
+    if (!first || nest->isBeforeInBlock(first))
+      first = nest;
+  }
+  bool readsThere = false;
+  for (Operation *reader : source.getUsers()) {
+    Operation *nest = body.findAncestorOpInBlock(*reader);
+    if (first && first->isBeforeInBlock(nest))
+      return false;
+    readsThere |= nest == first;
+  }
+  return !readsThere || replacesInNest(first, source, target);
+}
+
 /// Whether nothing reads the memory of `value` after `step`, nor `step` itself
-/// but as an operand.
-static bool isReadBefore(Value value, LaunchOp step, bool isAlias = false) {
+/// but as `operand`.
+static bool isReadBefore(Value value, LaunchOp step, Value operand) {
   return llvm::all_of(value.getUsers(), [&](Operation *user) {
     if (auto alias = dyn_cast<AliasOp>(user))
-      return isReadBefore(alias.getResult(), step, /*isAlias=*/true);
-    return user == step ? !isAlias : user->isBeforeInBlock(step);
+      return isReadBefore(alias.getResult(), step, operand);
+    return user == step ? value == operand : user->isBeforeInBlock(step);
   });
+}
+
+/// What `value` is in other dimensions, or itself.
+static Value skipReshapes(Value value) {
+  while (auto alias = value.getDefiningOp<AliasOp>()) {
+    if (alias.getKind() != AliasKind::Reshape)
+      break;
+    value = alias.getInput();
+  }
+  return value;
+}
+
+/// The input of `step` that is `state`, if it is one alone.
+static Value findInput(LaunchOp step, Value state) {
+  Value found;
+  for (Value input : step.getInputs())
+    if (skipReshapes(input) == state) {
+      if (found)
+        return {};
+      found = input;
+    }
+  return found;
 }
 
 InPlace plan::findInPlace(func::FuncOp main) {
@@ -68,22 +111,36 @@ InPlace plan::findInPlace(func::FuncOp main) {
     return found; // no plan
   Operation *returns = main.getBody().front().getTerminator();
   llvm::DenseMap<Operation *, SmallVector<std::pair<unsigned, unsigned>>> pairs;
+  SmallVector<std::pair<Value, Value>> copies; ///< and what they are of
   for (OpOperand &operand : returns->getOpOperands()) {
     BlockArgument state = tv::getState(main, operand.getOperandNumber());
-    auto result = dyn_cast<OpResult>(operand.get());
+    // What is returned in other dimensions than it is computed in, is copied.
+    auto copy = operand.get().getDefiningOp<CopyOp>();
+    if (copy && !copy->hasOneUse())
+      continue;
+    auto result = dyn_cast<OpResult>(copy ? skipReshapes(copy.getInput())
+                                          : operand.get());
     auto step = result ? dyn_cast<LaunchOp>(result.getOwner()) : LaunchOp();
-    if (!state || !step || result.getType() != state.getType() ||
-        llvm::count(returns->getOperands(), result) != 1 ||
-        llvm::count(step.getInputs(), state) != 1 || !isReadBefore(state, step))
+    if (!state || !step || operand.get().getType() != state.getType() ||
+        llvm::count(returns->getOperands(), operand.get()) != 1 ||
+        found.states.contains(result))
+      continue;
+    Value input = findInput(step, state);
+    if (!input || input.getType() != result.getType() ||
+        !isReadBefore(state, step, input))
       continue;
     auto kernel = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
         step, step.getKernelAttr());
-    unsigned in = llvm::find(step.getInputs(), state).getIndex();
+    unsigned in = llvm::find(step.getInputs(), input).getIndex();
     unsigned out = step.getInputs().size() + result.getResultNumber();
     if (!readsWhatItReplaces(kernel, in, out))
       continue;
     pairs[step].emplace_back(out, in);
-    found.states[result] = state;
+    found.states[result] = input;
+    if (copy) {
+      found.states[copy.getResult()] = state;
+      copies.emplace_back(copy.getResult(), result);
+    }
   }
 
   // One code serves all launches of a kernel.
@@ -98,5 +155,36 @@ InPlace plan::findInPlace(func::FuncOp main) {
     if (found.kernels[step.getKernel()].empty())
       for (Value result : step.getResults())
         found.states.erase(result);
+  for (auto [copy, result] : copies)
+    if (!found.states.contains(result))
+      found.states.erase(copy);
   return found;
+}
+
+void plan::eraseCopies(func::FuncOp kernel,
+                       ArrayRef<std::pair<unsigned, unsigned>> inPlace) {
+  Block &body = kernel.getBody().front();
+  auto isNest = [](Operation &op) { return op.getNumRegions() > 0; };
+  auto writes = [](Operation *op) {
+    return op->getNumRegions() == 0 && !op->hasTrait<OpTrait::IsTerminator>() &&
+           !isa<memref::LoadOp>(op) && !isMemoryEffectFree(op);
+  };
+  for (auto [out, in] : inPlace)
+    for (Operation *user :
+         llvm::make_early_inc_range(kernel.getArgument(out).getUsers())) {
+      auto store = dyn_cast<memref::StoreOp>(user);
+      auto load =
+          store ? store.getValue().getDefiningOp<memref::LoadOp>() : nullptr;
+      if (!load || load.getMemRef() != kernel.getArgument(in) ||
+          load->getBlock() != store->getBlock() ||
+          !llvm::equal(load.getIndices(), store.getIndices()))
+        continue;
+      // Of a nest that does nothing else; a kernel has one at least.
+      Operation *nest = body.findAncestorOpInBlock(*store);
+      int64_t numWrites = 0;
+      nest->walk([&](Operation *op) { numWrites += writes(op); });
+      if (numWrites == 1 && nest->use_empty() &&
+          llvm::count_if(body, isNest) > 1)
+        nest->erase();
+    }
 }

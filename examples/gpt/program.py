@@ -91,6 +91,10 @@ class Program:
     sequence: over tp the sequence is split where the block is not (sequence parallel).
     zero: over dp the states are split as well, and a weight is gathered to be used (ZeRO)."""
 
+    #: What the loss is given besides parameters, and of that what each block is.
+    given = {"%ids": "!batch", "%labels": "!batch", "%step": "!step"}
+    shared = {"%step": "!step"}
+
     def __init__(self, model, tokens, *, element="f32", compute=None, sequence=False,
                  zero=False):
         self.model, self.tokens, self.zero = model, tokens, zero
@@ -131,7 +135,7 @@ class Program:
         batch = ("did(dp) * _", "did(tp) * _" if sequence else "_")
         self.add("#m = #tv.mesh<dp = 1, tp = 1>")
         for name, type in {
-            "tokens": tensor(self.tokens, of="i32", view=["_"]),
+            **self.data(),
             "batch": tensor(b, s, of="i32", view=batch),
             "places": tensor(b, s, of="i32"),
             "x": tensor(b, s, e), "qkv": tensor(b, s, 3 * e),
@@ -152,8 +156,9 @@ class Program:
             if line not in self.lines:
                 self.add(line)
 
-    def arguments(self, names):
-        return ", ".join(f"{self.value(name)}: {self.type_of(name)}" for name in names)
+    def arguments(self, given, names):
+        own = {self.value(name): self.type_of(name) for name in names}
+        return ", ".join(f"{value}: {type}" for value, type in (given | own).items())
 
     def computed(self, names):
         """The parameters as they are computed with, their types and values: cast, and
@@ -186,10 +191,18 @@ class Program:
                  f"stream({stream}) step %step : (!x, !step) -> !x")
         return value + "_kept"
 
+    def attend(self):
+        self.add(f"""\
+  %a, %lse = tv.attention %q, %k, %v scale({self.scale()}) causal
+    : (!head, !head, !head) -> (!head, !lse)""")
+
+    def scale(self):
+        return number((self.model.width // self.model.heads) ** -0.5)
+
     def block(self, function, layer):
         names = self.model.block()
-        self.add(f"\nfunc.func private {function}(%x: !x, %step: !step, "
-                 f"{self.arguments(names)}) -> !x {{")
+        self.add(f"\nfunc.func private {function}("
+                 f"{self.arguments({'%x': '!x'} | self.shared, names)}) -> !x {{")
         c = self.computed(names)
         d = self.model.width // self.model.heads
 
@@ -209,9 +222,8 @@ class Program:
             self.add(f"""\
   %{name}0 = tv.slice %heads offsets [0, 0, 0, {i * d}] : (!heads) -> !part
   %{name} = tv.transpose %{name}0 perm [0, 2, 1, 3] : (!part) -> !head""")
+        self.attend()
         self.add(f"""\
-  %a, %lse = tv.attention %q, %k, %v scale({number(d ** -0.5)}) causal
-    : (!head, !head, !head) -> (!head, !lse)
   %t = tv.transpose %a perm [0, 2, 1, 3] : (!head) -> !part
   %r = tv.reshape %t : (!part) -> !x
   %o = {linear(("!x", "%r"), "out", "!x")}""")
@@ -226,22 +238,26 @@ class Program:
   return %y : !x
 }}""")
 
+    def place(self, positions, type):
+        """The positions' embedding."""
+        self.add(f"  %p = tv.broadcast {positions} dims [1, 2] : ({type}) -> !x")
+
     def loss(self):
-        self.add(f"\nfunc.func private @loss(%ids: !batch, %labels: !batch, %step: !step, "
-                 f"{self.arguments(self.parameters)}) -> !loss {{")
+        self.add(f"\nfunc.func private @loss({self.arguments(self.given, self.parameters)})"
+                 " -> !loss {")
         c = self.computed([name for name in self.parameters if not re.match(r"h\d", name)])
         of = self.element
         (embedding, e), (positions, p) = c["embedding"], c["positions"]
-        self.add(f"""\
-  %e = tv.gather {e}, %ids dim 0 : ({embedding}, !batch) -> !x
-  %p = tv.broadcast {p} dims [1, 2] : ({positions}) -> !x
-  %sum0 = tv.add %e, %p : (!x, !x) -> !x""")
+        self.add(f"  %e = tv.gather {e}, %ids dim 0 : ({embedding}, !batch) -> !x")
+        self.place(p, positions)
+        self.add("  %sum0 = tv.add %e, %p : (!x, !x) -> !x")
         x = self.dropped("%sum0", 0)
         for i, block in enumerate(self.blocks):
-            own = [(self.type_of(name), self.value(name)) for name in self.parameters
-                   if name.startswith(f"h{i}.")]
-            self.add(f"  %x{i + 1} = call {block}({x}, %step, {', '.join(v for _, v in own)}) : "
-                     f"(!x, !step, {', '.join(t for t, _ in own)}) -> !x")
+            own = {x: "!x"} | self.shared | {
+                self.value(name): self.type_of(name) for name in self.parameters
+                if name.startswith(f"h{i}.")}
+            self.add(f"  %x{i + 1} = call {block}({', '.join(own)}) : "
+                     f"({', '.join(own.values())}) -> !x")
             x = f"%x{i + 1}"
         n = self.op("tv.layer_norm", ("!x", x), c["norm.weight"], c["norm.bias"],
                     attributes=" epsilon(1.0e-5)", to="!x")
@@ -259,24 +275,16 @@ class Program:
   return %mean : !loss
 }}""")
 
-    def main(self):
-        m, names, of = self.model, list(self.parameters), self.element
-        states = [("%step", "!step", "step", "state", [0, 9])]
-        for name in names:
-            type, value = self.type_of(name), self.value(name)[1:]
-            states += [("%" + value, type, name, "parameter", None),
-                       ("%m_" + value, type, "m." + name, "state", None),
-                       ("%v_" + value, type, "v." + name, "state", [0, 1])]
-        self.add(f"\nfunc.func @main(%tokens: !tokens {{tv.name = \"tokens\", "
-                 f"tv.range = [0, {m.vocabulary}]}},")
-        self.add(",\n".join(
-            f'    {value}: {type} {{tv.name = "{name}", tv.role = "{role}"'
-            + (f", tv.range = {range}" if range else "") + "}"
-            for value, type, name, role, range in states)
-            + ')\n  -> (!loss {tv.name = "loss"},')
-        self.add(",\n".join(f'    {type} {{tv.name = "{name}"}}'
-                            for _, type, name, *_ in states) + ") {")
+    def data(self):
+        """Types of what the batch is made of."""
+        return {"tokens": self.tensor(self.tokens, of="i32", view=["_"])}
 
+    def inputs(self):
+        return [f'%tokens: !tokens {{tv.name = "tokens", tv.range = [0, {self.model.vocabulary}]}}']
+
+    def draw(self):
+        """The batch of the step."""
+        m = self.model
         self.add(f"""\
   %row = tv.iota 0 : () -> !places
   %column = tv.iota 1 : () -> !places""")
@@ -304,13 +312,31 @@ class Program:
   }}
   %{name} = tv.gather %tokens, %{name}_at dim 0 : (!tokens, !places) -> !batch""")
 
+    def main(self):
+        m, names, of = self.model, list(self.parameters), self.element
+        states = [("%step", "!step", "step", "state", [0, 9])]
+        for name in names:
+            type, value = self.type_of(name), self.value(name)[1:]
+            states += [("%" + value, type, name, "parameter", None),
+                       ("%m_" + value, type, "m." + name, "state", None),
+                       ("%v_" + value, type, "v." + name, "state", [0, 1])]
+        self.add("\nfunc.func @main(" + ",\n    ".join(self.inputs()) + ",")
+        self.add(",\n".join(
+            f'    {value}: {type} {{tv.name = "{name}", tv.role = "{role}"'
+            + (f", tv.range = {range}" if range else "") + "}"
+            for value, type, name, role, range in states)
+            + ')\n  -> (!loss {tv.name = "loss"},')
+        self.add(",\n".join(f'    {type} {{tv.name = "{name}"}}'
+                            for _, type, name, *_ in states) + ") {")
+
+        self.draw()
         types = [self.type_of(name) for name in names]
         grads = ["%d_" + self.value(name)[1:] for name in names]
         self.add(f"""\
   %loss, {', '.join(grads)}
-    = tv.gradient @loss(%ids, %labels, %step, {', '.join(map(self.value, names))})
-      of [0] to {[i + 3 for i in range(len(names))]}
-    : (!batch, !batch, !step, {', '.join(types)}) -> (!loss, {', '.join(types)})""")
+    = tv.gradient @loss({', '.join([*self.given, *map(self.value, names)])})
+      of [0] to {[i + len(self.given) for i in range(len(names))]}
+    : ({', '.join([*self.given.values(), *types])}) -> (!loss, {', '.join(types)})""")
         # Squares of gradients of one type are added before they are summed.
         squares = {}
         for name, type, grad in zip(names, types, grads):

@@ -149,15 +149,20 @@ def loss_and_gradients(model, weights, ids, labels, step):
     return loss, found
 
 
-def train(model, tokens, states, steps, cast=lambda value: value):
+def of_text(model, weights, tokens, step):
+    return loss_and_gradients(model, weights, *batch(model, tokens, step), step)
+
+
+def train(model, data, states, steps, cast=lambda value: value, compute=of_text):
     """Goes on from `states` (program.start), which it changes; the loss of each step. In
-    the type of the states, parameters as `cast` gives them."""
+    the type of the states, parameters as `cast` gives them. `compute` gives the loss and
+    the gradients of a step on the data."""
     names = list(model.parameters())
     losses = []
     for _ in range(steps):
         weights = {name: cast(states[name]) for name in names}
         step = int(states["step"])
-        loss, gradients = loss_and_gradients(model, weights, *batch(model, tokens, step), step)
+        loss, gradients = compute(model, weights, data, step)
         losses.append(loss)
         states["step"] = states["step"] + 1
         t = int(states["step"])

@@ -12,7 +12,7 @@ import tempfile
 import unittest
 
 import numpy as np
-from program import GPT, start, text
+from program import GPT, Program, start, text
 from reference import train
 from train import Training
 
@@ -53,8 +53,8 @@ class TrainingTest(unittest.TestCase):
 
     def training(self, name="plain", model=MODEL, **options):
         (self.folder / name).mkdir()
-        options = {"element": "f64"} | options
-        return Training(BIN, self.folder / name, model, TOKENS, **options)
+        program = Program(model, len(TOKENS), **{"element": "f64"} | options)
+        return Training(BIN, self.folder / name, program, {"tokens": TOKENS})
 
     def check(self, losses, expected):
         np.testing.assert_allclose(losses, expected, rtol=0, atol=TOLERANCE)

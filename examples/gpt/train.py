@@ -20,15 +20,15 @@ DTYPES = {"f64": np.float64, "f32": np.float32}
 
 
 class Training:
-    """A program with its data and its start, in files of a folder."""
+    """A program with its data, by name, and its start, in files of a folder."""
 
-    def __init__(self, tools, folder, model, tokens, **options):
+    def __init__(self, tools, folder, program, data):
         self.tools, self.folder = pathlib.Path(tools), pathlib.Path(folder)
         self.source = self.folder / "step.mlir"
-        self.source.write_text(str(Program(model, len(tokens), **options)))
-        dtype = DTYPES[options.get("element", "f32")]
-        save_file({"tokens": tokens}, self.folder / "tokens.safetensors")
-        save_file(start(model, dtype), self.folder / "start.safetensors")
+        self.source.write_text(str(program))
+        save_file(data, self.folder / "data.safetensors")
+        save_file(start(program.model, DTYPES[program.element]),
+                  self.folder / "start.safetensors")
         mpi = (ROOT / "scripts/mpi.env").read_text().splitlines()
         self.environment = dict(os.environ) | dict(
             line.split("=", 1) for line in mpi if not line.startswith("#"))
@@ -50,7 +50,7 @@ class Training:
         self.report = json.loads(self.call(
             *(["mpirun", "-n", ranks] if mpi else []), self.tools / "tessera-run", module,
             *([] if mpi else ["--ranks", ranks]), "--steps", steps, "--log", "loss",
-            "--inputs", self.folder / "tokens.safetensors",
+            "--inputs", self.folder / "data.safetensors",
             "--inputs", self.folder / f"{begin}.safetensors",
             "--save", self.folder / f"{end}.safetensors", "--report", "json"))
         return self.report["log"]["loss"]
@@ -84,7 +84,8 @@ def main():
 
     half = args.steps // 2
     with tempfile.TemporaryDirectory() as folder:
-        training = Training(args.build / "bin", folder, model, tokens, **options)
+        training = Training(args.build / "bin", folder, Program(model, len(tokens), **options),
+                            {"tokens": tokens})
         losses = []
         for mesh, steps, begin, end in ((args.meshes[0], half, "start", "half"),
                                         (args.meshes[1], args.steps - half, "half", "end")):

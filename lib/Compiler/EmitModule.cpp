@@ -9,9 +9,10 @@
 // A transcription: each value of the planned `@main` becomes a tensor of the
 // module, each op but aliases and constants a step. What is decided here is the
 // class of memory: what a caller gives or gets is external, what collectives
-// touch is symmetric, the rest local; a state that a step replaces where it lies
-// has one memory with its next value. A choice is an alternative: its result
-// and the values of its variants are one tensor, which the steps of each write.
+// touch is symmetric, the rest local; a state that a step replaces where it
+// lies has one memory with its next value. A choice is an alternative: its
+// result and the values of its variants are one tensor, which the steps of each
+// write.
 //
 //===----------------------------------------------------------------------===//
 
@@ -449,6 +450,8 @@ LogicalResult Emitter::addStep(Operation *op) {
         return success();
       })
       .Case([&](plan::CopyOp op) {
+        if (inPlace.states.contains(op.getResult()))
+          return success();
         fb::CopyT copy;
         copy.source = id(op.getInput());
         copy.target = id(op.getResult());

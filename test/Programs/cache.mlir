@@ -78,3 +78,52 @@ func.func @main(%rows: tensor<1100xi32> {tv.range = [-1, 9]}, %x: tensor<1100x3x
   %next = tv.scatter set %keys, %rows, %x dim 0 : (!cache, tensor<1100xi32>, tensor<1100x3xf32>) -> !cache
   return %next : !cache
 }
+
+// -----
+
+// Rows of pages, heads over the axis, written where they lie; then the pages of a table are
+// read, of which some are not there.
+// CHECK-NOT: comm.
+// CHECK: tv.scatter set
+// CHECK: tv.gather
+// CHECK: return
+// RAN tp=1: nothing
+// RAN tp=2: nothing
+// RAN tp=3: nothing
+// RAN tp=4: nothing
+#m = #tv.mesh<tp = 2>
+!pages = tensor<6x2x3x4xf32, #tv.view<#m, [_, _, did(tp) * _, _]>>
+!rows = tensor<12x3x4xf32>
+!k = tensor<5x3x4xf32, #tv.view<#m, [_, did(tp) * _, _]>>
+!i = tensor<5xi32>
+func.func @main(%k: !k, %at: !i {tv.range = [-1, 12]}, %table: tensor<2x2xi32> {tv.range = [-1, 6]}, %keys: !pages {tv.name = "keys", tv.role = "state"})
+    -> (!pages {tv.name = "keys"}, tensor<2x2x2x3x4xf32>) {
+  %rows = tv.reshape %keys : (!pages) -> !rows
+  %new = tv.scatter set %rows, %at, %k dim 0 : (!rows, !i, !k) -> !rows
+  %next = tv.reshape %new : (!rows) -> !pages
+  %read = tv.gather %next, %table dim 0 : (!pages, tensor<2x2xi32>) -> tensor<2x2x2x3x4xf32>
+  return %next, %read : !pages, tensor<2x2x2x3x4xf32>
+}
+
+// -----
+
+// Rows of a state that go to others of its rows, as they were; and what the state was.
+// CHECK-NOT: comm.
+// CHECK: tv.scatter sum
+// CHECK: return
+// RAN tp=1: nothing
+// RAN tp=2: nothing
+// RAN tp=3: nothing
+// RAN tp=4: nothing
+#m = #tv.mesh<tp = 2>
+!w = tensor<6x7xf32, #tv.view<#m, [_, did(tp) * _]>>
+!u = tensor<4x7xf32>
+!i = tensor<4xi32>
+func.func @main(%w: !w {tv.name = "w", tv.role = "state"}, %v: !w {tv.name = "v", tv.role = "state"}, %at: !i {tv.range = [0, 5]}, %from: !i {tv.range = [0, 5]})
+    -> (!w {tv.name = "w"}, !w {tv.name = "v"}, !u) {
+  %u = tv.slice %w offsets [2, 0] : (!w) -> !u
+  %0 = tv.scatter sum %w, %at, %u dim 0 : (!w, !i, !u) -> !w
+  %moved = tv.gather %v, %from dim 0 : (!w, !i) -> !u
+  %1 = tv.scatter sum %v, %at, %moved dim 0 : (!w, !i, !u) -> !w
+  return %0, %1, %moved : !w, !w, !u
+}

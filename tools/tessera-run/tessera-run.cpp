@@ -129,29 +129,47 @@ private:
       return Error{"--save: '" + options.module +
                    "' has no states; --output writes results"};
     for (const std::string &name : options.logged) {
-      auto port = std::ranges::find(session.ports, name, &Port::name);
-      std::vector<std::string> names;
-      for (const Port &each : session.ports)
-        if (each.isWritten())
-          names.push_back(each.name());
-      const std::string flag = "--log " + name + ": ";
-      if (port == session.ports.end() || !port->isWritten())
-        return Error{flag + "the program has no such result or state" +
-                     suggestName(name, names)};
-      if (port->description.rank > 0)
-        return Error{flag + "is " + port->description.shape_text +
-                     "; only a scalar, of shape [], can be shown"};
-      Result<layout::View> view =
-          layout::parseView(port->description.view, session.mesh);
-      if (!view)
-        return view.error();
-      if (!view->partial.empty())
-        return Error{flag + "is in parts, " + port->description.view +
-                     "; give it a view that is whole"};
-      logged.push_back(port - session.ports.begin());
+      Result<size_t> port = findScalar("--log " + name + ": ", name);
+      if (!port)
+        return port.error();
+      logged.push_back(*port);
       log.emplace_back(name, std::vector<double>());
     }
+    for (const std::string &name : options.checked) {
+      Result<size_t> port = findScalar("--check " + name + ": ", name);
+      if (!port)
+        return port.error();
+      checked.push_back(*port);
+    }
     return Ok{};
+  }
+  /// A port that each rank has a number of.
+  Result<size_t> findScalar(const std::string &flag, const std::string &name) {
+    auto port = std::ranges::find(session.ports, name, &Port::name);
+    std::vector<std::string> names;
+    for (const Port &each : session.ports)
+      if (each.isWritten())
+        names.push_back(each.name());
+    if (port == session.ports.end() || !port->isWritten())
+      return Error{flag + "the program has no such result or state" +
+                   suggestName(name, names)};
+    if (port->description.rank > 0)
+      return Error{flag + "is " + port->description.shape_text +
+                   "; it must be a scalar, of shape []"};
+    Result<layout::View> view =
+        layout::parseView(port->description.view, session.mesh);
+    if (!view)
+      return view.error();
+    if (!view->partial.empty())
+      return Error{flag + "is in parts, " + port->description.view +
+                   "; give it a view that is whole"};
+    return port - session.ports.begin();
+  }
+  Result<double> readScalar(const Port &port) {
+    Result<HostBuffer> host = session.fetch(port);
+    if (!host)
+      return host.error();
+    return valueOf(host->get(), port.tensor.dtype, 0);
   }
   /// What is wrong with it is known before anything runs.
   Status openReference() {
@@ -217,6 +235,7 @@ private:
   Status execute() {
     TSR_TRY(session.execute([&](int64_t run) -> Status {
       TSR_TRY(showLogged(run));
+      TSR_TRY(checkZeros(run));
       const bool saves = run == options.steps ||
                          (options.saveEvery && run % options.saveEvery == 0);
       return saves ? write(options.save, saveTemporary, &Port::isState)
@@ -244,20 +263,36 @@ private:
     std::string line = std::to_string(run);
     for (size_t i = 0; i < logged.size(); ++i) {
       const Port &port = session.ports[logged[i]];
-      Result<HostBuffer> host = session.fetch(port);
-      if (!host)
-        return host.error();
-      const double value = valueOf(host->get(), port.tensor.dtype, 0);
-      log[i].second.push_back(value);
-      char number[32];
-      snprintf(number, sizeof number, "%.*g",
-               port.tensor.dtype == DType::F32 ? 9 : 17, value);
-      line += (i ? ", " : ": ") + log[i].first + " " + number;
+      Result<double> value = readScalar(port);
+      if (!value)
+        return value.error();
+      log[i].second.push_back(*value);
+      line += (i ? ", " : ": ") + log[i].first + " " + numberText(port, *value);
     }
     if (logged.empty() || team.rank() != 0 ||
         options.report == Options::Format::JSON)
       return Ok{};
     return print((line + "\n").c_str());
+  }
+
+  static std::string numberText(const Port &port, double value) {
+    char number[32];
+    snprintf(number, sizeof number, "%.*g",
+             port.tensor.dtype == DType::F32 ? 9 : 17, value);
+    return number;
+  }
+  /// What a program counts as errors of its data ends the runs.
+  Status checkZeros(int64_t run) {
+    for (size_t number : checked) {
+      const Port &port = session.ports[number];
+      Result<double> value = readScalar(port);
+      if (!value)
+        return value.error();
+      if (*value != 0)
+        return Error{"run " + std::to_string(run) + ": '" + port.name() +
+                     "' is " + numberText(port, *value) + "; --check wants 0"};
+    }
+    return Ok{};
   }
 
   Status writeOutput() {
@@ -404,7 +439,7 @@ private:
   /// Empty without those files.
   std::string outputTemporary, saveTemporary, traceTemporary;
   Session session;
-  std::vector<size_t> logged; ///< numbers of ports
+  std::vector<size_t> logged, checked; ///< numbers of ports
   std::vector<std::pair<std::string, std::vector<double>>> log;
   std::unique_ptr<Reference> reference; ///< with --verify, until it has run
   Comparison comparison;

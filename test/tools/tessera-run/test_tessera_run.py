@@ -572,7 +572,7 @@ class TesseraRun(Runs):
         run = ["logged-2.tsr", "--ranks", 2, "--inputs", "start"]
         self.fail_with(*run, "--log", "w", says=["--log w: the program has no such result or state"])
         self.fail_with(*run, "--log", "nor", says=["--log nor:", "did you mean 'norm'?"])
-        self.fail_with(*run, "--log", "s", says=["--log s: is [5, 4]; only a scalar, of shape []"])
+        self.fail_with(*run, "--log", "s", says=["--log s: is [5, 4]; it must be a scalar, of shape []"])
         self.fail_with(*run, "--log", "part", says=["--log part: is in parts, [], partial = "])
         self.fail_with(*run, "--save-every", 2, says=["--save-every needs --save FILE"])
         self.fail_with(*run, "--save-every", 0, "--save", "x", says=["--save-every '0'", "at least 1"])
@@ -586,6 +586,28 @@ class TesseraRun(Runs):
         self.fail_with(*run, says=["state 's': no tensor 's' in start; did you mean 'ss'?"])
         save_file({"w": w, "s": s[:4]}, self.folder / "start")
         self.fail_with(*run, says=["start: tensor 's': has shape [4, 4], but input 's' is [5, 4]"])
+
+    def test_checks(self):
+        """What is not 0 ends the runs, and nothing is written."""
+        s = np.ones((5, 4), np.float32)
+        save_file({"s": s, "w": np.zeros((4, 4), np.float32)}, self.folder / "zeros")
+        self.succeed("logged-2.tsr", "--ranks", 2, "--inputs", "zeros", "--steps", 2, "--check", "norm",
+                     "--save", "saved")  # fmt: skip
+        self.assertFalse(load_file(self.folder / "saved")["s"].any())
+        kept = (self.folder / "saved").read_bytes()
+        save_file({"s": s, "w": np.eye(4, dtype=np.float32)}, self.folder / "ones")
+        for mpi, ranks in (None, ["--ranks", 2]), (2, []):
+            self.fail_with(
+                "logged-2.tsr", *ranks, "--inputs", "ones", "--steps", 2, "--check", "norm",
+                "--save", "saved", "--output", "all", mpi=mpi,
+                says=["run 1: 'norm' is 20; --check wants 0"],
+            )  # fmt: skip
+            self.assertEqual((self.folder / "saved").read_bytes(), kept)
+            self.assertFalse((self.folder / "all").exists())
+        run = ["logged-2.tsr", "--ranks", 2, "--inputs", "zeros"]
+        self.fail_with(*run, "--check", "nor", says=["--check nor:", "did you mean 'norm'?"])
+        self.fail_with(*run, "--check", "s", says=["--check s: is [5, 4]; it must be a scalar"])
+        self.fail_with(*run, "--check", "part", says=["--check part: is in parts, [], partial = "])
 
     def test_output_in_place_of_an_input(self):
         shutil.copy(self.folder / "in.safetensors", self.folder / "out.safetensors")

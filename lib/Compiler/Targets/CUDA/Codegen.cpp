@@ -9,6 +9,7 @@
 #include "Compiler/Targets/CUDA/Codegen.h"
 #include "Comm/Comm.h"
 #include "Compiler/Targets/Names.h"
+#include "Plan/InPlace.h"
 #include "Plan/Plan.h"
 
 #include <set>
@@ -110,10 +111,14 @@ FailureOr<std::vector<CompiledKernel>> cuda::emitKernels(ModuleOp program) {
   program.walk([&](plan::LaunchOp launch) {
     launches.try_emplace(launch.getKernel(), launch);
   });
+  plan::InPlace inPlace;
+  if (auto main = program.lookupSymbol<func::FuncOp>("main"))
+    inPlace = plan::findInPlace(main);
   std::vector<CompiledKernel> kernels;
   for (auto function : program.getOps<func::FuncOp>()) {
     if (!function->hasAttr(plan::kKernelAttr))
       continue;
+    plan::eraseCopies(function, inPlace.kernels.lookup(function.getName()));
     FailureOr<KernelSource> source = emitKernel(function);
     if (failed(source))
       return failure();

@@ -1,0 +1,80 @@
+"""Training on packed documents in float64 has the losses of NumPy, which has each
+document on its own, on any mesh; it moves what training on one document a row does.
+
+usage: test_packed.py BIN_FOLDER"""
+
+import dataclasses
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import numpy as np
+from packed import PackedGPT, PackedProgram, of_documents, pack
+from program import Program, start, text
+from reference import train
+from train import Training
+
+BIN = pathlib.Path(sys.argv[1]).resolve()
+MODEL, TOKENS, STEPS = PackedGPT(), text(), 3
+DATA = pack(MODEL, TOKENS)
+TOLERANCE = 1e-11
+
+
+class Packed(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.losses = train(MODEL, DATA, start(MODEL, np.float64), STEPS, compute=of_documents)
+        temporary = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(temporary.cleanup)
+        cls.folder = pathlib.Path(temporary.name)
+
+    def training(self, name, program, data):
+        (self.folder / name).mkdir()
+        return Training(BIN, self.folder / name, program, data)
+
+    def test_losses(self):
+        packed = self.training("packed", PackedProgram(MODEL, element="f64"), DATA)
+        dense = self.training("dense", Program(MODEL, len(TOKENS), element="f64"),
+                              {"tokens": TOKENS})
+        for mesh in ("tp=1", "tp=2", "tp=3", "tp=4", "dp=2", "dp=3", "dp=2,tp=2"):
+            with self.subTest(mesh=mesh):
+                losses = packed.run(mesh, STEPS)
+                np.testing.assert_allclose(losses, self.losses, rtol=0, atol=TOLERANCE)
+                if mesh in ("tp=2", "dp=2", "dp=2,tp=2"):
+                    dense.run(mesh, 1)
+                    self.assertEqual(moves(packed.report), moves(dense.report))
+        for name, value in packed.states("end").items():
+            self.assertTrue(np.isfinite(value).all(), name)
+
+    def test_documents_matter(self):
+        """One document a row is another loss, by more than the tolerance."""
+        whole = DATA | {"cu_seqlens": np.where(DATA["cu_seqlens"] == 0, 0,
+                                               MODEL.length).astype(np.int32)}
+        other = train(MODEL, whole, start(MODEL, np.float64), STEPS, compute=of_documents)
+        self.assertGreater(np.abs(np.subtract(other, self.losses)).max(), 1e4 * TOLERANCE)
+
+    def test_one_block_mask(self):
+        """However many layers there are."""
+        for layers in 1, 4:
+            program = self.folder / f"{layers}.mlir"
+            program.write_text(str(PackedProgram(dataclasses.replace(MODEL, layers=layers))))
+            local = subprocess.run(
+                [BIN / "tessera-opt", program, "--tessera=to=local mesh=dp=2,tp=2"],
+                capture_output=True, text=True, check=True).stdout
+            self.assertEqual(len(re.findall(r"= tv\.block_mask ", local)), 1)
+            for op in r"attention", r"attention_grad":
+                self.assertEqual(
+                    len(re.findall(rf"= tv\.{op} .* block_mask\(", local)), layers)
+
+
+def moves(report):
+    """A slice moves nothing."""
+    return [(each["kind"], each["sent"]) for each in report["collectives"]
+            if each["kind"] != "slice"]
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)
