@@ -115,6 +115,23 @@ splitHeads(Operation *op, const LocalShape &query, const LocalShape &key) {
   int64_t groups = *key.extents[1].getStatic();
   layout::View ofHeads;
   ofHeads.dims = {query.dims[1]};
+  // Which devices have the one group, no digit of its number says.
+  const std::vector<layout::SubAxis> ofGroup =
+      layout::axesOf(key.dims[1].product);
+  auto isOfGroup = [&](const layout::SubAxis &axis) {
+    return llvm::is_contained(ofGroup, axis);
+  };
+  if (groups == 1 && !ofGroup.empty()) {
+    std::erase_if(ofHeads.dims[0].product, [&](const layout::Factor &factor) {
+      const std::vector<layout::SubAxis> axes = layout::axesOf({factor});
+      return !axes.empty() && llvm::all_of(axes, isOfGroup);
+    });
+    ofHeads = layout::canonicalize(ofHeads, {heads}, query.mesh.getMesh());
+    if (llvm::any_of(layout::axesOf(ofHeads), isOfGroup))
+      return op->emitOpError() << "on heads that lie across groups needs a "
+                                  "reshard first";
+    return std::vector<layout::Dim>{key.dims[1], ofHeads.dims[0]};
+  }
   Result<layout::View> pairs = layout::reshapeView(
       ofHeads, {heads}, {groups, heads / groups}, query.mesh.getMesh());
   if (!pairs)

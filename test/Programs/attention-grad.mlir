@@ -282,3 +282,26 @@ func.func @main(%do: !h {tv.dims = ["b", "s"]}, %q: !h {tv.dims = ["b", "s"]},
     }
   return %dq, %dk, %dv, %dr, %db : !x, !x, !x, !rel_of_lse, !bias_of_lse
 }
+
+// -----
+
+// One key head, which the first device has: no digit of its number says so. The others
+// have nothing to sum and nowhere to write it.
+// CHECK-LABEL: func.func @main
+// CHECK-NOT: comm.
+// CHECK: return
+// RAN tp=1: nothing
+// RAN tp=2: nothing
+// RAN tp=3: nothing
+// RAN tp=4: nothing
+#m = #tv.mesh<tp = 2>
+!q = tensor<2x3x5x4xf32>
+!k = tensor<2x1x6x4xf32, #tv.view<#m, [_, did(tp) * _, _, _]>>
+!h = tensor<2x3x5x4xf32, #tv.view<#m, [_, did(tp) * 3, _, _]>>
+!lse = tensor<2x3x5xf32>
+func.func @main(%do: !h, %q: !h, %k: !k, %v: !k) -> (!q, !q, !k, !k) {
+  %o, %lse = tv.attention %q, %k, %v scale(0.5) : (!h, !k, !k) -> (!q, !lse)
+  %dq, %dk, %dv = tv.attention_grad %do, %q, %k, %v, %o, %lse scale(0.5)
+      : (!h, !h, !k, !k, !q, !lse) -> (!q, !k, !k)
+  return %o, %dq, %dk, %dv : !q, !q, !k, !k
+}
