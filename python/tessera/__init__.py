@@ -17,6 +17,7 @@ makes a Context in each, with a communicator of mpi4py or callbacks of its own:
 What fails raises Error: the op, its place in the program, and what would be right.
 """
 
+import contextlib
 import ctypes as c
 import dataclasses
 import enum
@@ -489,7 +490,7 @@ class Binding(_Owner):
         self.arrays: typing.Dict[str, typing.Any] = dict(arrays)
         for name in self.arrays:
             module._port(name)
-        addresses, self._buffers = [], []
+        addresses, self._buffers, spans = [], [], []
         is_cpu = module.context.backend == "cpu"
         for name, port in module.ports.items():
             if name not in self.arrays:
@@ -501,10 +502,27 @@ class Binding(_Owner):
             self._check(port, layout, buffer, is_cpu)
             self._buffers.append(buffer)
             addresses.append(buffer.address if layout.bytes else None)
+            if layout.bytes:
+                spans.append((buffer.address, buffer.address + layout.bytes,
+                              port.kind != Kind.INPUT, name))
+        self._check_apart(spans)
         self._handle = c.c_void_p()
         _native.runtime().binding_create(
             module._handle, *module._sizes(sizes), (c.c_void_p * len(addresses))(*addresses),
             len(addresses), c.byref(self._handle))
+
+    @staticmethod
+    def _check_apart(spans):
+        """That what a run writes is no part of another array."""
+        furthest, written = (0, ""), (0, "")
+        for begin, end, writes, name in sorted(spans):
+            reach, other = furthest if writes else written
+            if begin < reach:
+                raise Error(f"the arrays of '{other}' and '{name}' overlap, and a run writes "
+                            f"'{name if writes else other}'")
+            furthest = max(furthest, (end, name))
+            if writes:
+                written = max(written, (end, name))
 
     @staticmethod
     def _check(port, layout, buffer, is_cpu):
@@ -517,6 +535,8 @@ class Binding(_Owner):
         if not _arrays.lies(buffer, layout.shape, layout.strides):
             raise Error(f"this rank's part of {name} has the strides {layout.strides}; the "
                         f"array has {buffer.strides or 'those of rows'}")
+        if buffer.read_only and port.kind != Kind.INPUT:
+            raise Error(f"the array of {name} is read-only; a run writes it")
         places = (_arrays.CPU, _arrays.CUDA_HOST) if is_cpu else (
             _arrays.CUDA, _arrays.CUDA_MANAGED)
         if buffer.device not in places:
@@ -573,19 +593,29 @@ class Binding(_Owner):
 
 
 class variants:
-    """Variants of ops that this thread allows, the preferred first:
+    """Variants of ops that this thread allows, and those that `threads` and `run` start
+    in it; the preferred first:
 
         with tessera.variants("attention", "flash", "math"):
             binding = module.bind(arrays)
     """
 
+    _own = threading.local()
+
     def __init__(self, kind: str, *names: str):
         self.kind, self.names = kind, names
 
+    @classmethod
+    def _open(cls) -> list:
+        """Those that this thread is in, the innermost last."""
+        return cls._own.__dict__.setdefault("open", [])
+
     def __enter__(self):
         _native.runtime().variants_push(self.kind.encode(), ",".join(self.names).encode())
+        self._open().append(self)
 
     def __exit__(self, *_):
+        self._open().pop()
         _native.runtime().variants_pop()
 
 
@@ -607,11 +637,15 @@ def threads(ranks: int, function: typing.Callable[[Context], typing.Any],
     another rank has failed only if no rank says more."""
     results, errors = [None] * ranks, [None] * ranks
     meeting = _Threads(ranks)
+    allowed = list(variants._open())
 
     def work(rank):
         try:
-            with Context(rank=rank, world=ranks, _threads=meeting, **options) as context:
-                results[rank] = function(context)
+            with contextlib.ExitStack() as stack:
+                for scope in allowed:
+                    stack.enter_context(variants(scope.kind, *scope.names))
+                results[rank] = function(stack.enter_context(
+                    Context(rank=rank, world=ranks, _threads=meeting, **options)))
         except BaseException as error:
             errors[rank] = error
 

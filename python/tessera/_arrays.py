@@ -43,6 +43,7 @@ class Buffer:
     strides: typing.Optional[tuple]
     device: int
     owner: object  # keeps the memory
+    read_only: bool = False
 
 
 class _Tensor(c.Structure):
@@ -65,7 +66,7 @@ def describe(array):
         return Buffer(array.ctypes.data,
                       frozenset(n for n, dtype in DTYPES.items() if dtype == array.dtype),
                       array.shape, tuple(s // array.itemsize for s in array.strides), CPU,
-                      array)
+                      array, not array.flags.writeable)
     if not hasattr(array, "__dlpack__"):
         raise Error(f"{type(array).__name__} is no array: give NumPy's, or one that has "
                     "__dlpack__")

@@ -179,6 +179,23 @@ class Run(unittest.TestCase):
         program = tessera.compile(SUM)
         np.testing.assert_array_equal(np.concatenate(tessera.threads(2, work)), 4 * X)
 
+    def test_variants(self):
+        """What the caller allows, its ranks' threads do, and no others."""
+        text = """#m = #tv.mesh<tp = 2>
+!q = tensor<1x2x3x4xf32, #tv.view<#m, [_, did(tp) * _, _, _]>>
+func.func @main(%q: !q {tv.name = "q"}) -> (!q {tv.name = "y"}) {
+  %y, %lse = tv.attention %q, %q, %q scale(0.5) : (!q, !q, !q) -> (!q, tensor<1x2x3xf32>)
+  return %y : !q
+}
+"""
+        program, q = tessera.compile(text), np.zeros((1, 2, 3, 4), np.float32)
+        with tessera.variants("attention", "flash"):
+            with self.assertRaisesRegex(tessera.Error, "flash.*there is math"):
+                tessera.run(program, {"q": q}, ranks=2)
+            with tessera.variants("attention", "math"):
+                tessera.run(program, {"q": q}, ranks=2)
+        tessera.run(program, {"q": q}, ranks=2)
+
     def test_layouts(self):
         """Memory in another order, a size that is bound, and one that arrays show."""
         program = tessera.compile(TURNED)
@@ -308,6 +325,9 @@ class Wrong(unittest.TestCase):
             (lambda: s.bind({"x": X.tolist()}), "list is no array"),
             (lambda: s.bind({"x": X[:2]}), "'x' has the shape .4, 6.*has .2, 6"),
             (lambda: s.bind({"x": wide[:, ::2]}), "'x' has the strides .6, 1.*has .12, 2"),
+            (lambda: s.bind({"s": np.broadcast_to(X, (1, 4, 6))[0]}), "'s' is read-only"),
+            (lambda: s.bind({"s": wide[:2].reshape(4, 6), "x": wide.reshape(8, 6)[3:7]}),
+             "'s' and 'x' overlap, and a run writes 's'"),
             (lambda: s.layout("x", {"n": 1}), "no size 'n'"),
             (lambda: t.layout("z"), "what is the size 'b'"),
             (lambda: t.layout("z", {"b": 9}), "9"),
