@@ -725,14 +725,15 @@ def arguments(description):
     return parser
 
 
-def run_seeds(args, check, partial_inputs=True):
-    """Checks each program; `check(program, seed, folder)` raises where it fails."""
+def run_seeds(args, check, partial_inputs=True, make=Program):
+    """Checks each program that `make` makes; `check(program, seed, folder)` raises where it
+    fails."""
     first, _, last = args.seeds.partition(":")
     seeds = range(int(first), int(last or int(first) + 1))
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
         for seed in seeds:
-            program = Program(seed, partial_inputs, args.without)
+            program = make(seed, partial_inputs, args.without)
             if args.print:
                 print(f"// seed {seed}, sizes {program.runs()}\n{program.text()}")
                 continue

@@ -15,7 +15,8 @@ import sys
 import tempfile
 
 import shrink
-from random_programs import arguments, run_seeds
+from random_graphs import Graph
+from random_programs import Program, arguments, run_seeds
 from run_programs import Case, Tools, check, with_names
 
 
@@ -31,6 +32,8 @@ def main():
     parser.add_argument("--transport", choices=["mpi", "threads"], default="threads")
     parser.add_argument("--emulate", action="store_true",
                         help="kernels for GPUs, on the host")
+    parser.add_argument("--graphs", action="store_true",
+                        help="programs of random_graphs.py")
     parser.add_argument("--program", type=pathlib.Path, help="in place of seeds")
     parser.add_argument("--sizes", action="append", default=[],
                         help="of a run of the program")
@@ -75,7 +78,7 @@ def main():
             raise RuntimeError(f"seed {seed} failed once, and not again") from None
 
     # Files hold whole values.
-    run_seeds(args, check_seed, partial_inputs=False)
+    run_seeds(args, check_seed, partial_inputs=False, make=Graph if args.graphs else Program)
 
 
 if __name__ == "__main__":

@@ -341,7 +341,7 @@ class Program(Attention):
                 local[name] = np.asarray(value)
                 continue
             if op == "tv.load":
-                match = re.match(r"(%\w+)\[(.*?)\]", rest)
+                match = re.match(r"(%[\w#]+)\[(.*?)\]", rest)
                 index = [np.asarray(local[n]).astype(np.int64) for n in split(match[2])]
                 local[name] = load(env[match[1]], index) if index else env[match[1]]
                 if loaded:
@@ -660,10 +660,10 @@ class Program(Attention):
         groups = int(self.number(text, "groups")) if " groups(" in text else 1
         columns = self.windows(text, x, w.shape[2:])  # [B, C, O..., K...]
         places = columns.shape[2:2 + rank]
-        columns = columns.reshape(len(x), groups, -1, *columns.shape[2:])
+        columns = columns.reshape(len(x), groups, w.shape[1], *columns.shape[2:])
         columns = np.moveaxis(columns, 2, 2 + rank).reshape(
             len(x), groups, int(np.prod(places)), int(np.prod(w.shape[1:])))
-        matrix = w.reshape(1, groups, len(w) // groups, -1).swapaxes(2, 3)
+        matrix = w.reshape(1, groups, len(w) // groups, columns.shape[3]).swapaxes(2, 3)
         y = self.product(columns, matrix, out[0].element).swapaxes(2, 3)
         y = y.reshape(len(x), len(w), *places)
         return y + bias[0].reshape(-1, *[1] * rank) if bias else y
