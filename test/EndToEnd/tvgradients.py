@@ -179,6 +179,25 @@ def of_concat(p, text, args, y, dy, element):
     return np.split(dy, np.cumsum([x.shape[d] for x in args])[:-1], axis=d)
 
 
+def of_scatter(p, text, args, y, dy, element):
+    """Of set, the last update of a row alone has a part; of sum, all have."""
+    init, ids, updates = args
+    d, kind = p.dim(text), text.split()[0]
+    if kind not in ("set", "sum"):
+        raise KeyError(f"the gradient of scatter {kind}")
+    rows = np.moveaxis(dy, d, 0)
+    by_init = np.array(rows)
+    by_updates = np.zeros((ids.size, *rows.shape[1:]))
+    last = {row: i for i, row in enumerate(ids.reshape(-1)) if 0 <= row < len(rows)}
+    for i, row in enumerate(ids.reshape(-1)):
+        if row in last and (kind == "sum" or last[row] == i):
+            by_updates[i] = rows[row]
+    if kind == "set":
+        by_init[list(last)] = 0
+    return (np.moveaxis(by_init, 0, d), None,
+            np.moveaxis(by_updates, 0, d).reshape(updates.shape))
+
+
 def of_gather(p, text, args, y, dy, element):
     table, ids = args
     return [p.op_scatter("sum " + text, [np.zeros(table.shape), ids, dy], [], {}, {}), None]
