@@ -388,6 +388,7 @@ Exchange::Exchange(const View &from, const View &to, const Shape &shape,
   auto compare = [&](bool all) {
     changed.clear();
     overlaps.clear();
+    overlaps.reserve(groups.size());
     for (size_t i = 0; i < groups.size(); ++i) {
       if (!groups[i].changed() && !all)
         continue;
@@ -402,7 +403,8 @@ Exchange::Exchange(const View &from, const View &to, const Shape &shape,
       used.insert(used.end(), parts->subs.begin(), parts->subs.end());
     }
   }
-  if (refineAxes(used)) {
+  isApart = bool(refineAxes(used));
+  if (isApart) {
     active = *refineAxes(active);
   } else {
     compare(/*all=*/true);
@@ -423,6 +425,17 @@ Exchange::Exchange(const View &from, const View &to, const Shape &shape,
   for (size_t axis = 0; axis < base.size(); ++axis)
     base[axis] -= own[axis];
 
+  // The digits in which the holders of one shard differ.
+  std::vector<SubAxis> sources, copies;
+  for (const Overlap &overlap : overlaps)
+    sources.insert(sources.end(), overlap.from.subs.begin(),
+                   overlap.from.subs.end());
+  for (const SubAxis &sub : active)
+    if (!contains(sources, sub))
+      copies.push_back(sub);
+
+  holders.resize(numShards);
+  members.reserve(digits.count);
   for (int64_t part = 0; part < digits.count; ++part) {
     Member member;
     member.coords = digits.coordsOf(mesh, part);
@@ -434,6 +447,9 @@ Exchange::Exchange(const View &from, const View &to, const Shape &shape,
         });
     if (!samePartial)
       continue;
+    member.digits.reserve(active.size());
+    member.has.reserve(overlaps.size());
+    member.needs.reserve(overlaps.size());
     for (const SubAxis &sub : active)
       member.digits.push_back(sub.digit(mesh, member.coords));
     member.shard = 0;
@@ -442,6 +458,9 @@ Exchange::Exchange(const View &from, const View &to, const Shape &shape,
       member.needs.push_back(overlap.to.partAt(mesh, member.coords));
       member.shard = member.shard * overlap.from.count + member.has.back();
     }
+    for (const SubAxis &sub : copies)
+      member.copy = member.copy * sub.size + sub.digit(mesh, member.coords);
+    holders[member.shard].push_back(int64_t(members.size()));
     if (member.coords == at)
       self = int64_t(members.size());
     members.push_back(std::move(member));
@@ -462,52 +481,64 @@ static int64_t distance(const Exchange::Member &a, const Exchange::Member &b) {
   return count;
 }
 
+size_t Exchange::nearest(int64_t shard, const Member &member) const {
+  if (isApart)
+    return size_t(member.copy);
+  const std::vector<int64_t> &from = holders[shard];
+  return std::min_element(from.begin(), from.end(),
+                          [&](int64_t a, int64_t b) {
+                            return distance(members[a], member) <
+                                   distance(members[b], member);
+                          }) -
+         from.begin();
+}
+
 std::vector<int64_t> Exchange::giversOf(int64_t shard) const {
   std::vector<int64_t> givers(members.size(), -1);
-  std::vector<size_t> holders, waiting;
-  for (size_t i = 0; i < members.size(); ++i)
-    if (members[i].shard == shard)
-      holders.push_back(i);
-  if (holders.empty())
+  const std::vector<int64_t> &from = holders[shard];
+  if (from.empty())
     return givers;
 
-  std::vector<int64_t> wanted(members.size(), 0);
+  std::vector<std::pair<size_t, int64_t>> waiting; // and how much they need
   int64_t total = 0;
   for (size_t i = 0; i < members.size(); ++i) {
-    wanted[i] = common(members[holders[0]], members[i]);
-    if (!wanted[i])
+    const int64_t wanted = common(members[from[0]], members[i]);
+    if (!wanted)
       continue;
     if (members[i].shard == shard) {
       givers[i] = int64_t(i);
-    } else if (holders.size() == 1) {
-      givers[i] = int64_t(holders[0]);
+    } else if (from.size() == 1) {
+      givers[i] = from[0];
     } else {
-      waiting.push_back(i);
-      total += wanted[i];
+      waiting.emplace_back(i, wanted);
+      total += wanted;
     }
   }
 
   // A fair share from the nearest holder; who finds it busy goes to the least
-  // loaded one.
-  int64_t share = (total + int64_t(holders.size()) - 1) / holders.size();
-  std::vector<int64_t> load(holders.size(), 0);
-  for (bool fair : {true, false}) {
-    for (size_t i : waiting) {
-      if (givers[i] >= 0)
-        continue;
-      size_t best = 0;
-      for (size_t h = 1; h < holders.size(); ++h) {
-        int64_t near = distance(members[holders[h]], members[i]) -
-                       distance(members[holders[best]], members[i]);
-        int64_t idle = load[h] - load[best];
-        if (fair ? near < 0 : idle < 0 || (idle == 0 && near < 0))
-          best = h;
-      }
-      if (fair && load[best] + wanted[i] > share)
-        continue;
-      load[best] += wanted[i];
-      givers[i] = int64_t(holders[best]);
-    }
+  // loaded one, the nearest of equals.
+  const int64_t count = int64_t(from.size());
+  const int64_t share = (total + count - 1) / count;
+  std::vector<int64_t> load(from.size(), 0);
+  auto give = [&](size_t holder, size_t taker, int64_t wanted) {
+    load[holder] += wanted;
+    givers[taker] = from[holder];
+  };
+  for (auto [taker, wanted] : waiting)
+    if (size_t near = nearest(shard, members[taker]);
+        load[near] + wanted <= share)
+      give(near, taker, wanted);
+  for (auto [taker, wanted] : waiting) {
+    if (givers[taker] >= 0)
+      continue;
+    size_t best = 0;
+    for (size_t h = 1; h < from.size(); ++h)
+      if (load[h] < load[best] ||
+          (load[h] == load[best] &&
+           distance(members[from[h]], members[taker]) <
+               distance(members[from[best]], members[taker])))
+        best = h;
+    give(best, taker, wanted);
   }
   return givers;
 }

@@ -124,6 +124,7 @@ public:
     std::vector<int64_t> has;    ///< part of the source, by changed group
     std::vector<int64_t> needs;  ///< part of the destination
     int64_t shard;               ///< `has` as one number
+    int64_t copy = 0; ///< of its shard: the digits that `has` has not
   };
 
   Exchange(const View &from, const View &to, const Shape &shape,
@@ -135,6 +136,7 @@ public:
   std::vector<SubAxis> active;   ///< the class' digits
   std::vector<Member> members;   ///< in order of position
   int64_t numShards = 1;
+  std::vector<std::vector<int64_t>> holders; ///< by shard, indices of members
   int64_t self = 0; ///< index of the device at the given coordinates
 
   /// Elements that `member` needs of what `holder` has.
@@ -142,6 +144,13 @@ public:
   /// For each member the index of the device that gives it what it needs of
   /// `shard`: itself if it has it, -1 if it needs nothing of it.
   std::vector<int64_t> giversOf(int64_t shard) const;
+
+private:
+  /// The holder of `shard` that differs from `member` in the fewest digits.
+  size_t nearest(int64_t shard, const Member &member) const;
+  /// Whether the class' digits are apart from all others. Then a shard's
+  /// holders are in order of their copies, and none is missing.
+  bool isApart = true;
 };
 
 } // namespace tessera::layout

@@ -31,17 +31,6 @@ namespace tessera::layout {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// What an exchange from one view to another does on the wire, in elements, and
-/// whether a buffer must be packed at its ends.
-struct Traffic {
-  int64_t sent = 0, received = 0; ///< of the device for which it is largest
-  bool permutation = false;       ///< each buffer goes as a whole to one device
-  bool packFrom = false, packTo = false;
-  bool dynamic =
-      false; ///< a dynamic extent changes: figures are at its maximum
-  std::vector<SubAxis> axes; ///< along which data moves
-};
-
 /// A candidate while it is built.
 struct Chain {
   Candidate candidate;
@@ -51,9 +40,9 @@ struct Chain {
 class Planner {
 public:
   Planner(const Move &move, Shape symbolic, const Mesh &mesh,
-          const Machine &machine)
+          const Machine &machine, Traffics &known)
       : move(move), shape(move.shape), mesh(mesh), machine(machine),
-        views(move.shape, std::move(symbolic), mesh) {}
+        known(known), views(move.shape, std::move(symbolic), mesh) {}
 
   Plan plan();
 
@@ -64,11 +53,12 @@ private:
     return localElements(view) * move.elementBytes;
   }
   bool contiguous(const View &view, size_t begin, size_t end) const;
-  Traffic trafficOf(const View &from, const View &to) const;
+  const Traffic &trafficOf(const View &from, const View &to) const;
+  Traffic computeTraffic(const View &from, const View &to) const;
   void countPairs(const Exchange &exchange, int64_t scale,
                   Traffic &traffic) const;
-  void estimate(const Exchange &exchange, int64_t scale,
-                Traffic &traffic) const;
+  void countShares(const Exchange &exchange, int64_t scale,
+                   Traffic &traffic) const;
   bool onlyFirstHolds(const View &view, const std::vector<SubAxis> &axes) const;
   int64_t boundWithPartial(const View &to,
                            const std::vector<SubAxis> &contract) const;
@@ -93,6 +83,7 @@ private:
   const Shape &shape;
   const Mesh &mesh;
   const Machine &machine;
+  Traffics &known;
   const PlanViews views;
   View from, to; ///< `to` without new partial states
   std::vector<Candidate> candidates;
@@ -128,11 +119,19 @@ bool Planner::contiguous(const View &view, size_t begin, size_t end) const {
   return true;
 }
 
-/// Of a shard and a device; beyond, what a move costs is estimated.
+/// Of a shard and a device; beyond, what a move costs is estimated where a
+/// shard has several holders.
 static constexpr int64_t kMaxPairs = 1 << 18;
 
-Traffic Planner::trafficOf(const View &symbolicFrom,
-                           const View &symbolicTo) const {
+const Traffic &Planner::trafficOf(const View &from, const View &to) const {
+  auto [traffic, isNew] = known.try_emplace({from, to});
+  if (isNew)
+    traffic->second = computeTraffic(from, to);
+  return traffic->second;
+}
+
+Traffic Planner::computeTraffic(const View &symbolicFrom,
+                                const View &symbolicTo) const {
   View from = views.atMaximum(symbolicFrom), to = views.atMaximum(symbolicTo);
   Exchange exchange(from, to, shape, mesh, Coords(mesh.axes.size(), 0));
   Traffic traffic;
@@ -176,10 +175,15 @@ Traffic Planner::trafficOf(const View &symbolicFrom,
            dim < exchange.groups[i].fromEnd; ++dim)
         scale *= local[dim];
 
-  if (exchange.numShards * int64_t(exchange.members.size()) <= kMaxPairs)
+  // Where each shard has one holder, nobody chooses who gives it.
+  const bool chosen =
+      std::any_of(exchange.holders.begin(), exchange.holders.end(),
+                  [](const auto &holders) { return holders.size() > 1; });
+  if (chosen &&
+      exchange.numShards * int64_t(exchange.members.size()) <= kMaxPairs)
     countPairs(exchange, scale, traffic);
   else
-    estimate(exchange, scale, traffic);
+    countShares(exchange, scale, traffic);
   return traffic;
 }
 
@@ -215,10 +219,10 @@ void Planner::countPairs(const Exchange &exchange, int64_t scale,
       traffic.received && most(takers) == 1 && most(givers) == 1;
 }
 
-/// The same of many devices, from what each shard gives and each part needs in
-/// all: those that have a shard share its takers evenly.
-void Planner::estimate(const Exchange &exchange, int64_t scale,
-                       Traffic &traffic) const {
+/// The same from what each shard gives and each part needs in all, as if those
+/// that have a shard shared its takers evenly.
+void Planner::countShares(const Exchange &exchange, int64_t scale,
+                          Traffic &traffic) const {
   struct Sums {
     std::vector<int64_t> elements, parts; ///< of a part, by the other side's
     explicit Sums(int64_t count) : elements(count, 0), parts(count, 0) {}
@@ -240,9 +244,6 @@ void Planner::estimate(const Exchange &exchange, int64_t scale,
     needs.push_back(std::move(to));
     classes *= overlap.to.count;
   }
-  std::map<int64_t, int64_t> holders; // by shard
-  for (const Exchange::Member &member : exchange.members)
-    ++holders[member.shard];
   const int64_t copies =
       std::max<int64_t>(int64_t(exchange.members.size()) / classes, 1);
 
@@ -256,7 +257,7 @@ void Planner::estimate(const Exchange &exchange, int64_t scale,
       givers *= needs[i].parts[member.needs[i]];
     }
     const int64_t own = exchange.common(member, member);
-    const int64_t sharing = holders[member.shard];
+    const int64_t sharing = int64_t(exchange.holders[member.shard].size());
     const int64_t shared = std::max<int64_t>(given - sharing * own, 0);
     traffic.sent =
         std::max(traffic.sent, scale * ((shared + sharing - 1) / sharing));
@@ -629,7 +630,7 @@ Plan Planner::plan() {
 static constexpr int64_t kMaxRuns = 1 << 22;
 
 Result<Plan> planMove(const Move &move, const Mesh &mesh,
-                      const Machine &machine) {
+                      const Machine &machine, Traffics &known) {
   for (const View *view : {&move.from, &move.to}) {
     int64_t rank = 0;
     for (const Dim &dim : view->dims)
@@ -683,7 +684,7 @@ Result<Plan> planMove(const Move &move, const Mesh &mesh,
                    "combiner that the destination keeps"};
     stays |= !kept.empty();
   }
-  return Planner(move, std::move(symbolic), mesh, machine).plan();
+  return Planner(move, std::move(symbolic), mesh, machine, known).plan();
 }
 
 Result<const Plan *> Plans::get(const Shape &shape, int64_t elementBytes,
@@ -693,7 +694,7 @@ Result<const Plan *> Plans::get(const Shape &shape, int64_t elementBytes,
     return &known->second;
   Move move{shape, elementBytes, canonicalize(from, shape, mesh),
             canonicalize(to, shape, mesh)};
-  Result<Plan> plan = planMove(move, mesh, machine);
+  Result<Plan> plan = planMove(move, mesh, machine, traffics[shape]);
   if (!plan)
     return plan.error();
   return &plans.emplace(std::move(key), std::move(*plan)).first->second;

@@ -90,11 +90,30 @@ struct Move {
   std::vector<bool> dynamic = {};
 };
 
+/// What an exchange from one view to another does on the wire, in elements, and
+/// whether a buffer must be packed at its ends.
+struct Traffic {
+  int64_t sent = 0, received = 0; ///< of the device for which it is largest
+  bool permutation = false;       ///< each buffer goes as a whole to one device
+  bool packFrom = false, packTo = false;
+  bool dynamic =
+      false; ///< a dynamic extent changes: figures are at its maximum
+  std::vector<SubAxis> axes; ///< along which data moves
+};
+
+/// Of moves of one shape over one mesh, by their views.
+using Traffics = std::map<std::pair<View, View>, Traffic>;
+
 /// The cheapest candidate; of equals that with fewest phases, then fewest
 /// bytes, then the first proposed. Candidates that need more memory at once
 /// than both ends of the move together count only if all do.
 Result<Plan> planMove(const Move &move, const Mesh &mesh,
-                      const Machine &machine);
+                      const Machine &machine, Traffics &known);
+inline Result<Plan> planMove(const Move &move, const Mesh &mesh,
+                             const Machine &machine) {
+  Traffics known;
+  return planMove(move, mesh, machine, known);
+}
 
 /// Plans of moves over one mesh, each made once.
 class Plans {
@@ -114,6 +133,7 @@ private:
   Machine machine;
   using Key = std::tuple<Shape, int64_t, View, View>;
   std::map<Key, Plan> plans;
+  std::map<Shape, Traffics> traffics;
 };
 
 } // namespace tessera::layout

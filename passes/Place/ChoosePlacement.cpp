@@ -407,8 +407,8 @@ LogicalResult Search::tryWholeDims(const PlacedOp &placed,
   return success();
 }
 
-FailureOr<Choice> tv::choosePlacement(Operation *op, const Placement &actual,
-                                      Moves &moves) {
+static FailureOr<Choice> choosePlacement(Operation *op, const Placement &actual,
+                                         Moves &moves) {
   Search search(op, actual, moves);
   if (auto reinterpretation = dyn_cast<ReinterpretOpInterface>(op))
     if (failed(search.tryReinterpretation(reinterpretation)))
@@ -422,4 +422,39 @@ FailureOr<Choice> tv::choosePlacement(Operation *op, const Placement &actual,
     return op->emitError()
            << "is not an op that may stand between sharded tensors";
   return *search.best;
+}
+
+FailureOr<Choice> Choices::get(Operation *op, const Placement &actual) {
+  // A region is not looked at.
+  if (op->getNumRegions())
+    return choosePlacement(op, actual, moves);
+  std::vector<int64_t> looks = {
+      reinterpret_cast<int64_t>(op->getName().getAsOpaquePointer()),
+      reinterpret_cast<int64_t>(op->getAttrDictionary().getAsOpaquePointer()),
+      int64_t(op->getNumOperands())};
+  auto add = [&](Value value) {
+    auto type = cast<RankedTensorType>(value.getType());
+    looks.push_back(
+        reinterpret_cast<int64_t>(type.getElementType().getAsOpaquePointer()));
+    looks.push_back(type.getRank());
+    llvm::append_range(looks, type.getShape());
+    if (!type.hasStaticShape()) {
+      llvm::append_range(looks, moves.getMaxShape(value));
+      llvm::append_range(looks, moves.getTypicalShape(value));
+    }
+    looks.push_back(isWeight(value));
+  };
+  for (Value operand : op->getOperands()) {
+    add(operand);
+    looks.push_back(llvm::find(op->getOperands(), operand) -
+                    op->operand_begin());
+  }
+  llvm::for_each(op->getResults(), add);
+  Key key(std::move(looks), actual.operands, actual.results);
+  if (auto choice = known.find(key); choice != known.end())
+    return choice->second;
+  FailureOr<Choice> choice = choosePlacement(op, actual, moves);
+  if (succeeded(choice))
+    known.emplace(std::move(key), *choice);
+  return choice;
 }

@@ -12,6 +12,8 @@
 #include "Place/Moves.h"
 #include "Place/Placement.h"
 
+#include <map>
+
 namespace tessera::tv {
 
 /// What an op and the moves around it cost on one device. Less is better: first
@@ -38,10 +40,20 @@ struct Choice {
   MoveCost cost;
 };
 
-/// The cheapest placement of `op`, whose operands come and whose results must
-/// lie as `actual`. Fails with a diagnostic.
-mlir::FailureOr<Choice> choosePlacement(mlir::Operation *op,
-                                        const Placement &actual, Moves &moves);
+/// Chooses for the ops of one function; for ops that look the same once.
+class Choices {
+public:
+  explicit Choices(Moves &moves) : moves(moves) {}
+  /// The cheapest placement of `op`, whose operands come and whose results must
+  /// lie as `actual`. Fails with a diagnostic.
+  mlir::FailureOr<Choice> get(mlir::Operation *op, const Placement &actual);
+
+private:
+  Moves &moves;
+  using Key = std::tuple<std::vector<int64_t>, std::vector<layout::View>,
+                         std::vector<layout::View>>;
+  std::map<Key, Choice> known;
+};
 
 /// The seconds that a device needs for the op when it lies as `placement`: for
 /// its loops, or to read and write memory where that takes longer.

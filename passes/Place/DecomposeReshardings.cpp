@@ -34,16 +34,14 @@ namespace tessera::tv {
 namespace {
 class Decomposer {
 public:
-  Decomposer(Moves &moves) : moves(moves) {}
+  Decomposer(Choices &choices) : choices(choices) {}
   LogicalResult decompose(Operation *op);
 
 private:
   void makeCapturesWhole(Operation *op);
   void apply(Operation *op, const Placement &placement);
 
-  Moves &moves;
-  /// What was chosen for ops that look the same.
-  std::map<std::vector<const void *>, Placement> chosen;
+  Choices &choices;
 };
 } // namespace
 
@@ -106,34 +104,10 @@ LogicalResult Decomposer::decompose(Operation *op) {
   if (failed(actual))
     return failure();
 
-  // Ops that look the same get the same answer; a region is not looked at.
-  std::vector<const void *> key;
-  if (op->getNumRegions() == 0) {
-    auto addNumber = [&](uint64_t number) {
-      key.push_back(reinterpret_cast<const void *>(number));
-    };
-    auto add = [&](Value value) {
-      key.push_back(value.getType().getAsOpaquePointer());
-      for (int64_t extent : moves.getMaxShape(value))
-        addNumber(extent);
-      addNumber(isWeight(value));
-    };
-    key.push_back(op->getName().getAsOpaquePointer());
-    key.push_back(op->getAttrDictionary().getAsOpaquePointer());
-    addNumber(op->getNumOperands());
-    llvm::for_each(op->getOperands(), add);
-    llvm::for_each(op->getResults(), add);
-    if (auto known = chosen.find(key); known != chosen.end()) {
-      apply(op, known->second);
-      return success();
-    }
-  }
-  FailureOr<Choice> choice = choosePlacement(op, *actual, moves);
+  FailureOr<Choice> choice = choices.get(op, *actual);
   if (failed(choice))
     return failure();
   apply(op, choice->placement);
-  if (!key.empty())
-    chosen.emplace(std::move(key), std::move(choice->placement));
   return success();
 }
 
@@ -149,11 +123,12 @@ struct DecomposeReshardings
     for (Block &block : getOperation().getBody())
       for (Operation &op : block)
         ops.push_back(&op);
-    Decomposer decomposer(*moves);
+    Choices choices(*moves);
+    Decomposer decomposer(choices);
     for (Operation *op : ops)
       if (failed(decomposer.decompose(op)))
         return signalPassFailure();
-    if (failed(delayPartials(getOperation(), *moves)))
+    if (failed(delayPartials(getOperation(), *moves, choices)))
       return signalPassFailure();
     if (together)
       placeTogether(getOperation(), *moves);

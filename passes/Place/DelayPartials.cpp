@@ -19,7 +19,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "Place/DelayPartials.h"
-#include "Place/ChoosePlacement.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
@@ -41,7 +40,7 @@ struct Later {
 
 class Delayer {
 public:
-  Delayer(Moves &moves) : moves(moves) {}
+  Delayer(Moves &moves, Choices &choices) : moves(moves), choices(choices) {}
   LogicalResult visit(Operation *op);
 
 private:
@@ -52,6 +51,7 @@ private:
   void setOperands(Operation *op, const Placement &placement);
 
   Moves &moves;
+  Choices &choices;
   llvm::DenseMap<Value, Later> laters;
 };
 } // namespace
@@ -147,7 +147,7 @@ LogicalResult Delayer::visit(Operation *op) {
     actual->results[0] = target;
   }
 
-  FailureOr<Choice> choice = choosePlacement(op, *actual, moves);
+  FailureOr<Choice> choice = choices.get(op, *actual);
   if (failed(choice))
     return failure();
   if (layout::isLess(choice->cost.moves, movesNow) &&
@@ -194,8 +194,9 @@ LogicalResult Delayer::visit(Operation *op) {
   return success();
 }
 
-LogicalResult tv::delayPartials(func::FuncOp function, Moves &moves) {
-  Delayer delayer(moves);
+LogicalResult tv::delayPartials(func::FuncOp function, Moves &moves,
+                                Choices &choices) {
+  Delayer delayer(moves, choices);
   for (Block &block : function.getBody())
     for (Operation &op : llvm::make_early_inc_range(block))
       if (failed(delayer.visit(&op)))

@@ -9,7 +9,7 @@
 #ifndef TESSERA_PLACE_DELAYPARTIALS_H
 #define TESSERA_PLACE_DELAYPARTIALS_H
 
-#include "Place/Moves.h"
+#include "Place/ChoosePlacement.h"
 
 namespace tessera::tv {
 
@@ -19,7 +19,8 @@ namespace tessera::tv {
 ///     add(reshard(a), reshard(b))  ->  reshard(add(a, b))
 ///
 /// Ops are local or reshards before and after.
-llvm::LogicalResult delayPartials(mlir::func::FuncOp function, Moves &moves);
+llvm::LogicalResult delayPartials(mlir::func::FuncOp function, Moves &moves,
+                                  Choices &choices);
 
 } // namespace tessera::tv
 

@@ -70,7 +70,7 @@ namespace {
 class Elider {
 public:
   Elider(func::FuncOp function, Moves &moves)
-      : function(function), moves(moves) {}
+      : function(function), moves(moves), choices(moves) {}
   /// One round; sets `changed`.
   LogicalResult run(bool &changed);
 
@@ -91,6 +91,7 @@ private:
 
   func::FuncOp function;
   Moves &moves;
+  Choices choices;
 };
 } // namespace
 
@@ -284,7 +285,7 @@ LogicalResult Elider::reconsider(Operation *op, bool sharedMoves,
     }
   if (movesNow == 0)
     return success();
-  FailureOr<Choice> choice = choosePlacement(op, *actual, moves);
+  FailureOr<Choice> choice = choices.get(op, *actual);
   if (failed(choice))
     return failure();
   FailureOr<Placement> now = getActualPlacement(op);
