@@ -27,6 +27,7 @@
 
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/ScopeExit.h"
 
 #include <limits>
 
@@ -117,7 +118,9 @@ private:
   double reach(const Region &region, Value source, int view);
   double leastReach(const Region &region, Value source, int view);
   bool isFree(OpOperand &use);
-  double sharedLatency(OpOperand &use, double seconds);
+  int kindReturned(OpOperand &use);
+  void noteReturned(OpOperand &use);
+  bool isShared(OpOperand &use, int kind);
   double reachEnds(Value value, int from, int copy, bool least = false);
   ArrayRef<Value> copiesFor(const Region &region, Value source);
   void evaluate(const Region &region, const Placed &placed, bool asItIs,
@@ -136,12 +139,15 @@ private:
 
   llvm::MapVector<Operation *, Placed> placed;
   llvm::DenseMap<Value, SmallVector<OpOperand *>> uses;
+  /// The kinds of moves of what is returned, and how many are of each.
+  llvm::DenseMap<unsigned, int> kindOfReturned;
+  std::map<int, int> returned;
 
   // Of the region that is solved.
   llvm::DenseSet<Operation *> inside;
   llvm::DenseMap<Value, llvm::MapVector<int, Lie>> lies;
   llvm::DenseMap<Value, SmallVector<Value>> copies;
-  llvm::DenseMap<Value, llvm::DenseMap<int, double>> reached;
+  llvm::DenseMap<Value, llvm::DenseMap<int, double>> reached, leastReached;
   int center = -1, copy = -1;
 };
 } // namespace
@@ -180,12 +186,13 @@ ArrayRef<Value> Placer::copiesFor(const Region &region, Value source) {
 
 /// The time until `source` lies as `view`.
 double Placer::reach(const Region &region, Value source, int view) {
-  if (source == region.center)
-    return std::min(seconds(source, center, view), seconds(source, copy, view));
   auto [known, isNew] = reached[source].try_emplace(view, kNever);
   double &least = known->second;
   if (!isNew)
     return least;
+  if (source == region.center)
+    return least = std::min(seconds(source, center, view),
+                            seconds(source, copy, view));
   if (auto made = lies.find(source); made != lies.end()) {
     // Those that may be the least are planned first.
     SmallVector<std::pair<double, int>> from;
@@ -207,10 +214,13 @@ double Placer::reach(const Region &region, Value source, int view) {
 
 /// At most `reach`, without a plan.
 double Placer::leastReach(const Region &region, Value source, int view) {
+  auto [known, isNew] = leastReached[source].try_emplace(view, kNever);
+  double &least = known->second;
+  if (!isNew)
+    return least;
   if (source == region.center)
-    return std::min(leastSeconds(source, center, view),
-                    leastSeconds(source, copy, view));
-  double least = kNever;
+    return least = std::min(leastSeconds(source, center, view),
+                            leastSeconds(source, copy, view));
   if (auto made = lies.find(source); made != lies.end()) {
     for (const auto &[from, lie] : made->second)
       if (lie.seconds < least)
@@ -229,14 +239,32 @@ bool Placer::isFree(OpOperand &use) {
          !function.getResultAttr(number, kUserViewAttr);
 }
 
-/// Small moves of several values that are returned go together
-/// (tv-merge-reshards): what one of `seconds` to `use` need not wait for.
-double Placer::sharedLatency(OpOperand &use, double seconds) {
-  const double alpha = moves.getMachine().alpha;
-  return isa<func::ReturnOp>(use.getOwner()) && function.getNumResults() > 1 &&
-                 seconds < 2 * alpha
-             ? std::min(alpha, seconds)
-             : 0;
+/// The kind of the small move that makes what `use` returns; -1 if there is
+/// none, or others read that, too.
+int Placer::kindReturned(OpOperand &use) {
+  ReshardOp move = asMove(use.get().getDefiningOp());
+  if (!move || !isa<func::ReturnOp>(use.getOwner()) ||
+      !llvm::all_of(move->getUsers(), llvm::IsaPred<func::ReturnOp>))
+    return -1;
+  Value from = move.getInputs()[0];
+  return ways.kindOf(from, numberOf(from), numberOf(use.get()));
+}
+
+void Placer::noteReturned(OpOperand &use) {
+  auto [known, isNew] = kindOfReturned.try_emplace(use.getOperandNumber());
+  if (!isNew)
+    --returned[known->second];
+  known->second = kindReturned(use);
+  ++returned[known->second];
+}
+
+/// Whether a move of `kind` to `use`, which returns it, goes together with what
+/// is returned beside it: all wait for the end.
+bool Placer::isShared(OpOperand &use, int kind) {
+  auto others = returned.find(kind);
+  return kind >= 0 && others != returned.end() &&
+         others->second >
+             (kindOfReturned.lookup(use.getOperandNumber()) == kind);
 }
 
 /// The time of moves to the uses of `value` that are not in the region; with
@@ -253,11 +281,18 @@ double Placer::reachEnds(Value value, int from, int copy, bool least) {
     if (llvm::is_contained(needs, need))
       continue;
     needs.push_back(need);
-    double time = least ? std::min(leastSeconds(value, from, need),
-                                   leastSeconds(value, copy, need))
-                        : std::min(seconds(value, from, need),
-                                   seconds(value, copy, need));
-    sum += time - sharedLatency(*use, time);
+    const bool isReturned = isa<func::ReturnOp>(use->getOwner());
+    auto time = [&](int is) {
+      if (least)
+        return std::max(leastSeconds(value, is, need) -
+                            moves.getMachine().alpha * isReturned,
+                        0.);
+      double time = seconds(value, is, need);
+      if (isReturned && isShared(*use, ways.kindOf(value, is, need)))
+        time -= moves.getMachine().alpha;
+      return time;
+    };
+    sum += std::min(time(from), time(copy));
   }
   return sum;
 }
@@ -269,21 +304,31 @@ void Placer::evaluate(const Region &region, const Placed &placed, bool asItIs,
   llvm::MapVector<int, Lie> &made = lies[result];
   made.clear();
   reached[result].clear();
+  leastReached[result].clear();
+  SmallVector<Value> sources;
+  for (Value operand : placed.op->getOperands()) {
+    sources.push_back(sourceOf(operand));
+    leastReached.try_emplace(sources.back());
+  }
+  SmallVector<const llvm::DenseMap<int, double> *> least;
+  for (Value source : sources)
+    least.push_back(&leastReached.find(source)->second);
   auto consider = [&](const Way &way) {
     double limit = bound;
     if (auto same = made.find(way.result); same != made.end())
       limit = std::min(limit, same->second.seconds);
     double sum = way.work;
-    for (auto [operand, view] :
-         llvm::zip_equal(placed.op->getOperands(), way.operands)) {
-      sum += leastReach(region, sourceOf(operand), view);
+    for (auto [source, known, view] :
+         llvm::zip_equal(sources, least, way.operands)) {
+      auto found = known->find(view);
+      sum += found != known->end() ? found->second
+                                   : leastReach(region, source, view);
       if (sum > limit)
         return;
     }
     sum = way.work;
-    for (auto [operand, view] :
-         llvm::zip_equal(placed.op->getOperands(), way.operands)) {
-      sum += reach(region, sourceOf(operand), view);
+    for (auto [source, view] : llvm::zip_equal(sources, way.operands)) {
+      sum += reach(region, source, view);
       if (sum > limit)
         return;
     }
@@ -321,6 +366,7 @@ void Placer::choose(const Region &region, Value value, int view,
 Solution Placer::solve(const Region &region, bool asItIs, double bound) {
   lies.clear();
   reached.clear();
+  leastReached.clear();
   // Of the op and those before it in its tree.
   llvm::DenseMap<Value, double> least;
   double all = 0;
@@ -412,6 +458,8 @@ Solution Placer::solve(const Region &region, bool asItIs, double bound) {
       return;
     center = is;
     copy = other;
+    reached[region.center].clear();
+    leastReached[region.center].clear();
     for (const Placed *placed : later)
       evaluate(region, *placed, asItIs,
                boundOf(*placed) - before + least.lookup(region.center));
@@ -461,6 +509,10 @@ Value Placer::settle(OpBuilder &builder, Value value, int view, int copyView) {
   Value copy = moveTo(builder, value, copyView);
   llvm::DenseMap<int, Value> made;
   for (auto [use, need] : needs) {
+    llvm::scope_exit note([&, use = use] {
+      if (isa<func::ReturnOp>(use->getOwner()))
+        noteReturned(*use);
+    });
     if (isa<ReshardOp>(use->getOwner()) ||
         (isFree(*use) && ways.viewOf(view).partial.empty())) {
       use->set(value);
@@ -529,6 +581,10 @@ std::vector<int64_t> Placer::keyOf(const Region &region) {
         auto move = dyn_cast<ReshardOp>(use->getOwner());
         key.push_back(numberOf(move ? move.getResult(0) : use->get()));
         key.push_back(isFree(*use));
+        if (isa<func::ReturnOp>(use->getOwner()))
+          for (auto [kind, count] : returned)
+            if (isShared(*use, kind))
+              key.push_back(-3 - kind);
       }
     key.push_back(-1);
   };
@@ -586,14 +642,14 @@ void Placer::addOp(Operation *op) {
   if (op->getNumResults() != 1 || isa<WindowOpInterface, ReshardOp>(op) ||
       !isa<ShardingRuleOpInterface, ReinterpretOpInterface>(op))
     return;
-  FailureOr<Placement> actual = getActualPlacement(op);
   Way now;
-  for (const View &view : actual->operands)
-    now.operands.push_back(ways.numberOf(view));
-  now.result = ways.numberOf(actual->results[0]);
+  for (Value operand : op->getOperands())
+    now.operands.push_back(numberOf(operand));
+  now.result = numberOf(op->getResult(0));
   const std::vector<Way> &others = ways.of(op);
   auto same = llvm::find(others, now);
-  now.work = same == others.end() ? getWork(op, *actual, moves) : same->work;
+  now.work = same == others.end() ? getWork(op, *getActualPlacement(op), moves)
+                                  : same->work;
   double least = now.work;
   for (const Way &way : others)
     least = std::min(least, way.work);
@@ -602,8 +658,6 @@ void Placer::addOp(Operation *op) {
 
 void Placer::run() {
   Block &body = function.getBody().front();
-  placed.clear();
-  uses.clear();
   SmallVector<Value> values(function.getArguments());
   for (Operation &op : body.without_terminator()) {
     addOp(&op);
@@ -612,6 +666,8 @@ void Placer::run() {
   }
   for (Value value : values)
     findUses(value, uses[value]);
+  for (OpOperand &use : body.getTerminator()->getOpOperands())
+    noteReturned(use);
 
   // The last op of the tree of each op, from the last op on.
   llvm::DenseMap<Operation *, Operation *> ends;

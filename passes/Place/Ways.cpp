@@ -60,7 +60,17 @@ int Ways::numberOf(const View &view) {
   return number->second;
 }
 
+int Ways::numberOf(Value value) {
+  ViewAttr view = getView(value);
+  auto [number, isNew] = numbersOfViews.try_emplace(view);
+  if (isNew)
+    number->second = numberOf(placesOf(view.getView()));
+  return number->second;
+}
+
 int Ways::shapeOf(Value value) {
+  if (value == last.first)
+    return last.second;
   auto [known, isNew] = shapeOfValue.try_emplace(value);
   if (isNew)
     known->second = shapes
@@ -68,18 +78,42 @@ int Ways::shapeOf(Value value) {
                                       ExtentAnalysis::getElementBytes(value)},
                                      int(shapes.size()))
                         .first->second;
+  last = *known;
   return known->second;
+}
+
+uint64_t Ways::keyOf(Value value, int from, int to) {
+  return uint64_t(shapeOf(value)) << 42 | uint64_t(from) << 21 | to;
 }
 
 double Ways::seconds(Value value, int from, int to) {
   if (from == to)
     return 0;
-  uint64_t key = uint64_t(shapeOf(value)) << 42 | uint64_t(from) << 21 | to;
-  auto [time, isNew] = times.try_emplace(key, kNever);
+  auto [time, isNew] = times.try_emplace(keyOf(value, from, to), kNever);
   if (isNew)
     if (auto seconds = moves.seconds(value, views[from], views[to], mesh))
       time->second = *seconds;
   return time->second;
+}
+
+int Ways::kindOf(Value value, int from, int to) {
+  if (from == to)
+    return -1;
+  auto [kind, isNew] = kindsOfMoves.try_emplace(keyOf(value, from, to), -1);
+  const layout::Machine &machine = moves.getMachine();
+  if (!isNew || !machine.isSmall(localBytes(value, from)) ||
+      !machine.isSmall(localBytes(value, to)))
+    return kind->second;
+  auto plan = moves.plan(value, views[from], views[to], mesh);
+  if (!plan || (*plan)->chosen.cost.phases == 0)
+    return kind->second;
+  const layout::Step &last = (*plan)->chosen.steps.back();
+  if (last.kind != layout::Step::Kind::Slice)
+    kind->second = kinds
+                       .try_emplace({last.kind, last.axes, last.combiner},
+                                    int(kinds.size()))
+                       .first->second;
+  return kind->second;
 }
 
 /// The bytes of the largest part of `value`.
@@ -93,6 +127,13 @@ double Ways::localBytes(Value value, int view) {
       bytes->second *= double(extent);
   }
   return bytes->second;
+}
+
+double Ways::totalBytes(Value value) {
+  double bytes = double(ExtentAnalysis::getElementBytes(value));
+  for (int64_t extent : moves.getTypicalShape(value))
+    bytes *= double(extent);
+  return bytes;
 }
 
 /// Of how many parts of what it needs a device has one at the most, on average:
@@ -111,17 +152,37 @@ static double partsOf(const View &from, const View &to) {
   return double(parts);
 }
 
+/// How often an element is received at least where sums are combined, over the
+/// number of devices: p addends p - 1 times, and once more by each further
+/// device that needs it.
+static double receptionsOf(const View &from, const View &to,
+                           const layout::Mesh &mesh) {
+  const std::vector<SubAxis> kept = layout::partialAxes(to);
+  const std::vector<SubAxis> before = layout::partialAxes(from);
+  const std::vector<SubAxis> combined = layout::subtract(before, kept);
+  if (combined.empty() || !layout::subtract(kept, before).empty())
+    return 0;
+  const int64_t devices = mesh.numDevices() / layout::sizeOf(kept);
+  const int64_t holders = devices / layout::sizeOf(layout::splitAxes(to));
+  return double(layout::sizeOf(combined) - 2 + holders) / double(devices);
+}
+
 double Ways::leastSeconds(Value value, int from, int to) {
   if (from == to)
     return 0;
-  auto [parts, isNew] = partsOfMoves.try_emplace({from, to});
-  if (isNew)
+  auto [time, isNew] = leastTimes.try_emplace(keyOf(value, from, to), 0);
+  if (!isNew)
+    return time->second;
+  auto [parts, isNewPair] = partsOfMoves.try_emplace({from, to});
+  if (isNewPair)
     parts->second = partsOf(views[from], views[to]);
   if (parts->second == 1)
     return 0;
   const layout::Machine &machine = moves.getMachine();
-  return machine.alpha +
-         localBytes(value, to) * (1 - 1 / parts->second) / machine.beta;
+  const double bytes =
+      std::max(localBytes(value, to) * (1 - 1 / parts->second),
+               totalBytes(value) * receptionsOf(views[from], views[to], mesh));
+  return time->second = machine.alpha + bytes / machine.beta;
 }
 
 //===----------------------------------------------------------------------===//
@@ -253,7 +314,8 @@ const std::vector<Way> &Ways::of(Operation *op) {
   auto ruled = dyn_cast<ShardingRuleOpInterface>(op);
   auto reinterpretation = dyn_cast<ReinterpretOpInterface>(op);
   SmallVector<Delay> delays;
-  if (!reinterpretation)
+  // What a region does is not among the attributes.
+  if (op->getNumRegions())
     delays = delaysOf(ruled);
   std::vector<int64_t> key = {
       reinterpret_cast<int64_t>(op->getName().getAsOpaquePointer()),
@@ -272,6 +334,6 @@ const std::vector<Way> &Ways::of(Operation *op) {
   if (isNew && reinterpretation)
     find(reinterpretation, ways->second);
   else if (isNew)
-    find(ruled, delays, ways->second);
+    find(ruled, op->getNumRegions() ? delays : delaysOf(ruled), ways->second);
   return ways->second;
 }

@@ -38,15 +38,18 @@ public:
   const std::vector<Way> &of(mlir::Operation *op);
 
   int numberOf(const layout::View &view);
-  int numberOf(mlir::Value value) { return numberOf(placesOf(value)); }
+  int numberOf(mlir::Value value);
   const layout::View &viewOf(int number) const { return views[number]; }
 
   /// Of a move of `value`; infinity if there is none.
   double seconds(mlir::Value value, int from, int to);
   /// At most that, without a plan.
   double leastSeconds(mlir::Value value, int from, int to);
+  /// Small moves of one kind go together (tv-merge-reshards); -1 for others.
+  int kindOf(mlir::Value value, int from, int to);
 
 private:
+  uint64_t keyOf(mlir::Value value, int from, int to);
   llvm::SmallVector<Delay> delaysOf(ShardingRuleOpInterface op);
   void find(ReinterpretOpInterface op, std::vector<Way> &ways);
   void find(ShardingRuleOpInterface op, llvm::ArrayRef<Delay> delays,
@@ -56,6 +59,7 @@ private:
   bool isMuch(size_t places) const;
   int shapeOf(mlir::Value value);
   double localBytes(mlir::Value value, int view);
+  double totalBytes(mlir::Value value);
 
   Moves &moves;
   const layout::Mesh &mesh;
@@ -64,11 +68,18 @@ private:
 
   std::vector<layout::View> views;
   std::map<layout::View, int> numbers;
+  llvm::DenseMap<mlir::Attribute, int> numbersOfViews; ///< of values
   std::map<std::pair<layout::Shape, int64_t>, int> shapes;
   llvm::DenseMap<mlir::Value, int> shapeOfValue;
+  std::pair<mlir::Value, int> last;            ///< of these
   llvm::DenseMap<uint64_t, double> times;      ///< by shape and two views
+  llvm::DenseMap<uint64_t, double> leastTimes; ///< by the same
+  llvm::DenseMap<uint64_t, int> kindsOfMoves;  ///< by the same
   llvm::DenseMap<uint64_t, double> localParts; ///< bytes, by shape and view
   llvm::DenseMap<std::pair<int, int>, double> partsOfMoves;
+  using Kind = std::tuple<layout::Step::Kind, std::vector<layout::SubAxis>,
+                          layout::Combiner>;
+  std::map<Kind, int> kinds;
 };
 
 } // namespace tessera::tv

@@ -78,3 +78,25 @@ func.func @of_two_uses(%a: !a) -> !c {
   %3 = tv.broadcast %2 dims [0] : (tensor<3072xf32>) -> !c
   return %3 : !c
 }
+
+// -----
+
+#m = #tv.mesh<tp = 2>
+!x = tensor<4x8xf32, #tv.view<#m, [_, did(tp) * _]>>
+!w = tensor<6x8xf32>
+!y = tensor<4x6xf32>
+
+// Small moves to what is returned take one latency if they are of one kind. One that
+// is there for an op inside takes its own: to square the sum as it is and in parts, and
+// combine that beside the other result, is a move more.
+// CHECK-LABEL: @returned
+// CHECK-COUNT-2: tv.reshard
+// CHECK-NOT: tv.reshard
+// CHECK: return
+func.func @returned(%x: !x, %w: !w, %v: !w) -> (!y, !y) {
+  %a = tv.linear %x, %w : (!x, !w) -> !y
+  %g = tv.gelu %a : (!y) -> !y
+  %b = tv.linear %x, %v : (!x, !w) -> !y
+  %m = tv.mul %b, %b : (!y, !y) -> !y
+  return %g, %m : !y, !y
+}
