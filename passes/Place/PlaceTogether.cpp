@@ -17,7 +17,7 @@
 // rest does. Each op is divided in all ways over the digits of the mesh
 // (`Ways`). A value of several uses is an end of its trees, where it lies as it
 // is; then the trees around one such value are placed together, for each view
-// in which that value may lie.
+// in which that value may lie, but for those that read what another makes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -709,8 +709,26 @@ void Placer::run() {
     add(value.getDefiningOp());
     for (OpOperand *use : uses[value])
       add(use->getOwner());
-    if (!around.empty() && count <= kMaxAround)
-      improveAll(around, value);
+    if (around.empty() || count > kMaxAround)
+      continue;
+    // What is made in one tree and read in another would count twice: the
+    // later one stays as it is.
+    SmallVector<Operation *> inOrder = around.takeVector();
+    llvm::sort(inOrder, [](Operation *a, Operation *b) {
+      return a->isBeforeInBlock(b);
+    });
+    auto readsOther = [&](Operation *op) {
+      return llvm::any_of(op->getOperands(), [&](Value operand) {
+        Value source = sourceOf(operand);
+        Operation *end = ends.lookup(source.getDefiningOp());
+        return source != value && end != ends.lookup(op) &&
+               around.contains(end);
+      });
+    };
+    for (Operation *end : inOrder)
+      if (llvm::none_of(trees[end], readsOther))
+        around.insert(end);
+    improveAll(around, value);
   }
   // Reshards that nothing reads any more.
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
