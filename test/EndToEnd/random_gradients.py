@@ -78,7 +78,7 @@ def main():
         try:
             shrink.run([*differentiate, ranks, "-o", os.devnull], path, bin)
         except shrink.Failure as failure:
-            if not any(why in str(failure) for why in NOT_COMPARED):
+            if not any(why in failure.said for why in NOT_COMPARED):
                 raise
 
     random_programs.run_seeds(args, check)
