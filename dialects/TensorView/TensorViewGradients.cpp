@@ -587,32 +587,47 @@ LogicalResult CombineOp::addCotangents(ImplicitLocOpBuilder &builder,
         return Values{arith::SelectOp::create(
             b, held, arith::AddIOp::create(b, first, in[1]), number(-1))};
       });
-  // [T, K, D]
+  // What each row of the buffers has to do with, once at most, comes to where
+  // that lies: the result's cotangent, and the choice's weight.
   layout::Shape chosen = getGlobalShape(experts.getType());
   auto chosenType = RankedTensorType::get({chosen[0], chosen[1], shape[2]},
                                           core.elementOf(buffers));
   bool isDynamic = llvm::is_contained(chosen, layout::kDynamic);
-  Value rows = ReshapeOp::create(builder, rowsType, buffers);
-  Value held = GatherOp::create(builder, chosenType, rows, row, 0);
-  auto spread = [&](Value value, ArrayRef<int64_t> dims) -> Value {
-    return BroadcastOp::create(builder, chosenType, value, dims,
-                               isDynamic ? held : Value());
+  auto perRowType =
+      RankedTensorType::get({shape[0] * shape[1]}, core.elementOf(buffers));
+  auto toRows = [&](RankedTensorType type, Value updates) -> Value {
+    return ScatterOp::create(builder, type, Update::Sum,
+                             buildSplat(builder, 0, type), row, updates, 0);
   };
-  Value spreadDy = spread(dy, {0, 2});
-  auto times = [&](Value x) {
-    return core.map({x, spreadDy}, chosenType, [&](Body b, Args in) {
+  auto times = [&](Value x, Value y) {
+    return core.map({x, y}, rowsType, [&](Body b, Args in) {
       return Values{core.multiply(b, in[0], in[1])};
     });
   };
+  // Extents of the choices, if they are dynamic.
+  Value like;
+  if (isDynamic)
+    like =
+        GatherOp::create(builder, chosenType,
+                         ReshapeOp::create(builder, rowsType, buffers), row, 0);
+  Value dyOfRow =
+      toRows(rowsType, BroadcastOp::create(builder, chosenType, dy,
+                                           ArrayRef<int64_t>{0, 2}, like));
   if (cotangents.isNeeded(buffers)) {
-    Value zeros = buildSplat(builder, 0, rowsType);
-    Value sums = ScatterOp::create(builder, rowsType, Update::Sum, zeros, row,
-                                   times(spread(getWeights(), {0, 1})), 0);
-    cotangents.add(buffers,
-                   ReshapeOp::create(builder, core.like(buffers), sums));
+    Value weights =
+        core.broadcast(toRows(perRowType, getWeights()), {0}, dyOfRow);
+    cotangents.add(buffers, ReshapeOp::create(builder, core.like(buffers),
+                                              times(dyOfRow, weights)));
   }
-  if (cotangents.isNeeded(getWeights()))
-    cotangents.add(getWeights(), core.sum(times(held), 2, getWeights()));
+  if (cotangents.isNeeded(getWeights())) {
+    Value rows = ReshapeOp::create(builder, rowsType, buffers);
+    Value products = times(rows, dyOfRow);
+    Value sums = ReduceOp::create(builder, perRowType, Combiner::Sum, products,
+                                  ArrayRef<int64_t>{1});
+    cotangents.add(
+        getWeights(),
+        GatherOp::create(builder, core.like(getWeights()), sums, row, 0));
+  }
   return success();
 }
 

@@ -54,6 +54,8 @@ def backward(program, name, values, cotangents):
         if all(dy is None for dy in dys):
             continue
         operands = re.findall(r"%[\w#]+", text)
+        if not operands:
+            continue  # a constant
         args = [env[v] for v in operands]
         if op == "call":
             given = backward(program, re.match(r"@(\w+)", text)[1], args, dys)[1]
@@ -74,7 +76,7 @@ def backward(program, name, values, cotangents):
 def attention(program, text, args, results, dys, out, regions, env):
     do, dlse = dys
     do = np.zeros(results[0].shape) if do is None else do
-    captured = sorted({name for _, body in regions.values() for line in body
+    captured = sorted({name for _, body in [regions.get("score_mod", ((), ()))] for line in body
                        for name in re.findall(r"tv\.load (%\w+)", line)
                        if env[name].dtype.kind == "f"})
     names = " ".join(f"%{i}" for i in range(6 + (dlse is not None)))
@@ -154,6 +156,34 @@ def of_matmul(p, text, args, y, dy, element):
     a, b = args
     return (p.product(dy, b.swapaxes(-1, -2), element),
             p.product(a.swapaxes(-1, -2), dy, element))
+
+
+def of_grouped_matmul(p, text, args, y, dy, element):
+    x, w, counts = args
+    dy = dy * (np.arange(x.shape[1])[None, :, None] < counts[:, None, None])
+    return (p.product(dy, w, element),
+            p.product(dy.transpose(0, 2, 1), x, element), None)
+
+
+def of_dispatch(p, text, args, y, dy, element):
+    tokens, experts = args
+    given, taken = np.zeros(tokens.shape), np.zeros(dy.shape[0], int)
+    for token, expert in zip(np.repeat(np.arange(len(tokens)), experts.shape[1]), experts.flat):
+        if 0 <= expert < dy.shape[0] and taken[expert] < dy.shape[1]:
+            given[token] += dy[expert, taken[expert]]
+            taken[expert] += 1
+    return given, None
+
+
+def of_combine(p, text, args, y, dy, element):
+    buffers, experts, slots, weights = args
+    by_buffers, by_weights = np.zeros(buffers.shape), np.zeros(weights.shape)
+    for at in np.ndindex(weights.shape):
+        row = experts[at], slots[at]
+        if all(0 <= i < e for i, e in zip(row, buffers.shape)):
+            by_buffers[row] += weights[at] * dy[at[0]]
+            by_weights[at] = buffers[row] @ dy[at[0]]
+    return by_buffers, None, None, by_weights
 
 
 def of_reshape(p, text, args, y, dy, element):
