@@ -7,6 +7,7 @@ usage: test_training.py BIN_FOLDER [--all]
 import collections
 import dataclasses
 import pathlib
+import re
 import sys
 import tempfile
 import unittest
@@ -51,10 +52,10 @@ class TrainingTest(unittest.TestCase):
         self.addCleanup(temporary.cleanup)
         self.folder = pathlib.Path(temporary.name)
 
-    def training(self, name="plain", model=MODEL, **options):
+    def training(self, name="plain", model=MODEL, memory=None, **options):
         (self.folder / name).mkdir()
         program = Program(model, len(TOKENS), **{"element": "f64"} | options)
-        return Training(BIN, self.folder / name, program, {"tokens": TOKENS})
+        return Training(BIN, self.folder / name, program, {"tokens": TOKENS}, memory)
 
     def check(self, losses, expected):
         np.testing.assert_allclose(losses, expected, rtol=0, atol=TOLERANCE)
@@ -94,6 +95,37 @@ class TrainingTest(unittest.TestCase):
         self.check(training.run("dp=2,tp=2", STEPS - half, "half", "rest"), expected[half:])
         self.assert_same(training.states("whole"), training.states("rest"))
         self.check(training.run("tp=3", STEPS - half, "half"), expected[half:])
+
+    def test_memory(self):
+        """12 layers in all of the memory that they take, and in less: what the compiler
+        says, and the same bits."""
+        model, steps = dataclasses.replace(MODEL, layers=12), 2
+        whole = self.training(model=model)
+        losses = whole.run("tp=1", steps)
+        def held(training):
+            return training.report["memory"]["local"] + training.report["memory"]["symmetric"]
+        for share in 100, 60, 35:
+            with self.subTest(share=share):
+                budget = held(whole) * share // 100
+                training = self.training(str(share), model=model, memory=budget)
+                self.assertEqual(training.run("tp=1", steps), losses)
+                said = int(re.search(r"holds (\d+) bytes at most", training.remarks)[1])
+                self.assertEqual(said, held(training))
+                self.assertLessEqual(said, budget)
+                again = len(re.findall(r" runs again", training.remarks))
+                self.assertEqual(again > 0, share < 100)
+                self.assert_same(whole.states("end"), training.states("end"))
+
+    def test_memory_of_several(self):
+        """Weights are gathered once more for the backward."""
+        steps, whole = 3, self.training(sequence=True, zero=True)
+        whole.run("dp=2,tp=2", steps)
+        def gathers(training):
+            return [each["kind"] for each in training.report["collectives"]].count("all-gather")
+        budget = sum(whole.report["memory"][each] for each in ("local", "symmetric")) * 6 // 10
+        training = self.training("less", sequence=True, zero=True, memory=budget)
+        self.check(training.run("dp=2,tp=2", steps), self.losses[:steps])
+        self.assertGreater(gathers(training), gathers(whole))
 
     def check_rounded(self, cast, **options):
         """Within 4 times what NumPy that rounds is off by."""

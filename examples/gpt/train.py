@@ -22,8 +22,9 @@ DTYPES = {"f64": np.float64, "f32": np.float32}
 class Training:
     """A program with its data, by name, and its start, in files of a folder."""
 
-    def __init__(self, tools, folder, program, data):
+    def __init__(self, tools, folder, program, data, memory=None):
         self.tools, self.folder = pathlib.Path(tools), pathlib.Path(folder)
+        self.flags = [f"--memory={memory}"] if memory else []
         self.source = self.folder / "step.mlir"
         self.source.write_text(str(program))
         save_file(data, self.folder / "data.safetensors")
@@ -38,14 +39,17 @@ class Training:
                              env=self.environment)
         if run.returncode:
             raise RuntimeError(f"{' '.join(map(str, command))}\n{run.stderr}")
+        self.said = run.stderr
         return run.stdout
 
     def run(self, mesh, steps, begin="start", end="end", mpi=False):
         """The loss of each step, from the states in one file to those in another. Sets
-        `report`."""
+        `report` and, if it compiles, `remarks`."""
         module = self.folder / f"{mesh}.tsr"
         if not module.exists():
-            self.call(self.tools / "tessera-compile", self.source, f"--mesh={mesh}", "-o", module)
+            self.call(self.tools / "tessera-compile", self.source, f"--mesh={mesh}", "--remarks",
+                      *self.flags, "-o", module)
+            self.remarks = self.said
         ranks = np.prod([int(axis.split("=")[1]) for axis in mesh.split(",")])
         self.report = json.loads(self.call(
             *(["mpirun", "-n", ranks] if mpi else []), self.tools / "tessera-run", module,
@@ -69,6 +73,7 @@ def main():
     parser.add_argument("--sequence", action="store_true", help="sequence parallel over tp")
     parser.add_argument("--zero", action="store_true", help="states are split over dp")
     parser.add_argument("--dropout", type=float, default=0.0, metavar="RATE")
+    parser.add_argument("--memory", help="what a device may hold between steps, like 2MiB")
     parser.add_argument("--mpi", action="store_true", help="a process a rank")
     parser.add_argument("--program", action="store_true", help="only print it")
     for name in "layers", "width", "heads", "length", "batch":
@@ -85,7 +90,7 @@ def main():
     half = args.steps // 2
     with tempfile.TemporaryDirectory() as folder:
         training = Training(args.build / "bin", folder, Program(model, len(tokens), **options),
-                            {"tokens": tokens})
+                            {"tokens": tokens}, args.memory)
         losses = []
         for mesh, steps, begin, end in ((args.meshes[0], half, "start", "half"),
                                         (args.meshes[1], args.steps - half, "half", "end")):

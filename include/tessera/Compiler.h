@@ -30,6 +30,9 @@ struct CompileOptions {
   /// A file with a line "mesh <tp = 2>" and views by name, with patterns:
   /// "layers.*.wq: [did(tp) * _, _]"; empty: none.
   std::string shardings;
+  /// Bytes that a device may hold between steps, "80GiB": values beyond are
+  /// made again. Empty: all are kept.
+  std::string memory;
   /// What the module runs on: "cpu", "cuda:sm_90a" for H100 and H200, or
   /// "cuda:sm_80", "cuda:sm_89" and so on for GPUs from there on. "cuda" is the
   /// GPU of this machine.

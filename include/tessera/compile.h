@@ -53,6 +53,9 @@ typedef struct tessera_compile_options {
   /* A file with a line "mesh <tp = 2>" and views by name, with patterns:
    * "layers.*.wq: [did(tp) * _, _]"; none. */
   const char *shardings;
+  /* Bytes that a device may hold between steps, "80GiB": values beyond are made
+   * again. All are kept. */
+  const char *memory;
 } tessera_compile_options;
 
 /* What came of a compilation. Strings returned belong to it. */

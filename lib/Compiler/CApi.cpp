@@ -61,6 +61,7 @@ tessera_compiled *tessera_compile(const char *source, size_t count,
   set(options.name, in.name);
   options.mesh = split(in.mesh);
   set(options.shardings, in.shardings);
+  set(options.memory, in.memory);
   set(options.target, in.target);
   options.attention = split(in.attention);
   options.matmul = split(in.matmul);

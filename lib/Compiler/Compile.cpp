@@ -97,6 +97,7 @@ LogicalResult Compilation::run(StringRef source) {
     for (const std::string &element : *given)
       list->push_back(element);
   pipeline.shardings = options.shardings;
+  pipeline.memory = options.memory;
   pipeline.strict = options.strict;
   pipeline.explain = options.explain;
   pipeline.target = target->getName().str();

@@ -12,6 +12,7 @@
 #include "Differentiate/Passes.h"
 #include "Kernels/Passes.h"
 #include "Localize/Passes.h"
+#include "Memory/Passes.h"
 #include "Place/Passes.h"
 #include "Plan/Target.h"
 #include "Propagate/Passes.h"
@@ -84,6 +85,18 @@ static void buildLocal(OpPassManager &passes, const PipelineOptions &) {
   passes.addPass(tv::createVerifyLocalizedPass());
 }
 
+/// A number of bytes, as 80GiB; nothing if it is none.
+static std::optional<int64_t> parseBytes(StringRef text) {
+  int shift = 0;
+  for (auto [unit, bits] : {std::pair("KiB", 10), {"MiB", 20}, {"GiB", 30}})
+    if (text.consume_back(unit))
+      shift = bits;
+  int64_t count;
+  if (text.getAsInteger(10, count) || count <= 0 || count > INT64_MAX >> shift)
+    return std::nullopt;
+  return count << shift;
+}
+
 /// Kernels, matrix products, collectives and windows.
 static void buildKernels(OpPassManager &passes,
                          const PipelineOptions &options) {
@@ -105,6 +118,12 @@ static void buildKernels(OpPassManager &passes,
   groups.addPass(createGroupOps(group));
   groups.addPass(createChooseVariants());
   passes.addPass(createEmitKernels());
+  if (options.memory.empty())
+    return;
+  RecomputeOptions recompute;
+  recompute.bytes = *parseBytes(options.memory);
+  recompute.explain = options.explain;
+  passes.addPass(createRecompute(recompute));
 }
 
 /// How the target runs kernels.
@@ -158,6 +177,10 @@ Status tessera::checkOptions(const PipelineOptions &options,
                  "', in which the input is");
   if (auto target = plan::parseTarget(options.target); !target)
     return target.error();
+  if (!options.memory.empty() && !parseBytes(options.memory))
+    return error(dashes + "memory: '" + options.memory +
+                 "' is no number of bytes above 0, as 1000, 64KiB, 500MiB or "
+                 "80GiB");
   for (const auto &[kind, variants] :
        {std::pair("attention", &options.attention),
         std::pair("matmul", &options.matmul)})
@@ -172,6 +195,7 @@ Status tessera::checkOptions(const PipelineOptions &options,
       {"mesh", !options.mesh.empty(), "bind"},
       {"shardings", !options.shardings.empty(), "bind"},
       {"strict", options.strict, "planned"},
+      {"memory", !options.memory.empty(), "kernels"},
       {"attention", !options.attention.empty(), "kernels"},
       {"matmul", !options.matmul.empty(), "kernels"}};
   for (const auto &[name, isGiven, phase] : uses) {

@@ -46,6 +46,10 @@ struct PipelineOptions : public mlir::PassPipelineOptions<PipelineOptions> {
       llvm::cl::desc("Variants of matrix products to compile in for cuda, in "
                      "order of preference: cublaslt, own (cublaslt alone by "
                      "default)")};
+  Option<std::string> memory{
+      *this, "memory",
+      llvm::cl::desc("What a device may hold between steps, as 80GiB: what is "
+                     "more is made again")};
   Option<std::string> from{*this, "from",
                            llvm::cl::desc("The phase to start after"),
                            llvm::cl::init("source")};

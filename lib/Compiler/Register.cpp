@@ -22,6 +22,7 @@
 #include "Differentiate/Passes.h"
 #include "Kernels/Passes.h"
 #include "Localize/Passes.h"
+#include "Memory/Passes.h"
 #include "Place/Passes.h"
 #include "Propagate/Passes.h"
 #include "Reshard/Passes.h"
@@ -60,6 +61,7 @@ void tessera::registerAllPasses() {
   tv::registerAllocatePasses();
   tv::registerLocalizePasses();
   registerKernelsPasses();
+  registerMemoryPasses();
   cuda::registerCUDAPasses();
   registerPipeline();
   registerVerifyInputPass();

@@ -24,6 +24,7 @@
 #include <set>
 
 using namespace tessera;
+using layout::Lifetime;
 using layout::Shape;
 
 //===----------------------------------------------------------------------===//

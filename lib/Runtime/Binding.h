@@ -10,7 +10,7 @@
 #define TESSERA_RUNTIME_BINDING_H
 
 #include "Exec/Steps.h"
-#include "Runtime/Arena.h"
+#include "Layout/Arena.h"
 #include "Runtime/Context.h"
 #include "Runtime/Variants.h"
 
@@ -51,8 +51,8 @@ struct Prepared {
   std::vector<std::unique_ptr<Work>> works; ///< steps, then copies to ports
   std::vector<const fb::StepT *> steps;     ///< those that run, by work
   std::vector<bool> used; ///< by root tensor: whether a work touches it
-  std::vector<std::optional<Lifetime>> lifetimes; ///< by root tensor
-  std::vector<Lifetime> scratch;                  ///< by work
+  std::vector<std::optional<layout::Lifetime>> lifetimes; ///< by root tensor
+  std::vector<layout::Lifetime> scratch;                  ///< by work
   std::vector<int64_t> portBytes;
   tessera_memory memory{};
 

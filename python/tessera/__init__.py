@@ -78,7 +78,8 @@ def compile(source: Source, *, name: str = "-", mesh: Sizes = {}, target: str = 
             to: str = "module", dump: typing.Optional[os.PathLike] = None,
             dump_kernels: typing.Optional[os.PathLike] = None,
             nvrtc: typing.Optional[os.PathLike] = None,
-            shardings: typing.Optional[os.PathLike] = None) -> Compiled:
+            shardings: typing.Optional[os.PathLike] = None,
+            memory: typing.Union[int, str, None] = None) -> Compiled:
     """Compiles a program in text or MLIR's bytecode.
 
     name: of the source, in messages. mesh: sizes of mesh axes; those not named keep
@@ -87,7 +88,8 @@ def compile(source: Source, *, name: str = "-", mesh: Sizes = {}, target: str = 
     none: see compile.h. strict: a move that the source does not write is an error.
     start, to: names of `phases`. dump: a folder for the program after each phase.
     shardings: a file with a line "mesh <tp = 2>" and views by name, with patterns:
-    "layers.*.wq: [did(tp) * _, _]".
+    "layers.*.wq: [did(tp) * _, _]". memory: bytes that a device may hold between steps,
+    or as "80GiB"; values beyond are made again.
     """
     functions = _native.compiler()
     data = source.encode() if isinstance(source, str) else bytes(source)
@@ -97,7 +99,8 @@ def compile(source: Source, *, name: str = "-", mesh: Sizes = {}, target: str = 
         mesh=text(",".join(f"{axis}={size}" for axis, size in mesh.items())),
         attention=text(",".join(attention)), matmul=text(",".join(matmul)),
         start=start.encode(), stop=to.encode(), dump_directory=text(dump),
-        dump_kernels=text(dump_kernels), nvrtc=text(nvrtc), shardings=text(shardings))
+        dump_kernels=text(dump_kernels), nvrtc=text(nvrtc), shardings=text(shardings),
+        memory=None if memory is None else str(memory).encode())
     compiled = functions["compile"](data, len(data), c.byref(options))
     if not compiled:
         raise Error("no memory is left", Code.OUT_OF_MEMORY)

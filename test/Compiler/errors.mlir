@@ -2,7 +2,7 @@
 // left behind.
 // RUN: not tessera-compile %s -o %t.tsr 2>&1 | FileCheck %s --check-prefix=PARSE
 // RUN: not test -e %t.tsr
-// PARSE: errors.mlir:[[# @LINE + 71]]:{{[0-9]+}}: error:
+// PARSE: errors.mlir:[[# @LINE + 77]]:{{[0-9]+}}: error:
 
 // RUN: not tessera-compile %S/nothing.mlir 2>&1 | FileCheck %s --check-prefix=MISSING
 // MISSING: error: cannot read '{{.*}}nothing.mlir'
@@ -36,6 +36,12 @@
 // LATE: error: --attention changes nothing of a program that has been through 'kernels'
 // RUN: not tessera-compile %s --matmul=cublaslt --compile-to=local 2>&1 | FileCheck %s --check-prefix=EARLY
 // EARLY: error: --matmul changes nothing before 'kernels', and 'local' is
+// RUN: not tessera-compile %s --memory=1GiB --compile-to=local 2>&1 | FileCheck %s --check-prefix=MEMORY
+// MEMORY: error: --memory changes nothing before 'kernels', and 'local' is
+// RUN: not tessera-compile %s --memory=1GB 2>&1 | FileCheck %s --check-prefix=BYTES
+// RUN: not tessera-compile %s --memory=0 2>&1 | FileCheck %s --check-prefix=BYTES
+// RUN: not tessera-compile %s --memory=9000000000GiB 2>&1 | FileCheck %s --check-prefix=BYTES
+// BYTES: error: --memory: '{{1GB|0|9000000000GiB}}' is no number of bytes above 0, as 1000, 64KiB, 500MiB or 80GiB
 // RUN: not tessera-opt %s "--tessera=attention=math to=local" 2>&1 | FileCheck %s --check-prefix=OPTION
 // OPTION: error: attention changes nothing before 'kernels', and 'local' is
 

@@ -129,6 +129,11 @@ class Compile(unittest.TestCase):
             program = tessera.compile(plain, shardings=path)
         self.assertEqual(ports(program, 2)["s"].view, ports(tessera.compile(SUM), 2)["s"].view)
 
+    def test_memory(self):
+        tessera.compile(SUM, memory="1MiB")
+        with self.assertRaisesRegex(tessera.CompileError, "memory: 'much' is no number"):
+            tessera.compile(SUM, memory="much")
+
     def test_threads(self):
         results = tessera.threads(3, lambda context: tessera.compile(SUM).output)
         self.assertEqual(len(set(results)), 1)

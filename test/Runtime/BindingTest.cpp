@@ -9,7 +9,7 @@
 #include "CountAllocations.h"
 #include "MLP.h"
 #include "Ranks.h"
-#include "Runtime/Arena.h"
+#include "Layout/Arena.h"
 
 #include <atomic>
 #include <cstdlib>
@@ -217,20 +217,20 @@ TEST(Arena, BuffersAliveTogetherDoNotOverlap) {
   constexpr int64_t kAlignment = 64;
   std::mt19937 random(1);
   for (int round = 0; round < 50; ++round) {
-    std::vector<Lifetime> buffers;
+    std::vector<layout::Lifetime> buffers;
     for (int i = 0; i < 60; ++i) {
       int64_t first = random() % 40;
       buffers.push_back(
           {int64_t(random() % 1000), first, first + int64_t(random() % 10)});
     }
-    int64_t end = assignOffsets(buffers, kAlignment), sum = 0;
+    int64_t end = layout::assignOffsets(buffers, kAlignment), sum = 0;
     for (size_t i = 0; i < buffers.size(); ++i) {
-      const Lifetime &a = buffers[i];
+      const layout::Lifetime &a = buffers[i];
       sum += a.bytes + kAlignment;
       EXPECT_EQ(a.offset % kAlignment, 0);
       EXPECT_LE(a.offset + a.bytes, end);
       for (size_t j = 0; j < i; ++j) {
-        const Lifetime &b = buffers[j];
+        const layout::Lifetime &b = buffers[j];
         bool together = a.first <= b.last && b.first <= a.last;
         bool overlap = a.offset < b.offset + b.bytes &&
                        b.offset < a.offset + a.bytes && a.bytes && b.bytes;

@@ -52,6 +52,11 @@ static cl::list<std::string>
            cl::desc("Variants of matrix products to compile in for cuda, in "
                     "order of preference: cublaslt (alone by default), own"),
            cl::CommaSeparated, cl::cat(category));
+static cl::opt<std::string>
+    memory("memory",
+           cl::desc("What a device may hold between steps, as 80GiB: values "
+                    "beyond are made again"),
+           cl::value_desc("bytes"), cl::cat(category));
 static cl::opt<bool> strict(
     "strict",
     cl::desc("A move of data that the source does not write is an error"),
@@ -94,7 +99,7 @@ int main(int argc, char **argv) {
     return 1;
   };
   for (const cl::opt<std::string> *path :
-       {&dumpDirectory, &dumpKernels, &nvrtc, &shardings})
+       {&dumpDirectory, &dumpKernels, &nvrtc, &shardings, &memory})
     if (path->getNumOccurrences() > 0 && path->empty())
       return fail("--" + path->ArgStr + " names no " + path->ValueStr);
   if (output == "-" && compileTo == "module" &&
@@ -113,6 +118,7 @@ int main(int argc, char **argv) {
   options.attention =
       std::vector<std::string>(attention.begin(), attention.end());
   options.matmul = std::vector<std::string>(matmul.begin(), matmul.end());
+  options.memory = memory;
   options.strict = strict;
   options.explain = remarks;
   options.from = compileFrom;

@@ -16,6 +16,7 @@
 #include "Backends/CPU/Code.h"
 #include "Backends/CPU/Collectives.h"
 #include "Backends/CPU/Contract.h"
+#include "Layout/Arena.h"
 #include "Support/Clock.h"
 
 #include <cstdio>
@@ -330,7 +331,7 @@ public:
   }
 
 private:
-  static constexpr int64_t kAlignment = 64;
+  static constexpr int64_t kAlignment = layout::kHostAlignment;
   bool isCallers(MemoryKind kind) const {
     return options.allocator && kind != MemoryKind::External;
   }

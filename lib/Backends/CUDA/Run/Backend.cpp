@@ -16,6 +16,7 @@
 #include "Backends/CUDA/Driver/Launch.h"
 #include "Backends/CUDA/NCCL/Collectives.h"
 #include "Backends/CUDA/Run/Program.h"
+#include "Layout/Arena.h"
 #include "Support/Try.h"
 
 #include <algorithm>
@@ -251,7 +252,7 @@ public:
   }
 
   bool isHost() const override { return false; }
-  int64_t alignment() const override { return 256; }
+  int64_t alignment() const override { return layout::kDeviceAlignment; }
 
   std::optional<uint64_t> available() const override {
     Device::Current current(*device);

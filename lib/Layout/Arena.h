@@ -6,13 +6,17 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_RUNTIME_ARENA_H
-#define TESSERA_RUNTIME_ARENA_H
+#ifndef TESSERA_LAYOUT_ARENA_H
+#define TESSERA_LAYOUT_ARENA_H
 
 #include <cstdint>
 #include <vector>
 
-namespace tessera {
+namespace tessera::layout {
+
+/// What offsets are multiples of.
+inline constexpr int64_t kHostAlignment = 64;
+inline constexpr int64_t kDeviceAlignment = 256;
 
 /// A buffer that is needed from step `first` to step `last`, both included.
 struct Lifetime {
@@ -25,6 +29,6 @@ struct Lifetime {
 /// and returns the bytes needed. Equal lists get equal offsets.
 int64_t assignOffsets(std::vector<Lifetime> &buffers, int64_t alignment);
 
-} // namespace tessera
+} // namespace tessera::layout
 
-#endif // TESSERA_RUNTIME_ARENA_H
+#endif // TESSERA_LAYOUT_ARENA_H

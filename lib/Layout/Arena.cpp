@@ -11,15 +11,16 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Runtime/Arena.h"
+#include "Layout/Arena.h"
 
 #include <algorithm>
 #include <numeric>
 
 using namespace tessera;
+using namespace tessera::layout;
 
-int64_t tessera::assignOffsets(std::vector<Lifetime> &buffers,
-                               int64_t alignment) {
+int64_t layout::assignOffsets(std::vector<Lifetime> &buffers,
+                              int64_t alignment) {
   std::vector<size_t> bySize(buffers.size());
   std::iota(bySize.begin(), bySize.end(), 0);
   std::sort(bySize.begin(), bySize.end(), [&](size_t a, size_t b) {
