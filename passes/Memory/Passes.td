@@ -21,7 +21,8 @@ def Recompute : Pass<"tv-recompute", "::mlir::ModuleOp"> {
     before it, or kept instead. Of all that could be dropped it is what costs the least
     time a byte, until the rest fits: norms and pointwise ops, gathered weights, products.
     Dynamic sizes are at their maximum, and of a choice the preferred variant runs;
-    what variants share is not made again, nor what kernels make on tensor cores.
+    what variants share is not made again, nor what kernels make on tensor cores. The
+    search is greedy: the error names the least that it found, not the least there is.
 
     This is the last pass over the steps: it knows their memory to the byte, and nothing
     after it joins what it takes apart.
@@ -66,7 +67,7 @@ def Recompute : Pass<"tv-recompute", "::mlir::ModuleOp"> {
     ```mlir
     #m = #tv.mesh<dp = 2>
     !x = tensor<16x16xf32, #tv.local<#tv.view<#m, [16, 16], alloc = (0, 1)>, of [16, 16]>>
-    // rejected: between its steps a device holds at least 2048 bytes, more than the 2000 allowed
+    // rejected: between its steps a device holds 2048 bytes in the least way found, more than the 2000 allowed
     func.func @main(%x: !x, %w: !x) -> !x {
       %a = plan.contract %x [0, 1], %w [1, 2] to [0, 2] from "tv.matmul" : (!x, !x) -> !x
       %b = plan.contract %a [0, 1], %w [1, 2] to [0, 2] from "tv.matmul" : (!x, !x) -> !x

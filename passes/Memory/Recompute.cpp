@@ -343,8 +343,9 @@ void Recomputer::apply(const Again &again) {
 
 LogicalResult Recomputer::fail(int64_t least) {
   InFlightDiagnostic error =
-      main.emitError() << "between its steps a device holds at least " << least
-                       << " bytes, more than the " << budget << " allowed";
+      main.emitError() << "between its steps a device holds " << least
+                       << " bytes in the least way found, more than the "
+                       << budget << " allowed";
   const auto local = getFullest(false), symmetric = getFullest(true);
   const bool isSymmetric = symmetric.second > local.second;
   const size_t fullest = (isSymmetric ? symmetric : local).first;
