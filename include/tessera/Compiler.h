@@ -51,6 +51,9 @@ struct CompileOptions {
   /// `getPhases`. What has been through a phase may be compiled on from there.
   std::string from = "source";
   std::string to = "module";
+  /// Whether programs that are written out have the places of ops, `loc(...)`,
+  /// and each tensor type once, as an alias.
+  bool locations = false;
   /// Where the program is written after each phase; empty: nowhere.
   std::string dumpDirectory;
   /// Where each kernel for cuda is written as a program of its own; empty:

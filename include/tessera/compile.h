@@ -56,6 +56,9 @@ typedef struct tessera_compile_options {
   /* Bytes that a device may hold between steps, "80GiB": values beyond are made
    * again. All are kept. */
   const char *memory;
+  /* Non-zero: programs in text have the places of ops, "loc(...)", and each
+   * tensor type once, as an alias. */
+  int32_t locations;
 } tessera_compile_options;
 
 /* What came of a compilation. Strings returned belong to it. */

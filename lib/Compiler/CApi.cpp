@@ -69,6 +69,7 @@ tessera_compiled *tessera_compile(const char *source, size_t count,
   options.explain = in.explain;
   set(options.from, in.from);
   set(options.to, in.to);
+  options.locations = in.locations;
   set(options.dumpDirectory, in.dump_directory);
   set(options.dumpKernels, in.dump_kernels);
   set(options.nvrtc, in.nvrtc);

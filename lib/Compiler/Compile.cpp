@@ -19,6 +19,7 @@
 #include "Compiler/VerifyInput.h"
 #include "Plan/KernelCode.h"
 #include "Plan/Target.h"
+#include "TensorView/TensorView.h"
 #include "tessera/Compiler.h"
 
 #include "mlir/IR/DialectRegistry.h"
@@ -44,7 +45,9 @@ private:
   LogicalResult checkKernelOptions();
   LogicalResult checkTarget(ModuleOp program);
   LogicalResult runPhases(ModuleOp program, const PipelineOptions &pipeline);
-  LogicalResult dump(StringRef name, StringRef text);
+  std::string print(ModuleOp program) const;
+  /// If there is a folder for dumps: making the text takes time.
+  LogicalResult dump(const Twine &name, function_ref<std::string()> getText);
   LogicalResult error(const Twine &message) {
     diagnostics << "error: " << message << "\n";
     return failure();
@@ -58,13 +61,18 @@ private:
 };
 } // namespace
 
-static std::string print(ModuleOp program) {
+std::string Compilation::print(ModuleOp program) const {
   std::string text;
-  llvm::raw_string_ostream(text) << program << "\n";
+  llvm::raw_string_ostream os(text);
+  OpPrintingFlags flags;
+  program->print(os, options.locations ? flags.enableDebugInfo()
+                                       : flags.useLocalScope());
+  os << "\n";
   return text;
 }
 
-LogicalResult Compilation::dump(StringRef name, StringRef text) {
+LogicalResult Compilation::dump(const Twine &name,
+                                function_ref<std::string()> getText) {
   if (options.dumpDirectory.empty())
     return success();
   if (std::error_code why =
@@ -77,7 +85,7 @@ LogicalResult Compilation::dump(StringRef name, StringRef text) {
   auto file = openOutputFile(path, &why);
   if (!file)
     return error(why);
-  file->os() << text;
+  file->os() << getText();
   file->keep();
   return success();
 }
@@ -85,6 +93,10 @@ LogicalResult Compilation::dump(StringRef name, StringRef text) {
 LogicalResult Compilation::run(StringRef source) {
   DialectRegistry registry;
   registerAll(registry);
+  if (options.locations)
+    registry.addExtension(+[](MLIRContext *, tv::TensorViewDialect *dialect) {
+      dialect->setTensorTypeAliases(true);
+    });
   Result<const plan::Target *> known = plan::parseTarget(options.target);
   if (!known)
     return error(known.message());
@@ -141,7 +153,7 @@ LogicalResult Compilation::checkKernelOptions() {
   codeOptions.progress = options.progress;
   if (!options.dumpDirectory.empty())
     codeOptions.dump = [&](StringRef name, StringRef text) {
-      return dump(name, text);
+      return dump(name, [&] { return text.str(); });
     };
   if (Status status = target->checkOptions(codeOptions); !status)
     return error(status.message());
@@ -182,8 +194,8 @@ LogicalResult Compilation::runPhases(ModuleOp program,
         return failure();
     }
     if (phase.build && running &&
-        failed(dump((Twine(number) + "-" + phase.name + ".mlir").str(),
-                    print(program))))
+        failed(dump(Twine(number) + "-" + phase.name + ".mlir",
+                    [&] { return print(program); })))
       return failure();
     if (phase.name == options.to && phase.build) {
       result.output = print(program);
@@ -199,10 +211,9 @@ LogicalResult Compilation::runPhases(ModuleOp program,
       emitModule(program, result.remarks, std::move(*code));
   if (failed(module))
     return failure();
-  std::string text = printPlan(*module);
-  if (failed(dump("plan.txt", text)))
+  if (failed(dump("plan.txt", [&] { return printPlan(*module); })))
     return failure();
-  result.output = options.to == "plan" ? text : *module;
+  result.output = options.to == "plan" ? printPlan(*module) : *module;
   return success();
 }
 

@@ -28,7 +28,7 @@ int64_t layout::assignOffsets(std::vector<Lifetime> &buffers,
                ? buffers[a].bytes > buffers[b].bytes
                : a < b;
   });
-  std::vector<const Lifetime *> placed; // by offset
+  std::vector<Lifetime> placed; // by offset; copies: they are read in a row
   int64_t end = 0;
   for (size_t i : bySize) {
     Lifetime &buffer = buffers[i];
@@ -37,21 +37,21 @@ int64_t layout::assignOffsets(std::vector<Lifetime> &buffers,
     const int64_t bytes =
         (buffer.bytes + alignment - 1) / alignment * alignment;
     int64_t offset = 0;
-    for (const Lifetime *other : placed) {
-      if (other->last < buffer.first || buffer.last < other->first)
+    for (const Lifetime &other : placed) {
+      if ((other.last < buffer.first) | (buffer.last < other.first))
         continue;
-      if (offset + bytes <= other->offset)
+      if (offset + bytes <= other.offset)
         break;
-      int64_t after = other->offset + other->bytes;
+      int64_t after = other.offset + other.bytes;
       offset =
           std::max(offset, (after + alignment - 1) / alignment * alignment);
     }
     buffer.offset = offset;
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), &buffer,
-                                   [](const Lifetime *a, const Lifetime *b) {
-                                     return a->offset < b->offset;
+    placed.insert(std::upper_bound(placed.begin(), placed.end(), buffer,
+                                   [](const Lifetime &a, const Lifetime &b) {
+                                     return a.offset < b.offset;
                                    }),
-                  &buffer);
+                  buffer);
     end = std::max(end, offset + bytes);
   }
   return end;

@@ -92,6 +92,8 @@ public:
   /// Copies the bytes.
   static Result<ModuleReader> read(std::string_view bytes);
 
+  /// The whole file.
+  std::string_view file() const { return {bytes.get(), size}; }
   uint64_t hash() const { return moduleHash; }
   const std::string &producer() const { return producerName; }
   std::string_view section(Section section) const {
@@ -124,6 +126,7 @@ private:
   Status checkPlan();
 
   Bytes bytes;
+  size_t size = 0;
   uint64_t moduleHash = 0;
   std::string producerName;
   std::array<std::string_view, kNumSections> sections;

@@ -177,6 +177,7 @@ Result<ModuleReader> ModuleReader::parse(Bytes bytes, size_t size) {
     return Error{"the module is damaged: its plan is no valid FlatBuffer"};
   reader.planObject.reset(fb::GetPlan(plan.data())->UnPack());
   reader.bytes = std::move(bytes);
+  reader.size = size;
   if (Status status = reader.checkPlan(); !status)
     return Error{"the module's plan is wrong: " + status.message()};
   return reader;

@@ -32,8 +32,7 @@ using layout::Shape;
 //===----------------------------------------------------------------------===//
 
 Outcome<std::unique_ptr<LoadedModule>>
-LoadedModule::load(Context &context, Result<ModuleReader> source,
-                   tessera_code why) {
+LoadedModule::load(Context &context, ReadModule source, tessera_code why) {
   // What may never end may be in flight, and the driver wait for it.
   TSR_TRY(context.alive());
   std::unique_ptr<LoadedModule> module;
@@ -41,7 +40,7 @@ LoadedModule::load(Context &context, Result<ModuleReader> source,
     if (!source)
       return Failure{why, source.message(), {}, {}, context.rank()};
     module.reset(new LoadedModule(context, std::move(*source)));
-    const ModuleReader &file = module->file;
+    const ModuleReader &file = module->reader();
     int64_t devices = file.mesh().numDevices();
     if (devices != context.size())
       return Failure{TESSERA_INVALID_ARGUMENT,
@@ -66,16 +65,16 @@ LoadedModule::load(Context &context, Result<ModuleReader> source,
     return Ok{};
   };
   Outcome<Ok> loaded = load();
-  uint64_t hash = module ? module->file.hash() : 0;
+  uint64_t hash = module ? module->reader().hash() : 0;
   TSR_TRY(context.agree(loaded, hash, "the module they load"));
-  const fb::PlanT &plan = module->file.plan();
+  const fb::PlanT &plan = module->reader().plan();
   for (const auto &port : plan.ports) {
     std::string text;
     for (const auto &extent : plan.tensors[port->tensor]->shape)
       text += (text.empty() ? "" : ", ") + toString(*extent, plan);
     module->shapeTexts.push_back("[" + text + "]");
   }
-  module->reportText = module->file.section(Section::Report);
+  module->reportText = module->reader().section(Section::Report);
   return module;
 }
 

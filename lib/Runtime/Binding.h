@@ -22,11 +22,11 @@ public:
   /// Collective. `source` is what reading the module gave on this rank, `why`
   /// the code of its error.
   static Outcome<std::unique_ptr<LoadedModule>>
-  load(Context &context, Result<ModuleReader> source,
+  load(Context &context, ReadModule source,
        tessera_code why = TESSERA_INVALID_MODULE);
 
   Context &context() const { return *owner; }
-  const ModuleReader &reader() const { return file; }
+  const ModuleReader &reader() const { return *file; }
   BackendModule &code() const { return *kernels; }
 
   /// For the C edge, where texts must live as long as the module.
@@ -34,11 +34,11 @@ public:
   const std::string &report() const { return reportText; }
 
 private:
-  LoadedModule(Context &context, ModuleReader file)
+  LoadedModule(Context &context, std::shared_ptr<const ModuleReader> file)
       : owner(&context), file(std::move(file)) {}
 
   Context *owner;
-  ModuleReader file;
+  std::shared_ptr<const ModuleReader> file;
   std::unique_ptr<BackendModule> kernels;
   std::vector<std::string> shapeTexts;
   std::string reportText;

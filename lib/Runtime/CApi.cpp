@@ -128,7 +128,8 @@ tessera_status *tessera_threads_create(int32_t world, tessera_threads **out) {
       return invalid("a group of threads has 1 to " +
                      std::to_string(kMaxThreads) + " ranks, not " +
                      std::to_string(world));
-    *out = new tessera_threads{ThreadsGroup::create(world)};
+    *out = new tessera_threads{ThreadsGroup::create(world),
+                               std::make_shared<SharedModules>()};
     return nullptr;
   });
 }
@@ -245,8 +246,7 @@ static tessera_code codeOf(const char *path) {
   return access(path, R_OK) == 0 ? TESSERA_INVALID_MODULE : TESSERA_IO;
 }
 
-static tessera_status *loadModule(tessera_context *context,
-                                  Result<ModuleReader> source,
+static tessera_status *loadModule(tessera_context *context, ReadModule source,
                                   tessera_module **out,
                                   tessera_code why = TESSERA_INVALID_MODULE) {
   Outcome<std::unique_ptr<LoadedModule>> module =
@@ -264,8 +264,8 @@ tessera_status *tessera_module_load(tessera_context *context, const void *bytes,
     if (!context || !out || (!bytes && count))
       return invalid(kNullPointer);
     return loadModule(
-        context, ModuleReader::read({static_cast<const char *>(bytes), count}),
-        out);
+        context,
+        context->context->read({static_cast<const char *>(bytes), count}), out);
   });
 }
 
@@ -275,7 +275,8 @@ tessera_status *tessera_module_load_file(tessera_context *context,
   return guard([&]() -> tessera_status * {
     if (!context || !out || !path)
       return invalid(kNullPointer);
-    return loadModule(context, ModuleReader::open(path), out, codeOf(path));
+    return loadModule(context, share(ModuleReader::open(path)), out,
+                      codeOf(path));
   });
 }
 

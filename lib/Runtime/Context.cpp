@@ -119,6 +119,18 @@ static Result<TransportOpen *> openPlugin(const std::string &name) {
   return open;
 }
 
+ReadModule SharedModules::read(std::string_view bytes) {
+  // Under the lock: the others wait for the first.
+  std::lock_guard guard(mutex);
+  if (std::shared_ptr<const ModuleReader> known = last.lock();
+      known && known->file() == bytes)
+    return known;
+  ReadModule module = share(ModuleReader::read(bytes));
+  if (module)
+    last = *module;
+  return module;
+}
+
 Status Context::openTransport() {
   if (!options.transport) {
     if (options.world > 1)
@@ -130,12 +142,13 @@ Status Context::openTransport() {
   if (name == "threads") {
     if (!options.handle)
       return Error{"transport \"threads\" needs a tessera_threads as handle"};
+    auto *threads = static_cast<tessera_threads *>(options.handle);
     Result<std::unique_ptr<Transport>> joined =
-        static_cast<tessera_threads *>(options.handle)
-            ->group->join(options.rank);
+        threads->group->join(options.rank);
     if (!joined)
       return joined.error();
     link = std::move(*joined);
+    modules = threads->modules;
   } else {
     Result<TransportOpen *> open = openPlugin(name);
     if (!open)

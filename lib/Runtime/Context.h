@@ -9,12 +9,33 @@
 #ifndef TESSERA_RUNTIME_CONTEXT_H
 #define TESSERA_RUNTIME_CONTEXT_H
 
+#include "Module/Module.h"
 #include "Runtime/Backends.h"
 #include "Runtime/Transports/Threads.h"
 
 #include <memory>
+#include <mutex>
 
 namespace tessera {
+
+using ReadModule = Result<std::shared_ptr<const ModuleReader>>;
+
+inline ReadModule share(Result<ModuleReader> module) {
+  if (!module)
+    return module.error();
+  return std::make_shared<const ModuleReader>(std::move(*module));
+}
+
+/// What ranks that are threads of one process have read: a module that all of
+/// them load is checked and kept once.
+class SharedModules {
+public:
+  ReadModule read(std::string_view bytes);
+
+private:
+  std::mutex mutex;
+  std::weak_ptr<const ModuleReader> last;
+};
 
 class Context final : public Peers, private Poll {
 public:
@@ -38,6 +59,11 @@ public:
   const Failure &giveUp(Failure failure) override;
   /// Until the first failure of a run; the context is of no use from then on.
   const Outcome<Ok> &alive() const { return state; }
+
+  /// A module's bytes.
+  ReadModule read(std::string_view bytes) const {
+    return modules ? modules->read(bytes) : share(ModuleReader::read(bytes));
+  }
 
   uint64_t memoryLimit() const { return options.memory_limit; }
   Backend &backend() const { return *device; }
@@ -67,6 +93,7 @@ private:
   tessera_bootstrap bootstrap{};
   int self = 0, world = 1;
   std::unique_ptr<Transport> link;
+  std::shared_ptr<SharedModules> modules; ///< null: not a thread of a group
   std::unique_ptr<Watch> watcher;
   std::optional<Verdict> verdict;
   Outcome<Ok> state = Ok{};
@@ -81,6 +108,7 @@ private:
 /// The C handles.
 struct tessera_threads {
   std::shared_ptr<tessera::ThreadsGroup> group;
+  std::shared_ptr<tessera::SharedModules> modules;
 };
 
 #endif // TESSERA_RUNTIME_CONTEXT_H

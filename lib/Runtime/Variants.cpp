@@ -41,10 +41,11 @@ static Defaults &getDefaults() {
 
 static Result<Names> parse(std::string_view kind, std::string_view text) {
   Names names;
-  while (!text.empty()) {
+  for (bool more = !text.empty(); more;) {
     size_t end = text.find(',');
     names.emplace_back(text.substr(0, end));
-    text.remove_prefix(end == text.npos ? text.size() : end + 1);
+    more = end != text.npos; // what is after a last comma is no name either
+    text.remove_prefix(more ? end + 1 : text.size());
   }
   TSR_TRY(checkVariants(kind, names));
   return names;

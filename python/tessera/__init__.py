@@ -21,6 +21,7 @@ import contextlib
 import ctypes as c
 import dataclasses
 import enum
+import functools
 import os
 import pathlib
 import threading
@@ -75,7 +76,8 @@ class Compiled:
 def compile(source: Source, *, name: str = "-", mesh: Sizes = {}, target: str = "cpu",
             attention: typing.Sequence[str] = (), matmul: typing.Sequence[str] = (),
             strict: bool = False, explain: bool = False, start: str = "source",
-            to: str = "module", dump: typing.Optional[os.PathLike] = None,
+            to: str = "module", locations: bool = False,
+            dump: typing.Optional[os.PathLike] = None,
             dump_kernels: typing.Optional[os.PathLike] = None,
             nvrtc: typing.Optional[os.PathLike] = None,
             shardings: typing.Optional[os.PathLike] = None,
@@ -86,7 +88,8 @@ def compile(source: Source, *, name: str = "-", mesh: Sizes = {}, target: str = 
     theirs. target: "cpu", "cuda:sm_90a" (H100, H200), "cuda:sm_80" and on, or "cuda", the
     GPU of this machine. attention, matmul: variants to compile in, the preferred first;
     none: see compile.h. strict: a move that the source does not write is an error.
-    start, to: names of `phases`. dump: a folder for the program after each phase.
+    start, to: names of `phases`. locations: text has the places of ops, and each type
+    once, as an alias. dump: a folder for the program after each phase.
     shardings: a file with a line "mesh <tp = 2>" and views by name, with patterns:
     "layers.*.wq: [did(tp) * _, _]". memory: bytes that a device may hold between steps,
     or as "80GiB"; values beyond are made again.
@@ -96,7 +99,7 @@ def compile(source: Source, *, name: str = "-", mesh: Sizes = {}, target: str = 
     text = lambda value: os.fsencode(value) if value else None
     options = _native.CompileOptions(
         name=name.encode(), target=target.encode(), strict=strict, explain=explain,
-        mesh=text(",".join(f"{axis}={size}" for axis, size in mesh.items())),
+        locations=locations, mesh=text(",".join(f"{axis}={size}" for axis, size in mesh.items())),
         attention=text(",".join(attention)), matmul=text(",".join(matmul)),
         start=start.encode(), stop=to.encode(), dump_directory=text(dump),
         dump_kernels=text(dump_kernels), nvrtc=text(nvrtc), shardings=text(shardings),
@@ -226,7 +229,15 @@ class _Owner:
     """What has a handle to give back, after those of what was made from it. `close` may
     be called twice."""
     _destroy: str
-    _handle = None
+    _own = None
+
+    @property
+    def _handle(self):
+        if self._own is None:
+            name = type(self).__name__.lower()
+            raise Error(f"this {name} is closed: use it before its close() and that of what "
+                        "it was made from, or the end of their `with`")
+        return self._own
 
     def _made_from(self, *owners):
         self._owners, self._made = owners, weakref.WeakSet()
@@ -234,7 +245,7 @@ class _Owner:
             owner._made.add(self)
 
     def close(self) -> None:
-        handle, self._handle = self._handle, None
+        handle, self._own = self._own, None
         if handle:
             for made in list(self._made):
                 made.close()
@@ -255,7 +266,7 @@ class _Threads(_Owner):
 
     def __init__(self, world):
         self._made_from()
-        self._handle = c.c_void_p()
+        self._own = c.c_void_p()
         _native.runtime().threads_create(world, c.byref(self._handle))
 
 
@@ -301,7 +312,7 @@ class Context(_Owner):
         if device is not None:
             options.device = c.pointer(c.c_int32(device))
         self._kept.append(options)
-        self._handle = c.c_void_p()
+        self._own = c.c_void_p()
         _native.runtime().context_create(c.byref(options), c.byref(self._handle))
         self.backend = backend
 
@@ -349,13 +360,13 @@ class Context(_Owner):
 
 
 class Module(_Owner):
-    """A loaded program. `ports` and `symbols` are by name, in order."""
+    """A loaded program."""
     _destroy = "module_destroy"
 
     def __init__(self, context: Context, program):
         lib = _native.runtime()
         self._made_from(context)
-        self.context, self._handle = context, c.c_void_p()
+        self.context, self._own = context, c.c_void_p()
         if isinstance(program, Compiled):
             program = program.output
         if isinstance(program, bytes):
@@ -366,20 +377,30 @@ class Module(_Owner):
         self.mesh: str = lib.module_mesh(self._handle).decode()
         self.report: str = lib.module_report(self._handle).decode()
         self.hash: int = lib.module_hash(self._handle)
-        self.symbols: typing.Dict[str, Symbol] = {}
+
+    @functools.cached_property
+    def symbols(self) -> typing.Dict[str, Symbol]:
+        """By name, in order."""
+        lib, symbols = _native.runtime(), {}
         for i in range(lib.module_symbol_count(self._handle)):
             symbol = _native.Symbol()
             lib.module_symbol(self._handle, i, c.byref(symbol))
             name = symbol.name.decode()
-            self.symbols[name] = Symbol(name, symbol.maximum, symbol.multiple)
-        self.ports: typing.Dict[str, Port] = {}
+            symbols[name] = Symbol(name, symbol.maximum, symbol.multiple)
+        return symbols
+
+    @functools.cached_property
+    def ports(self) -> typing.Dict[str, Port]:
+        """By name, in order."""
+        lib, ports = _native.runtime(), {}
         for i in range(lib.module_port_count(self._handle)):
             port = _native.Port()
             lib.module_port(self._handle, i, c.byref(port))
             name = port.name.decode()
-            self.ports[name] = Port(i, name, Kind(port.kind), port.dtype,
-                                    tuple(port.shape[:port.rank]), port.shape_text.decode(),
-                                    port.view.decode())
+            ports[name] = Port(i, name, Kind(port.kind), port.dtype,
+                               tuple(port.shape[:port.rank]), port.shape_text.decode(),
+                               port.view.decode())
+        return ports
 
     def _port(self, name) -> Port:
         if name not in self.ports:
@@ -509,7 +530,7 @@ class Binding(_Owner):
                 spans.append((buffer.address, buffer.address + layout.bytes,
                               port.kind != Kind.INPUT, name))
         self._check_apart(spans)
-        self._handle = c.c_void_p()
+        self._own = c.c_void_p()
         _native.runtime().binding_create(
             module._handle, *module._sizes(sizes), (c.c_void_p * len(addresses))(*addresses),
             len(addresses), c.byref(self._handle))

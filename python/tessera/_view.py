@@ -7,20 +7,23 @@ why, what each rank holds, and the program after each phase, as one page.
 
 import argparse
 import collections
+import concurrent.futures
 import dataclasses
 import html
 import itertools
 import math
+import os
 import pathlib
 import re
-import subprocess
 import sys
+import tempfile
+import threading
 
 import numpy as np
 
 import tessera
 from . import _arrays
-from ._native import Error, find
+from ._native import Error
 
 # -------------------------------------------------------------------------------------
 # What a program says
@@ -183,6 +186,18 @@ def ask(program, ranks, question):
         with context.load(program) as module:
             return question(module)
     return tessera.threads(ranks, rank)
+
+
+def ask_memory(program, ranks):
+    """What each rank needs at the largest sizes. No more at a time than there are cores:
+    they would wait for the system's pages."""
+    turns = threading.Semaphore(os.cpu_count() or 1)
+
+    def memory(module):
+        with turns:
+            return module.memory(
+                {name: symbol.maximum for name, symbol in module.symbols.items()})
+    return ask(program, ranks, memory)
 
 
 def places(lyings, mesh):
@@ -394,39 +409,39 @@ def page(title, mesh, values, where, moves, reasons, memory, phases, source):
 # -------------------------------------------------------------------------------------
 
 
-def opt(path, phase, mesh, shardings, *flags):
-    """Starts tessera-opt on a program, up to a phase."""
-    options = f"to={phase}" + (f" mesh={mesh}" if mesh else "") + (
-        f" shardings={shardings}" if shardings else "")
-    return subprocess.Popen(
-        [str(find("bin", "tessera-opt")), str(path), f"--tessera={options}", "--type-aliases",
-         *flags], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def without_places(text):
+    text = re.sub(r"^#loc\w* = .*\n", "", text, flags=re.M)
+    return re.sub(r" loc\((?:#loc\w*|\"[^\n]*?\":\d+:\d+)\)", "", text)
 
 
 class Program:
     def __init__(self, path, mesh, target, shardings):
         self.source = path.read_text()
         sizes = dict(part.split("=") for part in mesh.split(",")) if mesh else {}
-        given = (mesh, shardings)
-        tools = {"planned": opt(path, "planned", *given, "--mlir-print-debuginfo"),
-                 "propagated": opt(path, "propagated", *given),
-                 "local": opt(path, "local", *given)}
-        try:
-            self.compiled = tessera.compile(self.source, name=path.name, mesh=sizes,
-                                            target=target, explain=True,
-                                            shardings=shardings)
-        finally:
-            texts = {name: tool.communicate() for name, tool in tools.items()}
-        for text, errors in texts.values():
-            if not text:
-                raise Error(errors.strip())
-        self.values, mesh_text = read_values(texts["planned"][0])
+        with tempfile.TemporaryDirectory() as folder:
+            local = tessera.compile(self.source, name=path.name, mesh=sizes, target=target,
+                                    explain=True, shardings=shardings, to="local",
+                                    locations=True, dump=folder)
+            texts = {name: next(pathlib.Path(folder).glob(f"*-{name}.mlir")).read_text()
+                     for name in ("propagated", "planned")}
+        # While kernels are compiled, the rest is read.
+        self._module = concurrent.futures.ThreadPoolExecutor(1).submit(
+            tessera.compile, local.output, start="local", name=path.name, target=target,
+            explain=True)
+        self._report = local.remarks
+        self.values, mesh_text = read_values(texts["planned"])
         self.mesh = Mesh.parse(mesh_text)
-        self.report = self.compiled.remarks
-        planned = re.sub(r"^#loc\w* = .*\n", "", texts["planned"][0], flags=re.M)
-        planned = re.sub(r" loc\((?:#loc\w*|\"[^\n]*?\":\d+:\d+)\)", "", planned)
-        self.phases = {"source": self.source, "propagated": texts["propagated"][0],
-                       "planned": planned, "local": texts["local"][0]}
+        self.phases = {"source": self.source, **{
+            name: without_places(text)
+            for name, text in (*texts.items(), ("local", local.text))}}
+
+    @property
+    def compiled(self):
+        return self._module.result()
+
+    @property
+    def report(self):
+        return self._report + self.compiled.remarks
 
 
 class ModuleFile:
@@ -491,8 +506,7 @@ def main(arguments=None):
         if args.page:
             where = places(dict.fromkeys(each.lying for each in read.values), read.mesh)
             moves, reasons = read_moves(read.report)
-            memory = ask(read.compiled, read.mesh.ranks, lambda module: module.memory(
-                {name: symbol.maximum for name, symbol in module.symbols.items()}))
+            memory = ask_memory(read.compiled, read.mesh.ranks)
             args.page.write_text(page(
                 f"{args.file.name} on {' x '.join(f'{n} = {s}' for n, s in read.mesh.axes)}",
                 read.mesh, read.values, where, moves, reasons, memory, read.phases, read.source))

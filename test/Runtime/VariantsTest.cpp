@@ -363,6 +363,7 @@ TEST(Variants, WrongNamesAreErrors) {
   EXPECT_EQ(push("attention", ""), "no variant of attention is named; there "
                                    "are 'flash', 'cudnn' and 'math'");
   EXPECT_ERROR(push("attention", "flash,,math"), "'' is no variant");
+  EXPECT_ERROR(push("attention", "flash,"), "'' is no variant");
   EXPECT_EQ(push("attention", "math,flash,math"), "'math' is named twice");
   EXPECT_ERROR(push(nullptr, "flash"), "null");
   EXPECT_ERROR(push("attention", nullptr), "null");

@@ -70,6 +70,11 @@ static cl::opt<std::string>
                        "propagated, planned, local, kernels, scheduled, plan "
                        "or module"),
               cl::init("module"), cl::cat(category));
+static cl::opt<bool>
+    locations("locations",
+              cl::desc("Programs are written with the places of ops, and with "
+                       "each tensor type once, as an alias"),
+              cl::cat(category));
 static cl::opt<std::string>
     dumpDirectory("dump-dir",
                   cl::desc("Folder for the program after each phase"),
@@ -123,6 +128,7 @@ int main(int argc, char **argv) {
   options.explain = remarks;
   options.from = compileFrom;
   options.to = compileTo;
+  options.locations = locations;
   options.dumpDirectory = dumpDirectory;
   options.dumpKernels = dumpKernels;
   options.nvrtc = nvrtc;
