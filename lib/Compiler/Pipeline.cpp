@@ -53,8 +53,9 @@ static void buildPropagated(OpPassManager &passes,
   propagate.explain = options.explain;
   passes.addNestedPass<func::FuncOp>(
       tv::createPropagateShardingsPass(propagate));
-  // What composites become has no view yet.
+  // What ops become has no view yet.
   passes.addPass(tv::createDecomposeCompositesPass());
+  passes.addPass(tv::createSplitScansPass());
   passes.addNestedPass<func::FuncOp>(tv::createPropagateShardingsPass());
   passes.addNestedPass<func::FuncOp>(tv::createShareReductionsPass());
 }

@@ -76,12 +76,13 @@ static Value inlineMask(Op op, OpBuilder &b, ValueRange at) {
         b, loc, predicate, kind,
         arith::ConstantOp::create(b, loc, b.getI8IntegerAttr(with)));
   };
+  // As kernels do: what is neither 0 nor 2 asks.
+  Value kept = compare(arith::CmpIPredicate::ne, 0);
   if (!says)
-    return compare(arith::CmpIPredicate::ne, 0);
-  Value asked =
-      arith::AndIOp::create(b, loc, compare(arith::CmpIPredicate::eq, 1), says);
-  return arith::OrIOp::create(b, loc, compare(arith::CmpIPredicate::eq, 2),
-                              asked);
+    return kept;
+  return arith::AndIOp::create(
+      b, loc, kept,
+      arith::OrIOp::create(b, loc, compare(arith::CmpIPredicate::eq, 2), says));
 }
 
 template <typename Op> static void foldBlocks(Op op) {

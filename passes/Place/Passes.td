@@ -94,6 +94,49 @@ def DecomposeCompositesPass : Pass<"tv-decompose-composites"> {
   let dependentDialects = ["::tessera::tv::TensorViewDialect"];
 }
 
+def SplitScansPass : Pass<"tv-split-scans"> {
+  let summary = "Running sums along a split dimension move totals alone";
+  let description = [{
+    A device sums what it has; the total of what is before comes from the totals of
+    all, one element of each run. Such values have no view yet: propagate again. The
+    sum's operand and result lie alike, in runs of several elements.
+
+    ```mlir
+    #m = #tv.mesh<tp = 3>
+    !x = tensor<7xi32, #tv.view<#m, [did(tp) * 3]>>
+    func.func @f(%x: !x) -> !x {
+      %y = tv.cumsum %x dim 0 : (!x) -> !x
+      return %y : !x
+    }
+    ```
+
+    becomes
+
+    ```mlir
+    #m = #tv.mesh<tp = 3>
+    !x = tensor<7xi32, #tv.view<#m, [did(tp) * 3]>>
+    !all = tensor<3xi32, #tv.view<#m, [3]>>
+    !one_more = tensor<4xi32, #tv.view<#m, [4]>>
+    func.func @f(%x: !x) -> !x {
+      %p = tv.pad %x low [0] high [2] value 0 : i32 : (!x) -> tensor<9xi32>
+      %runs = tv.reshape %p : (tensor<9xi32>) -> tensor<3x3xi32>
+      %sums = tv.cumsum %runs dim 1 : (tensor<3x3xi32>) -> tensor<3x3xi32>
+      %last = tv.slice %sums offsets [0, 2] : (tensor<3x3xi32>) -> tensor<3x1xi32>
+      %totals = tv.reshape %last : (tensor<3x1xi32>) -> tensor<3xi32>
+      %after = tv.cumsum %totals dim 0 : (tensor<3xi32>) -> !all
+      %shifted = tv.pad %after low [1] high [0] value 0 : i32 : (!all) -> !one_more
+      %before = tv.slice %shifted offsets [0] : (!one_more) -> !all
+      %each = tv.broadcast %before dims [0] : (!all) -> tensor<3x3xi32>
+      %added = tv.add %sums, %each : (tensor<3x3xi32>, tensor<3x3xi32>) -> tensor<3x3xi32>
+      %flat = tv.reshape %added : (tensor<3x3xi32>) -> tensor<9xi32>
+      %y = tv.slice %flat offsets [0] : (tensor<9xi32>) -> !x
+      return %y : !x
+    }
+    ```
+  }];
+  let dependentDialects = ["::tessera::tv::TensorViewDialect"];
+}
+
 def ShareReductionsPass : ContractPass<"tv-share-reductions", "Propagated"> {
   let summary = "Gives what is reduced twice to both who need it";
   let description = [{

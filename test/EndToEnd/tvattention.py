@@ -40,7 +40,7 @@ class Attention:
             rows, columns = self.list(text, "blocks")
             kinds = np.broadcast_to(block_mask[0], index[0].shape[:2] + block_mask[0].shape[2:])
             kinds = kinds[index[0], index[1], index[2] // rows, index[3] // columns]
-            kept = (kinds == 2) | (kinds == 1) & kept
+            kept = (kinds == 2) | (kinds != 0) & kept
         return kept
 
     def op_block_mask(self, text, args, out, regions, env):

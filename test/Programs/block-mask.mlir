@@ -112,8 +112,8 @@ func.func @main(%q: !q, %k: !q, %v: !q, %ids: !ids {tv.range = [0, 2]}, %bias: !
 
 // -----
 
-// A mask that is data, by head, heads over x; kinds that no mask_mod agrees with, and
-// rows that see nothing.
+// A mask that is data, by head, heads over x; kinds that no mask_mod agrees with, numbers
+// that are no kinds, which count as 1, and rows that see nothing.
 // RAN x=1: nothing
 // RAN x=2: nothing
 // RAN x=3: nothing
@@ -122,7 +122,7 @@ func.func @main(%q: !q, %k: !q, %v: !q, %ids: !ids {tv.range = [0, 2]}, %bias: !
 !q = tensor<1x4x130x4xf32, #tv.view<#m, [_, did(x) * _, _, _]>>
 !lse = tensor<1x4x130xf32>
 !bm = tensor<1x4x3x3xi8>
-func.func @main(%q: !q, %k: !q, %v: !q, %bm: !bm {tv.range = [0, 3]}) -> (!q, !lse) {
+func.func @main(%q: !q, %k: !q, %v: !q, %bm: !bm {tv.range = [-1, 4]}) -> (!q, !lse) {
   %a, %lse = tv.attention %q, %k, %v scale(0.5) block_mask(%bm) blocks [64, 64]
       : (!q, !q, !q, !bm) -> (!q, !lse)
     mask_mod (%b: index, %h: index, %qi: index, %ki: index) {

@@ -1,5 +1,5 @@
-// Running sums: rows over an axis move nothing; the dimension that is summed is gathered,
-// for a sum needs all before it. Sums of small floats are of f32.
+// Running sums: rows over an axis move nothing; of the dimension that is summed the totals
+// of each device's part do. Sums of small floats are of f32.
 // RUN: tessera-opt %s --split-input-file --tessera="mesh=tp=2 to=local" --interpret=2 | FileCheck %s %no_other_collective
 // RUN: tessera-opt %s --split-input-file --tessera="mesh=tp=3 to=local" --interpret=3 | FileCheck %s %no_other_collective
 // RUN: tessera-opt %s --split-input-file --tessera="mesh=tp=4 to=kernels" --interpret=4 -o /dev/null
@@ -26,15 +26,69 @@ func.func @main(%x: !x, %i: !i {tv.range = [-9, 9]}) -> (!y, !y, !i) {
 
 // -----
 
+// CHECK: tv.cumsum
 // CHECK: comm.all_gather
 // CHECK: tv.cumsum
 // CHECK: return
 // RAN tp=1: nothing
-// RAN tp=2: all-gather 48 bytes 0 copies
-// RAN tp=3: all-gather 72 bytes 0 copies
-// RAN tp=4: all-gather 72 bytes 0 copies
+// RAN tp=2: all-gather 12 bytes 0 copies
+// RAN tp=3: all-gather 24 bytes 0 copies
+// RAN tp=4: all-gather 36 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !x = tensor<7x3xf32, #tv.view<#m, [did(tp) * _, _]>>
+func.func @main(%x: !x) -> !x {
+  %0 = tv.cumsum %x dim 0 : (!x) -> !x
+  return %0 : !x
+}
+
+// -----
+
+// From the end, in columns.
+// CHECK: tv.cumsum reverse
+// CHECK: comm.all_gather
+// CHECK: tv.cumsum reverse
+// CHECK: return
+// RAN tp=1: nothing
+// RAN tp=2: all-gather 44 bytes 0 copies
+// RAN tp=3: all-gather 88 bytes 0 copies
+// RAN tp=4: all-gather 132 bytes 0 copies
+#m = #tv.mesh<tp = 2>
+!x = tensor<11x7xi32, #tv.view<#m, [_, did(tp) * _]>>
+func.func @main(%x: !x {tv.range = [-9, 9]}) -> !x {
+  %0 = tv.cumsum reverse %x dim 1 : (!x) -> !x
+  return %0 : !x
+}
+
+// -----
+
+// Runs of 3 in turn, and rows that are known at the run.
+// CHECK: tv.cumsum
+// CHECK: comm.all_gather
+// CHECK: tv.cumsum
+// CHECK: return
+// RAN tp=1: nothing
+// RAN tp=2: all-gather 60 bytes 2 copies
+// RAN tp=3: all-gather 72 bytes 2 copies
+// RAN tp=4: all-gather 108 bytes 2 copies
+#m = #tv.mesh<tp = 2>
+!x = tensor<?x26xf32, #tv.view<#m, [_, _ * did(tp) * 3]>>
+func.func @main(%x: !x {tv.dims = ["b"]}) -> !x attributes {tv.sizes = {b = 8}} {
+  %0 = tv.cumsum %x dim 1 : (!x) -> !x
+  return %0 : !x
+}
+
+// -----
+
+// Each element in turn: the totals would be all of it.
+// CHECK: comm.all_gather
+// CHECK: tv.cumsum
+// CHECK: return
+// RAN tp=1: nothing
+// RAN tp=2: all-gather 96 bytes 1 copies
+// RAN tp=3: all-gather 144 bytes 1 copies
+// RAN tp=4: all-gather 144 bytes 1 copies
+#m = #tv.mesh<tp = 2>
+!x = tensor<8x6xf32, #tv.view<#m, [_ * did(tp), _]>>
 func.func @main(%x: !x) -> !x {
   %0 = tv.cumsum %x dim 0 : (!x) -> !x
   return %0 : !x

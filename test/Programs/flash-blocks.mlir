@@ -43,7 +43,7 @@ func.func @main(%q: !q, %k: !k, %v: !k, %dy: !q) -> (!q, !q, !k, !k) {
 
 // -----
 
-// Kinds that are data, by head; heads of 256 elements take 64 keys at a time.
+// Kinds that are data, by head, of which 3 and -1 count as 1; heads of 256 elements take 64 keys at a time.
 // CHECK: plan.attention {{.*}} causal blocks [128, 128]
 // RAN tp=1: nothing
 // RAN tp=2: nothing
@@ -53,7 +53,7 @@ func.func @main(%q: !q, %k: !k, %v: !k, %dy: !q) -> (!q, !q, !k, !k) {
 !q = tensor<1x4x150x256xf16, #tv.view<#m, [_, did(tp) * _, _, _]>>
 !lse = tensor<1x4x150xf32>
 !bm = tensor<1x4x2x2xi8>
-func.func @main(%q: !q, %k: !q, %v: !q, %bm: !bm {tv.range = [0, 2]}) -> (!q, !lse) {
+func.func @main(%q: !q, %k: !q, %v: !q, %bm: !bm {tv.range = [-1, 3]}) -> (!q, !lse) {
   %a, %lse = tv.attention %q, %k, %v scale(0.0625) causal block_mask(%bm) blocks [128, 128]
       : (!q, !q, !q, !bm) -> (!q, !lse)
     mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
@@ -79,7 +79,7 @@ func.func @main(%q: !q, %k: !q, %v: !q, %bm: !bm {tv.range = [0, 2]}) -> (!q, !l
 !q = tensor<1x4x150x64xf16, #tv.view<#m, [_, did(tp) * _, _, _]>>
 !lse = tensor<1x4x150xf32>
 !bm = tensor<1x4x3x3xi8>
-func.func @main(%q: !q, %k: !q, %v: !q, %bm: !bm {tv.range = [0, 2]}) -> (!q, !lse) {
+func.func @main(%q: !q, %k: !q, %v: !q, %bm: !bm {tv.range = [-1, 3]}) -> (!q, !lse) {
   %a, %lse = tv.attention %q, %k, %v scale(0.125) block_mask(%bm) blocks [64, 64]
       : (!q, !q, !q, !bm) -> (!q, !lse)
   return %a, %lse : !q, !lse

@@ -404,7 +404,7 @@ std::optional<bool> Kernel::isKept(const Functor &maskMod,
       return std::nullopt;
     kind = value->whole;
   }
-  if (kind != 1 || maskMod.arguments.empty())
+  if (kind == 0 || kind == 2 || maskMod.arguments.empty())
     return kind != 0;
   std::optional<Scalar> value = call(maskMod, pair);
   if (!value)

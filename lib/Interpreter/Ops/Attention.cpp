@@ -38,7 +38,7 @@ static bool asksMask(OpRun &run, Op op, unsigned operand,
                {perOne(0), perOne(1), pair[2] / blocks[0], pair[3] / blocks[1]})
           .whole;
   kept = kind != 0;
-  return kind == 1;
+  return kept && kind != 2;
 }
 
 namespace {
