@@ -480,6 +480,8 @@ def main(arguments=None):
         prog="tessera-view", description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=pathlib.Path, metavar="PROGRAM.mlir|MODULE.tsr")
+    parser.add_argument("--version", action="version",
+                        version=f"Tessera {tessera.__version__}")
     parser.add_argument("--mesh", default="", help="sizes of mesh axes, as tp=4,dp=2")
     parser.add_argument("--shardings", metavar="FILE", help="views by name")
     parser.add_argument("--target", default="cpu", help="what to compile for")

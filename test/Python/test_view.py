@@ -15,6 +15,7 @@ BIN = pathlib.Path(sys.argv[1]).resolve()
 os.environ["TESSERA_ROOT"] = str(BIN.parent)
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "bench")]
 import compile_time
+import tessera
 
 HEADS = """#m = #tv.mesh<dp = 2, tp = 3>
 !w = tensor<96x8xf32, #tv.view<#m, [(did(tp) * _ | 16) * 6, did(dp) * _]>>
@@ -150,6 +151,9 @@ class View(unittest.TestCase):
         page = Page((self.top / "page.html").read_text())
         self.assertEqual(len(page.all("tr", "moves")), 1 + 4 * 96)
         self.assertEqual(len(page.all("tr", "ranks")), 1 + 64)
+
+    def test_version(self):
+        self.assertEqual(view("--version"), (0, f"Tessera {tessera.__version__}\n", ""))
 
     def test_errors(self):
         for arguments, message in (
