@@ -111,7 +111,7 @@ def pack(model, tokens):
     return {"ids": ids, "labels": labels, "cu_seqlens": cu_seqlens.astype(np.int32)}
 
 
-def of_documents(model, weights, data, step):
+def of_documents(model, weights, data, step, scale):
     """The loss and its gradients in NumPy: each document is a batch of its own."""
     total, found = 0, {name: np.zeros_like(value) for name, value in weights.items()}
     for ids, labels, cu_seqlens in zip(data["ids"], data["labels"], data["cu_seqlens"]):
@@ -120,7 +120,7 @@ def of_documents(model, weights, data, step):
                 continue
             own = weights | {"positions": weights["positions"][:end - begin]}
             loss, gradients = loss_and_gradients(
-                model, own, ids[None, begin:end], labels[None, begin:end], step)
+                model, own, ids[None, begin:end], labels[None, begin:end], step, scale)
             share = (end - begin) / data["ids"].size
             total += share * loss
             for name, gradient in gradients.items():

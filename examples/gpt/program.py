@@ -32,6 +32,8 @@ class GPT:
     epsilon: float = 1e-8
     decay: float = 0.1  #: of matrices
     dropout: float = 0.0  #: of the embedding and of what each block adds
+    scale: float = 0.0  #: of the loss in the first step, for f16; 0: it is not scaled
+    patience: int = 2000  #: steps without overflow after which that doubles
 
     def block(self):
         """A block's parameters: their shapes, and how they lie over tp."""
@@ -69,6 +71,8 @@ def start(model, dtype):
     """The states before the first step."""
     random = np.random.default_rng(0)
     states = {"step": np.zeros((), np.int64)}
+    if model.scale:
+        states |= {"loss_scale": np.array(model.scale, dtype), "good": np.zeros((), np.int64)}
     for name, (shape, _) in model.parameters().items():
         value = np.full(shape, float(name.endswith("weight")))
         if len(shape) > 1:
@@ -320,23 +324,28 @@ class Program:
             states += [("%" + value, type, name, "parameter", None),
                        ("%m_" + value, type, "m." + name, "state", None),
                        ("%v_" + value, type, "v." + name, "state", [0, 1])]
+        scaling = [("%loss_scale", "!loss", "loss_scale", "state", None),
+                   ("%good", "!step", "good", "state", [0, 9])] if m.scale else []
         self.add("\nfunc.func @main(" + ",\n    ".join(self.inputs()) + ",")
         self.add(",\n".join(
             f'    {value}: {type} {{tv.name = "{name}", tv.role = "{role}"'
             + (f", tv.range = {range}" if range else "") + "}"
-            for value, type, name, role, range in states)
+            for value, type, name, role, range in scaling + states)
             + ')\n  -> (!loss {tv.name = "loss"},')
         self.add(",\n".join(f'    {type} {{tv.name = "{name}"}}'
-                            for _, type, name, *_ in states) + ") {")
+                            for _, type, name, *_ in scaling + states) + ") {")
 
         self.draw()
         types = [self.type_of(name) for name in names]
         grads = ["%d_" + self.value(name)[1:] for name in names]
+        cotangents = {"%loss_scale": "!loss"} if m.scale else {}
+        with_ = f" with ({', '.join(cotangents)})" if cotangents else ""
         self.add(f"""\
   %loss, {', '.join(grads)}
     = tv.gradient @loss({', '.join([*self.given, *map(self.value, names)])})
-      of [0] to {[i + len(self.given) for i in range(len(names))]}
-    : ({', '.join([*self.given.values(), *types])}) -> (!loss, {', '.join(types)})""")
+      of [0]{with_} to {[i + len(self.given) for i in range(len(names))]}
+    : ({', '.join([*self.given.values(), *types, *cotangents.values()])})
+      -> (!loss, {', '.join(types)})""")
         # Squares of gradients of one type are added before they are summed.
         squares = {}
         for name, type, grad in zip(names, types, grads):
@@ -376,12 +385,19 @@ class Program:
   }}
   %scale = tv.map {total[-1]} : (!scalar) -> !scalar (%s: {of}) {{
     %norm = math.sqrt %s : {of}
-    %clip = arith.constant {number(m.clip)} : {of}
-    %largest = arith.maximumf %norm, %clip : {of}
+    %clip = arith.constant {number(m.clip)} : {of}""")
+        limit = "%clip"
+        if m.scale:  # The norm has the scale in it, and what is clipped loses it.
+            limit = "%scaled"
+            self.add(f"""\
+    %by = tv.load %loss_scale[] : !loss -> {of}
+    {limit} = arith.mulf %clip, %by : {of}""")
+        self.add(f"""\
+    %largest = arith.maximumf %norm, {limit} : {of}
     %r = arith.divf %clip, %largest : {of}
     tv.yield %r : {of}
   }}""")
-        results = ["%loss", "%next"]
+        results = ["%next"]
         for name, type, grad in zip(names, types, grads):
             value = self.value(name)[1:]
             decay = m.decay if len(self.parameters[name][0]) > 1 else 0
@@ -391,7 +407,58 @@ class Program:
       betas({number(m.betas[0])}, {number(m.betas[1])}) epsilon({number(m.epsilon)}) decay({number(decay)})
     : ({type}, {type}, {type}, {type}, !scalar, !scalar, !step) -> ({type}, {type}, {type})""")
             results += [f"%new_{value}#{i}" for i in range(3)]
+        if m.scale:
+            results = self.kept(total[-1], results, states)
         self.add(f"""\
-  return {', '.join(results)}
-    : !loss, {', '.join(type for _, type, *_ in states)}
+  return {', '.join(["%loss", *results])}
+    : !loss, {', '.join(type for _, type, *_ in scaling + states)}
 }}""")
+
+    def kept(self, total, results, states):
+        """The next states, where the sum of the gradients' squares is finite; else those
+        that there are, but half the scale."""
+        of, shapes = self.element, {"step": ()}
+        self.add(f"""\
+  %finite = tv.map {total} : (!scalar) -> tensor<i1> (%s: {of}) {{
+    %none = arith.subf %s, %s : {of}
+    %zero = arith.constant 0.0 : {of}
+    %r = arith.cmpf oeq, %none, %zero : {of}
+    tv.yield %r : i1
+  }}
+  %next_scale = tv.map %loss_scale : (!loss) -> !loss (%s: {of}) {{
+    %f = tv.load %finite[] : tensor<i1> -> i1
+    %g = tv.load %good[] : !step -> i64
+    %last = arith.constant {self.model.patience - 1} : i64
+    %grows = arith.cmpi sge, %g, %last : i64
+    %half = arith.constant 0.5 : {of}
+    %less = arith.mulf %s, %half : {of}
+    %more = arith.addf %s, %s : {of}
+    %grown = arith.select %grows, %more, %s : {of}
+    %r = arith.select %f, %grown, %less : {of}
+    tv.yield %r : {of}
+  }}
+  %next_good = tv.map %good : (!step) -> !step (%g: i64) {{
+    %f = tv.load %finite[] : tensor<i1> -> i1
+    %zero = arith.constant 0 : i64
+    %one = arith.constant 1 : i64
+    %last = arith.constant {self.model.patience - 1} : i64
+    %more = arith.addi %g, %one : i64
+    %stays = arith.cmpi slt, %g, %last : i64
+    %counted = arith.select %stays, %more, %zero : i64
+    %r = arith.select %f, %counted, %zero : i64
+    tv.yield %r : i64
+  }}""")
+        for name, (shape, _) in self.parameters.items():
+            shapes |= dict.fromkeys((name, "m." + name, "v." + name), shape)
+        found, conditions = ["%next_scale", "%next_good"], {(): "%finite"}
+        for result, (value, type, name, *_) in zip(results, states, strict=True):
+            shape = shapes[name]
+            condition = self.tensor(*shape, of="i1")
+            if shape not in conditions:
+                conditions[shape] = f"%finite{len(conditions)}"
+                self.add(f"  {conditions[shape]} = tv.broadcast %finite "
+                         f"dims [] : (tensor<i1>) -> {condition}")
+            self.add(f"  {value}_kept = tv.where {conditions[shape]}, {result}, {value} : "
+                     f"({condition}, {type}, {type}) -> {type}")
+            found.append(f"{value}_kept")
+        return found

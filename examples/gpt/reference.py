@@ -122,7 +122,8 @@ class Block:
         return dy + dx
 
 
-def loss_and_gradients(model, weights, ids, labels, step):
+def loss_and_gradients(model, weights, ids, labels, step, scale=1):
+    """The gradients are of the loss times the scale."""
     dropped, table = dropout(model, step), weights["embedding"]
     kept = dropped(0)
     x = kept * (table[ids] + weights["positions"])
@@ -138,7 +139,7 @@ def loss_and_gradients(model, weights, ids, labels, step):
     loss = (np.log(sums[..., 0]) - (logits * one).sum(axis=-1)).mean()
 
     found = {}
-    dlogits = (exp / sums - one) / labels.size
+    dlogits = (exp / sums - one) / labels.size * scale
     dn, dtable, _ = linear_grad(dlogits, n, table)
     dx, found["norm.weight"], found["norm.bias"] = norm_grad(dn, kept_norm, weights["norm.weight"])
     for block in reversed(blocks):
@@ -149,26 +150,35 @@ def loss_and_gradients(model, weights, ids, labels, step):
     return loss, found
 
 
-def of_text(model, weights, tokens, step):
-    return loss_and_gradients(model, weights, *batch(model, tokens, step), step)
+def of_text(model, weights, tokens, step, scale):
+    return loss_and_gradients(model, weights, *batch(model, tokens, step), step, scale)
 
 
 def train(model, data, states, steps, cast=lambda value: value, compute=of_text):
-    """Goes on from `states` (program.start), which it changes; the loss of each step. In
-    the type of the states, parameters as `cast` gives them. `compute` gives the loss and
-    the gradients of a step on the data."""
+    """Goes on from `states` (program.start), which it changes; the loss of each step, but of
+    those whose gradients overflow: these change nothing but the scale of the loss. In the
+    type of the states, parameters as `cast` gives them. `compute` gives the loss and the
+    gradients of a step on the data."""
     names = list(model.parameters())
     losses = []
     for _ in range(steps):
         weights = {name: cast(states[name]) for name in names}
         step = int(states["step"])
-        loss, gradients = compute(model, weights, data, step)
+        of_loss = states.get("loss_scale", 1)
+        loss, gradients = compute(model, weights, data, step, of_loss)
+        gradients = {name: np.asarray(each, states[name].dtype) for name, each in gradients.items()}
+        norm_of_all = np.sqrt(sum((gradients[name] ** 2).sum() for name in names))
+        if model.scale:
+            finite = np.isfinite(norm_of_all)
+            good = (states["good"] + 1) % model.patience if finite else 0
+            states["good"] = np.int64(good)
+            states["loss_scale"] = of_loss * (0.5 if not finite else 1 if good else 2)
+            if not finite:
+                continue
         losses.append(loss)
         states["step"] = states["step"] + 1
         t = int(states["step"])
-        gradients = {name: np.asarray(each, states[name].dtype) for name, each in gradients.items()}
-        norm_of_all = np.sqrt(sum((gradients[name] ** 2).sum() for name in names))
-        scale = model.clip / max(model.clip, norm_of_all)
+        scale = model.clip / max(model.clip * of_loss, norm_of_all)
         rate = model.rate * min(1, t / model.warmup)
         beta1, beta2 = model.betas
         for name in names:

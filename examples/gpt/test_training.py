@@ -24,22 +24,34 @@ MODEL, TOKENS = GPT(), text()
 TOLERANCE = 1e-11  # of NumPy from a start that differs by 1e-15: 7e-14
 
 
-class BFloat16(np.ndarray):
-    """f32 whose results are rounded to bf16, each."""
+class Rounded(np.ndarray):
+    """f32 whose results are rounded to the type of a subclass, each."""
 
     def __array_ufunc__(self, function, method, *inputs, out=(), **options):
         inputs = [np.asarray(each) for each in inputs]
         result = getattr(function, method)(*inputs, **options)
         result = inputs[0] if method == "at" else result
         if result.dtype.kind == "f":
-            bits = np.asarray(result, np.float32).view(np.uint32)
-            bits = bits + 0x7FFF + (bits >> 16 & 1) & 0xFFFF0000
-            result = bits.astype(np.uint32).view(np.float32).view(BFloat16)
+            result = self.round(np.asarray(result, np.float32)).view(type(self))
         if method == "at":
             inputs[0][...] = result
         for each in out:
             np.asarray(each)[...] = result
         return out[0] if out else result
+
+
+class BFloat16(Rounded):
+    @staticmethod
+    def round(value):
+        bits = value.view(np.uint32)
+        bits = bits + 0x7FFF + (bits >> 16 & 1) & 0xFFFF0000
+        return bits.astype(np.uint32).view(np.float32)
+
+
+class Float16(Rounded):
+    @staticmethod
+    def round(value):
+        return value.astype(np.float16).astype(np.float32)
 
 
 class TrainingTest(unittest.TestCase):
@@ -141,6 +153,25 @@ class TrainingTest(unittest.TestCase):
 
     def test_bf16_with_f32_states(self):
         self.check_rounded(lambda value: value.view(BFloat16) * 1, compute="bf16")
+
+    def test_f16_with_a_scale(self):
+        """From a scale that is too large: steps that overflow change nothing but halve it,
+        on all ranks, and after 8 that do not it doubles; as NumPy that rounds to f16."""
+        model, steps = dataclasses.replace(MODEL, scale=2.0**30, patience=8), STEPS // 2
+        states = start(model, np.float32)
+        with np.errstate(over="ignore", invalid="ignore"):
+            rounded = train(model, TOKENS, states, steps, lambda value: value.view(Float16) * 1)
+        self.assertLess(len(rounded), steps - 8)
+        allowed = 4 * np.abs(np.subtract(rounded, self.losses[:len(rounded)])).max()
+        training = self.training(model=model, element="f32", compute="f16")
+        for mesh in "dp=2", "tp=2":
+            with self.subTest(mesh=mesh):
+                losses = training.run(mesh, steps)
+                off = np.abs(np.subtract(losses, self.losses[:len(losses)])).max()
+                self.assertLess(off, allowed)
+                end = training.states("end")
+                for name in "step", "good", "loss_scale":
+                    self.assertEqual(end[name], states[name], name)
 
     def test_it_learns(self):
         self.assertLess(self.losses[-1], 2.8 if ALL else 3.0)

@@ -43,8 +43,8 @@ class Training:
         return run.stdout
 
     def run(self, mesh, steps, begin="start", end="end", mpi=False):
-        """The loss of each step, from the states in one file to those in another. Sets
-        `report` and, if it compiles, `remarks`."""
+        """The loss of each step, from the states in one file to those in another, but of
+        those that overflowed. Sets `report` and, if it compiles, `remarks`."""
         module = self.folder / f"{mesh}.tsr"
         if not module.exists():
             self.call(self.tools / "tessera-compile", self.source, f"--mesh={mesh}", "--remarks",
@@ -53,11 +53,13 @@ class Training:
         ranks = np.prod([int(axis.split("=")[1]) for axis in mesh.split(",")])
         self.report = json.loads(self.call(
             *(["mpirun", "-n", ranks] if mpi else []), self.tools / "tessera-run", module,
-            *([] if mpi else ["--ranks", ranks]), "--steps", steps, "--log", "loss",
+            *([] if mpi else ["--ranks", ranks]), "--steps", steps, "--log", "loss", "--log", "step",
             "--inputs", self.folder / "data.safetensors",
             "--inputs", self.folder / f"{begin}.safetensors",
             "--save", self.folder / f"{end}.safetensors", "--report", "json"))
-        return self.report["log"]["loss"]
+        log, before = self.report["log"], int(self.states(begin)["step"])
+        return [loss for loss, last, now in zip(log["loss"], [before, *log["step"]], log["step"])
+                if now > last]
 
     def states(self, name):
         return load_file(self.folder / f"{name}.safetensors")
@@ -73,6 +75,9 @@ def main():
     parser.add_argument("--sequence", action="store_true", help="sequence parallel over tp")
     parser.add_argument("--zero", action="store_true", help="states are split over dp")
     parser.add_argument("--dropout", type=float, default=0.0, metavar="RATE")
+    parser.add_argument("--scale", type=float, default=0.0,
+                        help="of the loss in the first step, for --compute f16; halved where "
+                             "gradients overflow")
     parser.add_argument("--memory", help="what a device may hold between steps, like 2MiB")
     parser.add_argument("--mpi", action="store_true", help="a process a rank")
     parser.add_argument("--program", action="store_true", help="only print it")
@@ -80,7 +85,7 @@ def main():
         parser.add_argument(f"--{name}", type=int, default=getattr(GPT, name))
     args = parser.parse_args()
     model = GPT(args.layers, args.width, args.heads, args.length, args.batch,
-                dropout=args.dropout)
+                dropout=args.dropout, scale=args.scale)
     tokens = text()
     options = {name: getattr(args, name) for name in ("element", "compute", "sequence", "zero")}
     if args.program:
@@ -97,12 +102,13 @@ def main():
             begun = time.monotonic()
             losses += training.run(mesh, steps, begin, end, args.mpi)
             print(f"{steps} steps on {mesh}: {time.monotonic() - begun:.1f} s", flush=True)
+    steps = len(losses)  # which did not overflow
     begun = time.monotonic()
-    expected = train(model, tokens, start(model, np.float64), args.steps)
-    print(f"{args.steps} steps in NumPy and float64: {time.monotonic() - begun:.1f} s")
+    expected = train(model, tokens, start(model, np.float64), steps)
+    print(f"{steps} steps in NumPy and float64: {time.monotonic() - begun:.1f} s")
     print("step    loss   NumPy  difference")
-    for i in range(args.steps):
-        if (i + 1) % max(1, args.steps // 10) == 0 or i == 0:
+    for i in range(steps):
+        if (i + 1) % max(1, steps // 10) == 0 or i == 0:
             print(f"{i + 1:4}  {losses[i]:6.4f}  {expected[i]:6.4f}  {losses[i] - expected[i]:10.1e}")
 
 

@@ -144,7 +144,7 @@ Value KernelEmitter::element(Value tensor, ArrayRef<Value> indices) {
     SmallVector<Value> values = element.emitElement(*this, indices);
     for (auto [result, value] : llvm::zip_equal(op->getResults(), values))
       setElement(result, indices, value);
-    return values[cast<OpResult>(tensor).getResultNumber()];
+    return known[tensor].back().second;
   }
   Type type = cast<RankedTensorType>(tensor.getType()).getElementType();
   if (isa<Float8E4M3FNType, Float8E5M2Type>(type))
@@ -158,6 +158,15 @@ Value KernelEmitter::element(Value tensor, ArrayRef<Value> indices) {
 
 void KernelEmitter::setElement(Value tensor, ArrayRef<Value> indices,
                                Value scalar) {
+  // What is stored is here what it is to those who load it: a gradient that is
+  // infinite there is so in the norm that says whether a step is taken.
+  Type element = cast<RankedTensorType>(tensor.getType()).getElementType();
+  if ((element.isF16() || element.isBF16()) && outputs.contains(tensor) &&
+      llvm::any_of(tensor.getUsers(),
+                   [&](Operation *user) { return inlined.contains(user); }))
+    scalar = arith::ExtFOp::create(
+        b, location, scalar.getType(),
+        arith::TruncFOp::create(b, location, element, scalar).getResult());
   known[tensor].push_back({llvm::to_vector(indices), scalar});
 }
 
@@ -343,7 +352,11 @@ Value KernelEmitter::loadMemory(Value tensor, ArrayRef<Value> indices) {
 void KernelEmitter::store(Value scalar, Value output, ArrayRef<Value> indices) {
   Type element = cast<RankedTensorType>(output.getType()).getElementType();
   if (element.isF16() || element.isBF16()) {
-    scalar = arith::TruncFOp::create(b, location, element, scalar);
+    auto wide = scalar.getDefiningOp<arith::ExtFOp>();
+    scalar = wide && wide.getIn().getType() == element
+                 ? wide.getIn()
+                 : arith::TruncFOp::create(b, location, element, scalar)
+                       .getResult();
   } else if (element.isInteger(1)) {
     scalar = arith::ExtUIOp::create(b, location, b.getI8Type(), scalar);
   }

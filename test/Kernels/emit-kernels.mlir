@@ -349,3 +349,25 @@ func.func @main(%x: !x, %y: !x, %t: !t) -> (!x, !x) {
   %1 = tv.dropout %y rate(0.3) seed(1) stream(-3) step %t : (!x, !t) -> !x
   return %0, %1 : !x, !x
 }
+
+// -----
+
+// What is stored in a small float is that to the kernel, too: whoever else loads it has the
+// same number.
+#m = #tv.mesh<tp = 1>
+!x = tensor<4x8xf16, #tv.local<#tv.view<#m, [4, 8], alloc = (0, 1)>, of [4, 8]>>
+!y = tensor<4x8xf32, #tv.local<#tv.view<#m, [4, 8], alloc = (0, 1)>, of [4, 8]>>
+!s = tensor<f32, #tv.local<#tv.view<#m, [], alloc = ()>, of []>>
+// CHECK: func.func @reduce_0
+// CHECK: %[[SUM:.*]] = arith.addf
+// CHECK-NEXT: %[[SMALL:.*]] = arith.truncf %[[SUM]] : f32 to f16
+// CHECK-NEXT: %[[SAME:.*]] = arith.extf %[[SMALL]] : f16 to f32
+// CHECK-NEXT: memref.store %[[SMALL]]
+// CHECK-NEXT: arith.mulf %[[SAME]], %[[SAME]]
+func.func @main(%a: !x, %b: !x) -> (!x, !s) {
+  %0 = tv.add %a, %b : (!x, !x) -> !x
+  %1 = tv.cast %0 : (!x) -> !y
+  %2 = tv.mul %1, %1 : (!y, !y) -> !y
+  %3 = tv.reduce sum %2 dims [0, 1] : (!y) -> !s
+  return %0, %3 : !x, !s
+}

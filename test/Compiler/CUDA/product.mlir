@@ -29,8 +29,11 @@
 // CHECK: const float sum = x[0];
 // CHECK: = *p.x2.at(column);
 // CHECK: const float add0 = sum + extf0;
+// CHECK-NEXT: const bf16 trunc0 = narrow<bf16>(add0);
+// CHECK-NEXT: const float extf1 = widen<float>(trunc0);
 // CHECK: = *p.x3.at(batch, row, column);
-// CHECK: x[0] = add0;
+// CHECK: const float add1 = extf1 + extf2;
+// CHECK-NEXT: x[0] = extf1;
 // CHECK-NEXT: x[1] = add1;
 // CHECK: using linear_0_Config = GemmConfig<bf16, 256, 4, 2, linear_0_Mods, 3, false>;
 // CHECK: __cluster_dims__(2) __launch_bounds__(384, 1)
