@@ -112,8 +112,9 @@ InPlace plan::findInPlace(func::FuncOp main) {
   Operation *returns = main.getBody().front().getTerminator();
   llvm::DenseMap<Operation *, SmallVector<std::pair<unsigned, unsigned>>> pairs;
   SmallVector<std::pair<Value, Value>> copies; ///< and what they are of
+  const SmallVector<BlockArgument> stateOf = tv::getStates(main);
   for (OpOperand &operand : returns->getOpOperands()) {
-    BlockArgument state = tv::getState(main, operand.getOperandNumber());
+    BlockArgument state = stateOf[operand.getOperandNumber()];
     // What is returned in other dimensions than it is computed in, is copied.
     auto copy = operand.get().getDefiningOp<CopyOp>();
     if (copy && !copy->hasOneUse())

@@ -142,15 +142,16 @@ LogicalResult Checker::checkType(Type any, Operation *at) {
   return success();
 }
 
-BlockArgument tv::getState(func::FuncOp function, unsigned index) {
-  auto name = function.getResultAttrOfType<StringAttr>(index, kNameAttr);
-  for (BlockArgument argument : function.getArguments()) {
-    unsigned i = argument.getArgNumber();
-    if (name && function.getArgAttr(i, kNameAttr) == name &&
-        isStateRole(function.getArgAttrOfType<StringAttr>(i, kRoleAttr)))
-      return argument;
-  }
-  return {};
+SmallVector<BlockArgument> tv::getStates(func::FuncOp function) {
+  llvm::DenseMap<Attribute, BlockArgument> byName;
+  for (auto [i, argument] : llvm::enumerate(function.getArguments()))
+    if (isStateRole(function.getArgAttrOfType<StringAttr>(i, kRoleAttr)))
+      byName.try_emplace(function.getArgAttr(i, kNameAttr), argument);
+  SmallVector<BlockArgument> states(function.getNumResults());
+  for (auto [i, state] : llvm::enumerate(states))
+    if (Attribute name = function.getResultAttr(i, kNameAttr))
+      state = byName.lookup(name);
+  return states;
 }
 
 LogicalResult tv::verifyContract(Operation *root, Contract contract,

@@ -41,8 +41,9 @@ enum class Contract {
   Localized,
 };
 
-/// The state that result `index` is the next value of; null: none.
-mlir::BlockArgument getState(mlir::func::FuncOp function, unsigned index);
+/// Of each result the state that it is the next value of; null: none.
+llvm::SmallVector<mlir::BlockArgument>
+getStates(mlir::func::FuncOp function);
 
 /// An error unless `view` is on `mesh`, which a first view sets.
 llvm::LogicalResult

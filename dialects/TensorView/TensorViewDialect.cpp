@@ -135,22 +135,30 @@ LogicalResult TensorViewDialect::verifyRegionResultAttribute(
                            << "; there is tv.name";
 }
 
+static bool isState(FunctionOpInterface function, unsigned argIndex) {
+  return isStateRole(
+      function.getArgAttrOfType<StringAttr>(argIndex, kRoleAttr));
+}
+
 /// A state's next value is the one result of its name.
-static LogicalResult verifyState(FunctionOpInterface function,
-                                 unsigned argIndex) {
-  auto name = function.getArgAttrOfType<StringAttr>(argIndex, kNameAttr);
-  if (!name)
-    return function.emitOpError()
-           << "argument #" << argIndex << " is "
-           << function.getArgAttr(argIndex, kRoleAttr)
-           << " and needs a 'tv.name', that of the result which replaces it";
-  int64_t count = 0;
+static LogicalResult verifyStates(FunctionOpInterface function) {
+  llvm::DenseMap<Attribute, int64_t> counts;
   for (unsigned i = 0; i < function.getNumResults(); ++i)
-    count += function.getResultAttr(i, kNameAttr) == name;
-  if (count != 1)
-    return function.emitOpError()
-           << "state " << name << " needs one result with its name, its "
-           << "next value, and has " << count;
+    if (Attribute name = function.getResultAttr(i, kNameAttr))
+      ++counts[name];
+  for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+    if (!isState(function, i))
+      continue;
+    auto name = function.getArgAttrOfType<StringAttr>(i, kNameAttr);
+    if (!name)
+      return function.emitOpError()
+             << "argument #" << i << " is " << function.getArgAttr(i, kRoleAttr)
+             << " and needs a 'tv.name', that of the result which replaces it";
+    if (int64_t count = counts.lookup(name); count != 1)
+      return function.emitOpError()
+             << "state " << name << " needs one result with its name, its "
+             << "next value, and has " << count;
+  }
   return success();
 }
 
@@ -184,8 +192,11 @@ TensorViewDialect::verifyRegionArgAttribute(Operation *op, unsigned regionIndex,
       return op->emitOpError()
              << "'tv.role' of argument #" << argIndex
              << " must be \"input\", \"weight\", \"state\" or \"parameter\"";
-    if (isStateRole(role))
-      return verifyState(function, argIndex);
+    // All states at once, where the first is.
+    if (isStateRole(role) &&
+        llvm::none_of(llvm::seq(argIndex),
+                      [&](unsigned i) { return isState(function, i); }))
+      return verifyStates(function);
   }
   if (attribute.getName() == kNameAttr)
     return verifyName(op, "argument #" + Twine(argIndex), attribute.getValue());

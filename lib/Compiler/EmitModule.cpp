@@ -191,12 +191,13 @@ getPlaced(Value value) {
 }
 
 LogicalResult Emitter::addOutputs(func::ReturnOp op) {
+  const SmallVector<BlockArgument> states = tv::getStates(main);
   for (OpOperand &operand : op->getOpOperands()) {
     unsigned number = operand.getOperandNumber();
     std::string name =
         getPortName(main.getResultAttrDict(number), "result", number);
     int32_t tensor = id(operand.get());
-    if (BlockArgument state = tv::getState(main, number)) {
+    if (BlockArgument state = states[number]) {
       if (getPlaced(state) != getPlaced(operand.get()))
         return emitError(state.getLoc())
                << "state '" << name << "' is " << state.getType()

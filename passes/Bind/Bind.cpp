@@ -315,9 +315,10 @@ static LogicalResult takeViews(func::FuncOp function) {
 /// A state and its next value are one tensor at two times; if only the value
 /// has a view, it is the state's.
 static LogicalResult tieStates(func::FuncOp function) {
+  const SmallVector<BlockArgument> states = getStates(function);
   for (auto [i, type] :
        llvm::enumerate(function.getFunctionType().getResults())) {
-    BlockArgument state = getState(function, i);
+    BlockArgument state = states[i];
     if (!state)
       continue;
     auto old = dyn_cast<RankedTensorType>(state.getType());
@@ -363,6 +364,7 @@ LogicalResult BindPass::bindFunction(func::FuncOp function, Binder &binder) {
     argument.setType(*bound);
     inputs.push_back(*bound);
   }
+  const SmallVector<BlockArgument> states = getStates(function);
   for (auto [index, result] : llvm::enumerate(type.getResults())) {
     auto emitError = emitAt(function.getLoc(), "result #" + Twine(index));
     // Arguments may have got a view that the source does not name here.
@@ -372,7 +374,7 @@ LogicalResult BindPass::bindFunction(func::FuncOp function, Binder &binder) {
         binder.bind(isBound ? value.getType() : result, emitError);
     if (failed(bound))
       return failure();
-    BlockArgument state = getState(function, index);
+    BlockArgument state = states[index];
     if (state && getView(result) && state.getType() != *bound)
       return mlir::emitError(state.getLoc())
              << "state " << function.getResultAttr(index, kNameAttr)

@@ -67,8 +67,9 @@ LogicalResult ReadShardingsPass::setViews(StringRef pattern, ViewAttr view,
                       type.getInput(i), function.getArgAttrDict(i),
                       [&] { function.setArgAttr(i, kUserViewAttr, view); })))
         return failure();
+    const SmallVector<BlockArgument> states = getStates(function);
     for (unsigned i = 0; i < type.getNumResults(); ++i)
-      if (!getState(function, i) && // which has that of the state
+      if (!states[i] && // which has that of the state
           failed(take(function.getResultAttrOfType<StringAttr>(i, kNameAttr),
                       type.getResult(i), function.getResultAttrDict(i),
                       [&] { function.setResultAttr(i, kUserViewAttr, view); })))

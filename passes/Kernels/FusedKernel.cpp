@@ -166,8 +166,8 @@ static size_t countScalarOps(Operation *op) {
 }
 
 FusedOps::FusedOps(Operation *op)
-    : anchor(getLooped(op)), scalarOps(countScalarOps(op)) {
-  ops.insert(op);
+    : anchor(getLooped(op)) {
+  insert(op);
   full = getSpace(anchor.getType());
   llvm::append_range(order, llvm::seq<int64_t>(0, full.size()));
   outer = full.size();
@@ -270,13 +270,11 @@ bool FusedOps::canAdd(Operation *op) const {
       (outerOfOp != outer || orderOfOp != order ||
        !(llvm::is_sorted(order) || storesOuter)))
     return false;
-  llvm::SmallDenseSet<Value> fromMemory;
-  for (Operation *each : ops)
-    fromMemory.insert_range(each->getOperands());
-  fromMemory.insert_range(op->getOperands());
-  if (llvm::count_if(fromMemory, [&](Value value) {
-        return !ops.contains(value.getDefiningOp());
-      }) > int64_t(kMaxRead))
+  llvm::SmallDenseSet<Value> anew;
+  for (Value value : op->getOperands())
+    if (!fromMemory.contains(value) && !ops.contains(value.getDefiningOp()))
+      anew.insert(value);
+  if (fromMemory.size() + anew.size() > kMaxRead)
     return false;
   for (Value value : op->getOperands())
     if (!reads(value, atOuter))
@@ -287,9 +285,18 @@ bool FusedOps::canAdd(Operation *op) const {
   return llvm::none_of(loaded, [&](Value value) { return isBehind(value); });
 }
 
-void FusedOps::add(Operation *op) {
+void FusedOps::insert(Operation *op) {
   ops.insert(op);
   scalarOps += countScalarOps(op);
+  for (Value value : op->getResults())
+    fromMemory.erase(value);
+  for (Value value : op->getOperands())
+    if (!ops.contains(value.getDefiningOp()))
+      fromMemory.insert(value);
+}
+
+void FusedOps::add(Operation *op) {
+  insert(op);
   if (!getReduction(op))
     return;
   FusedOps own(op);

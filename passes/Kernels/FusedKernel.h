@@ -53,11 +53,14 @@ struct FusedOps {
   bool isOuter(mlir::Value value) const;
 
 private:
+  void insert(mlir::Operation *op);
   bool reads(mlir::Value operand, bool atOuter) const;
   /// Whether nothing else reads what these ops make.
   bool isReadOnlyBy(mlir::Operation *reader) const;
   /// Whether free ops lead from one of these ops to the value.
   bool isBehind(mlir::Value value) const;
+
+  llvm::DenseSet<mlir::Value> fromMemory; ///< operands that no op here makes
 };
 
 // What tv::ElementOpInterface says, of any op.

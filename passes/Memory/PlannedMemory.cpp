@@ -28,7 +28,8 @@ std::optional<size_t> Buffer::nextRead(size_t step) const {
 }
 
 PlannedMemory::PlannedMemory(func::FuncOp main)
-    : main(main), inPlace(plan::findInPlace(main)),
+    : main(main), states(tv::getStates(main)),
+      inPlace(plan::findInPlace(main)),
       alignment(plan::getTarget(main).getLimits().multiprocessors
                     ? layout::kDeviceAlignment
                     : layout::kHostAlignment) {
@@ -96,7 +97,7 @@ bool PlannedMemory::isCallers(Value value) const {
     return true;
   return llvm::any_of(value.getUses(), [&](OpOperand &use) {
     return isa<func::ReturnOp>(use.getOwner()) &&
-           !tv::getState(main, use.getOperandNumber());
+           !states[use.getOperandNumber()];
   });
 }
 

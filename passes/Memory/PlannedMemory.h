@@ -63,6 +63,7 @@ private:
   bool isSymmetric(mlir::Value value, mlir::OpResult result) const;
 
   mlir::func::FuncOp main;
+  llvm::SmallVector<mlir::BlockArgument> states; ///< of its results
   plan::InPlace inPlace;
   int64_t alignment;
   std::map<std::string, int64_t> maximums; ///< of dynamic sizes

@@ -96,7 +96,8 @@ struct Solution {
 class Placer {
 public:
   Placer(func::FuncOp function, Moves &moves, const layout::Mesh &mesh)
-      : function(function), moves(moves), ways(moves, mesh) {}
+      : function(function), states(getStates(function)), moves(moves),
+        ways(moves, mesh) {}
   void run();
 
 private:
@@ -132,6 +133,7 @@ private:
   Value moveTo(OpBuilder &builder, Value value, int view);
 
   func::FuncOp function;
+  SmallVector<BlockArgument> states; ///< of its results
   Moves &moves;
   Ways ways;
   /// Of regions that look the same; without ways where nothing is gained.
@@ -235,7 +237,7 @@ double Placer::leastReach(const Region &region, Value source, int view) {
 /// Whether `use` returns a value in whatever view it has.
 bool Placer::isFree(OpOperand &use) {
   unsigned number = use.getOperandNumber();
-  return isa<func::ReturnOp>(use.getOwner()) && !getState(function, number) &&
+  return isa<func::ReturnOp>(use.getOwner()) && !states[number] &&
          !function.getResultAttr(number, kUserViewAttr);
 }
 

@@ -49,6 +49,7 @@ private:
 
   llvm::DenseMap<Value, int> indices;
   SmallVector<Value> values;
+  SmallVector<BlockArgument> states; ///< of the function's results
 };
 } // namespace
 
@@ -101,13 +102,13 @@ static std::string describe(Value value) {
   return text;
 }
 
-/// Whether the function returns `value`, but not to replace a state.
-static bool isReturned(Value value) {
+/// Whether the function returns `value`, but not to replace a state; `states`:
+/// of its results.
+static bool isReturned(Value value, ArrayRef<BlockArgument> states) {
   bool any = false;
   for (OpOperand &use : value.getUses())
     if (auto end = dyn_cast<func::ReturnOp>(use.getOwner())) {
-      if (getState(end->getParentOfType<func::FuncOp>(),
-                   use.getOperandNumber()))
+      if (states[use.getOperandNumber()])
         return false;
       any = true;
     }
@@ -154,7 +155,7 @@ void PropagateShardingsPass::addTensor(Propagation &graph, Value value,
     layout::View whole = layout::View::replicated(type.getRank());
     tensor.view = layout::canonicalize(whole, tensor.shape, {});
     tensor.open.assign(type.getRank(), 0);
-    tensor.returned = isReturned(value);
+    tensor.returned = isReturned(value, states);
   } else {
     tensor.view = view.getView();
     tensor.open.assign(type.getRank(), Propagation::kClosed);
@@ -236,7 +237,7 @@ void PropagateShardingsPass::materialize(const Propagation &graph,
     Value value = operand.get();
     auto user = function.getResultAttrOfType<ViewAttr>(i, kUserViewAttr);
     Type wanted = value.getType();
-    if (BlockArgument state = getState(function, i))
+    if (BlockArgument state = states[i])
       wanted = state.getType();
     else if (getView(type) && !isOpen(user))
       wanted = type;
@@ -264,6 +265,7 @@ void PropagateShardingsPass::runOnContract() {
   func::FuncOp function = getOperation();
   indices.clear();
   values.clear();
+  states = getStates(function);
   FailureOr<MeshAttr> mesh = findMesh();
   if (failed(mesh))
     return signalPassFailure();

@@ -110,6 +110,15 @@ def layers(n):
     return function(body, f"%v{n}", arguments, SPLIT)
 
 
+def step(n):
+    """A step of as many states: a program of few ops for its arguments and results."""
+    arguments = ", ".join(f'%w{i}: !u {{tv.name = "w{i}", tv.role = "state"}}' for i in range(n))
+    results = ", ".join(f'!u {{tv.name = "w{i}"}}' for i in range(n))
+    body = "".join(f"  %n{i} = tv.add %w{i}, %v0 : (!u, {XD}) -> !u\n" for i in range(n))
+    return (f"{XL}{SPLIT}func.func @main(%v0: {XD}, {arguments}) -> ({results}) {{\n{body}"
+            f"  return {', '.join(f'%n{i}' for i in range(n))} : {', '.join(['!u'] * n)}\n}}\n")
+
+
 SPLIT = ("!u = tensor<64x64xf32, #tv.view<#m, [did(tp) * _, _]>>\n"
          "!d = tensor<64x64xf32, #tv.view<#m, [_, did(tp) * _]>>\n")
 BODY = (f"func.func private @f(%x: {X}) -> {X} {{\n  %y = tv.gelu tanh %x : ({X}) -> {X}\n"
@@ -129,6 +138,7 @@ CHAINS = {
     "call": (1, chain(call, declarations=BODY)),
     "nested call": (1, nested),
     "layer": (5, layers),
+    "step": (1, step),
 }
 
 
