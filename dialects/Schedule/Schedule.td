@@ -198,6 +198,13 @@ def Schedule_AttentionAttr : AttrDef<Schedule_Dialect, "Attention"> {
     A block takes so many queries, `rows`, and `keys` at a time. Forward it has a tile of
     queries, and `stages` of keys and values under way; the gradient has a tile of keys,
     and stages of queries and gradients.
+
+    ```mlir
+    #schedule.attention<rows(8) keys(64) stages(3)>
+    ```
+    At most 64 rows, forward, are all queries of all heads that read one key head, as
+    in a decoder's step: blocks share the keys of all tiles alike, two pipes a block, of
+    which each has so many stages, and the last to have a part of a tile joins its parts.
   }];
   let parameters = (ins "int64_t":$rows, "int64_t":$keys, "int64_t":$stages);
   let assemblyFormat = [{

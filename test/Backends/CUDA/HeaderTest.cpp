@@ -45,6 +45,7 @@ static_assert(cuda::kMapF16 == CU_TENSOR_MAP_DATA_TYPE_FLOAT16);
 static_assert(cuda::kMapBF16 == CU_TENSOR_MAP_DATA_TYPE_BFLOAT16);
 static_assert(cuda::kMapDense == CU_TENSOR_MAP_INTERLEAVE_NONE);
 static_assert(cuda::kMapSwizzle128 == CU_TENSOR_MAP_SWIZZLE_128B);
+static_assert(cuda::kMapPromote128 == CU_TENSOR_MAP_L2_PROMOTION_L2_128B);
 static_assert(cuda::kMapPromote256 == CU_TENSOR_MAP_L2_PROMOTION_L2_256B);
 static_assert(cuda::kMapZeros == CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 static_assert(cuda::TensorMap::kBytes == sizeof(CUtensorMap));

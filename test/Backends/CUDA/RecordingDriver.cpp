@@ -404,8 +404,13 @@ EXPORT cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *address,
                               int fill) {
   ENTER();
   if (uintptr_t(map) % 64 || uintptr_t(address) % 16 || rank < 1 || rank > 5 ||
-      interleave != kMapDense || swizzle != kMapSwizzle128 ||
-      promotion != kMapPromote256 || fill != kMapZeros)
+      interleave != kMapDense || swizzle != kMapSwizzle128 || fill != kMapZeros)
+    return kInvalidValue;
+  // By 256 bytes where those are of the same row, or rows have no gaps.
+  const uint64_t row = sizes[0] * 2;
+  if (promotion != (row % 256 == 0 || (rank > 1 && strides[0] == row)
+                        ? kMapPromote256
+                        : kMapPromote128))
     return kInvalidValue;
   uint64_t words[16] = {uint64_t(address), uint64_t(type) << 8 | rank};
   for (unsigned i = 0; i < rank; ++i) {
@@ -428,8 +433,8 @@ EXPORT cuLaunchKernelEx(const LaunchConfig *config, Function function,
       config->count > 1 || extra || int(config->shared) > function->maxShared ||
       (function->bytes && !parameters))
     return kInvalidValue;
-  FakeLaunch launch{function->name, config->gridX, config->blockX,
-                    config->shared, {}};
+  FakeLaunch launch{
+      function->name, config->gridX, config->blockX, config->shared, {}};
   if (config->count) {
     const LaunchAttribute &attribute = config->attributes[0];
     if (attribute.id != kProgrammaticSerialization)

@@ -63,6 +63,7 @@ static std::set<std::string> dropAttentions(const fb::PlanT &plan,
     size_t size = std::prev(kernel)->first - kernel->first;
     const std::string own = text.substr(kernel->first, size);
     if (own.find("attention_fwd<") == std::string::npos &&
+        own.find("attention_few<") == std::string::npos &&
         own.find("attention_bwd<") == std::string::npos)
       continue;
     dropped.insert(kernel->second);

@@ -40,8 +40,59 @@ module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
 !q = memref<2x4x64x64xbf16, strided<[16384, 4096, 64, 1]>>
 module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
   func.func private @k(%q: !q, %o: !q) attributes {plan.kernel} {
+    // expected-error @+1 {{a block takes the 64 queries of a key head, or 128 queries or 192, not 32}}
+    plan.attention %q, %q, %q to %o scale(0.125) {schedule.attention = #schedule.attention<rows(32) keys(128) stages(2)>} : !q, !q, !q to !q
+    return
+  }
+}
+
+// -----
+
+// All queries of a key head, of which there are few.
+!q = memref<2x4x16x64xbf16, strided<[4096, 1024, 64, 1]>>
+!k = memref<2x1x96x64xbf16, strided<[6144, 6144, 64, 1]>>
+module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
+  func.func private @k(%q: !q, %k: !k, %o: !q) attributes {plan.kernel} {
+    plan.attention %q, %k, %k to %o scale(0.125) {schedule.attention = #schedule.attention<rows(64) keys(32) stages(6)>} : !q, !k, !k to !q
+    return
+  }
+}
+
+// -----
+
+// There, keys.
+!q = memref<2x4x16x64xbf16, strided<[4096, 1024, 64, 1]>>
+!k = memref<2x1x96x64xbf16, strided<[6144, 6144, 64, 1]>>
+module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
+  func.func private @k(%q: !q, %k: !k, %o: !q) attributes {plan.kernel} {
+    // expected-error @+1 {{a block with all queries of a key head takes 32, 64 or 128 keys at a time, not 80}}
+    plan.attention %q, %k, %k to %o scale(0.125) {schedule.attention = #schedule.attention<rows(64) keys(80) stages(3)>} : !q, !k, !k to !q
+    return
+  }
+}
+
+// -----
+
+// There, stages.
+!q = memref<2x4x16x64xbf16, strided<[4096, 1024, 64, 1]>>
+!k = memref<2x1x96x64xbf16, strided<[6144, 6144, 64, 1]>>
+module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
+  func.func private @k(%q: !q, %k: !k, %o: !q) attributes {plan.kernel} {
+    // expected-error @+1 {{there are 1 to 6 stages of keys and values, not 7}}
+    plan.attention %q, %k, %k to %o scale(0.125) {schedule.attention = #schedule.attention<rows(64) keys(32) stages(7)>} : !q, !k, !k to !q
+    return
+  }
+}
+
+// -----
+
+// Too many queries for that.
+!q = memref<2x4x17x64xbf16, strided<[4352, 1088, 64, 1]>>
+!k = memref<2x1x96x64xbf16, strided<[6144, 6144, 64, 1]>>
+module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
+  func.func private @k(%q: !q, %k: !k, %o: !q) attributes {plan.kernel} {
     // expected-error @+1 {{a block takes 128 queries or 192, not 64}}
-    plan.attention %q, %q, %q to %o scale(0.125) {schedule.attention = #schedule.attention<rows(64) keys(128) stages(2)>} : !q, !q, !q to !q
+    plan.attention %q, %k, %k to %o scale(0.125) {schedule.attention = #schedule.attention<rows(64) keys(128) stages(3)>} : !q, !k, !k to !q
     return
   }
 }
@@ -52,7 +103,7 @@ module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
 !q = memref<2x4x64x128xbf16, strided<[32768, 8192, 128, 1]>>
 module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
   func.func private @k(%q: !q, %o: !q) attributes {plan.kernel} {
-    // expected-error @+1 {{a block takes 128 queries, not 192}}
+    // expected-error @+1 {{a block takes the 64 queries of a key head, or 128 queries, not 192}}
     plan.attention %q, %q, %q to %o scale(0.125) {schedule.attention = #schedule.attention<rows(192) keys(128) stages(2)>} : !q, !q, !q to !q
     return
   }

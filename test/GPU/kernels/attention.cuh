@@ -55,6 +55,7 @@ struct Captured : Base {
     int first_head, query_step, first_query; // of this device
     signed char const *kinds; // [batch, heads, blocks of queries, of keys]
     int heads;
+    int const *lengths; // [batch]
   };
 };
 template <float (*Tanh)(float)> struct Cap : Captured {
@@ -178,6 +179,23 @@ struct Window : Captured {
   TSR_DEVICE KeyRange keys(Args const &a, int64, int64, int64 first, int64 last,
                            int) {
     return {(int)first - a.window + 1, (int)last + 1};
+  }
+};
+/// The first keys of each sequence; the kernel knows how many.
+struct Lengths : Captured {
+  static constexpr char const *kName = "lengths";
+  static constexpr bool HasMask = true;
+  struct Row {
+    int length;
+  };
+  TSR_DEVICE Row row(Args const &a, int64 b, int64, int64) {
+    return {a.lengths[b]};
+  }
+  template <class At> TSR_DEVICE bool mask(Args const &, At const &at) {
+    return at.key < at.row.length;
+  }
+  TSR_DEVICE KeyRange keys(Args const &a, int64 b, int64, int64, int64, int) {
+    return {0, a.lengths[b]};
   }
 };
 /// Documents; a query of document -1 sees nothing.
@@ -333,7 +351,7 @@ template <class M> std::string title(Shape const &s) {
 }
 
 //===----------------------------------------------------------------------===//
-// The forward kernel
+// The forward kernels
 //===----------------------------------------------------------------------===//
 
 template <class M>
@@ -364,7 +382,7 @@ template <class M> struct Problem {
   Array<float> shift_table{(size_t)(s.first_head + s.heads) *
                            (s.queries + s.keys)};
   Array<int> query_document{(size_t)s.batch * s.queries},
-      key_document{(size_t)s.batch * s.keys};
+      key_document{(size_t)s.batch * s.keys}, lengths{(size_t)s.batch};
   static int blocks(int n, int size) {
     return size ? (n + size - 1) / size : 0;
   }
@@ -423,8 +441,19 @@ template <class M> struct Problem {
       p.args = {
           row_table, shift_table, query_document, key_document, s.queries,
           s.keys,    100,         s.first_head,   s.query_step, s.first_query,
-          kinds,     s.heads};
+          kinds,     s.heads,     lengths};
+    // From none to all.
+    std::vector<int> drawn;
+    for (unsigned b = 0; b < (unsigned)s.batch; b++)
+      drawn.push_back(b % 5 == 2 ? 0 : (b * 2654435761u >> 8) % (s.keys + 1));
+    setLengths(drawn);
   }
+  void setLengths(std::vector<int> const &drawn) {
+    CHECK(cudaMemcpy(lengths, drawn.data(), drawn.size() * sizeof(int),
+                     cudaMemcpyHostToDevice));
+  }
+  /// Whether what blocks count with is as it was.
+  bool settled() const { return ticket.host()[0] == 0; }
 
   /// Kinds and documents of a Pattern.
   std::vector<signed char> agree() {

@@ -10,6 +10,7 @@
 #define TESSERA_TEST_ATTENTION_CONFIGS_CUH
 
 #include "attention/attention_bwd.cuh"
+#include "attention/attention_few.cuh"
 #include "attention/attention_fwd.cuh"
 #include "attention/attention_tiles.h"
 
@@ -23,6 +24,10 @@ constexpr AttentionTiles
 template <class T, int D, class M, int DV = D>
 using Fwd = FwdConfig<T, D, M, DV, kForwardTiles<M, D, DV>.rows,
                       kForwardTiles<M, D, DV>.keys>;
+
+template <class T, int D, class M, int DV, int Rows, int Blocks>
+using Few = FewConfig<T, D, M, DV, Rows, getFewTiles(D, DV, Rows).keys,
+                      getFewTiles(D, DV, Rows).stages, Blocks>;
 
 template <class M> __device__ constexpr int count_shared_sums() {
   int count = 0;

@@ -15,74 +15,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attention.cuh"
-
-Report report;
+#include "attention_check.cuh"
 
 template <class M> void check(Shape const &s) {
-  report.begin(title<M>(s));
-  Problem<M> problem(s);
-  problem.launch();
-  CHECK(cudaDeviceSynchronize());
-  const auto o = problem.o.host();
-  const auto lse = problem.lse.host();
-  const int ticket = problem.ticket.host()[0];
-
-  // The same bits again.
-  problem.o.clear(), problem.lse.clear();
-  problem.launch();
-  CHECK(cudaDeviceSynchronize());
-  const auto again = problem.o.host();
-  const bool same =
-      !memcmp(o.data(), again.data(), o.size() * sizeof(Stored)) &&
-      !memcmp(lse.data(), problem.lse.host().data(), lse.size() * 4);
-
-  Array<float> ref_o(problem.rows * DV), ref_lse(problem.rows);
-  if (problem.rows)
-    reference<Exact<M>><<<dim3((s.queries + 3) / 4, s.heads, s.batch), 128>>>(
-        problem.q, problem.k, problem.v, problem.lq, problem.lk, problem.lv,
-        ref_o, ref_lse, problem.p);
-  CHECK(cudaGetLastError());
-  CHECK(cudaDeviceSynchronize());
-
-  // Results in the reference's order; what lies between them is untouched.
-  std::vector<float> own(problem.rows * DV);
-  size_t untouched = 0;
-  for (size_t r = 0; r < problem.rows; r++) {
-    const int64 i = r % s.queries, h = r / s.queries % s.heads,
-                b = r / s.queries / s.heads;
-    const int64 at =
-        b * problem.lo.batch + h * problem.lo.head + i * problem.lo.position;
-    for (int d = 0; d < DV; d++)
-      own[r * DV + d] = (float)o[at + d];
-    for (int64 d = DV; d < problem.o_row; d++) {
-      unsigned short bits;
-      memcpy(&bits, &o[at + d], 2);
-      untouched += bits == 0xffff;
-    }
-  }
-  const bool gaps = untouched == problem.rows * (problem.o_row - DV);
-  const Errors e = errors(own, ref_o.host(), DV);
-  const auto expected = ref_lse.host();
-  double lse_error = 0;
-  size_t empty = 0;
-  for (size_t r = 0; r < problem.rows; r++) {
-    empty += expected[r] == -INFINITY;
-    if (s.lse && lse[r] != expected[r]) {
-      const double d = std::fabs((double)lse[r] - expected[r]);
-      if (!(d <= lse_error))
-        lse_error = d;
-    }
-  }
-  const double unit = Element<T>::kRounding;
-  const bool ok = e.norm <= unit && e.worst <= 4 * unit && lse_error <= 1e-4 &&
-                  same && gaps && ticket == 0;
-  report.end(ok,
-             format("err %.1e worst %.1e lse %.1e empty %zu%s%s%s", e.norm,
-                    e.worst, lse_error, empty, same ? "" : " NOT REPRODUCIBLE",
-                    gaps ? "" : " WROTE OUTSIDE", ticket ? " TICKET" : ""));
+  checkProblem<M, Problem<M>>(s);
 }
-
 template <class M> void checkPlain() {
   check<M>({2, 4, 4, 1024, 1024});
   check<M>({2, 4, 2, 1000, 1300});

@@ -105,7 +105,10 @@ TensorMap tensor_map(typename Element<T>::Type const *base,
                (void *)base, (cuuint64_t *)extents.data(),
                (cuuint64_t *)strides.data(), box.data(), ones.data(),
                CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-               CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+               // What lies beside a row of 128 bytes may be another head's.
+               extents[0] * 2 % 256 && strides[0] != extents[0] * 2
+                   ? CU_TENSOR_MAP_L2_PROMOTION_L2_128B
+                   : CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
                CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
   return map;
 }

@@ -65,8 +65,8 @@ enum FunctionAttribute { kMaxDynamicShared = 8 };
 enum JitOption { kErrorLog = 5, kErrorLogBytes = 6 };
 /// Of tensor maps: element types, and how boxes are read.
 constexpr int kMapF16 = 6, kMapBF16 = 9;
-constexpr int kMapDense = 0, kMapSwizzle128 = 3, kMapPromote256 = 3,
-              kMapZeros = 0;
+constexpr int kMapDense = 0, kMapSwizzle128 = 3, kMapPromote128 = 2,
+              kMapPromote256 = 3, kMapZeros = 0;
 constexpr unsigned kStreamNonBlocking = 1;
 constexpr int kCaptureThreadLocal = 1;
 constexpr unsigned kEventTimed = 0, kEventUntimed = 2;

@@ -68,11 +68,17 @@ Status TensorMap::encode(const Device &device, const std::byte *address,
       return Error{"its address is no multiple of 16 bytes"};
     Device::Current current(device);
     const std::vector<uint32_t> steps(sizes.size(), 1);
+    // What memory lies beside a box's row of 128 bytes, L2 fetches as well:
+    // where that is another row's, such as another head's, for nothing.
+    const uint64_t row = sizes[0] * (128 / box[0]);
+    const bool beside =
+        row % 256 == 0 || (!strides.empty() && strides[0] == row);
     Status status = device.check(
         device.driver().tensorMapEncode(
             map, type, sizes.size(), const_cast<std::byte *>(address),
             sizes.data(), strides.data(), box.data(), steps.data(), kMapDense,
-            kMapSwizzle128, kMapPromote256, kMapZeros),
+            kMapSwizzle128, beside ? kMapPromote256 : kMapPromote128,
+            kMapZeros),
         "encode its map");
     if (!status)
       return status;

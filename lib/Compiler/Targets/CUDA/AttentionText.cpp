@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The kernels are attention_fwd.cuh and attention_bwd.cuh. Written here is what
-// they are templates of: functors for the program's functions of a score, the
-// configuration, and `__global__` functions that hand over the launch's
-// parameters.
+// The kernels are attention_fwd.cuh, attention_few.cuh and attention_bwd.cuh.
+// Written here is what they are templates of: functors for the program's
+// functions of a score, the configuration, and `__global__` functions that hand
+// over the launch's parameters.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,6 +17,7 @@
 #include "Compiler/Targets/CUDA/KernelForms.h"
 #include "Compiler/Targets/CUDA/ScalarText.h"
 #include "Compiler/Targets/CUDA/Scheduling.h"
+#include "Kernels/cuda/attention/attention_tiles.h"
 
 #include "llvm/Support/SaveAndRestore.h"
 
@@ -126,6 +127,15 @@ static LogicalResult writeKeys(KernelWriter &out, Operation *op, Block &mask) {
       llvm::append_range(bounds, getKeyBounds(compare));
   if (bounds.empty())
     return success();
+  llvm::DenseMap<Operation *, unsigned> dependences = getDependences(mask);
+  if (llvm::any_of(bounds, [&](const KeyBound &bound) {
+        return llvm::any_of(bound.values, [&](auto value) {
+          Operation *made = value.first.getDefiningOp();
+          return made ? dependences.lookup(made) & OnHead
+                      : value.first == mask.getArgument(1);
+        });
+      }))
+    out.line() << "static constexpr bool KeysByHead = true;\n";
   out.open("static __device__ KeyRange keys(const Args &args, int64 b, int64 "
            "h, int64 first, int64 last, int keys)");
   out.line() << "const " << out.getParametersType() << " &p = *args.p;\n";
@@ -310,6 +320,56 @@ static unsigned numberOf(Value tensor) {
   return cast<BlockArgument>(tensor).getArgNumber();
 }
 
+/// How the kernel of an attention is written and launched.
+namespace {
+struct ForwardForm {
+  StringRef name; // of its templates, and of its function
+  StringRef kernel;
+  std::string tiles; // behind the types
+  std::vector<DeviceFunction::Boxed> boxed;
+};
+} // namespace
+
+/// Tiles of queries, a block each.
+static ForwardForm getQueryForm(plan::AttentionOp op,
+                                DeviceFunction &function) {
+  const AttentionAttr tiles = getAttention(op);
+  const int32_t rows = tiles.getRows(), keys = tiles.getKeys();
+  function.threads = 128 * (rows / 64 + 1);
+  for (unsigned dim : {0, 1, 2})
+    function.space.push_back(
+        {SpaceExtent::Kind::Dimension, 0, numberOf(op.getResult()), dim});
+  return {"Fwd",
+          "attention_fwd",
+          std::to_string(rows) + ", " + std::to_string(keys),
+          {{numberOf(op.getQuery()), {1, 1, rows, 64}},
+           {numberOf(op.getKey()), {1, 1, keys, 64}},
+           {numberOf(op.getValue()), {1, 1, keys, 64}},
+           {numberOf(op.getResult()), {1, 1, 64, 64}}}};
+}
+
+/// All queries of a key head in a tile; blocks share the keys.
+static ForwardForm getFewForm(plan::AttentionOp op, DeviceFunction &function) {
+  const AttentionAttr tiles = getAttention(op);
+  const int32_t keys = tiles.getKeys();
+  const int32_t queries =
+      cast<MemRefType>(op.getQuery().getType()).getDimSize(2);
+  function.threads = 128 * (kFewPipes + 1);
+  function.items = kFewPipes * kFewSteps * keys;
+  for (unsigned dim : {0, 1, 2})
+    function.space.push_back(
+        {SpaceExtent::Kind::Dimension, 0, numberOf(op.getKey()), dim});
+  return {"Few",
+          "attention_few",
+          std::to_string(tiles.getRows()) + ", " + std::to_string(keys) + ", " +
+              std::to_string(tiles.getStages()) + ", " +
+              std::to_string(plan::getTarget(op).getLimits().multiprocessors),
+          {{numberOf(op.getQuery()),
+            {1, int32_t(tiles.getRows()) / queries, queries, 64}},
+           {numberOf(op.getKey()), {1, 1, keys, 64}},
+           {numberOf(op.getValue()), {1, 1, keys, 64}}}};
+}
+
 LogicalResult cuda::writeAttention(KernelWriter &out, plan::AttentionOp op,
                                    DeviceFunction &function) {
   if (failed(verifyHeads(
@@ -321,18 +381,12 @@ LogicalResult cuda::writeAttention(KernelWriter &out, plan::AttentionOp op,
       cast<MemRefType>(op.getValue().getType()).getDimSize(3);
   const std::string &symbol = function.symbol,
                     parameters = out.getParametersType();
-  const AttentionAttr tiles = getAttention(op);
-  const int32_t rows = tiles.getRows(), keys = tiles.getKeys();
-  function.threads = 128 * (rows / 64 + 1);
+  const bool few = isOfFew(op);
+  ForwardForm form =
+      few ? getFewForm(op, function) : getQueryForm(op, function);
   function.persistent = true;
   function.shared = getSharedBytes(op);
-  for (unsigned dim : {0, 1, 2})
-    function.space.push_back(
-        {SpaceExtent::Kind::Dimension, 0, numberOf(op.getResult()), dim});
-  function.boxed = {{numberOf(op.getQuery()), {1, 1, rows, 64}},
-                    {numberOf(op.getKey()), {1, 1, keys, 64}},
-                    {numberOf(op.getValue()), {1, 1, keys, 64}},
-                    {numberOf(op.getResult()), {1, 1, 64, 64}}};
+  function.boxed = std::move(form.boxed);
 
   if (failed(writeMods(out, op, symbol)))
     return failure();
@@ -341,29 +395,42 @@ LogicalResult cuda::writeAttention(KernelWriter &out, plan::AttentionOp op,
   auto size = [&](Value tensor, int dim) {
     return "int(" + out.name(tensor) + ".size[" + std::to_string(dim) + "])";
   };
-  out.line() << "using " << symbol << "_Config = FwdConfig<"
+  const std::string config = symbol + "_Config";
+  out.line() << "using " << config << " = " << form.name << "Config<"
              << *getTypeName(type.getElementType()) << ", " << depth << ", "
-             << symbol << "_Mods, " << ofValues << ", " << rows << ", " << keys
-             << ">;\n";
-  out.line() << "static_assert(" << symbol
-             << "_Config::Threads == " << function.threads << " &&\n";
-  out.line() << "              sizeof(" << symbol
-             << "_Config::Shared) <= " << function.shared << ",\n";
+             << symbol << "_Mods, " << ofValues << ", " << form.tiles << ">;\n";
+  out.line() << "static_assert(" << config
+             << "::Threads == " << function.threads << " &&\n";
+  out.line() << "              sizeof(" << config
+             << "::Shared) <= " << function.shared << ",\n";
   out.line() << "              \"what the launch says\");\n";
   out.line() << "// Launches of a module follow each other.\n";
-  out.line() << "static __device__ int " << symbol << "_ticket;\n";
+  if (few) {
+    out.line() << "static __device__ __align__(16) float " << symbol
+               << "_pieces[" << config << "::MostPipes * 2 * " << config
+               << "::PieceFloats];\n";
+    out.line() << "static __device__ int " << symbol << "_arrived[" << config
+               << "::MostPipes];\n";
+  } else {
+    out.line() << "static __device__ int " << symbol << "_ticket;\n";
+  }
   out.line() << "struct " << symbol << "_Boxed {\n";
   out.line() << "  " << parameters << " p;\n";
-  out.line() << "  FwdMaps maps;\n";
+  out.line() << "  " << form.name << "Maps maps;\n";
   out.line() << "};\n";
   out.line() << "extern \"C\" __global__ void __launch_bounds__("
              << function.threads << ", 1)\n";
   out.open(symbol + "(const __grid_constant__ " + symbol + "_Boxed boxed)");
   out.line() << "const " << parameters << " &p = boxed.p;\n";
-  out.line() << "FwdParams<" << symbol << "_Mods::Args> f = {};\n";
+  out.line() << form.name << "Params<" << symbol << "_Mods::Args> f = {};\n";
   writePointer(out, "o", op.getResult());
   writePointer(out, "lse", op.getLse());
-  out.line() << "f.ticket = &" << symbol << "_ticket;\n";
+  if (few) {
+    out.line() << "f.pieces = " << symbol << "_pieces;\n";
+    out.line() << "f.arrived = " << symbol << "_arrived;\n";
+  } else {
+    out.line() << "f.ticket = &" << symbol << "_ticket;\n";
+  }
   out.line() << "f.batch = " << size(op.getQuery(), 0) << ";\n";
   out.line() << "f.heads = " << size(op.getQuery(), 1) << ";\n";
   out.line() << "f.key_heads = " << size(op.getKey(), 1) << ";\n";
@@ -371,7 +438,7 @@ LogicalResult cuda::writeAttention(KernelWriter &out, plan::AttentionOp op,
   out.line() << "f.keys = " << size(op.getKey(), 2) << ";\n";
   out.line() << "f.causal_shift = f.keys - f.queries;\n";
   out.line() << "f.args.p = &p;\n";
-  out.line() << "attention_fwd<" << symbol << "_Config>(boxed.maps, f);\n";
+  out.line() << form.kernel << "<" << config << ">(boxed.maps, f);\n";
   out.close();
   return success();
 }

@@ -27,7 +27,7 @@ mlir::LogicalResult writePoints(KernelWriter &out, mlir::scf::ParallelOp loop,
 mlir::LogicalResult writeRows(KernelWriter &out, mlir::scf::ParallelOp loop,
                               DeviceFunction &function);
 
-/// Functors for attention_fwd.cuh.
+/// Functors for attention_fwd.cuh or attention_few.cuh.
 mlir::LogicalResult writeAttention(KernelWriter &out, plan::AttentionOp op,
                                    DeviceFunction &function);
 

@@ -81,8 +81,12 @@ FailureOr<KernelSource> cuda::emitKernel(func::FuncOp kernel) {
   source.text = "#include \"base/prelude.cuh\"\n#include \"base/random.cuh\"\n";
   if (llvm::any_of(loops, llvm::IsaPred<plan::AttentionGradOp>))
     source.text += "#include \"attention/attention_bwd.cuh\"\n";
-  else if (llvm::any_of(loops, llvm::IsaPred<plan::AttentionOp>))
-    source.text += "#include \"attention/attention_fwd.cuh\"\n";
+  else if (auto attention =
+               llvm::find_if(loops, llvm::IsaPred<plan::AttentionOp>);
+           attention != loops.end())
+    source.text += isOfFew(cast<plan::AttentionOp>(*attention))
+                       ? "#include \"attention/attention_few.cuh\"\n"
+                       : "#include \"attention/attention_fwd.cuh\"\n";
   else if (llvm::any_of(loops, llvm::IsaPred<plan::ProductOp>))
     source.text += "#include \"gemm/gemm.cuh\"\n";
   else

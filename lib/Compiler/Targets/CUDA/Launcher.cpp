@@ -136,7 +136,9 @@ TensorMap makeMap(const Tensor<T, Rank, Unit> &tensor,
           reinterpret_cast<CUtensorMap *>(&map), kMapType<T>, Rank,
           const_cast<std::remove_const_t<T> *>(tensor.data), sizes, strides, box,
           steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-          CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+          sizes[0] * sizeof(T) % 256 && strides[0] != sizes[0] * sizeof(T)
+              ? CU_TENSOR_MAP_L2_PROMOTION_L2_128B
+              : CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
           CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) != CUDA_SUCCESS) {
     std::fprintf(stderr, "cannot make a tensor map\n");
     std::exit(1);

@@ -38,12 +38,35 @@ static int64_t countSharedSums(plan::AttentionGradOp op) {
       [](StringAttr by) { return by == "query" || by == "distance"; });
 }
 
-static AttentionTiles getTiles(plan::AttentionOp op) {
+/// For tiles of queries.
+static AttentionTiles getQueryTiles(plan::AttentionOp op) {
   auto [depth, ofValues] = getDepths(op);
   return getForwardTiles(
       depth, ofValues, !op.getScoreMod().empty() || !op.getMaskMod().empty(),
       !op.getScoreMod().empty() || !(op.getScale().convertToDouble() > 0),
       op.getBlocks() ? (*op.getBlocks())[1] : 0);
+}
+
+std::optional<int64_t> cuda::getFewRows(plan::AttentionOp op) {
+  auto query = cast<MemRefType>(op.getQuery().getType());
+  const int64_t heads = query.getDimSize(1), queries = query.getDimSize(2);
+  const int64_t groups = cast<MemRefType>(op.getKey().getType()).getDimSize(1);
+  if (op.getBlocks() || ShapedType::isDynamic(heads) ||
+      ShapedType::isDynamic(queries) || ShapedType::isDynamic(groups) ||
+      groups == 0)
+    return std::nullopt;
+  const int64_t rows = heads / groups * queries;
+  return rows > 0 && rows <= kMostFewRows ? std::optional(rows) : std::nullopt;
+}
+
+bool cuda::isOfFew(plan::AttentionOp op) {
+  return getAttention(op).getRows() <= kMostFewRows;
+}
+
+static AttentionTiles getTiles(plan::AttentionOp op) {
+  auto [depth, ofValues] = getDepths(op);
+  std::optional<int64_t> rows = getFewRows(op);
+  return rows ? getFewTiles(depth, ofValues, *rows) : getQueryTiles(op);
 }
 static AttentionTiles getTiles(plan::AttentionGradOp op) {
   return getBackwardTiles(getDepths(op).first, !op.getMaskMod().empty(),
@@ -55,13 +78,18 @@ static int64_t getRowBytes(int64_t depth) {
   return llvm::alignTo(depth, 64) * 2;
 }
 
-// As FwdConfig of attention_fwd.cuh and BwdConfig of attention_bwd_order.cuh
-// have them; the text says so again.
+// As FwdConfig of attention_fwd.cuh, FewConfig of attention_few.cuh and
+// BwdConfig of attention_bwd_order.cuh have them; the text says so again.
 
 int64_t cuda::getSharedBytes(plan::AttentionOp op) {
   const AttentionAttr tiles = getAttention(op);
   auto [depth, ofValues] = getDepths(op);
   const int64_t row = getRowBytes(depth), ofValue = getRowBytes(ofValues);
+  // Two buffers of queries, keys and values; barriers.
+  if (isOfFew(op))
+    return kFewPipes * (2 * llvm::alignTo(tiles.getRows(), 8) * row +
+                        tiles.getStages() * tiles.getKeys() * (row + ofValue)) +
+           1024;
   // Queries and results, which may take the queries' place; keys and values;
   // barriers.
   return tiles.getRows() * row +
@@ -277,11 +305,28 @@ static LogicalResult verifyBlocks(Op op, AttentionAttr tiles) {
 
 /// That there are kernels with such tiles.
 static LogicalResult verifyTiles(plan::AttentionOp op, AttentionAttr tiles) {
-  if (tiles.getRows() != 128 &&
-      (tiles.getRows() != 192 || getTiles(op).rows != 192))
-    return op.emitError() << "a block takes 128 queries"
-                          << (getTiles(op).rows == 192 ? " or 192" : "")
-                          << ", not " << tiles.getRows();
+  const std::optional<int64_t> few = getFewRows(op);
+  if (few && tiles.getRows() == *few) {
+    if (!llvm::is_contained({32, 64, 128}, tiles.getKeys()))
+      return op.emitError()
+             << "a block with all queries of a key head takes 32, "
+                "64 or 128 keys at a time, not "
+             << tiles.getKeys();
+    if (tiles.getStages() < 1 || tiles.getStages() > 6)
+      return op.emitError()
+             << "there are 1 to 6 stages of keys and values, not "
+             << tiles.getStages();
+    return success();
+  }
+  const bool three = getQueryTiles(op).rows == 192;
+  if (tiles.getRows() != 128 && (tiles.getRows() != 192 || !three)) {
+    InFlightDiagnostic error = op.emitError();
+    error << "a block takes ";
+    if (few)
+      error << "the " << *few << " queries of a key head, or ";
+    return error << (three ? "128 queries or 192" : "128 queries") << ", not "
+                 << tiles.getRows();
+  }
   if (!llvm::is_contained({64, 80, 96, 112, 128}, tiles.getKeys()))
     return op.emitError() << "a block takes 64, 80, 96, 112 or 128 keys at a "
                              "time, not "

@@ -106,6 +106,11 @@ void scheduleAttention(mlir::Operation *attention);
 /// roles keep what the functions mean.
 llvm::LogicalResult verifyAttention(mlir::Operation *attention,
                                     const plan::Limits &limits);
+/// All queries of the heads that read one key head, where these are so few that a
+/// tile has them (attention_few.cuh).
+std::optional<int64_t> getFewRows(plan::AttentionOp attention);
+/// Whether its schedule has such a tile.
+bool isOfFew(plan::AttentionOp attention);
 /// Of a block's shared memory.
 int64_t getSharedBytes(plan::AttentionOp attention);
 int64_t getSharedBytes(plan::AttentionGradOp attention);

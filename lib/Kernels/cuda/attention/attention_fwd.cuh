@@ -627,7 +627,8 @@ template <class C, class P> struct FwdConsumer {
     if (C::Direct) {
       T *const to = static_cast<T *>(p.o) + t.batch * p.o_strides[0] +
                     t.head * p.o_strides[1] + first * p.o_strides[2];
-      store_rows<T, C::DV>(to, p.o_strides[2], p.queries - first, result);
+      store_rows<T, C::DV>([&](int row) { return to + row * p.o_strides[2]; },
+                           p.queries - first, result);
       return;
     }
     char *panels = (C::InPlace ? s.q[0] : s.own_o[0]) + group * 64 * 128;

@@ -97,7 +97,8 @@ struct AttentionMods {
     return head / (heads / key_heads);
   }
   /// A range outside of which no query of [first, last] sees a key; of later
-  /// queries neither end is smaller.
+  /// queries neither end is smaller. KeysByHead: it differs between heads.
+  static constexpr bool KeysByHead = false;
   template <class A>
   TSR_DEVICE KeyRange keys(A const &, int64 batch, int64 head, int64 first,
                            int64 last, int keys) {

@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The tiles that attention_fwd.cuh and attention_bwd.cuh are fastest with: for
+// The tiles that attention_fwd.cuh, attention_few.cuh and attention_bwd.cuh are
+// fastest with: for
 // `cuda-schedule`, which writes them down, and for what runs the templates by
 // themselves.
 //
@@ -40,6 +41,21 @@ constexpr AttentionTiles getForwardTiles(int depth, int ofValues,
                    : depth == 192 ? (functions ? 96 : 112)
                                   : (functions ? 64 : 80);
   return {three ? 192 : 128, keys, 2};
+}
+
+/// The rows of a tile that are all queries of a group of heads: where there are
+/// so few, blocks share the keys. As FewConfig of attention_few.cuh has them: a
+/// block's pipes, and the least steps, blocks of keys, of a pipe.
+constexpr int kMostFewRows = 64, kFewPipes = 2, kFewSteps = 4;
+
+/// Of `rows` such rows; the stages are those of a pipe. Keys and values take all
+/// shared memory that there is: what is under way decides how fast they come.
+constexpr AttentionTiles getFewTiles(int depth, int ofValues, int rows) {
+  const int panels = (depth + 63) / 64, all = panels + (ofValues + 63) / 64;
+  const int keys = all <= 2 ? 128 : all <= 4 ? 64 : 32;
+  const int queries = 2 * panels * ((rows + 7) / 8 * 8) * 128;
+  const int stages = (112 * 1024 - queries) / (all * keys * 128);
+  return {rows, keys, stages < 6 ? stages : 6};
 }
 
 /// `sums`: those for captured tensors by query or distance, which a block of

@@ -402,16 +402,16 @@ TSR_DEVICE void quad_transpose(uint32 (&words)[4]) {
   }
 }
 /// Stores a warp group's N columns to memory, 16 bytes at a time: `element(i)`
-/// of each thread, of the first `count` of its 64 rows; `stride` is that of
-/// rows, in elements.
-template <class T, int N, class F>
-TSR_DEVICE void store_rows(T *rows, int64 stride, int count, F element) {
+/// of each thread, of the first `count` of its 64 rows, which begin at
+/// `begin(row)`.
+template <class T, int N, class B, class F>
+TSR_DEVICE void store_rows(B begin, int count, F element) {
   const int lane = threadIdx.x % 32;
   const int own = threadIdx.x / 32 % 4 * 16 + lane / 4;
 #pragma unroll
   for (int r = 0; r < 2; r++) {
     const int row = own + 8 * r;
-    T *const to = rows + row * stride + lane % 4 * 8;
+    T *const to = begin(row) + lane % 4 * 8;
 #pragma unroll
     for (int c = 0; c < N / 32; c++) {
       uint32 words[4];

@@ -1,0 +1,151 @@
+//===- attention_few_test.cu - attention_few.cuh against float64 ----------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+//     attention_few_test [check | small | bench]
+//
+// TEST_ROWS is how many rows the kernels have: queries, and heads of a group.
+// The modes are those of attention_test.
+//
+//===----------------------------------------------------------------------===//
+
+#include "attention_check.cuh"
+
+template <class M> using FewOf = Few<T, D, M, DV, TEST_ROWS, 132>;
+template <class M>
+__global__ __launch_bounds__(FewOf<M>::Threads, 1) void few_kernel(
+    const __grid_constant__ FewMaps maps,
+    const __grid_constant__ FewParams<typename M::Args> p) {
+  attention_few<FewOf<M>>(maps, p);
+}
+
+/// The same tensors, of at most TEST_ROWS queries of a group.
+template <class M> struct FewProblem : Problem<M> {
+  using C = FewOf<M>;
+  Array<float> pieces{(size_t)2 * C::MostPipes * C::PieceFloats};
+  Array<int> arrived{C::MostPipes};
+  FewMaps few_maps;
+  FewParams<typename M::Args> few = {};
+
+  explicit FewProblem(Shape const &shape) : Problem<M>(shape) {
+    auto const &s = this->s;
+    const unsigned group = s.heads / s.key_heads;
+    few_maps = {
+        tensor_map<T>(this->q,
+                      {D, (uint64)s.queries, (uint64)s.heads, (uint64)s.batch},
+                      {(uint64)this->lq.position, (uint64)this->lq.head,
+                       (uint64)this->lq.batch},
+                      {64, (unsigned)s.queries, group, 1}),
+        this->map(this->k, this->lk, s.keys, s.key_heads, C::BN),
+        this->map(this->v, this->lv, s.keys, s.key_heads, C::BN, DV)};
+    auto const &p = this->p;
+    few.o = p.o, few.lse = p.lse, few.args = p.args;
+    for (int i = 0; i < 3; i++)
+      few.o_strides[i] = p.o_strides[i], few.lse_strides[i] = p.lse_strides[i];
+    few.batch = p.batch, few.heads = p.heads, few.key_heads = p.key_heads;
+    few.queries = p.queries, few.keys = p.keys;
+    few.causal_shift = p.causal_shift;
+    few.pieces = pieces, few.arrived = arrived;
+    CHECK(cudaMemset(arrived, 0, C::MostPipes * sizeof(int)));
+  }
+  bool settled() const {
+    for (int n : arrived.host())
+      if (n)
+        return false;
+    return true;
+  }
+  void launch() {
+    const int bytes = sizeof(typename C::Shared);
+    allow_shared(few_kernel<M>, bytes);
+    few_kernel<M>
+        <<<C::MostPipes / C::Pipes, C::Threads, bytes>>>(few_maps, few);
+    CHECK(cudaGetLastError());
+  }
+};
+
+template <class M> void check(Shape const &s) {
+  checkProblem<M, FewProblem<M>>(s);
+}
+template <class M> void checkMods() {
+  check<M>({3, 8, 8, 1, 700});
+  check<M>({7, 16, 2, 1, 2000, Order::Packed});
+  check<M>({2, 4, 4, 7, 333, Order::Head});
+  check<M>({1, 8, 1, 1, 20000});
+  check<M>({200, 4, 2, 2, 190, Order::Position, true, false});
+}
+void checkAll(bool small) {
+  if (small) {
+    check<Lengths>({5, 4, 2, 2, 1500});
+    check<RowFactor>({1, 2, 1, 3, 150});
+    return;
+  }
+  checkMods<Full>();
+  checkMods<Triangle>();
+  checkMods<Lengths>();
+  checkMods<SoftCap>();
+  checkMods<Window>();
+  checkMods<Documents>();
+  checkMods<RowFactor>();
+  checkMods<NegativeScale>();
+  check<Sharded>({2, 4, 2, 4, 1000, Order::Head, true, true, 2, 1, 4});
+  check<Full>({2, 2, 2, 1, 0}); // no keys at all
+  check<Full>({1, 1, 1, 1, 1});
+  if (TEST_ROWS == 64) {
+    check<Lengths>({9, 64, 8, 8, 3000});
+    check<Triangle>({1, 16, 1, 4, 9999, Order::Packed});
+  }
+}
+
+/// What keys and values are read at, beside a copy.
+template <class M> void bench(Shape const &s, std::vector<int> const &lengths) {
+  FewProblem<M> problem(s);
+  problem.setLengths(lengths);
+  double keys = 0;
+  for (int length : lengths)
+    keys += length;
+  const double bytes = keys * s.key_heads * (D + DV) * 2;
+  const size_t n = (size_t)1 << 30;
+  Array<char> from(n), to(n);
+  const double copy =
+      2e-9 * n / measure(false, [&] {
+        CHECK(cudaMemcpyAsync(to, from, n, cudaMemcpyDeviceToDevice));
+      });
+  // What is more than L2 may hold need not be driven out of it.
+  const double rate =
+      bytes * 1e-9 / measure(bytes > 4e8, [&] { problem.launch(); });
+  printf("bench %-60s mean %.0f keys: %.2f TB/s, copy %.2f, ratio %.3f\n",
+         title<M>(s).c_str(), keys / s.batch, rate, copy, rate / copy);
+  fflush(stdout);
+}
+void benchAll() {
+  // 64 lognormal lengths, of a mean of 8027: those of the peers' figures.
+  const std::vector<int> drawn = {
+      951,   1123,  1217,  1401,  1630,  1779,  1834,  1938,  2048,  2274,
+      2311,  2595,  2599,  2895,  3090,  3153,  3186,  3589,  4054,  4718,
+      4797,  4807,  4965,  5233,  5508,  5613,  5676,  5810,  5852,  6094,
+      6223,  6488,  6596,  6644,  7018,  7131,  7195,  7354,  7516,  7530,
+      7530,  7821,  8196,  8945,  9402,  9516,  9707,  9819,  10012, 10604,
+      11111, 11256, 11343, 11816, 12466, 12884, 15503, 18785, 19205, 20293,
+      22736, 23236, 26334, 32768};
+  const int group = TEST_ROWS;
+  bench<Lengths>({64, 8 * group, 8, 1, 32768}, drawn);
+  bench<Lengths>({1, 8 * group, 8, 1, 131072}, {131072});
+  bench<Lengths>({8, 8 * group, 8, 1, 4096}, std::vector<int>(8, 4096));
+  bench<Lengths>({256, 8 * group, 8, 1, 1024}, std::vector<int>(256, 1000));
+}
+
+int main(int argc, char **argv) {
+  const std::string mode = argc > 1 ? argv[1] : "check";
+  if (mode == "bench") {
+    benchAll();
+    return 0;
+  }
+  checkAll(mode == "small");
+  return report.close(format("attention of %d rows d%d/%d %s", TEST_ROWS, D, DV,
+                             Element<T>::kName)
+                          .c_str());
+}
