@@ -39,15 +39,26 @@ class Sizes(ctypes.Structure):
 
 class Tensors(ctypes.Structure):
     _fields_ = [(name, ctypes.c_void_p) for name in
-                ("q", "k", "v", "o", "dout", "dq", "dk", "dv", "lse", "workspace", "ticket", "table", "sums")]
+                ("q", "k", "v", "o", "dout", "dq", "dk", "dv", "lse", "workspace", "ticket", "table", "sums",
+                 "documents")]
+
+
+def load(path):
+    library = ctypes.CDLL(path)
+    library.attention_workspace.restype = ctypes.c_long
+    library.attention_workspace.argtypes = [ctypes.c_int, Sizes]
+    library.attention.argtypes = [ctypes.c_int] * 4 + [Sizes, Tensors, ctypes.c_void_p]
+    return library
 
 
 class Ours:
-    """The kernels on a case's tensors."""
+    """The kernels on a case's tensors; `mods`: which functors, `has_sums`: with sums for
+    the captured table."""
 
-    def __init__(self, library, q, k, v, dout, causal, table):
+    def __init__(self, library, q, k, v, dout, mods, has_sums=False, **captured):
         b, s, h, d = q.shape
-        self.library, self.d, self.dv, self.causal = library, d, v.shape[3], causal
+        self.library, self.d, self.dv = library, d, v.shape[3]
+        self.mods, self.has_sums = mods, has_sums
         self.sizes = Sizes(b, h, h, s, s)
         like = torch.empty_like
         size = library.attention_workspace(d, self.sizes)
@@ -55,15 +66,15 @@ class Ours:
             q=q, k=k, v=v, o=like(v), dout=dout, dq=like(q), dk=like(k), dv=like(v),
             lse=torch.empty(b, h, s, device="cuda"),
             workspace=torch.empty(size, dtype=torch.uint8, device="cuda"),
-            ticket=torch.zeros(1, dtype=torch.int32, device="cuda"), table=table,
-            sums=torch.zeros(b, h, 2 * s, device="cuda"))
+            ticket=torch.zeros(1, dtype=torch.int32, device="cuda"),
+            sums=torch.zeros(b, h, 2 * s, device="cuda"), **captured)
         self.tensors = Tensors(**{name: t.data_ptr() for name, t in self.of.items()})
 
     def __call__(self, kind):
         stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
-        self.library.attention(self.d, self.dv, kind, self.causal, self.sizes, self.tensors, stream)
+        self.library.attention(self.d, self.dv, kind, self.mods, self.sizes, self.tensors, stream)
         results = [self.of[n] for n in (("o",) if kind == FORWARD else ("dq", "dk", "dv"))]
-        if kind != FORWARD and self.causal in (ROW_BIAS, RELATIVE):
+        if kind != FORWARD and self.has_sums:
             results.append(self.of["sums"].sum(0))
         return results
 
@@ -80,6 +91,23 @@ def reading(call, scratch):
         times.append((start, end))
     torch.cuda.synchronize()
     return statistics.median(s.elapsed_time(e) for s, e in times)
+
+
+def rounds(calls, scratch):
+    """Of each call by its name, a reading a round."""
+    times = {name: [] for name in calls}
+    for call in calls.values():
+        reading(call, scratch)
+    for i in range(ROUNDS):
+        order = list(calls)
+        for name in order[i % len(order):] + order[:i % len(order)]:
+            times[name].append(reading(calls[name], scratch))
+    return times
+
+
+def ratio(times, of, to):
+    """Of two calls' speeds."""
+    return statistics.median(x / y for x, y in zip(times[to], times[of]))
 
 
 def difference(xs, references):
@@ -128,7 +156,8 @@ def run(library, b, s, h, depths, causal, scratch, deterministic, flex):
                                     requires_grad=True) for depth in (d, d, dv)]
     dout = torch.randn(b, s, h, dv, device="cuda", dtype=torch.bfloat16)
     table = torch.randn(h, 2 * s, device="cuda")
-    ours = Ours(library, *(x.detach() for x in leaves), dout, causal, table)
+    ours = Ours(library, *(x.detach() for x in leaves), dout, causal,
+                causal in (ROW_BIAS, RELATIVE), table=table)
     forward, backward = {"ours": lambda: ours(FORWARD)}, {}
     ours(FORWARD)
     if d <= 128:
@@ -175,14 +204,8 @@ def run(library, b, s, h, depths, causal, scratch, deterministic, flex):
         if not calls:
             continue
         with torch.no_grad() if what == "forward" else torch.enable_grad():
-            times = {name: [] for name in calls}
             results = {name: [x.clone() for x in call()] for name, call in calls.items()}
-            for call in calls.values():
-                reading(call, scratch)
-            for i in range(ROUNDS):
-                order = list(calls)
-                for name in order[i % len(order):] + order[:i % len(order)]:
-                    times[name].append(reading(calls[name], scratch))
+            times = rounds(calls, scratch)
         peers = [name for name in calls if name in ("cuDNN", "FA4", "Flex")]
         best = min(peers, key=lambda name: statistics.median(times[name]), default=None)
         text = []
@@ -191,12 +214,12 @@ def run(library, b, s, h, depths, causal, scratch, deterministic, flex):
             rates[what, name] = rate
             part = f"{name} {rate:.0f}"
             if name.startswith("ours") and best:
-                ratio = statistics.median(x / y for x, y in zip(times[best], times[name]))
+                of_best = ratio(times, name, best)
                 # The gradient of a row's bias is 0 but for rounding.
                 same_count = 3 if causal == ROW_BIAS else 4
                 error = difference(results[name][:same_count], results[peers[0]])
-                part += f" ({ratio:.3f} of {best}, differs {error:.1e})"
-                rates[what, name, "ratio"] = ratio
+                part += f" ({of_best:.3f} of {best}, differs {error:.1e})"
+                rates[what, name, "ratio"] = of_best
             if "ordered" in name:
                 part += " same bits" if same(call) else " OTHER BITS"
             text.append(part)
@@ -218,10 +241,7 @@ def main():
     if args.ours:
         global flash_attn_func
         flash_attn_func = None
-    library = ctypes.CDLL(args.library)
-    library.attention_workspace.restype = ctypes.c_long
-    library.attention_workspace.argtypes = [ctypes.c_int, Sizes]
-    library.attention.argtypes = [ctypes.c_int] * 4 + [Sizes, Tensors, ctypes.c_void_p]
+    library = load(args.library)
     torch.manual_seed(0)
     scratch = torch.empty(1 << 28, dtype=torch.int8, device="cuda")
     ratios = {"forward": [], "backward": []}

@@ -1,0 +1,407 @@
+#!/usr/bin/env python3
+"""Our attention with block masks and of few queries (decoding), beside FlashAttention 4
+(CuTe) and PyTorch's, on one Hopper GPU; FlashAttention 4's packages in PYTHONPATH, or it
+drops out.
+
+    nvcc -std=c++17 -O3 -gencode=arch=compute_90a,code=sm_90a -cudart static -shared \\
+      -Xcompiler -fPIC -Ilib/Kernels/cuda -Itest/GPU/kernels \\
+      -o attention_sparse.so bench/gpu/attention_sparse_kernels.cu
+    attention_sparse.py attention_sparse.so [--rows blocks,long] [--flex]
+
+bf16, [batch, position, head, d]; rounds and readings are those of attention.py, printed
+are medians and, as the median over rounds, ratios.
+
+blocks: blocks of 128 x 128, in TFLOP/s of the pairs that the mask keeps, 4 d each, 2.5
+times that backward. Kinds of blocks, documents and pairs are made once, from the mask as a
+tensor, and both sides get them; results are held against FlashAttention 4's, outputs row
+by row.
+
+decode: one query a sequence, in GB/s of the keys and values that it sees and as a share of
+a copy on the device, measured in the same rounds. Exits with 1 if results differ."""
+import argparse
+import ctypes
+import random
+import statistics
+import sys
+import time
+
+import torch
+import torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from attention import (BACKWARD, FORWARD, ORDERED, Ours, Sizes, Tensors, difference, load, ratio,
+                       rounds, same)
+
+try:
+    import cutlass
+    import cutlass.cute as cute
+    from flash_attn.cute import flash_attn_func, flash_attn_varlen_func, utils
+    from flash_attn.cute.block_sparsity import BlockSparseTensorsTorch, compute_dq_write_order
+except ImportError:
+    cute = None  # attention.py says so
+
+BLOCK, WINDOW = 128, 2048
+BATCH, LENGTH, HEADS, D = 2, 8192, 16, 128  # of block masks
+PEER = "FA4"
+# Relative, in the 2-norm: of a whole result, of one row of an output. One key more or less
+# of n changes a row by 1 / sqrt(n), windows by 2e-2.
+ERROR, ROW_ERROR = 1e-2, 3e-2
+
+
+def ints(values):
+    return torch.tensor(values, device="cuda", dtype=torch.int32)
+
+
+class Row:
+    """What runs, by its name; a peer that cannot is a line."""
+
+    def __init__(self, title, options):
+        self.title, self.options, self.failed = title, options, False
+        self.began = time.time()
+        self.calls, self.results = {}, {}
+
+    def add(self, name, call):
+        """call: gives the results."""
+        if self.options.compile and not name.startswith(PEER):
+            return False
+        try:
+            self.results[name] = [x.detach().clone() for x in call()]
+            torch.cuda.synchronize()
+        except Exception as error:
+            if name.startswith("ours"):
+                raise
+            torch.cuda.empty_cache()
+            lines = str(error).strip().splitlines() or ["?"]
+            print(f"  {name}: {type(error).__name__}: {lines[-1][:150]}", flush=True)
+            return False
+        self.calls[name] = call
+        return True
+
+    def check(self, name, ok, text):
+        if ok:
+            return text
+        self.failed = True
+        return f"{text} DIFFERS"
+
+    def times(self):
+        return None if self.options.compile else rounds(self.calls, self.options.scratch)
+
+    def print(self, parts):
+        print(f"{self.title}: " + "; ".join(parts) + f" [{time.time() - self.began:.0f} s]",
+              flush=True)
+
+
+# ---- block masks
+
+def functors():
+    """In FlashAttention 4's language."""
+    if cute is None:
+        return {}
+
+    @cute.jit
+    def causal(batch, head, q, kv, seqlen, aux):
+        return kv <= q
+
+    @cute.jit
+    def window(batch, head, q, kv, seqlen, aux):
+        return (kv <= q) & (q - kv < utils.scalar_to_ssa(2048, cutlass.Int32))
+
+    @cute.jit
+    def documents(batch, head, q, kv, seqlen, aux):
+        doc = aux[0]
+        return utils.scalar_to_ssa(doc[q[0]], cutlass.Int32) == utils.scalar_to_ssa(
+            doc[kv[0]], cutlass.Int32)
+
+    return dict(causal=causal, window=window, documents=documents)
+
+
+def masks():
+    """Whether a pair is kept, by names; and the document of each position."""
+    rng = random.Random(0)
+    weights = [rng.random() for _ in range(8)]
+    lengths = [int(LENGTH * w / sum(weights)) for w in weights]
+    lengths[lengths.index(max(lengths))] += LENGTH - sum(lengths)
+    documents = ints([i for i, n in enumerate(lengths) for _ in range(n)])
+    n = LENGTH // BLOCK
+    board = torch.tensor([[i == j or rng.random() < 0.5 for j in range(n)] for i in range(n)],
+                         device="cuda")
+    return {
+        "causal": lambda b, h, i, j: i >= j,
+        "window": lambda b, h, i, j: (i >= j) & (i - j < WINDOW),
+        "documents": lambda b, h, i, j: documents[i] == documents[j],
+        "checkerboard": lambda b, h, i, j: board[i // BLOCK, j // BLOCK],
+    }, documents
+
+
+def kinds_of(mask):
+    """Of blocks: 0 where no pair is kept, 2 where all are, else 1; and the pairs kept."""
+    n = LENGTH // BLOCK
+    i = torch.arange(LENGTH, device="cuda")
+    kept = mask(0, 0, i[:, None], i[None, :]).view(n, BLOCK, n, BLOCK).sum((1, 3))
+    kinds = (kept > 0).to(torch.int8) + (kept == BLOCK * BLOCK).to(torch.int8)
+    return kinds.contiguous(), int(kept.sum())
+
+
+def sparse_tensors(kinds):
+    """Rows of blocks: how many are partial and which, how many are full and which."""
+    def lists(of):
+        return (of.sum(1, dtype=torch.int32)[None, None].contiguous(),
+                of.int().argsort(dim=1, descending=True, stable=True).to(torch.int32)[None, None]
+                .contiguous())
+    return BlockSparseTensorsTorch(*lists(kinds == 1), *lists(kinds == 2),
+                                   block_size=(BLOCK, BLOCK))
+
+
+def in_order(peer):
+    """With what a deterministic backward needs."""
+    rows, columns = peer["block_sparse_tensors"], peer["block_sparse_tensors_bwd"]
+    partial, full = compute_dq_write_order(*rows[:4], *columns[:4])
+    return {**peer, "block_sparse_tensors_bwd": columns._replace(
+        dq_write_order=partial, dq_write_order_full=full, spt=False)}
+
+
+def flex_attention_of(mask, leaves):
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+    import torch._functorch.config
+    torch._functorch.config.donated_buffer = False
+    torch._dynamo.reset()
+    compiled = torch.compile(flex_attention, dynamic=False)
+    block_mask = create_block_mask(mask, None, None, LENGTH, LENGTH, device="cuda",
+                                   BLOCK_SIZE=BLOCK)
+    return lambda: compiled(*(x.transpose(1, 2) for x in leaves),
+                            block_mask=block_mask).transpose(1, 2)
+
+
+def worst_row(x, reference):
+    x, reference = x.float(), reference.float()
+    return ((x - reference).norm(dim=-1) / reference.norm(dim=-1)).max().item()
+
+
+def blocks(library, name, number, options):
+    all_masks, documents = masks()
+    mask = all_masks[name]
+    kinds, pairs = kinds_of(mask)
+    leaves = [torch.randn(BATCH, LENGTH, HEADS, D, device="cuda", dtype=torch.bfloat16,
+                          requires_grad=True) for _ in range(3)]
+    dout = torch.randn_like(leaves[0])
+    ours = Ours(library, *(x.detach() for x in leaves), dout, number, table=kinds,
+                documents=documents)
+    title = f"{name}, {pairs / LENGTH ** 2:.3f} of the pairs"
+    forward, backward = Row(f"{title}, forward", options), Row(f"{title}, backward", options)
+    forward.add("ours", lambda: ours(FORWARD))
+    backward.add("ours", lambda: ours(BACKWARD))
+    backward.add("ours, ordered", lambda: ours(ORDERED))
+
+    def add(peer, call, only_backward=False):
+        outs = []
+
+        def run():
+            outs[:] = [call()]
+            return outs
+
+        def grad():
+            return torch.autograd.grad(outs[0], leaves, dout, retain_graph=True)
+        if only_backward:
+            backward.add(peer, lambda: run() and grad())
+            return
+        # Timed with what a backward needs, as ours are.
+        if forward.add(peer, run):
+            kept = outs[0]
+            backward.add(peer, lambda: torch.autograd.grad(kept, leaves, dout, retain_graph=True))
+
+    if cute:
+        peer = dict(mask_mod=functors().get(name),
+                    aux_tensors=[documents] if name == "documents" else None,
+                    block_sparse_tensors=sparse_tensors(kinds),
+                    block_sparse_tensors_bwd=sparse_tensors(kinds.T.contiguous()))
+        add(PEER, lambda: flash_attn_func(*leaves, **peer)[0])
+        # Refused on Hopper: the line that says so.
+        add("FA4, ordered", lambda: flash_attn_func(*leaves, deterministic=True,
+                                                    **in_order(peer))[0], only_backward=True)
+        if name in ("causal", "window"):
+            native = dict(causal=True) if name == "causal" else dict(window_size=(WINDOW - 1, 0))
+            if options.native:
+                add(f"FA4, its own {name}", lambda: flash_attn_func(*leaves, **native)[0])
+    if options.flex:
+        add("Flex", lambda call=flex_attention_of(mask, leaves): call())
+
+    work = 4e-9 * BATCH * HEADS * D * pairs
+    for row, factor in (forward, 1), (backward, 2.5):
+        times = row.times()
+        parts = []
+        for call in row.calls:
+            text = call
+            if times:
+                text += f" {factor * work / statistics.median(times[call]):.0f} TFLOP/s"
+                if call.startswith("ours") and PEER in times:
+                    text += f" ({ratio(times, call, PEER):.3f} of {PEER})"
+            if call == "ours, ordered":
+                if times:
+                    text += f" ({ratio(times, call, 'ours'):.3f} of free)"
+                bits = same(row.calls[call])
+                text += row.check(call, bits, " same bits" if bits else " other bits")
+            if call.startswith("ours") and PEER not in row.results:
+                text += " unchecked"
+            elif call.startswith("ours"):
+                error = difference(row.results[call], row.results[PEER])
+                text += row.check(call, error <= ERROR, f" error {error:.1e}")
+                if row is forward:
+                    error = worst_row(row.results[call][0], row.results[PEER][0])
+                    text += row.check(call, error <= ROW_ERROR, f", of a row {error:.1e}")
+            parts.append(text)
+        row.print(parts)
+    return forward.failed or backward.failed
+
+
+# ---- few queries
+
+def lognormal():
+    rng = random.Random(0)
+    draws = [rng.lognormvariate(0, 0.8) for _ in range(64)]
+    return [max(1, min(32768, int(8192 * 64 * x / sum(draws)))) for x in draws]
+
+
+class OursFew:
+    """The kernel of few queries on a padded cache."""
+
+    def __init__(self, library, q, k, v, lengths):
+        b, queries, heads, self.d = q.shape
+        self.library, self.sizes = library, Sizes(b, heads, k.shape[2], queries, k.shape[1])
+        pieces, arrived = ctypes.c_long(), ctypes.c_long()
+        library.decode_workspace(ctypes.byref(pieces), ctypes.byref(arrived))
+        self.of = dict(
+            q=q, k=k, v=v, o=torch.empty_like(q), table=lengths,
+            workspace=torch.empty(pieces.value, dtype=torch.uint8, device="cuda"),
+            ticket=torch.zeros(arrived.value, dtype=torch.uint8, device="cuda"))
+        self.tensors = Tensors(**{name: t.data_ptr() for name, t in self.of.items()})
+
+    def __call__(self):
+        stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+        if not self.library.decode(self.d, self.sizes, self.tensors, stream):
+            raise RuntimeError("there is no kernel of these heads")
+        return [self.of["o"]]
+
+
+def decode(library, title, lengths, heads, key_heads, d, copy, options):
+    b, longest = len(lengths), -(-max(lengths) // BLOCK) * BLOCK
+    q, k, v = (torch.randn(b, n, h, d, device="cuda", dtype=torch.bfloat16)
+               for n, h in ((1, heads), (longest, key_heads), (longest, key_heads)))
+    used = ints(lengths)
+    row = Row(f"{title}: {b} of mean {sum(lengths) / b:.0f}, {heads}/{key_heads} heads, d{d}",
+              options)
+    ours = OursFew(library, q, k, v, used)
+    row.add("ours", ours)
+    if cute:
+        padded = dict(seqused_k=used)
+        row.add(PEER, lambda: [flash_attn_varlen_func(q, k, v, **padded)[0]])
+        pages = [x.view(-1, BLOCK, key_heads, d) for x in (k, v)]
+        page_table = torch.arange(b * longest // BLOCK, device="cuda",
+                                  dtype=torch.int32).view(b, -1)
+        row.add("FA4 paged by 128", lambda: [flash_attn_varlen_func(
+            q, *pages, page_table=page_table, **padded)[0]])
+
+    def sdpa(backend, of_keys, **more):
+        def call():
+            with sdpa_kernel(backend):
+                return [F.scaled_dot_product_attention(
+                    *(x.transpose(1, 2) for x in (q, *of_keys)), enable_gqa=True, **more)
+                    .transpose(1, 2)]
+        return call
+    if len(set(lengths)) == 1:
+        cut = [x[:, :lengths[0]] for x in (k, v)]
+        row.add("flash SDPA", sdpa(SDPBackend.FLASH_ATTENTION, cut))
+        row.add("cuDNN SDPA", sdpa(SDPBackend.CUDNN_ATTENTION, cut))
+    else:
+        seen = (torch.arange(longest, device="cuda") < used[:, None]).view(b, 1, 1, longest)
+        row.add("cuDNN SDPA, boolean mask", sdpa(SDPBackend.CUDNN_ATTENTION, (k, v),
+                                                 attn_mask=seen))
+        try:
+            from torch.nn.attention.varlen import varlen_attn
+            packed = [torch.cat([x[i, :n] for i, n in enumerate(lengths)]) for x in (k, v)]
+            ones = ints(range(b + 1))
+            ends = torch.cat([ints([0]), used.cumsum(0).to(torch.int32)])
+            row.add("flash varlen_attn", lambda: [varlen_attn(
+                q.view(b, heads, d), *packed, ones, ends, 1, max(lengths)).view(b, 1, heads, d)])
+        except ImportError as error:
+            print(f"  varlen_attn: {error}")
+    row.add("copy", copy)
+
+    size = 2 * 2 * sum(lengths) * key_heads * d
+    times = row.times()
+    peers = [call for call in row.calls if call not in ("ours", "copy")]
+    best = times and min(peers, key=lambda call: statistics.median(times[call]), default=None)
+    parts = []
+    for call in row.calls:
+        text = call
+        if times:
+            moved = 2 * copy.to.numel() if call == "copy" else size
+            text += f" {1e-6 * moved / statistics.median(times[call]):.0f} GB/s"
+            if call != "copy":
+                of_copy = ratio(times, call, "copy") * size / (2 * copy.to.numel())
+                text += f" ({of_copy:.3f} of copy"
+                if call == "ours" and best:
+                    text += f", {ratio(times, call, best):.3f} of {best}"
+                text += ")"
+        if call in peers and "ours" in row.results:
+            error = difference(row.results["ours"], row.results[call])
+            text += row.check(call, error <= ERROR, f" error {error:.1e}")
+        parts.append(text)
+    if ours.of["ticket"].any():
+        parts.append(row.check("ours", False, "counts of pieces"))
+    row.print(parts)
+    return row.failed
+
+
+class Copy:
+    """On the device: reads and writes a GB each."""
+
+    def __init__(self):
+        self.source = torch.randint(0, 256, (1 << 30,), dtype=torch.uint8, device="cuda")
+        self.to = torch.empty_like(self.source)
+
+    def __call__(self):
+        self.to.copy_(self.source)
+        return [self.to[:1]]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("library")
+    parser.add_argument("--rows", default="blocks,decode", help="names of rows, or of their kinds")
+    parser.add_argument("--flex", action="store_true", help="FlexAttention of block masks, too")
+    parser.add_argument("--native", action="store_true",
+                        help="FlashAttention 4 without a block mask, too, where it can")
+    parser.add_argument("--compile", action="store_true",
+                        help="only FlashAttention 4's kernels, into its cache (with "
+                        "FLASH_ATTENTION_CUTE_DSL_CACHE_ENABLED=1 in the environment)")
+    options = parser.parse_args()
+    wanted = set(options.rows.split(","))
+    library = load(options.library)
+    library.decode.argtypes = [ctypes.c_int, Sizes, Tensors, ctypes.c_void_p]
+    torch.manual_seed(0)
+    options.scratch = torch.empty(1 << 28, dtype=torch.int8, device="cuda")
+    print(torch.cuda.get_device_name(), flush=True)
+
+    failed = False
+    for number, name in enumerate(("causal", "window", "documents", "checkerboard")):
+        if wanted & {"blocks", name}:
+            failed |= blocks(library, name, number, options)
+    rows = {  # lengths, heads, heads of keys, d
+        "lognormal": (lognormal(), 64, 8, 128),
+        "long": ([131072], 64, 8, 128),
+        "eight": ([4096] * 8, 64, 8, 128),
+        "many": ([1000] * 256, 64, 8, 128),
+        "d64": (lognormal(), 64, 8, 64),
+        "group16": (lognormal(), 128, 8, 128),
+    }
+    if wanted & {"decode", *rows}:
+        copy = Copy()
+        with torch.no_grad():
+            for name, sizes in rows.items():
+                if wanted & {"decode", name}:
+                    failed |= decode(library, name, *sizes, copy, options)
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,147 @@
+//===- attention_sparse_kernels.cu - block masks and few queries ----------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The templates as a library, for attention_sparse.py.
+//
+//===----------------------------------------------------------------------===//
+
+#include "attention_launch.cuh"
+
+//===----------------------------------------------------------------------===//
+// Block masks: `table` has the kinds of blocks, the same for all heads
+//===----------------------------------------------------------------------===//
+
+struct BlocksArgs {
+  signed char const *kinds; // [blocks of queries, blocks of keys]
+  int columns;
+  int const *documents; // [position]
+};
+static void capture(BlocksArgs &args, Sizes const &s, Tensors const &t) {
+  args = {(signed char const *)t.table, (s.keys + 127) / 128,
+          (int const *)t.documents};
+}
+struct Blocks : Full<128> {
+  using Args = BlocksArgs;
+  static constexpr int BlockQueries = 128, BlockKeys = 128;
+  TSR_DEVICE int kind(Args const &a, IndexPair const &at) {
+    return a.kinds[at.query / BlockQueries * a.columns + at.key / BlockKeys];
+  }
+};
+struct CausalBlocks : Blocks {
+  static constexpr bool HasMask = true;
+  template <class At> TSR_DEVICE bool mask(Args const &, At const &at) {
+    return at.key <= at.query;
+  }
+};
+struct WindowBlocks : Blocks {
+  static constexpr bool HasMask = true;
+  template <class At> TSR_DEVICE bool mask(Args const &, At const &at) {
+    return at.key <= at.query && at.key > at.query - 2048;
+  }
+};
+struct DocumentBlocks : Blocks {
+  static constexpr bool HasMask = true;
+  struct Row {
+    int document;
+  };
+  struct Column {
+    int document;
+  };
+  TSR_DEVICE Row row(Args const &a, int64, int64, int64 q) {
+    return {a.documents[q]};
+  }
+  TSR_DEVICE Column column(Args const &a, int64, int64 k) {
+    return {a.documents[k]};
+  }
+  template <class At> TSR_DEVICE bool mask(Args const &, At const &at) {
+    return at.row.document == at.column.document;
+  }
+};
+
+/// mods: causal, window of 2048, documents, whole blocks alone.
+extern "C" void attention(int, int, int kind, int mods, Sizes s, Tensors t,
+                          cudaStream_t stream) {
+  const Run runs[] = {all<128, CausalBlocks>, all<128, WindowBlocks>,
+                      all<128, DocumentBlocks>, all<128, Blocks>};
+  runs[mods](kind, s, t, stream);
+}
+/// Of any kind.
+extern "C" long attention_workspace(int, Sizes s) {
+  return BwdWorkspace<Bwd<bf16, 128, DocumentBlocks, true>>::bytes(
+      s.batch, s.heads, s.queries, s.keys);
+}
+
+//===----------------------------------------------------------------------===//
+// Few queries, of sequences whose lengths `table` has
+//===----------------------------------------------------------------------===//
+
+struct LengthsArgs {
+  int const *lengths; // [batch]
+};
+static void capture(LengthsArgs &args, Sizes const &, Tensors const &t) {
+  args = {(int const *)t.table};
+}
+template <int D> struct Lengths : Full<D> {
+  using Args = LengthsArgs;
+  static constexpr bool HasMask = true;
+  struct Row {
+    int length;
+  };
+  TSR_DEVICE Row row(Args const &a, int64 b, int64, int64) {
+    return {a.lengths[b]};
+  }
+  template <class At> TSR_DEVICE bool mask(Args const &, At const &at) {
+    return at.key < at.row.length;
+  }
+  TSR_DEVICE KeyRange keys(Args const &a, int64 b, int64, int64, int64, int) {
+    return {0, a.lengths[b]};
+  }
+};
+
+template <class C, class P>
+__global__ __launch_bounds__(C::Threads, 1) void few_kernel(
+    const __grid_constant__ FewMaps maps, const __grid_constant__ P p) {
+  attention_few<C>(maps, p);
+}
+/// `workspace` has the pieces, `ticket` what of each has arrived.
+template <int D, int Rows>
+static void few(Sizes const &s, Tensors const &t, cudaStream_t stream) {
+  using C = Few<bf16, D, Lengths<D>, D, Rows, 132>;
+  using P = FewParams<LengthsArgs>;
+  P p = {};
+  fill(p, s, t);
+  fill(p.o_strides, s.heads, s.queries, D);
+  p.pieces = (float *)t.workspace, p.arrived = (int *)t.ticket;
+  const unsigned group = s.heads / s.key_heads;
+  const FewMaps maps = {map(t.q, D, s, false, s.queries, group),
+                        map(t.k, D, s, true, C::BN),
+                        map(t.v, D, s, true, C::BN)};
+  const int bytes = sizeof(typename C::Shared);
+  allow_shared(few_kernel<C, P>, bytes);
+  few_kernel<C, P><<<multiprocessors(), C::Threads, bytes, stream>>>(maps, p);
+  CHECK(cudaGetLastError());
+}
+
+/// Of as many rows, queries and heads of a group, as there is a kernel for;
+/// else 0, and nothing runs.
+extern "C" int decode(int d, Sizes s, Tensors t, cudaStream_t stream) {
+  const int rows = s.heads / s.key_heads * s.queries;
+  const auto run = d == 128 && rows == 8    ? few<128, 8>
+                   : d == 128 && rows == 16 ? few<128, 16>
+                   : d == 64 && rows == 8   ? few<64, 8>
+                                            : nullptr;
+  if (run)
+    run(s, t, stream);
+  return run != nullptr;
+}
+/// Bytes of the pieces and, zero before and after, of what has arrived; of any.
+extern "C" void decode_workspace(long *pieces, long *arrived) {
+  using C = Few<bf16, 128, Lengths<128>, 128, 16, 132>;
+  *pieces = 2l * C::MostPipes * C::PieceFloats * sizeof(float);
+  *arrived = C::MostPipes * sizeof(int);
+}
