@@ -465,6 +465,19 @@ Exchange::Exchange(const View &from, const View &to, const Shape &shape,
       self = int64_t(members.size());
     members.push_back(std::move(member));
   }
+
+  std::vector<std::vector<int64_t>> needed; // by overlap and part
+  for (const Overlap &overlap : overlaps) {
+    std::vector<int64_t> &sums = needed.emplace_back(overlap.to.count, 0);
+    for (size_t pair = 0; pair < overlap.common.size(); ++pair)
+      sums[pair % sums.size()] += overlap.common[pair];
+  }
+  for (const Member &member : members) {
+    int64_t count = 1;
+    for (size_t i = 0; i < needed.size(); ++i)
+      count *= needed[i][member.needs[i]];
+    mostReceived = std::max(mostReceived, count - common(member, member));
+  }
 }
 
 int64_t Exchange::common(const Member &holder, const Member &member) const {
@@ -493,11 +506,11 @@ size_t Exchange::nearest(int64_t shard, const Member &member) const {
          from.begin();
 }
 
-std::vector<int64_t> Exchange::giversOf(int64_t shard) const {
-  std::vector<int64_t> givers(members.size(), -1);
+std::vector<Exchange::Share> Exchange::sharesOf(int64_t shard) const {
+  std::vector<Share> shares;
   const std::vector<int64_t> &from = holders[shard];
   if (from.empty())
-    return givers;
+    return shares;
 
   std::vector<std::pair<size_t, int64_t>> waiting; // and how much they need
   int64_t total = 0;
@@ -506,41 +519,82 @@ std::vector<int64_t> Exchange::giversOf(int64_t shard) const {
     if (!wanted)
       continue;
     if (members[i].shard == shard) {
-      givers[i] = int64_t(i);
+      shares.push_back({int64_t(i), int64_t(i), wanted});
     } else if (from.size() == 1) {
-      givers[i] = from[0];
+      shares.push_back({from[0], int64_t(i), wanted});
     } else {
       waiting.emplace_back(i, wanted);
       total += wanted;
     }
   }
 
-  // A fair share from the nearest holder; who finds it busy goes to the least
-  // loaded one, the nearest of equals.
+  // A fair share from the nearest holder.
   const int64_t count = int64_t(from.size());
-  const int64_t share = (total + count - 1) / count;
+  const int64_t fair = (total + count - 1) / count;
   std::vector<int64_t> load(from.size(), 0);
-  auto give = [&](size_t holder, size_t taker, int64_t wanted) {
-    load[holder] += wanted;
-    givers[taker] = from[holder];
+  auto give = [&](size_t holder, size_t taker, int64_t elements) {
+    load[holder] += elements;
+    shares.push_back({from[holder], int64_t(taker), elements});
   };
-  for (auto [taker, wanted] : waiting)
-    if (size_t near = nearest(shard, members[taker]);
-        load[near] + wanted <= share)
+  std::erase_if(waiting, [&](const auto &wait) {
+    const auto [taker, wanted] = wait;
+    const size_t near = nearest(shard, members[taker]);
+    const bool isFree = load[near] + wanted <= fair;
+    if (isFree)
       give(near, taker, wanted);
+    return isFree;
+  });
+
+  // Who finds it busy goes to the least loaded one, the nearest of equals; and
+  // to several where that would then send for longer than any device receives.
+  const int64_t most = std::max(fair, mostReceived);
   for (auto [taker, wanted] : waiting) {
-    if (givers[taker] >= 0)
+    auto leastLoaded = [&, taker = taker] {
+      size_t best = 0;
+      for (size_t h = 1; h < from.size(); ++h)
+        if (load[h] < load[best] ||
+            (load[h] == load[best] &&
+             distance(members[from[h]], members[taker]) <
+                 distance(members[from[best]], members[taker])))
+          best = h;
+      return best;
+    };
+    if (size_t best = leastLoaded(); load[best] + wanted <= most) {
+      give(best, taker, wanted);
       continue;
-    size_t best = 0;
-    for (size_t h = 1; h < from.size(); ++h)
-      if (load[h] < load[best] ||
-          (load[h] == load[best] &&
-           distance(members[from[h]], members[taker]) <
-               distance(members[from[best]], members[taker])))
-        best = h;
-    give(best, taker, wanted);
+    }
+    // Cut where there are most positions.
+    size_t along = 0;
+    int64_t positions = 0;
+    for (size_t i = 0; i < overlaps.size(); ++i) {
+      int64_t here =
+          overlaps[i].at(members[from[0]].has[i], members[taker].needs[i]);
+      if (here > positions) {
+        along = i;
+        positions = here;
+      }
+    }
+    const int64_t unit = wanted / positions;
+    std::vector<int64_t> taken(from.size(), 0);
+    for (int64_t left = positions; left;) {
+      const size_t best = leastLoaded();
+      const int64_t next =
+          std::min(left, std::max<int64_t>((most - load[best]) / unit, 1));
+      load[best] += next * unit;
+      taken[best] += next;
+      left -= next;
+    }
+    for (int64_t h = 0, begin = 0; h < count; ++h) {
+      if (!taken[h])
+        continue;
+      Share share{from[h], int64_t(taker), taken[h] * unit};
+      if (taken[h] != positions)
+        share.range = {along, begin, begin + taken[h]};
+      shares.push_back(share);
+      begin += taken[h];
+    }
   }
-  return givers;
+  return shares;
 }
 
 } // namespace tessera::layout

@@ -127,6 +127,20 @@ public:
     int64_t copy = 0; ///< of its shard: the digits that `has` has not
   };
 
+  /// What a device gives to another, or keeps.
+  struct Share {
+    int64_t giver, taker; ///< indices of members
+    int64_t elements;
+    /// All that the giver has and the taker needs; or where several holders
+    /// serve one taker, of what they have in common in the changed group
+    /// `along` only what is at [begin, end), and of the others all.
+    struct Range {
+      size_t along;
+      int64_t begin, end;
+    };
+    std::optional<Range> range = std::nullopt;
+  };
+
   Exchange(const View &from, const View &to, const Shape &shape,
            const Mesh &mesh, const Coords &at);
 
@@ -141,9 +155,11 @@ public:
 
   /// Elements that `member` needs of what `holder` has.
   int64_t common(const Member &holder, const Member &member) const;
-  /// For each member the index of the device that gives it what it needs of
-  /// `shard`: itself if it has it, -1 if it needs nothing of it.
-  std::vector<int64_t> giversOf(int64_t shard) const;
+  /// Who gives what of `shard`: who has it keeps it, others take it from its
+  /// holders, each pair once. No holder gives more than its fair share or than
+  /// some device of the class receives, whichever is more, but for less than
+  /// one position of a range.
+  std::vector<Share> sharesOf(int64_t shard) const;
 
 private:
   /// The holder of `shard` that differs from `member` in the fewest digits.
@@ -151,6 +167,7 @@ private:
   /// Whether the class' digits are apart from all others. Then a shard's
   /// holders are in order of their copies, and none is missing.
   bool isApart = true;
+  int64_t mostReceived = 0; ///< by a member
 };
 
 } // namespace tessera::layout

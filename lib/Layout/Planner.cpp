@@ -55,8 +55,8 @@ private:
   bool contiguous(const View &view, size_t begin, size_t end) const;
   const Traffic &trafficOf(const View &from, const View &to) const;
   Traffic computeTraffic(const View &from, const View &to) const;
-  void countPairs(const Exchange &exchange, int64_t scale,
-                  Traffic &traffic) const;
+  std::vector<bool> countPairs(const Exchange &exchange, int64_t scale,
+                               Traffic &traffic) const;
   void countShares(const Exchange &exchange, int64_t scale,
                    Traffic &traffic) const;
   bool onlyFirstHolds(const View &view, const std::vector<SubAxis> &axes) const;
@@ -137,21 +137,6 @@ Traffic Planner::computeTraffic(const View &symbolicFrom,
   Traffic traffic;
   traffic.axes = merged(exchange.active);
 
-  int64_t cutFrom = 0, cutTo = 0;
-  for (size_t i = 0; i < exchange.changed.size(); ++i) {
-    const Group &group = exchange.groups[exchange.changed[i]];
-    const Overlap &overlap = exchange.overlaps[i];
-    if (overlap.fromCut) {
-      ++cutFrom;
-      traffic.packFrom |= !overlap.fromContiguous ||
-                          !contiguous(from, group.fromBegin, group.fromEnd);
-    }
-    if (overlap.toCut) {
-      ++cutTo;
-      traffic.packTo |=
-          !overlap.toContiguous || !contiguous(to, group.toBegin, group.toEnd);
-    }
-  }
   // At smaller extents digits may be at other places than at the maximum.
   for (const Group &group : joinGroups(symbolicFrom, symbolicTo, shape)) {
     if (!group.changed() || !views.isDynamic(group, symbolicFrom))
@@ -162,8 +147,6 @@ Traffic Planner::computeTraffic(const View &symbolicFrom,
       traffic.axes.insert(traffic.axes.end(), more.begin(), more.end());
     }
   }
-  traffic.packFrom |= cutFrom > 1;
-  traffic.packTo |= cutTo > 1;
 
   // Unchanged dims only multiply; no class has more of them than this.
   int64_t scale = 1;
@@ -179,11 +162,30 @@ Traffic Planner::computeTraffic(const View &symbolicFrom,
   const bool chosen =
       std::any_of(exchange.holders.begin(), exchange.holders.end(),
                   [](const auto &holders) { return holders.size() > 1; });
+  std::vector<bool> shared(exchange.changed.size(), false);
   if (chosen &&
       exchange.numShards * int64_t(exchange.members.size()) <= kMaxPairs)
-    countPairs(exchange, scale, traffic);
+    shared = countPairs(exchange, scale, traffic);
   else
     countShares(exchange, scale, traffic);
+
+  int64_t cutFrom = 0, cutTo = 0;
+  for (size_t i = 0; i < exchange.changed.size(); ++i) {
+    const Group &group = exchange.groups[exchange.changed[i]];
+    const Overlap &overlap = exchange.overlaps[i];
+    if (overlap.fromCut || shared[i]) {
+      ++cutFrom;
+      traffic.packFrom |= !overlap.fromContiguous ||
+                          !contiguous(from, group.fromBegin, group.fromEnd);
+    }
+    if (overlap.toCut || shared[i]) {
+      ++cutTo;
+      traffic.packTo |=
+          !overlap.toContiguous || !contiguous(to, group.toBegin, group.toEnd);
+    }
+  }
+  traffic.packFrom |= cutFrom > 1;
+  traffic.packTo |= cutTo > 1;
   return traffic;
 }
 
@@ -191,32 +193,31 @@ static int64_t most(const std::vector<int64_t> &values) {
   return *std::max_element(values.begin(), values.end());
 }
 
-/// What each device gives to each.
-void Planner::countPairs(const Exchange &exchange, int64_t scale,
-                         Traffic &traffic) const {
+/// What each device gives to each. The changed groups in which several holders
+/// share one taker.
+std::vector<bool> Planner::countPairs(const Exchange &exchange, int64_t scale,
+                                      Traffic &traffic) const {
   size_t count = exchange.members.size();
   std::vector<int64_t> sent(count, 0), received(count, 0);
   std::vector<int64_t> takers(count, 0), givers(count, 0);
+  std::vector<bool> shared(exchange.changed.size(), false);
   for (int64_t shard = 0; shard < exchange.numShards; ++shard) {
-    std::vector<int64_t> giverOf = exchange.giversOf(shard);
-    for (size_t taker = 0; taker < count; ++taker) {
-      int64_t giver = giverOf[taker];
-      if (giver < 0)
+    for (const Exchange::Share &share : exchange.sharesOf(shard)) {
+      ++takers[share.giver];
+      ++givers[share.taker];
+      if (share.range)
+        shared[share.range->along] = true;
+      if (share.giver == share.taker)
         continue;
-      ++takers[giver];
-      ++givers[taker];
-      if (size_t(giver) == taker)
-        continue;
-      int64_t elements = scale * exchange.common(exchange.members[giver],
-                                                 exchange.members[taker]);
-      sent[giver] += elements;
-      received[taker] += elements;
+      sent[share.giver] += scale * share.elements;
+      received[share.taker] += scale * share.elements;
     }
   }
   traffic.sent = most(sent);
   traffic.received = most(received);
   traffic.permutation =
       traffic.received && most(takers) == 1 && most(givers) == 1;
+  return shared;
 }
 
 /// The same from what each shard gives and each part needs in all, as if those

@@ -103,11 +103,13 @@ private:
 };
 } // namespace
 
-/// What `giver` has and `taker` needs in `group`, in increasing order.
+/// What `giver` has and `taker` needs in `group`, in increasing order; of that
+/// what is at [begin, end).
 static std::vector<Piece> piecesOf(const Group &group, const View &from,
                                    const View &to, const Shape &shape,
                                    const Mesh &mesh, const Coords &giver,
-                                   const Coords &taker) {
+                                   const Coords &taker, int64_t begin,
+                                   int64_t end) {
   std::vector<Run> has = localRuns(group.from, group.bound, mesh, giver);
   std::vector<Run> needs = localRuns(group.to, group.bound, mesh, taker);
 
@@ -116,14 +118,20 @@ static std::vector<Piece> piecesOf(const Group &group, const View &from,
     int64_t from, to, length;
   };
   std::vector<Common> commons;
+  int64_t seen = 0;
   for (size_t h = 0, n = 0; h < has.size() && n < needs.size();) {
     int64_t hasEnd = has[h].global + has[h].length;
     int64_t needsEnd = needs[n].global + needs[n].length;
-    int64_t begin = std::max(has[h].global, needs[n].global);
-    int64_t end = std::min(hasEnd, needsEnd);
-    if (begin < end) {
-      Common next{has[h].local + begin - has[h].global,
-                  needs[n].local + begin - needs[n].global, end - begin};
+    int64_t first = std::max(has[h].global, needs[n].global);
+    int64_t last = std::min(hasEnd, needsEnd);
+    int64_t common = std::max<int64_t>(last - first, 0);
+    int64_t skipped = std::clamp<int64_t>(begin - seen, 0, common);
+    int64_t length = std::clamp<int64_t>(end - seen, 0, common) - skipped;
+    seen += common;
+    if (length > 0) {
+      first += skipped;
+      Common next{has[h].local + first - has[h].global,
+                  needs[n].local + first - needs[n].global, length};
       if (!commons.empty() &&
           commons.back().from + commons.back().length == next.from &&
           commons.back().to + commons.back().length == next.to)
@@ -131,8 +139,8 @@ static std::vector<Piece> piecesOf(const Group &group, const View &from,
       else
         commons.push_back(next);
     }
-    h += hasEnd == end;
-    n += needsEnd == end;
+    h += hasEnd == last;
+    n += needsEnd == last;
   }
 
   auto divide = [](int64_t a, int64_t b) { return a % b == 0 || b % a == 0; };
@@ -176,16 +184,22 @@ static void append(Box &box, const Box &tail) {
   box.size.insert(box.size.end(), tail.size.begin(), tail.size.end());
 }
 
-/// The pairs of boxes that go from `giver` to `taker`, in row-major order.
-static std::vector<Piece> boxesBetween(const std::vector<Group> &groups,
-                                       const View &from, const View &to,
-                                       const Shape &shape, const Mesh &mesh,
-                                       const Coords &giver,
-                                       const Coords &taker) {
+/// The pairs of boxes that go from giver to taker, in row-major order.
+static std::vector<Piece> boxesOf(const Exchange::Share &share,
+                                  const Exchange &exchange, const View &from,
+                                  const View &to, const Shape &shape,
+                                  const Mesh &mesh) {
   std::vector<Piece> boxes = {{{}, {}, 1}};
-  for (const Group &group : groups) {
+  for (size_t i = 0; i < exchange.groups.size(); ++i) {
+    int64_t begin = 0, end = exchange.groups[i].bound;
+    if (share.range && exchange.changed[share.range->along] == i) {
+      begin = share.range->begin;
+      end = share.range->end;
+    }
     std::vector<Piece> pieces =
-        piecesOf(group, from, to, shape, mesh, giver, taker);
+        piecesOf(exchange.groups[i], from, to, shape, mesh,
+                 exchange.members[share.giver].coords,
+                 exchange.members[share.taker].coords, begin, end);
     std::vector<Piece> product;
     product.reserve(boxes.size() * pieces.size());
     for (const Piece &head : boxes) {
@@ -211,12 +225,11 @@ Transfers expandTransfers(const View &from, const View &to, const Shape &shape,
 
   Transfers result;
   result.keepFrom = result.keepTo = {rank, {}, 0};
-  auto add = [&](const Exchange::Member &giver, const Exchange::Member &taker) {
-    int64_t giverRank = mesh.rankOfCoords(giver.coords);
-    int64_t takerRank = mesh.rankOfCoords(taker.coords);
+  auto add = [&](const Exchange::Share &share) {
+    int64_t giverRank = mesh.rankOfCoords(members[share.giver].coords);
+    int64_t takerRank = mesh.rankOfCoords(members[share.taker].coords);
     PeerBoxes has{takerRank, {}, 0}, gets{giverRank, {}, 0};
-    for (Piece &piece : boxesBetween(exchange.groups, from, to, shape, mesh,
-                                     giver.coords, taker.coords)) {
+    for (Piece &piece : boxesOf(share, exchange, from, to, shape, mesh)) {
       has.boxes.push_back(std::move(piece.from));
       gets.boxes.push_back(std::move(piece.to));
       has.elements += piece.elements;
@@ -243,14 +256,9 @@ Transfers expandTransfers(const View &from, const View &to, const Shape &shape,
     bool own = holder.shard == self.shard;
     if (!own && !exchange.common(holder, self))
       continue;
-    std::vector<int64_t> givers = exchange.giversOf(holder.shard);
-    if (givers[exchange.self] >= 0)
-      add(members[givers[exchange.self]], self);
-    if (!own)
-      continue;
-    for (size_t i = 0; i < members.size(); ++i)
-      if (givers[i] == exchange.self && int64_t(i) != exchange.self)
-        add(self, members[i]);
+    for (const Exchange::Share &share : exchange.sharesOf(holder.shard))
+      if (share.taker == exchange.self || share.giver == exchange.self)
+        add(share);
   }
   auto byPeer = [](const PeerBoxes &a, const PeerBoxes &b) {
     return a.peer < b.peer;

@@ -81,6 +81,8 @@ struct Transfers {
 /// to move is not listed. An element that several devices hold is taken from
 /// itself if held, else from a holder chosen so that holders share the work and
 /// the nearest coordinates serve first; that choice is the same on all ranks.
+/// Several holders serve one rank where one would otherwise send for longer
+/// than any rank receives.
 /// Any legal views of the static `shape` will do; their partial states must be
 /// equal, and an addend comes from a device with the same partial digits. Boxes
 /// are given in each side's own local dims. They have equal sizes where both

@@ -131,6 +131,16 @@ TEST_F(Usual, oneSenderOfManyScattersFirst) {
   EXPECT_EQ(plan.chosen.steps[1].kind, Step::Kind::AllGather);
 }
 
+TEST(Planner, HoldersShareATaker) {
+  // Axes of 6 and 4 trade places: no device sends more than one receives.
+  Mesh mesh = makeMesh("<a=6, b=4>");
+  Plan plan = planned("[did(a) * _, _]", "[did(b) * _, _]", {384, 1536}, mesh);
+  EXPECT_EQ(plan.chosen.text, "exchange");
+  EXPECT_EQ(plan.lowerBoundBytes, 589824);
+  EXPECT_EQ(plan.chosen.cost.bytesReceived, 589824);
+  EXPECT_EQ(plan.chosen.cost.bytesSent, 589824);
+}
+
 TEST_F(Usual, partialToWholeIsAnAllReduce) {
   Plan plan =
       this->plan("[did(dp) * _, _], partial = [tp : sum]", "[did(dp) * _, _]");

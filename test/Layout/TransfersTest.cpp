@@ -31,12 +31,44 @@ static int64_t lacking(const Tensor &tensor, const View &from, const View &to) {
   return most;
 }
 
+/// What the busiest rank must send at least, if holders of an element share
+/// those that lack it as they like. Those that hold one element hold the same
+/// elements.
+static int64_t fairShare(const Tensor &tensor, const View &from,
+                         const View &to) {
+  const std::vector<Local> &source = tensor.localsOf(from);
+  const std::vector<SubAxis> partial = partialAxesOf(from);
+  std::map<std::vector<size_t>, int64_t> lacked; // by holders
+  for (size_t rank = 0; rank < tensor.coords.size(); ++rank) {
+    for (int64_t element : tensor.localsOf(to)[rank].elements) {
+      std::vector<size_t> holders;
+      for (size_t peer = 0; peer < source.size(); ++peer)
+        if (std::binary_search(source[peer].elements.begin(),
+                               source[peer].elements.end(), element) &&
+            digitsOf(partial, tensor.mesh, tensor.coords[peer]) ==
+                digitsOf(partial, tensor.mesh, tensor.coords[rank]))
+          holders.push_back(peer);
+      if (std::find(holders.begin(), holders.end(), rank) == holders.end())
+        ++lacked[holders];
+    }
+  }
+  int64_t most = 0;
+  for (const auto &[holders, elements] : lacked)
+    most = std::max(most, (elements + int64_t(holders.size()) - 1) /
+                              int64_t(holders.size()));
+  return most;
+}
+
 static void checkPair(const Tensor &tensor, const View &from, const View &to) {
   SCOPED_TRACE(toString(from, tensor.mesh) + " to " +
                toString(to, tensor.mesh) + " on " + toString(tensor.mesh));
   Moved moved = runTransfers(tensor, from, to, sourceContents(tensor, from));
   EXPECT_EQ(moved.contents, sourceContents(tensor, to));
   EXPECT_EQ(moved.received, lacking(tensor, from, to));
+  // Holders share a taker at positions of one dimension, so that less than one
+  // of these may be too much.
+  EXPECT_LE(moved.sent,
+            std::max(moved.received, fairShare(tensor, from, to)) + 1);
 }
 
 static void checkAll(const char *meshText, const Shape &shape) {
@@ -58,6 +90,7 @@ TEST(Transfers, EveryPairOf1DViews) {
                     "<x=6>", "<x=2, y=3, devices=iota(y, x)>"})
     for (int64_t extent : {0, 1, 5, 6, 12})
       checkAll(text, {extent});
+  checkAll("<x=3, y=4>", {12});
 }
 
 TEST(Transfers, EveryPairOf2DViews) {
@@ -84,6 +117,23 @@ TEST(Transfers, HoldersShareTheWork) {
   Moved moved = runTransfers(tensor, from, to, sourceContents(tensor, from));
   EXPECT_EQ(moved.received, 8);
   EXPECT_EQ(moved.sent, 8);
+}
+
+TEST(Transfers, HoldersShareATaker) {
+  // Axes of 6 and 4 trade places. Four devices have the first 4 of 24 elements,
+  // and five others need them: where each is served by one device, one of the
+  // four serves two and sends 8. No device receives more than 6.
+  Mesh mesh = makeMesh("<a=6, b=4>");
+  for (Shape shape : {Shape{24}, Shape{24, 5}}) {
+    const bool flat = shape.size() == 1;
+    View from = view(flat ? "[did(a) * _]" : "[did(a) * _, _]", shape, mesh);
+    View to = view(flat ? "[did(b) * _]" : "[did(b) * _, _]", shape, mesh);
+    Tensor tensor(shape, mesh);
+    Moved moved = runTransfers(tensor, from, to, sourceContents(tensor, from));
+    EXPECT_EQ(moved.contents, sourceContents(tensor, to));
+    EXPECT_EQ(moved.received, flat ? 6 : 30);
+    EXPECT_EQ(moved.sent, moved.received);
+  }
 }
 
 TEST(Transfers, NearestHolderServes) {
