@@ -488,10 +488,10 @@ template <class M> struct Problem {
   void launch() {
     const int bytes = sizeof(typename C::Shared);
     allow_shared(kernel<M>, bytes);
-    const int tiles = (s.queries + C::BM - 1) / C::BM * s.heads * s.batch;
-    if (tiles)
-      kernel<M>
-          <<<std::min(multiprocessors(), tiles), C::Threads, bytes>>>(maps, p);
+    // As programs launch it: there may be more blocks than tiles.
+    const int blocks = std::min((size_t)multiprocessors(), rows);
+    if (blocks)
+      kernel<M><<<blocks, C::Threads, bytes>>>(maps, p);
     CHECK(cudaGetLastError());
   }
 };

@@ -238,16 +238,19 @@ template <class C, class P> struct FwdProducer {
     v_ring.next();
   }
 
+  /// There is no tile more, or never was one.
+  TSR_MEMBER void tell_end(int phase) {
+    barrier_wait(&s.q_empty, phase ^ 1);
+    s.tile = -1;
+    barrier_arrive(&s.q_full);
+  }
+
   TSR_MEMBER void run() {
     const int tiles = (p.queries + C::BM - 1) / C::BM * p.heads * p.batch;
     int id = blockIdx.x;
     for (int phase = 0;; phase ^= 1) {
-      if (id >= tiles) {
-        barrier_wait(&s.q_empty, phase ^ 1);
-        s.tile = -1;
-        barrier_arrive(&s.q_full);
-        return;
-      }
+      if (id >= tiles)
+        return tell_end(phase);
       int next = id + gridDim.x;
       if (p.ticket) { // a draw a tile: the last of all finds tiles - 1
         const int drawn = atomicAdd(p.ticket, 1);
@@ -281,8 +284,8 @@ template <class C, class P> struct FwdProducer {
   TSR_MEMBER void run_sparse() {
     const int lane = threadIdx.x % 32;
     const int tiles = (p.queries + C::BM - 1) / C::BM * p.heads * p.batch;
-    int id = blockIdx.x;
-    for (int phase = 0; id < tiles; phase ^= 1) {
+    int id = blockIdx.x, phase = 0;
+    for (; id < tiles; phase ^= 1) {
       int next = id + gridDim.x;
       if (p.ticket) {
         if (lane == 0) {
@@ -328,12 +331,9 @@ template <class C, class P> struct FwdProducer {
           load_v(block, head, t.batch);
       }
       id = next;
-      if (id >= tiles && lane == 0) {
-        barrier_wait(&s.q_empty, phase);
-        s.tile = -1;
-        barrier_arrive(&s.q_full);
-      }
     }
+    if (lane == 0)
+      tell_end(phase);
   }
 };
 
