@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """The GPT-3 block forward of block.py in JAX, on N GPUs of one process, timed as there.
 
-    python3 bench/gpu/block_jax.py N
+    python3 bench/gpu/block_jax.py N [--gradient]
 
+With --gradient forward and backward, the gradients of x and of all parameters.
 GSPMD shards it by the constraints below, sequence parallel and tensor parallel; the
 latency-hiding scheduler is on, XLA's own collective kernels and NVLink multicast are
 off. Medians of 5 rounds of 30 queued steps behind twice as many, in ms.
@@ -54,14 +55,15 @@ def block(p, x, rows, columns):
 
 
 def reading(call, steps):
-    for _ in range(2 * steps):
-        result = call()
-    warm = result
-    for _ in range(steps):
-        result = call()
-    jax.block_until_ready(warm)
-    begin = time.perf_counter()
-    jax.block_until_ready(result)
+    """From when a step is done to when the one `steps` later is, always 10 ahead. (XLA takes
+    no more than about 30: a clock that starts when all are queued may start too late.)"""
+    queued = []
+    for i in range(3 * steps):
+        queued.append(jax.tree.leaves(call())[0])
+        if len(queued) > 10:
+            jax.block_until_ready(queued.pop(0))
+        if i == 2 * steps - 1:
+            begin = time.perf_counter()
     return 1e3 * (time.perf_counter() - begin) / steps
 
 
@@ -75,11 +77,26 @@ def main():
 
     p = {name: random(i, *which) for i, (name, which) in enumerate(WEIGHTS.items())}
     columns, calls = NamedSharding(mesh, P(None, "tp")), {}
+    lying = {name: NamedSharding(mesh, spec) for name, (_, spec, _) in WEIGHTS.items()}
     for name, spec in (("sequence parallel", P("tp", None)), ("tensor parallel", P(None, None))):
         rows, x = NamedSharding(mesh, spec), random(99, (S, E), spec, 1)
-        run = jax.jit(lambda p, x, rows=rows: block(p, x, rows, columns))
-        calls[name] = lambda run=run, x=x: run(p, x)
-        assert bool(jnp.isfinite(jax.block_until_ready(calls[name]())).all())
+
+        def forward(p, x, rows=rows):
+            return block(p, x, rows, columns)
+
+        def both(p, x, dy, forward=forward):
+            y, adjoint = jax.vjp(forward, p, x)
+            return y, *adjoint(dy)
+
+        if "--gradient" in sys.argv:
+            run, dy = jax.jit(both, out_shardings=(rows, lying, rows)), random(98, (S, E), spec, 1)
+            calls[name] = lambda run=run, x=x, dy=dy: run(p, x, dy)
+        else:
+            run = jax.jit(forward)
+            calls[name] = lambda run=run, x=x: run(p, x)
+        results = jax.tree.leaves(jax.block_until_ready(calls[name]()))
+        assert all(bool(jnp.isfinite(result).all()) for result in results)
+        del results
     times = {name: [] for name in calls}
     for _ in range(5):
         for name, call in calls.items():

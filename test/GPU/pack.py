@@ -152,9 +152,9 @@ def pack_minilm(tools, model, out, target):
     return 3
 
 
-def gpt3_name(kind, mesh, dropout):
+def gpt3_name(kind, mesh, dropout, backward=False):
     return "-".join(["gpt3", kind, *(["dropout"] if dropout else []),
-                     mesh.replace("=", "").replace(",", "")])
+                     *(["gradient"] if backward else []), mesh.replace("=", "").replace(",", "")])
 
 
 def list_programs(only, elements, target):
@@ -176,6 +176,10 @@ def list_programs(only, elements, target):
     if target != "cpu":
         # 300 rows of 256 columns, in 4 heads of 64.
         for kind in ("sp", "tp"):
+            name = gpt3_name(kind, "tp=2", 0, backward=True)
+            if only in name:
+                text = gpt3.program(kind, "tp=2", s=300, heads=4, d=64, backward=True)
+                yield name, text, "", 2, PLAIN
             for dropout in (0, 0.1):
                 meshes = ["tp=2", "dp=2,tp=2", "tp=2,dp=2"]
                 if (kind, dropout) == ("sp", 0):
@@ -191,19 +195,21 @@ def list_programs(only, elements, target):
 def pack_large(tools, only, out, target):
     """The GPT-3 block, and the program that holds it against float64; gives how many
     tests."""
-    cases = [(kind, mesh, dropout) for kind in ("sp", "tp") for dropout in (0, 0.1)
+    cases = [(kind, mesh, dropout, False) for kind in ("sp", "tp") for dropout in (0, 0.1)
              for mesh in ("tp=2", "tp=4")]
-    cases += [("sp", mesh, 0) for mesh in ("dp=2,tp=2", "tp=2,dp=2")]
+    cases += [("sp", mesh, 0, False) for mesh in ("dp=2,tp=2", "tp=2,dp=2")]
+    cases += [("sp", mesh, 0, True) for mesh in ("tp=2", "tp=4")]
     cases = [case for case in cases if only in gpt3_name(*case)]
-    for kind, mesh, dropout in cases:
-        folder = out / "large/tests" / gpt3_name(kind, mesh, dropout)
+    for kind, mesh, dropout, backward in cases:
+        folder = out / "large/tests" / gpt3_name(kind, mesh, dropout, backward)
         folder.mkdir(parents=True)
         program = folder / "program.mlir"
-        program.write_text(gpt3.program(kind, mesh, dropout))
+        program.write_text(gpt3.program(kind, mesh, dropout, backward=backward))
         tools.compile(program, "", folder / "module.tsr", f"--target={target}")
         flags = f"--mesh {mesh}"
         flags += " --tensor-parallel" if kind == "tp" else ""
         flags += f" --dropout {dropout}" if dropout else ""
+        flags += " --gradient" if backward else ""
         ranks = math.prod(size for _, size in gpt3.axes(mesh))
         (folder / "test.env").write_text(f"RANKS={ranks}\nFLAGS='{flags}'\n")
     if cases:

@@ -5,11 +5,12 @@ that.
 
 Compiles each program of examples/, test/Programs and test/Compiler/programs for
 a target, with f32 as bf16, examples in their own precision too, and the block of the
-benchmarks (bench/gpu/gpt3.py) with dropout; some with products as kernels of our own
-where they fit, of which there must be some. The compiler warns of spills, stack and remarks; here
-a warning is a failure, as is a machine without NVRTC. Then the machine code of each
-kernel is looked at, that of some through cuobjdump too. Only a program that says "may spill" may, up to 64 bytes, or as many
-as it says: loads that are looked at, beside accumulators that leave them some twenty registers.
+benchmarks (bench/gpu/gpt3.py) with dropout, and its gradients; some with products as
+kernels of our own where they fit, of which there must be some. The compiler warns of
+spills, stack and remarks; here a warning is a failure, as is a machine without NVRTC.
+Then the machine code of each kernel is looked at, that of some through cuobjdump too.
+Only a program that says "may spill" may, up to 64 bytes, or as many as it says: loads
+that are looked at, beside accumulators that leave them some twenty registers.
 
 For another target than cuda:sm_90a nothing may be of one architecture alone, and there
 are no products of our own.
@@ -139,6 +140,8 @@ def programs(files):
     for mesh in "tp=2", "tp=4":
         for variant in "as it is", OWN:
             yield f"gpt3.py {mesh}", variant, "source", gpt3.program("sp", mesh, 0.1)
+        yield (f"gpt3.py {mesh} --gradient", "as it is", "source",
+               gpt3.program("sp", mesh, backward=True))
 
 
 def main():
