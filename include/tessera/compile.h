@@ -59,6 +59,10 @@ typedef struct tessera_compile_options {
   /* Non-zero: programs in text have the places of ops, "loc(...)", and each
    * tensor type once, as an alias. */
   int32_t locations;
+  /* Called with how many kernels for cuda are compiled, of how many, on any
+   * thread, one at a time, while tessera_compile runs; not. */
+  void (*progress)(void *user, size_t done, size_t all);
+  void *progress_user;
 } tessera_compile_options;
 
 /* What came of a compilation. Strings returned belong to it. */

@@ -73,6 +73,10 @@ tessera_compiled *tessera_compile(const char *source, size_t count,
   set(options.dumpDirectory, in.dump_directory);
   set(options.dumpKernels, in.dump_kernels);
   set(options.nvrtc, in.nvrtc);
+  if (in.progress)
+    options.progress = [in](size_t done, size_t all) {
+      in.progress(in.progress_user, done, all);
+    };
   compiled->result = compile({source, count}, options);
   return compiled;
 } catch (const std::bad_alloc &) {

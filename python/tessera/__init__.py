@@ -81,7 +81,8 @@ def compile(source: Source, *, name: str = "-", mesh: Sizes = {}, target: str = 
             dump_kernels: typing.Optional[os.PathLike] = None,
             nvrtc: typing.Optional[os.PathLike] = None,
             shardings: typing.Optional[os.PathLike] = None,
-            memory: typing.Union[int, str, None] = None) -> Compiled:
+            memory: typing.Union[int, str, None] = None,
+            progress: typing.Optional[typing.Callable[[int, int], typing.Any]] = None) -> Compiled:
     """Compiles a program in text or MLIR's bytecode.
 
     name: of the source, in messages. mesh: sizes of mesh axes; those not named keep
@@ -92,22 +93,35 @@ def compile(source: Source, *, name: str = "-", mesh: Sizes = {}, target: str = 
     once, as an alias. dump: a folder for the program after each phase.
     shardings: a file with a line "mesh <tp = 2>" and views by name, with patterns:
     "layers.*.wq: [did(tp) * _, _]". memory: bytes that a device may hold between steps,
-    or as "80GiB"; values beyond are made again.
+    or as "80GiB"; values beyond are made again. progress: called with how many kernels for
+    cuda are compiled, and of how many, on any thread, one call at a time. What it raises is
+    raised when all are.
     """
     functions = _native.compiler()
     data = source.encode() if isinstance(source, str) else bytes(source)
     text = lambda value: os.fsencode(value) if value else None
+    raised = []
+
+    def report(_, done, all):
+        try:
+            progress(done, all)
+        except BaseException as error:  # no C++ has it pass through
+            raised.append(error)
+
     options = _native.CompileOptions(
         name=name.encode(), target=target.encode(), strict=strict, explain=explain,
         locations=locations, mesh=text(",".join(f"{axis}={size}" for axis, size in mesh.items())),
         attention=text(",".join(attention)), matmul=text(",".join(matmul)),
         start=start.encode(), stop=to.encode(), dump_directory=text(dump),
         dump_kernels=text(dump_kernels), nvrtc=text(nvrtc), shardings=text(shardings),
-        memory=None if memory is None else str(memory).encode())
+        memory=None if memory is None else str(memory).encode(),
+        progress=_native.PROGRESS(report) if progress else _native.PROGRESS())
     compiled = functions["compile"](data, len(data), c.byref(options))
     if not compiled:
         raise Error("no memory is left", Code.OUT_OF_MEMORY)
     try:
+        if raised:
+            raise raised[0]
         diagnostics = functions["compiled_diagnostics"](compiled).decode(errors="replace")
         if not functions["compiled_succeeded"](compiled):
             raise CompileError(diagnostics)

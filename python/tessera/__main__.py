@@ -1,13 +1,16 @@
-"""The tools: `python -m tessera opt|compile|run|view ARGUMENTS`."""
+"""The tools: `python -m tessera opt|compile|run|view ARGUMENTS`, or `--version`."""
 
 import os
 import sys
 
+from . import __version__
 from ._native import Error, find
 
 
 def main():
     tools = ("opt", "compile", "run", "view")
+    if sys.argv[1:] == ["--version"]:
+        return print(f"Tessera {__version__}")
     if len(sys.argv) < 2 or sys.argv[1] not in tools:
         sys.exit(f"usage: python -m tessera {'|'.join(tools)} ARGUMENTS")
     if sys.argv[1] == "view":

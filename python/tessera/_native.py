@@ -48,11 +48,12 @@ def _struct(name, doc, /, **fields):
     return type(name, (Struct,), {"_fields_": body, "__doc__": doc})
 
 
+PROGRESS = c.CFUNCTYPE(None, P, c.c_size_t, c.c_size_t)
 CompileOptions = _struct(
     "CompileOptions", "tessera_compile_options", name="text", mesh="text", target="text",
     attention="text", matmul="text", strict="i32", explain="i32", start="text", stop="text",
     dump_directory="text", dump_kernels="text", nvrtc="text", shardings="text",
-    memory="text", locations="i32")
+    memory="text", locations="i32", progress=PROGRESS, progress_user="pointer")
 LOG = c.CFUNCTYPE(None, P, c.c_int, c.c_char_p)
 ALL_GATHER = c.CFUNCTYPE(c.c_int, P, P, P, c.c_size_t)
 BARRIER = c.CFUNCTYPE(c.c_int, P)

@@ -121,6 +121,22 @@ class Compile(unittest.TestCase):
             with self.subTest(**arguments), self.assertRaisesRegex(tessera.CompileError, says):
                 tessera.compile(**arguments)
 
+    def test_version(self):
+        said = subprocess.run([sys.executable, "-m", "tessera", "--version"], text=True,
+                              capture_output=True, env=dict(os.environ, PYTHONPATH=ROOT / "python"))
+        self.assertEqual(said.stdout, f"Tessera {tessera.__version__}\n", said.stderr)
+
+    def test_progress(self):
+        """How far the compilation of kernels is; what a callback raises comes through."""
+        seen = []
+        tessera.compile(SUM, target="cuda:sm_80", progress=lambda *counts: seen.append(counts))
+        self.assertEqual(seen, [(1, 2), (2, 2)])
+
+        def stop(done, all):
+            raise ValueError(f"{done} of {all}")
+        with self.assertRaisesRegex(ValueError, "1 of 2"):
+            tessera.compile(SUM, target="cuda:sm_80", progress=stop)
+
     def test_shardings(self):
         plain = re.sub(r", #tv.view<.*", ">", SUM)
         with tempfile.TemporaryDirectory() as folder:
