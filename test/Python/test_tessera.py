@@ -19,8 +19,9 @@ import numpy as np
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(sys.argv[1]).resolve()
 os.environ["TESSERA_ROOT"] = str(BIN.parent)
-sys.path[:0] = [str(ROOT / "python"), str(ROOT / "test/EndToEnd")]
+sys.path[:0] = [str(ROOT / each) for each in ("python", "bench", "test/EndToEnd")]
 
+import python_overhead
 import run_programs
 import tessera
 import tvnumpy
@@ -368,6 +369,10 @@ class Wrong(unittest.TestCase):
         for i, (call, says) in enumerate(cases):
             with self.subTest(i), self.assertRaisesRegex(tessera.Error, says):
                 call()
+
+    def test_overhead(self):
+        python, c = python_overhead.measure(rounds=5, runs=200)
+        self.assertLess(python - c, 20e-6)
 
     def test_code_and_place(self):
         with self.assertRaises(tessera.Error) as caught:
