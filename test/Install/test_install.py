@@ -67,6 +67,14 @@ class Install(unittest.TestCase):
             for symbol in defined:
                 self.assertRegex(symbol, f"^({allowed})", name)
 
+    def test_package(self):
+        """What cpack packs is below 60 MB (it compresses better), and README's commands
+        print with it what they print with a build."""
+        packed = subprocess.run(f"tar -c {self.tree} | xz -1 -T0 | wc -c", shell=True, text=True,
+                                capture_output=True, check=True)
+        self.assertIn(int(packed.stdout), range(10_000_000, 60_000_000))
+        call(ROOT / "scripts/verbatim", "--build", self.tree, "README.md")
+
     def test_tools(self):
         module = self.top / "tools.tsr"
         call(self.tree / "bin/tessera-compile", PROGRAM, "-o", module)
