@@ -101,11 +101,15 @@ bool tessera::emitSortedScatter(KernelEmitter &emitter, tv::ScatterOp op) {
     return arith::ConstantIntOp::create(b, loc, i32, value);
   };
   // Of each index, its row, and the numbers of the chunk's updates by row; of
-  // each row, where a chunk's begin, and how many there are.
+  // each row, where a chunk's begin, and how many there are, and the chunks of
+  // a part that have some, and how many these are.
   Value rowOf = scratch(i32, {sizes->chunks, sizes->chunk});
   Value sorted = scratch(i32, {sizes->chunks, sizes->chunk});
   Value first = scratch(i32, {sizes->chunks, sizes->rows});
   Value count = scratch(i32, {sizes->chunks, sizes->rows});
+  const int64_t ofPart = sizes->chunks / sizes->parts;
+  Value having = scratch(i32, {sizes->parts, sizes->rows, ofPart});
+  Value numHaving = scratch(i32, {sizes->parts, sizes->rows});
   Type element = getElement(result);
   Value partial;
   if (sizes->parts > 1)
@@ -148,12 +152,15 @@ bool tessera::emitSortedScatter(KernelEmitter &emitter, tv::ScatterOp op) {
   emitter.parallel({chunks, rows}, [&](ArrayRef<Value> at) {
     store(number(0), first, at);
     store(number(0), count, at);
+    Value part = emitter.index(ofPart);
+    store(number(0), having,
+          {math.div(at[0], part), at[1], math.rem(at[0], part)});
   });
+  auto next = [&](Value counted, Value condition) -> Value {
+    return math.add(counted, arith::ExtUIOp::create(b, loc, i32, condition));
+  };
   emitter.parallel({chunks, chunk}, [&](ArrayRef<Value> at) {
     Value own = load(rowOf, at);
-    auto next = [&](Value counted, Value condition) -> Value {
-      return math.add(counted, arith::ExtUIOp::create(b, loc, i32, condition));
-    };
     SmallVector<Value> found = emitter.inOrder(
         chunk, {number(0), number(0), number(0)},
         [&](ArrayRef<Value> k, ValueRange counted) -> SmallVector<Value> {
@@ -175,18 +182,38 @@ bool tessera::emitSortedScatter(KernelEmitter &emitter, tv::ScatterOp op) {
     });
   });
 
+  // An element of the result looks at those alone: a row may have few updates.
+  emitter.parallel(
+      {emitter.index(sizes->parts), rows}, [&](ArrayRef<Value> at) {
+        Value begin = math.mul(at[0], emitter.index(ofPart));
+        Value found = emitter.inOrder(
+            emitter.index(ofPart), number(0),
+            [&](ArrayRef<Value> k, ValueRange counted) -> SmallVector<Value> {
+              Value ofChunk = math.add(begin, k[0]);
+              Value has = math.less(number(0), load(count, {ofChunk, at[1]}));
+              emitter.ifThen(has, [&] {
+                Value place = arith::IndexCastUIOp::create(
+                    b, loc, b.getIndexType(), counted[0]);
+                store(toI32(ofChunk), having, {at[0], at[1], place});
+              });
+              return {next(counted[0], has)};
+            })[0];
+        store(found, numHaving, at);
+      });
+
   auto combine = [&](Value x, Value y) {
     auto combiner = op.getCombiner(); // none: the last one stays
     return combiner ? emitter.combine(*combiner, element, x, y,
                                       /*mayReorder=*/false)
                     : y;
   };
-  // What chunks from `begin` on have for a place of the result.
-  auto take = [&](ArrayRef<Value> place, Value begin, int64_t of, Value init) {
+  // What the chunks of a part have for a place of the result.
+  auto take = [&](ArrayRef<Value> place, Value part, Value init) {
     Value row = place[dim];
     return emitter.inOrder(
-        emitter.index(of), init, [&](ArrayRef<Value> at, ValueRange value) {
-          Value ofChunk = math.add(begin, at[0]);
+        loadIndex(numHaving, {part, row}), init,
+        [&](ArrayRef<Value> at, ValueRange value) {
+          Value ofChunk = loadIndex(having, {part, row, at[0]});
           Value from = loadIndex(first, {ofChunk, row});
           return emitter.inOrder(
               loadIndex(count, {ofChunk, row}), value,
@@ -205,17 +232,14 @@ bool tessera::emitSortedScatter(KernelEmitter &emitter, tv::ScatterOp op) {
   if (!partial) {
     emitter.parallel(extents, [&](ArrayRef<Value> place) {
       Value init = emitter.element(op.getInit(), place);
-      emitter.store(take(place, emitter.index(0), sizes->chunks, init), result,
-                    place);
+      emitter.store(take(place, emitter.index(0), init), result, place);
     });
     return true;
   }
   SmallVector<Value> all = {emitter.index(sizes->parts)};
   llvm::append_range(all, extents);
   emitter.parallel(all, [&](ArrayRef<Value> at) {
-    const int64_t of = sizes->chunks / sizes->parts;
-    Value begin = math.mul(at[0], emitter.index(of));
-    store(take(at.drop_front(), begin, of, emitter.zero(element)), partial, at);
+    store(take(at.drop_front(), at[0], emitter.zero(element)), partial, at);
   });
   emitter.parallel(extents, [&](ArrayRef<Value> place) {
     Value init = emitter.element(op.getInit(), place);
