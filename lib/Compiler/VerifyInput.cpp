@@ -10,7 +10,7 @@
 // MLIR's reader of bytecode does not, and no verifier of an op does it later.
 // So tools parse without verifying, and verify here. Nor does that reader look
 // at the numbers in a file, so that damage may crash it: a child process reads
-// it first.
+// it first, and what it cannot read no other process does.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,11 +24,13 @@
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassRegistry.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/MemoryBufferRef.h"
 
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -36,8 +38,12 @@
 using namespace mlir;
 using namespace tessera;
 
-/// What the child does; errors are said when this process reads the file.
-static void readInChild(StringRef bytes, const DialectRegistry &registry) {
+/// Bytes of it: a pipe takes so many before anyone reads.
+static constexpr size_t kMostReason = 4096;
+
+/// What the child does: writes to `out` why it cannot read the bytes, if so.
+static void readInChild(StringRef bytes, const DialectRegistry &registry,
+                        int out) {
   for (int signal : {SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGFPE, SIGXCPU})
     std::signal(signal, SIG_DFL);
   auto limit = [](auto resource, uint64_t most) {
@@ -54,25 +60,50 @@ static void readInChild(StringRef bytes, const DialectRegistry &registry) {
   // What allocators and assertions say of the damage.
   close(STDERR_FILENO);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
-  ScopedDiagnosticHandler handler(&context, [](Diagnostic &) {});
+  std::string why; // the first error
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+    if (why.empty() && diagnostic.getSeverity() == DiagnosticSeverity::Error)
+      why = diagnostic.str();
+  });
   ParserConfig config(&context, /*verifyAfterParse=*/false);
   OwningOpRef<ModuleOp> program = parseSourceString<ModuleOp>(bytes, config);
-  if (program)
+  if (program) {
     (void)verifyInput(*program);
+    return;
+  }
+  if (why.empty())
+    why = "it cannot be read";
+  if (write(out, why.data(), std::min(why.size(), kMostReason)) < 0)
+    _exit(1);
 }
 
 Status tessera::tryBytecode(StringRef bytes, const DialectRegistry &registry) {
   if (!isBytecode(llvm::MemoryBufferRef(bytes, "")))
     return Ok{};
-  pid_t child = fork();
-  if (child < 0)
+  auto cannotStart = [] {
     return Error{std::string("cannot start a process that tries the "
                              "bytecode: ") +
                  strerror(errno)};
+  };
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) < 0)
+    return cannotStart();
+  auto from = llvm::make_scope_exit([&] { close(ends[0]); });
+  pid_t child = fork();
+  if (child < 0) {
+    Status failed = cannotStart();
+    close(ends[1]);
+    return failed;
+  }
   if (child == 0) {
-    readInChild(bytes, registry);
+    readInChild(bytes, registry, ends[1]);
     _exit(0);
   }
+  close(ends[1]);
+  char reason[kMostReason];
+  ssize_t length;
+  while ((length = read(ends[0], reason, sizeof reason)) < 0 && errno == EINTR)
+    ;
   int status = 0;
   while (waitpid(child, &status, 0) < 0)
     if (errno != EINTR)
@@ -81,6 +112,8 @@ Status tessera::tryBytecode(StringRef bytes, const DialectRegistry &registry) {
                    strerror(errno)};
   if (WIFSIGNALED(status) || WEXITSTATUS(status) != 0)
     return Error{"damaged bytecode: reading it would crash"};
+  if (length > 0)
+    return Error{"damaged bytecode: " + std::string(reason, length)};
   return Ok{};
 }
 

@@ -19,9 +19,10 @@ class DialectRegistry;
 
 namespace tessera {
 
-/// An error if reading `bytes` crashes: MLIR's reader of bytecode trusts the
-/// numbers in a file. So bytecode is first read in a child process, with bounds
-/// on memory and time; for tools, whose process has one thread. Text passes.
+/// An error if `bytes` cannot be read, or if reading them crashes: MLIR's reader
+/// of bytecode trusts the numbers in a file, and may crash behind an error, too.
+/// So bytecode is first read in a child process, with bounds on memory and time;
+/// for tools, whose process has one thread. Text passes.
 Status tryBytecode(llvm::StringRef bytes, const mlir::DialectRegistry &);
 
 /// Verifies a program that was parsed without MLIR's verifier: first its tensor
