@@ -110,11 +110,8 @@ template <class Args> struct FewParams {
   Args args;
 };
 
-/// The blocks of keys that a tile's queries see: [begin, end), of which those
-/// from `whole` on cross the diagonal or the end of the keys.
-template <class C> struct FewBlocks {
-  int begin = 0, end = 0, whole = 0;
-
+/// The blocks of keys that a tile's queries see.
+template <class C> struct FewBlocks : KeyBlocks {
   template <class P> TSR_MEMBER FewBlocks(P const &p, int tile) {
     using Mods = typename C::Mods;
     const int group = p.heads / p.key_heads;
@@ -128,15 +125,7 @@ template <class C> struct FewBlocks {
           Mods::keys(p.args, batch, Mods::head(p.args, h), first, last, p.keys);
       seen = {min(seen.begin, own.begin), max(seen.end, own.end)};
     }
-    int all_see = p.keys;
-    if (C::Causal) {
-      seen.end = min(seen.end, (int)last + p.causal_shift + 1);
-      all_see = min(all_see, (int)first + p.causal_shift + 1);
-    }
-    begin = max(seen.begin, 0) / C::BN;
-    end = (max(min(seen.end, p.keys), 0) + C::BN - 1) / C::BN;
-    end = max(begin, end);
-    whole = max(all_see, 0) / C::BN;
+    *static_cast<KeyBlocks *>(this) = key_blocks<C>(p, seen, first, last);
   }
   /// One without keys has a step, too: its results are written in it.
   TSR_MEMBER int steps() const { return max(end - begin, 1); }

@@ -128,12 +128,9 @@ template <class C, class P> TSR_DEVICE int fwd_tile(P const &p, int id) {
              : id;
 }
 
-/// Key blocks that the queries [first, end) of a tile see: [begin, end), of
-/// which those from `whole` on cross the diagonal or the end of the keys. Empty
-/// if there are no such queries.
-template <class C> struct FwdBlocks {
-  int begin = 0, end = 0, whole = 0;
-
+/// Key blocks that the queries [first, end) of a tile see; none if there are no
+/// such queries.
+template <class C> struct FwdBlocks : KeyBlocks {
   template <class P>
   TSR_MEMBER FwdBlocks(P const &p, FwdTile<C> const &t, int first, int rows) {
     using Mods = typename C::Mods;
@@ -143,18 +140,11 @@ template <class C> struct FwdBlocks {
       return;
     const int64 first_query = Mods::query(p.args, first);
     const int64 last_query = Mods::query(p.args, last);
-    KeyRange seen =
+    const KeyRange seen =
         Mods::keys(p.args, Mods::batch(p.args, t.batch),
                    Mods::head(p.args, t.head), first_query, last_query, p.keys);
-    int all_see = p.keys; // the keys before are seen by all rows
-    if (C::Causal) {
-      seen.end = min(seen.end, (int)last_query + p.causal_shift + 1);
-      all_see = min(all_see, (int)first_query + p.causal_shift + 1);
-    }
-    begin = max(seen.begin, 0) / C::BN;
-    end = (max(min(seen.end, p.keys), 0) + C::BN - 1) / C::BN;
-    end = max(begin, end);
-    whole = max(all_see, 0) / C::BN;
+    *static_cast<KeyBlocks *>(this) =
+        key_blocks<C>(p, seen, first_query, last_query);
   }
 };
 

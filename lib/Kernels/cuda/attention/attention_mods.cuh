@@ -106,6 +106,29 @@ struct AttentionMods {
   }
 };
 
+/// Blocks of C::BN keys: [begin, end), of which those from `whole` on cross the
+/// diagonal or the end of the keys.
+struct KeyBlocks {
+  int begin = 0, end = 0, whole = 0;
+};
+/// Those that the queries [first, last], by their global numbers, see, where
+/// that is what their functors say.
+template <class C, class P>
+TSR_DEVICE KeyBlocks key_blocks(P const &p, KeyRange seen, int64 first,
+                                int64 last) {
+  int all_see = p.keys; // the keys before are seen by all queries
+  if (C::Causal) {
+    seen.end = min(seen.end, (int)last + p.causal_shift + 1);
+    all_see = min(all_see, (int)first + p.causal_shift + 1);
+  }
+  KeyBlocks blocks;
+  blocks.begin = max(seen.begin, 0) / C::BN;
+  blocks.end = (max(min(seen.end, p.keys), 0) + C::BN - 1) / C::BN;
+  blocks.end = max(blocks.begin, blocks.end);
+  blocks.whole = max(all_see, 0) / C::BN;
+  return blocks;
+}
+
 } // namespace tessera
 
 #endif // TESSERA_KERNELS_ATTENTION_MODS_CUH
