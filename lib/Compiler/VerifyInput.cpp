@@ -88,7 +88,7 @@ Status tessera::tryBytecode(StringRef bytes, const DialectRegistry &registry) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) < 0)
     return cannotStart();
-  auto from = llvm::make_scope_exit([&] { close(ends[0]); });
+  llvm::scope_exit from([&] { close(ends[0]); });
   pid_t child = fork();
   if (child < 0) {
     Status failed = cannotStart();
