@@ -323,8 +323,8 @@ static unsigned numberOf(Value tensor) {
 /// How the kernel of an attention is written and launched.
 namespace {
 struct ForwardForm {
-  StringRef name; // of its templates, and of its function
-  StringRef kernel;
+  StringRef name;    // before Config, Maps and Params
+  StringRef kernel;  // the template's function
   std::string tiles; // behind the types
   std::vector<DeviceFunction::Boxed> boxed;
 };
