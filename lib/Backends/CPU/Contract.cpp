@@ -15,8 +15,8 @@
 // OpenBLAS is linked in as a private copy built without threads. So no thread
 // count of the process is touched, ranks that are threads of one process do not
 // share a pool, and a product is the same bits in every run. Such a build hands
-// out its packing buffers without a lock, so one product runs at a time in a
-// process.
+// out its packing buffers without a lock: the linker puts one around that
+// (--wrap), and products of several threads run side by side.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,6 +31,22 @@
 
 using namespace tessera;
 
+static std::mutex buffers;
+
+extern "C" {
+void *__real_blas_memory_alloc(int position);
+void __real_blas_memory_free(void *buffer);
+
+void *__wrap_blas_memory_alloc(int position) {
+  std::lock_guard lock(buffers);
+  return __real_blas_memory_alloc(position);
+}
+void __wrap_blas_memory_free(void *buffer) {
+  std::lock_guard lock(buffers);
+  __real_blas_memory_free(buffer);
+}
+}
+
 namespace {
 
 constexpr int A = Contraction::A, B = Contraction::B, C = Contraction::C;
@@ -38,18 +54,14 @@ constexpr int A = Contraction::A, B = Contraction::B, C = Contraction::C;
 constexpr int64_t kTileM = 256, kTileN = 512, kTileK = 512;
 constexpr int64_t kMaxLoops = 48;
 
-std::mutex buffers;
-
 void gemm(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, int64_t m, int64_t n,
           int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb,
           float beta, float *c, int64_t ldc) {
-  std::lock_guard lock(buffers);
   cblas_sgemm(CblasRowMajor, ta, tb, m, n, k, 1, a, lda, b, ldb, beta, c, ldc);
 }
 void gemm(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, int64_t m, int64_t n,
           int64_t k, const double *a, int64_t lda, const double *b, int64_t ldb,
           double beta, double *c, int64_t ldc) {
-  std::lock_guard lock(buffers);
   cblas_dgemm(CblasRowMajor, ta, tb, m, n, k, 1, a, lda, b, ldb, beta, c, ldc);
 }
 
