@@ -17,7 +17,6 @@ import pathlib
 import re
 import sys
 import tempfile
-import threading
 
 import numpy as np
 
@@ -189,15 +188,14 @@ def ask(program, ranks, question):
 
 
 def ask_memory(program, ranks):
-    """What each rank needs at the largest sizes. No more at a time than there are cores:
-    they would wait for the system's pages."""
-    turns = threading.Semaphore(os.cpu_count() or 1)
-
+    """What each rank needs at the largest sizes. As many threads as there are cores ask:
+    one for each rank would wait for the system's pages, and have memory of its own."""
     def memory(module):
-        with turns:
-            return module.memory(
-                {name: symbol.maximum for name, symbol in module.symbols.items()})
-    return ask(program, ranks, memory)
+        sizes = {name: symbol.maximum for name, symbol in module.symbols.items()}
+        return pool.submit(module.memory, sizes).result()
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        return ask(program, ranks, memory)
 
 
 def places(lyings, mesh):

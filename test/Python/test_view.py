@@ -140,7 +140,7 @@ class View(unittest.TestCase):
 
     def test_many_layers(self):
         """96 layers of GPT-3 on 64 devices: the page is small, and soon there. Time of the
-        processor, about 3 s on an idle one: what others do matters less to it."""
+        processor, about 3 s on idle ones: what others do matters less to it."""
         (self.top / "many.mlir").write_text(compile_time.program(96))
         start = os.times()
         code, _, errors = view(self.top / "many.mlir", "-o", self.top / "page.html")
