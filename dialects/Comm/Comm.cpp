@@ -42,12 +42,11 @@ static ParseResult parseAxes(AsmParser &parser, AxesAttr &axes) {
   tv::MeshAttr mesh;
   if (parser.parseAttribute(mesh))
     return failure();
-  SMLoc loc = parser.getCurrentLocation();
   tv::AsmTokenSource tokens(parser);
   Result<std::vector<layout::SubAxis>> parsed =
       layout::parseAxes(tokens, mesh.getMesh());
   if (!parsed)
-    return parser.emitError(loc) << parsed.message();
+    return tokens.emitError() << parsed.message();
   axes = AxesAttr::get(parser.getContext(), mesh, *parsed);
   return success();
 }

@@ -48,11 +48,10 @@ LogicalResult PlanDialect::verifyOperationAttribute(Operation *op,
 Attribute ExtentAttr::parse(AsmParser &parser, Type) {
   if (parser.parseLess())
     return {};
-  SMLoc loc = parser.getCurrentLocation();
   tv::AsmTokenSource tokens(parser);
   Result<layout::Extent> extent = layout::parseExtent(tokens);
   if (!extent) {
-    parser.emitError(loc) << extent.message();
+    tokens.emitError() << extent.message();
     return {};
   }
   if (parser.parseGreater())

@@ -20,6 +20,7 @@
 #include "mlir/IR/OpImplementation.h"
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/IR/TensorEncoding.h"
+#include "mlir/Interfaces/CallInterfaces.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 // Hashes of attribute parameters, found by argument-dependent lookup.
@@ -139,9 +140,14 @@ public:
   bool accept(std::string_view text) override;
   std::optional<int64_t> integer() override;
   std::optional<std::string> identifier() override;
+  void blameLast() override { blamesLast = true; }
+  /// At what is wrong.
+  mlir::InFlightDiagnostic emitError() const;
 
 private:
   mlir::AsmParser &parser;
+  llvm::SMLoc last;
+  bool blamesLast = false;
 };
 
 /// `tv.variants = ["flash", "math"]` on attention: the variants of this op to
@@ -167,6 +173,9 @@ inline bool isWeightRole(mlir::StringAttr role) {
 inline bool isStateRole(mlir::StringAttr role) {
   return role && (role == "state" || role == "parameter");
 }
+/// `tv.init = "zero"` on a state: what it is before the first run where nothing
+/// else is given.
+inline constexpr llvm::StringLiteral kInitAttr = "tv.init";
 /// `tv.range = [lo, hi]` on an argument: elements that the interpreter makes up
 /// are in [lo, hi).
 inline constexpr llvm::StringLiteral kRangeAttr = "tv.range";

@@ -61,18 +61,26 @@ bool AsmTokenSource::accept(std::string_view text) {
 }
 
 std::optional<int64_t> AsmTokenSource::integer() {
+  SMLoc loc = parser.getCurrentLocation();
   int64_t value;
   OptionalParseResult result = parser.parseOptionalInteger(value);
-  if (result.has_value() && succeeded(*result))
-    return value;
-  return std::nullopt;
+  if (!result.has_value() || failed(*result))
+    return std::nullopt;
+  last = loc;
+  return value;
 }
 
 std::optional<std::string> AsmTokenSource::identifier() {
+  SMLoc loc = parser.getCurrentLocation();
   StringRef keyword;
-  if (succeeded(parser.parseOptionalKeyword(&keyword)))
-    return keyword.str();
-  return std::nullopt;
+  if (failed(parser.parseOptionalKeyword(&keyword)))
+    return std::nullopt;
+  last = loc;
+  return keyword.str();
+}
+
+InFlightDiagnostic AsmTokenSource::emitError() const {
+  return parser.emitError(blamesLast ? last : parser.getCurrentLocation());
 }
 
 //===----------------------------------------------------------------------===//
@@ -134,7 +142,7 @@ Attribute ViewAttr::parse(AsmParser &parser, Type) {
   AsmTokenSource tokens(parser);
   Result<layout::View> view = layout::parseView(tokens, mesh.getMesh());
   if (!view) {
-    parser.emitError(parser.getCurrentLocation()) << view.message();
+    tokens.emitError() << view.message();
     return {};
   }
   if (parser.parseGreater())
@@ -173,11 +181,10 @@ Attribute LocalAttr::parse(AsmParser &parser, Type) {
     return {};
   std::vector<layout::Extent> extents;
   auto parseExtent = [&]() -> ParseResult {
-    SMLoc loc = parser.getCurrentLocation();
     AsmTokenSource tokens(parser);
     Result<layout::Extent> extent = layout::parseExtent(tokens);
     if (!extent)
-      return parser.emitError(loc) << extent.message();
+      return tokens.emitError() << extent.message();
     extents.push_back(*extent);
     return success();
   };
@@ -275,12 +282,11 @@ Attribute StepAttr::parse(AsmParser &parser, Type) {
   std::vector<layout::SubAxis> axes;
   if (parser.parseKeyword("over") || parser.parseAttribute(mesh))
     return {};
-  loc = parser.getCurrentLocation();
   AsmTokenSource tokens(parser);
   Result<std::vector<layout::SubAxis>> parsed =
       layout::parseAxes(tokens, mesh.getMesh());
   if (!parsed) {
-    parser.emitError(loc) << parsed.message();
+    tokens.emitError() << parsed.message();
     return {};
   }
   std::string loser;

@@ -253,6 +253,9 @@ public:
   virtual std::optional<int64_t> integer() = 0;
   /// An identifier that may also be a keyword; `_` is one.
   virtual std::optional<std::string> identifier() = 0;
+  /// The error that follows is of the identifier or integer that was read last,
+  /// not of what comes next.
+  virtual void blameLast() = 0;
 };
 
 Result<Mesh> parseMesh(TokenSource &tokens);

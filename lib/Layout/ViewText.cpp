@@ -51,6 +51,7 @@ public:
         return std::nullopt;
     if (end == pos || (end < text.size() && isWordStart(text[end])))
       return std::nullopt;
+    last = pos;
     pos = end;
     return value;
   }
@@ -59,11 +60,13 @@ public:
     skipSpace();
     if (pos >= text.size() || !isWordStart(text[pos]))
       return std::nullopt;
-    size_t start = pos;
+    last = pos;
     while (pos < text.size() && isWord(text[pos]))
       ++pos;
-    return std::string(text.substr(start, pos - start));
+    return std::string(text.substr(last, pos - last));
   }
+
+  void blameLast() override { pos = last; }
 
   bool atEnd() {
     skipSpace();
@@ -91,7 +94,7 @@ private:
   }
 
   std::string_view text;
-  size_t pos = 0;
+  size_t pos = 0, last = 0;
 };
 
 //===----------------------------------------------------------------------===//
@@ -168,6 +171,11 @@ private:
     error.message = std::move(message);
     return false;
   }
+  /// Of the identifier or integer that was read.
+  bool refuse(std::string message) {
+    tokens.blameLast();
+    return fail(std::move(message));
+  }
   bool expect(std::string_view token) {
     return tokens.accept(token) ||
            fail("expected `" + std::string(token) + "`");
@@ -199,9 +207,11 @@ private:
     std::vector<int> order;
     auto axis = [&] {
       std::optional<std::string> name = tokens.identifier();
-      std::optional<int> found = name ? result.findAxis(*name) : std::nullopt;
+      if (!name)
+        return fail("expected an axis of this mesh: " + names(result));
+      std::optional<int> found = result.findAxis(*name);
       if (!found)
-        return fail("`iota` lists axes of this mesh: " + names(result));
+        return refuse("`iota` lists axes of this mesh: " + names(result));
       order.push_back(*found);
       return true;
     };
@@ -227,8 +237,10 @@ private:
       if (!expect("("))
         return false;
       std::optional<int64_t> span = tokens.integer();
-      if (!span || *span < 1)
+      if (!span)
         return fail("expected how many dimensions `flat` spans");
+      if (*span < 1)
+        return refuse("`flat` spans one dimension or more");
       dim.span = *span;
       if (!expect(")"))
         return false;
@@ -298,8 +310,8 @@ private:
       return fail("expected a mesh axis: " + names(*mesh));
     std::optional<int> axis = mesh->findAxis(*name);
     if (!axis)
-      return fail("unknown mesh axis '" + *name + "'; the mesh has " +
-                  names(*mesh));
+      return refuse("unknown mesh axis '" + *name + "'; the mesh has " +
+                    names(*mesh));
     sub = {*axis, 1, mesh->axes[*axis].size};
     if (!tokens.accept(":"))
       return true;

@@ -46,7 +46,10 @@ LoadedModule::load(Context &context, ReadModule source, tessera_code why) {
       return Failure{TESSERA_INVALID_ARGUMENT,
                      "the module is for a mesh of " + std::to_string(devices) +
                          " devices, " + layout::toString(file.mesh()) + "; " +
-                         std::to_string(context.size()) + " were started"};
+                         std::to_string(context.size()) +
+                         " were started; start " + std::to_string(devices) +
+                         " ranks, or compile it for a mesh of " +
+                         std::to_string(context.size())};
     Backend &backend = context.backend();
     std::string target = targetOf(file.plan());
     if (Status status = backend.accepts(target); !status)

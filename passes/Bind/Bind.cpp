@@ -46,7 +46,7 @@ static LogicalResult verifyContents(func::FuncOp function) {
       !isa<func::ReturnOp>(function.getBody().front().back()))
     return function.emitError() << "does not end in 'func.return'";
   for (Operation &op : function.getBody().front()) {
-    if (isa<func::CallOp, GradientOp>(op))
+    if (isa<CallOpInterface, GradientOp>(op))
       return op.emitError()
              << "'" << op.getName() << "' should be gone; "
              << (isa<GradientOp>(op) ? "tv-differentiate" : "tv-inline")
@@ -248,7 +248,9 @@ LogicalResult BindPass::readSizes(llvm::StringMap<int64_t> &sizes) {
     if (name.empty() || value.getAsInteger(10, size) || size < 1)
       return emitError(nowhere)
              << "--mesh " << entry << ": must be axis=size, as tp=4";
-    sizes[name] = size;
+    if (!sizes.try_emplace(name, size).second)
+      return emitError(nowhere) << "--mesh " << entry << ": '" << name
+                                << "' has a size already; name each axis once";
   }
   llvm::SetVector<StringRef> axes;
   AttrTypeWalker walker;

@@ -2,7 +2,7 @@
 // left behind.
 // RUN: not tessera-compile %s -o %t.tsr 2>&1 | FileCheck %s --check-prefix=PARSE
 // RUN: not test -e %t.tsr
-// PARSE: errors.mlir:[[# @LINE + 77]]:{{[0-9]+}}: error:
+// PARSE: errors.mlir:[[# @LINE + 79]]:{{[0-9]+}}: error:
 
 // RUN: not tessera-compile %S/nothing.mlir 2>&1 | FileCheck %s --check-prefix=MISSING
 // MISSING: error: cannot read '{{.*}}nothing.mlir'
@@ -65,9 +65,11 @@
 
 // RUN: not tessera-compile %examples/mlp.mlir --mesh tp=two 2>&1 | FileCheck %s --check-prefix=SIZE
 // SIZE: {{^}}error: --mesh tp=two: must be axis=size, as tp=4
+// RUN: not tessera-compile %examples/mlp.mlir --mesh tp=2,tp=3 2>&1 | FileCheck %s --check-prefix=TWO-SIZES
+// TWO-SIZES: {{^}}error: --mesh tp=3: 'tp' has a size already; name each axis once
 
 // RUN: sed 's/\[did(tp)/[did(dp)/' %examples/mlp.mlir | not tessera-compile 2>&1 | FileCheck %s --check-prefix=COLUMN
-// COLUMN: :5:45: error: unknown mesh axis 'dp'; the mesh has tp
+// COLUMN: :5:43: error: unknown mesh axis 'dp'; the mesh has tp
 
 // A module is not written to a terminal, and is to a pipe.
 // RUN: not %python -c 'import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))' tessera-compile %examples/mlp.mlir | FileCheck %s --check-prefix=TERMINAL

@@ -20,7 +20,7 @@
 // MESH: mesh:1:1: error: the first line must be a mesh, as 'mesh <tp = 2>'
 
 // RUN: not tessera-compile %t/gpt.mlir --shardings=%t/axis 2>&1 | FileCheck %s --check-prefix=AXIS
-// AXIS: axis:2:1: error: unknown mesh axis 'dp'; the mesh has tp (at column 8 of `[did(dp) * _, _]`)
+// AXIS: axis:2:1: error: unknown mesh axis 'dp'; the mesh has tp (at column 6 of `[did(dp) * _, _]`)
 
 // RUN: not tessera-compile %t/gpt.mlir --shardings=%t/missing 2>&1 | FileCheck %s --check-prefix=MISSING
 // MISSING: {{^}}error: cannot read the shardings '{{.*}}missing': No such file

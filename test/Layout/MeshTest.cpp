@@ -104,7 +104,7 @@ TEST(Mesh, Errors) {
             "`iota` lists each axis of the mesh once: x, y (at column 36 of "
             "`<x = 2, y = 2, devices = iota(x, x)>`)");
   EXPECT_EQ(message("<x = 2, devices = iota(z)>"),
-            "`iota` lists axes of this mesh: x (at column 25 of `<x = 2, "
+            "`iota` lists axes of this mesh: x (at column 24 of `<x = 2, "
             "devices = iota(z)>`)");
   EXPECT_EQ(message("<x = 100000, y = 100000>"),
             "the mesh has more devices than 2^32 (at column 25 of `<x = "

@@ -71,9 +71,9 @@ TEST(View, SyntaxErrors) {
     return message.substr(0, message.find(" of `" + text));
   };
   EXPECT_EQ(message("[did(tq)]"),
-            "unknown mesh axis 'tq'; the mesh has dp, tp (at column 8");
+            "unknown mesh axis 'tq'; the mesh has dp, tp (at column 6");
   EXPECT_EQ(message("[did(_)]"),
-            "unknown mesh axis '_'; the mesh has dp, tp (at column 7");
+            "unknown mesh axis '_'; the mesh has dp, tp (at column 6");
   EXPECT_EQ(message("[did(tp:2)]"),
             "expected `(pre)size` of a sub-axis of tp (at column 9");
   EXPECT_EQ(message("[2 *]"), "expected an integer, `_`, `?`, `did(...)` or "
@@ -82,7 +82,7 @@ TEST(View, SyntaxErrors) {
   EXPECT_EQ(message("[(2 * 3 | _)]"),
             "expected the bound of a group (at column 11");
   EXPECT_EQ(message("[flat(0) 3]"),
-            "expected how many dimensions `flat` spans (at column 8");
+            "`flat` spans one dimension or more (at column 7");
   EXPECT_EQ(message("[2] alloc = (0)"),
             "expected the end of the text (at column 5");
   EXPECT_EQ(message("[2], order = (0)"),
