@@ -198,12 +198,20 @@ TensorViewDialect::verifyRegionArgAttribute(Operation *op, unsigned regionIndex,
                       [&](unsigned i) { return isState(function, i); }))
       return verifyStates(function);
   }
+  if (attribute.getName() == kInitAttr &&
+      (attribute.getValue() != StringAttr::get(getContext(), "zero") ||
+       !isState(function, argIndex)))
+    return op->emitOpError()
+           << "'tv.init' of argument #" << argIndex
+           << " must be \"zero\", and the argument a state or parameter";
   if (attribute.getName() == kNameAttr)
     return verifyName(op, "argument #" + Twine(argIndex), attribute.getValue());
-  if (!llvm::is_contained({kDimsAttr, kRoleAttr, kRangeAttr, kUserViewAttr},
-                          attribute.getName()))
+  if (!llvm::is_contained(
+          {kDimsAttr, kRoleAttr, kInitAttr, kRangeAttr, kUserViewAttr},
+          attribute.getName()))
     return op->emitOpError()
            << "has no meaning for " << attribute.getName() << " on argument #"
-           << argIndex << "; there are tv.name, tv.role, tv.dims and tv.range";
+           << argIndex
+           << "; there are tv.name, tv.role, tv.init, tv.dims and tv.range";
   return success();
 }

@@ -64,6 +64,8 @@ def TensorView_Dialect : Dialect {
       is; `"state"`, kept from one run to the next: the one result of the same name
       is its next value, of the same type, and lies as it does; or `"parameter"`, a
       weight that is state.
+    - `tv.init = "zero"` on a state: it is zeros before the first run, unless it is
+      given; files need not hold it.
     - `tv.dims = ["b", "s"]` on an argument names its dynamic extents, in order;
       `tv.sizes = {b = 64, s = [256, 8]}` on the function declares the maximum of
       each, here also that s is a multiple of 8.

@@ -84,6 +84,11 @@ def start(model, dtype):
     return states
 
 
+def starts_as_zeros(name):
+    """Whether a state is zeros until a step was made: no file needs it."""
+    return name in ("step", "good") or name.startswith(("m.", "v."))
+
+
 def number(value):
     """As MLIR writes floats, with a point."""
     text = repr(float(value))
@@ -318,19 +323,19 @@ class Program:
 
     def main(self):
         m, names, of = self.model, list(self.parameters), self.element
-        states = [("%step", "!step", "step", "state", [0, 9])]
+        states = [("%step", "!step", "step", "state")]
         for name in names:
             type, value = self.type_of(name), self.value(name)[1:]
-            states += [("%" + value, type, name, "parameter", None),
-                       ("%m_" + value, type, "m." + name, "state", None),
-                       ("%v_" + value, type, "v." + name, "state", [0, 1])]
-        scaling = [("%loss_scale", "!loss", "loss_scale", "state", None),
-                   ("%good", "!step", "good", "state", [0, 9])] if m.scale else []
+            states += [("%" + value, type, name, "parameter"),
+                       ("%m_" + value, type, "m." + name, "state"),
+                       ("%v_" + value, type, "v." + name, "state")]
+        scaling = [("%loss_scale", "!loss", "loss_scale", "state"),
+                   ("%good", "!step", "good", "state")] if m.scale else []
         self.add("\nfunc.func @main(" + ",\n    ".join(self.inputs()) + ",")
         self.add(",\n".join(
             f'    {value}: {type} {{tv.name = "{name}", tv.role = "{role}"'
-            + (f", tv.range = {range}" if range else "") + "}"
-            for value, type, name, role, range in scaling + states)
+            + (', tv.init = "zero"' if starts_as_zeros(name) else "") + "}"
+            for value, type, name, role in scaling + states)
             + ')\n  -> (!loss {tv.name = "loss"},')
         self.add(",\n".join(f'    {type} {{tv.name = "{name}"}}'
                             for _, type, name, *_ in scaling + states) + ") {")

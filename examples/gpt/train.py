@@ -11,7 +11,7 @@ import tempfile
 import time
 
 import numpy as np
-from program import GPT, Program, start, text
+from program import GPT, Program, start, starts_as_zeros, text
 from reference import train
 from safetensors.numpy import load_file, save_file
 
@@ -28,7 +28,8 @@ class Training:
         self.source = self.folder / "step.mlir"
         self.source.write_text(str(program))
         save_file(data, self.folder / "data.safetensors")
-        save_file(start(program.model, DTYPES[program.element]),
+        states = start(program.model, DTYPES[program.element])
+        save_file({name: value for name, value in states.items() if not starts_as_zeros(name)},
                   self.folder / "start.safetensors")
         mpi = (ROOT / "scripts/mpi.env").read_text().splitlines()
         self.environment = dict(os.environ) | dict(
@@ -57,7 +58,7 @@ class Training:
             "--inputs", self.folder / "data.safetensors",
             "--inputs", self.folder / f"{begin}.safetensors",
             "--save", self.folder / f"{end}.safetensors", "--report", "json"))
-        log, before = self.report["log"], int(self.states(begin)["step"])
+        log, before = self.report["log"], int(self.states(begin).get("step", 0))
         return [loss for loss, last, now in zip(log["loss"], [before, *log["step"]], log["step"])
                 if now > last]
 

@@ -270,6 +270,9 @@ typedef struct tessera_port {
   int64_t shape[TESSERA_MAX_RANK];
   const char *shape_text; /* "[batch, 4 * heads, 128]" */
   const char *view;       /* how it lies over the mesh */
+  /* A state that the program has as zeros before the first run: who binds it
+   * may clear its memory in place of reading a file. */
+  int32_t zero_init;
 } tessera_port;
 
 TESSERA_API size_t tessera_module_port_count(const tessera_module *module);

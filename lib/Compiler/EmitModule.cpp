@@ -175,6 +175,7 @@ LogicalResult Emitter::addInputs() {
     if (attributes &&
         tv::isStateRole(attributes.getAs<StringAttr>(tv::kRoleAttr)))
       port->kind = fb::PortKind::State;
+    port->zero_init = attributes && attributes.contains(tv::kInitAttr);
     plan.ports.push_back(std::move(port));
   }
   return success();

@@ -35,6 +35,8 @@ public:
          << "' %" << port->tensor;
       if (port->kind == fb::PortKind::State)
         os << " becomes %" << port->state_result;
+      if (port->zero_init)
+        os << " from zeros";
       os << "\n";
     }
     for (size_t i = 0; i < plan.alternatives.size(); ++i)

@@ -295,8 +295,8 @@ private:
         if (result.dtype != tensor.dtype ||
             localRank(port->state_result) != localRank(port->tensor))
           return Error{what + "its new value has another type"};
-      } else if (port->state_result != -1) {
-        return Error{what + "only state has a new value"};
+      } else if (port->state_result != -1 || port->zero_init) {
+        return Error{what + "only state has a new value, or starts as zeros"};
       }
     }
     for (size_t i = 0; i < plan.tensors.size(); ++i)

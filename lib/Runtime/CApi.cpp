@@ -345,6 +345,7 @@ tessera_status *tessera_module_port(const tessera_module *module, size_t index,
           tensor.shape[i]->terms.empty() ? tensor.shape[i]->constant : -1;
     result.shape_text = module->module->shapeText(index).c_str();
     result.view = tensor.view.c_str();
+    result.zero_init = port.zero_init;
     return writeStruct(result, out);
   });
 }

@@ -177,6 +177,7 @@ class Port:
     shape: typing.Tuple[int, ...]  #: global; -1 where it depends on a symbol
     shape_text: str  #: "[batch, 4 * heads, 128]"
     view: str  #: how it lies over the mesh
+    zero_init: bool  #: a state that is zeros before the first run, unless given
 
     @property
     def numpy_dtype(self) -> np.dtype:
@@ -413,7 +414,7 @@ class Module(_Owner):
             name = port.name.decode()
             ports[name] = Port(i, name, Kind(port.kind), port.dtype,
                                tuple(port.shape[:port.rank]), port.shape_text.decode(),
-                               port.view.decode())
+                               port.view.decode(), bool(port.zero_init))
         return ports
 
     def _port(self, name) -> Port:
@@ -510,7 +511,8 @@ class Module(_Owner):
         Collective; CPUs only."""
         sizes = self.sizes_of(arrays, sizes)
         for port in self.ports.values():
-            if port.kind != Kind.OUTPUT and port.name not in arrays:
+            if (port.kind != Kind.OUTPUT and not port.zero_init
+                    and port.name not in arrays):
                 raise Error(f"the input '{port.name}' of shape {port.shape_text} is missing")
         with self.bind(self.shards(arrays, sizes), sizes) as binding:
             binding.run()

@@ -1,7 +1,10 @@
 // A parameter lies as a weight does, and its result is its next value.
 // RUN: tessera-compile %s --compile-to=plan | FileCheck %s
+// RUN: sed 's/"parameter"/"parameter", tv.init = "zero"/' %s | tessera-compile --compile-to=plan | FileCheck %s --check-prefix=ZERO
 
 // CHECK: state 'w' %[[W:[0-9]+]] becomes %[[NEXT:[0-9]+]]
+// CHECK-NOT: zeros
+// ZERO: state 'w' %{{[0-9]+}} becomes %{{[0-9]+}} from zeros
 // CHECK: launch {{.*}} %[[W]], %{{.*}}, %[[NEXT]]
 #m = #tv.mesh<tp = 2>
 !w = tensor<4x8xf32, #tv.view<#m, [did(tp) * _, _]>>

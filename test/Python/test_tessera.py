@@ -204,6 +204,21 @@ class Run(unittest.TestCase):
         program = tessera.compile(SUM)
         np.testing.assert_array_equal(np.concatenate(tessera.threads(2, work)), 4 * X)
 
+    def test_state_from_zeros(self):
+        text = SUM.replace('tv.role = "state"', 'tv.init = "zero", tv.role = "state"')
+        program = tessera.compile(text)
+
+        def work(context):
+            module = context.load(program)
+            self.assertEqual([port.zero_init for port in module.ports.values()], [True, False])
+            with self.assertRaisesRegex(tessera.Error, "the input 'x' of shape"):
+                module.run({"s": X})
+            return module.run({"x": X})["s"], module.run({"s": X, "x": X})["s"]
+
+        started, given = zip(*tessera.threads(2, work))
+        np.testing.assert_array_equal(np.concatenate(started), X)
+        np.testing.assert_array_equal(np.concatenate(given), 2 * X)
+
     def test_variants(self):
         """What the caller allows, its ranks' threads do, and no others."""
         text = """#m = #tv.mesh<tp = 2>

@@ -196,11 +196,23 @@ Status Session::openInputs() {
     }
     Result<const StoredTensor *> found =
         files.find(names.lookup(port.name()).name);
-    if (!found)
+    if (found)
+      port.stored = *found;
+    else if (!port.description.zero_init)
       return Error{(port.isState() ? "state '" : "input '") + port.name() +
                    "': " + found.message()};
-    port.stored = *found;
   }
+  // A file that has some of what it may lack altogether is damaged, or of
+  // another program.
+  auto given = std::ranges::find_if(ports, [](const Port &port) {
+    return port.description.zero_init && port.stored;
+  });
+  auto lacking = std::ranges::find_if(ports, &Port::startsAsZeros);
+  if (given != ports.end() && lacking != ports.end())
+    return Error{"state '" + lacking->name() + "': " +
+                 files.find(names.lookup(lacking->name()).name).message() +
+                 "; states that start as zeros are given all, as '" +
+                 given->name() + "' is, or none"};
   return Ok{};
 }
 
@@ -307,10 +319,10 @@ Status Session::fillPorts() {
     all += port.stored ? port.bytes : 0;
   Progress progress("reading inputs", "bytes", showsProgress());
   for (Port &port : ports) {
-    if (!port.stored)
+    if (!port.stored && !port.startsAsZeros())
       continue;
     progress.show(bytes, all);
-    bytes += port.bytes;
+    bytes += port.stored ? port.bytes : 0;
     // Where the host sees the memory, it reads right there.
     HostBuffer staging;
     void *to = port.buffer.get();
@@ -321,8 +333,12 @@ Status Session::fillPorts() {
       staging = std::move(*host);
       to = staging.get();
     }
-    TSR_TRY(readLocal(*port.stored, port.tensor, names.lookup(port.name()).cast,
-                      mesh.coordsOfRank(team.rank()), to));
+    if (port.stored)
+      TSR_TRY(readLocal(*port.stored, port.tensor,
+                        names.lookup(port.name()).cast,
+                        mesh.coordsOfRank(team.rank()), to));
+    else if (port.bytes)
+      memset(to, 0, port.bytes);
     if (staging)
       if (Status status = take(tessera_device_copy(
               context.get(), port.buffer.get(), staging.get(), port.bytes));

@@ -65,6 +65,7 @@ struct Port {
   bool isRead() const { return description.kind != TESSERA_OUTPUT; }
   bool isWritten() const { return description.kind != TESSERA_INPUT; }
   bool isState() const { return description.kind == TESSERA_STATE; }
+  bool startsAsZeros() const { return description.zero_init && !stored; }
 };
 
 /// What one rank runs on; with a fixed size, to be sent.

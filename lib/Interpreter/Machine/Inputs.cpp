@@ -154,7 +154,7 @@ interp::makeInputs(func::FuncOp function,
     if (files) {
       if (failed(readInput(function, name, *files, *array)))
         return failure();
-    } else {
+    } else if (!function.getArgAttr(i, tv::kInitAttr)) { // else zeros
       for (auto [at, value] : llvm::enumerate(array->data)) {
         double number = lo + (hi - lo) * randomNumber(seed, hash(name), at);
         value = array->isFloat() ? real(number)

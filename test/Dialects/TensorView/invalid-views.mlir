@@ -193,6 +193,16 @@ func.func @role(%x: tensor<2xf32> {tv.role = "fish"}) { return }
 
 // -----
 
+// expected-error@+1 {{'func.func' op 'tv.init' of argument #0 must be "zero", and the argument a state or parameter}}
+func.func @init_of_an_input(%x: tensor<2xf32> {tv.init = "zero"}) { return }
+
+// -----
+
+// expected-error@+1 {{'func.func' op 'tv.init' of argument #0 must be "zero", and the argument a state or parameter}}
+func.func @init_of_ones(%x: tensor<2xf32> {tv.init = "one", tv.name = "s", tv.role = "state"}) -> (tensor<2xf32> {tv.name = "s"}) { return %x : tensor<2xf32> }
+
+// -----
+
 // expected-error@+1 {{'func.func' op 'tv.name' of argument #0 must be a string that is not empty}}
 func.func @argument_name(%x: tensor<2xf32> {tv.name = ""}) { return }
 
@@ -203,7 +213,7 @@ func.func @result_name(%x: tensor<2xf32>) -> (tensor<2xf32> {tv.name = 3}) { ret
 
 // -----
 
-// expected-error@+1 {{'func.func' op has no meaning for "tv.nam" on argument #0; there are tv.name, tv.role, tv.dims and tv.range}}
+// expected-error@+1 {{'func.func' op has no meaning for "tv.nam" on argument #0; there are tv.name, tv.role, tv.init, tv.dims and tv.range}}
 func.func @argument_attribute(%x: tensor<2xf32> {tv.nam = "x"}) { return }
 
 // -----

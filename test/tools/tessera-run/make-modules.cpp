@@ -13,8 +13,9 @@
 // a product with a partial result, and an all-reduce; other-2.tsr, which is
 // linear-2.tsr with a larger maximum of b; state-2.tsr with a state, s[5, 4]
 // split by rows, that a run replaces by s w'; logged-2.tsr, state-2.tsr with
-// the sum of the squares of s w', in parts and whole; and choice-1.tsr,
-// linear-1.tsr with two choices of one or two equal variants.
+// the sum of the squares of s w', in parts and whole; choice-1.tsr,
+// linear-1.tsr with two choices of one or two equal variants; and zeros-2.tsr
+// with states s and t that start as zeros and stay as they are.
 //
 //===----------------------------------------------------------------------===//
 
@@ -210,5 +211,16 @@ int main(int argc, char **argv) {
     if (!write(b, argv[1], name))
       return 1;
   }
-  return 0;
+
+  PlanBuilder zeros("<tp = 2>");
+  for (const char *name : {"s", "t"}) {
+    int state =
+        zeros.tensor(name, {600, 4}, "[did(tp) * _, _]", fb::Storage::External);
+    int next = zeros.output(std::string(name) + " before", {600, 4},
+                            "[did(tp) * _, _]");
+    zeros.copy(state, next);
+    int port = zeros.port(state, fb::PortKind::State, next);
+    zeros.plan.ports[port]->zero_init = true;
+  }
+  return write(zeros, argv[1], "zeros-2") ? 0 : 1;
 }

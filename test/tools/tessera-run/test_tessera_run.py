@@ -566,6 +566,24 @@ class TesseraRun(Runs):
         process.communicate()
         self.assertEqual(list(load_file(self.folder / "kept")), ["s"])
 
+    def test_states_that_start_as_zeros(self):
+        run = ["zeros-2.tsr", "--ranks", 2]
+        # New memory of the C library is not.
+        self.succeed(*run, "--save", "end", MALLOC_PERTURB_="85")
+        end = load_file(self.folder / "end")
+        self.assertEqual(list(end), ["s", "t"])
+        self.assertFalse(any(value.any() for value in end.values()))
+        # Those in a file are not, and a file has all of them.
+        states = {name: np.full((600, 4), i + 1, np.float32) for i, name in enumerate("st")}
+        save_file(states, self.folder / "some")
+        self.succeed(*run, "--inputs", "some", "--save", "end")
+        for name, value in load_file(self.folder / "end").items():
+            np.testing.assert_array_equal(value, states[name])
+        save_file({"t": states["t"]}, self.folder / "some")
+        self.fail_with(*run, "--inputs", "some", says=[
+            "state 's': no tensor 's' in some",
+            "states that start as zeros are given all, as 't' is, or none"])  # fmt: skip
+
     def test_steps_that_cannot_be(self):
         s, w = np.zeros((5, 4), np.float32), np.zeros((4, 4), np.float32)
         save_file({"s": s, "w": w}, self.folder / "start")
