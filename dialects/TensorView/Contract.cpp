@@ -91,7 +91,7 @@ LogicalResult Checker::checkOp(Operation *op) {
   if (constrain && failed(checkMesh(constrain.getView(), op)))
     return failure();
   if ((isLocal && reshard) || (contract != Contract::Bound && constrain) ||
-      isa<GradientOp>(op))
+      isa<CallOp, GradientOp>(op))
     return error(op) << "'" << op->getName() << "' should be gone";
   if (reshard && contract >= Contract::Planned && !reshard.getPlanAttr())
     return error(op) << "'tv.reshard' has no plan";

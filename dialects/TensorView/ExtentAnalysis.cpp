@@ -25,15 +25,20 @@ using namespace tessera::tv;
 using layout::Extent;
 using Extents = std::vector<Extent>;
 
-FailureOr<ExtentAnalysis> ExtentAnalysis::run(func::FuncOp function) {
+FailureOr<ExtentAnalysis> ExtentAnalysis::ofArguments(func::FuncOp function) {
   ExtentAnalysis analysis;
-  if (function.isExternal())
-    return analysis;
-  if (failed(analysis.addArguments(function)))
+  if (!function.isExternal() && failed(analysis.addArguments(function)))
+    return failure();
+  return analysis;
+}
+
+FailureOr<ExtentAnalysis> ExtentAnalysis::run(func::FuncOp function) {
+  FailureOr<ExtentAnalysis> analysis = ofArguments(function);
+  if (failed(analysis))
     return failure();
   for (Block &block : function.getBody())
     for (Operation &op : block)
-      if (failed(analysis.addResults(&op)))
+      if (failed(analysis->addResults(&op)))
         return failure();
   return analysis;
 }
@@ -306,14 +311,16 @@ LogicalResult ReshapeOp::inferExtents(ArrayRef<Extents> operands,
     return success();
   }
   // The dynamic extents of the operand, in order.
-  Extents extents;
-  auto next = operands[0].begin();
+  Extents extents, left;
+  for (auto [extent, own] :
+       llvm::zip_equal(getGlobalShape(getInput().getType()), operands[0]))
+    if (extent == layout::kDynamic)
+      left.push_back(own);
+  auto next = left.begin();
   Extent product = 1;
   for (int64_t extent : shape) {
     if (extent == layout::kDynamic) {
-      next = std::find_if(next, operands[0].end(),
-                          [](const Extent &e) { return !e.getStatic(); });
-      if (next == operands[0].end()) {
+      if (next == left.end()) {
         why = "has more dynamic extents in its result than in its operand";
         return failure();
       }

@@ -34,6 +34,12 @@ public:
   /// extents cannot be told.
   static llvm::FailureOr<ExtentAnalysis> run(mlir::func::FuncOp function);
 
+  /// The same, op by op: first the arguments, then what an op gives, whose
+  /// operands are known.
+  static llvm::FailureOr<ExtentAnalysis>
+  ofArguments(mlir::func::FuncOp function);
+  llvm::LogicalResult addResults(mlir::Operation *op);
+
   /// One extent for each dimension of a tensor of the function.
   llvm::ArrayRef<layout::Extent> get(mlir::Value value) const {
     return extents.find(value)->second;
@@ -56,7 +62,6 @@ public:
 
 private:
   llvm::LogicalResult addArguments(mlir::func::FuncOp function);
-  llvm::LogicalResult addResults(mlir::Operation *op);
   /// Every size in `own` has a maximum.
   llvm::LogicalResult add(mlir::Value value, std::vector<layout::Extent> own,
                           mlir::Operation *op);

@@ -19,6 +19,7 @@ include "TensorView/TensorViewInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/CallInterfaces.td"
 
 def Rule : DeclareOpInterfaceMethods<ShardingRuleOpInterface>;
 def RuleAndPartial
@@ -683,6 +684,48 @@ def TensorView_ConstrainOp : TensorView_PureOp<"constrain",
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = [{
     $input attr-dict `:` functional-type(operands, results) `to` qualified($view)
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Functions
+//===----------------------------------------------------------------------===//
+
+def TensorView_CallOp : TensorView_PureOp<"call",
+    [CallOpInterface, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "A function's results, at the sizes of this call";
+  let description = [{
+    ```mlir
+    func.func private @rotate(%x: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+      %r = tv.rope %x base(10000.0) : (tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32>
+      return %r : tensor<?x?x?x64xf32>
+    }
+    %q1 = tv.call @rotate(%q) : (tensor<2x8x16x64xf32>) -> tensor<2x8x16x64xf32>
+    %k1 = tv.call @rotate(%k) : (tensor<2x2x16x64xf32>) -> tensor<2x2x16x64xf32>
+    ```
+    Where the function's types have `?`, the extents are those of the call, and where
+    they have no view, so is the view; all else must be equal. (`func.call` wants equal
+    types.) `tv-inline` puts the function's ops in the place of the call, at these
+    extents; there is an error if they do not give the results' types.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$callee, Variadic<AnyType>:$inputs,
+                       OptionalAttr<DictArrayAttr>:$arg_attrs,
+                       OptionalAttr<DictArrayAttr>:$res_attrs);
+  let results = (outs Variadic<AnyType>:$results);
+  let assemblyFormat =
+      "$callee `(` $inputs `)` attr-dict `:` functional-type($inputs, $results)";
+  let extraClassDeclaration = [{
+    ::mlir::CallInterfaceCallable getCallableForCallee() {
+      return getCalleeAttr();
+    }
+    void setCalleeFromCallable(::mlir::CallInterfaceCallable callee) {
+      setCalleeAttr(::llvm::cast<::mlir::FlatSymbolRefAttr>(
+          ::llvm::cast<::mlir::SymbolRefAttr>(callee)));
+    }
+    operand_range getArgOperands() { return getInputs(); }
+    ::mlir::MutableOperandRange getArgOperandsMutable() {
+      return getInputsMutable();
+    }
   }];
 }
 

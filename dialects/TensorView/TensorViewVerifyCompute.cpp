@@ -441,6 +441,55 @@ LogicalResult AccumulateOp::verify() {
 }
 
 //===----------------------------------------------------------------------===//
+// Functions
+//===----------------------------------------------------------------------===//
+
+LogicalResult CallOp::verify() { return verifyTensors(*this); }
+
+/// Whether a value of `own` type can stand where a function has `written`.
+static bool isInstance(Type own, Type written) {
+  auto tensor = dyn_cast<RankedTensorType>(own);
+  auto general = dyn_cast<RankedTensorType>(written);
+  if (!tensor || !general)
+    return own == written;
+  return tensor.getElementType() == general.getElementType() &&
+         tensor.getRank() == general.getRank() &&
+         llvm::all_of(llvm::zip(tensor.getShape(), general.getShape()),
+                      [](auto extents) {
+                        auto [mine, theirs] = extents;
+                        return ShapedType::isDynamic(theirs) || mine == theirs;
+                      }) &&
+         (!general.getEncoding() ||
+          general.getEncoding() == tensor.getEncoding());
+}
+
+LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto callee =
+      symbols.lookupNearestSymbolFrom<func::FuncOp>(*this, getCalleeAttr());
+  if (!callee || callee.isExternal())
+    return emitOpError() << "'" << getCallee()
+                         << "' is no function with a body here";
+  FunctionType type = callee.getFunctionType();
+  auto check = [&](TypeRange own, TypeRange written, StringRef verb,
+                   StringRef what) -> LogicalResult {
+    if (own.size() != written.size())
+      return emitOpError() << "'" << getCallee() << "' " << verb << " "
+                           << written.size() << " " << what << "s, not "
+                           << own.size();
+    for (auto [i, types] : llvm::enumerate(llvm::zip_equal(own, written)))
+      if (auto [mine, theirs] = types; !isInstance(mine, theirs))
+        return emitOpError()
+               << "'" << getCallee() << "' " << verb << " " << theirs << " as "
+               << what << " #" << i << ", which " << mine << " is not";
+    return success();
+  };
+  return failure(
+      failed(check(getInputs().getTypes(), type.getInputs(), "takes",
+                   "argument")) ||
+      failed(check(getResultTypes(), type.getResults(), "gives", "result")));
+}
+
+//===----------------------------------------------------------------------===//
 // Gradients
 //===----------------------------------------------------------------------===//
 

@@ -7,8 +7,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Differentiate/Passes.h"
-#include "TensorView/TensorView.h"
+#include "TensorView/ExtentAnalysis.h"
 
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/SymbolTable.h"
 #include "llvm/ADT/SetVector.h"
@@ -33,8 +34,17 @@ public:
   bool hasInlined() const { return !sizes.empty(); }
 
 private:
+  /// What a cast gives in place of a call: the result of this number.
+  struct Given {
+    StringRef callee;
+    unsigned number;
+  };
+
   LogicalResult count(func::FuncOp function);
-  FailureOr<func::FuncOp> getCallee(func::CallOp call);
+  FailureOr<func::FuncOp> getCallee(CallOpInterface call);
+  LogicalResult instantiate(func::FuncOp function,
+                            const llvm::DenseSet<Operation *> &general,
+                            const llvm::DenseMap<Operation *, Given> &given);
 
   SymbolTable symbols;
   /// How many ops a function is once its calls are inlined; none while they are
@@ -43,24 +53,33 @@ private:
 };
 } // namespace
 
-FailureOr<func::FuncOp> Inliner::getCallee(func::CallOp call) {
-  auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
+static StringRef nameOfCallee(CallOpInterface call) {
+  return cast<SymbolRefAttr>(call.getCallableForCallee())
+      .getLeafReference()
+      .getValue();
+}
+
+FailureOr<func::FuncOp> Inliner::getCallee(CallOpInterface call) {
+  auto callee = symbols.lookup<func::FuncOp>(nameOfCallee(call));
   if (!callee || callee.isExternal())
-    return call.emitError() << "calls '" << call.getCallee()
+    return call.emitError() << "calls '" << nameOfCallee(call)
                             << "', which has no body here; a sharded program "
                                "holds only tv ops "
                                "and calls that inline";
   if (!callee.getBody().hasOneBlock() || callee.getBody().front().empty() ||
       !isa<func::ReturnOp>(callee.getBody().front().back()))
-    return call.emitError() << "'" << call.getCallee()
+    return call.emitError() << "'" << nameOfCallee(call)
                             << "' has control flow; only straight-line "
                                "functions inline";
   return callee;
 }
 
-static SmallVector<func::CallOp> getCalls(Operation *op) {
-  SmallVector<func::CallOp> calls;
-  op->walk([&](func::CallOp call) { calls.push_back(call); });
+static SmallVector<CallOpInterface> getCalls(Operation *op) {
+  SmallVector<CallOpInterface> calls;
+  op->walk([&](CallOpInterface call) {
+    if (isa<SymbolRefAttr>(call.getCallableForCallee()))
+      calls.push_back(call);
+  });
   return calls;
 }
 
@@ -68,7 +87,7 @@ static SmallVector<func::CallOp> getCalls(Operation *op) {
 LogicalResult Inliner::count(func::FuncOp function) {
   struct Frame {
     func::FuncOp function;
-    SmallVector<func::CallOp> calls;
+    SmallVector<CallOpInterface> calls;
     size_t next;
     uint64_t size;
   };
@@ -76,10 +95,10 @@ LogicalResult Inliner::count(func::FuncOp function) {
   auto enter = [&](func::FuncOp function) {
     sizes[function] = std::nullopt;
     // Without its calls and return.
-    SmallVector<func::CallOp> calls = getCalls(function);
+    SmallVector<CallOpInterface> calls = getCalls(function);
     uint64_t own = 0;
     for (Operation &op : function.getBody().front())
-      own += !isa<func::CallOp, func::ReturnOp>(op);
+      own += !isa<CallOpInterface, func::ReturnOp>(op);
     frames.push_back({function, std::move(calls), 0, own});
   };
   if (!sizes.contains(function))
@@ -91,7 +110,7 @@ LogicalResult Inliner::count(func::FuncOp function) {
       frames.pop_back();
       continue;
     }
-    func::CallOp call = frame.calls[frame.next];
+    CallOpInterface call = frame.calls[frame.next];
     FailureOr<func::FuncOp> callee = getCallee(call);
     if (failed(callee))
       return failure();
@@ -101,52 +120,148 @@ LogicalResult Inliner::count(func::FuncOp function) {
       continue;
     }
     if (!known->second)
-      return call.emitError() << "'" << call.getCallee()
+      return call.emitError() << "'" << nameOfCallee(call)
                               << "' calls itself; recursion does not inline";
-    frame.size = llvm::SaturatingAdd(frame.size, *known->second);
+    // Calls of what is empty end, too.
+    frame.size =
+        llvm::SaturatingAdd(frame.size, std::max<uint64_t>(*known->second, 1));
     ++frame.next;
   }
   return success();
 }
 
 LogicalResult Inliner::run(func::FuncOp function) {
-  SmallVector<func::CallOp> calls = getCalls(function);
+  SmallVector<CallOpInterface> calls = getCalls(function);
   if (calls.empty())
     return success();
   if (failed(count(function)))
     return failure();
   if (uint64_t size = *sizes[function]; size > kMaxOps) {
-    func::CallOp largest = calls.front();
-    auto sizeOf = [&](func::CallOp call) {
-      return *sizes[symbols.lookup<func::FuncOp>(call.getCallee())];
+    CallOpInterface largest = calls.front();
+    auto sizeOf = [&](CallOpInterface call) {
+      return *sizes[symbols.lookup<func::FuncOp>(nameOfCallee(call))];
     };
-    for (func::CallOp call : calls)
+    for (CallOpInterface call : calls)
       if (sizeOf(call) > sizeOf(largest))
         largest = call;
     bool isExact = size != std::numeric_limits<uint64_t>::max();
     return largest.emitError()
-           << "'" << largest.getCallee() << "' inlines here to "
+           << "'" << nameOfCallee(largest) << "' inlines here to "
            << (isExact ? "" : "at least ") << sizeOf(largest) << " ops, and '"
            << function.getName() << "' becomes " << size
            << "; a program may have " << kMaxOps;
   }
+  llvm::DenseSet<Operation *> general;
+  llvm::DenseMap<Operation *, Given> given;
   // Calls in what is inlined are of `function`, too: `calls` grows.
   for (size_t i = 0; i < calls.size(); ++i) {
-    func::CallOp call = calls[i];
+    CallOpInterface call = calls[i];
     Block &body =
-        symbols.lookup<func::FuncOp>(call.getCallee()).getBody().front();
+        symbols.lookup<func::FuncOp>(nameOfCallee(call)).getBody().front();
+    const bool isInGeneral = general.contains(call);
+    const bool isGeneral = isa<CallOp>(call) || isInGeneral;
     OpBuilder builder(call);
+    auto cast = [&](Value value, Type type) {
+      auto op = UnrealizedConversionCastOp::create(builder, call.getLoc(), type,
+                                                   value);
+      if (isInGeneral)
+        general.insert(op);
+      return op;
+    };
     IRMapping mapping;
-    mapping.map(body.getArguments(), call.getOperands());
+    for (auto [argument, operand] :
+         llvm::zip_equal(body.getArguments(), call.getArgOperands())) {
+      Type type = argument.getType();
+      mapping.map(argument, operand.getType() == type
+                                ? operand
+                                : cast(operand, type).getResult(0));
+    }
     for (Operation &op : body.without_terminator()) {
       Operation *clone = builder.clone(op, mapping);
       clone->setLoc(CallSiteLoc::get(op.getLoc(), call.getLoc()));
+      if (isGeneral)
+        general.insert(clone);
       llvm::append_range(calls, getCalls(clone));
     }
     for (auto [result, value] : llvm::zip_equal(
-             call.getResults(), body.getTerminator()->getOperands()))
-      result.replaceAllUsesWith(mapping.lookupOrDefault(value));
+             call->getResults(), body.getTerminator()->getOperands())) {
+      Value own = mapping.lookupOrDefault(value);
+      if (isa<CallOp>(call)) {
+        UnrealizedConversionCastOp op = cast(own, result.getType());
+        given[op] = {nameOfCallee(call), result.getResultNumber()};
+        own = op.getResult(0);
+      }
+      result.replaceAllUsesWith(own);
+    }
+    general.erase(call);
     call.erase();
+  }
+  return general.empty() && given.empty()
+             ? success()
+             : instantiate(function, general, given);
+}
+
+/// Gives what general functions had with `?` the extents that follow here, and
+/// removes the casts at their borders.
+LogicalResult
+Inliner::instantiate(func::FuncOp function,
+                     const llvm::DenseSet<Operation *> &general,
+                     const llvm::DenseMap<Operation *, Given> &given) {
+  FailureOr<ExtentAnalysis> extents = ExtentAnalysis::ofArguments(function);
+  if (failed(extents))
+    return failure();
+  Block &body = function.getBody().front();
+  auto typeOf = [&](Value value) -> Type {
+    auto type = dyn_cast<RankedTensorType>(value.getType());
+    if (!type)
+      return value.getType();
+    SmallVector<int64_t> shape;
+    for (const layout::Extent &extent : extents->get(value))
+      shape.push_back(extent.getStatic().value_or(ShapedType::kDynamic));
+    return type.clone(shape);
+  };
+  auto refuse = [&](Operation *cast, Type type) -> LogicalResult {
+    const Given &what = given.find(cast)->second;
+    return cast->emitError()
+           << "'" << what.callee << "' gives " << type << " as result #"
+           << what.number << " of this call, not "
+           << cast->getResult(0).getType();
+  };
+  // With the types that the functions have, which say what `?` follows which.
+  for (Operation &op : body) {
+    auto cast = dyn_cast<UnrealizedConversionCastOp>(op);
+    if (!cast) {
+      if (failed(extents->addResults(&op)))
+        return failure();
+      continue;
+    }
+    Value from = cast.getOperand(0), to = cast.getResult(0);
+    if (!isa<RankedTensorType>(to.getType()))
+      continue;
+    extents->copy(to, from);
+    if (given.contains(cast) &&
+        failed(verifyCompatibleShape(typeOf(from), to.getType())))
+      return refuse(cast, typeOf(from));
+  }
+  for (Operation &op : llvm::make_early_inc_range(body)) {
+    if (general.contains(&op))
+      for (OpResult result : op.getResults())
+        result.setType(typeOf(result));
+    auto cast = dyn_cast<UnrealizedConversionCastOp>(op);
+    if (!cast)
+      continue;
+    Value from = cast.getOperand(0), to = cast.getResult(0);
+    // A view that only the call writes is that of the value.
+    if (given.contains(cast) && from.getType() != to.getType()) {
+      Operation *owner = from.getDefiningOp();
+      auto type = dyn_cast<RankedTensorType>(from.getType());
+      if (!owner || !general.contains(owner) || !type || type.getEncoding() ||
+          type != withEncoding(to.getType(), {}))
+        return refuse(cast, from.getType());
+      from.setType(to.getType());
+    }
+    to.replaceAllUsesWith(from);
+    cast.erase();
   }
   return success();
 }

@@ -39,6 +39,28 @@ def InlinePass : Pass<"tv-inline", "::mlir::ModuleOp"> {
     }
     ```
 
+    What `tv.call` names has the extents of the call where it is written for any:
+
+    ```mlir
+    func.func private @sums(%x: tensor<?x4xf32>) -> tensor<?xf32> {
+      %0 = tv.reduce sum %x dims [1] : (tensor<?x4xf32>) -> tensor<?xf32>
+      return %0 : tensor<?xf32>
+    }
+    func.func @g(%x: tensor<6x4xf32>) -> tensor<6xf32> {
+      %0 = tv.call @sums(%x) : (tensor<6x4xf32>) -> tensor<6xf32>
+      return %0 : tensor<6xf32>
+    }
+    ```
+
+    becomes
+
+    ```mlir
+    func.func @g(%x: tensor<6x4xf32>) -> tensor<6xf32> {
+      %0 = tv.reduce sum %x dims [1] : (tensor<6x4xf32>) -> tensor<6xf32>
+      return %0 : tensor<6xf32>
+    }
+    ```
+
     Only straight-line functions inline:
 
     ```mlir

@@ -90,6 +90,10 @@ def nested(n):
     return function(body, "%v2", declarations=text)
 
 
+def of_any_size(i, t):
+    return f"  %v{i + 1} = tv.call @f(%v{i}) : ({t}) -> {X}\n"
+
+
 def moves(i, t):
     """A product that is summed over devices: a collective each."""
     return (f"  %h{i} = tv.linear %v{i}, %u : ({t}, !u) -> {X}\n"
@@ -123,6 +127,7 @@ SPLIT = ("!u = tensor<64x64xf32, #tv.view<#m, [did(tp) * _, _]>>\n"
          "!d = tensor<64x64xf32, #tv.view<#m, [_, did(tp) * _]>>\n")
 BODY = (f"func.func private @f(%x: {X}) -> {X} {{\n  %y = tv.gelu tanh %x : ({X}) -> {X}\n"
         f"  return %y : {X}\n}}\n")
+OF_ANY_SIZE = BODY.replace("64x64", "?x?")
 # Ops a link, and the program of n links.
 CHAINS = {
     "gelu": (1, unary("tv.gelu tanh")),
@@ -137,6 +142,7 @@ CHAINS = {
     "concat": (3, chain(concat)),
     "call": (1, chain(call, declarations=BODY)),
     "nested call": (1, nested),
+    "tv.call": (1, chain(of_any_size, declarations=OF_ANY_SIZE)),
     "layer": (5, layers),
     "step": (1, step),
 }

@@ -180,8 +180,10 @@ void Document::findLyings(Value value, std::optional<Place> caller,
   if (!type)
     return;
   auto add = [&](Lying lying) {
-    // Of an op's name and place may be more, as gradients are.
-    if (lying.type.dropEncoding() == type.dropEncoding() &&
+    // Of an op's name and place may be more, as gradients are. A function for
+    // any size has `?` where its calls have extents.
+    if (lying.type.getElementType() == type.getElementType() &&
+        succeeded(verifyCompatibleShape(lying.type, type)) &&
         !llvm::is_contained(lyings, lying))
       lyings.push_back(lying);
   };
@@ -194,10 +196,10 @@ void Document::findLyings(Value value, std::optional<Place> caller,
         add(it->second[argument.getArgNumber()]);
       return;
     }
-    program->walk([&](func::CallOp call) {
-      if (call.getCallee() == function.getName() &&
+    program->walk([&](CallOpInterface call) {
+      if (call.resolveCallable() == function &&
           (!caller || caller == getPlaces(call.getLoc()).front()))
-        findLyings(call.getOperand(argument.getArgNumber()), {}, lyings);
+        findLyings(call.getArgOperands()[argument.getArgNumber()], {}, lyings);
     });
     return;
   }
@@ -205,8 +207,10 @@ void Document::findLyings(Value value, std::optional<Place> caller,
   SmallVector<Place> places = getPlaces(result.getOwner()->getLoc());
   if (places.empty())
     return;
-  if (auto call = dyn_cast<func::CallOp>(result.getOwner())) {
-    auto callee = program->lookupSymbol<func::FuncOp>(call.getCallee());
+  if (auto call = dyn_cast<CallOpInterface>(result.getOwner())) {
+    auto callee = dyn_cast_or_null<func::FuncOp>(call.resolveCallable());
+    if (!callee || callee.isExternal())
+      return;
     findLyings(callee.getBody().front().getTerminator()->getOperand(
                    result.getResultNumber()),
                places.front(), lyings);

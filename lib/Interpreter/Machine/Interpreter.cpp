@@ -167,18 +167,17 @@ LogicalResult Interpreter::evaluateMove(Operation *op) {
   return success();
 }
 
-LogicalResult Interpreter::evaluateCall(func::CallOp op) {
-  auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
-      op, op.getCalleeAttr());
+LogicalResult Interpreter::evaluateCall(CallOpInterface op) {
+  auto callee = dyn_cast_or_null<func::FuncOp>(op.resolveCallable());
   if (!callee || callee.isExternal())
-    return op.emitOpError() << "calls a function without a body";
+    return op->emitOpError() << "calls a function without a body";
   std::vector<Tensor> arguments;
-  for (Value operand : op.getOperands())
+  for (Value operand : op.getArgOperands())
     arguments.push_back(values.find(operand)->second);
   FailureOr<std::vector<Tensor>> results = call(callee, std::move(arguments));
   if (failed(results))
     return failure();
-  for (auto [value, tensor] : llvm::zip_equal(op.getResults(), *results))
+  for (auto [value, tensor] : llvm::zip_equal(op->getResults(), *results))
     values[value] = std::move(tensor);
   return success();
 }
@@ -317,7 +316,7 @@ LogicalResult Interpreter::evaluate(Operation *op) {
   });
   if (known.wasInterrupted())
     return op->emitOpError() << "reads a tensor that was not computed";
-  if (auto callOp = dyn_cast<func::CallOp>(op))
+  if (auto callOp = dyn_cast<CallOpInterface>(op))
     return evaluateCall(callOp);
   if (auto gradient = dyn_cast<tv::GradientOp>(op))
     return evaluateGradient(gradient);

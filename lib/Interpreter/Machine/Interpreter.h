@@ -66,7 +66,7 @@ private:
                                             std::vector<Tensor> arguments);
   mlir::LogicalResult evaluate(mlir::Operation *op);
   mlir::LogicalResult evaluateMove(mlir::Operation *op);
-  mlir::LogicalResult evaluateCall(mlir::func::CallOp op);
+  mlir::LogicalResult evaluateCall(mlir::CallOpInterface op);
   /// By differences, in float64.
   mlir::LogicalResult evaluateGradient(tv::GradientOp op);
   mlir::LogicalResult evaluateOnRanks(mlir::Operation *op, Evaluator evaluator,

@@ -1,4 +1,6 @@
 // RUN: tessera-opt --tv-inline --split-input-file --verify-diagnostics %s | FileCheck %s
+// RUN: %python %S/Inputs/doubling.py 40 | not tessera-opt --tv-inline 2>&1 | FileCheck %s --check-prefix=EMPTY
+// EMPTY: error: 'f39' inlines here to 549755813888 ops, and 'f40' becomes 1099511627776; a program may have 262144
 
 // Calls are inlined, and functions that only they used are gone.
 
@@ -45,6 +47,88 @@ func.func private @outer(%x: tensor<f32>) -> tensor<f32> {
 func.func @gradient(%x: tensor<f32>) -> tensor<f32> {
   %0, %1 = tv.gradient @outer(%x) of [0] to [0] : (tensor<f32>) -> (tensor<f32>, tensor<f32>)
   return %1 : tensor<f32>
+}
+
+// -----
+
+// Of a function for any size each call has its own extents; what is not known stays so.
+// The view of a call's result is that of the value.
+
+// CHECK-NOT: @halves
+// CHECK-LABEL: @sizes
+// CHECK-NEXT: %[[A:.*]] = tv.reshape %arg0 : (tensor<2x6x4xf32>) -> tensor<2x6x2x2xf32>
+// CHECK-NEXT: %[[B:.*]] = tv.exp %[[A]] : (tensor<2x6x2x2xf32>) -> tensor<2x6x2x2xf32, #tv.view
+// CHECK-NEXT: %[[C:.*]] = tv.reshape %arg1 : (tensor<3x?x4xf32>) -> tensor<3x?x2x2xf32>
+// CHECK-NEXT: %[[D:.*]] = tv.exp %[[C]] : (tensor<3x?x2x2xf32>) -> tensor<3x?x2x2xf32>
+// CHECK-NEXT: return %[[B]], %[[D]], %arg0
+// CHECK-NOT: @halves
+#view = #tv.view<#tv.mesh<x = 2>, [did(x) * _, _, _, _]>
+func.func private @same(%x: tensor<?x?x?xf32>) -> tensor<?x?x?xf32> {
+  return %x : tensor<?x?x?xf32>
+}
+func.func private @halves(%x: tensor<?x?x4xf32>) -> tensor<?x?x2x2xf32> {
+  %0 = tv.reshape %x : (tensor<?x?x4xf32>) -> tensor<?x?x2x2xf32>
+  %1 = tv.exp %0 : (tensor<?x?x2x2xf32>) -> tensor<?x?x2x2xf32>
+  return %1 : tensor<?x?x2x2xf32>
+}
+func.func @sizes(%x: tensor<2x6x4xf32>, %y: tensor<3x?x4xf32> {tv.dims = ["s"]})
+    -> (tensor<2x6x2x2xf32, #view>, tensor<3x?x2x2xf32>, tensor<2x6x4xf32>) attributes {tv.sizes = {s = 8 : i64}} {
+  %0 = tv.call @halves(%x) : (tensor<2x6x4xf32>) -> tensor<2x6x2x2xf32, #view>
+  %1 = tv.call @halves(%y) : (tensor<3x?x4xf32>) -> tensor<3x?x2x2xf32>
+  %2 = tv.call @same(%x) : (tensor<2x6x4xf32>) -> tensor<2x6x4xf32>
+  return %0, %1, %2 : tensor<2x6x2x2xf32, #view>, tensor<3x?x2x2xf32>, tensor<2x6x4xf32>
+}
+
+// -----
+
+func.func private @halves(%x: tensor<?x4xf32>) -> tensor<?x2x2xf32> {
+  %0 = tv.reshape %x : (tensor<?x4xf32>) -> tensor<?x2x2xf32>
+  return %0 : tensor<?x2x2xf32>
+}
+func.func @other_size(%x: tensor<6x4xf32>) -> tensor<3x2x2xf32> {
+  // expected-error @+1 {{'halves' gives 'tensor<6x2x2xf32>' as result #0 of this call, not 'tensor<3x2x2xf32>'}}
+  %0 = tv.call @halves(%x) : (tensor<6x4xf32>) -> tensor<3x2x2xf32>
+  return %0 : tensor<3x2x2xf32>
+}
+
+// -----
+
+// What a function gives as it was given lies as that.
+
+#view = #tv.view<#tv.mesh<x = 2>, [did(x) * _, _]>
+func.func private @same(%x: tensor<?x?xf32>) -> tensor<?x?xf32> {
+  return %x : tensor<?x?xf32>
+}
+func.func @other_view(%x: tensor<6x4xf32>) -> tensor<6x4xf32, #view> {
+  // expected-error-re @+1 {{'same' gives 'tensor<6x4xf32>' as result #0 of this call, not 'tensor<6x4xf32, {{.*}}>'}}
+  %0 = tv.call @same(%x) : (tensor<6x4xf32>) -> tensor<6x4xf32, #view>
+  return %0 : tensor<6x4xf32, #view>
+}
+
+// -----
+
+// The ops of the function say where its extents do not fit.
+
+func.func private @sum(%x: tensor<?xf32>, %y: tensor<?xf32>) -> tensor<?xf32> {
+  // expected-error @+1 {{'tv.add' op operand #1's dimension 0 has extent 3; it must be 2, as operand #0's dimension 0 has}}
+  %0 = tv.add %x, %y : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+  return %0 : tensor<?xf32>
+}
+func.func @differ(%x: tensor<2xf32>, %y: tensor<3xf32>) -> tensor<2xf32> {
+  %0 = tv.call @sum(%x, %y) : (tensor<2xf32>, tensor<3xf32>) -> tensor<2xf32>
+  return %0 : tensor<2xf32>
+}
+
+// -----
+
+func.func private @again(%x: tensor<?xf32>) -> tensor<?xf32> {
+  // expected-error @+1 {{'again' calls itself; recursion does not inline}}
+  %0 = tv.call @again(%x) : (tensor<?xf32>) -> tensor<?xf32>
+  return %0 : tensor<?xf32>
+}
+func.func @any_recursion(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = tv.call @again(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
 }
 
 // -----

@@ -2,6 +2,7 @@
 
     test_server.py BIN_FOLDER"""
 
+import itertools
 import json
 import pathlib
 import re
@@ -27,6 +28,10 @@ func.func @main(%x: !x {tv.name = "x", tv.dims = ["b"], tv.user_view = #tv.view<
   return %r : tensor<?x10xf32>
 }
 """
+# The same, where the function is for any size.
+ANY_SIZE = CALLS.replace("func.func private", "!any = tensor<?x?xf32>\nfunc.func private").replace(
+    "(%e: !x) -> !x", "(%e: !any) -> !any").replace("(!x, !x) -> !x", "(!any, !any) -> !any").replace(
+    "%d : !x", "%d : !any").replace("= call", "= tv.call")
 
 
 class Server:
@@ -144,10 +149,12 @@ class LanguageServer(unittest.TestCase):
 
     def test_calls(self):
         self.assertEqual(self.server.open(CALLS), [])
-        for name in ("%a", "%d", "%e", "%x"):
+        for text, name in itertools.product((CALLS, ANY_SIZE), ("%a", "%d", "%e", "%x")):
+            self.assertEqual(self.server.change(text), [])
             said = self.server.hover(name)
             # b is at most 8, so 4 rows of 6 numbers.
-            self.assertIn("?x6xf32", said, name)
+            own = "?x?xf32" if text is ANY_SIZE and name in ("%d", "%e") else "?x6xf32"
+            self.assertIn(own, said, name)
             self.assertIn("- dimension 0 is split over `dp`: 4 of 8 on a device\n", said)
             self.assertIn("- devices along `tp` have the same\n", said)
             self.assertIn("- at most 96 bytes on a device, 192 in all\n", said)

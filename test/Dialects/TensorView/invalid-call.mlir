@@ -1,0 +1,66 @@
+// RUN: tessera-opt %s -split-input-file -verify-diagnostics
+
+func.func @g(%x: tensor<4xf32>) {
+  // expected-error@+1 {{'tv.call' op 'f' is no function with a body here}}
+  %0 = tv.call @f(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func private @f(%x: tensor<?x4xf32>) -> tensor<?x4xf32> {
+  return %x : tensor<?x4xf32>
+}
+func.func @g(%x: tensor<2x4xf32>) {
+  // expected-error@+1 {{'tv.call' op 'f' takes 1 arguments, not 2}}
+  %0 = tv.call @f(%x, %x) : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  return
+}
+
+// -----
+
+func.func private @f(%x: tensor<?x4xf32>) -> tensor<?x4xf32> {
+  return %x : tensor<?x4xf32>
+}
+func.func @g(%x: tensor<2x3xf32>) {
+  // expected-error@+1 {{'tv.call' op 'f' takes 'tensor<?x4xf32>' as argument #0, which 'tensor<2x3xf32>' is not}}
+  %0 = tv.call @f(%x) : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+// An extent that is not known is not 4.
+
+func.func private @f(%x: tensor<?x4xf32>) -> tensor<?x4xf32> {
+  return %x : tensor<?x4xf32>
+}
+func.func @g(%x: tensor<2x?xf32>) {
+  // expected-error@+1 {{'tv.call' op 'f' takes 'tensor<?x4xf32>' as argument #0, which 'tensor<2x?xf32>' is not}}
+  %0 = tv.call @f(%x) : (tensor<2x?xf32>) -> tensor<2x4xf32>
+  return
+}
+
+// -----
+
+func.func private @f(%x: tensor<?x4xf32>) -> tensor<?x4xf32> {
+  return %x : tensor<?x4xf32>
+}
+func.func @g(%x: tensor<2x4xf32>) {
+  // expected-error@+1 {{'tv.call' op 'f' gives 'tensor<?x4xf32>' as result #0, which 'tensor<2x4xf64>' is not}}
+  %0 = tv.call @f(%x) : (tensor<2x4xf32>) -> tensor<2x4xf64>
+  return
+}
+
+// -----
+
+#m = #tv.mesh<x = 2>
+func.func private @f(%x: tensor<?x4xf32, #tv.view<#m, [did(x) * _, _]>>) -> tensor<?x4xf32> {
+  %0 = tv.exp %x : (tensor<?x4xf32, #tv.view<#m, [did(x) * _, _]>>) -> tensor<?x4xf32>
+  return %0 : tensor<?x4xf32>
+}
+func.func @g(%x: tensor<2x4xf32>) {
+  // expected-error-re@+1 {{'tv.call' op 'f' takes 'tensor<?x4xf32, {{.*}}>' as argument #0, which 'tensor<2x4xf32>' is not}}
+  %0 = tv.call @f(%x) : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  return
+}
