@@ -194,11 +194,11 @@ Status Session::openInputs() {
                      "': only what is read can have a \"cast\""};
       continue;
     }
-    Result<const StoredTensor *> found =
-        files.find(names.lookup(port.name()).name);
+    const std::string name = names.lookup(port.name()).name;
+    Result<const StoredTensor *> found = files.find(name);
     if (found)
       port.stored = *found;
-    else if (!port.description.zero_init)
+    else if (!port.description.zero_init || name != port.name())
       return Error{(port.isState() ? "state '" : "input '") + port.name() +
                    "': " + found.message()};
   }

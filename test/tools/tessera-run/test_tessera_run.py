@@ -579,6 +579,9 @@ class TesseraRun(Runs):
         self.succeed(*run, "--inputs", "some", "--save", "end")
         for name, value in load_file(self.folder / "end").items():
             np.testing.assert_array_equal(value, states[name])
+        # What a map names is there.
+        (self.folder / "map.json").write_text('{"s": "moment"}')
+        self.fail_with(*run, "--map", "map.json", says=["state 's': no tensor 'moment' in the inputs"])
         save_file({"t": states["t"]}, self.folder / "some")
         self.fail_with(*run, "--inputs", "some", says=[
             "state 's': no tensor 's' in some",
