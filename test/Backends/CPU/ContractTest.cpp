@@ -19,6 +19,12 @@
 
 using namespace tessera;
 
+// OpenBLAS's, of which Contract.cpp makes what threads can share.
+extern "C" {
+void *blas_memory_alloc(int position);
+void blas_memory_free(void *buffer);
+}
+
 namespace {
 
 using Labels = std::vector<int32_t>;
@@ -155,6 +161,24 @@ TEST(Contract, RanksOfOneProcessMultiplyAtOnce) {
         contract.run(bytes(a), bytes(b), bytes(c), nullptr);
         for (float value : c)
           wrong += value != n * (rank + 1);
+      }
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(Contract, ThreadsHavePackingBuffersOfTheirOwn) {
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> threads;
+  for (int thread = 1; thread <= 4; ++thread)
+    threads.emplace_back([&, thread] {
+      for (int round = 0; round < 1000000; ++round) {
+        auto *buffer = static_cast<std::atomic<int> *>(blas_memory_alloc(0));
+        *buffer = thread;
+        for (int i = 0; i < 8; ++i)
+          wrong += *buffer != thread;
+        blas_memory_free(buffer);
       }
     });
   for (std::thread &thread : threads)
