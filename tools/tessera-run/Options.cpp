@@ -34,6 +34,7 @@ static const char *const kUsage =
   --output FILE         safetensors file for outputs and the final state
   --report text|json    how to print collectives, times and memory;
            collectives  or only the collectives, in text, without their times
+           ranks        or what each rank moves and holds
   --steps N             runs; a state goes from one to the next
   --log NAME            after each, a result or state that is a scalar; may be
                         repeated
@@ -127,10 +128,11 @@ Result<Options> parseOptions(int argc, const char *const *argv, bool underMPI) {
          using Format = Options::Format;
          options.report = value == "json"          ? Format::JSON
                           : value == "collectives" ? Format::Collectives
+                          : value == "ranks"       ? Format::Ranks
                                                    : Format::Text;
          return options.report != Format::Text || value == "text";
        },
-       "text, collectives or json"},
+       "text, collectives, ranks or json"},
       {"--steps", positive(options.steps), "a number of runs, at least 1"},
       {"--log",
        [&](const std::string &value) {

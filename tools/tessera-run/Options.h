@@ -34,7 +34,7 @@ struct Options {
   std::string output;    ///< empty: results are dropped
   std::string save;      ///< a file for the states; empty: none
   int64_t saveEvery = 0; ///< steps; 0: only after the last one
-  enum class Format { Text, Collectives, JSON };
+  enum class Format { Text, Collectives, Ranks, JSON };
   Format report = Format::Text;
   int64_t steps = 1;
   std::vector<std::string> logged;  ///< names of results

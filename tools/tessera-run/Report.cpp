@@ -11,6 +11,7 @@
 #include "Support/Try.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -29,9 +30,10 @@ Status Report::merge(Team &team) {
   std::vector<double> hosts(hostSeconds.size() * ranks);
   TSR_TRY(team.allGather(hostSeconds.data(), hosts.data(),
                          hostSeconds.size() * sizeof(double)));
-  Result<std::vector<Memory>> memories = team.allGather(memory);
-  if (!memories)
-    return memories.error();
+  Result<std::vector<Memory>> held = team.allGather(memory);
+  if (!held)
+    return held.error();
+  memories = std::move(*held);
   Result<std::vector<RankDevice>> gathered = team.allGather(device);
   if (!gathered)
     return gathered.error();
@@ -67,13 +69,14 @@ Status Report::merge(Team &team) {
     for (size_t i = 0; i < collectives.size(); ++i) {
       Traffic &traffic = collectives[i].traffic;
       const Traffic &other = all[rank * collectives.size() + i];
+      collectives[i].byRank.push_back(other);
       traffic.sent = std::max(traffic.sent, other.sent);
       traffic.received = std::max(traffic.received, other.received);
       traffic.copies = std::max(traffic.copies, other.copies);
       traffic.copiedBytes = std::max(traffic.copiedBytes, other.copiedBytes);
       traffic.seconds = std::max(traffic.seconds, other.seconds);
     }
-    const Memory &other = (*memories)[rank];
+    const Memory &other = memories[rank];
     memory.external = std::max(memory.external, other.external);
     memory.local = std::max(memory.local, other.local);
     memory.symmetric = std::max(memory.symmetric, other.symmetric);
@@ -123,6 +126,24 @@ std::string Report::title() const {
   return text + "\n";
 }
 
+/// A number's mean over ranks.
+static double mean(const Collective &collective, uint64_t Traffic::*number) {
+  double sum = 0;
+  for (const Traffic &each : collective.byRank)
+    sum += each.*number;
+  return sum / collective.byRank.size();
+}
+
+/// The largest number of any rank, and the mean where it is less.
+static std::string loads(const Collective &collective,
+                         uint64_t Traffic::*number) {
+  const uint64_t most = collective.traffic.*number;
+  const auto middle =
+      static_cast<uint64_t>(std::llround(mean(collective, number)));
+  return std::to_string(most) +
+         (middle == most ? "" : ", mean " + std::to_string(middle));
+}
+
 std::string Report::collectiveTable(bool withTimes) const {
   std::vector<std::vector<std::string>> rows = {
       {"collective", "axes", "sent", "received", "copies"}};
@@ -141,10 +162,9 @@ std::string Report::collectiveTable(bool withTimes) const {
       continue;
     const std::string count =
         each.tensors > 1 ? " of " + std::to_string(each.tensors) : "";
-    std::vector<std::string> row = {each.kind + count, each.axes,
-                                    std::to_string(each.traffic.sent),
-                                    std::to_string(each.traffic.received),
-                                    std::to_string(each.traffic.copies)};
+    std::vector<std::string> row = {
+        each.kind + count, each.axes, loads(each, &Traffic::sent),
+        loads(each, &Traffic::received), std::to_string(each.traffic.copies)};
     if (withTimes)
       row.push_back(milliseconds(each.traffic.seconds));
     row.insert(row.end(),
@@ -162,6 +182,27 @@ std::string Report::collectiveTable(bool withTimes) const {
 
 std::string Report::collectivesText() const {
   return title() + collectiveTable(/*withTimes=*/false);
+}
+
+std::string Report::ranksText() const {
+  std::vector<std::vector<std::string>> rows = {{"rank", "sent", "received",
+                                                 "copied", "external", "local",
+                                                 "symmetric", "constants"}};
+  for (size_t rank = 0; rank < memories.size(); ++rank) {
+    Traffic sum = {};
+    for (const Collective &each : collectives)
+      for (auto number :
+           {&Traffic::sent, &Traffic::received, &Traffic::copiedBytes})
+        sum.*number += each.byRank[rank].*number;
+    const Memory &own = memories[rank];
+    std::vector<std::string> &row = rows.emplace_back();
+    for (uint64_t number :
+         {uint64_t(rank), sum.sent, sum.received, sum.copiedBytes, own.external,
+          own.local, own.symmetric, own.constants})
+      row.push_back(std::to_string(number));
+  }
+  return title() + "bytes that a rank moves in a run, and holds\n" +
+         table(rows, std::vector<bool>(rows[0].size(), true));
 }
 
 static std::string hexText(uint64_t value) {
@@ -319,6 +360,8 @@ std::string Report::json() const {
          {"tensors", each.tensors},
          {"sent", each.traffic.sent},
          {"received", each.traffic.received},
+         {"mean_sent", mean(each, &Traffic::sent)},
+         {"mean_received", mean(each, &Traffic::received)},
          {"copies", each.traffic.copies},
          {"copied_bytes", each.traffic.copiedBytes}});
     if (timed)

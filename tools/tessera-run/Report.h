@@ -27,7 +27,8 @@ struct Traffic {
 struct Collective {
   std::string kind, axes, op, location, loser;
   uint64_t tensors;
-  Traffic traffic;
+  Traffic traffic; ///< of this rank; the largest numbers, when merged
+  std::vector<Traffic> byRank; ///< once merged
 };
 
 struct Memory {
@@ -75,6 +76,7 @@ struct Report {
   std::vector<double> seconds;     ///< one a run
   std::vector<double> hostSeconds; ///< likewise; of graphs, one a launch
   Memory memory;
+  std::vector<Memory> memories; ///< by rank, once merged
   bool withProducts = false; ///< whether these are shown
   Products products;         ///< of all ranks, when merged
   std::string output, save, trace; ///< empty: none
@@ -86,6 +88,8 @@ struct Report {
   std::string text() const;
   /// What does not differ from run to run: no times.
   std::string collectivesText() const;
+  /// Likewise: a row for each rank.
+  std::string ranksText() const;
   std::string json() const;
 
 private:

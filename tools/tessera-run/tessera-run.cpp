@@ -376,7 +376,8 @@ private:
            each.loser,
            each.tensors,
            {each.bytes_sent, each.bytes_received, each.copies,
-            each.copied_bytes, each.seconds}});
+            each.copied_bytes, each.seconds},
+           {}});
     }
     for (size_t i = 0; i < tessera_binding_communicator_count(binding); ++i) {
       tessera_communicator each = {};
@@ -427,7 +428,8 @@ private:
       std::string text = options.report == Format::JSON ? report.json()
                          : options.report == Format::Collectives
                              ? report.collectivesText()
-                             : report.text();
+                         : options.report == Format::Ranks ? report.ranksText()
+                                                           : report.text();
       TSR_TRY(print(text.c_str()));
     }
     return comparison.check();

@@ -566,6 +566,23 @@ class TesseraRun(Runs):
         process.communicate()
         self.assertEqual(list(load_file(self.folder / "kept")), ["s"])
 
+    def test_loads(self):
+        """What ranks move and hold where it is not the same."""
+        run = ["linear-3.tsr", "--ranks", 3, "--inputs", "in.safetensors", "--report"]
+        title, what, _, *rows = self.succeed(*run, "ranks").splitlines()
+        self.assertEqual(title, "linear-3.tsr: 3 ranks, mesh <tp = 3>, b = 5")
+        self.assertEqual(what, "bytes that a rank moves in a run, and holds")
+        ranks, sent, received, copied, external, *_ = zip(*(map(int, row.split()) for row in rows))
+        self.assertEqual(ranks, (0, 1, 2))
+        self.assertEqual(external, tuple(4 * (5 * k + 6 * k + 5 * 6) for k in (4, 4, 2)))
+        self.assertEqual(sum(sent), sum(received))
+        self.assertGreater(max(sent), np.mean(sent))
+        (collective,) = json.loads(self.succeed(*run, "json"))["collectives"]
+        for name, of_ranks in ("sent", sent), ("received", received):
+            self.assertEqual(collective[name], max(of_ranks))
+            self.assertAlmostEqual(collective["mean_" + name], np.mean(of_ranks))
+        self.assertIn(f" {max(sent)}, mean {round(np.mean(sent))} ", self.succeed(*run, "collectives"))
+
     def test_states_that_start_as_zeros(self):
         run = ["zeros-2.tsr", "--ranks", 2]
         # New memory of the C library is not.
@@ -647,7 +664,7 @@ class TesseraRun(Runs):
         self.fail_with("a.tsr", "b.tsr", says=["b.tsr", "only one module"])
         self.fail_with("a.tsr", "--steps", "0", says=["--steps", "at least 1"])
         self.fail_with("a.tsr", "--size", "b", says=["--size", "b=3"])
-        self.fail_with("a.tsr", "--report=xml", says=["text, collectives or json"])
+        self.fail_with("a.tsr", "--report=xml", says=["text, collectives, ranks or json"])
         self.fail_with("a.tsr", "--deadline", "soon", says=["--deadline", "seconds"])
         self.fail_with("a.tsr", "--transport", "pigeon", says=["mpi or threads"])
         self.fail_with("a.tsr", "--transport", "threads", says=["--ranks N"])
