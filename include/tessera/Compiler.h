@@ -73,6 +73,9 @@ struct CompileResult {
   /// Errors and warnings, each with its place; the reasons of decisions.
   std::string diagnostics;
   std::string remarks;
+  /// What moves between devices: a line for each collective and place, with
+  /// the bytes of a device at the largest sizes.
+  std::string moves;
 };
 
 /// Whether MLIR's reader survives `source`: it trusts the numbers in bytecode,

@@ -24,8 +24,10 @@
 
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/Remarks.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Support/FileUtilities.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
@@ -35,6 +37,27 @@ using namespace mlir;
 using namespace tessera;
 
 namespace {
+/// How many moves there are of each place, plan and number of bytes.
+using Move = std::tuple<std::string, std::string, std::string>;
+using Moves = llvm::MapVector<Move, int, std::map<Move, unsigned>>;
+
+/// Takes them from what is said of each when it is planned.
+class MoveCollector : public remark::detail::MLIRRemarkStreamerBase {
+public:
+  explicit MoveCollector(Moves &moves) : moves(moves) {}
+  void streamOptimizationRemark(const remark::detail::Remark &remark) override {
+    llvm::StringMap<StringRef> said;
+    for (const remark::detail::Remark::Arg &arg : remark.getArgs())
+      said[arg.key] = arg.val;
+    if (said["bytes"] != "0")
+      ++moves[{getPlace(remark.getLocation()), said["plan"].str(),
+               said["bytes"].str()}];
+  }
+
+private:
+  Moves &moves;
+};
+
 class Compilation {
 public:
   Compilation(const CompileOptions &options, CompileResult &result)
@@ -54,6 +77,7 @@ private:
   }
 
   const CompileOptions &options;
+  Moves moves;
   plan::CodeOptions codeOptions;
   const plan::Target *target = nullptr;
   CompileResult &result;
@@ -138,11 +162,25 @@ LogicalResult Compilation::run(StringRef source) {
     remarks << getPlace(diagnostic.getLocation()) << ": " << diagnostic << "\n";
     return success();
   });
+  remark::RemarkCategories planned;
+  planned.passed = "tv-plan-reshards";
+  if (failed(remark::enableOptimizationRemarks(
+          context, std::make_unique<MoveCollector>(moves),
+          std::make_unique<remark::RemarkEmittingPolicyAll>(), planned)))
+    return failure();
   OwningOpRef<ModuleOp> program = parseSourceFile<ModuleOp>(
       sources, ParserConfig(&context, /*verifyAfterParse=*/false));
-  if (!program || failed(verifyInput(*program)))
+  if (!program || failed(verifyInput(*program)) ||
+      failed(runPhases(*program, pipeline)))
     return failure();
-  return runPhases(*program, pipeline);
+  for (const auto &[move, count] : moves) {
+    const auto &[place, plan, bytes] = move;
+    result.moves += place + ": " + plan + " of " + bytes + " bytes on a device";
+    if (count > 1)
+      result.moves += ", " + std::to_string(count) + " times";
+    result.moves += "\n";
+  }
+  return success();
 }
 
 /// Sets `codeOptions`. What would change nothing is an error, as in

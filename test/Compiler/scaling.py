@@ -156,7 +156,7 @@ class Compiler:
     def run(self, text, *flags):
         """CPU seconds and MiB of compiling a program, and its error if there is one."""
         self.path.write_text(text)
-        process = subprocess.Popen([self.tool, self.path.name, *flags, "-o", os.devnull],
+        process = subprocess.Popen([self.tool, self.path.name, "--quiet", *flags, "-o", os.devnull],
                                    stderr=subprocess.PIPE, text=True, cwd=self.path.parent)
         said = process.stderr.read()
         _, status, used = os.wait4(process.pid, 0)

@@ -90,6 +90,9 @@ static cl::opt<std::string> nvrtc("nvrtc",
 static cl::opt<bool> remarks("remarks",
                              cl::desc("Print the reasons of decisions"),
                              cl::cat(category));
+static cl::opt<bool> quiet("quiet",
+                           cl::desc("Do not print what moves between devices"),
+                           cl::cat(category));
 
 int main(int argc, char **argv) {
   tessera::holdStandardStreams();
@@ -149,6 +152,8 @@ int main(int argc, char **argv) {
   errs() << result.diagnostics;
   if (options.explain)
     errs() << result.remarks;
+  else if (!quiet)
+    errs() << result.moves;
   if (!result.succeeded)
     return 1;
 
