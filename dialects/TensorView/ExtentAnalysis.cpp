@@ -170,6 +170,12 @@ LogicalResult ExtentAnalysis::addResults(Operation *op) {
     status = own.inferExtents(operands, found, why);
     for (auto [i, result] : llvm::enumerate(found))
       inferred[i].assign(result.begin(), result.end());
+  } else if (auto gradient = dyn_cast<GradientOp>(op)) {
+    // Behind the function's results, which its own ops tell.
+    const size_t first = op->getNumResults() - gradient.getTo().size();
+    for (auto [i, argument] : llvm::enumerate(gradient.getTo()))
+      inferred[first + i].assign(operands[argument].begin(),
+                                 operands[argument].end());
   } else if (isa<MoveOpInterface>(op)) {
     for (auto [i, operand] : llvm::enumerate(operands))
       inferred[i].assign(operand.begin(), operand.end());

@@ -200,10 +200,11 @@ TensorViewDialect::verifyRegionArgAttribute(Operation *op, unsigned regionIndex,
   }
   if (attribute.getName() == kInitAttr &&
       (attribute.getValue() != StringAttr::get(getContext(), "zero") ||
-       !isState(function, argIndex)))
+       function.getArgAttr(argIndex, kRoleAttr) !=
+           StringAttr::get(getContext(), "state")))
     return op->emitOpError()
            << "'tv.init' of argument #" << argIndex
-           << " must be \"zero\", and the argument a state or parameter";
+           << " must be \"zero\", and its 'tv.role' \"state\"";
   if (attribute.getName() == kNameAttr)
     return verifyName(op, "argument #" + Twine(argIndex), attribute.getValue());
   if (!llvm::is_contained(

@@ -444,7 +444,23 @@ LogicalResult AccumulateOp::verify() {
 // Functions
 //===----------------------------------------------------------------------===//
 
-LogicalResult CallOp::verify() { return verifyTensors(*this); }
+/// Of operands and results.
+static LogicalResult verifyGlobal(Operation *op) {
+  for (const Place &place : placesOf(op))
+    if (isa_and_nonnull<LocalAttr>(
+            cast<RankedTensorType>(place.value.getType()).getEncoding()))
+      return op->emitOpError() << "is of global tensors, not of #tv.local ones";
+  return success();
+}
+
+LogicalResult CallOp::verify() {
+  for (Type type :
+       llvm::concat<const Type>(SmallVector<Type>(getOperandTypes()),
+                                SmallVector<Type>(getResultTypes())))
+    if (!isa<RankedTensorType>(type))
+      return emitOpError() << "takes and gives ranked tensors, not " << type;
+  return failure(failed(verifyTensors(*this)) || failed(verifyGlobal(*this)));
+}
 
 /// Whether a value of `own` type can stand where a function has `written`.
 static bool isInstance(Type own, Type written) {
@@ -516,13 +532,7 @@ static bool isSameTensor(Type a, Type b) {
 }
 
 LogicalResult GradientOp::verify() {
-  if (failed(verifyTensors(*this)))
-    return failure();
-  for (const Place &place : placesOf(*this))
-    if (isa_and_nonnull<LocalAttr>(
-            cast<RankedTensorType>(place.value.getType()).getEncoding()))
-      return emitOpError() << "is of global tensors, not of #tv.local ones";
-  return success();
+  return failure(failed(verifyTensors(*this)) || failed(verifyGlobal(*this)));
 }
 
 LogicalResult GradientOp::verifySymbolUses(SymbolTableCollection &symbols) {
@@ -532,7 +542,14 @@ LogicalResult GradientOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return emitOpError() << "'" << getCallee()
                          << "' is no function with a body here";
   FunctionType type = callee.getFunctionType();
-  if (getInputs().getTypes() != type.getInputs())
+  // Where an argument has no view, the value's is as good as any.
+  auto fits = [](auto types) {
+    auto [own, written] = types;
+    return own == written ||
+           (isInstance(own, written) && isSameTensor(own, written));
+  };
+  if (getInputs().size() != type.getNumInputs() ||
+      !llvm::all_of(llvm::zip(getInputs().getTypes(), type.getInputs()), fits))
     return emitOpError() << "'" << getCallee() << "' takes ("
                          << type.getInputs() << "), not ("
                          << getInputs().getTypes() << ")";

@@ -158,6 +158,9 @@ LogicalResult Inliner::run(func::FuncOp function) {
     CallOpInterface call = calls[i];
     Block &body =
         symbols.lookup<func::FuncOp>(nameOfCallee(call)).getBody().front();
+    if (isa<CallOp>(call) && call->getBlock() != &function.getBody().front())
+      return call->emitError() << "is in control flow; a sharded program is "
+                                  "straight-line in this version";
     const bool isInGeneral = general.contains(call);
     const bool isGeneral = isa<CallOp>(call) || isInGeneral;
     OpBuilder builder(call);
@@ -220,12 +223,14 @@ Inliner::instantiate(func::FuncOp function,
       shape.push_back(extent.getStatic().value_or(ShapedType::kDynamic));
     return type.clone(shape);
   };
-  auto refuse = [&](Operation *cast, Type type) -> LogicalResult {
+  auto refuse = [&](Operation *cast, Type type,
+                    StringRef mend = "") -> LogicalResult {
+    // Not at the cast, which nobody wrote.
     const Given &what = given.find(cast)->second;
-    return cast->emitError()
+    return mlir::emitError(cast->getLoc())
            << "'" << what.callee << "' gives " << type << " as result #"
            << what.number << " of this call, not "
-           << cast->getResult(0).getType();
+           << cast->getResult(0).getType() << mend;
   };
   // With the types that the functions have, which say what `?` follows which.
   for (Operation &op : body) {
@@ -233,6 +238,13 @@ Inliner::instantiate(func::FuncOp function,
     if (!cast) {
       if (failed(extents->addResults(&op)))
         return failure();
+      if (isa<GradientOp>(op) && general.contains(&op) &&
+          llvm::any_of(op.getOperands(), [&](Value operand) {
+            return typeOf(operand) != operand.getType();
+          }))
+        return op.emitError()
+               << "a gradient in a function for any size: write its extents, "
+                  "or ask for the gradient of what calls the function";
       continue;
     }
     Value from = cast.getOperand(0), to = cast.getResult(0);
@@ -251,13 +263,17 @@ Inliner::instantiate(func::FuncOp function,
     if (!cast)
       continue;
     Value from = cast.getOperand(0), to = cast.getResult(0);
-    // A view that only the call writes is that of the value.
+    // A view that only the call writes is that of the value, if nobody else
+    // sees it.
     if (given.contains(cast) && from.getType() != to.getType()) {
       Operation *owner = from.getDefiningOp();
-      auto type = dyn_cast<RankedTensorType>(from.getType());
-      if (!owner || !general.contains(owner) || !type || type.getEncoding() ||
-          type != withEncoding(to.getType(), {}))
+      if (getView(from.getType()) || !getView(to.getType()) ||
+          from.getType() != withEncoding(to.getType(), {}))
         return refuse(cast, from.getType());
+      if (!owner || !general.contains(owner) || isa<GradientOp>(owner) ||
+          !from.hasOneUse())
+        return refuse(cast, from.getType(),
+                      "; it is used elsewhere: write its view in tv.constrain");
       from.setType(to.getType());
     }
     to.replaceAllUsesWith(from);

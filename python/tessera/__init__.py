@@ -514,6 +514,12 @@ class Module(_Owner):
             if (port.kind != Kind.OUTPUT and not port.zero_init
                     and port.name not in arrays):
                 raise Error(f"the input '{port.name}' of shape {port.shape_text} is missing")
+        zeros = [port.name for port in self.ports.values() if port.zero_init]
+        given = [name for name in zeros if name in arrays]
+        if given and len(given) < len(zeros):
+            lacking = next(name for name in zeros if name not in arrays)
+            raise Error(f"states that start as zeros are given all, as '{given[0]}' is, or none; "
+                        f"'{lacking}' is missing")
         with self.bind(self.shards(arrays, sizes), sizes) as binding:
             binding.run()
             return {name: binding.arrays[name] for name, port in self.ports.items()

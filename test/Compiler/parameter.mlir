@@ -1,6 +1,6 @@
 // A parameter lies as a weight does, and its result is its next value.
 // RUN: tessera-compile %s --compile-to=plan | FileCheck %s
-// RUN: sed 's/"parameter"/"parameter", tv.init = "zero"/' %s | tessera-compile --compile-to=plan | FileCheck %s --check-prefix=ZERO
+// RUN: sed 's/"parameter"/"state", tv.init = "zero"/' %s | tessera-compile --compile-to=plan | FileCheck %s --check-prefix=ZERO
 
 // CHECK: state 'w' %[[W:[0-9]+]] becomes %[[NEXT:[0-9]+]]
 // CHECK-NOT: zeros

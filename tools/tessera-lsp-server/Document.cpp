@@ -175,9 +175,9 @@ void Document::add(Diagnostic &diagnostic) {
 //===----------------------------------------------------------------------===//
 
 void Document::findLyings(Value value, std::optional<Place> caller,
-                          SmallVectorImpl<Lying> &lyings) {
+                          SmallVectorImpl<Lying> &lyings, Asked &asked) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
-  if (!type)
+  if (!type || !asked.emplace(value.getAsOpaquePointer(), caller).second)
     return;
   auto add = [&](Lying lying) {
     // Of an op's name and place may be more, as gradients are. A function for
@@ -199,7 +199,8 @@ void Document::findLyings(Value value, std::optional<Place> caller,
     program->walk([&](CallOpInterface call) {
       if (call.resolveCallable() == function &&
           (!caller || caller == getPlaces(call.getLoc()).front()))
-        findLyings(call.getArgOperands()[argument.getArgNumber()], {}, lyings);
+        findLyings(call.getArgOperands()[argument.getArgNumber()], {}, lyings,
+                   asked);
     });
     return;
   }
@@ -213,7 +214,7 @@ void Document::findLyings(Value value, std::optional<Place> caller,
       return;
     findLyings(callee.getBody().front().getTerminator()->getOperand(
                    result.getResultNumber()),
-               places.front(), lyings);
+               places.front(), lyings, asked);
     return;
   }
   auto [first, last] = ops.equal_range(places.front());
@@ -250,8 +251,8 @@ std::string Document::describe(ValueRange values, SMRange name) {
        << "\n\n";
     SmallVector<Lying> lyings;
     // What follows from calls that do not inline is not asked.
-    if (!arguments.empty())
-      findLyings(value, std::nullopt, lyings);
+    if (Asked asked; !arguments.empty())
+      findLyings(value, std::nullopt, lyings, asked);
     if (lyings.empty())
       os << "No view is known"
          << (diagnostics.empty() ? "" : ": the program has errors") << "\n\n";

@@ -25,6 +25,7 @@
 #include "llvm/Support/SourceMgr.h"
 
 #include <map>
+#include <set>
 
 namespace tessera::lsp {
 
@@ -73,9 +74,12 @@ private:
 
   std::optional<Name> find(llvm::lsp::Position position);
   std::string describe(mlir::ValueRange values, llvm::SMRange name);
+  /// What was asked about: functions may call each other in circles, and the
+  /// same one often.
+  using Asked = std::set<std::pair<const void *, std::optional<Place>>>;
   /// How `value` lies wherever it is, or where `caller` calls its function.
   void findLyings(mlir::Value value, std::optional<Place> caller,
-                  llvm::SmallVectorImpl<Lying> &lyings);
+                  llvm::SmallVectorImpl<Lying> &lyings, Asked &asked);
 
   // The protocol counts columns in units of UTF-16.
   llvm::lsp::Position getPosition(llvm::SMLoc loc);

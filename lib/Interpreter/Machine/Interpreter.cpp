@@ -116,16 +116,17 @@ FailureOr<Shape> Interpreter::resultShape(Operation *op, unsigned result) {
       shape[d] = operandShape(result)[d];
       continue;
     }
-    for (unsigned i = 0; i < op->getNumOperands(); ++i) {
-      if (rule.uses[i] == layout::Use::Unread) {
-        if (operandShape(i).size() == shape.size())
-          shape[d] = operandShape(i)[d];
-        continue;
-      }
-      for (auto [k, factors] : llvm::enumerate(rule.operands[i]))
-        if (!factors.empty() && factors == rule.results[result][d])
-          shape[d] = operandShape(i)[k];
-    }
+    for (unsigned i = 0; i < op->getNumOperands(); ++i)
+      if (rule.uses[i] != layout::Use::Unread)
+        for (auto [k, factors] : llvm::enumerate(rule.operands[i]))
+          if (!factors.empty() && factors == rule.results[result][d])
+            shape[d] = operandShape(i)[k];
+    if (shape[d] != layout::kDynamic)
+      continue;
+    for (unsigned i = 0; i < op->getNumOperands(); ++i)
+      if (rule.uses[i] == layout::Use::Unread &&
+          operandShape(i).size() == shape.size())
+        shape[d] = operandShape(i)[d];
     if (shape[d] == layout::kDynamic)
       return op->emitOpError() << "extent " << d << " of result #" << result
                                << " does not follow from its operands";

@@ -1,5 +1,28 @@
 // RUN: tessera-opt %s -split-input-file -verify-diagnostics
 
+func.func private @f(%x: index) -> index {
+  return %x : index
+}
+func.func @g(%x: index) {
+  // expected-error@+1 {{'tv.call' op takes and gives ranked tensors, not 'index'}}
+  %0 = tv.call @f(%x) : (index) -> index
+  return
+}
+
+// -----
+
+!l = tensor<2xf32, #tv.local<#tv.view<#tv.mesh<x = 2>, [did(x) * 2]>, of [4]>>
+func.func private @f(%x: !l) -> !l {
+  return %x : !l
+}
+func.func @g(%x: !l) {
+  // expected-error@+1 {{'tv.call' op is of global tensors, not of #tv.local ones}}
+  %0 = tv.call @f(%x) : (!l) -> !l
+  return
+}
+
+// -----
+
 func.func @g(%x: tensor<4xf32>) {
   // expected-error@+1 {{'tv.call' op 'f' is no function with a body here}}
   %0 = tv.call @f(%x) : (tensor<4xf32>) -> tensor<4xf32>

@@ -193,13 +193,19 @@ func.func @role(%x: tensor<2xf32> {tv.role = "fish"}) { return }
 
 // -----
 
-// expected-error@+1 {{'func.func' op 'tv.init' of argument #0 must be "zero", and the argument a state or parameter}}
+// expected-error@+1 {{'func.func' op 'tv.init' of argument #0 must be "zero", and its 'tv.role' "state"}}
 func.func @init_of_an_input(%x: tensor<2xf32> {tv.init = "zero"}) { return }
 
 // -----
 
-// expected-error@+1 {{'func.func' op 'tv.init' of argument #0 must be "zero", and the argument a state or parameter}}
+// expected-error@+1 {{'func.func' op 'tv.init' of argument #0 must be "zero", and its 'tv.role' "state"}}
 func.func @init_of_ones(%x: tensor<2xf32> {tv.init = "one", tv.name = "s", tv.role = "state"}) -> (tensor<2xf32> {tv.name = "s"}) { return %x : tensor<2xf32> }
+
+// -----
+
+// Weights come from somewhere.
+// expected-error@+1 {{'func.func' op 'tv.init' of argument #0 must be "zero", and its 'tv.role' "state"}}
+func.func @init_of_a_parameter(%x: tensor<2xf32> {tv.init = "zero", tv.name = "s", tv.role = "parameter"}) -> (tensor<2xf32> {tv.name = "s"}) { return %x : tensor<2xf32> }
 
 // -----
 

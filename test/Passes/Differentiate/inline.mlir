@@ -100,9 +100,77 @@ func.func private @same(%x: tensor<?x?xf32>) -> tensor<?x?xf32> {
   return %x : tensor<?x?xf32>
 }
 func.func @other_view(%x: tensor<6x4xf32>) -> tensor<6x4xf32, #view> {
-  // expected-error-re @+1 {{'same' gives 'tensor<6x4xf32>' as result #0 of this call, not 'tensor<6x4xf32, {{.*}}>'}}
+  // expected-error-re @+1 {{'same' gives 'tensor<6x4xf32>' as result #0 of this call, not 'tensor<6x4xf32, {{.*}}>'; it is used elsewhere: write its view in tv.constrain}}
   %0 = tv.call @same(%x) : (tensor<6x4xf32>) -> tensor<6x4xf32, #view>
   return %0 : tensor<6x4xf32, #view>
+}
+
+// -----
+
+// So does what is given twice.
+
+#view = #tv.view<#tv.mesh<x = 2>, [did(x) * _, _]>
+func.func private @twice(%x: tensor<?x?xf32>) -> (tensor<?x?xf32>, tensor<?x?xf32>) {
+  %0 = tv.exp %x : (tensor<?x?xf32>) -> tensor<?x?xf32>
+  return %0, %0 : tensor<?x?xf32>, tensor<?x?xf32>
+}
+func.func @two_views(%x: tensor<6x4xf32>) -> (tensor<6x4xf32>, tensor<6x4xf32, #view>) {
+  // expected-error-re @+1 {{'twice' gives 'tensor<6x4xf32>' as result #1 of this call, not 'tensor<6x4xf32, {{.*}}>'; it is used elsewhere: write its view in tv.constrain}}
+  %0:2 = tv.call @twice(%x) : (tensor<6x4xf32>) -> (tensor<6x4xf32>, tensor<6x4xf32, #view>)
+  return %0#0, %0#1 : tensor<6x4xf32>, tensor<6x4xf32, #view>
+}
+
+// -----
+
+// A gradient beside a call; inside of what is called it has its extents.
+
+// CHECK-LABEL: @step
+// CHECK: %[[X:.*]] = tv.exp %arg0 : (tensor<?x4xf32, #tv.view<{{.*}}>>) -> tensor<?x4xf32>
+// CHECK: tv.gradient @loss(%[[X]], %arg1)
+// CHECK: tv.gradient @loss4(%arg1) {{.*}} (tensor<4xf32, #tv.view
+#rows = #tv.view<#tv.mesh<x = 2>, [did(x) * _, _]>
+#whole = #tv.view<#tv.mesh<x = 2>, [_]>
+!x = tensor<?x4xf32>
+!w = tensor<4xf32, #whole>
+func.func private @any(%x: tensor<?x?xf32>) -> tensor<?x?xf32> {
+  %0 = tv.exp %x : (tensor<?x?xf32>) -> tensor<?x?xf32>
+  return %0 : tensor<?x?xf32>
+}
+func.func private @loss(%x: !x, %w: !w) -> tensor<f32> {
+  %0 = tv.reduce sum %x dims [0] : (!x) -> tensor<4xf32>
+  %1 = tv.mul %0, %w : (tensor<4xf32>, !w) -> tensor<4xf32>
+  %2 = tv.reduce sum %1 dims [0] : (tensor<4xf32>) -> tensor<f32>
+  return %2 : tensor<f32>
+}
+func.func private @loss4(%w: tensor<4xf32>) -> tensor<f32> {
+  %0 = tv.reduce sum %w dims [0] : (tensor<4xf32>) -> tensor<f32>
+  return %0 : tensor<f32>
+}
+func.func private @grad4(%w: tensor<4xf32>) -> tensor<4xf32> {
+  %l, %dw = tv.gradient @loss4(%w) of [0] to [0] : (tensor<4xf32>) -> (tensor<f32>, tensor<4xf32>)
+  return %dw : tensor<4xf32>
+}
+func.func @step(%x: tensor<?x4xf32, #rows> {tv.dims = ["s"]}, %w: !w) -> (tensor<f32>, !x, tensor<4xf32>) attributes {tv.sizes = {s = 8 : i64}} {
+  %x2 = tv.call @any(%x) : (tensor<?x4xf32, #rows>) -> !x
+  %l, %dx = tv.gradient @loss(%x2, %w) of [0] to [0] : (!x, !w) -> (tensor<f32>, !x)
+  %dw = tv.call @grad4(%w) : (!w) -> tensor<4xf32>
+  return %l, %dx, %dw : tensor<f32>, !x, tensor<4xf32>
+}
+
+// -----
+
+func.func private @loss(%x: tensor<?xf32>) -> tensor<f32> {
+  %0 = tv.reduce sum %x dims [0] : (tensor<?xf32>) -> tensor<f32>
+  return %0 : tensor<f32>
+}
+func.func private @grad(%x: tensor<?xf32>) -> tensor<?xf32> {
+  // expected-error @+1 {{a gradient in a function for any size: write its extents, or ask for the gradient of what calls the function}}
+  %l, %dx = tv.gradient @loss(%x) of [0] to [0] : (tensor<?xf32>) -> (tensor<f32>, tensor<?xf32>)
+  return %dx : tensor<?xf32>
+}
+func.func @gradient_of_any_size(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = tv.call @grad(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
 }
 
 // -----

@@ -162,6 +162,13 @@ class LanguageServer(unittest.TestCase):
         self.assertIn("split over `tp`: at most 3 of 10 on a device\n", said)
         self.assertIn("| 3: dp=0 tp=3 | 9 | 0..5 |", said)
 
+    def test_circles(self):
+        """While a function is being written it may call itself, and nobody it."""
+        text = CALLS.replace("  return %d : !x", "  %f = call @twice(%d) : (!x) -> !x\n  return %f : !x")
+        self.server.open(text.replace("%a = call @twice(%x) : (!x) -> !x", "%a = tv.neg %x : (!x) -> !x"))
+        for name in ("%e", "%d", "%f", "%x"):
+            self.assertIn("?x6xf32", self.server.hover(name), name)
+
     def test_definition(self):
         self.server.open(CALLS)
 
