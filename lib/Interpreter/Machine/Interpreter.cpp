@@ -117,10 +117,9 @@ FailureOr<Shape> Interpreter::resultShape(Operation *op, unsigned result) {
       continue;
     }
     for (unsigned i = 0; i < op->getNumOperands(); ++i)
-      if (rule.uses[i] != layout::Use::Unread)
-        for (auto [k, factors] : llvm::enumerate(rule.operands[i]))
-          if (!factors.empty() && factors == rule.results[result][d])
-            shape[d] = operandShape(i)[k];
+      for (auto [k, factors] : llvm::enumerate(rule.operands[i]))
+        if (!factors.empty() && factors == rule.results[result][d])
+          shape[d] = operandShape(i)[k];
     if (shape[d] != layout::kDynamic)
       continue;
     for (unsigned i = 0; i < op->getNumOperands(); ++i)
