@@ -444,6 +444,16 @@ LogicalResult AccumulateOp::verify() {
 // Functions
 //===----------------------------------------------------------------------===//
 
+/// The type of what an op names.
+static FailureOr<FunctionType> typeOf(FlatSymbolRefAttr name, Operation *op,
+                                      SymbolTableCollection &symbols) {
+  auto callee = symbols.lookupNearestSymbolFrom<func::FuncOp>(op, name);
+  if (callee && !callee.isExternal())
+    return callee.getFunctionType();
+  return op->emitOpError() << "'" << name.getValue()
+                           << "' is no function with a body here";
+}
+
 /// Of operands and results.
 static LogicalResult verifyGlobal(Operation *op) {
   for (const Place &place : placesOf(op))
@@ -480,12 +490,9 @@ static bool isInstance(Type own, Type written) {
 }
 
 LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  auto callee =
-      symbols.lookupNearestSymbolFrom<func::FuncOp>(*this, getCalleeAttr());
-  if (!callee || callee.isExternal())
-    return emitOpError() << "'" << getCallee()
-                         << "' is no function with a body here";
-  FunctionType type = callee.getFunctionType();
+  FailureOr<FunctionType> type = typeOf(getCalleeAttr(), *this, symbols);
+  if (failed(type))
+    return failure();
   auto check = [&](TypeRange own, TypeRange written, StringRef verb,
                    StringRef what) -> LogicalResult {
     if (own.size() != written.size())
@@ -500,9 +507,9 @@ LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return success();
   };
   return failure(
-      failed(check(getInputs().getTypes(), type.getInputs(), "takes",
+      failed(check(getInputs().getTypes(), type->getInputs(), "takes",
                    "argument")) ||
-      failed(check(getResultTypes(), type.getResults(), "gives", "result")));
+      failed(check(getResultTypes(), type->getResults(), "gives", "result")));
 }
 
 //===----------------------------------------------------------------------===//
@@ -536,12 +543,10 @@ LogicalResult GradientOp::verify() {
 }
 
 LogicalResult GradientOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  auto callee =
-      symbols.lookupNearestSymbolFrom<func::FuncOp>(*this, getCalleeAttr());
-  if (!callee || callee.isExternal())
-    return emitOpError() << "'" << getCallee()
-                         << "' is no function with a body here";
-  FunctionType type = callee.getFunctionType();
+  FailureOr<FunctionType> callee = typeOf(getCalleeAttr(), *this, symbols);
+  if (failed(callee))
+    return failure();
+  FunctionType type = *callee;
   // Where an argument has no view, the value's is as good as any.
   auto fits = [](auto types) {
     auto [own, written] = types;
