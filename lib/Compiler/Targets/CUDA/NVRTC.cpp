@@ -65,12 +65,23 @@ struct NVRTC::Functions {
   int (*getArchitectures)(int *numbers);
 };
 
+/// The file that this code is in: a program, or a library that one has loaded.
+static std::string getOwnFile() {
+  void *own = reinterpret_cast<void *>(&getEmbeddedFiles);
+  Dl_info info;
+  if (dladdr(own, &info) && StringRef(info.dli_fname).contains(".so")) {
+    SmallString<128> file(info.dli_fname);
+    if (!sys::fs::real_path(info.dli_fname, file))
+      return file.str().str();
+  }
+  return sys::fs::getMainExecutable(nullptr, own);
+}
+
 /// Where PyPI's package puts the library in the virtual environment `.venv` of
-/// the source tree, from the programs of a build tree in it: in `build/bin`.
+/// the source tree, from what a build tree in it has in `build/bin` and
+/// `build/lib`.
 static std::vector<std::string> getVenvCandidates() {
-  std::string self = sys::fs::getMainExecutable(
-      nullptr, reinterpret_cast<void *>(&getEmbeddedFiles));
-  SmallString<128> lib(sys::path::parent_path(self));
+  SmallString<128> lib(sys::path::parent_path(getOwnFile()));
   sys::path::append(lib, "..", "..", ".venv", "lib");
   sys::path::remove_dots(lib, /*remove_dot_dot=*/true);
   auto getCandidate = [](StringRef python) {
