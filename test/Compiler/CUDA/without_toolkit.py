@@ -3,8 +3,8 @@
 
 Hides NVRTC and the toolkit that this machine has: in a mount namespace, an empty folder
 is bound over each /usr/local/cuda* and an empty file over each libnvrtc that the loader
-knows. Then a program compiles, and the loader's own words (LD_DEBUG) must be that NVRTC
-and its builtins came from .venv. With .venv's hidden too, the compiler must name every
+knows. Then a program compiles, by the tool and by Python's package, and the loader's own
+words (LD_DEBUG) must be that NVRTC and its builtins came from .venv. With .venv's hidden too, the compiler must name every
 place that it tried.
 
 Where no mount namespace can be had (a container without CAP_SYS_ADMIN), it says so, and
@@ -22,6 +22,17 @@ import sys
 import tempfile
 
 import machine_code
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+#: Compiles its first argument; a second one says where NVRTC is.
+PYTHON = f"""
+import pathlib, sys
+sys.path.insert(0, {str(ROOT / "python")!r})
+import tessera
+tessera.compile(pathlib.Path(sys.argv[1]).read_text(), target="cuda:sm_90a",
+                nvrtc=sys.argv[2].removeprefix("--nvrtc=") if sys.argv[2:] else None)
+"""
+
 
 def find_toolkits():
     """What has to be hidden: folders and files."""
@@ -59,14 +70,15 @@ class Test:
         (self.folder / "file").touch()
         self.unshare, self.why = find_unshare()
 
-    def compile(self, hidden, *flags):
+    def compile(self, hidden, *flags, tool=None):
         """Status and standard error without `hidden`, from an empty cache."""
         cache = tempfile.mkdtemp(dir=self.folder)
         env = {name: value for name, value in os.environ.items()
                if name not in ("LD_LIBRARY_PATH", "TESSERA_NVRTC")}
-        env |= {"TESSERA_CACHE": cache, "LD_DEBUG": "libs"}
-        command = [self.compiler, self.args.program, "--target=cuda:sm_90a", *flags,
-                   "-o", self.folder / "module.tsr"]
+        env |= {"TESSERA_CACHE": cache, "LD_DEBUG": "libs",
+                "TESSERA_ROOT": str(self.compiler.parents[1])}
+        command = tool or [self.compiler, self.args.program, "--target=cuda:sm_90a", *flags,
+                           "-o", self.folder / "module.tsr"]
         if hidden:
             mounts = "".join(
                 f"mount --bind '{self.folder}/{'empty' if os.path.isdir(path) else 'file'}' "
@@ -101,15 +113,18 @@ def main():
             print(f"NOT HIDDEN: {', '.join(toolkits)}, for there is no mount namespace "
                   f"({test.why}); so .venv's NVRTC is named by --nvrtc")
             toolkits, flags = [], [f"--nvrtc={nvrtc}"]
-        status, output, kernels = test.compile(toolkits, *flags)
-        check(status == 0, "does not compile with .venv's NVRTC", output)
-        check(kernels > 0, "no kernel was compiled", output)
-        # Each library that was opened has its initializer called.
-        opened = {pathlib.Path(path).name: pathlib.Path(path).parent.resolve()
-                  for path in re.findall(r"calling init: (\S*libnvrtc\S*)", output)}
-        for name in "libnvrtc.so.13", "libnvrtc-builtins.so.13.0":
-            check(opened.get(name) == nvrtc.resolve(),
-                  f"{name} is not {nvrtc}'s, but from {opened.get(name)}", output)
+        # That of the package is in Python's process.
+        python = [sys.executable, "-c", PYTHON, args.program, *flags]
+        for tool in None, python:
+            status, output, kernels = test.compile(toolkits, *flags, tool=tool)
+            check(status == 0, "does not compile with .venv's NVRTC", output)
+            check(kernels > 0, "no kernel was compiled", output)
+            # Each library that was opened has its initializer called.
+            opened = {pathlib.Path(path).name: pathlib.Path(path).parent.resolve()
+                      for path in re.findall(r"calling init: (\S*libnvrtc\S*)", output)}
+            for name in "libnvrtc.so.13", "libnvrtc-builtins.so.13.0":
+                check(opened.get(name) == nvrtc.resolve(),
+                      f"{name} is not {nvrtc}'s, but from {opened.get(name)}", output)
         print(f"{kernels} kernels compiled by {nvrtc}/libnvrtc.so.13, without "
               f"{', '.join(toolkits) or 'any other hidden'}")
         if not test.unshare:
