@@ -90,6 +90,11 @@ tessera_compiled_diagnostics(const tessera_compiled *compiled);
 TESSERA_API const char *
 tessera_compiled_remarks(const tessera_compiled *compiled);
 
+/* What moves between devices: a line for each collective and place, with the
+ * bytes of a device at the largest sizes. Never null. */
+TESSERA_API const char *
+tessera_compiled_moves(const tessera_compiled *compiled);
+
 /* The names of phases in order, "source,...,module". */
 TESSERA_API const char *tessera_compile_phases(void);
 

@@ -104,6 +104,10 @@ const char *tessera_compiled_remarks(const tessera_compiled *compiled) {
   return compiled ? compiled->result.remarks.c_str() : "";
 }
 
+const char *tessera_compiled_moves(const tessera_compiled *compiled) {
+  return compiled ? compiled->result.moves.c_str() : "";
+}
+
 const char *tessera_compile_phases() {
   static const std::string phases = llvm::join(getPhases(), ",");
   return phases.c_str();

@@ -63,6 +63,9 @@ class Compiled:
     output: bytes
     diagnostics: str  #: warnings, each with its place
     remarks: str  #: reasons of decisions, if `explain` was set
+    #: What moves between devices: a line for each collective and place, with the bytes of
+    #: a device at the largest sizes.
+    moves: str
 
     @property
     def text(self) -> str:
@@ -128,7 +131,8 @@ def compile(source: Source, *, name: str = "-", mesh: Sizes = {}, target: str = 
         count = c.c_size_t()
         output = functions["compiled_output"](compiled, c.byref(count))
         return Compiled(c.string_at(output, count.value), diagnostics,
-                        functions["compiled_remarks"](compiled).decode(errors="replace"))
+                        *(functions[f"compiled_{what}"](compiled).decode(errors="replace")
+                          for what in ("remarks", "moves")))
     finally:
         functions["compiled_free"](compiled)
 

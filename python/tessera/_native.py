@@ -128,6 +128,7 @@ COMPILER = {
     "compile": (P, [c.c_char_p, c.c_size_t, P]), "compiled_free": (None, [P]),
     "compiled_succeeded": (c.c_int32, [P]), "compiled_output": (P, [P, P]),
     "compiled_diagnostics": (c.c_char_p, [P]), "compiled_remarks": (c.c_char_p, [P]),
+    "compiled_moves": (c.c_char_p, [P]),
     "compile_phases": (c.c_char_p, []),
 }
 

@@ -97,6 +97,19 @@ class Compile(unittest.TestCase):
         again = tessera.compile(planned.text, start="planned")
         self.assertEqual(again.output[4:8], tessera.compile(SUM).output[4:8])
 
+    def test_moves(self):
+        gathered = tessera.compile(
+            """#m = #tv.mesh<tp = 2>
+            func.func @main(%x: tensor<4x6xf32, #tv.view<#m, [did(tp) * _, _]>>)
+                -> tensor<4x6xf32> {
+              %y = tv.constrain %x : (tensor<4x6xf32, #tv.view<#m, [did(tp) * _, _]>>)
+                -> tensor<4x6xf32> to #tv.view<#m, [_, _]>
+              return %y : tensor<4x6xf32>
+            }""", name="a.mlir")
+        self.assertRegex(gathered.moves,
+                         r"^a\.mlir:4:\d+: all-gather over \[tp\] of 48 bytes on a device\n$")
+        self.assertEqual(tessera.compile(SUM).moves, "")
+
     def test_is_the_tool(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder, "a.mlir")
