@@ -55,6 +55,20 @@ static bool cutsSequential(ShardingRuleOpInterface op) {
   return false;
 }
 
+/// `value`, which takes the place of `result`, with its view.
+static Value keepView(OpBuilder &builder, OpResult result, Value value) {
+  Operation *made = value.getDefiningOp();
+  if (!made || !value.use_empty())
+    return ConstrainOp::create(builder, result.getLoc(), result.getType(),
+                               value, getView(result));
+  value.setType(result.getType());
+  Operation *op = result.getOwner();
+  if (Attribute user = op->getAttr(kUserViewAttr);
+      user && op->getNumResults() == made->getNumResults())
+    made->setAttr(kUserViewAttr, user);
+  return value;
+}
+
 namespace {
 class DecomposeComposites
     : public tv::impl::DecomposeCompositesPassBase<DecomposeComposites> {
@@ -74,6 +88,9 @@ public:
       tv::nameLocation(op);
       if (failed(op.decompose(builder, results)))
         return signalPassFailure();
+      for (auto [result, value] : llvm::zip_equal(op->getResults(), results))
+        if (getView(result) && !getView(value))
+          value = keepView(builder, result, value);
       op->replaceAllUsesWith(results);
       op->erase();
     }

@@ -133,3 +133,14 @@ func.func @local(%x: tensor<?x8xf32, #tv.local<#l, of [5, 8]>>) {
   %1 = tv.rope %x base(10000.0) : (tensor<?x8xf32, #tv.local<#l, of [5, 8]>>) -> tensor<?x8xf32, #tv.local<#l, of [5, 8]>>
   return
 }
+
+// The view that the source gives a result is that of what it becomes.
+
+// ALL-LABEL: @keeps_the_view
+// ALL: tv.reduce max {{.*}} {tv.user_view = [#tv.view<#mesh{{1?}}, [?, _]>]} : {{.*}} -> tensor<6x4xf32, #tv.view<#mesh{{1?}}, [did(tp) * 3, 4]>>
+// ALL-NEXT: return %{{.*}} : tensor<6x4xf32, #tv.view<#mesh{{1?}}, [did(tp) * 3, 4]>>
+!pooled = tensor<6x4xf32, #tv.view<#tv.mesh<tp = 2>, [did(tp) * 3, 4]>>
+func.func @keeps_the_view(%x: tensor<8x8xf32>) -> !pooled {
+  %0 = tv.pool max %x sizes [3, 1] strides [1, 2] low [0, 0] high [0, 0] dilations [1, 1] {tv.user_view = [#tv.view<#tv.mesh<tp = 2>, [?, _]>]} : (tensor<8x8xf32>) -> !pooled
+  return %0 : !pooled
+}
