@@ -326,15 +326,28 @@ static std::vector<OwnedRun> ownedRuns(const Parts &parts,
   return runs;
 }
 
+/// Where a meeting with `part` is in a row, or would be.
+template <typename Row> static auto find(Row &row, int64_t part) {
+  return std::lower_bound(row.begin(), row.end(), part,
+                          [](const Overlap::Meeting &meeting, int64_t part) {
+                            return meeting.to < part;
+                          });
+}
+
+int64_t Overlap::at(int64_t fromPart, int64_t toPart) const {
+  const std::vector<Meeting> &row = meetings[fromPart];
+  auto meeting = find(row, toPart);
+  return meeting == row.end() || meeting->to != toPart ? 0 : meeting->elements;
+}
+
 Overlap::Overlap(const Group &group, const Mesh &mesh, bool keepShared) {
   Reduced small(group, keepShared);
   from = Parts(small.from);
   to = Parts(small.to);
-  common.resize(from.count * to.count);
+  meetings.resize(from.count);
   std::vector<OwnedRun> fromRuns =
       ownedRuns(from, small.from, small.bound, mesh);
   std::vector<OwnedRun> toRuns = ownedRuns(to, small.to, small.bound, mesh);
-  std::vector<int64_t> fromEnd(common.size(), -1), toEnd(common.size(), -1);
   std::vector<int64_t> fromMeets(from.count, -1), toMeets(to.count, -1);
 
   for (size_t f = 0, t = 0; f < fromRuns.size() && t < toRuns.size();) {
@@ -344,16 +357,19 @@ Overlap::Overlap(const Group &group, const Mesh &mesh, bool keepShared) {
     int64_t bEnd = b.run.global + b.run.length;
     int64_t end = std::min(aEnd, bEnd);
     if (begin < end) {
-      size_t pair = a.part * to.count + b.part;
       int64_t fromLocal = a.run.local + begin - a.run.global;
       int64_t toLocal = b.run.local + begin - b.run.global;
-      if (common[pair]) {
-        fromContiguous &= fromEnd[pair] == fromLocal;
-        toContiguous &= toEnd[pair] == toLocal;
+      std::vector<Meeting> &row = meetings[a.part];
+      auto meeting = find(row, b.part);
+      if (meeting == row.end() || meeting->to != b.part) {
+        meeting = row.insert(meeting, {b.part, 0, fromLocal, toLocal});
+      } else {
+        fromContiguous &= meeting->fromEnd == fromLocal;
+        toContiguous &= meeting->toEnd == toLocal;
       }
-      fromEnd[pair] = fromLocal + end - begin;
-      toEnd[pair] = toLocal + end - begin;
-      common[pair] += end - begin;
+      meeting->fromEnd = fromLocal + end - begin;
+      meeting->toEnd = toLocal + end - begin;
+      meeting->elements += end - begin;
       fromCut |= fromMeets[a.part] >= 0 && fromMeets[a.part] != b.part;
       toCut |= toMeets[b.part] >= 0 && toMeets[b.part] != a.part;
       fromMeets[a.part] = b.part;
@@ -362,8 +378,9 @@ Overlap::Overlap(const Group &group, const Mesh &mesh, bool keepShared) {
     f += aEnd == end;
     t += bEnd == end;
   }
-  for (int64_t &count : common)
-    count = count * small.num / small.den;
+  for (std::vector<Meeting> &row : meetings)
+    for (Meeting &meeting : row)
+      meeting.elements = meeting.elements * small.num / small.den;
 }
 
 //===----------------------------------------------------------------------===//
@@ -469,8 +486,9 @@ Exchange::Exchange(const View &from, const View &to, const Shape &shape,
   std::vector<std::vector<int64_t>> needed; // by overlap and part
   for (const Overlap &overlap : overlaps) {
     std::vector<int64_t> &sums = needed.emplace_back(overlap.to.count, 0);
-    for (size_t pair = 0; pair < overlap.common.size(); ++pair)
-      sums[pair % sums.size()] += overlap.common[pair];
+    for (const auto &row : overlap.meetings)
+      for (const Overlap::Meeting &meeting : row)
+        sums[meeting.to] += meeting.elements;
   }
   for (const Member &member : members) {
     int64_t count = 1;

@@ -96,18 +96,22 @@ struct Parts {
 /// unless it is to be kept.
 struct Overlap {
   Parts from, to;
-  /// Elements in common of source part f and destination part t, at
-  /// [f * to.count + t].
-  std::vector<int64_t> common;
+  /// A part of the destination that has elements in common with one of the
+  /// source.
+  struct Meeting {
+    int64_t to, elements;
+    int64_t fromEnd, toEnd; ///< local indices behind the last of them
+  };
+  /// By part of the source, in order of `to`: of many parts few meet.
+  std::vector<std::vector<Meeting>> meetings;
   /// Whether some part of that side meets more than one of the other, and then
   /// whether each piece is contiguous in its local index.
   bool fromCut = false, toCut = false;
   bool fromContiguous = true, toContiguous = true;
 
   Overlap(const Group &group, const Mesh &mesh, bool keepShared);
-  int64_t at(int64_t fromPart, int64_t toPart) const {
-    return common[fromPart * to.count + toPart];
-  }
+  /// Elements in common.
+  int64_t at(int64_t fromPart, int64_t toPart) const;
 };
 
 //===----------------------------------------------------------------------===//

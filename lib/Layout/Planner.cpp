@@ -237,9 +237,9 @@ void Planner::countShares(const Exchange &exchange, int64_t scale,
   for (const Overlap &overlap : exchange.overlaps) {
     Sums from(overlap.from.count), to(overlap.to.count);
     for (int64_t f = 0; f < overlap.from.count; ++f)
-      for (int64_t t = 0; t < overlap.to.count; ++t) {
-        from.add(f, overlap.at(f, t));
-        to.add(t, overlap.at(f, t));
+      for (const Overlap::Meeting &meeting : overlap.meetings[f]) {
+        from.add(f, meeting.elements);
+        to.add(meeting.to, meeting.elements);
       }
     gives.push_back(std::move(from));
     needs.push_back(std::move(to));

@@ -10,7 +10,7 @@ fast the machine is at the moment, which other work on it decides, is the same i
     scaling.py --build build --ops 5000      up to 10,000 ops, 20,000 of layers
 
 Then a few programs that are no chains are compiled, or refused, in a moment: many axes,
-an op of many operands, calls that double.
+an op of many operands, calls that double; and moves on 24,576 devices are planned.
 """
 import argparse
 import os
@@ -224,6 +224,33 @@ def wide_concat(n):
             f"  return %y : {y}\n}}\n")
 
 
+def sequence_parallel(dp, tp):
+    """A layer on dp x tp devices."""
+    def of(shape, view=None):
+        return f"tensor<{shape}xbf16{f', #tv.view<#m, {view}>' if view else ''}>"
+    x, y, h = f"{dp}x2048x12288", of(f"{dp}x2048x12288"), of(f"{dp}x2048x49152")
+    split, g = of(x, "[did(dp) * _, did(tp) * _, _]"), of("12288")
+    up = of("49152x12288", "[did(tp) * _, _]")
+    down = of("12288x49152", "[_, did(tp) * _]")
+    return (f"#m = #tv.mesh<dp = {dp}, tp = {tp}>\n"
+            f"func.func @main(%x: {split}, %u: {up}, %d: {down}, %g: {g}) -> {split} {{\n"
+            f"  %n = tv.rms_norm %x, %g epsilon(1.0e-5) : ({split}, {g}) -> {y}\n"
+            f"  %h = tv.linear %n, %u : ({y}, {up}) -> {h}\n"
+            f"  %a = tv.gelu tanh %h : ({h}) -> {h}\n"
+            f"  %l = tv.linear %a, %d : ({h}, {down}) -> {y}\n"
+            f"  %y = tv.add %x, %l : ({split}, {y}) -> {split}\n"
+            f"  return %y : {split}\n}}\n")
+
+
+def exchange(dp, tp):
+    """Rows of dp x tp devices to the same of tp x dp."""
+    def of(view):
+        return f"tensor<{6 * dp * tp}x{dp * tp}xf32, #tv.view<#m, [{view} * _, _]>>"
+    x, y = of("did(dp) * did(tp)"), of("did(tp) * 3 * did(dp)")
+    return (f"#m = #tv.mesh<dp = {dp}, tp = {tp}>\nfunc.func @main(%x: {x}) -> {y} {{\n"
+            f"  %y = tv.neg %x : ({x}) -> {y}\n  return %y : {y}\n}}\n")
+
+
 def check_others(compiler):
     """What took minutes or all memory; now a second, so that 5 are generous."""
     good = True
@@ -236,6 +263,11 @@ def check_others(compiler):
           f"inlines here to {2 ** 39} ops, and 'main' becomes {2 ** 39 + 1}")
     check("a product over 12 axes", product(12))
     check("a concat of 2000 operands", wide_concat(2000))
+    for name, program in (("layer", sequence_parallel), ("exchange", exchange)):
+        _, few = compiler.compile(program(8, 8), "--compile-to=planned")
+        time, memory = compiler.compile(program(384, 64), "--compile-to=planned")
+        good &= time < 2 and memory < 1.5 * few
+        print(f"one {name} on 24,576 devices: {time:.2f} s, {memory} MiB, on 64 {few} MiB")
     return good
 
 
