@@ -90,7 +90,9 @@ LogicalResult Checker::checkOp(Operation *op) {
   auto constrain = dyn_cast<ConstrainOp>(op);
   if (constrain && failed(checkMesh(constrain.getView(), op)))
     return failure();
-  if ((isLocal && reshard) || (contract != Contract::Bound && constrain) ||
+  if ((isLocal && reshard) ||
+      (contract != Contract::Bound &&
+       op->hasTrait<OpTrait::GuidesPropagation>()) ||
       isa<CallOp, GradientOp>(op))
     return error(op) << "'" << op->getName() << "' should be gone";
   if (reshard && contract >= Contract::Planned && !reshard.getPlanAttr())

@@ -33,7 +33,8 @@ enum class Contract {
   /// mesh.
   Bound,
   /// tv-propagate-shardings: every tensor has a view, every dimension of which
-  /// is decided, a state's next value that of the state; no constraint is left.
+  /// is decided, a state's next value that of the state; no op that guides
+  /// propagation is left.
   Propagated,
   /// tv-plan-reshards: every reshard has a plan.
   Planned,

@@ -125,6 +125,8 @@ Value tv::buildSplat(ImplicitLocOpBuilder &builder, double number,
 LogicalResult Cotangents::refuse(Operation *op) {
   InFlightDiagnostic error = op->emitOpError()
                              << "has no gradient, and one is asked for";
+  if (isa<CallOpInterface>(op))
+    error << "; tv-inline, run before, puts the function's ops in its place";
   SmallVector<StringRef> names;
   for (Operation *at = op; at;) {
     Operation *next = nullptr;

@@ -176,11 +176,12 @@ LogicalResult ExtentAnalysis::addResults(Operation *op) {
     for (auto [i, argument] : llvm::enumerate(gradient.getTo()))
       inferred[first + i].assign(operands[argument].begin(),
                                  operands[argument].end());
-  } else if (isa<MoveOpInterface>(op)) {
-    for (auto [i, operand] : llvm::enumerate(operands))
-      inferred[i].assign(operand.begin(), operand.end());
   } else if (auto ruled = dyn_cast<ShardingRuleOpInterface>(op)) {
     status = inferByRule(ruled, operands, inferred, why);
+  } else if (isa<MoveOpInterface>(op) ||
+             op->hasTrait<OpTrait::GuidesPropagation>()) {
+    for (auto [i, operand] : llvm::enumerate(operands))
+      inferred[i].assign(operand.begin(), operand.end());
   }
   if (failed(status))
     return op->emitOpError() << why;
@@ -374,12 +375,5 @@ LogicalResult PadOp::inferExtents(ArrayRef<Extents> operands,
   for (auto [d, extent] : llvm::enumerate(extents))
     extent = extent + Extent(getLow()[d] + getHigh()[d]);
   results.push_back(std::move(extents));
-  return success();
-}
-
-LogicalResult ConstrainOp::inferExtents(ArrayRef<Extents> operands,
-                                        SmallVectorImpl<Extents> &results,
-                                        std::string &why) {
-  results.push_back(operands[0]);
   return success();
 }

@@ -69,6 +69,11 @@ class Pointwise : public TraitBase<ConcreteOp, Pointwise> {};
 /// elements, or some of them.
 template <typename ConcreteOp>
 class SharesMemory : public TraitBase<ConcreteOp, SharesMemory> {};
+
+/// An op that says something to propagation and is gone after it. Each result
+/// is the operand of its number.
+template <typename ConcreteOp>
+class GuidesPropagation : public TraitBase<ConcreteOp, GuidesPropagation> {};
 } // namespace mlir::OpTrait
 
 #include "TensorView/TensorViewDialect.h.inc"

@@ -112,9 +112,9 @@ LogicalResult MeshAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     if (axis.size < 1)
       return emitError() << "mesh axis '" << axis.name
                          << "' must have a positive size";
-    // Planning a move looks at each pair of them.
-    if (llvm::MulOverflow(devices, axis.size, devices) || devices > 4096)
-      return emitError() << "a mesh has at most 4096 devices";
+    // Planning a move looks at each of them.
+    if (llvm::MulOverflow(devices, axis.size, devices) || devices > 65536)
+      return emitError() << "a mesh has at most 65536 devices";
   }
   if (mesh.devices.empty())
     return success();

@@ -35,6 +35,11 @@ def TensorView_MeshAttr : TensorView_Attr<"Mesh", "mesh"> {
     ```
     Names logical positions. Which process, node and device each one is, is given
     when a module is loaded.
+
+    A program may name its devices by several meshes, whose axes then are other digits
+    of the same ranks: `did(x)` of `<x = 8>` is `did(a) * did(b)` of `<a = 2, b = 4>`, and
+    `did(b)` is `did(x:(2)4)`. `tv-bind` writes all views in the axes of the first. Names
+    are those of each mesh: in `<dp = 2, tp = 4>` and `<tp = 4, dp = 2>` they differ.
   }];
   let parameters = (ins Structure<"::tessera::layout::Mesh">:$mesh);
   let genVerifyDecl = 1;
@@ -135,6 +140,13 @@ def TensorView_Update : I32EnumAttr<"Update", "What an update does to an element
     I32EnumAttrCase<"Max", 1, "max">,
     I32EnumAttrCase<"Min", 2, "min">,
     I32EnumAttrCase<"Set", 3, "set">]> {
+  let cppNamespace = "::tessera::tv";
+}
+
+def TensorView_Passage : I32EnumAttr<"Passage", "Where to views pass", [
+    I32EnumAttrCase<"None", 0, "none">,
+    I32EnumAttrCase<"Forward", 1, "forward">,
+    I32EnumAttrCase<"Backward", 2, "backward">]> {
   let cppNamespace = "::tessera::tv";
 }
 

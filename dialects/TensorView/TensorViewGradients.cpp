@@ -662,3 +662,33 @@ LogicalResult ConstrainOp::addCotangents(ImplicitLocOpBuilder &builder,
            cotangents);
   return success();
 }
+
+LogicalResult SameViewOp::addCotangents(ImplicitLocOpBuilder &builder,
+                                        Cotangents &cotangents) {
+  for (auto [input, result] : llvm::zip_equal(getInputs(), getResults()))
+    if (Value dy = cotangents.take(builder, result))
+      cotangents.add(input, dy);
+  return success();
+}
+
+/// The cotangent comes from the other side.
+static Passage mirrored(Passage passage) {
+  switch (passage) {
+  case Passage::None:
+    return Passage::None;
+  case Passage::Forward:
+    return Passage::Backward;
+  case Passage::Backward:
+    return Passage::Forward;
+  }
+  llvm_unreachable("all passages are covered");
+}
+
+LogicalResult BarrierOp::addCotangents(ImplicitLocOpBuilder &builder,
+                                       Cotangents &cotangents) {
+  Value dy = cotangents.take(builder, getResult());
+  cotangents.add(getInput(),
+                 BarrierOp::create(builder, withEncoding(dy.getType(), {}),
+                                   mirrored(getPassage()), dy));
+  return success();
+}

@@ -39,6 +39,8 @@ def Rematerializable : NativeOpTrait<"Rematerializable">;
 def Pointwise : NativeOpTrait<"Pointwise">;
 // The result may lie in the operand's memory.
 def SharesMemory : NativeOpTrait<"SharesMemory">;
+// Says something to propagation, and is gone after it.
+def GuidesPropagation : NativeOpTrait<"GuidesPropagation">;
 
 class TensorView_Op<string mnemonic, list<Trait> traits = []>
     : Op<TensorView_Dialect, mnemonic, traits>;
@@ -671,7 +673,7 @@ def TensorView_ReshardOp
 }
 
 def TensorView_ConstrainOp : TensorView_PureOp<"constrain",
-    [InferExtents, Differentiable]> {
+    [GuidesPropagation, Differentiable]> {
   let summary = "A user's view in the middle of a program";
   let description = [{
     ```mlir
@@ -685,6 +687,43 @@ def TensorView_ConstrainOp : TensorView_PureOp<"constrain",
   let assemblyFormat = [{
     $input attr-dict `:` functional-type(operands, results) `to` qualified($view)
   }];
+}
+
+def TensorView_SameViewOp : TensorView_PureOp<"same_view",
+    [GuidesPropagation, Rule, Differentiable]> {
+  let summary = "Tensors of one shape that lie alike from here on";
+  let description = [{
+    ```mlir
+    %k1, %v1 = tv.same_view %k, %v : (tensor<8x4xf32>, tensor<8x4xbf16>)
+       -> (tensor<8x4xf32>, tensor<8x4xbf16>)
+    ```
+    Each result is the operand of its number; all have one view. Propagation finds it
+    from all operands and all uses together, as that of one tensor; an operand that
+    lies otherwise moves. Element types may differ. Where several results have views
+    in their types, these must be equal.
+  }];
+  let arguments = (ins Variadic<AnyRankedTensor>:$inputs);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat =
+      "$inputs attr-dict `:` functional-type($inputs, $results)";
+}
+
+def TensorView_BarrierOp : TensorView_PureOp<"barrier",
+    [GuidesPropagation, Differentiable]> {
+  let summary = "Where views pass in one direction, or not at all";
+  let description = [{
+    ```mlir
+    %r = tv.barrier forward %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    ```
+    `forward`: the operand's view goes on to the result, and what uses want does not
+    go back to the operand; `backward`: the converse; `none`: neither. Where the two
+    then lie differently, data moves here. A gradient has the mirror image on its way
+    back, so that neither side says more of the other.
+  }];
+  let arguments = (ins TensorView_Passage:$passage, AnyRankedTensor:$input);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat =
+      "$passage $input attr-dict `:` functional-type(operands, results)";
 }
 
 //===----------------------------------------------------------------------===//
@@ -708,10 +747,11 @@ def TensorView_CallOp : TensorView_PureOp<"call",
     types.) `tv-inline` puts the function's ops in the place of the call, at these
     extents; there is an error if they do not give the results' types.
   }];
-  let arguments = (ins FlatSymbolRefAttr:$callee, Variadic<AnyType>:$inputs,
+  let arguments = (ins FlatSymbolRefAttr:$callee,
+                       Variadic<AnyRankedTensor>:$inputs,
                        OptionalAttr<DictArrayAttr>:$arg_attrs,
                        OptionalAttr<DictArrayAttr>:$res_attrs);
-  let results = (outs Variadic<AnyType>:$results);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
   let assemblyFormat =
       "$callee `(` $inputs `)` attr-dict `:` functional-type($inputs, $results)";
   let extraClassDeclaration = [{

@@ -586,3 +586,11 @@ Rule CrossEntropyOp::getShardingRule() {
   rule.operand(0, last, rule.factor(Kind::Sequential));
   return rule.build();
 }
+
+//===----------------------------------------------------------------------===//
+// How data lies
+//===----------------------------------------------------------------------===//
+
+Rule SameViewOp::getShardingRule() {
+  return RuleBuilder(*this).pointwise().build();
+}

@@ -106,11 +106,12 @@ LogicalResult checks::verifyTensors(Operation *op) {
     MeshAttr mesh = meshOf(type);
     if (!mesh)
       continue;
-    if (withMesh && meshOf(withMesh->value.getType()) != mesh)
+    if (withMesh &&
+        meshOf(withMesh->value.getType())->numDevices() != mesh->numDevices())
       return op->emitOpError()
              << place.name << " lies on mesh " << mesh << ", but "
              << withMesh->name << " on " << meshOf(withMesh->value.getType())
-             << "; all tensors of one op must lie on one mesh";
+             << "; all tensors of one op must lie on the same devices";
     if (!withMesh)
       withMesh = &place;
   }

@@ -464,11 +464,6 @@ static LogicalResult verifyGlobal(Operation *op) {
 }
 
 LogicalResult CallOp::verify() {
-  for (Type type :
-       llvm::concat<const Type>(SmallVector<Type>(getOperandTypes()),
-                                SmallVector<Type>(getResultTypes())))
-    if (!isa<RankedTensorType>(type))
-      return emitOpError() << "takes and gives ranked tensors, not " << type;
   return failure(failed(verifyTensors(*this)) || failed(verifyGlobal(*this)));
 }
 

@@ -265,20 +265,28 @@ static LogicalResult verifySameTensor(Operation *op, Value a, Value b) {
                               "its operand";
 }
 
-LogicalResult ReshardOp::verify() {
-  if (failed(verifyTensors(*this)))
+/// Each result is the operand of its number, of the whole tensor.
+static LogicalResult verifySameTensors(Operation *op) {
+  if (failed(verifyTensors(op)))
     return failure();
-  if (getInputs().empty() || getInputs().size() != getResults().size())
-    return emitOpError() << "must have as many results as operands, at least "
-                            "one";
-  for (auto [input, result] : llvm::zip(getInputs(), getResults())) {
-    if (failed(verifySameTensor(*this, input, result)))
+  if (op->getNumOperands() == 0 || op->getNumOperands() != op->getNumResults())
+    return op->emitOpError() << "must have as many results as operands, at "
+                                "least one";
+  for (auto [operand, result] :
+       llvm::zip(op->getOperands(), op->getResults())) {
+    if (failed(verifySameTensor(op, operand, result)))
       return failure();
-    for (Value value : {input, Value(result)})
+    for (Value value : {operand, Value(result)})
       if (isa_and_nonnull<LocalAttr>(
               cast<RankedTensorType>(value.getType()).getEncoding()))
-        return emitOpError() << "moves global tensors, not #tv.local ones";
+        return op->emitOpError() << "is of global tensors, not #tv.local ones";
   }
+  return success();
+}
+
+LogicalResult ReshardOp::verify() {
+  if (failed(verifySameTensors(*this)))
+    return failure();
   if (getPlan() && (!getView(getInputs()[0]) || !getView(getResults()[0]) ||
                     getPlan()->getMesh() != getView(getInputs()[0]).getMesh()))
     return emitOpError() << "has a plan, so its tensors must have views on the "
@@ -287,14 +295,34 @@ LogicalResult ReshardOp::verify() {
 }
 
 LogicalResult ConstrainOp::verify() {
-  if (failed(verifyTensors(*this)) ||
-      failed(verifySameTensor(*this, getInput(), getResult())))
+  if (failed(verifySameTensors(*this)))
     return failure();
   MeshAttr mesh = meshOf(getInput().getType());
-  if (mesh && mesh != getView().getMesh())
+  if (mesh && mesh->numDevices() != getView().getMesh()->numDevices())
     return emitOpError() << "operand lies on mesh " << mesh
                          << ", but the view is on " << getView().getMesh();
   return getView().verifyEncoding(
       shapeOf(getResult()), elementOf(getResult()),
       [&] { return emitOpError() << "view does not fit: "; });
 }
+
+LogicalResult SameViewOp::verify() {
+  if (failed(verifySameTensors(*this)))
+    return failure();
+  ViewAttr view;
+  for (OpResult result : getResults()) {
+    if (shapeOf(result) != shapeOf(getResult(0)))
+      return emitOpError() << "is of tensors of one shape; that of operand #"
+                           << result.getResultNumber() << " differs from that "
+                           << "of operand #0";
+    ViewAttr own = getView(result);
+    if (view && own && own != view)
+      return emitOpError() << "results lie alike, but their types have views "
+                           << view << " and " << own;
+    if (own)
+      view = own;
+  }
+  return success();
+}
+
+LogicalResult BarrierOp::verify() { return verifySameTensors(*this); }

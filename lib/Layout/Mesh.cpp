@@ -95,3 +95,53 @@ bool layout::overlap(const SubAxis &a, const SubAxis &b) {
     return false;
   return b.pre % (a.pre * a.size) != 0 && a.pre % (b.pre * b.size) != 0;
 }
+
+/// Ranks are mixed-radix numbers of a mesh's coordinates. Of each axis the
+/// product of the sizes that are outside of it; nothing if ranks are none.
+static std::optional<std::vector<int64_t>> placesOf(const Mesh &mesh) {
+  const int64_t count = mesh.numDevices();
+  std::vector<int64_t> strides, places, origin(mesh.axes.size(), 0);
+  for (size_t axis = 0; axis < mesh.axes.size(); ++axis) {
+    const int64_t size = mesh.axes[axis].size;
+    std::vector<int64_t> next = origin;
+    next[axis] = size > 1;
+    strides.push_back(mesh.rankOfCoords(next));
+    const int64_t within = strides.back() * size;
+    if (size > 1 && (within == 0 || count % within))
+      return std::nullopt;
+    places.push_back(size > 1 ? count / within : 1);
+  }
+  for (size_t position = 0; position < mesh.devices.size(); ++position) {
+    int64_t rank = 0, rest = int64_t(position);
+    for (size_t axis = mesh.axes.size(); axis-- > 0;) {
+      rank += rest % mesh.axes[axis].size * strides[axis];
+      rest /= mesh.axes[axis].size;
+    }
+    if (rank != mesh.devices[position])
+      return std::nullopt;
+  }
+  return places;
+}
+
+std::optional<std::vector<SubAxis>>
+layout::sameDigit(const SubAxis &sub, const Mesh &from, const Mesh &to) {
+  const auto own = placesOf(from), other = placesOf(to);
+  if (!own || !other || from.numDevices() != to.numDevices())
+    return std::nullopt;
+  int64_t begin = (*own)[sub.axis] * sub.pre;
+  const int64_t end = begin * sub.size;
+  std::vector<SubAxis> digits;
+  while (begin < end) {
+    // The axis that begins here or goes on.
+    size_t axis = 0;
+    auto endOf = [&] { return (*other)[axis] * to.axes[axis].size; };
+    while ((*other)[axis] > begin || endOf() <= begin)
+      ++axis;
+    const int64_t next = std::min(end, endOf());
+    if (begin % (*other)[axis] || next % begin || endOf() % next)
+      return std::nullopt;
+    digits.push_back({int(axis), begin / (*other)[axis], next / begin});
+    begin = next;
+  }
+  return digits;
+}

@@ -217,6 +217,10 @@ Result<View> sliceView(const View &view, const Shape &shape,
                        const Shape &offsets, const Shape &sizes,
                        const Mesh &mesh);
 
+/// The view in the axes of another mesh of the same ranks; an error names the
+/// sub-axis that is none there (see sameDigit).
+Result<View> onMesh(View view, const Mesh &from, const Mesh &to);
+
 /// Whether `fine` places every value where `coarse` does and splits further:
 /// each device's set under `fine` is a subset of its set under `coarse`. Both
 /// are canonical. On a dynamic dimension: at every extent; with groups the

@@ -663,3 +663,57 @@ bool layout::refines(const Product &fine, const Product &coarse, int64_t bound,
                     localRuns(fine, bound, mesh, coords));
   });
 }
+
+//===----------------------------------------------------------------------===//
+// Another mesh
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// From the axes of one mesh to those of another; notes what has none.
+struct Translation {
+  const Mesh &from, &to;
+  std::optional<SubAxis> missing;
+
+  std::vector<SubAxis> operator()(const SubAxis &sub) {
+    if (auto digits = sameDigit(sub, from, to))
+      return *digits;
+    missing = sub;
+    return {};
+  }
+};
+} // namespace
+
+static Product translated(const Product &product, Translation &translation) {
+  Product result;
+  for (const Factor &factor : product) {
+    if (factor.kind == Kind::Device) {
+      for (const SubAxis &sub : translation(factor.sub))
+        result.push_back(Factor::device(sub));
+      continue;
+    }
+    result.push_back(factor);
+    if (factor.kind == Kind::Group)
+      result.back().product = translated(factor.product, translation);
+  }
+  if (result.empty()) // of axes of size 1
+    result.push_back(Factor::stored(1));
+  return result;
+}
+
+Result<View> layout::onMesh(View view, const Mesh &from, const Mesh &to) {
+  Translation translation{from, to, std::nullopt};
+  for (Dim &dim : view.dims)
+    dim.product = translated(dim.product, translation);
+  for (Partial &partial : view.partial) {
+    std::vector<SubAxis> axes;
+    for (const SubAxis &sub : partial.axes)
+      for (const SubAxis &digit : translation(sub))
+        axes.push_back(digit);
+    partial.axes = std::move(axes);
+  }
+  if (translation.missing)
+    return Error{toString(*translation.missing, from) + " of the mesh " +
+                 toString(from) + " is no digit of its ranks on the mesh " +
+                 toString(to)};
+  return view;
+}

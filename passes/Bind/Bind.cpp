@@ -146,7 +146,8 @@ public:
 
   FailureOr<MeshAttr> bind(MeshAttr mesh,
                            function_ref<InFlightDiagnostic()> emitError);
-  /// `view` on the bound mesh, as the user wrote it.
+  /// `view` on the bound mesh, as the user wrote it, but in the axes of the
+  /// program's first mesh.
   FailureOr<ViewAttr> resize(ViewAttr view,
                              function_ref<InFlightDiagnostic()> emitError);
   /// `type` with its view canonical.
@@ -212,7 +213,22 @@ Binder::resize(ViewAttr attr, function_ref<InFlightDiagnostic()> emitError) {
     for (layout::SubAxis &sub : partial.axes)
       if (sub.isWhole(attr.getLayoutMesh()))
         sub.size = mesh->getMesh().axes[sub.axis].size;
-  return ViewAttr::get(attr.getContext(), *mesh, view);
+  if (!first || first.getMesh().numDevices() != (*mesh)->numDevices()) {
+    attr = ViewAttr::get(attr.getContext(), *mesh, view);
+    return failed(verifyMesh(first, attr, emitError))
+               ? FailureOr<ViewAttr>(failure())
+               : attr;
+  }
+  if (*mesh != first) {
+    Result<layout::View> moved =
+        layout::onMesh(view, mesh->getMesh(), first.getMesh());
+    if (!moved)
+      return emitError() << moved.message()
+                         << "; meshes of one program are cut at places that "
+                            "divide each other, as <x = 8> and <a = 2, b = 4>";
+    view = *moved;
+  }
+  return ViewAttr::get(attr.getContext(), first, view);
 }
 
 FailureOr<Type> Binder::bind(Type type,
@@ -226,8 +242,6 @@ FailureOr<Type> Binder::bind(Type type,
     return type;
   FailureOr<ViewAttr> resized = resize(view, emitError);
   if (failed(resized))
-    return failure();
-  if (failed(verifyMesh(first, *resized, emitError)))
     return failure();
   auto tensor = cast<RankedTensorType>(type);
   layout::Shape shape(tensor.getShape());

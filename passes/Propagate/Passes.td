@@ -35,8 +35,10 @@ def PropagateShardingsPass
 
     Tensors that nothing reaches are whole on every device, except what the function
     returns of a sum over devices: each keeps a part of it, unless it is so small that
-    its move costs no more than a latency. Constraints are gone
-    after it: where their operand lies otherwise they become a `tv.reshard`.
+    its move costs no more than a latency.
+
+    `tv.constrain`, `tv.same_view` and `tv.barrier` are gone after it: where an operand
+    lies otherwise than its result there is a `tv.reshard`.
 
     ```mlir
     #m = #tv.mesh<tp = 2>

@@ -37,6 +37,7 @@ public:
 
 private:
   FailureOr<MeshAttr> findMesh();
+  void addTensors(Propagation &graph, Operation &op, ExtentAnalysis &extents);
   void addTensor(Propagation &graph, Value value, ExtentAnalysis &extents);
   LogicalResult addNode(Propagation &graph, Operation &op, MeshAttr mesh);
   void materialize(const Propagation &graph, MeshAttr mesh);
@@ -48,7 +49,7 @@ private:
   }
 
   llvm::DenseMap<Value, int> indices;
-  SmallVector<Value> values;
+  SmallVector<Value> values;         ///< of each tensor, one
   SmallVector<BlockArgument> states; ///< of the function's results
 };
 } // namespace
@@ -128,10 +129,13 @@ FailureOr<MeshAttr> PropagateShardingsPass::findMesh() {
       if (ViewAttr view = getView(type))
         return view.getMesh();
   }
+  const bool isAlone = llvm::hasSingleElement(
+      function->getParentOfType<ModuleOp>().getOps<func::FuncOp>());
   return function.emitError()
          << "no tensor of '" << function.getName()
          << "' has a view, so there is no mesh to shard it over; write one on "
-            "an argument, as #tv.view<#tv.mesh<tp = 2>, [did(tp) * _, _]>";
+            "an argument, as #tv.view<#tv.mesh<tp = 2>, [did(tp) * _, _]>"
+         << (isAlone ? "" : ", or make it private if only others call it");
 }
 
 void PropagateShardingsPass::addTensor(Propagation &graph, Value value,
@@ -174,6 +178,23 @@ void PropagateShardingsPass::addTensor(Propagation &graph, Value value,
   values.push_back(value);
 }
 
+/// The results of `op`; those of a `tv.same_view` are one tensor.
+void PropagateShardingsPass::addTensors(Propagation &graph, Operation &op,
+                                        ExtentAnalysis &extents) {
+  ResultRange results = op.getResults();
+  if (!isa<SameViewOp>(op)) {
+    for (Value result : results)
+      addTensor(graph, result, extents);
+    return;
+  }
+  auto viewed = llvm::find_if(
+      results, [](Value result) { return getView(result) != nullptr; });
+  const Value first = viewed == results.end() ? results.front() : *viewed;
+  addTensor(graph, first, extents);
+  for (Value result : results)
+    indices[result] = indexOf(first);
+}
+
 LogicalResult PropagateShardingsPass::addNode(Propagation &graph, Operation &op,
                                               MeshAttr mesh) {
   Propagation::Node node;
@@ -185,6 +206,11 @@ LogicalResult PropagateShardingsPass::addNode(Propagation &graph, Operation &op,
   if (auto rule = dyn_cast<ShardingRuleOpInterface>(op)) {
     node.rule = rule.getShardingRule();
     node.pointwise = op.hasTrait<OpTrait::Pointwise>();
+    if (isa<SameViewOp>(op)) {
+      node.pointwise = true;
+      node.results.resize(1);
+      node.rule.results.resize(1);
+    }
   } else if (auto reinterpret = dyn_cast<ReinterpretOpInterface>(op)) {
     node.forward = [reinterpret, mesh](const layout::View &view) mutable {
       return reinterpret.getResultView(view, mesh.getMesh());
@@ -192,10 +218,18 @@ LogicalResult PropagateShardingsPass::addNode(Propagation &graph, Operation &op,
     node.backward = [reinterpret, mesh](const layout::View &view) mutable {
       return reinterpret.getOperandView(view, mesh.getMesh());
     };
-  } else if (isa<ConstrainOp>(op)) {
+  } else if (op.hasTrait<OpTrait::GuidesPropagation>()) {
     node.forward = node.backward = [](const layout::View &view) {
       return Result<layout::View>(view);
     };
+    auto stop = [](const layout::View &) -> Result<layout::View> {
+      return Error{"views do not pass a barrier"};
+    };
+    auto barrier = dyn_cast<BarrierOp>(op);
+    if (barrier && barrier.getPassage() != Passage::Forward)
+      node.forward = stop;
+    if (barrier && barrier.getPassage() != Passage::Backward)
+      node.backward = stop;
   } else {
     return op.emitError() << "'" << op.getName()
                           << "' has no sharding rule, so no view can pass it";
@@ -207,24 +241,32 @@ LogicalResult PropagateShardingsPass::addNode(Propagation &graph, Operation &op,
 void PropagateShardingsPass::materialize(const Propagation &graph,
                                          MeshAttr mesh) {
   func::FuncOp function = getOperation();
-  for (auto [index, value] : llvm::enumerate(values)) {
+  for (auto [value, index] : indices) {
     const Propagation::Tensor &tensor = graph.tensor(index);
     layout::View view =
         layout::canonicalize(tensor.view, tensor.shape, mesh.getMesh());
-    value.setType(withEncoding(value.getType(),
-                               ViewAttr::get(&getContext(), mesh, view)));
+    Value(value).setType(withEncoding(
+        value.getType(), ViewAttr::get(&getContext(), mesh, view)));
   }
 
-  SmallVector<ConstrainOp> constraints(
-      function.getBody().front().getOps<ConstrainOp>());
-  for (ConstrainOp constrain : constraints) {
-    OpBuilder builder(constrain);
-    auto reshard = ReshardOp::create(
-        builder, constrain.getLoc(), TypeRange{constrain.getType()},
-        ValueRange{constrain.getInput()}, StepAttr());
-    reshard->setAttr(kUserMoveAttr, builder.getUnitAttr());
-    constrain->replaceAllUsesWith(reshard);
-    constrain.erase();
+  for (Operation &op : llvm::make_early_inc_range(function.getBody().front())) {
+    if (!op.hasTrait<OpTrait::GuidesPropagation>())
+      continue;
+    OpBuilder builder(&op);
+    for (auto [operand, result] :
+         llvm::zip_equal(op.getOperands(), op.getResults())) {
+      Value moved = operand;
+      if (isa<ConstrainOp>(op) || operand.getType() != result.getType()) {
+        auto reshard =
+            ReshardOp::create(builder, op.getLoc(), TypeRange{result.getType()},
+                              ValueRange{operand}, StepAttr());
+        if (isa<ConstrainOp>(op))
+          reshard->setAttr(kUserMoveAttr, builder.getUnitAttr());
+        moved = reshard.getResult(0);
+      }
+      result.replaceAllUsesWith(moved);
+    }
+    op.erase();
   }
 
   // What the function returns lies as the state that it replaces, as the user
@@ -276,8 +318,7 @@ void PropagateShardingsPass::runOnContract() {
   for (Value argument : function.getArguments())
     addTensor(graph, argument, *extents);
   for (Operation &op : function.getBody().front())
-    for (Value result : op.getResults())
-      addTensor(graph, result, *extents);
+    addTensors(graph, op, *extents);
   for (Operation &op : function.getBody().front().without_terminator())
     if (!isa<ReshardOp>(op) && failed(addNode(graph, op, *mesh)))
       return signalPassFailure();

@@ -151,7 +151,7 @@ class Graph(Program):
     OPS = ("cheap cheap cheap cheap_pair cheap_pair cheap_pair pair_of_results pair_of_results "
            "spread spread spread turned turned flat_again shifted add pointwise reduce reduce "
            "reduce softmax cumsum update update gather scatter linear layer_norm map dropout "
-           "made where top_k constrain contract load").split()
+           "made where top_k constrain barrier same_view contract load").split()
 
     # The program
 
@@ -200,8 +200,8 @@ class Graph(Program):
         sizes = ", ".join(f"{name} = [{maximum}, {multiple}]"
                           for name, (maximum, multiple) in self.sizes.items())
         attributes = f" attributes {{tv.sizes = {{{sizes}}}}}" if sizes else ""
-        self.made = (f"#m = #tv.mesh<{self.mesh}>\nfunc.func @main("
-                     + ",\n    ".join(self.arguments)
-                     + f") -> ({', '.join(types)}){attributes} {{\n" + "\n".join(self.body)
-                     + f"\n  return {', '.join(names)} : {', '.join(plain)}\n}}\n")
+        self.made = self.on_other_mesh(
+            f"#m = #tv.mesh<{self.mesh}>\nfunc.func @main(" + ",\n    ".join(self.arguments)
+            + f") -> ({', '.join(types)}){attributes} {{\n" + "\n".join(self.body)
+            + f"\n  return {', '.join(names)} : {', '.join(plain)}\n}}\n")
         return self.made

@@ -42,9 +42,10 @@ FEATURES = {
     "load": "captured tensors, at indices that may be outside",
     "dispatch": "split rows of the buffers of experts",
     "moves": "programs that only move",
+    "meshes": "views in the axis of another mesh of the same devices",
 }
 MOVES = ["constrain", "constrain", "transpose", "reshape", "slice", "concat", "pad",
-         "broadcast", "reshard"]
+         "broadcast", "reshard", "barrier", "same_view"]
 
 
 class Value:
@@ -451,6 +452,27 @@ class Program(Windows):
                          f"to #tv.view<#m, {view}>")
         return self.keep(Value(name, a.shape, a.element, type_))
 
+    def op_barrier(self):
+        a = self.pick(integers=True)
+        passage = self.random.choice(["none", "forward", "backward"])
+        return self.emit(f"tv.barrier {passage} {a.name}", [a], a.shape)
+
+    def op_same_view(self):
+        a = self.pick(integers=True)
+        operands = [a] + [self.like(a.shape) for _ in range(self.random.randint(0, 2))]
+        if None in operands:
+            return None
+        view = self.view(a.shape) if self.chance(0.2) else None
+        results = [Value(self.name(), v.shape, v.element, self.type(v.shape, view, v.element))
+                   for v in operands]
+        self.body.append(f"  {', '.join(v.name for v in results)} = tv.same_view "
+                         f"{', '.join(v.name for v in operands)} : "
+                         f"({', '.join(v.type for v in operands)}) -> "
+                         f"({', '.join(v.type for v in results)})")
+        for value in results:
+            self.keep(value)
+        return results[0]
+
     def op_reshard(self):
         a = self.pick(at_least=1, integers=True)
         if "tv.view" not in a.type or "partial" in a.type:
@@ -665,6 +687,26 @@ class Program(Windows):
 
     # The program
 
+    def on_other_mesh(self, text):
+        """Some of the views of `text`, in the one axis of another mesh."""
+        if "meshes" not in self.has or "[" in self.mesh or self.chance(0.85):
+            return text
+        order = re.search(r"iota\((.*)\)", self.mesh)
+        sizes, places, outer = dict(self.axes), {}, 1
+        for axis in order[1].split(", ") if order else sizes:
+            places[axis] = outer
+            outer *= sizes[axis]
+
+        def digit(sub):
+            axis, before, size = sub.groups()
+            return f"all:({places[axis] * int(before or 1)}){size or sizes[axis]}"
+
+        for view in sorted(set(re.findall(r"#tv\.view<#m, (.*?)>", text))):
+            if self.chance(0.5):
+                other = re.sub(rf"\b({'|'.join(sizes)})\b(?::\((\d+)\)(\d+))?", digit, view)
+                text = text.replace(f"#tv.view<#m, {view}>", f"#tv.view<#all, {other}>")
+        return f"#all = #tv.mesh<all = {outer}>\n{text}"
+
     def text(self):
         if self.made:
             return self.made
@@ -692,10 +734,10 @@ class Program(Windows):
         sizes = ", ".join(f"{name} = [{maximum}, {multiple}]"
                           for name, (maximum, multiple) in self.sizes.items())
         attributes = f" attributes {{tv.sizes = {{{sizes}}}}}" if sizes else ""
-        self.made = (f"#m = #tv.mesh<{self.mesh}>\nfunc.func @main("
-                     + ",\n    ".join(self.arguments)
-                     + f") -> ({', '.join(types)}){attributes} {{\n" + "\n".join(body)
-                     + f"\n  return {', '.join(names)} : {', '.join(types)}\n}}\n")
+        self.made = self.on_other_mesh(
+            f"#m = #tv.mesh<{self.mesh}>\nfunc.func @main(" + ",\n    ".join(self.arguments)
+            + f") -> ({', '.join(types)}){attributes} {{\n" + "\n".join(body)
+            + f"\n  return {', '.join(names)} : {', '.join(types)}\n}}\n")
         return self.made
 
     def ranks(self):

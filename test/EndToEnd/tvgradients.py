@@ -59,6 +59,8 @@ def backward(program, name, values, cotangents):
         args = [env[v] for v in operands]
         if op == "call":
             given = backward(program, re.match(r"@(\w+)", text)[1], args, dys)[1]
+        elif op == "same_view":
+            given = dys
         elif op == "attention":
             given, captured = attention(program, text, args, [env[n] for n in names], dys, out,
                                         regions, env)
@@ -113,7 +115,7 @@ of_rsqrt = pointwise(lambda x, y: -y / (2 * x))
 of_tanh = pointwise(lambda x, y: 1 - y * y)
 of_sigmoid = pointwise(lambda x, y: y * (1 - y))
 of_silu = pointwise(lambda x, y: (1 + np.exp(-x) * (1 + x)) / (1 + np.exp(-x)) ** 2)
-of_cast = of_constrain = of_reshard = pointwise(lambda x, y: 1)
+of_cast = of_constrain = of_barrier = of_reshard = pointwise(lambda x, y: 1)
 
 
 def of_where(p, text, args, y, dy, element):

@@ -574,8 +574,12 @@ class Program(Attention):
     def op_reshard(self, text, args, out, regions, env):
         return tuple(args)
 
+    op_same_view = op_reshard
+
     def op_constrain(self, text, args, out, regions, env):
         return args[0]
+
+    op_barrier = op_constrain
 
     def op_compare(self, text, args, out, regions, env):
         return PREDICATES[text.split()[0]](*args)

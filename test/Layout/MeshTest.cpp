@@ -112,3 +112,48 @@ TEST(Mesh, Errors) {
   EXPECT_EQ(message("<x = 2> y"),
             "expected the end of the text (at column 9 of `<x = 2> y`)");
 }
+
+TEST(Mesh, DigitsOfAnotherMeshAreTheSameOnEveryRank) {
+  std::vector<Mesh> meshes;
+  for (const char *text :
+       {"<x = 12>", "<a = 2, b = 6>", "<a = 6, b = 2>", "<a = 3, b = 4>",
+        "<a = 3, b = 2, c = 2>", "<a = 1, b = 12>",
+        "<a = 2, b = 6, devices = iota(b, a)>",
+        "<a = 2, b = 2, c = 3, devices = iota(c, a, b)>",
+        "<a = 12, devices = [1, 0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]>"})
+    meshes.push_back(makeMesh(text));
+  std::map<std::pair<size_t, size_t>, int> found, missing;
+  for (size_t m = 0; m < meshes.size(); ++m)
+    for (size_t n = 0; n < meshes.size(); ++n) {
+      const Mesh &from = meshes[m], &to = meshes[n];
+      for (size_t axis = 0; axis < from.axes.size(); ++axis)
+        for (int64_t pre = 1; pre <= from.axes[axis].size; ++pre)
+          for (int64_t size = 1; pre * size <= from.axes[axis].size; ++size) {
+            if (from.axes[axis].size % (pre * size))
+              continue;
+            SubAxis sub{int(axis), pre, size};
+            auto digits = sameDigit(sub, from, to);
+            ++(digits ? found : missing)[{m, n}];
+            for (int64_t rank = 0; digits && rank < 12; ++rank) {
+              int64_t value = 0;
+              for (const SubAxis &digit : *digits)
+                value =
+                    value * digit.size + digit.digit(to, to.coordsOfRank(rank));
+              EXPECT_EQ(value, sub.digit(from, from.coordsOfRank(rank)))
+                  << m << " " << n << " " << axis << " " << pre << " " << size;
+            }
+          }
+    }
+  // One axis has all digits of each mesh in order; 2 * 6 and 3 * 4 are cut
+  // apart, but have the innermost 2 in common; an order of no axes has none.
+  for (size_t m = 0; m < 6; ++m)
+    EXPECT_EQ((missing[{m, 0}]), 0) << m;
+  EXPECT_EQ((missing[{6, 0}]), 0);
+  EXPECT_EQ((missing[{7, 0}]), 0);
+  EXPECT_GT((missing[{1, 3}]), 0);
+  EXPECT_TRUE(sameDigit({1, 3, 2}, meshes[1], meshes[3]));
+  EXPECT_FALSE(sameDigit({0, 1, 2}, meshes[1], meshes[3]));
+  EXPECT_EQ((found[{8, 0}]), 0);
+  EXPECT_EQ((found[{0, 8}]), 0);
+  EXPECT_FALSE(sameDigit({0, 1, 2}, makeMesh("<x = 2>"), meshes[0]));
+}

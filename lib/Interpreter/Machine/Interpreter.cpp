@@ -320,7 +320,8 @@ LogicalResult Interpreter::evaluate(Operation *op) {
     return evaluateCall(callOp);
   if (auto gradient = dyn_cast<tv::GradientOp>(op))
     return evaluateGradient(gradient);
-  if (isa<tv::MoveOpInterface, tv::ConstrainOp>(op))
+  if (isa<tv::MoveOpInterface>(op) ||
+      op->hasTrait<OpTrait::GuidesPropagation>())
     return evaluateMove(op);
   Evaluator evaluator = evaluatorOf(op);
   if (!evaluator && isa<plan::PlanDialect>(op->getDialect()))

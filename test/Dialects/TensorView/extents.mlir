@@ -38,6 +38,11 @@ func.func @extents(%x: tensor<?x?x12xf32> {tv.dims = ["b", "s"]}, %y: tensor<?x1
   %11 = tv.reduce sum %x dims [0] : (tensor<?x?x12xf32>) -> tensor<?x12xf32>
   // expected-remark@+1 {{extents of result #0: [s, 12]}}
   %12 = tv.constrain %y : (tensor<?x12xf32>) -> tensor<?x12xf32> to #tv.view<#m, [did(x) * _, _]>
+  // expected-remark@+2 {{extents of result #0: [s, 12]}}
+  // expected-remark@+1 {{extents of result #1: [s, 12]}}
+  %14:2 = tv.same_view %y, %12 : (tensor<?x12xf32>, tensor<?x12xf32>) -> (tensor<?x12xf32>, tensor<?x12xf32>)
+  // expected-remark@+1 {{extents of result #0: [s, 12]}}
+  %15 = tv.barrier none %y : (tensor<?x12xf32>) -> tensor<?x12xf32>
   // expected-remark@+1 {{extents of result #0: [3 * b, 8]}}
   %13 = tv.silu %l : (tensor<?x8xf32, #tv.local<#v, of [3 * b, 8]>>) -> tensor<?x8xf32, #tv.local<#v, of [3 * b, 8]>>
   return

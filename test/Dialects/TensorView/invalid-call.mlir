@@ -4,7 +4,7 @@ func.func private @f(%x: index) -> index {
   return %x : index
 }
 func.func @g(%x: index) {
-  // expected-error@+1 {{'tv.call' op takes and gives ranked tensors, not 'index'}}
+  // expected-error@+1 {{'tv.call' op operand #0 must be variadic of ranked tensor of any type values, but got 'index'}}
   %0 = tv.call @f(%x) : (index) -> index
   return
 }

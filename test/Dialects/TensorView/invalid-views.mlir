@@ -103,7 +103,7 @@ func.func @local_extent_differs(%x: tensor<3xf32, #tv.local<#tv.view<#m, [did(tp
 #m = #tv.mesh<dp = 2, tp = 4>
 #n = #tv.mesh<x = 2>
 func.func @meshes(%x: tensor<8xf32, #tv.view<#m, [did(tp) * _]>>, %y: tensor<8xf32, #tv.view<#n, [did(x) * _]>>) {
-  // expected-error@+1 {{'tv.add' op operand #1 lies on mesh #tv.mesh<x = 2>, but operand #0 on #tv.mesh<dp = 2, tp = 4>; all tensors of one op must lie on one mesh}}
+  // expected-error@+1 {{'tv.add' op operand #1 lies on mesh #tv.mesh<x = 2>, but operand #0 on #tv.mesh<dp = 2, tp = 4>; all tensors of one op must lie on the same devices}}
   %r = tv.add %x, %y : (tensor<8xf32, #tv.view<#m, [did(tp) * _]>>, tensor<8xf32, #tv.view<#n, [did(x) * _]>>) -> tensor<8xf32>
   return
 }
@@ -113,7 +113,7 @@ func.func @meshes(%x: tensor<8xf32, #tv.view<#m, [did(tp) * _]>>, %y: tensor<8xf
 #m = #tv.mesh<dp = 2, tp = 4>
 #n = #tv.mesh<x = 2>
 func.func @captured_on_another_mesh(%x: tensor<8xf32, #tv.view<#m, [did(tp) * _]>>, %y: tensor<f32, #tv.view<#n, []>>) {
-  // expected-error@+1 {{'tv.map' op a captured tensor lies on mesh #tv.mesh<x = 2>, but operand #0 on #tv.mesh<dp = 2, tp = 4>; all tensors of one op must lie on one mesh}}
+  // expected-error@+1 {{'tv.map' op a captured tensor lies on mesh #tv.mesh<x = 2>, but operand #0 on #tv.mesh<dp = 2, tp = 4>; all tensors of one op must lie on the same devices}}
   %r = tv.map %x : (tensor<8xf32, #tv.view<#m, [did(tp) * _]>>) -> tensor<8xf32> (%a: f32) {
     %l = tv.load %y[] : tensor<f32, #tv.view<#n, []>> -> f32
     tv.yield %l : f32
@@ -126,7 +126,7 @@ func.func @captured_on_another_mesh(%x: tensor<8xf32, #tv.view<#m, [did(tp) * _]
 #m = #tv.mesh<dp = 2, tp = 4>
 #n = #tv.mesh<x = 2>
 func.func @reshard_to_another_mesh(%x: tensor<8xf32, #tv.view<#m, [did(tp) * _]>>) {
-  // expected-error@+1 {{'tv.reshard' op result #0 lies on mesh #tv.mesh<x = 2>, but operand #0 on #tv.mesh<dp = 2, tp = 4>; all tensors of one op must lie on one mesh}}
+  // expected-error@+1 {{'tv.reshard' op result #0 lies on mesh #tv.mesh<x = 2>, but operand #0 on #tv.mesh<dp = 2, tp = 4>; all tensors of one op must lie on the same devices}}
   %r = tv.reshard %x : (tensor<8xf32, #tv.view<#m, [did(tp) * _]>>) -> tensor<8xf32, #tv.view<#n, [did(x) * _]>>
   return
 }
@@ -137,6 +137,41 @@ func.func @reshard_to_another_mesh(%x: tensor<8xf32, #tv.view<#m, [did(tp) * _]>
 func.func @local_with_global(%x: tensor<2xf32, #tv.local<#tv.view<#m, [did(tp) * 2]>, of [8]>>, %y: tensor<8xf32>) {
   // expected-error@+1 {{'tv.add' op mixes #tv.local tensors with global ones}}
   %r = tv.add %x, %y : (tensor<2xf32, #tv.local<#tv.view<#m, [did(tp) * 2]>, of [8]>>, tensor<8xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @same_view_of_nothing() {
+  // expected-error@+1 {{'tv.same_view' op must have as many results as operands, at least one}}
+  "tv.same_view"() : () -> ()
+  return
+}
+
+// -----
+
+func.func @same_view_of_two_shapes(%x: tensor<9xf32>, %y: tensor<3x3xf32>) {
+  // expected-error@+1 {{'tv.same_view' op is of tensors of one shape; that of operand #1 differs from that of operand #0}}
+  %r:2 = tv.same_view %x, %y : (tensor<9xf32>, tensor<3x3xf32>) -> (tensor<9xf32>, tensor<3x3xf32>)
+  return
+}
+
+// -----
+
+#m = #tv.mesh<tp = 3>
+!rows = tensor<9x3xf32, #tv.view<#m, [did(tp) * _, _]>>
+!columns = tensor<9x3xf32, #tv.view<#m, [_, did(tp) * _]>>
+func.func @same_view_in_two_views(%x: tensor<9x3xf32>) {
+  // expected-error@+1 {{'tv.same_view' op results lie alike, but their types have views #tv.view<#tv.mesh<tp = 3>, [did(tp) * _, _]> and #tv.view<#tv.mesh<tp = 3>, [_, did(tp) * _]>}}
+  %r:3 = tv.same_view %x, %x, %x : (tensor<9x3xf32>, tensor<9x3xf32>, tensor<9x3xf32>) -> (!rows, tensor<9x3xf32>, !columns)
+  return
+}
+
+// -----
+
+func.func @barrier_of_another_shape(%x: tensor<9xf32>) {
+  // expected-error@+1 {{'tv.barrier' op result must have the shape and element type of its operand}}
+  %r = tv.barrier none %x : (tensor<9xf32>) -> tensor<8xf32>
   return
 }
 
@@ -254,6 +289,6 @@ func.func @state_with_two_results(%x: tensor<2xf32> {tv.name = "w", tv.role = "s
 
 // -----
 
-// expected-error@+1 {{a mesh has at most 4096 devices}}
-#m = #tv.mesh<dp = 64, tp = 65>
+// expected-error@+1 {{a mesh has at most 65536 devices}}
+#m = #tv.mesh<dp = 64, tp = 1025>
 func.func private @mesh_too_large(tensor<8xf32, #tv.view<#m, [_]>>)

@@ -179,6 +179,14 @@ func.func @views(%x: tensor<8x4xf32, #rows>, %p: tensor<8x4xf32, #partial>) {
   %1, %2 = tv.reshard %p, %p plan <all_reduce over #m [tp], loser = "x"> : (tensor<8x4xf32, #partial>, tensor<8x4xf32, #partial>) -> (tensor<8x4xf32, #whole>, tensor<8x4xf32, #whole>)
   // CHECK: tv.constrain %{{.*}} : {{.*}} to #tv.view<
   %3 = tv.constrain %0 : (tensor<8x4xf32, #whole>) -> tensor<8x4xf32> to #rows
+  // CHECK: tv.same_view %{{.*}}, %{{.*}} : (tensor<8x4xf32>, tensor<8x4xf32, #{{.*}}>) -> (tensor<8x4xf32>, tensor<8x4xf32, #{{.*}}>)
+  %4, %5 = tv.same_view %3, %x : (tensor<8x4xf32>, tensor<8x4xf32, #rows>) -> (tensor<8x4xf32>, tensor<8x4xf32, #whole>)
+  // CHECK: tv.barrier none %{{.*}} : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  %6 = tv.barrier none %4 : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  // CHECK: tv.barrier forward
+  %7 = tv.barrier forward %4 : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  // CHECK: tv.barrier backward
+  %8 = tv.barrier backward %4 : (tensor<8x4xf32>) -> tensor<8x4xf32>
   return
 }
 

@@ -174,3 +174,14 @@ func.func @no_view(%x: tensor<4xf32> {tv.user_view = "rows"}, %y: tensor<4xf32, 
 func.func @wrong_rank(%x: tensor<4xf32> {tv.user_view = #tv.view<#tv.mesh<tp = 3>, [did(tp) * _, _]>}) {
   return
 }
+
+// -----
+
+// Cut at 2 of 6 and at 3 of 6, which do not divide each other.
+#m = #tv.mesh<a = 2, tp = 3>
+#n = #tv.mesh<tp = 3, d = 2>
+func.func @meshes_cut_apart(%x: tensor<12xf32, #tv.view<#m, [did(a) * _]>>,
+                            // expected-error @+1 {{argument #1: tp of the mesh <tp = 3, d = 2> is no digit of its ranks on the mesh <a = 2, tp = 3>; meshes of one program are cut at places that divide each other, as <x = 8> and <a = 2, b = 4>}}
+                            %y: tensor<12xf32, #tv.view<#n, [did(tp) * _]>>) {
+  return
+}

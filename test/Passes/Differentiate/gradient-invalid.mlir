@@ -118,3 +118,21 @@ func.func @g(%x: !x {tv.dims = ["b"]}, %dy: !y {tv.dims = ["c"]}) -> !x attribut
   %0, %1 = tv.gradient @f(%x) of [0] with (%dy) to [0] : (!x, !y) -> (!y, !x)
   return %1 : !x
 }
+
+// -----
+
+!x = tensor<4xf32>
+func.func private @inner(%x: !x) -> !x {
+  %0 = tv.neg %x : (!x) -> !x
+  return %0 : !x
+}
+func.func private @f(%x: !x) -> !x {
+  // expected-note@+2 {{on the way back from what is differentiated}}
+  // expected-error@+1 {{'tv.call' op has no gradient, and one is asked for; tv-inline, run before, puts the function's ops in its place}}
+  %0 = tv.call @inner(%x) : (!x) -> !x
+  return %0 : !x
+}
+func.func @g(%x: !x) -> !x {
+  %0, %1 = tv.gradient @f(%x) of [0] with (%x) to [0] : (!x, !x) -> (!x, !x)
+  return %1 : !x
+}

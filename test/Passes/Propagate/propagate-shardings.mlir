@@ -68,6 +68,71 @@ func.func @constraints(%a: tensor<8xf32>) -> tensor<8xf32> {
 
 // -----
 
+// Tied values have one view, from whichever of them or of their uses it comes; what
+// makes them has it, too. An operand that lies otherwise moves.
+
+// CHECK-LABEL: @tied(
+// CHECK-SAME: %[[V:[a-z0-9]*]]: tensor<32x16xf32, #tv.view<#mesh, [did(tp) * 16, 16]>>, %{{[a-z0-9]*}}: tensor<8x32xbf16
+// CHECK: %[[K:.*]] = tv.linear {{.*}} -> tensor<8x32xf32, #tv.view<#mesh, [8, did(tp) * 16]>>
+// CHECK: tv.linear %{{.*}}, %[[V]] {{.*}} -> tensor<8x32xf32, #tv.view<#mesh, [8, did(tp) * 16]>>
+// CHECK-NEXT: %[[MOVED:.*]] = tv.reshard %{{.*}} : (tensor<8x32xbf16, #tv.view<#mesh, [did(tp) * 4, 32]>>) -> tensor<8x32xbf16, #tv.view<#mesh, [8, did(tp) * 16]>>
+// CHECK-NEXT: tv.transpose %[[K]]
+// CHECK-NEXT: tv.neg %[[MOVED]]
+#m = #tv.mesh<tp = 2>
+!w = tensor<32x16xf32, #tv.view<#m, [did(tp) * _, _]>>
+!rows = tensor<8x32xbf16, #tv.view<#m, [did(tp) * _, _]>>
+func.func @tied(%x: tensor<8x16xf32>, %k: !w, %v: tensor<32x16xf32>, %r: !rows) -> (tensor<32x8xf32>, tensor<8x32xf32>, tensor<8x32xbf16>) {
+  %0 = tv.linear %x, %k : (tensor<8x16xf32>, !w) -> tensor<8x32xf32>
+  %1 = tv.linear %x, %v : (tensor<8x16xf32>, tensor<32x16xf32>) -> tensor<8x32xf32>
+  %2:3 = tv.same_view %0, %1, %r : (tensor<8x32xf32>, tensor<8x32xf32>, !rows) -> (tensor<8x32xf32>, tensor<8x32xf32>, tensor<8x32xbf16>)
+  %3 = tv.transpose %2#0 perm [1, 0] : (tensor<8x32xf32>) -> tensor<32x8xf32>
+  %4 = tv.neg %2#2 : (tensor<8x32xbf16>) -> tensor<8x32xbf16>
+  return %3, %2#1, %4 : tensor<32x8xf32>, tensor<8x32xf32>, tensor<8x32xbf16>
+}
+
+// -----
+
+// A view in the type of one result is that of all.
+
+// CHECK-LABEL: @tied_by_a_type(
+// CHECK: return %{{.*}}, %{{.*}} : tensor<8x4xf32, #tv.view<#mesh, [did(x) * 4, 4]>>, tensor<8x4xf32, #tv.view<#mesh, [did(x) * 4, 4]>>
+#m = #tv.mesh<x = 2>
+func.func @tied_by_a_type(%a: tensor<8x4xf32>, %b: tensor<8x4xf32>) -> (tensor<8x4xf32>, tensor<8x4xf32>) {
+  %0:2 = tv.same_view %a, %b : (tensor<8x4xf32>, tensor<8x4xf32>) -> (tensor<8x4xf32>, tensor<8x4xf32, #tv.view<#m, [did(x) * _, _]>>)
+  %1 = tv.neg %0#0 : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  %2 = tv.neg %0#1 : (tensor<8x4xf32, #tv.view<#m, [did(x) * _, _]>>) -> tensor<8x4xf32>
+  return %1, %2 : tensor<8x4xf32>, tensor<8x4xf32>
+}
+
+// -----
+
+// What a barrier does not let pass: from %a on no split, to %b none back, for %c both.
+
+// CHECK-LABEL: @barriers
+// CHECK-SAME: %[[A:[a-z0-9]*]]: tensor<8xf32, #tv.view<#mesh, [did(x) * 4]>> {{.*}}, %[[B:[a-z0-9]*]]: tensor<8xf32, #tv.view<#mesh, [8]>>, %[[C:[a-z0-9]*]]: tensor<8xf32, #tv.view<#mesh, [did(x) * 4]>>
+// CHECK-NOT: tv.barrier
+// CHECK: %[[N:.*]] = tv.reshard %[[A]] : (tensor<8xf32, #tv.view<#mesh, [did(x) * 4]>>) -> tensor<8xf32, #tv.view<#mesh, [8]>>
+// CHECK-NEXT: tv.neg %[[N]]
+// CHECK-NEXT: tv.neg %[[A]]
+// CHECK-NEXT: %[[F:.*]] = tv.reshard %[[B]] : (tensor<8xf32, #tv.view<#mesh, [8]>>) -> tensor<8xf32, #tv.view<#mesh, [did(x) * 4]>>
+// CHECK-NEXT: tv.neg %[[F]]
+// CHECK-NEXT: tv.neg %[[C]]
+#m = #tv.mesh<x = 2>
+!split = tensor<8xf32, #tv.view<#m, [did(x) * _]>>
+func.func @barriers(%a: !split, %b: tensor<8xf32>, %c: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>, !split, !split) {
+  %0 = tv.barrier backward %a : (!split) -> tensor<8xf32>
+  %1 = tv.neg %0 : (tensor<8xf32>) -> tensor<8xf32>
+  %2 = tv.barrier forward %a : (!split) -> tensor<8xf32>
+  %3 = tv.neg %2 : (tensor<8xf32>) -> tensor<8xf32>
+  %4 = tv.barrier forward %b : (tensor<8xf32>) -> tensor<8xf32>
+  %5 = tv.neg %4 : (tensor<8xf32>) -> !split
+  %6 = tv.barrier backward %c : (tensor<8xf32>) -> tensor<8xf32>
+  %7 = tv.neg %6 : (tensor<8xf32>) -> !split
+  return %1, %3, %5, %7 : tensor<8xf32>, tensor<8xf32>, !split, !split
+}
+
+// -----
+
 // Blocks stay blocks and cyclic stays cyclic where the extent is another one; one
 // value is not split over three devices.
 

@@ -1,0 +1,22 @@
+// RUN: tessera-opt --tv-bind %s | FileCheck %s
+
+// Axes of other meshes are digits of the first one's ranks: of the same order, whole or
+// parts; of another order. What the user wrote is in them, too.
+
+// CHECK: #mesh = #tv.mesh<x = 8>
+// CHECK-LABEL: @meshes
+// CHECK-SAME: %{{.*}}: tensor<16x16xf32, #tv.view<#mesh, [did(x) * 2, 16]>>
+// CHECK-SAME: %{{.*}}: tensor<16x16xf32, #tv.view<#mesh, [did(x:(1)2) * 8, did(x:(2)4) * 4]>> {tv.user_view = #tv.view<#mesh, [did(x:(1)2) * _, did(x:(2)4) * _]>}
+// CHECK-SAME: %{{.*}}: tensor<16x16xf32, #tv.view<#mesh, [did(x:(4)2) * 8, did(x:(1)4) * 4]>>
+// CHECK-SAME: %{{.*}}: tensor<16x16xf32, #tv.view<#mesh, [did(x:(4)2) * did(x:(1)4) * 2, 16]>>
+// CHECK: tv.reshard %{{.*}} : (tensor<16x16xf32, #tv.view<#mesh, [did(x) * 2, 16]>>) -> tensor<16x16xf32, #tv.view<#mesh, [16, 16], partial = [x : sum]>>
+#x = #tv.mesh<x = 8>
+#ab = #tv.mesh<a = 2, b = 4>
+#ba = #tv.mesh<a = 2, b = 4, devices = iota(b, a)>
+!x = tensor<16x16xf32, #tv.view<#x, [did(x) * _, _]>>
+func.func @meshes(%x: !x, %ab: tensor<16x16xf32, #tv.view<#ab, [did(a) * _, did(b) * _]>>,
+                  %ba: tensor<16x16xf32, #tv.view<#ba, [did(a) * _, did(b) * _]>>,
+                  %c: tensor<16x16xf32, #tv.view<#ba, [did(a) * did(b) * _, _]>>) {
+  %r = tv.reshard %x : (!x) -> tensor<16x16xf32, #tv.view<#ab, [_, _], partial = [(a, b) : sum]>>
+  return
+}
