@@ -143,7 +143,7 @@ def TensorView_Update : I32EnumAttr<"Update", "What an update does to an element
   let cppNamespace = "::tessera::tv";
 }
 
-def TensorView_Passage : I32EnumAttr<"Passage", "Where to views pass", [
+def TensorView_Passage : I32EnumAttr<"Passage", "Where views pass to", [
     I32EnumAttrCase<"None", 0, "none">,
     I32EnumAttrCase<"Forward", 1, "forward">,
     I32EnumAttrCase<"Backward", 2, "backward">]> {

@@ -309,19 +309,11 @@ LogicalResult ConstrainOp::verify() {
 LogicalResult SameViewOp::verify() {
   if (failed(verifySameTensors(*this)))
     return failure();
-  ViewAttr view;
-  for (OpResult result : getResults()) {
+  for (OpResult result : getResults())
     if (shapeOf(result) != shapeOf(getResult(0)))
       return emitOpError() << "is of tensors of one shape; that of operand #"
                            << result.getResultNumber() << " differs from that "
                            << "of operand #0";
-    ViewAttr own = getView(result);
-    if (view && own && own != view)
-      return emitOpError() << "results lie alike, but their types have views "
-                           << view << " and " << own;
-    if (own)
-      view = own;
-  }
   return success();
 }
 

@@ -98,7 +98,10 @@ bool layout::overlap(const SubAxis &a, const SubAxis &b) {
 
 /// Ranks are mixed-radix numbers of a mesh's coordinates. Of each axis the
 /// product of the sizes that are outside of it; nothing if ranks are none.
-static std::optional<std::vector<int64_t>> placesOf(const Mesh &mesh) {
+static std::optional<std::vector<int64_t>> placesOf(Mesh mesh,
+                                                    bool byPosition) {
+  if (byPosition)
+    mesh.devices.clear();
   const int64_t count = mesh.numDevices();
   std::vector<int64_t> strides, places, origin(mesh.axes.size(), 0);
   for (size_t axis = 0; axis < mesh.axes.size(); ++axis) {
@@ -125,7 +128,9 @@ static std::optional<std::vector<int64_t>> placesOf(const Mesh &mesh) {
 
 std::optional<std::vector<SubAxis>>
 layout::sameDigit(const SubAxis &sub, const Mesh &from, const Mesh &to) {
-  const auto own = placesOf(from), other = placesOf(to);
+  // Where both list their devices alike, positions do for ranks.
+  const bool byPosition = from.devices == to.devices;
+  const auto own = placesOf(from, byPosition), other = placesOf(to, byPosition);
   if (!own || !other || from.numDevices() != to.numDevices())
     return std::nullopt;
   int64_t begin = (*own)[sub.axis] * sub.pre;

@@ -78,7 +78,8 @@ inline bool adjacent(const SubAxis &outer, const SubAxis &inner) {
 /// Sub-axes of `to` that together, outermost first, are on every rank the digit
 /// that `sub` of `from` is. Nothing where there are none: the meshes have other
 /// numbers of devices, are cut where they do not divide each other (6 as 2 * 3
-/// and as 3 * 2), or one lists its devices in an order that is not of axes.
+/// and as 3 * 2), or they list their devices in orders that are neither equal
+/// nor of axes.
 std::optional<std::vector<SubAxis>> sameDigit(const SubAxis &sub,
                                               const Mesh &from, const Mesh &to);
 

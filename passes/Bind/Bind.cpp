@@ -213,19 +213,23 @@ Binder::resize(ViewAttr attr, function_ref<InFlightDiagnostic()> emitError) {
     for (layout::SubAxis &sub : partial.axes)
       if (sub.isWhole(attr.getLayoutMesh()))
         sub.size = mesh->getMesh().axes[sub.axis].size;
-  if (!first || first.getMesh().numDevices() != (*mesh)->numDevices()) {
-    attr = ViewAttr::get(attr.getContext(), *mesh, view);
-    return failed(verifyMesh(first, attr, emitError))
-               ? FailureOr<ViewAttr>(failure())
-               : attr;
-  }
+  if (!first)
+    first = *mesh;
+  if (int64_t count = (*mesh)->numDevices(), all = first->numDevices();
+      count != all)
+    return emitError() << "has a view on mesh " << *mesh << ", of " << count
+                       << " devices, but others are on " << first << ", of "
+                       << all
+                       << "; meshes of one program name the same devices, and "
+                          "'mesh' sets the axes of each";
   if (*mesh != first) {
     Result<layout::View> moved =
         layout::onMesh(view, mesh->getMesh(), first.getMesh());
     if (!moved)
       return emitError() << moved.message()
                          << "; meshes of one program are cut at places that "
-                            "divide each other, as <x = 8> and <a = 2, b = 4>";
+                            "divide each other, as <x = 8> and <a = 2, b = 4>, "
+                            "and list devices alike or in an order of axes";
     view = *moved;
   }
   return ViewAttr::get(attr.getContext(), first, view);
@@ -350,6 +354,21 @@ static LogicalResult tieStates(func::FuncOp function) {
   return success();
 }
 
+/// Of the results of a `tv.same_view` those that have a view have one.
+static LogicalResult verifyAlike(ResultRange results) {
+  ViewAttr view;
+  for (OpResult result : results) {
+    ViewAttr own = getView(result);
+    if (view && own && own != view)
+      return result.getOwner()->emitOpError()
+             << "results lie alike, but their types have views " << view
+             << " and " << own;
+    if (own)
+      view = own;
+  }
+  return success();
+}
+
 LogicalResult BindPass::bindFunction(func::FuncOp function, Binder &binder) {
   if (failed(takeViews(function)) || failed(tieStates(function)))
     return failure();
@@ -424,8 +443,11 @@ LogicalResult BindPass::bindFunction(func::FuncOp function, Binder &binder) {
       userViews.push_back(user);
       result.setType(*bound);
     }
+    op.removeAttr(userViewName);
     if (any)
       op.setAttr(userViewName, ArrayAttr::get(&getContext(), userViews));
+    if (isa<SameViewOp>(op) && failed(verifyAlike(op.getResults())))
+      return failure();
     if (isa<ReshardOp>(op))
       op.setAttr(kUserMoveAttr, UnitAttr::get(&getContext()));
     if (auto constrain = dyn_cast<ConstrainOp>(op)) {

@@ -156,4 +156,9 @@ TEST(Mesh, DigitsOfAnotherMeshAreTheSameOnEveryRank) {
   EXPECT_EQ((found[{8, 0}]), 0);
   EXPECT_EQ((found[{0, 8}]), 0);
   EXPECT_FALSE(sameDigit({0, 1, 2}, makeMesh("<x = 2>"), meshes[0]));
+  // Of equal lists positions are compared.
+  EXPECT_EQ(sameDigit({1, 1, 2},
+                      makeMesh("<a = 2, b = 2, devices = [3, 0, 1, 2]>"),
+                      makeMesh("<x = 4, devices = [3, 0, 1, 2]>")),
+            std::vector<SubAxis>({{0, 2, 2}}));
 }

@@ -158,17 +158,6 @@ func.func @same_view_of_two_shapes(%x: tensor<9xf32>, %y: tensor<3x3xf32>) {
 
 // -----
 
-#m = #tv.mesh<tp = 3>
-!rows = tensor<9x3xf32, #tv.view<#m, [did(tp) * _, _]>>
-!columns = tensor<9x3xf32, #tv.view<#m, [_, did(tp) * _]>>
-func.func @same_view_in_two_views(%x: tensor<9x3xf32>) {
-  // expected-error@+1 {{'tv.same_view' op results lie alike, but their types have views #tv.view<#tv.mesh<tp = 3>, [did(tp) * _, _]> and #tv.view<#tv.mesh<tp = 3>, [_, did(tp) * _]>}}
-  %r:3 = tv.same_view %x, %x, %x : (tensor<9x3xf32>, tensor<9x3xf32>, tensor<9x3xf32>) -> (!rows, tensor<9x3xf32>, !columns)
-  return
-}
-
-// -----
-
 func.func @barrier_of_another_shape(%x: tensor<9xf32>) {
   // expected-error@+1 {{'tv.barrier' op result must have the shape and element type of its operand}}
   %r = tv.barrier none %x : (tensor<9xf32>) -> tensor<8xf32>

@@ -126,7 +126,7 @@ func.func @rank_of_result(%t: tensor<4xf32, #tv.view<#m, [_]>>, %x: tensor<1x1x1
 #m = #tv.mesh<tp = 2>
 #n = #tv.mesh<tp = 2, dp = 2>
 func.func @two_meshes(%x: tensor<4xf32, #tv.view<#m, [_]>>,
-                      // expected-error @+1 {{argument #1: has a view on mesh #tv.mesh<tp = 3, dp = 2>, but others are on #tv.mesh<tp = 3>; a program runs on one mesh}}
+                      // expected-error @+1 {{argument #1: has a view on mesh #tv.mesh<tp = 3, dp = 2>, of 6 devices, but others are on #tv.mesh<tp = 3>, of 3; meshes of one program name the same devices, and 'mesh' sets the axes of each}}
                       %y: tensor<4xf32, #tv.view<#n, [_]>>) {
   return
 }
@@ -181,7 +181,18 @@ func.func @wrong_rank(%x: tensor<4xf32> {tv.user_view = #tv.view<#tv.mesh<tp = 3
 #m = #tv.mesh<a = 2, tp = 3>
 #n = #tv.mesh<tp = 3, d = 2>
 func.func @meshes_cut_apart(%x: tensor<12xf32, #tv.view<#m, [did(a) * _]>>,
-                            // expected-error @+1 {{argument #1: tp of the mesh <tp = 3, d = 2> is no digit of its ranks on the mesh <a = 2, tp = 3>; meshes of one program are cut at places that divide each other, as <x = 8> and <a = 2, b = 4>}}
+                            // expected-error @+1 {{argument #1: tp of the mesh <tp = 3, d = 2> is no digit of its ranks on the mesh <a = 2, tp = 3>; meshes of one program are cut at places that divide each other, as <x = 8> and <a = 2, b = 4>, and list devices alike or in an order of axes}}
                             %y: tensor<12xf32, #tv.view<#n, [did(tp) * _]>>) {
+  return
+}
+
+// -----
+
+#m = #tv.mesh<tp = 3>
+!rows = tensor<9x3xf32, #tv.view<#m, [did(tp) * _, _]>>
+!columns = tensor<9x3xf32, #tv.view<#m, [_, did(tp) * _]>>
+func.func @same_view_in_two_views(%x: tensor<9x3xf32>) {
+  // expected-error@+1 {{'tv.same_view' op results lie alike, but their types have views #tv.view<#tv.mesh<tp = 3>, [did(tp) * 3, 3]> and #tv.view<#tv.mesh<tp = 3>, [9, did(tp)]>}}
+  %r:3 = tv.same_view %x, %x, %x : (tensor<9x3xf32>, tensor<9x3xf32>, tensor<9x3xf32>) -> (!rows, tensor<9x3xf32>, !columns)
   return
 }

@@ -20,3 +20,12 @@ func.func @meshes(%x: !x, %ab: tensor<16x16xf32, #tv.view<#ab, [did(a) * _, did(
   %r = tv.reshard %x : (!x) -> tensor<16x16xf32, #tv.view<#ab, [_, _], partial = [(a, b) : sum]>>
   return
 }
+
+// What is spelled otherwise may be one view.
+
+// CHECK-LABEL: @alike
+// CHECK: tv.same_view {{.*}} -> (tensor<16x16xf32, #tv.view<#mesh, [did(x) * 2, 16]>>, tensor<16x16xf32, #tv.view<#mesh, [did(x) * 2, 16]>>)
+func.func @alike(%x: !x) {
+  %0:2 = tv.same_view %x, %x : (!x, !x) -> (!x, tensor<16x16xf32, #tv.view<#ab, [did(a) * did(b) * 2, _]>>)
+  return
+}

@@ -20,7 +20,7 @@ func.func @called(%x: tensor<4xf32>) -> tensor<4xf32> {
 // Two meshes, where no op has tensors on both.
 #m = #tv.mesh<tp = 2>
 #n = #tv.mesh<tp = 3>
-// expected-error @+1 {{has a view on mesh #tv.mesh<tp = 3>, but others are on #tv.mesh<tp = 2>; a program runs on one mesh}}
+// expected-error @+1 {{has a view on mesh #tv.mesh<tp = 3>, of 3 devices, but others are on #tv.mesh<tp = 2>, of 2; meshes of one program name the same devices}}
 func.func @arguments(%x: tensor<12xf32, #tv.view<#m, [did(tp) * _]>>, %y: tensor<12xf32, #tv.view<#n, [did(tp) * _]>>) {
   return
 }

@@ -206,7 +206,7 @@ class LanguageServer(unittest.TestCase):
         self.assertEqual(said["range"]["start"], self.server.at("tv.linear"))
         said = one(MLP.replace("!w1 = tensor<16x64xf32>", "!w1 = tensor<16x64xf32, "
                                "#tv.view<#tv.mesh<dp = 3>, [_, did(dp) * _]>>"))
-        self.assertIn("a program runs on one mesh", said["message"])
+        self.assertIn("meshes of one program name the same devices", said["message"])
         said = one(MLP.replace("// A two", "// RUN\n// A two").replace(
             '-> (!x {tv.name = "y"})', '-> (!x {tv.name = "y", tv.user_view = 3 : i64})'))
         self.assertIn("tv.user_view", said["message"])
