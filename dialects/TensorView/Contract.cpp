@@ -36,9 +36,8 @@ public:
 private:
   LogicalResult checkOp(Operation *op);
   LogicalResult checkType(Type type, Operation *at);
-  LogicalResult checkMesh(ViewAttr view, Operation *at) {
-    return verifyMesh(mesh, view, [&] { return error(at); });
-  }
+  /// An error unless `view` is on `mesh`, which a first view sets.
+  LogicalResult checkMesh(ViewAttr view, Operation *at);
   /// "PASS runs after OTHER: ", to which the caller adds why it cannot here.
   InFlightDiagnostic error(Operation *at) {
     return at->emitError() << pass << " runs after " << getPass(contract)
@@ -100,12 +99,11 @@ LogicalResult Checker::checkOp(Operation *op) {
   return success();
 }
 
-LogicalResult tv::verifyMesh(MeshAttr &mesh, ViewAttr view,
-                             function_ref<InFlightDiagnostic()> emitError) {
+LogicalResult Checker::checkMesh(ViewAttr view, Operation *at) {
   if (mesh && view.getMesh() != mesh)
-    return emitError() << "has a view on mesh " << view.getMesh()
-                       << ", but others are on " << mesh
-                       << "; a program runs on one mesh";
+    return error(at) << "has a view on mesh " << view.getMesh()
+                     << ", but others are on " << mesh
+                     << "; a program runs on one mesh";
   mesh = view.getMesh();
   return success();
 }

@@ -46,11 +46,6 @@ enum class Contract {
 llvm::SmallVector<mlir::BlockArgument>
 getStates(mlir::func::FuncOp function);
 
-/// An error unless `view` is on `mesh`, which a first view sets.
-llvm::LogicalResult
-verifyMesh(MeshAttr &mesh, ViewAttr view,
-           llvm::function_ref<mlir::InFlightDiagnostic()> emitError);
-
 /// An error at what does not fulfil the contract of `pass` in `root`, a
 /// function or a module of functions.
 llvm::LogicalResult verifyContract(mlir::Operation *root, Contract contract,
