@@ -1,0 +1,98 @@
+"""Random views, over the axes of a program's mesh and in those of another mesh of the same
+devices."""
+import math
+import re
+
+from random_sizes import Size
+
+
+class Views:
+    """Those of a Program, and the types that they are in."""
+
+    def sub_axes(self):
+        """Disjoint sub-axes of the mesh, in random order."""
+        subs = []
+        for name, size in self.axes:
+            splits = [(p, size // p) for p in range(2, size) if size % p == 0]
+            if splits and self.chance(0.3):
+                outer, inner = self.random.choice(splits)
+                subs += [f"did({name}:(1){outer})", f"did({name}:({outer}){inner})"]
+            else:
+                subs.append(f"did({name})")
+        self.random.shuffle(subs)
+        return subs
+
+    def factors(self, subs):
+        """`_` and some of the sub-axes."""
+        factors = ["_"]
+        while subs and self.chance(0.4):
+            sub = subs.pop()
+            kind = self.random.random()
+            if kind < 0.6:
+                factors.insert(0, sub)  # blocks
+            elif kind < 0.8:
+                factors.append(sub)  # cyclic
+            else:
+                factors += [sub, "2"]  # block-cyclic
+        return factors
+
+    def product(self, subs, bound):
+        """The digits of one dimension of `bound` values."""
+        if "groups" not in self.has or not self.chance(0.15):
+            return " * ".join(self.factors(subs))
+        inner = " * ".join(self.factors(subs))
+        low = self.random.choice([0, 0, 1, 2])
+        if isinstance(bound, Size) or self.chance(0.3):  # a group within
+            radix = self.random.randint(2, 4)
+            return f"_ * ({inner} | {low}:{low + radix})"
+        inside = self.random.choice([1, 2, 3])
+        reach = max(1, -(-bound // inside)) + self.random.choice([0, 0, 1])
+        bounds = f"{low}:{low + reach}" if low else f"{reach}"
+        return f"({inner} | {bounds})" + (f" * {inside}" if inside > 1 else "")
+
+    def view(self, shape, partial=False):
+        subs = self.sub_axes()
+        dims, at = [], 0
+        while at < len(shape):
+            span = 1
+            if "flat" in self.has and at + 1 < len(shape) and self.chance(0.12):
+                span = self.random.randint(2, len(shape) - at)
+            product = self.product(subs, math.prod(shape[at:at + span], start=1))
+            dims.append((f"flat({span}) " if span > 1 else "") + product)
+            at += span
+        text = "[" + ", ".join(dims) + "]"
+        if "alloc" in self.has and dims and self.chance(0.15):
+            order = list(range(len(dims)))
+            self.random.shuffle(order)
+            text += f", alloc = ({', '.join(map(str, order))})"
+        if partial and subs and self.chance(0.1):
+            axes = [sub[4:-1] for sub in subs]
+            axes = "(" + ", ".join(axes) + ")" if len(axes) > 1 else axes[0]
+            kind = self.random.choice(["sum", "sum", "max", "min"])
+            text += f", partial = [{axes} : {kind}]"
+        return text
+
+    def type(self, shape, view=None, element=None):
+        text = "x".join(map(str, shape)) + ("x" if shape else "")
+        encoding = f", #tv.view<#m, {view}>" if view else ""
+        return f"tensor<{text}{element or self.float}{encoding}>"
+
+    def on_other_mesh(self, text):
+        """Some of the views of `text`, in the one axis of another mesh."""
+        if "meshes" not in self.has or "[" in self.mesh or self.chance(0.85):
+            return text
+        order = re.search(r"iota\((.*)\)", self.mesh)
+        sizes, places, outer = dict(self.axes), {}, 1
+        for axis in order[1].split(", ") if order else sizes:
+            places[axis] = outer
+            outer *= sizes[axis]
+
+        def digit(sub):
+            axis, before, size = sub.groups()
+            return f"all:({places[axis] * int(before or 1)}){size or sizes[axis]}"
+
+        for view in sorted(set(re.findall(r"#tv\.view<#m, (.*?)>", text))):
+            if self.chance(0.5):
+                other = re.sub(rf"\b({'|'.join(sizes)})\b(?::\((\d+)\)(\d+))?", digit, view)
+                text = text.replace(f"#tv.view<#m, {view}>", f"#tv.view<#all, {other}>")
+        return f"#all = #tv.mesh<all = {outer}>\n{text}"
