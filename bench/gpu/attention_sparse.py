@@ -14,7 +14,8 @@ are medians and, as the median over rounds, ratios.
 blocks: blocks of 128 x 128, in TFLOP/s of the pairs that the mask keeps, 4 d each, 2.5
 times that backward. Kinds of blocks, documents and pairs are made once, from the mask as a
 tensor, and both sides get them; results are held against FlashAttention 4's, outputs row
-by row.
+by row. varlen: 32 sequences of lognormal lengths, packed, causal; ours is such a block mask,
+FlashAttention 4's gets where they begin.
 
 decode: one query a sequence, in GB/s of the keys and values that it sees and as a share of
 a copy on the device, measured in the same rounds. Exits with 1 if results differ."""
@@ -42,7 +43,8 @@ except ImportError:
 
 BLOCK, WINDOW = 128, 2048
 BATCH, LENGTH, HEADS, D = 2, 8192, 16, 128  # of block masks
-PEER = "FA4"
+PACKED = 32768
+PEER, PEER_ORDERED = "FA4", "FA4, ordered"
 # Relative, in the 2-norm: of a whole result, of one row of an output. One key more or less
 # of n changes a row by 1 / sqrt(n), windows by 2e-2.
 ERROR, ROW_ERROR = 1e-2, 3e-2
@@ -115,13 +117,22 @@ def functors():
     return dict(causal=causal, window=window, documents=documents)
 
 
+def lengths_of(weights, length):
+    """As the weights, `length` in all."""
+    lengths = [int(length * w / sum(weights)) for w in weights]
+    lengths[lengths.index(max(lengths))] += length - sum(lengths)
+    return lengths
+
+
+def documents_of(lengths):
+    """Of each position."""
+    return ints([i for i, n in enumerate(lengths) for _ in range(n)])
+
+
 def masks():
     """Whether a pair is kept, by names; and the document of each position."""
     rng = random.Random(0)
-    weights = [rng.random() for _ in range(8)]
-    lengths = [int(LENGTH * w / sum(weights)) for w in weights]
-    lengths[lengths.index(max(lengths))] += LENGTH - sum(lengths)
-    documents = ints([i for i, n in enumerate(lengths) for _ in range(n)])
+    documents = documents_of(lengths_of([rng.random() for _ in range(8)], LENGTH))
     n = LENGTH // BLOCK
     board = torch.tensor([[i == j or rng.random() < 0.5 for j in range(n)] for i in range(n)],
                          device="cuda")
@@ -133,10 +144,10 @@ def masks():
     }, documents
 
 
-def kinds_of(mask):
+def kinds_of(mask, length=LENGTH):
     """Of blocks: 0 where no pair is kept, 2 where all are, else 1; and the pairs kept."""
-    n = LENGTH // BLOCK
-    i = torch.arange(LENGTH, device="cuda")
+    n = length // BLOCK
+    i = torch.arange(length, device="cuda")
     kept = mask(0, 0, i[:, None], i[None, :]).view(n, BLOCK, n, BLOCK).sum((1, 3))
     kinds = (kept > 0).to(torch.int8) + (kept == BLOCK * BLOCK).to(torch.int8)
     return kinds.contiguous(), int(kept.sum())
@@ -160,7 +171,7 @@ def in_order(peer):
         dq_write_order=partial, dq_write_order_full=full, spt=False)}
 
 
-def flex_attention_of(mask, leaves):
+def flex_attention_of(mask):
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
     import torch._functorch.config
     torch._functorch.config.donated_buffer = False
@@ -168,8 +179,8 @@ def flex_attention_of(mask, leaves):
     compiled = torch.compile(flex_attention, dynamic=False)
     block_mask = create_block_mask(mask, None, None, LENGTH, LENGTH, device="cuda",
                                    BLOCK_SIZE=BLOCK)
-    return lambda: compiled(*(x.transpose(1, 2) for x in leaves),
-                            block_mask=block_mask).transpose(1, 2)
+    return lambda *leaves: compiled(*(x.transpose(1, 2) for x in leaves),
+                                    block_mask=block_mask).transpose(1, 2)
 
 
 def worst_row(x, reference):
@@ -181,51 +192,77 @@ def blocks(library, name, number, options):
     all_masks, documents = masks()
     mask = all_masks[name]
     kinds, pairs = kinds_of(mask)
-    leaves = [torch.randn(BATCH, LENGTH, HEADS, D, device="cuda", dtype=torch.bfloat16,
-                          requires_grad=True) for _ in range(3)]
-    dout = torch.randn_like(leaves[0])
-    ours = Ours(library, *(x.detach() for x in leaves), dout, number, table=kinds,
-                documents=documents)
-    title = f"{name}, {pairs / LENGTH ** 2:.3f} of the pairs"
-    forward, backward = Row(f"{title}, forward", options), Row(f"{title}, backward", options)
-    forward.add("ours", lambda: ours(FORWARD))
-    backward.add("ours", lambda: ours(BACKWARD))
-    backward.add("ours, ordered", lambda: ours(ORDERED))
-
-    def add(peer, call, only_backward=False):
-        outs = []
-
-        def run():
-            outs[:] = [call()]
-            return outs
-
-        def grad():
-            return torch.autograd.grad(outs[0], leaves, dout, retain_graph=True)
-        if only_backward:
-            backward.add(peer, lambda: run() and grad())
-            return
-        # Timed with what a backward needs, as ours are.
-        if forward.add(peer, run):
-            kept = outs[0]
-            backward.add(peer, lambda: torch.autograd.grad(kept, leaves, dout, retain_graph=True))
-
+    peers = {}
     if cute:
         peer = dict(mask_mod=functors().get(name),
                     aux_tensors=[documents] if name == "documents" else None,
                     block_sparse_tensors=sparse_tensors(kinds),
                     block_sparse_tensors_bwd=sparse_tensors(kinds.T.contiguous()))
-        add(PEER, lambda: flash_attn_func(*leaves, **peer)[0])
+        peers[PEER] = lambda *leaves: flash_attn_func(*leaves, **peer)[0]
         # Refused on Hopper: the line that says so.
-        add("FA4, ordered", lambda: flash_attn_func(*leaves, deterministic=True,
-                                                    **in_order(peer))[0], only_backward=True)
-        if name in ("causal", "window"):
+        peers[PEER_ORDERED] = lambda *leaves: flash_attn_func(*leaves, deterministic=True,
+                                                              **in_order(peer))[0]
+        if name in ("causal", "window") and options.native:
             native = dict(causal=True) if name == "causal" else dict(window_size=(WINDOW - 1, 0))
-            if options.native:
-                add(f"FA4, its own {name}", lambda: flash_attn_func(*leaves, **native)[0])
+            peers[f"FA4, its own {name}"] = lambda *leaves: flash_attn_func(*leaves, **native)[0]
     if options.flex:
-        add("Flex", lambda call=flex_attention_of(mask, leaves): call())
+        peers["Flex"] = flex_attention_of(mask)
+    return compare(library, f"{name}, {pairs / LENGTH ** 2:.3f} of the pairs", number,
+                   (BATCH, LENGTH), kinds, documents, pairs, peers, options)
 
-    work = 4e-9 * BATCH * HEADS * D * pairs
+
+def varlen(library, number, options):
+    rng = random.Random(0)
+    lengths = lengths_of([rng.lognormvariate(0, 0.8) for _ in range(32)], PACKED)
+    begins = torch.cat([ints([0]), ints(lengths).cumsum(0).to(torch.int32)])
+    own = begins[documents_of(lengths)]
+    kinds, pairs = kinds_of(lambda b, h, i, j: (i >= j) & (own[i] <= j), PACKED)
+    peers = {}
+    if cute:
+        def peer(*leaves, **more):
+            out = flash_attn_varlen_func(
+                *(x.view(PACKED, HEADS, D) for x in leaves), cu_seqlens_q=begins, cu_seqlens_k=begins,
+                max_seqlen_q=max(lengths), max_seqlen_k=max(lengths), causal=True, **more)[0]
+            return out.view(1, PACKED, HEADS, D)
+        peers[PEER] = peer
+        peers[PEER_ORDERED] = lambda *leaves: peer(*leaves, deterministic=True)
+    return compare(library, f"varlen, 32 of mean {PACKED / 32:.0f}", number, (1, PACKED), kinds,
+                   own, pairs, peers, options)
+
+
+def compare(library, title, number, sizes, kinds, documents, pairs, peers, options):
+    """peers: give the output for q, k and v."""
+    batch, length = sizes
+    leaves = [torch.randn(batch, length, HEADS, D, device="cuda", dtype=torch.bfloat16,
+                          requires_grad=True) for _ in range(3)]
+    dout = torch.randn_like(leaves[0])
+    ours = Ours(library, *(x.detach() for x in leaves), dout, number, table=kinds,
+                documents=documents)
+    forward, backward = Row(f"{title}, forward", options), Row(f"{title}, backward", options)
+    forward.add("ours", lambda: ours(FORWARD))
+    backward.add("ours", lambda: ours(BACKWARD))
+    backward.add("ours, ordered", lambda: ours(ORDERED))
+
+    def add(peer, call):
+        outs = []
+
+        def run():
+            outs[:] = [call(*leaves)]
+            return outs
+
+        def grad():
+            return torch.autograd.grad(outs[0], leaves, dout, retain_graph=True)
+        # Timed with what a backward needs, as ours are.
+        if peer == PEER_ORDERED:
+            if backward.add(peer, lambda: run() and grad()):
+                backward.calls[peer] = grad
+        elif forward.add(peer, run):
+            kept = outs[0]
+            backward.add(peer, lambda: torch.autograd.grad(kept, leaves, dout, retain_graph=True))
+    for peer, call in peers.items():
+        add(peer, call)
+
+    work = 4e-9 * batch * HEADS * D * pairs
     for row, factor in (forward, 1), (backward, 2.5):
         times = row.times()
         parts = []
@@ -238,6 +275,8 @@ def blocks(library, name, number, options):
             if call == "ours, ordered":
                 if times:
                     text += f" ({ratio(times, call, 'ours'):.3f} of free)"
+                if times and PEER_ORDERED in times:
+                    text += f" ({ratio(times, call, PEER_ORDERED):.3f} of {PEER_ORDERED})"
                 bits = same(row.calls[call])
                 text += row.check(call, bits, " same bits" if bits else " other bits")
             if call.startswith("ours") and PEER not in row.results:
@@ -386,6 +425,8 @@ def main():
     for number, name in enumerate(("causal", "window", "documents", "checkerboard")):
         if wanted & {"blocks", name}:
             failed |= blocks(library, name, number, options)
+    if wanted & {"blocks", "varlen"}:
+        failed |= varlen(library, 4, options)
     rows = {  # lengths, heads, heads of keys, d
         "lognormal": (lognormal(), 64, 8, 128),
         "long": ([131072], 64, 8, 128),

@@ -63,11 +63,27 @@ struct DocumentBlocks : Blocks {
   }
 };
 
-/// mods: causal, window of 2048, documents, whole blocks alone.
+/// `documents` has where that of a position begins.
+struct CausalDocuments : Blocks {
+  static constexpr bool HasMask = true;
+  struct Row {
+    int begin;
+  };
+  TSR_DEVICE Row row(Args const &a, int64, int64, int64 q) {
+    return {a.documents[q]};
+  }
+  template <class At> TSR_DEVICE bool mask(Args const &, At const &at) {
+    return at.row.begin <= at.key && at.key <= at.query;
+  }
+};
+
+/// mods: causal, window of 2048, documents, whole blocks alone, documents that
+/// are causal.
 extern "C" void attention(int, int, int kind, int mods, Sizes s, Tensors t,
                           cudaStream_t stream) {
   const Run runs[] = {all<128, CausalBlocks>, all<128, WindowBlocks>,
-                      all<128, DocumentBlocks>, all<128, Blocks>};
+                      all<128, DocumentBlocks>, all<128, Blocks>,
+                      all<128, CausalDocuments>};
   runs[mods](kind, s, t, stream);
 }
 /// Of any kind.
