@@ -479,6 +479,30 @@ template <class C, class P> struct BwdConsumer {
     }
   }
 
+  /// Of probabilities, those that mask keeps.
+  TSR_MEMBER void ask(float (&x)[C::BM / 2], int stage,
+                      typename C::Step const &now) {
+    const int own = lane % 4 * 2, first = now.m * C::BM + own;
+    const int64 head = Mods::head(p.args, now.head);
+    const int64 batch = Mods::batch(p.args, now.batch);
+    typename Mods::Row const *const rows =
+        &s.row[C::RowBytes ? stage : 0][C::RowBytes ? own : 0];
+#pragma unroll
+    for (int i = 0; i < C::BM / 2; i++) {
+      const int r = i / 2 % 2, column = fragment_column(i);
+      const int64 query =
+          Mods::query(p.args, min(first + column, p.queries - 1));
+      const AttentionPair<Mods> at = {rows[C::RowBytes ? column : 0],
+                                      columns[r],
+                                      batch,
+                                      head,
+                                      query,
+                                      min(key + 8 * r, p.keys - 1)};
+      if (!Mods::mask(p.args, at))
+        x[i] = 0;
+    }
+  }
+
   /// The first of the queries that are this thread's columns, or the next in
   /// the block, that sees its key of row r.
   TSR_MEMBER int first_seeing(int r, typename C::Step const &now) {
@@ -569,12 +593,10 @@ template <class C, class P> struct BwdConsumer {
     } else {
       wgmma_wait<1>();
       if constexpr (C::Sparse && C::HasMods && !Mods::HasScore) {
-        if (now.asks) {
-          modify(x, probs, i, now);
-        } else { // the block is whole
-          load_row(lse, s.lse[i]);
-          plain(x, lse);
-        }
+        load_row(lse, s.lse[i]);
+        plain(x, lse);
+        if (now.asks)
+          ask(x, i, now);
       } else if constexpr (C::HasMods) {
         modify(x, probs, i, now);
       } else {
