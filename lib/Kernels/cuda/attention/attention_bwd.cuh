@@ -56,27 +56,51 @@ namespace tessera {
 // Main kernel
 //===----------------------------------------------------------------------===//
 
+/// Of the first 32 words of 32 blocks, those in which some block has a kind
+/// that is not 0. By a whole warp.
+template <class F> TSR_DEVICE uint32 kept_words(int blocks, F kind) {
+  const int all = min((blocks + 31) / 32, 32);
+  uint32 words = 0;
+#pragma unroll 8
+  for (int word = 0; word < all; word++)
+    words |= (uint32)(kind(word * 32 + (int)threadIdx.x % 32) != 0) << word;
+  return __reduce_or_sync(~0u, words);
+}
+
 /// Sparse: which blocks of a head's queries a tile has, 32 at a time. By a
 /// whole warp.
 template <class C, class P> struct BwdWalk {
   P const &p;
+  uint32 words;       // of 32 blocks: which have any
   uint32 kept, whole; // which are not 0, which are 2
   int rank;           // of this lane's
 
-  /// Block i of the walk, which is m(i); before i % 32 came 0, ..., i % 32 - 1.
+  /// The first block of the walk from i to end that the tile has, or end; block
+  /// i is m(i). Before came those from 0 on.
   template <class F>
-  TSR_MEMBER bool has(typename C::Tile const &t, int head, int i, int end,
+  TSR_MEMBER int next(typename C::Tile const &t, int head, int i, int end,
                       F m) {
-    if (i % 32 == 0) {
-      const int own = i + (int)threadIdx.x % 32;
-      const int kind =
-          own < end ? bwd_kind<C>(p, t.batch, head, m(own), t.n) : 0;
-      kept = __ballot_sync(~0u, kind != 0);
-      whole = __ballot_sync(~0u, kind == 2);
-      if (C::Ordered && kind)
-        rank = bwd_rank<C>(p, t, head, m(own));
+    auto kind = [&](int i) {
+      return i < end ? bwd_kind<C>(p, t.batch, head, m(i), t.n) : 0;
+    };
+    for (; i < end; i = (i | 31) + 1) {
+      const int lane = threadIdx.x % 32;
+      if (i % 1024 == 0)
+        words = kept_words(end - i, [&](int from) { return kind(i + from); });
+      if (i % 32 == 0) {
+        kept = 0;
+        if (!(words >> i / 32 % 32 & 1))
+          continue;
+        const int own = kind(i + lane);
+        kept = __ballot_sync(~0u, own != 0);
+        whole = __ballot_sync(~0u, own == 2);
+        if (C::Ordered && own)
+          rank = bwd_rank<C>(p, t, head, m(i + lane));
+      }
+      if (const uint32 rest = kept >> i % 32)
+        return i + __ffs(rest) - 1;
     }
-    return kept >> i % 32 & 1;
+    return end;
   }
 };
 
@@ -107,12 +131,15 @@ template <class C, class P> struct BwdPlanner {
       const BwdRows<C> rows(p, t.batch, head, t.n);
       BwdWalk<C, P> walk = {p};
       for (int i = rows.begin; i < rows.end; i++) {
-        if constexpr (C::Sparse)
-          if (!walk.has(
-                  t, head, i - rows.begin, rows.end - rows.begin, [&](int i) {
-                    return t.rows_down ? rows.end - 1 - i : rows.begin + i;
-                  }))
-            continue;
+        if constexpr (C::Sparse) {
+          i = rows.begin + walk.next(t, head, i - rows.begin,
+                                     rows.end - rows.begin, [&](int i) {
+                                       return t.rows_down ? rows.end - 1 - i
+                                                          : rows.begin + i;
+                                     });
+          if (i == rows.end)
+            break;
+        }
         if (step.sum)
           add(step);
         const int m = t.rows_down ? rows.begin + rows.end - 1 - i : i;
@@ -492,12 +519,9 @@ template <class C, class P> struct BwdConsumer {
       const int r = i / 2 % 2, column = fragment_column(i);
       const int64 query =
           Mods::query(p.args, min(first + column, p.queries - 1));
-      const AttentionPair<Mods> at = {rows[C::RowBytes ? column : 0],
-                                      columns[r],
-                                      batch,
-                                      head,
-                                      query,
-                                      min(key + 8 * r, p.keys - 1)};
+      const AttentionPair<Mods> at = {
+          rows[C::RowBytes ? column : 0], columns[r], batch, head, query,
+          min(key + 8 * r, p.keys - 1)};
       if (!Mods::mask(p.args, at))
         x[i] = 0;
     }
