@@ -21,7 +21,9 @@ namespace tessera {
 
 /// Sparse: whether a step asks mask.
 template <bool Sparse> struct BwdAsks {};
-template <> struct BwdAsks<true> { bool asks; };
+template <> struct BwdAsks<true> {
+  bool asks;
+};
 
 /// Type T, head dimension D; BM queries, in so many stages, and BN keys
 /// (attention_tiles.h).
@@ -72,21 +74,17 @@ struct BwdConfig {
     int n, key_head, batch, head, head_end;
     bool rows_down; // walks its blocks of queries from the last to the first
     bool launched_down;
+    bool empty; // no query sees it
   };
-  /// A block of queries of a tile; n is negative after the last.
+  /// A block of queries of a tile.
   struct Step : BwdAsks<Sparse> {
-    float *sum; // of dQ, by consumer groups; null: no query sees the tile
+    float *sum; // of dQ, by consumer groups; null: no more steps
     int *turn;  // Ordered: counters of what was added, of consumer groups
     int rank;   // Ordered: how many tiles add before this one
-    int m, n, head, key_head, batch;
+    int m, n, head, batch;
     bool masked; // some query does not see some key
     bool last;   // of the tile
   };
-  /// Places of steps; those that are planned before they are loaded.
-  static constexpr int Planned = 8;
-  static constexpr int Ahead = Sparse ? Planned - Stages - 1 : 1;
-  static_assert(Ahead > 0 && Planned > Stages + Ahead,
-                "a step's place is free when the one behind it is over");
 
   struct Shared {
     alignas(1024) char k[Panels][BN * 128];
@@ -101,12 +99,15 @@ struct BwdConfig {
     // Of two steps, by warps.
     float sums[SharedSums ? 2 : 1][SharedSums + !SharedSums][SharedSums ? 8 : 1]
               [SharedSums ? SumFloats : 1];
-    Step step[Planned]; // travel with step_full
+    // Of the last steps and tiles. They travel with q_full and k_full, steps
+    // with step_full, too. The consumers are done with those of four before.
+    Step step[4];
+    Tile tile[4];
     uint64 k_full, k_empty, v_full, v_empty;
     uint64 q_full[Stages], q_empty[Stages];
     uint64 dout_full[Stages], dout_empty[Stages];
-    uint64 step_full[Planned], step_empty[Planned];
-    uint64 turn[2], added[2]; // Ordered; of a consumer group
+    uint64 step_full[4], step_empty[4], turn[2],
+        added[2]; // Ordered; of a consumer group
   };
 };
 
