@@ -221,8 +221,9 @@ def varlen(library, number, options):
     if cute:
         def peer(*leaves, **more):
             out = flash_attn_varlen_func(
-                *(x.view(PACKED, HEADS, D) for x in leaves), cu_seqlens_q=begins, cu_seqlens_k=begins,
-                max_seqlen_q=max(lengths), max_seqlen_k=max(lengths), causal=True, **more)[0]
+                *(x.view(PACKED, HEADS, D) for x in leaves), causal=True, cu_seqlens_q=begins,
+                cu_seqlens_k=begins, max_seqlen_q=max(lengths), max_seqlen_k=max(lengths),
+                **more)[0]
             return out.view(1, PACKED, HEADS, D)
         peers[PEER] = peer
         peers[PEER_ORDERED] = lambda *leaves: peer(*leaves, deterministic=True)
@@ -252,10 +253,10 @@ def compare(library, title, number, sizes, kinds, documents, pairs, peers, optio
 
         def grad():
             return torch.autograd.grad(outs[0], leaves, dout, retain_graph=True)
-        # Timed with what a backward needs, as ours are.
-        if peer == PEER_ORDERED:
+        if peer == PEER_ORDERED:  # its forward is the same
             if backward.add(peer, lambda: run() and grad()):
                 backward.calls[peer] = grad
+        # Timed with what a backward needs, as ours are.
         elif forward.add(peer, run):
             kept = outs[0]
             backward.add(peer, lambda: torch.autograd.grad(kept, leaves, dout, retain_graph=True))
