@@ -23,9 +23,10 @@
 // it reads what that has made, finish where the order's counters do not show a
 // block of queries to be complete. Prepare waits for nothing.
 //
-// A block of the main kernel is one producer warp and two consumer warp groups
-// of 64 keys each. Blocks are persistent: tiles come by a ticket, the next
-// one's loads are issued while this one's results are stored.
+// A block of the main kernel is a warp that plans, a thread that loads and two
+// consumer warp groups of 64 keys each. Blocks are persistent: tiles come by a
+// ticket, the next one is planned while this one is under way, its loads are
+// issued while this one's results are stored.
 //
 // The consumer groups take turns at the tensor cores. A turn is dQ of the last
 // step (by now the other group's half of its dS is there), dV and dK of this
@@ -55,214 +56,265 @@ namespace tessera {
 // Main kernel
 //===----------------------------------------------------------------------===//
 
+/// Of the first 32 words of 32 blocks, those in which some block has a kind
+/// that is not 0. By a whole warp.
+template <class F> TSR_DEVICE uint32 kept_words(int blocks, F kind) {
+  const int all = min((blocks + 31) / 32, 32);
+  uint32 words = 0;
+#pragma unroll 8
+  for (int word = 0; word < all; word++)
+    words |= (uint32)(kind(word * 32 + (int)threadIdx.x % 32) != 0) << word;
+  return __reduce_or_sync(~0u, words);
+}
+
 /// Sparse: which blocks of a head's queries a tile has, 32 at a time. By a
 /// whole warp.
 template <class C, class P> struct BwdWalk {
   P const &p;
+  uint32 words;       // of 32 blocks: which have any
   uint32 kept, whole; // which are not 0, which are 2
   int rank;           // of this lane's
 
-  /// Block i of the walk, which is m(i); before i % 32 came 0, ..., i % 32 - 1.
+  /// The first block of the walk from i to end that the tile has, or end; block
+  /// i is m(i). Before came those from 0 on.
   template <class F>
-  TSR_MEMBER bool has(typename C::Tile const &t, int head, int i, int end,
+  TSR_MEMBER int next(typename C::Tile const &t, int head, int i, int end,
                       F m) {
-    if (i % 32 == 0) {
-      const int own = i + (int)threadIdx.x % 32;
-      const int kind =
-          own < end ? bwd_kind<C>(p, t.batch, head, m(own), t.n) : 0;
-      kept = __ballot_sync(~0u, kind != 0);
-      whole = __ballot_sync(~0u, kind == 2);
-      if (C::Ordered && kind)
-        rank = bwd_rank<C>(p, t, head, m(own));
+    auto kind = [&](int i) {
+      return i < end ? bwd_kind<C>(p, t.batch, head, m(i), t.n) : 0;
+    };
+    for (; i < end; i = (i | 31) + 1) {
+      const int lane = threadIdx.x % 32;
+      if (i % 1024 == 0)
+        words = kept_words(end - i, [&](int from) { return kind(i + from); });
+      if (i % 32 == 0) {
+        kept = 0;
+        if (!(words >> i / 32 % 32 & 1))
+          continue;
+        const int own = kind(i + lane);
+        kept = __ballot_sync(~0u, own != 0);
+        whole = __ballot_sync(~0u, own == 2);
+        if (C::Ordered && own)
+          rank = bwd_rank<C>(p, t, head, m(i + lane));
+      }
+      if (const uint32 rest = kept >> i % 32)
+        return i + __ffs(rest) - 1;
     }
-    return kept >> i % 32 & 1;
+    return end;
   }
 };
 
-/// A warp. What does not depend on it is computed before a wait.
-template <class C, class P> struct BwdProducer {
-  BwdMaps const &maps;
+/// A warp that draws tiles and plans their steps, ahead of the producer.
+template <class C, class P> struct BwdPlanner {
   P const &p;
   typename C::Shared &s;
   const int lane = threadIdx.x % 32;
   int steps = 0;
-  Ring<C::Stages> ring;
 
-  TSR_MEMBER void load_keys(TensorMap const &map, char (*to)[C::BN * 128],
-                            uint64 *full, typename C::Tile const &t) {
-    barrier_expect(full, C::BN * C::Panels * 128);
-#pragma unroll
-    for (int c = 0; c < C::Panels; c++)
-      tma_load(to[c], &map, full, c * 64, t.n * C::BN, t.key_head, t.batch,
-               kEvictFirst);
-  }
-  TSR_MEMBER void load_queries(TensorMap const &map, char (*to)[C::BM * 128],
-                               float *row_to, float const *row_from,
-                               uint64 *full, int head, int m, int batch,
-                               int more = 0) {
-    barrier_expect(full, C::BM * (C::Panels * 128 + 4) + more);
-#pragma unroll
-    for (int c = 0; c < C::Panels; c++)
-      tma_load(to[c], &map, full, c * 64, m * C::BM, head, batch, kEvictLast);
-    if (!steps) {
-      wait_before();
-      start_next();
-    }
-    bulk_load(row_to, row_from, C::BM * 4, full);
-  }
-  /// K is the last to be free of the tile before: the first queries go ahead.
-  TSR_MEMBER void load_k(typename C::Tile const &t, int number) {
-    barrier_wait(&s.k_empty, number & 1 ^ 1);
-    if (lane)
-      return;
-    s.tile[number % 4] = t;
-    if (t.n >= 0)
-      load_keys(maps.k, s.k, &s.k_full, t);
-    else
-      barrier_arrive(&s.k_full);
-  }
-  TSR_MEMBER void load_step(typename C::Step const &step, int batch) {
-    const BwdWorkspace<C> work(p);
-    const int i = ring.stage, parity = ring.phase ^ 1;
-    const int64 row = (step.sum - work.sum) / (C::Panels * 64);
-    barrier_wait(&s.q_empty[i], parity);
+  TSR_MEMBER void add(typename C::Step const &step) {
+    const int i = steps % C::Planned;
+    barrier_wait(&s.step_empty[i], steps / C::Planned & 1 ^ 1);
     if (lane == 0) {
-      add_step(step);
-      load_queries(maps.q, s.q[i], s.lse[i], work.lse + row, &s.q_full[i],
-                   step.head, step.m, batch, C::RowBytes);
-      if (C::RowBytes)
-        bulk_load(s.row[i], work.row + row, C::RowBytes, &s.q_full[i]);
+      s.step[i] = step;
+      barrier_arrive(&s.step_full[i]);
     }
-    barrier_wait(&s.dout_empty[i], parity);
-    if (lane == 0)
-      load_queries(maps.dout, s.dout[i], s.delta[i], work.delta + row,
-                   &s.dout_full[i], step.head, step.m, batch);
     steps++;
-    ring.next();
-  }
-  TSR_MEMBER void add_step(typename C::Step const &step) {
-    if (C::Ordered)
-      barrier_wait(&s.step_empty[steps % 4], steps / 4 & 1 ^ 1);
-    s.step[steps % 4] = step;
-    if (C::Ordered)
-      barrier_arrive(&s.step_full[steps % 4]);
   }
 
-  TSR_MEMBER void tile(typename C::Tile &t, int number) {
-    barrier_wait(&s.v_empty, number & 1 ^ 1);
-    if (lane == 0)
-      load_keys(maps.v, s.v, &s.v_full, t);
-    // A step is loaded when it is known whether it is the last.
+  TSR_MEMBER void tile(typename C::Tile const &t) {
     const BwdWorkspace<C> work(p);
-    typename C::Step step;
-    t.empty = true;
-    bool first = true;
-    auto load = [&](bool last) {
-      step.last = last;
-      load_step(step, t.batch);
-      if (first)
-        load_k(t, number);
-      first = false;
-    };
+    typename C::Step step = {};
+    step.n = t.n, step.head = t.head;
+    step.key_head = t.key_head, step.batch = t.batch;
+    // A step is added when it is known whether it is the last.
     for (int head = t.head; head < t.head_end; head++) {
       const BwdRows<C> rows(p, t.batch, head, t.n);
       BwdWalk<C, P> walk = {p};
       for (int i = rows.begin; i < rows.end; i++) {
-        if constexpr (C::Sparse)
-          if (!walk.has(t, head, i - rows.begin, rows.end - rows.begin,
-                        [&](int i) {
-                          return t.rows_down ? rows.end - 1 - i
-                                             : rows.begin + i;
-                        }))
-            continue;
-        if (!t.empty)
-          load(false);
-        t.empty = false;
+        if constexpr (C::Sparse) {
+          i = rows.begin + walk.next(t, head, i - rows.begin,
+                                     rows.end - rows.begin, [&](int i) {
+                                       return t.rows_down ? rows.end - 1 - i
+                                                          : rows.begin + i;
+                                     });
+          if (i == rows.end)
+            break;
+        }
+        if (step.sum)
+          add(step);
         const int m = t.rows_down ? rows.begin + rows.end - 1 - i : i;
         const int64 at = bwd_block<C>(p, t.batch, head, m);
-        int rank = 0;
+        step.sum = work.sum + at * 2 * C::Part;
+        step.turn = work.turns + at * 2;
         if constexpr (C::Ordered && C::Sparse)
-          rank = __shfl_sync(~0u, walk.rank, (i - rows.begin) % 32);
+          step.rank = __shfl_sync(~0u, walk.rank, (i - rows.begin) % 32);
         else if (C::Ordered)
-          rank = bwd_rank<C>(p, t, head, m);
-        step = {{},
-                work.sum + at * 2 * C::Part,
-                work.turns + at * 2,
-                rank,
-                m,
-                t.n,
-                head,
-                t.batch,
-                m < rows.whole};
+          step.rank = bwd_rank<C>(p, t, head, m);
+        step.m = m, step.head = head;
+        step.masked = m < rows.whole;
         if constexpr (C::Sparse)
           step.asks = !(walk.whole >> (i - rows.begin) % 32 & 1);
       }
     }
-    if (t.empty)
-      load_k(t, number);
-    else
-      load(true);
+    step.last = true;
+    add(step);
   }
 
   TSR_MEMBER void run() {
     const int tiles = (p.keys + C::BN - 1) / C::BN * p.key_heads * p.batch;
-    for (int number = 0;; number++) {
+    for (;;) {
       int drawn = 0;
       if (lane == 0)
         drawn = atomicAdd(p.ticket, 1);
       drawn = __shfl_sync(~0u, drawn, 0);
-      typename C::Tile t = bwd_tile<C>(p, drawn);
+      const typename C::Tile t = bwd_tile<C>(p, drawn);
       if (t.n < 0) {
-        wait_before();
-        load_k(t, number);
-        if (lane == 0) {
-          add_step({{}, nullptr});
-          // The last draw of all.
-          if (drawn == tiles + (int)gridDim.x - 1)
-            *p.ticket = 0;
-        }
+        // The last draw of all.
+        if (lane == 0 && drawn == tiles + (int)gridDim.x - 1)
+          *p.ticket = 0;
+        typename C::Step end = {};
+        end.n = -1;
+        return add(end);
+      }
+      tile(t);
+    }
+  }
+};
+
+/// A thread. The first queries of a tile go ahead of its values, and they ahead
+/// of its keys: in this order there is room for them. Steps without queries
+/// have places in the rings like others.
+template <class C, class P> struct BwdProducer {
+  BwdMaps const &maps;
+  P const &p;
+  typename C::Shared &s;
+  int steps = 0, tiles = 0;
+  bool early = true; // prepare may still run
+  Ring<C::Stages> ring;
+
+  TSR_MEMBER void load_keys(TensorMap const &map, char (*to)[C::BN * 128],
+                            uint64 *full, typename C::Step const &of) {
+    barrier_expect(full, C::BN * C::Panels * 128);
+#pragma unroll
+    for (int c = 0; c < C::Panels; c++)
+      tma_load(to[c], &map, full, c * 64, of.n * C::BN, of.key_head, of.batch,
+               kEvictFirst);
+  }
+  TSR_MEMBER void load_queries(TensorMap const &map, char (*to)[C::BM * 128],
+                               float *row_to, float const *row_from,
+                               uint64 *full, typename C::Step const &step,
+                               int more = 0) {
+    barrier_expect(full, C::BM * (C::Panels * 128 + 4) + more);
+#pragma unroll
+    for (int c = 0; c < C::Panels; c++)
+      tma_load(to[c], &map, full, c * 64, step.m * C::BM, step.head, step.batch,
+               kEvictLast);
+    if (early) {
+      wait_before();
+      start_next();
+      early = false;
+    }
+    bulk_load(row_to, row_from, C::BM * 4, full);
+  }
+  TSR_MEMBER void load_step(typename C::Step const &step) {
+    const BwdWorkspace<C> work(p);
+    const int i = ring.stage, parity = ring.phase ^ 1;
+    const int64 row = (step.sum - work.sum) / (C::Panels * 64);
+    barrier_wait(&s.q_empty[i], parity);
+    // The step that had its place is over, and nothing reads those before.
+    if (const int over = steps + C::Ahead - C::Planned; over >= 0)
+      barrier_arrive(&s.step_empty[over % C::Planned]);
+    if (step.sum) {
+      load_queries(maps.q, s.q[i], s.lse[i], work.lse + row, &s.q_full[i], step,
+                   C::RowBytes);
+      if (C::RowBytes)
+        bulk_load(s.row[i], work.row + row, C::RowBytes, &s.q_full[i]);
+    } else {
+      barrier_arrive(&s.q_full[i]);
+    }
+    barrier_wait(&s.dout_empty[i], parity);
+    if (step.sum)
+      load_queries(maps.dout, s.dout[i], s.delta[i], work.delta + row,
+                   &s.dout_full[i], step);
+    else
+      barrier_arrive(&s.dout_full[i]);
+    ring.next();
+  }
+
+  TSR_MEMBER void run() {
+    for (bool first = true;; steps++) { // of a tile
+      typename C::Step const &step = s.step[steps % C::Planned];
+      barrier_wait(&s.step_full[steps % C::Planned], steps / C::Planned & 1);
+      const int parity = tiles & 1 ^ 1;
+      if (step.n < 0) {
+        wait_before(); // it may have loaded none
+        barrier_wait(&s.k_empty, parity);
+        barrier_arrive(&s.k_full);
         return;
       }
-      tile(t, number);
+      load_step(step);
+      if (first) {
+        barrier_wait(&s.v_empty, parity);
+        load_keys(maps.v, s.v, &s.v_full, step);
+        barrier_wait(&s.k_empty, parity);
+        load_keys(maps.k, s.k, &s.k_full, step);
+        tiles++;
+      }
+      first = step.last;
     }
   }
 };
 
 /// A warp for each consumer group: waits until its rank has come, lets the
 /// group add, and counts on. The group itself meets barriers in shared memory
-/// alone: this fence makes the additions of all its threads visible, and what
-/// was read before it of the next counter an acquire.
+/// alone: this fence makes the additions of all its threads visible. Other
+/// blocks wait from one count to the next: the next step is read before that.
 template <class C> struct BwdOrder {
   typename C::Shared &s;
   const int group, lane = threadIdx.x % 32;
+  unsigned number = 0; // of the step that is read next
+  int *turn;           // of the step that was read; null: it adds nothing
+  int rank;
+  bool end; // it was none
+
+  TSR_MEMBER bool is_there() {
+    const unsigned i = number % C::Planned;
+    return barrier_test(&s.step_full[i], number / C::Planned & 1);
+  }
+  TSR_MEMBER void read() {
+    const unsigned i = number % C::Planned;
+    barrier_wait(&s.step_full[i], number / C::Planned & 1);
+    typename C::Step const &step = s.step[i];
+    turn = step.sum ? step.turn + group : nullptr;
+    rank = step.rank, end = step.n < 0;
+    barrier_arrive(&s.step_empty[i]);
+    number++;
+  }
 
   TSR_MEMBER void run() {
     wait_before();
-    int shown = 0; // by the counter of this step, if that was read before
-    for (int number = 0;; number++) {
-      typename C::Step const &step = s.step[number % 4];
-      barrier_wait(&s.step_full[number % 4], number / 4 & 1);
-      if (!step.sum)
-        return;
-      int *const turn = step.turn + group;
-      const int rank = step.rank;
-      barrier_arrive(&s.step_empty[number % 4]);
-      if (shown != rank)
-        while (load_acquire(turn) != rank) {
+    read();
+    for (int shown = 0, parity = 0; !end; parity ^= 1) {
+      if (turn && shown != rank)
+        while (load_relaxed(turn) != rank) {
         }
+      fence_acquire();
       __syncwarp();
       if (lane == 0)
         barrier_arrive(&s.turn[group]);
-      const int next = number + 1;
-      const bool known = barrier_test(&s.step_full[next % 4], next / 4 & 1) &&
-                         s.step[next % 4].sum;
-      barrier_wait(&s.added[group], number & 1);
-      shown = 0;
-      if (known)
-        shown = load_relaxed(s.step[next % 4].turn + group);
-      fence_gpu();
-      if (lane == 0)
-        store_relaxed(turn, rank + 1);
+      int *const counter = lane == 0 ? turn : nullptr;
+      const int count = rank + 1;
+      const bool ahead = is_there();
+      if (ahead)
+        read();
+      barrier_wait(&s.added[group], parity);
+      if (ahead && turn)
+        shown = load_relaxed(turn);
+      fence_release();
+      if (counter)
+        store_relaxed(counter, count);
+      if (!ahead)
+        read(), shown = 0;
     }
   }
 };
@@ -342,7 +394,8 @@ template <class C, class P> struct BwdConsumer {
   /// Of the step before.
   TSR_MEMBER void gather_sums(typename Sums::Addition (&sums)[Sums::N]) {
     if constexpr (C::Sums > 0)
-      Sums::gather(sums, p, s, group, s.step[(steps - 1) % 4], (steps - 1) % 2);
+      Sums::gather(sums, p, s, group, s.step[(steps - 1) % C::Planned],
+                   (steps - 1) % 2);
   }
   /// Where this thread's part of dQ of the step before goes.
   struct Target {
@@ -350,7 +403,7 @@ template <class C, class P> struct BwdConsumer {
     bool first; // Ordered: nothing is there, not even a zero
   };
   TSR_MEMBER Target target() {
-    typename C::Step const &last = s.step[(steps - 1) % 4];
+    typename C::Step const &last = s.step[(steps - 1) % C::Planned];
     return {last.sum + group * C::Part + thread * 4, last.rank == 0};
   }
   /// With the sums for captured tensors, which are there by now.
@@ -453,6 +506,27 @@ template <class C, class P> struct BwdConsumer {
     }
   }
 
+  /// Of probabilities, those that mask keeps.
+  TSR_MEMBER void ask(float (&x)[C::BM / 2], int stage,
+                      typename C::Step const &now) {
+    const int own = lane % 4 * 2, first = now.m * C::BM + own;
+    const int64 head = Mods::head(p.args, now.head);
+    const int64 batch = Mods::batch(p.args, now.batch);
+    typename Mods::Row const *const rows =
+        &s.row[C::RowBytes ? stage : 0][C::RowBytes ? own : 0];
+#pragma unroll
+    for (int i = 0; i < C::BM / 2; i++) {
+      const int r = i / 2 % 2, column = fragment_column(i);
+      const int64 query =
+          Mods::query(p.args, min(first + column, p.queries - 1));
+      const AttentionPair<Mods> at = {
+          rows[C::RowBytes ? column : 0], columns[r], batch, head, query,
+          min(key + 8 * r, p.keys - 1)};
+      if (!Mods::mask(p.args, at))
+        x[i] = 0;
+    }
+  }
+
   /// The first of the queries that are this thread's columns, or the next in
   /// the block, that sees its key of row r.
   TSR_MEMBER int first_seeing(int r, typename C::Step const &now) {
@@ -527,7 +601,7 @@ template <class C, class P> struct BwdConsumer {
     barrier_wait(&s.dout_full[i], parity);
     issue_rows(y, s.v[0], s.dout[i][0]);
     pass_turn();
-    const typename C::Step &now = s.step[steps % 4];
+    const typename C::Step &now = s.step[steps % C::Planned];
     if (!First) {
       wgmma_wait<2>(); // dK of the last step
       release(&s.q_empty[before]);
@@ -543,12 +617,10 @@ template <class C, class P> struct BwdConsumer {
     } else {
       wgmma_wait<1>();
       if constexpr (C::Sparse && C::HasMods && !Mods::HasScore) {
-        if (now.asks) {
-          modify(x, probs, i, now);
-        } else { // the block is whole
-          load_row(lse, s.lse[i]);
-          plain(x, lse);
-        }
+        load_row(lse, s.lse[i]);
+        plain(x, lse);
+        if (now.asks)
+          ask(x, i, now);
       } else if constexpr (C::HasMods) {
         modify(x, probs, i, now);
       } else {
@@ -618,7 +690,7 @@ template <class C, class P> struct BwdConsumer {
   /// By way of the buffers of dS that are free: this step's, and, once the
   /// other group is at its last dQ, the one after.
   TSR_MEMBER void store_rows(TensorMap const &map, float const *rows,
-                             float scale, typename C::Tile const &t) {
+                             float scale) {
     char *panels[] = {s.ds[buffer][0] + group * 64 * 128,
                       s.ds[buffer == 2 ? 0 : buffer + 1][0] + group * 64 * 128};
     wait_stored();
@@ -635,22 +707,24 @@ template <class C, class P> struct BwdConsumer {
     fence_async();
     named_sync(3 + group, 128);
     if (thread == 0) {
+      typename C::Step const &of = s.step[(steps - 1) % C::Planned];
 #pragma unroll
       for (int c = 0; c < C::Panels; c++)
-        tma_store(&map, panels[c], c * 64, t.n * C::BN + group * 64, t.key_head,
-                  t.batch);
+        tma_store(&map, panels[c], c * 64, of.n * C::BN + group * 64,
+                  of.key_head, of.batch);
       bulk_commit();
     }
   }
 
-  TSR_MEMBER void tile(typename C::Tile const &t, int phase) {
-    key = t.n * C::BN + group * 64 + thread / 32 * 16 + lane / 4;
+  TSR_MEMBER void tile(typename C::Step const &start, int phase) {
+    key = start.n * C::BN + group * 64 + thread / 32 * 16 + lane / 4;
 #pragma unroll
     for (int r = 0; r < 2; r++)
-      columns[r] = Mods::column(p.args, Mods::batch(p.args, t.batch),
+      columns[r] = Mods::column(p.args, Mods::batch(p.args, start.batch),
                                 min(key + 8 * r, p.keys - 1));
+    const bool empty = !start.sum;
     barrier_wait(&s.v_full, phase);
-    if (!t.empty) {
+    if (!empty) {
       bool last = step<true>();
       while (!last)
         last = step<false>();
@@ -666,18 +740,27 @@ template <class C, class P> struct BwdConsumer {
       release(&s.q_empty[ring.stage ? ring.stage - 1 : C::Stages - 1]);
       release(&s.k_empty);
       add_dq(target(), dq, additions);
-      store_rows(maps.dv, dv, 1, t);
+      store_rows(maps.dv, dv, 1);
     } else {
 #pragma unroll
       for (int i = 0; i < C::D / 2; i++)
         dk[i] = dv[i] = 0;
       if (C::Sums > 0 && p.queries == 0 && group == 0)
-        bwd_clear_sums<C>(p, t);
+        bwd_clear_sums<C>(p, start);
+      barrier_wait(&s.dout_full[ring.stage], ring.phase);
+      release(&s.q_empty[ring.stage]);
+      release(&s.dout_empty[ring.stage]);
+      if (C::Ordered) {
+        barrier_wait(&s.turn[group], steps & 1);
+        release(&s.added[group]);
+      }
+      steps++;
+      ring.next();
       release(&s.v_empty);
       release(&s.k_empty);
-      store_rows(maps.dv, dv, 1, t);
+      store_rows(maps.dv, dv, 1);
     }
-    store_rows(maps.dk, dk, Mods::Scale, t);
+    store_rows(maps.dk, dk, Mods::Scale);
   }
 
   TSR_MEMBER void run() {
@@ -685,9 +768,10 @@ template <class C, class P> struct BwdConsumer {
       pass_turn(); // the first turn is group 0's
     for (int number = 0;; number++) {
       barrier_wait(&s.k_full, number & 1);
-      if (s.tile[number % 4].n < 0)
+      typename C::Step const &start = s.step[steps % C::Planned];
+      if (start.n < 0)
         break;
-      tile(s.tile[number % 4], number & 1);
+      tile(start, number & 1);
     }
     if (thread == 0)
       bulk_wait_done<0>();
@@ -703,6 +787,7 @@ TSR_DEVICE void attention_bwd(BwdMaps const &maps, P const &p) {
   extern __shared__ __align__(1024) char raw[];
   auto &s = *reinterpret_cast<typename C::Shared *>(raw);
   if (threadIdx.x == 0) {
+    s.planned = p;
     barrier_init(&s.k_full, 1), barrier_init(&s.v_full, 1);
     barrier_init(&s.k_empty, Readers), barrier_init(&s.v_empty, Readers);
     for (int i = 0; i < C::Stages; i++) {
@@ -712,8 +797,10 @@ TSR_DEVICE void attention_bwd(BwdMaps const &maps, P const &p) {
     }
     for (int i = 0; i < 2; i++)
       barrier_init(&s.turn[i], 1), barrier_init(&s.added[i], Readers / 2);
-    for (int i = 0; i < 4; i++)
-      barrier_init(&s.step_full[i], 1), barrier_init(&s.step_empty[i], 64);
+    for (int i = 0; i < C::Planned; i++) {
+      barrier_init(&s.step_full[i], 1);
+      barrier_init(&s.step_empty[i], C::Ordered ? 65 : 1);
+    }
     fence_barrier_init();
   }
   __syncthreads();
@@ -722,10 +809,12 @@ TSR_DEVICE void attention_bwd(BwdMaps const &maps, P const &p) {
   const int warp = __shfl_sync(~0u, (int)threadIdx.x / 32, 0);
   if (warp < 4) {
     registers_lower<C::Producer>();
-    if (warp == 0)
-      BwdProducer<C, P>{maps, p, s}.run();
-    else if (C::Ordered && warp < 3)
+    if (warp == 3)
+      BwdPlanner<C, P>{s.planned, s}.run();
+    else if (C::Ordered && warp > 0)
       BwdOrder<C>{s, warp - 1}.run();
+    else if (threadIdx.x == 0)
+      BwdProducer<C, P>{maps, p, s}.run();
   } else {
     registers_raise<C::Consumer>();
     BwdConsumer<C, P>(maps, p, s, warp / 4 - 1).run();

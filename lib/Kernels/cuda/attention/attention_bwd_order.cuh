@@ -19,11 +19,40 @@
 
 namespace tessera {
 
+/// Tensors as (d, position, head, batch), 128-byte swizzle. Boxes are 64 x BM
+/// (q, dout), 64 x BN (k, v), 64 x 64 (dk, dv). A map without elements may be
+/// anything.
+struct BwdMaps {
+  TensorMap q, k, v, dout, dk, dv;
+};
+
+/// f32 of batch, head and query or key; of both, by score; by distance q - k +
+/// keys, for which there are queries + keys.
+struct BwdSum {
+  float *to;
+  int64 strides[4]; // in elements
+};
+
+/// Of all three kernels. Strides are those of batch, head and query, in
+/// elements; a row of o, dout and dq is contiguous and 16-byte aligned.
+template <class Args_, int Sums = 0> struct BwdParams {
+  using Args = Args_;
+  void const *o, *dout;
+  void *dq;
+  float const *lse, *dlse; // natural logarithms; dlse or null
+  int64 o_strides[3], dout_strides[3], dq_strides[3];
+  int64 lse_strides[3], dlse_strides[3];
+  void *workspace; // BwdWorkspace<C>::bytes, 16-byte aligned
+  int *ticket;     // zero, and left zero
+  int batch, heads, key_heads, queries, keys; // of this device
+  int causal_shift;                           // keys less queries, globally
+  BwdSum sums[Sums + !Sums];
+  Args args;
+};
+
 /// Sparse: whether a step asks mask.
 template <bool Sparse> struct BwdAsks {};
-template <> struct BwdAsks<true> {
-  bool asks;
-};
+template <> struct BwdAsks<true> { bool asks; };
 
 /// Type T, head dimension D; BM queries, in so many stages, and BN keys
 /// (attention_tiles.h).
@@ -74,17 +103,21 @@ struct BwdConfig {
     int n, key_head, batch, head, head_end;
     bool rows_down; // walks its blocks of queries from the last to the first
     bool launched_down;
-    bool empty; // no query sees it
   };
-  /// A block of queries of a tile.
+  /// A block of queries of a tile; n is negative after the last.
   struct Step : BwdAsks<Sparse> {
-    float *sum; // of dQ, by consumer groups; null: no more steps
+    float *sum; // of dQ, by consumer groups; null: no query sees the tile
     int *turn;  // Ordered: counters of what was added, of consumer groups
     int rank;   // Ordered: how many tiles add before this one
-    int m, n, head, batch;
+    int m, n, head, key_head, batch;
     bool masked; // some query does not see some key
     bool last;   // of the tile
   };
+  /// Places of steps; those that are planned before they are loaded.
+  static constexpr int Planned = 8;
+  static constexpr int Ahead = Sparse ? Planned - Stages - 1 : 1;
+  static_assert(Ahead > 0 && Planned > Stages + Ahead,
+                "a step's place is free when the one behind it is over");
 
   struct Shared {
     alignas(1024) char k[Panels][BN * 128];
@@ -99,47 +132,16 @@ struct BwdConfig {
     // Of two steps, by warps.
     float sums[SharedSums ? 2 : 1][SharedSums + !SharedSums][SharedSums ? 8 : 1]
               [SharedSums ? SumFloats : 1];
-    // Of the last steps and tiles. They travel with q_full and k_full, steps
-    // with step_full, too. The consumers are done with those of four before.
-    Step step[4];
-    Tile tile[4];
+    /// The planner's own: what it has in common with consumers would take
+    /// registers from them.
+    BwdParams<typename Mods::Args, Sums> planned;
+    Step step[Planned]; // travel with step_full
     uint64 k_full, k_empty, v_full, v_empty;
     uint64 q_full[Stages], q_empty[Stages];
     uint64 dout_full[Stages], dout_empty[Stages];
-    uint64 step_full[4], step_empty[4], turn[2],
-        added[2]; // Ordered; of a consumer group
+    uint64 step_full[Planned], step_empty[Planned];
+    uint64 turn[2], added[2]; // Ordered; of a consumer group
   };
-};
-
-/// Tensors as (d, position, head, batch), 128-byte swizzle. Boxes are 64 x BM
-/// (q, dout), 64 x BN (k, v), 64 x 64 (dk, dv). A map without elements may be
-/// anything.
-struct BwdMaps {
-  TensorMap q, k, v, dout, dk, dv;
-};
-
-/// f32 of batch, head and query or key; of both, by score; by distance q - k +
-/// keys, for which there are queries + keys.
-struct BwdSum {
-  float *to;
-  int64 strides[4]; // in elements
-};
-
-/// Of all three kernels. Strides are those of batch, head and query, in
-/// elements; a row of o, dout and dq is contiguous and 16-byte aligned.
-template <class Args_, int Sums = 0> struct BwdParams {
-  using Args = Args_;
-  void const *o, *dout;
-  void *dq;
-  float const *lse, *dlse; // natural logarithms; dlse or null
-  int64 o_strides[3], dout_strides[3], dq_strides[3];
-  int64 lse_strides[3], dlse_strides[3];
-  void *workspace; // BwdWorkspace<C>::bytes, 16-byte aligned
-  int *ticket;     // zero, and left zero
-  int batch, heads, key_heads, queries, keys; // of this device
-  int causal_shift;                           // keys less queries, globally
-  BwdSum sums[Sums + !Sums];
-  Args args;
 };
 
 /// What the kernels hand on to each other.
@@ -285,23 +287,16 @@ TSR_DEVICE typename C::Tile bwd_tile(P const &p, int id) {
   }
   const int bytes = 8 * C::D * max(1, p.heads / p.key_heads); // of a query
   const int fit = max(1, (40 << 20) / bytes / max(1, p.queries));
-  int width = min(fit, max(fit / 2, 4));
-  const int ending = min(all, min(fit, max(width, 2 * 132 / tiles)));
-  const int rest = all - ending, over = rest % width, at = id / tiles;
-  const bool last = at >= rest;
-  int first = 0; // head; what is left over is the first section
-  if (last)
-    first = rest, width = ending;
-  else if (at < over)
-    width = over;
-  else
-    first = over + (at - over) / width * width;
-  const int inside = id - tiles * first, column = inside / width;
-  t.launched_down = C::Ordered && !last;
-  t.rows_down = C::Ordered && last;
+  const int width = min(fit, max(fit / 2, 4));
+  const HeadSection section(id / tiles, all, width,
+                            min(all, min(fit, max(width, 2 * 132 / tiles))));
+  const int inside = id - tiles * section.first;
+  const int column = inside / section.width;
+  const int head = section.first + inside % section.width;
+  t.launched_down = C::Ordered && !section.last;
+  t.rows_down = C::Ordered && section.last;
   t.n = t.launched_down ? tiles - 1 - column : column;
-  t.key_head = (first + inside % width) % p.key_heads;
-  t.batch = (first + inside % width) / p.key_heads;
+  t.key_head = head % p.key_heads, t.batch = head / p.key_heads;
   auto key_head = [&](int head) {
     return Mods::key_head(p.args, head, p.heads, p.key_heads);
   };

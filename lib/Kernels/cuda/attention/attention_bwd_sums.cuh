@@ -294,17 +294,19 @@ TSR_DEVICE void bwd_clear_sums(P const &p, int batch, int head, int m,
     }
   }
 }
-/// Without queries only the tiles of keys have blocks; by a consumer group.
+/// Without queries only the tiles of keys have blocks: those of this one, by a
+/// consumer group.
 template <class C, class P>
-TSR_DEVICE void bwd_clear_sums(P const &p, typename C::Tile const &t) {
-  const int i = t.n * C::BN + threadIdx.x % 128;
+TSR_DEVICE void bwd_clear_sums(P const &p, typename C::Step const &of) {
+  const int i = of.n * C::BN + threadIdx.x % 128;
 #pragma unroll
   for (int n = 0; n < C::Mods::Sums; n++)
     if (C::Mods::sum_by(n) == SumBy::Key ||
         C::Mods::sum_by(n) == SumBy::Distance)
-      for (int head = t.head; head < t.head_end; head++)
-        if (i < p.keys)
-          bwd_sum_row(p, n, t.batch, head)[i] = 0;
+      for (int head = of.head; head < p.heads; head++)
+        if (i < p.keys && C::Mods::key_head(p.args, head, p.heads,
+                                            p.key_heads) == of.key_head)
+          bwd_sum_row(p, n, of.batch, head)[i] = 0;
 }
 
 /// The sums by distance of all tiles, for one of `blocks` parts.

@@ -506,11 +506,11 @@ template <class C, class P> struct FewConsumer {
     if (piece.first == piece.last)
       return store_whole();
     store_piece();
-    fence_gpu();
+    fence_release();
     named_sync(1 + pipe, C::Consumers);
     if (thread == 0) {
       s.arrived[pipe] = atomicAdd(&p.arrived[piece.first], 1);
-      fence_gpu();
+      fence_acquire();
     }
     named_sync(1 + pipe, C::Consumers);
     if (s.arrived[pipe] != piece.last - piece.first)

@@ -111,20 +111,20 @@ template <class C> struct FwdTile {
 };
 
 /// The number of tile `id` in the order of launch: longest first, inside
-/// sections of heads whose keys and values fit into L2 together. What is left
-/// over is the first section: in the last, long tiles want others to end with.
+/// sections of heads. In the last one, whose keys and values fit into L2
+/// together, long tiles have others to end with; the others are narrow. What is
+/// left over is the first section.
 template <class C, class P> TSR_DEVICE int fwd_tile(P const &p, int id) {
   const int tiles = (p.queries + C::BM - 1) / C::BM;
-  const int all = p.heads * p.batch;
-  const int fit = C::SectionBytes / (2 * (C::D + C::DV)) / max(p.keys, 1);
-  const int section = min(all, max(1, fit) * (p.heads / p.key_heads));
-  // As if heads were missing before the first.
-  const int missing = (section - all % section) % section;
-  const int begin = (id / tiles + missing) / section * section - missing;
-  const int first = max(begin, 0), width = begin + section - first;
-  const int inside = id - tiles * first;
+  const int all = p.heads * p.batch, group = p.heads / p.key_heads;
+  const int fit =
+      max(1, C::SectionBytes / (2 * (C::D + C::DV)) / max(p.keys, 1));
+  const HeadSection section(id / tiles, all, max(1, fit / 4) * group,
+                            min(all, fit * group));
+  const int inside = id - tiles * section.first;
   return C::Causal || C::Sparse // whose masks may be causal
-             ? (first + inside % width) * tiles + tiles - 1 - inside / width
+             ? (section.first + inside % section.width) * tiles + tiles - 1 -
+                   inside / section.width
              : id;
 }
 
@@ -458,23 +458,40 @@ template <class C, class P> struct FwdConsumer {
     }
   }
 
-  /// x: scores to unnormalised probabilities.
-  template <bool First> TSR_MEMBER void softmax(FwdStep const &step) {
+  /// Of the scores of a row.
+  template <bool First> TSR_MEMBER float maximum(int r) {
+    float m = First ? -infinity() : top[r];
+#pragma unroll
+    for (int i = 0; i < C::BN / 2; i++)
+      if (i / 2 % 2 == r)
+        m = fmaxf(m, x[i]);
+    return quad_max(m);
+  }
+  /// x: scores to unnormalised probabilities; `release`: the tile's last.
+  template <bool First>
+  TSR_MEMBER void softmax(FwdStep const &step, bool release) {
     const float c = C::Factor * 1.44269504f;
     // Whether there may be no key yet where none is masked.
     constexpr bool Guarded = C::Sparse ? Mods::HasScore : C::HasMods;
+    // With this arrival behind the maxima ptxas waits for the values of the
+    // step before there, too, which is faster than sooner or later. Functors of
+    // all scores leave it too few registers for that.
+    constexpr bool Late = C::D <= 128 && (C::Sparse || !C::HasMods);
+    if (!Late && release)
+      release_q();
     if (step.masked)
       modify<true>(step);
     else
       modify<false>(step);
+    float next[2];
+    if (Late) {
+      next[0] = maximum<First>(0), next[1] = maximum<First>(1);
+      if (release)
+        release_q();
+    }
 #pragma unroll
     for (int r = 0; r < 2; r++) {
-      float m = First ? -infinity() : top[r];
-#pragma unroll
-      for (int i = 0; i < C::BN / 2; i++)
-        if (i / 2 % 2 == r)
-          m = fmaxf(m, x[i]);
-      m = quad_max(m);
+      const float m = Late ? next[r] : maximum<First>(r);
       float mc = m * c;
       if ((step.masked || Guarded) && m == -infinity())
         mc = 0; // no key so far: exp2 of -inf, and no NaN
@@ -516,9 +533,7 @@ template <class C, class P> struct FwdConsumer {
       at = told();
     wgmma_wait<1>();
     release_k();
-    if (C::Sparse ? at.last : at.block == last)
-      release_q();
-    softmax<false>(at);
+    softmax<false>(at, C::Sparse ? at.last : at.block == last);
     wgmma_wait<0>();
     release_v();
     convert_probs();
@@ -550,9 +565,7 @@ template <class C, class P> struct FwdConsumer {
       at = told(), at.masked = true;
     wgmma_wait<0>();
     release_k();
-    if (C::Sparse ? at.last : n == last)
-      release_q();
-    softmax<true>(at);
+    softmax<true>(at, C::Sparse ? at.last : n == last);
     n--;
     convert_probs();
     bool first = true;

@@ -106,6 +106,23 @@ struct AttentionMods {
   }
 };
 
+/// Heads (of all batches) whose tiles are launched together: in the order of
+/// launch, sections of `width` of `all` heads, but for the last, of `ending`.
+/// What is left over is the first section, as if heads were missing before it.
+struct HeadSection {
+  int first, width;
+  bool last;
+
+  /// The one that has head `at`.
+  TSR_MEMBER HeadSection(int at, int all, int width, int ending) {
+    const int rest = all - ending, missing = (width - rest % width) % width;
+    const int begin = (at + missing) / width * width - missing;
+    last = at >= rest;
+    first = last ? rest : max(begin, 0);
+    this->width = last ? ending : begin + width - first;
+  }
+};
+
 /// Blocks of C::BN keys: [begin, end), of which those from `whole` on cross the
 /// diagonal or the end of the keys.
 struct KeyBlocks {

@@ -292,7 +292,12 @@ TSR_DEVICE void store_relaxed(int *p, int v) {
   asm volatile("st.relaxed.gpu.global.s32 [%0], %1;" ::"l"(p), "r"(v)
                : "memory");
 }
-TSR_DEVICE void fence_gpu() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
+TSR_DEVICE void fence_acquire() {
+  asm volatile("fence.acquire.gpu;" ::: "memory");
+}
+TSR_DEVICE void fence_release() {
+  asm volatile("fence.release.gpu;" ::: "memory");
+}
 
 //===----------------------------------------------------------------------===//
 // wgmma: what stands around the products of wgmma.cuh
