@@ -426,6 +426,79 @@ LogicalResult AliasOp::verify() {
   return success();
 }
 
+/// What `value` is a transpose of.
+static Value skipTransposes(Value value) {
+  while (auto alias = value.getDefiningOp<AliasOp>()) {
+    if (alias.getKind() != AliasKind::Transpose || !value.hasOneUse())
+      break;
+    value = alias.getInput();
+  }
+  return value;
+}
+
+bool plan::canBeJoined(Value value) {
+  auto result = dyn_cast<OpResult>(skipTransposes(value));
+  if (!result || !result.hasOneUse())
+    return false;
+  auto choice = dyn_cast<ChooseOp>(result.getOwner());
+  if (!choice)
+    return isa<LaunchOp>(result.getOwner());
+  return llvm::all_of(
+      llvm::seq<unsigned>(0, choice.getVariants().size()), [&](unsigned i) {
+        return isa_and_present<LaunchOp, CopyOp>(
+            choice.getValuesOf(i)[result.getResultNumber()].getDefiningOp());
+      });
+}
+
+JoinOp plan::getJoin(Value value) {
+  while (value.hasOneUse()) {
+    Operation *user = *value.user_begin();
+    if (auto join = dyn_cast<JoinOp>(user))
+      return join;
+    auto alias = dyn_cast<AliasOp>(user);
+    if (!alias || alias.getKind() != AliasKind::Transpose)
+      break;
+    value = alias.getResult();
+  }
+  return {};
+}
+
+LogicalResult JoinOp::verify() {
+  auto type = cast<RankedTensorType>(getResult().getType());
+  const int64_t rank = type.getRank(), dim = getDim();
+  if (getInputs().empty() || dim < 0 || dim >= rank)
+    return emitOpError() << "needs operands, and a dimension of its result";
+  Operation *choice = nullptr;
+  int64_t size = 0;
+  for (auto [i, input] : llvm::enumerate(getInputs())) {
+    auto part = cast<RankedTensorType>(input.getType());
+    bool fits = part.getRank() == rank &&
+                part.getElementType() == type.getElementType();
+    for (int64_t d = 0; fits && d < rank; ++d)
+      fits = d == dim ? !part.isDynamicDim(d)
+                      : part.getDimSize(d) == type.getDimSize(d);
+    if (!fits)
+      return emitOpError() << "operand #" << i << " is " << part
+                           << ", no part of its result along dimension " << dim;
+    size += part.getDimSize(dim);
+    if (!canBeJoined(input))
+      return emitOpError() << "operand #" << i
+                           << " must be what a launch writes, or a transpose "
+                              "of that, and be read by nothing else";
+    // One whose steps come before all others, in the runtime's eyes.
+    if (auto chosen = skipTransposes(input).getDefiningOp<ChooseOp>()) {
+      if (choice && choice != chosen)
+        return emitOpError() << "has operands of two choices";
+      choice = chosen;
+    }
+  }
+  if (size != type.getDimSize(dim))
+    return emitOpError() << "its operands have " << size
+                         << " elements along dimension " << dim
+                         << ", its result has " << type.getDimSize(dim);
+  return success();
+}
+
 // The syntax of regions.
 using tv::parseScalarRegion;
 using tv::printScalarRegion;

@@ -49,6 +49,13 @@ llvm::DenseMap<mlir::Operation *, Variant> getVariants(mlir::Block &block);
 bool isOwnMemory(mlir::OpOperand &value,
                  const llvm::DenseMap<mlir::Operation *, Variant> &variants);
 
+/// Whether a value is what a step writes, perhaps of a choice, or a transpose
+/// of that, and is read once: then a join may say where it is written.
+bool canBeJoined(mlir::Value value);
+
+/// The join in whose memory a value is written, or null.
+JoinOp getJoin(mlir::Value value);
+
 /// Gives variants of different choices ops of their own where they share some
 /// that no choice always needs; those would run whatever is chosen.
 void separateVariants(mlir::Block &block);

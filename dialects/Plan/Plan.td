@@ -26,8 +26,8 @@ def Plan_Dialect : Dialect {
   let cppNamespace = "::tessera::plan";
   let summary = "The steps of a module and the memory between them";
   let description = [{
-    Operands and results are local tensors; each op but `plan.alias` writes its
-    results into memory of their own. Together with the ops of `comm`, all that a
+    Operands and results are local tensors; each op but `plan.alias` and
+    `plan.join` writes its results into memory of their own. Together with the ops of `comm`, all that a
     planned program holds. `plan.target` on the module op says what the plan is
     for: `#plan.target<"cuda:sm_90a">`; without it the cpu.
   }];
@@ -471,6 +471,24 @@ def Plan_AliasOp : Plan_Op<"alias"> {
   let assemblyFormat = [{
     $kind $input (`at` $at^)? attr-dict `:` functional-type(operands, results)
   }];
+  let hasVerifier = 1;
+}
+
+def Plan_JoinOp : Plan_Op<"join"> {
+  let summary = "Tensors side by side in one memory, written there";
+  let description = [{
+    ```mlir
+    %y = plan.join %a, %b dim 1 : ...  // along local dimension 1
+    ```
+    What the operands are made by writes them into the result's memory, and nothing is
+    copied. So an operand is a result of a launch, or a transpose of one, or of a choice
+    between such results; nothing else reads it. Along `dim` each device has all of it,
+    and its size is known.
+  }];
+  let arguments = (ins Variadic<AnyRankedTensor>:$inputs, I64Attr:$dim);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat =
+      "$inputs `dim` $dim attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
 }
 

@@ -7,12 +7,12 @@
 //===----------------------------------------------------------------------===//
 //
 // A transcription: each value of the planned `@main` becomes a tensor of the
-// module, each op but aliases and constants a step. What is decided here is the
-// class of memory: what a caller gives or gets is external, what collectives
-// touch is symmetric, the rest local; a state that a step replaces where it
-// lies has one memory with its next value. A choice is an alternative: its
-// result and the values of its variants are one tensor, which the steps of each
-// write.
+// module, each op but aliases, joins and constants a step. What is decided here
+// is the class of memory: what a caller gives or gets is external, what
+// collectives touch is symmetric, the rest local; a state that a step replaces
+// where it lies has one memory with its next value. A choice is an alternative:
+// its result and the values of its variants are one tensor, which the steps of
+// each write.
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,6 +52,7 @@ private:
   LogicalResult addStep(Operation *op);
   FailureOr<int32_t> addTensor(Value value, std::string name);
   LogicalResult addResult(OpResult result);
+  LogicalResult addJoin(plan::JoinOp join);
   LogicalResult addConstant(plan::ConstantOp op, fb::TensorT &tensor);
   std::unique_ptr<fb::ExtentT> toExtent(const layout::Extent &extent);
   FailureOr<std::unique_ptr<fb::ScalarT>> toScalar(Operation *op,
@@ -283,6 +284,9 @@ LogicalResult Emitter::addResult(OpResult result) {
   for (OpOperand &use : result.getUses())
     if (auto choice = dyn_cast<plan::ChooseOp>(use.getOwner()))
       value = choice.getResult(use.getOperandNumber() % choice.getNumResults());
+  if (plan::JoinOp join = plan::getJoin(value); join && !ids.contains(value))
+    if (failed(addJoin(join)))
+      return failure();
   if (!ids.contains(value)) {
     std::string name = op->getName().stripDialect().str();
     if (auto launch = dyn_cast<plan::LaunchOp>(op))
@@ -312,6 +316,48 @@ LogicalResult Emitter::addResult(OpResult result) {
                               llvm::IsaPred<comm::CollectiveOpInterface>);
   if (symmetric && storage == fb::Storage::Local)
     storage = fb::Storage::Symmetric;
+  return success();
+}
+
+/// Its parts are windows on it, and what becomes a part by transposes is a
+/// transpose of that.
+LogicalResult Emitter::addJoin(plan::JoinOp join) {
+  if (failed(addResult(cast<OpResult>(join.getResult()))))
+    return failure();
+  auto addWindow = [&](Value value, Value of) {
+    FailureOr<int32_t> id =
+        addTensor(value, "part." + std::to_string(plan.tensors.size()));
+    fb::TensorT *tensor = succeeded(id) ? plan.tensors[*id].get() : nullptr;
+    if (tensor) {
+      tensor->storage = fb::Storage::Alias;
+      tensor->alias = std::make_unique<fb::AliasT>();
+      tensor->alias->source = this->id(of);
+    }
+    return tensor;
+  };
+  int64_t offset = 0;
+  for (Value value : join.getInputs()) {
+    fb::TensorT *part = addWindow(value, join.getResult());
+    if (!part)
+      return failure();
+    part->alias->kind = fb::AliasKind::Slice;
+    auto type = cast<RankedTensorType>(value.getType());
+    const int64_t joined = join.getDim();
+    for (int64_t dim = 0; dim < type.getRank(); ++dim)
+      part->alias->offsets.push_back(
+          toExtent(layout::Extent(dim == joined ? offset : 0)));
+    offset += type.getDimSize(joined);
+    while (auto alias = value.getDefiningOp<plan::AliasOp>()) {
+      fb::TensorT *before = addWindow(alias.getInput(), value);
+      if (!before)
+        return failure();
+      before->alias->kind = fb::AliasKind::Transpose;
+      before->alias->dims.resize(type.getRank());
+      for (auto [to, from] : llvm::enumerate(*alias.getAt()))
+        before->alias->dims[from] = to;
+      value = alias.getInput();
+    }
+  }
   return success();
 }
 
@@ -460,8 +506,11 @@ LogicalResult Emitter::addStep(Operation *op) {
         push(op, op.getSource(), std::move(copy));
         return success();
       })
+      .Case([](plan::JoinOp) { return success(); })
       .Case([&](plan::AliasOp op) {
         fb::TensorT &tensor = *plan.tensors[id(op.getResult())];
+        if (tensor.alias)
+          return success(); // a join's
         tensor.storage = fb::Storage::Alias;
         tensor.alias = std::make_unique<fb::AliasT>();
         tensor.alias->source = id(op.getInput());

@@ -8,7 +8,8 @@
 //
 // Op by op, where it stands: a group becomes a kernel and its launch or a
 // product for a library, any other op a window on memory or a copy. What a
-// choice chooses from has memory of its own.
+// choice chooses from has memory of its own, and what nothing but a concat
+// reads is written in its place there.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,6 +20,7 @@
 #include "Kernels/Passes.h"
 #include "Kernels/Windows.h"
 #include "Plan/Target.h"
+#include "TensorView/ExtentAnalysis.h"
 
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -48,6 +50,7 @@ private:
                           ArrayRef<Value> results,
                           llvm::function_ref<void(KernelEmitter &)> body);
   LogicalResult emitTranspose(Operation *op, ArrayRef<int64_t> perm);
+  LogicalResult emitConcat(plan::GroupOp group, tv::ConcatOp op);
   void emitAttend(plan::AttendOp op);
   void emitReturn(func::ReturnOp op);
   void giveMemory(plan::ChooseOp choice,
@@ -344,6 +347,7 @@ LogicalResult Emitter::emitGroup(plan::GroupOp group) {
                                       emitInOrder(emitter, op);
                                     });
                     })
+                .Case([&](tv::ConcatOp op) { return emitConcat(group, op); })
                 .Default([&](Operation *) { return emitLoops(group); });
   if (failed(emitted))
     return failure();
@@ -354,6 +358,46 @@ LogicalResult Emitter::emitGroup(plan::GroupOp group) {
     result.replaceAllUsesWith(made.lookup(yielded));
   }
   group.erase();
+  return success();
+}
+
+/// Whether steps may write the operands of a concat in their places in its
+/// memory. Rows there must be whole sectors, for which kernels need no other
+/// accesses than in memory of their own.
+static bool areParts(tv::ConcatOp op) {
+  constexpr int64_t sector = 32; // bytes
+  Value whole = op.getResult();
+  const int64_t dim = op.getDim();
+  const Memory memory = getOwnMemory(whole.getType());
+  const int64_t unit = memory.order.back();
+  auto hasSectors = [&](Value tensor) {
+    auto type = cast<RankedTensorType>(tensor.getType());
+    const Space space = getSpace(type);
+    return isPlain(tensor) && isWhole(space[dim]) && isWhole(space[unit]) &&
+           !type.isDynamicDim(dim) && !type.isDynamicDim(unit) &&
+           type.getDimSize(unit) * tv::ExtentAnalysis::getElementBytes(tensor) %
+                   sector ==
+               0;
+  };
+  llvm::SmallDenseSet<Operation *> choices;
+  for (Value input : op.getInputs()) {
+    if (!plan::canBeJoined(input) || !hasSectors(input) ||
+        getMemory(input).order.back() != unit)
+      return false;
+    while (auto alias = input.getDefiningOp<plan::AliasOp>())
+      input = alias.getInput();
+    if (auto choice = input.getDefiningOp<plan::ChooseOp>())
+      choices.insert(choice);
+  }
+  return memory.unit && hasSectors(whole) && choices.size() <= 1;
+}
+
+LogicalResult Emitter::emitConcat(plan::GroupOp group, tv::ConcatOp op) {
+  if (!llvm::hasSingleElement(group.getOps()) || !areParts(op))
+    return emitLoops(group);
+  made.map(op.getResult(),
+           plan::JoinOp::create(builder, op.getLoc(), op.getResult().getType(),
+                                op.getInputs(), op.getDim()));
   return success();
 }
 

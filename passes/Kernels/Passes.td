@@ -526,6 +526,8 @@ def EmitKernels : ContractPass<"tv-emit-kernels", "Localized", "::mlir::ModuleOp
     - reshape, transpose, slice and the local slice of a reshard become windows on
       their source where strides allow, else a copy: of `[L, N, K]`, one of the L is a
       run of memory, in any shape;
+    - a concat of what launches write and nothing else reads, in rows of whole 32 bytes,
+      is a `plan.join`: they write it there;
     - each value of a `plan.choose` is memory that a step of its variant writes and no
       other variant reads.
 

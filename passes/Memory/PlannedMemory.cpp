@@ -120,7 +120,7 @@ LogicalResult PlannedMemory::update() {
   buffers.clear();
   bufferOf.clear();
   for (Operation &op : block) {
-    if (isa<plan::ConstantOp, plan::ChooseOp>(op))
+    if (isa<plan::ConstantOp, plan::ChooseOp, plan::JoinOp>(op))
       continue;
     if (isa<plan::CopyOp>(op) && inPlace.states.contains(op.getResult(0)))
       continue; // is none
@@ -150,8 +150,15 @@ LogicalResult PlannedMemory::update() {
         if (auto choice = dyn_cast<plan::ChooseOp>(use.getOwner()))
           value =
               choice.getResult(use.getOperandNumber() % choice.getNumResults());
+      if (plan::JoinOp join = plan::getJoin(value))
+        value = join.getResult();
       if (isCallers(value))
         continue;
+      // Of what lies in one memory, the first that is written.
+      if (auto found = bufferOf.find(value); found != bufferOf.end()) {
+        bufferOf[result] = found->second;
+        continue;
+      }
       bufferOf[value] = bufferOf[result] = buffers.size();
       buffers.push_back({value,
                          int64_t(llvm::alignTo(getBytes(value), alignment)),

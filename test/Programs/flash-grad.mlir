@@ -129,3 +129,35 @@ func.func @main(%do: !q, %q: !q, %k: !q, %v: !q) -> (!a, !a, !a, !a) {
       : (!q, !q, !q, !q, !a, !lse) -> (!a, !a, !a)
   return %o, %dq, %dk, %dv : !a, !a, !a, !a
 }
+
+// -----
+
+// The gradients side by side, as one weight of all three has it: each is written in its
+// place, whichever variant runs.
+// CHECK: plan.attention_grad
+// CHECK: plan.join {{.*}} dim 3
+// CHECK-NOT: plan.launch @concat
+// CHECK: return
+// RAN tp=1: nothing
+// RAN tp=2: nothing
+// RAN tp=3: nothing
+// RAN tp=4: nothing
+#m = #tv.mesh<tp = 2>
+!part = tensor<1x130x3x64xbf16, #tv.view<#m, [_, _, did(tp) * _, _]>>
+!all = tensor<1x130x3x192xbf16>
+!head = tensor<1x3x130x64xbf16>
+!lse = tensor<1x3x130xf32>
+func.func @main(%q0: !part, %k0: !part, %v0: !part, %do0: !part) -> !all {
+  %q = tv.transpose %q0 perm [0, 2, 1, 3] : (!part) -> !head
+  %k = tv.transpose %k0 perm [0, 2, 1, 3] : (!part) -> !head
+  %v = tv.transpose %v0 perm [0, 2, 1, 3] : (!part) -> !head
+  %do = tv.transpose %do0 perm [0, 2, 1, 3] : (!part) -> !head
+  %o, %lse = tv.attention %q, %k, %v scale(0.125) causal : (!head, !head, !head) -> (!head, !lse)
+  %dq, %dk, %dv = tv.attention_grad %do, %q, %k, %v, %o, %lse scale(0.125) causal
+      : (!head, !head, !head, !head, !head, !lse) -> (!head, !head, !head)
+  %dq0 = tv.transpose %dq perm [0, 2, 1, 3] : (!head) -> !part
+  %dk0 = tv.transpose %dk perm [0, 2, 1, 3] : (!head) -> !part
+  %dv0 = tv.transpose %dv perm [0, 2, 1, 3] : (!head) -> !part
+  %all = tv.concat %dq0, %dk0, %dv0 dim 3 : (!part, !part, !part) -> !all
+  return %all : !all
+}

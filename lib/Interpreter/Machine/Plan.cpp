@@ -419,6 +419,17 @@ LogicalResult Interpreter::evaluatePlan(Operation *op) {
                                             source.layout->mesh, rank),
                               places[0], results[0]);
             })
+            .Case([&](plan::JoinOp join) {
+              Window part = results[0];
+              for (const Window &input : inputs) {
+                part.shape = input.shape;
+                if (failed(runCopy(op, input, part)))
+                  return failure();
+                part.offset +=
+                    input.shape[join.getDim()] * part.strides[join.getDim()];
+              }
+              return success();
+            })
             .Default([](Operation *op) {
               return op->emitError() << "the interpreter has no rule for '"
                                      << op->getName() << "'";
