@@ -6,8 +6,9 @@
 With --gradient (gpt3.py --gradient) forward and backward, with the gradients of x and of
 the twelve parameters. Sequence parallel, or with --tensor-parallel (gpt3.py tp) x and y
 whole on each GPU and all-reduces; biases, causal; --mesh and --dropout as gpt3.py has
-them. Alternates, ROUNDS times: the parts alone (four matmuls, or twelve; attention; the
-collectives), the module, PyTorch eager, as a CUDA graph and, with --compile, compiled.
+them. Alternates, ROUNDS times, in another order each: the matmuls alone (four, or twelve),
+the module, PyTorch eager, as a CUDA graph and, with --compile, compiled; after them the
+other parts, attention and the collectives.
 Each reading is STEPS steps between two events, the slowest rank's, queued behind twice as
 many that are not timed: large matmuls bring a GPU to its limit of power, and its clock
 then depends on what ran in the last tenths of a second. The table has the medians in ms.
@@ -22,6 +23,7 @@ its lib. JAX runs apart (it wants a process of its own): block_jax.py.
 import argparse
 import json
 import os
+import random
 import statistics
 import sys
 
@@ -361,13 +363,13 @@ def parts(p):
             "attention (cuDNN)": graphed(attention), "collectives": graphed(collectives)}
 
 
-def load(args, flags=tessera.Flags(0)):
+def load(args, flags=tessera.Flags(0), module=None):
     """The module on this rank's GPU; algorithms that the file lacks are measured."""
     if args.algorithms:
         flags |= tessera.Flags.AUTOTUNE
     context = tessera.Context(comm=WORLD if RANKS > 1 else None, backend="cuda", device=RANK,
                               flags=flags, algorithms=args.algorithms)
-    return context.load(args.module)
+    return context.load(module or args.module)
 
 
 def table(args, arrays):
@@ -395,6 +397,8 @@ def main():
     parser.add_argument("--mesh", default=f"tp={RANKS}")
     parser.add_argument("--algorithms", help="a file: measure cuBLASLt's algorithms first")
     parser.add_argument("--dropout", type=float, default=0.0, metavar="RATE")
+    parser.add_argument("--beside", metavar="MODULE",
+                        help="another module of the same program, timed as well")
     parser.add_argument("--check", action="store_true", help="times nothing")
     parser.add_argument("--table", action="store_true", help="times of the module's steps")
     args = parser.parse_args()
@@ -445,6 +449,9 @@ def main():
 
     calls = {**parts(p), "ours": ours, "torch eager": lambda: step(torch_block, p),
              "torch graph": graphed(lambda: step(torch_block, p))}
+    if args.beside:
+        beside = load(args, module=args.beside).bind(arrays)
+        calls["ours, beside"] = lambda: beside.enqueue(stream)
     if args.compile:
         block = compiled_block()
         compiled = step(block, p)
@@ -454,9 +461,14 @@ def main():
         del compiled
         calls["torch compiled"] = lambda: step(block, p)
     times = {name: [] for name in calls}
-    for _ in range(args.rounds):
-        for name, call in calls.items():
-            times[name].append(reading(call, args.steps))
+    # Behind a part that takes little power the next reading is up to 3 % slower.
+    light = ["attention (cuDNN)", "collectives"]
+    heavy = [name for name in calls if name not in light]
+    order = random.Random(0)
+    for names in heavy, light:
+        for _ in range(args.rounds):
+            for name in order.sample(names, len(names)):
+                times[name].append(reading(calls[name], args.steps))
     hosts = []  # of queued steps: after a wait a step takes as long as the host has slept deep
     for _ in range(25):
         for _ in range(3):
