@@ -268,7 +268,8 @@ template <class C, class P> struct BwdProducer {
 /// A warp for each consumer group: waits until its rank has come, lets the
 /// group add, and counts on. The group itself meets barriers in shared memory
 /// alone: this fence makes the additions of all its threads visible. Other
-/// blocks wait from one count to the next: the next step is read before that.
+/// blocks wait from one count to the next: the next step is read before that,
+/// but where steps of more queries take longer than the reading.
 template <class C> struct BwdOrder {
   typename C::Shared &s;
   const int group, lane = threadIdx.x % 32;
@@ -304,7 +305,7 @@ template <class C> struct BwdOrder {
         barrier_arrive(&s.turn[group]);
       int *const counter = lane == 0 ? turn : nullptr;
       const int count = rank + 1;
-      const bool ahead = is_there();
+      const bool ahead = C::BM == 64 && is_there();
       if (ahead)
         read();
       barrier_wait(&s.added[group], parity);
