@@ -450,6 +450,12 @@ bool plan::canBeJoined(Value value) {
       });
 }
 
+bool plan::haveOneChoice(ValueRange values) {
+  return llvm::all_equal(llvm::map_range(values, [](Value value) {
+    return skipTransposes(value).getDefiningOp<ChooseOp>();
+  }));
+}
+
 JoinOp plan::getJoin(Value value) {
   while (value.hasOneUse()) {
     Operation *user = *value.user_begin();
@@ -468,7 +474,6 @@ LogicalResult JoinOp::verify() {
   const int64_t rank = type.getRank(), dim = getDim();
   if (getInputs().empty() || dim < 0 || dim >= rank)
     return emitOpError() << "needs operands, and a dimension of its result";
-  Operation *choice = nullptr;
   int64_t size = 0;
   for (auto [i, input] : llvm::enumerate(getInputs())) {
     auto part = cast<RankedTensorType>(input.getType());
@@ -485,13 +490,10 @@ LogicalResult JoinOp::verify() {
       return emitOpError() << "operand #" << i
                            << " must be what a launch writes, or a transpose "
                               "of that, and be read by nothing else";
-    // One whose steps come before all others, in the runtime's eyes.
-    if (auto chosen = skipTransposes(input).getDefiningOp<ChooseOp>()) {
-      if (choice && choice != chosen)
-        return emitOpError() << "has operands of two choices";
-      choice = chosen;
-    }
   }
+  if (!haveOneChoice(getInputs()))
+    return emitOpError()
+           << "either all of its operands are of one choice, or none is of any";
   if (size != type.getDimSize(dim))
     return emitOpError() << "its operands have " << size
                          << " elements along dimension " << dim

@@ -53,6 +53,10 @@ bool isOwnMemory(mlir::OpOperand &value,
 /// of that, and is read once: then a join may say where it is written.
 bool canBeJoined(mlir::Value value);
 
+/// Whether all such values are of one choice, or none is of any: then what they
+/// are written to is there as soon as each variant's steps are over.
+bool haveOneChoice(mlir::ValueRange values);
+
 /// The join in whose memory a value is written, or null.
 JoinOp getJoin(mlir::Value value);
 

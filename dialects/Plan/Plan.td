@@ -26,9 +26,9 @@ def Plan_Dialect : Dialect {
   let cppNamespace = "::tessera::plan";
   let summary = "The steps of a module and the memory between them";
   let description = [{
-    Operands and results are local tensors; each op but `plan.alias` and
-    `plan.join` writes its results into memory of their own. Together with the ops of `comm`, all that a
-    planned program holds. `plan.target` on the module op says what the plan is
+    Operands and results are local tensors; each op but `plan.alias` and `plan.join`
+    writes its results into memory of their own. Together with the ops of `comm`, all
+    that a planned program holds. `plan.target` on the module op says what the plan is
     for: `#plan.target<"cuda:sm_90a">`; without it the cpu.
   }];
   let dependentDialects = ["::tessera::tv::TensorViewDialect"];
@@ -481,9 +481,9 @@ def Plan_JoinOp : Plan_Op<"join"> {
     %y = plan.join %a, %b dim 1 : ...  // along local dimension 1
     ```
     What the operands are made by writes them into the result's memory, and nothing is
-    copied. So an operand is a result of a launch, or a transpose of one, or of a choice
-    between such results; nothing else reads it. Along `dim` each device has all of it,
-    and its size is known.
+    copied. So each operand is a result of a launch, or each one of the same choice
+    between such results, or a transpose of that; nothing else reads it. Along `dim` each
+    device has all of it, and its size is known.
   }];
   let arguments = (ins Variadic<AnyRankedTensor>:$inputs, I64Attr:$dim);
   let results = (outs AnyRankedTensor:$result);

@@ -50,7 +50,7 @@ private:
                           ArrayRef<Value> results,
                           llvm::function_ref<void(KernelEmitter &)> body);
   LogicalResult emitTranspose(Operation *op, ArrayRef<int64_t> perm);
-  LogicalResult emitConcat(plan::GroupOp group, tv::ConcatOp op);
+  LogicalResult emitWindow(plan::GroupOp group, tv::WindowOpInterface op);
   void emitAttend(plan::AttendOp op);
   void emitReturn(func::ReturnOp op);
   void giveMemory(plan::ChooseOp choice,
@@ -347,7 +347,9 @@ LogicalResult Emitter::emitGroup(plan::GroupOp group) {
                                       emitInOrder(emitter, op);
                                     });
                     })
-                .Case([&](tv::ConcatOp op) { return emitConcat(group, op); })
+                .Case([&](tv::WindowOpInterface op) {
+                  return emitWindow(group, op);
+                })
                 .Default([&](Operation *) { return emitLoops(group); });
   if (failed(emitted))
     return failure();
@@ -361,43 +363,67 @@ LogicalResult Emitter::emitGroup(plan::GroupOp group) {
   return success();
 }
 
-/// Whether steps may write the operands of a concat in their places in its
-/// memory. Rows there must be whole sectors, for which kernels need no other
-/// accesses than in memory of their own.
-static bool areParts(tv::ConcatOp op) {
+/// The dimension along which the operands are all of the result, in order.
+static std::optional<int64_t> getSideBySide(tv::WindowOpInterface op) {
+  if (op.getWhole().getDefiningOp() != op)
+    return std::nullopt;
+  auto whole = cast<RankedTensorType>(op.getWhole().getType());
+  const auto boxes = op.getBoxOffsets();
+  for (int64_t dim = 0; dim < whole.getRank(); ++dim) {
+    bool fits = !whole.isDynamicDim(dim);
+    int64_t end = 0;
+    for (auto [operand, at] : llvm::zip_equal(op->getOperands(), boxes)) {
+      auto part = cast<RankedTensorType>(operand.getType());
+      fits &= !part.isDynamicDim(dim);
+      for (int64_t d = 0; d < whole.getRank(); ++d)
+        fits &= d == dim
+                    ? at[d] == end
+                    : at[d] == 0 && part.getDimSize(d) == whole.getDimSize(d);
+      end += part.getDimSize(dim);
+    }
+    if (fits && end == whole.getDimSize(dim))
+      return dim;
+  }
+  return std::nullopt;
+}
+
+/// Whether steps may write the operands in their places in the result's memory,
+/// side by side along `dim`. Rows there must be whole sectors, for which
+/// kernels need no other accesses than in memory of their own.
+static bool mayBeJoined(Operation *op, int64_t dim) {
   constexpr int64_t sector = 32; // bytes
-  Value whole = op.getResult();
-  const int64_t dim = op.getDim();
-  const Memory memory = getOwnMemory(whole.getType());
+  const Memory memory = getOwnMemory(op->getResult(0).getType());
   const int64_t unit = memory.order.back();
   auto hasSectors = [&](Value tensor) {
     auto type = cast<RankedTensorType>(tensor.getType());
     const Space space = getSpace(type);
-    return isPlain(tensor) && isWhole(space[dim]) && isWhole(space[unit]) &&
-           !type.isDynamicDim(dim) && !type.isDynamicDim(unit) &&
+    return isWhole(space[dim]) && isWhole(space[unit]) &&
+           !type.isDynamicDim(unit) &&
            type.getDimSize(unit) * tv::ExtentAnalysis::getElementBytes(tensor) %
                    sector ==
                0;
   };
-  llvm::SmallDenseSet<Operation *> choices;
-  for (Value input : op.getInputs()) {
-    if (!plan::canBeJoined(input) || !hasSectors(input) ||
-        getMemory(input).order.back() != unit)
-      return false;
-    while (auto alias = input.getDefiningOp<plan::AliasOp>())
-      input = alias.getInput();
-    if (auto choice = input.getDefiningOp<plan::ChooseOp>())
-      choices.insert(choice);
-  }
-  return memory.unit && hasSectors(whole) && choices.size() <= 1;
+  return memory.unit && hasSectors(op->getResult(0)) &&
+         llvm::all_of(op->getOperands(),
+                      [&](Value operand) {
+                        return plan::canBeJoined(operand) &&
+                               hasSectors(operand) &&
+                               getMemory(operand).order.back() == unit;
+                      }) &&
+         plan::haveOneChoice(op->getOperands());
 }
 
-LogicalResult Emitter::emitConcat(plan::GroupOp group, tv::ConcatOp op) {
-  if (!llvm::hasSingleElement(group.getOps()) || !areParts(op))
+LogicalResult Emitter::emitWindow(plan::GroupOp group,
+                                  tv::WindowOpInterface op) {
+  std::optional<int64_t> dim;
+  if (llvm::hasSingleElement(group.getOps()) &&
+      llvm::all_of(op->getOperands(), isPlain) && isPlain(op->getResult(0)))
+    dim = getSideBySide(op);
+  if (!dim || !mayBeJoined(op, *dim))
     return emitLoops(group);
-  made.map(op.getResult(),
-           plan::JoinOp::create(builder, op.getLoc(), op.getResult().getType(),
-                                op.getInputs(), op.getDim()));
+  made.map(op->getResult(0), plan::JoinOp::create(builder, op.getLoc(),
+                                                  op->getResult(0).getType(),
+                                                  op->getOperands(), *dim));
   return success();
 }
 

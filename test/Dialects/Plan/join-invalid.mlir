@@ -63,7 +63,19 @@ func.func @choices(%x: tensor<8xf32>) -> tensor<16xf32> {
   %b = plan.launch @k(%x) scalars [] from "tv.map" : (tensor<8xf32>) -> tensor<8xf32>
   %c = plan.choose "k" of "a"(%a) from "tv.map" : tensor<8xf32>
   %d = plan.choose "k" of "a"(%b) from "tv.map" : tensor<8xf32>
-  // expected-error @+1 {{'plan.join' op has operands of two choices}}
+  // expected-error @+1 {{'plan.join' op either all of its operands are of one choice, or none is of any}}
   %r = plan.join %c, %d dim 0 : (tensor<8xf32>, tensor<8xf32>) -> tensor<16xf32>
+  return %r : tensor<16xf32>
+}
+
+// -----
+
+func.func private @k(memref<8xf32>, memref<8xf32>) attributes {plan.kernel}
+func.func @choice(%x: tensor<8xf32>) -> tensor<16xf32> {
+  %a = plan.launch @k(%x) scalars [] from "tv.map" : (tensor<8xf32>) -> tensor<8xf32>
+  %b = plan.launch @k(%x) scalars [] from "tv.map" : (tensor<8xf32>) -> tensor<8xf32>
+  %c = plan.choose "k" of "a"(%a) from "tv.map" : tensor<8xf32>
+  // expected-error @+1 {{'plan.join' op either all of its operands are of one choice, or none is of any}}
+  %r = plan.join %c, %b dim 0 : (tensor<8xf32>, tensor<8xf32>) -> tensor<16xf32>
   return %r : tensor<16xf32>
 }
