@@ -35,7 +35,7 @@ func.func @main(%x: !x, %z: !z, %w: !w) -> (!y, !s) {
 
 // -----
 
-// Along an outer dimension, of memory that two collectives read.
+// Along an outer dimension; a collective reads the memory, and the caller gets it.
 // CHECK: func.func @main
 // CHECK: plan.join {{.*}} dim 0
 // CHECK: comm.all_gather

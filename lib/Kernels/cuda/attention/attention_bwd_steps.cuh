@@ -1,0 +1,288 @@
+//===- attention_bwd_steps.cuh - attention, backward: steps ahead ---------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The warps of attention_bwd.cuh that do not compute: one plans steps into a
+// ring in shared memory, one loads them, and, ordered, two say whose turn it is
+// to add.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_KERNELS_ATTENTION_BWD_STEPS_CUH
+#define TESSERA_KERNELS_ATTENTION_BWD_STEPS_CUH
+
+#include "attention/attention_bwd_order.cuh"
+
+namespace tessera {
+
+/// Of the first 32 words of 32 blocks, those in which some block has a kind
+/// that is not 0. By a whole warp.
+template <class F> TSR_DEVICE uint32 kept_words(int blocks, F kind) {
+  const int all = min((blocks + 31) / 32, 32);
+  uint32 words = 0;
+#pragma unroll 8
+  for (int word = 0; word < all; word++)
+    words |= (uint32)(kind(word * 32 + (int)threadIdx.x % 32) != 0) << word;
+  return __reduce_or_sync(~0u, words);
+}
+
+/// Sparse: which blocks of a head's queries a tile has, 32 at a time. By a
+/// whole warp.
+template <class C, class P> struct BwdWalk {
+  P const &p;
+  uint32 words;       // of 32 blocks: which have any
+  uint32 kept, whole; // which are not 0, which are 2
+  int rank;           // of this lane's
+
+  /// The first block of the walk from i to end that the tile has, or end; block
+  /// i is m(i). Before came those from 0 on.
+  template <class F>
+  TSR_MEMBER int next(typename C::Tile const &t, int head, int i, int end,
+                      F m) {
+    auto kind = [&](int i) {
+      return i < end ? bwd_kind<C>(p, t.batch, head, m(i), t.n) : 0;
+    };
+    for (; i < end; i = (i | 31) + 1) {
+      const int lane = threadIdx.x % 32;
+      if (i % 1024 == 0)
+        words = kept_words(end - i, [&](int from) { return kind(i + from); });
+      if (i % 32 == 0) {
+        kept = 0;
+        if (!(words >> i / 32 % 32 & 1))
+          continue;
+        const int own = kind(i + lane);
+        kept = __ballot_sync(~0u, own != 0);
+        whole = __ballot_sync(~0u, own == 2);
+        if (C::Ordered && own)
+          rank = bwd_rank<C>(p, t, head, m(i + lane));
+      }
+      if (const uint32 rest = kept >> i % 32)
+        return i + __ffs(rest) - 1;
+    }
+    return end;
+  }
+};
+
+/// A warp that draws tiles and plans their steps, ahead of the producer.
+template <class C, class P> struct BwdPlanner {
+  P const &p;
+  typename C::Shared &s;
+  const int lane = threadIdx.x % 32;
+  int steps = 0;
+
+  TSR_MEMBER void add(typename C::Step const &step) {
+    const int i = steps % C::Planned;
+    barrier_wait(&s.step_empty[i], steps / C::Planned & 1 ^ 1);
+    if (lane == 0) {
+      s.step[i] = step;
+      barrier_arrive(&s.step_full[i]);
+    }
+    steps++;
+  }
+
+  TSR_MEMBER void tile(typename C::Tile const &t) {
+    const BwdWorkspace<C> work(p);
+    typename C::Step step = {};
+    step.n = t.n, step.head = t.head;
+    step.key_head = t.key_head, step.batch = t.batch;
+    // A step is added when it is known whether it is the last.
+    for (int head = t.head; head < t.head_end; head++) {
+      const BwdRows<C> rows(p, t.batch, head, t.n);
+      BwdWalk<C, P> walk = {p};
+      for (int i = rows.begin; i < rows.end; i++) {
+        if constexpr (C::Sparse) {
+          i = rows.begin + walk.next(t, head, i - rows.begin,
+                                     rows.end - rows.begin, [&](int i) {
+                                       return t.rows_down ? rows.end - 1 - i
+                                                          : rows.begin + i;
+                                     });
+          if (i == rows.end)
+            break;
+        }
+        if (step.sum)
+          add(step);
+        const int m = t.rows_down ? rows.begin + rows.end - 1 - i : i;
+        const int64 at = bwd_block<C>(p, t.batch, head, m);
+        step.sum = work.sum + at * 2 * C::Part;
+        step.turn = work.turns + at * 2;
+        if constexpr (C::Ordered && C::Sparse)
+          step.rank = __shfl_sync(~0u, walk.rank, (i - rows.begin) % 32);
+        else if (C::Ordered)
+          step.rank = bwd_rank<C>(p, t, head, m);
+        step.m = m, step.head = head;
+        step.masked = m < rows.whole;
+        if constexpr (C::Sparse)
+          step.asks = !(walk.whole >> (i - rows.begin) % 32 & 1);
+      }
+    }
+    step.last = true;
+    add(step);
+  }
+
+  TSR_MEMBER void run() {
+    const int tiles = (p.keys + C::BN - 1) / C::BN * p.key_heads * p.batch;
+    for (;;) {
+      int drawn = 0;
+      if (lane == 0)
+        drawn = atomicAdd(p.ticket, 1);
+      drawn = __shfl_sync(~0u, drawn, 0);
+      const typename C::Tile t = bwd_tile<C>(p, drawn);
+      if (t.n < 0) {
+        // The last draw of all.
+        if (lane == 0 && drawn == tiles + (int)gridDim.x - 1)
+          *p.ticket = 0;
+        typename C::Step end = {};
+        end.n = -1;
+        return add(end);
+      }
+      tile(t);
+    }
+  }
+};
+
+/// A thread. The first queries of a tile go ahead of its values, and they ahead
+/// of its keys: in this order there is room for them. Steps without queries
+/// have places in the rings like others.
+template <class C, class P> struct BwdProducer {
+  BwdMaps const &maps;
+  P const &p;
+  typename C::Shared &s;
+  int steps = 0, tiles = 0;
+  bool early = true; // prepare may still run
+  Ring<C::Stages> ring;
+
+  TSR_MEMBER void load_keys(TensorMap const &map, char (*to)[C::BN * 128],
+                            uint64 *full, typename C::Step const &of) {
+    barrier_expect(full, C::BN * C::Panels * 128);
+#pragma unroll
+    for (int c = 0; c < C::Panels; c++)
+      tma_load(to[c], &map, full, c * 64, of.n * C::BN, of.key_head, of.batch,
+               kEvictFirst);
+  }
+  TSR_MEMBER void load_queries(TensorMap const &map, char (*to)[C::BM * 128],
+                               float *row_to, float const *row_from,
+                               uint64 *full, typename C::Step const &step,
+                               int more = 0) {
+    barrier_expect(full, C::BM * (C::Panels * 128 + 4) + more);
+#pragma unroll
+    for (int c = 0; c < C::Panels; c++)
+      tma_load(to[c], &map, full, c * 64, step.m * C::BM, step.head, step.batch,
+               kEvictLast);
+    if (early) {
+      wait_before();
+      start_next();
+      early = false;
+    }
+    bulk_load(row_to, row_from, C::BM * 4, full);
+  }
+  TSR_MEMBER void load_step(typename C::Step const &step) {
+    const BwdWorkspace<C> work(p);
+    const int i = ring.stage, parity = ring.phase ^ 1;
+    const int64 row = (step.sum - work.sum) / (C::Panels * 64);
+    barrier_wait(&s.q_empty[i], parity);
+    // The step that had its place is over, and nothing reads those before.
+    if (const int over = steps + C::Ahead - C::Planned; over >= 0)
+      barrier_arrive(&s.step_empty[over % C::Planned]);
+    if (step.sum) {
+      load_queries(maps.q, s.q[i], s.lse[i], work.lse + row, &s.q_full[i], step,
+                   C::RowBytes);
+      if (C::RowBytes)
+        bulk_load(s.row[i], work.row + row, C::RowBytes, &s.q_full[i]);
+    } else {
+      barrier_arrive(&s.q_full[i]);
+    }
+    barrier_wait(&s.dout_empty[i], parity);
+    if (step.sum)
+      load_queries(maps.dout, s.dout[i], s.delta[i], work.delta + row,
+                   &s.dout_full[i], step);
+    else
+      barrier_arrive(&s.dout_full[i]);
+    ring.next();
+  }
+
+  TSR_MEMBER void run() {
+    for (bool first = true;; steps++) { // of a tile
+      typename C::Step const &step = s.step[steps % C::Planned];
+      barrier_wait(&s.step_full[steps % C::Planned], steps / C::Planned & 1);
+      const int parity = tiles & 1 ^ 1;
+      if (step.n < 0) {
+        wait_before(); // it may have loaded none
+        barrier_wait(&s.k_empty, parity);
+        barrier_arrive(&s.k_full);
+        return;
+      }
+      load_step(step);
+      if (first) {
+        barrier_wait(&s.v_empty, parity);
+        load_keys(maps.v, s.v, &s.v_full, step);
+        barrier_wait(&s.k_empty, parity);
+        load_keys(maps.k, s.k, &s.k_full, step);
+        tiles++;
+      }
+      first = step.last;
+    }
+  }
+};
+
+/// A warp for each consumer group: waits until its rank has come, lets the
+/// group add, and counts on. The group itself meets barriers in shared memory
+/// alone: this fence makes the additions of all its threads visible. Other
+/// blocks wait from one count to the next: the next step is read before that,
+/// but where steps of more queries take longer than the reading.
+template <class C> struct BwdOrder {
+  typename C::Shared &s;
+  const int group, lane = threadIdx.x % 32;
+  unsigned number = 0; // of the step that is read next
+  int *turn;           // of the step that was read; null: it adds nothing
+  int rank;
+  bool end; // it was none
+
+  TSR_MEMBER bool is_there() {
+    const unsigned i = number % C::Planned;
+    return barrier_test(&s.step_full[i], number / C::Planned & 1);
+  }
+  TSR_MEMBER void read() {
+    const unsigned i = number % C::Planned;
+    barrier_wait(&s.step_full[i], number / C::Planned & 1);
+    typename C::Step const &step = s.step[i];
+    turn = step.sum ? step.turn + group : nullptr;
+    rank = step.rank, end = step.n < 0;
+    barrier_arrive(&s.step_empty[i]);
+    number++;
+  }
+
+  TSR_MEMBER void run() {
+    wait_before();
+    read();
+    for (int shown = 0, parity = 0; !end; parity ^= 1) {
+      if (turn && shown != rank)
+        while (load_relaxed(turn) != rank) {
+        }
+      fence_acquire();
+      __syncwarp();
+      if (lane == 0)
+        barrier_arrive(&s.turn[group]);
+      int *const counter = lane == 0 ? turn : nullptr;
+      const int count = rank + 1;
+      const bool ahead = C::BM == 64 && is_there();
+      if (ahead)
+        read();
+      barrier_wait(&s.added[group], parity);
+      if (ahead && turn)
+        shown = load_relaxed(turn);
+      fence_release();
+      if (counter)
+        store_relaxed(counter, count);
+      if (!ahead)
+        read(), shown = 0;
+    }
+  }
+};
+
+} // namespace tessera
+
+#endif // TESSERA_KERNELS_ATTENTION_BWD_STEPS_CUH
