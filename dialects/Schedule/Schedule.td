@@ -69,7 +69,8 @@ def Schedule_Form : I32EnumAttr<"Form", "How threads share a loop", [
 def Schedule_Keep : I32EnumAttr<"Keep", "Where stages keep what they share", [
     I32EnumAttrCase<"No", 0, "no">,
     I32EnumAttrCase<"Registers", 1, "registers">,
-    I32EnumAttrCase<"Shared", 2, "shared">]> {
+    I32EnumAttrCase<"Shared", 2, "shared">,
+    I32EnumAttrCase<"Ahead", 3, "ahead">]> {
   let cppNamespace = "::tessera::schedule";
   let genSpecializedAttr = 0;
 }
@@ -105,6 +106,8 @@ def Schedule_InstanceAttr : AttrDef<Schedule_Dialect, "Instance"> {
     `<vectors(4) unroll(2) if [<aligned 0, 1>]>`: chunks of 4 iterations, of which a
     thread takes 2 at a time, where argument 0 allows it. `keep` says where later
     stages of a row find what is kept; then each thread takes all its chunks at once.
+    `keep(ahead)`, of runs of rows: in shared memory, for which a row's loads leave
+    when the row before begins.
     Squares unroll no more chunks than a thread has.
   }];
   let parameters = (ins "int64_t":$vectors, "int64_t":$unroll,
@@ -139,6 +142,9 @@ def Schedule_LoopAttr : AttrDef<Schedule_Dialect, "Loop"> {
     - `columns`: so do the threads of a block with the same lane of their warp;
       neighbouring lanes have neighbouring rows, and chunks are of rows;
     - `thread`: one thread does it all.
+
+    Warps and blocks may take runs of rows: an iteration of the loop has a loop in
+    order inside, over rows, which has the stages.
   }];
   let parameters = (ins EnumParameter<Schedule_Form>:$form, "int64_t":$threads,
                         DefaultValuedParameter<"int64_t", "1">:$items,
@@ -232,7 +238,8 @@ def Schedule_RoleKind : I32EnumAttr<"RoleKind", "When an op is done", [
     I32EnumAttrCase<"Query", 12, "query">,
     I32EnumAttrCase<"Key", 13, "key">,
     I32EnumAttrCase<"InnerScale", 14, "inner_scale">,
-    I32EnumAttrCase<"OuterScale", 15, "outer_scale">]> {
+    I32EnumAttrCase<"OuterScale", 15, "outer_scale">,
+    I32EnumAttrCase<"Summed", 16, "summed">]> {
   let cppNamespace = "::tessera::schedule";
   let genSpecializedAttr = 0;
 }
@@ -252,6 +259,9 @@ def Schedule_RoleAttr : AttrDef<Schedule_Dialect, "Role"> {
       number 0 does and later ones find kept;
     - `<tile along 1 as 0>`: such a load of a square, through shared memory number 0,
       which is filled along the memref's own neighbours;
+    - `<summed along 1 as 0>`: a load or a store of a column's sum over a run of rows, by
+      each lane on its own; where rows are kept it is in registers, number 0, which go to
+      memory after the run's rows;
     - `<randoms>`: the random numbers of a chunk, made together;
     - `<counts along 0>`: grows by 1 with each lane, as its operand 0 does, and what is
       of the chunk's first lane is also needed; `<first along 0>`: nothing else is;

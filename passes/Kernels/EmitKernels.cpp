@@ -467,12 +467,15 @@ LogicalResult Emitter::emitLoops(plan::GroupOp group) {
       ops.push_back(&op);
   if (ops.empty()) // of what is free, what others read
     ops.push_back(results.front().getDefiningOp());
-  FusedOps fused(ops.front());
+  SmallVector<Operation *> inLoops(ops);
+  putSumsLast(inLoops);
+  FusedOps fused(inLoops.front(),
+                 plan::getTarget(main).getLimits().multiprocessors);
   fused.storesOuter = llvm::all_of(results, [&](Value result) {
     return getReduction(result.getDefiningOp()) ||
            getSpace(result.getType()) != fused.full;
   });
-  for (Operation *op : ArrayRef(ops).drop_front())
+  for (Operation *op : ArrayRef(inLoops).drop_front())
     if (!fused.tryAdd(op))
       return op->emitError() << "does not fit into the loops of its group";
   Operation *product = group.getProduct();

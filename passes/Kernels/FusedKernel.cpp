@@ -7,8 +7,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "Kernels/FusedKernel.h"
+#include "Kernels/BuildLocal.h"
 #include "Kernels/Windows.h"
 
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
@@ -157,6 +159,16 @@ static constexpr size_t kMaxScalarOps = 512;
 /// into registers.
 static constexpr size_t kMaxRead = 32;
 
+/// A kernel of rows has no more sums of columns, and those of rows of such
+/// lengths: a thread keeps its part of each in registers.
+static constexpr size_t kMaxSums = 3;
+static constexpr int64_t kMinColumns = 1 << 8, kMaxColumns = 1 << 14;
+/// Shorter runs would write as much of the sums as of the rows.
+static constexpr int64_t kMinRun = 3;
+/// So many columns are work for a multiprocessor; of shorter rows it has more
+/// runs.
+static constexpr int64_t kColumnsAtOnce = 1 << 13, kMaxRunsAtOnce = 8;
+
 static size_t countScalarOps(Operation *op) {
   size_t count = 0;
   for (Region &region : op->getRegions())
@@ -165,8 +177,8 @@ static size_t countScalarOps(Operation *op) {
   return count;
 }
 
-FusedOps::FusedOps(Operation *op)
-    : anchor(getLooped(op)) {
+FusedOps::FusedOps(Operation *op, int64_t multiprocessors)
+    : anchor(getLooped(op)), multiprocessors(multiprocessors) {
   insert(op);
   full = getSpace(anchor.getType());
   llvm::append_range(order, llvm::seq<int64_t>(0, full.size()));
@@ -184,7 +196,7 @@ FusedOps::FusedOps(Operation *op)
 }
 
 bool FusedOps::isOuter(Value value) const {
-  if (!reduces || outer == full.size())
+  if (!reduces || outer == full.size() || sums.contains(value.getDefiningOp()))
     return false;
   Space space = getSpace(value.getType());
   return space.size() == outer;
@@ -205,7 +217,7 @@ bool FusedOps::reads(Value operand, bool atOuter) const {
   if (!op)
     return true;
   if (ops.contains(op))
-    return isOuter(operand) == atOuter;
+    return !sums.contains(op) && isOuter(operand) == atOuter;
   if (!isFree(op)) // memory
     return true;
   for (Value value : getReadValues(op))
@@ -238,9 +250,58 @@ bool FusedOps::isReadOnlyBy(Operation *reader) const {
   });
 }
 
+/// Extents of dimensions, together; nothing if they are not known.
+static std::optional<int64_t> count(RankedTensorType type,
+                                    ArrayRef<int64_t> dims) {
+  int64_t count = 1;
+  for (int64_t dim : dims)
+    if (type.isDynamicDim(dim) ||
+        __builtin_mul_overflow(count, type.getDimSize(dim), &count))
+      return std::nullopt;
+  return count;
+}
+
+bool tessera::reducesColumns(Operation *op) {
+  return getReduction(op) && !llvm::is_sorted(FusedOps(op).order);
+}
+
+void tessera::putSumsLast(SmallVectorImpl<Operation *> &ops) {
+  SmallVector<Operation *> rows, sums;
+  for (Operation *op : ops)
+    (reducesColumns(op) ? sums : rows).push_back(op);
+  if (llvm::none_of(rows, [](Operation *op) { return getReduction(op); }))
+    return;
+  llvm::append_range(rows, sums);
+  ops = std::move(rows);
+}
+
+/// Whether it reduces the outer dimensions of these rows, which are such as
+/// have sums.
+bool FusedOps::isSumOfColumns(Operation *op) const {
+  if (multiprocessors == 0 || !reduces || outer == 0 || outer == full.size() ||
+      !llvm::is_sorted(order) || !reducesColumns(op) || sums.size() == kMaxSums)
+    return false;
+  FusedOps own(op);
+  const size_t inner = full.size() - outer;
+  if (own.full != full || own.outer != inner ||
+      !ArrayRef(own.order).take_front(inner).equals(
+          ArrayRef(order).drop_front(outer)))
+    return false;
+  auto type = cast<RankedTensorType>(anchor.getType());
+  const ArrayRef<int64_t> dims(order);
+  std::optional<int64_t> rows = count(type, dims.take_front(outer)),
+                         columns = count(type, dims.drop_front(outer));
+  auto element = dyn_cast<FloatType>(
+      cast<RankedTensorType>(own.anchor.getType()).getElementType());
+  return rows && columns && *rows >= kMinRun * multiprocessors &&
+         *columns >= kMinColumns && *columns <= kMaxColumns && element &&
+         element.getWidth() <= 32 && LocalShape(anchor).isPlain();
+}
+
 bool FusedOps::canAdd(Operation *op) const {
-  const bool isReduction = getReduction(op).has_value();
-  if (!(isElementwise(op) || isReduction) ||
+  const bool isSum = isSumOfColumns(op);
+  const bool isReduction = !isSum && getReduction(op).has_value();
+  if (!(isElementwise(op) || isReduction || isSum) ||
       scalarOps + countScalarOps(op) > kMaxScalarOps)
     return false;
   Space space = getSpace(getLooped(op).getType());
@@ -296,8 +357,11 @@ void FusedOps::insert(Operation *op) {
 }
 
 void FusedOps::add(Operation *op) {
+  const bool isSum = isSumOfColumns(op);
   insert(op);
-  if (!getReduction(op))
+  if (isSum)
+    sums.insert(op);
+  if (isSum || !getReduction(op))
     return;
   FusedOps own(op);
   reduces = true;
@@ -348,6 +412,127 @@ private:
 };
 } // namespace
 
+namespace {
+/// Runs of neighbouring rows, each of which has parts of sums of columns.
+class Runs {
+public:
+  Runs(KernelEmitter &emitter, const FusedOps &fused, ArrayRef<Value> inner);
+
+  /// Emits, for all rows of all runs, what is made for the outer indices.
+  void emit(ArrayRef<Value> outerExtents,
+            llvm::function_ref<void(ArrayRef<Value>)> row);
+  /// Adds to the part of the present run.
+  void add(tv::ElementOpInterface sum, Value addend, ArrayRef<Value> inner);
+  /// Joins the parts of all runs.
+  void join();
+
+private:
+  KernelEmitter::Reduction getReduction(tv::ElementOpInterface sum) {
+    auto type = cast<RankedTensorType>(sum.getLooped().getType());
+    return {sum.getReduction()->combiner, type.getElementType()};
+  }
+  SmallVector<Value> getPlace(Value run, ArrayRef<Value> inner) {
+    SmallVector<Value> place = {run};
+    llvm::append_range(place, inner);
+    return place;
+  }
+
+  KernelEmitter &emitter;
+  SmallVector<Value> inner; ///< extents
+  llvm::MapVector<Operation *, Value> parts;
+  int64_t rows, ofRun, runs;
+  Value run; ///< the present one
+};
+} // namespace
+
+Runs::Runs(KernelEmitter &emitter, const FusedOps &fused, ArrayRef<Value> inner)
+    : emitter(emitter), inner(inner) {
+  auto type = cast<RankedTensorType>(fused.anchor.getType());
+  const ArrayRef<int64_t> dims(fused.order),
+      columnDims = dims.drop_front(fused.outer);
+  rows = *count(type, dims.take_front(fused.outer));
+  const int64_t atOnce = std::clamp<int64_t>(
+      kColumnsAtOnce / *count(type, columnDims), 1, kMaxRunsAtOnce);
+  ofRun = std::max(llvm::divideCeil(rows, atOnce * fused.multiprocessors),
+                   uint64_t(kMinRun));
+  runs = llvm::divideCeil(rows, ofRun);
+  LocalShape whole(fused.anchor), shape;
+  shape.mesh = whole.mesh;
+  shape.add(layout::Extent(runs));
+  for (int64_t dim : columnDims)
+    shape.add(whole, dim);
+  for (Operation *op : fused.sums) {
+    auto sum = cast<tv::ElementOpInterface>(op);
+    parts[op] = emitter.addScratch(
+        shape.type(getKernelScalar(getReduction(sum).element)));
+  }
+}
+
+void Runs::emit(ArrayRef<Value> outerExtents,
+                llvm::function_ref<void(ArrayRef<Value>)> row) {
+  OpBuilder &b = emitter.builder();
+  Arith math{b, emitter.loc()};
+  emitter.parallel(emitter.index(runs), [&](ArrayRef<Value> at) {
+    run = at[0];
+    emitter.parallel(inner, [&](ArrayRef<Value> column) {
+      for (auto [op, part] : parts) {
+        KernelEmitter::Reduction sum =
+            getReduction(cast<tv::ElementOpInterface>(op));
+        memref::StoreOp::create(b, emitter.loc(),
+                                emitter.identity(sum.combiner, sum.element),
+                                part, getPlace(run, column));
+      }
+    });
+    Value first = math.mul(run, emitter.index(ofRun));
+    Value count = emitter.index(ofRun);
+    if (rows % ofRun != 0)
+      count = arith::MinUIOp::create(b, emitter.loc(), count,
+                                     math.sub(emitter.index(rows), first));
+    emitter.inOrder(count, {}, [&](ArrayRef<Value> i, ValueRange) {
+      Value rest = math.add(first, i[0]);
+      SmallVector<Value> outer(outerExtents.size());
+      for (size_t dim = outer.size(); dim-- > 0;) {
+        outer[dim] = dim == 0 ? rest : math.rem(rest, outerExtents[dim]);
+        rest = dim == 0 ? rest : math.div(rest, outerExtents[dim]);
+      }
+      row(outer);
+      return SmallVector<Value>();
+    });
+  });
+}
+
+void Runs::add(tv::ElementOpInterface sum, Value addend,
+               ArrayRef<Value> inner) {
+  Value part = parts[sum.getOperation()];
+  SmallVector<Value> place = getPlace(run, inner);
+  KernelEmitter::Reduction reduction = getReduction(sum);
+  Value before =
+      memref::LoadOp::create(emitter.builder(), emitter.loc(), part, place);
+  memref::StoreOp::create(emitter.builder(), emitter.loc(),
+                          emitter.combine(reduction.combiner, reduction.element,
+                                          before, addend, /*mayReorder=*/false),
+                          part, place);
+}
+
+void Runs::join() {
+  SmallVector<KernelEmitter::Reduction> reductions;
+  for (auto [op, part] : parts)
+    reductions.push_back(getReduction(cast<tv::ElementOpInterface>(op)));
+  emitter.parallel(inner, [&](ArrayRef<Value> column) {
+    SmallVector<Value> sums = emitter.reduce(
+        emitter.index(runs), reductions, [&](ArrayRef<Value> at) {
+          SmallVector<Value> addends;
+          for (auto [op, part] : parts)
+            addends.push_back(memref::LoadOp::create(emitter.builder(),
+                                                     emitter.loc(), part,
+                                                     getPlace(at[0], column)));
+          return addends;
+        });
+    for (auto [part, sum] : llvm::zip_equal(parts, sums))
+      emitter.store(sum, part.first->getResult(0), column);
+  });
+}
+
 void tessera::emitFused(KernelEmitter &emitter, const FusedOps &fused,
                         ArrayRef<Value> outputs) {
   for (Value output : outputs)
@@ -364,7 +549,13 @@ void tessera::emitFused(KernelEmitter &emitter, const FusedOps &fused,
   ArrayRef<Value> innerExtents = ArrayRef(loopExtents).drop_front(fused.outer);
 
   Stages stages(fused);
-  emitter.parallel(outerExtents, [&](ArrayRef<Value> outer) {
+  std::optional<Runs> runs;
+  if (!fused.sums.empty())
+    runs.emplace(emitter, fused, innerExtents);
+  auto isSum = [&](Value value) {
+    return fused.sums.contains(value.getDefiningOp());
+  };
+  auto emitOuter = [&](ArrayRef<Value> outer) {
     auto indicesOf = [&](ArrayRef<Value> inner) {
       SmallVector<Value> indices(order.size());
       for (size_t i = 0; i < order.size(); ++i)
@@ -386,39 +577,48 @@ void tessera::emitFused(KernelEmitter &emitter, const FusedOps &fused,
             if (fused.isOuter(result) && stages.readyAt(result) <= stage)
               emitter.element(result, outer);
 
-      SmallVector<tv::ElementOpInterface> reductions;
+      SmallVector<tv::ElementOpInterface> reductions, sums;
       for (Operation *op : fused.ops)
         if (getReduction(op) && stages.stageOf(op) == stage)
-          reductions.push_back(cast<tv::ElementOpInterface>(op));
+          (fused.sums.contains(op) ? sums : reductions)
+              .push_back(cast<tv::ElementOpInterface>(op));
       SmallVector<Value> stored;
       for (Value output : outputs)
         if (!fused.isOuter(output) && stages.readyAt(output) == stage &&
             !getReduction(output.getDefiningOp()))
           stored.push_back(output);
-      if (!reductions.empty() || !stored.empty()) {
+      if (!reductions.empty() || !stored.empty() || !sums.empty()) {
         auto combiners =
             llvm::map_to_vector(reductions, [](tv::ElementOpInterface op) {
               auto type = cast<RankedTensorType>(op.getLooped().getType());
               return KernelEmitter::Reduction{op.getReduction()->combiner,
                                               type.getElementType()};
             });
-        SmallVector<Value> sums =
+        SmallVector<Value> reduced =
             emitter.reduce(innerExtents, combiners, [&](ArrayRef<Value> inner) {
               SmallVector<Value> indices = indicesOf(inner), addends;
               for (Value output : stored)
                 emitter.store(emitter.element(output, indices), output,
                               indices);
+              for (tv::ElementOpInterface sum : sums)
+                runs->add(sum, sum.emitElement(emitter, indices).front(),
+                          inner);
               for (tv::ElementOpInterface reduction : reductions)
                 llvm::append_range(addends,
                                    reduction.emitElement(emitter, indices));
               return addends;
             });
-        for (auto [reduction, sum] : llvm::zip_equal(reductions, sums))
-          emitter.setElement(reduction->getResult(0), outer, sum);
+        for (auto [reduction, value] : llvm::zip_equal(reductions, reduced))
+          emitter.setElement(reduction->getResult(0), outer, value);
       }
     }
     for (Value output : outputs)
-      if (fused.isOuter(output) || getReduction(output.getDefiningOp()))
+      if (fused.isOuter(output) ||
+          (getReduction(output.getDefiningOp()) && !isSum(output)))
         emitter.store(emitter.element(output, outer), output, outer);
-  });
+  };
+  if (!runs)
+    return emitter.parallel(outerExtents, emitOuter);
+  runs->emit(outerExtents, emitOuter);
+  runs->join();
 }

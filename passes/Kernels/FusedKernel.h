@@ -21,6 +21,17 @@ namespace tessera {
 ///       for inner: max   = reduce max x
 ///       for inner: total = reduce sum exp(x - max)
 ///       for inner: store exp(x - max) / total
+///
+/// On a GPU such a kernel may also reduce over the outer dimensions: each run
+/// of neighbouring rows has a part of these sums, of columns, and a second loop
+/// joins the parts:
+///
+///     for run:
+///       for inner: part[run] = 0
+///       for outer in run:
+///         for inner: total = reduce sum dy * x
+///         for inner: store dx; part[run] += dy * x
+///     for inner: store reduce sum part
 struct FusedOps {
   llvm::SetVector<mlir::Operation *> ops;
   Space full;
@@ -35,8 +46,12 @@ struct FusedOps {
   /// Whether nothing of `full` is stored, so that its dimensions may have any
   /// order; else that is asked of each op's users.
   bool storesOuter = false;
+  /// Reductions over the outer dimensions; none where there are no
+  /// `multiprocessors`, each of which gets a run of rows.
+  llvm::SetVector<mlir::Operation *> sums;
+  int64_t multiprocessors = 0;
 
-  explicit FusedOps(mlir::Operation *op);
+  explicit FusedOps(mlir::Operation *op, int64_t multiprocessors = 0);
 
   /// Whether `op` fits into the loops, and its operands from these ops are
   /// elements that its own place there has at hand.
@@ -54,6 +69,7 @@ struct FusedOps {
 
 private:
   void insert(mlir::Operation *op);
+  bool isSumOfColumns(mlir::Operation *op) const;
   bool reads(mlir::Value operand, bool atOuter) const;
   /// Whether nothing else reads what these ops make.
   bool isReadOnlyBy(mlir::Operation *reader) const;
@@ -93,6 +109,12 @@ getCopied(mlir::Block &block,
 /// is reduced in part.
 std::optional<llvm::SmallVector<int64_t>>
 getReducedDims(tv::ElementOpInterface op);
+
+/// Whether an op reduces dimensions that do not come last.
+bool reducesColumns(mlir::Operation *op);
+/// Where others of the ops reduce rows, those that reduce columns go behind
+/// all: in this order FusedOps takes them.
+void putSumsLast(llvm::SmallVectorImpl<mlir::Operation *> &ops);
 
 /// Emits the kernel's body; `outputs` are those of the ops' values that others
 /// need.

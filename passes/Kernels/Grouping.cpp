@@ -9,9 +9,9 @@
 // Each op joins the kernel of one of its operands if it fits into its loops and
 // no other step lies between them, else it starts a step of its own. A kernel
 // is in one variant of a choice with all its ops, or in none. What is cheap to
-// make of less is not kept for other kernels, and small kernels are joined. The
-// steps come in an order that their data asks for, collectives in the order of
-// the program.
+// make of less is not kept for other kernels, small kernels are joined, and
+// sums of columns go into the kernel of the rows. The steps come in an order
+// that their data asks for, collectives in the order of the program.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,6 +38,7 @@ public:
   void group();
   void computeAgain();
   void sort();
+  void joinSums();
   void joinFew();
   Grouping finish();
 
@@ -193,7 +194,7 @@ void Grouper::addStep(Operation *op, bool fused) {
   order.push_back(steps.size());
   steps.push_back({op, std::nullopt, placeOf[op], placeOf[op]});
   if (fused)
-    steps.back().fused.emplace(op);
+    steps.back().fused.emplace(op, target.getLimits().multiprocessors);
   if (auto product = products.find(op); product != products.end())
     steps.back().product = product->second;
   if (isa<comm::CollectiveOpInterface>(op))
@@ -410,7 +411,8 @@ std::optional<FusedOps> Grouper::fuse(llvm::SetVector<Operation *> ops) {
   llvm::sort(ordered, [&](Operation *a, Operation *b) {
     return placeOf[a] < placeOf[b];
   });
-  FusedOps fused(ordered.front());
+  putSumsLast(ordered);
+  FusedOps fused(ordered.front(), target.getLimits().multiprocessors);
   Steps own;
   for (Operation *op : ordered)
     if (!copied.contains(op))
@@ -661,6 +663,55 @@ void Grouper::joinFew() {
   }
 }
 
+/// Sums of columns go into a kernel of rows that has at hand all that they
+/// read, if what they depend on is there before it, and what depends on them
+/// comes after it.
+void Grouper::joinSums() {
+  std::vector<size_t> firstReader(steps.size(), steps.size());
+  llvm::DenseMap<Value, SmallVector<size_t>> kernelsOf; ///< that read it
+  auto hasRows = [&](const PlanStep &step) {
+    return step.fused && step.fused->reduces && !step.product &&
+           step.fused->outer > 0 && step.fused->multiprocessors > 0 &&
+           llvm::is_sorted(step.fused->order);
+  };
+  for (size_t step = 0; step < steps.size(); ++step) {
+    for (size_t source : getSources(step))
+      firstReader[source] = std::min(firstReader[source], step);
+    if (hasRows(steps[step]))
+      forEachRead(steps[step],
+                  [&](Value value) { kernelsOf[value].push_back(step); });
+  }
+  for (size_t step = 0; step < steps.size(); ++step) {
+    if (!steps[step].fused || steps[step].fused->ops.size() != 1 ||
+        !reducesColumns(steps[step].op))
+      continue;
+    llvm::SetVector<Value> read;
+    forEachRead(steps[step], [&](Value value) { read.insert(value); });
+    const Steps sources = getSources(step);
+    auto canJoin = [&](size_t rows) {
+      return rows != step && hasRows(steps[rows]) && firstReader[step] > rows &&
+             llvm::all_of(sources,
+                          [&](size_t source) { return source <= rows; }) &&
+             llvm::all_of(read, [&](Value value) {
+               return llvm::is_contained(kernelsOf[value], rows) ||
+                      steps[rows].fused->ops.contains(value.getDefiningOp());
+             });
+    };
+    SmallVector<size_t> candidates(sources.begin(), sources.end());
+    for (Value value : read)
+      llvm::append_range(candidates, kernelsOf[value]);
+    auto rows = llvm::find_if(candidates, [&](size_t rows) {
+      return canJoin(rows) && join(rows, step);
+    });
+    if (rows == candidates.end())
+      continue;
+    firstReader[*rows] = std::min(firstReader[*rows], firstReader[step]);
+    for (size_t source : sources)
+      if (source != *rows)
+        firstReader[source] = std::min(firstReader[source], *rows);
+  }
+}
+
 Grouping Grouper::finish() {
   llvm::DenseSet<Operation *> loops = copied;
   // Outputs come in the order in which the program reads them.
@@ -712,6 +763,7 @@ FailureOr<Grouping> tessera::groupSteps(func::FuncOp main,
   grouper.group();
   grouper.computeAgain();
   grouper.sort();
+  grouper.joinSums();
   grouper.joinFew();
   return grouper.finish();
 }

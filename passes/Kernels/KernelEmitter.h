@@ -139,6 +139,8 @@ public:
 
   mlir::Value combine(tv::Combiner combiner, mlir::Type element, mlir::Value a,
                       mlir::Value b, bool mayReorder);
+  /// What `combine` leaves as it is.
+  mlir::Value identity(tv::Combiner combiner, mlir::Type element);
 
   mlir::Value index(int64_t value) override;
   mlir::Value yes() override;
@@ -161,7 +163,6 @@ private:
   mlir::Value addScalar(mlir::Attribute scalar);
   /// As an index, the same for the same attribute.
   mlir::Value scalarArgument(mlir::Attribute scalar);
-  mlir::Value identity(tv::Combiner combiner, mlir::Type element);
   mlir::Value coordDigit(const layout::Mesh &mesh, const layout::SubAxis &sub);
   mlir::Value dimension(mlir::Value tensor, int64_t dim);
   mlir::Type getComputed(mlir::Type element) const override {

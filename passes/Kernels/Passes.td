@@ -373,6 +373,11 @@ def GroupOps : ContractPass<"tv-group-ops", "Localized"> {
       stored narrow, and x - mean not at all;
     - kernels of at most 32768 elements that have the same loops and could run side by
       side are one; none that others wait for waits for more then;
+    - on GPUs sums, maxima and minima of columns go into the kernel of rows, one with
+      reductions of rows, that has at hand all that they read: at most three, of static
+      extents, of at least three rows for each multiprocessor, of 256 to 16384 columns, in
+      floats of at most 32 bits. The kernel is where the rows' was: not if that waits for
+      the sums, or these for what comes after it;
     - pointwise ops that take but a number from a reduction of all elements, which runs in
       one place, are a kernel of their own;
     - matrix products are in groups with what else the target's library does with them,
@@ -521,6 +526,8 @@ def EmitKernels : ContractPass<"tv-emit-kernels", "Localized", "::mlir::ModuleOp
 
     - a group becomes a kernel, a function on strided memrefs, and its `plan.launch`;
       kernels that are alike are one;
+    - a kernel of rows with sums of columns takes runs of neighbouring rows, each of which
+      has a part of the sums, and a second loop joins the parts, always in one order;
     - the group of a library's product becomes a `plan.contract`;
     - `plan.attend` gets operands in rows of 16-byte pieces;
     - reshape, transpose, slice and the local slice of a reshard become windows on

@@ -130,7 +130,17 @@ void ChunkWriter::declareVector(const std::string &variable, Value memref,
 /// Whether an op is not done for each lane.
 static bool isDone(Operation *op) {
   RoleAttr role = getRole(op);
-  return role && !role.is(RoleKind::Counts);
+  return role && !role.is(RoleKind::Counts) && !role.is(RoleKind::Summed);
+}
+
+/// Of a load that is kept; `varies` is whether by row, where it is loaded
+/// ahead.
+void ChunkWriter::declareKept(memref::LoadOp load, StringRef varies) {
+  std::string variable = out.fresh(out.getArgument(load.getMemRef()) + "_");
+  out.line() << "Kept<How, " << out.getElement(load.getMemRef())
+             << ", V, U, Group::kThreads" << varies << "> " << variable << "("
+             << (lastKept.empty() ? "0" : lastKept + ".end()") << ");\n";
+  vectors[load] = lastKept = variable;
 }
 
 LogicalResult ChunkWriter::write(const Loop &chunks) {
@@ -158,17 +168,26 @@ LogicalResult ChunkWriter::write(const Loop &chunks) {
       out.line() << variable << ".again();\n";
       continue;
     }
-    variable = out.fresh(out.getArgument(load.getMemRef()) + "_");
     if (!isKept) {
+      variable = out.fresh(out.getArgument(load.getMemRef()) + "_");
       declareVector(variable, load.getMemRef(), "[U];\n");
       continue;
     }
-    out.line() << "Kept<How, " << out.getElement(load.getMemRef())
-               << ", V, U, Group::kThreads> " << variable << "("
-               << (lastKept.empty() ? "0" : lastKept + ".end()") << ");\n";
-    lastKept = arriving = variable;
-    keeps.push_back({role.getNumber(), variable});
+    declareKept(load, "");
+    arriving = lastKept;
+    keeps.push_back({role.getNumber(), lastKept});
   }
+  loop.getBody()->walk([&](Operation *op) {
+    if (!hasRole(op, RoleKind::Summed))
+      return;
+    std::string &variable = summed[getRole(op).getNumber()];
+    if (!variable.empty())
+      return;
+    variable = out.fresh("sums");
+    out.line() << "Summed<How, "
+               << out.getElement(cast<memref::StoreOp>(op).getMemRef())
+               << ", V, U> " << variable << ";\n";
+  });
   out.open("for (" + chunks.header + ")");
   for (auto [op, role] : planned)
     if (role.is(RoleKind::Ahead)) {
@@ -397,6 +416,114 @@ LogicalResult ChunkWriter::writeLanes(const Loop &chunks) {
   return success();
 }
 
+/// A lane's part of a sum of columns.
+void ChunkWriter::writeSummed(Operation *access) {
+  const std::string sums = summed[getRole(access).getNumber()];
+  if (auto store = dyn_cast<memref::StoreOp>(access)) {
+    out.line() << sums << ".set(u, v, "
+               << out.getPointer(store.getMemRef(), store.getIndices()) << ", "
+               << out.name(store.getValueToStore()) << ");\n";
+    return;
+  }
+  auto load = cast<memref::LoadOp>(access);
+  std::string variable = out.fresh("element");
+  out.line() << "const " << out.getElement(load.getMemRef()) << " " << variable
+             << " = " << sums << ".get(u, v, "
+             << out.getPointer(load.getMemRef(), load.getIndices()) << ");\n";
+  out.names[load.getResult()] = variable;
+}
+
+LogicalResult ChunkWriter::writeFetch(scf::ForOp rows, Place place) {
+  struct Fetched {
+    scf::ParallelOp stage;
+    memref::LoadOp load;
+    Address address;
+  };
+  SmallVector<Fetched> fetched;
+  rows.getBody()->walk([&](memref::LoadOp load) {
+    if (!hasRole(load, RoleKind::Kept) ||
+        kept.contains(getRole(load).getNumber()))
+      return;
+    Address address = *getAddress(rows, load);
+    declareKept(load, address.varies ? ", true" : ", false");
+    kept[getRole(load).getNumber()] = lastKept;
+    fetched.push_back(
+        {cast<scf::ParallelOp>(load->getParentOp()), load, std::move(address)});
+  });
+  const auto names = out.names;
+  out.open("auto fetch = [&](int64 row, bool isFirst)");
+  out.names[rows.getInductionVar()] = "row";
+  auto writeOps = [&](Block &block, auto isNeeded) {
+    for (Operation &op : block)
+      if (isNeeded(&op) && failed(out.writeOp(&op)))
+        return failure();
+    return success();
+  };
+  if (failed(writeOps(*rows.getBody(), [&](Operation *op) {
+        return llvm::any_of(fetched, [&](const Fetched &each) {
+          return each.address.ops.contains(op);
+        });
+      })))
+    return failure();
+  for (auto stage : rows.getBody()->getOps<scf::ParallelOp>()) {
+    auto isOfStage = [&](const Fetched &each) { return each.stage == stage; };
+    if (llvm::none_of(fetched, isOfStage))
+      continue;
+    out.line() << "#pragma unroll\n";
+    out.open("for (int u = 0; u < U; ++u)");
+    place(stage);
+    if (failed(writeOps(*stage.getBody(), [&](Operation *op) {
+          return llvm::any_of(fetched, [&](const Fetched &each) {
+            return isOfStage(each) && each.address.ops.contains(op);
+          });
+        })))
+      return failure();
+    for (Fetched &each : fetched)
+      if (isOfStage(each))
+        out.line() << (each.address.varies ? "" : "if (isFirst) ")
+                   << kept[getRole(each.load).getNumber()] << ".fetch(u, "
+                   << out.getPointer(each.load.getMemRef(),
+                                     each.load.getIndices())
+                   << ");\n";
+    out.close();
+  }
+  out.close("};");
+  out.names = names;
+  out.open("if constexpr (How == Keep::Ahead)");
+  out.line() << "if (" << out.name(rows.getLowerBound()) << " < "
+             << out.name(rows.getUpperBound()) << ")\n";
+  out.line() << "  fetch(" << out.name(rows.getLowerBound()) << ", true);\n";
+  out.line() << "endCopies();\n";
+  out.close();
+  return success();
+}
+
+void ChunkWriter::writeTurn(scf::ForOp rows) {
+  const std::string next =
+      out.name(rows.getInductionVar()) + " + " + out.name(rows.getStep());
+  out.open("if constexpr (How == Keep::Ahead)");
+  for (auto &[_, variable] : kept)
+    out.line() << variable << ".turn();\n";
+  out.line() << "if (" << next << " < " << out.name(rows.getUpperBound())
+             << ")\n";
+  out.line() << "  fetch(" << next << ", false);\n";
+  out.line() << "endCopies();\n";
+  out.line() << "waitForCopies<1>(1);\n";
+  out.close();
+}
+
+void ChunkWriter::writeSums(scf::ParallelOp stage, Place place) {
+  out.line() << "#pragma unroll\n";
+  out.open("for (int u = 0; u < U; ++u)");
+  place(stage);
+  for (auto store : stage.getBody()->getOps<memref::StoreOp>())
+    if (hasRole(store, RoleKind::Summed))
+      out.line() << summed[getRole(store).getNumber()] << ".end(u, "
+                 << out.getPointer(store.getMemRef(), store.getIndices())
+                 << ");\n";
+  out.close();
+}
+
 LogicalResult ChunkWriter::writeLate(memref::LoadOp load) {
   std::string &variable = vectors[load];
   variable = out.fresh(out.getArgument(load.getMemRef()) + "_");
@@ -469,6 +596,10 @@ LogicalResult ChunkWriter::writeLane(Block &block,
     }
     if (isDone(&op) || isa<OneHotOp, PairsOp>(op))
       continue;
+    if (hasRole(&op, RoleKind::Summed)) {
+      writeSummed(&op);
+      continue;
+    }
     auto branch = dyn_cast<scf::IfOp>(op);
     bool hasRoles = branch && branch
                                   ->walk([&](Operation *inner) {

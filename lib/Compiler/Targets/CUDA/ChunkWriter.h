@@ -20,6 +20,8 @@
 #include "Compiler/Targets/CUDA/KernelWriter.h"
 #include "Schedule/Schedule.h"
 
+#include <map>
+
 namespace tessera::cuda {
 
 /// The narrowest type that numbers all points of these extents.
@@ -59,6 +61,15 @@ public:
   void writeIndices(mlir::scf::ParallelOp loop, mlir::Value lane,
                     const std::string &number);
 
+  /// Of runs of rows: declares what is kept, and a function `fetch` that has a
+  /// row's loads leave. `place` is as in a loop, of a stage.
+  using Place = llvm::function_ref<void(mlir::scf::ParallelOp stage)>;
+  mlir::LogicalResult writeFetch(mlir::scf::ForOp rows, Place place);
+  /// At the beginning of each row: it has arrived, and the next one leaves.
+  void writeTurn(mlir::scf::ForOp rows);
+  /// After the rows: the sums of columns that `stage` has set go to memory.
+  void writeSums(mlir::scf::ParallelOp stage, Place place);
+
   /// The vectors that `place` names, of loads through shared memory.
   llvm::DenseMap<mlir::Operation *, std::string> tiles;
 
@@ -68,6 +79,8 @@ private:
   };
   mlir::LogicalResult writeLoads();
   mlir::LogicalResult writeLanes(const Loop &chunks);
+  void declareKept(mlir::memref::LoadOp load, llvm::StringRef varies);
+  void writeSummed(mlir::Operation *access);
   mlir::LogicalResult writeLate(mlir::memref::LoadOp load);
   mlir::LogicalResult writeRandoms(plan::RandomOp op, mlir::Value lane);
   mlir::FailureOr<OneHot> writeOneHot(schedule::OneHotOp op, mlir::Value lane);
@@ -88,8 +101,10 @@ private:
   /// Of the loads of all lanes, and of random numbers, in what their lanes are.
   llvm::DenseMap<mlir::Operation *, std::string> vectors;
   /// What an earlier stage keeps, by number.
-  llvm::DenseMap<int64_t, std::string> kept;
+  std::map<int64_t, std::string> kept;
   std::string lastKept; ///< the last one that was declared
+  /// Sums of columns, by number.
+  std::map<int64_t, std::string> summed;
 };
 
 } // namespace tessera::cuda

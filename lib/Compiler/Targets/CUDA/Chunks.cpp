@@ -113,7 +113,8 @@ int Chunk::getWidth() const {
 
 void Chunk::addAligned(SmallVectorImpl<ConditionAttr> &conditions) {
   for (auto &[op, plan] : planned) {
-    if (plan.kind != RoleKind::Vector && plan.kind != RoleKind::Tile)
+    if (plan.kind != RoleKind::Vector && plan.kind != RoleKind::Tile &&
+        plan.kind != RoleKind::Summed)
       continue;
     Value memref = getMemRef(op);
     auto condition = ConditionAttr::get(

@@ -186,6 +186,82 @@ SmallVector<scf::ParallelOp> cuda::getStages(scf::ParallelOp loop) {
   return stages;
 }
 
+scf::ForOp cuda::getRowLoop(scf::ParallelOp loop) {
+  scf::ForOp rows;
+  for (auto inner : loop.getBody()->getOps<scf::ForOp>()) {
+    if (inner.getBody()->getOps<scf::ParallelOp>().empty())
+      continue;
+    if (rows || inner.getNumResults() != 0)
+      return nullptr;
+    rows = inner;
+  }
+  return rows;
+}
+
+bool cuda::isSummed(scf::ParallelOp loop, Value memref) {
+  scf::ForOp rows = getRowLoop(loop);
+  if (!rows || !isa<BlockArgument>(memref))
+    return false;
+  scf::ParallelOp first;
+  ValueRange places;
+  auto isElement = [&](Operation *access, ValueRange indices) {
+    auto stage = dyn_cast<scf::ParallelOp>(access->getParentOp());
+    if (!stage ||
+        (stage->getParentOp() != loop && stage->getParentOp() != rows))
+      return false;
+    if (!first) {
+      if (!isa<memref::StoreOp>(access) || stage->getParentOp() != loop ||
+          !stage->isBeforeInBlock(rows) ||
+          !llvm::all_of(stage.getInductionVars(), [&](Value variable) {
+            return llvm::is_contained(indices, variable);
+          }))
+        return false;
+      first = stage;
+      places = indices;
+    }
+    if (!llvm::equal(first.getUpperBound(), stage.getUpperBound(),
+                     isSameExtent))
+      return false;
+    return llvm::all_of(llvm::zip_equal(places, indices), [&](auto pair) {
+      auto [place, index] = pair;
+      auto variables = first.getInductionVars();
+      auto variable = llvm::find(variables, place);
+      if (variable != variables.end())
+        return index == stage.getInductionVars()[variable - variables.begin()];
+      return index == place &&
+             !rows->isAncestor(place.getParentRegion()->getParentOp());
+    });
+  };
+  bool isIt = true;
+  loop.walk([&](Operation *access) {
+    if (auto load = dyn_cast<memref::LoadOp>(access)) {
+      if (load.getMemRef() == memref)
+        isIt &= isElement(load, load.getIndices());
+    } else if (auto store = dyn_cast<memref::StoreOp>(access)) {
+      if (store.getMemRef() == memref)
+        isIt &= isElement(store, store.getIndices());
+    }
+  });
+  return isIt && first;
+}
+
+std::optional<Address> cuda::getAddress(scf::ForOp rows, memref::LoadOp load) {
+  Address address;
+  SmallVector<Value> worklist(load.getIndices());
+  while (!worklist.empty()) {
+    Value value = worklist.pop_back_val();
+    address.varies |= value == rows.getInductionVar();
+    Operation *op = value.getDefiningOp();
+    if (!op || !rows->isAncestor(op))
+      continue;
+    if (!isMemoryEffectFree(op) || op->getNumRegions() != 0)
+      return std::nullopt;
+    if (address.ops.insert(op).second)
+      llvm::append_range(worklist, op->getOperands());
+  }
+  return address;
+}
+
 bool cuda::readSame(scf::ParallelOp stage, memref::LoadOp load,
                     scf::ParallelOp otherStage, memref::LoadOp other) {
   if (load.getMemRef() != other.getMemRef() ||

@@ -79,6 +79,21 @@ llvm::DenseSet<mlir::Value> getByRow(mlir::scf::ParallelOp loop);
 bool usesAny(mlir::Operation *op, const llvm::DenseSet<mlir::Value> &values);
 /// The outermost parallel loops inside.
 llvm::SmallVector<mlir::scf::ParallelOp> getStages(mlir::scf::ParallelOp loop);
+/// The loop in order right inside that has stages, over the rows of a run; null
+/// if there is none, or another one.
+mlir::scf::ForOp getRowLoop(mlir::scf::ParallelOp loop);
+/// Whether memory is a sum of columns over the rows of a run: what a stage
+/// before the rows sets, and only stages access, in each iteration the same
+/// element.
+bool isSummed(mlir::scf::ParallelOp loop, mlir::Value memref);
+/// What a load's address comes from, inside of the row loop; nothing if that is
+/// not known before the row begins.
+struct Address {
+  llvm::SmallPtrSet<mlir::Operation *, 8> ops;
+  bool varies = false; ///< by row
+};
+std::optional<Address> getAddress(mlir::scf::ForOp rows,
+                                  mlir::memref::LoadOp load);
 /// Whether two loads of stages read the same element of a row in each
 /// iteration.
 bool readSame(mlir::scf::ParallelOp stage, mlir::memref::LoadOp load,

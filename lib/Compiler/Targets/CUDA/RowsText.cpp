@@ -7,8 +7,9 @@
 //===----------------------------------------------------------------------===//
 //
 // A group of threads (rows.cuh) takes one iteration of the outer loop, a row,
-// at a time. Each parallel loop inside, a stage, shares its chunks among the
-// group; all else every member does alike, but for stores, which one does.
+// at a time, or a run of them. Each parallel loop inside, a stage, shares its
+// chunks among the group; all else every member does alike, but for stores,
+// which one does.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,6 +38,10 @@ private:
   LogicalResult writeLanes(Operation *op);
   void writeStore(memref::StoreOp op);
   LogicalResult writeStage(scf::ParallelOp op);
+  LogicalResult writeRun(scf::ForOp rows);
+  /// Where chunk `u` of a stage is, of those of this thread from `first` on.
+  void writePlace(scf::ParallelOp stage, const std::string &count,
+                  const std::string &first);
   /// What the lanes of a stage's chunks are iterations of.
   Value getLane(scf::ParallelOp stage) {
     return (columns ? loop : stage).getInductionVars().back();
@@ -82,14 +87,45 @@ LogicalResult RowsWriter::writeBlock(Block &block,
       written = writeStage(stage);
     else if (auto branch = dyn_cast<scf::IfOp>(op))
       written = out.writeIf(branch, inner);
-    else if (auto loop = dyn_cast<scf::ForOp>(op))
-      written = out.writeFor(loop, inner);
+    else if (auto rows = dyn_cast<scf::ForOp>(op))
+      written =
+          rows == getRowLoop(loop) ? writeRun(rows) : out.writeFor(rows, inner);
     else
       written = out.writeOp(&op);
     if (failed(written))
       return failure();
   }
   out.writeYield(block, results);
+  return success();
+}
+
+/// A run of rows, whose sums of columns are in memory after it.
+LogicalResult RowsWriter::writeRun(scf::ForOp rows) {
+  auto place = [&](scf::ParallelOp stage) {
+    std::string count = out.fresh("chunks");
+    out.line() << "const Point " << count << " = "
+               << writer.getCount(stage, getLane(stage)) << ";\n";
+    writePlace(stage, count, "group.member()");
+  };
+  const bool isAhead =
+      llvm::any_of(getLoop(loop).getInstances(), [](InstanceAttr instance) {
+        return instance.getKeep() == Keep::Ahead;
+      });
+  if (isAhead && failed(writer.writeFetch(rows, place)))
+    return failure();
+  if (failed(
+          out.writeFor(rows, [&](Block &block, ArrayRef<std::string> results) {
+            if (isAhead)
+              writer.writeTurn(rows);
+            return writeBlock(block, results);
+          })))
+    return failure();
+  for (auto stage : loop.getBody()->getOps<scf::ParallelOp>())
+    if (llvm::any_of(stage.getBody()->getOps<memref::StoreOp>(),
+                     [](memref::StoreOp store) {
+                       return hasRole(store, RoleKind::Summed);
+                     }))
+      writer.writeSums(stage, place);
   return success();
 }
 
@@ -143,6 +179,16 @@ void RowsWriter::writeStore(memref::StoreOp op) {
     out.line() << "group.sync();\n";
 }
 
+void RowsWriter::writePlace(scf::ParallelOp stage, const std::string &count,
+                            const std::string &first) {
+  // (No test is left where the number of chunks is known and fits.)
+  out.line() << "const Point number = " << first << " + u * group.size();\n";
+  out.line() << "if (" << count
+             << " % (U * group.size()) != 0 && number >= " << count << ")\n";
+  out.line() << "  continue;\n";
+  writer.writeIndices(stage, getLane(stage), "number");
+}
+
 /// A stage: its chunks are shared among the row's group.
 LogicalResult RowsWriter::writeStage(scf::ParallelOp op) {
   auto reduce = cast<scf::ReduceOp>(op.getBody()->getTerminator());
@@ -162,14 +208,7 @@ LogicalResult RowsWriter::writeStage(scf::ParallelOp op) {
   std::string count = out.fresh("chunks");
   out.line() << "const Point " << count << " = "
              << writer.getCount(op, getLane(op)) << ";\n";
-  // (No test is left where the number of chunks is known and fits.)
-  auto place = [&](bool) {
-    out.line() << "const Point number = at + u * group.size();\n";
-    out.line() << "if (" << count
-               << " % (U * group.size()) != 0 && number >= " << count << ")\n";
-    out.line() << "  continue;\n";
-    writer.writeIndices(op, getLane(op), "number");
-  };
+  auto place = [&](bool) { writePlace(op, count, "at"); };
   ChunkWriter::Loop chunks{op,
                            getLane(op),
                            "Point at = group.member(); at < group.share(" +
@@ -249,7 +288,8 @@ static StringRef getGroup(Form form) {
 }
 
 static StringRef getText(Keep keep) {
-  return keep == Keep::Shared      ? "Keep::Shared"
+  return keep == Keep::Ahead       ? "Keep::Ahead"
+         : keep == Keep::Shared    ? "Keep::Shared"
          : keep == Keep::Registers ? "Keep::Registers"
                                    : "Keep::No";
 }

@@ -9,7 +9,9 @@
 // A group of threads takes one iteration of the outer loop, a row, at a time.
 // Each parallel loop inside, a stage, shares its chunks among the group. Loads
 // that a later stage of the same row needs again are kept in registers or
-// shared memory when the row is short enough.
+// shared memory when the row is short enough. Where an iteration is a run of
+// rows, sums of columns are in registers, and each row is loaded while the one
+// before is computed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,19 +29,25 @@ constexpr int64_t kShortRow = 1024;
 constexpr int64_t kMinPoints = 4096;
 /// Of a block's shared memory, for what is not kept.
 constexpr int64_t kReserved = 2 << 10;
+/// Of a multiprocessor, and what a thread of a run needs beside its sums.
+constexpr int64_t kRegisters = 1 << 16, kOtherRegisters = 48;
 
 class Rows {
 public:
   Rows(scf::ParallelOp loop, const plan::Limits &limits)
-      : loop(loop), limits(limits), memory(loop), stages(getStages(loop)) {}
+      : loop(loop), rows(getRowLoop(loop)), limits(limits), memory(loop),
+        stages(getStages(loop)) {}
   void schedule();
 
 private:
   void planStages();
   int columnWidth();
   void countNeighbours(scf::ParallelOp stage, int &along, int &across);
+  void planSums();
+  bool isAhead();
   void numberKept();
   void planGroup();
+  void planRuns();
   void planKept();
   SmallVector<ConditionAttr> getConditions();
   LoopAttr getAttribute();
@@ -52,10 +60,12 @@ private:
   bool columns() const { return form == Form::Columns; }
 
   scf::ParallelOp loop;
+  scf::ForOp rows; ///< of a run
   const plan::Limits &limits;
   MemoryUse memory;
   SmallVector<scf::ParallelOp> stages;
-  std::vector<Chunk> chunks; ///< of the stages
+  std::vector<Chunk> chunks;   ///< of the stages
+  llvm::SetVector<Value> sums; ///< of columns
   bool conditional = false;  ///< whether a stage is in a branch or a loop
   bool isStatic = true;
   int64_t longest = 1; ///< of the stages, as far as extents are known
@@ -65,6 +75,7 @@ private:
   int64_t threads = 256, items = 1, shared = 0;
   /// Registers for a chunk of what later stages need again, and of the rest.
   int again = 0, once = 0;
+  int aheadBytes = 0; ///< of a chunk, of this row and the next
   bool words = true; ///< whether what they need again is in words
   Keep keep = Keep::No;
   int resident = 1;         ///< blocks that a multiprocessor should hold
@@ -76,11 +87,12 @@ void Rows::planStages() {
   loop.getBody()->walk([&](Operation *) { ++ops; });
   int along = 0, across = 0;
   for (scf::ParallelOp stage : stages) {
-    conditional |= stage->getParentOp() != loop;
+    conditional |=
+        stage->getParentOp() != loop && (!rows || stage->getParentOp() != rows);
     countNeighbours(stage, along, across);
   }
   llvm::DenseSet<Value> byRow;
-  if (across > along && !conditional) {
+  if (across > along && !conditional && !rows) {
     form = Form::Columns;
     byRow = getByRow(loop);
   }
@@ -142,8 +154,46 @@ void Rows::countNeighbours(scf::ParallelOp stage, int &along, int &across) {
   });
 }
 
-/// Numbers the loads that several stages do, and counts registers.
+/// Numbers the sums of columns.
+void Rows::planSums() {
+  if (conditional)
+    return;
+  auto kernel = loop->getParentOfType<func::FuncOp>();
+  for (Value memref : kernel.getArguments())
+    if (memory.isBoth(memref) && isSummed(loop, memref))
+      sums.insert(memref);
+  for (auto [stage, chunk] : llvm::zip_equal(stages, chunks)) {
+    Value lane = stage.getInductionVars().back();
+    stage.walk([&](Operation *access) {
+      auto load = dyn_cast<memref::LoadOp>(access);
+      auto store = dyn_cast<memref::StoreOp>(access);
+      if (!load && !store)
+        return;
+      Value memref = load ? load.getMemRef() : store.getMemRef();
+      ValueRange indices = load ? load.getIndices() : store.getIndices();
+      if (sums.contains(memref))
+        chunk.planned[access] = {RoleKind::Summed, false,
+                                 llvm::find(indices, lane) - indices.begin(),
+                                 llvm::find(sums, memref) - sums.begin()};
+    });
+  }
+}
+
+/// Whether all that a run's rows load is known before the row.
+bool Rows::isAhead() {
+  if (!rows || conditional)
+    return false;
+  for (Chunk &chunk : chunks)
+    for (auto [load, plan] : chunk.getLoads())
+      if (plan->guarded || !rows->isAncestor(load) || !getAddress(rows, load))
+        return false;
+  return true;
+}
+
+/// Numbers the loads that several stages do, of a run all, and counts
+/// registers.
 void Rows::numberKept() {
+  const bool ahead = isAhead();
   struct Same {
     scf::ParallelOp stage;
     SmallVector<std::pair<memref::LoadOp, Chunk::Planned *>> loads;
@@ -165,7 +215,7 @@ void Rows::numberKept() {
   };
   int64_t number = 0;
   for (Same &same : elements) {
-    if (same.loads.size() < 2)
+    if (same.loads.size() < 2 && !ahead)
       continue;
     for (auto &[load, plan] : same.loads)
       plan->number = number;
@@ -173,6 +223,10 @@ void Rows::numberKept() {
     const int bytes = getBytes(same.loads.front().first);
     again += std::max(bytes / 4, 1);
     words &= bytes % 4 == 0;
+    if (ahead)
+      aheadBytes += getAddress(rows, same.loads.front().first)->varies
+                        ? 2 * bytes
+                        : bytes;
   }
   for (Chunk &chunk : chunks) {
     int here = 0;
@@ -214,8 +268,49 @@ void Rows::planGroup() {
   unroll = llvm::divideCeil(count, threads);
 }
 
+/// Threads that have registers for the sums, and rows a row ahead, if shared
+/// memory has them.
+void Rows::planRuns() {
+  int64_t runs = 1;
+  for (Value extent : loop.getUpperBound())
+    runs *= getConstant(extent).value_or(1);
+  resident = std::max<int64_t>(
+      llvm::divideCeil(runs, std::max<int64_t>(limits.multiprocessors, 1)), 1);
+  const int64_t count = llvm::divideCeil(longest, width);
+  if (form == Form::Blocks) {
+    auto fits = [&](int64_t threads) {
+      const int64_t chunks = llvm::divideCeil(count, threads);
+      return threads * resident <= limits.threads &&
+             chunks * threads - count <= count / 8 &&
+             chunks * width * int64_t(sums.size()) + kOtherRegisters <=
+                 kRegisters / (threads * resident);
+    };
+    threads = 256;
+    for (int64_t more : {512, 384})
+      if (count >= more && fits(more)) {
+        threads = more;
+        break;
+      }
+    unroll = llvm::divideCeil(count, threads);
+    resident = std::min<int64_t>(resident, limits.threads / threads);
+  } else {
+    items = threads / kWarp; // a run is work enough
+    resident = std::max<int64_t>(resident * kWarp / threads, 1);
+  }
+  const int64_t needed = aheadBytes * unroll * threads;
+  if (aheadBytes > 0 && words &&
+      needed <= limits.sharedBytes / resident - kReserved) {
+    keep = Keep::Ahead;
+    shared = needed;
+  }
+}
+
 /// What is kept where, and how many blocks there should be for it.
 void Rows::planKept() {
+  if (rows && isStatic && !columns())
+    planRuns();
+  if (keep == Keep::Ahead)
+    return;
   const int64_t needed = int64_t(4) * again * unroll * threads;
   // Rows of which a multiprocessor does not hold two are loaded once a stage.
   const int64_t most = limits.sharedBytes / 2 - kReserved;
@@ -315,12 +410,15 @@ void Rows::writeStage(scf::ParallelOp stage, Chunk &chunk) {
     lastArrived = std::max(lastArrived, plan.number);
   Builder b(stage.getContext());
   // What is kept in shared memory is not to be in registers all at once.
-  if (!inRegisters && !arrives)
-    stage->setAttr(kAtOnceAttr, b.getI64IntegerAttr(4));
   bool shares = false;
+  bool adds = false;
   stage.walk([&](memref::StoreOp store) {
-    shares |= memory.isBoth(store.getMemRef());
+    const bool isSum = sums.contains(store.getMemRef());
+    adds |= isSum;
+    shares |= memory.isBoth(store.getMemRef()) && !isSum;
   });
+  if (!inRegisters && !arrives && !adds)
+    stage->setAttr(kAtOnceAttr, b.getI64IntegerAttr(4));
   if (shares)
     stage->setAttr(kSyncAttr, b.getUnitAttr());
   chunk.formPeepholes();
@@ -349,6 +447,7 @@ void Rows::writeOutside() {
 
 void Rows::schedule() {
   planStages();
+  planSums();
   numberKept();
   planGroup();
   planKept();

@@ -48,6 +48,8 @@ private:
                            scf::ParallelOp body, const Lanes &lanes);
   LogicalResult verifyVector(Operation *access, RoleAttr role,
                              scf::ParallelOp body, const Lanes &lanes);
+  LogicalResult verifySummed(Operation *access, RoleAttr role,
+                             scf::ParallelOp body);
   LogicalResult verifyAvailable(Operation *inner, RoleAttr role,
                                 scf::ParallelOp body);
   LogicalResult verifyOneHot(OneHotOp oneHot, scf::ParallelOp body,
@@ -70,6 +72,8 @@ private:
   const plan::Limits &limits;
   MemoryUse memory;
   scf::ParallelOp loop; ///< null for one thread
+  scf::ForOp rows;      ///< of a run, if it has them
+  llvm::DenseMap<int64_t, Value> sums; ///< of columns, by number
   SmallVector<scf::ParallelOp> stages;
   SmallVector<std::pair<scf::ParallelOp, memref::LoadOp>> kept;
   SmallVector<Operation *> vectors; ///< accesses of all lanes
@@ -116,6 +120,7 @@ LogicalResult Verifier::verifyShape() {
                ? success()
                : op->emitError() << "one thread has threads(1) alone";
   stages = getStages(loop);
+  rows = getRowLoop(loop);
   if (failed(verifyLoops(loop, stages)))
     return failure();
   if (attribute.isOfRows() == stages.empty())
@@ -127,8 +132,10 @@ LogicalResult Verifier::verifyShape() {
                            << most << ", not " << threads;
   if (attribute.getItems() < 1)
     return op->emitError() << "a block has at least one item";
-  if (shared < 0 || (shared > 0 && !isForm(Form::Blocks)))
-    return op->emitError() << "shared memory is for the rows of blocks";
+  if (shared < 0 ||
+      (shared > 0 && !isForm(Form::Blocks) && !(isForm(Form::Warps) && rows)))
+    return op->emitError() << "shared memory is for the rows of blocks, or of "
+                              "runs";
   if (resident < 0 || resident > limits.threads / threads)
     return op->emitError() << "a multiprocessor has " << limits.threads
                            << " threads, for " << limits.threads / threads
@@ -267,6 +274,8 @@ LogicalResult Verifier::verifyKept(InstanceAttr instance) {
   const Keep keep = instance.getKeep();
   if (keep == Keep::No)
     return success();
+  if (keep == Keep::Ahead && !rows)
+    return op->emitError() << "only runs of rows are kept ahead";
   if (!isForm(Form::Blocks) && (keep == Keep::Shared || !isForm(Form::Warps)))
     return op->emitError() << "only rows of warps and blocks are kept, and in "
                               "shared memory those of blocks";
@@ -296,13 +305,21 @@ LogicalResult Verifier::verifyKept(InstanceAttr instance) {
     if (!numbers.insert(getRole(load).getNumber()).second)
       continue;
     const int64_t own = v * load.getMemRefType().getElementTypeBitWidth() / 8;
-    if (keep == Keep::Shared && own % 4 != 0)
+    if (keep != Keep::Registers && own % 4 != 0)
       return load.emitError() << "goes to shared memory in words of 4 bytes, "
                                  "not in "
                               << own;
-    bytes += own * u * attribute.getThreads();
+    int64_t rowsOf = 1;
+    if (keep == Keep::Ahead) {
+      std::optional<Address> address = getAddress(rows, load);
+      if (!rows->isAncestor(load) || !address)
+        return load.emitError() << "is not known before the row begins, to be "
+                                   "loaded ahead";
+      rowsOf = address->varies ? 2 : 1;
+    }
+    bytes += rowsOf * own * u * attribute.getThreads();
   }
-  if (keep == Keep::Shared && bytes > attribute.getShared())
+  if (keep != Keep::Registers && bytes > attribute.getShared())
     return op->emitError() << "what is kept needs " << bytes
                            << " bytes of shared memory, not "
                            << attribute.getShared();
@@ -332,12 +349,15 @@ LogicalResult Verifier::verifyVector(Operation *access, RoleAttr role,
   vectors.push_back(access);
   if (role.is(RoleKind::Kept)) {
     auto load = cast<memref::LoadOp>(access);
-    if (!isStage || isGuarded || body->getParentOp() != loop || !isNumber)
+    Operation *parent = body->getParentOp();
+    if (!isStage || isGuarded ||
+        (parent != loop && (!rows || parent != rows)) || !isNumber)
       return access->emitError() << "what is kept is loaded in each row: in "
                                     "stages, under no condition, by number";
     for (auto &[stage, other] : kept)
       if (getRole(other).getNumber() == role.getNumber() &&
-          !readSame(body, load, stage, other))
+          (!readSame(body, load, stage, other) ||
+           stage->getParentOp() != parent))
         return access->emitError()
                << "is not what is kept as number " << role.getNumber();
     kept.push_back({body, load});
@@ -352,6 +372,41 @@ LogicalResult Verifier::verifyVector(Operation *access, RoleAttr role,
                 "neighbours lie along the dimension across";
   }
   return success();
+}
+
+/// All accesses of the memory are such, by one number.
+LogicalResult Verifier::verifySummed(Operation *access, RoleAttr role,
+                                     scf::ParallelOp body) {
+  auto getMemRef = [](Operation *access) -> Value {
+    if (auto load = dyn_cast<memref::LoadOp>(access))
+      return load.getMemRef();
+    auto store = dyn_cast<memref::StoreOp>(access);
+    return store ? store.getMemRef() : Value();
+  };
+  Value memref = getMemRef(access);
+  if (!memref || body == loop || !isSummed(loop, memref))
+    return access->emitError()
+           << "is no sum of columns over a run of rows: what stages alone "
+              "access, in each iteration the same element, and one before the "
+              "rows sets";
+  auto load = dyn_cast<memref::LoadOp>(access);
+  ValueRange indices =
+      load ? load.getIndices() : cast<memref::StoreOp>(access).getIndices();
+  const int64_t lane =
+      llvm::find(indices, body.getInductionVars().back()) - indices.begin();
+  if (role.getDim() != lane || role.getNumber() < 0 ||
+      role.getNumber() >= kMaxNumber ||
+      sums.try_emplace(role.getNumber(), memref).first->second != memref)
+    return access->emitError() << "is summed along dimension " << lane
+                               << ", by a number of its own";
+  WalkResult same = loop.walk([&](Operation *other) {
+    if (getMemRef(other) != memref || getRole(other) == role)
+      return WalkResult::advance();
+    return WalkResult(other->emitError()
+                      << "accesses what another op has as " << role);
+  });
+  vectors.push_back(access);
+  return failure(same.wasInterrupted());
 }
 
 /// What an op with a role needs of the body is there when it is done.
@@ -467,6 +522,9 @@ LogicalResult Verifier::verifyRole(Operation *inner, RoleAttr role,
         }))
       return inner->emitError() << "is needed for other lanes than the first";
     return success();
+  case RoleKind::Summed:
+    return isGuarded ? inner->emitError() << "is summed under a condition"
+                     : verifySummed(inner, role, body);
   case RoleKind::Lanes:
     return inner->emitError() << "<lanes> is for ops outside of stages";
   case RoleKind::Query:
@@ -588,7 +646,8 @@ LogicalResult Verifier::verifySyncs() {
     bool waits = false;
     if (isStage)
       inner->walk([&](memref::StoreOp own) {
-        waits |= memory.isBoth(own.getMemRef());
+        waits |=
+            memory.isBoth(own.getMemRef()) && !hasRole(own, RoleKind::Summed);
       });
     else if (store && attribute.isOfRows() && stage == op)
       waits = memory.isBoth(store.getMemRef());

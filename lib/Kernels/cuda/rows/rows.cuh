@@ -141,11 +141,13 @@ template <int Threads> struct ColumnRow {
 // What several stages of a row need
 //===----------------------------------------------------------------------===//
 
-/// Where it is: loaded anew in each stage, or loaded once and then kept.
-enum class Keep { No, Registers, Shared };
+/// Where it is: loaded anew in each stage, or loaded once and then kept, perhaps
+/// while the row before is computed.
+enum class Keep { No, Registers, Shared, Ahead };
 
-/// A thread's `U` vectors of a row, one for each of its chunks.
-template <Keep How, class T, int V, int U, int Threads> struct Kept {
+/// A thread's `U` vectors of a row, one for each of its chunks. `Varies`: by row.
+template <Keep How, class T, int V, int U, int Threads, bool Varies = true>
+struct Kept {
   Vector<T, V> vectors[U];
 
   __device__ explicit Kept(int) {}
@@ -155,6 +157,7 @@ template <Keep How, class T, int V, int U, int Threads> struct Kept {
   }
   __device__ void leave() {}
   __device__ void arrive(int) {}
+  __device__ void fetch(int, const T *) {}
   __device__ const Vector<T, V> &operator[](int u) const { return vectors[u]; }
 
   /// In a later stage: makes the compiler convert them anew, not keep them
@@ -225,8 +228,8 @@ template <int Most> __device__ void waitForCopies([[maybe_unused]] int groups) {
 /// In shared memory, from byte `begin` on. (Each thread reads only its own, so
 /// nobody else waits.) It holds more than registers do, and more blocks run at
 /// a time.
-template <class T, int V, int U, int Threads>
-struct Kept<Keep::Shared, T, V, U, Threads> {
+template <class T, int V, int U, int Threads, bool Varies>
+struct Kept<Keep::Shared, T, V, U, Threads, Varies> {
   using Own = Vector<T, V>;
   int begin;
   Own *own;
@@ -242,6 +245,53 @@ struct Kept<Keep::Shared, T, V, U, Threads> {
   __device__ void arrive(int u) { waitForCopies<U - 1>(U - 1 - u); }
   __device__ Own operator[](int u) const { return own[u * Threads]; }
   __device__ void again() {}
+};
+
+/// There, too, of the row that is computed and of the next one, which `fetch`
+/// has leave. What no row changes is there once.
+template <class T, int V, int U, int Threads, bool Varies>
+struct Kept<Keep::Ahead, T, V, U, Threads, Varies> {
+  using Own = Vector<T, V>;
+  static constexpr int kRows = Varies ? 2 : 1;
+  int begin, row = kRows - 1;
+  Own *own;
+
+  __device__ explicit Kept(int begin)
+      : begin(begin),
+        own(reinterpret_cast<Own *>(getShared() + begin) + threadIdx.x) {}
+  __device__ int end() const {
+    return begin + kRows * U * Threads * int(sizeof(Own));
+  }
+  __device__ void fetch(int u, const T *from) {
+    copyAsync<sizeof(Own)>(own + ((row + 1) % kRows * U + u) * Threads, from);
+  }
+  __device__ void turn() { row = (row + 1) % kRows; }
+  __device__ void load(int, const T *) {}
+  __device__ Own operator[](int u) const {
+    return own[(row * U + u) * Threads];
+  }
+  __device__ void again() {}
+};
+
+/// A thread's sums of columns over a run of rows: lane `v` of chunk `u`. `end`
+/// is after the run; in between they are in registers, if rows are kept.
+template <Keep How, class T, int V, int U> struct Summed {
+  T lanes[U][V];
+
+  __device__ T get(int u, int v, const T *) const { return lanes[u][v]; }
+  __device__ void set(int u, int v, T *, T sum) { lanes[u][v] = sum; }
+  __device__ void end(int u, T *to) const {
+    Vector<T, V> sums;
+#pragma unroll
+    for (int v = 0; v < V; ++v)
+      sums.lane[v] = lanes[u][v];
+    store(to, sums);
+  }
+};
+template <class T, int V, int U> struct Summed<Keep::No, T, V, U> {
+  __device__ T get(int, int, const T *from) const { return *from; }
+  __device__ void set(int, int, T *to, T sum) { *to = sum; }
+  __device__ void end(int, T *) const {}
 };
 
 /// The sum, maximum or minimum of lanes, by a tree.
