@@ -42,6 +42,7 @@ public:
 private:
   LogicalResult emit(Operation *op);
   LogicalResult emitGroup(plan::GroupOp group);
+  LogicalResult emitInOrder(Operation *op);
   LogicalResult emitLoops(plan::GroupOp group);
   LogicalResult emitContract(plan::GroupOp group);
   LogicalResult emitAttention(tv::AttentionOp op);
@@ -312,15 +313,6 @@ LogicalResult Emitter::launch(Operation *op, StringRef name,
   return success();
 }
 
-template <typename Op> static void emitInOrder(KernelEmitter &emitter, Op op) {
-  tessera::emitLoops(emitter, op);
-}
-static void emitInOrder(KernelEmitter &emitter, tv::ScatterOp op) {
-  if (plan::getTarget(op).getLimits().multiprocessors == 0 ||
-      !emitSortedScatter(emitter, op))
-    tessera::emitLoops(emitter, op);
-}
-
 LogicalResult Emitter::emitGroup(plan::GroupOp group) {
   made.clear();
   Operation *product = group.getProduct();
@@ -338,19 +330,12 @@ LogicalResult Emitter::emitGroup(plan::GroupOp group) {
                 // Kernels of their own.
                 .Case<tv::AttentionOp, tv::AttentionGradOp>(
                     [&](auto op) { return emitAttention(op); })
-                // These too: they write in an order of their own.
-                .Case<tv::ScatterOp, tv::CumsumOp, tv::DispatchOp>(
-                    [&](auto op) {
-                      return launch(op, op->getName().stripDialect(), {},
-                                    llvm::to_vector_of<Value>(op->getResults()),
-                                    [&](KernelEmitter &emitter) {
-                                      emitInOrder(emitter, op);
-                                    });
-                    })
                 .Case([&](tv::WindowOpInterface op) {
                   return emitWindow(group, op);
                 })
-                .Default([&](Operation *) { return emitLoops(group); });
+                .Default([&](Operation *op) {
+                  return hasOwnOrder(op) ? emitInOrder(op) : emitLoops(group);
+                });
   if (failed(emitted))
     return failure();
   for (auto [yielded, result] :
@@ -440,6 +425,16 @@ static void addFree(llvm::SetVector<Operation *> &ops,
   add(values);
   for (size_t i = 0; i < ops.size(); ++i)
     add(getReadValues(ops[i]));
+}
+
+/// What writes in an order of its own.
+LogicalResult Emitter::emitInOrder(Operation *op) {
+  llvm::SetVector<Operation *> inlined;
+  addFree(inlined, {}, llvm::to_vector(op->getOperands()));
+  return launch(
+      op, op->getName().stripDialect(), inlined,
+      llvm::to_vector_of<Value>(op->getResults()),
+      [&](KernelEmitter &emitter) { tessera::emitInOrder(emitter, op); });
 }
 
 /// What runs in one loop nest, perhaps behind a product.

@@ -16,6 +16,7 @@
 
 #include "Kernels/BuildLocal.h"
 #include "Kernels/ExpandAttention.h"
+#include "Kernels/LoopKernels.h"
 #include "Kernels/Passes.h"
 #include "Kernels/Variants.h"
 #include "Plan/Target.h"
@@ -78,13 +79,14 @@ static FailureOr<SmallVector<Value>> expandGroupedMatmul(tv::GroupedMatmulOp op,
 }
 
 /// Small floats are added in f32: one element may get thousands of updates.
+/// (The kernel of sorted ones does that itself.)
 static FailureOr<SmallVector<Value>> expandScatter(tv::ScatterOp op,
                                                    OpBuilder &b) {
   Build build{b, op.getLoc()};
   RankedTensorType type = op.getResult().getType();
   Type element = type.getElementType();
   if (op.getUpdate() != tv::Update::Sum ||
-      !(element.isBF16() || element.isF16()))
+      !(element.isBF16() || element.isF16()) || isSorted(op))
     return SmallVector<Value>();
   Value sums = tv::ScatterOp::create(
       b, op.getLoc(),

@@ -119,6 +119,8 @@ void Grouper::forEachRead(PlanStep &step,
       else // in memory, all of it
         llvm::for_each(op->getOperands(), visit);
     }
+  } else if (hasOwnOrder(step.op)) {
+    read.insert_range(step.op->getOperands());
   } else {
     for (Value value :
          step.op->getOperands().drop_back(getUnread(step.op).size()))
@@ -336,7 +338,7 @@ void Grouper::group() {
       // Exists in memory only for those that do not compute it themselves.
       bool needed = llvm::any_of(op.getUsers(), [&](Operation *user) {
         user = block.findAncestorOpInBlock(*user);
-        return !isFusable(user) &&
+        return !isFusable(user) && !hasOwnOrder(user) &&
                llvm::is_contained(user->getOperands(), op.getResult(0));
       });
       if (needed)
@@ -725,6 +727,8 @@ Grouping Grouper::finish() {
       for (Operation *op : fused->ops)
         if (!hasKernel(op))
           loops.insert(op);
+    if (hasOwnOrder(steps[step].op))
+      loops.insert(steps[step].op);
     // Behind a kernel of a product, the op that a library would do with it.
     if (fused && steps[step].product)
       if (auto epilogue = getEpilogue(fused->ops.front());

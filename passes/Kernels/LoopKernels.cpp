@@ -14,6 +14,8 @@
 
 #include "Kernels/LoopKernels.h"
 
+#include "llvm/ADT/TypeSwitch.h"
+
 using namespace mlir;
 using namespace tessera;
 
@@ -26,7 +28,9 @@ static Type getElement(Value tensor) {
   return cast<RankedTensorType>(tensor.getType()).getElementType();
 }
 
-void tessera::emitLoops(KernelEmitter &emitter, tv::ScatterOp op) {
+static void emitLoops(KernelEmitter &emitter, tv::ScatterOp op) {
+  if (isSorted(op))
+    return emitSortedScatter(emitter, op);
   Value result = op.getResult(), ids = op.getIndices(),
         updates = op.getUpdates();
   emitter.addOutput(result);
@@ -62,7 +66,7 @@ void tessera::emitLoops(KernelEmitter &emitter, tv::ScatterOp op) {
   });
 }
 
-void tessera::emitLoops(KernelEmitter &emitter, tv::CumsumOp op) {
+static void emitLoops(KernelEmitter &emitter, tv::CumsumOp op) {
   OpBuilder &b = emitter.builder();
   Value input = op.getInput(), result = op.getResult();
   emitter.addOutput(result);
@@ -88,7 +92,7 @@ void tessera::emitLoops(KernelEmitter &emitter, tv::CumsumOp op) {
   });
 }
 
-void tessera::emitLoops(KernelEmitter &emitter, tv::DispatchOp op) {
+static void emitLoops(KernelEmitter &emitter, tv::DispatchOp op) {
   OpBuilder &b = emitter.builder();
   Location loc = emitter.loc();
   Value result = op.getResult(), counts = op.getCounts(), slots = op.getSlots();
@@ -151,4 +155,23 @@ void tessera::emitLoops(KernelEmitter &emitter, tv::DispatchOp op) {
                     {e, r, at.back()});
     });
   });
+}
+
+using Emit = void (*)(KernelEmitter &, Operation *);
+
+static Emit getEmit(Operation *op) {
+  return TypeSwitch<Operation *, Emit>(op)
+      // The ops that this file is about.
+      .Case<tv::ScatterOp, tv::CumsumOp, tv::DispatchOp>([](auto op) -> Emit {
+        return [](KernelEmitter &emitter, Operation *each) {
+          emitLoops(emitter, cast<decltype(op)>(each));
+        };
+      })
+      .Default(nullptr);
+}
+
+bool tessera::hasOwnOrder(Operation *op) { return getEmit(op); }
+
+void tessera::emitInOrder(KernelEmitter &emitter, Operation *op) {
+  getEmit(op)(emitter, op);
 }

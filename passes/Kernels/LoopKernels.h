@@ -12,15 +12,18 @@
 #include "Kernels/FusedKernel.h"
 
 namespace tessera {
-/// Copies `init`, then does the updates of each place in order.
-void emitLoops(KernelEmitter &emitter, tv::ScatterOp op);
-/// The same with as many threads as there are elements, or more. False, and
-/// nothing is done, where sizes are not known or updates few.
-bool emitSortedScatter(KernelEmitter &emitter, tv::ScatterOp op);
-/// Adds up each row in order.
-void emitLoops(KernelEmitter &emitter, tv::CumsumOp op);
-/// Gives out rows in order, counting those of each expert.
-void emitLoops(KernelEmitter &emitter, tv::DispatchOp op);
+/// Whether an op writes in an order of its own, in a kernel that computes the
+/// free ops that it reads.
+bool hasOwnOrder(mlir::Operation *op);
+/// The kernel of such an op: a scatter copies `init`, then does the updates of
+/// each place in order; a cumsum adds up each row in order; a dispatch gives
+/// out rows in order, counting those of each expert.
+void emitInOrder(KernelEmitter &emitter, mlir::Operation *op);
+/// Whether a scatter has as many threads as there are elements, or more, which
+/// take sorted updates: on GPUs, where sizes are known and updates many. Small
+/// floats are then added in f32.
+bool isSorted(tv::ScatterOp op);
+void emitSortedScatter(KernelEmitter &emitter, tv::ScatterOp op);
 
 /// The `flash` variant of attention: one op. Emits the kernel's only output, or
 /// two if the log-sum-exp is used.

@@ -62,7 +62,8 @@ def ExpandComposites : ContractPass<"tv-expand-composites", "Localized"> {
   let description = [{
     What no pass had a use for as a whole becomes `map`, `reduce`, `broadcast` and
     matrix products: composites by their own decomposition, the bias of a product
-    as an addition. A `scatter` that sums small floats sums in f32.
+    as an addition. A `scatter` that sums small floats sums in f32, unless it is one
+    that GPUs sort, which does so in its kernel.
 
     Attention becomes a `plan.choose` of its variants. `math` is core ops, with the
     scores in memory. `flash`, a kernel of its own, is the attention as it stands: on
@@ -364,7 +365,7 @@ def GroupOps : ContractPass<"tv-group-ops", "Localized"> {
     - pointwise ops and reductions with the same loops are one kernel, as are pointwise
       ops that only a reduction of outer dimensions reads, in its loops; broadcasts, index
       numbers, random numbers and splats are computed where they are used, so they are
-      in each group that uses them;
+      in each group that uses them, a scatter, cumsum or dispatch too;
     - pointwise ops that nothing but copies read (slices that are no windows, concats,
       pads) are computed by those, where no element is computed twice and all that they
       read is in memory anyway; not on random numbers, which come several at a time;

@@ -16,6 +16,7 @@
 
 #include "Kernels/BuildLocal.h"
 #include "Kernels/LoopKernels.h"
+#include "Plan/Target.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -62,10 +63,12 @@ static std::optional<Sizes> getSizes(tv::ScatterOp op) {
   return sizes;
 }
 
-bool tessera::emitSortedScatter(KernelEmitter &emitter, tv::ScatterOp op) {
-  std::optional<Sizes> sizes = getSizes(op);
-  if (!sizes)
-    return false;
+bool tessera::isSorted(tv::ScatterOp op) {
+  return plan::getTarget(op).getLimits().multiprocessors > 0 && getSizes(op);
+}
+
+void tessera::emitSortedScatter(KernelEmitter &emitter, tv::ScatterOp op) {
+  const std::optional<Sizes> sizes = getSizes(op);
   OpBuilder &b = emitter.builder();
   Location loc = emitter.loc();
   Arith math{b, loc};
@@ -113,7 +116,8 @@ bool tessera::emitSortedScatter(KernelEmitter &emitter, tv::ScatterOp op) {
   Type element = getElement(result);
   Value partial;
   if (sizes->parts > 1)
-    partial = scratch(element, {sizes->parts}, /*isOfResults=*/true);
+    partial = scratch(getKernelScalar(element), {sizes->parts},
+                      /*isOfResults=*/true);
 
   const size_t dim = op.getDim();
   SmallVector<Value> updates = emitter.localExtents(op.getUpdates());
@@ -234,7 +238,7 @@ bool tessera::emitSortedScatter(KernelEmitter &emitter, tv::ScatterOp op) {
       Value init = emitter.element(op.getInit(), place);
       emitter.store(take(place, emitter.index(0), init), result, place);
     });
-    return true;
+    return;
   }
   SmallVector<Value> all = {emitter.index(sizes->parts)};
   llvm::append_range(all, extents);
@@ -252,5 +256,4 @@ bool tessera::emitSortedScatter(KernelEmitter &emitter, tv::ScatterOp op) {
         })[0];
     emitter.store(sum, result, place);
   });
-  return true;
 }

@@ -7,6 +7,9 @@
 // RUN: tessera-opt %t/max.mlir --tessera="from=local to=kernels target=cuda:sm_90a" | FileCheck %s --check-prefix=MAX
 // RUN: tessera-opt %t/max.mlir --tessera="from=local to=kernels target=cuda:sm_90a" --interpret=1 -o /dev/null | FileCheck %s --check-prefix=EQUAL
 // RUN: sed 's/2x750/2x250/g; s/2, 750/2, 250/g' %t/many.mlir | tessera-opt --tessera="from=local to=kernels target=cuda:sm_90a" | FileCheck %s --check-prefix=LOOP
+// RUN: tessera-opt %t/small.mlir --tessera="from=local to=kernels target=cuda:sm_90a" | FileCheck %s --check-prefix=SMALL
+// RUN: tessera-opt %t/small.mlir --tessera="from=local to=kernels target=cuda:sm_90a" --interpret=1 -o /dev/null | FileCheck %s --check-prefix=EQUAL
+// RUN: tessera-opt %t/small.mlir --tessera="from=local to=kernels target=cpu" | FileCheck %s --check-prefix=WIDE
 // EQUAL: interpret: @main equals the source on
 
 // 1500 updates are 6 chunks of 256, the last one not full. Their indices' rows; the chunks
@@ -32,6 +35,14 @@
 // LOOP-COUNT-2: scf.parallel
 // LOOP-NOT: scf.parallel
 
+// Small floats, from 0: one kernel, which adds in f32, parts too, and has the zeros at hand.
+// SMALL: func.func @scatter_0(%{{[^:]*}}: memref<1500xi32{{.*}}, %{{[^:]*}}: memref<1500x4xbf16{{.*}}, %{{[^:]*}}: memref<9x4xbf16{{.*}}memref<6x9x4xf32
+// SMALL: func.func @main
+// SMALL-COUNT-1: plan.launch
+// SMALL-NOT: plan.launch
+// WIDE: func.func @main
+// WIDE: plan.launch @scatter{{.*}} -> tensor<9x4xf32
+
 //--- many.mlir
 #m = #tv.mesh<tp = 1>
 !w = tensor<9x4xf32, #tv.local<#tv.view<#m, [9, 4]>, of [9, 4]>>
@@ -49,5 +60,16 @@ func.func @main(%w: !w, %i: !i {tv.range = [-2, 12]}, %u: !u) -> !w {
 !u = tensor<4x1500xi32, #tv.local<#tv.view<#m, [4, 1500]>, of [4, 1500]>>
 func.func @main(%w: !w, %i: !i {tv.range = [-2, 12]}, %u: !u) -> !w {
   %y = tv.scatter max %w, %i, %u dim 1 : (!w, !i, !u) -> !w
+  return %y : !w
+}
+
+//--- small.mlir
+#m = #tv.mesh<tp = 1>
+!w = tensor<9x4xbf16, #tv.local<#tv.view<#m, [9, 4]>, of [9, 4]>>
+!i = tensor<1500xi32, #tv.local<#tv.view<#m, [1500]>, of [1500]>>
+!u = tensor<1500x4xbf16, #tv.local<#tv.view<#m, [1500, 4]>, of [1500, 4]>>
+func.func @main(%i: !i {tv.range = [-2, 12]}, %u: !u) -> !w {
+  %w = tv.constant dense<0.0> : tensor<bf16> : () -> !w
+  %y = tv.scatter sum %w, %i, %u dim 0 : (!w, !i, !u) -> !w
   return %y : !w
 }
