@@ -162,8 +162,9 @@ template <class C, class P> struct BwdConsumer {
   }
 
   /// Whether a query, an index of this device, sees this thread's key of row r.
-  TSR_MEMBER bool sees(int query, int r) {
-    return key + 8 * r < p.keys &&
+  /// Packed and causal: what is behind the end sees nothing, by its lse.
+  TSR_MEMBER bool sees(int query, int r, typename C::Step const &of) {
+    return ((C::Packed && C::Causal) || key + 8 * r < of.keys(p)) &&
            (!C::Causal ||
             key + 8 * r <= (int)Mods::query(p.args, query) + p.causal_shift);
   }
@@ -183,10 +184,10 @@ template <class C, class P> struct BwdConsumer {
   /// What no query sees of this step.
   TSR_MEMBER void hide(float (&x)[C::BM / 2], Fragment16 *probs,
                        typename C::Step const &now) {
-    const int first = now.m * C::BM + lane % 4 * 2;
+    const int first = now.first_query() + lane % 4 * 2;
 #pragma unroll
     for (int e = 0; e < C::BM / 2; e++) {
-      if (sees(first + fragment_column(e), e / 2 % 2))
+      if (sees(first + fragment_column(e), e / 2 % 2, now))
         continue;
       x[e] = 0;
       if constexpr (Mods::HasScoreGrad)
@@ -199,7 +200,7 @@ template <class C, class P> struct BwdConsumer {
   /// and they are masked afterwards (queries by their lse).
   TSR_MEMBER void modify(float (&x)[C::BM / 2], Fragment16 *probs, int stage,
                          typename C::Step const &now) {
-    const int own = lane % 4 * 2, first = now.m * C::BM + own;
+    const int own = lane % 4 * 2, first = now.first_query() + own;
     const int64 head = Mods::head(p.args, now.head);
     const int64 batch = Mods::batch(p.args, now.batch);
     float const *const lse = &s.lse[stage][own];
@@ -212,10 +213,10 @@ template <class C, class P> struct BwdConsumer {
       for (int e = 0; e < 2; e++) {
         const int i = 2 * pair + e, r = pair % 2, column = fragment_column(i);
         const int64 query =
-            Mods::query(p.args, min(first + column, p.queries - 1));
+            Mods::query(p.args, min(first + column, now.queries(p) - 1));
         const AttentionPair<Mods> at = {
-            rows[C::RowBytes ? column : 0], columns[r], batch, head, query,
-            min(key + 8 * r, p.keys - 1)};
+            rows[C::RowBytes ? column : 0],   columns[r], batch, head, query,
+            min(key + 8 * r, now.keys(p) - 1)};
         const float scaled = x[i] * (Mods::Scale * Mods::InnerScale);
         float score = scaled, slope = 1;
         if constexpr (Mods::HasScore)
@@ -243,7 +244,7 @@ template <class C, class P> struct BwdConsumer {
   /// Of probabilities, those that mask keeps.
   TSR_MEMBER void ask(float (&x)[C::BM / 2], int stage,
                       typename C::Step const &now) {
-    const int own = lane % 4 * 2, first = now.m * C::BM + own;
+    const int own = lane % 4 * 2, first = now.first_query() + own;
     const int64 head = Mods::head(p.args, now.head);
     const int64 batch = Mods::batch(p.args, now.batch);
     typename Mods::Row const *const rows =
@@ -252,10 +253,10 @@ template <class C, class P> struct BwdConsumer {
     for (int i = 0; i < C::BM / 2; i++) {
       const int r = i / 2 % 2, column = fragment_column(i);
       const int64 query =
-          Mods::query(p.args, min(first + column, p.queries - 1));
+          Mods::query(p.args, min(first + column, now.queries(p) - 1));
       const AttentionPair<Mods> at = {
-          rows[C::RowBytes ? column : 0], columns[r], batch, head, query,
-          min(key + 8 * r, p.keys - 1)};
+          rows[C::RowBytes ? column : 0],   columns[r], batch, head, query,
+          min(key + 8 * r, now.keys(p) - 1)};
       if (!Mods::mask(p.args, at))
         x[i] = 0;
     }
@@ -266,11 +267,11 @@ template <class C, class P> struct BwdConsumer {
   TSR_MEMBER int first_seeing(int r, typename C::Step const &now) {
     if (!now.masked)
       return 0;
-    const int first = now.m * C::BM + lane % 4 * 2;
+    const int first = now.first_query() + lane % 4 * 2;
     int hidden = 0;
 #pragma unroll
     for (int i = 0; i < C::BM / 2; i++)
-      if (i / 2 % 2 == 0 && !sees(first + fragment_column(i), r))
+      if (i / 2 % 2 == 0 && !sees(first + fragment_column(i), r, now))
         hidden = fragment_column(i) + 1;
     return hidden;
   }
@@ -280,7 +281,7 @@ template <class C, class P> struct BwdConsumer {
                                 float (&y)[C::BM / 2], Fragment16 *probs,
                                 int stage, typename C::Step const &now,
                                 Sums &sums) {
-    const int own = lane % 4 * 2, first = now.m * C::BM + own;
+    const int own = lane % 4 * 2, first = now.first_query() + own;
     const int64 head = Mods::head(p.args, now.head);
     const int64 batch = Mods::batch(p.args, now.batch);
     const int seeing[] = {first_seeing(0, now), first_seeing(1, now)};
@@ -294,10 +295,10 @@ template <class C, class P> struct BwdConsumer {
       for (int e = 0; e < 2; e++) {
         const int i = 2 * pair + e, r = pair % 2, column = fragment_column(i);
         const int64 query =
-            Mods::query(p.args, min(first + column, p.queries - 1));
+            Mods::query(p.args, min(first + column, now.queries(p) - 1));
         const AttentionPair<Mods> at = {
-            rows[C::RowBytes ? column : 0], columns[r], batch, head, query,
-            min(key + 8 * r, p.keys - 1)};
+            rows[C::RowBytes ? column : 0],   columns[r], batch, head, query,
+            min(key + 8 * r, now.keys(p) - 1)};
         const float scaled = x[i] * (Mods::Scale * Mods::InnerScale);
         bool kept = column >= seeing[r];
         if constexpr (Mods::HasMask)
@@ -444,18 +445,18 @@ template <class C, class P> struct BwdConsumer {
       typename C::Step const &of = s.step[(steps - 1) % C::Planned];
 #pragma unroll
       for (int c = 0; c < C::Panels; c++)
-        tma_store(&map, panels[c], c * 64, of.n * C::BN + group * 64,
-                  of.key_head, of.batch);
+        store_box<C>(&map, panels[c], c * 64, of.n * C::BN + group * 64,
+                     of.key_head, of.batch, of.place());
       bulk_commit();
     }
   }
 
   TSR_MEMBER void tile(typename C::Step const &start, int phase) {
-    key = start.n * C::BN + group * 64 + thread / 32 * 16 + lane / 4;
+    key = start.first_key() + group * 64 + thread / 32 * 16 + lane / 4;
 #pragma unroll
     for (int r = 0; r < 2; r++)
       columns[r] = Mods::column(p.args, Mods::batch(p.args, start.batch),
-                                min(key + 8 * r, p.keys - 1));
+                                min(key + 8 * r, start.keys(p) - 1));
     const bool empty = !start.sum;
     barrier_wait(&s.v_full, phase);
     if (!empty) {

@@ -54,6 +54,15 @@ template <class Args_, int Sums = 0> struct BwdParams {
 template <bool Sparse> struct BwdAsks {};
 template <> struct BwdAsks<true> { bool asks; };
 
+/// Packed: the place of a tile, the sequence of a step.
+template <bool Packed, class Place> struct BwdPlace {
+  TSR_MEMBER Place place() const { return {}; }
+};
+template <class Place> struct BwdPlace<true, Place> {
+  Place own;
+  TSR_MEMBER Place const &place() const { return own; }
+};
+
 /// Type T, head dimension D; BM queries, in so many stages, and BN keys
 /// (attention_tiles.h).
 template <class T_, int D_, class Mods_, bool Ordered_, int BM_, int BN_,
@@ -62,7 +71,7 @@ struct BwdConfig {
   using T = T_;
   using Mods = Mods_;
   static constexpr bool Causal = Mods::Causal, Ordered = Ordered_;
-  static constexpr bool Sparse = Mods::BlockKeys > 0;
+  static constexpr bool Sparse = Mods::BlockKeys > 0, Packed = Mods::Packed;
   static constexpr bool HasMods = Mods::HasScore || Mods::HasMask;
   static constexpr int D = D_, BM = BM_, BN = BN_, Stages = Stages_;
   static constexpr int Threads = 384;
@@ -96,22 +105,37 @@ struct BwdConfig {
   static_assert(D == 64 || D == 96 || D == 128, "head dimension 64, 96 or 128");
   static_assert(Mods::BlockQueries % BM == 0 && Mods::BlockKeys % BN == 0,
                 "a tile lies in one block");
-  static_assert(!Sparse || !Sums, "sums have all tiles");
+  static_assert(!(Sparse || Packed) || !Sums, "sums have all tiles");
+  static_assert(!(Sparse && Packed), "packed sequences have their own tiles");
+  static_assert(BN % BM == 0, "blocks of queries begin where tiles do");
 
-  /// A tile of keys; n is negative after the last.
-  struct Tile {
+  /// A tile of keys; n is negative after the last. Packed: n and the blocks of
+  /// queries m are numbers in the sequence.
+  struct Tile : BwdPlace<Packed, PackedTile> {
     int n, key_head, batch, head, head_end;
     bool rows_down; // walks its blocks of queries from the last to the first
     bool launched_down;
   };
   /// A block of queries of a tile; n is negative after the last.
-  struct Step : BwdAsks<Sparse> {
+  struct Step : BwdAsks<Sparse>, BwdPlace<Packed, PackedSpan> {
     float *sum; // of dQ, by consumer groups; null: no query sees the tile
     int *turn;  // Ordered: counters of what was added, of consumer groups
     int rank;   // Ordered: how many tiles add before this one
     int m, n, head, key_head, batch;
     bool masked; // some query does not see some key
     bool last;   // of the tile
+
+    /// The first of the block's queries and of the tile's keys, and the ends of
+    /// all.
+    TSR_MEMBER int first_query() const { return begin() + m * BM; }
+    TSR_MEMBER int first_key() const { return begin() + n * BN; }
+    template <class P> TSR_MEMBER int queries(P const &p) const {
+      return Packed ? begin() + this->place().length : p.queries;
+    }
+    template <class P> TSR_MEMBER int keys(P const &p) const {
+      return Packed ? begin() + this->place().length : p.keys;
+    }
+    TSR_MEMBER int begin() const { return this->place().begin; }
   };
   /// Places of steps; those that are planned before they are loaded.
   static constexpr int Planned = 8;
@@ -152,23 +176,28 @@ template <class C> struct BwdWorkspace {
   int *turns;       // Ordered: [block of queries][consumer group]
   float *distances; // [sum by distance][batch][head][tile of keys][place]
 
-  static __host__ __device__ constexpr int64 blocks(int64 batch, int64 heads,
-                                                    int64 queries) {
-    return batch * heads * ((queries + C::BM - 1) / C::BM);
+  /// Packed: as many as there may be, at least.
+  static __host__ __device__ constexpr int64
+  blocks(int64 batch, int64 heads, int64 queries, int64 sequences = 0) {
+    return batch * heads * ((queries + C::BM - 1) / C::BM + sequences);
   }
   static __host__ __device__ constexpr int64 distance_places(int64 queries) {
     return (queries + C::BM - 1) / C::BM * C::BM + C::BN;
   }
   static __host__ __device__ constexpr int64 bytes(int64 batch, int64 heads,
-                                                   int64 queries, int64 keys) {
-    return blocks(batch, heads, queries) *
+                                                   int64 queries, int64 keys,
+                                                   int64 sequences = 0) {
+    return blocks(batch, heads, queries, sequences) *
                (C::BM * (C::Panels * 64 + 2) * 4 + C::RowBytes +
                 (C::Ordered ? 8 : 0)) +
            C::DistanceSums * batch * heads * ((keys + C::BN - 1) / C::BN) *
                distance_places(queries) * 4;
   }
   template <class P> TSR_MEMBER explicit BwdWorkspace(P const &p) {
-    const int64 rows = blocks(p.batch, p.heads, p.queries) * C::BM;
+    int sequences = 0;
+    if constexpr (C::Packed)
+      sequences = C::Mods::packed(p.args).sequences;
+    const int64 rows = blocks(p.batch, p.heads, p.queries, sequences) * C::BM;
     sum = static_cast<float *>(p.workspace);
     lse = sum + rows * C::Panels * 64, delta = lse + rows;
     row = reinterpret_cast<typename C::Mods::Row *>(delta + rows);
@@ -268,6 +297,14 @@ template <class C> struct BwdRows {
   }
 };
 
+/// Of keys, of a head.
+template <class C, class P> TSR_DEVICE int bwd_head_tiles(P const &p) {
+  if constexpr (C::Packed)
+    return *C::Mods::packed(p.args).count;
+  else
+    return (p.keys + C::BN - 1) / C::BN;
+}
+
 /// Tile `id` in the order of launch: inside sections of heads, the longest
 /// first. Ordered, most sections go the other way, from the last keys to the
 /// first: then the tiles of a causal or windowed head come to a block of
@@ -279,7 +316,7 @@ template <class C> struct BwdRows {
 template <class C, class P>
 TSR_DEVICE typename C::Tile bwd_tile(P const &p, int id) {
   using Mods = typename C::Mods;
-  const int tiles = (p.keys + C::BN - 1) / C::BN, all = p.key_heads * p.batch;
+  const int tiles = bwd_head_tiles<C>(p), all = p.key_heads * p.batch;
   typename C::Tile t = {};
   if (id >= tiles * all) {
     t.n = -1;
@@ -288,15 +325,22 @@ TSR_DEVICE typename C::Tile bwd_tile(P const &p, int id) {
   const int bytes = 8 * C::D * max(1, p.heads / p.key_heads); // of a query
   const int fit = max(1, (40 << 20) / bytes / max(1, p.queries));
   const int width = min(fit, max(fit / 2, 4));
-  const HeadSection section(id / tiles, all, width,
-                            min(all, min(fit, max(width, 2 * 132 / tiles))));
+  int ending = min(fit, max(width, 2 * 132 / tiles));
+  if (C::Packed) // tiles that run together have few of the queries
+    ending = max(ending, 2);
+  const HeadSection section(id / tiles, all, width, min(all, ending));
   const int inside = id - tiles * section.first;
   const int column = inside / section.width;
   const int head = section.first + inside % section.width;
   t.launched_down = C::Ordered && !section.last;
   t.rows_down = C::Ordered && section.last;
   t.n = t.launched_down ? tiles - 1 - column : column;
-  t.key_head = head % p.key_heads, t.batch = head / p.key_heads;
+  if constexpr (C::Packed) {
+    t.own = Mods::packed(p.args).tiles[t.n];
+    t.n = (t.own.length + C::BN - 1) / C::BN - 1 - t.own.tile;
+  }
+  t.key_head = head % p.key_heads;
+  t.batch = C::Packed ? 0 : head / p.key_heads;
   auto key_head = [&](int head) {
     return Mods::key_head(p.args, head, p.heads, p.key_heads);
   };
@@ -324,9 +368,17 @@ TSR_DEVICE int bwd_rank(P const &p, typename C::Tile const &t, int head,
   return t.launched_down ? tiles.end - 1 - t.n : t.n - tiles.begin;
 }
 
+/// The number of block m of a head's queries, or of those of the sequence that
+/// `place` is in: as many as the whole blocks before that and one for each
+/// sequence before are room enough for theirs.
 template <class C, class P>
-TSR_DEVICE int bwd_block(P const &p, int batch, int head, int m) {
-  return (batch * p.heads + head) * ((p.queries + C::BM - 1) / C::BM) + m;
+TSR_DEVICE int bwd_block(P const &p, int batch, int head, int m,
+                         PackedTile const &place) {
+  const int blocks = (p.queries + C::BM - 1) / C::BM;
+  if constexpr (C::Packed)
+    return head * (blocks + C::Mods::packed(p.args).sequences) +
+           place.begin / C::BM + place.sequence + m;
+  return (batch * p.heads + head) * blocks + m;
 }
 
 } // namespace tessera

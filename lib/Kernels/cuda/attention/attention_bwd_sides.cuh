@@ -17,6 +17,47 @@
 
 namespace tessera {
 
+/// The block of queries that has the number `at` here. Packed: tiles have
+/// theirs one behind the other, as many tiles of a head as there may be.
+template <class C> struct BwdSide {
+  int m, head, batch;
+  int64 number;   // in the workspace
+  int first, end; // positions: the first of all queries, and where they end
+  bool exists = true;
+  PackedTile place = {};
+
+  /// Of a head.
+  static __host__ __device__ constexpr int blocks(int queries, int sequences) {
+    return C::Packed
+               ? PackedTiles::most(queries, sequences, C::BN) * (C::BN / C::BM)
+               : (queries + C::BM - 1) / C::BM;
+  }
+  template <class P> TSR_MEMBER static int blocks(P const &p) {
+    if constexpr (C::Packed)
+      return blocks(p.queries, C::Mods::packed(p.args).sequences);
+    else
+      return blocks(p.queries, 0);
+  }
+
+  template <class P> TSR_MEMBER BwdSide(P const &p, int at) {
+    const int blocks = BwdSide::blocks(p);
+    m = at % blocks, head = at / blocks % p.heads;
+    batch = at / blocks / p.heads;
+    number = at, first = 0, end = p.queries;
+    if constexpr (C::Packed) {
+      const PackedTiles all = C::Mods::packed(p.args);
+      constexpr int InTile = C::BN / C::BM;
+      exists = m / InTile < *all.count;
+      if (exists)
+        place = all.tiles[m / InTile];
+      m = place.tile * InTile + m % InTile;
+      exists = exists && m * C::BM < place.length;
+      number = bwd_block<C>(p, 0, head, m, place);
+      first = place.begin, end = first + place.length;
+    }
+  }
+};
+
 /// Of C::SideThreads threads, for one of the blocks of queries of all heads and
 /// batches. Rows that see no key, and those beyond the end, get an infinite
 /// lse: their probabilities are 0.
@@ -26,10 +67,12 @@ TSR_DEVICE void attention_bwd_prepare(P const &p, int at) {
   start_next();
   constexpr int Lanes = C::Panels * 8, Step = C::SideThreads / Lanes;
   constexpr int Rows = C::BM / Step;
-  const int blocks = (p.queries + C::BM - 1) / C::BM;
-  const int m = at % blocks, head = at / blocks % p.heads;
-  const int batch = at / blocks / p.heads;
-  const int lane = threadIdx.x % Lanes, row = m * C::BM + threadIdx.x / Lanes;
+  const BwdSide<C> of(p, at);
+  if (!of.exists)
+    return;
+  const int m = of.m, head = of.head, batch = of.batch;
+  const int lane = threadIdx.x % Lanes;
+  const int row = of.first + m * C::BM + threadIdx.x / Lanes;
   const BwdWorkspace<C> work(p);
   const float infinity = __int_as_float(0x7f800000);
   const bool own = lane * 8 < C::D; // columns
@@ -43,21 +86,21 @@ TSR_DEVICE void attention_bwd_prepare(P const &p, int at) {
           load_last(static_cast<T const *>(from) + batch * strides[0] +
                     head * strides[1] + query * strides[2] + lane * 8);
     };
-    if (query < p.queries && own) {
+    if (query < of.end && own) {
       load_row(o[i], p.o, p.o_strides);
       load_row(dout[i], p.dout, p.dout_strides);
     }
   }
-  bwd_clear_sums<C>(p, batch, head, m, blocks);
+  bwd_clear_sums<C>(p, batch, head, m, of.blocks(p));
   bool clear = true; // dQ: Ordered, the first addition is a store
   if (C::Ordered) {
-    clear = bwd_count<C>(p, batch, head, m) == 0;
+    clear = bwd_count<C>(sequence_of<C>(p, of.place), batch, head, m) == 0;
     if (threadIdx.x < 2)
-      work.turns[2 * (int64)at + threadIdx.x] = 0;
+      work.turns[2 * of.number + threadIdx.x] = 0;
   }
   if (clear) {
     float4 *sum =
-        reinterpret_cast<float4 *>(work.sum + (int64)at * 2 * C::Part);
+        reinterpret_cast<float4 *>(work.sum + of.number * 2 * C::Part);
 #pragma unroll
     for (int i = threadIdx.x; i < C::Part / 2; i += C::SideThreads)
       sum[i] = make_float4(0, 0, 0, 0);
@@ -66,7 +109,7 @@ TSR_DEVICE void attention_bwd_prepare(P const &p, int at) {
   for (int i = 0; i < Rows; i++) {
     const int64 query = row + i * Step;
     float delta = 0, lse = infinity;
-    if (query < p.queries && own) {
+    if (query < of.end && own) {
 #pragma unroll
       for (int v = 0; v < 8; v++)
         delta += widen<float>(o[i].get(v)) * widen<float>(dout[i].get(v));
@@ -75,7 +118,7 @@ TSR_DEVICE void attention_bwd_prepare(P const &p, int at) {
     for (int w = Lanes / 2; w; w /= 2)
       delta += __shfl_xor_sync(~0u, delta, w);
     if (lane == 0) {
-      if (query < p.queries) {
+      if (query < of.end) {
         lse = p.lse[batch * p.lse_strides[0] + head * p.lse_strides[1] +
                     query * p.lse_strides[2]];
         if (p.dlse)
@@ -84,12 +127,12 @@ TSR_DEVICE void attention_bwd_prepare(P const &p, int at) {
         if (lse == -infinity)
           lse = infinity, delta = 0;
       }
-      const int64 to = (int64)at * C::BM + threadIdx.x / Lanes + i * Step;
+      const int64 to = of.number * C::BM + threadIdx.x / Lanes + i * Step;
       work.lse[to] = lse * 1.44269504f, work.delta[to] = delta;
       if (C::RowBytes)
         work.row[to] = C::Mods::row(
             p.args, C::Mods::batch(p.args, batch), C::Mods::head(p.args, head),
-            C::Mods::query(p.args, min((int)query, p.queries - 1)));
+            C::Mods::query(p.args, min((int)query, of.end - 1)));
     }
   }
 }
@@ -98,15 +141,18 @@ TSR_DEVICE void attention_bwd_prepare(P const &p, int at) {
 /// the main kernel has ended; the last block waits for the end, and with it
 /// what follows in the stream.
 template <class C, class P>
-TSR_DEVICE void bwd_wait_added(P const &p, int batch, int head, int m, int at,
-                               int blocks) {
-  if (!C::Ordered || C::DistanceSums || at == blocks * p.heads * p.batch - 1) {
+TSR_DEVICE void bwd_wait_added(P const &p, BwdSide<C> const &of, int at) {
+  if (!C::Ordered || C::DistanceSums ||
+      at == of.blocks(p) * p.heads * p.batch - 1) {
     wait_before();
     return;
   }
-  const int count = bwd_count<C>(p, batch, head, m);
+  if (!of.exists)
+    return;
+  const int count =
+      bwd_count<C>(sequence_of<C>(p, of.place), of.batch, of.head, of.m);
   if (threadIdx.x < 2) {
-    int *const turn = BwdWorkspace<C>(p).turns + 2 * (int64)at + threadIdx.x;
+    int *const turn = BwdWorkspace<C>(p).turns + 2 * of.number + threadIdx.x;
     while (load_acquire(turn) < count) {
     }
   }
@@ -118,12 +164,13 @@ TSR_DEVICE void bwd_wait_added(P const &p, int batch, int head, int m, int at,
 template <class C, class P>
 TSR_DEVICE void attention_bwd_finish(P const &p, int at) {
   using T = typename C::T;
-  const int blocks = (p.queries + C::BM - 1) / C::BM;
-  const int m = at % blocks, head = at / blocks % p.heads;
-  const int batch = at / blocks / p.heads;
-  bwd_wait_added<C>(p, batch, head, m, at, blocks);
-  bwd_finish_sums<C>(p, batch, head, m, blocks);
-  float const *sum = BwdWorkspace<C>(p).sum + (int64)at * 2 * C::Part;
+  const BwdSide<C> of(p, at);
+  const int m = of.m, head = of.head, batch = of.batch;
+  bwd_wait_added<C>(p, of, at);
+  if (!of.exists)
+    return;
+  bwd_finish_sums<C>(p, batch, head, m, of.blocks(p));
+  float const *sum = BwdWorkspace<C>(p).sum + of.number * 2 * C::Part;
   T *out =
       static_cast<T *>(p.dq) + batch * p.dq_strides[0] + head * p.dq_strides[1];
 #pragma unroll
@@ -145,8 +192,8 @@ TSR_DEVICE void attention_bwd_finish(P const &p, int at) {
       for (int l = 0; l < 4; l++)
         two[l] = pack<T>((r ? part[l].z : part[l].x) * C::Mods::Scale,
                          (r ? part[l].w : part[l].y) * C::Mods::Scale);
-      const int64 query = m * C::BM + row + r * 8;
-      if (query < p.queries && column < C::D)
+      const int64 query = of.first + m * C::BM + row + r * 8;
+      if (query < of.end && column < C::D)
         storeWord(
             reinterpret_cast<uint4 *>(out + query * p.dq_strides[2] + column),
             make_uint4(two[0], two[1], two[2], two[3]));

@@ -89,9 +89,12 @@ template <class C, class P> struct BwdPlanner {
     typename C::Step step = {};
     step.n = t.n, step.head = t.head;
     step.key_head = t.key_head, step.batch = t.batch;
+    if constexpr (C::Packed)
+      step.own = t.own;
+    const auto &own = sequence_of<C>(p, t.place());
     // A step is added when it is known whether it is the last.
     for (int head = t.head; head < t.head_end; head++) {
-      const BwdRows<C> rows(p, t.batch, head, t.n);
+      const BwdRows<C> rows(own, t.batch, head, t.n);
       BwdWalk<C, P> walk = {p};
       for (int i = rows.begin; i < rows.end; i++) {
         if constexpr (C::Sparse) {
@@ -106,13 +109,13 @@ template <class C, class P> struct BwdPlanner {
         if (step.sum)
           add(step);
         const int m = t.rows_down ? rows.begin + rows.end - 1 - i : i;
-        const int64 at = bwd_block<C>(p, t.batch, head, m);
+        const int64 at = bwd_block<C>(p, t.batch, head, m, t.place());
         step.sum = work.sum + at * 2 * C::Part;
         step.turn = work.turns + at * 2;
         if constexpr (C::Ordered && C::Sparse)
           step.rank = __shfl_sync(~0u, walk.rank, (i - rows.begin) % 32);
         else if (C::Ordered)
-          step.rank = bwd_rank<C>(p, t, head, m);
+          step.rank = bwd_rank<C>(own, t, head, m);
         step.m = m, step.head = head;
         step.masked = m < rows.whole;
         if constexpr (C::Sparse)
@@ -124,7 +127,7 @@ template <class C, class P> struct BwdPlanner {
   }
 
   TSR_MEMBER void run() {
-    const int tiles = (p.keys + C::BN - 1) / C::BN * p.key_heads * p.batch;
+    const int tiles = bwd_head_tiles<C>(p) * p.key_heads * p.batch;
     for (;;) {
       int drawn = 0;
       if (lane == 0)
@@ -160,8 +163,8 @@ template <class C, class P> struct BwdProducer {
     barrier_expect(full, C::BN * C::Panels * 128);
 #pragma unroll
     for (int c = 0; c < C::Panels; c++)
-      tma_load(to[c], &map, full, c * 64, of.n * C::BN, of.key_head, of.batch,
-               kEvictFirst);
+      load_box<C>(to[c], &map, full, c * 64, of.n * C::BN, of.key_head,
+                  of.batch, of.place(), kEvictFirst);
   }
   TSR_MEMBER void load_queries(TensorMap const &map, char (*to)[C::BM * 128],
                                float *row_to, float const *row_from,
@@ -170,8 +173,8 @@ template <class C, class P> struct BwdProducer {
     barrier_expect(full, C::BM * (C::Panels * 128 + 4) + more);
 #pragma unroll
     for (int c = 0; c < C::Panels; c++)
-      tma_load(to[c], &map, full, c * 64, step.m * C::BM, step.head, step.batch,
-               kEvictLast);
+      load_box<C>(to[c], &map, full, c * 64, step.m * C::BM, step.head,
+                  step.batch, step.place(), kEvictLast);
     if (early) {
       wait_before();
       start_next();

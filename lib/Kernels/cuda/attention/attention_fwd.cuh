@@ -41,6 +41,7 @@ struct FwdConfig {
   /// Of 64 columns; of what is beyond the last, copies make zeros.
   static constexpr int Panels = (D + 63) / 64, ValuePanels = (DV + 63) / 64;
   static constexpr bool Causal = Mods::Causal, Sparse = Mods::BlockKeys > 0;
+  static constexpr bool Packed = Mods::Packed;
   static constexpr bool HasMods = Mods::HasScore || Mods::HasMask || Sparse;
   /// The score is scaled before it is used; else by Factor, in the exponent.
   static constexpr bool Scaled = Mods::HasScore || !(Mods::Scale > 0);
@@ -67,6 +68,7 @@ struct FwdConfig {
   static_assert(DV == D || (D == 192 && DV == 128), "values as keys, or 128");
   static_assert(Mods::BlockQueries % BM == 0 && Mods::BlockKeys % BN == 0,
                 "a tile lies in one block");
+  static_assert(!Packed || !Sparse, "packed sequences have their own tiles");
 
   struct Shared {
     alignas(1024) char q[Panels][BM * 128];
@@ -78,6 +80,7 @@ struct FwdConfig {
     int tile;         // travels with q_full; negative: no more
     bool empty;       // Sparse: no query of the tile sees a key; travels, too
     int step[Stages]; // Sparse: FwdStep::packed, travels with k_full
+    PackedTile place; // Packed: of the tile; travels with q_full
   };
 };
 
@@ -99,15 +102,31 @@ template <class Args> struct FwdParams {
   Args args;
 };
 
-/// A tile of queries, by its number.
+/// Of a head.
+template <class C, class P> TSR_DEVICE int fwd_tiles(P const &p) {
+  if constexpr (C::Packed)
+    return *C::Mods::packed(p.args).count;
+  else
+    return (p.queries + C::BM - 1) / C::BM;
+}
+
+/// A tile of queries, by its number. Packed: m is the tile's in its sequence.
 template <class C> struct FwdTile {
   int m, head, batch;
+  PackedTile place; // Packed
 
   template <class P> TSR_MEMBER FwdTile(P const &p, int number) {
-    const int tiles = (p.queries + C::BM - 1) / C::BM;
+    const int tiles = fwd_tiles<C>(p);
     m = number % tiles;
     head = number / tiles % p.heads, batch = number / tiles / p.heads;
+    if constexpr (C::Packed) {
+      place = C::Mods::packed(p.args).tiles[m];
+      m = place.tile;
+    }
   }
+  /// Packed.
+  TSR_MEMBER FwdTile(int head, PackedTile const &place)
+      : m(place.tile), head(head), batch(0), place(place) {}
 };
 
 /// The number of tile `id` in the order of launch: longest first, inside
@@ -115,13 +134,16 @@ template <class C> struct FwdTile {
 /// together, long tiles have others to end with; the others are narrow. What is
 /// left over is the first section.
 template <class C, class P> TSR_DEVICE int fwd_tile(P const &p, int id) {
-  const int tiles = (p.queries + C::BM - 1) / C::BM;
+  const int tiles = fwd_tiles<C>(p);
   const int all = p.heads * p.batch, group = p.heads / p.key_heads;
   const int fit =
       max(1, C::SectionBytes / (2 * (C::D + C::DV)) / max(p.keys, 1));
   const HeadSection section(id / tiles, all, max(1, fit / 4) * group,
                             min(all, fit * group));
   const int inside = id - tiles * section.first;
+  if (C::Packed)
+    return (section.first + inside % section.width) * tiles +
+           inside / section.width;
   return C::Causal || C::Sparse // whose masks may be causal
              ? (section.first + inside % section.width) * tiles + tiles - 1 -
                    inside / section.width
@@ -135,16 +157,17 @@ template <class C> struct FwdBlocks : KeyBlocks {
   TSR_MEMBER FwdBlocks(P const &p, FwdTile<C> const &t, int first, int rows) {
     using Mods = typename C::Mods;
     first += t.m * C::BM;
-    const int last = min(first + rows, p.queries) - 1;
+    const auto &own = sequence_of<C>(p, t.place);
+    const int last = min(first + rows, own.queries) - 1;
     if (last < first)
       return;
     const int64 first_query = Mods::query(p.args, first);
     const int64 last_query = Mods::query(p.args, last);
-    const KeyRange seen =
-        Mods::keys(p.args, Mods::batch(p.args, t.batch),
-                   Mods::head(p.args, t.head), first_query, last_query, p.keys);
+    const KeyRange seen = Mods::keys(p.args, Mods::batch(p.args, t.batch),
+                                     Mods::head(p.args, t.head), first_query,
+                                     last_query, own.keys);
     *static_cast<KeyBlocks *>(this) =
-        key_blocks<C>(p, seen, first_query, last_query);
+        key_blocks<C>(own, seen, first_query, last_query);
   }
 };
 
@@ -207,24 +230,24 @@ template <class C, class P> struct FwdProducer {
   template <int Panels>
   TSR_MEMBER void load(TensorMap const &map, char (&to)[Panels][C::BN * 128],
                        uint64 *full, uint64 *empty, int phase, int block,
-                       int head, int batch) {
+                       int head, FwdTile<C> const &t) {
     barrier_wait(empty, phase ^ 1);
     barrier_expect(full, sizeof to);
 #pragma unroll
     for (int c = 0; c < Panels; c++)
-      tma_load(to[c], &map, full, c * 64, block * C::BN, head, batch,
-               kEvictLast);
+      load_box<C>(to[c], &map, full, c * 64, block * C::BN, head, t.batch,
+                  t.place, kEvictLast);
   }
-  TSR_MEMBER void load_k(int block, int head, int batch) {
+  TSR_MEMBER void load_k(int block, int head, FwdTile<C> const &t) {
     const int i = k_ring.stage;
     load(maps.k, s.k[i], &s.k_full[i], &s.k_empty[i], k_ring.phase, block, head,
-         batch);
+         t);
     k_ring.next();
   }
-  TSR_MEMBER void load_v(int block, int head, int batch) {
+  TSR_MEMBER void load_v(int block, int head, FwdTile<C> const &t) {
     const int i = v_ring.stage;
     load(maps.v, s.v[i], &s.v_full[i], &s.v_empty[i], v_ring.phase, block, head,
-         batch);
+         t);
     v_ring.next();
   }
 
@@ -236,7 +259,7 @@ template <class C, class P> struct FwdProducer {
   }
 
   TSR_MEMBER void run() {
-    const int tiles = (p.queries + C::BM - 1) / C::BM * p.heads * p.batch;
+    const int tiles = fwd_tiles<C>(p) * p.heads * p.batch;
     int id = blockIdx.x;
     for (int phase = 0;; phase ^= 1) {
       if (id >= tiles)
@@ -253,18 +276,20 @@ template <class C, class P> struct FwdProducer {
       const FwdBlocks<C> blocks(p, t, 0, C::BM);
       const int head = C::Mods::key_head(p.args, t.head, p.heads, p.key_heads);
       if (blocks.begin < blocks.end)
-        load_k(blocks.end - 1, head, t.batch);
+        load_k(blocks.end - 1, head, t);
       barrier_wait(&s.q_empty, phase ^ 1);
-      s.tile = number;
+      s.tile = C::Packed ? t.head : number;
+      if (C::Packed)
+        s.place = t.place;
       barrier_expect(&s.q_full, sizeof s.q);
 #pragma unroll
       for (int c = 0; c < C::Panels; c++)
-        tma_load(s.q[c], &maps.q, &s.q_full, c * 64, t.m * C::BM, t.head,
-                 t.batch, kEvictFirst);
+        load_box<C>(s.q[c], &maps.q, &s.q_full, c * 64, t.m * C::BM, t.head,
+                    t.batch, t.place, kEvictFirst);
       for (int n = blocks.end - 1; n >= blocks.begin; n--) {
         if (n > blocks.begin)
-          load_k(n - 1, head, t.batch);
-        load_v(n, head, t.batch);
+          load_k(n - 1, head, t);
+        load_v(n, head, t);
       }
       id = next;
     }
@@ -298,7 +323,7 @@ template <class C, class P> struct FwdProducer {
         if (lane == 0) {
           barrier_wait(&s.k_empty[i], k_ring.phase ^ 1);
           s.step[i] = step.packed();
-          load_k(step.block, head, t.batch);
+          load_k(step.block, head, t);
         }
       };
       if (!empty)
@@ -318,7 +343,7 @@ template <class C, class P> struct FwdProducer {
         if (!last)
           load_keys();
         if (lane == 0)
-          load_v(block, head, t.batch);
+          load_v(block, head, t);
       }
       id = next;
     }
@@ -338,6 +363,7 @@ template <class C, class P> struct FwdConsumer {
   int row;                    // this thread's first; the other is row + 8
   int last;                   // this group's last block: then q is free
   int head, batch;            // of this device
+  int begin, end;             // Packed: the sequence's positions
   typename Mods::Row rows[2]; // of the functors
   float o[C::DV / 2], x[C::BN / 2], top[2], sum[2], shrink[2];
   Fragment16 probs[C::BN / 16];
@@ -346,6 +372,9 @@ template <class C, class P> struct FwdConsumer {
                          int group)
       : maps(maps), p(p), s(s), group(group) {}
 
+  TSR_MEMBER int first_key() { return C::Packed ? begin : 0; }
+  TSR_MEMBER int keys() { return C::Packed ? end : p.keys; }
+  TSR_MEMBER int queries() { return C::Packed ? end : p.queries; }
   TSR_DEVICE float infinity() { return __int_as_float(0x7f800000); }
   TSR_MEMBER void release(uint64 *b) {
     if (lane == 0)
@@ -408,14 +437,14 @@ template <class C, class P> struct FwdConsumer {
     constexpr bool Asks = Mods::HasMask && (Masked || !C::Sparse);
     constexpr bool Each =
         C::Sparse ? C::Scaled || Asks : C::Scaled || C::HasMods;
-    const int first = step.block * C::BN + lane % 4 * 2;
+    const int first = first_key() + step.block * C::BN + lane % 4 * 2;
     // The queries are computed anew in each step, for want of registers.
     int own = row;
     asm volatile("" : "+r"(own));
     int64 query[2]; // global, as the functors get them
 #pragma unroll
     for (int r = 0; r < 2; r++)
-      query[r] = Mods::query(p.args, min(own + 8 * r, p.queries - 1));
+      query[r] = Mods::query(p.args, min(own + 8 * r, queries() - 1));
     if (Each) {
       const int64 of_batch = Mods::batch(p.args, batch);
       const int64 of_head = Mods::head(p.args, head);
@@ -424,7 +453,7 @@ template <class C, class P> struct FwdConsumer {
         const int r = i / 2 % 2;
         int key = first + fragment_column(i);
         if (Masked)
-          key = min(key, p.keys - 1);
+          key = min(key, keys() - 1);
         const typename Mods::Column column =
             Mods::column(p.args, of_batch, key);
         const AttentionPair<Mods> at = {rows[r], column,   of_batch,
@@ -447,7 +476,7 @@ template <class C, class P> struct FwdConsumer {
       int visible[2]; // keys before the end and the diagonal
 #pragma unroll
       for (int r = 0; r < 2; r++) {
-        visible[r] = p.keys;
+        visible[r] = keys();
         if (C::Causal)
           visible[r] = min(visible[r], (int)query[r] + p.causal_shift + 1);
       }
@@ -583,21 +612,22 @@ template <class C, class P> struct FwdConsumer {
     release_v();
   }
 
-  TSR_MEMBER void tile(int number) {
-    const FwdTile<C> t(p, number);
+  TSR_MEMBER void tile(FwdTile<C> const &t) {
     FwdBlocks<C> all(p, t, 0, C::BM), blocks(p, t, group * 64, 64);
     bool empty = blocks.begin >= blocks.end;
     if (C::Sparse) { // all groups take the tile's steps
       blocks = all;
       empty = __shfl_sync(~0u, lane == 0 && s.empty, 0);
     }
-    row = t.m * C::BM + group * 64 + thread / 32 * 16 + lane / 4;
+    if (C::Packed)
+      begin = t.place.begin, end = begin + t.place.length;
+    row = first_key() + t.m * C::BM + group * 64 + thread / 32 * 16 + lane / 4;
     head = t.head, batch = t.batch;
 #pragma unroll
     for (int r = 0; r < 2; r++)
       rows[r] = Mods::row(p.args, Mods::batch(p.args, batch),
                           Mods::head(p.args, head),
-                          Mods::query(p.args, min(row + 8 * r, p.queries - 1)));
+                          Mods::query(p.args, min(row + 8 * r, queries() - 1)));
     last = blocks.begin;
     // Nothing yet. A zero would be moved to where the products leave theirs.
 #pragma unroll
@@ -619,7 +649,7 @@ template <class C, class P> struct FwdConsumer {
     for (int r = 0; r < 2; r++) {
       sum[r] = quad_sum(sum[r]);
       shrink[r] = sum[r] == 0 ? 0 : 1 / sum[r];
-      if (lse && lane % 4 == 0 && row + 8 * r < p.queries)
+      if (lse && lane % 4 == 0 && row + 8 * r < queries())
         lse[t.batch * p.lse_strides[0] + t.head * p.lse_strides[1] +
             (row + 8 * r) * p.lse_strides[2]] =
             sum[r] == 0 ? -infinity()
@@ -628,10 +658,11 @@ template <class C, class P> struct FwdConsumer {
     auto result = [&](int i) { return empty ? 0 : o[i] * shrink[i / 2 % 2]; };
     const int first = t.m * C::BM + group * 64;
     if (C::Direct) {
+      const int from = first_key() + first;
       T *const to = static_cast<T *>(p.o) + t.batch * p.o_strides[0] +
-                    t.head * p.o_strides[1] + first * p.o_strides[2];
+                    t.head * p.o_strides[1] + from * p.o_strides[2];
       store_rows<T, C::DV>([&](int row) { return to + row * p.o_strides[2]; },
-                           p.queries - first, result);
+                           queries() - from, result);
       return;
     }
     char *panels = (C::InPlace ? s.q[0] : s.own_o[0]) + group * 64 * 128;
@@ -653,8 +684,8 @@ template <class C, class P> struct FwdConsumer {
     if (thread == 0) {
 #pragma unroll
       for (int c = 0; c < C::ValuePanels; c++)
-        tma_store(&maps.o, panels + c * C::BM * 128, c * 64, first, t.head,
-                  t.batch);
+        store_box<C>(&maps.o, panels + c * C::BM * 128, c * 64, first, t.head,
+                     t.batch, t.place);
       bulk_commit();
     }
     if (C::InPlace) {
@@ -663,6 +694,16 @@ template <class C, class P> struct FwdConsumer {
       named_sync(5 + group, 128);
       release(&s.q_empty);
     }
+  }
+
+  /// Packed: of the tile whose queries were awaited.
+  TSR_MEMBER PackedTile place() {
+    PackedTile own = {};
+    if (lane == 0)
+      own = s.place;
+    return {{__shfl_sync(~0u, own.begin, 0), __shfl_sync(~0u, own.length, 0)},
+            __shfl_sync(~0u, own.tile, 0),
+            0};
   }
 
   TSR_MEMBER void run() {
@@ -674,7 +715,10 @@ template <class C, class P> struct FwdConsumer {
       const int number = __reduce_max_sync(~0u, lane == 0 ? s.tile : -1);
       if (number < 0)
         break;
-      tile(number);
+      if constexpr (C::Packed)
+        tile(FwdTile<C>(number, place()));
+      else
+        tile(FwdTile<C>(p, number));
     }
     if (thread == 0)
       bulk_wait_done<0>();

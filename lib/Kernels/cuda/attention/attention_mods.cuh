@@ -9,7 +9,7 @@
 #ifndef TESSERA_KERNELS_ATTENTION_MODS_CUH
 #define TESSERA_KERNELS_ATTENTION_MODS_CUH
 
-#include "base/ptx.cuh"
+#include "attention/attention_packed.cuh"
 
 namespace tessera {
 
@@ -67,6 +67,11 @@ struct AttentionMods {
   /// &)`, the same for all pairs of a block: 0: none of them is kept; 1: those
   /// that mask keeps; 2: all, and mask is not asked.
   static constexpr int BlockQueries = 0, BlockKeys = 0;
+  /// The one batch is of packed sequences, whose queries and keys have the same
+  /// positions; tensor maps are ragged. There is a `PackedTiles packed(Args
+  /// const &)`, of as many rows as the kernel's tiles. Positions are those of
+  /// all sequences; but `keys` below is asked about those inside of one.
+  static constexpr bool Packed = false;
 
   /// What the functors load for a query or for a key, whatever the other: it is
   /// computed once for many pairs.

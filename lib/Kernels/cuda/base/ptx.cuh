@@ -198,6 +198,16 @@ TSR_DEVICE void tma_load(void *to, TensorMap const *m, uint64 *b, int c0,
       "l"(hint)
       : "memory");
 }
+TSR_DEVICE void tma_load(void *to, TensorMap const *m, uint64 *b, int c0,
+                         int c1, int c2, int c3, int c4, uint64 hint) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::"
+      "bytes.L2::cache_hint [%0], [%1, {%3,%4,%5,%6,%7}], [%2], %8;" ::"r"(
+          smem_address(to)),
+      "l"(m), "r"(smem_address(b)), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4),
+      "l"(hint)
+      : "memory");
+}
 TSR_DEVICE void tma_store(TensorMap const *m, void const *from, int c0,
                           int c1) {
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group "
@@ -217,6 +227,14 @@ TSR_DEVICE void tma_store(TensorMap const *m, void const *from, int c0, int c1,
   asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.bulk_group "
                "[%0, {%2,%3,%4,%5}], [%1];" ::"l"(m),
                "r"(smem_address(from)), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
+               : "memory");
+}
+TSR_DEVICE void tma_store(TensorMap const *m, void const *from, int c0, int c1,
+                          int c2, int c3, int c4) {
+  asm volatile("cp.async.bulk.tensor.5d.global.shared::cta.bulk_group "
+               "[%0, {%2,%3,%4,%5,%6}], [%1];" ::"l"(m),
+               "r"(smem_address(from)), "r"(c0), "r"(c1), "r"(c2), "r"(c3),
+               "r"(c4)
                : "memory");
 }
 /// Contiguous bytes, without a map: multiples of 16 at such addresses.
