@@ -56,7 +56,12 @@ struct Captured : Base {
     signed char const *kinds; // [batch, heads, blocks of queries, of keys]
     int heads;
     int const *lengths; // [batch]
+    PackedTiles packed;
   };
+};
+struct CapturedTriangle : Captured {
+  static constexpr char const *kName = "causal";
+  static constexpr bool Causal = true;
 };
 template <float (*Tanh)(float)> struct Cap : Captured {
   static constexpr char const *kName = "causal, soft cap";
@@ -311,6 +316,37 @@ template <class M, int Queries, int Keys> struct Folded : M {
   }
 };
 
+/// Of packed sequences; positions that their functors see are those of all.
+template <class M> struct Sequences : M {
+  static constexpr bool Packed = true;
+  using Args = typename Captured::Args;
+  TSR_DEVICE PackedTiles packed(Args const &a) { return a.packed; }
+
+  /// Where they begin, and where the last one ends: empty ones, of one position,
+  /// and all around a tile.
+  static std::vector<int> begins(int positions) {
+    constexpr int lengths[] = {0, 1, 127, 128, 129, 0, 0, 63, 64, 65, 700};
+    std::vector<int> begins = {0};
+    for (int i = 0; begins.back() < positions; i++)
+      begins.push_back(std::min(positions, begins.back() + lengths[i % 11]));
+    begins.push_back(positions);
+    return begins;
+  }
+};
+/// The same as a mask.
+template <class M> struct Separate : M {
+  static constexpr bool HasMask = true;
+  using Args = typename Captured::Args;
+  template <class At> TSR_DEVICE bool mask(Args const &a, At const &at) {
+    return a.query_document[at.query] == a.key_document[at.key];
+  }
+};
+template <class M>
+__global__ void list_tiles(int const *begins, int positions, int rows,
+                           PackedTile *tiles, int *count) {
+  packed_tiles<M::Causal>(begins, positions, rows, tiles, count);
+}
+
 //===----------------------------------------------------------------------===//
 // Shapes
 //===----------------------------------------------------------------------===//
@@ -387,6 +423,11 @@ template <class M> struct Problem {
     return size ? (n + size - 1) / size : 0;
   }
   double pairs = 0; // of a head, of a Pattern
+  std::vector<int> begins; // of Sequences
+  int sequences = 0;
+  /// Of kernels, by their tiles.
+  std::vector<std::unique_ptr<Array<PackedTile>>> tiles;
+  std::vector<std::unique_ptr<Array<int>>> counts;
   size_t kinds_size = (size_t)s.batch * s.heads *
                       blocks(s.queries, M::BlockQueries) *
                       blocks(s.keys, M::BlockKeys);
@@ -408,6 +449,15 @@ template <class M> struct Problem {
     };
     documents(query_document, s.queries, true);
     documents(key_document, s.keys, false);
+    if constexpr (M::Packed) {
+      begins = M::begins(s.queries), sequences = begins.size() - 1;
+      std::vector<int> ids(s.queries);
+      for (int i = 0; i < sequences; i++)
+        std::fill(ids.begin() + begins[i], ids.begin() + begins[i + 1], i);
+      for (int *to : {query_document.data, key_document.data})
+        CHECK(cudaMemcpy(to, ids.data(), ids.size() * sizeof(int),
+                         cudaMemcpyHostToDevice));
+    }
     std::vector<signed char> all;
     if constexpr (std::is_base_of_v<Captured, M>)
       if constexpr (M::kAgrees)
@@ -447,6 +497,21 @@ template <class M> struct Problem {
     for (unsigned b = 0; b < (unsigned)s.batch; b++)
       drawn.push_back(b % 5 == 2 ? 0 : (b * 2654435761u >> 8) % (s.keys + 1));
     setLengths(drawn);
+    if constexpr (M::Packed)
+      p.args.packed = list(C::BM);
+  }
+  PackedTiles list(int rows) {
+    Array<int> at(begins.size());
+    CHECK(cudaMemcpy(at, begins.data(), at.n * sizeof(int),
+                     cudaMemcpyHostToDevice));
+    tiles.push_back(std::make_unique<Array<PackedTile>>(
+        PackedTiles::most(s.queries, sequences, rows)));
+    counts.push_back(std::make_unique<Array<int>>(1));
+    Array<PackedTile> &to = *tiles.back();
+    Array<int> &count = *counts.back();
+    list_tiles<M><<<sequences, 32>>>(at, s.queries, rows, to, count);
+    CHECK(cudaDeviceSynchronize());
+    return {to, count, sequences};
   }
   void setLengths(std::vector<int> const &drawn) {
     CHECK(cudaMemcpy(lengths, drawn.data(), drawn.size() * sizeof(int),
@@ -481,6 +546,9 @@ template <class M> struct Problem {
   }
   TensorMap map(Stored const *base, Layout l, int positions, int heads,
                 unsigned box, uint64 depth = D) {
+    if (M::Packed)
+      return ragged_map<T>(base, depth, positions, heads, l.position, l.head,
+                           box);
     return tensor_map<T>(
         base, {depth, (uint64)positions, (uint64)heads, (uint64)s.batch},
         {(uint64)l.position, (uint64)l.head, (uint64)l.batch}, {64, box, 1, 1});
@@ -506,6 +574,9 @@ template <> struct ExactOf<SoftCap> { using Type = Cap<tanh32>; };
 template <class M, int Queries, int Keys>
 struct ExactOf<Blocks<M, Queries, Keys>> {
   using Type = Folded<typename ExactOf<M>::Type, Queries, Keys>;
+};
+template <class M> struct ExactOf<Sequences<M>> {
+  using Type = Separate<typename ExactOf<M>::Type>;
 };
 template <class M> using Exact = typename ExactOf<M>::Type;
 

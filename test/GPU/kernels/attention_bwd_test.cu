@@ -8,7 +8,8 @@
 //
 //     attention_bwd_test [check | small | bench]
 //
-// With TEST_BLOCKS: of block masks, which have a program of their own.
+// With TEST_BLOCKS: of block masks, which have a program of their own; with
+// TEST_PACKED: of packed sequences.
 //
 // The forward kernel makes what the backward starts from. `small` holds what a
 // sanitizer can run in seconds; `bench` times, after a check of some rows of
@@ -29,7 +30,8 @@ template <class M, bool Ordered> struct Backward : Problem<M> {
   Stored *dv = packed ? dk + D : own_dv.data;
   Array<float> dlse{rows};
   Array<char> workspace{(size_t)BwdWorkspace<C>::bytes(
-      this->s.batch, this->s.heads, this->s.queries, this->s.keys)};
+      this->s.batch, this->s.heads, this->s.queries, this->s.keys,
+      this->sequences)};
   std::vector<std::unique_ptr<Array<float>>> sums;
   BwdMaps maps;
   P p = {};
@@ -54,6 +56,8 @@ template <class M, bool Ordered> struct Backward : Problem<M> {
     p.batch = s.batch, p.heads = s.heads, p.key_heads = s.key_heads;
     p.queries = s.queries, p.keys = s.keys;
     p.causal_shift = Base::p.causal_shift, p.args = Base::p.args;
+    if constexpr (M::Packed)
+      p.args.packed = this->list(C::BN);
     for (int n = 0; n < M::Sums; n++) {
       const int64 size = sum_size(M::sum_by(n), s.queries, s.keys);
       sums.push_back(std::make_unique<Array<float>>(s.batch * s.heads * size));
@@ -75,7 +79,8 @@ template <class M, bool Ordered> struct Backward : Problem<M> {
     prepare(), main(blocks), finish();
   }
   dim3 grid() const {
-    return dim3((s.queries + C::BM - 1) / C::BM, s.heads, s.batch);
+    return dim3(BwdSide<C>::blocks(s.queries, this->sequences), s.heads,
+                s.batch);
   }
 };
 
@@ -101,7 +106,8 @@ template <class M, bool Ordered> void Backward<M, Ordered>::prepare() {
 template <class M, bool Ordered> void Backward<M, Ordered>::main(int blocks) {
   const int bytes = sizeof(typename C::Shared);
   allow_shared(main_kernel<C, P>, bytes);
-  const int tiles = (s.keys + C::BN - 1) / C::BN * s.key_heads * s.batch;
+  const int tiles =
+      ((s.keys + C::BN - 1) / C::BN + this->sequences) * s.key_heads * s.batch;
   if (tiles)
     s.queries
         ? launch_early(main_kernel<C, P>, std::min(blocks, tiles), C::Threads,
@@ -229,6 +235,47 @@ struct Bits {
   }
 };
 
+__global__ void fill_rows(Stored *x, Layout l, int begin, float value) {
+  x[blockIdx.x * l.head + (begin + blockIdx.y) * l.position + threadIdx.x] =
+      (Stored)value;
+}
+/// Whether the longest sequence, if it is NaN, leaves the others as they are.
+template <class M, bool Ordered> bool separate(Backward<M, Ordered> &x) {
+  Shape const &s = x.s;
+  int of = 0;
+  auto length = [&](int i) { return x.begins[i + 1] - x.begins[i]; };
+  for (int i = 0; i < x.sequences; i++)
+    if (length(i) > length(of))
+      of = i;
+  auto results = [&] {
+    x.clear(), x.launch();
+    CHECK(cudaDeviceSynchronize());
+    const auto dk = x.dk.host();
+    return std::vector{
+        gather(x.o.host(), x.lo, 0, 1, s.heads, s.queries, 1),
+        gather(x.dq.host(), x.lo, 0, 1, s.heads, s.queries, 1),
+        gather(dk, x.lk, 0, 1, s.key_heads, s.keys, 1),
+        gather(x.packed ? dk : x.own_dv.host(), x.lk, x.packed ? D : 0, 1,
+               s.key_heads, s.keys, 1)};
+  };
+  const auto before = results();
+  auto fill = [&](Stored *to, Layout const &l, int heads) {
+    fill_rows<<<dim3(heads, length(of)), D>>>(to, l, x.begins[of], NAN);
+  };
+  fill(x.q, x.lq, s.heads), fill(x.dout, x.lo, s.heads);
+  fill(x.k, x.lk, s.key_heads), fill(x.v, x.lk, s.key_heads);
+  static_cast<Problem<M> &>(x).launch();
+  const auto after = results();
+  size_t leaks = 0;
+  for (size_t r = 0; r < before.size(); r++)
+    for (size_t i = 0; i < before[r].size(); i++) {
+      const int position = i / D % s.queries;
+      const bool own = x.begins[of] <= position && position < x.begins[of + 1];
+      leaks += own ? !std::isnan(after[r][i]) : after[r][i] != before[r][i];
+    }
+  return leaks == 0;
+}
+
 template <class M, bool Ordered> std::string name(Shape const &s) {
   return (Ordered ? "ordered " : "") + title<M>(s);
 }
@@ -265,8 +312,12 @@ void check(Shape const &s, bool has_dlse = false) {
     }
   }
   const int ticket = x.ticket.host()[0];
-  report.end(ok && gaps && !differ && ticket == 0,
+  bool alone = true;
+  if constexpr (M::Packed && Ordered)
+    alone = separate(x);
+  report.end(ok && gaps && !differ && ticket == 0 && alone,
              text + (gaps ? "" : " WROTE OUTSIDE") +
+                 (alone ? "" : " SEQUENCES MIX") +
                  (differ ? format(" %d RUNS DIFFER", differ) : "") +
                  (ticket ? " TICKET" : ""));
 }
@@ -361,6 +412,19 @@ template <class M> void benchBoth(Shape const &s) {
   printf("  ordered / free: %.3f\n", bench<M, true>(s) / free);
 }
 
+template <class M> void checkPacked() {
+  both<Sequences<M>>({1, 4, 2, 1000, 1000}, true);
+  both<Sequences<M>>({1, 3, 1, 2300, 2300, Order::Packed});
+  both<Sequences<M>>({1, 2, 2, 130, 130, Order::Head});
+}
+void checkPacked(bool small) {
+  if (small)
+    return both<Sequences<CapturedTriangle>>({1, 2, 1, 420, 420});
+  checkPacked<CapturedTriangle>();
+  checkPacked<Captured>();
+  checkPacked<SoftCap>();
+  checkPacked<RowFactor>();
+}
 void checkBlocks(bool small) {
   if (small) {
     both<Blocks<Stripes>>({1, 2, 1, 300, 520});
@@ -384,6 +448,8 @@ int main(int argc, char **argv) {
   const std::string mode = argc > 1 ? argv[1] : "check";
 #ifdef TEST_BLOCKS
   mode == "bench" ? benchBlocks() : checkBlocks(mode == "small");
+#elif defined(TEST_PACKED)
+  checkPacked(mode == "small");
 #else
   if (mode == "bench") {
     constexpr int heads = 2048 / D;

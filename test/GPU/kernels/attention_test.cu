@@ -8,7 +8,8 @@
 //
 //     attention_test [check | small | bench]
 //
-// With TEST_BLOCKS: of block masks, which have a program of their own.
+// With TEST_BLOCKS: of block masks, which have a program of their own; with
+// TEST_PACKED: of packed sequences.
 //
 // `small` holds what a sanitizer can run in seconds, `bench` times against
 // nothing but the clock.
@@ -48,6 +49,19 @@ void checkBlocks(bool small) {
   checkBlocks<Blocks<Window, 128, 192>>();
   checkBlocks<Blocks<SoftCap, 128, 256>>();
   check<Blocks<Pattern<2>>>({1, 2, 1, 8192, 8192});
+}
+template <class M> void checkPacked() {
+  check<Sequences<M>>({1, 4, 2, 1000, 1000});
+  check<Sequences<M>>({1, 3, 1, 2300, 2300, Order::Packed});
+  check<Sequences<M>>({1, 2, 2, 1, 1, Order::Head, false});
+}
+void checkPacked(bool small) {
+  if (small)
+    return check<Sequences<CapturedTriangle>>({1, 2, 1, 420, 420});
+  checkPacked<CapturedTriangle>();
+  checkPacked<Captured>();
+  checkPacked<SoftCap>();
+  checkPacked<RowFactor>();
 }
 template <class M> void checkMods() {
   check<M>({2, 4, 4, 1024, 1024});
@@ -124,6 +138,8 @@ int main(int argc, char **argv) {
   const std::string mode = argc > 1 ? argv[1] : "check";
 #ifdef TEST_BLOCKS
   mode == "bench" ? benchBlocks() : checkBlocks(mode == "small");
+#elif defined(TEST_PACKED)
+  checkPacked(mode == "small");
 #else
   mode == "bench" ? benchAll() : mode == "small" ? checkSmall() : checkAll();
 #endif

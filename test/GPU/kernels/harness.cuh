@@ -31,7 +31,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "base/ptx.cuh"
+#include "attention/attention_packed.cuh"
 
 using namespace tessera;
 
@@ -111,6 +111,18 @@ TensorMap tensor_map(typename Element<T>::Type const *base,
                    : CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
                CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
   return map;
+}
+
+/// For copies of boxes of 64 x `box` of packed sequences; strides in elements.
+template <class T>
+TensorMap ragged_map(typename Element<T>::Type const *base, uint64_t depth,
+                     uint64_t positions, uint64_t heads, uint64_t row,
+                     uint64_t head, unsigned box) {
+  return tensor_map<T>(base,
+                       {depth, kRaggedRows, heads, kRaggedRows + 1,
+                        positions ? positions + 1 : 0},
+                       {row, head, kRaggedStride / 2 - row, row},
+                       {64, box, 1, 1, 1});
 }
 
 /// Normally distributed values from a counter hash.
