@@ -34,7 +34,8 @@ FULL, CAUSAL, SOFT_CAP, ROW_BIAS, RELATIVE = range(5)
 
 
 class Sizes(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_int) for name in ("batch", "heads", "key_heads", "queries", "keys")]
+    _fields_ = [(name, ctypes.c_int) for name in ("batch", "heads", "key_heads", "queries", "keys",
+                                              "sequences")]
 
 
 class Tensors(ctypes.Structure):
@@ -53,13 +54,13 @@ def load(path):
 
 class Ours:
     """The kernels on a case's tensors; `mods`: which functors, `has_sums`: with sums for
-    the captured table."""
+    the captured table; `sequences`: how many are packed."""
 
-    def __init__(self, library, q, k, v, dout, mods, has_sums=False, **captured):
+    def __init__(self, library, q, k, v, dout, mods, has_sums=False, sequences=0, **captured):
         b, s, h, d = q.shape
         self.library, self.d, self.dv = library, d, v.shape[3]
         self.mods, self.has_sums = mods, has_sums
-        self.sizes = Sizes(b, h, h, s, s)
+        self.sizes = Sizes(b, h, h, s, s, sequences)
         like = torch.empty_like
         size = library.attention_workspace(d, self.sizes)
         self.of = dict(

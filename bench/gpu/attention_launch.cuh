@@ -25,8 +25,9 @@ template <int D> struct Full : AttentionMods {
                                             : 0.0625f; // 1 / sqrt(D)
 };
 
+/// sequences: packed ones, of the one batch; 0: none are.
 struct Sizes {
-  int batch, heads, key_heads, queries, keys;
+  int batch, heads, key_heads, queries, keys, sequences;
 };
 /// `table`, `documents`: what functors read.
 struct Tensors {
@@ -38,6 +39,9 @@ static TensorMap map(void *base, int d, Sizes const &s, bool of_keys,
                      unsigned box, unsigned heads_box = 1) {
   const uint64_t n = of_keys ? s.keys : s.queries;
   const uint64_t h = of_keys ? s.key_heads : s.heads;
+  if (s.sequences)
+    return ragged_map<bf16>((__nv_bfloat16 const *)base, d, n, h, h * d, d,
+                            box);
   return tensor_map<bf16>(
       (__nv_bfloat16 const *)base, {(uint64_t)d, n, h, (uint64_t)s.batch},
       {h * d, (uint64_t)d, h * d * n}, {64, box, heads_box, 1});
@@ -89,7 +93,7 @@ static void forward(Sizes const &s, Tensors const &t, cudaStream_t stream) {
       map(t.v, C::DV, s, true, C::BN), map(t.o, C::DV, s, false, 64)};
   const int bytes = sizeof(typename C::Shared);
   allow_shared(fwd_kernel<C, P>, bytes);
-  const int tiles = (s.queries + C::BM - 1) / C::BM * s.heads * s.batch;
+  const int tiles = (s.queries / C::BM + s.sequences + 1) * s.heads * s.batch;
   fwd_kernel<C, P>
       <<<std::min(multiprocessors(), tiles), C::Threads, bytes, stream>>>(maps,
                                                                           p);
@@ -113,8 +117,9 @@ static void backward(Sizes const &s, Tensors const &t, cudaStream_t stream) {
       map(t.dk, C::D, s, true, 64),    map(t.dv, C::D, s, true, 64)};
   const int bytes = sizeof(typename C::Shared);
   allow_shared(bwd_kernel<C, P>, bytes);
-  const dim3 blocks((s.queries + C::BM - 1) / C::BM, s.heads, s.batch);
-  const int tiles = (s.keys + C::BN - 1) / C::BN * s.key_heads * s.batch;
+  const dim3 blocks(BwdSide<C>::blocks(s.queries, s.sequences), s.heads,
+                    s.batch);
+  const int tiles = (s.keys / C::BN + s.sequences + 1) * s.key_heads * s.batch;
   prepare_kernel<C, P><<<blocks, C::SideThreads, 0, stream>>>(p);
   launch_early(bwd_kernel<C, P>, std::min(multiprocessors(), tiles), C::Threads,
                bytes, stream, maps, p);

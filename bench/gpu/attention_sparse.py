@@ -14,8 +14,8 @@ are medians and, as the median over rounds, ratios.
 blocks: blocks of 128 x 128, in TFLOP/s of the pairs that the mask keeps, 4 d each, 2.5
 times that backward. Kinds of blocks, documents and pairs are made once, from the mask as a
 tensor, and both sides get them; results are held against FlashAttention 4's, outputs row
-by row. varlen: 32 sequences of lognormal lengths, packed, causal; ours is such a block mask,
-FlashAttention 4's gets where they begin.
+by row. varlen: 32 sequences of lognormal lengths, packed, causal; both sides get where they
+begin, ours makes its tiles of that once.
 
 decode: one query a sequence, in GB/s of the keys and values that it sees and as a share of
 a copy on the device, measured in the same rounds. Exits with 1 if results differ."""
@@ -43,7 +43,7 @@ except ImportError:
 
 BLOCK, WINDOW = 128, 2048
 BATCH, LENGTH, HEADS, D = 2, 8192, 16, 128  # of block masks
-PACKED = 32768
+PACKED, SEQUENCES = 32768, 32
 PEER, PEER_ORDERED = "FA4", "FA4, ordered"
 # Relative, in the 2-norm: of a whole result, of one row of an output. One key more or less
 # of n changes a row by 1 / sqrt(n), windows by 2e-2.
@@ -208,37 +208,38 @@ def blocks(library, name, number, options):
     if options.flex:
         peers["Flex"] = flex_attention_of(mask)
     return compare(library, f"{name}, {pairs / LENGTH ** 2:.3f} of the pairs", number,
-                   (BATCH, LENGTH), kinds, documents, pairs, peers, options)
+                   (BATCH, LENGTH), pairs, peers, options, table=kinds, documents=documents)
 
 
-def varlen(library, number, options):
+def varlen(library, number, sequences, positions, options):
     rng = random.Random(0)
-    lengths = lengths_of([rng.lognormvariate(0, 0.8) for _ in range(32)], PACKED)
+    lengths = lengths_of([rng.lognormvariate(0, 0.8) for _ in range(sequences)], positions)
     begins = torch.cat([ints([0]), ints(lengths).cumsum(0).to(torch.int32)])
-    own = begins[documents_of(lengths)]
-    kinds, pairs = kinds_of(lambda b, h, i, j: (i >= j) & (own[i] <= j), PACKED)
+    pairs = sum(n * (n + 1) // 2 for n in lengths)
+    tiles = torch.empty(positions // BLOCK + sequences + 1, 4, device="cuda", dtype=torch.int32)
+    library.packed(begins.data_ptr(), Sizes(1, HEADS, HEADS, positions, positions, sequences),
+                   tiles.data_ptr(), torch.cuda.current_stream().cuda_stream)
     peers = {}
     if cute:
         def peer(*leaves, **more):
             out = flash_attn_varlen_func(
-                *(x.view(PACKED, HEADS, D) for x in leaves), causal=True, cu_seqlens_q=begins,
+                *(x.view(positions, HEADS, D) for x in leaves), causal=True, cu_seqlens_q=begins,
                 cu_seqlens_k=begins, max_seqlen_q=max(lengths), max_seqlen_k=max(lengths),
                 **more)[0]
-            return out.view(1, PACKED, HEADS, D)
+            return out.view(1, positions, HEADS, D)
         peers[PEER] = peer
         peers[PEER_ORDERED] = lambda *leaves: peer(*leaves, deterministic=True)
-    return compare(library, f"varlen, 32 of mean {PACKED / 32:.0f}", number, (1, PACKED), kinds,
-                   own, pairs, peers, options)
+    return compare(library, f"varlen, {sequences} of mean {positions / sequences:.0f}", number,
+                   (1, positions), pairs, peers, options, sequences=sequences, table=tiles)
 
 
-def compare(library, title, number, sizes, kinds, documents, pairs, peers, options):
-    """peers: give the output for q, k and v."""
+def compare(library, title, number, sizes, pairs, peers, options, **ours):
+    """peers: give the output for q, k and v. ours: of Ours."""
     batch, length = sizes
     leaves = [torch.randn(batch, length, HEADS, D, device="cuda", dtype=torch.bfloat16,
                           requires_grad=True) for _ in range(3)]
     dout = torch.randn_like(leaves[0])
-    ours = Ours(library, *(x.detach() for x in leaves), dout, number, table=kinds,
-                documents=documents)
+    ours = Ours(library, *(x.detach() for x in leaves), dout, number, **ours)
     forward, backward = Row(f"{title}, forward", options), Row(f"{title}, backward", options)
     forward.add("ours", lambda: ours(FORWARD))
     backward.add("ours", lambda: ours(BACKWARD))
@@ -417,6 +418,7 @@ def main():
     options = parser.parse_args()
     wanted = set(options.rows.split(","))
     library = load(options.library)
+    library.packed.argtypes = [ctypes.c_void_p, Sizes, ctypes.c_void_p, ctypes.c_void_p]
     library.decode.argtypes = [ctypes.c_int, Sizes, Tensors, ctypes.c_void_p]
     torch.manual_seed(0)
     options.scratch = torch.empty(1 << 28, dtype=torch.int8, device="cuda")
@@ -427,7 +429,7 @@ def main():
         if wanted & {"blocks", name}:
             failed |= blocks(library, name, number, options)
     if wanted & {"blocks", "varlen"}:
-        failed |= varlen(library, 4, options)
+        failed |= varlen(library, 4, SEQUENCES, PACKED, options)
     rows = {  # lengths, heads, heads of keys, d
         "lognormal": (lognormal(), 64, 8, 128),
         "long": ([131072], 64, 8, 128),

@@ -63,33 +63,49 @@ struct DocumentBlocks : Blocks {
   }
 };
 
-/// `documents` has where that of a position begins.
-struct CausalDocuments : Blocks {
-  static constexpr bool HasMask = true;
-  struct Row {
-    int begin;
-  };
-  TSR_DEVICE Row row(Args const &a, int64, int64, int64 q) {
-    return {a.documents[q]};
-  }
-  template <class At> TSR_DEVICE bool mask(Args const &, At const &at) {
-    return at.row.begin <= at.key && at.key <= at.query;
-  }
+//===----------------------------------------------------------------------===//
+// Packed sequences: `table` has what packed_tiles makes of where they begin
+//===----------------------------------------------------------------------===//
+
+struct PackedArgs {
+  PackedTiles tiles;
+};
+/// The count lies before the tiles.
+static void capture(PackedArgs &args, Sizes const &s, Tensors const &t) {
+  args.tiles = {(PackedTile const *)t.table + 1, (int const *)t.table,
+                s.sequences};
+}
+struct PackedCausal : Full<128> {
+  using Args = PackedArgs;
+  static constexpr bool Causal = true, Packed = true;
+  TSR_DEVICE PackedTiles packed(Args const &a) { return a.tiles; }
 };
 
-/// mods: causal, window of 2048, documents, whole blocks alone, documents that
-/// are causal.
+__global__ void packed_kernel(int const *begins, int positions,
+                              PackedTile *list) {
+  packed_tiles<true>(begins, positions, 128, list + 1, &list->begin);
+}
+/// Into `table`, of PackedTiles::most and one more.
+extern "C" void packed(int const *begins, Sizes s, void *table,
+                       cudaStream_t stream) {
+  packed_kernel<<<s.sequences, 128, 0, stream>>>(begins, s.queries,
+                                                 (PackedTile *)table);
+  CHECK(cudaGetLastError());
+}
+
+/// mods: causal, window of 2048, documents, whole blocks alone, packed causal
+/// sequences.
 extern "C" void attention(int, int, int kind, int mods, Sizes s, Tensors t,
                           cudaStream_t stream) {
   const Run runs[] = {all<128, CausalBlocks>, all<128, WindowBlocks>,
                       all<128, DocumentBlocks>, all<128, Blocks>,
-                      all<128, CausalDocuments>};
+                      all<128, PackedCausal>};
   runs[mods](kind, s, t, stream);
 }
 /// Of any kind.
 extern "C" long attention_workspace(int, Sizes s) {
   return BwdWorkspace<Bwd<bf16, 128, DocumentBlocks, true>>::bytes(
-      s.batch, s.heads, s.queries, s.keys);
+      s.batch, s.heads, s.queries, s.keys, s.sequences);
 }
 
 //===----------------------------------------------------------------------===//
