@@ -159,10 +159,12 @@ static constexpr size_t kMaxScalarOps = 512;
 /// into registers.
 static constexpr size_t kMaxRead = 32;
 
-/// A kernel of rows has no more sums of columns, and those of rows of such
-/// lengths: a thread keeps its part of each in registers.
+/// A kernel of rows has no more sums of columns, and those of such rows: a
+/// thread keeps its part of each in registers, and rows in shared memory, in
+/// vectors.
 static constexpr size_t kMaxSums = 3;
-static constexpr int64_t kMinColumns = 1 << 8, kMaxColumns = 1 << 14;
+static constexpr int64_t kMinColumns = 1 << 8, kMaxColumns = 1 << 14,
+                         kMaxRowBytes = 48 << 10, kVector = 8;
 /// Shorter runs would write as much of the sums as of the rows.
 static constexpr int64_t kMinRun = 3;
 /// So many columns are work for a multiprocessor; of shorter rows it has more
@@ -294,8 +296,10 @@ bool FusedOps::isSumOfColumns(Operation *op) const {
   auto element = dyn_cast<FloatType>(
       cast<RankedTensorType>(own.anchor.getType()).getElementType());
   return rows && columns && *rows >= kMinRun * multiprocessors &&
-         *columns >= kMinColumns && *columns <= kMaxColumns && element &&
-         element.getWidth() <= 32 && LocalShape(anchor).isPlain();
+         *columns >= kMinColumns && *columns <= kMaxColumns &&
+         *columns % kVector == 0 && element && element.getWidth() <= 32 &&
+         *columns * element.getWidth() / 8 <= kMaxRowBytes &&
+         LocalShape(anchor).isPlain();
 }
 
 bool FusedOps::canAdd(Operation *op) const {

@@ -376,9 +376,10 @@ def GroupOps : ContractPass<"tv-group-ops", "Localized"> {
       side are one; none that others wait for waits for more then;
     - on GPUs sums, maxima and minima of columns go into the kernel of rows, one with
       reductions of rows, that has at hand all that they read: at most three, of static
-      extents, of at least three rows for each multiprocessor, of 256 to 16384 columns, in
-      floats of at most 32 bits. The kernel is where the rows' was: not if that waits for
-      the sums, or these for what comes after it;
+      extents, of at least three rows for each multiprocessor, of 256 to 16384 columns, a
+      multiple of 8, in floats of at most 32 bits and rows of at most 48 KiB. The kernel
+      is where the rows' was: not if that waits for the sums, or these for what comes
+      after it;
     - pointwise ops that take but a number from a reduction of all elements, which runs in
       one place, are a kernel of their own;
     - matrix products are in groups with what else the target's library does with them,

@@ -268,8 +268,8 @@ void Rows::planGroup() {
   unroll = llvm::divideCeil(count, threads);
 }
 
-/// Threads that have registers for the sums, and rows a row ahead, if shared
-/// memory has them.
+/// Threads that have registers for the sums, and rows in shared memory, a row
+/// ahead if there is room for two.
 void Rows::planRuns() {
   int64_t runs = 1;
   for (Value extent : loop.getUpperBound())
@@ -297,11 +297,17 @@ void Rows::planRuns() {
     items = threads / kWarp; // a run is work enough
     resident = std::max<int64_t>(resident * kWarp / threads, 1);
   }
-  const int64_t needed = aheadBytes * unroll * threads;
-  if (aheadBytes > 0 && words &&
-      needed <= limits.sharedBytes / resident - kReserved) {
+  const int64_t most = limits.sharedBytes / resident - kReserved,
+                ahead = aheadBytes * unroll * threads,
+                ofRow = int64_t(4) * again * unroll * threads;
+  if (again == 0 || !words)
+    return;
+  if (aheadBytes > 0 && ahead <= most) {
     keep = Keep::Ahead;
-    shared = needed;
+    shared = ahead;
+  } else if (form == Form::Blocks && ofRow <= most) {
+    keep = Keep::Shared;
+    shared = ofRow;
   }
 }
 
@@ -309,7 +315,7 @@ void Rows::planRuns() {
 void Rows::planKept() {
   if (rows && isStatic && !columns())
     planRuns();
-  if (keep == Keep::Ahead)
+  if (keep != Keep::No)
     return;
   const int64_t needed = int64_t(4) * again * unroll * threads;
   // Rows of which a multiprocessor does not hold two are loaded once a stage.
