@@ -267,14 +267,20 @@ bool tessera::reducesColumns(Operation *op) {
   return getReduction(op) && !llvm::is_sorted(FusedOps(op).order);
 }
 
-void tessera::putSumsLast(SmallVectorImpl<Operation *> &ops) {
-  SmallVector<Operation *> rows, sums;
+std::pair<SmallVector<Operation *>, SmallVector<Operation *>>
+tessera::partitionColumns(ArrayRef<Operation *> ops) {
+  SmallVector<Operation *> columns, others;
   for (Operation *op : ops)
-    (reducesColumns(op) ? sums : rows).push_back(op);
-  if (llvm::none_of(rows, [](Operation *op) { return getReduction(op); }))
+    (reducesColumns(op) ? columns : others).push_back(op);
+  return {columns, others};
+}
+
+void tessera::putSumsLast(SmallVectorImpl<Operation *> &ops) {
+  auto [columns, others] = partitionColumns(ops);
+  if (llvm::none_of(others, [](Operation *op) { return getReduction(op); }))
     return;
-  llvm::append_range(rows, sums);
-  ops = std::move(rows);
+  ops = std::move(others);
+  llvm::append_range(ops, columns);
 }
 
 /// Whether it reduces the outer dimensions of these rows, which are such as

@@ -112,6 +112,10 @@ getReducedDims(tv::ElementOpInterface op);
 
 /// Whether an op reduces dimensions that do not come last.
 bool reducesColumns(mlir::Operation *op);
+/// Those of the ops that do, and the others.
+std::pair<llvm::SmallVector<mlir::Operation *>,
+          llvm::SmallVector<mlir::Operation *>>
+partitionColumns(llvm::ArrayRef<mlir::Operation *> ops);
 /// Where others of the ops reduce rows, those that reduce columns go behind
 /// all: in this order FusedOps takes them.
 void putSumsLast(llvm::SmallVectorImpl<mlir::Operation *> &ops);

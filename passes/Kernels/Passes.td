@@ -277,9 +277,9 @@ def SplitReductions : ContractPass<"tv-split-reductions", "Localized"> {
     floats are added in f32 until the end.
 
     Reductions stay that are a stage of a kernel over rows, as those of a softmax are, of
-    rows of at most 2^16 elements,
-    sums of small floats that may join a matrix product (tv-group-ops), and those
-    without a dimension of a fitting divisor.
+    rows of at most 2^16 elements, sums of columns that a kernel of rows will have, sums
+    of small floats that may join a matrix product (tv-group-ops both), and those without
+    a dimension of a fitting divisor.
 
     ```mlir
     #m = #tv.mesh<tp = 2>

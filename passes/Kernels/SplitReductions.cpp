@@ -13,7 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Kernels/BuildLocal.h"
-#include "Kernels/FusedKernel.h"
+#include "Kernels/Grouping.h"
 #include "Kernels/Windows.h"
 #include "Plan/Target.h"
 
@@ -189,6 +189,26 @@ static bool isStage(tv::ReduceOp op) {
   return false;
 }
 
+/// The sums of columns that kernels of rows will have (tv-group-ops).
+static llvm::DenseSet<Operation *> getSumsOfRows(func::FuncOp main) {
+  llvm::DenseSet<Operation *> sums;
+  // (What no kernel can be made of is said later.)
+  for (auto op : main.getBody().getOps<tv::ElementOpInterface>())
+    if (op.getReduction() && !getReducedDims(op))
+      return sums;
+  FailureOr<Grouping> grouping = groupSteps(main, {});
+  if (failed(grouping))
+    return sums;
+  for (const PlanStep &step : grouping->steps) {
+    if (!step.fused)
+      continue;
+    auto [columns, others] = partitionColumns(step.fused->ops.getArrayRef());
+    if (llvm::any_of(others, [](Operation *op) { return getReduction(op); }))
+      sums.insert_range(columns);
+  }
+  return sums;
+}
+
 /// Whether `reshape` costs nothing: pointwise ops on what is in memory, or that
 /// alone.
 static bool isReshapable(Value value) {
@@ -277,11 +297,16 @@ struct SplitReductions
     : public tessera::impl::SplitReductionsBase<SplitReductions> {
   void runOnContract() override {
     const plan::Target &target = plan::getTarget(getOperation());
+    if (target.getLimits().multiprocessors == 0)
+      return;
+    const llvm::DenseSet<Operation *> sumsOfRows =
+        getSumsOfRows(getOperation());
     SmallVector<std::pair<tv::ReduceOp, Split>> splits;
     getOperation().walk([&](tv::ReduceOp op) {
       std::optional<Split> at =
           getSplit(op, target.getLimits().multiprocessors);
-      if (at && !mayJoinProduct(op, target) && !isStage(op))
+      if (at && !mayJoinProduct(op, target) && !isStage(op) &&
+          !sumsOfRows.contains(op))
         splits.push_back({op, *at});
     });
     for (auto &[op, at] : splits) {

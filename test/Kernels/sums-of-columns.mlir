@@ -12,6 +12,7 @@
 // RUN: tessera-opt %t/waits.mlir %{group} | FileCheck %s --check-prefix=WAITS
 // RUN: tessera-opt %t/waits.mlir %{group} --interpret=1 -o /dev/null | FileCheck %s --check-prefix=EQUAL
 // RUN: tessera-opt %t/apart.mlir %{group} | FileCheck %s --check-prefix=APART
+// RUN: tessera-opt %t/narrow.mlir --tv-set-target=target=cuda:sm_90a --tv-expand-composites --tv-split-reductions | FileCheck %s --check-prefix=NARROW
 // EQUAL: interpret: @main equals the source on
 
 //--- rows.mlir
@@ -123,4 +124,22 @@ func.func @main(%x: !x, %z: !x) -> (!r, !c, !c, !c, !c, !c) {
   %4 = tv.reduce sum %q dims [0] : (!x) -> !c
   %5 = tv.reduce max %z dims [0] : (!x) -> !c
   return %0, %1, %2, %3, %4, %5 : !r, !c, !c, !c, !c, !c
+}
+
+//--- narrow.mlir
+// Eight blocks of columns would be in two steps, if the rows' kernel did not have them.
+#m = #tv.mesh<tp = 1>
+!x = tensor<8192x256xf32, #tv.local<#tv.view<#m, [8192, 256], alloc = (0, 1)>, of [8192, 256]>>
+!r = tensor<8192xf32, #tv.local<#tv.view<#m, [8192], alloc = (0)>, of [8192]>>
+!c = tensor<256xf32, #tv.local<#tv.view<#m, [256], alloc = (0)>, of [256]>>
+// NARROW: func.func @main
+// NARROW-DAG: tv.reduce max %arg0 dims [1]
+// NARROW-DAG: tv.reduce sum %arg0 dims [0]
+// NARROW: tv.reshape %arg1
+// NARROW: tv.reduce sum %{{.*}} dims [1]
+func.func @main(%x: !x, %z: !x) -> (!r, !c, !c) {
+  %0 = tv.reduce max %x dims [1] : (!x) -> !r
+  %1 = tv.reduce sum %x dims [0] : (!x) -> !c
+  %2 = tv.reduce sum %z dims [0] : (!x) -> !c
+  return %0, %1, %2 : !r, !c, !c
 }
