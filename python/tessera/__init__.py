@@ -26,7 +26,6 @@ import os
 import pathlib
 import threading
 import typing
-import weakref
 
 import numpy as np
 
@@ -244,31 +243,51 @@ def target_of(path) -> str:
 # -------------------------------------------------------------------------------------
 
 
+class _Handle:
+    """A handle of the library, and those of what was made from it, which are given back
+    before it: strong references, for weak ones of a cycle that is collected end before
+    any `__del__` runs."""
+
+    def __init__(self, destroy, owners):
+        self.value: typing.Optional[c.c_void_p] = c.c_void_p()
+        self._destroy, self._owners = destroy, owners
+        self._made: typing.Set[_Handle] = set()
+        for owner in owners:
+            owner._made.add(self)
+
+    def close(self):
+        value, self.value = self.value, None
+        for made in list(self._made):
+            made.close()
+        for owner in self._owners:
+            owner._made.discard(self)
+        if value:
+            getattr(_native.runtime(), self._destroy)(value)
+
+
 class _Owner:
     """What has a handle to give back, after those of what was made from it. `close` may
     be called twice."""
     _destroy: str
-    _own = None
+    _own: typing.Optional[_Handle] = None
 
     @property
     def _handle(self):
-        if self._own is None:
+        if self._own is None or self._own.value is None:
             name = type(self).__name__.lower()
             raise Error(f"this {name} is closed: use it before its close() and that of what "
                         "it was made from, or the end of their `with`")
-        return self._own
+        return self._own.value
 
     def _made_from(self, *owners):
-        self._owners, self._made = owners, weakref.WeakSet()
         for owner in owners:
-            owner._made.add(self)
+            owner._handle  # is open
+        self._owners = owners
+        self._own = _Handle(self._destroy, [owner._own for owner in owners])
 
     def close(self) -> None:
-        handle, self._own = self._own, None
-        if handle:
-            for made in list(self._made):
-                made.close()
-            getattr(_native.runtime(), self._destroy)(handle)
+        if self._own is not None:
+            self._own.close()
 
     def __enter__(self):
         return self
@@ -285,7 +304,6 @@ class _Threads(_Owner):
 
     def __init__(self, world):
         self._made_from()
-        self._own = c.c_void_p()
         _native.runtime().threads_create(world, c.byref(self._handle))
 
 
@@ -331,7 +349,6 @@ class Context(_Owner):
         if device is not None:
             options.device = c.pointer(c.c_int32(device))
         self._kept.append(options)
-        self._own = c.c_void_p()
         _native.runtime().context_create(c.byref(options), c.byref(self._handle))
         self.backend = backend
 
@@ -385,7 +402,7 @@ class Module(_Owner):
     def __init__(self, context: Context, program):
         lib = _native.runtime()
         self._made_from(context)
-        self.context, self._own = context, c.c_void_p()
+        self.context = context
         if isinstance(program, Compiled):
             program = program.output
         if isinstance(program, bytes):
@@ -556,7 +573,6 @@ class Binding(_Owner):
                 spans.append((buffer.address, buffer.address + layout.bytes,
                               port.kind != Kind.INPUT, name))
         self._check_apart(spans)
-        self._own = c.c_void_p()
         _native.runtime().binding_create(
             module._handle, *module._sizes(sizes), (c.c_void_p * len(addresses))(*addresses),
             len(addresses), c.byref(self._handle))

@@ -5,6 +5,7 @@ about input that is wrong.
 
 import concurrent.futures
 import ctypes
+import gc
 import os
 import pathlib
 import re
@@ -13,6 +14,7 @@ import sys
 import tempfile
 import threading
 import unittest
+import unittest.mock
 
 import numpy as np
 
@@ -416,6 +418,30 @@ class Wrong(unittest.TestCase):
             with self.assertRaisesRegex(tessera.Error, "is closed: use it before its close"):
                 owner._handle
             owner.close()
+
+    def test_collected_in_a_cycle(self):
+        """What is made from a context is given back before it, in whatever order a cycle
+        that has them all, as the end of a script, is collected."""
+        given_back = []
+        runtime = _native.runtime()
+
+        class Recorder:
+            def __getattr__(self, name):
+                if name.endswith("_destroy"):
+                    given_back.append(name)
+                return getattr(runtime, name)
+
+        program = tessera.compile(SUM, mesh={"tp": 1})
+        gc.collect()  # what other tests left
+        with unittest.mock.patch.object(_native, "runtime", Recorder):
+            for turn in (1, -1):
+                context = tessera.Context()
+                module = context.load(program)
+                cycle = [context, module, module.bind({})][::turn]
+                cycle.append(cycle)
+                del context, module, cycle
+                gc.collect()
+        self.assertEqual(given_back, 2 * ["binding_destroy", "module_destroy", "context_destroy"])
 
     def test_a_rank_fails(self):
         """The others end too, and what is raised is why."""
