@@ -95,16 +95,11 @@ SmallVector<std::pair<memref::LoadOp, Chunk::Planned *>> Chunk::getLoads() {
   return loads;
 }
 
-static Value getMemRef(Operation *access) {
-  auto load = dyn_cast<memref::LoadOp>(access);
-  return load ? load.getMemRef() : cast<memref::StoreOp>(access).getMemRef();
-}
-
 int Chunk::getWidth() const {
   int width = 1;
   for (auto &[op, plan] : planned)
     if (plan.kind == RoleKind::Vector) {
-      auto type = cast<MemRefType>(getMemRef(op).getType());
+      auto type = cast<MemRefType>(getAccess(op).memref.getType());
       int bytes = type.getElementTypeBitWidth() / 8;
       width = std::max(width, std::min(16 / bytes, 8));
     }
@@ -116,7 +111,7 @@ void Chunk::addAligned(SmallVectorImpl<ConditionAttr> &conditions) {
     if (plan.kind != RoleKind::Vector && plan.kind != RoleKind::Tile &&
         plan.kind != RoleKind::Summed)
       continue;
-    Value memref = getMemRef(op);
+    Value memref = getAccess(op).memref;
     auto condition = ConditionAttr::get(
         loop.getContext(), ConditionKind::Aligned,
         cast<BlockArgument>(memref).getArgNumber(),

@@ -38,6 +38,14 @@ std::optional<unsigned> cuda::getUnitDim(Value memref) {
   return std::nullopt;
 }
 
+Access cuda::getAccess(Operation *op) {
+  if (auto load = dyn_cast<memref::LoadOp>(op))
+    return {load.getMemRef(), load.getIndices()};
+  if (auto store = dyn_cast<memref::StoreOp>(op))
+    return {store.getMemRef(), store.getIndices()};
+  return {};
+}
+
 MemoryUse::MemoryUse(Operation *loop) {
   loop->walk([&](Operation *op) {
     if (auto store = dyn_cast<memref::StoreOp>(op))
@@ -233,14 +241,9 @@ bool cuda::isSummed(scf::ParallelOp loop, Value memref) {
     });
   };
   bool isIt = true;
-  loop.walk([&](Operation *access) {
-    if (auto load = dyn_cast<memref::LoadOp>(access)) {
-      if (load.getMemRef() == memref)
-        isIt &= isElement(load, load.getIndices());
-    } else if (auto store = dyn_cast<memref::StoreOp>(access)) {
-      if (store.getMemRef() == memref)
-        isIt &= isElement(store, store.getIndices());
-    }
+  loop.walk([&](Operation *op) {
+    if (const Access access = getAccess(op); access.memref == memref)
+      isIt &= isElement(op, access.indices);
   });
   return isIt && first;
 }

@@ -27,6 +27,13 @@ std::optional<int64_t> getConstant(mlir::Value value);
 /// The dimension of a memref whose stride is known to be 1.
 std::optional<unsigned> getUnitDim(mlir::Value memref);
 
+/// The memory of a load or a store, and where in it; null of another op.
+struct Access {
+  mlir::Value memref;
+  mlir::ValueRange indices;
+};
+Access getAccess(mlir::Operation *op);
+
 /// How a loop, with all in it, uses memory.
 struct MemoryUse {
   explicit MemoryUse(mlir::Operation *loop);

@@ -135,12 +135,7 @@ void Rows::countNeighbours(scf::ParallelOp stage, int &along, int &across) {
   Value lastRow = loop.getInductionVars().back();
   Value lastInner = stage.getInductionVars().back();
   stage.walk([&](Operation *op) {
-    Value memref;
-    ValueRange indices;
-    if (auto load = dyn_cast<memref::LoadOp>(op))
-      memref = load.getMemRef(), indices = load.getIndices();
-    else if (auto store = dyn_cast<memref::StoreOp>(op))
-      memref = store.getMemRef(), indices = store.getIndices();
+    auto [memref, indices] = getAccess(op);
     SmallVector<int64_t> strides;
     int64_t offset;
     if (!memref || failed(cast<MemRefType>(memref.getType())
@@ -165,12 +160,7 @@ void Rows::planSums() {
   for (auto [stage, chunk] : llvm::zip_equal(stages, chunks)) {
     Value lane = stage.getInductionVars().back();
     stage.walk([&](Operation *access) {
-      auto load = dyn_cast<memref::LoadOp>(access);
-      auto store = dyn_cast<memref::StoreOp>(access);
-      if (!load && !store)
-        return;
-      Value memref = load ? load.getMemRef() : store.getMemRef();
-      ValueRange indices = load ? load.getIndices() : store.getIndices();
+      auto [memref, indices] = getAccess(access);
       if (sums.contains(memref))
         chunk.planned[access] = {RoleKind::Summed, false,
                                  llvm::find(indices, lane) - indices.begin(),
@@ -313,7 +303,7 @@ void Rows::planRuns() {
 
 /// What is kept where, and how many blocks there should be for it.
 void Rows::planKept() {
-  if (rows && isStatic && !columns())
+  if (rows && isStatic)
     planRuns();
   if (keep != Keep::No)
     return;

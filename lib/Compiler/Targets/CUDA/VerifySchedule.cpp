@@ -377,21 +377,12 @@ LogicalResult Verifier::verifyVector(Operation *access, RoleAttr role,
 /// All accesses of the memory are such, by one number.
 LogicalResult Verifier::verifySummed(Operation *access, RoleAttr role,
                                      scf::ParallelOp body) {
-  auto getMemRef = [](Operation *access) -> Value {
-    if (auto load = dyn_cast<memref::LoadOp>(access))
-      return load.getMemRef();
-    auto store = dyn_cast<memref::StoreOp>(access);
-    return store ? store.getMemRef() : Value();
-  };
-  Value memref = getMemRef(access);
+  const auto [memref, indices] = getAccess(access);
   if (!memref || body == loop || !isSummed(loop, memref))
     return access->emitError()
            << "is no sum of columns over a run of rows: what stages alone "
               "access, in each iteration the same element, and one before the "
               "rows sets";
-  auto load = dyn_cast<memref::LoadOp>(access);
-  ValueRange indices =
-      load ? load.getIndices() : cast<memref::StoreOp>(access).getIndices();
   const int64_t lane =
       llvm::find(indices, body.getInductionVars().back()) - indices.begin();
   if (role.getDim() != lane || role.getNumber() < 0 ||
@@ -399,8 +390,8 @@ LogicalResult Verifier::verifySummed(Operation *access, RoleAttr role,
       sums.try_emplace(role.getNumber(), memref).first->second != memref)
     return access->emitError() << "is summed along dimension " << lane
                                << ", by a number of its own";
-  WalkResult same = loop.walk([&](Operation *other) {
-    if (getMemRef(other) != memref || getRole(other) == role)
+  WalkResult same = loop.walk([&, of = memref](Operation *other) {
+    if (getAccess(other).memref != of || getRole(other) == role)
       return WalkResult::advance();
     return WalkResult(other->emitError()
                       << "accesses what another op has as " << role);
