@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../../test/GPU/kernels/packed_tiles.cuh"
 #include "attention_launch.cuh"
 
 //===----------------------------------------------------------------------===//
@@ -70,10 +71,8 @@ struct DocumentBlocks : Blocks {
 struct PackedArgs {
   PackedTiles tiles;
 };
-/// The count lies before the tiles.
 static void capture(PackedArgs &args, Sizes const &s, Tensors const &t) {
-  args.tiles = {(PackedTile const *)t.table + 1, (int const *)t.table,
-                s.sequences};
+  args.tiles = {(PackedHeader const *)t.table, s.sequences};
 }
 struct PackedCausal : Full<128> {
   using Args = PackedArgs;
@@ -82,14 +81,14 @@ struct PackedCausal : Full<128> {
 };
 
 __global__ void packed_kernel(int const *begins, int positions,
-                              PackedTile *list) {
-  packed_tiles<true>(begins, positions, 128, list + 1, &list->begin);
+                              PackedHeader *list) {
+  packed_tiles<true>(begins, positions, 128, list);
 }
 /// Into `table`, of PackedTiles::most and one more.
 extern "C" void packed(int const *begins, Sizes s, void *table,
                        cudaStream_t stream) {
   packed_kernel<<<s.sequences, 128, 0, stream>>>(begins, s.queries,
-                                                 (PackedTile *)table);
+                                                 (PackedHeader *)table);
   CHECK(cudaGetLastError());
 }
 

@@ -64,6 +64,8 @@ struct DeviceFunction {
   struct Boxed {
     unsigned argument;
     std::vector<int32_t> box;
+    /// Boxes end where a sequence of its rows does (attention_packed.cuh).
+    bool ragged = false;
   };
   std::vector<Boxed> boxed;
 };

@@ -308,6 +308,31 @@ static LogicalResult verifyBlocks(Operation *op,
                        IntegerType::get(op->getContext(), 8));
 }
 
+/// Tiles of packed sequences, one batch.
+template <typename Op> static LogicalResult verifyTiles(Op op) {
+  if (!op.getTiles())
+    return success();
+  auto tiles = cast<MemRefType>(op.getTiles().getType());
+  auto query = cast<MemRefType>(op.getQuery().getType());
+  if (tiles.getRank() != 2 || tiles.getDimSize(0) != 1 ||
+      !tiles.hasStaticShape() || !tiles.getElementType().isSignlessInteger(32))
+    return op.emitOpError()
+           << "tiles must be [1, words], static, of i32, not " << tiles;
+  const int64_t positions = query.getDimSize(2),
+                more = tiles.getDimSize(1) - positions;
+  if (query.getDimSize(0) != 1 || ShapedType::isDynamic(positions) ||
+      cast<MemRefType>(op.getKey().getType()).getDimSize(2) != positions)
+    return op.emitOpError() << "with tiles is of one batch with as many "
+                               "queries as keys, a static number";
+  if (more < 4 || more % 4 != 0)
+    return op.emitOpError()
+           << "tiles of " << positions << " positions have " << positions + 4
+           << " words and 4 for each sequence, not " << tiles.getDimSize(1);
+  if (op.getBlocks())
+    return op.emitOpError() << "has both tiles and blocks";
+  return success();
+}
+
 LogicalResult AttentionOp::verify() {
   Type number = Float32Type::get(getContext());
   Type boolean = IntegerType::get(getContext(), 1);
@@ -315,7 +340,8 @@ LogicalResult AttentionOp::verify() {
                          {getKey(), getValue(), getResult()})) ||
       (getLse() && failed(verifyRows(*this, getLse(), "lse"))) ||
       failed(verifyFunctor(*this, getScoreMod(), "score_mod", 1, number)) ||
-      failed(verifyBlocks(*this, getBlocks(), getBlockMod())))
+      failed(verifyBlocks(*this, getBlocks(), getBlockMod())) ||
+      failed(verifyTiles(*this)))
     return failure();
   return verifyFunctor(*this, getMaskMod(), "mask_mod", 0, boolean);
 }
@@ -332,7 +358,8 @@ LogicalResult AttentionGradOp::verify() {
       failed(verifyFunctor(*this, getMaskMod(), "mask_mod", 0, boolean)) ||
       failed(verifyFunctor(*this, getScoreGrad(), "score_grad", 2,
                            SmallVector<Type>(1 + getSums().size(), number))) ||
-      failed(verifyBlocks(*this, getBlocks(), getBlockMod())))
+      failed(verifyBlocks(*this, getBlocks(), getBlockMod())) ||
+      failed(verifyTiles(*this)))
     return failure();
   if (getScoreMod().empty() != getScoreGrad().empty())
     return emitOpError() << "must have both score_mod and score_grad, or none";

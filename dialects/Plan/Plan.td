@@ -263,7 +263,7 @@ def Plan_YieldOp
 // In kernels
 //===----------------------------------------------------------------------===//
 
-def Plan_AttentionOp : Op<Plan_Dialect, "attention"> {
+def Plan_AttentionOp : Op<Plan_Dialect, "attention", [AttrSizedOperandSegments]> {
   let summary = "Attention whose scores are never in memory";
   let description = [{
     The body of a kernel for a GPU: what `tv.attention` is, on strided memrefs.
@@ -283,17 +283,22 @@ def Plan_AttentionOp : Op<Plan_Dialect, "attention"> {
 
     `block_mod` loads what the block mask of `tv.attention` says of a pair, an i8, which is
     the same for all pairs of a block: of `blocks` [queries, keys].
+
+    With `tiles` it is of packed sequences, one batch with as many queries as keys, all on
+    the device: a list of `tv.packed_tiles`, which has as many rows a tile as the schedule.
   }];
   let arguments = (ins AnyMemRef:$query, AnyMemRef:$key, AnyMemRef:$value,
                        AnyMemRef:$result, Optional<AnyMemRef>:$lse,
+                       Optional<AnyMemRef>:$tiles,
                        F64Attr:$scale, UnitAttr:$causal,
                        OptionalAttr<DenseI64ArrayAttr>:$blocks);
   let regions = (region MaxSizedRegion<1>:$scoreMod, MaxSizedRegion<1>:$maskMod,
                         MaxSizedRegion<1>:$blockMod);
   let assemblyFormat = [{
     $query `,` $key `,` $value `to` $result (`,` $lse^)? `scale` `(` $scale `)`
-    (`causal` $causal^)? (`blocks` $blocks^)? attr-dict `:` type($query) `,` type($key) `,`
-    type($value) `to` type($result) (`,` type($lse)^)?
+    (`causal` $causal^)? (`blocks` $blocks^)? (`tiles` $tiles^)? attr-dict `:`
+    type($query) `,` type($key) `,` type($value) `to` type($result) (`,` type($lse)^)?
+    (`tiles` type($tiles)^)?
     (`score_mod` custom<ScalarRegion>($scoreMod)^)?
     (`mask_mod` custom<ScalarRegion>($maskMod)^)?
     (`block_mod` custom<ScalarRegion>($blockMod)^)?
@@ -332,7 +337,8 @@ def Plan_AttentionGradOp : Op<Plan_Dialect, "attention_grad",
 
     `scratch` is memory for the kernel alone: f32, [B, H, S + 128, C], where C is D + 3,
     or D + 7 with a score_mod or a mask_mod, D up to a multiple of 64, and 3/2 of the
-    tiles of 128 keys more for each sum by distance.
+    tiles of 128 keys more for each sum by distance. With `tiles` it has 128 rows more for
+    each sequence.
   }];
   let arguments = (ins AnyMemRef:$grad, AnyMemRef:$query, AnyMemRef:$key,
                        AnyMemRef:$value, AnyMemRef:$output, AnyMemRef:$lse,
@@ -340,7 +346,7 @@ def Plan_AttentionGradOp : Op<Plan_Dialect, "attention_grad",
                        AnyMemRef:$keyGrad, AnyMemRef:$valueGrad,
                        AnyMemRef:$scratch, Variadic<AnyMemRef>:$sums,
                        DefaultValuedAttr<StrArrayAttr, "{}">:$sumsBy,
-                       F64Attr:$scale, UnitAttr:$causal,
+                       Optional<AnyMemRef>:$tiles, F64Attr:$scale, UnitAttr:$causal,
                        OptionalAttr<DenseI64ArrayAttr>:$blocks);
   let regions = (region MaxSizedRegion<1>:$scoreMod, MaxSizedRegion<1>:$maskMod,
                         MaxSizedRegion<1>:$scoreGrad, MaxSizedRegion<1>:$blockMod);
@@ -348,7 +354,7 @@ def Plan_AttentionGradOp : Op<Plan_Dialect, "attention_grad",
     $grad `,` $query `,` $key `,` $value `,` $output `,` $lse (`dlse` $lseGrad^)?
     `to` $queryGrad `,` $keyGrad `,` $valueGrad `by` $scratch
     (`sums` $sums^ $sumsBy)? `scale` `(` $scale `)` (`causal` $causal^)?
-    (`blocks` $blocks^)? attr-dict `:` type(operands)
+    (`blocks` $blocks^)? (`tiles` $tiles^)? attr-dict `:` type(operands)
     (`score_mod` custom<ScalarRegion>($scoreMod)^)?
     (`mask_mod` custom<ScalarRegion>($maskMod)^)?
     (`score_grad` custom<ScalarRegion>($scoreGrad)^)?

@@ -334,8 +334,8 @@ LogicalResult AttentionOp::addCotangents(ImplicitLocOpBuilder &builder,
   auto op = AttentionGradOp::create(
       builder, types[0], types[1], types[2], ArrayRef(types).drop_front(3),
       grad, getQuery(), getKey(), getValue(), getResult(), getLse(), lseGrad,
-      captured.getArrayRef(), getBlockMask(), getScaleAttr(), getCausalAttr(),
-      getBlocksAttr());
+      captured.getArrayRef(), getBlockMask(), getSequences(), getTiles(),
+      getScaleAttr(), getCausalAttr(), getBlocksAttr());
   for (auto [from, to] : {std::pair(&getScoreMod(), &op.getScoreMod()),
                           std::pair(&getMaskMod(), &op.getMaskMod())}) {
     IRMapping mapping;

@@ -259,7 +259,7 @@ def TensorView_GroupedMatmulOp : TensorView_PureOp<"grouped_matmul",
 }
 
 def TensorView_AttentionOp : TensorView_PureOp<"attention",
-    [Rule, Differentiable]> {
+    [Rule, Differentiable, AttrSizedOperandSegments]> {
   let summary = "Scaled dot-product attention";
   let description = [{
     ```mlir
@@ -295,22 +295,52 @@ def TensorView_AttentionOp : TensorView_PureOp<"attention",
     Of each block of queries and keys, [B or 1, H or 1, S/128, T/128] rounded up, the
     i8 is 0: none of its pairs is kept; 1: those that mask_mod keeps; 2: all, and
     mask_mod is not asked. `causal` holds besides. The mask is whole on every device.
+
+    Packed sequences lie one behind the other, in each batch its own, S = T, and each
+    attends to itself alone:
+
+    ```mlir
+    %o, %lse = tv.attention %q, %k, %v scale(0.125) causal sequences(%begins)
+        : (tensor<1x12x8192x64xbf16>, ..., tensor<1x33xi32>) -> (...)
+    ```
+    `begins` [B, N + 1] (i32) says where each of N sequences begins and, behind the last
+    one, where that ends; it is whole on every device. A sequence may be empty; one that
+    would begin before the end of another begins there. A position of no sequence, such
+    as one behind the last, is a row without any key. mask_mod and score_mod see
+    positions of the batch, and `causal` and mask_mod hold besides. On GPUs, where a
+    device has one batch, kernels go through what is in a sequence alone; where it has
+    more, they ask of each pair whether it is.
+
+    `tiles` of `tv.packed_tiles` say the same as the sequences that these are of, for
+    kernels.
   }];
   let arguments = (ins AnyRankedTensor:$query, AnyRankedTensor:$key,
                        AnyRankedTensor:$value,
-                       Optional<AnyRankedTensor>:$blockMask, F64Attr:$scale,
+                       Optional<AnyRankedTensor>:$blockMask,
+                       Optional<AnyRankedTensor>:$sequences,
+                       Optional<AnyRankedTensor>:$tiles, F64Attr:$scale,
                        UnitAttr:$causal,
                        OptionalAttr<DenseI64ArrayAttr>:$blocks);
   let results = (outs AnyRankedTensor:$result, AnyRankedTensor:$lse);
   let regions = (region MaxSizedRegion<1>:$scoreMod, MaxSizedRegion<1>:$maskMod);
   let assemblyFormat = [{
     $query `,` $key `,` $value `scale` `(` $scale `)` (`causal` $causal^)?
-    (`block_mask` `(` $blockMask^ `)` `blocks` $blocks)? attr-dict
+    (`block_mask` `(` $blockMask^ `)` `blocks` $blocks)?
+    (`sequences` `(` $sequences^ `)`)? (`tiles` `(` $tiles^ `)`)? attr-dict
     `:` functional-type(operands, results)
     (`score_mod` custom<ScalarRegion>($scoreMod)^)?
     (`mask_mod` custom<ScalarRegion>($maskMod)^)?
   }];
   let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Which pairs there are, as an operand says: the last one, a block mask, sequences
+    /// or tiles. Null if there is none.
+    ::mlir::Value getStructure() {
+      return getBlockMask()   ? getBlockMask()
+             : getSequences() ? getSequences()
+                              : getTiles();
+    }
+  }];
 }
 
 def TensorView_AttentionGradOp : TensorView_PureOp<"attention_grad",
@@ -341,14 +371,16 @@ def TensorView_AttentionGradOp : TensorView_PureOp<"attention_grad",
     adds with `tv.accumulate` to the gradients of captured tensors. Without it,
     `tv-differentiate` writes it. It does not run for scores that are masked; a row
     without any key gives 0 everywhere. Sums are in f32 (f64 for f64) and rounded
-    once.
+    once. A block mask, sequences or tiles are the attention's.
   }];
   let arguments = (ins AnyRankedTensor:$grad, AnyRankedTensor:$query,
                        AnyRankedTensor:$key, AnyRankedTensor:$value,
                        AnyRankedTensor:$output, AnyRankedTensor:$lse,
                        Optional<AnyRankedTensor>:$lseGrad,
                        Variadic<AnyRankedTensor>:$captured,
-                       Optional<AnyRankedTensor>:$blockMask, F64Attr:$scale,
+                       Optional<AnyRankedTensor>:$blockMask,
+                       Optional<AnyRankedTensor>:$sequences,
+                       Optional<AnyRankedTensor>:$tiles, F64Attr:$scale,
                        UnitAttr:$causal,
                        OptionalAttr<DenseI64ArrayAttr>:$blocks);
   let results = (outs AnyRankedTensor:$queryGrad, AnyRankedTensor:$keyGrad,
@@ -361,12 +393,54 @@ def TensorView_AttentionGradOp : TensorView_PureOp<"attention_grad",
     (`dlse` $lseGrad^)? `scale` `(` $scale `)` (`causal` $causal^)?
     (`captured` $captured^)?
     (`block_mask` `(` $blockMask^ `)` `blocks` $blocks)?
+    (`sequences` `(` $sequences^ `)`)? (`tiles` `(` $tiles^ `)`)?
     attr-dict `:` functional-type(operands, results)
     (`score_mod` custom<ScalarRegion>($scoreMod)^)?
     (`mask_mod` custom<ScalarRegion>($maskMod)^)?
     (`score_grad` custom<ScalarRegion>($scoreGrad)^)?
   }];
   let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Which pairs there are, as an operand says: the last one, a block mask, sequences
+    /// or tiles. Null if there is none.
+    ::mlir::Value getStructure() {
+      return getBlockMask()   ? getBlockMask()
+             : getSequences() ? getSequences()
+                              : getTiles();
+    }
+  }];
+}
+
+def TensorView_PackedTilesOp : TensorView_PureOp<"packed_tiles", [Rule]> {
+  let summary = "The tiles that kernels cut packed sequences into";
+  let description = [{
+    ```mlir
+    %t = tv.packed_tiles %begins rows(128) causal : (tensor<1x33xi32>) -> tensor<1x8324xi32>
+    %o, %lse = tv.attention %q, %k, %v scale(0.125) causal tiles(%t) : (...) -> (...)
+    ```
+    For `tv.attention`: where N sequences begin, as its `sequences` [B, N + 1] are, and
+    how many rows a tile has, at least 4; the result [B, S + 4 N + 4] (i32), S being the
+    number of positions, has four words for each tile and four before them. First come the
+    number of tiles, where the first sequence begins and where the last one ends; then of
+    each tile where its sequence begins, how long that is, the tile's number in it, and
+    the sequence's. Words behind the last tile are 0.
+
+    Tiles stand in the order of launch: inside sections of 16384 positions, in which
+    sequences that begin there are, those with most keys first (FlashAttention's longest
+    processing time first). One list is for all heads, for all layers, and for the
+    gradient as well; `tv-expand-composites` makes it where a kernel takes it.
+  }];
+  let arguments = (ins AnyRankedTensor:$begins, I64Attr:$rows, UnitAttr:$causal);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = [{
+    $begins `rows` `(` $rows `)` (`causal` $causal^)? attr-dict `:`
+    functional-type(operands, results)
+  }];
+  let extraClassDeclaration = [{
+    /// The sequences; how many positions they are of.
+    int64_t getNumSequences();
+    int64_t getNumPositions();
+  }];
 }
 
 //===----------------------------------------------------------------------===//

@@ -359,7 +359,7 @@ LogicalResult AttentionGradOp::transferPartial(States operands,
   const unsigned lseGrad = getLseGrad() ? 6 : 0;
   const unsigned captured = 6 + bool(getLseGrad());
   State state = firstPartial(operands.take_front(captured));
-  if (!state && getBlockMask())
+  if (!state && getStructure())
     state = operands.back();
   if (!state)
     return give(*this, state, results);
@@ -367,7 +367,7 @@ LogicalResult AttentionGradOp::transferPartial(States operands,
     return refuse(*this, state, "it keeps sums only", why);
   for (unsigned i = 1, e = operands.size(); i < e; ++i)
     if (i != lseGrad && operands[i] &&
-        (i < captured || (getBlockMask() && i == e - 1)))
+        (i < captured || (getStructure() && i == e - 1)))
       return refuse(*this, state, "operand #" + Twine(i) + " must be whole",
                     why);
   if (operands[0] != operands[lseGrad])

@@ -221,12 +221,15 @@ Rule GroupedMatmulOp::getShardingRule() {
   return rule.build();
 }
 
-/// A block mask is whole on each device: the last operand.
-static void addBlockMask(RuleBuilder &rule, Operation *op, Value mask) {
-  if (mask)
-    for (int64_t dim = 0; dim < 4; ++dim)
+/// What says which pairs there are is whole on each device, but tiles are of
+/// its batches: the last operand.
+template <typename Op>
+static void addStructure(RuleBuilder &rule, Op op, int batch) {
+  if (Value structure = op.getStructure())
+    for (int64_t dim = 0, e = shapeOf(structure).size(); dim < e; ++dim)
       rule.operand(op->getNumOperands() - 1, dim,
-                   rule.factor(Kind::Sequential));
+                   dim == 0 && op.getTiles() ? batch
+                                             : rule.factor(Kind::Sequential));
 }
 
 Rule AttentionOp::getShardingRule() {
@@ -248,7 +251,7 @@ Rule AttentionOp::getShardingRule() {
     rule.size(group, heads / keyHeads);
     rule.operand(0, 1, group).result(0, 1, group).result(1, 1, group);
   }
-  addBlockMask(rule, *this, getBlockMask());
+  addStructure(rule, *this, b);
   return rule.build();
 }
 
@@ -297,7 +300,7 @@ Rule AttentionGradOp::getShardingRule() {
     }
     rule.use(first + i, Use::Unread);
   }
-  addBlockMask(rule, *this, getBlockMask());
+  addStructure(rule, *this, b);
   return rule.build();
 }
 
@@ -505,6 +508,16 @@ Rule ConstantOp::getShardingRule() { return sourceRule(*this, getLike()); }
 Rule IotaOp::getShardingRule() { return sourceRule(*this, getLike()); }
 Rule RandomOp::getShardingRule() { return sourceRule(*this, getLike()); }
 Rule SizeOp::getShardingRule() { return sourceRule(*this, getInput()); }
+
+Rule PackedTilesOp::getShardingRule() {
+  RuleBuilder rule(*this);
+  for (int64_t dim : {0, 1})
+    rule.operand(0, dim, rule.factor(Kind::Sequential));
+  rule.result(0, 0, rule.factor(Kind::Parallel));
+  rule.result(0, 1, rule.factor(Kind::Sequential));
+  return rule.build();
+}
+
 Rule BlockMaskOp::getShardingRule() { return sourceRule(*this, Value()); }
 
 //===----------------------------------------------------------------------===//

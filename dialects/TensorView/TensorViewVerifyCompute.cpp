@@ -295,6 +295,83 @@ static LogicalResult verifyBlocks(Operation *op, Value mask,
   return success();
 }
 
+/// Where sequences begin, or tiles of them.
+static LogicalResult verifyWords(Operation *op, Value words, StringRef name) {
+  if (!elementOf(words).isSignlessInteger(32))
+    return op->emitOpError() << name << " has element type " << elementOf(words)
+                             << "; it must be i32";
+  return verifyRank(op, words, name, 2);
+}
+
+static LogicalResult verifyBegins(Operation *op, Value begins, StringRef name) {
+  if (failed(verifyWords(op, begins, name)))
+    return failure();
+  if (shapeOf(begins)[1] == 0)
+    return op->emitOpError()
+           << name << " has no column; it has one more than sequences";
+  return success();
+}
+
+/// Packed sequences, if the op has such.
+template <typename Op> static LogicalResult verifySequences(Op op) {
+  Value begins = op.getSequences(), tiles = op.getTiles();
+  if (!begins && !tiles)
+    return success();
+  if (begins && failed(verifyBegins(op, begins, "sequences")))
+    return failure();
+  if (tiles && failed(verifyWords(op, tiles, "tiles")))
+    return failure();
+  const layout::Shape query = shapeOf(op.getQuery()),
+                      key = shapeOf(op.getKey()),
+                      words = shapeOf(begins ? begins : tiles);
+  if (isDynamic(words[0]) || isDynamic(words[1]) || isDynamic(query[2]))
+    return op.emitOpError() << "has packed sequences; the numbers of batches, "
+                               "sequences and positions must be static";
+  if (query[0] != words[0])
+    return op.emitOpError()
+           << (begins ? "sequences" : "tiles") << " of " << words[0]
+           << " batches; the query has " << extentText(query[0]);
+  if (query[2] != key[2])
+    return op.emitOpError()
+           << "has packed sequences, " << extentText(query[2])
+           << " queries and " << extentText(key[2])
+           << " keys; a position is one of a query and of a key";
+  if (tiles && (words[1] < query[2] + 4 || (words[1] - query[2]) % 4 != 0))
+    return op.emitOpError()
+           << "has tiles of " << words[1] << " words; those of " << query[2]
+           << " positions have " << query[2] + 4 << ", and 4 for each sequence";
+  return success();
+}
+
+LogicalResult PackedTilesOp::verify() {
+  if (failed(verifyTensors(*this)) ||
+      failed(verifyBegins(*this, getBegins(), "begins")) ||
+      failed(verifyWords(*this, getResult(), "result")))
+    return failure();
+  if (getRows() < 4)
+    return emitOpError() << "has tiles of " << getRows()
+                         << " rows; they have at least 4";
+  const layout::Shape begins = shapeOf(getBegins()),
+                      words = shapeOf(getResult());
+  for (int64_t extent : {begins[0], begins[1], words[0], words[1]})
+    if (isDynamic(extent))
+      return emitOpError() << "must have static shapes";
+  if (begins[0] != words[0])
+    return emitOpError() << "has a result of " << words[0]
+                         << " batches; sequences are of " << begins[0];
+  if (getNumPositions() < 0)
+    return emitOpError() << "has a result of " << words[1]
+                         << " words; it has 4, 4 for each of "
+                         << getNumSequences()
+                         << " sequences, and as many as there are positions";
+  return success();
+}
+
+int64_t PackedTilesOp::getNumSequences() { return shapeOf(getBegins())[1] - 1; }
+int64_t PackedTilesOp::getNumPositions() {
+  return shapeOf(getResult())[1] - 4 * getNumSequences() - 4;
+}
+
 template <typename Op> static LogicalResult verifyBlockMask(Op op) {
   Value mask = op.getBlockMask();
   if (!mask != !op.getBlocks())
@@ -313,6 +390,15 @@ template <typename Op> static LogicalResult verifyBlockMask(Op op) {
              << (dim ? " heads" : " batches") << "; it must be for 1 or "
              << extentText(query[dim]);
   return success();
+}
+
+/// Which pairs there are, as an operand says.
+template <typename Op> static LogicalResult verifyStructure(Op op) {
+  if (bool(op.getBlockMask()) + bool(op.getSequences()) + bool(op.getTiles()) >
+      1)
+    return op.emitOpError()
+           << "must have one of a block_mask, sequences and tiles, or none";
+  return failed(verifyBlockMask(op)) ? failure() : verifySequences(op);
 }
 
 LogicalResult BlockMaskOp::verify() {
@@ -358,7 +444,7 @@ LogicalResult AttentionOp::verify() {
                               {getValue(), "value"},
                               {getResult(), "result"}},
                              {{getLse(), "lse"}})) ||
-      failed(verifyBlockMask(*this)))
+      failed(verifyStructure(*this)))
     return failure();
   return verifyExtents(*this);
 }
@@ -382,7 +468,7 @@ LogicalResult AttentionGradOp::verify() {
                               {getKeyGrad(), "the key's gradient"},
                               {getValueGrad(), "the value's gradient"}},
                              rows)) ||
-      failed(verifyBlockMask(*this)))
+      failed(verifyStructure(*this)))
     return failure();
   if (getCaptured().size() != getCapturedGrads().size())
     return emitOpError() << "has " << getCaptured().size()

@@ -56,18 +56,21 @@ class Packed(unittest.TestCase):
         other = train(MODEL, whole, start(MODEL, np.float64), STEPS, compute=of_documents)
         self.assertGreater(np.abs(np.subtract(other, self.losses)).max(), 1e4 * TOLERANCE)
 
-    def test_one_block_mask(self):
-        """However many layers there are."""
+    def test_one_list(self):
+        """Of tiles, where a GPU has one row, however many layers there are."""
         for layers in 1, 4:
             program = self.folder / f"{layers}.mlir"
-            program.write_text(str(PackedProgram(dataclasses.replace(MODEL, layers=layers))))
-            local = subprocess.run(
-                [BIN / "tessera-opt", program, "--tessera=to=local mesh=dp=2,tp=2"],
-                capture_output=True, text=True, check=True).stdout
-            self.assertEqual(len(re.findall(r"= tv\.block_mask ", local)), 1)
-            for op in r"attention", r"attention_grad":
-                self.assertEqual(
-                    len(re.findall(rf"= tv\.{op} .* block_mask\(", local)), layers)
+            model = dataclasses.replace(MODEL, layers=layers, width=128, heads=2)
+            program.write_text(str(PackedProgram(model, element="bf16")))
+            for mesh, lists in ("dp=4,tp=2", 1), ("dp=2,tp=2", 0):
+                options = f"to=kernels mesh={mesh} target=cuda:sm_90a attention=flash"
+                kernels = subprocess.run(
+                    [BIN / "tessera-opt", program, f"--tessera={options}"],
+                    capture_output=True, text=True, check=True).stdout
+                for op, times in (("packed_tiles", lists), ("attention", layers),
+                                  ("attention_grad", layers)):
+                    launches = rf"= plan\.launch @{op}_\d+\("
+                    self.assertEqual(len(re.findall(launches, kernels)), times, (mesh, op))
 
 
 def moves(report):

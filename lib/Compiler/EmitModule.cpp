@@ -592,6 +592,7 @@ static void addBinaries(fb::PlanT &plan, const plan::KernelCode &code) {
         auto tensor = std::make_unique<fb::BoxedTensorT>();
         tensor->tensor = boxed.argument;
         tensor->box = boxed.box;
+        tensor->ragged = boxed.ragged;
         function->boxed.push_back(std::move(tensor));
       }
       for (const plan::SpaceExtent &extent : from.space) {

@@ -182,7 +182,8 @@ private:
     if (function.early)
       os << ", early";
     for (const auto &boxed : function.boxed) {
-      os << ", operand " << boxed->tensor << " in boxes of ";
+      os << ", operand " << boxed->tensor << " in "
+         << (boxed->ragged ? "ragged " : "") << "boxes of ";
       llvm::interleave(boxed->box, os, "x");
     }
     os << "\n";

@@ -390,6 +390,9 @@ private:
         return Error{"boxes of tensor " + std::to_string(boxed->tensor) +
                      " of a launch with " +
                      std::to_string(launch.tensors.size())};
+      if (boxed->ragged && boxed->box.size() != 4)
+        return Error{"ragged boxes of " + std::to_string(boxed->box.size()) +
+                     " dimensions; they have 4"};
       for (int32_t extent : boxed->box)
         if (extent < 1)
           return Error{"a box of " + std::to_string(extent) + " elements"};

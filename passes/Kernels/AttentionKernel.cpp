@@ -91,8 +91,9 @@ void tessera::emitAttention(KernelEmitter &emitter, tv::AttentionOp op) {
   Value value = emitter.argument(op.getValue());
   Value result = emitter.argument(op.getResult());
   Value lse = op.getLse().use_empty() ? Value() : emitter.argument(op.getLse());
+  Value tiles = op.getTiles() ? emitter.argument(op.getTiles()) : Value();
   auto attention = plan::AttentionOp::create(
-      b, op.getLoc(), query, key, value, result, lse, op.getScaleAttr(),
+      b, op.getLoc(), query, key, value, result, lse, tiles, op.getScaleAttr(),
       op.getCausalAttr(), op.getBlocksAttr());
   emitMods(emitter, op, op.getResult(),
            {{&op.getScoreMod(), &attention.getScoreMod(), 1},
@@ -127,7 +128,8 @@ void tessera::emitAttentionGrad(KernelEmitter &emitter, tv::AttentionGradOp op,
       argument(op.getLse()), argument(op.getLseGrad()),
       argument(op.getQueryGrad()), argument(op.getKeyGrad()),
       argument(op.getValueGrad()), scratch, sums, b.getStrArrayAttr(sumsBy),
-      op.getScaleAttr(), op.getCausalAttr(), op.getBlocksAttr());
+      argument(op.getTiles()), op.getScaleAttr(), op.getCausalAttr(),
+      op.getBlocksAttr());
   emitMods(emitter, op, op.getQueryGrad(),
            {{&op.getScoreMod(), &attention.getScoreMod(), 1},
             {&op.getMaskMod(), &attention.getMaskMod(), 0},

@@ -574,7 +574,13 @@ LogicalResult Emitter::emitAttention(tv::AttentionGradOp op) {
   LocalShape shape = LocalShape(op.getQuery()).take({0, 1});
   LocalShape query(op.getQuery());
   const layout::Extent keys = LocalShape(op.getKey()).extents[2];
-  shape.add(query.extents[2] + layout::Extent(128));
+  const int64_t sequences =
+      op.getTiles()
+          ? (LocalShape(op.getTiles()).extents[1].getStatic().value() -
+             *keys.getStatic() - 4) /
+                4
+          : 0;
+  shape.add(query.extents[2] + layout::Extent(128 * (1 + sequences)));
   // Panels of 64 columns, three numbers a row, and what functors have of it;
   // distances of S + 191 places for each tile of keys.
   const bool hasMods = !op.getScoreMod().empty() || !op.getMaskMod().empty();

@@ -85,23 +85,99 @@ static Value inlineMask(Op op, OpBuilder &b, ValueRange at) {
       arith::OrIOp::create(b, loc, compare(arith::CmpIPredicate::eq, 2), says));
 }
 
-template <typename Op> static void foldBlocks(Op op) {
-  if (!op.getBlockMask())
-    return;
+/// Has mask_mod keep the pairs that `body` keeps.
+template <typename Op>
+static void setMask(Op op,
+                    llvm::function_ref<Value(OpBuilder &, ValueRange)> body) {
   Region folded;
   Block &block = folded.emplaceBlock();
   OpBuilder b(op.getContext());
   b.setInsertionPointToEnd(&block);
   for (int64_t dim = 0; dim < 4; ++dim)
     block.addArgument(b.getIndexType(), op.getLoc());
-  tv::YieldOp::create(b, op.getLoc(), inlineMask(op, b, block.getArguments()));
+  tv::YieldOp::create(b, op.getLoc(), body(b, block.getArguments()));
   op.getMaskMod().takeBody(folded);
+}
+
+template <typename Op> static void foldBlocks(Op op) {
+  if (!op.getBlockMask())
+    return;
+  setMask(op,
+          [&](OpBuilder &b, ValueRange at) { return inlineMask(op, b, at); });
   op.getBlockMaskMutable().clear();
   op.removeBlocksAttr();
 }
 
 void tessera::foldBlockMask(tv::AttentionOp op) { foldBlocks(op); }
 void tessera::foldBlockMask(tv::AttentionGradOp op) { foldBlocks(op); }
+
+//===----------------------------------------------------------------------===//
+// Packed sequences
+//===----------------------------------------------------------------------===//
+
+/// Of each batch's positions, how many of `begins` there are before the first
+/// that lies behind it: one more than the number of its sequence, [B, S]. More
+/// than there are sequences if there is none.
+static Value countSequences(Build &build, Value query, Value begins) {
+  LocalShape positions = LocalShape(begins).take({0});
+  positions.add(LocalShape(query).extents[2]);
+  LocalShape pairs = positions;
+  pairs.add(LocalShape(begins), 1);
+  Value all = build.broadcast(begins, {0, 2}, pairs, Value());
+  Value places = build.map(
+      {all, build.iota(1, pairs, all), build.iota(2, pairs, all)}, pairs,
+      build.b.getI64Type(), [&](OpBuilder &b, ValueRange args) -> Value {
+        Location loc = build.loc;
+        Value begin = arith::ExtSIOp::create(b, loc, b.getI64Type(), args[0]);
+        Value isBehind = arith::CmpIOp::create(
+            b, loc, arith::CmpIPredicate::sgt, begin, args[1]);
+        return arith::SelectOp::create(
+            b, loc, isBehind, args[2],
+            arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(INT64_MAX)));
+      });
+  return build.reduce(tv::Combiner::Min, places, 2, positions);
+}
+
+template <typename Op> static void foldPacked(Op op) {
+  if (!op.getSequences())
+    return;
+  Location loc = op.getLoc();
+  OpBuilder before(op);
+  Build build{before, loc};
+  auto counts = cast<TypedValue<RankedTensorType>>(
+      countSequences(build, op.getQuery(), op.getSequences()));
+  const int64_t last = tv::getGlobalShape(op.getSequences().getType())[1] - 1;
+  setMask(op, [&](OpBuilder &b, ValueRange at) -> Value {
+    Type i64 = b.getI64Type();
+    auto load = [&](Value position) -> Value {
+      return tv::LoadOp::create(b, loc, i64, counts,
+                                ValueRange{at[0], position});
+    };
+    auto number = [&](int64_t value) -> Value {
+      return arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(value));
+    };
+    auto compare = [&](arith::CmpIPredicate predicate, Value x,
+                       Value y) -> Value {
+      return arith::CmpIOp::create(b, loc, predicate, x, y);
+    };
+    auto both = [&](Value x, Value y) -> Value {
+      return arith::AndIOp::create(b, loc, x, y);
+    };
+    Value own = load(at[2]);
+    // From 1 to that of the last sequence.
+    Value kept = both(compare(arith::CmpIPredicate::ult,
+                              arith::SubIOp::create(b, loc, own, number(1)),
+                              number(last)),
+                      compare(arith::CmpIPredicate::eq, own, load(at[3])));
+    return op.getMaskMod().empty()
+               ? kept
+               : both(kept, inlineRegion(b, op.getMaskMod(), at));
+  });
+  op.getSequencesMutable().clear();
+}
+
+void tessera::foldSequences(tv::AttentionOp op) { foldPacked(op); }
+void tessera::foldSequences(tv::AttentionGradOp op) { foldPacked(op); }
 
 //===----------------------------------------------------------------------===//
 // Heads

@@ -26,6 +26,11 @@ expandAttentionGrad(tv::AttentionGradOp op, mlir::OpBuilder &b);
 void foldBlockMask(tv::AttentionOp op);
 void foldBlockMask(tv::AttentionGradOp op);
 
+/// The same of where packed sequences begin: mask_mod loads the sequence of
+/// each position, which ops before the attention compute.
+void foldSequences(tv::AttentionOp op);
+void foldSequences(tv::AttentionGradOp op);
+
 /// The `flash` variant of a gradient: the op as it stands, and, for captured
 /// tensors, sums that it makes and what makes their gradients of these.
 mlir::FailureOr<llvm::SmallVector<mlir::Value>>

@@ -146,14 +146,36 @@ struct ExpandComposites
     llvm_unreachable("does not fit");
   }
   /// Kernels leave out the blocks of a block mask that their tiles, of up to
-  /// 128 queries and keys, divide; sums for captured tensors have all tiles.
+  /// 128 queries and keys, divide, and have tiles of their own for packed
+  /// sequences of one batch; sums for captured tensors have all tiles.
   template <typename Op> static void foldUnlessSkipped(Op op) {
     auto hasTiles = [](int64_t size) { return size % 128 == 0; };
-    bool skips = op.getBlocks() && llvm::all_of(*op.getBlocks(), hasTiles);
+    bool skips = true;
     if constexpr (std::is_same_v<Op, tv::AttentionGradOp>)
-      skips &= op.getCaptured().empty();
-    if (!skips)
+      skips = op.getCaptured().empty();
+    if (!skips || !op.getBlocks() || !llvm::all_of(*op.getBlocks(), hasTiles))
       foldBlockMask(op);
+    if (skips &&
+        cast<RankedTensorType>(op.getQuery().getType()).getDimSize(0) == 1)
+      cutSequences(op);
+    else
+      foldSequences(op);
+  }
+  /// Gives it the tiles of its sequences, which others share.
+  template <typename Op> static void cutSequences(Op op) {
+    Value begins = op.getSequences();
+    if (!begins)
+      return;
+    OpBuilder b(op);
+    const int64_t positions = tv::getGlobalShape(op.getQuery().getType())[2],
+                  numbers = tv::getGlobalShape(begins.getType())[1];
+    LocalShape words = LocalShape(op.getQuery()).take({0});
+    words.add(layout::Extent(positions + 4 * numbers));
+    Value tiles = tv::PackedTilesOp::create(
+        b, op.getLoc(), words.type(b.getI32Type()), begins,
+        b.getI64IntegerAttr(kPackedRows), op.getCausalAttr());
+    op.getSequencesMutable().clear();
+    op.getTilesMutable().assign(tiles);
   }
   FailureOr<SmallVector<Value>> expandToFlash(tv::AttentionOp op,
                                               OpBuilder &b) {
@@ -171,12 +193,21 @@ struct ExpandComposites
     decided.insert(own);
     return results;
   }
-  FailureOr<SmallVector<Value>> expandToMath(tv::AttentionOp op, OpBuilder &b) {
+  static FailureOr<SmallVector<Value>> expandByMath(tv::AttentionOp op,
+                                                    OpBuilder &b) {
     return expandAttention(op, b);
   }
-  FailureOr<SmallVector<Value>> expandToMath(tv::AttentionGradOp op,
-                                             OpBuilder &b) {
+  static FailureOr<SmallVector<Value>> expandByMath(tv::AttentionGradOp op,
+                                                    OpBuilder &b) {
     return expandAttentionGrad(op, b);
+  }
+  template <typename Op>
+  FailureOr<SmallVector<Value>> expandToMath(Op op, OpBuilder &b) {
+    auto own = cast<Op>(b.clone(*op));
+    foldSequences(own);
+    FailureOr<SmallVector<Value>> results = expandByMath(own, b);
+    own.erase();
+    return results;
   }
 
   /// All variants that are compiled in and fit, the preferred first; `flash` is
@@ -190,8 +221,12 @@ struct ExpandComposites
       for (StringAttr name : own.template getAsRange<StringAttr>())
         allowed.push_back(name.str());
     }
-    FailureOr<FittingVariants> fitting =
-        getFittingVariants(op, kind, allowed, [&](StringRef variant) {
+    FailureOr<FittingVariants> fitting = getFittingVariants(
+        op, kind, allowed,
+        [&](StringRef variant) -> std::optional<std::string> {
+          if (op.getTiles() && variant != "flash")
+            return "it has tiles, which flash alone takes; give it the "
+                   "sequences";
           return target->whyNot(variant, op);
         });
     if (failed(fitting))

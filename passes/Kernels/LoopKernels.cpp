@@ -157,16 +157,148 @@ static void emitLoops(KernelEmitter &emitter, tv::DispatchOp op) {
   });
 }
 
+namespace {
+/// The loops of a list of tiles. All numbers are of type index.
+struct PackedTiles {
+  KernelEmitter &emitter;
+  tv::PackedTilesOp op;
+  OpBuilder &b = emitter.builder();
+  Location loc = emitter.loc();
+  Arith math{b, loc};
+  const int64_t sequences = op.getNumSequences(), rows = op.getRows(),
+                positions = op.getNumPositions();
+
+  Value number(int64_t value) { return emitter.index(value); }
+  void store(Value value, Value batch, Value at) {
+    emitter.store(arith::IndexCastOp::create(b, loc, b.getI32Type(), value),
+                  op.getResult(), {batch, at});
+  }
+  /// Where sequence `i` begins, of the positions, as far as it alone says.
+  Value beginOf(Value batch, Value i) {
+    auto word = [&](int64_t value) -> Value {
+      return arith::ConstantIntOp::create(b, loc, b.getI32Type(), value);
+    };
+    // Sequences are those of all batches.
+    Value of =
+        emitter.globalIndices(op.getResult().getType(), {batch, number(0)})[0];
+    Value begin = emitter.element(op.getBegins(), {of, i});
+    begin = arith::MaxSIOp::create(b, loc, begin, word(0));
+    begin = arith::MinSIOp::create(b, loc, begin, word(positions));
+    return arith::IndexCastOp::create(b, loc, b.getIndexType(), begin);
+  }
+  Value countTiles(Value begin, Value end) {
+    return math.div(math.add(math.sub(end, begin), number(rows - 1)),
+                    number(rows));
+  }
+  Value sectionOf(Value begin) { return math.div(begin, number(16384)); }
+
+  /// `body` has a sequence's number, where it begins and ends, and what it gave
+  /// for the one before. Gives where the last one ends, and what `body` gave.
+  SmallVector<Value>
+  forSequences(Value batch,
+               llvm::function_ref<Value(Value, Value, Value, Value)> body) {
+    return emitter.inOrder(
+        number(sequences), {beginOf(batch, number(0)), number(0)},
+        [&](ArrayRef<Value> i, ValueRange before) {
+          Value end =
+              math.max(before[0], beginOf(batch, math.add(i[0], number(1))));
+          return SmallVector<Value>{end, body(i[0], before[0], end, before[1])};
+        });
+  }
+  /// Where a sequence begins and ends.
+  SmallVector<Value> getSpan(Value batch, Value sequence) {
+    return emitter.inOrder(
+        number(sequences + 1), {number(0), number(0)},
+        [&](ArrayRef<Value> i, ValueRange before) {
+          auto upTo = [&](Value last, Value value) {
+            return math.select(math.less(last, i[0]), value,
+                               math.max(value, beginOf(batch, i[0])));
+          };
+          return SmallVector<Value>{
+              upTo(sequence, before[0]),
+              upTo(math.add(sequence, number(1)), before[1])};
+        });
+  }
+  /// How many tiles of sequence `i`, from `begin` to `end`, stand before tile m
+  /// of `sequence`, which has so many and begins at `ownBegin`.
+  Value countBefore(Value i, Value begin, Value end, Value m, Value sequence,
+                    Value tiles, Value ownBegin) {
+    Value all = countTiles(begin, end), none = number(0);
+    Value section = sectionOf(begin), ownSection = sectionOf(ownBegin);
+    Value isBefore = math.less(i, sequence);
+    Value inSection;
+    if (op.getCausal()) {
+      // Those behind its tile m, and that one.
+      Value behind = math.sub(math.sub(all, m), number(1));
+      inSection = math.select(
+          math.less(m, all),
+          math.add(behind, math.select(isBefore, number(1), none)), none);
+    } else {
+      Value comes =
+          arith::OrIOp::create(b, loc, math.less(tiles, all),
+                               math.both(math.equal(tiles, all), isBefore));
+      inSection = math.select(comes, all, none);
+    }
+    return math.select(math.equal(section, ownSection), inSection,
+                       math.select(math.less(section, ownSection), all, none));
+  }
+};
+} // namespace
+
+static void emitLoops(KernelEmitter &emitter, tv::PackedTilesOp op) {
+  PackedTiles list{emitter, op};
+  Arith &math = list.math;
+  emitter.addOutput(op.getResult());
+  SmallVector<Value> words = emitter.localExtents(op.getResult());
+  emitter.parallel(words, [&](ArrayRef<Value> at) {
+    list.store(list.number(0), at[0], at[1]);
+  });
+  emitter.parallel(words[0], [&](ArrayRef<Value> batch) {
+    SmallVector<Value> all = list.forSequences(
+        batch[0], [&](Value, Value begin, Value end, Value before) {
+          return math.add(before, list.countTiles(begin, end));
+        });
+    list.store(all[1], batch[0], list.number(0));
+    list.store(list.beginOf(batch[0], list.number(0)), batch[0],
+               list.number(1));
+    list.store(all[0], batch[0], list.number(2));
+  });
+  // As many as one sequence may have.
+  Value most = list.number(llvm::divideCeil(list.positions, list.rows));
+  emitter.parallel(
+      {words[0], list.number(list.sequences), most},
+      [&](ArrayRef<Value> place) {
+        Value batch = place[0], sequence = place[1], m = place[2];
+        SmallVector<Value> own = list.getSpan(batch, sequence);
+        Value tiles = list.countTiles(own[0], own[1]);
+        emitter.ifThen(math.less(m, tiles), [&] {
+          Value first = list.forSequences(
+              batch, [&](Value i, Value begin, Value end, Value sum) {
+                return math.add(sum, list.countBefore(i, begin, end, m,
+                                                      sequence, tiles, own[0]));
+              })[1];
+          if (!op.getCausal()) // its own last ones
+            first =
+                math.add(first, math.sub(math.sub(tiles, m), list.number(1)));
+          Value at = math.add(math.mul(first, list.number(4)), list.number(4));
+          Value ofTile[] = {own[0], math.sub(own[1], own[0]), m, sequence};
+          for (auto [i, value] : llvm::enumerate(ofTile))
+            list.store(value, batch, math.add(at, list.number(i)));
+        });
+      });
+}
+
 using Emit = void (*)(KernelEmitter &, Operation *);
 
 static Emit getEmit(Operation *op) {
   return TypeSwitch<Operation *, Emit>(op)
       // The ops that this file is about.
-      .Case<tv::ScatterOp, tv::CumsumOp, tv::DispatchOp>([](auto op) -> Emit {
-        return [](KernelEmitter &emitter, Operation *each) {
-          emitLoops(emitter, cast<decltype(op)>(each));
-        };
-      })
+      .Case<tv::ScatterOp, tv::CumsumOp, tv::DispatchOp, tv::PackedTilesOp>(
+          [](auto op) -> Emit {
+            return [](KernelEmitter &emitter, Operation *each) {
+              emitLoops(emitter, cast<decltype(op)>(each));
+            };
+          })
       .Default(nullptr);
 }
 

@@ -25,6 +25,8 @@ void emitInOrder(KernelEmitter &emitter, mlir::Operation *op);
 bool isSorted(tv::ScatterOp op);
 void emitSortedScatter(KernelEmitter &emitter, tv::ScatterOp op);
 
+/// Rows of the tiles that the `flash` variant cuts packed sequences into.
+inline constexpr int64_t kPackedRows = 128;
 /// The `flash` variant of attention: one op. Emits the kernel's only output, or
 /// two if the log-sum-exp is used.
 void emitAttention(KernelEmitter &emitter, tv::AttentionOp op);

@@ -75,7 +75,9 @@ def ExpandComposites : ContractPass<"tv-expand-composites", "Localized"> {
     The choice says why they are missing elsewhere. If there is one variant alone, its
     ops are those of the program and the choice has no values. A block mask is asked in
     mask_mod, but by `flash` if its blocks are of multiples of 128 queries and keys and
-    no captured tensor has a gradient: that leaves blocks out.
+    no captured tensor has a gradient: that leaves blocks out. So are packed sequences,
+    but by `flash` if a device has one batch and no captured tensor has a gradient: it
+    takes a list of their tiles (`tv.packed_tiles`), which all such attentions share.
 
     An `attention_grad` becomes a choice of `flash`, where that could be for the
     attention and its head dimension is 64, 96 or 128, and `math`. What is added to a

@@ -31,17 +31,54 @@ class Attention:
         p = inner(e / np.where(total > 0, total, 1)[..., None])
         return self.product(p, v, wide), lse
 
-    def kept(self, text, regions, index, env, block_mask):
-        """Which pairs mask_mod and a block mask keep."""
+    def kept(self, text, regions, index, env, structure):
+        """Which pairs mask_mod and a block mask or packed sequences keep."""
         kept = np.ones(index[0].shape, bool)
         if "mask_mod" in regions:
             kept = np.broadcast_to(self.scalars(regions["mask_mod"], index, env)[0], kept.shape)
         if " block_mask(" in text:
             rows, columns = self.list(text, "blocks")
-            kinds = np.broadcast_to(block_mask[0], index[0].shape[:2] + block_mask[0].shape[2:])
+            kinds = np.broadcast_to(structure[0], index[0].shape[:2] + structure[0].shape[2:])
             kinds = kinds[index[0], index[1], index[2] // rows, index[3] // columns]
             kept = (kinds == 2) | (kinds != 0) & kept
+        if " sequences(" in text:
+            number = np.stack([self.sequences(begins, index[0].shape[2])
+                               for begins in structure[0]])
+            own = number[index[0], index[2]]
+            kept = kept & (own >= 0) & (own == number[index[0], index[3]])
         return kept
+
+    @staticmethod
+    def sequences(begins, positions):
+        """Of each position the number of its sequence, or -1."""
+        ends = np.maximum.accumulate(begins)
+        number = (ends[None] <= np.arange(positions)[:, None]).sum(axis=1) - 1
+        return np.where(number == len(begins) - 1, -1, number)
+
+    def op_packed_tiles(self, text, args, out, regions, env):
+        return np.stack([self.tiles(text, begins, out[0].shape[1]) for begins in args[0]])
+
+    def tiles(self, text, begins, size):
+        rows = int(self.number(text, "rows"))
+        positions = size - 4 * len(begins)
+        number = self.sequences(begins, positions)
+        tiles = []
+        for sequence in range(len(begins) - 1):
+            at, = np.nonzero(number == sequence)
+            tiles += [(at[0], len(at), m, sequence) for m in range(-(-len(at) // rows))]
+
+        def place(tile):  # causal: as many keys as tiles before; else all of them
+            begin, length, m, sequence = tile
+            if re.search(r"\bcausal\b", text):
+                return begin // 16384, -m, sequence
+            return begin // 16384, -(-(-length // rows)), sequence, -m
+
+        inside, = np.nonzero(number >= 0)
+        first = np.clip(begins[0], 0, positions)
+        words = np.zeros(size, np.int32)
+        words[:3] = len(tiles), first, inside[-1] + 1 if len(inside) else first
+        words[4:4 + 4 * len(tiles)] = np.ravel(sorted(tiles, key=place))
+        return words
 
     def op_block_mask(self, text, args, out, regions, env):
         queries, keys = self.list(text, "of")
@@ -84,7 +121,7 @@ class Attention:
         keep = keep & self.kept(text, regions, list(index), env, args[-1:])
         lse = np.where(np.isfinite(lse), lse, 0)[..., None]
         p = np.exp(np.where(keep, y - lse, -np.inf))
-        names = re.findall(r"%[\w#]+", text.partition(" block_mask(")[0])
+        names = re.findall(r"%[\w#]+", re.split(r" (?:block_mask|sequences|tiles)\(", text)[0])
         names = names[6 + (" dlse " in text):]
         captured = {name: np.zeros(env[name].shape) for name in names}
         slope, adjoints = self.slopes(s, keep, index, regions, env, names)

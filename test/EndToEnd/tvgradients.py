@@ -82,9 +82,10 @@ def attention(program, text, args, results, dys, out, regions, env):
                        for name in re.findall(r"tv\.load (%\w+)", line)
                        if env[name].dtype.kind == "f"})
     names = " ".join(f"%{i}" for i in range(6 + (dlse is not None)))
-    scale, block_mask, blocks = text[text.index(" scale"):].partition(" block_mask(")
+    scale, *structure = re.split(r"( (?:block_mask|sequences|tiles)\()",
+                                 text[text.index(" scale"):], maxsplit=1)
     text = (names + (" dlse " if dlse is not None else "") + scale
-            + " captured " + " ".join(captured) + block_mask + blocks)
+            + " captured " + " ".join(captured) + "".join(structure))
     inputs = [do, *args[:3], *results, *([dlse] if dlse is not None else []),
               *(env[name] for name in captured), *args[3:]]
     gradients = program.op_attention_grad(text, inputs, [out[0]] * (3 + len(captured)),

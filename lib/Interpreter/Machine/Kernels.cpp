@@ -133,7 +133,13 @@ FailureOr<Step> Kernel::compile(Operation *op) {
       })
       .Case([&](plan::AttentionOp attention) -> FailureOr<Step> {
         step.kind = Kind::Attention;
-        for (Value tensor : op->getOperands())
+        SmallVector<Value> tensors = {attention.getQuery(), attention.getKey(),
+                                      attention.getValue(),
+                                      attention.getResult()};
+        for (Value tensor : {attention.getLse(), attention.getTiles()})
+          if (tensor)
+            tensors.push_back(tensor);
+        for (Value tensor : tensors)
           if (failed(useMemref(op, tensor, step.tensors.emplace_back())))
             return failure();
         for (Region *region :
@@ -152,8 +158,9 @@ FailureOr<Step> Kernel::compile(Operation *op) {
             attention.getQueryGrad(), attention.getKeyGrad(),
             attention.getValueGrad(), attention.getScratch()};
         llvm::append_range(tensors, attention.getSums());
-        if (attention.getLseGrad())
-          tensors.push_back(attention.getLseGrad());
+        for (Value tensor : {attention.getLseGrad(), attention.getTiles()})
+          if (tensor)
+            tensors.push_back(tensor);
         for (Value tensor : tensors)
           if (failed(useMemref(op, tensor, step.tensors.emplace_back())))
             return failure();
@@ -412,6 +419,23 @@ std::optional<bool> Kernel::isKept(const Functor &maskMod,
   return value->whole != 0;
 }
 
+/// The sequence of each of so many positions, by a list of tv.packed_tiles; -1
+/// where there is none.
+bool Kernel::readSequences(const Step &step, int tiles, int64_t positions,
+                           std::vector<int64_t> &sequenceOf) {
+  bool failed = false;
+  auto word = [&](int64_t at) {
+    Scalar value;
+    failed |= !read(step, tiles, {0, at}, value);
+    return value.whole;
+  };
+  sequenceOf.assign(positions, -1);
+  for (int64_t i = 4, e = 4 + 4 * word(0); i < e && !failed; i += 4)
+    for (int64_t at = word(i), end = at + word(i + 1); at < end; ++at)
+      sequenceOf[at] = word(i + 3);
+  return !failed;
+}
+
 /// By its definition, a query after the other.
 bool Kernel::runAttention(const Step &step) {
   auto op = cast<plan::AttentionOp>(step.op);
@@ -419,6 +443,10 @@ bool Kernel::runAttention(const Step &step) {
   const Shape &queries = memrefs[q].shape;
   const int64_t keys = memrefs[k].shape[2], depth = memrefs[v].shape[3];
   const double infinity = std::numeric_limits<double>::infinity();
+  std::vector<int64_t> sequenceOf;
+  if (op.getTiles() &&
+      !readSequences(step, step.tensors.back(), keys, sequenceOf))
+    return false;
   Shape rows(queries.begin(), queries.begin() + 3);
   for (int64_t i = 0, e = numElements(rows); i < e; ++i) {
     Index row = delinearize(i, rows);
@@ -449,7 +477,9 @@ bool Kernel::runAttention(const Step &step) {
         return false;
       if (!*kept)
         at[0] = real(-infinity);
-      if (op.getCausal() && t > s + keys - queries[2])
+      if ((op.getCausal() && t > s + keys - queries[2]) ||
+          (op.getTiles() &&
+           (sequenceOf[s] < 0 || sequenceOf[s] != sequenceOf[t])))
         at[0] = real(-infinity);
       scores[t] = at[0].real;
       largest = std::fmax(largest, scores[t]);
@@ -468,7 +498,7 @@ bool Kernel::runAttention(const Step &step) {
                      sum > 0 ? total / sum : 0))
         return false;
     }
-    if (step.tensors.size() > 4 &&
+    if (op.getLse() &&
         !writeReal(step, step.tensors[4], row,
                    sum > 0 ? largest + std::log(sum) : -infinity))
       return false;
@@ -511,6 +541,10 @@ bool Kernel::runAttentionGrad(const Step &step) {
   std::vector<std::vector<double>> sums;
   for (int output : outputs)
     sums.emplace_back(numElements(shapeOf(output)), 0);
+  std::vector<int64_t> sequenceOf;
+  if (op.getTiles() &&
+      !readSequences(step, step.tensors.back(), keys, sequenceOf))
+    return false;
   Shape scores = {queries[0], heads, queries[2], keys};
   for (int64_t i = 0, e = numElements(scores); i < e && !failed; ++i) {
     Index score = delinearize(i, scores);
@@ -518,7 +552,9 @@ bool Kernel::runAttentionGrad(const Step &step) {
     const int64_t group = h / (heads / shapeOf(kKey)[1]);
     const double lse = at(kLse, {b, h, s});
     if (lse == -std::numeric_limits<double>::infinity() ||
-        (op.getCausal() && t > s + keys - queries[2]))
+        (op.getCausal() && t > s + keys - queries[2]) ||
+        (op.getTiles() &&
+         (sequenceOf[s] < 0 || sequenceOf[s] != sequenceOf[t])))
       continue;
     double product = 0;
     double slope = op.getLseGrad() ? at(lseGrad, {b, h, s}) : 0;

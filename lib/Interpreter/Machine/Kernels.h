@@ -96,6 +96,8 @@ private:
                  double value);
   /// The first value that a functor yields.
   /// Whether a mask_mod and a block_mod keep a pair; either may be absent.
+  bool readSequences(const Step &step, int tiles, int64_t positions,
+                     std::vector<int64_t> &sequenceOf);
   std::optional<bool> isKept(const Functor &maskMod, const Functor &blockMod,
                              llvm::ArrayRef<Scalar> pair);
   std::optional<Scalar> call(const Functor &functor,

@@ -21,12 +21,64 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::interp;
 
-/// Whether the block mask, if there is one, leaves the pair to mask_mod; else
-/// `kept` is what it says itself.
+/// Where a batch's packed sequences begin and end, of so many positions, from
+/// an operand that says where they begin.
+static std::vector<std::pair<int64_t, int64_t>>
+readSequences(OpRun &run, unsigned operand, int64_t batch, int64_t positions) {
+  std::vector<std::pair<int64_t, int64_t>> sequences;
+  int64_t end = 0;
+  for (int64_t i = 0, e = run.shapeOf(operand)[1]; i < e; ++i) {
+    const int64_t begin = end;
+    end =
+        std::max(end, std::min(run.read(operand, {batch, i}).whole, positions));
+    if (i > 0)
+      sequences.push_back({begin, end});
+  }
+  return sequences;
+}
+
+/// The sequence of each position of this device's batches, -1 where there is
+/// none; empty if the op has no packed sequences.
+using SequencesOf = std::map<int64_t, std::vector<int64_t>>;
+template <typename Op>
+static SequencesOf getSequencesOf(OpRun &run, Op op, unsigned query) {
+  SequencesOf sequencesOf;
+  if (!op.getSequences() && !op.getTiles())
+    return sequencesOf;
+  const unsigned operand = op->getNumOperands() - 1;
+  for (int64_t batch : run.along(query, 0)) {
+    std::vector<int64_t> &own = sequencesOf[batch];
+    own.assign(run.shapeOf(query)[2], -1);
+    auto add = [&](int64_t begin, int64_t end, int64_t number) {
+      for (int64_t at = begin; at < end; ++at)
+        own[at] = number;
+    };
+    if (op.getSequences()) {
+      for (auto [i, span] :
+           llvm::enumerate(readSequences(run, operand, batch, own.size())))
+        add(span.first, span.second, i);
+      continue;
+    }
+    auto word = [&](int64_t at) {
+      return run.read(operand, {batch, at}).whole;
+    };
+    for (int64_t i = 4, e = 4 + 4 * word(0); i < e; i += 4)
+      add(word(i), word(i) + word(i + 1), word(i + 3));
+  }
+  return sequencesOf;
+}
+
+/// Whether a block mask or sequences, if there are such, leave the pair to
+/// mask_mod; else `kept` is what they say themselves.
 template <typename Op>
 static bool asksMask(OpRun &run, Op op, unsigned operand,
-                     ArrayRef<int64_t> pair, bool &kept) {
+                     const SequencesOf &sequencesOf, ArrayRef<int64_t> pair,
+                     bool &kept) {
   kept = true;
+  if (!sequencesOf.empty()) {
+    const std::vector<int64_t> &own = sequencesOf.at(pair[0]);
+    return kept = own[pair[2]] >= 0 && own[pair[2]] == own[pair[3]];
+  }
   if (!op.getBlockMask())
     return true;
   const ArrayRef<int64_t> blocks = *op.getBlocks();
@@ -60,6 +112,7 @@ public:
         (!op.getMaskMod().empty() &&
          failed(maskMod.compile(op.getMaskMod(), run))))
       return failure();
+    sequencesOf = getSequencesOf(run, op, 0);
     // Every query needs all of its own dimension and all keys.
     if (!run.isWhole(0, 3) || !run.isWhole(1, 3) || !run.isWhole(1, 2) ||
         !run.isWhole(2, 2))
@@ -111,7 +164,8 @@ private:
       if (op.getCausal() && t > s + keys - queries)
         continue;
       bool kept;
-      if (asksMask(run, op, 3, {b, h, s, t}, kept) && !op.getMaskMod().empty())
+      if (asksMask(run, op, 3, sequencesOf, {b, h, s, t}, kept) &&
+          !op.getMaskMod().empty())
         kept = maskMod(ArrayRef(at).drop_front())[0].whole;
       if (!kept)
         continue;
@@ -129,6 +183,7 @@ private:
   OpRun &run;
   tv::AttentionOp op;
   ScalarProgram scoreMod, maskMod;
+  SequencesOf sequencesOf;
 };
 
 /// By the chain rule, a score at a time. A device has the part of each sum that
@@ -154,6 +209,7 @@ public:
                                    std::pair(scoreGradRegion, &scoreGrad)})
       if (!region->empty() && failed(program->compile(*region, run)))
         return failure();
+    sequencesOf = getSequencesOf(run, op, kQuery);
     for (auto [operand, dim] :
          {std::pair(kGrad, 3), std::pair(kQuery, 3), std::pair(kKey, 3),
           std::pair(kValue, 3), std::pair(kOutput, 3)})
@@ -259,7 +315,8 @@ private:
           t > s + run.shapeOf(kKey)[2] - run.shapeOf(kQuery)[2])
         continue;
       bool kept;
-      if (asksMask(run, op, op->getNumOperands() - 1, {b, h, s, t}, kept) &&
+      if (asksMask(run, op, op->getNumOperands() - 1, sequencesOf, {b, h, s, t},
+                   kept) &&
           !op.getMaskMod().empty())
         kept = maskMod(ArrayRef(at).drop_front(2))[0].whole;
       if (!kept)
@@ -293,6 +350,7 @@ private:
   OpRun &run;
   tv::AttentionGradOp op;
   ScalarProgram scoreMod, maskMod, scoreGrad;
+  SequencesOf sequencesOf;
   std::map<std::array<int64_t, 3>, Row> rows;
   /// The two sums that make a slope cancel. A program that rounds them may be
   /// off by half an ulp of what they sum.
@@ -323,7 +381,52 @@ static LogicalResult evalBlockMask(OpRun &run) {
   return success();
 }
 
+static LogicalResult evalPackedTiles(OpRun &run) {
+  auto op = cast<tv::PackedTilesOp>(run.op);
+  const int64_t rows = op.getRows();
+  struct Tile {
+    int64_t begin, length, number, sequence;
+    int64_t count(int64_t rows) const { return llvm::divideCeil(length, rows); }
+  };
+  auto makeWords = [&](int64_t batch) {
+    std::vector<Tile> tiles;
+    const auto sequences = readSequences(run, 0, batch, op.getNumPositions());
+    for (auto [i, span] : llvm::enumerate(sequences))
+      for (int64_t m = 0; m * rows < span.second - span.first; ++m)
+        tiles.push_back({span.first, span.second - span.first, m, int64_t(i)});
+    llvm::stable_sort(tiles, [&](const Tile &a, const Tile &b) {
+      auto key = [&](const Tile &tile) {
+        const int64_t last = -tile.number, section = tile.begin / 16384;
+        return op.getCausal()
+                   ? std::tuple(section, last, tile.sequence, int64_t(0))
+                   : std::tuple(section, -tile.count(rows), tile.sequence,
+                                last);
+      };
+      return key(a) < key(b);
+    });
+    const int64_t first = std::clamp<int64_t>(run.read(0, {batch, 0}).whole, 0,
+                                              op.getNumPositions());
+    std::vector<int64_t> words = {
+        int64_t(tiles.size()), first,
+        sequences.empty() ? first : sequences.back().second, 0};
+    for (const Tile &tile : tiles)
+      words.insert(words.end(),
+                   {tile.begin, tile.length, tile.number, tile.sequence});
+    words.resize(run.resultShape(0)[1]);
+    return words;
+  };
+  std::map<int64_t, std::vector<int64_t>> words;
+  run.fill(0, [&](ArrayRef<int64_t> index) {
+    auto [own, isNew] = words.try_emplace(index[0]);
+    if (isNew)
+      own->second = makeWords(index[0]);
+    return whole(own->second[index[1]]);
+  });
+  return success();
+}
+
 void interp::addAttention(EvaluatorTable &table) {
+  add<tv::PackedTilesOp>(table, evalPackedTiles);
   add<tv::BlockMaskOp>(table, evalBlockMask);
   add<tv::AttentionOp>(table,
                        [](OpRun &run) { return Attention(run).evaluate(); });

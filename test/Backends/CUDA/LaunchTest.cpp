@@ -47,7 +47,8 @@ TEST_F(CUDA, AKernelGetsItsWords) {
 /// Reads x [batch, rows, 2, width] in boxes of 1 x 128 x 1 x 64, through a
 /// transposed window.
 struct Boxes : CUDAPlan {
-  explicit Boxes(int64_t width, fb::DType dtype = fb::DType::BF16) {
+  explicit Boxes(int64_t width, fb::DType dtype = fb::DType::BF16,
+                 bool ragged = false) {
     int batch = symbol("batch", 8);
     int x =
         input("x", {Size::symbol(batch), 100, 2, width}, "[_, _, _, _]", dtype);
@@ -62,6 +63,7 @@ struct Boxes : CUDAPlan {
     auto boxed = std::make_unique<fb::BoxedTensorT>();
     boxed->tensor = 0;
     boxed->box = {1, 1, 128, 64};
+    boxed->ragged = ragged;
     plan.steps[0]->action.AsLaunch()->functions[0]->boxed.push_back(
         std::move(boxed));
     driver().kernels["boxes"] = [](const FakeLaunch &) {};
@@ -84,6 +86,34 @@ TEST_F(CUDA, MapsStandBehindTheWords) {
       address, 9 << 8 | 4, 72,    100, 2, 3, 0, // sizes
       288,     144,        28800, 0,            // strides
       64,      128,        1,     1,   0};      // box
+  EXPECT_EQ(map, expected);
+}
+
+TEST_F(CUDA, ARaggedMapHasRowsTwice) {
+  Session session;
+  ASSERT_EQ(session.open(Boxes(72, fb::DType::BF16, true).module()), "");
+  ASSERT_EQ(session.bind({1}), "");
+  ASSERT_EQ(session.run(), "");
+  const std::vector<uint64_t> &words = driver().launches.at(0).words;
+  const uint64_t rows = 1 << 30, back = uint64_t(1) << 34;
+  const std::vector<uint64_t> map(words.begin() + 16, words.end());
+  const std::vector<uint64_t> expected = {
+      reinterpret_cast<uint64_t>(session.pointers[0]),
+      9 << 8 | 5,
+      72,
+      rows,
+      2,
+      rows + 1,
+      101, // sizes
+      288,
+      144,
+      back - 288,
+      288, // strides
+      64,
+      128,
+      1,
+      1,
+      1}; // box
   EXPECT_EQ(map, expected);
 }
 
@@ -140,6 +170,12 @@ TEST_F(CUDA, WhatCannotBeReadInBoxes) {
     Session session;
     ASSERT_EQ(session.open(Boxes(72, fb::DType::F32).module()), "");
     EXPECT_ERROR(session.bind({3}), "boxes have elements of f16 or bf16");
+  }
+  {
+    Session session;
+    ASSERT_EQ(session.open(Boxes(72, fb::DType::BF16, true).module()), "");
+    EXPECT_ERROR(session.bind({3}),
+                 "ragged boxes have rows of one batch and one head");
   }
   {
     Session session;

@@ -75,7 +75,7 @@
 // PLAN: as attention_0 of 384 threads and 99328 bytes of shared memory, persistent, over %{{.*}}.0, %{{.*}}.1, %{{.*}}.2 by 1, operand 0 in boxes of 1x1x128x64, operand 1 in boxes of 1x1x128x64, operand 2 in boxes of 1x1x128x64, operand 5 in boxes of 1x1x64x64
 
 // PROGRAM: struct alignas(64) TensorMap
-// PROGRAM: attention_0_Boxed boxed_attention_0 = {p, {makeMap(p.x0, {1, 1, 128, 64}), makeMap(p.x1, {1, 1, 128, 64}), makeMap(p.x2, {1, 1, 128, 64}), makeMap(p.y0, {1, 1, 64, 64})}};
+// PROGRAM: attention_0_Boxed boxed_attention_0 = {p, {makeMap<false>(p.x0, {1, 1, 128, 64}), makeMap<false>(p.x1, {1, 1, 128, 64}), makeMap<false>(p.x2, {1, 1, 128, 64}), makeMap<false>(p.y0, {1, 1, 64, 64})}};
 
 // Without functors and log-sum-exp.
 // PLAIN-NOT: Has

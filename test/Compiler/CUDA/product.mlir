@@ -49,7 +49,7 @@
 // PLAN: as matmul_1 of 384 threads and 230400 bytes of shared memory, persistent, over 3, 1, 1 by 1, operand 0 in boxes of 1x128x64, operand 1 in boxes of 1x128x64, operand 2 in boxes of 1x64x64
 
 // PROGRAM: struct alignas(64) TensorMap
-// PROGRAM: linear_0_Boxed boxed_linear_0 = {p, {makeMap(p.x0, {1, 128, 64}), makeMap(p.x1, {128, 64}), makeMap(p.y0, {1, 64, 64}), makeMap(p.y1, {1, 64, 64})}};
+// PROGRAM: linear_0_Boxed boxed_linear_0 = {p, {makeMap<false>(p.x0, {1, 128, 64}), makeMap<false>(p.x1, {128, 64}), makeMap<false>(p.y0, {1, 64, 64}), makeMap<false>(p.y1, {1, 64, 64})}};
 // PROGRAM: linear_0<<<getBlocks(1.0 * p.y0.size[0] * 4 * 32, 1, 2, 132), 384, 230400>>>(boxed_linear_0);
 
 #m = #tv.mesh<tp = 1>

@@ -16,6 +16,7 @@
 
 #include "attention_configs.cuh"
 #include "harness.cuh"
+#include "packed_tiles.cuh"
 
 #ifndef TEST_DV
 #define TEST_DV TEST_D
@@ -343,8 +344,8 @@ template <class M> struct Separate : M {
 };
 template <class M>
 __global__ void list_tiles(int const *begins, int positions, int rows,
-                           PackedTile *tiles, int *count) {
-  packed_tiles<M::Causal>(begins, positions, rows, tiles, count);
+                           PackedHeader *list) {
+  packed_tiles<M::Causal>(begins, positions, rows, list);
 }
 
 //===----------------------------------------------------------------------===//
@@ -426,8 +427,7 @@ template <class M> struct Problem {
   std::vector<int> begins; // of Sequences
   int sequences = 0;
   /// Of kernels, by their tiles.
-  std::vector<std::unique_ptr<Array<PackedTile>>> tiles;
-  std::vector<std::unique_ptr<Array<int>>> counts;
+  std::vector<std::unique_ptr<Array<PackedHeader>>> lists;
   size_t kinds_size = (size_t)s.batch * s.heads *
                       blocks(s.queries, M::BlockQueries) *
                       blocks(s.keys, M::BlockKeys);
@@ -504,14 +504,13 @@ template <class M> struct Problem {
     Array<int> at(begins.size());
     CHECK(cudaMemcpy(at, begins.data(), at.n * sizeof(int),
                      cudaMemcpyHostToDevice));
-    tiles.push_back(std::make_unique<Array<PackedTile>>(
-        PackedTiles::most(s.queries, sequences, rows)));
-    counts.push_back(std::make_unique<Array<int>>(1));
-    Array<PackedTile> &to = *tiles.back();
-    Array<int> &count = *counts.back();
-    list_tiles<M><<<sequences, 32>>>(at, s.queries, rows, to, count);
+    // The header is as large as a tile.
+    lists.push_back(std::make_unique<Array<PackedHeader>>(
+        1 + PackedTiles::most(s.queries, sequences, rows)));
+    Array<PackedHeader> &to = *lists.back();
+    list_tiles<M><<<sequences, 32>>>(at, s.queries, rows, to);
     CHECK(cudaDeviceSynchronize());
-    return {to, count, sequences};
+    return {to, sequences};
   }
   void setLengths(std::vector<int> const &drawn) {
     CHECK(cudaMemcpy(lengths, drawn.data(), drawn.size() * sizeof(int),

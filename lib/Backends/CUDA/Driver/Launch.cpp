@@ -366,7 +366,9 @@ private:
     std::vector<Boxed> result;
     for (const auto &boxed : function.boxed) {
       const int id = launch.tensors[boxed->tensor];
-      Result<TensorMap> map = TensorMap::create(**tensors.get(id), boxed->box);
+      const auto create =
+          boxed->ragged ? TensorMap::createRagged : TensorMap::create;
+      Result<TensorMap> map = create(**tensors.get(id), boxed->box);
       if (!map)
         return Error{"function '" + function.symbol + "' cannot read " +
                      tensors.name(id) + " in boxes: " + map.message()};

@@ -56,6 +56,31 @@ Result<TensorMap> TensorMap::create(const LocalTensor &tensor,
   return map;
 }
 
+// Sizes and strides are explained there: rows of a sequence lie before the end
+// of a dimension of 2^30; where that end lies is the last dimension's
+// coordinate, of rows - 2^30 by the third one's.
+Result<TensorMap> TensorMap::createRagged(const LocalTensor &tensor,
+                                          std::span<const int32_t> box) {
+  Result<TensorMap> whole = create(tensor, box);
+  if (!whole)
+    return whole;
+  if (tensor.sizes.size() != 4 || tensor.sizes[0] != 1 || box[0] != 1 ||
+      box[1] != 1)
+    return Error{"ragged boxes have rows of one batch and one head"};
+  if (whole->isEmpty())
+    return whole;
+  constexpr uint64_t kRows = 1 << 30, kBack = uint64_t(1) << 34;
+  const uint64_t row = whole->strides[0], head = whole->strides[1];
+  if (whole->sizes[1] >= kRows || row >= kBack)
+    return Error{"ragged boxes have less than 2^30 rows, of less than 2^34 "
+                 "bytes"};
+  whole->sizes = {whole->sizes[0], kRows, whole->sizes[2], kRows + 1,
+                  whole->sizes[1] + 1};
+  whole->strides = {row, head, kBack - row, row};
+  whole->box = {whole->box[0], whole->box[1], 1, 1, 1};
+  return whole;
+}
+
 bool TensorMap::isEmpty() const {
   return std::count(sizes.begin(), sizes.end(), uint64_t(0)) > 0;
 }

@@ -33,6 +33,10 @@ struct TensorMap {
   /// row of one is 128 bytes. Says why a tensor cannot be read in boxes.
   static Result<TensorMap> create(const LocalTensor &tensor,
                                   std::span<const int32_t> box);
+  /// Of rows of many sequences, [1, heads, rows, columns]: a box ends where its
+  /// sequence does, as attention_packed.cuh of Kernels/cuda says.
+  static Result<TensorMap> createRagged(const LocalTensor &tensor,
+                                        std::span<const int32_t> box);
 
   /// A tensor without elements is never read.
   bool isEmpty() const;

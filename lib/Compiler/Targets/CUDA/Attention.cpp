@@ -8,7 +8,7 @@
 
 #include "Compiler/Targets/CUDA/Target.h"
 #include "Kernels/CapturedGrad.h"
-#include "Kernels/KernelEmitter.h"
+#include "Kernels/LoopKernels.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -79,6 +79,19 @@ template <typename Op> static std::pair<int64_t, int64_t> getDepths(Op op) {
   return {depthOf(op.getQuery()), depthOf(op.getValue())};
 }
 
+/// Tiles that the program itself gives.
+template <typename Op> static std::optional<std::string> whyNotTiles(Op op) {
+  if (!op.getTiles())
+    return std::nullopt;
+  auto tiles = op.getTiles().template getDefiningOp<tv::PackedTilesOp>();
+  if (!tiles)
+    return "its tiles must be what tv.packed_tiles gives";
+  if (tiles.getRows() != kPackedRows)
+    return "its tiles have " + std::to_string(tiles.getRows()) + " rows, not " +
+           std::to_string(kPackedRows);
+  return std::nullopt;
+}
+
 /// What there is shared memory for.
 static constexpr int64_t kMostSums = 8;
 
@@ -91,7 +104,7 @@ std::optional<std::string> cuda::whyNotFlash(Operation *attention) {
       return "its head dimension must be 64, 96, 128, 192 or 256";
     if (ofValues != depth && !(depth == 192 && ofValues == 128))
       return "values must have the head dimension of keys, or 128 for 192";
-    return std::nullopt;
+    return whyNotTiles(op);
   }
   auto op = cast<tv::AttentionGradOp>(attention);
   if (auto why = whyNotOnTensorCores(op, {op.getQueryGrad(), op.getKeyGrad(),
@@ -115,7 +128,7 @@ std::optional<std::string> cuda::whyNotFlash(Operation *attention) {
     return "keys and values must have the same head dimension";
   if (depth != 64 && depth != 96 && depth != 128)
     return "its head dimension must be 64, 96 or 128";
-  return std::nullopt;
+  return whyNotTiles(op);
 }
 
 std::optional<std::string> cuda::whyNotCuDNN(Operation *attention) {
@@ -128,6 +141,8 @@ std::optional<std::string> cuda::whyNotCuDNN(Operation *attention) {
     return "it has a score_mod or a mask_mod";
   if (op.getBlockMask())
     return "it has a block mask";
+  if (op.getSequences())
+    return "it has packed sequences";
   // It may look for the largest score before it scales.
   if (!op.getScale().isFinite() || op.getScale().isNegative() ||
       op.getScale().isZero())

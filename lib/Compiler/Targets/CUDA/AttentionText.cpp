@@ -232,6 +232,27 @@ static LogicalResult verifyHeads(Operation *op, ArrayRef<Value> tensors) {
   return success();
 }
 
+/// Packed, by the words of their tiles.
+template <typename Op> static int64_t getNumSequences(Op op) {
+  return (cast<MemRefType>(op.getTiles().getType()).getDimSize(1) -
+          cast<MemRefType>(op.getQuery().getType()).getDimSize(2)) /
+             4 -
+         1;
+}
+
+/// Rows of no packed sequence: in these tensors, what they have there instead.
+template <typename Op>
+static void fillOutside(KernelWriter &out, Op op, StringRef mods,
+                        StringRef arguments,
+                        ArrayRef<std::pair<Value, StringRef>> tensors) {
+  if (!op.getTiles())
+    return;
+  for (auto [tensor, value] : tensors)
+    if (tensor)
+      out.line() << "fill_outside(" << mods << "::packed(" << arguments << "), "
+                 << out.name(tensor) << ", " << value << ");\n";
+}
+
 /// The functors of an attention or its gradient: `symbol`_Mods.
 template <typename Op>
 static LogicalResult writeMods(KernelWriter &out, Op op,
@@ -256,6 +277,14 @@ static LogicalResult writeMods(KernelWriter &out, Op op,
   if (op.getBlocks())
     out.line() << "static constexpr int BlockQueries = " << (*op.getBlocks())[0]
                << ", BlockKeys = " << (*op.getBlocks())[1] << ";\n";
+  if (op.getTiles()) {
+    out.line() << "static constexpr bool Packed = true;\n";
+    out.open("static __device__ PackedTiles packed(const Args &args)");
+    out.line() << "return {reinterpret_cast<const PackedHeader *>(args.p->"
+               << out.getArgument(op.getTiles()) << ".data), "
+               << getNumSequences(op) << "};\n";
+    out.close();
+  }
   if (!op.getScoreMod().empty())
     for (Operation &scale : op.getScoreMod().front())
       for (auto [role, name] : {std::pair(RoleKind::InnerScale, "InnerScale"),
@@ -387,6 +416,8 @@ LogicalResult cuda::writeAttention(KernelWriter &out, plan::AttentionOp op,
   function.persistent = true;
   function.shared = getSharedBytes(op);
   function.boxed = std::move(form.boxed);
+  for (DeviceFunction::Boxed &boxed : function.boxed)
+    boxed.ragged = bool(op.getTiles());
 
   if (failed(writeMods(out, op, symbol)))
     return failure();
@@ -438,6 +469,9 @@ LogicalResult cuda::writeAttention(KernelWriter &out, plan::AttentionOp op,
   out.line() << "f.keys = " << size(op.getKey(), 2) << ";\n";
   out.line() << "f.causal_shift = f.keys - f.queries;\n";
   out.line() << "f.args.p = &p;\n";
+  fillOutside(
+      out, op, symbol + "_Mods", "f.args",
+      {{op.getResult(), "{}"}, {op.getLse(), "__int_as_float(0xff800000)"}});
   out.line() << form.kernel << "<" << config << ">(boxed.maps, f);\n";
   out.close();
   return success();
@@ -480,6 +514,8 @@ LogicalResult cuda::writeAttentionGrad(KernelWriter &out,
                 {numberOf(op.getGrad()), {1, 1, rows, 64}},
                 {numberOf(op.getKeyGrad()), {1, 1, 64, 64}},
                 {numberOf(op.getValueGrad()), {1, 1, 64, 64}}};
+  for (DeviceFunction::Boxed &boxed : main.boxed)
+    boxed.ragged = bool(op.getTiles());
   if (failed(writeMods(out, op, symbol)))
     return failure();
 
@@ -534,8 +570,13 @@ LogicalResult cuda::writeAttentionGrad(KernelWriter &out,
                             std::pair(&finish, "attention_bwd_finish")}) {
     out.openGlobal("256", side->symbol);
     out.line() << "const " << bwd << " f = " << symbol << "_parameters(p);\n";
-    out.line() << "const int blocks = (f.queries + " << rows - 1 << ") / "
-               << rows << " * f.heads * f.batch;\n";
+    out.line() << "const int blocks = BwdSide<" << config
+               << ">::blocks(f) * f.heads * f.batch;\n";
+    if (side == &prepare)
+      fillOutside(out, op, symbol + "_Mods", "f.args",
+                  {{op.getQueryGrad(), "{}"},
+                   {op.getKeyGrad(), "{}"},
+                   {op.getValueGrad(), "{}"}});
     out.line() << "for (int i = blockIdx.x; i < blocks; i += gridDim.x)\n";
     out.line() << "  " << name << "<" << config << ">(f, i);\n";
     out.close();

@@ -113,8 +113,8 @@ template <>
 constexpr auto kMapType<const f16> = CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
 template <> constexpr auto kMapType<f16> = CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
 
-/// A row of the box is 128 bytes.
-template <class T, int Rank, int Unit>
+/// A row of the box is 128 bytes. Ragged: see attention_packed.cuh.
+template <bool Ragged, class T, int Rank, int Unit>
 TensorMap makeMap(const Tensor<T, Rank, Unit> &tensor,
                   std::initializer_list<unsigned> outermostFirst) {
   void *encode = nullptr;
@@ -122,18 +122,23 @@ TensorMap makeMap(const Tensor<T, Rank, Unit> &tensor,
   check(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &encode, 12000,
                                          cudaEnableDefault, &found),
         "cuTensorMapEncodeTiled");
-  cuuint64_t sizes[Rank], strides[Rank];
-  cuuint32_t box[Rank], steps[Rank];
+  constexpr int MapRank = Ragged ? 5 : Rank;
+  cuuint64_t sizes[MapRank], strides[MapRank];
+  cuuint32_t box[MapRank], steps[] = {1, 1, 1, 1, 1};
   for (int i = 0; i < Rank; ++i) {
     sizes[i] = tensor.size[Rank - 1 - i];
     box[i] = outermostFirst.begin()[Rank - 1 - i];
-    steps[i] = 1;
     if (i > 0)
       strides[i - 1] = tensor.stride[Rank - 1 - i] * sizeof(T);
   }
+  if constexpr (Ragged) {
+    strides[3] = strides[0], strides[2] = (1ULL << 34) - strides[0];
+    sizes[4] = sizes[1] + 1, sizes[3] = (1 << 30) + 1, sizes[1] = 1 << 30;
+    box[4] = box[3] = box[2] = 1;
+  }
   TensorMap map;
   if (reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(encode)(
-          reinterpret_cast<CUtensorMap *>(&map), kMapType<T>, Rank,
+          reinterpret_cast<CUtensorMap *>(&map), kMapType<T>, MapRank,
           const_cast<std::remove_const_t<T> *>(tensor.data), sizes, strides, box,
           steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
           sizes[0] * sizeof(T) % 256 && strides[0] != sizes[0] * sizeof(T)
@@ -204,7 +209,8 @@ static void writeMain(llvm::raw_ostream &os, func::FuncOp kernel,
        << " = {p, {";
     llvm::interleaveComma(
         function.boxed, os, [&](const DeviceFunction::Boxed &boxed) {
-          os << "makeMap(p." << names[boxed.argument] << ", {";
+          os << "makeMap<" << (boxed.ragged ? "true" : "false") << ">(p."
+             << names[boxed.argument] << ", {";
           llvm::interleaveComma(boxed.box, os);
           os << "})";
         });

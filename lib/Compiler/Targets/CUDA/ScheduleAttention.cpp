@@ -43,7 +43,9 @@ static AttentionTiles getQueryTiles(plan::AttentionOp op) {
   auto [depth, ofValues] = getDepths(op);
   return getForwardTiles(
       depth, ofValues, !op.getScoreMod().empty() || !op.getMaskMod().empty(),
-      !op.getScoreMod().empty() || !(op.getScale().convertToDouble() > 0),
+      // Of packed sequences, too, there are two groups.
+      !op.getScoreMod().empty() || !(op.getScale().convertToDouble() > 0) ||
+          op.getTiles(),
       op.getBlocks() ? (*op.getBlocks())[1] : 0);
 }
 
@@ -51,7 +53,7 @@ std::optional<int64_t> cuda::getFewRows(plan::AttentionOp op) {
   auto query = cast<MemRefType>(op.getQuery().getType());
   const int64_t heads = query.getDimSize(1), queries = query.getDimSize(2);
   const int64_t groups = cast<MemRefType>(op.getKey().getType()).getDimSize(1);
-  if (op.getBlocks() || ShapedType::isDynamic(heads) ||
+  if (op.getBlocks() || op.getTiles() || ShapedType::isDynamic(heads) ||
       ShapedType::isDynamic(queries) || ShapedType::isDynamic(groups) ||
       groups == 0)
     return std::nullopt;
@@ -253,13 +255,21 @@ static SmallVector<Operation *> getInnerScales(Operation *attention) {
 }
 
 /// What bounds the keys that tiles of queries look at. A whole block of a block
-/// mask does not ask mask_mod.
+/// mask does not ask mask_mod. Inside of a packed sequence positions count from
+/// its begin: only the distance of a key is a bound there.
 static SmallVector<arith::CmpIOp> getBounds(Operation *attention) {
   return llvm::TypeSwitch<Operation *, SmallVector<arith::CmpIOp>>(attention)
       .Case<plan::AttentionOp, plan::AttentionGradOp>([](auto op) {
-        return op.getMaskMod().empty() || op.getBlocks()
-                   ? SmallVector<arith::CmpIOp>()
-                   : getBoundingOps(op.getMaskMod().front());
+        SmallVector<arith::CmpIOp> bounds;
+        if (!op.getMaskMod().empty() && !op.getBlocks())
+          bounds = getBoundingOps(op.getMaskMod().front());
+        if (op.getTiles())
+          llvm::erase_if(bounds, [](arith::CmpIOp compare) {
+            return llvm::any_of(
+                getKeyBounds(compare),
+                [](const KeyBound &bound) { return bound.ofQuery != 1; });
+          });
+        return bounds;
       });
 }
 

@@ -300,7 +300,7 @@ template <class C> struct BwdRows {
 /// Of keys, of a head.
 template <class C, class P> TSR_DEVICE int bwd_head_tiles(P const &p) {
   if constexpr (C::Packed)
-    return *C::Mods::packed(p.args).count;
+    return C::Mods::packed(p.args).count();
   else
     return (p.keys + C::BN - 1) / C::BN;
 }
@@ -336,7 +336,7 @@ TSR_DEVICE typename C::Tile bwd_tile(P const &p, int id) {
   t.rows_down = C::Ordered && section.last;
   t.n = t.launched_down ? tiles - 1 - column : column;
   if constexpr (C::Packed) {
-    t.own = Mods::packed(p.args).tiles[t.n];
+    t.own = Mods::packed(p.args)[t.n];
     t.n = (t.own.length + C::BN - 1) / C::BN - 1 - t.own.tile;
   }
   t.key_head = head % p.key_heads;

@@ -47,9 +47,9 @@ template <class C> struct BwdSide {
     if constexpr (C::Packed) {
       const PackedTiles all = C::Mods::packed(p.args);
       constexpr int InTile = C::BN / C::BM;
-      exists = m / InTile < *all.count;
+      exists = m / InTile < all.count();
       if (exists)
-        place = all.tiles[m / InTile];
+        place = all[m / InTile];
       m = place.tile * InTile + m % InTile;
       exists = exists && m * C::BM < place.length;
       number = bwd_block<C>(p, 0, head, m, place);

@@ -105,7 +105,7 @@ template <class Args> struct FwdParams {
 /// Of a head.
 template <class C, class P> TSR_DEVICE int fwd_tiles(P const &p) {
   if constexpr (C::Packed)
-    return *C::Mods::packed(p.args).count;
+    return C::Mods::packed(p.args).count();
   else
     return (p.queries + C::BM - 1) / C::BM;
 }
@@ -120,7 +120,7 @@ template <class C> struct FwdTile {
     m = number % tiles;
     head = number / tiles % p.heads, batch = number / tiles / p.heads;
     if constexpr (C::Packed) {
-      place = C::Mods::packed(p.args).tiles[m];
+      place = C::Mods::packed(p.args)[m];
       m = place.tile;
     }
   }

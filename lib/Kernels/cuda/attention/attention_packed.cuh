@@ -42,13 +42,23 @@ struct PackedSpan {
 struct alignas(16) PackedTile : PackedSpan {
   int tile, sequence;
 };
+/// Before the tiles: how many they are, where the first sequence begins and
+/// where the last one ends.
+struct alignas(16) PackedHeader {
+  int count, begin, end, unused;
+};
 /// All of a head, in the order of launch: inside sections of sequences, the
 /// longest first, and of a sequence the last first. For tiles of keys, whose
 /// queries are those behind them, a sequence's are counted from the other end.
+/// tv.packed_tiles makes them.
 struct PackedTiles {
-  PackedTile const *tiles;
-  int const *count;
+  PackedHeader const *header;
   int sequences;
+
+  TSR_MEMBER int count() const { return header->count; }
+  TSR_MEMBER PackedTile const &operator[](int i) const {
+    return reinterpret_cast<PackedTile const *>(header + 1)[i];
+  }
 
   /// How many there may be.
   static __host__ __device__ constexpr int64 most(int64 positions,
@@ -57,55 +67,19 @@ struct PackedTiles {
   }
 };
 
-/// Sequences that begin in so many positions are a section: the tiles that run
-/// together should find in L2 what they read.
-constexpr int kPackedSection = 16384;
-
-/// Makes the tiles of a head from where sequences begin and, behind the last
-/// one, where that ends: those of sequence blockIdx.x of gridDim.x. One that
-/// would begin before the end of another begins there.
-template <bool Causal>
-TSR_DEVICE void packed_tiles(int const *begins, int positions, int rows,
-                             PackedTile *to, int *count) {
-  const int sequences = gridDim.x, sequence = blockIdx.x;
-  struct Walk {
-    int begin, end;
-    TSR_MEMBER int tiles(int rows) const {
-      return (end - begin + rows - 1) / rows;
-    }
-    TSR_MEMBER int section() const { return begin / kPackedSection; }
-  };
-  const Walk start = {0, min(max(begins[0], 0), positions)};
-  auto next = [&](Walk at, int i) -> Walk {
-    return {at.end, max(at.end, min(begins[i + 1], positions))};
-  };
-  Walk own = start;
-  for (int i = 0; i <= sequence; i++)
-    own = next(own, i);
-  const int tiles = own.tiles(rows);
-  for (int m = threadIdx.x; m < tiles; m += blockDim.x) {
-    int before = Causal ? 0 : tiles - m - 1;
-    Walk at = start;
-    for (int i = 0; i < sequences; i++) {
-      at = next(at, i);
-      const int all = at.tiles(rows);
-      // Causal: tiles m of all sequences are of the same length.
-      if (at.section() != own.section())
-        before += at.section() < own.section() ? all : 0;
-      else if (Causal)
-        before += max(all - m - 1, 0) + (i < sequence && all > m);
-      else if (all > tiles || (all == tiles && i < sequence))
-        before += all;
-    }
-    to[before] = {{own.begin, own.end - own.begin}, m, sequence};
-  }
-  if (sequence == 0 && threadIdx.x == 0) {
-    Walk at = start;
-    *count = 0;
-    for (int i = 0; i < sequences; i++) {
-      at = next(at, i);
-      *count += at.tiles(rows);
-    }
+/// `value` in all rows of no sequence, by the threads of a whole grid. The
+/// tensor is [1, heads, positions], or has columns behind them.
+template <class T, int Rank, int Unit>
+TSR_DEVICE void fill_outside(PackedTiles const &all,
+                             Tensor<T, Rank, Unit> const &to, T value) {
+  const int64 begin = all.header->begin, end = all.header->end;
+  const int64 rows = begin + to.size[2] - end;
+  const int64 columns = Rank == 4 ? to.size[3] : 1;
+  for (int64 i = blockIdx.x * int64(blockDim.x) + threadIdx.x;
+       i < to.size[1] * rows * columns; i += int64(gridDim.x) * blockDim.x) {
+    const int64 head = i / columns / rows, row = i / columns % rows;
+    const int64 at = row < begin ? row : end + row - begin;
+    to.data[head * to.stride[1] + at * to.stride[2] + i % columns] = value;
   }
 }
 

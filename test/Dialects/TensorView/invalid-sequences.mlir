@@ -1,0 +1,115 @@
+// Packed sequences that do not fit.
+// RUN: tessera-opt %s --split-input-file --verify-diagnostics
+
+!q = tensor<1x4x130x16xf32>
+!l = tensor<1x4x130xf32>
+func.func @attention(%q: !q, %begins: tensor<1x5xi64>) {
+  // expected-error@+1 {{'tv.attention' op sequences has element type 'i64'; it must be i32}}
+  %o, %l = tv.attention %q, %q, %q scale(1.0) sequences(%begins) : (!q, !q, !q, tensor<1x5xi64>) -> (!q, !l)
+  return
+}
+
+// -----
+
+!q = tensor<1x4x130x16xf32>
+!l = tensor<1x4x130xf32>
+func.func @attention(%q: !q, %begins: tensor<5xi32>) {
+  // expected-error@+1 {{'tv.attention' op sequences has rank 1; it must be 2}}
+  %o, %l = tv.attention %q, %q, %q scale(1.0) sequences(%begins) : (!q, !q, !q, tensor<5xi32>) -> (!q, !l)
+  return
+}
+
+// -----
+
+!q = tensor<1x4x130x16xf32>
+!l = tensor<1x4x130xf32>
+func.func @attention(%q: !q, %begins: tensor<1x0xi32>) {
+  // expected-error@+1 {{'tv.attention' op sequences has no column; it has one more than sequences}}
+  %o, %l = tv.attention %q, %q, %q scale(1.0) sequences(%begins) : (!q, !q, !q, tensor<1x0xi32>) -> (!q, !l)
+  return
+}
+
+// -----
+
+!q = tensor<2x4x130x16xf32>
+!l = tensor<2x4x130xf32>
+func.func @attention(%q: !q, %begins: tensor<1x5xi32>) {
+  // expected-error@+1 {{'tv.attention' op sequences of 1 batches; the query has 2}}
+  %o, %l = tv.attention %q, %q, %q scale(1.0) sequences(%begins) : (!q, !q, !q, tensor<1x5xi32>) -> (!q, !l)
+  return
+}
+
+// -----
+
+!q = tensor<1x4x130x16xf32>
+!k = tensor<1x4x100x16xf32>
+!l = tensor<1x4x130xf32>
+func.func @attention(%q: !q, %k: !k, %begins: tensor<1x5xi32>) {
+  // expected-error@+1 {{'tv.attention' op has packed sequences, 130 queries and 100 keys; a position is one of a query and of a key}}
+  %o, %l = tv.attention %q, %k, %k scale(1.0) sequences(%begins) : (!q, !k, !k, tensor<1x5xi32>) -> (!q, !l)
+  return
+}
+
+// -----
+
+!q = tensor<1x4x?x16xf32>
+!l = tensor<1x4x?xf32>
+func.func @attention(%q: !q, %begins: tensor<1x5xi32>) {
+  // expected-error@+1 {{'tv.attention' op has packed sequences; the numbers of batches, sequences and positions must be static}}
+  %o, %l = tv.attention %q, %q, %q scale(1.0) sequences(%begins) : (!q, !q, !q, tensor<1x5xi32>) -> (!q, !l)
+  return
+}
+
+// -----
+
+!q = tensor<1x4x130x16xf32>
+!l = tensor<1x4x130xf32>
+func.func @attention(%q: !q, %begins: tensor<1x5xi32>, %bm: tensor<1x1x2x2xi8>) {
+  // expected-error@+1 {{'tv.attention' op must have one of a block_mask, sequences and tiles, or none}}
+  %o, %l = tv.attention %q, %q, %q scale(1.0) block_mask(%bm) blocks [128, 128] sequences(%begins) : (!q, !q, !q, tensor<1x1x2x2xi8>, tensor<1x5xi32>) -> (!q, !l)
+  return
+}
+
+// -----
+
+!q = tensor<1x4x130x16xf32>
+!l = tensor<1x4x130xf32>
+func.func @attention(%q: !q, %tiles: tensor<1x135xi32>) {
+  // expected-error@+1 {{'tv.attention' op has tiles of 135 words; those of 130 positions have 134, and 4 for each sequence}}
+  %o, %l = tv.attention %q, %q, %q scale(1.0) tiles(%tiles) : (!q, !q, !q, tensor<1x135xi32>) -> (!q, !l)
+  return
+}
+
+// -----
+
+!q = tensor<1x4x130x16xf32>
+!l = tensor<1x4x130xf32>
+func.func @attention_grad(%q: !q, %l: !l, %begins: tensor<1x5xi32>, %tiles: tensor<1x150xi32>) {
+  // expected-error@+1 {{'tv.attention_grad' op must have one of a block_mask, sequences and tiles, or none}}
+  %g:3 = tv.attention_grad %q, %q, %q, %q, %q, %l scale(1.0) sequences(%begins) tiles(%tiles) : (!q, !q, !q, !q, !q, !l, tensor<1x5xi32>, tensor<1x150xi32>) -> (!q, !q, !q)
+  return
+}
+
+// -----
+
+func.func @packed_tiles(%begins: tensor<1x5xi32>) {
+  // expected-error@+1 {{'tv.packed_tiles' op has tiles of 3 rows; they have at least 4}}
+  %t = tv.packed_tiles %begins rows(3) : (tensor<1x5xi32>) -> tensor<1x150xi32>
+  return
+}
+
+// -----
+
+func.func @packed_tiles(%begins: tensor<1x5xi32>) {
+  // expected-error@+1 {{'tv.packed_tiles' op has a result of 19 words; it has 4, 4 for each of 4 sequences, and as many as there are positions}}
+  %t = tv.packed_tiles %begins rows(128) : (tensor<1x5xi32>) -> tensor<1x19xi32>
+  return
+}
+
+// -----
+
+func.func @packed_tiles(%begins: tensor<1x?xi32>) {
+  // expected-error@+1 {{'tv.packed_tiles' op must have static shapes}}
+  %t = tv.packed_tiles %begins rows(128) : (tensor<1x?xi32>) -> tensor<1x190xi32>
+  return
+}
