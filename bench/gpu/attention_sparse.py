@@ -15,7 +15,9 @@ blocks: blocks of 128 x 128, in TFLOP/s of the pairs that the mask keeps, 4 d ea
 times that backward. Kinds of blocks, documents and pairs are made once, from the mask as a
 tensor, and both sides get them; results are held against FlashAttention 4's, outputs row
 by row. varlen: 32 sequences of lognormal lengths, packed, causal; both sides get where they
-begin, ours makes its tiles of that once.
+begin, ours makes its tiles of that once. With --modules DIR, where packed.mlir and
+packed_grad.mlir are compiled, they are timed too, by the runtime (as kernels.py has it in
+PYTHONPATH and TESSERA_ROOT), and make their tiles in each run.
 
 decode: one query a sequence, in GB/s of the keys and values that it sees and as a share of
 a copy on the device, measured in the same rounds. Exits with 1 if results differ."""
@@ -230,11 +232,33 @@ def varlen(library, number, sequences, positions, options):
         peers[PEER] = peer
         peers[PEER_ORDERED] = lambda *leaves: peer(*leaves, deterministic=True)
     return compare(library, f"varlen, {sequences} of mean {positions / sequences:.0f}", number,
-                   (1, positions), pairs, peers, options, sequences=sequences, table=tiles)
+                   (1, positions), pairs, peers, options, begins, sequences=sequences, table=tiles)
 
 
-def compare(library, title, number, sizes, pairs, peers, options, **ours):
-    """peers: give the output for q, k and v. ours: of Ours."""
+class Program:
+    """packed.mlir and packed_grad.mlir on the tensors of Ours."""
+
+    def __init__(self, folder, tensors, begins):
+        import tessera
+        self.context = tessera.Context(backend="cuda", device=0)
+        heads = {name: tensors[name].transpose(1, 2) for name in ("q", "k", "v", "dout")}
+        heads |= {name: torch.empty_like(heads["q"]) for name in ("o", "dq", "dk", "dv")}
+        lse, of = torch.empty_like(tensors["lse"]), {}
+        for kind, module, ports in ((FORWARD, "forward", "q k v o"),
+                                    (ORDERED, "backward", "dout q k v o dq dk dv")):
+            given = {name: heads[name] for name in ports.split()}
+            of[kind] = self.context.load(f"{folder}/{module}.tsr").bind(
+                {**given, "lse": lse, "begins": begins[None]})
+        self.bindings, self.heads = of, heads
+
+    def __call__(self, kind):
+        self.bindings[kind].enqueue(torch.cuda.current_stream())
+        results = ("o",) if kind == FORWARD else ("dq", "dk", "dv")
+        return [self.heads[name].transpose(1, 2) for name in results]
+
+
+def compare(library, title, number, sizes, pairs, peers, options, begins=None, **ours):
+    """peers: give the output for q, k and v. begins: of packed sequences. ours: of Ours."""
     batch, length = sizes
     leaves = [torch.randn(batch, length, HEADS, D, device="cuda", dtype=torch.bfloat16,
                           requires_grad=True) for _ in range(3)]
@@ -244,6 +268,10 @@ def compare(library, title, number, sizes, pairs, peers, options, **ours):
     forward.add("ours", lambda: ours(FORWARD))
     backward.add("ours", lambda: ours(BACKWARD))
     backward.add("ours, ordered", lambda: ours(ORDERED))
+    if options.modules and begins is not None:
+        program = Program(options.modules, ours.of, begins)
+        forward.add("ours, by a program", lambda: program(FORWARD))
+        backward.add("ours, by a program", lambda: program(ORDERED))
 
     def add(peer, call):
         outs = []
@@ -409,6 +437,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("library")
     parser.add_argument("--rows", default="blocks,decode", help="names of rows, or of their kinds")
+    parser.add_argument("--modules", metavar="DIR", help="of varlen's programs")
     parser.add_argument("--flex", action="store_true", help="FlexAttention of block masks, too")
     parser.add_argument("--native", action="store_true",
                         help="FlashAttention 4 without a block mask, too, where it can")

@@ -173,6 +173,12 @@ struct PackedTiles {
     emitter.store(arith::IndexCastOp::create(b, loc, b.getI32Type(), value),
                   op.getResult(), {batch, at});
   }
+  /// Tile `at` of the list, or what stands before the tiles.
+  void storeFour(ArrayRef<Value> values, Value batch, Value at) {
+    for (auto [i, value] : llvm::enumerate(values))
+      store(value, batch,
+            math.add(math.mul(at, number(4)), number(int64_t(i))));
+  }
   /// Where sequence `i` begins, of the positions, as far as it alone says.
   Value beginOf(Value batch, Value i) {
     auto word = [&](int64_t value) -> Value {
@@ -192,19 +198,6 @@ struct PackedTiles {
   }
   Value sectionOf(Value begin) { return math.div(begin, number(16384)); }
 
-  /// `body` has a sequence's number, where it begins and ends, and what it gave
-  /// for the one before. Gives where the last one ends, and what `body` gave.
-  SmallVector<Value>
-  forSequences(Value batch,
-               llvm::function_ref<Value(Value, Value, Value, Value)> body) {
-    return emitter.inOrder(
-        number(sequences), {beginOf(batch, number(0)), number(0)},
-        [&](ArrayRef<Value> i, ValueRange before) {
-          Value end =
-              math.max(before[0], beginOf(batch, math.add(i[0], number(1))));
-          return SmallVector<Value>{end, body(i[0], before[0], end, before[1])};
-        });
-  }
   /// Where a sequence begins and ends.
   SmallVector<Value> getSpan(Value batch, Value sequence) {
     return emitter.inOrder(
@@ -248,44 +241,54 @@ struct PackedTiles {
 static void emitLoops(KernelEmitter &emitter, tv::PackedTilesOp op) {
   PackedTiles list{emitter, op};
   Arith &math = list.math;
+  auto number = [&](int64_t value) { return list.number(value); };
   emitter.addOutput(op.getResult());
   SmallVector<Value> words = emitter.localExtents(op.getResult());
-  emitter.parallel(words, [&](ArrayRef<Value> at) {
-    list.store(list.number(0), at[0], at[1]);
-  });
-  emitter.parallel(words[0], [&](ArrayRef<Value> batch) {
-    SmallVector<Value> all = list.forSequences(
-        batch[0], [&](Value, Value begin, Value end, Value before) {
-          return math.add(before, list.countTiles(begin, end));
-        });
-    list.store(all[1], batch[0], list.number(0));
-    list.store(list.beginOf(batch[0], list.number(0)), batch[0],
-               list.number(1));
-    list.store(all[0], batch[0], list.number(2));
-  });
   // As many as one sequence may have.
-  Value most = list.number(llvm::divideCeil(list.positions, list.rows));
-  emitter.parallel(
-      {words[0], list.number(list.sequences), most},
-      [&](ArrayRef<Value> place) {
-        Value batch = place[0], sequence = place[1], m = place[2];
-        SmallVector<Value> own = list.getSpan(batch, sequence);
-        Value tiles = list.countTiles(own[0], own[1]);
-        emitter.ifThen(math.less(m, tiles), [&] {
-          Value first = list.forSequences(
-              batch, [&](Value i, Value begin, Value end, Value sum) {
-                return math.add(sum, list.countBefore(i, begin, end, m,
-                                                      sequence, tiles, own[0]));
-              })[1];
-          if (!op.getCausal()) // its own last ones
-            first =
-                math.add(first, math.sub(math.sub(tiles, m), list.number(1)));
-          Value at = math.add(math.mul(first, list.number(4)), list.number(4));
-          Value ofTile[] = {own[0], math.sub(own[1], own[0]), m, sequence};
-          for (auto [i, value] : llvm::enumerate(ofTile))
-            list.store(value, batch, math.add(at, list.number(i)));
+  const int64_t most =
+      std::max<int64_t>(llvm::divideCeil(list.positions, list.rows), 1);
+  const int64_t threads = std::max<int64_t>(list.sequences, 1) * most;
+  // Each has a tile, if that exists, and a part of the words behind the last.
+  emitter.parallel({words[0], number(threads)}, [&](ArrayRef<Value> place) {
+    Value batch = place[0], sequence = math.div(place[1], number(most)),
+          m = math.rem(place[1], number(most));
+    SmallVector<Value> own = list.getSpan(batch, sequence);
+    Value tiles = list.countTiles(own[0], own[1]);
+    Value start = list.beginOf(batch, number(0));
+    // Where a sequence ends, all tiles up to it, and those that stand before.
+    SmallVector<Value> all = emitter.inOrder(
+        number(list.sequences), {start, number(0), number(0)},
+        [&](ArrayRef<Value> i, ValueRange sums) {
+          Value end =
+              math.max(sums[0], list.beginOf(batch, math.add(i[0], number(1))));
+          return SmallVector<Value>{
+              end, math.add(sums[1], list.countTiles(sums[0], end)),
+              math.add(sums[2], list.countBefore(i[0], sums[0], end, m,
+                                                 sequence, tiles, own[0]))};
         });
-      });
+    emitter.ifThen(math.less(m, tiles), [&] {
+      Value before = all[2];
+      if (!op.getCausal()) // its own last ones
+        before = math.add(before, math.sub(math.sub(tiles, m), number(1)));
+      Value ofTile[] = {own[0], math.sub(own[1], own[0]), m, sequence};
+      list.storeFour(ofTile, batch, math.add(before, number(1)));
+    });
+    emitter.ifThen(math.equal(place[1], number(0)), [&] {
+      Value header[] = {all[1], start, all[0], number(0)};
+      list.storeFour(header, batch, number(0));
+    });
+    Value last = math.mul(math.add(all[1], number(1)), number(4));
+    const int64_t most = list.positions + 4 * list.sequences;
+    emitter.inOrder(number(llvm::divideCeil(most, threads)), {},
+                    [&](ArrayRef<Value> i, ValueRange) {
+                      Value at = math.add(
+                          last,
+                          math.add(math.mul(i[0], number(threads)), place[1]));
+                      emitter.ifThen(math.less(at, words[1]),
+                                     [&] { list.store(number(0), batch, at); });
+                      return SmallVector<Value>();
+                    });
+  });
 }
 
 using Emit = void (*)(KernelEmitter &, Operation *);

@@ -178,7 +178,10 @@ std::string KernelWriter::name(Value value) {
   TypedAttr constant;
   if (matchPattern(value, m_Constant(&constant)))
     return getLiteral(constant);
-  return names.lookup(value);
+  auto known = names.find(value);
+  // Text with nothing in its place could compile.
+  return known == names.end() || known->second.empty() ? "value_without_a_name"
+                                                       : known->second;
 }
 
 std::string KernelWriter::getPointer(Value memref, ValueRange indices) {
@@ -316,7 +319,8 @@ LogicalResult KernelWriter::writeFor(scf::ForOp op, BlockText writeInner) {
              << "'" << init.getType() << "' has no text for cuda kernels";
     carried.push_back(fresh("carried"));
     line() << *type << " " << carried.back() << " = " << name(init) << ";\n";
-    names[argument] = names[result] = carried.back();
+    names[argument] = carried.back();
+    names[result] = carried.back();
   }
   std::string i = fresh("i");
   names[op.getInductionVar()] = i;
