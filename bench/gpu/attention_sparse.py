@@ -20,7 +20,8 @@ packed_grad.mlir are compiled, they are timed too, by the runtime (as kernels.py
 PYTHONPATH and TESSERA_ROOT), and make their tiles in each run.
 
 decode: one query a sequence, in GB/s of the keys and values that it sees and as a share of
-a copy on the device, measured in the same rounds. Exits with 1 if results differ."""
+a copy on the device, measured in the same rounds. Ours paged has the same keys and values in
+shuffled pages of 16, 64 and 128 positions. Exits with 1 if results differ."""
 import argparse
 import ctypes
 import random
@@ -47,6 +48,7 @@ BLOCK, WINDOW = 128, 2048
 BATCH, LENGTH, HEADS, D = 2, 8192, 16, 128  # of block masks
 PACKED, SEQUENCES = 32768, 32
 PEER, PEER_ORDERED = "FA4", "FA4, ordered"
+PAGED = "ours paged by"
 # Relative, in the 2-norm: of a whole result, of one row of an output. One key more or less
 # of n changes a row by 1 / sqrt(n), windows by 2e-2.
 ERROR, ROW_ERROR = 1e-2, 3e-2
@@ -331,24 +333,44 @@ def lognormal():
 
 
 class OursFew:
-    """The kernel of few queries on a padded cache."""
+    """The kernel of few queries on a padded cache, or on pages that a table has."""
 
-    def __init__(self, library, q, k, v, lengths):
+    def __init__(self, library, q, k, v, lengths, pages=None):
         b, queries, heads, self.d = q.shape
-        self.library, self.sizes = library, Sizes(b, heads, k.shape[2], queries, k.shape[1])
+        self.library = library
+        self.page_rows, self.pages, keys = 0, 0, k.shape[1]
+        if pages is not None:
+            self.page_rows, self.pages = k.shape[1], k.shape[0]
+            keys = pages.shape[1] * self.page_rows
+        self.sizes = Sizes(b, heads, k.shape[2], queries, keys)
         pieces, arrived = ctypes.c_long(), ctypes.c_long()
         library.decode_workspace(ctypes.byref(pieces), ctypes.byref(arrived))
         self.of = dict(
             q=q, k=k, v=v, o=torch.empty_like(q), table=lengths,
             workspace=torch.empty(pieces.value, dtype=torch.uint8, device="cuda"),
             ticket=torch.zeros(arrived.value, dtype=torch.uint8, device="cuda"))
+        if pages is not None:
+            self.of["documents"] = pages
         self.tensors = Tensors(**{name: t.data_ptr() for name, t in self.of.items()})
 
     def __call__(self):
         stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
-        if not self.library.decode(self.d, self.sizes, self.tensors, stream):
+        if not self.library.decode(self.d, self.page_rows, self.pages, self.sizes, self.tensors,
+                                   stream):
             raise RuntimeError("there is no kernel of these heads")
         return [self.of["o"]]
+
+
+def shuffled(x, rows, lengths):
+    """Of a padded cache its pages, in any order, those that sequences have; and where they
+    are: -1 for one that they have not."""
+    each = x.shape[1] // rows
+    used = torch.tensor([i * each + j for i, n in enumerate(lengths) for j in range(-(-n // rows))],
+                        device="cuda")
+    used = used[torch.randperm(len(used), generator=torch.Generator().manual_seed(0)).cuda()]
+    table = torch.full((len(lengths) * each,), -1, device="cuda", dtype=torch.int32)
+    table[used] = torch.arange(len(used), device="cuda", dtype=torch.int32)
+    return x.view(-1, rows, *x.shape[2:])[used], table.view(len(lengths), each)
 
 
 def decode(library, title, lengths, heads, key_heads, d, copy, options):
@@ -360,6 +382,11 @@ def decode(library, title, lengths, heads, key_heads, d, copy, options):
               options)
     ours = OursFew(library, q, k, v, used)
     row.add("ours", ours)
+    for rows in (16, 64, 128):
+        if heads // key_heads == 8:
+            keys, pages = shuffled(k, rows, lengths)
+            row.add(f"{PAGED} {rows}",
+                    OursFew(library, q, keys, shuffled(v, rows, lengths)[0], used, pages))
     if cute:
         padded = dict(seqused_k=used)
         row.add(PEER, lambda: [flash_attn_varlen_func(q, k, v, **padded)[0]])
@@ -397,7 +424,7 @@ def decode(library, title, lengths, heads, key_heads, d, copy, options):
 
     size = 2 * 2 * sum(lengths) * key_heads * d
     times = row.times()
-    peers = [call for call in row.calls if call not in ("ours", "copy")]
+    peers = [call for call in row.calls if call not in ("ours", "copy") and PAGED not in call]
     best = times and min(peers, key=lambda call: statistics.median(times[call]), default=None)
     parts = []
     for call in row.calls:
@@ -408,12 +435,17 @@ def decode(library, title, lengths, heads, key_heads, d, copy, options):
             if call != "copy":
                 of_copy = ratio(times, call, "copy") * size / (2 * copy.to.numel())
                 text += f" ({of_copy:.3f} of copy"
+                if PAGED in call:
+                    text += f", {ratio(times, call, 'ours'):.3f} of ours"
                 if call == "ours" and best:
                     text += f", {ratio(times, call, best):.3f} of {best}"
                 text += ")"
         if call in peers and "ours" in row.results:
             error = difference(row.results["ours"], row.results[call])
             text += row.check(call, error <= ERROR, f" error {error:.1e}")
+        if PAGED in call:
+            bits = torch.equal(row.results["ours"][0], row.results[call][0])
+            text += row.check(call, bits, " same bits" if bits else " other bits")
         parts.append(text)
     if ours.of["ticket"].any():
         parts.append(row.check("ours", False, "counts of pieces"))
@@ -448,7 +480,7 @@ def main():
     wanted = set(options.rows.split(","))
     library = load(options.library)
     library.packed.argtypes = [ctypes.c_void_p, Sizes, ctypes.c_void_p, ctypes.c_void_p]
-    library.decode.argtypes = [ctypes.c_int, Sizes, Tensors, ctypes.c_void_p]
+    library.decode.argtypes = [ctypes.c_int] * 3 + [Sizes, Tensors, ctypes.c_void_p]
     torch.manual_seed(0)
     options.scratch = torch.empty(1 << 28, dtype=torch.int8, device="cuda")
     print(torch.cuda.get_device_name(), flush=True)

@@ -108,14 +108,17 @@ extern "C" long attention_workspace(int, Sizes s) {
 }
 
 //===----------------------------------------------------------------------===//
-// Few queries, of sequences whose lengths `table` has
+// Few queries, of sequences whose lengths `table` has; `documents` has their
+// pages, where keys and values are pages
 //===----------------------------------------------------------------------===//
 
 struct LengthsArgs {
   int const *lengths; // [batch]
+  int const *pages;   // [batch, pages of a sequence]
+  int keys;
 };
-static void capture(LengthsArgs &args, Sizes const &, Tensors const &t) {
-  args = {(int const *)t.table};
+static void capture(LengthsArgs &args, Sizes const &s, Tensors const &t) {
+  args = {(int const *)t.table, (int const *)t.documents, s.keys};
 }
 template <int D> struct Lengths : Full<D> {
   using Args = LengthsArgs;
@@ -133,6 +136,12 @@ template <int D> struct Lengths : Full<D> {
     return {0, a.lengths[b]};
   }
 };
+template <int D, int R> struct Pages : Lengths<D> {
+  static constexpr int PageRows = R;
+  TSR_DEVICE int page(LengthsArgs const &a, int batch, int index) {
+    return a.pages[batch * (a.keys / R) + index];
+  }
+};
 
 template <class C, class P>
 __global__ __launch_bounds__(C::Threads, 1) void few_kernel(
@@ -140,18 +149,22 @@ __global__ __launch_bounds__(C::Threads, 1) void few_kernel(
   attention_few<C>(maps, p);
 }
 /// `workspace` has the pieces, `ticket` what of each has arrived.
-template <int D, int Rows>
-static void few(Sizes const &s, Tensors const &t, cudaStream_t stream) {
-  using C = Few<bf16, D, Lengths<D>, D, Rows, 132>;
+template <int D, int Rows, class M = Lengths<D>>
+static void few(int pages, Sizes const &s, Tensors const &t,
+                cudaStream_t stream) {
+  using C = Few<bf16, D, M, D, Rows, 132>;
   using P = FewParams<LengthsArgs>;
   P p = {};
   fill(p, s, t);
   fill(p.o_strides, s.heads, s.queries, D);
   p.pieces = (float *)t.workspace, p.arrived = (int *)t.ticket;
   const unsigned group = s.heads / s.key_heads;
+  Sizes cache = s;
+  if (C::Paged)
+    cache.batch = pages, cache.keys = C::PageRows;
   const FewMaps maps = {map(t.q, D, s, false, s.queries, group),
-                        map(t.k, D, s, true, C::BN),
-                        map(t.v, D, s, true, C::BN)};
+                        map(t.k, D, cache, true, C::BoxRows),
+                        map(t.v, D, cache, true, C::BoxRows)};
   const int bytes = sizeof(typename C::Shared);
   allow_shared(few_kernel<C, P>, bytes);
   few_kernel<C, P><<<multiprocessors(), C::Threads, bytes, stream>>>(maps, p);
@@ -159,15 +172,28 @@ static void few(Sizes const &s, Tensors const &t, cudaStream_t stream) {
 }
 
 /// Of as many rows, queries and heads of a group, as there is a kernel for;
-/// else 0, and nothing runs.
-extern "C" int decode(int d, Sizes s, Tensors t, cudaStream_t stream) {
+/// else 0, and nothing runs. page_rows: of `pages` pages [page, position, head,
+/// d], or 0.
+extern "C" int decode(int d, int page_rows, int pages, Sizes s, Tensors t,
+                      cudaStream_t stream) {
   const int rows = s.heads / s.key_heads * s.queries;
-  const auto run = d == 128 && rows == 8    ? few<128, 8>
-                   : d == 128 && rows == 16 ? few<128, 16>
-                   : d == 64 && rows == 8   ? few<64, 8>
-                                            : nullptr;
+  decltype(&few<128, 8>) run = nullptr;
+  if (d == 128 && rows == 8)
+    run = page_rows == 0     ? few<128, 8>
+          : page_rows == 16  ? few<128, 8, Pages<128, 16>>
+          : page_rows == 64  ? few<128, 8, Pages<128, 64>>
+          : page_rows == 128 ? few<128, 8, Pages<128, 128>>
+                             : nullptr;
+  else if (d == 64 && rows == 8)
+    run = page_rows == 0     ? few<64, 8>
+          : page_rows == 16  ? few<64, 8, Pages<64, 16>>
+          : page_rows == 64  ? few<64, 8, Pages<64, 64>>
+          : page_rows == 128 ? few<64, 8, Pages<64, 128>>
+                             : nullptr;
+  else if (d == 128 && rows == 16 && page_rows == 0)
+    run = few<128, 16>;
   if (run)
-    run(s, t, stream);
+    run(pages, s, t, stream);
   return run != nullptr;
 }
 /// Bytes of the pieces and, zero before and after, of what has arrived; of any.

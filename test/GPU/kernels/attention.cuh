@@ -58,6 +58,7 @@ struct Captured : Base {
     int heads;
     int const *lengths; // [batch]
     PackedTiles packed;
+    int const *table; // [batch, pages of a sequence]
   };
 };
 struct CapturedTriangle : Captured {
@@ -191,6 +192,7 @@ struct Window : Captured {
 struct Lengths : Captured {
   static constexpr char const *kName = "lengths";
   static constexpr bool HasMask = true;
+  static constexpr int kSeen = 1 << 30; // at most, of the last
   struct Row {
     int length;
   };
@@ -380,7 +382,9 @@ Layout layout(Order order, int heads, int positions, int row = D) {
 
 template <class M> std::string title(Shape const &s) {
   const std::string blocks =
-      M::BlockKeys ? format(" %dx%d", M::BlockQueries, M::BlockKeys) : "";
+      M::BlockKeys ? format(" %dx%d", M::BlockQueries, M::BlockKeys)
+      : M::PageRows ? format(" in pages of %d", M::PageRows)
+                    : "";
   return format("d%d/%d %s %s%s b%d h%d/%d s%d/%d%s%s%s", D, DV, Element<T>::kName,
                 M::kName, blocks.c_str(), s.batch, s.heads, s.key_heads, s.queries, s.keys,
                 kOrders[(int)s.order], s.ticket ? "" : " no ticket",

@@ -9,11 +9,13 @@
 //     attention_few_test [check | small | bench]
 //
 // TEST_ROWS is how many rows the kernels have: queries, and heads of a group.
+// TEST_PAGED: keys and values are pages.
 // The modes are those of attention_test.
 //
 //===----------------------------------------------------------------------===//
 
 #include "attention_check.cuh"
+#include "attention_pages.cuh"
 
 template <class M> using FewOf = Few<T, D, M, DV, TEST_ROWS, 132>;
 template <class M>
@@ -30,6 +32,8 @@ template <class M> struct FewProblem : Problem<M> {
   Array<int> arrived{C::MostPipes};
   FewMaps few_maps;
   FewParams<typename M::Args> few = {};
+  using Cache = PagedCache<M, FewProblem>;
+  std::unique_ptr<Cache> cache;
 
   explicit FewProblem(Shape const &shape) : Problem<M>(shape) {
     auto const &s = this->s;
@@ -51,6 +55,27 @@ template <class M> struct FewProblem : Problem<M> {
     few.causal_shift = p.causal_shift;
     few.pieces = pieces, few.arrived = arrived;
     CHECK(cudaMemset(arrived, 0, C::MostPipes * sizeof(int)));
+    if constexpr (M::PageRows > 0) {
+      // All, none, one, whole pages, and any.
+      std::vector<int> lengths;
+      for (unsigned b = 0; b < (unsigned)s.batch; b++)
+        lengths.push_back(b % 7 == 0   ? s.keys
+                          : b % 7 == 2 ? 0
+                          : b % 7 == 3 ? 1
+                          : b % 7 == 4 ? s.keys / 2 / M::PageRows * M::PageRows
+                                       : (b * 2654435761u >> 8) % (s.keys + 1));
+      setLengths(lengths, true);
+    }
+  }
+  void setLengths(std::vector<int> const &lengths, bool mixed = false) {
+    Problem<M>::setLengths(lengths);
+    if constexpr (M::PageRows > 0) {
+      cache = std::make_unique<Cache>(*this, lengths, mixed);
+      const int heads = this->s.key_heads, box = C::BoxRows;
+      few_maps.k = cache->map(*cache->k, cache->lk, heads, box, D);
+      few_maps.v = cache->map(cache->values(), cache->lv, heads, box, DV);
+      few.args.table = *cache->table;
+    }
   }
   bool settled() const {
     for (int n : arrived.host())
@@ -77,6 +102,32 @@ template <class M> void checkMods() {
   check<M>({1, 8, 1, 1, 20000});
   check<M>({200, 4, 2, 2, 190, Order::Position, true, false});
 }
+#ifdef TEST_PAGED
+template <int R> void checkPages() {
+  const auto keys = [](int n) { return (n + R - 1) / R * R; };
+  check<Pages<Lengths, R>>({14, 8, 2, 2, keys(700)});
+  check<Pages<Lengths, R>>({8, 16, 2, 1, keys(2000), Order::Packed});
+  check<Pages<Lengths, R>>({5, 4, 4, 7, keys(333), Order::Head});
+  check<Pages<LastKeys, R>>({9, 8, 8, 1, keys(1500), Order::Head});
+}
+void checkAll(bool small) {
+  if (small) {
+    check<Pages<Lengths, 16>>({5, 4, 2, 2, 1504});
+    check<Pages<LastKeys, 3>>({2, 2, 1, 3, 300});
+    return;
+  }
+  checkPages<1>();
+  checkPages<4>();
+  checkPages<16>();
+  checkPages<24>();
+  checkPages<64>();
+  checkPages<128>();
+  checkPages<256>();
+  check<Pages<Lengths, 8>>({200, 4, 2, 2, 192, Order::Position, true, false});
+  check<Pages<Lengths, 1000>>({3, 8, 1, 1, 20000});
+  check<Pages<Lengths, 16>>({2, 2, 2, 1, 0});
+}
+#else
 void checkAll(bool small) {
   if (small) {
     check<Lengths>({5, 4, 2, 2, 1500});
@@ -99,6 +150,8 @@ void checkAll(bool small) {
     check<Triangle>({1, 16, 1, 4, 9999, Order::Packed});
   }
 }
+
+#endif
 
 /// What keys and values are read at, beside a copy.
 template <class M> void bench(Shape const &s, std::vector<int> const &lengths) {
@@ -132,10 +185,19 @@ void benchAll() {
       11111, 11256, 11343, 11816, 12466, 12884, 15503, 18785, 19205, 20293,
       22736, 23236, 26334, 32768};
   const int group = TEST_ROWS;
-  bench<Lengths>({64, 8 * group, 8, 1, 32768}, drawn);
-  bench<Lengths>({1, 8 * group, 8, 1, 131072}, {131072});
-  bench<Lengths>({8, 8 * group, 8, 1, 4096}, std::vector<int>(8, 4096));
-  bench<Lengths>({256, 8 * group, 8, 1, 1024}, std::vector<int>(256, 1000));
+  auto all = [&](auto mods) {
+    using M = decltype(mods);
+    bench<M>({64, 8 * group, 8, 1, 32768}, drawn);
+    bench<M>({1, 8 * group, 8, 1, 131072}, {131072});
+    bench<M>({8, 8 * group, 8, 1, 4096}, std::vector<int>(8, 4096));
+    bench<M>({256, 8 * group, 8, 1, 1024}, std::vector<int>(256, 1000));
+  };
+  all(Lengths());
+#ifdef TEST_PAGED
+  all(Pages<Lengths, 16>());
+  all(Pages<Lengths, 64>());
+  all(Pages<Lengths, 128>());
+#endif
 }
 
 int main(int argc, char **argv) {
@@ -145,7 +207,12 @@ int main(int argc, char **argv) {
     return 0;
   }
   checkAll(mode == "small");
-  return report.close(format("attention of %d rows d%d/%d %s", TEST_ROWS, D, DV,
-                             Element<T>::kName)
+#ifdef TEST_PAGED
+  const char *const pages = " in pages";
+#else
+  const char *const pages = "";
+#endif
+  return report.close(format("attention of %d rows d%d/%d %s%s", TEST_ROWS, D,
+                             DV, Element<T>::kName, pages)
                           .c_str());
 }

@@ -23,6 +23,13 @@
 // that is. As each block knows how many steps every tile has, nothing is
 // prepared for a launch.
 //
+// Keys and values may be pages: a block of keys is copied in boxes of rows,
+// each from one page, of as few as one row: their swizzle is that of addresses.
+// A page without a key that some query sees is never read, and of one that has
+// both, values of the other rows are cleared: what lies there may be anything,
+// NaN too. Zeros come from a page that the table has wrong, as it lies outside
+// of the tensor.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef TESSERA_KERNELS_ATTENTION_FEW_CUH
@@ -32,6 +39,10 @@
 #include "base/wgmma.cuh"
 
 namespace tessera {
+
+TSR_DEVICE constexpr int common_divisor(int a, int b) {
+  return b ? common_divisor(b, a % b) : a;
+}
 
 /// Type T, head dimension D, of values DV; at most Rows queries and heads of a
 /// group, BN keys a step, Stages of which a pipe has under way
@@ -48,6 +59,11 @@ struct FewConfig {
   static constexpr int LeastSteps = 4;
   /// Of 64 columns; of what is beyond the last, copies make zeros.
   static constexpr int Panels = (D + 63) / 64, ValuePanels = (DV + 63) / 64;
+  static constexpr int PageRows = Mods::PageRows;
+  static constexpr bool Paged = PageRows > 0;
+  /// The boxes of a block of keys.
+  static constexpr int BoxRows = common_divisor(BN, PageRows);
+  static constexpr int Boxes = BN / BoxRows;
   static constexpr bool Causal = Mods::Causal;
   static constexpr bool HasMods = Mods::HasScore || Mods::HasMask;
   /// The score is scaled before it is used; else by Factor, in the exponent.
@@ -64,6 +80,7 @@ struct FewConfig {
   static constexpr int PieceFloats = (Rows * (DV + 2) + 3) / 4 * 4;
   static_assert(Rows >= 1 && Rows <= 64, "at most 64 rows");
   static_assert(Mods::BlockKeys == 0, "no block mask");
+  static_assert(!Mods::Packed, "batches are sequences");
 
   struct Piece {
     int tile;        // negative: no more
@@ -92,7 +109,8 @@ struct FewConfig {
 };
 
 /// Tensors as (d, position, head, batch), 128-byte swizzle. Boxes are 64 x
-/// queries x heads of a group (q), 64 x BN (k, v).
+/// queries x heads of a group (q), 64 x BoxRows (k, v). Where k and v are
+/// pages, these are (d, position in the page, head, page).
 struct FewMaps {
   TensorMap q, k, v;
 };
@@ -187,6 +205,55 @@ template <class C> struct FewShare {
   }
 };
 
+/// Which pages a warp copies the boxes of a tile's blocks from, a lane a box.
+/// It asks for them long before it copies.
+template <class C, class P, bool Paged = C::Paged> struct FewPages {
+  /// Boxes of a lane, and how many blocks those of a warp are.
+  static constexpr int Each = (C::Boxes + 31) / 32;
+  static constexpr int Blocks = Each * 32 / C::Boxes;
+  P const &p;
+  const KeyRange seen;
+  const int batch, begin, lane = threadIdx.x % 32;
+  int now[Each], next[Each], own[Each];
+
+  TSR_MEMBER FewPages(P const &p, KeyRange const &seen, int batch, int begin)
+      : p(p), seen(seen), batch(batch), begin(begin) {
+    ask(begin);
+  }
+  TSR_MEMBER void ask(int block) {
+#pragma unroll
+    for (int i = 0; i < Each; i++) {
+      const int key = block * C::BN + (i * 32 + lane) * C::BoxRows;
+      next[i] = -1; // outside of the tensor
+      if (key < seen.end && key + C::BoxRows > seen.begin)
+        next[i] = C::Mods::page(p.args, batch, key / C::PageRows);
+    }
+  }
+  /// Sets `own`, the pages of the lane's boxes, for a block: from `begin` on,
+  /// one after the other.
+  TSR_MEMBER void find(int block) {
+    const int at = (block - begin) % Blocks;
+    if (at == 0) {
+#pragma unroll
+      for (int i = 0; i < Each; i++)
+        now[i] = next[i];
+      ask(block + Blocks);
+    }
+#pragma unroll
+    for (int i = 0; i < Each; i++)
+      own[i] =
+          Blocks > 1 ? __shfl_sync(~0u, now[i], at * C::Boxes + lane) : now[i];
+  }
+};
+/// There are none.
+template <class C, class P> struct FewPages<C, P, false> {
+  const int batch;
+  TSR_MEMBER FewPages(P const &, KeyRange const &, int batch, int)
+      : batch(batch) {}
+  TSR_MEMBER void find(int) {}
+};
+
+/// By a thread, or by a warp where there are pages.
 template <class C, class P> struct FewProducer {
   FewMaps const &maps;
   P const &p;
@@ -194,19 +261,33 @@ template <class C, class P> struct FewProducer {
   FewShare<C> const &share;
   const int pipe; // of the block
   typename C::Barriers &barriers = s.barriers[pipe];
+  const int lane = C::Paged ? threadIdx.x % 32 : 0;
   Ring<2> q_ring;
   Ring<C::Stages> ring;
 
   template <int Panels>
   TSR_MEMBER void load(TensorMap const &map, char (&to)[Panels][C::BN * 128],
                        uint64 *full, uint64 *empty, int block, int head,
-                       int batch) {
+                       FewPages<C, P> const &pages) {
     barrier_wait(empty, ring.phase ^ 1);
-    barrier_expect(full, sizeof to);
+    if (lane == 0)
+      barrier_expect(full, sizeof to);
+    if constexpr (C::Paged) {
+      __syncwarp();
 #pragma unroll
-    for (int c = 0; c < Panels; c++)
-      tma_load(to[c], &map, full, c * 64, block * C::BN, head, batch,
-               kEvictFirst);
+      for (int i = 0; i < pages.Each; i++)
+        if (const int row = (i * 32 + lane) * C::BoxRows; row < C::BN)
+#pragma unroll
+          for (int c = 0; c < Panels; c++)
+            tma_load(to[c] + row * 128, &map, full, c * 64,
+                     (block * C::BN + row) % C::PageRows, head, pages.own[i],
+                     kEvictFirst);
+    } else {
+#pragma unroll
+      for (int c = 0; c < Panels; c++)
+        tma_load(to[c], &map, full, c * 64, block * C::BN, head, pages.batch,
+                 kEvictFirst);
+    }
   }
   TSR_MEMBER void tell(typename C::Piece const &piece) {
     barrier_wait(&barriers.q_empty[q_ring.stage], q_ring.phase ^ 1);
@@ -225,26 +306,32 @@ template <class C, class P> struct FewProducer {
       const int taken = min(blocks.steps() - offset, last - step);
       const int end = min(begin + taken, blocks.end);
       const int first = step - offset;
-      tell({tile, begin, end, blocks.whole, share.owner(first),
-            share.owner(first + blocks.steps() - 1)});
-      uint64 *const full = &barriers.q_full[q_ring.stage];
-      barrier_expect(full, C::Panels * group * p.queries * 128);
+      FewPages<C, P> pages(p, blocks.seen, batch, begin);
+      if (lane == 0) {
+        tell({tile, begin, end, blocks.whole, share.owner(first),
+              share.owner(first + blocks.steps() - 1)});
+        uint64 *const full = &barriers.q_full[q_ring.stage];
+        barrier_expect(full, C::Panels * group * p.queries * 128);
 #pragma unroll
-      for (int c = 0; c < C::Panels; c++)
-        tma_load(s.queries[pipe].q[q_ring.stage][c], &maps.q, full, c * 64, 0,
-                 head * group, batch, kEvictFirst);
-      q_ring.next();
+        for (int c = 0; c < C::Panels; c++)
+          tma_load(s.queries[pipe].q[q_ring.stage][c], &maps.q, full, c * 64, 0,
+                   head * group, batch, kEvictFirst);
+        q_ring.next();
+      }
       for (int n = begin; n < end; n++, ring.next()) {
         const int i = ring.stage;
+        pages.find(n);
         load(maps.k, s.keys[pipe].k[i], &barriers.k_full[i],
-             &barriers.k_empty[i], n, head, batch);
+             &barriers.k_empty[i], n, head, pages);
         load(maps.v, s.keys[pipe].v[i], &barriers.v_full[i],
-             &barriers.v_empty[i], n, head, batch);
+             &barriers.v_empty[i], n, head, pages);
       }
       step += taken;
     }
-    tell({-1});
-    barrier_arrive(&barriers.q_full[q_ring.stage]);
+    if (lane == 0) {
+      tell({-1});
+      barrier_arrive(&barriers.q_full[q_ring.stage]);
+    }
   }
 };
 
@@ -266,6 +353,7 @@ template <class C, class P> struct FewConsumer {
   int batch;                            // of this device
   int64 of_batch, of_head[2], query[2]; // global, as the functors get them
   typename Mods::Row rows[2];           // of the functors
+  KeyRange seen;                        // where there are pages
   float o[C::DV / 2], x[C::BN / 2], top[2], sum[2], shrink[2];
   Fragment16 probs[C::BN / 16];
 
@@ -297,11 +385,27 @@ template <class C, class P> struct FewConsumer {
     wgmma_wait<0>();
     release(&barriers.k_empty[ring.stage]);
   }
-  TSR_MEMBER void values() {
+  /// Values in rows that no query sees: a probability of 0 leaves NaN.
+  TSR_MEMBER void clear(int block) {
+    const int begin = seen.begin - block * C::BN;
+    const int end = seen.end - block * C::BN;
+    if (begin <= 0 && end >= C::BN)
+      return;
+    auto *const words =
+        reinterpret_cast<uint4 *>(s.keys[pipe].v[ring.stage][0]);
+    for (int i = thread; i < C::ValuePanels * C::BN * 8; i += C::Consumers)
+      if (const int row = i / 8 % C::BN; row < begin || row >= end)
+        words[i] = make_uint4(0, 0, 0, 0);
+    fence_async();
+    named_sync(1 + pipe, C::Consumers);
+  }
+  TSR_MEMBER void values(int block) {
 #pragma unroll
     for (int i = 0; i < C::BN / 16; i++)
       convert<T>(probs[i], x + 8 * i);
     barrier_wait(&barriers.v_full[ring.stage], ring.phase);
+    if constexpr (C::Paged)
+      clear(block);
     const uint64 b = operand(s.keys[pipe].v[ring.stage][0], C::BN * 128);
     wgmma_fence();
 #pragma unroll
@@ -479,6 +583,8 @@ template <class C, class P> struct FewConsumer {
   TSR_MEMBER void run_piece() {
     batch = piece.tile / p.key_heads;
     of_batch = Mods::batch(p.args, batch);
+    if constexpr (C::Paged)
+      seen = FewBlocks<C>(p, piece.tile).seen;
 #pragma unroll
     for (int r = 0; r < 2; r++) {
       const int own = min(row + 8 * r, used - 1);
@@ -496,7 +602,7 @@ template <class C, class P> struct FewConsumer {
         release(&barriers.q_empty[q_ring.stage]);
       modify(n);
       softmax();
-      values();
+      values(n);
     }
     if (piece.begin >= piece.end)
       release(&barriers.q_empty[q_ring.stage]);
@@ -559,7 +665,7 @@ TSR_DEVICE void attention_few(FewMaps const &maps, P const &p) {
   if (group == C::Pipes) {
     registers_lower<C::Producer>();
     const int pipe = threadIdx.x / 32 % 4;
-    if (pipe < C::Pipes && threadIdx.x % 32 == 0)
+    if (pipe < C::Pipes && (C::Paged || threadIdx.x % 32 == 0))
       FewProducer<C, P>{maps, p, s, share, pipe}.run();
   } else {
     registers_raise<C::Consumer>();

@@ -730,6 +730,7 @@ template <class C, class P> struct FwdConsumer {
 /// blocks. `maps` lies in the kernel's parameters.
 template <class C, class P>
 TSR_DEVICE void attention_fwd(FwdMaps const &maps, P const &p) {
+  static_assert(C::Mods::PageRows == 0, "no pages");
   extern __shared__ __align__(1024) char raw[];
   auto &s = *reinterpret_cast<typename C::Shared *>(raw);
   if (threadIdx.x == 0) {

@@ -72,6 +72,12 @@ struct AttentionMods {
   /// const &)`, of as many rows as the kernel's tiles. Positions are those of
   /// all sequences; but `keys` below is asked about those inside of one.
   static constexpr bool Packed = false;
+  /// Keys and values are pages of so many positions, any number; 0: they are
+  /// not. There is an `int page(Args const &, int batch, int index)`: the page
+  /// that has positions [index * PageRows, (index + 1) * PageRows) of a batch
+  /// of this device. It is asked about those that `keys` below has a part of.
+  /// Where there is no such page, all is zero. For attention_few.cuh alone.
+  static constexpr int PageRows = 0;
 
   /// What the functors load for a query or for a key, whatever the other: it is
   /// computed once for many pairs.
@@ -129,9 +135,10 @@ struct HeadSection {
 };
 
 /// Blocks of C::BN keys: [begin, end), of which those from `whole` on cross the
-/// diagonal or the end of the keys.
+/// diagonal or the end of the keys. No query sees a key outside of `seen`.
 struct KeyBlocks {
   int begin = 0, end = 0, whole = 0;
+  KeyRange seen;
 };
 /// Those that the queries [first, last], by their global numbers, see, where
 /// that is what their functors say.
@@ -143,9 +150,11 @@ TSR_DEVICE KeyBlocks key_blocks(P const &p, KeyRange seen, int64 first,
     seen.end = min(seen.end, (int)last + p.causal_shift + 1);
     all_see = min(all_see, (int)first + p.causal_shift + 1);
   }
+  seen = {max(seen.begin, 0), max(min(seen.end, p.keys), 0)};
   KeyBlocks blocks;
-  blocks.begin = max(seen.begin, 0) / C::BN;
-  blocks.end = (max(min(seen.end, p.keys), 0) + C::BN - 1) / C::BN;
+  blocks.seen = seen;
+  blocks.begin = seen.begin / C::BN;
+  blocks.end = (seen.end + C::BN - 1) / C::BN;
   blocks.end = max(blocks.begin, blocks.end);
   blocks.whole = max(all_see, 0) / C::BN;
   return blocks;
