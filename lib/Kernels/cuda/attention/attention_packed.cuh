@@ -67,20 +67,29 @@ struct PackedTiles {
   }
 };
 
-/// `value` in all rows of no sequence, by the threads of a whole grid. The
-/// tensor is [1, heads, positions], or has columns behind them.
+/// By the threads of a whole grid. Not in line: behind a loop that threads leave
+/// apart, NVRTC takes what is the same for a warp for numbers of each thread.
+template <class T>
+static __device__ __noinline__ void
+fill_rows(PackedHeader const *list, T *to, int64 head_stride, int64 row_stride,
+          int64 heads, int64 positions, int64 columns, T value) {
+  const int64 begin = list->begin, end = list->end;
+  const int64 rows = begin + positions - end;
+  for (int64 i = blockIdx.x * int64(blockDim.x) + threadIdx.x;
+       i < heads * rows * columns; i += int64(gridDim.x) * blockDim.x) {
+    const int64 head = i / columns / rows, row = i / columns % rows;
+    const int64 at = row < begin ? row : end + row - begin;
+    to[head * head_stride + at * row_stride + i % columns] = value;
+  }
+}
+/// `value` in all rows of no sequence. The tensor is [1, heads, positions], or
+/// has columns behind them.
 template <class T, int Rank, int Unit>
 TSR_DEVICE void fill_outside(PackedTiles const &all,
                              Tensor<T, Rank, Unit> const &to, T value) {
-  const int64 begin = all.header->begin, end = all.header->end;
-  const int64 rows = begin + to.size[2] - end;
-  const int64 columns = Rank == 4 ? to.size[3] : 1;
-  for (int64 i = blockIdx.x * int64(blockDim.x) + threadIdx.x;
-       i < to.size[1] * rows * columns; i += int64(gridDim.x) * blockDim.x) {
-    const int64 head = i / columns / rows, row = i / columns % rows;
-    const int64 at = row < begin ? row : end + row - begin;
-    to.data[head * to.stride[1] + at * to.stride[2] + i % columns] = value;
-  }
+  if (all.header->begin + to.size[2] != all.header->end)
+    fill_rows(all.header, to.data, to.stride[1], to.stride[2], to.size[1],
+              to.size[2], Rank == 4 ? to.size[3] : 1, value);
 }
 
 /// A sequence of packed ones, with the names of what a kernel's parameters have
