@@ -198,18 +198,22 @@ struct PackedTiles {
   }
   Value sectionOf(Value begin) { return math.div(begin, number(16384)); }
 
-  /// Where a sequence begins and ends.
-  SmallVector<Value> getSpan(Value batch, Value sequence) {
+  /// `body` has a sequence's number, where it begins and ends, and what it gave
+  /// for the one before. Gives where the last one ends, and what `body` gave.
+  using OfSequence =
+      llvm::function_ref<SmallVector<Value>(Value, Value, Value, ValueRange)>;
+  SmallVector<Value> forSequences(Value batch, int64_t values,
+                                  OfSequence body) {
+    SmallVector<Value> init(1 + values, number(0));
+    init[0] = beginOf(batch, number(0));
     return emitter.inOrder(
-        number(sequences + 1), {number(0), number(0)},
-        [&](ArrayRef<Value> i, ValueRange before) {
-          auto upTo = [&](Value last, Value value) {
-            return math.select(math.less(last, i[0]), value,
-                               math.max(value, beginOf(batch, i[0])));
-          };
-          return SmallVector<Value>{
-              upTo(sequence, before[0]),
-              upTo(math.add(sequence, number(1)), before[1])};
+        number(sequences), init, [&](ArrayRef<Value> i, ValueRange before) {
+          Value end =
+              math.max(before[0], beginOf(batch, math.add(i[0], number(1))));
+          SmallVector<Value> next = {end};
+          llvm::append_range(next,
+                             body(i[0], before[0], end, before.drop_front()));
+          return next;
         });
   }
   /// How many tiles of sequence `i`, from `begin` to `end`, stand before tile m
@@ -244,50 +248,55 @@ static void emitLoops(KernelEmitter &emitter, tv::PackedTilesOp op) {
   auto number = [&](int64_t value) { return list.number(value); };
   emitter.addOutput(op.getResult());
   SmallVector<Value> words = emitter.localExtents(op.getResult());
-  // As many as one sequence may have.
-  const int64_t most =
-      std::max<int64_t>(llvm::divideCeil(list.positions, list.rows), 1);
-  const int64_t threads = std::max<int64_t>(list.sequences, 1) * most;
-  // Each has a tile, if that exists, and a part of the words behind the last.
+  // As many tiles as there may be. Each thread has one, the number-th where
+  // sequences stand in order, and a part of the words behind the last.
+  const int64_t threads =
+      std::max<int64_t>(list.positions / list.rows + list.sequences, 1);
   emitter.parallel({words[0], number(threads)}, [&](ArrayRef<Value> place) {
-    Value batch = place[0], sequence = math.div(place[1], number(most)),
-          m = math.rem(place[1], number(most));
-    SmallVector<Value> own = list.getSpan(batch, sequence);
-    Value tiles = list.countTiles(own[0], own[1]);
-    Value start = list.beginOf(batch, number(0));
-    // Where a sequence ends, all tiles up to it, and those that stand before.
-    SmallVector<Value> all = emitter.inOrder(
-        number(list.sequences), {start, number(0), number(0)},
-        [&](ArrayRef<Value> i, ValueRange sums) {
-          Value end =
-              math.max(sums[0], list.beginOf(batch, math.add(i[0], number(1))));
-          return SmallVector<Value>{
-              end, math.add(sums[1], list.countTiles(sums[0], end)),
-              math.add(sums[2], list.countBefore(i[0], sums[0], end, m,
-                                                 sequence, tiles, own[0]))};
+    Value batch = place[0], tile = place[1];
+    // All tiles; of the thread's, its sequence, where that begins and ends, and
+    // the number of its first.
+    SmallVector<Value> own = list.forSequences(
+        batch, 5, [&](Value i, Value begin, Value end, ValueRange before) {
+          Value tiles = list.countTiles(begin, end);
+          // Below the first the difference is larger than any number of tiles.
+          Value isOwn = math.less(math.sub(tile, before[0]), tiles);
+          return SmallVector<Value>{math.add(before[0], tiles),
+                                    math.select(isOwn, i, before[1]),
+                                    math.select(isOwn, begin, before[2]),
+                                    math.select(isOwn, end, before[3]),
+                                    math.select(isOwn, before[0], before[4])};
         });
-    emitter.ifThen(math.less(m, tiles), [&] {
-      Value before = all[2];
+    Value count = own[1], sequence = own[2], begin = own[3], end = own[4];
+    emitter.ifThen(math.less(tile, count), [&] {
+      Value m = math.sub(tile, own[5]), tiles = list.countTiles(begin, end);
+      Value before = list.forSequences(
+          batch, 1, [&](Value i, Value from, Value to, ValueRange sum) {
+            return SmallVector<Value>{
+                math.add(sum[0], list.countBefore(i, from, to, m, sequence,
+                                                  tiles, begin))};
+          })[1];
       if (!op.getCausal()) // its own last ones
         before = math.add(before, math.sub(math.sub(tiles, m), number(1)));
-      Value ofTile[] = {own[0], math.sub(own[1], own[0]), m, sequence};
+      Value ofTile[] = {begin, math.sub(end, begin), m, sequence};
       list.storeFour(ofTile, batch, math.add(before, number(1)));
     });
-    emitter.ifThen(math.equal(place[1], number(0)), [&] {
-      Value header[] = {all[1], start, all[0], number(0)};
+    emitter.ifThen(math.equal(tile, number(0)), [&] {
+      Value header[] = {count, list.beginOf(batch, number(0)), own[0],
+                        number(0)};
       list.storeFour(header, batch, number(0));
     });
-    Value last = math.mul(math.add(all[1], number(1)), number(4));
+    Value last = math.mul(math.add(count, number(1)), number(4));
     const int64_t most = list.positions + 4 * list.sequences;
-    emitter.inOrder(number(llvm::divideCeil(most, threads)), {},
-                    [&](ArrayRef<Value> i, ValueRange) {
-                      Value at = math.add(
-                          last,
-                          math.add(math.mul(i[0], number(threads)), place[1]));
-                      emitter.ifThen(math.less(at, words[1]),
-                                     [&] { list.store(number(0), batch, at); });
-                      return SmallVector<Value>();
-                    });
+    emitter.inOrder(
+        number(llvm::divideCeil(most, threads)), {},
+        [&](ArrayRef<Value> i, ValueRange) {
+          Value at =
+              math.add(last, math.add(math.mul(i[0], number(threads)), tile));
+          emitter.ifThen(math.less(at, words[1]),
+                         [&] { list.store(number(0), batch, at); });
+          return SmallVector<Value>();
+        });
   });
 }
 
