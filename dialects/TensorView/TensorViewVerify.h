@@ -91,6 +91,17 @@ llvm::LogicalResult verifyLike(mlir::Operation *op, mlir::Value like,
                                mlir::Value result,
                                llvm::ArrayRef<int64_t> fromOperand = {});
 
+/// Arguments and yielded values of the given types; only arith, math, tv.load,
+/// and tv.accumulate, which sees to its place; nothing from outside but tensors
+/// that tv.load reads.
+llvm::LogicalResult verifyScalarRegion(mlir::Operation *op,
+                                       mlir::Region &region,
+                                       llvm::StringRef name,
+                                       mlir::TypeRange arguments,
+                                       mlir::TypeRange yields);
+/// The element type of sums and scalars.
+mlir::Type getWide(mlir::Value value);
+
 } // namespace tessera::tv::checks
 
 #endif // TESSERA_TENSORVIEW_TENSORVIEWVERIFY_H

@@ -1,0 +1,202 @@
+//===- TensorViewAttention.td - attention ------------------*- tablegen -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Attention, its gradient, and how kernels cut packed sequences. (A block mask is a
+// composite.) TensorViewOps.td includes it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_TENSORVIEW_ATTENTION_TD
+#define TESSERA_TENSORVIEW_ATTENTION_TD
+
+def TensorView_AttentionOp : TensorView_PureOp<"attention",
+    [Rule, Differentiable, AttrSizedOperandSegments]> {
+  let summary = "Scaled dot-product attention";
+  let description = [{
+    ```mlir
+    %o, %lse = tv.attention %q, %k, %v scale(0.125) causal
+        : (tensor<2x12x128x64xf32>, ...) -> (tensor<2x12x128x64xf32>, tensor<2x12x128xf32>)
+      score_mod (%s: f32, %b: index, %h: index, %qi: index, %ki: index) {
+        %x = tv.load %bias[%h, %qi] : tensor<12x128xf32> -> f32
+        %y = arith.addf %s, %x : f32
+        tv.yield %y : f32
+      }
+      mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
+        %m = arith.cmpi sle, %ki, %qi : index
+        tv.yield %m : i1
+      }
+    ```
+    q [B, H, S, D], k [B, G, T, D], v [B, G, T, V] where G divides H (grouped
+    queries: head h reads group h / (H/G)); result [B, H, S, V] and the log-sum-exp
+    of the scaled, modified scores in f32 (f64 for f64) [B, H, S]. The score is
+    multiplied by `scale`, then `score_mod` runs, then the masks. `causal` keeps
+    ki <= qi + T - S. A row without any key gives 0 and -inf. Indices in regions
+    are global.
+
+    A block mask says in advance what mask_mod would, block by block, so that kernels
+    leave blocks out:
+
+    ```mlir
+    %bm = tv.block_mask of [8192, 8192] blocks [128, 128] : () -> tensor<1x1x64x64xi8>
+      mask_mod (...) {...}
+    %o, %lse = tv.attention %q, %k, %v scale(0.125) block_mask(%bm) blocks [128, 128]
+        : (...) -> (...)
+      mask_mod (...) {...}
+    ```
+    Of each block of queries and keys, [B or 1, H or 1, S/128, T/128] rounded up, the
+    i8 is 0: none of its pairs is kept; 1: those that mask_mod keeps; 2: all, and
+    mask_mod is not asked. `causal` holds besides. The mask is whole on every device.
+
+    Packed sequences lie one behind the other, in each batch its own, S = T, and each
+    attends to itself alone:
+
+    ```mlir
+    %o, %lse = tv.attention %q, %k, %v scale(0.125) causal sequences(%begins)
+        : (tensor<1x12x8192x64xbf16>, ..., tensor<1x33xi32>) -> (...)
+    ```
+    `begins` [B, N + 1] (i32) says where each of N sequences begins and, behind the last
+    one, where that ends; it is whole on every device. A sequence may be empty; one that
+    would begin before the end of another begins there. A position of no sequence, such
+    as one behind the last, is a row without any key. mask_mod and score_mod see
+    positions of the batch, and `causal` and mask_mod hold besides. On GPUs, where a
+    device has one batch, kernels go through what is in a sequence alone; where it has
+    more, they ask of each pair whether it is.
+
+    `tiles` of `tv.packed_tiles` say the same as the sequences that these are of, for
+    kernels.
+  }];
+  let arguments = (ins AnyRankedTensor:$query, AnyRankedTensor:$key,
+                       AnyRankedTensor:$value,
+                       Optional<AnyRankedTensor>:$blockMask,
+                       Optional<AnyRankedTensor>:$sequences,
+                       Optional<AnyRankedTensor>:$tiles, F64Attr:$scale,
+                       UnitAttr:$causal,
+                       OptionalAttr<DenseI64ArrayAttr>:$blocks);
+  let results = (outs AnyRankedTensor:$result, AnyRankedTensor:$lse);
+  let regions = (region MaxSizedRegion<1>:$scoreMod, MaxSizedRegion<1>:$maskMod);
+  let assemblyFormat = [{
+    $query `,` $key `,` $value `scale` `(` $scale `)` (`causal` $causal^)?
+    (`block_mask` `(` $blockMask^ `)` `blocks` $blocks)?
+    (`sequences` `(` $sequences^ `)`)? (`tiles` `(` $tiles^ `)`)? attr-dict
+    `:` functional-type(operands, results)
+    (`score_mod` custom<ScalarRegion>($scoreMod)^)?
+    (`mask_mod` custom<ScalarRegion>($maskMod)^)?
+  }];
+  let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Which pairs there are, as an operand says: the last one, a block mask, sequences
+    /// or tiles. Null if there is none.
+    ::mlir::Value getStructure() {
+      return getBlockMask()   ? getBlockMask()
+             : getSequences() ? getSequences()
+                              : getTiles();
+    }
+  }];
+}
+
+def TensorView_AttentionGradOp : TensorView_PureOp<"attention_grad",
+    [RuleAndPartial, AttrSizedOperandSegments]> {
+  let summary = "The gradients of tv.attention";
+  let description = [{
+    ```mlir
+    %dq, %dk, %dv, %dbias = tv.attention_grad %do, %q, %k, %v, %o, %lse
+        scale(0.125) causal captured %bias
+        : (tensor<2x12x128x64xf32>, ...) -> (tensor<2x12x128x64xf32>, ...)
+      score_mod (%s: f32, %b: index, %h: index, %qi: index, %ki: index) {
+        %x = tv.load %bias[%h, %qi] : tensor<12x128xf32> -> f32
+        %y = arith.addf %s, %x : f32
+        tv.yield %y : f32
+      }
+      score_grad (%s: f32, %dy: f32, %b: index, %h: index, %qi: index, %ki: index) {
+        tv.accumulate 0 [%h, %qi], %dy : f32
+        tv.yield %dy : f32
+      }
+    ```
+    do and o are of the shape of the attention's result, o and lse what it gave for
+    q, k, v with the same attributes and regions; `dlse` is the gradient of lse where
+    that was used. The results are the gradients of q, k, v and of each tensor in
+    `captured`, which score_mod loads from and which must be of floats.
+
+    `score_grad` is the transpose of score_mod at one score: from the scaled score s
+    and the gradient dy of what score_mod made of it, it yields the gradient of s and
+    adds with `tv.accumulate` to the gradients of captured tensors. Without it,
+    `tv-differentiate` writes it. It does not run for scores that are masked; a row
+    without any key gives 0 everywhere. Sums are in f32 (f64 for f64) and rounded
+    once. A block mask, sequences or tiles are the attention's.
+  }];
+  let arguments = (ins AnyRankedTensor:$grad, AnyRankedTensor:$query,
+                       AnyRankedTensor:$key, AnyRankedTensor:$value,
+                       AnyRankedTensor:$output, AnyRankedTensor:$lse,
+                       Optional<AnyRankedTensor>:$lseGrad,
+                       Variadic<AnyRankedTensor>:$captured,
+                       Optional<AnyRankedTensor>:$blockMask,
+                       Optional<AnyRankedTensor>:$sequences,
+                       Optional<AnyRankedTensor>:$tiles, F64Attr:$scale,
+                       UnitAttr:$causal,
+                       OptionalAttr<DenseI64ArrayAttr>:$blocks);
+  let results = (outs AnyRankedTensor:$queryGrad, AnyRankedTensor:$keyGrad,
+                      AnyRankedTensor:$valueGrad,
+                      Variadic<AnyRankedTensor>:$capturedGrads);
+  let regions = (region MaxSizedRegion<1>:$scoreMod, MaxSizedRegion<1>:$maskMod,
+                        MaxSizedRegion<1>:$scoreGrad);
+  let assemblyFormat = [{
+    $grad `,` $query `,` $key `,` $value `,` $output `,` $lse
+    (`dlse` $lseGrad^)? `scale` `(` $scale `)` (`causal` $causal^)?
+    (`captured` $captured^)?
+    (`block_mask` `(` $blockMask^ `)` `blocks` $blocks)?
+    (`sequences` `(` $sequences^ `)`)? (`tiles` `(` $tiles^ `)`)?
+    attr-dict `:` functional-type(operands, results)
+    (`score_mod` custom<ScalarRegion>($scoreMod)^)?
+    (`mask_mod` custom<ScalarRegion>($maskMod)^)?
+    (`score_grad` custom<ScalarRegion>($scoreGrad)^)?
+  }];
+  let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Which pairs there are, as an operand says: the last one, a block mask, sequences
+    /// or tiles. Null if there is none.
+    ::mlir::Value getStructure() {
+      return getBlockMask()   ? getBlockMask()
+             : getSequences() ? getSequences()
+                              : getTiles();
+    }
+  }];
+}
+
+def TensorView_PackedTilesOp : TensorView_PureOp<"packed_tiles", [Rule]> {
+  let summary = "The tiles that kernels cut packed sequences into";
+  let description = [{
+    ```mlir
+    %t = tv.packed_tiles %begins rows(128) causal : (tensor<1x33xi32>) -> tensor<1x8324xi32>
+    %o, %lse = tv.attention %q, %k, %v scale(0.125) causal tiles(%t) : (...) -> (...)
+    ```
+    For `tv.attention`: where N sequences begin, as its `sequences` [B, N + 1] are, and
+    how many rows a tile has, at least 4; the result [B, S + 4 N + 4] (i32), S being the
+    number of positions, has four words for each tile and four before them. First come the
+    number of tiles, where the first sequence begins and where the last one ends; then of
+    each tile where its sequence begins, how long that is, the tile's number in it, and
+    the sequence's. Words behind the last tile are 0.
+
+    Tiles stand in the order of launch: inside sections of 16384 positions, in which
+    sequences that begin there are, those with most keys first (FlashAttention's longest
+    processing time first). One list is for all heads, for all layers, and for the
+    gradient as well; `tv-expand-composites` makes it where a kernel takes it.
+  }];
+  let arguments = (ins AnyRankedTensor:$begins, I64Attr:$rows, UnitAttr:$causal);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = [{
+    $begins `rows` `(` $rows `)` (`causal` $causal^)? attr-dict `:`
+    functional-type(operands, results)
+  }];
+  let extraClassDeclaration = [{
+    /// The sequences; how many positions they are of.
+    int64_t getNumSequences();
+    int64_t getNumPositions();
+  }];
+}
+
+#endif // TESSERA_TENSORVIEW_ATTENTION_TD

@@ -1,0 +1,315 @@
+//===- TensorViewVerifyAttention.cpp - legal attention --------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Attention, its gradient, and what says which of their pairs there are.
+//
+//===----------------------------------------------------------------------===//
+
+#include "TensorView/TensorViewVerify.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::tv;
+using namespace tessera::tv::checks;
+
+/// What attention and its gradient have in common: `tensors` are those of four
+/// dimensions, the query and the key first, `rows` have a number a query.
+static LogicalResult
+verifyAttention(Operation *op, ArrayRef<std::pair<Value, StringRef>> tensors,
+                ArrayRef<std::pair<Value, StringRef>> rows) {
+  Value query = tensors[0].first, key = tensors[1].first;
+  if (failed(verifyElement(op, query, "query", kFloats)))
+    return failure();
+  SmallVector<Value> alike;
+  for (auto [value, name] : tensors)
+    alike.push_back(value);
+  if (failed(verifySameElement(op, alike)))
+    return failure();
+  for (auto [value, name] : tensors)
+    if (failed(verifyRank(op, value, name, 4)))
+      return failure();
+  for (auto [value, name] : rows) {
+    if (failed(verifyRank(op, value, name, 3)))
+      return failure();
+    if (elementOf(value) != getWide(query))
+      return op->emitOpError()
+             << name << " has element type " << elementOf(value)
+             << "; it must be " << getWide(query);
+  }
+  int64_t heads = shapeOf(query)[1], groups = shapeOf(key)[1];
+  if (isDynamic(heads) || isDynamic(groups))
+    return op->emitOpError() << "the number of heads must be static";
+  if (groups == 0 || heads % groups)
+    return op->emitOpError() << "the key's " << groups
+                             << " heads must divide the query's " << heads;
+  return success();
+}
+
+/// A block mask for so many queries and keys.
+static LogicalResult verifyBlocks(Operation *op, Value mask,
+                                  ArrayRef<int64_t> blocks,
+                                  ArrayRef<int64_t> of) {
+  if (blocks.size() != 2)
+    return op->emitOpError() << "has " << blocks.size()
+                             << " block sizes; a block mask has two, of "
+                                "queries and of keys";
+  for (int64_t size : blocks)
+    if (size <= 0 || size % 64 != 0)
+      return op->emitOpError()
+             << "has blocks of " << size
+             << "; block sizes must be positive multiples of 64";
+  if (!elementOf(mask).isSignlessInteger(8))
+    return op->emitOpError() << "block_mask has element type "
+                             << elementOf(mask) << "; it must be i8";
+  if (failed(verifyRank(op, mask, "block_mask", 4)))
+    return failure();
+  for (auto [i, extent] : llvm::enumerate(of)) {
+    if (isDynamic(extent))
+      return op->emitOpError() << "has a block mask; its numbers of queries "
+                                  "and keys must be static";
+    const int64_t own = shapeOf(mask)[2 + i];
+    const int64_t needed = llvm::divideCeil(extent, blocks[i]);
+    if (own != needed)
+      return op->emitOpError()
+             << "block_mask has " << extentText(own) << " blocks of "
+             << (i ? "keys" : "queries") << "; " << extent << " in blocks of "
+             << blocks[i] << " are " << needed;
+  }
+  return success();
+}
+
+/// Where sequences begin, or tiles of them.
+static LogicalResult verifyWords(Operation *op, Value words, StringRef name) {
+  if (!elementOf(words).isSignlessInteger(32))
+    return op->emitOpError() << name << " has element type " << elementOf(words)
+                             << "; it must be i32";
+  return verifyRank(op, words, name, 2);
+}
+
+static LogicalResult verifyBegins(Operation *op, Value begins, StringRef name) {
+  if (failed(verifyWords(op, begins, name)))
+    return failure();
+  if (shapeOf(begins)[1] == 0)
+    return op->emitOpError()
+           << name << " has no column; it has one more than sequences";
+  return success();
+}
+
+/// Packed sequences, if the op has such.
+template <typename Op> static LogicalResult verifySequences(Op op) {
+  Value begins = op.getSequences(), tiles = op.getTiles();
+  if (!begins && !tiles)
+    return success();
+  if (begins && failed(verifyBegins(op, begins, "sequences")))
+    return failure();
+  if (tiles && failed(verifyWords(op, tiles, "tiles")))
+    return failure();
+  const layout::Shape query = shapeOf(op.getQuery()),
+                      key = shapeOf(op.getKey()),
+                      words = shapeOf(begins ? begins : tiles);
+  if (isDynamic(words[0]) || isDynamic(words[1]) || isDynamic(query[2]))
+    return op.emitOpError() << "has packed sequences; the numbers of batches, "
+                               "sequences and positions must be static";
+  if (query[0] != words[0])
+    return op.emitOpError()
+           << (begins ? "sequences" : "tiles") << " of " << words[0]
+           << " batches; the query has " << extentText(query[0]);
+  if (query[2] != key[2])
+    return op.emitOpError()
+           << "has packed sequences, " << extentText(query[2])
+           << " queries and " << extentText(key[2])
+           << " keys; a position is one of a query and of a key";
+  if (tiles && (words[1] < query[2] + 4 || (words[1] - query[2]) % 4 != 0))
+    return op.emitOpError()
+           << "has tiles of " << words[1] << " words; those of " << query[2]
+           << " positions have " << query[2] + 4 << ", and 4 for each sequence";
+  return success();
+}
+
+LogicalResult PackedTilesOp::verify() {
+  if (failed(verifyTensors(*this)) ||
+      failed(verifyBegins(*this, getBegins(), "begins")) ||
+      failed(verifyWords(*this, getResult(), "result")))
+    return failure();
+  if (getRows() < 4)
+    return emitOpError() << "has tiles of " << getRows()
+                         << " rows; they have at least 4";
+  const layout::Shape begins = shapeOf(getBegins()),
+                      words = shapeOf(getResult());
+  for (int64_t extent : {begins[0], begins[1], words[0], words[1]})
+    if (isDynamic(extent))
+      return emitOpError() << "must have static shapes";
+  if (begins[0] != words[0])
+    return emitOpError() << "has a result of " << words[0]
+                         << " batches; sequences are of " << begins[0];
+  if (getNumPositions() < 0)
+    return emitOpError() << "has a result of " << words[1]
+                         << " words; it has 4, 4 for each of "
+                         << getNumSequences()
+                         << " sequences, and as many as there are positions";
+  return success();
+}
+
+int64_t PackedTilesOp::getNumSequences() { return shapeOf(getBegins())[1] - 1; }
+int64_t PackedTilesOp::getNumPositions() {
+  return shapeOf(getResult())[1] - 4 * getNumSequences() - 4;
+}
+
+template <typename Op> static LogicalResult verifyBlockMask(Op op) {
+  Value mask = op.getBlockMask();
+  if (!mask != !op.getBlocks())
+    return op.emitOpError() << "must have both a block_mask and blocks, or "
+                               "neither";
+  if (!mask)
+    return success();
+  const layout::Shape query = shapeOf(op.getQuery());
+  if (failed(verifyBlocks(op, mask, *op.getBlocks(),
+                          {query[2], shapeOf(op.getKey())[2]})))
+    return failure();
+  for (int64_t dim : {0, 1})
+    if (const int64_t own = shapeOf(mask)[dim]; own != 1 && own != query[dim])
+      return op.emitOpError()
+             << "block_mask is for " << extentText(own)
+             << (dim ? " heads" : " batches") << "; it must be for 1 or "
+             << extentText(query[dim]);
+  return success();
+}
+
+/// Which pairs there are, as an operand says.
+template <typename Op> static LogicalResult verifyStructure(Op op) {
+  if (bool(op.getBlockMask()) + bool(op.getSequences()) + bool(op.getTiles()) >
+      1)
+    return op.emitOpError()
+           << "must have one of a block_mask, sequences and tiles, or none";
+  return failed(verifyBlockMask(op)) ? failure() : verifySequences(op);
+}
+
+LogicalResult BlockMaskOp::verify() {
+  if (failed(verifyTensors(*this)))
+    return failure();
+  if (getOf().size() != 2 || getOf()[0] < 0 || getOf()[1] < 0)
+    return emitOpError() << "must be of two numbers, of queries and of keys";
+  if (failed(verifyBlocks(*this, getResult(), getBlocks(), getOf())))
+    return failure();
+  for (int64_t dim : {0, 1})
+    if (isDynamic(shapeOf(getResult())[dim]))
+      return emitOpError() << "must be of a static shape";
+  return success();
+}
+
+LogicalResult BlockMaskOp::verifyRegions() {
+  Type index = IndexType::get(getContext());
+  return verifyScalarRegion(*this, getMaskMod(), "mask_mod",
+                            {index, index, index, index},
+                            {IntegerType::get(getContext(), 1)});
+}
+
+/// The regions that attention and its gradient share.
+static LogicalResult verifyMods(Operation *op, Region &scoreMod,
+                                Region &maskMod, Type wide) {
+  Type index = IndexType::get(op->getContext());
+  Type boolean = IntegerType::get(op->getContext(), 1);
+  if (!scoreMod.empty() &&
+      failed(verifyScalarRegion(op, scoreMod, "score_mod",
+                                {wide, index, index, index, index}, {wide})))
+    return failure();
+  if (maskMod.empty())
+    return success();
+  return verifyScalarRegion(op, maskMod, "mask_mod",
+                            {index, index, index, index}, {boolean});
+}
+
+LogicalResult AttentionOp::verify() {
+  if (failed(verifyTensors(*this)) ||
+      failed(verifyAttention(*this,
+                             {{getQuery(), "query"},
+                              {getKey(), "key"},
+                              {getValue(), "value"},
+                              {getResult(), "result"}},
+                             {{getLse(), "lse"}})) ||
+      failed(verifyStructure(*this)))
+    return failure();
+  return verifyExtents(*this);
+}
+
+LogicalResult AttentionOp::verifyRegions() {
+  return verifyMods(*this, getScoreMod(), getMaskMod(), getWide(getQuery()));
+}
+
+LogicalResult AttentionGradOp::verify() {
+  SmallVector<std::pair<Value, StringRef>> rows = {{getLse(), "lse"}};
+  if (getLseGrad())
+    rows.push_back({getLseGrad(), "dlse"});
+  if (failed(verifyTensors(*this)) ||
+      failed(verifyAttention(*this,
+                             {{getQuery(), "query"},
+                              {getKey(), "key"},
+                              {getValue(), "value"},
+                              {getGrad(), "the gradient"},
+                              {getOutput(), "the attention's result"},
+                              {getQueryGrad(), "the query's gradient"},
+                              {getKeyGrad(), "the key's gradient"},
+                              {getValueGrad(), "the value's gradient"}},
+                             rows)) ||
+      failed(verifyStructure(*this)))
+    return failure();
+  if (getCaptured().size() != getCapturedGrads().size())
+    return emitOpError() << "has " << getCaptured().size()
+                         << " captured tensors and "
+                         << getCapturedGrads().size() << " gradients of them";
+  if (!getCaptured().empty() && getScoreMod().empty())
+    return emitOpError() << "has captured tensors, but no score_mod that could "
+                            "load from them";
+  for (auto [i, tensor] : llvm::enumerate(getCaptured())) {
+    Value grad = getCapturedGrads()[i];
+    std::string name = "captured tensor #" + std::to_string(i);
+    if (!kFloats.contains(elementOf(tensor)))
+      return emitOpError() << name << " has element type " << elementOf(tensor)
+                           << "; only floats have a gradient";
+    if (elementOf(grad) != elementOf(tensor))
+      return emitOpError() << "the gradient of " << name << " has element type "
+                           << elementOf(grad) << "; it must be "
+                           << elementOf(tensor);
+    if (failed(
+            verifyRank(*this, grad, "the gradient of " + name, rankOf(tensor))))
+      return failure();
+  }
+  return verifyExtents(*this);
+}
+
+LogicalResult AttentionGradOp::verifyRegions() {
+  Type index = IndexType::get(getContext());
+  Type wide = getWide(getQuery());
+  if (failed(verifyMods(*this, getScoreMod(), getMaskMod(), wide)))
+    return failure();
+  if (getScoreGrad().empty())
+    return success();
+  if (getScoreMod().empty())
+    return emitOpError() << "has a score_grad, but no score_mod";
+  return verifyScalarRegion(*this, getScoreGrad(), "score_grad",
+                            {wide, wide, index, index, index, index}, {wide});
+}
+
+LogicalResult AccumulateOp::verify() {
+  auto parent = dyn_cast_or_null<AttentionGradOp>((*this)->getParentOp());
+  if (!parent || (*this)->getParentRegion() != &parent.getScoreGrad())
+    return emitOpError() << "belongs in the score_grad of a tv.attention_grad";
+  uint64_t count = parent.getCapturedGrads().size();
+  if (getNumber() >= count)
+    return emitOpError() << "adds to the gradient of captured tensor #"
+                         << int64_t(getNumber()) << "; there are " << count;
+  Value grad = parent.getCapturedGrads()[getNumber()];
+  if (int64_t(getIndices().size()) != rankOf(grad))
+    return emitOpError() << "has " << getIndices().size()
+                         << " indices; the tensor has rank " << rankOf(grad);
+  Type wide = getWide(parent.getQuery());
+  if (getAdjoint().getType() != wide)
+    return emitOpError() << "adds a " << getAdjoint().getType()
+                         << "; it must be " << wide;
+  return success();
+}
