@@ -21,7 +21,8 @@ PYTHONPATH and TESSERA_ROOT), and make their tiles in each run.
 
 decode: one query a sequence, in GB/s of the keys and values that it sees and as a share of
 a copy on the device, measured in the same rounds. Ours paged has the same keys and values in
-shuffled pages of 16, 64 and 128 positions. Exits with 1 if results differ."""
+shuffled pages of 16, 64 and 128 positions; with --modules DIR lognormal has paged.mlir, too.
+Exits with 1 if results differ."""
 import argparse
 import ctypes
 import random
@@ -237,12 +238,16 @@ def varlen(library, number, sequences, positions, options):
                    (1, positions), pairs, peers, options, begins, sequences=sequences, table=tiles)
 
 
+def cuda_context():
+    import tessera
+    return tessera.Context(backend="cuda", device=0)
+
+
 class Program:
     """packed.mlir and packed_grad.mlir on the tensors of Ours."""
 
     def __init__(self, folder, tensors, begins):
-        import tessera
-        self.context = tessera.Context(backend="cuda", device=0)
+        self.context = cuda_context()
         heads = {name: tensors[name].transpose(1, 2) for name in ("q", "k", "v", "dout")}
         heads |= {name: torch.empty_like(heads["q"]) for name in ("o", "dq", "dk", "dv")}
         lse, of = torch.empty_like(tensors["lse"]), {}
@@ -361,6 +366,22 @@ class OursFew:
         return [self.of["o"]]
 
 
+class PagedProgram:
+    """paged.mlir on the tensors of OursFew."""
+
+    def __init__(self, folder, few):
+        self.context = cuda_context()
+        heads = few["q"].transpose(1, 2)
+        self.o = torch.empty_like(heads)
+        self.binding = self.context.load(f"{folder}/paged.tsr").bind(
+            {"q": heads, "keys": few["k"], "values": few["v"], "table": few["documents"],
+             "lengths": few["table"], "o": self.o})
+
+    def __call__(self):
+        self.binding.enqueue(torch.cuda.current_stream())
+        return [self.o.transpose(1, 2)]
+
+
 def shuffled(x, rows, lengths):
     """Of a padded cache its pages, in any order, those that sequences have; and where they
     are: -1 for one that they have not."""
@@ -385,8 +406,10 @@ def decode(library, title, lengths, heads, key_heads, d, copy, options):
     for rows in (16, 64, 128):
         if heads // key_heads == 8:
             keys, pages = shuffled(k, rows, lengths)
-            row.add(f"{PAGED} {rows}",
-                    OursFew(library, q, keys, shuffled(v, rows, lengths)[0], used, pages))
+            paged = OursFew(library, q, keys, shuffled(v, rows, lengths)[0], used, pages)
+            row.add(f"{PAGED} {rows}", paged)
+            if options.modules and title == "lognormal" and rows == 64:
+                row.add(f"{PAGED} {rows}, a program", PagedProgram(options.modules, paged.of))
     if cute:
         padded = dict(seqused_k=used)
         row.add(PEER, lambda: [flash_attn_varlen_func(q, k, v, **padded)[0]])
@@ -469,7 +492,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("library")
     parser.add_argument("--rows", default="blocks,decode", help="names of rows, or of their kinds")
-    parser.add_argument("--modules", metavar="DIR", help="of varlen's programs")
+    parser.add_argument("--modules", metavar="DIR", help="of programs")
     parser.add_argument("--flex", action="store_true", help="FlexAttention of block masks, too")
     parser.add_argument("--native", action="store_true",
                         help="FlashAttention 4 without a block mask, too, where it can")

@@ -333,6 +333,54 @@ template <typename Op> static LogicalResult verifyTiles(Op op) {
   return success();
 }
 
+/// A probability, a pair's number, and an i64 in memory.
+template <typename Op> static LogicalResult verifyDropout(Op op) {
+  const bool has = bool(op.getDropout());
+  if (has != bool(op.getSeed()) || has != bool(op.getStream()) ||
+      has == op.getNumberMod().empty() || (op.getStep() && !has))
+    return op.emitOpError() << "needs seed, stream and a number_mod for "
+                               "dropout, and for nothing else";
+  if (!has)
+    return success();
+  const double rate = op.getDropout()->convertToDouble();
+  if (!(rate >= 0 && rate < 1))
+    return op.emitOpError() << "dropout must be in [0, 1)";
+  if (failed(verifyFunctor(op, op.getNumberMod(), "number_mod", 0,
+                           IndexType::get(op.getContext()))))
+    return failure();
+  if (!op.getStep())
+    return success();
+  auto step = cast<MemRefType>(op.getStep().getType());
+  if (step.getRank() != 0 || !step.getElementType().isSignlessInteger(64))
+    return op.emitOpError() << "step must be a memref<i64>, not " << step;
+  return success();
+}
+
+int64_t AttentionOp::getNumKeys() {
+  const int64_t keys = cast<MemRefType>(getKey().getType()).getDimSize(2);
+  return getPages()
+             ? cast<MemRefType>(getPages().getType()).getDimSize(1) * keys
+             : keys;
+}
+
+/// Both of static numbers.
+static LogicalResult verifyPages(AttentionOp op) {
+  if (!op.getPages())
+    return success();
+  auto pages = cast<MemRefType>(op.getPages().getType());
+  auto key = cast<MemRefType>(op.getKey().getType());
+  if (pages.getRank() != 2 || pages.isDynamicDim(1) ||
+      !pages.getElementType().isSignlessInteger(32))
+    return op.emitOpError()
+           << "pages must be [B, M], M static, of i32, not " << pages;
+  if (key.isDynamicDim(2))
+    return op.emitOpError() << "with pages has a static number of keys in each";
+  if (op.getBlocks() || op.getTiles())
+    return op.emitOpError()
+           << "has both pages and " << (op.getTiles() ? "tiles" : "blocks");
+  return success();
+}
+
 LogicalResult AttentionOp::verify() {
   Type number = Float32Type::get(getContext());
   Type boolean = IntegerType::get(getContext(), 1);
@@ -341,7 +389,8 @@ LogicalResult AttentionOp::verify() {
       (getLse() && failed(verifyRows(*this, getLse(), "lse"))) ||
       failed(verifyFunctor(*this, getScoreMod(), "score_mod", 1, number)) ||
       failed(verifyBlocks(*this, getBlocks(), getBlockMod())) ||
-      failed(verifyTiles(*this)))
+      failed(verifyTiles(*this)) || failed(verifyPages(*this)) ||
+      failed(verifyDropout(*this)))
     return failure();
   return verifyFunctor(*this, getMaskMod(), "mask_mod", 0, boolean);
 }
@@ -359,7 +408,7 @@ LogicalResult AttentionGradOp::verify() {
       failed(verifyFunctor(*this, getScoreGrad(), "score_grad", 2,
                            SmallVector<Type>(1 + getSums().size(), number))) ||
       failed(verifyBlocks(*this, getBlocks(), getBlockMod())) ||
-      failed(verifyTiles(*this)))
+      failed(verifyTiles(*this)) || failed(verifyDropout(*this)))
     return failure();
   if (getScoreMod().empty() != getScoreGrad().empty())
     return emitOpError() << "must have both score_mod and score_grad, or none";

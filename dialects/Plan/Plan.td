@@ -286,24 +286,43 @@ def Plan_AttentionOp : Op<Plan_Dialect, "attention", [AttrSizedOperandSegments]>
 
     With `tiles` it is of packed sequences, one batch with as many queries as keys, all on
     the device: a list of `tv.packed_tiles`, which has as many rows a tile as the schedule.
+
+    With `dropout(rate) seed %seed stream %stream step %step` weights are 0 where tv.random
+    of their number, that of a pair by `number_mod`, is below the rate; the others are
+    divided by 1 - rate. A query's weights follow each other, and those of the next query
+    follow them. `step` is a memref of one i64.
+
+    With `pages` key and value are [P, G, R, D] and [P, G, R, V], pages of R keys, and the
+    table [B, M] has the pages of a batch, one behind the other; one that there is not has
+    zeros.
   }];
   let arguments = (ins AnyMemRef:$query, AnyMemRef:$key, AnyMemRef:$value,
                        AnyMemRef:$result, Optional<AnyMemRef>:$lse,
-                       Optional<AnyMemRef>:$tiles,
-                       F64Attr:$scale, UnitAttr:$causal,
+                       Optional<AnyMemRef>:$tiles, Optional<AnyMemRef>:$pages,
+                       Optional<I64>:$seed, Optional<I64>:$stream,
+                       Optional<AnyMemRef>:$step, F64Attr:$scale, UnitAttr:$causal,
+                       OptionalAttr<F64Attr>:$dropout,
                        OptionalAttr<DenseI64ArrayAttr>:$blocks);
   let regions = (region MaxSizedRegion<1>:$scoreMod, MaxSizedRegion<1>:$maskMod,
-                        MaxSizedRegion<1>:$blockMod);
+                        MaxSizedRegion<1>:$blockMod, MaxSizedRegion<1>:$numberMod);
   let assemblyFormat = [{
     $query `,` $key `,` $value `to` $result (`,` $lse^)? `scale` `(` $scale `)`
-    (`causal` $causal^)? (`blocks` $blocks^)? (`tiles` $tiles^)? attr-dict `:`
+    (`causal` $causal^)?
+    (`dropout` `(` $dropout^ `)` `seed` $seed `stream` $stream)?
+    (`step` $step^)?
+    (`blocks` $blocks^)? (`tiles` $tiles^)? (`pages` $pages^)? attr-dict `:`
     type($query) `,` type($key) `,` type($value) `to` type($result) (`,` type($lse)^)?
-    (`tiles` type($tiles)^)?
+    (`step` type($step)^)? (`tiles` type($tiles)^)? (`pages` type($pages)^)?
     (`score_mod` custom<ScalarRegion>($scoreMod)^)?
     (`mask_mod` custom<ScalarRegion>($maskMod)^)?
     (`block_mod` custom<ScalarRegion>($blockMod)^)?
+    (`number_mod` custom<ScalarRegion>($numberMod)^)?
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Of a batch: M R of pages. It may be dynamic.
+    int64_t getNumKeys();
+  }];
 }
 
 def Plan_AttentionGradOp : Op<Plan_Dialect, "attention_grad",
@@ -346,19 +365,26 @@ def Plan_AttentionGradOp : Op<Plan_Dialect, "attention_grad",
                        AnyMemRef:$keyGrad, AnyMemRef:$valueGrad,
                        AnyMemRef:$scratch, Variadic<AnyMemRef>:$sums,
                        DefaultValuedAttr<StrArrayAttr, "{}">:$sumsBy,
-                       Optional<AnyMemRef>:$tiles, F64Attr:$scale, UnitAttr:$causal,
+                       Optional<AnyMemRef>:$tiles, Optional<I64>:$seed,
+                       Optional<I64>:$stream, Optional<AnyMemRef>:$step,
+                       F64Attr:$scale, UnitAttr:$causal,
+                       OptionalAttr<F64Attr>:$dropout,
                        OptionalAttr<DenseI64ArrayAttr>:$blocks);
   let regions = (region MaxSizedRegion<1>:$scoreMod, MaxSizedRegion<1>:$maskMod,
-                        MaxSizedRegion<1>:$scoreGrad, MaxSizedRegion<1>:$blockMod);
+                        MaxSizedRegion<1>:$scoreGrad, MaxSizedRegion<1>:$blockMod,
+                        MaxSizedRegion<1>:$numberMod);
   let assemblyFormat = [{
     $grad `,` $query `,` $key `,` $value `,` $output `,` $lse (`dlse` $lseGrad^)?
     `to` $queryGrad `,` $keyGrad `,` $valueGrad `by` $scratch
     (`sums` $sums^ $sumsBy)? `scale` `(` $scale `)` (`causal` $causal^)?
+    (`dropout` `(` $dropout^ `)` `seed` $seed `stream` $stream)?
+    (`step` $step^)?
     (`blocks` $blocks^)? (`tiles` $tiles^)? attr-dict `:` type(operands)
     (`score_mod` custom<ScalarRegion>($scoreMod)^)?
     (`mask_mod` custom<ScalarRegion>($maskMod)^)?
     (`score_grad` custom<ScalarRegion>($scoreGrad)^)?
     (`block_mod` custom<ScalarRegion>($blockMod)^)?
+    (`number_mod` custom<ScalarRegion>($numberMod)^)?
   }];
   let hasVerifier = 1;
 }

@@ -38,6 +38,10 @@ def TensorView_AttentionOp : TensorView_PureOp<"attention",
     ki <= qi + T - S. A row without any key gives 0 and -inf. Indices in regions
     are global.
 
+    `dropout(0.1) seed(1) stream(2) step %t` is that of `tv.dropout` on the weights,
+    [B, H, S, T] after the softmax: of each row some are 0, the others divided by 0.9.
+    The log-sum-exp does not see it.
+
     A block mask says in advance what mask_mod would, block by block, so that kernels
     leave blocks out:
 
@@ -69,33 +73,62 @@ def TensorView_AttentionOp : TensorView_PureOp<"attention",
 
     `tiles` of `tv.packed_tiles` say the same as the sequences that these are of, for
     kernels.
+
+    Keys and values may lie in pages, as those of caches that grow:
+
+    ```mlir
+    %o, %lse = tv.attention %q, %k, %v scale(0.125) pages(%table)
+        : (tensor<8x32x1x128xbf16>, tensor<900x4x64x128xbf16>, ..., tensor<8x40xi32>) -> (...)
+      mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
+        %n = tv.load %lengths[%b] : tensor<8xi32> -> i32
+        %end = arith.index_cast %n : i32 to index
+        %m = arith.cmpi slt, %ki, %end : index
+        tv.yield %m : i1
+      }
+    ```
+    Then key [P, G, R, D] and value [P, G, R, V] are pages of R positions, and `table`
+    [B, M] (i32) says which page has the positions from i R on of a batch: T = M R. An
+    entry that is no page is one of zeros, and a page may be of several batches. Pages are
+    whole on every device but for their heads; the table may be split by batches. How many
+    keys a batch has mask_mod says: kernels do not read pages that it keeps no key of. On
+    GPUs `flash` takes them for the step of a decoder, where the queries of all heads of a
+    key head are at most 64; `math` gathers them. There is no gradient.
   }];
   let arguments = (ins AnyRankedTensor:$query, AnyRankedTensor:$key,
                        AnyRankedTensor:$value,
+                       Optional<AnyRankedTensor>:$step,
                        Optional<AnyRankedTensor>:$blockMask,
                        Optional<AnyRankedTensor>:$sequences,
-                       Optional<AnyRankedTensor>:$tiles, F64Attr:$scale,
+                       Optional<AnyRankedTensor>:$tiles,
+                       Optional<AnyRankedTensor>:$pages, F64Attr:$scale,
                        UnitAttr:$causal,
+                       OptionalAttr<F64Attr>:$dropout,
+                       OptionalAttr<I64Attr>:$seed, OptionalAttr<I64Attr>:$stream,
                        OptionalAttr<DenseI64ArrayAttr>:$blocks);
   let results = (outs AnyRankedTensor:$result, AnyRankedTensor:$lse);
   let regions = (region MaxSizedRegion<1>:$scoreMod, MaxSizedRegion<1>:$maskMod);
   let assemblyFormat = [{
     $query `,` $key `,` $value `scale` `(` $scale `)` (`causal` $causal^)?
+    (`dropout` `(` $dropout^ `)` `seed` `(` $seed `)` `stream` `(` $stream `)`)?
+    (`step` $step^)?
     (`block_mask` `(` $blockMask^ `)` `blocks` $blocks)?
-    (`sequences` `(` $sequences^ `)`)? (`tiles` `(` $tiles^ `)`)? attr-dict
-    `:` functional-type(operands, results)
+    (`sequences` `(` $sequences^ `)`)? (`tiles` `(` $tiles^ `)`)?
+    (`pages` `(` $pages^ `)`)? attr-dict `:` functional-type(operands, results)
     (`score_mod` custom<ScalarRegion>($scoreMod)^)?
     (`mask_mod` custom<ScalarRegion>($maskMod)^)?
   }];
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
-    /// Which pairs there are, as an operand says: the last one, a block mask, sequences
-    /// or tiles. Null if there is none.
+    /// Which pairs there are or where their keys lie, as an operand says: the last one, a
+    /// block mask, sequences, tiles or pages. Null if there is none.
     ::mlir::Value getStructure() {
       return getBlockMask()   ? getBlockMask()
              : getSequences() ? getSequences()
-                              : getTiles();
+             : getTiles()     ? getTiles()
+                              : getPages();
     }
+    /// Of a batch: M R of pages.
+    int64_t getNumKeys();
   }];
 }
 
@@ -134,10 +167,13 @@ def TensorView_AttentionGradOp : TensorView_PureOp<"attention_grad",
                        AnyRankedTensor:$output, AnyRankedTensor:$lse,
                        Optional<AnyRankedTensor>:$lseGrad,
                        Variadic<AnyRankedTensor>:$captured,
+                       Optional<AnyRankedTensor>:$step,
                        Optional<AnyRankedTensor>:$blockMask,
                        Optional<AnyRankedTensor>:$sequences,
                        Optional<AnyRankedTensor>:$tiles, F64Attr:$scale,
                        UnitAttr:$causal,
+                       OptionalAttr<F64Attr>:$dropout,
+                       OptionalAttr<I64Attr>:$seed, OptionalAttr<I64Attr>:$stream,
                        OptionalAttr<DenseI64ArrayAttr>:$blocks);
   let results = (outs AnyRankedTensor:$queryGrad, AnyRankedTensor:$keyGrad,
                       AnyRankedTensor:$valueGrad,
@@ -147,6 +183,8 @@ def TensorView_AttentionGradOp : TensorView_PureOp<"attention_grad",
   let assemblyFormat = [{
     $grad `,` $query `,` $key `,` $value `,` $output `,` $lse
     (`dlse` $lseGrad^)? `scale` `(` $scale `)` (`causal` $causal^)?
+    (`dropout` `(` $dropout^ `)` `seed` `(` $seed `)` `stream` `(` $stream `)`)?
+    (`step` $step^)?
     (`captured` $captured^)?
     (`block_mask` `(` $blockMask^ `)` `blocks` $blocks)?
     (`sequences` `(` $sequences^ `)`)? (`tiles` `(` $tiles^ `)`)?

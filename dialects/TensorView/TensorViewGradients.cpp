@@ -316,6 +316,9 @@ LogicalResult GroupedMatmulOp::addCotangents(ImplicitLocOpBuilder &builder,
 
 LogicalResult AttentionOp::addCotangents(ImplicitLocOpBuilder &builder,
                                          Cotangents &cotangents) {
+  if (getPages())
+    return emitOpError() << "has no gradient with pages; gather the keys and "
+                            "values first";
   GradientCore core(builder, *this);
   Value grad = cotangents.take(builder, getResult());
   Value lseGrad = cotangents.take(builder, getLse());
@@ -334,8 +337,9 @@ LogicalResult AttentionOp::addCotangents(ImplicitLocOpBuilder &builder,
   auto op = AttentionGradOp::create(
       builder, types[0], types[1], types[2], ArrayRef(types).drop_front(3),
       grad, getQuery(), getKey(), getValue(), getResult(), getLse(), lseGrad,
-      captured.getArrayRef(), getBlockMask(), getSequences(), getTiles(),
-      getScaleAttr(), getCausalAttr(), getBlocksAttr());
+      captured.getArrayRef(), getStep(), getBlockMask(), getSequences(),
+      getTiles(), getScaleAttr(), getCausalAttr(), getDropoutAttr(),
+      getSeedAttr(), getStreamAttr(), getBlocksAttr());
   for (auto [from, to] : {std::pair(&getScoreMod(), &op.getScoreMod()),
                           std::pair(&getMaskMod(), &op.getMaskMod())}) {
     IRMapping mapping;

@@ -357,17 +357,17 @@ LogicalResult AttentionGradOp::transferPartial(States operands,
                                                std::string &why) {
   // Linear in the two gradients that come in together.
   const unsigned lseGrad = getLseGrad() ? 6 : 0;
-  const unsigned captured = 6 + bool(getLseGrad());
+  const unsigned captured = 6 + bool(getLseGrad()),
+                 behind = captured + getCaptured().size();
   State state = firstPartial(operands.take_front(captured));
-  if (!state && getStructure())
-    state = operands.back();
+  if (!state)
+    state = firstPartial(operands.drop_front(behind));
   if (!state)
     return give(*this, state, results);
   if (*state != layout::Combiner::Sum)
     return refuse(*this, state, "it keeps sums only", why);
   for (unsigned i = 1, e = operands.size(); i < e; ++i)
-    if (i != lseGrad && operands[i] &&
-        (i < captured || (getStructure() && i == e - 1)))
+    if (i != lseGrad && operands[i] && (i < captured || i >= behind))
       return refuse(*this, state, "operand #" + Twine(i) + " must be whole",
                     why);
   if (operands[0] != operands[lseGrad])

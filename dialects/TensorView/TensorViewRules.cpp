@@ -221,15 +221,15 @@ Rule GroupedMatmulOp::getShardingRule() {
   return rule.build();
 }
 
-/// What says which pairs there are is whole on each device, but tiles are of
-/// its batches: the last operand.
+/// What says which pairs there are or where keys lie, the last operand, is
+/// whole on each device, or of its batches.
 template <typename Op>
-static void addStructure(RuleBuilder &rule, Op op, int batch) {
+static void addStructure(RuleBuilder &rule, Op op, bool ofBatches, int batch) {
   if (Value structure = op.getStructure())
     for (int64_t dim = 0, e = shapeOf(structure).size(); dim < e; ++dim)
       rule.operand(op->getNumOperands() - 1, dim,
-                   dim == 0 && op.getTiles() ? batch
-                                             : rule.factor(Kind::Sequential));
+                   dim == 0 && ofBatches ? batch
+                                         : rule.factor(Kind::Sequential));
 }
 
 Rule AttentionOp::getShardingRule() {
@@ -241,9 +241,10 @@ Rule AttentionOp::getShardingRule() {
   int d = rule.factor(Kind::Sequential);
   int t = rule.factor(Kind::Sequential);
   int v = rule.factor(Kind::Parallel);
+  int of = getPages() ? rule.factor(Kind::Sequential) : b; // of keys: pages
   rule.operand(0, 0, b).operand(0, 1, g).operand(0, 2, s).operand(0, 3, d);
-  rule.operand(1, 0, b).operand(1, 1, g).operand(1, 2, t).operand(1, 3, d);
-  rule.operand(2, 0, b).operand(2, 1, g).operand(2, 2, t).operand(2, 3, v);
+  rule.operand(1, 0, of).operand(1, 1, g).operand(1, 2, t).operand(1, 3, d);
+  rule.operand(2, 0, of).operand(2, 1, g).operand(2, 2, t).operand(2, 3, v);
   rule.result(0, 0, b).result(0, 1, g).result(0, 2, s).result(0, 3, v);
   rule.result(1, 0, b).result(1, 1, g).result(1, 2, s);
   if (keyHeads > 0 && heads > keyHeads) {
@@ -251,7 +252,7 @@ Rule AttentionOp::getShardingRule() {
     rule.size(group, heads / keyHeads);
     rule.operand(0, 1, group).result(0, 1, group).result(1, 1, group);
   }
-  addStructure(rule, *this, b);
+  addStructure(rule, *this, getTiles() || getPages(), b);
   return rule.build();
 }
 
@@ -300,7 +301,7 @@ Rule AttentionGradOp::getShardingRule() {
     }
     rule.use(first + i, Use::Unread);
   }
-  addStructure(rule, *this, b);
+  addStructure(rule, *this, bool(getTiles()), b);
   return rule.build();
 }
 

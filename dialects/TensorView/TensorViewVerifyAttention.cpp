@@ -83,7 +83,7 @@ static LogicalResult verifyBlocks(Operation *op, Value mask,
   return success();
 }
 
-/// Where sequences begin, or tiles of them.
+/// Where sequences begin, tiles of them, or pages.
 static LogicalResult verifyWords(Operation *op, Value words, StringRef name) {
   if (!elementOf(words).isSignlessInteger(32))
     return op->emitOpError() << name << " has element type " << elementOf(words)
@@ -180,12 +180,51 @@ template <typename Op> static LogicalResult verifyBlockMask(Op op) {
   return success();
 }
 
-/// Which pairs there are, as an operand says.
+/// Dropout of the weights, if the op has it.
+template <typename Op> static LogicalResult verifyDropout(Op op) {
+  if (bool(op.getDropout()) != bool(op.getSeed()) ||
+      bool(op.getDropout()) != bool(op.getStream()))
+    return op.emitOpError() << "must have dropout, seed and stream, or none";
+  if (!op.getDropout())
+    return op.getStep() ? op.emitOpError() << "has a step, but no dropout"
+                        : success();
+  const double rate = op.getDropout()->convertToDouble();
+  if (!(rate >= 0 && rate < 1))
+    return op.emitOpError() << "dropout must be in [0, 1)";
+  return verifyStep(op, op.getStep());
+}
+
+int64_t AttentionOp::getNumKeys() {
+  const int64_t keys = shapeOf(getKey())[2];
+  return getPages() ? shapeOf(getPages())[1] * keys : keys;
+}
+
+/// Where keys lie, if it is in pages.
+static LogicalResult verifyPages(AttentionOp op) {
+  Value pages = op.getPages();
+  if (!pages)
+    return success();
+  if (failed(verifyWords(op, pages, "pages")))
+    return failure();
+  if (isDynamic(shapeOf(pages)[1]) || isDynamic(shapeOf(op.getKey())[2]))
+    return op.emitOpError() << "has pages; how many a batch has, and their "
+                               "numbers of positions, must be static";
+  return success();
+}
+
+/// Which pairs there are and where keys lie, as an operand says.
 template <typename Op> static LogicalResult verifyStructure(Op op) {
-  if (bool(op.getBlockMask()) + bool(op.getSequences()) + bool(op.getTiles()) >
-      1)
-    return op.emitOpError()
-           << "must have one of a block_mask, sequences and tiles, or none";
+  int given =
+      bool(op.getBlockMask()) + bool(op.getSequences()) + bool(op.getTiles());
+  StringRef all = "a block_mask, sequences and tiles";
+  if constexpr (std::is_same_v<Op, AttentionOp>) {
+    given += bool(op.getPages());
+    all = "a block_mask, sequences, tiles and pages";
+    if (failed(verifyPages(op)))
+      return failure();
+  }
+  if (given > 1)
+    return op.emitOpError() << "must have one of " << all << ", or none";
   return failed(verifyBlockMask(op)) ? failure() : verifySequences(op);
 }
 
@@ -232,7 +271,7 @@ LogicalResult AttentionOp::verify() {
                               {getValue(), "value"},
                               {getResult(), "result"}},
                              {{getLse(), "lse"}})) ||
-      failed(verifyStructure(*this)))
+      failed(verifyDropout(*this)) || failed(verifyStructure(*this)))
     return failure();
   return verifyExtents(*this);
 }
@@ -256,7 +295,7 @@ LogicalResult AttentionGradOp::verify() {
                               {getKeyGrad(), "the key's gradient"},
                               {getValueGrad(), "the value's gradient"}},
                              rows)) ||
-      failed(verifyStructure(*this)))
+      failed(verifyDropout(*this)) || failed(verifyStructure(*this)))
     return failure();
   if (getCaptured().size() != getCapturedGrads().size())
     return emitOpError() << "has " << getCaptured().size()

@@ -20,17 +20,9 @@
 !q = tensor<5x8x1x8xf32>
 !new = tensor<5x4x1x8xf32>
 !rows = tensor<64x4x8xf32>
-!keys = tensor<5x4x12x8xf32>
+!heads = tensor<16x4x4x8xf32>
 !table = tensor<5x3xi32>
 !each = tensor<5xi32>
-
-// The keys or values of each sequence.
-func.func private @gathered(%pages: !pages, %table: !table) -> !keys {
-  %own = tv.gather %pages, %table dim 0 : (!pages, !table) -> tensor<5x3x4x4x8xf32>
-  %joined = tv.reshape %own : (tensor<5x3x4x4x8xf32>) -> tensor<5x12x4x8xf32>
-  %keys = tv.transpose %joined perm [0, 2, 1, 3] : (tensor<5x12x4x8xf32>) -> !keys
-  return %keys : !keys
-}
 
 func.func @main(%x: !x {tv.name = "x"},
                 %wq: !wq {tv.name = "q_proj", tv.role = "weight"}, %wk: !wkv {tv.name = "k_proj", tv.role = "weight"},
@@ -132,9 +124,10 @@ func.func @main(%x: !x {tv.name = "x"},
   %knext = tv.reshape %knew : (!rows) -> !pages
   %vnext = tv.reshape %vnew : (!rows) -> !pages
 
-  %keys = call @gathered(%knext, %needed) : (!pages, !table) -> !keys
-  %values = call @gathered(%vnext, %needed) : (!pages, !table) -> !keys
-  %a, %lse = tv.attention %q, %keys, %values scale(0.35) : (!q, !keys, !keys) -> (!q, tensor<5x8x1xf32>)
+  %keys = tv.transpose %knext perm [0, 2, 1, 3] : (!pages) -> !heads
+  %values = tv.transpose %vnext perm [0, 2, 1, 3] : (!pages) -> !heads
+  %a, %lse = tv.attention %q, %keys, %values scale(0.35) pages(%needed)
+      : (!q, !heads, !heads, !table) -> (!q, tensor<5x8x1xf32>)
     mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
       %length = tv.load %sees[%b] : !each -> i32
       %i = arith.index_cast %ki : index to i32

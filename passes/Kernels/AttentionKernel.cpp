@@ -17,17 +17,27 @@
 using namespace mlir;
 using namespace tessera;
 
+static layout::Extent getNumKeys(Value key) {
+  return cast<tv::LocalAttr>(
+             cast<RankedTensorType>(key.getType()).getEncoding())
+      .getExtents()[2];
+}
+static layout::Extent getNumKeys(tv::AttentionOp op) {
+  return op.getPages() ? layout::Extent(op.getNumKeys())
+                       : getNumKeys(op.getKey());
+}
+static layout::Extent getNumKeys(tv::AttentionGradOp op) {
+  return getNumKeys(op.getKey());
+}
+
 /// A function of scores, then batch, head, query and key, for the kernel: what
 /// `body` gives for global indices. `queries` lies as the op's queries do. All
 /// keys are here, so their numbers are global.
 static void
-emitMod(KernelEmitter &emitter, Value queries, Value key, Region &to,
-        unsigned scores,
+emitMod(KernelEmitter &emitter, Value queries, const layout::Extent &keys,
+        Region &to, unsigned scores,
         llvm::function_ref<SmallVector<Value>(ArrayRef<Value>)> body) {
   OpBuilder &b = emitter.builder();
-  const layout::Extent keys =
-      cast<tv::LocalAttr>(cast<RankedTensorType>(key.getType()).getEncoding())
-          .getExtents()[2];
   SmallVector<Type> types(scores, b.getF32Type());
   types.append(4, b.getIndexType());
   emitter.scalarRegion(to, types, [&](ArrayRef<Value> arguments) {
@@ -49,13 +59,35 @@ struct Mod {
 };
 } // namespace
 
-/// The op's regions, and what its block mask says of a pair.
+/// The number of a weight among all, [B, H, S, T].
+template <typename Op>
+static void emitNumber(KernelEmitter &emitter, Op op, Value queries,
+                       Region &numberMod) {
+  OpBuilder &b = emitter.builder();
+  const SmallVector<layout::Extent> of = {LocalShape(op.getQuery()).extents[1],
+                                          LocalShape(op.getQuery()).extents[2],
+                                          getNumKeys(op)};
+  emitMod(emitter, queries, of.back(), numberMod, 0,
+          [&](ArrayRef<Value> pair) -> SmallVector<Value> {
+            Value number = pair[0];
+            for (auto [at, extent] : llvm::zip_equal(pair.drop_front(), of)) {
+              Value before = arith::MulIOp::create(b, op.getLoc(), number,
+                                                   emitter.extent(extent));
+              number = arith::AddIOp::create(b, op.getLoc(), before, at);
+            }
+            return {number};
+          });
+}
+
+/// The op's regions, what its block mask says of a pair, and what number it is.
 template <typename Op>
 static void emitMods(KernelEmitter &emitter, Op op, Value queries,
-                     ArrayRef<Mod> mods, Region &blockMod) {
+                     ArrayRef<Mod> mods, Region &blockMod, Region &numberMod) {
+  if (op.getDropout())
+    emitNumber(emitter, op, queries, numberMod);
   for (const Mod &mod : mods)
     if (!mod.from->empty())
-      emitMod(emitter, queries, op.getKey(), *mod.to, mod.scores,
+      emitMod(emitter, queries, getNumKeys(op), *mod.to, mod.scores,
               [&](ArrayRef<Value> global) {
                 return emitter.evaluate(mod.from->front(), global);
               });
@@ -63,7 +95,7 @@ static void emitMods(KernelEmitter &emitter, Op op, Value queries,
   if (!mask)
     return;
   OpBuilder &b = emitter.builder();
-  emitMod(emitter, queries, op.getKey(), blockMod, 0,
+  emitMod(emitter, queries, getNumKeys(op), blockMod, 0,
           [&](ArrayRef<Value> pair) -> SmallVector<Value> {
             SmallVector<Value> at(pair);
             for (auto [dim, extent] :
@@ -81,6 +113,22 @@ static void emitMods(KernelEmitter &emitter, Op op, Value queries,
           });
 }
 
+namespace {
+/// Of the op in a kernel; nothing if there is none.
+struct Dropout {
+  Value seed, stream, step;
+
+  template <typename Op> Dropout(KernelEmitter &emitter, Op op) {
+    if (!op.getDropout())
+      return;
+    seed = emitter.attribute(op, op.getSeedAttrName());
+    stream = emitter.attribute(op, op.getStreamAttrName());
+    if (op.getStep())
+      step = emitter.argument(op.getStep());
+  }
+};
+} // namespace
+
 void tessera::emitAttention(KernelEmitter &emitter, tv::AttentionOp op) {
   emitter.addOutput(op.getResult());
   if (!op.getLse().use_empty())
@@ -92,13 +140,16 @@ void tessera::emitAttention(KernelEmitter &emitter, tv::AttentionOp op) {
   Value result = emitter.argument(op.getResult());
   Value lse = op.getLse().use_empty() ? Value() : emitter.argument(op.getLse());
   Value tiles = op.getTiles() ? emitter.argument(op.getTiles()) : Value();
+  Value pages = op.getPages() ? emitter.argument(op.getPages()) : Value();
+  const Dropout dropout(emitter, op);
   auto attention = plan::AttentionOp::create(
-      b, op.getLoc(), query, key, value, result, lse, tiles, op.getScaleAttr(),
-      op.getCausalAttr(), op.getBlocksAttr());
+      b, op.getLoc(), query, key, value, result, lse, tiles, pages,
+      dropout.seed, dropout.stream, dropout.step, op.getScaleAttr(),
+      op.getCausalAttr(), op.getDropoutAttr(), op.getBlocksAttr());
   emitMods(emitter, op, op.getResult(),
            {{&op.getScoreMod(), &attention.getScoreMod(), 1},
             {&op.getMaskMod(), &attention.getMaskMod(), 0}},
-           attention.getBlockMod());
+           attention.getBlockMod(), attention.getNumberMod());
 }
 
 void tessera::emitAttentionGrad(KernelEmitter &emitter, tv::AttentionGradOp op,
@@ -122,17 +173,19 @@ void tessera::emitAttentionGrad(KernelEmitter &emitter, tv::AttentionGradOp op,
       yield->insertOperands(yield->getNumOperands(), add.getAdjoint());
       add.erase();
     }
+  const Dropout dropout(emitter, op);
   auto attention = plan::AttentionGradOp::create(
       b, op.getLoc(), argument(op.getGrad()), argument(op.getQuery()),
       argument(op.getKey()), argument(op.getValue()), argument(op.getOutput()),
       argument(op.getLse()), argument(op.getLseGrad()),
       argument(op.getQueryGrad()), argument(op.getKeyGrad()),
       argument(op.getValueGrad()), scratch, sums, b.getStrArrayAttr(sumsBy),
-      argument(op.getTiles()), op.getScaleAttr(), op.getCausalAttr(),
+      argument(op.getTiles()), dropout.seed, dropout.stream, dropout.step,
+      op.getScaleAttr(), op.getCausalAttr(), op.getDropoutAttr(),
       op.getBlocksAttr());
   emitMods(emitter, op, op.getQueryGrad(),
            {{&op.getScoreMod(), &attention.getScoreMod(), 1},
             {&op.getMaskMod(), &attention.getMaskMod(), 0},
             {&op.getScoreGrad(), &attention.getScoreGrad(), 2}},
-           attention.getBlockMod());
+           attention.getBlockMod(), attention.getNumberMod());
 }

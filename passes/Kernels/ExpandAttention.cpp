@@ -180,6 +180,39 @@ void tessera::foldSequences(tv::AttentionOp op) { foldPacked(op); }
 void tessera::foldSequences(tv::AttentionGradOp op) { foldPacked(op); }
 
 //===----------------------------------------------------------------------===//
+// Pages
+//===----------------------------------------------------------------------===//
+
+/// Of each batch, [B, G, M R, D], what lies in pages, [P, G, R, D], by a table
+/// of them, [B, M].
+static Value gatherPages(Build &build, Value pages, Value table) {
+  LocalShape page(pages);
+  Type element = getElement(pages);
+  LocalShape all(table);
+  for (int64_t dim : {1, 2, 3})
+    all.add(page, dim);
+  Value gathered =
+      tv::GatherOp::create(build.b, build.loc, all.type(element), pages, table,
+                           build.b.getI64IntegerAttr(0));
+  LocalShape keys = all.take({0, 2});
+  keys.add(layout::Extent(*all.extents[1].getStatic() *
+                          *all.extents[3].getStatic()));
+  keys.add(all, 4);
+  return tv::ReshapeOp::create(build.b, build.loc, keys.type(element),
+                               build.transpose(gathered, {0, 2, 1, 3, 4}));
+}
+
+void tessera::foldPages(tv::AttentionOp op) {
+  if (!op.getPages())
+    return;
+  OpBuilder before(op);
+  Build build{before, op.getLoc()};
+  op.getKeyMutable().assign(gatherPages(build, op.getKey(), op.getPages()));
+  op.getValueMutable().assign(gatherPages(build, op.getValue(), op.getPages()));
+  op.getPagesMutable().clear();
+}
+
+//===----------------------------------------------------------------------===//
 // Heads
 //===----------------------------------------------------------------------===//
 
@@ -364,6 +397,16 @@ template <typename Op> static LogicalResult checkPlain(Op op) {
   return success();
 }
 
+/// Weights, or their gradients, under the op's dropout.
+template <typename Op>
+static Value dropWeights(Op op, Build &build, Value weights) {
+  if (!op.getDropout())
+    return weights;
+  return tv::DropoutOp::create(build.b, build.loc, weights.getType(), weights,
+                               op.getDropoutAttr(), op.getSeedAttr(),
+                               op.getStreamAttr(), op.getStep());
+}
+
 //===----------------------------------------------------------------------===//
 // Attention
 //===----------------------------------------------------------------------===//
@@ -423,7 +466,8 @@ FailureOr<SmallVector<Value>> tessera::expandAttention(tv::AttentionOp op,
 
   // Normalized after the product, which is smaller than the scores.
   LocalShape resultShape(op.getResult());
-  Value sums = tv::MatmulOp::create(b, loc, resultShape.type(wide), weights,
+  Value sums = tv::MatmulOp::create(b, loc, resultShape.type(wide),
+                                    dropWeights(op, build, weights),
                                     build.widen(*value, wide));
   Value totals = build.broadcast(total, {0, 1, 2}, resultShape, sums);
   Type element = getElement(op.getResult());
@@ -471,6 +515,7 @@ tessera::expandAttentionGrad(tv::AttentionGradOp op, OpBuilder &b) {
   Value slopes = tv::MatmulOp::create(
       b, loc, linear(all.shape), grad,
       build.transpose(build.widen(*value, wide), {0, 1, 3, 2}));
+  slopes = dropWeights(op, build, slopes);
 
   // A row's sum of weights times slopes, which the log-sum-exp takes away.
   LocalShape rows = query.take({0, 1, 2});
@@ -537,7 +582,8 @@ tessera::expandAttentionGrad(tv::AttentionGradOp op, OpBuilder &b) {
       yielded.push_back(masked(adjoint));
     tv::YieldOp::create(b, loc, yielded);
   }
-  Value weights = map.getResult(0), scoreGrads = map.getResult(1);
+  Value weights = dropWeights(op, build, map.getResult(0)),
+        scoreGrads = map.getResult(1);
 
   SmallVector<Value> results;
   auto add = [&](Value value) {

@@ -31,6 +31,9 @@ void foldBlockMask(tv::AttentionGradOp op);
 void foldSequences(tv::AttentionOp op);
 void foldSequences(tv::AttentionGradOp op);
 
+/// Gathers keys and values that lie in pages.
+void foldPages(tv::AttentionOp op);
+
 /// The `flash` variant of a gradient: the op as it stands, and, for captured
 /// tensors, sums that it makes and what makes their gradients of these.
 mlir::FailureOr<llvm::SmallVector<mlir::Value>>

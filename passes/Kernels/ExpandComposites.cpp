@@ -147,7 +147,8 @@ struct ExpandComposites
   }
   /// Kernels leave out the blocks of a block mask that their tiles, of up to
   /// 128 queries and keys, divide, and have tiles of their own for packed
-  /// sequences of one batch; sums for captured tensors have all tiles.
+  /// sequences of one batch; sums for captured tensors have all tiles, and
+  /// dropout goes with tiles of four keys.
   template <typename Op> static void foldUnlessSkipped(Op op) {
     auto hasTiles = [](int64_t size) { return size % 128 == 0; };
     bool skips = true;
@@ -155,7 +156,7 @@ struct ExpandComposites
       skips = op.getCaptured().empty();
     if (!skips || !op.getBlocks() || !llvm::all_of(*op.getBlocks(), hasTiles))
       foldBlockMask(op);
-    if (skips &&
+    if (skips && !op.getDropout() &&
         cast<RankedTensorType>(op.getQuery().getType()).getDimSize(0) == 1)
       cutSequences(op);
     else
@@ -195,6 +196,7 @@ struct ExpandComposites
   }
   static FailureOr<SmallVector<Value>> expandByMath(tv::AttentionOp op,
                                                     OpBuilder &b) {
+    foldPages(op);
     return expandAttention(op, b);
   }
   static FailureOr<SmallVector<Value>> expandByMath(tv::AttentionGradOp op,

@@ -69,8 +69,9 @@ WRITTEN = """
 """
 
 
-def program(causal, mods, written):
-    flags = "scale(0.7)" + (" causal" if causal else "")
+def program(causal, mods, written, drops):
+    flags = ("scale(0.7)" + (" causal" if causal else "")
+             + (" dropout(0.3) seed(1) stream(2)" if drops else ""))
     forward = HEAD.format(name="forward", results="!o, !l") + (
         f"  %o, %lse = tv.attention %q, %k, %v {flags} : (!q, !k, !v) -> (!o, !l)\n"
         + (MODS if mods else "") + "  return %o, %lse : !o, !l\n}\n")
@@ -106,9 +107,10 @@ def main():
     shapes = {"do": (2, 4, 5, 2), "dlse": (2, 4, 5), "q": (2, 4, 5, 3), "k": (2, 2, 6, 3),
               "v": (2, 2, 6, 2), "bias": (4, 5), "rel": (12,)}
     inputs = {name: random.standard_normal(shape) for name, shape in shapes.items()}
-    for causal, mods, written in ((False, False, False), (True, False, False),
-                                  (True, True, False), (False, True, True)):
-        text = program(causal, mods, written)
+    for causal, mods, written, drops in (
+            (False, False, False, False), (True, False, False, True), (True, True, False, False),
+            (False, True, True, True)):
+        text = program(causal, mods, written, drops)
 
         def loss():
             o, lse = text.run(inputs, "forward").values()
@@ -119,7 +121,8 @@ def main():
         for name, gradient in zip(("q", "k", "v", "bias", "rel"), gradients):
             exact = differences(loss, inputs[name])
             error = np.abs(gradient - exact).max() / np.abs(exact).max()
-            print(f"causal {causal} mods {mods} written {written} d{name}: {error:.1e}")
+            print(f"causal {causal} mods {mods} written {written} drops {drops} d{name}: "
+                  f"{error:.1e}")
             if not error < 1e-8:
                 sys.exit(f"d{name} is not the gradient")
 

@@ -528,10 +528,21 @@ class Program(Views, Windows):
             batch = self.extent()
         if self.sizes and self.chance(0.5):
             rows, columns = self.extent(), self.extent()
+        packed = self.chance(0.2) and not dynamic([batch, rows])
+        columns = rows if packed else columns
         q = self.like([batch, groups * share, rows, depth])
         k = self.like([batch, groups, columns, depth])
         v = self.like([batch, groups, columns, width])
+        flags, more = "", ""
         causal = self.chance(0.5)
+        if causal:
+            flags += " causal"
+        if self.chance(0.3):
+            flags += f" dropout(0.25) seed(3) stream({self.count})"
+        if packed:
+            begins = self.indices([batch, self.random.randint(1, 4)], rows + 1)
+            flags += f" sequences({begins.name})"
+            more = f", {begins.type}"
         shape = [batch, groups * share, rows, width]
         wide = "f64" if self.float == "f64" else "f32"
         after = ""
@@ -549,9 +560,9 @@ class Program(Views, Windows):
         types = self.result(shape), self.type(shape[:-1], None, wide)
         self.body.append(
             f"  {name}, {name}l = tv.attention {q.name}, {k.name}, {v.name} scale(0.5)"
-            f"{' causal' if causal else ''} : ({q.type}, {k.type}, {v.type}) -> "
+            f"{flags} : ({q.type}, {k.type}, {v.type}{more}) -> "
             f"({types[0]}, {types[1]}){after}")
-        if not causal and not dynamic([columns]):  # else a row without keys has -inf
+        if not causal and not packed and not dynamic([columns]):  # else a row without keys has -inf
             self.keep(Value(f"{name}l", shape[:-1], wide, types[1]))
         return self.keep(Value(name, shape, self.float, types[0]))
 

@@ -7,6 +7,8 @@ import numpy as np
 class Attention:
     def op_attention(self, text, args, out, regions, env):
         q, k, v = args[:3]
+        if " pages(" in text:
+            k, v = self.paged(k, args[-1]), self.paged(v, args[-1])
         groups = q.shape[1] // k.shape[1]
         k, v = np.repeat(k, groups, axis=1), np.repeat(v, groups, axis=1)
         wide = "f64" if out[0].element == "f64" else "f32"
@@ -21,7 +23,7 @@ class Attention:
         keep = np.ones(s.shape, bool)
         if re.search(r"\bcausal\b", text):
             keep &= index[3] <= index[2] + s.shape[3] - s.shape[2]
-        keep &= self.kept(text, regions, list(index), env, args[3:])
+        keep &= self.kept(text, regions, list(index), env, args[-1:])
         s = np.where(keep, s, -np.inf)
         top = s.max(axis=3, keepdims=True, initial=-np.inf)
         e = np.where(keep, inner(np.exp(s - np.where(np.isfinite(top), top, 0))), 0)
@@ -29,7 +31,24 @@ class Attention:
         with np.errstate(divide="ignore"):
             lse = np.where(total > 0, np.log(total) + top[..., 0], -np.inf)
         p = inner(e / np.where(total > 0, total, 1)[..., None])
+        p = p * self.weight_factors(text, p.shape, args[3:])
         return self.product(p, v, wide), lse
+
+    def weight_factors(self, text, shape, step):
+        """What dropout multiplies each weight by; `step` begins with its own."""
+        if " dropout(" not in text:
+            return 1
+        rate = self.number(text, "dropout")
+        return np.where(self.numbers(text, shape, step) >= rate, 1 / (1 - rate), 0)
+
+    @staticmethod
+    def paged(pages, table):
+        """Of each batch, what lies in its pages, one behind the other."""
+        valid = (table >= 0) & (table < len(pages))
+        rows = np.zeros((*table.shape, *pages.shape[1:]), pages.dtype)
+        rows[valid] = pages[table[valid]]
+        b, m, g, r, d = rows.shape
+        return rows.transpose(0, 2, 1, 3, 4).reshape(b, g, m * r, d)
 
     def kept(self, text, regions, index, env, structure):
         """Which pairs mask_mod and a block mask or packed sequences keep."""
@@ -121,8 +140,8 @@ class Attention:
         keep = keep & self.kept(text, regions, list(index), env, args[-1:])
         lse = np.where(np.isfinite(lse), lse, 0)[..., None]
         p = np.exp(np.where(keep, y - lse, -np.inf))
-        names = re.findall(r"%[\w#]+", re.split(r" (?:block_mask|sequences|tiles)\(", text)[0])
-        names = names[6 + (" dlse " in text):]
+        names = re.split(r" (?:block_mask|sequences|tiles)\(", text.partition(" captured ")[2])[0]
+        names = re.findall(r"%[\w#]+", names)
         captured = {name: np.zeros(env[name].shape) for name in names}
         slope, adjoints = self.slopes(s, keep, index, regions, env, names)
         p_off = p * (np.abs(slope) * s_off
@@ -133,6 +152,8 @@ class Attention:
         if " dlse " in text:
             means = means - args[6][..., None]
         dp, dp_off = product(do, transposed(v))
+        factors = self.weight_factors(text, s.shape, args[6 + (" dlse " in text):])
+        dp, dp_off = dp * factors, dp_off * factors
         dp, dp_off = dp - means, dp_off + means_off[..., 0] + half * np.abs(means)
         dy, dy_off = p * dp, p_off * np.abs(dp) + p * (dp_off + 2 * half * np.abs(dp))
 
@@ -160,6 +181,7 @@ class Attention:
 
         dq = product(ds, k, ds_off @ np.abs(k))
         dk = product(transposed(ds), q, transposed(ds_off) @ np.abs(q))
+        p, p_off = p * factors, p_off * factors
         dv = product(transposed(p), do, transposed(p_off) @ np.abs(do))
         return (sum(dq), of_groups(sum(dk)), of_groups(sum(dv)), *captured.values())
 

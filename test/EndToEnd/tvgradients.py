@@ -86,8 +86,9 @@ def attention(program, text, args, results, dys, out, regions, env):
                                  text[text.index(" scale"):], maxsplit=1)
     text = (names + (" dlse " if dlse is not None else "") + scale
             + " captured " + " ".join(captured) + "".join(structure))
-    inputs = [do, *args[:3], *results, *([dlse] if dlse is not None else []),
-              *(env[name] for name in captured), *args[3:]]
+    behind = 4 if " step " in text else 3
+    inputs = [do, *args[:3], *results, *([dlse] if dlse is not None else []), *args[3:behind],
+              *(env[name] for name in captured), *args[behind:]]
     gradients = program.op_attention_grad(text, inputs, [out[0]] * (3 + len(captured)),
                                           regions, env)
     return gradients[:3], dict(zip(captured, gradients[3:]))

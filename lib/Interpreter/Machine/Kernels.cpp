@@ -133,21 +133,12 @@ FailureOr<Step> Kernel::compile(Operation *op) {
       })
       .Case([&](plan::AttentionOp attention) -> FailureOr<Step> {
         step.kind = Kind::Attention;
-        SmallVector<Value> tensors = {attention.getQuery(), attention.getKey(),
-                                      attention.getValue(),
-                                      attention.getResult()};
-        for (Value tensor : {attention.getLse(), attention.getTiles()})
-          if (tensor)
-            tensors.push_back(tensor);
-        for (Value tensor : tensors)
-          if (failed(useMemref(op, tensor, step.tensors.emplace_back())))
-            return failure();
-        for (Region *region :
-             {&attention.getScoreMod(), &attention.getMaskMod(),
-              &attention.getBlockMod()})
-          if (failed(compile(*region, step.functors.emplace_back())))
-            return failure();
-        return std::move(step);
+        return done(useAttention(
+            op,
+            {attention.getQuery(), attention.getKey(), attention.getValue(),
+             attention.getResult(), attention.getLse(), attention.getStep(),
+             attention.getTiles(), attention.getPages()},
+            {attention.getSeed(), attention.getStream()}, step));
       })
       .Case([&](plan::AttentionGradOp attention) -> FailureOr<Step> {
         step.kind = Kind::AttentionGrad;
@@ -158,18 +149,10 @@ FailureOr<Step> Kernel::compile(Operation *op) {
             attention.getQueryGrad(), attention.getKeyGrad(),
             attention.getValueGrad(), attention.getScratch()};
         llvm::append_range(tensors, attention.getSums());
-        for (Value tensor : {attention.getLseGrad(), attention.getTiles()})
-          if (tensor)
-            tensors.push_back(tensor);
-        for (Value tensor : tensors)
-          if (failed(useMemref(op, tensor, step.tensors.emplace_back())))
-            return failure();
-        for (Region *region :
-             {&attention.getScoreMod(), &attention.getMaskMod(),
-              &attention.getScoreGrad(), &attention.getBlockMod()})
-          if (failed(compile(*region, step.functors.emplace_back())))
-            return failure();
-        return std::move(step);
+        tensors.append({attention.getLseGrad(), attention.getStep(),
+                        attention.getTiles()});
+        return done(useAttention(
+            op, tensors, {attention.getSeed(), attention.getStream()}, step));
       })
       .Case([&](plan::RandomOp random) {
         step.kind = Kind::Random;
@@ -399,232 +382,6 @@ bool Kernel::runProduct(const Step &step) {
         return false;
   }
   return true;
-}
-
-std::optional<bool> Kernel::isKept(const Functor &maskMod,
-                                   const Functor &blockMod,
-                                   ArrayRef<Scalar> pair) {
-  int64_t kind = 1;
-  if (!blockMod.arguments.empty()) {
-    std::optional<Scalar> value = call(blockMod, pair);
-    if (!value)
-      return std::nullopt;
-    kind = value->whole;
-  }
-  if (kind == 0 || kind == 2 || maskMod.arguments.empty())
-    return kind != 0;
-  std::optional<Scalar> value = call(maskMod, pair);
-  if (!value)
-    return std::nullopt;
-  return value->whole != 0;
-}
-
-/// The sequence of each of so many positions, by a list of tv.packed_tiles; -1
-/// where there is none.
-bool Kernel::readSequences(const Step &step, int tiles, int64_t positions,
-                           std::vector<int64_t> &sequenceOf) {
-  bool failed = false;
-  auto word = [&](int64_t at) {
-    Scalar value;
-    failed |= !read(step, tiles, {0, at}, value);
-    return value.whole;
-  };
-  sequenceOf.assign(positions, -1);
-  for (int64_t i = 4, e = 4 + 4 * word(0); i < e && !failed; i += 4)
-    for (int64_t at = word(i), end = at + word(i + 1); at < end; ++at)
-      sequenceOf[at] = word(i + 3);
-  return !failed;
-}
-
-/// By its definition, a query after the other.
-bool Kernel::runAttention(const Step &step) {
-  auto op = cast<plan::AttentionOp>(step.op);
-  const int q = step.tensors[0], k = step.tensors[1], v = step.tensors[2];
-  const Shape &queries = memrefs[q].shape;
-  const int64_t keys = memrefs[k].shape[2], depth = memrefs[v].shape[3];
-  const double infinity = std::numeric_limits<double>::infinity();
-  std::vector<int64_t> sequenceOf;
-  if (op.getTiles() &&
-      !readSequences(step, step.tensors.back(), keys, sequenceOf))
-    return false;
-  Shape rows(queries.begin(), queries.begin() + 3);
-  for (int64_t i = 0, e = numElements(rows); i < e; ++i) {
-    Index row = delinearize(i, rows);
-    const int64_t b = row[0], h = row[1], s = row[2];
-    const int64_t group = h / (queries[1] / memrefs[k].shape[1]);
-    std::vector<double> scores(keys, -infinity);
-    double largest = -infinity, sum = 0;
-    for (int64_t t = 0; t < keys; ++t) {
-      double score = 0;
-      for (int64_t d = 0; d < queries[3]; ++d) {
-        Scalar x, y;
-        if (!read(step, q, {b, h, s, d}, x) ||
-            !read(step, k, {b, group, t, d}, y))
-          return false;
-        score += x.real * y.real;
-      }
-      Scalar at[] = {real(score * op.getScale().convertToDouble()), whole(b),
-                     whole(h), whole(s), whole(t)};
-      if (!step.functors[0].arguments.empty()) {
-        std::optional<Scalar> value = call(step.functors[0], at);
-        if (!value)
-          return false;
-        at[0] = *value;
-      }
-      std::optional<bool> kept =
-          isKept(step.functors[1], step.functors[2], ArrayRef(at).drop_front());
-      if (!kept)
-        return false;
-      if (!*kept)
-        at[0] = real(-infinity);
-      if ((op.getCausal() && t > s + keys - queries[2]) ||
-          (op.getTiles() &&
-           (sequenceOf[s] < 0 || sequenceOf[s] != sequenceOf[t])))
-        at[0] = real(-infinity);
-      scores[t] = at[0].real;
-      largest = std::fmax(largest, scores[t]);
-    }
-    for (double &score : scores)
-      sum += score = score == -infinity ? 0 : std::exp(score - largest);
-    for (int64_t d = 0; d < depth; ++d) {
-      double total = 0;
-      for (int64_t t = 0; t < keys; ++t) {
-        Scalar value;
-        if (scores[t] != 0 && !read(step, v, {b, group, t, d}, value))
-          return false;
-        total += scores[t] != 0 ? scores[t] * value.real : 0;
-      }
-      if (!writeReal(step, step.tensors[3], {b, h, s, d},
-                     sum > 0 ? total / sum : 0))
-        return false;
-    }
-    if (op.getLse() &&
-        !writeReal(step, step.tensors[4], row,
-                   sum > 0 ? largest + std::log(sum) : -infinity))
-      return false;
-  }
-  return true;
-}
-
-/// By the chain rule, a score after the other; the sums are in memory of this
-/// function.
-bool Kernel::runAttentionGrad(const Step &step) {
-  auto op = cast<plan::AttentionGradOp>(step.op);
-  enum {
-    kGrad,
-    kQuery,
-    kKey,
-    kValue,
-    kOutput,
-    kLse,
-    kGrads,
-    kScratch = 9,
-    kSums
-  };
-  const int numSums = op.getSums().size(), lseGrad = kSums + numSums;
-  auto shapeOf = [&](int n) -> const Shape & {
-    return memrefs[step.tensors[n]].shape;
-  };
-  bool failed = false;
-  auto at = [&](int n, ArrayRef<int64_t> index) {
-    Scalar value;
-    failed |= !read(step, step.tensors[n], index, value);
-    return value.real;
-  };
-  const Shape &queries = shapeOf(kQuery);
-  const int64_t keys = shapeOf(kKey)[2], heads = queries[1];
-  const double scale = op.getScale().convertToDouble();
-  // Of the query, the key and the value, and for captured tensors.
-  SmallVector<int> outputs = {kGrads, kGrads + 1, kGrads + 2};
-  for (int n = 0; n < numSums; ++n)
-    outputs.push_back(kSums + n);
-  std::vector<std::vector<double>> sums;
-  for (int output : outputs)
-    sums.emplace_back(numElements(shapeOf(output)), 0);
-  std::vector<int64_t> sequenceOf;
-  if (op.getTiles() &&
-      !readSequences(step, step.tensors.back(), keys, sequenceOf))
-    return false;
-  Shape scores = {queries[0], heads, queries[2], keys};
-  for (int64_t i = 0, e = numElements(scores); i < e && !failed; ++i) {
-    Index score = delinearize(i, scores);
-    const int64_t b = score[0], h = score[1], s = score[2], t = score[3];
-    const int64_t group = h / (heads / shapeOf(kKey)[1]);
-    const double lse = at(kLse, {b, h, s});
-    if (lse == -std::numeric_limits<double>::infinity() ||
-        (op.getCausal() && t > s + keys - queries[2]) ||
-        (op.getTiles() &&
-         (sequenceOf[s] < 0 || sequenceOf[s] != sequenceOf[t])))
-      continue;
-    double product = 0;
-    double slope = op.getLseGrad() ? at(lseGrad, {b, h, s}) : 0;
-    for (int64_t d = 0; d < queries[3]; ++d) {
-      product += at(kQuery, {b, h, s, d}) * at(kKey, {b, group, t, d});
-      slope += at(kGrad, {b, h, s, d}) *
-               (at(kValue, {b, group, t, d}) - at(kOutput, {b, h, s, d}));
-    }
-    Scalar arguments[] = {real(product * scale),
-                          real(product * scale),
-                          whole(b),
-                          whole(h),
-                          whole(s),
-                          whole(t)};
-    std::optional<Scalar> value;
-    auto evaluate = [&](int n, ArrayRef<Scalar> given) {
-      if (step.functors[n].arguments.empty())
-        return false;
-      value = call(step.functors[n], given);
-      failed |= !value;
-      return bool(value);
-    };
-    std::optional<bool> kept = isKept(step.functors[1], step.functors[3],
-                                      ArrayRef(arguments).drop_front(2));
-    failed |= !kept;
-    if (!kept || !*kept)
-      continue;
-    double modified = product * scale;
-    if (evaluate(0, ArrayRef(arguments).drop_front()))
-      modified = value->real;
-    const double weight = std::exp(modified - lse);
-    arguments[1] = real(weight * slope);
-    double scoreGrad = weight * slope;
-    auto add = [&](int n, ArrayRef<int64_t> index, double addend) {
-      sums[n][linearize(index, shapeOf(outputs[n]))] += addend;
-    };
-    if (evaluate(2, arguments)) {
-      scoreGrad = value->real;
-      for (int n = 0; n < numSums; ++n) {
-        const double addend =
-            scalars.slots[step.functors[2].code.yields[1 + n]].real;
-        StringRef by = cast<StringAttr>(op.getSumsBy()[n]).getValue();
-        if (by == "score")
-          add(3 + n, {b, h, s, t}, addend);
-        else
-          add(3 + n,
-              {b, h,
-               by == "query" ? s
-               : by == "key" ? t
-                             : s - t + keys},
-              addend);
-      }
-    }
-    for (int64_t d = 0; d < queries[3]; ++d) {
-      add(0, {b, h, s, d}, scoreGrad * scale * at(kKey, {b, group, t, d}));
-      add(1, {b, group, t, d}, scoreGrad * scale * at(kQuery, {b, h, s, d}));
-      add(2, {b, group, t, d}, weight * at(kGrad, {b, h, s, d}));
-    }
-  }
-  // Whatever the kernel leaves there.
-  const Shape &own = shapeOf(kScratch);
-  for (int64_t i = 0, e = numElements(own); i < e; ++i)
-    if (!writeReal(step, step.tensors[kScratch], delinearize(i, own), 0))
-      return false;
-  for (auto [output, all] : llvm::zip_equal(outputs, sums))
-    for (auto [i, sum] : llvm::enumerate(all))
-      if (failed || !writeReal(step, step.tensors[output],
-                               delinearize(i, shapeOf(output)), sum))
-        return false;
-  return !failed;
 }
 
 bool Kernel::run(const Step &step) {

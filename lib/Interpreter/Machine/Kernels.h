@@ -77,6 +77,11 @@ private:
   mlir::FailureOr<Step> compile(mlir::Operation *op);
   mlir::LogicalResult use(mlir::Operation *op, mlir::ValueRange values,
                           llvm::SmallVectorImpl<int> &in);
+  /// Of those tensors and scalars that are not null, and the op's regions.
+  mlir::LogicalResult useAttention(mlir::Operation *op,
+                                   llvm::ArrayRef<mlir::Value> tensors,
+                                   llvm::ArrayRef<mlir::Value> scalars,
+                                   Step &step);
   mlir::LogicalResult useMemref(mlir::Operation *op, mlir::Value value,
                                 int &memref);
   int define(mlir::Value value);
@@ -94,12 +99,15 @@ private:
   /// Writes a number into memory of floats.
   bool writeReal(const Step &step, int memref, llvm::ArrayRef<int64_t> index,
                  double value);
-  /// The first value that a functor yields.
-  /// Whether a mask_mod and a block_mod keep a pair; either may be absent.
   bool readSequences(const Step &step, int tiles, int64_t positions,
                      std::vector<int64_t> &sequenceOf);
+  template <typename Op>
+  std::optional<double> dropoutFactor(const Step &step, Op op, unsigned memory,
+                                      llvm::ArrayRef<Scalar> pair);
+  /// Whether a mask_mod and a block_mod keep a pair; either may be absent.
   std::optional<bool> isKept(const Functor &maskMod, const Functor &blockMod,
                              llvm::ArrayRef<Scalar> pair);
+  /// The first value that a functor yields.
   std::optional<Scalar> call(const Functor &functor,
                              llvm::ArrayRef<Scalar> arguments);
   void assign(llvm::ArrayRef<int> to, llvm::ArrayRef<int> from);

@@ -93,6 +93,20 @@ static bool asksMask(OpRun &run, Op op, unsigned operand,
   return kept && kind != 2;
 }
 
+/// What dropout multiplies a weight by, of which there are [B, H, S, T].
+template <typename Op>
+static double dropoutFactor(OpRun &run, Op op, unsigned step,
+                            ArrayRef<int64_t> pair, ArrayRef<int64_t> of) {
+  if (!op.getDropout())
+    return 1;
+  const double rate = op.getDropout()->convertToDouble();
+  const uint64_t stream =
+      *op.getStream() + (op.getStep() ? run.read(step, {}).whole << 32 : 0);
+  const double number =
+      randomNumber(*op.getSeed(), stream, linearize(pair, of));
+  return number < rate ? 0 : 1 / (1 - rate);
+}
+
 namespace {
 /// The scores of one query, and of what its softmax is made.
 struct Row {
@@ -117,19 +131,25 @@ public:
     if (!run.isWhole(0, 3) || !run.isWhole(1, 3) || !run.isWhole(1, 2) ||
         !run.isWhole(2, 2))
       return failure();
-    Index of;
+    if (op.getPages() && (!run.isWhole(1, 0) || !run.isWhole(2, 0) ||
+                          !run.isWhole(structure(), 1)))
+      return failure();
+    const Index of = {run.shapeOf(0)[0], run.shapeOf(0)[1], run.shapeOf(0)[2],
+                      numKeys()};
+    Index last;
     Row row;
     run.fill(0, [&](ArrayRef<int64_t> index) {
       // Elements of one query follow each other.
-      if (Index query(index.drop_back()); query != of) {
-        of = query;
+      if (Index query(index.drop_back()); query != last) {
+        last = query;
         row = scores(query);
       }
       double sum = 0;
-      for (auto [t, weight] : llvm::enumerate(row.weights))
-        if (weight != 0)
-          sum += weight *
-                 run.read(2, {of[0], group(of[1]), int64_t(t), index[3]}).real;
+      for (auto [i, weight] : llvm::enumerate(row.weights))
+        if (const int64_t t = i; weight != 0)
+          sum +=
+              weight * read(2, {index[0], group(index[1]), t, index[3]}) *
+              dropoutFactor(run, op, 3, {index[0], index[1], index[2], t}, of);
       return real(row.sum > 0 ? sum / row.sum : 0);
     });
     run.fill(1, [&](ArrayRef<int64_t> index) {
@@ -145,9 +165,28 @@ private:
     return head / (run.shapeOf(0)[1] / run.shapeOf(1)[1]);
   }
 
+  unsigned structure() { return op->getNumOperands() - 1; }
+  int64_t numKeys() {
+    const int64_t keys = run.shapeOf(1)[2];
+    return op.getPages() ? keys * run.shapeOf(structure())[1] : keys;
+  }
+
+  /// Of keys or values, an element of a batch.
+  double read(unsigned operand, Index index) {
+    if (op.getPages()) {
+      const int64_t rows = run.shapeOf(operand)[2];
+      const int64_t page =
+          run.read(structure(), {index[0], index[2] / rows}).whole;
+      if (page < 0 || page >= run.shapeOf(operand)[0])
+        return 0;
+      index[0] = page, index[2] %= rows;
+    }
+    return run.read(operand, index).real;
+  }
+
   Row scores(ArrayRef<int64_t> query) {
     int64_t b = query[0], h = query[1], s = query[2];
-    int64_t queries = run.shapeOf(0)[2], keys = run.shapeOf(1)[2],
+    int64_t queries = run.shapeOf(0)[2], keys = numKeys(),
             depth = run.shapeOf(0)[3];
     double scale = op.getScale().convertToDouble();
     Row row;
@@ -155,8 +194,7 @@ private:
     for (int64_t t = 0; t < keys; ++t) {
       double score = 0;
       for (int64_t d = 0; d < depth; ++d)
-        score += run.read(0, {b, h, s, d}).real *
-                 run.read(1, {b, group(h), t, d}).real;
+        score += run.read(0, {b, h, s, d}).real * read(1, {b, group(h), t, d});
       score *= scale;
       Scalar at[] = {real(score), whole(b), whole(h), whole(s), whole(t)};
       if (!op.getScoreMod().empty())
@@ -164,7 +202,7 @@ private:
       if (op.getCausal() && t > s + keys - queries)
         continue;
       bool kept;
-      if (asksMask(run, op, 3, sequencesOf, {b, h, s, t}, kept) &&
+      if (asksMask(run, op, structure(), sequencesOf, {b, h, s, t}, kept) &&
           !op.getMaskMod().empty())
         kept = maskMod(ArrayRef(at).drop_front())[0].whole;
       if (!kept)
@@ -321,6 +359,11 @@ private:
         kept = maskMod(ArrayRef(at).drop_front(2))[0].whole;
       if (!kept)
         continue;
+      const double factor = dropoutFactor(
+          run, op, kLse + 1 + bool(op.getLseGrad()) + op.getCaptured().size(),
+          {b, h, s, t},
+          {run.shapeOf(kQuery)[0], run.shapeOf(kQuery)[1],
+           run.shapeOf(kQuery)[2], run.shapeOf(kKey)[2]});
       double product = 0, slope = dlse, magnitude = 0;
       for (int64_t d = 0; d < depth; ++d)
         product += number(kQuery, query, d) * number(kKey, key, d);
@@ -328,8 +371,8 @@ private:
         double grad = number(kGrad, query, v);
         double value = number(kValue, key, v);
         double mean = number(kOutput, query, v);
-        slope += grad * (value - mean);
-        magnitude += std::fabs(grad * value) + std::fabs(grad * mean);
+        slope += grad * (factor * value - mean);
+        magnitude += std::fabs(factor * grad * value) + std::fabs(grad * mean);
       }
       slope += magnitude * roundingOfSums;
       double score = product * op.getScale().convertToDouble(),
@@ -343,6 +386,7 @@ private:
       at[1] = real(row.scoreGrads[i]);
       if (!op.getScoreMod().empty())
         row.scoreGrads[i] = scoreGrad(at)[0].real;
+      row.weights[i] *= factor; // of the values
     }
     return row;
   }

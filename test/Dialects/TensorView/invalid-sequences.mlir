@@ -65,7 +65,7 @@ func.func @attention(%q: !q, %begins: tensor<1x5xi32>) {
 !q = tensor<1x4x130x16xf32>
 !l = tensor<1x4x130xf32>
 func.func @attention(%q: !q, %begins: tensor<1x5xi32>, %bm: tensor<1x1x2x2xi8>) {
-  // expected-error@+1 {{'tv.attention' op must have one of a block_mask, sequences and tiles, or none}}
+  // expected-error@+1 {{'tv.attention' op must have one of a block_mask, sequences, tiles and pages, or none}}
   %o, %l = tv.attention %q, %q, %q scale(1.0) block_mask(%bm) blocks [128, 128] sequences(%begins) : (!q, !q, !q, tensor<1x1x2x2xi8>, tensor<1x5xi32>) -> (!q, !l)
   return
 }

@@ -15,6 +15,7 @@
 #define TESSERA_TEST_GPU_ATTENTION_CUH
 
 #include "attention_configs.cuh"
+#include "attention_dropped.cuh"
 #include "harness.cuh"
 #include "packed_tiles.cuh"
 
@@ -385,8 +386,8 @@ template <class M> std::string title(Shape const &s) {
       M::BlockKeys ? format(" %dx%d", M::BlockQueries, M::BlockKeys)
       : M::PageRows ? format(" in pages of %d", M::PageRows)
                     : "";
-  return format("d%d/%d %s %s%s b%d h%d/%d s%d/%d%s%s%s", D, DV, Element<T>::kName,
-                M::kName, blocks.c_str(), s.batch, s.heads, s.key_heads, s.queries, s.keys,
+  return format("d%d/%d %s %s%s%s b%d h%d/%d s%d/%d%s%s%s", D, DV, Element<T>::kName,
+                M::kName, M::HasDropout ? ", dropout" : "", blocks.c_str(), s.batch, s.heads, s.key_heads, s.queries, s.keys,
                 kOrders[(int)s.order], s.ticket ? "" : " no ticket",
                 s.lse ? "" : " no lse");
 }
@@ -578,6 +579,9 @@ template <class M, int Queries, int Keys>
 struct ExactOf<Blocks<M, Queries, Keys>> {
   using Type = Folded<typename ExactOf<M>::Type, Queries, Keys>;
 };
+template <class M> struct ExactOf<Dropped<M>> {
+  using Type = Dropped<typename ExactOf<M>::Type>;
+};
 template <class M> struct ExactOf<Sequences<M>> {
   using Type = Separate<typename ExactOf<M>::Type>;
 };
@@ -633,11 +637,12 @@ __global__ void reference(Stored const *q, Stored const *k, Stored const *v,
     double total = e;
     for (int w = 16; w; w /= 2)
       total += __shfl_xor_sync(~0u, total, w);
+    const double own = e * weight_factor<M>(p.args, {gb, gh, gq, j});
     sum = sum * shrink + total, top = m;
     for (int c = 0; c < DV / 32; c++)
       out[c] *= shrink;
     for (int l = 0; l < min(32, p.keys - first); l++) {
-      const double weight = __shfl_sync(~0u, e, l);
+      const double weight = __shfl_sync(~0u, own, l);
       Stored const *value =
           v + b * lv.batch + kh * lv.head + (first + l) * lv.position;
       for (int c = 0; c < DV / 32; c++)
@@ -702,8 +707,10 @@ __global__ void reference_bwd(Stored const *q, Stored const *k, Stored const *v,
         } else if constexpr (M::HasScoreGrad)
           slope = FUNCTOR(score_grad, (float)x COMMA 1 COMMA);
         if (lse[flat] != -INFINITY) {
+          const double factor = weight_factor<M>(p.args, {gb, gh, gq, j});
           prob = exp(y - lse[flat]);
-          ds = prob * (dp - delta) * slope * M::Scale;
+          ds = prob * (factor * dp - delta) * slope * M::Scale;
+          prob *= factor;
         }
       }
       for (int l = 0; l < min(32, others - first); l++) {
@@ -775,6 +782,7 @@ __global__ void reference_sums(Stored const *q, Stored const *k,
   }
   x *= M::Scale;
   const double prob = exp(FUNCTOR(score, (float)x COMMA) - (double)lse[flat]);
+  const double factor = weight_factor<M>(p.args, {gb, gh, gq, j});
   float addends[M::Sums];
   FUNCTOR(score_grad, (float)x COMMA 1 COMMA, , addends);
   for (int n = 0; n < M::Sums; n++) {
@@ -784,7 +792,7 @@ __global__ void reference_sums(Stored const *q, Stored const *k,
                       : by == SumBy::Key      ? j
                       : by == SumBy::Distance ? i - j + p.keys
                                               : (int64)i * p.keys + j);
-    atomicAdd(&sums[n][to], prob * (dp - delta) * addends[n]);
+    atomicAdd(&sums[n][to], prob * (factor * dp - delta) * addends[n]);
     atomicAdd(&magnitudes[n][to], prob * size * fabs(addends[n]));
   }
 }

@@ -9,7 +9,7 @@
 //     attention_bwd_test [check | small | bench]
 //
 // With TEST_BLOCKS: of block masks, which have a program of their own; with
-// TEST_PACKED: of packed sequences.
+// TEST_PACKED: of packed sequences; with TEST_DROPOUT: with dropout.
 //
 // The forward kernel makes what the backward starts from. `small` holds what a
 // sanitizer can run in seconds; `bench` times, after a check of some rows of
@@ -444,12 +444,35 @@ void benchBlocks() {
   benchBoth<Blocks<Pattern<3>>>(shape);
 }
 
+template <class M> void checkDropped() {
+  both<Dropped<M>>({2, 4, 4, 1024, 1024});
+  both<Dropped<M>>({2, 4, 2, 700, 1000, Order::Packed}, true);
+  both<Dropped<M>>({1, 3, 1, 333, 132, Order::Head});
+}
+void checkDropped(bool small) {
+  if (small)
+    return both<Dropped<CapturedTriangle>>({1, 2, 1, 130, 152});
+  checkDropped<CapturedTriangle>();
+  checkDropped<Captured>();
+  checkDropped<SoftCap>();
+  checkDropped<RowBias>();
+  checkDropped<Window>();
+  checkDropped<Blocks<Stripes>>();
+}
+void benchDropped() {
+  constexpr int heads = 2048 / D;
+  benchBoth<Dropped<Captured>>({4, heads, heads, 4096, 4096});
+  benchBoth<Dropped<CapturedTriangle>>({4, heads, heads, 4096, 4096});
+}
+
 int main(int argc, char **argv) {
   const std::string mode = argc > 1 ? argv[1] : "check";
 #ifdef TEST_BLOCKS
   mode == "bench" ? benchBlocks() : checkBlocks(mode == "small");
 #elif defined(TEST_PACKED)
   checkPacked(mode == "small");
+#elif defined(TEST_DROPOUT)
+  mode == "bench" ? benchDropped() : checkDropped(mode == "small");
 #else
   if (mode == "bench") {
     constexpr int heads = 2048 / D;

@@ -18,7 +18,8 @@ namespace tessera {
 
 template <class M, int D, int DV>
 constexpr AttentionTiles
-    kForwardTiles = getForwardTiles(D, DV, M::HasScore || M::HasMask,
+    kForwardTiles = getForwardTiles(D, DV,
+                                    M::HasScore || M::HasMask || M::HasDropout,
                                     M::HasScore || !(M::Scale > 0),
                                     M::BlockKeys);
 template <class T, int D, class M, int DV = D>
@@ -37,7 +38,8 @@ template <class M> __device__ constexpr int count_shared_sums() {
 }
 template <class M, int D>
 constexpr AttentionTiles kBackwardTiles =
-    getBackwardTiles(D, M::HasMask, M::HasScoreGrad, count_shared_sums<M>());
+    getBackwardTiles(D, M::HasMask || M::HasDropout, M::HasScoreGrad,
+                     count_shared_sums<M>());
 template <class T, int D, class M, bool Ordered = false>
 using Bwd = BwdConfig<T, D, M, Ordered, kBackwardTiles<M, D>.rows,
                       kBackwardTiles<M, D>.keys, kBackwardTiles<M, D>.stages>;

@@ -9,7 +9,7 @@
 //     attention_test [check | small | bench]
 //
 // With TEST_BLOCKS: of block masks, which have a program of their own; with
-// TEST_PACKED: of packed sequences.
+// TEST_PACKED: of packed sequences; with TEST_DROPOUT: with dropout.
 //
 // `small` holds what a sanitizer can run in seconds, `bench` times against
 // nothing but the clock.
@@ -134,12 +134,34 @@ void benchBlocks() {
   bench<Blocks<Pattern<3>>>({2, 2048 / D, 2048 / D, 8192, 8192});
 }
 
+template <class M> void checkDropped() {
+  check<Dropped<M>>({2, 4, 4, 1024, 1024});
+  check<Dropped<M>>({2, 4, 2, 700, 1000, Order::Packed});
+  check<Dropped<M>>({1, 3, 1, 333, 132, Order::Head});
+}
+void checkDropped(bool small) {
+  if (small)
+    return check<Dropped<CapturedTriangle>>({1, 2, 1, 130, 152});
+  checkDropped<CapturedTriangle>();
+  checkDropped<Captured>();
+  checkDropped<SoftCap>();
+  checkDropped<Window>();
+  checkDropped<Blocks<Stripes>>();
+}
+void benchDropped() {
+  constexpr int heads = 2048 / D;
+  bench<Dropped<Captured>>({4, heads, heads, 4096, 4096});
+  bench<Dropped<CapturedTriangle>>({4, heads, heads, 4096, 4096});
+}
+
 int main(int argc, char **argv) {
   const std::string mode = argc > 1 ? argv[1] : "check";
 #ifdef TEST_BLOCKS
   mode == "bench" ? benchBlocks() : checkBlocks(mode == "small");
 #elif defined(TEST_PACKED)
   checkPacked(mode == "small");
+#elif defined(TEST_DROPOUT)
+  mode == "bench" ? benchDropped() : checkDropped(mode == "small");
 #else
   mode == "bench" ? benchAll() : mode == "small" ? checkSmall() : checkAll();
 #endif

@@ -9,6 +9,7 @@
 #include "Compiler/Targets/CUDA/Target.h"
 #include "Kernels/CapturedGrad.h"
 #include "Kernels/LoopKernels.h"
+#include "Kernels/cuda/attention/attention_tiles.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -38,6 +39,12 @@ template <typename Op> static bool headsMatch(Op op) {
   return parts && parts->dims.size() == 2 && parts->dims[0] == key.dims[1];
 }
 
+/// What has the batches of keys: a table of pages, or the keys.
+static Value getKeyBatches(tv::AttentionOp op) {
+  return op.getPages() ? op.getPages() : op.getKey();
+}
+static Value getKeyBatches(tv::AttentionGradOp op) { return op.getKey(); }
+
 /// What kernels for tensor cores ask for, ours and cuDNN's, of an attention or
 /// its gradient. `others` are their tensors beside the query, the key and the
 /// value, results among them.
@@ -57,7 +64,7 @@ static std::optional<std::string> whyNotOnTensorCores(Op op,
       return "only batch and heads may be split";
   }
   if (getSpace(op.getQuery().getType())[0] !=
-      getSpace(op.getKey().getType())[0])
+      getSpace(getKeyBatches(op).getType())[0])
     return "queries and keys must split the batch alike";
   if (!headsMatch(op))
     return "a device must have the key heads of its query heads, and no others";
@@ -92,6 +99,40 @@ template <typename Op> static std::optional<std::string> whyNotTiles(Op op) {
   return std::nullopt;
 }
 
+/// Dropout, whose numbers are made four keys at a time.
+template <typename Op> static std::optional<std::string> whyNotDropout(Op op) {
+  if (!op.getDropout())
+    return std::nullopt;
+  const int64_t queries = tv::getGlobalShape(op.getQuery().getType())[2],
+                keys = tv::getGlobalShape(op.getKey().getType())[2];
+  if (queries == layout::kDynamic || keys == layout::kDynamic || keys % 4 != 0)
+    return "with dropout, the numbers of queries and keys must be static, and "
+           "that of keys a multiple of 4";
+  if (op.getTiles())
+    return "it has tiles and dropout; give it the sequences";
+  return std::nullopt;
+}
+
+/// Pages, which only the kernel for few queries reads.
+static std::optional<std::string> whyNotPages(tv::AttentionOp op) {
+  if (!op.getPages())
+    return std::nullopt;
+  auto query = cast<RankedTensorType>(op.getQuery().getType());
+  auto key = cast<RankedTensorType>(op.getKey().getType());
+  if (query.isDynamicDim(1) || key.isDynamicDim(1))
+    return "with pages, all devices must have the same number of heads";
+  const int64_t queries = query.getDimSize(2), groups = key.getDimSize(1);
+  if (ShapedType::isDynamic(queries) || groups == 0 ||
+      query.getDimSize(1) / groups * queries > kMostFewRows)
+    return "with pages, a key head must have at most " +
+           std::to_string(kMostFewRows) + " queries";
+  if (key.getDimSize(0) == 0)
+    return "there is no page";
+  if (op.getDropout())
+    return "it has pages and dropout";
+  return std::nullopt;
+}
+
 /// What there is shared memory for.
 static constexpr int64_t kMostSums = 8;
 
@@ -104,6 +145,9 @@ std::optional<std::string> cuda::whyNotFlash(Operation *attention) {
       return "its head dimension must be 64, 96, 128, 192 or 256";
     if (ofValues != depth && !(depth == 192 && ofValues == 128))
       return "values must have the head dimension of keys, or 128 for 192";
+    for (auto why : {whyNotPages(op), whyNotDropout(op)})
+      if (why)
+        return why;
     return whyNotTiles(op);
   }
   auto op = cast<tv::AttentionGradOp>(attention);
@@ -128,6 +172,8 @@ std::optional<std::string> cuda::whyNotFlash(Operation *attention) {
     return "keys and values must have the same head dimension";
   if (depth != 64 && depth != 96 && depth != 128)
     return "its head dimension must be 64, 96 or 128";
+  if (auto why = whyNotDropout(op))
+    return why;
   return whyNotTiles(op);
 }
 
@@ -143,6 +189,10 @@ std::optional<std::string> cuda::whyNotCuDNN(Operation *attention) {
     return "it has a block mask";
   if (op.getSequences())
     return "it has packed sequences";
+  if (op.getPages())
+    return "it has pages";
+  if (op.getDropout())
+    return "it has dropout";
   // It may look for the largest score before it scales.
   if (!op.getScale().isFinite() || op.getScale().isNegative() ||
       op.getScale().isZero())

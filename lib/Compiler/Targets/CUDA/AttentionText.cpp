@@ -253,6 +253,11 @@ static void fillOutside(KernelWriter &out, Op op, StringRef mods,
                  << out.name(tensor) << ", " << value << ");\n";
 }
 
+/// Of a page of keys.
+static int64_t getPageRows(plan::AttentionOp op) {
+  return cast<MemRefType>(op.getKey().getType()).getDimSize(2);
+}
+
 /// The functors of an attention or its gradient: `symbol`_Mods.
 template <typename Op>
 static LogicalResult writeMods(KernelWriter &out, Op op,
@@ -263,6 +268,7 @@ static LogicalResult writeMods(KernelWriter &out, Op op,
   if constexpr (std::is_same_v<Op, plan::AttentionGradOp>)
     regions.push_back({&op.getScoreGrad(), "HasScoreGrad", "score_grad"});
   regions.push_back({&op.getBlockMod(), "", "kind"});
+  regions.push_back({&op.getNumberMod(), "HasDropout", "number"});
   out.line() << "\n";
   out.open("struct " + symbol + "_Mods : AttentionMods");
   out.line() << "struct Args {\n";
@@ -285,6 +291,33 @@ static LogicalResult writeMods(KernelWriter &out, Op op,
                << getNumSequences(op) << "};\n";
     out.close();
   }
+  if (op.getDropout()) {
+    const double rate = op.getDropout()->convertToDouble();
+    const std::string p = "args.p->";
+    out.line() << "static constexpr uint32 DropBelow = "
+               << int64_t(std::ceil(rate * 0x1p24)) << ";\n";
+    out.line() << "static constexpr float KeptScale = "
+               << getLiteral(b.getF32FloatAttr(1 / (1 - rate))) << ";\n";
+    out.open("static __device__ WeightStream stream(const Args &args)");
+    std::string stream = "uint64(" + p + out.getArgument(op.getStream()) + ")";
+    if (op.getStep())
+      stream += " + (uint64(" + p + out.getArgument(op.getStep()) +
+                ".data[0]) << 32)";
+    out.line() << "return {uint64(" << p << out.getArgument(op.getSeed())
+               << "), " << stream << "};\n";
+    out.close();
+  }
+  if constexpr (std::is_same_v<Op, plan::AttentionOp>)
+    if (Value pages = op.getPages()) {
+      const std::string table = "args.p->" + out.getArgument(pages);
+      out.line() << "static constexpr int PageRows = " << getPageRows(op)
+                 << ";\n";
+      out.open("static __device__ int page(const Args &args, int batch, int "
+               "index)");
+      out.line() << "return " << table << ".data[batch * " << table
+                 << ".stride[0] + index * " << table << ".stride[1]];\n";
+      out.close();
+    }
   if (!op.getScoreMod().empty())
     for (Operation &scale : op.getScoreMod().front())
       for (auto [role, name] : {std::pair(RoleKind::InnerScale, "InnerScale"),
@@ -385,9 +418,18 @@ static ForwardForm getFewForm(plan::AttentionOp op, DeviceFunction &function) {
       cast<MemRefType>(op.getQuery().getType()).getDimSize(2);
   function.threads = 128 * (kFewPipes + 1);
   function.items = kFewPipes * kFewSteps * keys;
-  for (unsigned dim : {0, 1, 2})
+  // Batches, heads and keys.
+  auto along = [&](Value tensor, unsigned dim) {
     function.space.push_back(
-        {SpaceExtent::Kind::Dimension, 0, numberOf(op.getKey()), dim});
+        {SpaceExtent::Kind::Dimension, 0, numberOf(tensor), dim});
+  };
+  along(op.getPages() ? op.getPages() : op.getKey(), 0);
+  along(op.getKey(), 1);
+  if (op.getPages())
+    along(op.getPages(), 1);
+  along(op.getKey(), 2);
+  const int32_t box =
+      op.getPages() ? std::gcd(int64_t(keys), getPageRows(op)) : keys;
   return {"Few",
           "attention_few",
           std::to_string(tiles.getRows()) + ", " + std::to_string(keys) + ", " +
@@ -395,8 +437,8 @@ static ForwardForm getFewForm(plan::AttentionOp op, DeviceFunction &function) {
               std::to_string(plan::getTarget(op).getLimits().multiprocessors),
           {{numberOf(op.getQuery()),
             {1, int32_t(tiles.getRows()) / queries, queries, 64}},
-           {numberOf(op.getKey()), {1, 1, keys, 64}},
-           {numberOf(op.getValue()), {1, 1, keys, 64}}}};
+           {numberOf(op.getKey()), {1, 1, box, 64}},
+           {numberOf(op.getValue()), {1, 1, box, 64}}}};
 }
 
 LogicalResult cuda::writeAttention(KernelWriter &out, plan::AttentionOp op,
@@ -466,7 +508,10 @@ LogicalResult cuda::writeAttention(KernelWriter &out, plan::AttentionOp op,
   out.line() << "f.heads = " << size(op.getQuery(), 1) << ";\n";
   out.line() << "f.key_heads = " << size(op.getKey(), 1) << ";\n";
   out.line() << "f.queries = " << size(op.getQuery(), 2) << ";\n";
-  out.line() << "f.keys = " << size(op.getKey(), 2) << ";\n";
+  out.line() << "f.keys = "
+             << (op.getPages() ? std::to_string(op.getNumKeys())
+                               : size(op.getKey(), 2))
+             << ";\n";
   out.line() << "f.causal_shift = f.keys - f.queries;\n";
   out.line() << "f.args.p = &p;\n";
   fillOutside(

@@ -42,7 +42,8 @@ static int64_t countSharedSums(plan::AttentionGradOp op) {
 static AttentionTiles getQueryTiles(plan::AttentionOp op) {
   auto [depth, ofValues] = getDepths(op);
   return getForwardTiles(
-      depth, ofValues, !op.getScoreMod().empty() || !op.getMaskMod().empty(),
+      depth, ofValues,
+      !op.getScoreMod().empty() || !op.getMaskMod().empty() || op.getDropout(),
       // Of packed sequences, too, there are two groups.
       !op.getScoreMod().empty() || !(op.getScale().convertToDouble() > 0) ||
           op.getTiles(),
@@ -53,9 +54,9 @@ std::optional<int64_t> cuda::getFewRows(plan::AttentionOp op) {
   auto query = cast<MemRefType>(op.getQuery().getType());
   const int64_t heads = query.getDimSize(1), queries = query.getDimSize(2);
   const int64_t groups = cast<MemRefType>(op.getKey().getType()).getDimSize(1);
-  if (op.getBlocks() || op.getTiles() || ShapedType::isDynamic(heads) ||
-      ShapedType::isDynamic(queries) || ShapedType::isDynamic(groups) ||
-      groups == 0)
+  if (op.getBlocks() || op.getTiles() || op.getDropout() ||
+      ShapedType::isDynamic(heads) || ShapedType::isDynamic(queries) ||
+      ShapedType::isDynamic(groups) || groups == 0)
     return std::nullopt;
   const int64_t rows = heads / groups * queries;
   return rows > 0 && rows <= kMostFewRows ? std::optional(rows) : std::nullopt;
@@ -71,7 +72,8 @@ static AttentionTiles getTiles(plan::AttentionOp op) {
   return rows ? getFewTiles(depth, ofValues, *rows) : getQueryTiles(op);
 }
 static AttentionTiles getTiles(plan::AttentionGradOp op) {
-  return getBackwardTiles(getDepths(op).first, !op.getMaskMod().empty(),
+  return getBackwardTiles(getDepths(op).first,
+                          !op.getMaskMod().empty() || op.getDropout(),
                           !op.getScoreGrad().empty(), countSharedSums(op));
 }
 
@@ -316,6 +318,10 @@ static LogicalResult verifyBlocks(Op op, AttentionAttr tiles) {
 /// That there are kernels with such tiles.
 static LogicalResult verifyTiles(plan::AttentionOp op, AttentionAttr tiles) {
   const std::optional<int64_t> few = getFewRows(op);
+  if (op.getPages() && (!few || tiles.getRows() != *few))
+    return op.emitError() << "with pages, a block takes all queries of a key "
+                             "head, at most "
+                          << kMostFewRows << ", not " << tiles.getRows();
   if (few && tiles.getRows() == *few) {
     if (!llvm::is_contained({32, 64, 128}, tiles.getKeys()))
       return op.emitError()

@@ -14,6 +14,7 @@
 //            heads that read it:
 //              S = K Q^T, dP = V dO^T, P = exp2(S - lse), dS = P * (dP - D),
 //              dV += P dO, dK += dS Q, dQ += dS^T K.
+//            With dropout, P of dV and dP have its zeros and its scale.
 //            Scores are transposed: P lies in registers as a left operand.
 //            dS goes through shared memory, dQ is added to global memory in
 //            f32, 16 bytes a thread, in the accumulators' order.
@@ -50,6 +51,7 @@
 
 #include "attention/attention_bwd_sides.cuh"
 #include "attention/attention_bwd_steps.cuh"
+#include "attention/attention_dropout.cuh"
 
 namespace tessera {
 
@@ -241,6 +243,27 @@ template <class C, class P> struct BwdConsumer {
     }
   }
 
+  /// Which of a step's weights stay, while its scores are under way.
+  TSR_MEMBER void draw(KeptOfKeys<Mods, C::BM> &kept,
+                       typename C::Step const &now) {
+    if constexpr (Mods::HasDropout)
+      kept.draw(
+          Mods::stream(p.args),
+          Mods::number(p.args, IndexPair{Mods::batch(p.args, now.batch),
+                                         Mods::head(p.args, now.head),
+                                         kept.own_query(now.first_query()),
+                                         kept.own_key(key)}),
+          p.keys);
+  }
+  /// y: gradients of weights, by what dropout made of these.
+  TSR_MEMBER void drop(float (&y)[C::BM / 2],
+                       KeptOfKeys<Mods, C::BM> const &kept) {
+    if constexpr (Mods::HasDropout)
+#pragma unroll
+      for (int e = 0; e < C::BM / 2; e++)
+        y[e] = kept.has(e) ? y[e] * Mods::KeptScale : 0;
+  }
+
   /// Of probabilities, those that mask keeps.
   TSR_MEMBER void ask(float (&x)[C::BM / 2], int stage,
                       typename C::Step const &now) {
@@ -346,8 +369,11 @@ template <class C, class P> struct BwdConsumer {
     if (C::RowsAhead)
       load_row(lse, s.lse[i]);
     Sums sums(p, s, group);
+    KeptOfKeys<Mods, C::BM> kept;
+    draw(kept, now);
     if constexpr (C::Sums > 0) {
       wgmma_wait<0>();
+      drop(y, kept);
       differentiate(x, y, probs, i, now, sums);
     } else {
       wgmma_wait<1>();
@@ -370,6 +396,7 @@ template <class C, class P> struct BwdConsumer {
       wgmma_wait<0>();
       if (!C::RowsAhead)
         load_row(delta, s.delta[i]);
+      drop(y, kept);
 #pragma unroll
       for (int e = 0; e < C::BM / 2; e++)
         y[e] = x[e] * (y[e] - (e % 2 ? delta[e / 4].y : delta[e / 4].x));
@@ -386,6 +413,11 @@ template <class C, class P> struct BwdConsumer {
       if constexpr (!Mods::HasScoreGrad)
         convert<T>(probs[j], x + 8 * j);
     }
+    if constexpr (Mods::HasDropout)
+#pragma unroll
+      for (int e = 0; e < C::BM / 2; e++)
+        if (!kept.has(e))
+          probs[e / 8].r[e / 2 % 4] &= e % 2 ? 0xffff : 0xffff0000;
     fence_async();
     if constexpr (C::Sums > 0)
       sums.reduce(now, key);
@@ -475,7 +507,7 @@ template <class C, class P> struct BwdConsumer {
       release(&s.q_empty[ring.stage ? ring.stage - 1 : C::Stages - 1]);
       release(&s.k_empty);
       add_dq(target(), dq, additions);
-      store_rows(maps.dv, dv, 1);
+      store_rows(maps.dv, dv, Mods::KeptScale);
     } else {
 #pragma unroll
       for (int i = 0; i < C::D / 2; i++)
@@ -493,7 +525,7 @@ template <class C, class P> struct BwdConsumer {
       ring.next();
       release(&s.v_empty);
       release(&s.k_empty);
-      store_rows(maps.dv, dv, 1);
+      store_rows(maps.dv, dv, Mods::KeptScale);
     }
     store_rows(maps.dk, dk, Mods::Scale);
   }

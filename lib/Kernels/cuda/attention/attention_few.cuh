@@ -81,6 +81,7 @@ struct FewConfig {
   static_assert(Rows >= 1 && Rows <= 64, "at most 64 rows");
   static_assert(Mods::BlockKeys == 0, "no block mask");
   static_assert(!Mods::Packed, "batches are sequences");
+  static_assert(!Mods::HasDropout, "no dropout");
 
   struct Piece {
     int tile;        // negative: no more

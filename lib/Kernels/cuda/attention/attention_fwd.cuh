@@ -26,7 +26,7 @@
 #ifndef TESSERA_KERNELS_ATTENTION_FWD_CUH
 #define TESSERA_KERNELS_ATTENTION_FWD_CUH
 
-#include "attention/attention_mods.cuh"
+#include "attention/attention_dropout.cuh"
 #include "base/wgmma.cuh"
 
 namespace tessera {
@@ -68,6 +68,8 @@ struct FwdConfig {
   static_assert(DV == D || (D == 192 && DV == 128), "values as keys, or 128");
   static_assert(Mods::BlockQueries % BM == 0 && Mods::BlockKeys % BN == 0,
                 "a tile lies in one block");
+  static_assert(!Mods::HasDropout || !Packed,
+                "sequences do not begin at a multiple of four keys");
   static_assert(!Packed || !Sparse, "packed sequences have their own tiles");
 
   struct Shared {
@@ -365,6 +367,8 @@ template <class C, class P> struct FwdConsumer {
   int head, batch;            // of this device
   int begin, end;             // Packed: the sequence's positions
   typename Mods::Row rows[2]; // of the functors
+  int64 number;               // of the weights that this lane draws, in a tile
+  KeptOfQueries<Mods, C::BN> kept;
   float o[C::DV / 2], x[C::BN / 2], top[2], sum[2], shrink[2];
   Fragment16 probs[C::BN / 16];
 
@@ -538,6 +542,19 @@ template <class C, class P> struct FwdConsumer {
     }
   }
 
+  /// Which of a step's weights stay, while its scores are under way.
+  TSR_MEMBER void draw(FwdStep const &step) {
+    if constexpr (Mods::HasDropout)
+      kept.draw(Mods::stream(p.args), number + step.block * C::BN);
+  }
+  /// x: probabilities, which are summed by now.
+  TSR_MEMBER void drop() {
+    if constexpr (Mods::HasDropout)
+#pragma unroll
+      for (int i = 0; i < C::BN / 2; i++)
+        x[i] = kept.has(i) ? x[i] : 0;
+  }
+
   TSR_MEMBER void take_turn() { named_sync(1 + group, 256); }
   TSR_MEMBER void pass_turn() {
     named_arrive(1 + (group + 1) % C::Groups, 256);
@@ -560,9 +577,11 @@ template <class C, class P> struct FwdConsumer {
     pass_turn();
     if (C::Sparse)
       at = told();
+    draw(at);
     wgmma_wait<1>();
     release_k();
     softmax<false>(at, C::Sparse ? at.last : at.block == last);
+    drop();
     wgmma_wait<0>();
     release_v();
     convert_probs();
@@ -592,9 +611,11 @@ template <class C, class P> struct FwdConsumer {
     pass_turn();
     if (C::Sparse)
       at = told(), at.masked = true;
+    draw(at);
     wgmma_wait<0>();
     release_k();
     softmax<true>(at, C::Sparse ? at.last : n == last);
+    drop();
     n--;
     convert_probs();
     bool first = true;
@@ -628,6 +649,11 @@ template <class C, class P> struct FwdConsumer {
       rows[r] = Mods::row(p.args, Mods::batch(p.args, batch),
                           Mods::head(p.args, head),
                           Mods::query(p.args, min(row + 8 * r, queries() - 1)));
+    if constexpr (Mods::HasDropout)
+      number = Mods::number(
+          p.args,
+          IndexPair{Mods::batch(p.args, batch), Mods::head(p.args, head),
+                    Mods::query(p.args, min(kept.own(row), queries() - 1)), 0});
     last = blocks.begin;
     // Nothing yet. A zero would be moved to where the products leave theirs.
 #pragma unroll
@@ -648,7 +674,7 @@ template <class C, class P> struct FwdConsumer {
 #pragma unroll
     for (int r = 0; r < 2; r++) {
       sum[r] = quad_sum(sum[r]);
-      shrink[r] = sum[r] == 0 ? 0 : 1 / sum[r];
+      shrink[r] = sum[r] == 0 ? 0 : Mods::KeptScale / sum[r];
       if (lse && lane % 4 == 0 && row + 8 * r < queries())
         lse[t.batch * p.lse_strides[0] + t.head * p.lse_strides[1] +
             (row + 8 * r) * p.lse_strides[2]] =

@@ -21,6 +21,11 @@ struct KeyRange {
 /// What a gradient of a captured tensor has a sum of scores' addends for.
 enum class SumBy { Query, Key, Distance, Score };
 
+/// What the random numbers of weights are of (random.cuh).
+struct WeightStream {
+  uint64 seed, stream;
+};
+
 /// A query and a key, by their global indices.
 struct IndexPair {
   int64 batch, head, query, key;
@@ -78,6 +83,15 @@ struct AttentionMods {
   /// of this device. It is asked about those that `keys` below has a part of.
   /// Where there is no such page, all is zero. For attention_few.cuh alone.
   static constexpr int PageRows = 0;
+
+  /// Weights are dropped where the high 24 bits of their random number are
+  /// below DropBelow, the others times KeptScale. There are a `WeightStream
+  /// stream(Args const &)` and an `int64 number(Args const &, IndexPair const
+  /// &)`, a weight's; those of a query follow each other, and those of the next
+  /// query follow them. All keys are here, a multiple of four.
+  static constexpr bool HasDropout = false;
+  static constexpr uint32 DropBelow = 0;
+  static constexpr float KeptScale = 1;
 
   /// What the functors load for a query or for a key, whatever the other: it is
   /// computed once for many pairs.

@@ -1,0 +1,104 @@
+//===- attention_dropout.cuh - which weights of attention stay ------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A weight stays by its number of random.cuh, where four that follow each other
+// come of one computation: those of a query with four keys, of which numbers
+// are a multiple. In a fragment of products such four lie in several lanes:
+// each lane computes some of them, and all get their bits by shuffles.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_KERNELS_ATTENTION_DROPOUT_CUH
+#define TESSERA_KERNELS_ATTENTION_DROPOUT_CUH
+
+#include "attention/attention_mods.cuh"
+#include "base/random.cuh"
+
+namespace tessera {
+
+/// Which of the four weights from 4 * `block` on stay, a bit each.
+template <class Mods>
+TSR_DEVICE uint32 kept_of(WeightStream const &of, int64 block) {
+  uint32 words[4], kept = 0;
+  philox(words, block, of.seed, of.stream);
+#pragma unroll
+  for (int i = 0; i < 4; i++)
+    kept |= (uint32)((words[i] >> 8) >= Mods::DropBelow) << i;
+  return kept;
+}
+
+/// Of a fragment of 64 queries and N keys. Two lanes have the pairs of four
+/// keys, of two queries each; each draws for one of the queries.
+template <class Mods, int N> struct KeptOfQueries {
+  static constexpr int Words = (N + 63) / 64;
+  uint32 bits[2][Words]; // of a query
+
+  /// The query that a lane draws for is its first one or, 8 behind, its other.
+  TSR_DEVICE int own(int first) { return first + 8 * (threadIdx.x % 2); }
+  /// `number`: of the weight of `own` and the fragment's first key.
+  TSR_MEMBER void draw(WeightStream const &of, int64 number) {
+    const int lane = threadIdx.x % 32, odd = lane % 2;
+    const int64 block = number / 4 + lane / 2 % 2;
+#pragma unroll
+    for (int w = 0; w < Words; w++) {
+      uint32 drawn = 0;
+#pragma unroll
+      for (int j = w * 8; j < min(w * 8 + 8, N / 8); j++)
+        drawn |= kept_of<Mods>(of, block + 2 * j) << j % 8 * 4;
+      const uint32 other = __shfl_xor_sync(~0u, drawn, 1);
+      bits[0][w] = (odd ? other : drawn) >> 2 * odd;
+      bits[1][w] = (odd ? drawn : other) >> 2 * odd;
+    }
+  }
+  /// Whether the lane's element i stays.
+  TSR_MEMBER bool has(int i) const {
+    return bits[i / 2 % 2][i / 32] >> (i / 4 % 8 * 4 + i % 2) & 1;
+  }
+};
+
+/// Of a fragment of 64 keys and N queries. Four lanes have the pairs of four
+/// keys, and of the four that follow 8 behind, with two queries each; each
+/// draws for one of the queries and one of the fours.
+template <class Mods, int N> struct KeptOfKeys {
+  static constexpr int Words = (N + 63) / 64;
+  uint32 bits[4][Words];
+
+  /// The lane's place among four keys.
+  TSR_DEVICE int place() { return threadIdx.x / 4 % 4; }
+  /// The query, and the first key, that a lane draws for first, from the first
+  /// query of the fragment and its own first key.
+  TSR_DEVICE int own_query(int first) {
+    return first + threadIdx.x % 4 * 2 + place() % 2;
+  }
+  TSR_DEVICE int own_key(int first) {
+    return first - place() + 8 * (place() / 2);
+  }
+  /// `number`: of the weight of `own_query` and `own_key`.
+  TSR_MEMBER void draw(WeightStream const &of, int64 number, int keys) {
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int w = 0; w < Words; w++) {
+      uint32 drawn = 0;
+#pragma unroll
+      for (int j = w * 8; j < min(w * 8 + 8, N / 8); j++)
+        drawn |= kept_of<Mods>(of, number / 4 + (int64)j * 2 * keys)
+                 << j % 8 * 4;
+#pragma unroll
+      for (int from = 0; from < 4; from++)
+        bits[from][w] =
+            __shfl_sync(~0u, drawn, (lane & ~12) | from << 2) >> place();
+    }
+  }
+  TSR_MEMBER bool has(int i) const {
+    return bits[i % 4][i / 32] >> i / 4 % 8 * 4 & 1;
+  }
+};
+
+} // namespace tessera
+
+#endif // TESSERA_KERNELS_ATTENTION_DROPOUT_CUH
