@@ -24,6 +24,7 @@ class PackedProgram(Program):
     given = {"%ids": "!batch", "%labels": "!batch", "%step": "!step", "%cu_seqlens": "!ends",
              "%positions_of": "!places"}
     shared = {"%step": "!step", "%cu_seqlens": "!ends"}
+    structure = " sequences(%cu_seqlens)", ", !ends"
 
     def __init__(self, model, **options):
         super().__init__(model, 0, **options)
@@ -51,11 +52,6 @@ class PackedProgram(Program):
     tv.yield %r : i32
   }
   %positions_of = tv.reduce min %begun dims [2] : (!begun) -> !places""")
-
-    def attend(self):
-        self.add(f"""\
-  %a, %lse = tv.attention %q, %k, %v scale({self.scale()}) causal sequences(%cu_seqlens)
-    : (!head, !head, !head, !ends) -> (!head, !lse)""")
 
     def place(self, positions, type):
         self.add(f"  %p = tv.gather {positions}, %positions_of dim 0 : ({type}, !places) -> !x")

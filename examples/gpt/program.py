@@ -31,7 +31,7 @@ class GPT:
     betas: tuple = (0.9, 0.95)
     epsilon: float = 1e-8
     decay: float = 0.1  #: of matrices
-    dropout: float = 0.0  #: of the embedding and of what each block adds
+    dropout: float = 0.0  #: of the embedding, of attention's weights and of what blocks add
     scale: float = 0.0  #: of the loss in the first step, for f16; 0: it is not scaled
     patience: int = 2000  #: steps without overflow after which that doubles
 
@@ -103,6 +103,7 @@ class Program:
     #: What the loss is given besides parameters, and of that what each block is.
     given = {"%ids": "!batch", "%labels": "!batch", "%step": "!step"}
     shared = {"%step": "!step"}
+    structure = "", ""  #: which pairs attention has: an attribute, and a type behind others
 
     def __init__(self, model, tokens, *, element="f32", compute=None, sequence=False,
                  zero=False):
@@ -200,10 +201,15 @@ class Program:
                  f"stream({stream}) step %step : (!x, !step) -> !x")
         return value + "_kept"
 
-    def attend(self):
+    def attend(self, stream):
+        pairs, type = self.structure
+        drops = ""
+        if self.model.dropout:
+            drops = f" dropout({self.model.dropout}) seed(0) stream({stream}) step %step"
+            type = ", !step" + type
         self.add(f"""\
-  %a, %lse = tv.attention %q, %k, %v scale({self.scale()}) causal
-    : (!head, !head, !head) -> (!head, !lse)""")
+  %a, %lse = tv.attention %q, %k, %v scale({self.scale()}) causal{drops}{pairs}
+    : (!head, !head, !head{type}) -> (!head, !lse)""")
 
     def scale(self):
         return number((self.model.width // self.model.heads) ** -0.5)
@@ -231,19 +237,19 @@ class Program:
             self.add(f"""\
   %{name}0 = tv.slice %heads offsets [0, 0, 0, {i * d}] : (!heads) -> !part
   %{name} = tv.transpose %{name}0 perm [0, 2, 1, 3] : (!part) -> !head""")
-        self.attend()
+        self.attend(3 * layer + 1)
         self.add(f"""\
   %t = tv.transpose %a perm [0, 2, 1, 3] : (!head) -> !part
   %r = tv.reshape %t : (!part) -> !x
   %o = {linear(("!x", "%r"), "out", "!x")}""")
         self.add(f"""\
-  %s = tv.add {self.dropped("%o", 2 * layer + 1)}, %x : (!x, !x) -> !x
+  %s = tv.add {self.dropped("%o", 3 * layer + 2)}, %x : (!x, !x) -> !x
   %n2 = {norm(("!x", "%s"), "norm2")}
   %u = {linear(("!x", "%n2"), "up", "!up")}
   %g = tv.gelu tanh %u : (!up) -> !up
   %d = {linear(("!up", "%g"), "down", "!x")}""")
         self.add(f"""\
-  %y = tv.add {self.dropped("%d", 2 * layer + 2)}, %s : (!x, !x) -> !x
+  %y = tv.add {self.dropped("%d", 3 * layer + 3)}, %s : (!x, !x) -> !x
   return %y : !x
 }}""")
 

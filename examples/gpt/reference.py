@@ -27,11 +27,12 @@ def philox(count, stream):
 
 
 def dropout(model, step):
-    """Of a stream: what the step multiplies each element with."""
-    def scale(stream):
+    """Of a stream: what the step multiplies each element with, of the width if not of another
+    shape."""
+    def scale(stream, *shape):
         if not model.dropout:
             return 1
-        shape = model.batch, model.length, model.width
+        shape = shape or (model.batch, model.length, model.width)
         numbers = philox(math.prod(shape), stream + (step << 32)).reshape(shape)
         return (numbers >= model.dropout) / (1 - model.dropout)
     return scale
@@ -72,7 +73,9 @@ def gelu_grad(dy, x, t):
 class Block:
     def __init__(self, model, weights, layer, dropped):
         self.model = model
-        self.kept_out, self.kept_down = dropped(2 * layer + 1), dropped(2 * layer + 2)
+        self.kept_weights = dropped(3 * layer + 1, model.batch, model.heads, model.length,
+                                    model.length)
+        self.kept_out, self.kept_down = dropped(3 * layer + 2), dropped(3 * layer + 3)
         self.name = f"h{layer}."
         self.w = {name[len(self.name):]: value for name, value in weights.items()
                   if name.startswith(self.name)}
@@ -90,7 +93,8 @@ class Block:
         scores = np.where(np.tri(s, dtype=bool), scores, -np.inf)
         p = np.exp(scores - scores.max(axis=-1, keepdims=True))
         self.p = p / p.sum(axis=-1, keepdims=True)
-        self.a = (self.p @ self.v).transpose(0, 2, 1, 3).reshape(b, s, e)
+        self.kept = self.kept_weights * self.p
+        self.a = (self.kept @ self.v).transpose(0, 2, 1, 3).reshape(b, s, e)
         middle = x + self.kept_out * self.linear("out", self.a)
         self.n2, self.kept2 = norm(middle, w["norm2.weight"], w["norm2.bias"])
         self.u = self.linear("up", self.n2)
@@ -112,10 +116,10 @@ class Block:
         keep("norm2", gradients)
         dy = dy + dx
         da = linear("out", self.kept_out * dy, self.a).reshape(b, s, -1, d).transpose(0, 2, 1, 3)
-        dp = da @ self.v.swapaxes(-1, -2)
+        dp = self.kept_weights * (da @ self.v.swapaxes(-1, -2))
         ds = self.p * (dp - (dp * self.p).sum(axis=-1, keepdims=True)) * d**-0.5
         dheads = np.stack([ds @ self.k, ds.swapaxes(-1, -2) @ self.q,
-                           self.p.swapaxes(-1, -2) @ da])
+                           self.kept.swapaxes(-1, -2) @ da])
         dqkv = dheads.transpose(1, 3, 2, 0, 4).reshape(b, s, 3 * e)
         dx, *gradients = norm_grad(linear("qkv", dqkv, self.n1), self.kept1, w["norm1.weight"])
         keep("norm1", gradients)
