@@ -168,10 +168,20 @@ struct PackedTiles {
   const int64_t sequences = op.getNumSequences(), rows = op.getRows(),
                 positions = op.getNumPositions();
 
+  // Numbers of sequences and of their tiles are words, as in the list: a thread
+  // goes through all sequences, and 64 bits take twice the time.
+  Value word(int64_t value) {
+    return arith::ConstantIntOp::create(b, loc, b.getI32Type(), value);
+  }
+  Value toWord(Value index) {
+    return arith::IndexCastOp::create(b, loc, b.getI32Type(), index);
+  }
+  Value toIndex(Value word) {
+    return arith::IndexCastOp::create(b, loc, b.getIndexType(), word);
+  }
   Value number(int64_t value) { return emitter.index(value); }
   void store(Value value, Value batch, Value at) {
-    emitter.store(arith::IndexCastOp::create(b, loc, b.getI32Type(), value),
-                  op.getResult(), {batch, at});
+    emitter.store(value, op.getResult(), {batch, at});
   }
   /// Tile `at` of the list, or what stands before the tiles.
   void storeFour(ArrayRef<Value> values, Value batch, Value at) {
@@ -181,22 +191,17 @@ struct PackedTiles {
   }
   /// Where sequence `i` begins, of the positions, as far as it alone says.
   Value beginOf(Value batch, Value i) {
-    auto word = [&](int64_t value) -> Value {
-      return arith::ConstantIntOp::create(b, loc, b.getI32Type(), value);
-    };
     // Sequences are those of all batches.
     Value of =
         emitter.globalIndices(op.getResult().getType(), {batch, number(0)})[0];
     Value begin = emitter.element(op.getBegins(), {of, i});
     begin = arith::MaxSIOp::create(b, loc, begin, word(0));
-    begin = arith::MinSIOp::create(b, loc, begin, word(positions));
-    return arith::IndexCastOp::create(b, loc, b.getIndexType(), begin);
+    return arith::MinSIOp::create(b, loc, begin, word(positions));
   }
   Value countTiles(Value begin, Value end) {
-    return math.div(math.add(math.sub(end, begin), number(rows - 1)),
-                    number(rows));
+    return math.div(math.add(math.sub(end, begin), word(rows - 1)), word(rows));
   }
-  Value sectionOf(Value begin) { return math.div(begin, number(16384)); }
+  Value sectionOf(Value begin) { return math.div(begin, word(16384)); }
 
   /// `body` has a sequence's number, where it begins and ends, and what it gave
   /// for the one before. Gives where the last one ends, and what `body` gave.
@@ -204,15 +209,15 @@ struct PackedTiles {
       llvm::function_ref<SmallVector<Value>(Value, Value, Value, ValueRange)>;
   SmallVector<Value> forSequences(Value batch, int64_t values,
                                   OfSequence body) {
-    SmallVector<Value> init(1 + values, number(0));
+    SmallVector<Value> init(1 + values, word(0));
     init[0] = beginOf(batch, number(0));
     return emitter.inOrder(
         number(sequences), init, [&](ArrayRef<Value> i, ValueRange before) {
           Value end =
               math.max(before[0], beginOf(batch, math.add(i[0], number(1))));
           SmallVector<Value> next = {end};
-          llvm::append_range(next,
-                             body(i[0], before[0], end, before.drop_front()));
+          llvm::append_range(
+              next, body(toWord(i[0]), before[0], end, before.drop_front()));
           return next;
         });
   }
@@ -220,16 +225,16 @@ struct PackedTiles {
   /// of `sequence`, which has so many and begins at `ownBegin`.
   Value countBefore(Value i, Value begin, Value end, Value m, Value sequence,
                     Value tiles, Value ownBegin) {
-    Value all = countTiles(begin, end), none = number(0);
+    Value all = countTiles(begin, end), none = word(0);
     Value section = sectionOf(begin), ownSection = sectionOf(ownBegin);
     Value isBefore = math.less(i, sequence);
     Value inSection;
     if (op.getCausal()) {
       // Those behind its tile m, and that one.
-      Value behind = math.sub(math.sub(all, m), number(1));
+      Value behind = math.sub(math.sub(all, m), word(1));
       inSection = math.select(
           math.less(m, all),
-          math.add(behind, math.select(isBefore, number(1), none)), none);
+          math.add(behind, math.select(isBefore, word(1), none)), none);
     } else {
       Value comes =
           arith::OrIOp::create(b, loc, math.less(tiles, all),
@@ -253,7 +258,7 @@ static void emitLoops(KernelEmitter &emitter, tv::PackedTilesOp op) {
   const int64_t threads =
       std::max<int64_t>(list.positions / list.rows + list.sequences, 1);
   emitter.parallel({words[0], number(threads)}, [&](ArrayRef<Value> place) {
-    Value batch = place[0], tile = place[1];
+    Value batch = place[0], tile = list.toWord(place[1]);
     // All tiles; of the thread's, its sequence, where that begins and ends, and
     // the number of its first.
     SmallVector<Value> own = list.forSequences(
@@ -277,24 +282,24 @@ static void emitLoops(KernelEmitter &emitter, tv::PackedTilesOp op) {
                                                   tiles, begin))};
           })[1];
       if (!op.getCausal()) // its own last ones
-        before = math.add(before, math.sub(math.sub(tiles, m), number(1)));
+        before = math.add(before, math.sub(math.sub(tiles, m), list.word(1)));
       Value ofTile[] = {begin, math.sub(end, begin), m, sequence};
-      list.storeFour(ofTile, batch, math.add(before, number(1)));
+      list.storeFour(ofTile, batch, math.add(list.toIndex(before), number(1)));
     });
-    emitter.ifThen(math.equal(tile, number(0)), [&] {
+    emitter.ifThen(math.equal(place[1], number(0)), [&] {
       Value header[] = {count, list.beginOf(batch, number(0)), own[0],
-                        number(0)};
+                        list.word(0)};
       list.storeFour(header, batch, number(0));
     });
-    Value last = math.mul(math.add(count, number(1)), number(4));
+    Value last = math.mul(math.add(list.toIndex(count), number(1)), number(4));
     const int64_t most = list.positions + 4 * list.sequences;
     emitter.inOrder(
         number(llvm::divideCeil(most, threads)), {},
         [&](ArrayRef<Value> i, ValueRange) {
-          Value at =
-              math.add(last, math.add(math.mul(i[0], number(threads)), tile));
+          Value at = math.add(
+              last, math.add(math.mul(i[0], number(threads)), place[1]));
           emitter.ifThen(math.less(at, words[1]),
-                         [&] { list.store(number(0), batch, at); });
+                         [&] { list.store(list.word(0), batch, at); });
           return SmallVector<Value>();
         });
   });
