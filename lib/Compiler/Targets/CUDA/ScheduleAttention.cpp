@@ -71,7 +71,8 @@ static AttentionTiles getTiles(plan::AttentionOp op) {
   return rows ? getFewTiles(depth, ofValues, *rows) : getQueryTiles(op);
 }
 static AttentionTiles getTiles(plan::AttentionGradOp op) {
-  return getBackwardTiles(getDepths(op).first, !op.getMaskMod().empty(),
+  auto [depth, ofValues] = getDepths(op);
+  return getBackwardTiles(depth, ofValues, !op.getMaskMod().empty(),
                           !op.getScoreGrad().empty(), countSharedSums(op));
 }
 
