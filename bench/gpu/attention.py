@@ -159,28 +159,24 @@ def run(library, b, s, h, depths, causal, scratch, deterministic, flex):
     table = torch.randn(h, 2 * s, device="cuda")
     ours = Ours(library, *(x.detach() for x in leaves), dout, causal,
                 causal in (ROW_BIAS, RELATIVE), table=table)
-    forward, backward = {"ours": lambda: ours(FORWARD)}, {}
+    forward = {"ours": lambda: ours(FORWARD)}
+    backward = {"ours": lambda: ours(BACKWARD), "ours, ordered": lambda: ours(ORDERED)}
     ours(FORWARD)
-    if d <= 128:
-        backward = {"ours": lambda: ours(BACKWARD), "ours, ordered": lambda: ours(ORDERED)}
     if causal in (ROW_BIAS, RELATIVE):
         table.requires_grad_()
         leaves.append(table)
 
-    def add(name, call, **scope):
+    def add(name, call):
+        def grad():
+            return torch.autograd.grad(out, leaves, dout, retain_graph=True)
         try:
             out = call()
-            def grad():
-                return torch.autograd.grad(out, leaves, dout, retain_graph=True)
-            if backward:
-                grad()
+            if "ordered" not in name:
+                forward[name] = lambda: [call().detach()]
+            grad()
+            backward[name] = grad
         except Exception as error:
             print(f"{name}: {type(error).__name__}: {str(error).strip()[:200]}")
-            return
-        if "ordered" not in name:
-            forward[name] = lambda: [call().detach()]
-        if backward:
-            backward[name] = grad
 
     def cudnn():
         with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
@@ -202,8 +198,6 @@ def run(library, b, s, h, depths, causal, scratch, deterministic, flex):
     print(f"d{d}{f'/{dv}' if d != dv else ''} h{h} b{b} s{s} {kind}")
     rates = {}
     for what, calls, factor in ("forward", forward, 1), ("backward", backward, 2.5):
-        if not calls:
-            continue
         with torch.no_grad() if what == "forward" else torch.enable_grad():
             results = {name: [x.clone() for x in call()] for name, call in calls.items()}
             times = rounds(calls, scratch)

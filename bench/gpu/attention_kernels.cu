@@ -75,18 +75,13 @@ template <int D> struct Relative : Triangle<D> {
   }
 };
 
-template <int D, int DV, class M>
-static void only_forward(int, Sizes const &s, Tensors const &t,
-                         cudaStream_t stream) {
-  forward<Fwd<bf16, D, M, DV>>(s, t, stream);
-}
 template <int D> Run of_mods(int mods) {
   const Run runs[] = {all<D, Full<D>>, all<D, Triangle<D>>, all<D, SoftCap<D>>,
                       all<D, RowBias<D>>, all<D, Relative<D>>};
   return runs[mods];
 }
-template <int D, int DV = D> Run of_wide(int mods) {
-  return mods ? only_forward<D, DV, Triangle<D>> : only_forward<D, DV, Full<D>>;
+template <int D, int DV = D> Run plain(int mods) {
+  return mods ? all<D, Triangle<D>, DV> : all<D, Full<D>, DV>;
 }
 
 /// d of queries and keys, dv of values. mods: full, causal, causal with a soft
@@ -94,17 +89,22 @@ template <int D, int DV = D> Run of_wide(int mods) {
 extern "C" void attention(int d, int dv, int kind, int mods, Sizes s, Tensors t,
                           cudaStream_t stream) {
   const Run run = d == 64   ? of_mods<64>(mods)
-                  : d == 96 ? (mods ? all<96, Triangle<96>> : all<96, Full<96>>)
+                  : d == 96               ? plain<96>(mods)
                   : d == 128              ? of_mods<128>(mods)
-                  : d == 256              ? of_wide<256>(mods)
-                  : d == 192 && dv == 192 ? of_wide<192>(mods)
-                                          : of_wide<192, 128>(mods);
+                  : d == 256              ? plain<256>(mods)
+                  : d == 192 && dv == 192 ? plain<192>(mods)
+                                          : plain<192, 128>(mods);
   run(kind, s, t, stream);
 }
 /// Of any kind.
+template <int D, template <int> class M = Triangle>
+static long workspace(Sizes const &s) {
+  return BwdWorkspace<Bwd<bf16, D, M<D>, true>>::bytes(s.batch, s.heads,
+                                                       s.queries, s.keys);
+}
 extern "C" long attention_workspace(int d, Sizes s) {
-  return d == 64 ? BwdWorkspace<Bwd<bf16, 64, Relative<64>, true>>::bytes(
-                       s.batch, s.heads, s.queries, s.keys)
-                 : BwdWorkspace<Bwd<bf16, 128, Relative<128>, true>>::bytes(
-                       s.batch, s.heads, s.queries, s.keys);
+  return d == 64    ? workspace<64, Relative>(s)
+         : d <= 128 ? workspace<128, Relative>(s)
+         : d == 192 ? workspace<192>(s)
+                    : workspace<256>(s);
 }

@@ -108,35 +108,38 @@ static void backward(Sizes const &s, Tensors const &t, cudaStream_t stream) {
   p.sums[0] = {(float *)t.sums, {s.heads * size, size, 1}};
   p.dout = t.dout, p.dq = t.dq;
   p.workspace = t.workspace, p.ticket = (int *)t.ticket;
-  fill(p.o_strides, s.heads, s.queries, C::D);
-  fill(p.dout_strides, s.heads, s.queries, C::D);
+  fill(p.o_strides, s.heads, s.queries, C::DV);
+  fill(p.dout_strides, s.heads, s.queries, C::DV);
   fill(p.dq_strides, s.heads, s.queries, C::D);
-  const BwdMaps maps = {
-      map(t.q, C::D, s, false, C::BM), map(t.k, C::D, s, true, C::BN),
-      map(t.v, C::D, s, true, C::BN),  map(t.dout, C::D, s, false, C::BM),
-      map(t.dk, C::D, s, true, 64),    map(t.dv, C::D, s, true, 64)};
+  const BwdMaps maps = {map(t.q, C::D, s, false, C::QueryBox),
+                        map(t.k, C::D, s, true, C::KeyBox),
+                        map(t.v, C::DV, s, true, C::KeyBox),
+                        map(t.dout, C::DV, s, false, C::QueryBox),
+                        map(t.dk, C::D, s, true, 64),
+                        map(t.dv, C::DV, s, true, 64)};
   const int bytes = sizeof(typename C::Shared);
   allow_shared(bwd_kernel<C, P>, bytes);
   const dim3 blocks(BwdSide<C>::blocks(s.queries, s.sequences), s.heads,
                     s.batch);
   const int tiles = (s.keys / C::BN + s.sequences + 1) * s.key_heads * s.batch;
   prepare_kernel<C, P><<<blocks, C::SideThreads, 0, stream>>>(p);
-  launch_early(bwd_kernel<C, P>, std::min(multiprocessors(), tiles), C::Threads,
-               bytes, stream, maps, p);
+  const int clusters = std::min(multiprocessors() / C::Cluster, tiles);
+  launch_clusters(C::Cluster, true, bwd_kernel<C, P>, clusters * C::Cluster,
+                  C::Threads, bytes, stream, maps, p);
   launch_early(finish_kernel<C, P>, blocks, C::SideThreads, 0, stream, p);
   CHECK(cudaGetLastError());
 }
 enum { Forward, Backward, Ordered };
 using Run = void (*)(int, Sizes const &, Tensors const &, cudaStream_t);
-template <int D, class M>
+template <int D, class M, int DV = D>
 static void all(int kind, Sizes const &s, Tensors const &t,
                 cudaStream_t stream) {
   if (kind == Forward)
-    forward<Fwd<bf16, D, M>>(s, t, stream);
+    forward<Fwd<bf16, D, M, DV>>(s, t, stream);
   else if (kind == Backward)
-    backward<Bwd<bf16, D, M>>(s, t, stream);
+    backward<Bwd<bf16, D, M, false, DV>>(s, t, stream);
   else
-    backward<Bwd<bf16, D, M, true>>(s, t, stream);
+    backward<Bwd<bf16, D, M, true, DV>>(s, t, stream);
 }
 
 #endif // TESSERA_BENCH_GPU_ATTENTION_LAUNCH_CUH

@@ -27,6 +27,9 @@ void emitSortedScatter(KernelEmitter &emitter, tv::ScatterOp op);
 
 /// Rows of the tiles that the `flash` variant cuts packed sequences into.
 inline constexpr int64_t kPackedRows = 128;
+/// Gradients of wider heads have kernels without such tiles, block masks and
+/// sums for captured tensors.
+inline constexpr int64_t kMostNarrowDepth = 128;
 /// The `flash` variant of attention: one op. Emits the kernel's only output, or
 /// two if the log-sum-exp is used.
 void emitAttention(KernelEmitter &emitter, tv::AttentionOp op);

@@ -22,11 +22,13 @@
 // RUN: sed 's/^ *tv.accumulate 0.*/&\n&\n&\n&\n&\n&\n&\n&/' %t/captured.mlir | not tessera-opt %{flash} 2>&1 | FileCheck %s --check-prefix=MANY
 // RUN: sed '/^ *score_grad/,/^ *}/d' %t/captured.mlir | not tessera-opt %{flash} 2>&1 | FileCheck %s --check-prefix=MISSING
 // RUN: sed 's/x64x/x32x/g; s/64\]/32]/g' %t/plain.mlir | not tessera-opt %{flash} 2>&1 | FileCheck %s --check-prefix=DEPTH
+// RUN: sed 's/x64x/x192x/g; s/64\]/192]/g' %t/captured.mlir | not tessera-opt %{flash} 2>&1 | FileCheck %s --check-prefix=WIDE
 // RUN: sed 's/bf16/f32/g' %t/plain.mlir | not tessera-opt %{flash} 2>&1 | FileCheck %s --check-prefix=TYPE
 // RUN: sed '/^ *score_grad/,/^ *}/d' %t/split.mlir | not tessera-opt %{all} 2>&1 | FileCheck %s --check-prefix=MISSING
 // DISTANCE: error: has no variant that is allowed; flash does not fit: the number of keys must be known for a gradient by distance; what would fit: math{{$}}
 // MANY: error: has no variant that is allowed; flash does not fit: it adds more than 8 times to gradients by query or distance; what would fit: math{{$}}
-// DEPTH: error: has no variant that is allowed; flash does not fit: its head dimension must be 64, 96 or 128
+// DEPTH: error: has no variant that is allowed; flash does not fit: its head dimension must be 64, 96, 128, 192 or 256
+// WIDE: error: has no variant that is allowed; flash does not fit: it has gradients of captured tensors, for which its head dimension must be 64, 96 or 128
 // TYPE: error: has no variant that is allowed; flash does not fit: its elements must be bf16 or f16
 // MISSING: error: 'tv.attention_grad' op has a score_mod, but no score_grad; run tv-differentiate first
 

@@ -161,3 +161,68 @@ func.func @main(%q0: !part, %k0: !part, %v0: !part, %do0: !part) -> !all {
   %all = tv.concat %dq0, %dk0, %dv0 dim 3 : (!part, !part, !part) -> !all
   return %all : !all
 }
+
+// -----
+
+// Heads of 192 with values of 128, two a group, more keys than queries; a log-sum-exp that is
+// used. Two blocks have a tile of keys.
+// CHECK: plan.attention_grad
+// RAN tp=1: nothing
+// RAN tp=2: nothing
+// RAN tp=3: nothing
+// RAN tp=4: nothing
+#m = #tv.mesh<tp = 2>
+!q = tensor<1x4x130x192xbf16, #tv.view<#m, [_, (did(tp) * _ | 2) * 2, _, _]>>
+!k = tensor<1x2x200x192xbf16, #tv.view<#m, [_, did(tp) * _, _, _]>>
+!v = tensor<1x2x200x128xbf16, #tv.view<#m, [_, did(tp) * _, _, _]>>
+!a = tensor<1x4x130x128xbf16, #tv.view<#m, [_, (did(tp) * _ | 2) * 2, _, _]>>
+!lse = tensor<1x4x130xf32>
+func.func @main(%do: !a, %dlse: !lse, %q: !q, %k: !k, %v: !v) -> (!q, !k, !v) {
+  %o, %lse = tv.attention %q, %k, %v scale(0.0721688) causal : (!q, !k, !v) -> (!a, !lse)
+  %dq, %dk, %dv = tv.attention_grad %do, %q, %k, %v, %o, %lse dlse %dlse scale(0.0721688) causal
+      : (!a, !q, !k, !v, !a, !lse, !lse) -> (!q, !k, !v)
+  return %dq, %dk, %dv : !q, !k, !v
+}
+
+// -----
+
+// Heads of 256, batches over tp, a block mask and a factor of each query: all blocks ask.
+// CHECK: plan.attention_grad
+// RAN tp=1: nothing
+// RAN tp=2: nothing
+// RAN tp=3: nothing
+// RAN tp=4: nothing
+#m = #tv.mesh<tp = 2>
+!x = tensor<4x2x140x256xf16, #tv.view<#m, [did(tp) * _, _, _, _]>>
+!lse = tensor<4x2x140xf32>
+!factor_of_lse = tensor<2x140xf32, #tv.view<#m, [_, _]>>
+!bm = tensor<1x1x2x2xi8>
+func.func @main(%do: !x, %q: !x, %k: !x, %v: !x, %factor: !factor_of_lse) -> (!x, !x, !x) {
+  %bm = tv.block_mask of [140, 140] blocks [128, 128] : () -> !bm
+    mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
+      %m = arith.cmpi sle, %ki, %qi : index
+      tv.yield %m : i1
+    }
+  %o, %lse = tv.attention %q, %k, %v scale(0.0625) block_mask(%bm) blocks [128, 128] : (!x, !x, !x, !bm) -> (!x, !lse)
+    score_mod (%s: f32, %b: index, %h: index, %qi: index, %ki: index) { // as the lse
+      %c = tv.load %factor[%h, %qi] : !factor_of_lse -> f32
+      %y = arith.mulf %s, %c : f32 // as the lse
+      tv.yield %y : f32 // as the lse
+    }
+    mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
+      %m = arith.cmpi sle, %ki, %qi : index
+      tv.yield %m : i1
+    }
+  %dq, %dk, %dv = tv.attention_grad %do, %q, %k, %v, %o, %lse scale(0.0625) block_mask(%bm) blocks [128, 128]
+      : (!x, !x, !x, !x, !x, !lse, !bm) -> (!x, !x, !x)
+    score_mod (%s: f32, %b: index, %h: index, %qi: index, %ki: index) { // as the lse
+      %c = tv.load %factor[%h, %qi] : !factor_of_lse -> f32
+      %y = arith.mulf %s, %c : f32 // as the lse
+      tv.yield %y : f32 // as the lse
+    }
+    mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
+      %m = arith.cmpi sle, %ki, %qi : index
+      tv.yield %m : i1
+    }
+  return %dq, %dk, %dv : !x, !x, !x
+}

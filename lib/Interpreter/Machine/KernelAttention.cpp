@@ -197,7 +197,8 @@ bool Kernel::runAttentionGrad(const Step &step) {
     return value.real;
   };
   const Shape &queries = shapeOf(kQuery);
-  const int64_t keys = shapeOf(kKey)[2], heads = queries[1];
+  const int64_t keys = shapeOf(kKey)[2], heads = queries[1],
+                depth = shapeOf(kValue)[3];
   const double scale = op.getScale().convertToDouble();
   // Of the query, the key and the value, and for captured tensors.
   SmallVector<int> outputs = {kGrads, kGrads + 1, kGrads + 2};
@@ -228,12 +229,12 @@ bool Kernel::runAttentionGrad(const Step &step) {
         dropoutFactor(step, op, lseGrad + bool(op.getLseGrad()), pair);
     if (!factor)
       return false;
-    for (int64_t d = 0; d < queries[3]; ++d) {
+    for (int64_t d = 0; d < queries[3]; ++d)
       product += at(kQuery, {b, h, s, d}) * at(kKey, {b, group, t, d});
-      slope +=
-          at(kGrad, {b, h, s, d}) *
-          (*factor * at(kValue, {b, group, t, d}) - at(kOutput, {b, h, s, d}));
-    }
+    for (int64_t d = 0; d < depth; ++d)
+      slope += at(kGrad, {b, h, s, d}) *
+               (*factor * at(kValue, {b, group, t, d}) -
+                at(kOutput, {b, h, s, d}));
     Scalar arguments[] = {real(product * scale),
                           real(product * scale),
                           whole(b),
@@ -282,8 +283,9 @@ bool Kernel::runAttentionGrad(const Step &step) {
     for (int64_t d = 0; d < queries[3]; ++d) {
       add(0, {b, h, s, d}, scoreGrad * scale * at(kKey, {b, group, t, d}));
       add(1, {b, group, t, d}, scoreGrad * scale * at(kQuery, {b, h, s, d}));
-      add(2, {b, group, t, d}, weight * *factor * at(kGrad, {b, h, s, d}));
     }
+    for (int64_t d = 0; d < depth; ++d)
+      add(2, {b, group, t, d}, weight * *factor * at(kGrad, {b, h, s, d}));
   }
   // Whatever the kernel leaves there.
   const Shape &own = shapeOf(kScratch);

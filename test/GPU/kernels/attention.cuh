@@ -662,7 +662,7 @@ __global__ void reference(Stored const *q, Stored const *k, Stored const *v,
 template <class M, bool Keys, class P>
 __global__ void reference_bwd(Stored const *q, Stored const *k, Stored const *v,
                               Stored const *o, Stored const *dout, Layout lq,
-                              Layout lk, Layout lo, float const *lse,
+                              Layout lk, Layout lv, Layout lo, float const *lse,
                               float const *dlse, float *d1, float *d2, P p,
                               int step) {
   const int rows = ((Keys ? p.keys : p.queries) + step - 1) / step;
@@ -673,7 +673,7 @@ __global__ void reference_bwd(Stored const *q, Stored const *k, Stored const *v,
   const int group = p.heads / p.key_heads, others = Keys ? p.queries : p.keys;
   const int kh = Keys ? head : head / group;
   const int64 gb = M::batch(p.args, b);
-  double sum1[D / 32] = {}, sum2[D / 32] = {};
+  double sum1[D / 32] = {}, sum2[DV / 32] = {};
   for (int h = Keys ? kh * group : head;
        h < (Keys ? (kh + 1) * group : head + 1); h++)
     for (int first = 0; first < others; first += 32) {
@@ -688,12 +688,13 @@ __global__ void reference_bwd(Stored const *q, Stored const *k, Stored const *v,
       if (seen) {
         Stored const *query = q + b * lq.batch + h * lq.head + i * lq.position;
         Stored const *key = k + b * lk.batch + kh * lk.head + j * lk.position;
-        Stored const *value = v + b * lk.batch + kh * lk.head + j * lk.position;
+        Stored const *value = v + b * lv.batch + kh * lv.head + j * lv.position;
         const int64 at = b * lo.batch + h * lo.head + i * lo.position;
         const int64 flat = ((int64)b * p.heads + h) * p.queries + i;
         double x = 0, dp = 0, delta = dlse ? -dlse[flat] : 0;
-        for (int d = 0; d < D; d++) {
+        for (int d = 0; d < D; d++)
           x += (double)(float)query[d] * (double)(float)key[d];
+        for (int d = 0; d < DV; d++) {
           dp += (double)(float)dout[at + d] * (double)(float)value[d];
           delta += (double)(float)dout[at + d] * (double)(float)o[at + d];
         }
@@ -721,20 +722,18 @@ __global__ void reference_bwd(Stored const *q, Stored const *k, Stored const *v,
                  : b * lk.batch + kh * lk.head + (first + l) * lk.position;
         const int64 at2 =
             b * lo.batch + h * lo.head + (first + l) * lo.position;
-        for (int c = 0; c < D / 32; c++) {
+        for (int c = 0; c < D / 32; c++)
           sum1[c] +=
               weight1 * (double)(float)(Keys ? q : k)[at1 + c * 32 + lane];
-          if (Keys)
-            sum2[c] += weight2 * (double)(float)dout[at2 + c * 32 + lane];
-        }
+        for (int c = 0; Keys && c < DV / 32; c++)
+          sum2[c] += weight2 * (double)(float)dout[at2 + c * 32 + lane];
       }
     }
-  const int64 to = (((int64)b * gridDim.y + head) * rows + index) * D + lane;
-  for (int c = 0; c < D / 32; c++) {
-    d1[to + c * 32] = sum1[c];
-    if (Keys)
-      d2[to + c * 32] = sum2[c];
-  }
+  const int64 to = ((int64)b * gridDim.y + head) * rows + index;
+  for (int c = 0; c < D / 32; c++)
+    d1[to * D + c * 32 + lane] = sum1[c];
+  for (int c = 0; Keys && c < DV / 32; c++)
+    d2[to * DV + c * 32 + lane] = sum2[c];
 }
 
 /// Of sum n of a head: how many, and which a query and a key add to.
@@ -750,7 +749,7 @@ template <class M, class P>
 __global__ void reference_sums(Stored const *q, Stored const *k,
                                Stored const *v, Stored const *o,
                                Stored const *dout, Layout lq, Layout lk,
-                               Layout lo, float const *lse, float const *dlse,
+                               Layout lv, Layout lo, float const *lse, float const *dlse,
                                double *const *sums, double *const *magnitudes,
                                P p) {
   const int64 id = blockIdx.x * (int64)blockDim.x + threadIdx.x;
@@ -771,14 +770,15 @@ __global__ void reference_sums(Stored const *q, Stored const *k,
     return;
   Stored const *query = q + b * lq.batch + h * lq.head + i * lq.position;
   const int64 key = b * lk.batch + kh * lk.head + j * lk.position;
+  const int64 value = b * lv.batch + kh * lv.head + j * lv.position;
   const int64 at = b * lo.batch + h * lo.head + i * lo.position;
   double x = 0, dp = 0, delta = dlse ? -dlse[flat] : 0, size = fabs(delta);
   for (int d = 0; d < D; d++) {
     x += (double)(float)query[d] * (double)(float)k[key + d];
-    dp += (double)(float)dout[at + d] * (double)(float)v[key + d];
+    dp += (double)(float)dout[at + d] * (double)(float)v[value + d];
     delta += (double)(float)dout[at + d] * (double)(float)o[at + d];
     size += fabs((float)dout[at + d]) *
-            (fabs((float)v[key + d]) + fabs((float)o[at + d]));
+            (fabs((float)v[value + d]) + fabs((float)o[at + d]));
   }
   x *= M::Scale;
   const double prob = exp(FUNCTOR(score, (float)x COMMA) - (double)lse[flat]);

@@ -36,13 +36,15 @@ template <class M> __device__ constexpr int count_shared_sums() {
     count += M::sum_by(n) == SumBy::Query || M::sum_by(n) == SumBy::Distance;
   return count;
 }
-template <class M, int D>
-constexpr AttentionTiles kBackwardTiles =
-    getBackwardTiles(D, M::HasMask || M::HasDropout, M::HasScoreGrad,
-                     count_shared_sums<M>());
-template <class T, int D, class M, bool Ordered = false>
-using Bwd = BwdConfig<T, D, M, Ordered, kBackwardTiles<M, D>.rows,
-                      kBackwardTiles<M, D>.keys, kBackwardTiles<M, D>.stages>;
+template <class M, int D, int DV>
+constexpr AttentionTiles
+    kBackwardTiles = getBackwardTiles(D, DV, M::HasMask || M::HasDropout, M::HasScoreGrad,
+                                      count_shared_sums<M>());
+template <class T, int D, class M, bool Ordered = false, int DV = D>
+using Bwd =
+    BwdConfig<T, D, M, Ordered, kBackwardTiles<M, D, DV>.rows,
+              kBackwardTiles<M, D, DV>.keys, kBackwardTiles<M, D, DV>.stages,
+              DV>;
 
 } // namespace tessera
 

@@ -219,19 +219,28 @@ __global__ void spin(long cycles) {
   }
 }
 
-/// A launch that may start as soon as the kernel before lets it.
+/// A launch of clusters of so many blocks; `early`: it may start as soon as the
+/// kernel before lets it.
+template <class... Args>
+void launch_clusters(int cluster, bool early, void (*kernel)(Args...),
+                     dim3 blocks, int threads, int shared, cudaStream_t stream,
+                     std::common_type_t<Args> const &...args) {
+  cudaLaunchAttribute attributes[2] = {};
+  attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attributes[0].val.programmaticStreamSerializationAllowed = early;
+  attributes[1].id = cudaLaunchAttributeClusterDimension;
+  attributes[1].val.clusterDim = {(unsigned)cluster, 1, 1};
+  cudaLaunchConfig_t config = {};
+  config.gridDim = blocks, config.blockDim = dim3(threads);
+  config.dynamicSmemBytes = shared, config.stream = stream;
+  config.attrs = attributes, config.numAttrs = cluster > 1 ? 2 : 1;
+  CHECK(cudaLaunchKernelEx(&config, kernel, args...));
+}
 template <class... Args>
 void launch_early(void (*kernel)(Args...), dim3 blocks, int threads, int shared,
                   cudaStream_t stream,
                   std::common_type_t<Args> const &...args) {
-  cudaLaunchAttribute early = {};
-  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  early.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config = {};
-  config.gridDim = blocks, config.blockDim = dim3(threads);
-  config.dynamicSmemBytes = shared, config.stream = stream;
-  config.attrs = &early, config.numAttrs = 1;
-  CHECK(cudaLaunchKernelEx(&config, kernel, args...));
+  launch_clusters(1, true, kernel, blocks, threads, shared, stream, args...);
 }
 
 /// Milliseconds of one launch. cold: the median of single launches, each after

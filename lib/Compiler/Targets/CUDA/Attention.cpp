@@ -86,6 +86,15 @@ template <typename Op> static std::pair<int64_t, int64_t> getDepths(Op op) {
   return {depthOf(op.getQuery()), depthOf(op.getValue())};
 }
 
+template <typename Op> static std::optional<std::string> whyNotDepths(Op op) {
+  auto [depth, ofValues] = getDepths(op);
+  if (!llvm::is_contained({64, 96, 128, 192, 256}, depth))
+    return "its head dimension must be 64, 96, 128, 192 or 256";
+  if (ofValues != depth && !(depth == 192 && ofValues == 128))
+    return "values must have the head dimension of keys, or 128 for 192";
+  return std::nullopt;
+}
+
 /// Tiles that the program itself gives.
 template <typename Op> static std::optional<std::string> whyNotTiles(Op op) {
   if (!op.getTiles())
@@ -140,11 +149,8 @@ std::optional<std::string> cuda::whyNotFlash(Operation *attention) {
   if (auto op = dyn_cast<tv::AttentionOp>(attention)) {
     if (auto why = whyNotOnTensorCores(op, op.getResult()))
       return why;
-    auto [depth, ofValues] = getDepths(op);
-    if (!llvm::is_contained({64, 96, 128, 192, 256}, depth))
-      return "its head dimension must be 64, 96, 128, 192 or 256";
-    if (ofValues != depth && !(depth == 192 && ofValues == 128))
-      return "values must have the head dimension of keys, or 128 for 192";
+    if (auto why = whyNotDepths(op))
+      return why;
     for (auto why : {whyNotPages(op), whyNotDropout(op)})
       if (why)
         return why;
@@ -167,11 +173,17 @@ std::optional<std::string> cuda::whyNotFlash(Operation *attention) {
       return "it adds more than " + std::to_string(kMostSums) +
              " times to gradients by query or distance";
   }
-  auto [depth, ofValues] = getDepths(op);
-  if (ofValues != depth)
-    return "keys and values must have the same head dimension";
-  if (depth != 64 && depth != 96 && depth != 128)
-    return "its head dimension must be 64, 96 or 128";
+  if (auto why = whyNotDepths(op))
+    return why;
+  if (getDepths(op).first > kMostNarrowDepth) {
+    StringRef has = !op.getCaptured().empty() ? "gradients of captured tensors"
+                    : op.getTiles()           ? "tiles"
+                    : op.getDropout()         ? "dropout"
+                                              : "";
+    if (!has.empty())
+      return "it has " + has.str() +
+             ", for which its head dimension must be 64, 96 or 128";
+  }
   if (auto why = whyNotDropout(op))
     return why;
   return whyNotTiles(op);

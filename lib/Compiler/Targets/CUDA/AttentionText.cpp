@@ -532,6 +532,8 @@ LogicalResult cuda::writeAttentionGrad(KernelWriter &out,
     return failure();
   auto type = cast<MemRefType>(op.getQuery().getType());
   const int64_t depth = type.getDimSize(3);
+  const int64_t ofValues =
+      cast<MemRefType>(op.getValue().getType()).getDimSize(3);
   const std::string parameters = out.getParametersType();
   const AttentionAttr tiles = getAttention(op);
   const int32_t rows = tiles.getRows(), keys = tiles.getKeys();
@@ -548,15 +550,18 @@ LogicalResult cuda::writeAttentionGrad(KernelWriter &out,
   prepare.threads = finish.threads = 256;
   points(prepare, op.getQuery(), rows);
   points(finish, op.getQuery(), rows);
-  main.threads = 384;
+  // Blocks of a cluster have a part of a tile each.
+  const int32_t cluster = isOfClusters(op) ? 2 : 1;
+  main.threads = cluster > 1 ? 512 : 384;
+  main.cluster = cluster;
   main.persistent = true;
   main.shared = getSharedBytes(op);
   main.early = finish.early = true;
-  points(main, op.getKey(), keys);
-  main.boxed = {{numberOf(op.getQuery()), {1, 1, rows, 64}},
-                {numberOf(op.getKey()), {1, 1, keys, 64}},
-                {numberOf(op.getValue()), {1, 1, keys, 64}},
-                {numberOf(op.getGrad()), {1, 1, rows, 64}},
+  points(main, op.getKey(), keys / cluster);
+  main.boxed = {{numberOf(op.getQuery()), {1, 1, rows / cluster, 64}},
+                {numberOf(op.getKey()), {1, 1, keys / cluster, 64}},
+                {numberOf(op.getValue()), {1, 1, keys / cluster, 64}},
+                {numberOf(op.getGrad()), {1, 1, rows / cluster, 64}},
                 {numberOf(op.getKeyGrad()), {1, 1, 64, 64}},
                 {numberOf(op.getValueGrad()), {1, 1, 64, 64}}};
   for (DeviceFunction::Boxed &boxed : main.boxed)
@@ -569,10 +574,10 @@ LogicalResult cuda::writeAttentionGrad(KernelWriter &out,
   out.line() << "using " << config << " = BwdConfig<"
              << *getTypeName(type.getElementType()) << ", " << depth << ", "
              << symbol << "_Mods, /*Ordered=*/true, " << rows << ", " << keys
-             << ", " << tiles.getStages() << ">;\n";
+             << ", " << tiles.getStages() << ", " << ofValues << ">;\n";
   out.line() << "static_assert(" << config << "::Threads == " << main.threads
              << " && " << config << "::SideThreads == " << prepare.threads
-             << " &&\n";
+             << " && " << config << "::Cluster == " << main.cluster << " &&\n";
   out.line() << "              sizeof(" << config
              << "::Shared) <= " << main.shared << ",\n";
   out.line() << "              \"what the launch says\");\n";
@@ -630,8 +635,9 @@ LogicalResult cuda::writeAttentionGrad(KernelWriter &out,
   out.line() << "  " << parameters << " p;\n";
   out.line() << "  BwdMaps maps;\n";
   out.line() << "};\n";
-  out.line() << "extern \"C\" __global__ void __launch_bounds__("
-             << main.threads << ", 1)\n";
+  out.line() << "extern \"C\" __global__ void "
+             << (cluster > 1 ? "__cluster_dims__(2) " : "")
+             << "__launch_bounds__(" << main.threads << ", 1)\n";
   out.open(main.symbol + "(const __grid_constant__ " + symbol +
            "_Boxed boxed)");
   out.line() << "const " << bwd << " f = " << symbol

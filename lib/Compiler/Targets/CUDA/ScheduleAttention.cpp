@@ -8,6 +8,7 @@
 
 #include "Compiler/Targets/CUDA/AttentionKeys.h"
 #include "Compiler/Targets/CUDA/Scheduling.h"
+#include "Kernels/LoopKernels.h"
 #include "Kernels/cuda/attention/attention_tiles.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -62,6 +63,10 @@ std::optional<int64_t> cuda::getFewRows(plan::AttentionOp op) {
   return rows > 0 && rows <= kMostFewRows ? std::optional(rows) : std::nullopt;
 }
 
+bool cuda::isOfClusters(plan::AttentionGradOp op) {
+  return getDepths(op).first > kMostNarrowDepth;
+}
+
 bool cuda::isOfFew(plan::AttentionOp op) {
   return getAttention(op).getRows() <= kMostFewRows;
 }
@@ -72,7 +77,8 @@ static AttentionTiles getTiles(plan::AttentionOp op) {
   return rows ? getFewTiles(depth, ofValues, *rows) : getQueryTiles(op);
 }
 static AttentionTiles getTiles(plan::AttentionGradOp op) {
-  return getBackwardTiles(getDepths(op).first,
+  auto [depth, ofValues] = getDepths(op);
+  return getBackwardTiles(depth, ofValues,
                           !op.getMaskMod().empty() || op.getDropout(),
                           !op.getScoreGrad().empty(), countSharedSums(op));
 }
@@ -102,6 +108,9 @@ int64_t cuda::getSharedBytes(plan::AttentionOp op) {
 }
 
 int64_t cuda::getSharedBytes(plan::AttentionGradOp op) {
+  if (isOfClusters(
+          op)) // as many places as there is room for: all that there is
+    return 227 * 1024;
   const AttentionAttr tiles = getAttention(op);
   const int64_t row = getRowBytes(getDepths(op).first);
   const int64_t rows = tiles.getRows(), inStages = tiles.getStages() * rows;
@@ -294,8 +303,11 @@ void cuda::scheduleAttention(Operation *attention) {
     setRole(outer, RoleKind::OuterScale);
   for (Operation *scale : getInnerScales(attention))
     setRole(scale, RoleKind::InnerScale);
-  for (RoleKind kind : {RoleKind::Query, RoleKind::Key})
-    keep(getFunctions(attention), kind);
+  // Beside the gradient of the widest heads there is no room for queries' own.
+  auto grad = dyn_cast<plan::AttentionGradOp>(attention);
+  if (!grad || getDepths(grad).first <= 192)
+    keep(getFunctions(attention), RoleKind::Query);
+  keep(getFunctions(attention), RoleKind::Key);
   for (arith::CmpIOp bound : getBounds(attention))
     bound->setAttr(kBoundAttr, UnitAttr::get(attention->getContext()));
 }

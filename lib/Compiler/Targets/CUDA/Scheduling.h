@@ -111,6 +111,8 @@ llvm::LogicalResult verifyAttention(mlir::Operation *attention,
 std::optional<int64_t> getFewRows(plan::AttentionOp attention);
 /// Whether its schedule has such a tile.
 bool isOfFew(plan::AttentionOp attention);
+/// Whether two blocks have a tile.
+bool isOfClusters(plan::AttentionGradOp attention);
 /// Of a block's shared memory.
 int64_t getSharedBytes(plan::AttentionOp attention);
 int64_t getSharedBytes(plan::AttentionGradOp attention);

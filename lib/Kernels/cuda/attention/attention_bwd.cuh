@@ -49,30 +49,29 @@
 #ifndef TESSERA_KERNELS_ATTENTION_BWD_CUH
 #define TESSERA_KERNELS_ATTENTION_BWD_CUH
 
+#include "attention/attention_bwd_scores.cuh"
 #include "attention/attention_bwd_sides.cuh"
-#include "attention/attention_bwd_steps.cuh"
-#include "attention/attention_dropout.cuh"
+#include "attention/attention_bwd_wide.cuh"
 
 namespace tessera {
 
-template <class C, class P> struct BwdConsumer {
+template <class C, class P> struct BwdConsumer : BwdScores<C, P> {
   using Mods = typename C::Mods;
   using T = typename C::T;
   using Sums = BwdSums<C, P>;
+  using Scores = BwdScores<C, P>;
+  using Scores::p, Scores::s, Scores::thread, Scores::lane, Scores::key,
+      Scores::columns, Scores::sees, Scores::load_row;
   BwdMaps const &maps;
-  P const &p;
-  typename C::Shared &s;
-  const int group, thread = threadIdx.x % 128, lane = threadIdx.x % 32;
+  const int group;
   unsigned steps = 0; // before this one
   Ring<C::Stages> ring;
-  int buffer = 0;                   // of dS: this step's
-  int key;                          // this thread's first; the other is key + 8
-  typename Mods::Column columns[2]; // of the functors
+  int buffer = 0; // of dS: this step's
   float dk[C::D / 2], dv[C::D / 2];
 
   TSR_MEMBER BwdConsumer(BwdMaps const &maps, P const &p, typename C::Shared &s,
                          int group)
-      : maps(maps), p(p), s(s), group(group) {}
+      : Scores(p, s), maps(maps), group(group) {}
 
   /// By every thread: racecheck takes only those for ordered that arrive
   /// themselves, and one arrival a warp is no faster.
@@ -163,128 +162,6 @@ template <class C, class P> struct BwdConsumer {
       release(&s.added[group]);
   }
 
-  /// Whether a query, an index of this device, sees this thread's key of row r.
-  /// Packed and causal: what is behind the end sees nothing, by its lse.
-  TSR_MEMBER bool sees(int query, int r, typename C::Step const &of) {
-    return ((C::Packed && C::Causal) || key + 8 * r < of.keys(p)) &&
-           (!C::Causal ||
-            key + 8 * r <= (int)Mods::query(p.args, query) + p.causal_shift);
-  }
-  /// Numbers of the queries that are this thread's columns.
-  TSR_MEMBER void load_row(float2 (&row)[C::BM / 8], float const *from) {
-#pragma unroll
-    for (int j = 0; j < C::BM / 8; j++)
-      row[j] = *reinterpret_cast<float2 const *>(from + j * 8 + lane % 4 * 2);
-  }
-  /// x: scores to probabilities.
-  TSR_MEMBER void plain(float (&x)[C::BM / 2], float2 const (&lse)[C::BM / 8]) {
-    const float c = Mods::Scale * 1.44269504f;
-#pragma unroll
-    for (int e = 0; e < C::BM / 2; e++)
-      x[e] = exp2_fast(x[e] * c - (e % 2 ? lse[e / 4].y : lse[e / 4].x));
-  }
-  /// What no query sees of this step.
-  TSR_MEMBER void hide(float (&x)[C::BM / 2], Fragment16 *probs,
-                       typename C::Step const &now) {
-    const int first = now.first_query() + lane % 4 * 2;
-#pragma unroll
-    for (int e = 0; e < C::BM / 2; e++) {
-      if (sees(first + fragment_column(e), e / 2 % 2, now))
-        continue;
-      x[e] = 0;
-      if constexpr (Mods::HasScoreGrad)
-        probs[e / 8].r[e / 2 % 4] &= e % 2 ? 0xffff : 0xffff0000;
-    }
-  }
-  /// x: scores to probabilities times the derivative of the score functor;
-  /// where that is not 1, the probabilities alone go to `probs`. Queries and
-  /// keys beyond the end are never shown to a functor: others take their place,
-  /// and they are masked afterwards (queries by their lse).
-  TSR_MEMBER void modify(float (&x)[C::BM / 2], Fragment16 *probs, int stage,
-                         typename C::Step const &now) {
-    const int own = lane % 4 * 2, first = now.first_query() + own;
-    const int64 head = Mods::head(p.args, now.head);
-    const int64 batch = Mods::batch(p.args, now.batch);
-    float const *const lse = &s.lse[stage][own];
-    typename Mods::Row const *const rows =
-        &s.row[C::RowBytes ? stage : 0][C::RowBytes ? own : 0];
-#pragma unroll
-    for (int pair = 0; pair < C::BM / 4; pair++) {
-      float probability[2];
-#pragma unroll
-      for (int e = 0; e < 2; e++) {
-        const int i = 2 * pair + e, r = pair % 2, column = fragment_column(i);
-        const int64 query =
-            Mods::query(p.args, min(first + column, now.queries(p) - 1));
-        const AttentionPair<Mods> at = {
-            rows[C::RowBytes ? column : 0],   columns[r], batch, head, query,
-            min(key + 8 * r, now.keys(p) - 1)};
-        const float scaled = x[i] * (Mods::Scale * Mods::InnerScale);
-        float score = scaled, slope = 1;
-        if constexpr (Mods::HasScore)
-          score = Mods::score(p.args, scaled, at);
-        if constexpr (Mods::HasScoreGrad)
-          slope = Mods::score_grad(p.args, scaled, 1, at);
-        float value =
-            exp2_fast(score * (Mods::OuterScale * 1.44269504f) - lse[column]);
-        bool kept = true;
-        if constexpr (Mods::HasMask)
-          kept = Mods::mask(p.args, at);
-        if constexpr (C::Sparse)
-          kept |= !now.asks;
-        // Without branches, and one element after the other: what the compiler
-        // would gather of all does not fit into the registers.
-        asm volatile("" : "+f"(value), "+f"(slope));
-        probability[e] = kept ? value : 0;
-        x[i] = Mods::HasScoreGrad ? kept ? value * slope : 0 : probability[e];
-      }
-      if constexpr (Mods::HasScoreGrad)
-        probs[pair / 4].r[pair % 4] = pack<T>(probability[0], probability[1]);
-    }
-  }
-
-  /// Which of a step's weights stay, while its scores are under way.
-  TSR_MEMBER void draw(KeptOfKeys<Mods, C::BM> &kept,
-                       typename C::Step const &now) {
-    if constexpr (Mods::HasDropout)
-      kept.draw(
-          Mods::stream(p.args),
-          Mods::number(p.args, IndexPair{Mods::batch(p.args, now.batch),
-                                         Mods::head(p.args, now.head),
-                                         kept.own_query(now.first_query()),
-                                         kept.own_key(key)}),
-          p.keys);
-  }
-  /// y: gradients of weights, by what dropout made of these.
-  TSR_MEMBER void drop(float (&y)[C::BM / 2],
-                       KeptOfKeys<Mods, C::BM> const &kept) {
-    if constexpr (Mods::HasDropout)
-#pragma unroll
-      for (int e = 0; e < C::BM / 2; e++)
-        y[e] = kept.has(e) ? y[e] * Mods::KeptScale : 0;
-  }
-
-  /// Of probabilities, those that mask keeps.
-  TSR_MEMBER void ask(float (&x)[C::BM / 2], int stage,
-                      typename C::Step const &now) {
-    const int own = lane % 4 * 2, first = now.first_query() + own;
-    const int64 head = Mods::head(p.args, now.head);
-    const int64 batch = Mods::batch(p.args, now.batch);
-    typename Mods::Row const *const rows =
-        &s.row[C::RowBytes ? stage : 0][C::RowBytes ? own : 0];
-#pragma unroll
-    for (int i = 0; i < C::BM / 2; i++) {
-      const int r = i / 2 % 2, column = fragment_column(i);
-      const int64 query =
-          Mods::query(p.args, min(first + column, now.queries(p) - 1));
-      const AttentionPair<Mods> at = {
-          rows[C::RowBytes ? column : 0],   columns[r], batch, head, query,
-          min(key + 8 * r, now.keys(p) - 1)};
-      if (!Mods::mask(p.args, at))
-        x[i] = 0;
-    }
-  }
-
   /// The first of the queries that are this thread's columns, or the next in
   /// the block, that sees its key of row r.
   TSR_MEMBER int first_seeing(int r, typename C::Step const &now) {
@@ -370,33 +247,33 @@ template <class C, class P> struct BwdConsumer {
       load_row(lse, s.lse[i]);
     Sums sums(p, s, group);
     KeptOfKeys<Mods, C::BM> kept;
-    draw(kept, now);
+    this->draw(kept, now);
     if constexpr (C::Sums > 0) {
       wgmma_wait<0>();
-      drop(y, kept);
+      this->drop(y, kept);
       differentiate(x, y, probs, i, now, sums);
     } else {
       wgmma_wait<1>();
       if constexpr (C::Sparse && C::HasMods && !Mods::HasScore) {
         load_row(lse, s.lse[i]);
-        plain(x, lse);
+        this->plain(x, lse);
         if (now.asks)
-          ask(x, i, now);
+          this->ask(x, i, now);
       } else if constexpr (C::HasMods) {
-        modify(x, probs, i, now);
+        this->modify(x, probs, i, now);
       } else {
         if (!C::RowsAhead)
           load_row(lse, s.lse[i]);
-        plain(x, lse);
+        this->plain(x, lse);
       }
       if (now.masked)
-        hide(x, probs, now);
+        this->hide(x, probs, now);
       if (C::RowsAhead)
         load_row(delta, s.delta[i]);
       wgmma_wait<0>();
       if (!C::RowsAhead)
         load_row(delta, s.delta[i]);
-      drop(y, kept);
+      this->drop(y, kept);
 #pragma unroll
       for (int e = 0; e < C::BM / 2; e++)
         y[e] = x[e] * (y[e] - (e % 2 ? delta[e / 4].y : delta[e / 4].x));
@@ -484,11 +361,7 @@ template <class C, class P> struct BwdConsumer {
   }
 
   TSR_MEMBER void tile(typename C::Step const &start, int phase) {
-    key = start.first_key() + group * 64 + thread / 32 * 16 + lane / 4;
-#pragma unroll
-    for (int r = 0; r < 2; r++)
-      columns[r] = Mods::column(p.args, Mods::batch(p.args, start.batch),
-                                min(key + 8 * r, start.keys(p) - 1));
+    this->start(start, start.first_key() + group * 64);
     const bool empty = !start.sum;
     barrier_wait(&s.v_full, phase);
     if (!empty) {
@@ -545,11 +418,8 @@ template <class C, class P> struct BwdConsumer {
   }
 };
 
-/// The main kernel, of C::Threads threads (__launch_bounds__(C::Threads, 1))
-/// and sizeof(C::Shared) bytes of dynamic shared memory, for any number of
-/// blocks. `maps` lies in the kernel's parameters.
 template <class C, class P>
-TSR_DEVICE void attention_bwd(BwdMaps const &maps, P const &p) {
+TSR_DEVICE void attention_bwd_narrow(BwdMaps const &maps, P const &p) {
   constexpr int Readers = 256;
   extern __shared__ __align__(1024) char raw[];
   auto &s = *reinterpret_cast<typename C::Shared *>(raw);
@@ -586,6 +456,17 @@ TSR_DEVICE void attention_bwd(BwdMaps const &maps, P const &p) {
     registers_raise<C::Consumer>();
     BwdConsumer<C, P>(maps, p, s, warp / 4 - 1).run();
   }
+}
+
+/// The main kernel, of C::Threads threads (__launch_bounds__(C::Threads, 1))
+/// and sizeof(C::Shared) bytes of dynamic shared memory, for any number of
+/// clusters of C::Cluster blocks. `maps` lies in the kernel's parameters.
+template <class C, class P>
+TSR_DEVICE void attention_bwd(BwdMaps const &maps, P const &p) {
+  if constexpr (C::Wide)
+    attention_bwd_wide<C>(maps, p);
+  else
+    attention_bwd_narrow<C>(maps, p);
 }
 
 } // namespace tessera

@@ -19,9 +19,9 @@
 
 namespace tessera {
 
-/// Tensors as (d, position, head, batch), 128-byte swizzle. Boxes are 64 x BM
-/// (q, dout), 64 x BN (k, v), 64 x 64 (dk, dv). A map without elements may be
-/// anything.
+/// Tensors as (d, position, head, batch), 128-byte swizzle. Boxes are 64 x
+/// QueryBox (q, dout), 64 x KeyBox (k, v), 64 x 64 (dk, dv). A map without
+/// elements may be anything.
 struct BwdMaps {
   TensorMap q, k, v, dout, dk, dv;
 };
@@ -63,18 +63,31 @@ template <class Place> struct BwdPlace<true, Place> {
   TSR_MEMBER Place const &place() const { return own; }
 };
 
-/// Type T, head dimension D; BM queries, in so many stages, and BN keys
-/// (attention_tiles.h).
+/// What is in shared memory: of attention_bwd.cuh, of attention_bwd_wide.cuh.
+template <class C> struct BwdShared;
+template <class C> struct BwdWideShared;
+template <class C, bool Wide> struct BwdSharedOf { using Type = BwdShared<C>; };
+template <class C> struct BwdSharedOf<C, true> {
+  using Type = BwdWideShared<C>;
+};
+
+/// Type T, head dimension D, of values DV; BM queries, in so many stages, and
+/// BN keys (attention_tiles.h).
 template <class T_, int D_, class Mods_, bool Ordered_, int BM_, int BN_,
-          int Stages_>
+          int Stages_, int DV_ = D_>
 struct BwdConfig {
   using T = T_;
   using Mods = Mods_;
   static constexpr bool Causal = Mods::Causal, Ordered = Ordered_;
   static constexpr bool Sparse = Mods::BlockKeys > 0, Packed = Mods::Packed;
   static constexpr bool HasMods = Mods::HasScore || Mods::HasMask;
-  static constexpr int D = D_, BM = BM_, BN = BN_, Stages = Stages_;
-  static constexpr int Threads = 384;
+  static constexpr int D = D_, DV = DV_, BM = BM_, BN = BN_, Stages = Stages_;
+  /// A cluster of two blocks has a tile, half of the keys each: what a block
+  /// sums for 128 keys does not fit into its registers.
+  static constexpr bool Wide = D > 128;
+  static constexpr int Cluster = Wide ? 2 : 1, Threads = Wide ? 512 : 384;
+  /// Rows of a copy.
+  static constexpr int QueryBox = BM / Cluster, KeyBox = BN / Cluster;
   /// Sums for captured tensors, and the floats of a warp's part of one.
   static constexpr int Sums = Mods::Sums, SumFloats = BM + 16;
   TSR_DEVICE constexpr int sums_by(SumBy by) {
@@ -90,7 +103,8 @@ struct BwdConfig {
   /// Whether there are registers to load what the rows have before a wait.
   static constexpr bool RowsAhead = BM == 64 && !HasMods && !Ordered;
   /// Of 64 columns; of what is beyond the last, copies make zeros.
-  static constexpr int Panels = (D + 63) / 64, QueryPanels = BM / 64;
+  static constexpr int Panels = (D + 63) / 64, ValuePanels = (DV + 63) / 64;
+  static constexpr int QueryPanels = BM / 64;
   /// Registers of a thread.
   static constexpr int Producer = 40, Consumer = 232;
   /// What the functors have of the queries of a block.
@@ -99,10 +113,15 @@ struct BwdConfig {
   /// Threads of prepare and finish, which have a block for each block of
   /// queries, head and batch.
   static constexpr int SideThreads = 256;
-  /// Of a step's dQ, a consumer group adds 64 rows and these columns: all, or
-  /// half of them where there are 64 rows in all.
+  /// Of a step's dQ, a consumer group, or a block of a cluster, adds 64 rows
+  /// and these columns: all, or half of them where there are 64 rows in all.
   static constexpr int DqColumns = BM * Panels / 2, Part = 64 * DqColumns;
-  static_assert(D == 64 || D == 96 || D == 128, "head dimension 64, 96 or 128");
+  static_assert(D == 64 || D == 96 || D == 128 || D == 192 || D == 256,
+                "head dimension 64, 96, 128, 192 or 256");
+  static_assert(DV == D || (D == 192 && DV == 128), "values as keys, or 128");
+  static_assert(!Wide || !(Sparse || Packed || Sums || Mods::HasDropout),
+                "no block mask, packed sequences, sums or dropout beside wide "
+                "heads");
   static_assert(Mods::BlockQueries % BM == 0 && Mods::BlockKeys % BN == 0,
                 "a tile lies in one block");
   static_assert(!(Sparse || Packed) || !Sums, "sums have all tiles");
@@ -143,29 +162,31 @@ struct BwdConfig {
   static_assert(Ahead > 0 && Planned > Stages + Ahead,
                 "a step's place is free when the one behind it is over");
 
-  struct Shared {
-    alignas(1024) char k[Panels][BN * 128];
-    alignas(1024) char v[Panels][BN * 128];
-    alignas(1024) char q[Stages][Panels][BM * 128];
-    alignas(1024) char dout[Stages][Panels][BM * 128];
-    alignas(1024) char ds[3][QueryPanels][BN * 128]; // rows: keys
-    alignas(16) float lse[Stages][BM];
-    alignas(16) float delta[Stages][BM];
-    alignas(16)
-        typename Mods::Row row[RowBytes ? Stages : 1][RowBytes ? BM : 1];
-    // Of two steps, by warps.
-    float sums[SharedSums ? 2 : 1][SharedSums + !SharedSums][SharedSums ? 8 : 1]
-              [SharedSums ? SumFloats : 1];
-    /// The planner's own: what it has in common with consumers would take
-    /// registers from them.
-    BwdParams<typename Mods::Args, Sums> planned;
-    Step step[Planned]; // travel with step_full
-    uint64 k_full, k_empty, v_full, v_empty;
-    uint64 q_full[Stages], q_empty[Stages];
-    uint64 dout_full[Stages], dout_empty[Stages];
-    uint64 step_full[Planned], step_empty[Planned];
-    uint64 turn[2], added[2]; // Ordered; of a consumer group
-  };
+  using Shared = typename BwdSharedOf<BwdConfig, Wide>::Type;
+};
+
+template <class C> struct BwdShared {
+  alignas(1024) char k[C::Panels][C::BN * 128];
+  alignas(1024) char v[C::Panels][C::BN * 128];
+  alignas(1024) char q[C::Stages][C::Panels][C::BM * 128];
+  alignas(1024) char dout[C::Stages][C::Panels][C::BM * 128];
+  alignas(1024) char ds[3][C::QueryPanels][C::BN * 128]; // rows: keys
+  alignas(16) float lse[C::Stages][C::BM];
+  alignas(16) float delta[C::Stages][C::BM];
+  alignas(16) typename C::Mods::Row
+      row[C::RowBytes ? C::Stages : 1][C::RowBytes ? C::BM : 1];
+  // Of two steps, by warps.
+  float sums[C::SharedSums ? 2 : 1][C::SharedSums + !C::SharedSums]
+            [C::SharedSums ? 8 : 1][C::SharedSums ? C::SumFloats : 1];
+  /// The planner's own: what it has in common with consumers would take
+  /// registers from them.
+  BwdParams<typename C::Mods::Args, C::Sums> planned;
+  typename C::Step step[C::Planned]; // travel with step_full
+  uint64 k_full, k_empty, v_full, v_empty;
+  uint64 q_full[C::Stages], q_empty[C::Stages];
+  uint64 dout_full[C::Stages], dout_empty[C::Stages];
+  uint64 step_full[C::Planned], step_empty[C::Planned];
+  uint64 turn[2], added[2]; // Ordered; of a consumer group
 };
 
 /// What the kernels hand on to each other.
@@ -310,9 +331,9 @@ template <class C, class P> TSR_DEVICE int bwd_head_tiles(P const &p) {
 /// first: then the tiles of a causal or windowed head come to a block of
 /// queries one after the other, and do not wait. The last section has its long
 /// tiles first nevertheless, for a short end, and walks its queries from the
-/// last on; it has two tiles for each of a GPU's 132 multiprocessors, so that
-/// there are short ones to end with. The queries of two sections should fit
-/// into L2 together. By a whole warp.
+/// last on; it has two tiles for each of a GPU's 132 multiprocessors, or of
+/// clusters on them, so that there are short ones to end with. The queries of
+/// two sections should fit into L2 together. By a whole warp.
 template <class C, class P>
 TSR_DEVICE typename C::Tile bwd_tile(P const &p, int id) {
   using Mods = typename C::Mods;
@@ -322,10 +343,11 @@ TSR_DEVICE typename C::Tile bwd_tile(P const &p, int id) {
     t.n = -1;
     return t;
   }
-  const int bytes = 8 * C::D * max(1, p.heads / p.key_heads); // of a query
+  const int bytes = // of a query
+      (6 * C::D + 2 * C::DV) * max(1, p.heads / p.key_heads);
   const int fit = max(1, (40 << 20) / bytes / max(1, p.queries));
   const int width = min(fit, max(fit / 2, 4));
-  int ending = min(fit, max(width, 2 * 132 / tiles));
+  int ending = min(fit, max(width, 2 * 132 / C::Cluster / tiles));
   if (C::Packed) // tiles that run together have few of the queries
     ending = max(ending, 2);
   const HeadSection section(id / tiles, all, width, min(all, ending));

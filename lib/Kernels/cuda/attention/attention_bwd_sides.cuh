@@ -65,7 +65,8 @@ template <class C, class P>
 TSR_DEVICE void attention_bwd_prepare(P const &p, int at) {
   using T = typename C::T;
   start_next();
-  constexpr int Lanes = C::Panels * 8, Step = C::SideThreads / Lanes;
+  constexpr int Lanes = C::ValuePanels == 3 ? 32 : C::ValuePanels * 8;
+  constexpr int Step = C::SideThreads / Lanes;
   constexpr int Rows = C::BM / Step;
   const BwdSide<C> of(p, at);
   if (!of.exists)
@@ -75,13 +76,13 @@ TSR_DEVICE void attention_bwd_prepare(P const &p, int at) {
   const int row = of.first + m * C::BM + threadIdx.x / Lanes;
   const BwdWorkspace<C> work(p);
   const float infinity = __int_as_float(0x7f800000);
-  const bool own = lane * 8 < C::D; // columns
+  const bool own = lane * 8 < C::DV; // columns
   Vector<T, 8> o[Rows], dout[Rows];
 #pragma unroll
   for (int i = 0; i < Rows; i++) {
     const int64 query = row + i * Step;
     auto load_row = [&](Vector<T, 8> &to, void const *from,
-                        int64 const (&strides)[3]) {
+                        int64 const(&strides)[3]) {
       *reinterpret_cast<uint4 *>(to.lane) =
           load_last(static_cast<T const *>(from) + batch * strides[0] +
                     head * strides[1] + query * strides[2] + lane * 8);

@@ -67,12 +67,13 @@ template <class C, class P> struct BwdWalk {
   }
 };
 
-/// A warp that draws tiles and plans their steps, ahead of the producer.
+/// A warp that draws tiles and plans their steps, ahead of the producer. In a
+/// cluster the first block draws for both.
 template <class C, class P> struct BwdPlanner {
   P const &p;
   typename C::Shared &s;
   const int lane = threadIdx.x % 32;
-  int steps = 0;
+  int steps = 0, draws = 0;
 
   TSR_MEMBER void add(typename C::Step const &step) {
     const int i = steps % C::Planned;
@@ -111,7 +112,8 @@ template <class C, class P> struct BwdPlanner {
         const int m = t.rows_down ? rows.begin + rows.end - 1 - i : i;
         const int64 at = bwd_block<C>(p, t.batch, head, m, t.place());
         step.sum = work.sum + at * 2 * C::Part;
-        step.turn = work.turns + at * 2;
+        if (C::Ordered)
+          step.turn = work.turns + at * 2;
         if constexpr (C::Ordered && C::Sparse)
           step.rank = __shfl_sync(~0u, walk.rank, (i - rows.begin) % 32);
         else if (C::Ordered)
@@ -126,17 +128,38 @@ template <class C, class P> struct BwdPlanner {
     add(step);
   }
 
+  /// By a lane.
+  TSR_MEMBER int draw() {
+    if constexpr (!C::Wide) {
+      return atomicAdd(p.ticket, 1);
+    } else {
+      const int parity = draws++ & 1;
+      if (cluster_rank() == 0) {
+        const int drawn = atomicAdd(p.ticket, 1);
+        barrier_wait(&s.drawn_empty, parity ^ 1);
+        store_at(&s.drawn, drawn, &s.drawn_full, 1);
+        return drawn;
+      }
+      barrier_expect(&s.drawn_full, sizeof s.drawn);
+      barrier_wait(&s.drawn_full, parity);
+      const int drawn = s.drawn;
+      barrier_arrive_at(&s.drawn_empty, 0);
+      return drawn;
+    }
+  }
+
   TSR_MEMBER void run() {
     const int tiles = bwd_head_tiles<C>(p) * p.key_heads * p.batch;
     for (;;) {
       int drawn = 0;
       if (lane == 0)
-        drawn = atomicAdd(p.ticket, 1);
+        drawn = draw();
       drawn = __shfl_sync(~0u, drawn, 0);
       const typename C::Tile t = bwd_tile<C>(p, drawn);
       if (t.n < 0) {
         // The last draw of all.
-        if (lane == 0 && drawn == tiles + (int)gridDim.x - 1)
+        if (lane == 0 && drawn == tiles + (int)gridDim.x / C::Cluster - 1 &&
+            (!C::Wide || cluster_rank() == 0))
           *p.ticket = 0;
         typename C::Step end = {};
         end.n = -1;

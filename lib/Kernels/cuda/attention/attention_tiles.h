@@ -62,9 +62,11 @@ constexpr AttentionTiles getFewTiles(int depth, int ofValues, int rows) {
 /// queries has in shared memory. Probabilities beside their product with a
 /// derivative, or beside what a mask compares, are too many registers for 128
 /// queries. With two stages, and all tiles at the same queries, a step waits
-/// for its own.
-constexpr AttentionTiles getBackwardTiles(int depth, bool mask, bool scoreGrad,
-                                          int sums) {
+/// for its own. Wide heads have no room for more, but beside narrow values.
+constexpr AttentionTiles getBackwardTiles(int depth, int ofValues, bool mask,
+                                          bool scoreGrad, int sums) {
+  if (depth > 128)
+    return {64, 128, ofValues == 128 ? 3 : 2};
   const int rows = depth == 64 && !mask && !scoreGrad ? 128 : 64;
   return {rows, 128, rows == 64 && sums <= 2 ? 3 : 2};
 }

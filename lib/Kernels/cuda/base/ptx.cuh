@@ -188,6 +188,17 @@ TSR_DEVICE void tma_load_multicast(void *to, TensorMap const *m, uint64 *b,
       "l"(m), "r"(smem_address(b)), "r"(c0), "r"(c1), "r"(c2), "h"(blocks)
       : "memory");
 }
+TSR_DEVICE void tma_load_multicast(void *to, TensorMap const *m, uint64 *b,
+                                   int c0, int c1, int c2, int c3,
+                                   unsigned short blocks, uint64 hint) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::"
+      "bytes.multicast::cluster.L2::cache_hint [%0], [%1, {%3,%4,%5,%6}], "
+      "[%2], %7, %8;" ::"r"(smem_address(to)),
+      "l"(m), "r"(smem_address(b)), "r"(c0), "r"(c1), "r"(c2), "r"(c3),
+      "h"(blocks), "l"(hint)
+      : "memory");
+}
 TSR_DEVICE void tma_load(void *to, TensorMap const *m, uint64 *b, int c0,
                          int c1, int c2, int c3, uint64 hint) {
   asm volatile(
@@ -242,6 +253,29 @@ TSR_DEVICE void bulk_load(void *to, void const *from, int bytes, uint64 *b) {
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::"
                "bytes [%0], [%1], %2, [%3];" ::"r"(smem_address(to)),
                "l"(from), "r"(bytes), "r"(smem_address(b))
+               : "memory");
+}
+/// To another block of the cluster, whose barrier b counts the bytes; `to` and
+/// b are where this block has them.
+TSR_DEVICE void bulk_copy_at(void *to, void const *from, int bytes, uint64 *b,
+                             int block) {
+  asm volatile(
+      "{\n.reg .b32 to, b;\n"
+      "mapa.shared::cluster.u32 to, %0, %4;\n"
+      "mapa.shared::cluster.u32 b, %3, %4;\n"
+      "cp.async.bulk.shared::cluster.shared::cta.mbarrier::"
+      "complete_tx::bytes [to], [%1], %2, [b];\n}" ::"r"(smem_address(to)),
+      "r"(smem_address(from)), "r"(bytes), "r"(smem_address(b)), "r"(block)
+      : "memory");
+}
+/// Likewise four bytes of a thread.
+TSR_DEVICE void store_at(int *to, int x, uint64 *b, int block) {
+  asm volatile("{\n.reg .b32 to, b;\n"
+               "mapa.shared::cluster.u32 to, %0, %3;\n"
+               "mapa.shared::cluster.u32 b, %2, %3;\n"
+               "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 "
+               "[to], %1, [b];\n}" ::"r"(smem_address(to)),
+               "r"(x), "r"(smem_address(b)), "r"(block)
                : "memory");
 }
 TSR_DEVICE void bulk_commit() {
@@ -360,6 +394,15 @@ template <> TSR_MEMBER uint32 pack<f16>(float low, float high) {
   return r;
 }
 
+template <class T> TSR_DEVICE void unpack(uint32 pair, float &low, float &high);
+template <> TSR_MEMBER void unpack<bf16>(uint32 pair, float &low, float &high) {
+  low = __uint_as_float(pair << 16), high = __uint_as_float(pair & 0xffff0000);
+}
+template <> TSR_MEMBER void unpack<f16>(uint32 pair, float &low, float &high) {
+  low = widen<float>(f16{(uint16)pair});
+  high = widen<float>(f16{(uint16)(pair >> 16)});
+}
+
 TSR_DEVICE float exp2_fast(float x) {
   float r;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
@@ -393,23 +436,39 @@ TSR_DEVICE int fragment_column(int i) { return i / 4 * 8 + i % 2; }
 /// of stmatrix.
 struct Fragment16 {
   uint32 r[4];
+
+  /// Here and not before: a product that reads this may have been under way.
+  TSR_MEMBER void copy(Fragment16 const &from) {
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+      asm volatile("mov.b32 %0, %1;" : "=r"(r[i]) : "r"(from.r[i]));
+  }
 };
 template <class T> TSR_DEVICE void convert(Fragment16 &out, float const *x) {
 #pragma unroll
   for (int j = 0; j < 4; j++)
     out.r[j] = pack<T>(x[2 * j], x[2 * j + 1]);
 }
-/// Stores 16 columns (column16 counts them) of a warp's 16 rows into a swizzled
-/// panel that starts at the warp group's first row.
-TSR_DEVICE void store_fragment(void *panel, int column16, Fragment16 const &f) {
+/// Where a thread's row of 16 columns (column16 counts them) of a warp's 16
+/// rows lies in a swizzled panel that starts at the warp group's first row.
+TSR_DEVICE uint32 fragment_address(void *panel, int column16) {
   int warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
   // Of chunks of 16 bytes, column16 * 2 + lane / 16 is swizzled by the row.
   int row = warp * 16 + lane % 16, first = (lane / 16 ^ (row & 7)) * 16;
+  return (smem_address(panel) + row * 128 + first) ^ column16 * 32;
+}
+TSR_DEVICE void store_fragment(void *panel, int column16, Fragment16 const &f) {
   asm volatile(
       "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};" ::"r"(
-          (smem_address(panel) + row * 128 + first) ^ column16 * 32),
+          fragment_address(panel, column16)),
       "r"(f.r[0]), "r"(f.r[1]), "r"(f.r[2]), "r"(f.r[3])
       : "memory");
+}
+TSR_DEVICE void load_fragment(Fragment16 &f, void *panel, int column16) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(f.r[0]), "=r"(f.r[1]), "=r"(f.r[2]), "=r"(f.r[3])
+               : "r"(fragment_address(panel, column16))
+               : "memory");
 }
 /// Word i of lane j of a quad becomes word j of lane i.
 TSR_DEVICE void quad_transpose(uint32 (&words)[4]) {
