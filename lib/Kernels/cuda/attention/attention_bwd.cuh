@@ -20,6 +20,8 @@
 //            f32, 16 bytes a thread, in the accumulators' order.
 //   finish   dQ in rows, scaled, in the tensors' type.
 //
+// Heads of 192 and 256 have another main kernel, attention_bwd_wide.cuh.
+//
 // Main and finish may be launched to start early: main waits for prepare before
 // it reads what that has made, finish where the order's counters do not show a
 // block of queries to be complete. Prepare waits for nothing.

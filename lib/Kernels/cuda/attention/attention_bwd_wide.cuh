@@ -13,8 +13,8 @@
 // Both blocks take the same steps. Each loads half of a step's queries and
 // gradients into both, and sends its dS of its keys to the other: with that and
 // the other's keys it makes half of the columns of dQ for all 128. So L2 gives
-// and adds what it would for 128 keys of a block; with 64, it and not the
-// tensor cores would set the pace (51 bytes a clock and multiprocessor).
+// and adds what it would for 128 keys of a block, at 256 25 bytes a clock and
+// multiprocessor; with 64 keys it would be 51, more than it has.
 //
 // A block is 512 threads, whose consumer groups differ:
 //
@@ -23,12 +23,18 @@
 //   queries  dQ = dS^T K
 //
 // P goes from the first to the second, dS from there to the third and to the
-// other block, through one place in shared memory. Each of the first two has a
-// product under way while it computes: the one that sums, of the step before.
-// They take no turns. Of products m64nNk16, S and dP (N 64) read as much shared
-// memory as they may while they run, 128 bytes a clock; dV and dK 64, as their
-// left operand lies in registers and N is all columns; dQ 96. With copies that
-// is 1.05 of what there is at 256, 0.95 of the tensor cores' time.
+// other block, through one place in shared memory, in the tensors' type. The
+// groups take no turns: what one computes falls into the others' products.
+// Values issues dV of the last step behind S; keys does not, as dV and dK have
+// their left operand in registers, and hold their warps until that is read: a
+// dK behind dP would hold dS up, which two groups and the other block wait for
+// (at 256, 4k: 438 TFLOP/s for 558).
+//
+// Of products m64nNk16, S and dP (N 64) read as much shared memory as they may
+// while they run, 128 bytes a clock, but for those columns of K and V that are
+// kept in registers; dV and dK 64; dQ 107, at 256 in two parts 128. A step of
+// 64 queries moves 360 KB at 256, 252 at 192, 202 with values of 128: 2880,
+// 2016 and 1616 clocks, beside 2560, 1920 and 1664 of the tensor cores.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,19 +51,24 @@ template <class C> struct BwdWideShared {
   /// Of the keys, those for a block's columns of dQ.
   static constexpr int DqPanels = 2;
   /// Places of P and dS: as many as there is room for beside some kilobytes.
-  static constexpr int Small = 2048 + C::Stages * (8 * C::BM + C::RowBytes);
-  static constexpr int Free =
-      (227 * 1024 - Small) / Bytes - DqPanels - C::Panels - C::ValuePanels -
-      C::Stages * C::QueryPanels * (C::Panels + C::ValuePanels);
+  static constexpr int Small = 1024 + C::Stages * (8 * C::BM + C::RowBytes);
+  static constexpr int Free = (227 * 1024 - Small) / Bytes - DqPanels -
+                              C::Panels - C::ValuePanels -
+                              C::Stages * (C::Panels + C::ValuePanels);
   static constexpr int Places = Free / 2 < 3 ? Free / 2 : 3;
   static_assert(C::BM == 64 && C::BN == 128 && Places > 0, "no such tile");
   static_assert(C::Planned > C::Stages + Places + C::Ahead,
                 "a step's place is free when the one behind it is over");
   /// Registers of a thread: of the warps that do not compute, and of groups.
-  static constexpr int Producer = C::D == 256 ? 40 : 48;
-  static constexpr int Values = C::D == 256 ? 208 : 192;
-  static constexpr int Keys = C::D == 256 ? 200 : 184;
+  static constexpr int Producer = 40, Values = C::D == 256 ? 208 : 192;
+  static constexpr int Keys = C::D == 256 ? 200 : 192;
   static constexpr int Queries = C::D == 256 ? 64 : 88;
+  /// Of the keys, and of their values, the 16-column groups that have room in
+  /// registers.
+  static constexpr int KeptKeys = C::D == 256    ? 0
+                                  : C::DV == 128 ? (C::HasMods ? 8 : 12)
+                                                 : (C::HasMods ? 1 : 5);
+  static constexpr int KeptValues = C::D == 256 ? 0 : C::DV == 128 ? 7 : 5;
 
   alignas(1024) char k[C::Panels][Bytes]; // in the order of `panel`
   alignas(1024) char other_k[DqPanels][Bytes];
@@ -70,10 +81,9 @@ template <class C> struct BwdWideShared {
   alignas(16) float delta[C::Stages][C::BM];
   alignas(16) typename C::Mods::Row
       row[C::RowBytes ? C::Stages : 1][C::RowBytes ? C::BM : 1];
-  BwdParams<typename C::Mods::Args> planned; // the planner's own
-  typename C::Step step[C::Planned];         // travel with step_full
-  int drawn;                                 // of the second block
-  uint64 drawn_full, drawn_empty;            // of the second, of the first
+  typename C::Step step[C::Planned]; // travel with step_full
+  int drawn;                         // of the second block
+  uint64 drawn_full, drawn_empty;    // of the second, of the first
   uint64 k_full, k_empty, v_full, v_empty;
   uint64 k_read, v_read; // by products, of a tile
   uint64 q_full[C::Stages], q_empty[C::Stages], q_both[C::Stages];
@@ -243,7 +253,7 @@ template <class C, class P> struct BwdWideGroup : BwdScores<C, P> {
   using T = typename C::T;
   using Shared = typename C::Shared;
   using Scores = BwdScores<C, P>;
-  using Scores::s, Scores::thread;
+  using Scores::s, Scores::thread, Scores::lane;
   static constexpr int Step16 = Shared::Bytes >> 4; // to the next panel
   BwdMaps const &maps;
   const int rank = cluster_rank();
@@ -256,22 +266,44 @@ template <class C, class P> struct BwdWideGroup : BwdScores<C, P> {
 
   /// As in BwdConsumer.
   TSR_MEMBER void release(uint64 *b) { barrier_arrive(b); }
+  /// By a lane of each warp, of what products alone have read.
+  TSR_MEMBER void release_read(uint64 *b) {
+    __syncwarp();
+    if (lane == 0)
+      barrier_arrive(b);
+  }
   TSR_MEMBER typename C::Step const &step_now() {
     return s.step[steps % C::Planned];
   }
-  /// x = keys queries^T, of Panels panels of columns; `At`: where the keys'
-  /// lie.
-  template <int Panels, class At>
-  TSR_MEMBER void issue_rows(float (&x)[C::BM / 2],
-                             char (&keys)[Panels][Shared::Bytes],
-                             char (&queries)[Panels][Shared::Bytes], At at) {
-    const uint64 a = operand(keys[0]), b = operand(queries[0]);
-    wgmma_fence();
-    Wgmma<T, C::BM>::ss_set(x, a, b);
+  /// The first columns of this group's rows as left operands.
+  template <int Kept, int Panels, class At>
+  TSR_MEMBER void keep(Fragment16 *kept, char (&rows)[Panels][Shared::Bytes],
+                       At at) {
 #pragma unroll
-    for (int i = 1; i < Panels * 4; i++)
-      Wgmma<T, C::BM>::ss(x, a + at(i / 4) * Step16 + i % 4 * kStepK,
-                          b + i / 4 * Step16 + i % 4 * kStepK, true);
+    for (int i = 0; i < Kept; i++)
+      load_fragment(kept[i], rows[at(i / 4)], i % 4);
+  }
+  /// x = rows queries^T, of Panels panels of columns; `at`: where the rows'
+  /// lie.
+  template <int Kept, int Panels, class At>
+  TSR_MEMBER void issue_rows(float (&x)[C::BM / 2], Fragment16 const *kept,
+                             char (&rows)[Panels][Shared::Bytes],
+                             char (&queries)[Panels][Shared::Bytes], At at) {
+    using Product = Wgmma<T, C::BM>;
+    const uint64 a = operand(rows[0]), b = operand(queries[0]);
+    wgmma_fence();
+    if (Kept)
+      Product::template rs_set<false>(x, kept[0], b);
+    else
+      Product::ss_set(x, a, b);
+#pragma unroll
+    for (int i = 1; i < Panels * 4; i++) {
+      const uint64 right = b + i / 4 * Step16 + i % 4 * kStepK;
+      if (i < Kept)
+        Product::template rs<false>(x, kept[i < Kept ? i : 0], right, true);
+      else
+        Product::ss(x, a + at(i / 4) * Step16 + i % 4 * kStepK, right, true);
+    }
     wgmma_commit();
   }
   /// sum += left right, of 64 keys and a step's queries.
@@ -343,7 +375,8 @@ template <class C, class P> struct BwdValues : BwdWideGroup<C, P> {
       Group::places, Group::release;
   Ring<C::Stages> q, dout;
   float dv[Group::parts(C::DV)][C::DV / 2 / Group::parts(C::DV)];
-  Fragment16 probs[C::BM / 16];
+  static constexpr int Kept = Shared::KeptKeys;
+  Fragment16 kept[Kept + !Kept], probs[C::BM / 16];
 
   TSR_MEMBER BwdValues(BwdMaps const &maps, P const &p, Shared &s)
       : Group(maps, p, s) {}
@@ -354,7 +387,7 @@ template <class C, class P> struct BwdValues : BwdWideGroup<C, P> {
   }
   TSR_MEMBER void end_dv() {
     wgmma_wait<0>();
-    release(&s.dout_empty[dout.stage]);
+    this->release_read(&s.dout_empty[dout.stage]);
     dout.next();
   }
 
@@ -363,7 +396,7 @@ template <class C, class P> struct BwdValues : BwdWideGroup<C, P> {
     const int i = q.stage;
     float x[C::BM / 2];
     barrier_wait(&s.q_full[i], q.phase);
-    this->issue_rows(x, s.k, s.q[i], Shared::panel);
+    this->template issue_rows<Kept>(x, kept, s.k, s.q[i], Shared::panel);
     if (!First)
       issue_dv(); // of the step before
     typename C::Step const &now = this->step_now();
@@ -388,7 +421,7 @@ template <class C, class P> struct BwdValues : BwdWideGroup<C, P> {
     for (int j = 0; j < C::BM / 16; j++) {
       Fragment16 f;
       convert<T>(f, x + 8 * j);
-      this->store_fragment(j, f);
+      store_fragment(s.ds[places.stage], j, f);
       if (Mods::HasScoreGrad)
         probs[j].copy(next[j]);
       else
@@ -399,14 +432,12 @@ template <class C, class P> struct BwdValues : BwdWideGroup<C, P> {
     steps++;
     return last;
   }
-  TSR_MEMBER void store_fragment(int j, Fragment16 const &f) {
-    tessera::store_fragment(s.ds[places.stage], j, f);
-  }
 
   TSR_MEMBER void tile(typename C::Step const &start) {
     this->start(start, start.first_key() + rank * 64);
     Group::clear(dv);
     if (start.sum) {
+      this->template keep<Kept>(kept, s.k, Shared::panel);
       bool last = step<true>();
 #pragma unroll 1
       while (!last)
@@ -420,7 +451,7 @@ template <class C, class P> struct BwdValues : BwdWideGroup<C, P> {
       release(&s.q_empty[q.stage]);
       q.next();
       barrier_wait(&s.dout_full[dout.stage], dout.phase);
-      release(&s.dout_empty[dout.stage]);
+      this->release_read(&s.dout_empty[dout.stage]);
       dout.next();
       steps++;
     }
@@ -449,6 +480,8 @@ template <class C, class P> struct BwdKeys : BwdWideGroup<C, P> {
   using Group::s, Group::steps, Group::tiles, Group::places, Group::release;
   Ring<C::Stages> q, dout;
   float dk[Group::parts(C::D)][C::D / 2 / Group::parts(C::D)];
+  static constexpr int Kept = Shared::KeptValues;
+  Fragment16 kept[Kept + !Kept];
 
   TSR_MEMBER BwdKeys(BwdMaps const &maps, P const &p, Shared &s)
       : Group(maps, p, s) {}
@@ -477,7 +510,7 @@ template <class C, class P> struct BwdKeys : BwdWideGroup<C, P> {
     const int i = dout.stage;
     float y[C::BM / 2];
     barrier_wait(&s.dout_full[i], dout.phase);
-    this->issue_rows(y, s.v, s.dout[i], Group::same);
+    this->template issue_rows<Kept>(y, kept, s.v, s.dout[i], Group::same);
     const bool last = this->step_now().last;
     wgmma_wait<0>();
     barrier_wait(&s.p_full[places.stage], places.phase);
@@ -496,7 +529,7 @@ template <class C, class P> struct BwdKeys : BwdWideGroup<C, P> {
     barrier_wait(&s.q_full[q.stage], q.phase);
     this->issue_sum(dk, ds, s.q[q.stage][0]);
     wgmma_wait<0>();
-    release(&s.q_empty[q.stage]);
+    this->release_read(&s.q_empty[q.stage]);
     q.next();
     places.next();
     steps++;
@@ -506,6 +539,7 @@ template <class C, class P> struct BwdKeys : BwdWideGroup<C, P> {
   TSR_MEMBER void tile(typename C::Step const &start) {
     Group::clear(dk);
     if (start.sum) {
+      this->template keep<Kept>(kept, s.v, Group::same);
       bool last;
 #pragma unroll 1
       do
@@ -518,7 +552,7 @@ template <class C, class P> struct BwdKeys : BwdWideGroup<C, P> {
       release(&s.dout_empty[dout.stage]);
       dout.next();
       barrier_wait(&s.q_full[q.stage], q.phase);
-      release(&s.q_empty[q.stage]);
+      this->release_read(&s.q_empty[q.stage]);
       q.next();
       steps++;
     }
@@ -570,11 +604,11 @@ template <class C, class P> struct BwdQueries : BwdWideGroup<C, P> {
   /// Whether it was the tile's last.
   TSR_MEMBER bool step() {
     const int i = places.stage, other = rank ^ 1;
-    typename C::Step const &now = this->step_now();
-    const bool first = now.rank == 0,
-               last = now.last; // first: nothing is there
-    float *to = now.sum + rank * C::Part + thread * 4;
     barrier_wait(&s.ds_full[i], places.phase);
+    typename C::Step const &now = this->step_now();
+    const bool first = now.rank == 0; // nothing is there
+    const bool last = now.last;
+    float *to = now.sum + rank * C::Part + thread * 4;
     // Not unrolled: ptxas would begin a part before it adds the one before.
 #pragma unroll 1
     for (int part = 0; part < Parts; part++) {
@@ -647,11 +681,11 @@ template <class C, class P> struct BwdQueries : BwdWideGroup<C, P> {
 template <class C, class P>
 TSR_DEVICE void attention_bwd_wide(BwdMaps const &maps, P const &p) {
   using Shared = typename C::Shared;
-  constexpr int Group = 128;
+  static_assert(sizeof(Shared) <= 227 * 1024, "more than a block has");
+  constexpr int Group = 128, Warps = 4;
   extern __shared__ __align__(1024) char raw[];
   auto &s = *reinterpret_cast<Shared *>(raw);
   if (threadIdx.x == 0) {
-    s.planned = p;
     barrier_init(&s.drawn_full, 1), barrier_init(&s.drawn_empty, 1);
     barrier_init(&s.k_full, 1), barrier_init(&s.v_full, 1);
     barrier_init(&s.k_empty, 1), barrier_init(&s.v_empty, 1);
@@ -659,13 +693,13 @@ TSR_DEVICE void attention_bwd_wide(BwdMaps const &maps, P const &p) {
     for (int i = 0; i < C::Stages; i++) {
       barrier_init(&s.q_full[i], 1), barrier_init(&s.dout_full[i], 1);
       barrier_init(&s.q_both[i], 1), barrier_init(&s.dout_both[i], 1);
-      barrier_init(&s.q_empty[i], 2 * Group);
-      barrier_init(&s.dout_empty[i], 2 * Group);
+      barrier_init(&s.q_empty[i], Group + Warps);
+      barrier_init(&s.dout_empty[i], Group + Warps);
     }
     for (int i = 0; i < Shared::Places; i++) {
       barrier_init(&s.p_full[i], Group), barrier_init(&s.ds_full[i], Group);
       barrier_init(&s.ds_empty[i], Group + 1); // read, and sent
-      barrier_init(&s.other_full[i], 1), barrier_init(&s.sent_empty[i], 4);
+      barrier_init(&s.other_full[i], 1), barrier_init(&s.sent_empty[i], Warps);
     }
     for (int i = 0; i < 2; i++)
       barrier_init(&s.turn[i], 1), barrier_init(&s.added[i], Group);
@@ -681,7 +715,7 @@ TSR_DEVICE void attention_bwd_wide(BwdMaps const &maps, P const &p) {
   if (warp < 4) {
     registers_lower<Shared::Producer>();
     if (warp == 3)
-      BwdPlanner<C, P>{s.planned, s}.run();
+      BwdPlanner<C, P>{p, s}.run();
     else if (C::Ordered && warp == 1)
       BwdOrder<C>{s, cluster_rank()}.run();
     else if (warp == 2 && threadIdx.x % 32 == 0)

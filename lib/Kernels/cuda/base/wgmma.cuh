@@ -11,11 +11,13 @@
 // Wgmma<T, N>::ss(d, a, b, accumulate)  d (+)= a b, of shared memory, K-major, or
 //                                       MN-major as ss<true, true> says of them.
 // Wgmma<T, N>::ss_set(d, a, b)          d = a b.
-// Wgmma<T, N>::rs(d, a, b, accumulate)  a in registers, b in shared memory, MN-major.
+// Wgmma<T, N>::rs(d, a, b, accumulate)  a in registers, b in shared memory, MN-major, or
+//                                       K-major as rs<false> says of it.
+// Wgmma<T, N>::rs_set(d, a, b)          d = a b.
 //
 // d holds the N/2 elements of a thread, a fragment's order is in ptx.cuh. Without
 // `accumulate` d is overwritten, but its registers stay alive before; where something
-// else needs them, ss_set has d as an output alone.
+// else needs them, ss_set and rs_set have d as an output alone.
 //
 //===----------------------------------------------------------------------===//
 
@@ -66,7 +68,7 @@ template <class T, int N> struct Wgmma;
   ", p, 1, 1, " transposed ";\n}"
 
 // i0 to i5 are the numbers of the operands after d.
-#define TSR_WGMMA(T, N, i0, i1, i2, i3, i4, i5) \
+#define TSR_WGMMA(T, N, i0, i1, i2, i3, i4, i5, i6) \
   template <> struct Wgmma<T, N> { \
     template <bool TA = false, bool TB = false> \
     TSR_DEVICE void ss(float (&d)[N / 2], uint64 a, uint64 b, bool accumulate) { \
@@ -79,21 +81,28 @@ template <class T, int N> struct Wgmma;
       asm volatile(TSR_PRODUCT(T, N, "0", "%" #i0, "%" #i1, "%" #i2 ", %" #i3) \
           : TSR_D_##N("=f") : "l"(a), "l"(b), "n"((int)TA), "n"((int)TB)); \
     } \
+    template <bool TB = true> \
     TSR_DEVICE void rs(float (&d)[N / 2], Fragment16 const &a, uint64 b, bool accumulate) { \
-      asm volatile(TSR_PRODUCT(T, N, "%" #i5, "{%" #i0 ",%" #i1 ",%" #i2 ",%" #i3 "}", "%" #i4, "1") \
+      asm volatile(TSR_PRODUCT(T, N, "%" #i5, "{%" #i0 ",%" #i1 ",%" #i2 ",%" #i3 "}", "%" #i4, "%" #i6) \
           : TSR_D_##N("+f") \
-          : "r"(a.r[0]), "r"(a.r[1]), "r"(a.r[2]), "r"(a.r[3]), "l"(b), "r"((int)accumulate)); \
+          : "r"(a.r[0]), "r"(a.r[1]), "r"(a.r[2]), "r"(a.r[3]), "l"(b), "r"((int)accumulate), "n"((int)TB)); \
+    } \
+    template <bool TB = true> \
+    TSR_DEVICE void rs_set(float (&d)[N / 2], Fragment16 const &a, uint64 b) { \
+      asm volatile(TSR_PRODUCT(T, N, "0", "{%" #i0 ",%" #i1 ",%" #i2 ",%" #i3 "}", "%" #i4, "%" #i5) \
+          : TSR_D_##N("=f") \
+          : "r"(a.r[0]), "r"(a.r[1]), "r"(a.r[2]), "r"(a.r[3]), "l"(b), "n"((int)TB)); \
     } \
   };
 #define TSR_WGMMAS(N, ...) TSR_WGMMA(bf16, N, __VA_ARGS__) TSR_WGMMA(f16, N, __VA_ARGS__)
-TSR_WGMMAS(32, 16, 17, 18, 19, 20, 21)
-TSR_WGMMAS(64, 32, 33, 34, 35, 36, 37)
-TSR_WGMMAS(80, 40, 41, 42, 43, 44, 45)
-TSR_WGMMAS(96, 48, 49, 50, 51, 52, 53)
-TSR_WGMMAS(112, 56, 57, 58, 59, 60, 61)
-TSR_WGMMAS(128, 64, 65, 66, 67, 68, 69)
-TSR_WGMMAS(192, 96, 97, 98, 99, 100, 101)
-TSR_WGMMAS(256, 128, 129, 130, 131, 132, 133)
+TSR_WGMMAS(32, 16, 17, 18, 19, 20, 21, 22)
+TSR_WGMMAS(64, 32, 33, 34, 35, 36, 37, 38)
+TSR_WGMMAS(80, 40, 41, 42, 43, 44, 45, 46)
+TSR_WGMMAS(96, 48, 49, 50, 51, 52, 53, 54)
+TSR_WGMMAS(112, 56, 57, 58, 59, 60, 61, 62)
+TSR_WGMMAS(128, 64, 65, 66, 67, 68, 69, 70)
+TSR_WGMMAS(192, 96, 97, 98, 99, 100, 101, 102)
+TSR_WGMMAS(256, 128, 129, 130, 131, 132, 133, 134)
 
 #undef TSR_WGMMAS
 #undef TSR_WGMMA
