@@ -88,7 +88,7 @@ template <int D, int DV = D> Run plain(int mods) {
 /// cap, with a bias by head and query, with one by distance, too.
 extern "C" void attention(int d, int dv, int kind, int mods, Sizes s, Tensors t,
                           cudaStream_t stream) {
-  const Run run = d == 64   ? of_mods<64>(mods)
+  const Run run = d == 64                 ? of_mods<64>(mods)
                   : d == 96               ? plain<96>(mods)
                   : d == 128              ? of_mods<128>(mods)
                   : d == 256              ? plain<256>(mods)

@@ -41,10 +41,9 @@ constexpr AttentionTiles
     kBackwardTiles = getBackwardTiles(D, DV, M::HasMask || M::HasDropout, M::HasScoreGrad,
                                       count_shared_sums<M>());
 template <class T, int D, class M, bool Ordered = false, int DV = D>
-using Bwd =
-    BwdConfig<T, D, M, Ordered, kBackwardTiles<M, D, DV>.rows,
-              kBackwardTiles<M, D, DV>.keys, kBackwardTiles<M, D, DV>.stages,
-              DV>;
+using Bwd = BwdConfig<T, D, M, Ordered, kBackwardTiles<M, D, DV>.rows,
+                      kBackwardTiles<M, D, DV>.keys,
+                      kBackwardTiles<M, D, DV>.stages, DV>;
 
 } // namespace tessera
 

@@ -112,8 +112,7 @@ template <class C, class P> struct BwdPlanner {
         const int m = t.rows_down ? rows.begin + rows.end - 1 - i : i;
         const int64 at = bwd_block<C>(p, t.batch, head, m, t.place());
         step.sum = work.sum + at * 2 * C::Part;
-        if (C::Ordered)
-          step.turn = work.turns + at * 2;
+        step.turn = work.turns + at * 2;
         if constexpr (C::Ordered && C::Sparse)
           step.rank = __shfl_sync(~0u, walk.rank, (i - rows.begin) % 32);
         else if (C::Ordered)
