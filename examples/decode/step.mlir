@@ -126,8 +126,7 @@ func.func @main(%x: !x {tv.name = "x"},
 
   %keys = tv.transpose %knext perm [0, 2, 1, 3] : (!pages) -> !heads
   %values = tv.transpose %vnext perm [0, 2, 1, 3] : (!pages) -> !heads
-  %a, %lse = tv.attention %q, %keys, %values scale(0.35) pages(%needed)
-      : (!q, !heads, !heads, !table) -> (!q, tensor<5x8x1xf32>)
+  %a, %lse = tv.attention %q, %keys, %values scale(0.35) pages(%needed) : (!q, !heads, !heads, !table) -> (!q, tensor<5x8x1xf32>)
     mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
       %length = tv.load %sees[%b] : !each -> i32
       %i = arith.index_cast %ki : index to i32

@@ -12,7 +12,7 @@
 // CHECK: struct attention_grad_0_Mods : AttentionMods {
 // CHECK: static constexpr float Scale = 0.125f;
 // CHECK: static constexpr bool Causal = true;
-// CHECK: using attention_grad_0_Config = BwdConfig<bf16, 64, attention_grad_0_Mods, /*Ordered=*/true, 128, 128, 2>;
+// CHECK: using attention_grad_0_Config = BwdConfig<bf16, 64, attention_grad_0_Mods, /*Ordered=*/true, 128, 128, 2, 64>;
 // CHECK: f.dlse = p.x6.data;
 // CHECK: f.workspace = p.y3.data;
 // CHECK: f.key_heads = int(p.x2.size[1]);

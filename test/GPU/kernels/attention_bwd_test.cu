@@ -385,7 +385,7 @@ template <class M> void checkMods() {
   both<M>({1, 3, 1, 333, 129, Order::Head});
 }
 // Wide heads have no sums for captured tensors.
-#if TEST_D <= 128
+#if TEST_D <= 128 && defined(TEST_ALL)
 void checkSums() {
   checkMods<Relative>();
   checkMods<RowBias>();
@@ -465,7 +465,7 @@ void benchBlocks() {
   benchBoth<Blocks<Pattern<3>>>(shape);
 }
 #endif
-
+#ifdef TEST_DROPOUT
 template <class M> void checkDropped() {
   both<Dropped<M>>({2, 4, 4, 1024, 1024});
   both<Dropped<M>>({2, 4, 2, 700, 1000, Order::Packed}, true);
@@ -486,6 +486,7 @@ void benchDropped() {
   benchBoth<Dropped<Captured>>({4, heads, heads, 4096, 4096});
   benchBoth<Dropped<CapturedTriangle>>({4, heads, heads, 4096, 4096});
 }
+#endif
 
 int main(int argc, char **argv) {
   const std::string mode = argc > 1 ? argv[1] : "check";

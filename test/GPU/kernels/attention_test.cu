@@ -134,6 +134,7 @@ void benchBlocks() {
   bench<Blocks<Pattern<3>>>({2, 2048 / D, 2048 / D, 8192, 8192});
 }
 
+#ifdef TEST_DROPOUT
 template <class M> void checkDropped() {
   check<Dropped<M>>({2, 4, 4, 1024, 1024});
   check<Dropped<M>>({2, 4, 2, 700, 1000, Order::Packed});
@@ -153,6 +154,7 @@ void benchDropped() {
   bench<Dropped<Captured>>({4, heads, heads, 4096, 4096});
   bench<Dropped<CapturedTriangle>>({4, heads, heads, 4096, 4096});
 }
+#endif
 
 int main(int argc, char **argv) {
   const std::string mode = argc > 1 ? argv[1] : "check";
