@@ -27,8 +27,8 @@ func.func @main(%dy: !q, %q: !q, %k: !k, %v: !k, %step: !step {tv.range = [0, 10
 
 // -----
 
-// By batch, of another type and width, a bias with its gradient, and packed sequences as a
-// mask.
+// By batch, of another type and width, a factor with its gradient, and packed sequences as a
+// mask: kernels may spill 140 bytes.
 // CHECK: plan.attention {{.*}} dropout(1.000000e-01)
 // CHECK: plan.attention_grad {{.*}} dropout(1.000000e-01)
 // CHECK: comm.all_reduce
