@@ -135,8 +135,9 @@ static std::optional<std::string> whyNotPages(tv::AttentionOp op) {
       query.getDimSize(1) / groups * queries > kMostFewRows)
     return "with pages, a key head must have at most " +
            std::to_string(kMostFewRows) + " queries";
-  if (key.getDimSize(0) == 0)
-    return "there is no page";
+  // There is no tensor map without one.
+  if (key.isDynamicDim(0) || key.getDimSize(0) == 0)
+    return "the number of pages must be known, and not 0";
   if (op.getDropout())
     return "it has pages and dropout";
   return std::nullopt;
