@@ -92,7 +92,8 @@ def TensorView_AttentionOp : TensorView_PureOp<"attention",
     whole on every device but for their heads; the table may be split by batches. How many
     keys a batch has mask_mod says: kernels do not read pages that it keeps no key of. On
     GPUs `flash` takes them for the step of a decoder, where the queries of all heads of a
-    key head are at most 64; `math` gathers them. There is no gradient.
+    key head are at most 64, devices have as many heads and the number of pages is static;
+    `math` gathers them. There is no gradient.
   }];
   let arguments = (ins AnyRankedTensor:$query, AnyRankedTensor:$key,
                        AnyRankedTensor:$value,
