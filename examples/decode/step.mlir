@@ -8,8 +8,8 @@
 // them.
 // RAN tp=1: nothing
 // RAN tp=2: all-reduce 320 bytes 0 copies
-// RAN tp=3: all-reduce 448 bytes 0 copies
-// RAN tp=4: all-reduce 576 bytes 0 copies
+// RAN tp=3: all-reduce 428 bytes 0 copies
+// RAN tp=4: all-reduce 480 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !x = tensor<5x16xf32, #tv.view<#m, [_, _]>>
 !wq = tensor<64x16xf32, #tv.view<#m, [(did(tp) * _ | 4) * 16, _]>>

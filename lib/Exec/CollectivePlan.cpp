@@ -420,9 +420,12 @@ Status Planner::planAllReduce(const LocalTensor &source,
       mayReduceNatively(source.dtype))
     plan.natives = {
         {Kind::AllReduce, source.dtype, total, in.place, out.place}};
-  // Chunks begin on 64-byte lines, so that sums run at full width.
-  const int64_t line = std::max<int64_t>(64 / bytes, 1);
-  const int64_t chunk = ((total + n - 1) / n + line - 1) / line * line;
+  // Chunks begin on 64-byte lines, so that sums run at full width; small ones
+  // do not, so that every device sums its share.
+  const int64_t share = (total + n - 1) / n;
+  const int64_t line =
+      share * bytes < 512 ? 1 : std::max<int64_t>(64 / bytes, 1);
+  const int64_t chunk = (share + line - 1) / line * line;
   auto begin = [&](int64_t i) { return std::min(i * chunk, total); };
   auto length = [&](int64_t i) { return begin(i + 1) - begin(i); };
 

@@ -10,8 +10,8 @@
 // CHECK: return
 // RAN dp=1: nothing
 // RAN dp=2: all-reduce of 3 220 bytes 0 copies
-// RAN dp=3: all-reduce of 3 312 bytes 0 copies
-// RAN dp=4: all-reduce of 3 404 bytes 0 copies
+// RAN dp=3: all-reduce of 3 296 bytes 0 copies
+// RAN dp=4: all-reduce of 3 340 bytes 0 copies
 #m = #tv.mesh<dp = 2>
 !batch = tensor<2x12x8xf32, #tv.view<#m, [_, did(dp) * _, _]>>
 !part = tensor<1x12x8xf32>

@@ -9,8 +9,8 @@
 // CHECK: tv.adamw
 // RAN tp=1: nothing
 // RAN tp=2: all-reduce 140 bytes 0 copies
-// RAN tp=3: all-reduce 204 bytes 0 copies
-// RAN tp=4: all-reduce 268 bytes 0 copies
+// RAN tp=3: all-reduce 188 bytes 0 copies
+// RAN tp=4: all-reduce 212 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !rows = tensor<5x8xf32, #tv.view<#m, [_, did(tp) * _]>>
 !w = tensor<7x5xf32, #tv.view<#m, [_, _]>>

@@ -50,8 +50,8 @@ func.func @main(%x: !x, %wq: !wq, %wk: !wk) -> !q {
 // CHECK: tv.gelu tanh %{{.*}} -> tensor<5x8xf32{{.*}}[5, 8]
 // RAN tp=1: nothing
 // RAN tp=2: all-reduce 160 bytes 0 copies
-// RAN tp=3: all-reduce 224 bytes 0 copies
-// RAN tp=4: all-reduce 288 bytes 0 copies
+// RAN tp=3: all-reduce 216 bytes 0 copies
+// RAN tp=4: all-reduce 240 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !x = tensor<5x16xf32>
 !w = tensor<16x16xf32>

@@ -14,8 +14,8 @@
 // CHECK: return
 // RAN tp=1: nothing
 // RAN tp=2: all-reduce 224 bytes 0 copies
-// RAN tp=3: all-reduce 352 bytes 0 copies
-// RAN tp=4: all-reduce 352 bytes 0 copies
+// RAN tp=3: all-reduce 300 bytes 0 copies
+// RAN tp=4: all-reduce 336 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !q = tensor<2x8x5x4xf32, #tv.view<#m, [_, (did(tp) * _ | 4) * 2, _, _]>>
 !k = tensor<2x4x7x4xf32, #tv.view<#m, [_, did(tp) * _, _, _]>>
@@ -75,8 +75,8 @@ func.func @main(%dy: !q, %q: !q, %k: !q, %v: !q, %begins: !begins {tv.range = [0
 // CHECK: return
 // RAN tp=1: nothing
 // RAN tp=2: all-reduce of 2 896 bytes 0 copies
-// RAN tp=3: all-reduce of 2 1280 bytes 0 copies
-// RAN tp=4: all-reduce of 2 1408 bytes 0 copies
+// RAN tp=3: all-reduce of 2 1200 bytes 0 copies
+// RAN tp=4: all-reduce of 2 1344 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !q = tensor<2x2x6x4xf32, #tv.view<#m, [_, _, did(tp) * _, _]>>
 !k = tensor<2x2x7x4xf32, #tv.view<#m, [_, _, _, _]>>
@@ -98,7 +98,7 @@ func.func @main(%do: !q, %q: !q, %k: !k, %v: !k) -> (!q, !q, !k, !k) {
 // CHECK: return
 // RAN tp=1: nothing
 // RAN tp=2: all-reduce 512 bytes 0 copies
-// RAN tp=3: all-reduce 704 bytes 0 copies
+// RAN tp=3: all-reduce 684 bytes 0 copies
 // RAN tp=4: all-reduce 768 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !q = tensor<2x2x8x4xf32, #tv.view<#m, [_, _, _, _]>>

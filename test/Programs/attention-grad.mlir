@@ -39,8 +39,8 @@ func.func @main(%do: !h, %dlse: !lse, %q: !h, %k: !h, %v: !h) -> (!x, !x, !x, !x
 
 // RAN tp=1: nothing
 // RAN tp=2: all-reduce of 2 44 bytes 0 copies
-// RAN tp=3: all-reduce of 2 88 bytes 0 copies
-// RAN tp=4: all-reduce of 2 132 bytes 0 copies
+// RAN tp=3: all-reduce of 2 64 bytes 0 copies
+// RAN tp=4: all-reduce of 2 76 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !h = tensor<4x2x5x4xf32, #tv.view<#m, [did(tp) * _, _, _, _]>>
 !x = tensor<4x2x5x4xf32>
@@ -80,8 +80,8 @@ func.func @main(%do: !h, %q: !h, %k: !h, %v: !h, %bias: !bias_of_lse, %gain: !sc
 // CHECK: return
 // RAN tp=1: nothing
 // RAN tp=2: all-reduce of 2 896 bytes 0 copies
-// RAN tp=3: all-reduce of 2 1280 bytes 0 copies
-// RAN tp=4: all-reduce of 2 1408 bytes 0 copies
+// RAN tp=3: all-reduce of 2 1200 bytes 0 copies
+// RAN tp=4: all-reduce of 2 1344 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !q = tensor<2x2x6x4xf32, #tv.view<#m, [_, _, did(tp) * _, _]>>
 !k = tensor<2x2x7x4xf32, #tv.view<#m, [_, _, _, _]>>
@@ -106,8 +106,8 @@ func.func @main(%do: !q, %q: !q, %k: !k, %v: !k) -> (!o, !k, !k) {
 // CHECK: return
 // RAN tp=1: nothing
 // RAN tp=2: all-reduce of 2 640 bytes 0 copies
-// RAN tp=3: all-reduce of 2 896 bytes 0 copies
-// RAN tp=4: all-reduce of 2 1024 bytes 0 copies
+// RAN tp=3: all-reduce of 2 856 bytes 0 copies
+// RAN tp=4: all-reduce of 2 960 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !q = tensor<2x2x8x4xf32, #tv.view<#m, [_, _, _, _]>>
 !k = tensor<2x2x6x4xf32, #tv.view<#m, [_, _, did(tp) * _, _]>>
@@ -194,8 +194,8 @@ func.func @main(%do: !q, %q: !q, %k: !k, %v: !k, %slopes: !slopes_of_lse) -> (!o
 // CHECK: return
 // RAN tp=1: nothing
 // RAN tp=2: all-reduce of 3 344 bytes 0 copies
-// RAN tp=3: all-reduce of 3 496 bytes 0 copies
-// RAN tp=4: all-reduce of 3 648 bytes 0 copies
+// RAN tp=3: all-reduce of 3 464 bytes 0 copies
+// RAN tp=4: all-reduce of 3 520 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !q = tensor<2x6x5x4xf32, #tv.view<#m, [_, did(tp) * _, _, _]>>
 !k = tensor<2x1x5x4xf32, #tv.view<#m, [_, _, _, _]>>
@@ -245,8 +245,8 @@ func.func @main(%do: !q, %q: !q, %k: !k, %v: !k, %table: !table_of_lse,
 // CHECK: return
 // RAN tp=1: nothing
 // RAN tp=2: all-reduce of 2 1704 bytes 0 copies
-// RAN tp=3: all-reduce of 2 2280 bytes 0 copies
-// RAN tp=4: all-reduce of 2 2600 bytes 0 copies
+// RAN tp=3: all-reduce of 2 2272 bytes 0 copies
+// RAN tp=4: all-reduce of 2 2560 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !h = tensor<?x6x?x4xf32, #tv.view<#m, [_, did(tp) * _, _, _]>>
 !x = tensor<?x6x?x4xf32>

@@ -71,8 +71,8 @@ func.func @main(%q: !q, %k: !k, %v: !k, %dy: !q) -> (!q, !q, !k, !k) {
 // bias with a gradient besides.
 // RAN x=1: nothing
 // RAN x=2: all-reduce 1040 bytes 0 copies
-// RAN x=3: all-reduce 1424 bytes 0 copies
-// RAN x=4: all-reduce 1680 bytes 0 copies
+// RAN x=3: all-reduce 1388 bytes 0 copies
+// RAN x=4: all-reduce 1560 bytes 0 copies
 #m = #tv.mesh<x = 2>
 !q = tensor<3x2x130x4xf32, #tv.view<#m, [did(x) * _, _, _, _]>>
 !lse = tensor<3x2x130xf32>

@@ -8,8 +8,8 @@
 // CHECK: comm.all_reduce
 // RAN tp=1: nothing
 // RAN tp=2: all-reduce 120 bytes 0 copies
-// RAN tp=3: all-reduce 184 bytes 0 copies
-// RAN tp=4: all-reduce 248 bytes 0 copies
+// RAN tp=3: all-reduce 160 bytes 0 copies
+// RAN tp=4: all-reduce 184 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !x = tensor<4x3x6xf32, #tv.view<#m, [did(tp) * _, _, _]>>
 !d = tensor<4x3x5xf32, #tv.view<#m, [did(tp) * _, _, _]>>
@@ -49,8 +49,8 @@ func.func @main(%a: tensor<2x6x3xf32>, %b: !b, %c: !c) -> tensor<3x2x8xf32> {
 // CHECK: comm.all_reduce
 // RAN tp=1: nothing
 // RAN tp=2: all-reduce 120 bytes 0 copies
-// RAN tp=3: all-reduce 184 bytes 0 copies
-// RAN tp=4: all-reduce 248 bytes 0 copies
+// RAN tp=3: all-reduce 160 bytes 0 copies
+// RAN tp=4: all-reduce 184 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !x = tensor<4x3x6xbf16, #tv.view<#m, [did(tp) * _, _, _]>>
 !d = tensor<4x3x5xbf16, #tv.view<#m, [did(tp) * _, _, _]>>

@@ -9,8 +9,8 @@
 // CHECK: return
 // RAN tp=1: nothing
 // RAN tp=2: all-reduce of 2 448 bytes 0 copies
-// RAN tp=3: all-reduce of 2 656 bytes 0 copies
-// RAN tp=4: all-reduce of 2 736 bytes 0 copies
+// RAN tp=3: all-reduce of 2 600 bytes 0 copies
+// RAN tp=4: all-reduce of 2 672 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !x = tensor<4x3x5x6xf32, #tv.view<#m, [did(tp) * _, _, _, _]>>
 !w = tensor<4x3x3x3xf32>

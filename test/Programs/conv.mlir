@@ -17,8 +17,8 @@
 // CHECK: return
 // RAN tp=1: nothing
 // RAN tp=2: all-reduce 336 bytes 0 copies
-// RAN tp=3: all-reduce 464 bytes 0 copies
-// RAN tp=4: all-reduce 592 bytes 0 copies
+// RAN tp=3: all-reduce 448 bytes 0 copies
+// RAN tp=4: all-reduce 504 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !x = tensor<2x4x14xf32>
 !w1 = tensor<6x4x3xf32, #tv.view<#m, [did(tp) * _, _, _]>>

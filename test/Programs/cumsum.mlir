@@ -103,8 +103,8 @@ func.func @main(%x: !x) -> !x {
 // CHECK-NEXT: return
 // RAN tp=1: nothing
 // RAN tp=2: all-reduce 80 bytes 0 copies
-// RAN tp=3: all-reduce 144 bytes 0 copies
-// RAN tp=4: all-reduce 208 bytes 0 copies
+// RAN tp=3: all-reduce 108 bytes 0 copies
+// RAN tp=4: all-reduce 120 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !x = tensor<4x8xf32, #tv.view<#m, [_, did(tp) * _]>>
 !w = tensor<5x8xf32, #tv.view<#m, [_, did(tp) * _]>>

@@ -22,7 +22,7 @@ func.func @main(%t: tensor<6x8xf32>, %e: tensor<6x2xi32> {tv.range = [-1, 3]}) -
 // RAN x=1: nothing
 // RAN x=2: all-reduce 192 bytes 0 copies
 // RAN x=3: all-reduce 256 bytes 0 copies
-// RAN x=4: all-reduce 320 bytes 0 copies
+// RAN x=4: all-reduce 288 bytes 0 copies
 #m = #tv.mesh<x = 2>
 !r = tensor<3x4x8xf32, #tv.view<#m, [_, did(x) * _, _]>>
 !e = tensor<6x2xi32>

@@ -11,8 +11,8 @@
 // CHECK-NEXT: return
 // RAN tp=1: nothing
 // RAN tp=2: all-reduce 160 bytes 0 copies
-// RAN tp=3: all-reduce 224 bytes 0 copies
-// RAN tp=4: all-reduce 288 bytes 0 copies
+// RAN tp=3: all-reduce 216 bytes 0 copies
+// RAN tp=4: all-reduce 240 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !words = tensor<61x4xf32, #tv.view<#m, [did(tp) * _, _]>>
 func.func @main(%ids: tensor<2x5xi32> {tv.range = [-1, 63]}, %words: !words {tv.role = "weight"},

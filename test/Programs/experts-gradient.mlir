@@ -14,8 +14,8 @@
 // CHECK: return
 // RAN ep=1: nothing
 // RAN ep=2: all-reduce 112 bytes 0 copies, all-gather 36 bytes 0 copies, all-reduce 112 bytes 0 copies
-// RAN ep=3: all-reduce 176 bytes 0 copies, all-gather 48 bytes 0 copies, all-reduce 176 bytes 0 copies
-// RAN ep=4: all-reduce 240 bytes 0 copies, all-gather 72 bytes 0 copies, all-reduce 240 bytes 0 copies
+// RAN ep=3: all-reduce 152 bytes 0 copies, all-gather 48 bytes 0 copies, all-reduce 152 bytes 0 copies
+// RAN ep=4: all-reduce 168 bytes 0 copies, all-gather 72 bytes 0 copies, all-reduce 168 bytes 0 copies
 #m = #tv.mesh<ep = 2>
 !x = tensor<7x4xf32, #tv.view<#m, [_, _]>>
 !choice = tensor<7x2xi32, #tv.view<#m, [_, _]>>

@@ -17,8 +17,8 @@
 // CHECK-NEXT: return
 // RAN ep=1: nothing
 // RAN ep=2: all-reduce 112 bytes 0 copies
-// RAN ep=3: all-reduce 176 bytes 0 copies
-// RAN ep=4: all-reduce 240 bytes 0 copies
+// RAN ep=3: all-reduce 152 bytes 0 copies
+// RAN ep=4: all-reduce 168 bytes 0 copies
 #m = #tv.mesh<ep = 2>
 !up = tensor<6x8x4xf32, #tv.view<#m, [did(ep) * _, _, _]>>
 func.func @main(%x: tensor<7x4xf32>, %experts: tensor<7x2xi32> {tv.range = [0, 6]}, %weights: tensor<7x2xf32>,
@@ -71,8 +71,8 @@ func.func @main(%x: !x, %experts: !choice {tv.range = [0, 6]}, %weights: !weight
 // CHECK-NEXT: return
 // RAN ep=1: nothing
 // RAN ep=2: all-gather 84 bytes 1 copies, all-reduce 56 bytes 0 copies
-// RAN ep=3: all-gather 112 bytes 1 copies, all-reduce 112 bytes 0 copies
-// RAN ep=4: all-gather 168 bytes 1 copies, all-reduce 168 bytes 0 copies
+// RAN ep=3: all-gather 112 bytes 1 copies, all-reduce 76 bytes 0 copies
+// RAN ep=4: all-gather 168 bytes 1 copies, all-reduce 88 bytes 0 copies
 #m = #tv.mesh<ep = 2>
 !choice = tensor<7x5xi32, #tv.view<#m, [_, did(ep) * _]>>
 !weight = tensor<7x5xf32, #tv.view<#m, [_, did(ep) * _]>>

@@ -5,8 +5,8 @@
 // CHECK: plan.attention_grad {{.*}} ["distance", "query"]
 // RAN tp=1: nothing
 // RAN tp=2: all-reduce of 2 1552 bytes 0 copies
-// RAN tp=3: all-reduce of 2 2128 bytes 0 copies
-// RAN tp=4: all-reduce of 2 2448 bytes 0 copies
+// RAN tp=3: all-reduce of 2 2072 bytes 0 copies
+// RAN tp=4: all-reduce of 2 2328 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !q = tensor<1x2x130x64xbf16, #tv.view<#m, [_, did(tp) * _, _, _]>>
 !a = tensor<1x2x130x64xbf16>
@@ -49,8 +49,8 @@ func.func @main(%do: !q, %q: !q, %k: !q, %v: !q, %factor: !row_of_lse, %far: !fa
 // CHECK: plan.attention_grad {{.*}} ["key", "score"]
 // RAN tp=1: nothing
 // RAN tp=2: all-reduce of 2 2160 bytes 0 copies
-// RAN tp=3: all-reduce of 2 2928 bytes 0 copies
-// RAN tp=4: all-reduce of 2 3440 bytes 0 copies
+// RAN tp=3: all-reduce of 2 2892 bytes 0 copies
+// RAN tp=4: all-reduce of 2 3352 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !q = tensor<1x4x66x64xf16, #tv.view<#m, [_, (did(tp) * _ | 2) * 2, _, _]>>
 !k = tensor<1x2x130x64xf16, #tv.view<#m, [_, did(tp) * _, _, _]>>

@@ -35,8 +35,8 @@ func.func @main(%dy: !q, %q: !q, %k: !k, %v: !k, %step: !step {tv.range = [0, 10
 // CHECK-NOT: comm.
 // RAN tp=1: nothing
 // RAN tp=2: all-reduce 1216 bytes 0 copies
-// RAN tp=3: all-reduce 1664 bytes 0 copies
-// RAN tp=4: all-reduce 1856 bytes 0 copies
+// RAN tp=3: all-reduce 1624 bytes 0 copies
+// RAN tp=4: all-reduce 1824 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !x = tensor<4x2x152x128xf16, #tv.view<#m, [did(tp) * _, _, _, _]>>
 !lse = tensor<4x2x152xf32>

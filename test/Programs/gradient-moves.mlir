@@ -72,8 +72,8 @@ func.func @main(%t: !t, %dy: !t) -> (!t, !t) {
 // CHECK: return
 // RAN tp=1: nothing
 // RAN tp=2: all-reduce of 3 120 bytes 0 copies
-// RAN tp=3: all-reduce of 3 224 bytes 0 copies
-// RAN tp=4: all-to-all 120 bytes 1 copies, all-to-all 120 bytes 1 copies, all-to-all 240 bytes 1 copies, all-reduce of 3 328 bytes 0 copies
+// RAN tp=3: all-reduce of 3 164 bytes 0 copies
+// RAN tp=4: all-to-all 120 bytes 1 copies, all-to-all 120 bytes 1 copies, all-to-all 240 bytes 1 copies, all-reduce of 3 192 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !q = tensor<2x4x5x3xf32, #tv.view<#m, [_, did(tp) * _, _, _]>>
 !k = tensor<2x2x5x3xf32, #tv.view<#m, [_, did(tp) * _, _, _]>>
@@ -117,8 +117,8 @@ func.func @main(%q: !q, %k: !k, %v: !k, %bias: !bias_of_lse, %rel: !rel_of_lse, 
 // CHECK: return
 // RAN tp=1: nothing
 // RAN tp=2: all-reduce 24 bytes 0 copies, all-reduce 24 bytes 0 copies, all-reduce 24 bytes 0 copies, all-reduce 24 bytes 0 copies
-// RAN tp=3: all-reduce 48 bytes 0 copies, all-reduce 48 bytes 0 copies, all-reduce 48 bytes 0 copies, all-reduce 48 bytes 0 copies
-// RAN tp=4: all-reduce 72 bytes 0 copies, all-reduce 72 bytes 0 copies, all-reduce 72 bytes 0 copies, all-reduce 72 bytes 0 copies
+// RAN tp=3: all-reduce 32 bytes 0 copies, all-reduce 32 bytes 0 copies, all-reduce 32 bytes 0 copies, all-reduce 32 bytes 0 copies
+// RAN tp=4: all-reduce 40 bytes 0 copies, all-reduce 40 bytes 0 copies, all-reduce 40 bytes 0 copies, all-reduce 40 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !x = tensor<6x12xf32, #tv.view<#m, [_, did(tp) * _]>>
 !vec = tensor<12xf32, #tv.view<#m, [did(tp) * _]>>
@@ -163,8 +163,8 @@ func.func @main(%x: !x, %w: !w {tv.role = "weight"}, %dy: !y) -> (!y, !x, !w) {
 // CHECK: return
 // RAN tp=1: nothing
 // RAN tp=2: all-reduce 288 bytes 0 copies
-// RAN tp=3: all-reduce 416 bytes 0 copies
-// RAN tp=4: all-reduce 544 bytes 0 copies
+// RAN tp=3: all-reduce 384 bytes 0 copies
+// RAN tp=4: all-reduce 432 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !x = tensor<12x8xf32, #tv.view<#m, [_, did(tp) * _]>>
 !w = tensor<6x8xf32, #tv.view<#m, [_, did(tp) * _]>>
@@ -187,8 +187,8 @@ func.func @main(%x: !x, %w: !w {tv.role = "weight"}, %b: !b {tv.role = "weight"}
 // CHECK: return
 // RAN tp=1: nothing
 // RAN tp=2: all-reduce 128 bytes 0 copies
-// RAN tp=3: all-reduce 192 bytes 0 copies
-// RAN tp=4: all-reduce 256 bytes 0 copies
+// RAN tp=3: all-reduce 172 bytes 0 copies
+// RAN tp=4: all-reduce 192 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !x = tensor<4x8xf32, #tv.view<#m, [_, _]>>
 !w = tensor<12x8xf32, #tv.view<#m, [did(tp) * _, _]>>
@@ -212,8 +212,8 @@ func.func @main(%x: !x, %w: !w {tv.role = "weight"}, %dy: !y) -> (!y, !x, !w) {
 // CHECK: return
 // RAN tp=1: nothing
 // RAN tp=2: all-reduce 160 bytes 0 copies
-// RAN tp=3: all-reduce 224 bytes 0 copies
-// RAN tp=4: all-reduce 288 bytes 0 copies
+// RAN tp=3: all-reduce 216 bytes 0 copies
+// RAN tp=4: all-reduce 240 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !ids = tensor<2x5xi32, #tv.view<#m, [_, _]>>
 !table = tensor<64x4xf32, #tv.view<#m, [did(tp) * _, _]>>
@@ -236,8 +236,8 @@ func.func @main(%table: !table {tv.role = "weight"}, %ids: !ids {tv.range = [0, 
 // CHECK: return
 // RAN tp=1: nothing
 // RAN tp=2: all-reduce 40 bytes 0 copies, all-reduce of 2 80 bytes 0 copies
-// RAN tp=3: all-reduce 80 bytes 0 copies, all-reduce of 2 160 bytes 0 copies
-// RAN tp=4: all-reduce 120 bytes 0 copies, all-reduce of 2 240 bytes 0 copies
+// RAN tp=3: all-reduce 56 bytes 0 copies, all-reduce of 2 112 bytes 0 copies
+// RAN tp=4: all-reduce 64 bytes 0 copies, all-reduce of 2 128 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !labels = tensor<2x5xi32, #tv.view<#m, [_, _]>>
 !logits = tensor<2x5x16xf32, #tv.view<#m, [_, _, did(tp) * _]>>

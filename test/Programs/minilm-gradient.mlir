@@ -9,8 +9,8 @@
 // CHECK: return
 // RAN tp=1: nothing
 // RAN tp=2: all-reduce 640 bytes 0 copies, all-reduce 640 bytes 0 copies, all-reduce 640 bytes 0 copies, all-reduce 640 bytes 0 copies, all-reduce 640 bytes 0 copies, all-reduce 640 bytes 0 copies, all-reduce 640 bytes 0 copies, all-reduce 640 bytes 0 copies
-// RAN tp=3: all-reduce 896 bytes 0 copies, all-reduce 896 bytes 0 copies, all-reduce 896 bytes 0 copies, all-reduce 896 bytes 0 copies, all-reduce 896 bytes 0 copies, all-reduce 896 bytes 0 copies, all-reduce 896 bytes 0 copies, all-reduce 896 bytes 0 copies
-// RAN tp=4: all-reduce 1024 bytes 0 copies, all-reduce 1024 bytes 0 copies, all-reduce 1024 bytes 0 copies, all-reduce 1024 bytes 0 copies, all-reduce 1024 bytes 0 copies, all-reduce 1024 bytes 0 copies, all-reduce 1024 bytes 0 copies, all-reduce 1024 bytes 0 copies
+// RAN tp=3: all-reduce 856 bytes 0 copies, all-reduce 856 bytes 0 copies, all-reduce 856 bytes 0 copies, all-reduce 856 bytes 0 copies, all-reduce 856 bytes 0 copies, all-reduce 856 bytes 0 copies, all-reduce 856 bytes 0 copies, all-reduce 856 bytes 0 copies
+// RAN tp=4: all-reduce 960 bytes 0 copies, all-reduce 960 bytes 0 copies, all-reduce 960 bytes 0 copies, all-reduce 960 bytes 0 copies, all-reduce 960 bytes 0 copies, all-reduce 960 bytes 0 copies, all-reduce 960 bytes 0 copies, all-reduce 960 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !ids = tensor<2x5xi32, #tv.view<#m, [_, _]>>
 !mask = tensor<2x5xi32, #tv.view<#m, [_, _]>>

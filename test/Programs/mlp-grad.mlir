@@ -74,8 +74,8 @@ func.func @main(%x: !x, %w0: !w0 {tv.role = "weight"}, %b0: !b0, %w1: !w1 {tv.ro
 // CUDA: :5 = comm.all_reduce
 // RAN dp=1: nothing
 // RAN dp=2: all-reduce of 5 4256 bytes 0 copies
-// RAN dp=3: all-reduce of 5 5792 bytes 0 copies
-// RAN dp=4: all-reduce of 5 6560 bytes 0 copies
+// RAN dp=3: all-reduce of 5 5680 bytes 0 copies
+// RAN dp=4: all-reduce of 5 6384 bytes 0 copies
 #m = #tv.mesh<dp = 2>
 !x = tensor<?x16xf32, #tv.view<#m, [did(dp) * _, _]>>
 !xt = tensor<16x?xf32>

@@ -15,8 +15,8 @@
 // CHECK-NEXT: return
 // RAN tp=1: nothing
 // RAN tp=2: all-reduce 240 bytes 0 copies
-// RAN tp=3: all-reduce 368 bytes 0 copies
-// RAN tp=4: all-reduce 368 bytes 0 copies
+// RAN tp=3: all-reduce 320 bytes 0 copies
+// RAN tp=4: all-reduce 360 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !w0 = tensor<10x6xf32, #tv.view<#m, [did(tp) * _, _]>>
 func.func @main(%x: tensor<2x5x6xf32>, %w0: !w0, %w1: tensor<6x10xf32>) -> tensor<2x5x6xf32> {

@@ -11,8 +11,8 @@
 // CHECK: return
 // RAN x=1: nothing
 // RAN x=2: all-reduce of 3 3168 bytes 0 copies
-// RAN x=3: all-reduce of 3 4320 bytes 0 copies
-// RAN x=4: all-reduce of 3 5088 bytes 0 copies
+// RAN x=3: all-reduce of 3 4224 bytes 0 copies
+// RAN x=4: all-reduce of 3 4752 bytes 0 copies
 #m = #tv.mesh<x = 2>
 !x = tensor<800x264xf32, #tv.view<#m, [did(x) * _, _]>>
 !v = tensor<264xf32, #tv.view<#m, [_]>>
@@ -60,8 +60,8 @@ func.func @main(%x: !x, %g: !v, %dy: !x) -> (!x, !v, !v) {
 // CHECK: return
 // RAN x=1: nothing
 // RAN x=2: all-reduce of 2 2112 bytes 0 copies
-// RAN x=3: all-reduce of 2 2880 bytes 0 copies
-// RAN x=4: all-reduce of 2 3392 bytes 0 copies
+// RAN x=3: all-reduce of 2 2816 bytes 0 copies
+// RAN x=4: all-reduce of 2 3168 bytes 0 copies
 #m = #tv.mesh<x = 2>
 !x = tensor<300x264xf32, #tv.view<#m, [did(x) * _, _]>>
 !v = tensor<264xf32, #tv.view<#m, [_]>>

@@ -11,8 +11,8 @@
 // CHECK: comm.all_reduce
 // RAN tp=1: nothing
 // RAN tp=2: all-reduce 480 bytes 0 copies
-// RAN tp=3: all-reduce 672 bytes 0 copies
-// RAN tp=4: all-reduce 736 bytes 0 copies
+// RAN tp=3: all-reduce 640 bytes 0 copies
+// RAN tp=4: all-reduce 720 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !x = tensor<2x5x24xbf16, #tv.view<#m, [_, _, _]>>
 !w = tensor<48x24xbf16, #tv.view<#m, [did(tp) * _, _]>>

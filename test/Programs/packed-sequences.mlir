@@ -56,8 +56,8 @@ func.func @main(%q: !q, %k: !k, %v: !k, %begins: tensor<1x4xi32> {tv.range = [0,
 // orders, whose words are the same on all devices.
 // RAN x=1: nothing
 // RAN x=2: all-reduce 600 bytes 0 copies
-// RAN x=3: all-reduce 856 bytes 0 copies
-// RAN x=4: all-reduce 984 bytes 0 copies
+// RAN x=3: all-reduce 800 bytes 0 copies
+// RAN x=4: all-reduce 904 bytes 0 copies
 #m = #tv.mesh<x = 2>
 !q = tensor<1x3x50x4xf32, #tv.view<#m, [_, _, did(x) * _, _]>>
 !k = tensor<1x3x50x4xf32>

@@ -11,8 +11,8 @@
 // CHECK-NEXT: return
 // RAN tp=1: nothing
 // RAN tp=2: all-reduce 96 bytes 0 copies
-// RAN tp=3: all-reduce 160 bytes 0 copies
-// RAN tp=4: all-reduce 224 bytes 0 copies
+// RAN tp=3: all-reduce 128 bytes 0 copies
+// RAN tp=4: all-reduce 144 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !x = tensor<4x8xf32, #tv.view<#m, [_, did(tp) * _]>>
 !w = tensor<6x8xf32>
@@ -32,8 +32,8 @@ func.func @main(%x: !x, %w: !w, %v: !w) -> tensor<4x6xf32> {
 // CHECK: return
 // RAN tp=1: nothing
 // RAN tp=2: all-reduce 16 bytes 0 copies
-// RAN tp=3: all-reduce 32 bytes 0 copies
-// RAN tp=4: all-reduce 48 bytes 0 copies
+// RAN tp=3: all-reduce 24 bytes 0 copies
+// RAN tp=4: all-reduce 24 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !x = tensor<4x8xf32, #tv.view<#m, [_, did(tp) * _]>>
 !w = tensor<6x8xf32>
@@ -57,8 +57,8 @@ func.func @main(%x: !x, %w: !w) -> tensor<4xf32> {
 // CHECK: return
 // RAN tp=1: nothing
 // RAN tp=2: all-reduce 8 bytes 0 copies
-// RAN tp=3: all-reduce 16 bytes 0 copies
-// RAN tp=4: all-reduce 24 bytes 0 copies
+// RAN tp=3: all-reduce 12 bytes 0 copies
+// RAN tp=4: all-reduce 16 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !x = tensor<4x8xf32, #tv.view<#m, [_, did(tp) * _]>>
 !w = tensor<6x8xf32>
@@ -88,8 +88,8 @@ func.func @main(%x: !x, %w: !w) -> tensor<2xf32> {
 // CHECK: return
 // RAN tp=1: nothing
 // RAN tp=2: all-reduce 96 bytes 0 copies, all-reduce 96 bytes 0 copies
-// RAN tp=3: all-reduce 160 bytes 0 copies, all-reduce 160 bytes 0 copies
-// RAN tp=4: all-reduce 224 bytes 0 copies, all-reduce 224 bytes 0 copies
+// RAN tp=3: all-reduce 128 bytes 0 copies, all-reduce 128 bytes 0 copies
+// RAN tp=4: all-reduce 144 bytes 0 copies, all-reduce 144 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !x = tensor<4x8xf32, #tv.view<#m, [_, did(tp) * _]>>
 !w = tensor<6x8xf32>
@@ -111,8 +111,8 @@ func.func @main(%x: !x, %w: !w, %v: !w) -> (tensor<4x6xf32>, tensor<4x6xf32>) {
 // CHECK: return
 // RAN tp=1: nothing
 // RAN tp=2: all-reduce 120 bytes 0 copies
-// RAN tp=3: all-reduce 184 bytes 0 copies
-// RAN tp=4: all-reduce 248 bytes 0 copies
+// RAN tp=3: all-reduce 160 bytes 0 copies
+// RAN tp=4: all-reduce 184 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !x = tensor<5x4xf32, #tv.view<#m, [_, did(tp) * _]>>
 !w = tensor<6x4xf32, #tv.view<#m, [_, did(tp) * _]>>

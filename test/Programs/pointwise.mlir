@@ -111,8 +111,8 @@ func.func @main(%i: !i {tv.range = [-9, 9]}, %j: !i {tv.range = [-3, 3]},
 // CHECK: return
 // RAN tp=1: nothing
 // RAN tp=2: all-reduce 16 bytes 0 copies
-// RAN tp=3: all-reduce 32 bytes 0 copies
-// RAN tp=4: all-reduce 48 bytes 0 copies
+// RAN tp=3: all-reduce 24 bytes 0 copies
+// RAN tp=4: all-reduce 24 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !x = tensor<4x8xf32, #tv.view<#m, [_, did(tp) * _]>>
 !w = tensor<6x8xf32>
@@ -140,8 +140,8 @@ func.func @main(%x: !x, %w: !w, %v: !w, %d: !r) -> tensor<4xf32> {
 // CHECK: return
 // RAN tp=1: nothing
 // RAN tp=2: all-reduce 16 bytes 0 copies
-// RAN tp=3: all-reduce 32 bytes 0 copies
-// RAN tp=4: all-reduce 48 bytes 0 copies
+// RAN tp=3: all-reduce 24 bytes 0 copies
+// RAN tp=4: all-reduce 24 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !x = tensor<4x6x8xf32, #tv.view<#m, [_, _, did(tp) * _]>>
 !r = tensor<4x6xf32>

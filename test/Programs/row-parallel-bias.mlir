@@ -10,8 +10,8 @@
 // CHECK-NEXT: return
 // RAN tp=1: nothing
 // RAN tp=2: all-reduce 48 bytes 0 copies
-// RAN tp=3: all-reduce 96 bytes 0 copies
-// RAN tp=4: all-reduce 144 bytes 0 copies
+// RAN tp=3: all-reduce 64 bytes 0 copies
+// RAN tp=4: all-reduce 72 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !x = tensor<3x7xf32, #tv.view<#m, [_, did(tp) * _]>>
 func.func @main(%x: !x, %w: tensor<4x7xf32> {tv.role = "weight"}, %b: tensor<4xf32> {tv.role = "weight"}) -> tensor<3x4xf32> {

@@ -17,8 +17,8 @@
 // CHECK: comm.reduce_scatter
 // RAN tp=1: nothing
 // RAN tp=2: all-gather 512 bytes 1 copies, reduce-scatter 512 bytes 0 copies, all-gather 512 bytes 1 copies, all-reduce 64 bytes 0 copies, reduce-scatter 512 bytes 0 copies
-// RAN tp=3: all-gather 768 bytes 1 copies, reduce-scatter 768 bytes 0 copies, all-gather 768 bytes 1 copies, all-reduce 128 bytes 0 copies, reduce-scatter 768 bytes 0 copies
-// RAN tp=4: all-gather 768 bytes 1 copies, reduce-scatter 768 bytes 0 copies, all-gather 768 bytes 1 copies, all-reduce 192 bytes 0 copies, reduce-scatter 768 bytes 0 copies
+// RAN tp=3: all-gather 768 bytes 1 copies, reduce-scatter 768 bytes 0 copies, all-gather 768 bytes 1 copies, all-reduce 88 bytes 0 copies, reduce-scatter 768 bytes 0 copies
+// RAN tp=4: all-gather 768 bytes 1 copies, reduce-scatter 768 bytes 0 copies, all-gather 768 bytes 1 copies, all-reduce 96 bytes 0 copies, reduce-scatter 768 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !x = tensor<2x8x16xf32, #tv.view<#m, [_, did(tp) * _, _]>>
 !y = tensor<2x8x16xf32>

@@ -34,8 +34,8 @@ func.func @main(%x: !x, %w: tensor<6x4xf32>) -> (!share, !choice) {
 // CHECK: return
 // RAN tp=1: nothing
 // RAN tp=2: all-reduce 12 bytes 0 copies, all-reduce 12 bytes 0 copies
-// RAN tp=3: all-reduce 24 bytes 0 copies, all-reduce 24 bytes 0 copies
-// RAN tp=4: all-reduce 36 bytes 0 copies, all-reduce 36 bytes 0 copies
+// RAN tp=3: all-reduce 16 bytes 0 copies, all-reduce 16 bytes 0 copies
+// RAN tp=4: all-reduce 20 bytes 0 copies, all-reduce 20 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !logits = tensor<3x11xf32, #tv.view<#m, [_, did(tp) * _]>>
 func.func @main(%logits: !logits) -> (tensor<3x1xf32>, tensor<3xi32>) {
@@ -54,8 +54,8 @@ func.func @main(%logits: !logits) -> (tensor<3x1xf32>, tensor<3xi32>) {
 // Along another dimension, with the results split where they are chosen.
 // RAN tp=1: nothing
 // RAN tp=2: all-reduce 20 bytes 0 copies, all-reduce 40 bytes 0 copies, all-reduce 20 bytes 0 copies, all-reduce 40 bytes 0 copies, all-reduce 20 bytes 0 copies, all-reduce 40 bytes 0 copies
-// RAN tp=3: all-reduce 40 bytes 0 copies, all-reduce 80 bytes 0 copies, all-reduce 40 bytes 0 copies, all-reduce 80 bytes 0 copies, all-reduce 40 bytes 0 copies, all-reduce 80 bytes 0 copies
-// RAN tp=4: all-reduce 60 bytes 0 copies, all-reduce 120 bytes 0 copies, all-reduce 60 bytes 0 copies, all-reduce 120 bytes 0 copies, all-reduce 60 bytes 0 copies, all-reduce 120 bytes 0 copies
+// RAN tp=3: all-reduce 28 bytes 0 copies, all-reduce 56 bytes 0 copies, all-reduce 28 bytes 0 copies, all-reduce 56 bytes 0 copies, all-reduce 28 bytes 0 copies, all-reduce 56 bytes 0 copies
+// RAN tp=4: all-reduce 36 bytes 0 copies, all-reduce 72 bytes 0 copies, all-reduce 36 bytes 0 copies, all-reduce 72 bytes 0 copies, all-reduce 36 bytes 0 copies, all-reduce 72 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !x = tensor<9x5xf32, #tv.view<#m, [did(tp) * _, _]>>
 !y = tensor<3x5xf32, #tv.view<#m, [did(tp) * _, _]>>
