@@ -451,37 +451,46 @@ Exchange::Exchange(const View &from, const View &to, const Shape &shape,
     if (!contains(sources, sub))
       copies.push_back(sub);
 
-  holders.resize(numShards);
+  firstHolders.assign(numShards + 1, 0);
   members.reserve(digits.count);
+  numbers.reserve(digits.count * (active.size() + 2 * overlaps.size()));
   for (int64_t part = 0; part < digits.count; ++part) {
-    Member member;
-    member.coords = digits.coordsOf(mesh, part);
+    Coords coords = digits.coordsOf(mesh, part);
     for (size_t axis = 0; axis < base.size(); ++axis)
-      member.coords[axis] += base[axis];
+      coords[axis] += base[axis];
     bool samePartial =
         std::all_of(partial.begin(), partial.end(), [&](const SubAxis &sub) {
-          return sub.digit(mesh, member.coords) == sub.digit(mesh, at);
+          return sub.digit(mesh, coords) == sub.digit(mesh, at);
         });
     if (!samePartial)
       continue;
-    member.digits.reserve(active.size());
-    member.has.reserve(overlaps.size());
-    member.needs.reserve(overlaps.size());
-    for (const SubAxis &sub : active)
-      member.digits.push_back(sub.digit(mesh, member.coords));
-    member.shard = 0;
+    const int32_t *own = numbers.data() + numbers.size();
+    Member member{.rank = int32_t(mesh.rankOfCoords(coords)),
+                  .has = own,
+                  .needs = own + overlaps.size(),
+                  .digits = own + 2 * overlaps.size()};
     for (const Overlap &overlap : overlaps) {
-      member.has.push_back(overlap.from.partAt(mesh, member.coords));
-      member.needs.push_back(overlap.to.partAt(mesh, member.coords));
-      member.shard = member.shard * overlap.from.count + member.has.back();
+      numbers.push_back(int32_t(overlap.from.partAt(mesh, coords)));
+      member.shard =
+          int32_t(member.shard * overlap.from.count + numbers.back());
     }
+    for (const Overlap &overlap : overlaps)
+      numbers.push_back(int32_t(overlap.to.partAt(mesh, coords)));
+    for (const SubAxis &sub : active)
+      numbers.push_back(int32_t(sub.digit(mesh, coords)));
     for (const SubAxis &sub : copies)
-      member.copy = member.copy * sub.size + sub.digit(mesh, member.coords);
-    holders[member.shard].push_back(int64_t(members.size()));
-    if (member.coords == at)
+      member.copy = int32_t(member.copy * sub.size + sub.digit(mesh, coords));
+    ++firstHolders[member.shard + 1];
+    if (coords == at)
       self = int64_t(members.size());
-    members.push_back(std::move(member));
+    members.push_back(member);
   }
+  std::partial_sum(firstHolders.begin(), firstHolders.end(),
+                   firstHolders.begin());
+  holders.resize(members.size());
+  std::vector<int32_t> next = firstHolders;
+  for (size_t i = 0; i < members.size(); ++i)
+    holders[next[members[i].shard]++] = int32_t(i);
 
   std::vector<std::vector<int64_t>> needed; // by overlap and part
   for (const Overlap &overlap : overlaps) {
@@ -505,9 +514,9 @@ int64_t Exchange::common(const Member &holder, const Member &member) const {
   return count;
 }
 
-static int64_t distance(const Exchange::Member &a, const Exchange::Member &b) {
+int64_t Exchange::distance(const Member &a, const Member &b) const {
   int64_t count = 0;
-  for (size_t i = 0; i < a.digits.size(); ++i)
+  for (size_t i = 0; i < active.size(); ++i)
     count += a.digits[i] != b.digits[i];
   return count;
 }
@@ -515,7 +524,7 @@ static int64_t distance(const Exchange::Member &a, const Exchange::Member &b) {
 size_t Exchange::nearest(int64_t shard, const Member &member) const {
   if (isApart)
     return size_t(member.copy);
-  const std::vector<int64_t> &from = holders[shard];
+  const std::span<const int32_t> from = holdersOf(shard);
   return std::min_element(from.begin(), from.end(),
                           [&](int64_t a, int64_t b) {
                             return distance(members[a], member) <
@@ -526,7 +535,7 @@ size_t Exchange::nearest(int64_t shard, const Member &member) const {
 
 std::vector<Exchange::Share> Exchange::sharesOf(int64_t shard) const {
   std::vector<Share> shares;
-  const std::vector<int64_t> &from = holders[shard];
+  const std::span<const int32_t> from = holdersOf(shard);
   if (from.empty())
     return shares;
 

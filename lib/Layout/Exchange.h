@@ -27,6 +27,8 @@
 
 #include "Layout/View.h"
 
+#include <span>
+
 namespace tessera::layout {
 
 //===----------------------------------------------------------------------===//
@@ -123,12 +125,13 @@ struct Overlap {
 class Exchange {
 public:
   struct Member {
-    Coords coords;
-    std::vector<int64_t> digits; ///< of the class' digits
-    std::vector<int64_t> has;    ///< part of the source, by changed group
-    std::vector<int64_t> needs;  ///< part of the destination
-    int64_t shard;               ///< `has` as one number
-    int64_t copy = 0; ///< of its shard: the digits that `has` has not
+    int32_t rank;
+    int32_t shard = 0; ///< `has` as one number
+    int32_t copy = 0;  ///< of its shard: the digits that `has` has not
+    // By changed group; many devices have no memory of their own each.
+    const int32_t *has;    ///< part of the source
+    const int32_t *needs;  ///< part of the destination
+    const int32_t *digits; ///< of the class' digits
   };
 
   /// What a device gives to another, or keeps.
@@ -147,6 +150,7 @@ public:
 
   Exchange(const View &from, const View &to, const Shape &shape,
            const Mesh &mesh, const Coords &at);
+  Exchange(Exchange &&) = default; // members look into it
 
   std::vector<Group> groups;
   std::vector<size_t> changed;   ///< indices of changed groups
@@ -154,7 +158,11 @@ public:
   std::vector<SubAxis> active;   ///< the class' digits
   std::vector<Member> members;   ///< in order of position
   int64_t numShards = 1;
-  std::vector<std::vector<int64_t>> holders; ///< by shard, indices of members
+  /// Who has a shard, as indices of members in order.
+  std::span<const int32_t> holdersOf(int64_t shard) const {
+    return std::span(holders).subspan(
+        firstHolders[shard], firstHolders[shard + 1] - firstHolders[shard]);
+  }
   int64_t self = 0; ///< index of the device at the given coordinates
 
   /// Elements that `member` needs of what `holder` has.
@@ -166,6 +174,10 @@ public:
   std::vector<Share> sharesOf(int64_t shard) const;
 
 private:
+  int64_t distance(const Member &a, const Member &b) const;
+
+  std::vector<int32_t> numbers; ///< of all members
+  std::vector<int32_t> holders, firstHolders;
   /// The holder of `shard` that differs from `member` in the fewest digits.
   size_t nearest(int64_t shard, const Member &member) const;
   /// Whether the class' digits are apart from all others. Then a shard's

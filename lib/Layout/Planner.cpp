@@ -159,9 +159,9 @@ Traffic Planner::computeTraffic(const View &symbolicFrom,
         scale *= local[dim];
 
   // Where each shard has one holder, nobody chooses who gives it.
-  const bool chosen =
-      std::any_of(exchange.holders.begin(), exchange.holders.end(),
-                  [](const auto &holders) { return holders.size() > 1; });
+  bool chosen = false;
+  for (int64_t shard = 0; shard < exchange.numShards; ++shard)
+    chosen |= exchange.holdersOf(shard).size() > 1;
   std::vector<bool> shared(exchange.changed.size(), false);
   if (chosen &&
       exchange.numShards * int64_t(exchange.members.size()) <= kMaxPairs)
@@ -258,7 +258,7 @@ void Planner::countShares(const Exchange &exchange, int64_t scale,
       givers *= needs[i].parts[member.needs[i]];
     }
     const int64_t own = exchange.common(member, member);
-    const int64_t sharing = int64_t(exchange.holders[member.shard].size());
+    const int64_t sharing = int64_t(exchange.holdersOf(member.shard).size());
     const int64_t shared = std::max<int64_t>(given - sharing * own, 0);
     traffic.sent =
         std::max(traffic.sent, scale * ((shared + sharing - 1) / sharing));

@@ -196,10 +196,10 @@ static std::vector<Piece> boxesOf(const Exchange::Share &share,
       begin = share.range->begin;
       end = share.range->end;
     }
-    std::vector<Piece> pieces =
-        piecesOf(exchange.groups[i], from, to, shape, mesh,
-                 exchange.members[share.giver].coords,
-                 exchange.members[share.taker].coords, begin, end);
+    std::vector<Piece> pieces = piecesOf(
+        exchange.groups[i], from, to, shape, mesh,
+        mesh.coordsOfRank(exchange.members[share.giver].rank),
+        mesh.coordsOfRank(exchange.members[share.taker].rank), begin, end);
     std::vector<Piece> product;
     product.reserve(boxes.size() * pieces.size());
     for (const Piece &head : boxes) {
@@ -226,8 +226,8 @@ Transfers expandTransfers(const View &from, const View &to, const Shape &shape,
   Transfers result;
   result.keepFrom = result.keepTo = {rank, {}, 0};
   auto add = [&](const Exchange::Share &share) {
-    int64_t giverRank = mesh.rankOfCoords(members[share.giver].coords);
-    int64_t takerRank = mesh.rankOfCoords(members[share.taker].coords);
+    const int64_t giverRank = members[share.giver].rank,
+                  takerRank = members[share.taker].rank;
     PeerBoxes has{takerRank, {}, 0}, gets{giverRank, {}, 0};
     for (Piece &piece : boxesOf(share, exchange, from, to, shape, mesh)) {
       has.boxes.push_back(std::move(piece.from));

@@ -266,7 +266,7 @@ def check_others(compiler):
     for name, program in (("layer", sequence_parallel), ("exchange", exchange)):
         _, few = compiler.compile(program(8, 8), "--compile-to=planned")
         time, memory = compiler.compile(program(384, 64), "--compile-to=planned")
-        good &= time < 2 and memory < 1.5 * few
+        good &= time < 2 and memory < 1.3 * few
         print(f"one {name} on 24,576 devices: {time:.2f} s, {memory} MiB, on 64 {few} MiB")
     return good
 
