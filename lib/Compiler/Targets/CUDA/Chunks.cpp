@@ -17,6 +17,9 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -125,74 +128,117 @@ void Chunk::addAligned(SmallVectorImpl<ConditionAttr> &conditions) {
 // Peepholes
 //===----------------------------------------------------------------------===//
 
-void Chunk::formPeepholes() {
-  auto reduce = cast<scf::ReduceOp>(loop.getBody()->getTerminator());
-  for (auto [addend, region] :
-       llvm::zip_equal(reduce->getOpOperands(), reduce.getReductions())) {
-    Operation *op = addend.get().getDefiningOp();
-    if (!op || op->getBlock() != loop.getBody())
-      continue;
-    formOneHot(addend, region);
-    formPairs(addend, region);
+namespace {
+/// Of values of a loop's body that the loop reduces.
+struct ReducedValue : OpRewritePattern<scf::ReduceOp> {
+  ReducedValue(MLIRContext *context, Chunk &chunk)
+      : OpRewritePattern(context), chunk(chunk) {}
+
+  LogicalResult matchAndRewrite(scf::ReduceOp reduce,
+                                PatternRewriter &rewriter) const override {
+    bool any = false;
+    for (auto [addend, reduction] :
+         llvm::zip_equal(reduce->getOpOperands(), reduce.getReductions())) {
+      Operation *op = addend.get().getDefiningOp();
+      Value better = op && op->getBlock() == reduce->getBlock()
+                         ? rewrite(op, reduction, rewriter)
+                         : Value();
+      if (!better)
+        continue;
+      any = true;
+      rewriter.modifyOpInPlace(reduce, [&] { addend.set(better); });
+      // And what only that needed.
+      SmallVector<Value> operands(op->getOperands());
+      if (op->use_empty())
+        rewriter.eraseOp(op);
+      for (Value operand : operands)
+        if (Operation *left = operand.getDefiningOp();
+            left && left->getBlock() == reduce->getBlock() &&
+            isOpTriviallyDead(left) && !chunk.planned.contains(left))
+          rewriter.eraseOp(left);
+    }
+    return success(any);
   }
-}
+
+  /// What to reduce in place of the result of `op`; null for that.
+  virtual Value rewrite(Operation *op, Region &reduction,
+                        PatternRewriter &rewriter) const = 0;
+
+  Chunk &chunk;
+};
 
 /// A sum of what a select leaves of one iteration, and of zeros.
-void Chunk::formOneHot(OpOperand &addend, Region &reduction) {
-  auto select = addend.get().getDefiningOp<arith::SelectOp>();
-  auto compare =
-      select ? select.getCondition().getDefiningOp<arith::CmpIOp>() : nullptr;
-  if (!compare || compare.getPredicate() != arith::CmpIPredicate::eq ||
-      !isBy<arith::AddFOp>(reduction) ||
-      !matchPattern(select.getFalseValue(), m_AnyZeroFloat()))
-    return;
-  for (auto [number, other] : {std::pair(compare.getLhs(), compare.getRhs()),
-                               std::pair(compare.getRhs(), compare.getLhs())}) {
-    // (Modulo 2^32, too; smaller numbers C++ would widen.)
-    Type type = other.getType();
-    if (!type.isIndex() && type.getIntOrFloatBitWidth() < 32)
-      return;
-    if (auto cast = number.getDefiningOp<arith::IndexCastOp>();
-        cast && !lanes.counts(number))
-      number = cast.getIn();
-    if (!lanes.counts(number) || !lanes.isFixed(other))
-      continue;
-    OpBuilder b(addend.getOwner());
-    const bool selectIsLeft = !select->hasOneUse(),
-               compareIsLeft = selectIsLeft || !compare->hasOneUse();
-    addend.set(OneHotOp::create(b, select.getLoc(), select.getTrueValue(),
-                                number, other));
-    if (!selectIsLeft)
-      select.erase();
-    if (!compareIsLeft)
-      compare.erase();
-    return;
+struct OneHotSum : ReducedValue {
+  using ReducedValue::ReducedValue;
+
+  Value rewrite(Operation *op, Region &reduction,
+                PatternRewriter &rewriter) const override {
+    auto select = dyn_cast<arith::SelectOp>(op);
+    auto compare =
+        select ? select.getCondition().getDefiningOp<arith::CmpIOp>() : nullptr;
+    if (!compare || compare.getPredicate() != arith::CmpIPredicate::eq ||
+        !isBy<arith::AddFOp>(reduction) ||
+        !matchPattern(select.getFalseValue(), m_AnyZeroFloat()))
+      return {};
+    const Lanes &lanes = chunk.getLanes();
+    for (auto [number, other] :
+         {std::pair(compare.getLhs(), compare.getRhs()),
+          std::pair(compare.getRhs(), compare.getLhs())}) {
+      // (Modulo 2^32, too; smaller numbers C++ would widen.)
+      Type type = other.getType();
+      if (!type.isIndex() && type.getIntOrFloatBitWidth() < 32)
+        return {};
+      if (auto cast = number.getDefiningOp<arith::IndexCastOp>();
+          cast && !lanes.counts(number))
+        number = cast.getIn();
+      if (lanes.counts(number) && lanes.isFixed(other))
+        return OneHotOp::create(rewriter, select.getLoc(),
+                                select.getTrueValue(), number, other);
+    }
+    return {};
   }
-}
+};
 
 /// The maximum or minimum of a load over the lanes of a row, which is widened.
-void Chunk::formPairs(OpOperand &addend, Region &reduction) {
-  auto wide = addend.get().getDefiningOp<arith::ExtFOp>();
-  auto load = wide ? wide.getIn().getDefiningOp<memref::LoadOp>() : nullptr;
-  if (!load || !wide.getType().isF32() ||
-      !llvm::is_contained(loop.getInductionVars(), lanes.getLane()))
-    return;
-  auto found = planned.find(load);
-  if (found == planned.end() || found->second.guarded ||
-      found->second.dim < 0 || found->second.kind == RoleKind::Tile)
-    return;
-  std::optional<Extreme> extreme;
-  if (isBy<arith::MaximumFOp>(reduction))
-    extreme = Extreme::Maximum;
-  else if (isBy<arith::MinimumFOp>(reduction))
-    extreme = Extreme::Minimum;
-  if (!extreme)
-    return;
-  OpBuilder b(addend.getOwner());
-  const bool isLeft = !wide->hasOneUse();
-  addend.set(PairsOp::create(b, wide.getLoc(), wide.getType(), *extreme, load));
-  if (!isLeft)
-    wide.erase();
+struct PairsOfLanes : ReducedValue {
+  using ReducedValue::ReducedValue;
+
+  Value rewrite(Operation *op, Region &reduction,
+                PatternRewriter &rewriter) const override {
+    auto wide = dyn_cast<arith::ExtFOp>(op);
+    auto load = wide ? wide.getIn().getDefiningOp<memref::LoadOp>() : nullptr;
+    auto loop = cast<scf::ParallelOp>(op->getParentOp());
+    if (!load || !wide.getType().isF32() ||
+        !llvm::is_contained(loop.getInductionVars(),
+                            chunk.getLanes().getLane()))
+      return {};
+    auto found = chunk.planned.find(load);
+    if (found == chunk.planned.end() || found->second.guarded ||
+        found->second.dim < 0 || found->second.kind == RoleKind::Tile)
+      return {};
+    std::optional<Extreme> extreme;
+    if (isBy<arith::MaximumFOp>(reduction))
+      extreme = Extreme::Maximum;
+    else if (isBy<arith::MinimumFOp>(reduction))
+      extreme = Extreme::Minimum;
+    if (!extreme)
+      return {};
+    return PairsOp::create(rewriter, wide.getLoc(), wide.getType(), *extreme,
+                           load);
+  }
+};
+} // namespace
+
+void Chunk::formPeepholes() {
+  RewritePatternSet patterns(loop.getContext());
+  patterns.add<OneHotSum, PairsOfLanes>(loop.getContext(), *this);
+  // Nothing else changes: the other ops have their roles.
+  GreedyRewriteConfig config;
+  config.setStrictness(GreedyRewriteStrictness::ExistingOps)
+      .enableFolding(false)
+      .enableConstantCSE(false);
+  (void)applyOpPatternsGreedily({loop.getBody()->getTerminator()},
+                                std::move(patterns), config);
 }
 
 //===----------------------------------------------------------------------===//

@@ -73,8 +73,6 @@ public:
 
 private:
   void visit(mlir::Block &block, bool guarded);
-  void formOneHot(mlir::OpOperand &addend, mlir::Region &reduction);
-  void formPairs(mlir::OpOperand &addend, mlir::Region &reduction);
   /// Gives the ops their role by which a number comes from the lane.
   void writeCounting(mlir::Value number);
 
