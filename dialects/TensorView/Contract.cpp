@@ -92,7 +92,7 @@ LogicalResult Checker::checkOp(Operation *op) {
   if ((isLocal && reshard) ||
       (contract != Contract::Bound &&
        op->hasTrait<OpTrait::GuidesPropagation>()) ||
-      isa<CallOp, GradientOp>(op))
+      isa<CallOp, GradientOp, LocalRegionOp>(op))
     return error(op) << "'" << op->getName() << "' should be gone";
   if (reshard && contract >= Contract::Planned && !reshard.getPlanAttr())
     return error(op) << "'tv.reshard' has no plan";

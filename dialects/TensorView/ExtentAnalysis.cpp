@@ -346,6 +346,28 @@ LogicalResult ReshapeOp::inferExtents(ArrayRef<Extents> operands,
   return success();
 }
 
+LogicalResult LocalRegionOp::inferExtents(ArrayRef<Extents> operands,
+                                          SmallVectorImpl<Extents> &results,
+                                          std::string &why) {
+  auto extentsOf = [](Value part) -> ArrayRef<Extent> {
+    auto type = cast<RankedTensorType>(part.getType());
+    return cast<LocalAttr>(type.getEncoding()).getExtents();
+  };
+  for (auto [i, operand, argument] :
+       llvm::enumerate(operands, getOps().getArguments()))
+    for (auto [d, own, given] : llvm::enumerate(extentsOf(argument), operand))
+      if (own != given) {
+        why = "argument #" + std::to_string(i) +
+              " in the region is a part of a tensor whose dimension " +
+              std::to_string(d) + " has extent " + layout::toString(own) +
+              "; the operand's is " + layout::toString(given);
+        return failure();
+      }
+  for (Value value : getYielded())
+    results.push_back(Extents(extentsOf(value)));
+  return success();
+}
+
 LogicalResult ConcatOp::inferExtents(ArrayRef<Extents> operands,
                                      SmallVectorImpl<Extents> &results,
                                      std::string &why) {

@@ -190,6 +190,11 @@ inline constexpr llvm::StringLiteral kUserViewAttr = "tv.user_view";
 /// `tv.user_move` on a reshard: the user wrote it. Passes keep it until it is
 /// planned, and strict mode lets it pass.
 inline constexpr llvm::StringLiteral kUserMoveAttr = "tv.user_move";
+/// `tv.step = "all_gather"` on a reshard: one step of this kind does it.
+inline constexpr llvm::StringLiteral kStepAttr = "tv.step";
+/// `tv.local` on an op: it is written for each device, so that nothing may move
+/// for it.
+inline constexpr llvm::StringLiteral kLocalOpAttr = "tv.local";
 
 } // namespace tessera::tv
 

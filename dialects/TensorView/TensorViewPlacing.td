@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The op that moves data, and those that tell propagation how it shall lie.
+// The op that moves data, those that tell propagation how it shall lie, and what is
+// written for each device.
 // TensorViewOps.td includes it.
 //
 //===----------------------------------------------------------------------===//
@@ -86,6 +87,49 @@ def TensorView_BarrierOp : TensorView_PureOp<"barrier",
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat =
       "$passage $input attr-dict `:` functional-type(operands, results)";
+}
+
+def TensorView_LocalRegionOp : TensorView_PureOp<"local_region",
+    [IsolatedFromAbove, SingleBlock, InferExtents]> {
+  let summary = "A part of a program as each device runs it";
+  let description = [{
+    ```mlir
+    !part = tensor<4x8xf32, #tv.local<#tv.view<#m, [did(tp) * _, _]>, of [8, 8]>>
+    !sum = tensor<8xf32, #tv.local<#tv.view<#m, [_], partial = [tp : sum]>, of [8]>>
+    !whole = tensor<8xf32, #tv.local<#tv.view<#m, [_]>, of [8]>>
+    %s = tv.local_region %x : (tensor<8x8xf32>) -> tensor<8xf32> {
+    ^bb0(%own: !part):
+      %0 = tv.reduce sum %own dims [0] : (!part) -> !sum
+      %1 = comm.all_reduce %0 over #m [tp] id 0 : (!sum) -> !whole
+      tv.yield %1 : !whole
+    }
+    ```
+    Inside, tensors are one device's parts, as after `tv-localize`, and devices meet in
+    `comm` ops alone: each is one step of its kind. Operands move to the views of the
+    region's arguments, results lie as what it yields; propagation takes both as they
+    are and changes nothing between them. An op that would need more than its device's
+    parts is an error at the op.
+
+    An op means its part of the global op, as everywhere. What is a device's own has the
+    device for an index: `[8]` as `[did(tp) * 4]` is by `tv.reshape` `[2, 4]` as
+    `[did(tp) * 1, 4]`, of which a softmax along dimension 1 is that of each part.
+    `tv-inline-regions` puts the body in the region's place. Views may say `_` and whole
+    axes; then another mesh (`--mesh`) has other parts of the same program.
+  }];
+  let arguments = (ins Variadic<AnyRankedTensor>:$inputs);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $inputs attr-dict `:` functional-type($inputs, $results) $body
+  }];
+  let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::Block &getOps() { return getBody().front(); }
+    /// What the region yields.
+    ::mlir::OperandRange getYielded() {
+      return getOps().getTerminator()->getOperands();
+    }
+  }];
 }
 
 #endif // TESSERA_TENSORVIEW_PLACING_TD

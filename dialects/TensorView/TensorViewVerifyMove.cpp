@@ -318,3 +318,95 @@ LogicalResult SameViewOp::verify() {
 }
 
 LogicalResult BarrierOp::verify() { return verifySameTensors(*this); }
+
+//===----------------------------------------------------------------------===//
+// For each device
+//===----------------------------------------------------------------------===//
+
+/// Whether `op` may stand in a local region: it is a move of `comm`, or
+/// computes and so moves nothing.
+static bool isForEachDevice(Operation *op) {
+  if (isa<MoveOpInterface>(op))
+    return !isa<ReshardOp>(op);
+  return isa<TensorViewDialect>(op->getDialect()) &&
+         !op->hasTrait<OpTrait::GuidesPropagation>() &&
+         !isa<CallOp, GradientOp, LocalRegionOp>(op);
+}
+
+static LogicalResult verifyPart(LocalRegionOp op, Value part, Value whole,
+                                const Twine &what, MeshAttr &mesh) {
+  auto type = dyn_cast<RankedTensorType>(part.getType());
+  auto local =
+      type ? dyn_cast_or_null<LocalAttr>(type.getEncoding()) : LocalAttr();
+  if (!local)
+    return op.emitOpError()
+           << what << " in the region has type " << part.getType()
+           << "; it must be one device's part, a tensor with "
+              "#tv.local";
+  MeshAttr own = local.getView().getMesh();
+  if (mesh && mesh != own)
+    return op.emitOpError() << what << " in the region lies on mesh " << own
+                            << ", others on " << mesh;
+  mesh = own;
+  if (type.getElementType() != elementOf(whole) ||
+      local.getGlobalShape() != shapeOf(whole))
+    return op.emitOpError()
+           << what << " in the region is a part of another "
+           << "tensor, " << part.getType() << ", than " << whole.getType();
+  return success();
+}
+
+LogicalResult LocalRegionOp::verify() {
+  for (TypeRange types : {TypeRange(getInputs()), TypeRange(getResults())})
+    for (Type type : types)
+      if (Attribute encoding = cast<RankedTensorType>(type).getEncoding();
+          encoding && !isa<ViewAttr>(encoding))
+        return emitOpError() << "is of global tensors, not of " << type;
+  return success();
+}
+
+LogicalResult LocalRegionOp::verifyRegions() {
+  Block &body = getOps();
+  if (body.getNumArguments() != getNumOperands())
+    return emitOpError() << "has " << getNumOperands()
+                         << " operands, and its region "
+                         << body.getNumArguments() << " arguments";
+  auto end = body.empty() ? YieldOp() : dyn_cast<YieldOp>(body.back());
+  if (!end || end.getNumOperands() != getNumResults())
+    return emitOpError() << "region must end in 'tv.yield' of "
+                         << getNumResults() << " tensors, one a result";
+  for (Operation &op : body.without_terminator())
+    if (!isForEachDevice(&op))
+      return op.emitError() << "'" << op.getName()
+                            << "' in a 'tv.local_region', which holds ops of "
+                               "tv that compute, and moves of comm";
+  MeshAttr mesh;
+  for (auto [i, part, whole] :
+       llvm::enumerate(body.getArguments(), getInputs()))
+    if (failed(verifyPart(*this, part, whole, "argument #" + Twine(i), mesh)))
+      return failure();
+  for (auto [i, part, whole] :
+       llvm::enumerate(end.getOperands(), getResults())) {
+    if (failed(verifyPart(*this, part, whole, "result #" + Twine(i), mesh)))
+      return failure();
+    auto local =
+        cast<LocalAttr>(cast<RankedTensorType>(part.getType()).getEncoding());
+    auto canonical = [&](const layout::View &view) {
+      return layout::canonicalize(view, shapeOf(whole), mesh.getMesh());
+    };
+    ViewAttr view = getView(whole);
+    if (view && (view.getMesh() != mesh ||
+                 canonical(view.getView()) != canonical(local.getLayoutView())))
+      return emitOpError() << "result #" << i << " lies as " << view
+                           << ", but the region yields it as "
+                           << local.getView();
+  }
+  for (Operation &op : body.without_terminator())
+    for (auto [i, result] : llvm::enumerate(op.getResults()))
+      if (failed(verifyPart(*this, result, result,
+                            "result #" + Twine(i) + " of '" +
+                                op.getName().getStringRef() + "'",
+                            mesh)))
+        return failure();
+  return success();
+}

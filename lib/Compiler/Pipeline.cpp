@@ -28,10 +28,11 @@ using namespace tessera;
 
 static void buildSource(OpPassManager &, const PipelineOptions &) {}
 
-/// Gradients are ops; no call is left.
+/// Gradients are ops; no call or local region is left.
 static void buildDifferentiated(OpPassManager &passes,
                                 const PipelineOptions &) {
   passes.addPass(tv::createInlinePass());
+  passes.addPass(tv::createInlineRegionsPass());
   passes.addPass(tv::createDifferentiatePass());
 }
 

@@ -44,7 +44,7 @@ public:
       : move(move), shape(move.shape), mesh(mesh), machine(machine),
         known(known), views(move.shape, std::move(symbolic), mesh) {}
 
-  Plan plan();
+  Result<Plan> plan();
 
 private:
   // Figures.
@@ -78,6 +78,7 @@ private:
   void proposeMoves(const Chain &chain);
   void proposeReductions(const std::vector<SubAxis> &contract);
   void proposeParts();
+  Status keepStep();
 
   const Move &move;
   const Shape &shape;
@@ -368,7 +369,7 @@ void Planner::addMove(Chain &chain, const View &to, const Traffic &traffic,
   std::vector<SubAxis> leaving = subtract(before, after);
   std::vector<SubAxis> entering = subtract(after, before);
   Step step{Step::Kind::Exchange, traffic.axes, Combiner::Sum, to};
-  if (!received && views.alwaysSlices(at, to)) {
+  if (!generic && !received && views.alwaysSlices(at, to)) {
     step.kind = Step::Kind::Slice;
     step.axes = entering;
   } else if (generic) {
@@ -484,7 +485,7 @@ void Planner::proposeMoves(const Chain &chain) {
   addMove(direct, to, traffic, /*generic=*/false);
   Step::Kind kind = direct.candidate.steps.back().kind;
   propose(std::move(direct));
-  if (kind == Step::Kind::Slice)
+  if (kind == Step::Kind::Slice && move.step != Step::Kind::Exchange)
     return;
   if (kind != Step::Kind::Exchange) {
     Chain exchange = chain;
@@ -573,7 +574,31 @@ void Planner::proposeParts() {
     propose(start());
 }
 
-Plan Planner::plan() {
+/// Only what is one step of the kind that the move must have.
+Status Planner::keepStep() {
+  if (!move.step)
+    return Ok{};
+  std::string others;
+  for (const Candidate &candidate : candidates)
+    if (candidate.steps.size() == 1)
+      others += (others.empty() ? "" : " or ") + candidate.text;
+  // What is one view at the maximum may be two at other extents.
+  const bool mayBeNone =
+      *move.step == Step::Kind::Slice || *move.step == Step::Kind::Exchange;
+  std::erase_if(candidates, [&](const Candidate &candidate) {
+    return candidate.steps.empty() ? !mayBeNone
+                                   : candidate.steps.size() != 1 ||
+                                         candidate.steps[0].kind != *move.step;
+  });
+  if (!candidates.empty())
+    return Ok{};
+  return Error{
+      "from " + toString(move.from, mesh) + " to " + toString(move.to, mesh) +
+      " is no " + toString(*move.step) +
+      (others.empty() ? ", nor any other one step" : ", but " + others)};
+}
+
+Result<Plan> Planner::plan() {
   from = move.from;
   to = move.to;
   std::vector<Partial> kept = commonPartial(from, to);
@@ -589,6 +614,7 @@ Plan Planner::plan() {
     proposeReductions(contract);
   }
 
+  TSR_TRY(keepStep());
   int64_t memory = localBytes(from) + localBytes(to);
   auto fits = [&](const Candidate &candidate) {
     return candidate.cost.peakBytes <= memory;
@@ -689,12 +715,17 @@ Result<Plan> planMove(const Move &move, const Mesh &mesh,
 }
 
 Result<const Plan *> Plans::get(const Shape &shape, int64_t elementBytes,
-                                const View &from, const View &to) {
-  Key key{shape, elementBytes, from, to};
+                                const View &from, const View &to,
+                                std::optional<Step::Kind> step) {
+  Key key{shape, elementBytes, from, to, step};
   if (auto known = plans.find(key); known != plans.end())
     return &known->second;
-  Move move{shape, elementBytes, canonicalize(from, shape, mesh),
-            canonicalize(to, shape, mesh)};
+  Move move{shape,
+            elementBytes,
+            canonicalize(from, shape, mesh),
+            canonicalize(to, shape, mesh),
+            {},
+            step};
   Result<Plan> plan = planMove(move, mesh, machine, traffics[shape]);
   if (!plan)
     return plan.error();

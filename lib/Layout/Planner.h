@@ -88,6 +88,8 @@ struct Move {
   /// Dimensions whose extent may be less; empty when there are none. Plans hold
   /// for all extents; figures are those of the maximum.
   std::vector<bool> dynamic = {};
+  /// Where set, the plan is one step of this kind.
+  std::optional<Step::Kind> step = {};
 };
 
 /// What an exchange from one view to another does on the wire, in elements, and
@@ -124,14 +126,15 @@ public:
   /// The plan for a tensor of `shape`, all of it known, for which the views
   /// need not be canonical.
   Result<const Plan *> get(const Shape &shape, int64_t elementBytes,
-                           const View &from, const View &to);
+                           const View &from, const View &to,
+                           std::optional<Step::Kind> step = {});
   const Mesh &getMesh() const { return mesh; }
   const Machine &getMachine() const { return machine; }
 
 private:
   Mesh mesh;
   Machine machine;
-  using Key = std::tuple<Shape, int64_t, View, View>;
+  using Key = std::tuple<Shape, int64_t, View, View, std::optional<Step::Kind>>;
   std::map<Key, Plan> plans;
   std::map<Shape, Traffics> traffics;
 };

@@ -46,11 +46,12 @@ static LogicalResult verifyContents(func::FuncOp function) {
       !isa<func::ReturnOp>(function.getBody().front().back()))
     return function.emitError() << "does not end in 'func.return'";
   for (Operation &op : function.getBody().front()) {
-    if (isa<CallOpInterface, GradientOp>(op))
-      return op.emitError()
-             << "'" << op.getName() << "' should be gone; "
-             << (isa<GradientOp>(op) ? "tv-differentiate" : "tv-inline")
-             << " runs before tv-bind";
+    if (isa<CallOpInterface, GradientOp, LocalRegionOp>(op))
+      return op.emitError() << "'" << op.getName() << "' should be gone; "
+                            << (isa<GradientOp>(op)      ? "tv-differentiate"
+                                : isa<LocalRegionOp>(op) ? "tv-inline-regions"
+                                                         : "tv-inline")
+                            << " runs before tv-bind";
     bool touchesTensors =
         llvm::any_of(op.getOperandTypes(), llvm::IsaPred<RankedTensorType>) ||
         llvm::any_of(op.getResultTypes(), llvm::IsaPred<RankedTensorType>);

@@ -84,6 +84,7 @@ public:
     });
     for (CompositeOpInterface op : composites) {
       OpBuilder builder(op);
+      Operation *before = op->getPrevNode();
       SmallVector<Value> results;
       tv::nameLocation(op);
       if (failed(op.decompose(builder, results)))
@@ -91,6 +92,10 @@ public:
       for (auto [result, value] : llvm::zip_equal(op->getResults(), results))
         if (getView(result) && !getView(value))
           value = keepView(builder, result, value);
+      if (Attribute local = op->getAttr(kLocalOpAttr))
+        for (Operation *made = op->getPrevNode(); made != before;
+             made = made->getPrevNode())
+          made->setAttr(kLocalOpAttr, local);
       op->replaceAllUsesWith(results);
       op->erase();
     }

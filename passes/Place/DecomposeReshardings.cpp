@@ -97,6 +97,13 @@ void Decomposer::apply(Operation *op, const Placement &placement) {
 }
 
 LogicalResult Decomposer::decompose(Operation *op) {
+  if (op->removeAttr(kLocalOpAttr)) {
+    if (Status status = checkLocal(op); !status)
+      return op->emitError()
+             << "is written for each device, but needs data of others: "
+             << status.message() << "; a 'comm' op before it may bring that";
+    return success();
+  }
   makeCapturesWhole(op);
   if (checkLocal(op))
     return success();

@@ -51,19 +51,20 @@ layout::Shape Moves::getTypicalShape(Value value) const {
   return extents.getTypicalShape(withoutReshards(value));
 }
 
-Result<const layout::Plan *> Moves::plan(Value value,
-                                         const layout::Shape &shape,
-                                         const View &from, const View &to,
-                                         const layout::Mesh &mesh) {
+Result<const layout::Plan *>
+Moves::plan(Value value, const layout::Shape &shape, const View &from,
+            const View &to, const layout::Mesh &mesh,
+            std::optional<layout::Step::Kind> step) {
   if (!plans || plans->getMesh() != mesh)
     plans.emplace(mesh, machine);
-  return plans->get(shape, ExtentAnalysis::getElementBytes(value), from, to);
+  return plans->get(shape, ExtentAnalysis::getElementBytes(value), from, to,
+                    step);
 }
 
-Result<const layout::Plan *> Moves::plan(Value value, const View &from,
-                                         const View &to,
-                                         const layout::Mesh &mesh) {
-  return plan(value, getMaxShape(value), from, to, mesh);
+Result<const layout::Plan *>
+Moves::plan(Value value, const View &from, const View &to,
+            const layout::Mesh &mesh, std::optional<layout::Step::Kind> step) {
+  return plan(value, getMaxShape(value), from, to, mesh, step);
 }
 
 Result<double> Moves::seconds(Value value, const View &from, const View &to,

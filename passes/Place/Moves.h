@@ -28,9 +28,10 @@ public:
 
   /// The plan that moves `value` from the view `from` to `to`. Intermediate
   /// views are canonical for the value's shape at the maximum.
-  Result<const layout::Plan *> plan(mlir::Value value, const layout::View &from,
-                                    const layout::View &to,
-                                    const layout::Mesh &mesh);
+  /// With `step`, one step of that kind.
+  Result<const layout::Plan *>
+  plan(mlir::Value value, const layout::View &from, const layout::View &to,
+       const layout::Mesh &mesh, std::optional<layout::Step::Kind> step = {});
   /// The seconds that the move takes at the typical shape; 0 if nothing moves.
   Result<double> seconds(mlir::Value value, const layout::View &from,
                          const layout::View &to, const layout::Mesh &mesh);
@@ -53,7 +54,8 @@ private:
       : extents(std::move(extents)), machine(machine) {}
   Result<const layout::Plan *>
   plan(mlir::Value value, const layout::Shape &shape, const layout::View &from,
-       const layout::View &to, const layout::Mesh &mesh);
+       const layout::View &to, const layout::Mesh &mesh,
+       std::optional<layout::Step::Kind> step = {});
 
   ExtentAnalysis extents;
   layout::Machine machine;

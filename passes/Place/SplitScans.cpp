@@ -146,7 +146,7 @@ struct SplitScans : tv::impl::SplitScansPassBase<SplitScans> {
   void runOnOperation() override {
     getOperation()->walk([](CumsumOp op) {
       std::optional<int64_t> run = getRun(op);
-      if (!run)
+      if (!run || op->hasAttr(kLocalOpAttr))
         return;
       tv::nameLocation(op);
       Value y = split(op, *run);

@@ -124,9 +124,14 @@ bool Elider::merge() {
         same = known.try_emplace({from, to.getType()}, to).first->second;
       if (same == to)
         continue;
+      Operation *other = same.getDefiningOp();
+      if (Attribute step = reshard->getAttr(kStepAttr)) {
+        if (Attribute own = other->getAttr(kStepAttr); own && own != step)
+          continue;
+        other->setAttr(kStepAttr, step);
+      }
       if (isWritten)
-        same.getDefiningOp()->setAttr(kUserMoveAttr,
-                                      reshard->getAttr(kUserMoveAttr));
+        other->setAttr(kUserMoveAttr, reshard->getAttr(kUserMoveAttr));
       to.replaceAllUsesWith(same);
       reshard.erase();
       changed = true;

@@ -350,7 +350,15 @@ LogicalResult PlanReshards::planOne(OpBuilder &builder, ReshardOp op,
       addStep(StepKind::Slice, {}, toType, "");
     return success();
   }
-  Result<const layout::Plan *> plan = moves.plan(from, before, after, mesh);
+  std::optional<Step::Kind> only;
+  if (auto name = op->getAttrOfType<StringAttr>(kStepAttr)) {
+    std::optional<StepKind> kind = symbolizeStepKind(name.getValue());
+    if (!kind)
+      return op.emitError() << "'" << kStepAttr << "' names no step: " << name;
+    only = static_cast<Step::Kind>(*kind);
+  }
+  Result<const layout::Plan *> plan =
+      moves.plan(from, before, after, mesh, only);
   if (!plan)
     return op.emitError() << plan.message();
   report(op, before, after, **plan, mesh);
@@ -367,6 +375,13 @@ LogicalResult PlanReshards::planOne(OpBuilder &builder, ReshardOp op,
   }
   if (!steps)
     return op.emitError() << steps.message();
+  if (only == Step::Kind::Exchange && steps->size() == 1 &&
+      steps->front().kind == Step::Kind::Slice)
+    steps->front() = getExchange(before, after, moves.getMaxShape(from));
+  if (only && (steps->size() != 1 || steps->front().kind != *only))
+    return op.emitError() << "is no " << layout::toString(*only)
+                          << " for every extent of a dynamic dimension; an "
+                             "exchange is";
   for (auto [number, step] : llvm::enumerate(*steps)) {
     bool last = number + 1 == steps->size();
     addStep(static_cast<StepKind>(step.kind), step.axes,

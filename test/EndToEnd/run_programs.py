@@ -87,8 +87,8 @@ class Tools:
         """The local phase against the source, each value rounded to its type."""
         given = ",".join(f"{name}={size}" for name, size in sizes.items())
         ops = f"{path}.ops.mlir"  # the interpreter rounds no gradient
-        self.call(self.bin / "tessera-opt", path, "--tv-inline", "--tv-differentiate",
-                  "-o", ops)
+        self.call(self.bin / "tessera-opt", path, "--tv-inline", "--tv-inline-regions",
+                  "--tv-differentiate", "-o", ops)
         self.call(self.bin / "tessera-opt", ops,
                   f"--tessera=to=local mesh={mesh}" if mesh else "--tessera=to=local",
                   f"--interpret={ranks}", "--interpret-precision=program",

@@ -69,6 +69,8 @@ class Type:
         if not match:
             raise ValueError("no tensor type: " + text)
         self.shape = [None if e == "?" else int(e) for e in match[1].split("x")[:-1]]
+        if whole := re.search(r"#tv\.local<.*, of \[([^]]*)\]>", text):  # of one device's part
+            self.shape = [int(e) if e.isdigit() else None for e in split(whole[1])]
         self.element = match[2]
 
 
@@ -143,6 +145,43 @@ def results_of(name):
     return [f"{name}#{i}" for i in range(int(count))] if several else [name]
 
 
+def inline_regions(lines):
+    """The ops of local regions in the regions' places: each means what it does to whole
+    tensors, and a move nothing."""
+    out, given = [], {}  # for what a region gives
+
+    def renamed(line, name_of):
+        return re.sub(r"%\w+(?:#\d+)?", lambda name: name_of(name[0]), line)
+
+    rest = iter(lines)
+    for number, line in enumerate(rest):
+        if line.startswith("func.func "):
+            given = {}
+        line = renamed(line, lambda name: given.get(name, name))
+        left, region, right = line.partition(" = tv.local_region ")
+        if not region:
+            out.append(line)
+            continue
+        body, depth = [], 1
+        while depth:
+            body.append(next(rest))
+            depth += body[-1].endswith("{") - body[-1].startswith("}")
+        arguments = {}
+        if body[0].startswith("^bb0("):
+            names = [part.partition(":")[0] for part in split(body.pop(0)[5:-2])]
+            arguments = dict(zip(names, split(right[:right.index(" : (")])))
+
+        def inside(name):
+            return arguments.get(name, f"%in{number}_{name[1:]}")
+
+        for op in body[:-2]:
+            out.append(re.sub(r"= comm\.\w+ ", "= tv.reshard ", renamed(op, inside)))
+        names = [name for part in split(left) for name in results_of(part)]
+        yielded = body[-2].removeprefix("tv.yield ").partition(" : ")[0]
+        given.update(zip(names, (renamed(value, inside) for value in split(yielded))))
+    return out
+
+
 def load(table, index):
     """The elements at these indices, 0 outside."""
     index = np.broadcast_arrays(*index)
@@ -157,7 +196,7 @@ class Program(Attention):
     def __init__(self, text, rounded=False, random=None):
         self.rounded, self.random = rounded, random
         self.float = np.longdouble if "f64" in text and not rounded else np.float64
-        self.lines = [line.strip() for line in text.splitlines()]
+        self.lines = inline_regions([line.strip() for line in text.splitlines()])
         self.functions = {}
         for i, line in enumerate(self.lines):
             if match := re.match(r"func\.func (?:private )?@(\w+)\(", line):

@@ -182,6 +182,31 @@ LogicalResult Interpreter::evaluateCall(CallOpInterface op) {
   return success();
 }
 
+LogicalResult Interpreter::evaluateRegion(tv::LocalRegionOp op) {
+  auto move = [&](Value from, Value to, Type type) {
+    FailureOr<std::optional<Layout>> layout = layoutOf(op, type);
+    if (failed(layout))
+      return failure();
+    FailureOr<std::shared_ptr<NDArray>> array = assembled(op, from);
+    if (failed(array))
+      return failure();
+    values[to] = distribute(*array, *layout);
+    return success();
+  };
+  Block &body = op.getOps();
+  for (auto [argument, operand] :
+       llvm::zip_equal(body.getArguments(), op.getInputs()))
+    if (failed(move(operand, argument, argument.getType())))
+      return failure();
+  for (Operation &inner : body.without_terminator())
+    if (failed(evaluate(&inner)))
+      return failure();
+  for (auto [value, result] : llvm::zip_equal(op.getYielded(), op.getResults()))
+    if (failed(move(value, result, result.getType())))
+      return failure();
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // Ops
 //===----------------------------------------------------------------------===//
@@ -307,6 +332,8 @@ LogicalResult Interpreter::evaluate(Operation *op) {
     }
     return success();
   }
+  if (auto region = dyn_cast<tv::LocalRegionOp>(op))
+    return evaluateRegion(region);
   // Everything that the op reads, in its regions too, was computed before.
   WalkResult known = op->walk([&](Operation *inner) {
     for (Value operand : inner->getOperands())

@@ -67,6 +67,7 @@ private:
   mlir::LogicalResult evaluate(mlir::Operation *op);
   mlir::LogicalResult evaluateMove(mlir::Operation *op);
   mlir::LogicalResult evaluateCall(mlir::CallOpInterface op);
+  mlir::LogicalResult evaluateRegion(tv::LocalRegionOp op);
   /// By differences, in float64.
   mlir::LogicalResult evaluateGradient(tv::GradientOp op);
   mlir::LogicalResult evaluateOnRanks(mlir::Operation *op, Evaluator evaluator,

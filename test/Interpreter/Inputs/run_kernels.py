@@ -38,8 +38,8 @@ for path in map(pathlib.Path, paths):
             print(file)
             if "tv.gradient" in program:  # by differences it is slow, and not rounded
                 program = subprocess.run(
-                    ["tessera-opt", "--tv-inline", "--tv-differentiate"], input=program,
-                    capture_output=True, text=True, check=True).stdout
+                    ["tessera-opt", "--tv-inline", "--tv-inline-regions", "--tv-differentiate"],
+                    input=program, capture_output=True, text=True, check=True).stdout
             axes = dict(re.findall(r"(\w+) = (\d+)", mesh[1]))
             first, *others = axes
             rest = math.prod(int(axes[axis]) for axis in others)

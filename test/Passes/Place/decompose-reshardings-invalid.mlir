@@ -1,4 +1,4 @@
-// RUN: tessera-opt --tv-decompose-reshardings --verify-diagnostics %s
+// RUN: tessera-opt --tv-decompose-reshardings --split-input-file --verify-diagnostics %s
 
 // Without tv-bind, views are not in canonical form.
 
@@ -9,4 +9,17 @@
 func.func @not_bound(%a: tensor<3x10xf32, #a>) -> tensor<30xf32, #b> {
   %0 = tv.reshape %a : (tensor<3x10xf32, #a>) -> tensor<30xf32, #b>
   return %0 : tensor<30xf32, #b>
+}
+
+// -----
+
+// What is written for each device moves nothing.
+
+#m = #tv.mesh<tp = 2>
+!rows = tensor<4x8xf32, #tv.view<#m, [did(tp) * 2, 8]>>
+!whole = tensor<4x8xf32, #tv.view<#m, [4, 8]>>
+func.func @written_local(%x: !rows, %y: !whole) -> !rows {
+  // expected-error@+1 {{is written for each device, but needs data of others: operand #1 lies as [4, 8], but must lie as [did(tp) * 2, 8] beside the others; a 'comm' op before it may bring that}}
+  %z = tv.add %x, %y {tv.local} : (!rows, !whole) -> !rows
+  return %z : !rows
 }

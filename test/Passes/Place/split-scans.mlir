@@ -75,3 +75,17 @@ func.func @stay(%x: !x, %b: !b, %s: !s, %w: !w, %p: !p, %g: !g, %d: !d) {
   %6 = tv.cumsum %d dim 0 : (!d) -> !d
   return
 }
+
+// -----
+
+// Not where the user wrote what each device does.
+
+#m = #tv.mesh<x = 2>
+!x = tensor<4x12xf32, #tv.view<#m, [_, did(x) * _]>>
+// CHECK-LABEL: @written_local
+// CHECK-NEXT: tv.cumsum
+// CHECK-NEXT: return
+func.func @written_local(%x: !x) -> !x {
+  %y = tv.cumsum %x dim 1 {tv.local} : (!x) -> !x
+  return %y : !x
+}

@@ -55,3 +55,18 @@ func.func @dynamic_extent(%x: tensor<?x6xf32, #s> {tv.dims = ["b"]}) -> tensor<?
   %z = tv.reshard %x : (tensor<?x6xf32, #s>) -> tensor<?x6xf32, #w>
   return %z : tensor<?x6xf32, #w>
 }
+
+// -----
+
+// The user's step, where another would be chosen.
+
+#m = #tv.mesh<tp = 2>
+#half = #tv.view<#m, [did(tp) * 4]>
+#whole = #tv.view<#m, [8]>
+// CHECK-LABEL: @written_step
+// CHECK: tv.reshard %arg0 plan <exchange over {{.*}} [tp]>
+func.func @written_step(%x: tensor<8xf32, #half>) -> tensor<8xf32, #whole> {
+  // expected-remark @+1 {{[did(tp) * 4] to [8]: exchange, 16 bytes, 5.0 us; lower bound 16 bytes}}
+  %z = tv.reshard %x {tv.step = "exchange"} : (tensor<8xf32, #half>) -> tensor<8xf32, #whole>
+  return %z : tensor<8xf32, #whole>
+}

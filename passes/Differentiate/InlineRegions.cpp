@@ -1,0 +1,104 @@
+//===- InlineRegions.cpp - what is written for each device ----------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The inverse of tv-localize, of a part of the program: the local form of an op
+// is the op on local types, so types change and ops stay. What the user decided
+// stays by attributes that later passes obey.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Comm/Comm.h"
+#include "Differentiate/Passes.h"
+#include "TensorView/ExtentAnalysis.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::tv;
+
+namespace tessera::tv {
+#define GEN_PASS_DEF_INLINEREGIONSPASS
+#include "Differentiate/Passes.h.inc"
+} // namespace tessera::tv
+
+/// The tensor of which `part` is one device's part, in its view.
+static RankedTensorType getWhole(Type part) {
+  auto type = cast<RankedTensorType>(part);
+  auto local = cast<LocalAttr>(type.getEncoding());
+  return RankedTensorType::get(local.getGlobalShape(), type.getElementType(),
+                               local.getView());
+}
+
+static void replaceByReshards(comm::CollectiveOpInterface op) {
+  OpBuilder builder(op);
+  for (auto [from, to] : llvm::zip_equal(op->getOperands(), op->getResults())) {
+    auto reshard =
+        ReshardOp::create(builder, op.getLoc(), TypeRange{to.getType()},
+                          ValueRange{from}, StepAttr());
+    reshard->setAttr(kStepAttr,
+                     builder.getStringAttr(stringifyStepKind(op.getKind())));
+    to.replaceAllUsesWith(reshard.getResult(0));
+  }
+  op->erase();
+}
+
+static void inlineRegion(LocalRegionOp region) {
+  OpBuilder builder(region);
+  auto constrain = [&](Type type, Value value, ViewAttr view) -> Value {
+    return ConstrainOp::create(builder, region.getLoc(), type, value, view);
+  };
+  Block &body = region.getOps();
+  for (auto [argument, operand] :
+       llvm::zip_equal(body.getArguments(), region.getInputs())) {
+    RankedTensorType type = getWhole(argument.getType());
+    argument.replaceAllUsesWith(constrain(type, operand, getView(type)));
+  }
+  SmallVector<Operation *> ops;
+  for (Operation &op : body.without_terminator())
+    ops.push_back(&op);
+  for (Operation *op : ops) {
+    op->moveBefore(region);
+    for (Value result : op->getResults())
+      result.setType(getWhole(result.getType()));
+  }
+  for (auto [result, value] :
+       llvm::zip_equal(region.getResults(), region.getYielded()))
+    result.replaceAllUsesWith(
+        constrain(result.getType(), value, getView(value)));
+  region.erase();
+  for (Operation *op : ops) {
+    if (auto move = dyn_cast<comm::CollectiveOpInterface>(op))
+      replaceByReshards(move);
+    else
+      op->setAttr(kLocalOpAttr, builder.getUnitAttr());
+  }
+}
+
+namespace {
+struct InlineRegions : tv::impl::InlineRegionsPassBase<InlineRegions> {
+  void runOnOperation() override {
+    bool any = false;
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      SmallVector<LocalRegionOp> regions;
+      function.walk([&](LocalRegionOp op) { regions.push_back(op); });
+      if (regions.empty())
+        continue;
+      any = true;
+      // Parts are of the tensors that they say.
+      if (failed(ExtentAnalysis::run(function)))
+        return signalPassFailure();
+      for (LocalRegionOp region : regions)
+        inlineRegion(region);
+    }
+    if (!any)
+      markAllAnalysesPreserved(); // and nothing is verified again
+  }
+};
+} // namespace
