@@ -47,6 +47,7 @@ static void buildBind(OpPassManager &passes, const PipelineOptions &options) {
 /// Every value has a view.
 static void buildPropagated(OpPassManager &passes,
                             const PipelineOptions &options) {
+  passes.addNestedPass<func::FuncOp>(tv::createSimplifyIndicesPass());
   tv::DecomposeCompositesPassOptions decompose;
   decompose.ruleless = true;
   passes.addPass(tv::createDecomposeCompositesPass(decompose));

@@ -76,4 +76,40 @@ def BindPass : Pass<"tv-bind", "::mlir::ModuleOp"> {
   ];
 }
 
+def SimplifyIndicesPass
+    : ContractPass<"tv-simplify-indices", "Bound"> {
+  let summary = "Removes transposes and reshapes that undo each other";
+  let description = [{
+    So that what a program moves does not depend on how it is written: a transpose of a
+    transpose is one or none, a reshape back to where a value came from is that value,
+    and the transpose of a product, or of what pointwise ops make of one, is the product
+    in the other order. What has a view of its own, or other uses, stays: the user says
+    how it lies.
+
+    ```mlir
+    #m = #tv.mesh<tp = 2>
+    !a = tensor<8x4xf32, #tv.view<#m, [did(tp) * 4, 4]>>
+    func.func @f(%a: !a, %b: tensor<4x6xf32>) -> tensor<8x6xf32> {
+      %0 = tv.transpose %a perm [1, 0] : (!a) -> tensor<4x8xf32>
+      %1 = tv.transpose %b perm [1, 0] : (tensor<4x6xf32>) -> tensor<6x4xf32>
+      %2 = tv.matmul %1, %0 : (tensor<6x4xf32>, tensor<4x8xf32>) -> tensor<6x8xf32>
+      %y = tv.transpose %2 perm [1, 0] : (tensor<6x8xf32>) -> tensor<8x6xf32>
+      return %y : tensor<8x6xf32>
+    }
+    ```
+
+    becomes
+
+    ```mlir
+    #m = #tv.mesh<tp = 2>
+    !a = tensor<8x4xf32, #tv.view<#m, [did(tp) * 4, 4]>>
+    func.func @f(%a: !a, %b: tensor<4x6xf32>) -> tensor<8x6xf32> {
+      %y = tv.contract %b [1, 2], %a [0, 1] to [0, 2]
+        : (tensor<4x6xf32>, !a) -> tensor<8x6xf32>
+      return %y : tensor<8x6xf32>
+    }
+    ```
+  }];
+}
+
 #endif // TESSERA_BIND_PASSES_TD

@@ -2,14 +2,11 @@
 """What a program moves does not depend on how it is written.
 
 Random products, with pointwise ops before and after them, over two mesh axes. Each is
-written in six ways: as it is; operands of additions swapped; the product as the
-transpose of the product of transposes; mesh axes by other names, and in another order;
-with transposes and reshapes between that undo each other. The modelled time of all
-moves, from the planner's remarks, must be that of the first.
-
-Swapped, renamed and reordered it is, always. Of the others one in 15 may differ: a
-transpose or reshape between a product and what it is added to hides from the placement
-of the one what the other's costs.
+written in seven ways: as it is; operands of additions swapped; the product as the
+transpose of the product of transposes, and the pointwise ops around it transposed, too;
+mesh axes by other names, and in another order; with transposes and reshapes between that
+undo each other. The modelled time of all moves, from the planner's remarks, must be that
+of the first.
 
     invariance.py --build build --programs 200 --seed 0
 """
@@ -22,7 +19,8 @@ import sys
 from pathlib import Path
 
 EXTENTS = (4, 8, 12, 24)
-WAYS = ("as it is", "swapped", "transposed", "renamed", "reordered", "with what changes nothing")
+WAYS = ("as it is", "swapped", "transposed", "renamed", "reordered", "with what changes nothing",
+        "transposed outside")
 
 
 class Program:
@@ -91,15 +89,24 @@ class Program:
                 value = nothing(value, shape)
             return value
 
-        a = pointwise(("%a", of("a")), shapes["a"], self.before)
-        b = pointwise(("%b", of("b")), shapes["b"], self.before)
+        a, b = ("%a", of("a")), ("%b", of("b"))
+        if way == "transposed outside":
+            a, b = transpose(b, shapes["b"]), transpose(a, shapes["a"])
+            a = pointwise(a, shapes["b"][::-1], self.before)
+            b = pointwise(b, shapes["a"][::-1], self.before)
+        else:
+            a = pointwise(a, shapes["a"], self.before)
+            b = pointwise(b, shapes["b"], self.before)
         if way == "transposed":
             a, b = transpose(b, shapes["b"]), transpose(a, shapes["a"])
-        shape = shapes["y"][::-1] if way == "transposed" else shapes["y"]
+        shape = shapes["y"][::-1] if way.startswith("transposed") else shapes["y"]
         p = op(f"tv.matmul {a[0]}, {b[0]} : ({a[1]}, {b[1]})", open_(shape))
         if way == "transposed":
             p = transpose(p, shape)
-        p = pointwise(nothing(p, shapes["y"]), shapes["y"], self.after)
+        p = pointwise(nothing(p, shapes["y"]), shape if way == "transposed outside" else shapes["y"],
+                      self.after)
+        if way == "transposed outside":
+            p = transpose(p, shape)
         terms = [p, ("%c", of("c"))]
         if way == "swapped":
             terms.reverse()
@@ -145,10 +152,8 @@ def main():
                   f"{programs[number].write('main', WAYS[0])}")
     moving = sum(times[i] > 0 for i in range(args.programs))
     print(f"{args.programs} programs, {moving} of which move; with another time: {dict(wrong)}")
-    allowed = dict.fromkeys(("transposed", "with what changes nothing"), args.programs / 15)
     # Programs that move nothing say nothing.
-    sys.exit(any(count > allowed.get(way, 0) for way, count in wrong.items())
-             or moving < args.programs // 2)
+    sys.exit(bool(wrong) or moving < args.programs // 2)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ func.func @main(%x: tensor<2x4x8xf32>, %w: !w {tv.role = "weight"}, %r: !r) -> t
 
 // Through a dropout and a transpose of the sum, and with the operands of the add
 // swapped.
-// CHECK: tv.linear
+// CHECK: tv.contract
 // CHECK: comm.reduce_scatter
 // CHECK: tv.add
 // CHECK-NEXT: return

@@ -4,7 +4,7 @@
 // RUN: tessera-opt %s --split-input-file --tessera="mesh=tp=4 to=local" --interpret=4 | FileCheck %s %no_other_collective
 
 // CHECK: comm.all_gather
-// CHECK: tv.matmul
+// CHECK: tv.contract
 // CHECK-NOT: comm.
 // CHECK: return
 // RAN tp=1: nothing
@@ -29,7 +29,7 @@ func.func @main(%a: !a, %b: !a) -> !out {
 
 // The transpose of the product of the transposes.
 // CHECK: comm.all_gather
-// CHECK: tv.matmul
+// CHECK: tv.contract
 // CHECK-NOT: comm.
 // CHECK: return
 // RAN tp=1: nothing
@@ -55,7 +55,7 @@ func.func @main(%a: !a, %b: !a) -> !out {
 
 // The update of pairs by triangles with incoming edges.
 // CHECK: comm.all_gather
-// CHECK: tv.matmul
+// CHECK: tv.contract
 // CHECK-NOT: comm.
 // CHECK: return
 // RAN tp=1: nothing

@@ -1,0 +1,85 @@
+// RUN: tessera-opt %s --split-input-file --tv-simplify-indices | FileCheck %s
+// RUN: tessera-opt %s --split-input-file --tessera=to=local --interpret=2 -o /dev/null
+
+#m = #tv.mesh<tp = 2>
+!x = tensor<4x6x8xf32, #tv.view<#m, [did(tp) * 2, 6, 8]>>
+// CHECK-LABEL: @main
+// CHECK-NEXT: %[[T:.*]] = tv.transpose %arg0 perm [1, 2, 0]
+// CHECK-NEXT: %[[B:.*]] = tv.exp %arg0
+// CHECK-NEXT: return %[[T]], %[[B]]
+func.func @main(%x: !x) -> (tensor<6x8x4xf32>, tensor<4x6x8xf32>) {
+  %0 = tv.transpose %x perm [2, 0, 1] : (!x) -> tensor<8x4x6xf32>
+  %1 = tv.transpose %0 perm [2, 0, 1] : (tensor<8x4x6xf32>) -> tensor<6x8x4xf32>
+  %2 = tv.transpose %1 perm [2, 0, 1] : (tensor<6x8x4xf32>) -> tensor<4x6x8xf32>
+  %3 = tv.exp %2 : (tensor<4x6x8xf32>) -> tensor<4x6x8xf32>
+  return %1, %3 : tensor<6x8x4xf32>, tensor<4x6x8xf32>
+}
+
+// -----
+
+#m = #tv.mesh<tp = 2>
+!x = tensor<4x6xf32, #tv.view<#m, [did(tp) * 2, 6]>>
+// CHECK-LABEL: @main
+// CHECK-NEXT: %[[R:.*]] = tv.reshape %arg0 {{.*}} -> tensor<24xf32>
+// CHECK-NEXT: %[[E:.*]] = tv.exp %arg0
+// CHECK-NEXT: %[[S:.*]] = tv.reshape %[[R]] {{.*}} -> tensor<6x4xf32>
+// CHECK-NEXT: return %[[E]], %[[S]]
+func.func @main(%x: !x) -> (tensor<4x6xf32>, tensor<6x4xf32>) {
+  %0 = tv.reshape %x : (!x) -> tensor<24xf32>
+  %1 = tv.reshape %0 : (tensor<24xf32>) -> tensor<4x6xf32>
+  %2 = tv.exp %1 : (tensor<4x6xf32>) -> tensor<4x6xf32>
+  %3 = tv.reshape %0 : (tensor<24xf32>) -> tensor<6x4xf32>
+  return %2, %3 : tensor<4x6xf32>, tensor<6x4xf32>
+}
+
+// -----
+
+// Through pointwise ops to a product, on both of its sides.
+#m = #tv.mesh<tp = 2>
+!a = tensor<4x6xf32, #tv.view<#m, [did(tp) * 2, 6]>>
+!b = tensor<8x6xf32>
+// CHECK-LABEL: @main
+// CHECK-NEXT: %[[E:.*]] = tv.exp %arg0
+// CHECK-NEXT: %[[S:.*]] = tv.add %[[E]], %arg2
+// CHECK-NEXT: %[[P:.*]] = tv.contract %arg1 [0, 1], %[[S]] [2, 1] to [2, 0]
+// CHECK-NEXT: %[[Y:.*]] = tv.exp %[[P]] : (tensor<4x8xf32>) -> tensor<4x8xf32>
+// CHECK-NEXT: return %[[Y]]
+func.func @main(%a: !a, %b: !b, %c: !a) -> tensor<4x8xf32> {
+  %0 = tv.transpose %a perm [1, 0] : (!a) -> tensor<6x4xf32>
+  %1 = tv.exp %0 : (tensor<6x4xf32>) -> tensor<6x4xf32>
+  %2 = tv.transpose %c perm [1, 0] : (!a) -> tensor<6x4xf32>
+  %3 = tv.add %1, %2 : (tensor<6x4xf32>, tensor<6x4xf32>) -> tensor<6x4xf32>
+  %4 = tv.matmul %b, %3 : (!b, tensor<6x4xf32>) -> tensor<8x4xf32>
+  %5 = tv.exp %4 : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  %6 = tv.transpose %5 perm [1, 0] : (tensor<8x4xf32>) -> tensor<4x8xf32>
+  return %6 : tensor<4x8xf32>
+}
+
+// -----
+
+// What the user gives a view, what others read, a bias, and what each device does stay.
+#m = #tv.mesh<tp = 2>
+!x = tensor<4x6xf32, #tv.view<#m, [did(tp) * 2, 6]>>
+!t = tensor<6x4xf32, #tv.view<#m, [6, did(tp) * 2]>>
+// CHECK-LABEL: @main
+// CHECK-NEXT: tv.transpose
+// CHECK-NEXT: tv.transpose
+// CHECK-NEXT: tv.linear
+// CHECK-NEXT: tv.transpose
+// CHECK-NEXT: tv.matmul
+// CHECK-NEXT: tv.transpose
+// CHECK-NEXT: tv.transpose {{.*}} {tv.local}
+// CHECK-NEXT: tv.transpose
+// CHECK-NEXT: return
+func.func @main(%x: !x, %w: tensor<4x6xf32>, %b: tensor<4xf32>)
+    -> (!x, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x6xf32>) {
+  %0 = tv.transpose %x perm [1, 0] : (!x) -> !t
+  %1 = tv.transpose %0 perm [1, 0] : (!t) -> !x
+  %2 = tv.linear %x, %w bias %b : (!x, tensor<4x6xf32>, tensor<4xf32>) -> tensor<4x4xf32>
+  %3 = tv.transpose %2 perm [1, 0] : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %4 = tv.matmul %x, %0 : (!x, !t) -> tensor<4x4xf32>
+  %5 = tv.transpose %4 perm [1, 0] : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %6 = tv.transpose %w perm [1, 0] {tv.local} : (tensor<4x6xf32>) -> tensor<6x4xf32>
+  %7 = tv.transpose %6 perm [1, 0] : (tensor<6x4xf32>) -> tensor<4x6xf32>
+  return %1, %3, %4, %5, %7 : !x, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x6xf32>
+}
