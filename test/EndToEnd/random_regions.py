@@ -27,6 +27,23 @@ def whole(local):
     return f"tensor<{shape}{element}>", [e for e in extents if not e.isdigit()]
 
 
+def live(body, yielded):
+    """The ops that something yielded needs: moves of others are not made."""
+    ops = []  # each with the lines of its regions
+    for line in body:
+        if re.match(r"    %\w+(?:, %\w+|:\d+)* = ", line):
+            ops.append([line])
+        else:
+            ops[-1].append(line)
+    kept, needed = [], set(re.findall(r"%\w+", yielded))
+    for op in reversed(ops):
+        results, _, rest = "\n".join(op).partition(" = ")
+        if needed.intersection(re.findall(r"%\w+", results)):
+            needed.update(re.findall(r"%\w+", rest))
+            kept[:0] = op
+    return kept
+
+
 def in_region(text):
     """A program that is a local function."""
     lines = text.splitlines()
@@ -50,7 +67,7 @@ def in_region(text):
     yielded, _, types = lines[last].strip().removeprefix("return ").partition(" : ")
     results = [whole(type_)[0] for type_ in split(types)]
     sizes = re.search(r"tv\.sizes = \{[^}]*\}", line)
-    body = lines[first + 1:last]
+    body = live(lines[first + 1:last], yielded)
     listed = ", ".join(results)
     given = ", ".join(f"%x{i}: {type_}{more}" for i, (type_, more) in enumerate(declared))
     return "\n".join([
