@@ -111,6 +111,15 @@ TensorViewDialect::verifyOperationAttribute(Operation *op,
   }
   if (attribute.getName() == kVariantsAttr)
     return verifyVariants(op, attribute.getValue());
+  if (attribute.getName() == kStepAttr) {
+    auto kind = dyn_cast<StringAttr>(attribute.getValue());
+    if (!isa<ReshardOp>(op) || !kind || !symbolizeStepKind(kind.getValue()))
+      return op->emitOpError() << "'tv.step' is of a tv.reshard, and names the "
+                                  "kind of a step, such as \"all_gather\"";
+  }
+  if (attribute.getName() == kLocalOpAttr &&
+      !isa<UnitAttr>(attribute.getValue()))
+    return op->emitOpError() << "'tv.local' has no value";
   return success();
 }
 

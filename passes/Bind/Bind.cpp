@@ -451,6 +451,14 @@ LogicalResult BindPass::bindFunction(func::FuncOp function, Binder &binder) {
       return failure();
     if (isa<ReshardOp>(op))
       op.setAttr(kUserMoveAttr, UnitAttr::get(&getContext()));
+    // A step begins where the text says.
+    OpBuilder builder(&op);
+    if (op.hasAttr(kStepAttr))
+      for (OpOperand &operand : op.getOpOperands())
+        if (ViewAttr view = getView(operand.get()))
+          operand.set(ConstrainOp::create(builder, op.getLoc(),
+                                          operand.get().getType(),
+                                          operand.get(), view));
     if (auto constrain = dyn_cast<ConstrainOp>(op)) {
       auto emitError = emitAt(op.getLoc(), "constraint");
       FailureOr<Type> bound = binder.bind(

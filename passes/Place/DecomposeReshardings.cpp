@@ -101,7 +101,9 @@ LogicalResult Decomposer::decompose(Operation *op) {
     if (Status status = checkLocal(op); !status)
       return op->emitError()
              << "is written for each device, but needs data of others: "
-             << status.message() << "; a 'comm' op before it may bring that";
+             << status.message()
+             << "; a 'comm' op moves it before, or after, where a result is "
+                "written as it lies";
     return success();
   }
   makeCapturesWhole(op);

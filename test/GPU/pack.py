@@ -8,7 +8,7 @@ Each program of test/Programs and examples/, for meshes of 1 to 4 devices, becom
     tests/NAME/expected/              NumPy float64's results, and how far each element
                                       may be from them (architecture.md, 11)
     tests/NAME/expected.json          the report of the same program on CPUs
-    tests/NAME/test.env               RANKS and FLAGS of tessera-run
+    tests/NAME/test.env               RANKS, FLAGS of tessera-run, STEPS
 
 and so does examples/minilm, with its weights in weights/; its tables are cut to the
 tokens and positions of its sentences. Some, among them GPT-3 blocks of a size with
@@ -107,7 +107,10 @@ def pack_program(tools, text, mesh, ranks, folder, target, flags, runs):
         if suffix:
             shutil.copytree(folder, test)
         run_flags = [*(f"--size {n}={v}" for n, v in sizes.items()), *run_flags]
-        (test / "test.env").write_text(f"RANKS={ranks}\nFLAGS='{' '.join(run_flags)}'\n")
+        # What a state is after one step is what is expected.
+        steps = 1 if re.search(r'tv\.role = "(state|parameter)"', text) else 3
+        (test / "test.env").write_text(
+            f"RANKS={ranks}\nFLAGS='{' '.join(run_flags)}'\nSTEPS={steps}\n")
     return len(runs)
 
 

@@ -64,3 +64,39 @@ func.func @other_extent(%x: tensor<?x8xf32> {tv.dims = ["b"]}) -> tensor<?x8xf32
   }
   return %y : tensor<?x8xf32>
 }
+
+// -----
+
+// Inside, too.
+
+#m = #tv.mesh<tp = 2>
+#rows = #tv.view<#m, [did(tp) * _, _]>
+!part = tensor<?x8xf32, #tv.local<#rows, of [b, 8]>>
+!other = tensor<?x8xf32, #tv.local<#rows, of [c, 8]>>
+func.func @other_inside(%x: tensor<?x8xf32> {tv.dims = ["b"]}) -> tensor<?x8xf32>
+    attributes {tv.sizes = {b = 64, c = 64}} {
+  %y = tv.local_region %x : (tensor<?x8xf32>) -> tensor<?x8xf32> {
+  ^bb0(%own: !part):
+    // expected-error@+1 {{result #0's dimension 0 has extent c; it must be b}}
+    %e = tv.exp %own : (!part) -> !other
+    tv.yield %e : !other
+  }
+  return %y : tensor<?x8xf32>
+}
+
+// -----
+
+// A function for any size, whose sizes a caller names.
+
+#m = #tv.mesh<tp = 2>
+!part = tensor<?x8xf32, #tv.local<#tv.view<#m, [did(tp) * _, _]>, of [b, 8]>>
+// CHECK-LABEL: @any_size
+// CHECK: tv.exp {{.*}} {tv.local}
+func.func private @any_size(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
+  %y = tv.local_region %x : (tensor<?x8xf32>) -> tensor<?x8xf32> {
+  ^bb0(%own: !part):
+    %e = tv.exp %own : (!part) -> !part
+    tv.yield %e : !part
+  }
+  return %y : tensor<?x8xf32>
+}

@@ -19,7 +19,7 @@ func.func @not_bound(%a: tensor<3x10xf32, #a>) -> tensor<30xf32, #b> {
 !rows = tensor<4x8xf32, #tv.view<#m, [did(tp) * 2, 8]>>
 !whole = tensor<4x8xf32, #tv.view<#m, [4, 8]>>
 func.func @written_local(%x: !rows, %y: !whole) -> !rows {
-  // expected-error@+1 {{is written for each device, but needs data of others: operand #1 lies as [4, 8], but must lie as [did(tp) * 2, 8] beside the others; a 'comm' op before it may bring that}}
+  // expected-error@+1 {{is written for each device, but needs data of others: operand #1 lies as [4, 8], but must lie as [did(tp) * 2, 8] beside the others; a 'comm' op moves it before, or after, where a result is written as it lies}}
   %z = tv.add %x, %y {tv.local} : (!rows, !whole) -> !rows
   return %z : !rows
 }

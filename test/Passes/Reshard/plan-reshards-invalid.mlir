@@ -40,7 +40,7 @@ func.func @reduces_all(%x: tensor<8xf32, #partial>) {
 #half = #tv.view<#m, [did(tp) * 4]>
 #whole = #tv.view<#m, [8]>
 func.func @no_step(%x: tensor<8xf32, #half>) {
-  // expected-error@+1 {{'tv.step' names no step: "gather"}}
+  // expected-error@+1 {{'tv.step' is of a tv.reshard, and names the kind of a step, such as "all_gather"}}
   %y = tv.reshard %x {tv.step = "gather"} : (tensor<8xf32, #half>) -> tensor<8xf32, #whole>
   return
 }
