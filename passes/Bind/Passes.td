@@ -104,7 +104,7 @@ def SimplifyIndicesPass
     #m = #tv.mesh<tp = 2>
     !a = tensor<8x4xf32, #tv.view<#m, [did(tp) * 4, 4]>>
     func.func @f(%a: !a, %b: tensor<4x6xf32>) -> tensor<8x6xf32> {
-      %y = tv.contract %b [1, 2], %a [0, 1] to [0, 2]
+      %y = tv.contract %b [1, 0], %a [2, 1] to [2, 0]
         : (tensor<4x6xf32>, !a) -> tensor<8x6xf32>
       return %y : tensor<8x6xf32>
     }
