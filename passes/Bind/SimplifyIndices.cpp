@@ -33,6 +33,15 @@ static bool isFree(Value value) {
   return op && !getView(value) && !op->hasAttr(kLocalOpAttr);
 }
 
+/// Whether `other` may take the place of `value`. What a function returns has
+/// the type that its signature says.
+static bool mayBe(Value value, Value other) {
+  return isFree(value) && (value.getType() == other.getType() ||
+                           llvm::none_of(value.getUsers(), [](Operation *user) {
+                             return user->hasTrait<OpTrait::IsTerminator>();
+                           }));
+}
+
 /// A product whose result may as well be in another order.
 static ContractionOpInterface getFreeProduct(Value value) {
   auto product = value.getDefiningOp<ContractionOpInterface>();
@@ -115,7 +124,7 @@ struct MergeTransposes : OpRewritePattern<TransposeOp> {
     if (!llvm::is_sorted(perm))
       rewriter.replaceOpWithNewOp<TransposeOp>(op, op.getType(),
                                                first.getInput(), perm);
-    else if (isFree(op.getResult()))
+    else if (mayBe(op.getResult(), first.getInput()))
       rewriter.replaceOp(op, first.getInput());
     else
       return failure();
@@ -132,7 +141,8 @@ struct DropReshapes : OpRewritePattern<ReshapeOp> {
       return cast<RankedTensorType>(value.getType()).getShape();
     };
     auto first = op.getInput().getDefiningOp<ReshapeOp>();
-    if (!first || !isFree(first.getResult()) || !isFree(op.getResult()) ||
+    if (!first || !isFree(first.getResult()) ||
+        !mayBe(op.getResult(), first.getInput()) ||
         shapeOf(first.getInput()) != shapeOf(op.getResult()) ||
         llvm::count_if(shapeOf(op.getResult()), ShapedType::isDynamic) > 1)
       return failure();
@@ -164,6 +174,7 @@ struct ProductOfTranspose : OpInterfaceRewritePattern<ContractionOpInterface> {
     Value a = fold(op.getA(), labels.a), b = fold(op.getB(), labels.b);
     if (!changed)
       return failure();
+    nameLocation(op);
     rewriter.setInsertionPoint(op);
     auto made = ContractOp::create(
         rewriter, op.getLoc(), op->getResult(0).getType(), a, b, op.getBias(),
@@ -186,6 +197,7 @@ struct TransposeOfProduct : OpRewritePattern<TransposeOp> {
     SmallVector<int32_t> result;
     for (int64_t dim : op.getPerm())
       result.push_back(labels.result[dim]);
+    nameLocation(product);
     rewriter.setInsertionPoint(product);
     auto made = ContractOp::create(rewriter, product.getLoc(), op.getType(),
                                    product.getA(), product.getB(), Value(),

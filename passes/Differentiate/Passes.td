@@ -77,51 +77,6 @@ def InlinePass : Pass<"tv-inline", "::mlir::ModuleOp"> {
   }];
 }
 
-def InlineRegionsPass : Pass<"tv-inline-regions", "::mlir::ModuleOp"> {
-  let summary = "Puts what is written for each device into the program";
-  let description = [{
-    The body of a `tv.local_region` takes the region's place. A device's part becomes the
-    tensor that it is of, in the same view, which is the user's; what stood between the
-    parts holds between the tensors, for an op on parts means its part of the op on
-    tensors. A `comm` op becomes a `tv.reshard` that `tv-plan-reshards` makes one step of
-    the same kind. Other ops are marked: `tv-decompose-reshardings` moves nothing for
-    them.
-
-    ```mlir
-    #m = #tv.mesh<tp = 2>
-    !part = tensor<4x8xf32, #tv.local<#tv.view<#m, [did(tp) * _, _]>, of [8, 8]>>
-    !sum = tensor<8xf32, #tv.local<#tv.view<#m, [_], partial = [tp : sum]>, of [8]>>
-    !whole = tensor<8xf32, #tv.local<#tv.view<#m, [_]>, of [8]>>
-    func.func @f(%x: tensor<8x8xf32>) -> tensor<8xf32> {
-      %s = tv.local_region %x : (tensor<8x8xf32>) -> tensor<8xf32> {
-      ^bb0(%own: !part):
-        %0 = tv.reduce sum %own dims [0] : (!part) -> !sum
-        %1 = comm.all_reduce %0 over #m [tp] id 0 : (!sum) -> !whole
-        tv.yield %1 : !whole
-      }
-      return %s : tensor<8xf32>
-    }
-    ```
-
-    becomes
-
-    ```mlir
-    #m = #tv.mesh<tp = 2>
-    #rows = #tv.view<#m, [did(tp) * _, _]>
-    #whole = #tv.view<#m, [_]>
-    !sum = tensor<8xf32, #tv.view<#m, [_], partial = [tp : sum]>>
-    func.func @f(%x: tensor<8x8xf32>) -> tensor<8xf32> {
-      %own = tv.constrain %x : (tensor<8x8xf32>) -> tensor<8x8xf32, #rows> to #rows
-      %0 = tv.reduce sum %own dims [0] {tv.local} : (tensor<8x8xf32, #rows>) -> !sum
-      %1 = tv.reshard %0 {tv.step = "all_reduce"} : (!sum) -> tensor<8xf32, #whole>
-      %s = tv.constrain %1 : (tensor<8xf32, #whole>) -> tensor<8xf32> to #whole
-      return %s : tensor<8xf32>
-    }
-    ```
-  }];
-  let dependentDialects = ["::tessera::comm::CommDialect"];
-}
-
 def DifferentiatePass : Pass<"tv-differentiate", "::mlir::ModuleOp"> {
   let summary = "Writes gradients as ops";
   let description = [{

@@ -83,3 +83,19 @@ func.func @main(%x: !x, %w: tensor<4x6xf32>, %b: tensor<4xf32>)
   %7 = tv.transpose %6 perm [1, 0] : (tensor<6x4xf32>) -> tensor<4x6xf32>
   return %1, %3, %4, %5, %7 : !x, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x6xf32>
 }
+
+// -----
+
+// What is returned has the type that the function says.
+#m = #tv.mesh<tp = 2>
+!x = tensor<4x6xf32, #tv.view<#m, [did(tp) * 2, 6]>>
+// CHECK-LABEL: @main
+// CHECK-COUNT-2: tv.transpose
+// CHECK-NEXT: return
+func.func @main(%x: !x) -> tensor<4x6xf32> {
+  %0 = tv.transpose %x perm [1, 0] : (!x) -> tensor<6x4xf32>
+  %1 = tv.transpose %0 perm [1, 0] : (tensor<6x4xf32>) -> tensor<4x6xf32>
+  %2 = tv.transpose %1 perm [1, 0] : (tensor<4x6xf32>) -> tensor<6x4xf32>
+  %3 = tv.transpose %2 perm [1, 0] : (tensor<6x4xf32>) -> tensor<4x6xf32>
+  return %3 : tensor<4x6xf32>
+}

@@ -568,13 +568,13 @@ class TesseraRun(Runs):
 
     def test_loads(self):
         """What ranks move and hold where it is not the same."""
-        run = ["linear-3.tsr", "--ranks", 3, "--inputs", "in.safetensors", "--report"]
+        run = ["linear-4.tsr", "--ranks", 4, "--inputs", "in.safetensors", "--report"]
         title, what, _, *rows = self.succeed(*run, "ranks").splitlines()
-        self.assertEqual(title, "linear-3.tsr: 3 ranks, mesh <tp = 3>, b = 5")
+        self.assertEqual(title, "linear-4.tsr: 4 ranks, mesh <tp = 4>, b = 5")
         self.assertEqual(what, "bytes that a rank moves in a run, and holds")
         ranks, sent, received, copied, external, *_ = zip(*(map(int, row.split()) for row in rows))
-        self.assertEqual(ranks, (0, 1, 2))
-        self.assertEqual(external, tuple(4 * (5 * k + 6 * k + 5 * 6) for k in (4, 4, 2)))
+        self.assertEqual(ranks, (0, 1, 2, 3))
+        self.assertEqual(external, tuple(4 * (5 * k + 6 * k + 5 * 6) for k in (3, 3, 3, 1)))
         self.assertEqual(sum(sent), sum(received))
         self.assertGreater(max(sent), np.mean(sent))
         (collective,) = json.loads(self.succeed(*run, "json"))["collectives"]

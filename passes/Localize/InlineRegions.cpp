@@ -13,7 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Comm/Comm.h"
-#include "Differentiate/Passes.h"
+#include "Localize/Passes.h"
 #include "TensorView/ExtentAnalysis.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -25,7 +25,7 @@ using namespace tessera::tv;
 
 namespace tessera::tv {
 #define GEN_PASS_DEF_INLINEREGIONSPASS
-#include "Differentiate/Passes.h.inc"
+#include "Localize/Passes.h.inc"
 } // namespace tessera::tv
 
 /// The tensor of which `part` is one device's part, in its view.
