@@ -2,6 +2,7 @@
 // part, also of what pointwise ops make of it. The residual, which is an argument, stays
 // whole, and each device takes its part of it.
 // RUN: tessera-opt %s --split-input-file --tessera="mesh=tp=4 to=local" | FileCheck %s %no_other_collective
+// RUN: tessera-opt %s --split-input-file --tessera="mesh=tp=3 to=kernels" --interpret=3 -o /dev/null
 
 // CHECK-LABEL: @main
 // CHECK: tv.linear
