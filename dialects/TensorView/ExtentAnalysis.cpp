@@ -156,8 +156,27 @@ inferByRule(ShardingRuleOpInterface op, ArrayRef<Extents> operands,
   return success();
 }
 
+bool ExtentAnalysis::addStaticResults(Operation *op) {
+  for (Value operand : op->getOperands())
+    if (auto it = extents.find(operand); it != extents.end())
+      for (const Extent &extent : it->second)
+        if (!extent.getStatic())
+          return false;
+  for (Value result : op->getResults())
+    if (isa<RankedTensorType>(result.getType()))
+      for (int64_t extent : getGlobalShape(result.getType()))
+        if (extent == layout::kDynamic)
+          return false;
+  for (Value result : op->getResults())
+    if (isa<RankedTensorType>(result.getType())) {
+      layout::Shape shape = getGlobalShape(result.getType());
+      extents[result] = Extents(shape.begin(), shape.end());
+    }
+  return true;
+}
+
 LogicalResult ExtentAnalysis::addResults(Operation *op) {
-  if (llvm::none_of(op->getResultTypes(), llvm::IsaPred<RankedTensorType>))
+  if (addStaticResults(op))
     return success();
   SmallVector<Extents> operands;
   for (Value operand : op->getOperands())

@@ -62,6 +62,9 @@ public:
 
 private:
   llvm::LogicalResult addArguments(mlir::func::FuncOp function);
+  /// Where all is static, the types say all, and the verifier has compared
+  /// them. False elsewhere.
+  bool addStaticResults(mlir::Operation *op);
   /// Every size in `own` has a maximum.
   llvm::LogicalResult add(mlir::Value value, std::vector<layout::Extent> own,
                           mlir::Operation *op);

@@ -50,12 +50,25 @@ static bool isCount(Type type) {
 }
 static bool isCondition(Type type) { return type.isSignlessInteger(1); }
 
+int64_t checks::rankOf(Value value) {
+  auto tensor = cast<RankedTensorType>(value.getType());
+  if (auto local = dyn_cast_or_null<LocalAttr>(tensor.getEncoding()))
+    return local.getExtents().size();
+  return tensor.getRank();
+}
+
+std::string Place::name() const {
+  if (role == Captured)
+    return "a captured tensor";
+  return (role == Operand ? "operand #" : "result #") + std::to_string(number);
+}
+
 SmallVector<Place> checks::placesOf(Operation *op) {
   SmallVector<Place> places;
   for (auto [i, operand] : llvm::enumerate(op->getOperands()))
-    places.push_back({operand, "operand #" + std::to_string(i)});
+    places.push_back({operand, Place::Operand, i});
   for (auto [i, result] : llvm::enumerate(op->getResults()))
-    places.push_back({result, "result #" + std::to_string(i)});
+    places.push_back({result, Place::Result, i});
   return places;
 }
 
@@ -79,13 +92,13 @@ LogicalResult checks::verifyTensors(Operation *op) {
   SmallVector<Place> places = placesOf(op);
   for (Region &region : op->getRegions())
     region.walk([&](LoadOp load) {
-      places.push_back({load.getTensor(), "a captured tensor"});
+      places.push_back({load.getTensor(), Place::Captured, 0});
     });
   for (const Place &place : places) {
     auto type = cast<RankedTensorType>(place.value.getType());
     if (!isStored(type.getElementType()))
       return op->emitOpError()
-             << place.name << " has element type " << type.getElementType()
+             << place.name() << " has element type " << type.getElementType()
              << "; it must be one of f64, f32, bf16, f16, f8E4M3FN, f8E5M2, "
                 "i64, i32, ui32, i8, ui8, i1";
     // Leaves room for sums and products of a few extents.
@@ -95,12 +108,12 @@ LogicalResult checks::verifyTensors(Operation *op) {
           (llvm::MulOverflow(elements, std::max<int64_t>(extent, 1),
                              elements) ||
            elements > kMaxElements))
-        return op->emitOpError() << place.name << " has more than 2^"
+        return op->emitOpError() << place.name() << " has more than 2^"
                                  << llvm::Log2_64(kMaxElements) << " elements";
     Attribute encoding = type.getEncoding();
     if (encoding && !isa<ViewAttr, LocalAttr>(encoding))
       return op->emitOpError()
-             << place.name << " has an encoding that is neither #tv.view nor "
+             << place.name() << " has an encoding that is neither #tv.view nor "
              << "#tv.local";
     (isa_and_nonnull<LocalAttr>(encoding) ? local : other) = true;
     MeshAttr mesh = meshOf(type);
@@ -109,8 +122,8 @@ LogicalResult checks::verifyTensors(Operation *op) {
     if (withMesh &&
         meshOf(withMesh->value.getType())->numDevices() != mesh->numDevices())
       return op->emitOpError()
-             << place.name << " lies on mesh " << mesh << ", but "
-             << withMesh->name << " on " << meshOf(withMesh->value.getType())
+             << place.name() << " lies on mesh " << mesh << ", but "
+             << withMesh->name() << " on " << meshOf(withMesh->value.getType())
              << "; all tensors of one op must lie on the same devices";
     if (!withMesh)
       withMesh = &place;
@@ -120,18 +133,32 @@ LogicalResult checks::verifyTensors(Operation *op) {
   return success();
 }
 
+/// The dimension `dim` of a tensor, of this extent.
+struct SeenExtent {
+  Place place;
+  size_t dim;
+  int64_t extent;
+};
+
+/// An error if `extent` is not that of `seen`, with which it must agree.
+static LogicalResult verifySame(Operation *op, const SeenExtent &extent,
+                                const SeenExtent &seen) {
+  if (extent.extent == seen.extent)
+    return success();
+  return op->emitOpError() << extent.place.name() << "'s dimension "
+                           << extent.dim << " has extent " << extent.extent
+                           << "; it must be " << seen.extent << ", as "
+                           << seen.place.name() << "'s dimension " << seen.dim
+                           << " has";
+}
+
 LogicalResult checks::verifyExtents(Operation *op) {
-  layout::Rule rule = cast<ShardingRuleOpInterface>(op).getShardingRule();
-  struct Seen {
-    int64_t extent;
-    std::string name;
-  };
-  std::map<layout::DimFactors, Seen> seen;
-  SmallVector<Place> places = placesOf(op);
-  for (auto [i, place] : llvm::enumerate(places)) {
-    const auto &dims = i < rule.operands.size()
-                           ? rule.operands[i]
-                           : rule.results[i - rule.operands.size()];
+  const layout::Rule rule = cast<ShardingRuleOpInterface>(op).getShardingRule();
+  SmallVector<std::pair<const layout::DimFactors *, SeenExtent>, 16> seen;
+  for (const Place &place : placesOf(op)) {
+    const auto &dims = place.role == Place::Operand
+                           ? rule.operands[place.number]
+                           : rule.results[place.number];
     layout::Shape shape = shapeOf(place.value);
     for (auto [d, factors] : llvm::enumerate(dims)) {
       bool shifted = llvm::any_of(factors, [&](int f) {
@@ -139,14 +166,14 @@ LogicalResult checks::verifyExtents(Operation *op) {
       });
       if (factors.empty() || shifted || isDynamic(shape[d]))
         continue;
-      auto [it, isNew] = seen.try_emplace(
-          factors,
-          Seen{shape[d], place.name + "'s dimension " + std::to_string(d)});
-      if (!isNew && it->second.extent != shape[d])
-        return op->emitOpError()
-               << place.name << "'s dimension " << d << " has extent "
-               << shape[d] << "; it must be " << it->second.extent << ", as "
-               << it->second.name << " has";
+      const SeenExtent extent{place, d, shape[d]};
+      auto same = llvm::find_if(seen, [&factors = factors](const auto &other) {
+        return *other.first == factors;
+      });
+      if (same == seen.end())
+        seen.emplace_back(&factors, extent);
+      else if (failed(verifySame(op, extent, same->second)))
+        return failure();
     }
   }
   return success();
@@ -206,18 +233,33 @@ LogicalResult checks::verifyPointwise(Operation *op, const Elements &elements,
   if (same.empty())
     for (const Place &place : all)
       same.push_back(place.value);
-  const Place *first = llvm::find_if(
-      all, [&](const Place &place) { return place.value == same[0]; });
-  if (failed(verifyTensors(op)) || failed(verifySameElement(op, same)) ||
-      failed(verifyElement(op, same[0], first->name, elements)))
+  if (failed(verifyTensors(op)) || failed(verifySameElement(op, same)))
     return failure();
+  if (!elements.contains(elementOf(same[0]))) {
+    const Place *first = llvm::find_if(
+        all, [&](const Place &place) { return place.value == same[0]; });
+    return verifyElement(op, same[0], first->name(), elements);
+  }
+  const int64_t rank = rankOf(all[0].value);
   for (const Place &place : all)
-    if (rankOf(place.value) != rankOf(all[0].value))
+    if (rankOf(place.value) != rank)
       return op->emitOpError()
-             << place.name << " has rank " << rankOf(place.value)
-             << "; it must be " << rankOf(all[0].value) << ", as "
-             << all[0].name << " has: tv.broadcast adds dimensions";
-  return verifyExtents(op);
+             << place.name() << " has rank " << rankOf(place.value)
+             << "; it must be " << rank << ", as " << all[0].name()
+             << " has: tv.broadcast adds dimensions";
+  // As its rule has it, which need not be built for this.
+  SmallVector<std::optional<SeenExtent>> seen(rank);
+  for (const Place &place : all)
+    for (auto [d, extent] : llvm::enumerate(shapeOf(place.value))) {
+      if (isDynamic(extent))
+        continue;
+      const SeenExtent own{place, d, extent};
+      if (!seen[d])
+        seen[d] = own;
+      else if (failed(verifySame(op, own, *seen[d])))
+        return failure();
+    }
+  return success();
 }
 
 LogicalResult checks::verifyStep(Operation *op, Value step) {

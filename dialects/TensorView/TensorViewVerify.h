@@ -24,16 +24,18 @@ inline layout::Shape shapeOf(mlir::Value value) {
   return getGlobalShape(value.getType());
 }
 /// Of the whole tensor; a local one may merge dimensions.
-inline int64_t rankOf(mlir::Value value) { return shapeOf(value).size(); }
+int64_t rankOf(mlir::Value value);
 inline bool isDynamic(int64_t extent) { return extent == layout::kDynamic; }
 inline std::string extentText(int64_t extent) {
   return isDynamic(extent) ? "?" : std::to_string(extent);
 }
 
-/// A tensor among an op's operands and results, with its name in messages.
+/// A tensor among an op's operands and results, or that its regions load.
 struct Place {
   mlir::Value value;
-  std::string name;
+  enum { Operand, Result, Captured } role;
+  size_t number;
+  std::string name() const; ///< in messages
 };
 llvm::SmallVector<Place> placesOf(mlir::Operation *op);
 

@@ -86,8 +86,8 @@ LogicalResult MapOp::verify() {
   if (failed(verifyTensors(*this)))
     return failure();
   for (const Place &place : placesOf(*this))
-    if (failed(
-            verifyRank(*this, place.value, place.name, rankOf(getInputs()[0]))))
+    if (failed(verifyRank(*this, place.value, place.name(),
+                          rankOf(getInputs()[0]))))
       return failure();
   return verifyExtents(*this);
 }
@@ -491,15 +491,17 @@ LogicalResult AdamWOp::verify() {
   const int64_t rank = rankOf(getWeight());
   for (auto [i, place] : llvm::enumerate(placesOf(*this))) {
     const bool isScalar = i >= 4 && i < 7;
-    if (failed(verifyRank(*this, place.value, place.name, isScalar ? 0 : rank)))
+    if (failed(
+            verifyRank(*this, place.value, place.name(), isScalar ? 0 : rank)))
       return failure();
     if (place.value == getStep())
       continue;
-    if (failed(verifyElement(*this, place.value, place.name, kFloats)))
+    if (failed(verifyElement(*this, place.value, place.name(), kFloats)))
       return failure();
     if (elementOf(place.value).isF64() != elementOf(getWeight()).isF64())
-      return emitOpError() << place.name << " is of " << elementOf(place.value)
-                           << ", the weight of " << elementOf(getWeight())
+      return emitOpError() << place.name() << " is of "
+                           << elementOf(place.value) << ", the weight of "
+                           << elementOf(getWeight())
                            << "; all must be f64, or none";
   }
   for (const APFloat &beta : {getMeanBeta(), getSquareBeta()})

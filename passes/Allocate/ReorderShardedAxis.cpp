@@ -56,12 +56,16 @@ namespace {
 struct ReorderShardedAxis
     : tv::impl::ReorderShardedAxisPassBase<ReorderShardedAxis> {
   void runOnContract() override {
+    bool tried = false;
     getOperation().walk([&](ReshardOp step) {
       std::optional<Chunked> chunked = getChunked(step);
+      tried |= chunked.has_value();
       if (!chunked || !tryOrder(chunked->whole, chunked->order))
         return;
       tryOrder(chunked->shard, chunked->order);
     });
+    if (!tried)
+      markAllAnalysesPreserved(); // and nothing is verified again
   }
 };
 } // namespace

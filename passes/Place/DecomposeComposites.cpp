@@ -82,6 +82,8 @@ public:
       if (all || !ruled || (!ruleless && cutsSequential(ruled)))
         composites.push_back(op);
     });
+    if (composites.empty())
+      markAllAnalysesPreserved(); // and nothing is verified again
     for (CompositeOpInterface op : composites) {
       OpBuilder builder(op);
       Operation *before = op->getPrevNode();

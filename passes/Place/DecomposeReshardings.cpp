@@ -42,6 +42,7 @@ private:
   void apply(Operation *op, const Placement &placement);
 
   Choices &choices;
+  LocalChecks checks;
 };
 } // namespace
 
@@ -98,7 +99,7 @@ void Decomposer::apply(Operation *op, const Placement &placement) {
 
 LogicalResult Decomposer::decompose(Operation *op) {
   if (op->removeAttr(kLocalOpAttr)) {
-    if (Status status = checkLocal(op); !status)
+    if (Status status = checks.check(op); !status)
       return op->emitError()
              << "is written for each device, but needs data of others: "
              << status.message()
@@ -107,7 +108,7 @@ LogicalResult Decomposer::decompose(Operation *op) {
     return success();
   }
   makeCapturesWhole(op);
-  if (checkLocal(op))
+  if (checks.check(op))
     return success();
   FailureOr<Placement> actual = getActualPlacement(op);
   if (failed(actual))

@@ -467,6 +467,32 @@ Status tv::checkLocal(Operation *op) {
   return PlacedOp(ruled, std::move(actual)).checkLocal();
 }
 
+Looks tv::looksOf(Operation *op) {
+  Looks looks;
+  auto add = [&](auto part) {
+    looks.push_back(reinterpret_cast<uintptr_t>(part.getAsOpaquePointer()));
+  };
+  add(op->getName());
+  add(op->getAttrDictionary());
+  for (Value operand : op->getOperands()) {
+    add(operand.getType());
+    looks.push_back(llvm::find(op->getOperands(), operand) -
+                    op->operand_begin());
+  }
+  for (Type type : op->getResultTypes())
+    add(type);
+  return looks;
+}
+
+Status LocalChecks::check(Operation *op) {
+  if (op->getNumRegions())
+    return checkLocal(op);
+  auto [status, isNew] = known.try_emplace(looksOf(op), Ok{});
+  if (isNew)
+    status->second = checkLocal(op);
+  return status->second;
+}
+
 Result<Placement> tv::followOperands(Operation *op, const Placement &actual) {
   if (auto reinterpretation = dyn_cast<ReinterpretOpInterface>(op)) {
     Result<View> result =

@@ -21,7 +21,9 @@
 
 #include "TensorView/TensorView.h"
 
+#include <map>
 #include <optional>
+#include <vector>
 
 namespace tessera::tv {
 
@@ -114,6 +116,20 @@ private:
 /// with a rule, reinterpretations, reshards and terminators; an error for
 /// others.
 Status checkLocal(mlir::Operation *op);
+
+/// What an op looks like: its name, attributes and types, and which operands
+/// are one value. A region is not looked at.
+using Looks = std::vector<uintptr_t>;
+Looks looksOf(mlir::Operation *op);
+
+/// `checkLocal` of many ops: those that look alike are asked once.
+class LocalChecks {
+public:
+  Status check(mlir::Operation *op);
+
+private:
+  std::map<Looks, Status> known;
+};
 
 /// The views that follow from the operands' views `operands` when no operand
 /// moves but from whole to partial; an error if there are none.

@@ -28,9 +28,10 @@ namespace {
 struct VerifyDecomposed : tv::impl::VerifyDecomposedPassBase<VerifyDecomposed> {
   void runOnOperation() override {
     bool whole = true;
+    LocalChecks checks;
     for (Block &block : getOperation().getBody())
       for (Operation &op : block)
-        if (Status status = checkLocal(&op); !status) {
+        if (Status status = checks.check(&op); !status) {
           op.emitError() << "needs data of other devices: " << status.message()
                          << "; run tv-decompose-reshardings";
           whole = false;

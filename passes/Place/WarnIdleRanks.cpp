@@ -42,8 +42,7 @@ private:
   const Loops &count(ShardingRuleOpInterface op);
   void suggest(InFlightDiagnostic &warning, const layout::Mesh &mesh);
 
-  /// Of ops by what they look like.
-  std::map<std::vector<const void *>, Loops> counted;
+  std::map<Looks, Loops> counted;
   std::vector<SubAxis> used;
   double all, most, least;
 };
@@ -60,15 +59,7 @@ static double partOf(const layout::Product &product, int64_t size,
 
 /// A dynamic loop counts as one iteration.
 const WarnIdleRanks::Loops &WarnIdleRanks::count(ShardingRuleOpInterface op) {
-  std::vector<const void *> key = {
-      op->getName().getAsOpaquePointer(),
-      op->getAttrDictionary().getAsOpaquePointer()};
-  for (Type type : op->getOperandTypes())
-    key.push_back(type.getAsOpaquePointer());
-  key.push_back(nullptr);
-  for (Type type : op->getResultTypes())
-    key.push_back(type.getAsOpaquePointer());
-  auto [known, isNew] = counted.try_emplace(std::move(key));
+  auto [known, isNew] = counted.try_emplace(looksOf(op));
   if (!isNew)
     return known->second;
 

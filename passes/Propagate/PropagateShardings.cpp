@@ -39,6 +39,7 @@ private:
   FailureOr<MeshAttr> findMesh();
   void addTensors(Propagation &graph, Operation &op, ExtentAnalysis &extents);
   void addTensor(Propagation &graph, Value value, ExtentAnalysis &extents);
+  SmallVector<Operation *> findDeciding(const Propagation &graph);
   LogicalResult addNode(Propagation &graph, Operation &op, MeshAttr mesh);
   void materialize(const Propagation &graph, MeshAttr mesh);
   void report(const Propagation &graph);
@@ -147,7 +148,8 @@ void PropagateShardingsPass::addTensor(Propagation &graph, Value value,
   tensor.shape = layout::Shape(type.getShape());
   tensor.typical = extents.getTypicalShape(value);
   tensor.elementBytes = ExtentAnalysis::getElementBytes(value);
-  tensor.name = describe(value);
+  if (explain)
+    tensor.name = describe(value);
   if (auto argument = dyn_cast<BlockArgument>(value)) {
     tensor.weight = isWeightRole(getOperation().getArgAttrOfType<StringAttr>(
         argument.getArgNumber(), kRoleAttr));
@@ -198,7 +200,8 @@ void PropagateShardingsPass::addTensors(Propagation &graph, Operation &op,
 LogicalResult PropagateShardingsPass::addNode(Propagation &graph, Operation &op,
                                               MeshAttr mesh) {
   Propagation::Node node;
-  node.name = describe(op.getResult(0));
+  if (explain)
+    node.name = describe(op.getResult(0));
   for (Value operand : op.getOperands())
     node.operands.push_back(indexOf(operand));
   for (Value result : op.getResults())
@@ -243,6 +246,8 @@ void PropagateShardingsPass::materialize(const Propagation &graph,
   func::FuncOp function = getOperation();
   for (auto [value, index] : indices) {
     const Propagation::Tensor &tensor = graph.tensor(index);
+    if (ViewAttr view = getView(value); view && view.getView() == tensor.view)
+      continue;
     layout::View view =
         layout::canonicalize(tensor.view, tensor.shape, mesh.getMesh());
     Value(value).setType(withEncoding(
@@ -303,6 +308,34 @@ void PropagateShardingsPass::report(const Propagation &graph) {
       emitRemark(values[decision.tensor].getLoc()) << decision.text;
 }
 
+/// The ops that may decide of a view, or are asked what such a one's operands
+/// cost; where decisions are explained, all.
+SmallVector<Operation *>
+PropagateShardingsPass::findDeciding(const Propagation &graph) {
+  auto isOpen = [&](Value value) {
+    const int tensor = indexOf(value);
+    return tensor >= 0 && graph.isOpen(tensor);
+  };
+  SmallVector<Operation *> deciding;
+  DenseSet<Operation *> asked;
+  for (Operation &op :
+       llvm::reverse(getOperation().getBody().front().without_terminator())) {
+    if (isa<ReshardOp>(op))
+      continue;
+    if (!explain && !asked.contains(&op) &&
+        llvm::none_of(op.getOperands(), isOpen) &&
+        llvm::none_of(op.getResults(), isOpen))
+      continue;
+    deciding.push_back(&op);
+    // One that gives its operand's elements costs what that does.
+    if (!isa<ShardingRuleOpInterface>(op))
+      for (Value operand : op.getOperands())
+        asked.insert(operand.getDefiningOp());
+  }
+  std::reverse(deciding.begin(), deciding.end());
+  return deciding;
+}
+
 void PropagateShardingsPass::runOnContract() {
   func::FuncOp function = getOperation();
   indices.clear();
@@ -314,13 +347,13 @@ void PropagateShardingsPass::runOnContract() {
   FailureOr<ExtentAnalysis> extents = ExtentAnalysis::run(function);
   if (failed(extents))
     return signalPassFailure();
-  Propagation graph(mesh->getMesh());
+  Propagation graph(mesh->getMesh(), explain);
   for (Value argument : function.getArguments())
     addTensor(graph, argument, *extents);
   for (Operation &op : function.getBody().front())
     addTensors(graph, op, *extents);
-  for (Operation &op : function.getBody().front().without_terminator())
-    if (!isa<ReshardOp>(op) && failed(addNode(graph, op, *mesh)))
+  for (Operation *op : findDeciding(graph))
+    if (failed(addNode(graph, *op, *mesh)))
       return signalPassFailure();
 
   Status status = graph.run();

@@ -46,11 +46,8 @@ static bool leavesPartial(const layout::Rule &rule, int factor) {
   return false;
 }
 
-Propagation::Propagation(layout::Mesh mesh)
-    : mesh(std::move(mesh)), nameless(this->mesh), plans(this->mesh) {
-  for (layout::Axis &axis : nameless.axes)
-    axis.name = std::to_string(axis.size);
-}
+Propagation::Propagation(layout::Mesh mesh, bool explain)
+    : explain(explain), mesh(std::move(mesh)), plans(this->mesh) {}
 
 int Propagation::addTensor(Tensor tensor) {
   nodesOfTensor.emplace_back();
@@ -75,9 +72,22 @@ void Propagation::addNode(Node node) {
     listed.push_back(false);
 }
 
+bool Propagation::isOpen(int tensor) const {
+  const std::vector<int> &open = tensors[tensor].open;
+  return std::any_of(open.begin(), open.end(),
+                     [](int dim) { return dim != kClosed; });
+}
+
 void Propagation::askAgain(int node) {
   for (int direction = 0; direction < 2; ++direction) {
-    if (isPending[direction][node])
+    const std::vector<int> &targets = direction == int(Direction::Forward)
+                                          ? nodes[node].results
+                                          : nodes[node].operands;
+    const bool decides =
+        explain || std::any_of(targets.begin(), targets.end(), [&](int target) {
+          return target >= 0 && isOpen(target);
+        });
+    if (!decides || isPending[direction][node])
       continue;
     isPending[direction][node] = true;
     pending[direction].push_back(node);
@@ -219,10 +229,10 @@ void Propagation::scatterReturned(int tensor) {
 /// Gives `tensor` the view, and what is summed to make it.
 void Propagation::scatter(int tensor, View view) {
   const Node &node = nodes[producers[tensor]];
-  log.push_back({tensor, true,
-                 tensors[tensor].name + " becomes " +
-                     layout::toString(view, mesh) +
-                     ", for it is a sum and nothing else says how it lies"});
+  say(tensor, true, [&] {
+    return tensors[tensor].name + " becomes " + layout::toString(view, mesh) +
+           ", for it is a sum and nothing else says how it lies";
+  });
   for (size_t i = 0; i < node.operands.size(); ++i) {
     int operand = node.operands[i];
     if (operand < 0 || nodesOfTensor[operand].size() != 2 ||
@@ -280,15 +290,37 @@ bool Propagation::roundBackward(int64_t priority) {
   return merge(proposals, Direction::Backward);
 }
 
+Product Propagation::nameless(Product product) const {
+  for (layout::Factor &factor : product) {
+    if (factor.kind == layout::Factor::Kind::Device)
+      factor.sub.axis = mesh.axes[factor.sub.axis].size;
+    factor.product = nameless(std::move(factor.product));
+  }
+  return product;
+}
+
+std::string Propagation::describe(const Proposal &proposal) const {
+  return layout::toString(proposal.to.product, mesh) + " from " +
+         tensors[proposal.source].name + " through " +
+         nodes[proposal.node].name;
+}
+
 bool Propagation::merge(std::vector<Proposal> &proposals, Direction direction) {
   auto rank = [](const Proposal &p) {
     return std::tuple(p.tensor, p.priority, p.rounded, p.shifted, -p.bytes,
-                      !p.weight, p.firstDim, std::string_view(p.key),
-                      std::string_view(p.text), std::string_view(p.why));
+                      !p.weight, p.firstDim);
   };
-  std::sort(
-      proposals.begin(), proposals.end(),
-      [&](const Proposal &a, const Proposal &b) { return rank(a) < rank(b); });
+  std::stable_sort(proposals.begin(), proposals.end(),
+                   [&](const Proposal &a, const Proposal &b) {
+                     const auto ofA = rank(a), ofB = rank(b);
+                     if (ofA != ofB || a.to.product == b.to.product)
+                       return ofA < ofB;
+                     auto last = [&](const Proposal &p) {
+                       return std::pair(nameless(p.to.product),
+                                        layout::toString(p.to.product, mesh));
+                     };
+                     return last(a) < last(b);
+                   });
   if (direction == Direction::Backward)
     findDisputes(proposals);
   bool changed = false;
@@ -390,13 +422,14 @@ void Propagation::findDisputes(const std::vector<Proposal> &proposals) {
             continue;
           for (int64_t d = p.firstDim; d < p.firstDim + p.to.span; ++d)
             disputed[p.tensor][d] = true;
-          log.push_back({p.tensor, false,
-                         tensors[p.tensor].name + " dimension " +
-                             std::to_string(p.firstDim) + " does not become " +
-                             p.text + " " + p.why + ": another use wants " +
-                             other.first->text + " in dimension " +
-                             std::to_string(other.first->firstDim) +
-                             ", and as it is it serves both"});
+          say(p.tensor, false, [&] {
+            return tensors[p.tensor].name + " dimension " +
+                   std::to_string(p.firstDim) + " does not become " +
+                   describe(p) + ": another use wants " +
+                   layout::toString(other.first->to.product, mesh) +
+                   " in dimension " + std::to_string(other.first->firstDim) +
+                   ", and as it is it serves both";
+          });
         }
       }
   }
@@ -440,10 +473,7 @@ void Propagation::proposeByView(int index, int source, int target,
     if (!axes.empty())
       proposals.push_back(
           {target, first, dim, index, source, origin, /*shifted=*/false,
-           /*rounded=*/false, worst, from.bytes(), from.weight,
-           layout::toString(dim.product, mesh),
-           "from " + from.name + " through " + nodes[index].name,
-           layout::toString(dim.product, nameless)});
+           /*rounded=*/false, worst, from.bytes(), from.weight});
     first += dim.span;
   }
 }
@@ -485,11 +515,12 @@ bool Propagation::take(const Proposal &proposal) {
   if (to == from + 1 && tensor.view.dims[from] == proposal.to)
     return false;
 
-  auto refuse = [&](std::string reason) {
-    log.push_back({proposal.tensor, false,
-                   tensor.name + " dimension " +
-                       std::to_string(proposal.firstDim) + " does not become " +
-                       proposal.text + " " + proposal.why + ": " + reason});
+  auto refuse = [&](const char *reason, const Product &of = {}) {
+    say(proposal.tensor, false, [&] {
+      return tensor.name + " dimension " + std::to_string(proposal.firstDim) +
+             " does not become " + describe(proposal) + ": " + reason +
+             (of.empty() ? "" : layout::toString(of, mesh));
+    });
     return false;
   };
   for (int64_t d = proposal.firstDim; d < end; ++d)
@@ -501,7 +532,7 @@ bool Propagation::take(const Proposal &proposal) {
     if (layout::refines(now.product, proposal.to.product, bound, mesh))
       return false; // already as fine
     if (!layout::refines(proposal.to.product, now.product, bound, mesh))
-      return refuse("it is already " + layout::toString(now.product, mesh));
+      return refuse("it is already ", now.product);
   } else {
     for (size_t d = from; d < to; ++d)
       if (!layout::axesOf(tensor.view.dims[d].product).empty())
@@ -520,7 +551,6 @@ bool Propagation::take(const Proposal &proposal) {
     Shape extents(tensor.shape.begin() + proposal.firstDim,
                   tensor.shape.begin() + end);
     fewer.to = layout::canonicalize(left, extents, mesh).dims[0];
-    fewer.text = layout::toString(fewer.to.product, mesh);
     return !layout::axesOf(fewer.to.product).empty() &&
            !layout::overlap(used, layout::axesOf(fewer.to.product)) &&
            take(fewer);
@@ -534,13 +564,13 @@ bool Propagation::take(const Proposal &proposal) {
                           tensor.priority.begin() + to);
     tensor.priority.insert(tensor.priority.begin() + from, proposal.priority);
   }
-  log.push_back({proposal.tensor, true,
-                 tensor.name + " dimension " +
-                     std::to_string(proposal.firstDim) + " becomes " +
-                     proposal.text + " " + proposal.why});
+  say(proposal.tensor, true, [&] {
+    return tensor.name + " dimension " + std::to_string(proposal.firstDim) +
+           " becomes " + describe(proposal);
+  });
   origins[proposal.tensor][proposal.firstDim] = {proposal.source,
                                                  proposal.sourceDim};
-  if (proposal.rounded)
+  if (explain && proposal.rounded)
     explainRounding(proposal);
   return true;
 }

@@ -81,7 +81,7 @@ public:
     /// For each view dimension of a user's view the priority at which it takes
     /// part; 0 otherwise.
     std::vector<int64_t> priority;
-    std::string name; ///< for explanations
+    std::string name; ///< where decisions are explained
 
     int64_t bytes() const; ///< global
   };
@@ -90,14 +90,16 @@ public:
   using ViewMap = std::function<Result<layout::View>(const layout::View &)>;
 
   struct Node {
-    std::string name;
+    std::string name;                   ///< where decisions are explained
     std::vector<int> operands, results; ///< tensors; -1 for none
     layout::Rule rule;                  ///< unless `forward` is set
     bool pointwise = false;             ///< passes flat dimensions on
     ViewMap forward, backward;
   };
 
-  explicit Propagation(layout::Mesh mesh);
+  /// With `explain`, `decisions` tells of all; without, ops that can decide
+  /// nothing are not asked.
+  explicit Propagation(layout::Mesh mesh, bool explain = true);
 
   int addTensor(Tensor tensor);
   void addNode(Node node);
@@ -107,6 +109,8 @@ public:
   Status run();
 
   const Tensor &tensor(int index) const { return tensors[index]; }
+  /// Whether propagation may split a dimension of it.
+  bool isOpen(int tensor) const;
 
   /// Where a decision comes from, or why a proposal was not taken.
   struct Decision {
@@ -133,9 +137,6 @@ private:
     int64_t priority;
     int64_t bytes; ///< of the tensor that it comes from; larger first
     bool weight;   ///< first
-    std::string text;
-    std::string why;
-    std::string key; ///< `text` without names of axes
   };
 
   class ByRule;
@@ -174,9 +175,17 @@ private:
   std::optional<layout::Dim> roundToOutermost(const layout::Dim &flat,
                                               int64_t extent) const;
   void explainRounding(const Proposal &proposal);
+  /// Logs a decision on `tensor`, of which `text()` tells.
+  template <typename Text> void say(int tensor, bool taken, Text text) {
+    if (explain)
+      log.push_back({tensor, taken, text()});
+  }
+  std::string describe(const Proposal &proposal) const;
+  /// With each axis's size for its number: names of axes decide last.
+  layout::Product nameless(layout::Product product) const;
 
+  bool explain;
   layout::Mesh mesh;
-  layout::Mesh nameless; ///< its axes have their sizes for names
   layout::Plans plans;
   std::vector<Tensor> tensors;
   std::vector<Node> nodes;

@@ -59,7 +59,6 @@ private:
     int64_t priority;
     int64_t bytes;
     bool weight;
-    std::string text, key; ///< as in a proposal
     int source;
   };
   /// A split that gives way to another, and what is left of it.
@@ -246,10 +245,8 @@ void Propagation::ByRule::collect(int source,
       continue;
     bool shifted =
         factors.size() == 1 && rule.factors[factors[0]].kind == Kind::Shifted;
-    candidates.push_back(
-        {factors, seen, begin, shifted, rounded, own, tensor.bytes(),
-         tensor.weight, layout::toString(seen.product, graph.mesh),
-         layout::toString(seen.product, graph.nameless), source});
+    candidates.push_back({factors, seen, begin, shifted, rounded, own,
+                          tensor.bytes(), tensor.weight, source});
   }
 }
 
@@ -275,15 +272,23 @@ void Propagation::ByRule::collect(int64_t priority) {
     for (size_t i = 0; i < node.results.size(); ++i)
       if (node.results[i] >= 0)
         collect(node.results[i], rule.results[i], priority);
-  auto rank = [&](const Candidate &c) {
-    return std::tuple(c.priority, c.rounded, c.shifted, -c.bytes, !c.weight,
-                      std::string_view(c.key), placeInResults(c),
-                      std::string_view(c.text));
+  auto rank = [](const Candidate &c) {
+    return std::tuple(c.priority, c.rounded, c.shifted, -c.bytes, !c.weight);
   };
-  std::sort(candidates.begin(), candidates.end(),
-            [&](const Candidate &a, const Candidate &b) {
-              return rank(a) < rank(b);
-            });
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [&](const Candidate &a, const Candidate &b) {
+                     const auto ofA = rank(a), ofB = rank(b);
+                     if (ofA != ofB)
+                       return ofA < ofB;
+                     if (a.dim.product == b.dim.product)
+                       return placeInResults(a) < placeInResults(b);
+                     auto last = [&](const Candidate &c) {
+                       return std::tuple(
+                           graph.nameless(c.dim.product), placeInResults(c),
+                           layout::toString(c.dim.product, graph.mesh));
+                     };
+                     return last(a) < last(b);
+                   });
 }
 
 //===----------------------------------------------------------------------===//
@@ -508,15 +513,18 @@ void Propagation::ByRule::explain(
   const auto &[loser, winner, left] = loss;
   if (!graph.conflicts.insert({index, loser->source, loser->first}).second)
     return;
+  if (!graph.explain)
+    return;
   std::string text =
       graph.tensors[loser->source].name + " dimension " +
-      std::to_string(loser->first) + ": " + loser->text + " does not pass " +
+      std::to_string(loser->first) + ": " +
+      layout::toString(loser->dim.product, graph.mesh) + " does not pass " +
       node.name +
       (layout::axesOf(left.product).empty()
            ? ""
            : " but as " + layout::toString(left.product, graph.mesh)) +
-      ", whose loops " + winner->text + " of " +
-      graph.tensors[winner->source].name + " splits";
+      ", whose loops " + layout::toString(winner->dim.product, graph.mesh) +
+      " of " + graph.tensors[winner->source].name + " splits";
   if (auto other = otherwise.find(loser); other != otherwise.end()) {
     char costs[64];
     std::snprintf(costs, sizeof costs, ": %.4g us, %.4g us otherwise",
@@ -535,13 +543,9 @@ void Propagation::ByRule::add(int target, int64_t first, const Dim &dim,
                               std::vector<Proposal> &proposals) const {
   if (target == candidate.source)
     return;
-  proposals.push_back(
-      {target, first, dim, index, candidate.source, candidate.first,
-       candidate.shifted, candidate.rounded, candidate.priority,
-       candidate.bytes, candidate.weight,
-       layout::toString(dim.product, graph.mesh),
-       "from " + graph.tensors[candidate.source].name + " through " + node.name,
-       layout::toString(dim.product, graph.nameless)});
+  proposals.push_back({target, first, dim, index, candidate.source,
+                       candidate.first, candidate.shifted, candidate.rounded,
+                       candidate.priority, candidate.bytes, candidate.weight});
 }
 
 std::optional<Dim> Propagation::ByRule::dimOf(int factor, int target,

@@ -52,9 +52,10 @@ namespace {
 struct VerifyPlanned : tv::impl::VerifyPlannedPassBase<VerifyPlanned> {
   void runOnOperation() override {
     bool whole = true;
+    LocalChecks checks;
     for (Block &block : getOperation().getBody())
       for (Operation &op : block) {
-        Status status = checkLocal(&op);
+        Status status = checks.check(&op);
         if (auto reshard = dyn_cast<ReshardOp>(op); status && reshard)
           status = checkPlanned(reshard);
         if (!status) {
