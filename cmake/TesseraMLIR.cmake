@@ -39,6 +39,14 @@ target_link_libraries(tessera-mlir INTERFACE
   # What only unused parts need must not be where a package goes: libz3.
   -Wl,--as-needed ${llvm_system_libs} -Wl,--no-as-needed)
 
+# For executables: a compiler makes and frees much that is small. Sanitizers have
+# an allocator of their own.
+add_library(tessera-malloc INTERFACE)
+if(NOT TESSERA_SANITIZE)
+  find_library(TESSERA_JEMALLOC libjemalloc.a REQUIRED)
+  target_link_libraries(tessera-malloc INTERFACE ${TESSERA_JEMALLOC} -lpthread)
+endif()
+
 include_directories(SYSTEM ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS})
 
 # tessera_tablegen(TARGET FILE.td (OUTPUT -generator)...) makes the files in the

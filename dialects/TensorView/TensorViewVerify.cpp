@@ -179,6 +179,21 @@ LogicalResult checks::verifyExtents(Operation *op) {
   return success();
 }
 
+LogicalResult checks::verifySameExtents(Operation *op, ArrayRef<Place> places) {
+  SmallVector<std::optional<SeenExtent>> seen(rankOf(places[0].value));
+  for (const Place &place : places)
+    for (auto [d, extent] : llvm::enumerate(shapeOf(place.value))) {
+      if (isDynamic(extent))
+        continue;
+      const SeenExtent own{place, d, extent};
+      if (!seen[d])
+        seen[d] = own;
+      else if (failed(verifySame(op, own, *seen[d])))
+        return failure();
+    }
+  return success();
+}
+
 LogicalResult checks::verifyRank(Operation *op, Value value, StringRef name,
                                  int64_t rank) {
   if (rankOf(value) == rank)
@@ -247,19 +262,7 @@ LogicalResult checks::verifyPointwise(Operation *op, const Elements &elements,
              << place.name() << " has rank " << rankOf(place.value)
              << "; it must be " << rank << ", as " << all[0].name()
              << " has: tv.broadcast adds dimensions";
-  // As its rule has it, which need not be built for this.
-  SmallVector<std::optional<SeenExtent>> seen(rank);
-  for (const Place &place : all)
-    for (auto [d, extent] : llvm::enumerate(shapeOf(place.value))) {
-      if (isDynamic(extent))
-        continue;
-      const SeenExtent own{place, d, extent};
-      if (!seen[d])
-        seen[d] = own;
-      else if (failed(verifySame(op, own, *seen[d])))
-        return failure();
-    }
-  return success();
+  return verifySameExtents(op, all);
 }
 
 LogicalResult checks::verifyStep(Operation *op, Value step) {

@@ -47,6 +47,10 @@ MeshAttr meshOf(mlir::Type type);
 llvm::LogicalResult verifyTensors(mlir::Operation *op);
 /// Dimensions of the same factors have the same extent.
 llvm::LogicalResult verifyExtents(mlir::Operation *op);
+/// The same where each loop is a dimension of all tensors, which have one rank:
+/// no rule is built.
+llvm::LogicalResult verifySameExtents(mlir::Operation *op,
+                                      llvm::ArrayRef<Place> places);
 
 llvm::LogicalResult verifyRank(mlir::Operation *op, mlir::Value value,
                                llvm::StringRef name, int64_t rank);

@@ -85,11 +85,12 @@ LogicalResult MapOp::verify() {
     return emitOpError() << "must have an operand and a result";
   if (failed(verifyTensors(*this)))
     return failure();
-  for (const Place &place : placesOf(*this))
+  SmallVector<Place> places = placesOf(*this);
+  for (const Place &place : places)
     if (failed(verifyRank(*this, place.value, place.name(),
                           rankOf(getInputs()[0]))))
       return failure();
-  return verifyExtents(*this);
+  return verifySameExtents(*this, places);
 }
 
 LogicalResult MapOp::verifyRegions() {

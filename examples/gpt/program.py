@@ -357,22 +357,24 @@ class Program:
       of [0]{with_} to {[i + len(self.given) for i in range(len(names))]}
     : ({', '.join([*self.given.values(), *types, *cotangents.values()])})
       -> (!loss, {', '.join(types)})""")
-        # Squares of gradients of one type are added before they are summed.
-        squares = {}
+        # Squares of up to 4 gradients of one type are added before they are summed: in one
+        # kernel, however many layers there are.
+        of_type, total = {}, []
         for name, type, grad in zip(names, types, grads):
-            square = self.tensor(*self.parameters[name][0], of=self.element)
-            value = self.value(name)
-            self.add(f"  {value}_square = tv.mul {grad}, {grad} : ({type}, {type}) -> {square}")
-            if type in squares:
-                before, _, shape = squares[type]
-                self.add(f"  {value}_squares = tv.add {before}, {value}_square : "
-                         f"({square}, {square}) -> {square}")
-                squares[type] = f"{value}_squares", square, shape
-            else:
-                squares[type] = f"{value}_square", square, self.parameters[name][0]
-        total = []
-        for value, square, shape in squares.values():
-            self.add(f"  {value}_sum = tv.reduce sum {value} dims {list(range(len(shape)))} : "
+            of_type.setdefault(type, []).append((name, grad))
+        for type, group in [(type, all[i:i + 4]) for type, all in of_type.items()
+                            for i in range(0, len(all), 4)]:
+            shape = self.parameters[group[0][0]][0]
+            square = self.tensor(*self.parameters[group[0][0]][0], of=self.element)
+            added = None
+            for name, grad in group:
+                value = self.value(name)
+                self.add(f"  {value}_square = tv.mul {grad}, {grad} : ({type}, {type}) -> {square}")
+                if added:
+                    self.add(f"  {value}_squares = tv.add {added}, {value}_square : "
+                             f"({square}, {square}) -> {square}")
+                added = value + ("_squares" if added else "_square")
+            self.add(f"  {value}_sum = tv.reduce sum {added} dims {list(range(len(shape)))} : "
                      f"({square}) -> !scalar")
             total.append(value + "_sum")
             if len(total) > 1:

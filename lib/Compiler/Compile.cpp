@@ -25,6 +25,7 @@
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/Remarks.h"
+#include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Support/FileUtilities.h"
 #include "llvm/ADT/MapVector.h"
@@ -226,9 +227,11 @@ LogicalResult Compilation::runPhases(ModuleOp program,
     if (runsIt) {
       if (phase.name == "scheduled" && failed(checkTarget(program)))
         return failure();
+      // (tessera-opt verifies behind each pass.)
       PassManager passes(program.getContext());
+      passes.enableVerifier(false);
       phase.build(passes, pipeline);
-      if (failed(passes.run(program)))
+      if (failed(passes.run(program)) || failed(mlir::verify(program)))
         return failure();
     }
     if (phase.build && running &&

@@ -157,6 +157,8 @@ public:
 private:
   const llvm::StringMap<int64_t> &sizes;
   MeshAttr first; ///< that all views lie on
+  llvm::DenseMap<ViewAttr, ViewAttr> resized;
+  llvm::DenseMap<Type, Type> bound;
 };
 
 class BindPass : public tv::impl::BindPassBase<BindPass> {
@@ -204,6 +206,8 @@ static void resizeAxes(layout::Product &product, const layout::Mesh &from,
 
 FailureOr<ViewAttr>
 Binder::resize(ViewAttr attr, function_ref<InFlightDiagnostic()> emitError) {
+  if (auto known = resized.find(attr); known != resized.end())
+    return known->second;
   FailureOr<MeshAttr> mesh = bind(attr.getMesh(), emitError);
   if (failed(mesh))
     return failure();
@@ -233,7 +237,7 @@ Binder::resize(ViewAttr attr, function_ref<InFlightDiagnostic()> emitError) {
                             "and list devices alike or in an order of axes";
     view = *moved;
   }
-  return ViewAttr::get(attr.getContext(), first, view);
+  return resized[attr] = ViewAttr::get(attr.getContext(), first, view);
 }
 
 FailureOr<Type> Binder::bind(Type type,
@@ -245,17 +249,18 @@ FailureOr<Type> Binder::bind(Type type,
   ViewAttr view = getView(type);
   if (!view)
     return type;
-  FailureOr<ViewAttr> resized = resize(view, emitError);
-  if (failed(resized))
+  if (auto known = bound.find(type); known != bound.end())
+    return known->second;
+  FailureOr<ViewAttr> own = resize(view, emitError);
+  if (failed(own))
     return failure();
   auto tensor = cast<RankedTensorType>(type);
   layout::Shape shape(tensor.getShape());
-  if (failed(
-          resized->verifyEncoding(shape, tensor.getElementType(), emitError)))
+  if (failed(own->verifyEncoding(shape, tensor.getElementType(), emitError)))
     return failure();
-  return Type(withEncoding(
-      tensor, resized->with(layout::canonicalize(resized->getView(), shape,
-                                                 resized->getLayoutMesh()))));
+  return bound[type] = withEncoding(
+             tensor, own->with(layout::canonicalize(own->getView(), shape,
+                                                    own->getLayoutMesh())));
 }
 
 LogicalResult BindPass::readSizes(llvm::StringMap<int64_t> &sizes) {

@@ -54,14 +54,16 @@ private:
   bool isFusable(Operation *op) const;
   void addProduct(Operation *product, Operation *at);
   void addStep(Operation *op, bool fused);
-  std::optional<Steps> getBetween(const Steps &sources, size_t target);
-  void moveBefore(const Steps &between, size_t target);
+  std::optional<SmallVector<size_t>> getBetween(const Steps &sources,
+                                                size_t target);
+  void moveBefore(ArrayRef<size_t> between, size_t target);
   std::optional<Steps> getReaders(Value value);
   bool isStored(Value value);
   std::optional<FusedOps> fuse(llvm::SetVector<Operation *> ops);
   void computeAgain(Operation *op);
   bool join(size_t step, size_t other);
   Steps getSources(size_t step);
+  const Steps &getKnownSources(size_t step);
   void forEachRead(PlanStep &step, llvm::function_ref<void(Value)> visit);
 
   func::FuncOp main;
@@ -78,6 +80,9 @@ private:
   std::vector<size_t> order, position;
   std::optional<size_t> lastCollective; ///< step
   llvm::DenseMap<Operation *, size_t> stepOf;
+  /// While ops are added to steps: what those that are not added to depend on.
+  std::vector<std::optional<Steps>> sourcesOf;
+  llvm::BitVector found;              ///< by `getBetween`
   llvm::DenseSet<Operation *> copied; ///< computed where they are read
   SmallVector<Operation *> program;   ///< its ops, in the order of `placeOf`
   llvm::DenseMap<Operation *, size_t> placeOf;
@@ -136,28 +141,40 @@ void Grouper::forEachRead(PlanStep &step,
 Grouper::Steps Grouper::getSources(size_t step) {
   Steps sources;
   forEachRead(steps[step], [&](Value value) {
-    if (Operation *op = value.getDefiningOp())
-      if (stepOf.contains(op) && stepOf[op] != step)
-        sources.insert(stepOf[op]);
+    if (auto source = stepOf.find(value.getDefiningOp());
+        source != stepOf.end() && source->second != step)
+      sources.insert(source->second);
   });
   if (steps[step].before)
     sources.insert(*steps[step].before);
   return sources;
 }
 
+const Grouper::Steps &Grouper::getKnownSources(size_t step) {
+  if (sourcesOf.size() <= step)
+    sourcesOf.resize(step + 1);
+  if (!sourcesOf[step])
+    sourcesOf[step] = getSources(step);
+  return *sourcesOf[step];
+}
+
 /// What of `sources`, and of what they depend on, comes after `target`; nothing
 /// if one of them depends on it.
-std::optional<Grouper::Steps> Grouper::getBetween(const Steps &sources,
-                                                  size_t target) {
-  Steps between;
+std::optional<SmallVector<size_t>> Grouper::getBetween(const Steps &sources,
+                                                       size_t target) {
+  SmallVector<size_t> between;
+  found.reset();
+  found.resize(steps.size());
   auto add = [&](size_t step) {
-    if (position[step] > position[target])
-      between.insert(step);
+    if (position[step] <= position[target] || found.test(step))
+      return;
+    found.set(step);
+    between.push_back(step);
   };
   for (size_t source : sources)
     add(source);
   for (size_t i = 0; i < between.size(); ++i)
-    for (size_t source : getSources(between[i])) {
+    for (size_t source : getKnownSources(between[i])) {
       if (source == target)
         return std::nullopt;
       add(source);
@@ -166,17 +183,20 @@ std::optional<Grouper::Steps> Grouper::getBetween(const Steps &sources,
 }
 
 /// Puts what a step has come to depend on before it.
-void Grouper::moveBefore(const Steps &between, size_t target) {
+void Grouper::moveBefore(ArrayRef<size_t> between, size_t target) {
   if (between.empty())
     return;
   const size_t begin = position[target];
   size_t end = begin;
-  for (size_t step : between)
+  llvm::BitVector moved(steps.size());
+  for (size_t step : between) {
     end = std::max(end, position[step] + 1);
+    moved.set(step);
+  }
   SmallVector<size_t> later;
   size_t at = begin;
   for (size_t step : ArrayRef(order).slice(begin, end - begin))
-    if (between.contains(step))
+    if (moved.test(step))
       order[at++] = step;
     else
       later.push_back(step);
@@ -379,7 +399,7 @@ void Grouper::group() {
           isApart(&op, *steps[target].fused) ||
           !steps[target].fused->canAdd(&op))
         continue;
-      std::optional<Steps> between = getBetween(sources, target);
+      std::optional<SmallVector<size_t>> between = getBetween(sources, target);
       if (!between)
         continue;
       steps[target].fused->add(&op);
@@ -389,6 +409,8 @@ void Grouper::group() {
       steps.pop_back();
       order.pop_back();
       position.pop_back();
+      if (target < sourcesOf.size())
+        sourcesOf[target].reset();
       moveBefore(*between, target);
       break;
     }

@@ -29,8 +29,10 @@ constexpr int64_t kShortRow = 1024;
 constexpr int64_t kMinPoints = 4096;
 /// Of a block's shared memory, for what is not kept.
 constexpr int64_t kReserved = 2 << 10;
-/// Of a multiprocessor, and what a thread of a run needs beside its sums.
-constexpr int64_t kRegisters = 1 << 16, kOtherRegisters = 48;
+/// Of a multiprocessor; what a thread of a run needs beside its sums, and
+/// another beside its loads.
+constexpr int64_t kRegisters = 1 << 16, kOtherRegisters = 48,
+                  kBodyRegisters = 32;
 
 class Rows {
 public:
@@ -58,6 +60,10 @@ private:
     return (columns() ? loop : stage).getUpperBound().back();
   }
   bool columns() const { return form == Form::Columns; }
+  /// Of a thread, where all that a stage loads is there at once.
+  int64_t getRegisters() const {
+    return int64_t(unroll) * (again + once) + kBodyRegisters;
+  }
 
   scf::ParallelOp loop;
   scf::ForOp rows; ///< of a run
@@ -314,7 +320,8 @@ void Rows::planKept() {
   if (blocks && again > 0 && words && needed <= most) {
     keep = Keep::Shared;
     shared = needed;
-  } else if (!columns() && unroll <= 8 && unroll * again <= 40) {
+  } else if (!columns() && unroll <= 8 && unroll * again <= 40 &&
+             getRegisters() <= kRegisters / threads) {
     keep = Keep::Registers;
   }
   const bool mayKeep = keep != Keep::No;
@@ -324,7 +331,8 @@ void Rows::planKept() {
   if (!mayKeep && blocks && again == 0) {
     threads = 256;
     unroll = std::clamp(kLoadRegisters / std::max(once, 1), 1, 8);
-    resident = 4;
+    resident =
+        std::clamp<int64_t>(kRegisters / (threads * getRegisters()), 1, 4);
   }
   // Some blocks load while others reduce; what bodies compute takes registers
   // too.
@@ -378,11 +386,15 @@ LoopAttr Rows::getAttribute() {
   MLIRContext *context = loop.getContext();
   SmallVector<ConditionAttr> conditions = getConditions();
   const bool widest = keep != Keep::No || width > 1 || columns();
-  SmallVector<InstanceAttr> instances = {
-      InstanceAttr::get(context, width, widest ? unroll : 4, keep, conditions)};
+  size_t loads = 1; // of a stage
+  for (Chunk &chunk : chunks)
+    loads = std::max(loads, chunk.getLoads().size());
+  const int ofNumbers =
+      columns() ? unroll : std::clamp<int>(kLoadRegisters / loads, 1, 4);
+  SmallVector<InstanceAttr> instances = {InstanceAttr::get(
+      context, width, widest ? unroll : ofNumbers, keep, conditions)};
   if (!conditions.empty())
-    instances.push_back(
-        InstanceAttr::get(context, 1, columns() ? unroll : 4, Keep::No, {}));
+    instances.push_back(InstanceAttr::get(context, 1, ofNumbers, Keep::No, {}));
   return LoopAttr::get(context, form, threads, items, shared,
                        form == Form::Blocks ? resident : 0, 0, -1, instances);
 }
