@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace tessera::layout {
 
@@ -316,71 +317,109 @@ static std::vector<OwnedRun> ownedRuns(const Parts &parts,
                                        const Product &product, int64_t bound,
                                        const Mesh &mesh) {
   std::vector<OwnedRun> runs;
-  for (int64_t part = 0; part < parts.count; ++part)
-    for (const Run &run :
-         localRuns(product, bound, mesh, parts.coordsOf(mesh, part)))
+  for (int64_t part = 0; part < parts.count; ++part) {
+    const std::vector<Run> own =
+        localRuns(product, bound, mesh, parts.coordsOf(mesh, part));
+    if (part == 0)
+      runs.reserve(own.size() * parts.count); // others have as many, or fewer
+    for (const Run &run : own)
       runs.push_back({run, part});
+  }
   std::sort(runs.begin(), runs.end(), [](const OwnedRun &a, const OwnedRun &b) {
     return a.run.global < b.run.global;
   });
   return runs;
 }
 
-/// Where a meeting with `part` is in a row, or would be.
-template <typename Row> static auto find(Row &row, int64_t part) {
-  return std::lower_bound(row.begin(), row.end(), part,
+/// Where a meeting with `part` is among those of a part, or would be.
+template <typename Meetings>
+static auto find(Meetings begin, Meetings end, int64_t part) {
+  return std::lower_bound(begin, end, part,
                           [](const Overlap::Meeting &meeting, int64_t part) {
                             return meeting.to < part;
                           });
 }
 
 int64_t Overlap::at(int64_t fromPart, int64_t toPart) const {
-  const std::vector<Meeting> &row = meetings[fromPart];
-  auto meeting = find(row, toPart);
-  return meeting == row.end() || meeting->to != toPart ? 0 : meeting->elements;
+  std::span<const Meeting> all = meetingsOf(fromPart);
+  auto meeting = find(all.begin(), all.end(), toPart);
+  return meeting == all.end() || meeting->to != toPart ? 0 : meeting->elements;
+}
+
+/// Calls `visit(a, b, begin, end)` for what runs of both sides have in common.
+template <typename Visit>
+static void forEachCommon(const std::vector<OwnedRun> &from,
+                          const std::vector<OwnedRun> &to, Visit visit) {
+  for (size_t f = 0, t = 0; f < from.size() && t < to.size();) {
+    const Run &a = from[f].run, &b = to[t].run;
+    const int64_t aEnd = a.global + a.length, bEnd = b.global + b.length;
+    const int64_t begin = std::max(a.global, b.global),
+                  end = std::min(aEnd, bEnd);
+    if (begin < end)
+      visit(from[f], to[t], begin, end);
+    f += aEnd == end;
+    t += bEnd == end;
+  }
 }
 
 Overlap::Overlap(const Group &group, const Mesh &mesh, bool keepShared) {
   Reduced small(group, keepShared);
   from = Parts(small.from);
   to = Parts(small.to);
-  meetings.resize(from.count);
-  std::vector<OwnedRun> fromRuns =
+  const std::vector<OwnedRun> fromRuns =
       ownedRuns(from, small.from, small.bound, mesh);
-  std::vector<OwnedRun> toRuns = ownedRuns(to, small.to, small.bound, mesh);
-  std::vector<int64_t> fromMeets(from.count, -1), toMeets(to.count, -1);
+  const std::vector<OwnedRun> toRuns =
+      ownedRuns(to, small.to, small.bound, mesh);
 
-  for (size_t f = 0, t = 0; f < fromRuns.size() && t < toRuns.size();) {
-    const OwnedRun &a = fromRuns[f], &b = toRuns[t];
-    int64_t begin = std::max(a.run.global, b.run.global);
-    int64_t aEnd = a.run.global + a.run.length;
-    int64_t bEnd = b.run.global + b.run.length;
-    int64_t end = std::min(aEnd, bEnd);
-    if (begin < end) {
-      int64_t fromLocal = a.run.local + begin - a.run.global;
-      int64_t toLocal = b.run.local + begin - b.run.global;
-      std::vector<Meeting> &row = meetings[a.part];
-      auto meeting = find(row, b.part);
-      if (meeting == row.end() || meeting->to != b.part) {
-        meeting = row.insert(meeting, {b.part, 0, fromLocal, toLocal});
-      } else {
-        fromContiguous &= meeting->fromEnd == fromLocal;
-        toContiguous &= meeting->toEnd == toLocal;
-      }
-      meeting->fromEnd = fromLocal + end - begin;
-      meeting->toEnd = toLocal + end - begin;
-      meeting->elements += end - begin;
-      fromCut |= fromMeets[a.part] >= 0 && fromMeets[a.part] != b.part;
-      toCut |= toMeets[b.part] >= 0 && toMeets[b.part] != a.part;
-      fromMeets[a.part] = b.part;
-      toMeets[b.part] = a.part;
+  // Room for the meetings of each part, more if one comes again after another.
+  std::vector<int64_t> fromMeets(from.count, -1), toMeets(to.count, -1);
+  firstMeetings.assign(from.count + 1, 0);
+  forEachCommon(fromRuns, toRuns,
+                [&](const OwnedRun &a, const OwnedRun &b, int64_t, int64_t) {
+                  int64_t &fromMet = fromMeets[a.part],
+                          &toMet = toMeets[b.part];
+                  firstMeetings[a.part + 1] += fromMet != b.part;
+                  fromCut |= fromMet >= 0 && fromMet != b.part;
+                  toCut |= toMet >= 0 && toMet != a.part;
+                  fromMet = b.part;
+                  toMet = a.part;
+                });
+  std::partial_sum(firstMeetings.begin(), firstMeetings.end(),
+                   firstMeetings.begin());
+  meetings.resize(firstMeetings.back());
+
+  std::vector<int64_t> ends(firstMeetings.begin(), firstMeetings.end() - 1);
+  forEachCommon(
+      fromRuns, toRuns,
+      [&](const OwnedRun &a, const OwnedRun &b, int64_t begin, int64_t end) {
+        const int64_t fromLocal = a.run.local + begin - a.run.global,
+                      toLocal = b.run.local + begin - b.run.global;
+        const auto last = meetings.begin() + ends[a.part];
+        auto meeting =
+            find(meetings.begin() + firstMeetings[a.part], last, b.part);
+        if (meeting == last || meeting->to != b.part) {
+          std::move_backward(meeting, last, last + 1);
+          *meeting = {b.part, 0, fromLocal, toLocal};
+          ++ends[a.part];
+        } else {
+          fromContiguous &= meeting->fromEnd == fromLocal;
+          toContiguous &= meeting->toEnd == toLocal;
+        }
+        meeting->fromEnd = fromLocal + end - begin;
+        meeting->toEnd = toLocal + end - begin;
+        meeting->elements += end - begin;
+      });
+  int64_t used = 0;
+  for (int64_t part = 0; part < from.count; ++part) {
+    const int64_t begin = std::exchange(firstMeetings[part], used);
+    for (int64_t i = begin; i < ends[part]; ++i) {
+      meetings[used] = meetings[i];
+      meetings[used].elements = meetings[i].elements * small.num / small.den;
+      ++used;
     }
-    f += aEnd == end;
-    t += bEnd == end;
   }
-  for (std::vector<Meeting> &row : meetings)
-    for (Meeting &meeting : row)
-      meeting.elements = meeting.elements * small.num / small.den;
+  firstMeetings.back() = used;
+  meetings.resize(used);
 }
 
 //===----------------------------------------------------------------------===//
@@ -495,8 +534,8 @@ Exchange::Exchange(const View &from, const View &to, const Shape &shape,
   std::vector<std::vector<int64_t>> needed; // by overlap and part
   for (const Overlap &overlap : overlaps) {
     std::vector<int64_t> &sums = needed.emplace_back(overlap.to.count, 0);
-    for (const auto &row : overlap.meetings)
-      for (const Overlap::Meeting &meeting : row)
+    for (int64_t part = 0; part < overlap.from.count; ++part)
+      for (const Overlap::Meeting &meeting : overlap.meetingsOf(part))
         sums[meeting.to] += meeting.elements;
   }
   for (const Member &member : members) {

@@ -104,8 +104,12 @@ struct Overlap {
     int64_t to, elements;
     int64_t fromEnd, toEnd; ///< local indices behind the last of them
   };
-  /// By part of the source, in order of `to`: of many parts few meet.
-  std::vector<std::vector<Meeting>> meetings;
+  /// Those of a part of the source, in order of `to`: of many parts few meet.
+  std::span<const Meeting> meetingsOf(int64_t fromPart) const {
+    return std::span(meetings).subspan(firstMeetings[fromPart],
+                                       firstMeetings[fromPart + 1] -
+                                           firstMeetings[fromPart]);
+  }
   /// Whether some part of that side meets more than one of the other, and then
   /// whether each piece is contiguous in its local index.
   bool fromCut = false, toCut = false;
@@ -114,6 +118,10 @@ struct Overlap {
   Overlap(const Group &group, const Mesh &mesh, bool keepShared);
   /// Elements in common.
   int64_t at(int64_t fromPart, int64_t toPart) const;
+
+private:
+  std::vector<Meeting> meetings; ///< one list: parts may be very many
+  std::vector<int64_t> firstMeetings;
 };
 
 //===----------------------------------------------------------------------===//

@@ -238,7 +238,7 @@ void Planner::countShares(const Exchange &exchange, int64_t scale,
   for (const Overlap &overlap : exchange.overlaps) {
     Sums from(overlap.from.count), to(overlap.to.count);
     for (int64_t f = 0; f < overlap.from.count; ++f)
-      for (const Overlap::Meeting &meeting : overlap.meetings[f]) {
+      for (const Overlap::Meeting &meeting : overlap.meetingsOf(f)) {
         from.add(f, meeting.elements);
         to.add(meeting.to, meeting.elements);
       }
