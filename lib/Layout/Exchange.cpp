@@ -595,6 +595,7 @@ std::vector<Exchange::Share> Exchange::sharesOf(int64_t shard) const {
   }
 
   // A fair share from the nearest holder.
+  shares.reserve(shares.size() + waiting.size());
   const int64_t count = int64_t(from.size());
   const int64_t fair = (total + count - 1) / count;
   std::vector<int64_t> load(from.size(), 0);
