@@ -82,7 +82,6 @@ private:
   llvm::DenseMap<Operation *, size_t> stepOf;
   /// While ops are added to steps: what those that are not added to depend on.
   std::vector<std::optional<Steps>> sourcesOf;
-  llvm::BitVector found;              ///< by `getBetween`
   llvm::DenseSet<Operation *> copied; ///< computed where they are read
   SmallVector<Operation *> program;   ///< its ops, in the order of `placeOf`
   llvm::DenseMap<Operation *, size_t> placeOf;
@@ -163,8 +162,7 @@ const Grouper::Steps &Grouper::getKnownSources(size_t step) {
 std::optional<SmallVector<size_t>> Grouper::getBetween(const Steps &sources,
                                                        size_t target) {
   SmallVector<size_t> between;
-  found.reset();
-  found.resize(steps.size());
+  llvm::BitVector found(steps.size());
   auto add = [&](size_t step) {
     if (position[step] <= position[target] || found.test(step))
       return;
