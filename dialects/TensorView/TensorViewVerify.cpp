@@ -133,12 +133,14 @@ LogicalResult checks::verifyTensors(Operation *op) {
   return success();
 }
 
+namespace {
 /// The dimension `dim` of a tensor, of this extent.
 struct SeenExtent {
   Place place;
   size_t dim;
   int64_t extent;
 };
+} // namespace
 
 /// An error if `extent` is not that of `seen`, with which it must agree.
 static LogicalResult verifySame(Operation *op, const SeenExtent &extent,
