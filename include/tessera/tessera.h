@@ -377,7 +377,8 @@ TESSERA_API tessera_status *tessera_binding_run(tessera_binding *binding);
  * behind what the stream holds so far, ahead of what it gets later. Returns
  * when all is enqueued; the first run of a binding also waits for its end, as
  * peers meet and libraries get ready in it. If the stream is being captured,
- * the run becomes part of the capture; it must not be the first. */
+ * the run becomes part of the capture; it must not be the first, and what is
+ * captured must not run beside other runs of the context. */
 TESSERA_API tessera_status *tessera_binding_enqueue(tessera_binding *binding,
                                                     void *stream);
 /* Waits for the end of what was enqueued last. Where a caller waits by other

@@ -27,6 +27,31 @@ TEST_F(Autotune, WithoutAFileTheHeuristicChooses) {
   EXPECT_EQ(counts(session), Counts({0, 0, 3}));
 }
 
+TEST_F(Autotune, WhatAProductSetsIsSetByKernelsInAGraph) {
+  // 60 bytes by words of 4.
+  driver().kernels["tessera_fill_4"] = [](const FakeLaunch &launch) {
+    findEmulated(launch.name).run(launch.blocks, launch.words.data());
+  };
+  driver().sets = 60;
+  int products = 0;
+  driver().watch = [&](const FakeProduct &product) {
+    auto *bytes =
+        static_cast<unsigned char *>(const_cast<void *>(product.workspace));
+    EXPECT_EQ(std::count(bytes, bytes + 60, 0), 60);
+    std::fill_n(bytes, 60, 1);
+    ++products;
+  };
+  Session session;
+  ASSERT_EQ(bindThree(session, cudaOptions()), "");
+  runThree(session); // and records
+  EXPECT_TRUE(driver().launches.empty());
+  runThree(session);
+  EXPECT_EQ(products, 6);
+  ASSERT_EQ(driver().launches.size(), 3u);
+  for (const FakeLaunch &launch : driver().launches)
+    EXPECT_EQ(launch.name, "tessera_fill_4");
+}
+
 TEST_F(Autotune, TheFastestIsMeasuredKeptAndUsed) {
   driver().algorithms = {3, 2, 1, 9};
   {

@@ -90,8 +90,9 @@ TEST_F(CUDA, ALaunchThatFailsNamesItsOp) {
 
 TEST_F(CUDA, EachStepOfAGraphMayFail) {
   for (const char *call :
-       {"cuStreamBeginCapture_v2", "cuStreamEndCapture",
-        "cuGraphInstantiateWithFlags", "cuGraphLaunch", "cuEventRecord"}) {
+       {"cuStreamBeginCapture_v2", "cuStreamEndCapture", "cuGraphGetNodes",
+        "cuGraphNodeGetType", "cuGraphInstantiateWithFlags", "cuGraphLaunch",
+        "cuEventRecord"}) {
     Session session;
     ASSERT_EQ(session.open(TwicePlus().module()), "");
     ASSERT_EQ(session.bind({4}), "");
@@ -220,7 +221,11 @@ void runHanging(FakeCompanion &companion, bool &stuck, Stop &result,
     for (int i = 0; i < 3; ++i)
       works.push_back(std::make_unique<FakeWork>(
           **device, i == (later ? 0 : 2) ? hang : plain, i > 0));
-    auto program = cuda::makeProgram(**device, mark, works, 0);
+    Result<ModuleReader> reader = ModuleReader::read(CUDAPlan().module());
+    ASSERT_TRUE(reader) << reader.message();
+    auto binaries = cuda::Binaries::load(**device, *reader);
+    ASSERT_TRUE(binaries) << binaries.message();
+    auto program = cuda::makeProgram(**device, **binaries, mark, works, 0);
     ASSERT_TRUE(program);
     NoNames names;
     cuda::Stream stream = nullptr;

@@ -24,6 +24,8 @@ using namespace tessera::cuda::blas;
 using namespace tessera::test;
 
 extern "C" RecordingDriver *tessera_recording_driver();
+extern "C" int cuMemsetD8Async(unsigned long long to, unsigned char value,
+                               size_t count, void *stream);
 
 namespace tessera::cuda::blas {
 struct HandleObject {};
@@ -265,5 +267,8 @@ EXPORT Code cublasLtMatmul(Handle, Desc desc, const void *, const void *x,
     return own == fake().algorithmsOn.end() ? fake().algorithms[number]
                                             : own->second[number];
   };
+  if (fake().sets)
+    cuMemsetD8Async(reinterpret_cast<uintptr_t>(workspace), 0, fake().sets,
+                    stream);
   return tessera_recording_perform("matmul", stream, &task) ? kInvalidValue : 0;
 }

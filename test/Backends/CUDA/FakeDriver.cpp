@@ -16,6 +16,7 @@
 
 #include "Backends/CUDA/Driver/Driver.h"
 #include "Emulation.h"
+#include "FakeGraph.h"
 
 #include <atomic>
 #include <chrono>
@@ -97,11 +98,8 @@ bool hasContext() { return !contexts.empty(); }
 } // namespace
 
 namespace tessera::cuda {
-struct GraphObject {
-  std::vector<Step> steps;
-};
 struct GraphExecObject {
-  std::vector<Step> steps;
+  std::list<GraphNodeObject> nodes;
 };
 struct StreamObject {
   static inline std::atomic<unsigned long long> last = 0;
@@ -129,7 +127,7 @@ static Code put(Stream stream, Step step) {
   if (!hasContext() || !stream)
     return kInvalidValue;
   if (stream->recording)
-    stream->recording->steps.push_back(std::move(step));
+    stream->recording->add([step = std::move(step)] { return step(), 0; });
   else
     stream->queue.push(std::move(step));
   return 0;
@@ -137,6 +135,12 @@ static Code put(Stream stream, Step step) {
 
 /// For the fake NCCL.
 void fakeDriverPut(Stream stream, Step step) { put(stream, std::move(step)); }
+/// An event that a graph records where it is made, if one is being.
+void fakeDriverRecord(Stream stream, Step step) {
+  if (stream->recording)
+    stream->recording->add([step = std::move(step)] { return step(), 0; },
+                           kEventRecord);
+}
 
 extern "C" {
 
@@ -350,13 +354,42 @@ Code cuEventElapsedTime(float *milliseconds, Event begin, Event end) {
 }
 Code cuGraphInstantiateWithFlags(GraphExec *exec, Graph graph,
                                  unsigned long long) {
-  return *exec = new GraphExecObject{graph->steps}, 0;
+  return *exec = new GraphExecObject{graph->nodes}, 0;
 }
 Code cuGraphLaunch(GraphExec exec, Stream stream) {
-  for (const Step &step : exec->steps)
-    if (Code code = put(stream, step))
+  for (const GraphNodeObject &node : exec->nodes)
+    if (Code code = put(stream, node.task))
       return code;
   return 0;
+}
+Code cuGraphGetNodes(Graph graph, GraphNode *nodes, size_t *count) {
+  return tessera::test::listNodes(graph, nodes, count);
+}
+Code cuGraphNodeGetType(GraphNode node, int *type) {
+  return *type = node->kind, 0;
+}
+Code cuGraphNodeGetDependencies_v2(GraphNode node, GraphNode *nodes,
+                                   EdgeData *edges, size_t *count) {
+  return tessera::test::listBeside(node, false, nodes, edges, count);
+}
+Code cuGraphNodeGetDependentNodes_v2(GraphNode node, GraphNode *nodes,
+                                     EdgeData *edges, size_t *count) {
+  return tessera::test::listBeside(node, true, nodes, edges, count);
+}
+Code cuGraphAddDependencies_v2(Graph, const GraphNode *from,
+                               const GraphNode *to, const EdgeData *,
+                               size_t count) {
+  return tessera::test::addEdges(from, to, count);
+}
+Code cuGraphMemsetNodeGetParams(GraphNode node, MemsetNode *memset) {
+  return *memset = node->memset, 0;
+}
+Code cuGraphAddKernelNode_v2(GraphNode *, Graph, const GraphNode *, size_t,
+                             const KernelNode *) {
+  return kNotFound; // nothing here records a memset
+}
+Code cuGraphDestroyNode(GraphNode node) {
+  return tessera::test::destroyNode(node);
 }
 Code cuGraphDestroy(Graph graph) { return delete graph, 0; }
 Code cuGraphExecDestroy(GraphExec exec) { return delete exec, 0; }

@@ -45,6 +45,7 @@ using tessera::layout::Combiner;
 extern "C" Code cuMemAlloc_v2(DevicePointer *pointer, size_t bytes);
 extern "C" Code cuMemFree_v2(DevicePointer pointer);
 void fakeDriverPut(Stream stream, std::function<void()> step);
+void fakeDriverRecord(Stream stream, std::function<void()> step);
 
 namespace {
 
@@ -247,6 +248,10 @@ static State flush() {
       operation.post();
     for (const Operation &operation : held->group)
       operation.finish();
+  });
+  fakeDriverRecord(stream, [] {
+    std::lock_guard lock(mutex);
+    ++callCounts["event"];
   });
   return kInProgress;
 }

@@ -66,6 +66,22 @@ static_assert(offsetof(cuda::LaunchConfig, count) ==
               offsetof(CUlaunchConfig, numAttrs));
 static_assert(cuda::kStreamNonBlocking == CU_STREAM_NON_BLOCKING);
 static_assert(cuda::kCaptureThreadLocal == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+static_assert(cuda::kMemset == CU_GRAPH_NODE_TYPE_MEMSET);
+static_assert(cuda::kWaitEvent == CU_GRAPH_NODE_TYPE_WAIT_EVENT);
+static_assert(cuda::kEventRecord == CU_GRAPH_NODE_TYPE_EVENT_RECORD);
+static_assert(sizeof(cuda::EdgeData) == sizeof(CUgraphEdgeData));
+static_assert(sizeof(cuda::MemsetNode) == sizeof(CUDA_MEMSET_NODE_PARAMS));
+static_assert(offsetof(cuda::MemsetNode, elementBytes) ==
+              offsetof(CUDA_MEMSET_NODE_PARAMS, elementSize));
+static_assert(offsetof(cuda::MemsetNode, height) ==
+              offsetof(CUDA_MEMSET_NODE_PARAMS, height));
+static_assert(sizeof(cuda::KernelNode) == sizeof(CUDA_KERNEL_NODE_PARAMS));
+static_assert(offsetof(cuda::KernelNode, blockX) ==
+              offsetof(CUDA_KERNEL_NODE_PARAMS, blockDimX));
+static_assert(offsetof(cuda::KernelNode, parameters) ==
+              offsetof(CUDA_KERNEL_NODE_PARAMS, kernelParams));
+static_assert(offsetof(cuda::KernelNode, context) ==
+              offsetof(CUDA_KERNEL_NODE_PARAMS, ctx));
 static_assert(cuda::kEventTimed == CU_EVENT_DEFAULT);
 static_assert(cuda::kEventUntimed == CU_EVENT_DISABLE_TIMING);
 static_assert(cuda::kPointerMemory == CU_POINTER_ATTRIBUTE_MEMORY_TYPE);

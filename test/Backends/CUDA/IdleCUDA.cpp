@@ -153,6 +153,28 @@ Code cuGraphInstantiateWithFlags(GraphExec *exec, Graph, unsigned long long) {
   return give(exec);
 }
 Code cuGraphLaunch(GraphExec, Stream) { return 0; }
+Code cuGraphGetNodes(Graph, GraphNode *, size_t *count) {
+  return *count = 0, 0;
+}
+Code cuGraphNodeGetType(GraphNode, int *) { return 500; }
+Code cuGraphNodeGetDependencies_v2(GraphNode, GraphNode *, EdgeData *,
+                                   size_t *) {
+  return 500;
+}
+Code cuGraphNodeGetDependentNodes_v2(GraphNode, GraphNode *, EdgeData *,
+                                     size_t *) {
+  return 500;
+}
+Code cuGraphAddDependencies_v2(Graph, const GraphNode *, const GraphNode *,
+                               const EdgeData *, size_t) {
+  return 500;
+}
+Code cuGraphMemsetNodeGetParams(GraphNode, MemsetNode *) { return 500; }
+Code cuGraphAddKernelNode_v2(GraphNode *, Graph, const GraphNode *, size_t,
+                             const KernelNode *) {
+  return 500;
+}
+Code cuGraphDestroyNode(GraphNode) { return 500; }
 Code cuGraphDestroy(Graph) { return 0; }
 Code cuGraphExecDestroy(GraphExec) { return 0; }
 

@@ -124,10 +124,10 @@ struct Session {
 // Modules
 //===----------------------------------------------------------------------===//
 
-/// With the copies of Kernels/cuda/base/runtime.cu.
+/// With the copies and fills of Kernels/cuda/base/runtime.cu.
 inline std::string runtimeCubin() {
   std::string text = "fake cubin 90\n";
-  for (const char *kind : {"copy_", "transpose_"})
+  for (const char *kind : {"copy_", "transpose_", "fill_"})
     for (const char *bytes : {"1", "2", "4", "8", "16"}) {
       std::string name = std::string("tessera_") + kind + bytes;
       text +=

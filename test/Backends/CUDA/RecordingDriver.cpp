@@ -8,6 +8,7 @@
 
 #include "RecordingDriver.h"
 #include "Backends/CUDA/Driver/Driver.h"
+#include "FakeGraph.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -51,11 +52,8 @@ struct FunctionObject {
 struct ModuleObject {
   std::map<std::string, FunctionObject> functions;
 };
-struct GraphObject {
-  std::vector<Task> tasks;
-};
 struct GraphExecObject {
-  std::vector<Task> tasks;
+  std::list<GraphNodeObject> nodes;
 };
 struct StreamObject {
   unsigned long long id = 0; // of no other, also later
@@ -103,12 +101,13 @@ Code enter(const char *name, bool needsContext = true) {
 }
 
 /// Does the task, or keeps it for the graph.
-Code perform(const std::string &what, Stream stream, Task task) {
+Code perform(const std::string &what, Stream stream, Task task, int kind = 0,
+             MemsetNode memset = {}) {
   if (!alive.count(stream))
     return kInvalidHandle;
   fake.calls.push_back(what);
   if (stream->capturing) {
-    stream->graph.tasks.push_back(std::move(task));
+    stream->graph.add(std::move(task), kind, memset);
     return 0;
   }
   return task();
@@ -310,10 +309,12 @@ EXPORT cuMemcpyDtoDAsync_v2(DevicePointer to, DevicePointer from, size_t bytes,
 }
 template <typename T>
 static Code fill(DevicePointer to, T value, size_t count, Stream stream) {
-  return perform("fill", stream, [=] {
+  auto task = [=] {
     std::fill_n(reinterpret_cast<T *>(to), count, value);
     return 0;
-  });
+  };
+  return perform("fill", stream, task, kMemset,
+                 {to, count * sizeof value, value, sizeof value, count, 1});
 }
 EXPORT cuMemsetD8Async(DevicePointer to, unsigned char value, size_t count,
                        Stream stream) {
@@ -425,6 +426,19 @@ EXPORT cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *address,
   std::memcpy(map, words, sizeof words);
   return 0;
 }
+static Task makeTask(const FakeLaunch &launch) {
+  return [launch]() -> Code {
+    fake.launches.push_back(launch);
+    auto kernel = fake.kernels.find(launch.name);
+    if (kernel != fake.kernels.end())
+      kernel->second(launch);
+    if (launch.name == fake.breaks)
+      fake.brokenCode = kIllegalAddress;
+    if (launch.name == fake.hangs)
+      fake.hanging = true;
+    return 0;
+  };
+}
 EXPORT cuLaunchKernelEx(const LaunchConfig *config, Function function,
                         void **parameters, void **extra) {
   ENTER();
@@ -445,17 +459,7 @@ EXPORT cuLaunchKernelEx(const LaunchConfig *config, Function function,
     launch.words.resize((function->bytes + 7) / 8);
     std::memcpy(launch.words.data(), parameters[0], function->bytes);
   }
-  return perform("launch " + launch.name, config->stream, [launch]() -> Code {
-    fake.launches.push_back(launch);
-    auto kernel = fake.kernels.find(launch.name);
-    if (kernel != fake.kernels.end())
-      kernel->second(launch);
-    if (launch.name == fake.breaks)
-      fake.brokenCode = kIllegalAddress;
-    if (launch.name == fake.hangs)
-      fake.hanging = true;
-    return 0;
-  });
+  return perform("launch " + launch.name, config->stream, makeTask(launch));
 }
 EXPORT cuLaunchKernel(Function function, unsigned gridX, unsigned gridY,
                       unsigned gridZ, unsigned blockX, unsigned blockY,
@@ -511,6 +515,8 @@ EXPORT cuStreamEndCapture(Stream stream, Graph *graph) {
   stream->capturing = false;
   fake.calls.push_back("end capture");
   *graph = make(stream->graph);
+  for (GraphNodeObject &node : (*graph)->nodes)
+    node.graph = *graph;
   ++fake.graphs;
   return 0;
 }
@@ -563,7 +569,7 @@ EXPORT cuEventElapsedTime(float *milliseconds, Event begin, Event end) {
 EXPORT cuGraphInstantiateWithFlags(GraphExec *exec, Graph graph,
                                    unsigned long long) {
   ENTER();
-  *exec = make(GraphExecObject{graph->tasks});
+  *exec = make(GraphExecObject{graph->nodes});
   ++fake.execs;
   return 0;
 }
@@ -572,13 +578,57 @@ EXPORT cuGraphLaunch(GraphExec exec, Stream stream) {
   if (!alive.count(exec))
     return kInvalidHandle;
   return perform("launch graph", stream, [exec]() -> Code {
-    for (const Task &task : exec->tasks)
+    for (const GraphNodeObject &node : exec->nodes)
       if (fake.hanging)
         break;
-      else if (Code code = task())
+      else if (Code code = node.task())
         return code;
     return 0;
   });
+}
+EXPORT cuGraphGetNodes(Graph graph, GraphNode *nodes, size_t *count) {
+  ENTER();
+  return tessera::test::listNodes(graph, nodes, count);
+}
+EXPORT cuGraphNodeGetType(GraphNode node, int *type) {
+  ENTER();
+  return *type = node->kind, 0;
+}
+EXPORT cuGraphNodeGetDependencies_v2(GraphNode node, GraphNode *nodes,
+                                     EdgeData *edges, size_t *count) {
+  ENTER();
+  return tessera::test::listBeside(node, false, nodes, edges, count);
+}
+EXPORT cuGraphNodeGetDependentNodes_v2(GraphNode node, GraphNode *nodes,
+                                       EdgeData *edges, size_t *count) {
+  ENTER();
+  return tessera::test::listBeside(node, true, nodes, edges, count);
+}
+EXPORT cuGraphAddDependencies_v2(Graph, const GraphNode *from,
+                                 const GraphNode *to, const EdgeData *,
+                                 size_t count) {
+  ENTER();
+  return tessera::test::addEdges(from, to, count);
+}
+EXPORT cuGraphMemsetNodeGetParams(GraphNode node, MemsetNode *memset) {
+  ENTER();
+  return *memset = node->memset, node->kind == kMemset ? 0 : kInvalidValue;
+}
+EXPORT cuGraphAddKernelNode_v2(GraphNode *node, Graph graph,
+                               const GraphNode *after, size_t count,
+                               const KernelNode *kernel) {
+  ENTER();
+  FakeLaunch launch{
+      kernel->function->name, kernel->gridX, kernel->blockX, 0, {}};
+  launch.words.resize((kernel->function->bytes + 7) / 8);
+  std::memcpy(launch.words.data(), kernel->parameters[0],
+              kernel->function->bytes);
+  *node = tessera::test::insertNode(graph, after, count, makeTask(launch));
+  return 0;
+}
+EXPORT cuGraphDestroyNode(GraphNode node) {
+  ENTER();
+  return tessera::test::destroyNode(node);
 }
 EXPORT cuGraphDestroy(Graph graph) {
   ENTER();

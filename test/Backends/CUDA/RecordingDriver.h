@@ -67,6 +67,7 @@ struct RecordingDriver {
   std::vector<double> algorithms = {1}; ///< milliseconds that a call takes
   /// By device, where they take another time.
   std::map<int, std::vector<double>> algorithmsOn;
+  size_t sets = 0;         ///< bytes of its workspace before it runs
   std::set<int> refused;   ///< by the check
   std::set<int> unable;    ///< proposed, but not run
   std::set<int> imprecise; ///< summing parts in the result's type

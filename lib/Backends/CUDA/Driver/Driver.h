@@ -30,6 +30,7 @@ using Module = struct ModuleObject *;
 using Function = struct FunctionObject *;
 using Graph = struct GraphObject *;
 using GraphExec = struct GraphExecObject *;
+using GraphNode = struct GraphNodeObject *;
 
 /// A result of the driver; 0 is success.
 using Code = int;
@@ -69,6 +70,25 @@ constexpr int kMapDense = 0, kMapSwizzle128 = 3, kMapPromote128 = 2,
               kMapPromote256 = 3, kMapZeros = 0;
 constexpr unsigned kStreamNonBlocking = 1;
 constexpr int kCaptureThreadLocal = 1;
+/// Kinds of a graph's nodes.
+constexpr int kMemset = 2, kWaitEvent = 6, kEventRecord = 7;
+struct EdgeData {
+  unsigned char words[8];
+};
+/// Elements of 1, 2 or 4 bytes; rows lie `pitch` bytes apart.
+struct MemsetNode {
+  DevicePointer target;
+  size_t pitch;
+  unsigned value, elementBytes;
+  size_t width, height;
+};
+struct KernelNode {
+  Function function;
+  unsigned gridX, gridY = 1, gridZ = 1, blockX, blockY = 1, blockZ = 1,
+                  shared = 0;
+  void **parameters, **extra = nullptr;
+  void *kernel = nullptr, *context = nullptr;
+};
 constexpr unsigned kEventTimed = 0, kEventUntimed = 2;
 constexpr int kPointerMemory = 2, kMemoryDevice = 2;
 constexpr unsigned kHostPortable = 1, kHostMapped = 2;
@@ -153,6 +173,22 @@ constexpr unsigned kHostPortable = 1, kHostMapped = 2;
   F(graphInstantiate, cuGraphInstantiateWithFlags,                             \
     (GraphExec * exec, Graph graph, unsigned long long flags))                 \
   F(graphLaunch, cuGraphLaunch, (GraphExec exec, Stream stream))               \
+  F(graphGetNodes, cuGraphGetNodes,                                            \
+    (Graph graph, GraphNode * nodes, size_t * count))                          \
+  F(graphNodeGetType, cuGraphNodeGetType, (GraphNode node, int *type))         \
+  F(graphNodeGetDependencies, cuGraphNodeGetDependencies_v2,                   \
+    (GraphNode node, GraphNode * nodes, EdgeData * edges, size_t * count))     \
+  F(graphNodeGetDependentNodes, cuGraphNodeGetDependentNodes_v2,               \
+    (GraphNode node, GraphNode * nodes, EdgeData * edges, size_t * count))     \
+  F(graphAddDependencies, cuGraphAddDependencies_v2,                           \
+    (Graph graph, const GraphNode *from, const GraphNode *to,                  \
+     const EdgeData *edges, size_t count))                                     \
+  F(graphMemsetNodeGetParams, cuGraphMemsetNodeGetParams,                      \
+    (GraphNode node, MemsetNode * memset))                                     \
+  F(graphAddKernelNode, cuGraphAddKernelNode_v2,                               \
+    (GraphNode * node, Graph graph, const GraphNode *after, size_t count,      \
+     const KernelNode *kernel))                                                \
+  F(graphDestroyNode, cuGraphDestroyNode, (GraphNode node))                    \
   F(graphDestroy, cuGraphDestroy, (Graph graph))                               \
   F(graphExecDestroy, cuGraphExecDestroy, (GraphExec exec))
 

@@ -105,7 +105,7 @@ public:
         return kernel.error();
       mark = kernel->handle;
     }
-    return cuda::makeProgram(device, mark, works, flags);
+    return cuda::makeProgram(device, *binaries, mark, works, flags);
   }
 
 private:

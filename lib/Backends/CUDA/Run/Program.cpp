@@ -15,6 +15,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Backends/CUDA/Run/Program.h"
+#include "Backends/CUDA/Run/Graphs.h"
 #include "Support/Clock.h"
 #include "Support/Try.h"
 
@@ -42,10 +43,10 @@ constexpr double kGraceSeconds = 1;
 
 class CUDAProgram final : public Program {
 public:
-  CUDAProgram(Device &device, Function mark,
+  CUDAProgram(Device &device, Binaries &binaries, Function mark,
               std::span<const std::unique_ptr<Work>> works, uint32_t flags)
-      : device(device), driver(device.driver()), mark(mark), works(works),
-        flags(flags) {}
+      : device(device), driver(device.driver()), binaries(binaries), mark(mark),
+        works(works), flags(flags) {}
 
   Status prepare() {
     Device::Current current(device);
@@ -271,6 +272,9 @@ private:
     if (ran)
       ran = std::move(ended);
     if (ran)
+      if (Status status = leaveKernels(binaries, graph); !status)
+        ran = Stop{0, TESSERA_INTERNAL, status.message()};
+    if (ran)
       ran = check(driver.graphInstantiate(&exec, graph, 0),
                   "make the graph ready");
     if (graph)
@@ -418,6 +422,7 @@ private:
 
   Device &device;
   const Driver &driver;
+  Binaries &binaries;
   const Function mark; ///< if there are works that meet peers
   std::span<const std::unique_ptr<Work>> works;
   const uint32_t flags;
@@ -439,10 +444,11 @@ private:
 } // namespace
 
 Result<std::unique_ptr<Program>>
-tessera::cuda::makeProgram(Device &device, Function mark,
+tessera::cuda::makeProgram(Device &device, Binaries &binaries, Function mark,
                            std::span<const std::unique_ptr<Work>> works,
                            uint32_t flags) {
-  auto program = std::make_unique<CUDAProgram>(device, mark, works, flags);
+  auto program =
+      std::make_unique<CUDAProgram>(device, binaries, mark, works, flags);
   TSR_TRY(program->prepare());
   return std::unique_ptr<Program>(std::move(program));
 }

@@ -9,7 +9,7 @@
 #ifndef TESSERA_BACKENDS_CUDA_RUN_PROGRAM_H
 #define TESSERA_BACKENDS_CUDA_RUN_PROGRAM_H
 
-#include "Backends/CUDA/Driver/Device.h"
+#include "Backends/CUDA/Driver/Launch.h"
 #include "Exec/Backend.h"
 
 namespace tessera::cuda {
@@ -17,7 +17,7 @@ namespace tessera::cuda {
 /// `mark` is the runtime's kernel `tessera_mark`, null if no work meets peers;
 /// `flags` are tessera_context_flags.
 Result<std::unique_ptr<Program>>
-makeProgram(Device &device, Function mark,
+makeProgram(Device &device, Binaries &binaries, Function mark,
             std::span<const std::unique_ptr<Work>> works, uint32_t flags);
 
 } // namespace tessera::cuda
