@@ -40,6 +40,21 @@ bool tessera::isFree(Operation *op) {
   return element && element.isFree();
 }
 
+llvm::SetVector<Value>
+tessera::getMemoryRead(llvm::SetVector<Value> read,
+                       const llvm::DenseSet<Operation *> &copied) {
+  llvm::SetVector<Value> memory;
+  for (size_t i = 0; i < read.size(); ++i) {
+    Value value = read[i];
+    Operation *op = value.getDefiningOp();
+    if (op && (isFree(op) || copied.contains(op)))
+      read.insert_range(getReadValues(op));
+    else
+      memory.insert(value);
+  }
+  return memory;
+}
+
 bool tessera::wantsSeveral(Operation *op) {
   llvm::SetVector<Value> read;
   read.insert_range(getReadValues(op));
@@ -155,9 +170,13 @@ static Value getLooped(Operation *op) {
 /// linear time in them, and by then there is work enough for what is loaded.
 static constexpr size_t kMaxScalarOps = 512;
 
-/// A kernel reads no more tensors: a stage loads all that it reads at first,
-/// into registers.
-static constexpr size_t kMaxRead = 32;
+/// A kernel reads no more words: a stage loads all that it reads at first, into
+/// registers, of a tensor a vector.
+static constexpr size_t kMaxWords = 128;
+
+static size_t countWords(Value read) {
+  return cast<RankedTensorType>(read.getType()).getRank() == 0 ? 1 : 4;
+}
 
 /// A kernel of rows has no more sums of columns, and those of such rows: a
 /// thread keeps its part of each in registers, and rows in shared memory, in
@@ -341,11 +360,15 @@ bool FusedOps::canAdd(Operation *op) const {
       (outerOfOp != outer || orderOfOp != order ||
        !(llvm::is_sorted(order) || storesOuter)))
     return false;
-  llvm::SmallDenseSet<Value> anew;
+  llvm::SmallSetVector<Value, 4> all;
+  all.insert_range(fromMemory);
   for (Value value : op->getOperands())
-    if (!fromMemory.contains(value) && !ops.contains(value.getDefiningOp()))
-      anew.insert(value);
-  if (fromMemory.size() + anew.size() > kMaxRead)
+    if (!ops.contains(value.getDefiningOp()))
+      all.insert(value);
+  size_t words = 0;
+  for (Value value : all)
+    words += countWords(value);
+  if (words > kMaxWords)
     return false;
   for (Value value : op->getOperands())
     if (!reads(value, atOuter))

@@ -93,6 +93,12 @@ std::optional<tv::Reduction> getReduction(mlir::Operation *op);
 /// it.
 bool isFree(mlir::Operation *op);
 
+/// What is in memory of these values, or of what free and copied ops make them
+/// of.
+llvm::SetVector<mlir::Value>
+getMemoryRead(llvm::SetVector<mlir::Value> read,
+              const llvm::DenseSet<mlir::Operation *> &copied);
+
 /// Whether it reads numbers that come several at a time; where elements are
 /// made one by one, the others would be lost.
 bool wantsSeveral(mlir::Operation *op);

@@ -643,8 +643,13 @@ static bool hasFewElements(const PlanStep &step) {
 bool Grouper::join(size_t step, size_t other) {
   if (variantOf.lookup(steps[step].op) != variantOf.lookup(steps[other].op))
     return false;
-  llvm::SetVector<Operation *> ops = steps[step].fused->ops;
-  ops.insert_range(steps[other].fused->ops);
+  // In the order of the program: what is joined either way is one kernel.
+  SmallVector<Operation *> sorted(steps[step].fused->ops.getArrayRef());
+  llvm::append_range(sorted, steps[other].fused->ops);
+  llvm::sort(sorted, [&](Operation *a, Operation *b) {
+    return placeOf.lookup(a) < placeOf.lookup(b);
+  });
+  llvm::SetVector<Operation *> ops(sorted.begin(), sorted.end());
   if (!fuse(ops))
     return false;
   for (Operation *op : steps[other].fused->ops)
@@ -654,10 +659,22 @@ bool Grouper::join(size_t step, size_t other) {
   return true;
 }
 
+/// So many small kernels become one at most: where there are many of a kind,
+/// most of what is compiled are kernels of so many, and few are of what is
+/// left.
+static constexpr size_t kMaxJoined = 4;
+
 /// Small kernels with the same loops become one: at the place of the first if
 /// all that the second reads is there before, else at that of the second, if
 /// none between reads the first.
 void Grouper::joinFew() {
+  std::vector<size_t> joined(steps.size(), 1); ///< kernels that one was
+  auto joinInto = [&](size_t step, size_t other) {
+    if (joined[step] + joined[other] > kMaxJoined || !join(step, other))
+      return false;
+    joined[step] += joined[other];
+    return true;
+  };
   llvm::BitVector isRead(steps.size());
   SmallVector<size_t> open; ///< one for all with the same loops
   for (size_t step = 0; step < steps.size(); ++step) {
@@ -674,9 +691,9 @@ void Grouper::joinFew() {
           llvm::all_of(sources, [&](size_t source) { return source < *found; });
       if (found == open.end())
         open.push_back(step);
-      else if (!isBefore || !join(*found, step)) {
+      else if (!isBefore || !joinInto(*found, step)) {
         if (!isBefore && !isRead[*found])
-          join(step, *found);
+          joinInto(step, *found);
         *found = step;
       }
     }
@@ -736,12 +753,8 @@ void Grouper::joinSums() {
 
 Grouping Grouper::finish() {
   llvm::DenseSet<Operation *> loops = copied;
-  // Outputs come in the order in which the program reads them.
-  auto inProgram = llvm::to_vector(llvm::seq<size_t>(0, steps.size()));
-  llvm::sort(inProgram, [&](size_t a, size_t b) {
-    return std::pair(steps[a].first, a) < std::pair(steps[b].first, b);
-  });
-  for (size_t step : inProgram) {
+  llvm::DenseSet<Value> read; ///< by other steps
+  for (size_t step = 0; step < steps.size(); ++step) {
     auto &fused = steps[step].fused;
     if (fused)
       for (Operation *op : fused->ops)
@@ -757,26 +770,15 @@ Grouping Grouper::finish() {
     forEachRead(steps[step], [&](Value value) {
       if (Operation *op = value.getDefiningOp())
         if (stepOf.contains(op) && stepOf[op] != step)
-          steps[stepOf[op]].outputs.insert(value);
+          read.insert(value);
     });
   }
+  for (Operation *op : program)
+    for (Value result : op->getResults())
+      if (read.contains(result))
+        steps[stepOf[op]].outputs.insert(result);
   return {std::move(steps), std::move(placeOf), std::move(loops),
           std::move(copied)};
-}
-
-llvm::SetVector<Value>
-tessera::getMemoryRead(llvm::SetVector<Value> read,
-                       const llvm::DenseSet<Operation *> &copied) {
-  llvm::SetVector<Value> memory;
-  for (size_t i = 0; i < read.size(); ++i) {
-    Value value = read[i];
-    Operation *op = value.getDefiningOp();
-    if (op && (isFree(op) || copied.contains(op)))
-      read.insert_range(getReadValues(op));
-    else
-      memory.insert(value);
-  }
-  return memory;
 }
 
 FailureOr<Grouping> tessera::groupSteps(func::FuncOp main,

@@ -71,12 +71,6 @@ plan::GroupOp makeGroup(mlir::OpBuilder &builder,
 /// The last operands, if the op itself does not read them.
 mlir::MutableOperandRange getUnread(mlir::Operation *op);
 
-/// What is in memory of these values, or of what free and copied ops make them
-/// of.
-llvm::SetVector<mlir::Value>
-getMemoryRead(llvm::SetVector<mlir::Value> read,
-              const llvm::DenseSet<mlir::Operation *> &copied);
-
 } // namespace tessera
 
 #endif // TESSERA_KERNELS_GROUPING_H

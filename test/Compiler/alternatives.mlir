@@ -61,7 +61,7 @@
 // PRODUCTS: alternative 1: matmul cublaslt, own (not there: the columns of its result must be innermost in memory, in rows of a multiple of 16 bytes) // tv.linear at
 // PRODUCTS: if 0 is cublaslt: contract {{.*}}%[[S]]
 // PRODUCTS-NEXT: if 0 is cublaslt: launch map_{{[0-9]+}} %[[S]], {{.*}}%[[Y]] //
-// PRODUCTS: if 0 is own: launch linear_{{[0-9]+}} {{.*}}%[[Y]], %[[S]] //
+// PRODUCTS: if 0 is own: launch linear_{{[0-9]+}} {{.*}}%[[S]], %[[Y]] //
 // PRODUCTS-NOT: copy
 // PRODUCTS: contract %[[Y]]
 // LIBRARY: matmul: cublaslt 2, own 0

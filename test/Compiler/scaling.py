@@ -10,7 +10,8 @@ fast the machine is at the moment, which other work on it decides, is the same i
     scaling.py --build build --ops 5000      up to 10,000 ops, 20,000 of layers
 
 Then a few programs that are no chains are compiled, or refused, in a moment: many axes,
-an op of many operands, calls that double; and moves on 24,576 devices are planned.
+an op of many operands, calls that double; and moves on 24,576 devices are planned. A step of
+training of 96 layers has as many kernels as one of 2.
 """
 import argparse
 import os
@@ -166,6 +167,13 @@ class Compiler:
             sys.exit(f"tessera-compile ended with {process.returncode}: {said[-1000:]}")
         return used.ru_utime + used.ru_stime, used.ru_maxrss >> 10, said
 
+    def count(self, text, what, *flags):
+        """How often the output of a compilation has `what`."""
+        self.path.write_text(text)
+        return subprocess.run([self.tool, self.path.name, "--quiet", *flags], check=True,
+                              stdout=subprocess.PIPE, text=True,
+                              cwd=self.path.parent).stdout.count(what)
+
     def compile(self, text, *flags):
         time, memory, said = self.run(text, *flags)
         if said:
@@ -242,6 +250,15 @@ def sequence_parallel(dp, tp):
             f"  return %y : {split}\n}}\n")
 
 
+def training(layers):
+    """Forward, backward and AdamW of examples/gpt at the size of GPT-3."""
+    sys.path.insert(0, str(ROOT / "examples/gpt"))
+    from program import GPT, Program
+    model = GPT(layers=layers, width=12288, heads=96, length=2048, batch=16, vocabulary=50304,
+                dropout=0.1)
+    return str(Program(model, 1 << 20, element="f32", compute="bf16"))
+
+
 def exchange(dp, tp):
     """Rows of dp x tp devices to the same of tp x dp."""
     def of(view):
@@ -268,6 +285,11 @@ def check_others(compiler):
         time, memory = compiler.compile(program(384, 64), "--compile-to=planned")
         good &= time < 2 and memory < 1.3 * few
         print(f"one {name} on 24,576 devices: {time:.2f} s, {memory} MiB, on 64 {few} MiB")
+    few, many = (compiler.count(training(layers), "attributes {plan.kernel}", "--mesh", "dp=8,tp=8",
+                                "--target=cuda:sm_90a", "--compile-to=kernels")
+                 for layers in (2, 96))
+    good &= 0 < many <= few
+    print(f"a step of training of 96 layers: {many} kernels, of 2 layers {few}")
     return good
 
 

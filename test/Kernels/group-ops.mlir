@@ -273,14 +273,14 @@ func.func @main(%x: !x) -> (!r, !c, !c, !c, !x) {
 // AGAIN-NEXT: arith.divf
 // AGAIN: %[[P:.*]] = tv.map
 // AGAIN-NEXT: arith.mulf
-// AGAIN: plan.yield %[[Q]], %[[P]], %[[M]], %
+// AGAIN: plan.yield %[[M]], %[[Q]], %[[P]], %
 // AGAIN: plan.group {
-// AGAIN-NEXT: %[[B:.*]] = tv.broadcast %[[ROWS]]#2
+// AGAIN-NEXT: %[[B:.*]] = tv.broadcast %[[ROWS]]#0
 // AGAIN-NEXT: %[[D:.*]] = tv.map %arg0, %[[B]]
 // AGAIN: tv.reduce sum %[[D]] dims [0]
-// AGAIN-NEXT: tv.reduce sum %[[ROWS]]#0 dims [0]
 // AGAIN-NEXT: tv.reduce sum %[[ROWS]]#1 dims [0]
-// AGAIN: return %[[ROWS]]#3, {{.*}}, %[[ROWS]]#1
+// AGAIN-NEXT: tv.reduce sum %[[ROWS]]#2 dims [0]
+// AGAIN: return %[[ROWS]]#3, {{.*}}, %[[ROWS]]#2
 
 //--- few.mlir
 // Small kernels side by side are one. %f does not join %a: what reads %a would wait for

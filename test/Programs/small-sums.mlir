@@ -1,10 +1,11 @@
-// Squares of 32 small tensors, added by fours and summed: kernels side by side are one, whose
-// threads load a chunk of each at a time, without spills.
+// Squares of 32 small tensors, added by fours and summed: four kernels side by side are one,
+// whose threads load chunks of 16 tensors at a time, without spills.
 // RUN: tessera-opt %s --tessera="mesh=x=1 to=scheduled target=cuda:sm_90a" | FileCheck %s %no_other_collective
 
-// CHECK-COUNT-32: memref.load
-// CHECK: schedule.loop = #schedule.loop<blocks threads(256) resident(1) as [<vectors(8) unroll(1) if {{.*}}, <vectors(1) unroll(1)>]>
+// CHECK-COUNT-16: memref.load
+// CHECK: schedule.loop = #schedule.loop<blocks threads(256) resident(6) as [<vectors(8) unroll(3) keep(registers) if {{.*}}, <vectors(1) unroll(2)>]>
 // CHECK-NOT: schedule.loop
+// CHECK-COUNT-2: plan.launch
 // RAN x=1: nothing
 // RAN x=2: nothing
 #m = #tv.mesh<x = 2>
