@@ -357,7 +357,8 @@ def Plan_AttentionGradOp : Op<Plan_Dialect, "attention_grad",
     `scratch` is memory for the kernel alone: f32, [B, H, S + 128, C], where C is D + 3,
     or D + 7 with a score_mod or a mask_mod, D up to a multiple of 64, and 3/2 of the
     tiles of 128 keys more for each sum by distance. With `tiles` it has 128 rows more for
-    each sequence.
+    each sequence, with `blocks` as many as n * (m + m / 32 + 8) numbers take, of n tiles of
+    128 keys and m blocks of 64 queries.
   }];
   let arguments = (ins AnyMemRef:$grad, AnyMemRef:$query, AnyMemRef:$key,
                        AnyMemRef:$value, AnyMemRef:$output, AnyMemRef:$lse,

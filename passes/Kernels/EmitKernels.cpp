@@ -570,6 +570,26 @@ LogicalResult Emitter::emitAttention(tv::AttentionOp op) {
       [&](KernelEmitter &emitter) { tessera::emitAttention(emitter, op); });
 }
 
+/// Rows of so many floats that walks beside a block mask take (BwdWalks): for n
+/// tiles of keys and m blocks of queries, n (m + m / 32 + 8) numbers a head.
+static layout::Extent countWalkRows(tv::AttentionGradOp op, int64_t columns) {
+  if (!op.getBlockMask())
+    return 0;
+  auto queries = LocalShape(op.getQuery()).extents[2].getStatic();
+  auto keys = LocalShape(op.getKey()).extents[2].getStatic();
+  if (queries && keys) {
+    const int64_t blocks = llvm::divideCeil(*queries, 64);
+    return llvm::divideCeil(llvm::divideCeil(*keys, 128) *
+                                (blocks + llvm::divideCeil(blocks, 32) + 8),
+                            columns);
+  }
+  ArrayRef<int64_t> sides = *op.getBlocks();
+  LocalShape mask(op.getBlockMask());
+  return mask.extents[2] * mask.extents[3] *
+         layout::Extent(llvm::divideCeil(
+             10 * (sides[0] / 64) * (sides[1] / 128), columns));
+}
+
 LogicalResult Emitter::emitAttention(tv::AttentionGradOp op) {
   LocalShape shape = LocalShape(op.getQuery()).take({0, 1});
   LocalShape query(op.getQuery());
@@ -580,7 +600,6 @@ LogicalResult Emitter::emitAttention(tv::AttentionGradOp op) {
              *keys.getStatic() - 4) /
                 4
           : 0;
-  shape.add(query.extents[2] + layout::Extent(128 * (1 + sequences)));
   // Panels of 64 columns, three numbers a row, and what functors have of it;
   // distances of S + 191 places for each tile of keys.
   const bool hasMods = !op.getScoreMod().empty() || !op.getMaskMod().empty();
@@ -591,6 +610,8 @@ LogicalResult Emitter::emitAttention(tv::AttentionGradOp op) {
       if (getSumBy(add) == "distance")
         more +=
             llvm::divideCeil(3 * llvm::divideCeil(*keys.getStatic(), 128), 2);
+  shape.add(query.extents[2] + layout::Extent(128 * (1 + sequences)) +
+            countWalkRows(op, columns + more));
   shape.add(layout::Extent(columns + more));
   Type scratch = shape.type(builder.getF32Type());
   return emitFlash(

@@ -81,6 +81,8 @@ struct BwdConfig {
   static constexpr bool Causal = Mods::Causal, Ordered = Ordered_;
   static constexpr bool Sparse = Mods::BlockKeys > 0, Packed = Mods::Packed;
   static constexpr bool HasMods = Mods::HasScore || Mods::HasMask;
+  /// Tiles walk their blocks of queries as BwdWalks says.
+  static constexpr bool Walks = Ordered && Sparse;
   static constexpr int D = D_, DV = DV_, BM = BM_, BN = BN_, Stages = Stages_;
   /// A cluster of two blocks has a tile, half of the keys each: what a block
   /// sums for 128 keys does not fit into its registers.
@@ -134,6 +136,7 @@ struct BwdConfig {
     int n, key_head, batch, head, head_end;
     bool rows_down; // walks its blocks of queries from the last to the first
     bool launched_down;
+    int passes; // BwdWalks: of its walks
   };
   /// A block of queries of a tile; n is negative after the last.
   struct Step : BwdAsks<Sparse>, BwdPlace<Packed, PackedSpan> {
@@ -189,12 +192,74 @@ template <class C> struct BwdShared {
   uint64 turn[2], added[2]; // Ordered; of a consumer group
 };
 
+template <class C> struct BwdWorkspace;
+
+/// Ordered, beside a block mask: of a head, the order in which its tiles are
+/// launched and that in which each walks its blocks of queries, with ranks.
+/// Prepare makes them. In a scattered mask, a tile has as many of the first
+/// blocks as chance will have it; in the order of queries, it would wait for
+/// those launched before it that have more. So walks are what comes of all
+/// tiles taking a block at a time, one that no tile launched before still has
+/// to take; tiles with nearly as many blocks are launched one after the other,
+/// to stay in step; and where a block of the mask has two, every second comes
+/// first, in a pass of its own, as tiles stay at a block of the mask.
+///
+/// That would part tiles of the same queries, and where they are few, their
+/// data may leave L2: a mask whose tiles have few blocks in one piece, as of
+/// documents, is launched in the order of keys, and has one pass.
+///
+/// A pass is cut into ranges of so many blocks that walks are made of at once;
+/// a range is a part of a walk.
+template <class C> struct BwdWalks {
+  static constexpr int Most = 128; // blocks of a part, and tiles at once
+  static constexpr int Passes = C::Mods::BlockQueries > C::BM ? 2 : 1;
+  static constexpr uint32 End = ~0u; // of a walk that is not over all
+  int blocks, tiles, passes;
+  int columns, width, parts; // blocks of a pass and of a part, parts
+  // [part][tiles], for as many parts as there may be, each with its own:
+  int *launched; // 2 * tile + passes - 1
+  int *counts;   // of blocks, by tiles
+  uint32 *steps; // [tile][part][step]: block | rank << 16
+
+  __host__ __device__ constexpr BwdWalks(int queries, int keys,
+                                         int of_passes = Passes)
+      : blocks((queries + C::BM - 1) / C::BM),
+        tiles((keys + C::BN - 1) / C::BN),
+        passes(blocks < of_passes ? blocks : of_passes), columns(0), width(0),
+        parts(0), launched(nullptr), counts(nullptr), steps(nullptr) {
+    if (blocks == 0)
+      return;
+    columns = (blocks + passes - 1) / passes;
+    const int ranges = (columns + Most - 1) / Most;
+    width = (columns + ranges - 1) / ranges;
+    parts = passes * ranges;
+  }
+  /// Of a head, by walks of Passes: those of one have up to parts - 1 places
+  /// more in a walk.
+  __host__ __device__ constexpr int64 words() const {
+    return int64(tiles) * parts * (width + 3);
+  }
+  template <class P>
+  TSR_MEMBER BwdWalks(P const &p, int batch, int head, int of_passes)
+      : BwdWalks(p.queries, p.keys, of_passes) {
+    const BwdWalks most(p.queries, p.keys);
+    launched =
+        BwdWorkspace<C>(p).walks + (batch * p.heads + head) * most.words();
+    counts = launched + most.parts * tiles;
+    steps = reinterpret_cast<uint32 *>(counts + most.parts * tiles);
+  }
+  TSR_MEMBER uint32 *walk(int part, int n) const {
+    return steps + (int64(n) * parts + part) * width;
+  }
+};
+
 /// What the kernels hand on to each other.
 template <class C> struct BwdWorkspace {
   float *sum; // [block of queries][consumer group][columns / 8][thread][4]
   float *lse, *delta;
   typename C::Mods::Row *row;
   int *turns;       // Ordered: [block of queries][consumer group]
+  int *walks;       // BwdWalks of all heads, where there are walks
   float *distances; // [sum by distance][batch][head][tile of keys][place]
 
   /// Packed: as many as there may be, at least.
@@ -211,6 +276,8 @@ template <class C> struct BwdWorkspace {
     return blocks(batch, heads, queries, sequences) *
                (C::BM * (C::Panels * 64 + 2) * 4 + C::RowBytes +
                 (C::Ordered ? 8 : 0)) +
+           (C::Walks ? batch * heads * BwdWalks<C>(queries, keys).words() * 4
+                     : 0) +
            C::DistanceSums * batch * heads * ((keys + C::BN - 1) / C::BN) *
                distance_places(queries) * 4;
   }
@@ -224,8 +291,8 @@ template <class C> struct BwdWorkspace {
     row = reinterpret_cast<typename C::Mods::Row *>(delta + rows);
     turns = reinterpret_cast<int *>(reinterpret_cast<char *>(row) +
                                     rows / C::BM * C::RowBytes);
-    distances =
-        reinterpret_cast<float *>(turns) + (C::Ordered ? rows / C::BM * 2 : 0);
+    walks = turns + (C::Ordered ? rows / C::BM * 2 : 0);
+    distances = reinterpret_cast<float *>(walks); // there is one of both
   }
 };
 
@@ -275,6 +342,15 @@ TSR_DEVICE int bwd_kind(P const &p, int batch, int head, int m, int n) {
   return Mods::kind(p.args, at);
 }
 
+/// Sparse: whether tile n of the keys adds to block m of a head's queries. By
+/// no branch: many may be under way.
+template <class C, class P>
+TSR_DEVICE bool bwd_adds(P const &p, int batch, int head, int m, int n) {
+  const KeyRange tiles = bwd_tiles<C>(p, batch, head, m);
+  return bool(tiles.begin <= n) & bool(n < tiles.end) &
+         bool(bwd_kind<C>(p, batch, head, m, n) != 0);
+}
+
 /// How many tiles add to block m of a head's queries. By a whole block of
 /// threads.
 template <class C, class P>
@@ -293,10 +369,24 @@ TSR_DEVICE int bwd_count(P const &p, int batch, int head, int m) {
   }
 }
 
-/// The blocks [begin, end) of a head's queries that see tile n of the keys;
-/// before `whole`, some query does not see some key. By a whole warp.
+/// Before this block of queries, some query does not see some key of tile n. By
+/// a whole warp.
+template <class C, class P> TSR_DEVICE int bwd_whole(P const &p, int n) {
+  const int blocks = (p.queries + C::BM - 1) / C::BM;
+  if ((n + 1) * C::BN > p.keys)
+    return blocks;
+  if (!C::Causal)
+    return 0;
+  return first_where(blocks, [&](int m) {
+    return (int)C::Mods::query(p.args, m * C::BM) + p.causal_shift >=
+           (n + 1) * C::BN - 1;
+  });
+}
+
+/// The blocks [begin, end) of a head's queries that see tile n of the keys. By
+/// a whole warp.
 template <class C> struct BwdRows {
-  int begin, end, whole;
+  int begin, end;
 
   template <class P>
   TSR_MEMBER BwdRows(P const &p, int batch, int head, int n) {
@@ -307,14 +397,6 @@ template <class C> struct BwdRows {
       return bwd_tiles<C>(p, batch, head, m).begin > n;
     });
     end = max(begin, end);
-    whole = 0;
-    if (C::Causal)
-      whole = first_where(blocks, [&](int m) {
-        return (int)C::Mods::query(p.args, m * C::BM) + p.causal_shift >=
-               (n + 1) * C::BN - 1;
-      });
-    if ((n + 1) * C::BN > p.keys)
-      whole = blocks;
   }
 };
 
@@ -326,23 +408,22 @@ template <class C, class P> TSR_DEVICE int bwd_head_tiles(P const &p) {
     return (p.keys + C::BN - 1) / C::BN;
 }
 
-/// Tile `id` in the order of launch: inside sections of heads, the longest
-/// first. Ordered, most sections go the other way, from the last keys to the
-/// first: then the tiles of a causal or windowed head come to a block of
-/// queries one after the other, and do not wait. The last section has its long
-/// tiles first nevertheless, for a short end, and walks its queries from the
-/// last on; it has two tiles for each of a GPU's 132 multiprocessors, or of
-/// clusters on them, so that there are short ones to end with. The queries of
-/// two sections should fit into L2 together. By a whole warp.
+/// The first query head that reads this key head or one behind it. By a whole
+/// warp.
 template <class C, class P>
-TSR_DEVICE typename C::Tile bwd_tile(P const &p, int id) {
-  using Mods = typename C::Mods;
+TSR_DEVICE int bwd_first_head(P const &p, int key_head) {
+  return first_where(p.heads, [&](int head) {
+    return C::Mods::key_head(p.args, head, p.heads, p.key_heads) >= key_head;
+  });
+}
+
+/// The section that has a head of keys, of all batches. The queries of two
+/// should fit into L2 together. The last one has two tiles for each of a GPU's
+/// 132 multiprocessors, or of clusters on them, so that there are short ones to
+/// end with.
+template <class C, class P>
+TSR_DEVICE HeadSection bwd_section(P const &p, int head) {
   const int tiles = bwd_head_tiles<C>(p), all = p.key_heads * p.batch;
-  typename C::Tile t = {};
-  if (id >= tiles * all) {
-    t.n = -1;
-    return t;
-  }
   const int bytes = // of a query
       (6 * C::D + 2 * C::DV) * max(1, p.heads / p.key_heads);
   const int fit = max(1, (40 << 20) / bytes / max(1, p.queries));
@@ -350,7 +431,26 @@ TSR_DEVICE typename C::Tile bwd_tile(P const &p, int id) {
   int ending = min(fit, max(width, 2 * 132 / C::Cluster / tiles));
   if (C::Packed) // tiles that run together have few of the queries
     ending = max(ending, 2);
-  const HeadSection section(id / tiles, all, width, min(all, ending));
+  return HeadSection(head, all, width, min(all, ending));
+}
+
+/// Tile `id` in the order of launch: inside sections of heads, the longest
+/// first. Ordered, most sections go the other way, from the last keys to the
+/// first: then the tiles of a causal or windowed head come to a block of
+/// queries one after the other, and do not wait. The last section has its long
+/// tiles first nevertheless, for a short end, and walks its queries from the
+/// last on. Beside a block mask, BwdWalks knows which are longest. By a whole
+/// warp.
+template <class C, class P>
+TSR_DEVICE typename C::Tile bwd_tile(P const &p, int id) {
+  using Mods = typename C::Mods;
+  const int tiles = bwd_head_tiles<C>(p);
+  typename C::Tile t = {};
+  if (id >= tiles * p.key_heads * p.batch) {
+    t.n = -1;
+    return t;
+  }
+  const HeadSection section = bwd_section<C>(p, id / tiles);
   const int inside = id - tiles * section.first;
   const int column = inside / section.width;
   const int head = section.first + inside % section.width;
@@ -363,30 +463,24 @@ TSR_DEVICE typename C::Tile bwd_tile(P const &p, int id) {
   }
   t.key_head = head % p.key_heads;
   t.batch = C::Packed ? 0 : head / p.key_heads;
-  auto key_head = [&](int head) {
-    return Mods::key_head(p.args, head, p.heads, p.key_heads);
-  };
-  t.head = first_where(p.heads,
-                       [&](int head) { return key_head(head) >= t.key_head; });
-  t.head_end = first_where(
-      p.heads, [&](int head) { return key_head(head) > t.key_head; });
+  t.head = bwd_first_head<C>(p, t.key_head);
+  t.head_end = bwd_first_head<C>(p, t.key_head + 1);
+  if constexpr (C::Walks) {
+    wait_before();
+    if (t.head < t.head_end && p.queries) {
+      const int launched = BwdWalks<C>(p, t.batch, t.head, 1).launched[column];
+      t.n = launched / 2, t.passes = launched % 2 + 1;
+    }
+  }
   return t;
 }
 
-/// How many tiles add to a block of queries before this one.
+/// How many tiles add to a block of queries before this one; beside a block
+/// mask, BwdWalks has that.
 template <class C, class P>
 TSR_DEVICE int bwd_rank(P const &p, typename C::Tile const &t, int head,
                         int m) {
   const KeyRange tiles = bwd_tiles<C>(p, t.batch, head, m);
-  if constexpr (C::Sparse) {
-    const int begin = t.launched_down ? t.n + 1 : tiles.begin;
-    const int end = t.launched_down ? tiles.end : t.n;
-    int rank = 0;
-#pragma unroll 8
-    for (int n = begin; n < end; n++)
-      rank += bwd_kind<C>(p, t.batch, head, m, n) != 0;
-    return rank;
-  }
   return t.launched_down ? tiles.end - 1 - t.n : t.n - tiles.begin;
 }
 

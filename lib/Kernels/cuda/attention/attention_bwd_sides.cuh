@@ -58,6 +58,180 @@ template <class C> struct BwdSide {
   }
 };
 
+/// Calls to(i, tile, bits) with which of 32 tiles, from this warp's on, add to
+/// the blocks block(0), ..., block(count - 1) of a head; n(tile): its number.
+/// By C::SideThreads threads. (No generic lambda: NVRTC takes one for the
+/// host's.)
+template <class C, class P, class Number, class Block, class To>
+TSR_DEVICE void bwd_look(P const &p, int batch, int head, int tiles, Number n,
+                         int count, Block block, To to) {
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const int words = (tiles + 63) / 64 * 2;
+  const int shares = C::SideThreads / 32 / words;
+  const int tile = warp % words * 32 + lane;
+  const int key = tile < tiles ? n(tile) : -1;
+  for (int i = warp / words; i < count && warp < words * shares;
+       i += 4 * shares) {
+    uint32 adds = 0; // in the unrolled loop, loads are under way at once
+#pragma unroll
+    for (int j = 0; j < 4; j++) {
+      const int m = block(min(i + j * shares, count - 1));
+      const bool is = key >= 0 && 0 <= m && m < (p.queries + C::BM - 1) / C::BM;
+      adds |= uint32(is & bwd_adds<C>(p, batch, head, is ? m : 0, is ? key : 0))
+              << j;
+    }
+#pragma unroll
+    for (int j = 0; j < 4; j++)
+      if (i + j * shares < count)
+        to(i + j * shares, tile, __ballot_sync(~0u, adds >> j & 1));
+  }
+}
+
+/// Part `at` of the walks of all heads, by C::SideThreads threads: each has a
+/// tile of so many, by its place in the order of launch, and a block of queries
+/// of the part, by its place in a walk over all.
+template <class C, class P> TSR_DEVICE void bwd_make_walks(P const &p, int at) {
+  using Walks = BwdWalks<C>;
+  constexpr int Most = Walks::Most, Words = Most / 64;
+  static_assert(Most <= C::SideThreads, "a thread has a tile and a block");
+  // Of a block: the tiles that add to it. Of a tile: the blocks that it may
+  // take.
+  union Set {
+    uint32 half[2];
+    uint64 all;
+  };
+  __shared__ Set adding[Words][Most], open[Words][Most];
+  // How many tiles have taken a block; before, a tile's blocks. Of all tiles,
+  // the blocks and the pieces they are in.
+  __shared__ int taken[Most], sums[2];
+  const int all_parts = Walks(p.queries, p.keys).parts, part = at % all_parts;
+  const int head = at / all_parts % p.heads, batch = at / all_parts / p.heads;
+  if (batch >= p.batch)
+    return;
+  const int key_head = C::Mods::key_head(p.args, head, p.heads, p.key_heads);
+  const int first_head = bwd_first_head<C>(p, key_head);
+  const bool last = bwd_section<C>(p, batch * p.key_heads + key_head).last;
+  const int own = threadIdx.x, lane = own % 32;
+  // Counts are those of a pass. The heads of a tile have the order of the first
+  // of them.
+  const Walks most(p, batch, head, Walks::Passes);
+  int *const launched = most.launched + part * most.tiles;
+  int *const counts = most.counts + part * most.tiles;
+  __syncthreads();
+  if (own < 2)
+    sums[own] = 0;
+  for (int first = 0; first < most.tiles; first += Most) {
+    const int tiles = min(most.tiles - first, Most);
+    if (own < Most)
+      taken[own] = 0;
+    __syncthreads();
+    int blocks = 0, pieces = 0;
+    bwd_look<C>(
+        p, batch, first_head, tiles, [&](int tile) { return first + tile; },
+        most.columns, [&](int column) { return column * most.passes; },
+        [&](int, int tile, uint32 adds) {
+          if (adds >> lane & 1)
+            atomicAdd(&taken[tile], 1);
+          blocks += __popc(adds), pieces += __popc(adds & ~(adds << 1));
+        });
+    if (lane < 2)
+      atomicAdd(&sums[lane], lane ? pieces : blocks);
+    __syncthreads();
+    if (own < tiles)
+      counts[first + own] = taken[own];
+  }
+  const bool few = sums[0] / 3 < most.columns * most.tiles / 8;
+  const bool local = few && sums[0] >= 4 * sums[1];
+  const Walks walks(p, batch, head, local ? 1 : Walks::Passes);
+  if (part >= walks.parts)
+    return;
+
+  // The shortest first, or the last keys; the other way in the last section.
+  for (int first = 0; first < walks.tiles; first += Most) {
+    const int n = own < Most ? first + own : walks.tiles;
+    const int count = n < walks.tiles ? counts[n] : 0;
+    int before = 0;
+    for (int others = 0; others < walks.tiles; others += Most) {
+      __syncthreads();
+      if (own < min(Most, walks.tiles - others))
+        taken[own] = counts[others + own];
+      __syncthreads();
+      for (int i = 0; i < min(Most, walks.tiles - others); i++)
+        before +=
+            local || taken[i] == count ? others + i > n : taken[i] < count;
+    }
+    if (n < walks.tiles)
+      launched[last ? walks.tiles - 1 - before : before] =
+          2 * n + walks.passes - 1;
+  }
+
+  // The block of a place is from + place * by.
+  const int ranges = walks.parts / walks.passes;
+  const int earlier = part % ranges * walks.width;
+  const int by = last ? -walks.passes : walks.passes;
+  const int from =
+      (last ? walks.columns - 1 - earlier : earlier) * walks.passes +
+      part / ranges;
+  __syncthreads();
+  for (int word = 0; own < Most && word < Words; word++)
+    open[word][own].all = taken[own] = 0;
+  for (int first = 0; first < walks.tiles; first += Most) {
+    const int tiles = min(walks.tiles - first, Most);
+    __syncthreads();
+    bwd_look<C>(
+        p, batch, head, tiles,
+        [&](int tile) { return launched[first + tile] / 2; }, walks.width,
+        [&](int place) { return from + place * by; },
+        [&](int place, int tile, uint32 adds) {
+          if (lane == 0)
+            adding[tile / 64][place].half[tile / 32 % 2] = adds;
+        });
+    __syncthreads();
+    // The first tile from `tile` on that adds to the block of a place may take
+    // it.
+    auto next = [&](int place, int tile) {
+      uint64 rest = ~uint64(0) << tile % 64;
+      for (int word = tile / 64; word * 64 < tiles; word++, rest = ~uint64(0))
+        if (const uint64 bits = adding[word][place].all & rest)
+          return word * 64 + __ffsll(bits) - 1;
+      return Most;
+    };
+    auto let = [&](int tile, int place) {
+      if (tile < Most)
+        atomicOr(&open[place / 64][tile].half[place / 32 % 2],
+                 1u << place % 32);
+    };
+    if (own < walks.width)
+      let(next(own, 0), own);
+    __syncthreads();
+    uint32 *const walk =
+        walks.walk(part, own < tiles ? launched[first + own] / 2 : 0);
+    int steps = 0;
+    for (;;) {
+      uint64 bits = 0;
+      int word = 0;
+      while (own < tiles && !(bits = open[word][own].all) &&
+             (word + 1) * 64 < walks.width)
+        word++;
+      const int place = word * 64 + __ffsll(bits) - 1;
+      int behind = Most;
+      if (bits) {
+        open[word][own].all = bits & (bits - 1);
+        behind = next(place, own + 1);
+      }
+      if (!__syncthreads_or(bits != 0))
+        break;
+      let(behind, place);
+      if (bits)
+        walk[steps++] = uint32(from + place * by) | uint32(taken[place]++)
+                                                        << 16;
+      __syncthreads();
+    }
+    if (own < tiles && steps < walks.width)
+      walk[steps] = Walks::End;
+  }
+}
+
 /// Of C::SideThreads threads, for one of the blocks of queries of all heads and
 /// batches. Rows that see no key, and those beyond the end, get an infinite
 /// lse: their probabilities are 0.
@@ -71,6 +245,8 @@ TSR_DEVICE void attention_bwd_prepare(P const &p, int at) {
   const BwdSide<C> of(p, at);
   if (!of.exists)
     return;
+  if constexpr (C::Walks) // of which there are fewer parts
+    bwd_make_walks<C>(p, at);
   const int m = of.m, head = of.head, batch = of.batch;
   const int lane = threadIdx.x % Lanes;
   const int row = of.first + m * C::BM + threadIdx.x / Lanes;

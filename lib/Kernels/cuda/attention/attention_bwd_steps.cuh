@@ -36,7 +36,6 @@ template <class C, class P> struct BwdWalk {
   P const &p;
   uint32 words;       // of 32 blocks: which have any
   uint32 kept, whole; // which are not 0, which are 2
-  int rank;           // of this lane's
 
   /// The first block of the walk from i to end that the tile has, or end; block
   /// i is m(i). Before came those from 0 on.
@@ -57,8 +56,6 @@ template <class C, class P> struct BwdWalk {
         const int own = kind(i + lane);
         kept = __ballot_sync(~0u, own != 0);
         whole = __ballot_sync(~0u, own == 2);
-        if (C::Ordered && own)
-          rank = bwd_rank<C>(p, t, head, m(i + lane));
       }
       if (const uint32 rest = kept >> i % 32)
         return i + __ffs(rest) - 1;
@@ -75,56 +72,92 @@ template <class C, class P> struct BwdPlanner {
   const int lane = threadIdx.x % 32;
   int steps = 0, draws = 0;
 
-  TSR_MEMBER void add(typename C::Step const &step) {
+  /// A step is put into the ring, and added when it is known whether it is the
+  /// last of its tile.
+  TSR_MEMBER void put(typename C::Step const &step) {
     const int i = steps % C::Planned;
     barrier_wait(&s.step_empty[i], steps / C::Planned & 1 ^ 1);
-    if (lane == 0) {
+    if (lane == 0)
       s.step[i] = step;
+  }
+  TSR_MEMBER void add(bool last) {
+    const int i = steps % C::Planned;
+    if (lane == 0) {
+      s.step[i].last = last;
       barrier_arrive(&s.step_full[i]);
     }
     steps++;
   }
 
   TSR_MEMBER void tile(typename C::Tile const &t) {
-    const BwdWorkspace<C> work(p);
-    typename C::Step step = {};
-    step.n = t.n, step.head = t.head;
-    step.key_head = t.key_head, step.batch = t.batch;
-    if constexpr (C::Packed)
-      step.own = t.own;
     const auto &own = sequence_of<C>(p, t.place());
-    // A step is added when it is known whether it is the last.
+    const int whole = bwd_whole<C>(own, t.n);
+    bool any = false;
+    auto step_of = [&](int head) {
+      typename C::Step step = {};
+      step.n = t.n, step.head = head;
+      step.key_head = t.key_head, step.batch = t.batch;
+      if constexpr (C::Packed)
+        step.own = t.own;
+      return step;
+    };
+    auto next = [&](int head, int m, int rank, bool asks) {
+      if (any)
+        add(false);
+      any = true;
+      const BwdWorkspace<C> work(p);
+      const int64 at = bwd_block<C>(p, t.batch, head, m, t.place());
+      typename C::Step step = step_of(head);
+      step.sum = work.sum + at * 2 * C::Part;
+      step.turn = work.turns + at * 2;
+      step.m = m, step.rank = rank;
+      step.masked = m < whole;
+      if constexpr (C::Sparse)
+        step.asks = asks;
+      put(step);
+    };
     for (int head = t.head; head < t.head_end; head++) {
-      const BwdRows<C> rows(own, t.batch, head, t.n);
-      BwdWalk<C, P> walk = {p};
-      for (int i = rows.begin; i < rows.end; i++) {
-        if constexpr (C::Sparse) {
-          i = rows.begin + walk.next(t, head, i - rows.begin,
-                                     rows.end - rows.begin, [&](int i) {
-                                       return t.rows_down ? rows.end - 1 - i
-                                                          : rows.begin + i;
-                                     });
-          if (i == rows.end)
-            break;
+      if constexpr (C::Walks) {
+        for (int part = 0;
+             part < BwdWalks<C>(p.queries, p.keys, t.passes).parts; part++) {
+          uint32 mine = 0; // of 32 steps
+          for (int i = 0;; i++) {
+            if (i % 32 == 0) {
+              const BwdWalks<C> walks(p, t.batch, head, t.passes);
+              mine = walks.End;
+              if (i + lane < walks.width)
+                mine = walks.walk(part, t.n)[i + lane];
+              if (mine != walks.End &&
+                  bwd_kind<C>(p, t.batch, head, mine & 0xffff, t.n) != 2)
+                mine |= 1u << 31;
+            }
+            const uint32 now = __shfl_sync(~0u, mine, i % 32);
+            if (now == BwdWalks<C>::End)
+              break;
+            next(head, now & 0xffff, now >> 16 & 0x7fff, now >> 31);
+          }
         }
-        if (step.sum)
-          add(step);
-        const int m = t.rows_down ? rows.begin + rows.end - 1 - i : i;
-        const int64 at = bwd_block<C>(p, t.batch, head, m, t.place());
-        step.sum = work.sum + at * 2 * C::Part;
-        step.turn = work.turns + at * 2;
-        if constexpr (C::Ordered && C::Sparse)
-          step.rank = __shfl_sync(~0u, walk.rank, (i - rows.begin) % 32);
-        else if (C::Ordered)
-          step.rank = bwd_rank<C>(own, t, head, m);
-        step.m = m, step.head = head;
-        step.masked = m < rows.whole;
-        if constexpr (C::Sparse)
-          step.asks = !(walk.whole >> (i - rows.begin) % 32 & 1);
+      } else {
+        const BwdRows<C> rows(own, t.batch, head, t.n);
+        BwdWalk<C, P> walk = {p};
+        for (int i = rows.begin; i < rows.end; i++) {
+          bool asks = false;
+          if constexpr (C::Sparse) {
+            i = rows.begin + walk.next(t, head, i - rows.begin,
+                                       rows.end - rows.begin,
+                                       [&](int i) { return rows.begin + i; });
+            if (i == rows.end)
+              break;
+            asks = !(walk.whole >> (i - rows.begin) % 32 & 1);
+          }
+          const int m = t.rows_down ? rows.begin + rows.end - 1 - i : i;
+          next(head, m, C::Ordered ? bwd_rank<C>(own, t, head, m) : 0, asks);
+        }
       }
     }
-    step.last = true;
-    add(step);
+    if (!any)
+      put(step_of(t.head));
+    add(true);
   }
 
   /// By a lane.
@@ -148,7 +181,6 @@ template <class C, class P> struct BwdPlanner {
   }
 
   TSR_MEMBER void run() {
-    const int tiles = bwd_head_tiles<C>(p) * p.key_heads * p.batch;
     for (;;) {
       int drawn = 0;
       if (lane == 0)
@@ -157,12 +189,14 @@ template <class C, class P> struct BwdPlanner {
       const typename C::Tile t = bwd_tile<C>(p, drawn);
       if (t.n < 0) {
         // The last draw of all.
+        const int tiles = bwd_head_tiles<C>(p) * p.key_heads * p.batch;
         if (lane == 0 && drawn == tiles + (int)gridDim.x / C::Cluster - 1 &&
             (!C::Wide || cluster_rank() == 0))
           *p.ticket = 0;
         typename C::Step end = {};
         end.n = -1;
-        return add(end);
+        put(end);
+        return add(true);
       }
       tile(t);
     }
