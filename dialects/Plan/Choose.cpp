@@ -26,7 +26,8 @@ using namespace tessera::plan;
 // Text
 //===----------------------------------------------------------------------===//
 
-// "kind" of "name"(%values), ... without {...} from "source" attr-dict : types
+// "kind" of "name"(%values), ... without {...} from "source" on "problem"
+//   attr-dict : types
 
 ParseResult ChooseOp::parse(OpAsmParser &parser, OperationState &result) {
   Builder &b = parser.getBuilder();
@@ -51,6 +52,8 @@ ParseResult ChooseOp::parse(OpAsmParser &parser, OperationState &result) {
     return failure();
   if (parser.parseKeyword("from") ||
       parser.parseAttribute(properties.source, b.getNoneType()) ||
+      (succeeded(parser.parseOptionalKeyword("on")) &&
+       parser.parseAttribute(properties.problem, b.getNoneType())) ||
       parser.parseOptionalAttrDict(result.attributes))
     return failure();
   SMLoc loc = parser.getCurrentLocation();
@@ -73,9 +76,12 @@ void ChooseOp::print(OpAsmPrinter &printer) {
   if (DictionaryAttr without = getWithoutAttr())
     printer << " without " << without;
   printer << " from " << getSourceAttr();
+  if (StringAttr problem = getProblemAttr())
+    printer << " on " << problem;
   printer.printOptionalAttrDict((*this)->getAttrs(),
                                 {getKindAttrName(), getVariantsAttrName(),
-                                 getWithoutAttrName(), getSourceAttrName()});
+                                 getWithoutAttrName(), getSourceAttrName(),
+                                 getProblemAttrName()});
   if (getNumResults())
     printer << " : " << getResultTypes();
 }

@@ -217,39 +217,58 @@ static bool maybeSame(ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
          });
 }
 
-LogicalResult AttendOp::verify() {
-  auto query = cast<RankedTensorType>(getQuery().getType());
-  auto key = cast<RankedTensorType>(getKey().getType());
-  for (Value tensor : {getQuery(), getKey(), getValue(), getResult()}) {
+/// `likeQuery` and `likeKey`: what has the query's and the key's shape.
+template <typename Op>
+static LogicalResult verifyAttend(Op op, ValueRange likeQuery,
+                                  ValueRange likeKey) {
+  auto query = cast<RankedTensorType>(op.getQuery().getType());
+  auto key = cast<RankedTensorType>(op.getKey().getType());
+  SmallVector<Value> tensors = {op.getQuery(), op.getKey()};
+  llvm::append_range(tensors, likeKey);
+  llvm::append_range(tensors, likeQuery);
+  for (Value tensor : tensors) {
     auto type = cast<RankedTensorType>(tensor.getType());
     if (type.getRank() != 4 ||
         type.getElementType() != query.getElementType() ||
         !(type.getElementType().isBF16() || type.getElementType().isF16()))
-      return emitOpError() << "query, key, value and result must have rank 4 "
-                              "and elements of bf16 or f16, all alike, not "
-                           << query << " and " << type;
+      return op.emitOpError()
+             << "query, key, value and result must have rank "
+                "4 and elements of bf16 or f16, all alike, not "
+             << query << " and " << type;
   }
   SmallVector<int64_t> ofQuery(query.getShape()), ofKey(key.getShape());
   ofQuery[1] = ofQuery[2] = ofKey[1] = ofKey[2] = ShapedType::kDynamic;
-  auto shapeOf = [](Value tensor) {
-    return cast<RankedTensorType>(tensor.getType()).getShape();
+  auto haveShape = [](ValueRange tensors, ArrayRef<int64_t> shape) {
+    return llvm::all_of(tensors, [&](Value tensor) {
+      return maybeSame(cast<RankedTensorType>(tensor.getType()).getShape(),
+                       shape);
+    });
   };
-  if (!maybeSame(ofQuery, ofKey) ||
-      !maybeSame(key.getShape(), shapeOf(getValue())) ||
-      !maybeSame(query.getShape(), shapeOf(getResult())))
-    return emitOpError() << "query and key must have one batch and one head "
-                            "dimension, the value the key's shape and the "
-                            "result the query's";
-  if (getLse() && (!getElementTypeOrSelf(getLse()).isF32() ||
-                   !maybeSame(query.getShape().drop_back(), shapeOf(getLse()))))
-    return emitOpError() << "lse must have the query's shape without its last "
-                            "dimension and elements of f32, not "
-                         << getLse().getType();
-  if (getCausal() && !ShapedType::isDynamic(query.getDimSize(2)) &&
+  if (!maybeSame(ofQuery, ofKey) || !haveShape(likeKey, key.getShape()) ||
+      !haveShape(likeQuery, query.getShape()))
+    return op.emitOpError() << "query and key must have one batch and one head "
+                               "dimension, the value the key's shape and the "
+                               "result the query's";
+  Value lse = op.getLse();
+  if (lse && (!getElementTypeOrSelf(lse).isF32() ||
+              !haveShape(lse, query.getShape().drop_back())))
+    return op.emitOpError() << "lse must have the query's shape without its "
+                               "last dimension and elements of f32, not "
+                            << lse.getType();
+  if (op.getCausal() && !ShapedType::isDynamic(query.getDimSize(2)) &&
       query.getDimSize(2) > key.getDimSize(2) &&
       !ShapedType::isDynamic(key.getDimSize(2)))
-    return emitOpError() << "is causal with more queries than keys";
+    return op.emitOpError() << "is causal with more queries than keys";
   return success();
+}
+
+LogicalResult AttendOp::verify() {
+  return verifyAttend(*this, getResult(), getValue());
+}
+
+LogicalResult AttendGradOp::verify() {
+  return verifyAttend(*this, {getOutput(), getGrad(), getQueryGrad()},
+                      {getValue(), getKeyGrad(), getValueGrad()});
 }
 
 /// Rank 4 and one element type.
@@ -518,10 +537,10 @@ bool plan::canBeJoined(Value value) {
     return false;
   auto choice = dyn_cast<ChooseOp>(result.getOwner());
   if (!choice)
-    return isa<LaunchOp>(result.getOwner());
+    return isa<LaunchOp, AttendOp, AttendGradOp>(result.getOwner());
   return llvm::all_of(
       llvm::seq<unsigned>(0, choice.getVariants().size()), [&](unsigned i) {
-        return isa_and_present<LaunchOp, CopyOp>(
+        return isa_and_present<LaunchOp, AttendOp, AttendGradOp, CopyOp>(
             choice.getValuesOf(i)[result.getResultNumber()].getDefiningOp());
       });
 }
@@ -564,8 +583,9 @@ LogicalResult JoinOp::verify() {
     size += part.getDimSize(dim);
     if (!canBeJoined(input))
       return emitOpError() << "operand #" << i
-                           << " must be what a launch writes, or a transpose "
-                              "of that, and be read by nothing else";
+                           << " must be what a launch or an attention writes, "
+                              "or a transpose of that, and be read by nothing "
+                              "else";
   }
   if (!haveOneChoice(getInputs()))
     return emitOpError()

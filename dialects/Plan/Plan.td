@@ -195,6 +195,31 @@ def Plan_AttendOp : Plan_Op<"attend"> {
   let hasVerifier = 1;
 }
 
+def Plan_AttendGradOp : Plan_Op<"attend_grad"> {
+  let summary = "The gradients of attention, by the backend's attention library";
+  let description = [{
+    ```mlir
+    %dq, %dk, %dv = plan.attend_grad %do, %q, %k, %v, %o, %lse scale(0.125) causal
+        from "tv.attention_grad" : ...
+    ```
+    Of what `plan.attend` is, where %o and %lse are its results, or those of any other
+    variant of the attention. The gradient of the result, and that of the query, have the
+    query's shape, those of key and value the key's.
+  }];
+  let arguments = (ins AnyRankedTensor:$grad, AnyRankedTensor:$query,
+                       AnyRankedTensor:$key, AnyRankedTensor:$value,
+                       AnyRankedTensor:$output, AnyRankedTensor:$lse,
+                       F64Attr:$scale, UnitAttr:$causal, StrAttr:$source);
+  let results = (outs AnyRankedTensor:$queryGrad, AnyRankedTensor:$keyGrad,
+                      AnyRankedTensor:$valueGrad);
+  let assemblyFormat = [{
+    $grad `,` $query `,` $key `,` $value `,` $output `,` $lse `scale` `(` $scale `)`
+    (`causal` $causal^)? `from` $source attr-dict `:`
+    functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
 def Plan_CopyOp : Plan_Op<"copy"> {
   let summary = "The same local tensor in memory of its own";
   let arguments = (ins AnyRankedTensor:$input, StrAttr:$source);
@@ -450,7 +475,8 @@ def Plan_ChooseOp
     rounding. Which one is computed is chosen when the module is bound. What only a
     variant's values need belongs to that variant, and does not run when another is
     chosen; a choice itself belongs to none. `without` has the variants that do not
-    exist, with the reason.
+    exist, with the reason. `on "..."`, behind the source, says what the op and its
+    gradient have in common: whose choice the other's may follow at run time.
 
     A single variant may have no values: its ops are those of the program, and the
     op only says that there was no choice, and why.
@@ -462,7 +488,8 @@ def Plan_ChooseOp
   }];
   let arguments = (ins StrAttr:$kind, StrArrayAttr:$variants,
                        Variadic<AnyRankedTensor>:$values,
-                       OptionalAttr<DictionaryAttr>:$without, StrAttr:$source);
+                       OptionalAttr<DictionaryAttr>:$without, StrAttr:$source,
+                       OptionalAttr<StrAttr>:$problem);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
@@ -514,8 +541,8 @@ def Plan_JoinOp : Plan_Op<"join"> {
     %y = plan.join %a, %b dim 1 : ...  // along local dimension 1
     ```
     What the operands are made by writes them into the result's memory, and nothing is
-    copied. So each operand is a result of a launch, or each one of the same choice
-    between such results, or a transpose of that; nothing else reads it. Along `dim` each
+    copied. So each operand is a result of a launch or of an attention, or each one of the same
+    choice between such results, or a transpose of that; nothing else reads it. Along `dim` each
     device has all of it, and its size is known.
   }];
   let arguments = (ins Variadic<AnyRankedTensor>:$inputs, I64Attr:$dim);

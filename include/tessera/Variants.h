@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// tessera_variants_push and its pop, on every way out of a scope.
+// tessera_variants_push, or push_choice, and the pop, on every way out of a
+// scope.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,16 +34,31 @@ public:
     std::string list;
     for (const char *name : names)
       list += (list.empty() ? "" : ",") + std::string(name);
-    if (tessera_status *status = tessera_variants_push(kind, list.c_str())) {
-      std::string message = tessera_status_message(status);
-      tessera_status_free(status);
-      throw std::invalid_argument(message);
-    }
+    check(tessera_variants_push(kind, list.c_str()));
+  }
+  /// What a binding chose, for the module of the gradients, in any thread:
+  ///
+  ///     std::string choice = tessera_binding_choice(forward, "attention");
+  ///     ...
+  ///     tessera::Variants scope(choice);
+  ///
+  /// Throws std::invalid_argument where that is no choice of a binding.
+  explicit Variants(const std::string &choice) {
+    check(tessera_variants_push_choice(choice.c_str()));
   }
   /// In the thread that made it.
   ~Variants() { tessera_status_free(tessera_variants_pop()); }
   Variants(const Variants &) = delete;
   Variants &operator=(const Variants &) = delete;
+
+private:
+  static void check(tessera_status *status) {
+    if (!status)
+      return;
+    std::string message = tessera_status_message(status);
+    tessera_status_free(status);
+    throw std::invalid_argument(message);
+  }
 };
 
 /// Of attention and its gradient:

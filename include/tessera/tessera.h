@@ -349,6 +349,11 @@ TESSERA_API tessera_status *tessera_module_memory(const tessera_module *module,
 TESSERA_API tessera_status *tessera_variants_push(const char *kind,
                                                   const char *names);
 TESSERA_API tessera_status *tessera_variants_pop(void);
+/* The same of what a binding chose (tessera_binding_choice): ops of the kind,
+ * in any module, take the variant that those of the same problem took, so that
+ * a gradient follows its op. A module with one of another problem, or without
+ * the variant, is an error at that op. */
+TESSERA_API tessera_status *tessera_variants_push_choice(const char *choice);
 /* What binds anywhere in the process takes, from now on, in a thread that has
  * pushed nothing for the kind; null: what it would without a word. */
 TESSERA_API tessera_status *tessera_variants_default(const char *kind,
@@ -489,6 +494,12 @@ tessera_binding_alternative_count(const tessera_binding *binding);
 TESSERA_API tessera_status *
 tessera_binding_alternative(const tessera_binding *binding, size_t index,
                             tessera_alternative *out);
+/* Which variants the ops of a kind took, "attention" say, in a text that may be
+ * kept, in another process, too: for tessera_variants_push_choice. It names
+ * problems, not a module: their shapes, type, scale and mask, which an op and
+ * its gradient have in common. "" where there is no such op. */
+TESSERA_API const char *tessera_binding_choice(const tessera_binding *binding,
+                                               const char *kind);
 
 /* What the host did in the last run, enqueued or not, before it only waited. */
 TESSERA_API double tessera_binding_host_seconds(const tessera_binding *binding);

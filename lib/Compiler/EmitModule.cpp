@@ -133,6 +133,7 @@ LogicalResult Emitter::addAlternatives() {
     alternative->kind = choice.getKind().str();
     alternative->op = choice.getSource().str();
     alternative->location = getPlace(choice.getLoc());
+    alternative->problem = choice.getProblem().value_or("").str();
     auto add = [&](StringRef name, StringRef reason) {
       auto variant = std::make_unique<fb::VariantT>();
       variant->name = name.str();
@@ -494,6 +495,22 @@ LogicalResult Emitter::addStep(Operation *op) {
           attend.lse = id(op.getLse());
         attend.scale = op.getScale().convertToDouble();
         attend.causal = op.getCausal();
+        push(op, op.getSource(), std::move(attend));
+        return success();
+      })
+      .Case([&](plan::AttendGradOp op) {
+        fb::AttendT attend;
+        attend.query = id(op.getQuery());
+        attend.key = id(op.getKey());
+        attend.value = id(op.getValue());
+        attend.result = id(op.getOutput());
+        attend.lse = id(op.getLse());
+        attend.scale = op.getScale().convertToDouble();
+        attend.causal = op.getCausal();
+        attend.grad = id(op.getGrad());
+        attend.query_grad = id(op.getQueryGrad());
+        attend.key_grad = id(op.getKeyGrad());
+        attend.value_grad = id(op.getValueGrad());
         push(op, op.getSource(), std::move(attend));
         return success();
       })

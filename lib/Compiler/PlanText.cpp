@@ -135,11 +135,18 @@ private:
         os << " sums " << lower(fb::EnumNameSummed(contract->summed)) << " %"
            << contract->sums;
     } else if (const fb::AttendT *attend = step.action.AsAttend()) {
-      os << "attend ";
+      const bool isGrad = attend->grad >= 0;
+      os << (isGrad ? "attend grad %" + std::to_string(attend->grad) + ", "
+                    : "attend ");
       printIds(std::vector<int32_t>{attend->query, attend->key, attend->value});
-      os << " to %" << attend->result;
+      os << (isGrad ? ", %" : " to %") << attend->result;
       if (attend->lse >= 0)
         os << " lse %" << attend->lse;
+      if (isGrad) {
+        os << " to ";
+        printIds(std::vector<int32_t>{attend->query_grad, attend->key_grad,
+                                      attend->value_grad});
+      }
       os << " scale " << attend->scale << (attend->causal ? " causal" : "");
     } else if (const fb::CollectiveT *move = step.action.AsCollective()) {
       os << lower(fb::EnumNameCollectiveKind(move->kind)) << " over ["

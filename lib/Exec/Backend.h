@@ -138,8 +138,10 @@ public:
   }
   /// Whether a module for `target` runs here, or why not.
   virtual Status accepts(const std::string &target) const = 0;
-  /// Whether a variant of an op that is in a module can run here, or why not.
-  virtual Status runs(std::string_view variant) const = 0;
+  /// Whether a variant of an op that is in a module can run here, or why not;
+  /// `of`: the op.
+  virtual Status runs(std::string_view variant,
+                      const fb::AlternativeT &of) const = 0;
   virtual Result<std::unique_ptr<BackendModule>>
   load(const ModuleReader &module) = 0;
 

@@ -65,6 +65,9 @@ void ModuleBuilder::setPlan(const fb::PlanT &plan) {
       if (contract->addend >= 0)
         features |= kFeatureAddends;
     }
+    if (const fb::AttendT *attend = step->action.AsAttend();
+        attend && attend->grad >= 0)
+      features |= kFeatureAttentionGrads;
     if (const fb::CollectiveT *collective = step->action.AsCollective();
         collective && !collective->more.empty())
       features |= kFeatureGroups;

@@ -523,7 +523,17 @@ private:
   }
 
   Status checkAttend(const fb::AttendT &attend) const {
-    for (int32_t id : {attend.query, attend.key, attend.value, attend.result}) {
+    std::vector<int32_t> ids = {attend.query, attend.key, attend.value,
+                                attend.result};
+    const std::vector<int32_t> grads = {attend.grad, attend.query_grad,
+                                        attend.key_grad, attend.value_grad};
+    if (std::ranges::count(grads, -1) != (attend.grad == -1 ? 4 : 0) ||
+        (attend.grad != -1 && attend.lse == -1))
+      return Error{"a gradient of attention has all of its gradients and the "
+                   "log-sum-exp, an attention no gradient"};
+    if (attend.grad != -1)
+      ids.insert(ids.end(), grads.begin(), grads.end());
+    for (int32_t id : ids) {
       const fb::DType dtype = plan.tensors[id]->dtype;
       if (localRank(id) != 4)
         return Error{name(id) + " must have 4 local dimensions"};

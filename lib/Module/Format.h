@@ -47,8 +47,9 @@ struct Entry {
 };
 static_assert(sizeof(Entry) == 32);
 
-constexpr uint64_t kKnownFeatures =
-    kFeatureAlternatives | kFeatureSums | kFeatureAddends | kFeatureGroups;
+constexpr uint64_t kKnownFeatures = kFeatureAlternatives | kFeatureSums |
+                                    kFeatureAddends | kFeatureGroups |
+                                    kFeatureAttentionGrads;
 constexpr uint32_t kMaxSections =
     (kModulePage - sizeof(Header)) / sizeof(Entry);
 

@@ -52,6 +52,7 @@ constexpr uint64_t kFeatureAlternatives = 1;
 constexpr uint64_t kFeatureSums = 2;
 constexpr uint64_t kFeatureAddends = 4;
 constexpr uint64_t kFeatureGroups = 8;
+constexpr uint64_t kFeatureAttentionGrads = 16;
 
 /// What the code of a module needs of the processor: 0 nothing (no code), else
 /// the micro-architecture level x86-64-v<n>.

@@ -27,7 +27,8 @@ static const ActionKind kKinds[] = {
      [](const fb::ActionUnion &action, Ids &ids, Ids &optional) {
        const fb::AttendT &attend = *action.AsAttend();
        ids = {attend.query, attend.key, attend.value, attend.result};
-       optional = {attend.lse};
+       optional = {attend.lse, attend.grad, attend.query_grad, attend.key_grad,
+                   attend.value_grad};
      }},
     {fb::Action::Collective, "collective",
      [](const fb::ActionUnion &action, Ids &ids, Ids &) {

@@ -292,6 +292,16 @@ static Status copyPart(const ModuleReader &file, const LocalTensor &tensor,
   return Ok{};
 }
 
+const char *Binding::choiceOf(std::string_view kind) const {
+  auto found = choices.find(kind);
+  if (found == choices.end())
+    found =
+        choices
+            .emplace(kind, choiceText(loaded->reader().plan(), variants, kind))
+            .first;
+  return found->second.c_str();
+}
+
 Outcome<Ok> Binding::prepare(std::span<const int64_t> symbols,
                              std::span<void *const> pointers) {
   Context &context = loaded->context();

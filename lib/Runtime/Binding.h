@@ -14,6 +14,8 @@
 #include "Runtime/Context.h"
 #include "Runtime/Variants.h"
 
+#include <map>
+
 namespace tessera {
 
 /// A module that all ranks of a context have loaded.
@@ -109,6 +111,8 @@ public:
     std::string variants; ///< those in the module
   };
   const std::vector<Alternative> &alternatives() const { return chosen; }
+  /// Of all alternatives of a kind, as a text; "" without any.
+  const char *choiceOf(std::string_view kind) const;
 
 private:
   explicit Binding(LoadedModule &module) : loaded(&module) {}
@@ -126,6 +130,8 @@ private:
   std::vector<const fb::StepT *> steps; ///< those that run, by work
   std::vector<int> variants;
   std::vector<Alternative> chosen;
+  /// By kind, of those that were asked for.
+  mutable std::map<std::string, std::string, std::less<>> choices;
   std::unique_ptr<Program> runner;
   std::vector<std::string> texts; ///< by work
   std::vector<Collective> collectives;

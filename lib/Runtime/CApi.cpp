@@ -450,6 +450,15 @@ tessera_status *tessera_variants_push(const char *kind, const char *names) {
   });
 }
 
+tessera_status *tessera_variants_push_choice(const char *choice) {
+  return guard([&]() -> tessera_status * {
+    if (!choice)
+      return invalid(kNullPointer);
+    Status status = pushChoice(choice);
+    return status ? nullptr : invalid(status.message());
+  });
+}
+
 tessera_status *tessera_variants_pop(void) {
   return guard([&]() -> tessera_status * {
     Status status = popVariants();
@@ -652,6 +661,11 @@ tessera_status *tessera_binding_alternative(const tessera_binding *binding,
     result.variants = choice.variants.c_str();
     return writeStruct(result, out);
   });
+}
+
+const char *tessera_binding_choice(const tessera_binding *binding,
+                                   const char *kind) {
+  return binding && kind ? binding->binding->choiceOf(kind) : "";
 }
 
 double tessera_binding_host_seconds(const tessera_binding *binding) {

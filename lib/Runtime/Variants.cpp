@@ -20,9 +20,17 @@ using namespace tessera;
 namespace {
 using Names = std::vector<std::string>;
 
+/// Of a choice.
+struct Problem {
+  std::string text;
+  Names variants;
+  std::string op; ///< the first that has it, with its location
+};
+
 struct Entry {
   std::string kind;
   Names names;
+  std::vector<Problem> problems; ///< of a choice, which has no names
 };
 thread_local std::vector<Entry> entries;
 
@@ -73,7 +81,56 @@ Status tessera::clearDefaultVariants(std::string_view kind) {
 Status tessera::pushVariants(std::string_view kind, std::string_view names) {
   Result<Names> parsed = parse(kind, names);
   TSR_TRY(parsed);
-  entries.push_back({std::string(kind), std::move(*parsed)});
+  entries.push_back({std::string(kind), std::move(*parsed), {}});
+  return Ok{};
+}
+
+std::string tessera::choiceText(const fb::PlanT &plan,
+                                const std::vector<int> &chosen,
+                                std::string_view kind) {
+  Names lines; // layers are alike
+  for (size_t i = 0; i < chosen.size(); ++i) {
+    const fb::AlternativeT &alternative = *plan.alternatives[i];
+    if (alternative.kind != kind || alternative.problem.empty())
+      continue;
+    const std::string line = alternative.variants[chosen[i]]->name + "\t" +
+                             alternative.problem + "\t";
+    if (std::ranges::none_of(lines, [&](const std::string &known) {
+          return known.starts_with(line);
+        }))
+      lines.push_back(line + alternative.op + " at " + alternative.location);
+  }
+  std::string text;
+  for (const std::string &line : lines)
+    text += "\n" + line;
+  return text.empty() ? "" : std::string(kind) + text;
+}
+
+Status tessera::pushChoice(std::string_view choice) {
+  auto next = [&](std::string_view &text, char end) {
+    std::string_view part = text.substr(0, text.find(end));
+    text.remove_prefix(std::min(text.size(), part.size() + 1));
+    return part;
+  };
+  Entry entry;
+  entry.kind = next(choice, '\n');
+  bool fits = !choice.empty();
+  while (fits && !choice.empty()) {
+    std::string_view line = next(choice, '\n');
+    Names variants = {std::string(next(line, '\t'))};
+    const std::string problem(next(line, '\t'));
+    fits = checkVariants(entry.kind, variants) && !problem.empty() &&
+           !line.empty();
+    auto known = std::ranges::find(entry.problems, problem, &Problem::text);
+    if (known == entry.problems.end())
+      entry.problems.push_back({problem, variants, std::string(line)});
+    else
+      known->variants.push_back(variants[0]);
+  }
+  if (!fits)
+    return Error{"this is no choice that tessera_binding_choice gave, of a "
+                 "binding with ops of the kind"};
+  entries.push_back(std::move(entry));
   return Ok{};
 }
 
@@ -92,23 +149,24 @@ std::string tessera::variantNames(const fb::AlternativeT &alternative) {
   return text;
 }
 
-/// None: all.
-static std::optional<Names> allowedOf(const std::string &kind) {
+/// What the thread or the process says of a kind; none: nothing.
+static std::optional<Entry> entryOf(const std::string &kind) {
   for (size_t i = entries.size(); i-- > 0;)
     if (entries[i].kind == kind)
-      return entries[i].names;
+      return entries[i];
   Defaults &defaults = getDefaults();
   std::lock_guard lock(defaults.mutex);
   if (auto entry = defaults.namesOf.find(kind); entry != defaults.namesOf.end())
-    return entry->second;
+    return Entry{kind, entry->second, {}};
   return std::nullopt;
 }
 
 /// Why a variant cannot run; empty: it can.
-static std::string whyNot(const fb::VariantT &variant, const Backend &backend) {
+static std::string whyNot(const fb::AlternativeT &alternative,
+                          const fb::VariantT &variant, const Backend &backend) {
   if (!variant.reason.empty())
     return variant.reason;
-  Status status = backend.runs(variant.name);
+  Status status = backend.runs(variant.name, alternative);
   return status ? "" : status.message();
 }
 
@@ -120,7 +178,7 @@ static std::optional<int> choose(const fb::AlternativeT &alternative,
   auto find = [&](const std::string *name) -> std::optional<int> {
     for (size_t i = 0; i < variants.size(); ++i)
       if ((!name || variants[i]->name == *name) &&
-          whyNot(*variants[i], backend).empty())
+          whyNot(alternative, *variants[i], backend).empty())
         return i;
     return std::nullopt;
   };
@@ -145,7 +203,7 @@ static Failure noVariant(const fb::AlternativeT &alternative,
           0)
         add(reasons, "; ", name + ": it is not in the module");
   for (const auto &variant : alternative.variants) {
-    const std::string why = whyNot(*variant, backend);
+    const std::string why = whyNot(alternative, *variant, backend);
     if (why.empty())
       add(others, ", ", variant->name);
     else if (!names || std::ranges::count(*names, variant->name))
@@ -157,14 +215,46 @@ static Failure noVariant(const fb::AlternativeT &alternative,
           alternative.op, alternative.location};
 }
 
+/// The ops of a choice that an alternative is to follow. An error where there
+/// are none.
+static Outcome<const Problem *> follow(const fb::AlternativeT &alternative,
+                                       const Entry &entry) {
+  std::string others;
+  for (const Problem &problem : entry.problems) {
+    if (problem.text == alternative.problem)
+      return &problem;
+    others +=
+        (others.empty() ? "" : "; ") + problem.text + " (" + problem.op + ")";
+  }
+  return Failure{TESSERA_INVALID_ARGUMENT,
+                 "the choice is of " + alternative.kind + " of " + others +
+                     ", not of " + alternative.problem +
+                     ": it must be of a binding of the same",
+                 alternative.op, alternative.location};
+}
+
 Outcome<std::vector<int>> tessera::chooseVariants(const fb::PlanT &plan,
                                                   const Backend &backend) {
   std::vector<int> chosen;
   for (const auto &alternative : plan.alternatives) {
-    const std::optional<Names> names = allowedOf(alternative->kind);
+    std::optional<Names> names;
+    std::string from;
+    if (const std::optional<Entry> entry = entryOf(alternative->kind)) {
+      names = entry->names;
+      if (!entry->problems.empty()) {
+        Outcome<const Problem *> problem = follow(*alternative, *entry);
+        if (!problem)
+          return problem.error();
+        names = (*problem)->variants;
+        from = ", and " + (*problem)->op + " chose " + quoteNames(*names);
+      }
+    }
     std::optional<int> variant = choose(*alternative, names, backend);
-    if (!variant)
-      return noVariant(*alternative, names, backend);
+    if (!variant) {
+      Failure failure = noVariant(*alternative, names, backend);
+      failure.message += from;
+      return failure;
+    }
     chosen.push_back(*variant);
   }
   return chosen;

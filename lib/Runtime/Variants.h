@@ -6,9 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Each thread has a stack of what it allows; of entries for one kind of op the
-// innermost counts, and where there is none the process' default. They are read
-// when a module's memory is asked for and when it is bound, and not kept.
+// Each thread has a stack of what it allows, in names or as a binding chose; of
+// entries for one kind of op the innermost counts, and where there is none the
+// process' default. They are read when a module's memory is asked for and when
+// it is bound, and not kept.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,6 +26,8 @@ namespace tessera {
 /// preferred first. An error, and no entry, where there is no such kind or
 /// name.
 Status pushVariants(std::string_view kind, std::string_view names);
+/// The same of what `choiceText` gave of a binding.
+Status pushChoice(std::string_view choice);
 /// An error if nothing was pushed.
 Status popVariants();
 
@@ -41,6 +44,12 @@ Outcome<std::vector<int>> chooseVariants(const fb::PlanT &plan,
 
 /// Names of what the module has of an alternative: "flash, math".
 std::string variantNames(const fb::AlternativeT &alternative);
+
+/// For pushChoice, what was chosen of the alternatives of a kind that have a
+/// problem: line by line, after the kind, the variant, the problem and an op
+/// that has it. Empty without any.
+std::string choiceText(const fb::PlanT &plan, const std::vector<int> &chosen,
+                       std::string_view kind);
 
 } // namespace tessera
 

@@ -107,7 +107,8 @@ static void choose(plan::GroupOp group) {
   auto choice = plan::ChooseOp::create(
       builder, product->getLoc(),
       values.empty() ? TypeRange() : TypeRange(group.getResultTypes()),
-      "matmul", names, values, without, getSource(product));
+      "matmul", names, values, without, getSource(product),
+      /*problem=*/StringAttr());
   if (names.size() == 1)
     return;
   group.replaceAllUsesWith(choice);

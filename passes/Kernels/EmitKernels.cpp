@@ -52,6 +52,7 @@ private:
                           llvm::function_ref<void(KernelEmitter &)> body);
   LogicalResult emitTranspose(Operation *op, ArrayRef<int64_t> perm);
   LogicalResult emitWindow(plan::GroupOp group, tv::WindowOpInterface op);
+  void readRows(Operation *op, StringRef source);
   void emitAttend(plan::AttendOp op);
   void emitReturn(func::ReturnOp op);
   void giveMemory(plan::ChooseOp choice,
@@ -134,6 +135,10 @@ LogicalResult Emitter::emit(Operation *op) {
         emitAttend(attend);
         return success();
       })
+      .Case([&](plan::AttendGradOp attend) {
+        readRows(attend, attend.getSource());
+        return success();
+      })
       .Case([&](func::ReturnOp end) {
         emitReturn(end);
         return success();
@@ -207,14 +212,21 @@ Value Emitter::inRows(Location loc, Value operand, StringRef source) {
   return copy(loc, operand, source);
 }
 
-void Emitter::emitAttend(plan::AttendOp op) {
+/// (A log-sum-exp, which is no head's, may lie anyhow.)
+void Emitter::readRows(Operation *op, StringRef source) {
   llvm::SmallDenseMap<Value, Value> known;
   for (OpOperand &operand : op->getOpOperands()) {
+    if (cast<RankedTensorType>(operand.get().getType()).getRank() != 4)
+      continue;
     Value &planned = known[operand.get()];
     if (!planned)
-      planned = inRows(op.getLoc(), operand.get(), op.getSource());
+      planned = inRows(op->getLoc(), operand.get(), source);
     operand.set(planned);
   }
+}
+
+void Emitter::emitAttend(plan::AttendOp op) {
+  readRows(op, op.getSource());
   if (!op.getLse() || !op.getLse().use_empty())
     return;
   auto attend = plan::AttendOp::create(

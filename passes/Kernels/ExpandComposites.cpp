@@ -22,6 +22,7 @@
 #include "Plan/Target.h"
 
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/Format.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -142,8 +143,32 @@ struct ExpandComposites
         op.getQuery(), op.getKey(), op.getValue(), op.getScaleAttr(),
         op.getCausalAttr(), b.getStringAttr(op->getName().getStringRef()));
   }
-  Operation *attendByCuDNN(tv::AttentionGradOp, OpBuilder &) {
-    llvm_unreachable("does not fit");
+  Operation *attendByCuDNN(tv::AttentionGradOp op, OpBuilder &b) {
+    return plan::AttendGradOp::create(
+        b, op.getLoc(), op.getQueryGrad().getType(), op.getKeyGrad().getType(),
+        op.getValueGrad().getType(), op.getGrad(), op.getQuery(), op.getKey(),
+        op.getValue(), op.getOutput(), op.getLse(), op.getScaleAttr(),
+        op.getCausalAttr(), b.getStringAttr(op->getName().getStringRef()));
+  }
+  /// What an attention and its gradient have in common.
+  template <typename Op> static std::string getProblem(Op op) {
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    for (Value tensor : {op.getQuery(), op.getKey(), op.getValue()}) {
+      os << "[";
+      llvm::interleaveComma(tv::getGlobalShape(tensor.getType()), os,
+                            [&](int64_t size) {
+                              if (size == layout::kDynamic)
+                                os << "?";
+                              else
+                                os << size;
+                            });
+      os << "] ";
+    }
+    os << getElementTypeOrSelf(op.getQuery()) << " scale "
+       << llvm::format("%g", op.getScale().convertToDouble())
+       << (op.getCausal() ? " causal" : "");
+    return text;
   }
   /// Kernels leave out the blocks of a block mask that their tiles, of up to
   /// 128 queries and keys, divide, and have tiles of their own for packed
@@ -265,7 +290,8 @@ struct ExpandComposites
         types.push_back(result.getType());
     auto choice = plan::ChooseOp::create(
         b, op.getLoc(), types, kind, b.getStrArrayAttr(fitting->names), values,
-        fitting->without, op->getName().getStringRef());
+        fitting->without, op->getName().getStringRef(),
+        b.getStringAttr(getProblem(op)));
     SmallVector<Value> results = made[0];
     auto chosen = choice.getResults().begin();
     for (OpResult result : op->getResults())

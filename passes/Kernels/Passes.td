@@ -80,7 +80,9 @@ def ExpandComposites : ContractPass<"tv-expand-composites", "Localized"> {
     takes a list of their tiles (`tv.packed_tiles`), which all such attentions share.
 
     An `attention_grad` becomes a choice of `flash`, where that could be for the
-    attention and its head dimension is 64, 96 or 128, and `math`. What is added to a
+    attention and its head dimension is 64, 96 or 128, `cudnn`, a `plan.attend_grad` where
+    that could be for the attention, the log-sum-exp has no gradient and one query is not
+    all there is with one key, and `math`. What is added to a
     captured tensor is summed over the dimensions that the index does not depend on,
     and scattered where it is more than they are. The kernel of `flash` does the first
     of that: it sums by query, by key, by the distance of the two or, where the index
@@ -533,11 +535,12 @@ def EmitKernels : ContractPass<"tv-emit-kernels", "Localized", "::mlir::ModuleOp
     - a kernel of rows with sums of columns takes runs of neighbouring rows, each of which
       has a part of the sums, and a second loop joins the parts, always in one order;
     - the group of a library's product becomes a `plan.contract`;
-    - `plan.attend` gets operands in rows of 16-byte pieces;
+    - `plan.attend` and `plan.attend_grad` get operands in rows of 16-byte pieces;
     - reshape, transpose, slice and the local slice of a reshard become windows on
       their source where strides allow, else a copy: of `[L, N, K]`, one of the L is a
       run of memory, in any shape;
-    - a concat of what launches write and nothing else reads, in rows of whole 32 bytes,
+    - a concat of what launches or attentions write and nothing else reads, in rows of
+      whole 32 bytes,
       is a `plan.join`: they write it there;
     - each value of a `plan.choose` is memory that a step of its variant writes and no
       other variant reads.

@@ -646,6 +646,10 @@ class Binding(_Owner):
         """Ops with variants, and which of them was chosen."""
         return self._list("alternative", _native.Alternative, Alternative)
 
+    def choice(self, kind: str = "attention") -> str:
+        """Which variants the ops of a kind took, for `variants.of`; "" without such ops."""
+        return _native.runtime().binding_choice(self._handle, kind.encode()).decode()
+
     @property
     def memory(self) -> Memory:
         memory = _native.Memory()
@@ -664,12 +668,23 @@ class variants:
 
         with tessera.variants("attention", "flash", "math"):
             binding = module.bind(arrays)
+
+    or those that a binding chose, for the module of its gradients:
+
+        with tessera.variants.of(forward.choice()):
+            backward = gradients.bind(arrays)
     """
 
     _own = threading.local()
 
     def __init__(self, kind: str, *names: str):
-        self.kind, self.names = kind, names
+        self._push = "variants_push", kind.encode(), ",".join(names).encode()
+
+    @classmethod
+    def of(cls, choice: str) -> "variants":
+        scope = cls.__new__(cls)
+        scope._push = "variants_push_choice", choice.encode()
+        return scope
 
     @classmethod
     def _open(cls) -> list:
@@ -677,7 +692,8 @@ class variants:
         return cls._own.__dict__.setdefault("open", [])
 
     def __enter__(self):
-        _native.runtime().variants_push(self.kind.encode(), ",".join(self.names).encode())
+        name, *arguments = self._push
+        getattr(_native.runtime(), name)(*arguments)
         self._open().append(self)
 
     def __exit__(self, *_):
@@ -709,7 +725,7 @@ def threads(ranks: int, function: typing.Callable[[Context], typing.Any],
         try:
             with contextlib.ExitStack() as stack:
                 for scope in allowed:
-                    stack.enter_context(variants(scope.kind, *scope.names))
+                    stack.enter_context(scope)
                 results[rank] = function(stack.enter_context(
                     Context(rank=rank, world=ranks, _threads=meeting, **options)))
         except BaseException as error:

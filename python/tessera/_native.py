@@ -103,7 +103,7 @@ CALLS = {
     "module_port": [P, c.c_size_t, P], "module_layout": [P, c.c_size_t, *SIZES, P],
     "module_runs": [P, c.c_size_t, *SIZES, c.c_int32, P, P], "module_memory": [P, *SIZES, P],
     "variants_push": [c.c_char_p, c.c_char_p], "variants_pop": [],
-    "variants_default": [c.c_char_p, c.c_char_p],
+    "variants_default": [c.c_char_p, c.c_char_p], "variants_push_choice": [c.c_char_p],
     "binding_create": [P, *SIZES, P, c.c_size_t, P], "binding_run": [P],
     "binding_enqueue": [P, P], "binding_wait": [P], "binding_memory": [P, P],
     "binding_collective": [P, c.c_size_t, P], "binding_step": [P, c.c_size_t, P],
@@ -122,6 +122,7 @@ PLAIN = {
     "module_port_count": (c.c_size_t, [P]), "binding_destroy": (None, [P]),
     "binding_collective_count": (c.c_size_t, [P]), "binding_step_count": (c.c_size_t, [P]),
     "binding_alternative_count": (c.c_size_t, [P]),
+    "binding_choice": (c.c_char_p, [P, c.c_char_p]),
     "binding_host_seconds": (c.c_double, [P]),
 }
 COMPILER = {

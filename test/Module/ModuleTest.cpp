@@ -132,10 +132,30 @@ TEST(Module, Header) {
   features.setPlan(PlanBuilder("<tp = 2>").plan);
   features.setFeatures(kFeatureAlternatives);
   EXPECT_EQ(errorOf(features.build()), "");
-  features.setFeatures(16);
-  EXPECT_ERROR(errorOf(features.build()), "feature bit 4");
+  features.setFeatures(32);
+  EXPECT_ERROR(errorOf(features.build()), "feature bit 5");
   EXPECT_ERROR(errorOf(everything().module("code", std::string(16, '\0'), 9)),
                "x86-64-v9");
+}
+
+/// A reader that does not know of gradients would attend again.
+TEST(Module, AttentionGradientsAreAFeature) {
+  auto featuresOf = [](bool isGrad) {
+    PlanBuilder b("<tp = 1>");
+    int x = b.input("x", {2, 4, 5, 16}, "[_, _, _, _]", fb::DType::F16);
+    int l = b.input("l", {2, 4, 5}, "[_, _, _]");
+    int y = b.output("y", {2, 4, 5, 16}, "[_, _, _, _]", fb::DType::F16);
+    if (isGrad)
+      b.attendGrad(x, x, x, x, x, l, {y, y, y}, 1, false);
+    else
+      b.attend(x, x, x, y, -1, 1, false);
+    std::string module = b.module();
+    uint64_t features = 0;
+    std::memcpy(&features, module.data() + 16, sizeof features);
+    return features & kFeatureAttentionGrads;
+  };
+  EXPECT_EQ(featuresOf(false), 0u);
+  EXPECT_EQ(featuresOf(true), kFeatureAttentionGrads);
 }
 
 /// A reader that does not know of sums would leave them as they are, of addends
@@ -400,6 +420,33 @@ TEST(Module, Attention) {
                "attention in f32 is not supported, only in bf16 and f16");
   EXPECT_ERROR(errorAfter([](PlanT &, AttendT &a) { a.scale = INFINITY; }),
                "no finite number");
+}
+
+TEST(Module, AttentionGradients) {
+  auto errorAfter = [](auto change) {
+    PlanBuilder b("<tp = 1>");
+    const std::string view = "[_, _, _, _]";
+    int q = b.input("q", {2, 4, 5, 16}, view, fb::DType::BF16);
+    int k = b.input("k", {2, 2, 5, 16}, view, fb::DType::BF16);
+    int l = b.input("l", {2, 4, 5}, "[_, _, _]");
+    int dq = b.output("dq", {2, 4, 5, 16}, view, fb::DType::BF16);
+    int dk = b.output("dk", {2, 2, 5, 16}, view, fb::DType::BF16);
+    int dv = b.output("dv", {2, 2, 5, 16}, view, fb::DType::BF16);
+    b.attendGrad(q, q, k, k, q, l, {dq, dk, dv}, 0.25, true);
+    change(*b.plan.steps[0]->action.AsAttend());
+    return errorOf(b.module());
+  };
+  using fb::AttendT;
+  const char *parts = "a gradient of attention has all of its gradients and "
+                      "the log-sum-exp, an attention no gradient";
+  EXPECT_EQ(errorAfter([](AttendT &) {}), "");
+  EXPECT_ERROR(errorAfter([](AttendT &a) { a.lse = -1; }), parts);
+  EXPECT_ERROR(errorAfter([](AttendT &a) { a.grad = -1; }), parts);
+  EXPECT_ERROR(errorAfter([](AttendT &a) { a.key_grad = -1; }), parts);
+  EXPECT_ERROR(errorAfter([](AttendT &a) { a.value_grad = 2; }),
+               "tensor 2 ('l') must have 4 local dimensions");
+  EXPECT_ERROR(errorAfter([](AttendT &a) { a.query_grad = 17; }),
+               "there is no tensor 17");
 }
 
 TEST(Module, DeviceFunctions) {

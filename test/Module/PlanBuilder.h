@@ -163,6 +163,14 @@ struct PlanBuilder {
     attend.result = result, attend.lse = lse;
     attend.scale = scale, attend.causal = causal;
   }
+  void attendGrad(int grad, int query, int key, int value, int result, int lse,
+                  std::array<int, 3> grads, double scale, bool causal) {
+    attend(query, key, value, result, lse, scale, causal);
+    plan.steps.back()->op = "tv.attention_grad";
+    fb::AttendT &attend = *plan.steps.back()->action.AsAttend();
+    attend.grad = grad, attend.query_grad = grads[0];
+    attend.key_grad = grads[1], attend.value_grad = grads[2];
+  }
   void collective(fb::CollectiveKind kind, int source, int target,
                   std::vector<std::string> axes = {},
                   fb::Combiner combiner = fb::Combiner::Sum,
@@ -211,7 +219,8 @@ struct PlanBuilder {
     const char *backend = std::getenv("TESSERA_TEST_BACKEND");
     if (backend && backend == std::string("cuda")) {
       code = "the fake driver looks at names alone";
-      plan.target = "cuda:sm_90a";
+      if (plan.target.empty())
+        plan.target = "cuda:sm_90a";
       plan.binaries.clear();
       plan.binaries.push_back(std::make_unique<fb::BinaryT>());
       plan.binaries[0]->name = "runtime";

@@ -251,6 +251,45 @@ func.func @main(%q: !q {tv.name = "q"}) -> (!q {tv.name = "y"}) {
                 tessera.run(program, {"q": q}, ranks=2)
         tessera.run(program, {"q": q}, ranks=2)
 
+    def test_choices(self):
+        """A gradient follows what a binding of the attention chose, in other threads."""
+        types = """#m = #tv.mesh<tp = 1>
+!q = tensor<1x2x3x4xf32, #tv.view<#m, [_, _, _, _]>>
+!l = tensor<1x2x3xf32>
+"""
+        forward = tessera.compile(types + """
+func.func @main(%q: !q {tv.name = "q"}) -> (!q {tv.name = "o"}, !l {tv.name = "l"}) {
+  %o, %l = tv.attention %q, %q, %q scale(0.5) causal : (!q, !q, !q) -> (!q, !l)
+  return %o, %l : !q, !l
+}
+""")
+        text = types + """
+func.func @main(%q: !q {tv.name = "q"}, %o: !q {tv.name = "o"}, %l: !l {tv.name = "l"})
+    -> (!q {tv.name = "d"}) {
+  %d, %dk, %dv = tv.attention_grad %q, %q, %q, %q, %o, %l scale(0.5) causal
+      : (!q, !q, !q, !q, !q, !l) -> (!q, !q, !q)
+  return %d : !q
+}
+"""
+        q = np.linspace(-1, 1, 24, dtype=np.float32).reshape(1, 2, 3, 4)
+        with tessera.Context() as context, context.load(forward) as module:
+            arrays = {"q": q, "o": np.zeros_like(q), "l": np.zeros((1, 2, 3), np.float32)}
+            with module.bind(arrays) as binding:
+                binding.run()
+                choice = binding.choice()
+                self.assertEqual(binding.choice("matmul"), "")
+        self.assertIn("math", choice)
+        backward = tessera.compile(text)
+        with tessera.variants.of(choice):
+            followed = tessera.run(backward, arrays)["d"]
+            with self.assertRaisesRegex(
+                    tessera.Error, r"tv.attention_grad.*the choice is of attention of "
+                    r"\[1, 2, 3, 4\].* scale 0.5 causal.*, not of .*scale 0.25 causal"):
+                tessera.run(tessera.compile(text.replace("(0.5)", "(0.25)")), arrays)
+        np.testing.assert_array_equal(followed, tessera.run(backward, arrays)["d"])
+        with self.assertRaisesRegex(tessera.Error, "no choice"):
+            tessera.variants.of("math").__enter__()
+
     def test_layouts(self):
         """Memory in another order, a size that is bound, and one that arrays show."""
         program = tessera.compile(TURNED)

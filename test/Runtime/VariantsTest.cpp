@@ -306,6 +306,163 @@ TEST(Variants, TheProcessHasADefault) {
   run(module, nullptr, Choice::flash);
 }
 
+/// A choice between variants of an attention or its gradient.
+std::string moduleOf(const char *op, const char *problem,
+                     const char *whyNotFlash = "") {
+  Choice choice(whyNotFlash);
+  choice.b.plan.alternatives[0]->op = op;
+  choice.b.plan.alternatives[0]->problem = problem;
+  return choice.module();
+}
+constexpr const char *kGrad = "tv.attention_grad";
+
+/// What binding `module` under `names` chose.
+std::string choiceOf(const std::string &module, const char *names,
+                     const char *kind = "attention") {
+  std::string choice;
+  withModule(module, 2, [&](tessera_module *module, int rank) {
+    AttentionBackends scope({names});
+    double x[64], y[64];
+    void *pointers[] = {x, y};
+    tessera_binding *binding;
+    ASSERT_OK(
+        tessera_binding_create(module, nullptr, 0, pointers, 2, &binding));
+    if (rank == 0)
+      choice = tessera_binding_choice(binding, kind);
+    tessera_binding_destroy(binding);
+  });
+  return choice;
+}
+
+TEST(Variants, AGradientFollowsWhatABindingChose) {
+  const std::string forward = moduleOf("tv.attention", "[2, 8] bf16");
+  const std::string backward = moduleOf(kGrad, "[2, 8] bf16");
+  for (const char *name : {"flash", "math"}) {
+    const std::string choice = choiceOf(forward, name);
+    // Other threads, and another default.
+    EXPECT_OK(
+        tessera_variants_default("attention", *name == 'm' ? "flash" : "math"));
+    withModule(backward, 2, [&](tessera_module *module, int) {
+      EXPECT_NE(chosenBy(module), name);
+      Variants scope(choice);
+      EXPECT_EQ(chosenBy(module), name);
+      auto memory = sized<tessera_memory>();
+      EXPECT_OK(tessera_module_memory(module, nullptr, 0, &memory));
+      {
+        AttentionBackends inner({*name == 'm' ? "flash" : "math"});
+        EXPECT_NE(chosenBy(module), name);
+      }
+      // Other kinds are not its matter.
+      Variants products("matmul", {"own"});
+      EXPECT_EQ(chosenBy(module), name);
+    });
+    EXPECT_OK(tessera_variants_default("attention", nullptr));
+    EXPECT_ERROR(take(tessera_variants_pop()), "has no variants to pop");
+  }
+}
+
+TEST(Variants, AChoiceIsOfProblemsAndOfNoModule) {
+  // Layers are alike; one took another variant.
+  auto plan = [](std::vector<std::pair<const char *, const char *>> layers) {
+    PlanBuilder b("<tp = 2>");
+    int x = b.input("x", {8, 4}, "[did(tp) * _, _]");
+    int y = b.output("y", {8, 4}, "[did(tp) * _, _]");
+    for (auto [problem, whyNotFlash] : layers) {
+      int of =
+          b.alternative("attention", {{"flash", whyNotFlash}, {"math", ""}});
+      b.plan.alternatives[of]->problem = problem;
+    }
+    b.launch("twice_plus", {x, y}, {valueScalar(1)});
+    return b.module(kernels());
+  };
+  std::string choice = choiceOf(
+      plan({{"a", ""}, {"a", ""}, {"b", "it does not fit"}}), "flash,math");
+  EXPECT_EQ(std::ranges::count(choice, '\n'), 2);
+  withModule(plan({{"b", ""}, {"a", ""}, {"b", ""}}), 2,
+             [&](tessera_module *module, int) {
+               Variants scope(choice);
+               double x[64], y[64];
+               void *pointers[] = {x, y};
+               tessera_binding *binding;
+               ASSERT_OK(tessera_binding_create(module, nullptr, 0, pointers, 2,
+                                                &binding));
+               EXPECT_STREQ(alternativeOf(binding, 0).chosen, "math");
+               EXPECT_STREQ(alternativeOf(binding, 1).chosen, "flash");
+               EXPECT_STREQ(alternativeOf(binding, 2).chosen, "math");
+               tessera_binding_destroy(binding);
+             });
+  // A module without such ops is bound as ever.
+  withModule(plan({}), 2, [&](tessera_module *module, int) {
+    Variants scope(choice);
+    double x[64], y[64];
+    void *pointers[] = {x, y};
+    tessera_binding *binding;
+    ASSERT_OK(
+        tessera_binding_create(module, nullptr, 0, pointers, 2, &binding));
+    EXPECT_STREQ(tessera_binding_choice(binding, "attention"), "");
+    EXPECT_STREQ(tessera_binding_choice(binding, nullptr), "");
+    tessera_binding_destroy(binding);
+  });
+  EXPECT_STREQ(tessera_binding_choice(nullptr, "attention"), "");
+  EXPECT_EQ(choiceOf(Choice().module(), "math"), ""); // of no problem
+  EXPECT_EQ(choiceOf(moduleOf(kGrad, "a"), "math", "matmul"), "");
+}
+
+TEST(Variants, AChoiceThatDoesNotFitIsAnErrorAtTheOp) {
+  const std::string choice =
+      choiceOf(moduleOf("tv.attention", "[2, 8] bf16"), "flash");
+  auto errorOf = [&](const std::string &module) {
+    std::string error;
+    withModule(module, 2, [&](tessera_module *module, int rank) {
+      Variants scope(choice);
+      double x[64], y[64];
+      void *pointers[] = {x, y};
+      tessera_binding *binding;
+      tessera_status *status =
+          tessera_binding_create(module, nullptr, 0, pointers, 2, &binding);
+      ASSERT_NE(status, nullptr);
+      EXPECT_EQ(tessera_status_code(status), TESSERA_INVALID_ARGUMENT);
+      EXPECT_STREQ(tessera_status_op(status), kGrad);
+      EXPECT_STREQ(tessera_status_location(status), "choice.mlir:1:1");
+      const std::string message = take(status);
+      if (rank == 0)
+        error = message;
+      auto memory = sized<tessera_memory>();
+      EXPECT_EQ(take(tessera_module_memory(module, nullptr, 0, &memory)),
+                message);
+    });
+    return error;
+  };
+  EXPECT_EQ(errorOf(moduleOf(kGrad, "[2, 9] bf16")),
+            "the choice is of attention of [2, 8] bf16 (tv.attention at "
+            "choice.mlir:1:1), not of [2, 9] bf16: it must be of a binding of "
+            "the same");
+  EXPECT_EQ(errorOf(moduleOf(kGrad, "[2, 8] bf16", "it does not fit")),
+            "no variant of attention that is allowed is there: flash: it does "
+            "not fit; there is math, and tv.attention at choice.mlir:1:1 chose "
+            "'flash'");
+}
+
+TEST(Variants, WhatIsNoChoiceIsAnError) {
+  const std::string choice =
+      choiceOf(moduleOf("tv.attention", "[2, 8] bf16"), "flash");
+  const std::string flash = "flash\t[2, 8] bf16\ttv.attention at f:1:1";
+  EXPECT_OK(tessera_variants_push_choice(("attention\n" + flash).c_str()));
+  EXPECT_OK(tessera_variants_pop());
+  for (const std::string &text : std::vector<std::string>{
+           "", "attention", "attention\n", "matmul\n" + flash,
+           "softmax\n" + flash, "attention\nflash", "attention\nflash\t\tx",
+           "attention\nflash\ta", "attention\n\n" + flash, "flash" + choice,
+           choice.substr(0, choice.rfind('\t'))})
+    EXPECT_EQ(take(tessera_variants_push_choice(text.c_str())),
+              "this is no choice that tessera_binding_choice gave, of a "
+              "binding with ops of the kind")
+        << text;
+  EXPECT_THROW(Variants{std::string("flash")}, std::invalid_argument);
+  EXPECT_ERROR(take(tessera_variants_push_choice(nullptr)), "null");
+  EXPECT_ERROR(take(tessera_variants_pop()), "has no variants to pop");
+}
+
 TEST(Variants, AForcedVariantThatIsMissingIsAnErrorWithItsReason) {
   withModule(
       Choice("it does not fit").module(), 2, [](tessera_module *module, int) {

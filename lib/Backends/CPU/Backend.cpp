@@ -266,7 +266,8 @@ public:
     return Ok{};
   }
 
-  Status runs(std::string_view variant) const override {
+  Status runs(std::string_view variant,
+              const fb::AlternativeT &) const override {
     if (variant == "cudnn")
       return Error{"it needs the backend cuda"};
     return Ok{};

@@ -86,6 +86,11 @@ private:
   mlir::LogicalResult runAttend(mlir::Operation *op,
                                 llvm::ArrayRef<Window> inputs,
                                 llvm::ArrayRef<Window> results);
+  mlir::LogicalResult runAttendGrad(mlir::Operation *op,
+                                    llvm::ArrayRef<Window> inputs,
+                                    llvm::ArrayRef<Window> results);
+  /// Writes an element, rounded where values are.
+  void store(const Window &window, llvm::ArrayRef<int64_t> at, double number);
   /// A value of the plan, or a copy of any other local tensor.
   mlir::FailureOr<Window> windowOf(mlir::Operation *op, mlir::Value value,
                                    int64_t rank);

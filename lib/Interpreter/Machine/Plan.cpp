@@ -237,55 +237,140 @@ LogicalResult Interpreter::runContract(Operation *op, ArrayRef<Window> inputs,
   return success();
 }
 
+static double read(const Window &window, ArrayRef<int64_t> at) {
+  return window.memory->data[*window.find(at)].real;
+}
+
+namespace {
+/// The extents of an attention on one rank.
+struct Heads {
+  int64_t batch, heads, groups, queries, keys, depth;
+  bool causal;
+  double scale;
+
+  template <typename Op>
+  Heads(Op op, const Window &q, const Window &k)
+      : batch(q.shape[0]), heads(q.shape[1]), groups(k.shape[1]),
+        queries(q.shape[2]), keys(k.shape[2]), depth(q.shape[3]),
+        causal(op.getCausal()), scale(op.getScale().convertToDouble()) {}
+
+  LogicalResult check(Operation *op, const Window &q, const Window &k,
+                      ArrayRef<const Window *> likeQuery,
+                      ArrayRef<const Window *> likeKey) const {
+    auto have = [](ArrayRef<const Window *> windows, const Shape &shape) {
+      return llvm::all_of(windows, [&](const Window *window) {
+        return window->shape == shape;
+      });
+    };
+    if (have(likeQuery, q.shape) && have(likeKey, k.shape) &&
+        k.shape[0] == batch && k.shape[3] == depth &&
+        !(heads && (!groups || heads % groups)) && !(causal && queries > keys))
+      return success();
+    return op->emitOpError()
+           << "parts of shapes " << indexText(q.shape) << " and "
+           << indexText(k.shape) << " do not fit together on one rank";
+  }
+  /// Calls `each` for every query: with its batch, head, group and position,
+  /// and the scaled scores of the keys that it sees.
+  template <typename Each>
+  void forQueries(const Window &q, const Window &k, Each each) const {
+    for (int64_t i = 0; i < batch * heads * queries; ++i) {
+      const int64_t b = i / (heads * queries), h = i / queries % heads,
+                    s = i % queries, g = h / (heads / groups);
+      std::vector<double> scores(causal ? s + keys - queries + 1 : keys);
+      for (int64_t t = 0, e = scores.size(); t < e; ++t) {
+        for (int64_t d = 0; d < depth; ++d)
+          scores[t] += read(q, {b, h, s, d}) * read(k, {b, g, t, d});
+        scores[t] *= scale;
+      }
+      each(b, h, g, s, scores);
+    }
+  }
+};
+} // namespace
+
+void Interpreter::store(const Window &window, ArrayRef<int64_t> at,
+                        double number) {
+  const int64_t place = *window.find(at);
+  Scalar value;
+  value.real =
+      config.roundValues ? roundTo(number, window.memory->type) : number;
+  window.memory->data[place] = value;
+  window.memory->written[place] = true;
+}
+
 /// By its definition, on one rank's part.
 LogicalResult Interpreter::runAttend(Operation *op, ArrayRef<Window> inputs,
                                      ArrayRef<Window> results) {
   auto attend = cast<plan::AttendOp>(op);
   const Window &q = inputs[0], &k = inputs[1], &v = inputs[2];
-  const int64_t groups = k.shape[1], heads = q.shape[1], queries = q.shape[2],
-                keys = k.shape[2], depth = q.shape[3];
-  if (results[0].shape != q.shape || v.shape != k.shape ||
-      k.shape[0] != q.shape[0] || k.shape[3] != depth ||
-      (heads && (!groups || heads % groups)) ||
-      (attend.getCausal() && queries > keys))
-    return op->emitOpError()
-           << "parts of shapes " << indexText(q.shape) << " and "
-           << indexText(k.shape) << " do not fit together on one rank";
-  const double scale = attend.getScale().convertToDouble();
-  auto read = [](const Window &window, Shape at) {
-    return window.memory->data[*window.find(at)].real;
-  };
-  auto store = [&](const Window &window, Shape at, double number) {
-    const int64_t place = *window.find(at);
-    Scalar value;
-    value.real =
-        config.roundValues ? roundTo(number, window.memory->type) : number;
-    window.memory->data[place] = value;
-    window.memory->written[place] = true;
-  };
+  const Heads heads(attend, q, k);
+  if (failed(heads.check(op, q, k, {&results[0]}, {&v})))
+    return failure();
   const double none = -std::numeric_limits<double>::infinity();
-  for (int64_t i = 0; i < q.shape[0] * heads * queries; ++i) {
-    const int64_t b = i / (heads * queries), h = i / queries % heads,
-                  s = i % queries, g = h / (heads / groups);
-    const int64_t seen = attend.getCausal() ? s + keys - queries + 1 : keys;
-    std::vector<double> weights(seen);
-    double largest = none, sum = 0;
-    for (int64_t t = 0; t < seen; ++t) {
-      for (int64_t d = 0; d < depth; ++d)
-        weights[t] += read(q, {b, h, s, d}) * read(k, {b, g, t, d});
-      weights[t] *= scale;
-      largest = std::max(largest, weights[t]);
-    }
-    for (double &weight : weights)
-      sum += weight = std::exp(weight - largest);
-    for (int64_t d = 0; d < depth; ++d) {
-      double total = 0;
-      for (int64_t t = 0; t < seen; ++t)
-        total += weights[t] * read(v, {b, g, t, d});
-      store(results[0], {b, h, s, d}, sum > 0 ? total / sum : 0);
-    }
-    if (attend.getLse())
-      store(results[1], {b, h, s}, sum > 0 ? largest + std::log(sum) : none);
+  heads.forQueries(
+      q, k,
+      [&](int64_t b, int64_t h, int64_t g, int64_t s,
+          std::vector<double> &weights) {
+        double largest = none, sum = 0;
+        for (double score : weights)
+          largest = std::max(largest, score);
+        for (double &weight : weights)
+          sum += weight = std::exp(weight - largest);
+        for (int64_t d = 0; d < heads.depth; ++d) {
+          double total = 0;
+          for (size_t t = 0; t < weights.size(); ++t)
+            total += weights[t] * read(v, {b, g, int64_t(t), d});
+          store(results[0], {b, h, s, d}, sum > 0 ? total / sum : 0);
+        }
+        if (attend.getLse())
+          store(results[1], {b, h, s},
+                sum > 0 ? largest + std::log(sum) : none);
+      });
+  return success();
+}
+
+LogicalResult Interpreter::runAttendGrad(Operation *op, ArrayRef<Window> inputs,
+                                         ArrayRef<Window> results) {
+  auto attend = cast<plan::AttendGradOp>(op);
+  const Window &grad = inputs[0], &q = inputs[1], &k = inputs[2],
+               &v = inputs[3], &o = inputs[4], &lse = inputs[5];
+  const Window &dq = results[0], &dk = results[1], &dv = results[2];
+  const Heads heads(attend, q, k);
+  if (failed(heads.check(op, q, k, {&grad, &o, &dq}, {&v, &dk, &dv})))
+    return failure();
+  const int64_t depth = heads.depth;
+  // Of key and value, the sums over all queries that see them.
+  const int64_t count = numElements(k.shape);
+  std::vector<double> ofKeys(count), ofValues(count);
+  heads.forQueries(
+      q, k,
+      [&](int64_t b, int64_t h, int64_t g, int64_t s,
+          std::vector<double> &scores) {
+        double mean = 0;
+        for (int64_t d = 0; d < depth; ++d)
+          mean += read(grad, {b, h, s, d}) * read(o, {b, h, s, d});
+        std::vector<double> ofQuery(depth);
+        for (int64_t t = 0, e = scores.size(); t < e; ++t) {
+          const double weight = std::exp(scores[t] - read(lse, {b, h, s}));
+          double dot = 0;
+          for (int64_t d = 0; d < depth; ++d)
+            dot += read(grad, {b, h, s, d}) * read(v, {b, g, t, d});
+          const double ofScore = heads.scale * weight * (dot - mean);
+          const int64_t row = ((b * heads.groups + g) * heads.keys + t) * depth;
+          for (int64_t d = 0; d < depth; ++d) {
+            ofValues[row + d] += weight * read(grad, {b, h, s, d});
+            ofKeys[row + d] += ofScore * read(q, {b, h, s, d});
+            ofQuery[d] += ofScore * read(k, {b, g, t, d});
+          }
+        }
+        for (int64_t d = 0; d < depth; ++d)
+          store(dq, {b, h, s, d}, ofQuery[d]);
+      });
+  for (int64_t i = 0; i < count; ++i) {
+    const Index at = delinearize(i, k.shape);
+    store(dk, at, ofKeys[i]);
+    store(dv, at, ofValues[i]);
   }
   return success();
 }
@@ -409,6 +494,9 @@ LogicalResult Interpreter::evaluatePlan(Operation *op) {
             })
             .Case(
                 [&](plan::AttendOp) { return runAttend(op, inputs, results); })
+            .Case([&](plan::AttendGradOp) {
+              return runAttendGrad(op, inputs, results);
+            })
             .Case([&](plan::CopyOp) {
               return runCopy(op, inputs[0], results[0]);
             })

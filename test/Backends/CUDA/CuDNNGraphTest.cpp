@@ -47,7 +47,7 @@ AttentionShape shapeOf(int64_t heads, int64_t groups, int64_t queries,
                        int64_t keys, int64_t depth, DType dtype, bool causal,
                        bool lse) {
   AttentionShape shape{dtype, causal, 2,  heads, groups, queries, keys,
-                       depth, {},     {}, {},    {},     {}};
+                       depth, {},     {}, {},    {},     {},      {}};
   auto strides = [&](int64_t h, int64_t s) -> AttentionShape::Strides {
     return {s * h * depth, depth, h * depth, 1};
   };
@@ -77,7 +77,8 @@ TEST(CuDNNGraph, IsAttentionToTheLibrary) {
                  << devices.status.message();
 
   for (bool causal : {false, true})
-    for (bool lse : {false, true})
+    for (auto [lse, grads] :
+         {std::pair(false, false), {true, false}, {true, true}})
       for (DType dtype : {DType::BF16, DType::F16})
         for (int64_t depth : {8, 64, 72, 128})
           for (auto [heads, groups] : {std::pair(8, 8), {8, 2}, {6, 1}})
@@ -87,6 +88,8 @@ TEST(CuDNNGraph, IsAttentionToTheLibrary) {
                 continue;
               AttentionShape shape = shapeOf(heads, groups, queries, keys,
                                              depth, dtype, causal, lse);
+              if (grads)
+                shape.grads = {shape.o, shape.q, shape.k, shape.v};
               Objects objects(api);
               Object graph = makeAttentionGraph(objects, shape, nullptr);
               Object heuristics = objects.make(Kind::Heuristics);

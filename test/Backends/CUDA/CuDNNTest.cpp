@@ -249,13 +249,170 @@ TEST_F(CuDNN, PlansThatNobodyUsesAreBounded) {
   });
 }
 
+/// The gradients of an attention, by their definition for any o.
+struct Gradients : Attention {
+  std::string module() const {
+    PlanBuilder b(mesh);
+    auto like = [&](const char *name, bool isKey, bool isOutput) {
+      const std::vector<Size> sizes = {batch, isKey ? groups : heads,
+                                       isKey ? keys : queries, depth};
+      const std::string &view = isKey ? k : q;
+      return isOutput ? b.output(name, sizes, view, dtype)
+                      : b.input(name, sizes, view, dtype);
+    };
+    int g = like("g", false, false), query = like("q", false, false);
+    int key = like("k", true, false), value = like("v", true, false);
+    int result = like("o", false, false);
+    int of = b.input("l", {batch, heads, queries}, l);
+    int ofQuery = like("Q", false, true), ofKey = like("K", true, true);
+    b.attendGrad(g, query, key, value, result, of,
+                 {ofQuery, ofKey, like("V", true, true)}, scale, causal);
+    return b.module();
+  }
+
+  /// What the query at `s` adds to dimension `d` of a gradient, with `t`.
+  double term(const std::string &port, int64_t b, int64_t h, int64_t s,
+              int64_t t, int64_t d) const {
+    const int64_t group = h / (heads / groups);
+    if (causal && t > s + keys - queries)
+      return 0;
+    auto at = [&](const char *of, int64_t head, int64_t row, int64_t e) {
+      return number(of, {b, head, row, e}, 0);
+    };
+    double score = 0, mean = 0, dot = 0;
+    for (int64_t e = 0; e < depth; ++e) {
+      score += scale * at("q", h, s, e) * at("k", group, t, e);
+      mean += at("g", h, s, e) * at("o", h, s, e);
+      dot += at("g", h, s, e) * at("v", group, t, e);
+    }
+    const double weight = std::exp(score - expected("l", {b, h, s}, 0));
+    if (port == "V")
+      return weight * at("g", h, s, d);
+    const double ofScore = scale * weight * (dot - mean);
+    return ofScore * (port == "Q" ? at("k", group, t, d) : at("q", h, s, d));
+  }
+
+  double gradient(const std::string &port, const Shape &i) const {
+    double sum = 0;
+    if (port == "Q") {
+      for (int64_t t = 0; t < keys; ++t)
+        sum += term(port, i[0], i[1], i[2], t, i[3]);
+      return sum;
+    }
+    for (int64_t n = 0; n < heads / groups; ++n)
+      for (int64_t s = 0; s < queries; ++s)
+        sum += term(port, i[0], i[1] * (heads / groups) + n, s, i[2], i[3]);
+    return sum;
+  }
+
+  void check() const {
+    RunOptions options;
+    options.runs = 3;
+    const double half = dtype == Element::BF16 ? 1 / 256.0 : 1 / 2048.0;
+    options.observe = [&](const std::string &port, const Shape &i, double got) {
+      const double want = gradient(port, i);
+      EXPECT_LE(std::abs(got - want), half * std::max(1.0, std::abs(want)))
+          << port << testing::PrintToString(i) << " is " << got << ", expected "
+          << want;
+    };
+    auto input = [&](const std::string &port, const Shape &i, int rank) {
+      return port == "l" ? expected(port, i, 0) : number(port, i, rank);
+    };
+    runModule(module(), ranks, input, nullptr, options);
+  }
+};
+
+TEST_F(CuDNN, ComputesGradients) {
+  for (bool causal : {false, true})
+    for (Element dtype : {Element::BF16, Element::F16})
+      for (int64_t groups : {1, 2, 4})
+        for (int64_t keys : {5, 7}) {
+          Gradients g;
+          g.causal = causal, g.dtype = dtype, g.groups = groups, g.keys = keys;
+          SCOPED_TRACE(testing::Message()
+                       << causal << int(dtype) << groups << keys);
+          g.check();
+        }
+  Gradients more;
+  more.causal = false, more.queries = 9;
+  more.check();
+  EXPECT_EQ(fake().executions(2), 25 * 2);
+}
+
+TEST_F(CuDNN, GradientsInOtherOrdersAndOnSeveralRanks) {
+  Gradients g;
+  g.q = "[_, _, _, _], alloc = (2, 0, 1, 3)";
+  g.k = "[_, _, _, _], alloc = (1, 2, 0, 3)";
+  g.l = "[_, _, _], alloc = (2, 1, 0)";
+  g.check();
+  Gradients both;
+  both.mesh = "<dp = 2, tp = 2>", both.ranks = 4;
+  both.q = both.k = "[did(dp) * _, did(tp) * _, _, _]";
+  both.l = "[did(dp) * _, did(tp) * _, _]";
+  both.check();
+}
+
+TEST_F(CuDNN, GradientsThatAreParts) {
+  // In one [b, s, h, 3 * d], where nothing else is written.
+  Gradients g;
+  g.batch = 1, g.heads = g.groups = 2, g.keys = g.queries = 4, g.depth = 8;
+  PlanBuilder b("<tp = 1>");
+  const std::string view = "[_, _, _, _]";
+  const std::vector<Size> sizes = {1, 2, 4, 8};
+  std::map<std::string, int> in;
+  for (const char *name : {"g", "q", "k", "v", "o"})
+    in[name] = b.input(name, sizes, view, g.dtype);
+  int lse = b.input("l", {1, 2, 4}, "[_, _, _]");
+  int all = b.output("y", {1, 4, 2, 24}, view, g.dtype);
+  std::array<int, 3> part;
+  for (int i = 0; i < 3; ++i) {
+    int slice = b.alias("slice", all, fb::AliasKind::Slice, {1, 4, 2, 8}, view,
+                        {}, {0, 0, 0, 8 * i});
+    part[i] = b.alias("part", slice, fb::AliasKind::Transpose, {1, 2, 4, 8},
+                      view, {0, 2, 1, 3});
+  }
+  b.attendGrad(in["g"], in["q"], in["k"], in["v"], in["o"], lse, part, g.scale,
+               g.causal);
+  RunOptions options;
+  options.observe = [&](const std::string &, const Shape &i, double got) {
+    const char *ports[] = {"Q", "K", "V"};
+    const double want =
+        g.gradient(ports[i[3] / 8], {i[0], i[2], i[1], i[3] % 8});
+    EXPECT_LE(std::abs(got - want), std::max(1.0, std::abs(want)) / 256);
+  };
+  options.inspect = [](tessera_binding *binding, int) {
+    auto step = sized<tessera_step>();
+    ASSERT_OK(tessera_binding_step(binding, 0, &step));
+    EXPECT_STREQ(step.text, "cuDNN's gradients of attention of 1 x 2 heads, 4 "
+                            "queries on 4 keys of 8 bf16, causal, engine 2");
+    auto memory = sized<tessera_memory>();
+    ASSERT_OK(tessera_binding_memory(binding, &memory));
+    EXPECT_GE(memory.local, 1000u + 4 * 2 * 4); // and each query's mean
+  };
+  auto input = [&](const std::string &port, const Shape &i, int rank) {
+    return port == "l" ? g.expected(port, i, 0) : number(port, i, rank);
+  };
+  runModule(b.module(), 1, input, nullptr, options);
+}
+
+TEST_F(CuDNN, GradientsOfNoPairsAreZero) {
+  Gradients none;
+  none.causal = false, none.keys = 0;
+  none.check();
+  Gradients empty;
+  empty.queries = 0;
+  empty.check();
+  EXPECT_EQ(fake().plans(), 0);
+}
+
 /// What binding `attention` fails with.
-std::string errorOf(const Attention &attention,
+template <typename Of>
+std::string errorOf(const Of &attention,
                     tessera_code code = TESSERA_INVALID_MODULE,
                     int64_t misplaced = 0) {
   std::string error;
   withModule(attention.module(), 1, [&](tessera_module *module, int) {
-    alignas(16) static std::byte memory[5][1 << 14];
+    alignas(16) static std::byte memory[9][1 << 14];
     std::vector<void *> pointers;
     for (size_t i = 0; i < tessera_module_port_count(module); ++i)
       pointers.push_back(memory[i] + misplaced);
@@ -264,7 +421,9 @@ std::string errorOf(const Attention &attention,
         module, nullptr, 0, pointers.data(), pointers.size(), &binding);
     ASSERT_NE(status, nullptr);
     EXPECT_EQ(tessera_status_code(status), code);
-    EXPECT_STREQ(tessera_status_op(status), "tv.attention");
+    const bool isGrad = std::is_same_v<Of, Gradients>;
+    EXPECT_STREQ(tessera_status_op(status),
+                 isGrad ? "tv.attention_grad" : "tv.attention");
     EXPECT_STREQ(tessera_status_location(status), "test.mlir:1:1");
     error = take(status);
   });
@@ -319,6 +478,27 @@ TEST_F(CuDNN, WhatDoesNotFit) {
             "attention by cuDNN needs memory that is aligned to 16 bytes");
 }
 
+TEST_F(CuDNN, GradientsThatDoNotFit) {
+  Gradients g;
+  g.queries = 9;
+  EXPECT_EQ(errorOf(g), "causal attention of 9 queries on 7 keys; cuDNN needs "
+                        "as many keys as queries, or more");
+  g = Gradients();
+  g.queries = g.keys = 1;
+  EXPECT_EQ(errorOf(g),
+            "cuDNN has no gradients of attention of one query on one key");
+  g = Gradients();
+  g.q = "[_, _, _, _], alloc = (0, 1, 3, 2)";
+  EXPECT_ERROR(errorOf(g), "must lie in rows of 16-byte pieces");
+  EXPECT_EQ(errorOf(Gradients(), TESSERA_INVALID_MODULE, 8),
+            "attention by cuDNN needs memory that is aligned to 16 bytes");
+  fake().propose({{5, true}}, {});
+  EXPECT_EQ(errorOf(Gradients()),
+            "cuDNN 9.19.0 has no engine for gradients of attention of 2 x 4 "
+            "heads, 5 queries on 7 keys of 16 bf16, 2 groups, causal: engine "
+            "5: it has other bits in every run");
+}
+
 TEST_F(CuDNN, DamagedPlansNeverCrash) {
   PlanBuilder b("<tp = 1>");
   const std::string view = "[_, _, _, _]";
@@ -329,6 +509,10 @@ TEST_F(CuDNN, DamagedPlansNeverCrash) {
   int o = b.output("o", {1, 4, queries, 16}, view, Element::F16);
   int l = b.output("l", {1, 4, queries}, "[_, _, _]");
   b.attend(q, k, k, o, l, 0.25, true);
+  int dq = b.output("dq", {1, 4, queries, 16}, view, Element::F16);
+  int dk = b.output("dk", {1, 2, keys, 16}, view, Element::F16);
+  int dv = b.output("dv", {1, 2, keys, 16}, view, Element::F16);
+  b.attendGrad(q, q, k, k, o, l, {dq, dk, dv}, 0.25, true);
   b.plan.target = "cuda:sm_90a";
   onRanks(1, [&](tessera_context *context) {
     Survivors survivors =

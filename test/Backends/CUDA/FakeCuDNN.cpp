@@ -115,6 +115,8 @@ const std::map<Field, std::pair<Kind, Type>> &fields() {
       {A::ReductionOpX, {Kind::ReductionOp, T::Object}},
       {A::ReductionOpY, {Kind::ReductionOp, T::Object}},
       {A::ReductionOpDesc, {Kind::ReductionOp, T::Object}},
+      {A::ReshapeOpX, {Kind::ReshapeOp, T::Object}},
+      {A::ReshapeOpY, {Kind::ReshapeOp, T::Object}},
   };
   return known;
 }
@@ -219,6 +221,9 @@ public:
                         ->one<Operator>(A::ReductionOperator),
                     *op.one<Object>(A::ReductionOpX),
                     *op.one<Object>(A::ReductionOpY));
+    case Kind::ReshapeOp:
+      return reshape(*op.one<Object>(A::ReshapeOpX),
+                     *op.one<Object>(A::ReshapeOpY));
     default:
       return pointwise(op);
     }
@@ -248,17 +253,19 @@ private:
       convertElement(&value, DType::F64, at, dtype);
     });
   }
+  static int64_t offsetOf(const DescriptorObject &tensor, const Shape &index) {
+    const Shape strides = tensor.all<int64_t>(Field::TensorStrides);
+    int64_t offset = 0;
+    for (size_t d = 0; d < index.size(); ++d)
+      offset += index[d] * strides[d];
+    return offset;
+  }
   void visit(const DescriptorObject &tensor, Dense &dense,
              const std::function<void(char *, double &)> &each) {
-    const Shape strides = tensor.all<int64_t>(Field::TensorStrides);
     char *base = memory.at(tensor.one<int64_t>(Field::TensorId));
-    for (size_t i = 0; i < dense.data.size(); ++i) {
-      int64_t offset = 0;
-      const Shape index = dense.at(i);
-      for (size_t d = 0; d < index.size(); ++d)
-        offset += index[d] * strides[d];
-      each(base + offset * info(elementOf(tensor)).bytes, dense.data[i]);
-    }
+    for (size_t i = 0; i < dense.data.size(); ++i)
+      each(base + offsetOf(tensor, dense.at(i)) * info(elementOf(tensor)).bytes,
+           dense.data[i]);
   }
 
   void matmul(const DescriptorObject &a, const DescriptorObject &b,
@@ -286,14 +293,26 @@ private:
     for (size_t i = 0; i < x.data.size(); ++i) {
       const Shape index = x.at(i);
       int64_t number = 0;
-      for (size_t d = 0; d < y.sizes.size(); ++d)
-        number = number * y.sizes[d] + (y.sizes[d] == 1 ? 0 : index[d]);
+      for (size_t d = 0; d < y.sizes.size(); ++d) // of more heads, groups
+        number = number * y.sizes[d] + index[d] / (x.sizes[d] / y.sizes[d]);
       double &sum = y.data[number];
       sum = !begun[number]        ? x.data[i]
             : by == Operator::Max ? std::max(sum, x.data[i])
                                   : sum + x.data[i];
       begun[number] = true;
     }
+    store(to, std::move(y));
+  }
+
+  /// Each element is the one at the same offset.
+  void reshape(const DescriptorObject &from, const DescriptorObject &to) {
+    const Dense x = load(from);
+    std::map<int64_t, double> at;
+    for (size_t i = 0; i < x.data.size(); ++i)
+      at[offsetOf(from, x.at(i))] = x.data[i];
+    Dense y(sizesOf(to));
+    for (size_t i = 0; i < y.data.size(); ++i)
+      y.data[i] = at.at(offsetOf(to, y.at(i)));
     store(to, std::move(y));
   }
 

@@ -158,9 +158,10 @@ Code cuDeviceGetName(char *name, int size, int) {
   return strncpy(name, "Fake GPU", size), 0;
 }
 Code cuDeviceGetAttribute(int *value, int attribute, int) {
+  const char *major = getenv("TESSERA_FAKE_CUDA_MAJOR");
   *value = attribute == kMultiprocessors     ? 3
            : attribute == kUnifiedAddressing ? 1
-           : attribute == kCapabilityMajor   ? 9
+           : attribute == kCapabilityMajor   ? (major ? atoi(major) : 9)
                                              : 0;
   return 0;
 }

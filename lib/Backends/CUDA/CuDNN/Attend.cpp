@@ -25,7 +25,16 @@ static constexpr int64_t kPiece = 16;
 
 namespace {
 
+/// The tensors of a step by their numbers less one, from Q on; null: none.
+using Operands = std::array<const LocalTensor *,
+                            static_cast<size_t>(AttentionTensor::VGrad)>;
+const LocalTensor *get(const Operands &of, AttentionTensor tensor) {
+  return of[static_cast<size_t>(tensor) - 1];
+}
+
 class AttendWork final : public Work {
+  using T = AttentionTensor;
+
 public:
   AttendWork(Binaries &binaries, const CuDNN &library,
              const AttentionShape &shape, double scale)
@@ -34,33 +43,33 @@ public:
         keys(static_cast<int32_t>(shape.keys)),
         queries(static_cast<int32_t>(shape.queries)) {}
 
-  /// `of`: q, k, v, o, and lse or null.
-  Status plan(CuDNN &library, const std::array<const LocalTensor *, 5> &of) {
-    for (const LocalTensor *tensor : of)
-      if (tensor)
-        places.push_back(placeOf(*tensor));
-    if (isEmpty())
-      return Ok{};
-    if (shape.keys == 0) {
-      const LocalTensor &o = *of[3];
-      fills.emplace_back(o.elementBytes(), o.sizes, o.strides,
-                         layout::Shape(o.sizes.size(), 0));
-      if (const LocalTensor *lse = of[4])
-        fills.emplace_back(lse->elementBytes(), lse->sizes, lse->strides,
-                           layout::Shape(lse->sizes.size(), 0));
+  Status plan(CuDNN &library, const Operands &of) {
+    for (size_t i = 0; i < of.size(); ++i)
+      if (of[i])
+        places.emplace_back(static_cast<T>(i + 1), placeOf(*of[i]));
+    const int64_t rows = shape.batch * shape.heads * shape.queries;
+    if (rows == 0 || shape.keys == 0) {
+      if (shape.grads)
+        fill(of, {T::QGrad, T::KGrad, T::VGrad}, zero);
+      else
+        fill(of, {T::O}, zero);
+      if (!shape.grads && get(of, T::Lse))
+        fill(of, {T::Lse}, std::as_bytes(std::span(&never, 1)));
       return Ok{};
     }
     Result<std::shared_ptr<const AttentionPlan>> found = library.plan(shape);
     if (!found)
       return found.error();
     chosen = std::move(*found);
+    if (shape.grads)
+      places.emplace_back(T::Means, takeScratch(rows * int64_t(sizeof(float))));
     workspace = takeScratch(chosen->workspace(), /*alignment=*/256);
     return Ok{};
   }
 
   void setAddresses(const Bases &bases) override {
     addresses.clear();
-    for (const Place &place : places)
+    for (const auto &[tensor, place] : places)
       addresses.push_back(bases(place));
     scratch = bases(workspace);
   }
@@ -68,12 +77,11 @@ public:
   Status prepare() override {
     if (!fills.empty()) {
       RuntimeLaunches launches(binaries.device().multiprocessors());
-      const std::byte zero[2] = {};
-      launches.fill(fills[0], addresses[3], zero, sizeof zero);
-      if (shape.lse)
-        launches.fill(fills[1], addresses[4],
-                      reinterpret_cast<const std::byte *>(&never),
-                      sizeof never);
+      for (const Fill &fill : fills)
+        for (size_t i = 0; i < places.size(); ++i)
+          if (places[i].first == fill.tensor)
+            launches.fill(fill.loop, addresses[i], fill.value.data(),
+                          fill.value.size());
       return queue.prepare(binaries, std::move(launches.launches));
     }
     if (!chosen)
@@ -82,15 +90,14 @@ public:
       if (reinterpret_cast<uintptr_t>(address) % kPiece)
         return Error{"attention by cuDNN needs memory that is aligned to " +
                      std::to_string(kPiece) + " bytes"};
-    using T = AttentionTensor;
     std::vector<int64_t> ids;
     std::vector<void *> pointers;
     auto add = [&](T tensor, void *pointer) {
       ids.push_back(static_cast<int64_t>(tensor));
       pointers.push_back(pointer);
     };
-    for (size_t i = 0; i < addresses.size(); ++i)
-      add(static_cast<T>(static_cast<int64_t>(T::Q) + i), addresses[i]);
+    for (size_t i = 0; i < places.size(); ++i)
+      add(places[i].first, addresses[i]);
     add(T::Scale, &scale);
     if (shape.causal)
       add(T::Never, &never);
@@ -98,6 +105,8 @@ public:
       add(T::Keys, &keys);
       add(T::Queries, &queries);
     }
+    if (shape.grads)
+      add(T::One, &one);
     pack = objects.make(Kind::Pack);
     objects.set(pack, Field::PackIds, std::span<const int64_t>(ids));
     objects.set(pack, Field::PackPointers, std::span<void *const>(pointers));
@@ -120,50 +129,68 @@ public:
   std::string text() const override {
     if (!chosen)
       return "attention over nothing";
-    return "cuDNN's attention of " + shape.text() + ", engine " +
+    return "cuDNN's " + shape.text() + ", engine " +
            std::to_string(chosen->engine());
   }
 
 private:
-  bool isEmpty() const {
-    return shape.batch * shape.heads * shape.queries == 0;
+  /// Where there is no pair of a query and a key.
+  struct Fill {
+    T tensor;
+    CopyLoop loop;
+    std::span<const std::byte> value;
+  };
+  void fill(const Operands &of, std::initializer_list<T> tensors,
+            std::span<const std::byte> value) {
+    for (T each : tensors)
+      if (const LocalTensor &tensor = *get(of, each); tensor.elements())
+        fills.push_back(
+            {each,
+             CopyLoop(tensor.elementBytes(), tensor.sizes, tensor.strides,
+                      layout::Shape(tensor.sizes.size(), 0)),
+             value});
   }
 
   Binaries &binaries;
   const CuDNN &library;
   const AttentionShape shape;
-  std::vector<Place> places; ///< of q, k, v, o and lse
-  std::vector<std::byte *> addresses;
+  std::vector<std::pair<T, Place>> places;
+  std::vector<std::byte *> addresses; ///< of these
   Place workspace{Place::kScratch, 0};
   std::byte *scratch = nullptr;
   std::shared_ptr<const AttentionPlan> chosen;
   Objects objects{library.api()};
   Object pack = nullptr;
   // cuDNN reads them when it is called.
-  float scale, never = -std::numeric_limits<float>::infinity();
+  float scale, never = -std::numeric_limits<float>::infinity(), one = 1;
   int32_t keys, queries;
-  // When there are no keys.
-  std::vector<CopyLoop> fills;
+  std::vector<Fill> fills;
+  static constexpr std::byte zero[2] = {};
   RuntimeQueue queue;
 };
 
 } // namespace
 
-/// Of q, k, v, o, and lse or null.
-static Result<AttentionShape>
-shapeOf(const std::array<const LocalTensor *, 5> &of, bool causal,
-        const Tensors &tensors, const fb::AttendT &attend) {
-  const auto [q, k, v, o, lse] = of;
+static Result<AttentionShape> shapeOf(const Operands &of, bool causal,
+                                      const Tensors &tensors,
+                                      const std::vector<int> &ids) {
+  using T = AttentionTensor;
+  const auto [q, k, v, o, lse, oGrad, qGrad, kGrad, vGrad] = of;
   AttentionShape shape;
   shape.dtype = q->dtype;
   shape.causal = causal;
   shape.batch = q->sizes[0], shape.heads = q->sizes[1];
   shape.groups = k->sizes[1], shape.queries = q->sizes[2];
   shape.keys = k->sizes[2], shape.depth = q->sizes[3];
-  const bool fits = q->sizes == o->sizes && k->sizes == v->sizes &&
-                    k->sizes[0] == shape.batch && k->sizes[3] == shape.depth &&
-                    (!lse || std::equal(lse->sizes.begin(), lse->sizes.end(),
-                                        q->sizes.begin()));
+  bool fits = q->sizes == o->sizes && k->sizes == v->sizes &&
+              k->sizes[0] == shape.batch && k->sizes[3] == shape.depth &&
+              (!lse || std::equal(lse->sizes.begin(), lse->sizes.end(),
+                                  q->sizes.begin()));
+  if (oGrad) {
+    shape.grads.emplace();
+    fits = fits && oGrad->sizes == q->sizes && qGrad->sizes == q->sizes &&
+           kGrad->sizes == k->sizes && vGrad->sizes == k->sizes;
+  }
   if (!fits ||
       (shape.heads && (!shape.groups || shape.heads % shape.groups != 0)))
     return Error{"query, key, value and result of an attention have local "
@@ -172,24 +199,35 @@ shapeOf(const std::array<const LocalTensor *, 5> &of, bool causal,
     return Error{"causal attention of " + std::to_string(shape.queries) +
                  " queries on " + std::to_string(shape.keys) +
                  " keys; cuDNN needs as many keys as queries, or more"};
-  const int32_t ids[] = {attend.query, attend.key, attend.value, attend.result};
-  AttentionShape::Strides *strides[] = {&shape.q, &shape.k, &shape.v, &shape.o};
+  if (oGrad && shape.queries == 1 && shape.keys == 1)
+    return Error{"cuDNN has no gradients of attention of one query on one key"};
   const int64_t piece = kPiece / q->elementBytes();
-  for (int i = 0; i < 4; ++i) {
-    const LocalTensor &tensor = *of[i];
+  auto take = [&](T which, AttentionShape::Strides &strides) -> Status {
+    const LocalTensor &tensor = *get(of, which);
     bool aligned = tensor.offset % piece == 0 && tensor.strides[3] == 1 &&
                    shape.depth % piece == 0;
     for (int dim = 0; dim < 3; ++dim)
       aligned &= tensor.sizes[dim] <= 1 || tensor.strides[dim] % piece == 0;
     if (!aligned)
-      return Error{tensors.name(ids[i]) + " must lie in rows of " +
-                   std::to_string(kPiece) +
+      return Error{tensors.name(ids[static_cast<size_t>(which) - 1]) +
+                   " must lie in rows of " + std::to_string(kPiece) +
                    "-byte pieces for cuDNN's attention"};
-    std::copy_n(tensor.strides.begin(), 4, strides[i]->begin());
-  }
+    std::copy_n(tensor.strides.begin(), 4, strides.begin());
+    return Ok{};
+  };
+  TSR_TRY(take(T::Q, shape.q));
+  TSR_TRY(take(T::K, shape.k));
+  TSR_TRY(take(T::V, shape.v));
+  TSR_TRY(take(T::O, shape.o));
   if (lse) {
     shape.lse.emplace();
     std::copy_n(lse->strides.begin(), 3, shape.lse->begin());
+  }
+  if (shape.grads) {
+    TSR_TRY(take(T::OGrad, shape.grads->o));
+    TSR_TRY(take(T::QGrad, shape.grads->q));
+    TSR_TRY(take(T::KGrad, shape.grads->k));
+    TSR_TRY(take(T::VGrad, shape.grads->v));
   }
   return shape;
 }
@@ -197,17 +235,19 @@ shapeOf(const std::array<const LocalTensor *, 5> &of, bool causal,
 Result<std::unique_ptr<Work>>
 tessera::cuda::makeAttend(Binaries &binaries, CuDNN &library,
                           const fb::AttendT &attend, Tensors &tensors) {
-  std::array<const LocalTensor *, 5> local = {};
-  const int ids[] = {attend.query, attend.key, attend.value, attend.result,
-                     attend.lse};
-  for (int i = 0; i < 5; ++i)
+  const std::vector<int> ids = {
+      attend.query,      attend.key,      attend.value,
+      attend.result,     attend.lse,      attend.grad,
+      attend.query_grad, attend.key_grad, attend.value_grad};
+  Operands local = {};
+  for (size_t i = 0; i < ids.size(); ++i)
     if (ids[i] >= 0) {
       Result<const LocalTensor *> tensor = tensors.get(ids[i]);
       if (!tensor)
         return tensor.error();
       local[i] = *tensor;
     }
-  Result<AttentionShape> shape = shapeOf(local, attend.causal, tensors, attend);
+  Result<AttentionShape> shape = shapeOf(local, attend.causal, tensors, ids);
   if (!shape)
     return shape.error();
   auto work =

@@ -30,25 +30,41 @@ struct AttentionShape {
   /// `groups`: of heads with the same keys. `depth`: elements of a head.
   int64_t batch, heads, groups, queries, keys, depth;
   Strides q, k, v, o;
+  /// There is one for gradients.
   std::optional<std::array<int64_t, 3>> lse;
+  /// Of the gradients of the result, and of query, key and value: it is the
+  /// gradient of an attention then.
+  struct Grads {
+    Strides o, q, k, v;
+    auto operator<=>(const Grads &) const = default;
+  };
+  std::optional<Grads> grads = std::nullopt;
 
   auto operator<=>(const AttentionShape &) const = default;
-  /// "2 x 16 heads, 4096 queries on 4096 keys of 128 bf16, causal"
+  /// "attention of 2 x 16 heads, 4096 queries on 4096 keys of 128 bf16, causal"
   std::string text() const;
 };
 
 /// What a variant pack gives an address for. Those from Scale on are numbers of
-/// the host's: f32, f32, i32, i32; the last two only if `needsLengths`.
+/// the host's: f32, f32, i32, i32, f32; Keys and Queries only if
+/// `needsLengths`.
 enum class AttentionTensor : int64_t {
   Q = 1,
   K,
   V,
   O,
   Lse,
+  // Of gradients alone.
+  OGrad,
+  QGrad,
+  KGrad,
+  VGrad,
+  Means, ///< scratch: for each query, an f32
   Scale,
   Never, ///< the score of a key that is not seen
   Keys,
   Queries,
+  One, ///< of gradients alone
 };
 inline bool needsLengths(const AttentionShape &shape) {
   return shape.causal && shape.keys != shape.queries;
@@ -57,6 +73,9 @@ inline bool needsLengths(const AttentionShape &shape) {
 /// The operations, as a finalized graph; `handle` may be null.
 dnn::Object makeAttentionGraph(dnn::Objects &objects,
                                const AttentionShape &shape, dnn::Handle handle);
+
+/// Why this cuDNN has no right gradients on a GPU, the same in every run.
+Status whyNotGradients(const dnn::Api &api, const Device &device);
 
 /// A graph with the engine that runs it.
 class AttentionPlan {

@@ -58,6 +58,13 @@ Result<const Api *> Api::get() {
   return *opened;
 }
 
+Status Api::needs(size_t oldest, std::string_view what) const {
+  if (getVersion() >= oldest)
+    return Ok{};
+  return Error{"it is cuDNN " + versionText + "; " + std::string(what) +
+               " need " + textOf(oldest) + " or later"};
+}
+
 Status Api::check(Code code, std::string_view what) const {
   if (code == 0)
     return Ok{};

@@ -45,6 +45,7 @@ enum class Kind : int {
   MatmulOp = 19,
   Reduction = 21,
   ReductionOp = 22,
+  ReshapeOp = 31,
 };
 
 enum class Field : int {
@@ -86,6 +87,8 @@ enum class Field : int {
   ReductionOpX = 1610,
   ReductionOpY = 1611,
   ReductionOpDesc = 1612,
+  ReshapeOpX = 2200,
+  ReshapeOpY = 2201,
 };
 
 // What fields are made of.
@@ -167,6 +170,8 @@ public:
   Status check(Code code, std::string_view what) const;
   /// "9.19.0"
   const std::string &version() const { return versionText; }
+  /// An error unless it is at least 91501, say, `what` needs that.
+  Status needs(size_t oldest, std::string_view what) const;
 
 private:
   static Result<Api *> open();

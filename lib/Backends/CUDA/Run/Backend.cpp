@@ -232,12 +232,15 @@ public:
   }
 
   /// Those of kernels always can.
-  Status runs(std::string_view variant) const override {
+  Status runs(std::string_view variant,
+              const fb::AlternativeT &of) const override {
     if (variant != "cudnn")
       return Ok{};
-    if (Result<const dnn::Api *> api = dnn::Api::get(); !api)
+    Result<const dnn::Api *> api = dnn::Api::get();
+    if (!api)
       return api.error();
-    return Ok{};
+    return of.op == "tv.attention_grad" ? whyNotGradients(**api, *device)
+                                        : Status(Ok{});
   }
 
   Result<std::unique_ptr<BackendModule>>

@@ -190,11 +190,10 @@ std::optional<std::string> cuda::whyNotFlash(Operation *attention) {
   return whyNotTiles(op);
 }
 
-std::optional<std::string> cuda::whyNotCuDNN(Operation *attention) {
-  auto op = dyn_cast<tv::AttentionOp>(attention);
-  if (!op)
-    return "it has no step for gradients";
-  if (auto why = whyNotOnTensorCores(op, op.getResult()))
+/// What an attention and its gradient both need. `others` are as above.
+template <typename Op>
+static std::optional<std::string> whyNotInLibrary(Op op, ValueRange others) {
+  if (auto why = whyNotOnTensorCores(op, others))
     return why;
   if (!op.getScoreMod().empty() || !op.getMaskMod().empty())
     return "it has a score_mod or a mask_mod";
@@ -202,8 +201,6 @@ std::optional<std::string> cuda::whyNotCuDNN(Operation *attention) {
     return "it has a block mask";
   if (op.getSequences())
     return "it has packed sequences";
-  if (op.getPages())
-    return "it has pages";
   if (op.getDropout())
     return "it has dropout";
   // It may look for the largest score before it scales.
@@ -228,5 +225,22 @@ std::optional<std::string> cuda::whyNotCuDNN(Operation *attention) {
                                   *queries.getStatic() <= *keys.getStatic());
   if (op.getCausal() && !fits)
     return "it is causal, and there may be more queries than keys";
+  if (std::is_same_v<Op, tv::AttentionGradOp> && queries.getStatic() == 1 &&
+      keys.getStatic() == 1)
+    return "it has one query and one key";
   return std::nullopt;
+}
+
+std::optional<std::string> cuda::whyNotCuDNN(Operation *attention) {
+  if (auto op = dyn_cast<tv::AttentionOp>(attention)) {
+    if (op.getPages())
+      return "it has pages";
+    return whyNotInLibrary(op, op.getResult());
+  }
+  auto op = cast<tv::AttentionGradOp>(attention);
+  // It takes what the query adds from the results alone.
+  if (op.getLseGrad())
+    return "it has a gradient of the log-sum-exp";
+  return whyNotInLibrary(op, {op.getQueryGrad(), op.getKeyGrad(),
+                              op.getValueGrad(), op.getGrad(), op.getOutput()});
 }
