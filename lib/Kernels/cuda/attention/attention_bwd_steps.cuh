@@ -127,6 +127,10 @@ template <class C, class P> struct BwdPlanner {
               mine = walks.End;
               if (i + lane < walks.width)
                 mine = walks.walk(part, t.n)[i + lane];
+              // What is behind the end was never written.
+              const uint32 ends = __ballot_sync(~0u, mine == walks.End);
+              if (ends & ((1u << lane) - 1))
+                mine = walks.End;
               if (mine != walks.End &&
                   bwd_kind<C>(p, t.batch, head, mine & 0xffff, t.n) != 2)
                 mine |= 1u << 31;
