@@ -370,6 +370,7 @@ template <class C, class P> struct FwdConsumer {
   int64 number;               // of the weights that this lane draws, in a tile
   KeptOfQueries<Mods, C::BN> kept;
   float o[C::DV / 2], x[C::BN / 2], top[2], sum[2], shrink[2];
+  bool raised; // top, of a row of the warp: what was summed has to shrink
   Fragment16 probs[C::BN / 16];
 
   TSR_MEMBER FwdConsumer(FwdMaps const &maps, P const &p, typename C::Shared &s,
@@ -491,24 +492,26 @@ template <class C, class P> struct FwdConsumer {
     }
   }
 
-  /// Of the scores of a row.
-  template <bool First> TSR_MEMBER float maximum(int r) {
-    float m = First ? -infinity() : top[r];
+  /// Of the scores that this thread has of a row.
+  TSR_MEMBER float maximum(int r) {
+    float m = -infinity();
 #pragma unroll
     for (int i = 0; i < C::BN / 2; i++)
       if (i / 2 % 2 == r)
         m = fmaxf(m, x[i]);
-    return quad_max(m);
+    return m;
   }
-  /// x: scores to unnormalised probabilities; `release`: the tile's last.
+  /// x: scores to unnormalised probabilities; `release`: the tile's last. These
+  /// are relative to top, which stays while no score makes more than 2^8 of it.
+  /// So in most steps no lanes wait for each other, and no sums are scaled.
   template <bool First>
   TSR_MEMBER void softmax(FwdStep const &step, bool release) {
     const float c = C::Factor * 1.44269504f;
     // Whether there may be no key yet where none is masked.
     constexpr bool Guarded = C::Sparse ? Mods::HasScore : C::HasMods;
     // With this arrival behind the maxima ptxas waits for the values of the
-    // step before there, too, which is faster than sooner or later. Functors of
-    // all scores leave it too few registers for that.
+    // step before among the exponentials, which is faster than sooner or later.
+    // Functors of all scores leave it too few registers for that.
     constexpr bool Late = C::D <= 128 && (C::Sparse || !C::HasMods);
     if (!Late && release)
       release_q();
@@ -516,21 +519,24 @@ template <class C, class P> struct FwdConsumer {
       modify<true>(step);
     else
       modify<false>(step);
-    float next[2];
-    if (Late) {
-      next[0] = maximum<First>(0), next[1] = maximum<First>(1);
-      if (release)
-        release_q();
-    }
+    const float own[2] = {maximum(0), maximum(1)};
+    raised = !First && __any_sync(~0u, own[0] > top[0] + 8 / c ||
+                                           own[1] > top[1] + 8 / c);
+    if (First || raised)
+#pragma unroll
+      for (int r = 0; r < 2; r++) {
+        const float m = quad_max(First ? own[r] : fmaxf(top[r], own[r]));
+        if (!First) // 1: no key so far
+          shrink[r] = m == -infinity() ? 1 : exp2_fast((top[r] - m) * c);
+        top[r] = m, sum[r] = First ? 0 : sum[r] * shrink[r];
+      }
+    if (Late && release)
+      release_q();
 #pragma unroll
     for (int r = 0; r < 2; r++) {
-      const float m = Late ? next[r] : maximum<First>(r);
-      float mc = m * c;
-      if ((step.masked || Guarded) && m == -infinity())
+      float mc = top[r] * c;
+      if ((step.masked || Guarded) && top[r] == -infinity())
         mc = 0; // no key so far: exp2 of -inf, and no NaN
-      if (!First)
-        shrink[r] = exp2_fast(top[r] * c - mc);
-      top[r] = m;
       float total = 0;
 #pragma unroll
       for (int i = 0; i < C::BN / 2; i++)
@@ -538,7 +544,7 @@ template <class C, class P> struct FwdConsumer {
           x[i] = exp2_fast(x[i] * c - mc);
           total += x[i];
         }
-      sum[r] = First ? total : sum[r] * shrink[r] + total;
+      sum[r] += total;
     }
   }
 
@@ -585,7 +591,8 @@ template <class C, class P> struct FwdConsumer {
     wgmma_wait<0>();
     release_v();
     convert_probs();
-    rescale();
+    if (raised)
+      rescale();
     return at;
   }
 
