@@ -41,7 +41,7 @@ class Sizes(ctypes.Structure):
 class Tensors(ctypes.Structure):
     _fields_ = [(name, ctypes.c_void_p) for name in
                 ("q", "k", "v", "o", "dout", "dq", "dk", "dv", "lse", "workspace", "ticket", "table", "sums",
-                 "documents")]
+                 "documents", "walks")]
 
 
 def load(path):

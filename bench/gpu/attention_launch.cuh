@@ -32,7 +32,7 @@ struct Sizes {
 /// `table`, `documents`: what functors read.
 struct Tensors {
   void *q, *k, *v, *o, *dout, *dq, *dk, *dv, *lse, *workspace, *ticket, *table,
-      *sums, *documents;
+      *sums, *documents, *walks;
 };
 
 static TensorMap map(void *base, int d, Sizes const &s, bool of_keys,

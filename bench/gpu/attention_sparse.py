@@ -35,7 +35,7 @@ import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from attention import (BACKWARD, FORWARD, ORDERED, Ours, Sizes, Tensors, difference, load, ratio,
-                       rounds, same)
+                       reading, rounds, same)
 
 try:
     import cutlass
@@ -213,7 +213,9 @@ def blocks(library, name, number, options):
     if options.flex:
         peers["Flex"] = flex_attention_of(mask)
     return compare(library, f"{name}, {pairs / LENGTH ** 2:.3f} of the pairs", number,
-                   (BATCH, LENGTH), pairs, peers, options, table=kinds, documents=documents)
+                   (BATCH, LENGTH), pairs, peers, options, table=kinds, documents=documents,
+                   walks=torch.empty(library.walks_bytes(Sizes(1, 1, 1, LENGTH, LENGTH, 0)),
+                                     dtype=torch.uint8, device="cuda"))
 
 
 def varlen(library, number, sequences, positions, options):
@@ -221,7 +223,8 @@ def varlen(library, number, sequences, positions, options):
     lengths = lengths_of([rng.lognormvariate(0, 0.8) for _ in range(sequences)], positions)
     begins = torch.cat([ints([0]), ints(lengths).cumsum(0).to(torch.int32)])
     pairs = sum(n * (n + 1) // 2 for n in lengths)
-    tiles = torch.empty(positions // BLOCK + sequences + 1, 4, device="cuda", dtype=torch.int32)
+    tiles = torch.empty(positions // BLOCK + 2 * sequences + 1, 4, device="cuda",
+                        dtype=torch.int32)
     library.packed(begins.data_ptr(), Sizes(1, HEADS, HEADS, positions, positions, sequences),
                    tiles.data_ptr(), torch.cuda.current_stream().cuda_stream)
     peers = {}
@@ -264,6 +267,12 @@ class Program:
         return [self.heads[name].transpose(1, 2) for name in results]
 
 
+def make_walks(library, ours, scratch):
+    """How the ordered backward goes through the mask, made once; how long that takes."""
+    stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+    return 1e3 * reading(lambda: library.walks(ours.sizes, ours.tensors, stream), scratch)
+
+
 def compare(library, title, number, sizes, pairs, peers, options, begins=None, **ours):
     """peers: give the output for q, k and v. begins: of packed sequences. ours: of Ours."""
     batch, length = sizes
@@ -271,6 +280,8 @@ def compare(library, title, number, sizes, pairs, peers, options, begins=None, *
                           requires_grad=True) for _ in range(3)]
     dout = torch.randn_like(leaves[0])
     ours = Ours(library, *(x.detach() for x in leaves), dout, number, **ours)
+    if "walks" in ours.of:
+        title += f", walks in {make_walks(library, ours, options.scratch):.1f} us"
     forward, backward = Row(f"{title}, forward", options), Row(f"{title}, backward", options)
     forward.add("ours", lambda: ours(FORWARD))
     backward.add("ours", lambda: ours(BACKWARD))
@@ -503,6 +514,8 @@ def main():
     wanted = set(options.rows.split(","))
     library = load(options.library)
     library.packed.argtypes = [ctypes.c_void_p, Sizes, ctypes.c_void_p, ctypes.c_void_p]
+    library.walks.argtypes = [Sizes, Tensors, ctypes.c_void_p]
+    library.walks_bytes.argtypes, library.walks_bytes.restype = [Sizes], ctypes.c_long
     library.decode.argtypes = [ctypes.c_int] * 3 + [Sizes, Tensors, ctypes.c_void_p]
     torch.manual_seed(0)
     options.scratch = torch.empty(1 << 28, dtype=torch.int8, device="cuda")

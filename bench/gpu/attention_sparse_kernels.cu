@@ -21,16 +21,24 @@ struct BlocksArgs {
   signed char const *kinds; // [blocks of queries, blocks of keys]
   int columns;
   int const *documents; // [position]
+  int *walks;           // what `walks` makes of the kinds
+  int64 words;
 };
+static WalkParts walk_parts(Sizes const &s) {
+  return WalkParts(s.queries, s.keys, kWalkPasses<128>);
+}
 static void capture(BlocksArgs &args, Sizes const &s, Tensors const &t) {
   args = {(signed char const *)t.table, (s.keys + 127) / 128,
-          (int const *)t.documents};
+          (int const *)t.documents, (int *)t.walks, walk_parts(s).words()};
 }
 struct Blocks : Full<128> {
   using Args = BlocksArgs;
   static constexpr int BlockQueries = 128, BlockKeys = 128;
   TSR_DEVICE int kind(Args const &a, IndexPair const &at) {
     return a.kinds[at.query / BlockQueries * a.columns + at.key / BlockKeys];
+  }
+  TSR_DEVICE int *walks(Args const &a, IndexPair const &, bool last) {
+    return a.walks + last * a.words;
   }
 };
 struct CausalBlocks : Blocks {
@@ -64,6 +72,29 @@ struct DocumentBlocks : Blocks {
   }
 };
 
+using Walked = WalkedMask<128, 128, false>;
+__global__ __launch_bounds__(kWalkThreads) void walks_kernel(
+    const __grid_constant__ Walked mask) {
+  make_walks(mask, blockIdx.x);
+}
+/// How the ordered backward goes through `table`, into `walks`, of so many
+/// bytes.
+extern "C" long walks_bytes(Sizes s) { return 2 * 4 * walk_parts(s).words(); }
+extern "C" void walks(Sizes s, Tensors t, cudaStream_t stream) {
+  const int64 columns = (s.keys + 127) / 128;
+  const Walked mask = {(signed char const *)t.table,
+                       {0, 0, columns, 1},
+                       (int *)t.walks,
+                       walk_parts(s).words(),
+                       1,
+                       1,
+                       s.queries,
+                       s.keys,
+                       1};
+  walks_kernel<<<mask.count(), kWalkThreads, 0, stream>>>(mask);
+  CHECK(cudaGetLastError());
+}
+
 //===----------------------------------------------------------------------===//
 // Packed sequences: `table` has what packed_tiles makes of where they begin
 //===----------------------------------------------------------------------===//
@@ -82,9 +113,9 @@ struct PackedCausal : Full<128> {
 
 __global__ void packed_kernel(int const *begins, int positions,
                               PackedHeader *list) {
-  packed_tiles<true>(begins, positions, 128, list);
+  packed_tiles<true>(begins, nullptr, positions, 128, list);
 }
-/// Into `table`, of PackedTiles::most and one more.
+/// Into `table`, of PackedTiles::words.
 extern "C" void packed(int const *begins, Sizes s, void *table,
                        cudaStream_t stream) {
   packed_kernel<<<s.sequences, 128, 0, stream>>>(begins, s.queries,

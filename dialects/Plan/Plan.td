@@ -391,28 +391,61 @@ def Plan_AttentionGradOp : Op<Plan_Dialect, "attention_grad",
                        AnyMemRef:$keyGrad, AnyMemRef:$valueGrad,
                        AnyMemRef:$scratch, Variadic<AnyMemRef>:$sums,
                        DefaultValuedAttr<StrArrayAttr, "{}">:$sumsBy,
-                       Optional<AnyMemRef>:$tiles, Optional<I64>:$seed,
-                       Optional<I64>:$stream, Optional<AnyMemRef>:$step,
-                       F64Attr:$scale, UnitAttr:$causal,
+                       Optional<AnyMemRef>:$tiles, Optional<AnyMemRef>:$walks,
+                       Optional<I64>:$seed, Optional<I64>:$stream,
+                       Optional<AnyMemRef>:$step, F64Attr:$scale, UnitAttr:$causal,
                        OptionalAttr<F64Attr>:$dropout,
                        OptionalAttr<DenseI64ArrayAttr>:$blocks);
   let regions = (region MaxSizedRegion<1>:$scoreMod, MaxSizedRegion<1>:$maskMod,
                         MaxSizedRegion<1>:$scoreGrad, MaxSizedRegion<1>:$blockMod,
-                        MaxSizedRegion<1>:$numberMod);
+                        MaxSizedRegion<1>:$numberMod, MaxSizedRegion<1>:$walkMod);
   let assemblyFormat = [{
     $grad `,` $query `,` $key `,` $value `,` $output `,` $lse (`dlse` $lseGrad^)?
     `to` $queryGrad `,` $keyGrad `,` $valueGrad `by` $scratch
     (`sums` $sums^ $sumsBy)? `scale` `(` $scale `)` (`causal` $causal^)?
     (`dropout` `(` $dropout^ `)` `seed` $seed `stream` $stream)?
     (`step` $step^)?
-    (`blocks` $blocks^)? (`tiles` $tiles^)? attr-dict `:` type(operands)
+    (`blocks` $blocks^)? (`tiles` $tiles^)? (`walks` $walks^)? attr-dict `:`
+    type(operands)
     (`score_mod` custom<ScalarRegion>($scoreMod)^)?
     (`mask_mod` custom<ScalarRegion>($maskMod)^)?
     (`score_grad` custom<ScalarRegion>($scoreGrad)^)?
     (`block_mod` custom<ScalarRegion>($blockMod)^)?
     (`number_mod` custom<ScalarRegion>($numberMod)^)?
+    (`walk_mod` custom<ScalarRegion>($walkMod)^)?
   }];
   let hasVerifier = 1;
+}
+
+def Plan_BlockWalksOp : Op<Plan_Dialect, "block_walks"> {
+  let summary = "In which order the gradients of attention go through a block mask";
+  let description = [{
+    The body of a kernel for a GPU, for `plan.attention_grad`, in which tiles of 128 keys
+    add to blocks of 64 queries, in one order in every run:
+
+    ```mlir
+    plan.block_walks %mask to %walks of [8192, 8192] blocks [128, 128] group 1 causal
+        : memref<1x1x64x64xi8> to memref<1x1x2x9216xi32>
+    ```
+    `mask` is a block mask [B or 1, H or 1, M, N] of so many queries and keys. For n tiles
+    and m blocks of queries, `walks` [B or 1, H or 1, 2, n (m + m / 32 + 8)] has, for each
+    of the mask's heads, the order in which tiles are launched and that in which each goes
+    through its blocks of queries, with how many tiles add to a block before it: once from
+    the first queries on, once from the last (`BwdWalks` of attention_bwd_order.cuh). A
+    `group` of so many heads has the same keys, and tiles of all of them at once: they are
+    launched as those of its first.
+  }];
+  let arguments = (ins AnyMemRef:$mask, AnyMemRef:$walks, DenseI64ArrayAttr:$of,
+                       DenseI64ArrayAttr:$blocks, I64Attr:$group, UnitAttr:$causal);
+  let assemblyFormat = [{
+    $mask `to` $walks `of` $of `blocks` $blocks `group` $group (`causal` $causal^)?
+    attr-dict `:` type($mask) `to` type($walks)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Words of a head and direction, for so many queries and keys.
+    static int64_t countWords(int64_t queries, int64_t keys);
+  }];
 }
 
 def Plan_RandomOp : Plan_Op<"random"> {

@@ -71,6 +71,11 @@ def TensorView_AttentionOp : TensorView_PureOp<"attention",
     device has one batch, kernels go through what is in a sequence alone; where it has
     more, they ask of each pair whether it is.
 
+    `sequences(%begins) used(%lengths)` says besides how many positions of each there are
+    (FlashAttention's seqused), i32 of [B, N] and whole on every device: of sequence i the
+    first lengths[i], none if that is below 0 and all if it is beyond its end. Those behind
+    them are of no sequence, whatever stands there, as in rows of one size that are padded.
+
     `tiles` of `tv.packed_tiles` say the same as the sequences that these are of, for
     kernels.
 
@@ -100,6 +105,7 @@ def TensorView_AttentionOp : TensorView_PureOp<"attention",
                        Optional<AnyRankedTensor>:$step,
                        Optional<AnyRankedTensor>:$blockMask,
                        Optional<AnyRankedTensor>:$sequences,
+                       Optional<AnyRankedTensor>:$used,
                        Optional<AnyRankedTensor>:$tiles,
                        Optional<AnyRankedTensor>:$pages, F64Attr:$scale,
                        UnitAttr:$causal,
@@ -113,8 +119,8 @@ def TensorView_AttentionOp : TensorView_PureOp<"attention",
     (`dropout` `(` $dropout^ `)` `seed` `(` $seed `)` `stream` `(` $stream `)`)?
     (`step` $step^)?
     (`block_mask` `(` $blockMask^ `)` `blocks` $blocks)?
-    (`sequences` `(` $sequences^ `)`)? (`tiles` `(` $tiles^ `)`)?
-    (`pages` `(` $pages^ `)`)? attr-dict `:` functional-type(operands, results)
+    (`sequences` `(` $sequences^ `)`)? (`used` `(` $used^ `)`)?
+    (`tiles` `(` $tiles^ `)`)? (`pages` `(` $pages^ `)`)? attr-dict `:` functional-type(operands, results)
     (`score_mod` custom<ScalarRegion>($scoreMod)^)?
     (`mask_mod` custom<ScalarRegion>($maskMod)^)?
   }];
@@ -161,7 +167,7 @@ def TensorView_AttentionGradOp : TensorView_PureOp<"attention_grad",
     adds with `tv.accumulate` to the gradients of captured tensors. Without it,
     `tv-differentiate` writes it. It does not run for scores that are masked; a row
     without any key gives 0 everywhere. Sums are in f32 (f64 for f64) and rounded
-    once. A block mask, sequences or tiles are the attention's.
+    once. A block mask, sequences, their used lengths or tiles are the attention's.
   }];
   let arguments = (ins AnyRankedTensor:$grad, AnyRankedTensor:$query,
                        AnyRankedTensor:$key, AnyRankedTensor:$value,
@@ -171,6 +177,7 @@ def TensorView_AttentionGradOp : TensorView_PureOp<"attention_grad",
                        Optional<AnyRankedTensor>:$step,
                        Optional<AnyRankedTensor>:$blockMask,
                        Optional<AnyRankedTensor>:$sequences,
+                       Optional<AnyRankedTensor>:$used,
                        Optional<AnyRankedTensor>:$tiles, F64Attr:$scale,
                        UnitAttr:$causal,
                        OptionalAttr<F64Attr>:$dropout,
@@ -188,8 +195,8 @@ def TensorView_AttentionGradOp : TensorView_PureOp<"attention_grad",
     (`step` $step^)?
     (`captured` $captured^)?
     (`block_mask` `(` $blockMask^ `)` `blocks` $blocks)?
-    (`sequences` `(` $sequences^ `)`)? (`tiles` `(` $tiles^ `)`)?
-    attr-dict `:` functional-type(operands, results)
+    (`sequences` `(` $sequences^ `)`)? (`used` `(` $used^ `)`)?
+    (`tiles` `(` $tiles^ `)`)? attr-dict `:` functional-type(operands, results)
     (`score_mod` custom<ScalarRegion>($scoreMod)^)?
     (`mask_mod` custom<ScalarRegion>($maskMod)^)?
     (`score_grad` custom<ScalarRegion>($scoreGrad)^)?
@@ -210,25 +217,28 @@ def TensorView_PackedTilesOp : TensorView_PureOp<"packed_tiles", [Rule]> {
   let summary = "The tiles that kernels cut packed sequences into";
   let description = [{
     ```mlir
-    %t = tv.packed_tiles %begins rows(128) causal : (tensor<1x33xi32>) -> tensor<1x8324xi32>
+    %t = tv.packed_tiles %begins rows(128) causal : (tensor<1x33xi32>) -> tensor<1x8452xi32>
     %o, %lse = tv.attention %q, %k, %v scale(0.125) causal tiles(%t) : (...) -> (...)
     ```
-    For `tv.attention`: where N sequences begin, as its `sequences` [B, N + 1] are, and
-    how many rows a tile has, at least 4; the result [B, S + 4 N + 4] (i32), S being the
-    number of positions, has four words for each tile and four before them. First come the
-    number of tiles, where the first sequence begins and where the last one ends; then of
-    each tile where its sequence begins, how long that is, the tile's number in it, and
-    the sequence's. Words behind the last tile are 0.
+    For `tv.attention`: where N sequences begin and how many positions of each are used, as
+    its `sequences` [B, N + 1] and `used` are (`tv.packed_tiles %begins used %lengths`), and
+    how many rows a tile has, at least 4. The result is i32 of [B, S + 8 N + 4], S being the
+    number of positions: four words, four for each sequence and four for each tile. First
+    come the number of tiles and that of positions of sequences; then of each sequence where
+    it begins, how long it is as far as it is used and its number of tiles; then of each
+    tile where its sequence begins, how long that is, the tile's number in it, and the
+    sequence's. Other words are 0.
 
     Tiles stand in the order of launch: inside sections of 16384 positions, in which
     sequences that begin there are, those with most keys first (FlashAttention's longest
     processing time first). One list is for all heads, for all layers, and for the
     gradient as well; `tv-expand-composites` makes it where a kernel takes it.
   }];
-  let arguments = (ins AnyRankedTensor:$begins, I64Attr:$rows, UnitAttr:$causal);
+  let arguments = (ins AnyRankedTensor:$begins, Optional<AnyRankedTensor>:$used,
+                       I64Attr:$rows, UnitAttr:$causal);
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = [{
-    $begins `rows` `(` $rows `)` (`causal` $causal^)? attr-dict `:`
+    $begins (`used` $used^)? `rows` `(` $rows `)` (`causal` $causal^)? attr-dict `:`
     functional-type(operands, results)
   }];
   let extraClassDeclaration = [{

@@ -338,7 +338,7 @@ LogicalResult AttentionOp::addCotangents(ImplicitLocOpBuilder &builder,
       builder, types[0], types[1], types[2], ArrayRef(types).drop_front(3),
       grad, getQuery(), getKey(), getValue(), getResult(), getLse(), lseGrad,
       captured.getArrayRef(), getStep(), getBlockMask(), getSequences(),
-      getTiles(), getScaleAttr(), getCausalAttr(), getDropoutAttr(),
+      getUsed(), getTiles(), getScaleAttr(), getCausalAttr(), getDropoutAttr(),
       getSeedAttr(), getStreamAttr(), getBlocksAttr());
   for (auto [from, to] : {std::pair(&getScoreMod(), &op.getScoreMod()),
                           std::pair(&getMaskMod(), &op.getMaskMod())}) {

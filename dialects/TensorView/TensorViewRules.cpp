@@ -221,13 +221,15 @@ Rule GroupedMatmulOp::getShardingRule() {
   return rule.build();
 }
 
-/// What says which pairs there are or where keys lie, the last operand, is
+/// What says which pairs there are or where keys lie, the last operands, is
 /// whole on each device, or of its batches.
 template <typename Op>
 static void addStructure(RuleBuilder &rule, Op op, bool ofBatches, int batch) {
-  if (Value structure = op.getStructure())
-    for (int64_t dim = 0, e = shapeOf(structure).size(); dim < e; ++dim)
-      rule.operand(op->getNumOperands() - 1, dim,
+  const unsigned count = bool(op.getStructure()) + bool(op.getUsed()),
+                 end = op->getNumOperands();
+  for (unsigned i = end - count; i < end; ++i)
+    for (int64_t dim = 0, e = shapeOf(op->getOperand(i)).size(); dim < e; ++dim)
+      rule.operand(i, dim,
                    dim == 0 && ofBatches ? batch
                                          : rule.factor(Kind::Sequential));
 }
@@ -512,8 +514,9 @@ Rule SizeOp::getShardingRule() { return sourceRule(*this, getInput()); }
 
 Rule PackedTilesOp::getShardingRule() {
   RuleBuilder rule(*this);
-  for (int64_t dim : {0, 1})
-    rule.operand(0, dim, rule.factor(Kind::Sequential));
+  for (unsigned i = 0; i < getNumOperands(); ++i)
+    for (int64_t dim : {0, 1})
+      rule.operand(i, dim, rule.factor(Kind::Sequential));
   rule.result(0, 0, rule.factor(Kind::Parallel));
   rule.result(0, 1, rule.factor(Kind::Sequential));
   return rule.build();

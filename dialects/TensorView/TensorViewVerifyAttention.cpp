@@ -100,11 +100,28 @@ static LogicalResult verifyBegins(Operation *op, Value begins, StringRef name) {
   return success();
 }
 
+/// How many positions of each of these sequences there are, where that is said.
+static LogicalResult verifyUsed(Operation *op, Value used, Value begins) {
+  if (!used)
+    return success();
+  if (!begins)
+    return op->emitOpError() << "has used lengths, but no sequences";
+  if (failed(verifyWords(op, used, "used")))
+    return failure();
+  const layout::Shape own = shapeOf(used), of = shapeOf(begins);
+  if (own[0] != of[0] || own[1] != of[1] - 1)
+    return op->emitOpError()
+           << "used is for " << extentText(own[1]) << " sequences of "
+           << extentText(own[0]) << " batches; there are "
+           << extentText(of[1] - 1) << " of " << extentText(of[0]);
+  return success();
+}
+
 /// Packed sequences, if the op has such.
 template <typename Op> static LogicalResult verifySequences(Op op) {
   Value begins = op.getSequences(), tiles = op.getTiles();
   if (!begins && !tiles)
-    return success();
+    return verifyUsed(op, op.getUsed(), begins);
   if (begins && failed(verifyBegins(op, begins, "sequences")))
     return failure();
   if (tiles && failed(verifyWords(op, tiles, "tiles")))
@@ -124,11 +141,11 @@ template <typename Op> static LogicalResult verifySequences(Op op) {
            << "has packed sequences, " << extentText(query[2])
            << " queries and " << extentText(key[2])
            << " keys; a position is one of a query and of a key";
-  if (tiles && (words[1] < query[2] + 4 || (words[1] - query[2]) % 4 != 0))
+  if (tiles && (words[1] < query[2] + 4 || (words[1] - query[2] - 4) % 8 != 0))
     return op.emitOpError()
            << "has tiles of " << words[1] << " words; those of " << query[2]
-           << " positions have " << query[2] + 4 << ", and 4 for each sequence";
-  return success();
+           << " positions have " << query[2] + 4 << ", and 8 for each sequence";
+  return verifyUsed(op, op.getUsed(), begins);
 }
 
 LogicalResult PackedTilesOp::verify() {
@@ -149,15 +166,15 @@ LogicalResult PackedTilesOp::verify() {
                          << " batches; sequences are of " << begins[0];
   if (getNumPositions() < 0)
     return emitOpError() << "has a result of " << words[1]
-                         << " words; it has 4, 4 for each of "
+                         << " words; it has 4, 8 for each of "
                          << getNumSequences()
                          << " sequences, and as many as there are positions";
-  return success();
+  return verifyUsed(*this, getUsed(), getBegins());
 }
 
 int64_t PackedTilesOp::getNumSequences() { return shapeOf(getBegins())[1] - 1; }
 int64_t PackedTilesOp::getNumPositions() {
-  return shapeOf(getResult())[1] - 4 * getNumSequences() - 4;
+  return shapeOf(getResult())[1] - 8 * getNumSequences() - 4;
 }
 
 template <typename Op> static LogicalResult verifyBlockMask(Op op) {

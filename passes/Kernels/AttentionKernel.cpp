@@ -152,8 +152,22 @@ void tessera::emitAttention(KernelEmitter &emitter, tv::AttentionOp op) {
            attention.getBlockMod(), attention.getNumberMod());
 }
 
+/// Which of the block mask's heads, of all batches, a pair is of.
+static void emitMaskHead(KernelEmitter &emitter, tv::AttentionGradOp op,
+                         Region &walkMod) {
+  const layout::Shape mask = tv::getGlobalShape(op.getBlockMask().getType());
+  emitMod(emitter, op.getQueryGrad(), getNumKeys(op), walkMod, 0,
+          [&](ArrayRef<Value> pair) -> SmallVector<Value> {
+            Arith math{emitter.builder(), op.getLoc()};
+            Value head = mask[1] == 1 ? emitter.index(0) : pair[1];
+            if (mask[0] != 1)
+              head = math.add(math.mul(pair[0], emitter.index(mask[1])), head);
+            return {head};
+          });
+}
+
 void tessera::emitAttentionGrad(KernelEmitter &emitter, tv::AttentionGradOp op,
-                                Type scratchType) {
+                                Value walks, Type scratchType) {
   for (Value result : op->getResults())
     emitter.addOutput(result);
   Value scratch = emitter.addScratch(scratchType);
@@ -180,12 +194,14 @@ void tessera::emitAttentionGrad(KernelEmitter &emitter, tv::AttentionGradOp op,
       argument(op.getLse()), argument(op.getLseGrad()),
       argument(op.getQueryGrad()), argument(op.getKeyGrad()),
       argument(op.getValueGrad()), scratch, sums, b.getStrArrayAttr(sumsBy),
-      argument(op.getTiles()), dropout.seed, dropout.stream, dropout.step,
-      op.getScaleAttr(), op.getCausalAttr(), op.getDropoutAttr(),
+      argument(op.getTiles()), argument(walks), dropout.seed, dropout.stream,
+      dropout.step, op.getScaleAttr(), op.getCausalAttr(), op.getDropoutAttr(),
       op.getBlocksAttr());
   emitMods(emitter, op, op.getQueryGrad(),
            {{&op.getScoreMod(), &attention.getScoreMod(), 1},
             {&op.getMaskMod(), &attention.getMaskMod(), 0},
             {&op.getScoreGrad(), &attention.getScoreGrad(), 2}},
            attention.getBlockMod(), attention.getNumberMod());
+  if (walks)
+    emitMaskHead(emitter, op, attention.getWalkMod());
 }

@@ -526,8 +526,8 @@ tessera::expandToFlash(tv::AttentionGradOp op, OpBuilder &b,
   flash = tv::AttentionGradOp::create(
       b, op.getLoc(), types, op.getGrad(), op.getQuery(), op.getKey(),
       op.getValue(), op.getOutput(), op.getLse(), op.getLseGrad(), places,
-      op.getStep(), op.getBlockMask(), op.getSequences(), op.getTiles(),
-      op.getScaleAttr(), op.getCausalAttr(), op.getDropoutAttr(),
+      op.getStep(), op.getBlockMask(), op.getSequences(), op.getUsed(),
+      op.getTiles(), op.getScaleAttr(), op.getCausalAttr(), op.getDropoutAttr(),
       op.getSeedAttr(), op.getStreamAttr(), op.getBlocksAttr());
   for (auto [from, to] :
        {std::pair(&op.getScoreMod(), &flash.getScoreMod()),

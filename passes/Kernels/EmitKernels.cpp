@@ -50,6 +50,7 @@ private:
   LogicalResult emitFlash(Operation *op, StringRef name, ValueRange heads,
                           ArrayRef<Value> results,
                           llvm::function_ref<void(KernelEmitter &)> body);
+  FailureOr<Value> getWalks(tv::AttentionGradOp op);
   LogicalResult emitTranspose(Operation *op, ArrayRef<int64_t> perm);
   LogicalResult emitWindow(plan::GroupOp group, tv::WindowOpInterface op);
   void readRows(Operation *op, StringRef source);
@@ -71,6 +72,8 @@ private:
   OpBuilder builder;
   IRMapping made; ///< values of the group to those of the plan
   llvm::DenseMap<size_t, SmallVector<func::FuncOp, 1>> kernels; ///< by hash
+  /// Of a block mask, by what else they are of.
+  llvm::DenseMap<std::pair<Value, Attribute>, Value> allWalks;
   size_t numKernels = 0;
 };
 } // namespace
@@ -582,24 +585,46 @@ LogicalResult Emitter::emitAttention(tv::AttentionOp op) {
       [&](KernelEmitter &emitter) { tessera::emitAttention(emitter, op); });
 }
 
-/// Rows of so many floats that walks beside a block mask take (BwdWalks): for n
-/// tiles of keys and m blocks of queries, n (m + m / 32 + 8) numbers a head.
-static layout::Extent countWalkRows(tv::AttentionGradOp op, int64_t columns) {
-  if (!op.getBlockMask())
-    return 0;
-  auto queries = LocalShape(op.getQuery()).extents[2].getStatic();
-  auto keys = LocalShape(op.getKey()).extents[2].getStatic();
-  if (queries && keys) {
-    const int64_t blocks = llvm::divideCeil(*queries, 64);
-    return llvm::divideCeil(llvm::divideCeil(*keys, 128) *
-                                (blocks + llvm::divideCeil(blocks, 32) + 8),
-                            columns);
-  }
-  ArrayRef<int64_t> sides = *op.getBlocks();
-  LocalShape mask(op.getBlockMask());
-  return mask.extents[2] * mask.extents[3] *
-         layout::Extent(llvm::divideCeil(
-             10 * (sides[0] / 64) * (sides[1] / 128), columns));
+/// The order in which gradients go through a block mask. Layers share it.
+FailureOr<Value> Emitter::getWalks(tv::AttentionGradOp op) {
+  TypedValue<RankedTensorType> mask = op.getBlockMask();
+  if (!mask)
+    return Value();
+  auto extentOf = [](Value tensor, int64_t dim) {
+    return *LocalShape(tensor).extents[dim].getStatic();
+  };
+  const int64_t queries = extentOf(op.getQuery(), 2),
+                keys = extentOf(op.getKey(), 2);
+  // Heads that a mask does not tell apart are of one order.
+  const int64_t group =
+      tv::getGlobalShape(mask.getType())[1] == 1
+          ? 1
+          : extentOf(op.getQuery(), 1) / extentOf(op.getKey(), 1);
+  ArrayAttr key = builder.getArrayAttr(
+      {builder.getDenseI64ArrayAttr({queries, keys, group}), op.getBlocksAttr(),
+       builder.getBoolAttr(op.getCausal())});
+  Value &walks = allWalks[{mask, key}];
+  if (walks)
+    return walks;
+  LocalShape shape = LocalShape(mask).take({0, 1});
+  shape.add(layout::Extent(2));
+  shape.add(layout::Extent(plan::BlockWalksOp::countWords(queries, keys)));
+  // What stands for it until it is launched.
+  auto none = UnrealizedConversionCastOp::create(
+      builder, op.getLoc(), shape.type(builder.getI32Type()), mask);
+  Value result = none.getResult(0);
+  if (failed(launch(op, "block_walks", {}, result, [&](KernelEmitter &emitter) {
+        emitter.addOutput(result);
+        plan::BlockWalksOp::create(
+            emitter.builder(), op.getLoc(), emitter.argument(mask),
+            emitter.argument(result),
+            builder.getDenseI64ArrayAttr({queries, keys}), op.getBlocksAttr(),
+            builder.getI64IntegerAttr(group), op.getCausalAttr());
+      })))
+    return failure();
+  walks = made.lookup(result);
+  none.erase();
+  return walks;
 }
 
 LogicalResult Emitter::emitAttention(tv::AttentionGradOp op) {
@@ -610,7 +635,7 @@ LogicalResult Emitter::emitAttention(tv::AttentionGradOp op) {
       op.getTiles()
           ? (LocalShape(op.getTiles()).extents[1].getStatic().value() -
              *keys.getStatic() - 4) /
-                4
+                8
           : 0;
   // Panels of 64 columns, three numbers a row, and what functors have of it;
   // distances of S + 191 places for each tile of keys.
@@ -622,15 +647,17 @@ LogicalResult Emitter::emitAttention(tv::AttentionGradOp op) {
       if (getSumBy(add) == "distance")
         more +=
             llvm::divideCeil(3 * llvm::divideCeil(*keys.getStatic(), 128), 2);
-  shape.add(query.extents[2] + layout::Extent(128 * (1 + sequences)) +
-            countWalkRows(op, columns + more));
+  shape.add(query.extents[2] + layout::Extent(128 * (1 + sequences)));
   shape.add(layout::Extent(columns + more));
   Type scratch = shape.type(builder.getF32Type());
+  FailureOr<Value> walks = getWalks(op);
+  if (failed(walks))
+    return failure();
   return emitFlash(
       op, "attention_grad",
       {op.getGrad(), op.getQuery(), op.getKey(), op.getValue(), op.getOutput()},
       llvm::to_vector_of<Value>(op->getResults()), [&](KernelEmitter &emitter) {
-        tessera::emitAttentionGrad(emitter, op, scratch);
+        tessera::emitAttentionGrad(emitter, op, *walks, scratch);
       });
 }
 

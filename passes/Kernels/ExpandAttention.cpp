@@ -138,6 +138,78 @@ static Value countSequences(Build &build, Value query, Value begins) {
   return build.reduce(tv::Combiner::Min, places, 2, positions);
 }
 
+/// The same where sequences have used lengths: those behind them are of none.
+static Value countUsed(Build &build, Value counts, Value begins, Value used) {
+  // Of each position's sequence the begin is the largest of those counted.
+  LocalShape positions(counts), pairs = positions;
+  pairs.add(LocalShape(begins), 1);
+  Value all = build.broadcast(begins, {0, 2}, pairs, Value());
+  Value own = build.broadcast(counts, {0, 1}, pairs, Value());
+  Type i64 = build.b.getI64Type();
+  Value starts =
+      build.map({all, own, build.iota(2, pairs, all)}, pairs, i64,
+                [&](OpBuilder &b, ValueRange args) -> Value {
+                  Location loc = build.loc;
+                  Value zero =
+                      arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(0));
+                  Value begin = arith::ExtSIOp::create(b, loc, i64, args[0]);
+                  Value isCounted = arith::CmpIOp::create(
+                      b, loc, arith::CmpIPredicate::slt, args[2], args[1]);
+                  return arith::SelectOp::create(
+                      b, loc, isCounted,
+                      arith::MaxSIOp::create(b, loc, begin, zero), zero);
+                });
+  Value start = build.reduce(tv::Combiner::Max, starts, 2, positions);
+  return build.map(
+      {counts, start, build.iota(0, positions, counts),
+       build.iota(1, positions, counts)},
+      positions, i64, [&](OpBuilder &b, ValueRange args) -> Value {
+        Location loc = build.loc;
+        auto number = [&](int64_t value) -> Value {
+          return arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(value));
+        };
+        auto toIndex = [&](Value value) -> Value {
+          return arith::IndexCastOp::create(b, loc, b.getIndexType(), value);
+        };
+        // (Of no sequence, 0.)
+        Value length = tv::LoadOp::create(
+            b, loc, b.getI32Type(), cast<TypedValue<RankedTensorType>>(used),
+            ValueRange{toIndex(args[2]), toIndex(arith::SubIOp::create(
+                                             b, loc, args[0], number(1)))});
+        Value isUsed = arith::CmpIOp::create(
+            b, loc, arith::CmpIPredicate::slt,
+            arith::SubIOp::create(b, loc, args[3], args[1]),
+            arith::ExtSIOp::create(b, loc, i64, length));
+        return arith::SelectOp::create(b, loc, isUsed, args[0],
+                                       number(INT64_MAX));
+      });
+}
+
+/// Zeros in the rows of no sequence: padding may be anything, and 0 times NaN
+/// is NaN.
+static Value clearOutside(Build &build, Value tensor,
+                          TypedValue<RankedTensorType> counts) {
+  LocalShape shape(tensor);
+  Type element = getElement(tensor);
+  return build.map(
+      {tensor, build.iota(0, shape, tensor), build.iota(2, shape, tensor)},
+      shape.summed(tensor), element,
+      [&](OpBuilder &b, ValueRange args) -> Value {
+        Location loc = build.loc;
+        auto toIndex = [&](Value value) -> Value {
+          return arith::IndexCastOp::create(b, loc, b.getIndexType(), value);
+        };
+        Value own =
+            tv::LoadOp::create(b, loc, b.getI64Type(), counts,
+                               ValueRange{toIndex(args[1]), toIndex(args[2])});
+        Value isOutside = arith::CmpIOp::create(
+            b, loc, arith::CmpIPredicate::eq, own,
+            arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(INT64_MAX)));
+        Value zero = floatConstant(b, loc, args[0].getType(), 0);
+        return arith::SelectOp::create(b, loc, isOutside, zero, args[0]);
+      });
+}
+
 template <typename Op> static void foldPacked(Op op) {
   if (!op.getSequences())
     return;
@@ -146,6 +218,20 @@ template <typename Op> static void foldPacked(Op op) {
   Build build{before, loc};
   auto counts = cast<TypedValue<RankedTensorType>>(
       countSequences(build, op.getQuery(), op.getSequences()));
+  if (op.getUsed()) {
+    counts = cast<TypedValue<RankedTensorType>>(
+        countUsed(build, counts, op.getSequences(), op.getUsed()));
+    // All that has a row for each position; the log-sum-exp is -inf there.
+    SmallVector<OpOperand *> ofRows = {
+        &op.getQueryMutable(), &op.getKeyMutable(), &op.getValueMutable()};
+    if constexpr (std::is_same_v<Op, tv::AttentionGradOp>) {
+      ofRows.append({&op.getGradMutable(), &op.getOutputMutable()});
+      for (OpOperand &lseGrad : op.getLseGradMutable())
+        ofRows.push_back(&lseGrad);
+    }
+    for (OpOperand *operand : ofRows)
+      operand->set(clearOutside(build, operand->get(), counts));
+  }
   const int64_t last = tv::getGlobalShape(op.getSequences().getType())[1] - 1;
   setMask(op, [&](OpBuilder &b, ValueRange at) -> Value {
     Type i64 = b.getI64Type();
@@ -174,6 +260,7 @@ template <typename Op> static void foldPacked(Op op) {
                : both(kept, inlineRegion(b, op.getMaskMod(), at));
   });
   op.getSequencesMutable().clear();
+  op.getUsedMutable().clear();
 }
 
 void tessera::foldSequences(tv::AttentionOp op) { foldPacked(op); }

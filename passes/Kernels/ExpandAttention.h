@@ -26,8 +26,8 @@ expandAttentionGrad(tv::AttentionGradOp op, mlir::OpBuilder &b);
 void foldBlockMask(tv::AttentionOp op);
 void foldBlockMask(tv::AttentionGradOp op);
 
-/// The same of where packed sequences begin: mask_mod loads the sequence of
-/// each position, which ops before the attention compute.
+/// The same of where packed sequences begin and what of them is used: mask_mod
+/// loads the sequence of each position, which ops before the attention compute.
 void foldSequences(tv::AttentionOp op);
 void foldSequences(tv::AttentionGradOp op);
 

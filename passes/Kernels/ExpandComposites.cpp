@@ -198,11 +198,12 @@ struct ExpandComposites
     const int64_t positions = tv::getGlobalShape(op.getQuery().getType())[2],
                   numbers = tv::getGlobalShape(begins.getType())[1];
     LocalShape words = LocalShape(op.getQuery()).take({0});
-    words.add(layout::Extent(positions + 4 * numbers));
+    words.add(layout::Extent(positions + 8 * numbers - 4));
     Value tiles = tv::PackedTilesOp::create(
-        b, op.getLoc(), words.type(b.getI32Type()), begins,
+        b, op.getLoc(), words.type(b.getI32Type()), begins, op.getUsed(),
         b.getI64IntegerAttr(kPackedRows), op.getCausalAttr());
     op.getSequencesMutable().clear();
+    op.getUsedMutable().clear();
     op.getTilesMutable().assign(tiles);
   }
   FailureOr<SmallVector<Value>> expandToFlash(tv::AttentionOp op,

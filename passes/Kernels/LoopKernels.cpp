@@ -158,7 +158,7 @@ static void emitLoops(KernelEmitter &emitter, tv::DispatchOp op) {
 }
 
 namespace {
-/// The loops of a list of tiles. All numbers are of type index.
+/// The loops of a list of tiles.
 struct PackedTiles {
   KernelEmitter &emitter;
   tv::PackedTilesOp op;
@@ -167,9 +167,10 @@ struct PackedTiles {
   Arith math{b, loc};
   const int64_t sequences = op.getNumSequences(), rows = op.getRows(),
                 positions = op.getNumPositions();
+  Value falls; ///< whether a begin is before another that it should follow
 
-  // Numbers of sequences and of their tiles are words, as in the list: a thread
-  // goes through all sequences, and 64 bits take twice the time.
+  // Numbers of sequences and of their tiles are words, as in the list: 64 bits
+  // take twice the time.
   Value word(int64_t value) {
     return arith::ConstantIntOp::create(b, loc, b.getI32Type(), value);
   }
@@ -183,51 +184,96 @@ struct PackedTiles {
   void store(Value value, Value batch, Value at) {
     emitter.store(value, op.getResult(), {batch, at});
   }
-  /// Tile `at` of the list, or what stands before the tiles.
+  /// What stands before the sequences, a sequence or a tile.
   void storeFour(ArrayRef<Value> values, Value batch, Value at) {
     for (auto [i, value] : llvm::enumerate(values))
       store(value, batch,
             math.add(math.mul(at, number(4)), number(int64_t(i))));
   }
-  /// Where sequence `i` begins, of the positions, as far as it alone says.
-  Value beginOf(Value batch, Value i) {
-    // Sequences are those of all batches.
-    Value of =
-        emitter.globalIndices(op.getResult().getType(), {batch, number(0)})[0];
-    Value begin = emitter.element(op.getBegins(), {of, i});
-    begin = arith::MaxSIOp::create(b, loc, begin, word(0));
-    return arith::MinSIOp::create(b, loc, begin, word(positions));
+  /// Sequences are those of all batches.
+  Value globalBatch(Value batch) {
+    return emitter.globalIndices(op.getResult().getType(),
+                                 {batch, number(0)})[0];
   }
-  Value countTiles(Value begin, Value end) {
-    return math.div(math.add(math.sub(end, begin), word(rows - 1)), word(rows));
+  Value clamp(Value value, Value most) {
+    return arith::MinSIOp::create(
+        b, loc, arith::MaxSIOp::create(b, loc, value, word(0)), most);
+  }
+  /// Where sequence `i` begins, of the positions, as far as it alone says.
+  Value saidBegin(Value batch, Value i) {
+    return clamp(emitter.element(op.getBegins(), {globalBatch(batch), i}),
+                 word(positions));
+  }
+  Value countTiles(Value length) {
+    return math.div(math.add(length, word(rows - 1)), word(rows));
   }
   Value sectionOf(Value begin) { return math.div(begin, word(16384)); }
 
-  /// `body` has a sequence's number, where it begins and ends, and what it gave
-  /// for the one before. Gives where the last one ends, and what `body` gave.
+  struct Sequence {
+    Value begin, length, tiles;
+  };
+  /// Sequence `i`, which begins there.
+  Sequence getSequence(Value batch, Value i, Value begin) {
+    Value length = math.sub(endOf(batch, i, begin), begin);
+    if (op.getUsed())
+      length =
+          clamp(emitter.element(op.getUsed(), {globalBatch(batch), i}), length);
+    return {begin, length, countTiles(length)};
+  }
+  /// One that would begin before the end of another begins there.
+  Value endOf(Value batch, Value i, Value begin) {
+    return math.max(begin, saidBegin(batch, math.add(i, number(1))));
+  }
+  /// Only where begins fall, as they should not, those before are looked at.
+  Sequence findSequence(Value batch, Value i) {
+    Value begin =
+        emitter.inOrder(math.select(falls, i, number(0)), saidBegin(batch, i),
+                        [&](ArrayRef<Value> before, ValueRange largest) {
+                          return SmallVector<Value>{math.max(
+                              largest[0], saidBegin(batch, before[0]))};
+                        })[0];
+    return getSequence(batch, i, begin);
+  }
+  /// A number for each place where sequence `i` may have its first tile; those
+  /// of its others follow, and are below the next sequence's.
+  Value firstSlot(Value begin, Value i) {
+    return math.add(math.div(begin, word(rows)), i);
+  }
+  /// Sums over all sequences: by all threads of a row, or, where begins fall,
+  /// in order.
   using OfSequence =
-      llvm::function_ref<SmallVector<Value>(Value, Value, Value, ValueRange)>;
-  SmallVector<Value> forSequences(Value batch, int64_t values,
-                                  OfSequence body) {
-    SmallVector<Value> init(1 + values, word(0));
-    init[0] = beginOf(batch, number(0));
-    return emitter.inOrder(
-        number(sequences), init, [&](ArrayRef<Value> i, ValueRange before) {
-          Value end =
-              math.max(before[0], beginOf(batch, math.add(i[0], number(1))));
-          SmallVector<Value> next = {end};
-          llvm::append_range(
-              next, body(toWord(i[0]), before[0], end, before.drop_front()));
+      llvm::function_ref<SmallVector<Value>(Value, const Sequence &)>;
+  SmallVector<Value> sumOver(Value batch, unsigned count, OfSequence addends) {
+    SmallVector<KernelEmitter::Reduction> reductions(
+        count, {tv::Combiner::Sum, b.getI32Type()});
+    SmallVector<Value> sums =
+        emitter.reduce(number(sequences), reductions, [&](ArrayRef<Value> i) {
+          return addends(i[0],
+                         getSequence(batch, i[0], saidBegin(batch, i[0])));
+        });
+    SmallVector<Value> init(1 + count, word(0));
+    init[0] = saidBegin(batch, number(0));
+    SmallVector<Value> inOrder = emitter.inOrder(
+        math.select(falls, number(sequences), number(0)), init,
+        [&](ArrayRef<Value> i, ValueRange before) {
+          SmallVector<Value> next = {endOf(batch, i[0], before[0])};
+          SmallVector<Value> more =
+              addends(i[0], getSequence(batch, i[0], before[0]));
+          for (auto [sum, addend] : llvm::zip_equal(before.drop_front(), more))
+            next.push_back(math.add(sum, addend));
           return next;
         });
+    for (auto [sum, other] :
+         llvm::zip_equal(sums, ArrayRef(inOrder).drop_front()))
+      sum = math.select(falls, other, sum);
+    return sums;
   }
-  /// How many tiles of sequence `i`, from `begin` to `end`, stand before tile m
-  /// of `sequence`, which has so many and begins at `ownBegin`.
-  Value countBefore(Value i, Value begin, Value end, Value m, Value sequence,
-                    Value tiles, Value ownBegin) {
-    Value all = countTiles(begin, end), none = word(0);
-    Value section = sectionOf(begin), ownSection = sectionOf(ownBegin);
-    Value isBefore = math.less(i, sequence);
+  /// How many tiles of sequence `i` stand before tile m of `ownNumber`.
+  Value countBefore(Value i, const Sequence &each, Value m, Value ownNumber,
+                    const Sequence &own) {
+    Value all = each.tiles, none = word(0);
+    Value section = sectionOf(each.begin), ownSection = sectionOf(own.begin);
+    Value isBefore = math.less(i, ownNumber);
     Value inSection;
     if (op.getCausal()) {
       // Those behind its tile m, and that one.
@@ -237,71 +283,83 @@ struct PackedTiles {
           math.add(behind, math.select(isBefore, word(1), none)), none);
     } else {
       Value comes =
-          arith::OrIOp::create(b, loc, math.less(tiles, all),
-                               math.both(math.equal(tiles, all), isBefore));
+          arith::OrIOp::create(b, loc, math.less(own.tiles, all),
+                               math.both(math.equal(own.tiles, all), isBefore));
       inSection = math.select(comes, all, none);
     }
     return math.select(math.equal(section, ownSection), inSection,
                        math.select(math.less(section, ownSection), all, none));
   }
+
+  void makeTile(Value batch, Value slot, int64_t slots);
 };
 } // namespace
 
+/// The sequence with the number `slot`, the tile that has this slot, if one
+/// has, and a part of the words behind the last tile.
+void PackedTiles::makeTile(Value batch, Value slot, int64_t slots) {
+  Value own = toWord(slot);
+  KernelEmitter::Reduction any = {tv::Combiner::Max, b.getI32Type()};
+  falls = math.less(
+      word(0), emitter.reduce(number(sequences), any, [&](ArrayRef<Value> i) {
+        Value begin = saidBegin(batch, i[0]),
+              next = saidBegin(batch, math.add(i[0], number(1)));
+        return SmallVector<Value>{
+            math.select(math.less(next, begin), word(1), word(0))};
+      })[0]);
+  SmallVector<Value> sums =
+      sumOver(batch, 3, [&](Value i, const Sequence &each) {
+        Value isBehind = math.less(own, firstSlot(each.begin, toWord(i)));
+        return SmallVector<Value>{math.select(isBehind, word(0), word(1)),
+                                  each.tiles, each.length};
+      });
+  Value behind =
+      math.add(toIndex(math.add(sums[1], word(sequences))), number(1));
+  emitter.ifThen(math.equal(slot, number(0)), [&] {
+    storeFour({sums[1], sums[2], word(0), word(0)}, batch, number(0));
+  });
+  emitter.ifThen(math.less(slot, number(sequences)), [&] {
+    Sequence each = findSequence(batch, slot);
+    storeFour({each.begin, each.length, each.tiles, word(0)}, batch,
+              math.add(slot, number(1)));
+  });
+  emitter.ifThen(math.less(word(0), sums[0]), [&] {
+    Value sequence = math.sub(sums[0], word(1));
+    Sequence of = findSequence(batch, toIndex(sequence));
+    Value m = math.sub(own, firstSlot(of.begin, sequence));
+    emitter.ifThen(math.less(m, of.tiles), [&] {
+      Value before = sumOver(batch, 1, [&](Value i, const Sequence &each) {
+        return SmallVector<Value>{
+            countBefore(toWord(i), each, m, sequence, of)};
+      })[0];
+      if (!op.getCausal()) // its own last ones
+        before = math.add(before, math.sub(math.sub(of.tiles, m), word(1)));
+      storeFour({of.begin, of.length, m, sequence}, batch,
+                math.add(toIndex(before), number(1 + sequences)));
+    });
+  });
+  const int64_t most = positions + 4 * sequences,
+                share = llvm::divideCeil(most, slots);
+  Value words = number(4 + 4 * sequences + most);
+  Value first =
+      math.add(math.mul(behind, number(4)), math.mul(slot, number(share)));
+  emitter.parallel(number(share), [&](ArrayRef<Value> i) {
+    Value at = math.add(first, i[0]);
+    emitter.ifThen(math.less(at, words), [&] { store(word(0), batch, at); });
+  });
+}
+
 static void emitLoops(KernelEmitter &emitter, tv::PackedTilesOp op) {
   PackedTiles list{emitter, op};
-  Arith &math = list.math;
-  auto number = [&](int64_t value) { return list.number(value); };
   emitter.addOutput(op.getResult());
   SmallVector<Value> words = emitter.localExtents(op.getResult());
-  // As many tiles as there may be. Each thread has one, the number-th where
-  // sequences stand in order, and a part of the words behind the last.
-  const int64_t threads =
-      std::max<int64_t>(list.positions / list.rows + list.sequences, 1);
-  emitter.parallel({words[0], number(threads)}, [&](ArrayRef<Value> place) {
-    Value batch = place[0], tile = list.toWord(place[1]);
-    // All tiles; of the thread's, its sequence, where that begins and ends, and
-    // the number of its first.
-    SmallVector<Value> own = list.forSequences(
-        batch, 5, [&](Value i, Value begin, Value end, ValueRange before) {
-          Value tiles = list.countTiles(begin, end);
-          // Below the first the difference is larger than any number of tiles.
-          Value isOwn = math.less(math.sub(tile, before[0]), tiles);
-          return SmallVector<Value>{math.add(before[0], tiles),
-                                    math.select(isOwn, i, before[1]),
-                                    math.select(isOwn, begin, before[2]),
-                                    math.select(isOwn, end, before[3]),
-                                    math.select(isOwn, before[0], before[4])};
-        });
-    Value count = own[1], sequence = own[2], begin = own[3], end = own[4];
-    emitter.ifThen(math.less(tile, count), [&] {
-      Value m = math.sub(tile, own[5]), tiles = list.countTiles(begin, end);
-      Value before = list.forSequences(
-          batch, 1, [&](Value i, Value from, Value to, ValueRange sum) {
-            return SmallVector<Value>{
-                math.add(sum[0], list.countBefore(i, from, to, m, sequence,
-                                                  tiles, begin))};
-          })[1];
-      if (!op.getCausal()) // its own last ones
-        before = math.add(before, math.sub(math.sub(tiles, m), list.word(1)));
-      Value ofTile[] = {begin, math.sub(end, begin), m, sequence};
-      list.storeFour(ofTile, batch, math.add(list.toIndex(before), number(1)));
+  if (list.sequences == 0)
+    return emitter.parallel(words, [&](ArrayRef<Value> at) {
+      list.store(list.word(0), at[0], at[1]);
     });
-    emitter.ifThen(math.equal(place[1], number(0)), [&] {
-      Value header[] = {count, list.beginOf(batch, number(0)), own[0],
-                        list.word(0)};
-      list.storeFour(header, batch, number(0));
-    });
-    Value last = math.mul(math.add(list.toIndex(count), number(1)), number(4));
-    const int64_t most = list.positions + 4 * list.sequences;
-    emitter.inOrder(
-        number(llvm::divideCeil(most, threads)), {},
-        [&](ArrayRef<Value> i, ValueRange) {
-          Value at = math.add(
-              last, math.add(math.mul(i[0], number(threads)), place[1]));
-          emitter.ifThen(math.less(at, words[1]),
-                         [&] { list.store(list.word(0), batch, at); });
-          return SmallVector<Value>();
-        });
+  const int64_t slots = list.positions / list.rows + list.sequences;
+  emitter.parallel({words[0], list.number(slots)}, [&](ArrayRef<Value> at) {
+    list.makeTile(at[0], at[1], slots);
   });
 }
 

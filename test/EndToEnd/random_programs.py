@@ -543,6 +543,10 @@ class Program(Views, Windows):
             begins = self.indices([batch, self.random.randint(1, 4)], rows + 1)
             flags += f" sequences({begins.name})"
             more = f", {begins.type}"
+            if begins.shape[1] > 1 and self.chance(0.4):
+                used = self.indices([batch, begins.shape[1] - 1], rows + 1)
+                flags += f" used({used.name})"
+                more += f", {used.type}"
         shape = [batch, groups * share, rows, width]
         wide = "f64" if self.float == "f64" else "f32"
         after = ""

@@ -9,6 +9,7 @@ class Attention:
         q, k, v = args[:3]
         if " pages(" in text:
             k, v = self.paged(k, args[-1]), self.paged(v, args[-1])
+        q, k, v = self.cleared(text, args, q, k, v)
         groups = q.shape[1] // k.shape[1]
         k, v = np.repeat(k, groups, axis=1), np.repeat(v, groups, axis=1)
         wide = "f64" if out[0].element == "f64" else "f32"
@@ -23,7 +24,7 @@ class Attention:
         keep = np.ones(s.shape, bool)
         if re.search(r"\bcausal\b", text):
             keep &= index[3] <= index[2] + s.shape[3] - s.shape[2]
-        keep &= self.kept(text, regions, list(index), env, args[-1:])
+        keep &= self.kept(text, regions, list(index), env, args)
         s = np.where(keep, s, -np.inf)
         top = s.max(axis=3, keepdims=True, initial=-np.inf)
         e = np.where(keep, inner(np.exp(s - np.where(np.isfinite(top), top, 0))), 0)
@@ -50,41 +51,60 @@ class Attention:
         b, m, g, r, d = rows.shape
         return rows.transpose(0, 2, 1, 3, 4).reshape(b, g, m * r, d)
 
-    def kept(self, text, regions, index, env, structure):
-        """Which pairs mask_mod and a block mask or packed sequences keep."""
+    def kept(self, text, regions, index, env, args):
+        """Which pairs mask_mod and a block mask or packed sequences, the last of the
+        operands, keep."""
         kept = np.ones(index[0].shape, bool)
         if "mask_mod" in regions:
             kept = np.broadcast_to(self.scalars(regions["mask_mod"], index, env)[0], kept.shape)
         if " block_mask(" in text:
             rows, columns = self.list(text, "blocks")
-            kinds = np.broadcast_to(structure[0], index[0].shape[:2] + structure[0].shape[2:])
+            kinds = np.broadcast_to(args[-1], index[0].shape[:2] + args[-1].shape[2:])
             kinds = kinds[index[0], index[1], index[2] // rows, index[3] // columns]
             kept = (kinds == 2) | (kinds != 0) & kept
         if " sequences(" in text:
-            number = np.stack([self.sequences(begins, index[0].shape[2])
-                               for begins in structure[0]])
+            number = self.sequences_of(text, args, index[0].shape[2])
             own = number[index[0], index[2]]
             kept = kept & (own >= 0) & (own == number[index[0], index[3]])
         return kept
 
+    def sequences_of(self, text, args, positions):
+        """Of each batch's positions."""
+        packed = args[-2:] if " used(" in text else args[-1:]
+        return np.stack([self.sequences(positions, *of) for of in zip(*packed)])
+
+    def cleared(self, text, args, *arrays):
+        """Those, with a row for each position, with zeros in rows of no sequence where
+        used lengths leave such."""
+        if " used(" not in text:
+            return arrays
+        number = self.sequences_of(text, args, arrays[0].shape[2])
+        return [np.where(number[:, None, :, None] < 0, 0, x) for x in arrays]
+
     @staticmethod
-    def sequences(begins, positions):
+    def sequences(positions, begins, used=None):
         """Of each position the number of its sequence, or -1."""
-        ends = np.maximum.accumulate(begins)
-        number = (ends[None] <= np.arange(positions)[:, None]).sum(axis=1) - 1
-        return np.where(number == len(begins) - 1, -1, number)
+        ends = np.clip(np.maximum.accumulate(begins), 0, positions)
+        used = np.diff(ends) if used is None else np.clip(used, 0, np.diff(ends))
+        number = np.full(positions, -1)
+        for i, (begin, length) in enumerate(zip(ends, used)):
+            number[begin:begin + length] = i
+        return number
 
     def op_packed_tiles(self, text, args, out, regions, env):
-        return np.stack([self.tiles(text, begins, out[0].shape[1]) for begins in args[0]])
+        return np.stack([self.tiles(text, out[0].shape[1], *of) for of in zip(*args)])
 
-    def tiles(self, text, begins, size):
+    def tiles(self, text, size, begins, used=None):
         rows = int(self.number(text, "rows"))
-        positions = size - 4 * len(begins)
-        number = self.sequences(begins, positions)
-        tiles = []
+        positions = size - 8 * len(begins) + 4
+        number = self.sequences(positions, begins, used)
+        tiles, words = [], [(0, np.count_nonzero(number >= 0), 0, 0)]
         for sequence in range(len(begins) - 1):
-            at, = np.nonzero(number == sequence)
-            tiles += [(at[0], len(at), m, sequence) for m in range(-(-len(at) // rows))]
+            at = np.count_nonzero(number == sequence)
+            begin = np.clip(begins[:sequence + 1].max(), 0, positions)
+            own = [(begin, at, m, sequence) for m in range(-(-at // rows))]
+            words.append((begin, at, len(own), 0))
+            tiles += own
 
         def place(tile):  # causal: as many keys as tiles before; else all of them
             begin, length, m, sequence = tile
@@ -92,12 +112,9 @@ class Attention:
                 return begin // 16384, -m, sequence
             return begin // 16384, -(-(-length // rows)), sequence, -m
 
-        inside, = np.nonzero(number >= 0)
-        first = np.clip(begins[0], 0, positions)
-        words = np.zeros(size, np.int32)
-        words[:3] = len(tiles), first, inside[-1] + 1 if len(inside) else first
-        words[4:4 + 4 * len(tiles)] = np.ravel(sorted(tiles, key=place))
-        return words
+        words = np.ravel(words + sorted(tiles, key=place))
+        words[0] = len(tiles)
+        return np.pad(words, (0, size - len(words))).astype(np.int32)
 
     def op_block_mask(self, text, args, out, regions, env):
         queries, keys = self.list(text, "of")
@@ -116,7 +133,8 @@ class Attention:
         """`rounded`, beyond the exact results by what they may be off: half an ulp in
         each step, and of a sum's magnitudes, carried on. Slopes less their mean cancel,
         which one sum in one order need not show."""
-        do, q, k, v, o, lse = args[:6]
+        do, q, k, v, o = self.cleared(text, args, *args[:5])
+        lse = args[5]
         groups = q.shape[1] // k.shape[1]
         k, v = np.repeat(k, groups, axis=1), np.repeat(v, groups, axis=1)
         scale = self.number(text, "scale")
@@ -137,7 +155,7 @@ class Attention:
         keep = np.broadcast_to(np.isfinite(lse)[..., None], s.shape)
         if re.search(r"\bcausal\b", text):
             keep = keep & (index[3] <= index[2] + s.shape[3] - s.shape[2])
-        keep = keep & self.kept(text, regions, list(index), env, args[-1:])
+        keep = keep & self.kept(text, regions, list(index), env, args)
         lse = np.where(np.isfinite(lse), lse, 0)[..., None]
         p = np.exp(np.where(keep, y - lse, -np.inf))
         names = re.split(r" (?:block_mask|sequences|tiles)\(", text.partition(" captured ")[2])[0]

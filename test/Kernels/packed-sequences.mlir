@@ -36,14 +36,14 @@ func.func @main(%q: !q, %b: tensor<1x5xi32>) -> !q {
 //--- tiles.mlir
 !q = tensor<1x2x200x64xbf16, #tv.view<#tv.mesh<tp = 2>, [_, did(tp) * _, _, _]>>
 func.func @main(%q: !q, %b: tensor<1x5xi32>) -> !q {
-  %t = tv.packed_tiles %b rows(64) : (tensor<1x5xi32>) -> tensor<1x220xi32>
-  %o, %l = tv.attention %q, %q, %q scale(0.125) tiles(%t) : (!q, !q, !q, tensor<1x220xi32>) -> (!q, tensor<1x2x200xf32>)
+  %t = tv.packed_tiles %b rows(64) : (tensor<1x5xi32>) -> tensor<1x236xi32>
+  %o, %l = tv.attention %q, %q, %q scale(0.125) tiles(%t) : (!q, !q, !q, tensor<1x236xi32>) -> (!q, tensor<1x2x200xf32>)
   return %o : !q
 }
 
 //--- input.mlir
 !q = tensor<1x2x200x64xbf16, #tv.view<#tv.mesh<tp = 2>, [_, did(tp) * _, _, _]>>
-func.func @main(%q: !q, %t: tensor<1x220xi32>) -> !q {
-  %o, %l = tv.attention %q, %q, %q scale(0.125) tiles(%t) : (!q, !q, !q, tensor<1x220xi32>) -> (!q, tensor<1x2x200xf32>)
+func.func @main(%q: !q, %t: tensor<1x236xi32>) -> !q {
+  %o, %l = tv.attention %q, %q, %q scale(0.125) tiles(%t) : (!q, !q, !q, tensor<1x236xi32>) -> (!q, tensor<1x2x200xf32>)
   return %o : !q
 }

@@ -149,3 +149,59 @@ func.func @main(%q: !q, %k: !q, %v: !q, %begins: !begins {tv.range = [0, 201]}, 
     : (!q, !q, !q, !begins, !q) -> (!q, !q, !q, !q)
   return %y, %dq, %dk, %dv : !q, !q, !q, !q
 }
+
+// -----
+
+// Used lengths: what is behind them is of no sequence, between two that are.
+// CHECK: plan.attention {{.*}} causal tiles
+// CHECK: plan.attention_grad {{.*}} causal tiles
+// CHECK: func.func @main
+// CHECK: plan.launch @packed_tiles_0(
+// CHECK-NOT: plan.launch @packed_tiles
+// RAN tp=1: nothing
+// RAN tp=2: nothing
+// RAN tp=3: nothing
+// RAN tp=4: nothing
+#m = #tv.mesh<tp = 2>
+!q = tensor<1x4x200x64xbf16, #tv.view<#m, [_, (did(tp) * _ | 2) * 2, _, _]>>
+!k = tensor<1x2x200x64xbf16, #tv.view<#m, [_, did(tp) * _, _, _]>>
+!lse = tensor<1x4x200xf32>
+!begins = tensor<1x8xi32>
+!used = tensor<1x7xi32>
+func.func private @attend(%q: !q, %k: !k, %v: !k, %begins: !begins, %used: !used) -> (!q, !lse) {
+  %a, %lse = tv.attention %q, %k, %v scale(0.125) causal sequences(%begins) used(%used)
+      : (!q, !k, !k, !begins, !used) -> (!q, !lse)
+  return %a, %lse : !q, !lse
+}
+func.func @main(%q: !q, %k: !k, %v: !k, %begins: !begins {tv.range = [-50, 230]},
+                %used: !used {tv.range = [-10, 80]}, %dy: !q) -> (!q, !lse, !q, !k, !k) {
+  %y, %lse, %dq, %dk, %dv = tv.gradient @attend(%q, %k, %v, %begins, %used) of [0] with (%dy)
+    to [0, 1, 2] : (!q, !k, !k, !begins, !used, !q) -> (!q, !lse, !q, !k, !k)
+  return %y, %lse, %dq, %dk, %dv : !q, !lse, !q, !k, !k
+}
+
+// -----
+
+// Batches of their own: one on a device is packed, in others rows of no sequence are 0
+// before the kernel.
+// CHECK: plan.attention {{.*}}
+// RAN tp=1: nothing
+// RAN tp=2: nothing
+// RAN tp=3: nothing
+// RAN tp=4: nothing
+#m = #tv.mesh<tp = 2>
+!q = tensor<4x2x200x64xbf16, #tv.view<#m, [did(tp) * _, _, _, _]>>
+!lse = tensor<4x2x200xf32>
+!begins = tensor<4x6xi32>
+!used = tensor<4x5xi32>
+func.func private @attend(%q: !q, %k: !q, %v: !q, %begins: !begins, %used: !used) -> !q {
+  %a, %lse = tv.attention %q, %k, %v scale(0.125) sequences(%begins) used(%used)
+      : (!q, !q, !q, !begins, !used) -> (!q, !lse)
+  return %a : !q
+}
+func.func @main(%q: !q, %k: !q, %v: !q, %begins: !begins {tv.range = [0, 201]},
+                %used: !used {tv.range = [-1, 90]}, %dy: !q) -> (!q, !q, !q, !q) {
+  %y, %dq, %dk, %dv = tv.gradient @attend(%q, %k, %v, %begins, %used) of [0] with (%dy)
+    to [0, 1, 2] : (!q, !q, !q, !begins, !used, !q) -> (!q, !q, !q, !q)
+  return %y, %dq, %dk, %dv : !q, !q, !q, !q
+}

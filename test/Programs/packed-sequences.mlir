@@ -75,13 +75,13 @@ func.func private @attend(%q: !q, %k: !k, %v: !k, %begins: !begins, %bias: !bias
   return %a : !q
 }
 func.func @main(%q: !q, %k: !k, %v: !k, %begins: !begins {tv.range = [0, 51]}, %bias: !bias_of_lse,
-                %dy: !q) -> (!q, !q, !bias_of_lse, tensor<1x74xi32>, tensor<1x74xi32>) {
+                %dy: !q) -> (!q, !q, !bias_of_lse, tensor<1x94xi32>, tensor<1x94xi32>) {
   %y, %dq, %db = tv.gradient @attend(%q, %k, %v, %begins, %bias) of [0] with (%dy) to [0, 4]
     : (!q, !k, !k, !begins, !bias_of_lse, !q) -> (!q, !q, !bias_of_lse)
-  %causal = tv.packed_tiles %begins rows(8) causal : (!begins) -> tensor<1x74xi32>
-  %all = tv.packed_tiles %begins rows(8) : (!begins) -> tensor<1x74xi32>
+  %causal = tv.packed_tiles %begins rows(8) causal : (!begins) -> tensor<1x94xi32>
+  %all = tv.packed_tiles %begins rows(8) : (!begins) -> tensor<1x94xi32>
   return %y, %dq, %db, %causal, %all
-    : !q, !q, !bias_of_lse, tensor<1x74xi32>, tensor<1x74xi32>
+    : !q, !q, !bias_of_lse, tensor<1x94xi32>, tensor<1x94xi32>
 }
 
 // -----
@@ -96,7 +96,7 @@ func.func @main(%q: !q, %k: !k, %v: !k, %begins: !begins {tv.range = [0, 51]}, %
 !q = tensor<3x2x40x4xf32, #tv.view<#m, [did(x) * _, _, _, _]>>
 !lse = tensor<3x2x40xf32>
 !begins = tensor<3x6xi32>
-!tiles = tensor<3x64xi32, #tv.view<#m, [did(x) * _, _]>>
+!tiles = tensor<3x84xi32, #tv.view<#m, [did(x) * _, _]>>
 func.func private @attend(%q: !q, %k: !q, %v: !q, %begins: !begins) -> !q {
   %a, %lse = tv.attention %q, %k, %v scale(0.5) causal sequences(%begins)
       : (!q, !q, !q, !begins) -> (!q, !lse)
@@ -108,4 +108,88 @@ func.func @main(%q: !q, %k: !q, %v: !q, %begins: !begins {tv.range = [0, 41]}, %
     : (!q, !q, !q, !begins, !q) -> (!q, !q, !q, !q)
   %tiles = tv.packed_tiles %begins rows(16) : (!begins) -> !tiles
   return %y, %dq, %dk, %dv, %tiles : !q, !q, !q, !q, !tiles
+}
+
+// -----
+
+// Of each sequence its used length alone, which may be below 0 or beyond its end: what is
+// behind it is of none. Positions over x.
+// RAN x=1: nothing
+// RAN x=2: nothing
+// RAN x=3: nothing
+// RAN x=4: nothing
+#m = #tv.mesh<x = 2>
+!q = tensor<1x2x50x4xf32, #tv.view<#m, [_, _, did(x) * _, _]>>
+!k = tensor<1x2x50x4xf32>
+!lse = tensor<1x2x50xf32>
+!begins = tensor<1x9xi32>
+!used = tensor<1x8xi32>
+!tiles = tensor<1x118xi32>
+func.func @main(%q: !q, %k: !k, %v: !k, %begins: !begins {tv.range = [-3, 53]},
+                %used: !used {tv.range = [-3, 12]}) -> (!q, !lse, !tiles, !tiles) {
+  %a, %lse = tv.attention %q, %k, %v scale(0.5) sequences(%begins) used(%used)
+      : (!q, !k, !k, !begins, !used) -> (!q, !lse)
+  %causal = tv.packed_tiles %begins used %used rows(4) causal : (!begins, !used) -> !tiles
+  %all = tv.packed_tiles %begins used %used rows(4) : (!begins, !used) -> !tiles
+  return %a, %lse, %causal, %all : !q, !lse, !tiles, !tiles
+}
+
+// -----
+
+// The gradient, heads over x in groups of two, with one of the log-sum-exp.
+// RAN x=1: nothing
+// RAN x=2: nothing
+// RAN x=3: nothing
+// RAN x=4: nothing
+#m = #tv.mesh<x = 2>
+!q = tensor<1x4x50x4xf32, #tv.view<#m, [_, (did(x) * _ | 2) * 2, _, _]>>
+!k = tensor<1x2x50x4xf32, #tv.view<#m, [_, did(x) * _, _, _]>>
+!lse = tensor<1x4x50xf32>
+!begins = tensor<1x5xi32>
+!used = tensor<1x4xi32>
+func.func private @attend(%q: !q, %k: !k, %v: !k, %begins: !begins, %used: !used) -> !q {
+  %a, %lse = tv.attention %q, %k, %v scale(0.25) causal sequences(%begins) used(%used)
+      : (!q, !k, !k, !begins, !used) -> (!q, !lse)
+  return %a : !q
+}
+func.func @main(%q: !q, %k: !k, %v: !k, %begins: !begins {tv.range = [0, 51]},
+                %used: !used {tv.range = [-2, 25]}, %dy: !q) -> (!q, !q, !k, !k) {
+  %y, %dq, %dk, %dv = tv.gradient @attend(%q, %k, %v, %begins, %used) of [0] with (%dy)
+    to [0, 1, 2] : (!q, !k, !k, !begins, !used, !q) -> (!q, !q, !k, !k)
+  return %y, %dq, %dk, %dv : !q, !q, !k, !k
+}
+
+// -----
+
+// Batches over x, and a bias with a gradient.
+// RAN x=1: nothing
+// RAN x=2: all-reduce 320 bytes 0 copies
+// RAN x=3: all-reduce 428 bytes 0 copies
+// RAN x=4: all-reduce 480 bytes 0 copies
+#m = #tv.mesh<x = 2>
+!q = tensor<3x2x40x4xf32, #tv.view<#m, [did(x) * _, _, _, _]>>
+!lse = tensor<3x2x40xf32>
+!bias_of_lse = tensor<2x40xf32>
+!begins = tensor<3x6xi32>
+!used = tensor<3x5xi32>
+!tiles = tensor<3x84xi32, #tv.view<#m, [did(x) * _, _]>>
+func.func private @attend(%q: !q, %k: !q, %v: !q, %begins: !begins, %used: !used,
+                          %bias: !bias_of_lse) -> !q {
+  %a, %lse = tv.attention %q, %k, %v scale(0.5) causal sequences(%begins) used(%used)
+      : (!q, !q, !q, !begins, !used) -> (!q, !lse)
+    score_mod (%s: f32, %b: index, %h: index, %qi: index, %ki: index) {
+      %x = tv.load %bias[%h, %qi] : !bias_of_lse -> f32
+      %y = arith.mulf %s, %x : f32
+      tv.yield %y : f32
+    }
+  return %a : !q
+}
+func.func @main(%q: !q, %k: !q, %v: !q, %begins: !begins {tv.range = [0, 41]},
+                %used: !used {tv.range = [-1, 20]}, %bias: !bias_of_lse, %dy: !q)
+    -> (!q, !q, !q, !q, !bias_of_lse, !tiles) {
+  %y, %dq, %dk, %dv, %db = tv.gradient @attend(%q, %k, %v, %begins, %used, %bias) of [0]
+    with (%dy) to [0, 1, 2, 5]
+    : (!q, !q, !q, !begins, !used, !bias_of_lse, !q) -> (!q, !q, !q, !q, !bias_of_lse)
+  %tiles = tv.packed_tiles %begins used %used rows(16) : (!begins, !used) -> !tiles
+  return %y, %dq, %dk, %dv, %db, %tiles : !q, !q, !q, !q, !bias_of_lse, !tiles
 }

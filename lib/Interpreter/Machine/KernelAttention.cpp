@@ -53,7 +53,8 @@ std::optional<double> Kernel::dropoutFactor(const Step &step, Op op,
                                             ArrayRef<Scalar> pair) {
   if (!op.getDropout())
     return 1;
-  std::optional<Scalar> number = call(step.functors.back(), pair);
+  std::optional<Scalar> number =
+      call(step.functors[op.getNumberMod().getRegionNumber()], pair);
   Scalar at = whole(0);
   if (!number || (op.getStep() && !read(step, step.tensors[memory], {}, at)))
     return std::nullopt;
@@ -76,9 +77,12 @@ bool Kernel::readSequences(const Step &step, int tiles, int64_t positions,
     return value.whole;
   };
   sequenceOf.assign(positions, -1);
-  for (int64_t i = 4, e = 4 + 4 * word(0); i < e && !failed; i += 4)
-    for (int64_t at = word(i), end = at + word(i + 1); at < end; ++at)
-      sequenceOf[at] = word(i + 3);
+  const int64_t words = memrefs[tiles].shape[1],
+                sequences = (words - positions - 4) / 8;
+  for (int64_t i = 0; i < sequences && !failed; ++i)
+    for (int64_t at = word(4 + 4 * i), end = at + word(5 + 4 * i); at < end;
+         ++at)
+      sequenceOf[at] = i;
   return !failed;
 }
 

@@ -154,6 +154,11 @@ FailureOr<Step> Kernel::compile(Operation *op) {
         return done(useAttention(
             op, tensors, {attention.getSeed(), attention.getStream()}, step));
       })
+      .Case([&](plan::BlockWalksOp walks) {
+        // An order, of which no score depends.
+        step.kind = Kind::Zeros;
+        return done(useMemref(op, walks.getWalks(), step.memref));
+      })
       .Case([&](plan::RandomOp random) {
         step.kind = Kind::Random;
         return done(use(op, random->getOperands(), step.in));
@@ -452,6 +457,13 @@ bool Kernel::run(const Step &step) {
   case Kind::Pairs:
     slots[step.results[0]] = slots[step.in[0]];
     return true;
+  case Kind::Zeros: {
+    const Shape shape = memrefs[step.memref].shape;
+    for (int64_t i = 0, e = numElements(shape); i < e; ++i)
+      if (!write(step, step.memref, delinearize(i, shape), whole(0)))
+        return false;
+    return true;
+  }
   case Kind::If: {
     const Code &taken = slots[step.in[0]].whole ? step.body : step.otherwise;
     if (!run(taken))

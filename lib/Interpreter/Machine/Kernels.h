@@ -49,11 +49,12 @@ public:
       Random,
       Product,
       OneHot,
-      Pairs
+      Pairs,
+      Zeros
     } kind;
     mlir::Operation *op;
     ScalarProgram::Step scalar{}; ///< of Scalar
-    int memref = -1;              ///< of Load, Store, Dim
+    int memref = -1;              ///< of Load, Store, Dim, Zeros
     llvm::SmallVector<int, 4> in; ///< of Store the value is first
     /// Of For: index, carried values; of Parallel: indices.
     llvm::SmallVector<int> carried;

@@ -21,18 +21,26 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::interp;
 
-/// Where a batch's packed sequences begin and end, of so many positions, from
-/// an operand that says where they begin.
+/// Where a batch's packed sequences begin and end as far as they are used, of
+/// so many positions, from an operand that says where they begin; the next one
+/// may say how many positions are used.
 static std::vector<std::pair<int64_t, int64_t>>
-readSequences(OpRun &run, unsigned operand, int64_t batch, int64_t positions) {
+readSequences(OpRun &run, unsigned operand, bool hasUsed, int64_t batch,
+              int64_t positions) {
   std::vector<std::pair<int64_t, int64_t>> sequences;
   int64_t end = 0;
   for (int64_t i = 0, e = run.shapeOf(operand)[1]; i < e; ++i) {
     const int64_t begin = end;
     end =
         std::max(end, std::min(run.read(operand, {batch, i}).whole, positions));
-    if (i > 0)
-      sequences.push_back({begin, end});
+    if (i == 0)
+      continue;
+    const int64_t length =
+        hasUsed
+            ? std::clamp<int64_t>(run.read(operand + 1, {batch, i - 1}).whole,
+                                  0, end - begin)
+            : end - begin;
+    sequences.push_back({begin, begin + length});
   }
   return sequences;
 }
@@ -45,7 +53,7 @@ static SequencesOf getSequencesOf(OpRun &run, Op op, unsigned query) {
   SequencesOf sequencesOf;
   if (!op.getSequences() && !op.getTiles())
     return sequencesOf;
-  const unsigned operand = op->getNumOperands() - 1;
+  const unsigned operand = op->getNumOperands() - 1 - bool(op.getUsed());
   for (int64_t batch : run.along(query, 0)) {
     std::vector<int64_t> &own = sequencesOf[batch];
     own.assign(run.shapeOf(query)[2], -1);
@@ -54,16 +62,17 @@ static SequencesOf getSequencesOf(OpRun &run, Op op, unsigned query) {
         own[at] = number;
     };
     if (op.getSequences()) {
-      for (auto [i, span] :
-           llvm::enumerate(readSequences(run, operand, batch, own.size())))
+      for (auto [i, span] : llvm::enumerate(readSequences(
+               run, operand, bool(op.getUsed()), batch, own.size())))
         add(span.first, span.second, i);
       continue;
     }
     auto word = [&](int64_t at) {
       return run.read(operand, {batch, at}).whole;
     };
-    for (int64_t i = 4, e = 4 + 4 * word(0); i < e; i += 4)
-      add(word(i), word(i) + word(i + 1), word(i + 3));
+    const int64_t count = (run.shapeOf(operand)[1] - own.size() - 4) / 8;
+    for (int64_t i = 0; i < count; ++i)
+      add(word(4 + 4 * i), word(4 + 4 * i) + word(5 + 4 * i), i);
   }
   return sequencesOf;
 }
@@ -434,10 +443,17 @@ static LogicalResult evalPackedTiles(OpRun &run) {
   };
   auto makeWords = [&](int64_t batch) {
     std::vector<Tile> tiles;
-    const auto sequences = readSequences(run, 0, batch, op.getNumPositions());
-    for (auto [i, span] : llvm::enumerate(sequences))
-      for (int64_t m = 0; m * rows < span.second - span.first; ++m)
-        tiles.push_back({span.first, span.second - span.first, m, int64_t(i)});
+    const auto sequences =
+        readSequences(run, 0, bool(op.getUsed()), batch, op.getNumPositions());
+    std::vector<int64_t> words = {0, 0, 0, 0};
+    for (auto [i, span] : llvm::enumerate(sequences)) {
+      const int64_t length = span.second - span.first;
+      words[1] += length;
+      words.insert(words.end(), {span.first, length,
+                                 int64_t(llvm::divideCeil(length, rows)), 0});
+      for (int64_t m = 0; m * rows < length; ++m)
+        tiles.push_back({span.first, length, m, int64_t(i)});
+    }
     llvm::stable_sort(tiles, [&](const Tile &a, const Tile &b) {
       auto key = [&](const Tile &tile) {
         const int64_t last = -tile.number, section = tile.begin / 16384;
@@ -448,11 +464,7 @@ static LogicalResult evalPackedTiles(OpRun &run) {
       };
       return key(a) < key(b);
     });
-    const int64_t first = std::clamp<int64_t>(run.read(0, {batch, 0}).whole, 0,
-                                              op.getNumPositions());
-    std::vector<int64_t> words = {
-        int64_t(tiles.size()), first,
-        sequences.empty() ? first : sequences.back().second, 0};
+    words[0] = tiles.size();
     for (const Tile &tile : tiles)
       words.insert(words.end(),
                    {tile.begin, tile.length, tile.number, tile.sequence});

@@ -474,3 +474,26 @@ module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
     return
   }
 }
+
+// -----
+
+// Walks have steps of 64 queries.
+!q = memref<2x4x256x64xbf16, strided<[65536, 16384, 64, 1]>>
+!l = memref<2x4x256xf32>
+!s = memref<2x4x384x67xf32>
+!w = memref<1x1x2x26xi32>
+!bm = memref<2x2xi8>
+module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
+  func.func private @k(%q: !q, %l: !l, %s: !s, %w: !w, %bm: !bm, %o: !q) attributes {plan.kernel} {
+    // expected-error@+1 {{a block takes 64 queries at a time, not 128}}
+    plan.attention_grad %q, %q, %q, %q, %q, %l to %o, %o, %o by %s scale(0.125) blocks [128, 128] walks %w {schedule.attention = #schedule.attention<rows(128) keys(128) stages(2)>} : !q, !q, !q, !q, !q, !l, !q, !q, !q, !s, !w
+      block_mod (%b: index, %h: index, %qi: index, %ki: index) {
+        %k = memref.load %bm[%b, %h] : !bm
+        tv.yield %k : i8
+      }
+      walk_mod (%b: index, %h: index, %qi: index, %ki: index) {
+        tv.yield %b : index
+      }
+    return
+  }
+}

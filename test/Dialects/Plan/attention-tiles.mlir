@@ -8,7 +8,7 @@
 // CHECK: plan.attention {{.*}} causal tiles %{{.*}} : {{.*}} to memref<1x2x300x64xbf16>, memref<1x2x300xf32> tiles memref<1x336xi32>
 // CHECK: plan.attention {{.*}} tiles %{{.*}} : {{.*}} to memref<1x2x300x64xbf16> tiles memref<1x336xi32>
 // CHECK: plan.attention_grad {{.*}} causal tiles %{{.*}} :
-// WORDS: error: 'plan.attention' op tiles of 300 positions have 304 words and 4 for each sequence, not 338
+// WORDS: error: 'plan.attention' op tiles of 300 positions have 304 words and 8 for each sequence, not 338
 // TYPE: error: 'plan.attention' op tiles must be [1, words], static, of i32, not 'memref<{{.*}}>'
 // KEYS: error: 'plan.attention' op with tiles is of one batch with as many queries as keys, a static number
 !q = memref<1x2x300x64xbf16>

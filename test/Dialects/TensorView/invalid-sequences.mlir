@@ -75,7 +75,7 @@ func.func @attention(%q: !q, %begins: tensor<1x5xi32>, %bm: tensor<1x1x2x2xi8>) 
 !q = tensor<1x4x130x16xf32>
 !l = tensor<1x4x130xf32>
 func.func @attention(%q: !q, %tiles: tensor<1x135xi32>) {
-  // expected-error@+1 {{'tv.attention' op has tiles of 135 words; those of 130 positions have 134, and 4 for each sequence}}
+  // expected-error@+1 {{'tv.attention' op has tiles of 135 words; those of 130 positions have 134, and 8 for each sequence}}
   %o, %l = tv.attention %q, %q, %q scale(1.0) tiles(%tiles) : (!q, !q, !q, tensor<1x135xi32>) -> (!q, !l)
   return
 }
@@ -84,9 +84,9 @@ func.func @attention(%q: !q, %tiles: tensor<1x135xi32>) {
 
 !q = tensor<1x4x130x16xf32>
 !l = tensor<1x4x130xf32>
-func.func @attention_grad(%q: !q, %l: !l, %begins: tensor<1x5xi32>, %tiles: tensor<1x150xi32>) {
+func.func @attention_grad(%q: !q, %l: !l, %begins: tensor<1x5xi32>, %tiles: tensor<1x170xi32>) {
   // expected-error@+1 {{'tv.attention_grad' op must have one of a block_mask, sequences and tiles, or none}}
-  %g:3 = tv.attention_grad %q, %q, %q, %q, %q, %l scale(1.0) sequences(%begins) tiles(%tiles) : (!q, !q, !q, !q, !q, !l, tensor<1x5xi32>, tensor<1x150xi32>) -> (!q, !q, !q)
+  %g:3 = tv.attention_grad %q, %q, %q, %q, %q, %l scale(1.0) sequences(%begins) tiles(%tiles) : (!q, !q, !q, !q, !q, !l, tensor<1x5xi32>, tensor<1x170xi32>) -> (!q, !q, !q)
   return
 }
 
@@ -94,14 +94,14 @@ func.func @attention_grad(%q: !q, %l: !l, %begins: tensor<1x5xi32>, %tiles: tens
 
 func.func @packed_tiles(%begins: tensor<1x5xi32>) {
   // expected-error@+1 {{'tv.packed_tiles' op has tiles of 3 rows; they have at least 4}}
-  %t = tv.packed_tiles %begins rows(3) : (tensor<1x5xi32>) -> tensor<1x150xi32>
+  %t = tv.packed_tiles %begins rows(3) : (tensor<1x5xi32>) -> tensor<1x170xi32>
   return
 }
 
 // -----
 
 func.func @packed_tiles(%begins: tensor<1x5xi32>) {
-  // expected-error@+1 {{'tv.packed_tiles' op has a result of 19 words; it has 4, 4 for each of 4 sequences, and as many as there are positions}}
+  // expected-error@+1 {{'tv.packed_tiles' op has a result of 19 words; it has 4, 8 for each of 4 sequences, and as many as there are positions}}
   %t = tv.packed_tiles %begins rows(128) : (tensor<1x5xi32>) -> tensor<1x19xi32>
   return
 }
@@ -111,5 +111,53 @@ func.func @packed_tiles(%begins: tensor<1x5xi32>) {
 func.func @packed_tiles(%begins: tensor<1x?xi32>) {
   // expected-error@+1 {{'tv.packed_tiles' op must have static shapes}}
   %t = tv.packed_tiles %begins rows(128) : (tensor<1x?xi32>) -> tensor<1x190xi32>
+  return
+}
+
+// -----
+
+!q = tensor<1x4x130x16xf32>
+!l = tensor<1x4x130xf32>
+func.func @attention(%q: !q, %used: tensor<1x4xi32>) {
+  // expected-error@+1 {{'tv.attention' op has used lengths, but no sequences}}
+  %o, %l = tv.attention %q, %q, %q scale(1.0) used(%used) : (!q, !q, !q, tensor<1x4xi32>) -> (!q, !l)
+  return
+}
+
+// -----
+
+!q = tensor<1x4x130x16xf32>
+!l = tensor<1x4x130xf32>
+func.func @attention(%q: !q, %used: tensor<1x4xi32>, %tiles: tensor<1x166xi32>) {
+  // expected-error@+1 {{'tv.attention' op has used lengths, but no sequences}}
+  %o, %l = tv.attention %q, %q, %q scale(1.0) used(%used) tiles(%tiles) : (!q, !q, !q, tensor<1x4xi32>, tensor<1x166xi32>) -> (!q, !l)
+  return
+}
+
+// -----
+
+!q = tensor<1x4x130x16xf32>
+!l = tensor<1x4x130xf32>
+func.func @attention(%q: !q, %begins: tensor<1x5xi32>, %used: tensor<1x5xi32>) {
+  // expected-error@+1 {{'tv.attention' op used is for 5 sequences of 1 batches; there are 4 of 1}}
+  %o, %l = tv.attention %q, %q, %q scale(1.0) sequences(%begins) used(%used) : (!q, !q, !q, tensor<1x5xi32>, tensor<1x5xi32>) -> (!q, !l)
+  return
+}
+
+// -----
+
+!q = tensor<1x4x130x16xf32>
+!l = tensor<1x4x130xf32>
+func.func @attention_grad(%q: !q, %l: !l, %begins: tensor<1x5xi32>, %used: tensor<1x4xi64>) {
+  // expected-error@+1 {{'tv.attention_grad' op used has element type 'i64'; it must be i32}}
+  %g:3 = tv.attention_grad %q, %q, %q, %q, %q, %l scale(1.0) sequences(%begins) used(%used) : (!q, !q, !q, !q, !q, !l, tensor<1x5xi32>, tensor<1x4xi64>) -> (!q, !q, !q)
+  return
+}
+
+// -----
+
+func.func @packed_tiles(%begins: tensor<1x5xi32>, %used: tensor<2x4xi32>) {
+  // expected-error@+1 {{'tv.packed_tiles' op used is for 4 sequences of 2 batches; there are 4 of 1}}
+  %t = tv.packed_tiles %begins used %used rows(128) : (tensor<1x5xi32>, tensor<2x4xi32>) -> tensor<1x170xi32>
   return
 }

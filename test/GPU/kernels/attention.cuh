@@ -16,8 +16,8 @@
 
 #include "attention_configs.cuh"
 #include "attention_dropped.cuh"
+#include "attention_sequences.cuh"
 #include "harness.cuh"
-#include "packed_tiles.cuh"
 
 #ifndef TEST_DV
 #define TEST_DV TEST_D
@@ -60,11 +60,18 @@ struct Captured : Base {
     int const *lengths; // [batch]
     PackedTiles packed;
     int const *table; // [batch, pages of a sequence]
+    int *walks;       // [batch, heads, 2, words], of `kinds`
+    int64 words;
   };
 };
 struct CapturedTriangle : Captured {
   static constexpr char const *kName = "causal";
   static constexpr bool Causal = true;
+};
+/// With scores so far apart that a row's reference rises inside of it.
+template <class M> struct Sharp : M {
+  static constexpr char const *kName = "sharp";
+  static constexpr float Scale = 16 * M::Scale;
 };
 template <float (*Tanh)(float)> struct Cap : Captured {
   static constexpr char const *kName = "causal, soft cap";
@@ -304,6 +311,9 @@ template <class M, int Queries = 128, int Keys = 128> struct Blocks : M {
                        columns +
                    at.key / Keys];
   }
+  TSR_DEVICE int *walks(Args const &a, IndexPair const &at, bool last) {
+    return a.walks + ((at.batch * a.heads + at.head) * 2 + last) * a.words;
+  }
   TSR_DEVICE KeyRange keys(Args const &, int64, int64, int64, int64, int keys) {
     return {0, keys};
   }
@@ -319,37 +329,6 @@ template <class M, int Queries, int Keys> struct Folded : M {
     return kind != 0;
   }
 };
-
-/// Of packed sequences; positions that their functors see are those of all.
-template <class M> struct Sequences : M {
-  static constexpr bool Packed = true;
-  using Args = typename Captured::Args;
-  TSR_DEVICE PackedTiles packed(Args const &a) { return a.packed; }
-
-  /// Where they begin, and where the last one ends: empty ones, of one position,
-  /// and all around a tile.
-  static std::vector<int> begins(int positions) {
-    constexpr int lengths[] = {0, 1, 127, 128, 129, 0, 0, 63, 64, 65, 700};
-    std::vector<int> begins = {0};
-    for (int i = 0; begins.back() < positions; i++)
-      begins.push_back(std::min(positions, begins.back() + lengths[i % 11]));
-    begins.push_back(positions);
-    return begins;
-  }
-};
-/// The same as a mask.
-template <class M> struct Separate : M {
-  static constexpr bool HasMask = true;
-  using Args = typename Captured::Args;
-  template <class At> TSR_DEVICE bool mask(Args const &a, At const &at) {
-    return a.query_document[at.query] == a.key_document[at.key];
-  }
-};
-template <class M>
-__global__ void list_tiles(int const *begins, int positions, int rows,
-                           PackedHeader *list) {
-  packed_tiles<M::Causal>(begins, positions, rows, list);
-}
 
 //===----------------------------------------------------------------------===//
 // Shapes
@@ -429,7 +408,7 @@ template <class M> struct Problem {
     return size ? (n + size - 1) / size : 0;
   }
   double pairs = 0; // of a head, of a Pattern
-  std::vector<int> begins; // of Sequences
+  std::vector<int> begins, used; // of Sequences
   int sequences = 0;
   /// Of kernels, by their tiles.
   std::vector<std::unique_ptr<Array<PackedHeader>>> lists;
@@ -456,12 +435,16 @@ template <class M> struct Problem {
     documents(key_document, s.keys, false);
     if constexpr (M::Packed) {
       begins = M::begins(s.queries), sequences = begins.size() - 1;
-      std::vector<int> ids(s.queries);
-      for (int i = 0; i < sequences; i++)
-        std::fill(ids.begin() + begins[i], ids.begin() + begins[i + 1], i);
-      for (int *to : {query_document.data, key_document.data})
+      used = M::used(begins);
+      // Queries and keys of none have no number in common.
+      for (auto [to, none] :
+           {std::pair(query_document.data, -1), {key_document.data, -2}}) {
+        std::vector<int> ids(s.queries, none);
+        for (int i = 0; i < sequences; i++)
+          std::fill_n(ids.begin() + begins[i], length(i), i);
         CHECK(cudaMemcpy(to, ids.data(), ids.size() * sizeof(int),
                          cudaMemcpyHostToDevice));
+      }
     }
     std::vector<signed char> all;
     if constexpr (std::is_base_of_v<Captured, M>)
@@ -506,16 +489,30 @@ template <class M> struct Problem {
       p.args.packed = list(C::BM);
   }
   PackedTiles list(int rows) {
-    Array<int> at(begins.size());
-    CHECK(cudaMemcpy(at, begins.data(), at.n * sizeof(int),
-                     cudaMemcpyHostToDevice));
-    // The header is as large as a tile.
+    Array<int> at(begins.size()), ends(used.size());
+    for (auto [to, from] : {std::pair(&at, &begins), {&ends, &used}})
+      CHECK(cudaMemcpy(*to, from->data(), to->n * sizeof(int),
+                       cudaMemcpyHostToDevice));
     lists.push_back(std::make_unique<Array<PackedHeader>>(
-        1 + PackedTiles::most(s.queries, sequences, rows)));
+        PackedTiles::words(s.queries, sequences, rows) / 4));
     Array<PackedHeader> &to = *lists.back();
-    list_tiles<M><<<sequences, 32>>>(at, s.queries, rows, to);
+    list_tiles<M><<<sequences, 32>>>(at, ends, s.queries, rows, to);
     CHECK(cudaDeviceSynchronize());
     return {to, sequences};
+  }
+  /// Of a sequence, as far as it is used.
+  int length(int i) const {
+    return std::clamp(used[i], 0, begins[i + 1] - begins[i]);
+  }
+  /// `value` in the rows of no sequence.
+  template <class X>
+  void fill(X *to, Layout l, int heads, int columns, float value) {
+    if constexpr (M::Packed)
+      fill_gaps<<<7, 64>>>(p.args.packed,
+                           Tensor<X, 4>{to,
+                                        {1, heads, s.queries, columns},
+                                        {l.batch, l.head, l.position, 1}},
+                           X(value));
   }
   void setLengths(std::vector<int> const &drawn) {
     CHECK(cudaMemcpy(lengths, drawn.data(), drawn.size() * sizeof(int),
@@ -564,6 +561,8 @@ template <class M> struct Problem {
     const int blocks = std::min((size_t)multiprocessors(), rows);
     if (blocks)
       kernel<M><<<blocks, C::Threads, bytes>>>(maps, p);
+    fill(o.data, lo, s.heads, DV, 0);
+    fill(lse.data, {0, s.queries, 1}, s.heads, 1, -INFINITY);
     CHECK(cudaGetLastError());
   }
 };

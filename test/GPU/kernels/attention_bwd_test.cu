@@ -35,6 +35,13 @@ template <class M, bool Ordered> struct Backward : Problem<M> {
       this->s.batch, this->s.heads, this->s.queries, this->s.keys,
       this->sequences)};
   std::vector<std::unique_ptr<Array<float>>> sums;
+  using Walked = WalkedMask<std::max(M::BlockQueries, C::BM),
+                            std::max(M::BlockKeys, C::BN), C::Causal>;
+  const int64 words = // of a head and direction
+      C::Walks
+          ? WalkParts(this->s.queries, this->s.keys, Walked::Passes).words()
+          : 0;
+  Array<int> walks{(size_t)(2 * words * this->s.batch * this->s.heads)};
   BwdMaps maps;
   P p = {};
 
@@ -62,6 +69,8 @@ template <class M, bool Ordered> struct Backward : Problem<M> {
     p.causal_shift = Base::p.causal_shift, p.args = Base::p.args;
     if constexpr (M::Packed)
       p.args.packed = this->list(C::BN);
+    if constexpr (C::Walks)
+      p.args.walks = walks, p.args.words = words;
     for (int n = 0; n < M::Sums; n++) {
       const int64 size = sum_size(M::sum_by(n), s.queries, s.keys);
       sums.push_back(std::make_unique<Array<float>>(s.batch * s.heads * size));
@@ -72,15 +81,27 @@ template <class M, bool Ordered> struct Backward : Problem<M> {
   }
 
   void clear() {
-    dq.clear(), dk.clear(), own_dv.clear(), workspace.clear();
+    dq.clear(), dk.clear(), own_dv.clear(), workspace.clear(), walks.clear();
     for (auto const &sum : sums)
       sum->clear();
+  }
+  Walked walked() const {
+    const int64 columns = Base::blocks(s.keys, M::BlockKeys),
+                kinds = Base::blocks(s.queries, M::BlockQueries) * columns;
+    return {this->kinds, {s.heads * kinds, kinds, columns, 1},
+            walks,       words,
+            s.batch,     s.heads,
+            s.queries,   s.keys,
+            s.heads / s.key_heads};
   }
   void prepare();
   void main(int blocks);
   void finish();
   void launch(int blocks = multiprocessors()) {
     prepare(), main(blocks), finish();
+    this->fill(dq.data, ldq, s.heads, D, 0);
+    this->fill(dk.data, lk, s.key_heads, D, 0);
+    this->fill(dv, lv, s.key_heads, DV, 0);
   }
   dim3 grid() const {
     return dim3(BwdSide<C>::blocks(s.queries, this->sequences), s.heads,
@@ -88,6 +109,11 @@ template <class M, bool Ordered> struct Backward : Problem<M> {
   }
 };
 
+template <class Mask>
+__global__ __launch_bounds__(kWalkThreads) void walks_kernel(
+    const __grid_constant__ Mask mask) {
+  make_walks(mask, blockIdx.x);
+}
 template <class C, class P>
 __global__ __launch_bounds__(C::SideThreads) void prepare_kernel(
     const __grid_constant__ P p) {
@@ -104,6 +130,9 @@ __global__ __launch_bounds__(C::SideThreads) void finish_kernel(
   attention_bwd_finish<C>(p);
 }
 template <class M, bool Ordered> void Backward<M, Ordered>::prepare() {
+  if constexpr (C::Walks)
+    if (const int count = walked().count())
+      walks_kernel<<<count, kWalkThreads>>>(walked());
   if (s.queries)
     prepare_kernel<C, P><<<grid(), C::SideThreads>>>(p);
 }
@@ -242,13 +271,13 @@ __global__ void fill_rows(Stored *x, Layout l, int begin, float value) {
   x[blockIdx.x * l.head + (begin + blockIdx.y) * l.position + threadIdx.x] =
       (Stored)value;
 }
-/// Whether the longest sequence, if it is NaN, leaves the others as they are.
+/// Whether the longest sequence, if it is NaN, leaves the others as they are,
+/// and so what is behind it that is not used.
 template <class M, bool Ordered> bool separate(Backward<M, Ordered> &x) {
   Shape const &s = x.s;
   int of = 0;
-  auto length = [&](int i) { return x.begins[i + 1] - x.begins[i]; };
   for (int i = 0; i < x.sequences; i++)
-    if (length(i) > length(of))
+    if (x.length(i) > x.length(of))
       of = i;
   auto results = [&] {
     x.clear(), x.launch();
@@ -263,7 +292,8 @@ template <class M, bool Ordered> bool separate(Backward<M, Ordered> &x) {
   };
   const auto before = results();
   auto fill = [&](Stored *to, Layout const &l, int heads) {
-    fill_rows<<<dim3(heads, length(of)), D>>>(to, l, x.begins[of], NAN);
+    const int rows = x.begins[of + 1] - x.begins[of];
+    fill_rows<<<dim3(heads, rows), D>>>(to, l, x.begins[of], NAN);
   };
   fill(x.q, x.lq, s.heads), fill(x.dout, x.lo, s.heads);
   fill(x.k, x.lk, s.key_heads), fill(x.v, x.lk, s.key_heads);
@@ -273,7 +303,8 @@ template <class M, bool Ordered> bool separate(Backward<M, Ordered> &x) {
   for (size_t r = 0; r < before.size(); r++)
     for (size_t i = 0; i < before[r].size(); i++) {
       const int position = i / D % s.queries;
-      const bool own = x.begins[of] <= position && position < x.begins[of + 1];
+      const bool own =
+          x.begins[of] <= position && position < x.begins[of] + x.length(of);
       leaks += own ? !std::isnan(after[r][i]) : after[r][i] != before[r][i];
     }
   return leaks == 0;

@@ -38,7 +38,8 @@ template <class M> __device__ constexpr int count_shared_sums() {
 }
 template <class M, int D, int DV>
 constexpr AttentionTiles
-    kBackwardTiles = getBackwardTiles(D, DV, M::HasMask || M::HasDropout, M::HasScoreGrad,
+    kBackwardTiles = getBackwardTiles(D, DV,
+                                      M::HasMask || M::HasDropout || M::BlockKeys, M::HasScoreGrad,
                                       count_shared_sums<M>());
 template <class T, int D, class M, bool Ordered = false, int DV = D>
 using Bwd = BwdConfig<T, D, M, Ordered, kBackwardTiles<M, D, DV>.rows,

@@ -46,6 +46,7 @@ void checkBlocks(bool small) {
   }
   checkBlocks<Blocks<Stripes>>();
   checkBlocks<Blocks<Captured, 256>>();
+  checkBlocks<Blocks<Sharp<Stripes>>>();
   checkBlocks<Blocks<Window, 128, 192>>();
   checkBlocks<Blocks<SoftCap, 128, 256>>();
   check<Blocks<Pattern<2>>>({1, 2, 1, 8192, 8192});
@@ -75,6 +76,9 @@ void checkAll() {
   check<Triangle>({1, 2, 2, 500, 0}); // no keys at all
   check<Full>({1, 2, 2, 64, 0});
   check<NegativeScale>({1, 4, 2, 500, 400});
+  checkMods<Sharp<Captured>>();
+  checkMods<Sharp<CapturedTriangle>>();
+  checkMods<Sharp<Stripes>>();
   checkMods<SoftCap>();
   checkMods<RowFactor>();
 #ifdef TEST_ALL

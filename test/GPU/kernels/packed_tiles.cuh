@@ -19,22 +19,24 @@ constexpr int kPackedSection = 16384;
 
 /// Makes the tiles of a head from where sequences begin and, behind the last
 /// one, where that ends: those of sequence blockIdx.x of gridDim.x. One that
-/// would begin before the end of another begins there.
+/// would begin before the end of another begins there. Of each, `used`, if
+/// there is one, says how many positions there are.
 template <bool Causal>
-TSR_DEVICE void packed_tiles(int const *begins, int positions, int rows,
-                             PackedHeader *header) {
-  auto *to = reinterpret_cast<PackedTile *>(header + 1);
+TSR_DEVICE void packed_tiles(int const *begins, int const *used, int positions,
+                             int rows, PackedHeader *header) {
   const int sequences = gridDim.x, sequence = blockIdx.x;
+  auto *runs = reinterpret_cast<PackedRun *>(header + 1);
+  auto *to = reinterpret_cast<PackedTile *>(runs + sequences);
   struct Walk {
-    int begin, end;
-    TSR_MEMBER int tiles(int rows) const {
-      return (end - begin + rows - 1) / rows;
-    }
+    int begin, end, length;
+    TSR_MEMBER int tiles(int rows) const { return (length + rows - 1) / rows; }
     TSR_MEMBER int section() const { return begin / kPackedSection; }
   };
-  const Walk start = {0, min(max(begins[0], 0), positions)};
+  const Walk start = {0, min(max(begins[0], 0), positions), 0};
   auto next = [&](Walk at, int i) -> Walk {
-    return {at.end, max(at.end, min(begins[i + 1], positions))};
+    const int end = max(at.end, min(begins[i + 1], positions));
+    const int all = end - at.end;
+    return {at.end, end, used ? min(max(used[i], 0), all) : all};
   };
   Walk own = start;
   for (int i = 0; i <= sequence; i++)
@@ -54,16 +56,18 @@ TSR_DEVICE void packed_tiles(int const *begins, int positions, int rows,
       else if (all > tiles || (all == tiles && i < sequence))
         before += all;
     }
-    to[before] = {{own.begin, own.end - own.begin}, m, sequence};
+    to[before] = {{own.begin, own.length}, m, sequence};
   }
+  if (threadIdx.x == 0)
+    runs[sequence] = {{own.begin, own.length}, tiles, 0};
   if (sequence == 0 && threadIdx.x == 0) {
     Walk at = start;
-    *header = {0, at.end};
+    *header = {};
     for (int i = 0; i < sequences; i++) {
       at = next(at, i);
       header->count += at.tiles(rows);
+      header->positions += at.length;
     }
-    header->end = at.end;
   }
 }
 

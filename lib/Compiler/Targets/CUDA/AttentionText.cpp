@@ -235,9 +235,8 @@ static LogicalResult verifyHeads(Operation *op, ArrayRef<Value> tensors) {
 /// Packed, by the words of their tiles.
 template <typename Op> static int64_t getNumSequences(Op op) {
   return (cast<MemRefType>(op.getTiles().getType()).getDimSize(1) -
-          cast<MemRefType>(op.getQuery().getType()).getDimSize(2)) /
-             4 -
-         1;
+          cast<MemRefType>(op.getQuery().getType()).getDimSize(2) - 4) /
+         8;
 }
 
 /// Rows of no packed sequence: in these tensors, what they have there instead.
@@ -265,8 +264,10 @@ static LogicalResult writeMods(KernelWriter &out, Op op,
   SmallVector<std::tuple<Region *, StringRef, StringRef>> regions = {
       {&op.getScoreMod(), "HasScore", "score"},
       {&op.getMaskMod(), "HasMask", "mask"}};
-  if constexpr (std::is_same_v<Op, plan::AttentionGradOp>)
+  if constexpr (std::is_same_v<Op, plan::AttentionGradOp>) {
     regions.push_back({&op.getScoreGrad(), "HasScoreGrad", "score_grad"});
+    regions.push_back({&op.getWalkMod(), "", "mask_head"});
+  }
   regions.push_back({&op.getBlockMod(), "", "kind"});
   regions.push_back({&op.getNumberMod(), "HasDropout", "number"});
   out.line() << "\n";
@@ -283,6 +284,15 @@ static LogicalResult writeMods(KernelWriter &out, Op op,
   if (op.getBlocks())
     out.line() << "static constexpr int BlockQueries = " << (*op.getBlocks())[0]
                << ", BlockKeys = " << (*op.getBlocks())[1] << ";\n";
+  if constexpr (std::is_same_v<Op, plan::AttentionGradOp>)
+    if (Value walks = op.getWalks()) {
+      out.open("static __device__ const int *walks(const Args &args, const "
+               "IndexPair &at, bool last)");
+      out.line() << "return args.p->" << out.getArgument(walks)
+                 << ".data + (mask_head(args, at) * 2 + last) * "
+                 << cast<MemRefType>(walks.getType()).getDimSize(3) << ";\n";
+      out.close();
+    }
   if (op.getTiles()) {
     out.line() << "static constexpr bool Packed = true;\n";
     out.open("static __device__ PackedTiles packed(const Args &args)");
@@ -518,6 +528,39 @@ LogicalResult cuda::writeAttention(KernelWriter &out, plan::AttentionOp op,
       out, op, symbol + "_Mods", "f.args",
       {{op.getResult(), "{}"}, {op.getLse(), "__int_as_float(0xff800000)"}});
   out.line() << form.kernel << "<" << config << ">(boxed.maps, f);\n";
+  out.close();
+  return success();
+}
+
+LogicalResult cuda::writeBlockWalks(KernelWriter &out, plan::BlockWalksOp op,
+                                    DeviceFunction &function) {
+  ArrayRef<int64_t> of = op.getOf(), blocks = op.getBlocks();
+  const Value mask = op.getMask();
+  function.threads = 256;
+  for (unsigned dim : {0, 1})
+    function.space.push_back(
+        {SpaceExtent::Kind::Dimension, 0, numberOf(mask), dim});
+  // At least as many as a head's walks have parts, in both directions.
+  function.space.push_back(
+      {SpaceExtent::Kind::Constant,
+       2 * int64_t(llvm::divideCeil(llvm::divideCeil(of[0], 64) + 255, 128))});
+  const std::string walked = function.symbol + "_Walked";
+  out.line() << "\nusing " << walked << " = WalkedMask<" << blocks[0] << ", "
+             << blocks[1] << ", " << (op.getCausal() ? "true" : "false")
+             << ">;\n";
+  out.nameParameters();
+  out.openGlobal("kWalkThreads", function.symbol);
+  out.line() << "static_assert(kWalkThreads == " << function.threads
+             << ", \"what the launch says\");\n";
+  const std::string from = out.name(mask), to = out.name(op.getWalks());
+  out.line() << "const " << walked << " mask = {" << from << ".data,\n";
+  out.line() << "    {" << from << ".stride[0], " << from << ".stride[1], "
+             << from << ".stride[2], " << from << ".stride[3]},\n";
+  out.line() << "    " << to << ".data, " << to << ".stride[2], int(" << from
+             << ".size[0]), int(" << from << ".size[1]), " << of[0] << ", "
+             << of[1] << ", " << op.getGroup() << "};\n";
+  out.line() << "for (int i = blockIdx.x; i < mask.count(); i += gridDim.x)\n";
+  out.line() << "  make_walks(mask, i);\n";
   out.close();
   return success();
 }

@@ -37,6 +37,10 @@ mlir::LogicalResult writeAttentionGrad(KernelWriter &out,
                                        const std::string &symbol,
                                        std::vector<DeviceFunction> &functions);
 
+/// A call of attention_walks.cuh.
+mlir::LogicalResult writeBlockWalks(KernelWriter &out, plan::BlockWalksOp op,
+                                    DeviceFunction &function);
+
 /// A functor for gemm.cuh.
 mlir::LogicalResult writeProduct(KernelWriter &out, plan::ProductOp op,
                                  DeviceFunction &function);

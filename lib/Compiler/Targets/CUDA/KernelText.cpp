@@ -36,6 +36,8 @@ static LogicalResult writeFunction(KernelWriter &out, Operation *op,
     return writeAttention(out, attention, function);
   if (auto product = dyn_cast<plan::ProductOp>(op))
     return writeProduct(out, product, function);
+  if (auto walks = dyn_cast<plan::BlockWalksOp>(op))
+    return writeBlockWalks(out, walks, function);
   schedule::LoopAttr attribute = schedule::getLoop(op);
   function.threads = attribute.getThreads();
   function.items = attribute.getItems();
@@ -62,7 +64,8 @@ FailureOr<KernelSource> cuda::emitKernel(func::FuncOp kernel) {
   SmallVector<Operation *> loops;
   for (Operation &op : kernel.getBody().front())
     if (isa<scf::ParallelOp, scf::ForOp, scf::IfOp, memref::StoreOp,
-            plan::AttentionOp, plan::AttentionGradOp, plan::ProductOp>(op))
+            plan::AttentionOp, plan::AttentionGradOp, plan::BlockWalksOp,
+            plan::ProductOp>(op))
       loops.push_back(&op);
   for (auto [i, loop] : llvm::enumerate(loops)) {
     DeviceFunction function;
@@ -87,6 +90,8 @@ FailureOr<KernelSource> cuda::emitKernel(func::FuncOp kernel) {
     source.text += isOfFew(cast<plan::AttentionOp>(*attention))
                        ? "#include \"attention/attention_few.cuh\"\n"
                        : "#include \"attention/attention_fwd.cuh\"\n";
+  else if (llvm::any_of(loops, llvm::IsaPred<plan::BlockWalksOp>))
+    source.text += "#include \"attention/attention_walks.cuh\"\n";
   else if (llvm::any_of(loops, llvm::IsaPred<plan::ProductOp>))
     source.text += "#include \"gemm/gemm.cuh\"\n";
   else

@@ -62,6 +62,8 @@ MemoryUse::MemoryUse(Operation *loop) {
         ++stores[output];
       for (Value output : grad.getSums())
         ++stores[output];
+    } else if (auto walks = dyn_cast<plan::BlockWalksOp>(op)) {
+      ++stores[walks.getWalks()];
     } else if (auto product = dyn_cast<plan::ProductOp>(op)) {
       for (Value output : product.getOutputs())
         ++stores[output];

@@ -79,7 +79,8 @@ static AttentionTiles getTiles(plan::AttentionOp op) {
 static AttentionTiles getTiles(plan::AttentionGradOp op) {
   auto [depth, ofValues] = getDepths(op);
   return getBackwardTiles(depth, ofValues,
-                          !op.getMaskMod().empty() || op.getDropout(),
+                          !op.getMaskMod().empty() || op.getDropout() ||
+                              op.getWalks(), // of steps of 64 queries
                           !op.getScoreGrad().empty(), countSharedSums(op));
 }
 

@@ -48,6 +48,7 @@ private:
   void planSums();
   bool isAhead();
   void numberKept();
+  std::optional<int64_t> countRows();
   void planGroup();
   void planRuns();
   void planKept();
@@ -233,6 +234,18 @@ void Rows::numberKept() {
   }
 }
 
+/// If it is known.
+std::optional<int64_t> Rows::countRows() {
+  int64_t all = 1;
+  for (Value extent : loop.getUpperBound()) {
+    std::optional<int64_t> constant = getConstant(extent);
+    if (!constant)
+      return std::nullopt;
+    all *= *constant;
+  }
+  return all;
+}
+
 /// How many threads, and chunks of each.
 void Rows::planGroup() {
   if (columns()) {
@@ -245,7 +258,12 @@ void Rows::planGroup() {
   if (isStatic && longest <= kShortRow) {
     form = Form::Warps;
     threads = 128;
-    items = std::max(kMinPoints / longest, threads / kWarp);
+    items = kMinPoints / longest;
+    // Few rows are shared among all multiprocessors.
+    if (std::optional<int64_t> all = countRows(); all && limits.multiprocessors)
+      items = std::min<int64_t>(items,
+                                llvm::divideCeil(*all, limits.multiprocessors));
+    items = std::max(items, threads / kWarp);
     unroll = llvm::divideCeil(count, kWarp);
     return;
   }

@@ -15,6 +15,7 @@
 #define TESSERA_KERNELS_ATTENTION_BWD_ORDER_CUH
 
 #include "attention/attention_mods.cuh"
+#include "attention/attention_walks.cuh"
 #include "base/wgmma.cuh"
 
 namespace tessera {
@@ -81,7 +82,7 @@ struct BwdConfig {
   static constexpr bool Causal = Mods::Causal, Ordered = Ordered_;
   static constexpr bool Sparse = Mods::BlockKeys > 0, Packed = Mods::Packed;
   static constexpr bool HasMods = Mods::HasScore || Mods::HasMask;
-  /// Tiles walk their blocks of queries as BwdWalks says.
+  /// Tiles walk their blocks of queries as BlockWalks says.
   static constexpr bool Walks = Ordered && Sparse;
   static constexpr int D = D_, DV = DV_, BM = BM_, BN = BN_, Stages = Stages_;
   /// A cluster of two blocks has a tile, half of the keys each: what a block
@@ -129,6 +130,8 @@ struct BwdConfig {
   static_assert(!(Sparse || Packed) || !Sums, "sums have all tiles");
   static_assert(!(Sparse && Packed), "packed sequences have their own tiles");
   static_assert(BN % BM == 0, "blocks of queries begin where tiles do");
+  static_assert(!Walks || (BM == WalkParts::Rows && BN == WalkParts::Keys),
+                "walks are of such tiles");
 
   /// A tile of keys; n is negative after the last. Packed: n and the blocks of
   /// queries m are numbers in the sequence.
@@ -136,7 +139,7 @@ struct BwdConfig {
     int n, key_head, batch, head, head_end;
     bool rows_down; // walks its blocks of queries from the last to the first
     bool launched_down;
-    int passes; // BwdWalks: of its walks
+    int passes; // BlockWalks: of its walks
   };
   /// A block of queries of a tile; n is negative after the last.
   struct Step : BwdAsks<Sparse>, BwdPlace<Packed, PackedSpan> {
@@ -184,6 +187,7 @@ template <class C> struct BwdShared {
   /// The planner's own: what it has in common with consumers would take
   /// registers from them.
   BwdParams<typename C::Mods::Args, C::Sums> planned;
+  int const *walks;                  // of a head of a tile
   typename C::Step step[C::Planned]; // travel with step_full
   uint64 k_full, k_empty, v_full, v_empty;
   uint64 q_full[C::Stages], q_empty[C::Stages];
@@ -192,74 +196,12 @@ template <class C> struct BwdShared {
   uint64 turn[2], added[2]; // Ordered; of a consumer group
 };
 
-template <class C> struct BwdWorkspace;
-
-/// Ordered, beside a block mask: of a head, the order in which its tiles are
-/// launched and that in which each walks its blocks of queries, with ranks.
-/// Prepare makes them. In a scattered mask, a tile has as many of the first
-/// blocks as chance will have it; in the order of queries, it would wait for
-/// those launched before it that have more. So walks are what comes of all
-/// tiles taking a block at a time, one that no tile launched before still has
-/// to take; tiles with nearly as many blocks are launched one after the other,
-/// to stay in step; and where a block of the mask has two, every second comes
-/// first, in a pass of its own, as tiles stay at a block of the mask.
-///
-/// That would part tiles of the same queries, and where they are few, their
-/// data may leave L2: a mask whose tiles have few blocks in one piece, as of
-/// documents, is launched in the order of keys, and has one pass.
-///
-/// A pass is cut into ranges of so many blocks that walks are made of at once;
-/// a range is a part of a walk.
-template <class C> struct BwdWalks {
-  static constexpr int Most = 128; // blocks of a part, and tiles at once
-  static constexpr int Passes = C::Mods::BlockQueries > C::BM ? 2 : 1;
-  static constexpr uint32 End = ~0u; // of a walk that is not over all
-  int blocks, tiles, passes;
-  int columns, width, parts; // blocks of a pass and of a part, parts
-  // [part][tiles], for as many parts as there may be, each with its own:
-  int *launched; // 2 * tile + passes - 1
-  int *counts;   // of blocks, by tiles
-  uint32 *steps; // [tile][part][step]: block | rank << 16
-
-  __host__ __device__ constexpr BwdWalks(int queries, int keys,
-                                         int of_passes = Passes)
-      : blocks((queries + C::BM - 1) / C::BM),
-        tiles((keys + C::BN - 1) / C::BN),
-        passes(blocks < of_passes ? blocks : of_passes), columns(0), width(0),
-        parts(0), launched(nullptr), counts(nullptr), steps(nullptr) {
-    if (blocks == 0)
-      return;
-    columns = (blocks + passes - 1) / passes;
-    const int ranges = (columns + Most - 1) / Most;
-    width = (columns + ranges - 1) / ranges;
-    parts = passes * ranges;
-  }
-  /// Of a head, by walks of Passes: those of one have up to parts - 1 places
-  /// more in a walk.
-  __host__ __device__ constexpr int64 words() const {
-    return int64(tiles) * parts * (width + 3);
-  }
-  template <class P>
-  TSR_MEMBER BwdWalks(P const &p, int batch, int head, int of_passes)
-      : BwdWalks(p.queries, p.keys, of_passes) {
-    const BwdWalks most(p.queries, p.keys);
-    launched =
-        BwdWorkspace<C>(p).walks + (batch * p.heads + head) * most.words();
-    counts = launched + most.parts * tiles;
-    steps = reinterpret_cast<uint32 *>(counts + most.parts * tiles);
-  }
-  TSR_MEMBER uint32 *walk(int part, int n) const {
-    return steps + (int64(n) * parts + part) * width;
-  }
-};
-
 /// What the kernels hand on to each other.
 template <class C> struct BwdWorkspace {
   float *sum; // [block of queries][consumer group][columns / 8][thread][4]
   float *lse, *delta;
   typename C::Mods::Row *row;
   int *turns;       // Ordered: [block of queries][consumer group]
-  int *walks;       // BwdWalks of all heads, where there are walks
   float *distances; // [sum by distance][batch][head][tile of keys][place]
 
   /// Packed: as many as there may be, at least.
@@ -276,8 +218,6 @@ template <class C> struct BwdWorkspace {
     return blocks(batch, heads, queries, sequences) *
                (C::BM * (C::Panels * 64 + 2) * 4 + C::RowBytes +
                 (C::Ordered ? 8 : 0)) +
-           (C::Walks ? batch * heads * BwdWalks<C>(queries, keys).words() * 4
-                     : 0) +
            C::DistanceSums * batch * heads * ((keys + C::BN - 1) / C::BN) *
                distance_places(queries) * 4;
   }
@@ -291,8 +231,8 @@ template <class C> struct BwdWorkspace {
     row = reinterpret_cast<typename C::Mods::Row *>(delta + rows);
     turns = reinterpret_cast<int *>(reinterpret_cast<char *>(row) +
                                     rows / C::BM * C::RowBytes);
-    walks = turns + (C::Ordered ? rows / C::BM * 2 : 0);
-    distances = reinterpret_cast<float *>(walks); // there is one of both
+    distances =
+        reinterpret_cast<float *>(turns) + (C::Ordered ? rows / C::BM * 2 : 0);
   }
 };
 
@@ -323,9 +263,11 @@ TSR_DEVICE KeyRange bwd_tiles(P const &p, int batch, int head, int m) {
   using Mods = typename C::Mods;
   const int first = m * C::BM, last = min(first + C::BM, p.queries) - 1;
   const int64 last_query = Mods::query(p.args, last);
-  KeyRange seen =
-      Mods::keys(p.args, Mods::batch(p.args, batch), Mods::head(p.args, head),
-                 Mods::query(p.args, first), last_query, p.keys);
+  KeyRange seen = {0, p.keys};
+  if constexpr (!C::Walks) // which know but the block mask
+    seen =
+        Mods::keys(p.args, Mods::batch(p.args, batch), Mods::head(p.args, head),
+                   Mods::query(p.args, first), last_query, p.keys);
   if (C::Causal)
     seen.end = min(seen.end, (int)last_query + p.causal_shift + 1);
   return {max(seen.begin, 0) / C::BN,
@@ -340,15 +282,6 @@ TSR_DEVICE int bwd_kind(P const &p, int batch, int head, int m, int n) {
   const IndexPair at = {Mods::batch(p.args, batch), Mods::head(p.args, head),
                         Mods::query(p.args, m * C::BM), n * C::BN};
   return Mods::kind(p.args, at);
-}
-
-/// Sparse: whether tile n of the keys adds to block m of a head's queries. By
-/// no branch: many may be under way.
-template <class C, class P>
-TSR_DEVICE bool bwd_adds(P const &p, int batch, int head, int m, int n) {
-  const KeyRange tiles = bwd_tiles<C>(p, batch, head, m);
-  return bool(tiles.begin <= n) & bool(n < tiles.end) &
-         bool(bwd_kind<C>(p, batch, head, m, n) != 0);
 }
 
 /// How many tiles add to block m of a head's queries. By a whole block of
@@ -434,12 +367,26 @@ TSR_DEVICE HeadSection bwd_section(P const &p, int head) {
   return HeadSection(head, all, width, min(all, ending));
 }
 
+/// What is in memory of the walks of a head of a tile; they themselves.
+template <class C, class P>
+TSR_DEVICE int const *walk_words(P const &p, typename C::Tile const &t,
+                                 int head) {
+  using Mods = typename C::Mods;
+  const IndexPair at = {Mods::batch(p.args, t.batch), Mods::head(p.args, head),
+                        0, 0};
+  return Mods::walks(p.args, at, t.rows_down);
+}
+template <class C, class P>
+TSR_DEVICE BlockWalks<> bwd_walks(P const &p, int passes, int const *words) {
+  return {p.queries, p.keys, passes, kWalkPasses<C::Mods::BlockQueries>, words};
+}
+
 /// Tile `id` in the order of launch: inside sections of heads, the longest
 /// first. Ordered, most sections go the other way, from the last keys to the
 /// first: then the tiles of a causal or windowed head come to a block of
 /// queries one after the other, and do not wait. The last section has its long
 /// tiles first nevertheless, for a short end, and walks its queries from the
-/// last on. Beside a block mask, BwdWalks knows which are longest. By a whole
+/// last on. Beside a block mask, BlockWalks knows which are longest. By a whole
 /// warp.
 template <class C, class P>
 TSR_DEVICE typename C::Tile bwd_tile(P const &p, int id) {
@@ -466,9 +413,9 @@ TSR_DEVICE typename C::Tile bwd_tile(P const &p, int id) {
   t.head = bwd_first_head<C>(p, t.key_head);
   t.head_end = bwd_first_head<C>(p, t.key_head + 1);
   if constexpr (C::Walks) {
-    wait_before();
     if (t.head < t.head_end && p.queries) {
-      const int launched = BwdWalks<C>(p, t.batch, t.head, 1).launched[column];
+      const int launched =
+          bwd_walks<C>(p, 1, walk_words<C>(p, t, t.head)).launched[column];
       t.n = launched / 2, t.passes = launched % 2 + 1;
     }
   }
@@ -476,7 +423,7 @@ TSR_DEVICE typename C::Tile bwd_tile(P const &p, int id) {
 }
 
 /// How many tiles add to a block of queries before this one; beside a block
-/// mask, BwdWalks has that.
+/// mask, BlockWalks has that.
 template <class C, class P>
 TSR_DEVICE int bwd_rank(P const &p, typename C::Tile const &t, int head,
                         int m) {

@@ -118,12 +118,17 @@ template <class C, class P> struct BwdPlanner {
     };
     for (int head = t.head; head < t.head_end; head++) {
       if constexpr (C::Walks) {
-        for (int part = 0;
-             part < BwdWalks<C>(p.queries, p.keys, t.passes).parts; part++) {
+        __syncwarp();
+        if (lane == 0)
+          s.walks = walk_words<C>(p, t, head);
+        __syncwarp();
+        for (int part = 0; part < WalkParts(p.queries, p.keys, t.passes).parts;
+             part++) {
           uint32 mine = 0; // of 32 steps
           for (int i = 0;; i++) {
             if (i % 32 == 0) {
-              const BwdWalks<C> walks(p, t.batch, head, t.passes);
+              // Made anew: there are no registers to keep it.
+              const BlockWalks<> walks = bwd_walks<C>(p, t.passes, s.walks);
               mine = walks.End;
               if (i + lane < walks.width)
                 mine = walks.walk(part, t.n)[i + lane];
@@ -136,7 +141,7 @@ template <class C, class P> struct BwdPlanner {
                 mine |= 1u << 31;
             }
             const uint32 now = __shfl_sync(~0u, mine, i % 32);
-            if (now == BwdWalks<C>::End)
+            if (now == BlockWalks<>::End)
               break;
             next(head, now & 0xffff, now >> 16 & 0x7fff, now >> 31);
           }

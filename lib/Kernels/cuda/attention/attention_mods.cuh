@@ -70,7 +70,10 @@ struct AttentionMods {
   /// The queries and keys of a block mask's blocks, multiples of the tiles'; 0:
   /// there is none. Else there is an `int kind(Args const &, IndexPair const
   /// &)`, the same for all pairs of a block: 0: none of them is kept; 1: those
-  /// that mask keeps; 2: all, and mask is not asked.
+  /// that mask keeps; 2: all, and mask is not asked. For an ordered backward
+  /// there is an `int const *walks(Args const &, IndexPair const &, bool
+  /// last)`: those of a head and batch (attention_walks.cuh), from its last
+  /// queries on or not.
   static constexpr int BlockQueries = 0, BlockKeys = 0;
   /// The one batch is of packed sequences, whose queries and keys have the same
   /// positions; tensor maps are ragged. There is a `PackedTiles packed(Args

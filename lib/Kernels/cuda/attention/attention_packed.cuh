@@ -42,10 +42,14 @@ struct PackedSpan {
 struct alignas(16) PackedTile : PackedSpan {
   int tile, sequence;
 };
-/// Before the tiles: how many they are, where the first sequence begins and
-/// where the last one ends.
+/// A sequence, in their order, as far as it is used.
+struct alignas(16) PackedRun : PackedSpan {
+  int tiles, none;
+};
+/// Before the sequences and the tiles: how many tiles there are, and how many
+/// positions of sequences.
 struct alignas(16) PackedHeader {
-  int count, begin, end, unused;
+  int count, positions, none[2];
 };
 /// All of a head, in the order of launch: inside sections of sequences, the
 /// longest first, and of a sequence the last first. For tiles of keys, whose
@@ -57,7 +61,23 @@ struct PackedTiles {
 
   TSR_MEMBER int count() const { return header->count; }
   TSR_MEMBER PackedTile const &operator[](int i) const {
-    return reinterpret_cast<PackedTile const *>(header + 1)[i];
+    return reinterpret_cast<PackedTile const *>(header + 1 + sequences)[i];
+  }
+  TSR_MEMBER PackedSpan const &sequence(int i) const {
+    return reinterpret_cast<PackedRun const *>(header + 1)[i];
+  }
+  /// Whether a position is of no sequence.
+  TSR_MEMBER bool is_outside(int position) const {
+    int begun = 0; // sequences, of which the last one may have it
+    for (int end = sequences; begun < end;) {
+      const int middle = (begun + end) / 2;
+      if (sequence(middle).begin <= position)
+        begun = middle + 1;
+      else
+        end = middle;
+    }
+    return begun == 0 ||
+           position - sequence(begun - 1).begin >= sequence(begun - 1).length;
   }
 
   /// How many there may be.
@@ -65,21 +85,32 @@ struct PackedTiles {
                                                   int64 sequences, int rows) {
     return positions / rows + sequences;
   }
+  /// Words of the list with so many.
+  static __host__ __device__ constexpr int64 words(int64 positions,
+                                                   int64 sequences, int rows) {
+    return 4 * (1 + sequences + most(positions, sequences, rows));
+  }
 };
 
-/// By the threads of a whole grid. Not in line: behind a loop that threads leave
+/// By the warps of a whole grid: each has rows from all over the tensor, for
+/// those to fill are neighbours. Not in line: behind a loop that threads leave
 /// apart, NVRTC takes what is the same for a warp for numbers of each thread.
 template <class T>
 static __device__ __noinline__ void
-fill_rows(PackedHeader const *list, T *to, int64 head_stride, int64 row_stride,
-          int64 heads, int64 positions, int64 columns, T value) {
-  const int64 begin = list->begin, end = list->end;
-  const int64 rows = begin + positions - end;
-  for (int64 i = blockIdx.x * int64(blockDim.x) + threadIdx.x;
-       i < heads * rows * columns; i += int64(gridDim.x) * blockDim.x) {
-    const int64 head = i / columns / rows, row = i / columns % rows;
-    const int64 at = row < begin ? row : end + row - begin;
-    to[head * head_stride + at * row_stride + i % columns] = value;
+fill_rows(PackedTiles all, T *to, int64 head_stride, int64 row_stride,
+          int heads, int positions, int columns, T value) {
+  const int lane = threadIdx.x % 32, of_block = blockDim.x / 32;
+  const int warps = gridDim.x * of_block;
+  for (int first = blockIdx.x * of_block + threadIdx.x / 32; first < positions;
+       first += 32 * warps) {
+    const int64 own = first + int64(lane) * warps;
+    const bool is_own = own < positions && all.is_outside(own);
+    unsigned rows = __ballot_sync(~0u, is_own);
+    for (; rows; rows &= rows - 1) {
+      T *row = to + (first + (__ffs(rows) - 1) * warps) * row_stride;
+      for (int i = lane; i < heads * columns; i += 32)
+        row[i / columns * head_stride + i % columns] = value;
+    }
   }
 }
 /// `value` in all rows of no sequence. The tensor is [1, heads, positions], or
@@ -87,9 +118,9 @@ fill_rows(PackedHeader const *list, T *to, int64 head_stride, int64 row_stride,
 template <class T, int Rank, int Unit>
 TSR_DEVICE void fill_outside(PackedTiles const &all,
                              Tensor<T, Rank, Unit> const &to, T value) {
-  if (all.header->begin + to.size[2] != all.header->end)
-    fill_rows(all.header, to.data, to.stride[1], to.stride[2], to.size[1],
-              to.size[2], Rank == 4 ? to.size[3] : 1, value);
+  if (all.header->positions != to.size[2])
+    fill_rows(all, to.data, to.stride[1], to.stride[2], int(to.size[1]),
+              int(to.size[2]), Rank == 4 ? int(to.size[3]) : 1, value);
 }
 
 /// A sequence of packed ones, with the names of what a kernel's parameters have
