@@ -132,8 +132,8 @@ bool Recomputer::isCheap(plan::LaunchOp launch) const {
   if (pairs != memory.getInPlace().kernels.end() && !pairs->second.empty())
     known->second = false;
   kernel.walk([&](Operation *op) {
-    known->second &=
-        !isa<plan::AttentionOp, plan::AttentionGradOp, plan::ProductOp>(op);
+    known->second &= !isa<plan::AttentionOp, plan::AttentionGradOp,
+                          plan::BlockWalksOp, plan::ProductOp>(op);
   });
   return known->second;
 }

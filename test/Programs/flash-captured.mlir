@@ -45,7 +45,7 @@ func.func @main(%do: !q, %q: !q, %k: !q, %v: !q, %factor: !row_of_lse, %far: !fa
 // -----
 
 // By score: of a table of two loaded indices; and by key. Two heads a group.
-// (It may spill.)
+// (It may spill 100 bytes.)
 // CHECK: plan.attention_grad {{.*}} ["key", "score"]
 // RAN tp=1: nothing
 // RAN tp=2: all-reduce of 2 2160 bytes 0 copies
