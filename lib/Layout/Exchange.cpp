@@ -572,11 +572,11 @@ size_t Exchange::nearest(int64_t shard, const Member &member) const {
          from.begin();
 }
 
-std::vector<Exchange::Share> Exchange::sharesOf(int64_t shard) const {
-  std::vector<Share> shares;
+void Exchange::forShares(
+    int64_t shard, const std::function<void(const Share &)> &visit) const {
   const std::span<const int32_t> from = holdersOf(shard);
   if (from.empty())
-    return shares;
+    return;
 
   std::vector<std::pair<size_t, int64_t>> waiting; // and how much they need
   int64_t total = 0;
@@ -585,9 +585,9 @@ std::vector<Exchange::Share> Exchange::sharesOf(int64_t shard) const {
     if (!wanted)
       continue;
     if (members[i].shard == shard) {
-      shares.push_back({int64_t(i), int64_t(i), wanted});
+      visit({int64_t(i), int64_t(i), wanted});
     } else if (from.size() == 1) {
-      shares.push_back({from[0], int64_t(i), wanted});
+      visit({from[0], int64_t(i), wanted});
     } else {
       waiting.emplace_back(i, wanted);
       total += wanted;
@@ -595,13 +595,12 @@ std::vector<Exchange::Share> Exchange::sharesOf(int64_t shard) const {
   }
 
   // A fair share from the nearest holder.
-  shares.reserve(shares.size() + waiting.size());
   const int64_t count = int64_t(from.size());
   const int64_t fair = (total + count - 1) / count;
   std::vector<int64_t> load(from.size(), 0);
   auto give = [&](size_t holder, size_t taker, int64_t elements) {
     load[holder] += elements;
-    shares.push_back({from[holder], int64_t(taker), elements});
+    visit({from[holder], int64_t(taker), elements});
   };
   std::erase_if(waiting, [&](const auto &wait) {
     const auto [taker, wanted] = wait;
@@ -657,11 +656,10 @@ std::vector<Exchange::Share> Exchange::sharesOf(int64_t shard) const {
       Share share{from[h], int64_t(taker), taken[h] * unit};
       if (taken[h] != positions)
         share.range = {along, begin, begin + taken[h]};
-      shares.push_back(share);
+      visit(share);
       begin += taken[h];
     }
   }
-  return shares;
 }
 
 } // namespace tessera::layout

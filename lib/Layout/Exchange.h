@@ -27,6 +27,7 @@
 
 #include "Layout/View.h"
 
+#include <functional>
 #include <span>
 
 namespace tessera::layout {
@@ -175,11 +176,12 @@ public:
 
   /// Elements that `member` needs of what `holder` has.
   int64_t common(const Member &holder, const Member &member) const;
-  /// Who gives what of `shard`: who has it keeps it, others take it from its
-  /// holders, each pair once. No holder gives more than its fair share or than
-  /// some device of the class receives, whichever is more, but for less than
-  /// one position of a range.
-  std::vector<Share> sharesOf(int64_t shard) const;
+  /// Visits who gives what of `shard`: who has it keeps it, others take it from
+  /// its holders, each pair once. No holder gives more than its fair share or
+  /// than some device of the class receives, whichever is more, but for less
+  /// than one position of a range.
+  void forShares(int64_t shard,
+                 const std::function<void(const Share &)> &visit) const;
 
 private:
   int64_t distance(const Member &a, const Member &b) const;

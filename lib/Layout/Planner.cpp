@@ -202,18 +202,17 @@ std::vector<bool> Planner::countPairs(const Exchange &exchange, int64_t scale,
   std::vector<int64_t> sent(count, 0), received(count, 0);
   std::vector<int64_t> takers(count, 0), givers(count, 0);
   std::vector<bool> shared(exchange.changed.size(), false);
-  for (int64_t shard = 0; shard < exchange.numShards; ++shard) {
-    for (const Exchange::Share &share : exchange.sharesOf(shard)) {
+  for (int64_t shard = 0; shard < exchange.numShards; ++shard)
+    exchange.forShares(shard, [&](const Exchange::Share &share) {
       ++takers[share.giver];
       ++givers[share.taker];
       if (share.range)
         shared[share.range->along] = true;
       if (share.giver == share.taker)
-        continue;
+        return;
       sent[share.giver] += scale * share.elements;
       received[share.taker] += scale * share.elements;
-    }
-  }
+    });
   traffic.sent = most(sent);
   traffic.received = most(received);
   traffic.permutation =

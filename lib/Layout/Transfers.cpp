@@ -256,9 +256,10 @@ Transfers expandTransfers(const View &from, const View &to, const Shape &shape,
     bool own = holder.shard == self.shard;
     if (!own && !exchange.common(holder, self))
       continue;
-    for (const Exchange::Share &share : exchange.sharesOf(holder.shard))
+    exchange.forShares(holder.shard, [&](const Exchange::Share &share) {
       if (share.taker == exchange.self || share.giver == exchange.self)
         add(share);
+    });
   }
   auto byPeer = [](const PeerBoxes &a, const PeerBoxes &b) {
     return a.peer < b.peer;
