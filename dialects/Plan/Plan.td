@@ -431,7 +431,7 @@ def Plan_BlockWalksOp : Op<Plan_Dialect, "block_walks"> {
     and m blocks of queries, `walks` [B or 1, H or 1, 2, n (m + m / 32 + 8)] has, for each
     of the mask's heads, the order in which tiles are launched and that in which each goes
     through its blocks of queries, with how many tiles add to a block before it: once from
-    the first queries on, once from the last (`BwdWalks` of attention_bwd_order.cuh). A
+    the first queries on, once from the last (`BlockWalks` of attention_walks.cuh). A
     `group` of so many heads has the same keys, and tiles of all of them at once: they are
     launched as those of its first.
   }];

@@ -534,6 +534,8 @@ def EmitKernels : ContractPass<"tv-emit-kernels", "Localized", "::mlir::ModuleOp
       kernels that are alike are one;
     - a kernel of rows with sums of columns takes runs of neighbouring rows, each of which
       has a part of the sums, and a second loop joins the parts, always in one order;
+    - gradients beside a block mask read walks of it, of a kernel before the first of them
+      (`plan.block_walks`);
     - the group of a library's product becomes a `plan.contract`;
     - `plan.attend` and `plan.attend_grad` get operands in rows of 16-byte pieces;
     - reshape, transpose, slice and the local slice of a reshard become windows on

@@ -552,6 +552,10 @@ LogicalResult cuda::writeBlockWalks(KernelWriter &out, plan::BlockWalksOp op,
   out.openGlobal("kWalkThreads", function.symbol);
   out.line() << "static_assert(kWalkThreads == " << function.threads
              << ", \"what the launch says\");\n";
+  out.line() << "static_assert(WalkParts(" << of[0] << ", " << of[1] << ", "
+             << walked << "::Passes).words() <= "
+             << cast<MemRefType>(op.getWalks().getType()).getDimSize(3)
+             << ", \"there is room for them\");\n";
   const std::string from = out.name(mask), to = out.name(op.getWalks());
   out.line() << "const " << walked << " mask = {" << from << ".data,\n";
   out.line() << "    {" << from << ".stride[0], " << from << ".stride[1], "

@@ -24,7 +24,8 @@
 //
 // Main and finish may be launched to start early: main waits for prepare before
 // it reads what that has made, finish where the order's counters do not show a
-// block of queries to be complete. Prepare waits for nothing.
+// block of queries to be complete. Prepare waits for nothing, and begins when
+// walks (attention_walks.cuh) are made: main reads them without a wait.
 //
 // A block of the main kernel is a warp that plans, a thread that loads and two
 // consumer warp groups of 64 keys each. Blocks are persistent: tiles come by a
