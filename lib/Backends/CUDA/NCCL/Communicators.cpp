@@ -184,18 +184,21 @@ Status Communicator::run(std::span<const Call> calls, nccl::Reduction reduction,
 class Communicators::Joining final : public Poll {
 public:
   explicit Joining(Peers &peers)
-      : peers(peers), inner(peers.startWait()), began(now()) {}
+      : peers(peers), began(now()), inner(peers.startWait()) {}
   Status poll() override {
+    // Without a watch the peers have the same deadline. It began no earlier
+    // and is asked first, so it has passed only where this one has.
+    Status status = inner.poll();
     if (now() - began > peers.deadline())
       return Error{"NCCL has not brought all ranks together for " +
                    peers.deadlineText()};
-    return inner.poll();
+    return status;
   }
 
 private:
   Peers &peers;
-  Poll &inner;
   double began;
+  Poll &inner;
 };
 
 Result<std::unique_ptr<Communicators>> Communicators::open(Device &device,
