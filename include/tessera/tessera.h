@@ -412,7 +412,8 @@ typedef struct tessera_collective {
   const char *axes;     /* "[tp]" */
   const char *op;       /* the op it comes from */
   const char *location; /* file:line:column */
-  const char *loser;    /* the alternative that lost, with its cost */
+  const char *loser;    /* the alternative that lost, with its cost at the
+                         * largest sizes */
   uint64_t bytes_sent;
   uint64_t bytes_received;
   uint64_t copies; /* packing and unpacking passes */

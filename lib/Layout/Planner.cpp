@@ -22,6 +22,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <map>
 
 namespace tessera::layout {
@@ -44,7 +45,9 @@ public:
       : move(move), shape(move.shape), mesh(mesh), machine(machine),
         known(known), views(move.shape, std::move(symbolic), mesh) {}
 
+  Status proposeAll();
   Result<Plan> plan();
+  std::vector<Candidate> &proposed() { return candidates; }
 
 private:
   // Figures.
@@ -76,7 +79,7 @@ private:
   Chain start() const { return {{}, from}; }
   void propose(Chain chain);
   void proposeMoves(const Chain &chain);
-  void proposeReductions(const std::vector<SubAxis> &contract);
+  void proposeReductions();
   void proposeParts();
   Status keepStep();
 
@@ -87,6 +90,7 @@ private:
   Traffics &known;
   const PlanViews views;
   View from, to; ///< `to` without new partial states
+  std::vector<SubAxis> contract; ///< which states are reduced along
   std::vector<Candidate> candidates;
 };
 } // namespace
@@ -518,7 +522,7 @@ void Planner::proposeMoves(const Chain &chain) {
 /// free. The reduction is scattered as `to` is and whole over the other axes;
 /// or all whole; or all scattered, which makes moves before the last all-gather
 /// small; or scattered over devices too that hold the same addends.
-void Planner::proposeReductions(const std::vector<SubAxis> &contract) {
+void Planner::proposeReductions() {
   Chain base = start();
   std::vector<SubAxis> unused = unusedAxes(mesh, axesOf(from));
   View split = views.sliced(from, to, unused);
@@ -597,7 +601,7 @@ Status Planner::keepStep() {
       (others.empty() ? ", nor any other one step" : ", but " + others)};
 }
 
-Result<Plan> Planner::plan() {
+Status Planner::proposeAll() {
   from = move.from;
   to = move.to;
   std::vector<Partial> kept = commonPartial(from, to);
@@ -605,15 +609,18 @@ Result<Plan> Planner::plan() {
     to.partial = kept;
     to = canonicalize(to, views.symbolic, mesh);
   }
-  std::vector<SubAxis> contract = subtract(partialAxes(from), partialAxes(to));
+  contract = subtract(partialAxes(from), partialAxes(to));
   if (contract.empty()) {
     proposeParts();
     proposeMoves(start());
   } else {
-    proposeReductions(contract);
+    proposeReductions();
   }
+  return keepStep();
+}
 
-  TSR_TRY(keepStep());
+Result<Plan> Planner::plan() {
+  TSR_TRY(proposeAll());
   int64_t memory = localBytes(from) + localBytes(to);
   auto fits = [&](const Candidate &candidate) {
     return candidate.cost.peakBytes <= memory;
@@ -655,8 +662,9 @@ Result<Plan> Planner::plan() {
 
 static constexpr int64_t kMaxRuns = 1 << 22;
 
-Result<Plan> planMove(const Move &move, const Mesh &mesh,
-                      const Machine &machine, Traffics &known) {
+/// A planner for what can be planned.
+static Result<Planner> plannerOf(const Move &move, const Mesh &mesh,
+                                 const Machine &machine, Traffics &known) {
   for (const View *view : {&move.from, &move.to}) {
     int64_t rank = 0;
     for (const Dim &dim : view->dims)
@@ -710,7 +718,41 @@ Result<Plan> planMove(const Move &move, const Mesh &mesh,
                    "combiner that the destination keeps"};
     stays |= !kept.empty();
   }
-  return Planner(move, std::move(symbolic), mesh, machine, known).plan();
+  return Planner(move, std::move(symbolic), mesh, machine, known);
+}
+
+Result<Plan> planMove(const Move &move, const Mesh &mesh,
+                      const Machine &machine, Traffics &known) {
+  Result<Planner> planner = plannerOf(move, mesh, machine, known);
+  if (!planner)
+    return planner.error();
+  return planner->plan();
+}
+
+std::string describe(const Candidate &candidate) {
+  const Cost &cost = candidate.cost;
+  char figures[64];
+  snprintf(figures, sizeof figures, ", %lld bytes, %.1f us",
+           static_cast<long long>(std::max(cost.bytesSent, cost.bytesReceived)),
+           cost.seconds * 1e6);
+  return candidate.text + figures;
+}
+
+Result<std::optional<Candidate>> findDescribed(std::string_view description,
+                                               const Move &move,
+                                               const Mesh &mesh,
+                                               const Machine &machine) {
+  Traffics known;
+  Result<Planner> planner = plannerOf(move, mesh, machine, known);
+  if (!planner)
+    return planner.error();
+  TSR_TRY(planner->proposeAll());
+  // Behind the text are two figures.
+  const auto figures = description.rfind(',', description.rfind(',') - 1);
+  for (Candidate &candidate : planner->proposed())
+    if (candidate.text == description.substr(0, figures))
+      return std::optional(std::move(candidate));
+  return std::optional<Candidate>();
 }
 
 Result<const Plan *> Plans::get(const Shape &shape, int64_t elementBytes,

@@ -117,6 +117,16 @@ inline Result<Plan> planMove(const Move &move, const Mesh &mesh,
   return planMove(move, mesh, machine, known);
 }
 
+/// For people: "all-reduce over [tp], 512 bytes, 5.0 us".
+std::string describe(const Candidate &candidate);
+
+/// What was described, priced for this move; nothing if no candidate of the
+/// move is that.
+Result<std::optional<Candidate>> findDescribed(std::string_view description,
+                                               const Move &move,
+                                               const Mesh &mesh,
+                                               const Machine &machine = {});
+
 /// Plans of moves over one mesh, each made once.
 class Plans {
 public:

@@ -246,14 +246,6 @@ static std::vector<Step> holdForAnyExtent(std::vector<Step> steps, View at,
 // The pass
 //===----------------------------------------------------------------------===//
 
-static std::string describe(const layout::Candidate &candidate) {
-  const layout::Cost &cost = candidate.cost;
-  return llvm::formatv("{0}, {1} bytes, {2:f1} us", candidate.text,
-                       std::max(cost.bytesSent, cost.bytesReceived),
-                       cost.seconds * 1e6)
-      .str();
-}
-
 namespace {
 struct PlanReshards : tv::impl::PlanReshardsPassBase<PlanReshards> {
   using PlanReshardsPassBase::PlanReshardsPassBase;

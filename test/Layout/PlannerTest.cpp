@@ -212,6 +212,29 @@ TEST_F(Usual, splitToPartialIsFree) {
   EXPECT_NE(plan.chosen.text, "split to partial over [tp]");
 }
 
+TEST_F(Usual, whatWasDescribedIsFoundAtOtherSizes) {
+  auto moveOf = [&](const Shape &shape) {
+    return Move{shape, 4, view("[_, _], partial = [tp : sum]", shape, mesh),
+                view("[_, _]", shape, mesh)};
+  };
+  Plan large = planned(moveOf(shape), mesh);
+  ASSERT_TRUE(large.loser);
+  const std::string text = describe(*large.loser);
+  EXPECT_EQ(text, "local slice over [dp], then all-reduce over [tp], then "
+                  "exchange, 20971520 bytes, 79.9 us");
+  auto found = findDescribed(text, moveOf({8, 4096}), mesh);
+  ASSERT_TRUE(found && *found);
+  EXPECT_EQ(describe(**found),
+            "local slice over [dp], then all-reduce over [tp], then exchange, "
+            "163840 bytes, 10.5 us");
+  for (const char *other : {"exchange, 4 bytes, 5.0 us", "", "all-reduce"}) {
+    found = findDescribed(other, moveOf(shape), mesh);
+    EXPECT_TRUE(found && !*found) << other;
+  }
+  // Of what is no move the planner says why.
+  EXPECT_FALSE(findDescribed(text, moveOf({8, -1}), mesh));
+}
+
 TEST_F(Usual, subAxes) {
   Plan plan = this->plan("[did(tp) * _, _]", "[did(tp:(1)2) * _, _]");
   EXPECT_EQ(plan.chosen.text, "all-gather over [tp:(2)2]");

@@ -182,7 +182,7 @@ struct PlanBuilder {
     collective.target = target;
     collective.axes = std::move(axes);
     collective.combiner = combiner;
-    collective.loser = "exchange, 12 us";
+    collective.loser = "exchange, 999 bytes, 12.0 us";
   }
   void copy(int source, int target) {
     auto &copy = step<fb::CopyT>("tv.copy");

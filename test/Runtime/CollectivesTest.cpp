@@ -83,7 +83,7 @@ std::vector<tessera_collective> check(const Case &c) {
     ASSERT_OK(tessera_binding_collective(binding, 0, &figures[rank]));
     // Its texts end with the module.
     EXPECT_STREQ(figures[rank].location, "test.mlir:1:1");
-    EXPECT_STREQ(figures[rank].loser, "exchange, 12 us");
+    EXPECT_STREQ(figures[rank].loser, "exchange, 999 bytes, 12.0 us");
   };
   SCOPED_TRACE(std::string(c.mesh) + " " + c.from + " -> " + c.to);
   runModule(

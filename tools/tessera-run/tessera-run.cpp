@@ -15,6 +15,7 @@
 
 #include "Elements.h"
 #include "Ending.h"
+#include "Losers.h"
 #include "Module/Module.h"
 #include "Options.h"
 #include "Report.h"
@@ -364,6 +365,10 @@ private:
     for (size_t i = 0; i < session.symbols.size(); ++i)
       report.sizes.emplace_back(session.symbols[i].name, session.sizes[i]);
     tessera_binding *binding = session.binding.get();
+    Result<std::vector<std::string>> losers =
+        priceLosers(options.module, report.hash, session.sizes);
+    if (!losers)
+      return losers.error();
     for (size_t i = 0; i < tessera_binding_collective_count(binding); ++i) {
       tessera_collective each = {};
       each.size = sizeof each;
@@ -373,7 +378,7 @@ private:
            each.axes,
            each.op,
            each.location,
-           each.loser,
+           losers->at(i),
            each.tensors,
            {each.bytes_sent, each.bytes_received, each.copies,
             each.copied_bytes, each.seconds},

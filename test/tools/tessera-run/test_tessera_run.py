@@ -45,7 +45,7 @@ class TesseraRun(Runs):
             if ranks > 1:
                 row = next(line for line in out.splitlines() if "all-reduce" in line)
                 self.assertIn("test.mlir:2:1", row)
-                self.assertIn("exchange, 12 us", row)
+                self.assertIn("exchange, 999 bytes, 12.0 us", row)
 
     def test_variants(self):
         run = ["choice-1.tsr", "--inputs", "in.safetensors"]
@@ -134,6 +134,11 @@ class TesseraRun(Runs):
         self.assertIn("2 ranks", title)
         self.assertNotIn("time", header)
         self.assertEqual(row.split()[:5], ["all-reduce", "[tp]", "120", "120", "0"])
+        # The module says for the largest sizes what was not done: figures of these, if
+        # the planner knows it.
+        self.assertTrue(row.endswith("  exchange, 999 bytes, 12.0 us at the largest sizes"))
+        out = self.succeed("turn-2.tsr", "--ranks=2", "--inputs", "in.safetensors", "--report=collectives")
+        self.assertRegex(out, r"all-gather .*  exchange, 100 bytes, 5\.0 us\n")
 
     def test_json_report(self):
         out = self.succeed(
