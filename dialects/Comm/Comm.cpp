@@ -150,6 +150,8 @@ std::optional<layout::Combiner> comm::getCombiner(Operation *op,
 }
 
 LogicalResult comm::verifyCollective(Operation *op) {
+  if (isa<FetchOp>(op))
+    return success(); // moves no tensor from view to view
   if (op->getNumOperands() != op->getNumResults() || op->getNumOperands() == 0)
     return op->emitOpError()
            << "has " << op->getNumOperands() << " operands and "
@@ -161,6 +163,83 @@ LogicalResult comm::verifyCollective(Operation *op) {
       return op->emitOpError()
              << "has operands #0 and #" << i << " of different combiners";
   }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Fetch
+//===----------------------------------------------------------------------===//
+
+tv::StepKind FetchOp::getKind() { return tv::StepKind::Fetch; }
+OperandRange FetchOp::getRowIndices() { return getAt(); }
+
+LogicalResult FetchOp::verify() {
+  auto localOf = [](Value value) {
+    return dyn_cast_or_null<tv::LocalAttr>(
+        cast<RankedTensorType>(value.getType()).getEncoding());
+  };
+  for (Value value : llvm::concat<Value>(llvm::to_vector(getOperands()),
+                                         SmallVector<Value>{getResult()})) {
+    tv::LocalAttr local = localOf(value);
+    if (!local)
+      return emitOpError()
+             << "needs tensors with a #tv.local encoding, but one "
+                "has type "
+             << value.getType();
+    if (local.getView().getMesh() != getAxes().getMesh())
+      return emitOpError() << "tensors must lie on the mesh of the op, "
+                           << getAxes().getMesh();
+    if (!local.getLayoutView().partial.empty())
+      return emitOpError() << "moves no partial values, such as "
+                           << value.getType();
+  }
+  tv::LocalAttr table = localOf(getTable()), result = localOf(getResult());
+  if (getAt().empty())
+    return emitOpError() << "needs the indices of the table's first dimension";
+  if (!llvm::all_equal(getAt().getTypes()))
+    return emitOpError() << "needs indices of one type";
+  tv::LocalAttr at = localOf(getAt()[0]);
+  const layout::View &rows = table.getLayoutView();
+  const layout::View &places = at.getLayoutView();
+  const layout::View &to = result.getLayoutView();
+  const size_t leading = getAt().size();
+  if (table.getExtents().size() < leading)
+    return emitOpError() << "has " << leading << " indices for a table of "
+                         << table.getExtents().size() << " dimensions";
+  auto expected = at.getExtents();
+  llvm::append_range(expected,
+                     ArrayRef(table.getExtents()).drop_front(leading));
+  if (getTable().getType().getElementType() !=
+          getResult().getType().getElementType() ||
+      result.getExtents() != expected)
+    return emitOpError() << "must give rows of the table at each index, but is "
+                         << getResult().getType() << " of "
+                         << getTable().getType();
+  // Flat dimensions are none that rows could be counted in.
+  auto isPlain = [](const layout::View &view) {
+    return llvm::all_of(view.dims,
+                        [](const layout::Dim &dim) { return dim.span == 1; });
+  };
+  if (!isPlain(rows) || !isPlain(places) || !isPlain(to))
+    return emitOpError() << "takes no flat dimensions";
+  auto lie = [](ArrayRef<layout::Dim> a, ArrayRef<layout::Dim> b) {
+    return llvm::equal(a, b);
+  };
+  if (!lie(ArrayRef(to.dims).take_front(places.dims.size()), places.dims) ||
+      !lie(ArrayRef(to.dims).drop_front(places.dims.size()),
+           ArrayRef(rows.dims).drop_front(leading)))
+    return emitOpError() << "result must lie as the indices and the rows do, "
+                            "not in "
+                         << result.getView();
+  if (!layout::liesInBlocks(rows.dims[0], getAxes().getAxes()))
+    return emitOpError() << "table's first dimension must be split by blocks "
+                            "over the axes that the op names, not in "
+                         << table.getView();
+  for (const layout::Dim &dim : ArrayRef(rows.dims).slice(1, leading - 1))
+    if (!layout::liesInBlocks(dim, {}))
+      return emitOpError() << "table's other dimensions that have indices must "
+                              "be whole, not in "
+                           << table.getView();
   return success();
 }
 

@@ -7,7 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // One op for each kind of step that a planned reshard may be. All are one class:
-// the kind is what distinguishes them, and the types say what moves.
+// the kind is what distinguishes them, and the types say what moves. And `fetch`,
+// of which data say what moves.
 //
 //===----------------------------------------------------------------------===//
 
@@ -110,6 +111,40 @@ def Comm_PermuteOp : Comm_Op<"permute", "Permute"> {
 }
 def Comm_BroadcastOp : Comm_Op<"broadcast", "Broadcast"> {
   let summary = "What one coordinate holds goes to all";
+}
+def Comm_FetchOp : Op<Comm_Dialect, "fetch",
+    [DeclareOpInterfaceMethods<CollectiveOpInterface>,
+     DeclareOpInterfaceMethods<MoveOpInterface, ["getRowIndices"]>]> {
+  let summary = "Each device gets the rows that it names, from who holds them";
+  let description = [{
+    ```mlir
+    // Of 16 experts with 40 rows each, split over ep, those of each token's choices.
+    %r = comm.fetch %buffers at %experts, %slots over #m [ep] id 4
+       : (tensor<4x40x64xf32, #tv.local<#b, of [16, 40, 64]>>,
+          tensor<32x2xi32, #tv.local<#t, of [128, 2]>>,
+          tensor<32x2xi32, #tv.local<#t, of [128, 2]>>)
+      -> tensor<32x2x64xf32, #tv.local<#r, of [128, 2, 64]>>
+    ```
+    `result[i..., d...] = table[at[0][i...], at[1][i...], ..., d...]`: an operand of
+    `at` for each leading dimension of the table, i32 or i64, all of one type; zeros
+    where an index lies outside of the table. The table's first dimension is split
+    by blocks over the axes and by nothing else, the leading dimensions behind it are
+    whole, and the other dimensions lie as the result's last ones.
+
+    What moves follows from the indices when it runs: each device tells each other
+    one how many rows it wants, then which, then these move, each once for every
+    element of `at` that names it, none that the device itself holds.
+  }];
+  let arguments = (ins AnyRankedTensor:$table,
+                       Variadic<RankedTensorOf<[I32, I64]>>:$at,
+                       Comm_AxesAttr:$axes, I64Attr:$id,
+                       OptionalAttr<StrAttr>:$loser);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = [{
+    $table `at` $at `over` custom<Axes>($axes) `id` $id (`loser` $loser^)? attr-dict
+    `:` functional-type(operands, $result)
+  }];
+  let hasVerifier = 1;
 }
 def Comm_ExchangeOp : Comm_Op<"exchange", "Exchange"> {
   let summary = "Any other change of view, by sends and receives";

@@ -68,6 +68,9 @@ public:
     return std::nullopt;
   }
 
+  /// Whether devices can get rows that data name (comm.fetch).
+  virtual bool fetchesRows() const { return false; }
+
   /// Its own passes over local tensors, before kernels are formed.
   virtual void addPasses(mlir::OpPassManager &function) const {}
 

@@ -266,6 +266,7 @@ static_assert(isSame(StepKind::AllToAll, layout::Step::Kind::AllToAll));
 static_assert(isSame(StepKind::Permute, layout::Step::Kind::Permute));
 static_assert(isSame(StepKind::Broadcast, layout::Step::Kind::Broadcast));
 static_assert(isSame(StepKind::Exchange, layout::Step::Kind::Exchange));
+static_assert(isSame(StepKind::Fetch, layout::Step::Kind::Fetch));
 
 Attribute StepAttr::parse(AsmParser &parser, Type) {
   StringRef keyword;

@@ -175,7 +175,8 @@ def TensorView_StepKind : I32EnumAttr<"StepKind", "How a reshard moves data", [
     I32EnumAttrCase<"AllToAll", 4, "all_to_all">,
     I32EnumAttrCase<"Permute", 5, "permute">,
     I32EnumAttrCase<"Broadcast", 6, "broadcast">,
-    I32EnumAttrCase<"Exchange", 7, "exchange">]> {
+    I32EnumAttrCase<"Exchange", 7, "exchange">,
+    I32EnumAttrCase<"Fetch", 8, "fetch">]> {
   let cppNamespace = "::tessera::tv";
 }
 

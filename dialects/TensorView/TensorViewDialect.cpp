@@ -112,10 +112,15 @@ TensorViewDialect::verifyOperationAttribute(Operation *op,
   if (attribute.getName() == kVariantsAttr)
     return verifyVariants(op, attribute.getValue());
   if (attribute.getName() == kStepAttr) {
-    auto kind = dyn_cast<StringAttr>(attribute.getValue());
-    if (!isa<ReshardOp>(op) || !kind || !symbolizeStepKind(kind.getValue()))
-      return op->emitOpError() << "'tv.step' is of a tv.reshard, and names the "
-                                  "kind of a step, such as \"all_gather\"";
+    auto name = dyn_cast<StringAttr>(attribute.getValue());
+    auto kind = name ? symbolizeStepKind(name.getValue()) : std::nullopt;
+    const bool fetches = kind == StepKind::Fetch;
+    if (!kind || !(fetches ? isa<GatherOp, DispatchOp, CombineOp>(op)
+                           : isa<ReshardOp>(op)))
+      return op->emitOpError()
+             << "'tv.step' is of a tv.reshard, and names the kind of a step, "
+                "such as \"all_gather\"; or \"fetch\", of an op that reads "
+                "rows by indices";
   }
   if (attribute.getName() == kLocalOpAttr &&
       !isa<UnitAttr>(attribute.getValue()))

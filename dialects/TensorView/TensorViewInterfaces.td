@@ -196,8 +196,15 @@ def MoveOpInterface : OpInterface<"MoveOpInterface"> {
   let cppNamespace = "::tessera::tv";
   let description = [{
     An op that moves each operand from its encoding to that of the result of its
-    number, and does nothing else.
+    number, and does nothing else; or rows of its first operand, which others name.
   }];
+  let methods = [
+    InterfaceMethod<[{
+      Which rows of the first operand the result has, an operand for each of its
+      leading dimensions: an index outside is a row of zeros. None: all of it.
+    }], "::mlir::OperandRange", "getRowIndices", (ins), [{}],
+    [{ return $_op->getOperands().take_front(0); }]>
+  ];
 }
 
 #endif // TESSERA_TENSORVIEW_INTERFACES_TD

@@ -291,6 +291,8 @@ LogicalResult ReshardOp::verify() {
                     getPlan()->getMesh() != getView(getInputs()[0]).getMesh()))
     return emitOpError() << "has a plan, so its tensors must have views on the "
                             "plan's mesh";
+  if (getPlan() && getPlan()->getKind() == StepKind::Fetch)
+    return emitOpError() << "moves whole tensors, which no fetch does";
   return success();
 }
 

@@ -164,7 +164,7 @@ LogicalResult Compilation::run(StringRef source) {
     return success();
   });
   remark::RemarkCategories planned;
-  planned.passed = "tv-plan-reshards";
+  planned.passed = "tv-plan-reshards|tv-fetch-rows";
   if (failed(remark::enableOptimizationRemarks(
           context, std::make_unique<MoveCollector>(moves),
           std::make_unique<remark::RemarkEmittingPolicyAll>(), planned)))

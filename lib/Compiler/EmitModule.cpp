@@ -561,11 +561,15 @@ LogicalResult Emitter::addStep(Operation *op) {
           collective.axes.push_back(layout::toString(sub, mesh.getMesh()));
         collective.source = id(op->getOperand(0));
         collective.target = id(op->getResult(0));
-        for (unsigned i = 1; i < op->getNumOperands(); ++i)
-          collective.more.emplace_back(id(op->getOperand(i)),
-                                       id(op->getResult(i)));
-        if (auto combiner = comm::getCombiner(op))
-          collective.combiner = static_cast<fb::Combiner>(*combiner);
+        for (Value index : op.getRowIndices())
+          collective.indices.push_back(id(index));
+        if (collective.indices.empty()) {
+          for (unsigned i = 1; i < op->getNumOperands(); ++i)
+            collective.more.emplace_back(id(op->getOperand(i)),
+                                         id(op->getResult(i)));
+          if (auto combiner = comm::getCombiner(op))
+            collective.combiner = static_cast<fb::Combiner>(*combiner);
+        }
         if (StringAttr loser = op.getLoserAttr())
           collective.loser = loser.str();
         push(op, op->getName().getStringRef(), std::move(collective));

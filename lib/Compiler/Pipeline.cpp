@@ -106,6 +106,8 @@ static void buildKernels(OpPassManager &passes,
   SetTargetOptions set;
   set.target = options.target;
   passes.addPass(createSetTarget(set));
+  passes.addPass(tv::createFetchRowsPass(
+      {(*plan::parseTarget(options.target))->fetchesRows()}));
   ExpandCompositesOptions expand;
   expand.attention.assign(options.attention.begin(), options.attention.end());
   passes.addNestedPass<func::FuncOp>(createExpandComposites(expand));

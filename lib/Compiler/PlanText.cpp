@@ -153,6 +153,10 @@ private:
          << llvm::join(move->axes, ", ") << "]";
       for (const fb::Pair &pair : pairsOf(*move))
         os << " %" << pair.source() << " to %" << pair.target();
+      if (!move->indices.empty()) {
+        os << " at ";
+        printIds(move->indices);
+      }
       if (!move->loser.empty())
         os << " rather than " << move->loser;
     } else if (const fb::CopyT *copy = step.action.AsCopy()) {

@@ -47,6 +47,8 @@ const char *toString(Step::Kind kind) {
     return "broadcast";
   case Step::Kind::Exchange:
     return "exchange";
+  case Step::Kind::Fetch:
+    return "fetch";
   }
   return "";
 }

@@ -40,6 +40,7 @@ struct Step {
     Broadcast,     ///< coordinate 0 of `axes` holds all; it goes to the others
     Exchange,      ///< any other change without a reduction: grouped sends and
                    ///< receives of index-set intersections
+    Fetch,         ///< rows that indices name: no step from view to view
   };
   Kind kind;
   /// Data moves between devices that differ along these only; for a slice, the

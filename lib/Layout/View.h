@@ -201,6 +201,10 @@ std::vector<Run> localRuns(const Product &product, int64_t bound,
 std::vector<SubAxis> axesOf(const Product &product);
 std::vector<SubAxis> axesOf(const View &view);
 
+/// Whether blocks of a dimension lie along `axes`, outermost first, and nothing
+/// else splits it.
+bool liesInBlocks(const Dim &dim, const std::vector<SubAxis> &axes);
+
 /// The view of a row-major reshape from `from` to `to` under which no byte
 /// moves and every local buffer keeps its order. It always exists: where digits
 /// straddle a result dimension's border, those dimensions become one flat(k).

@@ -361,3 +361,15 @@ std::vector<SubAxis> layout::axesOf(const View &view) {
   std::sort(axes.begin(), axes.end());
   return axes;
 }
+
+bool layout::liesInBlocks(const Dim &dim, const std::vector<SubAxis> &axes) {
+  const Product &product = dim.product;
+  const size_t own = product.size() - axes.size();
+  if (dim.span != 1 || product.size() < axes.size() || own > 1)
+    return false;
+  for (size_t i = 0; i < axes.size(); ++i)
+    if (product[i] != Factor::device(axes[i]))
+      return false;
+  return own == 0 || product.back().kind == Factor::Kind::Stored ||
+         product.back().kind == Factor::Kind::Rest;
+}

@@ -68,9 +68,12 @@ void ModuleBuilder::setPlan(const fb::PlanT &plan) {
     if (const fb::AttendT *attend = step->action.AsAttend();
         attend && attend->grad >= 0)
       features |= kFeatureAttentionGrads;
-    if (const fb::CollectiveT *collective = step->action.AsCollective();
-        collective && !collective->more.empty())
-      features |= kFeatureGroups;
+    if (const fb::CollectiveT *collective = step->action.AsCollective()) {
+      if (!collective->more.empty())
+        features |= kFeatureGroups;
+      if (collective->kind == fb::CollectiveKind::Fetch)
+        features |= kFeatureFetches;
+    }
   }
 }
 

@@ -563,12 +563,56 @@ private:
     if (collective.combiner > fb::Combiner::MAX)
       return Error{"unknown combiner " +
                    std::to_string(static_cast<int>(collective.combiner))};
+    const bool fetches = collective.kind == fb::CollectiveKind::Fetch;
+    if (!fetches && !collective.indices.empty())
+      return Error{"a collective with indices that is no fetch"};
     for (const fb::Pair &pair : pairsOf(collective)) {
       TSR_TRY(checkPair(pair.source(), pair.target()));
-      if (staticShape(*plan.tensors[pair.source()]) !=
-          staticShape(*plan.tensors[pair.target()]))
+      if (!fetches && staticShape(*plan.tensors[pair.source()]) !=
+                          staticShape(*plan.tensors[pair.target()]))
         return Error{"source and target have different global shapes"};
     }
+    TSR_TRY(checkAxes(collective));
+    return fetches ? checkFetch(collective) : Status(Ok{});
+  }
+
+  /// That each index has a dimension, and what is not indexed lies as it did.
+  Status checkFetch(const fb::CollectiveT &fetch) const {
+    const size_t leading = fetch.indices.size();
+    if (leading == 0 || !fetch.more.empty())
+      return Error{"a fetch needs indices, and one tensor"};
+    const layout::View &rows = views[fetch.source], &to = views[fetch.target];
+    const layout::View &at = views[fetch.indices[0]];
+    layout::Shape shape = staticShape(*plan.tensors[fetch.indices[0]]);
+    for (int32_t id : fetch.indices)
+      if ((plan.tensors[id]->dtype != fb::DType::I32 &&
+           plan.tensors[id]->dtype != fb::DType::I64) ||
+          plan.tensors[id]->dtype != plan.tensors[fetch.indices[0]]->dtype ||
+          staticShape(*plan.tensors[id]) != shape || views[id].dims != at.dims)
+        return Error{"indices of a fetch must be i32 or i64, and alike"};
+    layout::Shape table = staticShape(*plan.tensors[fetch.source]);
+    if (table.size() < leading)
+      return Error{"a fetch with more indices than its table has dimensions"};
+    shape.insert(shape.end(), table.begin() + leading, table.end());
+    std::vector<layout::Dim> dims = at.dims;
+    auto isFlat = [](const layout::Dim &dim) { return dim.span != 1; };
+    if (std::ranges::any_of(rows.dims, isFlat) ||
+        std::ranges::any_of(dims, isFlat))
+      return Error{"a fetch of flat dimensions"};
+    dims.insert(dims.end(), rows.dims.begin() + leading, rows.dims.end());
+    if (staticShape(*plan.tensors[fetch.target]) != shape || to.dims != dims)
+      return Error{"what a fetch gives must be as its indices and rows"};
+    if (!rows.partial.empty() || !at.partial.empty() || !to.partial.empty())
+      return Error{"a fetch of partial values"};
+    if (!layout::liesInBlocks(rows.dims[0], axes.back()))
+      return Error{"the rows of a fetch must lie in blocks along its axes"};
+    for (size_t i = 1; i < leading; ++i)
+      if (!layout::liesInBlocks(rows.dims[i], {}))
+        return Error{"a fetch of rows with a split index"};
+    return Ok{};
+  }
+
+  Status checkAxes(const fb::CollectiveT &collective) {
     if (collective.axes.empty())
       return Ok{};
     // The grammar of sub-axes, as those of a partial state.

@@ -49,7 +49,7 @@ static_assert(sizeof(Entry) == 32);
 
 constexpr uint64_t kKnownFeatures = kFeatureAlternatives | kFeatureSums |
                                     kFeatureAddends | kFeatureGroups |
-                                    kFeatureAttentionGrads;
+                                    kFeatureAttentionGrads | kFeatureFetches;
 constexpr uint32_t kMaxSections =
     (kModulePage - sizeof(Header)) / sizeof(Entry);
 

@@ -47,12 +47,13 @@ constexpr size_t kNumSections = 4;
 
 /// Bits of what a reader must know to run a module: some steps run only if
 /// their variant is chosen; some products give sums, too; some have an addend;
-/// some collectives move several tensors.
+/// some collectives move several tensors; some fetch rows.
 constexpr uint64_t kFeatureAlternatives = 1;
 constexpr uint64_t kFeatureSums = 2;
 constexpr uint64_t kFeatureAddends = 4;
 constexpr uint64_t kFeatureGroups = 8;
 constexpr uint64_t kFeatureAttentionGrads = 16;
+constexpr uint64_t kFeatureFetches = 32;
 
 /// What the code of a module needs of the processor: 0 nothing (no code), else
 /// the micro-architecture level x86-64-v<n>.

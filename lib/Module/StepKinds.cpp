@@ -32,8 +32,11 @@ static const ActionKind kKinds[] = {
      }},
     {fb::Action::Collective, "collective",
      [](const fb::ActionUnion &action, Ids &ids, Ids &) {
-       for (const fb::Pair &pair : pairsOf(*action.AsCollective()))
+       const fb::CollectiveT &collective = *action.AsCollective();
+       for (const fb::Pair &pair : pairsOf(collective))
          ids.insert(ids.end(), {pair.source(), pair.target()});
+       ids.insert(ids.end(), collective.indices.begin(),
+                  collective.indices.end());
      }},
     {fb::Action::Copy, "copy",
      [](const fb::ActionUnion &action, Ids &ids, Ids &) {
@@ -78,7 +81,8 @@ layout::Step::Kind tessera::kindOf(const fb::CollectiveT &collective) {
   static_assert(isSame(From::Permute, To::Permute));
   static_assert(isSame(From::Broadcast, To::Broadcast));
   static_assert(isSame(From::Exchange, To::Exchange));
-  static_assert(From::Exchange == From::MAX);
+  static_assert(isSame(From::Fetch, To::Fetch));
+  static_assert(From::Fetch == From::MAX);
   return static_cast<To>(collective.kind);
 }
 

@@ -124,6 +124,13 @@ LogicalResult Emitter::emit(Operation *op) {
                    ? replace(op, plan::AliasKind::Shard, op->getOperand(0))
                    : success();
       })
+      .Case([&](comm::FetchOp fetch) -> LogicalResult {
+        const plan::Target &target = plan::getTarget(fetch);
+        if (target.fetchesRows())
+          return success();
+        return fetch.emitOpError()
+               << "is for other targets than " << target.getName();
+      })
       .Case<comm::CollectiveOpInterface, plan::ChooseOp>(
           [](auto) { return success(); })
       // One that is no splat is data of the plan.

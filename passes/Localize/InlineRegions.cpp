@@ -119,8 +119,16 @@ struct InlineRegions : tv::impl::InlineRegionsPassBase<InlineRegions> {
       any = true;
       if (failed(checkExtents(function)))
         return signalPassFailure();
-      for (LocalRegionOp region : regions)
+      for (LocalRegionOp region : regions) {
+        WalkResult fetches = region.walk([](comm::FetchOp op) {
+          op.emitOpError() << "is none that a local region may have; tv.gather "
+                              "with tv.step = \"fetch\", outside of it, is one";
+          return WalkResult::interrupt();
+        });
+        if (fetches.wasInterrupted())
+          return signalPassFailure();
         inlineRegion(region);
+      }
     }
     if (!any)
       markAllAnalysesPreserved(); // and nothing is verified again

@@ -107,4 +107,50 @@ def VerifyLocalizedPass : Pass<"tv-verify-localized", "::mlir::ModuleOp"> {
   }];
 }
 
+def FetchRowsPass : Pass<"tv-fetch-rows", "::mlir::ModuleOp"> {
+  let summary = "Moves the rows that indices name, not the table that has them";
+  let description = [{
+    Where the target's devices can get rows that data name. A `tv.gather` along its first
+    dimension, a `tv.dispatch` or a `tv.combine` reads rows of a table that lies in blocks
+    over devices: the whole table, which an all-gather brings, or its own rows, of which a
+    reduce-scatter or an all-reduce makes the result. Instead each device fetches the rows
+    that it needs, if that takes less time: three latencies, and of its rows those that
+    others hold, as if these were spread evenly. `tv.step = "fetch"` on the op asks for it
+    in any case.
+
+    ```mlir
+    #m = #tv.mesh<tp = 2>
+    !table = tensor<4x8xf32, #tv.local<#tv.view<#m, [did(tp) * 4, 8], alloc = (0, 1)>, of [8, 8]>>
+    !at = tensor<3xi32, #tv.local<#tv.view<#m, [did(tp) * 3], alloc = (0)>, of [6]>>
+    !all = tensor<6xi32, #tv.local<#tv.view<#m, [6], alloc = (0)>, of [6]>>
+    !part = tensor<6x8xf32, #tv.local<#tv.view<#m, [6, 8], alloc = (0, 1), partial = [tp : sum]>, of [6, 8]>>
+    !rows = tensor<3x8xf32, #tv.local<#tv.view<#m, [did(tp) * 3, 8], alloc = (0, 1)>, of [6, 8]>>
+    func.func @f(%table: !table, %at: !at) -> !rows {
+      %0 = comm.all_gather %at over #m [tp] id 0 : (!at) -> !all
+      %1 = tv.gather %table, %0 dim 0 {tv.step = "fetch"} : (!table, !all) -> !part
+      %2 = comm.reduce_scatter %1 over #m [tp] id 1 : (!part) -> !rows
+      return %2 : !rows
+    }
+    ```
+
+    becomes
+
+    ```mlir
+    #m = #tv.mesh<tp = 2>
+    !table = tensor<4x8xf32, #tv.local<#tv.view<#m, [did(tp) * 4, 8], alloc = (0, 1)>, of [8, 8]>>
+    !at = tensor<3xi32, #tv.local<#tv.view<#m, [did(tp) * 3], alloc = (0)>, of [6]>>
+    !rows = tensor<3x8xf32, #tv.local<#tv.view<#m, [did(tp) * 3, 8], alloc = (0, 1)>, of [6, 8]>>
+    func.func @f(%table: !table, %at: !at) -> !rows {
+      %0 = comm.fetch %table at %at over #m [tp] id 2 loser "reduce-scatter over [tp], 96 bytes, 5.0 us" : (!table, !at) -> !rows
+      return %0 : !rows
+    }
+    ```
+  }];
+  let options = [Option<"fetches", "fetches", "bool", "true",
+                        "Whether devices of the target can; if not, who asks for it is "
+                        "in error">];
+  let dependentDialects = ["::tessera::comm::CommDialect",
+                           "::mlir::arith::ArithDialect"];
+}
+
 #endif // TESSERA_LOCALIZE_PASSES_TD

@@ -77,3 +77,104 @@ func.func @unpaired(%x: tensor<8xf32, #tv.local<#whole, of [8]>>) {
 
 // expected-error @+1 {{'x'}}
 func.func private @unknown_axis() attributes {a = #comm.axes<#m [x]>}
+
+// -----
+
+#m = #tv.mesh<dp = 2, tp = 2>
+!rows = tensor<4x8xf32, #tv.local<#tv.view<#m, [did(tp) * 4, 8]>, of [8, 8]>>
+!at = tensor<5xi32, #tv.local<#tv.view<#m, [5]>, of [5]>>
+!y = tensor<5x8xf32, #tv.local<#tv.view<#m, [5, 8]>, of [5, 8]>>
+func.func @no_index(%rows: !rows) {
+  // expected-error @+1 {{needs the indices of the table}}
+  %r = comm.fetch %rows at over #m [tp] id 0 : (!rows) -> !y
+  return
+}
+
+// -----
+
+#m = #tv.mesh<dp = 2, tp = 2>
+!rows = tensor<4x8xf32, #tv.local<#tv.view<#m, [did(tp) * 4, 8]>, of [8, 8]>>
+!at = tensor<5xi32, #tv.local<#tv.view<#m, [5]>, of [5]>>
+!y = tensor<5x8xf32, #tv.local<#tv.view<#m, [5, 8]>, of [5, 8]>>
+func.func @global_index(%rows: !rows, %i: tensor<5xi32>) {
+  // expected-error @+1 {{needs tensors with a #tv.local encoding}}
+  %r = comm.fetch %rows at %i over #m [tp] id 0 : (!rows, tensor<5xi32>) -> !y
+  return
+}
+
+// -----
+
+#m = #tv.mesh<dp = 2, tp = 2>
+!rows = tensor<4x8xf32, #tv.local<#tv.view<#m, [did(tp) * 4, 8]>, of [8, 8]>>
+!at = tensor<5xi32, #tv.local<#tv.view<#m, [5]>, of [5]>>
+!y = tensor<5x8xf32, #tv.local<#tv.view<#m, [5, 8]>, of [5, 8]>>
+func.func @types(%rows: !rows, %i: !at, %j: tensor<5xi64, #tv.local<#tv.view<#m, [5]>, of [5]>>) {
+  // expected-error @+1 {{needs indices of one type}}
+  %r = comm.fetch %rows at %i, %j over #m [tp] id 0 : (!rows, !at, tensor<5xi64, #tv.local<#tv.view<#m, [5]>, of [5]>>) -> !y
+  return
+}
+
+// -----
+
+#m = #tv.mesh<dp = 2, tp = 2>
+!rows = tensor<4x8xf32, #tv.local<#tv.view<#m, [did(tp) * 4, 8]>, of [8, 8]>>
+!at = tensor<5xi32, #tv.local<#tv.view<#m, [5]>, of [5]>>
+!y = tensor<5x8xf32, #tv.local<#tv.view<#m, [5, 8]>, of [5, 8]>>
+func.func @too_many(%rows: !rows, %i: !at) {
+  // expected-error @+1 {{has 3 indices for a table of 2 dimensions}}
+  %r = comm.fetch %rows at %i, %i, %i over #m [tp] id 0 : (!rows, !at, !at, !at) -> !y
+  return
+}
+
+// -----
+
+#m = #tv.mesh<dp = 2, tp = 2>
+!rows = tensor<4x8xf32, #tv.local<#tv.view<#m, [did(tp) * 4, 8]>, of [8, 8]>>
+!at = tensor<5xi32, #tv.local<#tv.view<#m, [5]>, of [5]>>
+!y = tensor<5x8xf32, #tv.local<#tv.view<#m, [5, 8]>, of [5, 8]>>
+func.func @shape(%rows: !rows, %i: !at) {
+  // expected-error @+1 {{must give rows of the table at each index}}
+  %r = comm.fetch %rows at %i over #m [tp] id 0 : (!rows, !at) -> !at
+  return
+}
+
+// -----
+
+#m = #tv.mesh<dp = 2, tp = 2>
+!rows = tensor<4x8xf32, #tv.local<#tv.view<#m, [did(tp) * 4, 8]>, of [8, 8]>>
+!at = tensor<5xi32, #tv.local<#tv.view<#m, [5]>, of [5]>>
+!y = tensor<5x8xf32, #tv.local<#tv.view<#m, [5, 8]>, of [5, 8]>>
+func.func @other_axes(%rows: !rows, %i: !at) {
+  // expected-error @+1 {{must be split by blocks over the axes that the op names}}
+  %r = comm.fetch %rows at %i over #m [dp] id 0 : (!rows, !at) -> !y
+  return
+}
+
+// -----
+
+#m = #tv.mesh<dp = 2, tp = 2>
+!rows = tensor<4x8xf32, #tv.local<#tv.view<#m, [did(tp) * 4, 8]>, of [8, 8]>>
+!at = tensor<5xi32, #tv.local<#tv.view<#m, [5]>, of [5]>>
+!split = tensor<5x4xf32, #tv.local<#tv.view<#m, [5, did(dp) * 4]>, of [5, 8]>>
+!sum = tensor<5x8xf32, #tv.local<#tv.view<#m, [5, 8], partial = [dp : sum]>, of [5, 8]>>
+func.func @lies_otherwise(%rows: !rows, %i: !at) {
+  // expected-error @+1 {{result must lie as the indices and the rows do}}
+  %r = comm.fetch %rows at %i over #m [tp] id 0 : (!rows, !at) -> !split
+  return
+}
+func.func @partial(%rows: !rows, %i: !at) {
+  // expected-error @+1 {{moves no partial values}}
+  %r = comm.fetch %rows at %i over #m [tp] id 0 : (!rows, !at) -> !sum
+  return
+}
+
+// -----
+
+#m = #tv.mesh<dp = 2, tp = 2>
+#split = #tv.view<#m, [did(tp) * 4]>
+#whole = #tv.view<#m, [8]>
+func.func @no_plan(%x: tensor<8xf32, #split>) {
+  // expected-error @+1 {{moves whole tensors, which no fetch does}}
+  %y = tv.reshard %x plan <fetch over #m [tp]> : (tensor<8xf32, #split>) -> tensor<8xf32, #whole>
+  return
+}

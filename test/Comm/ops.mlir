@@ -32,3 +32,14 @@ func.func @to_partial(%x: tensor<8xf32, #tv.local<#whole, of [8]>>) {
      : (tensor<8xf32, #tv.local<#whole, of [8]>>) -> tensor<8xf32, #tv.local<#partial, of [8]>>
   return
 }
+
+// CHECK-LABEL: @fetch
+func.func @fetch(%rows: tensor<4x3x8xf32, #tv.local<#tv.view<#m, [did(tp) * 4, 3, 8]>, of [8, 3, 8]>>,
+                 %i: tensor<5xi32, #tv.local<#tv.view<#m, [5]>, of [5]>>) {
+  // CHECK: comm.fetch %{{.*}} at %{{.*}}, %{{.*}} over #mesh [tp] id 4 loser "all of it" :
+  %r = comm.fetch %rows at %i, %i over #m [tp] id 4 loser "all of it"
+     : (tensor<4x3x8xf32, #tv.local<#tv.view<#m, [did(tp) * 4, 3, 8]>, of [8, 3, 8]>>,
+        tensor<5xi32, #tv.local<#tv.view<#m, [5]>, of [5]>>, tensor<5xi32, #tv.local<#tv.view<#m, [5]>, of [5]>>)
+    -> tensor<5x8xf32, #tv.local<#tv.view<#m, [5, 8]>, of [5, 8]>>
+  return
+}

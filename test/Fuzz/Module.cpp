@@ -66,7 +66,8 @@ int test::fuzzOne(std::string_view input) {
   builder.setCode("nobody loads it");
   builder.setConstants(std::string(4096, '\0'));
   builder.setFeatures(kFeatureAlternatives | kFeatureSums | kFeatureAddends |
-                      kFeatureGroups | kFeatureAttentionGrads);
+                      kFeatureGroups | kFeatureAttentionGrads |
+                      kFeatureFetches);
   Result<ModuleReader> module = ModuleReader::read(builder.build());
   if (!module) {
     FUZZ_CHECK(!module.message().empty());

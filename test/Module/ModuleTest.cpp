@@ -132,8 +132,8 @@ TEST(Module, Header) {
   features.setPlan(PlanBuilder("<tp = 2>").plan);
   features.setFeatures(kFeatureAlternatives);
   EXPECT_EQ(errorOf(features.build()), "");
-  features.setFeatures(32);
-  EXPECT_ERROR(errorOf(features.build()), "feature bit 5");
+  features.setFeatures(64);
+  EXPECT_ERROR(errorOf(features.build()), "feature bit 6");
   EXPECT_ERROR(errorOf(everything().module("code", std::string(16, '\0'), 9)),
                "x86-64-v9");
 }
@@ -377,6 +377,53 @@ TEST(Module, PlansThatMeanNothing) {
                }),
                "there is no tensor 99");
   EXPECT_ERROR(errorOf(everything().module("", std::string(16, 0))), "no code");
+}
+
+TEST(Module, Fetch) {
+  using PlanT = fb::PlanT;
+  using Fetch = fb::CollectiveT;
+  auto errorAfter = [](auto change) {
+    PlanBuilder b("<tp = 2, dp = 2>");
+    int rows = b.input("rows", {6, 4, 8}, "[did(tp) * _, _, did(dp) * _]");
+    int at = b.input("at", {5, 2}, "[_, _]", fb::DType::I32);
+    int y = b.output("y", {5, 2, 8}, "[_, _, did(dp) * _]");
+    b.fetch(rows, {at, at}, y, {"tp"});
+    change(b.plan, *b.plan.steps[0]->action.AsCollective());
+    return errorOf(b.module());
+  };
+  EXPECT_EQ(errorAfter([](PlanT &, Fetch &) {}), "");
+  const std::tuple<const char *, void (*)(PlanT &, Fetch &)> cases[] = {
+      {"needs indices", [](PlanT &, Fetch &f) { f.indices.clear(); }},
+      {"needs indices, and one tensor",
+       [](PlanT &, Fetch &f) { f.more = {{f.source, f.target}}; }},
+      {"no tensor 9", [](PlanT &, Fetch &f) { f.indices[1] = 9; }},
+      {"i32 or i64, and alike", [](PlanT &, Fetch &f) { f.indices[1] = 2; }},
+      {"what a fetch gives", [](PlanT &, Fetch &f) { f.indices.pop_back(); }},
+      {"more indices than its table",
+       [](PlanT &, Fetch &f) { f.indices = {1, 1, 1, 1}; }},
+      {"must lie in blocks", [](PlanT &, Fetch &f) { f.axes = {"dp"}; }},
+      {"must lie in blocks", [](PlanT &, Fetch &f) { f.axes.clear(); }},
+      {"must lie in blocks",
+       [](PlanT &p, Fetch &) {
+         p.tensors[0]->view = "[_ * did(tp), _, did(dp) * _]";
+       }},
+      {"a split index",
+       [](PlanT &p, Fetch &f) {
+         p.tensors[0]->view = "[did(tp) * _, did(dp) * _, _]";
+         p.tensors[2]->view = "[_, _, _]";
+       }},
+      {"as its indices and rows",
+       [](PlanT &p, Fetch &) { p.tensors[2]->view = "[_, _, _]"; }},
+      {"a fetch of partial values",
+       [](PlanT &p, Fetch &) {
+         p.tensors[2]->view = "[_, _, did(dp) * _], partial = [tp : sum]";
+       }},
+      {"different element types",
+       [](PlanT &p, Fetch &) { p.tensors[2]->dtype = fb::DType::I32; }},
+      {"that is no fetch",
+       [](PlanT &, Fetch &f) { f.kind = fb::CollectiveKind::Exchange; }}};
+  for (const auto &[text, change] : cases)
+    EXPECT_ERROR(errorAfter(change), text);
 }
 
 TEST(Module, Attention) {

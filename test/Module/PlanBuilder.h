@@ -184,6 +184,11 @@ struct PlanBuilder {
     collective.combiner = combiner;
     collective.loser = "exchange, 999 bytes, 12.0 us";
   }
+  void fetch(int table, std::vector<int32_t> indices, int result,
+             std::vector<std::string> axes) {
+    collective(fb::CollectiveKind::Fetch, table, result, std::move(axes));
+    plan.steps.back()->action.AsCollective()->indices = std::move(indices);
+  }
   void copy(int source, int target) {
     auto &copy = step<fb::CopyT>("tv.copy");
     copy.source = source;

@@ -497,6 +497,135 @@ TEST(Collectives, ExchangeOntoItsOwnBuffer) {
   runModule(b.module(), 4, number, number);
 }
 
+/// Rows that are run of memory or not, from ranks or this one, none, outside.
+TEST(Collectives, Fetch) {
+  struct Case {
+    const char *mesh, *table, *at, *result;
+    std::vector<std::string> axes;
+    fb::DType type;
+    int64_t copies;
+  };
+  using enum fb::DType;
+  const Case cases[] = {
+      {"<tp = 1>",
+       "[did(tp) * _, _, _]",
+       "[_, _]",
+       "[_, _, _]",
+       {"tp"},
+       I32,
+       0},
+      {"<tp = 3>",
+       "[did(tp) * _, _, _]",
+       "[_, _]",
+       "[_, _, _]",
+       {"tp"},
+       I32,
+       0},
+      {"<tp = 3>",
+       "[did(tp) * _, _, _]",
+       "[did(tp) * _, _]",
+       "[did(tp) * _, _, _]",
+       {"tp"},
+       I64,
+       0},
+      {"<tp = 4>",
+       "[did(tp) * _, _, _]",
+       "[_, _ * did(tp)]",
+       "[_, _ * did(tp), _]",
+       {"tp"},
+       I32,
+       0},
+      {"<tp = 2>",
+       "[did(tp) * _, _, _], alloc = (2, 0, 1)",
+       "[_, _]",
+       "[_, _, _]",
+       {"tp"},
+       I32,
+       1},
+      {"<tp = 2>",
+       "[did(tp) * _, _, _], alloc = (1, 0, 2)",
+       "[did(tp) * _, _], alloc = (1, 0)",
+       "[did(tp) * _, _, _], alloc = (2, 1, 0)",
+       {"tp"},
+       I32,
+       1},
+      {"<a = 2, b = 2>",
+       "[did(b) * did(a) * _, _, _]",
+       "[did(a) * _, _]",
+       "[did(a) * _, _, _]",
+       {"b", "a"},
+       I32,
+       0},
+      {"<a = 2, b = 2>",
+       "[did(b) * _, _, did(a) * _]",
+       "[did(b) * _, _]",
+       "[did(b) * _, _, did(a) * _]",
+       {"b"},
+       I32,
+       0},
+      {"<a = 4>",
+       "[did(a:(2)2) * _, _, _]",
+       "[did(a) * _, _]",
+       "[did(a) * _, _, _]",
+       {"a:(2)2"},
+       I64,
+       0},
+  };
+  const bool isCPU = !std::getenv("TESSERA_TEST_BACKEND");
+  for (const Case &c : cases) {
+    SCOPED_TRACE(std::string(c.mesh) + " " + c.table + " at " + c.at);
+    PlanBuilder b(c.mesh);
+    int table = b.input("table", {7, 3, 5}, c.table);
+    int rows = b.input("rows", {6, 4}, c.at, c.type);
+    int columns = b.input("columns", {6, 4}, c.at, c.type);
+    int y = b.output("y", {6, 4, 5}, c.result);
+    b.fetch(table, {rows, columns}, y, c.axes);
+    auto row = [](const layout::Shape &i) {
+      return (i[0] * 5 + i[1] * 3) % 9 - 1;
+    };
+    auto column = [](const layout::Shape &i) {
+      return i[0] == 4 ? 3 : i[1] % 3;
+    };
+    const int ranks = layout::parseMesh(c.mesh)->numDevices();
+    if (!isCPU) {
+      onRanks(ranks, [&](tessera_context *context) {
+        tessera_module *module;
+        const std::string file = b.module();
+        tessera_status *status =
+            tessera_module_load(context, file.data(), file.size(), &module);
+        if (!status) {
+          auto memory = sized<tessera_memory>();
+          status = tessera_module_memory(module, nullptr, 0, &memory);
+        }
+        EXPECT_NE(take(status).find("rows are fetched on CPUs alone"),
+                  std::string::npos);
+      });
+      continue;
+    }
+    RunOptions options;
+    options.runs = 3;
+    options.inspect = [&](tessera_binding *binding, int) {
+      auto report = sized<tessera_collective>();
+      ASSERT_OK(tessera_binding_collective(binding, 0, &report));
+      EXPECT_STREQ(report.kind, "fetch");
+      if (ranks > 1)
+        EXPECT_EQ(report.copies > 0, c.copies > 0);
+    };
+    runModule(
+        b.module(), ranks,
+        [&](const std::string &name, const layout::Shape &i, int) -> double {
+          return name == "rows"      ? row(i)
+                 : name == "columns" ? column(i)
+                                     : numberOf(i);
+        },
+        [&](const std::string &, const layout::Shape &i, int) -> double {
+          const int64_t r = row(i), k = column(i);
+          return r < 0 || r >= 7 || k >= 3 ? 0 : numberOf({r, k, i[2]});
+        },
+        options);
+  }
+}
+
 TEST(Collectives, SumsAreTheSameBitsOnAllRanksAndInRankOrder) {
   const int ranks = 6;
   const int64_t n = 1001;

@@ -16,6 +16,7 @@
 #include "Backends/CPU/Code.h"
 #include "Backends/CPU/Collectives.h"
 #include "Backends/CPU/Contract.h"
+#include "Backends/CPU/Fetch.h"
 #include "Layout/Arena.h"
 #include "Support/Clock.h"
 
@@ -225,6 +226,8 @@ public:
   makeCollective(const fb::CollectiveT &collective,
                  const std::vector<layout::SubAxis> &axes,
                  Tensors &tensors) override {
+    if (collective.kind == fb::CollectiveKind::Fetch)
+      return FetchWork::create(collective, axes, tensors, transport);
     Result<CollectivePlan> plan =
         CollectivePlan::create(collective, axes, tensors);
     if (!plan)

@@ -153,7 +153,46 @@ FailureOr<std::shared_ptr<NDArray>> Interpreter::assembled(Operation *op,
   return op->emitOpError() << "reads " << name << ": " << array.message();
 }
 
+/// The rows of the first operand that the others name; zeros of none.
+LogicalResult Interpreter::evaluateFetch(Operation *op) {
+  std::vector<std::shared_ptr<NDArray>> arrays;
+  for (Value operand : op->getOperands()) {
+    FailureOr<std::shared_ptr<NDArray>> array = assembled(op, operand);
+    if (failed(array))
+      return failure();
+    arrays.push_back(*array);
+  }
+  const NDArray &table = *arrays[0];
+  auto indices = ArrayRef(arrays).drop_front();
+  Shape shape = indices[0]->shape;
+  shape.insert(shape.end(), table.shape.begin() + indices.size(),
+               table.shape.end());
+  auto rows = std::make_shared<NDArray>(table.type, shape);
+  for (size_t number = 0; number < rows->data.size(); ++number) {
+    Index to = delinearize(number, shape), from;
+    const size_t rank = indices[0]->shape.size();
+    int64_t place = linearize(ArrayRef(to).take_front(rank), indices[0]->shape);
+    for (const auto &index : indices)
+      from.push_back(index->data[place].whole);
+    bool isInside = llvm::all_of(llvm::enumerate(from), [&](auto each) {
+      return each.value() >= 0 && each.value() < table.shape[each.index()];
+    });
+    llvm::append_range(from, ArrayRef(to).drop_front(rank));
+    rows->data[number] =
+        isInside ? table.data[linearize(from, table.shape)] : Scalar{};
+  }
+  FailureOr<std::optional<Layout>> layout =
+      layoutOf(op, op->getResult(0).getType());
+  if (failed(layout))
+    return failure();
+  values[op->getResult(0)] = distribute(rows, *layout);
+  return success();
+}
+
 LogicalResult Interpreter::evaluateMove(Operation *op) {
+  if (auto move = dyn_cast<tv::MoveOpInterface>(op);
+      move && !move.getRowIndices().empty())
+    return evaluateFetch(op);
   for (auto [operand, result] :
        llvm::zip(op->getOperands(), op->getResults())) {
     FailureOr<std::optional<Layout>> layout = layoutOf(op, result.getType());

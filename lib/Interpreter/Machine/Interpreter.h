@@ -66,6 +66,7 @@ private:
                                             std::vector<Tensor> arguments);
   mlir::LogicalResult evaluate(mlir::Operation *op);
   mlir::LogicalResult evaluateMove(mlir::Operation *op);
+  mlir::LogicalResult evaluateFetch(mlir::Operation *op);
   mlir::LogicalResult evaluateCall(mlir::CallOpInterface op);
   mlir::LogicalResult evaluateRegion(tv::LocalRegionOp op);
   /// By differences, in float64.

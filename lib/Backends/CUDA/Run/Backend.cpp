@@ -76,6 +76,8 @@ public:
   makeCollective(const fb::CollectiveT &collective,
                  const std::vector<layout::SubAxis> &axes,
                  Tensors &tensors) override {
+    if (collective.kind == fb::CollectiveKind::Fetch)
+      return Error{"rows are fetched on CPUs alone"};
     const bool moves = movesBetweenRanks(collective, tensors.module().mesh());
     if (moves && !communicators) {
       Result<std::unique_ptr<Communicators>> opened =

@@ -24,6 +24,8 @@ public:
     return variants;
   }
 
+  bool fetchesRows() const override { return true; }
+
   Status checkOptions(const plan::CodeOptions &options) const override {
     if (!options.programs.empty())
       return Error{"kernels for cpu are no programs of their own; see the "
