@@ -57,6 +57,13 @@ LogicalResult ReadShardingsPass::setViews(StringRef pattern, ViewAttr view,
     if (getView(type) || attributes.contains(kUserViewAttr))
       return emitError(loc) << "'" << name.getValue()
                             << "' has a view already; one place may say it";
+    if (auto tensor = dyn_cast<RankedTensorType>(type);
+        tensor && failed(view.verifyEncoding(
+                      tensor.getShape(), tensor.getElementType(), [&] {
+                        return emitError(loc)
+                               << "does not fit '" << name.getValue() << "': ";
+                      })))
+      return failure();
     set();
     return success();
   };
@@ -82,7 +89,13 @@ LogicalResult ReadShardingsPass::setViews(StringRef pattern, ViewAttr view,
 }
 
 LogicalResult ReadShardingsPass::readLine(StringRef line, Location loc) {
+  if (line.empty() || line.starts_with("#"))
+    return success();
   if (line.consume_front("mesh ")) {
+    if (mesh)
+      return emitError(loc) << "a second mesh; views are on that of the first "
+                               "line, "
+                            << layout::toString(mesh.getMesh());
     Result<layout::Mesh> parsed = layout::parseMesh(line.trim());
     if (!parsed)
       return emitError(loc) << parsed.message();
@@ -91,10 +104,12 @@ LogicalResult ReadShardingsPass::readLine(StringRef line, Location loc) {
     return success(mesh != nullptr);
   }
   auto [pattern, text] = line.split(':');
-  if (!mesh || text.empty())
+  if (!mesh)
     return emitError(loc)
-           << "the first line must be a mesh, as 'mesh <tp = 2>', and others "
-              "names with their view, as 'layers.*.wq: [did(tp) * _, _]'";
+           << "the first line must be a mesh, as 'mesh <tp = 2>'";
+  if (text.trim().empty())
+    return emitError(loc) << "must be names with their view, as "
+                             "'layers.*.wq: [did(tp) * _, _]'";
   Result<layout::View> view = layout::parseView(text.trim(), mesh.getMesh());
   if (!view)
     return emitError(loc) << view.message();

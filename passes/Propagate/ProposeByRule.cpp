@@ -86,6 +86,9 @@ private:
   /// The seconds of the op and of the moves around it; nothing where views are
   /// none of factors.
   std::optional<double> price(const Assignment &assignment) const;
+  std::optional<double> priceMove(int tensor, const View &from,
+                                  const View &to) const;
+  std::optional<double> priceAgain(int tensor, const View &needs) const;
   std::optional<Dim> compose(const Assignment &assignment,
                              const layout::DimFactors &factors) const;
   View viewOf(const Assignment &assignment,
@@ -405,6 +408,46 @@ View Propagation::ByRule::viewOf(const Assignment &assignment,
   return view;
 }
 
+std::optional<double> Propagation::ByRule::priceMove(int tensor,
+                                                     const View &from,
+                                                     const View &to) const {
+  const Tensor &moved = graph.tensors[tensor];
+  auto plan = graph.plans.get(moved.typical, moved.elementBytes, from, to);
+  return plan ? std::optional((*plan)->chosen.cost.seconds) : std::nullopt;
+}
+
+/// What a broadcast's result costs where it lies as `needs`: it is made again
+/// there, and what it is made of moves. Nothing for others.
+std::optional<double> Propagation::ByRule::priceAgain(int tensor,
+                                                      const View &needs) const {
+  const int producer = graph.producers[tensor];
+  if (producer < 0 || graph.nodes[producer].forward)
+    return std::nullopt;
+  const Node &maker = graph.nodes[producer];
+  if (maker.results.size() != 1)
+    return std::nullopt;
+  int source = -1;
+  const FactorsOfDims &made = maker.rule.results[0];
+  View at;
+  for (size_t i = 0; i < maker.operands.size(); ++i) {
+    if (maker.rule.uses[i] == layout::Use::Unread)
+      continue;
+    if (source >= 0 || maker.operands[i] < 0)
+      return std::nullopt;
+    source = maker.operands[i];
+    for (const layout::DimFactors &factors : maker.rule.operands[i]) {
+      auto dim = std::ranges::find(made, factors);
+      if (factors.size() != 1 || dim == made.end() ||
+          maker.rule.factors[factors[0]].kind != Kind::Parallel)
+        return std::nullopt;
+      at.dims.push_back(needs.dims[dim - made.begin()]);
+    }
+  }
+  if (source < 0 || at.dims.size() == made.size())
+    return std::nullopt;
+  return priceMove(source, graph.tensors[source].view, at);
+}
+
 std::optional<double>
 Propagation::ByRule::price(const Assignment &assignment) const {
   if (!assignment.flats.empty())
@@ -418,13 +461,6 @@ Propagation::ByRule::price(const Assignment &assignment) const {
                            : layout::Product{layout::Factor::rest()});
   }
   double seconds = 0;
-  auto move = [&](const layout::OpTensor &tensor, const View &from,
-                  const View &to) {
-    auto plan = graph.plans.get(tensor.shape, tensor.elementBytes, from, to);
-    if (plan)
-      seconds += (*plan)->chosen.cost.seconds;
-    return bool(plan);
-  };
   std::vector<layout::OpTensor> operands, results;
   for (size_t i = 0; i < node.operands.size(); ++i) {
     if (node.operands[i] < 0)
@@ -432,9 +468,16 @@ Propagation::ByRule::price(const Assignment &assignment) const {
     View needs = viewOf(assignment, rule.operands[i]);
     const Tensor &tensor = graph.tensors[node.operands[i]];
     operands.push_back({tensor.typical, tensor.elementBytes, needs});
-    if (rule.uses[i] != layout::Use::Unread &&
-        !move(operands.back(), tensor.view, needs))
+    if (rule.uses[i] == layout::Use::Unread)
+      continue;
+    std::optional<double> moved =
+        priceMove(node.operands[i], tensor.view, needs);
+    if (!moved)
       return std::nullopt;
+    if (*moved > 0)
+      if (auto again = priceAgain(node.operands[i], needs))
+        moved = std::min(*moved, *again);
+    seconds += *moved;
   }
   for (size_t i = 0; i < node.results.size(); ++i) {
     if (node.results[i] < 0)
@@ -448,8 +491,10 @@ Propagation::ByRule::price(const Assignment &assignment) const {
       if (std::vector<SubAxis> axes = layout::axesOf(products[f]);
           !axes.empty() && rule.makesPartial(f, i))
         gets.partial.push_back({std::move(axes), rule.factors[f].combiner});
-    if (!move(results.back(), gets, lies))
+    std::optional<double> moved = priceMove(node.results[i], gets, lies);
+    if (!moved)
       return std::nullopt;
+    seconds += *moved;
   }
   return seconds + layout::opSeconds(rule, products, 1, operands, results,
                                      graph.mesh, graph.plans.getMachine());

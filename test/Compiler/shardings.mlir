@@ -22,6 +22,18 @@
 // RUN: not tessera-compile %t/gpt.mlir --shardings=%t/axis 2>&1 | FileCheck %s --check-prefix=AXIS
 // AXIS: axis:2:1: error: unknown mesh axis 'dp'; the mesh has tp (at column 6 of `[did(dp) * _, _]`)
 
+// RUN: not tessera-compile %t/gpt.mlir --shardings=%t/rank 2>&1 | FileCheck %s --check-prefix=RANK
+// RANK: rank:3:1: error: does not fit 'layers.1.wq': the view describes 1 dimensions
+
+// RUN: not tessera-compile %t/gpt.mlir --shardings=%t/overlap 2>&1 | FileCheck %s --check-prefix=OVERLAP
+// OVERLAP: overlap:2:1: error: does not fit 'y': axis tp is used twice
+
+// RUN: not tessera-compile %t/gpt.mlir --shardings=%t/no-view 2>&1 | FileCheck %s --check-prefix=NOVIEW
+// NOVIEW: no-view:2:1: error: must be names with their view, as 'layers.*.wq: [did(tp) * _, _]'
+
+// RUN: not tessera-compile %t/gpt.mlir --shardings=%t/two-meshes 2>&1 | FileCheck %s --check-prefix=MESHES
+// MESHES: two-meshes:2:1: error: a second mesh; views are on that of the first line, <tp = 2>
+
 // RUN: not tessera-compile %t/gpt.mlir --shardings=%t/missing 2>&1 | FileCheck %s --check-prefix=MISSING
 // MISSING: {{^}}error: cannot read the shardings '{{.*}}missing': No such file
 
@@ -32,6 +44,7 @@
 # Of all layers.
 mesh <tp = 2>
 
+  # Indented, too.
 layers.*.wq: [did(tp) * _, _]
 
 //--- none
@@ -49,6 +62,23 @@ layers.*.wq: [did(tp) * _, _]
 //--- axis
 mesh <tp = 2>
 layers.*.wq: [did(dp) * _, _]
+
+//--- rank
+mesh <tp = 2>
+layers.0.wq: [did(tp) * _, _]
+layers.1.wq: [did(tp) * _]
+
+//--- overlap
+mesh <tp = 2>
+y: [did(tp) * _, _], partial = [tp : sum]
+
+//--- no-view
+mesh <tp = 2>
+x:
+
+//--- two-meshes
+mesh <tp = 2>
+mesh <dp = 2>
 
 //--- gpt.mlir
 !x = tensor<8x8xf32>
