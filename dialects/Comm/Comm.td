@@ -26,8 +26,8 @@ def Comm_Dialect : Dialect {
   let description = [{
     After localization, the only ops in which devices meet. Operands and results
     are one device's parts (`#tv.local`); an op moves each operand from its view
-    to the view of the result of its number. Every device runs the same `comm` ops
-    in the same order.
+    to the view of the result of its number, and `comm.fetch` rows that data name.
+    Every device runs the same `comm` ops in the same order.
   }];
   let dependentDialects = ["::tessera::tv::TensorViewDialect"];
   let useDefaultAttributePrinterParser = 1;

@@ -65,18 +65,22 @@ static comm::AxesAttr getBlockAxes(Value table) {
       axes.push_back(factor.sub);
   if (axes.empty() || !layout::liesInBlocks(view.dims[0], axes))
     return {};
-  return comm::AxesAttr::get(table.getContext(), localOf(table).getView().getMesh(),
-                             axes);
+  return comm::AxesAttr::get(table.getContext(),
+                             localOf(table).getView().getMesh(), axes);
 }
 
-/// The local type, in row-major order.
+/// The local type, with the order in memory of `lies`, or row-major.
 static RankedTensorType getType(Type element, LocalAttr like,
                                 std::vector<layout::Extent> extents,
-                                std::vector<Dim> dims) {
+                                std::vector<Dim> dims, Value lies = {}) {
   layout::View view;
   view.dims = std::move(dims);
-  view.alloc.emplace(view.dims.size());
-  std::iota(view.alloc->begin(), view.alloc->end(), 0);
+  if (lies)
+    view.alloc = viewOf(lies).alloc;
+  if (!view.alloc || view.alloc->size() != view.dims.size()) {
+    view.alloc.emplace(view.dims.size());
+    std::iota(view.alloc->begin(), view.alloc->end(), 0);
+  }
   SmallVector<int64_t> shape;
   for (const layout::Extent &extent : extents)
     shape.push_back(extent.terms.empty() ? extent.constant : layout::kDynamic);
@@ -124,8 +128,7 @@ private:
   bool isCheaper(const Move &move, Operation *op, Value result);
   std::optional<layout::Shape> getMaxShape(Value value);
   Value place(OpBuilder &builder, Value index, ArrayRef<Dim> dims);
-  Value fetch(OpBuilder &builder, const Move &move, Location loc,
-              ValueRange at);
+  Value fetch(OpBuilder &builder, const Move &move, ValueRange at, Value last);
   /// What is to replace `last`, the op's rows or what becomes of them; null if
   /// it is not all there.
   Value build(OpBuilder &builder, const Move &move, GatherOp op, Value last);
@@ -169,8 +172,12 @@ static std::optional<Reader> getReader(Operation *op) {
           return std::nullopt;
         return Reader{op, op.getTable(), 1};
       })
-      .Case([](DispatchOp op) { return Reader{op, op.getTokens(), 1}; })
-      .Case([](CombineOp op) { return Reader{op, op.getBuffers(), 2}; })
+      .Case([](DispatchOp op) {
+        return Reader{op, op.getTokens(), 1};
+      })
+      .Case([](CombineOp op) {
+        return Reader{op, op.getBuffers(), 2};
+      })
       .Default(std::nullopt);
 }
 
@@ -182,8 +189,7 @@ std::optional<Move> Fetcher::findMove(const Reader &reader) {
         ArrayRef(viewOf(table).dims).slice(1, reader.indices - 1), isWhole);
   };
   if (auto gather = reader.table.getDefiningOp<comm::AllGatherOp>()) {
-    const unsigned number =
-        cast<OpResult>(reader.table).getResultNumber();
+    const unsigned number = cast<OpResult>(reader.table).getResultNumber();
     Value table = gather.getInputs()[number];
     comm::AxesAttr axes = getBlockAxes(table);
     if (!axes || !areWhole(table) || !reader.table.hasOneUse() ||
@@ -204,8 +210,7 @@ std::optional<Move> Fetcher::findMove(const Reader &reader) {
     return std::nullopt;
   const layout::View &from = viewOf(made);
   Value to = reduction->getResult(use.getOperandNumber());
-  if (from.partial.size() != 1 || !viewOf(to).partial.empty() ||
-      !isPlain(to) ||
+  if (from.partial.size() != 1 || !viewOf(to).partial.empty() || !isPlain(to) ||
       layout::merged(from.partial[0].axes) !=
           layout::merged(std::vector(axes.getAxes())))
     return std::nullopt;
@@ -258,8 +263,8 @@ bool Fetcher::isCheaper(const Move &move, Operation *op, Value result) {
     rows *= getGlobalShape(combine.getExperts().getType())[1];
   mostBytes = rows;
   rows += rows / (bytes * std::max<int64_t>(made->back(), 1)) * sizeof(int64_t);
-  const double seconds = 3 * machine.alpha + rows * (members - 1) / members /
-                                                 machine.beta;
+  const double seconds =
+      3 * machine.alpha + rows * (members - 1) / members / machine.beta;
   return layout::isLess(seconds, (*plan)->chosen.cost.seconds);
 }
 
@@ -285,27 +290,30 @@ Value Fetcher::place(OpBuilder &builder, Value index, ArrayRef<Dim> dims) {
   layout::View view = cast<LocalAttr>(type.getEncoding()).getLayoutView();
   auto axes = comm::AxesAttr::get(
       builder.getContext(), local.getView().getMesh(),
-      layout::subtract(layout::axesOf(view), layout::axesOf(local.getLayoutView())));
+      layout::subtract(layout::axesOf(view),
+                       layout::axesOf(local.getLayoutView())));
   return comm::SliceOp::create(builder, index.getLoc(), TypeRange{type},
                                ValueRange{index}, axes, nextId++, StringAttr())
       .getResult(0);
 }
 
-/// The rows of the table at `at`, all of one type; null without one of them.
-Value Fetcher::fetch(OpBuilder &builder, const Move &move, Location loc,
-                     ValueRange at) {
+/// The rows of the table at `at`, all of one type, in memory as `last` if that
+/// is these; null without one of them.
+Value Fetcher::fetch(OpBuilder &builder, const Move &move, ValueRange at,
+                     Value last) {
   if (llvm::is_contained(at, Value()) || !llvm::all_equal(at.getTypes()))
     return {};
   LocalAttr table = localOf(move.table), index = localOf(at[0]);
   std::vector<layout::Extent> extents = index.getExtents();
   std::vector<Dim> dims = index.getLayoutView().dims;
-  llvm::append_range(extents, ArrayRef(table.getExtents()).drop_front(at.size()));
+  llvm::append_range(extents,
+                     ArrayRef(table.getExtents()).drop_front(at.size()));
   llvm::append_range(
       dims, ArrayRef(table.getLayoutView().dims).drop_front(at.size()));
   RankedTensorType type = getType(Core::elementOf(move.table), table,
-                                  std::move(extents), std::move(dims));
+                                  std::move(extents), std::move(dims), last);
   return comm::FetchOp::create(
-      builder, loc, type, move.table, at, move.axes, nextId++,
+      builder, last.getLoc(), type, move.table, at, move.axes, nextId++,
       loser.empty() ? StringAttr() : builder.getStringAttr(loser));
 }
 
@@ -314,7 +322,7 @@ Value Fetcher::build(OpBuilder &builder, const Move &move, GatherOp op,
   const int64_t rank = getGlobalShape(op.getIndices().getType()).size();
   Value at = place(builder, op.getIndices(),
                    ArrayRef(viewOf(last).dims).take_front(rank));
-  return fetch(builder, move, op.getLoc(), at);
+  return fetch(builder, move, at, last);
 }
 
 Value Fetcher::build(OpBuilder &builder, const Move &move, DispatchOp op,
@@ -328,7 +336,8 @@ Value Fetcher::build(OpBuilder &builder, const Move &move, DispatchOp op,
     });
   };
   // From 1: rows of no token have 0, and then -1.
-  Value numbers = core.reduce(Combiner::Max, core.iota(0, op.getExperts(), i32), 1);
+  Value numbers =
+      core.reduce(Combiner::Max, core.iota(0, op.getExperts(), i32), 1);
   if (!numbers)
     return {};
   auto inRows = [&](Value like, size_t kept) {
@@ -347,19 +356,19 @@ Value Fetcher::build(OpBuilder &builder, const Move &move, DispatchOp op,
                        .dims[0]);
     return getType(i32, localOf(like), std::move(extents), std::move(dims));
   };
-  Value tokens = ReshapeOp::create(builder, op.getLoc(),
-                                   withOne(numbers, 1), plus(numbers, 1));
-  auto numbered = DispatchOp::create(
-      builder, op.getLoc(),
-      TypeRange{withOne(op.getResult(), 2), op.getCounts().getType(),
-                op.getSlots().getType()},
-      tokens, op.getExperts());
+  Value tokens = ReshapeOp::create(builder, op.getLoc(), withOne(numbers, 1),
+                                   plus(numbers, 1));
+  auto numbered = DispatchOp::create(builder, op.getLoc(),
+                                     TypeRange{withOne(op.getResult(), 2),
+                                               op.getCounts().getType(),
+                                               op.getSlots().getType()},
+                                     tokens, op.getExperts());
   auto [extents, dims] = inRows(op.getResult(), 2);
-  Value at = ReshapeOp::create(
-      builder, op.getLoc(),
-      getType(i32, localOf(op.getResult()), std::move(extents), std::move(dims)),
-      plus(numbered.getResult(), -1));
-  Value rows = fetch(builder, move, op.getLoc(), at);
+  Value at = ReshapeOp::create(builder, op.getLoc(),
+                               getType(i32, localOf(op.getResult()),
+                                       std::move(extents), std::move(dims)),
+                               plus(numbered.getResult(), -1));
+  Value rows = fetch(builder, move, at, last);
   if (!rows || rows.getType() != last.getType())
     return {};
   op.getCounts().replaceAllUsesWith(numbered.getCounts());
@@ -376,7 +385,7 @@ Value Fetcher::build(OpBuilder &builder, const Move &move, CombineOp op,
   Value experts = place(builder, op.getExperts(), dims);
   Value slots = place(builder, op.getSlots(), dims);
   Value weights = place(builder, op.getWeights(), dims);
-  Value rows = fetch(builder, move, op.getLoc(), {experts, slots});
+  Value rows = fetch(builder, move, {experts, slots}, last);
   if (!rows || !weights)
     return {};
   // A choice without a row adds nothing, whatever its weight.
@@ -386,11 +395,12 @@ Value Fetcher::build(OpBuilder &builder, const Move &move, CombineOp op,
       {weights, experts, slots}, core.like(weights, wide),
       [&](ImplicitLocOpBuilder &b, ArrayRef<Value> in) {
         Value isRow;
-        for (auto [index, extent] : {std::pair(in[1], table[0]), {in[2], table[1]}}) {
+        for (auto [index, extent] :
+             {std::pair(in[1], table[0]), {in[2], table[1]}}) {
           Value limit = arith::ConstantOp::create(
               b, b.getIntegerAttr(index.getType(), extent));
-          Value isInside = arith::CmpIOp::create(
-              b, arith::CmpIPredicate::ult, index, limit);
+          Value isInside =
+              arith::CmpIOp::create(b, arith::CmpIPredicate::ult, index, limit);
           isRow = isRow ? arith::AndIOp::create(b, isRow, isInside) : isInside;
         }
         return SmallVector<Value>{arith::SelectOp::create(
@@ -469,10 +479,9 @@ bool Fetcher::replace(const Reader &reader) {
   Recorder recorder;
   OpBuilder builder(op->getContext(), &recorder);
   builder.setInsertionPoint(op);
-  Value rows = TypeSwitch<Operation *, Value>(op)
-                   .Case<GatherOp, DispatchOp, CombineOp>([&](auto reader) {
-                     return build(builder, *move, reader, last);
-                   });
+  Value rows =
+      TypeSwitch<Operation *, Value>(op).Case<GatherOp, DispatchOp, CombineOp>(
+          [&](auto reader) { return build(builder, *move, reader, last); });
   if (!rows || rows.getType() != last.getType()) {
     for (Operation *made : llvm::reverse(recorder.made))
       made->erase();

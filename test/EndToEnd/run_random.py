@@ -15,6 +15,7 @@ import sys
 import tempfile
 
 import shrink
+from random_fetches import Fetches
 from random_graphs import Graph
 from random_programs import Program, arguments, run_seeds
 from run_programs import Case, Tools, check, with_names
@@ -34,6 +35,8 @@ def main():
                         help="kernels for GPUs, on the host")
     parser.add_argument("--graphs", action="store_true",
                         help="programs of random_graphs.py")
+    parser.add_argument("--fetches", action="store_true",
+                        help="programs of random_fetches.py")
     parser.add_argument("--program", type=pathlib.Path, help="in place of seeds")
     parser.add_argument("--sizes", action="append", default=[],
                         help="of a run of the program")
@@ -78,7 +81,8 @@ def main():
             raise RuntimeError(f"seed {seed} failed once, and not again") from None
 
     # Files hold whole values.
-    run_seeds(args, check_seed, partial_inputs=False, make=Graph if args.graphs else Program)
+    make = Graph if args.graphs else Fetches if args.fetches else Program
+    run_seeds(args, check_seed, partial_inputs=False, make=make)
 
 
 if __name__ == "__main__":

@@ -28,8 +28,8 @@ FetchWork::create(const fb::CollectiveT &fetch,
   const int64_t elementBytes = table.elementBytes();
 
   work->group = groupAlong(axes, tensors.module().mesh(), tensors.rank());
-  work->self = std::ranges::find(work->group, tensors.rank()) -
-               work->group.begin();
+  work->self =
+      std::ranges::find(work->group, tensors.rank()) - work->group.begin();
   // What blocks have in common; none at all is one of a row.
   const layout::Factor &last = table.view.dims[0].product.empty()
                                    ? layout::Factor::stored(1)
@@ -58,8 +58,8 @@ FetchWork::create(const fb::CollectiveT &fetch,
   for (int32_t id : fetch.indices) {
     const LocalTensor &index = **tensors.get(id);
     const int64_t bytes = index.elementBytes();
-    work->indices.push_back({placeOf(index), bytes == 8,
-                             front(index.strides, rank, bytes)});
+    work->indices.push_back(
+        {placeOf(index), bytes == 8, front(index.strides, rank, bytes)});
   }
 
   const Shape row = back(table.sizes, leading), dense = rowMajor(row);
