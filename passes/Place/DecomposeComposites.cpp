@@ -44,10 +44,20 @@ static bool cutsSequential(Type type,
   return false;
 }
 
+/// Whether loops over operand `i` are some of those over the first, of which
+/// each of its elements is used many times: where it alone is cut it is
+/// gathered.
+static bool isParameter(const layout::Rule &rule, size_t i) {
+  return i > 0 && rule.operands[i].size() < rule.operands[0].size() &&
+         llvm::all_of(rule.operands[i], [&](const layout::DimFactors &dim) {
+           return llvm::is_contained(rule.operands[0], dim);
+         });
+}
+
 static bool cutsSequential(ShardingRuleOpInterface op) {
   layout::Rule rule = op.getShardingRule();
   for (auto [i, type] : llvm::enumerate(op->getOperandTypes()))
-    if (cutsSequential(type, rule.operands[i], rule))
+    if (!isParameter(rule, i) && cutsSequential(type, rule.operands[i], rule))
       return true;
   for (auto [i, type] : llvm::enumerate(op->getResultTypes()))
     if (cutsSequential(type, rule.results[i], rule))

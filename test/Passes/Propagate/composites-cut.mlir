@@ -34,3 +34,19 @@ func.func @main(%x: !x, %w: tensor<8192xf32>, %l: tensor<4096xi32> {tv.range = [
   %v = tv.cross_entropy %p, %l : (!t, tensor<4096xi32>) -> tensor<4096xf32>
   return %p, %v : !t, tensor<4096xf32>
 }
+
+// -----
+
+// Where a split weight alone cuts it, the weight is gathered, and no row of x is.
+// CHECK-LABEL: @main
+// CHECK: %[[W:.*]] = tv.reshard %arg1 plan <all_gather
+// CHECK: tv.rms_norm %arg0, %[[W]]
+// CHECK-SAME: -> tensor<4096x8192xf32, #tv.view<#tv.mesh<x = 4>, [4096, 8192]
+// CHECK-NOT: tv.reshard
+// CHECK: return
+#m = #tv.mesh<x = 4>
+!w = tensor<8192xf32, #tv.view<#m, [did(x) * _]>>
+func.func @main(%x: tensor<4096x8192xf32>, %w: !w) -> tensor<4096x8192xf32> {
+  %p = tv.rms_norm %x, %w epsilon(1.0e-5) : (tensor<4096x8192xf32>, !w) -> tensor<4096x8192xf32>
+  return %p : tensor<4096x8192xf32>
+}
