@@ -233,8 +233,10 @@ std::optional<layout::Shape> Fetcher::getMaxShape(Value value) {
 bool Fetcher::isCheaper(const Move &move, Operation *op, Value result) {
   std::optional<layout::Shape> moved = getMaxShape(move.from());
   std::optional<layout::Shape> made = getMaxShape(result);
+  std::optional<layout::Shape> table = getMaxShape(move.table);
+  std::optional<layout::Shape> at = getMaxShape(op->getOperand(1));
   loser.clear();
-  if (!moved || !made)
+  if (!moved || !made || !table || !at)
     return false;
   const layout::Mesh &mesh = move.axes.getMesh().getMesh();
   const layout::Machine machine;
@@ -250,21 +252,23 @@ bool Fetcher::isCheaper(const Move &move, Operation *op, Value result) {
   if (!plan)
     return false;
   loser = layout::describe((*plan)->chosen);
-  // Of the rows, which lie evenly, and their indices.
-  auto elementsOf = [&](Value value, const layout::Shape &shape) {
-    return computeProduct(layout::maxLocalShape(viewOf(value), shape, mesh));
-  };
+  // Of the rows, which lie evenly, and their numbers.
   int64_t members = 1;
   for (const layout::SubAxis &sub : move.axes.getAxes())
     members *= sub.size;
-  const double elements = elementsOf(result, *made);
-  double rows = elements * bytes;
-  if (auto combine = dyn_cast<CombineOp>(op))
-    rows *= getGlobalShape(combine.getExperts().getType())[1];
-  mostBytes = rows;
-  rows += rows / (bytes * std::max<int64_t>(made->back(), 1)) * sizeof(int64_t);
-  const double seconds =
-      3 * machine.alpha + rows * (members - 1) / members / machine.beta;
+  const layout::Shape own = layout::maxLocalShape(viewOf(result), *made, mesh);
+  const layout::Shape held =
+      layout::maxLocalShape(viewOf(move.table), *table, mesh);
+  const int64_t indices = isa<CombineOp>(op) ? 2 : 1;
+  const int64_t row =
+      computeProduct(ArrayRef(held).drop_front(indices)) * bytes;
+  // A combine has a row for each choice.
+  const int64_t choices = indices == 2 ? at->back() : 1;
+  mostBytes = computeProduct(own) * choices * bytes;
+  const int64_t numbers = row ? mostBytes / row * sizeof(int64_t) : 0;
+  const double seconds = 3 * machine.alpha + double(mostBytes + numbers) *
+                                                 (members - 1) / members /
+                                                 machine.beta;
   return layout::isLess(seconds, (*plan)->chosen.cost.seconds);
 }
 
@@ -474,6 +478,8 @@ bool Fetcher::replace(const Reader &reader) {
     return false;
   const bool isAfter = op->isBeforeInBlock(move->op);
   Value last = isAfter ? move->to() : op->getResult(0);
+  if (!isPlain(last))
+    return false;
   if (!isCheaper(*move, op, last) && !op->hasAttr(kStepAttr))
     return false;
   Recorder recorder;

@@ -79,3 +79,19 @@ func.func @main(%ids: !ids, %words: !words, %at: !at {tv.range = [0, 6]}, %rows:
   %z = tv.gather %rows, %at dim 0 {tv.step = "fetch"} : (!none, !at) -> !none
   return %y, %z : !y, !none
 }
+
+// -----
+
+// One id, of a table of one dimension: the row is a number, and so is the result.
+// CHECK: comm.fetch
+// CHECK: return
+// RAN tp=1: nothing
+// RAN tp=2: fetch 16 bytes 0 copies
+// RAN tp=3: fetch 24 bytes 0 copies
+// RAN tp=4: fetch 36 bytes 0 copies
+#m = #tv.mesh<tp = 2>
+!t = tensor<61xf32, #tv.view<#m, [did(tp) * _]>>
+func.func @main(%id: tensor<i32> {tv.range = [0, 61]}, %t: !t) -> tensor<f32> {
+  %y = tv.gather %t, %id dim 0 {tv.step = "fetch"} : (!t, tensor<i32>) -> tensor<f32>
+  return %y : tensor<f32>
+}
