@@ -209,7 +209,6 @@ LogicalResult PropagateShardingsPass::addNode(Propagation &graph, Operation &op,
   if (auto rule = dyn_cast<ShardingRuleOpInterface>(op)) {
     node.rule = rule.getShardingRule();
     node.pointwise = op.hasTrait<OpTrait::Pointwise>();
-    node.composite = isa<CompositeOpInterface>(op);
     if (isa<SameViewOp>(op)) {
       node.pointwise = true;
       node.results.resize(1);

@@ -94,7 +94,6 @@ public:
     std::vector<int> operands, results; ///< tensors; -1 for none
     layout::Rule rule;                  ///< unless `forward` is set
     bool pointwise = false;             ///< passes flat dimensions on
-    bool composite = false;             ///< may be decomposed where it is cut
     ViewMap forward, backward;
   };
 

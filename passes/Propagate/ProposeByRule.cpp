@@ -82,7 +82,6 @@ private:
   Assignment assign(const std::vector<const Candidate *> &order) const;
   void assign(int factor, Dim dim, const Candidate &candidate,
               Assignment &to) const;
-  bool isDecomposed(int factor, const Candidate &candidate) const;
   bool isFree(const Candidate &flat, const Assignment &assignment) const;
   /// The seconds of the op and of the moves around it; nothing where views are
   /// none of factors.
@@ -299,22 +298,13 @@ void Propagation::ByRule::collect(int64_t priority) {
 // Choosing
 //===----------------------------------------------------------------------===//
 
-/// Whether the op's result lies along `factor`, which a device has all of, as
-/// its first operand does: what it is made of where that is cut.
-bool Propagation::ByRule::isDecomposed(int factor,
-                                       const Candidate &candidate) const {
-  return node.composite && direction == Direction::Forward &&
-         rule.factors[factor].kind == Kind::Sequential &&
-         rule.isInResult(factor) && candidate.source == node.operands[0];
-}
-
 /// A mesh axis splits one factor: M = did(a) * _ of x, which is better, leaves
 /// N = did(b) * _ of w's did(b) * did(a) * _. A factor is only refined:
 /// did(tp) * _ of x may become did(tp) * did(dp) * _ of another operand.
 void Propagation::ByRule::assign(int factor, Dim dim,
                                  const Candidate &candidate,
                                  Assignment &to) const {
-  if (!carries(rule, factor) && !isDecomposed(factor, candidate))
+  if (!carries(rule, factor))
     return;
   const Candidate *taker = nullptr;
   auto leave = [&](const Dim &other, const Candidate *of) {
