@@ -124,15 +124,14 @@ LogicalResult Emitter::emit(Operation *op) {
                    ? replace(op, plan::AliasKind::Shard, op->getOperand(0))
                    : success();
       })
-      .Case([&](comm::FetchOp fetch) -> LogicalResult {
-        const plan::Target &target = plan::getTarget(fetch);
-        if (target.fetchesRows())
+      .Case([&](comm::CollectiveOpInterface move) -> LogicalResult {
+        const plan::Target &target = plan::getTarget(move);
+        if (move.getRowIndices().empty() || target.fetchesRows())
           return success();
-        return fetch.emitOpError()
+        return move->emitOpError()
                << "is for other targets than " << target.getName();
       })
-      .Case<comm::CollectiveOpInterface, plan::ChooseOp>(
-          [](auto) { return success(); })
+      .Case([](plan::ChooseOp) { return success(); })
       // One that is no splat is data of the plan.
       .Case([&](tv::ConstantOp constant) {
         op->replaceAllUsesWith(plan::ConstantOp::create(
