@@ -383,7 +383,9 @@ Value Fetcher::build(OpBuilder &builder, const Move &move, DispatchOp op,
 Value Fetcher::build(OpBuilder &builder, const Move &move, CombineOp op,
                      Value last) {
   Core core(builder, op);
-  if (!isWhole(viewOf(op.getExperts()).dims[1]))
+  layout::Shape table = getGlobalShape(move.table.getType());
+  if (!isPlain(op.getExperts()) || !isWhole(viewOf(op.getExperts()).dims[1]) ||
+      table[0] == layout::kDynamic || table[1] == layout::kDynamic)
     return {};
   Dim dims[] = {viewOf(last).dims[0], viewOf(op.getExperts()).dims[1]};
   Value experts = place(builder, op.getExperts(), dims);
@@ -393,7 +395,6 @@ Value Fetcher::build(OpBuilder &builder, const Move &move, CombineOp op,
   if (!rows || !weights)
     return {};
   // A choice without a row adds nothing, whatever its weight.
-  layout::Shape table = getGlobalShape(move.table.getType());
   Type wide = core.wide(rows);
   Value kept = core.map(
       {weights, experts, slots}, core.like(weights, wide),
@@ -512,13 +513,15 @@ bool Fetcher::replace(const Reader &reader) {
 }
 
 LogicalResult Fetcher::run() {
-  SmallVector<Reader> readers;
+  SmallVector<Operation *> readers;
   function.walk([&](Operation *op) {
-    if (std::optional<Reader> reader = getReader(op))
-      readers.push_back(*reader);
+    if (getReader(op))
+      readers.push_back(op);
   });
   bool any = false;
-  for (const Reader &reader : readers) {
+  for (Operation *op : readers) {
+    // Its table may be what was fetched before.
+    const Reader reader = *getReader(op);
     // On a mesh on which nothing has to move nothing is to be fetched.
     const bool isTold = reader.op->hasAttr(kStepAttr) && isMoved(reader);
     const bool isReplaced = fetches && replace(reader);

@@ -95,3 +95,23 @@ func.func @main(%id: tensor<i32> {tv.range = [0, 61]}, %t: !t) -> tensor<f32> {
   %y = tv.gather %t, %id dim 0 {tv.step = "fetch"} : (!t, tensor<i32>) -> tensor<f32>
   return %y : tensor<f32>
 }
+
+// -----
+
+// Rows of what was fetched.
+// CHECK: comm.fetch
+// CHECK: comm.fetch
+// CHECK: return
+// RAN tp=1: nothing
+// RAN tp=2: fetch 24 bytes 0 copies, fetch 8 bytes 0 copies
+// RAN tp=3: fetch 40 bytes 0 copies, fetch 32 bytes 0 copies
+// RAN tp=4: fetch 40 bytes 0 copies, fetch 40 bytes 0 copies
+#m = #tv.mesh<tp = 2>
+!t = tensor<8x4xf32, #tv.view<#m, [did(tp) * _, _]>>
+!i = tensor<6xi32, #tv.view<#m, [did(tp) * _]>>
+!y = tensor<6x4xf32, #tv.view<#m, [did(tp) * _, _]>>
+func.func @main(%t: !t, %i: !i {tv.range = [-1, 9]}, %j: !i {tv.range = [-1, 7]}) -> !y {
+  %x = tv.gather %t, %i dim 0 {tv.step = "fetch"} : (!t, !i) -> !y
+  %y = tv.gather %x, %j dim 0 {tv.step = "fetch"} : (!y, !i) -> !y
+  return %y : !y
+}
