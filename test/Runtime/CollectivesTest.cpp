@@ -591,12 +591,12 @@ TEST(Collectives, Fetch) {
       onRanks(ranks, [&](tessera_context *context) {
         tessera_module *module;
         const std::string file = b.module();
+        ASSERT_OK(
+            tessera_module_load(context, file.data(), file.size(), &module));
+        auto memory = sized<tessera_memory>();
         tessera_status *status =
-            tessera_module_load(context, file.data(), file.size(), &module);
-        if (!status) {
-          auto memory = sized<tessera_memory>();
-          status = tessera_module_memory(module, nullptr, 0, &memory);
-        }
+            tessera_module_memory(module, nullptr, 0, &memory);
+        tessera_module_destroy(module);
         EXPECT_NE(take(status).find("rows are fetched on CPUs alone"),
                   std::string::npos);
       });
