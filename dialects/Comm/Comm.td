@@ -131,9 +131,10 @@ def Comm_FetchOp : Op<Comm_Dialect, "fetch",
     by blocks over the axes and by nothing else, the leading dimensions behind it are
     whole, and the other dimensions lie as the result's last ones.
 
-    What moves follows from the indices when it runs: each device tells each other
-    one how many rows it wants, then which, then these move, each once for every
-    element of `at` that names it, none that the device itself holds.
+    What moves follows from the indices when it runs: each row once for every element
+    of `at` that names it, none that the device itself holds. CPUs tell each other how
+    many rows they want, then which, then these move. GPUs read the rows in each
+    other's memory, between two all-reduces of a word by which they meet.
   }];
   let arguments = (ins AnyRankedTensor:$table,
                        Variadic<RankedTensorOf<[I32, I64]>>:$at,

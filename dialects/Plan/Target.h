@@ -68,8 +68,9 @@ public:
     return std::nullopt;
   }
 
-  /// Whether devices can get rows that data name (comm.fetch).
-  virtual bool fetchesRows() const { return false; }
+  /// Whether rows that data name are fetched (comm.fetch) where the model says
+  /// that this takes less time; else only where a program says so (tv.step).
+  virtual bool choosesFetches() const { return false; }
 
   /// Its own passes over local tensors, before kernels are formed.
   virtual void addPasses(mlir::OpPassManager &function) const {}

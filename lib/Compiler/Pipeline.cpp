@@ -107,7 +107,7 @@ static void buildKernels(OpPassManager &passes,
   set.target = options.target;
   passes.addPass(createSetTarget(set));
   passes.addPass(tv::createFetchRowsPass(
-      {(*plan::parseTarget(options.target))->fetchesRows()}));
+      {(*plan::parseTarget(options.target))->choosesFetches()}));
   ExpandCompositesOptions expand;
   expand.attention.assign(options.attention.begin(), options.attention.end());
   passes.addNestedPass<func::FuncOp>(createExpandComposites(expand));

@@ -114,8 +114,8 @@ struct Reader {
 
 class Fetcher {
 public:
-  Fetcher(func::FuncOp function, bool fetches, uint64_t &nextId)
-      : function(function), fetches(fetches), nextId(nextId) {
+  Fetcher(func::FuncOp function, bool chooses, uint64_t &nextId)
+      : function(function), chooses(chooses), nextId(nextId) {
     if (auto sizes = function->getAttrOfType<DictionaryAttr>(kSizesAttr))
       for (NamedAttribute size : sizes)
         maximums[size.getName().str()] = DeclaredSize(size.getValue()).maximum;
@@ -136,7 +136,7 @@ private:
   Value build(OpBuilder &builder, const Move &move, CombineOp op, Value last);
 
   func::FuncOp function;
-  const bool fetches; ///< as the target can
+  const bool chooses; ///< what takes less time
   uint64_t &nextId;
   std::map<std::string, int64_t> maximums;
   std::string loser;
@@ -152,7 +152,7 @@ struct FetchRows : tv::impl::FetchRowsPassBase<FetchRows> {
       nextId = std::max(nextId, op.getId() + 1);
     });
     for (auto function : getOperation().getOps<func::FuncOp>())
-      if (failed(Fetcher(function, fetches, nextId).run()))
+      if (failed(Fetcher(function, chooses, nextId).run()))
         return signalPassFailure();
   }
 };
@@ -524,14 +524,12 @@ LogicalResult Fetcher::run() {
     const Reader reader = *getReader(op);
     // On a mesh on which nothing has to move nothing is to be fetched.
     const bool isTold = reader.op->hasAttr(kStepAttr) && isMoved(reader);
-    const bool isReplaced = fetches && replace(reader);
+    const bool isReplaced = (isTold || chooses) && replace(reader);
     any |= isReplaced;
     if (isTold && !isReplaced)
       return reader.op->emitOpError()
-             << "is to fetch rows (tv.step), but "
-             << (fetches ? "no collective alone brings it rows that lie in "
-                           "blocks over devices"
-                         : "the target's devices fetch none");
+             << "is to fetch rows (tv.step), but no collective alone brings it "
+                "rows that lie in blocks over devices";
   }
   if (!any)
     return success();

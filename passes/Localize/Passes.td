@@ -110,7 +110,7 @@ def VerifyLocalizedPass : Pass<"tv-verify-localized", "::mlir::ModuleOp"> {
 def FetchRowsPass : Pass<"tv-fetch-rows", "::mlir::ModuleOp"> {
   let summary = "Moves the rows that indices name, not the table that has them";
   let description = [{
-    Where the target's devices can get rows that data name. A `tv.gather` along its first
+    A `tv.gather` along its first
     dimension, a `tv.dispatch` or a `tv.combine` reads rows of a table that lies in blocks
     over devices: the whole table, which an all-gather brings, or its own rows, of which a
     reduce-scatter or an all-reduce makes the result. Instead each device fetches the rows
@@ -146,9 +146,9 @@ def FetchRowsPass : Pass<"tv-fetch-rows", "::mlir::ModuleOp"> {
     }
     ```
   }];
-  let options = [Option<"fetches", "fetches", "bool", "true",
-                        "Whether devices of the target can; if not, who asks for it is "
-                        "in error">];
+  let options = [Option<"chooses", "chooses", "bool", "true",
+                        "Whether to fetch where that takes less time; else only what "
+                        "tv.step tells">];
   let dependentDialects = ["::tessera::comm::CommDialect",
                            "::mlir::arith::ArithDialect"];
 }

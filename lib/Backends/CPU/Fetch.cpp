@@ -7,74 +7,31 @@
 //===----------------------------------------------------------------------===//
 
 #include "Backends/CPU/Fetch.h"
-#include "Exec/CollectivePlan.h"
 #include "Support/Try.h"
 
 #include <algorithm>
 #include <cstring>
 
 using namespace tessera;
-using layout::Shape;
 
 Result<std::unique_ptr<Work>>
 FetchWork::create(const fb::CollectiveT &fetch,
                   const std::vector<layout::SubAxis> &axes, Tensors &tensors,
                   Transport *transport) {
+  Result<FetchPlan> plan = FetchPlan::create(fetch, axes, tensors);
+  if (!plan)
+    return plan.error();
   auto work = std::make_unique<FetchWork>();
-  const LocalTensor &table = **tensors.get(fetch.source);
-  const LocalTensor &result = **tensors.get(fetch.target);
-  const LocalTensor &first = **tensors.get(fetch.indices[0]);
-  const size_t leading = fetch.indices.size(), rank = first.sizes.size();
-  const int64_t elementBytes = table.elementBytes();
-
-  work->group = groupAlong(axes, tensors.module().mesh(), tensors.rank());
-  work->self =
-      std::ranges::find(work->group, tensors.rank()) - work->group.begin();
-  // What blocks have in common; none at all is one of a row.
-  const layout::Factor &last = table.view.dims[0].product.empty()
-                                   ? layout::Factor::stored(1)
-                                   : table.view.dims[0].product.back();
-  work->block = last.kind == layout::Factor::Kind::Stored
-                    ? std::max<int64_t>(last.size, 1)
-                    : 1;
-
-  auto front = [](const Shape &shape, size_t count, int64_t factor) {
-    Shape result(shape.begin(), shape.begin() + count);
-    for (int64_t &value : result)
-      value *= factor;
-    return result;
-  };
-  auto back = [](const Shape &shape, size_t count) {
-    return Shape(shape.begin() + count, shape.end());
-  };
-  work->table = placeOf(table);
-  work->result = placeOf(result);
-  work->extents = front(table.globalShape, leading, 1);
-  work->tableStrides = front(table.strides, leading, elementBytes);
-  work->places = first.sizes;
-  work->placeStrides = front(result.strides, rank, elementBytes);
-  work->wanted = first.elements();
-  work->held = product(front(table.sizes, leading, 1));
-  for (int32_t id : fetch.indices) {
-    const LocalTensor &index = **tensors.get(id);
-    const int64_t bytes = index.elementBytes();
-    work->indices.push_back(
-        {placeOf(index), bytes == 8, front(index.strides, rank, bytes)});
-  }
-
-  const Shape row = back(table.sizes, leading), dense = rowMajor(row);
-  const Shape from = back(table.strides, leading);
-  const Shape to = back(result.strides, rank);
-  if (back(result.sizes, rank) != row)
-    return Error{"a fetch gives rows that are not those of its table"};
-  work->rowBytes = product(row) * elementBytes;
-  work->copy = CopyLoop(elementBytes, row, to, from);
-  work->pack = CopyLoop(elementBytes, row, dense, from);
-  work->unpack = CopyLoop(elementBytes, row, to, dense);
-  work->zeros = CopyLoop(elementBytes, row, to, Shape(row.size(), 0));
+  work->wanted = plan->wanted();
+  work->held = plan->held();
+  work->rowBytes = plan->rowBytes();
+  work->copy = plan->copy();
+  work->pack = plan->pack();
+  work->unpack = plan->unpack();
+  work->zeros = plan->fill();
 
   int64_t asked = 0;
-  for (int member : work->group) {
+  for (int member : plan->group) {
     Result<Tensors> theirs = tensors.onRank(member);
     if (!theirs)
       return theirs.error();
@@ -85,7 +42,7 @@ FetchWork::create(const fb::CollectiveT &fetch,
     work->asked.push_back(isOther ? (*index)->elements() : 0);
     asked += work->asked.back();
   }
-  const size_t members = work->group.size();
+  const size_t members = plan->group.size();
   work->counts.resize(members);
   work->theirCounts.resize(members);
   work->wantedEnd.resize(members);
@@ -106,29 +63,32 @@ FetchWork::create(const fb::CollectiveT &fetch,
     const int64_t bytes = (members - 1) * sizeof(int64_t);
     work->report.traffic = {bytes, bytes, 0, 0};
   }
+  work->plan = std::move(*plan);
   return std::unique_ptr<Work>(std::move(work));
 }
 
 void FetchWork::setAddresses(const Bases &bases) {
-  tableData = bases(table);
-  resultData = bases(result);
-  for (Index &index : indices)
-    index.data = bases(index.place);
-  if (group.size() > 1 && !pack.isDense())
+  tableData = bases(plan.table);
+  resultData = bases(plan.result);
+  indexData.clear();
+  for (const FetchPlan::Index &index : plan.indices)
+    indexData.push_back(bases(index.place));
+  if (plan.group.size() > 1 && !pack.isDense())
     packed = bases(packedPlace);
-  if (group.size() > 1 && !unpack.isDense())
+  if (plan.group.size() > 1 && !unpack.isDense())
     received = bases(receivedPlace);
 }
 
 /// Where row `number` of those that are held here lies.
 int64_t FetchWork::bytesToRow(int64_t number) const {
   int64_t bytes = 0;
-  for (size_t d = extents.size(); d-- > 1; number /= extents[d])
-    bytes += number % extents[d] * tableStrides[d];
-  return bytes + number * tableStrides[0];
+  for (size_t d = plan.extents.size(); d-- > 1; number /= plan.extents[d])
+    bytes += number % plan.extents[d] * plan.tableStrides[d];
+  return bytes + number * plan.tableStrides[0];
 }
 
 void FetchWork::findRows() {
+  const layout::Shape &places = plan.places, &extents = plan.extents;
   std::ranges::fill(counts, 0);
   // Once to count them, once to list them.
   for (bool lists : {false, true}) {
@@ -137,9 +97,9 @@ void FetchWork::findRows() {
       int64_t number = 0;
       size_t owner = 0;
       bool isInside = true;
-      for (size_t k = 0; k < indices.size(); ++k) {
-        const Index &index = indices[k];
-        const std::byte *data = index.data;
+      for (size_t k = 0; k < plan.indices.size(); ++k) {
+        const FetchPlan::Index &index = plan.indices[k];
+        const std::byte *data = indexData[k];
         for (size_t d = 0; d < places.size(); ++d)
           data += at[d] * index.strides[d];
         int64_t row = 0;
@@ -154,15 +114,15 @@ void FetchWork::findRows() {
         if (!isInside)
           break;
         if (k == 0) {
-          owner = row / block;
-          row %= block;
+          owner = row / plan.block;
+          row %= plan.block;
         }
         number = number * extents[k] + row;
       }
       std::byte *target = resultData;
       for (size_t d = 0; d < places.size(); ++d)
-        target += at[d] * placeStrides[d];
-      if (isInside && owner != self) {
+        target += at[d] * plan.placeStrides[d];
+      if (isInside && owner != plan.self) {
         if (lists) {
           requests[wantedEnd[owner]] = number;
           targets[wantedEnd[owner]++] = target;
@@ -193,7 +153,7 @@ Status FetchWork::run(const Running &running) {
   if (rowBytes == 0)
     return Ok{}; // on all of the group
   findRows();
-  return group.size() > 1 ? exchange(running) : Ok{};
+  return plan.group.size() > 1 ? exchange(running) : Ok{};
 }
 
 /// What is in `sends` and `receives`, which are empty after it.
@@ -216,9 +176,9 @@ Status FetchWork::exchange(const Running &running) {
   receives.clear();
   constexpr int64_t word = sizeof(int64_t);
   auto forOthers = [&](auto each) {
-    for (size_t member = 0; member < group.size(); ++member)
-      if (member != self)
-        each(member, group[member]);
+    for (size_t member = 0; member < plan.group.size(); ++member)
+      if (member != plan.self)
+        each(member, plan.group[member]);
   };
   forOthers([&](size_t member, int peer) {
     sends.push_back({peer, &counts[member], word});

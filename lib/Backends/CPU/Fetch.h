@@ -15,15 +15,13 @@
 #ifndef TESSERA_BACKENDS_CPU_FETCH_H
 #define TESSERA_BACKENDS_CPU_FETCH_H
 
-#include "Exec/Strided.h"
-#include "Exec/Work.h"
+#include "Exec/FetchPlan.h"
 
 namespace tessera {
 
 class FetchWork final : public Work {
 public:
-  /// `axes`: along which the table's rows lie in blocks, outermost first.
-  /// `transport`: null where there is one rank.
+  /// `axes` as FetchPlan's; `transport`: null where there is one rank.
   static Result<std::unique_ptr<Work>>
   create(const fb::CollectiveT &fetch, const std::vector<layout::SubAxis> &axes,
          Tensors &tensors, Transport *transport);
@@ -33,32 +31,14 @@ public:
   const CollectiveReport *collective() const override { return &report; }
 
 private:
-  /// Of one of the table's dimensions, at each place of the result.
-  struct Index {
-    Place place;
-    bool isWide; ///< i64
-    layout::Shape strides;
-    const std::byte *data = nullptr;
-  };
-
   int64_t bytesToRow(int64_t number) const;
   /// Sorts the wanted rows by who holds them; copies those held here.
   void findRows();
   Status exchange(const Running &running);
   Status swap(const Running &running);
 
-  std::vector<int> group; ///< ranks, by block of rows
-  size_t self = 0;        ///< of the group
-  int64_t block = 1;      ///< rows of a member, but for the last ones
-  Place table, result;
-  std::vector<Index> indices;
-  layout::Shape extents;      ///< of the table's dimensions with indices
-  layout::Shape tableStrides; ///< of these, in bytes
-  layout::Shape places;       ///< local sizes of the indices
-  layout::Shape placeStrides; ///< of these in the result, in bytes
-  int64_t wanted = 0;         ///< how many rows this rank wants
-  int64_t held = 0;           ///< how many it has
-  int64_t rowBytes = 0;
+  FetchPlan plan;
+  int64_t wanted = 0, held = 0, rowBytes = 0; ///< the plan's
   /// Of a row: to the result, to and from what is packed, and of zeros.
   CopyLoop copy, pack, unpack, zeros;
   std::vector<int64_t> asked; ///< by member, the most rows that it may want
@@ -73,6 +53,7 @@ private:
   std::vector<ReceiveMessage> receives;
 
   std::byte *tableData = nullptr, *resultData = nullptr;
+  std::vector<const std::byte *> indexData;
   /// Rows that are no run of memory, sent and received; else null.
   Place packedPlace{}, receivedPlace{};
   std::byte *packed = nullptr, *received = nullptr;

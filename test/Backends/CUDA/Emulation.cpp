@@ -20,6 +20,7 @@
 #include <cstring>
 
 #define TESSERA_HOST_EMULATION
+#define TESSERA_FETCHES
 #define __device__
 #define __global__
 #define __grid_constant__
@@ -80,7 +81,8 @@ struct Entry {
 #define MOVES(BYTES)                                                           \
   ENTRY(CopyArguments, copy_##BYTES)                                           \
   ENTRY(TransposeArguments, transpose_##BYTES)                                 \
-  ENTRY(FillArguments, fill_##BYTES)
+  ENTRY(FillArguments, fill_##BYTES)                                           \
+  ENTRY(FetchArguments, fetch_##BYTES)
 #define FOLDS(TYPE)                                                            \
   ENTRY(FoldArguments, sum_##TYPE)                                             \
   ENTRY(FoldArguments, max_##TYPE)                                             \

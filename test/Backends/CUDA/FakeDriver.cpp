@@ -26,9 +26,9 @@
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <thread>
 #include <vector>
 
@@ -38,7 +38,7 @@ using Step = std::function<void()>;
 namespace {
 
 std::mutex allocatedMutex;
-std::set<DevicePointer> allocated;
+std::map<DevicePointer, size_t> allocated; // and their bytes
 
 constexpr Code kInvalidValue = 1, kNotFound = 500, kCaptureUnsupported = 900;
 
@@ -177,6 +177,16 @@ Code cuDeviceCanAccessPeer(int *can, int device, int peer) {
     sscanf(apart, "%d to %d", &from, &to);
   return *can = device != from || peer != to, 0;
 }
+Code cuCtxEnablePeerAccess(ContextHandle peer, unsigned) {
+  if (!hasContext())
+    return kInvalidValue;
+  auto deviceOf = [](ContextHandle context) {
+    return int(reinterpret_cast<uintptr_t>(context)) - 1;
+  };
+  int can = 0;
+  cuDeviceCanAccessPeer(&can, deviceOf(contexts.back()), deviceOf(peer));
+  return can ? 0 : kInvalidValue;
+}
 Code cuDevicePrimaryCtxRetain(ContextHandle *context, int device) {
   *context = reinterpret_cast<ContextHandle>(uintptr_t(device) + 1);
   return 0;
@@ -201,7 +211,7 @@ Code cuMemAlloc_v2(DevicePointer *pointer, size_t bytes) {
   memset(memory, 0xa5, bytes);
   *pointer = reinterpret_cast<DevicePointer>(memory);
   std::lock_guard lock(allocatedMutex);
-  allocated.insert(*pointer);
+  allocated[*pointer] = bytes;
   return 0;
 }
 Code cuMemFree_v2(DevicePointer pointer) {
@@ -215,6 +225,26 @@ Code cuPointerGetAttribute(void *value, int attribute, DevicePointer pointer) {
     return kInvalidValue;
   return *static_cast<unsigned *>(value) = kMemoryDevice, 0;
 }
+Code cuMemGetAddressRange_v2(DevicePointer *base, size_t *bytes,
+                             DevicePointer pointer) {
+  std::lock_guard lock(allocatedMutex);
+  auto above = allocated.upper_bound(pointer);
+  if (above == allocated.begin())
+    return kInvalidValue;
+  const auto &[start, size] = *--above;
+  if (pointer - start >= size)
+    return kInvalidValue;
+  return *base = start, *bytes = size, 0;
+}
+Code cuIpcGetMemHandle(IpcHandle *handle, DevicePointer base) {
+  memcpy(handle, &base, sizeof base);
+  return 0;
+}
+// Ranks are threads of one process.
+Code cuIpcOpenMemHandle_v2(DevicePointer *, IpcHandle, unsigned) {
+  return kInvalidValue;
+}
+Code cuIpcCloseMemHandle(DevicePointer) { return kInvalidValue; }
 Code cuMemHostAlloc(void **pointer, size_t bytes, unsigned) {
   return *pointer = calloc(1, bytes), 0;
 }

@@ -28,6 +28,8 @@ static_assert(cuda::kNoBinaryForGPU == CUDA_ERROR_NO_BINARY_FOR_GPU);
 static_assert(cuda::kInvalidPTX == CUDA_ERROR_INVALID_PTX);
 static_assert(cuda::kUnsupportedPTX == CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
 static_assert(cuda::kNotReady == CUDA_ERROR_NOT_READY);
+static_assert(cuda::kPeerAccessAlreadyEnabled ==
+              CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
 static_assert(cuda::kSystemDriverMismatch == CUDA_ERROR_SYSTEM_DRIVER_MISMATCH);
 static_assert(int(cuda::kMultiprocessors) ==
               CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
@@ -86,6 +88,8 @@ static_assert(cuda::kEventTimed == CU_EVENT_DEFAULT);
 static_assert(cuda::kEventUntimed == CU_EVENT_DISABLE_TIMING);
 static_assert(cuda::kPointerMemory == CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
 static_assert(cuda::kMemoryDevice == CU_MEMORYTYPE_DEVICE);
+static_assert(sizeof(cuda::IpcHandle) == sizeof(CUipcMemHandle));
+static_assert(cuda::kLazyPeerAccess == CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
 static_assert(cuda::kHostPortable == CU_MEMHOSTALLOC_PORTABLE);
 static_assert(cuda::kHostMapped == CU_MEMHOSTALLOC_DEVICEMAP);
 

@@ -61,6 +61,7 @@ Code cuDeviceGetAttribute(int *value, int attribute, int) {
 Code cuDeviceGetUuid_v2(void *, int) { return 1; }
 Code cuDeviceCanAccessPeer(int *, int, int) { return 1; }
 Code cuPointerGetAttribute(void *, int, DevicePointer) { return 1; }
+Code cuCtxEnablePeerAccess(ContextHandle, unsigned) { return 1; }
 Code cuDevicePrimaryCtxRetain(ContextHandle *context, int) {
   return give(context);
 }
@@ -78,6 +79,12 @@ Code cuMemAlloc_v2(DevicePointer *pointer, size_t bytes) {
 Code cuMemFree_v2(DevicePointer pointer) {
   return free(reinterpret_cast<void *>(pointer)), 0;
 }
+Code cuMemGetAddressRange_v2(DevicePointer *, size_t *, DevicePointer) {
+  return 1;
+}
+Code cuIpcGetMemHandle(IpcHandle *, DevicePointer) { return 1; }
+Code cuIpcOpenMemHandle_v2(DevicePointer *, IpcHandle, unsigned) { return 1; }
+Code cuIpcCloseMemHandle(DevicePointer) { return 1; }
 Code cuMemHostAlloc(void **pointer, size_t bytes, unsigned) {
   return *pointer = calloc(1, bytes), 0;
 }

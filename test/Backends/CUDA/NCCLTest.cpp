@@ -205,6 +205,50 @@ TEST_F(NCCL, SymmetricMemoryIsShared) {
   }
 }
 
+TEST_F(NCCL, RowsAreReadFromPeersOrGathered) {
+  PlanBuilder b("<dp = 2, tp = 2>");
+  int x = b.input("x", {7, 6}, "[did(tp) * _, _]");
+  int z = b.input("z", {7, 6}, "[did(tp) * _, _]");
+  int at = b.input("at", {2, 5}, "[did(dp) * _, did(tp) * _]", fb::DType::I64);
+  int table =
+      b.tensor("table", {7, 6}, "[did(tp) * _, _]", fb::Storage::Symmetric);
+  int y = b.output("y", {2, 5, 6}, "[did(dp) * _, did(tp) * _, _]");
+  b.copy(x, table);
+  b.fetch(table, {at}, y, {"tp"});
+  b.copy(z, table); // which no peer may see
+  auto row = [](const layout::Shape &i) { return (i[0] * 5 + i[1]) % 9 - 1; };
+  auto value = [&](const std::string &port, const layout::Shape &i, int) {
+    return port == "at" ? row(i) : port == "z" ? -1 : 1 + i[0] * 6 + i[1];
+  };
+  auto expected = [&](const std::string &, const layout::Shape &i, int) {
+    const int64_t r = row(i);
+    return r < 0 || r > 6 ? 0 : 1 + r * 6 + i[2];
+  };
+  const std::string unreached =
+      "a fetch gathers its whole table: cannot reach GPU 2: ";
+  for (const char *apart : {"", "3 to 2", "3 to 1"}) {
+    setenv("TESSERA_FAKE_CUDA_APART", apart, 1);
+    fake().reset();
+    lines.clear();
+    // (That GPU 1 is out of reach is nothing to the group of GPU 3.)
+    const bool isGathered = std::string(apart) == "3 to 2";
+    RunOptions options;
+    options.runs = 3;
+    options.context.log = keepLine;
+    options.inspect = [&](tessera_binding *binding, int) {
+      auto report = sized<tessera_collective>();
+      ASSERT_OK(tessera_binding_collective(binding, 0, &report));
+      EXPECT_STREQ(report.kind, "fetch");
+    };
+    runModule(b.module(), 4, value, expected, options);
+    EXPECT_EQ(linesWith(unreached), isGathered ? 4 : 0);
+    // Once to run and once to record.
+    EXPECT_EQ(fake().calls("allGather"), isGathered ? 4 * 2 : 0);
+    EXPECT_EQ(fake().calls("allReduce"), isGathered ? 0 : 4 * 2 * 2);
+  }
+  unsetenv("TESSERA_FAKE_CUDA_APART");
+}
+
 TEST_F(NCCL, SymmetricMemoryOfAModuleWithoutPeersIsSharedLater) {
   // The second module takes over what the first one has had.
   auto plan = [](CollectiveKind kind, const char *from, const char *to) {

@@ -194,12 +194,21 @@ EXPORT cuDeviceGetAttribute(int *value, int attribute, int) {
   }
   return kInvalidValue;
 }
-// Only asked about what NCCL did, which is not here.
+// Only asked about what NCCL did, or by ranks of it, which are not here.
 EXPORT cuDeviceGetUuid_v2(void *, int) { return kInvalidValue; }
 EXPORT cuDeviceCanAccessPeer(int *, int, int) { return kInvalidValue; }
 EXPORT cuPointerGetAttribute(void *, int, DevicePointer) {
   return kInvalidValue;
 }
+EXPORT cuCtxEnablePeerAccess(ContextHandle, unsigned) { return kInvalidValue; }
+EXPORT cuMemGetAddressRange_v2(DevicePointer *, size_t *, DevicePointer) {
+  return kInvalidValue;
+}
+EXPORT cuIpcGetMemHandle(IpcHandle *, DevicePointer) { return kInvalidValue; }
+EXPORT cuIpcOpenMemHandle_v2(DevicePointer *, IpcHandle, unsigned) {
+  return kInvalidValue;
+}
+EXPORT cuIpcCloseMemHandle(DevicePointer) { return kInvalidValue; }
 EXPORT cuDevicePrimaryCtxRetain(ContextHandle *context, int device) {
   ENTER(false);
   ++fake.retained[device];

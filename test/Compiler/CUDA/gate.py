@@ -57,6 +57,8 @@ def inspect(text, accesses, may_spill):
     for shared in re.findall(r"^// \w+: \d+ registers, (\d+) bytes of shared", text, re.M):
         if int(shared) > 48 << 10:
             yield f"{shared} bytes of static shared memory"
+    if re.search(r"points = .*Point\(0\b", text):
+        return  # of no element it loads none
     types = {name: type for type, name in
              re.findall(r"Tensor<(?:const )?(\w+),[^>]*> (\w+);", text)}
     # The text asks whether neighbours are one access before it uses such accesses. (Of

@@ -1,5 +1,4 @@
 // RUN: tessera-opt %s --split-input-file --tv-fetch-rows --verify-diagnostics
-// RUN: not tessera-opt %s --tessera="to=kernels target=cuda:sm_90a" --split-input-file 2>&1 | FileCheck %s --check-prefix=GPU
 
 #m = #tv.mesh<tp = 2>
 !t = tensor<4x8xf32, #tv.local<#tv.view<#m, [4 * did(tp), 8], alloc = (0, 1)>, of [8, 8]>>
@@ -19,13 +18,4 @@ func.func @another_step(%x: tensor<8xf32>) -> tensor<8xf32> {
   // expected-error @+1 {{'tv.step' is of a tv.reshard, and names the kind of a step, such as "all_gather"; or "fetch", of an op that reads rows by indices}}
   %y = tv.gelu %x {tv.step = "fetch"} : (tensor<8xf32>) -> tensor<8xf32>
   return %y : tensor<8xf32>
-}
-
-// -----
-
-// GPU: error: 'tv.gather' op is to fetch rows (tv.step), but the target's devices fetch none
-#m = #tv.mesh<tp = 2>
-func.func @main(%t: tensor<8x8xf32, #tv.view<#m, [did(tp) * _, _]>>, %i: tensor<4xi32>) -> tensor<4x8xf32> {
-  %0 = tv.gather %t, %i dim 0 {tv.step = "fetch"} : (tensor<8x8xf32, #tv.view<#m, [did(tp) * _, _]>>, tensor<4xi32>) -> tensor<4x8xf32>
-  return %0 : tensor<4x8xf32>
 }

@@ -1,8 +1,13 @@
 // RUN: tessera-opt %s --split-input-file --tv-fetch-rows --mlir-print-local-scope | FileCheck %s
+// Where nothing is chosen, what tv.step tells is fetched.
+// RUN: tessera-opt %s --split-input-file --tv-fetch-rows=chooses=false --mlir-print-local-scope | FileCheck %s --check-prefix=TOLD
 
 // Words over four devices, tokens too: each device gets the rows of its own tokens, and
 // the ids stay where they are. A reduce-scatter moves four times as much.
 // CHECK-LABEL: @words
+// TOLD-LABEL: @words
+// TOLD-NOT: comm.fetch
+// TOLD: comm.reduce_scatter
 // CHECK-SAME: %[[T:.*]]: tensor<8000x1024xf32, {{.*}}, %[[I:.*]]: tensor<1024xi32
 // CHECK-NEXT: %[[R:.*]] = comm.fetch %[[T]] at %[[I]] over #tv.mesh<tp = 4> [tp] id 2 loser "reduce-scatter over [tp], 12582912 bytes, {{.*}}"
 // CHECK-SAME: -> tensor<1024x1024xf32, #tv.local<#tv.view<#tv.mesh<tp = 4>, [did(tp) * 1024, 1024], alloc = (0, 1)>, of [4096, 1024]>>
@@ -64,6 +69,9 @@ func.func @all_ids(%t: !t, %i: !i) -> !y attributes {tv.sizes = {n = 4096}} {
 // Tokens and choices are gathered in one step; then the choices alone are. A buffer's row
 // has the number of its token; what a token got are the rows of its own choices.
 // CHECK-LABEL: @experts
+// TOLD-LABEL: @experts
+// TOLD: comm.fetch
+// TOLD: comm.fetch
 // CHECK-SAME: %[[X:.*]]: tensor<4x16xf32, {{.*}}, %[[E:.*]]: tensor<4x2xi32, {{.*}}, %[[W:.*]]: tensor<4x2xf32, {{.*}})
 // CHECK: %[[ALL:.*]] = comm.all_gather %[[E]] over #tv.mesh<ep = 2> [ep] id 0
 // CHECK: %[[N:.*]], %{{.*}}, %[[SLOTS:.*]] = tv.dispatch %{{.*}}, %[[ALL]] : {{.*}} -> (tensor<3x3x1xi32, {{.*}}

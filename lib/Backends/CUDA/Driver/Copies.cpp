@@ -30,6 +30,7 @@ namespace {
 
 constexpr size_t kMaxLoops = kMaxRank + 1;
 constexpr size_t kMaxMembers = 128;
+constexpr size_t kMaxIndices = 4;
 
 struct Loop {
   uint32_t size, magic, shift, unused;
@@ -57,6 +58,20 @@ struct FillArguments {
   uint32_t count, rank;
   alignas(16) std::byte value[16];
   Loop loops[kMaxLoops];
+};
+
+struct FetchArguments {
+  std::byte *target;
+  uint64_t rowBytes, block;
+  uint32_t places, placeRank;
+  uint32_t words, rowRank;
+  uint32_t lanes;
+  uint32_t indices, wide, unused;
+  const std::byte *at[kMaxIndices];
+  uint64_t extents[kMaxIndices];
+  int64_t strides[kMaxLoops][kMaxIndices];
+  Loop place[kMaxLoops], row[kMaxLoops];
+  const std::byte *rows[kMaxMembers];
 };
 
 struct FoldArguments {
@@ -256,5 +271,60 @@ Status RuntimeLaunches::fold(DType dtype, layout::Combiner combiner,
   launches.push_back(launchOf(
       std::string("tessera_") + layout::toString(combiner) + "_" + type,
       blocksFor(ceilDiv(count, aThread * RuntimeLaunch::kThreads)), arguments));
+  return Ok{};
+}
+
+Status RuntimeLaunches::fetch(const FetchPlan &plan,
+                              std::span<const std::byte *const> members,
+                              std::span<const std::byte *const> indices,
+                              std::byte *result) {
+  if (members.size() > kMaxMembers || indices.size() > kMaxIndices)
+    return Error{"rows of " + std::to_string(members.size()) + " ranks by " +
+                 std::to_string(indices.size()) + " indices; at most " +
+                 std::to_string(kMaxMembers) + " and " +
+                 std::to_string(kMaxIndices) + " are supported on GPUs"};
+  const int64_t places = plan.wanted(), bytes = plan.rowBytes();
+  if (places == 0 || bytes == 0)
+    return Ok{};
+  const CopyLoop loop = plan.unpack();
+  std::vector<Dim> row(loop.loops().begin(), loop.loops().end());
+  int64_t unit = loop.unitBytes() | bytes;
+  for (int64_t stride : plan.placeStrides)
+    unit |= stride;
+  for (const std::byte *member : members)
+    unit |= reinterpret_cast<uintptr_t>(member);
+  const int64_t word = wordOf(row, unit, result, nullptr);
+  if (loop.unitBytes() > word || row.empty())
+    row.push_back({loop.unitBytes() / word, word, word});
+  const uint64_t words = bytes / word;
+  if (uint64_t(places) >> 31 || words >> 31)
+    return Error{std::to_string(places) + " rows of " + std::to_string(bytes) +
+                 " bytes are too many on GPUs, or too large"};
+
+  FetchArguments arguments{};
+  arguments.target = result;
+  arguments.rowBytes = bytes;
+  arguments.block = plan.block;
+  arguments.places = places;
+  arguments.placeRank = plan.places.size();
+  arguments.words = words;
+  arguments.rowRank = row.size();
+  std::ranges::transform(row, arguments.row, loopOf);
+  arguments.lanes = std::min<uint64_t>(std::bit_ceil(words), 32);
+  arguments.indices = indices.size();
+  arguments.wide = plan.indices[0].isWide;
+  for (size_t d = 0; d < plan.places.size(); ++d)
+    arguments.place[d] = loopOf({plan.places[d], plan.placeStrides[d], 0});
+  for (size_t k = 0; k < indices.size(); ++k) {
+    arguments.at[k] = indices[k];
+    arguments.extents[k] = plan.extents[k];
+    for (size_t d = 0; d < plan.places.size(); ++d)
+      arguments.strides[d][k] = plan.indices[k].strides[d];
+  }
+  std::ranges::copy(members, arguments.rows);
+  launches.push_back(launchOf(
+      "tessera_fetch_" + std::to_string(word),
+      blocksFor(ceilDiv(places, RuntimeLaunch::kThreads / arguments.lanes)),
+      arguments));
   return Ok{};
 }

@@ -15,7 +15,7 @@
 #ifndef TESSERA_BACKENDS_CUDA_DRIVER_COPIES_H
 #define TESSERA_BACKENDS_CUDA_DRIVER_COPIES_H
 
-#include "Exec/Strided.h"
+#include "Exec/FetchPlan.h"
 #include "Layout/View.h"
 #include "Support/DType.h"
 
@@ -49,6 +49,10 @@ public:
   Status fold(DType dtype, layout::Combiner combiner,
               std::span<const std::byte *const> members, int64_t count,
               std::byte *target);
+
+  /// The wanted rows, from where the members' rows lie dense.
+  Status fetch(const FetchPlan &plan, std::span<const std::byte *const> members,
+               std::span<const std::byte *const> indices, std::byte *result);
 
   std::vector<RuntimeLaunch> launches;
 

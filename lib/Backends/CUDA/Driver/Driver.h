@@ -17,6 +17,8 @@
 
 #include "Exec/Failure.h"
 
+#include <array>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 
@@ -31,6 +33,11 @@ using Function = struct FunctionObject *;
 using Graph = struct GraphObject *;
 using GraphExec = struct GraphExecObject *;
 using GraphNode = struct GraphNodeObject *;
+/// Of an allocation, for other processes.
+struct IpcHandle {
+  std::array<char, 64> bytes;
+  auto operator<=>(const IpcHandle &) const = default;
+};
 
 /// A result of the driver; 0 is success.
 using Code = int;
@@ -42,6 +49,7 @@ constexpr Code kNoBinaryForGPU = 209;
 constexpr Code kInvalidPTX = 218;
 constexpr Code kUnsupportedPTX = 222;
 constexpr Code kNotReady = 600;
+constexpr Code kPeerAccessAlreadyEnabled = 704;
 constexpr Code kSystemDriverMismatch = 803;
 
 enum Attribute {
@@ -92,6 +100,7 @@ struct KernelNode {
 constexpr unsigned kEventTimed = 0, kEventUntimed = 2;
 constexpr int kPointerMemory = 2, kMemoryDevice = 2;
 constexpr unsigned kHostPortable = 1, kHostMapped = 2;
+constexpr unsigned kLazyPeerAccess = 1;
 
 /// F(member, exported name, parameters)
 #define TESSERA_CUDA_DRIVER(F)                                                 \
@@ -111,9 +120,18 @@ constexpr unsigned kHostPortable = 1, kHostMapped = 2;
   F(primaryRelease, cuDevicePrimaryCtxRelease_v2, (int device))                \
   F(ctxPush, cuCtxPushCurrent_v2, (ContextHandle context))                     \
   F(ctxPop, cuCtxPopCurrent_v2, (ContextHandle * context))                     \
+  F(ctxEnablePeerAccess, cuCtxEnablePeerAccess,                                \
+    (ContextHandle peer, unsigned flags))                                      \
   F(memGetInfo, cuMemGetInfo_v2, (size_t * free, size_t * total))              \
   F(memAlloc, cuMemAlloc_v2, (DevicePointer * pointer, size_t bytes))          \
   F(memFree, cuMemFree_v2, (DevicePointer pointer))                            \
+  F(memGetAddressRange, cuMemGetAddressRange_v2,                               \
+    (DevicePointer * base, size_t * bytes, DevicePointer pointer))             \
+  F(ipcGetMemHandle, cuIpcGetMemHandle,                                        \
+    (IpcHandle * handle, DevicePointer base))                                  \
+  F(ipcOpenMemHandle, cuIpcOpenMemHandle_v2,                                   \
+    (DevicePointer * base, IpcHandle handle, unsigned flags))                  \
+  F(ipcCloseMemHandle, cuIpcCloseMemHandle, (DevicePointer base))              \
   F(memHostAlloc, cuMemHostAlloc,                                              \
     (void **pointer, size_t bytes, unsigned flags))                            \
   F(memFreeHost, cuMemFreeHost, (void *pointer))                               \

@@ -9,7 +9,7 @@
 #ifndef TESSERA_BACKENDS_CUDA_NCCL_COMMUNICATORS_H
 #define TESSERA_BACKENDS_CUDA_NCCL_COMMUNICATORS_H
 
-#include "Backends/CUDA/Driver/Device.h"
+#include "Backends/CUDA/Driver/PeerMemory.h"
 #include "Backends/CUDA/NCCL/NCCL.h"
 #include "Exec/Backend.h"
 #include "Exec/Work.h"
@@ -99,6 +99,9 @@ public:
   /// NCCL cannot map it between some.
   Outcome<Ok> share(Peers &peers, std::byte *pointer, size_t bytes);
 
+  /// What kernels reach without NCCL.
+  PeerMemory &peers() { return peerMemory; }
+
   Status poll() override;
   void abort() override;
 
@@ -108,7 +111,7 @@ public:
 
 private:
   Communicators(Device &device, const nccl::Api &api, uint32_t flags)
-      : device(device), api(api), flags(flags) {}
+      : device(device), api(api), flags(flags), peerMemory(device) {}
   void addMember(const Partition &partition);
   class Joining;
   Status makeWorld(Peers &peers);
@@ -130,6 +133,7 @@ private:
   Device &device;
   const nccl::Api &api;
   const uint32_t flags;
+  PeerMemory peerMemory;
   std::vector<Member> members; ///< the world first
   std::set<std::byte *> memory;
   /// Set by the thread that aborts when it is done.

@@ -15,6 +15,7 @@
 #include "Backends/CUDA/CuDNN/Attend.h"
 #include "Backends/CUDA/Driver/Launch.h"
 #include "Backends/CUDA/NCCL/Collectives.h"
+#include "Backends/CUDA/NCCL/Fetch.h"
 #include "Backends/CUDA/Run/Program.h"
 #include "Layout/Arena.h"
 #include "Support/Try.h"
@@ -76,8 +77,6 @@ public:
   makeCollective(const fb::CollectiveT &collective,
                  const std::vector<layout::SubAxis> &axes,
                  Tensors &tensors) override {
-    if (collective.kind == fb::CollectiveKind::Fetch)
-      return Error{"rows are fetched on CPUs alone"};
     const bool moves = movesBetweenRanks(collective, tensors.module().mesh());
     if (moves && !communicators) {
       Result<std::unique_ptr<Communicators>> opened =
@@ -86,9 +85,11 @@ public:
         return opened.error();
       communicators = std::move(*opened);
     }
-    return cuda::makeCollective(*binaries,
-                                moves ? communicators.get() : nullptr,
-                                collective, axes, tensors);
+    Communicators *used = moves ? communicators.get() : nullptr;
+    return collective.kind == fb::CollectiveKind::Fetch
+               ? makeFetch(*binaries, used, collective, axes, tensors)
+               : cuda::makeCollective(*binaries, used, collective, axes,
+                                      tensors);
   }
 
   Result<std::unique_ptr<Work>> makeCopy(const CopyLoop &loop, Place target,

@@ -24,7 +24,7 @@ public:
     return variants;
   }
 
-  bool fetchesRows() const override { return true; }
+  bool choosesFetches() const override { return true; }
 
   Status checkOptions(const plan::CodeOptions &options) const override {
     if (!options.programs.empty())

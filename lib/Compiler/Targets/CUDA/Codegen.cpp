@@ -67,10 +67,12 @@ static std::string getOrigin(func::FuncOp kernel, plan::LaunchOp launch) {
 }
 
 /// The runtime's kernels that a program may need: moves of words not smaller
-/// than its smallest element, and the folds of its collectives.
+/// than its smallest element, fetches of rows, and the folds of its
+/// collectives.
 static std::string getRuntimeText(ModuleOp program) {
   size_t smallest = 16;
   std::set<std::string> folds;
+  bool fetches = false;
   auto visit = [&](Value value, bool moves) {
     auto type = dyn_cast<RankedTensorType>(value.getType());
     std::optional<DType> dtype;
@@ -92,14 +94,18 @@ static std::string getRuntimeText(ModuleOp program) {
     for (Value argument : block->getArguments())
       visit(argument, false);
     for (Operation &op : *block) {
+      auto move = dyn_cast<comm::CollectiveOpInterface>(op);
+      fetches |= move && !move.getRowIndices().empty();
       for (Value operand : op.getOperands())
-        visit(operand, isa<comm::CollectiveOpInterface>(op));
+        visit(operand, bool(move));
       for (Value result : op.getResults())
         visit(result, false);
     }
   });
   std::string text =
       "#define TESSERA_SMALLEST " + std::to_string(smallest) + "\n";
+  if (fetches)
+    text += "#define TESSERA_FETCHES\n";
   text += "#define TESSERA_FOLDS";
   for (const std::string &fold : folds)
     text += fold;

@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Copies between strided boxes, transposed copies, fills and the reductions of
-// collectives: the binary "runtime" of each cuda module. What they are called
-// with is prepared by Backends/CUDA/Driver/Copies.cpp, which has the same
-// structs. NVRTC compiles this file as it is, without any header.
+// Copies between strided boxes, transposed copies, fills, fetches of rows and
+// the reductions of collectives: the binary "runtime" of each cuda module. What
+// they are called with is prepared by Backends/CUDA/Driver/Copies.cpp, which
+// has the same structs. NVRTC compiles this file as it is, without any header.
 //
 // Every kernel is right for any number of blocks, of kThreads threads. All
 // offsets are in bytes.
@@ -70,6 +70,21 @@ struct FillArguments {
   uint32_t count, rank;
   uint4 value; // repeated to 16 bytes
   Loop loops[17];
+};
+
+struct FetchArguments {
+  uint8_t *target;
+  uint64_t rowBytes; // of a member's row, which is dense
+  uint64_t block;    // rows of a member, by the first index
+  uint32_t places, placeRank;
+  uint32_t words, rowRank; // of a row
+  uint32_t lanes;          // threads of a row, a power of two
+  uint32_t indices, wide, unused; // wide: i64
+  const uint8_t *at[4];
+  uint64_t extents[4];
+  int64_t strides[17][4]; // of the indices, by loop over places
+  Loop place[17], row[17];
+  const uint8_t *rows[128]; // by member
 };
 
 struct FoldArguments {
@@ -211,7 +226,7 @@ __device__ __forceinline__ void fillBox(const FillArguments &a) {
     fillBox<TYPE>(a);                                                          \
   }
 // The compiler says in front of this file how many bytes the smallest element
-// of a program has: no word is smaller.
+// of a program has: no word is smaller; and whether it fetches rows.
 #ifndef TESSERA_SMALLEST
 #define TESSERA_SMALLEST 1
 #endif
@@ -226,6 +241,95 @@ TESSERA_MOVES(4, uint32_t, 32)
 #endif
 TESSERA_MOVES(8, uint2, 32)
 TESSERA_MOVES(16, uint4, 32)
+
+#ifdef TESSERA_FETCHES
+//===----------------------------------------------------------------------===//
+// Fetches
+//===----------------------------------------------------------------------===//
+
+/// A row for each place, of the member that has it; zeros where an index lies
+/// outside of the table.
+template <typename T>
+__device__ __forceinline__ void fetchRows(const FetchArguments &a) {
+  constexpr uint32_t kAtOnce = 4; // loads in flight
+  const uint32_t lanes = min(a.lanes, kThreads);
+  const uint32_t lane = threadIdx.x % lanes, perBlock = kThreads / lanes;
+  const uint32_t step = gridDim.x * perBlock;
+  for (uint32_t n = blockIdx.x * perBlock + threadIdx.x / lanes; n < a.places;
+       n += step) {
+    uint8_t *target = a.target;
+    int64_t at[4] = {0, 0, 0, 0};
+    uint32_t rest = n;
+#pragma unroll 1
+    for (uint32_t d = a.placeRank; d-- > 0;) {
+      const Loop &loop = a.place[d];
+      const uint32_t outer =
+          static_cast<uint64_t>(rest) * loop.magic >> loop.shift;
+      const uint32_t i = rest - outer * loop.size;
+      target += i * loop.target;
+#pragma unroll
+      for (uint32_t k = 0; k < 4; ++k)
+        at[k] += i * a.strides[d][k];
+      rest = outer;
+    }
+    uint64_t number = 0, owner = 0;
+    bool isInside = true;
+#pragma unroll
+    for (uint32_t k = 0; k < 4; ++k) {
+      if (k >= a.indices || !isInside)
+        continue;
+      const uint8_t *place = a.at[k] + at[k];
+      // (A negative one is large.)
+      uint64_t index =
+          a.wide
+              ? *reinterpret_cast<const int64_t *>(place)
+              : static_cast<int64_t>(*reinterpret_cast<const int32_t *>(place));
+      isInside = index < a.extents[k];
+      if (k == 0) {
+        owner = index / a.block;
+        index -= owner * a.block;
+      }
+      number = number * a.extents[k] + index;
+    }
+    const uint8_t *source =
+        isInside ? a.rows[owner] + number * a.rowBytes : nullptr;
+    for (uint32_t w = lane; w < a.words; w += lanes * kAtOnce) {
+      T values[kAtOnce] = {};
+      uint32_t points[kAtOnce];
+      Offsets to[kAtOnce];
+#pragma unroll
+      for (uint32_t u = 0; u < kAtOnce; ++u)
+        points[u] = w + u * lanes;
+      offsetsOf(a.row, a.rowRank, points, to);
+#pragma unroll
+      for (uint32_t u = 0; u < kAtOnce; ++u)
+        if (source && w + u * lanes < a.words)
+          values[u] = *reinterpret_cast<const T *>(source + to[u].source);
+#pragma unroll
+      for (uint32_t u = 0; u < kAtOnce; ++u)
+        if (w + u * lanes < a.words)
+          *reinterpret_cast<T *>(target + to[u].target) = values[u];
+    }
+  }
+}
+
+#define TESSERA_FETCH(BYTES, TYPE)                                             \
+  extern "C" __global__ void __launch_bounds__(kThreads)                       \
+      tessera_fetch_##BYTES(const __grid_constant__ FetchArguments a) {        \
+    fetchRows<TYPE>(a);                                                        \
+  }
+#if TESSERA_SMALLEST <= 1
+TESSERA_FETCH(1, uint8_t)
+#endif
+#if TESSERA_SMALLEST <= 2
+TESSERA_FETCH(2, uint16_t)
+#endif
+#if TESSERA_SMALLEST <= 4
+TESSERA_FETCH(4, uint32_t)
+#endif
+TESSERA_FETCH(8, uint2)
+TESSERA_FETCH(16, uint4)
+#endif
 
 //===----------------------------------------------------------------------===//
 // Breadcrumbs: how far a stream has come, for the host
@@ -364,7 +468,7 @@ __device__ __forceinline__ void foldAll(const FoldArguments &a) {
       tessera_##OP##_##TYPE(const __grid_constant__ FoldArguments a) {         \
     foldAll<Fold_##OP::TYPE, Fold_##OP>(a);                                    \
   }
-// And which folds it needs.
+// The compiler says, too, which folds it needs.
 #ifndef TESSERA_FOLDS
 #define TESSERA_FOLDS_OF(TYPE)                                                 \
   TESSERA_FOLD(sum, TYPE) TESSERA_FOLD(max, TYPE) TESSERA_FOLD(min, TYPE)

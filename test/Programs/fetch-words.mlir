@@ -1,6 +1,5 @@
 // Rows of a table whose first dimension is split: each device fetches those of its ids,
 // or, where it has all ids, all that it lacks. 61 words are uneven; some ids are outside.
-// For targets whose devices fetch rows.
 // RUN: tessera-opt %s --split-input-file --tessera="mesh=tp=2 to=kernels" --interpret=2 | FileCheck %s %no_other_collective
 // RUN: tessera-opt %s --split-input-file --tessera="mesh=tp=3 to=kernels" --interpret=3 | FileCheck %s %no_other_collective
 // RUN: tessera-opt %s --split-input-file --tessera="mesh=tp=4 to=kernels" --interpret=4 | FileCheck %s %no_other_collective

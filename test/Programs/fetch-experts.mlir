@@ -1,7 +1,7 @@
 // Mixtures of experts whose tokens go to them by counts: each device fetches the tokens
 // of its experts' rows, and the rows of its tokens' choices. Uneven tokens (7) and
 // experts (6 over 4: 2, 2, 2, 0), choices beyond the capacity, and experts that there
-// are none of. For targets whose devices fetch rows.
+// are none of.
 // RUN: tessera-opt %s --split-input-file --tessera="mesh=ep=2 to=kernels" --interpret=2 | FileCheck %s %no_other_collective
 // RUN: tessera-opt %s --split-input-file --tessera="mesh=ep=3 to=kernels" --interpret=3 | FileCheck %s %no_other_collective
 // RUN: tessera-opt %s --split-input-file --tessera="mesh=ep=4 to=kernels" --interpret=4 | FileCheck %s %no_other_collective
