@@ -56,6 +56,7 @@ static void buildPropagated(OpPassManager &passes,
   passes.addNestedPass<func::FuncOp>(
       tv::createPropagateShardingsPass(propagate));
   // What ops become has no view yet.
+  passes.addNestedPass<func::FuncOp>(tv::createSplitTopKPass());
   passes.addPass(tv::createDecomposeCompositesPass());
   passes.addPass(tv::createSplitScansPass());
   passes.addNestedPass<func::FuncOp>(tv::createPropagateShardingsPass());

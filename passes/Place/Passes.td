@@ -94,6 +94,66 @@ def DecomposeCompositesPass : Pass<"tv-decompose-composites"> {
   let dependentDialects = ["::tessera::tv::TensorViewDialect"];
 }
 
+def SplitTopKPass : Pass<"tv-split-top-k", "::mlir::func::FuncOp"> {
+  let summary = "The largest elements of a split dimension move as candidates";
+  let description = [{
+    The k largest elements are among the k largest of what each device has. Where that
+    takes less time than to combine one maximum after the other, and its index, all
+    devices get these candidates and choose again; or all elements, where these are fewer
+    bytes. Values in between have no view yet: propagate again.
+
+    ```mlir
+    #m = #tv.mesh<tp = 2>
+    !x = tensor<10xf32, #tv.view<#m, [did(tp) * 5]>>
+    !v = tensor<2xf32, #tv.view<#m, [2]>>
+    !i = tensor<2xi32, #tv.view<#m, [2]>>
+    func.func @f(%x: !x) -> (!v, !i) {
+      %v, %i = tv.top_k %x dim 0 : (!x) -> (!v, !i)
+      return %v, %i : !v, !i
+    }
+    ```
+
+    becomes
+
+    ```mlir
+    #m = #tv.mesh<tp = 2>
+    !x = tensor<10xf32, #tv.view<#m, [did(tp) * 5]>>
+    !v = tensor<2xf32, #tv.view<#m, [2]>>
+    !i = tensor<2xi32, #tv.view<#m, [2]>>
+    !all_v = tensor<4xf32, #tv.view<#m, [4]>>
+    !all_i = tensor<4xi32, #tv.view<#m, [4]>>
+    func.func @f(%x: !x) -> (!v, !i) {
+      %runs = tv.reshape %x : (!x) -> tensor<2x5xf32>
+      %best, %at = tv.top_k %runs dim 1 : (tensor<2x5xf32>) -> (tensor<2x2xf32>, tensor<2x2xi32>)
+      %run = tv.iota 0 : () -> tensor<2x2xi32>
+      %index = tv.map %at, %run : (tensor<2x2xi32>, tensor<2x2xi32>) -> tensor<2x2xi32> (%a: i32, %r: i32) {
+        %size = arith.constant 5 : i32
+        %before = arith.muli %r, %size : i32
+        %sum = arith.addi %a, %before : i32
+        tv.yield %sum : i32
+      }
+      %values = tv.reshape %best : (tensor<2x2xf32>) -> !all_v
+      %indices = tv.reshape %index : (tensor<2x2xi32>) -> !all_i
+      %v, %place = tv.top_k %values dim 0 : (!all_v) -> (!v, !i)
+      %wanted = tv.broadcast %place dims [0] : (!i) -> tensor<2x4xi32>
+      %known = tv.broadcast %indices dims [1] : (!all_i) -> tensor<2x4xi32>
+      %candidate = tv.iota 1 : () -> tensor<2x4xi32>
+      %taken = tv.map %wanted, %candidate, %known
+        : (tensor<2x4xi32>, tensor<2x4xi32>, tensor<2x4xi32>) -> tensor<2x4xi32> (%w: i32, %c: i32, %n: i32) {
+        %is_it = arith.cmpi eq, %w, %c : i32
+        %zero = arith.constant 0 : i32
+        %t = arith.select %is_it, %n, %zero : i32
+        tv.yield %t : i32
+      }
+      %i = tv.reduce sum %taken dims [1] : (tensor<2x4xi32>) -> !i
+      return %v, %i : !v, !i
+    }
+    ```
+  }];
+  let dependentDialects = ["::tessera::tv::TensorViewDialect",
+                           "::mlir::arith::ArithDialect"];
+}
+
 def SplitScansPass : Pass<"tv-split-scans"> {
   let summary = "Running sums along a split dimension move totals alone";
   let description = [{

@@ -25,17 +25,16 @@ func.func @main(%x: !x, %w: tensor<6x4xf32>) -> (!share, !choice) {
 
 // -----
 
-// Sampling: the argmax of logits whose vocabulary is split, uneven: the maxima are combined,
-// and then the least of the indices. Of equal logits the first one is taken.
-// CHECK: tv.reduce max
-// CHECK: comm.all_reduce
-// CHECK: tv.reduce min
-// CHECK: comm.all_reduce
+// Sampling: the argmax of logits whose vocabulary is split, uneven: each device's best one
+// and its index go to all. Of equal logits the first one is taken.
+// CHECK: tv.top_k
+// CHECK: comm.all_gather {{.*}}xf32{{.*}}xi32
+// CHECK-NOT: comm
 // CHECK: return
 // RAN tp=1: nothing
-// RAN tp=2: all-reduce 12 bytes 0 copies, all-reduce 12 bytes 0 copies
-// RAN tp=3: all-reduce 16 bytes 0 copies, all-reduce 16 bytes 0 copies
-// RAN tp=4: all-reduce 20 bytes 0 copies, all-reduce 20 bytes 0 copies
+// RAN tp=2: all-gather of 2 24 bytes 0 copies
+// RAN tp=3: all-gather of 2 48 bytes 0 copies
+// RAN tp=4: all-gather of 2 72 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !logits = tensor<3x11xf32, #tv.view<#m, [_, did(tp) * _]>>
 func.func @main(%logits: !logits) -> (tensor<3x1xf32>, tensor<3xi32>) {
@@ -51,11 +50,40 @@ func.func @main(%logits: !logits) -> (tensor<3x1xf32>, tensor<3xi32>) {
 
 // -----
 
-// Along another dimension, with the results split where they are chosen.
+// Most logits are -infinity: what fills up the last device's is not taken for one of them.
+// Any number of rows, which another axis would split.
+
 // RAN tp=1: nothing
-// RAN tp=2: all-reduce 20 bytes 0 copies, all-reduce 40 bytes 0 copies, all-reduce 20 bytes 0 copies, all-reduce 40 bytes 0 copies, all-reduce 20 bytes 0 copies, all-reduce 40 bytes 0 copies
-// RAN tp=3: all-reduce 28 bytes 0 copies, all-reduce 56 bytes 0 copies, all-reduce 28 bytes 0 copies, all-reduce 56 bytes 0 copies, all-reduce 28 bytes 0 copies, all-reduce 56 bytes 0 copies
-// RAN tp=4: all-reduce 36 bytes 0 copies, all-reduce 72 bytes 0 copies, all-reduce 36 bytes 0 copies, all-reduce 72 bytes 0 copies, all-reduce 36 bytes 0 copies, all-reduce 72 bytes 0 copies
+// RAN tp=2: all-gather of 2 180 bytes 2 copies
+// RAN tp=3: all-gather of 2 360 bytes 2 copies
+// RAN tp=4: all-gather of 2 540 bytes 2 copies
+#m = #tv.mesh<tp = 2>
+!logits = tensor<?x83xf32, #tv.view<#m, [_, did(tp) * _]>>
+func.func @main(%logits: !logits {tv.dims = ["b"]}) -> (tensor<?x5xf32>, tensor<?x5xi64>) attributes {tv.sizes = {b = 6}} {
+  %kept = tv.map %logits : (!logits) -> tensor<?x83xf32> (%e: f32) {
+    %limit = arith.constant 1.8 : f32
+    %minus = arith.constant -1.0 : f32
+    %zero = arith.constant 0.0 : f32
+    %none = arith.divf %minus, %zero : f32
+    %c = arith.cmpf ogt, %e, %limit : f32
+    %r = arith.select %c, %e, %none : f32
+    tv.yield %r : f32
+  }
+  %best, %at = tv.top_k %kept dim 1 : (tensor<?x83xf32>) -> (tensor<?x5xf32>, tensor<?x5xi64>)
+  return %best, %at : tensor<?x5xf32>, tensor<?x5xi64>
+}
+
+// -----
+
+// Few elements along another dimension go to all; the results are split where they are chosen.
+// CHECK: comm.all_gather
+// CHECK: tv.top_k
+// CHECK-NOT: comm
+// CHECK: return
+// RAN tp=1: nothing
+// RAN tp=2: all-gather 100 bytes 0 copies
+// RAN tp=3: all-gather 120 bytes 0 copies
+// RAN tp=4: all-gather 180 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !x = tensor<9x5xf32, #tv.view<#m, [did(tp) * _, _]>>
 !y = tensor<3x5xf32, #tv.view<#m, [did(tp) * _, _]>>
