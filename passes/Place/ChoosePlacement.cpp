@@ -198,18 +198,19 @@ public:
       : op(op), actual(actual), moves(moves),
         mesh(getView(op->getResult(0)).getLayoutMesh()) {}
 
-  LogicalResult tryReinterpretation(ReinterpretOpInterface op);
-  LogicalResult tryDivisions(const PlacedOp &placed);
+  void tryReinterpretation(ReinterpretOpInterface op);
+  void tryDivisions(const PlacedOp &placed);
   std::optional<Choice> best;
-  std::string why; ///< a reinterpretation is none where its operand lies
+  /// A reinterpretation is none where its operand lies, or some move cannot be
+  /// planned.
+  std::string why;
 
 private:
-  LogicalResult consider(Placement placement);
+  void consider(Placement placement);
   /// Adds the cost of a move of `value`; false if it stays.
   Result<bool> charge(Value value, const View &from, const View &to,
                       MoveCost &cost);
-  LogicalResult tryWholeDims(const PlacedOp &placed,
-                             llvm::ArrayRef<Delay> delays);
+  void tryWholeDims(const PlacedOp &placed, llvm::ArrayRef<Delay> delays);
 
   Operation *op;
   const Placement &actual;
@@ -230,7 +231,7 @@ Result<bool> Search::charge(Value value, const View &from, const View &to,
   return *seconds > 0;
 }
 
-LogicalResult Search::consider(Placement placement) {
+void Search::consider(Placement placement) {
   // Factors may want digits that cut one axis in ways that do not fit.
   auto isLegal = [&](const View &view, Value value) {
     return bool(layout::verify(view, moves.getMaxShape(value), mesh));
@@ -239,7 +240,11 @@ LogicalResult Search::consider(Placement placement) {
                     [&](auto each) { return std::apply(isLegal, each); }) ||
       !llvm::all_of(llvm::zip_equal(placement.results, op->getResults()),
                     [&](auto each) { return std::apply(isLegal, each); }))
-    return success();
+    return;
+  auto refuse = [&](const std::string &reason) {
+    if (why.empty())
+      why = reason;
+  };
   MoveCost cost;
   cost.work = getWork(op, placement, moves);
   for (auto [number, value, from, to] : llvm::enumerate(
@@ -252,7 +257,7 @@ LogicalResult Search::consider(Placement placement) {
       continue;
     Result<bool> moved = charge(value, from, to, cost);
     if (!moved)
-      return op->emitError() << moved.message();
+      return refuse(moved.message());
     if (!*moved)
       continue;
     cost.weights += isWeight(value);
@@ -265,32 +270,27 @@ LogicalResult Search::consider(Placement placement) {
        llvm::zip_equal(op->getResults(), placement.results, actual.results)) {
     Result<bool> moved = charge(value, from, to, cost);
     if (!moved)
-      return op->emitError() << moved.message();
+      return refuse(moved.message());
   }
   if (!best || cost < best->cost)
     best = Choice{std::move(placement), cost};
-  return success();
 }
 
 /// The move comes after the op or before it. Where it would have to be in the
 /// middle, some dimensions of the operand come whole.
-LogicalResult Search::tryReinterpretation(ReinterpretOpInterface op) {
-  auto tryOperand = [&](const View &view) -> LogicalResult {
+void Search::tryReinterpretation(ReinterpretOpInterface op) {
+  auto tryOperand = [&](const View &view) {
     Result<View> result = reinterpret(op, view, mesh);
-    if (!result) {
-      if (why.empty())
-        why = result.message();
-      return success(); // Other candidates remain.
-    }
-    return consider(Placement{{view}, {*result}});
+    if (result)
+      return consider(Placement{{view}, {*result}});
+    if (why.empty())
+      why = result.message(); // Other candidates remain.
   };
-  if (failed(tryOperand(actual.operands[0])))
-    return failure();
-  Result<View> operand = op.getOperandView(actual.results[0], mesh);
-  if (operand && failed(tryOperand(placesOf(*operand))))
-    return failure();
+  tryOperand(actual.operands[0]);
+  if (Result<View> operand = op.getOperandView(actual.results[0], mesh))
+    tryOperand(placesOf(*operand));
   if (best)
-    return success();
+    return;
   auto type = cast<RankedTensorType>(op->getOperand(0).getType());
   layout::Shape shape(type.getShape().begin(), type.getShape().end());
   llvm::SmallVector<size_t> split;
@@ -303,16 +303,14 @@ LogicalResult Search::tryReinterpretation(ReinterpretOpInterface op) {
     for (size_t i = 0; i < split.size(); ++i)
       if (i >= count || mask >> i & 1)
         view.dims[split[i]].product = {Factor::rest()};
-    if (failed(tryOperand(layout::canonicalize(view, shape, mesh))))
-      return failure();
+    tryOperand(layout::canonicalize(view, shape, mesh));
   }
-  if (best)
-    return success();
-  return tryOperand(
-      layout::canonicalize(View::replicated(type.getRank()), shape, mesh));
+  if (!best)
+    tryOperand(
+        layout::canonicalize(View::replicated(type.getRank()), shape, mesh));
 }
 
-LogicalResult Search::tryDivisions(const PlacedOp &placed) {
+void Search::tryDivisions(const PlacedOp &placed) {
   std::vector<std::vector<Product>> candidates = getCandidates(placed);
   llvm::SmallVector<Delay> delays = getDelays(placed);
 
@@ -321,22 +319,20 @@ LogicalResult Search::tryDivisions(const PlacedOp &placed) {
   for (const std::vector<Product> &products : candidates)
     counts.push_back(products.size());
   counts.append(delays.size(), 2);
-  auto tryNumbers = [&](llvm::ArrayRef<size_t> numbers) -> LogicalResult {
+  auto tryNumbers = [&](llvm::ArrayRef<size_t> numbers) {
     Division division;
     for (size_t f = 0; f < candidates.size(); ++f)
       division.products.push_back(candidates[f][numbers[f]]);
     for (size_t i = 0; i < delays.size(); ++i)
       if (numbers[candidates.size() + i])
         division.delays.push_back(delays[i]);
-    Result<Placement> placement = placed.place(division);
-    if (!placement)
-      return success(); // Other divisions are possible.
-    return consider(std::move(*placement));
+    // Other divisions are possible where this is none.
+    if (Result<Placement> placement = placed.place(division))
+      consider(std::move(*placement));
   };
 
   llvm::SmallVector<size_t> numbers(counts.size(), 0);
-  if (failed(tryNumbers(numbers)))
-    return failure();
+  tryNumbers(numbers);
   size_t combinations = 1;
   for (size_t count : counts)
     combinations = std::min(combinations * count, kMaxCombinations + 1);
@@ -347,8 +343,7 @@ LogicalResult Search::tryDivisions(const PlacedOp &placed) {
         numbers[i] = rest % counts[i];
         rest /= counts[i];
       }
-      if (failed(tryNumbers(numbers)))
-        return failure();
+      tryNumbers(numbers);
     }
     return tryWholeDims(placed, delays);
   }
@@ -357,11 +352,10 @@ LogicalResult Search::tryDivisions(const PlacedOp &placed) {
     for (size_t i = 0; i < counts.size(); ++i) {
       size_t kept = numbers[i];
       for (size_t number = 0; number < counts[i]; ++number) {
-        MoveCost before = best->cost;
+        const std::optional<Choice> before = best;
         numbers[i] = number;
-        if (failed(tryNumbers(numbers)))
-          return failure();
-        if (best->cost < before) {
+        tryNumbers(numbers);
+        if (best && (!before || best->cost < before->cost)) {
           kept = number;
           better = true;
         }
@@ -375,47 +369,42 @@ LogicalResult Search::tryDivisions(const PlacedOp &placed) {
 /// Dimensions for all tensors at once. Flat ones have no factors of their own:
 /// all tensors have them, or none. Boxes lie where the whole is: what moves is
 /// the box before or after the op, never more.
-LogicalResult Search::tryWholeDims(const PlacedOp &placed,
-                                   llvm::ArrayRef<Delay> delays) {
-  auto tryView = [&](const View &view) -> LogicalResult {
+void Search::tryWholeDims(const PlacedOp &placed,
+                          llvm::ArrayRef<Delay> delays) {
+  auto tryView = [&](const View &view) {
     for (bool delayed : {false, true}) {
       Division division;
       division.dims = view.dims;
       if (delayed)
         division.delays.assign(delays.begin(), delays.end());
-      Result<Placement> placement = placed.place(division);
-      if (placement && failed(consider(std::move(*placement))))
-        return failure();
+      if (Result<Placement> placement = placed.place(division))
+        consider(std::move(*placement));
     }
-    return success();
   };
   if (const View *whole = placed.getSplitWhole())
     return tryView(*whole);
   if (!placed.isPointwise())
-    return success();
+    return;
   auto isFlat = [](const View &view) {
     return llvm::any_of(view.dims,
                         [](const auto &dim) { return dim.span > 1; });
   };
   for (auto [use, view] :
        llvm::zip_equal(placed.getRule().uses, actual.operands))
-    if (use != layout::Use::Unread && isFlat(view) && failed(tryView(view)))
-      return failure();
+    if (use != layout::Use::Unread && isFlat(view))
+      tryView(view);
   for (const View &view : actual.results)
-    if (isFlat(view) && failed(tryView(view)))
-      return failure();
-  return success();
+    if (isFlat(view))
+      tryView(view);
 }
 
 static FailureOr<Choice> choosePlacement(Operation *op, const Placement &actual,
                                          Moves &moves) {
   Search search(op, actual, moves);
   if (auto reinterpretation = dyn_cast<ReinterpretOpInterface>(op))
-    if (failed(search.tryReinterpretation(reinterpretation)))
-      return failure();
+    search.tryReinterpretation(reinterpretation);
   if (auto ruled = dyn_cast<ShardingRuleOpInterface>(op))
-    if (failed(search.tryDivisions(PlacedOp(ruled, actual))))
-      return failure();
+    search.tryDivisions(PlacedOp(ruled, actual));
   if (!search.best && !search.why.empty())
     return op->emitError() << search.why;
   if (!search.best)

@@ -111,17 +111,19 @@ void WarnIdleRanks::suggest(InFlightDiagnostic &warning,
     for (auto [d, dim] : llvm::enumerate(view.getView().dims)) {
       std::vector<SubAxis> axes = layout::axesOf(dim.product);
       const int64_t extent = type.getDimSize(d);
-      if (axes.size() != 1 || extent >= axes[0].size || extent < 1)
+      // (One element on one of the devices is meant to be there.)
+      if (axes.size() != 1 || extent >= axes[0].size || extent < 2)
         continue;
-      int64_t parts = extent;
-      while (axes[0].size % parts)
-        --parts;
-      warning.attachNote(argument.getLoc())
-          << "dimension " << d << " has " << extent << " for " << axes[0].size
-          << " parts; did(" << mesh.axes[axes[0].axis].name << ":("
-          << axes[0].pre << ")" << parts
-          << ") * _ gives each rank a part, which " << axes[0].size / parts
-          << " ranks share";
+      Diagnostic &note = warning.attachNote(argument.getLoc());
+      note << "dimension " << d << " has " << extent << " for " << axes[0].size
+           << " parts";
+      // Fewer parts that are larger would make the first rank's more.
+      if (axes[0].size % extent == 0)
+        note << "; did(" << mesh.axes[axes[0].axis].name << ":(" << axes[0].pre
+             << ")" << extent << ") * _ gives each rank a part, which "
+             << axes[0].size / extent << " ranks share";
+      else
+        note << ": " << axes[0].size - extent << " ranks have none";
     }
     if (idle.empty() || !type.hasStaticShape() || type.getRank() == 0 ||
         !layout::axesOf(view.getView().dims[0].product).empty() ||
