@@ -34,8 +34,9 @@ def PropagateShardingsPass
     nothing.
 
     Tensors that nothing reaches are whole on every device, except what the function
-    returns of a sum over devices: each keeps a part of it, unless it is so small that
-    its move costs no more than a latency.
+    returns of a sum over devices: each keeps a part of it, also of what the sum becomes
+    first where nothing else uses that, unless it is so small that its move costs no
+    more than a latency.
 
     `tv.constrain`, `tv.same_view` and `tv.barrier` are gone after it: where an operand
     lies otherwise than its result there is a `tv.reshard`.

@@ -154,6 +154,7 @@ void PropagateShardingsPass::addTensor(Propagation &graph, Value value,
     tensor.weight = isWeightRole(getOperation().getArgAttrOfType<StringAttr>(
         argument.getArgNumber(), kRoleAttr));
   }
+  tensor.returned = isReturned(value, states);
   ViewAttr view = getView(type);
   if (auto constrain = value.getDefiningOp<ConstrainOp>())
     view = constrain.getView();
@@ -161,7 +162,6 @@ void PropagateShardingsPass::addTensor(Propagation &graph, Value value,
     layout::View whole = layout::View::replicated(type.getRank());
     tensor.view = layout::canonicalize(whole, tensor.shape, {});
     tensor.open.assign(type.getRank(), 0);
-    tensor.returned = isReturned(value, states);
   } else {
     tensor.view = view.getView();
     tensor.open.assign(type.getRank(), Propagation::kClosed);

@@ -157,12 +157,6 @@ Status Propagation::run() {
   return Ok{};
 }
 
-bool Propagation::isWhole(int tensor) const {
-  const Tensor &t = tensors[tensor];
-  return layout::axesOf(t.view).empty() &&
-         std::find(t.open.begin(), t.open.end(), kClosed) == t.open.end();
-}
-
 /// Whether a split of any dimension passes through the op as it is.
 static bool isParallel(const layout::Rule &rule) {
   return std::all_of(rule.factors.begin(), rule.factors.end(),
@@ -171,86 +165,142 @@ static bool isParallel(const layout::Rule &rule) {
                      });
 }
 
-const std::vector<SubAxis> &Propagation::summedOver(int tensor) {
-  auto [known, isNew] = sums.try_emplace(tensor);
-  std::vector<SubAxis> &axes = known->second;
-  if (!isNew || producers[tensor] < 0 || !isWhole(tensor))
-    return axes;
-  const Node &node = nodes[producers[tensor]];
-  auto add = [&](const std::vector<SubAxis> &more) {
-    for (const SubAxis &axis : layout::subtract(more, axes))
-      axes.push_back(axis);
-  };
-  const bool passes = node.forward || isParallel(node.rule);
-  const size_t result =
-      std::find(node.results.begin(), node.results.end(), tensor) -
-      node.results.begin();
-  for (size_t i = 0; i < node.operands.size(); ++i) {
-    int operand = node.operands[i];
-    if (operand < 0)
-      continue;
-    if (passes && nodesOfTensor[operand].size() == 2)
-      add(summedOver(operand));
-    const std::vector<Dim> &dims = tensors[operand].view.dims;
-    if (!passes && dims.size() == node.rule.operands[i].size())
-      for (size_t d = 0; d < dims.size(); ++d)
-        for (int factor : node.rule.operands[i][d])
-          if (node.rule.makesPartial(factor, result))
-            add(layout::axesOf(dims[d].product));
+bool Propagation::passesOn(const Node &node) const {
+  return node.results.size() == 1 && (node.forward || isParallel(node.rule));
+}
+
+bool Propagation::isOpenEverywhere(int tensor) const {
+  const std::vector<int> &open = tensors[tensor].open;
+  return std::find(open.begin(), open.end(), kClosed) == open.end();
+}
+
+std::optional<View> Propagation::viewAbove(const Node &node, size_t operand,
+                                           const View &view) const {
+  if (node.forward) {
+    Result<View> above = node.backward(view);
+    return above ? std::optional(std::move(*above)) : std::nullopt;
   }
-  return axes;
+  View above = tensors[node.operands[operand]].view;
+  const auto &from = node.rule.results[0], &to = node.rule.operands[operand];
+  if (view.dims.size() != from.size() || above.dims.size() != to.size())
+    return std::nullopt; // flat
+  for (size_t d = 0; d < to.size(); ++d)
+    for (size_t r = 0; r < from.size(); ++r)
+      if (to[d] == from[r])
+        above.dims[d] = view.dims[r];
+  return above;
+}
+
+Propagation::Sum Propagation::findSum(int tensor) const {
+  Sum sum;
+  std::set<int> nodesBelow;
+  // The last one first: what uses a tensor is known before it is its turn.
+  std::map<int, int, std::greater<>> turns = {{producers[tensor], tensor}};
+  while (!turns.empty()) {
+    const auto [number, made] = *turns.begin();
+    turns.erase(turns.begin());
+    const std::vector<int> &around = nodesOfTensor[made];
+    if (!isOpenEverywhere(made) ||
+        !std::all_of(around.begin(), around.end(), [&, number = number](int n) {
+          return n == number || nodesBelow.count(n);
+        }))
+      continue;
+    const Node &node = nodes[number];
+    const bool passes = passesOn(node);
+    const size_t result =
+        std::find(node.results.begin(), node.results.end(), made) -
+        node.results.begin();
+    bool isSum = false;
+    for (size_t i = 0; i < node.operands.size(); ++i) {
+      const int operand = node.operands[i];
+      if (operand < 0)
+        continue;
+      if (passes) {
+        // Where it lies as what is made of it does.
+        if (producers[operand] >= 0 &&
+            viewAbove(node, i, tensors[made].view) == tensors[operand].view)
+          turns.emplace(producers[operand], operand);
+        continue;
+      }
+      const std::vector<Dim> &dims = tensors[operand].view.dims;
+      if (dims.size() == node.rule.operands[i].size())
+        for (size_t d = 0; d < dims.size(); ++d)
+          for (int factor : node.rule.operands[i][d])
+            if (node.rule.makesPartial(factor, result))
+              for (const SubAxis &axis : layout::subtract(
+                       layout::axesOf(dims[d].product), sum.axes)) {
+                sum.axes.push_back(axis);
+                isSum = true;
+              }
+    }
+    if (!passes && !isSum && node.results.size() != 1)
+      continue;
+    nodesBelow.insert(number);
+    sum.tensors.push_back(made);
+  }
+  return sum;
 }
 
 void Propagation::scatterReturned(int tensor) {
   const Tensor &t = tensors[tensor];
-  sums.clear();
-  const std::vector<SubAxis> axes = summedOver(tensor);
-  if (axes.empty() || nodesOfTensor[tensor].size() != 1 ||
+  if (producers[tensor] < 0 || nodesOfTensor[tensor].size() != 1 ||
+      t.view.dims.size() != t.shape.size() ||
       plans.getMachine().isSmall(t.bytes()))
     return;
-  const int64_t parts = layout::sizeOf(axes);
-  auto divides = [&](int64_t extent) { return extent % parts == 0; };
-  auto suffices = [&](int64_t extent) { return extent >= parts; };
-  auto dim = std::find_if(t.shape.begin(), t.shape.end(), divides);
-  if (dim == t.shape.end())
-    dim = std::find_if(t.typical.begin(), t.typical.end(), suffices) -
-          t.typical.begin() + t.shape.begin();
-  if (dim == t.shape.end())
+  const Sum sum = findSum(tensor);
+  if (sum.axes.empty() || layout::overlap(sum.axes, layout::axesOf(t.view)))
+    return;
+  // Blocks over more devices, of the first dimension that has as many or else
+  // enough elements.
+  std::optional<size_t> dim;
+  for (bool divides : {true, false})
+    for (size_t d = 0; d < t.shape.size() && !dim; ++d) {
+      const Product &product = t.view.dims[d].product;
+      const bool isBlocks = std::all_of(
+          product.begin(), product.end(), [&](const layout::Factor &factor) {
+            return factor.kind == layout::Factor::Kind::Device ||
+                   &factor == &product.back();
+          });
+      const int64_t parts =
+          layout::sizeOf(layout::axesOf(product)) * layout::sizeOf(sum.axes);
+      if (isBlocks &&
+          (divides ? t.shape[d] % parts == 0 : t.typical[d] >= parts))
+        dim = d;
+    }
+  if (!dim)
     return;
   View view = t.view;
-  Product &product = view.dims[dim - t.shape.begin()].product;
-  product.clear();
-  for (const SubAxis &axis : layout::merged(axes))
+  Product product;
+  for (const SubAxis &axis : layout::axesOf(view.dims[*dim].product))
+    product.push_back(layout::Factor::device(axis));
+  for (const SubAxis &axis : layout::merged(sum.axes))
     product.push_back(layout::Factor::device(axis));
   product.push_back(layout::Factor::rest());
-  scatter(tensor, layout::canonicalize(view, t.shape, mesh));
-}
+  view.dims[*dim].product = std::move(product);
 
-/// Gives `tensor` the view, and what is summed to make it.
-void Propagation::scatter(int tensor, View view) {
-  const Node &node = nodes[producers[tensor]];
-  say(tensor, true, [&] {
-    return tensors[tensor].name + " becomes " + layout::toString(view, mesh) +
-           ", for it is a sum and nothing else says how it lies";
-  });
-  for (size_t i = 0; i < node.operands.size(); ++i) {
-    int operand = node.operands[i];
-    if (operand < 0 || nodesOfTensor[operand].size() != 2 ||
-        !isWhole(operand) || summedOver(operand).empty())
+  std::map<int, std::optional<View>> views; // none: uses differ
+  views[tensor] = layout::canonicalize(view, t.shape, mesh);
+  for (int made : sum.tensors) {
+    auto found = views.find(made);
+    if (found == views.end() || !found->second)
       continue;
-    if (node.forward) {
-      if (Result<View> above = node.backward(view))
-        scatter(operand, *above);
-    } else if (isParallel(node.rule)) {
-      View above = tensors[operand].view;
-      for (size_t d = 0; d < above.dims.size(); ++d)
-        for (size_t r = 0; r < view.dims.size(); ++r)
-          if (node.rule.operands[i][d] == node.rule.results[0][r])
-            above.dims[d] = view.dims[r];
-      scatter(operand, std::move(above));
+    const View taken = *found->second;
+    const Node &node = nodes[producers[made]];
+    say(made, true, [&] {
+      return tensors[made].name + " becomes " + layout::toString(taken, mesh) +
+             ", for it is a sum and nothing else says how it lies";
+    });
+    tensors[made].view = taken;
+    for (size_t i = 0; passesOn(node) && i < node.operands.size(); ++i) {
+      const int operand = node.operands[i];
+      if (operand < 0)
+        continue;
+      std::optional<View> above = viewAbove(node, i, taken);
+      auto [known, isNew] = views.try_emplace(operand, above);
+      if (!isNew && known->second != above)
+        known->second = std::nullopt;
     }
   }
-  tensors[tensor].view = std::move(view);
 }
 
 Status Propagation::runToEnd(int64_t priority, int64_t &roundsLeft) {

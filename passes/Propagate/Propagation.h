@@ -147,13 +147,26 @@ private:
   /// Tries them all, the best first; whether one was taken.
   bool merge(std::vector<Proposal> &proposals, Direction direction);
   void findDepths();
-  /// The axes over which `tensor`, as it is, is summed last. Of a tensor that
-  /// is returned and of what it is made of it is asked once.
-  const std::vector<layout::SubAxis> &summedOver(int tensor);
-  std::map<int, std::vector<layout::SubAxis>> sums;
-  bool isWhole(int tensor) const;
+  /// Whether the one result lies as its operands do.
+  bool passesOn(const Node &node) const;
+  bool isOpenEverywhere(int tensor) const;
+  bool isWhole(int tensor) const {
+    return layout::axesOf(tensors[tensor].view).empty() &&
+           isOpenEverywhere(tensor);
+  }
+  /// Of an operand of such a node, if its result lies as `view`.
+  std::optional<layout::View> viewAbove(const Node &node, size_t operand,
+                                        const layout::View &view) const;
+  struct Sum {
+    std::vector<layout::SubAxis> axes; ///< over which it is summed
+    /// Which may lie otherwise with it, it first, each before what it is made
+    /// of: nothing else uses them.
+    std::vector<int> tensors;
+  };
+  /// Of what a tensor is made last.
+  Sum findSum(int tensor) const;
+  /// Splits a sum that is returned over the devices that have its addends.
   void scatterReturned(int tensor);
-  void scatter(int tensor, layout::View view);
   /// Views are only refined, so an op whose tensors are as before proposes what
   /// has been taken or refused already: it need not be asked again.
   void askAgain(int node);

@@ -1,0 +1,65 @@
+// RUN: tessera-opt %s --split-input-file --tv-bind --tv-propagate-shardings --type-aliases | FileCheck %s
+
+// A sum that is returned, or what becomes of it where nothing else uses it, lies in blocks
+// over the devices that add it up: here after two uses, and of a result that may be split.
+// CHECK: [[PART:!t3072x3072xf32[_0-9]*]] = tensor<3072x3072xf32, #tv.view<#mesh, [did(tp) * 1024, 3072]>>
+// CHECK-LABEL: @two_uses
+// CHECK: %[[Y:.*]] = tv.linear {{.*}} -> [[PART]]
+// CHECK: tv.gelu {{.*}} -> [[PART]]
+// CHECK: tv.mul {{.*}} -> [[PART]]
+#m = #tv.mesh<tp = 3>
+!x = tensor<3072x3072xf32, #tv.view<#m, [_, did(tp) * _]>>
+!y = tensor<3072x3072xf32>
+!r = tensor<3072x3072xf32, #tv.view<#m, [?, ?]>>
+func.func @two_uses(%x: !x, %w: !x) -> !r {
+  %y = tv.linear %x, %w : (!x, !x) -> !y
+  %e = tv.gelu tanh %y : (!y) -> !y
+  %s = tv.mul %e, %y : (!y, !y) -> !r
+  return %s : !r
+}
+
+// -----
+
+// Beside rows that are split already, or columns; through a transpose.
+// CHECK: [[BOTH:!t4096x4096xf32[_0-9]*]] = tensor<4096x4096xf32, #tv.view<#mesh, [did(x) * did(y) * 1024, 4096]>>
+// CHECK: [[EACH:!t4096x4096xf32[_0-9]*]] = tensor<4096x4096xf32, #tv.view<#mesh, [did(y) * 2048, did(x) * 2048]>>
+// CHECK-LABEL: @more_axes
+// CHECK: tv.linear {{.*}} -> [[BOTH]]
+// CHECK: tv.linear {{.*}} -> [[BOTH2:![_a-z0-9]+]]
+// CHECK: tv.transpose %{{.*}} perm [1, 0] : ([[BOTH2]]) -> [[EACH]]
+#m = #tv.mesh<x = 2, y = 2>
+!x = tensor<4096x4096xf32, #tv.view<#m, [did(x) * _, did(y) * _]>>
+!w = tensor<4096x4096xf32, #tv.view<#m, [_, did(y) * _]>>
+!y = tensor<4096x4096xf32>
+func.func @more_axes(%x: !x, %w: !w) -> (!y, !y) {
+  %y = tv.linear %x, %w : (!x, !w) -> !y
+  %z = tv.linear %x, %w : (!x, !w) -> !y
+  %t = tv.transpose %z perm [1, 0] : (!y) -> !y
+  return %y, %t : !y, !y
+}
+
+// -----
+
+// What stays whole: the sum, if its uses want it otherwise, or it is returned too, or one
+// of them is no part of what is returned; and a result that says so.
+// CHECK: [[WHOLE:!t2048x2048xf32[_0-9]*]] = tensor<2048x2048xf32, #tv.view<#mesh, [2048, 2048]>>
+// CHECK: [[PART:!t2048x2048xf32[_0-9]*]] = tensor<2048x2048xf32, #tv.view<#mesh, [did(tp) * 512, 2048]>>
+// CHECK-LABEL: @uses
+// CHECK: tv.linear {{.*}} -> [[WHOLE]]
+// CHECK: tv.transpose {{.*}} -> [[PART]]
+// CHECK: tv.add {{.*}} -> [[PART]]
+// CHECK-COUNT-2: tv.linear {{.*}} -> [[WHOLE]]
+#m = #tv.mesh<tp = 4>
+!x = tensor<2048x2048xf32, #tv.view<#m, [_, did(tp) * _]>>
+!y = tensor<2048x2048xf32>
+!closed = tensor<2048x2048xf32, #tv.view<#m, [_, ?]>>
+func.func @uses(%x: !x, %w: !x, %u: !y) -> (!y, !y, !closed) {
+  %y = tv.linear %x, %w : (!x, !x) -> !y
+  %t = tv.transpose %y perm [1, 0] : (!y) -> !y
+  %s = tv.add %y, %t : (!y, !y) -> !y
+  %a = tv.linear %w, %x : (!x, !x) -> !y
+  %e = tv.exp %a : (!y) -> !y
+  %p = tv.matmul %a, %u : (!y, !y) -> !y
+  %c = tv.linear %w, %w : (!x, !x) -> !closed
+  return %s, %e, %c : !y, !y, !closed
+}
