@@ -488,6 +488,8 @@ class Fuzzer:
             status, out, said = self.tools.run(
                 command + (["-o", module.name] if compiles else []), data)
         interprets = any(word.startswith(INTERPRET) for word in command)
+        if status is None and interprets and self.bytecode:
+            text = self.tools.run([self.tools.opt], data)[1].decode(errors="replace")
         if status is None and interprets and re.search(r"[<x]\d{3,}x", text):
             found = None  # its work grows with sizes
         elif status is None:

@@ -22,7 +22,6 @@ struct PeerMemory::Record {
   char host[40];       ///< which boot of which kernel; empty: not known
   int32_t ordinal;
   int32_t hasHandle;
-  Device::Uuid uuid;
   ContextHandle context;
   DevicePointer pointer;
   uint64_t offset; ///< in the allocation
@@ -58,7 +57,6 @@ PeerMemory::Record PeerMemory::describe(std::byte *pointer) const {
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), host);
   host.copy(record.host, sizeof record.host - 1);
   record.ordinal = device.ordinal();
-  record.uuid = device.uuid();
   record.context = device.handle();
   record.pointer = reinterpret_cast<DevicePointer>(pointer);
   DevicePointer base = 0;
