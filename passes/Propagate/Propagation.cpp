@@ -226,14 +226,15 @@ Propagation::Sum Propagation::findSum(int tensor) const {
       if (dims.size() == node.rule.operands[i].size())
         for (size_t d = 0; d < dims.size(); ++d)
           for (int factor : node.rule.operands[i][d])
-            if (node.rule.makesPartial(factor, result))
-              for (const SubAxis &axis : layout::subtract(
-                       layout::axesOf(dims[d].product), sum.axes)) {
+            if (node.rule.makesPartial(factor, result)) {
+              const std::vector<SubAxis> axes = layout::axesOf(dims[d].product);
+              isSum |= !axes.empty();
+              for (const SubAxis &axis : layout::subtract(axes, sum.axes))
                 sum.axes.push_back(axis);
-                isSum = true;
-              }
+            }
     }
-    if (!passes && !isSum && node.results.size() != 1)
+    // What is no sum may need dimensions whole, as a norm does.
+    if (!passes && !isSum)
       continue;
     nodesBelow.insert(number);
     sum.tensors.push_back(made);

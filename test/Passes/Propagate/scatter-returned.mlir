@@ -63,3 +63,27 @@ func.func @uses(%x: !x, %w: !x, %u: !y) -> (!y, !y, !closed) {
   %c = tv.linear %w, %w : (!x, !x) -> !closed
   return %s, %e, %c : !y, !y, !closed
 }
+
+// -----
+
+// A norm beside the sum, which is over columns as rows are too few, is not cut: each device
+// takes its part of it. Two sums over the same devices are.
+// CHECK: [[COLUMNS:!t3x1048576xf32[_0-9]*]] = tensor<3x1048576xf32, #tv.view<#mesh, [3, did(tp) * 262144]>>
+// CHECK-LABEL: @beside
+// CHECK: tv.linear {{.*}} -> [[COLUMNS]]
+// CHECK: tv.linear {{.*}} -> [[COLUMNS]]
+// CHECK: tv.rms_norm {{.*}} -> [[WHOLE:![_a-z0-9]+]]
+// CHECK: tv.add {{.*}} -> [[COLUMNS]]
+// CHECK: tv.add %{{.*}}, %{{.*}} : ([[COLUMNS]], [[WHOLE]]) -> [[COLUMNS]]
+#m = #tv.mesh<tp = 4>
+!x = tensor<3x512xf32, #tv.view<#m, [_, did(tp) * _]>>
+!w = tensor<1048576x512xf32, #tv.view<#m, [_, did(tp) * _]>>
+!y = tensor<3x1048576xf32>
+func.func @beside(%x: !x, %v: !w, %w: !w, %r: !y, %g: tensor<1048576xf32>) -> !y {
+  %a = tv.linear %x, %v : (!x, !w) -> !y
+  %b = tv.linear %x, %w : (!x, !w) -> !y
+  %n = tv.rms_norm %r, %g epsilon(1.0e-5) : (!y, tensor<1048576xf32>) -> !y
+  %s = tv.add %a, %b : (!y, !y) -> !y
+  %z = tv.add %s, %n : (!y, !y) -> !y
+  return %z : !y
+}

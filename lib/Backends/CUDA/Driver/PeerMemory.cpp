@@ -70,9 +70,9 @@ PeerMemory::Record PeerMemory::describe(std::byte *pointer) const {
   return record;
 }
 
-void PeerMemory::open(const Record &record, Reached &reached) {
+void PeerMemory::open(const Record &record, const Record &mine,
+                      Reached &reached) {
   const Driver &driver = device.driver();
-  const Record mine = describe(nullptr);
   const std::string name = "GPU " + std::to_string(record.ordinal);
   auto add = [&](DevicePointer pointer) {
     reached.addresses.push_back(reinterpret_cast<std::byte *>(pointer));
@@ -128,7 +128,7 @@ Result<PeerMemory::Reached> PeerMemory::reach(Peers &peers, std::byte *pointer,
     else if (rank == peers.rank())
       reached.addresses.push_back(pointer);
     else
-      open(records[rank], reached);
+      open(records[rank], mine, reached);
   }
 
   struct Answer {

@@ -44,8 +44,8 @@ public:
 private:
   struct Record;
   Record describe(std::byte *pointer) const;
-  /// Adds to `reached`; else says why not.
-  void open(const Record &record, Reached &reached);
+  /// Adds what `record` tells to `reached`; else says why not.
+  void open(const Record &record, const Record &mine, Reached &reached);
 
   const Device &device;
   std::map<IpcHandle, std::weak_ptr<Mapping>> opened;
