@@ -480,6 +480,7 @@ void checkPacked(bool small) {
 void checkBlocks(bool small) {
   if (small) {
     both<Blocks<Stripes>>({1, 2, 1, 300, 520});
+    both<Blocks<Stripes>>({1, 1, 1, 70, 16500}); // walks of 128 tiles and more
     return;
   }
   checkMods<Blocks<Stripes>>();
@@ -487,6 +488,7 @@ void checkBlocks(bool small) {
   checkMods<Blocks<Window, 128, 256>>();
   checkMods<Blocks<SoftCap, 256>>();
   both<Blocks<Stripes>>({1, 2, 1, 3000, 4600}); // words of blocks
+  both<Blocks<Pattern<2>>>({2, 16, 8, 4096, 4096}); // wide sections, several
 }
 void benchBlocks() {
   const Shape shape = {2, 2048 / D, 2048 / D, 8192, 8192};

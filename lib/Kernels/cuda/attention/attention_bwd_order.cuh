@@ -354,31 +354,59 @@ TSR_DEVICE int bwd_first_head(P const &p, int key_head) {
 /// should fit into L2 together. The last one has two tiles for each of a GPU's
 /// 132 multiprocessors, or of clusters on them, so that there are short ones to
 /// end with.
+///
+/// Beside a block mask it may be wider, as long as one tile of each head reads
+/// 9 MB of queries and what belongs to them. Tiles of a document begin at the
+/// same queries and wait for each other, unless those before are launched long
+/// before them. (Those of a window begin at others, so that more is read at a
+/// time.)
 template <class C, class P>
-TSR_DEVICE HeadSection bwd_section(P const &p, int head) {
+TSR_DEVICE HeadSection bwd_section(P const &p, int head, int reads) {
   const int tiles = bwd_head_tiles<C>(p), all = p.key_heads * p.batch;
   const int bytes = // of a query
       (6 * C::D + 2 * C::DV) * max(1, p.heads / p.key_heads);
-  const int fit = max(1, (40 << 20) / bytes / max(1, p.queries));
-  const int width = min(fit, max(fit / 2, 4));
+  const int whole = max(1, (40 << 20) / bytes / max(1, p.queries));
+  const int wide = C::Walks ? (9 << 20) / bytes / max(1, reads) : 0;
+  const int fit = max(whole, wide), width = max(whole / 2, 4);
   int ending = min(fit, max(width, 2 * 132 / C::Cluster / tiles));
   if (C::Packed) // tiles that run together have few of the queries
     ending = max(ending, 2);
-  return HeadSection(head, all, width, min(all, ending));
+  return HeadSection(head, all, max(wide, min(fit, width)), min(all, ending));
 }
 
-/// What is in memory of the walks of a head of a tile; they themselves.
+/// What is in memory of the walks of a head; they themselves.
+template <class C, class P>
+TSR_DEVICE int const *walk_words(P const &p, int batch, int head, bool down) {
+  using Mods = typename C::Mods;
+  const IndexPair at = {Mods::batch(p.args, batch), Mods::head(p.args, head), 0,
+                        0};
+  return Mods::walks(p.args, at, down);
+}
 template <class C, class P>
 TSR_DEVICE int const *walk_words(P const &p, typename C::Tile const &t,
                                  int head) {
-  using Mods = typename C::Mods;
-  const IndexPair at = {Mods::batch(p.args, t.batch), Mods::head(p.args, head),
-                        0, 0};
-  return Mods::walks(p.args, at, t.rows_down);
+  return walk_words<C>(p, t.batch, head, t.rows_down);
 }
 template <class C, class P>
 TSR_DEVICE BlockWalks<> bwd_walks(P const &p, int passes, int const *words) {
   return {p.queries, p.keys, passes, kWalkPasses<C::Mods::BlockQueries>, words};
+}
+
+/// The rows of queries that a tile reads, of the head whose tiles read most: a
+/// section may have any. By a whole warp.
+template <class C, class P> TSR_DEVICE int bwd_reads(P const &p) {
+  if constexpr (C::Walks) {
+    int reads = 0;
+    if (p.queries && p.keys)
+      for (int i = threadIdx.x % 32; i < p.heads * p.batch; i += 32) {
+        int const *const words =
+            walk_words<C>(p, i / p.heads, i % p.heads, false);
+        reads = max(reads, *bwd_walks<C>(p, 1, words).reads);
+      }
+    return __reduce_max_sync(~0u, reads);
+  } else {
+    return 0;
+  }
 }
 
 /// Tile `id` in the order of launch: inside sections of heads, the longest
@@ -389,7 +417,7 @@ TSR_DEVICE BlockWalks<> bwd_walks(P const &p, int passes, int const *words) {
 /// last on. Beside a block mask, BlockWalks knows which are longest. By a whole
 /// warp.
 template <class C, class P>
-TSR_DEVICE typename C::Tile bwd_tile(P const &p, int id) {
+TSR_DEVICE typename C::Tile bwd_tile(P const &p, int id, int reads) {
   using Mods = typename C::Mods;
   const int tiles = bwd_head_tiles<C>(p);
   typename C::Tile t = {};
@@ -397,7 +425,7 @@ TSR_DEVICE typename C::Tile bwd_tile(P const &p, int id) {
     t.n = -1;
     return t;
   }
-  const HeadSection section = bwd_section<C>(p, id / tiles);
+  const HeadSection section = bwd_section<C>(p, id / tiles, reads);
   const int inside = id - tiles * section.first;
   const int column = inside / section.width;
   const int head = section.first + inside % section.width;

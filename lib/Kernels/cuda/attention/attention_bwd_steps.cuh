@@ -190,12 +190,13 @@ template <class C, class P> struct BwdPlanner {
   }
 
   TSR_MEMBER void run() {
+    const int reads = bwd_reads<C>(p);
     for (;;) {
       int drawn = 0;
       if (lane == 0)
         drawn = draw();
       drawn = __shfl_sync(~0u, drawn, 0);
-      const typename C::Tile t = bwd_tile<C>(p, drawn);
+      const typename C::Tile t = bwd_tile<C>(p, drawn, reads);
       if (t.n < 0) {
         // The last draw of all.
         const int tiles = bwd_head_tiles<C>(p) * p.key_heads * p.batch;

@@ -38,7 +38,8 @@ struct WalkParts {
     width = (columns + ranges - 1) / ranges;
     parts = passes * ranges;
   }
-  /// Of a head. Walks of one pass have up to parts - 1 places more.
+  /// Of a head. Walks of one pass have up to parts - 1 places more, and one
+  /// word is of all.
   __host__ __device__ constexpr int64 words() const {
     return int64(tiles) * parts * (width + 3);
   }
@@ -63,8 +64,14 @@ inline constexpr int kWalkPasses = BlockQueries > WalkParts::Rows ? 2 : 1;
 ///
 /// A pass is cut into ranges of so many blocks that walks are made of at once;
 /// a range is a part of a walk.
+///
+/// How many heads are launched together is decided by what their tiles read
+/// (bwd_section).
 template <class Word = int const> struct BlockWalks : WalkParts {
   static constexpr uint32 End = ~0u; // of a walk that is not over all
+  // Rows of queries that a tile reads, on average; all, where tiles are
+  // launched by how many blocks they have.
+  Word *reads;
   // [part][tiles], for as many parts as there may be, each with its own:
   Word *launched; // 2 * tile + passes - 1
   Word *counts;   // of blocks, by tiles
@@ -75,7 +82,8 @@ template <class Word = int const> struct BlockWalks : WalkParts {
                         Word *words)
       : WalkParts(queries, keys, of_passes) {
     const int parts_of_most = WalkParts(queries, keys, most).parts;
-    launched = words, counts = launched + parts_of_most * tiles;
+    reads = words, launched = words + 1;
+    counts = launched + parts_of_most * tiles;
     steps = counts + parts_of_most * tiles;
   }
   TSR_MEMBER Word *walk(int part, int n) const {
@@ -155,10 +163,11 @@ template <class Mask> TSR_DEVICE void make_walks(Mask const &mask, int at) {
   };
   __shared__ Set adding[Words][Most], open[Words][Most];
   // How many tiles have taken a block; before, a tile's blocks. Of all tiles,
-  // the blocks and the pieces they are in.
-  __shared__ int taken[Most], sums[2];
+  // the blocks, the pieces they are in, and twice the blocks that they read.
+  __shared__ int taken[Most], sums[3];
+  __shared__ uint32 differs[Most / 32]; // from the tile before
   const int all_parts = WalkParts(mask.queries, mask.keys, Mask::Passes).parts;
-  if (all_parts == 0)
+  if (all_parts == 0 || mask.keys == 0)
     return;
   const int part = at % all_parts, walked = at / all_parts;
   const bool last = walked % 2; // from the last queries on
@@ -177,12 +186,12 @@ template <class Mask> TSR_DEVICE void make_walks(Mask const &mask, int at) {
   int *const launched = most.launched + part * most.tiles;
   int *const counts = most.counts + part * most.tiles;
   __syncthreads();
-  if (own < 2)
+  if (own < 3)
     sums[own] = 0;
   for (int first = 0; first < most.tiles; first += Most) {
     const int tiles = min(most.tiles - first, Most);
     if (own < Most)
-      taken[own] = 0;
+      taken[own] = differs[own / 32] = 0;
     __syncthreads();
     int blocks = 0, pieces = 0;
     look_at_walks(
@@ -191,16 +200,27 @@ template <class Mask> TSR_DEVICE void make_walks(Mask const &mask, int at) {
         [&](int, int tile, uint32 adds) {
           if (adds >> lane & 1)
             atomicAdd(&taken[tile], 1);
+          if (lane == 0)
+            atomicOr(&differs[tile / 32], adds ^ adds << 1 | 1);
           blocks += __popc(adds), pieces += __popc(adds & ~(adds << 1));
         });
     if (lane < 2)
       atomicAdd(&sums[lane], lane ? pieces : blocks);
     __syncthreads();
-    if (own < tiles)
+    // A tile with the blocks of the one before goes just behind that: what it
+    // reads is mostly in L2, and counts as half.
+    if (own < tiles) {
       counts[first + own] = taken[own];
+      atomicAdd(&sums[2], taken[own] << (differs[own / 32] >> lane & 1));
+    }
+    __syncthreads();
   }
   const bool few = sums[0] / 3 < most.columns * most.tiles / 8;
   const bool local = few && sums[0] >= 4 * sums[1];
+  const int64 read = int64(sums[2]) * WalkParts::Rows * most.passes;
+  if (part == 0 && own == 0)
+    *most.reads =
+        local ? min(mask.queries, int(read / (2 * most.tiles))) : mask.queries;
   const BlockWalks<int> walks = walks_of(local ? 1 : Mask::Passes);
   if (part >= walks.parts)
     return;
