@@ -63,6 +63,10 @@ typedef struct tessera_compile_options {
    * thread, one at a time, while tessera_compile runs; not. */
   void (*progress)(void *user, size_t done, size_t all);
   void *progress_user;
+  /* Non-zero: ops are placed together where that takes less time, by the model,
+   * than one after the other; only arguments and results then surely lie as the
+   * source says. */
+  int32_t together;
 } tessera_compile_options;
 
 /* What came of a compilation. Strings returned belong to it. */

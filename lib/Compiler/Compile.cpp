@@ -136,6 +136,7 @@ LogicalResult Compilation::run(StringRef source) {
   pipeline.shardings = options.shardings;
   pipeline.memory = options.memory;
   pipeline.strict = options.strict;
+  pipeline.together = options.together;
   pipeline.explain = options.explain;
   pipeline.target = target->getName().str();
   pipeline.from = options.from;

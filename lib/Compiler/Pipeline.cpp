@@ -67,7 +67,9 @@ static void buildPropagated(OpPassManager &passes,
 static void buildPlanned(OpPassManager &passes,
                          const PipelineOptions &options) {
   OpPassManager &function = passes.nest<func::FuncOp>();
-  function.addPass(tv::createDecomposeReshardingsPass());
+  tv::DecomposeReshardingsPassOptions decompose;
+  decompose.together = options.together;
+  function.addPass(tv::createDecomposeReshardingsPass(decompose));
   function.addPass(tv::createVerifyDecomposedPass());
   function.addPass(tv::createElideReshardsPass());
   function.addPass(tv::createWarnIdleRanksPass());
@@ -141,16 +143,11 @@ static void buildScheduled(OpPassManager &passes,
 
 ArrayRef<Phase> tessera::getPipeline() {
   static const Phase phases[] = {
-      {"source", buildSource},
-      {"differentiated", buildDifferentiated},
-      {"bind", buildBind},
-      {"propagated", buildPropagated},
-      {"planned", buildPlanned},
-      {"local", buildLocal},
-      {"kernels", buildKernels},
-      {"scheduled", buildScheduled},
-      {"plan", nullptr},
-      {"module", nullptr},
+      {"source", buildSource},   {"differentiated", buildDifferentiated},
+      {"bind", buildBind},       {"propagated", buildPropagated},
+      {"planned", buildPlanned}, {"local", buildLocal},
+      {"kernels", buildKernels}, {"scheduled", buildScheduled},
+      {"plan", nullptr},         {"module", nullptr},
   };
   return phases;
 }
@@ -201,6 +198,7 @@ Status tessera::checkOptions(const PipelineOptions &options,
       {"mesh", !options.mesh.empty(), "bind"},
       {"shardings", !options.shardings.empty(), "bind"},
       {"strict", options.strict, "planned"},
+      {"together", options.together, "planned"},
       {"memory", !options.memory.empty(), "kernels"},
       {"attention", !options.attention.empty(), "kernels"},
       {"matmul", !options.matmul.empty(), "kernels"}};

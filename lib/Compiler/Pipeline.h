@@ -28,6 +28,11 @@ struct PipelineOptions : public mlir::PassPipelineOptions<PipelineOptions> {
       *this, "strict",
       llvm::cl::desc("A move that the source does not write is an error"),
       llvm::cl::init(false)};
+  Option<bool> together{
+      *this, "together",
+      llvm::cl::desc("Ops are placed together where that takes less time than "
+                     "one after the other"),
+      llvm::cl::init(false)};
   Option<bool> explain{
       *this, "explain",
       llvm::cl::desc("Remarks that say where views and moves come from"),

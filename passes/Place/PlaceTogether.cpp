@@ -37,6 +37,9 @@ using namespace tessera::tv;
 using layout::View;
 
 static constexpr double kNever = std::numeric_limits<double>::infinity();
+/// What is less of the whole function's time is no gain: the model is not as
+/// exact as that. And this part of a latency nobody could measure.
+static constexpr double kLeastGain = 0.01, kLeastLatency = 0.001;
 /// More ops than this around one value are placed tree by tree.
 static constexpr size_t kMaxAround = 16;
 
@@ -64,13 +67,32 @@ static void findUses(Value value, SmallVectorImpl<OpOperand *> &uses) {
       uses.push_back(&use);
 }
 
+/// The sub-axes in views of values.
+static SmallVector<layout::SubAxis> findAxes(func::FuncOp function) {
+  llvm::SetVector<ViewAttr> views;
+  auto add = [&](Value value) {
+    if (ViewAttr view = getView(value))
+      views.insert(view);
+  };
+  llvm::for_each(function.getArguments(), add);
+  for (Operation &op : function.getBody().front())
+    llvm::for_each(op.getResults(), add);
+  SmallVector<layout::SubAxis> axes;
+  for (ViewAttr view : views)
+    for (const layout::SubAxis &axis : layout::axesOf(view.getView()))
+      if (!llvm::is_contained(axes, axis))
+        axes.push_back(axis);
+  return axes;
+}
+
 namespace {
 /// An op, and how else it may be placed.
 struct Placed {
   Operation *op;
   Way now;
-  const std::vector<Way> *ways; ///< `now` may be none of them
-  double least;                 ///< of work
+  /// Null until a region asks; `now` may be none of them.
+  const std::vector<Way> *ways = nullptr;
+  double least = 0; ///< of work
 };
 
 /// A value that lies in some view, and the time until it does.
@@ -82,7 +104,7 @@ struct Lie {
 /// Ops that are placed at once, in order. All of them make one value; those
 /// that are not read by one other of them only are the ends.
 struct Region {
-  SmallVector<Placed> ops;
+  SmallVector<Placed *> ops;
   Value center; ///< null if there is none
 };
 
@@ -97,11 +119,12 @@ class Placer {
 public:
   Placer(func::FuncOp function, Moves &moves, const layout::Mesh &mesh)
       : function(function), states(getStates(function)), moves(moves),
-        ways(moves, mesh) {}
+        mesh(mesh), ways(moves, mesh, findAxes(function)) {}
   void run();
 
 private:
-  void addOp(Operation *op);
+  double addOp(Operation *op);
+  void findWays(Placed &placed);
   bool isPlaced(Operation *op) const { return placed.contains(op); }
   /// Whether only another placed op reads the result of a placed op.
   bool isJoined(Value value) const;
@@ -135,7 +158,9 @@ private:
   func::FuncOp function;
   SmallVector<BlockArgument> states; ///< of its results
   Moves &moves;
+  const layout::Mesh &mesh;
   Ways ways;
+  double slack = 0; ///< less is no gain
   /// Of regions that look the same; without ways where nothing is gained.
   std::map<std::vector<int64_t>, Solution> solved;
 
@@ -177,7 +202,7 @@ ArrayRef<Value> Placer::copiesFor(const Region &region, Value source) {
       if (ReshardOp move = asMove(user)) {
         SmallVector<OpOperand *> uses;
         findUses(move.getResult(0), uses);
-        if (move->isBeforeInBlock(region.ops[0].op) &&
+        if (move->isBeforeInBlock(region.ops[0]->op) &&
             llvm::any_of(uses, [&](OpOperand *use) {
               return !inside.contains(use->getOwner());
             }))
@@ -374,36 +399,36 @@ Solution Placer::solve(const Region &region, bool asItIs, double bound) {
   double all = 0;
   SmallVector<const Placed *> later;
   llvm::DenseSet<Value> afterCenter;
-  for (const Placed &placed : region.ops) {
-    Value result = placed.op->getResult(0);
-    double sum = placed.least;
+  for (const Placed *placed : region.ops) {
+    Value result = placed->op->getResult(0);
+    double sum = placed->least;
     bool isLater = false;
-    for (Value operand : placed.op->getOperands()) {
+    for (Value operand : placed->op->getOperands()) {
       Value source = sourceOf(operand);
       isLater |= source == region.center || afterCenter.contains(source);
       if (source != region.center)
         sum += least.lookup(source);
     }
     least[result] = sum;
-    all += placed.least;
+    all += placed->least;
     if (isLater) {
       afterCenter.insert(result);
-      later.push_back(&placed);
+      later.push_back(placed);
     }
   }
   // Other ops take their least work at the least.
   auto boundOf = [&](const Placed &placed) {
     return bound - all + least.lookup(placed.op->getResult(0));
   };
-  for (const Placed &placed : region.ops)
-    if (!afterCenter.contains(placed.op->getResult(0)))
-      evaluate(region, placed, asItIs, boundOf(placed));
+  for (const Placed *placed : region.ops)
+    if (!afterCenter.contains(placed->op->getResult(0)))
+      evaluate(region, *placed, asItIs, boundOf(*placed));
 
   Solution best;
   auto finish = [&](double before) {
     SmallVector<std::pair<Value, int>> ends;
-    for (const Placed &placed : region.ops) {
-      Value value = placed.op->getResult(0);
+    for (const Placed *placed : region.ops) {
+      Value value = placed->op->getResult(0);
       if (value == region.center || isJoined(value))
         continue;
       double least = kNever;
@@ -431,8 +456,8 @@ Solution Placer::solve(const Region &region, bool asItIs, double bound) {
     for (auto [value, view] : ends)
       choose(region, value, view, chosen);
     best = {before, center, copy, {}};
-    for (const Placed &placed : region.ops)
-      best.ways.push_back(*chosen.lookup(placed.op));
+    for (const Placed *placed : region.ops)
+      best.ways.push_back(*chosen.lookup(placed->op));
   };
   if (!region.center) {
     finish(0);
@@ -469,12 +494,13 @@ Solution Placer::solve(const Region &region, bool asItIs, double bound) {
   };
   // A copy is where a use has it.
   llvm::SetVector<int> needs;
-  for (const Placed &placed : region.ops)
-    for (auto [i, operand] : llvm::enumerate(placed.op->getOperands()))
+  for (const Placed *placed : region.ops)
+    for (auto [i, operand] : llvm::enumerate(placed->op->getOperands()))
       if (sourceOf(operand) == region.center) {
-        needs.insert(placed.now.operands[i]);
-        for (const Way &way : *placed.ways)
-          needs.insert(way.operands[i]);
+        needs.insert(placed->now.operands[i]);
+        if (!asItIs)
+          for (const Way &way : *placed->ways)
+            needs.insert(way.operands[i]);
       }
   for (const auto &[is, lie] : from) {
     solveFrom(is, is, lie.seconds);
@@ -542,7 +568,7 @@ void Placer::apply(const Region &region, const Solution &solution) {
   if (region.center && !inside.contains(region.center.getDefiningOp()))
     settleCenter();
   for (auto [placed, way] : llvm::zip_equal(region.ops, solution.ways)) {
-    Operation *op = placed.op;
+    Operation *op = placed->op;
     builder.setInsertionPoint(op);
     for (auto [operand, view] :
          llvm::zip_equal(op->getOpOperands(), way.operands)) {
@@ -559,7 +585,7 @@ void Placer::apply(const Region &region, const Solution &solution) {
           });
       operand.set(moveTo(builder, nearest, view));
     }
-    this->placed.find(op)->second.now = way;
+    placed->now = way;
     if (Value result = op->getResult(0); result == region.center) {
       settleCenter();
     } else if (numberOf(result) != way.result) {
@@ -593,9 +619,9 @@ std::vector<int64_t> Placer::keyOf(const Region &region) {
   if (region.center)
     addEnds(region.center);
   for (auto [number, placed] : llvm::enumerate(region.ops)) {
-    key.push_back(reinterpret_cast<int64_t>(placed.ways));
+    key.push_back(reinterpret_cast<int64_t>(placed->ways));
     for (auto [operand, view] :
-         llvm::zip_equal(placed.op->getOperands(), placed.now.operands)) {
+         llvm::zip_equal(placed->op->getOperands(), placed->now.operands)) {
       Value source = sourceOf(operand);
       key.push_back(view);
       if (auto known = numbers.find(source); known != numbers.end()) {
@@ -606,8 +632,8 @@ std::vector<int64_t> Placer::keyOf(const Region &region) {
       for (Value copy : copiesFor(region, source))
         key.push_back(numberOf(copy));
     }
-    Value result = placed.op->getResult(0);
-    key.push_back(placed.now.result);
+    Value result = placed->op->getResult(0);
+    key.push_back(placed->now.result);
     if (result != region.center) {
       numbers[result] = number;
       if (!isJoined(result))
@@ -620,49 +646,72 @@ std::vector<int64_t> Placer::keyOf(const Region &region) {
 void Placer::improve(const Region &region) {
   inside.clear();
   copies.clear();
-  for (const Placed &placed : region.ops)
-    inside.insert(placed.op);
+  double least = 0;
+  for (const Placed *placed : region.ops) {
+    inside.insert(placed->op);
+    least += placed->now.work / double(mesh.numDevices());
+  }
+  // Most regions take too little for a gain: their ways are not asked for.
+  auto asItIs = [&] { return solve(region, /*asItIs=*/true, kNever).seconds; };
+  if (double now = asItIs(); now == kNever || least > now - slack)
+    return;
+  least = 0;
+  for (Placed *placed : region.ops) {
+    findWays(*placed);
+    least += placed->least;
+  }
   auto [solution, isNew] = solved.try_emplace(keyOf(region));
   if (isNew) {
-    double least = 0;
-    for (const Placed &placed : region.ops)
-      least += placed.least;
-    // What nobody could measure is no gain.
-    const double slack = moves.getMachine().alpha / 1000;
-    Solution now = solve(region, /*asItIs=*/true, kNever);
-    if (now.seconds == kNever || least > now.seconds - slack)
+    const double now = asItIs();
+    if (least > now - slack)
       return;
-    Solution best = solve(region, /*asItIs=*/false, now.seconds - slack);
-    if (best.seconds < now.seconds - slack)
+    Solution best = solve(region, /*asItIs=*/false, now - slack);
+    if (best.seconds < now - slack)
       solution->second = std::move(best);
   }
   if (!solution->second.ways.empty())
     apply(region, solution->second);
 }
 
-void Placer::addOp(Operation *op) {
-  if (op->getNumResults() != 1 || isa<WindowOpInterface, ReshardOp>(op) ||
-      !isa<ShardingRuleOpInterface, ReinterpretOpInterface>(op))
+void Placer::findWays(Placed &placed) {
+  if (placed.ways)
     return;
-  Way now;
+  placed.ways = &ways.of(placed.op);
+  auto same = llvm::find(*placed.ways, placed.now);
+  if (same != placed.ways->end())
+    placed.now.work = same->work;
+  placed.least = placed.now.work;
+  for (const Way &way : *placed.ways)
+    placed.least = std::min(placed.least, way.work);
+}
+
+/// What `op` takes, and how it is placed.
+double Placer::addOp(Operation *op) {
+  if (ReshardOp move = asMove(op)) {
+    Value from = move.getInputs()[0], to = move.getResult(0);
+    double time = seconds(from, numberOf(from), numberOf(to));
+    return time == kNever ? 0 : time;
+  }
+  if (!isa<ShardingRuleOpInterface, ReinterpretOpInterface>(op))
+    return 0;
+  const double work = getWork(op, *getActualPlacement(op), moves);
+  if (op->getNumResults() != 1 || isa<WindowOpInterface, ReshardOp>(op))
+    return work;
+  Placed made{op, {}};
   for (Value operand : op->getOperands())
-    now.operands.push_back(numberOf(operand));
-  now.result = numberOf(op->getResult(0));
-  const std::vector<Way> &others = ways.of(op);
-  auto same = llvm::find(others, now);
-  now.work = same == others.end() ? getWork(op, *getActualPlacement(op), moves)
-                                  : same->work;
-  double least = now.work;
-  for (const Way &way : others)
-    least = std::min(least, way.work);
-  placed.insert({op, {op, std::move(now), &others, least}});
+    made.now.operands.push_back(numberOf(operand));
+  made.now.result = numberOf(op->getResult(0));
+  made.now.work = work;
+  placed.insert({op, std::move(made)});
+  return work;
 }
 
 void Placer::run() {
   Block &body = function.getBody().front();
   SmallVector<Value> values(function.getArguments());
+  double all = 0;
   for (Operation &op : body.without_terminator()) {
-    addOp(&op);
+    all += addOp(&op);
     if (!asMove(&op))
       llvm::append_range(values, op.getResults());
   }
@@ -670,6 +719,7 @@ void Placer::run() {
     findUses(value, uses[value]);
   for (OpOperand &use : body.getTerminator()->getOpOperands())
     noteReturned(use);
+  slack = std::max(kLeastGain * all, kLeastLatency * moves.getMachine().alpha);
 
   // The last op of the tree of each op, from the last op on.
   llvm::DenseMap<Operation *, Operation *> ends;
@@ -686,9 +736,9 @@ void Placer::run() {
     region.center = center;
     for (Operation *end : of)
       for (Operation *op : trees[end])
-        region.ops.push_back(placed.find(op)->second);
-    llvm::sort(region.ops, [](const Placed &a, const Placed &b) {
-      return a.op->isBeforeInBlock(b.op);
+        region.ops.push_back(&placed.find(op)->second);
+    llvm::sort(region.ops, [](const Placed *a, const Placed *b) {
+      return a->op->isBeforeInBlock(b->op);
     });
     improve(region);
   };

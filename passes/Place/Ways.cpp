@@ -26,19 +26,16 @@ static constexpr size_t kMaxDeals = 512;
 /// In which operands are kept partial.
 static constexpr std::array kCombiners = {layout::Combiner::Sum};
 
-Ways::Ways(Moves &moves, const layout::Mesh &mesh) : moves(moves), mesh(mesh) {
+Ways::Ways(Moves &moves, const layout::Mesh &mesh, ArrayRef<SubAxis> named)
+    : moves(moves), mesh(mesh) {
   for (auto [number, axis] : llvm::enumerate(mesh.axes))
     if (axis.size > 1)
       digits.push_back({int(number), 1, axis.size});
-  std::vector<SubAxis> primes;
-  for (const SubAxis &axis : digits)
-    for (int64_t pre = 1, digit; pre < axis.size; pre *= digit) {
-      for (digit = 2; axis.size / pre % digit;)
-        ++digit;
-      primes.push_back({axis.axis, pre, digit});
-    }
-  if (primes.size() <= kMaxDigits)
-    digits = primes;
+  std::vector<SubAxis> all = digits;
+  llvm::append_range(all, named);
+  if (auto parts = layout::refineAxes(std::move(all));
+      parts && parts->size() <= kMaxDigits)
+    digits = std::move(*parts);
 }
 
 /// Whether there are too many ways to deal the digits to `places`.

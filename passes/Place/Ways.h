@@ -30,7 +30,9 @@ struct Way {
 /// axis of 4 is two digits of 2, unless the mesh has many.
 class Ways {
 public:
-  Ways(Moves &moves, const layout::Mesh &mesh);
+  /// Axes are cut where those that are `named` begin and end.
+  Ways(Moves &moves, const layout::Mesh &mesh,
+       llvm::ArrayRef<layout::SubAxis> named);
 
   /// Each digit divides one loop, in every order, keeps operands partial, or
   /// does neither. Empty where that is more than can be tried. Ops that look

@@ -84,7 +84,8 @@ def compile(source: Source, *, name: str = "-", mesh: Sizes = {}, target: str = 
             nvrtc: typing.Optional[os.PathLike] = None,
             shardings: typing.Optional[os.PathLike] = None,
             memory: typing.Union[int, str, None] = None,
-            progress: typing.Optional[typing.Callable[[int, int], typing.Any]] = None) -> Compiled:
+            progress: typing.Optional[typing.Callable[[int, int], typing.Any]] = None,
+            together: bool = False) -> Compiled:
     """Compiles a program in text or MLIR's bytecode.
 
     name: of the source, in messages. mesh: sizes of mesh axes; those not named keep
@@ -97,7 +98,8 @@ def compile(source: Source, *, name: str = "-", mesh: Sizes = {}, target: str = 
     "layers.*.wq: [did(tp) * _, _]". memory: bytes that a device may hold between steps,
     or as "80GiB"; values beyond are made again. progress: called with how many kernels for
     cuda are compiled, and of how many, on any thread, one call at a time. What it raises is
-    raised when all are.
+    raised when all are. together: ops are placed together where that takes less time, by
+    the model, than one after the other.
     """
     functions = _native.compiler()
     data = source.encode() if isinstance(source, str) else bytes(source)
@@ -112,7 +114,8 @@ def compile(source: Source, *, name: str = "-", mesh: Sizes = {}, target: str = 
 
     options = _native.CompileOptions(
         name=name.encode(), target=target.encode(), strict=strict, explain=explain,
-        locations=locations, mesh=text(",".join(f"{axis}={size}" for axis, size in mesh.items())),
+        together=together, locations=locations,
+        mesh=text(",".join(f"{axis}={size}" for axis, size in mesh.items())),
         attention=text(",".join(attention)), matmul=text(",".join(matmul)),
         start=start.encode(), stop=to.encode(), dump_directory=text(dump),
         dump_kernels=text(dump_kernels), nvrtc=text(nvrtc), shardings=text(shardings),

@@ -2,7 +2,7 @@
 // left behind.
 // RUN: not tessera-compile %s -o %t.tsr 2>&1 | FileCheck %s --check-prefix=PARSE
 // RUN: not test -e %t.tsr
-// PARSE: errors.mlir:[[# @LINE + 79]]:{{[0-9]+}}: error:
+// PARSE: errors.mlir:[[# @LINE + 81]]:{{[0-9]+}}: error:
 
 // RUN: not tessera-compile %S/nothing.mlir 2>&1 | FileCheck %s --check-prefix=MISSING
 // MISSING: error: cannot read '{{.*}}nothing.mlir'
@@ -32,6 +32,8 @@
 // MESH: error: --mesh changes nothing of a program that has been through 'bind'
 // RUN: not tessera-compile %s --compile-from=planned --strict 2>&1 | FileCheck %s --check-prefix=STRICT
 // STRICT: error: --strict changes nothing of a program that has been through 'planned'
+// RUN: not tessera-compile %s --compile-from=planned --together 2>&1 | FileCheck %s --check-prefix=TOGETHER
+// TOGETHER: error: --together changes nothing of a program that has been through 'planned'
 // RUN: not tessera-compile %s --compile-from=kernels --attention=math 2>&1 | FileCheck %s --check-prefix=LATE
 // LATE: error: --attention changes nothing of a program that has been through 'kernels'
 // RUN: not tessera-compile %s --matmul=cublaslt --compile-to=local 2>&1 | FileCheck %s --check-prefix=EARLY

@@ -61,6 +61,11 @@ static cl::opt<bool> strict(
     "strict",
     cl::desc("A move of data that the source does not write is an error"),
     cl::cat(category));
+static cl::opt<bool> together(
+    "together",
+    cl::desc("Place ops together where that takes less time than one after "
+             "the other; only arguments and results surely lie as written"),
+    cl::cat(category));
 static cl::opt<std::string>
     compileFrom("compile-from", cl::desc("The phase that the input is in"),
                 cl::init("source"), cl::cat(category));
@@ -128,6 +133,7 @@ int main(int argc, char **argv) {
   options.matmul = std::vector<std::string>(matmul.begin(), matmul.end());
   options.memory = memory;
   options.strict = strict;
+  options.together = together;
   options.explain = remarks;
   options.from = compileFrom;
   options.to = compileTo;
