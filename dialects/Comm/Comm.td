@@ -82,8 +82,9 @@ def Comm_SliceOp : Comm_Op<"slice", "Slice"> {
        : (tensor<8xf32, #tv.local<#whole, of [8]>>)
       -> tensor<4xf32, #tv.local<#split, of [8]>>
     ```
-    No bytes move. Also makes a partial value of a whole one: coordinate 0 keeps
-    the value, the others take the combiner's identity.
+    No bytes move. Also makes a partial value of a whole or a split one: of its
+    part of the result each device keeps what it has, and takes the combiner's
+    identity elsewhere; of devices that have the same, coordinate 0 keeps it.
   }];
 }
 def Comm_AllGatherOp : Comm_Op<"all_gather", "AllGather"> {

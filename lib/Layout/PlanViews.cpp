@@ -100,8 +100,7 @@ std::vector<Partial> commonPartial(const View &a, const View &b) {
   return states;
 }
 
-Product gathered(const Product &product,
-                         const std::vector<SubAxis> &axes) {
+Product gathered(const Product &product, const std::vector<SubAxis> &axes) {
   Product result;
   for (const Factor &factor : product) {
     if (factor.kind == Factor::Kind::Group) {
@@ -161,14 +160,19 @@ View PlanViews::gathered(const View &view,
 
 /// A view with the dims of `from` or of `to` whose digits are chosen one by one
 /// where the digits of both align, and as a whole for a single dimension on
-/// both sides where they do not.
-View PlanViews::mixed(const View &from, const View &to, bool intoFrom,
-                      const std::function<Product(const AlignedDigit &)> &digit,
-                      const std::function<Product(const Group &, int64_t bound)>
-                          &unaligned) const {
+/// both sides where they do not. Digits are cut at the borders of `borders`
+/// too.
+View PlanViews::mixed(
+    const View &from, const View &to, bool intoFrom,
+    const std::function<Product(const AlignedDigit &)> &digit,
+    const std::function<Product(const Group &, int64_t bound)> &unaligned,
+    const std::vector<SubAxis> &borders) const {
   View result = intoFrom ? from : to;
-  std::vector<SubAxis> pieces = axesOf(from), others = axesOf(to);
-  pieces.insert(pieces.end(), others.begin(), others.end());
+  std::vector<SubAxis> pieces = borders;
+  for (const View *view : {&from, &to}) {
+    std::vector<SubAxis> axes = axesOf(*view);
+    pieces.insert(pieces.end(), axes.begin(), axes.end());
+  }
   pieces = refineAxes(pieces).value_or(std::vector<SubAxis>{});
   for (const Group &group : joinGroups(from, to, shape)) {
     if (!group.changed())
@@ -224,59 +228,106 @@ View PlanViews::sliced(const View &from, const View &to,
 }
 
 View PlanViews::beforeGather(const View &from, const View &to) const {
-  std::vector<SubAxis> leaving = subtract(splitAxes(from), axesOf(to));
+  return keeping(from, to, subtract(splitAxes(from), axesOf(to)));
+}
+
+View PlanViews::keeping(const View &from, const View &to,
+                        const std::vector<SubAxis> &axes) const {
   return mixed(
       from, to, /*intoFrom=*/false,
       [&](const AlignedDigit &digit) {
         bool keeps = digit.to.kind == Factor::Kind::Stored &&
                      digit.from.kind == Factor::Kind::Device &&
-                     contains(leaving, digit.from.sub);
+                     contains(axes, digit.from.sub);
         return Product{keeps ? digit.from : digit.to};
       },
       [&](const Group &group, int64_t bound) {
-        return refinement(group.from, group.to, leaving, bound);
-      });
+        return refinement(group.from, group.to, axes, bound);
+      },
+      axes);
+}
+
+/// The values of a digit that may be split: stored, or a `_`, the blocks of
+/// which keep their places only if it is outermost. Else 1.
+static int64_t divisibleSize(const View &view, size_t dim, size_t place,
+                             const Shape &shape) {
+  const Product &product = view.dims[dim].product;
+  switch (product[place].kind) {
+  case Factor::Kind::Stored:
+    return product[place].size;
+  case Factor::Kind::Rest:
+    return place ? 1 : restCapacity(product, boundOf(view, dim, shape));
+  default:
+    return 1;
+  }
+}
+
+/// `view` with that digit in blocks over `axes`; nothing where it is none.
+std::optional<View> PlanViews::scatteredAt(const View &view,
+                                           const std::vector<SubAxis> &axes,
+                                           size_t dim, size_t place) const {
+  int64_t parts = sizeOf(axes), size = divisibleSize(view, dim, place, shape);
+  if (size == 1 || parts == 1)
+    return std::nullopt;
+  View result = view;
+  Product &product = result.dims[dim].product;
+  Product split;
+  for (const SubAxis &sub : axes)
+    split.push_back(Factor::device(sub));
+  split.push_back(product[place].kind == Factor::Kind::Rest
+                      ? Factor::rest()
+                      : Factor::stored(ceilDiv(size, parts)));
+  if (place != 0 && size % parts)
+    split = {Factor::group(std::move(split), 0, size)};
+  product.erase(product.begin() + place);
+  product.insert(product.begin() + place, split.begin(), split.end());
+  return canonical(std::move(result));
 }
 
 std::optional<View>
 PlanViews::scattered(const View &view, const std::vector<SubAxis> &axes) const {
-  int64_t parts = sizeOf(axes);
-  size_t bestDim = 0, bestFactor = 0;
-  int64_t bestSize = 0, bestLeft = 0;
+  size_t bestDim = 0, bestPlace = 0;
+  int64_t bestSize = 1, bestLeft = 1;
   for (size_t dim = 0; dim < view.dims.size(); ++dim) {
-    const Product &product = view.dims[dim].product;
-    for (size_t i = 0; i < product.size(); ++i) {
-      int64_t size = product[i].size;
-      // The blocks of a split `_` keep their places only if it is outermost.
-      if (product[i].kind == Factor::Kind::Rest && i == 0)
-        size = restCapacity(product, boundOf(view, dim, shape));
-      else if (product[i].kind != Factor::Kind::Stored)
-        continue;
-      if (size == 1)
-        continue;
-      int64_t left = ceilDiv(size, parts);
-      if (bestSize && left * bestSize >= bestLeft * size)
+    for (size_t i = 0; i < view.dims[dim].product.size(); ++i) {
+      int64_t size = divisibleSize(view, dim, i, shape);
+      int64_t left = ceilDiv(size, sizeOf(axes));
+      if (size == 1 || (bestSize > 1 && left * bestSize >= bestLeft * size))
         continue;
       bestDim = dim;
-      bestFactor = i;
+      bestPlace = i;
       bestSize = size;
       bestLeft = left;
     }
   }
-  if (!bestSize || parts == 1)
+  if (bestSize == 1)
     return std::nullopt;
-  Product split;
-  for (const SubAxis &sub : axes)
-    split.push_back(Factor::device(sub));
-  bool rest = view.dims[bestDim].product[bestFactor].kind == Factor::Kind::Rest;
-  split.push_back(rest ? Factor::rest() : Factor::stored(bestLeft));
-  if (bestFactor != 0 && bestSize % parts)
-    split = {Factor::group(std::move(split), 0, bestSize)};
-  View result = view;
-  Product &product = result.dims[bestDim].product;
-  product.erase(product.begin() + bestFactor);
-  product.insert(product.begin() + bestFactor, split.begin(), split.end());
-  return canonical(std::move(result));
+  return scatteredAt(view, axes, bestDim, bestPlace);
+}
+
+std::vector<View>
+PlanViews::scatteredAnywhere(const View &view,
+                             const std::vector<SubAxis> &axes) const {
+  std::vector<View> result;
+  int64_t parts = sizeOf(axes);
+  for (size_t dim = 0; dim < view.dims.size(); ++dim) {
+    for (size_t i = 0; i < view.dims[dim].product.size(); ++i) {
+      if (auto blocks = scatteredAt(view, axes, dim, i))
+        result.push_back(std::move(*blocks));
+      const Factor &digit = view.dims[dim].product[i];
+      // What is cut off at the end of an outermost digit is in no other's way.
+      if (digit.kind != Factor::Kind::Stored || digit.size == 1 ||
+          (i && digit.size % parts))
+        continue;
+      View dealt = view;
+      Product &product = dealt.dims[dim].product;
+      product[i] = Factor::stored(ceilDiv(digit.size, parts));
+      for (size_t n = 0; n < axes.size(); ++n)
+        product.insert(product.begin() + i + 1 + n, Factor::device(axes[n]));
+      result.push_back(canonical(std::move(dealt)));
+    }
+  }
+  return result;
 }
 
 std::optional<View>
@@ -316,6 +367,33 @@ PlanViews::scatteredInBoth(const View &view, const View &to,
   if (!done)
     return std::nullopt;
   return canonical(std::move(result));
+}
+
+bool PlanViews::onlyFirstHolds(const View &view,
+                               const std::vector<SubAxis> &axes) const {
+  for (size_t dim = 0; dim < view.dims.size(); ++dim) {
+    const Product &product = view.dims[dim].product;
+    int64_t bound = boundOf(view, dim, shape);
+    Parts parts(product);
+    if (std::none_of(parts.subs.begin(), parts.subs.end(),
+                     [&](const SubAxis &sub) {
+                       return std::any_of(axes.begin(), axes.end(),
+                                          [&](const SubAxis &other) {
+                                            return overlap(sub, other);
+                                          });
+                     }))
+      continue;
+    for (int64_t part = 0; part < parts.count; ++part) {
+      Coords coords = parts.coordsOf(mesh, part);
+      bool first =
+          std::all_of(axes.begin(), axes.end(), [&](const SubAxis &sub) {
+            return sub.digit(mesh, coords) == 0;
+          });
+      if (!first && localExtent(product, bound, mesh, coords))
+        return false;
+    }
+  }
+  return true;
 }
 
 bool PlanViews::isDynamic(const Group &group, const View &from) const {

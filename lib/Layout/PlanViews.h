@@ -77,11 +77,18 @@ public:
   /// `to` as it is before an all-gather over axes that split `from` and are not
   /// in `to`.
   View beforeGather(const View &from, const View &to) const;
+  /// `to` with those digits of `axes` left on devices that are so in `from` and
+  /// stored in `to`.
+  View keeping(const View &from, const View &to,
+               const std::vector<SubAxis> &axes) const;
   /// `view` split further over `axes`, which it does not use, at the stored
   /// digit that they split best, the outermost of equals; nothing when no digit
   /// is left.
   std::optional<View> scattered(const View &view,
                                 const std::vector<SubAxis> &axes) const;
+  /// The same at every stored digit, in blocks and dealt out.
+  std::vector<View> scatteredAnywhere(const View &view,
+                                      const std::vector<SubAxis> &axes) const;
   /// The same at a digit that stays in memory from `view` to `to`, where it is
   /// in no other step's way; nothing when `axes` divide none evenly.
   std::optional<View> scatteredInBoth(const View &view, const View &to,
@@ -89,16 +96,22 @@ public:
   /// Whether each device's part of `to` is in its part of `from`, whatever the
   /// dynamic extents are; they are known to be so at the maximum.
   bool alwaysSlices(const View &from, const View &to) const;
+  /// Whether only devices with coordinate 0 on all of `axes` hold anything.
+  bool onlyFirstHolds(const View &view, const std::vector<SubAxis> &axes) const;
   bool isDynamic(const Group &group, const View &from) const;
 
   const Shape shape, symbolic;
   const Mesh &mesh;
 
 private:
-  View mixed(const View &from, const View &to, bool intoFrom,
-             const std::function<Product(const AlignedDigit &)> &digit,
-             const std::function<Product(const Group &, int64_t bound)>
-                 &unaligned) const;
+  View
+  mixed(const View &from, const View &to, bool intoFrom,
+        const std::function<Product(const AlignedDigit &)> &digit,
+        const std::function<Product(const Group &, int64_t bound)> &unaligned,
+        const std::vector<SubAxis> &borders = {}) const;
+  std::optional<View> scatteredAt(const View &view,
+                                  const std::vector<SubAxis> &axes, size_t dim,
+                                  size_t place) const;
   Product refinement(const Product &fine, const Product &coarse,
                      const std::vector<SubAxis> &axes, int64_t bound) const;
 };

@@ -11,18 +11,19 @@
 //
 // Without partial states the direct exchange receives the lower bound in one
 // phase, so only a sender that serves many can make another candidate cheaper:
-// scatter first, then all-gather.
+// scatter first, then all-gather. Of a new state it is enough that the devices
+// along its axes have everything together, whoever has what.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Layout/Planner.h"
 #include "Layout/PlanViews.h"
+#include "Layout/Traffic.h"
 #include "Layout/ViewInternal.h"
 #include "Support/Try.h"
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <map>
 
 namespace tessera::layout {
@@ -55,16 +56,10 @@ private:
   int64_t localBytes(const View &view) const {
     return localElements(view) * move.elementBytes;
   }
-  bool contiguous(const View &view, size_t begin, size_t end) const;
   const Traffic &trafficOf(const View &from, const View &to) const;
-  Traffic computeTraffic(const View &from, const View &to) const;
-  std::vector<bool> countPairs(const Exchange &exchange, int64_t scale,
-                               Traffic &traffic) const;
-  void countShares(const Exchange &exchange, int64_t scale,
-                   Traffic &traffic) const;
-  bool onlyFirstHolds(const View &view, const std::vector<SubAxis> &axes) const;
   int64_t boundWithPartial(const View &to,
                            const std::vector<SubAxis> &contract) const;
+  int64_t boundOnMoves() const;
 
   // Steps.
   void add(Chain &chain, Step step, int64_t bytesSent, int64_t bytesReceived,
@@ -80,7 +75,10 @@ private:
   void propose(Chain chain);
   void proposeMoves(const Chain &chain);
   void proposeReductions();
-  void proposeParts();
+  View joined(const View &view) const;
+  bool canJoin(const View &view) const;
+  void proposeParts(const Chain &chain);
+  void proposePartsFirst();
   Status keepStep();
 
   const Move &move;
@@ -89,8 +87,9 @@ private:
   const Machine &machine;
   Traffics &known;
   const PlanViews views;
-  View from, to; ///< `to` without new partial states
+  View from, to;                 ///< `to` without new partial states
   std::vector<SubAxis> contract; ///< which states are reduced along
+  std::vector<SubAxis> entering; ///< which new states are along
   std::vector<Candidate> candidates;
 };
 } // namespace
@@ -106,198 +105,11 @@ int64_t Planner::localElements(const View &view) const {
   return elements;
 }
 
-/// Whether parts of dims [begin, end), each contiguous in these dims, are
-/// contiguous in memory. An undecided allocation can make them so.
-bool Planner::contiguous(const View &view, size_t begin, size_t end) const {
-  if (!view.alloc)
-    return true;
-  Shape local = maxLocalShape(view, shape, mesh);
-  size_t next = begin;
-  for (int64_t dim : *view.alloc) {
-    if (next == end)
-      break;
-    if (size_t(dim) == next)
-      ++next;
-    else if (local[dim] != 1)
-      return false;
-  }
-  return true;
-}
-
-/// Of a shard and a device; beyond, what a move costs is estimated where a
-/// shard has several holders.
-static constexpr int64_t kMaxPairs = 1 << 18;
-
 const Traffic &Planner::trafficOf(const View &from, const View &to) const {
   auto [traffic, isNew] = known.try_emplace({from, to});
   if (isNew)
-    traffic->second = computeTraffic(from, to);
+    traffic->second = computeTraffic(from, to, views);
   return traffic->second;
-}
-
-Traffic Planner::computeTraffic(const View &symbolicFrom,
-                                const View &symbolicTo) const {
-  View from = views.atMaximum(symbolicFrom), to = views.atMaximum(symbolicTo);
-  Exchange exchange(from, to, shape, mesh, Coords(mesh.axes.size(), 0));
-  Traffic traffic;
-  traffic.axes = merged(exchange.active);
-
-  // At smaller extents digits may be at other places than at the maximum.
-  for (const Group &group : joinGroups(symbolicFrom, symbolicTo, shape)) {
-    if (!group.changed() || !views.isDynamic(group, symbolicFrom))
-      continue;
-    traffic.dynamic = true;
-    for (const Product *product : {&group.from, &group.to}) {
-      std::vector<SubAxis> more = subtract(axesOf(*product), traffic.axes);
-      traffic.axes.insert(traffic.axes.end(), more.begin(), more.end());
-    }
-  }
-
-  // Unchanged dims only multiply; no class has more of them than this.
-  int64_t scale = 1;
-  Shape local = maxLocalShape(from, shape, mesh);
-  for (size_t i = 0; i < exchange.groups.size(); ++i)
-    if (std::find(exchange.changed.begin(), exchange.changed.end(), i) ==
-        exchange.changed.end())
-      for (size_t dim = exchange.groups[i].fromBegin;
-           dim < exchange.groups[i].fromEnd; ++dim)
-        scale *= local[dim];
-
-  // Where each shard has one holder, nobody chooses who gives it.
-  bool chosen = false;
-  for (int64_t shard = 0; shard < exchange.numShards; ++shard)
-    chosen |= exchange.holdersOf(shard).size() > 1;
-  std::vector<bool> shared(exchange.changed.size(), false);
-  if (chosen &&
-      exchange.numShards * int64_t(exchange.members.size()) <= kMaxPairs)
-    shared = countPairs(exchange, scale, traffic);
-  else
-    countShares(exchange, scale, traffic);
-
-  int64_t cutFrom = 0, cutTo = 0;
-  for (size_t i = 0; i < exchange.changed.size(); ++i) {
-    const Group &group = exchange.groups[exchange.changed[i]];
-    const Overlap &overlap = exchange.overlaps[i];
-    if (overlap.fromCut || shared[i]) {
-      ++cutFrom;
-      traffic.packFrom |= !overlap.fromContiguous ||
-                          !contiguous(from, group.fromBegin, group.fromEnd);
-    }
-    if (overlap.toCut || shared[i]) {
-      ++cutTo;
-      traffic.packTo |=
-          !overlap.toContiguous || !contiguous(to, group.toBegin, group.toEnd);
-    }
-  }
-  traffic.packFrom |= cutFrom > 1;
-  traffic.packTo |= cutTo > 1;
-  return traffic;
-}
-
-static int64_t most(const std::vector<int64_t> &values) {
-  return *std::max_element(values.begin(), values.end());
-}
-
-/// What each device gives to each. The changed groups in which several holders
-/// share one taker.
-std::vector<bool> Planner::countPairs(const Exchange &exchange, int64_t scale,
-                                      Traffic &traffic) const {
-  size_t count = exchange.members.size();
-  std::vector<int64_t> sent(count, 0), received(count, 0);
-  std::vector<int64_t> takers(count, 0), givers(count, 0);
-  std::vector<bool> shared(exchange.changed.size(), false);
-  for (int64_t shard = 0; shard < exchange.numShards; ++shard)
-    exchange.forShares(shard, [&](const Exchange::Share &share) {
-      ++takers[share.giver];
-      ++givers[share.taker];
-      if (share.range)
-        shared[share.range->along] = true;
-      if (share.giver == share.taker)
-        return;
-      sent[share.giver] += scale * share.elements;
-      received[share.taker] += scale * share.elements;
-    });
-  traffic.sent = most(sent);
-  traffic.received = most(received);
-  traffic.permutation =
-      traffic.received && most(takers) == 1 && most(givers) == 1;
-  return shared;
-}
-
-/// The same from what each shard gives and each part needs in all, as if those
-/// that have a shard shared its takers evenly.
-void Planner::countShares(const Exchange &exchange, int64_t scale,
-                          Traffic &traffic) const {
-  struct Sums {
-    std::vector<int64_t> elements, parts; ///< of a part, by the other side's
-    explicit Sums(int64_t count) : elements(count, 0), parts(count, 0) {}
-    void add(int64_t part, int64_t common) {
-      elements[part] += common;
-      parts[part] += common != 0;
-    }
-  };
-  std::vector<Sums> gives, needs;
-  int64_t classes = 1; // of devices that need the same
-  for (const Overlap &overlap : exchange.overlaps) {
-    Sums from(overlap.from.count), to(overlap.to.count);
-    for (int64_t f = 0; f < overlap.from.count; ++f)
-      for (const Overlap::Meeting &meeting : overlap.meetingsOf(f)) {
-        from.add(f, meeting.elements);
-        to.add(meeting.to, meeting.elements);
-      }
-    gives.push_back(std::move(from));
-    needs.push_back(std::move(to));
-    classes *= overlap.to.count;
-  }
-  const int64_t copies =
-      std::max<int64_t>(int64_t(exchange.members.size()) / classes, 1);
-
-  bool isPermutation = true;
-  for (const Exchange::Member &member : exchange.members) {
-    int64_t given = copies, takers = copies, needed = 1, givers = 1;
-    for (size_t i = 0; i < gives.size(); ++i) {
-      given *= gives[i].elements[member.has[i]];
-      takers *= gives[i].parts[member.has[i]];
-      needed *= needs[i].elements[member.needs[i]];
-      givers *= needs[i].parts[member.needs[i]];
-    }
-    const int64_t own = exchange.common(member, member);
-    const int64_t sharing = int64_t(exchange.holdersOf(member.shard).size());
-    const int64_t shared = std::max<int64_t>(given - sharing * own, 0);
-    traffic.sent =
-        std::max(traffic.sent, scale * ((shared + sharing - 1) / sharing));
-    traffic.received = std::max(traffic.received, scale * (needed - own));
-    isPermutation &= sharing == 1 && takers <= 1 && givers <= 1;
-  }
-  traffic.permutation = traffic.received && isPermutation;
-}
-
-/// Whether only devices with coordinate 0 on all of `axes` hold anything.
-bool Planner::onlyFirstHolds(const View &view,
-                             const std::vector<SubAxis> &axes) const {
-  for (size_t dim = 0; dim < view.dims.size(); ++dim) {
-    const Product &product = view.dims[dim].product;
-    int64_t bound = boundOf(view, dim, shape);
-    Parts parts(product);
-    if (std::none_of(parts.subs.begin(), parts.subs.end(),
-                     [&](const SubAxis &sub) {
-                       return std::any_of(axes.begin(), axes.end(),
-                                          [&](const SubAxis &other) {
-                                            return overlap(sub, other);
-                                          });
-                     }))
-      continue;
-    for (int64_t part = 0; part < parts.count; ++part) {
-      Coords coords = parts.coordsOf(mesh, part);
-      bool first =
-          std::all_of(axes.begin(), axes.end(), [&](const SubAxis &sub) {
-            return sub.digit(mesh, coords) == 0;
-          });
-      if (!first && localExtent(product, bound, mesh, coords))
-        return false;
-    }
-  }
-  return true;
 }
 
 /// An element with p addends that q devices need takes p - 1 receptions to be
@@ -313,6 +125,18 @@ int64_t Planner::boundWithPartial(const View &to,
   int64_t receptions = elements * (sizeOf(contract) - 2 + holders);
   return std::max(localBytes(to),
                   ceilDiv(receptions * move.elementBytes, devices));
+}
+
+/// Of a new state some device along its axes must receive what they lack; what
+/// that is is not known where these axes are cut as none that split the source.
+int64_t Planner::boundOnMoves() const {
+  std::vector<SubAxis> axes = splitAxes(from);
+  axes.insert(axes.end(), entering.begin(), entering.end());
+  View whole = joined(from);
+  if (!refineAxes(axes) || samePlaces(whole, to) || !verify(whole, shape, mesh))
+    return 0;
+  return ceilDiv(trafficOf(whole, to).received, sizeOf(entering)) *
+         move.elementBytes;
 }
 
 //===----------------------------------------------------------------------===//
@@ -382,7 +206,7 @@ void Planner::addMove(Chain &chain, const View &to, const Traffic &traffic,
   } else if (entering.empty() && !leaving.empty() &&
              samePlaces(views.gathered(at, leaving), to)) {
     step.axes = leaving;
-    if (onlyFirstHolds(at, leaving)) {
+    if (views.onlyFirstHolds(at, leaving)) {
       // Inside, a library scatters and gathers, or sends in a pipeline.
       step.kind = Step::Kind::Broadcast;
       int64_t p = sizeOf(leaving);
@@ -450,8 +274,6 @@ void Planner::addReduction(Chain &chain, const View &to,
 /// or passes through a view that is none: digits of one axis may cut it in ways
 /// that do not fit together.
 void Planner::propose(Chain chain) {
-  std::vector<SubAxis> entering =
-      subtract(partialAxes(move.to), partialAxes(to));
   if (!entering.empty())
     add(chain, {Step::Kind::Slice, entering, Combiner::Sum, move.to}, 0, 0,
         false, false);
@@ -483,6 +305,7 @@ void Planner::proposeMoves(const Chain &chain) {
     propose(chain);
     return;
   }
+  proposeParts(chain);
   Traffic traffic = trafficOf(chain.at, to);
   Chain direct = chain;
   addMove(direct, to, traffic, /*generic=*/false);
@@ -564,17 +387,97 @@ void Planner::proposeReductions() {
   }
 }
 
-/// What a new state's axes split needs no other device: each keeps its part,
-/// and has the identity where others have theirs.
-void Planner::proposeParts() {
-  std::vector<SubAxis> parts = intersect(
-      subtract(partialAxes(move.to), partialAxes(to)), splitAxes(from));
+/// What all devices along the axes of new states hold together of `view`.
+View Planner::joined(const View &view) const {
+  return views.canonical(
+      views.gathered(view, intersect(entering, splitAxes(view))));
+}
+
+/// Whether what the axes of a new state split needs no other device: each keeps
+/// what it has of its part of `to`, and has the identity where others along
+/// these axes have theirs.
+bool Planner::canJoin(const View &view) const {
+  std::vector<SubAxis> parts = intersect(entering, splitAxes(view));
   const auto states = std::count_if(
       move.to.partial.begin(), move.to.partial.end(),
       [&](const Partial &state) { return overlap(state.axes, parts); });
-  if (states == 1 &&
-      samePlaces(views.canonical(views.gathered(from, parts)), to))
-    propose(start());
+  if (states != 1)
+    return false;
+  View whole = joined(view);
+  return samePlaces(whole, to) ||
+         (verify(whole, shape, mesh) && !trafficOf(whole, to).received &&
+          views.alwaysSlices(whole, to));
+}
+
+/// New states of what the chain has: as it is; with what lacks brought to some
+/// device along their axes, or in parts to all of them; or with all but their
+/// axes gathered.
+void Planner::proposeParts(const Chain &chain) {
+  if (entering.empty())
+    return;
+  const View &at = chain.at;
+  if (canJoin(at)) {
+    propose(chain);
+    return;
+  }
+  auto proposeBehind = [&](const View &middle) {
+    if (samePlaces(middle, at) || !verify(middle, shape, mesh) ||
+        !canJoin(middle))
+      return;
+    for (const View &first : {middle, views.sliced(at, middle, entering)}) {
+      Chain parts = chain;
+      addMove(parts, first);
+      addMove(parts, middle);
+      propose(std::move(parts));
+    }
+  };
+  View kept = views.keeping(at, to, entering);
+  std::vector<SubAxis> rest = subtract(entering, axesOf(kept));
+  proposeBehind(kept);
+  if (!rest.empty()) {
+    if (auto spread = views.scatteredInBoth(kept, at, rest))
+      proposeBehind(*spread);
+    for (const View &spread : views.scatteredAnywhere(kept, rest))
+      proposeBehind(spread);
+  }
+  proposeBehind(views.gathered(at, subtract(splitAxes(at), entering)));
+}
+
+/// New states of one combiner with those that are combined, made before.
+void Planner::proposePartsFirst() {
+  std::vector<SubAxis> parts = intersect(entering, splitAxes(from));
+  if (parts.empty() || move.step)
+    return;
+  View first = views.gathered(from, parts);
+  std::vector<SubAxis> axes = partialAxes(from);
+  axes.insert(axes.end(), entering.begin(), entering.end());
+  for (const View *view : {&move.from, &move.to})
+    for (const Partial &state : view->partial)
+      if (state.combiner != from.partial[0].combiner)
+        return;
+  first.partial = {{merged(axes), from.partial[0].combiner}};
+  first = views.canonical(std::move(first));
+  if (!verify(first, shape, mesh))
+    return;
+  Chain made = start();
+  add(made, {Step::Kind::Slice, entering, Combiner::Sum, first}, 0, 0, false,
+      false);
+  Move behind = move;
+  behind.from = first;
+  Planner rest(behind, views.symbolic, mesh, machine, known);
+  if (!rest.proposeAll())
+    return;
+  for (const Candidate &moved : rest.proposed()) {
+    Candidate &both = candidates.emplace_back(made.candidate);
+    both.steps.insert(both.steps.end(), moved.steps.begin(), moved.steps.end());
+    both.text += ", then " + moved.text;
+    both.cost.phases += moved.cost.phases;
+    both.cost.bytesSent += moved.cost.bytesSent;
+    both.cost.bytesReceived += moved.cost.bytesReceived;
+    both.cost.copies += moved.cost.copies;
+    both.cost.peakBytes = std::max(both.cost.peakBytes, moved.cost.peakBytes);
+    both.cost.seconds += moved.cost.seconds;
+  }
 }
 
 /// Only what is one step of the kind that the move must have.
@@ -610,11 +513,12 @@ Status Planner::proposeAll() {
     to = canonicalize(to, views.symbolic, mesh);
   }
   contract = subtract(partialAxes(from), partialAxes(to));
+  entering = subtract(partialAxes(move.to), partialAxes(to));
   if (contract.empty()) {
-    proposeParts();
     proposeMoves(start());
   } else {
     proposeReductions();
+    proposePartsFirst();
   }
   return keepStep();
 }
@@ -652,8 +556,8 @@ Result<Plan> Planner::plan() {
   bool newPartial = move.to.partial != to.partial;
   if (!contract.empty() && !newPartial)
     plan.lowerBoundBytes = boundWithPartial(to, contract);
-  else if (contract.empty() && !newPartial && !samePlaces(from, to))
-    plan.lowerBoundBytes = trafficOf(from, to).received * move.elementBytes;
+  else if (contract.empty())
+    plan.lowerBoundBytes = boundOnMoves();
   plan.chosen = std::move(candidates[0]);
   if (candidates.size() > 1)
     plan.loser = std::move(candidates[1]);
@@ -729,15 +633,6 @@ Result<Plan> planMove(const Move &move, const Mesh &mesh,
   return planner->plan();
 }
 
-std::string describe(const Candidate &candidate) {
-  const Cost &cost = candidate.cost;
-  char figures[64];
-  snprintf(figures, sizeof figures, ", %lld bytes, %.1f us",
-           static_cast<long long>(std::max(cost.bytesSent, cost.bytesReceived)),
-           cost.seconds * 1e6);
-  return candidate.text + figures;
-}
-
 Result<std::optional<Candidate>> findDescribed(std::string_view description,
                                                const Move &move,
                                                const Mesh &mesh,
@@ -753,24 +648,6 @@ Result<std::optional<Candidate>> findDescribed(std::string_view description,
     if (candidate.text == description.substr(0, figures))
       return std::optional(std::move(candidate));
   return std::optional<Candidate>();
-}
-
-Result<const Plan *> Plans::get(const Shape &shape, int64_t elementBytes,
-                                const View &from, const View &to,
-                                std::optional<Step::Kind> step) {
-  Key key{shape, elementBytes, from, to, step};
-  if (auto known = plans.find(key); known != plans.end())
-    return &known->second;
-  Move move{shape,
-            elementBytes,
-            canonicalize(from, shape, mesh),
-            canonicalize(to, shape, mesh),
-            {},
-            step};
-  Result<Plan> plan = planMove(move, mesh, machine, traffics[shape]);
-  if (!plan)
-    return plan.error();
-  return &plans.emplace(std::move(key), std::move(*plan)).first->second;
 }
 
 } // namespace tessera::layout

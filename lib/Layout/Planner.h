@@ -11,6 +11,7 @@
 //
 //     local slice | direct exchange
 //     | [slice] x [reduce-scatter or all-reduce] x [exchange] x [all-gather]
+//       x [split to partial]
 //
 // each a chain of steps, every step ending in a view of its own.
 // An exchange is classified where it is a permute, broadcast, all-gather or
@@ -57,7 +58,8 @@ struct Plan {
   std::optional<Candidate> loser; ///< the cheapest of the others
   /// What some device must receive in any plan. With partial states to combine:
   /// p addends of an element take p - 1 receptions, each further device that
-  /// needs it one more. 0 when a whole value becomes partial.
+  /// needs it one more. Of a new state the devices along its axes share what
+  /// they lack together. 0 when states are both combined and made.
   int64_t lowerBoundBytes = 0;
 };
 

@@ -27,9 +27,10 @@ View instantiate(const View &view, const Shape &shape);
 
 struct Step {
   enum class Kind {
-    /// Every device keeps a part of what it has; or, with the same dims, a
-    /// whole value becomes partial over `axes`: coordinate 0 keeps it, the
-    /// others take the combiner's identity. No bytes move.
+    /// Every device keeps a part of what it has; or a value becomes partial
+    /// over `axes`: of its part of the result each device keeps what it has and
+    /// takes the combiner's identity elsewhere; of devices that have the same,
+    /// the one at coordinate 0 keeps it. No bytes move.
     Slice,
     AllGather,     ///< devices along `axes` join their shards
     AllReduce,     ///< partial along `axes` becomes whole

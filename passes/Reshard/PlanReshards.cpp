@@ -185,8 +185,11 @@ static bool holdsForAnyExtent(const Step &step, const View &from,
     };
     switch (step.kind) {
     case Step::Kind::Slice:
-      return from.partial == step.to.partial ? isPart(group.to, group.from)
-                                             : isPart(group.from, group.to);
+      if (from.partial == step.to.partial)
+        return isPart(group.to, group.from);
+      // What the axes of a new state split, their devices have together.
+      return isPart(group.from, group.to) ||
+             isPart(group.to, layout::gathered(group.from, step.axes));
     case Step::Kind::ReduceScatter:
       return isPart(group.to, group.from);
     case Step::Kind::AllGather:

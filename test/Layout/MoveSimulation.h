@@ -285,6 +285,28 @@ groupsOf(const std::vector<SubAxis> &subs, const Tensor &tensor) {
   return groups;
 }
 
+/// Elements of a part of `to` that the devices along the axes of its new states
+/// lack together, for the part for which they are most.
+inline int64_t lackOfNewStates(const Tensor &tensor, const View &from,
+                               const View &to) {
+  std::vector<SubAxis> axes;
+  for (const Partial &state : to.partial)
+    axes.insert(axes.end(), state.axes.begin(), state.axes.end());
+  for (const Partial &state : from.partial)
+    axes = subtract(axes, state.axes);
+  std::vector<std::vector<int64_t>> groups = groupsOf(axes, tensor);
+  int64_t most = 0;
+  for (size_t rank = 0; rank < groups.size(); ++rank) {
+    std::set<int64_t> lacks(tensor.localsOf(to)[rank].elements.begin(),
+                            tensor.localsOf(to)[rank].elements.end());
+    for (int64_t peer : groups[rank])
+      for (int64_t element : tensor.localsOf(from)[peer].elements)
+        lacks.erase(element);
+    most = std::max(most, int64_t(lacks.size()));
+  }
+  return most;
+}
+
 /// Row-major positions in a local tensor of the elements of a box.
 inline std::vector<int64_t> positionsOf(const Box &box, const Shape &extents) {
   std::vector<int64_t> positions = {0};

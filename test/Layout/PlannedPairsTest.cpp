@@ -135,6 +135,17 @@ static void checkPair(const Tensor &tensor, const View &from, const View &to,
                toString(mesh));
   Machine machine;
   Contents before = sourceContents(tensor, from);
+  // States that are new, and what their devices lack.
+  int64_t newStates = 0, lacks = 0;
+  for (const Partial &state : changesOf(to, from).states)
+    newStates += !state.axes.empty();
+  const bool onlyAdds =
+      newStates &&
+      std::ranges::all_of(changesOf(from, to).states, [](const Partial &state) {
+        return state.axes.empty();
+      });
+  if (onlyAdds)
+    lacks = lackOfNewStates(tensor, from, to);
   std::optional<Moved> direct;
   if (from.partial == to.partial)
     direct = runTransfers(tensor, from, to, before);
@@ -182,6 +193,21 @@ static void checkPair(const Tensor &tensor, const View &from, const View &to,
       EXPECT_LE(plan->chosen.cost.seconds,
                 plan->loser->cost.seconds * (1 + 1e-9));
 
+    if (onlyAdds) {
+      std::vector<SubAxis> added =
+          subtract(partialAxesOf(to), partialAxesOf(from));
+      int64_t peers = sizeOf(added);
+      int64_t bound = (lacks + peers - 1) / peers * size;
+      std::vector<SubAxis> all = axesOf(from);
+      all.insert(all.end(), added.begin(), added.end());
+      EXPECT_LE(plan->lowerBoundBytes, bound);
+      // Nothing is known of 6 devices as 2 * 3 and as 3 * 2.
+      if (refineAxes(all)) {
+        EXPECT_EQ(plan->lowerBoundBytes, bound);
+        if (!lacks && newStates == 1)
+          EXPECT_EQ(plan->chosen.cost.seconds, 0);
+      }
+    }
     if (direct) {
       EXPECT_EQ(plan->lowerBoundBytes, direct->received * size);
       double seconds =

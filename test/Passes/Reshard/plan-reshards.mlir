@@ -70,3 +70,50 @@ func.func @written_step(%x: tensor<8xf32, #half>) -> tensor<8xf32, #whole> {
   %z = tv.reshard %x {tv.step = "exchange"} : (tensor<8xf32, #half>) -> tensor<8xf32, #whole>
   return %z : tensor<8xf32, #whole>
 }
+
+// -----
+
+#m = #tv.mesh<x = 2, y = 2>
+!rows = tensor<8x6xf32, #tv.view<#m, [did(x) * 4, 6]>>
+!others = tensor<8x6xf32, #tv.view<#m, [did(y) * 4, 6], partial = [x : sum]>>
+!columns = tensor<8x6xf32, #tv.view<#m, [8, did(y) * 3], partial = [x : max]>>
+// Along x devices have everything together: each keeps what it has of what it needs.
+// CHECK-LABEL: @parts_become_addends
+// CHECK: tv.reshard %arg0 plan <slice over {{.*}} [x], loser = "exchange, then whole to partial over [x], 96 bytes, 5.0 us">
+// CHECK: tv.reshard %arg0 plan <slice over {{.*}} [x]
+func.func @parts_become_addends(%x: !rows) -> (!others, !columns) {
+  // expected-remark @+1 {{: split to partial over [x], 0 bytes, 0.0 us; lower bound 0 bytes; instead of exchange, then whole to partial over [x], 96 bytes, 5.0 us}}
+  %y = tv.reshard %x : (!rows) -> !others
+  // expected-remark @+1 {{: split to partial over [x], 0 bytes, 0.0 us; lower bound 0 bytes}}
+  %z = tv.reshard %x : (!rows) -> !columns
+  return %y, %z : !others, !columns
+}
+
+// -----
+
+#m = #tv.mesh<x = 2, y = 2>
+!rows = tensor<8x6xf32, #tv.view<#m, [did(x) * 4, 6]>>
+!sum = tensor<8x6xf32, #tv.view<#m, [8, 6], partial = [y : sum]>>
+// Along y they lack half of it, which they share.
+// CHECK-LABEL: @half_is_not_there
+// CHECK: %[[A:.*]] = tv.reshard %arg0 plan <exchange over {{.*}} [x]
+// CHECK: tv.reshard %[[A]] plan <slice over {{.*}} [y]
+func.func @half_is_not_there(%x: !rows) -> !sum {
+  // expected-remark @+1 {{: exchange, then split to partial over [y], 48 bytes, 5.0 us; lower bound 48 bytes}}
+  %y = tv.reshard %x : (!rows) -> !sum
+  return %y : !sum
+}
+
+// -----
+
+#m = #tv.mesh<x = 2, y = 2>
+!rows = tensor<?x6xf32, #tv.view<#m, [did(x) * _, 6]>>
+!others = tensor<?x6xf32, #tv.view<#m, [did(y) * _, 6], partial = [x : sum]>>
+// Whatever the extent is.
+// CHECK-LABEL: @parts_of_any_extent
+// CHECK: tv.reshard %arg0 plan <slice over {{.*}} [x]
+func.func @parts_of_any_extent(%x: !rows {tv.dims = ["b"]}) -> !others attributes {tv.sizes = {b = 9}} {
+  // expected-remark @+1 {{split to partial over [x], 0 bytes}}
+  %y = tv.reshard %x : (!rows) -> !others
+  return %y : !others
+}

@@ -1,0 +1,27 @@
+//===- Traffic.h - what an exchange does on the wire ----------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The planner's own; no header of others includes it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LAYOUT_TRAFFIC_H
+#define TESSERA_LAYOUT_TRAFFIC_H
+
+#include "Layout/PlanViews.h"
+#include "Layout/Planner.h"
+
+namespace tessera::layout {
+
+/// Of an exchange between views with the same partial states.
+Traffic computeTraffic(const View &from, const View &to,
+                       const PlanViews &views);
+
+} // namespace tessera::layout
+
+#endif // TESSERA_LAYOUT_TRAFFIC_H
