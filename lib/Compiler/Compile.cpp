@@ -29,6 +29,7 @@
 #include "mlir/Parser/Parser.h"
 #include "mlir/Support/FileUtilities.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
@@ -38,25 +39,30 @@ using namespace mlir;
 using namespace tessera;
 
 namespace {
-/// How many moves there are of each place, plan and number of bytes.
-using Move = std::tuple<std::string, std::string, std::string>;
-using Moves = llvm::MapVector<Move, int, std::map<Move, unsigned>>;
+/// What is said of moves that go in one step, or of one.
+struct Move {
+  llvm::SmallVector<std::string, 1> places;
+  llvm::SmallVector<std::string, 1> plans;
+  uint64_t bytes = 0; ///< of the busiest device
+  unsigned tensors = 1;
 
-/// Takes them from what is said of each when it is planned.
+  std::string print() const;
+};
+
+/// Takes them from what is said of each when it is planned, and of those that
+/// go together when they are joined.
 class MoveCollector : public remark::detail::MLIRRemarkStreamerBase {
 public:
-  explicit MoveCollector(Moves &moves) : moves(moves) {}
-  void streamOptimizationRemark(const remark::detail::Remark &remark) override {
-    llvm::StringMap<StringRef> said;
-    for (const remark::detail::Remark::Arg &arg : remark.getArgs())
-      said[arg.key] = arg.val;
-    if (said["bytes"] != "0")
-      ++moves[{getPlace(remark.getLocation()), said["plan"].str(),
-               said["bytes"].str()}];
-  }
+  explicit MoveCollector(std::vector<Move> &moves) : moves(moves) {}
+  void streamOptimizationRemark(const remark::detail::Remark &remark) override;
 
 private:
-  Moves &moves;
+  void join(std::optional<uint64_t> bytes);
+
+  std::vector<Move> &moves;
+  /// Of a step in which several go, where each is in `moves`; nothing where one
+  /// of them is not: it is said with others already.
+  std::optional<llvm::SmallVector<size_t>> together{std::in_place};
 };
 
 class Compilation {
@@ -78,7 +84,7 @@ private:
   }
 
   const CompileOptions &options;
-  Moves moves;
+  std::vector<Move> moves;
   plan::CodeOptions codeOptions;
   const plan::Target *target = nullptr;
   CompileResult &result;
@@ -113,6 +119,73 @@ LogicalResult Compilation::dump(const Twine &name,
   file->os() << getText();
   file->keep();
   return success();
+}
+
+std::string Move::print() const {
+  std::string line = llvm::join(places, ", ") + ": " +
+                     llvm::join(plans, " and ") + " of " +
+                     std::to_string(bytes) + " bytes on a device";
+  if (tensors > 1)
+    line += ", " + std::to_string(tensors) + " tensors in one step";
+  return line;
+}
+
+void MoveCollector::streamOptimizationRemark(
+    const remark::detail::Remark &remark) {
+  llvm::StringMap<StringRef> said;
+  for (const remark::detail::Remark::Arg &arg : remark.getArgs())
+    said[arg.key] = arg.val;
+  std::string place = getPlace(remark.getLocation());
+  if (remark.getRemarkName() == "together") {
+    auto isOf = [&](const Move &move) {
+      return move.tensors == 1 && move.places.front() == place &&
+             StringRef(move.plans.front()).contains(said["kind"]);
+    };
+    size_t at = 0;
+    while (
+        at < moves.size() &&
+        (!isOf(moves[at]) || (together && llvm::is_contained(*together, at))))
+      ++at;
+    if (at == moves.size())
+      together.reset();
+    else if (together)
+      together->push_back(at);
+    return;
+  }
+  uint64_t bytes = 0;
+  const bool isKnown = !said["bytes"].getAsInteger(10, bytes);
+  if (remark.getRemarkName() == "reshards") {
+    uint64_t moved;
+    join(said["moved"].getAsInteger(10, moved) ? std::nullopt
+                                               : std::optional(moved));
+  } else if (isKnown && bytes) {
+    moves.push_back({{std::move(place)}, {said["plan"].str()}, bytes});
+  }
+}
+
+/// What goes in one step is said where the first of it is.
+void MoveCollector::join(std::optional<uint64_t> bytes) {
+  if (together && together->size() > 1) {
+    llvm::sort(*together);
+    Move &first = moves[together->front()];
+    uint64_t sum = first.bytes;
+    bool isOneStep = !StringRef(first.plans.front()).contains(", then ");
+    for (size_t at : llvm::drop_begin(*together)) {
+      const Move &other = moves[at];
+      if (!llvm::is_contained(first.places, other.places.front()))
+        first.places.push_back(other.places.front());
+      if (!llvm::is_contained(first.plans, other.plans.front()))
+        first.plans.push_back(other.plans.front());
+      isOneStep &= !StringRef(other.plans.front()).contains(", then ");
+      sum += other.bytes;
+    }
+    // Of a chain of steps only one is known to be that.
+    first.bytes = isOneStep ? bytes.value_or(sum) : sum;
+    first.tensors = together->size();
+    for (size_t at : llvm::reverse(llvm::drop_begin(*together)))
+      moves.erase(moves.begin() + at);
+  }
+  together.emplace();
 }
 
 LogicalResult Compilation::run(StringRef source) {
@@ -165,7 +238,7 @@ LogicalResult Compilation::run(StringRef source) {
     return success();
   });
   remark::RemarkCategories planned;
-  planned.passed = "tv-plan-reshards|tv-fetch-rows";
+  planned.passed = "tv-plan-reshards|tv-fetch-rows|tv-merge-reshards";
   if (failed(remark::enableOptimizationRemarks(
           context, std::make_unique<MoveCollector>(moves),
           std::make_unique<remark::RemarkEmittingPolicyAll>(), planned)))
@@ -175,9 +248,12 @@ LogicalResult Compilation::run(StringRef source) {
   if (!program || failed(verifyInput(*program)) ||
       failed(runPhases(*program, pipeline)))
     return failure();
-  for (const auto &[move, count] : moves) {
-    const auto &[place, plan, bytes] = move;
-    result.moves += place + ": " + plan + " of " + bytes + " bytes on a device";
+  // What is inlined several times is one line.
+  llvm::MapVector<std::string, int, std::map<std::string, unsigned>> lines;
+  for (const Move &move : moves)
+    ++lines[move.print()];
+  for (const auto &[line, count] : lines) {
+    result.moves += line;
     if (count > 1)
       result.moves += ", " + std::to_string(count) + " times";
     result.moves += "\n";

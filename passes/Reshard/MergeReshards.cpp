@@ -12,11 +12,13 @@
 // that could have gone with it are in it.
 //
 // What goes from peer to peer for one op goes together whatever its size: the
-// device that sends much of one operand may send little of the next.
+// device that sends much of one operand may send little of the next. So does
+// what only ops of one operand each, as a cast, see on its way there.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Layout/PlanViews.h"
+#include "Layout/Transfers.h"
 #include "Place/Moves.h"
 #include "Reshard/Passes.h"
 
@@ -68,22 +70,48 @@ std::optional<MergeReshards::Kind> MergeReshards::getKind(ReshardOp step) {
   return Kind(kind, combiner ? static_cast<int>(*combiner) : -1);
 }
 
-/// The steps from peer to peer that only `user` needs the results of.
-static SmallVector<ReshardOp> getExchanges(Operation *user) {
+static bool isFromPeerToPeer(ReshardOp step) {
+  switch (step.getPlanAttr().getKind()) {
+  case StepKind::Permute:
+  case StepKind::AllToAll:
+  case StepKind::Exchange:
+    return true;
+  default:
+    return false;
+  }
+}
+
+/// Whether `op` makes one value of one, element by element or in place.
+static bool isOnTheWay(Operation *op) {
+  return op->getNumOperands() == 1 && op->getNumResults() == 1 &&
+         op->getNumRegions() == 0 && isMemoryEffectFree(op) &&
+         (op->hasTrait<OpTrait::Pointwise>() ||
+          op->hasTrait<OpTrait::SharesMemory>());
+}
+
+/// The steps from peer to peer that only `user` needs the results of, and the
+/// ops on their way to it.
+static SmallVector<ReshardOp> getExchanges(Operation *user,
+                                           SmallVector<Operation *> &onTheWay) {
+  constexpr size_t kMaxWay = 8; // so that long chains are not run through again
   SmallVector<ReshardOp> steps;
+  if (user->getNumOperands() < 2)
+    return steps;
   for (Value operand : user->getOperands()) {
-    auto step = operand.getDefiningOp<ReshardOp>();
-    if (!step || step.getInputs().size() != 1 || !operand.hasOneUse())
+    SmallVector<Operation *> way;
+    Operation *op = operand.getDefiningOp();
+    for (; op && way.size() < kMaxWay && op->getResult(0).hasOneUse() &&
+           isOnTheWay(op) && !isa<ReshardOp>(op);
+         op = op->getOperand(0).getDefiningOp())
+      way.push_back(op);
+    auto step = dyn_cast_if_present<ReshardOp>(op);
+    if (!step || step.getInputs().size() != 1 ||
+        !step.getResult(0).hasOneUse() || step->getBlock() != user->getBlock())
       continue;
-    switch (step.getPlanAttr().getKind()) {
-    case StepKind::Permute:
-    case StepKind::AllToAll:
-    case StepKind::Exchange:
-      steps.push_back(step);
-      break;
-    default:
-      break;
-    }
+    if (!isFromPeerToPeer(step))
+      continue;
+    steps.push_back(step);
+    append_range(onTheWay, llvm::reverse(way));
   }
   return steps;
 }
@@ -105,6 +133,37 @@ static StepAttr getMerged(ArrayRef<ReshardOp> steps) {
                        StringAttr::get(first.getContext()));
 }
 
+/// What the device with the most sends or receives in steps from peer to peer
+/// that go together; nothing for steps of other kinds, in which each device
+/// does as much, and for many devices, which take long to look at.
+static std::optional<int64_t> getBusiest(ArrayRef<ReshardOp> steps,
+                                         Moves &moves) {
+  constexpr int64_t kMaxDevices = 64;
+  const layout::Mesh &mesh =
+      ReshardOp(steps.front()).getPlanAttr().getMesh().getMesh();
+  if (!isFromPeerToPeer(steps.front()) || mesh.numDevices() > kMaxDevices)
+    return std::nullopt;
+  int64_t most = 0;
+  for (int64_t rank = 0; rank < mesh.numDevices(); ++rank) {
+    int64_t sent = 0, received = 0;
+    for (ReshardOp step : steps) {
+      Value from = step.getInputs()[0];
+      layout::Shape shape = moves.getMaxShape(from);
+      layout::Transfers transfers = layout::expandTransfers(
+          layout::instantiate(getView(from).getView(), shape),
+          layout::instantiate(getView(step.getResult(0)).getView(), shape),
+          shape, mesh, rank);
+      int64_t bytes = ExtentAnalysis::getElementBytes(from);
+      for (const layout::PeerBoxes &peer : transfers.sends)
+        sent += peer.elements * bytes;
+      for (const layout::PeerBoxes &peer : transfers.receives)
+        received += peer.elements * bytes;
+    }
+    most = std::max({most, sent, received});
+  }
+  return most;
+}
+
 /// One step in place of `steps`, before `user`; false if there is but one.
 bool MergeReshards::merge(ArrayRef<ReshardOp> steps, Operation *user,
                           Moves &moves) {
@@ -117,17 +176,27 @@ bool MergeReshards::merge(ArrayRef<ReshardOp> steps, Operation *user,
     inputs.push_back(step.getInputs()[0]);
     results.push_back(step.getResult(0));
     places.push_back(step.getLoc());
+    remark::passed(step.getLoc(), remark::RemarkOpts::name("together")
+                                      .category(getArgument())
+                                      .function(getOperation().getName()))
+        << remark::metric("kind",
+                          layout::toString(static_cast<layout::Step::Kind>(
+                              step.getPlanAttr().getKind())));
     bytes += bytesOf(step.getInputs()[0], moves);
   }
+  std::optional<int64_t> busiest = getBusiest(steps, moves);
   OpBuilder builder(user);
   auto merged = ReshardOp::create(builder, builder.getFusedLoc(places),
                                   ValueRange(results).getTypes(), inputs,
                                   getMerged(steps));
-  remark::passed(merged.getLoc(), remark::RemarkOpts::name("reshards")
-                                      .category(getArgument())
-                                      .function(getOperation().getName()))
-      << remark::metric("tensors", steps.size())
-      << remark::metric("bytes", bytes);
+  auto joined =
+      remark::passed(merged.getLoc(), remark::RemarkOpts::name("reshards")
+                                          .category(getArgument())
+                                          .function(getOperation().getName()));
+  joined << remark::metric("tensors", steps.size())
+         << remark::metric("bytes", bytes);
+  if (busiest)
+    joined << remark::metric("moved", *busiest);
   for (auto [old, result, step] :
        llvm::zip_equal(results, merged.getResults(), steps)) {
     old.replaceAllUsesWith(result);
@@ -158,8 +227,14 @@ void MergeReshards::runOnContract() {
         for (Value operand : inner->getOperands())
           endGroup(operand);
       });
-      if (!isa<ReshardOp>(op))
-        changed |= merge(getExchanges(&op), &op, *moves);
+      if (!isa<ReshardOp>(op)) {
+        SmallVector<Operation *> onTheWay;
+        if (merge(getExchanges(&op, onTheWay), &op, *moves)) {
+          changed = true;
+          for (Operation *behind : onTheWay)
+            behind->moveBefore(&op);
+        }
+      }
       auto step = dyn_cast<ReshardOp>(op);
       std::optional<Kind> kind = step ? getKind(step) : std::nullopt;
       if (kind && machine.isSmall(bytesOf(step.getInputs()[0], *moves)) &&

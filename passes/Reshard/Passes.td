@@ -155,9 +155,10 @@ def MergeReshardsPass : ContractPass<"tv-merge-reshards", "Planned"> {
   let summary = "Makes small steps that can go together one";
   let description = [{
     Steps of one kind, along the same axes and with one combiner, each of which
-    takes a device no longer than the latency, wait until the result of one is used, and become one
-    `tv.reshard`: one latency, where each had its own. What goes from peer to peer
-    for the operands of one op does so too, of any size and along any axes. A remark
+    takes a device no longer than the latency, wait until the result of one is used,
+    and become one `tv.reshard`: one latency, where each had its own. What goes from
+    peer to peer for the operands of one op does so too, of any size and along any
+    axes; behind ops of one operand as well, as a cast, which then wait. A remark
     tells how many tensors, and how many bytes a device has of them.
 
     ```mlir

@@ -25,8 +25,12 @@
 // LOCAL-LABEL: @group
 // LOCAL: comm.all_reduce %{{.*}}, %{{.*}} over {{.*}} [dp] id 0 :
 // LOCAL: comm.all_reduce %{{.*}}, %{{.*}} over {{.*}} [dp] id 1 :
+// REMARK: remark: [Passed] together | Category:tv-merge-reshards | Function=group | kind=all-reduce
+// REMARK: remark: [Passed] together | Category:tv-merge-reshards | Function=group | kind=all-reduce
 // REMARK: remark: [Passed] reshards | Category:tv-merge-reshards | Function=group | bytes=64, tensors=2
 // REMARK: remark: [Passed] reshards | Category:tv-merge-reshards | Function=group | bytes=44, tensors=2
+// From peer to peer, what the device with the most moves.
+// REMARK: remark: [Passed] reshards | Category:tv-merge-reshards | Function=operands_of_one | {{.*}}moved=
 func.func @group(%a: !dp, %b: !dp, %c: !dp, %i: !ints_dp) -> (!whole, !whole, !whole, !ints) {
   %x = tv.reshard %a plan <all_reduce over #m [dp]> : (!dp) -> !whole
   %n = tv.neg %b : (!dp) -> !dp
@@ -123,4 +127,28 @@ func.func @operands_of_one(%a: !rows, %b: !other) -> (!columns, !columns, !colum
   %4 = tv.reshard %b plan <exchange over #m [dp, tp]> : (!other) -> !columns
   %5 = tv.add %3, %4 : (!columns, !columns) -> !columns
   return %2, %4, %5 : !columns, !columns, !columns
+}
+
+// Behind a cast too, which waits; not behind an op of two operands, nor what another needs.
+!half_rows = tensor<1024x1024xbf16, #tv.view<#m, [did(tp) * 512, 1024], alloc = (0, 1)>>
+!half_columns = tensor<1024x1024xbf16, #tv.view<#m, [1024, did(dp) * 512], alloc = (0, 1)>>
+// CHECK-LABEL: @behind_a_cast
+// CHECK-NEXT: %[[E:.*]]:2 = tv.reshard %{{.*}}, %{{.*}} plan <exchange over {{.*}} [dp, tp]>
+// CHECK-NEXT: %[[C:.*]] = tv.cast %[[E]]#0
+// CHECK-NEXT: %[[N:.*]] = tv.neg %[[C]]
+// CHECK-NEXT: tv.add %[[N]], %[[E]]#1
+// CHECK-NEXT: %[[A:.*]] = tv.reshard {{.*}} plan <all_to_all over {{.*}} [dp]>
+// CHECK-NEXT: tv.mul %[[A]], %{{.*}}
+// CHECK-NEXT: tv.reshard {{.*}} plan <all_to_all over {{.*}} [dp]>
+func.func @behind_a_cast(%a: !half_rows, %b: !rows) -> (!columns, !columns) {
+  %0 = tv.reshard %a plan <exchange over #m [dp, tp]> : (!half_rows) -> !half_columns
+  %1 = tv.cast %0 : (!half_columns) -> !columns
+  %2 = tv.neg %1 : (!columns) -> !columns
+  %3 = tv.reshard %b plan <all_to_all over #m [dp]> : (!rows) -> !columns
+  %4 = tv.add %2, %3 : (!columns, !columns) -> !columns
+  %5 = tv.reshard %b plan <all_to_all over #m [dp]> : (!rows) -> !columns
+  %6 = tv.mul %5, %4 : (!columns, !columns) -> !columns
+  %7 = tv.reshard %b plan <all_to_all over #m [dp]> : (!rows) -> !columns
+  %8 = tv.add %6, %7 : (!columns, !columns) -> !columns
+  return %4, %8 : !columns, !columns
 }
