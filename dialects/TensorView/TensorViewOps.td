@@ -304,6 +304,8 @@ def TensorView_SliceOp : TensorView_PureOp<"slice",
     The result's shape is the box. A dynamic dimension is taken whole. Of a split
     operand each device keeps what it has of the box: `[did(tp) * 4]` from 3 to 10 is
     `[(did(tp) * 4 | 3:10)]`, and only a reshard after it moves what a device lacks.
+    Whether there is one where the result's view is open, `tv-propagate-shardings`
+    says.
   }];
   let arguments = (ins AnyRankedTensor:$input, DenseI64ArrayAttr:$offsets);
   let results = (outs AnyRankedTensor:$result);

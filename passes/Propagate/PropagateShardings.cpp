@@ -37,6 +37,7 @@ public:
 
 private:
   FailureOr<MeshAttr> findMesh();
+  bool isPinned(Value value);
   void addTensors(Propagation &graph, Operation &op, ExtentAnalysis &extents);
   void addTensor(Propagation &graph, Value value, ExtentAnalysis &extents);
   SmallVector<Operation *> findDeciding(const Propagation &graph);
@@ -117,6 +118,21 @@ static bool isReturned(Value value, ArrayRef<BlockArgument> states) {
   return any;
 }
 
+/// Whether a move that the user wrote, or a view of what the function returns,
+/// is of `value`.
+bool PropagateShardingsPass::isPinned(Value value) {
+  func::FuncOp function = getOperation();
+  return llvm::any_of(value.getUses(), [&](OpOperand &use) {
+    if (!isa<func::ReturnOp>(use.getOwner()))
+      return isa<ReshardOp>(use.getOwner());
+    const unsigned number = use.getOperandNumber();
+    auto user = function.getResultAttrOfType<ViewAttr>(number, kUserViewAttr);
+    return states[number] ||
+           (getView(function.getFunctionType().getResult(number)) &&
+            !::isOpen(user));
+  });
+}
+
 /// The mesh that all views lie on.
 FailureOr<MeshAttr> PropagateShardingsPass::findMesh() {
   func::FuncOp function = getOperation();
@@ -155,6 +171,7 @@ void PropagateShardingsPass::addTensor(Propagation &graph, Value value,
         argument.getArgNumber(), kRoleAttr));
   }
   tensor.returned = isReturned(value, states);
+  tensor.pinned = isPinned(value);
   ViewAttr view = getView(type);
   if (auto constrain = value.getDefiningOp<ConstrainOp>())
     view = constrain.getView();
@@ -209,6 +226,14 @@ LogicalResult PropagateShardingsPass::addNode(Propagation &graph, Operation &op,
   if (auto rule = dyn_cast<ShardingRuleOpInterface>(op)) {
     node.rule = rule.getShardingRule();
     node.pointwise = op.hasTrait<OpTrait::Pointwise>();
+    auto windows = dyn_cast<WindowOpInterface>(op);
+    if (windows && windows.getWhole() == op.getOperand(0) &&
+        op.getNumResults() == 1)
+      node.box = [windows, mesh](const layout::View &view) mutable {
+        auto boxes = getBoxViews(windows, view, mesh.getMesh());
+        return boxes ? Result<layout::View>(std::move(boxes->front()))
+                     : Result<layout::View>(boxes.error());
+      };
     if (isa<SameViewOp>(op)) {
       node.pointwise = true;
       node.results.resize(1);

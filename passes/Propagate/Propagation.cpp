@@ -154,6 +154,9 @@ Status Propagation::run() {
   for (size_t tensor = 0; tensor < tensors.size(); ++tensor)
     if (tensors[tensor].returned)
       scatterReturned(tensor);
+  for (size_t node = 0; node < nodes.size(); ++node)
+    if (nodes[node].box)
+      keepBox(node);
   return Ok{};
 }
 

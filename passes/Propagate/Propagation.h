@@ -43,6 +43,7 @@
 //
 // Through slice, pad and concat goes the same split of the other extent: blocks
 // stay blocks over the same devices, and only what crosses their borders moves.
+// In the end a slice keeps what each device has, where that takes no longer.
 // Backward only to values that do not cost nothing as they are, and never to
 // fewer values than devices.
 //
@@ -75,6 +76,7 @@ public:
     int64_t elementBytes = 1;
     bool weight = false;   ///< stays in place when a conflict is a tie
     bool returned = false; ///< by the function, in any view
+    bool pinned = false;   ///< something that is no node needs it as it lies
     layout::View view;     ///< canonical
     /// For each tensor dimension kClosed, or that it is open.
     std::vector<int> open;
@@ -95,6 +97,9 @@ public:
     layout::Rule rule;                  ///< unless `forward` is set
     bool pointwise = false;             ///< passes flat dimensions on
     ViewMap forward, backward;
+    /// Where the one result is a box of the first operand: as what each device
+    /// has of it.
+    ViewMap box;
   };
 
   /// With `explain`, `decisions` tells of all; without, ops that can decide
@@ -167,6 +172,10 @@ private:
   Sum findSum(int tensor) const;
   /// Splits a sum that is returned over the devices that have its addends.
   void scatterReturned(int tensor);
+  /// Whether a box stays as its operand lies; see KeepBoxes.cpp.
+  void keepBox(int node);
+  double secondsOf(const Node &node,
+                   const std::map<int, layout::View> &views) const;
   /// Views are only refined, so an op whose tensors are as before proposes what
   /// has been taken or refused already: it need not be asked again.
   void askAgain(int node);
