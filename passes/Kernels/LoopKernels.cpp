@@ -13,7 +13,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Kernels/LoopKernels.h"
+#include "Plan/Target.h"
 
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -121,22 +123,63 @@ static void emitLoops(KernelEmitter &emitter, tv::DispatchOp op) {
     return emitter.toIndex(emitter.element(experts, choice),
                            getElement(experts));
   };
-  emitter.parallel(allExperts, [&](ArrayRef<Value> expert) {
-    SmallVector<Value> given = emitter.inOrder(
-        choices, none, [&](ArrayRef<Value> choice, ValueRange row) {
-          Value taken = math.both(math.equal(expertAt(choice), expert[0]),
-                                  emitter.inRange(row[0], capacity));
-          emitter.ifThen(taken, [&] {
-            emitter.store(arith::IndexCastOp::create(b, loc, slotType, row[0]),
-                          slots, choice);
-          });
-          Value next = math.add(row[0], one);
+  // On many multiprocessors the tokens are cut into parts, each with a warp for
+  // every expert, which first counts what it was given before.
+  const int64_t multiprocessors =
+      plan::getTarget(op).getLimits().multiprocessors;
+  const int64_t parts = std::max<int64_t>(
+      16 * multiprocessors / getConstantIntValue(allExperts).value_or(1), 1);
+  Value tokenCount = choices[0], perToken = choices[1];
+  Value partSize = math.div(math.add(tokenCount, emitter.index(parts - 1)),
+                            emitter.index(parts));
+  auto least = [&](Value x, Value y) {
+    return math.select(math.less(x, y), x, y);
+  };
+  auto isGiven = [&](ArrayRef<Value> choice, Value expert) {
+    return math.equal(expertAt(choice), expert);
+  };
+  auto countBefore = [&](Value token, Value expert) {
+    constexpr int64_t kLanes = 32;
+    Value lanes = emitter.index(kLanes), all = math.mul(token, perToken);
+    return emitter.reduce(
+        lanes, KernelEmitter::Reduction{tv::Combiner::Sum, b.getIndexType()},
+        [&](ArrayRef<Value> lane) {
+          Value last = math.add(all, emitter.index(kLanes - 1));
+          Value trips = math.div(math.sub(last, lane[0]), lanes);
+          return emitter.inOrder(
+              trips, none, [&](ArrayRef<Value> trip, ValueRange sum) {
+                Value at = math.add(math.mul(trip[0], lanes), lane[0]);
+                Value given = isGiven(
+                    {math.div(at, perToken), math.rem(at, perToken)}, expert);
+                return SmallVector<Value>{
+                    math.add(sum[0], math.select(given, one, none))};
+              });
+        })[0];
+  };
+  emitter.parallel({emitter.index(parts), allExperts}, [&](ArrayRef<Value> of) {
+    Value part = of[0], expert = of[1];
+    Value begin = least(math.mul(part, partSize), tokenCount);
+    Value end = least(math.add(begin, partSize), tokenCount);
+    Value before = parts > 1 ? countBefore(begin, expert) : none;
+    const SmallVector<Value> own = {math.sub(end, begin), perToken};
+    SmallVector<Value> given =
+        emitter.inOrder(own, before, [&](ArrayRef<Value> at, ValueRange row) {
+          const SmallVector<Value> choice = {math.add(begin, at[0]), at[1]};
+          Value isHere = isGiven(choice, expert);
+          emitter.ifThen(
+              math.both(isHere, emitter.inRange(row[0], capacity)), [&] {
+                emitter.store(
+                    arith::IndexCastOp::create(b, loc, slotType, row[0]), slots,
+                    choice);
+              });
           return SmallVector<Value>{
-              arith::SelectOp::create(b, loc, taken, next, row[0])};
+              math.add(row[0], math.select(isHere, one, none))};
         });
-    auto [held, e] = emitter.localIndex(result, 0, expert[0]);
-    emitter.ifThen(held, [&, e = e] {
-      emitter.store(arith::IndexCastOp::create(b, loc, countType, given[0]),
+    auto [held, e] = emitter.localIndex(result, 0, expert);
+    Value isLast = math.equal(part, emitter.index(parts - 1));
+    emitter.ifThen(math.both(held, isLast), [&, e = e] {
+      Value count = least(given[0], capacity);
+      emitter.store(arith::IndexCastOp::create(b, loc, countType, count),
                     counts, e);
     });
   });

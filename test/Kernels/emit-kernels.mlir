@@ -189,35 +189,6 @@ func.func @main(%t: !t, %i: !i, %u: !u) -> !t {
 
 // -----
 
-// An expert counts its choices in order; rows are then copied all at once.
-#m = #tv.mesh<ep = 2>
-!x = tensor<8x4xf32, #tv.local<#tv.view<#m, [8, 4]>, of [8, 4]>>
-!e = tensor<8x2xi32, #tv.local<#tv.view<#m, [8, 2]>, of [8, 2]>>
-!r = tensor<3x5x4xf32, #tv.local<#tv.view<#m, [did(ep) * 3, 5, 4]>, of [6, 5, 4]>>
-!n = tensor<3xi32, #tv.local<#tv.view<#m, [did(ep) * 3]>, of [6]>>
-// CHECK: func.func @dispatch_0(
-// CHECK: scf.parallel (%{{.*}}, %{{.*}}, %{{.*}}) =
-// CHECK: arith.constant 0.0
-// CHECK: scf.parallel (%{{.*}}, %{{.*}}) =
-// CHECK: arith.constant -1 : i32
-// CHECK: scf.parallel (%[[EXPERT:.*]]) = (%c0) to (%c6)
-// CHECK-NEXT: %[[COUNT:.*]] = scf.for {{.*}} iter_args
-// CHECK-NEXT: scf.for {{.*}} iter_args
-// CHECK: arith.cmpi eq, %{{.*}}, %[[EXPERT]]
-// CHECK: scf.if
-// CHECK: scf.if
-// CHECK-NEXT: %[[C:.*]] = arith.index_cast %[[COUNT]] : index to i32
-// CHECK-NEXT: memref.store %[[C]]
-// CHECK: scf.parallel (%{{.*}}, %{{.*}}, %{{.*}}) = (%c0, %c0, %c0) to (%c8, %c2, %c4)
-// CHECK-NOT: memref.alloc
-// CHECK: func.func @main
-func.func @main(%x: !x, %e: !e) -> (!r, !n, !e) {
-  %0, %1, %2 = tv.dispatch %x, %e : (!x, !e) -> (!r, !n, !e)
-  return %0, %1, %2 : !r, !n, !e
-}
-
-// -----
-
 // Collectives run in the order of the program, so the sum of `%h` comes after the
 // gather of `%a`: it is not computed in one kernel with `%a`.
 #m = #tv.mesh<tp = 2>

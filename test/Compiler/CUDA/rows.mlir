@@ -15,6 +15,7 @@
 // RUN: tessera-compile %t/pairs.mlir --compile-from=local --target=cuda:sm_90a --dump-dir=%t/pairs -o %t/module.tsr
 // RUN: FileCheck %s --check-prefix=PAIRS < %t/pairs/7-scheduled.mlir
 // RUN: FileCheck %s --check-prefix=PAIRS-TEXT < %t/pairs/kernels.cu
+// RUN: tessera-compile %t/weighted.mlir --compile-from=local --target=cuda:sm_90a --compile-to=scheduled | FileCheck %s --check-prefix=WEIGHTED
 // RUN: tessera-compile %t/spills.mlir --compile-from=local --target=cuda:sm_90a --dump-kernels=%t/spills -o %t/module.tsr
 // RUN: FileCheck %s --check-prefix=SPILLS < %t/spills/map_0.cu
 // RUN: %python %t/many.py > %t/many.mlir
@@ -58,6 +59,8 @@
 // takes rows for 4 bytes. What is outside of the stages is done for each of them.
 // COLUMNS: #schedule.loop<columns threads(512) items(32) as [<vectors(1) unroll(8)>]>
 // COLUMNS-PLAN: as reduce_0 of 512 threads over 256 by 32
+// So are sums that neighbouring rows weigh alike, by few warps where few are added.
+// WEIGHTED: #schedule.loop<columns threads(64) items(64) as [<vectors(2) unroll(8)
 // PAIRS: memref.load %arg0[%[[J:.*]], %[[I:.*]]] {schedule.role = #schedule.role<vector along 1>}
 // PAIRS: arith.truncf %{{.*}} {schedule.role = #schedule.role<lanes>} : f32 to bf16
 // PAIRS: memref.store %{{.*}}, %arg1[%[[I]]] {schedule.role = #schedule.role<lanes>}
@@ -163,6 +166,18 @@ func.func @main(%x: !x {tv.name = "x", tv.dims = ["n"]})
     -> (!y {tv.name = "y"}) attributes {tv.sizes = {n = 64 : i64}} {
   %0 = tv.reduce sum %x dims [1] : (!x) -> !y
   return %0 : !y
+}
+
+//--- weighted.mlir
+#m = #tv.mesh<tp = 1>
+!b = tensor<64x2x256xbf16, #tv.local<#tv.view<#m, [64, 2, 256]>, of [64, 2, 256]>>
+!w = tensor<64x2xbf16, #tv.local<#tv.view<#m, [64, 2]>, of [64, 2]>>
+!y = tensor<64x256xbf16, #tv.local<#tv.view<#m, [64, 256]>, of [64, 256]>>
+func.func @main(%b: !b {tv.name = "b"}, %w: !w {tv.name = "w"}) -> (!y {tv.name = "y"}) {
+  %0 = tv.broadcast %w dims [0, 1] : (!w) -> !b
+  %1 = tv.mul %b, %0 : (!b, !b) -> !b
+  %2 = tv.reduce sum %1 dims [1] : (!b) -> !y
+  return %2 : !y
 }
 
 //--- pairs.mlir

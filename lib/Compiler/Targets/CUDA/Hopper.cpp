@@ -78,6 +78,9 @@ public:
     return variants;
   }
 
+  // On four H100s experts' rows take 0.6 of what gathering takes.
+  bool choosesFetches() const override { return true; }
+
 private:
   std::optional<std::string> whyNotHere(StringRef variant,
                                         Operation *op) const override {

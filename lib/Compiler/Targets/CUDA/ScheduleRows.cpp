@@ -73,7 +73,7 @@ private:
   SmallVector<scf::ParallelOp> stages;
   std::vector<Chunk> chunks;   ///< of the stages
   llvm::SetVector<Value> sums; ///< of columns
-  bool conditional = false;  ///< whether a stage is in a branch or a loop
+  bool conditional = false;    ///< whether a stage is in a branch or a loop
   bool isStatic = true;
   int64_t longest = 1; ///< of the stages, as far as extents are known
   size_t ops = 0;      ///< of the body: long ones need more registers
@@ -83,7 +83,7 @@ private:
   /// Registers for a chunk of what later stages need again, and of the rest.
   int again = 0, once = 0;
   int aheadBytes = 0; ///< of a chunk, of this row and the next
-  bool words = true; ///< whether what they need again is in words
+  bool words = true;  ///< whether what they need again is in words
   Keep keep = Keep::No;
   int resident = 1;         ///< blocks that a multiprocessor should hold
   int64_t lastArrived = -1; ///< what earlier stages keep
@@ -138,9 +138,15 @@ int Rows::columnWidth() {
 }
 
 /// How many accesses have their neighbours in a row, and in neighbouring rows.
+/// (What neighbouring rows have in common is loaded once for them anyway.)
 void Rows::countNeighbours(scf::ParallelOp stage, int &along, int &across) {
   Value lastRow = loop.getInductionVars().back();
   Value lastInner = stage.getInductionVars().back();
+  const llvm::DenseSet<Value> byRow = getByRow(loop);
+  auto mayVary = [&](Value index) { // from row to row
+    Operation *op = index.getDefiningOp();
+    return byRow.contains(index) || (op && stage->isAncestor(op));
+  };
   stage.walk([&](Operation *op) {
     auto [memref, indices] = getAccess(op);
     SmallVector<int64_t> strides;
@@ -150,7 +156,7 @@ void Rows::countNeighbours(scf::ParallelOp stage, int &along, int &across) {
       return;
     for (auto [index, stride] : llvm::zip_equal(indices, strides))
       if (stride == 1 && llvm::is_contained(indices, lastInner)) {
-        along += index == lastInner;
+        along += index == lastInner && llvm::any_of(indices, mayVary);
         across += index == lastRow;
       }
   });
@@ -249,7 +255,8 @@ std::optional<int64_t> Rows::countRows() {
 /// How many threads, and chunks of each.
 void Rows::planGroup() {
   if (columns()) {
-    threads = 512;
+    // A warp for each place of short ones.
+    threads = isStatic ? kWarp * std::clamp<int64_t>(longest, 2, 16) : 512;
     items = kWarp * width;
     unroll = std::clamp(kLoadRegisters / std::max(again + once, 1), 1, 8);
     return;
