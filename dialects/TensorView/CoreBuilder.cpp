@@ -58,22 +58,25 @@ RankedTensorType Core::like(Value value, Type element) {
   return without(typeOf(value), {}, element);
 }
 
-RankedTensorType Core::append(Value value, int64_t extent, Type element) {
+RankedTensorType Core::append(Value value, ArrayRef<int64_t> added,
+                              Type element) {
   layout::Shape shape = getGlobalShape(value.getType());
-  shape.push_back(extent);
+  llvm::append_range(shape, added);
   auto type = RankedTensorType::get(shape, element);
   auto local = dyn_cast_or_null<LocalAttr>(typeOf(value).getEncoding());
   if (!local)
     return type;
   layout::View view = local.getLayoutView();
-  if (view.dims.size() + 1 != shape.size())
+  if (view.dims.size() + added.size() != shape.size())
     return {};
   view.alloc.reset();
-  view.dims.push_back(layout::canonicalize(layout::View::replicated(1),
-                                           {extent}, local.getLayoutMesh())
-                          .dims[0]);
   std::vector<layout::Extent> extents = local.getExtents();
-  extents.push_back(extent);
+  for (int64_t extent : added) {
+    view.dims.push_back(layout::canonicalize(layout::View::replicated(1),
+                                             {extent}, local.getLayoutMesh())
+                            .dims[0]);
+    extents.push_back(extent);
+  }
   return getLocalType(withEncoding(type, local.getView().with(view)),
                       std::move(extents));
 }

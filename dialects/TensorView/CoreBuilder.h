@@ -49,9 +49,10 @@ public:
   mlir::RankedTensorType like(mlir::Value value) {
     return like(value, elementOf(value));
   }
-  /// With one more dimension, the last, which is whole; null if a dimension of
-  /// a local `value` stands for several.
-  mlir::RankedTensorType append(mlir::Value value, int64_t extent,
+  /// With more dimensions, the last, which are whole; null if a dimension of a
+  /// local `value` stands for several.
+  mlir::RankedTensorType append(mlir::Value value,
+                                llvm::ArrayRef<int64_t> extents,
                                 mlir::Type element);
   mlir::RankedTensorType result() { return typeOf(op->getResult(0)); }
 

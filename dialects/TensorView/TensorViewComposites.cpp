@@ -361,16 +361,23 @@ LogicalResult TopKOp::decompose(OpBuilder &builder,
 }
 
 // The pairs of a block are a dimension: how many are kept, of those there are.
+// Few blocks would leave most of a GPU idle, which counts each row apart then.
 LogicalResult BlockMaskOp::decompose(OpBuilder &builder,
                                      SmallVectorImpl<Value> &results) {
   Core core(builder, *this);
   const int64_t rows = getBlocks()[0], columns = getBlocks()[1];
   Type i64 = builder.getI64Type(), i32 = builder.getI32Type();
-  RankedTensorType pairs = core.append(getResult(), rows * columns, i64);
+  int64_t blocks = 1;
+  for (int64_t extent : getGlobalShape(getResult().getType()))
+    blocks *= extent;
+  const bool byRows = blocks < 128;
+  RankedTensorType pairs =
+      byRows ? core.append(getResult(), {rows, columns}, i64)
+             : core.append(getResult(), {rows * columns}, i64);
   if (!pairs)
     return emitOpError() << "on merged dimensions needs a reshape first";
   SmallVector<Value> indices;
-  for (int64_t dim = 0; dim < 5; ++dim)
+  for (int64_t dim = 0; dim < pairs.getRank(); ++dim)
     indices.push_back(
         IotaOp::create(builder, getLoc(), pairs, dim, /*like=*/Value()));
   auto constant = [&](Body b, int64_t value) -> Value {
@@ -382,8 +389,11 @@ LogicalResult BlockMaskOp::decompose(OpBuilder &builder,
   };
   Value kept =
       core.map(indices, core.like(indices[0], i32), [&](Body b, Args in) {
-        Value row = arith::DivUIOp::create(b, in[4], constant(b, columns));
-        Value column = arith::RemUIOp::create(b, in[4], constant(b, columns));
+        Value row = in[4], column = in.back();
+        if (!byRows) {
+          row = arith::DivUIOp::create(b, row, constant(b, columns));
+          column = arith::RemUIOp::create(b, column, constant(b, columns));
+        }
         Value query = arith::AddIOp::create(b, timesSize(b, in[2], rows), row);
         Value key =
             arith::AddIOp::create(b, timesSize(b, in[3], columns), column);
@@ -405,7 +415,9 @@ LogicalResult BlockMaskOp::decompose(OpBuilder &builder,
                                     constant(b, extent)));
         return Values{arith::ExtUIOp::create(b, i32, is)};
       });
-  Value count = core.reduce(Combiner::Sum, kept, 4);
+  Value count = kept;
+  for (int64_t dim = pairs.getRank(); dim-- > 4;)
+    count = core.reduce(Combiner::Sum, count, dim);
   SmallVector<Value> inputs = {count};
   for (int64_t dim : {2, 3})
     inputs.push_back(core.iota(dim, count, i64));

@@ -101,8 +101,8 @@ def TensorView_BlockMaskOp : TensorView_PureOp<"block_mask", [Rule, Composite]> 
     ```
     `of` so many queries and keys; result [B or 1, H or 1, ceil(S / 128), ceil(T / 128)]
     for the block_mask of `tv.attention`: 0 where no pair of the block is kept, 2 where
-    all that there are, else 1. Block sizes are multiples of 64. It is one kernel; only
-    where there are few blocks may their pairs be in memory, as of any long sum.
+    all that there are, else 1. Block sizes are multiples of 64. It is one kernel;
+    of few blocks a second one adds counts of rows. Pairs are never in memory.
   }];
   let arguments = (ins DenseI64ArrayAttr:$of, DenseI64ArrayAttr:$blocks);
   let results = (outs AnyRankedTensor:$result);

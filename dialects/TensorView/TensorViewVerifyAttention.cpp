@@ -117,6 +117,29 @@ static LogicalResult verifyUsed(Operation *op, Value used, Value begins) {
   return success();
 }
 
+/// A list of tiles that the program makes must be one of this attention. A
+/// count of words alone may be that of fewer positions in more sequences.
+template <typename Op> static LogicalResult verifyOwnTiles(Op op) {
+  auto list = op.getTiles().template getDefiningOp<PackedTilesOp>();
+  if (!list)
+    return success();
+  auto fail = [&](const Twine &problem) {
+    InFlightDiagnostic error = op.emitOpError(problem);
+    error.attachNote(list.getLoc()) << "the tiles are made here";
+    return error;
+  };
+  const int64_t positions = shapeOf(op.getQuery())[2];
+  if (list.getNumPositions() != positions)
+    return fail("has tiles of " + Twine(list.getNumPositions()) +
+                " positions in " + Twine(list.getNumSequences()) +
+                " sequences; the query has " + Twine(positions) + " positions");
+  if (list.getCausal() != op.getCausal())
+    return fail(
+        Twine("has tiles that are ") +
+        (list.getCausal() ? "causal; it is not" : "not causal; it is causal"));
+  return success();
+}
+
 /// Packed sequences, if the op has such.
 template <typename Op> static LogicalResult verifySequences(Op op) {
   Value begins = op.getSequences(), tiles = op.getTiles();
@@ -145,7 +168,9 @@ template <typename Op> static LogicalResult verifySequences(Op op) {
     return op.emitOpError()
            << "has tiles of " << words[1] << " words; those of " << query[2]
            << " positions have " << query[2] + 4 << ", and 8 for each sequence";
-  return verifyUsed(op, op.getUsed(), begins);
+  if (failed(verifyUsed(op, op.getUsed(), begins)))
+    return failure();
+  return tiles ? verifyOwnTiles(op) : success();
 }
 
 LogicalResult PackedTilesOp::verify() {

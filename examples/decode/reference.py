@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 PAGE, KV_HEADS, HEADS, WIDTH, MOST = 4, 4, 8, 8, 12
-FULL, NO_PAGE, TWICE = 1, 2, 3
+FULL, NO_PAGE, TWICE, UNKNOWN = 1, 2, 3, 4
 
 
 def rope(x, position):
@@ -23,12 +23,14 @@ class Reference:
         self.written = {}  # (page, row): (key, value)
 
     def errors(self, active, table):
-        needed = [[int(p) for p in row[:math.ceil((len(own) + new) / PAGE)]]
+        needed = [[int(p) for p in row[:math.ceil((len(own) + (new == 1)) / PAGE)]]
                   for own, new, row in zip(self.cache, active, table)]
         named = [p for pages in needed for p in pages]
         found = []
         for own, new, pages in zip(self.cache, active, needed):
-            if len(own) + new > MOST:
+            if new not in (0, 1):
+                found.append(UNKNOWN)
+            elif len(own) + new > MOST:
                 found.append(FULL)
             elif any(named.count(p) > 1 for p in pages if 0 <= p < self.pages):
                 found.append(TWICE)

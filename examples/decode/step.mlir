@@ -4,8 +4,8 @@
 // that is not `active` gets no token.
 //
 // Nothing is written or seen of a sequence whose cache is full (`errors` has 1), of which a
-// page is not there (2), or is named twice, by it or by another one (3); `refused` counts
-// them.
+// page is not there (2), or is named twice, by it or by another one (3), or whose `active` is
+// neither 0 nor 1 (4); `refused` counts them.
 // RAN tp=1: nothing
 // RAN tp=2: all-reduce 320 bytes 0 copies
 // RAN tp=3: all-reduce 428 bytes 0 copies
@@ -33,7 +33,14 @@ func.func @main(%x: !x {tv.name = "x"},
     -> (!x {tv.name = "y"}, !each {tv.name = "errors"}, tensor<i32> {tv.name = "refused"},
         !each {tv.name = "lengths"}, !pages {tv.name = "keys"}, !pages {tv.name = "values"}) {
   // Which pages a sequence needs; the others are -1.
-  %some = tv.add %lengths, %active : (!each, !each) -> !each
+  %tokens = tv.map %active : (!each) -> !each (%is: i32) {
+    %zero = arith.constant 0 : i32
+    %one = arith.constant 1 : i32
+    %isone = arith.cmpi eq, %is, %one : i32
+    %r = arith.select %isone, %one, %zero : i32
+    tv.yield %r : i32
+  }
+  %some = tv.add %lengths, %tokens : (!each, !each) -> !each
   %after = tv.broadcast %some dims [0] : (!each) -> !table
   %number = tv.iota 1 : () -> !table
   %needs = tv.map %after, %number : (!table, !table) -> tensor<5x3xi1> (%length: i32, %n: i32) {
@@ -66,9 +73,12 @@ func.func @main(%x: !x {tv.name = "x"},
   %errors = tv.map %worst, %lengths, %active : (!each, !each, !each) -> !each (%found: i32, %length: i32, %new: i32) {
     %rows = arith.constant 12 : i32
     %full = arith.constant 1 : i32
+    %unknown = arith.constant 4 : i32
     %room = arith.subi %rows, %new : i32
     %isfull = arith.cmpi ugt, %length, %room : i32
-    %r = arith.select %isfull, %full, %found : i32
+    %known = arith.select %isfull, %full, %found : i32
+    %isunknown = arith.cmpi ugt, %new, %full : i32
+    %r = arith.select %isunknown, %unknown, %known : i32
     tv.yield %r : i32
   }
   %isrefused = tv.map %errors : (!each) -> !each (%error: i32) {
@@ -81,7 +91,7 @@ func.func @main(%x: !x {tv.name = "x"},
 
   // A sequence's new length, what it sees, which is nothing without a token, and the
   // token's row of all pages.
-  %grows = tv.map %active, %errors : (!each, !each) -> !each (%new: i32, %error: i32) {
+  %grows = tv.map %tokens, %errors : (!each, !each) -> !each (%new: i32, %error: i32) {
     %zero = arith.constant 0 : i32
     %isright = arith.cmpi eq, %error, %zero : i32
     %r = arith.select %isright, %new, %zero : i32

@@ -12,7 +12,7 @@ import tempfile
 import unittest
 
 import numpy as np
-from reference import FULL, MOST, NO_PAGE, PAGE, TWICE, Reference
+from reference import FULL, MOST, NO_PAGE, PAGE, TWICE, UNKNOWN, Reference
 from safetensors.numpy import load_file, save_file
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -70,6 +70,8 @@ def schedule(random, reference):
                 wrong = table.copy()
                 wrong[row, column] = page
                 step([1, 1, 1, 0, 0], wrong)
+            for active in ([2, 1, 1, 0, 0], [1, -1, 1, 0, 4], [1, 1, -2**31, 0, 2**31 - 1]):
+                step(active, table)
     return steps
 
 
@@ -101,7 +103,7 @@ class Decode(unittest.TestCase):
             reference = Reference(weights, SEQUENCES, PAGES)
             steps = schedule(random, reference)
             seen = {error for _, expected in steps for error in expected["errors"]}
-            self.assertEqual(seen, {0, FULL, NO_PAGE, TWICE})
+            self.assertEqual(seen, {0, FULL, NO_PAGE, TWICE, UNKNOWN})
             self.assertEqual([len(own) for own in reference.cache], [12, 12, 12, 1, 0])
             program = tessera.compile(SOURCE, mesh={"tp": ranks})
             results = run(program, ranks, inputs, steps)
@@ -148,11 +150,11 @@ class Decode(unittest.TestCase):
             save_file(inputs, folder / "start")
             tessera.compile(SOURCE, mesh={"tp": 2}).save(folder / "step.tsr")
 
-            def tool(begin, steps, *flags):
+            def tool(begin, steps, *flags, check="refused"):
                 return subprocess.run(
                     [BIN / "tessera-run", "step.tsr", "--ranks", "2", "--inputs", "start",
                      *(["--inputs", begin] if begin else []), "--steps", str(steps),
-                     "--check", "refused", "--report", "json", *flags],
+                     "--check", check, "--report", "json", *flags],
                     cwd=folder, capture_output=True, text=True)
 
             inputs = {name: inputs[name] for name in inputs
@@ -170,6 +172,9 @@ class Decode(unittest.TestCase):
             self.assertNotEqual(failed.returncode, 0)
             self.assertIn("run 1: 'refused' is 2; --check wants 0", failed.stderr)
             self.assertFalse((folder / "beyond").exists())
+            # Which sequence, and why.
+            failed = tool("end", 3, check="errors")
+            self.assertIn(f"run 1: 'errors' has, at [0], {FULL}; --check wants 0", failed.stderr)
 
 
 if __name__ == "__main__":

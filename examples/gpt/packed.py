@@ -3,14 +3,14 @@
 cu_seqlens has where each document of a row begins, and where the last one ends; one that
 begins where it ends is empty. A token sees its own document, and its position counts from
 there. On GPUs, where a device has one row, kernels of attention take a list of the documents'
-tiles, which is made once for all layers, forward and backward.
+tiles, which is made once for all layers, forward and backward. `wrong`, which train.py checks,
+is 1 where a document would begin before the one before, and 2 where it is not in the row.
 """
 
 import dataclasses
 
 import numpy as np
 from program import GPT, Program
-from reference import loss_and_gradients
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,6 +24,7 @@ class PackedProgram(Program):
     given = {"%ids": "!batch", "%labels": "!batch", "%step": "!step", "%cu_seqlens": "!ends",
              "%positions_of": "!places"}
     shared = {"%step": "!step", "%cu_seqlens": "!ends"}
+    checks = {"wrong": "!ends"}
     structure = " sequences(%cu_seqlens)", ", !ends"
 
     def __init__(self, model, **options):
@@ -51,7 +52,25 @@ class PackedProgram(Program):
     %r = arith.select %is, %before, %far : i32
     tv.yield %r : i32
   }
-  %positions_of = tv.reduce min %begun dims [2] : (!begun) -> !places""")
+  %positions_of = tv.reduce min %begun dims [2] : (!begun) -> !places
+  %row = tv.iota 0 : () -> !ends
+  %number = tv.iota 1 : () -> !ends
+  %wrong = tv.map %cu_seqlens, %row, %number : (!ends, !ends, !ends) -> !ends
+    (%end: i32, %b: i32, %n: i32) {
+    %zero = arith.constant 0 : i32
+    %one = arith.constant 1 : i32
+    %two = arith.constant 2 : i32
+    %last = arith.constant """ + str(self.model.length) + """ : i32
+    %m = arith.subi %n, %one : i32
+    %i = arith.index_cast %b : i32 to index
+    %j = arith.index_cast %m : i32 to index
+    %before = tv.load %cu_seqlens[%i, %j] : !ends -> i32
+    %falls = arith.cmpi slt, %end, %before : i32
+    %beyond = arith.cmpi ugt, %end, %last : i32
+    %low = arith.select %falls, %one, %zero : i32
+    %r = arith.select %beyond, %two, %low : i32
+    tv.yield %r : i32
+  }""")
 
     def place(self, positions, type):
         self.add(f"  %p = tv.gather {positions}, %positions_of dim 0 : ({type}, !places) -> !x")
@@ -69,20 +88,3 @@ def pack(model, tokens):
     edge = np.ones((model.batch, 1), cuts.dtype)
     cu_seqlens = np.concatenate([0 * edge, cuts, model.length * edge], axis=1)
     return {"ids": ids, "labels": labels, "cu_seqlens": cu_seqlens.astype(np.int32)}
-
-
-def of_documents(model, weights, data, step, scale):
-    """The loss and its gradients in NumPy: each document is a batch of its own."""
-    total, found = 0, {name: np.zeros_like(value) for name, value in weights.items()}
-    for ids, labels, cu_seqlens in zip(data["ids"], data["labels"], data["cu_seqlens"]):
-        for begin, end in zip(cu_seqlens, cu_seqlens[1:]):
-            if begin == end:
-                continue
-            own = weights | {"positions": weights["positions"][:end - begin]}
-            loss, gradients = loss_and_gradients(
-                model, own, ids[None, begin:end], labels[None, begin:end], step, scale)
-            share = (end - begin) / data["ids"].size
-            total += share * loss
-            for name, gradient in gradients.items():
-                found[name][:len(gradient)] += share * gradient
-    return total, found

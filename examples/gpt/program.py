@@ -103,6 +103,7 @@ class Program:
     #: What the loss is given besides parameters, and of that what each block is.
     given = {"%ids": "!batch", "%labels": "!batch", "%step": "!step"}
     shared = {"%step": "!step"}
+    checks = {}  #: results that are 0 where the data is right, and their types
     structure = "", ""  #: which pairs attention has: an attribute, and a type behind others
 
     def __init__(self, model, tokens, *, element="f32", compute=None, sequence=False,
@@ -343,6 +344,8 @@ class Program:
             + (', tv.init = "zero"' if starts_as_zeros(name) else "") + "}"
             for value, type, name, role in scaling + states)
             + ')\n  -> (!loss {tv.name = "loss"},')
+        for name, type in self.checks.items():
+            self.add(f'    {type} {{tv.name = "{name}"}},')
         self.add(",\n".join(f'    {type} {{tv.name = "{name}"}}'
                             for _, type, name, *_ in scaling + states) + ") {")
 
@@ -423,8 +426,8 @@ class Program:
         if m.scale:
             results = self.kept(total[-1], results, states)
         self.add(f"""\
-  return {', '.join(["%loss", *results])}
-    : !loss, {', '.join(type for _, type, *_ in scaling + states)}
+  return {', '.join(["%loss", *("%" + name for name in self.checks), *results])}
+    : {', '.join(["!loss", *self.checks.values(), *(type for _, type, *_ in scaling + states)])}
 }}""")
 
     def kept(self, total, results, states):

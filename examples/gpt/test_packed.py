@@ -12,15 +12,32 @@ import tempfile
 import unittest
 
 import numpy as np
-from packed import PackedGPT, PackedProgram, of_documents, pack
+from packed import PackedGPT, PackedProgram, pack
 from program import Program, start, text
-from reference import train
+from reference import loss_and_gradients, train
 from train import Training
 
 BIN = pathlib.Path(sys.argv[1]).resolve()
 MODEL, TOKENS, STEPS = PackedGPT(), text(), 3
 DATA = pack(MODEL, TOKENS)
 TOLERANCE = 1e-11
+
+
+def of_documents(model, weights, data, step, scale):
+    """The loss and its gradients in NumPy: each document is a batch of its own."""
+    total, found = 0, {name: np.zeros_like(value) for name, value in weights.items()}
+    for ids, labels, cu_seqlens in zip(data["ids"], data["labels"], data["cu_seqlens"]):
+        for begin, end in zip(cu_seqlens, cu_seqlens[1:]):
+            if begin == end:
+                continue
+            own = weights | {"positions": weights["positions"][:end - begin]}
+            loss, gradients = loss_and_gradients(
+                model, own, ids[None, begin:end], labels[None, begin:end], step, scale)
+            share = (end - begin) / data["ids"].size
+            total += share * loss
+            for name, gradient in gradients.items():
+                found[name][:len(gradient)] += share * gradient
+    return total, found
 
 
 class Packed(unittest.TestCase):
@@ -55,6 +72,21 @@ class Packed(unittest.TestCase):
                                                MODEL.length).astype(np.int32)}
         other = train(MODEL, whole, start(MODEL, np.float64), STEPS, compute=of_documents)
         self.assertGreater(np.abs(np.subtract(other, self.losses)).max(), 1e4 * TOLERANCE)
+
+    def test_wrong(self):
+        """What no row of documents is ends the training, and nothing is saved."""
+        for name, place, value, code in (("falls", (1, 2), 0, 1), ("beyond", (3, 5), 193, 2),
+                                         ("before", (0, 0), -1, 2)):
+            data = DATA | {"cu_seqlens": DATA["cu_seqlens"].copy()}
+            data["cu_seqlens"][1, 1] = 1
+            data["cu_seqlens"][place] = value
+            training = self.training(name, PackedProgram(MODEL, element="f64"), data)
+            error = rf"run 1: 'wrong' has, at \[{place[0]}, {place[1]}\], {code}; --check wants 0"
+            for mesh in "dp=2", "tp=2":
+                with self.subTest(name=name, mesh=mesh), \
+                        self.assertRaisesRegex(RuntimeError, error):
+                    training.run(mesh, 2)
+            self.assertFalse((self.folder / name / "end.safetensors").exists())
 
     def test_one_list(self):
         """Of tiles, where a GPU has one row, however many layers there are."""

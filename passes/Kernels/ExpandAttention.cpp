@@ -111,6 +111,82 @@ template <typename Op> static void foldBlocks(Op op) {
 void tessera::foldBlockMask(tv::AttentionOp op) { foldBlocks(op); }
 void tessera::foldBlockMask(tv::AttentionGradOp op) { foldBlocks(op); }
 
+/// Of a block of several, whether they all are `kind`.
+static Value areAll(OpBuilder &b, Location loc, ArrayRef<Value> kinds,
+                    int8_t kind) {
+  Value all;
+  for (Value each : kinds) {
+    Value is = arith::CmpIOp::create(
+        b, loc, arith::CmpIPredicate::eq, each,
+        arith::ConstantOp::create(b, loc, b.getI8IntegerAttr(kind)));
+    all = all ? arith::AndIOp::create(b, loc, all, is) : is;
+  }
+  return all;
+}
+
+/// A mask of the blocks that two of a side make where one is no multiple of
+/// `tile`; 1 where they differ.
+template <typename Op> static void coarsen(Op op, int64_t tile) {
+  auto mask = cast<TypedValue<RankedTensorType>>(op.getBlockMask());
+  const layout::Shape counts = tv::getGlobalShape(mask.getType());
+  SmallVector<int64_t> sizes(*op.getBlocks()), parts = {1, 1};
+  LocalShape shape = LocalShape(mask).take({0, 1});
+  for (int64_t i : {0, 1}) {
+    if (sizes[i] % tile)
+      sizes[i] *= parts[i] = 2;
+    shape.add(layout::Extent(llvm::divideCeil(counts[2 + i], parts[i])));
+  }
+  OpBuilder b(op);
+  Location loc = op.getLoc();
+  Build build{b, loc};
+  SmallVector<Value> indices;
+  for (int64_t dim = 0; dim < 4; ++dim)
+    indices.push_back(build.iota(dim, shape, Value()));
+  Value coarse = build.map(
+      indices, shape, b.getI8Type(), [&](OpBuilder &b, ValueRange at) -> Value {
+        auto index = [&](int64_t value) -> Value {
+          return arith::ConstantOp::create(b, loc, b.getIndexAttr(value));
+        };
+        SmallVector<Value> place;
+        for (Value each : at)
+          place.push_back(
+              arith::IndexCastOp::create(b, loc, b.getIndexType(), each));
+        // Behind the last one is none: it stands for that.
+        auto partOf = [&](int64_t i, int64_t part) -> Value {
+          if (parts[i] == 1)
+            return place[2 + i];
+          Value own = arith::AddIOp::create(
+              b, loc,
+              arith::MulIOp::create(b, loc, place[2 + i], index(parts[i])),
+              index(part));
+          return arith::MinUIOp::create(b, loc, own, index(counts[2 + i] - 1));
+        };
+        SmallVector<Value> kinds;
+        for (int64_t m = 0; m < parts[0]; ++m)
+          for (int64_t n = 0; n < parts[1]; ++n)
+            kinds.push_back(tv::LoadOp::create(
+                b, loc, b.getI8Type(), mask,
+                ValueRange{place[0], place[1], partOf(0, m), partOf(1, n)}));
+        auto kind = [&](int8_t value) -> Value {
+          return arith::ConstantOp::create(b, loc, b.getI8IntegerAttr(value));
+        };
+        return arith::SelectOp::create(
+            b, loc, areAll(b, loc, kinds, 0), kind(0),
+            arith::SelectOp::create(b, loc, areAll(b, loc, kinds, 2), kind(2),
+                                    kind(1)));
+      });
+  foldBlocks(op);
+  op.getBlockMaskMutable().assign(coarse);
+  op.setBlocks(sizes);
+}
+
+void tessera::coarsenBlockMask(tv::AttentionOp op, int64_t tile) {
+  coarsen(op, tile);
+}
+void tessera::coarsenBlockMask(tv::AttentionGradOp op, int64_t tile) {
+  coarsen(op, tile);
+}
+
 //===----------------------------------------------------------------------===//
 // Packed sequences
 //===----------------------------------------------------------------------===//

@@ -26,6 +26,11 @@ expandAttentionGrad(tv::AttentionGradOp op, mlir::OpBuilder &b);
 void foldBlockMask(tv::AttentionOp op);
 void foldBlockMask(tv::AttentionGradOp op);
 
+/// The same, but for blocks of multiples of `tile`, two of the own ones where
+/// these are of odd multiples of its half, the op keeps a mask.
+void coarsenBlockMask(tv::AttentionOp op, int64_t tile);
+void coarsenBlockMask(tv::AttentionGradOp op, int64_t tile);
+
 /// The same of where packed sequences begin and what of them is used: mask_mod
 /// loads the sequence of each position, which ops before the attention compute.
 void foldSequences(tv::AttentionOp op);

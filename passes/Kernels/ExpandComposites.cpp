@@ -171,18 +171,22 @@ struct ExpandComposites
     return text;
   }
   /// Kernels leave out the blocks of a block mask that their tiles, of up to
-  /// 128 queries and keys, divide, and have tiles of their own for packed
-  /// sequences of one batch; sums for captured tensors and gradients of wide
-  /// heads have all tiles, and dropout goes with tiles of four keys.
+  /// 128 queries and keys, divide, of smaller ones where two are alike, and
+  /// have tiles of their own for packed sequences of one batch; sums for
+  /// captured tensors and gradients of wide heads have all tiles, and dropout
+  /// goes with tiles of four keys.
   template <typename Op> static void foldUnlessSkipped(Op op) {
-    auto hasTiles = [](int64_t size) { return size % 128 == 0; };
+    constexpr int64_t kTile = 128;
+    auto hasTiles = [](int64_t size) { return size % kTile == 0; };
     bool skips = true;
     if constexpr (std::is_same_v<Op, tv::AttentionGradOp>)
       skips = op.getCaptured().empty() &&
               cast<RankedTensorType>(op.getQuery().getType()).getDimSize(3) <=
                   kMostNarrowDepth;
-    if (!skips || !op.getBlocks() || !llvm::all_of(*op.getBlocks(), hasTiles))
+    if (!skips)
       foldBlockMask(op);
+    else if (op.getBlocks() && !llvm::all_of(*op.getBlocks(), hasTiles))
+      coarsenBlockMask(op, kTile);
     if (skips && !op.getDropout() &&
         cast<RankedTensorType>(op.getQuery().getType()).getDimSize(0) == 1)
       cutSequences(op);

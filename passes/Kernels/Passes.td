@@ -74,8 +74,9 @@ def ExpandComposites : ContractPass<"tv-expand-composites", "Localized"> {
     least as many keys as queries.
     The choice says why they are missing elsewhere. If there is one variant alone, its
     ops are those of the program and the choice has no values. A block mask is asked in
-    mask_mod, but by `flash` if its blocks are of multiples of 128 queries and keys and
-    no captured tensor has a gradient: that leaves blocks out. So are packed sequences,
+    mask_mod, but by `flash` if no captured tensor has a gradient: that leaves out blocks
+    of multiples of 128 queries and keys, or two of a side where these are of odd
+    multiples of 64 (a map makes a mask of such) and both can be. So are packed sequences,
     but by `flash` if a device has one batch and no captured tensor has a gradient: it
     takes a list of their tiles (`tv.packed_tiles`), which all such attentions share.
 

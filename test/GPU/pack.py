@@ -13,8 +13,9 @@ Each program of test/Programs and examples/, for meshes of 1 to 4 devices, becom
 and so does examples/minilm, with its weights in weights/; its tables are cut to the
 tokens and positions of its sentences. Some, among them GPT-3 blocks of a size with
 several tiles, have both variants of matrix products, and are there once more to run our
-own (NAME-own). large/ has the block at GPT-3's size, without inputs and results: there
-bench/gpu/block.py makes both on the GPUs.
+own (NAME-own). The step of decoding is there in bf16 with wide heads, too, and a GPT on
+packed documents forward and backward. large/ has the block at GPT-3's size, without
+inputs and results: there bench/gpu/block.py makes both on the GPUs.
 
 data.tar.xz has all this, beside the programs that run it: `run` (test/GPU/run) is the
 launcher, `failures` (test/GPU/failures) runs what must fail, with the modules in broken/.
@@ -38,12 +39,15 @@ from safetensors.numpy import load_file, save_file
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 MINILM = ROOT / "examples/minilm"
+GPT, DECODE = ROOT / "examples/gpt", ROOT / "examples/decode/step.mlir"
 sys.path[:0] = [str(ROOT / "test/EndToEnd"), str(ROOT / "bench/gpu"), str(MINILM)]
+sys.path.append(str(GPT))  # behind MiniLM, whose reference.py is meant
 import gpt3  # noqa: E402
+from packed import PackedGPT, PackedProgram  # noqa: E402
 from prepare import read_sentences, tokenize  # noqa: E402
 from reference import embed  # noqa: E402
 from run_programs import (Case, Tools, meshes_of, programs_in,  # noqa: E402
-                          sizes_of)
+                          sizes_of, with_element, with_names)
 
 # Flags of tessera-compile, and of tessera-run for each test of the module, by what is
 # behind its name: both variants of matrix products, where they fit.
@@ -53,7 +57,7 @@ LIMIT, LIMIT_WITHOUT_DATA = 60, 10  # MiB
 HOPPER = "cuda:sm_90a"  # which has products of our own
 
 FILES = sorted([*ROOT.glob("test/Programs/*.mlir"), *ROOT.glob("examples/*.mlir"),
-                *ROOT.glob("examples/gpt/*.mlir")])
+                *ROOT.glob("examples/gpt/*.mlir"), DECODE])
 
 
 def save_expected(folder, exact, allowed):
@@ -160,7 +164,51 @@ def gpt3_name(kind, mesh, dropout, backward=False):
                      *(["gradient"] if backward else []), mesh.replace("=", "").replace(",", "")])
 
 
-def list_programs(only, elements, target):
+def wide_decode():
+    """The step of decoding in bf16 with heads of 128, which kernels of pages have."""
+    text = DECODE.read_text()
+    for old, new in (("<64x16x", "<1024x16x"), ("<32x16x", "<512x16x"), ("<16x64x", "<16x1024x"),
+                     ("x8xf32", "x128xf32"), ("<5x64x", "<5x1024x"), ("<5x32x", "<5x512x"),
+                     ("| 4) * 16", "| 4) * 256"), ("| 4) * 8", "| 4) * 128"),
+                     ("scale(0.35)", "scale(0.088)")):
+        assert old in text
+        text = text.replace(old, new)
+    return with_element(with_names(text), "bf16")
+
+
+class PackedGradients(PackedProgram):
+    """The loss of a GPT on packed documents and its gradients, without what a step of
+    training makes of them: AdamW's first one is of their signs."""
+
+    def main(self):
+        types = {name: self.type_of(name) for name in self.parameters}
+        arguments = self.inputs() + [f'{self.value(name)}: {type} {{tv.name = "{name}"}}'
+                                     for name, type in types.items()]
+        results = [f'{type} {{tv.name = "d.{name}"}}' for name, type in types.items()]
+        count, of = len(types), ", ".join(types.values())
+        self.add(f"""
+func.func @main({", ".join(arguments)})
+    -> (!loss {{tv.name = "loss"}}, {", ".join(results)}) {{
+  %step = tv.constant dense<0> : tensor<i64> : () -> !step""")
+        self.draw()
+        self.add(f"""\
+  %loss, %d:{count} = tv.gradient @loss({", ".join([*self.given, *map(self.value, types)])})
+      of [0] to {[len(self.given) + i for i in range(count)]}
+    : ({", ".join([*self.given.values(), of])}) -> (!loss, {of})
+  return %loss, {", ".join(f"%d#{i}" for i in range(count))} : !loss, {of}
+}}""")
+
+
+def packed_gpt(tools, mesh):
+    """For a mesh on which a device has one row, whose tiles are a list."""
+    model = PackedGPT(layers=1, width=128, heads=2, batch=2, documents=4, vocabulary=64)
+    text = str(PackedGradients(model, element="f32", compute="bf16"))
+    text = text.replace("#tv.mesh<dp = 1, tp = 1>", f"#tv.mesh<{mesh}>")
+    return subprocess.run([tools.bin / "tessera-opt", "--tv-inline", "--tv-differentiate"],
+                          input=text, capture_output=True, text=True, check=True).stdout
+
+
+def list_programs(tools, only, elements, target):
     """[(name, text, mesh, ranks, PLAIN or BOTH)] of all programs."""
     for file in FILES:
         if only not in file.stem:
@@ -176,6 +224,13 @@ def list_programs(only, elements, target):
                     own = file.stem == "own-products" and not element
                     yield (name, text, mesh, ranks,
                            BOTH if own and target == HOPPER else PLAIN)
+    if only in "decode-step-wide":
+        for mesh, ranks in meshes_of(text := wide_decode()):
+            yield f"decode-step-wide-{mesh.replace('=', '')}", text, mesh, ranks, PLAIN
+    for mesh, ranks in (("dp = 2, tp = 1", 2), ("dp = 2, tp = 2", 4)):
+        name = f"gpt-packed-{mesh.replace(' = ', '').replace(', ', '')}"
+        if only in name:
+            yield name, packed_gpt(tools, mesh), "", ranks, PLAIN
     if target != "cpu":
         # 300 rows of 256 columns, in 4 heads of 64.
         for kind in ("sp", "tp"):
@@ -346,8 +401,8 @@ def main():
         packed += pack_minilm(tools, args.model, args.out, args.target)
     if args.target != "cpu":
         packed += pack_large(tools, args.only, args.out, args.target)
-    for name, text, mesh, ranks, (flags, runs) in list_programs(args.only, args.element,
-                                                                args.target):
+    for name, text, mesh, ranks, (flags, runs) in list_programs(
+            tools, args.only, args.element, args.target):
         try:
             packed += pack_program(tools, text, mesh, ranks, args.out / "tests" / name,
                                    args.target, flags, runs)

@@ -1,5 +1,6 @@
 // Block masks in kernels of attention and its gradient: blocks that the tiles divide are
-// left out; others are asked pair by pair, as are those of gradients of captured tensors.
+// left out, of smaller ones where two are; the others are asked pair by pair, as are those
+// of gradients of captured tensors.
 // (The gradient may spill 340 bytes.)
 // RUN: tessera-opt %s --split-input-file --tv-inline --tv-differentiate -o %t
 // RUN: tessera-opt %t --split-input-file --tessera="mesh=tp=2 to=kernels target=cuda:sm_90a attention=flash" --interpret=2 | FileCheck %s %no_other_collective
@@ -69,8 +70,9 @@ func.func @main(%q: !q, %k: !q, %v: !q, %bm: !bm {tv.range = [-1, 3]}) -> (!q, !
 
 // -----
 
-// Blocks of 64, which the tiles of queries do not divide.
-// CHECK: plan.attention {{.*}} scale(1.250000e-01) : memref
+// Blocks of 64 are asked; of four that are alike, the last ones of fewer, a kind is made.
+// CHECK-COUNT-4: memref.load {{.*}}: memref<1x4x3x3xi8
+// CHECK: plan.attention {{.*}} scale(1.250000e-01) blocks [128, 128] : memref
 // RAN tp=1: nothing
 // RAN tp=2: nothing
 // RAN tp=3: nothing
@@ -134,9 +136,9 @@ func.func @main(%q: !q, %k: !q, %v: !q, %bias: !bias_of_lse, %ids: !ids {tv.rang
 
 // -----
 
-// Blocks of 64: of both all are asked. (The forward may spill 288 bytes.)
-// CHECK: plan.attention {{.*}} causal : memref
-// CHECK: plan.attention_grad {{.*}} causal : memref
+// Blocks of 64 queries and 192 keys: two of each make one. (The forward may spill 288 bytes.)
+// CHECK: plan.attention {{.*}} causal blocks [128, 384] : memref
+// CHECK: plan.attention_grad {{.*}} causal blocks [128, 384] walks
 // RAN tp=1: nothing
 // RAN tp=2: nothing
 // RAN tp=3: nothing
@@ -145,16 +147,16 @@ func.func @main(%q: !q, %k: !q, %v: !q, %bias: !bias_of_lse, %ids: !ids {tv.rang
 !q = tensor<2x4x70x64xf16, #tv.view<#m, [_, did(tp) * _, _, _]>>
 !lse = tensor<2x4x70xf32>
 !ids = tensor<2x70xi32, #tv.view<#m, [_, _]>>
-!bm = tensor<2x1x2x2xi8>
+!bm = tensor<2x1x2x1xi8>
 func.func private @attend(%q: !q, %k: !q, %v: !q, %ids: !ids) -> !q {
-  %bm = tv.block_mask of [70, 70] blocks [64, 64] : () -> !bm
+  %bm = tv.block_mask of [70, 70] blocks [64, 192] : () -> !bm
     mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
       %i = tv.load %ids[%b, %qi] : !ids -> i32
       %j = tv.load %ids[%b, %ki] : !ids -> i32
       %same = arith.cmpi eq, %i, %j : i32
       tv.yield %same : i1
     }
-  %a, %lse = tv.attention %q, %k, %v scale(0.125) causal block_mask(%bm) blocks [64, 64]
+  %a, %lse = tv.attention %q, %k, %v scale(0.125) causal block_mask(%bm) blocks [64, 192]
       : (!q, !q, !q, !bm) -> (!q, !lse)
     mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
       %i = tv.load %ids[%b, %qi] : !ids -> i32

@@ -62,6 +62,59 @@ class Lists(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "elements 0, 1 and 2"):
             flex.from_block_mask(np.full((1, 1, 1, 1), 3))
 
+    def test_sizes(self):
+        """Sizes say how many blocks there are, and are those of the program."""
+        kinds = np.int8([[[[1, 0, 0], [2, 1, 0]]]])  # 100 queries, 300 keys
+        lists = flex.from_block_mask(kinds, compact=True)
+        sizes = {"seq_lengths": (100, 300), "BLOCK_SIZE": (64, 128)}
+        np.testing.assert_array_equal(flex.to_block_mask(**lists, **sizes), kinds)
+        np.testing.assert_array_equal(flex.to_block_mask(**lists, **sizes, blocks=3), kinds)
+        np.testing.assert_array_equal(
+            flex.to_block_mask(**lists, seq_lengths=(128, 180), BLOCK_SIZE=64), kinds)
+        for error, change in {
+            "blocks is missing; without it, give seq_lengths and BLOCK_SIZE":
+                {"seq_lengths": None},
+            "blocks is -1; it must be a number, and not below 0": {"blocks": -1},
+            "blocks is 5; there are 3 blocks of 128 of the 300 keys": {"blocks": 5},
+            "kv_num_blocks has 2 counts; there are 1 blocks of 128 of the 100 queries":
+                {"BLOCK_SIZE": 128},
+            r"BLOCK_SIZE is \(100, 128\); tv.attention has blocks of multiples of 64":
+                {"BLOCK_SIZE": (100, 128)},
+            r"BLOCK_SIZE is \(64,\); it must be two integers": {"BLOCK_SIZE": (64,)},
+            r"seq_lengths is \(-1, 300\); it must be two numbers": {"seq_lengths": (-1, 300)},
+            "seq_lengths goes with BLOCK_SIZE": {"BLOCK_SIZE": None},
+        }.items():
+            with self.subTest(error), self.assertRaisesRegex(ValueError, error):
+                flex.to_block_mask(**lists, **sizes | change)
+        with self.assertRaisesRegex(ValueError, "kv_indices has lists of 3 places; there are 2"):
+            flex.to_block_mask(**flex.from_block_mask(kinds), blocks=2)
+
+    def test_transposed(self):
+        generator = np.random.default_rng(2)
+        for shape in ((1, 1, 1, 1), (2, 3, 5, 7), (1, 1, 3, 0)):
+            kinds = generator.integers(0, 3, shape).astype(np.int8)
+            for compact, spt in ((False, None), (True, False), (True, True)):
+                lists = flex.from_block_mask(kinds, compact=compact, transposed=True, spt=spt)
+                np.testing.assert_array_equal(flex.to_block_mask(**lists, blocks=shape[3]), kinds)
+        kinds = np.int8([[[[1, 0], [2, 1]]]])
+        lists = flex.from_block_mask(kinds, transposed=True, spt=False)
+        other = flex.from_block_mask(kinds[..., ::-1], transposed=True)
+        for error, change in {
+            r"another mask than kv_indices: block \[0, 0, 0, 0\] is 0 there, and 1 here":
+                {name: other[name] for name in other if "q_" in name},
+            "q_num_blocks has 1 counts; there are 2 columns of blocks":
+                {"q_num_blocks": [[[1]]]},
+            "q_num_blocks and q_indices must both be given": {"q_indices": None},
+            "go with q_num_blocks and q_indices": {"q_num_blocks": None, "q_indices": None},
+            r"dq_write_order\[0, 0, 1\] is \[1\]; of this mask, with spt, it is \[0\]":
+                {"dq_kv_order_spt": True},
+            "dq_kv_order is an order of columns": {"dq_kv_order": [[[0, 1]]]},
+        }.items():
+            with self.subTest(error), self.assertRaisesRegex(ValueError, error):
+                flex.to_block_mask(**lists | change, blocks=2)
+        with self.assertRaisesRegex(ValueError, "goes with transposed lists"):
+            flex.from_block_mask(kinds, spt=True)
+
 
 def written(kinds, spt):
     """Of each pair of a row and a column: how many columns add to the row before, counted
@@ -114,6 +167,46 @@ class SparseTensors(unittest.TestCase):
         np.testing.assert_array_equal(lists["full_block_idx"][0, 0, 0], [1, 2])
         np.testing.assert_array_equal(lists["dq_write_order_full"][0, 0, 0], [1, 2])
         self.assertEqual(lists["dq_write_order_full"][0, 0, 1, 0], 1)
+
+    def test_fields(self):
+        """All fields of theirs, block sizes too."""
+        kinds = np.int8([[[[1, 0, 0], [2, 1, 0]]]])
+        for by in ("query", "key"):
+            fields = {"cu_total_m_blocks": None, "cu_block_idx_offsets": None,
+                      "dq_write_order": None, "dq_write_order_full": None, "spt": None,
+                      **flex.to_sparse_tensors(kinds, by=by, compact=True, block_size=(64, 128))}
+            self.assertEqual(fields["block_size"], (64, 128))
+            np.testing.assert_array_equal(
+                flex.from_sparse_tensors(**fields, seq_lengths=(100, 300), by=by), kinds)
+            for error, change in {
+                f"mask_block_cnt has {2 if by == 'query' else 3} counts; there are":
+                    {"block_size": 256},
+                "block_size is 'all'; it must be two integers": {"block_size": "all"},
+                "cu_total_m_blocks is of packed sequences": {"cu_total_m_blocks": [0, 2]},
+                "cu_block_idx_offsets is of packed": {"cu_block_idx_offsets": [0, 2]},
+            }.items():
+                with self.subTest(error), self.assertRaisesRegex(ValueError, error):
+                    flex.from_sparse_tensors(**fields | change, seq_lengths=(100, 300), by=by)
+
+    def test_other_orders(self):
+        """Without spt, any order of a row's columns is one, but none twice."""
+        kinds = np.int8([[[[1, 1, 2]]]])
+        lists = flex.to_sparse_tensors(kinds, by="key", compact=True, spt=True)
+        lists |= {"spt": None, "dq_write_order": [[[[1], [2], [0]]]],
+                  "dq_write_order_full": [[[[0], [0], [0]]]]}
+        np.testing.assert_array_equal(
+            flex.from_sparse_tensors(**lists, blocks=1, by="key"), kinds)
+        for wrong in (0, 2, 3, -1):
+            error = (rf"dq_write_order_full\[0, 0, 2\] has {wrong} for row 0; of this mask, the "
+                     "3 columns of that row have each one of the numbers from 0 on")
+            order = np.int32([[[[1], [2], [0]]]])
+            if wrong == 0:
+                order = np.int32([[[[1], [0], [0]]]])
+            with self.subTest(wrong), self.assertRaisesRegex(ValueError, error):
+                flex.from_sparse_tensors(
+                    **lists | {"dq_write_order": order, "dq_write_order_full": [[[[0], [0],
+                                                                                [wrong]]]]},
+                    blocks=1, by="key")
 
     def test_wrong(self):
         kinds = np.int8([[[[1, 0], [2, 1]]]])

@@ -38,8 +38,9 @@ static const char *const kUsage =
   --steps N             runs; a state goes from one to the next
   --log NAME            after each, a result or state that is a scalar; may be
                         repeated
-  --check NAME          such a one must be 0 after each: else the runs end with
-                        an error, before a file is written; may be repeated
+  --check NAME          one that each rank has all of must be 0 after each: else
+                        the runs end with an error that names the first element
+                        that is not, before a file is written; may be repeated
   --save FILE           safetensors file for the states after the last run: with
                         it as --inputs, runs on any mesh go on from there
   --save-every N        after each N runs, too

@@ -130,22 +130,23 @@ private:
       return Error{"--save: '" + options.module +
                    "' has no states; --output writes results"};
     for (const std::string &name : options.logged) {
-      Result<size_t> port = findScalar("--log " + name + ": ", name);
+      Result<size_t> port = findWhole("--log " + name + ": ", name, true);
       if (!port)
         return port.error();
       logged.push_back(*port);
       log.emplace_back(name, std::vector<double>());
     }
     for (const std::string &name : options.checked) {
-      Result<size_t> port = findScalar("--check " + name + ": ", name);
+      Result<size_t> port = findWhole("--check " + name + ": ", name, false);
       if (!port)
         return port.error();
       checked.push_back(*port);
     }
     return Ok{};
   }
-  /// A port that each rank has a number of.
-  Result<size_t> findScalar(const std::string &flag, const std::string &name) {
+  /// A port that each rank has all of.
+  Result<size_t> findWhole(const std::string &flag, const std::string &name,
+                           bool mustBeScalar) {
     auto port = std::ranges::find(session.ports, name, &Port::name);
     std::vector<std::string> names;
     for (const Port &each : session.ports)
@@ -154,7 +155,7 @@ private:
     if (port == session.ports.end() || !port->isWritten())
       return Error{flag + "the program has no such result or state" +
                    suggestName(name, names)};
-    if (port->description.rank > 0)
+    if (mustBeScalar && port->description.rank > 0)
       return Error{flag + "is " + port->description.shape_text +
                    "; it must be a scalar, of shape []"};
     Result<layout::View> view =
@@ -163,6 +164,9 @@ private:
       return view.error();
     if (!view->partial.empty())
       return Error{flag + "is in parts, " + port->description.view +
+                   "; give it a view that is whole"};
+    if (!layout::axesOf(*view).empty())
+      return Error{flag + "is split, " + port->description.view +
                    "; give it a view that is whole"};
     return port - session.ports.begin();
   }
@@ -286,12 +290,29 @@ private:
   Status checkZeros(int64_t run) {
     for (size_t number : checked) {
       const Port &port = session.ports[number];
-      Result<double> value = readScalar(port);
-      if (!value)
-        return value.error();
-      if (*value != 0)
-        return Error{"run " + std::to_string(run) + ": '" + port.name() +
-                     "' is " + numberText(port, *value) + "; --check wants 0"};
+      Result<HostBuffer> host = session.fetch(port);
+      if (!host)
+        return host.error();
+      const GlobalTensor &tensor = port.tensor;
+      const std::vector<int64_t> strides =
+          layout::localStrides(tensor.view, tensor.shape);
+      int64_t count = 1;
+      for (int64_t extent : tensor.shape)
+        count *= extent;
+      for (int64_t element = 0; element < count; ++element) {
+        int64_t place = 0, rest = element;
+        std::string at;
+        for (size_t dim = tensor.shape.size(); dim-- > 0;) {
+          const int64_t index = rest % tensor.shape[dim];
+          rest /= tensor.shape[dim];
+          place += index * strides[dim];
+          at = std::to_string(index) + (at.empty() ? "" : ", ") + at;
+        }
+        if (double value = valueOf(host->get(), tensor.dtype, place))
+          return Error{"run " + std::to_string(run) + ": '" + port.name() +
+                       (at.empty() ? "' is " : "' has, at [" + at + "], ") +
+                       numberText(port, value) + "; --check wants 0"};
+      }
     }
     return Ok{};
   }

@@ -57,8 +57,10 @@ static SequencesOf getSequencesOf(OpRun &run, Op op, unsigned query) {
   for (int64_t batch : run.along(query, 0)) {
     std::vector<int64_t> &own = sequencesOf[batch];
     own.assign(run.shapeOf(query)[2], -1);
+    // Tiles that are data may say anything; what is no position is nothing.
     auto add = [&](int64_t begin, int64_t end, int64_t number) {
-      for (int64_t at = begin; at < end; ++at)
+      end = std::min<int64_t>(end, own.size());
+      for (int64_t at = std::max<int64_t>(begin, 0); at < end; ++at)
         own[at] = number;
     };
     if (op.getSequences()) {

@@ -18,6 +18,7 @@
 #define TESSERA_EMULATION
 
 #include <cmath>
+#include <csetjmp>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -52,14 +53,18 @@ struct Barrier {
   unsigned count, generation;
 };
 
+/// A context is what a thread begins with; changing by jumps takes no system
+/// call.
 struct Block {
-  ucontext_t scheduler, threads[kMaxThreads];
-  bool done[kMaxThreads];
+  ucontext_t threads[kMaxThreads];
+  jmp_buf scheduler, places[kMaxThreads];
+  bool begun[kMaxThreads], done[kMaxThreads];
   char *stacks;
   unsigned size;
   void (*body)(const void *);
   const void *argument;
   Barrier all, warps[kMaxThreads / kLanes];
+  unsigned anyAt[2]; ///< the last two barriers that a thread came to with true
   alignas(8) unsigned char lanes[kMaxThreads][8]; ///< what a shuffle passes on
 };
 
@@ -69,9 +74,9 @@ alignas(16) inline thread_local char shared[227 << 10];
 inline thread_local Index gridDim, blockDim, blockIdx, threadIdx;
 
 /// Lets the other threads run.
-inline void yield() {
-  unsigned self = threadIdx.x;
-  swapcontext(&block->threads[self], &block->scheduler);
+[[gnu::noinline]] inline void yield() {
+  if (_setjmp(block->places[threadIdx.x]) == 0)
+    _longjmp(block->scheduler, 1);
 }
 
 inline void wait(Barrier &barrier, unsigned threads) {
@@ -87,18 +92,30 @@ inline void wait(Barrier &barrier, unsigned threads) {
 inline void waitForWarp() { wait(block->warps[threadIdx.x / kLanes], kLanes); }
 
 inline void enter() {
-  unsigned self = threadIdx.x;
   block->body(block->argument);
-  block->done[self] = true;
-  swapcontext(&block->threads[self], &block->scheduler);
+  block->done[threadIdx.x] = true;
+  _longjmp(block->scheduler, 1);
+}
+
+/// Runs a thread until it waits or ends.
+[[gnu::noinline]] inline void resume(unsigned thread) {
+  threadIdx.x = thread;
+  if (_setjmp(block->scheduler) != 0)
+    return;
+  if (block->begun[thread])
+    _longjmp(block->places[thread], 1);
+  block->begun[thread] = true;
+  setcontext(&block->threads[thread]);
 }
 
 /// Runs all threads of a block in turns until all have ended.
 inline void runBlock() {
   Block &b = *block;
+  memset(b.begun, 0, sizeof b.begun);
   memset(b.done, 0, sizeof b.done);
   memset(&b.all, 0, sizeof b.all);
   memset(b.warps, 0, sizeof b.warps);
+  memset(b.anyAt, 0, sizeof b.anyAt);
   for (unsigned i = 0; i < b.size; ++i) {
     getcontext(&b.threads[i]);
     b.threads[i].uc_stack.ss_sp = b.stacks + i * kStack;
@@ -115,8 +132,7 @@ inline void runBlock() {
     for (unsigned i = 0; i < b.size; ++i) {
       if (b.done[i])
         continue;
-      threadIdx.x = i;
-      swapcontext(&b.scheduler, &b.threads[i]);
+      resume(i);
       left -= b.done[i];
     }
   }
@@ -124,19 +140,23 @@ inline void runBlock() {
 
 template <class Parameters, void (*kernel)(Parameters)>
 void launch(unsigned blocks, unsigned threads, const Parameters &parameters) {
-  Block own;
-  own.size = threads;
-  own.stacks = static_cast<char *>(malloc(threads * kStack));
-  own.body = [](const void *p) { kernel(*static_cast<const Parameters *>(p)); };
-  own.argument = &parameters;
-  block = &own;
+  // Too large for the stack of a function that launches several.
+  Block *own = new Block;
+  own->size = threads;
+  own->stacks = static_cast<char *>(malloc(threads * kStack));
+  own->body = [](const void *p) {
+    kernel(*static_cast<const Parameters *>(p));
+  };
+  own->argument = &parameters;
+  block = own;
   gridDim.x = blocks;
   blockDim.x = threads;
   for (unsigned i = 0; i < blocks; ++i) {
     blockIdx.x = i;
     runBlock();
   }
-  free(own.stacks);
+  free(own->stacks);
+  delete own;
 }
 
 /// A memref's descriptor, as CPU kernels get it, as words of a device
@@ -280,6 +300,14 @@ using emulation::threadIdx;
 inline void __syncthreads() {
   emulation::wait(emulation::block->all, emulation::block->size);
 }
+inline bool __syncthreads_or(bool value) {
+  // A thread may be at the next barrier already, but not at the one after.
+  const unsigned now = emulation::block->all.generation + 1;
+  if (value)
+    emulation::block->anyAt[now % 2] = now;
+  __syncthreads();
+  return emulation::block->anyAt[now % 2] == now;
+}
 inline void __syncwarp() { emulation::waitForWarp(); }
 
 template <class T> T __shfl_xor_sync(unsigned, T value, int mask) {
@@ -288,4 +316,15 @@ template <class T> T __shfl_xor_sync(unsigned, T value, int mask) {
   memcpy(&value, emulation::block->lanes[threadIdx.x ^ mask], sizeof value);
   emulation::waitForWarp();
   return value;
+}
+
+inline unsigned __ballot_sync(unsigned, bool value) {
+  const unsigned first = threadIdx.x / emulation::kLanes * emulation::kLanes;
+  emulation::block->lanes[threadIdx.x][0] = value;
+  emulation::waitForWarp();
+  unsigned bits = 0;
+  for (int i = 0; i < emulation::kLanes; ++i)
+    bits |= unsigned(emulation::block->lanes[first + i][0]) << i;
+  emulation::waitForWarp();
+  return bits;
 }

@@ -161,3 +161,40 @@ func.func @packed_tiles(%begins: tensor<1x5xi32>, %used: tensor<2x4xi32>) {
   %t = tv.packed_tiles %begins used %used rows(128) : (tensor<1x5xi32>, tensor<2x4xi32>) -> tensor<1x170xi32>
   return
 }
+
+// -----
+
+// As many words as 138 positions in 4 sequences have.
+!q = tensor<1x2x138x16xf32>
+!l = tensor<1x2x138xf32>
+func.func @attention(%q: !q, %begins: tensor<1x6xi32>) {
+  // expected-note@+1 {{the tiles are made here}}
+  %t = tv.packed_tiles %begins rows(128) causal : (tensor<1x6xi32>) -> tensor<1x174xi32>
+  // expected-error@+1 {{'tv.attention' op has tiles of 130 positions in 5 sequences; the query has 138 positions}}
+  %o, %l = tv.attention %q, %q, %q scale(1.0) causal tiles(%t) : (!q, !q, !q, tensor<1x174xi32>) -> (!q, !l)
+  return
+}
+
+// -----
+
+!q = tensor<1x2x138x16xf32>
+!l = tensor<1x2x138xf32>
+func.func @attention(%q: !q, %begins: tensor<1x5xi32>) {
+  // expected-note@+1 {{the tiles are made here}}
+  %t = tv.packed_tiles %begins rows(128) : (tensor<1x5xi32>) -> tensor<1x174xi32>
+  // expected-error@+1 {{'tv.attention' op has tiles that are not causal; it is causal}}
+  %o, %l = tv.attention %q, %q, %q scale(1.0) causal tiles(%t) : (!q, !q, !q, tensor<1x174xi32>) -> (!q, !l)
+  return
+}
+
+// -----
+
+!q = tensor<1x2x138x16xf32>
+!l = tensor<1x2x138xf32>
+func.func @attention_grad(%q: !q, %l: !l, %begins: tensor<1x5xi32>) {
+  // expected-note@+1 {{the tiles are made here}}
+  %t = tv.packed_tiles %begins rows(128) causal : (tensor<1x5xi32>) -> tensor<1x174xi32>
+  // expected-error@+1 {{'tv.attention_grad' op has tiles that are causal; it is not}}
+  %g:3 = tv.attention_grad %q, %q, %q, %q, %q, %l scale(1.0) tiles(%t) : (!q, !q, !q, !q, !q, !l, tensor<1x174xi32>) -> (!q, !q, !q)
+  return
+}

@@ -649,7 +649,7 @@ class TesseraRun(Runs):
             self.assertFalse((self.folder / "all").exists())
         run = ["logged-2.tsr", "--ranks", 2, "--inputs", "zeros"]
         self.fail_with(*run, "--check", "nor", says=["--check nor:", "did you mean 'norm'?"])
-        self.fail_with(*run, "--check", "s", says=["--check s: is [5, 4]; it must be a scalar"])
+        self.fail_with(*run, "--check", "s", says=["--check s: is split, [did(tp) * 3, 4]; give it a view that is whole"])
         self.fail_with(*run, "--check", "part", says=["--check part: is in parts, [], partial = "])
 
     def test_output_in_place_of_an_input(self):
