@@ -305,6 +305,8 @@ PlanViews::scattered(const View &view, const std::vector<SubAxis> &axes) const {
   return scatteredAt(view, axes, bestDim, bestPlace);
 }
 
+static constexpr int64_t kMaxDealt = 64;
+
 std::vector<View>
 PlanViews::scatteredAnywhere(const View &view,
                              const std::vector<SubAxis> &axes) const {
@@ -316,8 +318,10 @@ PlanViews::scatteredAnywhere(const View &view,
         result.push_back(std::move(*blocks));
       const Factor &digit = view.dims[dim].product[i];
       // What is cut off at the end of an outermost digit is in no other's way.
+      // (Long ones would be dealt in pieces too small, and too many to look
+      // at.)
       if (digit.kind != Factor::Kind::Stored || digit.size == 1 ||
-          (i && digit.size % parts))
+          digit.size > kMaxDealt || (i && digit.size % parts))
         continue;
       View dealt = view;
       Product &product = dealt.dims[dim].product;

@@ -96,7 +96,8 @@ void checkMoves(const char *meshText, const layout::Shape &shape, int count,
   };
   struct Move {
     layout::View from, to;
-    bool keepsParts; ///< which become addends of a new partial state
+    layout::View parts; ///< that become addends of a new partial state
+    bool keepsParts;    ///< as they lie, not the first of them alone
   };
   std::vector<Move> moves;
   while (static_cast<int>(moves.size()) < count) {
@@ -124,14 +125,17 @@ void checkMoves(const char *meshText, const layout::Shape &shape, int count,
     }
     int port = b.port(last, fb::PortKind::Output);
     b.plan.ports[port]->name = "y" + number;
-    const layout::View &first = plan->chosen.steps.empty()
-                                    ? from
-                                    : plan->chosen.steps.front().to;
-    moves.push_back(
-        {from, to,
-         layout::overlap(
-             layout::subtract(partialAxes(first), partialAxes(from)),
-             layout::splitAxes(from))});
+    Move move{from, to, from, false};
+    const layout::View *before = &from;
+    for (const layout::Step &step : plan->chosen.steps) {
+      auto made = layout::subtract(partialAxes(step.to), partialAxes(*before));
+      if (!made.empty()) {
+        move.parts = *before;
+        move.keepsParts = layout::overlap(made, layout::splitAxes(*before));
+      }
+      before = &step.to;
+    }
+    moves.push_back(std::move(move));
   }
   auto addend = [&](const std::string &port, const layout::Shape &index,
                     const layout::Coords &coords) {
@@ -140,18 +144,31 @@ void checkMoves(const char *meshText, const layout::Shape &shape, int count,
   };
   const std::string module = b.module();
   auto check = [&](RunOptions options) {
-    // The elements that each rank has at first.
-    std::vector<std::set<std::pair<int, layout::Shape>>> held(
-        mesh.numDevices());
+    layout::Shape actual = shape;
+    if (dynamic && !options.symbols.empty())
+      actual[0] = options.symbols[0];
+    auto holds = [&](const layout::View &view, const layout::Coords &coords,
+                     const layout::Shape &index) {
+      size_t d = 0;
+      for (const layout::Dim &dim : view.dims) {
+        int64_t bound = 1, at = 0;
+        for (const size_t end = d + dim.span; d < end; ++d) {
+          bound *= actual[d];
+          at = at * actual[d] + index[d];
+        }
+        if (!layout::globalToLocal(dim.product, bound, mesh, coords, at))
+          return false;
+      }
+      return true;
+    };
     runModule(
         module, mesh.numDevices(),
         [&](const std::string &port, const layout::Shape &index, int rank) {
-          held[rank].emplace(std::stoi(port.substr(1)), index);
           return addend(port, index, mesh.coordsOfRank(rank));
         },
         [&](const std::string &port, const layout::Shape &index, int rank) {
           const int number = std::stoi(port.substr(1));
-          const auto &[from, to, keepsParts] = moves[number];
+          const auto &[from, to, parts, keepsParts] = moves[number];
           std::vector<SubAxis> before = partialAxes(from),
                                after = partialAxes(to);
           layout::Coords coords = mesh.coordsOfRank(rank);
@@ -159,9 +176,9 @@ void checkMoves(const char *meshText, const layout::Shape &shape, int count,
           std::vector<SubAxis> kept = layout::intersect(before, after);
           std::vector<SubAxis> added = layout::subtract(after, kept);
           if (keepsParts)
-            added = layout::subtract(added, layout::splitAxes(from));
+            added = layout::subtract(added, layout::splitAxes(parts));
           if (digits(added, mesh, coords) ||
-              (keepsParts && !held[rank].contains({number, index})))
+              (keepsParts && !holds(parts, coords, index)))
             return 0.0;
           return sumOver(layout::subtract(before, kept), mesh, coords,
                          [&](const layout::Coords &coords) {
