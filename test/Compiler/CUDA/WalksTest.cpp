@@ -201,22 +201,12 @@ std::string checkOne(Random &random, const Extents &of) {
 std::string checkSeed(int seed, const Extents *of = nullptr) {
   Random random(seed);
   const Extents own = of ? *of : drawExtents(random, 800);
-  switch (seed % 7) {
-  case 0:
-    return checkOne<128, 128, false>(random, own);
-  case 1:
-    return checkOne<128, 128, true>(random, own);
-  case 2:
-    return checkOne<64, 128, true>(random, own);
-  case 3:
-    return checkOne<256, 128, false>(random, own);
-  case 4:
-    return checkOne<128, 256, true>(random, own);
-  case 5:
-    return checkOne<64, 128, false>(random, own);
-  default:
-    return checkOne<384, 128, false>(random, own);
-  }
+  constexpr std::string (*checks[])(Random &, const Extents &) = {
+      checkOne<128, 128, false>, checkOne<128, 128, true>,
+      checkOne<64, 128, true>,   checkOne<256, 128, false>,
+      checkOne<128, 256, true>,  checkOne<64, 128, false>,
+      checkOne<384, 128, false>};
+  return checks[seed % std::size(checks)](random, own);
 }
 } // namespace
 
