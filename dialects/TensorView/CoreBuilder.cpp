@@ -58,12 +58,20 @@ RankedTensorType Core::like(Value value, Type element) {
   return without(typeOf(value), {}, element);
 }
 
-RankedTensorType Core::append(Value value, ArrayRef<int64_t> added,
+RankedTensorType Core::keep(Value value, ArrayRef<int64_t> dims, Type element) {
+  SmallVector<int64_t> others;
+  for (int64_t d = 0, e = getGlobalShape(value.getType()).size(); d < e; ++d)
+    if (!llvm::is_contained(dims, d))
+      others.push_back(d);
+  return without(typeOf(value), others, element);
+}
+
+RankedTensorType Core::append(RankedTensorType before, ArrayRef<int64_t> added,
                               Type element) {
-  layout::Shape shape = getGlobalShape(value.getType());
+  layout::Shape shape = getGlobalShape(before);
   llvm::append_range(shape, added);
   auto type = RankedTensorType::get(shape, element);
-  auto local = dyn_cast_or_null<LocalAttr>(typeOf(value).getEncoding());
+  auto local = dyn_cast_or_null<LocalAttr>(before.getEncoding());
   if (!local)
     return type;
   layout::View view = local.getLayoutView();

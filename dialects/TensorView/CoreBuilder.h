@@ -49,9 +49,12 @@ public:
   mlir::RankedTensorType like(mlir::Value value) {
     return like(value, elementOf(value));
   }
+  /// With these dimensions alone; null if another of a local `value` is split.
+  mlir::RankedTensorType keep(mlir::Value value, llvm::ArrayRef<int64_t> dims,
+                              mlir::Type element);
   /// With more dimensions, the last, which are whole; null if a dimension of a
-  /// local `value` stands for several.
-  mlir::RankedTensorType append(mlir::Value value,
+  /// local type stands for several.
+  mlir::RankedTensorType append(mlir::RankedTensorType type,
                                 llvm::ArrayRef<int64_t> extents,
                                 mlir::Type element);
   mlir::RankedTensorType result() { return typeOf(op->getResult(0)); }

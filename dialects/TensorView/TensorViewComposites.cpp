@@ -16,7 +16,6 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/IR/IRMapping.h"
 
 #include <cmath>
 
@@ -357,87 +356,6 @@ LogicalResult TopKOp::decompose(OpBuilder &builder,
           return Values{chosen};
         }));
   }
-  return success();
-}
-
-// The pairs of a block are a dimension: how many are kept, of those there are.
-// Few blocks would leave most of a GPU idle, which counts each row apart then.
-LogicalResult BlockMaskOp::decompose(OpBuilder &builder,
-                                     SmallVectorImpl<Value> &results) {
-  Core core(builder, *this);
-  const int64_t rows = getBlocks()[0], columns = getBlocks()[1];
-  Type i64 = builder.getI64Type(), i32 = builder.getI32Type();
-  int64_t blocks = 1;
-  for (int64_t extent : getGlobalShape(getResult().getType()))
-    blocks *= extent;
-  const bool byRows = blocks < 128;
-  RankedTensorType pairs =
-      byRows ? core.append(getResult(), {rows, columns}, i64)
-             : core.append(getResult(), {rows * columns}, i64);
-  if (!pairs)
-    return emitOpError() << "on merged dimensions needs a reshape first";
-  SmallVector<Value> indices;
-  for (int64_t dim = 0; dim < pairs.getRank(); ++dim)
-    indices.push_back(
-        IotaOp::create(builder, getLoc(), pairs, dim, /*like=*/Value()));
-  auto constant = [&](Body b, int64_t value) -> Value {
-    return arith::ConstantOp::create(b, b.getI64IntegerAttr(value));
-  };
-  // First of the block, or the end of what there is.
-  auto timesSize = [&](Body b, Value block, int64_t size) -> Value {
-    return arith::MulIOp::create(b, block, constant(b, size));
-  };
-  Value kept =
-      core.map(indices, core.like(indices[0], i32), [&](Body b, Args in) {
-        Value row = in[4], column = in.back();
-        if (!byRows) {
-          row = arith::DivUIOp::create(b, row, constant(b, columns));
-          column = arith::RemUIOp::create(b, column, constant(b, columns));
-        }
-        Value query = arith::AddIOp::create(b, timesSize(b, in[2], rows), row);
-        Value key =
-            arith::AddIOp::create(b, timesSize(b, in[3], columns), column);
-        IRMapping mapping;
-        for (auto [argument, index] :
-             llvm::zip_equal(getMaskMod().getArguments(),
-                             ArrayRef<Value>{in[0], in[1], query, key}))
-          mapping.map(argument,
-                      arith::IndexCastOp::create(b, b.getIndexType(), index));
-        for (Operation &op : getMaskMod().front().without_terminator())
-          b.clone(op, mapping);
-        Value is =
-            mapping.lookup(getMaskMod().front().getTerminator()->getOperand(0));
-        for (auto [index, extent] :
-             {std::pair(query, getOf()[0]), std::pair(key, getOf()[1])})
-          is = arith::AndIOp::create(
-              b, is,
-              arith::CmpIOp::create(b, arith::CmpIPredicate::slt, index,
-                                    constant(b, extent)));
-        return Values{arith::ExtUIOp::create(b, i32, is)};
-      });
-  Value count = kept;
-  for (int64_t dim = pairs.getRank(); dim-- > 4;)
-    count = core.reduce(Combiner::Sum, count, dim);
-  SmallVector<Value> inputs = {count};
-  for (int64_t dim : {2, 3})
-    inputs.push_back(core.iota(dim, count, i64));
-  results.push_back(core.map(inputs, core.result(), [&](Body b, Args in) {
-    Value all = constant(b, 1);
-    for (int64_t dim : {0, 1}) {
-      const int64_t size = getBlocks()[dim];
-      Value left = arith::SubIOp::create(b, constant(b, getOf()[dim]),
-                                         timesSize(b, in[1 + dim], size));
-      all = arith::MulIOp::create(
-          b, all, arith::MinSIOp::create(b, left, constant(b, size)));
-    }
-    using Int = arith::CmpIPredicate;
-    Value own = arith::ExtSIOp::create(b, i64, in[0]);
-    Value any = arith::CmpIOp::create(b, Int::ne, own, constant(b, 0));
-    Value full = arith::CmpIOp::create(b, Int::eq, own, all);
-    Type i8 = b.getIntegerType(8);
-    return Values{arith::AddIOp::create(b, arith::ExtUIOp::create(b, i8, any),
-                                        arith::ExtUIOp::create(b, i8, full))};
-  }));
   return success();
 }
 

@@ -101,8 +101,24 @@ def TensorView_BlockMaskOp : TensorView_PureOp<"block_mask", [Rule, Composite]> 
     ```
     `of` so many queries and keys; result [B or 1, H or 1, ceil(S / 128), ceil(T / 128)]
     for the block_mask of `tv.attention`: 0 where no pair of the block is kept, 2 where
-    all that there are, else 1. Block sizes are multiples of 64. It is one kernel;
-    of few blocks a second one adds counts of rows. Pairs are never in memory.
+    all that there are, else 1. Block sizes are multiples of 64. What the mask loads from
+    is whole on every device, as that of attention's regions:
+
+    ```mlir
+      mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
+        %i = tv.load %documents[%b, %qi] : tensor<2x1000xi32> -> i32
+        %j = tv.load %documents[%b, %ki] : tensor<2x1000xi32> -> i32
+        %same = arith.cmpi eq, %i, %j : i32
+        tv.yield %same : i1
+      }
+    ```
+
+    Intervals say of most blocks that all or none of their pairs are kept; only the others
+    ask their pairs. They go through comparisons, and, or, xor and select, +, -, *, signed
+    min and max, casts, and / and % by constants, of indices and of what depends on a query
+    alone or on a key alone, such as what is loaded by it, of which a kernel finds the
+    least and the largest value of each block. Else all pairs are asked. The rest is one
+    kernel; of few blocks another one adds counts of rows. Pairs are never in memory.
   }];
   let arguments = (ins DenseI64ArrayAttr:$of, DenseI64ArrayAttr:$blocks);
   let results = (outs AnyRankedTensor:$result);

@@ -11,6 +11,8 @@
 #include "Kernels/Windows.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
@@ -566,6 +568,90 @@ void Runs::join() {
   });
 }
 
+/// The condition without which all that is reduced is an identity; null if
+/// there is none.
+static Value getCondition(scf::ParallelOp loop) {
+  Value condition;
+  auto reduce = cast<scf::ReduceOp>(loop.getBody()->getTerminator());
+  for (auto [addend, identity] :
+       llvm::zip_equal(reduce.getOperands(), loop.getInitVals())) {
+    auto choice = addend.getDefiningOp<arith::SelectOp>();
+    Attribute none, init;
+    if (!choice || (condition && choice.getCondition() != condition) ||
+        !matchPattern(choice.getFalseValue(), m_Constant(&none)) ||
+        !matchPattern(identity, m_Constant(&init)) || none != init)
+      return {};
+    condition = choice.getCondition();
+  }
+  return condition;
+}
+
+/// What `value` is computed of in the loop, in order; nothing if it is not the
+/// same in all iterations.
+static std::optional<SmallVector<Operation *>> getSame(scf::ParallelOp loop,
+                                                       Value value) {
+  auto isInput = [](Value memref) {
+    return llvm::none_of(memref.getUsers(), llvm::IsaPred<memref::StoreOp>);
+  };
+  auto mayVary = [&](Operation *op) {
+    auto load = dyn_cast<memref::LoadOp>(op);
+    const bool isFixed =
+        load ? isInput(load.getMemRef())
+             : op->getNumRegions() != 0 || isMemoryEffectFree(op);
+    return isFixed ? WalkResult::advance() : WalkResult::interrupt();
+  };
+  llvm::SetVector<Value> read;
+  llvm::DenseSet<Operation *> made;
+  read.insert(value);
+  for (size_t i = 0; i < read.size(); ++i) {
+    if (llvm::is_contained(loop.getInductionVars(), read[i]))
+      return std::nullopt;
+    Operation *op = read[i].getDefiningOp();
+    if (!op || !loop->isAncestor(op))
+      continue;
+    if (op->walk(mayVary).wasInterrupted())
+      return std::nullopt;
+    made.insert(op);
+    read.insert_range(op->getOperands());
+    getUsedValuesDefinedAbove(op->getRegions(), read);
+  }
+  SmallVector<Operation *> ordered;
+  for (Operation &op : *loop.getBody())
+    if (made.contains(&op))
+      ordered.push_back(&op);
+  return ordered;
+}
+
+/// Where all that a loop reduces is sum(select(c, x, 0)), and c the same in all
+/// of it, the loop is in a branch.
+static SmallVector<Value> branchAround(OpBuilder &b,
+                                       SmallVector<Value> reduced) {
+  auto loop = reduced[0].getDefiningOp<scf::ParallelOp>();
+  Value condition = getCondition(loop);
+  std::optional<SmallVector<Operation *>> made;
+  if (condition)
+    made = getSame(loop, condition);
+  if (!made)
+    return reduced;
+  for (Operation *op : *made)
+    op->moveBefore(loop);
+  auto branch = scf::IfOp::create(b, loop.getLoc(), loop.getResultTypes(),
+                                  condition, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  scf::YieldOp::create(b, loop.getLoc(), loop.getResults());
+  loop->moveBefore(branch.thenBlock(), branch.thenBlock()->begin());
+  b.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(b, loop.getLoc(), loop.getInitVals());
+  for (Operation &op : llvm::make_early_inc_range(*loop.getBody()))
+    if (auto choice = dyn_cast<arith::SelectOp>(op);
+        choice && choice.getCondition() == condition) {
+      choice.replaceAllUsesWith(choice.getTrueValue());
+      choice.erase();
+    }
+  return SmallVector<Value>(branch.getResults());
+}
+
 void tessera::emitFused(KernelEmitter &emitter, const FusedOps &fused,
                         ArrayRef<Value> outputs) {
   for (Value output : outputs)
@@ -588,6 +674,16 @@ void tessera::emitFused(KernelEmitter &emitter, const FusedOps &fused,
   auto isSum = [&](Value value) {
     return fused.sums.contains(value.getDefiningOp());
   };
+  // (In a branch, a loop could keep nothing for the next one.)
+  const bool isOneLoop =
+      !runs && llvm::is_sorted(order) &&
+      llvm::all_of(fused.ops,
+                   [&](Operation *op) {
+                     return !getReduction(op) || stages.stageOf(op) == 0;
+                   }) &&
+      llvm::all_of(outputs, [&](Value output) {
+        return fused.isOuter(output) || getReduction(output.getDefiningOp());
+      });
   auto emitOuter = [&](ArrayRef<Value> outer) {
     auto indicesOf = [&](ArrayRef<Value> inner) {
       SmallVector<Value> indices(order.size());
@@ -641,6 +737,8 @@ void tessera::emitFused(KernelEmitter &emitter, const FusedOps &fused,
                                    reduction.emitElement(emitter, indices));
               return addends;
             });
+        if (isOneLoop && !reduced.empty())
+          reduced = branchAround(emitter.builder(), std::move(reduced));
         for (auto [reduction, value] : llvm::zip_equal(reductions, reduced))
           emitter.setElement(reduction->getResult(0), outer, value);
       }

@@ -535,6 +535,9 @@ def EmitKernels : ContractPass<"tv-emit-kernels", "Localized", "::mlir::ModuleOp
       kernels that are alike are one;
     - a kernel of rows with sums of columns takes runs of neighbouring rows, each of which
       has a part of the sums, and a second loop joins the parts, always in one order;
+    - where all that a kernel reduces is the combiner's identity unless a condition holds,
+      which is the same in all of a row, the loop over the row is in a branch, as that over
+      pairs of a block that `tv.block_mask` has decided;
     - gradients beside a block mask read walks of it, of a kernel before the first of them
       (`plan.block_walks`);
     - the group of a library's product becomes a `plan.contract`;

@@ -135,3 +135,124 @@ func.func @main(%q: !q, %k: !q, %v: !q, %bm: !bm {tv.range = [-1, 4]}) -> (!q, !
     }
   return %a, %lse : !q, !lse
 }
+
+// -----
+
+// Documents, causal, heads over x: the mask is of what all heads load.
+// RAN x=1: nothing
+// RAN x=2: nothing
+// RAN x=3: nothing
+// RAN x=4: nothing
+#m = #tv.mesh<x = 2>
+!q = tensor<1x4x150x4xf32, #tv.view<#m, [_, did(x) * _, _, _]>>
+!lse = tensor<1x4x150xf32>
+!ids = tensor<150xi32>
+!bm = tensor<1x1x3x3xi8>
+func.func @main(%q: !q, %k: !q, %v: !q, %ids: !ids {tv.range = [0, 2]}) -> (!q, !bm) {
+  %bm = tv.block_mask of [150, 150] blocks [64, 64] : () -> !bm
+    mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
+      %i = tv.load %ids[%qi] : !ids -> i32
+      %j = tv.load %ids[%ki] : !ids -> i32
+      %same = arith.cmpi eq, %i, %j : i32
+      %before = arith.cmpi sle, %ki, %qi : index
+      %c = arith.andi %same, %before : i1
+      tv.yield %c : i1
+    }
+  %a, %lse = tv.attention %q, %k, %v scale(0.5) block_mask(%bm) blocks [64, 64]
+      : (!q, !q, !q, !bm) -> (!q, !lse)
+    mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
+      %i = tv.load %ids[%qi] : !ids -> i32
+      %j = tv.load %ids[%ki] : !ids -> i32
+      %same = arith.cmpi eq, %i, %j : i32
+      %before = arith.cmpi sle, %ki, %qi : index
+      %c = arith.andi %same, %before : i1
+      tv.yield %c : i1
+    }
+  return %a, %bm : !q, !bm
+}
+
+// -----
+
+// Documents of some 40 positions, sorted, as a sum of steps says;
+// another order each batch, queries over x, more keys than queries. Most blocks are decided.
+// RAN x=1: nothing
+// RAN x=2: nothing
+// RAN x=3: nothing
+// RAN x=4: nothing
+#m = #tv.mesh<x = 2>
+!q = tensor<2x2x130x4xf32, #tv.view<#m, [_, _, did(x) * _, _]>>
+!k = tensor<2x2x200x4xf32>
+!lse = tensor<2x2x130xf32>
+!ids = tensor<2x200xi32>
+!bm = tensor<2x1x3x2xi8>
+func.func @main(%q: !q, %k: !k, %v: !k, %steps: !ids {tv.range = [0, 2]}) -> (!q, !bm) {
+  %ids = tv.cumsum %steps dim 1 : (!ids) -> !ids
+  %bm = tv.block_mask of [130, 200] blocks [64, 128] : () -> !bm
+    mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
+      %i = tv.load %ids[%b, %qi] : !ids -> i32
+      %j = tv.load %ids[%b, %ki] : !ids -> i32
+      %n = arith.constant 20 : i32
+      %x = arith.divsi %i, %n : i32
+      %y = arith.divsi %j, %n : i32
+      %same = arith.cmpi eq, %x, %y : i32
+      tv.yield %same : i1
+    }
+  %a, %lse = tv.attention %q, %k, %v scale(0.25) block_mask(%bm) blocks [64, 128]
+      : (!q, !k, !k, !bm) -> (!q, !lse)
+    mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
+      %i = tv.load %ids[%b, %qi] : !ids -> i32
+      %j = tv.load %ids[%b, %ki] : !ids -> i32
+      %n = arith.constant 20 : i32
+      %x = arith.divsi %i, %n : i32
+      %y = arith.divsi %j, %n : i32
+      %same = arith.cmpi eq, %x, %y : i32
+      tv.yield %same : i1
+    }
+  return %a, %bm : !q, !bm
+}
+
+// -----
+
+// Lengths of batches and a limit of heads, keys over x; a window as two comparisons.
+// RAN x=1: nothing
+// RAN x=2: all-gather of 2 8320 bytes 2 copies
+// RAN x=3: all-gather of 2 11264 bytes 2 copies
+// RAN x=4: all-gather of 2 12672 bytes 2 copies
+#m = #tv.mesh<x = 2>
+!q = tensor<2x2x130x4xf32>
+!k = tensor<2x2x130x4xf32, #tv.view<#m, [_, _, did(x) * _, _]>>
+!lse = tensor<2x2x130xf32>
+!bm = tensor<2x2x3x3xi8>
+func.func @main(%q: !q, %k: !k, %v: !k, %ends: tensor<2xi32> {tv.range = [0, 130]},
+                %widths: tensor<2xi64> {tv.range = [1, 90]}) -> (!q, !bm) {
+  %bm = tv.block_mask of [130, 130] blocks [64, 64] : () -> !bm
+    mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
+      %e = tv.load %ends[%b] : tensor<2xi32> -> i32
+      %w = tv.load %widths[%h] : tensor<2xi64> -> i64
+      %end = arith.index_cast %e : i32 to index
+      %width = arith.index_cast %w : i64 to index
+      %d = arith.subi %qi, %ki : index
+      %near = arith.cmpi slt, %d, %width : index
+      %before = arith.cmpi sle, %ki, %qi : index
+      %both = arith.andi %near, %before : i1
+      %in = arith.cmpi slt, %ki, %end : index
+      %c = arith.andi %both, %in : i1
+      tv.yield %c : i1
+    }
+  %a, %lse = tv.attention %q, %k, %v scale(0.5) block_mask(%bm) blocks [64, 64]
+      : (!q, !k, !k, !bm) -> (!q, !lse)
+    mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
+      %e = tv.load %ends[%b] : tensor<2xi32> -> i32
+      %w = tv.load %widths[%h] : tensor<2xi64> -> i64
+      %end = arith.index_cast %e : i32 to index
+      %width = arith.index_cast %w : i64 to index
+      %d = arith.subi %qi, %ki : index
+      %near = arith.cmpi slt, %d, %width : index
+      %before = arith.cmpi sle, %ki, %qi : index
+      %both = arith.andi %near, %before : i1
+      %in = arith.cmpi slt, %ki, %end : index
+      %c = arith.andi %both, %in : i1
+      tv.yield %c : i1
+    }
+  return %a, %bm : !q, !bm
+}

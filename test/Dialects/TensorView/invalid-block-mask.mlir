@@ -118,3 +118,48 @@ func.func @made() {
     }
   return
 }
+
+// -----
+
+func.func @made(%ids: tensor<2x130xi32>) {
+  %bm = tv.block_mask of [130, 70] blocks [64, 128] : () -> tensor<2x1x3x1xi8>
+    mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
+      // expected-error@+1 {{'tv.load' op has 1 indices; the tensor has rank 2}}
+      %i = tv.load %ids[%qi] : tensor<2x130xi32> -> i32
+      %j = tv.load %ids[%b, %ki] : tensor<2x130xi32> -> i32
+      %c = arith.cmpi eq, %i, %j : i32
+      tv.yield %c : i1
+    }
+  return
+}
+
+// -----
+
+func.func @made(%ids: tensor<2x130xi32>) {
+  %n = arith.constant 3 : index
+  %bm = tv.block_mask of [130, 70] blocks [64, 128] : () -> tensor<2x1x3x1xi8>
+    mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
+      // expected-error@+1 {{'arith.cmpi' op uses a value from outside of the scalar region; only tv.load may, to read a tensor}}
+      %c = arith.cmpi sle, %ki, %n : index
+      tv.yield %c : i1
+    }
+  return
+}
+
+// -----
+
+// What a mask loads from is whole on every device.
+#m = #tv.mesh<x = 2>
+!ids = tensor<65xi32, #tv.local<#tv.view<#m, [did(x) * 65], alloc = (0)>, of [130]>>
+!bm = tensor<1x1x3x3xi8, #tv.local<#tv.view<#m, [1, 1, 3, 3], alloc = (0, 1, 2, 3)>, of [1, 1, 3, 3]>>
+func.func @made(%ids: !ids) {
+  %bm = tv.block_mask of [130, 130] blocks [64, 64] : () -> !bm
+    mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
+      // expected-error@+1 {{'tv.load' op reads a tensor that is not whole on each device}}
+      %i = tv.load %ids[%qi] : !ids -> i32
+      %j = tv.load %ids[%ki] : !ids -> i32
+      %c = arith.cmpi eq, %i, %j : i32
+      tv.yield %c : i1
+    }
+  return
+}

@@ -113,6 +113,20 @@ func.func @block_mask(%q: tensor<2x4x130x16xf32>, %k: tensor<2x2x70x16xf32>, %l:
   return
 }
 
+// CHECK-LABEL: func.func @documents
+func.func @documents(%ids: tensor<2x130xi32>) {
+  // CHECK: tv.block_mask of [130, 130] blocks [64, 64] : () -> tensor<2x1x3x3xi8> mask_mod
+  // CHECK: tv.load %arg0[%{{.*}}, %{{.*}}] : tensor<2x130xi32> -> i32
+  %bm = tv.block_mask of [130, 130] blocks [64, 64] : () -> tensor<2x1x3x3xi8>
+    mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
+      %i = tv.load %ids[%b, %qi] : tensor<2x130xi32> -> i32
+      %j = tv.load %ids[%b, %ki] : tensor<2x130xi32> -> i32
+      %c = arith.cmpi eq, %i, %j : i32
+      tv.yield %c : i1
+    }
+  return
+}
+
 // CHECK-LABEL: func.func @indices
 func.func @indices(%x: tensor<?x128x384xf32>, %y: tensor<?x?x12xf32>, %t: tensor<4x8xf32>) {
   // CHECK: tv.reshape %{{.*}} : (tensor<?x128x384xf32>) -> tensor<?x128x12x32xf32>
