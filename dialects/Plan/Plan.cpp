@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Plan/Plan.h"
+#include "Plan/BlockWalks.h"
 #include "Plan/Target.h"
 #include "TensorView/ScalarRegion.h"
 
@@ -81,7 +82,7 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return emitOpError() << "gives " << tensors << " tensors and "
                          << getScalars().size() << " scalars to a kernel with "
                          << kernel.getNumArguments() << " arguments";
-  return success();
+  return verifyWalksOfMask(*this, kernel, symbols);
 }
 
 /// The partial state of a local tensor; of others there is none.
@@ -325,62 +326,6 @@ static LogicalResult verifyBlocks(Operation *op,
               "block_mod, and for no other";
   return verifyFunctor(op, blockMod, "block_mod", 0,
                        IntegerType::get(op->getContext(), 8));
-}
-
-int64_t BlockWalksOp::countWords(int64_t queries, int64_t keys) {
-  const int64_t blocks = llvm::divideCeil(queries, 64);
-  return llvm::divideCeil(keys, 128) *
-         (blocks + llvm::divideCeil(blocks, 32) + 8);
-}
-
-/// The order of a block mask's tiles, of so many queries and keys.
-static LogicalResult verifyWalks(Operation *op, Value value, int64_t queries,
-                                 int64_t keys) {
-  auto walks = cast<MemRefType>(value.getType());
-  if (ShapedType::isDynamic(queries) || ShapedType::isDynamic(keys))
-    return op->emitOpError()
-           << "has walks; its numbers of queries and keys must be static";
-  // A word has 16 bits for a block of queries and 15 for a number of tiles.
-  constexpr int64_t most = 64 * ((1 << 16) - 1);
-  if (std::max(queries, keys) > most)
-    return op->emitOpError() << "has walks of " << queries << " queries and "
-                             << keys << " keys; they have at most " << most;
-  const int64_t words = BlockWalksOp::countWords(queries, keys);
-  if (walks.getRank() != 4 || walks.getDimSize(2) != 2 ||
-      walks.getDimSize(3) != words ||
-      !walks.getElementType().isSignlessInteger(32))
-    return op->emitOpError() << "walks of " << queries << " queries and "
-                             << keys << " keys must be [B or 1, H or 1, 2, "
-                             << words << "], of i32, not " << walks;
-  return success();
-}
-
-LogicalResult BlockWalksOp::verify() {
-  auto mask = cast<MemRefType>(getMask().getType());
-  ArrayRef<int64_t> of = getOf(), blocks = getBlocks();
-  if (of.size() != 2 || blocks.size() != 2 ||
-      llvm::any_of(of, [](int64_t n) { return n < 0; }))
-    return emitOpError() << "is of two numbers, of queries and of keys, and "
-                            "has two sizes of a block";
-  for (auto [size, tile] :
-       llvm::zip_equal(blocks, SmallVector<int64_t>{64, 128}))
-    if (size < 1 || size % tile != 0)
-      return emitOpError() << "has blocks of " << size
-                           << ", no multiple of a tile's " << tile;
-  if (mask.getRank() != 4 || !mask.getElementType().isSignlessInteger(8) ||
-      mask.getDimSize(2) != int64_t(llvm::divideCeil(of[0], blocks[0])) ||
-      mask.getDimSize(3) != int64_t(llvm::divideCeil(of[1], blocks[1])))
-    return emitOpError() << "has a mask of " << mask << " for " << of[0]
-                         << " queries and " << of[1] << " keys in blocks of "
-                         << blocks[0] << " and " << blocks[1];
-  if (getGroup() < 1)
-    return emitOpError() << "has groups of " << getGroup() << " heads";
-  auto walks = cast<MemRefType>(getWalks().getType());
-  if (walks.getRank() == 4 && (walks.getDimSize(0) != mask.getDimSize(0) ||
-                               walks.getDimSize(1) != mask.getDimSize(1)))
-    return emitOpError() << "makes walks of " << walks << " for a mask of "
-                         << mask;
-  return verifyWalks(*this, getWalks(), of[0], of[1]);
 }
 
 /// Tiles of packed sequences, one batch.

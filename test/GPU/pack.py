@@ -18,7 +18,8 @@ packed documents forward and backward. large/ has the block at GPT-3's size, wit
 inputs and results: there bench/gpu/block.py makes both on the GPUs.
 
 data.tar.xz has all this, beside the programs that run it: `run` (test/GPU/run) is the
-launcher, `failures` (test/GPU/failures) runs what must fail, with the modules in broken/.
+launcher, `failures` (test/GPU/failures) runs what must fail, with what is in broken/:
+modules and, where test/GPU/kernels/run has built them, programs of kernels.
 
 With --target cuda:sm_80 modules run on any GPU from there on, on a newer one from their
 PTX: attention by cuDNN or math, products by cuBLASLt alone.
@@ -335,6 +336,9 @@ def pack_failures(tools, out, target):
     folder = out / "broken"
     folder.mkdir(parents=True)
     shutil.copy2(ROOT / "test/GPU/failures", out / "failures")
+    if target != "cpu":
+        for program in tools.bin.parent.glob("gpu/attention_bwd_traps_*_bf16"):
+            shutil.copy2(program, folder)
     [(_, _, text)] = programs_in(ROOT / "examples/gpt/block_sp.mlir")
     case = Case(tools, text, folder, "program", {})
     pathlib.Path(case.inputs).rename(folder / "inputs.safetensors")

@@ -1,7 +1,6 @@
 // Block masks in kernels of attention and its gradient: blocks that the tiles divide are
 // left out, of smaller ones where two are; the others are asked pair by pair, as are those
 // of gradients of captured tensors.
-// (The gradient may spill 340 bytes.)
 // RUN: tessera-opt %s --split-input-file --tv-inline --tv-differentiate -o %t
 // RUN: tessera-opt %t --split-input-file --tessera="mesh=tp=2 to=kernels target=cuda:sm_90a attention=flash" --interpret=2 | FileCheck %s %no_other_collective
 // RUN: tessera-opt %t --split-input-file --tessera="mesh=tp=4 to=kernels target=cuda:sm_90a attention=flash" --interpret=4 | FileCheck %s %no_other_collective
@@ -90,7 +89,7 @@ func.func @main(%q: !q, %k: !q, %v: !q, %bm: !bm {tv.range = [-1, 3]}) -> (!q, !
 // -----
 
 // A captured tensor with a gradient: the forward leaves blocks out, its gradient, which has
-// sums of all tiles, asks them pair by pair. (It may spill 196 bytes.)
+// sums of all tiles, asks them pair by pair. (It may spill 148 bytes.)
 // CHECK: plan.attention {{.*}} causal blocks [128, 128]
 // CHECK: plan.attention_grad {{.*}} causal : memref
 // CHECK: score_grad
@@ -136,7 +135,7 @@ func.func @main(%q: !q, %k: !q, %v: !q, %bias: !bias_of_lse, %ids: !ids {tv.rang
 
 // -----
 
-// Blocks of 64 queries and 192 keys: two of each make one. (The forward may spill 288 bytes.)
+// Blocks of 64 queries and 192 keys: two of each make one. (The forward may spill 140 bytes.)
 // CHECK: plan.attention {{.*}} causal blocks [128, 384] : memref
 // CHECK: plan.attention_grad {{.*}} causal blocks [128, 384] walks
 // RAN tp=1: nothing

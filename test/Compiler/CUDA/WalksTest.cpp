@@ -9,7 +9,8 @@
 // attention_walks.cuh on the host: beside random masks, each tile walks the
 // blocks of queries that the mask gives it, and ranks follow the launch, so any
 // number of resident blocks will do. A tile waits for no tile launched behind
-// it; the first of those that have not ended never waits for ever.
+// it; the first of those that have not ended never waits for ever. Where a rank
+// is broken, the wait that has no end is named as on a GPU.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +40,12 @@ inline int __ffsll(unsigned long long bits) { return __builtin_ffsll(bits); }
 #define TSR_MEMBER inline
 #define TSR_DEVICE static inline
 #include "base/prelude.cuh"
+namespace tessera {
+TSR_DEVICE int load_relaxed(int const *p) { return *p; }
+TSR_DEVICE int load_acquire(int const *p) { return *p; }
+} // namespace tessera
 
+#include "attention/attention_trap.cuh"
 #include "attention/attention_walks.cuh"
 
 #include "gtest/gtest.h"
@@ -103,18 +109,116 @@ std::string name(const char *what, int batch, int head, int m, int n) {
          std::to_string(n);
 }
 
+/// Of a head, from the first queries on or from the last.
+template <class Mask>
+BlockWalks<int> walksOf(const Mask &mask, int batch, int head, bool last,
+                        int passes) {
+  int *words =
+      mask.walks + ((batch * mask.heads + head) * 2 + last) * mask.words;
+  return {mask.queries, mask.keys, passes, Mask::Passes, words};
+}
+
+/// The steps of a tile, as it is launched.
+template <class Mask>
+std::vector<int *> stepsOf(const Mask &mask, int batch, int head, bool last,
+                           int launched) {
+  const BlockWalks<int> walks =
+      walksOf(mask, batch, head, last, launched % 2 + 1);
+  std::vector<int *> steps;
+  for (int part = 0; part < walks.parts; ++part)
+    for (int i = 0; i < walks.width; ++i) {
+      int *step = walks.walk(part, launched / 2) + i;
+      if (uint32(*step) == walks.End)
+        break;
+      steps.push_back(step);
+    }
+  return steps;
+}
+
+std::string endless(const BwdWait &wait) {
+  char text[512];
+  snprintf(text, sizeof text, TESSERA_ENDLESS_WAIT, wait.batch, wait.head,
+           wait.m, wait.query, wait.n, wait.key, wait.rank, wait.count);
+  return text;
+}
+BwdWait waitOf(int batch, int head, int n, int step) {
+  const int m = step & 0xffff;
+  return {batch,      head, m, m * WalkParts::Rows, n, n * WalkParts::Keys,
+          step >> 16, 0};
+}
+
+/// Tiles of keys that add in turn, so many resident at a time, as those of
+/// attention_bwd.cuh: what is said of a wait without an end.
+template <class Mask>
+std::string addInTurn(const Mask &mask, int batch, int first, bool last,
+                      size_t resident) {
+  const BlockWalks<int> own = walksOf(mask, batch, first, last, 1);
+  std::vector<int> counters(mask.group * own.blocks);
+  std::vector<std::vector<BwdWait>> running; // what each has to do, backward
+  auto counter = [&](const BwdWait &wait) -> int & {
+    return counters[(wait.head - first) * own.blocks + wait.m];
+  };
+  for (int drawn = 0; drawn < own.tiles || !running.empty();) {
+    if (running.size() < resident && drawn < own.tiles) {
+      const int launched = own.launched[drawn++];
+      std::vector<BwdWait> &steps = running.emplace_back();
+      for (int head = first; head < first + mask.group; ++head)
+        for (int *step : stepsOf(mask, batch, head, last, launched))
+          steps.push_back(waitOf(batch, head, launched / 2, *step));
+      std::reverse(steps.begin(), steps.end());
+      continue;
+    }
+    bool moves = false;
+    for (std::vector<BwdWait> &steps : running)
+      for (; !steps.empty() && counter(steps.back()) == steps.back().rank;
+           moves = true) {
+        ++counter(steps.back());
+        steps.pop_back();
+      }
+    moves |= std::erase_if(running, [](auto &steps) { return steps.empty(); });
+    if (moves)
+      continue;
+    BwdWait wait = running.front().back(); // of the first that was launched
+    wait.count = counter(wait);
+    return endless(wait);
+  }
+  return "";
+}
+
+/// Whether a rank that is one too high is found, whatever is resident.
+template <class Mask>
+std::string checkBroken(Random &random, const Mask &mask) {
+  const int batch = draw(random, 0, mask.batch - 1);
+  const int head = draw(random, 0, mask.heads - 1);
+  const int first = head / mask.group * mask.group;
+  const bool last = draw(random, 0, 1);
+  const BlockWalks<int> own = walksOf(mask, batch, first, last, 1);
+  const int launched = own.launched[draw(random, 0, own.tiles - 1)];
+  const std::vector<int *> steps = stepsOf(mask, batch, head, last, launched);
+  for (size_t resident : {1, 3, 1 << 30}) {
+    if (std::string said = addInTurn(mask, batch, first, last, resident);
+        !said.empty())
+      return said;
+    if (steps.empty())
+      continue;
+    int &step = *steps[draw(random, 0, steps.size() - 1)];
+    BwdWait wait = waitOf(batch, head, launched / 2, step);
+    wait.count = wait.rank++;
+    step += 1 << 16;
+    const std::string said = addInTurn(mask, batch, first, last, resident);
+    step -= 1 << 16;
+    if (said != endless(wait))
+      return "not " + endless(wait) + "but " + said;
+  }
+  return "";
+}
+
 /// What is wrong with the walks of the heads that have the keys of head
 /// `first`, from the first queries on or from the last; read as
 /// attention_bwd_order.cuh does.
 template <class Mask>
 std::string check(const Mask &mask, int batch, int first, bool last) {
-  auto walksOf = [&](int head, int passes) {
-    int *words =
-        mask.walks + ((batch * mask.heads + head) * 2 + last) * mask.words;
-    return BlockWalks<int>(mask.queries, mask.keys, passes, Mask::Passes,
-                           words);
-  };
-  const BlockWalks<int> own = walksOf(first, 1);
+  const BlockWalks<int> own = walksOf(mask, batch, first, last, 1);
   if (*own.reads < 0 || *own.reads > mask.queries)
     return "reads " + std::to_string(*own.reads) + " rows of queries";
   std::vector<int> place(own.tiles, -1), passes(own.tiles);
@@ -127,22 +231,18 @@ std::string check(const Mask &mask, int batch, int first, bool last) {
   for (int head = first; head < first + mask.group; ++head) {
     std::vector<std::vector<int>> places(own.blocks); // by ranks
     for (int n = 0; n < own.tiles; ++n) {
-      const BlockWalks<int> walks = walksOf(head, passes[n]);
       std::vector<bool> walked(own.blocks);
-      for (int part = 0; part < walks.parts; ++part)
-        for (int i = 0; i < walks.width; ++i) {
-          const uint32 step = walks.walk(part, n)[i];
-          if (step == walks.End)
-            break;
-          const int m = step & 0xffff;
-          const size_t rank = step >> 16;
-          if (m >= own.blocks || walked[m])
-            return name("beyond the end, or twice", batch, head, m, n);
-          walked[m] = true;
-          places[m].resize(std::max(places[m].size(), rank + 1), -1);
-          if (std::exchange(places[m][rank], place[n]) != -1)
-            return name("another has this rank", batch, head, m, n);
-        }
+      for (int *step :
+           stepsOf(mask, batch, head, last, 2 * n + passes[n] - 1)) {
+        const int m = *step & 0xffff;
+        const size_t rank = uint32(*step) >> 16;
+        if (m >= own.blocks || walked[m])
+          return name("beyond the end, or twice", batch, head, m, n);
+        walked[m] = true;
+        places[m].resize(std::max(places[m].size(), rank + 1), -1);
+        if (std::exchange(places[m][rank], place[n]) != -1)
+          return name("another has this rank", batch, head, m, n);
+      }
       for (int m = 0; m < own.blocks; ++m)
         if (walked[m] != mask.adds(batch, head, m, n))
           return name(walked[m] ? "is not in the mask" : "is left out", batch,
@@ -195,7 +295,7 @@ std::string checkOne(Random &random, const Extents &of) {
         if (std::string problem = check(mask, batch, head, last);
             !problem.empty())
           return problem;
-  return "";
+  return checkBroken(random, mask);
 }
 
 std::string checkSeed(int seed, const Extents *of = nullptr) {

@@ -1,7 +1,8 @@
 // The gradient of attention: three functions of a kernel, as the plan says.
-// RUN: tessera-compile %s --target=cuda:sm_90a --attention=flash --dump-dir=%t -o %t.tsr 2>&1 | FileCheck %s --check-prefix=CLEAN --allow-empty
+// RUN: tessera-compile %s --target=cuda:sm_90a --attention=flash --dump-dir=%t --dump-kernels=%t -o %t.tsr 2>&1 | FileCheck %s --check-prefix=CLEAN --allow-empty
 // RUN: FileCheck %s < %t/kernels.cu
 // RUN: FileCheck %s --check-prefix=PLAN < %t/plan.txt
+// RUN: FileCheck %s --check-prefix=PROGRAM < %t/attention_grad_0.cu
 // RUN: sed 's/x64xbf16/x128xf16/g' %s | tessera-compile --target=cuda:sm_90a --attention=flash -o %t.tsr 2>&1 | FileCheck %s --check-prefix=CLEAN --allow-empty
 
 // No spills, no serialised products.
@@ -19,7 +20,8 @@
 // CHECK: attention_grad_0_prepare(const __grid_constant__ attention_grad_0_Parameters p)
 // CHECK: attention_grad_0_finish(const __grid_constant__ attention_grad_0_Parameters p)
 // CHECK: __launch_bounds__(384, 1)
-// CHECK-NEXT: attention_grad_0_main(const __grid_constant__ attention_grad_0_Boxed boxed)
+// CHECK-NEXT: attention_grad_0_main(const __grid_constant__ attention_grad_0_main_Boxed boxed)
+// PROGRAM: attention_grad_0_main_Boxed boxed_attention_grad_0_main = {p, {makeMap<
 
 // PLAN: launch attention_grad_0
 // PLAN-NEXT: as attention_grad_0_prepare of 256 threads over

@@ -8,8 +8,10 @@
 //
 //     attention_bwd_test [check | small | bench]
 //
-// With TEST_BLOCKS: of block masks, which have a program of their own; with
-// TEST_PACKED: of packed sequences; with TEST_DROPOUT: with dropout.
+// With TEST_BLOCKS: of block masks, which have a program of their own, and so
+// many random ones by `fuzz COUNT`; with TEST_PACKED: of packed sequences; with
+// TEST_DROPOUT: with dropout. With TESSERA_TRAP_WAITS: that broken walks end a
+// run (attention_trap.cuh), in a process of their own, `raised` or `missing`.
 //
 // The forward kernel makes what the backward starts from. `small` holds what a
 // sanitizer can run in seconds; `bench` times, after a check of some rows of
@@ -18,6 +20,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "attention.cuh"
+
+#include <random>
+#include <unistd.h>
 
 template <class M, bool Ordered> struct Backward : Problem<M> {
   using C = Bwd<T, D, M, Ordered, DV>;
@@ -477,6 +482,65 @@ void checkPacked(bool small) {
 }
 #endif
 #ifdef TEST_BLOCKS
+/// A random mask, of random extents: what is wrong with its gradients, ordered,
+/// or with 20 runs of them by any number of blocks.
+template <class M> std::string tryMask(std::mt19937 &random) {
+  auto draw = [&](int least, int most) {
+    return least + int(random() % unsigned(most - least + 1));
+  };
+  auto positions = [&] { return draw(0, 9) ? draw(1, 900) : draw(1, 130); };
+  const int key_heads = draw(1, 2), heads = key_heads * draw(1, 4);
+  // (Of one key, queries and keys have gradients of 0, to hold errors against.)
+  Backward<M, true> x(
+      {draw(1, 2), heads, key_heads, positions(), 40 + positions()},
+      draw(0, 1));
+  const int columns = x.blocks(x.s.keys, M::BlockKeys),
+            rows = x.blocks(x.s.queries, M::BlockQueries);
+  std::vector<signed char> kinds;
+  for (int of = 0; of < x.s.batch * heads; of++) {
+    const int style = draw(0, 4), percent = draw(0, 100);
+    for (int m = 0; m < rows; m++)
+      for (int n = 0; n < columns; n++) {
+        const bool any = style == 0   ? draw(1, 100) <= percent
+                         : style == 1 ? abs(m - n) <= percent / 20
+                         : style == 2 ? m / (1 + percent / 10) == n
+                         : style == 3 ? (m + n) % 2 == 0
+                                      : m % 7 != 3 && draw(1, 100) <= percent;
+        kinds.push_back(any ? draw(1, 2) : 0);
+      }
+  }
+  CHECK(cudaMemcpy(x.kinds, kinds.data(), kinds.size(), cudaMemcpyHostToDevice));
+  static_cast<Problem<M> &>(x).launch();
+  x.launch();
+  CHECK(cudaDeviceSynchronize());
+  const auto [ok, text] = compare(x, 1);
+  const Bits before(x);
+  int differ = 0;
+  for (int run = 0; run < 20; run++) {
+    x.clear(), x.launch(draw(1, 132));
+    CHECK(cudaDeviceSynchronize());
+    differ += !(Bits(x) == before);
+  }
+  if (ok && !differ)
+    return "";
+  return title<M>(x.s) + " " + text +
+         (differ ? format(" %d RUNS DIFFER", differ) : "");
+}
+void tryMasks(int count) {
+  constexpr std::string (*kinds[])(std::mt19937 &) = {
+      tryMask<Blocks<Stripes>>,           tryMask<Blocks<Captured, 256>>,
+      tryMask<Blocks<Window, 256, 256>>,  tryMask<Blocks<Window, 128, 256>>,
+      tryMask<Blocks<SoftCap>>,           tryMask<Blocks<Stripes, 384>>};
+  report.begin(format("%d random block masks", count));
+  std::string wrong;
+  for (int seed = 0; seed < count && wrong.empty(); seed++) {
+    std::mt19937 random(seed);
+    wrong = kinds[seed % std::size(kinds)](random);
+    if (!wrong.empty())
+      wrong += format(" seed %d", seed);
+  }
+  report.end(wrong.empty(), wrong);
+}
 void checkBlocks(bool small) {
   if (small) {
     both<Blocks<Stripes>>({1, 2, 1, 300, 520});
@@ -489,6 +553,7 @@ void checkBlocks(bool small) {
   checkMods<Blocks<SoftCap, 256>>();
   both<Blocks<Stripes>>({1, 2, 1, 3000, 4600}); // words of blocks
   both<Blocks<Pattern<2>>>({2, 16, 8, 4096, 4096}); // wide sections, several
+  tryMasks(120);
 }
 void benchBlocks() {
   const Shape shape = {2, 2048 / D, 2048 / D, 8192, 8192};
@@ -521,10 +586,102 @@ void benchDropped() {
 }
 #endif
 
+#ifdef TESSERA_TRAP_WAITS
+/// Of the first head, and both directions: the rank of a tile's last step is
+/// raised by one, or the step is missing. Gives the wait without an end.
+template <class Mask>
+__global__ void break_walks(Mask mask, bool missing, BwdWait *broken) {
+  auto walks_of = [&](int passes) {
+    return BlockWalks<int>(mask.queries, mask.keys, passes, Mask::Passes,
+                           mask.walks + blockIdx.x * mask.words);
+  };
+  const BlockWalks<int> all = walks_of(1);
+  int *last = nullptr, n = 0;
+  // Some tiles have no step. Behind the last one that has, none adds.
+  for (int at = missing ? all.tiles - 1 : all.tiles / 2; !last;
+       at += missing ? -1 : 1) {
+    n = all.launched[at] / 2;
+    const BlockWalks<int> walks = walks_of(all.launched[at] % 2 + 1);
+    for (int part = 0; part < walks.parts; part++)
+      for (int i = 0; i < walks.width; i++) {
+        int *const step = walks.walk(part, n) + i;
+        if (*step == (int)walks.End)
+          break;
+        last = step;
+      }
+  }
+  const int m = *last & 0xffff, rank = *last >> 16;
+  broken[blockIdx.x] = {
+      0, 0, m, m * WalkParts::Rows, n, n * WalkParts::Keys, rank + 1, rank};
+  if (missing)
+    broken[blockIdx.x].n = broken[blockIdx.x].key = -1; // finish waits for it
+  *last = missing ? (int)BlockWalks<int>::End : *last + (1 << 16);
+}
+std::string endless(BwdWait const &w) {
+  return format(TESSERA_ENDLESS_WAIT, w.batch, w.head, w.m, w.query, w.n, w.key,
+                w.rank, w.count);
+}
+using Trapped = Backward<Blocks<Stripes>, true>;
+/// Says which lines may come, then what the GPU says.
+int runBroken(bool missing) {
+  Trapped x({2, 4, 2, 1000, 1300});
+  Array<BwdWait> broken(2);
+  x.prepare();
+  break_walks<<<2, 1>>>(x.walked(), missing, broken.data);
+  for (BwdWait const &wait : broken.host())
+    printf("expected %s", endless(wait).c_str());
+  fflush(stdout);
+  x.main(multiprocessors()), x.finish();
+  const cudaError_t error = cudaDeviceSynchronize();
+  printf("error %d: %s\n", (int)error, cudaGetErrorString(error));
+  fflush(stdout);
+  _exit(error ? 3 : 0); // nothing of the context can be freed
+}
+void checkBroken(std::string const &program, char const *how) {
+  report.begin(format("walks: a step is %s", how));
+  FILE *child = popen(("timeout 30 '" + program + "' " + how).c_str(), "r");
+  std::vector<std::string> expected, said;
+  std::string error = "no error";
+  for (char line[512]; child && fgets(line, sizeof line, child);) {
+    const std::string text = line;
+    if (!text.compare(0, 9, "expected "))
+      expected.push_back(text.substr(9));
+    else if (!text.compare(0, 8, "tessera:"))
+      said.push_back(text);
+    else
+      error = text.substr(0, text.size() - 1);
+  }
+  const int status = child ? pclose(child) : -1;
+  const bool is_expected =
+      said.size() == 1 &&
+      std::count(expected.begin(), expected.end(), said[0]) > 0;
+  for (std::string &line : said)
+    error += "\n  " + line.substr(0, line.size() - 1);
+  if (!is_expected)
+    for (std::string const &line : expected)
+      error += "\n  EXPECTED " + line.substr(0, line.size() - 1);
+  report.end(is_expected && status == 3 << 8, error);
+}
+void checkTraps(std::string const &program) {
+  check<Blocks<Stripes>, true>({2, 4, 2, 1000, 1300});
+  check<Blocks<Window, 128, 256>, true>({1, 3, 1, 2000, 3000});
+  check<Triangle, true>({2, 4, 2, 1000, 1300});
+  checkBroken(program, "raised");
+  checkBroken(program, "missing");
+}
+#endif
+
 int main(int argc, char **argv) {
   const std::string mode = argc > 1 ? argv[1] : "check";
-#ifdef TEST_BLOCKS
-  mode == "bench" ? benchBlocks() : checkBlocks(mode == "small");
+#ifdef TESSERA_TRAP_WAITS
+  if (mode == "raised" || mode == "missing")
+    return runBroken(mode == "missing");
+  checkTraps(argv[0]);
+#elif defined(TEST_BLOCKS)
+  if (mode == "fuzz")
+    tryMasks(argc > 2 ? atoi(argv[2]) : 1000);
+  else
+    mode == "bench" ? benchBlocks() : checkBlocks(mode == "small");
 #elif defined(TEST_PACKED)
   checkPacked(mode == "small");
 #elif defined(TEST_DROPOUT)

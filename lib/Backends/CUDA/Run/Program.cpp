@@ -412,8 +412,11 @@ private:
     for (Companion *companion : device.companions)
       companion->abort();
     for (const double began = now(); now() - began < kGraceSeconds;) {
-      if (driver.streamQuery(device.stream()) != kNotReady)
+      if (driver.streamQuery(device.stream()) != kNotReady) {
+        // No wait any more, but it writes out what kernels have printed.
+        driver.streamSynchronize(device.stream());
         return;
+      }
       timespec pause{0, 1'000'000};
       nanosleep(&pause, nullptr);
     }

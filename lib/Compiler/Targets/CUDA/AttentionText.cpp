@@ -678,14 +678,14 @@ LogicalResult cuda::writeAttentionGrad(KernelWriter &out,
     out.line() << "  " << name << "<" << config << ">(f, i);\n";
     out.close();
   }
-  out.line() << "struct " << symbol << "_Boxed {\n";
+  out.line() << "struct " << main.symbol << "_Boxed {\n";
   out.line() << "  " << parameters << " p;\n";
   out.line() << "  BwdMaps maps;\n";
   out.line() << "};\n";
   out.line() << "extern \"C\" __global__ void "
              << (cluster > 1 ? "__cluster_dims__(2) " : "")
              << "__launch_bounds__(" << main.threads << ", 1)\n";
-  out.open(main.symbol + "(const __grid_constant__ " + symbol +
+  out.open(main.symbol + "(const __grid_constant__ " + main.symbol +
            "_Boxed boxed)");
   out.line() << "const " << bwd << " f = " << symbol
              << "_parameters(boxed.p);\n";

@@ -124,8 +124,25 @@ static Status checkArchitecture(const Functions &functions,
            ", ")};
 }
 
+/// What TESSERA_TRAP_WAITS says; 0 where it is not set.
+static Result<unsigned> getTrapWaits() {
+  unsigned looks = 0;
+  const char *variable = std::getenv("TESSERA_TRAP_WAITS");
+  if (!variable || !*variable)
+    return looks;
+  if (StringRef(variable).getAsInteger(10, looks) || looks >= 1u << 31)
+    return tessera::Error{
+        std::string("TESSERA_TRAP_WAITS is '") + variable +
+        "', and must be a number of looks below 2^31, 1 for the "
+        "usual one, or 0"};
+  return looks;
+}
+
 Result<NVRTC> NVRTC::open(const std::string &where,
                           const std::string &architecture) {
+  Result<unsigned> trapWaits = getTrapWaits();
+  if (!trapWaits)
+    return trapWaits.error();
   std::string place = where;
   if (const char *variable = std::getenv("TESSERA_NVRTC");
       place.empty() && variable)
@@ -208,7 +225,7 @@ Result<NVRTC> NVRTC::open(const std::string &where,
     dlopen(builtins.c_str(), RTLD_NOW | RTLD_LOCAL);
   }
   functions->identity = number + " of " + std::to_string(size) + " bytes";
-  return NVRTC(std::move(functions), architecture);
+  return NVRTC(std::move(functions), architecture, *trapWaits);
 }
 
 //===----------------------------------------------------------------------===//
@@ -264,6 +281,8 @@ static void parseLog(Binary &binary) {
 std::vector<std::string> NVRTC::getOptions() const {
   std::vector<std::string> options = {"-arch=" + architecture};
   append_range(options, kOptions);
+  if (trapWaits)
+    options.push_back("-DTESSERA_TRAP_WAITS=" + std::to_string(trapWaits));
   return options;
 }
 

@@ -68,7 +68,9 @@ public:
   /// `where` is the library or its folder. If empty: that of TESSERA_NVRTC,
   /// else the first of libnvrtc.so.13 where the loader finds it, in the
   /// toolkit's folder, and in the virtual environment beside the build.
-  /// `architecture` is what units are compiled for: "sm_90a".
+  /// `architecture` is what units are compiled for: "sm_90a". Where the
+  /// environment has TESSERA_TRAP_WAITS, waits of kernels for each other have
+  /// an end (attention_trap.cuh).
   static Result<NVRTC> open(const std::string &where,
                             const std::string &architecture);
 
@@ -80,15 +82,17 @@ public:
 
 private:
   struct Functions;
-  NVRTC(std::shared_ptr<const Functions> functions, std::string architecture)
-      : functions(std::move(functions)), architecture(std::move(architecture)) {
-  }
+  NVRTC(std::shared_ptr<const Functions> functions, std::string architecture,
+        unsigned trapWaits)
+      : functions(std::move(functions)), architecture(std::move(architecture)),
+        trapWaits(trapWaits) {}
   std::vector<std::string> getOptions() const;
   Result<Binary> compile(const Unit &unit) const;
   Result<Binary> compileAnew(const Unit &unit) const;
 
   std::shared_ptr<const Functions> functions;
   std::string architecture;
+  unsigned trapWaits; ///< after so many looks; 0: none is trapped
 };
 
 } // namespace tessera::cuda

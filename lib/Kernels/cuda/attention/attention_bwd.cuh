@@ -260,8 +260,13 @@ template <class C, class P> struct BwdConsumer : BwdScores<C, P> {
       if constexpr (C::Sparse && C::HasMods && !Mods::HasScore) {
         load_row(lse, s.lse[i]);
         this->plain(x, lse);
-        if (now.asks)
-          this->ask(x, i, now);
+        int asks = now.asks;
+#pragma unroll
+        for (int e = 0; e < C::BM / 2; e += Scores::Asked) {
+          asm volatile("" : "+r"(asks)); // or branches become one
+          if (asks)
+            this->ask(x, e, i, now);
+        }
       } else if constexpr (C::HasMods) {
         this->modify(x, probs, i, now);
       } else {
@@ -390,6 +395,7 @@ template <class C, class P> struct BwdConsumer : BwdScores<C, P> {
         dk[i] = dv[i] = 0;
       if (C::Sums > 0 && p.queries == 0 && group == 0)
         bwd_clear_sums<C>(p, start);
+      barrier_wait(&s.q_full[ring.stage], ring.phase);
       barrier_wait(&s.dout_full[ring.stage], ring.phase);
       release(&s.q_empty[ring.stage]);
       release(&s.dout_empty[ring.stage]);

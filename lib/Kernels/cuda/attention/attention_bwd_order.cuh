@@ -15,6 +15,7 @@
 #define TESSERA_KERNELS_ATTENTION_BWD_ORDER_CUH
 
 #include "attention/attention_mods.cuh"
+#include "attention/attention_trap.cuh"
 #include "attention/attention_walks.cuh"
 #include "base/wgmma.cuh"
 
@@ -135,14 +136,14 @@ struct BwdConfig {
 
   /// A tile of keys; n is negative after the last. Packed: n and the blocks of
   /// queries m are numbers in the sequence.
-  struct Tile : BwdPlace<Packed, PackedTile> {
+  struct Tile : BwdPlace<Packed, PackedTile>, BwdTicket {
     int n, key_head, batch, head, head_end;
     bool rows_down; // walks its blocks of queries from the last to the first
     bool launched_down;
     int passes; // BlockWalks: of its walks
   };
   /// A block of queries of a tile; n is negative after the last.
-  struct Step : BwdAsks<Sparse>, BwdPlace<Packed, PackedSpan> {
+  struct Step : BwdAsks<Sparse>, BwdPlace<Packed, PackedSpan>, BwdTicket {
     float *sum; // of dQ, by consumer groups; null: no query sees the tile
     int *turn;  // Ordered: counters of what was added, of consumer groups
     int rank;   // Ordered: how many tiles add before this one
@@ -425,6 +426,7 @@ TSR_DEVICE typename C::Tile bwd_tile(P const &p, int id, int reads) {
     t.n = -1;
     return t;
   }
+  t.number(id);
   const HeadSection section = bwd_section<C>(p, id / tiles, reads);
   const int inside = id - tiles * section.first;
   const int column = inside / section.width;

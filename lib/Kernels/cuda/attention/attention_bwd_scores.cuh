@@ -140,8 +140,12 @@ template <class C, class P> struct BwdScores {
         y[e] = kept.has(e) ? y[e] * Mods::KeptScale : 0;
   }
 
-  /// Of probabilities, those that mask keeps.
-  TSR_MEMBER void ask(float (&x)[C::BM / 2], int stage,
+  /// Those of a thread's probabilities that are asked of in one branch. What
+  /// NVRTC would keep for all of them does not fit into the registers beside
+  /// positions; a mask of what rows have needs less (and is slower in parts).
+  static constexpr int Asked = C::RowBytes ? C::BM / 2 : 4;
+  /// Of the probabilities from `begin` on, those that mask keeps.
+  TSR_MEMBER void ask(float (&x)[C::BM / 2], int begin, int stage,
                       typename C::Step const &now) {
     const int own = lane % 4 * 2, first = now.first_query() + own;
     const int64 head = Mods::head(p.args, now.head);
@@ -149,7 +153,7 @@ template <class C, class P> struct BwdScores {
     typename Mods::Row const *const rows =
         &s.row[C::RowBytes ? stage : 0][C::RowBytes ? own : 0];
 #pragma unroll
-    for (int i = 0; i < C::BM / 2; i++) {
+    for (int i = begin; i < begin + Asked; i++) {
       const int r = i / 2 % 2, column = fragment_column(i);
       const int64 query =
           Mods::query(p.args, min(first + column, now.queries(p) - 1));

@@ -146,6 +146,8 @@ TSR_DEVICE void bwd_wait_added(P const &p, BwdSide<C> const &of, int at) {
   if (!C::Ordered || C::DistanceSums ||
       at == of.blocks(p) * p.heads * p.batch - 1) {
     wait_before();
+    if (C::Ordered && threadIdx.x == 0)
+      trap_if_endless();
     return;
   }
   if (!of.exists)
@@ -154,8 +156,9 @@ TSR_DEVICE void bwd_wait_added(P const &p, BwdSide<C> const &of, int at) {
       bwd_count<C>(sequence_of<C>(p, of.place), of.batch, of.head, of.m);
   if (threadIdx.x < 2) {
     int *const turn = BwdWorkspace<C>(p).turns + 2 * of.number + threadIdx.x;
-    while (load_acquire(turn) < count) {
-    }
+    wait_for_tiles(turn, count, of.batch, of.head, of.m,
+                   of.first + of.m * C::BM);
+    trap_if_endless();
   }
   __syncthreads();
 }

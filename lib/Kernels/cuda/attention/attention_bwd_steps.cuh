@@ -97,6 +97,7 @@ template <class C, class P> struct BwdPlanner {
       typename C::Step step = {};
       step.n = t.n, step.head = head;
       step.key_head = t.key_head, step.batch = t.batch;
+      step.number(t);
       if constexpr (C::Packed)
         step.own = t.own;
       return step;
@@ -309,6 +310,7 @@ template <class C> struct BwdOrder {
   int *turn;           // of the step that was read; null: it adds nothing
   int rank;
   bool end; // it was none
+  BwdTurn<typename C::Step> own;
 
   TSR_MEMBER bool is_there() {
     const unsigned i = number % C::Planned;
@@ -320,6 +322,7 @@ template <class C> struct BwdOrder {
     typename C::Step const &step = s.step[i];
     turn = step.sum ? step.turn + group : nullptr;
     rank = step.rank, end = step.n < 0;
+    own.tell(step);
     barrier_arrive(&s.step_empty[i]);
     number++;
   }
@@ -329,8 +332,7 @@ template <class C> struct BwdOrder {
     read();
     for (int shown = 0, parity = 0; !end; parity ^= 1) {
       if (turn && shown != rank)
-        while (load_relaxed(turn) != rank) {
-        }
+        own.wait(turn, rank);
       fence_acquire();
       __syncwarp();
       if (lane == 0)

@@ -132,18 +132,19 @@ TSR_DEVICE void look_at_walks(Mask const &mask, int batch, int head, int tiles,
   const int tile = warp % words * 32 + lane;
   const int key = tile < tiles ? n(tile) : -1;
   const int blocks = (mask.queries + WalkParts::Rows - 1) / WalkParts::Rows;
+  constexpr int AtOnce = 8; // loads under way
   for (int i = warp / words; i < count && warp < words * shares;
-       i += 4 * shares) {
-    uint32 adds = 0; // in the unrolled loop, loads are under way at once
+       i += AtOnce * shares) {
+    uint32 adds = 0;
 #pragma unroll
-    for (int j = 0; j < 4; j++) {
+    for (int j = 0; j < AtOnce; j++) {
       const int m = block(min(i + j * shares, count - 1));
       const bool is = key >= 0 && 0 <= m && m < blocks;
       adds |= uint32(is & mask.adds(batch, head, is ? m : 0, is ? key : 0))
               << j;
     }
 #pragma unroll
-    for (int j = 0; j < 4; j++)
+    for (int j = 0; j < AtOnce; j++)
       if (i + j * shares < count)
         to(i + j * shares, tile, __ballot_sync(~0u, adds >> j & 1));
   }
@@ -156,12 +157,12 @@ template <class Mask> TSR_DEVICE void make_walks(Mask const &mask, int at) {
   constexpr int Most = WalkParts::Most, Words = Most / 64;
   static_assert(Most <= kWalkThreads, "a thread has a tile and a block");
   // Of a block: the tiles that add to it. Of a tile: the blocks that it may
-  // take.
+  // take from this slot on, and those from the next.
   union Set {
     uint32 half[2];
     uint64 all;
   };
-  __shared__ Set adding[Words][Most], open[Words][Most];
+  __shared__ Set adding[Words][Most], given[2][Words][Most];
   // How many tiles have taken a block; before, a tile's blocks. Of all tiles,
   // the blocks, the pieces they are in, and twice the blocks that they read.
   __shared__ int taken[Most], sums[3];
@@ -253,7 +254,7 @@ template <class Mask> TSR_DEVICE void make_walks(Mask const &mask, int at) {
       part / ranges;
   __syncthreads();
   for (int word = 0; own < Most && word < Words; word++)
-    open[word][own].all = taken[own] = 0;
+    given[0][word][own].all = given[1][word][own].all = taken[own] = 0;
   for (int first = 0; first < walks.tiles; first += Most) {
     const int tiles = min(walks.tiles - first, Most);
     __syncthreads();
@@ -275,36 +276,38 @@ template <class Mask> TSR_DEVICE void make_walks(Mask const &mask, int at) {
           return word * 64 + __ffsll(bits) - 1;
       return Most;
     };
-    auto let = [&](int tile, int place) {
+    auto let = [&](int tile, unsigned slot, unsigned place) {
       if (tile < Most)
-        atomicOr(&open[place / 64][tile].half[place / 32 % 2],
+        atomicOr(&given[slot % 2][place / 64][tile].half[place / 32 % 2],
                  1u << place % 32);
     };
     if (own < walks.width)
-      let(next(own, 0), own);
+      let(next(own, 0), 0, own);
     __syncthreads();
     int *const walk =
         walks.walk(part, own < tiles ? launched[first + own] / 2 : 0);
     int steps = 0;
-    for (;;) {
-      uint64 bits = 0;
-      int word = 0;
-      while (own < tiles && !(bits = open[word][own].all) &&
-             (word + 1) * 64 < walks.width)
-        word++;
-      const int place = word * 64 + __ffsll(bits) - 1;
-      int behind = Most;
-      if (bits) {
-        open[word][own].all = bits & (bits - 1);
-        behind = next(place, own + 1);
+    uint64 open[Words] = {};
+    for (unsigned slot = 0;; slot++) {
+      int place = -1;
+#pragma unroll
+      for (int word = 0; word < Words; word++) {
+        if (own < tiles) {
+          uint64 &more = given[slot % 2][word][own].all;
+          open[word] |= more, more = 0;
+        }
+        if (open[word] && place < 0) {
+          place = word * 64 + __ffsll(open[word]) - 1;
+          open[word] &= open[word] - 1;
+        }
       }
-      if (!__syncthreads_or(bits != 0))
-        break;
-      let(behind, place);
-      if (bits)
+      if (place >= 0) {
+        let(next(place, own + 1), slot + 1, place);
         walk[steps++] = uint32(from + place * by) | uint32(taken[place]++)
                                                         << 16;
-      __syncthreads();
+      }
+      if (!__syncthreads_or(place >= 0))
+        break;
     }
     if (own < tiles && steps < walks.width)
       walk[steps] = walks.End;
