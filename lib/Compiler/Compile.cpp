@@ -44,7 +44,8 @@ struct Move {
   llvm::SmallVector<std::string, 1> places;
   llvm::SmallVector<std::string, 1> plans;
   uint64_t bytes = 0; ///< of the busiest device
-  unsigned tensors = 1;
+  unsigned tensors = 1; ///< none: it is said with another
+  bool isOneStep = true;
 
   std::string print() const;
 };
@@ -60,9 +61,10 @@ private:
   void join(std::optional<uint64_t> bytes);
 
   std::vector<Move> &moves;
-  /// Of a step in which several go, where each is in `moves`; nothing where one
-  /// of them is not: it is said with others already.
-  std::optional<llvm::SmallVector<size_t>> together{std::in_place};
+  /// Where each is in `moves`, by its function and its number there.
+  std::map<std::pair<std::string, uint64_t>, size_t> planned;
+  /// Those of a step in which several go.
+  llvm::SmallVector<size_t> together;
 };
 
 class Compilation {
@@ -135,57 +137,50 @@ void MoveCollector::streamOptimizationRemark(
   llvm::StringMap<StringRef> said;
   for (const remark::detail::Remark::Arg &arg : remark.getArgs())
     said[arg.key] = arg.val;
-  std::string place = getPlace(remark.getLocation());
+  auto numberOf = [&](StringRef key) {
+    uint64_t number;
+    return said[key].getAsInteger(10, number) ? std::nullopt
+                                              : std::optional(number);
+  };
+  std::pair move(remark.getFunction().str(), numberOf("move").value_or(0));
   if (remark.getRemarkName() == "together") {
-    auto isOf = [&](const Move &move) {
-      return move.tensors == 1 && move.places.front() == place &&
-             StringRef(move.plans.front()).contains(said["kind"]);
-    };
-    size_t at = 0;
-    while (
-        at < moves.size() &&
-        (!isOf(moves[at]) || (together && llvm::is_contained(*together, at))))
-      ++at;
-    if (at == moves.size())
-      together.reset();
-    else if (together)
-      together->push_back(at);
-    return;
-  }
-  uint64_t bytes = 0;
-  const bool isKnown = !said["bytes"].getAsInteger(10, bytes);
-  if (remark.getRemarkName() == "reshards") {
-    uint64_t moved;
-    join(said["moved"].getAsInteger(10, moved) ? std::nullopt
-                                               : std::optional(moved));
-  } else if (isKnown && bytes) {
-    moves.push_back({{std::move(place)}, {said["plan"].str()}, bytes});
+    if (auto known = planned.find(move); known != planned.end())
+      together.push_back(known->second);
+  } else if (remark.getRemarkName() == "reshards") {
+    join(numberOf("moved"));
+  } else if (uint64_t bytes = numberOf("bytes").value_or(0)) {
+    planned[move] = moves.size();
+    moves.push_back({{getPlace(remark.getLocation())},
+                     {said["plan"].str()},
+                     bytes,
+                     /*tensors=*/1,
+                     numberOf("steps") == 1});
   }
 }
 
-/// What goes in one step is said where the first of it is.
+/// What goes in one step is said where the first of it is, unless some of it is
+/// said with others already.
 void MoveCollector::join(std::optional<uint64_t> bytes) {
-  if (together && together->size() > 1) {
-    llvm::sort(*together);
-    Move &first = moves[together->front()];
-    uint64_t sum = first.bytes;
-    bool isOneStep = !StringRef(first.plans.front()).contains(", then ");
-    for (size_t at : llvm::drop_begin(*together)) {
-      const Move &other = moves[at];
-      if (!llvm::is_contained(first.places, other.places.front()))
-        first.places.push_back(other.places.front());
-      if (!llvm::is_contained(first.plans, other.plans.front()))
-        first.plans.push_back(other.plans.front());
-      isOneStep &= !StringRef(other.plans.front()).contains(", then ");
-      sum += other.bytes;
-    }
-    // Of a chain of steps only one is known to be that.
-    first.bytes = isOneStep ? bytes.value_or(sum) : sum;
-    first.tensors = together->size();
-    for (size_t at : llvm::reverse(llvm::drop_begin(*together)))
-      moves.erase(moves.begin() + at);
+  llvm::SmallVector<size_t> all = std::exchange(together, {});
+  llvm::sort(all);
+  if (all.size() < 2 ||
+      !llvm::all_of(all, [&](size_t at) { return moves[at].tensors == 1; }))
+    return;
+  Move &first = moves[all.front()];
+  first.tensors = all.size();
+  for (size_t at : llvm::drop_begin(all)) {
+    Move &other = moves[at];
+    if (!llvm::is_contained(first.places, other.places.front()))
+      first.places.push_back(other.places.front());
+    if (!llvm::is_contained(first.plans, other.plans.front()))
+      first.plans.push_back(other.plans.front());
+    first.isOneStep &= other.isOneStep;
+    first.bytes += other.bytes;
+    other.tensors = 0;
   }
-  together.emplace();
+  // Of a chain of steps only one is known to be that.
+  if (first.isOneStep && bytes)
+    first.bytes = *bytes;
 }
 
 LogicalResult Compilation::run(StringRef source) {
@@ -251,7 +246,8 @@ LogicalResult Compilation::run(StringRef source) {
   // What is inlined several times is one line.
   llvm::MapVector<std::string, int, std::map<std::string, unsigned>> lines;
   for (const Move &move : moves)
-    ++lines[move.print()];
+    if (move.tensors)
+      ++lines[move.print()];
   for (const auto &[line, count] : lines) {
     result.moves += line;
     if (count > 1)

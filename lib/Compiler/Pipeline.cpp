@@ -71,7 +71,7 @@ static void buildPlanned(OpPassManager &passes,
   decompose.together = options.together;
   function.addPass(tv::createDecomposeReshardingsPass(decompose));
   function.addPass(tv::createVerifyDecomposedPass());
-  function.addPass(tv::createElideReshardsPass());
+  function.addPass(tv::createElideReshardsPass({options.explain}));
   function.addPass(tv::createWarnIdleRanksPass());
   if (options.strict)
     function.addPass(tv::createForbidImplicitMovesPass());

@@ -24,6 +24,7 @@
 
 #include "Layout/Transfers.h"
 
+#include <algorithm>
 #include <map>
 #include <tuple>
 
@@ -45,6 +46,23 @@ struct Cost {
   int64_t peakBytes = 0; ///< source and result of a step; an all-reduce is in
                          ///< place, a slice a view
   double seconds = 0;    ///< phases * alpha + bytes / beta + copied / copy
+};
+
+/// What a choice costs: time, and the bytes that move.
+struct Price {
+  double seconds = 0;
+  int64_t bytes = 0;
+
+  explicit Price(const Cost &cost)
+      : seconds(cost.seconds),
+        bytes(std::max(cost.bytesSent, cost.bytesReceived)) {}
+  Price(double seconds = 0, int64_t bytes = 0)
+      : seconds(seconds), bytes(bytes) {}
+  Price &operator+=(const Price &other) {
+    seconds += other.seconds;
+    bytes += other.bytes;
+    return *this;
+  }
 };
 
 struct Candidate {
@@ -118,6 +136,16 @@ inline Result<Plan> planMove(const Move &move, const Mesh &mesh,
   Traffics known;
   return planMove(move, mesh, machine, known);
 }
+
+/// What the device with the most sends or receives in exchanges that go
+/// together; nothing for many devices, which take long to look at.
+std::optional<int64_t> busiestBytes(const std::vector<Move> &moves,
+                                    const Mesh &mesh);
+
+/// For people: "32 bytes, 5.001 us".
+std::string describe(const Price &price);
+/// ": 32 bytes, 5 us; otherwise 64 bytes, 10 us".
+std::string describe(const Price &chosen, const Price &otherwise);
 
 /// For people: "all-reduce over [tp], 512 bytes, 5.0 us".
 std::string describe(const Candidate &candidate);

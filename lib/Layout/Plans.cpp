@@ -16,6 +16,39 @@
 
 namespace tessera::layout {
 
+std::optional<int64_t> busiestBytes(const std::vector<Move> &moves,
+                                    const Mesh &mesh) {
+  constexpr int64_t kMaxDevices = 64;
+  if (mesh.numDevices() > kMaxDevices)
+    return std::nullopt;
+  int64_t most = 0;
+  for (int64_t rank = 0; rank < mesh.numDevices(); ++rank) {
+    int64_t sent = 0, received = 0;
+    for (const Move &move : moves) {
+      const Transfers transfers = expandTransfers(
+          instantiate(move.from, move.shape), instantiate(move.to, move.shape),
+          move.shape, mesh, rank);
+      for (const PeerBoxes &peer : transfers.sends)
+        sent += peer.elements * move.elementBytes;
+      for (const PeerBoxes &peer : transfers.receives)
+        received += peer.elements * move.elementBytes;
+    }
+    most = std::max({most, sent, received});
+  }
+  return most;
+}
+
+std::string describe(const Price &price) {
+  char text[64];
+  snprintf(text, sizeof text, "%lld bytes, %.4g us",
+           static_cast<long long>(price.bytes), price.seconds * 1e6);
+  return text;
+}
+
+std::string describe(const Price &chosen, const Price &otherwise) {
+  return ": " + describe(chosen) + "; otherwise " + describe(otherwise);
+}
+
 std::string describe(const Candidate &candidate) {
   const Cost &cost = candidate.cost;
   char figures[64];

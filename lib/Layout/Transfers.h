@@ -53,6 +53,12 @@ struct Step {
 
 const char *toString(Step::Kind kind);
 
+/// Whether it goes from peer to peer: as an exchange, if it goes with others.
+inline bool isFromPeerToPeer(Step::Kind kind) {
+  return kind == Step::Kind::Permute || kind == Step::Kind::AllToAll ||
+         kind == Step::Kind::Exchange;
+}
+
 //===----------------------------------------------------------------------===//
 // What one rank does in an exchange-like step (AllGather, AllToAll, Permute,
 // Broadcast, Exchange, Slice). Used by the runtime at load and the tests.

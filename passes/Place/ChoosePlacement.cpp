@@ -25,6 +25,8 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/STLExtras.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace tessera;
 using namespace tessera::tv;
@@ -207,9 +209,6 @@ public:
 
 private:
   void consider(Placement placement);
-  /// Adds the cost of a move of `value`; false if it stays.
-  Result<bool> charge(Value value, const View &from, const View &to,
-                      MoveCost &cost);
   void tryWholeDims(const PlacedOp &placed, llvm::ArrayRef<Delay> delays);
 
   Operation *op;
@@ -218,18 +217,6 @@ private:
   const layout::Mesh &mesh;
 };
 } // namespace
-
-Result<bool> Search::charge(Value value, const View &from, const View &to,
-                            MoveCost &cost) {
-  if (from == to)
-    return false;
-  Result<double> seconds = moves.seconds(value, from, to, mesh);
-  if (!seconds)
-    return seconds.error();
-  cost.moves += *seconds;
-  ++cost.reshards;
-  return *seconds > 0;
-}
 
 void Search::consider(Placement placement) {
   // Factors may want digits that cut one axis in ways that do not fit.
@@ -247,18 +234,21 @@ void Search::consider(Placement placement) {
   };
   MoveCost cost;
   cost.work = getWork(op, placement, moves);
+  std::vector<OperandMove> before;
   for (auto [number, value, from, to] : llvm::enumerate(
            op->getOperands(), actual.operands, placement.operands)) {
     // A value that is several operands moves once.
-    bool again = false;
+    bool again = from == to;
     for (size_t i = 0; i < number; ++i)
       again |= op->getOperand(i) == value && placement.operands[i] == to;
     if (again)
       continue;
-    Result<bool> moved = charge(value, from, to, cost);
-    if (!moved)
-      return refuse(moved.message());
-    if (!*moved)
+    ++cost.reshards;
+    before.push_back({value, from, to});
+    Result<double> seconds = moves.seconds(value, from, to, mesh);
+    if (!seconds)
+      return refuse(seconds.message());
+    if (*seconds == 0)
       continue;
     cost.weights += isWeight(value);
     int64_t elements = 1;
@@ -268,10 +258,14 @@ void Search::consider(Placement placement) {
   }
   for (auto [value, from, to] :
        llvm::zip_equal(op->getResults(), placement.results, actual.results)) {
-    Result<bool> moved = charge(value, from, to, cost);
-    if (!moved)
-      return refuse(moved.message());
+    Result<layout::Price> price = moves.price(value, from, to, mesh);
+    if (!price)
+      return refuse(price.message());
+    cost.add(*price);
+    cost.reshards += from != to;
   }
+  const double limit = best ? best->cost.total() : HUGE_VAL;
+  cost.add(*moves.price(before, mesh, limit - cost.total()));
   if (!best || cost < best->cost)
     best = Choice{std::move(placement), cost};
 }

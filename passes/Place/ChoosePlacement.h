@@ -21,10 +21,15 @@ namespace tessera::tv {
 struct MoveCost {
   double moves = 0;     ///< seconds of the moves, one after the other
   double work = 0;      ///< seconds of the op
+  int64_t bytes = 0;    ///< of the moves; decides nothing
   int64_t weights = 0;  ///< weights that move
   int64_t elements = 0; ///< of operands that move
   int64_t reshards = 0;
 
+  void add(const layout::Price &price) {
+    moves += price.seconds;
+    bytes += price.bytes;
+  }
   double total() const { return moves + work; }
   bool operator<(const MoveCost &other) const {
     if (layout::isLess(total(), other.total()) ||

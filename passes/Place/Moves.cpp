@@ -55,8 +55,10 @@ Result<const layout::Plan *>
 Moves::plan(Value value, const layout::Shape &shape, const View &from,
             const View &to, const layout::Mesh &mesh,
             std::optional<layout::Step::Kind> step) {
-  if (!plans || plans->getMesh() != mesh)
+  if (!plans || plans->getMesh() != mesh) {
     plans.emplace(mesh, machine);
+    busiest.clear();
+  }
   return plans->get(shape, ExtentAnalysis::getElementBytes(value), from, to,
                     step);
 }
@@ -67,13 +69,66 @@ Moves::plan(Value value, const View &from, const View &to,
   return plan(value, getMaxShape(value), from, to, mesh, step);
 }
 
-Result<double> Moves::seconds(Value value, const View &from, const View &to,
-                              const layout::Mesh &mesh) {
+Result<layout::Price> Moves::price(Value value, const View &from,
+                                   const View &to, const layout::Mesh &mesh) {
   if (from == to)
-    return 0.;
+    return layout::Price();
   Result<const layout::Plan *> plan =
       this->plan(value, getTypicalShape(value), from, to, mesh);
   if (!plan)
     return plan.error();
-  return (*plan)->chosen.cost.seconds;
+  return layout::Price((*plan)->chosen.cost);
+}
+
+Result<layout::Price> Moves::price(ArrayRef<OperandMove> together,
+                                   const layout::Mesh &mesh, double limit) {
+  layout::Price sum, most, exchanged;
+  Exchanges exchanges;
+  for (const OperandMove &move : together) {
+    if (move.from == move.to)
+      continue;
+    layout::Shape shape = getTypicalShape(move.value);
+    Result<const layout::Plan *> plan =
+        this->plan(move.value, shape, move.from, move.to, mesh);
+    if (!plan)
+      return plan.error();
+    const layout::Candidate &chosen = (*plan)->chosen;
+    const layout::Price price(chosen.cost);
+    sum += price;
+    if (chosen.steps.size() != 1 ||
+        !layout::isFromPeerToPeer(chosen.steps[0].kind))
+      continue;
+    exchanges.emplace_back(std::move(shape),
+                           ExtentAnalysis::getElementBytes(move.value),
+                           move.from, move.to);
+    exchanged += price;
+    if (price.seconds > most.seconds)
+      most = price;
+  }
+  if (exchanges.size() < 2 ||
+      sum.seconds - exchanged.seconds + most.seconds > limit)
+    return sum;
+  llvm::sort(exchanges);
+  auto [known, isNew] = busiest.try_emplace(exchanges);
+  if (isNew) {
+    std::vector<layout::Move> all;
+    for (auto &[shape, bytes, from, to] : exchanges)
+      all.push_back({shape, bytes, from, to});
+    known->second = layout::busiestBytes(all, mesh);
+  }
+  sum.seconds -= machine.alpha * double(exchanges.size() - 1);
+  if (known->second) {
+    const int64_t fewer = exchanged.bytes - *known->second;
+    sum.bytes -= fewer;
+    sum.seconds -= double(fewer) / machine.beta;
+  }
+  return sum;
+}
+
+Result<double> Moves::seconds(Value value, const View &from, const View &to,
+                              const layout::Mesh &mesh) {
+  Result<layout::Price> price = this->price(value, from, to, mesh);
+  if (!price)
+    return price.error();
+  return price->seconds;
 }

@@ -19,6 +19,12 @@
 
 namespace tessera::tv {
 
+/// A move of an operand of an op.
+struct OperandMove {
+  mlir::Value value;
+  layout::View from, to;
+};
+
 /// Plans moves of values of one function, with dynamic extents at their
 /// declared maximum, and remembers the plans.
 class Moves {
@@ -32,9 +38,19 @@ public:
   Result<const layout::Plan *>
   plan(mlir::Value value, const layout::View &from, const layout::View &to,
        const layout::Mesh &mesh, std::optional<layout::Step::Kind> step = {});
-  /// The seconds that the move takes at the typical shape; 0 if nothing moves.
+  /// Of the move at the typical shape.
+  Result<layout::Price> price(mlir::Value value, const layout::View &from,
+                              const layout::View &to, const layout::Mesh &mesh);
+  /// The seconds of that; 0 if nothing moves.
   Result<double> seconds(mlir::Value value, const layout::View &from,
                          const layout::View &to, const layout::Mesh &mesh);
+
+  /// Of moves for one op. Those from peer to peer go together, as
+  /// tv-merge-reshards does it: one latency, and the device that sends much of
+  /// one operand may send little of the next. Beyond `limit` seconds it is not
+  /// exact.
+  Result<layout::Price> price(llvm::ArrayRef<OperandMove> together,
+                              const layout::Mesh &mesh, double limit);
 
   const layout::Machine &getMachine() const { return machine; }
 
@@ -60,6 +76,11 @@ private:
   ExtentAnalysis extents;
   layout::Machine machine;
   std::optional<layout::Plans> plans; ///< over the last mesh
+  /// Of exchanges over that mesh that go together, by shapes, elements and
+  /// views.
+  using Exchanges = std::vector<
+      std::tuple<layout::Shape, int64_t, layout::View, layout::View>>;
+  std::map<Exchanges, std::optional<int64_t>> busiest;
 };
 
 } // namespace tessera::tv

@@ -241,8 +241,10 @@ def DecomposeReshardingsPass
   let summary = "Makes each op one that moves nothing, and adds tv.reshard";
   let description = [{
     Where the views of an op's operands and results disagree, the op is divided
-    over the mesh in the way that takes the least time with the moves before and after it; on a
-    tie weights stay where they are, then large operands do. A reduction over a
+    over the mesh in the way that takes the least time with the moves before and after
+    it; what goes from peer to peer for its operands goes at once, and takes as long as
+    the busiest device (tv-merge-reshards). On a tie weights stay where they are, then
+    large operands do. A reduction over a
     split factor gives a partial result. What is added to such a result once, as
     the bias of a linear, becomes partial itself, which moves nothing. Partial
     values are combined later where that takes less time.

@@ -388,7 +388,9 @@ bool tv::givesSameElements(Operation *op) {
 }
 
 std::optional<View> tv::getOperandView(Operation *op, const View &view) {
-  if (!givesSameElements(op))
+  const bool computes = !givesSameElements(op);
+  if (computes && (op->getNumOperands() != 1 || !view.partial.empty() ||
+                   !op->hasTrait<OpTrait::Pointwise>()))
     return std::nullopt;
   const layout::Mesh &mesh = getView(op->getOperand(0)).getLayoutMesh();
   if (auto reinterpretation = dyn_cast<ReinterpretOpInterface>(op)) {

@@ -145,8 +145,9 @@ Result<layout::View> reinterpret(ReinterpretOpInterface op,
 /// nothing else: a reshape, a transpose.
 bool givesSameElements(mlir::Operation *op);
 
-/// The operand's view that makes the result of such an op lie as `view`; places
-/// only. Nothing if there is none, or for another op.
+/// The operand's view that makes the result of such an op, or of one that
+/// computes each element from one, lie as `view`; places only. Nothing if there
+/// is none, or for another op.
 std::optional<layout::View> getOperandView(mlir::Operation *op,
                                            const layout::View &view);
 

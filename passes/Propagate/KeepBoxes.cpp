@@ -23,7 +23,6 @@
 #include "Propagate/Propagation.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
 #include <set>
 
@@ -191,20 +190,19 @@ void Propagation::keepBox(int number) {
       findFollowers(to, kept, tensors, nodes, nodesOfTensor);
   if (!followers)
     return;
-  double even = (*move)->chosen.cost.seconds, asTheyLie = 0;
+  layout::Price even((*move)->chosen.cost), asTheyLie;
   for (int follower : followers->nodes) {
-    even += secondsOf(nodes[follower], {});
-    asTheyLie += secondsOf(nodes[follower], followers->views);
+    even.seconds += secondsOf(nodes[follower], {});
+    asTheyLie.seconds += secondsOf(nodes[follower], followers->views);
   }
-  const bool keeps = !layout::isLess(even, asTheyLie);
+  const bool keeps = !layout::isLess(even.seconds, asTheyLie.seconds);
   say(to, keeps, [&] {
-    char times[64];
-    snprintf(times, sizeof times, ": %.1f us, %.1f with even blocks",
-             asTheyLie * 1e6, even * 1e6);
     return box.name +
            (keeps ? " keeps what each device has, "
                   : " does not keep what each device has, ") +
-           layout::toString(kept, mesh) + times;
+           layout::toString(kept, mesh) +
+           (keeps ? layout::describe(asTheyLie, even)
+                  : layout::describe(even, asTheyLie));
   });
   if (keeps)
     for (auto &[tensor, view] : followers->views)

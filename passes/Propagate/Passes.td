@@ -25,7 +25,7 @@ def PropagateShardingsPass
     what the first leaves: of `did(tp) * did(dp) * _` beside `did(dp) * _` it is
     `did(tp) * _`. The result does not depend on the order of ops or operands.
     `explain` says in remarks where each split comes from, and why others were not
-    taken, with the time of either choice.
+    taken, with the bytes and the time of either choice.
 
     Through a slice, pad or concat goes the same split of the other extent: blocks
     over the same devices, of which only the overlap moves, once, so that what is
@@ -36,8 +36,8 @@ def PropagateShardingsPass
 
     Tensors that nothing reaches are whole on every device, except what the function
     returns of a sum over devices: each keeps a part of it, also of what the sum becomes
-    first where nothing else uses that, unless it is so small that its move costs no
-    more than a latency.
+    first where nothing else uses that (of a product of it, computed by the same rows),
+    unless it is so small that its move costs no more than a latency.
 
     `tv.constrain`, `tv.same_view` and `tv.barrier` are gone after it: where an operand
     lies otherwise than its result there is a `tv.reshard`.

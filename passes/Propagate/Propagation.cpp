@@ -19,6 +19,7 @@ using namespace tessera;
 using namespace tessera::tv;
 using layout::Dim;
 using layout::IterationFactor;
+using layout::Price;
 using layout::Product;
 using layout::Shape;
 using layout::SubAxis;
@@ -194,6 +195,13 @@ std::optional<View> Propagation::viewAbove(const Node &node, size_t operand,
   return above;
 }
 
+std::optional<Price> Propagation::priceMove(int tensor, const View &from,
+                                            const View &to) const {
+  const Tensor &moved = tensors[tensor];
+  auto plan = plans.get(moved.typical, moved.elementBytes, from, to);
+  return plan ? std::optional(Price((*plan)->chosen.cost)) : std::nullopt;
+}
+
 Propagation::Sum Propagation::findSum(int tensor) const {
   Sum sum;
   std::set<int> nodesBelow;
@@ -214,17 +222,10 @@ Propagation::Sum Propagation::findSum(int tensor) const {
         std::find(node.results.begin(), node.results.end(), made) -
         node.results.begin();
     bool isSum = false;
-    for (size_t i = 0; i < node.operands.size(); ++i) {
+    for (size_t i = 0; !passes && i < node.operands.size(); ++i) {
       const int operand = node.operands[i];
       if (operand < 0)
         continue;
-      if (passes) {
-        // Where it lies as what is made of it does.
-        if (producers[operand] >= 0 &&
-            viewAbove(node, i, tensors[made].view) == tensors[operand].view)
-          turns.emplace(producers[operand], operand);
-        continue;
-      }
       const std::vector<Dim> &dims = tensors[operand].view.dims;
       if (dims.size() == node.rule.operands[i].size())
         for (size_t d = 0; d < dims.size(); ++d)
@@ -236,13 +237,65 @@ Propagation::Sum Propagation::findSum(int tensor) const {
                 sum.axes.push_back(axis);
             }
     }
-    // What is no sum may need dimensions whole, as a norm does.
-    if (!passes && !isSum)
+    if (!passes && !isSum && node.results.size() != 1)
       continue;
     nodesBelow.insert(number);
     sum.tensors.push_back(made);
+    if (isSum) {
+      sum.sums.insert(made);
+      continue;
+    }
+    sum.behindLoops |= !passes;
+    // Where it lies as what is made of it does.
+    for (size_t i = 0; i < node.operands.size(); ++i)
+      if (const int operand = node.operands[i];
+          operand >= 0 && producers[operand] >= 0 &&
+          viewAbove(node, i, tensors[made].view) == tensors[operand].view)
+        turns.emplace(producers[operand], operand);
   }
   return sum;
+}
+
+/// Whether `node` may make its result lie as `to` instead of `from`: what it
+/// splits are loops that go on. A norm needs some dimensions whole.
+static bool splitsLoops(const layout::Rule &rule, const View &from,
+                        const View &to) {
+  const auto &factors = rule.results[0];
+  if (from.dims.size() != factors.size() || to.dims.size() != factors.size())
+    return false;
+  for (size_t d = 0; d < factors.size(); ++d)
+    if (from.dims[d] != to.dims[d] &&
+        (factors[d].size() != 1 ||
+         rule.factors[factors[d][0]].kind != IterationFactor::Kind::Parallel))
+      return false;
+  return true;
+}
+
+std::map<int, std::optional<View>>
+Propagation::viewsAbove(const Sum &sum, int tensor, const View &view) const {
+  std::map<int, std::optional<View>> views;
+  views[tensor] = layout::canonicalize(view, tensors[tensor].shape, mesh);
+  for (int made : sum.tensors) {
+    auto found = views.find(made);
+    if (found == views.end() || !found->second || sum.sums.count(made))
+      continue;
+    const View taken = *found->second;
+    const Node &node = nodes[producers[made]];
+    if (!passesOn(node) && !splitsLoops(node.rule, tensors[made].view, taken)) {
+      found->second = std::nullopt;
+      continue;
+    }
+    for (size_t i = 0; i < node.operands.size(); ++i) {
+      const int operand = node.operands[i];
+      if (operand < 0)
+        continue;
+      std::optional<View> above = viewAbove(node, i, taken);
+      auto [known, isNew] = views.try_emplace(operand, above);
+      if (!isNew && known->second != above)
+        known->second = std::nullopt;
+    }
+  }
+  return views;
 }
 
 void Propagation::scatterReturned(int tensor) {
@@ -256,54 +309,57 @@ void Propagation::scatterReturned(int tensor) {
     return;
   // Blocks over more devices, of the first dimension that has as many or else
   // enough elements.
-  std::optional<size_t> dim;
+  std::map<int, std::optional<View>> views;
+  auto split = [&](size_t d, bool divides) {
+    Product product = t.view.dims[d].product;
+    const bool isBlocks = std::all_of(
+        product.begin(), product.end(), [&](const layout::Factor &factor) {
+          return factor.kind == layout::Factor::Kind::Device ||
+                 &factor == &product.back();
+        });
+    const std::vector<SubAxis> axes = layout::axesOf(product);
+    const int64_t parts = layout::sizeOf(axes) * layout::sizeOf(sum.axes);
+    if (!isBlocks || (divides ? t.shape[d] % parts != 0 : t.typical[d] < parts))
+      return false;
+    product.clear();
+    for (const SubAxis &axis : axes)
+      product.push_back(layout::Factor::device(axis));
+    for (const SubAxis &axis : layout::merged(sum.axes))
+      product.push_back(layout::Factor::device(axis));
+    product.push_back(layout::Factor::rest());
+    View view = t.view;
+    view.dims[d].product = std::move(product);
+    views = viewsAbove(sum, tensor, view);
+    return !sum.behindLoops ||
+           std::any_of(sum.sums.begin(), sum.sums.end(), [&](int made) {
+             auto found = views.find(made);
+             return found != views.end() && found->second &&
+                    *found->second != tensors[made].view;
+           });
+  };
+  bool found = false;
   for (bool divides : {true, false})
-    for (size_t d = 0; d < t.shape.size() && !dim; ++d) {
-      const Product &product = t.view.dims[d].product;
-      const bool isBlocks = std::all_of(
-          product.begin(), product.end(), [&](const layout::Factor &factor) {
-            return factor.kind == layout::Factor::Kind::Device ||
-                   &factor == &product.back();
-          });
-      const int64_t parts =
-          layout::sizeOf(layout::axesOf(product)) * layout::sizeOf(sum.axes);
-      if (isBlocks &&
-          (divides ? t.shape[d] % parts == 0 : t.typical[d] >= parts))
-        dim = d;
-    }
-  if (!dim)
+    for (size_t d = 0; d < t.shape.size() && !found; ++d)
+      found = split(d, divides);
+  if (!found)
     return;
-  View view = t.view;
-  Product product;
-  for (const SubAxis &axis : layout::axesOf(view.dims[*dim].product))
-    product.push_back(layout::Factor::device(axis));
-  for (const SubAxis &axis : layout::merged(sum.axes))
-    product.push_back(layout::Factor::device(axis));
-  product.push_back(layout::Factor::rest());
-  view.dims[*dim].product = std::move(product);
-
-  std::map<int, std::optional<View>> views; // none: uses differ
-  views[tensor] = layout::canonicalize(view, t.shape, mesh);
   for (int made : sum.tensors) {
-    auto found = views.find(made);
-    if (found == views.end() || !found->second)
+    auto other = views.find(made);
+    if (other == views.end() || !other->second ||
+        *other->second == tensors[made].view)
       continue;
-    const View taken = *found->second;
-    const Node &node = nodes[producers[made]];
     say(made, true, [&] {
-      return tensors[made].name + " becomes " + layout::toString(taken, mesh) +
-             ", for it is a sum and nothing else says how it lies";
+      View addends = tensors[made].view;
+      addends.partial.push_back({sum.axes, layout::Combiner::Sum});
+      const bool isSum = sum.sums.count(made);
+      auto parts = priceMove(made, addends, *other->second);
+      auto whole = priceMove(made, addends, tensors[made].view);
+      return tensors[made].name + " becomes " +
+             layout::toString(*other->second, mesh) + ", for it is " +
+             (isSum ? "" : "of ") + "a sum and nothing else says how it lies" +
+             (isSum && parts && whole ? layout::describe(*parts, *whole) : "");
     });
-    tensors[made].view = taken;
-    for (size_t i = 0; passesOn(node) && i < node.operands.size(); ++i) {
-      const int operand = node.operands[i];
-      if (operand < 0)
-        continue;
-      std::optional<View> above = viewAbove(node, i, taken);
-      auto [known, isNew] = views.try_emplace(operand, above);
-      if (!isNew && known->second != above)
-        known->second = std::nullopt;
-    }
+    tensors[made].view = *other->second;
   }
 }
 
@@ -477,12 +533,16 @@ void Propagation::findDisputes(const std::vector<Proposal> &proposals) {
           for (int64_t d = p.firstDim; d < p.firstDim + p.to.span; ++d)
             disputed[p.tensor][d] = true;
           say(p.tensor, false, [&] {
+            auto its = viewWith(p), others = viewWith(*other.first);
+            auto moved = its && others ? priceMove(p.tensor, *its, *others)
+                                       : std::nullopt;
             return tensors[p.tensor].name + " dimension " +
                    std::to_string(p.firstDim) + " does not become " +
                    describe(p) + ": another use wants " +
                    layout::toString(other.first->to.product, mesh) +
                    " in dimension " + std::to_string(other.first->firstDim) +
-                   ", and as it is it serves both";
+                   ", and as it is it serves both" +
+                   (moved ? layout::describe(Price(), *moved) : "");
           });
         }
       }
@@ -548,32 +608,59 @@ std::optional<Dim> Propagation::roundToOutermost(const Dim &flat,
   return layout::canonicalize(view, {extent}, mesh).dims[0];
 }
 
+/// The dimensions of `view` that `span` dimensions of a tensor from `begin` on
+/// are: the first, and the one behind the last.
+static std::optional<std::pair<size_t, size_t>>
+findDims(const View &view, int64_t begin, int64_t span) {
+  size_t from = 0;
+  int64_t first = 0;
+  bool aligned = false;
+  for (size_t d = 0; d < view.dims.size(); ++d) {
+    if (first == begin)
+      from = d, aligned = true;
+    first += view.dims[d].span;
+    if (first == begin + span && aligned)
+      return std::pair(from, d + 1);
+  }
+  return std::nullopt;
+}
+
+std::optional<View> Propagation::viewWith(const Proposal &proposal) const {
+  const Tensor &tensor = tensors[proposal.tensor];
+  View view = tensor.view;
+  auto dims = findDims(view, proposal.firstDim, proposal.to.span);
+  if (!dims)
+    return std::nullopt;
+  for (Dim &dim : view.dims)
+    dim.product =
+        layout::gathered(dim.product, layout::axesOf(proposal.to.product));
+  auto at = view.dims.erase(view.dims.begin() + dims->first,
+                            view.dims.begin() + dims->second);
+  view.dims.insert(at, proposal.to);
+  return view;
+}
+
 bool Propagation::take(const Proposal &proposal) {
   Tensor &tensor = tensors[proposal.tensor];
   int64_t end = proposal.firstDim + proposal.to.span;
-  // The view dimensions that the proposal replaces.
-  size_t from = 0, to = 0;
-  int64_t first = 0;
-  bool aligned = false;
-  for (size_t d = 0; d < tensor.view.dims.size(); ++d) {
-    if (first == proposal.firstDim)
-      from = d, aligned = true;
-    first += tensor.view.dims[d].span;
-    if (first == end && aligned) {
-      to = d + 1;
-      break;
-    }
-  }
-  if (!aligned || to <= from)
+  auto replaced = findDims(tensor.view, proposal.firstDim, proposal.to.span);
+  if (!replaced)
     return false;
+  const auto [from, to] = *replaced;
   if (to == from + 1 && tensor.view.dims[from] == proposal.to)
     return false;
 
   auto refuse = [&](const char *reason, const Product &of = {}) {
     say(proposal.tensor, false, [&] {
+      const bool makes = producers[proposal.tensor] == proposal.node;
+      auto wanted = viewWith(proposal);
+      auto moved = !wanted ? std::nullopt
+                   : makes ? priceMove(proposal.tensor, *wanted, tensor.view)
+                           : priceMove(proposal.tensor, tensor.view, *wanted);
       return tensor.name + " dimension " + std::to_string(proposal.firstDim) +
              " does not become " + describe(proposal) + ": " + reason +
-             (of.empty() ? "" : layout::toString(of, mesh));
+             (of.empty() ? "" : layout::toString(of, mesh)) +
+             (moved ? "; it moves: " + layout::describe(*moved) : "");
     });
     return false;
   };

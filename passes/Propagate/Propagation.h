@@ -25,7 +25,8 @@
 //
 // Where nothing says how a value that the function returns shall lie, and it is
 // summed over devices, each device keeps a part: a reduce-scatter moves half of
-// what an all-reduce does. Not so a small one: its all-reduce goes with others.
+// what an all-reduce does. So it does of a product of such a sum, of which it
+// then computes a part. Not so a small one: its all-reduce goes with others.
 // Arguments stay as they are for it.
 //
 // Two uses of a value may want different splits of it. A value that costs
@@ -146,6 +147,8 @@ private:
 
   class ByRule;
 
+  std::optional<layout::Price> priceMove(int tensor, const layout::View &from,
+                                         const layout::View &to) const;
   Status runToEnd(int64_t priority, int64_t &roundsLeft);
   bool roundForward(int64_t priority);
   bool roundBackward(int64_t priority);
@@ -167,9 +170,15 @@ private:
     /// Which may lie otherwise with it, it first, each before what it is made
     /// of: nothing else uses them.
     std::vector<int> tensors;
+    std::set<int> sums;       ///< of these
+    bool behindLoops = false; ///< an op between splits some loops only
   };
   /// Of what a tensor is made last.
   Sum findSum(int tensor) const;
+  /// How what `tensor` is made of lies, as far as its sums, if it lies as
+  /// `view`; none where uses differ.
+  std::map<int, std::optional<layout::View>>
+  viewsAbove(const Sum &sum, int tensor, const layout::View &view) const;
   /// Splits a sum that is returned over the devices that have its addends.
   void scatterReturned(int tensor);
   /// Whether a box stays as its operand lies; see KeepBoxes.cpp.
@@ -187,6 +196,9 @@ private:
   void proposeByView(int node, int source, int target, const ViewMap &map,
                      int64_t priority, std::vector<Proposal> &proposals) const;
   bool take(const Proposal &proposal);
+  /// The view of its tensor with what it proposes, other dimensions without the
+  /// axes of that; nothing if it begins or ends inside of one.
+  std::optional<layout::View> viewWith(const Proposal &proposal) const;
   /// Whether `a` and `b`, to one tensor, exclude each other.
   bool exclude(const Proposal &a, const Proposal &b) const;
   /// Marks the dimensions of tensors that stay as they are because uses differ.
@@ -208,7 +220,7 @@ private:
 
   bool explain;
   layout::Mesh mesh;
-  layout::Plans plans;
+  mutable layout::Plans plans; ///< each made once
   std::vector<Tensor> tensors;
   std::vector<Node> nodes;
   std::vector<std::vector<int>> nodesOfTensor;

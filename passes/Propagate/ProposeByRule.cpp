@@ -21,8 +21,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <map>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -83,12 +81,9 @@ private:
   void assign(int factor, Dim dim, const Candidate &candidate,
               Assignment &to) const;
   bool isFree(const Candidate &flat, const Assignment &assignment) const;
-  /// The seconds of the op and of the moves around it; nothing where views are
-  /// none of factors.
-  std::optional<double> price(const Assignment &assignment) const;
-  std::optional<double> priceMove(int tensor, const View &from,
-                                  const View &to) const;
-  std::optional<double> priceAgain(int tensor, const View &needs) const;
+  /// Of the op and of the moves around it; nothing where its boxes move.
+  std::optional<layout::Price> price(const Assignment &assignment) const;
+  std::optional<layout::Price> priceAgain(int tensor, const View &needs) const;
   std::optional<Dim> compose(const Assignment &assignment,
                              const layout::DimFactors &factors) const;
   View viewOf(const Assignment &assignment,
@@ -108,8 +103,12 @@ private:
   const Node &node;
   const layout::Rule &rule;
   const Direction direction;
-  void explain(const Loss &loss, std::optional<double> seconds,
-               const std::map<const Candidate *, double> &otherwise);
+  static std::tuple<int64_t, bool, bool> rankOf(const Candidate &c) {
+    return {c.priority, c.rounded, c.shifted};
+  }
+  static std::vector<const Candidate *>
+  reversed(std::vector<const Candidate *> order, const Loss &loss);
+  void explain(const Loss &loss, const std::vector<const Candidate *> &order);
 
   std::vector<Candidate> candidates;
   Assignment best;
@@ -397,6 +396,21 @@ Propagation::ByRule::compose(const Assignment &assignment,
                           : mergeFactors(dims, factors, rule, graph.mesh);
 }
 
+/// The dimension at which those of `factors` begin.
+static std::optional<size_t>
+findFlat(const std::vector<int> &factors, size_t span,
+         const std::vector<layout::DimFactors> &factorsOfDims) {
+  for (size_t d = 0; d + span <= factorsOfDims.size(); ++d) {
+    std::vector<int> found;
+    for (size_t i = d; i < d + span; ++i)
+      found.insert(found.end(), factorsOfDims[i].begin(),
+                   factorsOfDims[i].end());
+    if (found == factors)
+      return d;
+  }
+  return std::nullopt;
+}
+
 /// What a tensor of these factors would lie as, a dimension that is not split
 /// whole.
 View Propagation::ByRule::viewOf(const Assignment &assignment,
@@ -405,23 +419,26 @@ View Propagation::ByRule::viewOf(const Assignment &assignment,
   for (size_t d = 0; d < factorsOfDims.size(); ++d)
     if (auto dim = compose(assignment, factorsOfDims[d]))
       view.dims[d] = std::move(*dim);
+  for (const Candidate *flat : assignment.flats)
+    if (auto at = findFlat(flat->factors, flat->dim.span, factorsOfDims)) {
+      // The dimensions of one flat(k) before it are one by now.
+      size_t d = 0;
+      for (size_t first = 0; first < *at; ++d)
+        first += view.dims[d].span;
+      view.dims.erase(view.dims.begin() + d + 1,
+                      view.dims.begin() + d + flat->dim.span);
+      view.dims[d] = flat->dim;
+    }
   return view;
-}
-
-std::optional<double> Propagation::ByRule::priceMove(int tensor,
-                                                     const View &from,
-                                                     const View &to) const {
-  const Tensor &moved = graph.tensors[tensor];
-  auto plan = graph.plans.get(moved.typical, moved.elementBytes, from, to);
-  return plan ? std::optional((*plan)->chosen.cost.seconds) : std::nullopt;
 }
 
 /// What a broadcast's result costs where it lies as `needs`: it is made again
 /// there, and what it is made of moves. Nothing for others.
-std::optional<double> Propagation::ByRule::priceAgain(int tensor,
-                                                      const View &needs) const {
+std::optional<layout::Price>
+Propagation::ByRule::priceAgain(int tensor, const View &needs) const {
   const int producer = graph.producers[tensor];
-  if (producer < 0 || graph.nodes[producer].forward)
+  if (producer < 0 || graph.nodes[producer].forward ||
+      needs.dims.size() != graph.tensors[tensor].shape.size())
     return std::nullopt;
   const Node &maker = graph.nodes[producer];
   if (maker.results.size() != 1)
@@ -445,13 +462,11 @@ std::optional<double> Propagation::ByRule::priceAgain(int tensor,
   }
   if (source < 0 || at.dims.size() == made.size())
     return std::nullopt;
-  return priceMove(source, graph.tensors[source].view, at);
+  return graph.priceMove(source, graph.tensors[source].view, at);
 }
 
-std::optional<double>
+std::optional<layout::Price>
 Propagation::ByRule::price(const Assignment &assignment) const {
-  if (!assignment.flats.empty())
-    return std::nullopt;
   std::vector<layout::Product> products;
   for (size_t f = 0; f < rule.factors.size(); ++f) {
     if (assignment.chosen[f] && assignment.chosen[f]->shifted)
@@ -460,7 +475,16 @@ Propagation::ByRule::price(const Assignment &assignment) const {
                            ? assignment.products[f]->product
                            : layout::Product{layout::Factor::rest()});
   }
-  double seconds = 0;
+  int64_t parts = 1;
+  for (const Candidate *flat : assignment.flats)
+    parts *= layout::sizeOf(layout::axesOf(flat->dim.product));
+  layout::Price sum;
+  auto add = [&](std::optional<layout::Price> moved) {
+    if (!moved)
+      return false;
+    sum += *moved;
+    return true;
+  };
   std::vector<layout::OpTensor> operands, results;
   for (size_t i = 0; i < node.operands.size(); ++i) {
     if (node.operands[i] < 0)
@@ -470,14 +494,13 @@ Propagation::ByRule::price(const Assignment &assignment) const {
     operands.push_back({tensor.typical, tensor.elementBytes, needs});
     if (rule.uses[i] == layout::Use::Unread)
       continue;
-    std::optional<double> moved =
-        priceMove(node.operands[i], tensor.view, needs);
-    if (!moved)
+    auto moved = graph.priceMove(node.operands[i], tensor.view, needs);
+    if (moved && moved->seconds > 0)
+      if (auto again = priceAgain(node.operands[i], needs);
+          again && again->seconds < moved->seconds)
+        moved = again;
+    if (!add(moved))
       return std::nullopt;
-    if (*moved > 0)
-      if (auto again = priceAgain(node.operands[i], needs))
-        moved = std::min(*moved, *again);
-    seconds += *moved;
   }
   for (size_t i = 0; i < node.results.size(); ++i) {
     if (node.results[i] < 0)
@@ -491,13 +514,25 @@ Propagation::ByRule::price(const Assignment &assignment) const {
       if (std::vector<SubAxis> axes = layout::axesOf(products[f]);
           !axes.empty() && rule.makesPartial(f, i))
         gets.partial.push_back({std::move(axes), rule.factors[f].combiner});
-    std::optional<double> moved = priceMove(node.results[i], gets, lies);
-    if (!moved)
+    if (!add(graph.priceMove(node.results[i], gets, lies)))
       return std::nullopt;
-    seconds += *moved;
   }
-  return seconds + layout::opSeconds(rule, products, 1, operands, results,
-                                     graph.mesh, graph.plans.getMachine());
+  sum.seconds += layout::opSeconds(rule, products, parts, operands, results,
+                                   graph.mesh, graph.plans.getMachine());
+  return sum;
+}
+
+/// `order`, which led to `loss`, with the loser before the winner and all of
+/// its own rank.
+std::vector<const Propagation::ByRule::Candidate *>
+Propagation::ByRule::reversed(std::vector<const Candidate *> order,
+                              const Loss &loss) {
+  std::erase(order, loss.loser);
+  auto at = std::find_if(order.begin(), order.end(), [&](auto *c) {
+    return c == loss.winner || rankOf(*c) == rankOf(*loss.loser);
+  });
+  order.insert(at, loss.loser);
+  return order;
 }
 
 /// By rank, or with one that gives way to its rivals before them, whichever
@@ -505,9 +540,6 @@ Propagation::ByRule::price(const Assignment &assignment) const {
 /// at the least, it is left to other tensors as long as these may say
 /// something.
 void Propagation::ByRule::choose() {
-  auto rank = [](const Candidate *c) {
-    return std::tuple(c->priority, c->rounded, c->shifted);
-  };
   std::vector<const Candidate *> order;
   for (const Candidate &candidate : candidates)
     order.push_back(&candidate);
@@ -516,49 +548,48 @@ void Propagation::ByRule::choose() {
     return;
 
   const std::vector<Loss> losses = best.losses;
-  const std::optional<double> byRank = price(best);
+  // Flat dimensions go by rank.
+  std::optional<layout::Price> byRank;
+  if (best.flats.empty())
+    byRank = price(best);
   const double latency = graph.plans.getMachine().alpha;
-  std::optional<double> least = byRank;
-  std::map<const Candidate *, double> otherwise;
+  double least = byRank ? byRank->seconds : 0;
+  std::vector<const Candidate *> bestOrder = order;
   std::set<const Candidate *> contested, tried;
-  for (const auto &[loser, winner, left] : losses) {
-    if (!byRank || rank(loser) != rank(winner) || !tried.insert(loser).second)
+  for (const Loss &loss : losses) {
+    const auto &[loser, winner, left] = loss;
+    if (!byRank || rankOf(*loser) != rankOf(*winner) ||
+        !tried.insert(loser).second)
       continue;
-    std::vector<const Candidate *> other = order;
-    std::erase(other, loser);
-    other.insert(std::find_if(other.begin(), other.end(),
-                              [&](auto *c) { return rank(c) == rank(loser); }),
-                 loser);
+    std::vector<const Candidate *> other = reversed(order, loss);
     Assignment assignment = assign(other);
-    std::optional<double> seconds = price(assignment);
-    if (!seconds)
+    std::optional<layout::Price> price = this->price(assignment);
+    if (!price || !assignment.flats.empty())
       continue;
-    otherwise[loser] = *seconds;
-    otherwise.try_emplace(winner, *byRank);
-    if (layout::isLess(*seconds, *least)) {
+    if (layout::isLess(price->seconds, least)) {
       best = std::move(assignment);
-      least = seconds;
+      bestOrder = std::move(other);
+      least = price->seconds;
     }
-    if (std::abs(*seconds - *byRank) < latency)
+    if (std::abs(price->seconds - byRank->seconds) < latency)
       contested.insert({loser, winner});
   }
-  if (!contested.empty() && !graph.breakTies && *byRank - *least < latency) {
+  if (!contested.empty() && !graph.breakTies &&
+      byRank->seconds - least < latency) {
     graph.tied.insert(index);
     std::erase_if(order, [&](auto *c) { return contested.contains(c); });
     best = assign(order);
   } else if (direction == Direction::Forward) {
     for (const Loss &loss : best.losses)
-      explain(loss, least, otherwise);
+      explain(loss, bestOrder);
   }
 }
 
-void Propagation::ByRule::explain(
-    const Loss &loss, std::optional<double> seconds,
-    const std::map<const Candidate *, double> &otherwise) {
+void Propagation::ByRule::explain(const Loss &loss,
+                                  const std::vector<const Candidate *> &order) {
   const auto &[loser, winner, left] = loss;
-  if (!graph.conflicts.insert({index, loser->source, loser->first}).second)
-    return;
-  if (!graph.explain)
+  if (!graph.explain ||
+      !graph.conflicts.insert({index, loser->source, loser->first}).second)
     return;
   std::string text =
       graph.tensors[loser->source].name + " dimension " +
@@ -570,12 +601,9 @@ void Propagation::ByRule::explain(
            : " but as " + layout::toString(left.product, graph.mesh)) +
       ", whose loops " + layout::toString(winner->dim.product, graph.mesh) +
       " of " + graph.tensors[winner->source].name + " splits";
-  if (auto other = otherwise.find(loser); other != otherwise.end()) {
-    char costs[64];
-    std::snprintf(costs, sizeof costs, ": %.4g us, %.4g us otherwise",
-                  *seconds * 1e6, other->second * 1e6);
-    text += costs;
-  }
+  auto chosen = price(best), other = price(assign(reversed(order, loss)));
+  if (chosen && other)
+    text += layout::describe(*chosen, *other);
   graph.log.push_back({loser->source, false, std::move(text)});
 }
 
@@ -625,14 +653,8 @@ void Propagation::ByRule::proposeTo(int target,
       add(target, d, *dim, *source, proposals);
   }
   for (const Candidate *flat : best.flats)
-    for (size_t d = 0; d + flat->dim.span <= factorsOfDims.size(); ++d) {
-      std::vector<int> factors;
-      for (int64_t i = 0; i < flat->dim.span; ++i)
-        factors.insert(factors.end(), factorsOfDims[d + i].begin(),
-                       factorsOfDims[d + i].end());
-      if (factors == flat->factors)
-        add(target, d, flat->dim, *flat, proposals);
-    }
+    if (auto d = findFlat(flat->factors, flat->dim.span, factorsOfDims))
+      add(target, *d, flat->dim, *flat, proposals);
 }
 
 void Propagation::ByRule::propose(std::vector<Proposal> &proposals) const {

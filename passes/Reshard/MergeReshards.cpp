@@ -71,14 +71,8 @@ std::optional<MergeReshards::Kind> MergeReshards::getKind(ReshardOp step) {
 }
 
 static bool isFromPeerToPeer(ReshardOp step) {
-  switch (step.getPlanAttr().getKind()) {
-  case StepKind::Permute:
-  case StepKind::AllToAll:
-  case StepKind::Exchange:
-    return true;
-  default:
-    return false;
-  }
+  return layout::isFromPeerToPeer(
+      static_cast<layout::Step::Kind>(step.getPlanAttr().getKind()));
 }
 
 /// Whether `op` makes one value of one, element by element or in place.
@@ -135,33 +129,20 @@ static StepAttr getMerged(ArrayRef<ReshardOp> steps) {
 
 /// What the device with the most sends or receives in steps from peer to peer
 /// that go together; nothing for steps of other kinds, in which each device
-/// does as much, and for many devices, which take long to look at.
+/// does as much.
 static std::optional<int64_t> getBusiest(ArrayRef<ReshardOp> steps,
                                          Moves &moves) {
-  constexpr int64_t kMaxDevices = 64;
-  const layout::Mesh &mesh =
-      ReshardOp(steps.front()).getPlanAttr().getMesh().getMesh();
-  if (!isFromPeerToPeer(steps.front()) || mesh.numDevices() > kMaxDevices)
+  if (!isFromPeerToPeer(steps.front()))
     return std::nullopt;
-  int64_t most = 0;
-  for (int64_t rank = 0; rank < mesh.numDevices(); ++rank) {
-    int64_t sent = 0, received = 0;
-    for (ReshardOp step : steps) {
-      Value from = step.getInputs()[0];
-      layout::Shape shape = moves.getMaxShape(from);
-      layout::Transfers transfers = layout::expandTransfers(
-          layout::instantiate(getView(from).getView(), shape),
-          layout::instantiate(getView(step.getResult(0)).getView(), shape),
-          shape, mesh, rank);
-      int64_t bytes = ExtentAnalysis::getElementBytes(from);
-      for (const layout::PeerBoxes &peer : transfers.sends)
-        sent += peer.elements * bytes;
-      for (const layout::PeerBoxes &peer : transfers.receives)
-        received += peer.elements * bytes;
-    }
-    most = std::max({most, sent, received});
+  std::vector<layout::Move> all;
+  for (ReshardOp step : steps) {
+    Value from = step.getInputs()[0];
+    all.push_back(
+        {moves.getMaxShape(from), ExtentAnalysis::getElementBytes(from),
+         getView(from).getView(), getView(step.getResult(0)).getView()});
   }
-  return most;
+  return layout::busiestBytes(
+      all, ReshardOp(steps.front()).getPlanAttr().getMesh().getMesh());
 }
 
 /// One step in place of `steps`, before `user`; false if there is but one.
@@ -176,12 +157,15 @@ bool MergeReshards::merge(ArrayRef<ReshardOp> steps, Operation *user,
     inputs.push_back(step.getInputs()[0]);
     results.push_back(step.getResult(0));
     places.push_back(step.getLoc());
-    remark::passed(step.getLoc(), remark::RemarkOpts::name("together")
-                                      .category(getArgument())
-                                      .function(getOperation().getName()))
-        << remark::metric("kind",
-                          layout::toString(static_cast<layout::Step::Kind>(
-                              step.getPlanAttr().getKind())));
+    auto together =
+        remark::passed(step.getLoc(), remark::RemarkOpts::name("together")
+                                          .category(getArgument())
+                                          .function(getOperation().getName()));
+    together << remark::metric("kind",
+                               layout::toString(static_cast<layout::Step::Kind>(
+                                   step.getPlanAttr().getKind())));
+    if (auto move = step->getAttrOfType<IntegerAttr>(kMoveAttr))
+      together << remark::metric("move", move.getInt());
     bytes += bytesOf(step.getInputs()[0], moves);
   }
   std::optional<int64_t> busiest = getBusiest(steps, moves);
@@ -242,6 +226,7 @@ void MergeReshards::runOnContract() {
         waiting[*kind].push_back(step);
     }
   }
+  getOperation().walk([](ReshardOp step) { step->removeAttr(kMoveAttr); });
   if (!changed)
     markAllAnalysesPreserved(); // and nothing is verified again
 }

@@ -265,6 +265,8 @@ private:
                                      Moves &moves);
   void report(ReshardOp op, const View &from, const View &to,
               const layout::Plan &plan, const layout::Mesh &mesh);
+
+  int64_t planned = 0; ///< moves
 };
 } // namespace
 
@@ -320,7 +322,8 @@ void PlanReshards::report(ReshardOp op, const View &from, const View &to,
       << remark::metric("bound", plan.lowerBoundBytes)
       << remark::metric("copies", cost.copies)
       << remark::metric("us", cost.seconds * 1e6)
-      << remark::metric("loser", loser);
+      << remark::metric("steps", plan.chosen.steps.size())
+      << remark::metric("move", planned) << remark::metric("loser", loser);
 }
 
 LogicalResult PlanReshards::planOne(OpBuilder &builder, ReshardOp op,
@@ -333,9 +336,10 @@ LogicalResult PlanReshards::planOne(OpBuilder &builder, ReshardOp op,
                      RankedTensorType type, const std::string &loser) {
     auto attr = StepAttr::get(op.getContext(), kind, source.getMesh(), axes,
                               builder.getStringAttr(loser));
-    moved = ReshardOp::create(builder, op.getLoc(), TypeRange{type},
-                              ValueRange{moved}, attr)
-                .getResult(0);
+    auto step = ReshardOp::create(builder, op.getLoc(), TypeRange{type},
+                                  ValueRange{moved}, attr);
+    step->setAttr(kMoveAttr, builder.getI64IntegerAttr(planned));
+    moved = step.getResult(0);
   };
 
   moved = from;
@@ -387,6 +391,7 @@ void PlanReshards::runOnContract() {
   FailureOr<Moves> moves = Moves::get(getOperation());
   if (failed(moves))
     return signalPassFailure();
+  planned = 0;
   llvm::SmallVector<ReshardOp> reshards;
   getOperation().walk([&](ReshardOp op) {
     if (!op.getPlanAttr())
@@ -401,6 +406,7 @@ void PlanReshards::runOnContract() {
                          cast<RankedTensorType>(to.getType()), moved, *moves)))
         return signalPassFailure();
       results.push_back(moved);
+      ++planned;
     }
     op.replaceAllUsesWith(results);
     op.erase();

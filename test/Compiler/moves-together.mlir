@@ -12,10 +12,10 @@
 !f = tensor<12x6xf32>
 !c = tensor<20x6xf32, #tv.view<#m, [did(tp) * _, _]>>
 !w = tensor<20x6xf32, #tv.view<#m, [_, _]>>
-func.func @main(%a: !a, %b: !b, %h: !h) -> (!c, !c, !w) {
+func.func @main(%a: !a, %b: !b, %g: !a, %h: !h) -> (!c, !c, !w) {
   %c = tv.concat %a, %b dim 0 : (!a, !b) -> !c
   %f = tv.cast %h : (!h) -> !f
-  %n = tv.neg %a : (!a) -> !a
+  %n = tv.neg %g : (!a) -> !a
   %d = tv.concat %n, %f dim 0 : (!a, !f) -> !c
   %w = tv.constrain %d : (!c) -> !w to #tv.view<#m, [_, _]>
   return %c, %d, %w : !c, !c, !w

@@ -45,10 +45,32 @@ func.func @main(%x: !x, %w: tensor<512x1024xf32>, %r: !y) -> !y {
 !w = tensor<512x1024xf32>
 !v = tensor<4x1024xf32>
 !z = tensor<1024x4xf32>
-func.func @main(%x: !x, %w: !w, %u: !w, %v: !v, %t: tensor<512x512xf32>) -> (!y, !y, !yw, !z) {
+func.func @main(%x: !x, %w: !w, %u: !w, %v: !v, %t: tensor<512x512xf32>) -> (!y, !y, !yw, !z, tensor<f32>) {
   %a = tv.linear %x, %w : (!x, !w) -> !y
   %b = tv.linear %a, %t : (!y, tensor<512x512xf32>) -> !y
   %c = tv.linear %x, %u : (!x, !w) -> !yw
   %d = tv.linear %x, %v : (!x, !v) -> !z
-  return %a, %b, %c, %d : !y, !y, !yw, !z
+  %e = tv.reduce max %a dims [0, 1] : (!y) -> tensor<f32>
+  return %a, %b, %c, %d, %e : !y, !y, !yw, !z, tensor<f32>
+}
+
+// -----
+
+// A product of a sum is of its rows, where each device has some.
+// CHECK-LABEL: @main
+// CHECK: comm.reduce_scatter
+// CHECK-NEXT: tv.linear
+// CHECK-NEXT: return
+// RAN tp=1: nothing
+// RAN tp=2: reduce-scatter 1048576 bytes 0 copies
+// RAN tp=3: reduce-scatter 1400832 bytes 0 copies
+// RAN tp=4: reduce-scatter 1572864 bytes 0 copies
+#m = #tv.mesh<tp = 2>
+!x = tensor<1024x1024xf32, #tv.view<#m, [_, did(tp) * _]>>
+!y = tensor<1024x512xf32>
+!u = tensor<512x512xf32>
+func.func @main(%x: !x, %w: tensor<512x1024xf32>, %u: !u) -> !y {
+  %p = tv.linear %x, %w : (!x, tensor<512x1024xf32>) -> !y
+  %y = tv.linear %p, %u : (!y, !u) -> !y
+  return %y : !y
 }

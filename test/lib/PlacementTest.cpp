@@ -7,10 +7,11 @@
 //===----------------------------------------------------------------------===//
 //
 // test-placement says in a remark what each function takes: its ops, and its
-// reshards one by one. With `best` it says instead what the function, bound but
-// not propagated, takes under the best of all placements. A placement divides
-// each op in one way: each digit of the mesh (4 is two of 2) splits one loop,
-// in every order, or none, or keeps operands partial. Between ops values move.
+// reshards, those of one op's operands together. With `best` it says instead
+// what the function, bound but not propagated, takes under the best of all
+// placements. A placement divides each op in one way: each digit of the mesh (4
+// is two of 2) splits one loop, in every order, or none, or keeps operands
+// partial. Between ops values move, one by one.
 //
 // What an op costs depends on how its operands come, so the best is found value
 // by value. This needs a tree: at most one value, an argument or not, may have
@@ -347,18 +348,35 @@ struct TestPlacementPass
       FailureOr<Placement> placement = getActualPlacement(&op);
       if (failed(placement))
         return failure();
-      if (!isa<ReshardOp>(op)) {
+      // A reshard that serves one op is priced with it.
+      std::vector<OperandMove> together;
+      auto add = [&](ReshardOp move) {
+        Value from = move.getInputs()[0];
+        together.push_back({from, placesOf(from), placesOf(move.getResult(0))});
+      };
+      auto serves = [](Value value) {
+        auto move = value.getDefiningOp<ReshardOp>();
+        return move && value.hasOneUse() ? move : ReshardOp();
+      };
+      if (auto move = dyn_cast<ReshardOp>(op)) {
+        Value result = move.getResult(0);
+        if (result.hasOneUse() &&
+            !isa<ReshardOp, func::ReturnOp>(*result.user_begin()))
+          continue;
+        add(move);
+      } else {
         sum += getWork(&op, *placement, *moves);
+        for (Value operand : op.getOperands())
+          if (ReshardOp move = serves(operand))
+            add(move);
+      }
+      if (together.empty())
         continue;
-      }
-      for (auto [value, from, to] : llvm::zip_equal(
-               op.getOperands(), placement->operands, placement->results)) {
-        Result<double> seconds =
-            moves->seconds(value, from, to, getView(value).getLayoutMesh());
-        if (!seconds)
-          return op.emitError() << seconds.message();
-        sum += *seconds;
-      }
+      Result<layout::Price> price = moves->price(
+          together, getView(op.getResult(0)).getLayoutMesh(), kNever);
+      if (!price)
+        return op.emitError() << price.message();
+      sum += price->seconds;
     }
     return sum;
   }

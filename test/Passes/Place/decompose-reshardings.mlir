@@ -436,6 +436,27 @@ func.func @concat_across_shard_edges(%x: tensor<7x3xf32, #s>, %z: tensor<3x3xf32
 
 // -----
 
+// What moves for one op moves together: rows and columns go to their places among the
+// columns at once, where the first would become rows and the result columns again if each
+// move took its own latency, or the bytes of the busiest device.
+// CHECK-LABEL: @operands_move_together
+// CHECK-NOT: comm.
+// CHECK-DAG: %[[A:.*]] = comm.all_to_all %arg0 {{.*}}[8, did(tp) * 4]
+// CHECK-DAG: %[[B:.*]] = comm.all_to_all %arg1 {{.*}}[8, (did(tp) * 2 | 3:8) * 2]
+// CHECK: tv.concat %[[A]], %[[B]]
+// CHECK-NOT: comm.
+// CHECK: return
+#m = #tv.mesh<tp = 4>
+!a = tensor<8x6xf32, #tv.view<#m, [did(tp) * 2, 6]>>
+!b = tensor<8x9xf32, #tv.view<#m, [8, did(tp) * 3]>>
+!c = tensor<8x15xf32, #tv.view<#m, [8, did(tp) * 4]>>
+func.func @operands_move_together(%a: !a, %b: !b) -> !c {
+  %c = tv.concat %a, %b dim 1 : (!a, !b) -> !c
+  return %c : !c
+}
+
+// -----
+
 #m = #tv.mesh<x = 2, y = 2>
 #s = #tv.view<#m, [did(x) * 8, 6], partial = [y : sum]>
 #o = #tv.view<#m, [did(x) * 2, did(y) * 3]>

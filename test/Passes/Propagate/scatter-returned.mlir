@@ -87,3 +87,33 @@ func.func @beside(%x: !x, %v: !w, %w: !w, %r: !y, %g: tensor<1048576xf32>) -> !y
   %z = tv.add %s, %n : (!y, !y) -> !y
   return %z : !y
 }
+
+// -----
+
+// A product of a sum is computed by rows, which are a part of the sum; not where only its
+// columns can be cut, of which the sum has none.
+// CHECK: [[LOGITS:!t3x1048576xf32[_0-9]*]] = tensor<3x1048576xf32, #tv.view<#mesh, [3, 1048576]>>
+// CHECK: [[FEW:!t3x4096xf32[_0-9]*]] = tensor<3x4096xf32, #tv.view<#mesh, [3, 4096]>>
+// CHECK: [[ROWS:!t4096x4096xf32[_0-9]*]] = tensor<4096x4096xf32, #tv.view<#mesh, [did(tp) * 1024, 4096]>>
+// CHECK-LABEL: @behind_a_product
+// CHECK: tv.linear {{.*}} -> [[ROWS]]
+// CHECK: tv.rms_norm {{.*}} -> [[ROWS]]
+// CHECK: tv.linear {{.*}} -> [[ROWS]]
+// CHECK: tv.linear {{.*}} -> [[FEW]]
+// CHECK: tv.linear {{.*}} -> [[LOGITS]]
+#m = #tv.mesh<tp = 4>
+!x = tensor<4096x4096xf32, #tv.view<#m, [_, did(tp) * _]>>
+!y = tensor<4096x4096xf32>
+!g = tensor<4096xf32>
+!few = tensor<3x4096xf32, #tv.view<#m, [_, did(tp) * _]>>
+!f = tensor<3x4096xf32>
+!v = tensor<1048576x4096xf32>
+!l = tensor<3x1048576xf32>
+func.func @behind_a_product(%x: !x, %w: !x, %g: !g, %u: !y, %few: !few, %v: !v) -> (!y, !l) {
+  %y = tv.linear %x, %w : (!x, !x) -> !y
+  %n = tv.rms_norm %y, %g epsilon(1.0e-5) : (!y, !g) -> !y
+  %z = tv.linear %n, %u : (!y, !y) -> !y
+  %f = tv.linear %few, %w : (!few, !x) -> !f
+  %l = tv.linear %f, %v : (!f, !v) -> !l
+  return %z, %l : !y, !l
+}

@@ -214,3 +214,78 @@ func.func @addends(%x: !p) -> (!g, !gt) {
   %1 = tv.reshard %t : (!pt) -> !gt
   return %0, %1 : !g, !gt
 }
+
+// -----
+
+#m = #tv.mesh<tp = 2>
+#p = #tv.view<#m, [8, 4], partial = [tp : sum]>
+#w = #tv.view<#m, [8, 4]>
+#s = #tv.view<#m, [did(tp) * 4, 4]>
+
+// A sum that one use needs whole and another in part is made whole, and cut for nothing.
+// CHECK-LABEL: @whole_and_part
+// CHECK-NEXT: %[[W:.*]] = tv.reshard %arg0 : {{.*}}partial = [tp : sum]>>) -> tensor<8x4xf32, {{.*}}[8, 4]>>
+// CHECK-NEXT: %[[S:.*]] = tv.reshard %[[W]] : {{.*}} -> tensor<8x4xf32, {{.*}}[did(tp) * 4, 4]>>
+// CHECK-NEXT: return %[[S]], %[[W]]
+func.func @whole_and_part(%x: tensor<8x4xf32, #p>) -> (tensor<8x4xf32, #s>, tensor<8x4xf32, #w>) {
+  %0 = tv.reshard %x : (tensor<8x4xf32, #p>) -> tensor<8x4xf32, #s>
+  %1 = tv.reshard %x : (tensor<8x4xf32, #p>) -> tensor<8x4xf32, #w>
+  return %0, %1 : tensor<8x4xf32, #s>, tensor<8x4xf32, #w>
+}
+
+// So is one of which a part became whole only later.
+// CHECK-LABEL: @whole_from_part
+// CHECK-NEXT: %[[W:.*]] = tv.reshard %arg0 : {{.*}}partial = [tp : sum]>>) -> tensor<8x4xf32, {{.*}}[8, 4]>>
+// CHECK-NEXT: %[[S:.*]] = tv.reshard %[[W]] : {{.*}} -> tensor<8x4xf32, {{.*}}[did(tp) * 4, 4]>>
+// CHECK-NEXT: %[[E:.*]] = tv.exp %[[S]]
+// CHECK-NEXT: return %[[E]], %[[W]]
+func.func @whole_from_part(%x: tensor<8x4xf32, #p>) -> (tensor<8x4xf32, #s>, tensor<8x4xf32, #w>) {
+  %0 = tv.reshard %x : (tensor<8x4xf32, #p>) -> tensor<8x4xf32, #s>
+  %1 = tv.exp %0 : (tensor<8x4xf32, #s>) -> tensor<8x4xf32, #s>
+  %2 = tv.reshard %0 : (tensor<8x4xf32, #s>) -> tensor<8x4xf32, #w>
+  return %1, %2 : tensor<8x4xf32, #s>, tensor<8x4xf32, #w>
+}
+
+// What the user wrote is cut from nothing else, and nothing is cut from it.
+// CHECK-LABEL: @parts_the_user_wrote
+// CHECK-NEXT: tv.reshard %arg0 {tv.user_move}
+// CHECK-NEXT: tv.reshard %arg0 : {{.*}} -> tensor<8x4xf32, {{.*}}[8, 4]>>
+func.func @parts_the_user_wrote(%x: tensor<8x4xf32, #p>) -> (tensor<8x4xf32, #s>, tensor<8x4xf32, #w>) {
+  %0 = tv.reshard %x {tv.user_move} : (tensor<8x4xf32, #p>) -> tensor<8x4xf32, #s>
+  %1 = tv.reshard %x : (tensor<8x4xf32, #p>) -> tensor<8x4xf32, #w>
+  return %0, %1 : tensor<8x4xf32, #s>, tensor<8x4xf32, #w>
+}
+
+// What ops of one operand make is whole for one move of that operand, not for many.
+// CHECK-LABEL: @behind_ops_of_one_operand
+// CHECK-NEXT: %[[W:.*]] = tv.reshard %arg0 : {{.*}} -> tensor<8x4xf32, {{.*}}[8, 4]>>
+// CHECK-NEXT: %[[E:.*]] = tv.exp %[[W]]
+// CHECK-NEXT: %[[T:.*]] = tv.tanh %[[W]]
+// CHECK-NEXT: %[[C:.*]] = tv.cast %[[T]]
+// CHECK-NEXT: return %[[E]], %[[C]]
+func.func @behind_ops_of_one_operand(%x: tensor<8x4xf32, #s>) -> (tensor<8x4xf32, #w>, tensor<8x4xbf16, #w>) {
+  %0 = tv.exp %x : (tensor<8x4xf32, #s>) -> tensor<8x4xf32, #s>
+  %1 = tv.reshard %0 : (tensor<8x4xf32, #s>) -> tensor<8x4xf32, #w>
+  %2 = tv.tanh %x : (tensor<8x4xf32, #s>) -> tensor<8x4xf32, #s>
+  %3 = tv.cast %2 : (tensor<8x4xf32, #s>) -> tensor<8x4xbf16, #s>
+  %4 = tv.reshard %3 : (tensor<8x4xbf16, #s>) -> tensor<8x4xbf16, #w>
+  return %1, %4 : tensor<8x4xf32, #w>, tensor<8x4xbf16, #w>
+}
+
+// Where that is no less, each moves for itself: two of bf16 are no more than one of f32.
+// CHECK-LABEL: @behind_casts
+// CHECK-COUNT-2: tv.reshard {{.*}}bf16
+// CHECK: return
+#rows = #tv.view<#m, [did(tp) * 4096, 4096]>
+#whole = #tv.view<#m, [8192, 4096]>
+!f = tensor<8192x4096xf32, #rows>
+!h = tensor<8192x4096xbf16, #rows>
+!hw = tensor<8192x4096xbf16, #whole>
+func.func @behind_casts(%x: !f) -> (!hw, !hw) {
+  %0 = tv.cast %x : (!f) -> !h
+  %1 = tv.reshard %0 : (!h) -> !hw
+  %2 = tv.exp %x : (!f) -> !f
+  %3 = tv.cast %2 : (!f) -> !h
+  %4 = tv.reshard %3 : (!h) -> !hw
+  return %1, %4 : !hw, !hw
+}
