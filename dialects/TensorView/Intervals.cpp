@@ -388,29 +388,25 @@ std::optional<Interval> Rules::compute(Operation *op) {
   };
   auto isPoint = [](const Interval &of) { return of.low == of.high; };
   int64_t least, most;
-  if (isa<arith::AddIOp>(op)) {
-    if (__builtin_add_overflow(x->least, y->least, &least) ||
-        __builtin_add_overflow(x->most, y->most, &most))
+  if (isa<arith::AddIOp, arith::SubIOp>(op)) {
+    const bool isSum = isa<arith::AddIOp>(op);
+    auto fits = [&](int64_t of, int64_t with, int64_t &to) {
+      return isSum ? !__builtin_add_overflow(of, with, &to)
+                   : !__builtin_sub_overflow(of, with, &to);
+    };
+    if (!fits(x->least, isSum ? y->least : y->most, least) ||
+        !fits(x->most, isSum ? y->most : y->least, most))
       return std::nullopt;
     prepare(least, most);
-    Value low = make<arith::AddIOp>(x->low, y->low);
+    auto compute = [&](Value of, Value with) {
+      return isSum ? make<arith::AddIOp>(of, with)
+                   : make<arith::SubIOp>(of, with);
+    };
+    Value low = compute(x->low, isSum ? y->low : y->high);
     return widen({low,
                   isPoint(*x) && isPoint(*y)
                       ? low
-                      : make<arith::AddIOp>(x->high, y->high),
-                  least, most},
-                 type);
-  }
-  if (isa<arith::SubIOp>(op)) {
-    if (__builtin_sub_overflow(x->least, y->most, &least) ||
-        __builtin_sub_overflow(x->most, y->least, &most))
-      return std::nullopt;
-    prepare(least, most);
-    Value low = make<arith::SubIOp>(x->low, y->high);
-    return widen({low,
-                  isPoint(*x) && isPoint(*y)
-                      ? low
-                      : make<arith::SubIOp>(x->high, y->low),
+                      : compute(x->high, isSum ? y->high : y->low),
                   least, most},
                  type);
   }

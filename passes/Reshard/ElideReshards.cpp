@@ -23,8 +23,9 @@
 // (shortcut), a sum of which one use is whole and one a part is made whole once
 // (share), an activation that a product and its weight gradient need whole is
 // gathered once (hoist), and a gather after a broadcast goes before it
-// (reconsider). Each strictly lowers time or the number of reshards, so it
-// ends.
+// (reconsider). Each lowers time, as it counts it, or the number of
+// reshards; as some count moves one by one and some together, rounds have a
+// limit.
 //
 // What the user wrote stays: the value lies as such a reshard says, and ops
 // before and after it do not see through it. Only its own operand may be one
