@@ -7,18 +7,21 @@ attention that has it.
                             the package, TESSERA_ROOT a folder with the library in its lib
 
 bf16, batch 2 (1 of the longer ones), 16 heads of 128, blocks of 128 x 128; documents are data.
-Three programs of a mask: the mask alone, an attention that is given it, and its gradient, which
-makes its walks in each run. A reading is a program queued STEPS times over, between two events;
-printed are medians of ROUNDS readings, in turns. Masks are held against torch's, pair by
-pair. Exits with 1 if one differs."""
+Programs of a mask: the mask alone; an attention that is given it; and a layer, which makes the
+mask, an attention and the gradient of one head, with the walks beside the attention. The latter two
+run ROUNDS times in turns under torch's profiler, which sees the kernels of a graph, both behind an
+attention. The metadata of a layer are the time until its attention begins, and what that takes
+longer than alone; printed are medians. Masks are held against torch's, pair by pair. Exits with 1
+if one differs."""
 import argparse
 import pathlib
+import re
 import statistics
 import subprocess
 import sys
 
 LENGTHS = 8192, 32768
-HEADS, DOCUMENTS, WINDOW, STEPS, ROUNDS = 16, 8, 2048, 20, 9
+HEADS, DOCUMENTS, WINDOW, WARM, ROUNDS = 16, 8, 2048, 20, 30
 MASKS = {
     "causal": """      %0 = arith.cmpi sle, %ki, %qi : index
 """,
@@ -43,6 +46,8 @@ def program(mask, length, what):
 #rows = #tv.view<#m, [_, did(tp) * _, _, _], alloc = (0, 2, 1, 3)>
 !x = tensor<{batch}x{HEADS}x{length}x128xbf16, #rows>
 !lse = tensor<{batch}x{HEADS}x{length}xf32>
+!x1 = tensor<1x1x{length}x128xbf16, #rows>
+!lse1 = tensor<1x1x{length}xf32>
 !ids = tensor<{length}xi32, #tv.view<#m, [_]>>
 !bm = tensor<1x1x{blocks}x{blocks}xi8>
 """
@@ -55,22 +60,24 @@ def program(mask, length, what):
         return (f"{head}func.func @main({given}) -> ({made}) {{\n{body}"
                 f"  return {returned} : {', '.join(results.values())}\n}}\n")
 
+    make = (f"  %bm = tv.block_mask of [{length}, {length}] blocks [128, 128] : () -> !bm\n"
+            f"    {keep}")
     if what == "mask":
-        return function({}, {"bm": "!bm"}, f"  %bm = tv.block_mask of [{length}, {length}] "
-                        f"blocks [128, 128] : () -> !bm\n    {keep}")
+        return function({}, {"bm": "!bm"}, make)
     scale = f"scale({128 ** -0.5}) block_mask(%bm) blocks [128, 128]\n"
-    leaves = {"bm": "!bm", "q": "!x", "k": "!x", "v": "!x"}
+    forward = (f"  %o, %lse = tv.attention %q, %k, %v {scale}"
+               f"    : (!x, !x, !x, !bm) -> (!x, !lse)\n    {keep}")
+    gradient = (f"  %dq, %dk, %dv = tv.attention_grad %do, %q1, %k1, %v1, %o1, %lse1 {scale}"
+                f"    : (!x1, !x1, !x1, !x1, !x1, !lse1, !bm) -> (!x1, !x1, !x1)\n    {keep}")
+    whole, results = dict.fromkeys("q k v".split(), "!x"), {"o": "!x", "lse": "!lse"}
     if what == "forward":
-        return function(leaves, {"o": "!x", "lse": "!lse"},
-                        f"  %o, %lse = tv.attention %q, %k, %v {scale}"
-                        f"    : (!x, !x, !x, !bm) -> (!x, !lse)\n    {keep}")
-    results = {"dq": "!x", "dk": "!x", "dv": "!x"}
-    body = (f"  %dq, %dk, %dv = tv.attention_grad %do, %q, %k, %v, %o, %lse {scale}"
-            f"    : (!x, !x, !x, !x, !x, !lse, !bm) -> (!x, !x, !x)\n    {keep}")
-    return function({**leaves, "do": "!x", "o": "!x", "lse": "!lse"}, results, body)
+        return function({"bm": "!bm", **whole}, results, forward)
+    one = {**dict.fromkeys("q1 k1 v1 do o1".split(), "!x1"), "lse1": "!lse1"}
+    return function({**whole, **one}, {**results, **dict.fromkeys("dq dk dv".split(), "!x1")},
+                    make + forward + gradient)
 
 
-PROGRAMS = "mask", "forward", "gradient"
+PROGRAMS = "mask", "forward", "layer"
 
 
 def cases():
@@ -93,6 +100,7 @@ def compile_all(build, out):
 def run(out, mask, length):
     """Whether the mask is right."""
     import torch
+    from torch.profiler import ProfilerActivity, profile
 
     import tessera
     torch.manual_seed(0)
@@ -106,40 +114,58 @@ def run(out, mask, length):
     kept = torch.stack(rows)
     kinds = ((kept > 0).to(torch.int8) + (kept == 128 * 128).to(torch.int8))[None, None]
 
-    def heads():
-        return torch.randn(batch, length, HEADS, 128, device="cuda",
+    def heads(batch, count):
+        return torch.randn(batch, length, count, 128, device="cuda",
                            dtype=torch.bfloat16).transpose(1, 2)
-    made = {name: heads() for name in "q k v o do dq dk dv".split()}
+    made = {name: heads(batch, HEADS) for name in "q k v o".split()}
+    made |= {name: heads(1, 1) for name in "q1 k1 v1 do o1 dq dk dv".split()}
     made |= {"ids": ids, "bm": torch.full_like(kinds, -1),
-             "lse": torch.empty(batch, HEADS, length, device="cuda")}
+             "lse": torch.empty(batch, HEADS, length, device="cuda"),
+             "lse1": torch.full((1, 1, length), 10.0, device="cuda")}
     ports = {"mask": "ids bm", "forward": "ids bm q k v o lse",
-             "gradient": "ids bm q k v do o lse dq dk dv"}
+             "layer": "ids q k v o lse q1 k1 v1 do o1 lse1 dq dk dv"}
     context = tessera.Context(backend="cuda", device=0)
     bindings = {what: context.load(f"{out}/{mask}-{length}-{what}.tsr").bind(
         {name: made[name] for name in ports[what].split()}) for what in PROGRAMS}
-
-    def reading(binding):
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        binding.enqueue(torch.cuda.current_stream())
-        torch.cuda._sleep(2_000_000)
-        begin.record()
-        for _ in range(STEPS):
-            binding.enqueue(torch.cuda.current_stream())
-        end.record()
-        torch.cuda.synchronize()
-        return 1e3 * begin.elapsed_time(end) / STEPS
-    times = {what: [] for what in PROGRAMS}
-    for _ in range(ROUNDS):
-        for what, binding in bindings.items():
-            times[what].append(reading(binding))
-    time = {what: statistics.median(of) for what, of in times.items()}
+    stream = torch.cuda.current_stream()
+    for binding in [*bindings.values()] * WARM:
+        binding.enqueue(stream)
+    torch.cuda.synchronize()
     right = torch.equal(made["bm"], kinds)
-    share = (kept.sum() / length ** 2).item()
-    print(f"{mask}, {length}, {share:.3f} of the pairs: mask {time['mask']:.1f} us, "
-          f"{100 * time['mask'] / time['forward']:.2f} % of the forward, {time['forward']:.0f} us; "
-          f"gradient {time['gradient']:.0f} us"
-          f"{'' if right else '; THE MASK DIFFERS'}", flush=True)
+    with profile(activities=[ProfilerActivity.CUDA]) as profiler:
+        for _ in range(ROUNDS):
+            for what in "forward", "forward", "layer":
+                bindings[what].enqueue(stream)
+        torch.cuda.synchronize()
     context.close()
+
+    alone, before, beside, walks = [], [], [], []
+    begin = None  # of a layer's mask
+    for start, end, name in sorted((each.time_range.start, each.time_range.end, each.name)
+                                   for each in profiler.events()):
+        if name.startswith(("map", "reduce")):
+            begin = start if begin is None else begin
+        elif name.startswith("block_walks"):
+            walks.append(end - start)
+            made_at = end
+        elif re.fullmatch(r"attention_\d+", name):
+            if begin is None:
+                alone.append(end - start)
+                continue
+            before.append(start - begin)
+            beside.append(max(end, made_at if walks else end) - start)
+        elif name.endswith("finish"):
+            begin = None
+    forward, mask_time = statistics.median(alone[1::2]), statistics.median(before)
+    longer = statistics.median(beside) - forward
+    share = (kept.sum() / length ** 2).item()
+
+    def part(name, of):
+        return f"{name} {of:.1f} us, {100 * of / forward:.2f} %"
+    print(f"{mask}, {length}, {share:.3f} of the pairs: forward {forward:.0f} us; of it "
+          f"{part('mask', mask_time)}; {part('walks', statistics.median(walks))}, beside which it "
+          f"takes {longer:.1f} us longer; {part('metadata', mask_time + longer)}"
+          f"{'' if right else '; THE MASK DIFFERS'}", flush=True)
     return right
 
 

@@ -89,13 +89,16 @@ def Plan_LaunchOp
     ```
     The kernel is a function on strided memrefs: the inputs, the results, then
     an i64 for each scalar. `from` names the op of the source.
+
+    A launch `aside` takes long and fills little of a device, which may run it
+    beside the steps behind it, up to the first that reads its results.
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<AnyRankedTensor>:$inputs,
-                       ArrayAttr:$scalars, StrAttr:$source);
+                       ArrayAttr:$scalars, UnitAttr:$aside, StrAttr:$source);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let assemblyFormat = [{
-    $kernel `(` $inputs `)` `scalars` $scalars `from` $source attr-dict `:`
-    functional-type($inputs, $results)
+    $kernel `(` $inputs `)` `scalars` $scalars (`aside` $aside^)? `from` $source
+    attr-dict `:` functional-type($inputs, $results)
   }];
   let hasVerifier = 1;
 }

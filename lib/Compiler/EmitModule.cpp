@@ -58,6 +58,8 @@ private:
   FailureOr<std::unique_ptr<fb::ScalarT>> toScalar(Operation *op,
                                                    Attribute attribute);
   template <typename T> void push(Operation *op, StringRef source, T action);
+  bool readsState(plan::LaunchOp launch) const;
+  int32_t firstUse(Value value) const;
   int32_t id(Value value) { return ids.lookup(value); }
 
   func::FuncOp main;
@@ -66,6 +68,7 @@ private:
   std::map<std::string, int32_t> symbols;
   llvm::StringMap<std::string> owners; ///< of names: "argument #0"
   llvm::DenseMap<Value, int32_t> ids;
+  llvm::DenseMap<Operation *, int32_t> steps;          ///< by op
   llvm::DenseMap<Operation *, plan::Variant> variants; ///< of steps
   llvm::DenseMap<Operation *, int32_t> alternatives;   ///< by choice
 };
@@ -78,6 +81,30 @@ static std::string getPortName(DictionaryAttr attributes, StringRef made,
     if (auto name = attributes.getAs<StringAttr>(tv::kNameAttr))
       return name.str();
   return (made + Twine(number)).str();
+}
+
+/// Whether steps behind it may write what it reads.
+bool Emitter::readsState(plan::LaunchOp launch) const {
+  return llvm::any_of(launch.getInputs(), [&](Value value) {
+    while (auto alias = value.getDefiningOp<plan::AliasOp>())
+      value = alias.getInput();
+    return llvm::any_of(inPlace.states, [&](const auto &state) {
+      return state.second == value || state.first == value;
+    });
+  });
+}
+
+/// The first step that reads a value; their end, if none does.
+int32_t Emitter::firstUse(Value value) const {
+  int32_t first = plan.steps.size();
+  for (Operation *user : value.getUsers()) {
+    if (auto step = steps.find(user); step != steps.end())
+      first = std::min(first, step->second);
+    else
+      for (Value result : user->getResults()) // of what is no step
+        first = std::min(first, firstUse(result));
+  }
+  return first;
 }
 
 LogicalResult Emitter::run() {
@@ -101,6 +128,12 @@ LogicalResult Emitter::run() {
   }
   if (!mesh)
     return main.emitError() << "'@main' has no tensors, so no mesh to run on";
+  for (auto launch : main.getOps<plan::LaunchOp>())
+    if (launch.getAside() && !readsState(launch))
+      for (Value result : launch.getResults()) {
+        int32_t &until = plan.steps[steps.lookup(launch)]->until;
+        until = std::min(until < 0 ? INT32_MAX : until, firstUse(result));
+      }
   plan.mesh = layout::toString(mesh.getMesh());
   return success();
 }
@@ -413,6 +446,7 @@ void Emitter::push(Operation *op, StringRef source, T action) {
     step->variant = variant.number;
   }
   step->action.Set(std::move(action));
+  steps[op] = plan.steps.size();
   plan.steps.push_back(std::move(step));
 }
 

@@ -162,6 +162,8 @@ private:
     } else if (const fb::CopyT *copy = step.action.AsCopy()) {
       os << "copy %" << copy->source << " to %" << copy->target;
     }
+    if (step.until >= 0)
+      os << " until step " << step.until;
     os << " // " << step.op << " at " << step.location << "\n";
     if (const fb::LaunchT *launch = step.action.AsLaunch())
       for (const auto &function : launch->functions)

@@ -109,6 +109,10 @@ public:
 
   int64_t scratchBytes() const { return scratch; }
 
+  /// The number of the first work that waits for this one, which may run beside
+  /// those before that; 0: the next one.
+  size_t until = 0;
+
 protected:
   /// Scratch for this step only; `alignment` is at most the backend's.
   Place takeScratch(int64_t bytes, int64_t alignment = 64) {

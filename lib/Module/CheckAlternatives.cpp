@@ -41,10 +41,10 @@ public:
     for (size_t i = 0; i < plan.tensors.size(); ++i)
       if (plan.tensors[i]->storage == fb::Storage::Constant)
         written[i].always = true;
-    for (size_t i = 0; i < plan.steps.size(); ++i)
-      if (Status status = checkStep(*plan.steps[i]); !status)
-        return Error{"step " + std::to_string(i) + " ('" + plan.steps[i]->op +
-                     "' at " + plan.steps[i]->location +
+    for (; at < plan.steps.size(); ++at)
+      if (Status status = checkStep(*plan.steps[at]); !status)
+        return Error{"step " + std::to_string(at) + " ('" + plan.steps[at]->op +
+                     "' at " + plan.steps[at]->location +
                      "): " + status.message()};
     // What a caller gets.
     for (const auto &port : plan.ports) {
@@ -63,6 +63,7 @@ private:
   struct Written {
     bool always = false;
     std::map<int, std::set<int>> variants; ///< by alternative
+    size_t ready = 0; ///< the step that waits until it is there
   };
 
   static bool isThere(const fb::VariantT &variant) {
@@ -100,6 +101,10 @@ private:
           !isThere(*variants[step.variant]))
         return Error{"there is no variant " + std::to_string(step.variant)};
     }
+    if (step.until != -1 && (step.until <= static_cast<int64_t>(at) ||
+                             step.until > std::ssize(plan.steps)))
+      return Error{"step " + std::to_string(step.until) +
+                   " cannot be the first that waits for it"};
     for (int tensor : tensorsOf(step))
       TSR_TRY(checkUse(tensor, &step));
     return Ok{};
@@ -115,6 +120,10 @@ private:
   /// Whether a tensor is there when `step`, or the caller, uses it.
   Status checkUse(int tensor, const fb::StepT *step) {
     Written &by = written[rootOf(tensor)];
+    if (by.ready > at)
+      return Error{"tensor " + std::to_string(tensor) + " ('" +
+                   plan.tensors[tensor]->name + "') is there only for step " +
+                   std::to_string(by.ready) + " and those behind it"};
     for (const auto &[alternative, found] : by.variants)
       by.always |= hasAllVariants(alternative, found);
     if (by.always)
@@ -126,6 +135,8 @@ private:
             plan.tensors[tensor]->name + "') is written in variant '" +
             plan.alternatives[alternative]->variants[*found.begin()]->name +
             "' of " + plan.alternatives[alternative]->kind + " only"};
+    if (step && step->until >= 0)
+      by.ready = step->until;
     if (step && step->alternative >= 0)
       by.variants[step->alternative].insert(step->variant);
     else
@@ -135,6 +146,7 @@ private:
 
   const fb::PlanT &plan;
   std::vector<Written> written; ///< by root tensor
+  size_t at = 0;                ///< the step that is looked at
 };
 
 } // namespace

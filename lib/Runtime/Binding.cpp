@@ -184,8 +184,9 @@ Outcome<Prepared> Prepared::create(const LoadedModule &module,
     std::optional<Lifetime> &life = prepared.lifetimes[root];
     if (!life)
       life = Lifetime{0, step, step};
-    life->last = step;
+    life->last = std::max(life->last, step);
   };
+  std::vector<int64_t> numbers; // of the steps that run
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     const fb::StepT &step = *plan.steps[i];
     if (step.alternative >= 0 &&
@@ -200,6 +201,18 @@ Outcome<Prepared> Prepared::create(const LoadedModule &module,
       use((*prepared.tensors.get(id))->root, prepared.works.size());
     prepared.works.push_back(std::move(*work));
     prepared.steps.push_back(&step);
+    numbers.push_back(i);
+  }
+  // What runs beside others keeps its memory until it is awaited.
+  for (size_t i = 0; i < prepared.steps.size(); ++i) {
+    const fb::StepT &step = *prepared.steps[i];
+    Work &work = *prepared.works[i];
+    if (step.until < 0 || work.scratchBytes() > 0)
+      continue;
+    work.until =
+        std::ranges::lower_bound(numbers, step.until) - numbers.begin();
+    for (int id : tensorsOf(step))
+      use((*prepared.tensors.get(id))->root, work.until - 1);
   }
   std::vector<int> lastUses;
   TSR_TRY(addPortCopies(plan, module.code(), prepared, lastUses));

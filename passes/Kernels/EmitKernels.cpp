@@ -322,7 +322,7 @@ LogicalResult Emitter::launch(Operation *op, StringRef name,
   auto launchOp = plan::LaunchOp::create(
       builder, op->getLoc(), emitter.getResultTypes(),
       FlatSymbolRefAttr::get(kernel), emitter.getInputs(),
-      builder.getArrayAttr(emitter.getScalars()),
+      builder.getArrayAttr(emitter.getScalars()), /*aside=*/UnitAttr(),
       builder.getStringAttr(getSource(op)));
   made.map(results, launchOp.getResults().take_front(results.size()));
   return success();
@@ -585,7 +585,8 @@ LogicalResult Emitter::emitAttention(tv::AttentionOp op) {
       [&](KernelEmitter &emitter) { tessera::emitAttention(emitter, op); });
 }
 
-/// The order in which gradients go through a block mask. Layers share it.
+/// The order in which gradients go through a block mask. Layers share it. It is
+/// made where the mask is, beside what comes before the gradients.
 FailureOr<Value> Emitter::getWalks(tv::AttentionGradOp op) {
   TypedValue<RankedTensorType> mask = op.getBlockMask();
   if (!mask)
@@ -606,6 +607,8 @@ FailureOr<Value> Emitter::getWalks(tv::AttentionGradOp op) {
   Value &walks = allWalks[{mask, key}];
   if (walks)
     return walks;
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointAfterValue(mask);
   LocalShape shape = LocalShape(mask).take({0, 1});
   shape.add(layout::Extent(2));
   shape.add(layout::Extent(plan::BlockWalksOp::countWords(queries, keys)));
@@ -623,6 +626,7 @@ FailureOr<Value> Emitter::getWalks(tv::AttentionGradOp op) {
       })))
     return failure();
   walks = made.lookup(result);
+  walks.getDefiningOp<plan::LaunchOp>().setAside(true);
   none.erase();
   return walks;
 }

@@ -641,6 +641,31 @@ TEST(Module, Alternatives) {
       "");
 }
 
+TEST(Module, StepsBesideOthers) {
+  auto check = [](int32_t until, bool isRead = false) {
+    PlanBuilder plan("<tp = 1>");
+    const int x = plan.input("x", {8}, "[_]"), y = plan.output("y", {8}, "[_]");
+    const int a = plan.tensor("a", {8}, "[_]"),
+              b = plan.tensor("b", {8}, "[_]");
+    plan.copy(x, a);
+    plan.plan.steps[0]->until = until;
+    plan.copy(isRead ? a : x, b);
+    plan.copy(a, y);
+    return errorOf(plan.module());
+  };
+  EXPECT_EQ(check(2), "");
+  EXPECT_EQ(check(1, /*isRead=*/true), "");
+  EXPECT_ERROR(check(2, /*isRead=*/true),
+               "step 1 ('tv.copy' at test.mlir:2:1): tensor 2 ('a') is there "
+               "only for step 2 and those behind it");
+  EXPECT_ERROR(check(3), "step 2 ('tv.copy' at test.mlir:3:1): tensor 2 ('a') "
+                         "is there only for step 3 and those behind it");
+  for (int32_t none : {0, 4, -2})
+    EXPECT_ERROR(check(none), ("step " + std::to_string(none) +
+                               " cannot be the first that waits for it")
+                                  .c_str());
+}
+
 TEST(Module, Extents) {
   fb::ExtentT extent = *PlanBuilder::extent(Size::symbol(0, 3));
   extent.constant = 4;

@@ -105,7 +105,8 @@ struct StreamObject {
   static inline std::atomic<unsigned long long> last = 0;
   const unsigned long long id = ++last; ///< of no other, also later
   Queue queue;
-  std::unique_ptr<GraphObject> recording;
+  std::shared_ptr<GraphObject> graph;   ///< that it records
+  std::weak_ptr<GraphObject> recording; ///< this, or that of one it waited for
 };
 struct EventObject {
   struct State {
@@ -113,6 +114,7 @@ struct EventObject {
     std::atomic<double> time = 0; ///< in milliseconds
   };
   std::shared_ptr<State> state = std::make_shared<State>();
+  std::weak_ptr<GraphObject> recorded; ///< while that was recorded
 };
 struct FunctionObject {
   tessera::test::Emulated emulated;
@@ -126,8 +128,8 @@ struct ModuleObject {
 static Code put(Stream stream, Step step) {
   if (!hasContext() || !stream)
     return kInvalidValue;
-  if (stream->recording)
-    stream->recording->add([step = std::move(step)] { return step(), 0; });
+  if (auto graph = stream->recording.lock())
+    graph->add([step = std::move(step)] { return step(), 0; });
   else
     stream->queue.push(std::move(step));
   return 0;
@@ -137,9 +139,8 @@ static Code put(Stream stream, Step step) {
 void fakeDriverPut(Stream stream, Step step) { put(stream, std::move(step)); }
 /// An event that a graph records where it is made, if one is being.
 void fakeDriverRecord(Stream stream, Step step) {
-  if (stream->recording)
-    stream->recording->add([step = std::move(step)] { return step(), 0; },
-                           kEventRecord);
+  if (auto graph = stream->recording.lock())
+    graph->add([step = std::move(step)] { return step(), 0; }, kEventRecord);
 }
 
 extern "C" {
@@ -331,34 +332,41 @@ Code cuStreamCreate(Stream *stream, unsigned) {
 }
 Code cuStreamDestroy_v2(Stream stream) { return delete stream, 0; }
 Code cuStreamQuery(Stream stream) {
-  if (stream->recording)
+  if (!stream->recording.expired())
     return kCaptureUnsupported;
   return stream->queue.idle() ? 0 : kNotReady;
 }
 Code cuStreamSynchronize(Stream stream) {
-  if (stream->recording)
+  if (!stream->recording.expired())
     return kCaptureUnsupported;
   return stream->queue.wait(), 0;
 }
 Code cuStreamBeginCapture_v2(Stream stream, int) {
-  if (stream->recording)
+  if (!stream->recording.expired())
     return kInvalidValue;
-  stream->recording = std::make_unique<GraphObject>();
+  stream->graph = std::make_shared<GraphObject>();
+  stream->recording = stream->graph;
   return 0;
 }
 Code cuStreamEndCapture(Stream stream, Graph *graph) {
-  if (!stream->recording)
+  if (!stream->graph)
     return kInvalidValue;
-  *graph = stream->recording.release();
+  *graph = new GraphObject(std::move(*stream->graph));
+  for (GraphNodeObject &node : (*graph)->nodes)
+    node.graph = *graph;
+  stream->graph.reset();
   return 0;
 }
 Code cuStreamIsCapturing(Stream stream, int *status) {
-  return *status = stream->recording != nullptr, 0;
+  return *status = !stream->recording.expired(), 0;
 }
 Code cuStreamGetId(Stream stream, unsigned long long *id) {
   return *id = stream->id, 0;
 }
 Code cuStreamWaitEvent(Stream stream, Event event, unsigned) {
+  // Nodes are in a line.
+  if (auto graph = event->recorded.lock())
+    return stream->recording = graph, 0;
   return put(stream, [state = event->state] {
     while (state->pending)
       std::this_thread::yield();
@@ -369,6 +377,9 @@ Code cuEventCreate(Event *event, unsigned) {
 }
 Code cuEventDestroy_v2(Event event) { return delete event, 0; }
 Code cuEventRecord(Event event, Stream stream) {
+  event->recorded = stream->recording;
+  if (!event->recorded.expired())
+    return 0;
   ++event->state->pending;
   return put(stream, [state = event->state] {
     state->time = std::chrono::duration<double, std::milli>(

@@ -317,6 +317,72 @@ TEST_F(CUDA, TheFirstRunIsNoPartOfACapture) {
   EXPECT_EQ(api.streamDestroy(stream), 0);
 }
 
+/// y = x + 3 in three steps, the second beside two that it needs nothing of;
+/// each writes a tensor of its own.
+struct Beside : CUDAPlan {
+  Beside() {
+    const int kernels = binary("kernels", "fake cubin 90\nplus_one 48");
+    const int x = input("x", {8}, "[_]");
+    auto plusOne = [&](int from, int to) {
+      launch("plus_one", {from, to});
+      function(kernels, "plus_one", {8});
+      return to;
+    };
+    auto local = [&](const char *name) { return tensor(name, {8}, "[_]"); };
+    const int first = plusOne(x, local("first"));
+    const int second = plusOne(first, local("second"));
+    plan.steps.back()->until = 4;
+    plusOne(plusOne(x, local("other")), local("another"));
+    plusOne(second, output("y", {8}, "[_]"));
+    driver().kernels["plus_one"] = [](const FakeLaunch &launch) {
+      const auto *x = reinterpret_cast<const float *>(launch.words[0]);
+      auto *y = reinterpret_cast<float *>(launch.words[3]);
+      for (uint64_t i = 0; i < launch.words[1]; ++i)
+        y[i] = x[i] + 1;
+    };
+  }
+};
+
+static void expectPlusThree(Session &session, bool first) {
+  std::vector<float> x(8, first ? 1.0f : 5.0f), y(8);
+  ASSERT_OK(
+      tessera_device_copy(session.context, session.pointers[0], x.data(), 32));
+  ASSERT_EQ(session.run(), "");
+  ASSERT_OK(
+      tessera_device_copy(session.context, y.data(), session.pointers[1], 32));
+  EXPECT_EQ(y, std::vector<float>(8, x[0] + 3));
+}
+
+/// What is beside others has what it reads and writes to itself, however late
+/// it runs.
+TEST_F(CUDA, StepsRunBesideOthers) {
+  for (bool late : {false, true})
+    for (uint32_t flags : {0u, uint32_t(TESSERA_NO_GRAPH)}) {
+      Session session;
+      ASSERT_EQ(session.open(Beside().module(), cudaOptions(flags)), "");
+      ASSERT_EQ(session.bind(), "");
+      driver().late = late;
+      for (int run = 0; run < 3; ++run) {
+        const size_t waits = driver().waits;
+        expectPlusThree(session, run == 0);
+        // To begin and to end; the graph's own are no calls.
+        EXPECT_EQ(driver().waits - waits, flags ? 2u : run == 0 ? 4u : 0u);
+      }
+      driver().late = false;
+    }
+}
+
+TEST_F(CUDA, TimedAndCheckedStepsRunAlone) {
+  for (uint32_t flags : {TESSERA_TIME_STEPS, TESSERA_CHECK_STEPS}) {
+    Session session;
+    ASSERT_EQ(session.open(Beside().module(), cudaOptions(flags)), "");
+    ASSERT_EQ(session.bind(), "");
+    const size_t waits = driver().waits;
+    expectPlusThree(session, true);
+    EXPECT_EQ(driver().waits, waits);
+  }
+}
+
 TEST_F(CUDA, WithoutAGraph) {
   Session session;
   ASSERT_EQ(session.open(TwicePlus().module(), cudaOptions(TESSERA_NO_GRAPH)),

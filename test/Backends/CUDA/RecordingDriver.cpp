@@ -15,6 +15,7 @@
 #include <mutex>
 #include <set>
 #include <sstream>
+#include <utility>
 
 using namespace tessera;
 using namespace tessera::cuda;
@@ -31,7 +32,7 @@ namespace {
 
 constexpr Code kInvalidValue = 1, kNotFound = 500, kInvalidContext = 201,
                kInvalidHandle = 400, kCaptureInvalidated = 901,
-               kIllegalAddress = 700;
+               kCaptureUnjoined = 904, kIllegalAddress = 700;
 
 std::recursive_mutex mutex;
 thread_local std::vector<ContextHandle> current;
@@ -60,9 +61,13 @@ struct StreamObject {
   double clock = 0;          // milliseconds; an event takes one
   bool capturing = false;
   GraphObject graph;
+  StreamObject *into = nullptr; // records for that, while it captures
+  bool late = false;            // does what it holds when that is waited for
+  std::vector<std::function<Code()>> held;
 };
 struct EventObject {
-  bool timed, recorded = false;
+  bool timed;
+  Stream recorded = nullptr; // where
   double time = 0;
 };
 } // namespace tessera::cuda
@@ -70,6 +75,7 @@ struct EventObject {
 namespace {
 
 ContextObject contexts[16];
+std::set<Stream> streams;
 // Handles and memory; never destroyed, so that what tests of a broken device
 // leave is known to leak checkers.
 auto &alive = *new std::set<const void *>;
@@ -100,17 +106,40 @@ Code enter(const char *name, bool needsContext = true) {
   return needsContext ? fake.brokenCode : 0;
 }
 
+/// The stream whose graph takes in what comes to this one.
+Stream recorder(Stream stream) {
+  if (stream->capturing)
+    return stream;
+  return stream->into && stream->into->capturing ? stream->into : nullptr;
+}
+
 /// Does the task, or keeps it for the graph.
 Code perform(const std::string &what, Stream stream, Task task, int kind = 0,
              MemsetNode memset = {}) {
   if (!alive.count(stream))
     return kInvalidHandle;
   fake.calls.push_back(what);
-  if (stream->capturing) {
-    stream->graph.add(std::move(task), kind, memset);
-    return 0;
+  if (stream->late)
+    stream->held.push_back(std::move(task));
+  else if (Stream records = recorder(stream))
+    records->graph.add(std::move(task), kind, memset);
+  else
+    return task();
+  return 0;
+}
+
+/// What is in `stream` later comes behind what `before` has now.
+Code follow(Stream stream, Stream before) {
+  if (!before->late && before != stream) {
+    stream->into = recorder(before);
+    stream->late = fake.late;
   }
-  return task();
+  for (Task &task : std::exchange(before->held, {}))
+    if (Stream records = recorder(stream))
+      records->graph.add(std::move(task));
+    else if (Code code = task())
+      return code;
+  return 0;
 }
 
 } // namespace
@@ -490,11 +519,13 @@ EXPORT cuStreamCreate(Stream *stream, unsigned flags) {
   static unsigned long long last = 0;
   *stream = make(StreamObject());
   (*stream)->id = ++last;
+  streams.insert(*stream);
   ++fake.streams;
   return 0;
 }
 EXPORT cuStreamDestroy_v2(Stream stream) {
   ENTER();
+  streams.erase(stream);
   return destroy(stream, fake.streams);
 }
 EXPORT cuStreamQuery(Stream stream) {
@@ -523,6 +554,9 @@ EXPORT cuStreamEndCapture(Stream stream, Graph *graph) {
     return kInvalidValue;
   stream->capturing = false;
   fake.calls.push_back("end capture");
+  for (const StreamObject *each : streams)
+    if (each->into == stream && !each->held.empty())
+      return kCaptureUnjoined;
   *graph = make(stream->graph);
   for (GraphNodeObject &node : (*graph)->nodes)
     node.graph = *graph;
@@ -540,7 +574,9 @@ EXPORT cuStreamGetId(Stream stream, unsigned long long *id) {
 EXPORT cuStreamWaitEvent(Stream stream, Event event, unsigned) {
   ENTER();
   ++fake.waits;
-  return alive.count(stream) && alive.count(event) ? 0 : kInvalidHandle;
+  if (!alive.count(stream) || !alive.count(event))
+    return kInvalidHandle;
+  return event->recorded ? follow(stream, event->recorded) : 0;
 }
 EXPORT cuEventCreate(Event *event, unsigned flags) {
   ENTER();
@@ -558,7 +594,7 @@ EXPORT cuEventRecord(Event event, Stream stream) {
   ENTER();
   if (!alive.count(event) || !alive.count(stream))
     return kInvalidHandle;
-  event->recorded = true;
+  event->recorded = stream;
   event->time = ++stream->clock;
   return 0;
 }

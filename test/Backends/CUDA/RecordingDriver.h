@@ -49,6 +49,8 @@ struct RecordingDriver {
   int resident = 2; ///< blocks a multiprocessor holds
   size_t freeBytes = size_t(1) << 30;
   int initCode = 0;
+  /// A stream that waits for another does its work when one waits for it.
+  bool late = false;
   /// Runs a launch, after the context of the caller's launch.
   std::map<std::string, std::function<void(const FakeLaunch &)>> kernels;
 

@@ -1,8 +1,9 @@
 // Gradients beside a block mask: layers share the order in which they go through it, which
-// is made once, for heads that have the same keys together.
+// is made once, for heads that have the same keys together, beside the attention.
 // RUN: tessera-opt %s --tv-inline --tv-differentiate -o %t.mlir
 // RUN: tessera-compile %t.mlir --target=cuda:sm_90a --attention=flash --dump-dir=%t -o %t.tsr 2>&1 | FileCheck %s --check-prefix=CLEAN --allow-empty
 // RUN: FileCheck %s < %t/kernels.cu
+// RUN: FileCheck %s < %t/plan.txt --check-prefix=STEPS
 // RUN: tessera-opt %t.mlir --tessera="to=kernels target=cuda:sm_90a attention=flash" | FileCheck %s --check-prefix=PLAN
 
 // No spills, no serialised products.
@@ -10,11 +11,18 @@
 
 // PLAN: plan.block_walks {{.*}} of [300, 300] blocks [128, 256] group 2 causal : memref<1x4x3x2xi8{{.*}} to memref<1x4x2x42xi32
 // PLAN: func.func @main
-// PLAN: %[[W:.*]] = plan.launch @block_walks_{{[0-9]+}}(%arg
+// PLAN: %[[W:.*]] = plan.launch @block_walks_{{[0-9]+}}(%arg3) scalars [] aside from
+// PLAN-NOT: @block_walks
+// PLAN: plan.launch @attention_{{[0-9]+}}(
 // PLAN-NOT: @block_walks
 // PLAN: plan.launch @attention_grad_{{[0-9]+}}({{.*}}%[[W]]
 // PLAN-NOT: @block_walks
 // PLAN: plan.launch @attention_grad_{{[0-9]+}}({{.*}}%[[W]]
+
+// STEPS: launch block_walks_{{[0-9]+}} %3, %[[#]] until step 3 //
+// STEPS: launch attention_{{[0-9]+}}
+// STEPS: launch attention_{{[0-9]+}}
+// STEPS: launch attention_grad_{{[0-9]+}}
 
 // CHECK: using block_walks_{{[0-9]+}}_Walked = WalkedMask<128, 256, true>;
 // CHECK: {{.*}}, 300, 300, 2};

@@ -57,8 +57,9 @@ Outcome<std::unique_ptr<Device>> Device::open(const int32_t *ordinal,
   TSR_TRY(check(driver.primaryRetain(&self->context, self->device),
                 "make a context on"));
   Current current(*self);
-  TSR_TRY(check(driver.streamCreate(&self->stream_, kStreamNonBlocking),
-                "make a stream on"));
+  for (Stream *stream : {&self->stream_, &self->aside_})
+    TSR_TRY(check(driver.streamCreate(stream, kStreamNonBlocking),
+                  "make a stream on"));
   return self;
 }
 
@@ -66,10 +67,10 @@ Device::~Device() {
   // Destroying the last context's stream could wait for what never ends.
   if (!context || stuck)
     return;
-  if (stream_) {
-    Current current(*this);
-    driver_->streamDestroy(stream_);
-  }
+  Current current(*this);
+  for (Stream stream : {stream_, aside_})
+    if (stream)
+      driver_->streamDestroy(stream);
   driver_->primaryRelease(device);
 }
 

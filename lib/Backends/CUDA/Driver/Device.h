@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // The primary context, retained and current only inside of our calls; one
-// stream, which waits for no other; memory.
+// stream, which waits for no other, and one for what runs beside it; memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,6 +19,7 @@
 #include <array>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace tessera::cuda {
@@ -59,9 +60,24 @@ public:
     const Driver &driver;
   };
 
+  /// Makes the stream beside the stream as long as it lives.
+  class Aside {
+  public:
+    explicit Aside(Device &device) : device(device) {
+      std::swap(device.stream_, device.aside_);
+    }
+    ~Aside() { std::swap(device.stream_, device.aside_); }
+    Aside(const Aside &) = delete;
+    Aside &operator=(const Aside &) = delete;
+
+  private:
+    Device &device;
+  };
+
   const Driver &driver() const { return *driver_; }
   ContextHandle handle() const { return context; }
   Stream stream() const { return stream_; }
+  Stream aside() const { return aside_; }
   int ordinal() const { return number; }
   int multiprocessors() const { return processors; }
   /// 90 for compute capability 9.0.
@@ -109,7 +125,7 @@ private:
   int number = 0, device = 0, processors = 0, capability_ = 0;
   std::string model;
   ContextHandle context = nullptr;
-  Stream stream_ = nullptr;
+  Stream stream_ = nullptr, aside_ = nullptr;
   bool stuck = false;
 };
 

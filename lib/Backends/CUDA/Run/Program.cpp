@@ -7,7 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The first run does all works one by one: what libraries and peers do only
-// once they do now. Then it records them as a CUDA graph, which later runs
+// once they do now. (Some run beside those behind them, but where steps are
+// timed or checked.) Then it records them as a CUDA graph, which later runs
 // launch. The host polls: the event at the end, the companions, the peers'
 // watch. The stream itself leaves breadcrumbs in pinned memory around each
 // collective, so that a hang inside of the graph has a name.
@@ -217,10 +218,26 @@ private:
     return record(done, 0);
   }
 
+  /// All of them, those that may run beside others in a stream of their own.
   Ran enqueueWorks(const Running &running) {
-    for (size_t i = 0; i < works.size(); ++i)
+    size_t until = 0; // when that is awaited; 0: it has nothing
+    auto join = [&]() -> Ran {
+      return std::exchange(until, 0) ? order(device.stream(), device.aside())
+                                     : Ran(Ok{});
+    };
+    for (size_t i = 0; i < works.size(); ++i) {
+      if (until == i)
+        TSR_TRY(join());
+      if (works[i]->until <= i + 1) {
+        TSR_TRY(enqueue(i, running));
+        continue;
+      }
+      TSR_TRY(order(device.aside(), device.stream()));
+      until = until ? std::min(until, works[i]->until) : works[i]->until;
+      Device::Aside aside(device);
       TSR_TRY(enqueue(i, running));
-    return Ok{};
+    }
+    return join();
   }
 
   /// Enqueues one work, between breadcrumbs if it is a collective.
@@ -411,8 +428,11 @@ private:
   void settle() {
     for (Companion *companion : device.companions)
       companion->abort();
+    auto ends = [&](Stream stream) {
+      return driver.streamQuery(stream) != kNotReady;
+    };
     for (const double began = now(); now() - began < kGraceSeconds;) {
-      if (driver.streamQuery(device.stream()) != kNotReady) {
+      if (ends(device.stream()) && ends(device.aside())) {
         // No wait any more, but it writes out what kernels have printed.
         driver.streamSynchronize(device.stream());
         return;
