@@ -108,9 +108,6 @@ template <typename Op> static void foldBlocks(Op op) {
   op.removeBlocksAttr();
 }
 
-void tessera::foldBlockMask(tv::AttentionOp op) { foldBlocks(op); }
-void tessera::foldBlockMask(tv::AttentionGradOp op) { foldBlocks(op); }
-
 /// Of a block of several, whether they all are `kind`.
 static Value areAll(OpBuilder &b, Location loc, ArrayRef<Value> kinds,
                     int8_t kind) {

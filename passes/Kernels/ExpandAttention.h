@@ -21,13 +21,9 @@ expandAttention(tv::AttentionOp op, mlir::OpBuilder &b);
 mlir::FailureOr<llvm::SmallVector<mlir::Value>>
 expandAttentionGrad(tv::AttentionGradOp op, mlir::OpBuilder &b);
 
-/// Has mask_mod say what the block mask of an attention or its gradient says,
-/// and takes that from the op.
-void foldBlockMask(tv::AttentionOp op);
-void foldBlockMask(tv::AttentionGradOp op);
-
-/// The same, but for blocks of multiples of `tile`, two of the own ones where
-/// these are of odd multiples of its half, the op keeps a mask.
+/// Has mask_mod say what the block mask of an attention or its gradient says;
+/// the op keeps a mask of blocks that `tile` divides, two of the own ones where
+/// these are of odd multiples of its half.
 void coarsenBlockMask(tv::AttentionOp op, int64_t tile);
 void coarsenBlockMask(tv::AttentionGradOp op, int64_t tile);
 

@@ -173,22 +173,19 @@ struct ExpandComposites
   /// Kernels leave out the blocks of a block mask that their tiles, of up to
   /// 128 queries and keys, divide, of smaller ones where two are alike, and
   /// have tiles of their own for packed sequences of one batch; sums for
-  /// captured tensors and gradients of wide heads have all tiles, and dropout
-  /// goes with tiles of four keys.
-  template <typename Op> static void foldUnlessSkipped(Op op) {
+  /// captured tensors and gradients of wide heads have all positions, and
+  /// dropout goes with tiles of four keys.
+  template <typename Op> static void skipWhatIsLeftOut(Op op) {
     constexpr int64_t kTile = 128;
     auto hasTiles = [](int64_t size) { return size % kTile == 0; };
-    bool skips = true;
-    if constexpr (std::is_same_v<Op, tv::AttentionGradOp>)
-      skips = op.getCaptured().empty() &&
-              cast<RankedTensorType>(op.getQuery().getType()).getDimSize(3) <=
-                  kMostNarrowDepth;
-    if (!skips)
-      foldBlockMask(op);
-    else if (op.getBlocks() && !llvm::all_of(*op.getBlocks(), hasTiles))
+    if (op.getBlocks() && !llvm::all_of(*op.getBlocks(), hasTiles))
       coarsenBlockMask(op, kTile);
-    if (skips && !op.getDropout() &&
-        cast<RankedTensorType>(op.getQuery().getType()).getDimSize(0) == 1)
+    auto query = cast<RankedTensorType>(op.getQuery().getType());
+    bool cuts = !op.getDropout() && query.getDimSize(0) == 1;
+    if constexpr (std::is_same_v<Op, tv::AttentionGradOp>)
+      cuts &=
+          op.getCaptured().empty() && query.getDimSize(3) <= kMostNarrowDepth;
+    if (cuts)
       cutSequences(op);
     else
       foldSequences(op);
@@ -213,7 +210,7 @@ struct ExpandComposites
   FailureOr<SmallVector<Value>> expandToFlash(tv::AttentionOp op,
                                               OpBuilder &b) {
     auto own = cast<tv::AttentionOp>(b.clone(*op));
-    foldUnlessSkipped(own);
+    skipWhatIsLeftOut(own);
     decided.insert(own);
     return llvm::to_vector_of<Value>(own->getResults());
   }
@@ -222,7 +219,7 @@ struct ExpandComposites
     tv::AttentionGradOp own;
     auto results = tessera::expandToFlash(op, b, own);
     if (succeeded(results))
-      foldUnlessSkipped(own);
+      skipWhatIsLeftOut(own);
     decided.insert(own);
     return results;
   }

@@ -320,7 +320,7 @@ template <class M, bool Ordered> std::string name(Shape const &s) {
 }
 
 template <class M, bool Ordered>
-void check(Shape const &s, bool has_dlse = false) {
+void check(Shape const &s, bool has_dlse = false, int runs = 4) {
   report.begin(name<M, Ordered>(s) + (has_dlse ? " dlse" : ""));
   Backward<M, Ordered> x(s, has_dlse);
   x.launch();
@@ -343,9 +343,10 @@ void check(Shape const &s, bool has_dlse = false) {
   int differ = 0;
   if (Ordered) {
     const Bits before(x);
-    for (int blocks : {multiprocessors(), 1, 7, 50}) {
+    const int blocks[] = {multiprocessors(), 1, 7, 50};
+    for (int run = 0; run < runs; run++) {
       x.clear();
-      x.launch(blocks);
+      x.launch(blocks[run % 4]);
       CHECK(cudaDeviceSynchronize());
       differ += !(Bits(x) == before);
     }
@@ -415,6 +416,12 @@ template <class M> void checkPlain() {
   both<M>({1, 2, 2, 0, 300});
   both<M>({16, 24, 24, 384, 384});
 }
+/// Several sections of heads.
+template <class M> void checkOrder() {
+  check<M, true>({1, 20, 20, 1100, 1100}, false, 20);
+  check<M, true>({2, 27, 9, 1000, 700}, false, 20);
+  check<M, true>({1, 9, 9, 130, 2000}, false, 20);
+}
 template <class M> void checkMods() {
   both<M>({2, 4, 4, 1024, 1024});
   both<M>({2, 4, 2, 700, 1000, Order::Packed}, true);
@@ -444,6 +451,8 @@ void benchSums(Shape const &) {}
 void checkAll() {
   checkPlain<Full>();
   checkPlain<Triangle>();
+  checkOrder<Full>();
+  checkOrder<Triangle>();
 #ifdef TEST_ALL
   both<NegativeScale>({1, 4, 2, 500, 400});
   checkMods<SoftCap>();
@@ -528,9 +537,17 @@ template <class M> std::string tryMask(std::mt19937 &random) {
 }
 void tryMasks(int count) {
   constexpr std::string (*kinds[])(std::mt19937 &) = {
-      tryMask<Blocks<Stripes>>,           tryMask<Blocks<Captured, 256>>,
-      tryMask<Blocks<Window, 256, 256>>,  tryMask<Blocks<Window, 128, 256>>,
-      tryMask<Blocks<SoftCap>>,           tryMask<Blocks<Stripes, 384>>};
+    tryMask<Blocks<Stripes>>,
+    tryMask<Blocks<Captured, 256>>,
+    tryMask<Blocks<Window, 256, 256>>,
+    tryMask<Blocks<Window, 128, 256>>,
+    tryMask<Blocks<SoftCap>>,
+    tryMask<Blocks<Stripes, 384>>,
+#if TEST_D <= 128 // wide heads have no sums
+    tryMask<Blocks<AllSums>>,
+    tryMask<Blocks<KeyBias, 256>>,
+#endif
+  };
   report.begin(format("%d random block masks", count));
   std::string wrong;
   for (int seed = 0; seed < count && wrong.empty(); seed++) {
@@ -551,6 +568,10 @@ void checkBlocks(bool small) {
   checkMods<Blocks<Captured, 256>>();
   checkMods<Blocks<Window, 128, 256>>();
   checkMods<Blocks<SoftCap, 256>>();
+#if TEST_D <= 128
+  checkMods<Blocks<AllSums, 256>>();
+  checkMods<Blocks<KeyBias>>();
+#endif
   both<Blocks<Stripes>>({1, 2, 1, 3000, 4600}); // words of blocks
   both<Blocks<Pattern<2>>>({2, 16, 8, 4096, 4096}); // wide sections, several
   tryMasks(120);

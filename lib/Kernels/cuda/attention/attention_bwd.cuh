@@ -205,7 +205,7 @@ template <class C, class P> struct BwdConsumer : BwdScores<C, P> {
         const float scaled = x[i] * (Mods::Scale * Mods::InnerScale);
         bool kept = column >= seeing[r];
         if constexpr (Mods::HasMask)
-          kept &= Mods::mask(p.args, at);
+          kept &= this->keeps(at, now);
         float value = exp2_fast(Mods::score(p.args, scaled, at) *
                                     (Mods::OuterScale * 1.44269504f) -
                                 s.lse[stage][own + column]);
@@ -257,16 +257,10 @@ template <class C, class P> struct BwdConsumer : BwdScores<C, P> {
       differentiate(x, y, probs, i, now, sums);
     } else {
       wgmma_wait<1>();
-      if constexpr (C::Sparse && C::HasMods && !Mods::HasScore) {
+      if constexpr (C::AsksApart) {
         load_row(lse, s.lse[i]);
         this->plain(x, lse);
-        int asks = now.asks;
-#pragma unroll
-        for (int e = 0; e < C::BM / 2; e += Scores::Asked) {
-          asm volatile("" : "+r"(asks)); // or branches become one
-          if (asks)
-            this->ask(x, e, i, now);
-        }
+        this->ask(x, i, now);
       } else if constexpr (C::HasMods) {
         this->modify(x, probs, i, now);
       } else {

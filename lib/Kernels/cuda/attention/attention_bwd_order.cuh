@@ -83,6 +83,8 @@ struct BwdConfig {
   static constexpr bool Causal = Mods::Causal, Ordered = Ordered_;
   static constexpr bool Sparse = Mods::BlockKeys > 0, Packed = Mods::Packed;
   static constexpr bool HasMods = Mods::HasScore || Mods::HasMask;
+  /// Probabilities are made as without functors, and mask is asked then.
+  static constexpr bool AsksApart = Sparse && HasMods && !Mods::HasScore;
   /// Tiles walk their blocks of queries as BlockWalks says.
   static constexpr bool Walks = Ordered && Sparse;
   static constexpr int D = D_, DV = DV_, BM = BM_, BN = BN_, Stages = Stages_;
@@ -123,12 +125,11 @@ struct BwdConfig {
   static_assert(D == 64 || D == 96 || D == 128 || D == 192 || D == 256,
                 "head dimension 64, 96, 128, 192 or 256");
   static_assert(DV == D || (D == 192 && DV == 128), "values as keys, or 128");
-  static_assert(!Wide || !(Sparse || Packed || Sums || Mods::HasDropout),
-                "no block mask, packed sequences, sums or dropout beside wide "
-                "heads");
+  static_assert(!Wide || !(Packed || Sums || Mods::HasDropout),
+                "no packed sequences, sums or dropout beside wide heads");
   static_assert(Mods::BlockQueries % BM == 0 && Mods::BlockKeys % BN == 0,
                 "a tile lies in one block");
-  static_assert(!(Sparse || Packed) || !Sums, "sums have all tiles");
+  static_assert(!Packed || !Sums, "sums have all tiles");
   static_assert(!(Sparse && Packed), "packed sequences have their own tiles");
   static_assert(BN % BM == 0, "blocks of queries begin where tiles do");
   static_assert(!Walks || (BM == WalkParts::Rows && BN == WalkParts::Keys),
@@ -144,9 +145,10 @@ struct BwdConfig {
   };
   /// A block of queries of a tile; n is negative after the last.
   struct Step : BwdAsks<Sparse>, BwdPlace<Packed, PackedSpan>, BwdTicket {
-    float *sum; // of dQ, by consumer groups; null: no query sees the tile
-    int *turn;  // Ordered: counters of what was added, of consumer groups
-    int rank;   // Ordered: how many tiles add before this one
+    float *sum;  // of dQ, by consumer groups; null: no query sees the tile
+    int *turn;   // Ordered: counters of what was added, of consumer groups
+    int rank;    // Ordered: how many tiles add before this one
+    bool trails; // Ordered: waits for as many at the next block
     int m, n, head, key_head, batch;
     bool masked; // some query does not see some key
     bool last;   // of the tile
@@ -165,7 +167,8 @@ struct BwdConfig {
   };
   /// Places of steps; those that are planned before they are loaded.
   static constexpr int Planned = 8;
-  static constexpr int Ahead = Sparse ? Planned - Stages - 1 : 1;
+  static constexpr int Ahead =
+      Sparse && !Wide && !Sums ? Planned - Stages - 1 : 1;
   static_assert(Ahead > 0 && Planned > Stages + Ahead,
                 "a step's place is free when the one behind it is over");
 
@@ -351,10 +354,25 @@ TSR_DEVICE int bwd_first_head(P const &p, int key_head) {
   });
 }
 
+/// Whether all queries see all tiles, of the first head.
+template <class C, class P> TSR_DEVICE bool bwd_sees_all(P const &p) {
+  if constexpr (C::Causal || C::Sparse || C::Packed) {
+    return false;
+  } else {
+    const int last = (p.queries + C::BM - 1) / C::BM - 1;
+    return last >= 0 && bwd_tiles<C>(p, 0, 0, last).begin == 0 &&
+           bwd_tiles<C>(p, 0, 0, 0).end == bwd_head_tiles<C>(p);
+  }
+}
+
 /// The section that has a head of keys, of all batches. The queries of two
 /// should fit into L2 together. The last one has two tiles for each of a GPU's
 /// 132 multiprocessors, or of clusters on them, so that there are short ones to
 /// end with.
+///
+/// Ordered, where all see all, none is shorter. There a tile should not come to
+/// a head before the one that was launched there before is a few blocks ahead:
+/// eight heads or more, as many in each section.
 ///
 /// Beside a block mask it may be wider, as long as one tile of each head reads
 /// 9 MB of queries and what belongs to them. Tiles of a document begin at the
@@ -367,11 +385,15 @@ TSR_DEVICE HeadSection bwd_section(P const &p, int head, int reads) {
   const int bytes = // of a query
       (6 * C::D + 2 * C::DV) * max(1, p.heads / p.key_heads);
   const int whole = max(1, (40 << 20) / bytes / max(1, p.queries));
-  const int wide = C::Walks ? (9 << 20) / bytes / max(1, reads) : 0;
+  int wide = C::Walks ? (9 << 20) / bytes / max(1, reads) : 0;
   const int fit = max(whole, wide), width = max(whole / 2, 4);
   int ending = min(fit, max(width, 2 * 132 / C::Cluster / tiles));
   if (C::Packed) // tiles that run together have few of the queries
     ending = max(ending, 2);
+  if (C::Ordered && bwd_sees_all<C>(p)) {
+    const int sections = (all + 7) / 8;
+    wide = (all + sections - 1) / sections, ending = 0;
+  }
   return HeadSection(head, all, max(wide, min(fit, width)), min(all, ending));
 }
 
@@ -459,6 +481,18 @@ TSR_DEVICE int bwd_rank(P const &p, typename C::Tile const &t, int head,
                         int m) {
   const KeyRange tiles = bwd_tiles<C>(p, t.batch, head, m);
   return t.launched_down ? tiles.end - 1 - t.n : t.n - tiles.begin;
+}
+
+/// Whether a tile that begins with block m of a head's queries waits until
+/// those before it are beyond the next one, too: where all see all, they would
+/// walk one behind the other ever after, and each wait whenever the one before
+/// does.
+template <class C, class P>
+TSR_DEVICE bool bwd_trails(P const &p, typename C::Tile const &t,
+                           BwdRows<C> const &rows, int head, int m) {
+  return C::Ordered && m == rows.begin && m + 1 < rows.end &&
+         bwd_sees_all<C>(p) && // of another head, perhaps
+         bwd_rank<C>(p, t, head, m) == bwd_rank<C>(p, t, head, m + 1);
 }
 
 /// The number of block m of a head's queries, or of those of the sequence that

@@ -59,6 +59,11 @@ template <class C, class P> struct BwdScores {
     for (int e = 0; e < C::BM / 2; e++)
       x[e] = exp2_fast(x[e] * c - (e % 2 ? lse[e / 4].y : lse[e / 4].x));
   }
+  TSR_MEMBER void plain(float (&x)[C::BM / 2], float const *from) {
+    float2 lse[C::BM / 8];
+    load_row(lse, from);
+    plain(x, lse);
+  }
   /// What no query sees of this step.
   TSR_MEMBER void hide(float (&x)[C::BM / 2], Fragment16 *probs,
                        typename C::Step const &now) {
@@ -71,6 +76,14 @@ template <class C, class P> struct BwdScores {
       if constexpr (Mods::HasScoreGrad)
         probs[e / 8].r[e / 2 % 4] &= e % 2 ? 0xffff : 0xffff0000;
     }
+  }
+  /// Whether mask keeps a pair of a step that sees it.
+  TSR_MEMBER bool keeps(AttentionPair<Mods> const &at,
+                        typename C::Step const &now) {
+    bool kept = Mods::mask(p.args, at);
+    if constexpr (C::Sparse)
+      kept |= !now.asks;
+    return kept;
   }
   /// x: scores to probabilities times the derivative of the score functor;
   /// where that is not 1, the probabilities alone go to `probs`. Queries and
@@ -105,9 +118,7 @@ template <class C, class P> struct BwdScores {
             exp2_fast(score * (Mods::OuterScale * 1.44269504f) - lse[column]);
         bool kept = true;
         if constexpr (Mods::HasMask)
-          kept = Mods::mask(p.args, at);
-        if constexpr (C::Sparse)
-          kept |= !now.asks;
+          kept = keeps(at, now);
         // Without branches, and one element after the other: what the compiler
         // would gather of all does not fit into the registers.
         asm volatile("" : "+f"(value), "+f"(slope));
@@ -144,6 +155,17 @@ template <class C, class P> struct BwdScores {
   /// NVRTC would keep for all of them does not fit into the registers beside
   /// positions; a mask of what rows have needs less (and is slower in parts).
   static constexpr int Asked = C::RowBytes ? C::BM / 2 : 4;
+  /// Of a step's probabilities, those that mask keeps.
+  TSR_MEMBER void ask(float (&x)[C::BM / 2], int stage,
+                      typename C::Step const &now) {
+    int asks = now.asks;
+#pragma unroll
+    for (int e = 0; e < C::BM / 2; e += Asked) {
+      asm volatile("" : "+r"(asks)); // or branches become one
+      if (asks)
+        ask(x, e, stage, now);
+    }
+  }
   /// Of the probabilities from `begin` on, those that mask keeps.
   TSR_MEMBER void ask(float (&x)[C::BM / 2], int begin, int stage,
                       typename C::Step const &now) {

@@ -102,7 +102,7 @@ template <class C, class P> struct BwdPlanner {
         step.own = t.own;
       return step;
     };
-    auto next = [&](int head, int m, int rank, bool asks) {
+    auto next = [&](int head, int m, int rank, bool asks, bool trails = false) {
       if (any)
         add(false);
       any = true;
@@ -111,7 +111,7 @@ template <class C, class P> struct BwdPlanner {
       typename C::Step step = step_of(head);
       step.sum = work.sum + at * 2 * C::Part;
       step.turn = work.turns + at * 2;
-      step.m = m, step.rank = rank;
+      step.m = m, step.rank = rank, step.trails = trails;
       step.masked = m < whole;
       if constexpr (C::Sparse)
         step.asks = asks;
@@ -161,7 +161,8 @@ template <class C, class P> struct BwdPlanner {
             asks = !(walk.whole >> (i - rows.begin) % 32 & 1);
           }
           const int m = t.rows_down ? rows.begin + rows.end - 1 - i : i;
-          next(head, m, C::Ordered ? bwd_rank<C>(own, t, head, m) : 0, asks);
+          next(head, m, C::Ordered ? bwd_rank<C>(own, t, head, m) : 0, asks,
+               bwd_trails<C>(p, t, rows, head, m));
         }
       }
     }
@@ -300,15 +301,16 @@ template <class C, class P> struct BwdProducer {
 
 /// A warp for each consumer group: waits until its rank has come, lets the
 /// group add, and counts on. The group itself meets barriers in shared memory
-/// alone: this fence makes the additions of all its threads visible. Other
-/// blocks wait from one count to the next: the next step is read before that,
-/// but where steps of more queries take longer than the reading.
+/// alone: this fence makes the additions of all its threads visible. It takes
+/// half of a step: where the next step's rank has come before, its turn does
+/// not wait for that. Steps of more queries take longer than the reading.
 template <class C> struct BwdOrder {
   typename C::Shared &s;
   const int group, lane = threadIdx.x % 32;
   unsigned number = 0; // of the step that is read next
   int *turn;           // of the step that was read; null: it adds nothing
   int rank;
+  bool trails;
   bool end; // it was none
   BwdTurn<typename C::Step> own;
 
@@ -321,29 +323,44 @@ template <class C> struct BwdOrder {
     barrier_wait(&s.step_full[i], number / C::Planned & 1);
     typename C::Step const &step = s.step[i];
     turn = step.sum ? step.turn + group : nullptr;
-    rank = step.rank, end = step.n < 0;
+    rank = step.rank, trails = step.trails, end = step.n < 0;
     own.tell(step);
     barrier_arrive(&s.step_empty[i]);
     number++;
   }
 
+  TSR_MEMBER void let_add() {
+    fence_acquire();
+    __syncwarp();
+    if (lane == 0)
+      barrier_arrive(&s.turn[group]);
+  }
+
   TSR_MEMBER void run() {
     wait_before();
     read();
+    bool lets = false; // the group already
     for (int shown = 0, parity = 0; !end; parity ^= 1) {
-      if (turn && shown != rank)
-        own.wait(turn, rank);
-      fence_acquire();
-      __syncwarp();
-      if (lane == 0)
-        barrier_arrive(&s.turn[group]);
+      if (!lets) {
+        if (trails)
+          own.wait(turn + 2, rank);
+        if (turn && shown != rank)
+          own.wait(turn, rank);
+        let_add();
+      }
       int *const counter = lane == 0 ? turn : nullptr;
       const int count = rank + 1;
       const bool ahead = C::BM == 64 && is_there();
-      if (ahead)
+      if (ahead) {
         read();
+        if (turn)
+          shown = load_relaxed(turn);
+      }
       barrier_wait(&s.added[group], parity);
-      if (ahead && turn)
+      lets = ahead && !end && !trails && (!turn || shown == rank);
+      if (lets)
+        let_add();
+      else if (ahead && turn)
         shown = load_relaxed(turn);
       fence_release();
       if (counter)

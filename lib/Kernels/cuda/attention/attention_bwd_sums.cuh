@@ -290,6 +290,12 @@ TSR_DEVICE void bwd_clear_sums(P const &p, int batch, int head, int m,
         const BwdSumRow keys = {&row[query], p.sums[n].strides[3]};
         zero(keys, 0, begin), zero(keys, end, p.keys);
       }
+      if constexpr (C::Sparse)
+        for (int tile = tiles.begin; tile < tiles.end; tile++)
+          if (!bwd_kind<C>(p, batch, head, m, tile))
+            for (int query = first; query < last; query++)
+              zero({&row[query], p.sums[n].strides[3]}, tile * C::BN,
+                   min(tile * C::BN + C::BN, p.keys));
     }
     }
   }

@@ -51,7 +51,7 @@ template <class C> struct BwdWideShared {
   /// Of the keys, those for a block's columns of dQ.
   static constexpr int DqPanels = 2;
   /// Places of P and dS: as many as there is room for beside some kilobytes.
-  static constexpr int Small = 1024 + C::Stages * (8 * C::BM + C::RowBytes);
+  static constexpr int Small = 1536 + C::Stages * (8 * C::BM + C::RowBytes);
   static constexpr int Free = (227 * 1024 - Small) / Bytes - DqPanels -
                               C::Panels - C::ValuePanels -
                               C::Stages * (C::Panels + C::ValuePanels);
@@ -81,6 +81,8 @@ template <class C> struct BwdWideShared {
   alignas(16) float delta[C::Stages][C::BM];
   alignas(16) typename C::Mods::Row
       row[C::RowBytes ? C::Stages : 1][C::RowBytes ? C::BM : 1];
+  BwdParams<typename C::Mods::Args, C::Sums> planned; // as in BwdShared
+  int const *walks;                                   // of a head of a tile
   typename C::Step step[C::Planned]; // travel with step_full
   int drawn;                         // of the second block
   uint64 drawn_full, drawn_empty;    // of the second, of the first
@@ -402,12 +404,13 @@ template <class C, class P> struct BwdValues : BwdWideGroup<C, P> {
     typename C::Step const &now = this->step_now();
     wgmma_wait<First ? 0 : 1>();
     Fragment16 next[C::BM / 16]; // where they are not x
-    if constexpr (C::HasMods) {
+    if constexpr (C::AsksApart) {
+      this->plain(x, s.lse[i]);
+      this->ask(x, i, now);
+    } else if constexpr (C::HasMods) {
       this->modify(x, next, i, now);
     } else {
-      float2 lse[C::BM / 8];
-      this->load_row(lse, s.lse[i]);
-      this->plain(x, lse);
+      this->plain(x, s.lse[i]);
     }
     if (now.masked)
       this->hide(x, next, now);
@@ -686,6 +689,7 @@ TSR_DEVICE void attention_bwd_wide(BwdMaps const &maps, P const &p) {
   extern __shared__ __align__(1024) char raw[];
   auto &s = *reinterpret_cast<Shared *>(raw);
   if (threadIdx.x == 0) {
+    s.planned = p;
     barrier_init(&s.drawn_full, 1), barrier_init(&s.drawn_empty, 1);
     barrier_init(&s.k_full, 1), barrier_init(&s.v_full, 1);
     barrier_init(&s.k_empty, 1), barrier_init(&s.v_empty, 1);
@@ -715,7 +719,7 @@ TSR_DEVICE void attention_bwd_wide(BwdMaps const &maps, P const &p) {
   if (warp < 4) {
     registers_lower<Shared::Producer>();
     if (warp == 3)
-      BwdPlanner<C, P>{p, s}.run();
+      BwdPlanner<C, P>{s.planned, s}.run();
     else if (C::Ordered && warp == 1)
       BwdOrder<C>{s, cluster_rank()}.run();
     else if (warp == 2 && threadIdx.x % 32 == 0)
