@@ -6,26 +6,26 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Five rewrites until nothing changes, none of which takes more time:
+// Rewrites, each of which lowers the price of the function (Trial.h), until
+// none does:
 //
 //     merge       reshards that change nothing, or do what another does, vanish
-//     shortcut    reshard(reshard(a)) -> reshard(a), where that is no dearer
-//                 than what it replaces: both if the middle has no other use
-//     share       a reshard starts where another of its value ends, and that
-//                 goes before it, where both take less time so
-//     hoist       reshards of a, reshape(a), transpose(a) and exp(a) become one
-//                 of a, where that with the more work takes less time
+//     shortcut    reshard(reshard(a)) -> reshard(a)
+//     reorder     reshard(reshard(a)) -> the other first, which others read too
+//     join        reshards of a, reshape(a), transpose(a) and exp(a) start at
+//                 the end of one of a, or are that one
 //     reconsider  an op between reshards that only serve it is placed anew, now
 //                 from the views before these reshards to the view after; or
 //                 from before its operands' reshards that serve others too
 //
+// Where none does alone, shortcut and reconsider are tried with an op next to
+// it that is placed anew.
+//
 // So a slice that is every use of an all-reduced value makes a reduce-scatter
 // (shortcut), a sum of which one use is whole and one a part is made whole once
-// (share), an activation that a product and its weight gradient need whole is
-// gathered once (hoist), and a gather after a broadcast goes before it
-// (reconsider). Each lowers time, as it counts it, or the number of
-// reshards; as some count moves one by one and some together, rounds have a
-// limit.
+// (reorder, join), an activation that a product and its weight gradient need
+// whole is gathered once, as is one of which pointwise ops make what lies in
+// two ways (join), and a gather after a broadcast goes before it (reconsider).
 //
 // What the user wrote stays: the value lies as such a reshard says, and ops
 // before and after it do not see through it. Only its own operand may be one
@@ -35,9 +35,9 @@
 
 #include "Place/ChoosePlacement.h"
 #include "Reshard/Passes.h"
+#include "Reshard/Trial.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/IR/Builders.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -54,18 +54,16 @@ namespace tessera::tv {
 #include "Reshard/Passes.h.inc"
 } // namespace tessera::tv
 
-/// A reshard of one value, not planned yet; null for other ops.
-static ReshardOp asMove(Operation *op) {
-  auto reshard = dyn_cast_or_null<ReshardOp>(op);
-  bool moves =
-      reshard && reshard.getInputs().size() == 1 && !reshard.getPlanAttr();
-  return moves ? reshard : ReshardOp();
-}
-
-/// Such a reshard that the user did not write.
+/// A reshard that the user did not write.
 static ReshardOp asImplicitMove(Operation *op) {
   ReshardOp move = asMove(op);
   return move && !move->hasAttr(kUserMoveAttr) ? move : ReshardOp();
+}
+
+/// Such a one that is not told its step either.
+static ReshardOp asFreeMove(Operation *op) {
+  ReshardOp move = asImplicitMove(op);
+  return move && !move->hasAttr(kStepAttr) ? move : ReshardOp();
 }
 
 /// The reshard that makes `value` for one use only.
@@ -78,58 +76,59 @@ namespace {
 class Elider {
 public:
   Elider(func::FuncOp function, Moves &moves, bool explain)
-      : function(function), moves(moves), choices(moves), explain(explain) {}
-  /// One round; sets `changed`.
-  LogicalResult run(bool &changed);
+      : function(function), moves(moves), choices(moves), trial(moves),
+        explain(explain) {}
+  LogicalResult run();
 
 private:
   /// A value, and the type that a reshard gives it.
   using Target = std::pair<Value, Type>;
-  /// What else would do for a move, and what that takes: the move of the
-  /// target, and the more work of the ops that then come after it.
+  /// What else would do for a move: the move of the target, and the more work
+  /// of the ops that then come after it.
   struct Climb {
     Target target;
-    Price price;
-    double work = 0;
+    double seconds, work;
   };
   using Climbs = SmallVector<Climb, 1>;
+  /// Moves that start where one ends.
+  struct Hub {
+    Target target;
+    double gain;                                  ///< about
+    SmallVector<std::pair<size_t, size_t>> moves; ///< and how far each climbs
+  };
 
-  bool merge();
-  LogicalResult shortcut(bool &changed);
-  LogicalResult share(bool &changed);
-  FailureOr<Climbs> climb(ReshardOp move);
-  void hoist(ReshardOp move, ArrayRef<Climb> climbs);
-  LogicalResult hoist(bool &changed);
-  LogicalResult reconsider(Operation *op, bool sharedMoves, bool &changed);
-  FailureOr<Price> priceOf(ReshardOp op);
-  FailureOr<Price> priceOf(Operation *op, Value value, const View &from,
-                           const View &to);
-  /// Says, where asked, what `op` became and what that costs.
-  void say(Operation *op, const Twine &what, const Price &chosen,
-           const Price &otherwise);
-  Value moveTo(OpBuilder &builder, Location loc, Value value, Type type);
-  void sweep();
+  void merge(Operation *op, llvm::DenseMap<Target, Value> &known);
+  LogicalResult shortcut(Operation *op);
+  void reorder(Operation *op);
+  Climbs climb(ReshardOp move);
+  void findHubs(Value source, ArrayRef<std::pair<size_t, size_t>> moves,
+                ArrayRef<std::pair<ReshardOp, Climbs>> all,
+                std::vector<Hub> &hubs);
+  void join(const Hub &hub, MutableArrayRef<std::pair<ReshardOp, Climbs>> all);
+  void join();
+  FailureOr<bool> place(Operation *op, bool sharedMoves, std::string &what);
+  LogicalResult reconsider(Operation *op, bool sharedMoves);
+  /// Keeps a change of `op` if that is less; `inPairs` with one of the ops
+  /// around it, which is then placed anew. `change` tells what it does.
+  LogicalResult
+  attempt(Operation *op,
+          llvm::function_ref<FailureOr<bool>(std::string &)> change,
+          llvm::function_ref<llvm::SetVector<Operation *>()> around);
+
+  SmallVector<Operation *> getOps();
+  std::optional<double> secondsOf(Value value, const View &from,
+                                  const View &to);
+  /// Whether the trial is kept; says, where asked, what `op` became.
+  bool keep(Operation *op, StringRef what);
 
   func::FuncOp function;
   Moves &moves;
   Choices choices;
+  Trial trial;
   bool explain;
+  bool changed = false, inPairs = false;
 };
 } // namespace
-
-FailureOr<Price> Elider::priceOf(Operation *op, Value value, const View &from,
-                                 const View &to) {
-  Result<Price> price =
-      moves.price(value, from, to, getView(value).getLayoutMesh());
-  if (!price)
-    return op->emitError() << price.message();
-  return *price;
-}
-
-FailureOr<Price> Elider::priceOf(ReshardOp op) {
-  Value from = op.getInputs()[0];
-  return priceOf(op, from, placesOf(from), placesOf(op.getResult(0)));
-}
 
 static std::string textOf(const View &view, Value value) {
   return layout::toString(view, getView(value).getLayoutMesh());
@@ -138,167 +137,121 @@ static std::string textOf(Value value) {
   return textOf(placesOf(value), value);
 }
 
-void Elider::say(Operation *op, const Twine &what, const Price &chosen,
-                 const Price &otherwise) {
-  if (explain)
-    emitRemark(op->getLoc()) << what << layout::describe(chosen, otherwise);
-}
-
-bool Elider::merge() {
-  bool changed = false;
-  llvm::DenseMap<Target, Value> known;
-  for (Block &block : function.getBody())
-    for (Operation &op : llvm::make_early_inc_range(block)) {
-      ReshardOp reshard = asMove(&op);
-      if (!reshard)
-        continue;
-      Value from = reshard.getInputs()[0], to = reshard.getResult(0);
-      const bool isWritten = reshard->hasAttr(kUserMoveAttr);
-      Value same = isWritten ? to : from;
-      if (from.getType() != to.getType())
-        same = known.try_emplace({from, to.getType()}, to).first->second;
-      if (same == to)
-        continue;
-      Operation *other = same.getDefiningOp();
-      if (Attribute step = reshard->getAttr(kStepAttr)) {
-        if (Attribute own = other->getAttr(kStepAttr); own && own != step)
-          continue;
-        other->setAttr(kStepAttr, step);
-      }
-      if (isWritten)
-        other->setAttr(kUserMoveAttr, reshard->getAttr(kUserMoveAttr));
-      to.replaceAllUsesWith(same);
-      reshard.erase();
-      changed = true;
-    }
-  return changed;
-}
-
-LogicalResult Elider::shortcut(bool &changed) {
-  for (Block &block : function.getBody())
-    for (Operation &op : block) {
-      ReshardOp second = asMove(&op);
-      ReshardOp first =
-          second ? asImplicitMove(second.getInputs()[0].getDefiningOp())
-                 : second;
-      if (!first)
-        continue;
-      Value start = first.getInputs()[0], middle = first.getResult(0);
-      FailureOr<Price> direct = priceOf(second, start, placesOf(start),
-                                        placesOf(second.getResult(0)));
-      FailureOr<Price> now = priceOf(second), before = priceOf(first);
-      if (failed(direct) || failed(now) || failed(before))
-        return failure();
-      bool dead = middle.hasOneUse();
-      if (dead)
-        *now += *before;
-      if (dead ? layout::isLess(now->seconds, direct->seconds)
-               : !layout::isLess(direct->seconds, now->seconds))
-        continue;
-      say(second,
-          textOf(start) + " to " + textOf(second.getResult(0)) +
-              " is one move, not by " + textOf(middle),
-          *direct, *now);
-      second->setOperand(0, start);
-      changed = true;
-    }
-  return success();
-}
-
-/// The reshards of `value` that are used and may start or end elsewhere.
-static SmallVector<ReshardOp> freeMovesOf(Value value) {
-  SmallVector<ReshardOp> found;
-  for (Operation *user : value.getUsers())
-    if (ReshardOp move = asImplicitMove(user);
-        move && !move->hasAttr(kStepAttr) && !move->use_empty())
-      found.push_back(move);
-  return found;
-}
-
-/// A reshard of a value starts where another of that value ends. So does one
-/// that stands before such another, if both take less time then: a sum that is
-/// made whole for one use is cut for the next, for nothing.
-LogicalResult Elider::share(bool &changed) {
-  SmallVector<Value> values(function.getArguments());
+/// Trials take ops out: those are in no block.
+SmallVector<Operation *> Elider::getOps() {
+  SmallVector<Operation *> ops;
   for (Block &block : function.getBody())
     for (Operation &op : block)
-      llvm::append_range(values, op.getResults());
-  for (Value value : values) {
-    for (ReshardOp move : freeMovesOf(value)) {
-      const View from = placesOf(value);
-      const View to = placesOf(move.getResult(0));
-      // What the move and another take now, and what in the other order.
-      ReshardOp best;
-      Price now, least;
-      double gain = 0;
-      auto consider = [&](ReshardOp other, Price sum) -> LogicalResult {
-        const View end = placesOf(other.getResult(0));
-        FailureOr<Price> first = priceOf(other, value, from, end);
-        FailureOr<Price> second = priceOf(move, value, end, to);
-        if (failed(first) || failed(second))
-          return failure();
-        *first += *second;
-        if (!layout::isLess(first->seconds, sum.seconds) ||
-            sum.seconds - first->seconds <= gain)
-          return success();
-        gain = sum.seconds - first->seconds;
-        best = other;
-        now = sum;
-        least = *first;
-        return success();
-      };
-      FailureOr<Price> own = priceOf(move);
-      if (failed(own))
-        return failure();
-      for (Value start : {value, move.getResult(0)})
-        for (ReshardOp other : freeMovesOf(start)) {
-          FailureOr<Price> its = priceOf(other);
-          if (failed(its))
-            return failure();
-          *its += *own;
-          if (other != move && failed(consider(other, *its)))
-            return failure();
-        }
-      if (!best)
-        continue;
-      say(move,
-          textOf(value) + " is " + textOf(best.getResult(0)) + " first, then " +
-              textOf(move.getResult(0)),
-          least, now);
-      if (!best->isBeforeInBlock(move))
-        best->moveBefore(move);
-      best->setOperand(0, value);
-      move->setOperand(0, best.getResult(0));
-      changed = true;
-    }
+      ops.push_back(&op);
+  return ops;
+}
+
+/// Nothing if there is no plan.
+std::optional<double> Elider::secondsOf(Value value, const View &from,
+                                        const View &to) {
+  Result<double> seconds =
+      moves.seconds(value, from, to, getView(value).getLayoutMesh());
+  return seconds ? std::optional(*seconds) : std::nullopt;
+}
+
+bool Elider::keep(Operation *op, StringRef what) {
+  Location loc = op->getLoc();
+  std::optional<Trial::Outcome> outcome = trial.keepIfLess();
+  if (outcome && explain)
+    emitRemark(loc) << what
+                    << layout::describe(outcome->after, outcome->before);
+  changed |= outcome.has_value();
+  return outcome.has_value();
+}
+
+void Elider::merge(Operation *op, llvm::DenseMap<Target, Value> &known) {
+  ReshardOp move = asMove(op);
+  if (!move)
+    return;
+  Value from = move.getInputs()[0], to = move.getResult(0);
+  const bool isWritten = move->hasAttr(kUserMoveAttr);
+  Value same = from;
+  if (from.getType() != to.getType())
+    same = known.try_emplace({from, to.getType()}, to).first->second;
+  else if (isWritten)
+    return;
+  if (same == to)
+    return;
+  Operation *other = same == from ? nullptr : same.getDefiningOp();
+  Attribute step = move->getAttr(kStepAttr);
+  if (other && step && other->hasAttr(kStepAttr) &&
+      other->getAttr(kStepAttr) != step)
+    return;
+  trial.replace(to, same);
+  if (!trial.keepIfLess())
+    return;
+  changed = true;
+  if (other && step)
+    other->setAttr(kStepAttr, step);
+  if (other && isWritten)
+    other->setAttr(kUserMoveAttr, move->getAttr(kUserMoveAttr));
+}
+
+LogicalResult Elider::shortcut(Operation *op) {
+  ReshardOp second = asMove(op);
+  ReshardOp first =
+      second ? asImplicitMove(second.getInputs()[0].getDefiningOp()) : second;
+  if (!first)
+    return success();
+  auto change = [&](std::string &what) {
+    Value start = first.getInputs()[0], end = second.getResult(0);
+    if (explain)
+      what = textOf(start) + " to " + textOf(end) + " is one move, not by " +
+             textOf(first.getResult(0));
+    if (asFreeMove(second))
+      trial.replace(
+          end, trial.moveTo(second, second.getLoc(), start, end.getType()));
+    else
+      trial.setOperand(second->getOpOperand(0), start);
+    return true;
+  };
+  llvm::SetVector<Operation *> around;
+  if (Operation *maker = first.getInputs()[0].getDefiningOp())
+    around.insert(maker);
+  return attempt(second, change, [&] { return around; });
+}
+
+/// A sum of which a part becomes whole is made whole, and cut for nothing.
+void Elider::reorder(Operation *op) {
+  ReshardOp first = asFreeMove(op);
+  if (!first)
+    return;
+  Value value = first.getInputs()[0], middle = first.getResult(0);
+  SmallVector<ReshardOp> seconds;
+  for (Operation *user : middle.getUsers())
+    if (ReshardOp second = asFreeMove(user))
+      seconds.push_back(second);
+  for (ReshardOp second : seconds) {
+    Value end = second.getResult(0);
+    std::string what;
+    if (explain)
+      what = textOf(value) + " is " + textOf(end) + " first, then " +
+             textOf(middle);
+    Value made = trial.moveTo(first, second.getLoc(), value, end.getType());
+    trial.replace(end, made);
+    trial.replace(middle,
+                  trial.moveTo(first, first.getLoc(), made, middle.getType()));
+    if (keep(first, what))
+      return;
   }
-  return success();
 }
 
-Value Elider::moveTo(OpBuilder &builder, Location loc, Value value, Type type) {
-  if (value.getType() == type)
-    return value;
-  return ReshardOp::create(builder, loc, TypeRange{type}, ValueRange{value},
-                           StepAttr())
-      .getResult(0);
-}
-
-/// Whether `op` may as well come after a move of its one operand.
-static bool isPassed(Operation *op) {
-  return givesSameElements(op) ||
-         (op->getNumOperands() == 1 && op->hasTrait<OpTrait::Pointwise>() &&
-          isMemoryEffectFree(op));
-}
-
-/// What else would do for `move`: the reshard itself, then those of the values
-/// that reshapes, transposes and ops of one operand made its operand of.
-FailureOr<Elider::Climbs> Elider::climb(ReshardOp move) {
-  FailureOr<Price> price = priceOf(move);
-  if (failed(price))
-    return failure();
-  Climbs climbs = {
-      {{move.getInputs()[0], move.getResult(0).getType()}, *price}};
-  if (price->seconds == 0 || !asImplicitMove(move))
+/// The reshard itself, then those of the values that reshapes, transposes and
+/// ops of one operand made its operand of.
+Elider::Climbs Elider::climb(ReshardOp move) {
+  Value value = move.getInputs()[0];
+  std::optional<double> seconds =
+      secondsOf(value, placesOf(value), placesOf(move.getResult(0)));
+  Climbs climbs;
+  if (!seconds)
+    return climbs;
+  climbs.push_back({{value, move.getResult(0).getType()}, *seconds, 0});
+  if (*seconds == 0 || !asFreeMove(move))
     return climbs;
   constexpr int kMaxComputing = 8; // so that long chains are not run through
   bool alone = true;
@@ -312,9 +265,9 @@ FailureOr<Elider::Climbs> Elider::climb(ReshardOp move) {
     if (!view)
       break;
     Value operand = op->getOperand(0);
-    FailureOr<Price> above = priceOf(move, operand, placesOf(operand), *view);
-    if (failed(above))
-      return failure();
+    std::optional<double> above = secondsOf(operand, placesOf(operand), *view);
+    if (!above)
+      break;
     double work = climbs.back().work;
     alone &= op->hasOneUse();
     if (!givesSameElements(op)) {
@@ -330,96 +283,110 @@ FailureOr<Elider::Climbs> Elider::climb(ReshardOp move) {
   return climbs;
 }
 
-/// The last of `climbs` in place of `move`, which is left without uses.
-void Elider::hoist(ReshardOp move, ArrayRef<Climb> climbs) {
-  OpBuilder builder(move);
-  auto [source, type] = climbs.back().target;
-  Value value = moveTo(builder, move.getLoc(), source, type);
-  for (const Climb &below : llvm::reverse(climbs.drop_back())) {
-    auto [made, type] = below.target;
-    Operation *op = builder.clone(*made.getDefiningOp());
-    op->setOperand(0, value);
-    value = op->getResult(0);
-    value.setType(cast<RankedTensorType>(type));
-    moves.noteCopy(value, made);
+/// The ends of moves of `source` from which others of these may start.
+void Elider::findHubs(Value source, ArrayRef<std::pair<size_t, size_t>> moves,
+                      ArrayRef<std::pair<ReshardOp, Climbs>> all,
+                      std::vector<Hub> &hubs) {
+  struct Group {
+    SmallVector<std::pair<size_t, size_t>> moves;
+    double seconds = 0; ///< of a move of the source
+    double saved = 0;   ///< if that is there already
+    bool isFree = true;
+  };
+  llvm::MapVector<Type, Group> groups;
+  for (auto [number, level] : moves) {
+    const auto &[move, climbs] = all[number];
+    Group &group = groups[climbs[level].target.second];
+    group.moves.emplace_back(number, level);
+    group.seconds = climbs[level].seconds;
+    group.saved += climbs[0].seconds - climbs[level].work;
+    group.isFree &= bool(asFreeMove(move));
   }
-  move.getResult(0).replaceAllUsesWith(value);
-}
-
-/// Moves that may become one do so where that takes less time, those first that
-/// save most. (They are the same then, and merged.)
-LogicalResult Elider::hoist(bool &changed) {
-  SmallVector<std::pair<ReshardOp, Climbs>> all;
-  struct Shared {
-    SmallVector<std::pair<size_t, size_t>> moves; ///< and how far each climbs
-    double gain = 0;
-  };
-  llvm::MapVector<Target, Shared> shared;
-  for (Block &block : function.getBody())
-    for (Operation &op : block)
-      if (ReshardOp move = asMove(&op)) {
-        FailureOr<Climbs> climbs = climb(move);
-        if (failed(climbs))
-          return failure();
-        for (auto [level, climb] : llvm::enumerate(*climbs))
-          shared[climb.target].moves.emplace_back(all.size(), level);
-        all.emplace_back(move, std::move(*climbs));
-      }
-  // The time of all moves as they are, and as one.
-  auto priceOf = [&](const Shared &group) {
-    std::pair<Price, Price> prices;
-    for (auto [number, level] : group.moves) {
-      const Climbs &climbs = all[number].second;
-      prices.first += climbs[0].price;
-      prices.second.seconds += climbs[level].work;
-    }
-    auto [number, level] = group.moves[0];
-    prices.second += all[number].second[level].price;
-    return prices;
-  };
-  SmallVector<Shared *> groups;
-  for (auto &[target, group] : shared)
-    if (group.moves.size() > 1) {
-      auto [now, one] = priceOf(group);
-      group.gain = now.seconds - one.seconds;
-      groups.push_back(&group);
-    }
-  llvm::stable_sort(groups, [](auto *a, auto *b) { return a->gain > b->gain; });
-  SmallVector<bool> done(all.size(), false);
-  for (Shared *group : groups) {
-    llvm::erase_if(group->moves, [&](auto move) { return done[move.first]; });
-    if (group->moves.size() < 2 ||
-        llvm::all_of(group->moves, [](auto move) { return move.second == 0; }))
+  for (auto &[type, group] : groups) {
+    if (group.seconds == 0)
       continue;
-    auto [first, level] = group->moves[0];
-    auto [source, type] = all[first].second[level].target;
-    auto [now, one] = priceOf(*group);
-    // What a hoisted move made is no source any more.
-    if (source.use_empty() || !layout::isLess(one.seconds, now.seconds))
-      continue;
-    say(all[first].first,
-        Twine(group->moves.size()) + " moves are one, of " + textOf(source) +
-            " to " + textOf(placesOf(getView(type).getView()), source),
-        one, now);
-    for (auto [number, level] : group->moves) {
-      done[number] = true;
-      if (level == 0)
+    Hub hub{{source, type}, group.saved - group.seconds, group.moves};
+    bool isChange =
+        llvm::any_of(group.moves, [](auto move) { return move.second != 0; });
+    for (auto &[otherType, other] : groups) {
+      if (otherType == type || !group.isFree || !other.isFree ||
+          other.saved <= 0)
         continue;
-      auto &[move, climbs] = all[number];
-      hoist(move, ArrayRef(climbs).take_front(level + 1));
-      changed = true;
+      std::optional<double> seconds =
+          secondsOf(source, placesOf(getView(type).getView()),
+                    placesOf(getView(otherType).getView()));
+      if (!seconds || !layout::isLess(*seconds, other.saved))
+        continue;
+      hub.gain += other.saved - *seconds;
+      llvm::append_range(hub.moves, other.moves);
+      isChange = true;
     }
+    if (isChange && hub.moves.size() > 1 && hub.gain > 0)
+      hubs.push_back(std::move(hub));
   }
-  return success();
 }
 
-/// With `sharedMoves`, operands may be taken from before reshards that stay for
-/// others.
-LogicalResult Elider::reconsider(Operation *op, bool sharedMoves,
-                                 bool &changed) {
+void Elider::join(const Hub &hub,
+                  MutableArrayRef<std::pair<ReshardOp, Climbs>> all) {
+  auto [source, type] = hub.target;
+  // What another hub replaced is no source any more.
+  if (source.use_empty() || llvm::any_of(hub.moves, [&](auto of) {
+        auto &[move, climbs] = all[of.first];
+        return climbs.empty() || !move->getBlock();
+      }))
+    return;
+  std::string what;
+  if (explain)
+    what = llvm::utostr(hub.moves.size()) + " moves are one, of " +
+           textOf(source) + " to " +
+           textOf(placesOf(getView(type).getView()), source);
+  for (auto [number, level] : hub.moves) {
+    auto &[move, climbs] = all[number];
+    Type end = climbs[level].target.second;
+    if (level == 0 && end == type)
+      continue;
+    Location loc = move.getLoc();
+    Value value = trial.moveTo(move, loc, source, type);
+    value = trial.moveTo(move, loc, value, end);
+    for (const Climb &below : llvm::reverse(ArrayRef(climbs).take_front(level)))
+      value = trial.copy(below.target.first.getDefiningOp(), move, value,
+                         below.target.second);
+    trial.replace(move.getResult(0), value);
+  }
+  if (keep(all[hub.moves[0].first].first, what))
+    for (auto [number, level] : hub.moves)
+      all[number].second.clear();
+}
+
+/// Those first that save most.
+void Elider::join() {
+  std::vector<std::pair<ReshardOp, Climbs>> all;
+  llvm::MapVector<Value, SmallVector<std::pair<size_t, size_t>>> bySource;
+  for (Operation *op : getOps())
+    if (ReshardOp move = asMove(op)) {
+      Climbs climbs = climb(move);
+      for (auto [level, climb] : llvm::enumerate(climbs))
+        bySource[climb.target.first].emplace_back(all.size(), level);
+      all.emplace_back(move, std::move(climbs));
+    }
+  std::vector<Hub> hubs;
+  for (auto &[source, moves] : bySource)
+    if (moves.size() > 1)
+      findHubs(source, moves, all, hubs);
+  llvm::stable_sort(hubs,
+                    [](const Hub &a, const Hub &b) { return a.gain > b.gain; });
+  for (const Hub &hub : hubs)
+    join(hub, all);
+}
+
+/// Where moves one by one take less so, `op` is placed anew; false if not. With
+/// `sharedMoves`, operands may be taken from before reshards that stay for
+/// others. Appends to `what` what was done.
+FailureOr<bool> Elider::place(Operation *op, bool sharedMoves,
+                              std::string &what) {
   if (!isa<ShardingRuleOpInterface, ReinterpretOpInterface>(op) ||
       op->getNumResults() == 0)
-    return success();
+    return false;
   auto moveBefore = [&](Value operand) {
     return sharedMoves ? asImplicitMove(operand.getDefiningOp())
                        : servingMove(operand);
@@ -430,7 +397,7 @@ LogicalResult Elider::reconsider(Operation *op, bool sharedMoves,
     anyShared |= moveBefore(operand) && !operand.hasOneUse();
   }
   if (sharedMoves && !anyShared)
-    return success();
+    return false;
   auto moveAfter = [](Value result) {
     return result.hasOneUse() ? asImplicitMove(*result.user_begin())
                               : ReshardOp();
@@ -438,7 +405,7 @@ LogicalResult Elider::reconsider(Operation *op, bool sharedMoves,
   for (Value result : op->getResults())
     anyMove |= bool(moveAfter(result));
   if (!anyMove)
-    return success();
+    return false;
 
   FailureOr<Placement> actual = getActualPlacement(op);
   if (failed(actual))
@@ -459,34 +426,31 @@ LogicalResult Elider::reconsider(Operation *op, bool sharedMoves,
   for (auto [result, view] : llvm::zip_equal(op->getResults(), actual->results))
     if (ReshardOp move = moveAfter(result)) {
       view = placesOf(move.getResult(0));
-      FailureOr<Price> price = priceOf(move);
-      if (failed(price))
-        return failure();
+      Result<Price> price = moves.price(result, placesOf(result), view,
+                                        getView(result).getLayoutMesh());
+      if (!price)
+        return op->emitError() << price.message();
       now += *price;
     }
   const double movesNow = now.seconds;
   if (movesNow == 0)
-    return success();
+    return false;
   FailureOr<Choice> choice = choices.get(op, *actual);
   if (failed(choice))
     return failure();
   now.seconds += getWork(op, *getActualPlacement(op), moves);
   if (!layout::isLess(choice->cost.moves, movesNow) ||
       !layout::isLess(choice->cost.total(), now.seconds))
-    return success();
+    return false;
 
-  changed = true;
   if (explain) {
     SmallVector<std::string> views;
     for (auto [value, view] :
          llvm::zip_equal(op->getOperands(), choice->placement.operands))
       views.push_back(textOf(view, value));
-    say(op,
-        "'" + op->getName().getStringRef() + "' has operands that lie as " +
-            llvm::join(views, ", "),
-        {choice->cost.total(), choice->cost.bytes}, now);
+    what += (what.empty() ? "'" : ", '") + op->getName().getStringRef().str() +
+            "' has operands that lie as " + llvm::join(views, ", ");
   }
-  OpBuilder builder(op);
   for (auto [operand, view] :
        llvm::zip_equal(op->getOpOperands(), choice->placement.operands)) {
     Value value = operand.get();
@@ -495,11 +459,11 @@ LogicalResult Elider::reconsider(Operation *op, bool sharedMoves,
     if (ReshardOp move = moveBefore(value))
       value = move.getInputs()[0];
     if (placesOf(value) != view)
-      value = moveTo(builder, op->getLoc(), value,
-                     withEncoding(value.getType(), getView(value).with(view)));
-    operand.set(value);
+      value = trial.moveTo(
+          op, op->getLoc(), value,
+          withEncoding(value.getType(), getView(value).with(view)));
+    trial.setOperand(operand, value);
   }
-  builder.setInsertionPointAfter(op);
   for (auto [result, view] :
        llvm::zip_equal(op->getResults(), choice->placement.results)) {
     if (placesOf(result) == view)
@@ -507,44 +471,83 @@ LogicalResult Elider::reconsider(Operation *op, bool sharedMoves,
     ReshardOp after = moveAfter(result);
     Value target = after ? after.getResult(0) : result;
     Type type = target.getType();
-    result.setType(withEncoding(type, getView(result).with(view)));
-    Value moved =
-        placesOf(target) == view && target != result
-            ? moveTo(builder, op->getLoc(), result, type)
-            : ReshardOp::create(builder, op->getLoc(), TypeRange{type},
-                                ValueRange{result}, StepAttr())
-                  .getResult(0);
-    if (after)
-      target.replaceAllUsesWith(moved);
-    else
-      result.replaceAllUsesExcept(moved, moved.getDefiningOp());
+    trial.setType(result, withEncoding(type, getView(result).with(view)));
+    Value moved = trial.moveTo(op->getNextNode(), op->getLoc(), result, type);
+    trial.replace(target, moved, moved.getDefiningOp());
   }
-  return success();
+  return true;
 }
 
-/// Erases reshards without use, and what only they read.
-void Elider::sweep() {
-  for (Block &block : function.getBody())
-    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
-      if (op.use_empty() && (isa<ReshardOp>(op) || isPassed(&op)))
-        op.erase();
+/// The ops that make the operands of `op` and read its results, but for moves.
+static llvm::SetVector<Operation *> opsAround(Operation *op) {
+  llvm::SetVector<Operation *> around;
+  for (Value operand : op->getOperands()) {
+    Operation *maker = operand.getDefiningOp();
+    if (ReshardOp move = asImplicitMove(maker))
+      maker = move.getInputs()[0].getDefiningOp();
+    if (maker)
+      around.insert(maker);
+  }
+  for (Operation *user : op->getUsers())
+    if (ReshardOp move = asImplicitMove(user))
+      around.insert(move->user_begin(), move->user_end());
+    else
+      around.insert(user);
+  return around;
 }
 
-LogicalResult Elider::run(bool &changed) {
-  changed = merge();
-  if (failed(shortcut(changed)) || failed(share(changed)))
-    return failure();
-  sweep();
-  if (failed(hoist(changed)))
-    return failure();
-  sweep();
-  for (Block &block : function.getBody())
-    for (Operation &op : llvm::make_early_inc_range(block))
-      if (failed(reconsider(&op, /*sharedMoves=*/false, changed)) ||
-          failed(reconsider(&op, /*sharedMoves=*/true, changed)))
+LogicalResult Elider::reconsider(Operation *op, bool sharedMoves) {
+  return attempt(
+      op, [&](std::string &what) { return place(op, sharedMoves, what); },
+      [&] { return opsAround(op); });
+}
+
+LogicalResult
+Elider::attempt(Operation *op,
+                llvm::function_ref<FailureOr<bool>(std::string &)> change,
+                llvm::function_ref<llvm::SetVector<Operation *>()> around) {
+  for (size_t next = 0;; ++next) {
+    std::string what;
+    FailureOr<bool> isChanged = change(what);
+    if (failed(isChanged) || !*isChanged)
+      return isChanged;
+    llvm::SetVector<Operation *> ops;
+    if (inPairs) {
+      trial.takeOutUnused();
+      ops = around();
+    }
+    if (next < ops.size() &&
+        failed(place(ops[next], /*sharedMoves=*/false, what)))
+      return failure();
+    if (keep(op, what) || next + 1 >= ops.size())
+      return success();
+  }
+}
+
+LogicalResult Elider::run() {
+  for (Operation *op : llvm::reverse(getOps()))
+    if (op->use_empty() && (isa<ReshardOp>(op) || isPassed(op)))
+      op->erase();
+  // Pairs where no change is less alone.
+  for (inPairs = false;; inPairs = !changed) {
+    changed = false;
+    llvm::DenseMap<Target, Value> known;
+    for (Operation *op : getOps())
+      merge(op, known);
+    for (Operation *op : getOps())
+      if (failed(shortcut(op)))
         return failure();
-  sweep();
-  return success();
+    for (Operation *op : getOps())
+      reorder(op);
+    join();
+    for (Operation *op : getOps())
+      for (bool sharedMoves : {false, true})
+        if (op->getBlock() && failed(reconsider(op, sharedMoves)))
+          return failure();
+    trial.eraseDead();
+    if (inPairs && !changed)
+      return success();
+  }
 }
 
 namespace {
@@ -552,14 +555,8 @@ struct ElideReshards : tv::impl::ElideReshardsPassBase<ElideReshards> {
   using ElideReshardsPassBase::ElideReshardsPassBase;
   void runOnContract() override {
     FailureOr<Moves> moves = Moves::get(getOperation());
-    if (failed(moves))
-      return signalPassFailure();
-    Elider elider(getOperation(), *moves, explain);
-    // (Prices of single moves and of those that go together may disagree.)
-    bool changed = true;
-    for (int round = 0; changed && round < 100; ++round)
-      if (failed(elider.run(changed)))
-        return signalPassFailure();
+    if (failed(moves) || failed(Elider(getOperation(), *moves, explain).run()))
+      signalPassFailure();
   }
 };
 } // namespace

@@ -19,7 +19,7 @@
 
 #include "Layout/PlanViews.h"
 #include "Layout/Transfers.h"
-#include "Place/Moves.h"
+#include "Place/OpPrice.h"
 #include "Reshard/Passes.h"
 
 #include "mlir/Dialect/Utils/IndexingUtils.h"
@@ -75,34 +75,26 @@ static bool isFromPeerToPeer(ReshardOp step) {
       static_cast<layout::Step::Kind>(step.getPlanAttr().getKind()));
 }
 
-/// Whether `op` makes one value of one, element by element or in place.
-static bool isOnTheWay(Operation *op) {
-  return op->getNumOperands() == 1 && op->getNumResults() == 1 &&
-         op->getNumRegions() == 0 && isMemoryEffectFree(op) &&
-         (op->hasTrait<OpTrait::Pointwise>() ||
-          op->hasTrait<OpTrait::SharesMemory>());
-}
-
-/// The steps from peer to peer that only `user` needs the results of, and the
-/// ops on their way to it.
+/// The steps from peer to peer that `user` is the first to need the results of,
+/// and the ops on their way to it, which nothing else needs.
 static SmallVector<ReshardOp> getExchanges(Operation *user,
                                            SmallVector<Operation *> &onTheWay) {
-  constexpr size_t kMaxWay = 8; // so that long chains are not run through again
   SmallVector<ReshardOp> steps;
   if (user->getNumOperands() < 2)
     return steps;
   for (Value operand : user->getOperands()) {
     SmallVector<Operation *> way;
     Operation *op = operand.getDefiningOp();
-    for (; op && way.size() < kMaxWay && op->getResult(0).hasOneUse() &&
-           isOnTheWay(op) && !isa<ReshardOp>(op);
+    for (; op && way.size() < kMaxWay && isOnTheWay(op) &&
+           op->getResult(0).hasOneUse();
          op = op->getOperand(0).getDefiningOp())
       way.push_back(op);
     auto step = dyn_cast_if_present<ReshardOp>(op);
-    if (!step || step.getInputs().size() != 1 ||
-        !step.getResult(0).hasOneUse() || step->getBlock() != user->getBlock())
+    if (!step || step.getInputs().size() != 1 || !isFromPeerToPeer(step) ||
+        step->getBlock() != user->getBlock() || is_contained(steps, step))
       continue;
-    if (!isFromPeerToPeer(step))
+    Value result = step.getResult(0);
+    if (way.empty() ? firstUserOf(result) != user : !result.hasOneUse())
       continue;
     steps.push_back(step);
     append_range(onTheWay, llvm::reverse(way));

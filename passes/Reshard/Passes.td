@@ -22,9 +22,13 @@ def ElideReshardsPass : ContractPass<"tv-elide-reshards", "Propagated"> {
     starts at the first one's operand; one of two reshards of a value starts where the
     other ends, so that a sum which one use needs whole and one in part is made whole
     once; reshards of a value, of its reshape, of its transpose and of what an op of one
-    operand makes of it become one of the value, where that with the ops' work takes less
-    time; an op that has reshards of its own before and after it is placed anew between
-    their outer views. The time never rises.
+    operand makes of it become one of the value, or start where one ends; an op that has
+    reshards of its own before and after it is placed anew between their outer views,
+    if need be with one next to it.
+
+    Each change lowers one price, that of the whole function: what its ops and its moves
+    take, those that one op is the first to need together, as `tv-merge-reshards` moves
+    them. So the pass ends by itself.
 
     A reshard that the user wrote (`tv.user_move`) stays, and no op is placed across
     it: the value lies as it says. `explain` says in remarks what was done, and the
@@ -197,9 +201,9 @@ def MergeReshardsPass : ContractPass<"tv-merge-reshards", "Planned"> {
     Steps of one kind, along the same axes and with one combiner, each of which
     takes a device no longer than the latency, wait until the result of one is used,
     and become one `tv.reshard`: one latency, where each had its own. What goes from
-    peer to peer for the operands of one op does so too, of any size and along any
-    axes; behind ops of one operand as well, as a cast, which then wait. A remark
-    tells how many tensors, and how many bytes a device has of them.
+    peer to peer for the operands of one op, the first that needs it, does so too, of
+    any size and along any axes; behind ops of one operand as well, as a cast, which
+    then wait. A remark tells how many tensors, and how many bytes a device has of them.
 
     ```mlir
     #m = #tv.mesh<dp = 2>

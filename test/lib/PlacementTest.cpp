@@ -6,12 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// test-placement says in a remark what each function takes: its ops, and its
-// reshards, those of one op's operands together. With `best` it says instead
-// what the function, bound but not propagated, takes under the best of all
-// placements. A placement divides each op in one way: each digit of the mesh (4
-// is two of 2) splits one loop, in every order, or none, or keeps operands
-// partial. Between ops values move, one by one.
+// test-placement says in a remark what each function takes (Place/OpPrice.h).
+// With `best` it says instead what the function, bound but not propagated,
+// takes under the best of all placements. A placement divides each op in one
+// way: each digit of the mesh (4 is two of 2) splits one loop, in every order,
+// or none, or keeps operands partial. Between ops values move, one by one.
 //
 // What an op costs depends on how its operands come, so the best is found value
 // by value. This needs a tree: at most one value, an argument or not, may have
@@ -21,6 +20,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Place/ChoosePlacement.h"
+#include "Place/OpPrice.h"
 #include "lib/TestPasses.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -338,42 +338,14 @@ struct TestPlacementPass
     // What the user says of the result holds.
     auto type = cast<RankedTensorType>(function.getResultTypes()[0]);
     if (auto user = function.getResultAttrOfType<ViewAttr>(0, kUserViewAttr);
-        user &&
-        placesOf(getView(type).getView()) !=
-            layout::canonicalize(user.getView(), layout::Shape(type.getShape()),
-                                 user.getLayoutMesh()))
+        user && placesOf(getView(type).getView()) !=
+                    layout::canonicalize(placesOf(user.getView()),
+                                         layout::Shape(type.getShape()),
+                                         user.getLayoutMesh()))
       return function.emitError() << "returns what does not lie as " << user;
     double sum = 0;
-    for (Operation &op : function.getBody().front().without_terminator()) {
-      FailureOr<Placement> placement = getActualPlacement(&op);
-      if (failed(placement))
-        return failure();
-      // A reshard that serves one op is priced with it.
-      std::vector<OperandMove> together;
-      auto add = [&](ReshardOp move) {
-        Value from = move.getInputs()[0];
-        together.push_back({from, placesOf(from), placesOf(move.getResult(0))});
-      };
-      auto serves = [](Value value) {
-        auto move = value.getDefiningOp<ReshardOp>();
-        return move && value.hasOneUse() ? move : ReshardOp();
-      };
-      if (auto move = dyn_cast<ReshardOp>(op)) {
-        Value result = move.getResult(0);
-        if (result.hasOneUse() &&
-            !isa<ReshardOp, func::ReturnOp>(*result.user_begin()))
-          continue;
-        add(move);
-      } else {
-        sum += getWork(&op, *placement, *moves);
-        for (Value operand : op.getOperands())
-          if (ReshardOp move = serves(operand))
-            add(move);
-      }
-      if (together.empty())
-        continue;
-      Result<layout::Price> price = moves->price(
-          together, getView(op.getResult(0)).getLayoutMesh(), kNever);
+    for (Operation &op : function.getBody().front()) {
+      Result<layout::Price> price = priceOf(&op, *moves);
       if (!price)
         return op.emitError() << price.message();
       sum += price->seconds;

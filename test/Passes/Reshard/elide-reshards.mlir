@@ -289,3 +289,129 @@ func.func @behind_casts(%x: !f) -> (!hw, !hw) {
   %4 = tv.reshard %3 : (!h) -> !hw
   return %1, %4 : !hw, !hw
 }
+
+// One move serves ops of one operand that need their operand in two ways: from whole to
+// columns nothing moves.
+// CHECK-LABEL: @two_ways_behind_ops_of_one_operand
+// CHECK-NEXT: %[[W:.*]] = tv.reshard %arg0 : {{.*}} -> tensor<8x4xf32, {{.*}}[8, 4]>>
+// CHECK-NEXT: %[[E:.*]] = tv.exp %[[W]]
+// CHECK-NEXT: %[[C:.*]] = tv.reshard %[[W]] : {{.*}} -> tensor<8x4xf32, {{.*}}[8, did(tp) * 2]>>
+// CHECK-NEXT: %[[T:.*]] = tv.tanh %[[C]]
+// CHECK-NEXT: return %[[E]], %[[T]]
+#c = #tv.view<#m, [8, did(tp) * 2]>
+func.func @two_ways_behind_ops_of_one_operand(%x: tensor<8x4xf32, #s>)
+    -> (tensor<8x4xf32, #w>, tensor<8x4xf32, #c>) {
+  %0 = tv.exp %x : (tensor<8x4xf32, #s>) -> tensor<8x4xf32, #s>
+  %1 = tv.reshard %0 : (tensor<8x4xf32, #s>) -> tensor<8x4xf32, #w>
+  %2 = tv.tanh %x : (tensor<8x4xf32, #s>) -> tensor<8x4xf32, #s>
+  %3 = tv.reshard %2 : (tensor<8x4xf32, #s>) -> tensor<8x4xf32, #c>
+  return %1, %3 : tensor<8x4xf32, #w>, tensor<8x4xf32, #c>
+}
+
+// Whichever comes first, through a transpose too; where the user wrote one of them, each
+// moves for itself.
+// CHECK-LABEL: @columns_before_whole
+// CHECK-NEXT: %[[W:.*]] = tv.reshard %arg0 : {{.*}} -> tensor<8x4xf32, {{.*}}[8, 4]>>
+// CHECK-NEXT: %[[C:.*]] = tv.reshard %[[W]] : {{.*}} -> tensor<8x4xf32, {{.*}}[8, did(tp) * 2]>>
+// CHECK-NEXT: %[[T:.*]] = tv.transpose %[[C]]
+// CHECK-NEXT: %[[E:.*]] = tv.exp %[[W]]
+// CHECK-NEXT: return %[[T]], %[[E]]
+#st = #tv.view<#m, [4, did(tp) * 4]>
+#ct = #tv.view<#m, [did(tp) * 2, 8]>
+func.func @columns_before_whole(%x: tensor<8x4xf32, #s>)
+    -> (tensor<4x8xf32, #ct>, tensor<8x4xf32, #w>) {
+  %0 = tv.transpose %x perm [1, 0] : (tensor<8x4xf32, #s>) -> tensor<4x8xf32, #st>
+  %1 = tv.reshard %0 : (tensor<4x8xf32, #st>) -> tensor<4x8xf32, #ct>
+  %2 = tv.exp %x : (tensor<8x4xf32, #s>) -> tensor<8x4xf32, #s>
+  %3 = tv.reshard %2 : (tensor<8x4xf32, #s>) -> tensor<8x4xf32, #w>
+  return %1, %3 : tensor<4x8xf32, #ct>, tensor<8x4xf32, #w>
+}
+
+// CHECK-LABEL: @two_ways_the_user_wrote
+// CHECK-NEXT: tv.exp %arg0
+// CHECK-NEXT: tv.reshard {{.*}} {tv.user_move}
+// CHECK-NEXT: tv.tanh %arg0
+// CHECK-NEXT: tv.reshard
+func.func @two_ways_the_user_wrote(%x: tensor<8x4xf32, #s>)
+    -> (tensor<8x4xf32, #w>, tensor<8x4xf32, #c>) {
+  %0 = tv.exp %x : (tensor<8x4xf32, #s>) -> tensor<8x4xf32, #s>
+  %1 = tv.reshard %0 {tv.user_move} : (tensor<8x4xf32, #s>) -> tensor<8x4xf32, #w>
+  %2 = tv.tanh %x : (tensor<8x4xf32, #s>) -> tensor<8x4xf32, #s>
+  %3 = tv.reshard %2 : (tensor<8x4xf32, #s>) -> tensor<8x4xf32, #c>
+  return %1, %3 : tensor<8x4xf32, #w>, tensor<8x4xf32, #c>
+}
+
+// -----
+
+#m = #tv.mesh<x = 2, y = 3>
+#xy = #tv.view<#m, [did(x) * did(y) * 2, 12]>
+#yx = #tv.view<#m, [did(y) * did(x) * 2, 12]>
+#y = #tv.view<#m, [did(y) * 4, 12]>
+#cy = #tv.view<#m, [12, did(y) * 4]>
+#cyx = #tv.view<#m, [12, did(y) * did(x) * 2]>
+#b = #tv.view<#m, [did(y) * 4, did(x) * 6]>
+#p = #tv.view<#m, [12, did(x) * 6], partial = [y : sum]>
+#r = #tv.view<#m, [12, did(x) * did(y) * 2]>
+
+// The move of the sum goes with that of %c, so that to place the addition alone anew saves
+// no latency, nor does it to place the product alone; both together save one.
+// CHECK-LABEL: @two_ops_together
+// CHECK-NEXT: tv.reshard %arg0 : {{.*}}[12, did(y) * did(x) * 2]>>
+// CHECK-NEXT: tv.reshard %arg1 : {{.*}}[12, did(y) * did(x) * 2]>>
+// CHECK-NEXT: tv.add
+// CHECK-NEXT: %[[P:.*]] = tv.matmul %{{.*}}, %arg2 : {{.*}}partial = [(x, y) : sum]>>
+// CHECK-NEXT: tv.reshard %[[P]]
+// CHECK-NEXT: return
+func.func @two_ops_together(%a: tensor<12x12xf32, #xy>, %b: tensor<12x12xf32, #y>,
+                            %c: tensor<12x12xf32, #yx>) -> tensor<12x12xf32, #r> {
+  %0 = tv.reshard %b : (tensor<12x12xf32, #y>) -> tensor<12x12xf32, #xy>
+  %1 = tv.add %a, %0 : (tensor<12x12xf32, #xy>, tensor<12x12xf32, #xy>) -> tensor<12x12xf32, #xy>
+  %2 = tv.reshard %1 : (tensor<12x12xf32, #xy>) -> tensor<12x12xf32, #cy>
+  %3 = tv.reshard %c : (tensor<12x12xf32, #yx>) -> tensor<12x12xf32, #b>
+  %4 = tv.matmul %2, %3 : (tensor<12x12xf32, #cy>, tensor<12x12xf32, #b>) -> tensor<12x12xf32, #p>
+  %5 = tv.reshard %4 : (tensor<12x12xf32, #p>) -> tensor<12x12xf32, #r>
+  return %5 : tensor<12x12xf32, #r>
+}
+
+// -----
+
+#m = #tv.mesh<tp = 2>
+#s = #tv.view<#m, [did(tp) * 4, 8]>
+#c = #tv.view<#m, [8, did(tp) * 4]>
+!s = tensor<8x8xf32, #s>
+!c = tensor<8x8xf32, #c>
+!sh = tensor<8x8xbf16, #s>
+!ch = tensor<8x8xbf16, #c>
+
+// What one op is the first to need takes one latency, a move behind a cast too: before it,
+// as bf16, it is fewer bytes.
+// CHECK-LABEL: @behind_a_cast
+// CHECK-NEXT: tv.reshard %arg0 : {{.*}}bf16
+// CHECK-NEXT: tv.cast
+// CHECK-NEXT: tv.reshard %arg1
+// CHECK-NEXT: tv.add
+func.func @behind_a_cast(%a: !sh, %b: !s) -> !c {
+  %0 = tv.reshard %a : (!sh) -> !ch
+  %1 = tv.cast %0 : (!ch) -> !c
+  %2 = tv.reshard %b : (!s) -> !c
+  %3 = tv.add %1, %2 : (!c, !c) -> !c
+  return %3 : !c
+}
+
+// -----
+
+#m = #tv.mesh<x = 2, y = 3>
+!t = tensor<1024x12288xf32, #tv.view<#m, [1024, 6144 * did(x)]>>
+!c = tensor<2048x6144xf32, #tv.view<#m, [2048, 3072 * did(x)]>>
+!r = tensor<2048x6144xf32, #tv.view<#m, [did(y) * 683, 6144]>>
+
+// A move that cannot be planned is none: that of the reshape's operand has too many pieces.
+// CHECK-LABEL: @too_many_pieces
+// CHECK-NEXT: tv.reshape
+// CHECK-NEXT: tv.reshard
+// CHECK-NEXT: return
+func.func @too_many_pieces(%x: !t) -> !r {
+  %0 = tv.reshape %x : (!t) -> !c
+  %1 = tv.reshard %0 : (!c) -> !r
+  return %1 : !r
+}

@@ -107,26 +107,29 @@ func.func @bound(%a: !large_dp, %b: !larger_dp, %c: !dp) -> (!large, !larger, !w
   return %x, %y, %z : !large, !larger, !whole
 }
 
-// From peer to peer for one op: of any size, along any axes. What another op needs too
-// does not go with it.
+// From peer to peer for one op: of any size, along any axes, and with what later ops need
+// too. What an earlier op needs is there already.
 !rows = tensor<1024x1024xf32, #tv.view<#m, [did(dp) * 512, 1024], alloc = (0, 1)>>
 !columns = tensor<1024x1024xf32, #tv.view<#m, [1024, did(dp) * 512], alloc = (0, 1)>>
 !other = tensor<1024x1024xf32, #tv.view<#m, [did(tp) * 512, 1024], alloc = (0, 1)>>
 // CHECK-LABEL: @operands_of_one
 // CHECK-NEXT: %[[E:.*]]:2 = tv.reshard %{{.*}}, %{{.*}} plan <exchange over {{.*}} [dp, tp]>
 // CHECK-NEXT: tv.add %[[E]]#0, %[[E]]#1
+// CHECK-NEXT: %[[F:.*]]:2 = tv.reshard %{{.*}}, %{{.*}} plan <exchange over {{.*}} [dp, tp]>
+// CHECK-NEXT: tv.add %[[F]]#0, %[[F]]#1
 // CHECK-NEXT: %[[A:.*]] = tv.reshard {{.*}} plan <all_to_all over {{.*}} [dp]>
-// CHECK-NEXT: %[[B:.*]] = tv.reshard {{.*}} plan <exchange over {{.*}} [dp, tp]>
-// CHECK-NEXT: tv.add %[[A]], %[[B]]
+// CHECK-NEXT: tv.add %[[A]], %[[F]]#1
 // CHECK-NEXT: return
-func.func @operands_of_one(%a: !rows, %b: !other) -> (!columns, !columns, !columns) {
+func.func @operands_of_one(%a: !rows, %b: !other) -> (!columns, !columns, !columns, !columns) {
   %0 = tv.reshard %a plan <all_to_all over #m [dp]> : (!rows) -> !columns
   %1 = tv.reshard %b plan <exchange over #m [dp, tp]> : (!other) -> !columns
   %2 = tv.add %0, %1 : (!columns, !columns) -> !columns
   %3 = tv.reshard %a plan <all_to_all over #m [dp]> : (!rows) -> !columns
   %4 = tv.reshard %b plan <exchange over #m [dp, tp]> : (!other) -> !columns
   %5 = tv.add %3, %4 : (!columns, !columns) -> !columns
-  return %2, %4, %5 : !columns, !columns, !columns
+  %6 = tv.reshard %a plan <all_to_all over #m [dp]> : (!rows) -> !columns
+  %7 = tv.add %6, %4 : (!columns, !columns) -> !columns
+  return %2, %4, %5, %7 : !columns, !columns, !columns, !columns
 }
 
 // Behind a cast too, which waits; not behind an op of two operands, nor what another needs.
