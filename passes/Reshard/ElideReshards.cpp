@@ -525,7 +525,8 @@ Elider::attempt(Operation *op,
 }
 
 LogicalResult Elider::run() {
-  for (Operation *op : llvm::reverse(getOps()))
+  const SmallVector<Operation *> ops = getOps();
+  for (Operation *op : llvm::reverse(ops))
     if (op->use_empty() && (isa<ReshardOp>(op) || isPassed(op)))
       op->erase();
   // Pairs where no change is less alone.

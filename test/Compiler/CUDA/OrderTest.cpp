@@ -14,40 +14,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "Emulation.h"
+#include "OnHost.h"
 
-#include <algorithm>
 #include <array>
 #include <map>
-#include <random>
 #include <string>
 #include <vector>
-
-#define __host__
-#define __noinline__
-using std::max;
-using std::min;
-inline int __ffs(unsigned bits) { return __builtin_ffs(bits); }
-inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
-inline int __ffsll(unsigned long long bits) { return __builtin_ffsll(bits); }
-int atomicAdd(int *to, int value);
-unsigned atomicOr(unsigned *to, unsigned value);
-int __reduce_max_sync(unsigned, int value);
-
-// Of ptx.cuh and wgmma.cuh, which are PTX, what is named.
-#define TESSERA_KERNELS_PTX_CUH
-#define TESSERA_KERNELS_WGMMA_CUH
-#define TSR_MEMBER inline
-#define TSR_DEVICE static inline
-#include "base/prelude.cuh"
-namespace tessera {
-struct alignas(64) TensorMap {
-  char bytes[128];
-};
-int load_relaxed(int const *p);
-int load_acquire(int const *p);
-template <class... A> void tma_load(A...);
-template <class... A> void tma_store(A...);
-} // namespace tessera
 
 #include "attention/attention_bwd_order.cuh"
 #include "attention/attention_tiles.h"
@@ -57,11 +29,6 @@ template <class... A> void tma_store(A...);
 using namespace tessera;
 
 namespace {
-using Random = std::mt19937;
-int draw(Random &random, int least, int most) {
-  return least + int(random() % unsigned(most - least + 1));
-}
-
 struct Full : AttentionMods {};
 struct Triangle : AttentionMods {
   static constexpr bool Causal = true;

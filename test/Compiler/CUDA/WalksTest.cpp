@@ -15,35 +15,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "Emulation.h"
+#include "OnHost.h"
 
-#include <algorithm>
 #include <numeric>
-#include <random>
 #include <string>
-#include <utility>
 #include <vector>
-
-#define __host__
-using std::max;
-using std::min;
-inline int atomicAdd(int *to, int value) {
-  return std::exchange(*to, *to + value);
-}
-inline unsigned atomicOr(unsigned *to, unsigned value) {
-  return std::exchange(*to, *to | value);
-}
-inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
-inline int __ffsll(unsigned long long bits) { return __builtin_ffsll(bits); }
-
-// Of ptx.cuh, which is PTX, these.
-#define TESSERA_KERNELS_PTX_CUH
-#define TSR_MEMBER inline
-#define TSR_DEVICE static inline
-#include "base/prelude.cuh"
-namespace tessera {
-TSR_DEVICE int load_relaxed(int const *p) { return *p; }
-TSR_DEVICE int load_acquire(int const *p) { return *p; }
-} // namespace tessera
 
 #include "attention/attention_trap.cuh"
 #include "attention/attention_walks.cuh"
@@ -53,11 +29,6 @@ TSR_DEVICE int load_acquire(int const *p) { return *p; }
 using namespace tessera;
 
 namespace {
-using Random = std::mt19937;
-int draw(Random &random, int least, int most) {
-  return least + int(random() % unsigned(most - least + 1));
-}
-
 /// What a mask is of.
 struct Extents {
   int batch, heads, group, queries, keys;

@@ -343,7 +343,7 @@ template <class C> struct BwdOrder {
     for (int shown = 0, parity = 0; !end; parity ^= 1) {
       if (!lets) {
         if (trails)
-          own.wait(turn + 2, rank);
+          own.wait(turn + 2, rank, 1);
         if (turn && shown != rank)
           own.wait(turn, rank);
         let_add();

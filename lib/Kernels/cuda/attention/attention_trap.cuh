@@ -86,11 +86,14 @@ struct BwdTicket {
   TSR_MEMBER void number(int id) { ticket = id; }
   TSR_MEMBER void number(BwdTicket const &tile) { ticket = tile.ticket; }
 };
-/// Waits at the step that it was told.
+/// Waits at the step that it was told, for that block of queries or one so many
+/// blocks behind it.
 template <class Step> struct BwdTurn {
-  Step at;
-  TSR_MEMBER void tell(Step const &step) { at = step; }
-  TSR_MEMBER void wait(int const *turn, int rank) {
+  Step step;
+  TSR_MEMBER void tell(Step const &now) { step = now; }
+  TSR_MEMBER void wait(int const *turn, int rank, int behind = 0) {
+    Step at = step;
+    at.m += behind;
     const BwdWait wait = {at.batch, at.head,        at.m, at.first_query(),
                           at.n,     at.first_key(), rank};
     wait_or_trap(turn, wait, at.ticket,
@@ -122,7 +125,7 @@ struct BwdTicket {
 };
 template <class Step> struct BwdTurn {
   TSR_MEMBER void tell(Step const &) {}
-  TSR_MEMBER void wait(int const *turn, int rank) {
+  TSR_MEMBER void wait(int const *turn, int rank, int = 0) {
     while (load_relaxed(turn) != rank) {
     }
   }
