@@ -59,10 +59,10 @@ static LogicalResult verifyBlocks(Operation *op, Value mask,
                              << " block sizes; a block mask has two, of "
                                 "queries and of keys";
   for (int64_t size : blocks)
-    if (size <= 0 || size % 64 != 0)
-      return op->emitOpError()
-             << "has blocks of " << size
-             << "; block sizes must be positive multiples of 64";
+    if (size <= 0 || size % 64 != 0 || size > INT32_MAX)
+      return op->emitOpError() << "has blocks of " << size
+                               << "; block sizes must be positive multiples "
+                                  "of 64, below 2^31";
   if (!elementOf(mask).isSignlessInteger(8))
     return op->emitOpError() << "block_mask has element type "
                              << elementOf(mask) << "; it must be i8";
@@ -140,6 +140,29 @@ template <typename Op> static LogicalResult verifyOwnTiles(Op op) {
   return success();
 }
 
+/// So must a block mask: counts of blocks alone may be those of other sizes.
+template <typename Op> static LogicalResult verifyOwnMask(Op op) {
+  auto mask = op.getBlockMask().template getDefiningOp<BlockMaskOp>();
+  if (!mask)
+    return success();
+  auto textOf = [](ArrayRef<int64_t> of, ArrayRef<int64_t> blocks) {
+    return (Twine(of[0]) + " queries and " + Twine(of[1]) +
+            " keys in blocks of " + Twine(blocks[0]) + " and " +
+            Twine(blocks[1]))
+        .str();
+  };
+  const int64_t extents[] = {shapeOf(op.getQuery())[2],
+                             shapeOf(op.getKey())[2]};
+  const std::string made = textOf(mask.getOf(), mask.getBlocks()),
+                    own = textOf(extents, *op.getBlocks());
+  if (made == own)
+    return success();
+  InFlightDiagnostic error = op.emitOpError() << "has a block mask of " << made
+                                              << "; it is of " << own;
+  error.attachNote(mask.getLoc()) << "the block mask is made here";
+  return error;
+}
+
 /// Packed sequences, if the op has such.
 template <typename Op> static LogicalResult verifySequences(Op op) {
   Value begins = op.getSequences(), tiles = op.getTiles();
@@ -178,9 +201,9 @@ LogicalResult PackedTilesOp::verify() {
       failed(verifyBegins(*this, getBegins(), "begins")) ||
       failed(verifyWords(*this, getResult(), "result")))
     return failure();
-  if (getRows() < 4)
+  if (getRows() < 4 || getRows() > INT32_MAX)
     return emitOpError() << "has tiles of " << getRows()
-                         << " rows; they have at least 4";
+                         << " rows; they have at least 4, below 2^31";
   const layout::Shape begins = shapeOf(getBegins()),
                       words = shapeOf(getResult());
   for (int64_t extent : {begins[0], begins[1], words[0], words[1]})
@@ -219,7 +242,7 @@ template <typename Op> static LogicalResult verifyBlockMask(Op op) {
              << "block_mask is for " << extentText(own)
              << (dim ? " heads" : " batches") << "; it must be for 1 or "
              << extentText(query[dim]);
-  return success();
+  return verifyOwnMask(op);
 }
 
 /// Dropout of the weights, if the op has it.

@@ -310,3 +310,7 @@ def _check_orders(orders, kinds, lists, spt):
                     f"{(kinds[b, h, row] != 0).sum()} columns of that row have each one of the "
                     "numbers from 0 on")
             found[b, h, rows, column] = own
+    for name, order, (counts, indices) in zip(_ORDERS, orders, lists):
+        if order is None and any(other is not None for other in orders) and (
+                indices is not None and np.any(counts)):
+            raise ValueError(f"there is no {name}, and its list has blocks")

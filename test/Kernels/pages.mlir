@@ -18,7 +18,7 @@
 // ALL: plan.choose "attention" of "flash"({{.*}}), "math"({{.*}}) without {cudnn = "it has pages"}
 // MATH-NOT: plan.attention
 // MANY: :7:{{.*}}: error: {{.*}}with pages, a key head must have at most 64 queries
-// NONE: the number of pages must be known, and not 0
+// NONE: the numbers of pages and of their positions must be known, and not 0
 // UNEVEN: with pages, all devices must have the same number of heads
 // CUDNN: {{it has pages|it has a score_mod or a mask_mod}}
 // GRADIENT: gradient.mlir:6:{{.*}}: error: 'tv.attention' op has no gradient with pages; gather the keys and values first

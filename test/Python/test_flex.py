@@ -109,6 +109,8 @@ class Lists(unittest.TestCase):
             r"dq_write_order\[0, 0, 1\] is \[1\]; of this mask, with spt, it is \[0\]":
                 {"dq_kv_order_spt": True},
             "dq_kv_order is an order of columns": {"dq_kv_order": [[[0, 1]]]},
+            "there is no dq_write_order_full, and its list has blocks":
+                {"dq_write_order_full": None},
         }.items():
             with self.subTest(error), self.assertRaisesRegex(ValueError, error):
                 flex.to_block_mask(**lists | change, blocks=2)

@@ -79,10 +79,14 @@ bool Kernel::readSequences(const Step &step, int tiles, int64_t positions,
   sequenceOf.assign(positions, -1);
   const int64_t words = memrefs[tiles].shape[1],
                 sequences = (words - positions - 4) / 8;
-  for (int64_t i = 0; i < sequences && !failed; ++i)
-    for (int64_t at = word(4 + 4 * i), end = at + word(5 + 4 * i); at < end;
-         ++at)
+  // Tiles that are data may say anything; what is no position is nothing.
+  for (int64_t i = 0; i < sequences && !failed; ++i) {
+    const int64_t begin = word(4 + 4 * i), end = begin + word(5 + 4 * i);
+    for (int64_t at = std::max<int64_t>(begin, 0),
+                 last = std::min(end, positions);
+         at < last; ++at)
       sequenceOf[at] = i;
+  }
   return !failed;
 }
 

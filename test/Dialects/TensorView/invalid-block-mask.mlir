@@ -34,7 +34,7 @@ func.func @block_mask(%q: tensor<2x4x130x16xf32>, %k: tensor<2x4x70x16xf32>, %bm
 // -----
 
 func.func @block_mask(%q: tensor<2x4x130x16xf32>, %k: tensor<2x4x70x16xf32>, %bm: tensor<1x1x3x1xi8>) {
-  // expected-error@+1 {{'tv.attention' op has blocks of 96; block sizes must be positive multiples of 64}}
+  // expected-error@+1 {{'tv.attention' op has blocks of 96; block sizes must be positive multiples of 64, below 2^31}}
   %o, %l = tv.attention %q, %k, %k scale(1.0) block_mask(%bm) blocks [96, 128] : (tensor<2x4x130x16xf32>, tensor<2x4x70x16xf32>, tensor<2x4x70x16xf32>, tensor<1x1x3x1xi8>) -> (tensor<2x4x130x16xf32>, tensor<2x4x130xf32>)
   return
 }
@@ -98,7 +98,7 @@ func.func @made() {
 // -----
 
 func.func @made() {
-  // expected-error@+1 {{'tv.block_mask' op has blocks of 0; block sizes must be positive multiples of 64}}
+  // expected-error@+1 {{'tv.block_mask' op has blocks of 0; block sizes must be positive multiples of 64, below 2^31}}
   %bm = tv.block_mask of [130, 70] blocks [64, 0] : () -> tensor<1x1x3x1xi8>
     mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
       %c = arith.cmpi sle, %ki, %qi : index
@@ -162,4 +162,40 @@ func.func @made(%ids: !ids) {
       tv.yield %c : i1
     }
   return
+}
+
+// -----
+
+// Counts of blocks alone may be those of other sizes.
+!x = tensor<1x1x250x64xf32>
+!bm = tensor<1x1x2x2xi8>
+func.func @attend(%x: !x) -> !x {
+  // expected-note@+1 {{the block mask is made here}}
+  %bm = tv.block_mask of [250, 250] blocks [192, 192] : () -> !bm
+    mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
+      %c = arith.cmpi sle, %ki, %qi : index
+      tv.yield %c : i1
+    }
+  // expected-error@+1 {{'tv.attention' op has a block mask of 250 queries and 250 keys in blocks of 192 and 192; it is of 250 queries and 250 keys in blocks of 128 and 128}}
+  %o, %lse = tv.attention %x, %x, %x scale(0.125) block_mask(%bm) blocks [128, 128]
+      : (!x, !x, !x, !bm) -> (!x, tensor<1x1x250xf32>)
+  return %o : !x
+}
+
+// -----
+
+!x = tensor<1x1x250x64xf32>
+!lse = tensor<1x1x250xf32>
+!bm = tensor<1x1x2x2xi8>
+func.func @gradient(%x: !x, %lse: !lse) -> !x {
+  // expected-note@+1 {{the block mask is made here}}
+  %bm = tv.block_mask of [129, 250] blocks [128, 128] : () -> !bm
+    mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
+      %c = arith.cmpi sle, %ki, %qi : index
+      tv.yield %c : i1
+    }
+  // expected-error@+1 {{'tv.attention_grad' op has a block mask of 129 queries and 250 keys in blocks of 128 and 128; it is of 250 queries and 250 keys in blocks of 128 and 128}}
+  %dq, %dk, %dv = tv.attention_grad %x, %x, %x, %x, %x, %lse scale(0.125) block_mask(%bm) blocks [128, 128]
+      : (!x, !x, !x, !x, !x, !lse, !bm) -> (!x, !x, !x)
+  return %dq : !x
 }

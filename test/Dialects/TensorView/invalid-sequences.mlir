@@ -93,7 +93,7 @@ func.func @attention_grad(%q: !q, %l: !l, %begins: tensor<1x5xi32>, %tiles: tens
 // -----
 
 func.func @packed_tiles(%begins: tensor<1x5xi32>) {
-  // expected-error@+1 {{'tv.packed_tiles' op has tiles of 3 rows; they have at least 4}}
+  // expected-error@+1 {{'tv.packed_tiles' op has tiles of 3 rows; they have at least 4, below 2^31}}
   %t = tv.packed_tiles %begins rows(3) : (tensor<1x5xi32>) -> tensor<1x170xi32>
   return
 }

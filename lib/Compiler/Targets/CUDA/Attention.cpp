@@ -136,8 +136,9 @@ static std::optional<std::string> whyNotPages(tv::AttentionOp op) {
     return "with pages, a key head must have at most " +
            std::to_string(kMostFewRows) + " queries";
   // There is no tensor map without one.
-  if (key.isDynamicDim(0) || key.getDimSize(0) == 0)
-    return "the number of pages must be known, and not 0";
+  if (key.isDynamicDim(0) || key.getDimSize(0) == 0 || key.getDimSize(2) == 0)
+    return "the numbers of pages and of their positions must be known, and not "
+           "0";
   if (op.getDropout())
     return "it has pages and dropout";
   return std::nullopt;
