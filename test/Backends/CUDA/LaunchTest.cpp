@@ -372,6 +372,34 @@ TEST_F(CUDA, StepsRunBesideOthers) {
     }
 }
 
+/// A caller's graph takes in both streams.
+TEST_F(CUDA, StepsBesideOthersInACallersGraph) {
+  Session session;
+  ASSERT_EQ(session.open(Beside().module()), "");
+  ASSERT_EQ(session.bind(), "");
+  expectPlusThree(session, true);
+  Outcome<std::unique_ptr<cuda::Device>> callers =
+      cuda::Device::open(nullptr, 0);
+  ASSERT_TRUE(callers) << callers.message();
+  cuda::Device::Current current(**callers);
+  const cuda::Driver &api = (*callers)->driver();
+  cuda::Stream stream;
+  ASSERT_EQ(api.streamCreate(&stream, cuda::kStreamNonBlocking), 0);
+  ASSERT_EQ(api.streamBeginCapture(stream, cuda::kCaptureThreadLocal), 0);
+  driver().launches.clear();
+  EXPECT_OK(tessera_binding_enqueue(session.binding, stream));
+  EXPECT_TRUE(driver().launches.empty());
+  cuda::Graph graph;
+  ASSERT_EQ(api.streamEndCapture(stream, &graph), 0);
+  cuda::GraphExec exec;
+  ASSERT_EQ(api.graphInstantiate(&exec, graph, 0), 0);
+  ASSERT_EQ(api.graphLaunch(exec, stream), 0);
+  EXPECT_EQ(driver().launches.size(), 5u);
+  EXPECT_EQ(api.graphExecDestroy(exec), 0);
+  EXPECT_EQ(api.graphDestroy(graph), 0);
+  EXPECT_EQ(api.streamDestroy(stream), 0);
+}
+
 TEST_F(CUDA, TimedAndCheckedStepsRunAlone) {
   for (uint32_t flags : {TESSERA_TIME_STEPS, TESSERA_CHECK_STEPS}) {
     Session session;
