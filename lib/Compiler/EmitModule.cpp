@@ -85,11 +85,15 @@ static std::string getPortName(DictionaryAttr attributes, StringRef made,
 
 /// Whether steps behind it may write what it reads.
 bool Emitter::readsState(plan::LaunchOp launch) const {
-  return llvm::any_of(launch.getInputs(), [&](Value value) {
+  auto rootOf = [](Value value) {
     while (auto alias = value.getDefiningOp<plan::AliasOp>())
       value = alias.getInput();
+    return value;
+  };
+  return llvm::any_of(launch.getInputs(), [&](Value value) {
+    const Value root = rootOf(value);
     return llvm::any_of(inPlace.states, [&](const auto &state) {
-      return state.second == value || state.first == value;
+      return rootOf(state.second) == root || state.first == root;
     });
   });
 }

@@ -252,15 +252,19 @@ TEST_F(CUDA, TheFirstRunIsRecordedAndLaterOnesReplayIt) {
   EXPECT_GT(tessera_binding_host_seconds(session.binding), 0);
 }
 
+/// What a caller has for streams of its own.
+struct Callers {
+  std::unique_ptr<cuda::Device> device =
+      std::move(*cuda::Device::open(nullptr, 0));
+  cuda::Device::Current current{*device};
+};
+
 TEST_F(CUDA, ARunInTheCallersStream) {
   Session session;
   ASSERT_EQ(session.open(TwicePlus().module()), "");
   ASSERT_EQ(session.bind({4}), "");
-  Outcome<std::unique_ptr<cuda::Device>> callers =
-      cuda::Device::open(nullptr, 0);
-  ASSERT_TRUE(callers) << callers.message();
-  cuda::Device::Current current(**callers);
-  const cuda::Driver &api = (*callers)->driver();
+  Callers callers;
+  const cuda::Driver &api = callers.device->driver();
   cuda::Stream stream;
   ASSERT_EQ(api.streamCreate(&stream, cuda::kStreamNonBlocking), 0);
   EXPECT_EQ(tessera_binding_host_seconds(session.binding), 0);
@@ -304,11 +308,8 @@ TEST_F(CUDA, TheFirstRunIsNoPartOfACapture) {
   Session session;
   ASSERT_EQ(session.open(TwicePlus().module()), "");
   ASSERT_EQ(session.bind({4}), "");
-  Outcome<std::unique_ptr<cuda::Device>> device =
-      cuda::Device::open(nullptr, 0);
-  ASSERT_TRUE(device) << device.message();
-  cuda::Device::Current current(**device);
-  const cuda::Driver &api = (*device)->driver();
+  Callers callers;
+  const cuda::Driver &api = callers.device->driver();
   cuda::Stream stream;
   ASSERT_EQ(api.streamCreate(&stream, cuda::kStreamNonBlocking), 0);
   ASSERT_EQ(api.streamBeginCapture(stream, cuda::kCaptureThreadLocal), 0);
@@ -378,11 +379,8 @@ TEST_F(CUDA, StepsBesideOthersInACallersGraph) {
   ASSERT_EQ(session.open(Beside().module()), "");
   ASSERT_EQ(session.bind(), "");
   expectPlusThree(session, true);
-  Outcome<std::unique_ptr<cuda::Device>> callers =
-      cuda::Device::open(nullptr, 0);
-  ASSERT_TRUE(callers) << callers.message();
-  cuda::Device::Current current(**callers);
-  const cuda::Driver &api = (*callers)->driver();
+  Callers callers;
+  const cuda::Driver &api = callers.device->driver();
   cuda::Stream stream;
   ASSERT_EQ(api.streamCreate(&stream, cuda::kStreamNonBlocking), 0);
   ASSERT_EQ(api.streamBeginCapture(stream, cuda::kCaptureThreadLocal), 0);
