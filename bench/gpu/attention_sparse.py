@@ -176,13 +176,13 @@ def in_order(peer):
         dq_write_order=partial, dq_write_order_full=full, spt=False)}
 
 
-def flex_attention_of(mask):
+def flex_attention_of(mask, length=LENGTH):
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
     import torch._functorch.config
     torch._functorch.config.donated_buffer = False
     torch._dynamo.reset()
     compiled = torch.compile(flex_attention, dynamic=False)
-    block_mask = create_block_mask(mask, None, None, LENGTH, LENGTH, device="cuda",
+    block_mask = create_block_mask(mask, None, None, length, length, device="cuda",
                                    BLOCK_SIZE=BLOCK)
     return lambda *leaves: compiled(*(x.transpose(1, 2) for x in leaves),
                                     block_mask=block_mask).transpose(1, 2)
@@ -237,6 +237,10 @@ def varlen(library, number, sequences, positions, options):
             return out.view(1, positions, HEADS, D)
         peers[PEER] = peer
         peers[PEER_ORDERED] = lambda *leaves: peer(*leaves, deterministic=True)
+    if options.flex:
+        owner = documents_of(lengths)
+        peers["Flex"] = flex_attention_of(
+            lambda b, h, i, j: (owner[i] == owner[j]) & (i >= j), positions)
     return compare(library, f"varlen, {sequences} of mean {positions / sequences:.0f}", number,
                    (1, positions), pairs, peers, options, begins, sequences=sequences, table=tiles)
 
@@ -504,7 +508,7 @@ def main():
     parser.add_argument("library")
     parser.add_argument("--rows", default="blocks,decode", help="names of rows, or of their kinds")
     parser.add_argument("--modules", metavar="DIR", help="of programs")
-    parser.add_argument("--flex", action="store_true", help="FlexAttention of block masks, too")
+    parser.add_argument("--flex", action="store_true", help="FlexAttention of masks, too")
     parser.add_argument("--native", action="store_true",
                         help="FlashAttention 4 without a block mask, too, where it can")
     parser.add_argument("--compile", action="store_true",

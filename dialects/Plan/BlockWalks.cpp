@@ -1,4 +1,4 @@
-//===- BlockWalks.cpp - checks of orders beside a block mask --------------===//
+//===- BlockWalks.cpp - checks of lists that attention goes by ------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Walks of another mask would be a hang on a GPU, or sums of blocks that are
-// not in the mask.
+// not in the mask; tiles of others, memory that is not the tensor's.
 //
 //===----------------------------------------------------------------------===//
 
@@ -81,14 +81,15 @@ LogicalResult BlockWalksOp::verify() {
 // Whose walks a launch reads
 //===----------------------------------------------------------------------===//
 
+static Value skipCopies(Value value) {
+  while (auto copy = value ? value.getDefiningOp<CopyOp>() : CopyOp())
+    value = copy.getInput();
+  return value;
+}
+
 /// Whether both are one value, or made in the same way: under a budget of
 /// memory, steps run again (Recompute.cpp).
 static bool areSame(Value a, Value b) {
-  auto skipCopies = [](Value value) {
-    while (auto copy = value.getDefiningOp<CopyOp>())
-      value = copy.getInput();
-    return value;
-  };
   a = skipCopies(a), b = skipCopies(b);
   auto x = dyn_cast<OpResult>(a), y = dyn_cast<OpResult>(b);
   if (a == b || !x || !y || x.getResultNumber() != y.getResultNumber())
@@ -198,11 +199,64 @@ static LogicalResult verifyWalksOfMask(LaunchOp launch, AttentionGradOp grad,
   return success();
 }
 
-LogicalResult plan::verifyWalksOfMask(LaunchOp launch, func::FuncOp kernel,
-                                      SymbolTableCollection &symbols) {
-  if (!kernel.isExternal())
-    for (auto grad : kernel.getBody().front().getOps<AttentionGradOp>())
-      if (grad.getWalks() && failed(::verifyWalksOfMask(launch, grad, symbols)))
-        return failure();
+//===----------------------------------------------------------------------===//
+// Whose tiles a launch reads
+//===----------------------------------------------------------------------===//
+
+template <typename Op>
+static LogicalResult verifyTilesOfSequences(LaunchOp launch, Op attention,
+                                            SymbolTableCollection &symbols) {
+  auto tiles = dyn_cast_or_null<OpResult>(
+      skipCopies(getGiven(launch, attention.getTiles())));
+  auto maker = tiles ? dyn_cast<LaunchOp>(tiles.getOwner()) : LaunchOp();
+  auto kernel = maker ? symbols.lookupNearestSymbolFrom<func::FuncOp>(
+                            maker, maker.getKernelAttr())
+                      : func::FuncOp();
+  auto made =
+      kernel
+          ? kernel->template getAttrOfType<DenseI64ArrayAttr>(kPackedTilesAttr)
+          : DenseI64ArrayAttr();
+  if (!made) {
+    auto error = launch.emitOpError() << "reads tiles that no kernel with '"
+                                      << kPackedTilesAttr << "' makes";
+    if (tiles)
+      error.attachNote(tiles.getOwner()->getLoc())
+          << "they are " << describe(tiles);
+    return error;
+  }
+  const int64_t positions =
+      cast<MemRefType>(attention.getQuery().getType()).getDimSize(2);
+  const int64_t words =
+      cast<MemRefType>(attention.getTiles().getType()).getDimSize(1);
+  const int64_t sequences = (words - positions - 4) / 8;
+  const SmallVector<int64_t> own = {positions, sequences, kPackedRows,
+                                    attention.getCausal() && sequences > 0};
+  if (made.asArrayRef() == ArrayRef(own))
+    return success();
+  auto textOf = [](ArrayRef<int64_t> of) {
+    return (Twine(of[0]) + " positions in " + Twine(of[1]) + " sequences by " +
+            Twine(of[2]) + " rows, " + (of[3] ? "causal" : "not causal"))
+        .str();
+  };
+  auto error = launch.emitOpError() << "reads tiles of " << textOf(made)
+                                    << "; its own are of " << textOf(own);
+  error.attachNote(maker.getLoc()) << "they are made here";
+  return error;
+}
+
+LogicalResult plan::verifyLists(LaunchOp launch, func::FuncOp kernel,
+                                SymbolTableCollection &symbols) {
+  if (kernel.isExternal())
+    return success();
+  Block &body = kernel.getBody().front();
+  for (auto attention : body.getOps<AttentionOp>())
+    if (attention.getTiles() &&
+        failed(verifyTilesOfSequences(launch, attention, symbols)))
+      return failure();
+  for (auto grad : body.getOps<AttentionGradOp>())
+    if ((grad.getWalks() && failed(verifyWalksOfMask(launch, grad, symbols))) ||
+        (grad.getTiles() &&
+         failed(verifyTilesOfSequences(launch, grad, symbols))))
+      return failure();
   return success();
 }

@@ -20,11 +20,11 @@ namespace tessera::plan {
 llvm::LogicalResult verifyWalks(mlir::Operation *op, mlir::Value walks,
                                 int64_t queries, int64_t keys);
 
-/// Whether gradients in the kernel that is launched go through the block mask
-/// in an order that was made from that very mask.
-llvm::LogicalResult verifyWalksOfMask(LaunchOp launch,
-                                      mlir::func::FuncOp kernel,
-                                      mlir::SymbolTableCollection &symbols);
+/// Whether attention in the kernel that is launched goes by lists that were
+/// made for it: gradients through a block mask in an order of that very mask,
+/// tiles of packed sequences of as many positions and rows.
+llvm::LogicalResult verifyLists(LaunchOp launch, mlir::func::FuncOp kernel,
+                                mlir::SymbolTableCollection &symbols);
 
 } // namespace tessera::plan
 

@@ -43,6 +43,13 @@ LogicalResult PlanDialect::verifyOperationAttribute(Operation *op,
       !isa<TargetAttr>(attribute.getValue()))
     return op->emitError() << kTargetAttr << " is a #plan.target<...>, not "
                            << attribute.getValue();
+  if (attribute.getName() == kPackedTilesAttr) {
+    auto of = dyn_cast<DenseI64ArrayAttr>(attribute.getValue());
+    if (!of || of.size() != 4)
+      return op->emitError() << kPackedTilesAttr
+                             << " has four numbers: of positions, sequences "
+                                "and rows, and whether it is causal";
+  }
   return success();
 }
 
@@ -82,7 +89,7 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return emitOpError() << "gives " << tensors << " tensors and "
                          << getScalars().size() << " scalars to a kernel with "
                          << kernel.getNumArguments() << " arguments";
-  return verifyWalksOfMask(*this, kernel, symbols);
+  return verifyLists(*this, kernel, symbols);
 }
 
 /// The partial state of a local tensor; of others there is none.

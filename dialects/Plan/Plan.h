@@ -29,6 +29,11 @@ inline llvm::hash_code hash_value(const Extent &extent) {
 namespace tessera::plan {
 /// Marks a function as a kernel; a unit attribute.
 inline constexpr llvm::StringLiteral kKernelAttr = "plan.kernel";
+/// On a kernel that makes the tiles of packed sequences: of how many positions,
+/// sequences and rows a tile, and 1 if for causal attention; an array<i64>.
+inline constexpr llvm::StringLiteral kPackedTilesAttr = "plan.packed_tiles";
+/// Rows of the tiles that kernels of attention cut packed sequences into.
+inline constexpr int64_t kPackedRows = 128;
 
 /// A variant of a choice, or none.
 struct Variant {

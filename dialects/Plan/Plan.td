@@ -314,6 +314,8 @@ def Plan_AttentionOp : Op<Plan_Dialect, "attention", [AttrSizedOperandSegments]>
 
     With `tiles` it is of packed sequences, one batch with as many queries as keys, all on
     the device: a list of `tv.packed_tiles`, which has as many rows a tile as the schedule.
+    The kernel that makes it says by `plan.packed_tiles` of what it is, and a launch that
+    reads another's is an error.
 
     With `dropout(rate) seed %seed stream %stream step %step` weights are 0 where tv.random
     of their number, that of a pair by `number_mod`, is below the rate; the others are

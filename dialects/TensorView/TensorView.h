@@ -181,6 +181,9 @@ inline bool isStateRole(mlir::StringAttr role) {
 /// `tv.init = "zero"` on a state: what it is before the first run where nothing
 /// else is given.
 inline constexpr llvm::StringLiteral kInitAttr = "tv.init";
+/// `tv.check = "..."` on a result: what it means where one of its integers is
+/// not 0 after a run, which is an error.
+inline constexpr llvm::StringLiteral kCheckAttr = "tv.check";
 /// `tv.range = [lo, hi]` on an argument: elements that the interpreter makes up
 /// are in [lo, hi).
 inline constexpr llvm::StringLiteral kRangeAttr = "tv.range";

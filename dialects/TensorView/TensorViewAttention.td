@@ -167,7 +167,9 @@ def TensorView_AttentionGradOp : TensorView_PureOp<"attention_grad",
     adds with `tv.accumulate` to the gradients of captured tensors. Without it,
     `tv-differentiate` writes it. It does not run for scores that are masked; a row
     without any key gives 0 everywhere. Sums are in f32 (f64 for f64) and rounded
-    once. A block mask, sequences, their used lengths or tiles are the attention's.
+    once. A block mask, sequences, their used lengths or tiles are the attention's;
+    `tv-differentiate` holds them, the attributes and the regions against an attention
+    that gave o in the same function.
   }];
   let arguments = (ins AnyRankedTensor:$grad, AnyRankedTensor:$query,
                        AnyRankedTensor:$key, AnyRankedTensor:$value,

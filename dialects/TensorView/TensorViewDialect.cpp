@@ -137,6 +137,41 @@ static LogicalResult verifyName(Operation *op, const Twine &what,
   return success();
 }
 
+static bool isState(FunctionOpInterface function, unsigned argIndex) {
+  return isStateRole(
+      function.getArgAttrOfType<StringAttr>(argIndex, kRoleAttr));
+}
+
+/// Ranks see the same errors: each has all of what is checked.
+static LogicalResult verifyCheck(FunctionOpInterface function, unsigned index,
+                                 Attribute attribute) {
+  auto error = [&] {
+    return function.emitOpError() << "'tv.check' of result #" << index << " ";
+  };
+  auto text = dyn_cast<StringAttr>(attribute);
+  if (!text || text.empty())
+    return error() << "must be a string that is not empty: what it means "
+                      "where one is not 0";
+  Type type = function.getResultTypes()[index];
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor || !tensor.getElementType().isInteger())
+    return error() << "is for a tensor of integers, not " << type;
+  const Attribute name = function.getResultAttr(index, kNameAttr);
+  for (unsigned i = 0; name && i < function.getNumArguments(); ++i)
+    if (isState(function, i) && function.getArgAttr(i, kNameAttr) == name)
+      return error() << "is for a result that is no state, and " << name
+                     << " is one";
+  std::optional<layout::View> view;
+  if (ViewAttr attr = getView(type))
+    view = attr.getView();
+  else if (auto local = dyn_cast_or_null<LocalAttr>(tensor.getEncoding()))
+    view = local.getLayoutView();
+  if (view && (!view->partial.empty() || !layout::axesOf(*view).empty()))
+    return error() << "is for one of which each device has all, not " << type
+                   << "; write a view that does not split it";
+  return success();
+}
+
 LogicalResult TensorViewDialect::verifyRegionResultAttribute(
     Operation *op, unsigned, unsigned resultIndex, NamedAttribute attribute) {
   if (attribute.getName() == kNameAttr)
@@ -144,14 +179,12 @@ LogicalResult TensorViewDialect::verifyRegionResultAttribute(
                       attribute.getValue());
   if (attribute.getName() == kUserViewAttr)
     return success();
+  if (auto function = dyn_cast<FunctionOpInterface>(op);
+      function && attribute.getName() == kCheckAttr)
+    return verifyCheck(function, resultIndex, attribute.getValue());
   return op->emitOpError() << "has no meaning for " << attribute.getName()
                            << " on result #" << resultIndex
-                           << "; there is tv.name";
-}
-
-static bool isState(FunctionOpInterface function, unsigned argIndex) {
-  return isStateRole(
-      function.getArgAttrOfType<StringAttr>(argIndex, kRoleAttr));
+                           << "; there are tv.name and tv.check";
 }
 
 /// A state's next value is the one result of its name.

@@ -66,6 +66,9 @@ def TensorView_Dialect : Dialect {
       weight that is state.
     - `tv.init = "zero"` on a state: it is zeros before the first run, unless it is
       given; files need not hold it.
+    - `tv.check = "sequences overlap"` on a result of integers, of which each device has
+      all: a run after which one of them is not 0 is an error, which says this, which one
+      it is and what it has. So a program reports data that is wrong.
     - `tv.dims = ["b", "s"]` on an argument names its dynamic extents, in order;
       `tv.sizes = {b = 64, s = [256, 8]}` on the function declares the maximum of
       each, here also that s is a multiple of 8.

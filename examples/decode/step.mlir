@@ -30,7 +30,9 @@ func.func @main(%x: !x {tv.name = "x"},
                 %table: !table {tv.name = "table", tv.range = [-1, 16]}, %active: !each {tv.name = "active", tv.range = [0, 1]},
                 %lengths: !each {tv.name = "lengths", tv.role = "state", tv.range = [0, 12]},
                 %kpages: !pages {tv.name = "keys", tv.role = "state"}, %vpages: !pages {tv.name = "values", tv.role = "state"})
-    -> (!x {tv.name = "y"}, !each {tv.name = "errors"}, tensor<i32> {tv.name = "refused"},
+    -> (!x {tv.name = "y"},
+        !each {tv.name = "errors", tv.check = "a sequence has a full cache (1), a page that is not there (2) or named twice (3), or is active by another number (4)"},
+        tensor<i32> {tv.name = "refused"},
         !each {tv.name = "lengths"}, !pages {tv.name = "keys"}, !pages {tv.name = "values"}) {
   // Which pages a sequence needs; the others are -1.
   %tokens = tv.map %active : (!each) -> !each (%is: i32) {

@@ -24,7 +24,7 @@ class PackedProgram(Program):
     given = {"%ids": "!batch", "%labels": "!batch", "%step": "!step", "%cu_seqlens": "!ends",
              "%positions_of": "!places"}
     shared = {"%step": "!step", "%cu_seqlens": "!ends"}
-    checks = {"wrong": "!ends"}
+    checks = {"wrong": ("!ends", "cu_seqlens fall (1), or are not among the tokens (2)")}
     structure = " sequences(%cu_seqlens)", ", !ends"
 
     def __init__(self, model, **options):

@@ -103,7 +103,8 @@ class Program:
     #: What the loss is given besides parameters, and of that what each block is.
     given = {"%ids": "!batch", "%labels": "!batch", "%step": "!step"}
     shared = {"%step": "!step"}
-    checks = {}  #: results that are 0 where the data is right, and their types
+    #: Results that are 0 where the data is right: their types, and what they mean.
+    checks = {}
     structure = "", ""  #: which pairs attention has: an attribute, and a type behind others
 
     def __init__(self, model, tokens, *, element="f32", compute=None, sequence=False,
@@ -344,8 +345,8 @@ class Program:
             + (', tv.init = "zero"' if starts_as_zeros(name) else "") + "}"
             for value, type, name, role in scaling + states)
             + ')\n  -> (!loss {tv.name = "loss"},')
-        for name, type in self.checks.items():
-            self.add(f'    {type} {{tv.name = "{name}"}},')
+        for name, (type, meaning) in self.checks.items():
+            self.add(f'    {type} {{tv.name = "{name}", tv.check = "{meaning}"}},')
         self.add(",\n".join(f'    {type} {{tv.name = "{name}"}}'
                             for _, type, name, *_ in scaling + states) + ") {")
 
@@ -427,7 +428,7 @@ class Program:
             results = self.kept(total[-1], results, states)
         self.add(f"""\
   return {', '.join(["%loss", *("%" + name for name in self.checks), *results])}
-    : {', '.join(["!loss", *self.checks.values(), *(type for _, type, *_ in scaling + states)])}
+    : {', '.join(["!loss", *(type for type, _ in self.checks.values()), *(type for _, type, *_ in scaling + states)])}
 }}""")
 
     def kept(self, total, results, states):

@@ -25,7 +25,6 @@ class Training:
     def __init__(self, tools, folder, program, data, memory=None):
         self.tools, self.folder = pathlib.Path(tools), pathlib.Path(folder)
         self.flags = [f"--memory={memory}"] if memory else []
-        self.checks = [flag for name in program.checks for flag in ("--check", name)]
         self.source = self.folder / "step.mlir"
         self.source.write_text(str(program))
         save_file(data, self.folder / "data.safetensors")
@@ -56,7 +55,7 @@ class Training:
         self.report = json.loads(self.call(
             *(["mpirun", "-n", ranks] if mpi else []), self.tools / "tessera-run", module,
             *([] if mpi else ["--ranks", ranks]), "--steps", steps, "--log", "loss", "--log", "step",
-            *self.checks, "--inputs", self.folder / "data.safetensors",
+            "--inputs", self.folder / "data.safetensors",
             "--inputs", self.folder / f"{begin}.safetensors",
             "--save", self.folder / f"{end}.safetensors", "--report", "json"))
         log, before = self.report["log"], int(self.states(begin).get("step", 0))

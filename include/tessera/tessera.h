@@ -58,7 +58,8 @@ typedef enum tessera_code {
   TESSERA_OUT_OF_MEMORY = 4,    /* or over the context's limit */
   TESSERA_UNSUPPORTED = 5,      /* legal, but this version does not run it */
   TESSERA_PEER = 6,             /* another rank failed, died or is stuck */
-  TESSERA_INTERNAL = 7
+  TESSERA_INTERNAL = 7,
+  TESSERA_DATA = 8 /* a run ended, and the program says its data is wrong */
 } tessera_code;
 
 TESSERA_API tessera_code tessera_status_code(const tessera_status *status);
@@ -273,6 +274,9 @@ typedef struct tessera_port {
   /* A state that the program has as zeros before the first run: who binds it
    * may clear its memory in place of reading a file. */
   int32_t zero_init;
+  /* Of an output of which each rank has all: what it means where one of its
+   * integers is not 0 after a run; "" where the program says nothing. */
+  const char *check;
 } tessera_port;
 
 TESSERA_API size_t tessera_module_port_count(const tessera_module *module);
@@ -375,8 +379,9 @@ tessera_binding_create(tessera_module *module, const int64_t *symbols,
 TESSERA_API void tessera_binding_destroy(tessera_binding *binding);
 
 /* Collective. Reads inputs and state, writes outputs and state; allocates
- * nothing. After an error the context is of no use any more, and every run of
- * it returns that error. */
+ * nothing. Where an output with a `check` is not 0, returns TESSERA_DATA: the
+ * run has ended, and others may follow. After another error the context is of
+ * no use any more, and every run of it returns that error. */
 TESSERA_API tessera_status *tessera_binding_run(tessera_binding *binding);
 /* Collective; cuda only. A run in `stream`, a CUstream of the context's device:
  * behind what the stream holds so far, ahead of what it gets later. Returns
@@ -386,8 +391,9 @@ TESSERA_API tessera_status *tessera_binding_run(tessera_binding *binding);
  * captured must not run beside other runs of the context. */
 TESSERA_API tessera_status *tessera_binding_enqueue(tessera_binding *binding,
                                                     void *stream);
-/* Waits for the end of what was enqueued last. Where a caller waits by other
- * means, a dead or stuck rank has no verdict. */
+/* Waits for the end of what was enqueued last, and looks at outputs with a
+ * `check`. Where a caller waits by other means, a dead or stuck rank has no
+ * verdict, and these are its own to look at. */
 TESSERA_API tessera_status *tessera_binding_wait(tessera_binding *binding);
 
 TESSERA_API tessera_status *

@@ -255,6 +255,11 @@ LogicalResult Emitter::addOutputs(func::ReturnOp op) {
     port->name = name;
     port->tensor = tensor;
     port->kind = fb::PortKind::Output;
+    if (auto check =
+            main.getResultAttrOfType<StringAttr>(number, tv::kCheckAttr)) {
+      port->check = check.str();
+      port->location = getPlace(operand.get().getLoc());
+    }
     plan.tensors[tensor]->name = name;
     plan.ports.push_back(std::move(port));
   }

@@ -37,6 +37,8 @@ public:
         os << " becomes %" << port->state_result;
       if (port->zero_init)
         os << " from zeros";
+      if (!port->check.empty())
+        os << " is 0, else: " << port->check;
       os << "\n";
     }
     for (size_t i = 0; i < plan.alternatives.size(); ++i)

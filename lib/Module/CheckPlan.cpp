@@ -298,6 +298,10 @@ private:
       } else if (port->state_result != -1 || port->zero_init) {
         return Error{what + "only state has a new value, or starts as zeros"};
       }
+      if (!port->check.empty() &&
+          (port->kind != fb::PortKind::Output ||
+           info(static_cast<DType>(tensor.dtype)).isFloat))
+        return Error{what + "only an output of integers is checked"};
     }
     for (size_t i = 0; i < plan.tensors.size(); ++i)
       if (plan.tensors[i]->storage == fb::Storage::External &&

@@ -368,6 +368,11 @@ Outcome<Ok> Binding::prepare(std::span<const int64_t> symbols,
                      "the pointer of port '" + port.name +
                          "' is not aligned to its elements"};
     bases[plan.tensors.size() + i] = pointer;
+    if (!port.check.empty())
+      if (Status status =
+              checks.add(port, **prepared.tensors.get(port.tensor), pointer);
+          !status)
+        return Failure{TESSERA_INVALID_MODULE, status.message()};
     if (plan.tensors[port.tensor]->storage == fb::Storage::External &&
         (port.kind != fb::PortKind::Output || !bases[port.tensor]))
       bases[port.tensor] = pointer;
@@ -588,9 +593,10 @@ Outcome<Ok> Binding::watched(Ran (*doIt)(Binding &, Context &)) {
 }
 
 Outcome<Ok> Binding::run() {
-  return watched([](Binding &binding, Context &context) {
+  TSR_TRY(watched([](Binding &binding, Context &context) {
     return binding.runner->run(context, binding);
-  });
+  }));
+  return checks.look(loaded->context().backend());
 }
 
 Outcome<Ok> Binding::enqueue(void *stream) {
@@ -605,7 +611,8 @@ Outcome<Ok> Binding::enqueue(void *stream) {
 }
 
 Outcome<Ok> Binding::wait() {
-  return watched([](Binding &binding, Context &context) {
+  TSR_TRY(watched([](Binding &binding, Context &context) {
     return binding.runner->wait(context);
-  });
+  }));
+  return checks.look(loaded->context().backend());
 }

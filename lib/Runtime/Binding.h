@@ -11,6 +11,7 @@
 
 #include "Exec/Steps.h"
 #include "Layout/Arena.h"
+#include "Runtime/Checks.h"
 #include "Runtime/Context.h"
 #include "Runtime/Variants.h"
 
@@ -133,6 +134,7 @@ private:
   /// By kind, of those that were asked for.
   mutable std::map<std::string, std::string, std::less<>> choices;
   std::unique_ptr<Program> runner;
+  Checks checks;
   std::vector<std::string> texts; ///< by work
   std::vector<Collective> collectives;
   std::vector<Communicator> comms;

@@ -346,6 +346,7 @@ tessera_status *tessera_module_port(const tessera_module *module, size_t index,
     result.shape_text = module->module->shapeText(index).c_str();
     result.view = tensor.view.c_str();
     result.zero_init = port.zero_init;
+    result.check = port.check.c_str();
     return writeStruct(result, out);
   });
 }

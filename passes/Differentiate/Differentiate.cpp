@@ -128,6 +128,84 @@ LogicalResult Differentiate::replace(GradientOp op, func::FuncOp callee,
   return success();
 }
 
+//===----------------------------------------------------------------------===//
+// Gradients that the program writes itself
+//===----------------------------------------------------------------------===//
+
+/// Whether both are one value, or made in the same way.
+static bool areSame(Value a, Value b) {
+  if (a == b || !a || !b || !a.getDefiningOp() || !b.getDefiningOp())
+    return a == b;
+  return cast<OpResult>(a).getResultNumber() ==
+             cast<OpResult>(b).getResultNumber() &&
+         OperationEquivalence::isEquivalentTo(
+             a.getDefiningOp(), b.getDefiningOp(),
+             OperationEquivalence::IgnoreLocations);
+}
+
+/// Where sequences begin and how much of them is used, where that is known.
+template <typename Op> static std::pair<Value, Value> getSequences(Op op) {
+  if (!op.getTiles())
+    return {op.getSequences(), op.getUsed()};
+  auto tiles = op.getTiles().template getDefiningOp<PackedTilesOp>();
+  return tiles ? std::pair<Value, Value>(tiles.getBegins(), tiles.getUsed())
+               : std::pair<Value, Value>();
+}
+
+/// A gradient asks about the pairs and weights that its attention had. Later
+/// the two are lowered apart.
+static LogicalResult verifyForward(AttentionGradOp op) {
+  auto forward = op.getOutput().getDefiningOp<AttentionOp>();
+  if (!forward)
+    return success();
+  auto fail = [&](const Twine &problem) {
+    InFlightDiagnostic error = op.emitOpError(problem);
+    error.attachNote(forward.getLoc()) << "the attention is here";
+    return error;
+  };
+  if (auto of = op.getLse().getDefiningOp<AttentionOp>(); of && of != forward)
+    return fail("has the output of one attention, and the log-sum-exp of "
+                "another");
+  for (StringRef name :
+       {"scale", "causal", "dropout", "seed", "stream", "blocks"}) {
+    Attribute own = op->getAttr(name), other = forward->getAttr(name);
+    if (own == other)
+      continue;
+    auto textOf = [](Attribute attribute) {
+      std::string text = "none";
+      if (isa_and_nonnull<UnitAttr>(attribute))
+        return std::string("it");
+      if (attribute)
+        llvm::raw_string_ostream(text = "") << attribute;
+      return text;
+    };
+    return fail("differs from its attention in '" + name + "': " + textOf(own) +
+                " here, " + textOf(other) + " there");
+  }
+  auto [begins, used] = getSequences(op);
+  auto [itsBegins, itsUsed] = getSequences(forward);
+  const bool isKnown =
+      (!op.getTiles() || begins) && (!forward.getTiles() || itsBegins);
+  using Operand = std::tuple<StringRef, Value, Value>;
+  for (auto [name, own, other] :
+       {Operand("block mask", op.getBlockMask(), forward.getBlockMask()),
+        Operand("step", op.getStep(), forward.getStep()),
+        Operand("sequences", isKnown ? begins : Value(),
+                isKnown ? itsBegins : Value()),
+        Operand("used lengths", isKnown ? used : Value(),
+                isKnown ? itsUsed : Value())})
+    if (!areSame(own, other))
+      return fail(Twine("differs from its attention in its ") + name);
+  using Mod = std::tuple<StringRef, Region *, Region *>;
+  for (auto [name, own, other] :
+       {Mod("score_mod", &op.getScoreMod(), &forward.getScoreMod()),
+        Mod("mask_mod", &op.getMaskMod(), &forward.getMaskMod())})
+    if (!OperationEquivalence::isRegionEquivalentTo(
+            own, other, OperationEquivalence::IgnoreLocations))
+      return fail(Twine("differs from its attention in its ") + name);
+  return success();
+}
+
 LogicalResult Differentiate::run(func::FuncOp function) {
   auto [state, isNew] = functions.try_emplace(function, false);
   if (!isNew)
@@ -158,8 +236,9 @@ LogicalResult Differentiate::run(func::FuncOp function) {
   }
   WalkResult written = function.walk([](AttentionGradOp op) {
     bool lacks = !op.getScoreMod().empty() && op.getScoreGrad().empty();
-    return lacks && failed(addScoreGrad(op)) ? WalkResult::interrupt()
-                                             : WalkResult::advance();
+    return failed(verifyForward(op)) || (lacks && failed(addScoreGrad(op)))
+               ? WalkResult::interrupt()
+               : WalkResult::advance();
   });
   functions[function] = true;
   return failure(written.wasInterrupted());

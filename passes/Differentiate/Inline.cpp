@@ -71,6 +71,11 @@ FailureOr<func::FuncOp> Inliner::getCallee(CallOpInterface call) {
     return call.emitError() << "'" << nameOfCallee(call)
                             << "' has control flow; only straight-line "
                                "functions inline";
+  for (unsigned i = 0; i < callee.getNumResults(); ++i)
+    if (callee.getResultAttr(i, kCheckAttr))
+      return call.emitError()
+             << "'" << nameOfCallee(call) << "' checks result #" << i
+             << "; 'tv.check' is of the results of the function that runs";
   return callee;
 }
 

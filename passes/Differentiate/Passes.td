@@ -123,6 +123,9 @@ def DifferentiatePass : Pass<"tv-differentiate", "::mlir::ModuleOp"> {
     }
     ```
 
+    A `tv.attention_grad` that the program writes itself gets its `score_grad`, and must be
+    of the same pairs and weights as the attention whose result it has.
+
     What has no gradient is named, with the way to it:
 
     ```mlir

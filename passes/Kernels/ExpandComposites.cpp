@@ -202,7 +202,7 @@ struct ExpandComposites
     words.add(layout::Extent(positions + 8 * numbers - 4));
     Value tiles = tv::PackedTilesOp::create(
         b, op.getLoc(), words.type(b.getI32Type()), begins, op.getUsed(),
-        b.getI64IntegerAttr(kPackedRows), op.getCausalAttr());
+        b.getI64IntegerAttr(plan::kPackedRows), op.getCausalAttr());
     op.getSequencesMutable().clear();
     op.getUsedMutable().clear();
     op.getTilesMutable().assign(tiles);

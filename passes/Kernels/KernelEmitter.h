@@ -153,6 +153,7 @@ public:
 
   /// Ends the kernel.
   mlir::func::FuncOp finish();
+  mlir::func::FuncOp function() const { return func; }
   llvm::ArrayRef<mlir::Value> getInputs() const { return inputs.getArrayRef(); }
   /// Types of the outputs, then of the scratch memory.
   llvm::ArrayRef<mlir::Type> getResultTypes() const { return resultTypes; }

@@ -396,6 +396,12 @@ static void emitLoops(KernelEmitter &emitter, tv::PackedTilesOp op) {
   PackedTiles list{emitter, op};
   emitter.addOutput(op.getResult());
   SmallVector<Value> words = emitter.localExtents(op.getResult());
+  // Without sequences all lists are alike.
+  const bool causal = op.getCausal() && list.sequences > 0;
+  emitter.function()->setAttr(
+      plan::kPackedTilesAttr,
+      emitter.builder().getDenseI64ArrayAttr(
+          {list.positions, list.sequences, list.rows, causal}));
   if (list.sequences == 0)
     return emitter.parallel(words, [&](ArrayRef<Value> at) {
       list.store(list.word(0), at[0], at[1]);

@@ -25,8 +25,6 @@ void emitInOrder(KernelEmitter &emitter, mlir::Operation *op);
 bool isSorted(tv::ScatterOp op);
 void emitSortedScatter(KernelEmitter &emitter, tv::ScatterOp op);
 
-/// Rows of the tiles that the `flash` variant cuts packed sequences into.
-inline constexpr int64_t kPackedRows = 128;
 /// Gradients of wider heads have kernels without such tiles, block masks and
 /// sums for captured tensors.
 inline constexpr int64_t kMostNarrowDepth = 128;

@@ -184,6 +184,7 @@ class Port:
     shape_text: str  #: "[batch, 4 * heads, 128]"
     view: str  #: how it lies over the mesh
     zero_init: bool  #: a state that is zeros before the first run, unless given
+    check: str  #: what it means where it is not 0, which `run` and `wait` raise; or ""
 
     @property
     def numpy_dtype(self) -> np.dtype:
@@ -438,7 +439,8 @@ class Module(_Owner):
             name = port.name.decode()
             ports[name] = Port(i, name, Kind(port.kind), port.dtype,
                                tuple(port.shape[:port.rank]), port.shape_text.decode(),
-                               port.view.decode(), bool(port.zero_init))
+                               port.view.decode(), bool(port.zero_init),
+                               port.check.decode())
         return ports
 
     def _port(self, name) -> Port:
@@ -613,7 +615,8 @@ class Binding(_Owner):
                         f"{'host' if is_cpu else 'GPU'}")
 
     def run(self) -> None:
-        """Reads inputs and state, writes outputs and state. Collective."""
+        """Reads inputs and state, writes outputs and state. Collective. An output with a
+        `check` that is not 0 is an error, after which others may run."""
         _native.runtime().binding_run(self._handle)
 
     def enqueue(self, stream) -> None:
@@ -624,7 +627,7 @@ class Binding(_Owner):
         _native.runtime().binding_enqueue(self._handle, stream)
 
     def wait(self) -> None:
-        """Until what was enqueued last has ended."""
+        """Until what was enqueued last has ended; then outputs are checked as by `run`."""
         _native.runtime().binding_wait(self._handle)
 
     def _list(self, what, native, record):

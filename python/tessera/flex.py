@@ -276,6 +276,8 @@ def _along(ranks, counts, indices):
 
 def _check_orders(orders, kinds, lists, spt):
     """With `spt` they are what that gives; else a row's columns have each its own rank."""
+    if spt and all(order is None for order in orders):
+        raise ValueError("spt is of a write order, and there is none")
     batch, heads, _, columns = kinds.shape
     found = np.full(kinds.shape, -1)
     for name, order, (counts, indices) in zip(_ORDERS, orders, lists):

@@ -262,7 +262,9 @@ def check(tools, case, ranks):
 
 
 def with_names(text):
-    """Gives every argument and result of @main a name, if it has none."""
+    """Gives every argument and result of @main a name, if it has none; and takes its
+    checks away, for numbers that are drawn are wrong data."""
+    text = re.sub(r', tv\.check = "[^"]*"', "", text)
     at = text.index("func.func @main(")
     begin = text.index("(", at)
     end = tvnumpy.closing(text, begin)

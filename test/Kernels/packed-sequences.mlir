@@ -6,6 +6,7 @@
 // RUN: tessera-opt %t/packed.mlir --tessera=to=kernels | FileCheck %s --check-prefix=MATH
 // RUN: sed 's/rows(64)/rows(128)/' %t/tiles.mlir | tessera-opt --tessera="to=kernels target=cuda:sm_90a" | FileCheck %s --check-prefix=GIVEN
 // RUN: not tessera-opt %t/tiles.mlir --tessera="to=kernels target=cuda:sm_90a" 2>&1 | FileCheck %s --check-prefix=ROWS
+// RUN: not bash -c "sed 's/1x/2x/g; s/rows(64)/rows(128)/' %t/tiles.mlir | tessera-opt --tessera='to=kernels target=cuda:sm_90a'" 2>&1 | FileCheck %s --check-prefix=BATCHES
 // RUN: not tessera-opt %t/tiles.mlir --tessera=to=kernels 2>&1 | FileCheck %s --check-prefix=CPU
 // RUN: not tessera-opt %t/input.mlir --tessera="to=kernels target=cuda:sm_90a" 2>&1 | FileCheck %s --check-prefix=INPUT
 
@@ -22,6 +23,7 @@
 // GIVEN: plan.attention {{.*}} tiles
 
 // ROWS: 4:12: error: has no variant that is allowed; flash does not fit: its tiles have 64 rows, not 128;
+// BATCHES: flash does not fit: it has tiles, and a device more than one batch; give it the sequences
 // CPU: math does not fit: it has tiles, which flash alone takes; give it the sequences
 // INPUT: flash does not fit: its tiles must be what tv.packed_tiles gives
 

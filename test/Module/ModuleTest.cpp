@@ -559,6 +559,20 @@ TEST(Module, DeviceFunctions) {
                "tensor 0 ('x') has no local dimension 2");
 }
 
+TEST(Module, Checks) {
+  auto make = [](fb::DType dtype, int checked) {
+    PlanBuilder b("<tp = 2>");
+    int x = b.input("x", {4}, "[_]", dtype);
+    b.copy(x, b.output("y", {4}, "[_]", dtype));
+    b.plan.ports[checked]->check = "x is not 0";
+    return b.module();
+  };
+  EXPECT_EQ(errorOf(make(fb::DType::I32, 1)), "");
+  const char *error = "only an output of integers is checked";
+  EXPECT_ERROR(errorOf(make(fb::DType::I32, 0)), error);
+  EXPECT_ERROR(errorOf(make(fb::DType::F32, 1)), error);
+}
+
 TEST(Module, Alternatives) {
   // x -> a or b (through t) -> y -> z
   auto make = [](auto change) {

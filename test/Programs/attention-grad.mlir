@@ -169,6 +169,15 @@ func.func @main(%do: !o, %q: !q, %k: !k, %v: !v, %o: !o, %any: !lse, %rel: !rel_
 !slopes_of_lse = tensor<6xf32>
 func.func @main(%do: !q, %q: !q, %k: !k, %v: !k, %slopes: !slopes_of_lse) -> (!o, !k, !k, !slopes_of_lse) {
   %o, %lse = tv.attention %q, %k, %v scale(0.5) causal : (!q, !k, !k) -> (!o, !lse)
+    score_mod (%s: f32, %b: index, %h: index, %qi: index, %ki: index) {
+      %a = tv.load %slopes[%h] : !slopes_of_lse -> f32
+      %d = arith.subi %ki, %qi : index
+      %i = arith.index_cast %d : index to i32
+      %f = arith.sitofp %i : i32 to f32
+      %r = arith.mulf %a, %f : f32
+      %y = arith.addf %s, %r : f32
+      tv.yield %y : f32
+    }
   %dq, %dk, %dv, %ds = tv.attention_grad %do, %q, %k, %v, %o, %lse scale(0.5) causal
       captured %slopes : (!q, !q, !k, !k, !o, !lse, !slopes_of_lse) -> (!o, !k, !k, !slopes_of_lse)
     score_mod (%s: f32, %b: index, %h: index, %qi: index, %ki: index) {

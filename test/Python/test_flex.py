@@ -234,6 +234,8 @@ class SparseTensors(unittest.TestCase):
             ("dq_write_order_full goes with lists of its blocks, of which there are none",
              {"full_block_cnt": None, "full_block_idx": None, "dq_write_order": None}, "key"),
             ('dq_write_order goes with lists by="key"', {}, "query"),
+            ("spt is of a write order, and there is none",
+             {"dq_write_order": None, "dq_write_order_full": None, "spt": True}, "key"),
             ("""lists are by="query" or by="key", not 'row'""", {}, "row"),
         ):
             with self.subTest(error), self.assertRaisesRegex(ValueError, error):

@@ -210,6 +210,83 @@ TEST(Binding, AnInputCanBeAnOutput) {
 }
 
 //===----------------------------------------------------------------------===//
+// Checks
+//===----------------------------------------------------------------------===//
+
+/// An input of 3 x 4, and that as an output that must be 0.
+std::string checkedModule(fb::DType dtype, const std::string &view,
+                          const std::string &inputView) {
+  PlanBuilder b("<tp = 2>");
+  int codes = b.input("codes", {3, 4}, inputView, dtype);
+  int wrong = b.output("wrong", {3, 4}, view, dtype);
+  b.copy(codes, wrong);
+  b.plan.ports.back()->check = "codes fall";
+  b.plan.ports.back()->location = "a.mlir:2:3";
+  return b.module(kernels());
+}
+
+TEST(Binding, WhatIsCheckedIsZeroAfterARun) {
+  for (auto [dtype, view] :
+       {std::pair(fb::DType::I32, "[_, _]"),
+        std::pair(fb::DType::I64, "[_, _]"),
+        std::pair(fb::DType::I8, "[_, _], alloc = (1, 0)"),
+        std::pair(fb::DType::I1, "[flat(2) _]"),
+        std::pair(fb::DType::U32, "[_, _], alloc = (1, 0)")})
+    withModule(
+        checkedModule(dtype, view, view), 2, [&](tessera_module *module, int) {
+          auto port = sized<tessera_port>();
+          ASSERT_OK(tessera_module_port(module, 1, &port));
+          EXPECT_STREQ(port.check, "codes fall");
+          ASSERT_OK(tessera_module_port(module, 0, &port));
+          EXPECT_STREQ(port.check, "");
+          std::vector<PortMemory> ports(2);
+          std::vector<void *> pointers;
+          for (size_t i = 0; i < 2; ++i) {
+            ports[i].layout.size = sizeof ports[i].layout;
+            ASSERT_OK(
+                tessera_module_layout(module, i, nullptr, 0, &ports[i].layout));
+            ports[i].port.dtype = port.dtype;
+            ports[i].alignedBytes.assign(12, 0);
+            pointers.push_back(ports[i].data());
+          }
+          tessera_binding *binding;
+          ASSERT_OK(tessera_binding_create(module, nullptr, 0, pointers.data(),
+                                           2, &binding));
+          EXPECT_OK(tessera_binding_run(binding));
+          auto set = [&](const layout::Shape &where, double value) {
+            ports[0].forEach(module, 0, {}, [&](char *at, const auto &index) {
+              if (index == where)
+                store(at, port.dtype, value);
+            });
+          };
+          // The first one, and the context goes on.
+          set({2, 1}, 1);
+          set({1, 3}, 1);
+          tessera_status *status = tessera_binding_run(binding);
+          EXPECT_EQ(tessera_status_code(status), TESSERA_DATA);
+          EXPECT_STREQ(tessera_status_location(status), "a.mlir:2:3");
+          EXPECT_EQ(take(status), "codes fall: 'wrong' is 1 at [1, 3]");
+          set({1, 3}, 0);
+          EXPECT_EQ(take(tessera_binding_run(binding)),
+                    "codes fall: 'wrong' is 1 at [2, 1]");
+          set({2, 1}, 0);
+          EXPECT_OK(tessera_binding_run(binding));
+          tessera_binding_destroy(binding);
+        });
+}
+
+TEST(Binding, EachRankHasAllOfWhatIsChecked) {
+  double data[16] = {};
+  withModule(
+      checkedModule(fb::DType::I32, "[_, did(tp) * _]", "[_, did(tp) * _]"), 2,
+      [&](tessera_module *module, int) {
+        EXPECT_ERROR(
+            bindError(module, {}, {data, data}, TESSERA_INVALID_MODULE),
+            "'wrong' is checked, and split over devices");
+      });
+}
+
+//===----------------------------------------------------------------------===//
 // Memory
 //===----------------------------------------------------------------------===//
 

@@ -38,9 +38,6 @@ static const char *const kUsage =
   --steps N             runs; a state goes from one to the next
   --log NAME            after each, a result or state that is a scalar; may be
                         repeated
-  --check NAME          one that each rank has all of must be 0 after each: else
-                        the runs end with an error that names the first element
-                        that is not, before a file is written; may be repeated
   --save FILE           safetensors file for the states after the last run: with
                         it as --inputs, runs on any mesh go on from there
   --save-every N        after each N runs, too
@@ -138,12 +135,6 @@ Result<Options> parseOptions(int argc, const char *const *argv, bool underMPI) {
       {"--log",
        [&](const std::string &value) {
          options.logged.push_back(value);
-         return !value.empty();
-       },
-       "the name of a result or state"},
-      {"--check",
-       [&](const std::string &value) {
-         options.checked.push_back(value);
          return !value.empty();
        },
        "the name of a result or state"},

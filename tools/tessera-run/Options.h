@@ -37,8 +37,7 @@ struct Options {
   enum class Format { Text, Collectives, Ranks, JSON };
   Format report = Format::Text;
   int64_t steps = 1;
-  std::vector<std::string> logged;  ///< names of results
-  std::vector<std::string> checked; ///< names of results that must be 0
+  std::vector<std::string> logged; ///< names of results
   std::string transport; ///< "mpi", "threads", or empty for a single rank
   int64_t ranks = 1;     ///< for "threads"
   double deadline = 60;

@@ -369,7 +369,12 @@ Status Session::execute(const std::function<Status(int64_t)> &after) {
   for (int64_t i = 0; i < options.steps; ++i) {
     progress.show(i, options.steps);
     const double begin = now();
-    TSR_TRY(take(tessera_binding_run(binding.get())));
+    tessera_status *status = tessera_binding_run(binding.get());
+    const bool isOfData = status && tessera_status_code(status) == TESSERA_DATA;
+    if (Status ran = take(status); !ran)
+      return isOfData
+                 ? Error{"run " + std::to_string(i + 1) + ": " + ran.message()}
+                 : ran;
     seconds.push_back(now() - begin);
     hostSeconds.push_back(tessera_binding_host_seconds(binding.get()));
     if (after)

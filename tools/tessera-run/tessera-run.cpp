@@ -130,23 +130,16 @@ private:
       return Error{"--save: '" + options.module +
                    "' has no states; --output writes results"};
     for (const std::string &name : options.logged) {
-      Result<size_t> port = findWhole("--log " + name + ": ", name, true);
+      Result<size_t> port = findScalar("--log " + name + ": ", name);
       if (!port)
         return port.error();
       logged.push_back(*port);
       log.emplace_back(name, std::vector<double>());
     }
-    for (const std::string &name : options.checked) {
-      Result<size_t> port = findWhole("--check " + name + ": ", name, false);
-      if (!port)
-        return port.error();
-      checked.push_back(*port);
-    }
     return Ok{};
   }
-  /// A port that each rank has all of.
-  Result<size_t> findWhole(const std::string &flag, const std::string &name,
-                           bool mustBeScalar) {
+  /// A port that each rank has.
+  Result<size_t> findScalar(const std::string &flag, const std::string &name) {
     auto port = std::ranges::find(session.ports, name, &Port::name);
     std::vector<std::string> names;
     for (const Port &each : session.ports)
@@ -155,7 +148,7 @@ private:
     if (port == session.ports.end() || !port->isWritten())
       return Error{flag + "the program has no such result or state" +
                    suggestName(name, names)};
-    if (mustBeScalar && port->description.rank > 0)
+    if (port->description.rank > 0)
       return Error{flag + "is " + port->description.shape_text +
                    "; it must be a scalar, of shape []"};
     Result<layout::View> view =
@@ -240,7 +233,6 @@ private:
   Status execute() {
     TSR_TRY(session.execute([&](int64_t run) -> Status {
       TSR_TRY(showLogged(run));
-      TSR_TRY(checkZeros(run));
       const bool saves = run == options.steps ||
                          (options.saveEvery && run % options.saveEvery == 0);
       return saves ? write(options.save, saveTemporary, &Port::isState)
@@ -286,37 +278,6 @@ private:
              port.tensor.dtype == DType::F32 ? 9 : 17, value);
     return number;
   }
-  /// What a program counts as errors of its data ends the runs.
-  Status checkZeros(int64_t run) {
-    for (size_t number : checked) {
-      const Port &port = session.ports[number];
-      Result<HostBuffer> host = session.fetch(port);
-      if (!host)
-        return host.error();
-      const GlobalTensor &tensor = port.tensor;
-      const std::vector<int64_t> strides =
-          layout::localStrides(tensor.view, tensor.shape);
-      int64_t count = 1;
-      for (int64_t extent : tensor.shape)
-        count *= extent;
-      for (int64_t element = 0; element < count; ++element) {
-        int64_t place = 0, rest = element;
-        std::string at;
-        for (size_t dim = tensor.shape.size(); dim-- > 0;) {
-          const int64_t index = rest % tensor.shape[dim];
-          rest /= tensor.shape[dim];
-          place += index * strides[dim];
-          at = std::to_string(index) + (at.empty() ? "" : ", ") + at;
-        }
-        if (double value = valueOf(host->get(), tensor.dtype, place))
-          return Error{"run " + std::to_string(run) + ": '" + port.name() +
-                       (at.empty() ? "' is " : "' has, at [" + at + "], ") +
-                       numberText(port, value) + "; --check wants 0"};
-      }
-    }
-    return Ok{};
-  }
-
   Status writeOutput() {
     return write(options.output, outputTemporary, &Port::isWritten);
   }
@@ -467,7 +428,7 @@ private:
   /// Empty without those files.
   std::string outputTemporary, saveTemporary, traceTemporary;
   Session session;
-  std::vector<size_t> logged, checked; ///< numbers of ports
+  std::vector<size_t> logged; ///< numbers of ports
   std::vector<std::pair<std::string, std::vector<double>>> log;
   std::unique_ptr<Reference> reference; ///< with --verify, until it has run
   Comparison comparison;

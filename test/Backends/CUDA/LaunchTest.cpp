@@ -304,6 +304,35 @@ TEST_F(CUDA, ARunInTheCallersStream) {
   EXPECT_EQ(api.streamDestroy(stream), 0);
 }
 
+TEST_F(CUDA, WhoWaitsLooksAtWhatIsChecked) {
+  CUDAPlan plan;
+  int codes = plan.input("codes", {5}, "[_]", fb::DType::I32);
+  plan.copy(codes, plan.output("wrong", {5}, "[_]", fb::DType::I32));
+  plan.plan.ports.back()->check = "codes fall";
+  Session session;
+  ASSERT_EQ(session.open(plan.module()), "");
+  ASSERT_EQ(session.bind(), "");
+  auto give = [&](std::array<int32_t, 5> values) {
+    EXPECT_OK(tessera_device_copy(session.context, session.pointers[0],
+                                  values.data(), sizeof values));
+  };
+  Callers callers;
+  const cuda::Driver &api = callers.device->driver();
+  cuda::Stream stream;
+  ASSERT_EQ(api.streamCreate(&stream, cuda::kStreamNonBlocking), 0);
+  give({0, 0, 0, -3, 0});
+  EXPECT_OK(tessera_binding_enqueue(session.binding, stream));
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(take(tessera_binding_wait(session.binding)),
+              "codes fall: 'wrong' is -3 at [3]");
+  EXPECT_EQ(session.run(), "codes fall: 'wrong' is -3 at [3]");
+  give({});
+  EXPECT_OK(tessera_binding_enqueue(session.binding, stream));
+  EXPECT_OK(tessera_binding_wait(session.binding));
+  EXPECT_EQ(session.run(), "");
+  EXPECT_EQ(api.streamDestroy(stream), 0);
+}
+
 TEST_F(CUDA, TheFirstRunIsNoPartOfACapture) {
   Session session;
   ASSERT_EQ(session.open(TwicePlus().module()), "");

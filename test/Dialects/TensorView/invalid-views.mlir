@@ -248,8 +248,30 @@ func.func @argument_attribute(%x: tensor<2xf32> {tv.nam = "x"}) { return }
 
 // -----
 
-// expected-error@+1 {{'func.func' op has no meaning for "tv.role" on result #0; there is tv.name}}
+// expected-error@+1 {{'func.func' op has no meaning for "tv.role" on result #0; there are tv.name and tv.check}}
 func.func @result_attribute(%x: tensor<2xf32>) -> (tensor<2xf32> {tv.role = "state"}) { return %x : tensor<2xf32> }
+
+// -----
+
+// expected-error@+1 {{'func.func' op 'tv.check' of result #0 must be a string that is not empty: what it means where one is not 0}}
+func.func @check_says_nothing(%x: tensor<2xi32>) -> (tensor<2xi32> {tv.check = ""}) { return %x : tensor<2xi32> }
+
+// -----
+
+// expected-error@+1 {{'func.func' op 'tv.check' of result #0 is for a tensor of integers, not 'tensor<2xf32>'}}
+func.func @check_of_floats(%x: tensor<2xf32>) -> (tensor<2xf32> {tv.check = "x"}) { return %x : tensor<2xf32> }
+
+// -----
+
+// expected-error@+1 {{'func.func' op 'tv.check' of result #0 is for a result that is no state, and "s" is one}}
+func.func @check_of_state(%x: tensor<2xi32> {tv.name = "s", tv.role = "state"}) -> (tensor<2xi32> {tv.name = "s", tv.check = "x"}) { return %x : tensor<2xi32> }
+
+// -----
+
+#m = #tv.mesh<tp = 2>
+#v = #tv.view<#m, [did(tp) * _]>
+// expected-error@+1 {{'func.func' op 'tv.check' of result #0 is for one of which each device has all, not}}
+func.func @check_of_parts(%x: tensor<2xi32, #v>) -> (tensor<2xi32, #v> {tv.check = "x"}) { return %x : tensor<2xi32, #v> }
 
 // -----
 

@@ -136,3 +136,120 @@ func.func @g(%x: !x) -> !x {
   %0, %1 = tv.gradient @f(%x) of [0] with (%x) to [0] : (!x, !x) -> (!x, !x)
   return %1 : !x
 }
+// -----
+
+!q = tensor<1x2x4x8xf32>
+!l = tensor<1x2x4xf32>
+func.func @other_scale(%q: !q) -> (!q, !q, !q) {
+  // expected-note@+1 {{the attention is here}}
+  %y, %lse = tv.attention %q, %q, %q scale(0.5) : (!q, !q, !q) -> (!q, !l)
+  // expected-error@+1 {{'tv.attention_grad' op differs from its attention in 'scale': 2.500000e-01 : f64 here, 5.000000e-01 : f64 there}}
+  %0, %1, %2 = tv.attention_grad %q, %q, %q, %q, %y, %lse scale(0.25) : (!q, !q, !q, !q, !q, !l) -> (!q, !q, !q)
+  return %0, %1, %2 : !q, !q, !q
+}
+
+// -----
+
+!q = tensor<1x2x4x8xf32>
+!l = tensor<1x2x4xf32>
+func.func @not_causal(%q: !q) -> (!q, !q, !q) {
+  // expected-note@+1 {{the attention is here}}
+  %y, %lse = tv.attention %q, %q, %q scale(0.5) causal : (!q, !q, !q) -> (!q, !l)
+  // expected-error@+1 {{'tv.attention_grad' op differs from its attention in 'causal': none here, it there}}
+  %0, %1, %2 = tv.attention_grad %q, %q, %q, %q, %y, %lse scale(0.5) : (!q, !q, !q, !q, !q, !l) -> (!q, !q, !q)
+  return %0, %1, %2 : !q, !q, !q
+}
+
+// -----
+
+!q = tensor<1x2x4x8xf32>
+!l = tensor<1x2x4xf32>
+func.func @other_block_mask(%q: !q, %m: tensor<1x1x1x1xi8>, %n: tensor<1x1x1x1xi8>) -> (!q, !q, !q) {
+  // expected-note@+1 {{the attention is here}}
+  %y, %lse = tv.attention %q, %q, %q scale(0.5) block_mask(%m) blocks [64, 64] : (!q, !q, !q, tensor<1x1x1x1xi8>) -> (!q, !l)
+  // expected-error@+1 {{'tv.attention_grad' op differs from its attention in its block mask}}
+  %0, %1, %2 = tv.attention_grad %q, %q, %q, %q, %y, %lse scale(0.5) block_mask(%n) blocks [64, 64] : (!q, !q, !q, !q, !q, !l, tensor<1x1x1x1xi8>) -> (!q, !q, !q)
+  return %0, %1, %2 : !q, !q, !q
+}
+
+// -----
+
+!q = tensor<1x2x4x8xf32>
+!l = tensor<1x2x4xf32>
+func.func @no_sequences(%q: !q, %b: tensor<1x3xi32>) -> (!q, !q, !q) {
+  // expected-note@+1 {{the attention is here}}
+  %y, %lse = tv.attention %q, %q, %q scale(0.5) sequences(%b) : (!q, !q, !q, tensor<1x3xi32>) -> (!q, !l)
+  // expected-error@+1 {{'tv.attention_grad' op differs from its attention in its sequences}}
+  %0, %1, %2 = tv.attention_grad %q, %q, %q, %q, %y, %lse scale(0.5) : (!q, !q, !q, !q, !q, !l) -> (!q, !q, !q)
+  return %0, %1, %2 : !q, !q, !q
+}
+
+// -----
+
+!q = tensor<1x2x4x8xf32>
+!l = tensor<1x2x4xf32>
+func.func @tiles_of_other_sequences(%q: !q, %b: tensor<1x3xi32>, %c: tensor<1x3xi32>) -> (!q, !q, !q) {
+  %t = tv.packed_tiles %c rows(64) : (tensor<1x3xi32>) -> tensor<1x24xi32>
+  // expected-note@+1 {{the attention is here}}
+  %y, %lse = tv.attention %q, %q, %q scale(0.5) sequences(%b) : (!q, !q, !q, tensor<1x3xi32>) -> (!q, !l)
+  // expected-error@+1 {{'tv.attention_grad' op differs from its attention in its sequences}}
+  %0, %1, %2 = tv.attention_grad %q, %q, %q, %q, %y, %lse scale(0.5) tiles(%t) : (!q, !q, !q, !q, !q, !l, tensor<1x24xi32>) -> (!q, !q, !q)
+  return %0, %1, %2 : !q, !q, !q
+}
+
+// -----
+
+!q = tensor<1x2x4x8xf32>
+!l = tensor<1x2x4xf32>
+func.func @other_mask_mod(%q: !q) -> (!q, !q, !q) {
+  // expected-note@+1 {{the attention is here}}
+  %y, %lse = tv.attention %q, %q, %q scale(0.5) : (!q, !q, !q) -> (!q, !l)
+    mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
+      %m = arith.cmpi sle, %ki, %qi : index
+      tv.yield %m : i1
+    }
+  // expected-error@+1 {{'tv.attention_grad' op differs from its attention in its mask_mod}}
+  %0, %1, %2 = tv.attention_grad %q, %q, %q, %q, %y, %lse scale(0.5) : (!q, !q, !q, !q, !q, !l) -> (!q, !q, !q)
+    mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
+      %m = arith.cmpi slt, %ki, %qi : index
+      tv.yield %m : i1
+    }
+  return %0, %1, %2 : !q, !q, !q
+}
+
+// -----
+
+!q = tensor<1x2x4x8xf32>
+!l = tensor<1x2x4xf32>
+func.func @two_attentions(%q: !q, %k: !q) -> (!q, !q, !q) {
+  // expected-note@+1 {{the attention is here}}
+  %y, %lse = tv.attention %q, %q, %q scale(0.5) : (!q, !q, !q) -> (!q, !l)
+  %z, %other = tv.attention %q, %k, %k scale(0.5) : (!q, !q, !q) -> (!q, !l)
+  // expected-error@+1 {{'tv.attention_grad' op has the output of one attention, and the log-sum-exp of another}}
+  %0, %1, %2 = tv.attention_grad %q, %q, %q, %q, %y, %other scale(0.5) : (!q, !q, !q, !q, !q, !l) -> (!q, !q, !q)
+  return %0, %1, %2 : !q, !q, !q
+}
+
+// -----
+
+// The same mask made twice, and tiles of the same sequences, are the same.
+!q = tensor<1x2x4x8xf32>
+!l = tensor<1x2x4xf32>
+func.func @alike(%q: !q, %b: tensor<1x3xi32>) -> (!q, !q) {
+  %m = tv.block_mask of [4, 4] blocks [64, 64] : () -> tensor<1x1x1x1xi8>
+    mask_mod (%b0: index, %h: index, %qi: index, %ki: index) {
+      %c = arith.cmpi slt, %ki, %qi : index
+      tv.yield %c : i1
+    }
+  %n = tv.block_mask of [4, 4] blocks [64, 64] : () -> tensor<1x1x1x1xi8>
+    mask_mod (%b0: index, %h: index, %qi: index, %ki: index) {
+      %c = arith.cmpi slt, %ki, %qi : index
+      tv.yield %c : i1
+    }
+  %y, %lse = tv.attention %q, %q, %q scale(0.5) block_mask(%m) blocks [64, 64] : (!q, !q, !q, tensor<1x1x1x1xi8>) -> (!q, !l)
+  %0, %1, %2 = tv.attention_grad %q, %q, %q, %q, %y, %lse scale(0.5) block_mask(%n) blocks [64, 64] : (!q, !q, !q, !q, !q, !l, tensor<1x1x1x1xi8>) -> (!q, !q, !q)
+  %t = tv.packed_tiles %b rows(64) : (tensor<1x3xi32>) -> tensor<1x24xi32>
+  %z, %other = tv.attention %q, %q, %q scale(0.5) sequences(%b) : (!q, !q, !q, tensor<1x3xi32>) -> (!q, !l)
+  %3, %4, %5 = tv.attention_grad %q, %q, %q, %q, %z, %other scale(0.5) tiles(%t) : (!q, !q, !q, !q, !q, !l, tensor<1x24xi32>) -> (!q, !q, !q)
+  return %0, %3 : !q, !q
+}

@@ -328,3 +328,14 @@ func.func @doubles(%x: tensor<2xf32>) -> tensor<2xf32> {
   %0 = call @f19(%x) : (tensor<2xf32>) -> tensor<2xf32>
   return %0 : tensor<2xf32>
 }
+
+// -----
+
+func.func private @checked(%x: tensor<2xi32>) -> (tensor<2xi32> {tv.check = "x is not 0"}) {
+  return %x : tensor<2xi32>
+}
+func.func @caller(%x: tensor<2xi32>) -> tensor<2xi32> {
+  // expected-error @+1 {{'checked' checks result #0; 'tv.check' is of the results of the function that runs}}
+  %0 = call @checked(%x) : (tensor<2xi32>) -> tensor<2xi32>
+  return %0 : tensor<2xi32>
+}

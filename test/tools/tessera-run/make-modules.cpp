@@ -212,6 +212,23 @@ int main(int argc, char **argv) {
       return 1;
   }
 
+  PlanBuilder checked("<tp = 2>");
+  {
+    int state =
+        checked.tensor("s", {5, 4}, "[did(tp) * _, _]", fb::Storage::External);
+    int next = checked.tensor("next", {5, 4}, "[did(tp) * _, _]");
+    checked.port(state, fb::PortKind::State, next);
+    checked.copy(state, next);
+    int codes = checked.input("codes", {2, 3}, "[_, _]", fb::DType::I32);
+    int wrong = checked.output("wrong", {2, 3}, "[_, _], alloc = (1, 0)",
+                               fb::DType::I32);
+    checked.copy(codes, wrong);
+    checked.plan.ports.back()->check = "codes are not 0";
+    checked.plan.ports.back()->location = "a.mlir:3:7";
+    if (!write(checked, argv[1], "checked-2"))
+      return 1;
+  }
+
   PlanBuilder zeros("<tp = 2>");
   for (const char *name : {"s", "t"}) {
     int state =

@@ -102,9 +102,12 @@ template <typename Op> static std::optional<std::string> whyNotTiles(Op op) {
   auto tiles = op.getTiles().template getDefiningOp<tv::PackedTilesOp>();
   if (!tiles)
     return "its tiles must be what tv.packed_tiles gives";
-  if (tiles.getRows() != kPackedRows)
+  if (tiles.getRows() != plan::kPackedRows)
     return "its tiles have " + std::to_string(tiles.getRows()) + " rows, not " +
-           std::to_string(kPackedRows);
+           std::to_string(plan::kPackedRows);
+  if (cast<RankedTensorType>(op.getQuery().getType()).getDimSize(0) != 1)
+    return "it has tiles, and a device more than one batch; give it the "
+           "sequences";
   return std::nullopt;
 }
 
