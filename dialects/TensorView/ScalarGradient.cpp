@@ -62,11 +62,13 @@ struct Scalars {
     Value isNegative = compare(arith::CmpFPredicate::OLT, x, zero);
     return select(isPositive, value, select(isNegative, neg(value), zero));
   }
-  /// In the wide type.
+  /// In the wide type; a wider one is rounded to it.
   Value widen(Value x) {
-    return x.getType() == type
-               ? x
-               : arith::ExtFOp::create(b, loc, type, x).getResult();
+    const unsigned own = x.getType().getIntOrFloatBitWidth(),
+                   wide = type.getIntOrFloatBitWidth();
+    if (own > wide)
+      return arith::TruncFOp::create(b, loc, type, x);
+    return own == wide ? x : arith::ExtFOp::create(b, loc, type, x).getResult();
   }
 };
 

@@ -259,6 +259,18 @@ template <typename Op> static LogicalResult verifyDropout(Op op) {
   return verifyStep(op, op.getStep());
 }
 
+/// A number in the type that scores are computed in, too.
+template <typename Op> static LogicalResult verifyScale(Op op) {
+  APFloat scale = op.getScale();
+  bool loses = false;
+  scale.convert(cast<FloatType>(getWide(op.getQuery())).getFloatSemantics(),
+                APFloat::rmNearestTiesToEven, &loses);
+  if (scale.isFinite())
+    return success();
+  return op.emitOpError() << "has a scale that is no number in "
+                          << getWide(op.getQuery());
+}
+
 int64_t AttentionOp::getNumKeys() {
   const int64_t keys = shapeOf(getKey())[2];
   return getPages() ? shapeOf(getPages())[1] * keys : keys;
@@ -336,7 +348,8 @@ LogicalResult AttentionOp::verify() {
                               {getValue(), "value"},
                               {getResult(), "result"}},
                              {{getLse(), "lse"}})) ||
-      failed(verifyDropout(*this)) || failed(verifyStructure(*this)))
+      failed(verifyScale(*this)) || failed(verifyDropout(*this)) ||
+      failed(verifyStructure(*this)))
     return failure();
   return verifyExtents(*this);
 }
@@ -360,7 +373,8 @@ LogicalResult AttentionGradOp::verify() {
                               {getKeyGrad(), "the key's gradient"},
                               {getValueGrad(), "the value's gradient"}},
                              rows)) ||
-      failed(verifyDropout(*this)) || failed(verifyStructure(*this)))
+      failed(verifyScale(*this)) || failed(verifyDropout(*this)) ||
+      failed(verifyStructure(*this)))
     return failure();
   if (getCaptured().size() != getCapturedGrads().size())
     return emitOpError() << "has " << getCaptured().size()

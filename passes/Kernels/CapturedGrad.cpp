@@ -439,13 +439,18 @@ LogicalResult tessera::checkScoreGrad(tv::AttentionGradOp op) {
   return success();
 }
 
-Value tessera::narrowTo(Build &build, Value value, Type result) {
+Value tessera::castTo(Build &build, Value value, Type result) {
   auto type = cast<RankedTensorType>(result);
   Type element = type.getElementType();
   if (element == getElement(value))
     return value;
   return build.map(value, type, [&](OpBuilder &b, ValueRange args) {
-    return arith::TruncFOp::create(b, build.loc, element, args[0]).getResult();
+    const bool isWider = element.getIntOrFloatBitWidth() >
+                         args[0].getType().getIntOrFloatBitWidth();
+    return isWider ? arith::ExtFOp::create(b, build.loc, element, args[0])
+                         .getResult()
+                   : arith::TruncFOp::create(b, build.loc, element, args[0])
+                         .getResult();
   });
 }
 
@@ -491,7 +496,7 @@ FailureOr<SmallVector<Value>> tessera::sumCaptured(Build &build,
           DenseElementsAttr::get(scalar, Attribute(b.getZeroAttr(wide))),
           op.getCaptured()[number]);
     }
-    results.push_back(narrowTo(build, total, result.getType()));
+    results.push_back(castTo(build, total, result.getType()));
   }
   return results;
 }

@@ -28,7 +28,7 @@ sumCaptured(Build &build, tv::AttentionGradOp op, const LocalShape &scores,
             mlir::ValueRange addends, bool bySums);
 
 /// In the result's element type.
-mlir::Value narrowTo(Build &build, mlir::Value value, mlir::Type result);
+mlir::Value castTo(Build &build, mlir::Value value, mlir::Type result);
 
 } // namespace tessera
 

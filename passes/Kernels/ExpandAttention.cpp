@@ -748,7 +748,7 @@ tessera::expandAttentionGrad(tv::AttentionGradOp op, OpBuilder &b) {
   SmallVector<Value> results;
   auto add = [&](Value value) {
     results.push_back(
-        narrowTo(build, value, op->getResult(results.size()).getType()));
+        castTo(build, value, op->getResult(results.size()).getType()));
   };
   add(tv::MatmulOp::create(
       b, loc, linear(LocalShape(op.getQueryGrad()), all.shape.dims[3]),

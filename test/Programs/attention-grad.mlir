@@ -314,3 +314,41 @@ func.func @main(%do: !h, %q: !h, %k: !k, %v: !k) -> (!q, !q, !k, !k) {
       : (!h, !h, !k, !k, !q, !lse) -> (!q, !k, !k)
   return %o, %dq, %dk, %dv : !q, !q, !k, !k
 }
+
+// -----
+
+// What is captured in f64 is added in f32; its gradient is summed so, and has its type.
+// CHECK-LABEL: func.func @main
+// CHECK: tv.attention_grad
+// CHECK: comm.all_reduce {{.*}}xf64
+// CHECK-NOT: comm.
+// CHECK: return
+// RAN tp=1: nothing
+// RAN tp=2: all-reduce 80 bytes 0 copies
+// RAN tp=3: all-reduce 112 bytes 0 copies
+// RAN tp=4: all-reduce 128 bytes 0 copies
+#m = #tv.mesh<tp = 2>
+!q = tensor<1x2x5x4xf32, #tv.view<#m, [_, did(tp) * _, _, _]>>
+!a = tensor<1x2x5x4xf32>
+!lse = tensor<1x2x5xf32>
+!c = tensor<2x5xf64>
+func.func @main(%do: !q, %q: !q, %c: !c) -> (!a, !q, !q, !q, !c) {
+  %o, %lse = tv.attention %q, %q, %q scale(0.5) : (!q, !q, !q) -> (!a, !lse)
+    score_mod (%s: f32, %b: index, %h: index, %qi: index, %ki: index) {
+      %x = tv.load %c[%h, %qi] : !c -> f64
+      %t = math.sin %x : f64
+      %f = arith.truncf %t : f64 to f32
+      %y = arith.addf %s, %f : f32
+      tv.yield %y : f32
+    }
+  %dq, %dk, %dv, %dc = tv.attention_grad %do, %q, %q, %q, %o, %lse scale(0.5)
+      captured %c : (!q, !q, !q, !q, !a, !lse, !c) -> (!q, !q, !q, !c)
+    score_mod (%s: f32, %b: index, %h: index, %qi: index, %ki: index) {
+      %x = tv.load %c[%h, %qi] : !c -> f64
+      %t = math.sin %x : f64
+      %f = arith.truncf %t : f64 to f32
+      %y = arith.addf %s, %f : f32
+      tv.yield %y : f32
+    }
+  return %o, %dq, %dk, %dv, %dc : !a, !q, !q, !q, !c
+}

@@ -303,3 +303,29 @@ func.func @f(%x: !x, %k: !k, %l: !l, %bias: !bias, %ids: tensor<8xi32>, %half: t
     }
   return
 }
+
+// -----
+
+!q = tensor<1x2x4x8xf32>
+func.func @scale_is_no_number(%q: !q) -> !q {
+  // expected-error@+1 {{'tv.attention' op has a scale that is no number in 'f32'}}
+  %y, %lse = tv.attention %q, %q, %q scale(0x7FF8000000000000) : (!q, !q, !q) -> (!q, tensor<1x2x4xf32>)
+  return %y : !q
+}
+
+// -----
+
+!q = tensor<1x2x4x8xbf16>
+func.func @scale_beyond_f32(%q: !q, %l: tensor<1x2x4xf32>) -> !q {
+  // expected-error@+1 {{'tv.attention_grad' op has a scale that is no number in 'f32'}}
+  %0, %1, %2 = tv.attention_grad %q, %q, %q, %q, %q, %l scale(1.0e39) : (!q, !q, !q, !q, !q, tensor<1x2x4xf32>) -> (!q, !q, !q)
+  return %0 : !q
+}
+
+// -----
+
+!q = tensor<1x2x4x8xf64>
+func.func @scale_of_f64(%q: !q) -> !q {
+  %y, %lse = tv.attention %q, %q, %q scale(1.0e39) : (!q, !q, !q) -> (!q, tensor<1x2x4xf64>)
+  return %y : !q
+}

@@ -8,21 +8,39 @@
 
 #include "Compiler/Targets/CUDA/AttentionKeys.h"
 #include "Compiler/Targets/CUDA/Scheduling.h"
+#include "Plan/Plan.h"
 
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace tessera;
 using namespace tessera::cuda;
 
 namespace {
+/// Sums of a few products of numbers of 64 bits and positions.
+using Wide = __int128;
+
+struct Reach {
+  Wide low = 0, high = 0;
+
+  Reach plus(const Reach &other, Wide factor) const {
+    const Wide a = factor * other.low, b = factor * other.high;
+    return {low + std::min(a, b), high + std::max(a, b)};
+  }
+  bool isIn(const Reach &other) const {
+    return low >= other.low && high <= other.high;
+  }
+  Wide getMost() const { return std::max(-low, high); }
+};
+
 /// key * k + query * q + constant + sum of factor * value.
 struct Form {
-  int64_t key = 0, query = 0, constant = 0;
-  SmallVector<std::pair<Value, int64_t>> values = {};
+  Wide key = 0, query = 0, constant = 0;
+  SmallVector<std::pair<Value, Wide>> values = {};
 
-  Form plus(const Form &other, int64_t factor) const {
+  Form plus(const Form &other, Wide factor) const {
     Form sum = *this;
     sum.key += factor * other.key;
     sum.query += factor * other.query;
@@ -35,17 +53,58 @@ struct Form {
 
 /// A comparison of a mask_mod.
 struct Comparison {
+  explicit Comparison(Block &mask);
+
   Block &mask;
+  Reach queries, keys; ///< positions
   llvm::DenseMap<Operation *, unsigned> dependences = getDependences(mask);
   SmallVector<KeyBound> bounds = {};
 
   bool isUniform(Value value) const;
+  Reach getReach(const Form &form) const;
   std::optional<Form> getForm(Value value) const;
   /// Takes what says that the form is below zero.
   void below(const Form &form);
   void compare(arith::CmpIOp op);
 };
 } // namespace
+
+/// Kernels count positions in 32 bits.
+static Reach getPositions(int64_t extent) {
+  return {0, ShapedType::isDynamic(extent) ? (Wide(1) << 31) - 1
+                                           : std::max<Wide>(extent - 1, 0)};
+}
+
+Comparison::Comparison(Block &mask) : mask(mask) {
+  auto sizeOf = [](Value memory, unsigned dim) {
+    return cast<MemRefType>(memory.getType()).getDimSize(dim);
+  };
+  llvm::TypeSwitch<Operation *>(mask.getParentOp())
+      .Case<plan::AttentionOp, plan::AttentionGradOp>([&](auto op) {
+        queries = getPositions(sizeOf(op.getQuery(), 2));
+        keys = getPositions(sizeOf(op.getKey(), 2));
+        if constexpr (std::is_same_v<decltype(op), plan::AttentionOp>)
+          if (op.getPages())
+            keys = getPositions(ShapedType::kDynamic);
+      });
+}
+
+/// What a type has.
+static Reach getReach(Type type) {
+  const unsigned bits = type.isIndex() ? 64 : type.getIntOrFloatBitWidth();
+  const Wide half = Wide(1) << (bits - 1);
+  return {-half, half - 1};
+}
+
+/// What a value that depends on no position may be.
+static Reach getReach(Value value) {
+  const Reach all = getReach(value.getType());
+  Operation *op = value.getDefiningOp();
+  if (!isa_and_nonnull<arith::IndexCastOp, arith::ExtSIOp>(op))
+    return all;
+  const Reach from = getReach(op->getOperand(0));
+  return from.isIn(all) ? from : all;
+}
 
 /// Whether the value depends on neither the query nor the key.
 bool Comparison::isUniform(Value value) const {
@@ -56,6 +115,20 @@ bool Comparison::isUniform(Value value) const {
          !(dependences.lookup(value.getDefiningOp()) & (OnQuery | OnKey));
 }
 
+bool cuda::mayBeFar(Value value) {
+  return ::getReach(value).getMost() > KeyBound::kFar;
+}
+
+Reach Comparison::getReach(const Form &form) const {
+  Reach sum = Reach{form.constant, form.constant}
+                  .plus(keys, form.key)
+                  .plus(queries, form.query);
+  for (auto [value, factor] : form.values)
+    sum = sum.plus(::getReach(value), factor);
+  return sum;
+}
+
+/// None of what may wrap in its type.
 std::optional<Form> Comparison::getForm(Value value) const {
   APInt constant;
   if (matchPattern(value, m_ConstantInt(&constant)))
@@ -67,19 +140,22 @@ std::optional<Form> Comparison::getForm(Value value) const {
   if (isUniform(value))
     return Form{0, 0, 0, {{value, 1}}};
   Operation *op = value.getDefiningOp();
-  if (isa<arith::IndexCastOp, arith::ExtSIOp>(op))
-    return getForm(op->getOperand(0));
-  if (!isa<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op))
+  std::optional<Form> form;
+  if (isa<arith::IndexCastOp, arith::ExtSIOp>(op)) {
+    form = getForm(op->getOperand(0));
+  } else if (isa<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op)) {
+    std::optional<Form> a = getForm(op->getOperand(0)),
+                        b = getForm(op->getOperand(1));
+    if (!a || !b)
+      return std::nullopt;
+    if (!isa<arith::MulIOp>(op))
+      form = a->plus(*b, isa<arith::AddIOp>(op) ? 1 : -1);
+    else if (matchPattern(op->getOperand(1), m_ConstantInt(&constant)))
+      form = Form{}.plus(*a, constant.getSExtValue());
+  }
+  if (form && !getReach(*form).isIn(::getReach(value.getType())))
     return std::nullopt;
-  std::optional<Form> a = getForm(op->getOperand(0)),
-                      b = getForm(op->getOperand(1));
-  if (!a || !b)
-    return std::nullopt;
-  if (!isa<arith::MulIOp>(op))
-    return a->plus(*b, isa<arith::AddIOp>(op) ? 1 : -1);
-  if (matchPattern(op->getOperand(1), m_ConstantInt(&constant)))
-    return Form{}.plus(*a, constant.getSExtValue());
-  return std::nullopt;
+  return form;
 }
 
 void Comparison::below(const Form &form) {
@@ -91,8 +167,23 @@ void Comparison::below(const Form &form) {
   if (bound.query < 0)
     return;
   const bool isEnd = form.key == 1;
-  bounds.push_back(
-      {isEnd, bound.query, bound.constant + (isEnd ? 0 : 1), bound.values});
+  bound.constant += isEnd ? 0 : 1;
+  // One value may be beyond what the others reach: kernels take the nearest
+  // that is not, which is as far from any position.
+  bool isFar = false;
+  Form near = bound;
+  near.values.clear();
+  SmallVector<std::pair<Value, int64_t>> values;
+  for (auto [value, factor] : bound.values) {
+    if (!mayBeFar(value))
+      near.values.push_back({value, factor});
+    else if (std::exchange(isFar, true) || (factor != 1 && factor != -1))
+      return;
+    values.push_back({value, int64_t(factor)});
+  }
+  if (getReach(near).getMost() < KeyBound::kFar / 2)
+    bounds.push_back(
+        {isEnd, int64_t(bound.query), int64_t(bound.constant), values});
 }
 
 void Comparison::compare(arith::CmpIOp op) {
@@ -133,7 +224,7 @@ SmallVector<arith::CmpIOp> cuda::getBoundingOps(Block &mask) {
 }
 
 SmallVector<KeyBound> cuda::getKeyBounds(arith::CmpIOp op) {
-  Comparison comparison{*op->getBlock()};
+  Comparison comparison(*op->getBlock());
   comparison.compare(op);
   return std::move(comparison.bounds);
 }

@@ -21,12 +21,17 @@
 namespace tessera::cuda {
 
 /// ofQuery * q + constant + sum of factor * value, ofQuery not negative: the
-/// first key that may be kept, or the one behind the last.
+/// first key that may be kept, or the one behind the last. A value beyond kFar
+/// counts as kFar, one below -kFar as -kFar; then no sum wraps.
 struct KeyBound {
+  static constexpr int64_t kFar = int64_t(1) << 60;
   bool isEnd = false;
   int64_t ofQuery = 0, constant = 0;
   llvm::SmallVector<std::pair<mlir::Value, int64_t>> values;
 };
+
+/// Whether a value of a bound may be beyond kFar, or below -kFar.
+bool mayBeFar(mlir::Value value);
 
 /// The comparisons of a mask_mod that say bounds, each of which must hold.
 llvm::SmallVector<mlir::arith::CmpIOp> getBoundingOps(mlir::Block &mask);

@@ -155,9 +155,14 @@ static LogicalResult writeKeys(KernelWriter &out, Operation *op, Block &mask) {
     if (bound.ofQuery)
       text += " + " + std::to_string(bound.ofQuery) + " * " +
               (bound.isEnd ? "last" : "first");
-    for (auto [value, factor] : bound.values)
-      text +=
-          " + " + std::to_string(factor) + " * int64(" + out.name(value) + ")";
+    for (auto [value, factor] : bound.values) {
+      std::string number = "int64(" + out.name(value) + ")";
+      if (const std::string far =
+              "int64(" + std::to_string(KeyBound::kFar) + ")";
+          mayBeFar(value))
+        number = "max(-" + far + ", min(" + far + ", " + number + "))";
+      text += " + " + std::to_string(factor) + " * " + number;
+    }
     out.line() << (bound.isEnd ? "end = min(end, " : "begin = max(begin, ")
                << text << ");\n";
   }
