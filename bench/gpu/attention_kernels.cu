@@ -20,6 +20,7 @@ template <int D> struct SoftCap : Triangle<D> {
   static constexpr bool HasScore = true, HasScoreGrad = true;
   using Args = AttentionMods::Args;
   static constexpr float InnerScale = 0.02f, OuterScale = 50;
+  static constexpr bool BoundedTanh = true;
   template <class At>
   TSR_DEVICE float score(Args const &, float s, At const &) {
     return tanhFast(s);

@@ -53,26 +53,38 @@ TEST(Hopper, AttentionIsClean) {
     return at.key <= at.query && at.query - at.key < 1000;
   }
 )";
+  const std::string cap = R"(
+  struct Args {};
+  static constexpr float InnerScale = 0.02f, OuterScale = 50;
+  static constexpr bool HasScore = true, BoundedTanh = true;
+  template <class At>
+  static __device__ float score(const Args &, float s, const At &) {
+    return tanhFast(s);
+  }
+)";
   std::vector<Unit> units;
   for (std::string type : {"bf16", "f16"})
     for (std::string depth : {"64", "96", "128", "192", "256"})
       for (std::string causal : {"false", "true"})
-        for (bool hasMods : {false, true}) {
-          // Beside wider accumulators functors have too few registers.
-          if (hasMods && (depth == "192" || depth == "256"))
-            continue;
+        for (std::string mods : {std::string(), functors, cap}) {
           const int d = std::stoi(depth);
+          const bool hasMods = !mods.empty(), isCap = mods == cap;
+          // Beside wider accumulators functors have too few registers.
+          if ((hasMods && d > 128) || (isCap && type == "f16"))
+            continue;
           const AttentionTiles tiles =
-              getForwardTiles(d, d, hasMods, hasMods);
+              getForwardTiles(d, d, hasMods, hasMods, 0, isCap);
           units.push_back(
               {"attention " + type + " " + depth + " causal " + causal +
-                   (hasMods ? " with functors" : ""),
+                   (isCap     ? " with a cap"
+                    : hasMods ? " with functors"
+                              : ""),
                "#include \"attention/attention_fwd.cuh\"\n"
                "using namespace tessera;\n"
                "struct Mods : AttentionMods {\n"
                "  static constexpr float Scale = 0.125f;\n"
                "  static constexpr bool Causal = " +
-                   causal + ";\n" + (hasMods ? functors : "") +
+                   causal + ";\n" + mods +
                    "};\n"
                    "using Config = FwdConfig<" +
                    type + ", " + depth + ", Mods, " + depth + ", " +

@@ -23,6 +23,11 @@
 // RUN: FileCheck %s --check-prefix=FACTORS < %t/cap/7-scheduled.mlir
 // RUN: sed 's/bf16/f16/g' %t/cap.mlir | tessera-compile --target=cuda:sm_90a --attention=flash --dump-dir=%t/cap -o %t/module.tsr
 // RUN: FileCheck %s --check-prefixes=CAP,F16 < %t/cap/kernels.cu
+// RUN: FileCheck %s --check-prefix=UNBOUNDED < %t/cap/kernels.cu
+// RUN: sed 's/5.0e+1/1.0e+3/' %t/cap.mlir | tessera-compile --target=cuda:sm_90a --attention=flash --dump-dir=%t/cap -o %t/module.tsr
+// RUN: FileCheck %s --check-prefix=UNBOUNDED < %t/cap/kernels.cu
+// RUN: sed 's/arith.mulf/arith.addf/' %t/cap.mlir | tessera-compile --target=cuda:sm_90a --attention=flash --dump-dir=%t/cap -o %t/module.tsr
+// RUN: FileCheck %s --check-prefix=UNBOUNDED < %t/cap/kernels.cu
 // RUN: sed 's/math.tanh %u/arith.subf %x, %u/' %t/cap.mlir | tessera-compile --target=cuda:sm_90a --attention=flash --dump-dir=%t/cap -o %t/module.tsr
 // RUN: FileCheck %s --check-prefix=TWICE < %t/cap/kernels.cu
 
@@ -97,14 +102,21 @@
 // CAP: static constexpr float Scale = 0.125f;
 // CAP-NEXT: static constexpr float InnerScale = 0.0{{2|1999.*}}f;
 // CAP-NEXT: static constexpr float OuterScale = 50.0f;
+// BF16-NEXT: static constexpr bool BoundedTanh = true;
 // CAP-NEXT: HasScore
 // BF16: const float tanh0 = tanhFast(s);
 // F16: const float tanh0 = tanh32(s);
 // CAP-NEXT: return tanh0;
+// BF16: FwdConfig<bf16, 64, attention_0_Mods, 64, 192, 128>
+
+// Not in f16, nor a larger cap, nor if there is more than tanh.
+// UNBOUNDED-NOT: BoundedTanh
+// UNBOUNDED: FwdConfig<{{b?f16}}, 64, attention_0_Mods, 64, 128, 128>
 
 // Not if the score has another use.
 // TWICE-NOT: InnerScale
 // TWICE: OuterScale = 50.0f;
+// TWICE-NOT: BoundedTanh
 // TWICE: const float div0 = s / 50.0f;
 // TWICE-NEXT: const float sub0 = s - div0;
 // TWICE-NEXT: return sub0;

@@ -31,6 +31,7 @@ using Stored = Element<T>::Type;
 //===----------------------------------------------------------------------===//
 
 struct Base : AttentionMods {
+  static constexpr double kLse = 1e-4; // the error of a log-sum-exp
   static constexpr float Scale = D == 64 ? 0.125f : 0.08838834764f;
 };
 struct Full : Base {

@@ -71,7 +71,7 @@ template <class M, class P> void checkProblem(Shape const &s) {
     }
   }
   const double unit = Element<T>::kRounding;
-  const bool ok = e.norm <= unit && e.worst <= 4 * unit && lse_error <= 1e-4 &&
+  const bool ok = e.norm <= unit && e.worst <= 4 * unit && lse_error <= M::kLse &&
                   same && gaps && settled;
   report.end(ok,
              format("err %.1e worst %.1e lse %.1e empty %zu%s%s%s", e.norm,

@@ -21,7 +21,9 @@ constexpr AttentionTiles
     kForwardTiles = getForwardTiles(D, DV,
                                     M::HasScore || M::HasMask || M::HasDropout,
                                     M::HasScore || !(M::Scale > 0),
-                                    M::BlockKeys);
+                                    M::BlockKeys,
+                                    M::BoundedTanh && !M::HasMask &&
+                                        !M::HasDropout && !M::Packed);
 template <class T, int D, class M, int DV = D>
 using Fwd = FwdConfig<T, D, M, DV, kForwardTiles<M, D, DV>.rows,
                       kForwardTiles<M, D, DV>.keys>;

@@ -6,16 +6,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-//     attention_test [check | small | bench]
+//     attention_test [check | small | bench | caps]
 //
 // With TEST_BLOCKS: of block masks, which have a program of their own; with
 // TEST_PACKED: of packed sequences; with TEST_DROPOUT: with dropout.
 //
 // `small` holds what a sanitizer can run in seconds, `bench` times against
-// nothing but the clock.
+// nothing but the clock, `caps` a soft cap beside the same without one.
 //
 //===----------------------------------------------------------------------===//
 
+#include "attention_caps.cuh"
 #include "attention_check.cuh"
 
 template <class M> void check(Shape const &s) {
@@ -49,6 +50,7 @@ void checkBlocks(bool small) {
   checkBlocks<Blocks<Sharp<Stripes>>>();
   checkBlocks<Blocks<Window, 128, 192>>();
   checkBlocks<Blocks<SoftCap, 128, 256>>();
+  checkBlocks<Blocks<TanhOf<CapturedTriangle, 50>>>();
   check<Blocks<Pattern<2>>>({1, 2, 1, 8192, 8192});
 }
 template <class M> void checkPacked() {
@@ -62,6 +64,7 @@ void checkPacked(bool small) {
   checkPacked<CapturedTriangle>();
   checkPacked<Captured>();
   checkPacked<SoftCap>();
+  checkPacked<TanhOf<CapturedTriangle, 50, 8>>();
   checkPacked<RowFactor>();
 }
 template <class M> void checkMods() {
@@ -82,6 +85,16 @@ void checkAll() {
   checkMods<SoftCap>();
   checkMods<RowFactor>();
 #ifdef TEST_ALL
+  // All scores near, some far, most of them; the cap alone; no bound.
+  checkMods<TanhOf<CapturedTriangle, 50>>();
+  checkMods<TanhOf<CapturedTriangle, 50, 8>>();
+  checkMods<TanhOf<CapturedTriangle, 20, 16>>();
+  checkMods<TanhOf<Captured, 1, 64>>();
+  checkMods<TanhOf<Captured, 1000, 16>>();
+  check<TanhOf<CapturedTriangle, 50>>({1, 2, 2, 500, 0}); // no keys at all
+  // With keys that are hidden.
+  checkMods<TanhOf<Stripes, 50>>();
+  checkMods<TanhOf<Documents, 50, 8>>();
   checkMods<Relative>();
   checkMods<Window>();
   check<Window>({1, 1, 1, 1000, 200}); // windows behind the last key
@@ -95,6 +108,7 @@ void checkSmall() {
   check<Triangle>({1, 2, 2, 300, 200, Order::Packed});
   check<RowFactor>({1, 2, 1, 130, 150});
 #ifdef TEST_ALL
+  check<TanhOf<CapturedTriangle, 50, 8>>({1, 2, 1, 300, 520});
   check<Documents>({1, 2, 1, 130, 150});
   check<Window>({1, 2, 1, 200, 333});
 #endif
@@ -119,7 +133,8 @@ void benchAll() {
   bench<Triangle>({4, heads, heads, 4096, 4096});
   bench<Full>({1, heads, heads, 16384, 16384});
   bench<Triangle>({1, heads, heads, 16384, 16384});
-  bench<SoftCap>({4, heads, heads, 4096, 4096});
+  bench<TanhOf<CapturedTriangle, 50>>({4, heads, heads, 4096, 4096});
+  bench<TanhOf<CapturedTriangle, 50, 16>>({4, heads, heads, 4096, 4096});
   bench<RowFactor>({4, heads, heads, 4096, 4096});
 #ifdef TEST_ALL
   bench<Relative>({4, heads, heads, 4096, 4096});
@@ -128,6 +143,36 @@ void benchAll() {
   if (D == 128) // the GPT-3 block's, whole and a quarter of its heads
     for (int h : {96, 24})
       bench<Triangle>({1, h, h, 2048, 2048});
+}
+
+/// By turns: shares of the speed without a cap.
+void benchCaps(Shape const &s) {
+  using Near = TanhOf<CapturedTriangle, 50>;
+  Problem<Triangle> none(s);
+  Problem<Unknown<Near>> unknown(s);
+  Problem<Near> near(s);
+  Problem<TanhOf<CapturedTriangle, 50, 16>> far(s);
+  const std::function<void()> launches[] = {
+      [&] { none.launch(); }, [&] { unknown.launch(); },
+      [&] { near.launch(); }, [&] { far.launch(); }};
+  std::vector<double> shares[4];
+  for (int round = 0; round < 7; round++) {
+    double ms[4];
+    for (int i = 0; i < 4; i++) {
+      ms[i] = measure(/*hot=*/true, launches[i]);
+      shares[i].push_back(ms[0] / ms[i]);
+    }
+  }
+  for (auto &all : shares)
+    std::sort(all.begin(), all.end());
+  printf("caps %-40s unknown %.3f near %.3f far %.3f\n",
+         title<Triangle>(s).c_str(), shares[1][3], shares[2][3], shares[3][3]);
+  fflush(stdout);
+}
+void benchCaps() {
+  constexpr int heads = 2048 / D;
+  benchCaps({4, heads, heads, 4096, 4096});
+  benchCaps({1, heads, heads, 16384, 16384});
 }
 
 void benchBlocks() {
@@ -150,6 +195,7 @@ void checkDropped(bool small) {
   checkDropped<CapturedTriangle>();
   checkDropped<Captured>();
   checkDropped<SoftCap>();
+  checkDropped<TanhOf<CapturedTriangle, 50>>();
   checkDropped<Window>();
   checkDropped<Blocks<Stripes>>();
 }
@@ -169,9 +215,12 @@ int main(int argc, char **argv) {
 #elif defined(TEST_DROPOUT)
   mode == "bench" ? benchDropped() : checkDropped(mode == "small");
 #else
-  mode == "bench" ? benchAll() : mode == "small" ? checkSmall() : checkAll();
+  mode == "bench"   ? benchAll()
+  : mode == "caps"  ? benchCaps()
+  : mode == "small" ? checkSmall()
+                    : checkAll();
 #endif
-  if (mode == "bench")
+  if (mode == "bench" || mode == "caps")
     return 0;
   return report.close(format("attention d%d/%d %s", D, DV, Element<T>::kName).c_str());
 }

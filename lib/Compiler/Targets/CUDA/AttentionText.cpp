@@ -342,6 +342,9 @@ static LogicalResult writeMods(KernelWriter &out, Op op,
                      << getLiteral(b.getFloatAttr(b.getF32Type(),
                                                   getScaling(&scale)->factor))
                      << ";\n";
+  if constexpr (std::is_same_v<Op, plan::AttentionOp>)
+    if (isBoundedTanh(op))
+      out.line() << "static constexpr bool BoundedTanh = true;\n";
   if constexpr (std::is_same_v<Op, plan::AttentionGradOp>)
     if (!op.getSums().empty()) {
       out.line() << "static constexpr int Sums = " << op.getSums().size()

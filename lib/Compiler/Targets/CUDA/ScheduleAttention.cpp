@@ -12,6 +12,7 @@
 #include "Kernels/cuda/attention/attention_tiles.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -48,7 +49,9 @@ static AttentionTiles getQueryTiles(plan::AttentionOp op) {
       // Of packed sequences, too, there are two groups.
       !op.getScoreMod().empty() || !(op.getScale().convertToDouble() > 0) ||
           op.getTiles(),
-      op.getBlocks() ? (*op.getBlocks())[1] : 0);
+      op.getBlocks() ? (*op.getBlocks())[1] : 0,
+      isBoundedTanh(op) && op.getMaskMod().empty() && !op.getDropout() &&
+          !op.getTiles());
 }
 
 std::optional<int64_t> cuda::getFewRows(plan::AttentionOp op) {
@@ -222,6 +225,28 @@ std::optional<Scaling> cuda::getScaling(Operation *op) {
   return std::nullopt;
 }
 
+bool cuda::isBoundedTanh(plan::AttentionOp op) {
+  if (op.getScoreMod().empty() ||
+      !op.getQuery().getType().getElementType().isBF16())
+    return false;
+  Block &block = op.getScoreMod().front();
+  double most = 1;
+  auto skip = [&](Value value, RoleKind role) {
+    Operation *scale = value.getDefiningOp();
+    if (!scale || !hasRole(scale, role))
+      return value;
+    if (role == RoleKind::OuterScale)
+      most = getScaling(scale)->factor.convertToDouble();
+    return getScaling(scale)->value;
+  };
+  auto tanh = skip(block.getTerminator()->getOperand(0), RoleKind::OuterScale)
+                  .getDefiningOp<math::TanhOp>();
+  return tanh && tanh.getType().isF32() &&
+         skip(tanh.getOperand(), RoleKind::InnerScale) ==
+             block.getArgument(0) &&
+         isBounded(getDepths(op).first, most);
+}
+
 /// The product by a constant that is all the function does with its score at
 /// first.
 static Operation *getInnerScale(Block &function) {
@@ -290,13 +315,6 @@ static SmallVector<arith::CmpIOp> getBounds(Operation *attention) {
 //===----------------------------------------------------------------------===//
 
 void cuda::scheduleAttention(Operation *attention) {
-  const AttentionTiles tiles =
-      llvm::TypeSwitch<Operation *, AttentionTiles>(attention)
-          .Case<plan::AttentionOp, plan::AttentionGradOp>(
-              [](auto op) { return getTiles(op); });
-  attention->setAttr(kAttentionAttr,
-                     AttentionAttr::get(attention->getContext(), tiles.rows,
-                                        tiles.keys, tiles.stages));
   SmallVector<Block *> ofScores = getScoreFunctions(attention);
   Operation *outer =
       ofScores.empty() ? nullptr : getOuterScale(*ofScores.front());
@@ -304,6 +322,14 @@ void cuda::scheduleAttention(Operation *attention) {
     setRole(outer, RoleKind::OuterScale);
   for (Operation *scale : getInnerScales(attention))
     setRole(scale, RoleKind::InnerScale);
+  // They depend on the factors.
+  const AttentionTiles tiles =
+      llvm::TypeSwitch<Operation *, AttentionTiles>(attention)
+          .Case<plan::AttentionOp, plan::AttentionGradOp>(
+              [](auto op) { return getTiles(op); });
+  attention->setAttr(kAttentionAttr,
+                     AttentionAttr::get(attention->getContext(), tiles.rows,
+                                        tiles.keys, tiles.stages));
   // Beside the gradient of the widest heads there is no room for queries' own.
   auto grad = dyn_cast<plan::AttentionGradOp>(attention);
   if (!grad || getDepths(grad).first <= 192)

@@ -134,6 +134,9 @@ struct Scaling {
   llvm::APFloat factor;
 };
 std::optional<Scaling> getScaling(mlir::Operation *op);
+/// Whether all that score_mod does beside what is the kernel's, the factors, is
+/// a tanh of scores for which attention_tanh.cuh has a way.
+bool isBoundedTanh(plan::AttentionOp attention);
 
 /// An error unless threads can share a kernel's loop and its `stages`.
 mlir::LogicalResult verifyLoops(mlir::scf::ParallelOp loop,

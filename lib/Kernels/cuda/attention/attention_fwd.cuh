@@ -27,6 +27,8 @@
 #define TESSERA_KERNELS_ATTENTION_FWD_CUH
 
 #include "attention/attention_dropout.cuh"
+#include "attention/attention_fwd_steps.cuh"
+#include "attention/attention_tanh.cuh"
 #include "base/wgmma.cuh"
 
 namespace tessera {
@@ -47,13 +49,18 @@ struct FwdConfig {
   static constexpr bool Scaled = Mods::HasScore || !(Mods::Scale > 0);
   static constexpr float Factor = Scaled ? Mods::OuterScale : Mods::Scale;
   static constexpr int Groups = BM / 64, Threads = 128 * (Groups + 1);
+  using Tanh = TanhScores<Mods, BN, Groups>;
+  /// The exponentials of all scores are numbers as they are: no maximum is
+  /// looked for. Near: and tanh is a polynomial where that is good enough.
+  static constexpr bool Bounded = Mods::BoundedTanh,
+                        Near = Tanh::Near && !Sparse;
   /// Where shared memory has no room for results beside the queries, they leave
   /// from registers, or, where there are too many of them, in the queries'
   /// place.
   static constexpr bool Direct = D > 128 && DV < 256, InPlace = DV == 256;
   /// Over masked blocks and others. Two are faster, but where ptxas then loses
   /// sight of what is the same for a warp.
-  static constexpr bool OneLoop = Groups == 3 && Causal;
+  static constexpr bool OneLoop = Groups == 3 && Causal && !Near;
   /// Of keys and values that tiles of queries walk along together.
   static constexpr int SectionBytes = (D > 128 ? 64 : 32) << 20;
   /// Registers of a thread: functors need some in the producer, too.
@@ -102,125 +109,6 @@ template <class Args> struct FwdParams {
   int batch, heads, key_heads, queries, keys; // of this device
   int causal_shift;                           // keys less queries, globally
   Args args;
-};
-
-/// Of a head.
-template <class C, class P> TSR_DEVICE int fwd_tiles(P const &p) {
-  if constexpr (C::Packed)
-    return C::Mods::packed(p.args).count();
-  else
-    return (p.queries + C::BM - 1) / C::BM;
-}
-
-/// A tile of queries, by its number. Packed: m is the tile's in its sequence.
-template <class C> struct FwdTile {
-  int m, head, batch;
-  PackedTile place; // Packed
-
-  template <class P> TSR_MEMBER FwdTile(P const &p, int number) {
-    const int tiles = fwd_tiles<C>(p);
-    m = number % tiles;
-    head = number / tiles % p.heads, batch = number / tiles / p.heads;
-    if constexpr (C::Packed) {
-      place = C::Mods::packed(p.args)[m];
-      m = place.tile;
-    }
-  }
-  /// Packed.
-  TSR_MEMBER FwdTile(int head, PackedTile const &place)
-      : m(place.tile), head(head), batch(0), place(place) {}
-};
-
-/// The number of tile `id` in the order of launch: longest first, inside
-/// sections of heads. In the last one, whose keys and values fit into L2
-/// together, long tiles have others to end with; the others are narrow. What is
-/// left over is the first section.
-template <class C, class P> TSR_DEVICE int fwd_tile(P const &p, int id) {
-  const int tiles = fwd_tiles<C>(p);
-  const int all = p.heads * p.batch, group = p.heads / p.key_heads;
-  const int fit =
-      max(1, C::SectionBytes / (2 * (C::D + C::DV)) / max(p.keys, 1));
-  const HeadSection section(id / tiles, all, max(1, fit / 4) * group,
-                            min(all, fit * group));
-  const int inside = id - tiles * section.first;
-  if (C::Packed)
-    return (section.first + inside % section.width) * tiles +
-           inside / section.width;
-  return C::Causal || C::Sparse // whose masks may be causal
-             ? (section.first + inside % section.width) * tiles + tiles - 1 -
-                   inside / section.width
-             : id;
-}
-
-/// Key blocks that the queries [first, end) of a tile see; none if there are no
-/// such queries.
-template <class C> struct FwdBlocks : KeyBlocks {
-  template <class P>
-  TSR_MEMBER FwdBlocks(P const &p, FwdTile<C> const &t, int first, int rows) {
-    using Mods = typename C::Mods;
-    first += t.m * C::BM;
-    const auto &own = sequence_of<C>(p, t.place);
-    const int last = min(first + rows, own.queries) - 1;
-    if (last < first)
-      return;
-    const int64 first_query = Mods::query(p.args, first);
-    const int64 last_query = Mods::query(p.args, last);
-    const KeyRange seen = Mods::keys(p.args, Mods::batch(p.args, t.batch),
-                                     Mods::head(p.args, t.head), first_query,
-                                     last_query, own.keys);
-    *static_cast<KeyBlocks *>(this) =
-        key_blocks<C>(own, seen, first_query, last_query);
-  }
-};
-
-/// What is done at a block of keys.
-struct FwdStep {
-  int block;
-  bool masked; // by the end of the keys, the diagonal, or mask
-  // Sparse:
-  bool asks; // mask
-  bool last; // of the tile
-
-  TSR_MEMBER int packed() { return block * 8 + masked * 4 + asks * 2 + last; }
-  TSR_MEMBER static FwdStep of(int packed) {
-    return {packed / 8, (packed & 4) != 0, (packed & 2) != 0,
-            (packed & 1) != 0};
-  }
-};
-
-/// Sparse: the steps of a tile, from the last key block of the block mask to
-/// the first. By a whole warp.
-template <class C, class P> struct FwdWalk {
-  using Mods = typename C::Mods;
-  P const &p;
-  const FwdBlocks<C> blocks;
-  IndexPair at;
-  int first;                  // of the blocks that the words are about
-  uint32 kept = 0, whole = 0; // which are not 0, which are 2; kept: and to come
-
-  TSR_MEMBER FwdWalk(P const &p, FwdTile<C> const &t)
-      : p(p), blocks(p, t, 0, C::BM), first(blocks.end) {
-    at = {Mods::batch(p.args, t.batch), Mods::head(p.args, t.head),
-          Mods::query(p.args, t.m * C::BM), 0};
-  }
-  TSR_MEMBER bool more() {
-    while (!kept && first > blocks.begin) {
-      first -= 32;
-      const int block = first + (int)threadIdx.x % 32;
-      at.key = block * C::BN;
-      const int kind = block < blocks.begin ? 0 : Mods::kind(p.args, at);
-      kept = __ballot_sync(~0u, kind != 0);
-      whole = __ballot_sync(~0u, kind == 2);
-    }
-    return kept;
-  }
-  /// If there are more.
-  TSR_MEMBER FwdStep next() {
-    const int bit = 31 - __clz(kept), block = first + bit;
-    const bool asks = Mods::HasMask && !(whole >> bit & 1);
-    kept ^= 1u << bit;
-    return {block, asks || block >= blocks.whole, asks, !more()};
-  }
 };
 
 template <class C, class P> struct FwdProducer {
@@ -370,7 +258,9 @@ template <class C, class P> struct FwdConsumer {
   int64 number;               // of the weights that this lane draws, in a tile
   KeptOfQueries<Mods, C::BN> kept;
   float o[C::DV / 2], x[C::BN / 2], top[2], sum[2], shrink[2];
-  bool raised; // top, of a row of the warp: what was summed has to shrink
+  /// top, of a row of the warp: what was summed has to shrink. Bounded: or, a
+  /// score was not near.
+  bool raised;
   Fragment16 probs[C::BN / 16];
 
   TSR_MEMBER FwdConsumer(FwdMaps const &maps, P const &p, typename C::Shared &s,
@@ -506,6 +396,11 @@ template <class C, class P> struct FwdConsumer {
   /// So in most steps no lanes wait for each other, and no sums are scaled.
   template <bool First>
   TSR_MEMBER void softmax(FwdStep const &step, bool release) {
+    if constexpr (C::Bounded) {
+      if (release)
+        release_q();
+      return weigh<First>(step);
+    }
     const float c = C::Factor * 1.44269504f;
     // Whether there may be no key yet where none is masked.
     constexpr bool Guarded = C::Sparse ? Mods::HasScore : C::HasMods;
@@ -545,6 +440,30 @@ template <class C, class P> struct FwdConsumer {
           total += x[i];
         }
       sum[r] += total;
+    }
+  }
+
+  /// The same of bounded scores: relative to a constant.
+  template <bool First> TSR_MEMBER void weigh(FwdStep const &step) {
+    using Tanh = typename C::Tanh;
+    if (First) {
+      top[0] = top[1] = Tanh::Reference / Tanh::Bound;
+      sum[0] = sum[1] = 0;
+      raised = false;
+    }
+    if (!C::Near || First || step.masked || raised) {
+      if (step.masked)
+        modify<true>(step);
+      else
+        modify<false>(step);
+#pragma unroll
+      for (int i = 0; i < C::BN / 2; i++) {
+        x[i] = exp2_fast(x[i] * Tanh::Bound - Tanh::Reference);
+        sum[i / 2 % 2] += x[i];
+      }
+    } else {
+      // Reduced: that a vote is the same for all of a warp ptxas does not know.
+      raised = __reduce_or_sync(~0u, Tanh::weigh_near(x, sum));
     }
   }
 
@@ -591,7 +510,7 @@ template <class C, class P> struct FwdConsumer {
     wgmma_wait<0>();
     release_v();
     convert_probs();
-    if (raised)
+    if (!C::Bounded && raised)
       rescale();
     return at;
   }

@@ -54,6 +54,8 @@ struct AttentionMods {
   /// There is a `float score(Args const &, float scaled, AttentionPair const
   /// &)`.
   static constexpr bool HasScore = false;
+  /// It is tanh, for bf16, and isBounded of attention_tiles.h holds.
+  static constexpr bool BoundedTanh = false;
   /// For the backward of a score there is a `float score_grad(Args const &,
   /// float scaled, float dy, AttentionPair const &)`: dy times the derivative
   /// of the score by the scaled product, whose InnerScale times it gets as

@@ -25,17 +25,28 @@ struct AttentionTiles {
   int rows, keys, stages;
 };
 
+/// Whether e to the power of any score is a number of bf16's range, with room
+/// for sums: of scores up to `most` in size (attention_tanh.cuh). Wider heads
+/// have not been tried.
+constexpr bool isBounded(int depth, float most) {
+  return depth <= 128 && most <= 55;
+}
+
 /// Of queries and keys with head dimension `depth`. `functions`: of a score or
 /// of a mask; `scaled`: the scores are, before they are used. There are 64 rows
 /// to a consumer group; three groups have too few registers for functions, and
 /// keys are what there are registers and shared memory for. `blockKeys`: of the
 /// blocks of a block mask, of which a tile has a part; 0: there is none.
+/// `bounded`: the only function is a tanh of bounded scores, which takes few
+/// registers.
 constexpr AttentionTiles getForwardTiles(int depth, int ofValues,
                                          bool functions, bool scaled,
-                                         int blockKeys = 0) {
+                                         int blockKeys = 0,
+                                         bool bounded = false) {
   if (blockKeys)
     return {128, depth > 128 || blockKeys % 128 ? 64 : 128, 2};
-  const bool three = depth < 128 && !functions && !scaled;
+  const bool three =
+      (depth < 128 && !functions && !scaled) || (depth == 64 && bounded);
   const int keys = depth == 96 && three                              ? 112
                    : depth <= 128 || (ofValues == 128 && !functions) ? 128
                    : depth == 192 ? (functions ? 96 : 112)
