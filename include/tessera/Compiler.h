@@ -45,10 +45,9 @@ struct CompileOptions {
   std::vector<std::string> matmul;
   /// A move of data that the source does not write is an error.
   bool strict = false;
-  /// Whether ops are placed together where that takes less time, by the model,
-  /// than one after the other; only arguments and results then surely lie as
-  /// the source says.
-  bool together = false;
+  /// Ops are placed one after the other alone, not together where that takes
+  /// less time by the model.
+  bool opByOp = false;
   /// Whether `CompileResult::remarks` says where each view and move comes from.
   bool explain = false;
   /// The phase to start after and the one to stop after, by the names of

@@ -63,10 +63,11 @@ typedef struct tessera_compile_options {
    * thread, one at a time, while tessera_compile runs; not. */
   void (*progress)(void *user, size_t done, size_t all);
   void *progress_user;
-  /* Non-zero: ops are placed together where that takes less time, by the model,
-   * than one after the other; only arguments and results then surely lie as the
-   * source says. */
+  /* Changes nothing any more: ops are placed together. */
   int32_t together;
+  /* Non-zero: ops are placed one after the other alone, not together where that
+   * takes less time by the model. */
+  int32_t op_by_op;
 } tessera_compile_options;
 
 /* What came of a compilation. Strings returned belong to it. */

@@ -66,7 +66,7 @@ tessera_compiled *tessera_compile(const char *source, size_t count,
   options.attention = split(in.attention);
   options.matmul = split(in.matmul);
   options.strict = in.strict;
-  options.together = in.together;
+  options.opByOp = in.op_by_op;
   options.explain = in.explain;
   set(options.from, in.from);
   set(options.to, in.to);

@@ -204,7 +204,7 @@ LogicalResult Compilation::run(StringRef source) {
   pipeline.shardings = options.shardings;
   pipeline.memory = options.memory;
   pipeline.strict = options.strict;
-  pipeline.together = options.together;
+  pipeline.opByOp = options.opByOp;
   pipeline.explain = options.explain;
   pipeline.target = target->getName().str();
   pipeline.from = options.from;

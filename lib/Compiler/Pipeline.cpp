@@ -67,11 +67,11 @@ static void buildPropagated(OpPassManager &passes,
 static void buildPlanned(OpPassManager &passes,
                          const PipelineOptions &options) {
   OpPassManager &function = passes.nest<func::FuncOp>();
-  tv::DecomposeReshardingsPassOptions decompose;
-  decompose.together = options.together;
-  function.addPass(tv::createDecomposeReshardingsPass(decompose));
+  function.addPass(tv::createDecomposeReshardingsPass());
   function.addPass(tv::createVerifyDecomposedPass());
   function.addPass(tv::createElideReshardsPass({options.explain}));
+  if (!options.opByOp)
+    function.addPass(tv::createPlaceTogetherPass({options.explain}));
   function.addPass(tv::createWarnIdleRanksPass());
   if (options.strict)
     function.addPass(tv::createForbidImplicitMovesPass());
@@ -198,7 +198,7 @@ Status tessera::checkOptions(const PipelineOptions &options,
       {"mesh", !options.mesh.empty(), "bind"},
       {"shardings", !options.shardings.empty(), "bind"},
       {"strict", options.strict, "planned"},
-      {"together", options.together, "planned"},
+      {"op-by-op", options.opByOp, "planned"},
       {"memory", !options.memory.empty(), "kernels"},
       {"attention", !options.attention.empty(), "kernels"},
       {"matmul", !options.matmul.empty(), "kernels"}};

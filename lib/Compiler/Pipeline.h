@@ -28,10 +28,10 @@ struct PipelineOptions : public mlir::PassPipelineOptions<PipelineOptions> {
       *this, "strict",
       llvm::cl::desc("A move that the source does not write is an error"),
       llvm::cl::init(false)};
-  Option<bool> together{
-      *this, "together",
-      llvm::cl::desc("Ops are placed together where that takes less time than "
-                     "one after the other"),
+  Option<bool> opByOp{
+      *this, "op-by-op",
+      llvm::cl::desc("Ops are placed one after the other alone, not together "
+                     "where that takes less time"),
       llvm::cl::init(false)};
   Option<bool> explain{
       *this, "explain",

@@ -29,6 +29,11 @@ double opSeconds(const Rule &rule, const std::vector<Product> &products,
                  const std::vector<OpTensor> &results, const Mesh &mesh,
                  const Machine &machine);
 
+/// Whether some device has nothing of a tensor: of one that lies on a part of
+/// the mesh, or has fewer elements than parts. Dynamic dimensions are not
+/// looked at.
+bool leavesOut(const View &view, const Shape &shape, const Mesh &mesh);
+
 } // namespace tessera::layout
 
 #endif // TESSERA_LAYOUT_OPCOST_H

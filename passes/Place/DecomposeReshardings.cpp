@@ -9,14 +9,13 @@
 // Each op whose views disagree gets the cheapest placement (ChoosePlacement.h),
 // and a tv.reshard for each operand and result that lies otherwise. Last,
 // partial values are carried through ops where that saves time
-// (DelayPartials.h), and if asked to ops are placed together (PlaceTogether.h).
+// (DelayPartials.h).
 //
 //===----------------------------------------------------------------------===//
 
 #include "Place/ChoosePlacement.h"
 #include "Place/DelayPartials.h"
 #include "Place/Passes.h"
-#include "Place/PlaceTogether.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
@@ -139,9 +138,7 @@ struct DecomposeReshardings
       if (failed(decomposer.decompose(op)))
         return signalPassFailure();
     if (failed(delayPartials(getOperation(), *moves, choices)))
-      return signalPassFailure();
-    if (together)
-      placeTogether(getOperation(), *moves);
+      signalPassFailure();
   }
 };
 } // namespace

@@ -18,6 +18,9 @@ using namespace tessera;
 using namespace tessera::tv;
 using layout::View;
 
+/// What part of its maximum a size of a small run is.
+static constexpr int64_t kSmall = 16;
+
 FailureOr<Moves> Moves::get(func::FuncOp function,
                             const layout::Machine &machine) {
   FailureOr<ExtentAnalysis> extents = ExtentAnalysis::run(function);
@@ -48,7 +51,16 @@ layout::Shape Moves::getTypicalShape(Value value) const {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(value.getType()).getShape();
   if (!ShapedType::isDynamicShape(shape))
     return layout::Shape(shape.begin(), shape.end());
-  return extents.getTypicalShape(withoutReshards(value));
+  value = withoutReshards(value);
+  if (!small)
+    return extents.getTypicalShape(value);
+  std::map<std::string, int64_t> sizes = extents.getMaximums();
+  for (auto &[name, size] : sizes)
+    size = std::max<int64_t>(size / kSmall, 1);
+  layout::Shape few;
+  for (const layout::Extent &extent : extents.get(value))
+    few.push_back(std::max<int64_t>(extent.evaluate(sizes).value_or(1), 0));
+  return few;
 }
 
 Result<const layout::Plan *>

@@ -62,8 +62,10 @@ public:
   layout::Shape getMaxShape(mlir::Value value) const;
   /// What each extent is a multiple of.
   layout::Shape getMultiples(mlir::Value value) const;
-  /// See ExtentAnalysis.
+  /// See ExtentAnalysis; while runs are `small`, dynamic sizes are a sixteenth
+  /// of their maximum.
   layout::Shape getTypicalShape(mlir::Value value) const;
+  void setSmall(bool value) { small = value; }
 
 private:
   Moves(ExtentAnalysis extents, const layout::Machine &machine)
@@ -75,6 +77,7 @@ private:
 
   ExtentAnalysis extents;
   layout::Machine machine;
+  bool small = false;
   std::optional<layout::Plans> plans; ///< over the last mesh
   /// Of exchanges over that mesh that go together, by shapes, elements and
   /// views.

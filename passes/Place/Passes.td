@@ -278,48 +278,7 @@ def DecomposeReshardingsPass
       return %y : !y
     }
     ```
-
-    With `together` (`tessera-compile --together`) ops are then placed anew where they
-    and the moves between them take less time together, by a hundredth of the whole
-    function's or more: over all axes of the mesh, also those that no view names, cut
-    where views cut them. What the user wrote of arguments and results stays; what
-    stands between is placed as the model has it, so that a large sum over data
-    parallelism may become a gather of smaller activations, and stages of a pipeline
-    may be joined. Of programs of up to six ops on meshes of 2 by 2, 2 by 3 and 4 by 2,
-    19 of 20 take the least time that any placement does, where of those placed op by op
-    half do (test/Passes/placement.py). Fewer moves may be more bytes there; and that
-    small moves go together (tv-merge-reshards) it does not know but for values that
-    are returned. It takes milliseconds for a transformer's block, a quarter of a second
-    for 96 layers with gradients.
-
-    ```mlir
-    #m = #tv.mesh<x = 2, y = 2>
-    !a = tensor<6144x6144xf32, #tv.view<#m, [did(x) * 3072, 6144]>>
-    !b = tensor<6144x6144xf32, #tv.view<#m, [6144, 6144]>>
-    func.func @f(%a: !a, %b: !b) -> !a {
-      %y = tv.matmul %a, %b : (!a, !b) -> !a
-      return %y : !a
-    }
-    ```
-
-    becomes
-
-    ```mlir
-    #m = #tv.mesh<x = 2, y = 2>
-    !a = tensor<6144x6144xf32, #tv.view<#m, [did(x) * 3072, 6144]>>
-    !b = tensor<6144x6144xf32, #tv.view<#m, [6144, 6144]>>
-    !c = tensor<6144x6144xf32, #tv.view<#m, [did(x) * did(y) * 1536, 6144]>>
-    func.func @f(%a: !a, %b: !b) -> !c {
-      %c = tv.reshard %a : (!a) -> !c
-      %y = tv.matmul %c, %b : (!c, !b) -> !c
-      return %y : !c
-    }
-    ```
   }];
-  let options = [
-    Option<"together", "together", "bool", /*default=*/"false",
-           "Also place ops together where that takes less time">
-  ];
 }
 
 def VerifyDecomposedPass

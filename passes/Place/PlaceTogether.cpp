@@ -22,14 +22,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Place/PlaceTogether.h"
-#include "Place/Ways.h"
-#include "TensorView/Contract.h"
-
-#include "mlir/IR/Builders.h"
-#include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/ScopeExit.h"
-
-#include <limits>
+#include "Layout/OpCost.h"
+#include "Place/Placer.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -37,35 +31,13 @@ using namespace tessera::tv;
 using layout::View;
 
 static constexpr double kNever = std::numeric_limits<double>::infinity();
-/// What is less of the whole function's time is no gain: the model is not as
-/// exact as that. And this part of a latency nobody could measure.
+/// What is less of the whole function's time is no gain, and this part of a
+/// latency nobody could measure.
 static constexpr double kLeastGain = 0.01, kLeastLatency = 0.001;
+/// Beyond, plans of the moves that are tried take much memory.
+static constexpr int64_t kMaxDevices = 4096;
 /// More ops than this around one value are placed tree by tree.
 static constexpr size_t kMaxAround = 16;
-
-/// A reshard of one value that the user did not write.
-static ReshardOp asMove(Operation *op) {
-  auto reshard = dyn_cast_or_null<ReshardOp>(op);
-  bool moves = reshard && reshard.getInputs().size() == 1 &&
-               !reshard->hasAttr(kUserMoveAttr);
-  return moves ? reshard : ReshardOp();
-}
-
-/// The value before moves.
-static Value sourceOf(Value value) {
-  while (ReshardOp move = asMove(value.getDefiningOp()))
-    value = move.getInputs()[0];
-  return value;
-}
-
-/// The uses of `value` and of what moves make of it.
-static void findUses(Value value, SmallVectorImpl<OpOperand *> &uses) {
-  for (OpOperand &use : value.getUses())
-    if (ReshardOp move = asMove(use.getOwner()))
-      findUses(move.getResult(0), uses);
-    else
-      uses.push_back(&use);
-}
 
 /// The sub-axes in views of values.
 static SmallVector<layout::SubAxis> findAxes(func::FuncOp function) {
@@ -85,430 +57,30 @@ static SmallVector<layout::SubAxis> findAxes(func::FuncOp function) {
   return axes;
 }
 
-namespace {
-/// An op, and how else it may be placed.
-struct Placed {
-  Operation *op;
-  Way now;
-  /// Null until a region asks; `now` may be none of them.
-  const std::vector<Way> *ways = nullptr;
-  double least = 0; ///< of work
-};
+Placer::Placer(func::FuncOp function, Moves &moves, const layout::Mesh &mesh,
+               llvm::function_ref<void()> beforeChange)
+    : function(function), states(getStates(function)), moves(moves), mesh(mesh),
+      ways(moves, mesh, findAxes(function)), beforeChange(beforeChange) {}
 
-/// A value that lies in some view, and the time until it does.
-struct Lie {
-  double seconds;
-  const Way *way;
-};
-
-/// Ops that are placed at once, in order. All of them make one value; those
-/// that are not read by one other of them only are the ends.
-struct Region {
-  SmallVector<Placed *> ops;
-  Value center; ///< null if there is none
-};
-
-/// How ops of a region are placed.
-struct Solution {
-  double seconds = kNever;
-  int center = -1, copy = -1; ///< views of the center
-  SmallVector<Way> ways;
-};
-
-class Placer {
-public:
-  Placer(func::FuncOp function, Moves &moves, const layout::Mesh &mesh)
-      : function(function), states(getStates(function)), moves(moves),
-        mesh(mesh), ways(moves, mesh, findAxes(function)) {}
-  void run();
-
-private:
-  double addOp(Operation *op);
-  void findWays(Placed &placed);
-  bool isPlaced(Operation *op) const { return placed.contains(op); }
-  /// Whether only another placed op reads the result of a placed op.
-  bool isJoined(Value value) const;
-  int numberOf(Value value) { return ways.numberOf(value); }
-  double seconds(Value value, int from, int to) {
-    return ways.seconds(value, from, to);
-  }
-  double leastSeconds(Value value, int from, int to) {
-    return ways.leastSeconds(value, from, to);
-  }
-
-  std::vector<int64_t> keyOf(const Region &region);
-  void improve(const Region &region);
-  Solution solve(const Region &region, bool asItIs, double bound);
-  double reach(const Region &region, Value source, int view);
-  double leastReach(const Region &region, Value source, int view);
-  bool isFree(OpOperand &use);
-  int kindReturned(OpOperand &use);
-  void noteReturned(OpOperand &use);
-  bool isShared(OpOperand &use, int kind);
-  double reachEnds(Value value, int from, int copy, bool least = false);
-  ArrayRef<Value> copiesFor(const Region &region, Value source);
-  void evaluate(const Region &region, const Placed &placed, bool asItIs,
-                double bound);
-  void choose(const Region &region, Value value, int view,
-              llvm::DenseMap<Operation *, const Way *> &chosen);
-  Value settle(OpBuilder &builder, Value value, int view, int copyView);
-  void apply(const Region &region, const Solution &solution);
-  Value moveTo(OpBuilder &builder, Value value, int view);
-
-  func::FuncOp function;
-  SmallVector<BlockArgument> states; ///< of its results
-  Moves &moves;
-  const layout::Mesh &mesh;
-  Ways ways;
-  double slack = 0; ///< less is no gain
-  /// Of regions that look the same; without ways where nothing is gained.
-  std::map<std::vector<int64_t>, Solution> solved;
-
-  llvm::MapVector<Operation *, Placed> placed;
-  llvm::DenseMap<Value, SmallVector<OpOperand *>> uses;
-  /// The kinds of moves of what is returned, and how many are of each.
-  llvm::DenseMap<unsigned, int> kindOfReturned;
-  std::map<int, int> returned;
-
-  // Of the region that is solved.
-  llvm::DenseSet<Operation *> inside;
-  llvm::DenseMap<Value, llvm::MapVector<int, Lie>> lies;
-  llvm::DenseMap<Value, SmallVector<Value>> copies;
-  llvm::DenseMap<Value, llvm::DenseMap<int, double>> reached, leastReached;
-  int center = -1, copy = -1;
-};
-} // namespace
-
-//===----------------------------------------------------------------------===//
-// The least time of a region
-//===----------------------------------------------------------------------===//
-
-bool Placer::isJoined(Value value) const {
-  auto known = uses.find(value);
-  return isPlaced(value.getDefiningOp()) && known->second.size() == 1 &&
-         isPlaced(known->second[0]->getOwner()) &&
-         !value.getDefiningOp()->hasAttr(kUserViewAttr);
+ReshardOp Placer::asMove(Operation *op) {
+  auto reshard = dyn_cast_or_null<ReshardOp>(op);
+  bool moves = reshard && reshard.getInputs().size() == 1 &&
+               !reshard->hasAttr(kUserMoveAttr) && !reshard->hasAttr(kStepAttr);
+  return moves ? reshard : ReshardOp();
 }
 
-/// `source`, and what else its moves make of it that stays for others.
-ArrayRef<Value> Placer::copiesFor(const Region &region, Value source) {
-  auto [known, isNew] = copies.try_emplace(source);
-  SmallVector<Value> &found = known->second;
-  if (!isNew)
-    return found;
-  found.push_back(source);
-  for (size_t i = 0; i < found.size(); ++i)
-    for (Operation *user : found[i].getUsers())
-      if (ReshardOp move = asMove(user)) {
-        SmallVector<OpOperand *> uses;
-        findUses(move.getResult(0), uses);
-        if (move->isBeforeInBlock(region.ops[0]->op) &&
-            llvm::any_of(uses, [&](OpOperand *use) {
-              return !inside.contains(use->getOwner());
-            }))
-          found.push_back(move.getResult(0));
-      }
-  return found;
+Value Placer::sourceOf(Value value) {
+  while (ReshardOp move = asMove(value.getDefiningOp()))
+    value = move.getInputs()[0];
+  return value;
 }
 
-/// The time until `source` lies as `view`.
-double Placer::reach(const Region &region, Value source, int view) {
-  auto [known, isNew] = reached[source].try_emplace(view, kNever);
-  double &least = known->second;
-  if (!isNew)
-    return least;
-  if (source == region.center)
-    return least = std::min(seconds(source, center, view),
-                            seconds(source, copy, view));
-  if (auto made = lies.find(source); made != lies.end()) {
-    // Those that may be the least are planned first.
-    SmallVector<std::pair<double, int>> from;
-    for (const auto &[is, lie] : made->second)
-      from.emplace_back(lie.seconds + leastSeconds(source, is, view), is);
-    llvm::sort(from);
-    for (auto [atLeast, is] : from) {
-      if (atLeast >= least)
-        break;
-      least = std::min(least, made->second.find(is)->second.seconds +
-                                  seconds(source, is, view));
-    }
-  } else {
-    for (Value copy : copiesFor(region, source))
-      least = std::min(least, seconds(source, numberOf(copy), view));
-  }
-  return least;
-}
-
-/// At most `reach`, without a plan.
-double Placer::leastReach(const Region &region, Value source, int view) {
-  auto [known, isNew] = leastReached[source].try_emplace(view, kNever);
-  double &least = known->second;
-  if (!isNew)
-    return least;
-  if (source == region.center)
-    return least = std::min(leastSeconds(source, center, view),
-                            leastSeconds(source, copy, view));
-  if (auto made = lies.find(source); made != lies.end()) {
-    for (const auto &[from, lie] : made->second)
-      if (lie.seconds < least)
-        least = std::min(least, lie.seconds + leastSeconds(source, from, view));
-  } else {
-    for (Value copy : copiesFor(region, source))
-      least = std::min(least, leastSeconds(source, numberOf(copy), view));
-  }
-  return least;
-}
-
-/// Whether `use` returns a value in whatever view it has.
-bool Placer::isFree(OpOperand &use) {
-  unsigned number = use.getOperandNumber();
-  return isa<func::ReturnOp>(use.getOwner()) && !states[number] &&
-         !function.getResultAttr(number, kUserViewAttr);
-}
-
-/// The kind of the small move that makes what `use` returns; -1 if there is
-/// none, or others read that, too.
-int Placer::kindReturned(OpOperand &use) {
-  ReshardOp move = asMove(use.get().getDefiningOp());
-  if (!move || !isa<func::ReturnOp>(use.getOwner()) ||
-      !llvm::all_of(move->getUsers(), llvm::IsaPred<func::ReturnOp>))
-    return -1;
-  Value from = move.getInputs()[0];
-  return ways.kindOf(from, numberOf(from), numberOf(use.get()));
-}
-
-void Placer::noteReturned(OpOperand &use) {
-  auto [known, isNew] = kindOfReturned.try_emplace(use.getOperandNumber());
-  if (!isNew)
-    --returned[known->second];
-  known->second = kindReturned(use);
-  ++returned[known->second];
-}
-
-/// Whether a move of `kind` to `use`, which returns it, goes together with what
-/// is returned beside it: all wait for the end.
-bool Placer::isShared(OpOperand &use, int kind) {
-  auto others = returned.find(kind);
-  return kind >= 0 && others != returned.end() &&
-         others->second >
-             (kindOfReturned.lookup(use.getOperandNumber()) == kind);
-}
-
-/// The time of moves to the uses of `value` that are not in the region; with
-/// `least` at most that, without plans.
-double Placer::reachEnds(Value value, int from, int copy, bool least) {
-  double sum = 0;
-  SmallVector<int> needs;
-  for (OpOperand *use : uses.find(value)->second) {
-    if (inside.contains(use->getOwner()) ||
-        (isFree(*use) && ways.viewOf(from).partial.empty()))
-      continue;
-    auto move = dyn_cast<ReshardOp>(use->getOwner());
-    int need = numberOf(move ? move.getResult(0) : use->get());
-    if (llvm::is_contained(needs, need))
-      continue;
-    needs.push_back(need);
-    const bool isReturned = isa<func::ReturnOp>(use->getOwner());
-    auto time = [&](int is) {
-      if (least)
-        return std::max(leastSeconds(value, is, need) -
-                            moves.getMachine().alpha * isReturned,
-                        0.);
-      double time = seconds(value, is, need);
-      if (isReturned && isShared(*use, ways.kindOf(value, is, need)))
-        time -= moves.getMachine().alpha;
-      return time;
-    };
-    sum += std::min(time(from), time(copy));
-  }
-  return sum;
-}
-
-/// `bound`: on the time of the op and all before it in the region.
-void Placer::evaluate(const Region &region, const Placed &placed, bool asItIs,
-                      double bound) {
-  Value result = placed.op->getResult(0);
-  llvm::MapVector<int, Lie> &made = lies[result];
-  made.clear();
-  reached[result].clear();
-  leastReached[result].clear();
-  SmallVector<Value> sources;
-  for (Value operand : placed.op->getOperands()) {
-    sources.push_back(sourceOf(operand));
-    leastReached.try_emplace(sources.back());
-  }
-  SmallVector<const llvm::DenseMap<int, double> *> least;
-  for (Value source : sources)
-    least.push_back(&leastReached.find(source)->second);
-  auto consider = [&](const Way &way) {
-    double limit = bound;
-    if (auto same = made.find(way.result); same != made.end())
-      limit = std::min(limit, same->second.seconds);
-    double sum = way.work;
-    for (auto [source, known, view] :
-         llvm::zip_equal(sources, least, way.operands)) {
-      auto found = known->find(view);
-      sum += found != known->end() ? found->second
-                                   : leastReach(region, source, view);
-      if (sum > limit)
-        return;
-    }
-    sum = way.work;
-    for (auto [source, view] : llvm::zip_equal(sources, way.operands)) {
-      sum += reach(region, source, view);
-      if (sum > limit)
-        return;
-    }
-    auto [lie, isNew] = made.insert({way.result, {sum, &way}});
-    if (!isNew && sum < lie->second.seconds)
-      lie->second = {sum, &way};
-  };
-  consider(placed.now);
-  if (!asItIs)
-    for (const Way &way : *placed.ways)
-      consider(way);
-}
-
-/// The ways that make `value` lie as `view` after the least time.
-void Placer::choose(const Region &region, Value value, int view,
-                    llvm::DenseMap<Operation *, const Way *> &chosen) {
-  const Way *way = lies[value][view].way;
-  Operation *op = value.getDefiningOp();
-  chosen[op] = way;
-  for (auto [operand, need] :
-       llvm::zip_equal(op->getOperands(), way->operands)) {
-    Value source = sourceOf(operand);
-    auto made = lies.find(source);
-    if (source == region.center || made == lies.end())
-      continue;
-    double least = reach(region, source, need);
-    for (const auto &[from, lie] : made->second)
-      if (lie.seconds + seconds(source, from, need) == least) {
-        choose(region, source, from, chosen);
-        break;
-      }
-  }
-}
-
-Solution Placer::solve(const Region &region, bool asItIs, double bound) {
-  lies.clear();
-  reached.clear();
-  leastReached.clear();
-  // Of the op and those before it in its tree.
-  llvm::DenseMap<Value, double> least;
-  double all = 0;
-  SmallVector<const Placed *> later;
-  llvm::DenseSet<Value> afterCenter;
-  for (const Placed *placed : region.ops) {
-    Value result = placed->op->getResult(0);
-    double sum = placed->least;
-    bool isLater = false;
-    for (Value operand : placed->op->getOperands()) {
-      Value source = sourceOf(operand);
-      isLater |= source == region.center || afterCenter.contains(source);
-      if (source != region.center)
-        sum += least.lookup(source);
-    }
-    least[result] = sum;
-    all += placed->least;
-    if (isLater) {
-      afterCenter.insert(result);
-      later.push_back(placed);
-    }
-  }
-  // Other ops take their least work at the least.
-  auto boundOf = [&](const Placed &placed) {
-    return bound - all + least.lookup(placed.op->getResult(0));
-  };
-  for (const Placed *placed : region.ops)
-    if (!afterCenter.contains(placed->op->getResult(0)))
-      evaluate(region, *placed, asItIs, boundOf(*placed));
-
-  Solution best;
-  auto finish = [&](double before) {
-    SmallVector<std::pair<Value, int>> ends;
-    for (const Placed *placed : region.ops) {
-      Value value = placed->op->getResult(0);
-      if (value == region.center || isJoined(value))
-        continue;
-      double least = kNever;
-      int view = -1;
-      for (const auto &[from, lie] : lies[value]) {
-        if (lie.seconds + reachEnds(value, from, from, true) >= least)
-          continue;
-        double sum = lie.seconds + reachEnds(value, from, from);
-        if (sum < least) {
-          least = sum;
-          view = from;
-        }
-      }
-      before += least;
-      if (before > bound || before >= best.seconds)
-        return;
-      ends.emplace_back(value, view);
-    }
-    if (before > bound || before >= best.seconds)
-      return;
-    if (region.center && region.center.getDefiningOp() &&
-        inside.contains(region.center.getDefiningOp()))
-      ends.emplace_back(region.center, center);
-    llvm::DenseMap<Operation *, const Way *> chosen;
-    for (auto [value, view] : ends)
-      choose(region, value, view, chosen);
-    best = {before, center, copy, {}};
-    for (const Placed *placed : region.ops)
-      best.ways.push_back(*chosen.lookup(placed->op));
-  };
-  if (!region.center) {
-    finish(0);
-    return best;
-  }
-
-  // The views in which the center may lie, and where it may have a copy: where
-  // a use has it.
-  llvm::MapVector<int, Lie> from;
-  if (auto made = lies.find(region.center); made != lies.end())
-    from = made->second;
-  else
-    from.insert({numberOf(region.center), {0, nullptr}});
-  auto solveFrom = [&](int is, int other, double before) {
-    // What the rest takes at the least.
-    double limit =
-        std::min(bound, best.seconds) - all + least.lookup(region.center);
-    if (before + leastSeconds(region.center, is, other) +
-            reachEnds(region.center, is, other, true) >
-        limit)
-      return;
-    before +=
-        seconds(region.center, is, other) + reachEnds(region.center, is, other);
-    if (before > limit)
-      return;
-    center = is;
-    copy = other;
-    reached[region.center].clear();
-    leastReached[region.center].clear();
-    for (const Placed *placed : later)
-      evaluate(region, *placed, asItIs,
-               boundOf(*placed) - before + least.lookup(region.center));
-    finish(before);
-  };
-  // A copy is where a use has it.
-  llvm::SetVector<int> needs;
-  for (const Placed *placed : region.ops)
-    for (auto [i, operand] : llvm::enumerate(placed->op->getOperands()))
-      if (sourceOf(operand) == region.center) {
-        needs.insert(placed->now.operands[i]);
-        if (!asItIs)
-          for (const Way &way : *placed->ways)
-            needs.insert(way.operands[i]);
-      }
-  for (const auto &[is, lie] : from) {
-    solveFrom(is, is, lie.seconds);
-    for (int other : needs)
-      if (other != is)
-        solveFrom(is, other, lie.seconds);
-  }
-  return best;
+void Placer::findUses(Value value, SmallVectorImpl<OpOperand *> &uses) {
+  for (OpOperand &use : value.getUses())
+    if (ReshardOp move = asMove(use.getOwner()))
+      findUses(move.getResult(0), uses);
+    else
+      uses.push_back(&use);
 }
 
 //===----------------------------------------------------------------------===//
@@ -535,24 +107,41 @@ Value Placer::settle(OpBuilder &builder, Value value, int view, int copyView) {
   value.setType(
       withEncoding(value.getType(), getView(value).with(ways.viewOf(view))));
   Value copy = moveTo(builder, value, copyView);
-  llvm::DenseMap<int, Value> made;
-  for (auto [use, need] : needs) {
-    llvm::scope_exit note([&, use = use] {
-      if (isa<func::ReturnOp>(use->getOwner()))
-        noteReturned(*use);
-    });
-    if (isa<ReshardOp>(use->getOwner()) ||
-        (isFree(*use) && ways.viewOf(view).partial.empty())) {
-      use->set(value);
-      continue;
-    }
-    Value &moved = made[need];
-    if (!moved) {
-      bool direct =
-          seconds(value, view, need) <= seconds(value, copyView, need);
-      moved = moveTo(builder, direct ? value : copy, need);
-    }
-    use->set(moved);
+  SmallVector<std::pair<int, Value>> has = {{view, value}};
+  if (copy != value)
+    has.emplace_back(copyView, copy);
+  auto serve = [&](OpOperand *use, Value by) {
+    use->set(by);
+    if (isa<func::ReturnOp>(use->getOwner()))
+      noteReturned(*use);
+  };
+  llvm::erase_if(needs, [&](auto each) {
+    OpOperand *use = each.first;
+    const bool asItIs = isa<ReshardOp>(use->getOwner()) ||
+                        (isFree(*use) && ways.viewOf(view).partial.empty());
+    if (asItIs)
+      serve(use, value);
+    return asItIs;
+  });
+  // What is nearest first, as `reachEnds` counts it.
+  while (!needs.empty()) {
+    double least = kNever;
+    size_t next = 0, by = 0;
+    for (auto [number, each] : llvm::enumerate(needs))
+      for (auto [source, known] : llvm::enumerate(has)) {
+        double time = timeTo(value, known.first, each.second, *each.first);
+        if (time < least) {
+          least = time;
+          next = number;
+          by = source;
+        }
+      }
+    auto [use, need] = needs[next];
+    Value moved = moveTo(builder, has[by].second, need);
+    if (moved != has[by].second)
+      has.emplace_back(need, moved);
+    serve(use, moved);
+    needs.erase(needs.begin() + next);
   }
   return copy;
 }
@@ -610,7 +199,7 @@ std::vector<int64_t> Placer::keyOf(const Region &region) {
         key.push_back(numberOf(move ? move.getResult(0) : use->get()));
         key.push_back(isFree(*use));
         if (isa<func::ReturnOp>(use->getOwner()))
-          for (auto [kind, count] : returned)
+          for (int kind = 0; kind < ways.numKinds(); ++kind)
             if (isShared(*use, kind))
               key.push_back(-3 - kind);
       }
@@ -646,11 +235,15 @@ std::vector<int64_t> Placer::keyOf(const Region &region) {
 void Placer::improve(const Region &region) {
   inside.clear();
   copies.clear();
-  double least = 0;
+  double least = 0, most = atMost.lookup(region.center);
   for (const Placed *placed : region.ops) {
-    inside.insert(placed->op);
     least += placed->now.work / double(mesh.numDevices());
+    most += placed->atMost + atMost.lookup(placed->op->getResult(0));
   }
+  if (!changed && least > most - slack)
+    return;
+  for (const Placed *placed : region.ops)
+    inside.insert(placed->op);
   // Most regions take too little for a gain: their ways are not asked for.
   auto asItIs = [&] { return solve(region, /*asItIs=*/true, kNever).seconds; };
   if (double now = asItIs(); now == kNever || least > now - slack)
@@ -669,8 +262,12 @@ void Placer::improve(const Region &region) {
     if (best.seconds < now - slack)
       solution->second = std::move(best);
   }
-  if (!solution->second.ways.empty())
-    apply(region, solution->second);
+  if (solution->second.ways.empty())
+    return;
+  if (!changed)
+    beforeChange();
+  changed = true;
+  apply(region, solution->second);
 }
 
 void Placer::findWays(Placed &placed) {
@@ -685,6 +282,68 @@ void Placer::findWays(Placed &placed) {
     placed.least = std::min(placed.least, way.work);
 }
 
+/// Whether the op reads or makes what some devices have nothing of, as one in
+/// a stage of a pipeline: that it is computed there is the user's.
+bool Placer::isOnPart(Operation *op) {
+  auto leavesOut = [&](Value value) {
+    Type type = value.getType();
+    auto [known, isNew] = onPart.try_emplace(type);
+    if (isNew)
+      known->second = layout::leavesOut(
+          getView(value).getView(),
+          layout::Shape(cast<RankedTensorType>(type).getShape()), mesh);
+    return known->second;
+  };
+  return llvm::any_of(op->getOperands(), leavesOut) ||
+         llvm::any_of(op->getResults(), leavesOut);
+}
+
+/// What the function takes.
+double Placer::takesNow() {
+  double all = 0;
+  for (Operation &op : function.getBody().front().without_terminator())
+    if (ReshardOp move = asMove(&op)) {
+      Value from = move.getInputs()[0];
+      auto time = moves.seconds(from, placesOf(from),
+                                placesOf(move.getResult(0)), mesh);
+      all += time ? *time : 0;
+    } else if (isa<ShardingRuleOpInterface>(op)) {
+      all += getWork(&op, *getActualPlacement(&op), moves);
+    }
+  return all;
+}
+
+/// Of dynamic sizes: runs are typical or small, and either counts by the part
+/// that it takes more or less than now.
+void Placer::addSmallRuns() {
+  bool isDynamic = false;
+  for (Operation &op : function.getBody().front())
+    for (Type type : op.getResultTypes())
+      isDynamic |= !cast<RankedTensorType>(type).hasStaticShape();
+  if (!isDynamic)
+    return;
+  const double typical = takesNow();
+  moves.setSmall(true);
+  const double small = takesNow();
+  moves.setSmall(false);
+  if (small > 0)
+    ways.addSmallRuns(typical / small);
+}
+
+/// The work of `op` as it is; of ops of static sizes that look alike once.
+double Placer::workNow(Operation *op) {
+  auto isStatic = [](Type type) {
+    return cast<RankedTensorType>(type).hasStaticShape();
+  };
+  if (op->getNumRegions() || !llvm::all_of(op->getOperandTypes(), isStatic) ||
+      !llvm::all_of(op->getResultTypes(), isStatic))
+    return ways.work(op, *getActualPlacement(op));
+  auto [work, isNew] = works.try_emplace(looksOf(op));
+  if (isNew)
+    work->second = ways.work(op, *getActualPlacement(op));
+  return work->second;
+}
+
 /// What `op` takes, and how it is placed.
 double Placer::addOp(Operation *op) {
   if (ReshardOp move = asMove(op)) {
@@ -694,14 +353,18 @@ double Placer::addOp(Operation *op) {
   }
   if (!isa<ShardingRuleOpInterface, ReinterpretOpInterface>(op))
     return 0;
-  const double work = getWork(op, *getActualPlacement(op), moves);
-  if (op->getNumResults() != 1 || isa<WindowOpInterface, ReshardOp>(op))
+  const double work = workNow(op);
+  if (op->getNumResults() != 1 || isa<WindowOpInterface, ReshardOp>(op) ||
+      isOnPart(op))
     return work;
   Placed made{op, {}};
   for (Value operand : op->getOperands())
     made.now.operands.push_back(numberOf(operand));
   made.now.result = numberOf(op->getResult(0));
-  made.now.work = work;
+  made.now.work = made.atMost = work;
+  for (Value operand : op->getOperands())
+    if (Value source = sourceOf(operand); source != operand)
+      made.atMost += seconds(source, numberOf(source), numberOf(operand));
   placed.insert({op, std::move(made)});
   return work;
 }
@@ -709,17 +372,27 @@ double Placer::addOp(Operation *op) {
 void Placer::run() {
   Block &body = function.getBody().front();
   SmallVector<Value> values(function.getArguments());
+  addSmallRuns();
   double all = 0;
   for (Operation &op : body.without_terminator()) {
     all += addOp(&op);
     if (!asMove(&op))
       llvm::append_range(values, op.getResults());
   }
-  for (Value value : values)
+  for (Value value : values) {
     findUses(value, uses[value]);
+    for (OpOperand *use : uses[value]) {
+      auto written = dyn_cast<ReshardOp>(use->getOwner());
+      Value need = written ? written.getResult(0) : use->get();
+      if (need != value)
+        atMost[value] += seconds(value, numberOf(value), numberOf(need));
+    }
+  }
   for (OpOperand &use : body.getTerminator()->getOpOperands())
     noteReturned(use);
-  slack = std::max(kLeastGain * all, kLeastLatency * moves.getMachine().alpha);
+  for (auto [at, op] : llvm::enumerate(body))
+    noteInside(op, at + 1);
+  slack = std::max(kLeastGain * all, kLeastLatency * ways.getLatency());
 
   // The last op of the tree of each op, from the last op on.
   llvm::DenseMap<Operation *, Operation *> ends;
@@ -782,6 +455,8 @@ void Placer::run() {
         around.insert(end);
     improveAll(around, value);
   }
+  if (!changed)
+    return;
   // Reshards that nothing reads any more.
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
     if (isa<ReshardOp>(op) && op.use_empty())
@@ -792,9 +467,14 @@ void Placer::run() {
                                              body.getArgumentTypes(), results));
 }
 
-void tv::placeTogether(func::FuncOp function, Moves &moves) {
+void tv::placeTogether(func::FuncOp function, Moves &moves,
+                       llvm::function_ref<void()> beforeChange) {
   for (Operation &op : function.getBody().front())
     for (Value value : op.getResults())
-      if (ViewAttr view = getView(value))
-        return Placer(function, moves, view.getLayoutMesh()).run();
+      if (ViewAttr view = getView(value)) {
+        const layout::Mesh &mesh = view.getLayoutMesh();
+        if (mesh.numDevices() <= kMaxDevices)
+          Placer(function, moves, mesh, beforeChange).run();
+        return;
+      }
 }

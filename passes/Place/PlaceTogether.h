@@ -16,8 +16,10 @@
 namespace tessera::tv {
 
 /// Places ops of `function`, each of which moves nothing but tv.reshard, anew
-/// where they and the moves between them take less time together.
-void placeTogether(mlir::func::FuncOp function, Moves &moves);
+/// where they and the moves between them take less time together. Calls
+/// `beforeChange` once before it changes something.
+void placeTogether(mlir::func::FuncOp function, Moves &moves,
+                   llvm::function_ref<void()> beforeChange);
 
 } // namespace tessera::tv
 

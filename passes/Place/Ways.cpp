@@ -23,6 +23,9 @@ static constexpr double kNever = std::numeric_limits<double>::infinity();
 static constexpr size_t kMaxDigits = 3;
 /// Deals of digits to loops that are tried.
 static constexpr size_t kMaxDeals = 512;
+/// What goes over links counts so much more: links are shared, and the model is
+/// not as exact as to move many bytes more for a little less time.
+static constexpr double kCarried = 0.05;
 /// In which operands are kept partial.
 static constexpr std::array kCombiners = {layout::Combiner::Sum};
 
@@ -65,16 +68,41 @@ int Ways::numberOf(Value value) {
   return number->second;
 }
 
+/// Empty unless small runs count.
+layout::Shape Ways::smallShapeOf(Value value) {
+  if (weightOfSmall == 0)
+    return {};
+  moves.setSmall(true);
+  layout::Shape shape = moves.getTypicalShape(value);
+  moves.setSmall(false);
+  return shape;
+}
+
+double Ways::sum(llvm::function_ref<double()> time) {
+  const double typical = time();
+  if (weightOfSmall == 0)
+    return typical;
+  moves.setSmall(true);
+  const double small = time();
+  moves.setSmall(false);
+  return typical + weightOfSmall * small;
+}
+
+double Ways::work(Operation *op, const Placement &placement) {
+  return sum([&] { return getWork(op, placement, moves); });
+}
+
 int Ways::shapeOf(Value value) {
   if (value == last.first)
     return last.second;
   auto [known, isNew] = shapeOfValue.try_emplace(value);
   if (isNew)
-    known->second = shapes
-                        .try_emplace({moves.getTypicalShape(value),
-                                      ExtentAnalysis::getElementBytes(value)},
-                                     int(shapes.size()))
-                        .first->second;
+    known->second =
+        shapes
+            .try_emplace({moves.getTypicalShape(value), smallShapeOf(value),
+                          ExtentAnalysis::getElementBytes(value)},
+                         int(shapes.size()))
+            .first->second;
   last = *known;
   return known->second;
 }
@@ -88,8 +116,12 @@ double Ways::seconds(Value value, int from, int to) {
     return 0;
   auto [time, isNew] = times.try_emplace(keyOf(value, from, to), kNever);
   if (isNew)
-    if (auto seconds = moves.seconds(value, views[from], views[to], mesh))
-      time->second = *seconds;
+    time->second = sum([&] {
+      auto price = moves.price(value, views[from], views[to], mesh);
+      return price ? price->seconds + kCarried * double(price->bytes) /
+                                          moves.getMachine().beta
+                   : kNever;
+    });
   return time->second;
 }
 
@@ -225,7 +257,7 @@ void Ways::add(Operation *op, const Placement &placement,
   if (!isLegal(op->getResult(0), placement.results[0]))
     return;
   way.result = numberOf(placement.results[0]);
-  way.work = getWork(op, placement, moves);
+  way.work = work(op, placement);
   for (Way &other : ways)
     if (other == way) {
       other.work = std::min(other.work, way.work);
@@ -324,6 +356,7 @@ const std::vector<Way> &Ways::of(Operation *op) {
     Type type = cast<RankedTensorType>(value.getType()).dropEncoding();
     key.push_back(reinterpret_cast<int64_t>(type.getAsOpaquePointer()));
     llvm::append_range(key, moves.getTypicalShape(value));
+    llvm::append_range(key, smallShapeOf(value));
   };
   llvm::for_each(op->getOperands(), addValue);
   addValue(op->getResult(0));

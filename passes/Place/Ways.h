@@ -34,6 +34,10 @@ public:
   Ways(Moves &moves, const layout::Mesh &mesh,
        llvm::ArrayRef<layout::SubAxis> named);
 
+  /// Sizes may be small, too (Moves::setSmall): times are from now on those of
+  /// typical runs, and `weight` times those of small ones.
+  void addSmallRuns(double weight) { weightOfSmall = weight; }
+
   /// Each digit divides one loop, in every order, keeps operands partial, or
   /// does neither. Empty where that is more than can be tried. Ops that look
   /// the same have the same.
@@ -43,12 +47,20 @@ public:
   int numberOf(mlir::Value value);
   const layout::View &viewOf(int number) const { return views[number]; }
 
-  /// Of a move of `value`; infinity if there is none.
+  /// Of the op when it lies as `placement`.
+  double work(mlir::Operation *op, const Placement &placement);
+  /// Of a move of `value`; infinity if there is none. What goes over links
+  /// counts a little more than it takes.
   double seconds(mlir::Value value, int from, int to);
   /// At most that, without a plan.
   double leastSeconds(mlir::Value value, int from, int to);
+  /// Of one phase of a move.
+  double getLatency() const {
+    return moves.getMachine().alpha * (1 + weightOfSmall);
+  }
   /// Small moves of one kind go together (tv-merge-reshards); -1 for others.
   int kindOf(mlir::Value value, int from, int to);
+  int numKinds() const { return int(kinds.size()); }
 
 private:
   uint64_t keyOf(mlir::Value value, int from, int to);
@@ -58,20 +70,24 @@ private:
             std::vector<Way> &ways);
   void add(mlir::Operation *op, const Placement &placement,
            std::vector<Way> &ways);
+  /// What `time` gives, and with small runs too what it gives for these.
+  double sum(llvm::function_ref<double()> time);
   bool isMuch(size_t places) const;
+  layout::Shape smallShapeOf(mlir::Value value);
   int shapeOf(mlir::Value value);
   double localBytes(mlir::Value value, int view);
   double totalBytes(mlir::Value value);
 
   Moves &moves;
   const layout::Mesh &mesh;
+  double weightOfSmall = 0;
   std::vector<layout::SubAxis> digits;
   std::map<std::vector<int64_t>, std::vector<Way>> known;
 
   std::vector<layout::View> views;
   std::map<layout::View, int> numbers;
   llvm::DenseMap<mlir::Attribute, int> numbersOfViews; ///< of values
-  std::map<std::pair<layout::Shape, int64_t>, int> shapes;
+  std::map<std::tuple<layout::Shape, layout::Shape, int64_t>, int> shapes;
   llvm::DenseMap<mlir::Value, int> shapeOfValue;
   std::pair<mlir::Value, int> last;            ///< of these
   llvm::DenseMap<uint64_t, double> times;      ///< by shape and two views

@@ -283,14 +283,15 @@ void PropagateShardingsPass::materialize(const Propagation &graph,
     if (!op.hasTrait<OpTrait::GuidesPropagation>())
       continue;
     OpBuilder builder(&op);
+    const bool moves = isa<ConstrainOp, BarrierOp>(op);
     for (auto [operand, result] :
          llvm::zip_equal(op.getOperands(), op.getResults())) {
       Value moved = operand;
-      if (isa<ConstrainOp>(op) || operand.getType() != result.getType()) {
+      if (moves || operand.getType() != result.getType()) {
         auto reshard =
             ReshardOp::create(builder, op.getLoc(), TypeRange{result.getType()},
                               ValueRange{operand}, StepAttr());
-        if (isa<ConstrainOp>(op))
+        if (moves)
           reshard->setAttr(kUserMoveAttr, builder.getUnitAttr());
         moved = reshard.getResult(0);
       }

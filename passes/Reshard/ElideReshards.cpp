@@ -33,6 +33,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Reshard/ElideReshards.h"
 #include "Place/ChoosePlacement.h"
 #include "Reshard/Passes.h"
 #include "Reshard/Trial.h"
@@ -551,12 +552,17 @@ LogicalResult Elider::run() {
   }
 }
 
+LogicalResult tv::elideReshards(func::FuncOp function, Moves &moves,
+                                bool explain) {
+  return Elider(function, moves, explain).run();
+}
+
 namespace {
 struct ElideReshards : tv::impl::ElideReshardsPassBase<ElideReshards> {
   using ElideReshardsPassBase::ElideReshardsPassBase;
   void runOnContract() override {
     FailureOr<Moves> moves = Moves::get(getOperation());
-    if (failed(moves) || failed(Elider(getOperation(), *moves, explain).run()))
+    if (failed(moves) || failed(elideReshards(getOperation(), *moves, explain)))
       signalPassFailure();
   }
 };

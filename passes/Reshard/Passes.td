@@ -79,6 +79,62 @@ def ElideReshardsPass : ContractPass<"tv-elide-reshards", "Propagated"> {
   ];
 }
 
+def PlaceTogetherPass : ContractPass<"tv-place-together", "Propagated"> {
+  let summary = "Places ops anew that take less time together";
+  let description = [{
+    Ops are placed anew where they and the moves between them take less time together
+    than one after the other: over all axes of the mesh, also those that no view names,
+    cut where views cut them. What comes of it is elided (`tv-elide-reshards`), and kept
+    if the whole function then takes less by the price of elision, where small moves go
+    together as `tv-merge-reshards` moves them: by a fortieth, for the model is not more
+    exact; by a hundredth where a tenth of the bytes goes, and by a twentieth where
+    there are more. Of dynamic sizes it must be no more either where they are half of
+    their maximum or where they are a sixteenth. `tessera-compile --op-by-op` leaves
+    the pass out, and so do meshes of more than 4096 devices.
+
+    What the user wrote of arguments and results stays, and where data moves or a
+    barrier is no op is placed across it. What reads or makes a value of which some
+    device has nothing stays as it is, too, as in a stage of a pipeline. What stands
+    between is placed as the model has it: where few bytes move, fewer steps of more
+    bytes; and where rows of weights are more than those of activations, data parallel
+    gradients may be products of activations that are gathered, and not sums.
+
+    Of programs of up to six ops on meshes of 2 by 2, 2 by 3 and 4 by 2, 19 of 20 take
+    the least time that any placement does, where of those placed op by op half do
+    (test/Passes/placement.py). That other small moves go together it does not know
+    but for values that are returned. It takes milliseconds for 96 layers over two
+    axes; with gradients two tenths of a second for one layer and three for 96.
+
+    ```mlir
+    #m = #tv.mesh<x = 2, y = 2>
+    !a = tensor<6144x6144xf32, #tv.view<#m, [did(x) * 3072, 6144]>>
+    !b = tensor<6144x6144xf32, #tv.view<#m, [6144, 6144]>>
+    func.func @f(%a: !a, %b: !b) -> !a {
+      %y = tv.matmul %a, %b : (!a, !b) -> !a
+      return %y : !a
+    }
+    ```
+
+    becomes
+
+    ```mlir
+    #m = #tv.mesh<x = 2, y = 2>
+    !a = tensor<6144x6144xf32, #tv.view<#m, [did(x) * 3072, 6144]>>
+    !b = tensor<6144x6144xf32, #tv.view<#m, [6144, 6144]>>
+    !c = tensor<6144x6144xf32, #tv.view<#m, [did(x) * did(y) * 1536, 6144]>>
+    func.func @f(%a: !a, %b: !b) -> !c {
+      %c = tv.reshard %a : (!a) -> !c
+      %y = tv.matmul %c, %b : (!c, !b) -> !c
+      return %y : !c
+    }
+    ```
+  }];
+  let options = [
+    Option<"explain", "explain", "bool", /*default=*/"false",
+           "Report what is gained as a remark diagnostic">
+  ];
+}
+
 def ForbidImplicitMovesPass
     : ContractPass<"tv-forbid-implicit-moves", "Propagated"> {
   let summary = "Makes each move that the user did not write an error";

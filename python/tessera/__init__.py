@@ -85,7 +85,7 @@ def compile(source: Source, *, name: str = "-", mesh: Sizes = {}, target: str = 
             shardings: typing.Optional[os.PathLike] = None,
             memory: typing.Union[int, str, None] = None,
             progress: typing.Optional[typing.Callable[[int, int], typing.Any]] = None,
-            together: bool = False) -> Compiled:
+            op_by_op: bool = False) -> Compiled:
     """Compiles a program in text or MLIR's bytecode.
 
     name: of the source, in messages. mesh: sizes of mesh axes; those not named keep
@@ -98,8 +98,8 @@ def compile(source: Source, *, name: str = "-", mesh: Sizes = {}, target: str = 
     "layers.*.wq: [did(tp) * _, _]". memory: bytes that a device may hold between steps,
     or as "80GiB"; values beyond are made again. progress: called with how many kernels for
     cuda are compiled, and of how many, on any thread, one call at a time. What it raises is
-    raised when all are. together: ops are placed together where that takes less time, by
-    the model, than one after the other.
+    raised when all are. op_by_op: ops are placed one after the other alone, not together
+    where that takes less time by the model.
     """
     functions = _native.compiler()
     data = source.encode() if isinstance(source, str) else bytes(source)
@@ -114,7 +114,7 @@ def compile(source: Source, *, name: str = "-", mesh: Sizes = {}, target: str = 
 
     options = _native.CompileOptions(
         name=name.encode(), target=target.encode(), strict=strict, explain=explain,
-        together=together, locations=locations,
+        op_by_op=op_by_op, locations=locations,
         mesh=text(",".join(f"{axis}={size}" for axis, size in mesh.items())),
         attention=text(",".join(attention)), matmul=text(",".join(matmul)),
         start=start.encode(), stop=to.encode(), dump_directory=text(dump),

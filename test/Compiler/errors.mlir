@@ -32,8 +32,8 @@
 // MESH: error: --mesh changes nothing of a program that has been through 'bind'
 // RUN: not tessera-compile %s --compile-from=planned --strict 2>&1 | FileCheck %s --check-prefix=STRICT
 // STRICT: error: --strict changes nothing of a program that has been through 'planned'
-// RUN: not tessera-compile %s --compile-from=planned --together 2>&1 | FileCheck %s --check-prefix=TOGETHER
-// TOGETHER: error: --together changes nothing of a program that has been through 'planned'
+// RUN: not tessera-compile %s --compile-from=planned --op-by-op 2>&1 | FileCheck %s --check-prefix=OPBYOP
+// OPBYOP: error: --op-by-op changes nothing of a program that has been through 'planned'
 // RUN: not tessera-compile %s --compile-from=kernels --attention=math 2>&1 | FileCheck %s --check-prefix=LATE
 // LATE: error: --attention changes nothing of a program that has been through 'kernels'
 // RUN: not tessera-compile %s --matmul=cublaslt --compile-to=local 2>&1 | FileCheck %s --check-prefix=EARLY

@@ -5,7 +5,7 @@ Random programs of up to six ops over small meshes. What the ops and moves of ea
 by the model that places them, must be what they take at best in 19 of 20 programs, and
 at most 1.1 times that in all. (It may be less: a product such as 3 * did(x) * 4, which a
 reshape makes, is none that the search deals.) `--op-by-op` shows what they take without
-tv-decompose-reshardings{together}, and fails.
+tv-place-together, and fails.
 
     placement.py --build build --programs 100 --seed 1
 """
@@ -117,10 +117,10 @@ def main():
         programs += [Program(f"f{number}_{i}", rng, mesh, EXTENTS)
                      for i in range(args.programs // (10 if 4 in mesh.values() else 1))]
     text = "".join(p.text for p in programs)
-    how = "" if args.op_by_op else "{together=true}"
+    how = "" if args.op_by_op else ",tv-place-together"
     pipeline = ("builtin.module(tv-bind,test-placement{best=true},func.func("
-                f"tv-propagate-shardings,tv-decompose-reshardings{how},"
-                "tv-elide-reshards),test-placement)")
+                "tv-propagate-shardings,tv-decompose-reshardings,"
+                f"tv-elide-reshards{how}),test-placement)")
     run = subprocess.run([Path(args.build) / "bin/tessera-opt", "-",
                           f"--pass-pipeline={pipeline}", "-o", "/dev/null"],
                          input=text, capture_output=True, text=True)

@@ -10,9 +10,9 @@
 // CHECK: comm.all_reduce
 // CHECK: return
 // RAN tp=1: nothing
-// RAN tp=2: all-gather 224 bytes 0 copies, all-reduce 40 bytes 0 copies, all-reduce of 2 80 bytes 0 copies, all-reduce 320 bytes 0 copies
-// RAN tp=3: all-gather 320 bytes 0 copies, all-reduce 56 bytes 0 copies, all-reduce of 2 112 bytes 0 copies, all-reduce 428 bytes 0 copies
-// RAN tp=4: all-gather 384 bytes 0 copies, all-reduce 64 bytes 0 copies, all-reduce of 2 128 bytes 0 copies, all-reduce 480 bytes 0 copies
+// RAN tp=2: all-gather 224 bytes 0 copies, all-reduce of 2 80 bytes 0 copies, all-reduce 320 bytes 0 copies
+// RAN tp=3: all-gather 320 bytes 0 copies, all-reduce of 2 112 bytes 0 copies, all-reduce 428 bytes 0 copies
+// RAN tp=4: all-gather 384 bytes 0 copies, all-reduce of 2 128 bytes 0 copies, all-reduce 480 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !ids = tensor<2x5xi32, #tv.view<#m, [_, _]>>
 !table = tensor<14x8xf32, #tv.view<#m, [did(tp) * _, _]>>

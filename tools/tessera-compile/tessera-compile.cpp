@@ -61,10 +61,10 @@ static cl::opt<bool> strict(
     "strict",
     cl::desc("A move of data that the source does not write is an error"),
     cl::cat(category));
-static cl::opt<bool> together(
-    "together",
-    cl::desc("Place ops together where that takes less time than one after "
-             "the other; only arguments and results surely lie as written"),
+static cl::opt<bool> opByOp(
+    "op-by-op",
+    cl::desc("Place ops one after the other alone, not together where that "
+             "takes less time"),
     cl::cat(category));
 static cl::opt<std::string>
     compileFrom("compile-from", cl::desc("The phase that the input is in"),
@@ -133,7 +133,7 @@ int main(int argc, char **argv) {
   options.matmul = std::vector<std::string>(matmul.begin(), matmul.end());
   options.memory = memory;
   options.strict = strict;
-  options.together = together;
+  options.opByOp = opByOp;
   options.explain = remarks;
   options.from = compileFrom;
   options.to = compileTo;

@@ -111,12 +111,14 @@ func.func @tied_by_a_type(%a: tensor<8x4xf32>, %b: tensor<8x4xf32>) -> (tensor<8
 // CHECK-LABEL: @barriers
 // CHECK-SAME: %[[A:[a-z0-9]*]]: tensor<8xf32, #tv.view<#mesh, [did(x) * 4]>> {{.*}}, %[[B:[a-z0-9]*]]: tensor<8xf32, #tv.view<#mesh, [8]>>, %[[C:[a-z0-9]*]]: tensor<8xf32, #tv.view<#mesh, [did(x) * 4]>>
 // CHECK-NOT: tv.barrier
-// CHECK: %[[N:.*]] = tv.reshard %[[A]] : (tensor<8xf32, #tv.view<#mesh, [did(x) * 4]>>) -> tensor<8xf32, #tv.view<#mesh, [8]>>
+// CHECK: %[[N:.*]] = tv.reshard %[[A]] {tv.user_move} : (tensor<8xf32, #tv.view<#mesh, [did(x) * 4]>>) -> tensor<8xf32, #tv.view<#mesh, [8]>>
 // CHECK-NEXT: tv.neg %[[N]]
-// CHECK-NEXT: tv.neg %[[A]]
-// CHECK-NEXT: %[[F:.*]] = tv.reshard %[[B]] : (tensor<8xf32, #tv.view<#mesh, [8]>>) -> tensor<8xf32, #tv.view<#mesh, [did(x) * 4]>>
+// CHECK-NEXT: %[[S:.*]] = tv.reshard %[[A]] {tv.user_move}
+// CHECK-NEXT: tv.neg %[[S]]
+// CHECK-NEXT: %[[F:.*]] = tv.reshard %[[B]] {tv.user_move} : (tensor<8xf32, #tv.view<#mesh, [8]>>) -> tensor<8xf32, #tv.view<#mesh, [did(x) * 4]>>
 // CHECK-NEXT: tv.neg %[[F]]
-// CHECK-NEXT: tv.neg %[[C]]
+// CHECK-NEXT: %[[K:.*]] = tv.reshard %[[C]] {tv.user_move}
+// CHECK-NEXT: tv.neg %[[K]]
 #m = #tv.mesh<x = 2>
 !split = tensor<8xf32, #tv.view<#m, [did(x) * _]>>
 func.func @barriers(%a: !split, %b: tensor<8xf32>, %c: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>, !split, !split) {

@@ -1,0 +1,142 @@
+//===- Placer.h - ops placed together ---------------------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_PLACE_PLACER_H
+#define TESSERA_PLACE_PLACER_H
+
+#include "Place/Ways.h"
+#include "TensorView/Contract.h"
+
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/MapVector.h"
+
+#include <limits>
+
+namespace tessera::tv {
+
+/// What PlaceTogether.h does.
+class Placer {
+public:
+  Placer(mlir::func::FuncOp function, Moves &moves, const layout::Mesh &mesh,
+         llvm::function_ref<void()> beforeChange);
+  void run();
+
+private:
+  /// An op, and how else it may be placed.
+  struct Placed {
+    mlir::Operation *op;
+    Way now;
+    double atMost = 0; ///< of work and moves of operands, at first
+    /// Null until a region asks; `now` may be none of them.
+    const std::vector<Way> *ways = nullptr;
+    double least = 0; ///< of work
+  };
+
+  /// A value that lies in some view, and the time until it does.
+  struct Lie {
+    double seconds;
+    const Way *way;
+  };
+
+  /// Ops that are placed at once, in order. All of them make one value; those
+  /// that are not read by one other of them only are the ends.
+  struct Region {
+    llvm::SmallVector<Placed *> ops;
+    mlir::Value center; ///< null if there is none
+  };
+
+  /// How ops of a region are placed.
+  struct Solution {
+    double seconds = std::numeric_limits<double>::infinity();
+    int center = -1, copy = -1; ///< views of the center
+    llvm::SmallVector<Way> ways;
+  };
+
+  /// A reshard of one value that the user did not write.
+  static ReshardOp asMove(mlir::Operation *op);
+  /// The value before moves.
+  static mlir::Value sourceOf(mlir::Value value);
+  /// The uses of `value` and of what moves make of it.
+  static void findUses(mlir::Value value,
+                       llvm::SmallVectorImpl<mlir::OpOperand *> &uses);
+
+  double takesNow();
+  void addSmallRuns();
+  double workNow(mlir::Operation *op);
+  double addOp(mlir::Operation *op);
+  bool isOnPart(mlir::Operation *op);
+  void findWays(Placed &placed);
+  bool isPlaced(mlir::Operation *op) const { return placed.contains(op); }
+  /// Whether only another placed op reads the result of a placed op.
+  bool isJoined(mlir::Value value) const;
+  int numberOf(mlir::Value value) { return ways.numberOf(value); }
+  double seconds(mlir::Value value, int from, int to) {
+    return ways.seconds(value, from, to);
+  }
+  double leastSeconds(mlir::Value value, int from, int to) {
+    return ways.leastSeconds(value, from, to);
+  }
+
+  std::vector<int64_t> keyOf(const Region &region);
+  void improve(const Region &region);
+  Solution solve(const Region &region, bool asItIs, double bound);
+  double reach(const Region &region, mlir::Value source, int view);
+  double leastReach(const Region &region, mlir::Value source, int view);
+  bool isFree(mlir::OpOperand &use);
+  int kindReturned(mlir::OpOperand &use);
+  void noteReturned(mlir::OpOperand &use);
+  void noteInside(mlir::Operation &op, int64_t at);
+  bool isShared(mlir::OpOperand &use, int kind);
+  double reachEnds(mlir::Value value, int from, int copy, bool least = false);
+  double timeTo(mlir::Value value, int from, int to, mlir::OpOperand &use);
+  llvm::ArrayRef<mlir::Value> copiesFor(const Region &region,
+                                        mlir::Value source);
+  void evaluate(const Region &region, const Placed &placed, bool asItIs,
+                double bound);
+  void choose(const Region &region, mlir::Value value, int view,
+              llvm::DenseMap<mlir::Operation *, const Way *> &chosen);
+  mlir::Value settle(mlir::OpBuilder &builder, mlir::Value value, int view,
+                     int copyView);
+  void apply(const Region &region, const Solution &solution);
+  mlir::Value moveTo(mlir::OpBuilder &builder, mlir::Value value, int view);
+
+  mlir::func::FuncOp function;
+  llvm::SmallVector<mlir::BlockArgument> states; ///< of its results
+  Moves &moves;
+  const layout::Mesh &mesh;
+  Ways ways;
+  llvm::function_ref<void()> beforeChange;
+  bool changed = false;
+  double slack = 0; ///< less is no gain
+  /// Of regions that look the same; without ways where nothing is gained.
+  std::map<std::vector<int64_t>, Solution> solved;
+
+  llvm::MapVector<mlir::Operation *, Placed> placed;
+  std::map<Looks, double> works;
+  llvm::DenseMap<mlir::Type, bool> onPart; ///< whether a value of the type is
+  llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::OpOperand *>> uses;
+  llvm::DenseMap<mlir::Value, double> atMost; ///< of moves to uses, at first
+  /// The kinds of moves of what is returned, and how many are of each.
+  llvm::DenseMap<unsigned, int> kindOfReturned;
+  std::map<int, int> returned;
+  /// Where ops were at first, and the last moves of kinds that ops need.
+  llvm::DenseMap<mlir::Operation *, int64_t> positions;
+  std::map<int, int64_t> lastInside;
+
+  // Of the region that is solved.
+  llvm::DenseSet<mlir::Operation *> inside;
+  llvm::DenseMap<mlir::Value, llvm::MapVector<int, Lie>> lies;
+  llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::Value>> copies;
+  llvm::DenseMap<mlir::Value, llvm::DenseMap<int, double>> reached,
+      leastReached;
+  int center = -1, copy = -1;
+};
+
+} // namespace tessera::tv
+
+#endif // TESSERA_PLACE_PLACER_H

@@ -1,0 +1,402 @@
+//===- SolveRegion.cpp - the least time of ops together -------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// By value, the views in which it may lie and the least time until it does; for
+// each view of the center, if there is one.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Place/Placer.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::tv;
+
+static constexpr double kNever = std::numeric_limits<double>::infinity();
+
+bool Placer::isJoined(Value value) const {
+  auto known = uses.find(value);
+  return isPlaced(value.getDefiningOp()) && known->second.size() == 1 &&
+         isPlaced(known->second[0]->getOwner()) &&
+         !value.getDefiningOp()->hasAttr(kUserViewAttr);
+}
+
+/// `source`, and what else its moves make of it that stays for others.
+ArrayRef<Value> Placer::copiesFor(const Region &region, Value source) {
+  auto [known, isNew] = copies.try_emplace(source);
+  SmallVector<Value> &found = known->second;
+  if (!isNew)
+    return found;
+  found.push_back(source);
+  for (size_t i = 0; i < found.size(); ++i)
+    for (Operation *user : found[i].getUsers())
+      if (ReshardOp move = asMove(user)) {
+        SmallVector<OpOperand *> uses;
+        findUses(move.getResult(0), uses);
+        if (move->isBeforeInBlock(region.ops[0]->op) &&
+            llvm::any_of(uses, [&](OpOperand *use) {
+              return !inside.contains(use->getOwner());
+            }))
+          found.push_back(move.getResult(0));
+      }
+  return found;
+}
+
+/// The time until `source` lies as `view`.
+double Placer::reach(const Region &region, Value source, int view) {
+  auto [known, isNew] = reached[source].try_emplace(view, kNever);
+  double &least = known->second;
+  if (!isNew)
+    return least;
+  if (source == region.center)
+    return least = std::min(seconds(source, center, view),
+                            seconds(source, copy, view));
+  if (auto made = lies.find(source); made != lies.end()) {
+    // Those that may be the least are planned first.
+    SmallVector<std::pair<double, int>> from;
+    for (const auto &[is, lie] : made->second)
+      from.emplace_back(lie.seconds + leastSeconds(source, is, view), is);
+    llvm::sort(from);
+    for (auto [atLeast, is] : from) {
+      if (atLeast >= least)
+        break;
+      least = std::min(least, made->second.find(is)->second.seconds +
+                                  seconds(source, is, view));
+    }
+  } else {
+    for (Value copy : copiesFor(region, source))
+      least = std::min(least, seconds(source, numberOf(copy), view));
+  }
+  return least;
+}
+
+/// At most `reach`, without a plan.
+double Placer::leastReach(const Region &region, Value source, int view) {
+  auto [known, isNew] = leastReached[source].try_emplace(view, kNever);
+  double &least = known->second;
+  if (!isNew)
+    return least;
+  if (source == region.center)
+    return least = std::min(leastSeconds(source, center, view),
+                            leastSeconds(source, copy, view));
+  if (auto made = lies.find(source); made != lies.end()) {
+    for (const auto &[from, lie] : made->second)
+      if (lie.seconds < least)
+        least = std::min(least, lie.seconds + leastSeconds(source, from, view));
+  } else {
+    for (Value copy : copiesFor(region, source))
+      least = std::min(least, leastSeconds(source, numberOf(copy), view));
+  }
+  return least;
+}
+
+/// Whether `use` returns a value in whatever view it has.
+bool Placer::isFree(OpOperand &use) {
+  unsigned number = use.getOperandNumber();
+  return isa<func::ReturnOp>(use.getOwner()) && !states[number] &&
+         !function.getResultAttr(number, kUserViewAttr);
+}
+
+/// The kind of the small move that makes what `use` returns; -1 if there is
+/// none, or others read that, too.
+int Placer::kindReturned(OpOperand &use) {
+  ReshardOp move = asMove(use.get().getDefiningOp());
+  if (!move || !isa<func::ReturnOp>(use.getOwner()) ||
+      !llvm::all_of(move->getUsers(), llvm::IsaPred<func::ReturnOp>))
+    return -1;
+  Value from = move.getInputs()[0];
+  return ways.kindOf(from, numberOf(from), numberOf(use.get()));
+}
+
+void Placer::noteReturned(OpOperand &use) {
+  auto [known, isNew] = kindOfReturned.try_emplace(use.getOperandNumber());
+  if (!isNew)
+    --returned[known->second];
+  known->second = kindReturned(use);
+  ++returned[known->second];
+}
+
+/// Notes small moves that ops inside need.
+void Placer::noteInside(Operation &op, int64_t at) {
+  positions[&op] = at;
+  ReshardOp move = asMove(&op);
+  if (!move || llvm::any_of(move->getUsers(), llvm::IsaPred<func::ReturnOp>))
+    return;
+  Value from = move.getInputs()[0];
+  lastInside[ways.kindOf(from, numberOf(from), numberOf(move.getResult(0)))] =
+      at;
+}
+
+/// Whether a move of `kind` to `use`, which returns it, goes together with what
+/// is returned beside it, for all that wait for the end, or with what an op
+/// after it needs.
+bool Placer::isShared(OpOperand &use, int kind) {
+  if (kind < 0)
+    return false;
+  auto inside = lastInside.find(kind);
+  if (inside != lastInside.end() &&
+      inside->second > positions.lookup(sourceOf(use.get()).getDefiningOp()))
+    return true;
+  auto others = returned.find(kind);
+  return others != returned.end() &&
+         others->second >
+             (kindOfReturned.lookup(use.getOperandNumber()) == kind);
+}
+
+/// The time of moves to the uses of `value` that are not in the region, one
+/// from where another ends if that is nearer; with `least` at most that,
+/// without plans.
+double Placer::reachEnds(Value value, int from, int copy, bool least) {
+  double sum = 0;
+  SmallVector<std::pair<int, OpOperand *>> needs;
+  for (OpOperand *use : uses.find(value)->second) {
+    if (inside.contains(use->getOwner()) ||
+        (isFree(*use) && ways.viewOf(from).partial.empty()))
+      continue;
+    if (auto move = dyn_cast<ReshardOp>(use->getOwner())) {
+      const int to = numberOf(move.getResult(0));
+      sum += least ? leastSeconds(value, from, to) : seconds(value, from, to);
+      continue;
+    }
+    const int need = numberOf(use->get());
+    if (llvm::none_of(needs, [&](auto &other) { return other.first == need; }))
+      needs.emplace_back(need, use);
+  }
+  SmallVector<int> has = {from};
+  if (copy != from)
+    has.push_back(copy);
+  if (least) {
+    for (auto [need, use] : needs)
+      has.push_back(need);
+    for (auto [need, use] : needs) {
+      double least = kNever;
+      for (int is : has)
+        if (is != need || is == from || is == copy)
+          least = std::min(least, leastSeconds(value, is, need));
+      if (isa<func::ReturnOp>(use->getOwner()))
+        least = std::max(least - ways.getLatency(), 0.);
+      sum += least;
+    }
+    return sum;
+  }
+  while (!needs.empty()) {
+    double least = kNever;
+    size_t next = 0;
+    for (auto [number, each] : llvm::enumerate(needs))
+      for (int is : has) {
+        double time = timeTo(value, is, each.first, *each.second);
+        if (time < least) {
+          least = time;
+          next = number;
+        }
+      }
+    if (least == kNever)
+      return kNever;
+    sum += least;
+    has.push_back(needs[next].first);
+    needs.erase(needs.begin() + next);
+  }
+  return sum;
+}
+
+/// Of a move for `use`.
+double Placer::timeTo(Value value, int from, int to, OpOperand &use) {
+  double time = seconds(value, from, to);
+  if (isa<func::ReturnOp>(use.getOwner()) &&
+      isShared(use, ways.kindOf(value, from, to)))
+    time -= ways.getLatency();
+  return time;
+}
+
+/// `bound`: on the time of the op and all before it in the region.
+void Placer::evaluate(const Region &region, const Placed &placed, bool asItIs,
+                      double bound) {
+  Value result = placed.op->getResult(0);
+  llvm::MapVector<int, Lie> &made = lies[result];
+  made.clear();
+  reached[result].clear();
+  leastReached[result].clear();
+  SmallVector<Value> sources;
+  for (Value operand : placed.op->getOperands()) {
+    sources.push_back(sourceOf(operand));
+    leastReached.try_emplace(sources.back());
+  }
+  SmallVector<const llvm::DenseMap<int, double> *> least;
+  for (Value source : sources)
+    least.push_back(&leastReached.find(source)->second);
+  auto consider = [&](const Way &way) {
+    double limit = bound;
+    if (auto same = made.find(way.result); same != made.end())
+      limit = std::min(limit, same->second.seconds);
+    double sum = way.work;
+    for (auto [source, known, view] :
+         llvm::zip_equal(sources, least, way.operands)) {
+      auto found = known->find(view);
+      sum += found != known->end() ? found->second
+                                   : leastReach(region, source, view);
+      if (sum > limit)
+        return;
+    }
+    sum = way.work;
+    for (auto [source, view] : llvm::zip_equal(sources, way.operands)) {
+      sum += reach(region, source, view);
+      if (sum > limit)
+        return;
+    }
+    auto [lie, isNew] = made.insert({way.result, {sum, &way}});
+    if (!isNew && sum < lie->second.seconds)
+      lie->second = {sum, &way};
+  };
+  consider(placed.now);
+  if (!asItIs)
+    for (const Way &way : *placed.ways)
+      consider(way);
+}
+
+/// The ways that make `value` lie as `view` after the least time.
+void Placer::choose(const Region &region, Value value, int view,
+                    llvm::DenseMap<Operation *, const Way *> &chosen) {
+  const Way *way = lies[value][view].way;
+  Operation *op = value.getDefiningOp();
+  chosen[op] = way;
+  for (auto [operand, need] :
+       llvm::zip_equal(op->getOperands(), way->operands)) {
+    Value source = sourceOf(operand);
+    auto made = lies.find(source);
+    if (source == region.center || made == lies.end())
+      continue;
+    double least = reach(region, source, need);
+    for (const auto &[from, lie] : made->second)
+      if (lie.seconds + seconds(source, from, need) == least) {
+        choose(region, source, from, chosen);
+        break;
+      }
+  }
+}
+
+Placer::Solution Placer::solve(const Region &region, bool asItIs,
+                               double bound) {
+  lies.clear();
+  reached.clear();
+  leastReached.clear();
+  // Of the op and those before it in its tree.
+  llvm::DenseMap<Value, double> least;
+  double all = 0;
+  SmallVector<const Placed *> later;
+  llvm::DenseSet<Value> afterCenter;
+  for (const Placed *placed : region.ops) {
+    Value result = placed->op->getResult(0);
+    double sum = placed->least;
+    bool isLater = false;
+    for (Value operand : placed->op->getOperands()) {
+      Value source = sourceOf(operand);
+      isLater |= source == region.center || afterCenter.contains(source);
+      if (source != region.center)
+        sum += least.lookup(source);
+    }
+    least[result] = sum;
+    all += placed->least;
+    if (isLater) {
+      afterCenter.insert(result);
+      later.push_back(placed);
+    }
+  }
+  // Other ops take their least work at the least.
+  auto boundOf = [&](const Placed &placed) {
+    return bound - all + least.lookup(placed.op->getResult(0));
+  };
+  for (const Placed *placed : region.ops)
+    if (!afterCenter.contains(placed->op->getResult(0)))
+      evaluate(region, *placed, asItIs, boundOf(*placed));
+
+  Solution best;
+  auto finish = [&](double before) {
+    SmallVector<std::pair<Value, int>> ends;
+    for (const Placed *placed : region.ops) {
+      Value value = placed->op->getResult(0);
+      if (value == region.center || isJoined(value))
+        continue;
+      double least = kNever;
+      int view = -1;
+      for (const auto &[from, lie] : lies[value]) {
+        if (lie.seconds + reachEnds(value, from, from, true) >= least)
+          continue;
+        double sum = lie.seconds + reachEnds(value, from, from);
+        if (sum < least) {
+          least = sum;
+          view = from;
+        }
+      }
+      before += least;
+      if (before > bound || before >= best.seconds)
+        return;
+      ends.emplace_back(value, view);
+    }
+    if (before > bound || before >= best.seconds)
+      return;
+    if (region.center && region.center.getDefiningOp() &&
+        inside.contains(region.center.getDefiningOp()))
+      ends.emplace_back(region.center, center);
+    llvm::DenseMap<Operation *, const Way *> chosen;
+    for (auto [value, view] : ends)
+      choose(region, value, view, chosen);
+    best = {before, center, copy, {}};
+    for (const Placed *placed : region.ops)
+      best.ways.push_back(*chosen.lookup(placed->op));
+  };
+  if (!region.center) {
+    finish(0);
+    return best;
+  }
+
+  // The views in which the center may lie, and where it may have a copy: where
+  // a use has it.
+  llvm::MapVector<int, Lie> from;
+  if (auto made = lies.find(region.center); made != lies.end())
+    from = made->second;
+  else
+    from.insert({numberOf(region.center), {0, nullptr}});
+  auto solveFrom = [&](int is, int other, double before) {
+    // What the rest takes at the least.
+    double limit =
+        std::min(bound, best.seconds) - all + least.lookup(region.center);
+    if (before + leastSeconds(region.center, is, other) +
+            reachEnds(region.center, is, other, true) >
+        limit)
+      return;
+    before +=
+        seconds(region.center, is, other) + reachEnds(region.center, is, other);
+    if (before > limit)
+      return;
+    center = is;
+    copy = other;
+    reached[region.center].clear();
+    leastReached[region.center].clear();
+    for (const Placed *placed : later)
+      evaluate(region, *placed, asItIs,
+               boundOf(*placed) - before + least.lookup(region.center));
+    finish(before);
+  };
+  // A copy is where a use has it.
+  llvm::SetVector<int> needs;
+  for (const Placed *placed : region.ops)
+    for (auto [i, operand] : llvm::enumerate(placed->op->getOperands()))
+      if (sourceOf(operand) == region.center) {
+        needs.insert(placed->now.operands[i]);
+        if (!asItIs)
+          for (const Way &way : *placed->ways)
+            needs.insert(way.operands[i]);
+      }
+  for (const auto &[is, lie] : from) {
+    solveFrom(is, is, lie.seconds);
+    for (int other : needs)
+      if (other != is)
+        solveFrom(is, other, lie.seconds);
+  }
+  return best;
+}
