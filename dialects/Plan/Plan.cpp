@@ -45,10 +45,10 @@ LogicalResult PlanDialect::verifyOperationAttribute(Operation *op,
                            << attribute.getValue();
   if (attribute.getName() == kPackedTilesAttr) {
     auto of = dyn_cast<DenseI64ArrayAttr>(attribute.getValue());
-    if (!of || of.size() != 4)
+    if (!of || of.size() != 4 || (of[3] != 0 && of[3] != 1))
       return op->emitError() << kPackedTilesAttr
                              << " has four numbers: of positions, sequences "
-                                "and rows, and whether it is causal";
+                                "and rows, and 1 if it is causal, else 0";
   }
   return success();
 }

@@ -593,6 +593,7 @@ Outcome<Ok> Binding::watched(Ran (*doIt)(Binding &, Context &)) {
 }
 
 Outcome<Ok> Binding::run() {
+  hasRun = true;
   TSR_TRY(watched([](Binding &binding, Context &context) {
     return binding.runner->run(context, binding);
   }));
@@ -602,6 +603,7 @@ Outcome<Ok> Binding::run() {
 Outcome<Ok> Binding::enqueue(void *stream) {
   Context &context = loaded->context();
   TSR_TRY(context.alive());
+  hasRun = true;
   Ran ran = runner->enqueue(context, stream);
   if (ran)
     return Ok{};
@@ -611,6 +613,8 @@ Outcome<Ok> Binding::enqueue(void *stream) {
 }
 
 Outcome<Ok> Binding::wait() {
+  if (!hasRun)
+    return loaded->context().alive();
   TSR_TRY(watched([](Binding &binding, Context &context) {
     return binding.runner->wait(context);
   }));

@@ -135,6 +135,7 @@ private:
   mutable std::map<std::string, std::string, std::less<>> choices;
   std::unique_ptr<Program> runner;
   Checks checks;
+  bool hasRun = false;            ///< or began to
   std::vector<std::string> texts; ///< by work
   std::vector<Collective> collectives;
   std::vector<Communicator> comms;

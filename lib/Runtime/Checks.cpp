@@ -10,6 +10,8 @@
 #include "Support/DType.h"
 #include "Support/Try.h"
 
+#include <algorithm>
+
 using namespace tessera;
 
 Status Checks::add(const fb::PortT &port, const LocalTensor &tensor,
@@ -57,6 +59,10 @@ Outcome<Ok> Checks::look(Backend &backend) {
         return Failure{TESSERA_INTERNAL,
                        "'" + port->name + "': " + status.message()};
     }
+    // Nothing else is of interest in most runs.
+    if (std::all_of(data, data + tensor.elements() * size,
+                    [](std::byte each) { return each == std::byte(); }))
+      continue;
     for (int64_t number = 0; number < tensor.elements(); ++number) {
       int64_t place = 0, value = 0;
       const layout::Shape index = indexOf(number, tensor.sizes);

@@ -15,6 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Differentiate/Callee.h"
 #include "Differentiate/Passes.h"
 #include "TensorView/Cotangents.h"
 #include "TensorView/ScalarGradient.h"
@@ -132,15 +133,59 @@ LogicalResult Differentiate::replace(GradientOp op, func::FuncOp callee,
 // Gradients that the program writes itself
 //===----------------------------------------------------------------------===//
 
+/// What says how a value lies says nothing of the value.
+static Value skipPlacing(Value value) {
+  while (value) {
+    Operation *op = value.getDefiningOp();
+    if (auto reshard = dyn_cast_or_null<ReshardOp>(op))
+      value = reshard.getInputs()[cast<OpResult>(value).getResultNumber()];
+    else if (isa_and_nonnull<BarrierOp, ConstrainOp>(op))
+      value = op->getOperand(0);
+    else
+      return value;
+  }
+  return value;
+}
+
+static bool areSame(Value a, Value b);
+
+namespace {
+/// For OperationEquivalence: values inside of what is compared are alike as
+/// they are met, those around as they are made.
+struct Alike {
+  IRMapping inside;
+
+  auto check() {
+    return [this](Value a, Value b) -> LogicalResult {
+      Value known = inside.lookupOrNull(a);
+      return success(known ? known == b : areSame(a, b));
+    };
+  }
+  auto mark() {
+    return [this](Value a, Value b) { inside.map(a, b); };
+  }
+};
+} // namespace
+
 /// Whether both are one value, or made in the same way.
 static bool areSame(Value a, Value b) {
-  if (a == b || !a || !b || !a.getDefiningOp() || !b.getDefiningOp())
+  a = skipPlacing(a), b = skipPlacing(b);
+  auto x = dyn_cast_or_null<OpResult>(a), y = dyn_cast_or_null<OpResult>(b);
+  if (a == b || !x || !y || x.getResultNumber() != y.getResultNumber())
     return a == b;
-  return cast<OpResult>(a).getResultNumber() ==
-             cast<OpResult>(b).getResultNumber() &&
-         OperationEquivalence::isEquivalentTo(
-             a.getDefiningOp(), b.getDefiningOp(),
-             OperationEquivalence::IgnoreLocations);
+  Alike alike;
+  return OperationEquivalence::isEquivalentTo(
+      x.getOwner(), y.getOwner(), alike.check(), alike.mark(),
+      OperationEquivalence::IgnoreLocations |
+          OperationEquivalence::IgnoreDiscardableAttrs);
+}
+
+/// Whether both regions compute the same of what is the same.
+static bool areSame(Region &a, Region &b) {
+  Alike alike;
+  return OperationEquivalence::isRegionEquivalentTo(
+      &a, &b, alike.check(), alike.mark(),
+      OperationEquivalence::IgnoreLocations);
 }
 
 /// Where sequences begin and how much of them is used, where that is known.
@@ -155,15 +200,18 @@ template <typename Op> static std::pair<Value, Value> getSequences(Op op) {
 /// A gradient asks about the pairs and weights that its attention had. Later
 /// the two are lowered apart.
 static LogicalResult verifyForward(AttentionGradOp op) {
-  auto forward = op.getOutput().getDefiningOp<AttentionOp>();
-  if (!forward)
+  auto forward = skipPlacing(op.getOutput()).getDefiningOp<AttentionOp>();
+  auto ofLse = skipPlacing(op.getLse()).getDefiningOp<AttentionOp>();
+  if (!forward && !ofLse)
     return success();
+  const bool isOne = !forward || !ofLse || forward == ofLse;
+  forward = forward ? forward : ofLse;
   auto fail = [&](const Twine &problem) {
     InFlightDiagnostic error = op.emitOpError(problem);
     error.attachNote(forward.getLoc()) << "the attention is here";
     return error;
   };
-  if (auto of = op.getLse().getDefiningOp<AttentionOp>(); of && of != forward)
+  if (!isOne)
     return fail("has the output of one attention, and the log-sum-exp of "
                 "another");
   for (StringRef name :
@@ -188,7 +236,10 @@ static LogicalResult verifyForward(AttentionGradOp op) {
       (!op.getTiles() || begins) && (!forward.getTiles() || itsBegins);
   using Operand = std::tuple<StringRef, Value, Value>;
   for (auto [name, own, other] :
-       {Operand("block mask", op.getBlockMask(), forward.getBlockMask()),
+       {Operand("query", op.getQuery(), forward.getQuery()),
+        Operand("key", op.getKey(), forward.getKey()),
+        Operand("value", op.getValue(), forward.getValue()),
+        Operand("block mask", op.getBlockMask(), forward.getBlockMask()),
         Operand("step", op.getStep(), forward.getStep()),
         Operand("sequences", isKnown ? begins : Value(),
                 isKnown ? itsBegins : Value()),
@@ -200,8 +251,7 @@ static LogicalResult verifyForward(AttentionGradOp op) {
   for (auto [name, own, other] :
        {Mod("score_mod", &op.getScoreMod(), &forward.getScoreMod()),
         Mod("mask_mod", &op.getMaskMod(), &forward.getMaskMod())})
-    if (!OperationEquivalence::isRegionEquivalentTo(
-            own, other, OperationEquivalence::IgnoreLocations))
+    if (!areSame(*own, *other))
       return fail(Twine("differs from its attention in its ") + name);
   return success();
 }
@@ -230,6 +280,8 @@ LogicalResult Differentiate::run(func::FuncOp function) {
       return op.emitError() << "'" << op.getCallee()
                             << "' has control flow; only straight-line "
                                "functions have a gradient";
+    if (failed(verifyUnchecked(op, callee)))
+      return failure();
     callees.insert(callee);
     if (failed(replace(op, callee, size)))
       return failure();

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Differentiate/Callee.h"
 #include "Differentiate/Passes.h"
 #include "TensorView/ExtentAnalysis.h"
 
@@ -59,6 +60,15 @@ static StringRef nameOfCallee(CallOpInterface call) {
       .getValue();
 }
 
+LogicalResult tv::verifyUnchecked(Operation *user, func::FuncOp callee) {
+  for (unsigned i = 0; i < callee.getNumResults(); ++i)
+    if (callee.getResultAttr(i, kCheckAttr))
+      return user->emitError()
+             << "'" << callee.getName() << "' checks result #" << i
+             << "; 'tv.check' is of the results of the function that runs";
+  return success();
+}
+
 FailureOr<func::FuncOp> Inliner::getCallee(CallOpInterface call) {
   auto callee = symbols.lookup<func::FuncOp>(nameOfCallee(call));
   if (!callee || callee.isExternal())
@@ -71,11 +81,8 @@ FailureOr<func::FuncOp> Inliner::getCallee(CallOpInterface call) {
     return call.emitError() << "'" << nameOfCallee(call)
                             << "' has control flow; only straight-line "
                                "functions inline";
-  for (unsigned i = 0; i < callee.getNumResults(); ++i)
-    if (callee.getResultAttr(i, kCheckAttr))
-      return call.emitError()
-             << "'" << nameOfCallee(call) << "' checks result #" << i
-             << "; 'tv.check' is of the results of the function that runs";
+  if (failed(verifyUnchecked(call, callee)))
+    return failure();
   return callee;
 }
 

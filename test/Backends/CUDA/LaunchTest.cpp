@@ -320,6 +320,11 @@ TEST_F(CUDA, WhoWaitsLooksAtWhatIsChecked) {
   const cuda::Driver &api = callers.device->driver();
   cuda::Stream stream;
   ASSERT_EQ(api.streamCreate(&stream, cuda::kStreamNonBlocking), 0);
+  // What is there before the first run is nobody's result.
+  const std::array<int32_t, 5> before = {1, 2, 3, 4, 5};
+  EXPECT_OK(tessera_device_copy(session.context, session.pointers[1],
+                                before.data(), sizeof before));
+  EXPECT_OK(tessera_binding_wait(session.binding));
   give({0, 0, 0, -3, 0});
   EXPECT_OK(tessera_binding_enqueue(session.binding, stream));
   for (int i = 0; i < 2; ++i)

@@ -20,6 +20,9 @@
 // CHECK-LABEL: @attention_5
 // CHECK: arith.cmpi sle, {{.*}} {schedule.bound} : index
 // CHECK: arith.cmpi sge, {{.*}} {schedule.bound} : i32
+// A loaded number of 32 bits with others beside it comes to no 64.
+// CHECK-LABEL: @attention_6
+// CHECK: arith.cmpi sge, {{.*}} {schedule.bound} : index
 // TEXT: struct attention_5_Mods
 // TEXT: static __device__ KeyRange keys(
 // TEXT: end = min(end, int64(1) + 1 * last + 1 * max(-int64(1152921504606846976), min(int64(1152921504606846976), int64({{.*}}))));
@@ -27,7 +30,7 @@
 #m = #tv.mesh<tp = 2>
 !q = tensor<1x2x300x64xbf16, #tv.view<#m, [_, did(tp) * _, _, _]>>
 !lse = tensor<1x2x300xf32>
-func.func @main(%q: !q, %k: !q, %v: !q, %w: tensor<2xi64>) -> (!q, !q, !q, !q, !q, !q) {
+func.func @main(%q: !q, %k: !q, %v: !q, %w: tensor<2xi64>, %narrow: tensor<2xi32>) -> (!q, !q, !q, !q, !q, !q, !q) {
   %0, %l0 = tv.attention %q, %k, %v scale(0.125) : (!q, !q, !q) -> (!q, !lse)
     mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
       %c = arith.constant 9223372036854775807 : index
@@ -80,5 +83,16 @@ func.func @main(%q: !q, %k: !q, %v: !q, %w: tensor<2xi64>) -> (!q, !q, !q, !q, !
       %m = arith.andi %far, %near : i1
       tv.yield %m : i1
     }
-  return %0, %1, %2, %3, %4, %5 : !q, !q, !q, !q, !q, !q
+  %6, %l6 = tv.attention %q, %k, %v scale(0.125) : (!q, !q, !q) -> (!q, !lse)
+    mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
+      %one = arith.constant 1 : index
+      %w0 = tv.load %narrow[%h] : tensor<2xi32> -> i32
+      %w1 = arith.index_cast %w0 : i32 to index
+      %w2 = arith.maxsi %w1, %one : index
+      %w3 = arith.subi %w2, %one : index
+      %first = arith.subi %qi, %w3 : index
+      %m = arith.cmpi sge, %ki, %first : index
+      tv.yield %m : i1
+    }
+  return %0, %1, %2, %3, %4, %5, %6 : !q, !q, !q, !q, !q, !q, !q
 }

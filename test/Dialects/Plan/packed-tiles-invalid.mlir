@@ -22,7 +22,7 @@
 // GIVEN: error: 'plan.launch' op reads tiles that no kernel with 'plan.packed_tiles' makes
 // COPIED: error: 'plan.launch' op reads tiles that no kernel with 'plan.packed_tiles' makes
 // COPIED: note: they are result 0 of 'plan.launch' @copy
-// KIND: error: plan.packed_tiles has four numbers: of positions, sequences and rows, and whether it is causal
+// KIND: error: plan.packed_tiles has four numbers: of positions, sequences and rows, and 1 if it is causal, else 0
 
 //--- main.mlir
 !q = memref<1x2x300x64xbf16>

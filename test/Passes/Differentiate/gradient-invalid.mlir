@@ -232,6 +232,74 @@ func.func @two_attentions(%q: !q, %k: !q) -> (!q, !q, !q) {
 
 // -----
 
+!q = tensor<1x2x4x8xf32>
+!l = tensor<1x2x4xf32>
+func.func @other_key(%q: !q, %k: !q) -> (!q, !q, !q) {
+  // expected-note@+1 {{the attention is here}}
+  %y, %lse = tv.attention %q, %q, %q scale(0.5) : (!q, !q, !q) -> (!q, !l)
+  // expected-error@+1 {{'tv.attention_grad' op differs from its attention in its key}}
+  %0, %1, %2 = tv.attention_grad %q, %q, %k, %q, %y, %lse scale(0.5) : (!q, !q, !q, !q, !q, !l) -> (!q, !q, !q)
+  return %0, %1, %2 : !q, !q, !q
+}
+
+// -----
+
+// Behind a barrier, and where only its log-sum-exp is known, it is the attention's as well.
+!q = tensor<1x2x4x8xf32>
+!l = tensor<1x2x4xf32>
+func.func @behind_a_barrier(%q: !q, %o: !q) -> (!q, !q, !q) {
+  // expected-note@+1 {{the attention is here}}
+  %y, %lse = tv.attention %q, %q, %q scale(0.5) : (!q, !q, !q) -> (!q, !l)
+  %b = tv.barrier none %lse : (!l) -> !l
+  // expected-error@+1 {{'tv.attention_grad' op differs from its attention in 'scale'}}
+  %0, %1, %2 = tv.attention_grad %q, %q, %q, %q, %o, %b scale(0.25) : (!q, !q, !q, !q, !q, !l) -> (!q, !q, !q)
+  return %0, %1, %2 : !q, !q, !q
+}
+
+// -----
+
+// Where its ops go nobody would look at what a function checks.
+!x = tensor<4xf32>
+func.func private @checked(%x: !x) -> (tensor<f32>, tensor<4xi32> {tv.check = "x is not whole"}) {
+  %s = tv.reduce sum %x dims [0] : (!x) -> tensor<f32>
+  %n = tv.map %x : (!x) -> tensor<4xi32> (%e: f32) {
+    %i = arith.fptosi %e : f32 to i32
+    tv.yield %i : i32
+  }
+  return %s, %n : tensor<f32>, tensor<4xi32>
+}
+func.func @of_checked(%x: !x) -> !x {
+  // expected-error@+1 {{'checked' checks result #1; 'tv.check' is of the results of the function that runs}}
+  %s, %n, %dx = tv.gradient @checked(%x) of [0] to [0] : (!x) -> (tensor<f32>, tensor<4xi32>, !x)
+  return %dx : !x
+}
+
+// -----
+
+// What a score loads may be made twice, and the mask go through a barrier.
+!q = tensor<1x2x4x8xf32>
+!l = tensor<1x2x4xf32>
+func.func @made_twice(%q: !q, %h: tensor<2x4xf16>, %m: tensor<1x1x1x1xi8>) -> !q {
+  %a = tv.cast %h : (tensor<2x4xf16>) -> tensor<2x4xf32>
+  %b = tv.cast %h : (tensor<2x4xf16>) -> tensor<2x4xf32>
+  %n = tv.barrier none %m : (tensor<1x1x1x1xi8>) -> tensor<1x1x1x1xi8>
+  %y, %lse = tv.attention %q, %q, %q scale(0.5) block_mask(%m) blocks [64, 64] : (!q, !q, !q, tensor<1x1x1x1xi8>) -> (!q, !l)
+    score_mod (%s: f32, %b0: index, %hi: index, %qi: index, %ki: index) {
+      %x = tv.load %a[%hi, %qi] : tensor<2x4xf32> -> f32
+      %z = arith.addf %s, %x : f32
+      tv.yield %z : f32
+    }
+  %0, %1, %2 = tv.attention_grad %q, %q, %q, %q, %y, %lse scale(0.5) block_mask(%n) blocks [64, 64] : (!q, !q, !q, !q, !q, !l, tensor<1x1x1x1xi8>) -> (!q, !q, !q)
+    score_mod (%s: f32, %b0: index, %hi: index, %qi: index, %ki: index) {
+      %x = tv.load %b[%hi, %qi] : tensor<2x4xf32> -> f32
+      %z = arith.addf %s, %x : f32
+      tv.yield %z : f32
+    }
+  return %0 : !q
+}
+
+// -----
+
 // The same mask made twice, and tiles of the same sequences, are the same.
 !q = tensor<1x2x4x8xf32>
 !l = tensor<1x2x4xf32>

@@ -96,14 +96,35 @@ static Reach getReach(Type type) {
   return {-half, half - 1};
 }
 
-/// What a value that depends on no position may be.
+static Reach getProduct(const Reach &a, const Reach &b) {
+  const Wide all[] = {a.low * b.low, a.low * b.high, a.high * b.low,
+                      a.high * b.high};
+  return {*llvm::min_element(all), *llvm::max_element(all)};
+}
+
+/// What a value that depends on no position may be. Batches and heads are
+/// positions, too.
 static Reach getReach(Value value) {
   const Reach all = getReach(value.getType());
+  APInt constant;
+  if (matchPattern(value, m_ConstantInt(&constant)))
+    return {constant.getSExtValue(), constant.getSExtValue()};
   Operation *op = value.getDefiningOp();
-  if (!isa_and_nonnull<arith::IndexCastOp, arith::ExtSIOp>(op))
-    return all;
-  const Reach from = getReach(op->getOperand(0));
-  return from.isIn(all) ? from : all;
+  if (!op)
+    return value.getType().isIndex() ? getPositions(ShapedType::kDynamic) : all;
+  auto of = [&](unsigned i) { return getReach(op->getOperand(i)); };
+  std::optional<Reach> reach;
+  if (isa<arith::IndexCastOp, arith::ExtSIOp>(op))
+    reach = of(0);
+  else if (isa<arith::AddIOp, arith::SubIOp>(op))
+    reach = of(0).plus(of(1), isa<arith::AddIOp>(op) ? 1 : -1);
+  else if (isa<arith::MulIOp>(op))
+    reach = getProduct(of(0), of(1));
+  else if (isa<arith::MaxSIOp>(op))
+    reach = {std::max(of(0).low, of(1).low), std::max(of(0).high, of(1).high)};
+  else if (isa<arith::MinSIOp>(op))
+    reach = {std::min(of(0).low, of(1).low), std::min(of(0).high, of(1).high)};
+  return reach && reach->isIn(all) ? *reach : all;
 }
 
 /// Whether the value depends on neither the query nor the key.
