@@ -238,8 +238,13 @@ static LogicalResult verifyForward(AttentionGradOp op) {
   for (auto [name, own, other] :
        {Operand("query", op.getQuery(), forward.getQuery()),
         Operand("key", op.getKey(), forward.getKey()),
-        Operand("value", op.getValue(), forward.getValue()),
-        Operand("block mask", op.getBlockMask(), forward.getBlockMask()),
+        Operand("value", op.getValue(), forward.getValue())})
+    // Who calls may give one tensor twice, whole and split.
+    if (!areSame(own, other) && !(isa<BlockArgument>(skipPlacing(own)) &&
+                                  isa<BlockArgument>(skipPlacing(other))))
+      return fail(Twine("differs from its attention in its ") + name);
+  for (auto [name, own, other] :
+       {Operand("block mask", op.getBlockMask(), forward.getBlockMask()),
         Operand("step", op.getStep(), forward.getStep()),
         Operand("sequences", isKnown ? begins : Value(),
                 isKnown ? itsBegins : Value()),
