@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Runtime/Checks.h"
+#include "Exec/Strided.h"
 #include "Support/DType.h"
 #include "Support/Try.h"
 
@@ -16,10 +17,7 @@ using namespace tessera;
 
 Status Checks::add(const fb::PortT &port, const LocalTensor &tensor,
                    const std::byte *memory) {
-  int64_t all = 1;
-  for (int64_t extent : tensor.globalShape)
-    all *= extent;
-  if (tensor.elements() != all)
+  if (tensor.elements() != product(tensor.globalShape))
     return Error{"'" + port.name + "' is checked, and split over devices"};
   checks.push_back({&port, tensor, memory});
   host.resize(

@@ -62,7 +62,7 @@ struct Comparison {
 
   bool isUniform(Value value) const;
   Reach getReach(const Form &form) const;
-  std::optional<Form> getForm(Value value) const;
+  std::optional<Form> getForm(Value value, int depth) const;
   /// Takes what says that the form is below zero.
   void below(const Form &form);
   void compare(arith::CmpIOp op);
@@ -102,9 +102,13 @@ static Reach getProduct(const Reach &a, const Reach &b) {
   return {*llvm::min_element(all), *llvm::max_element(all)};
 }
 
+/// Of ops, from a comparison on, that are looked at: a value that is used twice
+/// is looked at twice.
+constexpr int kDeepest = 10;
+
 /// What a value that depends on no position may be. Batches and heads are
 /// positions, too.
-static Reach getReach(Value value) {
+static Reach getReach(Value value, int depth = kDeepest) {
   const Reach all = getReach(value.getType());
   APInt constant;
   if (matchPattern(value, m_ConstantInt(&constant)))
@@ -112,19 +116,23 @@ static Reach getReach(Value value) {
   Operation *op = value.getDefiningOp();
   if (!op)
     return value.getType().isIndex() ? getPositions(ShapedType::kDynamic) : all;
-  auto of = [&](unsigned i) { return getReach(op->getOperand(i)); };
-  std::optional<Reach> reach;
-  if (isa<arith::IndexCastOp, arith::ExtSIOp>(op))
-    reach = of(0);
-  else if (isa<arith::AddIOp, arith::SubIOp>(op))
-    reach = of(0).plus(of(1), isa<arith::AddIOp>(op) ? 1 : -1);
-  else if (isa<arith::MulIOp>(op))
-    reach = getProduct(of(0), of(1));
-  else if (isa<arith::MaxSIOp>(op))
-    reach = {std::max(of(0).low, of(1).low), std::max(of(0).high, of(1).high)};
-  else if (isa<arith::MinSIOp>(op))
-    reach = {std::min(of(0).low, of(1).low), std::min(of(0).high, of(1).high)};
-  return reach && reach->isIn(all) ? *reach : all;
+  if (depth == 0)
+    return all;
+  Reach reach = all;
+  if (isa<arith::IndexCastOp, arith::ExtSIOp>(op)) {
+    reach = getReach(op->getOperand(0), depth - 1);
+  } else if (isa<arith::AddIOp, arith::SubIOp, arith::MulIOp, arith::MaxSIOp,
+                 arith::MinSIOp>(op)) {
+    const Reach a = getReach(op->getOperand(0), depth - 1),
+                b = getReach(op->getOperand(1), depth - 1);
+    reach = isa<arith::AddIOp>(op)   ? a.plus(b, 1)
+            : isa<arith::SubIOp>(op) ? a.plus(b, -1)
+            : isa<arith::MulIOp>(op) ? getProduct(a, b)
+            : isa<arith::MaxSIOp>(op)
+                ? Reach{std::max(a.low, b.low), std::max(a.high, b.high)}
+                : Reach{std::min(a.low, b.low), std::min(a.high, b.high)};
+  }
+  return reach.isIn(all) ? reach : all;
 }
 
 /// Whether the value depends on neither the query nor the key.
@@ -150,7 +158,7 @@ Reach Comparison::getReach(const Form &form) const {
 }
 
 /// None of what may wrap in its type.
-std::optional<Form> Comparison::getForm(Value value) const {
+std::optional<Form> Comparison::getForm(Value value, int depth) const {
   APInt constant;
   if (matchPattern(value, m_ConstantInt(&constant)))
     return Form{0, 0, constant.getSExtValue()};
@@ -160,13 +168,15 @@ std::optional<Form> Comparison::getForm(Value value) const {
     return Form{0, 1};
   if (isUniform(value))
     return Form{0, 0, 0, {{value, 1}}};
+  if (depth == 0)
+    return std::nullopt;
   Operation *op = value.getDefiningOp();
   std::optional<Form> form;
   if (isa<arith::IndexCastOp, arith::ExtSIOp>(op)) {
-    form = getForm(op->getOperand(0));
+    form = getForm(op->getOperand(0), depth - 1);
   } else if (isa<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op)) {
-    std::optional<Form> a = getForm(op->getOperand(0)),
-                        b = getForm(op->getOperand(1));
+    std::optional<Form> a = getForm(op->getOperand(0), depth - 1),
+                        b = getForm(op->getOperand(1), depth - 1);
     if (!a || !b)
       return std::nullopt;
     if (!isa<arith::MulIOp>(op))
@@ -208,7 +218,8 @@ void Comparison::below(const Form &form) {
 }
 
 void Comparison::compare(arith::CmpIOp op) {
-  std::optional<Form> a = getForm(op.getLhs()), b = getForm(op.getRhs());
+  std::optional<Form> a = getForm(op.getLhs(), kDeepest),
+                      b = getForm(op.getRhs(), kDeepest);
   if (!a || !b)
     return;
   const Form form = a->plus(*b, -1), one{0, 0, 1};
