@@ -76,6 +76,8 @@ def TensorView_AttentionOp : TensorView_PureOp<"attention",
     first lengths[i], none if that is below 0 and all if it is beyond its end. Those behind
     them are of no sequence, whatever stands there, as in rows of one size that are padded.
 
+    `tv.sequence_errors` says what of these data is wrong, for a `tv.check`.
+
     `tiles` of `tv.packed_tiles` say the same as the sequences that these are of, for
     kernels.
 
@@ -98,7 +100,8 @@ def TensorView_AttentionOp : TensorView_PureOp<"attention",
     keys a batch has mask_mod says: kernels do not read pages that it keeps no key of. On
     GPUs `flash` takes them for the step of a decoder, where the queries of all heads of a
     key head are at most 64, devices have as many heads and the number of pages is static;
-    `math` gathers them. There is no gradient.
+    `math` gathers them. There is no gradient. `tv.page_errors` says which sequences have
+    wrong pages.
   }];
   let arguments = (ins AnyRankedTensor:$query, AnyRankedTensor:$key,
                        AnyRankedTensor:$value,

@@ -407,3 +407,136 @@ LogicalResult CrossEntropyOp::decompose(OpBuilder &builder,
         }));
   return success();
 }
+
+//===----------------------------------------------------------------------===//
+// Errors in data
+//===----------------------------------------------------------------------===//
+
+static Value number(Body b, int64_t value) {
+  return arith::ConstantOp::create(b, b.getI32IntegerAttr(value));
+}
+
+/// As what is not in [0, end]: a number below 0 is a large unsigned one.
+static Value isBeyond(Body b, Value x, Value end) {
+  return arith::CmpIOp::create(b, arith::CmpIPredicate::ugt, x, end);
+}
+
+/// 1 where the first of these is so, else 2 where the second is, and so on.
+static Value getFirst(Body b, Args errors) {
+  Value first = number(b, 0);
+  for (size_t i = errors.size(); i-- > 0;)
+    first = arith::SelectOp::create(b, errors[i], number(b, i + 1), first);
+  return first;
+}
+
+LogicalResult SequenceErrorsOp::inferExtents(
+    ArrayRef<std::vector<layout::Extent>> operands,
+    SmallVectorImpl<std::vector<layout::Extent>> &results, std::string &) {
+  results.push_back(operands[0]);
+  return success();
+}
+
+LogicalResult SequenceErrorsOp::decompose(OpBuilder &builder,
+                                          SmallVectorImpl<Value> &results) {
+  Core core(builder, *this);
+  Value begins = getBegins();
+  const int64_t last = getGlobalShape(begins.getType())[1] - 1;
+  auto indices = RankedTensorType::get({last + 1}, builder.getI32Type());
+  Value index = IotaOp::create(builder, getLoc(), indices, 0, /*like=*/Value());
+  // What is so far from each bound; the first has itself before it, the last
+  // itself behind.
+  auto gather = [&](Value from, int64_t by) -> Value {
+    Value at = core.map(index, indices, [&](Body b, Args in) {
+      Value moved = arith::AddIOp::create(b, in[0], number(b, by));
+      moved = arith::MaxSIOp::create(b, moved, number(b, 0));
+      return Values{arith::MinSIOp::create(b, moved, number(b, last))};
+    });
+    return GatherOp::create(builder, getLoc(), core.like(begins), from, at, 1);
+  };
+  SmallVector<Value> inputs = {begins, gather(begins, -1)};
+  if (getUsed()) // behind the last sequence 0, as of any index outside
+    inputs.append({gather(begins, 1), gather(getUsed(), 0)});
+  results.push_back(core.map(inputs, core.result(), [&](Body b, Args in) {
+    Values errors = {
+        arith::CmpIOp::create(b, arith::CmpIPredicate::slt, in[0], in[1]),
+        isBeyond(b, in[0], number(b, getTokens()))};
+    if (in.size() > 2) {
+      // (It wraps only where a bound is below 0.)
+      Value place = arith::SubIOp::create(
+          b, arith::MaxSIOp::create(b, in[2], in[0]), in[0]);
+      errors.push_back(isBeyond(b, in[3], place));
+    }
+    return Values{getFirst(b, errors)};
+  }));
+  return success();
+}
+
+LogicalResult PageErrorsOp::inferExtents(
+    ArrayRef<std::vector<layout::Extent>> operands,
+    SmallVectorImpl<std::vector<layout::Extent>> &results, std::string &why) {
+  if (operands[0][0] != operands[1][0]) {
+    why = "has a table of " + layout::toString(operands[0][0]) +
+          " sequences and lengths of " + layout::toString(operands[1][0]);
+    return failure();
+  }
+  results.push_back(operands[1]);
+  return success();
+}
+
+// How often each page is needed: once, or it is an error.
+LogicalResult PageErrorsOp::decompose(OpBuilder &builder,
+                                      SmallVectorImpl<Value> &results) {
+  Core core(builder, *this);
+  Value table = getTable();
+  Type i32 = builder.getI32Type();
+  Value length = core.broadcast(getLengths(), {0}, table);
+  Value place = core.iota(1, table, i32);
+  auto isNeeded = [&](Body b, Value place, Value length) -> Value {
+    Value first = arith::MulIOp::create(b, place, number(b, getPage()));
+    return arith::CmpIOp::create(b, arith::CmpIPredicate::slt, first, length);
+  };
+  Value needed =
+      core.map({place, length, table}, core.like(table), [&](Body b, Args in) {
+        return Values{arith::SelectOp::create(b, isNeeded(b, in[0], in[1]),
+                                              in[2], number(b, -1))};
+      });
+  auto splat = [&](int64_t value, RankedTensorType type, Value like) -> Value {
+    auto scalar = RankedTensorType::get({}, i32);
+    return ConstantOp::create(
+        builder, getLoc(), type,
+        DenseElementsAttr::get(scalar, builder.getI32IntegerAttr(value)), like);
+  };
+  auto pages = RankedTensorType::get({int64_t(getPages())}, i32);
+  Value zeros = splat(0, pages, Value());
+  Value ones = splat(1, core.like(table), core.likeIfDynamic(table));
+  Value uses = ScatterOp::create(builder, getLoc(), pages, Update::Sum, zeros,
+                                 needed, ones, 0);
+  // (0 of a page that is not there.)
+  Value times =
+      GatherOp::create(builder, getLoc(), core.like(table), uses, needed, 0);
+  enum { Twice = 1, Missing }; // the worse is larger
+  Value found =
+      core.map({place, length, times}, core.like(table), [&](Body b, Args in) {
+        using Int = arith::CmpIPredicate;
+        Value one = number(b, 1);
+        Value error =
+            getFirst(b, {arith::CmpIOp::create(b, Int::sgt, in[2], one),
+                         arith::CmpIOp::create(b, Int::slt, in[2], one)});
+        return Values{arith::SelectOp::create(b, isNeeded(b, in[0], in[1]),
+                                              error, number(b, 0))};
+      });
+  Value worst = core.reduce(Combiner::Max, found, 1);
+  if (!worst)
+    return failure();
+  const int64_t room = getGlobalShape(table.getType())[1] * getPage();
+  results.push_back(
+      core.map({getLengths(), worst}, core.result(), [&](Body b, Args in) {
+        auto is = [&](int64_t error) -> Value {
+          return arith::CmpIOp::create(b, arith::CmpIPredicate::eq, in[1],
+                                       number(b, error));
+        };
+        return Values{getFirst(
+            b, {isBeyond(b, in[0], number(b, room)), is(Missing), is(Twice)})};
+      }));
+  return success();
+}

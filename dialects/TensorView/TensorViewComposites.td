@@ -130,6 +130,80 @@ def TensorView_BlockMaskOp : TensorView_PureOp<"block_mask", [Rule, Composite]> 
   let hasRegionVerifier = 1;
 }
 
+// Errors in what ragged attention reads. They have no rule: views pass the core ops that
+// they are made of.
+class TensorView_DataErrorsOp<string mnemonic>
+    : TensorView_CompositeOp<mnemonic, [InferExtents]>;
+
+def TensorView_SequenceErrorsOp : TensorView_DataErrorsOp<"sequence_errors"> {
+  let summary = "What is wrong with where packed sequences begin";
+  let description = [{
+    ```mlir
+    func.func @main(%q: !q {tv.name = "q"}, %cu: !cu {tv.name = "cu_seqlens"})
+        -> (!q {tv.name = "y"},
+            !cu {tv.name = "wrong", tv.check = "cu_seqlens fall (1) or are no tokens' (2)"}) {
+      %y, %lse = tv.attention %q, %q, %q scale(0.35) causal sequences(%cu) : (...) -> (...)
+      %wrong = tv.sequence_errors %cu tokens(300) : (!cu) -> !cu
+      return %y, %wrong : !q, !cu
+    }
+    %errors = tv.sequence_errors %cu used(%lengths) tokens(300)
+       : (tensor<1x5xi32>, tensor<1x4xi32>) -> tensor<1x5xi32>
+    ```
+    Of `sequences` [B, N + 1] and `used` [B, N] of `tv.attention`, with so many tokens in a
+    batch. The result is i32 of [B, N + 1]: of each bound 0, or the first of these that holds:
+
+    - 1: it is less than the one before it: sequences fall;
+    - 2: it is not in [0, tokens];
+    - 3: the used length of the sequence that begins there is below 0, or more than there
+      is up to where the next one begins.
+
+    N must be static.
+  }];
+  let arguments = (ins AnyRankedTensor:$begins, Optional<AnyRankedTensor>:$used,
+                       I64Attr:$tokens);
+  let assemblyFormat = [{
+    $begins (`used` `(` $used^ `)`)? `tokens` `(` $tokens `)` attr-dict `:`
+    functional-type(operands, results)
+  }];
+}
+
+def TensorView_PageErrorsOp : TensorView_DataErrorsOp<"page_errors"> {
+  let summary = "What is wrong with the pages of sequences";
+  let description = [{
+    ```mlir
+    func.func @main(%q: !q {tv.name = "q"}, %pages: !pages {tv.name = "pages"},
+                    %table: !table {tv.name = "table"}, %lengths: !each {tv.name = "lengths"})
+        -> (!q {tv.name = "y"}, !each {tv.name = "wrong", tv.check =
+              "a cache is full (1), or a page is not there (2) or needed twice (3)"}) {
+      %wrong = tv.page_errors %table lengths(%lengths) page(4) pages(16)
+         : (tensor<5x3xi32>, tensor<5xi32>) -> tensor<5xi32>
+      %y, %lse = tv.attention %q, %pages, %pages scale(0.35) pages(%table) : (...) -> (...)
+        mask_mod (...) {...} // of keys below the sequence's length
+      return %y, %wrong : !q, !each
+    }
+    ```
+    Of `pages` [B, M] of `tv.attention`, of B sequences whose positions are so many as
+    lengths [B] (i32) says, in pages of `page` positions, of which there are `pages`. A
+    sequence needs the pages that its positions are in: the first ceil(length / page) of its
+    row, all of them if it is too long for these. What stands behind them is not looked at.
+    The result is i32 of [B]: of each sequence 0, or the first of these that holds:
+
+    - 1: its length is below 0, or more than the M pages of its row have positions;
+    - 2: a page that it needs is not in [0, pages);
+    - 3: a page that it needs is needed again, by itself or by another sequence. (Of caches
+      that share pages to be read, as of a prefix, 3 is none.)
+
+    M must be static. Where sequences are split over devices, one all-reduce of [pages]
+    finds pages that several need.
+  }];
+  let arguments = (ins AnyRankedTensor:$table, AnyRankedTensor:$lengths,
+                       I64Attr:$page, I64Attr:$pages);
+  let assemblyFormat = [{
+    $table `lengths` `(` $lengths `)` `page` `(` $page `)` `pages` `(` $pages `)`
+    attr-dict `:` functional-type(operands, results)
+  }];
+}
+
 def TensorView_CrossEntropyOp : TensorView_CompositeOp<"cross_entropy",
     [Rule, Differentiable]> {
   let summary = "log-sum-exp of the logits less the label's logit, a row";

@@ -225,6 +225,60 @@ int64_t PackedTilesOp::getNumPositions() {
   return shapeOf(getResult())[1] - 8 * getNumSequences() - 4;
 }
 
+LogicalResult SequenceErrorsOp::verify() {
+  if (failed(verifyTensors(*this)) ||
+      failed(verifyBegins(*this, getBegins(), "begins")) ||
+      failed(verifyUsed(*this, getUsed(), getBegins())) ||
+      failed(verifyWords(*this, getResult(), "result")))
+    return failure();
+  if (getTokens() > INT32_MAX)
+    return emitOpError() << "has " << int64_t(getTokens())
+                         << " tokens; there must be at least 0, below 2^31";
+  const layout::Shape begins = shapeOf(getBegins()),
+                      result = shapeOf(getResult());
+  if (isDynamic(begins[1]))
+    return emitOpError() << "has begins of dynamically many sequences; their "
+                            "number must be static";
+  if (begins != result)
+    return emitOpError() << "has a result of " << extentText(result[0]) << " x "
+                         << extentText(result[1]) << "; begins are "
+                         << extentText(begins[0]) << " x " << begins[1];
+  return success();
+}
+
+LogicalResult PageErrorsOp::verify() {
+  if (failed(verifyTensors(*this)) ||
+      failed(verifyWords(*this, getTable(), "table")))
+    return failure();
+  const layout::Shape table = shapeOf(getTable());
+  for (auto [value, name] : {std::pair(Value(getLengths()), "lengths"),
+                             std::pair(Value(getResult()), "result")}) {
+    if (failed(verifyRank(*this, value, name, 1)))
+      return failure();
+    if (!elementOf(value).isSignlessInteger(32))
+      return emitOpError() << name << " has element type " << elementOf(value)
+                           << "; it must be i32";
+    if (shapeOf(value)[0] != table[0])
+      return emitOpError() << name << " is for "
+                           << extentText(shapeOf(value)[0])
+                           << " sequences; the table has "
+                           << extentText(table[0]);
+  }
+  for (auto [count, name] : {std::pair(getPage(), "positions a page"),
+                             std::pair(getPages(), "pages")})
+    if (count < 1 || count > INT32_MAX)
+      return emitOpError() << "has " << int64_t(count) << " " << name
+                           << "; there must be at least 1, below 2^31";
+  if (isDynamic(table[1]))
+    return emitOpError() << "has a table of dynamically many pages a sequence; "
+                            "their number must be static";
+  if (table[1] > int64_t(INT32_MAX / getPage()))
+    return emitOpError() << "has rows of " << table[1] << " pages of "
+                         << int64_t(getPage())
+                         << " positions; lengths are below 2^31";
+  return success();
+}
+
 template <typename Op> static LogicalResult verifyBlockMask(Op op) {
   Value mask = op.getBlockMask();
   if (!mask != !op.getBlocks())

@@ -32,10 +32,10 @@ class Reference:
                 found.append(UNKNOWN)
             elif len(own) + new > MOST:
                 found.append(FULL)
-            elif any(named.count(p) > 1 for p in pages if 0 <= p < self.pages):
-                found.append(TWICE)
             elif any(not 0 <= p < self.pages for p in pages):
                 found.append(NO_PAGE)
+            elif any(named.count(p) > 1 for p in pages):
+                found.append(TWICE)
             else:
                 found.append(0)
         return found

@@ -34,53 +34,23 @@ func.func @main(%x: !x {tv.name = "x"},
         !each {tv.name = "errors", tv.check = "a sequence has a full cache (1), a page that is not there (2) or named twice (3), or is active by another number (4)"},
         tensor<i32> {tv.name = "refused"},
         !each {tv.name = "lengths"}, !pages {tv.name = "keys"}, !pages {tv.name = "values"}) {
-  // Which pages a sequence needs; the others are -1.
-  %tokens = tv.map %active : (!each) -> !each (%is: i32) {
+  // What is wrong of each sequence with its token.
+  %held = tv.map %lengths, %active : (!each, !each) -> !each (%length: i32, %is: i32) {
     %zero = arith.constant 0 : i32
     %one = arith.constant 1 : i32
     %isone = arith.cmpi eq, %is, %one : i32
-    %r = arith.select %isone, %one, %zero : i32
+    %islength = arith.cmpi sge, %length, %zero : i32
+    %grows = arith.andi %isone, %islength : i1
+    %more = arith.addi %length, %one : i32
+    %r = arith.select %grows, %more, %length : i32
     tv.yield %r : i32
   }
-  %some = tv.add %lengths, %tokens : (!each, !each) -> !each
-  %after = tv.broadcast %some dims [0] : (!each) -> !table
-  %number = tv.iota 1 : () -> !table
-  %needs = tv.map %after, %number : (!table, !table) -> tensor<5x3xi1> (%length: i32, %n: i32) {
-    %page = arith.constant 4 : i32
-    %first = arith.muli %n, %page : i32
-    %r = arith.cmpi slt, %first, %length : i32
-    tv.yield %r : i1
-  }
-  %none = tv.constant dense<-1> : tensor<i32> : () -> !table
-  %needed = tv.where %needs, %table, %none : (tensor<5x3xi1>, !table, !table) -> !table
-
-  // How often each page is needed: once, or it is an error.
-  %zeros = tv.constant dense<0> : tensor<i32> : () -> tensor<16xi32>
-  %ones = tv.constant dense<1> : tensor<i32> : () -> !table
-  %uses = tv.scatter sum %zeros, %needed, %ones dim 0 : (tensor<16xi32>, !table, !table) -> tensor<16xi32>
-  %times = tv.gather %uses, %needed dim 0 : (tensor<16xi32>, !table) -> !table
-  %wrong = tv.map %needs, %times : (tensor<5x3xi1>, !table) -> !table (%is: i1, %count: i32) {
-    %zero = arith.constant 0 : i32
+  %found = tv.page_errors %table lengths(%held) page(4) pages(16) : (!table, !each) -> !each
+  %errors = tv.map %found, %active : (!each, !each) -> !each (%error: i32, %is: i32) {
     %one = arith.constant 1 : i32
-    %outside = arith.constant 2 : i32
-    %twice = arith.constant 3 : i32
-    %isnone = arith.cmpi eq, %count, %zero : i32
-    %ismore = arith.cmpi ugt, %count, %one : i32
-    %most = arith.select %ismore, %twice, %zero : i32
-    %found = arith.select %isnone, %outside, %most : i32
-    %r = arith.select %is, %found, %zero : i32
-    tv.yield %r : i32
-  }
-  %worst = tv.reduce max %wrong dims [1] : (!table) -> !each
-  %errors = tv.map %worst, %lengths, %active : (!each, !each, !each) -> !each (%found: i32, %length: i32, %new: i32) {
-    %rows = arith.constant 12 : i32
-    %full = arith.constant 1 : i32
     %unknown = arith.constant 4 : i32
-    %room = arith.subi %rows, %new : i32
-    %isfull = arith.cmpi ugt, %length, %room : i32
-    %known = arith.select %isfull, %full, %found : i32
-    %isunknown = arith.cmpi ugt, %new, %full : i32
-    %r = arith.select %isunknown, %unknown, %known : i32
+    %isunknown = arith.cmpi ugt, %is, %one : i32
+    %r = arith.select %isunknown, %unknown, %error : i32
     tv.yield %r : i32
   }
   %isrefused = tv.map %errors : (!each) -> !each (%error: i32) {
@@ -91,9 +61,9 @@ func.func @main(%x: !x {tv.name = "x"},
   }
   %refused = tv.reduce sum %isrefused dims [0] : (!each) -> tensor<i32>
 
-  // A sequence's new length, what it sees, which is nothing without a token, and the
-  // token's row of all pages.
-  %grows = tv.map %tokens, %errors : (!each, !each) -> !each (%new: i32, %error: i32) {
+  // A sequence's new length, what it sees and in which pages, which is nothing without a
+  // token, and the token's row of all pages.
+  %grows = tv.map %active, %errors : (!each, !each) -> !each (%new: i32, %error: i32) {
     %zero = arith.constant 0 : i32
     %isright = arith.cmpi eq, %error, %zero : i32
     %r = arith.select %isright, %new, %zero : i32
@@ -101,6 +71,16 @@ func.func @main(%x: !x {tv.name = "x"},
   }
   %next = tv.add %lengths, %grows : (!each, !each) -> !each
   %sees = tv.mul %next, %grows : (!each, !each) -> !each
+  %end = tv.broadcast %sees dims [0] : (!each) -> !table
+  %number = tv.iota 1 : () -> !table
+  %needed = tv.map %table, %end, %number : (!table, !table, !table) -> !table (%page: i32, %length: i32, %n: i32) {
+    %rows = arith.constant 4 : i32
+    %none = arith.constant -1 : i32
+    %first = arith.muli %n, %rows : i32
+    %is = arith.cmpi slt, %first, %length : i32
+    %r = arith.select %is, %page, %none : i32
+    tv.yield %r : i32
+  }
   %sequence = tv.iota 0 : () -> !each
   %row = tv.map %sequence, %lengths, %grows : (!each, !each, !each) -> !each (%b: i32, %length: i32, %new: i32) {
     %page = arith.constant 4 : i32

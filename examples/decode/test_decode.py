@@ -129,11 +129,38 @@ class Decode(unittest.TestCase):
                     expected[place] = row[number]
                 np.testing.assert_allclose(pages, expected, rtol=0, atol=TOLERANCE)
 
+    def test_lengths(self):
+        """Of no cache: nothing is written or seen, the lengths stay, others have their step.
+        Nor is a page seen that a sequence does not need."""
+        random = np.random.default_rng(2)
+        weights, inputs = start(random)
+        inputs |= {"x": random.standard_normal((SEQUENCES, 16)),
+                   "active": np.int32([1, 1, 1, 1, 0]),
+                   "lengths": np.int32([-1, 2**31 - 1, -2**31, 0, MOST + 1]),
+                   "table": np.int32([[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 0, 15], [10, 11, 12]])}
+        keys, values = (np.full_like(inputs["keys"], np.nan) for _ in range(2))
+        keys[9] = values[9] = UNWRITTEN
+        inputs |= {"keys": keys, "values": values}
+        reference = Reference(weights, SEQUENCES, PAGES)
+        y, _ = reference.step(inputs["x"], [0, 0, 0, 1, 0], inputs["table"])
+        lengths = inputs["lengths"] + np.int32([0, 0, 0, 1, 0])
+        steps = [({}, {"y": y, "errors": [FULL, FULL, FULL, 0, FULL], "refused": 4,
+                       "lengths": lengths})]
+        for ranks in 1, 2:
+            program = tessera.compile(SOURCE, mesh={"tp": ranks})
+            for _, (given,), cache, _, _ in run(program, ranks, inputs, steps):
+                for name, value in steps[0][1].items():
+                    np.testing.assert_allclose(given[name], value, rtol=0, atol=TOLERANCE,
+                                               err_msg=name)
+                for name in "keys", "values":
+                    own = np.isfinite(cache[name][0]).all(axis=(2, 3))
+                    self.assertEqual(np.argwhere(own).tolist(), [[9, r] for r in range(PAGE)])
+
     def test_memory(self):
         """Of more pages a step has but a count for each."""
         def memory(pages):
             source = SOURCE.replace("<16x4x4x8x", f"<{pages}x4x4x8x").replace(
-                "<64x4x8x", f"<{4 * pages}x4x8x").replace("<16xi32>", f"<{pages}xi32>")
+                "<64x4x8x", f"<{4 * pages}x4x8x").replace("pages(16)", f"pages({pages})")
             program = tessera.compile(source)
             return tessera.threads(2, lambda context: context.load(program).memory())[0]
 

@@ -52,25 +52,9 @@ class PackedProgram(Program):
     %r = arith.select %is, %before, %far : i32
     tv.yield %r : i32
   }
-  %positions_of = tv.reduce min %begun dims [2] : (!begun) -> !places
-  %row = tv.iota 0 : () -> !ends
-  %number = tv.iota 1 : () -> !ends
-  %wrong = tv.map %cu_seqlens, %row, %number : (!ends, !ends, !ends) -> !ends
-    (%end: i32, %b: i32, %n: i32) {
-    %zero = arith.constant 0 : i32
-    %one = arith.constant 1 : i32
-    %two = arith.constant 2 : i32
-    %last = arith.constant """ + str(self.model.length) + """ : i32
-    %m = arith.subi %n, %one : i32
-    %i = arith.index_cast %b : i32 to index
-    %j = arith.index_cast %m : i32 to index
-    %before = tv.load %cu_seqlens[%i, %j] : !ends -> i32
-    %falls = arith.cmpi slt, %end, %before : i32
-    %beyond = arith.cmpi ugt, %end, %last : i32
-    %low = arith.select %falls, %one, %zero : i32
-    %r = arith.select %beyond, %two, %low : i32
-    tv.yield %r : i32
-  }""")
+  %positions_of = tv.reduce min %begun dims [2] : (!begun) -> !places""")
+        self.add("  %wrong = tv.sequence_errors %cu_seqlens "
+                 f"tokens({self.model.length}) : (!ends) -> !ends")
 
     def place(self, positions, type):
         self.add(f"  %p = tv.gather {positions}, %positions_of dim 0 : ({type}, !places) -> !x")

@@ -58,7 +58,7 @@ def gradient_of(text):
 
 def main():
     args = random_programs.arguments(__doc__).parse_args()
-    args.without = [*args.without, "dynamic"]
+    args.without = [*args.without, "dynamic", "errors"]
     bin = os.path.join(args.build, "bin")
 
     def check(program, seed, folder):

@@ -43,6 +43,7 @@ FEATURES = {
     "load": "captured tensors, at indices that may be outside",
     "dispatch": "split rows of the buffers of experts",
     "moves": "programs that only move",
+    "errors": "errors in data of sequences and pages",
     "meshes": "views in the axis of another mesh of the same devices",
 }
 MOVES = ["constrain", "constrain", "transpose", "reshape", "slice", "concat", "pad",
@@ -606,6 +607,23 @@ class Program(Views, Windows):
                          f"({types[0]}, {types[1]})")
         return self.keep(Value(name, shape, a.element, types[0]))
 
+    def op_sequence_errors(self):
+        batch, bounds = self.extent(), self.random.randint(1, 5)
+        given = [self.indices([batch, bounds], 7)]
+        used = ""
+        if bounds > 1 and self.chance(0.5):
+            given.append(self.indices([batch, bounds - 1], 4))
+            used = given[1] and f" used({given[1].name})"
+        return None not in given and self.emit(
+            f"tv.sequence_errors {given[0].name}{used} tokens(6)", given, given[0].shape)
+
+    def op_page_errors(self):
+        batch, columns = self.extent(), self.random.randint(1, 4)
+        table, lengths = self.indices([batch, columns], 20), self.indices([batch], 3 * columns)
+        return table and lengths and self.emit(
+            f"tv.page_errors {table.name} lengths({lengths.name}) page(3) pages(20)",
+            [table, lengths], lengths.shape)
+
     def op_experts(self):
         tokens = self.pick(rank=2)
         count, width = tokens.shape
@@ -636,7 +654,8 @@ class Program(Views, Windows):
     def text(self):
         if self.made:
             return self.made
-        ops = [name for name in dir(self) if name.startswith("op_")]
+        ops = [name for name in dir(self) if name.startswith("op_")
+               and ("errors" in self.has or not name.endswith("_errors"))]
         if "moves" in self.has and self.chance(0.2):
             ops = ["op_" + name for name in MOVES]
         while not self.values:

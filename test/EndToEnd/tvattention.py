@@ -116,6 +116,26 @@ class Attention:
         words[0] = len(tiles)
         return np.pad(words, (0, size - len(words))).astype(np.int32)
 
+    def op_sequence_errors(self, text, args, out, regions, env):
+        begins, tokens = args[0].astype(np.int64), self.number(text, "tokens")
+        errors = np.where((begins < 0) | (begins > tokens), 2, 0)
+        if " used(" in text:
+            begun, place = errors[:, :-1], np.maximum(np.diff(begins), 0)
+            begun[(begun == 0) & ((args[1] < 0) | (args[1] > place))] = 3
+        errors[:, 1:][np.diff(begins) < 0] = 1
+        return errors
+
+    def op_page_errors(self, text, args, out, regions, env):
+        table, lengths = args[0], args[1].astype(np.int64)
+        page, pages = self.number(text, "page"), self.number(text, "pages")
+        needed = page * np.arange(table.shape[1]) < lengths[:, None]
+        missing = needed & ((table < 0) | (table >= pages))
+        twice = np.zeros(table.shape, bool)
+        for at in np.argwhere(needed):
+            twice[tuple(at)] = np.count_nonzero(table[needed] == table[tuple(at)]) > 1
+        errors = np.where(missing.any(1), 2, np.where(twice.any(1), 3, 0))
+        return np.where((lengths < 0) | (lengths > page * table.shape[1]), 1, errors)
+
     def op_block_mask(self, text, args, out, regions, env):
         queries, keys = self.list(text, "of")
         rows, columns = self.list(text, "blocks")

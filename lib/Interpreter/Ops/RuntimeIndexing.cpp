@@ -14,6 +14,8 @@
 #include "Interpreter/Ops/Evaluators.h"
 #include "TensorView/TensorView.h"
 
+#include <map>
+
 using namespace mlir;
 using namespace tessera;
 using namespace tessera::interp;
@@ -140,10 +142,61 @@ static LogicalResult evalCombine(OpRun &run) {
   return success();
 }
 
+static LogicalResult evalSequenceErrors(OpRun &run) {
+  auto op = cast<tv::SequenceErrorsOp>(run.op);
+  const int64_t last = run.shapeOf(0)[1] - 1, tokens = op.getTokens();
+  if (!run.isWhole(0, 1))
+    return failure();
+  run.fill(0, [&](ArrayRef<int64_t> index) {
+    const int64_t b = index[0], i = index[1];
+    auto begin = [&](int64_t at) { return run.read(0, {b, at}).whole; };
+    if (i > 0 && begin(i) < begin(i - 1))
+      return whole(1);
+    if (begin(i) < 0 || begin(i) > tokens)
+      return whole(2);
+    if (!op.getUsed() || i == last)
+      return whole(0);
+    const int64_t used = run.read(1, index).whole;
+    const int64_t end = std::max(begin(i), begin(i + 1));
+    return whole(used < 0 || begin(i) + used > end ? 3 : 0);
+  });
+  return success();
+}
+
+static LogicalResult evalPageErrors(OpRun &run) {
+  auto op = cast<tv::PageErrorsOp>(run.op);
+  const int64_t sequences = run.shapeOf(0)[0], columns = run.shapeOf(0)[1];
+  const int64_t page = op.getPage(), pages = op.getPages();
+  if (!run.isWhole(0, 0) || !run.isWhole(0, 1) || !run.isWhole(1, 0))
+    return failure();
+  auto forEachNeeded = [&](int64_t b, llvm::function_ref<void(int64_t)> visit) {
+    const int64_t length = run.read(1, b).whole;
+    for (int64_t i = 0; i < columns && i * page < length; ++i)
+      visit(run.read(0, {b, i}).whole);
+  };
+  std::map<int64_t, int64_t> uses;
+  for (int64_t b = 0; b < sequences; ++b)
+    forEachNeeded(b, [&](int64_t at) { ++uses[at]; });
+  run.fill(0, [&](ArrayRef<int64_t> index) {
+    const int64_t length = run.read(1, index).whole;
+    if (length < 0 || length > columns * page)
+      return whole(1);
+    bool isMissing = false, isTwice = false;
+    forEachNeeded(index[0], [&](int64_t at) {
+      isMissing |= at < 0 || at >= pages;
+      isTwice |= uses[at] > 1;
+    });
+    return whole(isMissing ? 2 : isTwice ? 3 : 0);
+  });
+  return success();
+}
+
 void interp::addRuntimeIndexing(EvaluatorTable &table) {
   add<tv::GatherOp>(table, evalGather);
   add<tv::ScatterOp>(table, evalScatter);
   add<tv::CumsumOp>(table, evalCumsum);
   add<tv::DispatchOp>(table, evalDispatch);
   add<tv::CombineOp>(table, evalCombine);
+  add<tv::SequenceErrorsOp>(table, evalSequenceErrors);
+  add<tv::PageErrorsOp>(table, evalPageErrors);
 }

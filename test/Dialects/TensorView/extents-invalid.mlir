@@ -60,3 +60,12 @@ func.func @no_maximum(%x: tensor<?xf32, #tv.local<#tv.view<#tv.mesh<x = 2>, [did
 func.func @too_large(%x: tensor<?x?x?xf32> {tv.dims = ["b", "b", "b"]}) attributes {tv.sizes = {b = 9223372036854775807}} {
   return
 }
+
+// -----
+
+func.func @sequences(%t: tensor<?x3xi32> {tv.dims = ["b"]}, %l: tensor<?xi32> {tv.dims = ["c"]})
+    attributes {tv.sizes = {b = 8, c = 8}} {
+  // expected-error@+1 {{'tv.page_errors' op has a table of b sequences and lengths of c}}
+  %e = tv.page_errors %t lengths(%l) page(4) pages(16) : (tensor<?x3xi32>, tensor<?xi32>) -> tensor<?xi32>
+  return
+}

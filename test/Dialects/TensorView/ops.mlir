@@ -113,6 +113,17 @@ func.func @block_mask(%q: tensor<2x4x130x16xf32>, %k: tensor<2x2x70x16xf32>, %l:
   return
 }
 
+// CHECK-LABEL: func.func @data_errors
+func.func @data_errors(%begins: tensor<2x5xi32>, %used: tensor<2x4xi32>, %table: tensor<?x3xi32>, %lengths: tensor<?xi32>) {
+  // CHECK: tv.sequence_errors %{{.*}} tokens(300) : (tensor<2x5xi32>) -> tensor<2x5xi32>
+  %0 = tv.sequence_errors %begins tokens(300) : (tensor<2x5xi32>) -> tensor<2x5xi32>
+  // CHECK: tv.sequence_errors %{{.*}} used(%{{.*}}) tokens(0) : (tensor<2x5xi32>, tensor<2x4xi32>) -> tensor<2x5xi32>
+  %1 = tv.sequence_errors %begins used(%used) tokens(0) : (tensor<2x5xi32>, tensor<2x4xi32>) -> tensor<2x5xi32>
+  // CHECK: tv.page_errors %{{.*}} lengths(%{{.*}}) page(4) pages(16) : (tensor<?x3xi32>, tensor<?xi32>) -> tensor<?xi32>
+  %2 = tv.page_errors %table lengths(%lengths) page(4) pages(16) : (tensor<?x3xi32>, tensor<?xi32>) -> tensor<?xi32>
+  return
+}
+
 // CHECK-LABEL: func.func @documents
 func.func @documents(%ids: tensor<2x130xi32>) {
   // CHECK: tv.block_mask of [130, 130] blocks [64, 64] : () -> tensor<2x1x3x3xi8> mask_mod

@@ -134,6 +134,38 @@ func.func @local(%x: tensor<?x8xf32, #tv.local<#l, of [5, 8]>>) {
   return
 }
 
+// A bound beside those next to it, each by a gather whose indices stay in the row.
+
+// CHECK-LABEL: @sequence_errors
+func.func @sequence_errors(%begins: tensor<?x5xi32>, %used: tensor<?x4xi32>) -> tensor<?x5xi32> {
+  // CHECK: %[[I:.*]] = tv.iota 0 : () -> tensor<5xi32>
+  // CHECK: %[[B:.*]] = tv.map %[[I]]
+  // CHECK: arith.maxsi
+  // CHECK: arith.minsi
+  // CHECK: %[[BEFORE:.*]] = tv.gather %arg0, %[[B]] dim 1 : (tensor<?x5xi32>, tensor<5xi32>) -> tensor<?x5xi32>
+  // CHECK: %[[NEXT:.*]] = tv.gather %arg0, %{{.*}} dim 1
+  // CHECK: %[[USED:.*]] = tv.gather %arg1, %{{.*}} dim 1
+  // CHECK: tv.map %arg0, %[[BEFORE]], %[[NEXT]], %[[USED]]
+  %0 = tv.sequence_errors %begins used(%used) tokens(7) : (tensor<?x5xi32>, tensor<?x4xi32>) -> tensor<?x5xi32>
+  return %0 : tensor<?x5xi32>
+}
+
+// How many need each page, and of each entry how many need its page.
+
+// CHECK-LABEL: @page_errors
+func.func @page_errors(%table: tensor<?x3xi32>, %lengths: tensor<?xi32>) -> tensor<?xi32> {
+  // CHECK: %[[L:.*]] = tv.broadcast %arg1 dims [0] :
+  // CHECK: %[[I:.*]] = tv.iota 1 like %arg0
+  // CHECK: %[[NEEDED:.*]] = tv.map %[[I]], %[[L]], %arg0
+  // CHECK: %[[USES:.*]] = tv.scatter sum %{{.*}}, %[[NEEDED]], %{{.*}} dim 0 : (tensor<16xi32>, tensor<?x3xi32>, tensor<?x3xi32>) -> tensor<16xi32>
+  // CHECK: %[[TIMES:.*]] = tv.gather %[[USES]], %[[NEEDED]] dim 0
+  // CHECK: %[[FOUND:.*]] = tv.map %[[I]], %[[L]], %[[TIMES]]
+  // CHECK: %[[WORST:.*]] = tv.reduce max %[[FOUND]] dims [1]
+  // CHECK: tv.map %arg1, %[[WORST]]
+  %0 = tv.page_errors %table lengths(%lengths) page(4) pages(16) : (tensor<?x3xi32>, tensor<?xi32>) -> tensor<?xi32>
+  return %0 : tensor<?xi32>
+}
+
 // The view that the source gives a result is that of what it becomes.
 
 // ALL-LABEL: @keeps_the_view
