@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Our attention with block masks and of few queries (decoding), beside FlashAttention 4
+"""Our attention with block masks, of few queries (decoding) and of pieces of prompts, beside
+FlashAttention 4
 (CuTe) and PyTorch's, on one Hopper GPU; FlashAttention 4's packages in PYTHONPATH, or it
 drops out.
 
@@ -22,6 +23,9 @@ PYTHONPATH and TESSERA_ROOT), and make their tiles in each run.
 decode: one query a sequence, in GB/s of the keys and values that it sees and as a share of
 a copy on the device, measured in the same rounds. Ours paged has the same keys and values in
 shuffled pages of 16, 64 and 128 positions; with --modules DIR lognormal has paged.mlir, too.
+
+prompts: some queries at the end of long keys, causal, in TFLOP/s of the pairs; ours by the
+kernel that cuda-schedule takes, and in shuffled pages of 64, by lengths that are data.
 Exits with 1 if results differ."""
 import argparse
 import ctypes
@@ -375,7 +379,9 @@ class OursFew:
 
     def __call__(self):
         stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
-        if not self.library.decode(self.d, self.page_rows, self.pages, self.sizes, self.tensors,
+        if self.sizes.queries > 1:
+            self.library.prompt(self.page_rows, self.pages, self.sizes, self.tensors, stream)
+        elif not self.library.decode(self.d, self.page_rows, self.pages, self.sizes, self.tensors,
                                    stream):
             raise RuntimeError("there is no kernel of these heads")
         return [self.of["o"]]
@@ -491,6 +497,58 @@ def decode(library, title, lengths, heads, key_heads, d, copy, options):
     return row.failed
 
 
+def prompts(library, title, batch, queries, keys, heads, key_heads, options):
+    from torch.nn.attention.bias import causal_lower_right
+    q, k, v = (torch.randn(batch, n, h, D, device="cuda", dtype=torch.bfloat16)
+               for n, h in ((queries, heads), (keys, key_heads), (keys, key_heads)))
+    used = ints([keys] * batch)
+    row = Row(f"{title}: {batch} of {queries} queries, {keys} keys, {heads}/{key_heads} heads",
+              options)
+    ours = OursFew(library, q, k, v, used)
+    row.add("ours", ours)
+    own_keys, pages = shuffled(k, 64, [keys] * batch)
+    paged = OursFew(library, q, own_keys, shuffled(v, 64, [keys] * batch)[0], used, pages)
+    row.add(f"{PAGED} 64", paged)
+    if cute:
+        row.add(PEER, lambda: [flash_attn_func(q, k, v, causal=True)[0]])
+        blocks_of = [x.view(-1, BLOCK, key_heads, D) for x in (k, v)]
+        table = torch.arange(batch * keys // BLOCK, device="cuda", dtype=torch.int32)
+        row.add("FA4 paged by 128", lambda: [flash_attn_varlen_func(
+            q, *blocks_of, page_table=table.view(batch, -1), seqused_k=used, causal=True)[0]])
+    mask = causal_lower_right(queries, keys)
+    for name, backend in (("flash SDPA", SDPBackend.FLASH_ATTENTION),
+                          ("cuDNN SDPA", SDPBackend.CUDNN_ATTENTION)):
+        def sdpa(backend=backend):
+            with sdpa_kernel(backend):
+                return [F.scaled_dot_product_attention(
+                    *(x.transpose(1, 2) for x in (q, k, v)), attn_mask=mask, enable_gqa=True)
+                    .transpose(1, 2)]
+        row.add(name, sdpa)
+
+    work = 4e-9 * D * batch * heads * queries * (keys - (queries - 1) / 2)
+    times = row.times()
+    peers = [call for call in row.calls if call != "ours" and PAGED not in call]
+    best = times and min(peers, key=lambda call: statistics.median(times[call]), default=None)
+    parts = []
+    for call in row.calls:
+        text = call
+        if times:
+            text += f" {work / statistics.median(times[call]):.0f}"
+            if call == "ours" and best:
+                text += f" ({ratio(times, call, best):.3f} of {best})"
+            if PAGED in call:
+                text += f" ({ratio(times, call, 'ours'):.3f} of ours)"
+        if call != "ours" and "ours" in row.results:
+            error = difference(row.results["ours"], row.results[call])
+            text += row.check(call, error <= ERROR, f" error {error:.1e}")
+        parts.append(text)
+    for own in (ours, paged):
+        if own.of["ticket"].any():
+            parts.append(row.check("ours", False, "counts of pieces"))
+    row.print(parts)
+    return row.failed
+
+
 class Copy:
     """On the device: reads and writes a GB each."""
 
@@ -520,6 +578,7 @@ def main():
     library.packed.argtypes = [ctypes.c_void_p, Sizes, ctypes.c_void_p, ctypes.c_void_p]
     library.walks.argtypes = [Sizes, Tensors, ctypes.c_void_p]
     library.walks_bytes.argtypes, library.walks_bytes.restype = [Sizes], ctypes.c_long
+    library.prompt.argtypes = [ctypes.c_int] * 2 + [Sizes, Tensors, ctypes.c_void_p]
     library.decode.argtypes = [ctypes.c_int] * 3 + [Sizes, Tensors, ctypes.c_void_p]
     torch.manual_seed(0)
     options.scratch = torch.empty(1 << 28, dtype=torch.int8, device="cuda")
@@ -531,6 +590,19 @@ def main():
             failed |= blocks(library, name, number, options)
     if wanted & {"blocks", "varlen"}:
         failed |= varlen(library, 4, SEQUENCES, PACKED, options)
+    pieces = {  # batch, queries, keys, heads, heads of keys
+        "prompt": (1, 512, 32768, 64, 8),
+        "prompt of a rank": (1, 512, 32768, 8, 1),
+        "long prompt of a rank": (1, 2048, 131072, 4, 1),
+        "prompts": (8, 512, 4096, 32, 8),
+        "draft": (1, 16, 32768, 64, 8),
+        "draft of a rank": (1, 16, 32768, 8, 1),
+        "one head": (1, 4096, 4096, 1, 1),
+    }
+    with torch.no_grad():
+        for name, sizes in pieces.items():
+            if wanted & {"prompts", name}:
+                failed |= prompts(library, name, *sizes, options)
     rows = {  # lengths, heads, heads of keys, d
         "lognormal": (lognormal(), 64, 8, 128),
         "long": ([131072], 64, 8, 128),

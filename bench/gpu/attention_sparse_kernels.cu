@@ -146,10 +146,10 @@ extern "C" long attention_workspace(int, Sizes s) {
 struct LengthsArgs {
   int const *lengths; // [batch]
   int const *pages;   // [batch, pages of a sequence]
-  int keys;
+  int keys, queries;
 };
 static void capture(LengthsArgs &args, Sizes const &s, Tensors const &t) {
-  args = {(int const *)t.table, (int const *)t.documents, s.keys};
+  args = {(int const *)t.table, (int const *)t.documents, s.keys, s.queries};
 }
 template <int D> struct Lengths : Full<D> {
   using Args = LengthsArgs;
@@ -179,6 +179,12 @@ __global__ __launch_bounds__(C::Threads, 1) void few_kernel(
     const __grid_constant__ FewMaps maps, const __grid_constant__ P p) {
   attention_few<C>(maps, p);
 }
+/// Where keys and values lie: in `pages` pages, or not.
+template <class C> static Sizes cache_of(int pages, Sizes s) {
+  if (C::Paged)
+    s.batch = pages, s.keys = C::Mods::PageRows;
+  return s;
+}
 /// `workspace` has the pieces, `ticket` what of each has arrived.
 template <int D, int Rows, class M = Lengths<D>>
 static void few(int pages, Sizes const &s, Tensors const &t,
@@ -190,12 +196,12 @@ static void few(int pages, Sizes const &s, Tensors const &t,
   fill(p.o_strides, s.heads, s.queries, D);
   p.pieces = (float *)t.workspace, p.arrived = (int *)t.ticket;
   const unsigned group = s.heads / s.key_heads;
-  Sizes cache = s;
-  if (C::Paged)
-    cache.batch = pages, cache.keys = C::PageRows;
-  const FewMaps maps = {map(t.q, D, s, false, s.queries, group),
-                        map(t.k, D, cache, true, C::BoxRows),
-                        map(t.v, D, cache, true, C::BoxRows)};
+  p.tile_queries = getGroupQueries(group, s.queries);
+  constexpr int box = kBoxRows<C::BN, M::PageRows>;
+  const Sizes cache = cache_of<C>(pages, s);
+  const FewMaps maps = {map(t.q, D, s, false, p.tile_queries, group),
+                        map(t.k, D, cache, true, box),
+                        map(t.v, D, cache, true, box)};
   const int bytes = sizeof(typename C::Shared);
   allow_shared(few_kernel<C, P>, bytes);
   few_kernel<C, P><<<multiprocessors(), C::Threads, bytes, stream>>>(maps, p);
@@ -227,9 +233,66 @@ extern "C" int decode(int d, int page_rows, int pages, Sizes s, Tensors t,
     run(pages, s, t, stream);
   return run != nullptr;
 }
+/// The last `queries` positions of a sequence are queries, each of which sees
+/// those up to its own: by a length or, Causal, of all keys.
+template <int D, int R = 0> struct Prompt : Pages<D, R> {
+  TSR_DEVICE typename Lengths<D>::Row row(LengthsArgs const &a, int64 b, int64,
+                                          int64 q) {
+    return {int(a.lengths[b] - a.queries + q + 1)};
+  }
+  TSR_DEVICE KeyRange keys(LengthsArgs const &a, int64 b, int64, int64,
+                           int64 last, int) {
+    return {0, int(a.lengths[b] - a.queries + last + 1)};
+  }
+};
+template <int D> struct CausalPrompt : Full<D> {
+  using Args = LengthsArgs;
+  static constexpr bool Causal = true;
+};
+template <int D, class M, int Blocks>
+static void whole(int pages, Sizes const &s, Tensors const &t,
+                  cudaStream_t stream) {
+  constexpr AttentionTiles tiles =
+      getForwardTiles(D, D, M::HasMask, true, 0, false);
+  using C = FwdConfig<bf16, D, M, D, tiles.rows, tiles.keys, Blocks>;
+  using P = FwdParams<LengthsArgs>;
+  P p = {};
+  fill(p, s, t);
+  fill(p.o_strides, s.heads, s.queries, D);
+  if (Blocks)
+    p.pieces = (float *)t.workspace, p.arrived = (int *)t.ticket;
+  else
+    p.ticket = (int *)t.ticket;
+  constexpr int box = kBoxRows<C::BN, M::PageRows>;
+  const Sizes cache = cache_of<C>(pages, s);
+  const FwdMaps maps = {
+      map(t.q, D, s, false, C::BM), map(t.k, D, cache, true, box),
+      map(t.v, D, cache, true, box), map(t.o, D, s, false, 64)};
+  const int bytes = sizeof(typename C::Shared);
+  allow_shared(fwd_kernel<C, P>, bytes);
+  fwd_kernel<C, P><<<multiprocessors(), C::Threads, bytes, stream>>>(maps, p);
+  CHECK(cudaGetLastError());
+}
+/// As cuda-schedule chooses.
+template <int D, class M>
+static void prompt(int pages, Sizes const &s, Tensors const &t,
+                   cudaStream_t stream) {
+  if (getGroupQueries(s.heads / s.key_heads, s.queries))
+    return few<D, 64, M>(pages, s, t, stream);
+  if (isShared({128, 128, 2}, (double)s.batch * s.heads, s.queries, s.keys,
+               M::Causal, 132))
+    return whole<D, M, 132>(pages, s, t, stream);
+  whole<D, M, 0>(pages, s, t, stream);
+}
+/// Of heads of 128: causal, or in pages by lengths.
+extern "C" void prompt(int page_rows, int pages, Sizes s, Tensors t,
+                       cudaStream_t stream) {
+  (page_rows == 64 ? prompt<128, Prompt<128, 64>>
+                   : prompt<128, CausalPrompt<128>>)(pages, s, t, stream);
+}
 /// Bytes of the pieces and, zero before and after, of what has arrived; of any.
 extern "C" void decode_workspace(long *pieces, long *arrived) {
-  using C = Few<bf16, 128, Lengths<128>, 128, 16, 132>;
+  using C = Few<bf16, 128, Lengths<128>, 128, 64, 132>;
   *pieces = 2l * C::MostPipes * C::PieceFloats * sizeof(float);
   *arrived = C::MostPipes * sizeof(int);
 }

@@ -208,13 +208,20 @@ def Schedule_AttentionAttr : AttrDef<Schedule_Dialect, "Attention"> {
     ```mlir
     #schedule.attention<rows(8) keys(64) stages(3)>
     ```
-    At most 64 rows, forward, are all queries of all heads that read one key head, as
-    in a decoder's step: blocks share the keys of all tiles alike, two pipes a block, of
+    At most 64 rows, forward, are as many queries of each head that reads one key head,
+    as in a decoder's step: blocks share the keys of all tiles alike, two pipes a block, of
     which each has so many stages, and the last to have a part of a tile joins its parts.
+
+    ```mlir
+    #schedule.attention<rows(128) keys(128) stages(2) shared(true)>
+    ```
+    Blocks share the keys of larger tiles, too, where these would leave many of them idle.
   }];
-  let parameters = (ins "int64_t":$rows, "int64_t":$keys, "int64_t":$stages);
+  let parameters = (ins "int64_t":$rows, "int64_t":$keys, "int64_t":$stages,
+                        OptionalParameter<"bool">:$shared);
   let assemblyFormat = [{
-    `<` `rows` `(` $rows `)` `keys` `(` $keys `)` `stages` `(` $stages `)` `>`
+    `<` `rows` `(` $rows `)` `keys` `(` $keys `)` `stages` `(` $stages `)`
+    (`shared` `(` $shared^ `)`)? `>`
   }];
 }
 

@@ -98,9 +98,9 @@ def TensorView_AttentionOp : TensorView_PureOp<"attention",
     entry that is no page is one of zeros, and a page may be of several batches. Pages are
     whole on every device but for their heads; the table may be split by batches. How many
     keys a batch has mask_mod says: kernels do not read pages that it keeps no key of. On
-    GPUs `flash` takes them for the step of a decoder, where the queries of all heads of a
-    key head are at most 64, devices have as many heads and the number of pages is static;
-    `math` gathers them. There is no gradient. `tv.page_errors` says which sequences have
+    GPUs `flash` reads them where they lie, for a decoder's step as for a piece of a prompt,
+    where the number of pages is static; `math` gathers them. There is no gradient.
+    `tv.page_errors` says which sequences have
     wrong pages.
   }];
   let arguments = (ins AnyRankedTensor:$query, AnyRankedTensor:$key,

@@ -1,6 +1,5 @@
 // Keys and values in pages, as of a decoder's cache: `flash` reads them where they lie, a
-// kernel for few queries (attention_few.cuh), where all devices have as many heads; `math`
-// gathers them.
+// kernel for few queries (attention_few.cuh) or that for many; `math` gathers them.
 // RUN: tessera-opt %s --split-input-file --tessera="mesh=tp=2 to=kernels target=cuda:sm_90a attention=flash" --interpret=2 | FileCheck %s %no_other_collective
 // RUN: tessera-opt %s --split-input-file --tessera="mesh=tp=4 to=kernels target=cuda:sm_90a attention=flash" --interpret=4 | FileCheck %s %no_other_collective
 // RUN: tessera-opt %s --split-input-file --tessera="mesh=tp=3 to=kernels" --interpret=3 -o /dev/null
@@ -88,4 +87,75 @@ func.func @main(%q: !q, %new: !new, %at: !at {tv.range = [-1, 60]}, %k: !kpages 
       tv.yield %y : f32 // as the lse
     }
   return %a, %next : !a, !kpages
+}
+
+// -----
+
+// Pieces of prompts: the last queries of each sequence, in tiles of one head, of which
+// blocks share the keys; a sequence may be shorter than its queries are many.
+// CHECK: plan.attention {{.*}} pages
+// RAN tp=1: nothing
+// RAN tp=2: nothing
+// RAN tp=3: nothing
+// RAN tp=4: nothing
+#m = #tv.mesh<tp = 2>
+!q = tensor<2x4x150x64xbf16, #tv.view<#m, [_, (did(tp) * _ | 2) * 2, _, _]>>
+!pages = tensor<30x2x16x64xbf16, #tv.view<#m, [_, did(tp) * _, _, _]>>
+!table = tensor<2x40xi32>
+!a = tensor<2x4x150x64xbf16>
+!lse = tensor<2x4x150xf32>
+func.func @main(%q: !q, %k: !pages, %v: !pages, %table: !table {tv.range = [-1, 31]}, %length: tensor<2xi32> {tv.range = [0, 640]}) -> (!a, !lse) {
+  %a, %lse = tv.attention %q, %k, %v scale(0.125) pages(%table) : (!q, !pages, !pages, !table) -> (!a, !lse)
+    mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
+      %n = tv.load %length[%b] : tensor<2xi32> -> i32
+      %end = arith.index_cast %n : i32 to index
+      %queries = arith.constant 150 : index
+      %d = arith.subi %ki, %qi : index
+      %rest = arith.subi %end, %queries : index
+      %in = arith.cmpi sle, %d, %rest : index
+      tv.yield %in : i1
+    }
+  return %a, %lse : !a, !lse
+}
+
+// -----
+
+// A few queries of many heads a key head: several tiles, each with all heads.
+// CHECK: plan.attention {{.*}} causal pages
+// RAN tp=1: nothing
+// RAN tp=2: nothing
+// RAN tp=4: nothing
+#m = #tv.mesh<tp = 2>
+!q = tensor<3x32x13x64xf16, #tv.view<#m, [_, (did(tp) * _ | 4) * 8, _, _]>>
+!pages = tensor<20x4x24x64xf16, #tv.view<#m, [_, did(tp) * _, _, _]>>
+!table = tensor<3x7xi32>
+!a = tensor<3x32x13x64xf16>
+!lse = tensor<3x32x13xf32>
+func.func @main(%q: !q, %k: !pages, %v: !pages, %table: !table {tv.range = [0, 20]}) -> (!a, !lse) {
+  %a, %lse = tv.attention %q, %k, %v scale(0.125) causal pages(%table) : (!q, !pages, !pages, !table) -> (!a, !lse)
+  return %a, %lse : !a, !lse
+}
+
+// -----
+
+// Many pieces of prompts, whole tiles of one head; devices have other numbers of heads.
+// CHECK: plan.attention {{.*}} pages
+// RAN tp=1: nothing
+// RAN tp=2: nothing
+// RAN tp=3: nothing
+#m = #tv.mesh<tp = 2>
+!q = tensor<24x6x70x64xbf16, #tv.view<#m, [_, (did(tp) * _ | 3) * 2, _, _]>>
+!pages = tensor<40x3x128x64xbf16, #tv.view<#m, [_, did(tp) * _, _, _]>>
+!table = tensor<24x1xi32>
+!a = tensor<24x6x70x64xbf16>
+!lse = tensor<24x6x70xf32>
+func.func @main(%q: !q, %k: !pages, %v: !pages, %table: !table {tv.range = [-1, 41]}, %length: tensor<24xi32> {tv.range = [0, 128]}) -> (!a, !lse) {
+  %a, %lse = tv.attention %q, %k, %v scale(0.125) pages(%table) : (!q, !pages, !pages, !table) -> (!a, !lse)
+    mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
+      %n = tv.load %length[%b] : tensor<24xi32> -> i32
+      %end = arith.index_cast %n : i32 to index
+      %in = arith.cmpi slt, %ki, %end : index
+      tv.yield %in : i1
+    }
+  return %a, %lse : !a, !lse
 }

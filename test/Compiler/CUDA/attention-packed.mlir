@@ -10,9 +10,9 @@
 // No spills, no serialised products.
 // CLEAN-NOT: {{warning|error}}
 
-// Two groups of 64 rows, also where three would have registers; the gradient's tiles of
-// keys are cut alike.
-// SCHEDULE: plan.attention {{.*}} causal tiles %{{.*}} {schedule.attention = #schedule.attention<rows(128) keys(128) stages(2)>}
+// Two groups of 64 rows, also where three would have registers; of two heads there are few
+// tiles, which blocks share. The gradient's tiles of keys are cut alike.
+// SCHEDULE: plan.attention {{.*}} causal tiles %{{.*}} {schedule.attention = #schedule.attention<rows(128) keys(128) stages(2) shared(true)>}
 // SCHEDULE: mask_mod (
 // SCHEDULE: arith.cmpi slt, {{.*}} {schedule.bound}
 // SCHEDULE-NOT: schedule.bound
@@ -25,6 +25,7 @@
 // CHECK: static __device__ KeyRange keys(
 // CHECK: begin = max(begin, int64(-39) + 1 * first);
 // CHECK-NEXT: return {
+// CHECK: attention_1_pieces[attention_1_Config::MostBlocks * attention_1_Config::Groups * 2 * attention_1_Config::PieceFloats];
 // CHECK: fill_outside(attention_1_Mods::packed(f.args), p.y0, {});
 // CHECK: fill_outside(attention_1_Mods::packed(f.args), p.y1, __int_as_float(0xff800000));
 // CHECK: attention_fwd<attention_1_Config>(boxed.maps, f);

@@ -3,7 +3,7 @@
 // RUN: tessera-compile %s --target=cuda:sm_90a --attention=flash --dump-dir=%t --dump-kernels=%t/programs -o %t.tsr 2>&1 | FileCheck %s --check-prefix=CLEAN --allow-empty
 // RUN: FileCheck %s < %t/kernels.cu
 // RUN: FileCheck %s --check-prefix=PLAN < %t/plan.txt
-// RUN: tessera-opt %s --tessera="to=scheduled target=cuda:sm_90a attention=flash" | sed 's/rows(4) keys/rows(128) keys/' > %t/tiles.mlir
+// RUN: tessera-opt %s --tessera="to=scheduled target=cuda:sm_90a attention=flash" | sed 's/rows(4) keys/rows(192) keys/' > %t/tiles.mlir
 // RUN: not tessera-opt %t/tiles.mlir --cuda-verify-schedule 2>&1 | FileCheck %s --check-prefix=TILES
 
 // No spills, no serialised products.
@@ -18,7 +18,7 @@
 // CHECK: f.key_heads = int(p.x1.size[1]);
 // CHECK: f.keys = 216;
 // PLAN: operand 1 in boxes of 1x1x8x64
-// TILES: error: with pages, a block takes all queries of a key head, at most 64, not 128
+// TILES: error: a block takes 128 queries, not 192
 #m = #tv.mesh<tp = 2>
 !q = tensor<5x16x1x64xbf16, #tv.view<#m, [_, (did(tp) * _ | 4) * 4, _, _]>>
 !pages = tensor<40x4x24x64xbf16, #tv.view<#m, [_, did(tp) * _, _, _]>>

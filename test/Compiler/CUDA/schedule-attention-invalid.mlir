@@ -40,8 +40,8 @@ module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
 !q = memref<2x4x64x64xbf16, strided<[16384, 4096, 64, 1]>>
 module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
   func.func private @k(%q: !q, %o: !q) attributes {plan.kernel} {
-    // expected-error @+1 {{a block takes the 64 queries of a key head, or 128 queries or 192, not 32}}
-    plan.attention %q, %q, %q to %o scale(0.125) {schedule.attention = #schedule.attention<rows(32) keys(128) stages(2)>} : !q, !q, !q to !q
+    // expected-error @+1 {{a block takes 128 queries or 192, not 96}}
+    plan.attention %q, %q, %q to %o scale(0.125) {schedule.attention = #schedule.attention<rows(96) keys(128) stages(2)>} : !q, !q, !q to !q
     return
   }
 }
@@ -65,7 +65,7 @@ module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
 !k = memref<2x1x96x64xbf16, strided<[6144, 6144, 64, 1]>>
 module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
   func.func private @k(%q: !q, %k: !k, %o: !q) attributes {plan.kernel} {
-    // expected-error @+1 {{a block with all queries of a key head takes 32, 64 or 128 keys at a time, not 80}}
+    // expected-error @+1 {{beside at most 64 rows a block takes 32, 64 or 128 keys at a time, not 80}}
     plan.attention %q, %k, %k to %o scale(0.125) {schedule.attention = #schedule.attention<rows(64) keys(80) stages(3)>} : !q, !k, !k to !q
     return
   }
@@ -86,13 +86,14 @@ module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
 
 // -----
 
-// Too many queries for that.
+// More queries than a tile has are right, part of a head's group is not.
 !q = memref<2x4x17x64xbf16, strided<[4352, 1088, 64, 1]>>
 !k = memref<2x1x96x64xbf16, strided<[6144, 6144, 64, 1]>>
 module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
   func.func private @k(%q: !q, %k: !k, %o: !q) attributes {plan.kernel} {
-    // expected-error @+1 {{a block takes 128 queries or 192, not 64}}
     plan.attention %q, %k, %k to %o scale(0.125) {schedule.attention = #schedule.attention<rows(64) keys(128) stages(3)>} : !q, !k, !k to !q
+    // expected-error @+1 {{a tile of at most 64 rows has as many of each head that reads a key head, 4 of them, not 17}}
+    plan.attention %q, %k, %k to %o scale(0.125) {schedule.attention = #schedule.attention<rows(17) keys(128) stages(3)>} : !q, !k, !k to !q
     return
   }
 }
@@ -103,7 +104,7 @@ module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
 !q = memref<2x4x64x128xbf16, strided<[32768, 8192, 128, 1]>>
 module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
   func.func private @k(%q: !q, %o: !q) attributes {plan.kernel} {
-    // expected-error @+1 {{a block takes the 64 queries of a key head, or 128 queries, not 192}}
+    // expected-error @+1 {{a block takes 128 queries, not 192}}
     plan.attention %q, %q, %q to %o scale(0.125) {schedule.attention = #schedule.attention<rows(192) keys(128) stages(2)>} : !q, !q, !q to !q
     return
   }
@@ -300,6 +301,19 @@ module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
         %2 = arith.ori %0, %1 : i1
         tv.yield %2 : i1
       }
+    return
+  }
+}
+
+// -----
+
+// What blocks share has two groups of queries.
+!q = memref<2x4x256x64xbf16, strided<[65536, 16384, 64, 1]>>
+module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
+  func.func private @k(%q: !q, %o: !q) attributes {plan.kernel} {
+    plan.attention %q, %q, %q to %o scale(0.125) {schedule.attention = #schedule.attention<rows(128) keys(128) stages(2) shared(true)>} : !q, !q, !q to !q
+    // expected-error @+1 {{a block takes 128 queries, not 192}}
+    plan.attention %q, %q, %q to %o scale(0.125) {schedule.attention = #schedule.attention<rows(192) keys(128) stages(2) shared(true)>} : !q, !q, !q to !q
     return
   }
 }

@@ -215,6 +215,18 @@ struct Lengths : Captured {
     return {0, a.lengths[b]};
   }
 };
+/// The last positions of each sequence are queries, each of which sees those up
+/// to its own.
+struct Prompt : Lengths {
+  static constexpr char const *kName = "prompt";
+  TSR_DEVICE Row row(Args const &a, int64 b, int64, int64 q) {
+    return {int(a.lengths[b] - a.queries + q + 1)};
+  }
+  TSR_DEVICE KeyRange keys(Args const &a, int64 b, int64, int64, int64 last,
+                           int) {
+    return {0, int(a.lengths[b] - a.queries + last + 1)};
+  }
+};
 /// Documents; a query of document -1 sees nothing.
 struct Documents : Captured {
   static constexpr char const *kName = "documents, empty rows";
@@ -417,6 +429,9 @@ template <class M> struct Problem {
                       blocks(s.queries, M::BlockQueries) *
                       blocks(s.keys, M::BlockKeys);
   Array<signed char> kinds{kinds_size};
+  static constexpr size_t kPieces = C::MostBlocks * C::Groups;
+  Array<float> pieces{2 * kPieces * C::PieceFloats};
+  Array<int> arrived{kPieces};
   FwdMaps maps;
   FwdParams<typename M::Args> p = {};
 
@@ -462,6 +477,7 @@ template <class M> struct Problem {
     }
     CHECK(cudaMemcpy(kinds, all.data(), all.size(), cudaMemcpyHostToDevice));
     CHECK(cudaMemset(ticket, 0, sizeof(int)));
+    CHECK(cudaMemset(arrived, 0, kPieces * sizeof(int)));
     maps = {map(q, lq, s.queries, s.heads, C::BM),
             map(k, lk, s.keys, s.key_heads, C::BN),
             map(v, lv, s.keys, s.key_heads, C::BN, DV),
@@ -473,6 +489,7 @@ template <class M> struct Problem {
     p.lse_strides[0] = (int64)s.heads * s.queries;
     p.lse_strides[1] = s.queries, p.lse_strides[2] = 1;
     p.ticket = s.ticket ? ticket.data : nullptr;
+    p.pieces = pieces, p.arrived = arrived;
     p.batch = s.batch, p.heads = s.heads, p.key_heads = s.key_heads;
     p.queries = s.queries, p.keys = s.keys;
     p.causal_shift = s.keys - s.query_step * s.queries;
@@ -520,7 +537,12 @@ template <class M> struct Problem {
                      cudaMemcpyHostToDevice));
   }
   /// Whether what blocks count with is as it was.
-  bool settled() const { return ticket.host()[0] == 0; }
+  bool settled() const {
+    for (int n : arrived.host())
+      if (n)
+        return false;
+    return ticket.host()[0] == 0;
+  }
 
   /// Kinds and documents of a Pattern.
   std::vector<signed char> agree() {

@@ -16,17 +16,26 @@
 
 namespace tessera {
 
+/// The blocks that share steps; 0: they take whole tiles.
+template <class M> constexpr int kSplitBlocks =
+#ifdef TEST_SPLIT
+    M::BlockKeys || M::HasDropout ? 0 : 132;
+#else
+    0;
+#endif
 template <class M, int D, int DV>
 constexpr AttentionTiles
     kForwardTiles = getForwardTiles(D, DV,
                                     M::HasScore || M::HasMask || M::HasDropout,
-                                    M::HasScore || !(M::Scale > 0),
+                                    M::HasScore || !(M::Scale > 0) ||
+                                        kSplitBlocks<M> || M::PageRows,
                                     M::BlockKeys,
                                     M::BoundedTanh && !M::HasMask &&
-                                        !M::HasDropout && !M::Packed);
+                                        !M::HasDropout && !M::Packed &&
+                                        !kSplitBlocks<M> && !M::PageRows);
 template <class T, int D, class M, int DV = D>
 using Fwd = FwdConfig<T, D, M, DV, kForwardTiles<M, D, DV>.rows,
-                      kForwardTiles<M, D, DV>.keys>;
+                      kForwardTiles<M, D, DV>.keys, kSplitBlocks<M>>;
 
 template <class T, int D, class M, int DV, int Rows, int Blocks>
 using Few = FewConfig<T, D, M, DV, Rows, getFewTiles(D, DV, Rows).keys,

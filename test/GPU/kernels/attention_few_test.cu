@@ -8,8 +8,9 @@
 //
 //     attention_few_test [check | small | bench]
 //
-// TEST_ROWS is how many rows the kernels have: queries, and heads of a group.
-// TEST_PAGED: keys and values are pages.
+// TEST_ROWS is how many rows a tile has at most: queries of each head of a group.
+// TEST_PAGED: keys and values are pages. TEST_WHOLE: of attention_fwd.cuh, whose
+// tiles have the queries of one head, whole or, by TEST_SPLIT, shared.
 // The modes are those of attention_test.
 //
 //===----------------------------------------------------------------------===//
@@ -17,6 +18,20 @@
 #include "attention_check.cuh"
 #include "attention_pages.cuh"
 
+/// All, none, one, whole pages, and any.
+template <class M> std::vector<int> mixedLengths(Shape const &s) {
+  std::vector<int> lengths;
+  for (unsigned b = 0; b < (unsigned)s.batch; b++)
+    lengths.push_back(b % 7 == 0   ? s.keys
+                      : b % 7 == 2 ? 0
+                      : b % 7 == 3 ? 1
+                      : b % 7 == 4 ? s.keys / 2 / std::max(M::PageRows, 1) *
+                                         M::PageRows
+                                   : (b * 2654435761u >> 8) % (s.keys + 1));
+  return lengths;
+}
+
+#ifndef TEST_WHOLE
 template <class M> using FewOf = Few<T, D, M, DV, TEST_ROWS, 132>;
 template <class M>
 __global__ __launch_bounds__(FewOf<M>::Threads, 1) void few_kernel(
@@ -25,7 +40,7 @@ __global__ __launch_bounds__(FewOf<M>::Threads, 1) void few_kernel(
   attention_few<FewOf<M>>(maps, p);
 }
 
-/// The same tensors, of at most TEST_ROWS queries of a group.
+/// The same tensors.
 template <class M> struct FewProblem : Problem<M> {
   using C = FewOf<M>;
   Array<float> pieces{(size_t)2 * C::MostPipes * C::PieceFloats};
@@ -38,12 +53,13 @@ template <class M> struct FewProblem : Problem<M> {
   explicit FewProblem(Shape const &shape) : Problem<M>(shape) {
     auto const &s = this->s;
     const unsigned group = s.heads / s.key_heads;
+    few.tile_queries = std::min<int>(TEST_ROWS / group, s.queries);
     few_maps = {
         tensor_map<T>(this->q,
                       {D, (uint64)s.queries, (uint64)s.heads, (uint64)s.batch},
                       {(uint64)this->lq.position, (uint64)this->lq.head,
                        (uint64)this->lq.batch},
-                      {64, (unsigned)s.queries, group, 1}),
+                      {64, (unsigned)few.tile_queries, group, 1}),
         this->map(this->k, this->lk, s.keys, s.key_heads, C::BN),
         this->map(this->v, this->lv, s.keys, s.key_heads, C::BN, DV)};
     auto const &p = this->p;
@@ -55,23 +71,13 @@ template <class M> struct FewProblem : Problem<M> {
     few.causal_shift = p.causal_shift;
     few.pieces = pieces, few.arrived = arrived;
     CHECK(cudaMemset(arrived, 0, C::MostPipes * sizeof(int)));
-    if constexpr (M::PageRows > 0) {
-      // All, none, one, whole pages, and any.
-      std::vector<int> lengths;
-      for (unsigned b = 0; b < (unsigned)s.batch; b++)
-        lengths.push_back(b % 7 == 0   ? s.keys
-                          : b % 7 == 2 ? 0
-                          : b % 7 == 3 ? 1
-                          : b % 7 == 4 ? s.keys / 2 / M::PageRows * M::PageRows
-                                       : (b * 2654435761u >> 8) % (s.keys + 1));
-      setLengths(lengths, true);
-    }
+    setLengths(mixedLengths<M>(s), true);
   }
   void setLengths(std::vector<int> const &lengths, bool mixed = false) {
     Problem<M>::setLengths(lengths);
     if constexpr (M::PageRows > 0) {
       cache = std::make_unique<Cache>(*this, lengths, mixed);
-      const int heads = this->s.key_heads, box = C::BoxRows;
+      const int heads = this->s.key_heads, box = kBoxRows<C::BN, M::PageRows>;
       few_maps.k = cache->map(*cache->k, cache->lk, heads, box, D);
       few_maps.v = cache->map(cache->values(), cache->lv, heads, box, DV);
       few.args.table = *cache->table;
@@ -92,10 +98,35 @@ template <class M> struct FewProblem : Problem<M> {
   }
 };
 
+#else
+/// The same tensors.
+template <class M> struct FewProblem : Problem<M> {
+  using C = typename Problem<M>::C;
+  using Cache = PagedCache<M, FewProblem>;
+  std::unique_ptr<Cache> cache;
+
+  explicit FewProblem(Shape const &shape) : Problem<M>(shape) {
+    setLengths(mixedLengths<M>(shape), true);
+  }
+  void setLengths(std::vector<int> const &lengths, bool mixed = false) {
+    Problem<M>::setLengths(lengths);
+    if constexpr (M::PageRows > 0) {
+      cache = std::make_unique<Cache>(*this, lengths, mixed);
+      const int heads = this->s.key_heads, box = kBoxRows<C::BN, M::PageRows>;
+      this->maps.k = cache->map(*cache->k, cache->lk, heads, box, D);
+      this->maps.v = cache->map(cache->values(), cache->lv, heads, box, DV);
+      this->p.args.table = *cache->table;
+    }
+  }
+};
+#endif
+
 template <class M> void check(Shape const &s) {
   checkProblem<M, FewProblem<M>>(s);
 }
 template <class M> void checkMods() {
+  check<M>({3, 8, 2, 77, 1300});
+  check<M>({2, 4, 4, 150, 150, Order::Head});
   check<M>({3, 8, 8, 1, 700});
   check<M>({7, 16, 2, 1, 2000, Order::Packed});
   check<M>({2, 4, 4, 7, 333, Order::Head});
@@ -109,11 +140,13 @@ template <int R> void checkPages() {
   check<Pages<Lengths, R>>({8, 16, 2, 1, keys(2000), Order::Packed});
   check<Pages<Lengths, R>>({5, 4, 4, 7, keys(333), Order::Head});
   check<Pages<LastKeys, R>>({9, 8, 8, 1, keys(1500), Order::Head});
+  check<Pages<Prompt, R>>({8, 8, 2, 203, keys(1500)});
 }
 void checkAll(bool small) {
   if (small) {
     check<Pages<Lengths, 16>>({5, 4, 2, 2, 1504});
     check<Pages<LastKeys, 3>>({2, 2, 1, 3, 300});
+    check<Pages<Prompt, 16>>({3, 4, 2, 37, 320});
     return;
   }
   checkPages<1>();
@@ -132,11 +165,13 @@ void checkAll(bool small) {
   if (small) {
     check<Lengths>({5, 4, 2, 2, 1500});
     check<RowFactor>({1, 2, 1, 3, 150});
+    check<Triangle>({2, 4, 2, 37, 300});
     return;
   }
   checkMods<Full>();
   checkMods<Triangle>();
   checkMods<Lengths>();
+  checkMods<Prompt>();
   checkMods<SoftCap>();
   checkMods<Window>();
   checkMods<Documents>();
@@ -174,7 +209,47 @@ template <class M> void bench(Shape const &s, std::vector<int> const &lengths) {
          title<M>(s).c_str(), keys / s.batch, rate, copy, rate / copy);
   fflush(stdout);
 }
+/// A piece of a prompt, the last `queries` of its keys.
+template <class M> void benchPrompt(Shape const &s) {
+  FewProblem<M> problem(s);
+  problem.setLengths(std::vector<int>(s.batch, s.keys));
+  const double pairs = (double)s.queries * s.keys -
+                       0.5 * s.queries * (s.queries - 1.0);
+  const double flops = 2.0 * pairs * (D + DV) * s.heads * s.batch;
+  const double few = measure(false, [&] { problem.launch(); });
+  double whole = 0;
+#ifndef TEST_WHOLE
+  if constexpr (M::PageRows == 0)
+    whole = measure(false, [&] { static_cast<Problem<M> &>(problem).launch(); });
+#endif
+  printf("bench %-60s %.0f TFLOP/s; in tiles of its own %.0f\n",
+         title<M>(s).c_str(), flops * 1e-9 / few,
+         whole ? flops * 1e-9 / whole : 0);
+  fflush(stdout);
+}
 void benchAll() {
+  if (TEST_ROWS >= 64) {
+    auto prompts = [](auto mods) {
+      using M = decltype(mods);
+      for (int queries : {16, 64, 256, 512, 2048}) {
+        benchPrompt<M>({1, 64, 8, queries, 32768});
+        benchPrompt<M>({1, 8, 1, queries, 32768});
+        benchPrompt<M>({8, 32, 8, queries, 4096});
+      }
+      benchPrompt<M>({1, 1, 1, 4096, 4096});
+      benchPrompt<M>({1, 4, 4, 4096, 4096});
+      benchPrompt<M>({1, 16, 16, 1024, 1024});
+    };
+    prompts(Prompt());
+#ifdef TEST_PAGED
+    prompts(Pages<Prompt, 16>());
+    prompts(Pages<Prompt, 128>());
+#else
+    prompts(Triangle());
+    prompts(Full());
+#endif
+    return;
+  }
   // 64 lognormal lengths, of a mean of 8027: those of the peers' figures.
   const std::vector<int> drawn = {
       951,   1123,  1217,  1401,  1630,  1779,  1834,  1938,  2048,  2274,

@@ -8,7 +8,7 @@
 //
 //     attention_test [check | small | bench | caps]
 //
-// With TEST_BLOCKS: of block masks, which have a program of their own; with
+// With TEST_SPLIT: blocks share steps. With TEST_BLOCKS: of block masks, which have a program of their own; with
 // TEST_PACKED: of packed sequences; with TEST_DROPOUT: with dropout.
 //
 // `small` holds what a sanitizer can run in seconds, `bench` times against
@@ -74,6 +74,18 @@ template <class M> void checkMods() {
 }
 
 void checkAll() {
+#ifdef TEST_SPLIT
+  // Pieces of long tiles, one and both groups of them.
+  for (int queries : {1, 64, 100, 256}) {
+    check<Full>({1, 2, 1, queries, 9000});
+    check<Triangle>({2, 1, 1, queries, 9000, Order::Head});
+    check<Window>({1, 1, 1, queries, 5000});
+    check<Documents>({1, 1, 1, queries, 5000, Order::Packed});
+  }
+  check<TanhOf<CapturedTriangle, 50, 8>>({1, 1, 1, 300, 9000});
+  check<SoftCap>({1, 1, 1, 300, 9000});
+  check<Full>({1, 1, 1, 128, 100000});
+#endif
   checkPlain<Full>();
   checkPlain<Triangle>();
   check<Triangle>({1, 2, 2, 500, 0}); // no keys at all

@@ -125,19 +125,11 @@ template <typename Op> static std::optional<std::string> whyNotDropout(Op op) {
   return std::nullopt;
 }
 
-/// Pages, which only the kernel for few queries reads.
+/// Pages.
 static std::optional<std::string> whyNotPages(tv::AttentionOp op) {
   if (!op.getPages())
     return std::nullopt;
-  auto query = cast<RankedTensorType>(op.getQuery().getType());
   auto key = cast<RankedTensorType>(op.getKey().getType());
-  if (query.isDynamicDim(1) || key.isDynamicDim(1))
-    return "with pages, all devices must have the same number of heads";
-  const int64_t queries = query.getDimSize(2), groups = key.getDimSize(1);
-  if (ShapedType::isDynamic(queries) || groups == 0 ||
-      query.getDimSize(1) / groups * queries > kMostFewRows)
-    return "with pages, a key head must have at most " +
-           std::to_string(kMostFewRows) + " queries";
   // There is no tensor map without one.
   if (key.isDynamicDim(0) || key.getDimSize(0) == 0 || key.getDimSize(2) == 0)
     return "the numbers of pages and of their positions must be known, and not "

@@ -410,7 +410,24 @@ struct ForwardForm {
 };
 } // namespace
 
-/// Tiles of queries, a block each.
+static std::string getMultiprocessors(plan::AttentionOp op) {
+  return std::to_string(plan::getTarget(op).getLimits().multiprocessors);
+}
+/// A block of keys, as one copy has it.
+static int32_t getBoxKeys(plan::AttentionOp op) {
+  const int64_t keys = getAttention(op).getKeys();
+  return op.getPages() ? std::gcd(keys, getPageRows(op)) : keys;
+}
+/// The keys of a batch, whose blocks a launch counts.
+static void addKeys(plan::AttentionOp op, DeviceFunction &function) {
+  if (op.getPages())
+    function.space.push_back(
+        {SpaceExtent::Kind::Dimension, 0, numberOf(op.getPages()), 1});
+  function.space.push_back(
+      {SpaceExtent::Kind::Dimension, 0, numberOf(op.getKey()), 2});
+}
+
+/// Tiles of a head's queries.
 static ForwardForm getQueryForm(plan::AttentionOp op,
                                 DeviceFunction &function) {
   const AttentionAttr tiles = getAttention(op);
@@ -419,40 +436,39 @@ static ForwardForm getQueryForm(plan::AttentionOp op,
   for (unsigned dim : {0, 1, 2})
     function.space.push_back(
         {SpaceExtent::Kind::Dimension, 0, numberOf(op.getResult()), dim});
+  std::string text = std::to_string(rows) + ", " + std::to_string(keys);
+  if (tiles.getShared()) {
+    addKeys(op, function);
+    function.items = rows * keys;
+    text += ", " + getMultiprocessors(op);
+  }
+  const int32_t box = getBoxKeys(op);
   return {"Fwd",
           "attention_fwd",
-          std::to_string(rows) + ", " + std::to_string(keys),
+          text,
           {{numberOf(op.getQuery()), {1, 1, rows, 64}},
-           {numberOf(op.getKey()), {1, 1, keys, 64}},
-           {numberOf(op.getValue()), {1, 1, keys, 64}},
+           {numberOf(op.getKey()), {1, 1, box, 64}},
+           {numberOf(op.getValue()), {1, 1, box, 64}},
            {numberOf(op.getResult()), {1, 1, 64, 64}}}};
 }
 
-/// All queries of a key head in a tile; blocks share the keys.
+/// Queries of all heads of a group in a tile; blocks share the keys.
 static ForwardForm getFewForm(plan::AttentionOp op, DeviceFunction &function) {
   const AttentionAttr tiles = getAttention(op);
-  const int32_t keys = tiles.getKeys();
-  const int32_t queries =
-      cast<MemRefType>(op.getQuery().getType()).getDimSize(2);
+  const int32_t keys = tiles.getKeys(), box = getBoxKeys(op);
+  const int32_t queries = getTileQueries(op);
+  const int64_t all = cast<MemRefType>(op.getQuery().getType()).getDimSize(2);
   function.threads = 128 * (kFewPipes + 1);
-  function.items = kFewPipes * kFewSteps * keys;
-  // Batches, heads and keys.
-  auto along = [&](Value tensor, unsigned dim) {
-    function.space.push_back(
-        {SpaceExtent::Kind::Dimension, 0, numberOf(tensor), dim});
-  };
-  along(op.getPages() ? op.getPages() : op.getKey(), 0);
-  along(op.getKey(), 1);
-  if (op.getPages())
-    along(op.getPages(), 1);
-  along(op.getKey(), 2);
-  const int32_t box =
-      op.getPages() ? std::gcd(int64_t(keys), getPageRows(op)) : keys;
+  function.items = kFewPipes * keys;
+  function.space = {
+      {SpaceExtent::Kind::Dimension, 0, numberOf(op.getQuery()), 0},
+      {SpaceExtent::Kind::Dimension, 0, numberOf(op.getKey()), 1},
+      {SpaceExtent::Kind::Constant, int64_t(llvm::divideCeil(all, queries))}};
+  addKeys(op, function);
   return {"Few",
           "attention_few",
           std::to_string(tiles.getRows()) + ", " + std::to_string(keys) + ", " +
-              std::to_string(tiles.getStages()) + ", " +
-              std::to_string(plan::getTarget(op).getLimits().multiprocessors),
+              std::to_string(tiles.getStages()) + ", " + getMultiprocessors(op),
           {{numberOf(op.getQuery()),
             {1, int32_t(tiles.getRows()) / queries, queries, 64}},
            {numberOf(op.getKey()), {1, 1, box, 64}},
@@ -470,7 +486,7 @@ LogicalResult cuda::writeAttention(KernelWriter &out, plan::AttentionOp op,
       cast<MemRefType>(op.getValue().getType()).getDimSize(3);
   const std::string &symbol = function.symbol,
                     parameters = out.getParametersType();
-  const bool few = isOfFew(op);
+  const bool few = isOfFew(op), shares = few || getAttention(op).getShared();
   ForwardForm form =
       few ? getFewForm(op, function) : getQueryForm(op, function);
   function.persistent = true;
@@ -496,12 +512,15 @@ LogicalResult cuda::writeAttention(KernelWriter &out, plan::AttentionOp op,
              << "::Shared) <= " << function.shared << ",\n";
   out.line() << "              \"what the launch says\");\n";
   out.line() << "// Launches of a module follow each other.\n";
-  if (few) {
+  if (shares) {
+    const std::string owners =
+        config +
+        (few ? "::MostPipes" : "::MostBlocks * " + config + "::Groups");
     out.line() << "static __device__ __align__(16) float " << symbol
-               << "_pieces[" << config << "::MostPipes * 2 * " << config
+               << "_pieces[" << owners << " * 2 * " << config
                << "::PieceFloats];\n";
-    out.line() << "static __device__ int " << symbol << "_arrived[" << config
-               << "::MostPipes];\n";
+    out.line() << "static __device__ int " << symbol << "_arrived[" << owners
+               << "];\n";
   } else {
     out.line() << "static __device__ int " << symbol << "_ticket;\n";
   }
@@ -516,7 +535,9 @@ LogicalResult cuda::writeAttention(KernelWriter &out, plan::AttentionOp op,
   out.line() << form.name << "Params<" << symbol << "_Mods::Args> f = {};\n";
   writePointer(out, "o", op.getResult());
   writePointer(out, "lse", op.getLse());
-  if (few) {
+  if (few)
+    out.line() << "f.tile_queries = " << getTileQueries(op) << ";\n";
+  if (shares) {
     out.line() << "f.pieces = " << symbol << "_pieces;\n";
     out.line() << "f.arrived = " << symbol << "_arrived;\n";
   } else {

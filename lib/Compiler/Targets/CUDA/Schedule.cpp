@@ -84,7 +84,7 @@ struct SchedulePass
       else if (auto product = dyn_cast<plan::ProductOp>(op))
         scheduleProduct(product, *limits);
       else if (isa<plan::AttentionOp, plan::AttentionGradOp>(op))
-        scheduleAttention(&op);
+        scheduleAttention(&op, *limits);
   }
 };
 

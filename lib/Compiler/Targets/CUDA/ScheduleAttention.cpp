@@ -40,30 +40,54 @@ static int64_t countSharedSums(plan::AttentionGradOp op) {
       [](StringAttr by) { return by == "query" || by == "distance"; });
 }
 
-/// For tiles of queries.
-static AttentionTiles getQueryTiles(plan::AttentionOp op) {
+/// For tiles of a head's queries.
+static AttentionTiles getQueryTiles(plan::AttentionOp op, bool shared) {
   auto [depth, ofValues] = getDepths(op);
+  // Of packed sequences and of pages, too, there are two groups.
+  const bool two = op.getTiles() || op.getPages() || shared;
   return getForwardTiles(
       depth, ofValues,
       !op.getScoreMod().empty() || !op.getMaskMod().empty() || op.getDropout(),
-      // Of packed sequences, too, there are two groups.
       !op.getScoreMod().empty() || !(op.getScale().convertToDouble() > 0) ||
-          op.getTiles(),
+          two,
       op.getBlocks() ? (*op.getBlocks())[1] : 0,
-      isBoundedTanh(op) && op.getMaskMod().empty() && !op.getDropout() &&
-          !op.getTiles());
+      isBoundedTanh(op) && op.getMaskMod().empty() && !op.getDropout() && !two);
 }
 
-std::optional<int64_t> cuda::getFewRows(plan::AttentionOp op) {
-  auto query = cast<MemRefType>(op.getQuery().getType());
-  const int64_t heads = query.getDimSize(1), queries = query.getDimSize(2);
+/// How many heads read one key head; 0: they are not known.
+static int64_t getGroup(plan::AttentionOp op) {
+  const int64_t heads = cast<MemRefType>(op.getQuery().getType()).getDimSize(1);
   const int64_t groups = cast<MemRefType>(op.getKey().getType()).getDimSize(1);
+  return ShapedType::isDynamic(heads) || ShapedType::isDynamic(groups) ||
+                 groups == 0
+             ? 0
+             : heads / groups;
+}
+
+/// The rows of tiles that have queries of all heads of a group.
+static std::optional<int64_t> getFewRows(plan::AttentionOp op) {
+  const int64_t queries =
+      cast<MemRefType>(op.getQuery().getType()).getDimSize(2);
   if (op.getBlocks() || op.getTiles() || op.getDropout() ||
-      ShapedType::isDynamic(heads) || ShapedType::isDynamic(queries) ||
-      ShapedType::isDynamic(groups) || groups == 0)
+      ShapedType::isDynamic(queries))
     return std::nullopt;
-  const int64_t rows = heads / groups * queries;
-  return rows > 0 && rows <= kMostFewRows ? std::optional(rows) : std::nullopt;
+  const int64_t group = getGroup(op);
+  const int of = getGroupQueries(group, queries);
+  return of ? std::optional(of * group) : std::nullopt;
+}
+
+static bool isShared(plan::AttentionOp op, const plan::Limits &limits) {
+  ArrayRef<int64_t> shape =
+      cast<MemRefType>(op.getQuery().getType()).getShape();
+  const int64_t keys =
+      op.getPages() ? op.getNumKeys()
+                    : cast<MemRefType>(op.getKey().getType()).getDimSize(2);
+  if (op.getBlocks() || op.getDropout() || ShapedType::isDynamicShape(shape) ||
+      ShapedType::isDynamic(keys))
+    return false;
+  return tessera::isShared(getQueryTiles(op, /*shared=*/true),
+                           double(shape[0]) * shape[1], shape[2], keys,
+                           op.getCausal(), limits.multiprocessors);
 }
 
 bool cuda::isOfClusters(plan::AttentionGradOp op) {
@@ -73,11 +97,22 @@ bool cuda::isOfClusters(plan::AttentionGradOp op) {
 bool cuda::isOfFew(plan::AttentionOp op) {
   return getAttention(op).getRows() <= kMostFewRows;
 }
+int64_t cuda::getTileQueries(plan::AttentionOp op) {
+  return getAttention(op).getRows() / getGroup(op);
+}
 
-static AttentionTiles getTiles(plan::AttentionOp op) {
+static AttentionAttr getAttr(Operation *op, AttentionTiles tiles,
+                             bool shared = false) {
+  return AttentionAttr::get(op->getContext(), tiles.rows, tiles.keys,
+                            tiles.stages, shared);
+}
+static AttentionAttr chooseTiles(plan::AttentionOp op,
+                                 const plan::Limits &limits) {
   auto [depth, ofValues] = getDepths(op);
-  std::optional<int64_t> rows = getFewRows(op);
-  return rows ? getFewTiles(depth, ofValues, *rows) : getQueryTiles(op);
+  if (std::optional<int64_t> rows = getFewRows(op))
+    return getAttr(op, getFewTiles(depth, ofValues, *rows));
+  const bool shared = isShared(op, limits);
+  return getAttr(op, getQueryTiles(op, shared), shared);
 }
 static AttentionTiles getTiles(plan::AttentionGradOp op) {
   auto [depth, ofValues] = getDepths(op);
@@ -85,6 +120,10 @@ static AttentionTiles getTiles(plan::AttentionGradOp op) {
                           !op.getMaskMod().empty() || op.getDropout() ||
                               op.getWalks(), // of steps of 64 queries
                           !op.getScoreGrad().empty(), countSharedSums(op));
+}
+static AttentionAttr chooseTiles(plan::AttentionGradOp op,
+                                 const plan::Limits &) {
+  return getAttr(op, getTiles(op));
 }
 
 /// Of a row in memory: panels of 64 columns.
@@ -314,7 +353,7 @@ static SmallVector<arith::CmpIOp> getBounds(Operation *attention) {
 // The schedule
 //===----------------------------------------------------------------------===//
 
-void cuda::scheduleAttention(Operation *attention) {
+void cuda::scheduleAttention(Operation *attention, const plan::Limits &limits) {
   SmallVector<Block *> ofScores = getScoreFunctions(attention);
   Operation *outer =
       ofScores.empty() ? nullptr : getOuterScale(*ofScores.front());
@@ -323,13 +362,10 @@ void cuda::scheduleAttention(Operation *attention) {
   for (Operation *scale : getInnerScales(attention))
     setRole(scale, RoleKind::InnerScale);
   // They depend on the factors.
-  const AttentionTiles tiles =
-      llvm::TypeSwitch<Operation *, AttentionTiles>(attention)
-          .Case<plan::AttentionOp, plan::AttentionGradOp>(
-              [](auto op) { return getTiles(op); });
   attention->setAttr(kAttentionAttr,
-                     AttentionAttr::get(attention->getContext(), tiles.rows,
-                                        tiles.keys, tiles.stages));
+                     llvm::TypeSwitch<Operation *, AttentionAttr>(attention)
+                         .Case<plan::AttentionOp, plan::AttentionGradOp>(
+                             [&](auto op) { return chooseTiles(op, limits); }));
   // Beside the gradient of the widest heads there is no room for queries' own.
   auto grad = dyn_cast<plan::AttentionGradOp>(attention);
   if (!grad || getDepths(grad).first <= 192)
@@ -356,32 +392,34 @@ static LogicalResult verifyBlocks(Op op, AttentionAttr tiles) {
 
 /// That there are kernels with such tiles.
 static LogicalResult verifyTiles(plan::AttentionOp op, AttentionAttr tiles) {
-  const std::optional<int64_t> few = getFewRows(op);
-  if (op.getPages() && (!few || tiles.getRows() != *few))
-    return op.emitError() << "with pages, a block takes all queries of a key "
-                             "head, at most "
-                          << kMostFewRows << ", not " << tiles.getRows();
-  if (few && tiles.getRows() == *few) {
-    if (!llvm::is_contained({32, 64, 128}, tiles.getKeys()))
+  const bool mayShare = !op.getBlocks() && !op.getDropout();
+  if (tiles.getShared() && !mayShare)
+    return op.emitError() << "blocks share no tiles of an attention with "
+                          << (op.getBlocks() ? "a block mask" : "dropout");
+  if (tiles.getRows() <= kMostFewRows && mayShare && !op.getTiles()) {
+    const int64_t group = getGroup(op);
+    if (group == 0 || tiles.getRows() < 1 || tiles.getRows() % group != 0)
       return op.emitError()
-             << "a block with all queries of a key head takes 32, "
-                "64 or 128 keys at a time, not "
-             << tiles.getKeys();
+             << "a tile of at most " << kMostFewRows
+             << " rows has as many of each head that reads a key head"
+             << (group ? ", " + std::to_string(group) + " of them" : "")
+             << ", not " << tiles.getRows();
+    if (!llvm::is_contained({32, 64, 128}, tiles.getKeys()))
+      return op.emitError() << "beside at most " << kMostFewRows
+                            << " rows a block takes 32, 64 or 128 keys at a "
+                               "time, not "
+                            << tiles.getKeys();
     if (tiles.getStages() < 1 || tiles.getStages() > 6)
       return op.emitError()
              << "there are 1 to 6 stages of keys and values, not "
              << tiles.getStages();
     return success();
   }
-  const bool three = getQueryTiles(op).rows == 192;
-  if (tiles.getRows() != 128 && (tiles.getRows() != 192 || !three)) {
-    InFlightDiagnostic error = op.emitError();
-    error << "a block takes ";
-    if (few)
-      error << "the " << *few << " queries of a key head, or ";
-    return error << (three ? "128 queries or 192" : "128 queries") << ", not "
-                 << tiles.getRows();
-  }
+  const bool three = getQueryTiles(op, tiles.getShared()).rows == 192;
+  if (tiles.getRows() != 128 && (tiles.getRows() != 192 || !three))
+    return op.emitError() << "a block takes "
+                          << (three ? "128 queries or 192" : "128 queries")
+                          << ", not " << tiles.getRows();
   if (!llvm::is_contained({64, 80, 96, 112, 128}, tiles.getKeys()))
     return op.emitError() << "a block takes 64, 80, 96, 112 or 128 keys at a "
                              "time, not "

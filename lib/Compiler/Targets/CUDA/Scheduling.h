@@ -99,16 +99,15 @@ int64_t getSharedBytes(schedule::ProductAttr tiles);
 
 /// Tiles, and what the functions of a score have for a query or for a key: of
 /// an attention or its gradient.
-void scheduleAttention(mlir::Operation *attention);
+void scheduleAttention(mlir::Operation *attention, const plan::Limits &limits);
 /// An error unless the kernels have such tiles, a block room for them, and the
 /// roles keep what the functions mean.
 llvm::LogicalResult verifyAttention(mlir::Operation *attention,
                                     const plan::Limits &limits);
-/// All queries of the heads that read one key head, where these are so few that a
-/// tile has them (attention_few.cuh).
-std::optional<int64_t> getFewRows(plan::AttentionOp attention);
-/// Whether its schedule has such a tile.
+/// Whether a tile has queries of all heads that read one key head
+/// (attention_few.cuh), and how many of each.
 bool isOfFew(plan::AttentionOp attention);
+int64_t getTileQueries(plan::AttentionOp attention);
 /// Whether two blocks have a tile.
 bool isOfClusters(plan::AttentionGradOp attention);
 /// Of a block's shared memory.

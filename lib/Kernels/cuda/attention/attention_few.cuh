@@ -6,47 +6,33 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What attention_fwd.cuh computes, where all queries of all heads that read one
-// key head are at most 64: the step of a decoder. Then keys and values are all
-// there is to read, and each is read once: the queries of a group of heads are
-// the rows of one tile.
+// What attention_fwd.cuh computes, where its tiles would be too few to fill the
+// machine, or where keys and values are pages: a step of a decoder, a piece of
+// a prompt behind a long cache. A tile is some queries of all heads that read
+// one key head, at most 64 rows. Where these are all that there are, each key
+// and value is read once.
 //
 // A block is two pipes: a warp group that computes, and a thread that has
 // steps, blocks of keys, under way for it. While one group waits for its
 // products and exponentials, the other has the tensor cores.
 //
-// There may be fewer tiles than multiprocessors, and sequences of any lengths,
-// so pipes do not share tiles but steps: of all that there are, in the order of
-// tiles, each takes an equal part. A tile that lies in several parts is joined
-// by the pipe that is the last to have its piece (maxima, sums and unnormalised
-// results in f32), in the order of the pieces: the bits do not depend on who
-// that is. As each block knows how many steps every tile has, nothing is
-// prepared for a launch.
-//
-// Keys and values may be pages: a block of keys is copied in boxes of rows,
-// each from one page, of as few as one row: their swizzle is that of addresses.
-// A page without a key that some query sees is never read, and of one that has
-// both, values of the other rows are cleared: what lies there may be anything,
-// NaN too. Zeros come from a page that the table has wrong, as it lies outside
-// of the tensor.
+// Pipes share steps, attention_pieces.cuh; keys and values may be pages,
+// attention_paged.cuh.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef TESSERA_KERNELS_ATTENTION_FEW_CUH
 #define TESSERA_KERNELS_ATTENTION_FEW_CUH
 
-#include "attention/attention_mods.cuh"
+#include "attention/attention_paged.cuh"
+#include "attention/attention_pieces.cuh"
 #include "base/wgmma.cuh"
 
 namespace tessera {
 
-TSR_DEVICE constexpr int common_divisor(int a, int b) {
-  return b ? common_divisor(b, a % b) : a;
-}
-
-/// Type T, head dimension D, of values DV; at most Rows queries and heads of a
-/// group, BN keys a step, Stages of which a pipe has under way
-/// (attention_tiles.h), and at most Blocks blocks.
+/// Type T, head dimension D, of values DV; at most Rows rows a tile, BN keys a
+/// step, Stages of which a pipe has under way (attention_tiles.h), and at most
+/// Blocks blocks.
 template <class T_, int D_, class Mods_, int DV_, int Rows_, int BN_,
           int Stages_, int Blocks_>
 struct FewConfig {
@@ -55,15 +41,10 @@ struct FewConfig {
   static constexpr int D = D_, DV = DV_, Rows = Rows_, BN = BN_;
   static constexpr int Stages = Stages_, Pipes = 2;
   static constexpr int MostPipes = Blocks_ * Pipes;
-  /// A pipe has at least so many steps, where there are.
-  static constexpr int LeastSteps = 4;
   /// Of 64 columns; of what is beyond the last, copies make zeros.
   static constexpr int Panels = (D + 63) / 64, ValuePanels = (DV + 63) / 64;
   static constexpr int PageRows = Mods::PageRows;
   static constexpr bool Paged = PageRows > 0;
-  /// The boxes of a block of keys.
-  static constexpr int BoxRows = common_divisor(BN, PageRows);
-  static constexpr int Boxes = BN / BoxRows;
   static constexpr bool Causal = Mods::Causal;
   static constexpr bool HasMods = Mods::HasScore || Mods::HasMask;
   /// The score is scaled before it is used; else by Factor, in the exponent.
@@ -75,20 +56,17 @@ struct FewConfig {
   /// A product reads 64 rows, of which those from Rows on are anything: what
   /// lies behind them. Each row has its own result.
   static constexpr int QueryBytes = (Rows + 7) / 8 * 8 * 128;
-  /// Of a piece: results, then a row's maximum, in powers of 2, and its sum. A
-  /// multiple of 16 bytes.
-  static constexpr int PieceFloats = (Rows * (DV + 2) + 3) / 4 * 4;
+  static constexpr int PieceFloats = kPieceFloats<Rows, DV>;
   static_assert(Rows >= 1 && Rows <= 64, "at most 64 rows");
   static_assert(Mods::BlockKeys == 0, "no block mask");
   static_assert(!Mods::Packed, "batches are sequences");
   static_assert(!Mods::HasDropout, "no dropout");
 
-  struct Piece {
-    int tile;        // negative: no more
-    int begin, end;  // its blocks of keys, of which those from
-    int whole;       // on cross the diagonal or the end of the keys
-    int first, last; // the pipes that have the tile's first and last piece
+  struct Piece : TilePiece {
+    int whole; // its blocks from there on cross the diagonal or the end of the
+               // keys
   };
+  using Share = StepShare<Threads, Pipes>;
   struct Barriers {
     uint64 q_full[2], q_empty[2];
     uint64 k_full[Stages], k_empty[Stages], v_full[Stages], v_empty[Stages];
@@ -102,16 +80,15 @@ struct FewConfig {
       alignas(1024) char v[Stages][ValuePanels][BN * 128];
     } keys[Pipes];
     Barriers barriers[Pipes];
-    Piece piece[Pipes][2];          // travels with q_full
-    int tile[Pipes], offset[Pipes]; // of the first step
+    Piece piece[Pipes][2]; // travels with q_full
     int arrived[Pipes];
-    int warps[Threads / 32]; // sums of steps
+    typename Share::Starts starts;
   };
 };
 
 /// Tensors as (d, position, head, batch), 128-byte swizzle. Boxes are 64 x
-/// queries x heads of a group (q), 64 x BoxRows (k, v). Where k and v are
-/// pages, these are (d, position in the page, head, page).
+/// tile_queries x heads of a group (q), 64 x kBoxRows, or BN (k, v). Where k
+/// and v are pages, these are (d, position in the page, head, page).
 struct FewMaps {
   TensorMap q, k, v;
 };
@@ -125,19 +102,36 @@ template <class Args> struct FewParams {
   float *pieces; // [MostPipes, 2, PieceFloats], 16-byte aligned
   int *arrived;  // [MostPipes]: zero, and left zero
   int batch, heads, key_heads, queries, keys; // of this device
+  int tile_queries;                           // of each head of a group
   int causal_shift;                           // keys less queries, globally
   Args args;
 };
 
+/// Of a key head.
+template <class P> TSR_DEVICE int few_tiles(P const &p) {
+  return (p.queries + p.tile_queries - 1) / p.tile_queries;
+}
+/// A tile, by its number: those that read the same keys follow each other.
+struct FewTile {
+  int query, head, batch; // the first query; the key head
+
+  FewTile() = default;
+  template <class P> TSR_MEMBER FewTile(P const &p, int number) {
+    const int tiles = few_tiles(p);
+    query = number % tiles * p.tile_queries;
+    head = number / tiles % p.key_heads, batch = number / tiles / p.key_heads;
+  }
+};
+
 /// The blocks of keys that a tile's queries see.
 template <class C> struct FewBlocks : KeyBlocks {
-  template <class P> TSR_MEMBER FewBlocks(P const &p, int tile) {
+  template <class P> TSR_MEMBER FewBlocks(P const &p, FewTile const &tile) {
     using Mods = typename C::Mods;
-    const int group = p.heads / p.key_heads;
-    const int head = tile % p.key_heads * group;
-    const int64 batch = Mods::batch(p.args, tile / p.key_heads);
-    const int64 first = Mods::query(p.args, 0);
-    const int64 last = Mods::query(p.args, p.queries - 1);
+    const int group = p.heads / p.key_heads, head = tile.head * group;
+    const int64 batch = Mods::batch(p.args, tile.batch);
+    const int64 first = Mods::query(p.args, tile.query);
+    const int64 last =
+        Mods::query(p.args, min(tile.query + p.tile_queries, p.queries) - 1);
     KeyRange seen = {p.keys, 0};
     for (int h = head; h < head + (Mods::KeysByHead ? group : 1); h++) {
       const KeyRange own =
@@ -150,144 +144,35 @@ template <class C> struct FewBlocks : KeyBlocks {
   TSR_MEMBER int steps() const { return max(end - begin, 1); }
 };
 
-/// How the steps of all tiles are shared. By all threads of a block.
-template <class C> struct FewShare {
-  int steps = 0, pipes; // of all tiles; that have some
-
-  TSR_MEMBER int start(int pipe) const {
-    return pipe < pipes ? (int)((int64)steps * pipe / pipes) : steps;
-  }
-  /// The pipe that has a step.
-  TSR_MEMBER int owner(int step) const {
-    return (int)((((int64)step + 1) * pipes - 1) / steps);
-  }
-
-  /// Leaves where each of the block's pipes starts.
-  template <class P> TSR_MEMBER FewShare(P const &p, typename C::Shared &s) {
-    const int tiles = p.batch * p.key_heads;
-    const int each = (tiles + C::Threads - 1) / C::Threads;
-    const int first = min((int)threadIdx.x * each, tiles);
-    const int last = min(first + each, tiles);
-    int own = 0;
-    for (int tile = first; tile < last; tile++)
-      own += FewBlocks<C>(p, tile).steps();
-    // Of this and all threads before.
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    int before = own;
-#pragma unroll
-    for (int distance = 1; distance < 32; distance *= 2) {
-      const int other = __shfl_up_sync(~0u, before, distance);
-      before += lane >= distance ? other : 0;
-    }
-    if (lane == 31)
-      s.warps[warp] = before;
-    __syncthreads();
-#pragma unroll
-    for (int w = 0; w < C::Threads / 32; w++) {
-      before += w < warp ? s.warps[w] : 0;
-      steps += s.warps[w];
-    }
-    before -= own;
-    pipes = min(min((int)gridDim.x * C::Pipes, C::MostPipes),
-                max(steps / C::LeastSteps, 1));
-    for (int pipe = 0; pipe < C::Pipes; pipe++) {
-      int offset = start(blockIdx.x * C::Pipes + pipe) - before, tile = first;
-      if (offset < 0 || offset >= own)
-        continue;
-      for (;; tile++) {
-        const int of_tile = FewBlocks<C>(p, tile).steps();
-        if (offset < of_tile)
-          break;
-        offset -= of_tile;
-      }
-      s.tile[pipe] = tile, s.offset[pipe] = offset;
-    }
-    __syncthreads();
-  }
-};
-
-/// Which pages a warp copies the boxes of a tile's blocks from, a lane a box.
-/// It asks for them long before it copies.
-template <class C, class P, bool Paged = C::Paged> struct FewPages {
-  /// Boxes of a lane, and how many blocks those of a warp are.
-  static constexpr int Each = (C::Boxes + 31) / 32;
-  static constexpr int Blocks = Each * 32 / C::Boxes;
-  P const &p;
-  const KeyRange seen;
-  const int batch, begin, lane = threadIdx.x % 32;
-  int now[Each], next[Each], own[Each];
-
-  TSR_MEMBER FewPages(P const &p, KeyRange const &seen, int batch, int begin)
-      : p(p), seen(seen), batch(batch), begin(begin) {
-    ask(begin);
-  }
-  TSR_MEMBER void ask(int block) {
-#pragma unroll
-    for (int i = 0; i < Each; i++) {
-      const int key = block * C::BN + (i * 32 + lane) * C::BoxRows;
-      next[i] = -1; // outside of the tensor
-      if (key < seen.end && key + C::BoxRows > seen.begin)
-        next[i] = C::Mods::page(p.args, batch, key / C::PageRows);
-    }
-  }
-  /// Sets `own`, the pages of the lane's boxes, for a block: from `begin` on,
-  /// one after the other.
-  TSR_MEMBER void find(int block) {
-    const int at = (block - begin) % Blocks;
-    if (at == 0) {
-#pragma unroll
-      for (int i = 0; i < Each; i++)
-        now[i] = next[i];
-      ask(block + Blocks);
-    }
-#pragma unroll
-    for (int i = 0; i < Each; i++)
-      own[i] =
-          Blocks > 1 ? __shfl_sync(~0u, now[i], at * C::Boxes + lane) : now[i];
-  }
-};
-/// There are none.
-template <class C, class P> struct FewPages<C, P, false> {
-  const int batch;
-  TSR_MEMBER FewPages(P const &, KeyRange const &, int batch, int)
-      : batch(batch) {}
-  TSR_MEMBER void find(int) {}
-};
-
 /// By a thread, or by a warp where there are pages.
 template <class C, class P> struct FewProducer {
   FewMaps const &maps;
   P const &p;
   typename C::Shared &s;
-  FewShare<C> const &share;
+  typename C::Share const &share;
   const int pipe; // of the block
   typename C::Barriers &barriers = s.barriers[pipe];
   const int lane = C::Paged ? threadIdx.x % 32 : 0;
   Ring<2> q_ring;
   Ring<C::Stages> ring;
 
-  template <int Panels>
+  /// `own`: the pages that there may be.
+  template <int Panels, class O>
   TSR_MEMBER void load(TensorMap const &map, char (&to)[Panels][C::BN * 128],
-                       uint64 *full, uint64 *empty, int block, int head,
-                       FewPages<C, P> const &pages) {
+                       uint64 *full, uint64 *empty, int block,
+                       FewTile const &tile, O const &own) {
     barrier_wait(empty, ring.phase ^ 1);
     if (lane == 0)
       barrier_expect(full, sizeof to);
     if constexpr (C::Paged) {
       __syncwarp();
-#pragma unroll
-      for (int i = 0; i < pages.Each; i++)
-        if (const int row = (i * 32 + lane) * C::BoxRows; row < C::BN)
-#pragma unroll
-          for (int c = 0; c < Panels; c++)
-            tma_load(to[c] + row * 128, &map, full, c * 64,
-                     (block * C::BN + row) % C::PageRows, head, pages.own[i],
-                     kEvictFirst);
+      KeyPages<C, P, 1>::load(to, &map, full, block, tile.head, own,
+                              kEvictFirst);
     } else {
 #pragma unroll
       for (int c = 0; c < Panels; c++)
-        tma_load(to[c], &map, full, c * 64, block * C::BN, head, pages.batch,
-                 kEvictFirst);
+        tma_load(to[c], &map, full, c * 64, block * C::BN, tile.head,
+                 tile.batch, kEvictFirst);
     }
   }
   TSR_MEMBER void tell(typename C::Piece const &piece) {
@@ -297,40 +182,43 @@ template <class C, class P> struct FewProducer {
 
   TSR_MEMBER void run() {
     const int group = p.heads / p.key_heads;
-    const int number = blockIdx.x * C::Pipes + pipe;
-    const int last = share.start(number + 1);
-    int tile = s.tile[pipe], offset = s.offset[pipe];
-    for (int step = share.start(number); step < last; tile++, offset = 0) {
+    PipePieces pieces(share, blockIdx.x * C::Pipes + pipe, pipe);
+    while (pieces.more()) {
+      const FewTile tile(p, pieces.tile);
       const FewBlocks<C> blocks(p, tile);
-      const int head = tile % p.key_heads, batch = tile / p.key_heads;
-      const int begin = blocks.begin + offset;
-      const int taken = min(blocks.steps() - offset, last - step);
-      const int end = min(begin + taken, blocks.end);
-      const int first = step - offset;
-      FewPages<C, P> pages(p, blocks.seen, batch, begin);
+      const TilePiece piece = pieces.next(blocks.begin, blocks.end);
+      auto pages = [&] {
+        if constexpr (C::Paged)
+          return KeyPages<C, P, 1>(p, blocks.seen, tile.batch, piece.begin);
+        else
+          return 0;
+      }();
       if (lane == 0) {
-        tell({tile, begin, end, blocks.whole, share.owner(first),
-              share.owner(first + blocks.steps() - 1)});
+        tell({piece, blocks.whole});
         uint64 *const full = &barriers.q_full[q_ring.stage];
-        barrier_expect(full, C::Panels * group * p.queries * 128);
+        barrier_expect(full, C::Panels * group * p.tile_queries * 128);
 #pragma unroll
         for (int c = 0; c < C::Panels; c++)
-          tma_load(s.queries[pipe].q[q_ring.stage][c], &maps.q, full, c * 64, 0,
-                   head * group, batch, kEvictFirst);
+          tma_load(s.queries[pipe].q[q_ring.stage][c], &maps.q, full, c * 64,
+                   tile.query, tile.head * group, tile.batch, kEvictFirst);
         q_ring.next();
       }
-      for (int n = begin; n < end; n++, ring.next()) {
+      for (int n = piece.begin; n < piece.end; n++, ring.next()) {
         const int i = ring.stage;
-        pages.find(n);
+        const auto own = [&] {
+          if constexpr (C::Paged)
+            return pages.find(n);
+          else
+            return 0;
+        }();
         load(maps.k, s.keys[pipe].k[i], &barriers.k_full[i],
-             &barriers.k_empty[i], n, head, pages);
+             &barriers.k_empty[i], n, tile, own);
         load(maps.v, s.keys[pipe].v[i], &barriers.v_full[i],
-             &barriers.v_empty[i], n, head, pages);
+             &barriers.v_empty[i], n, tile, own);
       }
-      step += taken;
     }
     if (lane == 0) {
-      tell({-1});
+      tell({{-1}});
       barrier_arrive(&barriers.q_full[q_ring.stage]);
     }
   }
@@ -344,14 +232,14 @@ template <class C, class P> struct FewConsumer {
   const int pipe; // of the block
   typename C::Barriers &barriers = s.barriers[pipe];
   const int thread = threadIdx.x % C::Consumers, lane = threadIdx.x % 32;
-  const int group = p.heads / p.key_heads, used = group * p.queries;
+  const int group = p.heads / p.key_heads, used = group * p.tile_queries;
   Ring<2> q_ring;
   Ring<C::Stages> ring;
   typename C::Piece piece;
+  FewTile tile;
   // This thread's rows are `row` and row + 8; of one that is not there, the
-  // last one's place is taken.
+  // last one's place is taken, and of a query that is not there.
   const int row = thread / 32 * 16 + lane / 4;
-  int batch;                            // of this device
   int64 of_batch, of_head[2], query[2]; // global, as the functors get them
   typename Mods::Row rows[2];           // of the functors
   KeyRange seen;                        // where there are pages
@@ -368,9 +256,12 @@ template <class C, class P> struct FewConsumer {
   }
   /// Which of this device's heads a row is of, and which of its queries.
   TSR_MEMBER int head_of(int row) {
-    return piece.tile % p.key_heads * group + row / p.queries;
+    return tile.head * group + row / p.tile_queries;
   }
-  TSR_MEMBER int query_of(int row) { return row % p.queries; }
+  TSR_MEMBER int query_of(int row) { return tile.query + row % p.tile_queries; }
+  TSR_MEMBER bool has(int row) {
+    return row < used && query_of(row) < p.queries;
+  }
 
   TSR_MEMBER void scores() {
     barrier_wait(&barriers.k_full[ring.stage], ring.phase);
@@ -386,27 +277,15 @@ template <class C, class P> struct FewConsumer {
     wgmma_wait<0>();
     release(&barriers.k_empty[ring.stage]);
   }
-  /// Values in rows that no query sees: a probability of 0 leaves NaN.
-  TSR_MEMBER void clear(int block) {
-    const int begin = seen.begin - block * C::BN;
-    const int end = seen.end - block * C::BN;
-    if (begin <= 0 && end >= C::BN)
-      return;
-    auto *const words =
-        reinterpret_cast<uint4 *>(s.keys[pipe].v[ring.stage][0]);
-    for (int i = thread; i < C::ValuePanels * C::BN * 8; i += C::Consumers)
-      if (const int row = i / 8 % C::BN; row < begin || row >= end)
-        words[i] = make_uint4(0, 0, 0, 0);
-    fence_async();
-    named_sync(1 + pipe, C::Consumers);
-  }
+  TSR_MEMBER void sync() { named_sync(1 + pipe, C::Consumers); }
   TSR_MEMBER void values(int block) {
 #pragma unroll
     for (int i = 0; i < C::BN / 16; i++)
       convert<T>(probs[i], x + 8 * i);
     barrier_wait(&barriers.v_full[ring.stage], ring.phase);
     if constexpr (C::Paged)
-      clear(block);
+      clear_unseen<C::BN>(s.keys[pipe].v[ring.stage], seen, block,
+                          [&] { sync(); });
     const uint64 b = operand(s.keys[pipe].v[ring.stage][0], C::BN * 128);
     wgmma_fence();
 #pragma unroll
@@ -479,13 +358,13 @@ template <class C, class P> struct FewConsumer {
   }
 
   TSR_MEMBER T *result(int row) {
-    return static_cast<T *>(p.o) + batch * p.o_strides[0] +
+    return static_cast<T *>(p.o) + tile.batch * p.o_strides[0] +
            head_of(row) * p.o_strides[1] + query_of(row) * p.o_strides[2];
   }
   /// Of a maximum in powers of 2, and a sum.
   TSR_MEMBER void store_lse(int row, float top, float sum) {
     if (p.lse)
-      p.lse[batch * p.lse_strides[0] + head_of(row) * p.lse_strides[1] +
+      p.lse[tile.batch * p.lse_strides[0] + head_of(row) * p.lse_strides[1] +
             query_of(row) * p.lse_strides[2]] =
           sum == 0 ? -infinity() : (top + log2_fast(sum)) * 0.69314718f;
   }
@@ -495,10 +374,11 @@ template <class C, class P> struct FewConsumer {
 #pragma unroll
     for (int r = 0; r < 2; r++) {
       shrink[r] = sum[r] == 0 ? 0 : 1 / sum[r];
-      if (lane % 4 == 0 && row + 8 * r < used)
+      if (lane % 4 == 0 && has(row + 8 * r))
         store_lse(row + 8 * r, top[r] * c, sum[r]);
     }
-    store_rows<T, C::DV>([&](int row) { return result(row); }, used,
+    store_rows<T, C::DV>([&](int row) { return result(row); },
+                         [&](int row) { return has(row); },
                          [&](int i) { return o[i] * shrink[i / 2 % 2]; });
   }
 
@@ -508,89 +388,30 @@ template <class C, class P> struct FewConsumer {
     return p.pieces +
            (2 * (int64)pipe + (pipe == piece.first)) * C::PieceFloats;
   }
-  TSR_MEMBER void store_piece() {
-    const float c = C::Factor * 1.44269504f;
-    float *const to = piece_of(blockIdx.x * C::Pipes + pipe);
-#pragma unroll
-    for (int r = 0; r < 2; r++) {
-      const int own = row + 8 * r;
-      if (own >= used)
-        continue;
-#pragma unroll
-      for (int i = 0; i < C::DV / 2; i += 2)
-        if (i / 2 % 2 == r)
-          *reinterpret_cast<float2 *>(to + own * C::DV + fragment_column(i) +
-                                      lane % 4 * 2) =
-              make_float2(o[i], o[i + 1]);
-      if (lane % 4 == 0) {
-        float *const end = to + C::Rows * C::DV + own * 2;
-        end[0] = top[r] * c, end[1] = sum[r];
-      }
-    }
-  }
-  /// All pieces of the tile, of which each has the same rows: a warp a row, of
-  /// which a lane has four columns, or twice four.
-  TSR_MEMBER void join() {
-    constexpr int Parts = (C::DV + 127) / 128;
+  TSR_MEMBER void leave_piece() {
+    const float c = C::Factor * 1.44269504f, most[] = {top[0] * c, top[1] * c};
+    auto has = [&](int row) { return this->has(row); };
+    store_piece<C::Rows, C::DV>(piece_of(blockIdx.x * C::Pipes + pipe), o, most,
+                                sum, has);
     const int count = piece.last - piece.first + 1;
-    auto end_of = [&](int n, int row) { // a maximum and a sum
-      return *reinterpret_cast<float2 const *>(piece_of(piece.first + n) +
-                                               C::Rows * C::DV + row * 2);
-    };
-    for (int own = thread / 32; own < used; own += C::Consumers / 32) {
-      float m = -infinity();
-      for (int n = lane; n < count; n += 32)
-        m = fmaxf(m, end_of(n, own).x);
-      for (int w = 16; w; w /= 2)
-        m = fmaxf(m, __shfl_xor_sync(~0u, m, w));
-      float total = 0, to[Parts][4] = {};
-      for (int first = 0; first < count; first += 32) {
-        float factor = 0; // of the lane's piece
-        if (first + lane < count && m != -infinity()) {
-          const float2 end = end_of(first + lane, own);
-          factor = exp2_fast(end.x - m);
-          total += factor * end.y;
-        }
-        const int more = min(32, count - first);
-#pragma unroll 8
-        for (int n = 0; n < more; n++) {
-          const float f = __shfl_sync(~0u, factor, n);
-          float const *const from =
-              piece_of(piece.first + first + n) + own * C::DV;
-#pragma unroll
-          for (int part = 0; part < Parts; part++)
-            if (int column = part * 128 + lane * 4; column < C::DV) {
-              const float4 add =
-                  *reinterpret_cast<float4 const *>(from + column);
-              to[part][0] += f * add.x, to[part][1] += f * add.y;
-              to[part][2] += f * add.z, to[part][3] += f * add.w;
-            }
-        }
-      }
-      for (int w = 16; w; w /= 2)
-        total += __shfl_xor_sync(~0u, total, w);
-      const float f = total == 0 ? 0 : 1 / total;
-#pragma unroll
-      for (int part = 0; part < Parts; part++)
-        if (int column = part * 128 + lane * 4; column < C::DV)
-          *reinterpret_cast<uint2 *>(result(own) + column) =
-              make_uint2(pack<T>(to[part][0] * f, to[part][1] * f),
-                         pack<T>(to[part][2] * f, to[part][3] * f));
-      if (lane == 0)
-        store_lse(own, m, total);
-    }
+    if (is_last_piece(&p.arrived[piece.first], count, s.arrived[pipe],
+                      [&] { sync(); }))
+      join_pieces<T, C::Rows, C::DV>(
+          count, [&](int n) { return piece_of(piece.first + n); }, has,
+          [&](int row) { return result(row); },
+          [&](int row, float top, float sum) { store_lse(row, top, sum); });
   }
 
   TSR_MEMBER void run_piece() {
-    batch = piece.tile / p.key_heads;
-    of_batch = Mods::batch(p.args, batch);
+    tile = FewTile(p, piece.tile);
+    of_batch = Mods::batch(p.args, tile.batch);
     if constexpr (C::Paged)
-      seen = FewBlocks<C>(p, piece.tile).seen;
+      seen = FewBlocks<C>(p, tile).seen;
 #pragma unroll
     for (int r = 0; r < 2; r++) {
       const int own = min(row + 8 * r, used - 1);
       of_head[r] = Mods::head(p.args, head_of(own));
-      query[r] = Mods::query(p.args, query_of(own));
+      query[r] = Mods::query(p.args, min(query_of(own), p.queries - 1));
       rows[r] = Mods::row(p.args, of_batch, of_head[r], query[r]);
       top[r] = -infinity(), sum[r] = 0;
     }
@@ -610,21 +431,10 @@ template <class C, class P> struct FewConsumer {
 #pragma unroll
     for (int r = 0; r < 2; r++)
       sum[r] = quad_sum(sum[r]);
-    if (piece.first == piece.last)
-      return store_whole();
-    store_piece();
-    fence_release();
-    named_sync(1 + pipe, C::Consumers);
-    if (thread == 0) {
-      s.arrived[pipe] = atomicAdd(&p.arrived[piece.first], 1);
-      fence_acquire();
-    }
-    named_sync(1 + pipe, C::Consumers);
-    if (s.arrived[pipe] != piece.last - piece.first)
-      return;
-    if (thread == 0)
-      p.arrived[piece.first] = 0;
-    join();
+    if (piece.is_whole())
+      store_whole();
+    else
+      leave_piece();
   }
 
   TSR_MEMBER void run() {
@@ -660,7 +470,9 @@ TSR_DEVICE void attention_few(FewMaps const &maps, P const &p) {
     }
     fence_barrier_init();
   }
-  const FewShare<C> share(p, s); // waits for all threads
+  const typename C::Share share( // waits for all threads
+      s.starts, p.batch * p.key_heads * few_tiles(p), C::MostPipes, C::Rows,
+      [&](int tile) { return FewBlocks<C>(p, FewTile(p, tile)).steps(); });
   // Told by one lane, a warp's group is the same for all.
   const int group = __shfl_sync(~0u, (int)threadIdx.x / C::Consumers, 0);
   if (group == C::Pipes) {

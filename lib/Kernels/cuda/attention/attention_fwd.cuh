@@ -12,7 +12,9 @@
 //
 // A block is one producer warp and two or three consumer warp groups, each of
 // which owns 64 query rows. Blocks are persistent: tiles of queries come by a
-// ticket, longest first. Blocks of keys go from the last to the first, so that
+// ticket, longest first, or, where these would be too few, blocks share their
+// steps (attention_pieces.cuh). Keys and values may be pages
+// (attention_paged.cuh). Blocks of keys go from the last to the first, so that
 // only the first ones look at the end of the keys and at the diagonal.
 //
 // In a warp group the scores of step i are issued just before the values of
@@ -27,15 +29,18 @@
 #define TESSERA_KERNELS_ATTENTION_FWD_CUH
 
 #include "attention/attention_dropout.cuh"
-#include "attention/attention_fwd_steps.cuh"
+#include "attention/attention_fwd_load.cuh"
+#include "attention/attention_pieces.cuh"
 #include "attention/attention_tanh.cuh"
 #include "base/wgmma.cuh"
 
 namespace tessera {
 
 /// Type T, head dimension D, of values DV; BM queries, 64 to a consumer group,
-/// and BN keys (attention_tiles.h).
-template <class T_, int D_, class Mods_, int DV_, int BM_, int BN_>
+/// and BN keys (attention_tiles.h). Blocks: at most so many share the steps of
+/// all tiles; 0: each takes whole tiles.
+template <class T_, int D_, class Mods_, int DV_, int BM_, int BN_,
+          int Blocks_ = 0>
 struct FwdConfig {
   using T = T_;
   using Mods = Mods_;
@@ -43,7 +48,9 @@ struct FwdConfig {
   /// Of 64 columns; of what is beyond the last, copies make zeros.
   static constexpr int Panels = (D + 63) / 64, ValuePanels = (DV + 63) / 64;
   static constexpr bool Causal = Mods::Causal, Sparse = Mods::BlockKeys > 0;
-  static constexpr bool Packed = Mods::Packed;
+  static constexpr bool Packed = Mods::Packed, Paged = Mods::PageRows > 0;
+  static constexpr int MostBlocks = Blocks_;
+  static constexpr bool Split = MostBlocks > 0;
   static constexpr bool HasMods = Mods::HasScore || Mods::HasMask || Sparse;
   /// The score is scaled before it is used; else by Factor, in the exponent.
   static constexpr bool Scaled = Mods::HasScore || !(Mods::Scale > 0);
@@ -63,13 +70,19 @@ struct FwdConfig {
   static constexpr bool OneLoop = Groups == 3 && Causal && !Near;
   /// Of keys and values that tiles of queries walk along together.
   static constexpr int SectionBytes = (D > 128 ? 64 : 32) << 20;
-  /// Registers of a thread: functors need some in the producer, too.
-  static constexpr int Producer = Groups == 3          ? 32
-                                  : HasMods || InPlace ? 40
-                                                       : 24;
-  static constexpr int Consumer = Groups == 3          ? 160
-                                  : HasMods || InPlace ? 232
-                                                       : 240;
+  /// Registers of a thread: functors need some in the producer, too, and pages
+  /// and steps.
+  static constexpr int Producer = Groups == 3                   ? 32
+                                  : Paged                       ? 56
+                                  : HasMods || InPlace || Split ? 40
+                                                                : 24;
+  static constexpr int Consumer = Groups == 3                   ? 160
+                                  : Paged                       ? 224
+                                  : HasMods || InPlace || Split ? 232
+                                                                : 240;
+  static_assert((Producer + Groups * Consumer) * 128 <=
+                    65536 / Threads / 8 * 8 * Threads,
+                "the registers that a block starts with");
   static_assert(D == 64 || D == 96 || D == 128 || D == 192 || D == 256,
                 "head dimension 64, 96, 128, 192 or 256");
   static_assert(DV == D || (D == 192 && DV == 128), "values as keys, or 128");
@@ -78,6 +91,14 @@ struct FwdConfig {
   static_assert(!Mods::HasDropout || !Packed,
                 "sequences do not begin at a multiple of four keys");
   static_assert(!Packed || !Sparse, "packed sequences have their own tiles");
+  static_assert(!Paged || (!Packed && !Sparse && !Mods::HasDropout),
+                "pages have neither tiles of their own nor dropout");
+  static_assert(!Split || (!Sparse && !Mods::HasDropout),
+                "what is shared has neither a block mask nor dropout");
+  static_assert(Groups == 2 || (!Split && !Paged), "two groups");
+  /// Of the pieces that a block leaves: two of each group.
+  static constexpr int PieceFloats = kPieceFloats<64, DV>;
+  using Share = StepShare<Threads, 1>;
 
   struct Shared {
     alignas(1024) char q[Panels][BM * 128];
@@ -90,13 +111,11 @@ struct FwdConfig {
     bool empty;       // Sparse: no query of the tile sees a key; travels, too
     int step[Stages]; // Sparse: FwdStep::packed, travels with k_full
     PackedTile place; // Packed: of the tile; travels with q_full
+    TilePiece piece;  // Split: of the tile; travels, too
+    TilePiece own[Groups * 4]; // Split: of a warp's tile, for want of registers
+    int arrived[Groups];
+    typename Share::Starts starts;
   };
-};
-
-/// Tensors as (d, position, head, batch), 128-byte swizzle. Boxes are 64 x BM
-/// (q), 64 x BN (k, v), 64 x 64 (o). A map without elements may be anything.
-struct FwdMaps {
-  TensorMap q, k, v, o;
 };
 
 /// Strides are those of batch, head and query, in elements; a row of o is
@@ -106,140 +125,13 @@ template <class Args> struct FwdParams {
   float *lse; // or null
   int64 o_strides[3], lse_strides[3];
   int *ticket; // zero, and left zero; or null: every gridDim.x-th tile
+  // Split: [MostBlocks, Groups, 2, PieceFloats], 16-byte aligned; [MostBlocks,
+  // Groups]: zero, and left zero.
+  float *pieces;
+  int *arrived;
   int batch, heads, key_heads, queries, keys; // of this device
   int causal_shift;                           // keys less queries, globally
   Args args;
-};
-
-template <class C, class P> struct FwdProducer {
-  FwdMaps const &maps;
-  P const &p;
-  typename C::Shared &s;
-  Ring<C::Stages> k_ring, v_ring;
-
-  template <int Panels>
-  TSR_MEMBER void load(TensorMap const &map, char (&to)[Panels][C::BN * 128],
-                       uint64 *full, uint64 *empty, int phase, int block,
-                       int head, FwdTile<C> const &t) {
-    barrier_wait(empty, phase ^ 1);
-    barrier_expect(full, sizeof to);
-#pragma unroll
-    for (int c = 0; c < Panels; c++)
-      load_box<C>(to[c], &map, full, c * 64, block * C::BN, head, t.batch,
-                  t.place, kEvictLast);
-  }
-  TSR_MEMBER void load_k(int block, int head, FwdTile<C> const &t) {
-    const int i = k_ring.stage;
-    load(maps.k, s.k[i], &s.k_full[i], &s.k_empty[i], k_ring.phase, block, head,
-         t);
-    k_ring.next();
-  }
-  TSR_MEMBER void load_v(int block, int head, FwdTile<C> const &t) {
-    const int i = v_ring.stage;
-    load(maps.v, s.v[i], &s.v_full[i], &s.v_empty[i], v_ring.phase, block, head,
-         t);
-    v_ring.next();
-  }
-
-  /// There is no tile more, or never was one.
-  TSR_MEMBER void tell_end(int phase) {
-    barrier_wait(&s.q_empty, phase ^ 1);
-    s.tile = -1;
-    barrier_arrive(&s.q_full);
-  }
-
-  TSR_MEMBER void run() {
-    const int tiles = fwd_tiles<C>(p) * p.heads * p.batch;
-    int id = blockIdx.x;
-    for (int phase = 0;; phase ^= 1) {
-      if (id >= tiles)
-        return tell_end(phase);
-      int next = id + gridDim.x;
-      if (p.ticket) { // a draw a tile: the last of all finds tiles - 1
-        const int drawn = atomicAdd(p.ticket, 1);
-        next = drawn + gridDim.x;
-        if (drawn == tiles - 1)
-          *p.ticket = 0;
-      }
-      const int number = fwd_tile<C>(p, id);
-      const FwdTile<C> t(p, number);
-      const FwdBlocks<C> blocks(p, t, 0, C::BM);
-      const int head = C::Mods::key_head(p.args, t.head, p.heads, p.key_heads);
-      if (blocks.begin < blocks.end)
-        load_k(blocks.end - 1, head, t);
-      barrier_wait(&s.q_empty, phase ^ 1);
-      s.tile = C::Packed ? t.head : number;
-      if (C::Packed)
-        s.place = t.place;
-      barrier_expect(&s.q_full, sizeof s.q);
-#pragma unroll
-      for (int c = 0; c < C::Panels; c++)
-        load_box<C>(s.q[c], &maps.q, &s.q_full, c * 64, t.m * C::BM, t.head,
-                    t.batch, t.place, kEvictFirst);
-      for (int n = blocks.end - 1; n >= blocks.begin; n--) {
-        if (n > blocks.begin)
-          load_k(n - 1, head, t);
-        load_v(n, head, t);
-      }
-      id = next;
-    }
-  }
-
-  /// Sparse: the same, by a whole warp.
-  TSR_MEMBER void run_sparse() {
-    const int lane = threadIdx.x % 32;
-    const int tiles = (p.queries + C::BM - 1) / C::BM * p.heads * p.batch;
-    int id = blockIdx.x, phase = 0;
-    for (; id < tiles; phase ^= 1) {
-      int next = id + gridDim.x;
-      if (p.ticket) {
-        if (lane == 0) {
-          const int drawn = atomicAdd(p.ticket, 1);
-          next = drawn + gridDim.x;
-          if (drawn == tiles - 1)
-            *p.ticket = 0;
-        }
-        next = __shfl_sync(~0u, next, 0);
-      }
-      const int number = fwd_tile<C>(p, id);
-      const FwdTile<C> t(p, number);
-      const int head = C::Mods::key_head(p.args, t.head, p.heads, p.key_heads);
-      FwdWalk<C, P> walk(p, t);
-      const bool empty = !walk.more();
-      FwdStep step = {};
-      auto load_keys = [&] {
-        step = walk.next();
-        const int i = k_ring.stage;
-        if (lane == 0) {
-          barrier_wait(&s.k_empty[i], k_ring.phase ^ 1);
-          s.step[i] = step.packed();
-          load_k(step.block, head, t);
-        }
-      };
-      if (!empty)
-        load_keys();
-      if (lane == 0) {
-        barrier_wait(&s.q_empty, phase ^ 1);
-        s.tile = number, s.empty = empty;
-        barrier_expect(&s.q_full, sizeof s.q);
-#pragma unroll
-        for (int c = 0; c < C::Panels; c++)
-          tma_load(s.q[c], &maps.q, &s.q_full, c * 64, t.m * C::BM, t.head,
-                   t.batch, kEvictFirst);
-      }
-      for (bool last = empty; !last;) {
-        const int block = step.block;
-        last = step.last;
-        if (!last)
-          load_keys();
-        if (lane == 0)
-          load_v(block, head, t);
-      }
-      id = next;
-    }
-    if (lane == 0)
-      tell_end(phase);
-  }
 };
 
 template <class C, class P> struct FwdConsumer {
@@ -254,6 +146,7 @@ template <class C, class P> struct FwdConsumer {
   int last;                   // this group's last block: then q is free
   int head, batch;            // of this device
   int begin, end;             // Packed: the sequence's positions
+  KeyRange seen;              // Paged
   typename Mods::Row rows[2]; // of the functors
   int64 number;               // of the weights that this lane draws, in a tile
   KeptOfQueries<Mods, C::BN> kept;
@@ -293,6 +186,13 @@ template <class C, class P> struct FwdConsumer {
   }
   TSR_MEMBER void wait_v() {
     barrier_wait(&s.v_full[v_ring.stage], v_ring.phase);
+  }
+  TSR_MEMBER void sync() { named_sync(5 + group, 128); }
+  /// Of a block that is about to be read.
+  TSR_MEMBER void wait_values(int block) {
+    wait_v();
+    if constexpr (C::Paged)
+      clear_unseen<C::BN>(s.v[v_ring.stage], seen, block, [&] { sync(); });
   }
 
   TSR_MEMBER void issue_scores() {
@@ -497,7 +397,7 @@ template <class C, class P> struct FwdConsumer {
     wait_k();
     take_turn();
     issue_scores();
-    wait_v();
+    wait_values(at.block + 1);
     issue_values(first);
     pass_turn();
     if (C::Sparse)
@@ -553,14 +453,70 @@ template <class C, class P> struct FwdConsumer {
         step({n, true}, first);
     for (; !C::Sparse && n >= blocks.begin; n--, first = false)
       step({n, C::OneLoop && n >= blocks.whole}, first);
-    wait_v();
+    wait_values(n + 1);
     issue_values(first);
     wgmma_wait<0>();
     release_v();
   }
 
+  /// Of row i of the group's 64, which begin at the device's row `from`.
+  TSR_MEMBER T *result(FwdTile<C> const &t, int from, int i) {
+    return static_cast<T *>(p.o) + t.batch * p.o_strides[0] +
+           t.head * p.o_strides[1] + (from + i) * p.o_strides[2];
+  }
+  /// Split: of a tile that others have a part of.
+  TSR_MEMBER void leave_piece(FwdTile<C> const &t, int from,
+                              TilePiece const &piece, bool empty) {
+    auto piece_of = [&](int block) { // a block's first piece or its last
+      return p.pieces +
+             ((int64)(block * C::Groups + group) * 2 + (block == piece.first)) *
+                 C::PieceFloats;
+    };
+    auto has = [&](int i) { return i < queries() - from; };
+    if (empty)
+#pragma unroll
+      for (int i = 0; i < C::DV / 2; i++)
+        o[i] = 0;
+    const float c = C::Factor * 1.44269504f;
+    const float most[] = {empty ? -infinity() : top[0] * c,
+                          empty ? -infinity() : top[1] * c};
+    store_piece<64, C::DV>(piece_of(blockIdx.x), o, most, sum, has);
+    const int count = piece.last - piece.first + 1;
+    if (is_last_piece(&p.arrived[piece.first * C::Groups + group], count,
+                      s.arrived[group], [&] { sync(); }))
+      join_pieces<T, 64, C::DV>(
+          count, [&](int n) { return piece_of(piece.first + n); }, has,
+          [&](int i) { return result(t, from, i); },
+          [&](int i, float top, float sum) {
+            if (p.lse)
+              p.lse[t.batch * p.lse_strides[0] + t.head * p.lse_strides[1] +
+                    (from + i) * p.lse_strides[2]] =
+                  sum == 0 ? -infinity() : (top + log2_fast(sum)) * 0.69314718f;
+          });
+  }
+
+  /// Split: of the warp's tile, which one lane reads and writes.
+  TSR_MEMBER TilePiece own_piece() {
+    TilePiece piece = {};
+    if (lane == 0)
+      piece = s.own[threadIdx.x / 32 - 4];
+    for (int *word : {&piece.begin, &piece.end, &piece.first, &piece.last})
+      *word = __shfl_sync(~0u, *word, 0);
+    return piece;
+  }
+
   TSR_MEMBER void tile(FwdTile<C> const &t) {
     FwdBlocks<C> all(p, t, 0, C::BM), blocks(p, t, group * 64, 64);
+    if constexpr (C::Paged)
+      seen = all.seen;
+    if (C::Split) {
+      if (lane == 0)
+        s.own[threadIdx.x / 32 - 4] = s.piece;
+      const TilePiece piece = own_piece();
+      all.begin = piece.begin, all.end = max(piece.begin, piece.end);
+      blocks.begin = max(blocks.begin, all.begin);
+      blocks.end = min(blocks.end, all.end);
+    }
     bool empty = blocks.begin >= blocks.end;
     if (C::Sparse) { // all groups take the tile's steps
       blocks = all;
@@ -595,11 +551,21 @@ template <class C, class P> struct FwdConsumer {
       skip(C::Sparse ? 0 : all.end - all.begin);
     }
 
+    const int first = t.m * C::BM + group * 64;
+    const int from = first_key() + first;
+#pragma unroll
+    for (int r = 0; r < 2; r++)
+      sum[r] = quad_sum(sum[r]);
+    if (C::Split)
+      if (const TilePiece piece = own_piece(); !piece.is_whole()) {
+        if (C::InPlace)
+          release(&s.q_empty);
+        return leave_piece(t, from, piece, empty);
+      }
     float *lse = p.lse;
     asm("" : "+l"(lse)); // where ptxas knows that there is none it spills
 #pragma unroll
     for (int r = 0; r < 2; r++) {
-      sum[r] = quad_sum(sum[r]);
       shrink[r] = sum[r] == 0 ? 0 : Mods::KeptScale / sum[r];
       if (lse && lane % 4 == 0 && row + 8 * r < queries())
         lse[t.batch * p.lse_strides[0] + t.head * p.lse_strides[1] +
@@ -608,19 +574,17 @@ template <class C, class P> struct FwdConsumer {
                         : top[r] * C::Factor + log2_fast(sum[r]) * 0.69314718f;
     }
     auto result = [&](int i) { return empty ? 0 : o[i] * shrink[i / 2 % 2]; };
-    const int first = t.m * C::BM + group * 64;
     if (C::Direct) {
-      const int from = first_key() + first;
-      T *const to = static_cast<T *>(p.o) + t.batch * p.o_strides[0] +
-                    t.head * p.o_strides[1] + from * p.o_strides[2];
+      T *const to = this->result(t, from, 0);
       store_rows<T, C::DV>([&](int row) { return to + row * p.o_strides[2]; },
-                           queries() - from, result);
+                           [&](int row) { return row < queries() - from; },
+                           result);
       return;
     }
     char *panels = (C::InPlace ? s.q[0] : s.own_o[0]) + group * 64 * 128;
     if (thread == 0)
       bulk_wait_read<0>();
-    named_sync(5 + group, 128);
+    sync();
 #pragma unroll
     for (int c = 0; c < C::DV / 16; c++) {
       float scaled[8];
@@ -632,7 +596,7 @@ template <class C, class P> struct FwdConsumer {
       store_fragment(panels + c / 4 * C::BM * 128, c % 4, f);
     }
     fence_async();
-    named_sync(5 + group, 128);
+    sync();
     if (thread == 0) {
 #pragma unroll
       for (int c = 0; c < C::ValuePanels; c++)
@@ -643,7 +607,7 @@ template <class C, class P> struct FwdConsumer {
     if (C::InPlace) {
       if (thread == 0)
         bulk_wait_read<0>();
-      named_sync(5 + group, 128);
+      sync();
       release(&s.q_empty);
     }
   }
@@ -657,7 +621,6 @@ template <class C, class P> struct FwdConsumer {
             __shfl_sync(~0u, own.tile, 0),
             0};
   }
-
   TSR_MEMBER void run() {
     if (group == C::Groups - 1)
       named_arrive(1, 256); // the first turn is group 0's
@@ -682,7 +645,6 @@ template <class C, class P> struct FwdConsumer {
 /// blocks. `maps` lies in the kernel's parameters.
 template <class C, class P>
 TSR_DEVICE void attention_fwd(FwdMaps const &maps, P const &p) {
-  static_assert(C::Mods::PageRows == 0, "no pages");
   extern __shared__ __align__(1024) char raw[];
   auto &s = *reinterpret_cast<typename C::Shared *>(raw);
   if (threadIdx.x == 0) {
@@ -696,6 +658,17 @@ TSR_DEVICE void attention_fwd(FwdMaps const &maps, P const &p) {
     fence_barrier_init();
   }
   __syncthreads();
+  auto of_tile = [&](int tile) {
+    const FwdBlocks<C> blocks(p, FwdTile<C>(p, tile), 0, C::BM);
+    return max(blocks.end - blocks.begin, 1);
+  };
+  auto share = [&] {
+    if constexpr (C::Split)
+      return typename C::Share(s.starts, fwd_tiles<C>(p) * p.heads * p.batch,
+                               C::MostBlocks, 64, of_tile);
+    else
+      return 0;
+  }();
   // Told by one lane, a warp's group is the same for all: else the compiler has
   // too few registers for the consumers.
   const int group = __shfl_sync(~0u, (int)threadIdx.x / 128, 0) - 1;
@@ -704,6 +677,9 @@ TSR_DEVICE void attention_fwd(FwdMaps const &maps, P const &p) {
     if constexpr (C::Sparse) {
       if (threadIdx.x < 32)
         FwdProducer<C, P>{maps, p, s}.run_sparse();
+    } else if constexpr (C::Split || C::Paged) {
+      if (threadIdx.x < 32)
+        FwdProducer<C, P>{maps, p, s}.run_shared(share);
     } else {
       if (threadIdx.x == 0)
         FwdProducer<C, P>{maps, p, s}.run();

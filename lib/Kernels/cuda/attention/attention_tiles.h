@@ -54,13 +54,46 @@ constexpr AttentionTiles getForwardTiles(int depth, int ofValues,
   return {three ? 192 : 128, keys, 2};
 }
 
-/// The rows of a tile that are all queries of a group of heads: where there are
-/// so few, blocks share the keys. As FewConfig of attention_few.cuh has them: a
-/// block's pipes, and the least steps, blocks of keys, of a pipe.
-constexpr int kMostFewRows = 64, kFewPipes = 2, kFewSteps = 4;
+/// The most rows of a tile that has queries of a group of heads, whose keys two
+/// pipes of a block share with all others (attention_few.cuh).
+constexpr int kMostFewRows = 64, kFewPipes = 2;
+/// How many queries of each of `group` heads such a tile has; 0: tiles of one
+/// head are better. It is best where one has all queries, or tiles of a head
+/// would be emptier: one of 128 queries takes as long as two, and half of it as
+/// one.
+constexpr int getGroupQueries(int group, long queries) {
+  if (group < 1 || group > kMostFewRows || queries < 1)
+    return 0;
+  const int most = kMostFewRows / group;
+  const long tiles = (queries + most - 1) / most;
+  return tiles > 1 && 2 * tiles > group ? 0 : (queries + tiles - 1) / tiles;
+}
 
-/// Of `rows` such rows; the stages are those of a pipe. Keys and values take all
-/// shared memory that there is: what is under way decides how fast they come.
+/// Whether blocks share the keys of all tiles of a head's queries, where whole
+/// ones would leave many of them idle. Times are in steps, of `tile`.keys; what
+/// the parts of a tile cost is some.
+constexpr bool isShared(AttentionTiles tile, double heads, double queries,
+                        double keys, bool causal, double blocks) {
+  auto divide = [](double a, double b) {
+    const double whole = (double)(long)(a / b);
+    return whole * b < a ? whole + 1 : whole;
+  };
+  const double tiles = heads * divide(queries, tile.rows);
+  const double steps = divide(keys, tile.keys);
+  // The last queries of a causal attention see all keys, the others fewer.
+  const double seen = keys - queries / 2;
+  const double mean =
+      causal ? (seen > keys / 2 ? seen : keys / 2) / tile.keys : steps;
+  const double shared = tiles * mean / blocks, parts = 4;
+  const double whole = !causal          ? divide(tiles, blocks) * steps
+                       : shared > steps ? shared
+                                        : steps;
+  return shared + parts < 0.9 * whole;
+}
+
+/// Of `rows` such rows; the stages are those of a pipe. Keys and values take
+/// all shared memory that there is: what is under way decides how fast they
+/// come.
 constexpr AttentionTiles getFewTiles(int depth, int ofValues, int rows) {
   const int panels = (depth + 63) / 64, all = panels + (ofValues + 63) / 64;
   const int keys = all <= 2 ? 128 : all <= 4 ? 64 : 32;

@@ -484,10 +484,10 @@ TSR_DEVICE void quad_transpose(uint32 (&words)[4]) {
   }
 }
 /// Stores a warp group's N columns to memory, 16 bytes at a time: `element(i)`
-/// of each thread, of the first `count` of its 64 rows, which begin at
-/// `begin(row)`.
-template <class T, int N, class B, class F>
-TSR_DEVICE void store_rows(B begin, int count, F element) {
+/// of each thread, of those of its 64 rows that there are, by `has(row)`, which
+/// begin at `begin(row)`.
+template <class T, int N, class B, class H, class F>
+TSR_DEVICE void store_rows(B begin, H has, F element) {
   const int lane = threadIdx.x % 32;
   const int own = threadIdx.x / 32 % 4 * 16 + lane / 4;
 #pragma unroll
@@ -503,7 +503,7 @@ TSR_DEVICE void store_rows(B begin, int count, F element) {
         words[j] = pack<T>(element(i), element(i + 1));
       }
       quad_transpose(words);
-      if (row < count)
+      if (has(row))
         storeWord(reinterpret_cast<uint4 *>(to + 32 * c),
                   make_uint4(words[0], words[1], words[2], words[3]));
     }

@@ -1,0 +1,250 @@
+//===- attention_fwd_load.cuh - what attention's forward reads ------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The producer of attention_fwd.cuh: which tiles a block has, and the copies of
+// their queries, keys and values. What it tells consumers travels with those.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_KERNELS_ATTENTION_FWD_LOAD_CUH
+#define TESSERA_KERNELS_ATTENTION_FWD_LOAD_CUH
+
+#include "attention/attention_fwd_steps.cuh"
+#include "attention/attention_paged.cuh"
+#include "attention/attention_pieces.cuh"
+
+namespace tessera {
+
+/// Tensors as (d, position, head, batch), 128-byte swizzle. Boxes are 64 x BM
+/// (q), 64 x BN (k, v), 64 x 64 (o). A map without elements may be anything.
+/// Where k and v are pages, these are (d, position in the page, head, page), of
+/// 64 x kBoxRows.
+struct FwdMaps {
+  TensorMap q, k, v, o;
+};
+
+template <class C, class P> struct FwdProducer {
+  FwdMaps const &maps;
+  P const &p;
+  typename C::Shared &s;
+  Ring<C::Stages> k_ring, v_ring;
+
+  /// Paged: by a whole warp, from its `own` pages.
+  template <int Panels, class O>
+  TSR_MEMBER void load(TensorMap const &map, char (&to)[Panels][C::BN * 128],
+                       uint64 *full, uint64 *empty, int phase, int block,
+                       int head, FwdTile<C> const &t, O const &own) {
+    barrier_wait(empty, phase ^ 1);
+    if constexpr (C::Paged) {
+      if (threadIdx.x % 32 == 0)
+        barrier_expect(full, sizeof to);
+      __syncwarp();
+      KeyPages<C, P, -1>::load(to, &map, full, block, head, own, kEvictLast);
+    } else {
+      barrier_expect(full, sizeof to);
+#pragma unroll
+      for (int c = 0; c < Panels; c++)
+        load_box<C>(to[c], &map, full, c * 64, block * C::BN, head, t.batch,
+                    t.place, kEvictLast);
+    }
+  }
+  template <class O = int>
+  TSR_MEMBER void load_k(int block, int head, FwdTile<C> const &t,
+                         O const &own = 0) {
+    const int i = k_ring.stage;
+    load(maps.k, s.k[i], &s.k_full[i], &s.k_empty[i], k_ring.phase, block, head,
+         t, own);
+    k_ring.next();
+  }
+  template <class O = int>
+  TSR_MEMBER void load_v(int block, int head, FwdTile<C> const &t,
+                         O const &own = 0) {
+    const int i = v_ring.stage;
+    load(maps.v, s.v[i], &s.v_full[i], &s.v_empty[i], v_ring.phase, block, head,
+         t, own);
+    v_ring.next();
+  }
+
+  /// There is no tile more, or never was one.
+  TSR_MEMBER void tell_end(int phase) {
+    barrier_wait(&s.q_empty, phase ^ 1);
+    s.tile = -1;
+    barrier_arrive(&s.q_full);
+  }
+
+  TSR_MEMBER void run() {
+    const int tiles = fwd_tiles<C>(p) * p.heads * p.batch;
+    int id = blockIdx.x;
+    for (int phase = 0;; phase ^= 1) {
+      if (id >= tiles)
+        return tell_end(phase);
+      int next = id + gridDim.x;
+      if (p.ticket) { // a draw a tile: the last of all finds tiles - 1
+        const int drawn = atomicAdd(p.ticket, 1);
+        next = drawn + gridDim.x;
+        if (drawn == tiles - 1)
+          *p.ticket = 0;
+      }
+      const int number = fwd_tile<C>(p, id);
+      const FwdTile<C> t(p, number);
+      const FwdBlocks<C> blocks(p, t, 0, C::BM);
+      const int head = C::Mods::key_head(p.args, t.head, p.heads, p.key_heads);
+      if (blocks.begin < blocks.end)
+        load_k(blocks.end - 1, head, t);
+      barrier_wait(&s.q_empty, phase ^ 1);
+      s.tile = C::Packed ? t.head : number;
+      if (C::Packed)
+        s.place = t.place;
+      barrier_expect(&s.q_full, sizeof s.q);
+#pragma unroll
+      for (int c = 0; c < C::Panels; c++)
+        load_box<C>(s.q[c], &maps.q, &s.q_full, c * 64, t.m * C::BM, t.head,
+                    t.batch, t.place, kEvictFirst);
+      for (int n = blocks.end - 1; n >= blocks.begin; n--) {
+        if (n > blocks.begin)
+          load_k(n - 1, head, t);
+        load_v(n, head, t);
+      }
+      id = next;
+    }
+  }
+
+  /// By a whole warp, which tile comes behind `id`.
+  TSR_MEMBER int draw(int id, int tiles) {
+    int next = id + gridDim.x;
+    if (p.ticket) {
+      if (threadIdx.x % 32 == 0) {
+        const int drawn = atomicAdd(p.ticket, 1);
+        next = drawn + gridDim.x;
+        if (drawn == tiles - 1)
+          *p.ticket = 0;
+      }
+      next = __shfl_sync(~0u, next, 0);
+    }
+    return next;
+  }
+
+  /// Split or Paged: the same, by a whole warp, piece by piece.
+  template <class S> TSR_MEMBER void run_shared(S const &share) {
+    int phase = 0;
+    if constexpr (C::Split) {
+      for (PipePieces pieces(share, blockIdx.x, 0); pieces.more(); phase ^= 1) {
+        const FwdTile<C> t(p, pieces.tile);
+        const FwdBlocks<C> blocks(p, t, 0, C::BM);
+        load_piece(t, pieces.next(blocks.begin, blocks.end), blocks.seen,
+                   phase);
+      }
+    } else {
+      const int tiles = fwd_tiles<C>(p) * p.heads * p.batch;
+      for (int id = blockIdx.x; id < tiles; phase ^= 1) {
+        const int next = draw(id, tiles), number = fwd_tile<C>(p, id);
+        const FwdTile<C> t(p, number);
+        const FwdBlocks<C> blocks(p, t, 0, C::BM);
+        load_piece(t, {number, blocks.begin, blocks.end, 0, 0}, blocks.seen,
+                   phase);
+        id = next;
+      }
+    }
+    if (threadIdx.x % 32 == 0)
+      tell_end(phase);
+  }
+  TSR_MEMBER void load_piece(FwdTile<C> const &t, TilePiece const &piece,
+                             KeyRange const &seen, int phase) {
+    const int lane = threadIdx.x % 32;
+    const int head = C::Mods::key_head(p.args, t.head, p.heads, p.key_heads);
+    auto pages = [&] {
+      if constexpr (C::Paged)
+        return KeyPages<C, P, -1>(p, seen, t.batch, piece.end - 1);
+      else
+        return 0;
+    }();
+    auto find = [&](int block) {
+      if constexpr (C::Paged)
+        return pages.find(block);
+      else
+        return 0;
+    };
+    if (!C::Paged && lane > 0)
+      return;
+    int n = piece.end - 1;
+    auto own = find(n);
+    if (n >= piece.begin)
+      load_k(n, head, t, own);
+    if (lane == 0) {
+      barrier_wait(&s.q_empty, phase ^ 1);
+      s.tile = C::Packed ? t.head : piece.tile;
+      if (C::Packed)
+        s.place = t.place;
+      s.piece = piece;
+      barrier_expect(&s.q_full, sizeof s.q);
+#pragma unroll
+      for (int c = 0; c < C::Panels; c++)
+        load_box<C>(s.q[c], &maps.q, &s.q_full, c * 64, t.m * C::BM, t.head,
+                    t.batch, t.place, kEvictFirst);
+    }
+    for (; n >= piece.begin; n--) {
+      const auto of_values = own;
+      if (n > piece.begin) {
+        own = find(n - 1);
+        load_k(n - 1, head, t, own);
+      }
+      load_v(n, head, t, of_values);
+    }
+  }
+
+  /// Sparse: the same, by a whole warp.
+  TSR_MEMBER void run_sparse() {
+    const int lane = threadIdx.x % 32;
+    const int tiles = (p.queries + C::BM - 1) / C::BM * p.heads * p.batch;
+    int id = blockIdx.x, phase = 0;
+    for (; id < tiles; phase ^= 1) {
+      const int next = draw(id, tiles);
+      const int number = fwd_tile<C>(p, id);
+      const FwdTile<C> t(p, number);
+      const int head = C::Mods::key_head(p.args, t.head, p.heads, p.key_heads);
+      FwdWalk<C, P> walk(p, t);
+      const bool empty = !walk.more();
+      FwdStep step = {};
+      auto load_keys = [&] {
+        step = walk.next();
+        const int i = k_ring.stage;
+        if (lane == 0) {
+          barrier_wait(&s.k_empty[i], k_ring.phase ^ 1);
+          s.step[i] = step.packed();
+          load_k(step.block, head, t);
+        }
+      };
+      if (!empty)
+        load_keys();
+      if (lane == 0) {
+        barrier_wait(&s.q_empty, phase ^ 1);
+        s.tile = number, s.empty = empty;
+        barrier_expect(&s.q_full, sizeof s.q);
+#pragma unroll
+        for (int c = 0; c < C::Panels; c++)
+          tma_load(s.q[c], &maps.q, &s.q_full, c * 64, t.m * C::BM, t.head,
+                   t.batch, kEvictFirst);
+      }
+      for (bool last = empty; !last;) {
+        const int block = step.block;
+        last = step.last;
+        if (!last)
+          load_keys();
+        if (lane == 0)
+          load_v(block, head, t);
+      }
+      id = next;
+    }
+    if (lane == 0)
+      tell_end(phase);
+  }
+};
+
+} // namespace tessera
+
+#endif // TESSERA_KERNELS_ATTENTION_FWD_LOAD_CUH

@@ -1,0 +1,258 @@
+//===- attention_pieces.cuh - tiles that several blocks share -------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// There may be fewer tiles than multiprocessors, and sequences of any lengths,
+// so pipes, one or more of a block, do not share tiles but steps: of all that
+// there are, blocks of keys in the order of tiles, each takes an equal part. A
+// tile that lies in several parts is joined by the pipe that is the last to
+// have its piece (maxima, sums and unnormalised results in f32), in the order
+// of the pieces: the bits do not depend on who that is. As each block knows how
+// many steps every tile has, nothing is prepared for a launch.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_KERNELS_ATTENTION_PIECES_CUH
+#define TESSERA_KERNELS_ATTENTION_PIECES_CUH
+
+#include "base/ptx.cuh"
+
+namespace tessera {
+
+/// Blocks [begin, end) of a tile's keys, and the pipes that have the tile's
+/// first and last piece.
+struct TilePiece {
+  int tile; // negative: no more
+  int begin, end, first, last;
+
+  TSR_MEMBER bool is_whole() const { return first == last; }
+};
+
+/// Of all tiles' steps, what each of a block's pipes takes.
+template <int Threads, int Pipes> struct StepShare {
+  static constexpr int Least = 4;
+  /// In shared memory.
+  struct Starts {
+    alignas(
+        16) int warps[Threads / 32]; // sums of steps, read 16 bytes at a time
+    alignas(16) int tile[Pipes];     // of the first step
+    int offset[Pipes];
+  };
+  Starts &starts;
+  int steps = 0, pipes; // of all tiles; that have some
+
+  TSR_MEMBER int start(int pipe) const {
+    return pipe < pipes ? (int)((int64)steps * pipe / pipes) : steps;
+  }
+  /// The pipe that has a step.
+  TSR_MEMBER int owner(int step) const {
+    return (int)((((int64)step + 1) * pipes - 1) / steps);
+  }
+
+  /// By all threads of a block. `of_tile(i)`: a tile's steps, at least one.
+  /// There are at most `most` pipes: as many as tiles, or more, of at least
+  /// Least steps. A tile's pieces, of so many rows, are joined one after the
+  /// other, in some rows / 128 of a step each: there are fewer pipes where that
+  /// would take longer than they save.
+  template <class F>
+  TSR_MEMBER StepShare(Starts &starts, int tiles, int most, int rows, F of_tile)
+      : starts(starts) {
+    const int each = (tiles + Threads - 1) / Threads;
+    const int first = min((int)threadIdx.x * each, tiles);
+    const int last = min(first + each, tiles);
+    int own = 0;
+    for (int tile = first; tile < last; tile++)
+      own += of_tile(tile);
+    // Of this and all threads before.
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    int before = own;
+#pragma unroll
+    for (int distance = 1; distance < 32; distance *= 2) {
+      const int other = __shfl_up_sync(~0u, before, distance);
+      before += lane >= distance ? other : 0;
+    }
+    if (lane == 31)
+      starts.warps[warp] = before;
+    __syncthreads();
+#pragma unroll
+    for (int w = 0; w < Threads / 32; w++) {
+      before += w < warp ? starts.warps[w] : 0;
+      steps += starts.warps[w];
+    }
+    before -= own;
+    const float best = sqrtf((float)steps * tiles * 128 / rows);
+    most = min((int)gridDim.x * Pipes, most);
+    pipes = max(min(most, max(min((int)best, steps / Least), tiles)), 1);
+    for (int pipe = 0; pipe < Pipes; pipe++) {
+      int offset = start(blockIdx.x * Pipes + pipe) - before, tile = first;
+      if (offset < 0 || offset >= own)
+        continue;
+      for (;; tile++) {
+        const int steps_of_tile = of_tile(tile);
+        if (offset < steps_of_tile)
+          break;
+        offset -= steps_of_tile;
+      }
+      starts.tile[pipe] = tile, starts.offset[pipe] = offset;
+    }
+    __syncthreads();
+  }
+};
+
+/// The pieces of a pipe, one after the other.
+template <class Share> struct PipePieces {
+  Share const &share;
+  int tile, offset, step, last;
+
+  TSR_MEMBER PipePieces(Share const &share, int number, int of_block)
+      : share(share), tile(share.starts.tile[of_block]),
+        offset(share.starts.offset[of_block]), step(share.start(number)),
+        last(share.start(number + 1)) {}
+  TSR_MEMBER bool more() const { return step < last; }
+  /// Of `tile`, whose keys have blocks [begin, end).
+  TSR_MEMBER TilePiece next(int begin, int end) {
+    const int steps = max(end - begin, 1), first = step - offset;
+    const int taken = min(steps - offset, last - step);
+    const TilePiece piece = {
+        tile, begin + offset, min(begin + offset + taken, end),
+        share.owner(first), share.owner(first + steps - 1)};
+    tile++, offset = 0, step += taken;
+    return piece;
+  }
+};
+
+/// Of a piece: the results of Rows rows, then a row's maximum, in powers of 2,
+/// and its sum. A multiple of 16 bytes.
+template <int Rows, int DV>
+constexpr int kPieceFloats = (Rows * (DV + 2) + 3) / 4 * 4;
+
+/// Of a warp group's 64 rows, those that there are, by `has(row)`: the thread's
+/// two are 8 apart.
+template <int Rows, int DV, class H>
+TSR_DEVICE void store_piece(float *to, float const (&o)[DV / 2],
+                            float const (&top)[2], float const (&sum)[2],
+                            H has) {
+  const int lane = threadIdx.x % 32;
+#pragma unroll
+  for (int r = 0; r < 2; r++) {
+    const int row = threadIdx.x / 32 % 4 * 16 + lane / 4 + 8 * r;
+    if (!has(row))
+      continue;
+#pragma unroll
+    for (int i = 0; i < DV / 2; i += 2)
+      if (i / 2 % 2 == r)
+        *reinterpret_cast<float2 *>(to + row * DV + fragment_column(i) +
+                                    lane % 4 * 2) = make_float2(o[i], o[i + 1]);
+    if (lane % 4 == 0) {
+      float *const end = to + Rows * DV + row * 2;
+      end[0] = top[r], end[1] = sum[r];
+    }
+  }
+}
+/// By a warp group, `count` pieces of a tile, the n-th of them at `piece(n)`: a
+/// warp has a row of four, of which a lane has four columns, or twice four, and
+/// several of them at once, as their loads take long. Results to `result(row)`,
+/// maximum and sum to `store_lse(row, maximum, sum)`.
+template <class T, int Rows, int DV, class A, class H, class B, class L>
+TSR_DEVICE void join_pieces(int count, A piece, H has, B result, L store_lse) {
+  constexpr int Parts = (DV + 127) / 128, Of = (Rows + 3) / 4;
+  constexpr int Batch = Of < 4 / Parts ? Of : 4 / Parts;
+  const int lane = threadIdx.x % 32;
+  const float infinity = __int_as_float(0x7f800000);
+  for (int begin = threadIdx.x / 32 % 4; begin < Rows; begin += 4 * Batch) {
+    auto row = [&](int i) { return min(begin + 4 * i, Rows - 1); };
+    auto end_of = [&](int n, int i) { // a maximum and a sum
+      return *reinterpret_cast<float2 const *>(piece(n) + Rows * DV +
+                                               row(i) * 2);
+    };
+    bool some = false;
+    for (int i = 0; i < Batch; i++)
+      some |= has(row(i));
+    if (!some)
+      continue;
+    float m[Batch], total[Batch] = {}, to[Batch][Parts][4] = {};
+#pragma unroll
+    for (int i = 0; i < Batch; i++)
+      m[i] = -infinity;
+    for (int n = lane; n < count; n += 32)
+#pragma unroll
+      for (int i = 0; i < Batch; i++)
+        m[i] = fmaxf(m[i], end_of(n, i).x);
+#pragma unroll
+    for (int i = 0; i < Batch; i++)
+      for (int w = 16; w; w /= 2)
+        m[i] = fmaxf(m[i], __shfl_xor_sync(~0u, m[i], w));
+    for (int first = 0; first < count; first += 32) {
+      float factor[Batch] = {}; // of the lane's piece
+      if (first + lane < count)
+#pragma unroll
+        for (int i = 0; i < Batch; i++) {
+          const float2 end = end_of(first + lane, i);
+          factor[i] = m[i] == -infinity ? 0 : exp2_fast(end.x - m[i]);
+          total[i] += factor[i] * end.y;
+        }
+      const int more = min(32, count - first);
+#pragma unroll 4
+      for (int n = 0; n < more; n++) {
+        float const *const from = piece(first + n) + lane * 4;
+#pragma unroll
+        for (int i = 0; i < Batch; i++) {
+          const float f = __shfl_sync(~0u, factor[i], n);
+#pragma unroll
+          for (int part = 0; part < Parts; part++)
+            if (part * 128 + lane * 4 < DV) {
+              const float4 add = *reinterpret_cast<float4 const *>(
+                  from + row(i) * DV + part * 128);
+              to[i][part][0] += f * add.x, to[i][part][1] += f * add.y;
+              to[i][part][2] += f * add.z, to[i][part][3] += f * add.w;
+            }
+        }
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < Batch; i++) {
+      for (int w = 16; w; w /= 2)
+        total[i] += __shfl_xor_sync(~0u, total[i], w);
+      const int own = begin + 4 * i;
+      if (own >= Rows || !has(own))
+        continue;
+      const float f = total[i] == 0 ? 0 : 1 / total[i];
+#pragma unroll
+      for (int part = 0; part < Parts; part++)
+        if (int column = part * 128 + lane * 4; column < DV)
+          *reinterpret_cast<uint2 *>(result(own) + column) =
+              make_uint2(pack<T>(to[i][part][0] * f, to[i][part][1] * f),
+                         pack<T>(to[i][part][2] * f, to[i][part][3] * f));
+      if (lane == 0)
+        store_lse(own, m[i], total[i]);
+    }
+  }
+}
+
+/// By a warp group, whose barrier is `sync`, behind its piece of `count`:
+/// whether it is the last of them to arrive. The counter is zero, and left
+/// zero; `told` lies in shared memory.
+template <class S>
+TSR_DEVICE bool is_last_piece(int *counter, int count, int &told, S sync) {
+  const bool first = threadIdx.x % 128 == 0;
+  fence_release();
+  sync();
+  if (first) {
+    told = atomicAdd(counter, 1);
+    fence_acquire();
+  }
+  sync();
+  if (told != count - 1)
+    return false;
+  if (first)
+    *counter = 0;
+  return true;
+}
+
+} // namespace tessera
+
+#endif // TESSERA_KERNELS_ATTENTION_PIECES_CUH
