@@ -541,10 +541,16 @@ LogicalResult AliasOp::verify() {
   return success();
 }
 
-/// What `value` is a transpose of.
-static Value skipTransposes(Value value) {
+/// Whether the op is all of what it reads, in other dimensions.
+static bool isWhole(AliasOp alias) {
+  return alias.getKind() == AliasKind::Transpose ||
+         alias.getKind() == AliasKind::Reshape;
+}
+
+/// What `value` is transposes and reshapes of.
+static Value skipWhole(Value value) {
   while (auto alias = value.getDefiningOp<AliasOp>()) {
-    if (alias.getKind() != AliasKind::Transpose || !value.hasOneUse())
+    if (!isWhole(alias) || !value.hasOneUse())
       break;
     value = alias.getInput();
   }
@@ -552,7 +558,7 @@ static Value skipTransposes(Value value) {
 }
 
 bool plan::canBeJoined(Value value) {
-  auto result = dyn_cast<OpResult>(skipTransposes(value));
+  auto result = dyn_cast<OpResult>(skipWhole(value));
   if (!result || !result.hasOneUse())
     return false;
   auto choice = dyn_cast<ChooseOp>(result.getOwner());
@@ -567,7 +573,7 @@ bool plan::canBeJoined(Value value) {
 
 bool plan::haveOneChoice(ValueRange values) {
   return llvm::all_equal(llvm::map_range(values, [](Value value) {
-    return skipTransposes(value).getDefiningOp<ChooseOp>();
+    return skipWhole(value).getDefiningOp<ChooseOp>();
   }));
 }
 
@@ -577,7 +583,7 @@ JoinOp plan::getJoin(Value value) {
     if (auto join = dyn_cast<JoinOp>(user))
       return join;
     auto alias = dyn_cast<AliasOp>(user);
-    if (!alias || alias.getKind() != AliasKind::Transpose)
+    if (!alias || !isWhole(alias))
       break;
     value = alias.getResult();
   }
@@ -586,34 +592,36 @@ JoinOp plan::getJoin(Value value) {
 
 LogicalResult JoinOp::verify() {
   auto type = cast<RankedTensorType>(getResult().getType());
+  const layout::Shape whole = tv::getGlobalShape(type);
   const int64_t rank = type.getRank(), dim = getDim();
   if (getInputs().empty() || dim < 0 || dim >= rank)
     return emitOpError() << "needs operands, and a dimension of its result";
   int64_t size = 0;
   for (auto [i, input] : llvm::enumerate(getInputs())) {
     auto part = cast<RankedTensorType>(input.getType());
-    bool fits = part.getRank() == rank &&
+    const layout::Shape sizes = tv::getGlobalShape(part);
+    bool fits = part.getRank() == rank && sizes.size() == whole.size() &&
+                int64_t(sizes.size()) == rank &&
                 part.getElementType() == type.getElementType();
     for (int64_t d = 0; fits && d < rank; ++d)
-      fits = d == dim ? !part.isDynamicDim(d)
-                      : part.getDimSize(d) == type.getDimSize(d);
+      fits = d == dim ? sizes[d] != layout::kDynamic : sizes[d] == whole[d];
     if (!fits)
       return emitOpError() << "operand #" << i << " is " << part
                            << ", no part of its result along dimension " << dim;
-    size += part.getDimSize(dim);
+    size += sizes[dim];
     if (!canBeJoined(input))
       return emitOpError() << "operand #" << i
                            << " must be what a launch or an attention writes, "
-                              "or a transpose of that, and be read by nothing "
-                              "else";
+                              "or a transpose or reshape of that, and be read "
+                              "by nothing else";
   }
   if (!haveOneChoice(getInputs()))
     return emitOpError()
            << "either all of its operands are of one choice, or none is of any";
-  if (size != type.getDimSize(dim))
+  if (size != whole[dim])
     return emitOpError() << "its operands have " << size
                          << " elements along dimension " << dim
-                         << ", its result has " << type.getDimSize(dim);
+                         << ", its result has " << whole[dim];
   return success();
 }
 

@@ -580,8 +580,8 @@ def Plan_JoinOp : Plan_Op<"join"> {
     ```
     What the operands are made by writes them into the result's memory, and nothing is
     copied. So each operand is a result of a launch or of an attention, or each one of the same
-    choice between such results, or a transpose of that; nothing else reads it. Along `dim` each
-    device has all of it, and its size is known.
+    choice between such results, or a transpose or reshape of that; nothing else reads it. Of
+    the result each device has a window for each operand, and sizes along `dim` are known.
   }];
   let arguments = (ins Variadic<AnyRankedTensor>:$inputs, I64Attr:$dim);
   let results = (outs AnyRankedTensor:$result);

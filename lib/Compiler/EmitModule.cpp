@@ -362,8 +362,8 @@ LogicalResult Emitter::addResult(OpResult result) {
   return success();
 }
 
-/// Its parts are windows on it, and what becomes a part by transposes is a
-/// transpose of that.
+/// Its parts are windows on it, and what becomes a part by transposes and
+/// reshapes is one of that.
 LogicalResult Emitter::addJoin(plan::JoinOp join) {
   if (failed(addResult(cast<OpResult>(join.getResult()))))
     return failure();
@@ -384,21 +384,25 @@ LogicalResult Emitter::addJoin(plan::JoinOp join) {
     if (!part)
       return failure();
     part->alias->kind = fb::AliasKind::Slice;
-    auto type = cast<RankedTensorType>(value.getType());
-    const int64_t joined = join.getDim();
-    for (int64_t dim = 0; dim < type.getRank(); ++dim)
+    const layout::Shape sizes = tv::getGlobalShape(value.getType());
+    const size_t joined = join.getDim();
+    for (size_t dim = 0; dim < sizes.size(); ++dim)
       part->alias->offsets.push_back(
           toExtent(layout::Extent(dim == joined ? offset : 0)));
-    offset += type.getDimSize(joined);
+    offset += sizes[joined];
     while (auto alias = value.getDefiningOp<plan::AliasOp>()) {
       fb::TensorT *before = addWindow(alias.getInput(), value);
       if (!before)
         return failure();
+      value = alias.getInput();
+      if (alias.getKind() == plan::AliasKind::Reshape) {
+        before->alias->kind = fb::AliasKind::Reshape;
+        continue;
+      }
       before->alias->kind = fb::AliasKind::Transpose;
-      before->alias->dims.resize(type.getRank());
+      before->alias->dims.resize(alias.getAt()->size());
       for (auto [to, from] : llvm::enumerate(*alias.getAt()))
         before->alias->dims[from] = to;
-      value = alias.getInput();
     }
   }
   return success();

@@ -20,7 +20,6 @@
 #include "Kernels/Passes.h"
 #include "Kernels/Windows.h"
 #include "Plan/Target.h"
-#include "TensorView/ExtentAnalysis.h"
 
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -109,7 +108,7 @@ LogicalResult Emitter::emit(Operation *op) {
       .Case([&](plan::GroupOp group) { return emitGroup(group); })
       .Case([&](tv::ReinterpretOpInterface) {
         Value input = op->getOperand(0);
-        if (!getMemory(input).isRowMajor())
+        if (!mayBeReshaped(input, op->getResult(0).getType()))
           input = copy(op->getLoc(), input, op->getName().getStringRef());
         return replace(op, plan::AliasKind::Reshape, input);
       })
@@ -178,32 +177,6 @@ LogicalResult Emitter::emitTranspose(Operation *op, ArrayRef<int64_t> perm) {
            << "transposes dimensions that the view of its operand merges; "
               "reshape it first";
   return replace(op, plan::AliasKind::Transpose, op->getOperand(0), perm);
-}
-
-/// Whether, with dimension `unit` innermost in memory, all other strides of a
-/// planned value and the place of its first element are multiples of 8
-/// elements.
-static bool isAligned(Value planned, int64_t unit) {
-  auto alias = planned.getDefiningOp<plan::AliasOp>();
-  if (!alias) {
-    int64_t size = cast<RankedTensorType>(planned.getType()).getDimSize(unit);
-    return !ShapedType::isDynamic(size) && size % 8 == 0;
-  }
-  Value source = alias.getInput();
-  switch (alias.getKind()) {
-  case plan::AliasKind::Reshape: // of a source in row-major order
-    return isAligned(source,
-                     cast<RankedTensorType>(source.getType()).getRank() - 1);
-  case plan::AliasKind::Transpose:
-    return isAligned(source, (*alias.getAt())[unit]);
-  case plan::AliasKind::Slice:
-    return (*alias.getAt())[unit] % 8 == 0 && isAligned(source, unit);
-  case plan::AliasKind::Shard:
-    return getSpace(source.getType())[unit] ==
-               getSpace(planned.getType())[unit] &&
-           isAligned(source, unit);
-  }
-  llvm_unreachable("all kinds are covered");
 }
 
 /// An operand of attention on tensor cores, which read rows of 16-byte pieces.
@@ -367,50 +340,24 @@ LogicalResult Emitter::emitGroup(plan::GroupOp group) {
 static std::optional<int64_t> getSideBySide(tv::WindowOpInterface op) {
   if (op.getWhole().getDefiningOp() != op)
     return std::nullopt;
-  auto whole = cast<RankedTensorType>(op.getWhole().getType());
+  const layout::Shape whole = tv::getGlobalShape(op.getWhole().getType());
   const auto boxes = op.getBoxOffsets();
-  for (int64_t dim = 0; dim < whole.getRank(); ++dim) {
-    bool fits = !whole.isDynamicDim(dim);
+  for (size_t dim = 0; dim < whole.size(); ++dim) {
+    bool fits = whole[dim] != layout::kDynamic;
     int64_t end = 0;
     for (auto [operand, at] : llvm::zip_equal(op->getOperands(), boxes)) {
-      auto part = cast<RankedTensorType>(operand.getType());
-      fits &= !part.isDynamicDim(dim);
-      for (int64_t d = 0; d < whole.getRank(); ++d)
-        fits &= d == dim
-                    ? at[d] == end
-                    : at[d] == 0 && part.getDimSize(d) == whole.getDimSize(d);
-      end += part.getDimSize(dim);
+      const layout::Shape part = tv::getGlobalShape(operand.getType());
+      for (size_t d = 0; d < whole.size() && fits; ++d)
+        fits = d == dim ? at[d] == end && part[d] != layout::kDynamic
+                        : at[d] == 0 && part[d] == whole[d];
+      if (!fits)
+        break;
+      end += part[dim];
     }
-    if (fits && end == whole.getDimSize(dim))
+    if (fits && end == whole[dim])
       return dim;
   }
   return std::nullopt;
-}
-
-/// Whether steps may write the operands in their places in the result's memory,
-/// side by side along `dim`. Rows there must be whole sectors, for which
-/// kernels need no other accesses than in memory of their own.
-static bool mayBeJoined(Operation *op, int64_t dim) {
-  constexpr int64_t sector = 32; // bytes
-  const Memory memory = getOwnMemory(op->getResult(0).getType());
-  const int64_t unit = memory.order.back();
-  auto hasSectors = [&](Value tensor) {
-    auto type = cast<RankedTensorType>(tensor.getType());
-    const Space space = getSpace(type);
-    return isWhole(space[dim]) && isWhole(space[unit]) &&
-           !type.isDynamicDim(unit) &&
-           type.getDimSize(unit) * tv::ExtentAnalysis::getElementBytes(tensor) %
-                   sector ==
-               0;
-  };
-  return memory.unit && hasSectors(op->getResult(0)) &&
-         llvm::all_of(op->getOperands(),
-                      [&](Value operand) {
-                        return plan::canBeJoined(operand) &&
-                               hasSectors(operand) &&
-                               getMemory(operand).order.back() == unit;
-                      }) &&
-         plan::haveOneChoice(op->getOperands());
 }
 
 LogicalResult Emitter::emitWindow(plan::GroupOp group,
@@ -419,7 +366,7 @@ LogicalResult Emitter::emitWindow(plan::GroupOp group,
   if (llvm::hasSingleElement(group.getOps()) &&
       llvm::all_of(op->getOperands(), isPlain) && isPlain(op->getResult(0)))
     dim = getSideBySide(op);
-  if (!dim || !mayBeJoined(op, *dim))
+  if (!dim || !mayBeJoined(op))
     return emitLoops(group);
   made.map(op->getResult(0), plan::JoinOp::create(builder, op.getLoc(),
                                                   op->getResult(0).getType(),

@@ -58,37 +58,21 @@ private:
 /// The dimensions of the new shape that are made of these, if all of each are.
 std::optional<SmallVector<int64_t>>
 Reshaper::getDims(ArrayRef<int64_t> dims) const {
+  const auto runs = getReshapedRuns(from.extents, to.extents);
+  if (!runs)
+    return std::nullopt;
   SmallVector<int64_t> result;
-  size_t i = 0, j = 0;
-  while (i < from.extents.size() && j < to.extents.size()) {
-    const size_t firstOld = i, firstNew = j;
-    if (from.extents[i] == to.extents[j]) {
-      ++i, ++j;
-    } else {
-      // Runs of both that have as many elements.
-      int64_t a = 1, b = 1;
-      do {
-        const bool isOld = a <= b;
-        const auto &extents = isOld ? from.extents : to.extents;
-        size_t &next = isOld ? i : j;
-        std::optional<int64_t> size;
-        if (next < extents.size())
-          size = extents[next++].getStatic();
-        if (!size || *size == 0)
-          return std::nullopt;
-        (isOld ? a : b) *= *size;
-      } while (a != b || i == firstOld || j == firstNew);
-    }
+  ReshapedRun first = {0, 0};
+  for (const ReshapedRun &run : *runs) {
     size_t taken = 0;
-    for (size_t dim = firstOld; dim < i; ++dim)
+    for (size_t dim = first.from; dim < run.from; ++dim)
       taken += llvm::is_contained(dims, int64_t(dim));
-    if (taken != 0 && taken != i - firstOld)
+    if (taken != 0 && taken != run.from - first.from)
       return std::nullopt;
     if (taken != 0)
-      llvm::append_range(result, llvm::seq<int64_t>(firstNew, j));
+      llvm::append_range(result, llvm::seq<int64_t>(first.to, run.to));
+    first = run;
   }
-  if (i < from.extents.size() || j < to.extents.size())
-    return std::nullopt;
   return result;
 }
 

@@ -21,62 +21,6 @@
 using namespace mlir;
 using namespace tessera;
 
-bool Memory::isRowMajor() const {
-  return dense && unit && llvm::is_sorted(order);
-}
-
-Memory tessera::getOwnMemory(Type type) {
-  auto tensor = cast<RankedTensorType>(type);
-  auto local = cast<tv::LocalAttr>(tensor.getEncoding());
-  Memory memory;
-  if (local.getLayoutView().alloc)
-    memory.order.assign(local.getLayoutView().alloc->begin(),
-                        local.getLayoutView().alloc->end());
-  else
-    llvm::append_range(memory.order, llvm::seq<int64_t>(0, tensor.getRank()));
-  return memory;
-}
-
-/// Whether a box of dense memory, whose dimensions lie in this order, is one
-/// run of it: one dimension is cut, none is larger than 1 before it.
-static bool isOneRun(Value box, Value whole, ArrayRef<int64_t> order) {
-  auto type = cast<RankedTensorType>(box.getType());
-  Space from = getSpace(whole.getType()), to = getSpace(type);
-  order =
-      order.drop_while([&](int64_t dim) { return type.getDimSize(dim) == 1; });
-  return order.empty() || llvm::all_of(order.drop_front(), [&](int64_t dim) {
-           return from[dim] == to[dim];
-         });
-}
-
-Memory tessera::getMemory(Value planned) {
-  auto alias = planned.getDefiningOp<plan::AliasOp>();
-  if (!alias)
-    return getOwnMemory(planned.getType());
-  Memory memory;
-  if (alias.getKind() == plan::AliasKind::Reshape) {
-    const int64_t rank = cast<RankedTensorType>(planned.getType()).getRank();
-    llvm::append_range(memory.order, llvm::seq<int64_t>(0, rank));
-    return memory;
-  }
-  memory = getMemory(alias.getInput());
-  switch (alias.getKind()) {
-  case plan::AliasKind::Transpose:
-    for (int64_t &dim : memory.order)
-      dim = llvm::find(*alias.getAt(), dim) - alias.getAt()->begin();
-    break;
-  case plan::AliasKind::Slice:
-    memory.dense &= isOneRun(planned, alias.getInput(), memory.order);
-    break;
-  case plan::AliasKind::Shard:
-    memory.dense = false;
-    break;
-  case plan::AliasKind::Reshape:
-    llvm_unreachable("is in row-major order");
-  }
-  return memory;
-}
-
 Type tessera::getKernelScalar(Type element) {
   if (element.isF16() || element.isBF16())
     return Float32Type::get(element.getContext());

@@ -16,8 +16,8 @@
 #ifndef TESSERA_KERNELS_KERNELEMITTER_H
 #define TESSERA_KERNELS_KERNELEMITTER_H
 
+#include "Kernels/Memory.h"
 #include "Plan/Plan.h"
-#include "TensorView/ElementBuilder.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/MapVector.h"
@@ -26,30 +26,9 @@
 namespace tessera {
 
 using tv::Arith;
-using tv::getSpace;
-using tv::LocalDim;
-using tv::Space;
 
 /// Whether every device has all of a dimension, in order.
 bool isWhole(const LocalDim &dim);
-
-/// How a value lies in memory, as far as it is known without sizes.
-struct Memory {
-  /// Local dimensions, outermost first.
-  llvm::SmallVector<int64_t> order;
-  /// Without gaps.
-  bool dense = true;
-  /// Whether the last of `order` has stride 1.
-  bool unit = true;
-
-  bool isRowMajor() const;
-};
-
-/// Memory of its own in the order of the view's `alloc`.
-Memory getOwnMemory(mlir::Type type);
-/// How a value of the plan lies: a window as its source does, any other in
-/// memory of its own.
-Memory getMemory(mlir::Value planned);
 
 /// The type of an element in kernels: that of scalar regions, small floats as
 /// f32.

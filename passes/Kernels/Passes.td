@@ -544,10 +544,11 @@ def EmitKernels : ContractPass<"tv-emit-kernels", "Localized", "::mlir::ModuleOp
     - `plan.attend` and `plan.attend_grad` get operands in rows of 16-byte pieces;
     - reshape, transpose, slice and the local slice of a reshard become windows on
       their source where strides allow, else a copy: of `[L, N, K]`, one of the L is a
-      run of memory, in any shape;
-    - a concat of what launches or attentions write and nothing else reads, in rows of
-      whole 32 bytes,
-      is a `plan.join`: they write it there;
+      run of memory, in any shape, and a part of the K is one in `[L, N, H, D]` or
+      `[L * N, K]`, but not with rows of N and K in one;
+    - a concat of what launches or attentions write and nothing else reads, or of
+      transposes and reshapes of that, in rows of whole 32 bytes, is a `plan.join`: they
+      write it there;
     - each value of a `plan.choose` is memory that a step of its variant writes and no
       other variant reads.
 

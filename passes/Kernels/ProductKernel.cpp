@@ -107,14 +107,16 @@ bool tessera::hasOwnBoxes(RankedTensorType type, int64_t unit) {
          size > 0 && size % 8 == 0;
 }
 
-/// Whether the first element is at a multiple of 8 of memory: a slice that is
-/// one run begins anywhere.
-static bool beginsAligned(Value tensor) {
+/// Whether a reshape that has such rows of its own has them if it lies as this
+/// does, too.
+static bool hasBoxesBefore(Value tensor) {
   Operation *op = tensor.getDefiningOp();
   if (isa_and_present<tv::ReinterpretOpInterface>(op))
-    return beginsAligned(op->getOperand(0));
-  return !isa_and_present<tv::WindowOpInterface>(op) || !getWindow(op) ||
-         hasBoxes(tensor, getTensor(tensor).getRank() - 1);
+    return hasBoxesBefore(op->getOperand(0));
+  const int64_t unit = getTensor(tensor).getRank() - 1;
+  if (op && (isa<comm::SliceOp>(op) || getPermutation(op) || getWindow(op)))
+    return hasBoxes(tensor, unit);
+  return getOwnMemory(tensor.getType()).order.back() == unit;
 }
 
 bool tessera::hasBoxes(Value tensor, int64_t unit) {
@@ -127,11 +129,13 @@ bool tessera::hasBoxes(Value tensor, int64_t unit) {
   Value source = op->getNumOperands() == 1 ? op->getOperand(0) : Value();
   if (isa<tv::ReinterpretOpInterface>(op))
     return fits && unit == getTensor(tensor).getRank() - 1 &&
-           beginsAligned(source);
+           hasBoxesBefore(source);
   // Of a slice that may be a window or in memory of its own, both must fit.
   if (auto box = dyn_cast<tv::WindowOpInterface>(op);
       box && box.getWhole() == source)
-    return fits && box.getBoxOffsets().front()[unit] % 8 == 0 &&
+    return fits && isPlain(source) &&
+           hasMultiple(getSpace(source.getType())[unit],
+                       box.getBoxOffsets().front()[unit], 8) &&
            hasBoxes(source, unit);
   // comm's is the same, of what a device has.
   if (isa<comm::SliceOp>(op))

@@ -29,10 +29,12 @@ def PropagateShardingsPass
 
     Through a slice, pad or concat goes the same split of the other extent: blocks
     over the same devices, of which only the overlap moves, once, so that what is
-    computed from it is balanced. In the end a slice keeps what each device has of it
-    instead (`[(did(tp) * 4 | 3:10)]` of `[did(tp) * 4]` from 3 to 10), and so does
-    what lies as it does, where all that is free to and where that takes no longer:
-    the ops wait for the device with the most, but nothing moves.
+    computed from it is balanced. Equal parts stay where they are: three of
+    `did(tp) * 4` are a whole of `3 * did(tp) * 4`, and have that of such. In the end a
+    slice keeps what each device has of it instead (`[(did(tp) * 4 | 3:10)]` of
+    `[did(tp) * 4]` from 3 to 10), and so does what lies as it does, where all that is
+    free to and where that takes no longer: the ops wait for the device with the most,
+    but nothing moves.
 
     Tensors that nothing reaches are whole on every device, except what the function
     returns of a sum over devices: each keeps a part of it, also of what the sum becomes

@@ -214,6 +214,30 @@ void PropagateShardingsPass::addTensors(Propagation &graph, Operation &op,
     indices[result] = indexOf(first);
 }
 
+/// Whether the boxes are some of the equal parts of the whole along one
+/// dimension, and all of it along others.
+static bool hasEqualParts(WindowOpInterface op) {
+  const bool isResult = op.getWhole().getDefiningOp() == op;
+  const layout::Shape whole = getGlobalShape(op.getWhole().getType());
+  std::optional<std::pair<size_t, int64_t>> cut; ///< dimension, size of a part
+  for (auto [box, offsets] :
+       llvm::zip_equal(isResult ? ValueRange(op->getOperands())
+                                : ValueRange(op->getResults()),
+                       op.getBoxOffsets())) {
+    const layout::Shape part = getGlobalShape(box.getType());
+    for (size_t d = 0; d < whole.size(); ++d) {
+      if (part[d] == whole[d])
+        continue;
+      if (whole[d] == layout::kDynamic || part[d] == layout::kDynamic ||
+          part[d] == 0 || whole[d] % part[d] != 0 ||
+          offsets[d] % part[d] != 0 || (cut && *cut != std::pair(d, part[d])))
+        return false;
+      cut = {d, part[d]};
+    }
+  }
+  return cut.has_value();
+}
+
 LogicalResult PropagateShardingsPass::addNode(Propagation &graph, Operation &op,
                                               MeshAttr mesh) {
   Propagation::Node node;
@@ -227,6 +251,7 @@ LogicalResult PropagateShardingsPass::addNode(Propagation &graph, Operation &op,
     node.rule = rule.getShardingRule();
     node.pointwise = op.hasTrait<OpTrait::Pointwise>();
     auto windows = dyn_cast<WindowOpInterface>(op);
+    node.hasEqualParts = windows && hasEqualParts(windows);
     if (windows && windows.getWhole() == op.getOperand(0) &&
         op.getNumResults() == 1)
       node.box = [windows, mesh](const layout::View &view) mutable {

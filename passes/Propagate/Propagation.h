@@ -44,6 +44,8 @@
 //
 // Through slice, pad and concat goes the same split of the other extent: blocks
 // stay blocks over the same devices, and only what crosses their borders moves.
+// Boxes that are equal parts of the whole stay where they are: beside
+// did(tp) * 4 of three of them, the whole is 3 * did(tp) * 4.
 // In the end a slice keeps what each device has, where that takes no longer.
 // Backward only to values that do not cost nothing as they are, and never to
 // fewer values than devices.
@@ -101,6 +103,9 @@ public:
     /// Where the one result is a box of the first operand: as what each device
     /// has of it.
     ViewMap box;
+    /// Where the boxes of a whole are some of the equal parts that it has along
+    /// their shifted dimension.
+    bool hasEqualParts = false;
   };
 
   /// With `explain`, `decisions` tells of all; without, ops that can decide

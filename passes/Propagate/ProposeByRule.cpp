@@ -139,6 +139,24 @@ std::optional<Dim> Propagation::ByRule::resized(const Dim &dim, int64_t from,
   if (to < devices)
     return std::nullopt;
   Dim other{dim.product, 1};
+  const auto canonical = [&] {
+    View view;
+    view.dims.push_back(std::move(other));
+    return layout::canonicalize(view, {to}, graph.mesh).dims[0];
+  };
+  if (node.hasEqualParts) {
+    if (from < to) {
+      other.product = {layout::Factor::stored(to / from),
+                       layout::Factor::group(dim.product, 0, from)};
+      return canonical();
+    }
+    layout::Factor &outermost = other.product.front();
+    if (outermost.kind == layout::Factor::Kind::Stored &&
+        outermost.size % (from / to) == 0) {
+      outermost.size /= from / to;
+      return canonical();
+    }
+  }
   bool stored = false;
   for (layout::Factor &factor : other.product) {
     if (factor.kind == layout::Factor::Kind::Group)
@@ -149,9 +167,7 @@ std::optional<Dim> Propagation::ByRule::resized(const Dim &dim, int64_t from,
   }
   if (!stored)
     other.product.push_back(layout::Factor::rest());
-  View view;
-  view.dims.push_back(std::move(other));
-  return layout::canonicalize(view, {to}, graph.mesh).dims[0];
+  return canonical();
 }
 
 /// Whether a split of `factor` may go from one tensor of an op to another. One

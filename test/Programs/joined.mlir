@@ -90,3 +90,40 @@ func.func @main(%n: !n, %x: !x, %z: !x) -> (!c, !d, !x, !d, !d) {
   %f = tv.concat %5, %t dim 1 : (!x, !x) -> !d
   return %c, %d, %3, %e, %f : !c, !d, !x, !d, !d
 }
+
+// -----
+
+// Nor numbers of no dimensions, though eight are a sector.
+// CHECK: func.func @main
+// CHECK-NOT: plan.join
+// CHECK: plan.launch @concat
+// CHECK: return
+// RAN tp=1: nothing
+// RAN tp=2: nothing
+// RAN tp=3: nothing
+// RAN tp=4: nothing
+#m = #tv.mesh<tp = 2>
+!x = tensor<8x5xf32, #tv.view<#m, [_, _]>>
+!n = tensor<f32>
+!one = tensor<1xf32>
+!y = tensor<8xf32>
+func.func @main(%x: !x, %z: !x) -> !y {
+  %0 = tv.reduce sum %x dims [0, 1] : (!x) -> !n
+  %1 = tv.reduce max %x dims [0, 1] : (!x) -> !n
+  %2 = tv.reduce min %x dims [0, 1] : (!x) -> !n
+  %3 = tv.reduce sum %z dims [0, 1] : (!x) -> !n
+  %4 = tv.reduce max %z dims [0, 1] : (!x) -> !n
+  %5 = tv.reduce min %z dims [0, 1] : (!x) -> !n
+  %6 = tv.exp %0 : (!n) -> !n
+  %7 = tv.exp %3 : (!n) -> !n
+  %a = tv.reshape %0 : (!n) -> !one
+  %b = tv.reshape %1 : (!n) -> !one
+  %c = tv.reshape %2 : (!n) -> !one
+  %d = tv.reshape %3 : (!n) -> !one
+  %e = tv.reshape %4 : (!n) -> !one
+  %f = tv.reshape %5 : (!n) -> !one
+  %g = tv.reshape %6 : (!n) -> !one
+  %h = tv.reshape %7 : (!n) -> !one
+  %y = tv.concat %a, %b, %c, %d, %e, %f, %g, %h dim 0 : (!one, !one, !one, !one, !one, !one, !one, !one) -> !y
+  return %y : !y
+}

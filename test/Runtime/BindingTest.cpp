@@ -152,6 +152,21 @@ TEST(Binding, AliasesAreWindowsOnTheirSource) {
             });
 }
 
+TEST(Binding, ReshapesOfWhatIsCutAreErrors) {
+  PlanBuilder b("<tp = 1>");
+  int x = b.input("x", {4, 6}, "[_, _]");
+  int cut = b.alias("cut", x, AliasKind::Slice, {4, 3}, "[_, _]", {}, {0, 3});
+  int merged = b.alias("merged", cut, AliasKind::Reshape, {12}, "[_]");
+  int y = b.output("y", {12}, "[_]");
+  b.copy(merged, y);
+  float data[24] = {};
+  withModule(b.module(), 1, [&](tessera_module *module, int) {
+    EXPECT_ERROR(bindError(module, {}, {data, data}, TESSERA_INVALID_MODULE),
+                 "tensor 'merged': it cannot be a reshape of tensor 'cut' in "
+                 "place");
+  });
+}
+
 TEST(Binding, ConstantsAreWindowsOrCopies) {
   std::string constants(64 + 6 * 8 * 4, '\0');
   for (int i = 0; i < 48; ++i) {

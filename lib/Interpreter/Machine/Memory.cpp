@@ -62,16 +62,6 @@ std::optional<int64_t> Window::find(ArrayRef<int64_t> index) const {
   return at;
 }
 
-bool Window::isRowMajor() const {
-  int64_t stride = 1;
-  for (size_t d = shape.size(); d-- > 0;) {
-    if (shape[d] > 1 && strides[d] != stride)
-      return false;
-    stride *= shape[d];
-  }
-  return true;
-}
-
 Result<std::shared_ptr<NDArray>> Window::read() const {
   auto array = std::make_shared<NDArray>(memory->type, shape);
   for (size_t i = 0; i < array->data.size(); ++i) {

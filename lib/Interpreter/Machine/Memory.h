@@ -43,8 +43,6 @@ struct Window {
   /// The place in memory of an element; nothing if that is outside of the
   /// window or of the memory.
   std::optional<int64_t> find(llvm::ArrayRef<int64_t> index) const;
-  /// Whether the elements lie one after the other in row-major order.
-  bool isRowMajor() const;
   /// The elements, or what is wrong with the first that has no value.
   Result<std::shared_ptr<NDArray>> read() const;
 };

@@ -375,6 +375,26 @@ LogicalResult Interpreter::runAttendGrad(Operation *op, ArrayRef<Window> inputs,
   return success();
 }
 
+/// Gives `result` the strides with which it has the elements of `input` in
+/// their order; false if none do.
+static bool reshape(const Window &input, Window &result) {
+  const int64_t count = numElements(input.shape);
+  if (count != numElements(result.shape))
+    return false;
+  auto find = [&](int64_t i) {
+    return *input.find(delinearize(i, input.shape));
+  };
+  result.strides = stridesOf(result.shape, rowMajor(result.shape.size()));
+  if (count == 0)
+    return true;
+  // One step along each dimension says them.
+  for (auto [size, stride] : llvm::zip_equal(result.shape, result.strides))
+    stride = size > 1 ? find(stride) - find(0) : 0;
+  return llvm::all_of(llvm::seq<int64_t>(0, count), [&](int64_t i) {
+    return find(i) == *result.find(delinearize(i, result.shape));
+  });
+}
+
 /// The window on `input` that `result` is by its kind.
 static LogicalResult runAlias(plan::AliasOp op, const Window &input,
                               const Placement &from, const Placement &to,
@@ -386,14 +406,12 @@ static LogicalResult runAlias(plan::AliasOp op, const Window &input,
   window.shape = to.localShape();
   switch (op.getKind()) {
   case plan::AliasKind::Reshape:
-    if (!input.isRowMajor() ||
-        numElements(input.shape) != numElements(window.shape))
+    if (!reshape(input, window))
       return op.emitOpError()
              << "reshapes a part of shape " << indexText(input.shape)
              << " and strides " << indexText(input.strides) << " to "
              << indexText(window.shape)
              << ": its elements do not lie in that order";
-    window.strides = stridesOf(window.shape, rowMajor(window.shape.size()));
     break;
   case plan::AliasKind::Transpose:
     window.strides.clear();

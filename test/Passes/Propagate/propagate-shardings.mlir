@@ -158,6 +158,26 @@ func.func @windows(%a: !a, %b: tensor<1x6xf32>)
 
 // -----
 
+// Equal parts stay where they are: the whole has the split of each, as many times, and a
+// part has that of such a whole. Others are blocks.
+
+// CHECK-LABEL: @parts
+// CHECK: tv.concat {{.*}} -> tensor<30xf32, #tv.view<#mesh, [3 * (did(x) * 2 | 5) * 2]>>
+// CHECK: tv.slice {{.*}} offsets [10] {{.*}} -> tensor<10xf32, #tv.view<#mesh, [did(x) * 4]>>
+// CHECK: tv.pad {{.*}} -> tensor<20xf32, #tv.view<#mesh, [2 * (did(x) * 2 | 5) * 2]>>
+// CHECK: tv.concat {{.*}} -> tensor<40xf32, #tv.view<#mesh, [did(x) * 14]>>
+#m = #tv.mesh<x = 3>
+!a = tensor<10xf32, #tv.view<#m, [did(x) * _]>>
+func.func @parts(%a: !a) -> (tensor<10xf32>, tensor<20xf32>, tensor<40xf32>) {
+  %c = tv.concat %a, %a, %a dim 0 : (!a, !a, !a) -> tensor<30xf32>
+  %s = tv.slice %c offsets [10] : (tensor<30xf32>) -> tensor<10xf32>
+  %p = tv.pad %a low [10] high [0] value 0.0 : f32 : (!a) -> tensor<20xf32>
+  %d = tv.concat %a, %c dim 0 : (!a, tensor<30xf32>) -> tensor<40xf32>
+  return %s, %p, %d : tensor<10xf32>, tensor<20xf32>, tensor<40xf32>
+}
+
+// -----
+
 // Backward to what is summed over devices anyway, but not to what costs nothing
 // as it is.
 
