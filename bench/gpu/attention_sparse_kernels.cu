@@ -294,5 +294,5 @@ extern "C" void prompt(int page_rows, int pages, Sizes s, Tensors t,
 extern "C" void decode_workspace(long *pieces, long *arrived) {
   using C = Few<bf16, 128, Lengths<128>, 128, 64, 132>;
   *pieces = 2l * C::MostPipes * C::PieceFloats * sizeof(float);
-  *arrived = C::MostPipes * sizeof(int);
+  *arrived = 4l * C::MostPipes * sizeof(int);
 }

@@ -431,7 +431,7 @@ template <class M> struct Problem {
   Array<signed char> kinds{kinds_size};
   static constexpr size_t kPieces = C::MostBlocks * C::Groups;
   Array<float> pieces{2 * kPieces * C::PieceFloats};
-  Array<int> arrived{kPieces};
+  Array<int> arrived{4 * kPieces};
   FwdMaps maps;
   FwdParams<typename M::Args> p = {};
 
@@ -477,7 +477,7 @@ template <class M> struct Problem {
     }
     CHECK(cudaMemcpy(kinds, all.data(), all.size(), cudaMemcpyHostToDevice));
     CHECK(cudaMemset(ticket, 0, sizeof(int)));
-    CHECK(cudaMemset(arrived, 0, kPieces * sizeof(int)));
+    CHECK(cudaMemset(arrived, 0, 4 * kPieces * sizeof(int)));
     maps = {map(q, lq, s.queries, s.heads, C::BM),
             map(k, lk, s.keys, s.key_heads, C::BN),
             map(v, lv, s.keys, s.key_heads, C::BN, DV),

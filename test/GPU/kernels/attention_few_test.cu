@@ -44,7 +44,7 @@ __global__ __launch_bounds__(FewOf<M>::Threads, 1) void few_kernel(
 template <class M> struct FewProblem : Problem<M> {
   using C = FewOf<M>;
   Array<float> pieces{(size_t)2 * C::MostPipes * C::PieceFloats};
-  Array<int> arrived{C::MostPipes};
+  Array<int> arrived{4 * C::MostPipes};
   FewMaps few_maps;
   FewParams<typename M::Args> few = {};
   using Cache = PagedCache<M, FewProblem>;
@@ -70,7 +70,7 @@ template <class M> struct FewProblem : Problem<M> {
     few.queries = p.queries, few.keys = p.keys;
     few.causal_shift = p.causal_shift;
     few.pieces = pieces, few.arrived = arrived;
-    CHECK(cudaMemset(arrived, 0, C::MostPipes * sizeof(int)));
+    CHECK(cudaMemset(arrived, 0, 4 * C::MostPipes * sizeof(int)));
     setLengths(mixedLengths<M>(s), true);
   }
   void setLengths(std::vector<int> const &lengths, bool mixed = false) {

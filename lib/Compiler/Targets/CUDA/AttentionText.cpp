@@ -513,13 +513,13 @@ LogicalResult cuda::writeAttention(KernelWriter &out, plan::AttentionOp op,
   out.line() << "              \"what the launch says\");\n";
   out.line() << "// Launches of a module follow each other.\n";
   if (shares) {
-    const std::string owners =
+    const std::string slots =
         config +
-        (few ? "::MostPipes" : "::MostBlocks * " + config + "::Groups");
+        (few ? "::MostPipes" : "::MostBlocks * " + config + "::Groups") +
+        " * 2";
     out.line() << "static __device__ __align__(16) float " << symbol
-               << "_pieces[" << owners << " * 2 * " << config
-               << "::PieceFloats];\n";
-    out.line() << "static __device__ int " << symbol << "_arrived[" << owners
+               << "_pieces[" << slots << " * " << config << "::PieceFloats];\n";
+    out.line() << "static __device__ int " << symbol << "_arrived[2 * " << slots
                << "];\n";
   } else {
     out.line() << "static __device__ int " << symbol << "_ticket;\n";

@@ -100,7 +100,7 @@ template <class Args> struct FewParams {
   float *lse; // or null
   int64 o_strides[3], lse_strides[3];
   float *pieces; // [MostPipes, 2, PieceFloats], 16-byte aligned
-  int *arrived;  // [MostPipes]: zero, and left zero
+  int *arrived;  // [2, MostPipes, 2]: zero, and left zero
   int batch, heads, key_heads, queries, keys; // of this device
   int tile_queries;                           // of each head of a group
   int causal_shift;                           // keys less queries, globally
@@ -361,12 +361,9 @@ template <class C, class P> struct FewConsumer {
     return static_cast<T *>(p.o) + tile.batch * p.o_strides[0] +
            head_of(row) * p.o_strides[1] + query_of(row) * p.o_strides[2];
   }
-  /// Of a maximum in powers of 2, and a sum.
-  TSR_MEMBER void store_lse(int row, float top, float sum) {
-    if (p.lse)
-      p.lse[tile.batch * p.lse_strides[0] + head_of(row) * p.lse_strides[1] +
-            query_of(row) * p.lse_strides[2]] =
-          sum == 0 ? -infinity() : (top + log2_fast(sum)) * 0.69314718f;
+  TSR_MEMBER float *lse(int row) {
+    return p.lse + tile.batch * p.lse_strides[0] +
+           head_of(row) * p.lse_strides[1] + query_of(row) * p.lse_strides[2];
   }
 
   TSR_MEMBER void store_whole() {
@@ -374,32 +371,29 @@ template <class C, class P> struct FewConsumer {
 #pragma unroll
     for (int r = 0; r < 2; r++) {
       shrink[r] = sum[r] == 0 ? 0 : 1 / sum[r];
-      if (lane % 4 == 0 && has(row + 8 * r))
-        store_lse(row + 8 * r, top[r] * c, sum[r]);
+      if (p.lse && lane % 4 == 0 && has(row + 8 * r))
+        *lse(row + 8 * r) =
+            sum[r] == 0 ? -infinity()
+                        : (top[r] * c + log2_fast(sum[r])) * 0.69314718f;
     }
     store_rows<T, C::DV>([&](int row) { return result(row); },
                          [&](int row) { return has(row); },
                          [&](int i) { return o[i] * shrink[i / 2 % 2]; });
   }
 
-  /// A pipe's first piece may be a tile's last, and its last one a tile's
-  /// first.
-  TSR_MEMBER float *piece_of(int pipe) {
-    return p.pieces +
-           (2 * (int64)pipe + (pipe == piece.first)) * C::PieceFloats;
-  }
   TSR_MEMBER void leave_piece() {
     const float c = C::Factor * 1.44269504f, most[] = {top[0] * c, top[1] * c};
-    auto has = [&](int row) { return this->has(row); };
-    store_piece<C::Rows, C::DV>(piece_of(blockIdx.x * C::Pipes + pipe), o, most,
-                                sum, has);
-    const int count = piece.last - piece.first + 1;
-    if (is_last_piece(&p.arrived[piece.first], count, s.arrived[pipe],
-                      [&] { sync(); }))
-      join_pieces<T, C::Rows, C::DV>(
-          count, [&](int n) { return piece_of(piece.first + n); }, has,
-          [&](int row) { return result(row); },
-          [&](int row, float top, float sum) { store_lse(row, top, sum); });
+    const int own = blockIdx.x * C::Pipes + pipe;
+    const TilePieces all = {p.pieces, p.arrived, 2 * C::MostPipes, 1, 0};
+    const TileRows rows = {
+        result(0),      p.lse ? lse(0) : nullptr, p.o_strides[1],
+        p.o_strides[2], p.lse_strides[1],         p.lse_strides[2],
+        used,           p.tile_queries,           p.queries - tile.query};
+    store_piece<C::Rows, C::DV>(
+        p.pieces + (int64)all.slot(piece, own) * C::PieceFloats, o, most, sum,
+        [&](int row) { return has(row); });
+    join_tile<T, C::Rows, C::DV>(piece, own, all, rows, s.arrived[pipe],
+                                 1 + pipe);
   }
 
   TSR_MEMBER void run_piece() {

@@ -125,8 +125,8 @@ template <class Args> struct FwdParams {
   float *lse; // or null
   int64 o_strides[3], lse_strides[3];
   int *ticket; // zero, and left zero; or null: every gridDim.x-th tile
-  // Split: [MostBlocks, Groups, 2, PieceFloats], 16-byte aligned; [MostBlocks,
-  // Groups]: zero, and left zero.
+  // Split: [MostBlocks, Groups, 2, PieceFloats], 16-byte aligned; [2,
+  // MostBlocks, Groups, 2]: zero, and left zero.
   float *pieces;
   int *arrived;
   int batch, heads, key_heads, queries, keys; // of this device
@@ -467,12 +467,6 @@ template <class C, class P> struct FwdConsumer {
   /// Split: of a tile that others have a part of.
   TSR_MEMBER void leave_piece(FwdTile<C> const &t, int from,
                               TilePiece const &piece, bool empty) {
-    auto piece_of = [&](int block) { // a block's first piece or its last
-      return p.pieces +
-             ((int64)(block * C::Groups + group) * 2 + (block == piece.first)) *
-                 C::PieceFloats;
-    };
-    auto has = [&](int i) { return i < queries() - from; };
     if (empty)
 #pragma unroll
       for (int i = 0; i < C::DV / 2; i++)
@@ -480,19 +474,24 @@ template <class C, class P> struct FwdConsumer {
     const float c = C::Factor * 1.44269504f;
     const float most[] = {empty ? -infinity() : top[0] * c,
                           empty ? -infinity() : top[1] * c};
-    store_piece<64, C::DV>(piece_of(blockIdx.x), o, most, sum, has);
-    const int count = piece.last - piece.first + 1;
-    if (is_last_piece(&p.arrived[piece.first * C::Groups + group], count,
-                      s.arrived[group], [&] { sync(); }))
-      join_pieces<T, 64, C::DV>(
-          count, [&](int n) { return piece_of(piece.first + n); }, has,
-          [&](int i) { return result(t, from, i); },
-          [&](int i, float top, float sum) {
-            if (p.lse)
-              p.lse[t.batch * p.lse_strides[0] + t.head * p.lse_strides[1] +
-                    (from + i) * p.lse_strides[2]] =
-                  sum == 0 ? -infinity() : (top + log2_fast(sum)) * 0.69314718f;
-          });
+    const TilePieces all = {p.pieces, p.arrived, C::MostBlocks * C::Groups * 2,
+                            C::Groups, group};
+    float *const lse = p.lse + t.batch * p.lse_strides[0] +
+                       t.head * p.lse_strides[1] + from * p.lse_strides[2];
+    const TileRows rows = {result(t, from, 0),
+                           p.lse ? lse : nullptr,
+                           0,
+                           p.o_strides[2],
+                           0,
+                           p.lse_strides[2],
+                           64,
+                           64,
+                           queries() - from};
+    const int own = blockIdx.x;
+    store_piece<64, C::DV>(p.pieces +
+                               (int64)all.slot(piece, own) * C::PieceFloats,
+                           o, most, sum, [&](int i) { return rows.has(i); });
+    join_tile<T, 64, C::DV>(piece, own, all, rows, s.arrived[group], 5 + group);
   }
 
   /// Split: of the warp's tile, which one lane reads and writes.

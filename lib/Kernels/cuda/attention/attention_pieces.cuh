@@ -35,11 +35,10 @@ struct TilePiece {
 /// Of all tiles' steps, what each of a block's pipes takes.
 template <int Threads, int Pipes> struct StepShare {
   static constexpr int Least = 4;
-  /// In shared memory.
+  /// In shared memory. (The sums are read 16 bytes at a time.)
   struct Starts {
-    alignas(
-        16) int warps[Threads / 32]; // sums of steps, read 16 bytes at a time
-    alignas(16) int tile[Pipes];     // of the first step
+    alignas(16) int warps[Threads / 32]; // sums of steps
+    alignas(16) int tile[Pipes];         // of the first step
     int offset[Pipes];
   };
   Starts &starts;
@@ -55,9 +54,8 @@ template <int Threads, int Pipes> struct StepShare {
 
   /// By all threads of a block. `of_tile(i)`: a tile's steps, at least one.
   /// There are at most `most` pipes: as many as tiles, or more, of at least
-  /// Least steps. A tile's pieces, of so many rows, are joined one after the
-  /// other, in some rows / 128 of a step each: there are fewer pipes where that
-  /// would take longer than they save.
+  /// Least steps, and fewer where the pieces of tiles, of so many rows, would
+  /// take longer than they save: of n it is some rows / 64 * 2 sqrt(n) steps.
   template <class F>
   TSR_MEMBER StepShare(Starts &starts, int tiles, int most, int rows, F of_tile)
       : starts(starts) {
@@ -84,7 +82,8 @@ template <int Threads, int Pipes> struct StepShare {
       steps += starts.warps[w];
     }
     before -= own;
-    const float best = sqrtf((float)steps * tiles * 128 / rows);
+    const float work = steps * sqrtf(tiles) * 64 / rows;
+    const float best = exp2_fast(log2_fast(work) * 2 / 3);
     most = min((int)gridDim.x * Pipes, most);
     pipes = max(min(most, max(min((int)best, steps / Least), tiles)), 1);
     for (int pipe = 0; pipe < Pipes; pipe++) {
@@ -153,104 +152,157 @@ TSR_DEVICE void store_piece(float *to, float const (&o)[DV / 2],
     }
   }
 }
-/// By a warp group, `count` pieces of a tile, the n-th of them at `piece(n)`: a
-/// warp has a row of four, of which a lane has four columns, or twice four, and
-/// several of them at once, as their loads take long. Results to `result(row)`,
-/// maximum and sum to `store_lse(row, maximum, sum)`.
-template <class T, int Rows, int DV, class A, class H, class B, class L>
-TSR_DEVICE void join_pieces(int count, A piece, H has, B result, L store_lse) {
+/// Where the rows of a tile lie: `of_head` of each of its heads, of which the
+/// first `left` are there. Strides are in elements.
+struct TileRows {
+  void *o;
+  float *lse; // or null
+  int64 o_head, o_row, lse_head, lse_row;
+  int rows, of_head, left;
+
+  TSR_MEMBER bool has(int row) const {
+    return row < rows && row % of_head < left;
+  }
+};
+/// Where the pieces of a tile lie, of [pipes, Stride, 2] all, this group's the
+/// `at`-th of Stride: a pipe's first piece may be a tile's last, and its last
+/// one a tile's first. Counters are [2, pipes, Stride, 2]: zero, and left zero.
+struct TilePieces {
+  float *pieces;
+  int *counters;
+  int slots, stride, at;
+
+  TSR_MEMBER int slot(TilePiece const &tile, int pipe) const {
+    return (pipe * stride + at) * 2 + (pipe == tile.first);
+  }
+};
+
+/// By a warp group, `count` pieces of a tile, every `apart`-th from pipe
+/// `first` on: a warp has a row of four, of which a lane has four columns, or
+/// twice four, and several of them at once, as their loads take long. What they
+/// are together becomes the first of them; or, `whole`, the tile's results.
+template <class T, int Rows, int DV>
+TSR_DEVICE void join_pieces(TilePiece const &tile, TilePieces const &all,
+                            TileRows const &rows, int first, int apart,
+                            int count, bool whole) {
   constexpr int Parts = (DV + 127) / 128, Of = (Rows + 3) / 4;
   constexpr int Batch = Of < 4 / Parts ? Of : 4 / Parts;
-  const int lane = threadIdx.x % 32;
+  const int column = threadIdx.x % 32 * 4;
   const float infinity = __int_as_float(0x7f800000);
+  auto piece = [&](int n) {
+    return all.pieces +
+           (int64)all.slot(tile, first + n * apart) * kPieceFloats<Rows, DV>;
+  };
+  auto end_of = [](float *piece, int row) -> float2 & { // maximum and sum
+    return *reinterpret_cast<float2 *>(piece + Rows * DV + row * 2);
+  };
   for (int begin = threadIdx.x / 32 % 4; begin < Rows; begin += 4 * Batch) {
     auto row = [&](int i) { return min(begin + 4 * i, Rows - 1); };
-    auto end_of = [&](int n, int i) { // a maximum and a sum
-      return *reinterpret_cast<float2 const *>(piece(n) + Rows * DV +
-                                               row(i) * 2);
-    };
     bool some = false;
     for (int i = 0; i < Batch; i++)
-      some |= has(row(i));
+      some |= rows.has(row(i));
     if (!some)
       continue;
     float m[Batch], total[Batch] = {}, to[Batch][Parts][4] = {};
 #pragma unroll
     for (int i = 0; i < Batch; i++)
       m[i] = -infinity;
-    for (int n = lane; n < count; n += 32)
+#pragma unroll 4
+    for (int n = 0; n < count; n++)
 #pragma unroll
       for (int i = 0; i < Batch; i++)
-        m[i] = fmaxf(m[i], end_of(n, i).x);
-#pragma unroll
-    for (int i = 0; i < Batch; i++)
-      for (int w = 16; w; w /= 2)
-        m[i] = fmaxf(m[i], __shfl_xor_sync(~0u, m[i], w));
-    for (int first = 0; first < count; first += 32) {
-      float factor[Batch] = {}; // of the lane's piece
-      if (first + lane < count)
-#pragma unroll
-        for (int i = 0; i < Batch; i++) {
-          const float2 end = end_of(first + lane, i);
-          factor[i] = m[i] == -infinity ? 0 : exp2_fast(end.x - m[i]);
-          total[i] += factor[i] * end.y;
-        }
-      const int more = min(32, count - first);
+        m[i] = fmaxf(m[i], end_of(piece(n), row(i)).x);
 #pragma unroll 4
-      for (int n = 0; n < more; n++) {
-        float const *const from = piece(first + n) + lane * 4;
+    for (int n = 0; n < count; n++) {
+      float *const from = piece(n);
 #pragma unroll
-        for (int i = 0; i < Batch; i++) {
-          const float f = __shfl_sync(~0u, factor[i], n);
+      for (int i = 0; i < Batch; i++) {
+        const float2 end = end_of(from, row(i));
+        const float f = m[i] == -infinity ? 0 : exp2_fast(end.x - m[i]);
+        total[i] += f * end.y;
 #pragma unroll
-          for (int part = 0; part < Parts; part++)
-            if (part * 128 + lane * 4 < DV) {
-              const float4 add = *reinterpret_cast<float4 const *>(
-                  from + row(i) * DV + part * 128);
-              to[i][part][0] += f * add.x, to[i][part][1] += f * add.y;
-              to[i][part][2] += f * add.z, to[i][part][3] += f * add.w;
-            }
-        }
+        for (int part = 0; part < Parts; part++)
+          if (part * 128 + column < DV) {
+            const float4 add = *reinterpret_cast<float4 const *>(
+                from + row(i) * DV + part * 128 + column);
+            to[i][part][0] += f * add.x, to[i][part][1] += f * add.y;
+            to[i][part][2] += f * add.z, to[i][part][3] += f * add.w;
+          }
       }
     }
 #pragma unroll
     for (int i = 0; i < Batch; i++) {
-      for (int w = 16; w; w /= 2)
-        total[i] += __shfl_xor_sync(~0u, total[i], w);
       const int own = begin + 4 * i;
-      if (own >= Rows || !has(own))
+      if (own >= Rows || !rows.has(own))
         continue;
+      const int head = own / rows.of_head, query = own % rows.of_head;
+      T *const result =
+          static_cast<T *>(rows.o) + head * rows.o_head + query * rows.o_row;
       const float f = total[i] == 0 ? 0 : 1 / total[i];
 #pragma unroll
       for (int part = 0; part < Parts; part++)
-        if (int column = part * 128 + lane * 4; column < DV)
-          *reinterpret_cast<uint2 *>(result(own) + column) =
-              make_uint2(pack<T>(to[i][part][0] * f, to[i][part][1] * f),
-                         pack<T>(to[i][part][2] * f, to[i][part][3] * f));
-      if (lane == 0)
-        store_lse(own, m[i], total[i]);
+        if (part * 128 + column < DV) {
+          const int at = part * 128 + column;
+          float const(&x)[4] = to[i][part];
+          if (whole)
+            *reinterpret_cast<uint2 *>(result + at) = make_uint2(
+                pack<T>(x[0] * f, x[1] * f), pack<T>(x[2] * f, x[3] * f));
+          else
+            *reinterpret_cast<float4 *>(piece(0) + own * DV + at) =
+                make_float4(x[0], x[1], x[2], x[3]);
+        }
+      __syncwarp(); // all have read the first piece's
+      if (column == 0 && !whole)
+        end_of(piece(0), own) = make_float2(m[i], total[i]);
+      if (column == 0 && whole && rows.lse)
+        rows.lse[head * rows.lse_head + query * rows.lse_row] =
+            total[i] == 0 ? -infinity
+                          : (m[i] + log2_fast(total[i])) * 0.69314718f;
     }
   }
 }
 
-/// By a warp group, whose barrier is `sync`, behind its piece of `count`:
+/// By a warp group, whose barrier is `barrier`, behind its piece of `count`:
 /// whether it is the last of them to arrive. The counter is zero, and left
 /// zero; `told` lies in shared memory.
-template <class S>
-TSR_DEVICE bool is_last_piece(int *counter, int count, int &told, S sync) {
+TSR_DEVICE bool is_last_piece(int *counter, int count, int &told, int barrier) {
   const bool first = threadIdx.x % 128 == 0;
   fence_release();
-  sync();
+  named_sync(barrier, 128);
   if (first) {
     told = atomicAdd(counter, 1);
     fence_acquire();
   }
-  sync();
+  named_sync(barrier, 128);
   if (told != count - 1)
     return false;
   if (first)
     *counter = 0;
   return true;
+}
+/// By a warp group behind its piece, pipe `own`'s: the last of a tile to be
+/// there joins all. Many are joined in groups first, by the last of each. Not
+/// in line: it would take registers from the products.
+template <class T, int Rows, int DV>
+static __device__ __noinline__ void join_tile(TilePiece tile, int own,
+                                              TilePieces all, TileRows rows,
+                                              int &told, int barrier) {
+  constexpr int AtOnce = 8;
+  const int pieces = tile.last - tile.first + 1;
+  const int each = pieces <= AtOnce ? pieces : (int)ceilf(sqrtf(pieces));
+  int first = tile.first + (own - tile.first) / each * each, apart = 1;
+  int count = min(each, tile.last + 1 - first);
+  for (;;) {
+    const bool whole = apart > 1 || each == pieces;
+    if (!is_last_piece(all.counters + all.slot(tile, first), count, told,
+                       barrier))
+      return;
+    join_pieces<T, Rows, DV>(tile, all, rows, first, apart, count, whole);
+    if (whole)
+      return;
+    first = tile.first, apart = each, count = (pieces + each - 1) / each;
+    all.counters += all.slots;
+  }
 }
 
 } // namespace tessera
