@@ -337,9 +337,14 @@ static LogicalResult verifyPages(AttentionOp op) {
     return success();
   if (failed(verifyWords(op, pages, "pages")))
     return failure();
-  if (isDynamic(shapeOf(pages)[1]) || isDynamic(shapeOf(op.getKey())[2]))
+  const int64_t each = shapeOf(pages)[1], rows = shapeOf(op.getKey())[2];
+  if (isDynamic(each) || isDynamic(rows))
     return op.emitOpError() << "has pages; how many a batch has, and their "
                                "numbers of positions, must be static";
+  if (rows > 0 && each > INT32_MAX / rows)
+    return op.emitOpError() << "has " << each << " pages of " << rows
+                            << " positions a batch; keys of one must be below "
+                               "2^31";
   return success();
 }
 

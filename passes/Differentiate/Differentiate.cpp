@@ -197,6 +197,21 @@ template <typename Op> static std::pair<Value, Value> getSequences(Op op) {
                : std::pair<Value, Value>();
 }
 
+/// Blocks that a mask keeps whole are not asked again: it must be the
+/// attention's own. Later the two are lowered apart.
+static LogicalResult verifyBlockMask(Operation *attention, Value mask,
+                                     Region &region) {
+  auto made = mask ? skipPlacing(mask).getDefiningOp<BlockMaskOp>() : nullptr;
+  if (!made || region.empty() ||
+      OperationEquivalence::isRegionEquivalentTo(
+          &region, &made.getMaskMod(), OperationEquivalence::IgnoreLocations))
+    return success();
+  InFlightDiagnostic error = attention->emitOpError(
+      "has another mask_mod than its block mask; write the same in both");
+  error.attachNote(made.getLoc()) << "the block mask is here";
+  return error;
+}
+
 /// A gradient asks about the pairs and weights that its attention had. Later
 /// the two are lowered apart.
 static LogicalResult verifyForward(AttentionGradOp op) {
@@ -291,6 +306,11 @@ LogicalResult Differentiate::run(func::FuncOp function) {
     if (failed(replace(op, callee, size)))
       return failure();
   }
+  WalkResult masked = function.walk([](AttentionOp op) {
+    return WalkResult(verifyBlockMask(op, op.getBlockMask(), op.getMaskMod()));
+  });
+  if (masked.wasInterrupted())
+    return failure();
   WalkResult written = function.walk([](AttentionGradOp op) {
     bool lacks = !op.getScoreMod().empty() && op.getScoreGrad().empty();
     return failed(verifyForward(op)) || (lacks && failed(addScoreGrad(op)))

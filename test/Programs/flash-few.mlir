@@ -67,3 +67,21 @@ func.func @main(%q: !q, %kv: !kv, %bias: !bias_of_lse, %q1: !q1, %k1: !k1, %v1: 
   %a1, %lse1 = tv.attention %q1, %k1, %v1 scale(0.07) : (!q1, !k1, !v1) -> (!a1, tensor<1x4x3xf32>)
   return %a, %a1 : !a, !a1
 }
+
+// -----
+
+// No keys: zeros, and log-sum-exps of minus infinity.
+// CHECK: plan.attention
+// SCHEDULE: #schedule.attention<rows(4) keys(128) stages(3)>
+// RAN tp=1: nothing
+// RAN tp=2: nothing
+// RAN tp=4: nothing
+#m = #tv.mesh<tp = 2>
+!q = tensor<5x16x1x64xbf16, #tv.view<#m, [_, (did(tp) * _ | 4) * 4, _, _]>>
+!k = tensor<5x4x0x64xbf16, #tv.view<#m, [_, did(tp) * _, _, _]>>
+!a = tensor<5x16x1x64xbf16>
+!lse = tensor<5x16x1xf32>
+func.func @main(%q: !q, %k: !k, %v: !k) -> (!a, !lse) {
+  %a, %lse = tv.attention %q, %k, %v scale(0.125) : (!q, !k, !k) -> (!a, !lse)
+  return %a, %lse : !a, !lse
+}

@@ -4,6 +4,8 @@
 // RUN: tessera-compile %t/text.mlir --target=cuda:sm_90a --attention=flash --dump-dir=%t -o %t.tsr 2>&1 | FileCheck %s --check-prefix=CLEAN --allow-empty
 // RUN: FileCheck %s --check-prefix=TEXT < %t/kernels.cu
 // RUN: tessera-opt %t/tiles.mlir --split-input-file --tessera="to=scheduled target=cuda:sm_90a attention=flash" | FileCheck %s --check-prefix=TILES
+// RUN: tessera-compile %t/none.mlir --target=cuda:sm_90a --attention=flash --dump-dir=%t/none -o %t.tsr --quiet
+// RUN: FileCheck %s --check-prefix=NONE < %t/none/plan.txt
 // RUN: tessera-opt %t/mask.mlir --tessera="to=scheduled target=cuda:sm_90a attention=flash" | FileCheck %s --check-prefix=MASK
 // RUN: tessera-opt %t/mask.mlir --tessera="to=scheduled target=cuda:sm_90a attention=flash" | sed 's/stages(2)>/stages(2) shared(true)>/' | not tessera-opt --cuda-verify-schedule 2>&1 | FileCheck %s --check-prefix=OFMASKS
 // RUN: tessera-opt %t/dropout.mlir --tessera="to=scheduled target=cuda:sm_90a attention=flash" | sed 's/stages(2)>/stages(2) shared(true)>/' | not tessera-opt --cuda-verify-schedule 2>&1 | FileCheck %s --check-prefix=DROPPED
@@ -29,6 +31,8 @@
 // TILES: rows(128) keys(128) stages(2) shared(true)>
 // How many there are is known only where it runs.
 // TILES: rows(128) keys(128) stages(2)>
+// Without keys results are zeros, which blocks write.
+// NONE: as attention_0 {{.*}} persistent, over %{{.*}}.0, %{{.*}}.1, 132 by 1,
 // MASK: rows(128) keys(128) stages(2)>
 // OFMASKS: error: blocks share no tiles of an attention with a block mask
 // DROPPED: error: blocks share no tiles of an attention with dropout
@@ -94,6 +98,13 @@ func.func @main(%q: !q, %k: !k, %v: !k) -> !q {
 !k = tensor<1x1x32768x128xbf16>
 func.func @main(%q: !q {tv.dims = ["s"]}, %k: !k, %v: !k) -> !q attributes {tv.sizes = {s = 512}} {
   %a, %lse = tv.attention %q, %k, %v scale(0.0883883) : (!q, !k, !k) -> (!q, tensor<1x8x?xf32>)
+  return %a : !q
+}
+//--- none.mlir
+!q = tensor<5x16x1x64xbf16, #tv.view<#tv.mesh<tp = 1>, [_, did(tp) * _, _, _]>>
+!k = tensor<5x4x0x64xbf16>
+func.func @main(%q: !q, %k: !k, %v: !k) -> !q {
+  %a, %lse = tv.attention %q, %k, %v scale(0.125) : (!q, !k, !k) -> (!q, tensor<5x16x1xf32>)
   return %a : !q
 }
 //--- mask.mlir

@@ -307,6 +307,25 @@ module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
 
 // -----
 
+// Such tiles are for a number of queries that is known, and shared anyway.
+!q = memref<2x4x?x64xbf16, strided<[?, ?, 64, 1]>>
+!k = memref<2x1x96x64xbf16, strided<[6144, 6144, 64, 1]>>
+!few = memref<2x4x1x64xbf16, strided<[256, 64, 64, 1]>>
+module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
+  func.func private @k(%q: !q, %k: !k, %o: !q) attributes {plan.kernel} {
+    // expected-error @+1 {{tiles of at most 64 rows are for a number of queries that is known}}
+    plan.attention %q, %k, %k to %o scale(0.125) {schedule.attention = #schedule.attention<rows(4) keys(128) stages(2)>} : !q, !k, !k to !q
+    return
+  }
+  func.func private @few(%q: !few, %k: !k, %o: !few) attributes {plan.kernel} {
+    // expected-error @+1 {{tiles of at most 64 rows are shared without saying so}}
+    plan.attention %q, %k, %k to %o scale(0.125) {schedule.attention = #schedule.attention<rows(4) keys(128) stages(2) shared(true)>} : !few, !k, !k to !few
+    return
+  }
+}
+
+// -----
+
 // What blocks share has two groups of queries.
 !q = memref<2x4x256x64xbf16, strided<[65536, 16384, 64, 1]>>
 module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
@@ -327,6 +346,21 @@ module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
 module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
   func.func private @k(%q: !q, %l: !l, %dq: !q, %dk: !q, %dv: !q, %w: !w) attributes {plan.kernel} {
     plan.attention_grad %q, %q, %q, %q, %q, %l to %dq, %dk, %dv by %w scale(0.125) {schedule.attention = #schedule.attention<rows(128) keys(128) stages(2)>}
+        : !q, !q, !q, !q, !q, !l, !q, !q, !q, !w
+    return
+  }
+}
+
+// -----
+
+// Blocks share no tiles of it.
+!q = memref<2x4x64x64xbf16, strided<[16384, 4096, 64, 1]>>
+!l = memref<2x4x64xf32, strided<[256, 64, 1]>>
+!w = memref<2x4x192x67xf32, strided<[51456, 12864, 67, 1]>>
+module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
+  func.func private @k(%q: !q, %l: !l, %dq: !q, %dk: !q, %dv: !q, %w: !w) attributes {plan.kernel} {
+    // expected-error @+1 {{blocks share no tiles of a gradient}}
+    plan.attention_grad %q, %q, %q, %q, %q, %l to %dq, %dk, %dv by %w scale(0.125) {schedule.attention = #schedule.attention<rows(128) keys(128) stages(2) shared(true)>}
         : !q, !q, !q, !q, !q, !l, !q, !q, !q, !w
     return
   }

@@ -64,3 +64,14 @@ func.func @attention(%q: !q, %table: tensor<1x1xi32>, %begins: tensor<1x3xi32>) 
   %o, %l = tv.attention %q, %q, %q scale(1.0) sequences(%begins) pages(%table) : (!q, !q, !q, tensor<1x3xi32>, tensor<1x1xi32>) -> (!q, !l)
   return
 }
+
+// -----
+
+!q = tensor<2x4x1x64xbf16>
+!pages = tensor<9x4x100000x64xbf16>
+!table = tensor<2x30000xi32>
+func.func @main(%q: !q, %k: !pages, %table: !table) -> !q {
+  // expected-error@+1 {{'tv.attention' op has 30000 pages of 100000 positions a batch; keys of one must be below 2^31}}
+  %a, %lse = tv.attention %q, %k, %k scale(0.125) pages(%table) : (!q, !pages, !pages, !table) -> (!q, tensor<2x4x1xf32>)
+  return %a : !q
+}

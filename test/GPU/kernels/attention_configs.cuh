@@ -26,7 +26,8 @@ template <class M> constexpr int kSplitBlocks =
 template <class M, int D, int DV>
 constexpr AttentionTiles
     kForwardTiles = getForwardTiles(D, DV,
-                                    M::HasScore || M::HasMask || M::HasDropout,
+                                    M::HasScore || M::HasMask || M::HasDropout ||
+                                        (D > 128 && (kSplitBlocks<M> || M::PageRows)),
                                     M::HasScore || !(M::Scale > 0) ||
                                         kSplitBlocks<M> || M::PageRows,
                                     M::BlockKeys,

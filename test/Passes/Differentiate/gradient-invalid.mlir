@@ -322,3 +322,23 @@ func.func @alike(%q: !q, %b: tensor<1x3xi32>) -> (!q, !q) {
   %3, %4, %5 = tv.attention_grad %q, %q, %q, %q, %z, %other scale(0.5) tiles(%t) : (!q, !q, !q, !q, !q, !l, tensor<1x24xi32>) -> (!q, !q, !q)
   return %0, %3 : !q, !q
 }
+
+// -----
+
+// A block mask of another mask: blocks that it keeps whole are not asked.
+!q = tensor<1x2x200x64xf32>
+func.func @main(%q: !q) -> !q {
+  // expected-note@+1 {{the block mask is here}}
+  %bm = tv.block_mask of [200, 200] blocks [128, 128] : () -> tensor<1x1x2x2xi8>
+    mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
+      %c = arith.cmpi sle, %ki, %qi : index
+      tv.yield %c : i1
+    }
+  // expected-error@+1 {{'tv.attention' op has another mask_mod than its block mask; write the same in both}}
+  %a, %lse = tv.attention %q, %q, %q scale(0.125) block_mask(%bm) blocks [128, 128] : (!q, !q, !q, tensor<1x1x2x2xi8>) -> (!q, tensor<1x2x200xf32>)
+    mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
+      %c = arith.cmpi slt, %ki, %qi : index
+      tv.yield %c : i1
+    }
+  return %a : !q
+}

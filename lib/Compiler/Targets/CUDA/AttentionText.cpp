@@ -410,23 +410,14 @@ struct ForwardForm {
 };
 } // namespace
 
-static std::string getMultiprocessors(plan::AttentionOp op) {
-  return std::to_string(plan::getTarget(op).getLimits().multiprocessors);
+static int64_t getMultiprocessors(plan::AttentionOp op) {
+  return plan::getTarget(op).getLimits().multiprocessors;
 }
 /// A block of keys, as one copy has it.
 static int32_t getBoxKeys(plan::AttentionOp op) {
   const int64_t keys = getAttention(op).getKeys();
   return op.getPages() ? std::gcd(keys, getPageRows(op)) : keys;
 }
-/// The keys of a batch, whose blocks a launch counts.
-static void addKeys(plan::AttentionOp op, DeviceFunction &function) {
-  if (op.getPages())
-    function.space.push_back(
-        {SpaceExtent::Kind::Dimension, 0, numberOf(op.getPages()), 1});
-  function.space.push_back(
-      {SpaceExtent::Kind::Dimension, 0, numberOf(op.getKey()), 2});
-}
-
 /// Tiles of a head's queries.
 static ForwardForm getQueryForm(plan::AttentionOp op,
                                 DeviceFunction &function) {
@@ -438,9 +429,10 @@ static ForwardForm getQueryForm(plan::AttentionOp op,
         {SpaceExtent::Kind::Dimension, 0, numberOf(op.getResult()), dim});
   std::string text = std::to_string(rows) + ", " + std::to_string(keys);
   if (tiles.getShared()) {
-    addKeys(op, function);
-    function.items = rows * keys;
-    text += ", " + getMultiprocessors(op);
+    // All blocks count the steps: there is one without keys, too.
+    function.space.push_back(
+        {SpaceExtent::Kind::Constant, getMultiprocessors(op)});
+    text += ", " + std::to_string(getMultiprocessors(op));
   }
   const int32_t box = getBoxKeys(op);
   return {"Fwd",
@@ -457,18 +449,16 @@ static ForwardForm getFewForm(plan::AttentionOp op, DeviceFunction &function) {
   const AttentionAttr tiles = getAttention(op);
   const int32_t keys = tiles.getKeys(), box = getBoxKeys(op);
   const int32_t queries = getTileQueries(op);
-  const int64_t all = cast<MemRefType>(op.getQuery().getType()).getDimSize(2);
   function.threads = 128 * (kFewPipes + 1);
-  function.items = kFewPipes * keys;
   function.space = {
       {SpaceExtent::Kind::Dimension, 0, numberOf(op.getQuery()), 0},
       {SpaceExtent::Kind::Dimension, 0, numberOf(op.getKey()), 1},
-      {SpaceExtent::Kind::Constant, int64_t(llvm::divideCeil(all, queries))}};
-  addKeys(op, function);
+      {SpaceExtent::Kind::Constant, getMultiprocessors(op)}};
   return {"Few",
           "attention_few",
           std::to_string(tiles.getRows()) + ", " + std::to_string(keys) + ", " +
-              std::to_string(tiles.getStages()) + ", " + getMultiprocessors(op),
+              std::to_string(tiles.getStages()) + ", " +
+              std::to_string(getMultiprocessors(op)),
           {{numberOf(op.getQuery()),
             {1, int32_t(tiles.getRows()) / queries, queries, 64}},
            {numberOf(op.getKey()), {1, 1, box, 64}},

@@ -45,9 +45,11 @@ static AttentionTiles getQueryTiles(plan::AttentionOp op, bool shared) {
   auto [depth, ofValues] = getDepths(op);
   // Of packed sequences and of pages, too, there are two groups.
   const bool two = op.getTiles() || op.getPages() || shared;
+  // Beside wide heads pages and parts of tiles take registers as functions do.
   return getForwardTiles(
       depth, ofValues,
-      !op.getScoreMod().empty() || !op.getMaskMod().empty() || op.getDropout(),
+      !op.getScoreMod().empty() || !op.getMaskMod().empty() ||
+          op.getDropout() || (depth > 128 && (op.getPages() || shared)),
       !op.getScoreMod().empty() || !(op.getScale().convertToDouble() > 0) ||
           two,
       op.getBlocks() ? (*op.getBlocks())[1] : 0,
@@ -397,6 +399,13 @@ static LogicalResult verifyTiles(plan::AttentionOp op, AttentionAttr tiles) {
     return op.emitError() << "blocks share no tiles of an attention with "
                           << (op.getBlocks() ? "a block mask" : "dropout");
   if (tiles.getRows() <= kMostFewRows && mayShare && !op.getTiles()) {
+    if (tiles.getShared())
+      return op.emitError() << "tiles of at most " << kMostFewRows
+                            << " rows are shared without saying so";
+    if (cast<MemRefType>(op.getQuery().getType()).isDynamicDim(2))
+      return op.emitError() << "tiles of at most " << kMostFewRows
+                            << " rows are for a number of queries that is "
+                               "known";
     const int64_t group = getGroup(op);
     if (group == 0 || tiles.getRows() < 1 || tiles.getRows() % group != 0)
       return op.emitError()
@@ -431,6 +440,8 @@ static LogicalResult verifyTiles(plan::AttentionOp op, AttentionAttr tiles) {
 }
 static LogicalResult verifyTiles(plan::AttentionGradOp op,
                                  AttentionAttr tiles) {
+  if (tiles.getShared())
+    return op.emitError() << "blocks share no tiles of a gradient";
   if (tiles.getRows() != 64 &&
       (tiles.getRows() != 128 || getTiles(op).rows != 128))
     return op.emitError() << "a block takes 64 queries"

@@ -212,7 +212,7 @@ TSR_DEVICE void join_pieces(TilePiece const &tile, TilePieces const &all,
 #pragma unroll
       for (int i = 0; i < Batch; i++)
         m[i] = fmaxf(m[i], end_of(piece(n), row(i)).x);
-#pragma unroll 4
+#pragma unroll(4 / Parts)
     for (int n = 0; n < count; n++) {
       float *const from = piece(n);
 #pragma unroll
