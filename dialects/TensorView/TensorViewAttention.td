@@ -54,7 +54,8 @@ def TensorView_AttentionOp : TensorView_PureOp<"attention",
     ```
     Of each block of queries and keys, [B or 1, H or 1, S/128, T/128] rounded up, the
     i8 is 0: none of its pairs is kept; 1: those that mask_mod keeps; 2: all, and
-    mask_mod is not asked. `causal` holds besides. The mask is whole on every device.
+    mask_mod is not asked. `causal` holds besides. The mask is whole on every device. The
+    mask_mod of a `tv.block_mask` in the same function must be written as the attention's.
 
     Packed sequences lie one behind the other, in each batch its own, S = T, and each
     attends to itself alone:

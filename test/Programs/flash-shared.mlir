@@ -29,13 +29,13 @@ func.func @main(%q: !q, %k: !k, %v: !k) -> (!a, !lse) {
 #m = #tv.mesh<tp = 2>
 !q = tensor<1x2x70x256xbf16, #tv.view<#m, [_, did(tp) * _, _, _]>>
 !k = tensor<1x2x900x256xbf16, #tv.view<#m, [_, did(tp) * _, _, _]>>
-!bias = tensor<2x900xf32>
+!bias_of_lse = tensor<2x900xf32>
 !a = tensor<1x2x70x256xbf16>
 !lse = tensor<1x2x70xf32>
-func.func @main(%q: !q, %k: !k, %v: !k, %bias: !bias) -> (!a, !lse) {
+func.func @main(%q: !q, %k: !k, %v: !k, %bias: !bias_of_lse) -> (!a, !lse) {
   %a, %lse = tv.attention %q, %k, %v scale(0.0625) : (!q, !k, !k) -> (!a, !lse)
     score_mod (%s: f32, %b: index, %h: index, %qi: index, %ki: index) { // as the lse
-      %x = tv.load %bias[%h, %ki] : !bias -> f32
+      %x = tv.load %bias[%h, %ki] : !bias_of_lse -> f32
       %y = arith.addf %s, %x : f32 // as the lse
       tv.yield %y : f32 // as the lse
     }

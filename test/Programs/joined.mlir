@@ -114,8 +114,8 @@ func.func @main(%x: !x, %z: !x) -> !y {
   %3 = tv.reduce sum %z dims [0, 1] : (!x) -> !n
   %4 = tv.reduce max %z dims [0, 1] : (!x) -> !n
   %5 = tv.reduce min %z dims [0, 1] : (!x) -> !n
-  %6 = tv.exp %0 : (!n) -> !n
-  %7 = tv.exp %3 : (!n) -> !n
+  %6 = tv.tanh %0 : (!n) -> !n
+  %7 = tv.tanh %3 : (!n) -> !n
   %a = tv.reshape %0 : (!n) -> !one
   %b = tv.reshape %1 : (!n) -> !one
   %c = tv.reshape %2 : (!n) -> !one
