@@ -21,7 +21,7 @@ func.func @main(%q: !q, %k: !k, %v: !k) -> (!a, !lse) {
 // -----
 
 // A captured tensor and a mask that leaves rows without a key; wide heads, whose results
-// leave in the queries' place.
+// leave in the queries' place. (It may spill 64 bytes.)
 // CHECK: plan.attention
 // SHARED: shared(true)
 // RAN tp=1: nothing
