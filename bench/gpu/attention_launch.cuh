@@ -81,23 +81,34 @@ __global__ __launch_bounds__(C::SideThreads) void finish_kernel(
   attention_bwd_finish<C>(p);
 }
 
+/// `cache`: the sizes of keys and values, where these are pages. Of tiles that
+/// blocks share, `workspace` has the pieces, `ticket` what of each has arrived.
 template <class C>
-static void forward(Sizes const &s, Tensors const &t, cudaStream_t stream) {
+static void forward(Sizes const &s, Tensors const &t, cudaStream_t stream,
+                    Sizes const &cache) {
   using P = FwdParams<typename C::Mods::Args>;
   P p = {};
   fill(p, s, t);
-  p.ticket = (int *)t.ticket;
+  if (C::Split)
+    p.pieces = (float *)t.workspace, p.arrived = (int *)t.ticket;
+  else
+    p.ticket = (int *)t.ticket;
   fill(p.o_strides, s.heads, s.queries, C::DV);
+  constexpr int box = kBoxRows<C::BN, C::Mods::PageRows>;
   const FwdMaps maps = {
-      map(t.q, C::D, s, false, C::BM), map(t.k, C::D, s, true, C::BN),
-      map(t.v, C::DV, s, true, C::BN), map(t.o, C::DV, s, false, 64)};
+      map(t.q, C::D, s, false, C::BM), map(t.k, C::D, cache, true, box),
+      map(t.v, C::DV, cache, true, box), map(t.o, C::DV, s, false, 64)};
   const int bytes = sizeof(typename C::Shared);
   allow_shared(fwd_kernel<C, P>, bytes);
   const int tiles = (s.queries / C::BM + s.sequences + 1) * s.heads * s.batch;
-  fwd_kernel<C, P>
-      <<<std::min(multiprocessors(), tiles), C::Threads, bytes, stream>>>(maps,
-                                                                          p);
+  const int blocks =
+      C::Split ? multiprocessors() : std::min(multiprocessors(), tiles);
+  fwd_kernel<C, P><<<blocks, C::Threads, bytes, stream>>>(maps, p);
   CHECK(cudaGetLastError());
+}
+template <class C>
+static void forward(Sizes const &s, Tensors const &t, cudaStream_t stream) {
+  forward<C>(s, t, stream, s);
 }
 template <class C>
 static void backward(Sizes const &s, Tensors const &t, cudaStream_t stream) {

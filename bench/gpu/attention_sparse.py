@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """Our attention with block masks, of few queries (decoding) and of pieces of prompts, beside
-FlashAttention 4
-(CuTe) and PyTorch's, on one Hopper GPU; FlashAttention 4's packages in PYTHONPATH, or it
-drops out.
+FlashAttention 4 (CuTe) and PyTorch's, on one Hopper GPU; FlashAttention 4's packages in
+PYTHONPATH, or it drops out.
 
     nvcc -std=c++17 -O3 -gencode=arch=compute_90a,code=sm_90a -cudart static -shared \\
       -Xcompiler -fPIC -Ilib/Kernels/cuda -Itest/GPU/kernels \\
@@ -381,8 +380,8 @@ class OursFew:
         stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
         if self.sizes.queries > 1:
             self.library.prompt(self.page_rows, self.pages, self.sizes, self.tensors, stream)
-        elif not self.library.decode(self.d, self.page_rows, self.pages, self.sizes, self.tensors,
-                                   stream):
+        elif not self.library.decode(self.d, self.page_rows, self.pages, self.sizes,
+                                     self.tensors, stream):
             raise RuntimeError("there is no kernel of these heads")
         return [self.of["o"]]
 

@@ -249,40 +249,21 @@ template <int D> struct CausalPrompt : Full<D> {
   using Args = LengthsArgs;
   static constexpr bool Causal = true;
 };
+/// In tiles of a head's queries, which `Blocks` share, or none.
 template <int D, class M, int Blocks>
-static void whole(int pages, Sizes const &s, Tensors const &t,
-                  cudaStream_t stream) {
-  constexpr AttentionTiles tiles =
-      getForwardTiles(D, D, M::HasMask, true, 0, false);
-  using C = FwdConfig<bf16, D, M, D, tiles.rows, tiles.keys, Blocks>;
-  using P = FwdParams<LengthsArgs>;
-  P p = {};
-  fill(p, s, t);
-  fill(p.o_strides, s.heads, s.queries, D);
-  if (Blocks)
-    p.pieces = (float *)t.workspace, p.arrived = (int *)t.ticket;
-  else
-    p.ticket = (int *)t.ticket;
-  constexpr int box = kBoxRows<C::BN, M::PageRows>;
-  const Sizes cache = cache_of<C>(pages, s);
-  const FwdMaps maps = {
-      map(t.q, D, s, false, C::BM), map(t.k, D, cache, true, box),
-      map(t.v, D, cache, true, box), map(t.o, D, s, false, 64)};
-  const int bytes = sizeof(typename C::Shared);
-  allow_shared(fwd_kernel<C, P>, bytes);
-  fwd_kernel<C, P><<<multiprocessors(), C::Threads, bytes, stream>>>(maps, p);
-  CHECK(cudaGetLastError());
-}
+using Whole = FwdConfig<bf16, D, M, D, 128, 128, Blocks>;
 /// As cuda-schedule chooses.
 template <int D, class M>
 static void prompt(int pages, Sizes const &s, Tensors const &t,
                    cudaStream_t stream) {
   if (getGroupQueries(s.heads / s.key_heads, s.queries))
     return few<D, 64, M>(pages, s, t, stream);
-  if (isShared({128, 128, 2}, (double)s.batch * s.heads, s.queries, s.keys,
-               M::Causal, 132))
-    return whole<D, M, 132>(pages, s, t, stream);
-  whole<D, M, 0>(pages, s, t, stream);
+  using Shared = Whole<D, M, 132>;
+  const Sizes cache = cache_of<Shared>(pages, s);
+  if (isShared({Shared::BM, Shared::BN, 2}, (double)s.batch * s.heads,
+               s.queries, s.keys, M::Causal, 132))
+    return forward<Shared>(s, t, stream, cache);
+  forward<Whole<D, M, 0>>(s, t, stream, cache);
 }
 /// Of heads of 128: causal, or in pages by lengths.
 extern "C" void prompt(int page_rows, int pages, Sizes s, Tensors t,

@@ -6,11 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What attention_fwd.cuh computes, where its tiles would be too few to fill the
-// machine, or where keys and values are pages: a step of a decoder, a piece of
-// a prompt behind a long cache. A tile is some queries of all heads that read
-// one key head, at most 64 rows. Where these are all that there are, each key
-// and value is read once.
+// What attention_fwd.cuh computes, where queries are too few to fill its tiles,
+// of one head each: a step of a decoder. A tile is some queries of all heads
+// that read one key head, at most 64 rows. Where these are all that there are,
+// each key and value is read once.
 //
 // A block is two pipes: a warp group that computes, and a thread that has
 // steps, blocks of keys, under way for it. While one group waits for its

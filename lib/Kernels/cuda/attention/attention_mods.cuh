@@ -86,7 +86,7 @@ struct AttentionMods {
   /// not. There is an `int page(Args const &, int batch, int index)`: the page
   /// that has positions [index * PageRows, (index + 1) * PageRows) of a batch
   /// of this device. It is asked about those that `keys` below has a part of.
-  /// Where there is no such page, all is zero. For attention_few.cuh alone.
+  /// Where there is no such page, all is zero.
   static constexpr int PageRows = 0;
 
   /// Weights are dropped where the high 24 bits of their random number are
