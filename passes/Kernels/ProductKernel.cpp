@@ -107,6 +107,11 @@ bool tessera::hasOwnBoxes(RankedTensorType type, int64_t unit) {
          size > 0 && size % 8 == 0;
 }
 
+static bool isLocalSlice(Operation *op) {
+  // comm's own slice: a box of what a device has, which no interface of tv is.
+  return isa<comm::SliceOp>(op);
+}
+
 /// Whether a reshape that has such rows of its own has them if it lies as this
 /// does, too.
 static bool hasBoxesBefore(Value tensor) {
@@ -114,7 +119,7 @@ static bool hasBoxesBefore(Value tensor) {
   if (isa_and_present<tv::ReinterpretOpInterface>(op))
     return hasBoxesBefore(op->getOperand(0));
   const int64_t unit = getTensor(tensor).getRank() - 1;
-  if (op && (isa<comm::SliceOp>(op) || getPermutation(op) || getWindow(op)))
+  if (op && (isLocalSlice(op) || getPermutation(op) || getWindow(op)))
     return hasBoxes(tensor, unit);
   return getOwnMemory(tensor.getType()).order.back() == unit;
 }
@@ -137,8 +142,7 @@ bool tessera::hasBoxes(Value tensor, int64_t unit) {
            hasMultiple(getSpace(source.getType())[unit],
                        box.getBoxOffsets().front()[unit], 8) &&
            hasBoxes(source, unit);
-  // comm's is the same, of what a device has.
-  if (isa<comm::SliceOp>(op))
+  if (isLocalSlice(op))
     return fits && source && isPlain(source) &&
            getSpace(source.getType())[unit] ==
                getSpace(tensor.getType())[unit] &&
