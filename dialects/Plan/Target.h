@@ -14,6 +14,7 @@
 #ifndef TESSERA_PLAN_TARGET_H
 #define TESSERA_PLAN_TARGET_H
 
+#include "Layout/Machine.h"
 #include "Plan/Plan.h"
 #include "Support/Result.h"
 
@@ -52,6 +53,9 @@ public:
   /// As in programs and modules: "cpu", "cuda:sm_90a".
   llvm::StringRef getName() const { return name; }
   const Limits &getLimits() const { return limits; }
+  /// What moves and loops take. The cpu has that of an H200: a program that is
+  /// tried on CPUs moves what it moves on GPUs.
+  const layout::Machine &getMachine() const { return machine; }
 
   /// The variants of ops (Support/Variants.h) that there are here.
   virtual llvm::ArrayRef<llvm::StringLiteral> getVariants() const = 0;
@@ -85,8 +89,9 @@ public:
   compile(mlir::ModuleOp program, const CodeOptions &options) const = 0;
 
 protected:
-  explicit Target(std::string name, const Limits &limits = {})
-      : name(std::move(name)), limits(limits) {}
+  explicit Target(std::string name, const Limits &limits = {},
+                  const layout::Machine &machine = {})
+      : name(std::move(name)), limits(limits), machine(machine) {}
   /// Of a variant that there is.
   virtual std::optional<std::string> whyNotHere(llvm::StringRef variant,
                                                 mlir::Operation *op) const {
@@ -96,6 +101,7 @@ protected:
 private:
   const std::string name;
   const Limits limits;
+  const layout::Machine machine;
 };
 
 /// Targets of one kind.

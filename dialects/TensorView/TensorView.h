@@ -10,6 +10,7 @@
 #define TESSERA_TENSORVIEW_TENSORVIEW_H
 
 #include "Layout/Extent.h"
+#include "Layout/Machine.h"
 #include "Layout/Rule.h"
 #include "Layout/View.h"
 
@@ -38,6 +39,11 @@ inline llvm::hash_code hash_value(const std::vector<SubAxis> &axes) {
   for (const SubAxis &sub : axes)
     hash = llvm::hash_combine(hash, sub.axis, sub.pre, sub.size);
   return hash;
+}
+inline llvm::hash_code hash_value(const Machine &machine) {
+  auto hash = [](double of) { return llvm::bit_cast<uint64_t>(of); };
+  return llvm::hash_combine(hash(machine.latency), hash(machine.bandwidth),
+                            hash(machine.copy), hash(machine.loops));
 }
 } // namespace tessera::layout
 
@@ -198,6 +204,11 @@ inline constexpr llvm::StringLiteral kStepAttr = "tv.step";
 /// `tv.local` on an op: it is written for each device, so that nothing may move
 /// for it.
 inline constexpr llvm::StringLiteral kLocalOpAttr = "tv.local";
+/// `tv.machine = #tv.machine<...>` on the program: what choices are priced
+/// with.
+inline constexpr llvm::StringLiteral kMachineAttr = "tv.machine";
+/// That of the program that the op is in; without one an H200's.
+layout::Machine getMachine(mlir::Operation *op);
 
 } // namespace tessera::tv
 

@@ -13,6 +13,10 @@
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/StringSet.h"
 
+#include <array>
+#include <charconv>
+#include <cmath>
+
 using namespace mlir;
 using namespace tessera;
 using namespace tessera::tv;
@@ -314,6 +318,74 @@ void StepAttr::print(AsmPrinter &printer) const {
     printer.printString(getLoser().getValue());
   }
   printer << ">";
+}
+
+//===----------------------------------------------------------------------===//
+// MachineAttr
+//===----------------------------------------------------------------------===//
+
+/// The figures of a machine, by name.
+template <typename MachineT> static auto getFigures(MachineT &machine) {
+  return std::array{std::pair(StringRef("latency"), &machine.latency),
+                    std::pair(StringRef("bandwidth"), &machine.bandwidth),
+                    std::pair(StringRef("copy"), &machine.copy),
+                    std::pair(StringRef("loops"), &machine.loops)};
+}
+
+Attribute MachineAttr::parse(AsmParser &parser, Type) {
+  SMLoc loc = parser.getCurrentLocation();
+  const double none = std::nan("");
+  layout::Machine machine{none, none, none, none};
+  if (parser.parseCommaSeparatedList(
+          AsmParser::Delimiter::LessGreater, [&]() -> ParseResult {
+            SMLoc at = parser.getCurrentLocation();
+            StringRef name;
+            if (parser.parseKeyword(&name) || parser.parseEqual())
+              return failure();
+            for (auto [figure, value] : getFigures(machine))
+              if (figure == name && std::isnan(*value))
+                return parser.parseFloat(*value);
+            return parser.emitError(at)
+                   << "'" << name << "' is not one of latency, bandwidth, "
+                   << "copy and loops, each of which is given once";
+          }))
+    return {};
+  return parser.getChecked<MachineAttr>(loc, parser.getContext(), machine);
+}
+
+void MachineAttr::print(AsmPrinter &printer) const {
+  printer << "<";
+  llvm::interleaveComma(getFigures(getMachine()), printer, [&](auto figure) {
+    // The shortest that is read as the same number, with the point that MLIR
+    // wants.
+    char digits[32];
+    const auto end =
+        std::to_chars(std::begin(digits), std::end(digits), *figure.second,
+                      std::chars_format::scientific);
+    std::string text(digits, end.ptr);
+    if (text.find('.') == std::string::npos)
+      text.insert(text.find('e'), ".0");
+    printer << figure.first << " = " << text;
+  });
+  printer << ">";
+}
+
+LogicalResult MachineAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                  layout::Machine machine) {
+  for (auto [figure, value] : getFigures(machine))
+    if (!std::isfinite(*value) || *value <= 0)
+      return emitError() << "the " << figure << " of a machine is a number "
+                         << "above 0, such as "
+                         << "#tv.machine<latency = 5.0e-6, bandwidth = "
+                         << "3.0e11, copy = 2.0e12, loops = 3.0e14>";
+  return success();
+}
+
+layout::Machine tv::getMachine(Operation *op) {
+  for (; op; op = op->getParentOp())
+    if (auto machine = op->getAttrOfType<MachineAttr>(kMachineAttr))
+      return machine.getMachine();
+  return {};
 }
 
 //===----------------------------------------------------------------------===//

@@ -127,6 +127,23 @@ def TensorView_LocalAttr
   }];
 }
 
+def TensorView_MachineAttr : TensorView_Attr<"Machine", "machine"> {
+  let summary = "What moves and loops are priced with";
+  let description = [{
+    ```mlir
+    // ranks of a CPU, in shared memory
+    #tv.machine<latency = 1.0e-5, bandwidth = 5.0e9, copy = 5.0e9, loops = 3.0e10>
+    ```
+    Of one device: seconds of latency of a step that communicates; bytes a second of its
+    link, each way; bytes a second of a local copy; iterations a second of the loops of a
+    product (a multiplication and an addition each). Every choice between ways to move
+    and to compute is the one that takes less time by these: propagation's conflicts,
+    placement, plans of moves, what is made again. Numbers do not depend on them.
+  }];
+  let parameters = (ins Structure<"::tessera::layout::Machine">:$machine);
+  let genVerifyDecl = 1;
+}
+
 def TensorView_Combiner : I32EnumAttr<"Combiner", "How values are combined", [
     I32EnumAttrCase<"Sum", 0, "sum">,
     I32EnumAttrCase<"Max", 1, "max">,

@@ -122,9 +122,21 @@ TensorViewDialect::verifyOperationAttribute(Operation *op,
                 "such as \"all_gather\"; or \"fetch\", of an op that reads "
                 "rows by indices";
   }
+  if (attribute.getName() == kMachineAttr &&
+      !(isa<ModuleOp>(op) && isa<MachineAttr>(attribute.getValue())))
+    return op->emitOpError() << "'tv.machine' is a #tv.machine<...> on the "
+                                "module";
   if (attribute.getName() == kLocalOpAttr &&
       !isa<UnitAttr>(attribute.getValue()))
     return op->emitOpError() << "'tv.local' has no value";
+  // Besides those of programs, what passes note, "tv.move" in passes/Reshard.
+  if (!llvm::is_contained({kSizesAttr, kVariantsAttr, kStepAttr, kMachineAttr,
+                           kLocalOpAttr, kUserMoveAttr, kUserViewAttr,
+                           llvm::StringLiteral("tv.move")},
+                          attribute.getName()))
+    return op->emitOpError() << "has no meaning for " << attribute.getName()
+                             << "; there are tv.sizes, tv.variants, tv.step, "
+                                "tv.local and tv.machine";
   return success();
 }
 

@@ -72,6 +72,8 @@ def TensorView_Dialect : Dialect {
     - `tv.dims = ["b", "s"]` on an argument names its dynamic extents, in order;
       `tv.sizes = {b = 64, s = [256, 8]}` on the function declares the maximum of
       each, here also that s is a multiple of 8.
+    - `tv.machine = #tv.machine<...>` on the module: what moves and loops are priced with.
+      Without it `tessera-compile` writes there what its target has.
     - `tv.variants = ["flash", "math"]` on `tv.attention` or its gradient: the
       variants of this op to compile in, the preferred first.
     - `tv.range = [0, 100]` on an argument: the interpreter makes up numbers from the

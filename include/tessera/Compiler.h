@@ -37,6 +37,12 @@ struct CompileOptions {
   /// "cuda:sm_80", "cuda:sm_89" and so on for GPUs from there on. "cuda" is the
   /// GPU of this machine.
   std::string target = "cpu";
+  /// What moves and loops are priced with, "<latency = 1.0e-5, bandwidth =
+  /// 2.0e10, copy = 2.5e11, loops = 4.0e13>": of one device, seconds of a step
+  /// that communicates, bytes a second of its link and of a local copy,
+  /// iterations a second of a product. Empty: what the program says
+  /// (`tv.machine`), else what the target has.
+  std::string machine;
   /// Variants of attention to compile in, in order of preference: "flash",
   /// "cudnn", "math". Empty: all, in this order.
   std::vector<std::string> attention;

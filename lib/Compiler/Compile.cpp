@@ -46,6 +46,7 @@ struct Move {
   uint64_t bytes = 0; ///< of the busiest device
   unsigned tensors = 1; ///< none: it is said with another
   bool isOneStep = true;
+  bool isMost = false; ///< data say how much it is
 
   std::string print() const;
 };
@@ -59,6 +60,7 @@ public:
 
 private:
   void join(std::optional<uint64_t> bytes);
+  void fetch(StringRef place, StringRef plan, StringRef most, StringRef loser);
 
   std::vector<Move> &moves;
   /// Where each is in `moves`, by its function and its number there.
@@ -125,7 +127,8 @@ LogicalResult Compilation::dump(const Twine &name,
 
 std::string Move::print() const {
   std::string line = llvm::join(places, ", ") + ": " +
-                     llvm::join(plans, " and ") + " of " +
+                     llvm::join(plans, " and ") +
+                     (isMost ? " of at most " : " of ") +
                      std::to_string(bytes) + " bytes on a device";
   if (tensors > 1)
     line += ", " + std::to_string(tensors) + " tensors in one step";
@@ -146,6 +149,9 @@ void MoveCollector::streamOptimizationRemark(
   if (remark.getRemarkName() == "together") {
     if (auto known = planned.find(move); known != planned.end())
       together.push_back(known->second);
+  } else if (remark.getRemarkName() == "fetch") {
+    fetch(getPlace(remark.getLocation()), said["plan"], said["bytes"],
+          said["loser"]);
   } else if (remark.getRemarkName() == "reshards") {
     join(numberOf("moved"));
   } else if (uint64_t bytes = numberOf("bytes").value_or(0)) {
@@ -155,6 +161,25 @@ void MoveCollector::streamOptimizationRemark(
                      bytes,
                      /*tensors=*/1,
                      numberOf("steps") == 1});
+  }
+}
+
+/// Rows that data name move instead of what was planned.
+void MoveCollector::fetch(StringRef place, StringRef plan, StringRef most,
+                          StringRef loser) {
+  uint64_t bytes = 0;
+  if (!most.consume_front("at most ") || most.getAsInteger(10, bytes))
+    return;
+  for (Move &move : moves) {
+    const std::string planned =
+        move.plans.front() + ", " + std::to_string(move.bytes) + " bytes";
+    if (move.isMost || move.tensors != 1 || move.places.front() != place ||
+        !loser.starts_with(planned))
+      continue;
+    move.plans = {plan.split(" in place").first.str()};
+    move.bytes = bytes;
+    move.isMost = true;
+    return;
   }
 }
 
@@ -202,6 +227,7 @@ LogicalResult Compilation::run(StringRef source) {
     for (const std::string &element : *given)
       list->push_back(element);
   pipeline.shardings = options.shardings;
+  pipeline.machine = options.machine;
   pipeline.memory = options.memory;
   pipeline.strict = options.strict;
   pipeline.opByOp = options.opByOp;

@@ -696,6 +696,11 @@ FailureOr<std::string> tessera::emitModule(ModuleOp program, StringRef report,
   Emitter emitter(main);
   if (failed(emitter.run()))
     return failure();
+  if (auto of = program->getAttrOfType<tv::MachineAttr>(tv::kMachineAttr)) {
+    const layout::Machine &machine = of.getMachine();
+    emitter.plan.machine = std::make_unique<fb::Machine>(
+        machine.latency, machine.bandwidth, machine.copy, machine.loops);
+  }
   ModuleBuilder module;
   if (!code.binaries.empty()) {
     emitter.plan.target = plan::getTarget(program).getName().str();

@@ -22,6 +22,7 @@
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -44,9 +45,26 @@ static void buildBind(OpPassManager &passes, const PipelineOptions &options) {
   passes.addPass(tv::createBindPass(bind));
 }
 
+/// What moves and loops are priced with, where it is not what passes take
+/// without being told.
+static void addMachine(OpPassManager &passes, const PipelineOptions &options) {
+  tv::SetMachinePassOptions set;
+  set.machine = options.machine;
+  set.replaces = !options.machine.empty();
+  const layout::Machine &machine =
+      (*plan::parseTarget(options.target))->getMachine();
+  if (!set.replaces && machine != layout::Machine())
+    set.machine = llvm::formatv(
+        "<latency={0:e},bandwidth={1:e},copy={2:e},loops={3:e}>",
+        machine.latency, machine.bandwidth, machine.copy, machine.loops);
+  if (!set.machine.empty())
+    passes.addPass(tv::createSetMachinePass(set));
+}
+
 /// Every value has a view.
 static void buildPropagated(OpPassManager &passes,
                             const PipelineOptions &options) {
+  addMachine(passes, options);
   passes.addNestedPass<func::FuncOp>(tv::createSimplifyIndicesPass());
   tv::DecomposeCompositesPassOptions decompose;
   decompose.ruleless = true;
@@ -57,6 +75,7 @@ static void buildPropagated(OpPassManager &passes,
       tv::createPropagateShardingsPass(propagate));
   // What ops become has no view yet.
   passes.addNestedPass<func::FuncOp>(tv::createSplitTopKPass());
+  passes.addNestedPass<func::FuncOp>(tv::createSplitKeysPass());
   passes.addPass(tv::createDecomposeCompositesPass());
   passes.addPass(tv::createSplitScansPass());
   passes.addNestedPass<func::FuncOp>(tv::createPropagateShardingsPass());
@@ -197,6 +216,7 @@ Status tessera::checkOptions(const PipelineOptions &options,
   const std::tuple<const char *, bool, const char *> uses[] = {
       {"mesh", !options.mesh.empty(), "bind"},
       {"shardings", !options.shardings.empty(), "bind"},
+      {"machine", !options.machine.empty(), "propagated"},
       {"strict", options.strict, "planned"},
       {"op-by-op", options.opByOp, "planned"},
       {"memory", !options.memory.empty(), "kernels"},

@@ -41,6 +41,12 @@ struct PipelineOptions : public mlir::PassPipelineOptions<PipelineOptions> {
       *this, "target",
       llvm::cl::desc("What the plan is for, as cpu or cuda:sm_90a"),
       llvm::cl::init("cpu")};
+  Option<std::string> machine{
+      *this, "machine",
+      llvm::cl::desc("What moves and loops are priced with, as "
+                     "<latency=5.0e-6,bandwidth=3.0e11,copy=2.0e12,"
+                     "loops=3.0e14>; else what the program says, or the "
+                     "target has")};
   ListOption<std::string> attention{
       *this, "attention",
       llvm::cl::desc(

@@ -150,9 +150,10 @@ void Planner::add(Chain &chain, Step step, int64_t bytesSent,
   if (step.kind != Step::Kind::Slice) {
     cost.phases += 1;
     cost.copies += packFrom + packTo;
-    cost.seconds += machine.alpha +
-                    double(std::max(bytesSent, bytesReceived)) / machine.beta +
-                    double(packFrom * before + packTo * after) / machine.copy;
+    cost.seconds +=
+        machine.latency +
+        double(std::max(bytesSent, bytesReceived)) / machine.bandwidth +
+        double(packFrom * before + packTo * after) / machine.copy;
   }
   cost.bytesSent += bytesSent;
   cost.bytesReceived += bytesReceived;

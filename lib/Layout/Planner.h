@@ -22,6 +22,7 @@
 #ifndef TESSERA_LAYOUT_PLANNER_H
 #define TESSERA_LAYOUT_PLANNER_H
 
+#include "Layout/Machine.h"
 #include "Layout/Transfers.h"
 
 #include <algorithm>
@@ -45,7 +46,7 @@ struct Cost {
   int64_t copies = 0;
   int64_t peakBytes = 0; ///< source and result of a step; an all-reduce is in
                          ///< place, a slice a view
-  double seconds = 0;    ///< phases * alpha + bytes / beta + copied / copy
+  double seconds = 0; ///< phases * latency + bytes / bandwidth + copied / copy
 };
 
 /// What a choice costs: time, and the bytes that move.
@@ -79,18 +80,6 @@ struct Plan {
   /// needs it one more. Of a new state the devices along its axes share what
   /// they lack together. 0 when states are both combined and made.
   int64_t lowerBoundBytes = 0;
-};
-
-/// What every choice between ways to move and to compute is priced with.
-struct Machine {
-  double alpha = 5e-6;   ///< seconds of latency of a phase
-  double beta = 300e9;   ///< bytes a second of a device's link, each direction
-  double copy = 2000e9;  ///< bytes a second of a local copy
-  double loops = 300e12; ///< iterations a second of the loops of a product
-
-  /// Whether a move of so much costs its latency rather than its bytes. Such
-  /// moves go together where they can (tv-merge-reshards).
-  bool isSmall(int64_t bytes) const { return double(bytes) <= alpha * beta; }
 };
 
 /// Whether time `a` is less than `b`, whatever the order in which either was
@@ -155,7 +144,7 @@ std::string describe(const Candidate &candidate);
 Result<std::optional<Candidate>> findDescribed(std::string_view description,
                                                const Move &move,
                                                const Mesh &mesh,
-                                               const Machine &machine = {});
+                                               const Machine &machine);
 
 /// Plans of moves over one mesh, each made once.
 class Plans {

@@ -86,6 +86,7 @@ public:
   Status run() {
     TSR_TRY(checkMesh());
     TSR_TRY(checkSymbols());
+    TSR_TRY(checkMachine());
     TSR_TRY(checkBinaries());
     for (size_t i = 0; i < plan.tensors.size(); ++i)
       if (Status status = checkTensor(*plan.tensors[i]); !status)
@@ -142,6 +143,15 @@ private:
     if (static_cast<int64_t>(sorted.size()) != devices)
       return Error{"the devices of mesh '" + plan.mesh +
                    "' are no permutation of its ranks"};
+    return Ok{};
+  }
+
+  Status checkMachine() const {
+    if (const auto &of = plan.machine)
+      for (double figure :
+           {of->latency(), of->bandwidth(), of->copy(), of->loops()})
+        if (!std::isfinite(figure) || figure <= 0)
+          return Error{"a figure of its machine is no number above 0"};
     return Ok{};
   }
 

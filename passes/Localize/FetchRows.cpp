@@ -239,7 +239,7 @@ bool Fetcher::isCheaper(const Move &move, Operation *op, Value result) {
   if (!moved || !made || !table || !at)
     return false;
   const layout::Mesh &mesh = move.axes.getMesh().getMesh();
-  const layout::Machine machine;
+  const layout::Machine machine = getMachine(op);
   const int64_t bytes = ExtentAnalysis::getElementBytes(move.table);
   layout::Plans plans(mesh, machine);
   auto places = [](Value value) {
@@ -266,9 +266,9 @@ bool Fetcher::isCheaper(const Move &move, Operation *op, Value result) {
   const int64_t choices = indices == 2 ? at->back() : 1;
   mostBytes = computeProduct(own) * choices * bytes;
   const int64_t numbers = row ? mostBytes / row * sizeof(int64_t) : 0;
-  const double seconds = 3 * machine.alpha + double(mostBytes + numbers) *
-                                                 (members - 1) / members /
-                                                 machine.beta;
+  const double seconds = 3 * machine.latency + double(mostBytes + numbers) *
+                                                   (members - 1) / members /
+                                                   machine.bandwidth;
   return layout::isLess(seconds, (*plan)->chosen.cost.seconds);
 }
 

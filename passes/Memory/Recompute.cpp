@@ -57,7 +57,8 @@ Value getWhole(Value value) {
 class Recomputer {
 public:
   Recomputer(func::FuncOp main, PlannedMemory &memory, int64_t budget)
-      : main(main), memory(memory), budget(budget) {
+      : main(main), memory(memory), budget(budget),
+        machine(tv::getMachine(main)) {
     for (auto [next, state] : memory.getInPlace().states)
       if (auto launch = next.getDefiningOp<plan::LaunchOp>())
         nextOf[getWhole(state)] = launch;
@@ -174,7 +175,7 @@ double Recomputer::getSeconds(Operation *step) const {
   for (Value value : step->getResults())
     bytes += memory.getBytes(value);
   if (isa<comm::CollectiveOpInterface>(step))
-    return machine.alpha + double(bytes) / machine.beta;
+    return machine.latency + double(bytes) / machine.bandwidth;
   double seconds = double(bytes) / machine.copy;
   if (auto product = dyn_cast<plan::ContractOp>(step)) {
     double loops = memory.getElements(product.getResult());

@@ -21,12 +21,11 @@ using layout::View;
 /// What part of its maximum a size of a small run is.
 static constexpr int64_t kSmall = 16;
 
-FailureOr<Moves> Moves::get(func::FuncOp function,
-                            const layout::Machine &machine) {
+FailureOr<Moves> Moves::get(func::FuncOp function) {
   FailureOr<ExtentAnalysis> extents = ExtentAnalysis::run(function);
   if (failed(extents))
     return failure();
-  return Moves(std::move(*extents), machine);
+  return Moves(std::move(*extents), tv::getMachine(function));
 }
 
 /// Reshards that passes add are not analyzed; they change no extent.
@@ -128,11 +127,11 @@ Result<layout::Price> Moves::price(ArrayRef<OperandMove> together,
       all.push_back({shape, bytes, from, to});
     known->second = layout::busiestBytes(all, mesh);
   }
-  sum.seconds -= machine.alpha * double(exchanges.size() - 1);
+  sum.seconds -= machine.latency * double(exchanges.size() - 1);
   if (known->second) {
     const int64_t fewer = exchanged.bytes - *known->second;
     sum.bytes -= fewer;
-    sum.seconds -= double(fewer) / machine.beta;
+    sum.seconds -= double(fewer) / machine.bandwidth;
   }
   return sum;
 }

@@ -29,8 +29,7 @@ struct OperandMove {
 /// declared maximum, and remembers the plans.
 class Moves {
 public:
-  static mlir::FailureOr<Moves> get(mlir::func::FuncOp function,
-                                    const layout::Machine &machine = {});
+  static mlir::FailureOr<Moves> get(mlir::func::FuncOp function);
 
   /// The plan that moves `value` from the view `from` to `to`. Intermediate
   /// views are canonical for the value's shape at the maximum.

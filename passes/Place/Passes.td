@@ -94,6 +94,98 @@ def DecomposeCompositesPass : Pass<"tv-decompose-composites"> {
   let dependentDialects = ["::tessera::tv::TensorViewDialect"];
 }
 
+def SplitKeysPass : Pass<"tv-split-keys", "::mlir::func::FuncOp"> {
+  let summary = "Attention over keys that devices share joins what each makes of its own";
+  let description = [{
+    Where devices share the keys of an attention, and each has its queries, each may attend
+    to its own keys: a run of keys becomes a head. The log-sum-exps of all runs, which move
+    in one all-gather, say what each counts, and the results are one sum over the devices
+    (FlashDecoding). Done where that takes less time than to gather keys and values: queries
+    are few, as a decoder's. Not of block masks, sequences, pages, dropout or dynamic
+    extents, whose keys are gathered. Values in between have no view yet: propagate again.
+
+    ```mlir
+    #m = #tv.mesh<cp = 2>
+    !q = tensor<1x1x1x4xf32, #tv.view<#m, [1, 1, 1, 4]>>
+    !k = tensor<1x1x262144x4xf32, #tv.view<#m, [1, 1, did(cp) * 131072, 4]>>
+    !l = tensor<1x1x1xf32, #tv.view<#m, [1, 1, 1]>>
+    func.func @f(%q: !q, %k: !k, %v: !k) -> (!q, !l) {
+      %o, %lse = tv.attention %q, %k, %v scale(0.5) : (!q, !k, !k) -> (!q, !l)
+      return %o, %lse : !q, !l
+    }
+    ```
+
+    becomes
+
+    ```mlir
+    #m = #tv.mesh<cp = 2>
+    !q = tensor<1x1x1x4xf32, #tv.view<#m, [1, 1, 1, 4]>>
+    !k = tensor<1x1x262144x4xf32, #tv.view<#m, [1, 1, did(cp) * 131072, 4]>>
+    !l = tensor<1x1x1xf32, #tv.view<#m, [1, 1, 1]>>
+    !all = tensor<1x1x2x1xf32, #tv.view<#m, [1, 1, 2, 1]>>
+    func.func @f(%q: !q, %k: !k, %v: !k) -> (!q, !l) {
+      %q0 = tv.reshape %q : (!q) -> tensor<1x1x1x1x4xf32>
+      %q1 = tv.broadcast %q0 dims [0, 1, 3, 4, 5] : (tensor<1x1x1x1x4xf32>) -> tensor<1x1x2x1x1x4xf32>
+      %qs = tv.reshape %q1 : (tensor<1x1x2x1x1x4xf32>) -> tensor<1x2x1x4xf32>
+      %k0 = tv.reshape %k : (!k) -> tensor<1x1x2x131072x4xf32>
+      %ks = tv.reshape %k0 : (tensor<1x1x2x131072x4xf32>) -> tensor<1x2x131072x4xf32>
+      %v0 = tv.reshape %v : (!k) -> tensor<1x1x2x131072x4xf32>
+      %vs = tv.reshape %v0 : (tensor<1x1x2x131072x4xf32>) -> tensor<1x2x131072x4xf32>
+      %o, %lses = tv.attention %qs, %ks, %vs scale(0.5)
+          : (tensor<1x2x1x4xf32>, tensor<1x2x131072x4xf32>, tensor<1x2x131072x4xf32>) -> (tensor<1x2x1x4xf32>, tensor<1x2x1xf32>)
+      %own = tv.reshape %lses : (tensor<1x2x1xf32>) -> tensor<1x1x2x1x1xf32>
+      %own1 = tv.transpose %own perm [0, 1, 3, 2, 4] : (tensor<1x1x2x1x1xf32>) -> tensor<1x1x1x2x1xf32>
+      %all = tv.reshape %own1 : (tensor<1x1x1x2x1xf32>) -> !all
+      %most = tv.reduce max %all dims [2] : (!all) -> tensor<1x1x1xf32>
+      %most1 = tv.broadcast %most dims [0, 1, 3] : (tensor<1x1x1xf32>) -> tensor<1x1x2x1xf32>
+      %weights = tv.map %all, %most1 : (!all, tensor<1x1x2x1xf32>) -> tensor<1x1x2x1xf32> (%a: f32, %b: f32) {
+        %d = arith.subf %a, %b : f32
+        %e = math.exp %d : f32
+        %lowest = arith.constant 0xFF800000 : f32
+        %none = arith.cmpf oeq, %a, %lowest : f32
+        %zero = arith.constant 0.0 : f32
+        %w = arith.select %none, %zero, %e : f32
+        tv.yield %w : f32
+      }
+      %sum = tv.reduce sum %weights dims [2] : (tensor<1x1x2x1xf32>) -> tensor<1x1x1xf32>
+      %lse = tv.map %most, %sum : (tensor<1x1x1xf32>, tensor<1x1x1xf32>) -> !l (%a: f32, %b: f32) {
+        %d = math.log %b : f32
+        %e = arith.addf %a, %d : f32
+        %lowest = arith.constant 0xFF800000 : f32
+        %none = arith.cmpf oeq, %a, %lowest : f32
+        %w = arith.select %none, %a, %e : f32
+        tv.yield %w : f32
+      }
+      %lse0 = tv.reshape %lse : (!l) -> tensor<1x1x1x1xf32>
+      %lse1 = tv.broadcast %lse0 dims [0, 1, 3, 4] : (tensor<1x1x1x1xf32>) -> tensor<1x1x2x1x1xf32>
+      %weight = tv.map %own, %lse1
+          : (tensor<1x1x2x1x1xf32>, tensor<1x1x2x1x1xf32>) -> tensor<1x1x2x1x1xf32> (%a: f32, %b: f32) {
+        %d = arith.subf %a, %b : f32
+        %e = math.exp %d : f32
+        %lowest = arith.constant 0xFF800000 : f32
+        %none = arith.cmpf oeq, %a, %lowest : f32
+        %zero = arith.constant 0.0 : f32
+        %w = arith.select %none, %zero, %e : f32
+        tv.yield %w : f32
+      }
+      %parts = tv.reshape %o : (tensor<1x2x1x4xf32>) -> tensor<1x1x2x1x1x4xf32>
+      %weight1 = tv.broadcast %weight dims [0, 1, 2, 3, 4] : (tensor<1x1x2x1x1xf32>) -> tensor<1x1x2x1x1x4xf32>
+      %weighted = tv.map %parts, %weight1
+          : (tensor<1x1x2x1x1x4xf32>, tensor<1x1x2x1x1x4xf32>) -> tensor<1x1x2x1x1x4xf32> (%a: f32, %b: f32) {
+        %d = arith.mulf %a, %b : f32
+        tv.yield %d : f32
+      }
+      %joined = tv.reduce sum %weighted dims [2] : (tensor<1x1x2x1x1x4xf32>) -> tensor<1x1x1x1x4xf32>
+      %y = tv.reshape %joined : (tensor<1x1x1x1x4xf32>) -> !q
+      return %y, %lse : !q, !l
+    }
+    ```
+  }];
+  let dependentDialects = ["::tessera::tv::TensorViewDialect",
+                           "::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect"];
+}
+
 def SplitTopKPass : Pass<"tv-split-top-k", "::mlir::func::FuncOp"> {
   let summary = "The largest elements of a split dimension move as candidates";
   let description = [{

@@ -233,6 +233,8 @@ std::vector<int64_t> Placer::keyOf(const Region &region) {
 }
 
 void Placer::improve(const Region &region) {
+  if (ways.isSpent())
+    return;
   inside.clear();
   copies.clear();
   double least = 0, most = atMost.lookup(region.center);
@@ -259,6 +261,8 @@ void Placer::improve(const Region &region) {
     if (least > now - slack)
       return;
     Solution best = solve(region, /*asItIs=*/false, now - slack);
+    if (ways.isSpent())
+      return;
     if (best.seconds < now - slack)
       solution->second = std::move(best);
   }
@@ -296,6 +300,17 @@ bool Placer::isOnPart(Operation *op) {
   };
   return llvm::any_of(op->getOperands(), leavesOut) ||
          llvm::any_of(op->getResults(), leavesOut);
+}
+
+/// Whether `op` reads rows that data name: those alone may move
+/// (tv-fetch-rows), so that a move of all has another price.
+static bool readsByIndex(Operation *op) {
+  auto ruled = dyn_cast<ShardingRuleOpInterface>(op);
+  return ruled && llvm::any_of(ruled.getShardingRule().factors,
+                               [](const layout::IterationFactor &factor) {
+                                 return factor.kind ==
+                                        layout::IterationFactor::Kind::Indexed;
+                               });
 }
 
 /// What the function takes.
@@ -355,7 +370,7 @@ double Placer::addOp(Operation *op) {
     return 0;
   const double work = workNow(op);
   if (op->getNumResults() != 1 || isa<WindowOpInterface, ReshardOp>(op) ||
-      isOnPart(op))
+      isOnPart(op) || readsByIndex(op))
     return work;
   Placed made{op, {}};
   for (Value operand : op->getOperands())

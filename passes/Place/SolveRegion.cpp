@@ -18,6 +18,8 @@ using namespace tessera;
 using namespace tessera::tv;
 
 static constexpr double kNever = std::numeric_limits<double>::infinity();
+/// What asking a way takes of a plan of a move.
+static constexpr double kWay = 0.001;
 
 bool Placer::isJoined(Value value) const {
   auto known = uses.find(value);
@@ -253,8 +255,11 @@ void Placer::evaluate(const Region &region, const Placed &placed, bool asItIs,
       lie->second = {sum, &way};
   };
   consider(placed.now);
-  if (!asItIs)
-    for (const Way &way : *placed.ways)
+  if (asItIs)
+    return;
+  ways.spend(kWay * double(placed.ways->size()));
+  for (const Way &way : *placed.ways)
+    if (!ways.isSpent())
       consider(way);
 }
 
@@ -362,6 +367,8 @@ Placer::Solution Placer::solve(const Region &region, bool asItIs,
   else
     from.insert({numberOf(region.center), {0, nullptr}});
   auto solveFrom = [&](int is, int other, double before) {
+    if (ways.isSpent())
+      return;
     // What the rest takes at the least.
     double limit =
         std::min(bound, best.seconds) - all + least.lookup(region.center);

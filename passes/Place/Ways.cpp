@@ -26,11 +26,14 @@ static constexpr size_t kMaxDeals = 512;
 /// What goes over links counts so much more: links are shared, and the model is
 /// not as exact as to move many bytes more for a little less time.
 static constexpr double kCarried = 0.05;
+/// In plans of moves: what may be spent on a function, and what a deal is of a
+/// plan.
+static constexpr double kMostPlans = 10000, kDeal = 0.2;
 /// In which operands are kept partial.
 static constexpr std::array kCombiners = {layout::Combiner::Sum};
 
 Ways::Ways(Moves &moves, const layout::Mesh &mesh, ArrayRef<SubAxis> named)
-    : moves(moves), mesh(mesh) {
+    : moves(moves), mesh(mesh), left(kMostPlans) {
   for (auto [number, axis] : llvm::enumerate(mesh.axes))
     if (axis.size > 1)
       digits.push_back({int(number), 1, axis.size});
@@ -115,14 +118,15 @@ double Ways::seconds(Value value, int from, int to) {
   if (from == to)
     return 0;
   auto [time, isNew] = times.try_emplace(keyOf(value, from, to), kNever);
-  if (isNew)
-    time->second = sum([&] {
-      auto price = moves.price(value, views[from], views[to], mesh);
-      return price ? price->seconds + kCarried * double(price->bytes) /
-                                          moves.getMachine().beta
-                   : kNever;
-    });
-  return time->second;
+  if (!isNew)
+    return time->second;
+  spend(1);
+  return time->second = sum([&] {
+           auto price = moves.price(value, views[from], views[to], mesh);
+           return price ? price->seconds + kCarried * double(price->bytes) /
+                                               moves.getMachine().bandwidth
+                        : kNever;
+         });
 }
 
 int Ways::kindOf(Value value, int from, int to) {
@@ -211,7 +215,7 @@ double Ways::leastSeconds(Value value, int from, int to) {
   const double bytes =
       std::max(localBytes(value, to) * (1 - 1 / parts->second),
                totalBytes(value) * receptionsOf(views[from], views[to], mesh));
-  return time->second = machine.alpha + bytes / machine.beta;
+  return time->second = machine.latency + bytes / machine.bandwidth;
 }
 
 //===----------------------------------------------------------------------===//
@@ -293,6 +297,9 @@ void Ways::find(ReinterpretOpInterface op, std::vector<Way> &ways) {
       return ways.clear();
     Deal deal(rank + kCombiners.size());
     forEachDeal(digits, deal, [&] {
+      if (isSpent())
+        return;
+      spend(kDeal);
       View view;
       for (size_t d = 0; d < rank; ++d)
         view.dims.push_back({productOf(deal[d]), 1});
@@ -325,6 +332,9 @@ void Ways::find(ShardingRuleOpInterface op, ArrayRef<Delay> delays,
     return;
   Deal deal(factors.size() + delays.size());
   forEachDeal(digits, deal, [&] {
+    if (isSpent())
+      return;
+    spend(kDeal);
     Division division;
     division.products.assign(rule.factors.size(), {layout::Factor::rest()});
     for (auto [i, f] : llvm::enumerate(factors))

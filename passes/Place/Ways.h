@@ -56,11 +56,16 @@ public:
   double leastSeconds(mlir::Value value, int from, int to);
   /// Of one phase of a move.
   double getLatency() const {
-    return moves.getMachine().alpha * (1 + weightOfSmall);
+    return moves.getMachine().latency * (1 + weightOfSmall);
   }
   /// Small moves of one kind go together (tv-merge-reshards); -1 for others.
   int kindOf(mlir::Value value, int from, int to);
   int numKinds() const { return int(kinds.size()); }
+
+  /// What finding the least time may take, in plans of moves: the same on every
+  /// machine, so that what is found is, too.
+  void spend(double plans) { left -= plans; }
+  bool isSpent() const { return left < 0; }
 
 private:
   uint64_t keyOf(mlir::Value value, int from, int to);
@@ -81,6 +86,7 @@ private:
   Moves &moves;
   const layout::Mesh &mesh;
   double weightOfSmall = 0;
+  double left;
   std::vector<layout::SubAxis> digits;
   std::map<std::vector<int64_t>, std::vector<Way>> known;
 

@@ -11,6 +11,55 @@
 
 include "TensorView/ContractPass.td"
 
+def SetMachinePass
+    : ContractPass<"tv-set-machine", "Bound", "::mlir::ModuleOp"> {
+  let summary = "Says what moves and loops are priced with";
+  let description = [{
+    From here on choices between ways to move and to compute are those that take less
+    time on this machine (`#tv.machine`). Without it they are those of an H200. A program
+    that says it itself keeps that, unless `replaces` is set. `tessera-compile` has it
+    from the target, or from `--machine`.
+
+    With `machine=<latency=1.0e-5,bandwidth=2.0e10,copy=2.5e11,loops=4.0e13>`
+
+    ```mlir
+    #m = #tv.mesh<tp = 2>
+    !x = tensor<8xf32, #tv.view<#m, [did(tp) * 4]>>
+    func.func @main(%x: !x) -> !x {
+      return %x : !x
+    }
+    ```
+
+    becomes
+
+    ```mlir
+    #m = #tv.mesh<tp = 2>
+    !x = tensor<8xf32, #tv.view<#m, [did(tp) * 4]>>
+    module attributes {tv.machine = #tv.machine<latency = 1.0e-05, bandwidth = 2.0e+10, copy = 2.5e+11, loops = 4.0e+13>} {
+      func.func @main(%x: !x) -> !x {
+        return %x : !x
+      }
+    }
+    ```
+
+    With `machine=<latency=0.0,bandwidth=2.0e10,copy=2.5e11,loops=4.0e13>`
+
+    ```mlir
+    // rejected: the latency of a machine is a number above 0
+    #m = #tv.mesh<tp = 2>
+    !x = tensor<8xf32, #tv.view<#m, [did(tp) * 4]>>
+    func.func @main(%x: !x) -> !x {
+      return %x : !x
+    }
+    ```
+  }];
+  let options = [
+    Option<"machine", "machine", "std::string", /*default=*/"",
+           "As <latency=5.0e-6,bandwidth=3.0e11,copy=2.0e12,loops=3.0e14>">,
+    Option<"replaces", "replaces", "bool", /*default=*/"false",
+           "Also where the program says another">];
+}
+
 def PropagateShardingsPass
     : ContractPass<"tv-propagate-shardings", "Bound"> {
   let summary = "Gives every tensor a view that follows from the user's views";

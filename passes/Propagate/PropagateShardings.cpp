@@ -398,7 +398,7 @@ void PropagateShardingsPass::runOnContract() {
   FailureOr<ExtentAnalysis> extents = ExtentAnalysis::run(function);
   if (failed(extents))
     return signalPassFailure();
-  Propagation graph(mesh->getMesh(), explain);
+  Propagation graph(mesh->getMesh(), getMachine(getOperation()), explain);
   for (Value argument : function.getArguments())
     addTensor(graph, argument, *extents);
   for (Operation &op : function.getBody().front())

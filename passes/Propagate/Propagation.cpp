@@ -47,8 +47,9 @@ static bool leavesPartial(const layout::Rule &rule, int factor) {
   return false;
 }
 
-Propagation::Propagation(layout::Mesh mesh, bool explain)
-    : explain(explain), mesh(std::move(mesh)), plans(this->mesh) {}
+Propagation::Propagation(layout::Mesh mesh, const layout::Machine &machine,
+                         bool explain)
+    : explain(explain), mesh(std::move(mesh)), plans(this->mesh, machine) {}
 
 int Propagation::addTensor(Tensor tensor) {
   nodesOfTensor.emplace_back();

@@ -110,7 +110,8 @@ public:
 
   /// With `explain`, `decisions` tells of all; without, ops that can decide
   /// nothing are not asked.
-  explicit Propagation(layout::Mesh mesh, bool explain = true);
+  explicit Propagation(layout::Mesh mesh, const layout::Machine &machine = {},
+                       bool explain = true);
 
   int addTensor(Tensor tensor);
   void addNode(Node node);

@@ -568,7 +568,7 @@ void Propagation::ByRule::choose() {
   std::optional<layout::Price> byRank;
   if (best.flats.empty())
     byRank = price(best);
-  const double latency = graph.plans.getMachine().alpha;
+  const double latency = graph.plans.getMachine().latency;
   double least = byRank ? byRank->seconds : 0;
   std::vector<const Candidate *> bestOrder = order;
   std::set<const Candidate *> contested, tried;

@@ -47,7 +47,7 @@ LogicalResult ForbidImplicitMovesPass::check(ReshardOp reshard, Value input,
                     extents.getElementBytes(input), from.getView(),
                     to.getView()};
   Result<layout::Plan> plan =
-      layout::planMove(move, from.getLayoutMesh(), layout::Machine());
+      layout::planMove(move, from.getLayoutMesh(), getMachine(reshard));
   if (!plan)
     return reshard.emitError() << plan.message();
   if (plan->chosen.cost.bytesReceived == 0 && plan->chosen.cost.bytesSent == 0)

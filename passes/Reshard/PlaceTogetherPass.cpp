@@ -102,7 +102,7 @@ std::optional<Price> FunctionPrice::get(func::FuncOp function) {
         if (group == waiting.end())
           continue;
         sum.seconds -=
-            moves.getMachine().alpha * double(group->second.size() - 1);
+            moves.getMachine().latency * double(group->second.size() - 1);
         waiting.erase(group);
       }
     });

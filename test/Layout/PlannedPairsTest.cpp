@@ -212,8 +212,8 @@ static void checkPair(const Tensor &tensor, const View &from, const View &to,
       EXPECT_EQ(plan->lowerBoundBytes, direct->received * size);
       double seconds =
           direct->received
-              ? machine.alpha + std::max(direct->sent, direct->received) *
-                                    size / machine.beta
+              ? machine.latency + std::max(direct->sent, direct->received) *
+                                      size / machine.bandwidth
               : 0;
       // Only a faster plan may receive more.
       if (plan->chosen.cost.bytesReceived > plan->lowerBoundBytes)

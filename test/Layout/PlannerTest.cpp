@@ -257,17 +257,17 @@ TEST_F(Usual, whatWasDescribedIsFoundAtOtherSizes) {
   const std::string text = describe(*large.loser);
   EXPECT_EQ(text, "local slice over [dp], then all-reduce over [tp], then "
                   "exchange, 20971520 bytes, 79.9 us");
-  auto found = findDescribed(text, moveOf({8, 4096}), mesh);
+  auto found = findDescribed(text, moveOf({8, 4096}), mesh, {});
   ASSERT_TRUE(found && *found);
   EXPECT_EQ(describe(**found),
             "local slice over [dp], then all-reduce over [tp], then exchange, "
             "163840 bytes, 10.5 us");
   for (const char *other : {"exchange, 4 bytes, 5.0 us", "", "all-reduce"}) {
-    found = findDescribed(other, moveOf(shape), mesh);
+    found = findDescribed(other, moveOf(shape), mesh, {});
     EXPECT_TRUE(found && !*found) << other;
   }
   // Of what is no move the planner says why.
-  EXPECT_FALSE(findDescribed(text, moveOf({8, -1}), mesh));
+  EXPECT_FALSE(findDescribed(text, moveOf({8, -1}), mesh, {}));
 }
 
 TEST_F(Usual, subAxes) {
@@ -339,7 +339,8 @@ static double stepSeconds(const Tensor &tensor, const View &from,
                           const View &to, int64_t bytes,
                           const Machine &machine) {
   auto seconds = [&](double elements) {
-    return elements ? machine.alpha + elements * bytes / machine.beta : 0;
+    return elements ? machine.latency + elements * bytes / machine.bandwidth
+                    : 0;
   };
   if (from.partial == to.partial) {
     Moved moved = runTransfers(tensor, from, to, sourceContents(tensor, from));

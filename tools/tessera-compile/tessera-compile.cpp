@@ -42,6 +42,12 @@ static cl::opt<std::string>
            cl::desc("What to compile for: cpu, cuda (this machine's GPU) or as "
                     "cuda:sm_90a, cuda:sm_80"),
            cl::init("cpu"), cl::cat(category));
+static cl::opt<std::string>
+    machine("machine",
+            cl::desc("What moves and loops are priced with, as "
+                     "<latency=1.0e-5,bandwidth=2.0e10,copy=2.5e11,"
+                     "loops=4.0e13> (the target's by default)"),
+            cl::value_desc("figures"), cl::cat(category));
 static cl::list<std::string>
     attention("attention",
               cl::desc("Variants of attention to compile in, in order of "
@@ -112,7 +118,7 @@ int main(int argc, char **argv) {
     return 1;
   };
   for (const cl::opt<std::string> *path :
-       {&dumpDirectory, &dumpKernels, &nvrtc, &shardings, &memory})
+       {&dumpDirectory, &dumpKernels, &nvrtc, &shardings, &memory, &machine})
     if (path->getNumOccurrences() > 0 && path->empty())
       return fail("--" + path->ArgStr + " names no " + path->ValueStr);
   if (output == "-" && compileTo == "module" &&
@@ -128,6 +134,7 @@ int main(int argc, char **argv) {
   options.mesh = std::vector<std::string>(mesh.begin(), mesh.end());
   options.shardings = shardings;
   options.target = target;
+  options.machine = machine;
   options.attention =
       std::vector<std::string>(attention.begin(), attention.end());
   options.matmul = std::vector<std::string>(matmul.begin(), matmul.end());

@@ -60,7 +60,10 @@ static std::string priceLoser(const fb::CollectiveT &step,
   };
   move.from = viewOf(first);
   move.to = viewOf(last);
-  auto found = layout::findDescribed(step.loser, move, module.mesh());
+  layout::Machine machine;
+  if (const auto &of = plan.machine)
+    machine = {of->latency(), of->bandwidth(), of->copy(), of->loops()};
+  auto found = layout::findDescribed(step.loser, move, module.mesh(), machine);
   return found && *found ? layout::describe(**found)
                          : step.loser + " at the largest sizes";
 }

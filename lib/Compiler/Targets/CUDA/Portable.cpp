@@ -38,11 +38,28 @@ static plan::Limits limitsOf(int architecture) {
   }
 }
 
+/// Links and arithmetic by the data sheets, in the part that an H200 reaches of
+/// its own: NVLink where the largest GPU of an architecture has it, else PCIe.
+static layout::Machine machineOf(int architecture) {
+  switch (architecture) {
+  case 80:
+    return {.bandwidth = 200e9, .copy = 800e9, .loops = 95e12};
+  case 90:
+    return {};
+  case 100:
+  case 103:
+    return {.bandwidth = 600e9, .copy = 3300e9, .loops = 700e12};
+  default:
+    return {.latency = 1e-5, .bandwidth = 20e9, .copy = 300e9, .loops = 45e12};
+  }
+}
+
 namespace {
 class Portable final : public GPUTarget {
 public:
   Portable(StringRef name, int architecture)
-      : GPUTarget(name.str(), limitsOf(architecture)) {}
+      : GPUTarget(name.str(), limitsOf(architecture), machineOf(architecture)) {
+  }
 };
 } // namespace
 
