@@ -213,14 +213,24 @@ void Emitter::emitAttend(plan::AttendOp op) {
   op.erase();
 }
 
-/// An output is memory of the caller, written by one step.
+/// An output is memory of the caller, written by one step: in other dimensions,
+/// too, but for a state, which a step may replace where it lies.
 void Emitter::emitReturn(func::ReturnOp op) {
   llvm::SmallPtrSet<Value, 4> returned;
+  const SmallVector<BlockArgument> states = tv::getStates(main);
   for (OpOperand &operand : op->getOpOperands()) {
     Value planned = operand.get();
     Operation *step = planned.getDefiningOp();
-    if (!returned.insert(planned).second || !step ||
-        isa<plan::AliasOp, plan::ConstantOp>(step))
+    const bool isAlias = isa_and_present<plan::AliasOp>(step);
+    const layout::Shape sizes = tv::getGlobalShape(planned.getType());
+    const auto known = llvm::find_if(
+        sizes, [](int64_t size) { return size != layout::kDynamic; });
+    if (isAlias && !states[operand.getOperandNumber()] &&
+        known != sizes.end() && mayBeReturned(planned))
+      operand.set(plan::JoinOp::create(builder, op.getLoc(), planned.getType(),
+                                       planned, known - sizes.begin()));
+    else if (!returned.insert(planned).second || !step || isAlias ||
+             isa<plan::ConstantOp>(step))
       operand.set(plan::CopyOp::create(
           builder, op.getLoc(), planned.getType(), planned,
           builder.getStringAttr(op->getName().getStringRef())));

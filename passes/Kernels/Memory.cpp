@@ -263,24 +263,39 @@ static bool hasSectors(Value tensor, int64_t unit) {
                        sector / tv::ExtentAnalysis::getElementBytes(tensor));
 }
 
-/// Whether what writes `operand`, whose place in memory is known, could write
-/// it there.
-static bool mayBeWritten(Value operand, std::optional<Memory> there) {
+/// What writes `operand`, whose place in memory becomes that of what it writes;
+/// nothing if that is none.
+static std::optional<Memory> getWritten(Value &operand, Memory there) {
   while (auto alias = operand.getDefiningOp<plan::AliasOp>()) {
     Value before = alias.getInput();
     if (alias.getKind() == plan::AliasKind::Transpose)
-      for (int64_t &dim : there->order)
+      for (int64_t &dim : there.order)
         dim = (*alias.getAt())[dim];
+    else if (auto reshaped =
+                 getReshapedMemory(there, operand.getType(), before.getType()))
+      there = *reshaped;
     else
-      there = getReshapedMemory(*there, operand.getType(), before.getType());
-    if (!there)
-      return false;
+      return std::nullopt;
     operand = before;
   }
+  return there;
+}
+
+/// Whether what writes `operand` could write it `there`.
+static bool mayBeWritten(Value operand, const Memory &there) {
+  const auto written = getWritten(operand, there);
   const Memory own = getOwnMemory(operand.getType());
-  return !own.order.empty() && there->unit &&
-         there->order.back() == own.order.back() &&
+  return written && !own.order.empty() && written->unit &&
+         written->order.back() == own.order.back() &&
          hasSectors(operand, own.order.back());
+}
+
+bool tessera::mayBeReturned(Value planned) {
+  if (!isPlain(planned) || !plan::canBeJoined(planned))
+    return false;
+  const auto written = getWritten(planned, getOwnMemory(planned.getType()));
+  return written && written->unit &&
+         written->order == getOwnMemory(planned.getType()).order;
 }
 
 bool tessera::mayBeJoined(tv::WindowOpInterface op) {

@@ -65,6 +65,9 @@ bool isAligned(mlir::Value planned, int64_t unit);
 /// Whether steps may write the operands of a concat in their places in the
 /// result's memory.
 bool mayBeJoined(tv::WindowOpInterface op);
+/// Whether what a step makes may be written to memory of `planned`'s own, which
+/// has it in other dimensions.
+bool mayBeReturned(mlir::Value planned);
 
 } // namespace tessera
 
