@@ -68,6 +68,10 @@ typedef struct tessera_compile_options {
   /* Non-zero: ops are placed one after the other alone, not together where that
    * takes less time by the model. */
   int32_t op_by_op;
+  /* What moves and loops are priced with, of one device: "<latency = 1.0e-5,
+   * bandwidth = 2.0e10, copy = 2.5e11, loops = 4.0e13>", seconds, bytes a second
+   * and iterations a second; what the program says, else what the target has. */
+  const char *machine;
 } tessera_compile_options;
 
 /* What came of a compilation. Strings returned belong to it. */

@@ -67,6 +67,7 @@ tessera_compiled *tessera_compile(const char *source, size_t count,
   options.matmul = split(in.matmul);
   options.strict = in.strict;
   options.opByOp = in.op_by_op;
+  set(options.machine, in.machine);
   options.explain = in.explain;
   set(options.from, in.from);
   set(options.to, in.to);

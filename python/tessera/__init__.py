@@ -85,7 +85,8 @@ def compile(source: Source, *, name: str = "-", mesh: Sizes = {}, target: str = 
             shardings: typing.Optional[os.PathLike] = None,
             memory: typing.Union[int, str, None] = None,
             progress: typing.Optional[typing.Callable[[int, int], typing.Any]] = None,
-            op_by_op: bool = False) -> Compiled:
+            op_by_op: bool = False,
+            machine: typing.Optional[typing.Mapping[str, float]] = None) -> Compiled:
     """Compiles a program in text or MLIR's bytecode.
 
     name: of the source, in messages. mesh: sizes of mesh axes; those not named keep
@@ -99,7 +100,10 @@ def compile(source: Source, *, name: str = "-", mesh: Sizes = {}, target: str = 
     or as "80GiB"; values beyond are made again. progress: called with how many kernels for
     cuda are compiled, and of how many, on any thread, one call at a time. What it raises is
     raised when all are. op_by_op: ops are placed one after the other alone, not together
-    where that takes less time by the model.
+    where that takes less time by the model. machine: what moves and loops are priced with,
+    {"latency": 1e-5, "bandwidth": 2e10, "copy": 2.5e11, "loops": 4e13} of one device, in
+    seconds, bytes a second and iterations a second; none: what the program says, else what
+    the target has.
     """
     functions = _native.compiler()
     data = source.encode() if isinstance(source, str) else bytes(source)
@@ -120,6 +124,8 @@ def compile(source: Source, *, name: str = "-", mesh: Sizes = {}, target: str = 
         start=start.encode(), stop=to.encode(), dump_directory=text(dump),
         dump_kernels=text(dump_kernels), nvrtc=text(nvrtc), shardings=text(shardings),
         memory=None if memory is None else str(memory).encode(),
+        machine=text(machine and "<%s>" % ", ".join(
+            f"{figure} = {value:e}" for figure, value in machine.items())),
         progress=_native.PROGRESS(report) if progress else _native.PROGRESS())
     compiled = functions["compile"](data, len(data), c.byref(options))
     if not compiled:

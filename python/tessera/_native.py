@@ -55,7 +55,7 @@ CompileOptions = _struct(
     attention="text", matmul="text", strict="i32", explain="i32", start="text", stop="text",
     dump_directory="text", dump_kernels="text", nvrtc="text", shardings="text",
     memory="text", locations="i32", progress=PROGRESS, progress_user="pointer",
-    together="i32", op_by_op="i32")
+    together="i32", op_by_op="i32", machine="text")
 LOG = c.CFUNCTYPE(None, P, c.c_int, c.c_char_p)
 ALL_GATHER = c.CFUNCTYPE(c.c_int, P, P, P, c.c_size_t)
 BARRIER = c.CFUNCTYPE(c.c_int, P)

@@ -166,6 +166,13 @@ class Compile(unittest.TestCase):
         with self.assertRaisesRegex(tessera.CompileError, "memory: 'much' is no number"):
             tessera.compile(SUM, memory="much")
 
+    def test_machine(self):
+        machine = {"latency": 1e-5, "bandwidth": 2e10, "copy": 2.5e11, "loops": 4e13}
+        text = tessera.compile(SUM, machine=machine, to="propagated").output
+        self.assertIn(b"<latency = 1.0e-05, bandwidth = 2.0e+10,", text)
+        with self.assertRaisesRegex(tessera.CompileError, "'speed' is not one of latency"):
+            tessera.compile(SUM, machine={"speed": 1.0})
+
     def test_threads(self):
         results = tessera.threads(3, lambda context: tessera.compile(SUM).output)
         self.assertEqual(len(set(results)), 1)
