@@ -102,7 +102,7 @@ def SplitKeysPass : Pass<"tv-split-keys", "::mlir::func::FuncOp"> {
     in one all-gather, say what each counts, and the results are one sum over the devices
     (FlashDecoding). Done where that takes less time than to gather keys and values: queries
     are few, as a decoder's. Not of block masks, sequences, pages, dropout or dynamic
-    extents, whose keys are gathered. Values in between have no view yet: propagate again.
+    numbers of keys, which are gathered. Values in between have no view yet: propagate again.
 
     ```mlir
     #m = #tv.mesh<cp = 2>

@@ -33,7 +33,8 @@ namespace tessera::tv {
 } // namespace tessera::tv
 
 namespace {
-/// [batches, groups, runs, heads of a group, queries] of the attention of runs.
+/// [batches, groups, runs, heads of a group, queries] of the attention of runs;
+/// batches and queries may be dynamic.
 struct Runs {
   int64_t batches, groups, runs, heads, queries;
   int64_t keys, run; ///< all of a head, of a run
@@ -48,8 +49,9 @@ static std::optional<Runs> getRuns(AttentionOp op) {
   // weights of a head.
   if (op.getStructure() || op.getDropout() || op->hasAttr(kLocalOpAttr))
     return std::nullopt;
-  for (Value tensor : op->getOperands())
-    if (!cast<RankedTensorType>(tensor.getType()).hasStaticShape() ||
+  for (Value tensor : {query, key, value})
+    if (auto type = cast<RankedTensorType>(tensor.getType());
+        type.isDynamicDim(1) || type.isDynamicDim(3) ||
         !placesOf(tensor).partial.empty())
       return std::nullopt;
   const std::optional<int64_t> run = getRun(key, 2);
@@ -62,7 +64,8 @@ static std::optional<Runs> getRuns(AttentionOp op) {
       return std::nullopt;
   ArrayRef<int64_t> shape = cast<RankedTensorType>(query.getType()).getShape();
   ArrayRef<int64_t> keys = cast<RankedTensorType>(key.getType()).getShape();
-  if (llvm::is_contained(shape, 0) || llvm::is_contained(keys, 0))
+  if (llvm::is_contained(shape, 0) || llvm::is_contained(keys, 0) ||
+      (op.getCausal() && ShapedType::isDynamic(shape[2])))
     return std::nullopt;
   return Runs{shape[0],
               keys[1],
@@ -121,7 +124,9 @@ static bool isCheaper(AttentionOp op, const Runs &of, Moves &moves) {
   layout::Product &product = split.dims[2].product;
   while (product.back().kind == layout::Factor::Kind::Stored)
     product.pop_back();
-  double join = move(op.getLse(), layout::Shape(all.getShape()), split, whole);
+  layout::Shape lses = moves.getTypicalShape(op.getLse());
+  lses.insert(lses.begin() + 2, of.runs);
+  double join = move(op.getLse(), lses, split, whole);
   const std::vector<layout::SubAxis> shared = layout::axesOf(product);
   layout::View result = placesOf(op.getResult()), partial = result;
   partial.partial.push_back({shared, layout::Combiner::Sum});
