@@ -118,6 +118,12 @@ StringRef tessera::getSumBy(tv::AccumulateOp accumulate) {
   }
 }
 
+/// Whether a kernel has the sum of a block of queries in shared memory.
+static bool isShared(tv::AccumulateOp accumulate) {
+  StringRef by = getSumBy(accumulate);
+  return by == "query" || by == "distance";
+}
+
 /// The dimensions of such a sum.
 static SmallVector<int64_t> getSumDims(StringRef by) {
   if (by == "score")
@@ -501,26 +507,21 @@ FailureOr<SmallVector<Value>> tessera::sumCaptured(Build &build,
   return results;
 }
 
-FailureOr<SmallVector<Value>>
-tessera::expandToFlash(tv::AttentionGradOp op, OpBuilder &b,
-                       tv::AttentionGradOp &flash) {
-  if (op.getCaptured().empty()) {
-    flash = cast<tv::AttentionGradOp>(b.clone(*op));
-    return llvm::to_vector_of<Value>(flash->getResults());
-  }
-  if (failed(checkScoreGrad(op)))
-    return failure();
-  Build build{b, op.getLoc()};
+/// The op with sums of `count` of what it adds, from `first` on, in the place
+/// of captured tensors. `scores` has a dimension for distances.
+static tv::AttentionGradOp withSums(tv::AttentionGradOp op, OpBuilder &b,
+                                    const LocalShape &scores, size_t first,
+                                    size_t count) {
   Type wide = getElement(op.getLse());
-  LocalShape scores = LocalShape(op.getQuery()).take({0, 1, 2});
-  scores.add(LocalShape(op.getKey()), 2);
-  const LocalShape dims = withDistances(scores);
-  // Instead of captured tensors it has one for each sum.
   SmallVector<Value> places;
   SmallVector<Type> types(op->getResultTypes());
   types.truncate(3);
-  for (auto accumulate : op.getScoreGrad().getOps<tv::AccumulateOp>()) {
-    LocalShape shape = dims.take(getSumDims(getSumBy(accumulate)));
+  auto isOwn = [&](size_t number) { return number - first < count; };
+  for (auto [number, accumulate] :
+       llvm::enumerate(op.getScoreGrad().getOps<tv::AccumulateOp>())) {
+    if (!isOwn(number))
+      continue;
+    LocalShape shape = scores.take(getSumDims(getSumBy(accumulate)));
     auto scalar = RankedTensorType::get({}, wide);
     places.push_back(tv::ConstantOp::create(
         b, op.getLoc(), shape.type(wide),
@@ -528,7 +529,7 @@ tessera::expandToFlash(tv::AttentionGradOp op, OpBuilder &b,
         Value()));
     types.push_back(shape.summed(op.getGrad()).type(wide));
   }
-  flash = tv::AttentionGradOp::create(
+  auto flash = tv::AttentionGradOp::create(
       b, op.getLoc(), types, op.getGrad(), op.getQuery(), op.getKey(),
       op.getValue(), op.getOutput(), op.getLse(), op.getLseGrad(), places,
       op.getStep(), op.getBlockMask(), op.getSequences(), op.getUsed(),
@@ -545,9 +546,12 @@ tessera::expandToFlash(tv::AttentionGradOp op, OpBuilder &b,
   auto argument = [&](int64_t dim) -> Value {
     return block.getArgument(kIndices + dim);
   };
-  int64_t number = 0;
-  for (auto accumulate :
-       llvm::make_early_inc_range(block.getOps<tv::AccumulateOp>())) {
+  for (auto [number, accumulate] :
+       llvm::enumerate(llvm::to_vector(block.getOps<tv::AccumulateOp>()))) {
+    if (!isOwn(number)) {
+      accumulate.erase();
+      continue;
+    }
     OpBuilder inner(accumulate);
     Location loc = accumulate.getLoc();
     SmallVector<Value> indices;
@@ -563,18 +567,50 @@ tessera::expandToFlash(tv::AttentionGradOp op, OpBuilder &b,
           arith::SubIOp::create(inner, loc, argument(kQuery), argument(kKey)),
           keys));
     }
-    tv::AccumulateOp::create(inner, loc, number++, indices,
+    tv::AccumulateOp::create(inner, loc, number - first, indices,
                              accumulate.getAdjoint());
     accumulate.erase();
   }
-  // What the indices were computed from.
+  // What the indices were computed from, and what others add.
   for (Operation &inner : llvm::make_early_inc_range(llvm::reverse(block)))
     if (isOpTriviallyDead(&inner))
       inner.erase();
+  return flash;
+}
 
-  SmallVector<Value> results(flash->getResults().take_front(3));
+FailureOr<SmallVector<Value>>
+tessera::expandToFlash(tv::AttentionGradOp op, OpBuilder &b,
+                       SmallVectorImpl<tv::AttentionGradOp> &made) {
+  if (op.getCaptured().empty()) {
+    made.push_back(cast<tv::AttentionGradOp>(b.clone(*op)));
+    return llvm::to_vector_of<Value>(made.front()->getResults());
+  }
+  if (failed(checkScoreGrad(op)))
+    return failure();
+  Build build{b, op.getLoc()};
+  LocalShape scores = LocalShape(op.getQuery()).take({0, 1, 2});
+  scores.add(LocalShape(op.getKey()), 2);
+  // How much of what is added the op, and each that repeats it, has.
+  SmallVector<size_t> counts = {0};
+  int64_t shared = 0;
+  for (auto accumulate : op.getScoreGrad().getOps<tv::AccumulateOp>()) {
+    if (isShared(accumulate) && shared++ == kMostSums) {
+      counts.push_back(0);
+      shared = 1;
+    }
+    ++counts.back();
+  }
+  SmallVector<Value> sums;
+  size_t first = 0;
+  for (size_t count : counts) {
+    made.push_back(withSums(op, b, withDistances(scores), first, count));
+    llvm::append_range(sums, made.back().getCapturedGrads());
+    first += count;
+  }
+
+  SmallVector<Value> results(made.front()->getResults().take_front(3));
   FailureOr<SmallVector<Value>> captured =
-      sumCaptured(build, op, scores, flash.getCapturedGrads(), /*bySums=*/true);
+      sumCaptured(build, op, scores, sums, /*bySums=*/true);
   if (failed(captured))
     return failure();
   llvm::append_range(results, *captured);

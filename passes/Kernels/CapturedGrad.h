@@ -17,6 +17,10 @@ namespace tessera {
 /// head: "query", "key", "distance" of the two, or "score" for all else.
 llvm::StringRef getSumBy(tv::AccumulateOp accumulate);
 
+/// The sums by query or distance that a kernel of `flash` has shared memory
+/// for.
+inline constexpr int64_t kMostSums = 8;
+
 /// An error if a score_mod has no score_grad.
 llvm::LogicalResult checkScoreGrad(tv::AttentionGradOp op);
 

@@ -36,10 +36,11 @@ void foldSequences(tv::AttentionGradOp op);
 void foldPages(tv::AttentionOp op);
 
 /// The `flash` variant of a gradient: the op as it stands, and, for captured
-/// tensors, sums that it makes and what makes their gradients of these.
+/// tensors, sums that it makes and what makes their gradients of these. It is
+/// there again for each kMostSums more.
 mlir::FailureOr<llvm::SmallVector<mlir::Value>>
 expandToFlash(tv::AttentionGradOp op, mlir::OpBuilder &b,
-              tv::AttentionGradOp &flash);
+              llvm::SmallVectorImpl<tv::AttentionGradOp> &made);
 } // namespace tessera
 
 #endif // TESSERA_KERNELS_EXPANDATTENTION_H

@@ -150,7 +150,8 @@ struct ExpandComposites
         op.getValue(), op.getOutput(), op.getLse(), op.getScaleAttr(),
         op.getCausalAttr(), b.getStringAttr(op->getName().getStringRef()));
   }
-  /// What an attention and its gradient have in common.
+  /// What an attention and its gradient have in common, and which variants fit
+  /// depends on.
   template <typename Op> static std::string getProblem(Op op) {
     std::string text;
     llvm::raw_string_ostream os(text);
@@ -168,13 +169,19 @@ struct ExpandComposites
     os << getElementTypeOrSelf(op.getQuery()) << " scale "
        << llvm::format("%g", op.getScale().convertToDouble())
        << (op.getCausal() ? " causal" : "");
+    for (auto [has, what] :
+         {std::pair(!op.getScoreMod().empty(), " score_mod"),
+          std::pair(!op.getMaskMod().empty(), " mask_mod"),
+          std::pair(bool(op.getBlockMask()), " blocks"),
+          std::pair(bool(op.getSequences()), " sequences"),
+          std::pair(op.getDropout().has_value(), " dropout")})
+      os << (has ? what : "");
     return text;
   }
   /// Kernels leave out the blocks of a block mask that their tiles, of up to
   /// 128 queries and keys, divide, of smaller ones where two are alike, and
   /// have tiles of their own for packed sequences of one batch; sums for
-  /// captured tensors and gradients of wide heads have all positions, and
-  /// dropout goes with tiles of four keys.
+  /// captured tensors, gradients of wide heads and dropout have all positions.
   template <typename Op> static void skipWhatIsLeftOut(Op op) {
     constexpr int64_t kTile = 128;
     auto hasTiles = [](int64_t size) { return size % kTile == 0; };
@@ -216,11 +223,13 @@ struct ExpandComposites
   }
   FailureOr<SmallVector<Value>> expandToFlash(tv::AttentionGradOp op,
                                               OpBuilder &b) {
-    tv::AttentionGradOp own;
-    auto results = tessera::expandToFlash(op, b, own);
-    if (succeeded(results))
-      skipWhatIsLeftOut(own);
-    decided.insert(own);
+    SmallVector<tv::AttentionGradOp> made;
+    auto results = tessera::expandToFlash(op, b, made);
+    for (tv::AttentionGradOp own : made) {
+      if (succeeded(results))
+        skipWhatIsLeftOut(own);
+      decided.insert(own);
+    }
     return results;
   }
   static FailureOr<SmallVector<Value>> expandByMath(tv::AttentionOp op,

@@ -21,8 +21,13 @@
 using namespace mlir;
 using namespace tessera;
 
+/// Of which kernels make no elements.
+static bool isFloat8(Type element) {
+  return isa<Float8E4M3FNType, Float8E5M2Type>(element);
+}
+
 Type tessera::getKernelScalar(Type element) {
-  if (element.isF16() || element.isBF16())
+  if (element.isF16() || element.isBF16() || isFloat8(element))
     return Float32Type::get(element.getContext());
   if (element.isUnsignedInteger())
     return IntegerType::get(element.getContext(),
@@ -90,11 +95,6 @@ Value KernelEmitter::element(Value tensor, ArrayRef<Value> indices) {
       setElement(result, indices, value);
     return known[tensor].back().second;
   }
-  Type type = cast<RankedTensorType>(tensor.getType()).getElementType();
-  if (isa<Float8E4M3FNType, Float8E5M2Type>(type))
-    return fail(op ? op : tensor.getParentRegion()->getParentOp(),
-                "kernels do not compute on 8-bit floats yet; convert to bf16",
-                b.getF32Type());
   Value value = loadMemory(tensor, indices);
   setElement(tensor, indices, value);
   return value;
@@ -283,7 +283,7 @@ SmallVector<Value> KernelEmitter::localExtents(Value tensor) {
 Value KernelEmitter::loadMemory(Value tensor, ArrayRef<Value> indices) {
   Type element = cast<RankedTensorType>(tensor.getType()).getElementType();
   Value value = memref::LoadOp::create(b, location, argument(tensor), indices);
-  if (element.isF16() || element.isBF16())
+  if (element.isF16() || element.isBF16() || isFloat8(element))
     return arith::ExtFOp::create(b, location, b.getF32Type(), value);
   if (element.isInteger(1)) {
     Value zero = arith::ConstantIntOp::create(b, location, b.getI8Type(), 0);
@@ -295,7 +295,11 @@ Value KernelEmitter::loadMemory(Value tensor, ArrayRef<Value> indices) {
 
 void KernelEmitter::store(Value scalar, Value output, ArrayRef<Value> indices) {
   Type element = cast<RankedTensorType>(output.getType()).getElementType();
-  if (element.isF16() || element.isBF16()) {
+  if (isFloat8(element))
+    scalar = fail(output.getDefiningOp(),
+                  "kernels do not make 8-bit floats yet; convert to bf16",
+                  scalar.getType());
+  if (element.isF16() || element.isBF16() || isFloat8(element)) {
     auto wide = scalar.getDefiningOp<arith::ExtFOp>();
     scalar = wide && wide.getIn().getType() == element
                  ? wide.getIn()

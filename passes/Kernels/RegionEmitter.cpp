@@ -345,12 +345,6 @@ SmallVector<Value> KernelEmitter::evaluate(Block &block,
                   loadCaptured(load, load.getTensor(), indices));
       continue;
     }
-    if (isa<arith::ExtFOp, arith::TruncFOp>(op) &&
-        mapping.lookup(op.getOperand(0)).getType() ==
-            getKernelScalar(op.getResult(0).getType())) {
-      mapping.map(op.getResult(0), mapping.lookup(op.getOperand(0)));
-      continue;
-    }
     if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
       Type type = getKernelScalar(constant.getType());
       TypedAttr value = getKernelConstant(constant.getValue(), type);
@@ -366,6 +360,12 @@ SmallVector<Value> KernelEmitter::evaluate(Block &block,
                         "kernels do not make 8-bit floats yet; convert to bf16",
                         b.getF32Type());
       mapping.map(op.getResults(), SmallVector<Value>(op.getNumResults(), none));
+      continue;
+    }
+    if (isa<arith::ExtFOp, arith::TruncFOp>(op) &&
+        mapping.lookup(op.getOperand(0)).getType() ==
+            getKernelScalar(op.getResult(0).getType())) {
+      mapping.map(op.getResult(0), mapping.lookup(op.getOperand(0)));
       continue;
     }
     Operation *clone = b.clone(op, mapping);

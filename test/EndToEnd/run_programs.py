@@ -154,13 +154,16 @@ def make_inputs(program, seed, sizes):
 
 
 def write_inputs(path, program, inputs):
-    """As safetensors; bf16 needs its header written by hand."""
+    """As safetensors; what NumPy lacks needs its header written by hand."""
     arrays, kinds = {}, {}
     for (value, type_, name), array in zip(program.signature("main")[0],
                                            inputs.values()):
         if type_.element == "bf16":
             arrays[name] = bfloat16(array)
             kinds[name] = "BF16"
+        elif type_.element in tvnumpy.FLOAT8:
+            arrays[name] = tvnumpy.bits_of_float8(array, type_.element)
+            kinds[name] = type_.element.replace("f8", "F8_").removesuffix("FN")
         elif type_.element in tvnumpy.INTEGERS:
             arrays[name] = array
         else:

@@ -15,7 +15,27 @@ import tvgradients
 from tvattention import Attention
 from tvintegers import INTEGERS, SIGNED, UNSIGNED, cast, divide, integer_op, to_integer, wrapped
 
+FLOAT8 = {"f8E4M3FN": (4, 3, 127), "f8E5M2": (5, 2, 124)}  # bits; those that are finite
 EPS = {"f64": 2.0**-52, "f32": 2.0**-23, "f16": 2.0**-10, "bf16": 2.0**-7}
+
+
+def bits_of_float8(array, element):
+    """The nearest one, ties to even, of numbers that have one."""
+    numbers, size = float8(element), np.abs(array)
+    above = np.clip(np.searchsorted(numbers, size), 1, len(numbers) - 1)
+    up = numbers[above] - size
+    down = size - numbers[above - 1]
+    bits = above - ((down < up) | ((down == up) & (above % 2 == 1)))
+    return (bits | np.signbit(array) << 7).astype(np.uint8)
+
+
+def float8(element):
+    """The numbers that are not negative, by their bits."""
+    exponent_bits, bits, count = FLOAT8[element]
+    exponent, fraction = np.divmod(np.arange(count), 1 << bits)
+    least = 2 - (1 << (exponent_bits - 1)) - bits
+    return np.where(exponent == 0, fraction * 2.0**least,
+                    (fraction + (1 << bits)) * 2.0**(exponent - 1 + least))
 
 
 def round_to(array, element, random=None):
@@ -32,6 +52,9 @@ def round_to(array, element, random=None):
         bits = np.asarray(array, np.float32).view(np.uint32).astype(np.uint64)
         bits = (bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000
         return bits.astype(np.uint32).view(np.float32).astype(np.float64)
+    if element in FLOAT8:
+        bits = bits_of_float8(array, element)
+        return np.where(bits >> 7, -1, 1) * float8(element)[bits & 0x7F]
     return np.asarray(array).astype({"f32": np.float32,
                                     "f16": np.float16}[element]).astype(np.float64)
 

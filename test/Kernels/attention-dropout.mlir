@@ -1,10 +1,12 @@
-// Dropout of attention's weights: kernels get its numbers four keys at a time; what has
-// others, or tiles or pages, has no such kernel, and `math` drops weights in memory.
+// Dropout of attention's weights, of any number of keys; what has pages, or numbers of
+// queries or keys that are not known, has no such kernel, and `math` drops weights in memory.
 // RUN: tessera-opt %s --tessera="to=kernels target=cuda:sm_90a attention=flash" | FileCheck %s --check-prefix=FLASH
 // RUN: tessera-opt %s --tessera="to=kernels target=cuda:sm_90a" | FileCheck %s --check-prefix=ALL
 // RUN: tessera-opt %s --tessera=to=kernels | FileCheck %s --check-prefix=MATH
-// RUN: sed 's/x120x64/x122x64/' %s | not tessera-opt --tessera="to=kernels target=cuda:sm_90a attention=flash" 2>&1 | FileCheck %s --check-prefix=KEYS
-// RUN: sed 's/x120x64/x122x64/' %s | tessera-opt --tessera="to=kernels target=cuda:sm_90a" | FileCheck %s --check-prefix=MATH
+// RUN: sed 's/x120x64/x123x64/' %s | tessera-opt --tessera="to=kernels target=cuda:sm_90a attention=flash" | FileCheck %s --check-prefix=FLASH
+// RUN: sed 's/x120x64/x?x64/; s/%[kv]: !k/& {tv.dims = ["t"]}/g; s/^func.* (!q, !q)/& attributes {tv.sizes = {t = 120}}/' %s > %t
+// RUN: not tessera-opt %t --tessera="to=kernels target=cuda:sm_90a attention=flash" 2>&1 | FileCheck %s --check-prefix=KEYS
+// RUN: tessera-opt %t --tessera="to=kernels target=cuda:sm_90a" | FileCheck %s --check-prefix=MATH
 // RUN: not tessera-opt %s --tessera="to=kernels target=cuda:sm_90a attention=cudnn" 2>&1 | FileCheck %s --check-prefix=CUDNN
 
 // Seeds, streams and steps are the launch's: layers share a kernel.
@@ -13,10 +15,10 @@
 // FLASH-NOT: plan.attention
 // FLASH: plan.launch @attention_0({{.*}}) scalars [#plan.extent<1>, #plan.extent<2>]
 // FLASH: plan.launch @attention_0({{.*}}) scalars [#plan.extent<1>, #plan.extent<3>]
-// ALL: plan.choose "attention" of "flash"({{.*}}), "math"({{.*}}) without {cudnn = "it has dropout"}
+// ALL: plan.choose "attention" of "flash"({{.*}}), "math"({{.*}}) without {cudnn = "it has dropout"} from "tv.attention" on "{{.*}} bf16 scale 0.125 dropout"
 // MATH-NOT: plan.attention
 // MATH: plan.random
-// KEYS: with dropout, the numbers of queries and keys must be static, and that of keys a multiple of 4
+// KEYS: with dropout, the numbers of queries and keys must be static
 // CUDNN: it has dropout
 #m = #tv.mesh<tp = 1>
 !q = tensor<2x4x100x64xbf16, #tv.view<#m, [_, _, _, _]>>

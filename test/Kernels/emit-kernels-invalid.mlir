@@ -70,6 +70,19 @@ func.func @main(%x: !x) -> !y {
 
 // -----
 
+#m = #tv.mesh<tp = 2>
+#x = #tv.view<#m, [did(tp) * 4]>
+!x = tensor<4xf8E5M2, #tv.local<#x, of [8]>>
+func.func @main(%x: !x) -> !x {
+  // expected-error @+1 {{kernels do not make 8-bit floats yet; convert to bf16}}
+  %0 = tv.map %x : (!x) -> !x (%a: f8E5M2) {
+    tv.yield %a : f8E5M2
+  }
+  return %0 : !x
+}
+
+// -----
+
 // Each variant has a group when kernels are emitted.
 #m = #tv.mesh<tp = 2>
 !x = tensor<16x16xbf16, #tv.local<#tv.view<#m, [did(tp) * 16, 16]>, of [32, 16]>>

@@ -1,5 +1,5 @@
 // Dropout of attention's weights in kernels that have no weight in memory: which ones stay
-// comes of their numbers, four keys at a time (attention_dropout.cuh), forward and backward.
+// comes of their numbers, four at a time (attention_dropout.cuh), forward and backward.
 // RUN: tessera-opt %s --split-input-file --tessera="mesh=tp=2 to=kernels target=cuda:sm_90a attention=flash" --interpret=2 | FileCheck %s
 // RUN: tessera-opt %s --split-input-file --tessera="mesh=tp=3 to=kernels target=cuda:sm_90a attention=flash" --interpret=3 | FileCheck %s
 
@@ -59,4 +59,44 @@ func.func @main(%dy: !x, %q: !x, %k: !x, %v: !x, %bias: !bias_of_lse, %begins: !
       tv.yield %t : f32 // as the lse
     }
   return %o, %dq, %dk, %dv, %dbias : !x, !x, !x, !x, !bias_of_lse
+}
+
+// -----
+
+// Numbers of keys that are no multiple of four: those of a query begin anywhere.
+// CHECK: plan.attention {{.*}} causal dropout(2.500000e-01)
+// CHECK: plan.attention_grad {{.*}} causal dropout(2.500000e-01)
+// RAN tp=1: nothing
+// RAN tp=2: nothing
+// RAN tp=3: nothing
+// RAN tp=4: nothing
+#m = #tv.mesh<tp = 2>
+!q = tensor<1x8x70x64xbf16, #tv.view<#m, [_, (did(tp) * _ | 4) * 2, _, _]>>
+!k = tensor<1x4x139x64xbf16, #tv.view<#m, [_, did(tp) * _, _, _]>>
+!lse = tensor<1x8x70xf32>
+func.func @main(%dy: !q, %q: !q, %k: !k, %v: !k) -> (!q, !q, !k, !k) {
+  %o, %lse = tv.attention %q, %k, %v scale(0.125) causal dropout(0.25) seed(7) stream(3) : (!q, !k, !k) -> (!q, !lse)
+  %dq, %dk, %dv = tv.attention_grad %dy, %q, %k, %v, %o, %lse scale(0.125) causal dropout(0.25) seed(7) stream(3)
+      : (!q, !q, !k, !k, !q, !lse) -> (!q, !k, !k)
+  return %o, %dq, %dk, %dv : !q, !q, !k, !k
+}
+
+// -----
+
+// The same of values without a mask, and of few keys.
+// CHECK: plan.attention {{.*}} dropout(1.000000e-01)
+// CHECK: plan.attention_grad {{.*}} dropout(1.000000e-01)
+// RAN tp=1: nothing
+// RAN tp=2: nothing
+// RAN tp=3: nothing
+// RAN tp=4: nothing
+#m = #tv.mesh<tp = 2>
+!q = tensor<4x1x35x128xf16, #tv.view<#m, [did(tp) * _, _, _, _]>>
+!k = tensor<4x1x7x128xf16, #tv.view<#m, [did(tp) * _, _, _, _]>>
+!lse = tensor<4x1x35xf32>
+func.func @main(%dy: !q, %q: !q, %k: !k, %v: !k) -> (!q, !q, !k, !k) {
+  %o, %lse = tv.attention %q, %k, %v scale(0.0883883) dropout(0.1) seed(1) stream(-2) : (!q, !k, !k) -> (!q, !lse)
+  %dq, %dk, %dv = tv.attention_grad %dy, %q, %k, %v, %o, %lse scale(0.0883883) dropout(0.1) seed(1) stream(-2)
+      : (!q, !q, !k, !k, !q, !lse) -> (!q, !k, !k)
+  return %o, %dq, %dk, %dv : !q, !q, !k, !k
 }

@@ -310,12 +310,16 @@ inline bool __syncthreads_or(bool value) {
 }
 inline void __syncwarp() { emulation::waitForWarp(); }
 
-template <class T> T __shfl_xor_sync(unsigned, T value, int mask) {
+template <class T> T __shfl_sync(unsigned, T value, int lane) {
+  const unsigned first = threadIdx.x / emulation::kLanes * emulation::kLanes;
   memcpy(emulation::block->lanes[threadIdx.x], &value, sizeof value);
   emulation::waitForWarp();
-  memcpy(&value, emulation::block->lanes[threadIdx.x ^ mask], sizeof value);
+  memcpy(&value, emulation::block->lanes[first + lane], sizeof value);
   emulation::waitForWarp();
   return value;
+}
+template <class T> T __shfl_xor_sync(unsigned threads, T value, int mask) {
+  return __shfl_sync(threads, value, threadIdx.x % emulation::kLanes ^ mask);
 }
 
 inline unsigned __ballot_sync(unsigned, bool value) {

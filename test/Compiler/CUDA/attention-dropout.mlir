@@ -3,9 +3,16 @@
 // RUN: tessera-compile %s --target=cuda:sm_90a --attention=flash --dump-dir=%t -o %t.tsr 2>&1 | FileCheck %s --check-prefix=CLEAN --allow-empty
 // RUN: FileCheck %s < %t/kernels.cu
 // RUN: FileCheck %s --check-prefix=PLAN < %t/plan.txt
+// RUN: sed 's/x128/x127/g' %s > %t/anywhere.mlir
+// RUN: tessera-compile %t/anywhere.mlir --target=cuda:sm_90a --attention=flash --dump-dir=%t/anywhere -o %t.tsr 2>&1 | FileCheck %s --check-prefix=CLEAN --allow-empty
+// RUN: FileCheck %s --check-prefix=ANYWHERE < %t/anywhere/kernels.cu
 
 // No spills, no serialised products.
 // CLEAN-NOT: {{warning|error}}
+
+// Where keys are no multiple of four, their numbers begin anywhere.
+// CHECK-NOT: KeysInFours
+// ANYWHERE-COUNT-2: static constexpr bool KeysInFours = false;
 
 // CHECK: struct attention_0_Mods : AttentionMods {
 // CHECK: static constexpr uint32 DropBelow = 1677722;

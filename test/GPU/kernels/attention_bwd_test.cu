@@ -589,10 +589,16 @@ template <class M> void checkDropped() {
   both<Dropped<M>>({2, 4, 4, 1024, 1024});
   both<Dropped<M>>({2, 4, 2, 700, 1000, Order::Packed}, true);
   both<Dropped<M>>({1, 3, 1, 333, 132, Order::Head});
+  both<DroppedAnywhere<M>>({2, 4, 2, 700, 1001, Order::Packed}, true);
+  both<DroppedAnywhere<M>>({1, 3, 1, 333, 130, Order::Head});
+  both<DroppedAnywhere<M>>({1, 2, 2, 257, 1027});
 }
 void checkDropped(bool small) {
-  if (small)
-    return both<Dropped<CapturedTriangle>>({1, 2, 1, 130, 152});
+  if (small) {
+    both<Dropped<CapturedTriangle>>({1, 2, 1, 130, 152});
+    both<DroppedAnywhere<CapturedTriangle>>({1, 2, 1, 130, 153});
+    return;
+  }
   checkDropped<CapturedTriangle>();
   checkDropped<Captured>();
   checkDropped<SoftCap>();
@@ -604,6 +610,7 @@ void benchDropped() {
   constexpr int heads = 2048 / D;
   benchBoth<Dropped<Captured>>({4, heads, heads, 4096, 4096});
   benchBoth<Dropped<CapturedTriangle>>({4, heads, heads, 4096, 4096});
+  benchBoth<DroppedAnywhere<Captured>>({4, heads, heads, 4096, 4095});
 }
 #endif
 

@@ -29,6 +29,11 @@ template <class M> struct Dropped : M {
   }
 };
 
+/// Of keys that are no multiple of four.
+template <class M> struct DroppedAnywhere : Dropped<M> {
+  static constexpr bool KeysInFours = false;
+};
+
 /// What dropout multiplies a weight by, from its own number alone.
 template <class M>
 __device__ double weight_factor(typename M::Args const &args,

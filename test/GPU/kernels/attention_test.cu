@@ -200,10 +200,16 @@ template <class M> void checkDropped() {
   check<Dropped<M>>({2, 4, 4, 1024, 1024});
   check<Dropped<M>>({2, 4, 2, 700, 1000, Order::Packed});
   check<Dropped<M>>({1, 3, 1, 333, 132, Order::Head});
+  check<DroppedAnywhere<M>>({2, 4, 2, 700, 1001, Order::Packed});
+  check<DroppedAnywhere<M>>({1, 3, 1, 333, 130, Order::Head});
+  check<DroppedAnywhere<M>>({1, 2, 2, 257, 1027});
 }
 void checkDropped(bool small) {
-  if (small)
-    return check<Dropped<CapturedTriangle>>({1, 2, 1, 130, 152});
+  if (small) {
+    check<Dropped<CapturedTriangle>>({1, 2, 1, 130, 152});
+    check<DroppedAnywhere<CapturedTriangle>>({1, 2, 1, 130, 153});
+    return;
+  }
   checkDropped<CapturedTriangle>();
   checkDropped<Captured>();
   checkDropped<SoftCap>();
@@ -215,6 +221,7 @@ void benchDropped() {
   constexpr int heads = 2048 / D;
   bench<Dropped<Captured>>({4, heads, heads, 4096, 4096});
   bench<Dropped<CapturedTriangle>>({4, heads, heads, 4096, 4096});
+  bench<DroppedAnywhere<Captured>>({4, heads, heads, 4096, 4095});
 }
 #endif
 

@@ -162,6 +162,46 @@ static void expandBF16(Operation *op) {
   op->erase();
 }
 
+/// f8E5M2 is the upper half of an f16; of f8E4M3FN the exponent is a bit
+/// shorter, and the last number is not a number.
+static void expandF8(arith::ExtFOp op) {
+  OpBuilder b(op);
+  Location loc = op.getLoc();
+  Type i16 = b.getI16Type(), f32 = b.getF32Type();
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIntOp::create(b, loc, i16, value);
+  };
+  auto shifted = [&](Value x, int64_t mask, int64_t bits) -> Value {
+    return arith::ShLIOp::create(
+        b, loc, arith::AndIOp::create(b, loc, x, constant(mask)),
+        constant(bits));
+  };
+  auto widened = [&](Value x) -> Value {
+    Value half = arith::BitcastOp::create(b, loc, b.getF16Type(), x);
+    return arith::ExtFOp::create(b, loc, f32, half);
+  };
+  auto real = [&](double value) -> Value {
+    return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(value));
+  };
+  Value bits = arith::ExtUIOp::create(
+      b, loc, i16, arith::BitcastOp::create(b, loc, b.getI8Type(), op.getIn()));
+  Value y;
+  if (isa<Float8E5M2Type>(op.getIn().getType())) {
+    y = widened(shifted(bits, 0xff, 8));
+  } else {
+    Value isNaN = arith::CmpIOp::create(
+        b, loc, arith::CmpIPredicate::eq,
+        arith::AndIOp::create(b, loc, bits, constant(0x7f)), constant(0x7f));
+    y = widened(arith::OrIOp::create(b, loc, shifted(bits, 0x80, 8),
+                                     shifted(bits, 0x7f, 7)));
+    y = arith::SelectOp::create(b, loc, isNaN,
+                                real(std::numeric_limits<double>::quiet_NaN()),
+                                arith::MulFOp::create(b, loc, y, real(256)));
+  }
+  op.replaceAllUsesWith(y);
+  op.erase();
+}
+
 /// Philox 4x32-10, as described at tv.random.
 static void expandRandom(plan::RandomOp op) {
   OpBuilder b(op);
@@ -221,6 +261,10 @@ static void expandRandom(plan::RandomOp op) {
 
 void tessera::expandMath(ModuleOp module) {
   module.walk(expandRandom);
+  module.walk([](arith::ExtFOp op) {
+    if (isa<Float8E4M3FNType, Float8E5M2Type>(op.getIn().getType()))
+      expandF8(op);
+  });
   module.walk([](Operation *op) {
     if ((isa<arith::ExtFOp>(op) && op->getOperand(0).getType().isBF16() &&
          op->getResult(0).getType().isF32()) ||

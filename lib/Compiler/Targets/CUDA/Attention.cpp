@@ -111,15 +111,14 @@ template <typename Op> static std::optional<std::string> whyNotTiles(Op op) {
   return std::nullopt;
 }
 
-/// Dropout, whose numbers are made four keys at a time.
+/// Dropout, whose numbers are those of all weights.
 template <typename Op> static std::optional<std::string> whyNotDropout(Op op) {
   if (!op.getDropout())
     return std::nullopt;
   const int64_t queries = tv::getGlobalShape(op.getQuery().getType())[2],
                 keys = tv::getGlobalShape(op.getKey().getType())[2];
-  if (queries == layout::kDynamic || keys == layout::kDynamic || keys % 4 != 0)
-    return "with dropout, the numbers of queries and keys must be static, and "
-           "that of keys a multiple of 4";
+  if (queries == layout::kDynamic || keys == layout::kDynamic)
+    return "with dropout, the numbers of queries and keys must be static";
   if (op.getTiles())
     return "it has tiles and dropout; give it the sequences";
   return std::nullopt;
@@ -139,9 +138,6 @@ static std::optional<std::string> whyNotPages(tv::AttentionOp op) {
   return std::nullopt;
 }
 
-/// What there is shared memory for.
-static constexpr int64_t kMostSums = 8;
-
 std::optional<std::string> cuda::whyNotFlash(Operation *attention) {
   if (auto op = dyn_cast<tv::AttentionOp>(attention)) {
     if (auto why = whyNotOnTensorCores(op, op.getResult()))
@@ -158,18 +154,10 @@ std::optional<std::string> cuda::whyNotFlash(Operation *attention) {
                                           op.getValueGrad(), op.getGrad(),
                                           op.getOutput()}))
     return why;
-  if (!op.getScoreGrad().empty()) {
-    int64_t sums = 0;
-    for (auto add : op.getScoreGrad().getOps<tv::AccumulateOp>()) {
-      StringRef by = getSumBy(add);
-      sums += by == "query" || by == "distance";
-      if (by == "distance" && op.getKey().getType().isDynamicDim(2))
+  if (!op.getScoreGrad().empty() && op.getKey().getType().isDynamicDim(2))
+    for (auto add : op.getScoreGrad().getOps<tv::AccumulateOp>())
+      if (getSumBy(add) == "distance")
         return "the number of keys must be known for a gradient by distance";
-    }
-    if (sums > kMostSums)
-      return "it adds more than " + std::to_string(kMostSums) +
-             " times to gradients by query or distance";
-  }
   if (auto why = whyNotDepths(op))
     return why;
   if (getDepths(op).first > kMostNarrowDepth) {

@@ -313,6 +313,8 @@ static LogicalResult writeMods(KernelWriter &out, Op op,
                << int64_t(std::ceil(rate * 0x1p24)) << ";\n";
     out.line() << "static constexpr float KeptScale = "
                << getLiteral(b.getF32FloatAttr(1 / (1 - rate))) << ";\n";
+    if (cast<MemRefType>(op.getKey().getType()).getDimSize(2) % 4 != 0)
+      out.line() << "static constexpr bool KeysInFours = false;\n";
     out.open("static __device__ WeightStream stream(const Args &args)");
     std::string stream = "uint64(" + p + out.getArgument(op.getStream()) + ")";
     if (op.getStep())

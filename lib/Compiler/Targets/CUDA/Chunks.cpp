@@ -209,6 +209,7 @@ struct PairsOfLanes : ReducedValue {
     auto load = wide ? wide.getIn().getDefiningOp<memref::LoadOp>() : nullptr;
     auto loop = cast<scf::ParallelOp>(op->getParentOp());
     if (!load || !wide.getType().isF32() ||
+        load.getType().getIntOrFloatBitWidth() != 16 ||
         !llvm::is_contained(loop.getInductionVars(),
                             chunk.getLanes().getLane()))
       return {};

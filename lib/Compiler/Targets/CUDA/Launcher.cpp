@@ -55,6 +55,8 @@ static void set(bf16 &x) {
 static void set(f16 &x) {
   x.bits = uint16((randomNumber() < 0) << 15 | int(randomNumber() * 511 + 14847));
 }
+static void set(f8E4M3 &x) { x.bits = uint8(randomNumber() * 60); }
+static void set(f8E5M2 &x) { x.bits = uint8(randomNumber() * 60); }
 template <class T> void set(T &x) { x = T(int(randomNumber() * 4 + 4)); }
 
 /// Dense, dimension `unit` innermost, of random numbers.

@@ -34,6 +34,10 @@ std::optional<std::string> cuda::getTypeName(Type type) {
     return "f16";
   if (type.isBF16())
     return "bf16";
+  if (isa<Float8E4M3FNType>(type))
+    return "f8E4M3";
+  if (isa<Float8E5M2Type>(type))
+    return "f8E5M2";
   if (type.isIndex())
     return "int64";
   if (auto integer = dyn_cast<IntegerType>(type)) {

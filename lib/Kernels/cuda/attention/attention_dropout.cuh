@@ -7,9 +7,10 @@
 //===----------------------------------------------------------------------===//
 //
 // A weight stays by its number of random.cuh, where four that follow each other
-// come of one computation: those of a query with four keys, of which numbers
-// are a multiple. In a fragment of products such four lie in several lanes:
-// each lane computes some of them, and all get their bits by shuffles.
+// come of one computation. Where the keys are a multiple of four, these are a
+// query's with four keys; else they begin anywhere, and a computation more has
+// the rest. In a fragment of products such four lie in several lanes: each lane
+// computes some of them, and all get their bits by shuffles.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,9 +33,26 @@ TSR_DEVICE uint32 kept_of(WeightStream const &of, int64 block) {
   return kept;
 }
 
-/// Of a fragment of 64 queries and N keys. Two lanes have the pairs of four
-/// keys, of two queries each; each draws for one of the queries.
-template <class Mods, int N> struct KeptOfQueries {
+/// Which of `Count` weights from `number` on stay, a bit each: a multiple of
+/// four, 32 at most.
+template <class Mods, int Count>
+TSR_DEVICE uint32 kept_from(WeightStream const &of, int64 number) {
+  uint64 kept = 0;
+#pragma unroll
+  for (int i = 0; i <= Count / 4; i++)
+    kept |= (uint64)kept_of<Mods>(of, number / 4 + i) << 4 * i;
+  return (uint32)(kept >> (number & 3)) & ~0u >> (32 - Count);
+}
+
+/// Of a fragment of 64 queries and N keys, and of one of 64 keys and N queries.
+template <class Mods, int N, bool InFours = Mods::KeysInFours>
+struct KeptOfQueries;
+template <class Mods, int N, bool InFours = Mods::KeysInFours>
+struct KeptOfKeys;
+
+/// Two lanes have the pairs of four keys, of two queries each; each draws for
+/// one of the queries.
+template <class Mods, int N> struct KeptOfQueries<Mods, N, true> {
   static constexpr int Words = (N + 63) / 64;
   uint32 bits[2][Words]; // of a query
 
@@ -61,10 +79,10 @@ template <class Mods, int N> struct KeptOfQueries {
   }
 };
 
-/// Of a fragment of 64 keys and N queries. Four lanes have the pairs of four
-/// keys, and of the four that follow 8 behind, with two queries each; each
-/// draws for one of the queries and one of the fours.
-template <class Mods, int N> struct KeptOfKeys {
+/// Four lanes have the pairs of four keys, and of the four that follow 8
+/// behind, with two queries each; each draws for one of the queries and one of
+/// the fours.
+template <class Mods, int N> struct KeptOfKeys<Mods, N, true> {
   static constexpr int Words = (N + 63) / 64;
   uint32 bits[4][Words];
 
@@ -96,6 +114,79 @@ template <class Mods, int N> struct KeptOfKeys {
   }
   TSR_MEMBER bool has(int i) const {
     return bits[i % 4][i / 32] >> i / 4 % 8 * 4 & 1;
+  }
+};
+
+/// Four lanes have two queries; each draws for one of these and half of the
+/// keys.
+template <class Mods, int N> struct KeptOfQueries<Mods, N, false> {
+  static constexpr int Half = N / 2, Words = (Half + 31) / 32;
+  static constexpr int Last = Half - 32 * (Words - 1); // bits
+  static_assert(N % 16 == 0 && N <= 128, "bits of a word");
+  /// Of a query, a lane's own two of eight keys that follow each other.
+  uint32 bits[2];
+
+  /// The query that a lane draws for is its first one or, 8 behind, its other.
+  TSR_DEVICE int own(int first) { return first + 8 * (threadIdx.x % 2); }
+  /// `number`: of the weight of `own` and the fragment's first key.
+  TSR_MEMBER void draw(WeightStream const &of, int64 number) {
+    const int lane = threadIdx.x % 32;
+    bits[0] = bits[1] = 0;
+    number += lane / 2 % 2 * Half;
+#pragma unroll
+    for (int w = 0; w < Words; w++) {
+      const uint32 drawn = w + 1 < Words
+                               ? kept_from<Mods, 32>(of, number + 32 * w)
+                               : kept_from<Mods, Last>(of, number + 32 * w);
+#pragma unroll
+      for (int from = 0; from < 4; from++) {
+        const uint32 other = __shfl_sync(~0u, drawn, (lane & ~3) | from);
+        bits[from % 2] |= (other >> lane % 4 * 2 & 0x03030303)
+                          << (from / 2 * Words + w) * 2;
+      }
+    }
+  }
+  /// Whether the lane's element i stays.
+  TSR_MEMBER bool has(int i) const {
+    const int eight = i / 4 % (Half / 8);
+    const int word = i / 4 / (Half / 8) * Words + eight / 4;
+    return bits[i / 2 % 2] >> (eight % 4 * 8 + word * 2 + i % 2) & 1;
+  }
+};
+
+/// Eight lanes have the pairs of two of eight queries that follow each other
+/// with 16 keys; each draws for two of 64 queries.
+template <class Mods, int N> struct KeptOfKeys<Mods, N, false> {
+  static constexpr int Words = (N + 63) / 64;
+  uint32 bits[Words];
+
+  /// The first query, and the first key, that a lane draws for, from the first
+  /// query of the fragment and its own first key.
+  TSR_DEVICE int own_query(int first) {
+    const int lane = threadIdx.x % 32;
+    return first + lane / 4 * 8 + lane % 4 * 2;
+  }
+  TSR_DEVICE int own_key(int first) { return first - threadIdx.x % 32 / 4; }
+  /// `number`: of the weight of `own_query` and `own_key`.
+  TSR_MEMBER void draw(WeightStream const &of, int64 number, int keys) {
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int w = 0; w < Words; w++) {
+      uint32 drawn = 0;
+#pragma unroll
+      for (int e = 0; e < 2; e++)
+        drawn |= kept_from<Mods, 16>(of, number + (int64)(64 * w + e) * keys)
+                 << 16 * e;
+      bits[w] = 0;
+#pragma unroll
+      for (int j = 0; j < min(8, N / 8 - 8 * w); j++)
+        bits[w] |= (__shfl_sync(~0u, drawn, lane % 4 | j << 2) >> lane / 4 &
+                    0x01010101)
+                   << j;
+    }
+  }
+  TSR_MEMBER bool has(int i) const {
+    return bits[i / 32] >> (i % 2 * 16 + i / 2 % 2 * 8 + i / 4 % 8) & 1;
   }
 };
 

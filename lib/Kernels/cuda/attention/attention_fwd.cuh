@@ -89,7 +89,7 @@ struct FwdConfig {
   static_assert(Mods::BlockQueries % BM == 0 && Mods::BlockKeys % BN == 0,
                 "a tile lies in one block");
   static_assert(!Mods::HasDropout || !Packed,
-                "sequences do not begin at a multiple of four keys");
+                "packed sequences have no dropout");
   static_assert(!Packed || !Sparse, "packed sequences have their own tiles");
   static_assert(!Paged || (!Packed && !Sparse && !Mods::HasDropout),
                 "pages have neither tiles of their own nor dropout");

@@ -93,8 +93,10 @@ struct AttentionMods {
   /// below DropBelow, the others times KeptScale. There are a `WeightStream
   /// stream(Args const &)` and an `int64 number(Args const &, IndexPair const
   /// &)`, a weight's; those of a query follow each other, and those of the next
-  /// query follow them. All keys are here, a multiple of four.
+  /// query follow them. All keys are here.
   static constexpr bool HasDropout = false;
+  /// There is a multiple of four keys, so that less has to be drawn.
+  static constexpr bool KeysInFours = true;
   static constexpr uint32 DropBelow = 0;
   static constexpr float KeptScale = 1;
 

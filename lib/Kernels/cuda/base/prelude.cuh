@@ -41,6 +41,12 @@ struct f16 {
 struct bf16 {
   uint16 bits;
 };
+struct f8E4M3 {
+  uint8 bits;
+};
+struct f8E5M2 {
+  uint8 bits;
+};
 
 //===----------------------------------------------------------------------===//
 // Tensors
@@ -217,6 +223,18 @@ template <> __device__ inline f16 narrow<f16>(double x) {
   return y;
 }
 #endif
+
+/// The upper half of an f16; and one of an exponent that is a bit shorter,
+/// whose last number is not a number.
+template <class To> __device__ To widen(f8E5M2 x) {
+  return widen<To>(f16{uint16(x.bits << 8)});
+}
+template <class To> __device__ To widen(f8E4M3 x) {
+  const int size = x.bits & 0x7f;
+  const f16 shifted = {uint16((x.bits & 0x80) << 8 | size << 7)};
+  return size == 0x7f ? bitcast<float>(0x7fffffff)
+                      : widen<float>(shifted) * 256;
+}
 
 //===----------------------------------------------------------------------===//
 // Integers: they wrap, and the operation says whether they have a sign
