@@ -51,8 +51,10 @@ static void addMachine(OpPassManager &passes, const PipelineOptions &options) {
   tv::SetMachinePassOptions set;
   set.machine = options.machine;
   set.replaces = !options.machine.empty();
-  const layout::Machine &machine =
-      (*plan::parseTarget(options.target))->getMachine();
+  // (A tool that makes no code has no targets.)
+  const auto target = plan::parseTarget(options.target);
+  const layout::Machine machine =
+      target ? (*target)->getMachine() : layout::Machine();
   if (!set.replaces && machine != layout::Machine())
     set.machine = llvm::formatv(
         "<latency={0:e},bandwidth={1:e},copy={2:e},loops={3:e}>",

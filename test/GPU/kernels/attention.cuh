@@ -276,6 +276,9 @@ struct ExactOf<Blocks<M, Queries, Keys>> {
 template <class M> struct ExactOf<Dropped<M>> {
   using Type = Dropped<typename ExactOf<M>::Type>;
 };
+template <class M> struct ExactOf<DroppedAnywhere<M>> {
+  using Type = DroppedAnywhere<typename ExactOf<M>::Type>;
+};
 template <class M> struct ExactOf<Sequences<M>> {
   using Type = Separate<typename ExactOf<M>::Type>;
 };
