@@ -71,9 +71,9 @@ func.func @main(%dy: !x, %q: !x, %k: !x, %v: !x, %bias: !bias_of_lse, %begins: !
 // RAN tp=3: nothing
 // RAN tp=4: nothing
 #m = #tv.mesh<tp = 2>
-!q = tensor<1x8x70x64xbf16, #tv.view<#m, [_, (did(tp) * _ | 4) * 2, _, _]>>
-!k = tensor<1x4x139x64xbf16, #tv.view<#m, [_, did(tp) * _, _, _]>>
-!lse = tensor<1x8x70xf32>
+!q = tensor<1x4x70x64xbf16, #tv.view<#m, [_, (did(tp) * _ | 2) * 2, _, _]>>
+!k = tensor<1x2x139x64xbf16, #tv.view<#m, [_, did(tp) * _, _, _]>>
+!lse = tensor<1x4x70xf32>
 func.func @main(%dy: !q, %q: !q, %k: !k, %v: !k) -> (!q, !q, !k, !k) {
   %o, %lse = tv.attention %q, %k, %v scale(0.125) causal dropout(0.25) seed(7) stream(3) : (!q, !k, !k) -> (!q, !lse)
   %dq, %dk, %dv = tv.attention_grad %dy, %q, %k, %v, %o, %lse scale(0.125) causal dropout(0.25) seed(7) stream(3)
