@@ -67,13 +67,13 @@ static std::optional<Runs> getRuns(AttentionOp op) {
   if (llvm::is_contained(shape, 0) || llvm::is_contained(keys, 0) ||
       (op.getCausal() && ShapedType::isDynamic(shape[2])))
     return std::nullopt;
-  return Runs{shape[0],
-              keys[1],
-              int64_t(llvm::divideCeil(keys[2], *run)),
-              shape[1] / keys[1],
-              shape[2],
-              keys[2],
-              *run};
+  const int64_t runs = llvm::divideCeil(keys[2], *run);
+  // Which variants there are depends on a mask, and the program names them.
+  if (op->hasAttr(kVariantsAttr) && op.getMaskMod().empty() &&
+      ((op.getCausal() && shape[2] != 1) || runs * *run != keys[2]))
+    return std::nullopt;
+  return Runs{shape[0], keys[1], runs, shape[1] / keys[1],
+              shape[2], keys[2], *run};
 }
 
 /// That of `like`, [batches, heads, queries], with runs behind the heads, all
