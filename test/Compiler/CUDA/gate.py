@@ -33,8 +33,9 @@ sys.path[:0] = [str(ROOT / "bench/gpu"), str(ROOT / "test/EndToEnd")]
 import gpt3  # noqa: E402
 from run_programs import with_element  # noqa: E402
 
-BYTES = {"bf16": 2, "f16": 2, "f8E4M3": 1, "f8E5M2": 1, "float": 4, "double": 8, "int8": 1, "uint8": 1, "bool": 1,
-         "int16": 2, "uint16": 2, "int32": 4, "uint32": 4, "int64": 8, "uint64": 8}
+BYTES = {"bf16": 2, "f16": 2, "f8E4M3": 1, "f8E5M2": 1, "float": 4, "double": 8, "int8": 1,
+         "uint8": 1, "bool": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4, "int64": 8,
+         "uint64": 8}
 
 
 MOST_SPILLED = 64
