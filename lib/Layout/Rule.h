@@ -70,6 +70,15 @@ struct Rule {
         return true;
     return false;
   }
+  /// Whether some operand has a dimension with `factor`.
+  bool isInOperand(int factor) const {
+    for (const std::vector<DimFactors> &operand : operands)
+      for (const DimFactors &dim : operand)
+        for (int f : dim)
+          if (f == factor)
+            return true;
+    return false;
+  }
   /// Whether a split of `factor` leaves this result partial.
   bool makesPartial(int factor, size_t result) const {
     using Kind = IterationFactor::Kind;

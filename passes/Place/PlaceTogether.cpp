@@ -303,14 +303,18 @@ bool Placer::isOnPart(Operation *op) {
 }
 
 /// Whether `op` reads rows that data name: those alone may move
-/// (tv-fetch-rows), so that a move of all has another price.
+/// (tv-fetch-rows), so that a move of all has another price. An op that writes
+/// rows has their dimension in the operand that it writes into, too.
 static bool readsByIndex(Operation *op) {
   auto ruled = dyn_cast<ShardingRuleOpInterface>(op);
-  return ruled && llvm::any_of(ruled.getShardingRule().factors,
-                               [](const layout::IterationFactor &factor) {
-                                 return factor.kind ==
-                                        layout::IterationFactor::Kind::Indexed;
-                               });
+  if (!ruled)
+    return false;
+  const layout::Rule rule = ruled.getShardingRule();
+  for (auto [f, factor] : llvm::enumerate(rule.factors))
+    if (factor.kind == layout::IterationFactor::Kind::Indexed &&
+        !(rule.isInOperand(f) && rule.isInResult(f)))
+      return true;
+  return false;
 }
 
 /// What the function takes.

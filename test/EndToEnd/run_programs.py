@@ -2,8 +2,8 @@
 """Programs compiled and run on several ranks, against NumPy float64.
 
 Each program of test/Programs, and the examples, is compiled for meshes of 1, 2, 3
-and 4 devices, runs on random inputs under mpirun (or as threads of one process),
-and must equal the NumPy evaluation of its source within the tolerance of
+and 4 devices, runs on random inputs as threads of one process or under mpirun (both:
+as threads, and on the most devices under mpirun, which takes long to start), and must equal the NumPy evaluation of its source within the tolerance of
 architecture.md, 11. What ran is held against a line `RAN` of the program, if it has
 one for the mesh: kinds, with the number of tensors where it is not one, bytes that
 the busiest rank sends, packing copies.
@@ -12,10 +12,11 @@ the busiest rank sends, packing copies.
 
 `--write` puts these lines as they are now, to be looked at before they are kept.
 
-    run_programs.py --build build --transport mpi test/Programs/mlp.mlir
+    run_programs.py --build build --transport both test/Programs/mlp.mlir
 """
 import argparse
 import collections
+import itertools
 import json
 import math
 import os
@@ -94,7 +95,7 @@ class Tools:
                   f"--interpret={ranks}", "--interpret-precision=program",
                   *([f"--interpret-sizes={given}"] if given else []), "-o", os.devnull)
 
-    def run(self, module, ranks, inputs, output, sizes=(), flag=""):
+    def run(self, module, ranks, inputs, output, sizes=(), flag="", transport=None):
         command = [self.bin / "tessera-run", module, "--inputs", inputs, "--output",
                    output, "--report", "json", "--deadline", self.deadline]
         # As flash is in the module, but has no emulation.
@@ -105,7 +106,7 @@ class Tools:
         command += [flag] if flag else []
         for name, size in dict(sizes).items():
             command += ["--size", f"{name}={size}"]
-        if self.transport == "threads":
+        if (transport or self.transport) == "threads":
             command += ["--transport", "threads", "--ranks", ranks]
         else:
             command = ["mpirun", "-n", ranks, "--oversubscribe", *command]
@@ -245,12 +246,13 @@ class Case:
                 for (port, value), element in zip(self.exact.items(), self.elements)}
 
 
-def check(tools, case, ranks):
+def check(tools, case, ranks, transports=(None,)):
     """Runs a compiled program; gives what ran, the same in all runs of the module. Raises
     on a difference."""
     ran, allowed = set(), case.allowed(ranks)
-    for flag in tools.runs:
-        report = tools.run(case.module, ranks, case.inputs, case.output, case.sizes, flag)
+    for flag, transport in itertools.product(tools.runs, transports):
+        report = tools.run(case.module, ranks, case.inputs, case.output, case.sizes, flag,
+                           transport)
         ran.add(summary(report))
         results = read_outputs(case.output)
         for port, value in case.exact.items():
@@ -351,7 +353,8 @@ def summary(report):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", default="build")
-    parser.add_argument("--transport", choices=["mpi", "threads"], default="mpi")
+    parser.add_argument("--transport", choices=["mpi", "threads", "both"],
+                        default="both")
     parser.add_argument("--element",
                         help="run all of f32 as this type, in the interpreter too")
     parser.add_argument("--devices", default="1,2,3,4", help="of programs with one mesh axis")
@@ -389,9 +392,11 @@ def main():
                     try:
                         case = case or Case(tools, text, folder, "program", sizes, args.seed)
                         tools.compile(case.path, mesh, case.module)
-                        ran = check(tools, case, ranks)
+                        transports = ["threads", "mpi"] if args.transport == "both" else [None]
+                        most = ranks == meshes[-1][1]
+                        ran = check(tools, case, ranks, transports if most else transports[:1])
                         # (At the size of GPU kernels that takes seconds.)
-                        if args.element and ranks == meshes[-1][1]:
+                        if args.element and most:
                             tools.interpret(case.path, mesh, ranks, sizes)
                         line = f"// RAN {mesh or 'here'}: {ran}"
                         lines.append(line)

@@ -66,6 +66,28 @@ std::optional<double> Kernel::dropoutFactor(const Step &step, Op op,
              : 1 / (1 - rate);
 }
 
+const std::vector<double> *Kernel::readRow(const Step &step, int memref,
+                                           Rows &rows,
+                                           std::array<int64_t, 3> outer) {
+  auto [it, isNew] = rows.try_emplace(outer);
+  if (!isNew)
+    return &it->second;
+  for (int64_t i = 0, e = memrefs[memref].shape[3]; i < e; ++i) {
+    Scalar value;
+    if (!read(step, memref, {outer[0], outer[1], outer[2], i}, value))
+      return nullptr;
+    it->second.push_back(value.real);
+  }
+  return &it->second;
+}
+
+static double dot(ArrayRef<double> a, ArrayRef<double> b) {
+  double sum = 0;
+  for (auto [x, y] : llvm::zip(a, b))
+    sum += x * y;
+  return sum;
+}
+
 /// The sequence of each of so many positions, by a list of tv.packed_tiles; -1
 /// where there is none.
 bool Kernel::readSequences(const Step &step, int tiles, int64_t positions,
@@ -98,18 +120,20 @@ bool Kernel::runAttention(const Step &step) {
   const int64_t own = memrefs[k].shape[2], depth = memrefs[v].shape[3];
   const int64_t keys =
       op.getPages() ? memrefs[step.tensors.back()].shape[1] * own : own;
-  // Of keys or values; zeros in a page that there is not.
-  auto readKey = [&](int tensor, Index at, Scalar &value) {
+  Rows ofQueries, ofKeys, ofValues;
+  // A key or a value; nothing, for zeros, in a page that there is not.
+  const std::vector<double> none;
+  auto keyRow = [&](int tensor, Rows &rows, int64_t batch, int64_t head,
+                    int64_t key) -> const std::vector<double> * {
     if (op.getPages()) {
       Scalar page;
-      if (!read(step, step.tensors.back(), {at[0], at[2] / own}, page))
-        return false;
-      value = real(0);
+      if (!read(step, step.tensors.back(), {batch, key / own}, page))
+        return nullptr;
       if (page.whole < 0 || page.whole >= memrefs[tensor].shape[0])
-        return true;
-      at[0] = page.whole, at[2] %= own;
+        return &none;
+      batch = page.whole, key %= own;
     }
-    return read(step, tensor, at, value);
+    return readRow(step, tensor, rows, {batch, head, key});
   };
   const double infinity = std::numeric_limits<double>::infinity();
   std::vector<int64_t> sequenceOf;
@@ -121,18 +145,17 @@ bool Kernel::runAttention(const Step &step) {
     Index row = delinearize(i, rows);
     const int64_t b = row[0], h = row[1], s = row[2];
     const int64_t group = h / (queries[1] / memrefs[k].shape[1]);
+    const std::vector<double> *query = readRow(step, q, ofQueries, {b, h, s});
+    if (!query)
+      return false;
     std::vector<double> scores(keys, -infinity), factors(keys);
     double largest = -infinity, sum = 0;
     for (int64_t t = 0; t < keys; ++t) {
-      double score = 0;
-      for (int64_t d = 0; d < queries[3]; ++d) {
-        Scalar x, y;
-        if (!read(step, q, {b, h, s, d}, x) || !readKey(k, {b, group, t, d}, y))
-          return false;
-        score += x.real * y.real;
-      }
-      Scalar at[] = {real(score * op.getScale().convertToDouble()), whole(b),
-                     whole(h), whole(s), whole(t)};
+      const std::vector<double> *key = keyRow(k, ofKeys, b, group, t);
+      if (!key)
+        return false;
+      Scalar at[] = {real(dot(*query, *key) * op.getScale().convertToDouble()),
+                     whole(b), whole(h), whole(s), whole(t)};
       if (!step.functors[0].arguments.empty()) {
         std::optional<Scalar> value = call(step.functors[0], at);
         if (!value)
@@ -159,18 +182,20 @@ bool Kernel::runAttention(const Step &step) {
     }
     for (double &score : scores)
       sum += score = score == -infinity ? 0 : std::exp(score - largest);
-    for (int64_t d = 0; d < depth; ++d) {
-      double total = 0;
-      for (int64_t t = 0; t < keys; ++t) {
-        Scalar value;
-        if (scores[t] != 0 && !readKey(v, {b, group, t, d}, value))
-          return false;
-        total += scores[t] != 0 ? scores[t] * factors[t] * value.real : 0;
-      }
-      if (!writeReal(step, step.tensors[3], {b, h, s, d},
+    std::vector<double> totals(depth, 0);
+    for (int64_t t = 0; t < keys; ++t) {
+      if (scores[t] == 0)
+        continue;
+      const std::vector<double> *value = keyRow(v, ofValues, b, group, t);
+      if (!value)
+        return false;
+      for (auto [total, x] : llvm::zip(totals, *value))
+        total += scores[t] * factors[t] * x;
+    }
+    for (auto [d, total] : llvm::enumerate(totals))
+      if (!writeReal(step, step.tensors[3], {b, h, s, int64_t(d)},
                      sum > 0 ? total / sum : 0))
         return false;
-    }
     if (op.getLse() &&
         !writeReal(step, step.tensors[4], row,
                    sum > 0 ? largest + std::log(sum) : -infinity))
@@ -204,9 +229,16 @@ bool Kernel::runAttentionGrad(const Step &step) {
     failed |= !read(step, step.tensors[n], index, value);
     return value.real;
   };
+  Rows rows[kOutput + 1];
+  auto rowAt = [&](int n, int64_t b, int64_t h,
+                   int64_t position) -> ArrayRef<double> {
+    const std::vector<double> *row =
+        readRow(step, step.tensors[n], rows[n], {b, h, position});
+    failed |= !row;
+    return row ? ArrayRef(*row) : ArrayRef<double>();
+  };
   const Shape &queries = shapeOf(kQuery);
-  const int64_t keys = shapeOf(kKey)[2], heads = queries[1],
-                depth = shapeOf(kValue)[3];
+  const int64_t keys = shapeOf(kKey)[2], heads = queries[1];
   const double scale = op.getScale().convertToDouble();
   // Of the query, the key and the value, and for captured tensors.
   SmallVector<int> outputs = {kGrads, kGrads + 1, kGrads + 2};
@@ -230,32 +262,33 @@ bool Kernel::runAttentionGrad(const Step &step) {
         (op.getTiles() &&
          (sequenceOf[s] < 0 || sequenceOf[s] != sequenceOf[t])))
       continue;
-    double product = 0;
+    ArrayRef<double> grad = rowAt(kGrad, b, h, s),
+                     query = rowAt(kQuery, b, h, s),
+                     mean = rowAt(kOutput, b, h, s),
+                     key = rowAt(kKey, b, group, t),
+                     value = rowAt(kValue, b, group, t);
+    const double product = dot(query, key);
     double slope = op.getLseGrad() ? at(lseGrad, {b, h, s}) : 0;
     const Scalar pair[] = {whole(b), whole(h), whole(s), whole(t)};
     std::optional<double> factor =
         dropoutFactor(step, op, lseGrad + bool(op.getLseGrad()), pair);
     if (!factor)
       return false;
-    for (int64_t d = 0; d < queries[3]; ++d)
-      product += at(kQuery, {b, h, s, d}) * at(kKey, {b, group, t, d});
-    for (int64_t d = 0; d < depth; ++d)
-      slope += at(kGrad, {b, h, s, d}) *
-               (*factor * at(kValue, {b, group, t, d}) -
-                at(kOutput, {b, h, s, d}));
+    for (auto [g, x, o] : llvm::zip(grad, value, mean))
+      slope += g * (*factor * x - o);
     Scalar arguments[] = {real(product * scale),
                           real(product * scale),
                           whole(b),
                           whole(h),
                           whole(s),
                           whole(t)};
-    std::optional<Scalar> value;
+    std::optional<Scalar> yielded;
     auto evaluate = [&](int n, ArrayRef<Scalar> given) {
       if (step.functors[n].arguments.empty())
         return false;
-      value = call(step.functors[n], given);
-      failed |= !value;
-      return bool(value);
+      yielded = call(step.functors[n], given);
+      failed |= !yielded;
+      return bool(yielded);
     };
     std::optional<bool> kept = isKept(step.functors[1], step.functors[3],
                                       ArrayRef(arguments).drop_front(2));
@@ -264,7 +297,7 @@ bool Kernel::runAttentionGrad(const Step &step) {
       continue;
     double modified = product * scale;
     if (evaluate(0, ArrayRef(arguments).drop_front()))
-      modified = value->real;
+      modified = yielded->real;
     const double weight = std::exp(modified - lse);
     arguments[1] = real(weight * slope);
     double scoreGrad = weight * slope;
@@ -272,7 +305,7 @@ bool Kernel::runAttentionGrad(const Step &step) {
       sums[n][linearize(index, shapeOf(outputs[n]))] += addend;
     };
     if (evaluate(2, arguments)) {
-      scoreGrad = value->real;
+      scoreGrad = yielded->real;
       for (int n = 0; n < numSums; ++n) {
         const double addend =
             scalars.slots[step.functors[2].code.yields[1 + n]].real;
@@ -288,12 +321,15 @@ bool Kernel::runAttentionGrad(const Step &step) {
               addend);
       }
     }
-    for (int64_t d = 0; d < queries[3]; ++d) {
-      add(0, {b, h, s, d}, scoreGrad * scale * at(kKey, {b, group, t, d}));
-      add(1, {b, group, t, d}, scoreGrad * scale * at(kQuery, {b, h, s, d}));
-    }
-    for (int64_t d = 0; d < depth; ++d)
-      add(2, {b, group, t, d}, weight * *factor * at(kGrad, {b, h, s, d}));
+    auto addRow = [&](int n, ArrayRef<int64_t> begin, double factor,
+                      ArrayRef<double> row) {
+      const int64_t at = linearize(begin, shapeOf(outputs[n]));
+      for (auto [d, x] : llvm::enumerate(row))
+        sums[n][at + d] += factor * x;
+    };
+    addRow(0, {b, h, s, 0}, scoreGrad * scale, key);
+    addRow(1, {b, group, t, 0}, scoreGrad * scale, query);
+    addRow(2, {b, group, t, 0}, weight * *factor, grad);
   }
   // Whatever the kernel leaves there.
   const Shape &own = shapeOf(kScratch);

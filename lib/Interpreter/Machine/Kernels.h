@@ -14,6 +14,9 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
+#include <array>
+#include <map>
+
 namespace tessera::interp {
 
 /// A function on memrefs and integers: loops, branches, loads, stores, `arith`
@@ -100,6 +103,12 @@ private:
   /// Writes a number into memory of floats.
   bool writeReal(const Step &step, int memref, llvm::ArrayRef<int64_t> index,
                  double value);
+  /// Rows of memory's last dimension, by their other indices.
+  using Rows = std::map<std::array<int64_t, 3>, std::vector<double>>;
+  /// A row of memory of four dimensions, of which each element is read once;
+  /// null on failure.
+  const std::vector<double> *readRow(const Step &step, int memref, Rows &rows,
+                                     std::array<int64_t, 3> outer);
   bool readSequences(const Step &step, int tiles, int64_t positions,
                      std::vector<int64_t> &sequenceOf);
   template <typename Op>

@@ -157,6 +157,7 @@ LogicalResult Interpreter::runContract(Operation *op, ArrayRef<Window> inputs,
     (i < outer ? outerShape : innerShape).push_back(loop.extent);
   // No check of reads below: operands were read as a whole when they were made.
   Type type = result.memory->type;
+  const bool ofFloats = isFloat(type);
   int64_t numInner = numElements(innerShape);
   std::vector<std::pair<int64_t, int64_t>> inner;
   for (int64_t i = 0; i < numInner; ++i) {
@@ -176,15 +177,19 @@ LogicalResult Interpreter::runContract(Operation *op, ArrayRef<Window> inputs,
                                           delinearize(i, outerShape)))
       for (size_t t = 0; t < tensors.size(); ++t)
         at[t] += k * loop.strides[t];
-    Scalar sum = identityOf(layout::Combiner::Sum, type);
-    for (auto [inA, inB] : inner) {
-      Scalar x = a.memory->data[at[1] + inA], y = b.memory->data[at[2] + inB];
-      if (isFloat(type))
-        sum.real += x.real * y.real;
-      else
-        sum.whole = static_cast<int64_t>(static_cast<uint64_t>(sum.whole) +
-                                         static_cast<uint64_t>(x.whole) *
-                                             static_cast<uint64_t>(y.whole));
+    Scalar sum;
+    const Scalar *ofA = a.memory->data.data() + at[1],
+                 *ofB = b.memory->data.data() + at[2];
+    if (ofFloats) {
+      double total = 0;
+      for (auto [inA, inB] : inner)
+        total += ofA[inA].real * ofB[inB].real;
+      sum = real(total);
+    } else {
+      uint64_t total = 0;
+      for (auto [inA, inB] : inner)
+        total += uint64_t(ofA[inA].whole) * uint64_t(ofB[inB].whole);
+      sum = whole(static_cast<int64_t>(total));
     }
     auto store = [&](const Window &window, int64_t at, Scalar value) {
       if (!isFloat(type))

@@ -13,7 +13,6 @@
 
 #include "mlir/IR/OwningOpRef.h"
 
-#include <array>
 #include <cmath>
 #include <map>
 
@@ -118,6 +117,14 @@ static double dropoutFactor(OpRun &run, Op op, unsigned step,
   return number < rate ? 0 : 1 / (1 - rate);
 }
 
+/// Of two rows; one that has nothing is zeros.
+static double dot(ArrayRef<Scalar> a, ArrayRef<Scalar> b) {
+  double sum = 0;
+  for (auto [x, y] : llvm::zip(a, b))
+    sum += x.real * y.real;
+  return sum;
+}
+
 namespace {
 /// The scores of one query, and of what its softmax is made.
 struct Row {
@@ -147,21 +154,33 @@ public:
       return failure();
     const Index of = {run.shapeOf(0)[0], run.shapeOf(0)[1], run.shapeOf(0)[2],
                       numKeys()};
+    const std::vector<int64_t> &columns = run.along(2, 3);
     Index last;
     Row row;
+    std::vector<double> sums; // of each column
     run.fill(0, [&](ArrayRef<int64_t> index) {
       // Elements of one query follow each other.
       if (Index query(index.drop_back()); query != last) {
         last = query;
         row = scores(query);
+        sums.assign(columns.size(), 0);
+        for (auto [i, weight] : llvm::enumerate(row.weights))
+          if (const int64_t t = i; weight != 0) {
+            const double factor =
+                weight * dropoutFactor(run, op, 3,
+                                       {query[0], query[1], query[2], t}, of);
+            for (auto [sum, value] :
+                 llvm::zip(sums, keyRow(2, query[0], group(query[1]), t)))
+              sum += factor * value.real;
+          }
       }
-      double sum = 0;
-      for (auto [i, weight] : llvm::enumerate(row.weights))
-        if (const int64_t t = i; weight != 0)
-          sum +=
-              weight * read(2, {index[0], group(index[1]), t, index[3]}) *
-              dropoutFactor(run, op, 3, {index[0], index[1], index[2], t}, of);
-      return real(row.sum > 0 ? sum / row.sum : 0);
+      auto column = llvm::lower_bound(columns, index[3]);
+      if (column == columns.end() || *column != index[3]) {
+        (void)run.failHere("needs column " + Twine(index[3]) +
+                           " of its values, which is not on this device");
+        return real(0);
+      }
+      return real(row.sum > 0 ? sums[column - columns.begin()] / row.sum : 0);
     });
     run.fill(1, [&](ArrayRef<int64_t> index) {
       Row own = scores(index);
@@ -182,31 +201,28 @@ private:
     return op.getPages() ? keys * run.shapeOf(structure())[1] : keys;
   }
 
-  /// Of keys or values, an element of a batch.
-  double read(unsigned operand, Index index) {
+  /// A key, or its value, of a batch; nothing for zeros.
+  ArrayRef<Scalar> keyRow(unsigned operand, int64_t batch, int64_t head,
+                          int64_t key) {
     if (op.getPages()) {
       const int64_t rows = run.shapeOf(operand)[2];
-      const int64_t page =
-          run.read(structure(), {index[0], index[2] / rows}).whole;
-      if (page < 0 || page >= run.shapeOf(operand)[0])
-        return 0;
-      index[0] = page, index[2] %= rows;
+      batch = run.read(structure(), {batch, key / rows}).whole;
+      if (batch < 0 || batch >= run.shapeOf(operand)[0])
+        return {};
+      key %= rows;
     }
-    return run.read(operand, index).real;
+    return run.row(operand, {batch, head, key});
   }
 
   Row scores(ArrayRef<int64_t> query) {
     int64_t b = query[0], h = query[1], s = query[2];
-    int64_t queries = run.shapeOf(0)[2], keys = numKeys(),
-            depth = run.shapeOf(0)[3];
+    int64_t queries = run.shapeOf(0)[2], keys = numKeys();
+    ArrayRef<Scalar> own = run.row(0, {b, h, s});
     double scale = op.getScale().convertToDouble();
     Row row;
     row.weights.assign(keys, -std::numeric_limits<double>::infinity());
     for (int64_t t = 0; t < keys; ++t) {
-      double score = 0;
-      for (int64_t d = 0; d < depth; ++d)
-        score += run.read(0, {b, h, s, d}).real * read(1, {b, group(h), t, d});
-      score *= scale;
+      double score = scale * dot(own, keyRow(1, b, group(h), t));
       Scalar at[] = {real(score), whole(b), whole(h), whole(s), whole(t)};
       if (!op.getScoreMod().empty())
         score = scoreMod(at)[0].real;
@@ -267,97 +283,58 @@ public:
     if (run.roundScalars)
       roundingOfSums = std::ldexp(
           1.0, -int(cast<FloatType>(run.typeOf(kLse)).getFPMantissaWidth()));
-    fillGradients();
     for (unsigned i = 0; i < op.getCapturedGrads().size(); ++i)
       run.fill(3 + i, [](ArrayRef<int64_t>) { return real(0); });
-    if (op.getCapturedGrads().empty())
-      return success();
     scoreGrad.accumulate = [&](int64_t number, ArrayRef<int64_t> index,
                                double value) {
       if (std::optional<int64_t> at =
               run.results[3 + number].place->find(index))
         run.results[3 + number].data->data[*at].real += value;
     };
+    for (auto [sum, operand] : llvm::zip_equal(sums, kSummed))
+      sum.assign(run.operands[operand].data->data.size(), 0);
     for (int64_t b : run.along(kQuery, 0))
       for (int64_t h : run.along(kQuery, 1))
         for (int64_t s : run.along(kQuery, 2))
-          makeRow({b, h, s});
+          addRow(b, h, s);
+    for (unsigned i = 0; i < std::size(sums); ++i)
+      run.fill(i, [&](ArrayRef<int64_t> index) {
+        const int64_t at = run.find(kSummed[i], index);
+        if (!llvm::is_contained(run.along(kQuery, 0), index[0]))
+          (void)run.failHere("needs queries of batch " + Twine(index[0]) +
+                             ", which are not on this device");
+        return real(at < 0 ? 0 : sums[i][at]);
+      });
     return success();
   }
 
 private:
   enum : unsigned { kGrad, kQuery, kKey, kValue, kOutput, kLse, kLseGrad };
 
-  /// Of one query and each key of this device.
-  struct Row {
-    std::vector<double> weights, scoreGrads;
-  };
-
-  double number(unsigned operand, Index index, int64_t last) {
-    index.push_back(last);
-    return run.read(operand, index).real;
-  }
   int64_t heads() { return run.shapeOf(kQuery)[1] / run.shapeOf(kKey)[1]; }
 
-  void fillGradients() {
-    const std::vector<int64_t> &keys = run.along(kKey, 2);
-    run.fill(0, [&](ArrayRef<int64_t> index) {
-      const Row &row = rowOf({index[0], index[1], index[2]});
-      double sum = 0;
-      for (auto [i, t] : llvm::enumerate(keys))
-        if (row.scoreGrads[i] != 0)
-          sum += row.scoreGrads[i] *
-                 number(kKey, {index[0], index[1] / heads(), t}, index[3]);
-      return real(sum * op.getScale().convertToDouble());
-    });
-    auto overQueries = [&](ArrayRef<int64_t> index, unsigned operand,
-                           std::vector<double> Row::*factors) {
-      size_t key = llvm::lower_bound(keys, index[2]) - keys.begin();
-      if (key == keys.size() || keys[key] != index[2]) {
-        (void)run.failHere("needs key " + Twine(index[2]) +
-                           ", which is not on this device");
-        return 0.0;
-      }
-      double sum = 0;
-      for (int64_t h : run.along(kQuery, 1))
-        for (int64_t s : run.along(kQuery, 2))
-          if (h / heads() == index[1])
-            if (double factor = (rowOf({index[0], h, s}).*factors)[key])
-              sum += factor * number(operand, {index[0], h, s}, index[3]);
-      return sum;
+  /// Adds what a query makes, with each key of this device.
+  void addRow(int64_t b, int64_t h, int64_t s) {
+    const Index query = {b, h, s};
+    const double scale = op.getScale().convertToDouble();
+    ArrayRef<Scalar> q = run.row(kQuery, query), grads = run.row(kGrad, query),
+                     output = run.row(kOutput, query);
+    // Nothing, at an index that is not held: that is an error of the op.
+    auto sumsAt = [&](unsigned i, ArrayRef<Scalar> row) {
+      const Scalar *begin = run.operands[kSummed[i]].data->data.data();
+      return MutableArrayRef(sums[i]).slice(
+          row.empty() ? 0 : row.begin() - begin, row.size());
     };
-    run.fill(1, [&](ArrayRef<int64_t> index) {
-      return real(overQueries(index, kQuery, &Row::scoreGrads) *
-                  op.getScale().convertToDouble());
-    });
-    run.fill(2, [&](ArrayRef<int64_t> index) {
-      return real(overQueries(index, kGrad, &Row::weights));
-    });
-  }
-
-  const Row &rowOf(Index query) {
-    auto [it, isNew] =
-        rows.try_emplace(std::array<int64_t, 3>{query[0], query[1], query[2]});
-    if (isNew) {
-      scoreGrad.accumulate = [](int64_t, ArrayRef<int64_t>, double) {};
-      it->second = makeRow(query);
-    }
-    return it->second;
-  }
-
-  Row makeRow(const Index &query) {
-    int64_t b = query[0], h = query[1], s = query[2];
-    int64_t depth = run.shapeOf(kQuery)[3], width = run.shapeOf(kValue)[3];
-    const std::vector<int64_t> &held = run.along(kKey, 2);
-    Row row;
-    row.weights.assign(held.size(), 0);
-    row.scoreGrads.assign(held.size(), 0);
+    auto add = [](MutableArrayRef<double> sums, double factor,
+                  ArrayRef<Scalar> row) {
+      for (auto [sum, value] : llvm::zip(sums, row))
+        sum += factor * value.real;
+    };
     double lse = run.read(kLse, query).real;
     if (lse == -std::numeric_limits<double>::infinity())
-      return row; // no keys
+      return; // no keys
     double dlse = op.getLseGrad() ? run.read(kLseGrad, query).real : 0;
-    for (auto [i, t] : llvm::enumerate(held)) {
-      Index key = {b, h / heads(), t};
+    for (int64_t t : run.along(kKey, 2)) {
       Scalar at[] = {Scalar{}, Scalar{}, whole(b),
                      whole(h), whole(s), whole(t)};
       if (op.getCausal() &&
@@ -375,38 +352,38 @@ private:
           {b, h, s, t},
           {run.shapeOf(kQuery)[0], run.shapeOf(kQuery)[1],
            run.shapeOf(kQuery)[2], run.shapeOf(kKey)[2]});
-      double product = 0, slope = dlse, magnitude = 0;
-      for (int64_t d = 0; d < depth; ++d)
-        product += number(kQuery, query, d) * number(kKey, key, d);
-      for (int64_t v = 0; v < width; ++v) {
-        double grad = number(kGrad, query, v);
-        double value = number(kValue, key, v);
-        double mean = number(kOutput, query, v);
-        slope += grad * (factor * value - mean);
-        magnitude += std::fabs(factor * grad * value) + std::fabs(grad * mean);
+      const Index key = {b, h / heads(), t};
+      ArrayRef<Scalar> k = run.row(kKey, key), v = run.row(kValue, key);
+      double slope = dlse, magnitude = 0;
+      for (auto [g, x, o] : llvm::zip(grads, v, output)) {
+        slope += g.real * (factor * x.real - o.real);
+        magnitude +=
+            std::fabs(factor * g.real * x.real) + std::fabs(g.real * o.real);
       }
       slope += magnitude * roundingOfSums;
-      double score = product * op.getScale().convertToDouble(),
-             modified = score;
+      double score = scale * dot(q, k), modified = score;
       at[1] = real(score);
       if (!op.getScoreMod().empty())
         modified = scoreMod(ArrayRef(at).drop_front())[0].real;
-      row.weights[i] = std::exp(modified - lse);
-      row.scoreGrads[i] = row.weights[i] * slope;
+      const double weight = std::exp(modified - lse);
+      double slopeOfScore = weight * slope;
       at[0] = at[1];
-      at[1] = real(row.scoreGrads[i]);
+      at[1] = real(slopeOfScore);
       if (!op.getScoreMod().empty())
-        row.scoreGrads[i] = scoreGrad(at)[0].real;
-      row.weights[i] *= factor; // of the values
+        slopeOfScore = scoreGrad(at)[0].real;
+      add(sumsAt(0, q), scale * slopeOfScore, k);
+      add(sumsAt(1, k), scale * slopeOfScore, q);
+      add(sumsAt(2, v), weight * factor, grads);
     }
-    return row;
   }
 
   OpRun &run;
   tv::AttentionGradOp op;
   ScalarProgram scoreMod, maskMod, scoreGrad;
   SequencesOf sequencesOf;
-  std::map<std::array<int64_t, 3>, Row> rows;
+  /// Of the query, the keys and the values, each as its operand lies here.
+  static constexpr unsigned kSummed[] = {kQuery, kKey, kValue};
+  std::vector<double> sums[std::size(kSummed)];
   /// The two sums that make a slope cancel. A program that rounds them may be
   /// off by half an ulp of what they sum.
   double roundingOfSums = 0;

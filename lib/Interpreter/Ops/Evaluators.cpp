@@ -26,6 +26,17 @@ Scalar OpRun::read(unsigned operand, ArrayRef<int64_t> index) {
   return at < 0 ? Scalar{} : operands[operand].data->data[at];
 }
 
+ArrayRef<Scalar> OpRun::row(unsigned operand, Index outer) {
+  const std::vector<int64_t> &held = along(operand, outer.size());
+  if (held.empty())
+    return {};
+  outer.push_back(held.front());
+  const int64_t at = find(operand, outer);
+  if (at < 0)
+    return {};
+  return ArrayRef(operands[operand].data->data).slice(at, held.size());
+}
+
 const std::vector<int64_t> &OpRun::along(unsigned operand, size_t dim) {
   static const std::vector<int64_t> none;
   if (const std::vector<int64_t> *held = operands[operand].place->along(dim))

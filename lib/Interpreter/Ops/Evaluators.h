@@ -73,6 +73,9 @@ public:
   Scalar read(unsigned operand, llvm::ArrayRef<int64_t> index);
   /// Where it is in the operand's array; -1, and the error, if not held.
   int64_t find(unsigned operand, llvm::ArrayRef<int64_t> index);
+  /// What is held of an operand's last dimension, which must not be flat, at
+  /// global indices of the others; nothing, and the error, if not held.
+  llvm::ArrayRef<Scalar> row(unsigned operand, Index outer);
   /// Calls `compute` for each element of a result that is held here.
   void fill(unsigned result,
             llvm::function_ref<Scalar(llvm::ArrayRef<int64_t> index)> compute) {

@@ -32,7 +32,7 @@ union Scalar {
 inline Scalar real(double value) { return {.real = value}; }
 inline Scalar whole(int64_t value) { return {.whole = value}; }
 inline bool isFloat(mlir::Type type) {
-  return llvm::isa<mlir::FloatType>(type);
+  return !type.isIntOrIndex(); // no look for an interface: this is asked often
 }
 
 /// To the nearest value of `type`, ties to even.
