@@ -37,19 +37,34 @@ namespace {
 /// Values in the shape that a reshape gives to one of them.
 class Reshaper {
 public:
-  Reshaper(Operation *reshape, OpBuilder &builder)
-      : from(reshape->getOperand(0)),
-        to(reshape->getResult(0)), build{builder, reshape->getLoc()} {}
+  /// From the shape of one value into that of another, which has the same
+  /// elements.
+  Reshaper(Value before, Value after, OpBuilder &builder, Location loc)
+      : before(before), after(after), from(before),
+        to(after), build{builder, loc} {}
   bool canMove(Value value, int64_t depth = kMaxDepth);
+  /// The same of a pointwise op but for who reads it.
+  bool canMoveOp(Operation *op, int64_t depth = kMaxDepth) {
+    return isOf(op->getResult(0), from) && op->getNumResults() == 1 &&
+           llvm::all_of(op->getOperands(), [&](Value operand) {
+             return operand == before || canMove(operand, depth - 1);
+           });
+  }
   Value move(Value value);
+  Value moveOp(Operation *op);
 
 private:
+  static bool isOf(Value value, const LocalShape &shape) {
+    const LocalShape own(value);
+    return own.dims == shape.dims && own.extents == shape.extents;
+  }
   std::optional<SmallVector<int64_t>> getDims(ArrayRef<int64_t> dims) const;
   Value reshape(Value value, const LocalShape &shape) {
     return tv::ReshapeOp::create(
         build.b, build.loc, shape.summed(value).type(getElement(value)), value);
   }
 
+  const Value before, after;
   const LocalShape from, to;
   Build build;
 };
@@ -79,8 +94,7 @@ Reshaper::getDims(ArrayRef<int64_t> dims) const {
 /// Whether what makes the value could as well make it in the new shape, of what
 /// is in memory in the order of its indices.
 bool Reshaper::canMove(Value value, int64_t depth) {
-  const LocalShape shape(value);
-  if (shape.dims != from.dims || shape.extents != from.extents)
+  if (!isOf(value, from))
     return false;
   Operation *op = value.getDefiningOp();
   auto isInMemory = [](Value value) {
@@ -104,27 +118,29 @@ bool Reshaper::canMove(Value value, int64_t depth) {
            getDims(broadcast.getDims()) && isInMemory(input);
   }
   if (op && isPointwise(op))
-    return depth > 0 && op->getNumResults() == 1 && op->hasOneUse() &&
-           llvm::all_of(op->getOperands(), [&](Value operand) {
-             return canMove(operand, depth - 1);
-           });
+    return depth > 0 && op->hasOneUse() && canMoveOp(op, depth);
   return isInMemory(value);
+}
+
+Value Reshaper::moveOp(Operation *op) {
+  auto operands = llvm::map_to_vector(op->getOperands(), [&](Value operand) {
+    return operand == before ? after : move(operand);
+  });
+  // (Its region may load from a tensor that is an operand, too.)
+  Operation *moved = build.b.clone(*op);
+  moved->setOperands(operands);
+  Value result = op->getResult(0);
+  moved->getResult(0).setType(to.summed(result).type(getElement(result)));
+  return moved->getResult(0);
 }
 
 Value Reshaper::move(Value value) {
   Operation *op = value.getDefiningOp();
   if (!op || !(isFree(op) || isPointwise(op)))
     return reshape(value, to);
+  if (isPointwise(op))
+    return moveOp(op);
   RankedTensorType type = to.summed(value).type(getElement(value));
-  if (isPointwise(op)) {
-    auto operands = llvm::map_to_vector(
-        op->getOperands(), [&](Value operand) { return move(operand); });
-    // (Its region may load from a tensor that is an operand, too.)
-    Operation *moved = build.b.clone(*op);
-    moved->setOperands(operands);
-    moved->getResult(0).setType(type);
-    return moved->getResult(0);
-  }
   if (getReadValues(op).empty()) {
     auto splat = cast<SplatElementsAttr>(cast<tv::ConstantOp>(op).getValue());
     return tv::ConstantOp::create(
@@ -144,11 +160,94 @@ Value Reshaper::move(Value value) {
                                  build.b.getDenseI64ArrayAttr(dims), Value());
 }
 
+/// Whether `op` has a kernel that nothing of its own shape could join: neither
+/// what reads it nor, as an epilogue, a product that it reads.
+static bool isAlone(Operation *op) {
+  for (Operation *user : op->getUsers())
+    if (!user->hasTrait<OpTrait::IsTerminator>() &&
+        !isa<tv::ContractionOpInterface, comm::CollectiveOpInterface>(user))
+      return false;
+  return llvm::none_of(op->getOperands(), [](Value operand) {
+    return operand.hasOneUse() &&
+           operand.getDefiningOp<tv::ContractionOpInterface>();
+  });
+}
+
+/// Pointwise ops that read `value` in several shapes read it in one, that of
+/// its first reshape that some read, where that leaves fewer kernels.
+static bool readInOneShape(Value value) {
+  if (!isRowMajor(value))
+    return false;
+  Operation *target = nullptr;
+  SmallVector<Value> others = {value};
+  for (Operation *user : value.getUsers()) {
+    if (!isa<tv::ReinterpretOpInterface>(user) ||
+        !isRowMajor(user->getResult(0)))
+      continue;
+    if (llvm::any_of(user->getUsers(), isPointwise) &&
+        (!target || user->isBeforeInBlock(target))) {
+      if (target)
+        others.push_back(target->getResult(0));
+      target = user;
+    } else {
+      others.push_back(user->getResult(0));
+    }
+  }
+  if (!target)
+    return false;
+  OpBuilder builder(target);
+  SmallVector<std::pair<Operation *, Value>> movable; // and what it reads
+  bool stays = false; // in another shape than the target's
+  for (Value other : others)
+    for (Operation *user : other.getUsers()) {
+      if (user == target || (other == value && user->getNumResults() == 1 &&
+                             llvm::is_contained(others, user->getResult(0))))
+        continue;
+      Reshaper reshaper(other, target->getResult(0), builder, user->getLoc());
+      if (isPointwise(user) && isAlone(user) && reshaper.canMoveOp(user) &&
+          isRowMajor(user->getResult(0)))
+        movable.push_back({user, other});
+      else
+        stays = true;
+    }
+  // What makes it is computed in that shape, too, if it is not in memory.
+  Operation *maker = value.getDefiningOp();
+  Reshaper all(value, target->getResult(0), builder, target->getLoc());
+  if (movable.empty() ||
+      (maker && isPointwise(maker) ? stays || !all.canMoveOp(maker)
+                                   : !all.canMove(value)))
+    return false;
+  if (maker)
+    target->moveAfter(maker);
+  else
+    target->moveBefore(value.getParentBlock(), value.getParentBlock()->begin());
+  for (auto [op, other] : movable) {
+    builder.setInsertionPoint(op);
+    Value result = op->getResult(0);
+    Value moved =
+        Reshaper(other, target->getResult(0), builder, op->getLoc()).moveOp(op);
+    result.replaceAllUsesWith(
+        tv::ReshapeOp::create(builder, op->getLoc(), result.getType(), moved));
+    op->erase();
+  }
+  for (Value other : ArrayRef(others).drop_front())
+    if (other.use_empty())
+      other.getDefiningOp()->erase();
+  return true;
+}
+
 namespace {
 struct HoistReshapes : public tessera::impl::HoistReshapesBase<HoistReshapes> {
   void runOnContract() override {
     bool changed = false;
     Block &block = getOperation().getBody().front();
+    SetVector<Value> reshaped; // which stay: what is moved has no reshapes
+    for (Operation &op : block)
+      if (isa<tv::ReinterpretOpInterface>(op) &&
+          !op.getOperand(0).getDefiningOp<tv::ReinterpretOpInterface>())
+        reshaped.insert(op.getOperand(0));
+    for (Value value : reshaped)
+      changed |= readInOneShape(value);
     for (Operation &op : llvm::make_early_inc_range(block)) {
       if (!isa<tv::ReinterpretOpInterface>(op))
         continue;
@@ -158,7 +257,7 @@ struct HoistReshapes : public tessera::impl::HoistReshapesBase<HoistReshapes> {
           !isRowMajor(after) || llvm::none_of(op.getUsers(), isPointwise))
         continue;
       OpBuilder builder(&op);
-      Reshaper reshaper(&op, builder);
+      Reshaper reshaper(before, after, builder, op.getLoc());
       if (!reshaper.canMove(before))
         continue;
       changed = true;

@@ -222,7 +222,9 @@ def HoistReshapes : ContractPass<"tv-hoist-reshapes", "Localized"> {
     Pointwise ops on both sides of a reshape have loops of different shapes, and would be
     two kernels. Those before it are computed in its shape, if nothing else reads them
     and all that they are made of is in memory in row-major order, or a splat, or a
-    broadcast along dimensions that the reshape keeps apart from others.
+    broadcast along dimensions that the reshape keeps apart from others. Pointwise ops
+    that read one value in several shapes read it in that of its first reshape, likewise,
+    and their results are reshaped back, if no other loops could join them.
 
     ```mlir
     #m = #tv.mesh<tp = 2>

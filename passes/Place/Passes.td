@@ -401,7 +401,8 @@ def WarnIdleRanksPass : ContractPass<"tv-warn-idle-ranks", "Propagated"> {
     what others do where an axis of the mesh divides no loop. If the last rank, which
     has the least, does nothing, or the first, which has the most, twice what is an
     even part or more, a warning tells both shares, and notes tell the views that
-    would use them. Work is counted in loop iterations.
+    would use them. Work is counted in loop iterations. Where all work, but some hold
+    nothing of an argument, a warning tells that.
 
     ```mlir
     #m = #tv.mesh<tp = 4>

@@ -40,6 +40,7 @@ private:
   using Loops = std::array<double, 3>;
 
   const Loops &count(ShardingRuleOpInterface op);
+  void noteEmptyParts(llvm::function_ref<Diagnostic &(BlockArgument)> note);
   void suggest(InFlightDiagnostic &warning, const layout::Mesh &mesh);
 
   std::map<Looks, Loops> counted;
@@ -98,9 +99,41 @@ const WarnIdleRanks::Loops &WarnIdleRanks::count(ShardingRuleOpInterface op) {
   return known->second = {whole, whole * ofFirst, whole * ofLast};
 }
 
+/// Arguments of which some ranks have no part.
+void WarnIdleRanks::noteEmptyParts(
+    llvm::function_ref<Diagnostic &(BlockArgument)> note) {
+  for (BlockArgument argument : getOperation().getArguments()) {
+    ViewAttr view = getView(argument);
+    auto type = dyn_cast<RankedTensorType>(argument.getType());
+    if (!view || view.getView().dims.size() != size_t(type.getRank()))
+      continue;
+    const layout::Mesh mesh = view.getLayoutMesh();
+    for (auto [d, dim] : llvm::enumerate(view.getView().dims)) {
+      std::vector<SubAxis> axes = layout::axesOf(dim.product);
+      const int64_t extent = type.getDimSize(d);
+      // (One element on one of the devices is meant to be there.)
+      if (axes.size() != 1 || extent >= axes[0].size || extent < 2)
+        continue;
+      Diagnostic &text = note(argument)
+                         << "dimension " << d << " has " << extent << " for "
+                         << axes[0].size << " parts";
+      // Fewer parts that are larger would make the first rank's more.
+      if (axes[0].size % extent == 0)
+        text << "; did(" << mesh.axes[axes[0].axis].name << ":(" << axes[0].pre
+             << ")" << extent << ") * _ gives each rank a part, which "
+             << axes[0].size / extent << " ranks share";
+      else
+        text << ": " << axes[0].size - extent << " ranks have none";
+    }
+  }
+}
+
 /// The views of arguments that would give the ranks something to do.
 void WarnIdleRanks::suggest(InFlightDiagnostic &warning,
                             const layout::Mesh &mesh) {
+  noteEmptyParts([&](BlockArgument argument) -> Diagnostic & {
+    return warning.attachNote(argument.getLoc());
+  });
   std::vector<SubAxis> idle = layout::unusedAxes(mesh, used);
   Value largest;
   for (BlockArgument argument : getOperation().getArguments()) {
@@ -108,23 +141,6 @@ void WarnIdleRanks::suggest(InFlightDiagnostic &warning,
     auto type = dyn_cast<RankedTensorType>(argument.getType());
     if (!view || view.getView().dims.size() != size_t(type.getRank()))
       continue;
-    for (auto [d, dim] : llvm::enumerate(view.getView().dims)) {
-      std::vector<SubAxis> axes = layout::axesOf(dim.product);
-      const int64_t extent = type.getDimSize(d);
-      // (One element on one of the devices is meant to be there.)
-      if (axes.size() != 1 || extent >= axes[0].size || extent < 2)
-        continue;
-      Diagnostic &note = warning.attachNote(argument.getLoc());
-      note << "dimension " << d << " has " << extent << " for " << axes[0].size
-           << " parts";
-      // Fewer parts that are larger would make the first rank's more.
-      if (axes[0].size % extent == 0)
-        note << "; did(" << mesh.axes[axes[0].axis].name << ":(" << axes[0].pre
-             << ")" << extent << ") * _ gives each rank a part, which "
-             << axes[0].size / extent << " ranks share";
-      else
-        note << ": " << axes[0].size - extent << " ranks have none";
-    }
     if (idle.empty() || !type.hasStaticShape() || type.getRank() == 0 ||
         !layout::axesOf(view.getView().dims[0].product).empty() ||
         type.getDimSize(0) < layout::sizeOf(idle))
@@ -165,8 +181,18 @@ void WarnIdleRanks::runOnContract() {
   if (!mesh || all == 0)
     return;
   const double even = all / double(mesh->numDevices());
-  if (least > 0 && most < 2 * even)
+  if (least > 0 && most < 2 * even) {
+    // All work, but of what some must be sent first.
+    std::optional<InFlightDiagnostic> warning;
+    noteEmptyParts([&](BlockArgument argument) -> Diagnostic & {
+      if (warning)
+        return warning->attachNote(argument.getLoc());
+      warning.emplace(mlir::emitWarning(argument.getLoc())
+                      << "ranks hold nothing of an argument: ");
+      return *warning->getUnderlyingDiagnostic();
+    });
     return;
+  }
   auto percent = [&](double part) {
     return llvm::formatv("{0:f1} %", 100 * part / all).str();
   };

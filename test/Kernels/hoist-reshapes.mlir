@@ -10,6 +10,9 @@
 // RUN: tessera-opt %t/stays.mlir --tv-expand-composites --tv-hoist-reshapes | FileCheck %s --check-prefix=STAYS
 // RUN: tessera-opt %t/chain.mlir --tv-hoist-reshapes | FileCheck %s --check-prefix=CHAIN
 // RUN: tessera-opt %t/chain.mlir %{kernels} --interpret=2 -o /dev/null | FileCheck %s --check-prefix=EQUAL
+// RUN: tessera-opt %t/shapes.mlir %{kernels} | FileCheck %s --check-prefix=SHAPES
+// RUN: tessera-opt %t/shapes.mlir %{kernels} --interpret=2 -o /dev/null | FileCheck %s --check-prefix=EQUAL
+// RUN: tessera-opt %t/apart.mlir --tv-hoist-reshapes | FileCheck %s --check-prefix=APART
 // EQUAL: interpret: @main equals the source on
 
 //--- both.mlir
@@ -133,3 +136,50 @@ func.func @main(%x: !x) -> !x {
 // CHAIN: %[[D:.*]] = tv.map %[[C]]
 // CHAIN: %[[E:.*]] = tv.map %[[D]]
 // CHAIN: return %[[E]]
+
+//--- shapes.mlir
+// A value, made by a pointwise op, that is read in three shapes: one kernel.
+#m = #tv.mesh<tp = 2>
+!x = tensor<4x12xf32, #tv.local<#tv.view<#m, [did(tp) * 4, 12]>, of [8, 12]>>
+!y = tensor<4x2x6xf32, #tv.local<#tv.view<#m, [did(tp) * 4, 2, 6]>, of [8, 2, 6]>>
+!z = tensor<4x3x4xf32, #tv.local<#tv.view<#m, [did(tp) * 4, 3, 4]>, of [8, 3, 4]>>
+!b = tensor<12xf32, #tv.local<#tv.view<#m, [12]>, of [12]>>
+func.func @main(%x: !x, %w: !x, %b: !b) -> (!x, !y, !z) {
+  %n = tv.mul %x, %w : (!x, !x) -> !x
+  %c = tv.broadcast %b dims [1] : (!b) -> !x
+  %0 = tv.add %n, %c : (!x, !x) -> !x
+  %1 = tv.reshape %n : (!x) -> !y
+  %2 = tv.exp %1 : (!y) -> !y
+  %3 = tv.reshape %n : (!x) -> !z
+  %4 = tv.tanh %3 : (!z) -> !z
+  return %0, %2, %4 : !x, !y, !z
+}
+// SHAPES-COUNT-1: func.func @map_
+// SHAPES-NOT: func.func @map_
+// SHAPES: func.func @main
+// SHAPES: %[[ALL:.*]]:3 = plan.launch @map_0(
+// SHAPES-NOT: plan.launch
+
+//--- apart.mlir
+// What could join other loops of its shape stays: a sum reads it, another op reads it, it
+// may follow a product; and a part of what is merged.
+#m = #tv.mesh<tp = 1>
+!x = tensor<4x6xf32, #tv.local<#tv.view<#m, [4, 6]>, of [4, 6]>>
+!w = tensor<6x6xf32, #tv.local<#tv.view<#m, [6, 6]>, of [6, 6]>>
+!r = tensor<4xf32, #tv.local<#tv.view<#m, [4]>, of [4]>>
+!y = tensor<24xf32, #tv.local<#tv.view<#m, [24]>, of [24]>>
+func.func @main(%x: !x, %w: !w, %r: !r) -> (!r, !x, !x, !x, !y) {
+  %0 = tv.exp %x : (!x) -> !x
+  %1 = tv.reduce sum %0 dims [1] : (!x) -> !r
+  %2 = tv.abs %x : (!x) -> !x
+  %3 = tv.neg %2 : (!x) -> !x
+  %4 = tv.linear %x, %w : (!x, !w) -> !x
+  %5 = tv.add %4, %x : (!x, !x) -> !x
+  %6 = tv.broadcast %r dims [0] : (!r) -> !x
+  %7 = tv.mul %x, %6 : (!x, !x) -> !x
+  %8 = tv.reshape %x : (!x) -> !y
+  %9 = tv.tanh %8 : (!y) -> !y
+  return %1, %3, %5, %7, %9 : !r, !x, !x, !x, !y
+}
+// APART-COUNT-1: tv.reshape
+// APART-NOT: tv.reshape

@@ -51,3 +51,23 @@ func.func @dynamic(%x: !x {tv.dims = ["b"]}, %s: !s) -> (!x, !s) attributes {tv.
   %1 = tv.exp %s : (!s) -> !s
   return %0, %1 : !x, !s
 }
+
+// -----
+
+// All attend, to heads of keys that two of them lack.
+#m = #tv.mesh<tp = 4>
+!q = tensor<1x4x8x4xf32, #tv.view<#m, [1, did(tp), 8, 4]>>
+!k = tensor<1x2x8x4xf32, #tv.view<#m, [1, did(tp), 8, 4]>>
+!all = tensor<1x2x8x4xf32, #tv.view<#m, [1, 2, 8, 4]>>
+!lse = tensor<1x4x8xf32, #tv.view<#m, [1, did(tp), 8]>>
+func.func @shared_keys(
+    %q: !q,
+    // expected-warning @+1 {{ranks hold nothing of an argument: dimension 1 has 2 for 4 parts; did(tp:(1)2) * _ gives each rank a part, which 2 ranks share}}
+    %k: !k,
+    // expected-note @+1 {{dimension 1 has 2 for 4 parts}}
+    %v: !k) -> !q {
+  %0 = tv.reshard %k : (!k) -> !all
+  %1 = tv.reshard %v : (!k) -> !all
+  %2, %lse = tv.attention %q, %0, %1 scale(0.5) : (!q, !all, !all) -> (!q, !lse)
+  return %2 : !q
+}
