@@ -11,7 +11,7 @@ def exactly(x):
 
 
 def pick(condition, x, y):
-    return np.where(condition, exactly(x), exactly(y))
+    return np.where(condition, x, y)
 
 
 def floor_div(x, y):
@@ -31,7 +31,8 @@ def shift(x, y, width, op):
                 op(x, pick(far, 0, y)))
 
 
-# Of Python's integers, so nothing overflows; the result wraps to the width.
+# Of Python's integers, or of int64 where these suffice, so nothing overflows; the result
+# wraps to the width.
 SIGNED = {
     "addi": lambda x, y, w: x + y, "subi": lambda x, y, w: x - y,
     "muli": lambda x, y, w: x * y, "andi": lambda x, y, w: x & y,
@@ -54,13 +55,21 @@ UNSIGNED = {
 
 def wrapped(x, width, signed):
     """The integer with these `width` last bits."""
-    x = exactly(x) & ((1 << width) - 1)
-    return exactly(x - (x >> (width - 1)) * (1 << width) if signed else x)
+    number = np.asarray(x).dtype
+    whole = exactly if width > 32 or number == object else np.int64
+    x = whole(x) & ((1 << width) - 1)
+    return whole(x - (x >> (width - 1)) * (1 << width) if signed else x)
 
 
 def integer_op(name, element, *args):
     """An op of arith on integers; `i1` is a bool."""
     width = 64 if element == "index" else int(element[1:])
+    # (Products of 32 bits have 64; what a shift of 32 drops, the result drops, too.)
+    args = [np.asarray(a, np.int64) for a in args]
+    if name in SIGNED and all((abs(a.clip(-2**32, 2**32)) < 2**31).all() for a in args):
+        value = SIGNED[name](*(wrapped(a, width, True) for a in args) if width <= 32 else args,
+                             width)
+        return np.asarray(wrapped(value, width, width > 1)).astype(INTEGERS[element])
     signed = [wrapped(a, width, True) for a in args]
     unsigned = [wrapped(a, width, False) for a in args]
     if name == "shrsi":

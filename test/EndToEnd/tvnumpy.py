@@ -308,8 +308,13 @@ class Program(Attention):
         wide = np.float64 if element == "f64" else np.float32
         shape = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
         total = np.zeros([*shape, a.shape[-2], b.shape[-1]], wide)
+        # (Factors of f32 and less are exact in f32, and so is a rounding of a product.)
+        columns = np.moveaxis(a, -1, 0).astype(wide, order="C")
+        rows = np.moveaxis(b, -2, 0).astype(wide, order="C")
+        product = np.empty_like(total)
         for k in self.order(a.shape[-1]):
-            total = total + (a[..., k, None] * b[..., None, k, :]).astype(wide)
+            np.multiply(columns[k, ..., None], rows[k, ..., None, :], out=product)
+            total += product
         return total
 
     def mean(self, array, element):
