@@ -24,6 +24,8 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 
+#include <set>
+
 using namespace mlir;
 using namespace tessera;
 using namespace tessera::tv;
@@ -154,6 +156,9 @@ public:
   /// `type` with its view canonical.
   FailureOr<Type> bind(Type type, function_ref<InFlightDiagnostic()> emitError);
 
+  /// Before others: the mesh for the views of `function`.
+  LogicalResult chooseMesh(func::FuncOp function);
+
 private:
   const llvm::StringMap<int64_t> &sizes;
   MeshAttr first; ///< that all views lie on
@@ -194,6 +199,96 @@ FailureOr<MeshAttr> Binder::bind(MeshAttr attr,
   return bound;
 }
 
+/// A mesh on which the axes of all are digits, where they are cut at places
+/// that do not divide each other, as <a = 2, b = 3> and <c = 3, d = 2>: its
+/// axes lie between the places at which all are cut. Nothing where the axes of
+/// one will do, or there is no such mesh.
+static std::optional<layout::Mesh> joinMeshes(ArrayRef<layout::Mesh> meshes) {
+  layout::Mesh flat;
+  flat.axes.push_back({"ranks", meshes[0].numDevices()});
+  if (llvm::all_of(meshes, [&](const layout::Mesh &mesh) {
+        return mesh.devices == meshes[0].devices;
+      }))
+    flat.devices = meshes[0].devices;
+  struct Digit {
+    StringRef name;
+    int64_t pre, size;
+  };
+  SmallVector<SmallVector<Digit>> digits;
+  std::set<int64_t> all = {1, flat.numDevices()}, common;
+  for (const layout::Mesh &mesh : meshes) {
+    std::set<int64_t> own = {1, flat.numDevices()};
+    SmallVector<Digit> &of = digits.emplace_back();
+    for (auto [i, axis] : llvm::enumerate(mesh.axes)) {
+      if (axis.size == 1)
+        continue;
+      auto digit = layout::sameDigit({int(i), 1, axis.size}, mesh, flat);
+      if (!digit)
+        return std::nullopt;
+      const int64_t pre = digit->front().pre;
+      of.push_back({axis.name, pre, axis.size});
+      own.insert(pre);
+    }
+    all.insert(own.begin(), own.end());
+    if (digits.size() == 1)
+      common = own;
+    std::erase_if(common, [&](int64_t cut) { return !own.count(cut); });
+  }
+  bool divide = true;
+  for (auto cut = all.begin(); std::next(cut) != all.end(); ++cut)
+    divide &= *std::next(cut) % *cut == 0;
+  if (divide)
+    return std::nullopt;
+  layout::Mesh joined;
+  joined.devices = flat.devices;
+  for (auto cut = common.begin(); std::next(cut) != common.end(); ++cut) {
+    const int64_t end = *std::next(cut);
+    std::string name;
+    for (ArrayRef<Digit> of : digits)
+      for (const Digit &digit : of)
+        if (name.empty() && digit.pre == *cut && digit.size == end / *cut)
+          name = digit.name;
+    if (name.empty()) {
+      for (const Digit &digit : digits[0])
+        if (digit.pre >= *cut && digit.pre < end)
+          name += (name.empty() ? "" : "_") + digit.name.str();
+      while (llvm::any_of(joined.axes, [&](const layout::Axis &axis) {
+        return axis.name == name;
+      }))
+        name += "_";
+    }
+    joined.axes.push_back({name, end / *cut});
+  }
+  return joined;
+}
+
+LogicalResult Binder::chooseMesh(func::FuncOp function) {
+  llvm::SetVector<Attribute> found;
+  AttrTypeWalker walker;
+  walker.addWalk([&](MeshAttr mesh) { found.insert(mesh); });
+  for (Type type : function.getArgumentTypes())
+    walker.walk(type);
+  function.walk([&](Operation *op) {
+    walker.walk(op->getAttrDictionary());
+    for (Type type : op->getResultTypes())
+      walker.walk(type);
+  });
+  SmallVector<layout::Mesh> meshes;
+  for (Attribute mesh : found) {
+    FailureOr<MeshAttr> own =
+        bind(cast<MeshAttr>(mesh), [&] { return function.emitError(); });
+    if (failed(own))
+      return failure();
+    // (One of another number of devices is an error where its view is.)
+    if (meshes.empty() || own->getMesh().numDevices() == meshes[0].numDevices())
+      meshes.push_back(own->getMesh());
+  }
+  if (meshes.size() > 1)
+    if (std::optional<layout::Mesh> joined = joinMeshes(meshes))
+      first = MeshAttr::get(function.getContext(), *joined);
+  return success();
+}
+
 /// Whole axes follow the mesh; sub-axes keep their sizes.
 static void resizeAxes(layout::Product &product, const layout::Mesh &from,
                        const layout::Mesh &to) {
@@ -232,9 +327,8 @@ Binder::resize(ViewAttr attr, function_ref<InFlightDiagnostic()> emitError) {
         layout::onMesh(view, mesh->getMesh(), first.getMesh());
     if (!moved)
       return emitError() << moved.message()
-                         << "; meshes of one program are cut at places that "
-                            "divide each other, as <x = 8> and <a = 2, b = 4>, "
-                            "and list devices alike or in an order of axes";
+                         << "; meshes of one program list devices alike or in "
+                            "an order of axes, as devices = iota(b, a)";
     view = *moved;
   }
   return resized[attr] = ViewAttr::get(attr.getContext(), first, view);
@@ -492,7 +586,8 @@ void BindPass::runOnOperation() {
     if (failed(verifyContents(function)))
       return signalPassFailure();
     splitConcats(function);
-    if (failed(copyPerUse(function)) || failed(bindFunction(function, binder)))
+    if (failed(binder.chooseMesh(function)) || failed(copyPerUse(function)) ||
+        failed(bindFunction(function, binder)))
       return signalPassFailure();
   }
 }

@@ -44,7 +44,7 @@ FEATURES = {
     "dispatch": "split rows of the buffers of experts",
     "moves": "programs that only move",
     "errors": "errors in data of sequences and pages",
-    "meshes": "views in the axis of another mesh of the same devices",
+    "meshes": "views in the axes of another mesh of the same devices",
 }
 MOVES = ["constrain", "constrain", "transpose", "reshape", "slice", "concat", "pad",
          "broadcast", "reshard", "barrier", "same_view"]

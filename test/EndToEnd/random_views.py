@@ -78,9 +78,16 @@ class Views:
         return f"tensor<{text}{element or self.float}{encoding}>"
 
     def on_other_mesh(self, text):
-        """Some of the views of `text`, in the one axis of another mesh."""
+        """Some of the views of `text`, in the one axis of another mesh, or, of two axes of
+        other sizes, in those of a mesh that is cut elsewhere: 6 as 3 * 2 for 2 * 3."""
         if "meshes" not in self.has or "[" in self.mesh or self.chance(0.85):
             return text
+        if sorted(sizes := [size for _, size in self.axes]) == [2, 3] and self.chance(0.5):
+            for view in sorted(set(re.findall(r"#tv\.view<#m, (.*?)>", text))):
+                if self.chance(0.5):
+                    other = re.sub(r"\b[xy]\b", lambda axis: {"x": "u", "y": "v"}[axis[0]], view)
+                    text = text.replace(f"#tv.view<#m, {view}>", f"#tv.view<#n, {other}>")
+            return f"#n = #tv.mesh<u = {sizes[1]}, v = {sizes[0]}>\n{text}"
         order = re.search(r"iota\((.*)\)", self.mesh)
         sizes, places, outer = dict(self.axes), {}, 1
         for axis in order[1].split(", ") if order else sizes:

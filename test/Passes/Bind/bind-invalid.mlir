@@ -177,12 +177,12 @@ func.func @wrong_rank(%x: tensor<4xf32> {tv.user_view = #tv.view<#tv.mesh<tp = 3
 
 // -----
 
-// Cut at 2 of 6 and at 3 of 6, which do not divide each other.
+// Devices in no order of axes.
 #m = #tv.mesh<a = 2, tp = 3>
-#n = #tv.mesh<tp = 3, d = 2>
-func.func @meshes_cut_apart(%x: tensor<12xf32, #tv.view<#m, [did(a) * _]>>,
-                            // expected-error @+1 {{argument #1: tp of the mesh <tp = 3, d = 2> is no digit of its ranks on the mesh <a = 2, tp = 3>; meshes of one program are cut at places that divide each other, as <x = 8> and <a = 2, b = 4>, and list devices alike or in an order of axes}}
-                            %y: tensor<12xf32, #tv.view<#n, [did(tp) * _]>>) {
+#n = #tv.mesh<x = 6, devices = [0, 3, 1, 2, 5, 4]>
+func.func @listed_apart(%x: tensor<12xf32, #tv.view<#m, [did(a) * _]>>,
+                        // expected-error @+1 {{argument #1: x of the mesh <x = 6, devices = [0, 3, 1, 2, 5, 4]> is no digit of its ranks on the mesh <a = 2, tp = 3>; meshes of one program list devices alike or in an order of axes, as devices = iota(b, a)}}
+                        %y: tensor<12xf32, #tv.view<#n, [did(x) * _]>>) {
   return
 }
 

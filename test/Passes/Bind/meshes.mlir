@@ -29,3 +29,16 @@ func.func @alike(%x: !x) {
   %0:2 = tv.same_view %x, %x : (!x, !x) -> (!x, tensor<16x16xf32, #tv.view<#ab, [did(a) * did(b) * 2, _]>>)
   return
 }
+
+// Cut at 2 and at 3 of 6: the axes lie between the places at which both are cut; dp has
+// the name that it has in both.
+
+// CHECK-LABEL: @across
+// CHECK-SAME: tensor<12x6xf32, #tv.view<#mesh1, [did(a_b:(1)2) * 6, did(a_b:(2)3) * 2]>>
+// CHECK-SAME: tensor<12x6xf32, #tv.view<#mesh1, [did(a_b:(1)3) * 4, did(dp) * did(a_b:(3)2) * 2]
+#m = #tv.mesh<dp = 2, a = 2, b = 3>
+#n = #tv.mesh<dp = 2, c = 3, d = 2>
+func.func @across(%x: tensor<12x6xf32, #tv.view<#m, [did(a) * _, did(b) * _]>>,
+                  %y: tensor<12x6xf32, #tv.view<#n, [did(c) * _, did(dp) * did(d) * _]>>) {
+  return
+}
