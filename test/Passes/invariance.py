@@ -130,18 +130,26 @@ def main():
             text += program.write(f"f{len(ends)}", way)
             ends.append(text.count("\n"))
     run = subprocess.run([Path(args.build) / "bin/tessera-opt", "-",
-                          "--tessera=to=planned explain=1", "-o", "/dev/null"],
+                          "--tessera=to=local explain=1"],
                          input=text, capture_output=True, text=True)
     if run.returncode:
         sys.exit(run.stderr[-3000:])
-    times, moves = collections.Counter(), collections.defaultdict(list)
+    times, exchanges = collections.Counter(), collections.Counter()
+    moves = collections.defaultdict(list)
     for line in run.stderr.splitlines():
         found = re.match(r"<stdin>:(\d+):\d+: remark: .*?: (.*), (\d+) bytes, ([\d.]+) us; lower",
                          line)
         if found:
             index = next(i for i, end in enumerate(ends) if int(found[1]) <= end)
             times[index] += float(found[4])
+            exchanges[index] += float(found[4]) * found[2].endswith("exchange")
             moves[index].append(f"{found[2]} {found[3]}")
+    # Exchanges that go together take the time of one.
+    for function in run.stdout.split("func.func @f")[1:]:
+        index = int(re.match(r"\d+", function)[0])
+        count = sum(move.split()[0] == "exchange" for move in moves[index])
+        for operands in re.findall(r"comm\.exchange (.*?) over", function):
+            times[index] -= exchanges[index] / max(count, 1) * operands.count(",")
     wrong = collections.Counter()
     for index in range(args.programs, len(ends)):
         way, number = divmod(index, args.programs)
