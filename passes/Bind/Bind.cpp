@@ -201,9 +201,12 @@ FailureOr<MeshAttr> Binder::bind(MeshAttr attr,
 
 /// A mesh on which the axes of all are digits, where they are cut at places
 /// that do not divide each other, as <a = 2, b = 3> and <c = 3, d = 2>: its
-/// axes lie between the places at which all are cut. Nothing where the axes of
-/// one will do, or there is no such mesh.
-static std::optional<layout::Mesh> joinMeshes(ArrayRef<layout::Mesh> meshes) {
+/// axes lie between the places at which all are cut. `parts` are those of axes
+/// that views of each are cut at. Nothing where the axes of one will do, or
+/// there is no such mesh.
+static std::optional<layout::Mesh>
+joinMeshes(ArrayRef<layout::Mesh> meshes,
+           ArrayRef<std::vector<layout::SubAxis>> parts) {
   layout::Mesh flat;
   flat.axes.push_back({"ranks", meshes[0].numDevices()});
   if (llvm::all_of(meshes, [&](const layout::Mesh &mesh) {
@@ -216,7 +219,7 @@ static std::optional<layout::Mesh> joinMeshes(ArrayRef<layout::Mesh> meshes) {
   };
   SmallVector<SmallVector<Digit>> digits;
   std::set<int64_t> all = {1, flat.numDevices()}, common;
-  for (const layout::Mesh &mesh : meshes) {
+  for (auto [mesh, used] : llvm::zip_equal(meshes, parts)) {
     std::set<int64_t> own = {1, flat.numDevices()};
     SmallVector<Digit> &of = digits.emplace_back();
     for (auto [i, axis] : llvm::enumerate(mesh.axes)) {
@@ -230,6 +233,9 @@ static std::optional<layout::Mesh> joinMeshes(ArrayRef<layout::Mesh> meshes) {
       own.insert(pre);
     }
     all.insert(own.begin(), own.end());
+    for (const layout::SubAxis &part : used)
+      if (auto digit = layout::sameDigit(part, mesh, flat))
+        all.insert({digit->front().pre, digit->front().pre * part.size});
     if (digits.size() == 1)
       common = own;
     std::erase_if(common, [&](int64_t cut) { return !own.count(cut); });
@@ -263,9 +269,9 @@ static std::optional<layout::Mesh> joinMeshes(ArrayRef<layout::Mesh> meshes) {
 }
 
 LogicalResult Binder::chooseMesh(func::FuncOp function) {
-  llvm::SetVector<Attribute> found;
+  llvm::SetVector<ViewAttr> found;
   AttrTypeWalker walker;
-  walker.addWalk([&](MeshAttr mesh) { found.insert(mesh); });
+  walker.addWalk([&](ViewAttr view) { found.insert(view); });
   for (Type type : function.getArgumentTypes())
     walker.walk(type);
   function.walk([&](Operation *op) {
@@ -274,17 +280,33 @@ LogicalResult Binder::chooseMesh(func::FuncOp function) {
       walker.walk(type);
   });
   SmallVector<layout::Mesh> meshes;
-  for (Attribute mesh : found) {
+  SmallVector<std::vector<layout::SubAxis>> parts;
+  for (ViewAttr view : found) {
     FailureOr<MeshAttr> own =
-        bind(cast<MeshAttr>(mesh), [&] { return function.emitError(); });
+        bind(view.getMesh(), [&] { return function.emitError(); });
     if (failed(own))
       return failure();
+    const layout::Mesh &mesh = own->getMesh();
     // (One of another number of devices is an error where its view is.)
-    if (meshes.empty() || own->getMesh().numDevices() == meshes[0].numDevices())
-      meshes.push_back(own->getMesh());
+    if (!meshes.empty() && mesh.numDevices() != meshes[0].numDevices())
+      continue;
+    const size_t number = llvm::find(meshes, mesh) - meshes.begin();
+    if (number == meshes.size()) {
+      meshes.push_back(mesh);
+      parts.emplace_back();
+    }
+    auto add = [&](const layout::SubAxis &sub) {
+      if (!sub.isWhole(view.getLayoutMesh()) &&
+          mesh.axes[sub.axis].size % (sub.pre * sub.size) == 0)
+        parts[number].push_back(sub);
+    };
+    for (const layout::Dim &dim : view.getView().dims)
+      llvm::for_each(layout::axesOf(dim.product), add);
+    for (const layout::Partial &partial : view.getView().partial)
+      llvm::for_each(partial.axes, add);
   }
   if (meshes.size() > 1)
-    if (std::optional<layout::Mesh> joined = joinMeshes(meshes))
+    if (std::optional<layout::Mesh> joined = joinMeshes(meshes, parts))
       first = MeshAttr::get(function.getContext(), *joined);
   return success();
 }

@@ -34,8 +34,8 @@ static constexpr double kNever = std::numeric_limits<double>::infinity();
 /// What is less of the whole function's time is no gain, and this part of a
 /// latency nobody could measure.
 static constexpr double kLeastGain = 0.01, kLeastLatency = 0.001;
-/// Beyond, plans of the moves that are tried take much memory.
-static constexpr int64_t kMaxDevices = 4096;
+/// Beyond, plans of the moves that are tried take more than a second.
+static constexpr int64_t kMaxDevices = 1024;
 /// More ops than this around one value are placed tree by tree.
 static constexpr size_t kMaxAround = 16;
 

@@ -90,7 +90,7 @@ def PlaceTogetherPass : ContractPass<"tv-place-together", "Propagated"> {
     exact; by a hundredth where a tenth of the bytes goes, and by a twentieth where
     there are more. Of dynamic sizes it must be no more either where they are half of
     their maximum or where they are a sixteenth. `tessera-compile --op-by-op` leaves
-    the pass out, and so do meshes of more than 4096 devices.
+    the pass out, and so do meshes of more than 1024 devices.
 
     What the user wrote of arguments and results stays, and where data moves or a
     barrier is no op is placed across it. What reads or makes a value of which some

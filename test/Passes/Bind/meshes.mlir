@@ -42,3 +42,13 @@ func.func @across(%x: tensor<12x6xf32, #tv.view<#m, [did(a) * _, did(b) * _]>>,
                   %y: tensor<12x6xf32, #tv.view<#n, [did(c) * _, did(dp) * did(d) * _]>>) {
   return
 }
+
+// A part of an axis that is cut where another mesh is not.
+
+// CHECK-LABEL: @part_across
+// CHECK-SAME: tensor<12xf32, #tv.view<#mesh2, [did(r:(1)2) * 6]>>
+// CHECK-SAME: tensor<12xf32, #tv.view<#mesh2, [did(r:(1)3) * 4]>>
+func.func @part_across(%x: tensor<12xf32, #tv.view<#tv.mesh<a = 2, b = 3>, [did(a) * _]>>,
+                       %y: tensor<12xf32, #tv.view<#tv.mesh<r = 6>, [did(r:(1)3) * _]>>) {
+  return
+}
