@@ -234,7 +234,8 @@ joinMeshes(ArrayRef<layout::Mesh> meshes,
     }
     all.insert(own.begin(), own.end());
     for (const layout::SubAxis &part : used)
-      if (auto digit = layout::sameDigit(part, mesh, flat))
+      if (auto digit = layout::sameDigit(part, mesh, flat);
+          digit && !digit->empty()) // of size 1
         all.insert({digit->front().pre, digit->front().pre * part.size});
     if (digits.size() == 1)
       common = own;

@@ -49,6 +49,7 @@ func.func @across(%x: tensor<12x6xf32, #tv.view<#m, [did(a) * _, did(b) * _]>>,
 // CHECK-SAME: tensor<12xf32, #tv.view<#mesh2, [did(r:(1)2) * 6]>>
 // CHECK-SAME: tensor<12xf32, #tv.view<#mesh2, [did(r:(1)3) * 4]>>
 func.func @part_across(%x: tensor<12xf32, #tv.view<#tv.mesh<a = 2, b = 3>, [did(a) * _]>>,
-                       %y: tensor<12xf32, #tv.view<#tv.mesh<r = 6>, [did(r:(1)3) * _]>>) {
+                       %y: tensor<12xf32, #tv.view<#tv.mesh<r = 6>, [did(r:(1)3) * _]>>,
+                       %one: tensor<12xf32, #tv.view<#tv.mesh<r = 6>, [did(r:(1)1) * _]>>) {
   return
 }
