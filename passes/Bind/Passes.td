@@ -44,7 +44,8 @@ def BindPass : Pass<"tv-bind", "::mlir::ModuleOp"> {
   let summary = "Fixes the mesh and gives every view its one spelling";
   let description = [{
     Applies `mesh` to the program's meshes, writes the views of all in the axes of the
-    first, as `did(x:(2)4)` of `<x = 8>` for `did(b)` of `<a = 2, b = 4>`, gives each
+    first, as `did(x:(2)4)` of `<x = 8>` for `did(b)` of `<a = 2, b = 4>` (or of one that
+    is cut where all are, if they are cut at places that do not divide), gives each
     use of a constant, iota, broadcast or random value a copy of its own, replaces `_`
     and `?`, and writes every view in canonical form, so that from here on equal types
     are equal views. What the user wrote stays as `tv.user_view` on arguments and
