@@ -196,7 +196,7 @@ static bool readInOneShape(Value value) {
   if (!target)
     return false;
   OpBuilder builder(target);
-  SmallVector<std::pair<Operation *, Value>> movable; // and what it reads
+  llvm::MapVector<Operation *, Value> movable; // and what it reads, also twice
   bool stays = false; // in another shape than the target's
   for (Value other : others)
     for (Operation *user : other.getUsers()) {
@@ -206,7 +206,7 @@ static bool readInOneShape(Value value) {
       Reshaper reshaper(other, target->getResult(0), builder, user->getLoc());
       if (isPointwise(user) && isAlone(user) && reshaper.canMoveOp(user) &&
           isRowMajor(user->getResult(0)))
-        movable.push_back({user, other});
+        movable.insert({user, other});
       else
         stays = true;
     }

@@ -3,10 +3,11 @@
 
 Each program of test/Programs, and the examples, is compiled for meshes of 1, 2, 3
 and 4 devices, runs on random inputs as threads of one process or under mpirun (both:
-as threads, and on the most devices under mpirun, which takes long to start), and must equal the NumPy evaluation of its source within the tolerance of
-architecture.md, 11. What ran is held against a line `RAN` of the program, if it has
-one for the mesh: kinds, with the number of tensors where it is not one, bytes that
-the busiest rank sends, packing copies.
+as threads, and on the most devices under mpirun, which takes long to start), and must
+equal the NumPy evaluation of its source within the tolerance of architecture.md, 11.
+What ran is held against a line `RAN` of the program, if it has one for the mesh: kinds,
+with the number of tensors where it is not one, bytes that the busiest rank sends, packing
+copies.
 
     // RAN tp=2: all-reduce 1024 bytes 0 copies
 
