@@ -214,8 +214,8 @@ class Attention:
         ds, ds_off = ds * scale, ds_off * abs(scale)
 
         def of_groups(array):
-            shape = array.shape[:1] + (-1, groups) + array.shape[2:]
-            return array.reshape(shape).sum(axis=2)
+            batch, heads, *rest = array.shape
+            return array.reshape(batch, heads // groups, groups, *rest).sum(axis=2)
 
         dq = product(ds, k, ds_off @ np.abs(k))
         dk = product(transposed(ds), q, transposed(ds_off) @ np.abs(q))
