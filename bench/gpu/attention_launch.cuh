@@ -66,8 +66,9 @@ __global__ __launch_bounds__(C::Threads, 1) void fwd_kernel(
   attention_fwd<C>(maps, p);
 }
 template <class C, class P>
-__global__ __launch_bounds__(C::SideThreads) void prepare_kernel(
-    const __grid_constant__ P p) {
+__global__ __launch_bounds__(
+    C::SideThreads,
+    C::PrepareBlocks) void prepare_kernel(const __grid_constant__ P p) {
   attention_bwd_prepare<C>(p);
 }
 template <class C, class P>

@@ -76,8 +76,9 @@ template <class C> struct Launch {
 /// As the planner of attention_bwd_steps.cuh, all that there is.
 template <class C> void plan(Launch<C> launch) {
   const Params<C> &p = launch.p;
+  const BwdSections sections = bwd_sections<C>(p, 0);
   for (int id = 0;; ++id) {
-    const typename C::Tile t = bwd_tile<C>(p, id, 0);
+    const typename C::Tile t = bwd_tile<C>(p, sections, id);
     if (t.n < 0)
       return;
     Launched tile = {t.n, t.key_head, t.batch, {}};

@@ -120,8 +120,9 @@ __global__ __launch_bounds__(kWalkThreads) void walks_kernel(
   make_walks(mask, blockIdx.x);
 }
 template <class C, class P>
-__global__ __launch_bounds__(C::SideThreads) void prepare_kernel(
-    const __grid_constant__ P p) {
+__global__ __launch_bounds__(
+    C::SideThreads,
+    C::PrepareBlocks) void prepare_kernel(const __grid_constant__ P p) {
   attention_bwd_prepare<C>(p);
 }
 template <class C, class P>

@@ -686,7 +686,10 @@ LogicalResult cuda::writeAttentionGrad(KernelWriter &out,
 
   for (auto [side, name] : {std::pair(&prepare, "attention_bwd_prepare"),
                             std::pair(&finish, "attention_bwd_finish")}) {
-    out.openGlobal("256", side->symbol);
+    std::string bounds = config + "::SideThreads";
+    if (side == &prepare)
+      bounds += ", resident(" + config + "::PrepareBlocks)";
+    out.openGlobal(bounds, side->symbol);
     out.line() << "const " << bwd << " f = " << symbol << "_parameters(p);\n";
     out.line() << "const int blocks = BwdSide<" << config
                << ">::blocks(f) * f.heads * f.batch;\n";

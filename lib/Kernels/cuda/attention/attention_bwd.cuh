@@ -410,8 +410,11 @@ template <class C, class P> struct BwdConsumer : BwdScores<C, P> {
     if (group == 1)
       pass_turn(); // the first turn is group 0's
     for (int number = 0;; number++) {
+      // The first tile's keys are loaded before its steps are planned.
+      const unsigned i = steps % C::Planned;
+      barrier_wait(&s.step_full[i], steps / C::Planned & 1);
       barrier_wait(&s.k_full, number & 1);
-      typename C::Step const &start = s.step[steps % C::Planned];
+      typename C::Step const &start = s.step[i];
       if (start.n < 0)
         break;
       tile(start, number & 1);
@@ -426,6 +429,9 @@ TSR_DEVICE void attention_bwd_narrow(BwdMaps const &maps, P const &p) {
   constexpr int Readers = 256;
   extern __shared__ __align__(1024) char raw[];
   auto &s = *reinterpret_cast<typename C::Shared *>(raw);
+  int drawn = 0;
+  if (threadIdx.x == 96)
+    drawn = atomicAdd(p.ticket, 1);
   if (threadIdx.x == 0) {
     s.planned = p;
     barrier_init(&s.k_full, 1), barrier_init(&s.v_full, 1);
@@ -450,7 +456,13 @@ TSR_DEVICE void attention_bwd_narrow(BwdMaps const &maps, P const &p) {
   if (warp < 4) {
     registers_lower<C::Producer>();
     if (warp == 3)
-      BwdPlanner<C, P>{s.planned, s}.run();
+      BwdPlanner<C, P>{s.planned, s}.run(
+          drawn, [&](typename C::Tile const &tile) {
+            if (threadIdx.x == 96) {
+              bwd_load_keys<C>(maps.v, s.v, &s.v_full, tile);
+              bwd_load_keys<C>(maps.k, s.k, &s.k_full, tile);
+            }
+          });
     else if (C::Ordered && warp > 0)
       BwdOrder<C>{s, warp - 1}.run();
     else if (threadIdx.x == 0)

@@ -117,8 +117,9 @@ struct BwdConfig {
   static constexpr int RowBytes =
       __is_empty(typename Mods::Row) ? 0 : BM * sizeof(typename Mods::Row);
   /// Threads of prepare and finish, which have a block for each block of
-  /// queries, head and batch.
-  static constexpr int SideThreads = 256;
+  /// queries, head and batch; how many of prepare's a multiprocessor holds: it
+  /// is over when the last of them is.
+  static constexpr int SideThreads = 256, PrepareBlocks = 6;
   /// Of a step's dQ, a consumer group, or a block of a cluster, adds 64 rows
   /// and these columns: all, or half of them where there are 64 rows in all.
   static constexpr int DqColumns = BM * Panels / 2, Part = 64 * DqColumns;
@@ -175,6 +176,12 @@ struct BwdConfig {
   using Shared = typename BwdSharedOf<BwdConfig, Wide>::Type;
 };
 
+/// In which sections heads of keys, of all batches, are launched: with so many
+/// tiles each, so many in a section and in the last one.
+struct BwdSections {
+  int tiles, all, width, ending;
+};
+
 template <class C> struct BwdShared {
   alignas(1024) char k[C::Panels][C::BN * 128];
   alignas(1024) char v[C::Panels][C::BN * 128];
@@ -191,6 +198,7 @@ template <class C> struct BwdShared {
   /// The planner's own: what it has in common with consumers would take
   /// registers from them.
   BwdParams<typename C::Mods::Args, C::Sums> planned;
+  BwdSections sections;              // the planner has no registers for them
   int const *walks;                  // of a head of a tile
   typename C::Step step[C::Planned]; // travel with step_full
   uint64 k_full, k_empty, v_full, v_empty;
@@ -345,13 +353,19 @@ template <class C, class P> TSR_DEVICE int bwd_head_tiles(P const &p) {
     return (p.keys + C::BN - 1) / C::BN;
 }
 
-/// The first query head that reads this key head or one behind it. By a whole
-/// warp.
+/// The query heads [begin, end) that read a key head. By a whole warp.
 template <class C, class P>
-TSR_DEVICE int bwd_first_head(P const &p, int key_head) {
-  return first_where(p.heads, [&](int head) {
-    return C::Mods::key_head(p.args, head, p.heads, p.key_heads) >= key_head;
-  });
+TSR_DEVICE KeyRange bwd_heads(P const &p, int key_head) {
+  KeyRange of = {};
+  for (int first = 0; first < p.heads; first += 32) {
+    const int head = first + (int)threadIdx.x % 32;
+    const int read = head < p.heads
+                         ? C::Mods::key_head(p.args, head, p.heads, p.key_heads)
+                         : p.key_heads;
+    of.begin += __popc(__ballot_sync(~0u, read < key_head));
+    of.end += __popc(__ballot_sync(~0u, read <= key_head));
+  }
+  return of;
 }
 
 /// Whether all queries see all tiles, of the first head.
@@ -365,14 +379,14 @@ template <class C, class P> TSR_DEVICE bool bwd_sees_all(P const &p) {
   }
 }
 
-/// The section that has a head of keys, of all batches. The queries of two
-/// should fit into L2 together. The last one has two tiles for each of a GPU's
-/// 132 multiprocessors, or of clusters on them, so that there are short ones to
-/// end with.
+/// The queries of two sections should fit into L2 together. The last one has
+/// two tiles for each of a GPU's 132 multiprocessors, or of clusters on them,
+/// so that there are short ones to end with.
 ///
 /// Ordered, where all see all, none is shorter. There a tile should not come to
-/// a head before the one that was launched there before is a few blocks ahead:
-/// eight heads or more, as many in each section.
+/// a head before the one that was launched there before is a few blocks ahead,
+/// and not all that run should follow each other: four heads or more, with more
+/// tiles than run at a time.
 ///
 /// Beside a block mask it may be wider, as long as one tile of each head reads
 /// 9 MB of queries and what belongs to them. Tiles of a document begin at the
@@ -380,21 +394,24 @@ template <class C, class P> TSR_DEVICE bool bwd_sees_all(P const &p) {
 /// before them. (Those of a window begin at others, so that more is read at a
 /// time.)
 template <class C, class P>
-TSR_DEVICE HeadSection bwd_section(P const &p, int head, int reads) {
+TSR_DEVICE BwdSections bwd_sections(P const &p, int reads) {
   const int tiles = bwd_head_tiles<C>(p), all = p.key_heads * p.batch;
   const int bytes = // of a query
       (6 * C::D + 2 * C::DV) * max(1, p.heads / p.key_heads);
   const int whole = max(1, (40 << 20) / bytes / max(1, p.queries));
   int wide = C::Walks ? (9 << 20) / bytes / max(1, reads) : 0;
   const int fit = max(whole, wide), width = max(whole / 2, 4);
-  int ending = min(fit, max(width, 2 * 132 / C::Cluster / tiles));
+  auto fill = [&](int blocks) { // heads whose tiles are as many
+    return blocks / C::Cluster / max(1, tiles);
+  };
+  int ending = min(fit, max(width, fill(2 * 132)));
   if (C::Packed) // tiles that run together have few of the queries
     ending = max(ending, 2);
   if (C::Ordered && bwd_sees_all<C>(p)) {
-    const int sections = (all + 7) / 8;
+    const int sections = max(1, all / max(4, fill(160 - 1) + 1));
     wide = (all + sections - 1) / sections, ending = 0;
   }
-  return HeadSection(head, all, max(wide, min(fit, width)), min(all, ending));
+  return {tiles, all, max(wide, min(fit, width)), min(all, ending)};
 }
 
 /// What is in memory of the walks of a head; they themselves.
@@ -440,16 +457,18 @@ template <class C, class P> TSR_DEVICE int bwd_reads(P const &p) {
 /// last on. Beside a block mask, BlockWalks knows which are longest. By a whole
 /// warp.
 template <class C, class P>
-TSR_DEVICE typename C::Tile bwd_tile(P const &p, int id, int reads) {
+TSR_DEVICE typename C::Tile bwd_tile(P const &p, BwdSections const &sections,
+                                     int id) {
   using Mods = typename C::Mods;
-  const int tiles = bwd_head_tiles<C>(p);
+  const int tiles = sections.tiles;
   typename C::Tile t = {};
-  if (id >= tiles * p.key_heads * p.batch) {
+  if (id >= tiles * sections.all) {
     t.n = -1;
     return t;
   }
   t.number(id);
-  const HeadSection section = bwd_section<C>(p, id / tiles, reads);
+  const HeadSection section(id / tiles, sections.all, sections.width,
+                            sections.ending);
   const int inside = id - tiles * section.first;
   const int column = inside / section.width;
   const int head = section.first + inside % section.width;
@@ -462,8 +481,8 @@ TSR_DEVICE typename C::Tile bwd_tile(P const &p, int id, int reads) {
   }
   t.key_head = head % p.key_heads;
   t.batch = C::Packed ? 0 : head / p.key_heads;
-  t.head = bwd_first_head<C>(p, t.key_head);
-  t.head_end = bwd_first_head<C>(p, t.key_head + 1);
+  const KeyRange heads = bwd_heads<C>(p, t.key_head);
+  t.head = heads.begin, t.head_end = heads.end;
   if constexpr (C::Walks) {
     if (t.head < t.head_end && p.queries) {
       const int launched =

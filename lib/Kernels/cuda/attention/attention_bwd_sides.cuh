@@ -67,31 +67,13 @@ TSR_DEVICE void attention_bwd_prepare(P const &p, int at) {
   start_next();
   constexpr int Lanes = C::ValuePanels == 3 ? 32 : C::ValuePanels * 8;
   constexpr int Step = C::SideThreads / Lanes;
-  constexpr int Rows = C::BM / Step;
   const BwdSide<C> of(p, at);
   if (!of.exists)
     return;
   const int m = of.m, head = of.head, batch = of.batch;
   const int lane = threadIdx.x % Lanes;
-  const int row = of.first + m * C::BM + threadIdx.x / Lanes;
   const BwdWorkspace<C> work(p);
   const float infinity = __int_as_float(0x7f800000);
-  const bool own = lane * 8 < C::DV; // columns
-  Vector<T, 8> o[Rows], dout[Rows];
-#pragma unroll
-  for (int i = 0; i < Rows; i++) {
-    const int64 query = row + i * Step;
-    auto load_row = [&](Vector<T, 8> &to, void const *from,
-                        int64 const(&strides)[3]) {
-      *reinterpret_cast<uint4 *>(to.lane) =
-          load_last(static_cast<T const *>(from) + batch * strides[0] +
-                    head * strides[1] + query * strides[2] + lane * 8);
-    };
-    if (query < of.end && own) {
-      load_row(o[i], p.o, p.o_strides);
-      load_row(dout[i], p.dout, p.dout_strides);
-    }
-  }
   bwd_clear_sums<C>(p, batch, head, m, of.blocks(p));
   bool clear = true; // dQ: Ordered, the first addition is a store
   if (C::Ordered) {
@@ -106,34 +88,56 @@ TSR_DEVICE void attention_bwd_prepare(P const &p, int at) {
     for (int i = threadIdx.x; i < C::Part / 2; i += C::SideThreads)
       sum[i] = make_float4(0, 0, 0, 0);
   }
+  // Two rows at a time: there are no registers for more (PrepareBlocks).
+  constexpr int AtOnce = 2;
+  static_assert(C::BM % (Step * AtOnce) == 0, "all threads have as many rows");
+  const int own = threadIdx.x / Lanes;
+  int row = of.first + m * C::BM + own;
+  auto first_of = [&](void const *tensor, int64 const(&strides)[3]) {
+    return static_cast<T const *>(tensor) + batch * strides[0] +
+           head * strides[1] + row * strides[2] + lane * 8;
+  };
+  T const *o_row = first_of(p.o, p.o_strides);
+  T const *dout_row = first_of(p.dout, p.dout_strides);
+#pragma unroll 1
+  for (int i = own; i < C::BM; i += Step * AtOnce) {
+    uint4 o[AtOnce] = {}, dout[AtOnce] = {};
 #pragma unroll
-  for (int i = 0; i < Rows; i++) {
-    const int64 query = row + i * Step;
-    float delta = 0, lse = infinity;
-    if (query < of.end && own) {
-#pragma unroll
-      for (int v = 0; v < 8; v++)
-        delta += widen<float>(o[i].get(v)) * widen<float>(dout[i].get(v));
+    for (int j = 0; j < AtOnce; j++) {
+      if (row + j * Step < of.end && lane * 8 < C::DV)
+        o[j] = load_last(o_row), dout[j] = load_last(dout_row);
+      o_row += Step * p.o_strides[2], dout_row += Step * p.dout_strides[2];
     }
 #pragma unroll
-    for (int w = Lanes / 2; w; w /= 2)
-      delta += __shfl_xor_sync(~0u, delta, w);
-    if (lane == 0) {
-      if (query < of.end) {
-        lse = p.lse[batch * p.lse_strides[0] + head * p.lse_strides[1] +
-                    query * p.lse_strides[2]];
-        if (p.dlse)
-          delta -= p.dlse[batch * p.dlse_strides[0] + head * p.dlse_strides[1] +
-                          query * p.dlse_strides[2]];
-        if (lse == -infinity)
-          lse = infinity, delta = 0;
+    for (int j = 0; j < AtOnce; j++, row += Step) {
+      Vector<T, 8> x, y;
+      *reinterpret_cast<uint4 *>(x.lane) = o[j];
+      *reinterpret_cast<uint4 *>(y.lane) = dout[j];
+      float delta = 0, lse = infinity;
+#pragma unroll
+      for (int v = 0; v < 8; v++)
+        delta += widen<float>(x.get(v)) * widen<float>(y.get(v));
+#pragma unroll
+      for (int w = Lanes / 2; w; w /= 2)
+        delta += __shfl_xor_sync(~0u, delta, w);
+      if (lane == 0) {
+        if (row < of.end) {
+          lse = p.lse[batch * p.lse_strides[0] + head * p.lse_strides[1] +
+                      row * p.lse_strides[2]];
+          if (p.dlse)
+            delta -= p.dlse[batch * p.dlse_strides[0] +
+                            head * p.dlse_strides[1] + row * p.dlse_strides[2]];
+          if (lse == -infinity)
+            lse = infinity, delta = 0;
+        }
+        const int64 to = of.number * C::BM + i + j * Step;
+        work.lse[to] = lse * 1.44269504f, work.delta[to] = delta;
+        if (C::RowBytes)
+          work.row[to] =
+              C::Mods::row(p.args, C::Mods::batch(p.args, batch),
+                           C::Mods::head(p.args, head),
+                           C::Mods::query(p.args, min(row, of.end - 1)));
       }
-      const int64 to = of.number * C::BM + threadIdx.x / Lanes + i * Step;
-      work.lse[to] = lse * 1.44269504f, work.delta[to] = delta;
-      if (C::RowBytes)
-        work.row[to] = C::Mods::row(
-            p.args, C::Mods::batch(p.args, batch), C::Mods::head(p.args, head),
-            C::Mods::query(p.args, min((int)query, of.end - 1)));
     }
   }
 }
@@ -163,8 +167,8 @@ TSR_DEVICE void bwd_wait_added(P const &p, BwdSide<C> const &of, int at) {
   __syncthreads();
 }
 
-/// Launched as prepare. A thread makes 16 bytes of two rows, 8 apart, from what
-/// the four threads of a quad have added.
+/// Launched as prepare. A quad makes 64 bytes of two rows, 8 apart, from what
+/// one has added.
 template <class C, class P>
 TSR_DEVICE void attention_bwd_finish(P const &p, int at) {
   using T = typename C::T;
@@ -177,30 +181,52 @@ TSR_DEVICE void attention_bwd_finish(P const &p, int at) {
   float const *sum = BwdWorkspace<C>(p).sum + of.number * 2 * C::Part;
   T *out =
       static_cast<T *>(p.dq) + batch * p.dq_strides[0] + head * p.dq_strides[1];
+  struct Place {
+    int thread, columns, group; // 32 columns of a consumer group's part
+    TSR_MEMBER explicit Place(int i)
+        : thread(i % 128), columns(i / 128 % (C::DqColumns / 32)),
+          group(i / 128 / (C::DqColumns / 32)) {}
+  };
+  constexpr int Places = C::Part / 8; // of all threads
+  constexpr int AtOnce = Places % (2 * C::SideThreads) ? 1 : 2;
+  for (int first = threadIdx.x; first < Places;
+       first += AtOnce * C::SideThreads) {
+    uint4 parts[AtOnce][4];
 #pragma unroll
-  for (int i = threadIdx.x; i < C::Part / 8; i += C::SideThreads) {
-    constexpr int Eights = C::DqColumns / 8;
-    const int j = i % Eights, quad = i / Eights % 32, group = i / Eights / 32;
-    float4 part[4];
+    for (int a = 0; a < AtOnce; a++) {
+      const Place from(first + a * C::SideThreads);
 #pragma unroll
-    for (int l = 0; l < 4; l++)
-      part[l] = *reinterpret_cast<float4 const *>(sum + group * C::Part +
-                                                  j * 512 + (quad * 4 + l) * 4);
-    const bool whole = C::DqColumns == C::Panels * 64; // rows
-    const int row = (whole ? group * 64 : 0) + quad / 8 * 16 + quad % 8;
-    const int column = (whole ? 0 : group * C::DqColumns) + j * 8;
+      for (int j = 0; j < 4; j++)
+        parts[a][j] = load_last(sum + from.group * C::Part +
+                                (from.columns * 4 + j) * 512 + from.thread * 4);
+    }
 #pragma unroll
-    for (int r = 0; r < 2; r++) {
-      uint32 two[4];
+    for (int a = 0; a < AtOnce; a++) {
+      const Place from(first + a * C::SideThreads);
+      uint32 words[2][4]; // of two rows
 #pragma unroll
-      for (int l = 0; l < 4; l++)
-        two[l] = pack<T>((r ? part[l].z : part[l].x) * C::Mods::Scale,
-                         (r ? part[l].w : part[l].y) * C::Mods::Scale);
-      const int64 query = of.first + m * C::BM + row + r * 8;
-      if (query < of.end && column < C::D)
-        storeWord(
-            reinterpret_cast<uint4 *>(out + query * p.dq_strides[2] + column),
-            make_uint4(two[0], two[1], two[2], two[3]));
+      for (int j = 0; j < 4; j++) {
+        auto scaled = [](uint32 x) {
+          return __uint_as_float(x) * C::Mods::Scale;
+        };
+        const uint4 part = parts[a][j];
+        words[0][j] = pack<T>(scaled(part.x), scaled(part.y));
+        words[1][j] = pack<T>(scaled(part.z), scaled(part.w));
+      }
+      const bool whole = C::DqColumns == C::Panels * 64; // rows
+      const int row = (whole ? from.group * 64 : 0) + from.thread / 32 * 16 +
+                      from.thread / 4 % 8;
+      const int column = (whole ? 0 : from.group * C::DqColumns) +
+                         from.columns * 32 + from.thread % 4 * 8;
+#pragma unroll
+      for (int r = 0; r < 2; r++) {
+        quad_transpose(words[r]);
+        const int64 query = of.first + m * C::BM + row + r * 8;
+        if (query < of.end && column < C::D)
+          storeWord(
+              reinterpret_cast<uint4 *>(out + query * p.dq_strides[2] + column),
+              make_uint4(words[r][0], words[r][1], words[r][2], words[r][3]));
+      }
     }
   }
 }

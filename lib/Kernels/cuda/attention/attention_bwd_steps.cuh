@@ -64,6 +64,17 @@ template <class C, class P> struct BwdWalk {
   }
 };
 
+/// Keys or values of a tile or a step of one.
+template <class C, class Of>
+TSR_DEVICE void bwd_load_keys(TensorMap const &map, char (*to)[C::BN * 128],
+                              uint64 *full, Of const &of) {
+  barrier_expect(full, C::BN * C::Panels * 128);
+#pragma unroll
+  for (int c = 0; c < C::Panels; c++)
+    load_box<C>(to[c], &map, full, c * 64, of.n * C::BN, of.key_head, of.batch,
+                of.place(), kEvictFirst);
+}
+
 /// A warp that draws tiles and plans their steps, ahead of the producer. In a
 /// cluster the first block draws for both.
 template <class C, class P> struct BwdPlanner {
@@ -191,17 +202,21 @@ template <class C, class P> struct BwdPlanner {
     }
   }
 
-  TSR_MEMBER void run() {
+  /// Begins with a draw that was made; loads(tile): when that is known.
+  template <class F> TSR_MEMBER void run(int drawn, F loads) {
     const int reads = bwd_reads<C>(p);
-    for (;;) {
-      int drawn = 0;
-      if (lane == 0)
+    if (lane == 0)
+      s.sections = bwd_sections<C>(p, reads);
+    __syncwarp();
+    BwdSections const &sections = s.sections;
+    for (bool first = true;; first = false) {
+      if (lane == 0 && !first)
         drawn = draw();
       drawn = __shfl_sync(~0u, drawn, 0);
-      const typename C::Tile t = bwd_tile<C>(p, drawn, reads);
+      const typename C::Tile t = bwd_tile<C>(p, sections, drawn);
       if (t.n < 0) {
         // The last draw of all.
-        const int tiles = bwd_head_tiles<C>(p) * p.key_heads * p.batch;
+        const int tiles = sections.tiles * sections.all;
         if (lane == 0 && drawn == tiles + (int)gridDim.x / C::Cluster - 1 &&
             (!C::Wide || cluster_rank() == 0))
           *p.ticket = 0;
@@ -210,6 +225,8 @@ template <class C, class P> struct BwdPlanner {
         put(end);
         return add(true);
       }
+      if (first)
+        loads(t);
       tile(t);
     }
   }
@@ -226,14 +243,6 @@ template <class C, class P> struct BwdProducer {
   bool early = true; // prepare may still run
   Ring<C::Stages> ring;
 
-  TSR_MEMBER void load_keys(TensorMap const &map, char (*to)[C::BN * 128],
-                            uint64 *full, typename C::Step const &of) {
-    barrier_expect(full, C::BN * C::Panels * 128);
-#pragma unroll
-    for (int c = 0; c < C::Panels; c++)
-      load_box<C>(to[c], &map, full, c * 64, of.n * C::BN, of.key_head,
-                  of.batch, of.place(), kEvictFirst);
-  }
   TSR_MEMBER void load_queries(TensorMap const &map, char (*to)[C::BM * 128],
                                float *row_to, float const *row_from,
                                uint64 *full, typename C::Step const &step,
@@ -242,7 +251,7 @@ template <class C, class P> struct BwdProducer {
 #pragma unroll
     for (int c = 0; c < C::Panels; c++)
       load_box<C>(to[c], &map, full, c * 64, step.m * C::BM, step.head,
-                  step.batch, step.place(), kEvictLast);
+                  step.batch, step.place(), kEvictNormal);
     if (early) {
       wait_before();
       start_next();
@@ -287,12 +296,11 @@ template <class C, class P> struct BwdProducer {
         return;
       }
       load_step(step);
-      if (first) {
+      if (first && tiles++) { // the planner has loaded those of the first
         barrier_wait(&s.v_empty, parity);
-        load_keys(maps.v, s.v, &s.v_full, step);
+        bwd_load_keys<C>(maps.v, s.v, &s.v_full, step);
         barrier_wait(&s.k_empty, parity);
-        load_keys(maps.k, s.k, &s.k_full, step);
-        tiles++;
+        bwd_load_keys<C>(maps.k, s.k, &s.k_full, step);
       }
       first = step.last;
     }

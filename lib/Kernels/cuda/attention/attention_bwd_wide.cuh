@@ -82,6 +82,7 @@ template <class C> struct BwdWideShared {
   alignas(16) typename C::Mods::Row
       row[C::RowBytes ? C::Stages : 1][C::RowBytes ? C::BM : 1];
   BwdParams<typename C::Mods::Args, C::Sums> planned; // as in BwdShared
+  BwdSections sections; // the planner has no registers for them
   int const *walks;                                   // of a head of a tile
   typename C::Step step[C::Planned]; // travel with step_full
   int drawn;                         // of the second block
@@ -718,9 +719,11 @@ TSR_DEVICE void attention_bwd_wide(BwdMaps const &maps, P const &p) {
   const int warp = __shfl_sync(~0u, (int)threadIdx.x / 32, 0);
   if (warp < 4) {
     registers_lower<Shared::Producer>();
-    if (warp == 3)
-      BwdPlanner<C, P>{s.planned, s}.run();
-    else if (C::Ordered && warp == 1)
+    if (warp == 3) {
+      BwdPlanner<C, P> planner = {s.planned, s};
+      planner.run(planner.lane == 0 ? planner.draw() : 0,
+                  [](typename C::Tile const &) {});
+    } else if (C::Ordered && warp == 1)
       BwdOrder<C>{s, cluster_rank()}.run();
     else if (warp == 2 && threadIdx.x % 32 == 0)
       BwdSender<C>{s}.run();

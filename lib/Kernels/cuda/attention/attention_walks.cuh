@@ -66,7 +66,7 @@ inline constexpr int kWalkPasses = BlockQueries > WalkParts::Rows ? 2 : 1;
 /// a range is a part of a walk.
 ///
 /// How many heads are launched together is decided by what their tiles read
-/// (bwd_section).
+/// (bwd_sections).
 template <class Word = int const> struct BlockWalks : WalkParts {
   static constexpr uint32 End = ~0u; // of a walk that is not over all
   // Rows of queries that a tile reads, on average; all, where tiles are

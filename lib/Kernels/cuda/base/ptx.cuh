@@ -149,6 +149,7 @@ template <int N> TSR_DEVICE void registers_lower() {
 //===----------------------------------------------------------------------===//
 
 constexpr uint64 kEvictFirst = 0x12F0000000000000ull;
+constexpr uint64 kEvictNormal = 0x1000000000000000ull;
 constexpr uint64 kEvictLast = 0x14F0000000000000ull;
 
 TSR_DEVICE void tma_load(void *to, TensorMap const *m, uint64 *b, int c0,
@@ -298,20 +299,22 @@ TSR_DEVICE void global_add(float *to, float x) {
   asm volatile("red.relaxed.gpu.global.add.f32 [%0], %1;" ::"l"(to), "f"(x)
                : "memory");
 }
-/// Four neighbouring floats, 16-byte aligned.
+/// Four neighbouring floats, 16-byte aligned, which stay in L2.
 TSR_DEVICE void global_add(float *to, float const (&x)[4]) {
-  asm volatile(
-      "red.relaxed.gpu.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to),
-      "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3])
-      : "memory");
+  asm volatile("red.relaxed.gpu.global.add.L2::cache_hint.v4.f32 "
+               "[%0], {%1, %2, %3, %4}, %5;" ::"l"(to),
+               "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3]), "l"(kEvictLast)
+               : "memory");
 }
 /// Adds them, or stores them as the first.
 TSR_DEVICE void global_add(float *to, float const (&x)[4], bool first) {
   asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %5, 0;\n"
-               "@p st.relaxed.gpu.global.v4.f32 [%0], {%1, %2, %3, %4};\n"
-               "@!p red.relaxed.gpu.global.add.v4.f32 [%0], {%1, %2, %3, %4};"
-               "\n}" ::"l"(to),
-               "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3]), "r"((int)first)
+               "@p st.relaxed.gpu.global.L2::cache_hint.v4.f32 "
+               "[%0], {%1, %2, %3, %4}, %6;\n"
+               "@!p red.relaxed.gpu.global.add.L2::cache_hint.v4.f32 "
+               "[%0], {%1, %2, %3, %4}, %6;\n}" ::"l"(to),
+               "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3]), "r"((int)first),
+               "l"(kEvictLast)
                : "memory");
 }
 /// 16 bytes that give way to anything in L2.
