@@ -270,8 +270,14 @@ Values RandomOp::emitElement(ElementBuilder &build, ArrayRef<Value> indices) {
        llvm::zip_equal(build.globalIndices(getResult().getType(), indices),
                        getLocal(getResult()).getExtents()))
     number = math.add(math.mul(number, build.extent(size)), at);
-  Value seed = build.attribute(*this, getSeedAttrName());
+  // Layers differ in streams. What a kernel knows takes no register: the seed,
+  // from which the keys of all rounds follow, and that the high half is 0.
+  Type i64 = math.b.getI64Type();
+  Value seed = build.constant(getSeedAttr(), i64);
   Value stream = build.attribute(*this, getStreamAttrName());
+  if (llvm::isUInt<32>(getStream()))
+    stream = math.both(
+        stream, build.constant(math.b.getI64IntegerAttr(UINT32_MAX), i64));
   if (getStep()) {
     Value high = arith::ShLIOp::create(
         math.b, math.loc, build.element(getStep(), {}),

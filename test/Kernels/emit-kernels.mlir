@@ -302,23 +302,31 @@ func.func @main(%x: !x, %y: !x, %z: !y) -> (!x, !x, !y) {
 
 // -----
 
-// Seeds, streams and steps are given to kernels: dropouts that differ in them share one.
+// Streams and steps are given to kernels: dropouts that differ in them share one. Its text
+// has the seed, and that a stream is below 2^32 if it is.
 #m = #tv.mesh<tp = 1>
 !x = tensor<8192x8xf32, #tv.local<#tv.view<#m, [8192, 8]>, of [8192, 8]>>
 !t = tensor<i64, #tv.local<#tv.view<#m, []>, of []>>
-// CHECK: func.func @map_0(%{{.*}}: i64, %{{.*}}: i64)
+// CHECK: func.func @map_0({{.*}}, %arg3: i64)
+// CHECK: %[[LOW:.*]] = arith.andi %arg3, %c4294967295_i64
 // CHECK: %[[STEP:.*]] = memref.load %arg1[]
 // CHECK: %[[HIGH:.*]] = arith.shli %[[STEP]], %c32_i64
-// CHECK: %[[STREAM:.*]] = arith.addi %arg4, %[[HIGH]]
-// CHECK: plan.random %{{.*}} seed %arg3 stream %[[STREAM]]
+// CHECK: %[[STREAM:.*]] = arith.addi %[[LOW]], %[[HIGH]]
+// CHECK: plan.random %{{.*}} seed %c1_i64 stream %[[STREAM]]
+// CHECK: func.func @map_1({{.*}}, %arg3: i64)
+// CHECK-NOT: arith.andi
+// CHECK: %[[STREAM:.*]] = arith.addi %arg3,
+// CHECK: plan.random %{{.*}} seed %c1_i64 stream %[[STREAM]]
 // CHECK-NOT: func.func @map_
 // CHECK: func.func @main
-func.func @main(%x: !x, %y: !x, %t: !t) -> (!x, !x) {
-  // CHECK-NEXT: plan.launch @map_0(%arg0, %arg2) scalars [#plan.extent<1>, #plan.extent<2>]
-  // CHECK-NEXT: plan.launch @map_0(%arg1, %arg2) scalars [#plan.extent<1>, #plan.extent<-3>]
+func.func @main(%x: !x, %y: !x, %z: !x, %t: !t) -> (!x, !x, !x) {
+  // CHECK-NEXT: plan.launch @map_0(%arg0, %arg3) scalars [#plan.extent<2>]
+  // CHECK-NEXT: plan.launch @map_0(%arg1, %arg3) scalars [#plan.extent<4294967295>]
+  // CHECK-NEXT: plan.launch @map_1(%arg2, %arg3) scalars [#plan.extent<-3>]
   %0 = tv.dropout %x rate(0.3) seed(1) stream(2) step %t : (!x, !t) -> !x
-  %1 = tv.dropout %y rate(0.3) seed(1) stream(-3) step %t : (!x, !t) -> !x
-  return %0, %1 : !x, !x
+  %1 = tv.dropout %y rate(0.3) seed(1) stream(4294967295) step %t : (!x, !t) -> !x
+  %2 = tv.dropout %z rate(0.3) seed(1) stream(-3) step %t : (!x, !t) -> !x
+  return %0, %1, %2 : !x, !x, !x
 }
 
 // -----

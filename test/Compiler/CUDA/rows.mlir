@@ -4,6 +4,11 @@
 // RUN: FileCheck %s --check-prefix=SHORT-TEXT < %t/short/kernels.cu
 // RUN: tessera-compile %t/long.mlir --compile-from=local --target=cuda:sm_90a --compile-to=scheduled | FileCheck %s --check-prefix=LONG
 // RUN: tessera-compile %t/columns.mlir --compile-from=local --target=cuda:sm_90a --compile-to=scheduled | FileCheck %s --check-prefix=COLUMNS
+// RUN: tessera-compile %t/few.mlir --compile-from=local --target=cuda:sm_90a --compile-to=scheduled | FileCheck %s --check-prefix=FEW
+// RUN: sed 's/8448/8480/g' %t/few.mlir > %t/wider.mlir
+// RUN: tessera-compile %t/wider.mlir --compile-from=local --target=cuda:sm_90a --compile-to=scheduled | FileCheck %s --check-prefix=OTHER
+// RUN: sed 's/2048/2047/g' %t/few.mlir > %t/lower.mlir
+// RUN: tessera-compile %t/lower.mlir --compile-from=local --target=cuda:sm_90a --compile-to=scheduled | FileCheck %s --check-prefix=OTHER
 // RUN: tessera-compile %t/longer.mlir --compile-from=local --target=cuda:sm_90a --compile-to=scheduled | FileCheck %s --check-prefix=LONGER
 // RUN: tessera-compile %t/once.mlir --compile-from=local --target=cuda:sm_90a --compile-to=scheduled | FileCheck %s --check-prefix=ONCE
 // RUN: tessera-compile %t/labels.mlir --compile-from=local --target=cuda:sm_90a --dump-dir=%t/labels -o %t/module.tsr
@@ -57,18 +62,21 @@
 
 // Neighbouring elements of neighbouring rows: neighbouring threads, of which each
 // takes rows for 4 bytes. What is outside of the stages is done for each of them.
-// COLUMNS: #schedule.loop<columns threads(512) items(32) as [<vectors(1) unroll(8)>]>
-// COLUMNS-PLAN: as reduce_0 of 512 threads over 256 by 32
+// COLUMNS: #schedule.loop<columns threads(1024) items(32) as [<vectors(1) unroll(8)>]>
+// COLUMNS-PLAN: as reduce_0 of 1024 threads over 256 by 32
+// So many blocks of 1024 threads a device holds at once; of more, or of fewer rows, 512.
+// FEW: #schedule.loop<columns threads(1024) items(32)
+// OTHER: #schedule.loop<columns threads(512) items(32)
 // So are sums that neighbouring rows weigh alike, by few warps where few are added.
 // WEIGHTED: #schedule.loop<columns threads(64) items(64) as [<vectors(2) unroll(8)
 // PAIRS: memref.load %arg0[%[[J:.*]], %[[I:.*]]] {schedule.role = #schedule.role<vector along 1>}
 // PAIRS: arith.truncf %{{.*}} {schedule.role = #schedule.role<lanes>} : f32 to bf16
 // PAIRS: memref.store %{{.*}}, %arg1[%[[I]]] {schedule.role = #schedule.role<lanes>}
-// PAIRS: #schedule.loop<columns threads(512) items(64) as [<vectors(2) unroll(8) if [<aligned 0, 1>]>, <vectors(1) unroll(8)>]>
+// PAIRS: #schedule.loop<columns threads(1024) items(64) as [<vectors(2) unroll(8) if [<aligned 0, 1>]>, <vectors(1) unroll(8)>]>
 // PAIRS-TEXT: const Row rows = Row(256 / V);
 // PAIRS-TEXT: if (group.leads()) *p.y0.at(
-// PAIRS-TEXT: reduce_0_rows<ColumnRow<512>, 2, 8, Keep::No>(p);
-// PAIRS-TEXT: reduce_0_rows<ColumnRow<512>, 1, 8, Keep::No>(p);
+// PAIRS-TEXT: reduce_0_rows<ColumnRow<1024>, 2, 8, Keep::No>(p);
+// PAIRS-TEXT: reduce_0_rows<ColumnRow<1024>, 1, 8, Keep::No>(p);
 
 // Small floats are compared two at a time, before they are widened. Where a block
 // keeps little, there are more blocks; of a long row, threads are so many that few
@@ -198,6 +206,15 @@ func.func @main(%x: !x {tv.name = "x", tv.dims = ["n"]})
 !y = tensor<256xf32, #tv.local<#y, of [256]>>
 func.func @main(%x: !x {tv.name = "x", tv.dims = ["n"]})
     -> (!y {tv.name = "y"}) attributes {tv.sizes = {n = 64 : i64}} {
+  %0 = tv.reduce sum %x dims [0] : (!x) -> !y
+  return %0 : !y
+}
+
+//--- few.mlir
+#m = #tv.mesh<tp = 1>
+!x = tensor<2048x8448xf32, #tv.local<#tv.view<#m, [2048, 8448]>, of [2048, 8448]>>
+!y = tensor<8448xf32, #tv.local<#tv.view<#m, [8448]>, of [8448]>>
+func.func @main(%x: !x {tv.name = "x"}) -> (!y {tv.name = "y"}) {
   %0 = tv.reduce sum %x dims [0] : (!x) -> !y
   return %0 : !y
 }

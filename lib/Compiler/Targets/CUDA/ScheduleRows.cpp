@@ -255,10 +255,16 @@ std::optional<int64_t> Rows::countRows() {
 /// How many threads, and chunks of each.
 void Rows::planGroup() {
   if (columns()) {
-    // A warp for each place of short ones.
-    threads = isStatic ? kWarp * std::clamp<int64_t>(longest, 2, 16) : 512;
     items = kWarp * width;
     unroll = std::clamp(kLoadRegisters / std::max(again + once, 1), 1, 8);
+    // A warp for each place of short ones. Of few long ones twice as many load,
+    // if a device holds them all at once; long bodies lack the registers.
+    std::optional<int64_t> all = countRows();
+    const bool few = all && ops < 40 && (!isStatic || longest >= 2048) &&
+                     llvm::divideCeil(*all, items) * 1024 <=
+                         limits.multiprocessors * limits.threads;
+    const int64_t most = few ? 1024 / kWarp : 512 / kWarp;
+    threads = kWarp * (isStatic ? std::clamp<int64_t>(longest, 2, most) : most);
     return;
   }
   int64_t count = isStatic ? llvm::divideCeil(longest, width) : 1024;
