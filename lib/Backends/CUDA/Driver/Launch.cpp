@@ -314,7 +314,9 @@ public:
     for (Launched &each : functions) {
       std::vector<int64_t> &own = each.boxed.empty() ? words : each.words;
       void *parameters[] = {own.data()};
-      LaunchAttribute early = {.id = kProgrammaticSerialization, .value = {1}};
+      // (Only read, but the driver's type does not say so.)
+      static LaunchAttribute early = {.id = kProgrammaticSerialization,
+                                      .value = {1}};
       const LaunchConfig config = {.gridX = each.blocks,
                                    .blockX = each.threads,
                                    .shared = each.shared,

@@ -229,28 +229,31 @@ private:
       if (until == i)
         TSR_TRY(join());
       if (works[i]->until <= i + 1) {
-        TSR_TRY(enqueue(i, running));
+        if (Status status = enqueue(i, running); !status)
+          return stopAt(i, status);
         continue;
       }
       TSR_TRY(order(device.aside(), device.stream()));
       until = until ? std::min(until, works[i]->until) : works[i]->until;
       Device::Aside aside(device);
-      TSR_TRY(enqueue(i, running));
+      if (Status status = enqueue(i, running); !status)
+        return stopAt(i, status);
     }
     return join();
   }
 
   /// Enqueues one work, between breadcrumbs if it is a collective.
-  Ran enqueue(size_t i, const Running &running) {
-    const bool marked = works[i]->meetsPeers();
-    Status status = marked ? leave(2 * i + 1) : Status(Ok{});
-    if (status)
-      status = works[i]->run(running);
-    if (status && marked)
-      status = leave(2 * i + 2);
-    if (status)
-      return Ok{};
-    return Stop{i, marked ? TESSERA_PEER : TESSERA_INTERNAL, status.message()};
+  Status enqueue(size_t i, const Running &running) {
+    if (!works[i]->meetsPeers())
+      return works[i]->run(running);
+    TSR_TRY(leave(2 * i + 1));
+    TSR_TRY(works[i]->run(running));
+    return leave(2 * i + 2);
+  }
+
+  Stop stopAt(size_t i, const Status &status) const {
+    return {i, works[i]->meetsPeers() ? TESSERA_PEER : TESSERA_INTERNAL,
+            status.message()};
   }
 
   Status leave(size_t crumb) {
@@ -322,7 +325,8 @@ private:
     const double first = now();
     for (size_t i = 0; i < works.size(); ++i) {
       measured[i].enqueueBegin = i ? measured[i - 1].enqueueEnd : first;
-      TSR_TRY(enqueue(i, running));
+      if (Status status = enqueue(i, running); !status)
+        return stopAt(i, status);
       TSR_TRY(record(events[i + 1], i));
       measured[i].enqueueEnd = now();
     }
@@ -352,7 +356,8 @@ private:
     for (size_t i = 0; i < works.size(); ++i) {
       peers.log(TESSERA_LOG_INFO, describeStep(i, names, *works[i]));
       const double began = now();
-      TSR_TRY(enqueue(i, running));
+      if (Status status = enqueue(i, running); !status)
+        return stopAt(i, status);
       TSR_TRY(record(done, i));
       const double enqueued = now();
       host += enqueued - began;
