@@ -361,6 +361,7 @@ class Context(_Owner):
         self._kept.append(options)
         _native.runtime().context_create(c.byref(options), c.byref(self._handle))
         self.backend = backend
+        self._is_gpu = self._describe().ordinal >= 0
 
     @staticmethod
     def _bootstrap(all_gather, barrier, world):
@@ -393,12 +394,15 @@ class Context(_Owner):
     def world(self) -> int:
         return _native.runtime().context_world(self._handle)
 
+    def _describe(self) -> _native.Device:
+        device = _native.Device()
+        _native.runtime().context_device(self._handle, c.byref(device))
+        return device
+
     @property
     def device(self) -> str:
         """What it runs on: "GPU 0, NVIDIA H200, driver ..."."""
-        device = _native.Device()
-        _native.runtime().context_device(self._handle, c.byref(device))
-        return device.description.decode()
+        return self._describe().description.decode()
 
     def load(self, program: typing.Union[Compiled, bytes, str, os.PathLike]) -> "Module":
         """A module, from what `compile` gave or from a file. Collective."""
@@ -569,7 +573,7 @@ class Binding(_Owner):
         for name in self.arrays:
             module._port(name)
         addresses, self._buffers, spans = [], [], []
-        is_cpu = module.context.backend == "cpu"
+        is_cpu = not module.context._is_gpu
         for name, port in module.ports.items():
             if name not in self.arrays:
                 if not is_cpu:

@@ -20,10 +20,8 @@
 
 namespace tessera::run {
 
-/// What runs modules, by the first part of their targets' names; the one whose
-/// memory is the host's.
+/// The backend that needs nothing beside this machine.
 inline constexpr char kHostBackend[] = "cpu";
-inline constexpr std::string_view kBackends[] = {kHostBackend, "cuda"};
 
 struct Options {
   const char *about = nullptr; ///< what to say instead of a run
@@ -42,7 +40,7 @@ struct Options {
   int64_t ranks = 1;     ///< for "threads"
   double deadline = 60;
   int64_t memoryLimit = 0;
-  std::string backend;           ///< of kBackends, or empty: the module's
+  std::string backend;           ///< empty: the module's
   std::optional<int32_t> device; ///< ordinal of the GPU
   bool symmetric = false, copyEngines = false;
   bool noGraph = false;

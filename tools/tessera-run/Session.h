@@ -80,7 +80,7 @@ class Session {
 public:
   Session(const Options &options, Team &team) : options(options), team(team) {}
 
-  /// `backend`: of `kBackends`; empty: the one that the module is for.
+  /// `backend`: empty: the one that the module is for.
   /// `threads`: null without that transport.
   Status load(const std::string &path, std::string backend,
               tessera_threads *threads);

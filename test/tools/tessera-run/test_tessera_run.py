@@ -357,7 +357,7 @@ class TesseraRun(Runs):
             "cuda-1.tsr", "--inputs", "in.safetensors", "--backend", "cpu",
             says=["the module is compiled for cuda:sm_90a; this context runs cpu"],
         )  # fmt: skip
-        self.fail_with("cuda-1.tsr", "--backend", "tpu", says=["cpu or cuda"])
+        self.fail_with("cuda-1.tsr", "--backend", "tpu", says=["there is no backend 'tpu'", "cuda"])
         self.fail_with("cuda-1.tsr", "--device", "-1", says=["ordinal"])
         for flag in ("--device=4", "--no-graph", "--symmetric", "--copy-engines", "--autotune=kept", "--algorithms=kept"):
             self.fail_with(
