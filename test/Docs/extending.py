@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Builds and runs what docs/extending.md shows: `extending.py --build build`.
 
-A block of ```LANGUAGE FILE is a new file, or goes into the file at the place that
-ADDED says. The tools are built from the given build with these files in place of the
-tree's: TableGen's output is made anew, the few sources that it makes code in and the
-new ones are compiled, and linked with the archives that are there. Then the lit files
-run, the examples of the passes, and the programs against NumPy.
+A block of ```LANGUAGE FILE is a new file, or goes to the end of the file that is there;
+`before` or `after` behind it and the begin of a line say another place. The tools are
+built from the given build with these files in place of the tree's: TableGen's output is
+made anew, the few sources that it makes code in and the new ones are compiled, and linked
+with the archives that are there. Then the lit files run, the examples of the passes, and
+the programs against NumPy.
 """
 import argparse
 import os
@@ -16,9 +17,6 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-# Where text goes in a file that there is: before or after a line.
-ADDED = {".td": ("before", "#endif"), ".py": ("after", "POINTWISE = {"),
-         ".txt": ("after", "tessera_passes(")}
 # Sources that hold what TableGen writes.
 GENERATED = ("dialects/TensorView/TensorViewDialect.cpp",
              "dialects/TensorView/TensorViewOps.cpp", "lib/Compiler/Register.cpp")
@@ -36,19 +34,22 @@ def run(command, **options):
 
 def apply(page, scratch):
     """Writes the page's files below `scratch`; gives their paths."""
-    paths = []
-    for path, text in re.findall(r"^```[\w+]+ (\S+)\n(.*?)^```$", page, re.S | re.M):
-        original = ROOT / path
+    paths = {}
+    for path, where, line, text in re.findall(
+            r"^```[\w+]+ (\S+)(?: (before|after) ([^\n]+))?\n(.*?)^```$", page, re.S | re.M):
+        target = scratch / path
+        original = target if target.exists() else ROOT / path
         if original.exists():
-            where, line = ADDED[original.suffix]
             lines = original.read_text().splitlines(keepends=True)
-            at = [i for i, each in enumerate(lines) if each.startswith(line)]
-            at = at[-1] if where == "before" else at[0] + 1
+            at = [i for i, each in enumerate(lines) if line and each.startswith(line)]
+            if line and not at:
+                sys.exit(f"extending: no line of {path} begins with '{line}'")
+            at = at[-1] if where == "before" else at[0] + 1 if where else len(lines)
             text = "".join(lines[:at]) + text + "".join(lines[at:])
-        (scratch / path).parent.mkdir(parents=True, exist_ok=True)
-        (scratch / path).write_text(text)
-        paths.append(path)
-    return paths
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+        paths[path] = True
+    return list(paths)
 
 
 def build(paths, scratch, build_folder):
@@ -71,28 +72,29 @@ def build(paths, scratch, build_folder):
         command = command.replace(td, str(scratch / path) if path in paths else td)
         run(command.replace(" -I ", f" -I {scratch}/dialects -I ", 1), cwd=made)
 
-    objects = []
+    objects = []  # with the archive that each is of
     for source in [*GENERATED, *(p for p in paths if p.endswith(".cpp"))]:
         # A new one is compiled as its neighbours are.
-        like = source if source in GENERATED else os.path.dirname(source)
+        like = source if (ROOT / source).exists() else os.path.dirname(source)
         command = next(c for c in commands if f" -c {ROOT}/{like}" in c)
+        archive = re.search(r"CMakeFiles/([\w-]+)\.dir/", command)[1]
         object_ = str(scratch / "made" / (source.replace("/", "_") + ".o"))
         command = re.sub(r" -MD .* -c \S+$", "", command)
         command = command.replace(
             " -I", f" -I{scratch}/made/dialects -I{scratch}/made/passes -I", 1)
         text = scratch / source if source in paths else ROOT / source
         run(f"{command} -o {object_} -c {text}", cwd=build_folder)
-        objects.append(object_)
+        objects.append((archive, object_))
 
     for folder in ("bin", "lib"):
-        (scratch / folder).mkdir()
+        (scratch / folder).mkdir(exist_ok=True)
         for file in (build_folder / folder).iterdir():
-            if f"{folder}/{file.name}" not in linked:
+            if f"{folder}/{file.name}" not in linked and not file.is_dir():
                 (scratch / folder / file.name).symlink_to(file)
     for file in linked:
         command = next(c for c in commands if f" -o {file} " in c)
-        run(command.replace(f" -o {file} ", f" {' '.join(objects)} -o {scratch}/{file} "),
-            cwd=build_folder)
+        own = " ".join(each for archive, each in objects if f"/lib{archive}.a" in command)
+        run(command.replace(f" -o {file} ", f" {own} -o {scratch}/{file} "), cwd=build_folder)
     # tessera-compile is as it was, with this compiler.
     (scratch / "lib" / "libtessera-compiler.so.0").unlink()
     (scratch / "lib" / "libtessera-compiler.so.0").symlink_to(library.name)
@@ -110,7 +112,7 @@ def test(paths, scratch, build_folder, lit):
     for td in ROOT.glob("passes/*/Passes.td"):
         copy = scratch / td.relative_to(ROOT)
         if not copy.exists():
-            copy.parent.mkdir(exist_ok=True)
+            copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(td, copy)
     run([sys.executable, ROOT / "test/Passes/descriptions.py", scratch / "bin/tessera-opt",
          scratch / "passes"])
