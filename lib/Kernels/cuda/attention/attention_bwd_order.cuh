@@ -385,8 +385,8 @@ template <class C, class P> TSR_DEVICE bool bwd_sees_all(P const &p) {
 ///
 /// Ordered, where all see all, none is shorter. There a tile should not come to
 /// a head before the one that was launched there before is a few blocks ahead,
-/// and not all that run should follow each other: four heads or more, with more
-/// tiles than run at a time.
+/// and not all that run should follow each other: eight heads or more, four
+/// where blocks are wide, with more tiles than run at a time.
 ///
 /// Beside a block mask it may be wider, as long as one tile of each head reads
 /// 9 MB of queries and what belongs to them. Tiles of a document begin at the
@@ -408,7 +408,8 @@ TSR_DEVICE BwdSections bwd_sections(P const &p, int reads) {
   if (C::Packed) // tiles that run together have few of the queries
     ending = max(ending, 2);
   if (C::Ordered && bwd_sees_all<C>(p)) {
-    const int sections = max(1, all / max(4, fill(160 - 1) + 1));
+    const int least = max(C::BM == 128 ? 4 : 8, fill(160 - 1) + 1);
+    const int sections = max(1, all / least);
     wide = (all + sections - 1) / sections, ending = 0;
   }
   return {tiles, all, max(wide, min(fit, width)), min(all, ending)};
