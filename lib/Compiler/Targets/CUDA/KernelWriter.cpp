@@ -253,8 +253,8 @@ LogicalResult KernelWriter::writeOp(Operation *op) {
 }
 
 std::string KernelWriter::getRandomArguments(plan::RandomOp op) {
-  return name(op.getNumber()) + ", " + name(op.getSeed()) + ", " +
-         name(op.getStream());
+  return name(op.getNumber()) + ", uint64(" + name(op.getSeed()) +
+         "), uint64(" + name(op.getStream()) + ")";
 }
 
 LogicalResult KernelWriter::writeBlock(Block &block,
