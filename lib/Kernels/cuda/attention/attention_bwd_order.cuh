@@ -353,19 +353,13 @@ template <class C, class P> TSR_DEVICE int bwd_head_tiles(P const &p) {
     return (p.keys + C::BN - 1) / C::BN;
 }
 
-/// The query heads [begin, end) that read a key head. By a whole warp.
+/// The first query head that reads this key head or one behind it. By a whole
+/// warp.
 template <class C, class P>
-TSR_DEVICE KeyRange bwd_heads(P const &p, int key_head) {
-  KeyRange of = {};
-  for (int first = 0; first < p.heads; first += 32) {
-    const int head = first + (int)threadIdx.x % 32;
-    const int read = head < p.heads
-                         ? C::Mods::key_head(p.args, head, p.heads, p.key_heads)
-                         : p.key_heads;
-    of.begin += __popc(__ballot_sync(~0u, read < key_head));
-    of.end += __popc(__ballot_sync(~0u, read <= key_head));
-  }
-  return of;
+TSR_DEVICE int bwd_first_head(P const &p, int key_head) {
+  return first_where(p.heads, [&](int head) {
+    return C::Mods::key_head(p.args, head, p.heads, p.key_heads) >= key_head;
+  });
 }
 
 /// Whether all queries see all tiles, of the first head.
@@ -482,8 +476,8 @@ TSR_DEVICE typename C::Tile bwd_tile(P const &p, BwdSections const &sections,
   }
   t.key_head = head % p.key_heads;
   t.batch = C::Packed ? 0 : head / p.key_heads;
-  const KeyRange heads = bwd_heads<C>(p, t.key_head);
-  t.head = heads.begin, t.head_end = heads.end;
+  t.head = bwd_first_head<C>(p, t.key_head);
+  t.head_end = bwd_first_head<C>(p, t.key_head + 1);
   if constexpr (C::Walks) {
     if (t.head < t.head_end && p.queries) {
       const int launched =
