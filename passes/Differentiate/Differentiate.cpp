@@ -95,8 +95,9 @@ LogicalResult Differentiate::replace(GradientOp op, func::FuncOp callee,
     BlockArgument argument = block.getArgument(number);
     Value gradient = cotangents.take(builder, argument);
     if (!gradient) {
-      op.emitRemark() << "the gradient by argument #" << number << " is 0: '"
-                      << op.getCallee() << "' does not depend on it there";
+      mlir::emitRemark(op.getLoc())
+          << "the gradient by argument #" << number << " is 0: '"
+          << op.getCallee() << "' does not depend on it there";
       gradient = buildSplat(builder, 0, withEncoding(argument.getType(), {}),
                             argument);
     }

@@ -398,16 +398,16 @@ def WarnIdleRanksPass : ContractPass<"tv-warn-idle-ranks", "Propagated"> {
   let summary = "Warns of ranks that have little or nothing to do";
   let description = [{
     A rank has nothing to do where a dimension has fewer elements than parts, and does
-    what others do where an axis of the mesh divides no loop. If the last rank, which
-    has the least, does nothing, or the first, which has the most, twice what is an
-    even part or more, a warning tells both shares, and notes tell the views that
-    would use them. Work is counted in loop iterations. Where all work, but some hold
-    nothing of an argument, a warning tells that.
+    what others do where an axis of the mesh divides no loop. If the ranks with the
+    least do nothing, or those with the most twice what is an even part or more, a
+    warning tells both shares and whose they are, and notes tell the views that would
+    use all. Work is counted in loop iterations, of each rank. Where all work, but
+    some hold nothing of an argument, a warning tells the shares and that.
 
     ```mlir
     #m = #tv.mesh<tp = 4>
     !x = tensor<2x8xf32, #tv.view<#m, [did(tp), 8]>>
-    // warning: of the work the first rank does 50.0 % and the last 0.0 %, where 25.0 % is an even part
+    // warning: of the work ranks 0 and 1 do 50.0 % each and ranks 2 and 3 do 0.0 % each, where 25.0 % is an even part
     func.func @f(%x: !x) -> !x {
       %y = tv.exp %x : (!x) -> !x
       return %y : !x

@@ -6,19 +6,23 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Work is loop iterations. Shards are short or empty at the end, so of all
-// ranks the first has the most and the last the least.
+// Work is loop iterations. Of an op's loop a rank has a fraction, which is the
+// same on all ranks or depends on coordinates: shards are short or empty at the
+// end, and a value may lie on a part of the mesh. The iterations of ops with
+// the same fractions are added before they are counted for each rank.
 //
 //===----------------------------------------------------------------------===//
 
+#include "Layout/OpCost.h"
 #include "Layout/PlanViews.h"
 #include "Place/Passes.h"
 #include "Place/Placement.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 
-#include <array>
 #include <map>
 
 using namespace mlir;
@@ -32,37 +36,100 @@ namespace tessera::tv {
 } // namespace tessera::tv
 
 namespace {
+/// What the device at each position of a mesh has of a loop.
+class Fractions {
+public:
+  Fractions(const layout::Product &product, int64_t size,
+            const layout::Mesh &mesh);
+  double at(const layout::Coords &coords) const {
+    int64_t index = 0;
+    for (auto [axis, extent] : axes)
+      index = index * extent + coords[axis];
+    return values[index];
+  }
+
+private:
+  /// Axes of the mesh, and their sizes, along which devices have more or less.
+  SmallVector<std::pair<int, int64_t>> axes;
+  std::vector<double> values; ///< row-major over `axes`
+};
+
+/// All iterations of an op, and what it has of them on each device: numbers of
+/// `Fractions`, to be multiplied.
+struct Loops {
+  double all = 0;
+  std::vector<size_t> fractions;
+};
+
+/// What a rank does of the work, and the ranks that do as much.
+struct Share {
+  double loops = 0;
+  SmallVector<int64_t> ranks;
+};
+
 struct WarnIdleRanks : tv::impl::WarnIdleRanksPassBase<WarnIdleRanks> {
   void runOnContract() override;
 
 private:
-  /// Iterations: all, of the first rank, of the last.
-  using Loops = std::array<double, 3>;
-
   const Loops &count(ShardingRuleOpInterface op);
-  void noteEmptyParts(llvm::function_ref<Diagnostic &(BlockArgument)> note);
-  void suggest(InFlightDiagnostic &warning, const layout::Mesh &mesh);
+  size_t numberOf(const layout::Product &product, int64_t size);
+  double countAt(const Loops &loops, const layout::Coords &coords) const;
+  void findShares();
+  std::string tellShares() const;
+  bool noteEmptyParts(bool withSingle,
+                      llvm::function_ref<Diagnostic &(BlockArgument)> note);
+  void noteOp(InFlightDiagnostic &warning);
+  void noteIdleAxes(InFlightDiagnostic &warning);
 
+  std::optional<layout::Mesh> mesh;
   std::map<Looks, Loops> counted;
+  std::map<std::pair<layout::Product, int64_t>, size_t> numbers;
+  std::vector<Fractions> fractions;
+  /// Iterations of all ops that have the same fractions.
+  std::map<std::vector<size_t>, double> work;
   std::vector<SubAxis> used;
-  double all, most, least;
+  double all;
+  Share most, least;
 };
 } // namespace
 
-/// Of a loop of `size`, what the device at `coords` has.
-static double partOf(const layout::Product &product, int64_t size,
-                     const layout::Mesh &mesh, const layout::Coords &coords) {
-  if (size == layout::kDynamic)
-    return 1.0 / double(layout::sizeOf(layout::axesOf(product)));
-  return double(layout::localExtent(product, size, mesh, coords)) /
-         double(std::max<int64_t>(size, 1));
+Fractions::Fractions(const layout::Product &product, int64_t size,
+                     const layout::Mesh &mesh) {
+  // Dynamic loops are divided as if each digit had its part.
+  const int64_t bound =
+      size == layout::kDynamic ? layout::capacity(product) : size;
+  layout::View view;
+  view.dims.push_back({product, 1});
+  if (!layout::isEven(view, {bound}, mesh))
+    for (const SubAxis &sub : layout::axesOf(product))
+      if (axes.empty() || axes.back().first != sub.axis)
+        axes.push_back({sub.axis, mesh.axes[sub.axis].size});
+  layout::Coords coords(mesh.axes.size(), 0);
+  for (size_t varied = 0; varied <= axes.size();) {
+    values.push_back(double(layout::localExtent(product, bound, mesh, coords)) /
+                     double(std::max<int64_t>(bound, 1)));
+    for (varied = 1; varied <= axes.size(); ++varied) {
+      auto [axis, extent] = axes[axes.size() - varied];
+      if (++coords[axis] < extent)
+        break;
+      coords[axis] = 0;
+    }
+  }
+}
+
+size_t WarnIdleRanks::numberOf(const layout::Product &product, int64_t size) {
+  auto [known, isNew] = numbers.try_emplace({product, size}, fractions.size());
+  if (isNew)
+    fractions.emplace_back(product, size, *mesh);
+  return known->second;
 }
 
 /// A dynamic loop counts as one iteration.
-const WarnIdleRanks::Loops &WarnIdleRanks::count(ShardingRuleOpInterface op) {
+const Loops &WarnIdleRanks::count(ShardingRuleOpInterface op) {
   auto [known, isNew] = counted.try_emplace(looksOf(op));
+  Loops &loops = known->second;
   if (!isNew)
-    return known->second;
+    return loops;
 
   Placement actual;
   for (Value operand : op->getOperands())
@@ -70,79 +137,282 @@ const WarnIdleRanks::Loops &WarnIdleRanks::count(ShardingRuleOpInterface op) {
   for (Value result : op->getResults())
     actual.results.push_back(placesOf(result));
   PlacedOp placed(op, std::move(actual));
-  const layout::Mesh &mesh = placed.getMesh();
-  layout::Coords first(mesh.axes.size(), 0), last;
-  for (const layout::Axis &axis : mesh.axes)
-    last.push_back(axis.size - 1);
-
+  mesh = placed.getMesh();
   Division division = placed.getDivision();
-  double whole = 1, ofFirst = 1, ofLast = 1;
-  if (division.dims) { // evenly, but for a few
+  loops.all = 1;
+  auto divide = [&](const layout::Product &product, int64_t size) {
+    std::vector<SubAxis> axes = layout::axesOf(product);
+    if (axes.empty())
+      return;
+    llvm::append_range(used, axes);
+    loops.fractions.push_back(numberOf(product, size));
+  };
+  if (division.dims) {
+    // Those of the whole, or of any tensor of a pointwise op.
+    auto windows = dyn_cast<WindowOpInterface>(op.getOperation());
+    Value whole = windows ? windows.getWhole() : op->getResult(0);
     layout::View view;
     view.dims = *division.dims;
-    std::vector<SubAxis> axes = layout::axesOf(view);
-    llvm::append_range(used, axes);
-    ofFirst = ofLast = 1.0 / double(layout::sizeOf(axes));
+    layout::Shape shape(cast<RankedTensorType>(whole.getType()).getShape());
+    for (auto [d, dim] : llvm::enumerate(view.dims))
+      divide(dim.product, layout::boundOf(view, d, shape));
   }
   for (auto [factor, product] :
        llvm::zip_equal(placed.getRule().factors, division.products)) {
     using Kind = layout::IterationFactor::Kind;
     // What is addressed is not run through.
     if (factor.size != layout::kDynamic && factor.kind != Kind::Indexed)
-      whole *= double(factor.size);
-    if (division.dims)
-      continue;
-    llvm::append_range(used, layout::axesOf(product));
-    ofFirst *= partOf(product, factor.size, mesh, first);
-    ofLast *= partOf(product, factor.size, mesh, last);
+      loops.all *= double(factor.size);
+    if (!division.dims)
+      divide(product, factor.size);
   }
-  return known->second = {whole, whole * ofFirst, whole * ofLast};
+  llvm::sort(loops.fractions);
+  return loops;
 }
 
-/// Arguments of which some ranks have no part.
-void WarnIdleRanks::noteEmptyParts(
-    llvm::function_ref<Diagnostic &(BlockArgument)> note) {
-  for (BlockArgument argument : getOperation().getArguments()) {
-    ViewAttr view = getView(argument);
-    auto type = dyn_cast<RankedTensorType>(argument.getType());
-    if (!view || view.getView().dims.size() != size_t(type.getRank()))
-      continue;
-    const layout::Mesh mesh = view.getLayoutMesh();
-    for (auto [d, dim] : llvm::enumerate(view.getView().dims)) {
-      std::vector<SubAxis> axes = layout::axesOf(dim.product);
-      const int64_t extent = type.getDimSize(d);
-      // (One element on one of the devices is meant to be there.)
-      if (axes.size() != 1 || extent >= axes[0].size || extent < 2)
-        continue;
-      Diagnostic &text = note(argument)
-                         << "dimension " << d << " has " << extent << " for "
-                         << axes[0].size << " parts";
-      // Fewer parts that are larger would make the first rank's more.
-      if (axes[0].size % extent == 0)
-        text << "; did(" << mesh.axes[axes[0].axis].name << ":(" << axes[0].pre
-             << ")" << extent << ") * _ gives each rank a part, which "
-             << axes[0].size / extent << " ranks share";
-      else
-        text << ": " << axes[0].size - extent << " ranks have none";
+double WarnIdleRanks::countAt(const Loops &loops,
+                              const layout::Coords &coords) const {
+  double part = loops.all;
+  for (size_t number : loops.fractions)
+    part *= fractions[number].at(coords);
+  return part;
+}
+
+/// The ranks with most and with least.
+void WarnIdleRanks::findShares() {
+  SmallVector<Loops> summed;
+  for (const auto &[numbers, loops] : work)
+    summed.push_back({loops, numbers});
+  std::vector<double> done(mesh->numDevices());
+  layout::Coords coords(mesh->axes.size(), 0);
+  for (size_t position = 0; position < done.size(); ++position) {
+    const int64_t rank =
+        mesh->devices.empty() ? int64_t(position) : mesh->devices[position];
+    for (const Loops &loops : summed)
+      done[rank] += countAt(loops, coords);
+    for (size_t axis = coords.size(); axis-- > 0;) {
+      if (++coords[axis] < mesh->axes[axis].size)
+        break;
+      coords[axis] = 0;
     }
   }
+  most = {*llvm::max_element(done), {}};
+  least = {*llvm::min_element(done), {}};
+  // (Sums of the same numbers in another order are the same work.)
+  const double close = 1e-9 * most.loops;
+  for (auto [rank, loops] : llvm::enumerate(done))
+    for (Share *share : {&most, &least})
+      if (std::abs(loops - share->loops) <= close)
+        share->ranks.push_back(int64_t(rank));
 }
 
-/// The views of arguments that would give the ranks something to do.
-void WarnIdleRanks::suggest(InFlightDiagnostic &warning,
-                            const layout::Mesh &mesh) {
-  noteEmptyParts([&](BlockArgument argument) -> Diagnostic & {
-    return warning.attachNote(argument.getLoc());
-  });
-  std::vector<SubAxis> idle = layout::unusedAxes(mesh, used);
+/// "33.3 %"; two digits of what is less than 0.1 %.
+static std::string percent(double part, double all) {
+  const double is = 100 * part / all;
+  std::string text;
+  llvm::raw_string_ostream(text)
+      << llvm::format(is > 0 && is < 0.1 ? "%.2g %%" : "%.1f %%", is);
+  return text;
+}
+
+/// "rank 1", "ranks 0 and 2", "ranks 4 to 9", "rank 0 and 99 others".
+static std::string toString(ArrayRef<int64_t> ranks) {
+  if (ranks.size() == 1)
+    return llvm::formatv("rank {0}", ranks[0]);
+  if (ranks.size() > 2 &&
+      ranks.back() - ranks.front() == int64_t(ranks.size()) - 1)
+    return llvm::formatv("ranks {0} to {1}", ranks.front(), ranks.back());
+  if (ranks.size() > 8)
+    return llvm::formatv("rank {0} and {1} others", ranks[0], ranks.size() - 1);
+  return llvm::formatv("ranks {0:$[, ]} and {1}",
+                       llvm::make_range(ranks.begin(), ranks.end() - 1),
+                       ranks.back());
+}
+
+std::string WarnIdleRanks::tellShares() const {
+  auto tell = [&](const Share &share) {
+    const bool one = share.ranks.size() == 1;
+    return toString(share.ranks) + (one ? " does " : " do ") +
+           percent(share.loops, all) + (one ? "" : " each");
+  };
+  const bool alike = int64_t(most.ranks.size()) == mesh->numDevices();
+  return "of the work " +
+         (alike ? "each rank does " + percent(most.loops, all)
+                : tell(most) + " and " + tell(least)) +
+         ", where " + percent(all / double(mesh->numDevices()), all) +
+         " is an even part";
+}
+
+//===----------------------------------------------------------------------===//
+// The views that would give all ranks something to do
+//===----------------------------------------------------------------------===//
+
+/// Nothing for a value without a view, or with dimensions that lie as one.
+static std::optional<layout::View> viewOf(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  ViewAttr view = getView(value);
+  if (!type || !view || view.getView().dims.size() != size_t(type.getRank()))
+    return std::nullopt;
+  return placesOf(view.getView());
+}
+
+/// Of digits that cut `extent` values into more parts than these, those that
+/// cut them into as many: others on their axes share a part.
+static std::optional<layout::Product> fewerParts(const layout::Product &product,
+                                                 int64_t extent) {
+  layout::Product digits;
+  for (const layout::Factor &factor : product) {
+    if (factor.kind != layout::Factor::Kind::Device)
+      return std::nullopt;
+    SubAxis sub = factor.sub;
+    if (sub.size % extent == 0)
+      sub.size = extent;
+    else if (extent % sub.size)
+      return std::nullopt;
+    extent /= sub.size;
+    digits.push_back(layout::Factor::device(sub));
+    if (extent == 1)
+      return digits;
+  }
+  return std::nullopt;
+}
+
+/// `view` with the axes of dimension `from` in the first whole dimension that
+/// has a value for each of their devices, of those that they divide evenly if
+/// there are any.
+static std::optional<layout::View> moveAxes(layout::View view, size_t from,
+                                            RankedTensorType type) {
+  std::vector<SubAxis> axes = layout::axesOf(view.dims[from].product);
+  const int64_t parts = layout::sizeOf(axes);
+  std::optional<size_t> to;
+  for (auto [d, dim] : llvm::enumerate(view.dims)) {
+    const int64_t extent = type.getDimSize(d);
+    if (!layout::axesOf(dim.product).empty())
+      continue;
+    dim.product = {layout::Factor::rest()};
+    if (extent >= parts &&
+        (!to || (type.getDimSize(*to) % parts && extent % parts == 0)))
+      to = d;
+  }
+  if (!to)
+    return std::nullopt;
+  view.dims[from].product = {layout::Factor::rest()};
+  for (const SubAxis &sub : llvm::reverse(axes))
+    view.dims[*to].product.insert(view.dims[*to].product.begin(),
+                                  layout::Factor::device(sub));
+  return view;
+}
+
+/// Whether some devices have nothing of dimension `d`.
+static bool leavesOut(const layout::View &view, size_t d, int64_t extent,
+                      const layout::Mesh &mesh) {
+  layout::View alone;
+  alone.dims.push_back(view.dims[d]);
+  return layout::leavesOut(alone, {extent}, mesh);
+}
+
+/// Notes arguments of which some ranks have no part; with `withSingle` also the
+/// largest that lies on a part of the mesh, as it is meant to where all work.
+bool WarnIdleRanks::noteEmptyParts(
+    bool withSingle, llvm::function_ref<Diagnostic &(BlockArgument)> note) {
+  bool noted = false;
+  std::pair<BlockArgument, size_t> single;
+  int64_t singleSize = 0;
+  for (BlockArgument argument : getOperation().getArguments()) {
+    std::optional<layout::View> view = viewOf(argument);
+    if (!view)
+      continue;
+    auto type = cast<RankedTensorType>(argument.getType());
+    for (auto [d, dim] : llvm::enumerate(view->dims)) {
+      const layout::Product &product = dim.product;
+      const int64_t extent = type.getDimSize(d);
+      if (!leavesOut(*view, d, extent, *mesh))
+        continue;
+      const int64_t parts = layout::sizeOf(layout::axesOf(product));
+      const bool isShort =
+          1 < extent && extent < parts &&
+          llvm::all_of(product, [](const layout::Factor &digit) {
+            return digit.kind == layout::Factor::Kind::Device;
+          });
+      if (!isShort) {
+        const int64_t size = type.hasStaticShape() ? type.getNumElements() : 1;
+        if (size > singleSize) {
+          single = {argument, d};
+          singleSize = size;
+        }
+        continue;
+      }
+      Diagnostic &text = note(argument)
+                         << "dimension " << d << " has " << extent << " for "
+                         << parts << " parts";
+      // (Fewer parts that are larger would make the first rank's more.)
+      if (auto fewer = fewerParts(product, extent))
+        text << "; " << layout::toString(*fewer, *mesh)
+             << " * _ gives each rank a part, which " << parts / extent
+             << " ranks share";
+      else if (auto moved = moveAxes(*view, d, type))
+        text << "; " << layout::toString(*moved, *mesh)
+             << " gives each rank a part";
+      else
+        text << ": " << parts - extent << " of them are empty";
+      noted = true;
+    }
+  }
+  if (!withSingle || !single.first)
+    return noted;
+  auto [argument, d] = single;
+  Diagnostic &text = note(argument) << "lies on a part of the ranks";
+  if (auto moved = moveAxes(*viewOf(argument), d,
+                            cast<RankedTensorType>(argument.getType())))
+    text << "; " << layout::toString(*moved, *mesh) << " gives each a part";
+  return true;
+}
+
+/// Notes the op with most of the difference between ranks.
+void WarnIdleRanks::noteOp(InFlightDiagnostic &warning) {
+  const layout::Coords busy = mesh->coordsOfRank(most.ranks[0]),
+                       idle = mesh->coordsOfRank(least.ranks[0]);
+  auto differenceOf = [&](ShardingRuleOpInterface op) {
+    const Loops &loops = count(op);
+    return countAt(loops, busy) - countAt(loops, idle);
+  };
+  ShardingRuleOpInterface worst;
+  for (Block &block : getOperation().getBody())
+    for (auto op : block.getOps<ShardingRuleOpInterface>())
+      if (op->getNumResults() > 0 &&
+          (!worst || differenceOf(op) > differenceOf(worst)))
+        worst = op;
+  const Loops &loops = count(worst);
+  Diagnostic &text =
+      warning.attachNote(worst.getLoc())
+      << "most of this difference is here, where rank " << most.ranks[0]
+      << " does " << percent(countAt(loops, busy), loops.all) << " and rank "
+      << least.ranks[0] << " does " << percent(countAt(loops, idle), loops.all);
+  std::optional<layout::View> view = viewOf(worst->getResult(0));
+  if (!view)
+    return;
+  auto type = cast<RankedTensorType>(worst->getResult(0).getType());
+  for (size_t d = 0; d < view->dims.size(); ++d)
+    if (leavesOut(*view, d, type.getDimSize(d), *mesh))
+      if (auto moved = moveAxes(*view, d, type)) {
+        text << "; with a result as " << layout::toString(*moved, *mesh)
+             << " each has a part";
+        return;
+      }
+}
+
+/// Notes the axes that divide no op, at the largest argument whose rows they
+/// may divide.
+void WarnIdleRanks::noteIdleAxes(InFlightDiagnostic &warning) {
+  std::vector<SubAxis> idle = layout::unusedAxes(*mesh, used);
+  if (idle.empty())
+    return;
   Value largest;
   for (BlockArgument argument : getOperation().getArguments()) {
-    ViewAttr view = getView(argument);
+    std::optional<layout::View> view = viewOf(argument);
     auto type = dyn_cast<RankedTensorType>(argument.getType());
-    if (!view || view.getView().dims.size() != size_t(type.getRank()))
-      continue;
-    if (idle.empty() || !type.hasStaticShape() || type.getRank() == 0 ||
-        !layout::axesOf(view.getView().dims[0].product).empty() ||
+    if (!view || !type.hasStaticShape() || type.getRank() == 0 ||
+        !layout::axesOf(view->dims[0].product).empty() ||
         type.getDimSize(0) < layout::sizeOf(idle))
       continue;
     if (!largest ||
@@ -150,11 +420,9 @@ void WarnIdleRanks::suggest(InFlightDiagnostic &warning,
             cast<RankedTensorType>(largest.getType()).getNumElements())
       largest = argument;
   }
-  if (idle.empty())
-    return;
   std::string digits;
   for (const SubAxis &axis : idle)
-    digits += "did(" + layout::toString(axis, mesh) + ") * ";
+    digits += "did(" + layout::toString(axis, *mesh) + ") * ";
   Diagnostic &note =
       warning.attachNote(largest ? largest.getLoc() : getOperation().getLoc());
   note << "no op is divided by " << digits << "_";
@@ -164,41 +432,44 @@ void WarnIdleRanks::suggest(InFlightDiagnostic &warning,
 
 void WarnIdleRanks::runOnContract() {
   markAllAnalysesPreserved();
-  all = most = least = 0;
-  used.clear();
+  all = 0;
+  mesh.reset();
   counted.clear();
-  std::optional<layout::Mesh> mesh;
+  numbers.clear();
+  fractions.clear();
+  work.clear();
+  used.clear();
   for (Block &block : getOperation().getBody())
-    for (Operation &op : block)
-      if (auto ruled = dyn_cast<ShardingRuleOpInterface>(op);
-          ruled && op.getNumResults() > 0) {
-        auto [whole, ofFirst, ofLast] = count(ruled);
-        all += whole;
-        most += ofFirst;
-        least += ofLast;
-        mesh = getView(op.getResult(0)).getLayoutMesh();
+    for (auto op : block.getOps<ShardingRuleOpInterface>())
+      if (op->getNumResults() > 0) {
+        const Loops &loops = count(op);
+        all += loops.all;
+        work[loops.fractions] += loops.all;
       }
   if (!mesh || all == 0)
     return;
-  const double even = all / double(mesh->numDevices());
-  if (least > 0 && most < 2 * even) {
+  findShares();
+  if (least.loops > 0 && most.loops < 2 * all / double(mesh->numDevices())) {
     // All work, but of what some must be sent first.
     std::optional<InFlightDiagnostic> warning;
-    noteEmptyParts([&](BlockArgument argument) -> Diagnostic & {
+    noteEmptyParts(false, [&](BlockArgument argument) -> Diagnostic & {
       if (warning)
         return warning->attachNote(argument.getLoc());
       warning.emplace(mlir::emitWarning(argument.getLoc())
-                      << "ranks hold nothing of an argument: ");
+                      << tellShares()
+                      << ", but ranks hold nothing of an argument: ");
       return *warning->getUnderlyingDiagnostic();
     });
     return;
   }
-  auto percent = [&](double part) {
-    return llvm::formatv("{0:f1} %", 100 * part / all).str();
-  };
-  InFlightDiagnostic warning =
-      getOperation().emitWarning()
-      << "of the work the first rank does " << percent(most) << " and the last "
-      << percent(least) << ", where " << percent(even) << " is an even part";
-  suggest(warning, *mesh);
+  // (Of a location: to a warning of an op tools add the whole op.)
+  InFlightDiagnostic warning = mlir::emitWarning(getOperation().getLoc())
+                               << tellShares();
+  const bool noted =
+      noteEmptyParts(true, [&](BlockArgument argument) -> Diagnostic & {
+        return warning.attachNote(argument.getLoc());
+      });
+  if (!noted && least.loops < most.loops && least.ranks != most.ranks)
+    noteOp(warning);
+  noteIdleAxes(warning);
 }

@@ -175,6 +175,7 @@ void PlaceTogether::runOnContract() {
     return function.getBody().takeBody(old->getBody());
   }
   if (explain)
-    function.emitRemark() << "places ops together"
-                          << layout::describe(*after.typical, *before->typical);
+    mlir::emitRemark(function.getLoc())
+        << "places ops together"
+        << layout::describe(*after.typical, *before->typical);
 }

@@ -3,7 +3,7 @@
 // RUN: tessera-compile %t.mlirbc -o %t.tsr 2>&1 | FileCheck %s
 
 // CHECK-NOT: error
-// CHECK: warning: of the work the first rank does 50.0 % and the last 0.0 %
+// CHECK: warning: of the work ranks 0 and 1 do 50.0 % each and ranks 2 and 3 do 0.0 % each
 !k = tensor<2x8xf32, #tv.view<#tv.mesh<tp = 4>, [did(tp) * _, _]>>
 func.func @main(%k: !k) -> !k {
   %y = tv.exp %k : (!k) -> !k
