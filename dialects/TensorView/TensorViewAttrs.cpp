@@ -11,6 +11,7 @@
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 
 #include <array>
@@ -38,6 +39,10 @@ bool AsmTokenSource::accept(std::string_view text) {
       return succeeded(parser.parseOptionalLSquare());
     case ']':
       return succeeded(parser.parseOptionalRSquare());
+    case '{':
+      return succeeded(parser.parseOptionalLBrace());
+    case '}':
+      return succeeded(parser.parseOptionalRBrace());
     case '<':
       return succeeded(parser.parseOptionalLess());
     case '>':
@@ -332,6 +337,37 @@ template <typename MachineT> static auto getFigures(MachineT &machine) {
                     std::pair(StringRef("loops"), &machine.loops)};
 }
 
+/// A number; without a point, too, as 1e-5, which to MLIR is an
+/// integer before a name and a sign.
+static ParseResult parseFigure(AsmParser &parser, double &value) {
+  SMLoc at = parser.getCurrentLocation();
+  const bool isNegative = succeeded(parser.parseOptionalMinus());
+  int64_t digits;
+  OptionalParseResult integer = parser.parseOptionalInteger(digits);
+  if (!integer.has_value()) {
+    if (parser.parseFloat(value))
+      return failure();
+    value = isNegative ? -value : value;
+    return success();
+  }
+  if (failed(*integer))
+    return failure();
+  std::string text = (isNegative ? "-" : "") + std::to_string(digits);
+  StringRef exponent;
+  if (succeeded(parser.parseOptionalKeyword(&exponent))) {
+    text += exponent;
+    if (exponent == "e" || exponent == "E") {
+      int64_t power;
+      if (parser.parseInteger(power))
+        return failure();
+      text += std::to_string(power);
+    }
+  }
+  if (!llvm::to_float(text, value))
+    return parser.emitError(at) << "expected a number, as 1.0e-5 or 1e-5";
+  return success();
+}
+
 Attribute MachineAttr::parse(AsmParser &parser, Type) {
   SMLoc loc = parser.getCurrentLocation();
   const double none = std::nan("");
@@ -344,7 +380,7 @@ Attribute MachineAttr::parse(AsmParser &parser, Type) {
               return failure();
             for (auto [figure, value] : getFigures(machine))
               if (figure == name && std::isnan(*value))
-                return parser.parseFloat(*value);
+                return parseFigure(parser, *value);
             return parser.emitError(at)
                    << "'" << name << "' is not one of latency, bandwidth, "
                    << "copy and loops, each of which is given once";

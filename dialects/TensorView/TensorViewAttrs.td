@@ -42,7 +42,8 @@ def TensorView_MeshAttr : TensorView_Attr<"Mesh", "mesh"> {
     are those of each mesh: in `<dp = 2, tp = 4>` and `<tp = 4, dp = 2>` they differ.
     Meshes that are cut at places that do not divide each other have views in the axes
     between the places at which all are cut: of `<a = 2, b = 3>` and `<c = 3, d = 2>` these
-    are `<a_b = 6>`, where `did(c)` is `did(a_b:(1)3)`.
+    are `<a_b = 6>`, where `did(c)` is `did(a_b:(1)3)`. `--mesh` sets the axes that are
+    written, `a` and `b`.
   }];
   let parameters = (ins Structure<"::tessera::layout::Mesh">:$mesh);
   let genVerifyDecl = 1;
@@ -81,6 +82,11 @@ def TensorView_ViewAttr
       the same, and propagation may split it further.
     - `(p | 16)`: the values of `p` below 16. So `(did(tp) * _ | 16) * 9` is 16 heads
       over `tp`, 9 rows each.
+    - `(did(pp) * 1 | 1:2)`: a value on a part of the mesh, `axes = {pp = 1}` in other
+      systems. It has a dimension of 1 that lies there: of the values of `did(pp) * 1`
+      those from 1 to below 2, which are where `pp` is 1; other devices have nothing.
+      With `pp = 2, tp = 4` outermost first, `pp = 1` and `tp = 3` are
+      `(did(pp) * did(tp) * 1 | 7:8)`.
     - `flat(2) p`: `p` is one number for two dimensions, row-major.
     - `alloc`: the order of the dimensions in memory; `partial`: devices that differ
       on the axes hold addends, or candidates for the maximum or minimum.

@@ -139,6 +139,8 @@ public:
   }
 
   bool parseView(View &view) {
+    if (tokens.accept("axes"))
+      return refusePart(view);
     if (!parseList("[", "]", [&] { return parseDim(view); }))
       return false;
     while (tokens.accept(",")) {
@@ -155,6 +157,8 @@ public:
         if (!expect("=") ||
             !parseList("[", "]", [&] { return parseInt(view.priority); }))
           return false;
+      } else if (tokens.accept("axes")) {
+        return refusePart(view);
       } else {
         return fail("expected `alloc`, `partial` or `priority`");
       }
@@ -300,6 +304,37 @@ private:
     }
     product.push_back(std::move(group));
     return expect(")");
+  }
+
+  /// Says how a view puts a value where the text, after `axes`, has some axes:
+  /// `=` `{` axis `=` int, ... `}`.
+  bool refusePart(const View &view) {
+    std::string written, digits;
+    int64_t place = 0;
+    auto coordinate = [&] {
+      SubAxis sub;
+      if (!parseSub(sub) || !expect("="))
+        return false;
+      const std::string axis = toString(sub, *mesh);
+      std::optional<int64_t> at = tokens.integer();
+      if (!at || *at >= sub.size)
+        return refuse(axis + " is 0 to " + std::to_string(sub.size - 1));
+      written +=
+          (written.empty() ? "" : ", ") + axis + " = " + std::to_string(*at);
+      digits += "did(" + axis + ") * ";
+      place = place * sub.size + *at;
+      return true;
+    };
+    if (!expect("=") || !parseList("{", "}", coordinate))
+      return false;
+    const std::string dim = "(" + digits + "1 | " + std::to_string(place) +
+                            ":" + std::to_string(place + 1) + ")";
+    std::string dims = dim;
+    for (const Dim &other : view.dims)
+      dims += ", " + toString(other.product, *mesh);
+    return refuse("a value on a part of the mesh has a dimension of 1 that "
+                  "lies there: {" +
+                  written + "} is `" + dim + "`, as in `[" + dims + "]`");
   }
 
   /// With `colon`, a `:` after the whole axis may belong to what follows; then

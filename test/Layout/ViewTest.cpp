@@ -87,6 +87,20 @@ TEST(View, SyntaxErrors) {
             "expected the end of the text (at column 5");
   EXPECT_EQ(message("[2], order = (0)"),
             "expected `alloc`, `partial` or `priority` (at column 6");
+  // A part of the mesh, as other systems say it: what to write.
+  EXPECT_EQ(message("[_, 8], axes = {tp = 1}"),
+            "a value on a part of the mesh has a dimension of 1 that lies "
+            "there: {tp = 1} is `(did(tp) * 1 | 1:2)`, as in `[(did(tp) * 1 | "
+            "1:2), _, 8]` (at column 22");
+  EXPECT_EQ(message("axes = {dp = 1, tp:(1)2 = 0}, [_]"),
+            "a value on a part of the mesh has a dimension of 1 that lies "
+            "there: {dp = 1, tp:(1)2 = 0} is `(did(dp) * did(tp:(1)2) * 1 | "
+            "2:3)`, as in `[(did(dp) * did(tp:(1)2) * 1 | 2:3)]` (at column "
+            "27");
+  EXPECT_EQ(message("[_], axes = {tp = 4}"), "tp is 0 to 3 (at column 19");
+  EXPECT_EQ(message("[_], axes = {pp = 0}"),
+            "unknown mesh axis 'pp'; the mesh has dp, tp (at column 14");
+  EXPECT_EQ(message("[_], axes = [tp]"), "expected `{` (at column 13");
   EXPECT_EQ(message("[2], partial = [tp : mean]"),
             "expected a combiner: sum, max or min (at column 22");
   EXPECT_EQ(message("[99999999999999999999]"),

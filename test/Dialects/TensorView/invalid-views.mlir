@@ -7,6 +7,12 @@ func.func @unknown_axis(%x: tensor<8x4xf32, #tv.view<#m, [did(ep) * _, _]>>) { r
 
 // -----
 
+#m = #tv.mesh<pp = 3>
+// expected-error@+1 {{a value on a part of the mesh has a dimension of 1 that lies there: {pp = 1} is `(did(pp) * 1 | 1:2)`, as in `[(did(pp) * 1 | 1:2), _, _]`}}
+func.func @part_of_mesh(%x: tensor<24x16xf32, #tv.view<#m, [_, _], axes = {pp = 1}>>) { return }
+
+// -----
+
 #m = #tv.mesh<dp = 2, tp = 4>
 // expected-error@+1 {{tp and tp:(2)2 overlap; sub-axes of one view are disjoint}}
 func.func @sub_axes_not_disjoint(%x: tensor<8x8xf32, #tv.view<#m, [did(tp) * _, did(tp:(2)2) * _]>>) { return }
