@@ -58,6 +58,21 @@ RankedTensorType Core::like(Value value, Type element) {
   return without(typeOf(value), {}, element);
 }
 
+RankedTensorType Core::likePart(Value value, Type element, Value part) {
+  RankedTensorType type = like(value, element);
+  auto local = dyn_cast_or_null<LocalAttr>(type.getEncoding());
+  if (!local)
+    return type;
+  layout::View view = local.getLayoutView();
+  view.partial.clear();
+  if (part)
+    if (auto of = dyn_cast_or_null<LocalAttr>(typeOf(part).getEncoding()))
+      view.partial = of.getLayoutView().partial;
+  return withEncoding(type, LocalAttr::get(type.getContext(),
+                                           local.getView().with(view),
+                                           local.getExtents()));
+}
+
 RankedTensorType Core::keep(Value value, ArrayRef<int64_t> dims, Type element) {
   SmallVector<int64_t> others;
   for (int64_t d = 0, e = getGlobalShape(value.getType()).size(); d < e; ++d)
@@ -129,7 +144,8 @@ Value Core::broadcast(Value value, ArrayRef<int64_t> dims, Value shape) {
   for (auto [d, extent] : llvm::enumerate(extents))
     dynamic |=
         extent == layout::kDynamic && !llvm::is_contained(dims, int64_t(d));
-  return BroadcastOp::create(builder, loc, like(shape, elementOf(value)), value,
+  return BroadcastOp::create(builder, loc,
+                             likePart(shape, elementOf(value), value), value,
                              dims, dynamic ? shape : Value());
 }
 
@@ -142,7 +158,7 @@ Value Core::broadcastBack(Value value, int64_t dim, Value shape) {
 }
 
 Value Core::iota(int64_t dim, Value shape, Type element) {
-  return IotaOp::create(builder, loc, like(shape, element), dim,
+  return IotaOp::create(builder, loc, likePart(shape, element), dim,
                         likeIfDynamic(shape));
 }
 

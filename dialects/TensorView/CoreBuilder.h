@@ -49,6 +49,9 @@ public:
   mlir::RankedTensorType like(mlir::Value value) {
     return like(value, elementOf(value));
   }
+  /// Like `value`, but partial only as `part` is, or, without one, whole.
+  mlir::RankedTensorType likePart(mlir::Value value, mlir::Type element,
+                                  mlir::Value part = {});
   /// With these dimensions alone; null if another of a local `value` is split.
   mlir::RankedTensorType keep(mlir::Value value, llvm::ArrayRef<int64_t> dims,
                               mlir::Type element);

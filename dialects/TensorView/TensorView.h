@@ -59,6 +59,9 @@ refusePartial(mlir::Operation *op,
               llvm::ArrayRef<std::optional<layout::Combiner>> operands,
               llvm::SmallVectorImpl<std::optional<layout::Combiner>> &results,
               std::string &why);
+/// An error where an op on local types may not run on partial operands as they
+/// lie, or its results are partial along other axes than they make them.
+llvm::LogicalResult verifyLocalPartials(mlir::Operation *op);
 } // namespace tessera::tv
 
 namespace mlir::OpTrait {
@@ -199,6 +202,9 @@ inline constexpr llvm::StringLiteral kUserViewAttr = "tv.user_view";
 /// `tv.user_move` on a reshard: the user wrote it. Passes keep it until it is
 /// planned, and strict mode lets it pass.
 inline constexpr llvm::StringLiteral kUserMoveAttr = "tv.user_move";
+/// `tv.move` on a step, from tv-plan-reshards to tv-merge-reshards: the number
+/// that the remarks of both give the move of which it is one.
+inline constexpr llvm::StringLiteral kMoveAttr = "tv.move";
 /// `tv.step = "all_gather"` on a reshard: one step of this kind does it.
 inline constexpr llvm::StringLiteral kStepAttr = "tv.step";
 /// `tv.local` on an op: it is written for each device, so that nothing may move

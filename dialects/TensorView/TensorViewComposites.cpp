@@ -35,8 +35,8 @@ LogicalResult DropoutOp::decompose(OpBuilder &builder,
                                    SmallVectorImpl<Value> &results) {
   Core core(builder, *this);
   Value random = RandomOp::create(
-      builder, getLoc(), core.like(getInput(), builder.getF32Type()), getSeed(),
-      getStream(), getStep(), core.likeIfDynamic(getInput()));
+      builder, getLoc(), core.likePart(getInput(), builder.getF32Type()),
+      getSeed(), getStream(), getStep(), core.likeIfDynamic(getInput()));
   double rate = getRate().convertToDouble();
   results.push_back(
       core.map({getInput(), random}, core.result(), [&](Body b, Args in) {

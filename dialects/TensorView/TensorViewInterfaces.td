@@ -34,6 +34,8 @@ def ShardingRuleOpInterface : OpInterface<"ShardingRuleOpInterface"> {
         return ::tessera::tv::refusePartial($_op, operands, results, why);
       }]>
   ];
+  let verify = [{ return ::tessera::tv::verifyLocalPartials($_op); }];
+  let verifyWithRegions = 1;
 }
 
 def ReinterpretOpInterface : OpInterface<"ReinterpretOpInterface"> {

@@ -15,6 +15,7 @@
 
 #include "TensorView/TensorView.h"
 #include "TensorView/TensorViewPointwise.h"
+#include "TensorView/TensorViewVerify.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -90,6 +91,79 @@ LogicalResult tv::refusePartial(Operation *op, States operands,
     if (operand && use != layout::Use::Unread)
       return refuse(op, operand, "it is not linear", why);
   return give(op, std::nullopt, results);
+}
+
+/// How one device's part lies; null for another value.
+static const layout::View *getLocalView(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  auto local = type ? dyn_cast_or_null<LocalAttr>(type.getEncoding()) : nullptr;
+  return local ? &local.getLayoutView() : nullptr;
+}
+
+/// The states of values along `axis`.
+static SmallVector<State> statesAlong(const layout::SubAxis &axis,
+                                      ValueRange values) {
+  SmallVector<State> states(values.size());
+  for (auto [state, value] : llvm::zip_equal(states, values))
+    if (const layout::View *view = getLocalView(value))
+      for (const layout::Partial &partial : view->partial)
+        if (llvm::is_contained(partial.axes, axis))
+          state = partial.combiner;
+  return states;
+}
+
+LogicalResult tv::verifyLocalPartials(Operation *op) {
+  SmallVector<layout::SubAxis> partial, split;
+  for (Value operand : op->getOperands())
+    if (const layout::View *view = getLocalView(operand))
+      for (const layout::Partial &state : view->partial)
+        llvm::append_range(partial, state.axes);
+  if (partial.empty())
+    return success();
+  for (ValueRange values :
+       {ValueRange(op->getOperands()), ValueRange(op->getResults())})
+    for (Value value : values)
+      if (const layout::View *view = getLocalView(value))
+        for (const layout::Dim &dim : view->dims)
+          llvm::append_range(split, layout::axesOf(dim.product));
+  auto ruled = cast<ShardingRuleOpInterface>(op);
+  const layout::Rule rule = ruled.getShardingRule();
+  for (const layout::SubAxis &axis : partial) {
+    // Where an axis divides a loop, the rule says what is partial.
+    if (llvm::any_of(split, [&](const layout::SubAxis &other) {
+          return layout::overlap(axis, other);
+        }))
+      continue;
+    SmallVector<State> operands = statesAlong(axis, op->getOperands()), results;
+    for (auto [state, use] : llvm::zip_equal(operands, rule.uses))
+      if (use == layout::Use::Unread)
+        state.reset();
+    std::string why;
+    if (failed(ruled.transferPartial(operands, results, why))) {
+      const size_t number =
+          llvm::find_if(operands, [](State s) { return s.has_value(); }) -
+          operands.begin();
+      const Value operand = op->getOperand(number);
+      return op->emitOpError()
+             << "operand #" << number << " lies as "
+             << layout::toString(*getLocalView(operand),
+                                 checks::meshOf(operand.getType()).getMesh())
+             << " on each device: " << why << "; a 'comm' op moves it before";
+    }
+    for (auto [number, state] : llvm::enumerate(results))
+      if (const Value result = op->getResult(number);
+          state != statesAlong(axis, result).front())
+        return op->emitOpError()
+               << "result #" << number << " must be "
+               << (state ? "partial (" + std::string(layout::toString(*state)) +
+                               ")"
+                         : "whole")
+               << " along "
+               << layout::toString(axis,
+                                   checks::meshOf(result.getType()).getMesh())
+               << ", as the operands make it";
+  }
+  return success();
 }
 
 //===----------------------------------------------------------------------===//
