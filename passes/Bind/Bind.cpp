@@ -348,10 +348,14 @@ Binder::resize(ViewAttr attr, function_ref<InFlightDiagnostic()> emitError) {
   if (*mesh != first) {
     Result<layout::View> moved =
         layout::onMesh(view, mesh->getMesh(), first.getMesh());
-    if (!moved)
+    if (!moved) {
+      layout::Mesh alike = mesh->getMesh();
+      alike.devices = first.getMesh().devices;
       return emitError() << moved.message()
-                         << "; meshes of one program list devices alike or in "
-                            "an order of axes, as devices = iota(b, a)";
+                         << "; meshes of one program list devices alike, as "
+                         << layout::toString(alike)
+                         << ", or in an order of axes, as devices = iota(b, a)";
+    }
     view = *moved;
   }
   return resized[attr] = ViewAttr::get(attr.getContext(), first, view);
@@ -380,6 +384,23 @@ FailureOr<Type> Binder::bind(Type type,
                                                     own->getLayoutMesh())));
 }
 
+/// The axes of a mesh that its joined name `name` stands for, as a=2,b=3;
+/// nothing if it is none.
+static std::string partsOf(StringRef name, const layout::Mesh &mesh) {
+  std::string parts;
+  name = name.rtrim('_');
+  for (const layout::Axis &axis : mesh.axes) {
+    StringRef rest = name;
+    if (!rest.consume_front(axis.name) ||
+        !(rest.empty() || rest.consume_front("_")))
+      continue;
+    name = rest;
+    parts += (parts.empty() ? "" : ",") + axis.name + "=" +
+             std::to_string(axis.size);
+  }
+  return name.empty() ? parts : "";
+}
+
 LogicalResult BindPass::readSizes(llvm::StringMap<int64_t> &sizes) {
   // A flag has no place in the program.
   Location nowhere = UnknownLoc::get(&getContext());
@@ -394,8 +415,10 @@ LogicalResult BindPass::readSizes(llvm::StringMap<int64_t> &sizes) {
                                 << "' has a size already; name each axis once";
   }
   llvm::SetVector<StringRef> axes;
+  llvm::SetVector<MeshAttr> meshes;
   AttrTypeWalker walker;
   walker.addWalk([&](MeshAttr mesh) {
+    meshes.insert(mesh);
     for (const layout::Axis &axis : mesh.getMesh().axes)
       axes.insert(axis.name);
   });
@@ -404,12 +427,20 @@ LogicalResult BindPass::readSizes(llvm::StringMap<int64_t> &sizes) {
     for (Type type : op->getResultTypes())
       walker.walk(type);
   });
-  for (const auto &[name, size] : sizes)
-    if (!axes.contains(name))
-      return emitError(nowhere)
-             << "--mesh " << name << "=" << size
-             << ": no view of the program has this axis; they have "
-             << (axes.empty() ? "none" : llvm::join(axes, ", "));
+  for (const auto &[name, size] : sizes) {
+    if (axes.contains(name))
+      continue;
+    InFlightDiagnostic error =
+        emitError(nowhere) << "--mesh " << name << "=" << size
+                           << ": no view of the program has this axis; they "
+                              "have "
+                           << (axes.empty() ? "none" : llvm::join(axes, ", "));
+    for (MeshAttr mesh : meshes)
+      if (std::string parts = partsOf(name, mesh.getMesh()); !parts.empty())
+        return error << ". tv-bind makes it of the axes " << parts
+                     << ": write these, with their sizes";
+    return error;
+  }
   return success();
 }
 

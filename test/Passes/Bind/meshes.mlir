@@ -1,4 +1,8 @@
 // RUN: tessera-opt --tv-bind %s | FileCheck %s
+// RUN: not tessera-opt --tv-bind=mesh=a_b=6 %s 2>&1 | FileCheck %s --check-prefix=JOINED
+
+// An axis that is made of others has no size to set.
+// JOINED: error: --mesh a_b=6: no view of the program has this axis; they have {{.*}}. tv-bind makes it of the axes a=2,b={{[34]}}: write these, with their sizes
 
 // Axes of other meshes are digits of the first one's ranks: of the same order, whole or
 // parts; of another order. What the user wrote is in them, too.
