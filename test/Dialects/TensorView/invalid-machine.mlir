@@ -24,6 +24,12 @@ module attributes {tv.machine = #tv.machine<copy = 1.0e11, copy = 1.0e11>} {
 
 // -----
 
+// expected-error @+1 {{expected a number, as 1.0e-5 or 1e-5}}
+module attributes {tv.machine = #tv.machine<latency = 1us>} {
+}
+
+// -----
+
 // expected-error @+1 {{'tv.machine' is a #tv.machine<...> on the module}}
 module attributes {tv.machine = "fast"} {
 }

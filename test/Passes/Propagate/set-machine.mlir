@@ -12,9 +12,19 @@
 // RUN: tessera-compile %t.mlir --compile-to=propagated --target=cuda:sm_89 | FileCheck %s --check-prefix=L4
 // RUN: tessera-compile %t.mlir --compile-to=propagated --target=cuda:sm_90a | FileCheck %s --check-prefix=NONE
 // RUN: tessera-compile %t.mlir --compile-to=propagated | FileCheck %s --check-prefix=NONE
+// One without figures has those of the nearest before it.
+// RUN: tessera-compile %t.mlir --compile-to=propagated --target=cuda:sm_81 | FileCheck %s --check-prefix=A100
+// RUN: tessera-compile %t.mlir --compile-to=propagated --target=cuda:sm_88 | FileCheck %s --check-prefix=L4
+// RUN: tessera-compile %t.mlir --compile-to=propagated --target=cuda:sm_103 | FileCheck %s --check-prefix=B200
+// RUN: tessera-compile %t.mlir --compile-to=propagated --target=cuda:sm_130 | FileCheck %s --check-prefix=L4
 // A100: tv.machine = #tv.machine<latency = 5.0e-06, bandwidth = 2.0e+11,
 // L4: tv.machine = #tv.machine<latency = 1.0e-05, bandwidth = 2.0e+10,
+// B200: tv.machine = #tv.machine<latency = 5.0e-06, bandwidth = 6.0e+11,
 // NONE-NOT: tv.machine
+
+// Numbers as people write them.
+// RUN: tessera-compile %s --compile-to=propagated --machine='<latency=1e-5,bandwidth=2e10,copy=250000000000,loops=4.0e+13>' | FileCheck %s --check-prefix=SHORT
+// SHORT: tv.machine = #tv.machine<latency = 1.0e-05, bandwidth = 2.0e+10, copy = 2.5e+11, loops = 4.0e+13>
 
 // RUN: not tessera-compile %s --machine='<latency=1.0e-5>' -o %t.tsr 2>&1 | FileCheck %s --check-prefix=PART
 // PART: the bandwidth of a machine is a number above 0

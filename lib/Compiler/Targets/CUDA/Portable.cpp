@@ -19,49 +19,45 @@ using namespace tessera::cuda;
 
 static constexpr int kFirst = 80;
 
-/// Of the largest GPU of an architecture; of one that is not known, what all
-/// have.
-static plan::Limits limitsOf(int architecture) {
-  switch (architecture) {
-  case 80:
-    return {108, 2048, 164 << 10};
-  case 89:
-    return {142, 1536, 100 << 10};
-  case 90:
-    return {132, 2048, 228 << 10};
-  case 100:
-    return {148, 2048, 228 << 10};
-  case 120:
-    return {188, 1536, 100 << 10};
-  default:
-    return {84, 1536, 100 << 10};
-  }
-}
-
-/// Links and arithmetic by the data sheets, in the part that an H200 reaches of
-/// its own: NVLink where the largest GPU of an architecture has it, else PCIe.
-static layout::Machine machineOf(int architecture) {
-  switch (architecture) {
-  case 80:
-    return {.bandwidth = 200e9, .copy = 800e9, .loops = 95e12};
-  case 90:
-    return {};
-  case 100:
-  case 103:
-    return {.bandwidth = 600e9, .copy = 3300e9, .loops = 700e12};
-  default:
-    return {.latency = 1e-5, .bandwidth = 20e9, .copy = 300e9, .loops = 45e12};
-  }
-}
-
 namespace {
+/// The largest GPU of an architecture. Links and arithmetic are by the data
+/// sheets, in the part that an H200 reaches of its own.
+struct Known {
+  int architecture;
+  plan::Limits limits;
+  layout::Machine machine;
+};
+
 class Portable final : public GPUTarget {
 public:
-  Portable(StringRef name, int architecture)
-      : GPUTarget(name.str(), limitsOf(architecture), machineOf(architecture)) {
-  }
+  Portable(StringRef name, const Known &known)
+      : GPUTarget(name.str(), known.limits, known.machine) {}
 };
 } // namespace
+
+static const Known &findKnown(int architecture) {
+  static const layout::Machine pcie{
+      .latency = 1e-5, .bandwidth = 20e9, .copy = 300e9, .loops = 45e12};
+  static const layout::Machine nvlink5{
+      .bandwidth = 600e9, .copy = 3300e9, .loops = 700e12};
+  static const Known known[] = {
+      {kFirst,
+       {108, 2048, 164 << 10},
+       {.bandwidth = 200e9, .copy = 800e9, .loops = 95e12}},
+      {86, {84, 1536, 100 << 10}, pcie},
+      {89, {142, 1536, 100 << 10}, pcie},
+      {90, {132, 2048, 228 << 10}, {}},
+      {100, {148, 2048, 228 << 10}, nvlink5},
+      {110, {84, 1536, 100 << 10}, pcie},
+      {120, {188, 1536, 100 << 10}, pcie},
+  };
+  // Of one that is not there, as sm_103, the nearest before it.
+  const Known *found = known;
+  for (const Known &each : known)
+    if (each.architecture <= architecture)
+      found = &each;
+  return *found;
+}
 
 std::unique_ptr<plan::Target> cuda::makePortable(StringRef name) {
   int architecture = 0;
@@ -69,5 +65,5 @@ std::unique_ptr<plan::Target> cuda::makePortable(StringRef name) {
   if (!number.consume_front("cuda:sm_") || number.starts_with("0") ||
       number.getAsInteger(10, architecture) || architecture < kFirst)
     return nullptr;
-  return std::make_unique<Portable>(name, architecture);
+  return std::make_unique<Portable>(name, findKnown(architecture));
 }
