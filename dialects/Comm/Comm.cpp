@@ -8,6 +8,7 @@
 
 #include "Comm/Comm.h"
 #include "Layout/PlanViews.h"
+#include "TensorView/Contract.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -31,6 +32,7 @@ void CommDialect::initialize() {
 #define GET_OP_LIST
 #include "Comm/CommOps.cpp.inc"
       >();
+  addInterfaces<tv::LocalDialectInterface>();
 }
 
 //===----------------------------------------------------------------------===//

@@ -9,6 +9,7 @@
 #include "Plan/Plan.h"
 #include "Plan/BlockWalks.h"
 #include "Plan/Target.h"
+#include "TensorView/Contract.h"
 #include "TensorView/ScalarRegion.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -35,6 +36,7 @@ void PlanDialect::initialize() {
 #define GET_OP_LIST
 #include "Plan/PlanOps.cpp.inc"
       >();
+  addInterfaces<tv::LocalDialectInterface>();
 }
 
 LogicalResult PlanDialect::verifyOperationAttribute(Operation *op,

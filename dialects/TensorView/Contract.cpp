@@ -79,9 +79,10 @@ LogicalResult Checker::checkOp(Operation *op) {
     touchesTensors |= isa<ShapedType>(type);
   }
   const bool isLocal = contract == Contract::Localized;
-  StringRef dialect = op->getName().getDialectNamespace();
-  bool isOurs = isa<func::ReturnOp>(op) || dialect == "tv" ||
-                (isLocal && (dialect == "comm" || dialect == "plan"));
+  Dialect *dialect = op->getDialect();
+  bool isOurs = isa<func::ReturnOp>(op) ||
+                isa_and_present<TensorViewDialect>(dialect) ||
+                (isLocal && isa_and_present<LocalDialectInterface>(dialect));
   if (touchesTensors && !isOurs)
     return error(op) << "'" << op->getName()
                      << "' may not touch the tensors of a sharded program";

@@ -25,6 +25,13 @@ namespace tessera::tv {
 /// A program of more ops is not one that somebody means to run.
 inline constexpr uint64_t kMaxOps = uint64_t(1) << 18;
 
+/// A dialect whose ops may touch one device's parts, beside tv.
+class LocalDialectInterface
+    : public mlir::DialectInterface::Base<LocalDialectInterface> {
+public:
+  LocalDialectInterface(mlir::Dialect *dialect) : Base(dialect) {}
+};
+
 /// What is true of a program after a pass, in order: each holds what the one
 /// before does, but that of `Localized`, which has local types for views.
 enum class Contract {

@@ -129,10 +129,10 @@ TensorViewDialect::verifyOperationAttribute(Operation *op,
   if (attribute.getName() == kLocalOpAttr &&
       !isa<UnitAttr>(attribute.getValue()))
     return op->emitOpError() << "'tv.local' has no value";
-  // Besides those of programs, what passes note, "tv.move" in passes/Reshard.
+  // Besides those of programs, what passes note.
   if (!llvm::is_contained({kSizesAttr, kVariantsAttr, kStepAttr, kMachineAttr,
                            kLocalOpAttr, kUserMoveAttr, kUserViewAttr,
-                           llvm::StringLiteral("tv.move")},
+                           kMoveAttr},
                           attribute.getName()))
     return op->emitOpError() << "has no meaning for " << attribute.getName()
                              << "; there are tv.sizes, tv.variants, tv.step, "

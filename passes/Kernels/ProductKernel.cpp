@@ -30,7 +30,8 @@ StringRef tessera::getSource(Operation *op) {
   auto name = dyn_cast<NameLoc>(op->getLoc());
   // What tv-simplify made keeps the name of what the program says.
   if (name && isa<tv::ContractionOpInterface>(op) &&
-      name.getName().strref().starts_with("tv."))
+      isa_and_present<tv::TensorViewDialect>(
+          OperationName(name.getName(), op->getContext()).getDialect()))
     return name.getName().strref();
   return op->getName().getStringRef();
 }

@@ -17,10 +17,6 @@
 
 namespace tessera::tv {
 
-/// Of a step, from tv-plan-reshards to tv-merge-reshards: the number that the
-/// remarks of both give the move of which it is one.
-inline constexpr llvm::StringLiteral kMoveAttr = "tv.move";
-
 #define GEN_PASS_DECL
 #include "Reshard/Passes.h.inc"
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Holds includes and link lines against the order of the parts.
+"""Holds includes and link lines against the order of the parts; and dialects and ops
+are compared by class, not by name.
 
     check.py            fail if an arrow is not in order.txt, or one there is none
     check.py --arrows   print the arrows that there are
@@ -22,6 +23,12 @@ CODE = PRODUCT + ["test/lib"]
 FOREIGN = ("mlir/", "llvm/", "lld/")
 # On the host, in tests, a header of theirs stands for this one.
 ON_HOST = ("EmulatedProduct.h",)
+# Of what has MLIR's classes: op.getName() beside text, or the text of a dialect.
+WITH_CLASSES = ["dialects", "passes", "lib/Compiler", "lib/Interpreter", "tools"]
+BY_NAME = re.compile(r'getName\(\)\.getDialectNamespace\(\)'
+                     r'|[Dd]ialect\s*[=!]=\s*"'
+                     r'|(?:[=!]=\s*|starts_with\()"(?:tv|comm|plan|schedule)\.'
+                     r'|getName\(\)\.getStringRef\(\)\s*[=!]=')
 INCLUDE = re.compile(r'^\s*#?\s*include\s+"([^"]+)"', re.M)
 
 
@@ -131,6 +138,18 @@ def find_links(order, problems):
     return arrows
 
 
+def check_names(problems):
+    for root in WITH_CLASSES:
+        for file in sorted((ROOT / root).rglob("*")):
+            if file.suffix not in (".cpp", ".h", ".td"):
+                continue
+            text = file.read_text()
+            for found in BY_NAME.finditer(text):
+                line = text.count("\n", 0, found.start()) + 1
+                problems.append(f"{file.relative_to(ROOT)}:{line} compares a name; isa<> "
+                                "asks for a class, trait or interface")
+
+
 def check_readme(order, problems):
     """README's table has a row for the folders of all parts, and for no other."""
     def outer(path):
@@ -172,6 +191,7 @@ def main():
             if (part, to) not in includes and (part, to) not in linked:
                 problems.append(f"order.txt: {part} does not use {to}")
     check_readme(order, problems)
+    check_names(problems)
     if problems:
         sys.exit("\n".join(problems))
     print(f"{len(order)} parts, {len(includes)} arrows")

@@ -11,6 +11,7 @@
 #include "Compiler/Register.h"
 #include "Compiler/VerifyInput.h"
 #include "Describe.h"
+#include "TensorView/Contract.h"
 #include "TensorView/ExtentAnalysis.h"
 
 #include "mlir/AsmParser/AsmParser.h"
@@ -63,8 +64,7 @@ bool Document::isSource() {
     walker.walk(op->getAttrDictionary());
     for (Type type : op->getResultTypes())
       walker.walk(type);
-    isSource &= !llvm::is_contained({"comm", "plan", "schedule"},
-                                    op->getName().getDialectNamespace());
+    isSource &= !isa_and_present<tv::LocalDialectInterface>(op->getDialect());
   });
   return hasViews && isSource;
 }

@@ -16,6 +16,7 @@
 #include "Compiler/Targets/CUDA/ScalarText.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
@@ -276,7 +277,7 @@ cuda::getExpression(Operation *op, Rounding rounding,
   else if (isa<arith::ExtSIOp, arith::SIToFPOp, arith::IndexCastOp>(op) &&
            fromBool)
     text = "$T(-int32($0))";
-  else if (op->getName().getStringRef() == "math.tanh" && type.isF32())
+  else if (isa<math::TanhOp>(op) && type.isF32())
     text = rounding == Rounding::Scores ? "tanhFast($0)" : "tanh32($0)";
   if (rounding == Rounding::Results && type.isF32())
     text = llvm::StringSwitch<StringRef>(op->getName().getStringRef())
