@@ -124,11 +124,12 @@ static LogicalResult verifyPair(CollectiveOpInterface op, unsigned index) {
   }
   bool reduces = op.getKind() == tv::StepKind::AllReduce ||
                  op.getKind() == tv::StepKind::ReduceScatter;
-  bool slices = op.getKind() == tv::StepKind::Slice;
-  if (!reduces && !slices && !(gone.empty() && added.empty()))
+  bool makes = op.getKind() == tv::StepKind::Slice ||
+               op.getKind() == tv::StepKind::Exchange;
+  if (!reduces && !makes && !(gone.empty() && added.empty()))
     return op->emitOpError() << "may not change the partial state of operand #"
                              << index << "; all_reduce and reduce_scatter do";
-  if (slices && !gone.empty())
+  if (makes && !gone.empty())
     return op->emitOpError()
            << "may not combine the partial states of operand #" << index
            << "; all_reduce does";
@@ -158,12 +159,16 @@ LogicalResult comm::verifyCollective(Operation *op) {
     return op->emitOpError()
            << "has " << op->getNumOperands() << " operands and "
            << op->getNumResults() << " results; each operand needs its result";
+  std::optional<std::pair<unsigned, layout::Combiner>> first;
   for (unsigned i = 0; i < op->getNumOperands(); ++i) {
     if (failed(verifyPair(cast<CollectiveOpInterface>(op), i)))
       return failure();
-    if (getCombiner(op, i) != getCombiner(op))
-      return op->emitOpError()
-             << "has operands #0 and #" << i << " of different combiners";
+    std::optional<layout::Combiner> combiner = getCombiner(op, i);
+    if (combiner && first && first->second != *combiner)
+      return op->emitOpError() << "has operands #" << first->first << " and #"
+                               << i << " of different combiners";
+    if (combiner && !first)
+      first = {i, *combiner};
   }
   return success();
 }

@@ -13,7 +13,7 @@
 
 namespace tessera::comm {
 /// Of the partial states that a move of operand `number` combines, or else
-/// makes; of all operands alike.
+/// makes. Of other operands it is the same, or none.
 std::optional<layout::Combiner> getCombiner(mlir::Operation *op,
                                             unsigned number = 0);
 

@@ -82,9 +82,8 @@ def Comm_SliceOp : Comm_Op<"slice", "Slice"> {
        : (tensor<8xf32, #tv.local<#whole, of [8]>>)
       -> tensor<4xf32, #tv.local<#split, of [8]>>
     ```
-    No bytes move. Also makes a partial value of a whole or a split one: of its
-    part of the result each device keeps what it has, and takes the combiner's
-    identity elsewhere; of devices that have the same, coordinate 0 keeps it.
+    No bytes move. May make a partial value, as `comm.exchange`, of which the
+    devices have all that is needed.
   }];
 }
 def Comm_AllGatherOp : Comm_Op<"all_gather", "AllGather"> {
@@ -150,6 +149,11 @@ def Comm_FetchOp : Op<Comm_Dialect, "fetch",
 }
 def Comm_ExchangeOp : Comm_Op<"exchange", "Exchange"> {
   let summary = "Any other change of view, by sends and receives";
+  let description = [{
+    Also makes a partial value: of its part of the result each device keeps what
+    it has, of devices that have the same the first along the new state's axes;
+    these share what all of them lack, and have the combiner's identity elsewhere.
+  }];
 }
 
 #endif // TESSERA_COMM_TD

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Compiler/EmitModule.h"
+#include "Compiler/Moves.h"
 #include "Compiler/Pipeline.h"
 #include "Compiler/PlanText.h"
 #include "Compiler/Register.h"
@@ -28,7 +29,7 @@
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Support/FileUtilities.h"
-#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -39,34 +40,18 @@ using namespace mlir;
 using namespace tessera;
 
 namespace {
-/// What is said of moves that go in one step, or of one.
-struct Move {
-  llvm::SmallVector<std::string, 1> places;
-  llvm::SmallVector<std::string, 1> plans;
-  uint64_t bytes = 0; ///< of the busiest device
-  unsigned tensors = 1; ///< none: it is said with another
-  bool isOneStep = true;
-  bool isMost = false; ///< data say how much it is
-
-  std::string print() const;
-};
-
-/// Takes them from what is said of each when it is planned, and of those that
-/// go together when they are joined.
-class MoveCollector : public remark::detail::MLIRRemarkStreamerBase {
+/// Takes what passes say of moves.
+class MoveCollector final : public remark::detail::MLIRRemarkStreamerBase {
 public:
-  explicit MoveCollector(std::vector<Move> &moves) : moves(moves) {}
-  void streamOptimizationRemark(const remark::detail::Remark &remark) override;
+  MoveCollector(Moves &moves, const std::string &told)
+      : moves(moves), told(told) {}
+  void streamOptimizationRemark(const remark::detail::Remark &remark) override {
+    moves.take(remark, told.size());
+  }
 
 private:
-  void join(std::optional<uint64_t> bytes);
-  void fetch(StringRef place, StringRef plan, StringRef most, StringRef loser);
-
-  std::vector<Move> &moves;
-  /// Where each is in `moves`, by its function and its number there.
-  std::map<std::pair<std::string, uint64_t>, size_t> planned;
-  /// Those of a step in which several go.
-  llvm::SmallVector<size_t> together;
+  Moves &moves;
+  const std::string &told;
 };
 
 class Compilation {
@@ -88,7 +73,7 @@ private:
   }
 
   const CompileOptions &options;
-  std::vector<Move> moves;
+  Moves moves;
   plan::CodeOptions codeOptions;
   const plan::Target *target = nullptr;
   CompileResult &result;
@@ -125,89 +110,6 @@ LogicalResult Compilation::dump(const Twine &name,
   return success();
 }
 
-std::string Move::print() const {
-  std::string line = llvm::join(places, ", ") + ": " +
-                     llvm::join(plans, " and ") +
-                     (isMost ? " of at most " : " of ") +
-                     std::to_string(bytes) + " bytes on a device";
-  if (tensors > 1)
-    line += ", " + std::to_string(tensors) + " tensors in one step";
-  return line;
-}
-
-void MoveCollector::streamOptimizationRemark(
-    const remark::detail::Remark &remark) {
-  llvm::StringMap<StringRef> said;
-  for (const remark::detail::Remark::Arg &arg : remark.getArgs())
-    said[arg.key] = arg.val;
-  auto numberOf = [&](StringRef key) {
-    uint64_t number;
-    return said[key].getAsInteger(10, number) ? std::nullopt
-                                              : std::optional(number);
-  };
-  std::pair move(remark.getFunction().str(), numberOf("move").value_or(0));
-  if (remark.getRemarkName() == "together") {
-    if (auto known = planned.find(move); known != planned.end())
-      together.push_back(known->second);
-  } else if (remark.getRemarkName() == "fetch") {
-    fetch(getPlace(remark.getLocation()), said["plan"], said["bytes"],
-          said["loser"]);
-  } else if (remark.getRemarkName() == "reshards") {
-    join(numberOf("moved"));
-  } else if (uint64_t bytes = numberOf("bytes").value_or(0)) {
-    planned[move] = moves.size();
-    moves.push_back({{getPlace(remark.getLocation())},
-                     {said["plan"].str()},
-                     bytes,
-                     /*tensors=*/1,
-                     numberOf("steps") == 1});
-  }
-}
-
-/// Rows that data name move instead of what was planned.
-void MoveCollector::fetch(StringRef place, StringRef plan, StringRef most,
-                          StringRef loser) {
-  uint64_t bytes = 0;
-  if (!most.consume_front("at most ") || most.getAsInteger(10, bytes))
-    return;
-  for (Move &move : moves) {
-    const std::string planned =
-        move.plans.front() + ", " + std::to_string(move.bytes) + " bytes";
-    if (move.isMost || move.tensors != 1 || move.places.front() != place ||
-        !loser.starts_with(planned))
-      continue;
-    move.plans = {plan.split(" in place").first.str()};
-    move.bytes = bytes;
-    move.isMost = true;
-    return;
-  }
-}
-
-/// What goes in one step is said where the first of it is, unless some of it is
-/// said with others already.
-void MoveCollector::join(std::optional<uint64_t> bytes) {
-  llvm::SmallVector<size_t> all = std::exchange(together, {});
-  llvm::sort(all);
-  if (all.size() < 2 ||
-      !llvm::all_of(all, [&](size_t at) { return moves[at].tensors == 1; }))
-    return;
-  Move &first = moves[all.front()];
-  first.tensors = all.size();
-  for (size_t at : llvm::drop_begin(all)) {
-    Move &other = moves[at];
-    if (!llvm::is_contained(first.places, other.places.front()))
-      first.places.push_back(other.places.front());
-    if (!llvm::is_contained(first.plans, other.plans.front()))
-      first.plans.push_back(other.plans.front());
-    first.isOneStep &= other.isOneStep;
-    first.bytes += other.bytes;
-    other.tensors = 0;
-  }
-  // Of a chain of steps only one is known to be that.
-  if (first.isOneStep && bytes)
-    first.bytes = *bytes;
-}
-
 LogicalResult Compilation::run(StringRef source) {
   DialectRegistry registry;
   registerAll(registry);
@@ -232,6 +134,7 @@ LogicalResult Compilation::run(StringRef source) {
   pipeline.strict = options.strict;
   pipeline.opByOp = options.opByOp;
   pipeline.explain = options.explain;
+  pipeline.explainMoves = false;
   pipeline.target = target->getName().str();
   pipeline.from = options.from;
   pipeline.to = options.to;
@@ -258,28 +161,21 @@ LogicalResult Compilation::run(StringRef source) {
     remarks << getPlace(diagnostic.getLocation()) << ": " << diagnostic << "\n";
     return success();
   });
-  remark::RemarkCategories planned;
-  planned.passed = "tv-plan-reshards|tv-fetch-rows|tv-merge-reshards";
   if (failed(remark::enableOptimizationRemarks(
-          context, std::make_unique<MoveCollector>(moves),
-          std::make_unique<remark::RemarkEmittingPolicyAll>(), planned)))
+          context, std::make_unique<MoveCollector>(moves, result.remarks),
+          std::make_unique<remark::RemarkEmittingPolicyAll>(),
+          Moves::getCategories())))
     return failure();
+  auto explains = llvm::scope_exit([&] {
+    if (options.explain)
+      result.remarks = moves.explain(result.remarks);
+  });
   OwningOpRef<ModuleOp> program = parseSourceFile<ModuleOp>(
       sources, ParserConfig(&context, /*verifyAfterParse=*/false));
   if (!program || failed(verifyInput(*program)) ||
       failed(runPhases(*program, pipeline)))
     return failure();
-  // What is inlined several times is one line.
-  llvm::MapVector<std::string, int, std::map<std::string, unsigned>> lines;
-  for (const Move &move : moves)
-    if (move.tensors)
-      ++lines[move.print()];
-  for (const auto &[line, count] : lines) {
-    result.moves += line;
-    if (count > 1)
-      result.moves += ", " + std::to_string(count) + " times";
-    result.moves += "\n";
-  }
+  result.moves = moves.getLines();
   return success();
 }
 

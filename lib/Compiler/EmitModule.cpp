@@ -614,8 +614,9 @@ LogicalResult Emitter::addStep(Operation *op) {
           for (unsigned i = 1; i < op->getNumOperands(); ++i)
             collective.more.emplace_back(id(op->getOperand(i)),
                                          id(op->getResult(i)));
-          if (auto combiner = comm::getCombiner(op))
-            collective.combiner = static_cast<fb::Combiner>(*combiner);
+          for (unsigned i = 0; i < op->getNumOperands(); ++i)
+            if (auto combiner = comm::getCombiner(op, i))
+              collective.combiner = static_cast<fb::Combiner>(*combiner);
         }
         if (StringAttr loser = op.getLoserAttr())
           collective.loser = loser.str();

@@ -97,7 +97,7 @@ static void buildPlanned(OpPassManager &passes,
   if (options.strict)
     function.addPass(tv::createForbidImplicitMovesPass());
   tv::PlanReshardsPassOptions plan;
-  plan.explain = options.explain;
+  plan.explain = options.explain && options.explainMoves;
   function.addPass(tv::createPlanReshardsPass(plan));
   function.addPass(tv::createVerifyPlannedPass());
   function.addPass(tv::createReorderShardedAxisPass());
@@ -131,7 +131,7 @@ static void buildKernels(OpPassManager &passes,
   set.target = options.target;
   passes.addPass(createSetTarget(set));
   passes.addPass(tv::createFetchRowsPass(
-      {(*plan::parseTarget(options.target))->choosesFetches()}));
+      {(*plan::parseTarget(options.target))->choosesFetches() ? 3u : 0u}));
   ExpandCompositesOptions expand;
   expand.attention.assign(options.attention.begin(), options.attention.end());
   passes.addNestedPass<func::FuncOp>(createExpandComposites(expand));

@@ -37,6 +37,9 @@ struct PipelineOptions : public mlir::PassPipelineOptions<PipelineOptions> {
       *this, "explain",
       llvm::cl::desc("Remarks that say where views and moves come from"),
       llvm::cl::init(false)};
+  /// Whether moves are explained where they are planned: or by who runs the
+  /// passes, which know later which of them there are.
+  bool explainMoves = true;
   Option<std::string> target{
       *this, "target",
       llvm::cl::desc("What the plan is for, as cpu or cuda:sm_90a"),

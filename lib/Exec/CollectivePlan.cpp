@@ -21,6 +21,7 @@
 
 #include "Exec/CollectivePlan.h"
 #include "Exec/Fold.h"
+#include "Layout/Exchange.h"
 #include "Layout/Transfers.h"
 #include "Support/Try.h"
 
@@ -268,28 +269,19 @@ static bool overlap(const LocalTensor &a, const LocalTensor &b) {
 
 Status Planner::planExchange(const LocalTensor &source,
                              const LocalTensor &target) {
-  // A whole value may become partial: coordinate 0 keeps it, the others take
-  // the identity. What was partial before stays so. Of a split one each keeps
-  // its part, and takes the identity elsewhere.
-  layout::View to = target.view;
-  to.partial = source.view.partial;
-  layout::Transfers moves =
-      layout::expandTransfers(source.view, to, source.globalShape, mesh, rank);
+  const std::vector<SubAxis> after = layout::merged(partialAxes(target.view));
+  for (const SubAxis &sub : partialAxes(source.view))
+    if (!layout::contains(after, sub))
+      return Error{"a partial value becomes whole without a reduction"};
+  layout::Transfers moves = layout::expandTransfers(
+      source.view, target.view, source.globalShape, mesh, rank);
   const bool shared = overlap(source, target);
   const int64_t bytes = source.elementBytes();
-  std::vector<SubAxis> before = partialAxes(source.view);
-  std::vector<SubAxis> after = partialAxes(target.view);
-  std::vector<SubAxis> split;
-  for (const layout::Dim &dim : source.view.dims)
-    append(split, layout::axesOf(dim.product));
-  const bool keepsParts =
-      std::any_of(after.begin(), after.end(), [&](const SubAxis &sub) {
-        return std::any_of(
-            split.begin(), split.end(),
-            [&](const SubAxis &other) { return layout::overlap(sub, other); });
-      });
-  if (keepsParts)
-    moves.sends.clear(), moves.receives.clear();
+  // Of a new partial state this rank has the identity where it has no addend.
+  int64_t addends = moves.keepTo.elements;
+  for (const layout::PeerBoxes &peer : moves.receives)
+    addends += peer.elements;
+  const bool fills = addends != target.elements();
 
   Phase &phase = plan.phases.emplace_back();
   for (const layout::PeerBoxes &peer : moves.sends) {
@@ -299,14 +291,14 @@ Status Planner::planExchange(const LocalTensor &source,
     send(phase, peer.peer, packing.place, peer.elements * bytes);
   }
   for (const layout::PeerBoxes &peer : moves.receives) {
-    Packing packing = pack(target, peer.boxes, false, false);
+    Packing packing = pack(target, peer.boxes, false, /*mustCopy=*/fills);
     count(packing.copies, countedUnpack);
     append(phase.after, packing.copies);
     receive(phase, peer.peer, packing.place, peer.elements * bytes);
   }
 
   const auto &from = moves.keepFrom.boxes, &keep = moves.keepTo.boxes;
-  if (shared && !keepsParts && source.offset == target.offset &&
+  if (shared && !fills && source.offset == target.offset &&
       source.strides == target.strides &&
       std::equal(from.begin(), from.end(), keep.begin(), keep.end(),
                  [](const Box &a, const Box &b) {
@@ -340,32 +332,13 @@ Status Planner::planExchange(const LocalTensor &source,
       if (!loop)
         return Error{"a copy of what stays takes more than " +
                      std::to_string(kMaxRank) + " nested loops"};
-      (keepsParts ? phase.after : phase.before)
+      (fills ? phase.after : phase.before)
           .push_back({*loop, corner(target, keep[i]), corner(source, from[i])});
     }
   }
 
-  // With the old digits at 0, and those that split, what is left of the new
-  // state's digits.
-  Coords coords = mesh.coordsOfRank(rank);
-  for (const auto *subs : {&before, &split})
-    for (const SubAxis &sub : *subs)
-      setDigit(coords, sub, 0, mesh);
-  bool zero = true;
-  for (const SubAxis &sub : after)
-    zero &= sub.digit(mesh, coords) == 0;
-  Coords probe(mesh.axes.size(), 0);
-  for (size_t a = 0; a < mesh.axes.size(); ++a)
-    probe[a] = mesh.axes[a].size - 1;
-  for (const SubAxis &sub : after)
-    setDigit(probe, sub, 0, mesh);
-  for (const SubAxis &sub : before)
-    if (sub.digit(mesh, probe) != 0)
-      return Error{"a partial value becomes whole without a reduction"};
-  if (zero && !keepsParts)
+  if (!fills)
     return Ok{};
-  if (!zero)
-    phase.before.clear(), phase.after.clear();
   Shape still(target.sizes.size(), 0);
   plan.fills = {{target.dtype,
                  CopyLoop(bytes, target.sizes, target.strides, still),

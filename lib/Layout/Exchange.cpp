@@ -429,30 +429,41 @@ Overlap::Overlap(const Group &group, const Mesh &mesh, bool keepShared) {
 Exchange::Exchange(const View &from, const View &to, const Shape &shape,
                    const Mesh &mesh, const Coords &at)
     : groups(joinGroups(from, to, shape)) {
-  std::vector<SubAxis> partial;
+  std::vector<SubAxis> partial, entering;
   for (const Partial &state : from.partial)
     partial.insert(partial.end(), state.axes.begin(), state.axes.end());
+  for (const Partial &state : to.partial)
+    entering.insert(entering.end(), state.axes.begin(), state.axes.end());
+  entering = subtract(std::move(entering), partial);
   // The digits of the class, cut so that all other digits are apart from them.
   // Where that cannot be, the class is the whole mesh and no digit is left out.
   std::vector<SubAxis> used = partial;
+  used.insert(used.end(), entering.begin(), entering.end());
   for (const Group &group : groups) {
     for (const Product *product : {&group.from, &group.to}) {
       std::vector<SubAxis> subs = axesOf(*product);
       used.insert(used.end(), subs.begin(), subs.end());
     }
   }
+  // What a team takes may be cut where nothing changes, too.
+  size_t longest = groups.size();
+  for (size_t i = 0; i < groups.size() && !entering.empty(); ++i)
+    if (!groups[i].changed() && fills(groups[i].from, groups[i].bound) &&
+        (longest == groups.size() || groups[i].bound > groups[longest].bound))
+      longest = i;
   auto compare = [&](bool all) {
     changed.clear();
     overlaps.clear();
     overlaps.reserve(groups.size());
     for (size_t i = 0; i < groups.size(); ++i) {
-      if (!groups[i].changed() && !all)
+      if (!groups[i].changed() && !all && i != longest)
         continue;
       changed.push_back(i);
       overlaps.emplace_back(groups[i], mesh, /*keepShared=*/all);
     }
   };
   compare(/*all=*/false);
+  active = entering;
   for (const Overlap &overlap : overlaps) {
     for (const Parts *parts : {&overlap.from, &overlap.to}) {
       active.insert(active.end(), parts->subs.begin(), parts->subs.end());
@@ -531,6 +542,35 @@ Exchange::Exchange(const View &from, const View &to, const Shape &shape,
   for (size_t i = 0; i < members.size(); ++i)
     holders[next[members[i].shard]++] = int32_t(i);
 
+  makeTeams(entering, mesh);
+}
+
+/// Of teams and shards, to say what each team takes in front of a shard;
+/// beyond, its first devices may take more than others.
+static constexpr int64_t kMaxLacks = 1 << 22;
+
+void Exchange::makeTeams(const std::vector<SubAxis> &entering,
+                         const Mesh &mesh) {
+  Parts along;
+  along.subs = entering;
+  std::map<Coords, int32_t> teams; // by coordinates without these digits
+  for (size_t i = 0; i < members.size(); ++i) {
+    Member &member = members[i];
+    member.team = int32_t(i);
+    if (entering.empty())
+      continue;
+    Coords base = mesh.coordsOfRank(member.rank);
+    member.place = int32_t(along.partAt(mesh, base));
+    const Coords own = along.coordsOf(mesh, member.place);
+    for (size_t axis = 0; axis < base.size(); ++axis)
+      base[axis] -= own[axis];
+    member.team =
+        teams.try_emplace(std::move(base), int32_t(teams.size())).first->second;
+    keepers.try_emplace({member.team, member.shard}, int32_t(i));
+  }
+  for (const SubAxis &sub : entering)
+    teamSize *= sub.size;
+
   std::vector<std::vector<int64_t>> needed; // by overlap and part
   for (const Overlap &overlap : overlaps) {
     std::vector<int64_t> &sums = needed.emplace_back(overlap.to.count, 0);
@@ -538,12 +578,47 @@ Exchange::Exchange(const View &from, const View &to, const Shape &shape,
       for (const Overlap::Meeting &meeting : overlap.meetingsOf(part))
         sums[meeting.to] += meeting.elements;
   }
+  std::vector<int64_t> lacking(members.size(), 0); // by team
   for (const Member &member : members) {
     int64_t count = 1;
     for (size_t i = 0; i < needed.size(); ++i)
       count *= needed[i][member.needs[i]];
-    mostReceived = std::max(mostReceived, count - common(member, member));
+    lacking[member.team] = count;
   }
+  for (size_t i = 0; i < members.size(); ++i)
+    if (isKeeper(i))
+      lacking[members[i].team] -= common(members[i], members[i]);
+  for (int64_t count : lacking)
+    mostLacking = std::max(mostLacking, count);
+  mostReceived = (mostLacking + teamSize - 1) / teamSize;
+
+  if (teamSize == 1 || int64_t(teams.size()) * numShards > kMaxLacks)
+    return;
+  std::vector<int64_t> positions(teams.size(), 0);
+  std::vector<bool> seen(teams.size(), false);
+  for (const Member &member : members) {
+    if (seen[member.team])
+      continue;
+    seen[member.team] = true;
+    for (int64_t shard = 0; shard < numShards; ++shard) {
+      if (holdersOf(shard).empty() || keeperOf(member.team, shard) >= 0)
+        continue;
+      const Member &holder = members[holdersOf(shard).front()];
+      if (!common(holder, member))
+        continue;
+      const size_t along = findCut(holder, member, teamSize);
+      taken[{member.team, int32_t(shard)}] = positions[member.team];
+      positions[member.team] +=
+          overlaps[along].at(holder.has[along], member.needs[along]);
+    }
+  }
+}
+
+int32_t Exchange::keeperOf(int32_t team, int64_t shard) const {
+  if (teamSize == 1)
+    return members[team].shard == shard ? team : -1;
+  auto keeper = keepers.find({team, int32_t(shard)});
+  return keeper == keepers.end() ? -1 : keeper->second;
 }
 
 int64_t Exchange::common(const Member &holder, const Member &member) const {
@@ -572,25 +647,73 @@ size_t Exchange::nearest(int64_t shard, const Member &member) const {
          from.begin();
 }
 
+size_t Exchange::findCut(const Member &holder, const Member &taker,
+                         int64_t parts) const {
+  size_t along = 0;
+  int64_t positions = 0;
+  for (size_t i = 0; i < overlaps.size(); ++i) {
+    const int64_t here = overlaps[i].at(holder.has[i], taker.needs[i]);
+    if (parts && here % parts == 0)
+      return i;
+    if (here > positions) {
+      along = i;
+      positions = here;
+    }
+  }
+  return along;
+}
+
+std::optional<Exchange::Share> Exchange::takenBy(size_t taker,
+                                                 int64_t shard) const {
+  const Member &member = members[taker],
+               &holder = members[holdersOf(shard).front()];
+  Share share{-1, int64_t(taker), common(holder, member)};
+  if (!share.elements || teamSize == 1)
+    return share.elements ? std::optional(share) : std::nullopt;
+  const size_t along = findCut(holder, member, teamSize);
+  const int64_t positions =
+      overlaps[along].at(holder.has[along], member.needs[along]);
+  // What the members before it take of this shard, all positions that the team
+  // takes being dealt out in turn.
+  const auto before = taken.find({member.team, int32_t(shard)});
+  const int64_t first = before == taken.end() ? 0 : before->second;
+  auto dealt = [&](int64_t all, int64_t places) {
+    return all / teamSize * places +
+           std::max<int64_t>(all % teamSize + places - teamSize, 0);
+  };
+  auto begin = [&](int64_t place) {
+    return dealt(first + positions, place) - dealt(first, place);
+  };
+  share.range = {along, begin(member.place), begin(member.place + 1)};
+  const int64_t count = share.range->end - share.range->begin;
+  share.elements = share.elements / positions * count;
+  return count ? std::optional(share) : std::nullopt;
+}
+
 void Exchange::forShares(
     int64_t shard, const std::function<void(const Share &)> &visit) const {
   const std::span<const int32_t> from = holdersOf(shard);
   if (from.empty())
     return;
 
-  std::vector<std::pair<size_t, int64_t>> waiting; // and how much they need
+  std::vector<Share> waiting; // for who gives it
   int64_t total = 0;
   for (size_t i = 0; i < members.size(); ++i) {
-    const int64_t wanted = common(members[from[0]], members[i]);
-    if (!wanted)
-      continue;
-    if (members[i].shard == shard) {
-      visit({int64_t(i), int64_t(i), wanted});
-    } else if (from.size() == 1) {
-      visit({from[0], int64_t(i), wanted});
-    } else {
-      waiting.emplace_back(i, wanted);
-      total += wanted;
+    const int32_t keeper = keeperOf(members[i].team, shard);
+    if (keeper == int32_t(i)) {
+      if (const int64_t kept = common(members[i], members[i]))
+        visit({keeper, keeper, kept});
+    } else if (keeper < 0) {
+      std::optional<Share> share = takenBy(i, shard);
+      if (!share)
+        continue;
+      if (from.size() == 1) {
+        share->giver = from[0];
+        visit(*share);
+      } else {
+        total += share->elements;
+        waiting.push_back(*share);
+      }
     }
   }
 
@@ -598,49 +721,50 @@ void Exchange::forShares(
   const int64_t count = int64_t(from.size());
   const int64_t fair = (total + count - 1) / count;
   std::vector<int64_t> load(from.size(), 0);
-  auto give = [&](size_t holder, size_t taker, int64_t elements) {
-    load[holder] += elements;
-    visit({from[holder], int64_t(taker), elements});
+  auto give = [&](size_t holder, Share share) {
+    load[holder] += share.elements;
+    share.giver = from[holder];
+    visit(share);
   };
-  std::erase_if(waiting, [&](const auto &wait) {
-    const auto [taker, wanted] = wait;
-    const size_t near = nearest(shard, members[taker]);
-    const bool isFree = load[near] + wanted <= fair;
+  std::erase_if(waiting, [&](const Share &share) {
+    const size_t near = nearest(shard, members[share.taker]);
+    const bool isFree = load[near] + share.elements <= fair;
     if (isFree)
-      give(near, taker, wanted);
+      give(near, share);
     return isFree;
   });
 
   // Who finds it busy goes to the least loaded one, the nearest of equals; and
   // to several where that would then send for longer than any device receives.
   const int64_t most = std::max(fair, mostReceived);
-  for (auto [taker, wanted] : waiting) {
-    auto leastLoaded = [&, taker = taker] {
+  for (const Share &wanted : waiting) {
+    const Member &taker = members[wanted.taker];
+    auto leastLoaded = [&] {
       size_t best = 0;
       for (size_t h = 1; h < from.size(); ++h)
         if (load[h] < load[best] ||
-            (load[h] == load[best] &&
-             distance(members[from[h]], members[taker]) <
-                 distance(members[from[best]], members[taker])))
+            (load[h] == load[best] && distance(members[from[h]], taker) <
+                                          distance(members[from[best]], taker)))
           best = h;
       return best;
     };
-    if (size_t best = leastLoaded(); load[best] + wanted <= most) {
-      give(best, taker, wanted);
+    if (size_t best = leastLoaded(); load[best] + wanted.elements <= most) {
+      give(best, wanted);
       continue;
     }
     // Cut where there are most positions.
-    size_t along = 0;
-    int64_t positions = 0;
-    for (size_t i = 0; i < overlaps.size(); ++i) {
-      int64_t here =
-          overlaps[i].at(members[from[0]].has[i], members[taker].needs[i]);
-      if (here > positions) {
-        along = i;
-        positions = here;
-      }
+    Share::Range all;
+    if (wanted.range) {
+      all = *wanted.range;
+    } else {
+      const Member &holder = members[from[0]];
+      all.along = findCut(holder, taker, 0);
+      all.begin = 0;
+      all.end =
+          overlaps[all.along].at(holder.has[all.along], taker.needs[all.along]);
     }
-    const int64_t unit = wanted / positions;
+    const int64_t positions = all.end - all.begin;
+    const int64_t unit = wanted.elements / positions;
     std::vector<int64_t> taken(from.size(), 0);
     for (int64_t left = positions; left;) {
       const size_t best = leastLoaded();
@@ -650,12 +774,13 @@ void Exchange::forShares(
       taken[best] += next;
       left -= next;
     }
-    for (int64_t h = 0, begin = 0; h < count; ++h) {
+    int64_t begin = all.begin;
+    for (int64_t h = 0; h < count; ++h) {
       if (!taken[h])
         continue;
-      Share share{from[h], int64_t(taker), taken[h] * unit};
+      Share share{from[h], wanted.taker, taken[h] * unit, wanted.range};
       if (taken[h] != positions)
-        share.range = {along, begin, begin + taken[h]};
+        share.range = {all.along, begin, begin + taken[h]};
       visit(share);
       begin += taken[h];
     }

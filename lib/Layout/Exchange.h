@@ -28,6 +28,7 @@
 #include "Layout/View.h"
 
 #include <functional>
+#include <map>
 #include <span>
 
 namespace tessera::layout {
@@ -130,13 +131,18 @@ private:
 //===----------------------------------------------------------------------===//
 
 /// The class of the device at given coordinates. Counts are of elements over
-/// the changed groups only. Partial states are equal in both views.
+/// the changed groups only. `to` has the partial states of `from`, and may have
+/// new ones: of a part of `to` the devices along their axes, a *team*, have
+/// each element once. The first of a team that has a shard keeps it, and what
+/// none has they take in even parts.
 class Exchange {
 public:
   struct Member {
     int32_t rank;
     int32_t shard = 0; ///< `has` as one number
     int32_t copy = 0;  ///< of its shard: the digits that `has` has not
+    int32_t team = 0;  ///< without new states each device is one
+    int32_t place = 0; ///< in its team
     // By changed group; many devices have no memory of their own each.
     const int32_t *has;    ///< part of the source
     const int32_t *needs;  ///< part of the destination
@@ -176,18 +182,38 @@ public:
 
   /// Elements that `member` needs of what `holder` has.
   int64_t common(const Member &holder, const Member &member) const;
-  /// Visits who gives what of `shard`: who has it keeps it, others take it from
-  /// its holders, each pair once. No holder gives more than its fair share or
-  /// than some device of the class receives, whichever is more, but for less
-  /// than one position of a range.
+  /// Whether it keeps what it has of its part of `to`.
+  bool isKeeper(size_t member) const {
+    return keeperOf(members[member].team, members[member].shard) ==
+           int32_t(member);
+  }
+  /// What of its part of `to` none of a team has, where that is most, and how
+  /// many devices a team has.
+  int64_t mostLacking = 0, teamSize = 1;
+  /// Visits who gives what of `shard`: who has it keeps it (of a team one),
+  /// others take it from its holders, each pair once. No holder gives more than
+  /// its fair share or than some device of the class receives, whichever is
+  /// more, but for less than one position of a range.
   void forShares(int64_t shard,
                  const std::function<void(const Share &)> &visit) const;
 
 private:
   int64_t distance(const Member &a, const Member &b) const;
+  void makeTeams(const std::vector<SubAxis> &entering, const Mesh &mesh);
+  /// The member of the team that keeps the shard; -1 where none has it.
+  int32_t keeperOf(int32_t team, int64_t shard) const;
+  /// What `taker` takes of a shard that none of its team has; nothing of so few
+  /// elements that others take them.
+  std::optional<Share> takenBy(size_t taker, int64_t shard) const;
+  /// The changed group in which a piece is cut into `parts`.
+  size_t findCut(const Member &holder, const Member &taker,
+                 int64_t parts) const;
 
   std::vector<int32_t> numbers; ///< of all members
   std::vector<int32_t> holders, firstHolders;
+  // By team and shard.
+  std::map<std::pair<int32_t, int32_t>, int32_t> keepers;
+  std::map<std::pair<int32_t, int32_t>, int64_t> taken; ///< of those before it
   /// The holder of `shard` that differs from `member` in the fewest digits.
   size_t nearest(int64_t shard, const Member &member) const;
   /// Whether the class' digits are apart from all others. Then a shard's

@@ -228,11 +228,7 @@ View PlanViews::sliced(const View &from, const View &to,
 }
 
 View PlanViews::beforeGather(const View &from, const View &to) const {
-  return keeping(from, to, subtract(splitAxes(from), axesOf(to)));
-}
-
-View PlanViews::keeping(const View &from, const View &to,
-                        const std::vector<SubAxis> &axes) const {
+  const std::vector<SubAxis> axes = subtract(splitAxes(from), axesOf(to));
   return mixed(
       from, to, /*intoFrom=*/false,
       [&](const AlignedDigit &digit) {
@@ -303,35 +299,6 @@ PlanViews::scattered(const View &view, const std::vector<SubAxis> &axes) const {
   if (bestSize == 1)
     return std::nullopt;
   return scatteredAt(view, axes, bestDim, bestPlace);
-}
-
-static constexpr int64_t kMaxDealt = 64;
-
-std::vector<View>
-PlanViews::scatteredAnywhere(const View &view,
-                             const std::vector<SubAxis> &axes) const {
-  std::vector<View> result;
-  int64_t parts = sizeOf(axes);
-  for (size_t dim = 0; dim < view.dims.size(); ++dim) {
-    for (size_t i = 0; i < view.dims[dim].product.size(); ++i) {
-      if (auto blocks = scatteredAt(view, axes, dim, i))
-        result.push_back(std::move(*blocks));
-      const Factor &digit = view.dims[dim].product[i];
-      // What is cut off at the end of an outermost digit is in no other's way.
-      // (Long ones would be dealt in pieces too small, and too many to look
-      // at.)
-      if (digit.kind != Factor::Kind::Stored || digit.size == 1 ||
-          digit.size > kMaxDealt || (i && digit.size % parts))
-        continue;
-      View dealt = view;
-      Product &product = dealt.dims[dim].product;
-      product[i] = Factor::stored(ceilDiv(digit.size, parts));
-      for (size_t n = 0; n < axes.size(); ++n)
-        product.insert(product.begin() + i + 1 + n, Factor::device(axes[n]));
-      result.push_back(canonical(std::move(dealt)));
-    }
-  }
-  return result;
 }
 
 std::optional<View>

@@ -77,18 +77,11 @@ public:
   /// `to` as it is before an all-gather over axes that split `from` and are not
   /// in `to`.
   View beforeGather(const View &from, const View &to) const;
-  /// `to` with those digits of `axes` left on devices that are so in `from` and
-  /// stored in `to`.
-  View keeping(const View &from, const View &to,
-               const std::vector<SubAxis> &axes) const;
   /// `view` split further over `axes`, which it does not use, at the stored
   /// digit that they split best, the outermost of equals; nothing when no digit
   /// is left.
   std::optional<View> scattered(const View &view,
                                 const std::vector<SubAxis> &axes) const;
-  /// The same at every stored digit, in blocks and dealt out.
-  std::vector<View> scatteredAnywhere(const View &view,
-                                      const std::vector<SubAxis> &axes) const;
   /// The same at a digit that stays in memory from `view` to `to`, where it is
   /// in no other step's way; nothing when `axes` divide none evenly.
   std::optional<View> scatteredInBoth(const View &view, const View &to,

@@ -11,8 +11,8 @@
 //
 // Without partial states the direct exchange receives the lower bound in one
 // phase, so only a sender that serves many can make another candidate cheaper:
-// scatter first, then all-gather. Of a new state it is enough that the devices
-// along its axes have everything together, whoever has what.
+// scatter first, then all-gather. So does an exchange that makes a new state:
+// the devices along its axes share what they lack together.
 //
 //===----------------------------------------------------------------------===//
 
@@ -75,8 +75,7 @@ private:
   void propose(Chain chain);
   void proposeMoves(const Chain &chain);
   void proposeReductions();
-  View joined(const View &view) const;
-  bool canJoin(const View &view) const;
+  bool alwaysJoins(const View &view) const;
   void proposeParts(const Chain &chain);
   void proposePartsFirst();
   Status keepStep();
@@ -127,16 +126,10 @@ int64_t Planner::boundWithPartial(const View &to,
                   ceilDiv(receptions * move.elementBytes, devices));
 }
 
-/// Of a new state some device along its axes must receive what they lack; what
-/// that is is not known where these axes are cut as none that split the source.
+/// Of a new state some device along its axes must receive what they lack.
 int64_t Planner::boundOnMoves() const {
-  std::vector<SubAxis> axes = splitAxes(from);
-  axes.insert(axes.end(), entering.begin(), entering.end());
-  View whole = joined(from);
-  if (!refineAxes(axes) || samePlaces(whole, to) || !verify(whole, shape, mesh))
-    return 0;
-  return ceilDiv(trafficOf(whole, to).received, sizeOf(entering)) *
-         move.elementBytes;
+  return ceilDiv(lackOf(from, move.to, views) * move.elementBytes,
+                 sizeOf(entering));
 }
 
 //===----------------------------------------------------------------------===//
@@ -171,11 +164,18 @@ void Planner::add(Chain &chain, Step step, int64_t bytesSent,
                                                 : "split to partial";
   } else {
     text += toString(step.kind);
+    if (step.kind == Step::Kind::Exchange &&
+        step.to.partial != chain.at.partial)
+      text += " to partial";
   }
   step.axes = merged(std::move(step.axes));
-  if (step.kind != Step::Kind::Exchange && !step.axes.empty()) {
+  const std::vector<SubAxis> axes =
+      step.kind == Step::Kind::Exchange
+          ? subtract(partialAxes(step.to), partialAxes(chain.at))
+          : step.axes;
+  if (!axes.empty()) {
     text += " over [";
-    for (const SubAxis &sub : step.axes) {
+    for (const SubAxis &sub : merged(axes)) {
       if (text.back() != '[')
         text += ", ";
       text += toString(sub, mesh);
@@ -275,7 +275,7 @@ void Planner::addReduction(Chain &chain, const View &to,
 /// or passes through a view that is none: digits of one axis may cut it in ways
 /// that do not fit together.
 void Planner::propose(Chain chain) {
-  if (!entering.empty())
+  if (!entering.empty() && chain.at.partial != move.to.partial)
     add(chain, {Step::Kind::Slice, entering, Combiner::Sum, move.to}, 0, 0,
         false, false);
   Candidate &candidate = chain.candidate;
@@ -388,60 +388,49 @@ void Planner::proposeReductions() {
   }
 }
 
-/// What all devices along the axes of new states hold together of `view`.
-View Planner::joined(const View &view) const {
-  return views.canonical(
-      views.gathered(view, intersect(entering, splitAxes(view))));
-}
-
-/// Whether what the axes of a new state split needs no other device: each keeps
-/// what it has of its part of `to`, and has the identity where others along
-/// these axes have theirs.
-bool Planner::canJoin(const View &view) const {
-  std::vector<SubAxis> parts = intersect(entering, splitAxes(view));
-  const auto states = std::count_if(
-      move.to.partial.begin(), move.to.partial.end(),
-      [&](const Partial &state) { return overlap(state.axes, parts); });
-  if (states != 1)
-    return false;
-  View whole = joined(view);
-  return samePlaces(whole, to) ||
-         (verify(whole, shape, mesh) && !trafficOf(whole, to).received &&
-          views.alwaysSlices(whole, to));
-}
-
-/// New states of what the chain has: as it is; with what lacks brought to some
-/// device along their axes, or in parts to all of them; or with all but their
-/// axes gathered.
+/// A new state of what the chain has: of its part of `to` each device along the
+/// state's axes keeps what none before it has, they share what all of them
+/// lack, and elsewhere they have the identity.
 void Planner::proposeParts(const Chain &chain) {
-  if (entering.empty())
+  // Of several, each has an identity of its own.
+  const auto states =
+      std::ranges::count_if(move.to.partial, [&](const Partial &state) {
+        return overlap(state.axes, entering);
+      });
+  if (states != 1)
     return;
-  const View &at = chain.at;
-  if (canJoin(at)) {
-    propose(chain);
-    return;
-  }
-  auto proposeBehind = [&](const View &middle) {
-    if (samePlaces(middle, at) || !verify(middle, shape, mesh) ||
-        !canJoin(middle))
-      return;
-    for (const View &first : {middle, views.sliced(at, middle, entering)}) {
-      Chain parts = chain;
-      addMove(parts, first);
-      addMove(parts, middle);
-      propose(std::move(parts));
+  auto proposeFrom = [&](Chain parts) {
+    const Traffic traffic = trafficOf(parts.at, move.to);
+    Step step{Step::Kind::Slice, entering, Combiner::Sum, move.to};
+    if (traffic.received || !alwaysJoins(parts.at)) {
+      step.kind = Step::Kind::Exchange;
+      step.axes = traffic.axes;
     }
+    add(parts, std::move(step), traffic.sent * move.elementBytes,
+        traffic.received * move.elementBytes, traffic.packFrom, traffic.packTo);
+    propose(std::move(parts));
+    return traffic;
   };
-  View kept = views.keeping(at, to, entering);
-  std::vector<SubAxis> rest = subtract(entering, axesOf(kept));
-  proposeBehind(kept);
-  if (!rest.empty()) {
-    if (auto spread = views.scatteredInBoth(kept, at, rest))
-      proposeBehind(*spread);
-    for (const View &spread : views.scatteredAnywhere(kept, rest))
-      proposeBehind(spread);
+  const Traffic direct = proposeFrom(chain);
+  // One sender that serves many scatters first.
+  if (direct.sent <= direct.received)
+    return;
+  auto spread = views.scattered(to, unusedAxes(mesh, axesOf(to)));
+  if (spread && !samePlaces(*spread, chain.at)) {
+    Chain scattered = chain;
+    addMove(scattered, *spread);
+    proposeFrom(std::move(scattered));
   }
-  proposeBehind(views.gathered(at, subtract(splitAxes(at), entering)));
+}
+
+/// Whether the devices along the axes of new states hold all of their part of
+/// `to` whatever the dynamic extents are; they are known to at the maximum.
+bool Planner::alwaysJoins(const View &view) const {
+  if (views.symbolic == shape)
+    return true;
+  View whole = views.canonical(
+      views.gathered(view, intersect(entering, splitAxes(view))));
+  return verify(whole, shape, mesh) && views.alwaysSlices(whole, to);
 }
 
 /// New states of one combiner with those that are combined, made before.
@@ -524,6 +513,14 @@ Status Planner::proposeAll() {
   return keepStep();
 }
 
+/// The text of a candidate with the views between its steps.
+static std::string spell(const Candidate &candidate, const Mesh &mesh) {
+  std::string text = candidate.text;
+  for (size_t i = 0; i + 1 < candidate.steps.size(); ++i)
+    text += (i ? " and " : " by ") + toString(candidate.steps[i].to, mesh);
+  return text;
+}
+
 Result<Plan> Planner::plan() {
   TSR_TRY(proposeAll());
   int64_t memory = localBytes(from) + localBytes(to);
@@ -562,6 +559,9 @@ Result<Plan> Planner::plan() {
   plan.chosen = std::move(candidates[0]);
   if (candidates.size() > 1)
     plan.loser = std::move(candidates[1]);
+  if (plan.loser && plan.loser->text == plan.chosen.text)
+    for (Candidate *candidate : {&plan.chosen, &*plan.loser})
+      candidate->text = spell(*candidate, mesh);
   return plan;
 }
 
@@ -645,8 +645,9 @@ Result<std::optional<Candidate>> findDescribed(std::string_view description,
   TSR_TRY(planner->proposeAll());
   // Behind the text are two figures.
   const auto figures = description.rfind(',', description.rfind(',') - 1);
+  const std::string_view text = description.substr(0, figures);
   for (Candidate &candidate : planner->proposed())
-    if (candidate.text == description.substr(0, figures))
+    if (candidate.text == text || spell(candidate, mesh) == text)
       return std::optional(std::move(candidate));
   return std::optional<Candidate>();
 }

@@ -11,7 +11,7 @@
 //
 //     local slice | direct exchange
 //     | [slice] x [reduce-scatter or all-reduce] x [exchange] x [all-gather]
-//       x [split to partial]
+//       x [to partial]
 //
 // each a chain of steps, every step ending in a view of its own.
 // An exchange is classified where it is a permute, broadcast, all-gather or

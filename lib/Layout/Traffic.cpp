@@ -62,8 +62,8 @@ static std::vector<bool> countPairs(const Exchange &exchange, int64_t scale,
     });
   traffic.sent = most(sent);
   traffic.received = most(received);
-  traffic.permutation =
-      traffic.received && most(takers) == 1 && most(givers) == 1;
+  traffic.permutation = traffic.received && exchange.teamSize == 1 &&
+                        most(takers) == 1 && most(givers) == 1;
   return shared;
 }
 
@@ -94,25 +94,52 @@ static void countShares(const Exchange &exchange, int64_t scale,
   }
   const int64_t copies =
       std::max<int64_t>(int64_t(exchange.members.size()) / classes, 1);
+  // Of a shard, by who need not be given it.
+  std::vector<int64_t> kept(exchange.numShards, 0);
+  for (size_t i = 0; i < exchange.members.size(); ++i)
+    if (exchange.isKeeper(i))
+      kept[exchange.members[i].shard] +=
+          exchange.common(exchange.members[i], exchange.members[i]);
 
-  bool isPermutation = true;
+  bool isPermutation = exchange.teamSize == 1;
   for (const Exchange::Member &member : exchange.members) {
-    int64_t given = copies, takers = copies, needed = 1, givers = 1;
+    int64_t given = copies, takers = copies, givers = 1;
     for (size_t i = 0; i < gives.size(); ++i) {
       given *= gives[i].elements[member.has[i]];
       takers *= gives[i].parts[member.has[i]];
-      needed *= needs[i].elements[member.needs[i]];
       givers *= needs[i].parts[member.needs[i]];
     }
-    const int64_t own = exchange.common(member, member);
     const int64_t sharing = int64_t(exchange.holdersOf(member.shard).size());
-    const int64_t shared = std::max<int64_t>(given - sharing * own, 0);
+    const int64_t shared =
+        std::max<int64_t>(given / exchange.teamSize - kept[member.shard], 0);
     traffic.sent =
         std::max(traffic.sent, scale * ((shared + sharing - 1) / sharing));
-    traffic.received = std::max(traffic.received, scale * (needed - own));
     isPermutation &= sharing == 1 && takers <= 1 && givers <= 1;
   }
+  traffic.received = scale * ((exchange.mostLacking + exchange.teamSize - 1) /
+                              exchange.teamSize);
   traffic.permutation = traffic.received && isPermutation;
+}
+
+/// Unchanged dims only multiply; no class has more of them than this.
+static int64_t scaleOf(const Exchange &exchange, const View &from,
+                       const PlanViews &views) {
+  int64_t scale = 1;
+  const Shape local = maxLocalShape(from, views.shape, views.mesh);
+  for (size_t i = 0; i < exchange.groups.size(); ++i)
+    if (std::find(exchange.changed.begin(), exchange.changed.end(), i) ==
+        exchange.changed.end())
+      for (size_t dim = exchange.groups[i].fromBegin;
+           dim < exchange.groups[i].fromEnd; ++dim)
+        scale *= local[dim];
+  return scale;
+}
+
+int64_t layout::lackOf(const View &from, const View &to,
+                       const PlanViews &views) {
+  Exchange exchange(views.atMaximum(from), views.atMaximum(to), views.shape,
+                    views.mesh, Coords(views.mesh.axes.size(), 0));
+  return exchange.mostLacking * scaleOf(exchange, from, views);
 }
 
 Traffic layout::computeTraffic(const View &symbolicFrom, const View &symbolicTo,
@@ -135,18 +162,9 @@ Traffic layout::computeTraffic(const View &symbolicFrom, const View &symbolicTo,
     }
   }
 
-  // Unchanged dims only multiply; no class has more of them than this.
-  int64_t scale = 1;
-  Shape local = maxLocalShape(from, shape, mesh);
-  for (size_t i = 0; i < exchange.groups.size(); ++i)
-    if (std::find(exchange.changed.begin(), exchange.changed.end(), i) ==
-        exchange.changed.end())
-      for (size_t dim = exchange.groups[i].fromBegin;
-           dim < exchange.groups[i].fromEnd; ++dim)
-        scale *= local[dim];
-
+  const int64_t scale = scaleOf(exchange, from, views);
   // Where each shard has one holder, nobody chooses who gives it.
-  bool chosen = false;
+  bool chosen = exchange.teamSize > 1;
   for (int64_t shard = 0; shard < exchange.numShards; ++shard)
     chosen |= exchange.holdersOf(shard).size() > 1;
   std::vector<bool> shared(exchange.changed.size(), false);

@@ -18,9 +18,14 @@
 
 namespace tessera::layout {
 
-/// Of an exchange between views with the same partial states.
+/// Of an exchange from `from` to `to`, which has its partial states and may
+/// have new ones.
 Traffic computeTraffic(const View &from, const View &to,
                        const PlanViews &views);
+
+/// The elements of a part of `to` that none of the devices has that have it
+/// together, where they are most.
+int64_t lackOf(const View &from, const View &to, const PlanViews &views);
 
 } // namespace tessera::layout
 

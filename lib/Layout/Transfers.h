@@ -27,10 +27,8 @@ View instantiate(const View &view, const Shape &shape);
 
 struct Step {
   enum class Kind {
-    /// Every device keeps a part of what it has; or a value becomes partial
-    /// over `axes`: of its part of the result each device keeps what it has and
-    /// takes the combiner's identity elsewhere; of devices that have the same,
-    /// the one at coordinate 0 keeps it. No bytes move.
+    /// Every device keeps a part of what it has. No bytes move. A value may
+    /// become partial over `axes`, as in an exchange.
     Slice,
     AllGather,     ///< devices along `axes` join their shards
     AllReduce,     ///< partial along `axes` becomes whole
@@ -39,9 +37,13 @@ struct Step {
                    ///< together; the same axes split other digits after it
     Permute,       ///< every device's buffer goes to one device as it is
     Broadcast,     ///< coordinate 0 of `axes` holds all; it goes to the others
-    Exchange,      ///< any other change without a reduction: grouped sends and
-                   ///< receives of index-set intersections
-    Fetch,         ///< rows that indices name: no step from view to view
+    /// Any other change without a reduction: grouped sends and receives of
+    /// index-set intersections. A value may become partial over axes: of its
+    /// part of the result each device keeps what it has, of devices that have
+    /// the same the first along these axes; what all of them lack they share;
+    /// elsewhere they have the combiner's identity.
+    Exchange,
+    Fetch, ///< rows that indices name: no step from view to view
   };
   Kind kind;
   /// Data moves between devices that differ along these only; for a slice, the
@@ -91,12 +93,13 @@ struct Transfers {
 /// the nearest coordinates serve first; that choice is the same on all ranks.
 /// Several holders serve one rank where one would otherwise send for longer
 /// than any rank receives.
-/// Any legal views of the static `shape` will do; their partial states must be
-/// equal, and an addend comes from a device with the same partial digits. Boxes
-/// are given in each side's own local dims. They have equal sizes where both
-/// views have the same spans; between flat and other dims they are boxes on
-/// both sides that agree in their row-major order, and where a dimension of one
-/// ends the other is cut into equal parts.
+/// Any legal views of the static `shape` will do; `to` has the partial states
+/// of `from`, and an addend comes from a device with the same digits of these.
+/// It may have new ones: what is in no box of this rank is their identity.
+/// Boxes are given in each side's own local dims. They have equal sizes where
+/// both views have the same spans; between flat and other dims they are boxes
+/// on both sides that agree in their row-major order, and where a dimension of
+/// one ends the other is cut into equal parts.
 Transfers expandTransfers(const View &from, const View &to, const Shape &shape,
                           const Mesh &mesh, int64_t rank);
 

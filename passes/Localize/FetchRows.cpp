@@ -39,6 +39,10 @@ namespace tessera::tv {
 #include "Localize/Passes.h.inc"
 } // namespace tessera::tv
 
+/// Latencies of a fetch: on CPUs ranks swap how many rows each wants, which,
+/// and the rows; GPUs read them between two meetings.
+static constexpr unsigned kSwaps = 3, kMeetings = 2;
+
 static LocalAttr localOf(Value value) {
   return cast<LocalAttr>(cast<RankedTensorType>(value.getType()).getEncoding());
 }
@@ -114,8 +118,8 @@ struct Reader {
 
 class Fetcher {
 public:
-  Fetcher(func::FuncOp function, bool chooses, uint64_t &nextId)
-      : function(function), chooses(chooses), nextId(nextId) {
+  Fetcher(func::FuncOp function, unsigned phases, uint64_t &nextId)
+      : function(function), phases(phases), nextId(nextId) {
     if (auto sizes = function->getAttrOfType<DictionaryAttr>(kSizesAttr))
       for (NamedAttribute size : sizes)
         maximums[size.getName().str()] = DeclaredSize(size.getValue()).maximum;
@@ -125,7 +129,8 @@ public:
 private:
   bool replace(const Reader &reader);
   std::optional<Move> findMove(const Reader &reader);
-  bool isCheaper(const Move &move, Operation *op, Value result);
+  void setPrices(const Move &move, Operation *op, Value result);
+  void report(remark::detail::InFlightRemark &&remark, Move move);
   std::optional<layout::Shape> getMaxShape(Value value);
   Value place(OpBuilder &builder, Value index, ArrayRef<Dim> dims);
   Value fetch(OpBuilder &builder, const Move &move, ValueRange at, Value last);
@@ -136,11 +141,12 @@ private:
   Value build(OpBuilder &builder, const Move &move, CombineOp op, Value last);
 
   func::FuncOp function;
-  const bool chooses; ///< what takes less time
+  const unsigned phases; ///< of a fetch; of 0 nothing is chosen
   uint64_t &nextId;
   std::map<std::string, int64_t> maximums;
-  std::string loser;
-  int64_t mostBytes = 0; ///< that a device may fetch
+  /// Of the move that a fetch is to replace; nothing if sizes are not known.
+  std::optional<layout::Candidate> now;
+  layout::Price price; ///< of the fetch, of the most that a device may want
 };
 
 struct FetchRows : tv::impl::FetchRowsPassBase<FetchRows> {
@@ -152,7 +158,7 @@ struct FetchRows : tv::impl::FetchRowsPassBase<FetchRows> {
       nextId = std::max(nextId, op.getId() + 1);
     });
     for (auto function : getOperation().getOps<func::FuncOp>())
-      if (failed(Fetcher(function, chooses, nextId).run()))
+      if (failed(Fetcher(function, phases, nextId).run()))
         return signalPassFailure();
   }
 };
@@ -228,16 +234,16 @@ std::optional<layout::Shape> Fetcher::getMaxShape(Value value) {
   return shape;
 }
 
-/// Whether fetching the rows of `result` takes less time than the move. Sets
-/// `loser` and `mostBytes`.
-bool Fetcher::isCheaper(const Move &move, Operation *op, Value result) {
+/// Sets `now` and `price`, of the rows of `result`.
+void Fetcher::setPrices(const Move &move, Operation *op, Value result) {
   std::optional<layout::Shape> moved = getMaxShape(move.from());
   std::optional<layout::Shape> made = getMaxShape(result);
   std::optional<layout::Shape> table = getMaxShape(move.table);
   std::optional<layout::Shape> at = getMaxShape(op->getOperand(1));
-  loser.clear();
+  now.reset();
+  price = {};
   if (!moved || !made || !table || !at)
-    return false;
+    return;
   const layout::Mesh &mesh = move.axes.getMesh().getMesh();
   const layout::Machine machine = getMachine(op);
   const int64_t bytes = ExtentAnalysis::getElementBytes(move.table);
@@ -250,9 +256,9 @@ bool Fetcher::isCheaper(const Move &move, Operation *op, Value result) {
   auto plan = plans.get(*moved, bytes, places(move.from()), places(move.to()),
                         kindOf(move.op));
   if (!plan)
-    return false;
-  loser = layout::describe((*plan)->chosen);
-  // Of the rows, which lie evenly, and their numbers.
+    return;
+  now = (*plan)->chosen;
+  // Of the rows, which lie evenly, and where they are sent their numbers.
   int64_t members = 1;
   for (const layout::SubAxis &sub : move.axes.getAxes())
     members *= sub.size;
@@ -264,12 +270,12 @@ bool Fetcher::isCheaper(const Move &move, Operation *op, Value result) {
       computeProduct(ArrayRef(held).drop_front(indices)) * bytes;
   // A combine has a row for each choice.
   const int64_t choices = indices == 2 ? at->back() : 1;
-  mostBytes = computeProduct(own) * choices * bytes;
-  const int64_t numbers = row ? mostBytes / row * sizeof(int64_t) : 0;
-  const double seconds = 3 * machine.latency + double(mostBytes + numbers) *
-                                                   (members - 1) / members /
-                                                   machine.bandwidth;
-  return layout::isLess(seconds, (*plan)->chosen.cost.seconds);
+  price.bytes = computeProduct(own) * choices * bytes;
+  const int64_t numbers =
+      row && phases != kMeetings ? price.bytes / row * sizeof(int64_t) : 0;
+  price.seconds = (phases ? phases : kSwaps) * machine.latency +
+                  double(price.bytes + numbers) * (members - 1) / members /
+                      machine.bandwidth;
 }
 
 /// `index` where its dimensions lie as `dims`, of what this device has of it;
@@ -318,7 +324,7 @@ Value Fetcher::fetch(OpBuilder &builder, const Move &move, ValueRange at,
                                   std::move(extents), std::move(dims), last);
   return comm::FetchOp::create(
       builder, last.getLoc(), type, move.table, at, move.axes, nextId++,
-      loser.empty() ? StringAttr() : builder.getStringAttr(loser));
+      now ? builder.getStringAttr(layout::describe(*now)) : StringAttr());
 }
 
 Value Fetcher::build(OpBuilder &builder, const Move &move, GatherOp op,
@@ -427,12 +433,19 @@ Value Fetcher::build(OpBuilder &builder, const Move &move, CombineOp op,
 
 /// Moves only what somebody reads.
 static void dropUnused(comm::CollectiveOpInterface op) {
+  if (!op.getRowIndices().empty())
+    return;
+  for (OpResult result : llvm::reverse(op->getResults()))
+    if (result.use_empty())
+      remark::passed(op.getLoc(), remark::RemarkOpts::name("dropped").category(
+                                      "tv-fetch-rows"))
+          << remark::metric("id", op.getId())
+          << remark::metric("tensor", result.getResultNumber());
   if (op->use_empty()) {
     op->erase();
     return;
   }
-  if (!op.getRowIndices().empty() ||
-      llvm::none_of(op->getResults(),
+  if (llvm::none_of(op->getResults(),
                     [](Value result) { return result.use_empty(); }))
     return;
   OperationState state(op.getLoc(), op->getName());
@@ -471,6 +484,23 @@ static bool isMoved(const Reader &reader) {
          llvm::any_of(reader.op->getResult(0).getUsers(), moves);
 }
 
+/// Says what a fetch in place of the move takes.
+void Fetcher::report(remark::detail::InFlightRemark &&remark, Move move) {
+  std::string axes;
+  for (const layout::SubAxis &sub : move.axes.getAxes())
+    axes += (axes.empty() ? "" : ", ") +
+            layout::toString(sub, move.axes.getMesh().getMesh());
+  remark << remark::metric("plan", "fetch over [" + axes + "]")
+         << remark::metric("most", price.bytes)
+         << remark::metric("us", price.seconds * 1e6)
+         << remark::metric("id", move.op.getId())
+         << remark::metric("tensor", move.number)
+         << remark::metric("of",
+                           now ? now->text : layout::toString(kindOf(move.op)))
+         << remark::metric("bytes", now ? layout::Price(now->cost).bytes : 0)
+         << remark::metric("otherwise", now ? now->cost.seconds * 1e6 : 0);
+}
+
 /// False if nothing changed.
 bool Fetcher::replace(const Reader &reader) {
   Operation *op = reader.op;
@@ -481,8 +511,16 @@ bool Fetcher::replace(const Reader &reader) {
   Value last = isAfter ? move->to() : op->getResult(0);
   if (!isPlain(last))
     return false;
-  if (!isCheaper(*move, op, last) && !op->hasAttr(kStepAttr))
+  setPrices(*move, op, last);
+  const auto opts = remark::RemarkOpts::name("fetch")
+                        .category("tv-fetch-rows")
+                        .function(function.getName());
+  if (!op->hasAttr(kStepAttr) &&
+      !(now && layout::isLess(price.seconds, now->cost.seconds))) {
+    if (now)
+      report(remark::missed(op->getLoc(), opts), *move);
     return false;
+  }
   Recorder recorder;
   OpBuilder builder(op->getContext(), &recorder);
   builder.setInsertionPoint(op);
@@ -494,17 +532,7 @@ bool Fetcher::replace(const Reader &reader) {
       made->erase();
     return false;
   }
-  std::string axes;
-  for (const layout::SubAxis &sub : move->axes.getAxes())
-    axes += (axes.empty() ? "" : ", ") +
-            layout::toString(sub, move->axes.getMesh().getMesh());
-  remark::passed(op->getLoc(), remark::RemarkOpts::name("fetch")
-                                   .category("tv-fetch-rows")
-                                   .function(function.getName()))
-      << remark::metric("plan", "fetch over [" + axes + "] in place of the " +
-                                    layout::toString(kindOf(move->op)) + ",")
-      << remark::metric("bytes", "at most " + std::to_string(mostBytes))
-      << remark::metric("loser", loser);
+  report(remark::passed(op->getLoc(), opts), *move);
   last.replaceAllUsesWith(rows);
   if (isAfter)
     dropUnused(move->op);
@@ -524,7 +552,7 @@ LogicalResult Fetcher::run() {
     const Reader reader = *getReader(op);
     // On a mesh on which nothing has to move nothing is to be fetched.
     const bool isTold = reader.op->hasAttr(kStepAttr) && isMoved(reader);
-    const bool isReplaced = (isTold || chooses) && replace(reader);
+    const bool isReplaced = (isTold || phases) && replace(reader);
     any |= isReplaced;
     if (isTold && !isReplaced)
       return reader.op->emitOpError()

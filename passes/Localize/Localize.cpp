@@ -18,6 +18,8 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/Remarks.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -45,7 +47,8 @@ static llvm::SmallVector<Value> tensorsOf(func::FuncOp function) {
 }
 
 /// The comm op that does the step of `op`.
-static void replaceByCollective(ReshardOp op, StepAttr plan, uint64_t id) {
+static void replaceByCollective(func::FuncOp function, ReshardOp op,
+                                StepAttr plan, uint64_t id) {
   OpBuilder builder(op);
   OperationState state(op.getLoc(),
                        (comm::CommDialect::getDialectNamespace() + Twine(".") +
@@ -59,6 +62,16 @@ static void replaceByCollective(ReshardOp op, StepAttr plan, uint64_t id) {
   state.addAttribute("id", builder.getI64IntegerAttr(id));
   if (!plan.getLoser().empty())
     state.addAttribute("loser", plan.getLoser());
+  if (auto moves = op->getAttrOfType<DenseI64ArrayAttr>(kMoveAttr)) {
+    std::string numbers =
+        llvm::join(llvm::map_range(moves.asArrayRef(),
+                                   [](int64_t n) { return llvm::itostr(n); }),
+                   " ");
+    remark::passed(op.getLoc(), remark::RemarkOpts::name("step")
+                                    .category("tv-localize")
+                                    .function(function.getName()))
+        << remark::metric("id", id) << remark::metric("moves", numbers);
+  }
   op->replaceAllUsesWith(builder.create(state));
   op.erase();
 }
@@ -79,7 +92,7 @@ static LogicalResult localize(func::FuncOp function, uint64_t &nextId) {
   for (auto [value, type] : types)
     value.setType(type);
   for (ReshardOp op : reshards)
-    replaceByCollective(op, op.getPlanAttr(), nextId++);
+    replaceByCollective(function, op, op.getPlanAttr(), nextId++);
 
   Block &entry = function.getBody().front();
   function.setFunctionType(FunctionType::get(

@@ -62,7 +62,8 @@ def LocalizePass : ContractPass<"tv-localize", "Planned", "::mlir::ModuleOp"> {
     Transcribes and decides nothing. Every view becomes the local type of the part
     that it gives a device; ops stay what they are, for their meaning on local
     types is that of their part of the global op; each planned `tv.reshard` becomes
-    the `comm` op of its step, numbered in program order, with its location.
+    the `comm` op of its step, numbered in program order, with its location; a remark
+    tells of which moves (`tv.move`) that op is a step.
 
     ```mlir
     #m = #tv.mesh<tp = 2>
@@ -114,9 +115,11 @@ def FetchRowsPass : Pass<"tv-fetch-rows", "::mlir::ModuleOp"> {
     dimension, a `tv.dispatch` or a `tv.combine` reads rows of a table that lies in blocks
     over devices: the whole table, which an all-gather brings, or its own rows, of which a
     reduce-scatter or an all-reduce makes the result. Instead each device fetches the rows
-    that it needs, if that takes less time: three latencies, and of its rows those that
-    others hold, as if these were spread evenly. `tv.step = "fetch"` on the op asks for it
-    in any case.
+    that it needs, if that takes less time: as many latencies as `phases`, and of its rows
+    those that others hold, as if these were spread evenly. `tv.step = "fetch"` on the op
+    asks for it in any case. On CPUs a fetch has three phases, in which ranks send how many
+    rows each wants, which, and the rows; GPUs read rows in each other's memory between two
+    meetings. A remark tells both prices, whichever is less.
 
     ```mlir
     #m = #tv.mesh<tp = 2>
@@ -146,9 +149,8 @@ def FetchRowsPass : Pass<"tv-fetch-rows", "::mlir::ModuleOp"> {
     }
     ```
   }];
-  let options = [Option<"chooses", "chooses", "bool", "true",
-                        "Whether to fetch where that takes less time; else only what "
-                        "tv.step tells">];
+  let options = [Option<"phases", "phases", "unsigned", "3",
+                        "Latencies of a fetch; of 0 only what tv.step tells is fetched">];
   let dependentDialects = ["::tessera::comm::CommDialect",
                            "::mlir::arith::ArithDialect"];
 }

@@ -169,20 +169,22 @@ double Ways::totalBytes(Value value) {
   return bytes;
 }
 
-/// Of how many parts of what it needs a device has one at the most, on average:
-/// one for each device along the axes that split a dimension before and not
-/// after. Of a sum over p devices p - 1 parts of p come from others.
-static double partsOf(const View &from, const View &to) {
+/// What a device lacks of its part at the least, on average. It has one of as
+/// many parts as there are devices along the axes that split a dimension before
+/// and not after. Of a sum over p devices p - 1 parts of p come from others.
+/// Devices along a new state's axes share what they lack.
+static double lackOf(const View &from, const View &to) {
   const std::vector<SubAxis> kept = layout::partialAxes(to);
-  int64_t parts =
-      layout::sizeOf(layout::subtract(layout::partialAxes(from), kept));
+  const std::vector<SubAxis> combined = layout::partialAxes(from);
+  int64_t parts = layout::sizeOf(layout::subtract(combined, kept));
   if (from.dims.size() == to.dims.size())
     for (auto [before, after] : llvm::zip_equal(from.dims, to.dims))
       parts *= layout::sizeOf(
           layout::subtract(layout::subtract(layout::axesOf(before.product),
                                             layout::axesOf(after.product)),
                            kept));
-  return double(parts);
+  return (1 - 1 / double(parts)) /
+         double(layout::sizeOf(layout::subtract(kept, combined)));
 }
 
 /// How often an element is received at least where sums are combined, over the
@@ -206,14 +208,14 @@ double Ways::leastSeconds(Value value, int from, int to) {
   auto [time, isNew] = leastTimes.try_emplace(keyOf(value, from, to), 0);
   if (!isNew)
     return time->second;
-  auto [parts, isNewPair] = partsOfMoves.try_emplace({from, to});
+  auto [lack, isNewPair] = lacksOfMoves.try_emplace({from, to});
   if (isNewPair)
-    parts->second = partsOf(views[from], views[to]);
-  if (parts->second == 1)
+    lack->second = lackOf(views[from], views[to]);
+  if (lack->second == 0)
     return 0;
   const layout::Machine &machine = moves.getMachine();
   const double bytes =
-      std::max(localBytes(value, to) * (1 - 1 / parts->second),
+      std::max(localBytes(value, to) * lack->second,
                totalBytes(value) * receptionsOf(views[from], views[to], mesh));
   return time->second = machine.latency + bytes / machine.bandwidth;
 }

@@ -100,7 +100,7 @@ private:
   llvm::DenseMap<uint64_t, double> leastTimes; ///< by the same
   llvm::DenseMap<uint64_t, int> kindsOfMoves;  ///< by the same
   llvm::DenseMap<uint64_t, double> localParts; ///< bytes, by shape and view
-  llvm::DenseMap<std::pair<int, int>, double> partsOfMoves;
+  llvm::DenseMap<std::pair<int, int>, double> lacksOfMoves;
   using Kind = std::tuple<layout::Step::Kind, std::vector<layout::SubAxis>,
                           layout::Combiner>;
   std::map<Kind, int> kinds;

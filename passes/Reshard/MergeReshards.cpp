@@ -57,6 +57,12 @@ static int64_t bytesOf(Value value, Moves &moves) {
          ExtentAnalysis::getElementBytes(value);
 }
 
+/// Of the partial states that a step combines, or makes.
+static std::optional<layout::Combiner> getCombiner(ReshardOp step) {
+  return layout::changedCombiner(getView(step.getInputs()[0]).getView(),
+                                 getView(step.getResult(0)).getView());
+}
+
 /// Steps of one kind can go together. Nothing for others.
 std::optional<MergeReshards::Kind> MergeReshards::getKind(ReshardOp step) {
   StepAttr plan = step.getPlanAttr();
@@ -64,9 +70,7 @@ std::optional<MergeReshards::Kind> MergeReshards::getKind(ReshardOp step) {
     return std::nullopt;
   auto kind = StepAttr::get(step.getContext(), plan.getKind(), plan.getMesh(),
                             plan.getAxes(), StringAttr::get(step.getContext()));
-  auto combiner =
-      layout::changedCombiner(getView(step.getInputs()[0]).getView(),
-                              getView(step.getResult(0)).getView());
+  auto combiner = getCombiner(step);
   return Kind(kind, combiner ? static_cast<int>(*combiner) : -1);
 }
 
@@ -76,10 +80,12 @@ static bool isFromPeerToPeer(ReshardOp step) {
 }
 
 /// The steps from peer to peer that `user` is the first to need the results of,
-/// and the ops on their way to it, which nothing else needs.
+/// and the ops on their way to it, which nothing else needs. States that they
+/// make are of one combiner.
 static SmallVector<ReshardOp> getExchanges(Operation *user,
                                            SmallVector<Operation *> &onTheWay) {
   SmallVector<ReshardOp> steps;
+  std::optional<layout::Combiner> combiner;
   if (user->getNumOperands() < 2)
     return steps;
   for (Value operand : user->getOperands()) {
@@ -96,6 +102,10 @@ static SmallVector<ReshardOp> getExchanges(Operation *user,
     Value result = step.getResult(0);
     if (way.empty() ? firstUserOf(result) != user : !result.hasOneUse())
       continue;
+    auto made = getCombiner(step);
+    if (made && combiner.value_or(*made) != *made)
+      continue;
+    combiner = made ? made : combiner;
     steps.push_back(step);
     append_range(onTheWay, llvm::reverse(way));
   }
@@ -144,6 +154,7 @@ bool MergeReshards::merge(ArrayRef<ReshardOp> steps, Operation *user,
     return false;
   SmallVector<Value> inputs, results;
   SmallVector<Location> places;
+  SmallVector<int64_t> numbers;
   int64_t bytes = 0;
   for (ReshardOp step : steps) {
     inputs.push_back(step.getInputs()[0]);
@@ -156,8 +167,10 @@ bool MergeReshards::merge(ArrayRef<ReshardOp> steps, Operation *user,
     together << remark::metric("kind",
                                layout::toString(static_cast<layout::Step::Kind>(
                                    step.getPlanAttr().getKind())));
-    if (auto move = step->getAttrOfType<IntegerAttr>(kMoveAttr))
-      together << remark::metric("move", move.getInt());
+    auto move = step->getAttrOfType<DenseI64ArrayAttr>(kMoveAttr);
+    numbers.push_back(move ? move[0] : -1);
+    if (move)
+      together << remark::metric("move", move[0]);
     bytes += bytesOf(step.getInputs()[0], moves);
   }
   std::optional<int64_t> busiest = getBusiest(steps, moves);
@@ -165,6 +178,8 @@ bool MergeReshards::merge(ArrayRef<ReshardOp> steps, Operation *user,
   auto merged = ReshardOp::create(builder, builder.getFusedLoc(places),
                                   ValueRange(results).getTypes(), inputs,
                                   getMerged(steps));
+  if (llvm::any_of(numbers, [](int64_t number) { return number >= 0; }))
+    merged->setAttr(kMoveAttr, builder.getDenseI64ArrayAttr(numbers));
   auto joined =
       remark::passed(merged.getLoc(), remark::RemarkOpts::name("reshards")
                                           .category(getArgument())
@@ -218,7 +233,6 @@ void MergeReshards::runOnContract() {
         waiting[*kind].push_back(step);
     }
   }
-  getOperation().walk([](ReshardOp step) { step->removeAttr(kMoveAttr); });
   if (!changed)
     markAllAnalysesPreserved(); // and nothing is verified again
 }

@@ -168,8 +168,8 @@ def PlanReshardsPass : ContractPass<"tv-plan-reshards", "Propagated"> {
     The planner (Layout/Planner.h) prices its candidates for each reshard, with
     dynamic extents at their declared maximum. The cheapest becomes a chain of
     reshards of one step each, with the number of the move (`tv.move`) until
-    `tv-merge-reshards`. A remark tells plan, bytes, lower bound, cost and the cheapest
-    alternative.
+    `tv-localize`. A remark tells plan, bytes, lower bound, cost and the cheapest
+    alternative, with the views between the steps where both have the same steps.
 
     A plan takes at most 1.1 times as long as the best of all chains of three steps, and
     1.2 times where addends are combined or made (`PlannerTests` tries all, on 2 x 2, 4
@@ -177,15 +177,15 @@ def PlanReshardsPass : ContractPass<"tv-plan-reshards", "Propagated"> {
     or nothing, and the best chain goes by these:
 
     - `[4, did(y) * 4], partial = [x : sum]` to `[4, 3 * did(x)]`, 1.25 times: a sum is
-      scattered where that cuts best, not where the exchange after it would like it.
+      scattered where that cuts best, not where the exchange after it would like it;
+      1.6 times before a new state, as `[4, did(x) * 4], partial = [y : sum]` to
+      `[4, 3 * did(y)], partial = [x : sum]`.
     - `[6, did(y) * 2], partial = [x : sum]` to `[did(y) * 2, 2]`, 1.5 times: addends are
       not moved before they are combined; of even blocks that is as many times the bytes
       as there are addends.
     - `[did(y) * 4], partial = [x : sum]` to `[12], partial = [x : sum]`, 1.33 times, and
       `[6, did(y) * 2]` to `[6, did(x)]`, 1.29 times: nothing is combined, or made
       addends, but what the move asks for.
-    - `[did(x) * 3, did(y) * 2]` to `[6, did(x)], partial = [y : sum]`, 1.66 times: of the
-      layouts from which addends can be made without a move a few are tried.
 
     ```mlir
     #m = #tv.mesh<tp = 2>
@@ -207,7 +207,7 @@ def PlanReshardsPass : ContractPass<"tv-plan-reshards", "Propagated"> {
       %y = tv.reshard %x
         plan <all_reduce over #m [tp],
               loser = "reduce-scatter over [tp], then all-gather over [tp], 32 bytes, 10.0 us">
-        {tv.move = 0 : i64} : (!addends) -> !whole
+        {tv.move = array<i64: 0>} : (!addends) -> !whole
       return %y : !whole
     }
     ```

@@ -338,7 +338,7 @@ LogicalResult PlanReshards::planOne(OpBuilder &builder, ReshardOp op,
                               builder.getStringAttr(loser));
     auto step = ReshardOp::create(builder, op.getLoc(), TypeRange{type},
                                   ValueRange{moved}, attr);
-    step->setAttr(kMoveAttr, builder.getI64IntegerAttr(planned));
+    step->setAttr(kMoveAttr, builder.getDenseI64ArrayAttr(planned));
     moved = step.getResult(0);
   };
 

@@ -365,9 +365,27 @@ struct Moved {
   int64_t copies = 0; ///< ends that no order of local dims makes contiguous
 };
 
+/// Of new states: the identity of the one that is combined last along whose new
+/// axes the device is not the first; that of the only one.
+inline int64_t identityOfNew(const Tensor &tensor, const View &from,
+                             const View &to, const Coords &coords) {
+  std::vector<SubAxis> before;
+  for (const Partial &state : from.partial)
+    before.insert(before.end(), state.axes.begin(), state.axes.end());
+  int64_t value = 0, count = 0;
+  for (const Partial &state : to.partial) {
+    const std::vector<SubAxis> added = subtract(state.axes, before);
+    count += !added.empty();
+    for (const SubAxis &sub : added)
+      if (count == 1 || sub.digit(tensor.mesh, coords) != 0)
+        value = identityOf(state.combiner);
+  }
+  return value;
+}
+
 /// Runs what expandTransfers says on all ranks. Both sides must list the same
-/// boxes, and each element of a destination be written once. Data may only go
-/// along `axes`, if given.
+/// boxes, and each element of a destination be written once, or of new partial
+/// states have the identity. Data may only go along `axes`, if given.
 inline Moved runTransfers(const Tensor &tensor, const View &from,
                           const View &to, const Contents &before,
                           const std::vector<SubAxis> *axes = nullptr) {
@@ -433,8 +451,11 @@ inline Moved runTransfers(const Tensor &tensor, const View &from,
     }
     result.sent = std::max(result.sent, sent);
     result.received = std::max(result.received, received);
-    for (int64_t value : result.contents[rank])
+    for (int64_t &value : result.contents[rank]) {
+      if (value == unset && from.partial != to.partial)
+        value = identityOfNew(tensor, from, to, tensor.coords[rank]);
       EXPECT_NE(value, unset) << "rank " << rank << " lacks an element";
+    }
   }
   std::vector<const std::vector<PeerBoxes> *> sends, receives;
   for (const Transfers &mine : transfers) {
@@ -509,52 +530,10 @@ inline Moved runStep(const Tensor &tensor, const Step &step, const View &from,
     }
     return after;
   }
-  case Step::Kind::Slice:
-    if (from.partial != step.to.partial) {
-      // Each keeps what it has, and of digits that split nothing coordinate 0
-      // does; the state that is combined last decides what the others hold.
-      const std::vector<Local> &source = tensor.localsOf(from);
-      const std::vector<Local> &target = tensor.localsOf(step.to);
-      std::vector<SubAxis> splits;
-      for (const Dim &dim : from.dims)
-        for (const SubAxis &sub : axesOf(dim.product))
-          splits.push_back(sub);
-      Moved after;
-      for (size_t rank = 0; rank < before.size(); ++rank) {
-        after.contents.emplace_back();
-        for (int64_t element : target[rank].elements) {
-          const std::vector<int64_t> &held = source[rank].elements;
-          auto at = std::lower_bound(held.begin(), held.end(), element);
-          const bool has = at != held.end() && *at == element;
-          int64_t value = has ? before[rank][at - held.begin()] : 0;
-          for (const Partial &state : step.to.partial)
-            if (!has && overlap(state.axes, splits))
-              value = identityOf(state.combiner);
-          after.contents.back().push_back(value);
-        }
-        for (const Partial &state : step.to.partial) {
-          for (const SubAxis &sub : state.axes) {
-            for (const SubAxis &entering : step.axes) {
-              if (!overlap(sub, entering))
-                continue;
-              int64_t pre = std::max(sub.pre, entering.pre);
-              int64_t end =
-                  std::min(sub.pre * sub.size, entering.pre * entering.size);
-              SubAxis both{sub.axis, pre, end / pre};
-              for (const SubAxis &rest : subtract({both}, splits))
-                if (rest.digit(tensor.mesh, tensor.coords[rank]) != 0)
-                  std::fill(after.contents[rank].begin(),
-                            after.contents[rank].end(),
-                            identityOf(state.combiner));
-            }
-          }
-        }
-      }
-      return after;
-    } else {
-      std::vector<SubAxis> none;
-      return runTransfers(tensor, from, step.to, before, &none);
-    }
+  case Step::Kind::Slice: {
+    std::vector<SubAxis> none;
+    return runTransfers(tensor, from, step.to, before, &none);
+  }
   default:
     return runTransfers(tensor, from, step.to, before, &step.axes);
   }

@@ -234,17 +234,45 @@ TEST_F(Usual, whatNewPartsLackIsSharedAmongTheirDevices) {
   Plan plan = this->plan("[did(dp) * _, _]", "[_, _], partial = [tp : sum]");
   EXPECT_EQ(plan.chosen.cost.bytesReceived, bytes / 8);
   EXPECT_EQ(plan.lowerBoundBytes, bytes / 8);
-  // The columns of dp are gathered, those of tp are added.
+  // Of the other half of the columns each receives a quarter.
   plan =
       this->plan("[did(tp) * _, did(dp) * _]", "[_, _], partial = [tp : sum]");
-  EXPECT_EQ(plan.chosen.text, "all-gather over [dp], then split to partial "
-                              "over [tp]");
-  EXPECT_EQ(plan.chosen.cost.bytesReceived, plan.lowerBoundBytes);
+  EXPECT_EQ(plan.chosen.text, "exchange to partial over [tp]");
+  EXPECT_EQ(plan.chosen.cost.bytesReceived, bytes / 8);
+  EXPECT_EQ(plan.lowerBoundBytes, bytes / 8);
+  // Of half of its rows of dp's quarter each has all, and receives half of the
+  // rest.
+  plan = this->plan("[did(tp:(1)2) * did(dp) * _, _]",
+                    "[did(dp) * _, _], partial = [tp:(1)2 : sum]");
+  EXPECT_EQ(plan.chosen.text, "exchange to partial over [tp:(1)2]");
+  EXPECT_EQ(plan.chosen.cost.bytesReceived, bytes / 8);
+  EXPECT_EQ(plan.lowerBoundBytes, bytes / 8);
   // A small sum becomes another in one reduction.
   shape = {8, 16};
   plan = this->plan("[did(dp) * _, _], partial = [tp : sum]",
                     "[did(tp) * _, _], partial = [dp : sum]");
   EXPECT_EQ(plan.chosen.cost.phases, 1);
+}
+
+TEST(Planner, PartsOfAnAxisThatDoNotFitBecomePartial) {
+  Mesh mesh = makeMesh("<x=6>");
+  for (auto [from, to, lacks] :
+       {std::tuple("[did(x:(1)2) * _, _]", "[_, _], partial = [x:(1)3 : sum]",
+                   0),
+        std::tuple("[did(x:(1)3) * _, _]", "[_, _], partial = [x:(1)2 : sum]",
+                   4 * 12),
+        std::tuple("[did(x) * _, _]",
+                   "[did(x:(2)3) * _, _], "
+                   "partial = [x:(1)2 : max]",
+                   4 * 12)}) {
+    Plan plan = planned(from, to, {12, 12}, mesh);
+    const int64_t teams = plan.chosen.steps[0].to.partial[0].axes[0].size;
+    EXPECT_EQ(plan.lowerBoundBytes, lacks * 4 / teams) << from;
+    EXPECT_EQ(plan.chosen.cost.bytesReceived, plan.lowerBoundBytes) << from;
+    EXPECT_EQ(plan.chosen.text.find(lacks ? "exchange to partial over"
+                                          : "split to partial over"),
+              0u);
+  }
 }
 
 TEST_F(Usual, whatWasDescribedIsFoundAtOtherSizes) {
@@ -342,14 +370,11 @@ static double stepSeconds(const Tensor &tensor, const View &from,
     return elements ? machine.latency + elements * bytes / machine.bandwidth
                     : 0;
   };
-  if (from.partial == to.partial) {
+  std::vector<SubAxis> before = partialAxesOf(from), after = partialAxesOf(to);
+  if (isSubset(before, after)) {
     Moved moved = runTransfers(tensor, from, to, sourceContents(tensor, from));
     return seconds(std::max(moved.sent, moved.received));
   }
-  std::vector<SubAxis> before = partialAxesOf(from), after = partialAxesOf(to);
-  // New states, where the devices along their axes have everything together.
-  if (isSubset(before, after))
-    return lackOfNewStates(tensor, from, to) == 0 ? 0 : INFINITY;
   // A reduction over the states that `to` has not; `to` must split what `from`
   // holds evenly over some of them.
   int64_t p = 1;
@@ -471,7 +496,7 @@ TEST(Planner, DistanceFromTheBestChain) {
     for (auto [mesh, shape, made, others] :
          {std::tuple("<x=4>", Shape{12}, 1.2, 1.25),
           std::tuple("<x=2, y=3>", Shape{12}, 1.2, 1.34),
-          std::tuple("<x=2, y=3>", Shape{6, 2}, 1.67, 1.55)}) {
+          std::tuple("<x=2, y=3>", Shape{6, 2}, 1.5, 1.55)}) {
       Ratios worst = worstRatio(mesh, shape, bytes);
       EXPECT_LE(worst.made, made);
       EXPECT_LE(worst.others, others);

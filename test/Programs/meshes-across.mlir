@@ -39,3 +39,25 @@ func.func @main(%x: !x, %y: !y) -> (!z, !y, tensor<4x7xf32, #tv.view<#n, [_, did
   %s = tv.reduce sum %x dims [2] : (!x) -> tensor<4x7xf32, #tv.view<#n, [_, did(d) * _]>>
   return %z, %u, %s : !z, !y, tensor<4x7xf32, #tv.view<#n, [_, did(d) * _]>>
 }
+
+// -----
+
+// Rows over one mesh become addends of a sum over the other's: each device has its own, of
+// those that have the same the first. Only the sum moves.
+// CHECK-NOT: comm.exchange
+// CHECK-NOT: comm.all_gather
+// CHECK: comm.slice
+// CHECK: comm.all_reduce
+
+// RAN here: all-reduce 640 bytes 0 copies
+#m = #tv.mesh<a = 2, b = 3>
+#n = #tv.mesh<c = 3, d = 2>
+!x = tensor<12x9xf32, #tv.view<#n, [_, did(c) * _]>>
+!w = tensor<10x9xf32, #tv.view<#n, [_, did(c) * _]>>
+!b = tensor<12x10xf32, #tv.view<#m, [did(a) * _, _]>>
+!y = tensor<12x10xf32, #tv.view<#n, [_, _]>>
+func.func @main(%x: !x, %w: !w, %b: !b) -> !y {
+  %p = tv.linear %x, %w : (!x, !w) -> tensor<12x10xf32>
+  %y = tv.add %p, %b : (tensor<12x10xf32>, !b) -> !y
+  return %y : !y
+}

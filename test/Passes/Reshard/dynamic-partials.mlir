@@ -1,13 +1,12 @@
 // A move that ends in a new partial state, between views that are one at the maximum
-// alone: the exchange comes first, then the state.
+// alone: an exchange, in which devices keep what they have at any extent.
 // RUN: tessera-opt %s --tessera=to=local | FileCheck %s
 // RUN: tessera-opt %s --tessera=to=local --interpret=6 --interpret-sizes=b=0 -o /dev/null
 // RUN: tessera-opt %s --tessera=to=local --interpret=6 --interpret-sizes=b=1 -o /dev/null
 // RUN: tessera-opt %s --tessera=to=local --interpret=6 --interpret-sizes=b=3 -o /dev/null
 
 // CHECK-LABEL: @main
-// CHECK: comm.exchange
-// CHECK: comm.slice {{.*}} [y]
+// CHECK: comm.exchange {{.*}} [x, y]
 // CHECK-NOT: comm.
 // CHECK: return
 #m = #tv.mesh<x = 2, y = 3>

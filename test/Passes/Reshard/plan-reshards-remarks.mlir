@@ -14,10 +14,11 @@ func.func @gather(%x: tensor<8xf32, #s>) -> tensor<8xf32, #w> {
   return %z : tensor<8xf32, #w>
 }
 
-// Those that go together are told by their numbers, which no step has any more then.
+// Those that go together are told by their numbers, which their step has.
 // MERGED: Function=numbers | kind=all-reduce, move=0
 // MERGED: Function=numbers | kind=all-reduce, move=2
-// MERGED-NOT: tv.move
+// MERGED: {tv.move = array<i64: 1>}
+// MERGED: {tv.move = array<i64: 0, 2>}
 #p = #tv.view<#m, [8], partial = [tp : sum]>
 func.func @numbers(%x: tensor<8xf32, #p>, %y: tensor<8xf32, #s>, %z: tensor<8xf32, #p>)
     -> (tensor<8xf32, #w>, tensor<8xf32, #w>, tensor<8xf32, #w>) {

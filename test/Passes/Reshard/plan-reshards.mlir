@@ -96,10 +96,43 @@ func.func @parts_become_addends(%x: !rows) -> (!others, !columns) {
 !sum = tensor<8x6xf32, #tv.view<#m, [8, 6], partial = [y : sum]>>
 // Along y they lack half of it, which they share.
 // CHECK-LABEL: @half_is_not_there
-// CHECK: %[[A:.*]] = tv.reshard %arg0 plan <exchange over {{.*}} [x]
-// CHECK: tv.reshard %[[A]] plan <slice over {{.*}} [y]
+// CHECK: tv.reshard %arg0 plan <exchange over {{.*}} [x, y]
+// CHECK-NOT: tv.reshard
 func.func @half_is_not_there(%x: !rows) -> !sum {
-  // expected-remark @+1 {{: exchange, then split to partial over [y], 48 bytes, 5.0 us; lower bound 48 bytes}}
+  // expected-remark @+1 {{: exchange to partial over [y], 48 bytes, 5.0 us; lower bound 48 bytes; instead of all-gather over [x], then whole to partial over [y], 96 bytes, 5.0 us}}
+  %y = tv.reshard %x : (!rows) -> !sum
+  return %y : !sum
+}
+
+// -----
+
+// Parts of an axis that do not fit: who has what, not which axes, says what is there. Of
+// devices 0, 2 and 4 two have the first half, one the other.
+#m = #tv.mesh<x = 6>
+!halves = tensor<12x6xf32, #tv.view<#m, [did(x:(1)2) * 6, 6]>>
+!thirds = tensor<12x6xf32, #tv.view<#m, [did(x:(1)3) * 4, 6]>>
+!sum = tensor<12x6xf32, #tv.view<#m, [12, 6], partial = [x:(1)3 : sum]>>
+!pair = tensor<12x6xf32, #tv.view<#m, [12, 6], partial = [x:(1)2 : sum]>>
+// CHECK-LABEL: @parts_that_do_not_fit
+// CHECK: tv.reshard %arg0 plan <slice over {{.*}} [x:(1)3]
+// CHECK: tv.reshard %arg1 plan <exchange over {{.*}} [x]
+func.func @parts_that_do_not_fit(%x: !halves, %y: !thirds) -> (!sum, !pair) {
+  // expected-remark @+1 {{: split to partial over [x:(1)3], 0 bytes, 0.0 us; lower bound 0 bytes}}
+  %s = tv.reshard %x : (!halves) -> !sum
+  // expected-remark @+1 {{: exchange to partial over [x:(1)2], 48 bytes, 5.0 us; lower bound 48 bytes}}
+  %p = tv.reshard %y : (!thirds) -> !pair
+  return %s, %p : !sum, !pair
+}
+
+// -----
+
+// Two rows are at neither of two devices: both might take one, but who has them sends both.
+#m = #tv.mesh<x = 2, y = 3>
+!rows = tensor<8x12xf32, #tv.view<#m, [did(x) * did(y) * 2, 12]>>
+!sum = tensor<8x12xf32, #tv.view<#m, [did(y) * 3, 12], partial = [x : sum]>>
+// CHECK-LABEL: @a_row_each
+func.func @a_row_each(%x: !rows) -> !sum {
+  // expected-remark @+1 {{to partial over [x], 96 bytes, 5.0 us; lower bound 48 bytes}}
   %y = tv.reshard %x : (!rows) -> !sum
   return %y : !sum
 }
