@@ -202,8 +202,8 @@ inline constexpr llvm::StringLiteral kUserViewAttr = "tv.user_view";
 /// `tv.user_move` on a reshard: the user wrote it. Passes keep it until it is
 /// planned, and strict mode lets it pass.
 inline constexpr llvm::StringLiteral kUserMoveAttr = "tv.user_move";
-/// `tv.move` on a step, from tv-plan-reshards to tv-merge-reshards: the number
-/// that the remarks of both give the move of which it is one.
+/// `tv.move` on a step, from tv-plan-reshards to tv-localize, for each of its
+/// tensors: the number that remarks give the move of which it is one.
 inline constexpr llvm::StringLiteral kMoveAttr = "tv.move";
 /// `tv.step = "all_gather"` on a reshard: one step of this kind does it.
 inline constexpr llvm::StringLiteral kStepAttr = "tv.step";

@@ -182,7 +182,8 @@ def PlanReshardsPass : ContractPass<"tv-plan-reshards", "Propagated"> {
       `[4, 3 * did(y)], partial = [x : sum]`.
     - `[6, did(y) * 2], partial = [x : sum]` to `[did(y) * 2, 2]`, 1.5 times: addends are
       not moved before they are combined; of even blocks that is as many times the bytes
-      as there are addends.
+      as there are addends. The same before a new state: `[6, 2], partial = [y : sum]` to
+      `[6, did(y) * 2], partial = [x : sum]`.
     - `[did(y) * 4], partial = [x : sum]` to `[12], partial = [x : sum]`, 1.33 times, and
       `[6, did(y) * 2]` to `[6, did(x)]`, 1.29 times: nothing is combined, or made
       addends, but what the move asks for.
