@@ -205,7 +205,7 @@ func.func @main(%q: !q, %k: !k, %v: !k, %bias: !bias_of_lse, %bm: !bm {tv.range 
 
 // -----
 
-// Gradients of wide heads, whose tiles clusters have. (It may spill 88 bytes.)
+// Gradients of wide heads, whose tiles clusters have. (It may spill 96 bytes.)
 // CHECK: plan.attention_grad {{.*}} causal blocks [128, 128] walks
 // RAN tp=1: nothing
 // RAN tp=2: nothing
