@@ -17,6 +17,8 @@
 #include "Ranks.h"
 
 #include <cstdlib>
+#include <map>
+#include <mutex>
 #include <random>
 #include <set>
 
@@ -97,7 +99,6 @@ void checkMoves(const char *meshText, const layout::Shape &shape, int count,
   struct Move {
     layout::View from, to;
     layout::View parts; ///< that become addends of a new partial state
-    bool keepsParts;    ///< as they lie, not the first of them alone
   };
   std::vector<Move> moves;
   while (static_cast<int>(moves.size()) < count) {
@@ -125,14 +126,12 @@ void checkMoves(const char *meshText, const layout::Shape &shape, int count,
     }
     int port = b.port(last, fb::PortKind::Output);
     b.plan.ports[port]->name = "y" + number;
-    Move move{from, to, from, false};
+    Move move{from, to, from};
     const layout::View *before = &from;
     for (const layout::Step &step : plan->chosen.steps) {
       auto made = layout::subtract(partialAxes(step.to), partialAxes(*before));
-      if (!made.empty()) {
+      if (!made.empty())
         move.parts = *before;
-        move.keepsParts = layout::overlap(made, layout::splitAxes(*before));
-      }
       before = &step.to;
     }
     moves.push_back(std::move(move));
@@ -144,6 +143,31 @@ void checkMoves(const char *meshText, const layout::Shape &shape, int count,
   };
   const std::string module = b.module();
   auto check = [&](RunOptions options) {
+    // Of what all devices along a new state's axes lack: what it is, and their
+    // sum.
+    std::mutex mutex;
+    std::map<std::tuple<std::string, layout::Shape, layout::Coords>,
+             std::pair<double, double>>
+        lacking;
+    auto addedBy = [&](const std::string &port) {
+      const Move &move = moves[std::stoi(port.substr(1))];
+      const std::vector<SubAxis> after = partialAxes(move.to);
+      return layout::subtract(after,
+                              layout::intersect(partialAxes(move.from), after));
+    };
+    // The first device along them.
+    auto firstOf = [&](const std::string &port, int rank) {
+      layout::Coords coords = mesh.coordsOfRank(rank);
+      for (const SubAxis &sub : addedBy(port))
+        coords[sub.axis] -= sub.digit(mesh, coords) *
+                            (mesh.axes[sub.axis].size / (sub.pre * sub.size));
+      return coords;
+    };
+    options.shared = [&](const std::string &port, const layout::Shape &index,
+                         int rank, double got) {
+      std::lock_guard lock(mutex);
+      lacking[{port, index, firstOf(port, rank)}].second += got;
+    };
     layout::Shape actual = shape;
     if (dynamic && !options.symbols.empty())
       actual[0] = options.symbols[0];
@@ -168,24 +192,34 @@ void checkMoves(const char *meshText, const layout::Shape &shape, int count,
         },
         [&](const std::string &port, const layout::Shape &index, int rank) {
           const int number = std::stoi(port.substr(1));
-          const auto &[from, to, parts, keepsParts] = moves[number];
+          const auto &[from, to, parts] = moves[number];
           std::vector<SubAxis> before = partialAxes(from),
                                after = partialAxes(to);
           layout::Coords coords = mesh.coordsOfRank(rank);
-          // What a new partial state adds is where it was, or on coordinate 0.
           std::vector<SubAxis> kept = layout::intersect(before, after);
-          std::vector<SubAxis> added = layout::subtract(after, kept);
-          if (keepsParts)
-            added = layout::subtract(added, layout::splitAxes(parts));
-          if (digits(added, mesh, coords) ||
-              (keepsParts && !holds(parts, coords, index)))
+          std::vector<SubAxis> added = addedBy(port);
+          const double value =
+              sumOver(layout::subtract(before, kept), mesh, coords,
+                      [&](const layout::Coords &coords) {
+                        return addend(port, index, coords);
+                      });
+          // Of the devices along new states' axes the first that has it adds
+          // it; of what none has, some one.
+          int64_t first = -1;
+          sumOver(added, mesh, coords, [&](const layout::Coords &each) {
+            if (first < 0 && holds(parts, each, index))
+              first = digits(added, mesh, each);
             return 0.0;
-          return sumOver(layout::subtract(before, kept), mesh, coords,
-                         [&](const layout::Coords &coords) {
-                           return addend(port, index, coords);
-                         });
+          });
+          if (first >= 0)
+            return digits(added, mesh, coords) == first ? value : 0.0;
+          std::lock_guard lock(mutex);
+          lacking[{port, index, firstOf(port, rank)}].first = value;
+          return std::numeric_limits<double>::quiet_NaN();
         },
         options);
+    for (const auto &[at, values] : lacking)
+      EXPECT_EQ(values.first, values.second) << std::get<0>(at);
   };
   if (!dynamic)
     check({});
