@@ -248,8 +248,10 @@ private:
     };
     if (in.size() == 1) {
       if (sum) {
-        // Integers wrap alike in each addend only at one width.
-        if (!isa<arith::NegFOp, arith::ExtFOp>(op))
+        // Integers wrap alike in each addend only at one width. What a device
+        // has summed in more bits it rounds, as an op in fewer does.
+        if (!isa<arith::NegFOp, arith::ExtFOp>(op) &&
+            !(isa<arith::TruncFOp>(op) && getLocalView(map->getOperand(0))))
           return no("is not linear");
         out = state;
         return success();

@@ -26,6 +26,12 @@
 // MANY: scf.parallel ({{.*}}) to (%c9, %c4)
 // MANY: scf.for {{.*}} to %c6
 
+// A sum over devices, in few bits: each rounds what it has summed in f32.
+// RUN: tessera-opt %t/partial.mlir --tessera="from=local to=kernels target=cuda:sm_90a" | FileCheck %s --check-prefix=PARTIAL
+// RUN: tessera-opt %t/partial.mlir --tessera="from=local to=kernels target=cpu" | FileCheck %s --check-prefix=PARTIAL
+// PARTIAL: func.func @main
+// PARTIAL: plan.launch
+
 // No parts begin with 0 where the largest is wanted.
 // MAX: func.func @scatter_0
 // MAX-COUNT-5: scf.parallel
@@ -49,6 +55,16 @@
 !i = tensor<2x750xi32, #tv.local<#tv.view<#m, [2, 750]>, of [2, 750]>>
 !u = tensor<2x750x4xf32, #tv.local<#tv.view<#m, [2, 750, 4]>, of [2, 750, 4]>>
 func.func @main(%w: !w, %i: !i {tv.range = [-2, 12]}, %u: !u) -> !w {
+  %y = tv.scatter sum %w, %i, %u dim 0 : (!w, !i, !u) -> !w
+  return %y : !w
+}
+
+//--- partial.mlir
+#m = #tv.mesh<dp = 2>
+!w = tensor<9x4xbf16, #tv.local<#tv.view<#m, [9, 4], partial = [dp : sum]>, of [9, 4]>>
+!i = tensor<1x750xi32, #tv.local<#tv.view<#m, [did(dp), 750]>, of [2, 750]>>
+!u = tensor<1x750x4xbf16, #tv.local<#tv.view<#m, [did(dp), 750, 4]>, of [2, 750, 4]>>
+func.func @main(%w: !w, %i: !i, %u: !u) -> !w {
   %y = tv.scatter sum %w, %i, %u dim 0 : (!w, !i, !u) -> !w
   return %y : !w
 }

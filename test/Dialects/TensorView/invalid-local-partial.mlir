@@ -52,14 +52,16 @@ func.func @result(%x: !p) -> !w {
 // -----
 
 // Legal: linear in what is partial; and a loop that x divides leaves a sum, to which what
-// is added is one.
+// is added is one. What a device has summed in more bits it may round.
 #m = #tv.mesh<x = 2>
 !p = tensor<8x4xf32, #tv.local<#tv.view<#m, [_, _], partial = [x : sum]>, of [8, 4]>>
 !a = tensor<8x3xf32, #tv.local<#tv.view<#m, [_, did(x) * _]>, of [8, 6]>>
 !b = tensor<4x3xf32, #tv.local<#tv.view<#m, [_, did(x) * _]>, of [4, 6]>>
 !c = tensor<4xf32, #tv.local<#tv.view<#m, [_], partial = [x : sum]>, of [4]>>
-func.func @legal(%x: !p, %a: !a, %b: !b, %c: !c) -> (!p, !p) {
+!h = tensor<8x4xbf16, #tv.local<#tv.view<#m, [_, _], partial = [x : sum]>, of [8, 4]>>
+func.func @legal(%x: !p, %a: !a, %b: !b, %c: !c) -> (!p, !h) {
   %y = tv.neg %x : (!p) -> !p
   %z = tv.linear %a, %b bias %c : (!a, !b, !c) -> !p
-  return %y, %z : !p, !p
+  %r = tv.cast %z : (!p) -> !h
+  return %y, %r : !p, !h
 }
