@@ -203,7 +203,8 @@ inline constexpr llvm::StringLiteral kUserViewAttr = "tv.user_view";
 /// planned, and strict mode lets it pass.
 inline constexpr llvm::StringLiteral kUserMoveAttr = "tv.user_move";
 /// `tv.move` on a step, from tv-plan-reshards to tv-localize, for each of its
-/// tensors: the number that remarks give the move of which it is one.
+/// tensors: the number that remarks give the move of which it is one. It
+/// is printed in the generic form alone.
 inline constexpr llvm::StringLiteral kMoveAttr = "tv.move";
 /// `tv.step = "all_gather"` on a reshard: one step of this kind does it.
 inline constexpr llvm::StringLiteral kStepAttr = "tv.step";

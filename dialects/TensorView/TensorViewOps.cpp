@@ -35,5 +35,16 @@ void tv::printScalarRegion(OpAsmPrinter &printer, Operation *, Region &region) {
   printer.printRegion(region, /*printEntryBlockArgs=*/false);
 }
 
+/// All but the number of a move, which is not the program's.
+static ParseResult parseMoveAttrs(OpAsmParser &parser, NamedAttrList &attrs) {
+  return parser.parseOptionalAttrDict(attrs);
+}
+
+static void printMoveAttrs(OpAsmPrinter &printer, ReshardOp op,
+                           DictionaryAttr attrs) {
+  printer.printOptionalAttrDict(attrs.getValue(),
+                                {kMoveAttr, op.getPlanAttrName()});
+}
+
 #define GET_OP_CLASSES
 #include "TensorView/TensorViewOps.cpp.inc"

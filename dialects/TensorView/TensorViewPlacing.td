@@ -31,7 +31,8 @@ def TensorView_ReshardOp
                        OptionalAttr<TensorView_StepAttr>:$plan);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let assemblyFormat = [{
-    $inputs (`plan` $plan^)? attr-dict `:` functional-type($inputs, $results)
+    $inputs (`plan` $plan^)? custom<MoveAttrs>(attr-dict) `:`
+    functional-type($inputs, $results)
   }];
 }
 

@@ -67,6 +67,10 @@ private:
   std::string print(ModuleOp program) const;
   /// If there is a folder for dumps: making the text takes time.
   LogicalResult dump(const Twine &name, function_ref<std::string()> getText);
+  /// What has been told, with the moves that are left.
+  std::string getReport() const {
+    return options.explain ? moves.explain(result.remarks) : result.remarks;
+  }
   LogicalResult error(const Twine &message) {
     diagnostics << "error: " << message << "\n";
     return failure();
@@ -166,10 +170,7 @@ LogicalResult Compilation::run(StringRef source) {
           std::make_unique<remark::RemarkEmittingPolicyAll>(),
           Moves::getCategories())))
     return failure();
-  auto explains = llvm::scope_exit([&] {
-    if (options.explain)
-      result.remarks = moves.explain(result.remarks);
-  });
+  auto explains = llvm::scope_exit([&] { result.remarks = getReport(); });
   OwningOpRef<ModuleOp> program = parseSourceFile<ModuleOp>(
       sources, ParserConfig(&context, /*verifyAfterParse=*/false));
   if (!program || failed(verifyInput(*program)) ||
@@ -244,7 +245,7 @@ LogicalResult Compilation::runPhases(ModuleOp program,
   if (failed(code))
     return failure();
   FailureOr<std::string> module =
-      emitModule(program, result.remarks, std::move(*code));
+      emitModule(program, getReport(), std::move(*code));
   if (failed(module))
     return failure();
   if (failed(dump("plan.txt", [&] { return printPlan(*module); })))

@@ -167,9 +167,10 @@ def PlanReshardsPass : ContractPass<"tv-plan-reshards", "Propagated"> {
   let description = [{
     The planner (Layout/Planner.h) prices its candidates for each reshard, with
     dynamic extents at their declared maximum. The cheapest becomes a chain of
-    reshards of one step each, with the number of the move (`tv.move`) until
-    `tv-localize`. A remark tells plan, bytes, lower bound, cost and the cheapest
-    alternative, with the views between the steps where both have the same steps.
+    reshards of one step each. A remark tells plan, bytes, lower bound, cost and the
+    cheapest alternative, with the views between the steps where both have the same steps;
+    each step has the number that remarks give its move (`tv.move`, in the generic form) until
+    `tv-localize`.
 
     A plan takes at most 1.1 times as long as the best of all chains of three steps, and
     1.2 times where addends are combined or made (`PlannerTests` tries all, on 2 x 2, 4
@@ -207,8 +208,7 @@ def PlanReshardsPass : ContractPass<"tv-plan-reshards", "Propagated"> {
     func.func @f(%x: !addends) -> !whole {
       %y = tv.reshard %x
         plan <all_reduce over #m [tp],
-              loser = "reduce-scatter over [tp], then all-gather over [tp], 32 bytes, 10.0 us">
-        {tv.move = array<i64: 0>} : (!addends) -> !whole
+              loser = "reduce-scatter over [tp], then all-gather over [tp], 32 bytes, 10.0 us"> : (!addends) -> !whole
       return %y : !whole
     }
     ```

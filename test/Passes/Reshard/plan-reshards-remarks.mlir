@@ -3,7 +3,7 @@
 // RUN: tessera-opt %s --tv-plan-reshards --remarks-filter=tv-plan-reshards \
 // RUN:   --remark-format=emitRemark -o /dev/null 2>&1 | FileCheck %s
 // RUN: tessera-opt %s --tv-plan-reshards --tv-merge-reshards --remarks-filter=tv-merge-reshards \
-// RUN:   --remark-format=emitRemark -o - 2>&1 | FileCheck %s --check-prefix=MERGED
+// RUN:   --remark-format=emitRemark --mlir-print-op-generic -o - 2>&1 | FileCheck %s --check-prefix=MERGED
 
 #m = #tv.mesh<tp = 2>
 #s = #tv.view<#m, [did(tp) * 4]>
