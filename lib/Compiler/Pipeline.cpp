@@ -131,7 +131,7 @@ static void buildKernels(OpPassManager &passes,
   set.target = options.target;
   passes.addPass(createSetTarget(set));
   passes.addPass(tv::createFetchRowsPass(
-      {(*plan::parseTarget(options.target))->choosesFetches() ? 3u : 0u}));
+      {(*plan::parseTarget(options.target))->getFetchPhases()}));
   ExpandCompositesOptions expand;
   expand.attention.assign(options.attention.begin(), options.attention.end());
   passes.addNestedPass<func::FuncOp>(createExpandComposites(expand));

@@ -117,9 +117,9 @@ def FetchRowsPass : Pass<"tv-fetch-rows", "::mlir::ModuleOp"> {
     reduce-scatter or an all-reduce makes the result. Instead each device fetches the rows
     that it needs, if that takes less time: as many latencies as `phases`, and of its rows
     those that others hold, as if these were spread evenly. `tv.step = "fetch"` on the op
-    asks for it in any case. A fetch counts as three phases, in which ranks send how many
-    rows each wants, which, and the rows: on GPUs, too, where rows are read in each other's
-    memory between two meetings. A remark tells both prices, whichever is less.
+    asks for it in any case. On CPUs a fetch has three phases, in which ranks send how many
+    rows each wants, which, and the rows; GPUs read rows in each other's memory between two
+    meetings. A remark tells both prices, whichever is less.
 
     ```mlir
     #m = #tv.mesh<tp = 2>

@@ -19,3 +19,8 @@ func.func @main(%x: !x, %experts: !choice {tv.range = [0, 32]}, %weights: !weigh
   %y = tv.combine %h, %experts, %slots, %weights : (!rows, !choice, tensor<1024x2xi32>, !weight) -> !x
   return %y : !x
 }
+
+// GPUs read rows in each other's memory between two meetings.
+// RUN: tessera-compile %s --target=cuda:sm_90a --compile-to=kernels --remarks -o %t.mlir 2>&1 | FileCheck %s --check-prefix=GPU
+// GPU: :28: [did(ep) * 256, 512] to [1024, 512]: all-gather over [ep], {{.*}}, or fetch over [ep], at most 1048576 bytes, 12.6 us
+// GPU: :8: {{.*}}fetch over [ep], at most 524288 bytes, 11.3 us; instead of all-gather over [ep], 3145728 bytes, 15.5 us

@@ -24,7 +24,7 @@ public:
     return variants;
   }
 
-  bool choosesFetches() const override { return true; }
+  unsigned getFetchPhases() const override { return 3; }
 
   Status checkOptions(const plan::CodeOptions &options) const override {
     if (!options.programs.empty())
