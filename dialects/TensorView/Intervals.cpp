@@ -167,7 +167,7 @@ namespace {
 /// Values of a body, for one block.
 class Rules {
 public:
-  Rules(Body b, IRMapping &arguments) : b(b), arguments(arguments) {}
+  explicit Rules(Body b) : b(b) {}
 
   void set(Value value, Value low, Value high);
   void set(Value value, Interval interval) { intervals[value] = interval; }
@@ -220,7 +220,6 @@ private:
   }
 
   Body b;
-  IRMapping &arguments;
   llvm::DenseMap<Value, std::optional<Interval>> intervals;
   llvm::DenseMap<Value, Verdict> verdicts;
 };
@@ -530,7 +529,7 @@ Verdict Rules::computeVerdict(Operation *op) {
 Verdict Intervals::build(Body b, IRMapping &arguments,
                          ArrayRef<Interval> intervals,
                          ArrayRef<std::pair<Value, Value>> bounds) {
-  Rules rules(b, arguments);
+  Rules rules(b);
   for (auto [argument, interval] :
        llvm::zip_equal(body.getArguments(), intervals))
     rules.set(argument, interval);

@@ -210,7 +210,7 @@ struct PackedTiles {
   Arith math{b, loc};
   const int64_t sequences = op.getNumSequences(), rows = op.getRows(),
                 positions = op.getNumPositions();
-  Value falls; ///< whether a begin is before another that it should follow
+  Value falls{}; ///< whether a begin is before another that it should follow
 
   // Numbers of sequences and of their tiles are words, as in the list: 64 bits
   // take twice the time.

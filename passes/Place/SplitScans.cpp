@@ -40,8 +40,8 @@ static std::optional<int64_t> getRun(CumsumOp op) {
     return std::nullopt;
   const int64_t extent = op.getInput().getType().getDimSize(op.getDim());
   Type element = op.getInput().getType().getElementType();
-  if (llvm::divideCeil(extent, *run) *
-          getWide(element).getIntOrFloatBitWidth() >=
+  if (llvm::divideCeilSigned(extent, *run) *
+          int64_t(getWide(element).getIntOrFloatBitWidth()) >=
       extent * element.getIntOrFloatBitWidth())
     return std::nullopt;
   return run;

@@ -58,7 +58,8 @@ static Way choose(TopKOp op, int64_t run, int64_t kept, Moves &moves) {
   const double all = seconds(shape, bytesOf(x), split, whole);
 
   // Each run is an element, of all that is kept of it.
-  const bool hasFewer = llvm::divideCeil(shape[dim], run) * kept < shape[dim];
+  const bool hasFewer =
+      llvm::divideCeilSigned(shape[dim], run) * kept < shape[dim];
   shape[dim] = llvm::divideCeil(shape[dim], run);
   layout::Product &product = split.dims[dim].product;
   while (product.back().kind == layout::Factor::Kind::Stored)

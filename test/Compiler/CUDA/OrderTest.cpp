@@ -45,7 +45,6 @@ struct Window : AttentionMods {
 };
 /// The first head sees all.
 struct ByHead : Window {
-  static constexpr bool KeysByHead = true;
   static KeyRange keys(const Args &a, int64 batch, int64 head, int64 first,
                        int64 last, int keys) {
     return head % 3 ? Window::keys(a, batch, head, first, last, keys)

@@ -261,7 +261,7 @@ void Rows::planGroup() {
     // if a device holds them all at once; long bodies lack the registers.
     std::optional<int64_t> all = countRows();
     const bool few = all && ops < 40 && (!isStatic || longest >= 2048) &&
-                     llvm::divideCeil(*all, items) * 1024 <=
+                     llvm::divideCeilSigned(*all, items) * 1024 <=
                          limits.multiprocessors * limits.threads;
     const int64_t most = few ? 1024 / kWarp : 512 / kWarp;
     threads = kWarp * (isStatic ? std::clamp<int64_t>(longest, 2, most) : most);

@@ -202,7 +202,7 @@ template <class Mask> TSR_DEVICE void make_walks(Mask const &mask, int at) {
           if (adds >> lane & 1)
             atomicAdd(&taken[tile], 1);
           if (lane == 0)
-            atomicOr(&differs[tile / 32], adds ^ adds << 1 | 1);
+            atomicOr(&differs[tile / 32], (adds ^ adds << 1) | 1);
           blocks += __popc(adds), pieces += __popc(adds & ~(adds << 1));
         });
     if (lane < 2)
