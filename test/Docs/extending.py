@@ -77,6 +77,9 @@ def build(paths, scratch, build_folder):
         # A new one is compiled as its neighbours are.
         like = source if (ROOT / source).exists() else os.path.dirname(source)
         command = next(c for c in commands if f" -c {ROOT}/{like}" in c)
+        # Precompiled headers are of the tree's ops.
+        command = re.sub(r" -Xclang -include-pch -Xclang \S+ -Xclang -include -Xclang \S+", "",
+                         command)
         archive = re.search(r"CMakeFiles/([\w-]+)\.dir/", command)[1]
         object_ = str(scratch / "made" / (source.replace("/", "_") + ".o"))
         command = re.sub(r" -MD .* -c \S+$", "", command)
