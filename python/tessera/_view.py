@@ -65,8 +65,8 @@ class Move:
     loser: str
 
 
-MOVE = re.compile(r"(\S+): (\[.*\].*) to (\[.*\][^:]*): (.*), (\d+ bytes, [\d.]+ us)"
-                  r"; lower bound (\d+ bytes)(?:; instead of (.*))?$")
+MOVE = re.compile(r"(\S+): (\[.*\].*) to (\[.*\][^:]*): (.*), ((?:at most )?\d+ bytes, [\d.]+ us)"
+                  r"(?:; lower bound (\d+ bytes))?(?:; instead of (.*))?$")
 TYPE = re.compile(r"tensor<((?:[\d?]+x)*)(\w+), #tv\.view<(#[\w.]+(?:<[^>]*>)?), (\[.*)>>$")
 
 
@@ -417,29 +417,16 @@ class Program:
         self.source = path.read_text()
         sizes = dict(part.split("=") for part in mesh.split(",")) if mesh else {}
         with tempfile.TemporaryDirectory() as folder:
-            local = tessera.compile(self.source, name=path.name, mesh=sizes, target=target,
-                                    explain=True, shardings=shardings, to="local",
-                                    locations=True, dump=folder)
+            module = tessera.compile(self.source, name=path.name, mesh=sizes, target=target,
+                                     explain=True, shardings=shardings, locations=True,
+                                     dump=folder)
             texts = {name: next(pathlib.Path(folder).glob(f"*-{name}.mlir")).read_text()
-                     for name in ("propagated", "planned")}
-        # While kernels are compiled, the rest is read.
-        self._module = concurrent.futures.ThreadPoolExecutor(1).submit(
-            tessera.compile, local.output, start="local", name=path.name, target=target,
-            explain=True)
-        self._report = local.remarks
+                     for name in ("propagated", "planned", "local")}
+        self.compiled, self.report = module, module.remarks
         self.values, mesh_text = read_values(texts["planned"])
         self.mesh = Mesh.parse(mesh_text)
         self.phases = {"source": self.source, **{
-            name: without_places(text)
-            for name, text in (*texts.items(), ("local", local.text))}}
-
-    @property
-    def compiled(self):
-        return self._module.result()
-
-    @property
-    def report(self):
-        return self._report + self.compiled.remarks
+            name: without_places(text) for name, text in texts.items()}}
 
 
 class ModuleFile:

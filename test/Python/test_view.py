@@ -138,6 +138,16 @@ class View(unittest.TestCase):
         self.assertEqual(len(page.all("tr", "moves")), 2)
         self.assertEqual(len(page.all("tr", "values")), 1 + 4)
 
+    def test_fetches(self):
+        """Rows that data name, in the place of what was planned; of a module, too."""
+        program, module = ROOT / "test/Compiler/moves-fetched.mlir", self.top / "fetched.tsr"
+        subprocess.run([BIN / "tessera-compile", program, "--remarks", "-o", module],
+                       check=True, capture_output=True)
+        for file in program, module:
+            plans = [move["text"] for move in self.page(file).all("tr", "moves")[1:]]
+            self.assertEqual([("fetch over [ep]" in plan, "at most 8388608 bytes" in plan)
+                              for plan in plans], [(True, True), (False, False), (True, True)])
+
     def test_many_layers(self):
         """96 layers of GPT-3 on 64 devices: the page is small, and soon there. Time of the
         processor, about 3 s on idle ones: what others do matters less to it."""
