@@ -31,7 +31,7 @@ def TensorView_ReshardOp
                        OptionalAttr<TensorView_StepAttr>:$plan);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let assemblyFormat = [{
-    $inputs (`plan` $plan^)? custom<MoveAttrs>(attr-dict) `:`
+    $inputs (`plan` $plan^)? `` custom<MoveAttrs>(attr-dict) `:`
     functional-type($inputs, $results)
   }];
 }
