@@ -40,6 +40,9 @@ def TensorView_MeshAttr : TensorView_Attr<"Mesh", "mesh"> {
     of the same ranks: `did(x)` of `<x = 8>` is `did(a) * did(b)` of `<a = 2, b = 4>`, and
     `did(b)` is `did(x:(2)4)`. `tv-bind` writes all views in the axes of the first. Names
     are those of each mesh: in `<dp = 2, tp = 4>` and `<tp = 4, dp = 2>` they differ.
+    `devices` may be another order of axes or of their parts: beside `<y = 4>`, `did(x)` of
+    `<x = 4, devices = [0, 2, 1, 3]>` is `did(y:(2)2) * did(y:(1)2)`. Another order beside
+    another mesh, as `[3, 2, 1, 0]`, is an error.
     Meshes that are cut at places that do not divide each other have views in the axes
     between the places at which all are cut: of `<a = 2, b = 3>` and `<c = 3, d = 2>` these
     are `<a_b = 6>`, where `did(c)` is `did(a_b:(1)3)`. `--mesh` sets the axes that are

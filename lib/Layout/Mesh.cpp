@@ -96,57 +96,102 @@ bool layout::overlap(const SubAxis &a, const SubAxis &b) {
   return b.pre % (a.pre * a.size) != 0 && a.pre % (b.pre * b.size) != 0;
 }
 
-/// Ranks are mixed-radix numbers of a mesh's coordinates. Of each axis the
-/// product of the sizes that are outside of it; nothing if ranks are none.
-static std::optional<std::vector<int64_t>> placesOf(Mesh mesh,
-                                                    bool byPosition) {
+namespace {
+/// A part of an axis that is a digit of the ranks, too: written as mixed-radix
+/// numbers these are [place, size, rest].
+struct Digit {
+  SubAxis sub;
+  int64_t place;
+};
+} // namespace
+
+/// The digits of all axes but those of size 1, each as long as can be; nothing
+/// where ranks have none.
+static std::optional<std::vector<Digit>> digitsOf(Mesh mesh, bool byPosition) {
   if (byPosition)
     mesh.devices.clear();
   const int64_t count = mesh.numDevices();
-  std::vector<int64_t> strides, places, origin(mesh.axes.size(), 0);
-  for (size_t axis = 0; axis < mesh.axes.size(); ++axis) {
+  std::vector<Digit> digits;
+  int64_t within = 1; // positions next to each other on the axis
+  for (size_t axis = mesh.axes.size(); axis-- > 0;) {
     const int64_t size = mesh.axes[axis].size;
-    std::vector<int64_t> next = origin;
-    next[axis] = size > 1;
-    strides.push_back(mesh.rankOfCoords(next));
-    const int64_t within = strides.back() * size;
-    if (size > 1 && (within == 0 || count % within))
-      return std::nullopt;
-    places.push_back(size > 1 ? count / within : 1);
+    auto rankAt = [&](int64_t coordinate) {
+      const int64_t position = coordinate * within;
+      return mesh.devices.empty() ? position : mesh.devices[position];
+    };
+    for (int64_t begin = 1; begin < size;) { // from the innermost
+      const int64_t stride = rankAt(begin);
+      int64_t run = 1, digit = 1;
+      while (run < size / begin && rankAt(run * begin) == run * stride)
+        if (size / begin % ++run == 0)
+          digit = run;
+      if (digit == 1 || stride <= 0 || count % (stride * digit))
+        return std::nullopt;
+      digits.push_back({{int(axis), size / (begin * digit), digit},
+                        count / (stride * digit)});
+      begin *= digit;
+    }
+    within *= size;
   }
   for (size_t position = 0; position < mesh.devices.size(); ++position) {
     int64_t rank = 0, rest = int64_t(position);
-    for (size_t axis = mesh.axes.size(); axis-- > 0;) {
-      rank += rest % mesh.axes[axis].size * strides[axis];
-      rest /= mesh.axes[axis].size;
+    for (const Digit &digit : digits) {
+      rank += rest % digit.sub.size * (count / (digit.place * digit.sub.size));
+      rest /= digit.sub.size;
     }
     if (rank != mesh.devices[position])
       return std::nullopt;
   }
-  return places;
+  return digits;
+}
+
+/// Cuts [begin, end) of a mixed-radix number, in which `startOf` says where
+/// each digit starts (0: in none), at the borders of digits: visits parts of
+/// them, outermost first. False where one is cut at none of its own borders.
+template <typename StartOf, typename Visit>
+static bool forDigits(const std::vector<Digit> &digits, int64_t begin,
+                      int64_t end, StartOf startOf, Visit visit) {
+  while (begin < end) {
+    auto digit =
+        std::find_if(digits.begin(), digits.end(), [&](const Digit &d) {
+          return startOf(d) <= begin && begin < startOf(d) * d.sub.size;
+        });
+    const int64_t start = startOf(*digit), last = start * digit->sub.size;
+    const int64_t next = std::min(end, last);
+    if (begin % start || next % begin || last % next ||
+        !visit(*digit, begin / start, next / begin))
+      return false;
+    begin = next;
+  }
+  return true;
 }
 
 std::optional<std::vector<SubAxis>>
 layout::sameDigit(const SubAxis &sub, const Mesh &from, const Mesh &to) {
   // Where both list their devices alike, positions do for ranks.
   const bool byPosition = from.devices == to.devices;
-  const auto own = placesOf(from, byPosition), other = placesOf(to, byPosition);
+  const auto own = digitsOf(from, byPosition), other = digitsOf(to, byPosition);
   if (!own || !other || from.numDevices() != to.numDevices())
     return std::nullopt;
-  int64_t begin = (*own)[sub.axis] * sub.pre;
-  const int64_t end = begin * sub.size;
-  std::vector<SubAxis> digits;
-  while (begin < end) {
-    // The axis that begins here or goes on.
-    size_t axis = 0;
-    auto endOf = [&] { return (*other)[axis] * to.axes[axis].size; };
-    while ((*other)[axis] > begin || endOf() <= begin)
-      ++axis;
-    const int64_t next = std::min(end, endOf());
-    if (begin % (*other)[axis] || next % begin || endOf() % next)
-      return std::nullopt;
-    digits.push_back({int(axis), begin / (*other)[axis], next / begin});
-    begin = next;
-  }
-  return digits;
+  std::vector<SubAxis> same;
+  auto add = [&](const Digit &digit, int64_t pre, int64_t size) {
+    const SubAxis part = {digit.sub.axis, digit.sub.pre * pre, size};
+    if (!same.empty() && adjacent(same.back(), part))
+      same.back().size *= size;
+    else
+      same.push_back(part);
+    return true;
+  };
+  auto addRanks = [&](const Digit &digit, int64_t pre, int64_t size) {
+    const int64_t begin = digit.place * pre;
+    return forDigits(
+        *other, begin, begin * size, [](const Digit &d) { return d.place; },
+        add);
+  };
+  auto startOf = [&](const Digit &d) {
+    return d.sub.axis == sub.axis ? d.sub.pre : 0;
+  };
+  if (!forDigits(*own, sub.pre, sub.pre * sub.size, startOf, addRanks))
+    return std::nullopt;
+  return same;
 }

@@ -226,7 +226,7 @@ joinMeshes(ArrayRef<layout::Mesh> meshes,
       if (axis.size == 1)
         continue;
       auto digit = layout::sameDigit({int(i), 1, axis.size}, mesh, flat);
-      if (!digit)
+      if (!digit || digit->size() != 1)
         return std::nullopt;
       const int64_t pre = digit->front().pre;
       of.push_back({axis.name, pre, axis.size});
@@ -234,9 +234,9 @@ joinMeshes(ArrayRef<layout::Mesh> meshes,
     }
     all.insert(own.begin(), own.end());
     for (const layout::SubAxis &part : used)
-      if (auto digit = layout::sameDigit(part, mesh, flat);
-          digit && !digit->empty()) // of size 1
-        all.insert({digit->front().pre, digit->front().pre * part.size});
+      if (auto digits = layout::sameDigit(part, mesh, flat))
+        for (const layout::SubAxis &digit : *digits)
+          all.insert({digit.pre, digit.pre * digit.size});
     if (digits.size() == 1)
       common = own;
     std::erase_if(common, [&](int64_t cut) { return !own.count(cut); });
@@ -351,10 +351,12 @@ Binder::resize(ViewAttr attr, function_ref<InFlightDiagnostic()> emitError) {
     if (!moved) {
       layout::Mesh alike = mesh->getMesh();
       alike.devices = first.getMesh().devices;
-      return emitError() << moved.message()
-                         << "; meshes of one program list devices alike, as "
-                         << layout::toString(alike)
-                         << ", or in an order of axes, as devices = iota(b, a)";
+      return emitError()
+             << moved.message()
+             << "; meshes of one program list devices alike, as "
+             << layout::toString(alike)
+             << ", or in an order of axes or their parts, as devices = "
+                "iota(b, a)";
     }
     view = *moved;
   }

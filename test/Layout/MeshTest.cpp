@@ -120,7 +120,12 @@ TEST(Mesh, DigitsOfAnotherMeshAreTheSameOnEveryRank) {
         "<a = 3, b = 2, c = 2>", "<a = 1, b = 12>",
         "<a = 2, b = 6, devices = iota(b, a)>",
         "<a = 2, b = 2, c = 3, devices = iota(c, a, b)>",
-        "<a = 12, devices = [1, 0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]>"})
+        "<a = 12, devices = [1, 0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]>",
+        // The digits of 12 = 2 * 3 * 2 as 3, 2, 2; as 2, 2, 3 of two axes.
+        "<a = 12, devices = [0, 1, 6, 7, 2, 3, 8, 9, 4, 5, 10, 11]>",
+        "<a = 2, b = 6, devices = [0, 2, 4, 1, 3, 5, 6, 8, 10, 7, 9, 11]>",
+        // Each axis has digits, but not all ranks are their sums.
+        "<a = 2, b = 6, devices = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 10]>"})
     meshes.push_back(makeMesh(text));
   std::map<std::pair<size_t, size_t>, int> found, missing;
   for (size_t m = 0; m < meshes.size(); ++m)
@@ -150,11 +155,17 @@ TEST(Mesh, DigitsOfAnotherMeshAreTheSameOnEveryRank) {
     EXPECT_EQ((missing[{m, 0}]), 0) << m;
   EXPECT_EQ((missing[{6, 0}]), 0);
   EXPECT_EQ((missing[{7, 0}]), 0);
+  EXPECT_EQ(sameDigit({0, 1, 12}, meshes[9], meshes[0]),
+            std::vector<SubAxis>({{0, 2, 3}, {0, 1, 2}, {0, 6, 2}}));
+  EXPECT_FALSE(sameDigit({0, 1, 2}, meshes[9], meshes[0]));
+  EXPECT_EQ(sameDigit({1, 1, 6}, meshes[10], meshes[0]),
+            std::vector<SubAxis>({{0, 6, 2}, {0, 2, 3}}));
   EXPECT_GT((missing[{1, 3}]), 0);
   EXPECT_TRUE(sameDigit({1, 3, 2}, meshes[1], meshes[3]));
   EXPECT_FALSE(sameDigit({0, 1, 2}, meshes[1], meshes[3]));
   EXPECT_EQ((found[{8, 0}]), 0);
   EXPECT_EQ((found[{0, 8}]), 0);
+  EXPECT_EQ((found[{11, 0}]), 0);
   EXPECT_FALSE(sameDigit({0, 1, 2}, makeMesh("<x = 2>"), meshes[0]));
   // Of equal lists positions are compared.
   EXPECT_EQ(sameDigit({1, 1, 2},

@@ -181,7 +181,7 @@ func.func @wrong_rank(%x: tensor<4xf32> {tv.user_view = #tv.view<#tv.mesh<tp = 3
 #m = #tv.mesh<a = 2, tp = 3>
 #n = #tv.mesh<x = 6, devices = [0, 3, 1, 2, 5, 4]>
 func.func @listed_apart(%x: tensor<12xf32, #tv.view<#m, [did(a) * _]>>,
-                        // expected-error @+1 {{argument #1: x of the mesh <x = 6, devices = [0, 3, 1, 2, 5, 4]> is no digit of its ranks on the mesh <a = 2, tp = 3>; meshes of one program list devices alike, as <x = 6>, or in an order of axes, as devices = iota(b, a)}}
+                        // expected-error @+1 {{argument #1: x of the mesh <x = 6, devices = [0, 3, 1, 2, 5, 4]> is no digit of its ranks on the mesh <a = 2, tp = 3>; meshes of one program list devices alike, as <x = 6>, or in an order of axes or their parts, as devices = iota(b, a)}}
                         %y: tensor<12xf32, #tv.view<#n, [did(x) * _]>>) {
   return
 }
