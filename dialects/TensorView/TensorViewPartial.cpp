@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Layout/Exchange.h"
 #include "TensorView/TensorView.h"
 #include "TensorView/TensorViewPointwise.h"
 #include "TensorView/TensorViewVerify.h"
@@ -107,19 +108,29 @@ static SmallVector<State> statesAlong(const layout::SubAxis &axis,
   for (auto [state, value] : llvm::zip_equal(states, values))
     if (const layout::View *view = getLocalView(value))
       for (const layout::Partial &partial : view->partial)
-        if (llvm::is_contained(partial.axes, axis))
+        if (layout::contains(partial.axes, axis))
           state = partial.combiner;
   return states;
 }
 
 LogicalResult tv::verifyLocalPartials(Operation *op) {
-  SmallVector<layout::SubAxis> partial, split;
-  for (Value operand : op->getOperands())
-    if (const layout::View *view = getLocalView(operand))
-      for (const layout::Partial &state : view->partial)
-        llvm::append_range(partial, state.axes);
+  std::vector<layout::SubAxis> partial, axes, split;
+  for (auto [values, own] :
+       {std::pair(ValueRange(op->getOperands()), &partial),
+        std::pair(ValueRange(op->getResults()), &axes)})
+    for (Value value : values)
+      if (const layout::View *view = getLocalView(value))
+        for (const layout::Partial &state : view->partial)
+          llvm::append_range(*own, state.axes);
   if (partial.empty())
     return success();
+  // A value may be partial along one part of an axis, others along all of it.
+  llvm::append_range(axes, partial);
+  if (auto parts = layout::refineAxes(axes))
+    axes = std::move(*parts);
+  llvm::erase_if(axes, [&](const layout::SubAxis &axis) {
+    return !layout::contains(partial, axis);
+  });
   for (ValueRange values :
        {ValueRange(op->getOperands()), ValueRange(op->getResults())})
     for (Value value : values)
@@ -128,7 +139,7 @@ LogicalResult tv::verifyLocalPartials(Operation *op) {
           llvm::append_range(split, layout::axesOf(dim.product));
   auto ruled = cast<ShardingRuleOpInterface>(op);
   const layout::Rule rule = ruled.getShardingRule();
-  for (const layout::SubAxis &axis : partial) {
+  for (const layout::SubAxis &axis : axes) {
     // Where an axis divides a loop, the rule says what is partial.
     if (llvm::any_of(split, [&](const layout::SubAxis &other) {
           return layout::overlap(axis, other);

@@ -65,3 +65,24 @@ func.func @legal(%x: !p, %a: !a, %b: !b, %c: !c) -> (!p, !h) {
   %r = tv.cast %z : (!p) -> !h
   return %y, %r : !p, !h
 }
+
+// Legal, too: one part of an axis divides the loop, along the other the operand is partial.
+#m4 = #tv.mesh<x = 4>
+!parts = tensor<2x1xf32, #tv.local<#tv.view<#m4, [_, did(x:(1)2) * _], partial = [x:(2)2 : sum]>, of [2, 2]>>
+!both = tensor<2xf32, #tv.local<#tv.view<#m4, [_], partial = [x : sum]>, of [2]>>
+func.func @parts(%x: !parts) -> !both {
+  %y = tv.reduce sum %x dims [1] : (!parts) -> !both
+  return %y : !both
+}
+
+// -----
+
+// And of the parts of an axis one is not what it must be.
+#m = #tv.mesh<x = 4>
+!whole = tensor<2xf32, #tv.local<#tv.view<#m, [_], partial = [x : sum]>, of [2]>>
+!half = tensor<2xf32, #tv.local<#tv.view<#m, [_], partial = [x:(1)2 : sum]>, of [2]>>
+func.func @half(%x: !whole) -> !half {
+  // expected-error@+1 {{result #0 must be partial (sum) along x:(2)2, as the operands make it}}
+  %y = tv.neg %x : (!whole) -> !half
+  return %y : !half
+}
