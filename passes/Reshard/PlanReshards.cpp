@@ -263,6 +263,10 @@ private:
                                      Value value, const View &from,
                                      const View &to, const layout::Mesh &mesh,
                                      Moves &moves);
+  /// `candidate` as these steps do it: with their price where they are others.
+  layout::Candidate getDone(const layout::Candidate &candidate,
+                            ArrayRef<Step> steps, Value value, View at,
+                            const layout::Mesh &mesh, Moves &moves);
   void report(ReshardOp op, const View &from, const View &to,
               const layout::Plan &plan, const layout::Mesh &mesh);
 
@@ -296,6 +300,42 @@ PlanReshards::getSteps(const layout::Candidate &candidate, Value value,
   }
   return holdForAnyExtent(std::move(steps), from, shape, maximum,
                           moves.getMultiples(value), mesh);
+}
+
+layout::Candidate PlanReshards::getDone(const layout::Candidate &candidate,
+                                        ArrayRef<Step> steps, Value value,
+                                        View at, const layout::Mesh &mesh,
+                                        Moves &moves) {
+  if (llvm::equal(candidate.steps, steps, [](const Step &a, const Step &b) {
+        return a.kind == b.kind;
+      }))
+    return candidate;
+  const layout::Shape maximum = moves.getMaxShape(value);
+  layout::Candidate done;
+  for (const Step &step : steps) {
+    View to = canonicalize(step.to, maximum, mesh);
+    Result<const layout::Plan *> plan =
+        moves.plan(value, at, to, mesh, step.kind);
+    if (!plan)
+      return candidate;
+    layout::Candidate one = (*plan)->chosen;
+    // What moves at other extents than the largest has its latency.
+    if (one.steps.empty() && step.kind != Step::Kind::Slice) {
+      one.text = layout::toString(step.kind);
+      one.cost.phases = 1;
+      one.cost.seconds = moves.getMachine().latency;
+    }
+    done.steps.push_back(step);
+    done.text += (done.text.empty() ? "" : ", then ") + one.text;
+    done.cost.phases += one.cost.phases;
+    done.cost.bytesSent += one.cost.bytesSent;
+    done.cost.bytesReceived += one.cost.bytesReceived;
+    done.cost.copies += one.cost.copies;
+    done.cost.peakBytes = std::max(done.cost.peakBytes, one.cost.peakBytes);
+    done.cost.seconds += one.cost.seconds;
+    at = std::move(to);
+  }
+  return done;
 }
 
 void PlanReshards::report(ReshardOp op, const View &from, const View &to,
@@ -352,24 +392,34 @@ LogicalResult PlanReshards::planOne(OpBuilder &builder, ReshardOp op,
   std::optional<Step::Kind> only;
   if (auto name = op->getAttrOfType<StringAttr>(kStepAttr))
     only = static_cast<Step::Kind>(*symbolizeStepKind(name.getValue()));
-  Result<const layout::Plan *> plan =
+  Result<const layout::Plan *> known =
       moves.plan(from, before, after, mesh, only);
-  if (!plan)
-    return op.emitError() << plan.message();
-  report(op, before, after, **plan, mesh);
-
-  Result<std::vector<Step>> steps =
-      getSteps((*plan)->chosen, from, before, after, mesh, moves);
-  std::string loser;
-  if ((*plan)->loser) {
-    loser = describe(*(*plan)->loser);
-    if (!steps) {
-      loser = describe((*plan)->chosen);
-      steps = getSteps(*(*plan)->loser, from, before, after, mesh, moves);
+  if (!known)
+    return op.emitError() << known.message();
+  layout::Plan plan = **known;
+  auto stepsOf = [&](layout::Candidate &candidate) {
+    auto steps = getSteps(candidate, from, before, after, mesh, moves);
+    if (steps)
+      candidate = getDone(candidate, *steps, from, before, mesh, moves);
+    return steps;
+  };
+  const double cheapest = plan.chosen.cost.seconds;
+  Result<std::vector<Step>> steps = stepsOf(plan.chosen);
+  // Where extents may be others than the largest, the second may be cheaper.
+  if (plan.loser &&
+      (!steps || layout::isLess(cheapest, plan.chosen.cost.seconds))) {
+    layout::Candidate other = *plan.loser;
+    auto others = stepsOf(other);
+    if (others && (!steps || layout::isLess(other.cost.seconds,
+                                            plan.chosen.cost.seconds))) {
+      plan.loser = std::exchange(plan.chosen, other);
+      steps = std::move(others);
     }
   }
   if (!steps)
     return op.emitError() << steps.message();
+  report(op, before, after, plan, mesh);
+  const std::string loser = plan.loser ? describe(*plan.loser) : "";
   if (only == Step::Kind::Exchange && steps->size() == 1 &&
       steps->front().kind == Step::Kind::Slice)
     steps->front() = getExchange(before, after, moves.getMaxShape(from));
