@@ -65,7 +65,8 @@ class Move:
     loser: str
 
 
-MOVE = re.compile(r"(\S+): (\[.*\].*) to (\[.*\][^:]*): (.*), ((?:at most )?\d+ bytes, [\d.]+ us)"
+MOVE = re.compile(r"(\S+): (\[.*\].*) to (\[.*\][^:]*): (.*?), "
+                  r"((?:at most )?\d+ bytes, [\d.]+ us)"
                   r"(?:; lower bound (\d+ bytes))?(?:; instead of (.*))?$")
 TYPE = re.compile(r"tensor<((?:[\d?]+x)*)(\w+), #tv\.view<(#[\w.]+(?:<[^>]*>)?), (\[.*)>>$")
 
@@ -497,5 +498,8 @@ def main(arguments=None):
             args.page.write_text(page(
                 f"{args.file.name} on {' x '.join(f'{n} = {s}' for n, s in read.mesh.axes)}",
                 read.mesh, read.values, where, moves, reasons, memory, read.phases, read.source))
+    except UnicodeDecodeError:
+        parser.error(f"{args.file} is no text; a program is (tessera-opt prints bytecode as "
+                     "text), and the name of a module ends with .tsr")
     except (Error, OSError) as error:
         sys.exit(f"tessera-view: error: {error}")

@@ -119,6 +119,8 @@ class View(unittest.TestCase):
         for part in ("10: %y = tv.linear %g, %w1", "[8, 16], partial = [tp : sum]",
                      "all-reduce over [tp]", "768 bytes", "reduce-scatter over [tp], then"):
             self.assertIn(part, move["text"])
+        cells = [cell["text"] for cell in page.all("td") if move in cell["in"]]
+        self.assertEqual(cells[3:6], ["all-reduce over [tp]", "768 bytes, 5.0 us", "768 bytes"])
         self.assertEqual([each["text"] for each in page.all("h3", "phases")],
                          ["source", "propagated", "planned", "local"])
         local = page.all("pre", "phases")[3]["text"]

@@ -21,12 +21,12 @@ func.func @main(%x: !from {tv.dims = ["n"]}) -> !to attributes {tv.sizes = {n = 
 // -----
 
 // What is one view at the maximum is an exchange at other extents, and takes its latency.
-// SAID: remark: [did(x) * _] to [did(x) * _ * 3]: exchange, 0 bytes, 5.0 us
+// SAID: remark: [did(x) * _] to [did(x) * _ * 4]: exchange, 0 bytes, 5.0 us
 // CHECK: comm.exchange
-#m = #tv.mesh<x = 2, y = 3>
+#m = #tv.mesh<x = 2, y = 4>
 !from = tensor<?xf32, #tv.view<#m, [did(x) * _]>>
-!to = tensor<?xf32, #tv.view<#m, [did(x) * _ * 3]>>
-func.func @main(%x: !from {tv.dims = ["n"]}) -> !to attributes {tv.sizes = {n = 132}} {
+!to = tensor<?xf32, #tv.view<#m, [did(x) * _ * 4]>>
+func.func @main(%x: !from {tv.dims = ["n"]}) -> !to attributes {tv.sizes = {n = 136}} {
   %y = tv.reshard %x : (!from) -> !to
   return %y : !to
 }
