@@ -72,10 +72,12 @@ public:
     return std::nullopt;
   }
 
-  /// The latencies of fetching rows that data name (comm.fetch), which is done
-  /// where the model says that it takes less time; of 0 only where a program
-  /// says so (tv.step).
-  virtual unsigned getFetchPhases() const { return 0; }
+  /// Whether rows that data name are fetched (comm.fetch) where the model says
+  /// that this takes less time; else only where a program says so (tv.step).
+  virtual bool choosesFetches() const { return false; }
+  /// The latencies of a fetch: ranks swap how many rows each wants, which, and
+  /// the rows.
+  virtual unsigned getFetchPhases() const { return 3; }
 
   /// Its own passes over local tensors, before kernels are formed.
   virtual void addPasses(mlir::OpPassManager &function) const {}

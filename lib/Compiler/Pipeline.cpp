@@ -130,8 +130,9 @@ static void buildKernels(OpPassManager &passes,
   SetTargetOptions set;
   set.target = options.target;
   passes.addPass(createSetTarget(set));
+  const plan::Target *target = *plan::parseTarget(options.target);
   passes.addPass(tv::createFetchRowsPass(
-      {(*plan::parseTarget(options.target))->getFetchPhases()}));
+      {target->getFetchPhases(), target->choosesFetches()}));
   ExpandCompositesOptions expand;
   expand.attention.assign(options.attention.begin(), options.attention.end());
   passes.addNestedPass<func::FuncOp>(createExpandComposites(expand));

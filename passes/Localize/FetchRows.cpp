@@ -39,9 +39,9 @@ namespace tessera::tv {
 #include "Localize/Passes.h.inc"
 } // namespace tessera::tv
 
-/// Latencies of a fetch: on CPUs ranks swap how many rows each wants, which,
-/// and the rows; GPUs read them between two meetings.
-static constexpr unsigned kSwaps = 3, kMeetings = 2;
+/// Latencies of a fetch in which no numbers of rows are sent: these are read
+/// between two meetings.
+static constexpr unsigned kMeetings = 2;
 
 static LocalAttr localOf(Value value) {
   return cast<LocalAttr>(cast<RankedTensorType>(value.getType()).getEncoding());
@@ -118,8 +118,9 @@ struct Reader {
 
 class Fetcher {
 public:
-  Fetcher(func::FuncOp function, unsigned phases, uint64_t &nextId)
-      : function(function), phases(phases), nextId(nextId) {
+  Fetcher(func::FuncOp function, unsigned phases, bool chooses,
+          uint64_t &nextId)
+      : function(function), phases(phases), chooses(chooses), nextId(nextId) {
     if (auto sizes = function->getAttrOfType<DictionaryAttr>(kSizesAttr))
       for (NamedAttribute size : sizes)
         maximums[size.getName().str()] = DeclaredSize(size.getValue()).maximum;
@@ -141,7 +142,8 @@ private:
   Value build(OpBuilder &builder, const Move &move, CombineOp op, Value last);
 
   func::FuncOp function;
-  const unsigned phases; ///< of a fetch; of 0 nothing is chosen
+  const unsigned phases; ///< of a fetch
+  const bool chooses;
   uint64_t &nextId;
   std::map<std::string, int64_t> maximums;
   /// Of the move that a fetch is to replace; nothing if sizes are not known.
@@ -158,7 +160,7 @@ struct FetchRows : tv::impl::FetchRowsPassBase<FetchRows> {
       nextId = std::max(nextId, op.getId() + 1);
     });
     for (auto function : getOperation().getOps<func::FuncOp>())
-      if (failed(Fetcher(function, phases, nextId).run()))
+      if (failed(Fetcher(function, phases, chooses, nextId).run()))
         return signalPassFailure();
   }
 };
@@ -273,9 +275,9 @@ void Fetcher::setPrices(const Move &move, Operation *op, Value result) {
   price.bytes = computeProduct(own) * choices * bytes;
   const int64_t numbers =
       row && phases != kMeetings ? price.bytes / row * sizeof(int64_t) : 0;
-  price.seconds = (phases ? phases : kSwaps) * machine.latency +
-                  double(price.bytes + numbers) * (members - 1) / members /
-                      machine.bandwidth;
+  price.seconds = phases * machine.latency + double(price.bytes + numbers) *
+                                                 (members - 1) / members /
+                                                 machine.bandwidth;
 }
 
 /// `index` where its dimensions lie as `dims`, of what this device has of it;
@@ -552,7 +554,7 @@ LogicalResult Fetcher::run() {
     const Reader reader = *getReader(op);
     // On a mesh on which nothing has to move nothing is to be fetched.
     const bool isTold = reader.op->hasAttr(kStepAttr) && isMoved(reader);
-    const bool isReplaced = (isTold || phases) && replace(reader);
+    const bool isReplaced = (isTold || chooses) && replace(reader);
     any |= isReplaced;
     if (isTold && !isReplaced)
       return reader.op->emitOpError()

@@ -150,7 +150,10 @@ def FetchRowsPass : Pass<"tv-fetch-rows", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [Option<"phases", "phases", "unsigned", "3",
-                        "Latencies of a fetch; of 0 only what tv.step tells is fetched">];
+                        "Latencies of a fetch">,
+                 Option<"chooses", "chooses", "bool", "true",
+                        "Whether to fetch where that takes less time; else only what "
+                        "tv.step tells">];
   let dependentDialects = ["::tessera::comm::CommDialect",
                            "::mlir::arith::ArithDialect"];
 }

@@ -1,6 +1,6 @@
 // RUN: tessera-opt %s --split-input-file --tv-fetch-rows --mlir-print-local-scope | FileCheck %s
 // Where nothing is chosen, what tv.step tells is fetched.
-// RUN: tessera-opt %s --split-input-file --tv-fetch-rows=phases=0 --mlir-print-local-scope | FileCheck %s --check-prefix=TOLD
+// RUN: tessera-opt %s --split-input-file --tv-fetch-rows=chooses=false --mlir-print-local-scope | FileCheck %s --check-prefix=TOLD
 
 // Words over four devices, tokens too: each device gets the rows of its own tokens, and
 // the ids stay where they are. A reduce-scatter moves four times as much.

@@ -24,7 +24,7 @@ public:
     return variants;
   }
 
-  unsigned getFetchPhases() const override { return 3; }
+  bool choosesFetches() const override { return true; }
 
   Status checkOptions(const plan::CodeOptions &options) const override {
     if (!options.programs.empty())

@@ -79,7 +79,7 @@ public:
   }
 
   // On four H100s experts' rows take 0.6 of what gathering takes.
-  unsigned getFetchPhases() const override { return 2; }
+  bool choosesFetches() const override { return true; }
 
 private:
   std::optional<std::string> whyNotHere(StringRef variant,

@@ -24,6 +24,8 @@ public:
   bool fusesBias(mlir::Operation *product) const override;
   std::optional<plan::Fusion> fuse(mlir::Operation *product,
                                    mlir::Operation *op) const override;
+  /// Rows are read in each other's memory between two meetings.
+  unsigned getFetchPhases() const override { return 2; }
   void addPasses(mlir::OpPassManager &function) const override;
   void addSchedule(mlir::OpPassManager &kernel) const override;
   Status checkOptions(const plan::CodeOptions &options) const override;
