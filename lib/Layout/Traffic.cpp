@@ -137,9 +137,10 @@ static int64_t scaleOf(const Exchange &exchange, const View &from,
 
 int64_t layout::lackOf(const View &from, const View &to,
                        const PlanViews &views) {
-  Exchange exchange(views.atMaximum(from), views.atMaximum(to), views.shape,
-                    views.mesh, Coords(views.mesh.axes.size(), 0));
-  return exchange.mostLacking * scaleOf(exchange, from, views);
+  const View largest = views.atMaximum(from);
+  Exchange exchange(largest, views.atMaximum(to), views.shape, views.mesh,
+                    Coords(views.mesh.axes.size(), 0));
+  return exchange.mostLacking * scaleOf(exchange, largest, views);
 }
 
 Traffic layout::computeTraffic(const View &symbolicFrom, const View &symbolicTo,
