@@ -138,7 +138,8 @@ static void backward(Sizes const &s, Tensors const &t, cudaStream_t stream) {
   const int clusters = std::min(multiprocessors() / C::Cluster, tiles);
   launch_clusters(C::Cluster, true, bwd_kernel<C, P>, clusters * C::Cluster,
                   C::Threads, bytes, stream, maps, p);
-  launch_early(finish_kernel<C, P>, blocks, C::SideThreads, 0, stream, p);
+  if constexpr (C::HasFinish)
+    launch_early(finish_kernel<C, P>, blocks, C::SideThreads, 0, stream, p);
   CHECK(cudaGetLastError());
 }
 enum { Forward, Backward, Ordered };

@@ -61,7 +61,7 @@ template <class C> using Params = BwdParams<typename C::Mods::Args>;
 
 /// A tile's blocks of queries, in the order of its walk.
 struct Step {
-  int batch, head, m, rank;
+  int batch, head, m, rank, after;
   bool trails;
 };
 struct Launched {
@@ -85,7 +85,8 @@ template <class C> void plan(Launch<C> launch) {
       const BwdRows<C> rows(p, t.batch, head, t.n);
       for (int i = rows.begin; i < rows.end; ++i) {
         const int m = t.rows_down ? rows.begin + rows.end - 1 - i : i;
-        tile.steps.push_back({t.batch, head, m, bwd_rank<C>(p, t, head, m),
+        const BwdRank rank = bwd_rank<C>(p, t, head, m);
+        tile.steps.push_back({t.batch, head, m, rank.before, rank.after,
                               bwd_trails<C>(p, t, rows, head, m)});
       }
     }
@@ -150,6 +151,12 @@ std::string check(const Params<Config<Mods, D>> &p, Random &random) {
         if (const KeyRange seen = bwd_tiles<C>(p, batch, head, m);
             max(0, seen.end - seen.begin) != counts[{batch, head, m}])
           return "block " + std::to_string(m) + " is not complete";
+  for (const Launched &tile : tiles)
+    for (const Step &s : tile.steps)
+      if (s.rank + 1 + s.after != counts[{s.batch, s.head, s.m}])
+        return "head " + std::to_string(s.head) + ", block " +
+               std::to_string(s.m) + ", tile " + std::to_string(tile.n) + ": " +
+               std::to_string(s.after) + " add after it";
   for (size_t resident : {1, draw(random, 2, 200), 1 << 30})
     if (std::string problem = addInTurn(tiles, resident); !problem.empty())
       return problem;

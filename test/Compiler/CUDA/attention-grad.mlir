@@ -1,8 +1,11 @@
-// The gradient of attention: three functions of a kernel, as the plan says.
+// The gradient of attention: two functions of a kernel, as the plan says, and a third where
+// queries do not know which tile is the last to add to them.
 // RUN: tessera-compile %s --target=cuda:sm_90a --attention=flash --dump-dir=%t --dump-kernels=%t -o %t.tsr 2>&1 | FileCheck %s --check-prefix=CLEAN --allow-empty
 // RUN: FileCheck %s < %t/kernels.cu
-// RUN: FileCheck %s --check-prefix=PLAN < %t/plan.txt
+// RUN: FileCheck %s --check-prefixes=PLAN,CAUSAL < %t/plan.txt
 // RUN: FileCheck %s --check-prefix=PROGRAM < %t/attention_grad_0.cu
+// RUN: sed 's/ causal$//' %s | tessera-compile --target=cuda:sm_90a --attention=flash --dump-dir=%t -o %t.tsr
+// RUN: FileCheck %s --check-prefixes=PLAN,FULL < %t/plan.txt
 // RUN: sed 's/x64xbf16/x128xf16/g' %s | tessera-compile --target=cuda:sm_90a --attention=flash -o %t.tsr 2>&1 | FileCheck %s --check-prefix=CLEAN --allow-empty
 
 // No spills, no serialised products.
@@ -18,7 +21,6 @@
 // CHECK: f.workspace = p.y3.data;
 // CHECK: f.key_heads = int(p.x2.size[1]);
 // CHECK: attention_grad_0_prepare(const __grid_constant__ attention_grad_0_Parameters p)
-// CHECK: attention_grad_0_finish(const __grid_constant__ attention_grad_0_Parameters p)
 // CHECK: __launch_bounds__(384, 1)
 // CHECK-NEXT: attention_grad_0_main(const __grid_constant__ attention_grad_0_main_Boxed boxed)
 // PROGRAM: attention_grad_0_main_Boxed boxed_attention_grad_0_main = {p, {makeMap<
@@ -26,7 +28,8 @@
 // PLAN: launch attention_grad_0
 // PLAN-NEXT: as attention_grad_0_prepare of 256 threads over
 // PLAN-NEXT: as attention_grad_0_main of 384 threads and {{[0-9]+}} bytes of shared memory, persistent, over {{.*}} by 128, early, operand 1 in boxes of 1x1x128x64, operand 2 in boxes of 1x1x128x64, operand 3 in boxes of 1x1x128x64, operand 0 in boxes of 1x1x128x64, operand 8 in boxes of 1x1x64x64, operand 9 in boxes of 1x1x64x64
-// PLAN-NEXT: as attention_grad_0_finish of 256 threads over {{.*}} by 128, early
+// CAUSAL-NOT: attention_grad_0_finish
+// FULL-NEXT: as attention_grad_0_finish of 256 threads over {{.*}} by 128, early
 #m = #tv.mesh<tp = 2>
 !q = tensor<2x4x70x64xbf16, #tv.view<#m, [_, did(tp) * _, _, _]>>
 !k = tensor<2x2x150x64xbf16, #tv.view<#m, [_, did(tp) * _, _, _]>>

@@ -34,7 +34,7 @@
 // CHECK: attention_grad_2_prepare(
 // CHECK: const int blocks = BwdSide<attention_grad_2_Config>::blocks(f) * f.heads * f.batch;
 // CHECK-COUNT-3: fill_outside(attention_grad_2_Mods::packed(f.args),
-// CHECK: attention_grad_2_finish(
+// CHECK: attention_grad_2_main(
 // CHECK-NOT: fill_outside
 
 // PLAN: launch packed_tiles_0

@@ -153,7 +153,7 @@ template <class M, bool Ordered> void Backward<M, Ordered>::main(int blocks) {
                     clusters * C::Cluster, C::Threads, bytes, nullptr, maps, p);
 }
 template <class M, bool Ordered> void Backward<M, Ordered>::finish() {
-  if (s.queries)
+  if (C::HasFinish && s.queries)
     s.keys ? launch_early(finish_kernel<C, P>, grid(), C::SideThreads, 0,
                           nullptr, p)
            : finish_kernel<C, P><<<grid(), C::SideThreads>>>(p);

@@ -15,6 +15,7 @@
 
 #include "Compiler/Targets/CUDA/AttentionKeys.h"
 #include "Compiler/Targets/CUDA/KernelForms.h"
+#include "Compiler/Targets/CUDA/NVRTC.h"
 #include "Compiler/Targets/CUDA/ScalarText.h"
 #include "Compiler/Targets/CUDA/Scheduling.h"
 #include "Kernels/cuda/attention/attention_tiles.h"
@@ -590,6 +591,14 @@ LogicalResult cuda::writeBlockWalks(KernelWriter &out, plan::BlockWalksOp op,
   return success();
 }
 
+/// BwdConfig::HasFinish.
+static bool hasFinish(plan::AttentionGradOp op) {
+  // A wrong value is an error where NVRTC is opened.
+  Result<unsigned> traps = getTrapWaits();
+  return !op.getCausal() || op.getWalks() || isOfClusters(op) ||
+         !op.getSums().empty() || (traps && *traps > 0);
+}
+
 LogicalResult cuda::writeAttentionGrad(KernelWriter &out,
                                        plan::AttentionGradOp op,
                                        const std::string &symbol,
@@ -647,7 +656,9 @@ LogicalResult cuda::writeAttentionGrad(KernelWriter &out,
              << " && " << config << "::SideThreads == " << prepare.threads
              << " && " << config << "::Cluster == " << main.cluster << " &&\n";
   out.line() << "              sizeof(" << config
-             << "::Shared) <= " << main.shared << ",\n";
+             << "::Shared) <= " << main.shared << " && " << config
+             << "::HasFinish == " << (hasFinish(op) ? "true" : "false")
+             << ",\n";
   out.line() << "              \"what the launch says\");\n";
   out.line() << "// Launches of a module follow each other.\n";
   out.line() << "static __device__ int " << symbol << "_ticket;\n";
@@ -686,6 +697,8 @@ LogicalResult cuda::writeAttentionGrad(KernelWriter &out,
 
   for (auto [side, name] : {std::pair(&prepare, "attention_bwd_prepare"),
                             std::pair(&finish, "attention_bwd_finish")}) {
+    if (side == &finish && !hasFinish(op))
+      continue;
     std::string bounds = config + "::SideThreads";
     if (side == &prepare)
       bounds += ", resident(" + config + "::PrepareBlocks)";
@@ -715,6 +728,8 @@ LogicalResult cuda::writeAttentionGrad(KernelWriter &out,
              << "_parameters(boxed.p);\n";
   out.line() << "attention_bwd<" << config << ">(boxed.maps, f);\n";
   out.close();
-  functions = {std::move(prepare), std::move(main), std::move(finish)};
+  functions = {std::move(prepare), std::move(main)};
+  if (hasFinish(op))
+    functions.push_back(std::move(finish));
   return success();
 }

@@ -124,8 +124,7 @@ static Status checkArchitecture(const Functions &functions,
            ", ")};
 }
 
-/// What TESSERA_TRAP_WAITS says; 0 where it is not set.
-static Result<unsigned> getTrapWaits() {
+Result<unsigned> cuda::getTrapWaits() {
   unsigned looks = 0;
   const char *variable = std::getenv("TESSERA_TRAP_WAITS");
   if (!variable || !*variable)

@@ -63,6 +63,9 @@ std::span<const EmbeddedFile> getEmbeddedFiles();
 /// Its text; null if there is none of this name.
 const char *getEmbeddedFile(std::string_view name);
 
+/// What TESSERA_TRAP_WAITS of the environment says; 0 where it is not set.
+Result<unsigned> getTrapWaits();
+
 class NVRTC {
 public:
   /// `where` is the library or its folder. If empty: that of TESSERA_NVRTC,

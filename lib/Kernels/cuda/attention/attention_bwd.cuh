@@ -9,7 +9,7 @@
 // The gradients of attention_fwd.cuh, by three kernels:
 //
 //   prepare  D = rowsum(dO * O) - dlse, the log-sum-exp in units of log 2 and
-//            what functors have of a query; zeroes the sums of dQ.
+//            what functors have of a query; zeroes what nothing adds to.
 //   main     a tile of 128 keys at a time, over all blocks of queries of the
 //            heads that read it:
 //              S = K Q^T, dP = V dO^T, P = exp2(S - lse), dS = P * (dP - D),
@@ -17,8 +17,9 @@
 //            With dropout, P of dV and dP have its zeros and its scale.
 //            Scores are transposed: P lies in registers as a left operand.
 //            dS goes through shared memory, dQ is added to global memory in
-//            f32, 16 bytes a thread, in the accumulators' order.
-//   finish   dQ in rows, scaled, in the tensors' type.
+//            f32, 16 bytes a thread, in the accumulators' order. Ordered and
+//            causal, the last tile to add makes rows of it.
+//   finish   makes them else: dQ, scaled, in the tensors' type.
 //
 // Heads of 192 and 256 have another main kernel, attention_bwd_wide.cuh.
 //
@@ -139,26 +140,60 @@ template <class C, class P> struct BwdConsumer : BwdScores<C, P> {
   struct Target {
     float *to;
     bool first; // Ordered: nothing is there, not even a zero
+    bool final; // Writes: with this, it is dQ
   };
   TSR_MEMBER Target target() {
     typename C::Step const &last = s.step[(steps - 1) % C::Planned];
-    return {last.sum + group * C::Part + thread * 4, last.rank == 0};
+    return {last.sum + group * C::Part + thread * 4, last.rank == 0,
+            C::Writes && last.final};
+  }
+  /// This group's part of the block's rows, of what is there and this. What it
+  /// takes is read here, the thread's number, too: known before, it would take
+  /// registers from all steps.
+  TSR_MEMBER void write_dq(Target const &target,
+                           float (&dq)[C::DqColumns / 2]) {
+    if (!target.first)
+#pragma unroll
+      for (int j = 0; j < C::DqColumns / 8; j++) {
+        const uint4 part = load_last(target.to + j * 512);
+        dq[4 * j] += __uint_as_float(part.x);
+        dq[4 * j + 1] += __uint_as_float(part.y);
+        dq[4 * j + 2] += __uint_as_float(part.z);
+        dq[4 * j + 3] += __uint_as_float(part.w);
+      }
+    typename C::Step const &last = s.step[(steps - 1) % C::Planned];
+    P const &own = s.planned;
+    int thread = this->thread;
+    asm volatile("" : "+r"(thread));
+    constexpr bool whole = C::DqColumns == C::Panels * 64; // rows
+    const int column = whole ? 0 : group * C::DqColumns;
+    const int query = last.first_query() + (whole ? group * 64 : 0);
+    const int64 stride = own.dq_strides[2];
+    T *const to = static_cast<T *>(own.dq) + last.batch * own.dq_strides[0] +
+                  last.head * own.dq_strides[1] + query * stride + column;
+    const int rows = last.queries(own) - query;
+    tessera::store_rows<T, C::DqColumns>(
+        thread, [&](int row) { return to + row * stride; },
+        [&](int row, int c) { return row < rows && column + c < C::D; },
+        [&](int i) { return dq[i] * Mods::Scale; });
   }
   /// With the sums for captured tensors, which are there by now.
-  TSR_MEMBER void add_dq(Target const &target,
-                         float const (&dq)[C::DqColumns / 2],
+  TSR_MEMBER void add_dq(Target const &target, float (&dq)[C::DqColumns / 2],
                          typename Sums::Addition const (&sums)[Sums::N]) {
     if (C::Ordered)
       barrier_wait(&s.turn[group], steps & 1 ^ 1);
+    if (C::Writes && __builtin_expect(target.final, 0))
+      write_dq(target, dq);
+    else
 #pragma unroll
-    for (int j = 0; j < C::DqColumns / 8; j++) {
-      const float part[4] = {dq[4 * j], dq[4 * j + 1], dq[4 * j + 2],
-                             dq[4 * j + 3]};
-      if (C::Ordered)
-        global_add(target.to + j * 512, part, target.first);
-      else
-        global_add(target.to + j * 512, part);
-    }
+      for (int j = 0; j < C::DqColumns / 8; j++) {
+        const float part[4] = {dq[4 * j], dq[4 * j + 1], dq[4 * j + 2],
+                               dq[4 * j + 3]};
+        if (C::Ordered)
+          global_add(target.to + j * 512, part, target.first);
+        else
+          global_add(target.to + j * 512, part);
+      }
     if constexpr (C::Sums > 0)
       Sums::add(sums);
     if (C::Ordered)
@@ -303,8 +338,10 @@ template <class C, class P> struct BwdConsumer : BwdScores<C, P> {
     // Read before the turn, in which nothing should wait.
     const bool last = now.last;
     Target to = {};
-    if (!First)
+    if (!First) {
       to = target();
+      asm volatile("" : "+l"(to.to)); // made here
+    }
     take_turn();
     float dq[C::DqColumns / 2];
     if (!First)

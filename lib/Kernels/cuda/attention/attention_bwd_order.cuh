@@ -108,6 +108,12 @@ struct BwdConfig {
   static_assert(!Sums || Mods::HasScoreGrad, "score_grad has the addends");
   /// Whether there are registers to load what the rows have before a wait.
   static constexpr bool RowsAhead = BM == 64 && !HasMods && !Ordered;
+  /// The last tile to add to a block of queries writes dQ. That takes it
+  /// longer, and where all see all, one tile is the last at all blocks. (Wide
+  /// heads have no registers for that, walks do not say which tile it is.)
+  static constexpr bool Writes = Ordered && Causal && !Wide && !Walks && !Sums;
+  /// There is a last kernel: for dQ else, sums by distance and traps.
+  static constexpr bool HasFinish = !Writes || DistanceSums || kTraps;
   /// Of 64 columns; of what is beyond the last, copies make zeros.
   static constexpr int Panels = (D + 63) / 64, ValuePanels = (DV + 63) / 64;
   static constexpr int QueryPanels = BM / 64;
@@ -149,6 +155,7 @@ struct BwdConfig {
     float *sum;  // of dQ, by consumer groups; null: no query sees the tile
     int *turn;   // Ordered: counters of what was added, of consumer groups
     int rank;    // Ordered: how many tiles add before this one
+    bool final;  // Writes: no tile adds after this one
     bool trails; // Ordered: waits for as many at the next block
     int m, n, head, key_head, batch;
     bool masked; // some query does not see some key
@@ -182,6 +189,14 @@ struct BwdSections {
   int tiles, all, width, ending;
 };
 
+/// Of a head of a tile: of its first block of queries; what is in memory of
+/// walks.
+struct BwdFirst {
+  float *sum;
+  int *turn;
+  int const *walks;
+};
+
 template <class C> struct BwdShared {
   alignas(1024) char k[C::Panels][C::BN * 128];
   alignas(1024) char v[C::Panels][C::BN * 128];
@@ -198,8 +213,8 @@ template <class C> struct BwdShared {
   /// The planner's own: what it has in common with consumers would take
   /// registers from them.
   BwdParams<typename C::Mods::Args, C::Sums> planned;
-  BwdSections sections;              // the planner has no registers for them
-  int const *walks;                  // of a head of a tile
+  BwdSections sections; // the planner has no registers for them
+  BwdFirst first;
   typename C::Step step[C::Planned]; // travel with step_full
   uint64 k_full, k_empty, v_full, v_empty;
   uint64 q_full[C::Stages], q_empty[C::Stages];
@@ -488,13 +503,17 @@ TSR_DEVICE typename C::Tile bwd_tile(P const &p, BwdSections const &sections,
   return t;
 }
 
-/// How many tiles add to a block of queries before this one; beside a block
-/// mask, BlockWalks has that.
+/// How many tiles add to a block of queries before this one, and after; beside
+/// a block mask, BlockWalks has the first.
+struct BwdRank {
+  int before, after;
+};
 template <class C, class P>
-TSR_DEVICE int bwd_rank(P const &p, typename C::Tile const &t, int head,
-                        int m) {
+TSR_DEVICE BwdRank bwd_rank(P const &p, typename C::Tile const &t, int head,
+                            int m) {
   const KeyRange tiles = bwd_tiles<C>(p, t.batch, head, m);
-  return t.launched_down ? tiles.end - 1 - t.n : t.n - tiles.begin;
+  const int less = t.n - tiles.begin, more = tiles.end - 1 - t.n;
+  return t.launched_down ? BwdRank{more, less} : BwdRank{less, more};
 }
 
 /// Whether a tile that begins with block m of a head's queries waits until
@@ -506,7 +525,8 @@ TSR_DEVICE bool bwd_trails(P const &p, typename C::Tile const &t,
                            BwdRows<C> const &rows, int head, int m) {
   return C::Ordered && m == rows.begin && m + 1 < rows.end &&
          bwd_sees_all<C>(p) && // of another head, perhaps
-         bwd_rank<C>(p, t, head, m) == bwd_rank<C>(p, t, head, m + 1);
+         bwd_rank<C>(p, t, head, m).before ==
+             bwd_rank<C>(p, t, head, m + 1).before;
 }
 
 /// The number of block m of a head's queries, or of those of the sequence that

@@ -81,7 +81,17 @@ TSR_DEVICE void attention_bwd_prepare(P const &p, int at) {
     if (threadIdx.x < 2)
       work.turns[2 * of.number + threadIdx.x] = 0;
   }
-  if (clear) {
+  if (C::Writes && clear) { // dQ itself
+    T *const dq = static_cast<T *>(p.dq) + batch * p.dq_strides[0] +
+                  head * p.dq_strides[1];
+    for (int i = threadIdx.x; i < C::BM * C::D / 8; i += C::SideThreads) {
+      const int64 query = of.first + m * C::BM + i / (C::D / 8);
+      if (query < of.end)
+        storeWord(reinterpret_cast<uint4 *>(dq + query * p.dq_strides[2]) +
+                      i % (C::D / 8),
+                  make_uint4(0, 0, 0, 0));
+    }
+  } else if (clear) {
     float4 *sum =
         reinterpret_cast<float4 *>(work.sum + of.number * 2 * C::Part);
 #pragma unroll
@@ -178,6 +188,8 @@ TSR_DEVICE void attention_bwd_finish(P const &p, int at) {
   if (!of.exists)
     return;
   bwd_finish_sums<C>(p, batch, head, m, of.blocks(p));
+  if (C::Writes)
+    return;
   float const *sum = BwdWorkspace<C>(p).sum + of.number * 2 * C::Part;
   T *out =
       static_cast<T *>(p.dq) + batch * p.dq_strides[0] + head * p.dq_strides[1];
@@ -220,7 +232,7 @@ TSR_DEVICE void attention_bwd_finish(P const &p, int at) {
                          from.columns * 32 + from.thread % 4 * 8;
 #pragma unroll
       for (int r = 0; r < 2; r++) {
-        quad_transpose(words[r]);
+        quad_transpose(words[r], threadIdx.x);
         const int64 query = of.first + m * C::BM + row + r * 8;
         if (query < of.end && column < C::D)
           storeWord(

@@ -113,34 +113,43 @@ template <class C, class P> struct BwdPlanner {
         step.own = t.own;
       return step;
     };
-    auto next = [&](int head, int m, int rank, bool asks, bool trails = false) {
+    auto begin = [&](int head) {
+      const BwdWorkspace<C> work(p);
+      const int64 at = bwd_block<C>(p, t.batch, head, 0, t.place());
+      __syncwarp();
+      if (lane == 0) {
+        s.first.sum = work.sum + at * 2 * C::Part;
+        s.first.turn = work.turns + at * 2;
+        if constexpr (C::Walks)
+          s.first.walks = walk_words<C>(p, t, head);
+      }
+      __syncwarp();
+    };
+    auto next = [&](int head, int m, int rank, bool final, bool asks,
+                    bool trails) {
       if (any)
         add(false);
       any = true;
-      const BwdWorkspace<C> work(p);
-      const int64 at = bwd_block<C>(p, t.batch, head, m, t.place());
       typename C::Step step = step_of(head);
-      step.sum = work.sum + at * 2 * C::Part;
-      step.turn = work.turns + at * 2;
-      step.m = m, step.rank = rank, step.trails = trails;
+      step.sum = s.first.sum + (int64)m * (2 * C::Part);
+      step.turn = s.first.turn + m * 2;
+      step.m = m, step.rank = rank, step.final = final, step.trails = trails;
       step.masked = m < whole;
       if constexpr (C::Sparse)
         step.asks = asks;
       put(step);
     };
     for (int head = t.head; head < t.head_end; head++) {
+      begin(head);
       if constexpr (C::Walks) {
-        __syncwarp();
-        if (lane == 0)
-          s.walks = walk_words<C>(p, t, head);
-        __syncwarp();
         for (int part = 0; part < WalkParts(p.queries, p.keys, t.passes).parts;
              part++) {
           uint32 mine = 0; // of 32 steps
           for (int i = 0;; i++) {
             if (i % 32 == 0) {
               // Made anew: there are no registers to keep it.
-              const BlockWalks<> walks = bwd_walks<C>(p, t.passes, s.walks);
+              const BlockWalks<> walks =
+                  bwd_walks<C>(p, t.passes, s.first.walks);
               mine = walks.End;
               if (i + lane < walks.width)
                 mine = walks.walk(part, t.n)[i + lane];
@@ -155,25 +164,34 @@ template <class C, class P> struct BwdPlanner {
             const uint32 now = __shfl_sync(~0u, mine, i % 32);
             if (now == BlockWalks<>::End)
               break;
-            next(head, now & 0xffff, now >> 16 & 0x7fff, now >> 31);
+            next(head, now & 0xffff, now >> 16 & 0x7fff, false, now >> 31,
+                 false);
           }
         }
       } else {
         const BwdRows<C> rows(own, t.batch, head, t.n);
+        const int blocks = rows.end - rows.begin;
+        auto block = [&](int i) {
+          return t.rows_down ? rows.end - 1 - i : rows.begin + i;
+        };
         BwdWalk<C, P> walk = {p};
-        for (int i = rows.begin; i < rows.end; i++) {
+        int rank = 0, more = 0; // of 32 steps
+        for (int i = 0; i < blocks; i++) {
           bool asks = false;
           if constexpr (C::Sparse) {
-            i = rows.begin + walk.next(t, head, i - rows.begin,
-                                       rows.end - rows.begin,
-                                       [&](int i) { return rows.begin + i; });
-            if (i == rows.end)
+            i = walk.next(t, head, i, blocks, block);
+            if (i == blocks)
               break;
-            asks = !(walk.whole >> (i - rows.begin) % 32 & 1);
+            asks = !(walk.whole >> i % 32 & 1);
           }
-          const int m = t.rows_down ? rows.begin + rows.end - 1 - i : i;
-          next(head, m, C::Ordered ? bwd_rank<C>(own, t, head, m) : 0, asks,
-               bwd_trails<C>(p, t, rows, head, m));
+          if (C::Ordered && i % 32 == 0) {
+            const BwdRank mine =
+                bwd_rank<C>(own, t, head, block(min(i + lane, blocks - 1)));
+            rank = mine.before, more = __ballot_sync(~0u, mine.after > 0);
+          }
+          next(head, block(i), __shfl_sync(~0u, rank, i % 32),
+               !(more >> i % 32 & 1), asks,
+               i == 0 && bwd_trails<C>(p, t, rows, head, block(0)));
         }
       }
     }

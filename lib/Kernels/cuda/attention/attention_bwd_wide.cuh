@@ -82,8 +82,8 @@ template <class C> struct BwdWideShared {
   alignas(16) typename C::Mods::Row
       row[C::RowBytes ? C::Stages : 1][C::RowBytes ? C::BM : 1];
   BwdParams<typename C::Mods::Args, C::Sums> planned; // as in BwdShared
-  BwdSections sections; // the planner has no registers for them
-  int const *walks;                                   // of a head of a tile
+  BwdSections sections;                               // as in BwdShared
+  BwdFirst first;
   typename C::Step step[C::Planned]; // travel with step_full
   int drawn;                         // of the second block
   uint64 drawn_full, drawn_empty;    // of the second, of the first

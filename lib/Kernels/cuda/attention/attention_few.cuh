@@ -375,9 +375,10 @@ template <class C, class P> struct FewConsumer {
             sum[r] == 0 ? -infinity()
                         : (top[r] * c + log2_fast(sum[r])) * 0.69314718f;
     }
-    store_rows<T, C::DV>([&](int row) { return result(row); },
-                         [&](int row) { return has(row); },
-                         [&](int i) { return o[i] * shrink[i / 2 % 2]; });
+    store_rows<T, C::DV>(
+        threadIdx.x, [&](int row) { return result(row); },
+        [&](int row, int) { return has(row); },
+        [&](int i) { return o[i] * shrink[i / 2 % 2]; });
   }
 
   TSR_MEMBER void leave_piece() {

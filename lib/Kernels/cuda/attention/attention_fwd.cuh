@@ -575,9 +575,9 @@ template <class C, class P> struct FwdConsumer {
     auto result = [&](int i) { return empty ? 0 : o[i] * shrink[i / 2 % 2]; };
     if (C::Direct) {
       T *const to = this->result(t, from, 0);
-      store_rows<T, C::DV>([&](int row) { return to + row * p.o_strides[2]; },
-                           [&](int row) { return row < queries() - from; },
-                           result);
+      store_rows<T, C::DV>(
+          threadIdx.x, [&](int row) { return to + row * p.o_strides[2]; },
+          [&](int row, int) { return row < queries() - from; }, result);
       return;
     }
     char *panels = (C::InPlace ? s.q[0] : s.own_o[0]) + group * 64 * 128;

@@ -39,6 +39,7 @@ struct BwdWait {
 
 #ifdef TESSERA_TRAP_WAITS
 
+constexpr bool kTraps = true;
 constexpr int kEndlessLooks =
     TESSERA_TRAP_WAITS > 1 ? TESSERA_TRAP_WAITS : 1 << 23;
 
@@ -119,6 +120,7 @@ TSR_DEVICE void trap_if_endless() {
 
 #else
 
+constexpr bool kTraps = false;
 struct BwdTicket {
   TSR_MEMBER void number(int) {}
   TSR_MEMBER void number(BwdTicket const &) {}

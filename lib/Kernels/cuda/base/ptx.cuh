@@ -473,11 +473,11 @@ TSR_DEVICE void load_fragment(Fragment16 &f, void *panel, int column16) {
                : "r"(fragment_address(panel, column16))
                : "memory");
 }
-/// Word i of lane j of a quad becomes word j of lane i.
-TSR_DEVICE void quad_transpose(uint32 (&words)[4]) {
+/// Word i of lane j of a quad becomes word j of lane i. By a whole warp.
+TSR_DEVICE void quad_transpose(uint32 (&words)[4], int lane) {
 #pragma unroll
   for (int bit = 1; bit < 4; bit *= 2) {
-    const bool upper = threadIdx.x & bit;
+    const bool upper = lane & bit;
 #pragma unroll
     for (int i = 0; i < 2; i++) {
       uint32 &low = words[i * (3 - bit)], &high = words[i * (3 - bit) + bit];
@@ -487,12 +487,12 @@ TSR_DEVICE void quad_transpose(uint32 (&words)[4]) {
   }
 }
 /// Stores a warp group's N columns to memory, 16 bytes at a time: `element(i)`
-/// of each thread, of those of its 64 rows that there are, by `has(row)`, which
-/// begin at `begin(row)`.
+/// of each thread, of those of its 64 rows, which begin at `begin(row)`, and of
+/// their 32 columns from `column` on that there are, by `has(row, column)`.
 template <class T, int N, class B, class H, class F>
-TSR_DEVICE void store_rows(B begin, H has, F element) {
-  const int lane = threadIdx.x % 32;
-  const int own = threadIdx.x / 32 % 4 * 16 + lane / 4;
+TSR_DEVICE void store_rows(int thread, B begin, H has, F element) {
+  const int lane = thread % 32;
+  const int own = thread / 32 % 4 * 16 + lane / 4;
 #pragma unroll
   for (int r = 0; r < 2; r++) {
     const int row = own + 8 * r;
@@ -505,8 +505,8 @@ TSR_DEVICE void store_rows(B begin, H has, F element) {
         const int i = 16 * c + 4 * j + 2 * r;
         words[j] = pack<T>(element(i), element(i + 1));
       }
-      quad_transpose(words);
-      if (has(row))
+      quad_transpose(words, lane);
+      if (has(row, 32 * c))
         storeWord(reinterpret_cast<uint4 *>(to + 32 * c),
                   make_uint4(words[0], words[1], words[2], words[3]));
     }
