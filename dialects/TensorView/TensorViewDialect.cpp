@@ -136,7 +136,7 @@ TensorViewDialect::verifyOperationAttribute(Operation *op,
                           attribute.getName()))
     return op->emitOpError() << "has no meaning for " << attribute.getName()
                              << "; there are tv.sizes, tv.variants, tv.step, "
-                                "tv.local and tv.machine";
+                                "tv.local, tv.machine and tv.user_view";
   return success();
 }
 
@@ -196,7 +196,7 @@ LogicalResult TensorViewDialect::verifyRegionResultAttribute(
     return verifyCheck(function, resultIndex, attribute.getValue());
   return op->emitOpError() << "has no meaning for " << attribute.getName()
                            << " on result #" << resultIndex
-                           << "; there are tv.name and tv.check";
+                           << "; there are tv.name, tv.check and tv.user_view";
 }
 
 /// A state's next value is the one result of its name.
@@ -272,6 +272,7 @@ TensorViewDialect::verifyRegionArgAttribute(Operation *op, unsigned regionIndex,
     return op->emitOpError()
            << "has no meaning for " << attribute.getName() << " on argument #"
            << argIndex
-           << "; there are tv.name, tv.role, tv.init, tv.dims and tv.range";
+           << "; there are tv.name, tv.role, tv.init, tv.dims, tv.range and "
+              "tv.user_view";
   return success();
 }

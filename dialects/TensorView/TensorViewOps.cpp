@@ -46,5 +46,25 @@ static void printMoveAttrs(OpAsmPrinter &printer, ReshardOp op,
                                 {kMoveAttr, op.getPlanAttrName()});
 }
 
+/// A word before operands.
+static ParseResult parseFlag(OpAsmParser &parser, UnitAttr &flag,
+                             StringRef word) {
+  SMLoc at = parser.getCurrentLocation();
+  StringRef found;
+  if (parser.parseOptionalKeyword(&found))
+    return success();
+  if (found != word)
+    return parser.emitError(at) << "has no '" << found << "' before operands, "
+                                << "but may have '" << word << "'";
+  flag = parser.getBuilder().getUnitAttr();
+  return success();
+}
+
+static void printFlag(OpAsmPrinter &printer, Operation *, UnitAttr flag,
+                      StringRef word) {
+  if (flag)
+    printer << " " << word;
+}
+
 #define GET_OP_CLASSES
 #include "TensorView/TensorViewOps.cpp.inc"

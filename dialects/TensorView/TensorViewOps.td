@@ -424,7 +424,7 @@ def TensorView_CumsumOp : TensorView_PureOp<"cumsum",
   let arguments = (ins AnyRankedTensor:$input, I64Attr:$dim, UnitAttr:$reverse);
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = [{
-    (`reverse` $reverse^)? $input `dim` $dim attr-dict `:`
+    `` custom<Flag>($reverse, "\"reverse\"") $input `dim` $dim attr-dict `:`
     functional-type(operands, results)
   }];
 }

@@ -263,7 +263,10 @@ private:
         // has summed in more bits it rounds, as an op in fewer does.
         if (!isa<arith::NegFOp, arith::ExtFOp>(op) &&
             !(isa<arith::TruncFOp>(op) && getLocalView(map->getOperand(0))))
-          return no("is not linear");
+          return no(isa<arith::TruncFOp>(op)
+                        ? "of the addends is not that of their sum, which is "
+                          "rounded once it is whole, after an all-reduce"
+                        : "is not linear");
         out = state;
         return success();
       }

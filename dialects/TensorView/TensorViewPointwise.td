@@ -145,7 +145,7 @@ def TensorView_GeluOp : TensorView_PointwiseOp<"gelu", ["input"], [{
     0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
   }];
   let attributes = (ins UnitAttr:$tanh);
-  let prefix = "(`tanh` $tanh^)? ";
+  let prefix = "`` custom<Flag>($tanh, \"\\\"tanh\\\"\") ";
 }
 
 def TensorView_GeluGradOp
@@ -177,7 +177,7 @@ def TensorView_GeluGradOp
     t = tanh(sqrt(2/pi) (x + 0.044715 x^3)).
   }];
   let attributes = (ins UnitAttr:$tanh);
-  let prefix = "(`tanh` $tanh^)? ";
+  let prefix = "`` custom<Flag>($tanh, \"\\\"tanh\\\"\") ";
 }
 
 //===----------------------------------------------------------------------===//

@@ -10,6 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Support/Names.h"
+#include "TensorView/Functions.h"
 #include "TensorView/TensorViewVerify.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -230,6 +232,15 @@ LogicalResult GroupedMatmulOp::verify() {
 // Functions
 //===----------------------------------------------------------------------===//
 
+std::string tv::suggestFunction(Operation *op, StringRef name) {
+  std::vector<std::string> names;
+  if (auto module = op->getParentOfType<ModuleOp>())
+    for (auto function : module.getOps<func::FuncOp>())
+      if (!function->isAncestor(op)) // no recursion
+        names.push_back(function.getName().str());
+  return suggestName(name.str(), names);
+}
+
 /// The type of what an op names.
 static FailureOr<FunctionType> typeOf(FlatSymbolRefAttr name, Operation *op,
                                       SymbolTableCollection &symbols) {
@@ -237,7 +248,8 @@ static FailureOr<FunctionType> typeOf(FlatSymbolRefAttr name, Operation *op,
   if (callee && !callee.isExternal())
     return callee.getFunctionType();
   return op->emitOpError() << "'" << name.getValue()
-                           << "' is no function with a body here";
+                           << "' is no function with a body here"
+                           << suggestFunction(op, name.getValue());
 }
 
 /// Of operands and results.

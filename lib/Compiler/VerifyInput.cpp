@@ -15,12 +15,15 @@
 //===----------------------------------------------------------------------===//
 
 #include "Compiler/VerifyInput.h"
+#include "TensorView/Functions.h"
 
 #include "mlir/Bytecode/BytecodeReader.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/AttrTypeSubElements.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/SymbolTable.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -148,9 +151,23 @@ static LogicalResult verifyTensorTypes(Operation *program) {
   return failure(program->walk<WalkOrder::PreOrder>(verify).wasInterrupted());
 }
 
+/// MLIR's own error does not say which function was meant.
+static LogicalResult verifyCalls(Operation *program) {
+  SymbolTableCollection symbols;
+  auto verify = [&](func::CallOp call) -> WalkResult {
+    FlatSymbolRefAttr callee = call.getCalleeAttr();
+    if (!callee || symbols.lookupNearestSymbolFrom(call, callee))
+      return WalkResult::advance();
+    return call.emitOpError()
+           << "'" << callee.getValue() << "' is no function here"
+           << tv::suggestFunction(call, callee.getValue());
+  };
+  return failure(program->walk(verify).wasInterrupted());
+}
+
 LogicalResult tessera::verifyInput(Operation *program) {
   return failure(failed(verifyTensorTypes(program)) ||
-                 failed(mlir::verify(program)));
+                 failed(verifyCalls(program)) || failed(mlir::verify(program)));
 }
 
 namespace {

@@ -461,12 +461,7 @@ void Planner::proposePartsFirst() {
     Candidate &both = candidates.emplace_back(made.candidate);
     both.steps.insert(both.steps.end(), moved.steps.begin(), moved.steps.end());
     both.text += ", then " + moved.text;
-    both.cost.phases += moved.cost.phases;
-    both.cost.bytesSent += moved.cost.bytesSent;
-    both.cost.bytesReceived += moved.cost.bytesReceived;
-    both.cost.copies += moved.cost.copies;
-    both.cost.peakBytes = std::max(both.cost.peakBytes, moved.cost.peakBytes);
-    both.cost.seconds += moved.cost.seconds;
+    both.cost += moved.cost;
   }
 }
 

@@ -47,6 +47,17 @@ struct Cost {
   int64_t peakBytes = 0; ///< source and result of a step; an all-reduce is in
                          ///< place, a slice a view
   double seconds = 0; ///< phases * latency + bytes / bandwidth + copied / copy
+
+  /// Of steps that follow.
+  Cost &operator+=(const Cost &other) {
+    phases += other.phases;
+    bytesSent += other.bytesSent;
+    bytesReceived += other.bytesReceived;
+    copies += other.copies;
+    peakBytes = std::max(peakBytes, other.peakBytes);
+    seconds += other.seconds;
+    return *this;
+  }
 };
 
 /// What a choice costs: time, and the bytes that move.

@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Tensors/Safetensors.h"
+#include "Support/Names.h"
 #include "Support/Try.h"
 
 #include <nlohmann/json.hpp>
@@ -47,42 +48,6 @@ std::string toString(const layout::Shape &shape) {
     text += (i ? ", " : "") +
             (shape[i] == layout::kDynamic ? "?" : std::to_string(shape[i]));
   return text + "]";
-}
-
-static size_t editDistance(const std::string &a, const std::string &b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j)
-    row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      size_t change = diagonal + (a[i - 1] != b[j - 1]);
-      diagonal = row[j];
-      row[j] = std::min({change, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row[b.size()];
-}
-
-std::string suggestName(const std::string &name,
-                        const std::vector<std::string> &names) {
-  const std::string *best = nullptr;
-  size_t least = 0;
-  for (const std::string &other : names) {
-    // A name within another one (a prefix like "bert.") counts as near.
-    bool within = std::min(name.size(), other.size()) >= 3 &&
-                  (other.find(name) != std::string::npos ||
-                   name.find(other) != std::string::npos);
-    size_t distance = within ? 1 : editDistance(name, other);
-    if (distance <= std::max<size_t>(1, name.size() / 3) &&
-        distance < std::max(name.size(), other.size()) &&
-        (!best || distance < least)) {
-      best = &other;
-      least = distance;
-    }
-  }
-  return best ? "; did you mean '" + *best + "'?" : "";
 }
 
 //===----------------------------------------------------------------------===//

@@ -85,11 +85,6 @@ private:
   std::map<std::string, Entry> entries;
 };
 
-/// The one of `names` that `name` was likely meant to be, as "; did you mean
-/// 'x'?", or nothing.
-std::string suggestName(const std::string &name,
-                        const std::vector<std::string> &names);
-
 /// `[2, 3]`
 std::string toString(const layout::Shape &shape);
 

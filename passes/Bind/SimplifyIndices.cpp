@@ -51,10 +51,11 @@ static ContractionOpInterface getFreeProduct(Value value) {
              : ContractionOpInterface();
 }
 
-/// The pointwise op that `value` alone needs, if it is free.
+/// The function of elements that `value` alone needs, if it is free. (What an
+/// element's index decides, as tv.dropout, is no such.)
 static Operation *getFreePointwise(Value value) {
   Operation *op = value.getDefiningOp();
-  return op && op->hasTrait<OpTrait::Pointwise>() && isFree(value) &&
+  return op && isa<MapOp, ScalarOpInterface>(op) && isFree(value) &&
                  value.hasOneUse() && op->getNumResults() == 1
              ? op
              : nullptr;

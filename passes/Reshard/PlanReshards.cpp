@@ -327,12 +327,7 @@ layout::Candidate PlanReshards::getDone(const layout::Candidate &candidate,
     }
     done.steps.push_back(step);
     done.text += (done.text.empty() ? "" : ", then ") + one.text;
-    done.cost.phases += one.cost.phases;
-    done.cost.bytesSent += one.cost.bytesSent;
-    done.cost.bytesReceived += one.cost.bytesReceived;
-    done.cost.copies += one.cost.copies;
-    done.cost.peakBytes = std::max(done.cost.peakBytes, one.cost.peakBytes);
-    done.cost.seconds += one.cost.seconds;
+    done.cost += one.cost;
     at = std::move(to);
   }
   return done;

@@ -20,6 +20,7 @@ import re
 import sys
 import tempfile
 
+import random_parts
 import shrink
 from random_sizes import Size, dynamic
 from random_views import Views
@@ -45,6 +46,7 @@ FEATURES = {
     "moves": "programs that only move",
     "errors": "errors in data of sequences and pages",
     "meshes": "views in the axes of another mesh of the same devices",
+    "parts": "every fourth program of parts of axes, partial along some",
 }
 MOVES = ["constrain", "constrain", "transpose", "reshape", "slice", "concat", "pad",
          "broadcast", "reshard", "barrier", "same_view"]
@@ -55,12 +57,14 @@ class Value:
         self.name, self.shape, self.element, self.type = name, tuple(shape), element, type_
 
 
-class Program(Views, Windows):
+class Program(Views, Windows, random_parts.Parts):
     def __init__(self, seed, partial_inputs=True, without=()):
         self.partial_inputs = partial_inputs
         self.random = random.Random(seed)
         self.has = {name for name in FEATURES if name not in without}
-        self.mesh = self.random.choice(MESHES)
+        self.parts = "parts" in self.has and seed % 4 == 3
+        self.usual = []  # sub-axes of programs of parts
+        self.mesh = self.random.choice(random_parts.MESHES if self.parts else MESHES)
         self.axes = [(name, int(size)) for name, size in
                      re.findall(r"(\w+) = (\d+)", self.mesh)]
         self.sizes = {}  # name: (maximum, multiple)
@@ -121,7 +125,7 @@ class Program(Views, Windows):
         """The type of an op's result; a few of them say how it lies."""
         view = None
         if "results" in self.has and self.chance(0.15):
-            view = self.view(shape)
+            view = self.view(shape, inside=True)
         return self.type(shape, view, element)
 
     def emit(self, text, operands, shape, element=None, after=""):
@@ -377,7 +381,7 @@ class Program(Views, Windows):
 
     def op_constrain(self):
         a = self.pick(at_least=1, integers=True)
-        view = self.view(a.shape)
+        view = self.view(a.shape, inside=True)
         type_ = self.type(a.shape, view, a.element)
         name = self.name()
         self.body.append(f"  {name} = tv.constrain {a.name} : ({a.type}) -> {type_} "
@@ -407,9 +411,9 @@ class Program(Views, Windows):
 
     def op_reshard(self):
         a = self.pick(at_least=1, integers=True)
-        if "tv.view" not in a.type or "partial" in a.type:
+        if "tv.view" not in a.type or "partial" in a.type and not self.parts:
             return None
-        type_ = self.type(a.shape, self.view(a.shape), a.element)
+        type_ = self.type(a.shape, self.view(a.shape, inside=True), a.element)
         name = self.name()
         self.body.append(f"  {name} = tv.reshard {a.name} : ({a.type}) -> {type_}")
         return self.keep(Value(name, a.shape, a.element, type_))
@@ -658,6 +662,8 @@ class Program(Views, Windows):
                and ("errors" in self.has or not name.endswith("_errors"))]
         if "moves" in self.has and self.chance(0.2):
             ops = ["op_" + name for name in MOVES]
+        elif self.parts:
+            ops += random_parts.OPS * 2
         while not self.values:
             self.input(self.shape(self.random.randint(2, 3)))
         for _ in range(self.random.randint(2, 8)):
@@ -668,7 +674,8 @@ class Program(Views, Windows):
         body, names, types = list(self.body), [], []
         for i, value in enumerate(self.values[-2:]):
             name, type_ = value.name, value.type
-            if self.chance(0.4):
+            # (Files hold whole values.)
+            if self.chance(0.4) or "partial" in type_ and not self.partial_inputs:
                 view = self.view(value.shape)
                 type_ = self.type(value.shape, view, value.element)
                 body.append(f"  %r{i} = tv.constrain {name} : ({value.type}) -> {type_} "
@@ -703,7 +710,7 @@ def arguments(description):
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default="build", type=os.path.abspath)
-    parser.add_argument("--seeds", default="0:60", help="FIRST:LAST, or one")
+    parser.add_argument("--seeds", default="0:60", help="FIRST:LAST, FIRST:LAST:STEP, or one")
     parser.add_argument("--without", nargs="+", default=[], choices=FEATURES, metavar="FEATURE",
                         help="; ".join(f"{k}: {v}" for k, v in FEATURES.items()))
     parser.add_argument("--print", action="store_true", help="the programs alone")
@@ -715,8 +722,8 @@ def arguments(description):
 def run_seeds(args, check, partial_inputs=True, make=Program):
     """Checks each program that `make` makes; `check(program, seed, folder)` raises where it
     fails."""
-    first, _, last = args.seeds.partition(":")
-    seeds = range(int(first), int(last or int(first) + 1))
+    first, *rest = map(int, args.seeds.split(":"))
+    seeds = range(first, *(rest or [first + 1]))
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
         for seed in seeds:

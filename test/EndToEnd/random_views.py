@@ -9,23 +9,31 @@ from random_sizes import Size
 class Views:
     """Those of a Program, and the types that they are in."""
 
+    def cut(self, name, size, before=1):
+        """An axis, or parts that it is the product of."""
+        splits = [p for p in range(2, size) if size % p == 0]
+        if splits and self.chance(0.85 if self.parts else 0.3):
+            outer = self.random.choice(splits)
+            return [f"did({name}:({before}){outer})",
+                    *self.cut(name, size // outer, before * outer)]
+        return [f"did({name}:({before}){size})" if before > 1 else f"did({name})"]
+
     def sub_axes(self):
-        """Disjoint sub-axes of the mesh, in random order."""
-        subs = []
-        for name, size in self.axes:
-            splits = [(p, size // p) for p in range(2, size) if size % p == 0]
-            if splits and self.chance(0.3):
-                outer, inner = self.random.choice(splits)
-                subs += [f"did({name}:(1){outer})", f"did({name}:({outer}){inner})"]
-            else:
-                subs.append(f"did({name})")
+        """Disjoint sub-axes of the mesh, in random order; in a program of parts mostly the
+        same."""
+        subs = self.usual
+        if not subs or self.chance(0.3):
+            subs = [sub for name, size in self.axes for sub in self.cut(name, size)]
+        if self.parts and not self.usual:
+            self.usual = subs
+        subs = list(subs)
         self.random.shuffle(subs)
         return subs
 
     def factors(self, subs):
         """`_` and some of the sub-axes."""
         factors = ["_"]
-        while subs and self.chance(0.4):
+        while subs and self.chance(0.6 if self.parts else 0.4):
             sub = subs.pop()
             kind = self.random.random()
             if kind < 0.6:
@@ -50,7 +58,8 @@ class Views:
         bounds = f"{low}:{low + reach}" if low else f"{reach}"
         return f"({inner} | {bounds})" + (f" * {inside}" if inside > 1 else "")
 
-    def view(self, shape, partial=False):
+    def view(self, shape, partial=False, inside=False):
+        """It may be partial, or may in programs of parts, for it is `inside` one."""
         subs = self.sub_axes()
         dims, at = [], 0
         while at < len(shape):
@@ -65,8 +74,10 @@ class Views:
             order = list(range(len(dims)))
             self.random.shuffle(order)
             text += f", alloc = ({', '.join(map(str, order))})"
-        if partial and subs and self.chance(0.1):
+        partial = partial or self.parts and inside
+        if partial and subs and self.chance(0.3 if self.parts else 0.1):
             axes = [sub[4:-1] for sub in subs]
+            axes = axes[:self.random.randint(1, len(axes))] if self.parts else axes
             axes = "(" + ", ".join(axes) + ")" if len(axes) > 1 else axes[0]
             kind = self.random.choice(["sum", "sum", "max", "min"])
             text += f", partial = [{axes} : {kind}]"

@@ -217,15 +217,6 @@ TEST_F(Safetensors, SuggestsTheNearestName) {
             std::string::npos);
 }
 
-TEST(SuggestName, IsNear) {
-  EXPECT_EQ(suggestName("bert.wte", {"x", "wte"}), "; did you mean 'wte'?");
-  EXPECT_EQ(suggestName("wet", {"x", "wte.weight", "set"}),
-            "; did you mean 'set'?");
-  // A letter is in many a name.
-  EXPECT_EQ(suggestName("logits", {"x", "s", "it"}), "");
-  EXPECT_EQ(suggestName("s", {"x", "logits"}), "");
-}
-
 TEST_F(Safetensors, ReadsFoldersAndIndices) {
   auto tensor = [](const std::string &name) {
     return fileBytes(

@@ -13,6 +13,7 @@
 #include "Options.h"
 
 #include "Module/Module.h"
+#include "Support/Names.h"
 #include "Tensors/Safetensors.h"
 
 #include <cerrno>

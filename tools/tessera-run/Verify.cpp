@@ -23,6 +23,7 @@
 #include "Verify.h"
 #include "Elements.h"
 #include "Report.h"
+#include "Support/Names.h"
 #include "Support/Try.h"
 
 #include "Module/Module.h"

@@ -20,6 +20,7 @@
 #include "Options.h"
 #include "Report.h"
 #include "Session.h"
+#include "Support/Names.h"
 #include "Support/StandardStreams.h"
 #include "Support/TemporaryFile.h"
 #include "Support/Try.h"

@@ -2,7 +2,9 @@
 // RUN: not tessera-compile %s --compile-from=local --target=cuda:sm_80a 2>&1 | FileCheck %s --check-prefix=TARGET
 // TARGET: error: there is no target 'cuda:sm_{{75|80a}}'; there are cpu, cuda:sm_90a and cuda:sm_XY from sm_80 on
 // RUN: not tessera-compile %s --compile-from=local --target=cuda:sm_85 2>&1 | FileCheck %s --check-prefix=NO-CODE
-// NO-CODE: error: NVRTC 13.0 makes no code for sm_85; it does for {{.*}}sm_80, sm_86
+// NO-CODE: error: NVRTC 13.0 makes no code for sm_85; the nearest that it does are sm_80 and sm_86
+// RUN: not tessera-compile %s --compile-from=local --target=cuda:sm_999 2>&1 | FileCheck %s --check-prefix=LATER
+// LATER: error: NVRTC 13.0 makes no code for sm_999; the nearest that it does is sm_121
 
 // RUN: not tessera-compile %s --compile-from=local --target=cuda:sm_90a --nvrtc=%t.none 2>&1 | FileCheck %s --check-prefix=NVRTC
 // RUN: not env TESSERA_NVRTC=%t.none tessera-compile %s --compile-from=local --target=cuda:sm_90a 2>&1 | FileCheck %s --check-prefix=NVRTC

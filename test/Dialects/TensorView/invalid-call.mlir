@@ -87,3 +87,26 @@ func.func @g(%x: tensor<2x4xf32>) {
   %0 = tv.call @f(%x) : (tensor<2x4xf32>) -> tensor<2x4xf32>
   return
 }
+
+// -----
+
+// The nearest name, but for its own.
+func.func private @block(%x: tensor<4xf32>) -> tensor<4xf32> {
+  return %x : tensor<4xf32>
+}
+func.func @blok(%x: tensor<4xf32>) {
+  // expected-error@+1 {{'tv.call' op 'blokc' is no function with a body here; did you mean 'block'?}}
+  %0 = tv.call @blokc(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func private @block(%x: tensor<4xf32>) -> tensor<4xf32> {
+  return %x : tensor<4xf32>
+}
+func.func @blok(%x: tensor<4xf32>) {
+  // expected-error@+1 {{'func.call' op 'blokc' is no function here; did you mean 'block'?}}
+  %0 = call @blokc(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}

@@ -45,7 +45,7 @@ func.func @f() attributes {tv.machine = #tv.machine<latency = 1.0e-5, bandwidth 
 
 // A name that has no meaning is an error, too.
 func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error @+1 {{has no meaning for "tv.variant"; there are tv.sizes, tv.variants, tv.step, tv.local and tv.machine}}
+  // expected-error @+1 {{has no meaning for "tv.variant"; there are tv.sizes, tv.variants, tv.step, tv.local, tv.machine and tv.user_view}}
   %0 = tv.exp %x {tv.variant = ["math"]} : (tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }

@@ -470,3 +470,19 @@ func.func @cast_shape(%x: tensor<2xf32>) {
   %r = tv.cast %x : (tensor<2xf32>) -> tensor<3xi8>
   return
 }
+
+// -----
+
+func.func @form(%x: tensor<2xf32>) {
+  // expected-error@+1 {{custom op 'tv.gelu' has no 'tahn' before operands, but may have 'tanh'}}
+  %r = tv.gelu tahn %x : (tensor<2xf32>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @direction(%x: tensor<2xf32>) {
+  // expected-error@+1 {{custom op 'tv.cumsum' has no 'revrse' before operands, but may have 'reverse'}}
+  %r = tv.cumsum revrse %x dim 0 : (tensor<2xf32>) -> tensor<2xf32>
+  return
+}

@@ -249,12 +249,12 @@ func.func @result_name(%x: tensor<2xf32>) -> (tensor<2xf32> {tv.name = 3}) { ret
 
 // -----
 
-// expected-error@+1 {{'func.func' op has no meaning for "tv.nam" on argument #0; there are tv.name, tv.role, tv.init, tv.dims and tv.range}}
+// expected-error@+1 {{'func.func' op has no meaning for "tv.nam" on argument #0; there are tv.name, tv.role, tv.init, tv.dims, tv.range and tv.user_view}}
 func.func @argument_attribute(%x: tensor<2xf32> {tv.nam = "x"}) { return }
 
 // -----
 
-// expected-error@+1 {{'func.func' op has no meaning for "tv.role" on result #0; there are tv.name and tv.check}}
+// expected-error@+1 {{'func.func' op has no meaning for "tv.role" on result #0; there are tv.name, tv.check and tv.user_view}}
 func.func @result_attribute(%x: tensor<2xf32>) -> (tensor<2xf32> {tv.role = "state"}) { return %x : tensor<2xf32> }
 
 // -----

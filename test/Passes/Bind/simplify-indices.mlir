@@ -99,3 +99,26 @@ func.func @main(%x: !x) -> tensor<4x6xf32> {
   %3 = tv.transpose %2 perm [1, 0] : (tensor<6x4xf32>) -> tensor<4x6xf32>
   return %3 : tensor<4x6xf32>
 }
+
+// -----
+
+// What is dropped, an element's index decides.
+#m = #tv.mesh<tp = 2>
+!a = tensor<4x6xf32, #tv.view<#m, [did(tp) * 2, 6]>>
+!b = tensor<8x6xf32>
+// CHECK-LABEL: @main
+// CHECK-NEXT: %[[P:.*]] = tv.linear
+// CHECK-NEXT: %[[D:.*]] = tv.dropout %[[P]]
+// CHECK-NEXT: tv.transpose %[[D]]
+// CHECK-NEXT: tv.linear
+// CHECK-NEXT: %[[S:.*]] = tv.dropout %{{.*}} step %arg2
+// CHECK-NEXT: tv.transpose %[[S]]
+func.func @main(%a: !a, %b: !b, %t: tensor<i64>) -> (tensor<8x4xf32>, tensor<8x4xf32>) {
+  %0 = tv.linear %a, %b : (!a, !b) -> tensor<4x8xf32>
+  %1 = tv.dropout %0 rate(0.5) seed(1) stream(2) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %2 = tv.transpose %1 perm [1, 0] : (tensor<4x8xf32>) -> tensor<8x4xf32>
+  %s = tv.linear %a, %b : (!a, !b) -> tensor<4x8xf32>
+  %3 = tv.dropout %s rate(0.5) seed(1) stream(3) step %t : (tensor<4x8xf32>, tensor<i64>) -> tensor<4x8xf32>
+  %4 = tv.transpose %3 perm [1, 0] : (tensor<4x8xf32>) -> tensor<8x4xf32>
+  return %2, %4 : tensor<8x4xf32>, tensor<8x4xf32>
+}

@@ -23,3 +23,16 @@ func.func @written_local(%x: !rows, %y: !whole) -> !rows {
   %z = tv.add %x, %y {tv.local} : (!rows, !whole) -> !rows
   return %z : !rows
 }
+
+// -----
+
+// A rounded sum is not the sum of what is rounded.
+
+#m = #tv.mesh<tp = 2>
+!addends = tensor<8x4xf32, #tv.view<#m, [8, 4], partial = [tp : sum]>>
+!rounded = tensor<8x4xbf16, #tv.view<#m, [8, 4], partial = [tp : sum]>>
+func.func @rounded_local(%x: !addends) -> !rounded {
+  // expected-error@+1 {{operand #0 lies as [8, 4], partial = [tp : sum], but must lie as [8, 4] beside the others: tv.cast may not run on a partial (sum) operand: arith.truncf of the addends is not that of their sum, which is rounded once it is whole, after an all-reduce; a 'comm' op moves it before}}
+  %y = tv.cast %x {tv.local} : (!addends) -> !rounded
+  return %y : !rounded
+}

@@ -29,7 +29,9 @@
 // RUN: not tessera-compile %s --machine='<latency=1.0e-5>' -o %t.tsr 2>&1 | FileCheck %s --check-prefix=PART
 // PART: the bandwidth of a machine is a number above 0
 // RUN: not tessera-compile %s --machine=fast -o %t.tsr 2>&1 | FileCheck %s --check-prefix=TEXT
-// TEXT: error: {{.*}}fast
+// TEXT: error: --machine='fast': must be as <latency=5.0e-6,bandwidth=3.0e11,copy=2.0e12,loops=3.0e14>
+// RUN: not tessera-compile %s --machine='<latency=1e-5,bandwith=3e9>' -o %t.tsr 2>&1 | FileCheck %s --check-prefix=FIGURE
+// FIGURE: error: --machine='<latency=1e-5,bandwith=3e9>' at 'bandwith=3e9>': 'bandwith' is not one of latency, bandwidth, copy and loops
 // RUN: not tessera-compile %s --machine= -o %t.tsr 2>&1 | FileCheck %s --check-prefix=EMPTY
 // EMPTY: --machine names no figures
 // RUN: not tessera-compile %s --machine='<latency=1.0e-5>' --compile-to=bind 2>&1 | FileCheck %s --check-prefix=EARLY

@@ -8,6 +8,7 @@
 
 #include "Compiler/Targets/CUDA/NVRTC.h"
 #include "Compiler/Targets/CUDA/Cache.h"
+#include "Compiler/Targets/CUDA/Target.h"
 
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
@@ -117,11 +118,23 @@ static Status checkArchitecture(const Functions &functions,
     return tessera::Error{"nvrtcGetSupportedArchs"};
   if (is_contained(known, number))
     return Ok{};
-  return tessera::Error{
-      "NVRTC " + version + " makes no code for " + architecture.str() +
-      "; it does for " +
-      join(map_range(known, [](int x) { return "sm_" + std::to_string(x); }),
-           ", ")};
+  // The nearest that there is a target for, below and above.
+  sort(known);
+  std::string below, above;
+  for (int each : known) {
+    const std::string name = "sm_" + std::to_string(each);
+    if (!makePortable("cuda:" + name))
+      continue;
+    if (each < number)
+      below = name;
+    else if (above.empty())
+      above = name;
+  }
+  const bool both = !below.empty() && !above.empty();
+  return tessera::Error{"NVRTC " + version + " makes no code for " +
+                        architecture.str() + "; the nearest that it does " +
+                        (both ? "are " : "is ") + below +
+                        (both ? " and " : "") + above};
 }
 
 Result<unsigned> cuda::getTrapWaits() {
