@@ -57,7 +57,7 @@ struct SetMachinePass : tv::impl::SetMachinePassBase<SetMachinePass> {
     }
     if (auto attribute = dyn_cast_or_null<MachineAttr>(parsed))
       return attribute;
-    InFlightDiagnostic error = emitError(UnknownLoc::get(&getContext()))
+    InFlightDiagnostic error = emitError(getOperation().getLoc())
                                << "--machine='" << given << "'";
     if (!at.empty())
       error << " at '" << at << "'";
