@@ -614,6 +614,7 @@ LogicalResult cuda::writeAttentionGrad(KernelWriter &out,
   const std::string parameters = out.getParametersType();
   const AttentionAttr tiles = getAttention(op);
   const int32_t rows = tiles.getRows(), keys = tiles.getKeys();
+  const bool finishes = hasFinish(op);
   DeviceFunction prepare, main, finish;
   prepare.symbol = symbol + "_prepare";
   main.symbol = symbol + "_main";
@@ -657,8 +658,7 @@ LogicalResult cuda::writeAttentionGrad(KernelWriter &out,
              << " && " << config << "::Cluster == " << main.cluster << " &&\n";
   out.line() << "              sizeof(" << config
              << "::Shared) <= " << main.shared << " && " << config
-             << "::HasFinish == " << (hasFinish(op) ? "true" : "false")
-             << ",\n";
+             << "::HasFinish == " << (finishes ? "true" : "false") << ",\n";
   out.line() << "              \"what the launch says\");\n";
   out.line() << "// Launches of a module follow each other.\n";
   out.line() << "static __device__ int " << symbol << "_ticket;\n";
@@ -697,7 +697,7 @@ LogicalResult cuda::writeAttentionGrad(KernelWriter &out,
 
   for (auto [side, name] : {std::pair(&prepare, "attention_bwd_prepare"),
                             std::pair(&finish, "attention_bwd_finish")}) {
-    if (side == &finish && !hasFinish(op))
+    if (side == &finish && !finishes)
       continue;
     std::string bounds = config + "::SideThreads";
     if (side == &prepare)
@@ -729,7 +729,7 @@ LogicalResult cuda::writeAttentionGrad(KernelWriter &out,
   out.line() << "attention_bwd<" << config << ">(boxed.maps, f);\n";
   out.close();
   functions = {std::move(prepare), std::move(main)};
-  if (hasFinish(op))
+  if (finishes)
     functions.push_back(std::move(finish));
   return success();
 }

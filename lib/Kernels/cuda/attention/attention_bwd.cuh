@@ -9,7 +9,8 @@
 // The gradients of attention_fwd.cuh, by three kernels:
 //
 //   prepare  D = rowsum(dO * O) - dlse, the log-sum-exp in units of log 2 and
-//            what functors have of a query; zeroes what nothing adds to.
+//            what functors have of a query; zeroes dQ that nothing adds to,
+//            and, where additions have no order, the sums of all.
 //   main     a tile of 128 keys at a time, over all blocks of queries of the
 //            heads that read it:
 //              S = K Q^T, dP = V dO^T, P = exp2(S - lse), dS = P * (dP - D),
