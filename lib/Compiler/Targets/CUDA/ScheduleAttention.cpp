@@ -153,10 +153,10 @@ int64_t cuda::getSharedBytes(plan::AttentionOp op) {
 }
 
 int64_t cuda::getSharedBytes(plan::AttentionGradOp op) {
-  if (isOfClusters(
-          op)) // as many places as there is room for: all that there is
-    return 227 * 1024;
   const AttentionAttr tiles = getAttention(op);
+  // As many places as there is room for, or one for dQ where there is room.
+  if (isOfClusters(op) || tiles.getRows() == 128)
+    return 227 * 1024;
   const int64_t row = getRowBytes(getDepths(op).first);
   const int64_t rows = tiles.getRows(), inStages = tiles.getStages() * rows;
   // Keys and values; queries and gradients, with two numbers a row and what

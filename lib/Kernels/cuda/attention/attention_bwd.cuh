@@ -18,8 +18,9 @@
 //            With dropout, P of dV and dP have its zeros and its scale.
 //            Scores are transposed: P lies in registers as a left operand.
 //            dS goes through shared memory, dQ is added to global memory in
-//            f32, 16 bytes a thread, in the accumulators' order. Ordered and
-//            causal, the last tile to add makes rows of it.
+//            f32, in the accumulators' order: 16 bytes a thread, or by a warp
+//            from shared memory, where there is room. Ordered and causal, the
+//            last tile to add makes rows of it.
 //   finish   makes them else: dQ, scaled, in the tensors' type.
 //
 // Heads of 192 and 256 have another main kernel, attention_bwd_wide.cuh.
@@ -37,10 +38,10 @@
 // The consumer groups take turns at the tensor cores. A turn is dQ of the last
 // step (by now the other group's half of its dS is there), dV and dK of this
 // one, S and dP of the next; exponentials and dS fall into the other group's
-// turn. dQ comes first: dV has its left operand in registers, and holds the
-// warps until that has been read. What an accumulator holds is issued and
-// awaited in one iteration of the loop, but for dK and dV, which nothing else
-// reads; otherwise ptxas serialises all products.
+// turn. Of 64 queries dQ comes first: dV has its left operand in registers, and
+// holds the warps until that has been read. What an accumulator holds is issued
+// and awaited in one iteration of the loop, but for dK and dV, which nothing
+// else reads; otherwise ptxas serialises all products.
 //
 // Ordered: every block of queries gets its additions in the order of ranks, so
 // the results are the same bits in every run. The rank of a tile counts those
@@ -71,12 +72,18 @@ template <class C, class P> struct BwdConsumer : BwdScores<C, P> {
   const int group;
   unsigned steps = 0; // before this one
   Ring<C::Stages> ring;
-  int buffer = 0; // of dS: this step's
+  int buffer = 0;  // of dS: this step's
+  int written = 0; // AddsByCopy: how many blocks of dQ, modulo 2
   float dk[C::D / 2], dv[C::D / 2];
 
   TSR_MEMBER BwdConsumer(BwdMaps const &maps, P const &p, typename C::Shared &s,
                          int group)
       : Scores(p, s), maps(maps), group(group) {}
+
+  /// Of a step's last products: left operands, rows are keys.
+  struct Operands {
+    Fragment16 probs[C::BM / 16], ds[C::BM / 16];
+  };
 
   /// By every thread: racecheck takes only those for ordered that arrive
   /// themselves, and one arrival a warp is no faster.
@@ -97,12 +104,14 @@ template <class C, class P> struct BwdConsumer : BwdScores<C, P> {
                           true);
     wgmma_commit();
   }
-  TSR_MEMBER void issue_dv(Fragment16 const *probs, char *dout, bool first) {
-    const uint64 b = operand(dout, C::BM * 128);
+  /// x (+)= left rows: dV, or dK.
+  TSR_MEMBER void issue_columns(float (&x)[C::D / 2], Fragment16 const *left,
+                                char *rows, bool first) {
+    const uint64 b = operand(rows, C::BM * 128);
     wgmma_fence();
 #pragma unroll
     for (int i = 0; i < C::BM / 16; i++)
-      Wgmma<T, C::D>::rs(dv, probs[i], b + i * kStepMN, !first || i > 0);
+      Wgmma<T, C::D>::rs(x, left[i], b + i * kStepMN, !first || i > 0);
     wgmma_commit();
   }
   TSR_MEMBER void issue_dk(char *q, bool first) {
@@ -181,23 +190,33 @@ template <class C, class P> struct BwdConsumer : BwdScores<C, P> {
   /// With the sums for captured tensors, which are there by now.
   TSR_MEMBER void add_dq(Target const &target, float (&dq)[C::DqColumns / 2],
                          typename Sums::Addition const (&sums)[Sums::N]) {
-    if (C::Ordered)
-      barrier_wait(&s.turn[group], steps & 1 ^ 1);
-    if (C::Writes && __builtin_expect(target.final, 0))
+    const bool writes = C::Writes && __builtin_expect(target.final, 0);
+    if (C::AddsByCopy)
+      barrier_wait(&s.dq_empty[group], steps & 1);
+    if (C::AddsByCopy ? writes : C::Ordered) {
+      barrier_wait(&s.turn[group], C::AddsByCopy ? written : steps & 1 ^ 1);
+      written ^= 1;
+    }
+    if (writes)
       write_dq(target, dq);
     else
 #pragma unroll
       for (int j = 0; j < C::DqColumns / 8; j++) {
         const float part[4] = {dq[4 * j], dq[4 * j + 1], dq[4 * j + 2],
                                dq[4 * j + 3]};
-        if (C::Ordered)
+        if (C::AddsByCopy)
+          reinterpret_cast<float4 *>(s.dq[group])[j * 128 + thread] =
+              make_float4(part[0], part[1], part[2], part[3]);
+        else if (C::Ordered)
           global_add(target.to + j * 512, part, target.first);
         else
           global_add(target.to + j * 512, part);
       }
     if constexpr (C::Sums > 0)
       Sums::add(sums);
-    if (C::Ordered)
+    if (C::AddsByCopy)
+      fence_async();
+    if (C::AddsByCopy || C::Ordered)
       release(&s.added[group]);
   }
 
@@ -262,35 +281,22 @@ template <class C, class P> struct BwdConsumer : BwdScores<C, P> {
     }
   }
 
-  /// Whether it was the tile's last.
-  template <bool First> TSR_MEMBER bool step() {
-    const int i = ring.stage, parity = ring.phase;
-    const int before = i ? i - 1 : C::Stages - 1;
-    float x[C::BM / 2], y[C::BM / 2]; // S, then P; dP, then dS
-    Fragment16 probs[C::BM / 16];
-    barrier_wait(&s.q_full[i], parity);
-    if (First)
-      take_turn();
-    issue_rows(x, s.k[0], s.q[i][0]);
-    barrier_wait(&s.dout_full[i], parity);
-    issue_rows(y, s.v[0], s.dout[i][0]);
-    pass_turn();
-    const typename C::Step &now = s.step[steps % C::Planned];
-    if (!First) {
-      wgmma_wait<2>(); // dK of the last step
-      release(&s.q_empty[before]);
-    }
+  /// P and dS of a step whose S (x) and dP (y) are under way; dS goes to shared
+  /// memory. i: its stage.
+  template <bool First>
+  TSR_MEMBER void score(float (&x)[C::BM / 2], float (&y)[C::BM / 2],
+                        Operands &to, Sums &sums, int i,
+                        typename C::Step const &now) {
     // Ahead of the waits, where there are registers for that.
     float2 lse[C::BM / 8], delta[C::BM / 8];
     if (C::RowsAhead)
       load_row(lse, s.lse[i]);
-    Sums sums(p, s, group);
     KeptOfKeys<Mods, C::BM> kept;
     this->draw(kept, now);
     if constexpr (C::Sums > 0) {
       wgmma_wait<0>();
       this->drop(y, kept);
-      differentiate(x, y, probs, i, now, sums);
+      differentiate(x, y, to.probs, i, now, sums);
     } else {
       wgmma_wait<1>();
       if constexpr (C::AsksApart) {
@@ -298,14 +304,14 @@ template <class C, class P> struct BwdConsumer : BwdScores<C, P> {
         this->plain(x, lse);
         this->ask(x, i, now);
       } else if constexpr (C::HasMods) {
-        this->modify(x, probs, i, now);
+        this->modify(x, to.probs, i, now);
       } else {
         if (!C::RowsAhead)
           load_row(lse, s.lse[i]);
         this->plain(x, lse);
       }
       if (now.masked)
-        this->hide(x, probs, now);
+        this->hide(x, to.probs, now);
       if (C::RowsAhead)
         load_row(delta, s.delta[i]);
       wgmma_wait<0>();
@@ -322,32 +328,63 @@ template <class C, class P> struct BwdConsumer : BwdScores<C, P> {
       wait_stored();
 #pragma unroll
     for (int j = 0; j < C::BM / 16; j++) {
-      Fragment16 f;
-      convert<T>(f, y + 8 * j);
-      store_fragment(s.ds[buffer][j / 4] + group * 64 * 128, j % 4, f);
+      convert<T>(to.ds[j], y + 8 * j);
+      store_fragment(s.ds[buffer][j / 4] + group * 64 * 128, j % 4, to.ds[j]);
       if constexpr (!Mods::HasScoreGrad)
-        convert<T>(probs[j], x + 8 * j);
+        convert<T>(to.probs[j], x + 8 * j);
     }
     if constexpr (Mods::HasDropout)
 #pragma unroll
       for (int e = 0; e < C::BM / 2; e++)
         if (!kept.has(e))
-          probs[e / 8].r[e / 2 % 4] &= e % 2 ? 0xffff : 0xffff0000;
+          to.probs[e / 8].r[e / 2 % 4] &= e % 2 ? 0xffff : 0xffff0000;
     fence_async();
     if constexpr (C::Sums > 0)
       sums.reduce(now, key);
-    // Read before the turn, in which nothing should wait.
-    const bool last = now.last;
+  }
+  /// Where dQ of the step before goes, read before the turn, in which nothing
+  /// should wait.
+  template <bool First> TSR_MEMBER Target target_ahead() {
     Target to = {};
     if (!First) {
       to = target();
       asm volatile("" : "+l"(to.to)); // made here
     }
+    return to;
+  }
+  TSR_MEMBER void next_step() {
+    steps++;
+    ring.next();
+    buffer = buffer == 2 ? 0 : buffer + 1;
+  }
+
+  /// Blocks of 64 queries. Whether it was the tile's last step.
+  template <bool First> TSR_MEMBER bool step() {
+    const int i = ring.stage, parity = ring.phase;
+    const int before = i ? i - 1 : C::Stages - 1;
+    float x[C::BM / 2], y[C::BM / 2]; // S, then P; dP, then dS
+    Operands own;
+    barrier_wait(&s.q_full[i], parity);
+    if (First)
+      take_turn();
+    issue_rows(x, s.k[0], s.q[i][0]);
+    barrier_wait(&s.dout_full[i], parity);
+    issue_rows(y, s.v[0], s.dout[i][0]);
+    pass_turn();
+    const typename C::Step &now = s.step[steps % C::Planned];
+    if (!First) {
+      wgmma_wait<2>(); // dK of the last step
+      release(&s.q_empty[before]);
+    }
+    Sums sums(p, s, group);
+    score<First>(x, y, own, sums, i, now);
+    const bool last = now.last;
+    const Target to = target_ahead<First>();
     take_turn();
     float dq[C::DqColumns / 2];
     if (!First)
       issue_dq(dq);
-    issue_dv(probs, s.dout[i][0], First);
+    issue_columns(dv, own.probs, s.dout[i][0], First);
     issue_dk(s.q[i][0], First);
     if constexpr (C::Sums > 0)
       sums.store(steps % 2);
@@ -359,10 +396,71 @@ template <class C, class P> struct BwdConsumer : BwdScores<C, P> {
     }
     wgmma_wait<1>();
     release(&s.dout_empty[i]);
-    steps++;
-    ring.next();
-    buffer = buffer == 2 ? 0 : buffer + 1;
+    next_step();
     return last;
+  }
+
+  /// Blocks of 128 queries, of which products with 64 columns read operands as
+  /// fast as shared memory gives them: dK has its left one in registers, too,
+  /// which it keeps until it is over. So dQ comes last, and its addition falls
+  /// into S of the next step. Whether that is the tile's last.
+  template <bool First, bool Last> TSR_MEMBER bool turn(Operands &own) {
+    const int i = ring.stage;
+    const Target to = target_ahead<First>();
+    take_turn();
+    issue_columns(dv, own.probs, s.dout[i][0], First);
+    issue_columns(dk, own.ds, s.q[i][0], First);
+    float dq[C::DqColumns / 2];
+    if (First) {
+      wgmma_wait<0>();
+    } else {
+      issue_dq(dq);
+      wgmma_wait<1>();
+    }
+    release(&s.q_empty[i]);
+    release(&s.dout_empty[i]);
+    Ring<C::Stages> next = ring;
+    next.next();
+    float x[C::BM / 2], y[C::BM / 2];
+    if (!Last) {
+      barrier_wait(&s.q_full[next.stage], next.phase);
+      issue_rows(x, s.k[0], s.q[next.stage][0]);
+    }
+    if (!First) {
+      typename Sums::Addition none[Sums::N];
+      wgmma_wait<Last ? 0 : 1>();
+      add_dq(to, dq, none);
+    }
+    next_step();
+    return Last || scores<false>(x, y, own);
+  }
+  /// The rest of a turn, and the scores.
+  template <bool First>
+  TSR_MEMBER bool scores(float (&x)[C::BM / 2], float (&y)[C::BM / 2],
+                         Operands &own) {
+    const int i = ring.stage;
+    barrier_wait(&s.dout_full[i], ring.phase);
+    issue_rows(y, s.v[0], s.dout[i][0]);
+    pass_turn();
+    const typename C::Step &now = s.step[steps % C::Planned];
+    Sums sums(p, s, group);
+    score<First>(x, y, own, sums, i, now);
+    return now.last;
+  }
+  TSR_MEMBER void turns() {
+    float x[C::BM / 2], y[C::BM / 2];
+    Operands own;
+    barrier_wait(&s.q_full[ring.stage], ring.phase);
+    take_turn();
+    issue_rows(x, s.k[0], s.q[ring.stage][0]);
+    if (scores<true>(x, y, own)) {
+      turn<true, true>(own);
+    } else {
+      bool last = turn<true, false>(own);
+      while (!last)
+        last = turn<false, false>(own);
+      turn<false, true>(own);
+    }
   }
 
   /// Until this group's part of all buffers of dS is free again.
@@ -405,9 +503,13 @@ template <class C, class P> struct BwdConsumer : BwdScores<C, P> {
     const bool empty = !start.sum;
     barrier_wait(&s.v_full, phase);
     if (!empty) {
-      bool last = step<true>();
-      while (!last)
-        last = step<false>();
+      if constexpr (C::BM == 128) {
+        turns();
+      } else {
+        bool last = step<true>();
+        while (!last)
+          last = step<false>();
+      }
       pass_turn();
       release(&s.v_empty);
       take_turn();
@@ -417,7 +519,8 @@ template <class C, class P> struct BwdConsumer : BwdScores<C, P> {
       typename Sums::Addition additions[Sums::N];
       gather_sums(additions);
       wgmma_wait<0>();
-      release(&s.q_empty[ring.stage ? ring.stage - 1 : C::Stages - 1]);
+      if (C::BM == 64)
+        release(&s.q_empty[ring.stage ? ring.stage - 1 : C::Stages - 1]);
       release(&s.k_empty);
       add_dq(target(), dq, additions);
       store_rows(maps.dv, dv, Mods::KeptScale);
@@ -431,10 +534,11 @@ template <class C, class P> struct BwdConsumer : BwdScores<C, P> {
       barrier_wait(&s.dout_full[ring.stage], ring.phase);
       release(&s.q_empty[ring.stage]);
       release(&s.dout_empty[ring.stage]);
-      if (C::Ordered) {
-        barrier_wait(&s.turn[group], steps & 1);
+      if (C::AddsByCopy || C::Ordered)
+        barrier_wait(C::AddsByCopy ? &s.dq_empty[group] : &s.turn[group],
+                     C::AddsByCopy ? steps & 1 ^ 1 : steps & 1);
+      if (C::AddsByCopy || C::Ordered)
         release(&s.added[group]);
-      }
       steps++;
       ring.next();
       release(&s.v_empty);
@@ -480,10 +584,11 @@ TSR_DEVICE void attention_bwd_narrow(BwdMaps const &maps, P const &p) {
       barrier_init(&s.dout_empty[i], Readers);
     }
     for (int i = 0; i < 2; i++)
-      barrier_init(&s.turn[i], 1), barrier_init(&s.added[i], Readers / 2);
+      barrier_init(&s.turn[i], 1), barrier_init(&s.added[i], Readers / 2),
+          barrier_init(&s.dq_empty[i], 1);
     for (int i = 0; i < C::Planned; i++) {
       barrier_init(&s.step_full[i], 1);
-      barrier_init(&s.step_empty[i], C::Ordered ? 65 : 1);
+      barrier_init(&s.step_empty[i], C::AddsByCopy || C::Ordered ? 65 : 1);
     }
     fence_barrier_init();
   }
@@ -501,6 +606,8 @@ TSR_DEVICE void attention_bwd_narrow(BwdMaps const &maps, P const &p) {
               bwd_load_keys<C>(maps.k, s.k, &s.k_full, tile);
             }
           });
+    else if (C::AddsByCopy && warp > 0)
+      BwdAdder<C>{s, warp - 1}.run();
     else if (C::Ordered && warp > 0)
       BwdOrder<C>{s, warp - 1}.run();
     else if (threadIdx.x == 0)

@@ -122,6 +122,11 @@ struct BwdConfig {
   /// What the functors have of the queries of a block.
   static constexpr int RowBytes =
       __is_empty(typename Mods::Row) ? 0 : BM * sizeof(typename Mods::Row);
+  /// There is room for a step's dQ in shared memory, from where a warp adds it
+  /// by a copy: consumers wait for neither L2 nor their turn. (Of 64 queries of
+  /// twice the columns it takes the room of gradients: 0.98, ordered 0.83.)
+  static constexpr bool AddsByCopy =
+      BM == 128 && RowBytes == 0 && sizeof(typename Mods::Args) <= 96;
   /// Threads of prepare and finish, which have a block for each block of
   /// queries, head and batch; how many of prepare's a multiprocessor holds: it
   /// is over when the last of them is.
@@ -174,7 +179,7 @@ struct BwdConfig {
     TSR_MEMBER int begin() const { return this->place().begin; }
   };
   /// Places of steps; those that are planned before they are loaded.
-  static constexpr int Planned = 8;
+  static constexpr int Planned = AddsByCopy ? 6 : 8;
   static constexpr int Ahead =
       Sparse && !Wide && !Sums ? Planned - Stages - 1 : 1;
   static_assert(Ahead > 0 && Planned > Stages + Ahead,
@@ -203,6 +208,7 @@ template <class C> struct BwdShared {
   alignas(1024) char q[C::Stages][C::Panels][C::BM * 128];
   alignas(1024) char dout[C::Stages][C::Panels][C::BM * 128];
   alignas(1024) char ds[3][C::QueryPanels][C::BN * 128]; // rows: keys
+  alignas(128) float dq[C::AddsByCopy ? 2 : 1][C::AddsByCopy ? C::Part : 1];
   alignas(16) float lse[C::Stages][C::BM];
   alignas(16) float delta[C::Stages][C::BM];
   alignas(16) typename C::Mods::Row
@@ -220,7 +226,9 @@ template <class C> struct BwdShared {
   uint64 q_full[C::Stages], q_empty[C::Stages];
   uint64 dout_full[C::Stages], dout_empty[C::Stages];
   uint64 step_full[C::Planned], step_empty[C::Planned];
-  uint64 turn[2], added[2]; // Ordered; of a consumer group
+  // Of a consumer group. Ordered: it may add, and has. AddsByCopy: it may write
+  // what the last tile writes; its dQ is there, or written; is there no more.
+  uint64 turn[2], added[2], dq_empty[2];
 };
 
 /// What the kernels hand on to each other.
@@ -395,7 +403,8 @@ template <class C, class P> TSR_DEVICE bool bwd_sees_all(P const &p) {
 /// Ordered, where all see all, none is shorter. There a tile should not come to
 /// a head before the one that was launched there before is a few blocks ahead,
 /// and not all that run should follow each other: eight heads or more, four
-/// where blocks are wide, with more tiles than run at a time.
+/// where blocks are wide, with more tiles than run at a time; two where
+/// consumers are ahead of what is added.
 ///
 /// Beside a block mask it may be wider, as long as one tile of each head reads
 /// 9 MB of queries and what belongs to them. Tiles of a document begin at the
@@ -417,7 +426,10 @@ TSR_DEVICE BwdSections bwd_sections(P const &p, int reads) {
   if (C::Packed) // tiles that run together have few of the queries
     ending = max(ending, 2);
   if (C::Ordered && bwd_sees_all<C>(p)) {
-    const int least = max(C::BM == 128 ? 4 : 8, fill(160 - 1) + 1);
+    const int least = max(C::AddsByCopy  ? 2
+                          : C::BM == 128 ? 4
+                                         : 8,
+                          fill(160 - 1) + 1);
     const int sections = max(1, all / least);
     wide = (all + sections - 1) / sections, ending = 0;
   }
@@ -523,7 +535,7 @@ TSR_DEVICE BwdRank bwd_rank(P const &p, typename C::Tile const &t, int head,
 template <class C, class P>
 TSR_DEVICE bool bwd_trails(P const &p, typename C::Tile const &t,
                            BwdRows<C> const &rows, int head, int m) {
-  return C::Ordered && m == rows.begin && m + 1 < rows.end &&
+  return C::Ordered && !C::AddsByCopy && m == rows.begin && m + 1 < rows.end &&
          bwd_sees_all<C>(p) && // of another head, perhaps
          bwd_rank<C>(p, t, head, m).before ==
              bwd_rank<C>(p, t, head, m + 1).before;

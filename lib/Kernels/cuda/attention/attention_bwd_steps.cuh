@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The warps of attention_bwd.cuh that do not compute: one plans steps into a
-// ring in shared memory, one loads them, and, ordered, two say whose turn it is
-// to add.
+// ring in shared memory, one loads them, and two say whose turn it is to add,
+// where that has an order, or add themselves.
 //
 //===----------------------------------------------------------------------===//
 
@@ -393,6 +393,61 @@ template <class C> struct BwdOrder {
         store_relaxed(counter, count);
       if (!ahead)
         read(), shown = 0;
+    }
+  }
+};
+
+/// Instead, where dQ is in shared memory: a warp for each consumer group that
+/// adds what the group has left there. What it has copied it makes visible; the
+/// group is a step ahead meanwhile.
+template <class C> struct BwdAdder {
+  typename C::Shared &s;
+  const int group;
+  BwdTurn<typename C::Step> own;
+
+  /// By a lane: a step's dQ.
+  TSR_MEMBER void add(typename C::Step const &step, int parity) {
+    float *const sum = step.sum;
+    int *const turn = sum && C::Ordered ? step.turn + group : nullptr;
+    const int rank = step.rank;
+    const bool written = C::Writes && step.final; // by the group
+    own.tell(step);
+    if (turn) {
+      if (rank > 0)
+        own.wait(turn, rank);
+      fence_acquire();
+    }
+    if (written)
+      barrier_arrive(&s.turn[group]);
+    barrier_wait(&s.added[group], parity);
+    if (sum && !written) {
+      constexpr int Bytes = C::Part * 4;
+      if (C::Ordered && rank == 0)
+        bulk_store(sum + group * C::Part, s.dq[group], Bytes);
+      else
+        bulk_add(sum + group * C::Part, s.dq[group], Bytes);
+      bulk_commit();
+      bulk_wait_done<0>();
+    }
+    barrier_arrive(&s.dq_empty[group]);
+    if (turn) {
+      fence_release();
+      store_relaxed(turn, rank + 1);
+    }
+  }
+
+  TSR_MEMBER void run() {
+    wait_before();
+    for (unsigned number = 0;; number++) {
+      const unsigned i = number % C::Planned;
+      barrier_wait(&s.step_full[i], number / C::Planned & 1);
+      const bool end = s.step[i].n < 0;
+      if (threadIdx.x % 32 == 0 && !end)
+        add(s.step[i], number & 1);
+      __syncwarp();
+      barrier_arrive(&s.step_empty[i]);
+      if (end)
+        return;
     }
   }
 };

@@ -279,6 +279,20 @@ TSR_DEVICE void store_at(int *to, int x, uint64 *b, int block) {
                "r"(x), "r"(smem_address(b)), "r"(block)
                : "memory");
 }
+/// Likewise to global memory, where they stay in L2.
+TSR_DEVICE void bulk_store(float *to, float const *from, int bytes) {
+  asm volatile("cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint "
+               "[%0], [%1], %2, %3;" ::"l"(to),
+               "r"(smem_address(from)), "r"(bytes), "l"(kEvictLast)
+               : "memory");
+}
+/// Adds them there.
+TSR_DEVICE void bulk_add(float *to, float const *from, int bytes) {
+  asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group."
+               "L2::cache_hint.add.f32 [%0], [%1], %2, %3;" ::"l"(to),
+               "r"(smem_address(from)), "r"(bytes), "l"(kEvictLast)
+               : "memory");
+}
 TSR_DEVICE void bulk_commit() {
   asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
