@@ -110,9 +110,14 @@ static LogicalResult verifyPair(CollectiveOpInterface op, unsigned index) {
            << "operand and result #" << index
            << " must be parts of one tensor, but are " << from << " and " << to;
   tv::MeshAttr mesh = op.getAxes().getMesh();
-  if (source.getView().getMesh() != mesh || target.getView().getMesh() != mesh)
-    return op->emitOpError() << "operand and result #" << index
-                             << " must lie on the mesh of the op, " << mesh;
+  // Steps from peer to peer may be between other devices.
+  const bool anyDevices = op.getKind() == tv::StepKind::Permute ||
+                          op.getKind() == tv::StepKind::Exchange;
+  for (tv::MeshAttr own :
+       {source.getView().getMesh(), target.getView().getMesh()})
+    if (anyDevices ? own->axes != mesh->axes : own != mesh)
+      return op->emitOpError() << "operand and result #" << index
+                               << " must lie on the mesh of the op, " << mesh;
 
   std::vector<layout::SubAxis> gone, added;
   for (auto combiner :

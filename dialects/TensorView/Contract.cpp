@@ -101,7 +101,10 @@ LogicalResult Checker::checkOp(Operation *op) {
 }
 
 LogicalResult Checker::checkMesh(ViewAttr view, Operation *at) {
-  if (mesh && view.getMesh() != mesh)
+  // Arguments and results may be on others' devices from when they are moved.
+  const bool anyDevices = contract >= Contract::Propagated;
+  if (mesh && view.getMesh() != mesh &&
+      !(anyDevices && view.getLayoutMesh().axes == mesh->axes))
     return error(at) << "has a view on mesh " << view.getMesh()
                      << ", but others are on " << mesh
                      << "; a program runs on one mesh";

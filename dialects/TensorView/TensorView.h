@@ -197,10 +197,11 @@ inline constexpr llvm::StringLiteral kCheckAttr = "tv.check";
 /// are in [lo, hi).
 inline constexpr llvm::StringLiteral kRangeAttr = "tv.range";
 /// `tv.user_view = #tv.view<...>` on an argument or result: what the user
-/// wrote, kept by `tv-bind`.
+/// wrote, kept by `tv-bind`, with the devices on which it is to lie.
 inline constexpr llvm::StringLiteral kUserViewAttr = "tv.user_view";
 /// `tv.user_move` on a reshard: the user wrote it. Passes keep it until it is
-/// planned, and strict mode lets it pass.
+/// planned, and strict mode lets it pass. On an argument or result: the user
+/// wrote the move from or to the devices on which it lies.
 inline constexpr llvm::StringLiteral kUserMoveAttr = "tv.user_move";
 /// `tv.move` on a step, from tv-plan-reshards to tv-localize, for each of its
 /// tensors: the number that remarks give the move of which it is one. It

@@ -41,8 +41,17 @@ def TensorView_MeshAttr : TensorView_Attr<"Mesh", "mesh"> {
     `did(b)` is `did(x:(2)4)`. `tv-bind` writes all views in the axes of the first. Names
     are those of each mesh: in `<dp = 2, tp = 4>` and `<tp = 4, dp = 2>` they differ.
     `devices` may be another order of axes or of their parts: beside `<y = 4>`, `did(x)` of
-    `<x = 4, devices = [0, 2, 1, 3]>` is `did(y:(2)2) * did(y:(1)2)`. Another order beside
-    another mesh, as `[3, 2, 1, 0]`, is an error.
+    `<x = 4, devices = [0, 2, 1, 3]>` is `did(y:(2)2) * did(y:(1)2)`.
+
+    It may be any other order, too, as a ring's `[0, 1, 3, 2]` or `[3, 2, 1, 0]`. Only of
+    arguments and results can anybody see on which device a block is. So all values are on
+    the devices of one mesh, that of most arguments and results, and `did(x)` of another
+    order is the same coordinate there; an argument or result whose blocks lie elsewhere
+    by its own mesh is moved where the program begins or ends: each device sends its whole
+    block to the one that has its coordinates on the other mesh, nothing to one that has
+    the same. So a `tv.reshard` to such a mesh moves at the end, or to another view only.
+    In strict mode the program has a `tv.reshard` between the meshes.
+
     Meshes that are cut at places that do not divide each other have views in the axes
     between the places at which all are cut: of `<a = 2, b = 3>` and `<c = 3, d = 2>` these
     are `<a_b = 6>`, where `did(c)` is `did(a_b:(1)3)`. `--mesh` sets the axes that are

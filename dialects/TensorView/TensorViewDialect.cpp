@@ -189,7 +189,7 @@ LogicalResult TensorViewDialect::verifyRegionResultAttribute(
   if (attribute.getName() == kNameAttr)
     return verifyName(op, "result #" + Twine(resultIndex),
                       attribute.getValue());
-  if (attribute.getName() == kUserViewAttr)
+  if (llvm::is_contained({kUserViewAttr, kUserMoveAttr}, attribute.getName()))
     return success();
   if (auto function = dyn_cast<FunctionOpInterface>(op);
       function && attribute.getName() == kCheckAttr)
@@ -266,9 +266,9 @@ TensorViewDialect::verifyRegionArgAttribute(Operation *op, unsigned regionIndex,
            << " must be \"zero\", and its 'tv.role' \"state\"";
   if (attribute.getName() == kNameAttr)
     return verifyName(op, "argument #" + Twine(argIndex), attribute.getValue());
-  if (!llvm::is_contained(
-          {kDimsAttr, kRoleAttr, kInitAttr, kRangeAttr, kUserViewAttr},
-          attribute.getName()))
+  if (!llvm::is_contained({kDimsAttr, kRoleAttr, kInitAttr, kRangeAttr,
+                           kUserViewAttr, kUserMoveAttr},
+                          attribute.getName()))
     return op->emitOpError()
            << "has no meaning for " << attribute.getName() << " on argument #"
            << argIndex

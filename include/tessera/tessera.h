@@ -277,6 +277,9 @@ typedef struct tessera_port {
   /* Of an output of which each rank has all: what it means where one of its
    * integers is not 0 after a run; "" where the program says nothing. */
   const char *check;
+  /* The mesh that it lies on: the module's, or one of the same axes that lists
+   * other devices. */
+  const char *mesh;
 } tessera_port;
 
 TESSERA_API size_t tessera_module_port_count(const tessera_module *module);

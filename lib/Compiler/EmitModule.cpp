@@ -114,6 +114,17 @@ int32_t Emitter::firstUse(Value value) const {
 LogicalResult Emitter::run() {
   if (!main.getBody().hasOneBlock())
     return main.emitError() << "'@main' must be one block";
+  // Arguments, and what is returned, may lie on others' devices.
+  for (Operation &op : main.getBody().front()) {
+    if (mesh)
+      break;
+    if (auto move = dyn_cast<comm::CollectiveOpInterface>(op))
+      mesh = move.getAxes().getMesh();
+    else if (op.getNumResults() && !isa<plan::CopyOp>(op))
+      if (auto type = dyn_cast<RankedTensorType>(op.getResultTypes()[0]))
+        if (auto local = dyn_cast_or_null<tv::LocalAttr>(type.getEncoding()))
+          mesh = local.getView().getMesh();
+  }
   if (failed(addSymbols()) || failed(addInputs()) || failed(addAlternatives()))
     return failure();
   for (Operation &op : main.getBody().front()) {
@@ -221,13 +232,15 @@ LogicalResult Emitter::addInputs() {
 }
 
 /// Which elements a local tensor has; its order in memory is no part of that.
-static std::pair<layout::View, std::vector<layout::Extent>>
+static std::tuple<tv::MeshAttr, layout::View, std::vector<layout::Extent>>
 getPlaced(Value value) {
   auto local = cast<tv::LocalAttr>(
       cast<RankedTensorType>(value.getType()).getEncoding());
   layout::View view = local.getLayoutView();
   view.alloc.reset();
-  return {view, {local.getExtents().begin(), local.getExtents().end()}};
+  return {local.getView().getMesh(),
+          view,
+          {local.getExtents().begin(), local.getExtents().end()}};
 }
 
 LogicalResult Emitter::addOutputs(func::ReturnOp op) {
@@ -291,12 +304,13 @@ FailureOr<int32_t> Emitter::addTensor(Value value, std::string name) {
     return emitError(value.getLoc())
            << "a planned value must be a local tensor, but is "
            << value.getType();
+  const tv::MeshAttr own = local.getView().getMesh();
   if (!mesh)
-    mesh = local.getView().getMesh();
-  if (mesh != local.getView().getMesh())
+    mesh = own;
+  if (mesh->axes != own->axes)
     return emitError(value.getLoc())
-           << "a program runs on one mesh; this value lies on "
-           << local.getView().getMesh() << ", others on " << mesh;
+           << "a program runs on one mesh; this value lies on " << own
+           << ", others on " << mesh;
   auto tensor = std::make_unique<fb::TensorT>();
   std::optional<DType> dtype = getDType(type.getElementType());
   if (!dtype)
@@ -315,6 +329,11 @@ FailureOr<int32_t> Emitter::addTensor(Value value, std::string name) {
     tensor->shape.push_back(toExtent(extent));
   }
   tensor->view = layout::toString(local.getLayoutView(), mesh.getMesh());
+  if (own != mesh) {
+    tensor->devices = own->devices;
+    if (tensor->devices.empty())
+      llvm::append_range(tensor->devices, llvm::seq(own->numDevices()));
+  }
   ids[value] = plan.tensors.size();
   plan.tensors.push_back(std::move(tensor));
   return ids[value];

@@ -94,6 +94,7 @@ static void buildPlanned(OpPassManager &passes,
   if (!options.opByOp)
     function.addPass(tv::createPlaceTogetherPass({options.explain}));
   function.addPass(tv::createWarnIdleRanksPass());
+  function.addPass(tv::createMoveBetweenDevicesPass());
   if (options.strict)
     function.addPass(tv::createForbidImplicitMovesPass());
   tv::PlanReshardsPassOptions plan;

@@ -60,6 +60,11 @@ private:
       os << toString(*extent, plan);
     });
     os << "] as " << tensor.view;
+    if (!tensor.devices.empty()) {
+      os << " on [";
+      llvm::interleaveComma(tensor.devices, os);
+      os << "]";
+    }
     if (tensor.storage == fb::Storage::Constant)
       os << " at " << tensor.constant_offset;
     if (tensor.alias) {

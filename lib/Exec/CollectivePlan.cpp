@@ -273,8 +273,9 @@ Status Planner::planExchange(const LocalTensor &source,
   for (const SubAxis &sub : partialAxes(source.view))
     if (!layout::contains(after, sub))
       return Error{"a partial value becomes whole without a reduction"};
-  layout::Transfers moves = layout::expandTransfers(
-      source.view, target.view, source.globalShape, mesh, rank);
+  layout::Transfers moves =
+      layout::expandTransfers(source.view, *source.mesh, target.view,
+                              *target.mesh, source.globalShape, rank);
   const bool shared = overlap(source, target);
   const int64_t bytes = source.elementBytes();
   // Of a new partial state this rank has the identity where it has no addend.

@@ -135,13 +135,15 @@ Result<LocalTensor> Tensors::resolve(int id) {
       return Error{"its size overflows"};
     result.globalShape.push_back(*size);
   }
-  const layout::Mesh &mesh = reader->mesh();
+  const layout::Mesh &mesh = reader->mesh(id);
+  result.mesh = &mesh;
   // Static ones were when the plan was checked.
   if (staticShape(tensor) != result.globalShape)
     TSR_TRY(layout::verify(reader->view(id), result.globalShape, mesh));
   result.view = layout::instantiate(reader->view(id), result.globalShape);
-  result.sizes =
-      layout::localShape(result.view, result.globalShape, mesh, coordinates);
+  result.sizes = layout::localShape(
+      result.view, result.globalShape, mesh,
+      tensor.devices.empty() ? coordinates : mesh.coordsOfRank(self));
   result.strides = layout::localStrides(result.view, result.sizes);
   if (result.view.alloc) {
     result.order.assign(result.view.alloc->begin(), result.view.alloc->end());

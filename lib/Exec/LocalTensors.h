@@ -20,6 +20,7 @@ struct LocalTensor {
   DType dtype;
   layout::Shape globalShape;
   layout::View view; ///< the module's, for globalShape
+  const layout::Mesh *mesh; ///< the module's, on which it lies
   layout::Shape sizes;
   layout::Shape strides; ///< in elements
   int root;

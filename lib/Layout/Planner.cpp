@@ -48,6 +48,7 @@ public:
 
   Status proposeAll();
   Result<Plan> plan();
+  Plan planBetween() const;
   std::vector<Candidate> &proposed() { return candidates; }
 
 private:
@@ -130,6 +131,21 @@ int64_t Planner::boundWithPartial(const View &to,
 int64_t Planner::boundOnMoves() const {
   return ceilDiv(lackOf(from, move.to, views) * move.elementBytes,
                  sizeOf(entering));
+}
+
+/// Between meshes that list other devices: one exchange among all of them, in
+/// which whole blocks move if only devices change.
+Plan Planner::planBetween() const {
+  const bool blocks = samePlaces(move.from, move.to);
+  Step step{blocks ? Step::Kind::Permute : Step::Kind::Exchange,
+            unusedAxes(mesh, {}), Combiner::Sum, move.to};
+  // (Of many devices nobody asks which is the busiest.)
+  const int64_t bytes =
+      busiestBytes({move}, mesh)
+          .value_or(std::max(localBytes(move.from), localBytes(move.to)));
+  Chain chain{{}, move.from};
+  add(chain, std::move(step), bytes, bytes, !blocks, !blocks);
+  return {std::move(chain.candidate), std::nullopt, bytes};
 }
 
 //===----------------------------------------------------------------------===//
@@ -626,7 +642,8 @@ Result<Plan> planMove(const Move &move, const Mesh &mesh,
   Result<Planner> planner = plannerOf(move, mesh, machine, known);
   if (!planner)
     return planner.error();
-  return planner->plan();
+  return move.fromMesh || move.toMesh ? planner->planBetween()
+                                      : planner->plan();
 }
 
 Result<std::optional<Candidate>> findDescribed(std::string_view description,

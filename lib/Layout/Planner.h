@@ -110,6 +110,9 @@ struct Move {
   std::vector<bool> dynamic = {};
   /// Where set, the plan is one step of this kind.
   std::optional<Step::Kind> step = {};
+  /// Where an end lies on a mesh of the same axes that lists other devices. The
+  /// plan is one exchange then.
+  std::optional<Mesh> fromMesh = {}, toMesh = {};
 };
 
 /// What an exchange from one view to another does on the wire, in elements, and

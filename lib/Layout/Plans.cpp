@@ -26,8 +26,9 @@ std::optional<int64_t> busiestBytes(const std::vector<Move> &moves,
     int64_t sent = 0, received = 0;
     for (const Move &move : moves) {
       const Transfers transfers = expandTransfers(
-          instantiate(move.from, move.shape), instantiate(move.to, move.shape),
-          move.shape, mesh, rank);
+          instantiate(move.from, move.shape), move.fromMesh.value_or(mesh),
+          instantiate(move.to, move.shape), move.toMesh.value_or(mesh),
+          move.shape, rank);
       for (const PeerBoxes &peer : transfers.sends)
         sent += peer.elements * move.elementBytes;
       for (const PeerBoxes &peer : transfers.receives)

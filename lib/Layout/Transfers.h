@@ -103,6 +103,17 @@ struct Transfers {
 Transfers expandTransfers(const View &from, const View &to, const Shape &shape,
                           const Mesh &mesh, int64_t rank);
 
+/// Two meshes of the same axes may list other devices. Whether each has the
+/// same of `view`, which is canonical, on both.
+bool liesAlike(const View &view, const Mesh &a, const Mesh &b);
+
+/// The same between such meshes: each device sends what it has of `from` to who
+/// needs it of `to`. Where only devices change, whole blocks go to those that
+/// have another.
+Transfers expandTransfers(const View &from, const Mesh &fromMesh,
+                          const View &to, const Mesh &toMesh,
+                          const Shape &shape, int64_t rank);
+
 } // namespace tessera::layout
 
 #endif // TESSERA_LAYOUT_TRANSFERS_H

@@ -56,6 +56,9 @@ void ModuleBuilder::setPlan(const fb::PlanT &plan) {
   fb::FinishPlanBuffer(builder, fb::Plan::Pack(builder, &plan));
   setPlan(std::string(reinterpret_cast<char *>(builder.GetBufferPointer()),
                       builder.GetSize()));
+  for (const auto &tensor : plan.tensors)
+    if (!tensor->devices.empty())
+      features |= kFeatureDevices;
   for (const auto &step : plan.steps) {
     if (step->alternative >= 0)
       features |= kFeatureAlternatives;

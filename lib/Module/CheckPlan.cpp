@@ -80,6 +80,7 @@ public:
       : plan(plan), codeBytes(codeBytes), constantBytes(constantBytes) {}
 
   layout::Mesh mesh;
+  std::map<int, layout::Mesh> others;
   std::vector<layout::View> views;
   std::vector<std::vector<layout::SubAxis>> axes;
 
@@ -88,9 +89,15 @@ public:
     TSR_TRY(checkSymbols());
     TSR_TRY(checkMachine());
     TSR_TRY(checkBinaries());
-    for (size_t i = 0; i < plan.tensors.size(); ++i)
+    for (size_t i = 0; i < plan.tensors.size(); ++i) {
       if (Status status = checkTensor(*plan.tensors[i]); !status)
         return Error{name(i) + ": " + status.message()};
+      if (const auto &devices = plan.tensors[i]->devices; !devices.empty()) {
+        if (!listsRanks(devices))
+          return Error{name(i) + ": its devices are no permutation of ranks"};
+        others[i] = {mesh.axes, devices};
+      }
+    }
     endsInMemory.assign(plan.tensors.size(), false);
     for (size_t i = 0; i < plan.tensors.size(); ++i)
       if (Status status = checkAlias(i); !status)
@@ -133,17 +140,18 @@ private:
                      std::to_string(limit) + " devices"};
       devices *= axis.size;
     }
-    if (mesh.devices.empty())
-      return Ok{};
-    std::vector<int64_t> sorted = mesh.devices;
-    std::sort(sorted.begin(), sorted.end());
-    for (size_t i = 0; i < sorted.size(); ++i)
-      if (sorted[i] != static_cast<int64_t>(i))
-        sorted.clear();
-    if (static_cast<int64_t>(sorted.size()) != devices)
+    if (!mesh.devices.empty() && !listsRanks(mesh.devices))
       return Error{"the devices of mesh '" + plan.mesh +
                    "' are no permutation of its ranks"};
     return Ok{};
+  }
+
+  bool listsRanks(std::vector<int64_t> devices) const {
+    std::sort(devices.begin(), devices.end());
+    for (size_t i = 0; i < devices.size(); ++i)
+      if (devices[i] != static_cast<int64_t>(i))
+        return false;
+    return static_cast<int64_t>(devices.size()) == mesh.numDevices();
   }
 
   Status checkMachine() const {
@@ -258,6 +266,8 @@ private:
     const fb::TensorT &source = *plan.tensors[alias.source];
     if (source.dtype != tensor.dtype)
       return Error{"it is an alias of a tensor of another element type"};
+    if (source.devices != tensor.devices)
+      return Error{"it is an alias of a tensor on other devices"};
     size_t rank = localRank(alias.source);
     if (alias.kind != fb::AliasKind::Reshape && localRank(id) != rank)
       return Error{"it has another rank than what it is an alias of"};
@@ -302,7 +312,7 @@ private:
         if (!isTensor(port->state_result))
           return Error{what + noTensor(port->state_result).message};
         const fb::TensorT &result = *plan.tensors[port->state_result];
-        if (result.dtype != tensor.dtype ||
+        if (result.dtype != tensor.dtype || result.devices != tensor.devices ||
             localRank(port->state_result) != localRank(port->tensor))
           return Error{what + "its new value has another type"};
       } else if (port->state_result != -1 || port->zero_init) {
@@ -332,9 +342,12 @@ private:
     for (int32_t id : optional)
       if (id != -1)
         ids.push_back(id);
-    for (int32_t id : ids)
+    for (int32_t id : ids) {
       if (!isTensor(id))
         return noTensor(id);
+      if (!plan.tensors[id]->devices.empty() && !mayBeElsewhere(step.action))
+        return Error{name(id) + " lies on other devices than the plan's"};
+    }
     switch (step.action.type) {
     case fb::Action::Launch:
       return checkLaunch(*step.action.AsLaunch());
@@ -352,6 +365,16 @@ private:
       return Ok{};
     }
     }
+  }
+
+  /// Whether an action may be of tensors on other devices.
+  bool mayBeElsewhere(const fb::ActionUnion &action) const {
+    if (const auto *moves = action.AsCollective())
+      return moves->kind == fb::CollectiveKind::Permute ||
+             moves->kind == fb::CollectiveKind::Exchange;
+    const auto *copy = action.AsCopy();
+    return copy && plan.tensors[copy->source]->devices ==
+                       plan.tensors[copy->target]->devices;
   }
 
   Status checkPair(int32_t source, int32_t target) const {
@@ -665,7 +688,7 @@ Status ModuleReader::checkPlan() {
   Checker checker(*planObject, section(Section::Code).size(),
                   section(Section::Constants).size());
   TSR_TRY(checker.run());
-  checked = {std::move(checker.mesh), std::move(checker.views),
-             std::move(checker.axes)};
+  checked = {std::move(checker.mesh), std::move(checker.others),
+             std::move(checker.views), std::move(checker.axes)};
   return Ok{};
 }

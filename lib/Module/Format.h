@@ -47,9 +47,9 @@ struct Entry {
 };
 static_assert(sizeof(Entry) == 32);
 
-constexpr uint64_t kKnownFeatures = kFeatureAlternatives | kFeatureSums |
-                                    kFeatureAddends | kFeatureGroups |
-                                    kFeatureAttentionGrads | kFeatureFetches;
+constexpr uint64_t kKnownFeatures =
+    kFeatureAlternatives | kFeatureSums | kFeatureAddends | kFeatureGroups |
+    kFeatureAttentionGrads | kFeatureFetches | kFeatureDevices;
 constexpr uint32_t kMaxSections =
     (kModulePage - sizeof(Header)) / sizeof(Entry);
 

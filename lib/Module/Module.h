@@ -29,6 +29,7 @@
 #include "Support/Limits.h"
 
 #include <array>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -47,13 +48,15 @@ constexpr size_t kNumSections = 4;
 
 /// Bits of what a reader must know to run a module: some steps run only if
 /// their variant is chosen; some products give sums, too; some have an addend;
-/// some collectives move several tensors; some fetch rows.
+/// some collectives move several tensors; some fetch rows; some tensors lie on
+/// other devices than the plan's mesh lists.
 constexpr uint64_t kFeatureAlternatives = 1;
 constexpr uint64_t kFeatureSums = 2;
 constexpr uint64_t kFeatureAddends = 4;
 constexpr uint64_t kFeatureGroups = 8;
 constexpr uint64_t kFeatureAttentionGrads = 16;
 constexpr uint64_t kFeatureFetches = 32;
+constexpr uint64_t kFeatureDevices = 64;
 
 /// What the code of a module needs of the processor: 0 nothing (no code), else
 /// the micro-architecture level x86-64-v<n>.
@@ -105,6 +108,11 @@ public:
   /// All ids, kinds, labels and texts in it are valid: see checkPlan.
   const fb::PlanT &plan() const { return *planObject; }
   const layout::Mesh &mesh() const { return checked.mesh; }
+  /// On which a tensor of the plan lies: of the same axes.
+  const layout::Mesh &mesh(int tensor) const {
+    auto other = checked.others.find(tensor);
+    return other == checked.others.end() ? checked.mesh : other->second;
+  }
   /// The view of a tensor of the plan.
   const layout::View &view(int tensor) const { return checked.views[tensor]; }
   /// The sub-axes of the collective of a step; empty for other steps.
@@ -119,6 +127,7 @@ private:
   using Bytes = std::unique_ptr<char[], FreeBytes>;
   struct Checked {
     layout::Mesh mesh;
+    std::map<int, layout::Mesh> others; ///< of tensors on other devices
     std::vector<layout::View> views;
     std::vector<std::vector<layout::SubAxis>> axes;
   };

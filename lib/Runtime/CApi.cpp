@@ -35,6 +35,7 @@ struct tessera_context {
 struct tessera_module {
   std::unique_ptr<LoadedModule> module;
   std::string mesh;
+  std::vector<std::string> meshes; ///< of ports
 };
 struct tessera_binding {
   std::unique_ptr<Binding> binding;
@@ -253,8 +254,13 @@ static tessera_status *loadModule(tessera_context *context, ReadModule source,
       LoadedModule::load(*context->context, std::move(source), why);
   if (!module)
     return fail(module.error());
-  std::string mesh = layout::toString((*module)->reader().mesh());
-  *out = new tessera_module{std::move(*module), std::move(mesh)};
+  const ModuleReader &reader = (*module)->reader();
+  std::string mesh = layout::toString(reader.mesh());
+  std::vector<std::string> meshes;
+  for (const auto &port : reader.plan().ports)
+    meshes.push_back(layout::toString(reader.mesh(port->tensor)));
+  *out = new tessera_module{std::move(*module), std::move(mesh),
+                            std::move(meshes)};
   return nullptr;
 }
 
@@ -347,6 +353,7 @@ tessera_status *tessera_module_port(const tessera_module *module, size_t index,
     result.view = tensor.view.c_str();
     result.zero_init = port.zero_init;
     result.check = port.check.c_str();
+    result.mesh = module->meshes[index].c_str();
     return writeStruct(result, out);
   });
 }
@@ -411,7 +418,7 @@ tessera_status *tessera_module_runs(const tessera_module *module, size_t port,
         (!runs && *count))
       return invalid("there is no dimension " + std::to_string(dimension) +
                      ", or no place for its runs");
-    const layout::Mesh &mesh = module->module->reader().mesh();
+    const layout::Mesh &mesh = *tensor->mesh;
     std::vector<layout::Run> found = layout::localRuns(
         tensor->view.dims[dimension].product,
         layout::boundOf(tensor->view, dimension, tensor->globalShape), mesh,

@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Bind/Passes.h"
+#include "Layout/Transfers.h"
 #include "Support/Limits.h"
 #include "TensorView/Contract.h"
 #include "TensorView/TensorView.h"
@@ -153,6 +154,13 @@ public:
   /// program's first mesh.
   FailureOr<ViewAttr> resize(ViewAttr view,
                              function_ref<InFlightDiagnostic()> emitError);
+  /// The same of an argument or result, which lie on the devices that their
+  /// own mesh lists.
+  FailureOr<ViewAttr> declare(ViewAttr view,
+                              function_ref<InFlightDiagnostic()> emitError);
+  /// Whether what has this view, if any, lies on other devices than values do
+  /// where it is an argument or result.
+  bool isElsewhere(ViewAttr view) const;
   /// `type` with its view canonical.
   FailureOr<Type> bind(Type type, function_ref<InFlightDiagnostic()> emitError);
 
@@ -269,6 +277,52 @@ joinMeshes(ArrayRef<layout::Mesh> meshes,
   return joined;
 }
 
+/// Whether all axes of a mesh are digits of its ranks.
+static bool countsRanks(const layout::Mesh &mesh) {
+  layout::Mesh flat;
+  flat.axes.push_back({"ranks", mesh.numDevices()});
+  return mesh.devices.empty() ||
+         layout::sameDigit({0, 1, mesh.numDevices()}, flat, mesh);
+}
+
+/// Whether `mesh` lists its devices in an order in which the axes of `first`
+/// are no digits. Values with views on it lie on the devices of `first`.
+static bool listsOthers(const layout::Mesh &mesh, const layout::Mesh &first) {
+  return mesh.devices != first.devices &&
+         !(countsRanks(mesh) && countsRanks(first));
+}
+
+bool Binder::isElsewhere(ViewAttr view) const {
+  return view && first && listsOthers(view.getLayoutMesh(), first.getMesh());
+}
+
+/// Of meshes of which some list others' devices, the number of the one on whose
+/// devices most bytes of arguments and results lie that are not the same on
+/// all; the first of equals.
+static size_t findMost(func::FuncOp function, ArrayRef<layout::Mesh> meshes) {
+  SmallVector<int64_t> bytes(meshes.size());
+  auto add = [&](Type type, Attribute user) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    ViewAttr view = getView(type);
+    if (!view)
+      view = dyn_cast_or_null<ViewAttr>(user);
+    if (!tensor || !view || layout::axesOf(view.getView()).empty())
+      return;
+    int64_t size = tensor.getElementTypeBitWidth();
+    for (int64_t extent : tensor.getShape())
+      size *= ShapedType::isDynamic(extent) ? 1 : extent;
+    for (auto [mesh, sum] : llvm::zip_equal(meshes, bytes))
+      if (!listsOthers(view.getLayoutMesh(), mesh))
+        sum += size;
+  };
+  for (BlockArgument argument : function.getArguments())
+    add(argument.getType(),
+        function.getArgAttr(argument.getArgNumber(), kUserViewAttr));
+  for (auto [i, type] : llvm::enumerate(function.getResultTypes()))
+    add(type, function.getResultAttr(i, kUserViewAttr));
+  return llvm::max_element(bytes) - bytes.begin();
+}
+
 LogicalResult Binder::chooseMesh(func::FuncOp function) {
   llvm::SetVector<ViewAttr> found;
   AttrTypeWalker walker;
@@ -306,9 +360,15 @@ LogicalResult Binder::chooseMesh(func::FuncOp function) {
     for (const layout::Partial &partial : view.getView().partial)
       llvm::for_each(partial.axes, add);
   }
-  if (meshes.size() > 1)
-    if (std::optional<layout::Mesh> joined = joinMeshes(meshes, parts))
-      first = MeshAttr::get(function.getContext(), *joined);
+  if (meshes.size() < 2)
+    return success();
+  first =
+      MeshAttr::get(function.getContext(), meshes[findMost(function, meshes)]);
+  for (layout::Mesh &mesh : meshes)
+    if (listsOthers(mesh, first.getMesh()))
+      mesh.devices = first->devices;
+  if (std::optional<layout::Mesh> joined = joinMeshes(meshes, parts))
+    first = MeshAttr::get(function.getContext(), *joined);
   return success();
 }
 
@@ -346,21 +406,26 @@ Binder::resize(ViewAttr attr, function_ref<InFlightDiagnostic()> emitError) {
                        << "; meshes of one program name the same devices, and "
                           "'mesh' sets the axes of each";
   if (*mesh != first) {
-    Result<layout::View> moved =
-        layout::onMesh(view, mesh->getMesh(), first.getMesh());
-    if (!moved) {
-      layout::Mesh alike = mesh->getMesh();
-      alike.devices = first.getMesh().devices;
-      return emitError()
-             << moved.message()
-             << "; meshes of one program list devices alike, as "
-             << layout::toString(alike)
-             << ", or in an order of axes or their parts, as devices = "
-                "iota(b, a)";
-    }
+    layout::Mesh own = mesh->getMesh();
+    if (isElsewhere(attr))
+      own.devices = first->devices;
+    Result<layout::View> moved = layout::onMesh(view, own, first.getMesh());
+    if (!moved)
+      return emitError() << moved.message();
     view = *moved;
   }
   return resized[attr] = ViewAttr::get(attr.getContext(), first, view);
+}
+
+FailureOr<ViewAttr>
+Binder::declare(ViewAttr attr, function_ref<InFlightDiagnostic()> emitError) {
+  FailureOr<ViewAttr> own = resize(attr, emitError);
+  if (failed(own) || !isElsewhere(attr))
+    return own;
+  layout::Mesh mesh = first.getMesh();
+  mesh.devices = attr.getLayoutMesh().devices;
+  return ViewAttr::get(attr.getContext(),
+                       MeshAttr::get(attr.getContext(), mesh), own->getView());
 }
 
 FailureOr<Type> Binder::bind(Type type,
@@ -525,6 +590,50 @@ static LogicalResult verifyAlike(ResultRange results) {
   return success();
 }
 
+/// Of each result the view that says on which devices it lies, where its type
+/// has one or these are not those of values: of a constraint before the end, of
+/// its state, or of the argument that it is. What crosses to or from other
+/// devices by a reshard of the source is told from what does not.
+static SmallVector<ViewAttr> noteDevices(func::FuncOp function,
+                                         const Binder &binder) {
+  auto isReshard = [](Operation *op) { return isa_and_present<ReshardOp>(op); };
+  auto isHere = [&](Value value) {
+    return !binder.isElsewhere(getView(value));
+  };
+  const auto written = UnitAttr::get(function.getContext());
+  for (BlockArgument argument : function.getArguments())
+    if (!isHere(argument) && !argument.use_empty() &&
+        llvm::all_of(argument.getUsers(), [&](Operation *op) {
+          return isReshard(op) && llvm::all_of(op->getResults(), isHere);
+        }))
+      function.setArgAttr(argument.getArgNumber(), kUserMoveAttr, written);
+  const SmallVector<BlockArgument> states = getStates(function);
+  SmallVector<ViewAttr> leaving;
+  for (OpOperand &operand :
+       function.getBody().front().getTerminator()->getOpOperands()) {
+    const unsigned number = operand.getOperandNumber();
+    Value value = operand.get();
+    auto constrain = value.getDefiningOp<ConstrainOp>();
+    ViewAttr view = getView(function.getResultTypes()[number]);
+    if (!view) {
+      if (BlockArgument state = states[number])
+        view = getView(state);
+      else if (isa<BlockArgument>(value))
+        view = getView(value);
+      else if (constrain)
+        view = constrain.getView();
+      if (!binder.isElsewhere(view))
+        view = {};
+    }
+    leaving.push_back(view);
+    Operation *op = (constrain ? constrain.getInput() : value).getDefiningOp();
+    if (binder.isElsewhere(view) && isReshard(op) &&
+        llvm::all_of(op->getOperands(), isHere))
+      function.setResultAttr(number, kUserMoveAttr, written);
+  }
+  return leaving;
+}
+
 LogicalResult BindPass::bindFunction(func::FuncOp function, Binder &binder) {
   if (failed(takeViews(function)) || failed(tieStates(function)))
     return failure();
@@ -535,6 +644,7 @@ LogicalResult BindPass::bindFunction(func::FuncOp function, Binder &binder) {
   };
 
   FunctionType type = function.getFunctionType();
+  const SmallVector<ViewAttr> leaving = noteDevices(function, binder);
   SmallVector<Type> inputs, results;
   // Set at once: the attributes of all arguments are one array.
   SmallVector<DictionaryAttr> inputAttrs, resultAttrs;
@@ -551,7 +661,7 @@ LogicalResult BindPass::bindFunction(func::FuncOp function, Binder &binder) {
     inputAttrs.push_back(function.getArgAttrDict(index));
     if (ViewAttr view = getView(argument))
       inputAttrs.back() =
-          withUserView(inputAttrs.back(), *binder.resize(view, emitError));
+          withUserView(inputAttrs.back(), *binder.declare(view, emitError));
     argument.setType(*bound);
     inputs.push_back(*bound);
   }
@@ -573,9 +683,23 @@ LogicalResult BindPass::bindFunction(func::FuncOp function, Binder &binder) {
              << "value, result #" << index << ", as " << getView(*bound)
              << "; write one view, and the other follows";
     resultAttrs.push_back(function.getResultAttrDict(index));
-    if (ViewAttr view = getView(result))
+    if (ViewAttr view = leaving[index])
       resultAttrs.back() =
-          withUserView(resultAttrs.back(), *binder.resize(view, emitError));
+          withUserView(resultAttrs.back(), *binder.declare(view, emitError));
+    if (state && resultAttrs.back().get(userViewName)) {
+      auto lies = [&](DictionaryAttr attributes) {
+        return attributes.getAs<ViewAttr>(userViewName);
+      };
+      ViewAttr before = lies(inputAttrs[state.getArgNumber()]),
+               after = lies(resultAttrs.back());
+      if (before && !layout::liesAlike(after.getView(), before.getLayoutMesh(),
+                                       after.getLayoutMesh()))
+        return mlir::emitError(state.getLoc())
+               << "state " << function.getResultAttr(index, kNameAttr)
+               << " lies on " << before.getMesh() << ", but its next value, "
+               << "result #" << index << ", on " << after.getMesh()
+               << "; write one mesh for both";
+    }
     results.push_back(*bound);
   }
   function.setFunctionType(FunctionType::get(&getContext(), inputs, results));

@@ -52,6 +52,11 @@ def BindPass : Pass<"tv-bind", "::mlir::ModuleOp"> {
     results; there the source may write a view, too, instead of in the type and where it
     is used. Calls and gradients are ops before.
 
+    Of meshes that list devices in orders that are none of axes of each other, values lie
+    on those of the mesh with most bytes of arguments and results, and views on others are
+    read as if these listed the same. The `tv.user_view` of an argument or result keeps
+    its devices, and `tv.user_move` there says that the source has a reshard between them.
+
     With `mesh=tp=4`:
 
     ```mlir

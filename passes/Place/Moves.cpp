@@ -80,6 +80,18 @@ Moves::plan(Value value, const View &from, const View &to,
   return plan(value, getMaxShape(value), from, to, mesh, step);
 }
 
+Result<layout::Plan> Moves::planBetween(Value value, ViewAttr from,
+                                        ViewAttr to) const {
+  layout::Move move{getMaxShape(value), ExtentAnalysis::getElementBytes(value)};
+  const layout::Mesh &mesh = from.getLayoutMesh();
+  move.from = layout::canonicalize(from.getView(), move.shape, mesh);
+  move.to = layout::canonicalize(to.getView(), move.shape, mesh);
+  move.from.alloc = move.to.alloc = std::nullopt;
+  move.fromMesh = mesh;
+  move.toMesh = to.getLayoutMesh();
+  return layout::planMove(move, mesh, machine);
+}
+
 Result<layout::Price> Moves::price(Value value, const View &from,
                                    const View &to, const layout::Mesh &mesh) {
   if (from == to)

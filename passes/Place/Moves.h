@@ -37,6 +37,9 @@ public:
   Result<const layout::Plan *>
   plan(mlir::Value value, const layout::View &from, const layout::View &to,
        const layout::Mesh &mesh, std::optional<layout::Step::Kind> step = {});
+  /// Of `value` from a mesh to one of the same axes that lists other devices.
+  Result<layout::Plan> planBetween(mlir::Value value, ViewAttr from,
+                                   ViewAttr to) const;
   /// Of the move at the typical shape.
   Result<layout::Price> price(mlir::Value value, const layout::View &from,
                               const layout::View &to, const layout::Mesh &mesh);

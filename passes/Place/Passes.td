@@ -418,4 +418,37 @@ def WarnIdleRanksPass : ContractPass<"tv-warn-idle-ranks", "Propagated"> {
   }];
 }
 
+def MoveBetweenDevicesPass
+    : ContractPass<"tv-move-between-devices", "Propagated"> {
+  let summary = "Moves arguments and results that lie on others' devices";
+  let description = [{
+    All values lie on the devices of one mesh. An argument or result that is to lie on
+    those of another, which its `tv.user_view` names, gets a reshard of whole blocks to or
+    from these, unless each device has the same there. It is one exchange with a move
+    next to it if that takes less time. An argument that is returned as it lies stays.
+
+    ```mlir
+    #m = #tv.mesh<x = 2>
+    #n = #tv.mesh<x = 2, devices = [1, 0]>
+    !x = tensor<8xf32, #tv.view<#m, [did(x) * 4]>>
+    func.func @f(%x: !x {tv.user_view = #tv.view<#n, [did(x) * _]>}) -> !x {
+      return %x : !x
+    }
+    ```
+
+    becomes
+
+    ```mlir
+    #m = #tv.mesh<x = 2>
+    #n = #tv.mesh<x = 2, devices = [1, 0]>
+    !x = tensor<8xf32, #tv.view<#m, [did(x) * 4]>>
+    !y = tensor<8xf32, #tv.view<#n, [did(x) * 4]>>
+    func.func @f(%x: !y {tv.user_view = #tv.view<#n, [did(x) * _]>}) -> !x {
+      %0 = tv.reshard %x : (!y) -> !x
+      return %0 : !x
+    }
+    ```
+  }];
+}
+
 #endif // TESSERA_PLACE_PASSES_TD

@@ -46,6 +46,10 @@ LogicalResult ForbidImplicitMovesPass::check(ReshardOp reshard, Value input,
   layout::Move move{extents.getMaximumShape(input),
                     extents.getElementBytes(input), from.getView(),
                     to.getView()};
+  if (from.getMesh() != to.getMesh()) {
+    move.fromMesh = from.getLayoutMesh();
+    move.toMesh = to.getLayoutMesh();
+  }
   Result<layout::Plan> plan =
       layout::planMove(move, from.getLayoutMesh(), getMachine(reshard));
   if (!plan)
@@ -55,13 +59,17 @@ LogicalResult ForbidImplicitMovesPass::check(ReshardOp reshard, Value input,
   // As text: diagnostics put types in quotes, and this is to be copied.
   std::string line;
   llvm::raw_string_ostream(line) << "(" << input.getType() << ") -> " << result;
+  auto textOf = [&](ViewAttr view) {
+    std::string text = layout::toString(view.getView(), view.getLayoutMesh());
+    if (from.getMesh() != to.getMesh())
+      text += " on " + layout::toString(view.getLayoutMesh());
+    return text;
+  };
   InFlightDiagnostic diagnostic =
       reshard.emitError()
       << "strict mode: the program does not write this move, "
       << plan->chosen.text << " of " << plan->chosen.cost.bytesReceived
-      << " bytes on a device, from "
-      << layout::toString(from.getView(), from.getLayoutMesh()) << " to "
-      << layout::toString(to.getView(), to.getLayoutMesh());
+      << " bytes on a device, from " << textOf(from) << " to " << textOf(to);
   if (Operation *producer = input.getDefiningOp())
     diagnostic.attachNote(producer->getLoc())
         << "give this result the view "

@@ -139,9 +139,12 @@ static std::optional<int64_t> getBusiest(ArrayRef<ReshardOp> steps,
   std::vector<layout::Move> all;
   for (ReshardOp step : steps) {
     Value from = step.getInputs()[0];
-    all.push_back(
-        {moves.getMaxShape(from), ExtentAnalysis::getElementBytes(from),
-         getView(from).getView(), getView(step.getResult(0)).getView()});
+    ViewAttr source = getView(from), target = getView(step.getResult(0));
+    layout::Move &move = all.emplace_back(layout::Move{
+        moves.getMaxShape(from), ExtentAnalysis::getElementBytes(from),
+        source.getView(), target.getView()});
+    move.fromMesh = source.getLayoutMesh();
+    move.toMesh = target.getLayoutMesh();
   }
   return layout::busiestBytes(
       all, ReshardOp(steps.front()).getPlanAttr().getMesh().getMesh());

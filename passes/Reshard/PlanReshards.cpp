@@ -267,8 +267,8 @@ private:
   layout::Candidate getDone(const layout::Candidate &candidate,
                             ArrayRef<Step> steps, Value value, View at,
                             const layout::Mesh &mesh, Moves &moves);
-  void report(ReshardOp op, const View &from, const View &to,
-              const layout::Plan &plan, const layout::Mesh &mesh);
+  void report(ReshardOp op, ViewAttr from, ViewAttr to, MeshAttr mesh,
+              const layout::Plan &plan);
 
   int64_t planned = 0; ///< moves
 };
@@ -333,11 +333,16 @@ layout::Candidate PlanReshards::getDone(const layout::Candidate &candidate,
   return done;
 }
 
-void PlanReshards::report(ReshardOp op, const View &from, const View &to,
-                          const layout::Plan &plan, const layout::Mesh &mesh) {
-  std::string views = llvm::formatv("{0} to {1}", layout::toString(from, mesh),
-                                    layout::toString(to, mesh))
-                          .str();
+void PlanReshards::report(ReshardOp op, ViewAttr from, ViewAttr to,
+                          MeshAttr mesh, const layout::Plan &plan) {
+  auto textOf = [&](ViewAttr attr) {
+    std::string text =
+        layout::toString(placesOf(attr.getView()), attr.getLayoutMesh());
+    if (attr.getMesh() != mesh)
+      text += " on " + layout::toString(attr.getLayoutMesh());
+    return text;
+  };
+  std::string views = textOf(from) + " to " + textOf(to);
   std::string loser = plan.loser ? describe(*plan.loser) : "";
   if (explain) {
     InFlightDiagnostic remark = mlir::emitRemark(op.getLoc())
@@ -365,11 +370,16 @@ LogicalResult PlanReshards::planOne(OpBuilder &builder, ReshardOp op,
                                     Value from, RankedTensorType toType,
                                     Value &moved, Moves &moves) {
   ViewAttr source = getView(from), target = getView(toType);
-  const layout::Mesh &mesh = source.getLayoutMesh();
+  // Of an argument or result that lies on others' devices, the program's.
+  const bool isBetween = source.getMesh() != target.getMesh();
+  const MeshAttr meshAttr = isBetween && isa<BlockArgument>(from)
+                                ? target.getMesh()
+                                : source.getMesh();
+  const layout::Mesh &mesh = meshAttr.getMesh();
   View before = placesOf(source.getView()), after = placesOf(target.getView());
   auto addStep = [&](StepKind kind, const std::vector<SubAxis> &axes,
                      RankedTensorType type, const std::string &loser) {
-    auto attr = StepAttr::get(op.getContext(), kind, source.getMesh(), axes,
+    auto attr = StepAttr::get(op.getContext(), kind, meshAttr, axes,
                               builder.getStringAttr(loser));
     auto step = ReshardOp::create(builder, op.getLoc(), TypeRange{type},
                                   ValueRange{moved}, attr);
@@ -378,7 +388,7 @@ LogicalResult PlanReshards::planOne(OpBuilder &builder, ReshardOp op,
   };
 
   moved = from;
-  if (before == after) {
+  if (before == after && !isBetween) {
     // At most another order in memory.
     if (from.getType() != toType)
       addStep(StepKind::Slice, {}, toType, "");
@@ -387,11 +397,16 @@ LogicalResult PlanReshards::planOne(OpBuilder &builder, ReshardOp op,
   std::optional<Step::Kind> only;
   if (auto name = op->getAttrOfType<StringAttr>(kStepAttr))
     only = static_cast<Step::Kind>(*symbolizeStepKind(name.getValue()));
-  Result<const layout::Plan *> known =
-      moves.plan(from, before, after, mesh, only);
+  Result<layout::Plan> known = [&]() -> Result<layout::Plan> {
+    if (isBetween)
+      return moves.planBetween(from, source, target);
+    Result<const layout::Plan *> plan =
+        moves.plan(from, before, after, mesh, only);
+    return plan ? Result<layout::Plan>(**plan) : plan.error();
+  }();
   if (!known)
     return op.emitError() << known.message();
-  layout::Plan plan = **known;
+  layout::Plan plan = std::move(*known);
   auto stepsOf = [&](layout::Candidate &candidate) {
     auto steps = getSteps(candidate, from, before, after, mesh, moves);
     if (steps)
@@ -413,7 +428,7 @@ LogicalResult PlanReshards::planOne(OpBuilder &builder, ReshardOp op,
   }
   if (!steps)
     return op.emitError() << steps.message();
-  report(op, before, after, plan, mesh);
+  report(op, source, target, meshAttr, plan);
   const std::string loser = plan.loser ? describe(*plan.loser) : "";
   if (only == Step::Kind::Exchange && steps->size() == 1 &&
       steps->front().kind == Step::Kind::Slice)

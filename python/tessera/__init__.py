@@ -191,6 +191,7 @@ class Port:
     view: str  #: how it lies over the mesh
     zero_init: bool  #: a state that is zeros before the first run, unless given
     check: str  #: what it means where it is not 0, which `run` and `wait` raise; or ""
+    mesh: str  #: that it lies on: the module's, or one that lists other devices
 
     @property
     def numpy_dtype(self) -> np.dtype:
@@ -450,7 +451,7 @@ class Module(_Owner):
             ports[name] = Port(i, name, Kind(port.kind), port.dtype,
                                tuple(port.shape[:port.rank]), port.shape_text.decode(),
                                port.view.decode(), bool(port.zero_init),
-                               port.check.decode())
+                               port.check.decode(), port.mesh.decode())
         return ports
 
     def _port(self, name) -> Port:

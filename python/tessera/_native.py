@@ -73,7 +73,7 @@ Device = _struct("Device", "tessera_device", target="text", description="text",
 Symbol = _struct("Symbol", "tessera_symbol", name="text", maximum="i64", multiple="i64")
 Port = _struct("Port", "tessera_port", name="text", kind=c.c_int, dtype=c.c_int, rank="i32",
                shape="extents", shape_text="text", view="text", zero_init="i32",
-               check="text")
+               check="text", mesh="text")
 Layout = _struct("Layout", "tessera_layout", rank="i32", global_rank="i32",
                  global_shape="extents", shape="extents", strides="extents", span="extents",
                  bytes="u64")

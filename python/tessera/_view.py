@@ -455,7 +455,7 @@ class ModuleFile:
             view = re.sub(r", alloc = \([^)]*\)", "", port.view)
             self.values.append(Value(
                 port.name, port.kind.name.lower(), "", f"{port.shape_text} {_arrays.NAMES[port.dtype]}", view,
-                lying_of(f"#tv.mesh{text}", shape, view, drawn_as), True))
+                lying_of(f"#tv.mesh{port.mesh}", shape, view, drawn_as), True))
         if not self.report:
             self.phases = {"": "The module was compiled without --remarks: it does not say "
                                "what moves, or why."}

@@ -90,9 +90,19 @@ class Views:
 
     def on_other_mesh(self, text):
         """Some of the views of `text`, in the one axis of another mesh, or, of two axes of
-        other sizes, in those of a mesh that is cut elsewhere: 6 as 3 * 2 for 2 * 3."""
-        if "meshes" not in self.has or "[" in self.mesh or self.chance(0.85):
+        other sizes, in those of a mesh that is cut elsewhere: 6 as 3 * 2 for 2 * 3; or on
+        devices in any order."""
+        if "meshes" not in self.has or self.chance(0.8):
             return text
+        if "[" in self.mesh or self.chance(0.4):
+            devices = list(range(math.prod(size for _, size in self.axes)))
+            self.random.shuffle(devices)
+            order = "" if devices == sorted(devices) else f", devices = {devices}"
+            for view in sorted(set(re.findall(r"#tv\.view<#m, (.*?)>", text))):
+                if self.chance(0.5):
+                    text = text.replace(f"#tv.view<#m, {view}>", f"#tv.view<#n, {view}>")
+            axes = ", ".join(f"{axis} = {size}" for axis, size in self.axes)
+            return f"#n = #tv.mesh<{axes}{order}>\n{text}"
         if sorted(sizes := [size for _, size in self.axes]) == [2, 3] and self.chance(0.5):
             for view in sorted(set(re.findall(r"#tv\.view<#m, (.*?)>", text))):
                 if self.chance(0.5):

@@ -67,7 +67,7 @@ int test::fuzzOne(std::string_view input) {
   builder.setConstants(std::string(4096, '\0'));
   builder.setFeatures(kFeatureAlternatives | kFeatureSums | kFeatureAddends |
                       kFeatureGroups | kFeatureAttentionGrads |
-                      kFeatureFetches);
+                      kFeatureFetches | kFeatureDevices);
   Result<ModuleReader> module = ModuleReader::read(builder.build());
   if (!module) {
     FUZZ_CHECK(!module.message().empty());

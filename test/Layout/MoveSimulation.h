@@ -385,19 +385,22 @@ inline int64_t identityOfNew(const Tensor &tensor, const View &from,
 
 /// Runs what expandTransfers says on all ranks. Both sides must list the same
 /// boxes, and each element of a destination be written once, or of new partial
-/// states have the identity. Data may only go along `axes`, if given.
+/// states have the identity. Data may only go along `axes`, if given. The
+/// destination may be on another mesh: `moved`.
 inline Moved runTransfers(const Tensor &tensor, const View &from,
                           const View &to, const Contents &before,
-                          const std::vector<SubAxis> *axes = nullptr) {
+                          const std::vector<SubAxis> *axes = nullptr,
+                          const Tensor *moved = nullptr) {
   constexpr int64_t unset = std::numeric_limits<int64_t>::min();
+  moved = moved ? moved : &tensor;
   const std::vector<Local> &source = tensor.localsOf(from);
-  const std::vector<Local> &target = tensor.localsOf(to);
+  const std::vector<Local> &target = moved->localsOf(to);
   int64_t ranks = int64_t(tensor.coords.size());
   std::vector<Transfers> transfers;
   Moved result;
   for (int64_t rank = 0; rank < ranks; ++rank) {
-    transfers.push_back(
-        expandTransfers(from, to, tensor.shape, tensor.mesh, rank));
+    transfers.push_back(expandTransfers(from, tensor.mesh, to, moved->mesh,
+                                        tensor.shape, rank));
     result.contents.emplace_back(target[rank].elements.size(), unset);
   }
   auto copy = [&](int64_t giver, const PeerBoxes &gives, int64_t taker,
@@ -453,7 +456,7 @@ inline Moved runTransfers(const Tensor &tensor, const View &from,
     result.received = std::max(result.received, received);
     for (int64_t &value : result.contents[rank]) {
       if (value == unset && from.partial != to.partial)
-        value = identityOfNew(tensor, from, to, tensor.coords[rank]);
+        value = identityOfNew(*moved, from, to, moved->coords[rank]);
       EXPECT_NE(value, unset) << "rank " << rank << " lacks an element";
     }
   }

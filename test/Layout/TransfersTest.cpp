@@ -105,6 +105,57 @@ TEST(Transfers, EveryPairOf3DViews) {
   checkAll("<x=2, y=2>", {2, 3, 2});
 }
 
+/// Between meshes that list other devices. Of one view a device receives a
+/// block if it has another, and no more.
+static void checkBetween(const char *fromMesh, const char *toMesh,
+                         const Shape &shape) {
+  Tensor tensor(shape, makeMesh(fromMesh)), moved(shape, makeMesh(toMesh));
+  const std::vector<View> views = viewsOf(shape, tensor.mesh, {});
+  for (const View &from : views) {
+    for (const View &to : views) {
+      if (!std::ranges::includes(partialAxesOf(to), partialAxesOf(from)))
+        continue;
+      SCOPED_TRACE(toString(from, tensor.mesh) + " on " + fromMesh + " to " +
+                   toString(to, tensor.mesh) + " on " + toMesh);
+      const Contents before = sourceContents(tensor, from);
+      Moved done = runTransfers(tensor, from, to, before, nullptr, &moved);
+      if (from.partial == to.partial)
+        EXPECT_EQ(done.contents, sourceContents(moved, to));
+      if (from == to) {
+        int64_t most = 0;
+        for (size_t rank = 0; rank < before.size(); ++rank)
+          if (before[rank] != done.contents[rank])
+            most = std::max<int64_t>(most, done.contents[rank].size());
+        EXPECT_EQ(done.received, most);
+        EXPECT_EQ(done.sent, most);
+        if (liesAlike(from, tensor.mesh, moved.mesh))
+          EXPECT_EQ(most, 0);
+        Move move{shape, 4, from, to};
+        move.fromMesh = tensor.mesh;
+        move.toMesh = moved.mesh;
+        Result<Plan> plan = planMove(move, tensor.mesh, Machine());
+        ASSERT_TRUE(plan);
+        EXPECT_EQ(plan->chosen.cost.bytesReceived, 4 * most);
+      }
+      if (::testing::Test::HasFailure())
+        return;
+    }
+  }
+}
+
+TEST(Transfers, BetweenListsOfDevices) {
+  for (Shape shape : {Shape{5}, Shape{8}, Shape{2}, Shape{4, 3}}) {
+    checkBetween("<x=4>", "<x=4, devices=[3, 2, 1, 0]>", shape);
+    checkBetween("<x=2, y=2, devices=[0, 1, 3, 2]>", "<x=2, y=2>", shape);
+    checkBetween("<x=4, devices=[1, 2, 3, 0]>", "<x=4, devices=[0, 1, 3, 2]>",
+                 shape);
+  }
+  checkBetween("<x=2, y=3>", "<x=2, y=3, devices=[0, 1, 2, 5, 4, 3]>", {7});
+  EXPECT_TRUE(liesAlike(view("[did(x) * _]", {8}, makeMesh("<x=2, y=2>")),
+                        makeMesh("<x=2, y=2, devices=[0, 1, 3, 2]>"),
+                        makeMesh("<x=2, y=2>")));
+}
+
 TEST(Transfers, HoldersShareTheWork) {
   // Rows are on x, which four devices of y hold alike. Half of the rows are
   // needed by all of a y column: 3 of 4 devices of x lack each shard, and each

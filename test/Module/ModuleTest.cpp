@@ -132,8 +132,8 @@ TEST(Module, Header) {
   features.setPlan(PlanBuilder("<tp = 2>").plan);
   features.setFeatures(kFeatureAlternatives);
   EXPECT_EQ(errorOf(features.build()), "");
-  features.setFeatures(64);
-  EXPECT_ERROR(errorOf(features.build()), "feature bit 6");
+  features.setFeatures(128);
+  EXPECT_ERROR(errorOf(features.build()), "feature bit 7");
   EXPECT_ERROR(errorOf(everything().module("code", std::string(16, '\0'), 9)),
                "x86-64-v9");
 }
@@ -244,6 +244,16 @@ TEST(Module, PlansThatMeanNothing) {
   EXPECT_ERROR(errorAfter([](PlanT &p) { p.mesh = "<tp"; }), "mesh '<tp'");
   EXPECT_ERROR(errorAfter([](PlanT &p) { p.mesh = "<tp = 4000000000>"; }),
                "devices");
+  EXPECT_ERROR(errorAfter([](PlanT &p) {
+                 p.tensors[1]->devices = {0, 0};
+               }),
+               "tensor 1 ('w'): its devices are no permutation of ranks");
+  EXPECT_ERROR(errorAfter([](PlanT &p) {
+                 p.tensors[1]->devices = {1, 0};
+               }),
+               "it is an alias of a tensor on other devices");
+  EXPECT_ERROR(errorAfter([](PlanT &p) { p.tensors[0]->devices = {1, 0}; }),
+               "lies on other devices than the plan's");
   EXPECT_ERROR(errorAfter([](PlanT &p) { p.symbols[0]->multiple = 0; }),
                "symbol 'batch'");
   EXPECT_ERROR(errorAfter([](PlanT &p) { p.symbols[0]->maximum = INT64_MAX; }),

@@ -46,6 +46,18 @@ func.func @main(%x: !x {tv.name = "x"}, %z: !y {tv.name = "z", tv.dims = ["b"]})
   return %y, %w : !x, !y
 }
 """
+RING = """#m = #tv.mesh<x = 4>
+#n = #tv.mesh<x = 4, devices = [0, 1, 3, 2]>
+!x = tensor<8x2xf32, #tv.view<#m, [did(x) * _, _]>>
+!y = tensor<8x2xf32, #tv.view<#n, [did(x) * _, _]>>
+func.func @main(%x: !x {tv.name = "x"}, %y: !y {tv.name = "y"}, %z: !x {tv.name = "z"},
+                %t: !y {tv.name = "t", tv.role = "state"})
+    -> (!y {tv.name = "r"}, !x {tv.name = "s"}, !x {tv.name = "u"}, !y {tv.name = "t"}) {
+  %r = tv.add %x, %y : (!x, !y) -> !y
+  %n = tv.add %t, %x : (!y, !x) -> !y
+  return %r, %z, %z, %n : !y, !x, !x, !y
+}
+"""
 X = np.arange(24, dtype=np.float32).reshape(4, 6)
 
 
@@ -316,6 +328,32 @@ func.func @main(%q: !q {tv.name = "q"}, %o: !q {tv.name = "o"}, %l: !l {tv.name 
         self.assertEqual(list(other.indices[1]), [3, 4, 5])
         self.assertEqual(module.symbols["b"].maximum, 8)
         self.assertEqual(module.ports["z"].shape, (-1, 6))
+
+    def test_other_devices(self):
+        """A rank's part is that of the mesh that the argument or result lists."""
+        program = tessera.compile(RING)
+        x = np.arange(16, dtype=np.float32).reshape(8, 2)
+        np.testing.assert_array_equal(
+            tessera.run(program, {name: x for name in "xyzt"}, ranks=4)["r"], 2 * x)
+
+        def look(context):
+            module = context.load(program)
+            with module.bind(module.shards({name: x for name in "xyzt"})) as binding:
+                binding.run()
+                binding.run()
+                return ([list(module.layout(name).indices[0]) for name in "xyrt"],
+                        binding.arrays["r"], binding.arrays["t"],
+                        [module.ports[name].mesh for name in "xyrt"], module.mesh)
+
+        ring = [0, 1, 3, 2]
+        for rank, (rows, r, t, meshes, mesh) in enumerate(tessera.threads(4, look)):
+            at = ring.index(rank)
+            here, there = [2 * rank, 2 * rank + 1], [2 * at, 2 * at + 1]
+            self.assertEqual(rows, [here] + 3 * [there])
+            np.testing.assert_array_equal(r, 2 * x[there])
+            np.testing.assert_array_equal(t, 3 * x[there])
+            self.assertEqual(mesh, "<x = 4>")
+            self.assertEqual(meshes, [mesh] + 3 * ["<x = 4, devices = [0, 1, 3, 2]>"])
 
     def test_dlpack(self):
         with tessera.Context() as context:

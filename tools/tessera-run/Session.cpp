@@ -295,11 +295,14 @@ Status Session::makePorts() {
                                        sizes.size(), &local)));
     layout::Shape shape(local.global_shape,
                         local.global_shape + local.global_rank);
-    Result<layout::View> view = layout::parseView(port.description.view, mesh);
+    Result<layout::Mesh> own = layout::parseMesh(port.description.mesh);
+    if (!own)
+      return own.error();
+    Result<layout::View> view = layout::parseView(port.description.view, *own);
     if (!view)
       return view.error();
     port.tensor = {port.name(), static_cast<DType>(port.description.dtype),
-                   shape, layout::instantiate(*view, shape), mesh};
+                   shape, layout::instantiate(*view, shape), std::move(*own)};
     port.bytes = local.bytes;
     if (port.bytes > 0) {
       void *pointer = nullptr;
@@ -336,7 +339,7 @@ Status Session::fillPorts() {
     if (port.stored)
       TSR_TRY(readLocal(*port.stored, port.tensor,
                         names.lookup(port.name()).cast,
-                        mesh.coordsOfRank(team.rank()), to));
+                        port.tensor.mesh.coordsOfRank(team.rank()), to));
     else if (port.bytes)
       memset(to, 0, port.bytes);
     if (staging)

@@ -85,9 +85,16 @@ static Result<std::vector<size_t>> matchPorts(const std::vector<Port> &mine,
     if (type(here) != type(there))
       return Error{what + " is " + type(there) + " in it; here it is " +
                    type(here)};
-    if (std::strcmp(here.view, there.view))
-      return Error{what + " lies as " + there.view +
-                   " in it; here it lies as " + here.view +
+    // Its blocks, and on which devices they are.
+    auto places = [](const tessera_port &port) {
+      const std::string mesh = port.mesh;
+      const size_t devices = mesh.find("devices");
+      return port.view +
+             (devices == mesh.npos ? "" : " on <" + mesh.substr(devices));
+    };
+    if (places(here) != places(there))
+      return Error{what + " lies as " + places(there) +
+                   " in it; here it lies as " + places(here) +
                    ": compile both for the same mesh"};
   }
   for (size_t i = 0; i < other.size(); ++i)

@@ -314,9 +314,9 @@ private:
         return opened.error();
       file.emplace(std::move(*opened));
     }
-    layout::Coords coords = session.mesh.coordsOfRank(team.rank());
     for (size_t i = 0; i < tensors.size(); ++i)
-      TSR_TRY(file->write(i, coords, data[i].get()));
+      TSR_TRY(file->write(i, tensors[i].mesh.coordsOfRank(team.rank()),
+                          data[i].get()));
     TSR_TRY(file->flush());
     // All have written; then all know that the file has its name.
     TSR_TRY(team.barrier());

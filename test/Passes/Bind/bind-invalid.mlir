@@ -177,12 +177,24 @@ func.func @wrong_rank(%x: tensor<4xf32> {tv.user_view = #tv.view<#tv.mesh<tp = 3
 
 // -----
 
-// Devices in no order of axes.
+// A state and its next value on others' devices; other numbers of devices.
+#m = #tv.mesh<tp = 3>
+#n = #tv.mesh<tp = 3, devices = [0, 2, 1]>
+!x = tensor<12xf32, #tv.view<#m, [did(tp) * _]>>
+!y = tensor<12xf32, #tv.view<#n, [did(tp) * _]>>
+func.func @state_elsewhere(
+    // expected-error @+1 {{state "s" lies on #tv.mesh<tp = 3, devices = [0, 2, 1]>, but its next value, result #0, on #tv.mesh<tp = 3>; write one mesh for both}}
+    %s: !y {tv.name = "s", tv.role = "state"}, %x: !x, %y: !x) -> (!x {tv.name = "s"}, !x) {
+  return %x, %y : !x, !x
+}
+
+// -----
+
 #m = #tv.mesh<a = 2, tp = 3>
-#n = #tv.mesh<x = 6, devices = [0, 3, 1, 2, 5, 4]>
-func.func @listed_apart(%x: tensor<12xf32, #tv.view<#m, [did(a) * _]>>,
-                        // expected-error @+1 {{argument #1: x of the mesh <x = 6, devices = [0, 3, 1, 2, 5, 4]> is no digit of its ranks on the mesh <a = 2, tp = 3>; meshes of one program list devices alike, as <x = 6>, or in an order of axes or their parts, as devices = iota(b, a)}}
-                        %y: tensor<12xf32, #tv.view<#n, [did(x) * _]>>) {
+#n = #tv.mesh<tp = 3, devices = [2, 1, 0]>
+func.func @fewer(%x: tensor<12xf32, #tv.view<#m, [did(tp) * _]>>,
+                 // expected-error @+1 {{argument #1: has a view on mesh #tv.mesh<tp = 3, devices = [2, 1, 0]>, of 3 devices, but others are on #tv.mesh<a = 2, tp = 3>, of 6}}
+                 %y: tensor<12xf32, #tv.view<#n, [did(tp) * _]>>) {
   return
 }
 
