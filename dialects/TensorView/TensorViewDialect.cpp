@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "TensorView/Notes.h"
 #include "TensorView/TensorView.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -132,7 +133,7 @@ TensorViewDialect::verifyOperationAttribute(Operation *op,
   // Besides those of programs, what passes note.
   if (!llvm::is_contained({kSizesAttr, kVariantsAttr, kStepAttr, kMachineAttr,
                            kLocalOpAttr, kUserMoveAttr, kUserViewAttr,
-                           kMoveAttr},
+                           kMoveAttr, kElidedAttr},
                           attribute.getName()))
     return op->emitOpError() << "has no meaning for " << attribute.getName()
                              << "; there are tv.sizes, tv.variants, tv.step, "

@@ -90,7 +90,8 @@ static void buildPlanned(OpPassManager &passes,
   OpPassManager &function = passes.nest<func::FuncOp>();
   function.addPass(tv::createDecomposeReshardingsPass());
   function.addPass(tv::createVerifyDecomposedPass());
-  function.addPass(tv::createElideReshardsPass({options.explain}));
+  function.addPass(tv::createElideReshardsPass(
+      {options.explain, options.explain && !options.opByOp}));
   if (!options.opByOp)
     function.addPass(tv::createPlaceTogetherPass({options.explain}));
   function.addPass(tv::createWarnIdleRanksPass());

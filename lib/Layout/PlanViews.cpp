@@ -340,6 +340,28 @@ PlanViews::scatteredInBoth(const View &view, const View &to,
   return canonical(std::move(result));
 }
 
+View PlanViews::evened(const View &view) const {
+  View result = view;
+  std::vector<SubAxis> elsewhere;
+  const Shape local = maxLocalShape(view, shape, mesh);
+  for (size_t dim = 0; dim < view.dims.size(); ++dim) {
+    Product &product = result.dims[dim].product;
+    const std::vector<SubAxis> axes = axesOf(product);
+    const int64_t parts = sizeOf(axes), bound = boundOf(view, dim, shape);
+    if (local[dim] <= ceilDiv(bound, parts))
+      continue;
+    product.clear();
+    if (bound % parts)
+      elsewhere.insert(elsewhere.end(), axes.begin(), axes.end());
+    else
+      for (const SubAxis &sub : axes)
+        product.push_back(Factor::device(sub));
+    product.push_back(Factor::rest());
+  }
+  result = canonical(std::move(result));
+  return scattered(result, elsewhere).value_or(result);
+}
+
 bool PlanViews::onlyFirstHolds(const View &view,
                                const std::vector<SubAxis> &axes) const {
   for (size_t dim = 0; dim < view.dims.size(); ++dim) {

@@ -86,6 +86,9 @@ public:
   /// in no other step's way; nothing when `axes` divide none evenly.
   std::optional<View> scatteredInBoth(const View &view, const View &to,
                                       const std::vector<SubAxis> &axes) const;
+  /// `view` with dimensions of which some device has more than an even part
+  /// split evenly: over the same axes where these divide them, else elsewhere.
+  View evened(const View &view) const;
   /// Whether each device's part of `to` is in its part of `from`, whatever the
   /// dynamic extents are; they are known to be so at the maximum.
   bool alwaysSlices(const View &from, const View &to) const;

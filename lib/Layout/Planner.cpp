@@ -10,9 +10,10 @@
 // added. The views between steps come from PlanViews.
 //
 // Without partial states the direct exchange receives the lower bound in one
-// phase, so only a sender that serves many can make another candidate cheaper:
-// scatter first, then all-gather. So does an exchange that makes a new state:
-// the devices along its axes share what they lack together.
+// phase, so only a sender that serves many, or has more than others, can make
+// another candidate cheaper: even parts first, then all-gather. So does an
+// exchange that makes a new state: the devices along its axes share what they
+// lack together.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,6 +25,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 
 namespace tessera::layout {
@@ -47,6 +49,7 @@ public:
         known(known), views(move.shape, std::move(symbolic), mesh) {}
 
   Status proposeAll();
+  Result<std::vector<Candidate>> rank(size_t count);
   Result<Plan> plan();
   Plan planBetween() const;
   std::vector<Candidate> &proposed() { return candidates; }
@@ -72,13 +75,16 @@ private:
                     const std::vector<SubAxis> &contract) const;
 
   // Candidates.
+  void proposeKeeping(const std::vector<Partial> &kept);
   Chain start() const { return {{}, from}; }
   void propose(Chain chain);
   void proposeMoves(const Chain &chain);
   void proposeReductions();
+  bool makesOneState() const;
   bool alwaysJoins(const View &view) const;
   void proposeParts(const Chain &chain);
   void proposePartsFirst();
+  void proposePartsLast();
   Status keepStep();
 
   const Move &move;
@@ -114,23 +120,31 @@ const Traffic &Planner::trafficOf(const View &from, const View &to) const {
 
 /// An element with p addends that q devices need takes p - 1 receptions to be
 /// combined and q - 1 more to reach the others; and each device receives at
-/// least once what it needs.
+/// least once what it needs, or the devices along a state that stays together.
 int64_t Planner::boundWithPartial(const View &to,
                                   const std::vector<SubAxis> &contract) const {
+  if (!to.partial.empty())
+    return ceilDiv(localBytes(to), sizeOf(partialAxes(to)));
   int64_t elements = 1;
   for (int64_t extent : shape)
     elements *= extent;
-  int64_t devices = mesh.numDevices() / sizeOf(partialAxes(to));
+  int64_t devices = mesh.numDevices();
   int64_t holders = devices / sizeOf(splitAxes(to));
   int64_t receptions = elements * (sizeOf(contract) - 2 + holders);
   return std::max(localBytes(to),
                   ceilDiv(receptions * move.elementBytes, devices));
 }
 
-/// Of a new state some device along its axes must receive what they lack.
+/// What all devices along a state lack one of them must receive: of a new one
+/// of any, and what is combined on the way of one that stays.
 int64_t Planner::boundOnMoves() const {
-  return ceilDiv(lackOf(from, move.to, views) * move.elementBytes,
-                 sizeOf(entering));
+  const int64_t received =
+      ceilDiv(lackOf(from, move.to, views) * move.elementBytes,
+              sizeOf(partialAxes(move.to)));
+  // In one exchange who sends most sends what it cannot but send, or more.
+  if (trafficOf(from, move.to).sent * move.elementBytes <= received)
+    return received;
+  return std::max(received, leavesOf(from, move.to, views) * move.elementBytes);
 }
 
 /// Between meshes that list other devices: one exchange among all of them, in
@@ -229,9 +243,9 @@ void Planner::addMove(Chain &chain, const View &to, const Traffic &traffic,
       int64_t p = sizeOf(leaving);
       sent = received = std::max(received, ceilDiv(2 * received * (p - 1), p));
     } else {
-      // On a ring a device sends on what it receives.
+      // On a ring a device sends on what it receives, of equal parts as much as
+      // it sends without. Others go from each device to all others.
       step.kind = Step::Kind::AllGather;
-      sent = received;
     }
   } else if (entering.empty() && leaving.empty() &&
              samePlaces(views.gathered(at, traffic.axes),
@@ -316,7 +330,8 @@ void Planner::propose(Chain chain) {
 }
 
 /// From where the chain is to `to`: in one step; the rest of the move, then an
-/// all-gather; and where one sender serves many, a scatter and an all-gather.
+/// all-gather; and where one sender serves many, a scatter and an all-gather,
+/// or even parts first.
 void Planner::proposeMoves(const Chain &chain) {
   if (samePlaces(chain.at, to)) {
     propose(chain);
@@ -353,9 +368,11 @@ void Planner::proposeMoves(const Chain &chain) {
     if (auto spread = views.scattered(middle, leaving))
       proposeOver(*spread);
   }
-  if (traffic.sent > traffic.received)
+  if (traffic.sent > traffic.received) {
     if (auto spread = views.scattered(to, unusedAxes(mesh, axesOf(to))))
       proposeOver(*spread);
+    proposeOver(views.evened(chain.at));
+  }
 }
 
 /// A reduction, then moves. What `to` splits is sliced first where that is
@@ -404,16 +421,18 @@ void Planner::proposeReductions() {
   }
 }
 
+/// Of several, each has an identity of its own.
+bool Planner::makesOneState() const {
+  return 1 == std::ranges::count_if(move.to.partial, [&](const Partial &state) {
+           return overlap(state.axes, entering);
+         });
+}
+
 /// A new state of what the chain has: of its part of `to` each device along the
 /// state's axes keeps what none before it has, they share what all of them
 /// lack, and elsewhere they have the identity.
 void Planner::proposeParts(const Chain &chain) {
-  // Of several, each has an identity of its own.
-  const auto states =
-      std::ranges::count_if(move.to.partial, [&](const Partial &state) {
-        return overlap(state.axes, entering);
-      });
-  if (states != 1)
+  if (!makesOneState())
     return;
   auto proposeFrom = [&](Chain parts) {
     const Traffic traffic = trafficOf(parts.at, move.to);
@@ -431,12 +450,14 @@ void Planner::proposeParts(const Chain &chain) {
   // One sender that serves many scatters first.
   if (direct.sent <= direct.received)
     return;
-  auto spread = views.scattered(to, unusedAxes(mesh, axesOf(to)));
-  if (spread && !samePlaces(*spread, chain.at)) {
-    Chain scattered = chain;
-    addMove(scattered, *spread);
-    proposeFrom(std::move(scattered));
-  }
+  for (const std::optional<View> &spread :
+       {views.scattered(to, unusedAxes(mesh, axesOf(to))),
+        std::optional(views.evened(chain.at))})
+    if (spread && !samePlaces(*spread, chain.at)) {
+      Chain scattered = chain;
+      addMove(scattered, *spread);
+      proposeFrom(std::move(scattered));
+    }
 }
 
 /// Whether the devices along the axes of new states hold all of their part of
@@ -481,6 +502,33 @@ void Planner::proposePartsFirst() {
   }
 }
 
+/// A reduction of which each device along the axes of a new state gets a part
+/// only, of which they then make the state for nothing.
+void Planner::proposePartsLast() {
+  if (!makesOneState() || move.step)
+    return;
+  const View split = views.sliced(to, from, entering);
+  const std::vector<SubAxis> left = subtract(entering, splitAxes(split));
+  std::vector<std::optional<View>> parts = {split};
+  if (!left.empty())
+    parts = {views.scatteredInBoth(split, from, left),
+             views.scattered(split, left)};
+  for (const std::optional<View> &middle : parts) {
+    // Digits of an axis that do not fit together are no part of each other.
+    if (!middle || !verify(*middle, shape, mesh) ||
+        sizeOf(intersect(entering, splitAxes(*middle))) != sizeOf(entering) ||
+        !samePlaces(views.gathered(*middle, entering), to))
+      continue;
+    Move before = move;
+    before.to = *middle;
+    Planner first(before, views.symbolic, mesh, machine, known);
+    if (!first.proposeAll())
+      continue;
+    for (Candidate &moved : first.proposed())
+      propose({std::move(moved), *middle});
+  }
+}
+
 /// Only what is one step of the kind that the move must have.
 Status Planner::keepStep() {
   if (!move.step)
@@ -505,10 +553,9 @@ Status Planner::keepStep() {
       (others.empty() ? ", nor any other one step" : ", but " + others)};
 }
 
-Status Planner::proposeAll() {
+void Planner::proposeKeeping(const std::vector<Partial> &kept) {
   from = move.from;
   to = move.to;
-  std::vector<Partial> kept = commonPartial(from, to);
   if (kept != to.partial) {
     to.partial = kept;
     to = canonicalize(to, views.symbolic, mesh);
@@ -520,6 +567,22 @@ Status Planner::proposeAll() {
   } else {
     proposeReductions();
     proposePartsFirst();
+    proposePartsLast();
+  }
+}
+
+/// States that stay are kept, or combined and made anew.
+Status Planner::proposeAll() {
+  const std::vector<Partial> kept = commonPartial(move.from, move.to);
+  proposeKeeping(kept);
+  const bool isFree =
+      std::ranges::any_of(candidates, [](const Candidate &candidate) {
+        return candidate.cost.seconds == 0;
+      });
+  if (!kept.empty() && !isFree && !move.step) {
+    const auto usual = std::tuple(to, contract, entering);
+    proposeKeeping({});
+    std::tie(to, contract, entering) = usual;
   }
   return keepStep();
 }
@@ -532,7 +595,14 @@ static std::string spell(const Candidate &candidate, const Mesh &mesh) {
   return text;
 }
 
-Result<Plan> Planner::plan() {
+void tellApart(Candidate &a, Candidate &b, const Mesh &mesh) {
+  if (a.text == b.text)
+    for (Candidate *candidate : {&a, &b})
+      candidate->text = spell(*candidate, mesh);
+}
+
+/// The candidates that count, the cheapest `count` of them in order first.
+Result<std::vector<Candidate>> Planner::rank(size_t count) {
   TSR_TRY(proposeAll());
   int64_t memory = localBytes(from) + localBytes(to);
   auto fits = [&](const Candidate &candidate) {
@@ -550,9 +620,7 @@ Result<Plan> Planner::plan() {
            b.cost.bytesSent + b.cost.bytesReceived;
   };
   // The first of equals, in the order in which they were proposed.
-  for (size_t place : {0, 1}) {
-    if (place >= candidates.size())
-      break;
+  for (size_t place = 0; place < std::min(count, candidates.size()); ++place) {
     size_t best = place;
     for (size_t i = place + 1; i < candidates.size(); ++i)
       if (better(candidates[i], candidates[best]))
@@ -560,19 +628,24 @@ Result<Plan> Planner::plan() {
     std::rotate(candidates.begin() + place, candidates.begin() + best,
                 candidates.begin() + best + 1);
   }
+  return std::move(candidates);
+}
 
+Result<Plan> Planner::plan() {
+  Result<std::vector<Candidate>> ranked = rank(2);
+  if (!ranked)
+    return ranked.error();
   Plan plan;
   bool newPartial = move.to.partial != to.partial;
   if (!contract.empty() && !newPartial)
     plan.lowerBoundBytes = boundWithPartial(to, contract);
   else if (contract.empty())
     plan.lowerBoundBytes = boundOnMoves();
-  plan.chosen = std::move(candidates[0]);
-  if (candidates.size() > 1)
-    plan.loser = std::move(candidates[1]);
-  if (plan.loser && plan.loser->text == plan.chosen.text)
-    for (Candidate *candidate : {&plan.chosen, &*plan.loser})
-      candidate->text = spell(*candidate, mesh);
+  plan.chosen = std::move(ranked->front());
+  if (ranked->size() > 1) {
+    plan.loser = std::move((*ranked)[1]);
+    tellApart(plan.chosen, *plan.loser, mesh);
+  }
   return plan;
 }
 
@@ -644,6 +717,16 @@ Result<Plan> planMove(const Move &move, const Mesh &mesh,
     return planner.error();
   return move.fromMesh || move.toMesh ? planner->planBetween()
                                       : planner->plan();
+}
+
+Result<std::vector<Candidate>> rankCandidates(const Move &move,
+                                              const Mesh &mesh,
+                                              const Machine &machine,
+                                              Traffics &known) {
+  Result<Planner> planner = plannerOf(move, mesh, machine, known);
+  if (!planner)
+    return planner.error();
+  return planner->rank(std::numeric_limits<size_t>::max());
 }
 
 Result<std::optional<Candidate>> findDescribed(std::string_view description,

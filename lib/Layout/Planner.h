@@ -86,10 +86,11 @@ struct Candidate {
 struct Plan {
   Candidate chosen;               ///< no steps: nothing to move
   std::optional<Candidate> loser; ///< the cheapest of the others
-  /// What some device must receive in any plan. With partial states to combine:
-  /// p addends of an element take p - 1 receptions, each further device that
-  /// needs it one more. Of a new state the devices along its axes share what
-  /// they lack together. 0 when states are both combined and made.
+  /// What some device must receive in any plan, or those that alone have it
+  /// must send, each its share. With partial states to combine: p addends of an
+  /// element take p - 1 receptions, each further device that needs it one more.
+  /// Of a new state the devices along its axes share what they lack together. 0
+  /// when states are both combined and made.
   int64_t lowerBoundBytes = 0;
 };
 
@@ -140,6 +141,17 @@ inline Result<Plan> planMove(const Move &move, const Mesh &mesh,
   return planMove(move, mesh, machine, known);
 }
 
+/// The candidates that count, the cheapest first: of `Plan` the chosen one, the
+/// loser and all others.
+Result<std::vector<Candidate>> rankCandidates(const Move &move,
+                                              const Mesh &mesh,
+                                              const Machine &machine,
+                                              Traffics &known);
+
+/// Has the texts of two candidates tell the views between their steps, too,
+/// where both have the same steps.
+void tellApart(Candidate &a, Candidate &b, const Mesh &mesh);
+
 /// What the device with the most sends or receives in exchanges that go
 /// together; nothing for many devices, which take long to look at.
 std::optional<int64_t> busiestBytes(const std::vector<Move> &moves,
@@ -171,6 +183,10 @@ public:
   Result<const Plan *> get(const Shape &shape, int64_t elementBytes,
                            const View &from, const View &to,
                            std::optional<Step::Kind> step = {});
+  /// All candidates of that plan, which are not kept.
+  Result<std::vector<Candidate>> rank(const Shape &shape, int64_t elementBytes,
+                                      const View &from, const View &to,
+                                      std::optional<Step::Kind> step = {});
   const Mesh &getMesh() const { return mesh; }
   const Machine &getMachine() const { return machine; }
 

@@ -59,22 +59,37 @@ std::string describe(const Candidate &candidate) {
   return candidate.text + figures;
 }
 
+static Move moveOf(const Shape &shape, int64_t elementBytes, const View &from,
+                   const View &to, std::optional<Step::Kind> step,
+                   const Mesh &mesh) {
+  return {shape,
+          elementBytes,
+          canonicalize(from, shape, mesh),
+          canonicalize(to, shape, mesh),
+          {},
+          step};
+}
+
 Result<const Plan *> Plans::get(const Shape &shape, int64_t elementBytes,
                                 const View &from, const View &to,
                                 std::optional<Step::Kind> step) {
   Key key{shape, elementBytes, from, to, step};
   if (auto known = plans.find(key); known != plans.end())
     return &known->second;
-  Move move{shape,
-            elementBytes,
-            canonicalize(from, shape, mesh),
-            canonicalize(to, shape, mesh),
-            {},
-            step};
-  Result<Plan> plan = planMove(move, mesh, machine, traffics[shape]);
+  Result<Plan> plan =
+      planMove(moveOf(shape, elementBytes, from, to, step, mesh), mesh, machine,
+               traffics[shape]);
   if (!plan)
     return plan.error();
   return &plans.emplace(std::move(key), std::move(*plan)).first->second;
+}
+
+Result<std::vector<Candidate>> Plans::rank(const Shape &shape,
+                                           int64_t elementBytes,
+                                           const View &from, const View &to,
+                                           std::optional<Step::Kind> step) {
+  return rankCandidates(moveOf(shape, elementBytes, from, to, step, mesh), mesh,
+                        machine, traffics[shape]);
 }
 
 } // namespace tessera::layout

@@ -10,6 +10,7 @@
 #include "Layout/ViewInternal.h"
 
 #include <algorithm>
+#include <set>
 
 using namespace tessera;
 using namespace tessera::layout;
@@ -141,6 +142,34 @@ int64_t layout::lackOf(const View &from, const View &to,
   Exchange exchange(largest, views.atMaximum(to), views.shape, views.mesh,
                     Coords(views.mesh.axes.size(), 0));
   return exchange.mostLacking * scaleOf(exchange, largest, views);
+}
+
+int64_t layout::leavesOf(const View &from, const View &to,
+                         const PlanViews &views) {
+  const View largest = views.atMaximum(from);
+  Exchange exchange(largest, views.atMaximum(to), views.shape, views.mesh,
+                    Coords(views.mesh.axes.size(), 0));
+  if (exchange.numShards * int64_t(exchange.members.size()) > kMaxPairs)
+    return 0;
+  const int64_t holders =
+      views.mesh.numDevices() /
+      (sizeOf(splitAxes(largest)) * sizeOf(partialAxes(largest)));
+  int64_t most = 0;
+  for (int64_t shard = 0; shard < exchange.numShards; ++shard) {
+    // What others need of it are parts that have no element in common.
+    std::set<std::vector<int32_t>> parts;
+    int64_t elements = 0;
+    exchange.forShares(shard, [&](const Exchange::Share &share) {
+      const Exchange::Member &giver = exchange.members[share.giver],
+                             &taker = exchange.members[share.taker];
+      if (share.giver != share.taker &&
+          parts.emplace(taker.needs, taker.needs + exchange.overlaps.size())
+              .second)
+        elements += exchange.common(giver, taker);
+    });
+    most = std::max(most, elements);
+  }
+  return ceilDiv(most * scaleOf(exchange, largest, views), holders);
 }
 
 Traffic layout::computeTraffic(const View &symbolicFrom, const View &symbolicTo,

@@ -27,6 +27,11 @@ Traffic computeTraffic(const View &from, const View &to,
 /// together, where they are most.
 int64_t lackOf(const View &from, const View &to, const PlanViews &views);
 
+/// What of its elements others lack that a device and those that have the same
+/// cannot but send, each its share, where that is most; 0 of so many devices
+/// that this takes long.
+int64_t leavesOf(const View &from, const View &to, const PlanViews &views);
+
 } // namespace tessera::layout
 
 #endif // TESSERA_LAYOUT_TRAFFIC_H

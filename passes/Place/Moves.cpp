@@ -62,22 +62,28 @@ layout::Shape Moves::getTypicalShape(Value value) const {
   return few;
 }
 
-Result<const layout::Plan *>
-Moves::plan(Value value, const layout::Shape &shape, const View &from,
-            const View &to, const layout::Mesh &mesh,
-            std::optional<layout::Step::Kind> step) {
+layout::Plans &Moves::getPlans(const layout::Mesh &mesh) {
   if (!plans || plans->getMesh() != mesh) {
     plans.emplace(mesh, machine);
     busiest.clear();
   }
-  return plans->get(shape, ExtentAnalysis::getElementBytes(value), from, to,
-                    step);
+  return *plans;
 }
 
 Result<const layout::Plan *>
 Moves::plan(Value value, const View &from, const View &to,
             const layout::Mesh &mesh, std::optional<layout::Step::Kind> step) {
-  return plan(value, getMaxShape(value), from, to, mesh, step);
+  return getPlans(mesh).get(getMaxShape(value),
+                            ExtentAnalysis::getElementBytes(value), from, to,
+                            step);
+}
+
+Result<std::vector<layout::Candidate>>
+Moves::rank(Value value, const View &from, const View &to,
+            const layout::Mesh &mesh, std::optional<layout::Step::Kind> step) {
+  return getPlans(mesh).rank(getMaxShape(value),
+                             ExtentAnalysis::getElementBytes(value), from, to,
+                             step);
 }
 
 Result<layout::Plan> Moves::planBetween(Value value, ViewAttr from,
@@ -96,8 +102,8 @@ Result<layout::Price> Moves::price(Value value, const View &from,
                                    const View &to, const layout::Mesh &mesh) {
   if (from == to)
     return layout::Price();
-  Result<const layout::Plan *> plan =
-      this->plan(value, getTypicalShape(value), from, to, mesh);
+  Result<const layout::Plan *> plan = getPlans(mesh).get(
+      getTypicalShape(value), ExtentAnalysis::getElementBytes(value), from, to);
   if (!plan)
     return plan.error();
   return layout::Price((*plan)->chosen.cost);
@@ -111,8 +117,9 @@ Result<layout::Price> Moves::price(ArrayRef<OperandMove> together,
     if (move.from == move.to)
       continue;
     layout::Shape shape = getTypicalShape(move.value);
+    const int64_t bytes = ExtentAnalysis::getElementBytes(move.value);
     Result<const layout::Plan *> plan =
-        this->plan(move.value, shape, move.from, move.to, mesh);
+        getPlans(mesh).get(shape, bytes, move.from, move.to);
     if (!plan)
       return plan.error();
     const layout::Candidate &chosen = (*plan)->chosen;
@@ -121,9 +128,7 @@ Result<layout::Price> Moves::price(ArrayRef<OperandMove> together,
     if (chosen.steps.size() != 1 ||
         !layout::isFromPeerToPeer(chosen.steps[0].kind))
       continue;
-    exchanges.emplace_back(std::move(shape),
-                           ExtentAnalysis::getElementBytes(move.value),
-                           move.from, move.to);
+    exchanges.emplace_back(std::move(shape), bytes, move.from, move.to);
     exchanged += price;
     if (price.seconds > most.seconds)
       most = price;

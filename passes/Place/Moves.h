@@ -40,6 +40,10 @@ public:
   /// Of `value` from a mesh to one of the same axes that lists other devices.
   Result<layout::Plan> planBetween(mlir::Value value, ViewAttr from,
                                    ViewAttr to) const;
+  /// All candidates of that plan, the cheapest first.
+  Result<std::vector<layout::Candidate>>
+  rank(mlir::Value value, const layout::View &from, const layout::View &to,
+       const layout::Mesh &mesh, std::optional<layout::Step::Kind> step = {});
   /// Of the move at the typical shape.
   Result<layout::Price> price(mlir::Value value, const layout::View &from,
                               const layout::View &to, const layout::Mesh &mesh);
@@ -72,10 +76,7 @@ public:
 private:
   Moves(ExtentAnalysis extents, const layout::Machine &machine)
       : extents(std::move(extents)), machine(machine) {}
-  Result<const layout::Plan *>
-  plan(mlir::Value value, const layout::Shape &shape, const layout::View &from,
-       const layout::View &to, const layout::Mesh &mesh,
-       std::optional<layout::Step::Kind> step = {});
+  layout::Plans &getPlans(const layout::Mesh &mesh);
 
   ExtentAnalysis extents;
   layout::Machine machine;

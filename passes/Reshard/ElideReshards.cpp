@@ -37,6 +37,7 @@
 #include "Place/ChoosePlacement.h"
 #include "Reshard/Passes.h"
 #include "Reshard/Trial.h"
+#include "TensorView/Notes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/MapVector.h"
@@ -98,6 +99,14 @@ private:
     SmallVector<std::pair<size_t, size_t>> moves; ///< and how far each climbs
   };
 
+  /// What a change did to an op, or to the reshard that it made.
+  struct Remark {
+    Operation *op;
+    std::string text;
+    FunctionType types; ///< of its operands and results
+  };
+  using Remarks = SmallVector<Remark, 1>;
+
   void merge(Operation *op, llvm::DenseMap<Target, Value> &known);
   LogicalResult shortcut(Operation *op);
   void reorder(Operation *op);
@@ -107,20 +116,20 @@ private:
                 std::vector<Hub> &hubs);
   void join(const Hub &hub, MutableArrayRef<std::pair<ReshardOp, Climbs>> all);
   void join();
-  FailureOr<bool> place(Operation *op, bool sharedMoves, std::string &what);
+  FailureOr<bool> place(Operation *op, bool sharedMoves, Remarks &remarks);
   LogicalResult reconsider(Operation *op, bool sharedMoves);
   /// Keeps a change of `op` if that is less; `inPairs` with one of the ops
-  /// around it, which is then placed anew. `change` tells what it does.
+  /// around it, which is then placed anew. `change` says what it does.
   LogicalResult
-  attempt(Operation *op,
-          llvm::function_ref<FailureOr<bool>(std::string &)> change,
+  attempt(Operation *op, llvm::function_ref<FailureOr<bool>(Remarks &)> change,
           llvm::function_ref<llvm::SetVector<Operation *>()> around);
 
   SmallVector<Operation *> getOps();
   std::optional<double> secondsOf(Value value, const View &from,
                                   const View &to);
-  /// Whether the trial is kept; says, where asked, what `op` became.
-  bool keep(Operation *op, StringRef what);
+  void remark(Remarks &remarks, Operation *op, std::string text);
+  /// Whether the trial is kept; leaves the remarks at their ops.
+  bool keep(ArrayRef<Remark> remarks);
 
   func::FuncOp function;
   Moves &moves;
@@ -155,14 +164,47 @@ std::optional<double> Elider::secondsOf(Value value, const View &from,
   return seconds ? std::optional(*seconds) : std::nullopt;
 }
 
-bool Elider::keep(Operation *op, StringRef what) {
-  Location loc = op->getLoc();
+/// Of what `op` is now; null for what is no op.
+void Elider::remark(Remarks &remarks, Operation *op, std::string text) {
+  if (explain && op)
+    remarks.push_back(
+        {op, std::move(text),
+         FunctionType::get(op->getContext(), op->getOperandTypes(),
+                           op->getResultTypes())});
+}
+
+bool Elider::keep(ArrayRef<Remark> remarks) {
   std::optional<Trial::Outcome> outcome = trial.keepIfLess();
-  if (outcome && explain)
-    emitRemark(loc) << what
-                    << layout::describe(outcome->after, outcome->before);
   changed |= outcome.has_value();
-  return outcome.has_value();
+  if (!outcome)
+    return false;
+  for (auto &[op, text, types] : remarks) {
+    Builder builder(op->getContext());
+    SmallVector<Attribute> left;
+    if (auto known = op->getAttrOfType<ArrayAttr>(kElidedAttr))
+      left.assign(known.begin(), known.end());
+    left.push_back(builder.getArrayAttr(
+        {builder.getStringAttr(
+             text + layout::describe(outcome->after, outcome->before)),
+         TypeAttr::get(types)}));
+    op->setAttr(kElidedAttr, builder.getArrayAttr(left));
+  }
+  return true;
+}
+
+void tv::reportElided(func::FuncOp function) {
+  function.walk([](Operation *op) {
+    auto remarks = op->getAttrOfType<ArrayAttr>(kElidedAttr);
+    if (!remarks)
+      return;
+    op->removeAttr(kElidedAttr);
+    for (auto remark : remarks.getAsRange<ArrayAttr>()) {
+      auto types = cast<FunctionType>(cast<TypeAttr>(remark[1]).getValue());
+      if (llvm::equal(types.getInputs(), op->getOperandTypes()) &&
+          llvm::equal(types.getResults(), op->getResultTypes()))
+        emitRemark(op->getLoc()) << cast<StringAttr>(remark[0]).getValue();
+    }
+  });
 }
 
 void Elider::merge(Operation *op, llvm::DenseMap<Target, Value> &known) {
@@ -199,16 +241,20 @@ LogicalResult Elider::shortcut(Operation *op) {
       second ? asImplicitMove(second.getInputs()[0].getDefiningOp()) : second;
   if (!first)
     return success();
-  auto change = [&](std::string &what) {
+  auto change = [&](Remarks &remarks) {
     Value start = first.getInputs()[0], end = second.getResult(0);
+    std::string what;
     if (explain)
       what = textOf(start) + " to " + textOf(end) + " is one move, not by " +
              textOf(first.getResult(0));
-    if (asFreeMove(second))
-      trial.replace(
-          end, trial.moveTo(second, second.getLoc(), start, end.getType()));
-    else
+    Value made = end;
+    if (asFreeMove(second)) {
+      made = trial.moveTo(second, second.getLoc(), start, end.getType());
+      trial.replace(end, made);
+    } else {
       trial.setOperand(second->getOpOperand(0), start);
+    }
+    remark(remarks, made.getDefiningOp(), std::move(what));
     return true;
   };
   llvm::SetVector<Operation *> around;
@@ -234,10 +280,12 @@ void Elider::reorder(Operation *op) {
       what = textOf(value) + " is " + textOf(end) + " first, then " +
              textOf(middle);
     Value made = trial.moveTo(first, second.getLoc(), value, end.getType());
+    Remarks remarks;
+    remark(remarks, made.getDefiningOp(), std::move(what));
     trial.replace(end, made);
     trial.replace(middle,
                   trial.moveTo(first, first.getLoc(), made, middle.getType()));
-    if (keep(first, what))
+    if (keep(remarks))
       return;
   }
 }
@@ -336,11 +384,7 @@ void Elider::join(const Hub &hub,
         return climbs.empty() || !move->getBlock();
       }))
     return;
-  std::string what;
-  if (explain)
-    what = llvm::utostr(hub.moves.size()) + " moves are one, of " +
-           textOf(source) + " to " +
-           textOf(placesOf(getView(type).getView()), source);
+  Operation *made = nullptr;
   for (auto [number, level] : hub.moves) {
     auto &[move, climbs] = all[number];
     Type end = climbs[level].target.second;
@@ -348,13 +392,20 @@ void Elider::join(const Hub &hub,
       continue;
     Location loc = move.getLoc();
     Value value = trial.moveTo(move, loc, source, type);
+    made = value.getDefiningOp();
     value = trial.moveTo(move, loc, value, end);
     for (const Climb &below : llvm::reverse(ArrayRef(climbs).take_front(level)))
       value = trial.copy(below.target.first.getDefiningOp(), move, value,
                          below.target.second);
     trial.replace(move.getResult(0), value);
   }
-  if (keep(all[hub.moves[0].first].first, what))
+  Remarks remarks;
+  if (explain)
+    remark(remarks, made,
+           llvm::utostr(hub.moves.size()) + " moves are one, of " +
+               textOf(source) + " to " +
+               textOf(placesOf(getView(type).getView()), source));
+  if (keep(remarks))
     for (auto [number, level] : hub.moves)
       all[number].second.clear();
 }
@@ -382,9 +433,9 @@ void Elider::join() {
 
 /// Where moves one by one take less so, `op` is placed anew; false if not. With
 /// `sharedMoves`, operands may be taken from before reshards that stay for
-/// others. Appends to `what` what was done.
+/// others.
 FailureOr<bool> Elider::place(Operation *op, bool sharedMoves,
-                              std::string &what) {
+                              Remarks &remarks) {
   if (!isa<ShardingRuleOpInterface, ReinterpretOpInterface>(op) ||
       op->getNumResults() == 0)
     return false;
@@ -444,14 +495,6 @@ FailureOr<bool> Elider::place(Operation *op, bool sharedMoves,
       !layout::isLess(choice->cost.total(), now.seconds))
     return false;
 
-  if (explain) {
-    SmallVector<std::string> views;
-    for (auto [value, view] :
-         llvm::zip_equal(op->getOperands(), choice->placement.operands))
-      views.push_back(textOf(view, value));
-    what += (what.empty() ? "'" : ", '") + op->getName().getStringRef().str() +
-            "' has operands that lie as " + llvm::join(views, ", ");
-  }
   for (auto [operand, view] :
        llvm::zip_equal(op->getOpOperands(), choice->placement.operands)) {
     Value value = operand.get();
@@ -476,6 +519,14 @@ FailureOr<bool> Elider::place(Operation *op, bool sharedMoves,
     Value moved = trial.moveTo(op->getNextNode(), op->getLoc(), result, type);
     trial.replace(target, moved, moved.getDefiningOp());
   }
+  if (explain) {
+    SmallVector<std::string> views;
+    for (Value operand : op->getOperands())
+      views.push_back(textOf(operand));
+    remark(remarks, op,
+           "'" + op->getName().getStringRef().str() +
+               "' has operands that lie as " + llvm::join(views, ", "));
+  }
   return true;
 }
 
@@ -499,17 +550,17 @@ static llvm::SetVector<Operation *> opsAround(Operation *op) {
 
 LogicalResult Elider::reconsider(Operation *op, bool sharedMoves) {
   return attempt(
-      op, [&](std::string &what) { return place(op, sharedMoves, what); },
+      op, [&](Remarks &remarks) { return place(op, sharedMoves, remarks); },
       [&] { return opsAround(op); });
 }
 
 LogicalResult
 Elider::attempt(Operation *op,
-                llvm::function_ref<FailureOr<bool>(std::string &)> change,
+                llvm::function_ref<FailureOr<bool>(Remarks &)> change,
                 llvm::function_ref<llvm::SetVector<Operation *>()> around) {
   for (size_t next = 0;; ++next) {
-    std::string what;
-    FailureOr<bool> isChanged = change(what);
+    Remarks remarks;
+    FailureOr<bool> isChanged = change(remarks);
     if (failed(isChanged) || !*isChanged)
       return isChanged;
     llvm::SetVector<Operation *> ops;
@@ -518,9 +569,9 @@ Elider::attempt(Operation *op,
       ops = around();
     }
     if (next < ops.size() &&
-        failed(place(ops[next], /*sharedMoves=*/false, what)))
+        failed(place(ops[next], /*sharedMoves=*/false, remarks)))
       return failure();
-    if (keep(op, what) || next + 1 >= ops.size())
+    if (keep(remarks) || next + 1 >= ops.size())
       return success();
   }
 }
@@ -562,8 +613,11 @@ struct ElideReshards : tv::impl::ElideReshardsPassBase<ElideReshards> {
   using ElideReshardsPassBase::ElideReshardsPassBase;
   void runOnContract() override {
     FailureOr<Moves> moves = Moves::get(getOperation());
-    if (failed(moves) || failed(elideReshards(getOperation(), *moves, explain)))
-      signalPassFailure();
+    if (failed(moves) ||
+        failed(elideReshards(getOperation(), *moves, explain || explainLater)))
+      return signalPassFailure();
+    if (!explainLater)
+      reportElided(getOperation());
   }
 };
 } // namespace

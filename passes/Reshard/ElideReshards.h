@@ -13,9 +13,12 @@
 
 namespace tessera::tv {
 
-/// What tv-elide-reshards does. Fails with a diagnostic.
+/// What tv-elide-reshards does; with `explain` it leaves its remarks at their
+/// ops. Fails with a diagnostic.
 llvm::LogicalResult elideReshards(mlir::func::FuncOp function, Moves &moves,
                                   bool explain);
+/// Reports the remarks that are left at ops, if these still lie so.
+void reportElided(mlir::func::FuncOp function);
 
 } // namespace tessera::tv
 

@@ -31,8 +31,8 @@ def ElideReshardsPass : ContractPass<"tv-elide-reshards", "Propagated"> {
     them. So the pass ends by itself.
 
     A reshard that the user wrote (`tv.user_move`) stays, and no op is placed across
-    it: the value lies as it says. `explain` says in remarks what was done, and the
-    bytes and the time of it and of what it was done instead of.
+    it: the value lies as it says. `explain` says in remarks what was done and is not
+    changed again, and the bytes and the time of it and of what it was done instead of.
 
     ```mlir
     #m = #tv.mesh<tp = 2>
@@ -75,7 +75,9 @@ def ElideReshardsPass : ContractPass<"tv-elide-reshards", "Propagated"> {
   }];
   let options = [
     Option<"explain", "explain", "bool", /*default=*/"false",
-           "Report each change as a remark diagnostic">
+           "Report each change that remains as a remark diagnostic">,
+    Option<"explainLater", "explain-later", "bool", /*default=*/"false",
+           "Leave that to tv-place-together, which reports what then remains">
   ];
 }
 
@@ -173,9 +175,10 @@ def PlanReshardsPass : ContractPass<"tv-plan-reshards", "Propagated"> {
     `tv-localize`.
 
     A plan takes at most 1.1 times as long as the best of all chains of three steps, and
-    1.2 times where addends are combined or made (`PlannerTests` tries all, on 2 x 2, 4
-    and 2 x 3 devices). Exceptions are of uneven blocks, where some devices hold little
-    or nothing, and the best chain goes by these:
+    1.2 times where addends are combined or made (`PlannerTests` tries all, on 2 x 2, 4,
+    8, 4 x 2, 2 x 3 and 6 devices). Of even blocks it is the best. Exceptions are of
+    uneven blocks, where some devices hold little or nothing, and the best chain goes by
+    these, and of an axis that is cut in two ways:
 
     - `[4, did(y) * 4], partial = [x : sum]` to `[4, 3 * did(x)]`, 1.25 times: a sum is
       scattered where that cuts best, not where the exchange after it would like it;
@@ -183,11 +186,17 @@ def PlanReshardsPass : ContractPass<"tv-plan-reshards", "Propagated"> {
       `[4, 3 * did(y)], partial = [x : sum]`.
     - `[6, did(y) * 2], partial = [x : sum]` to `[did(y) * 2, 2]`, 1.5 times: addends are
       not moved before they are combined; of even blocks that is as many times the bytes
-      as there are addends. The same before a new state: `[6, 2], partial = [y : sum]` to
-      `[6, did(y) * 2], partial = [x : sum]`.
-    - `[did(y) * 4], partial = [x : sum]` to `[12], partial = [x : sum]`, 1.33 times, and
-      `[6, did(y) * 2]` to `[6, did(x)]`, 1.29 times: nothing is combined, or made
-      addends, but what the move asks for.
+      as there are addends.
+    - `[6, did(y) * 2]` to `[6, did(x)]`, 1.29 times, and `[did(x) * 4, did(y) * 2]` to
+      `[6, 2], partial = [x : sum]`, 1.31 times: what is whole becomes no sum of little
+      on the way.
+    - `[12], partial = [x:(3)2 : sum]` to `[4 * did(x:(2)3)], partial = [x:(1)2 : sum]`,
+      twice: digits of an axis of 6 that is cut as 3 * 2 and as 2 * 3 have none in
+      common, by which a sum could be scattered as the result wants it.
+
+    The lower bound is what some device must receive; or send, where it alone has what
+    several others need: `[did(x) * _]` to `[did(x:(2)2) * _], partial = [x:(1)2 : sum]`.
+    A state that stays may be combined on the way, and made anew.
 
     ```mlir
     #m = #tv.mesh<tp = 2>

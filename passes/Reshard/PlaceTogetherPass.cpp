@@ -165,17 +165,20 @@ void PlaceTogether::runOnContract() {
     before.emplace(function, *moves);
     old = function.clone();
   });
-  if (!old)
+  if (!old) {
+    reportElided(function);
     return markAllAnalysesPreserved();
+  }
   if (failed(elideReshards(function, *moves, /*explain=*/false)))
     return signalPassFailure();
   Prices after(function, *moves);
   if (!after.isBelow(*before)) {
     function.setFunctionType(old->getFunctionType());
-    return function.getBody().takeBody(old->getBody());
-  }
-  if (explain)
+    function.getBody().takeBody(old->getBody());
+  } else if (explain) {
     mlir::emitRemark(function.getLoc())
         << "places ops together"
         << layout::describe(*after.typical, *before->typical);
+  }
+  reportElided(function);
 }

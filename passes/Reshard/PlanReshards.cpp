@@ -415,16 +415,33 @@ LogicalResult PlanReshards::planOne(OpBuilder &builder, ReshardOp op,
   };
   const double cheapest = plan.chosen.cost.seconds;
   Result<std::vector<Step>> steps = stepsOf(plan.chosen);
-  // Where extents may be others than the largest, the second may be cheaper.
-  if (plan.loser &&
-      (!steps || layout::isLess(cheapest, plan.chosen.cost.seconds))) {
-    layout::Candidate other = *plan.loser;
-    auto others = stepsOf(other);
-    if (others && (!steps || layout::isLess(other.cost.seconds,
-                                            plan.chosen.cost.seconds))) {
-      plan.loser = std::exchange(plan.chosen, other);
-      steps = std::move(others);
+  // Where extents may be others than the largest, another may be cheaper.
+  if (!steps || layout::isLess(cheapest, plan.chosen.cost.seconds)) {
+    auto all = moves.rank(from, before, after, mesh, only);
+    if (!all)
+      return op.emitError() << all.message();
+    plan.loser.reset();
+    for (layout::Candidate &other : llvm::drop_begin(*all)) {
+      // No candidate takes less than at the largest.
+      if (plan.loser &&
+          !layout::isLess(other.cost.seconds, plan.loser->cost.seconds))
+        break;
+      auto others = stepsOf(other);
+      if (!others)
+        continue;
+      if (!steps ||
+          layout::isLess(other.cost.seconds, plan.chosen.cost.seconds)) {
+        std::swap(plan.chosen, other);
+        std::swap(steps, others);
+        if (!others)
+          continue;
+      }
+      if (!plan.loser ||
+          layout::isLess(other.cost.seconds, plan.loser->cost.seconds))
+        plan.loser = std::move(other);
     }
+    if (plan.loser)
+      layout::tellApart(plan.chosen, *plan.loser, mesh);
   }
   if (!steps)
     return op.emitError() << steps.message();

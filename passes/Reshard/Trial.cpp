@@ -14,6 +14,7 @@
 
 #include "Reshard/Trial.h"
 #include "Place/Placement.h"
+#include "TensorView/Notes.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
@@ -157,6 +158,7 @@ Value Trial::copy(Operation *op, Operation *before, Value operand, Type type) {
   IRMapping mapping;
   mapping.map(op->getOperand(0), operand);
   Operation *copied = builder.clone(*op, mapping);
+  copied->removeAttr(kElidedAttr);
   Value result = copied->getResult(0);
   result.setType(type);
   moves.noteCopy(result, op->getResult(0));

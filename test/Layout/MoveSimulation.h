@@ -307,6 +307,49 @@ inline int64_t lackOfNewStates(const Tensor &tensor, const View &from,
   return most;
 }
 
+/// Elements that leave a device in any plan, for the one for which they are
+/// most: what others lack of its part of `from`, shared with those that have
+/// the same. Devices that differ in a state of `from` have other addends.
+inline int64_t mostThatLeave(const Tensor &tensor, const View &from,
+                             const View &to) {
+  std::vector<SubAxis> states, added;
+  for (const Partial &state : from.partial)
+    states.insert(states.end(), state.axes.begin(), state.axes.end());
+  for (const Partial &state : to.partial)
+    added.insert(added.end(), state.axes.begin(), state.axes.end());
+  added = subtract(added, states);
+  const std::vector<std::vector<int64_t>> teams = groupsOf(added, tensor);
+  std::map<std::vector<int64_t>, std::vector<int64_t>> bySums;
+  for (size_t rank = 0; rank < tensor.coords.size(); ++rank)
+    bySums[digitsOf(states, tensor.mesh, tensor.coords[rank])].push_back(
+        int64_t(rank));
+  int64_t most = 0;
+  for (const auto &[digits, ranks] : bySums) {
+    std::vector<bool> lacked(sizeOf(tensor.shape), false);
+    std::vector<int64_t> holders(lacked.size(), 0);
+    for (int64_t rank : ranks) {
+      std::vector<bool> has(lacked.size(), false);
+      for (int64_t peer : teams[rank])
+        for (int64_t element : tensor.localsOf(from)[peer].elements)
+          has[element] = true;
+      for (int64_t element : tensor.localsOf(to)[rank].elements)
+        lacked[element] = lacked[element] || !has[element];
+      for (int64_t element : tensor.localsOf(from)[rank].elements)
+        ++holders[element];
+    }
+    for (int64_t rank : ranks) {
+      int64_t leaves = 0, sharing = 1;
+      for (int64_t element : tensor.localsOf(from)[rank].elements)
+        if (lacked[element]) {
+          ++leaves;
+          sharing = holders[element];
+        }
+      most = std::max(most, (leaves + sharing - 1) / sharing);
+    }
+  }
+  return most;
+}
+
 /// Row-major positions in a local tensor of the elements of a box.
 inline std::vector<int64_t> positionsOf(const Box &box, const Shape &extents) {
   std::vector<int64_t> positions = {0};

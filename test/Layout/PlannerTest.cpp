@@ -142,6 +142,22 @@ TEST(Planner, HoldersShareATaker) {
   EXPECT_EQ(plan.chosen.cost.bytesSent, 589824);
 }
 
+TEST(Planner, UnevenPartsAreGatheredByThePiece) {
+  // Who has most sends that to each other device.
+  Mesh mesh = makeMesh("<x=4>");
+  Plan plan = planned("[did(x) * 2]", "[_]", {5}, mesh);
+  EXPECT_EQ(plan.chosen.text, "all-gather over [x]");
+  EXPECT_EQ(plan.chosen.cost.bytesSent, 6 * 4);
+  EXPECT_EQ(plan.chosen.cost.bytesReceived, 5 * 4);
+  // Much of it is split evenly before.
+  mesh = makeMesh("<x=2, y=2>");
+  plan = planned("[did(y) * _, did(x) * 4]", "[_, _]", {4, 6}, mesh, 64 << 20);
+  EXPECT_EQ(plan.chosen.text,
+            "all-to-all over [x], then all-gather over [x, y]");
+  EXPECT_EQ(toString(plan.chosen.steps[0].to, mesh),
+            "[did(y) * 2, did(x) * 3]");
+}
+
 TEST_F(Usual, partialToWholeIsAnAllReduce) {
   Plan plan =
       this->plan("[did(dp) * _, _], partial = [tp : sum]", "[did(dp) * _, _]");
@@ -252,6 +268,39 @@ TEST_F(Usual, whatNewPartsLackIsSharedAmongTheirDevices) {
   plan = this->plan("[did(dp) * _, _], partial = [tp : sum]",
                     "[did(tp) * _, _], partial = [dp : sum]");
   EXPECT_EQ(plan.chosen.cost.phases, 1);
+}
+
+TEST_F(Usual, aSumBecomesAnotherByParts) {
+  // Of each half one device of the new sum gets the total.
+  Plan plan = this->plan("[did(tp:(2)2) * _, _], partial = [dp : sum]",
+                         "[did(tp:(2)2) * _, _], partial = [tp:(1)2 : sum]");
+  EXPECT_EQ(plan.chosen.text,
+            "local slice over [tp:(1)2], then all-reduce over [dp], then split "
+            "to partial over [tp:(1)2]");
+  EXPECT_EQ(plan.chosen.cost.bytesReceived, bytes / 4);
+  plan = this->plan("[_, _], partial = [dp : sum]",
+                    "[did(dp) * _, _], partial = [tp : sum]");
+  EXPECT_EQ(plan.chosen.text, "local slice over [tp], then reduce-scatter over "
+                              "[dp], then split to partial over [tp]");
+}
+
+TEST_F(Usual, aSumThatStaysMayBeCombinedOnTheWay) {
+  Plan plan = this->plan("[did(tp) * _, _], partial = [dp : sum]",
+                         "[_, _], partial = [dp : sum]");
+  EXPECT_EQ(plan.chosen.text, "reduce-scatter over [dp], then exchange to "
+                              "partial over [dp]");
+  EXPECT_EQ(plan.chosen.cost.bytesReceived, bytes / 2);
+  EXPECT_EQ(plan.lowerBoundBytes, bytes * 3 / 8);
+}
+
+TEST(Planner, WhatOneDeviceHasLeavesIt) {
+  // Two need what it alone has, and share it.
+  Mesh mesh = makeMesh("<x=4>");
+  Plan plan = planned("[did(x) * _]",
+                      "[did(x:(2)2) * _], partial = [x:(1)2 : sum]", {8}, mesh);
+  EXPECT_EQ(plan.chosen.cost.bytesReceived, 1 * 4);
+  EXPECT_EQ(plan.chosen.cost.bytesSent, 2 * 4);
+  EXPECT_EQ(plan.lowerBoundBytes, 2 * 4);
 }
 
 TEST(Planner, PartsOfAnAxisThatDoNotFitBecomePartial) {
@@ -482,9 +531,8 @@ static Ratios worstRatio(const char *meshText, const Shape &shape,
 TEST(Planner, DistanceFromTheBestChain) {
   // A direct exchange is the best or near it. A reduce-scatter before an
   // exchange is put where it cuts best, not where the exchange would like it.
-  // Partial values are not moved before they are combined, and one that stays
-  // partial is not combined and made partial anew on the way, even where some
-  // devices have little of it.
+  // Partial values are not moved before they are combined, even where some
+  // devices have little of them.
   for (int64_t bytes : {4, 256 << 10, 64 << 20}) {
     for (Shape shape : {Shape{4}, Shape{5}, Shape{8}, Shape{4, 4}, Shape{3, 5},
                         Shape{4, 6}}) {
@@ -495,8 +543,11 @@ TEST(Planner, DistanceFromTheBestChain) {
     }
     for (auto [mesh, shape, made, others] :
          {std::tuple("<x=4>", Shape{12}, 1.2, 1.25),
-          std::tuple("<x=2, y=3>", Shape{12}, 1.2, 1.34),
-          std::tuple("<x=2, y=3>", Shape{6, 2}, 1.5, 1.55)}) {
+          std::tuple("<x=8>", Shape{16}, 1.0001, 1.0001),
+          std::tuple("<x=4, y=2>", Shape{16}, 1.0001, 1.0001),
+          std::tuple("<x=6>", Shape{12}, 2.0001, 1.52),
+          std::tuple("<x=2, y=3>", Shape{12}, 1.2, 1.2),
+          std::tuple("<x=2, y=3>", Shape{6, 2}, 1.31, 1.51)}) {
       Ratios worst = worstRatio(mesh, shape, bytes);
       EXPECT_LE(worst.made, made);
       EXPECT_LE(worst.others, others);

@@ -1,12 +1,13 @@
 // A reduce-scatter that holds at the maximum alone is an all-reduce with an exchange behind
-// it: with its price, the other plan is cheaper. What is said is what runs.
+// it: with their price, another plan is cheaper than the two that are at the maximum. What
+// is said is what runs.
 // RUN: tessera-opt %s --split-input-file --tessera="to=local explain" -o /dev/null 2>&1 | FileCheck %s --check-prefix=SAID
 // RUN: tessera-opt %s --split-input-file --tessera=to=local | FileCheck %s
 // RUN: tessera-opt %s --split-input-file --tessera=to=local --interpret=8 --interpret-sizes=n=0 -o /dev/null
 // RUN: tessera-opt %s --split-input-file --tessera=to=local --interpret=8 --interpret-sizes=n=3 -o /dev/null
 // RUN: tessera-opt %s --split-input-file --tessera=to=local --interpret=8 -o /dev/null
 
-// SAID: remark: [did(y) * did(x:(1)2) * _], partial = [x:(2)2 : sum] to [_]: all-reduce over [x:(2)2], then all-gather over [x:(1)2, y], 28 bytes, 10.0 us; {{.*}}instead of all-reduce over [x:(2)2], then exchange, then all-gather over [x, y], 28 bytes, 15.0 us
+// SAID: remark: [did(y) * did(x:(1)2) * _], partial = [x:(2)2 : sum] to [_]: all-reduce over [x:(2)2], then all-gather over [x:(1)2, y], 32 bytes, 10.0 us; {{.*}}instead of all-reduce over [x:(2)2], then exchange, 32 bytes, 10.0 us
 // CHECK: comm.all_reduce {{.*}} [x:(2)2]
 // CHECK: comm.all_gather {{.*}} [x:(1)2, y]
 // CHECK-NOT: comm.

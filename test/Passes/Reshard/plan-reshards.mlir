@@ -132,7 +132,7 @@ func.func @parts_that_do_not_fit(%x: !halves, %y: !thirds) -> (!sum, !pair) {
 !sum = tensor<8x12xf32, #tv.view<#m, [did(y) * 3, 12], partial = [x : sum]>>
 // CHECK-LABEL: @a_row_each
 func.func @a_row_each(%x: !rows) -> !sum {
-  // expected-remark @+1 {{to partial over [x], 96 bytes, 5.0 us; lower bound 48 bytes}}
+  // expected-remark @+1 {{to partial over [x], 96 bytes, 5.0 us; lower bound 96 bytes}}
   %y = tv.reshard %x : (!rows) -> !sum
   return %y : !sum
 }

@@ -1,0 +1,23 @@
+//===- Notes.h - what passes leave at ops for later ones --------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_TENSORVIEW_NOTES_H
+#define TESSERA_TENSORVIEW_NOTES_H
+
+#include "llvm/ADT/StringRef.h"
+
+namespace tessera::tv {
+
+/// `tv.elided = [["...", type], ...]`, from tv-elide-reshards to
+/// tv-place-together: remarks on the op, each with the types of its operands
+/// and results of which it is true.
+inline constexpr llvm::StringLiteral kElidedAttr = "tv.elided";
+
+} // namespace tessera::tv
+
+#endif // TESSERA_TENSORVIEW_NOTES_H
