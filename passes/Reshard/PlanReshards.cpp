@@ -416,7 +416,8 @@ LogicalResult PlanReshards::planOne(OpBuilder &builder, ReshardOp op,
   const double cheapest = plan.chosen.cost.seconds;
   Result<std::vector<Step>> steps = stepsOf(plan.chosen);
   // Where extents may be others than the largest, another may be cheaper.
-  if (!steps || layout::isLess(cheapest, plan.chosen.cost.seconds)) {
+  if (!isBetween &&
+      (!steps || layout::isLess(cheapest, plan.chosen.cost.seconds))) {
     auto all = moves.rank(from, before, after, mesh, only);
     if (!all)
       return op.emitError() << all.message();
