@@ -9,7 +9,7 @@
 #ifndef TESSERA_TENSORVIEW_NOTES_H
 #define TESSERA_TENSORVIEW_NOTES_H
 
-#include "llvm/ADT/StringRef.h"
+#include "mlir/IR/Operation.h"
 
 namespace tessera::tv {
 
@@ -17,6 +17,15 @@ namespace tessera::tv {
 /// tv-place-together: remarks on the op, each with the types of its operands
 /// and results of which it is true.
 inline constexpr llvm::StringLiteral kElidedAttr = "tv.elided";
+
+/// The attributes of `op` that decide something.
+inline mlir::DictionaryAttr withoutNotes(mlir::Operation *op) {
+  if (!op->hasAttr(kElidedAttr))
+    return op->getAttrDictionary();
+  mlir::NamedAttrList attributes(op->getAttrDictionary());
+  attributes.erase(kElidedAttr);
+  return attributes.getDictionary(op->getContext());
+}
 
 } // namespace tessera::tv
 

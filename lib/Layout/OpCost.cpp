@@ -75,23 +75,32 @@ double opSeconds(const Rule &rule, const std::vector<Product> &products,
   return std::max(iterations / machine.loops, bytes / (2 * machine.copy));
 }
 
+static bool leavesOut(const Product &product, int64_t bound, const Mesh &mesh) {
+  if (bound == kDynamic || bound == 0)
+    return false;
+  auto hasSome = [&](const Coords &coords) {
+    return localExtent(product, bound, mesh, coords) > 0;
+  };
+  Coords last;
+  for (const Axis &axis : mesh.axes)
+    last.push_back(axis.size - 1);
+  // But for groups that start above 0 the last device has the least.
+  return hasOffset(product) ? !forEachCoords(axesOf(product), mesh, hasSome)
+                            : !hasSome(last);
+}
+
 bool leavesOut(const View &view, const Shape &shape, const Mesh &mesh) {
-  for (size_t i = 0; i < view.dims.size(); ++i) {
-    const Product &product = view.dims[i].product;
-    const int64_t bound = boundOf(view, i, shape);
-    if (bound == kDynamic || bound == 0)
-      continue;
-    auto hasSome = [&](const Coords &coords) {
-      return localExtent(product, bound, mesh, coords) > 0;
-    };
-    Coords last;
-    for (const Axis &axis : mesh.axes)
-      last.push_back(axis.size - 1);
-    // But for groups that start above 0 the last device has the least.
-    if (hasOffset(product) ? !forEachCoords(axesOf(product), mesh, hasSome)
-                           : !hasSome(last))
+  for (size_t i = 0; i < view.dims.size(); ++i)
+    if (leavesOut(view.dims[i].product, boundOf(view, i, shape), mesh))
       return true;
-  }
+  return false;
+}
+
+bool liesOnPart(const View &view, const Shape &shape, const Mesh &mesh) {
+  for (size_t i = 0; i < view.dims.size(); ++i)
+    if (boundOf(view, i, shape) == 1 &&
+        leavesOut(view.dims[i].product, 1, mesh))
+      return true;
   return false;
 }
 

@@ -34,6 +34,9 @@ double opSeconds(const Rule &rule, const std::vector<Product> &products,
 /// looked at.
 bool leavesOut(const View &view, const Shape &shape, const Mesh &mesh);
 
+/// Whether it lies on a part of the mesh: a dimension of 1 does.
+bool liesOnPart(const View &view, const Shape &shape, const Mesh &mesh);
+
 } // namespace tessera::layout
 
 #endif // TESSERA_LAYOUT_OPCOST_H

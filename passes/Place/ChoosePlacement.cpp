@@ -21,6 +21,7 @@
 #include "Place/ChoosePlacement.h"
 #include "Layout/OpCost.h"
 #include "Layout/PlanViews.h"
+#include "TensorView/Notes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/STLExtras.h"
@@ -413,7 +414,7 @@ FailureOr<Choice> Choices::get(Operation *op, const Placement &actual) {
     return choosePlacement(op, actual, moves);
   std::vector<int64_t> looks = {
       reinterpret_cast<int64_t>(op->getName().getAsOpaquePointer()),
-      reinterpret_cast<int64_t>(op->getAttrDictionary().getAsOpaquePointer()),
+      reinterpret_cast<int64_t>(withoutNotes(op).getAsOpaquePointer()),
       int64_t(op->getNumOperands())};
   auto add = [&](Value value) {
     auto type = cast<RankedTensorType>(value.getType());

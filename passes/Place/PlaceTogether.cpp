@@ -103,7 +103,7 @@ Value Placer::settle(OpBuilder &builder, Value value, int view, int copyView) {
   SmallVector<std::pair<OpOperand *, int>> needs;
   for (OpOperand *use : uses.find(value)->second)
     if (!inside.contains(use->getOwner()))
-      needs.emplace_back(use, numberOf(use->get()));
+      needs.emplace_back(use, needOf(value, view, *use, /*least=*/false));
   value.setType(
       withEncoding(value.getType(), getView(value).with(ways.viewOf(view))));
   Value copy = moveTo(builder, value, copyView);
@@ -286,20 +286,20 @@ void Placer::findWays(Placed &placed) {
     placed.least = std::min(placed.least, way.work);
 }
 
-/// Whether the op reads or makes what some devices have nothing of, as one in
-/// a stage of a pipeline: that it is computed there is the user's.
+/// Whether the op reads or makes what lies on a part of the mesh, as one in a
+/// stage of a pipeline: that it is computed there is the user's.
 bool Placer::isOnPart(Operation *op) {
-  auto leavesOut = [&](Value value) {
+  auto liesOnPart = [&](Value value) {
     Type type = value.getType();
     auto [known, isNew] = onPart.try_emplace(type);
     if (isNew)
-      known->second = layout::leavesOut(
+      known->second = layout::liesOnPart(
           getView(value).getView(),
           layout::Shape(cast<RankedTensorType>(type).getShape()), mesh);
     return known->second;
   };
-  return llvm::any_of(op->getOperands(), leavesOut) ||
-         llvm::any_of(op->getResults(), leavesOut);
+  return llvm::any_of(op->getOperands(), liesOnPart) ||
+         llvm::any_of(op->getResults(), liesOnPart);
 }
 
 /// Whether `op` reads rows that data name: those alone may move

@@ -15,6 +15,7 @@
 
 #include "Place/Placement.h"
 #include "Layout/PlanViews.h"
+#include "TensorView/Notes.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -475,7 +476,7 @@ Looks tv::looksOf(Operation *op) {
     looks.push_back(reinterpret_cast<uintptr_t>(part.getAsOpaquePointer()));
   };
   add(op->getName());
-  add(op->getAttrDictionary());
+  add(withoutNotes(op));
   for (Value operand : op->getOperands()) {
     add(operand.getType());
     looks.push_back(llvm::find(op->getOperands(), operand) -

@@ -88,6 +88,7 @@ private:
   double reach(const Region &region, mlir::Value source, int view);
   double leastReach(const Region &region, mlir::Value source, int view);
   bool isFree(mlir::OpOperand &use);
+  int needOf(mlir::Value value, int from, mlir::OpOperand &use, bool least);
   int kindReturned(mlir::OpOperand &use);
   void noteReturned(mlir::OpOperand &use);
   void noteInside(mlir::Operation &op, int64_t at);

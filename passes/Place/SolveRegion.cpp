@@ -104,6 +104,19 @@ bool Placer::isFree(OpOperand &use) {
          !function.getResultAttr(number, kUserViewAttr);
 }
 
+/// The view in which `use` needs `value`, which lies as `from`: sums that may
+/// be returned in any are scattered where that takes less.
+int Placer::needOf(Value value, int from, OpOperand &use, bool least) {
+  const int now = numberOf(use.get());
+  if (!isFree(use) || ways.viewOf(from).partial.empty())
+    return now;
+  const int split = ways.scattered(value, from);
+  auto time = [&](int view) {
+    return least ? leastSeconds(value, from, view) : seconds(value, from, view);
+  };
+  return split >= 0 && time(split) < time(now) ? split : now;
+}
+
 /// The kind of the small move that makes what `use` returns; -1 if there is
 /// none, or others read that, too.
 int Placer::kindReturned(OpOperand &use) {
@@ -165,7 +178,7 @@ double Placer::reachEnds(Value value, int from, int copy, bool least) {
       sum += least ? leastSeconds(value, from, to) : seconds(value, from, to);
       continue;
     }
-    const int need = numberOf(use->get());
+    const int need = needOf(value, from, *use, least);
     if (llvm::none_of(needs, [&](auto &other) { return other.first == need; }))
       needs.emplace_back(need, use);
   }

@@ -8,6 +8,7 @@
 
 #include "Place/Ways.h"
 #include "Layout/PlanViews.h"
+#include "TensorView/Notes.h"
 
 #include <array>
 #include <limits>
@@ -149,6 +150,24 @@ int Ways::kindOf(Value value, int from, int to) {
   return kind->second;
 }
 
+int Ways::scattered(Value value, int view) {
+  const uint64_t key = uint64_t(shapeOf(value)) << 21 | view;
+  auto [known, isNew] = scatteredOf.try_emplace(key, -1);
+  if (!isNew)
+    return known->second;
+  ArrayRef<int64_t> extents =
+      cast<RankedTensorType>(value.getType()).getShape();
+  const layout::Shape maximum = moves.getMaxShape(value);
+  const layout::PlanViews made(maximum, {extents.begin(), extents.end()}, mesh);
+  View whole = views[view];
+  whole.partial.clear();
+  auto split = made.scattered(made.canonical(std::move(whole)),
+                              layout::partialAxes(views[view]));
+  if (split && layout::verify(*split, maximum, mesh))
+    known->second = numberOf(*split);
+  return known->second;
+}
+
 /// The bytes of the largest part of `value`.
 double Ways::localBytes(Value value, int view) {
   uint64_t key = uint64_t(shapeOf(value)) << 21 | view;
@@ -172,7 +191,7 @@ double Ways::totalBytes(Value value) {
 /// What a device lacks of its part at the least, on average. It has one of as
 /// many parts as there are devices along the axes that split a dimension before
 /// and not after. Of a sum over p devices p - 1 parts of p come from others.
-/// Devices along a new state's axes share what they lack.
+/// Devices along a state's axes share what they lack.
 static double lackOf(const View &from, const View &to) {
   const std::vector<SubAxis> kept = layout::partialAxes(to);
   const std::vector<SubAxis> combined = layout::partialAxes(from);
@@ -183,21 +202,18 @@ static double lackOf(const View &from, const View &to) {
           layout::subtract(layout::subtract(layout::axesOf(before.product),
                                             layout::axesOf(after.product)),
                            kept));
-  return (1 - 1 / double(parts)) /
-         double(layout::sizeOf(layout::subtract(kept, combined)));
+  return (1 - 1 / double(parts)) / double(layout::sizeOf(kept));
 }
 
-/// How often an element is received at least where sums are combined, over the
+/// How often an element is received at least where sums become whole, over the
 /// number of devices: p addends p - 1 times, and once more by each further
 /// device that needs it.
 static double receptionsOf(const View &from, const View &to,
                            const layout::Mesh &mesh) {
-  const std::vector<SubAxis> kept = layout::partialAxes(to);
-  const std::vector<SubAxis> before = layout::partialAxes(from);
-  const std::vector<SubAxis> combined = layout::subtract(before, kept);
-  if (combined.empty() || !layout::subtract(kept, before).empty())
+  const std::vector<SubAxis> combined = layout::partialAxes(from);
+  if (combined.empty() || !to.partial.empty())
     return 0;
-  const int64_t devices = mesh.numDevices() / layout::sizeOf(kept);
+  const int64_t devices = mesh.numDevices();
   const int64_t holders = devices / layout::sizeOf(layout::splitAxes(to));
   return double(layout::sizeOf(combined) - 2 + holders) / double(devices);
 }
@@ -360,7 +376,7 @@ const std::vector<Way> &Ways::of(Operation *op) {
     delays = delaysOf(ruled);
   std::vector<int64_t> key = {
       reinterpret_cast<int64_t>(op->getName().getAsOpaquePointer()),
-      reinterpret_cast<int64_t>(op->getAttrDictionary().getAsOpaquePointer())};
+      reinterpret_cast<int64_t>(withoutNotes(op).getAsOpaquePointer())};
   for (const Delay &delay : delays)
     for (std::optional<layout::Combiner> state : delay.operands)
       key.push_back(state ? int64_t(*state) : -1);

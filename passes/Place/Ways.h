@@ -61,6 +61,9 @@ public:
   /// Small moves of one kind go together (tv-merge-reshards); -1 for others.
   int kindOf(mlir::Value value, int from, int to);
   int numKinds() const { return int(kinds.size()); }
+  /// The view in which sums of `value`, which lies as `view`, are scattered
+  /// where that cuts best; -1 where nothing is left to cut.
+  int scattered(mlir::Value value, int view);
 
   /// What finding the least time may take, in plans of moves: the same on every
   /// machine, so that what is found is, too.
@@ -99,6 +102,7 @@ private:
   llvm::DenseMap<uint64_t, double> times;      ///< by shape and two views
   llvm::DenseMap<uint64_t, double> leastTimes; ///< by the same
   llvm::DenseMap<uint64_t, int> kindsOfMoves;  ///< by the same
+  llvm::DenseMap<uint64_t, int> scatteredOf;   ///< by shape and view
   llvm::DenseMap<uint64_t, double> localParts; ///< bytes, by shape and view
   llvm::DenseMap<std::pair<int, int>, double> lacksOfMoves;
   using Kind = std::tuple<layout::Step::Kind, std::vector<layout::SubAxis>,

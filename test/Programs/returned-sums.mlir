@@ -27,9 +27,11 @@ func.func @main(%x: !x, %w: tensor<512x1024xf32>, %r: !y) -> !y {
 
 // -----
 
-// What is used inside too, what the user wants whole, and what is small is whole. The
-// small one is of a batch; its sum takes its latency.
+// What is used inside too is split where its uses are for no more; what the user wants
+// whole, and what is small is whole. The small one is of a batch; its sum takes its
+// latency.
 // CHECK-LABEL: @main
+// CHECK: comm.reduce_scatter
 // CHECK: comm.all_reduce
 // CHECK: comm.all_reduce
 // CHECK: comm.all_reduce
@@ -37,7 +39,7 @@ func.func @main(%x: !x, %w: tensor<512x1024xf32>, %r: !y) -> !y {
 // RAN tp=1: nothing
 // RAN tp=2: all-reduce 2097152 bytes 0 copies, all-reduce 2097152 bytes 0 copies, all-reduce 16384 bytes 0 copies
 // RAN tp=3: all-reduce 2796224 bytes 0 copies, all-reduce 2796224 bytes 0 copies, all-reduce 21888 bytes 0 copies
-// RAN tp=4: all-reduce 3145728 bytes 0 copies, all-reduce 3145728 bytes 0 copies, all-reduce 24576 bytes 0 copies
+// RAN tp=4: reduce-scatter 1572864 bytes 0 copies, all-reduce 3145728 bytes 0 copies, all-reduce 24576 bytes 0 copies, all-reduce 12 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !x = tensor<1024x1024xf32, #tv.view<#m, [_, did(tp) * _]>>
 !y = tensor<1024x512xf32>

@@ -1,0 +1,51 @@
+// Sums of what is split are kept until the end, and scattered there where that cuts best.
+// RUN: tessera-opt %s --split-input-file --tv-bind --tv-propagate-shardings \
+// RUN:   --tv-decompose-reshardings --tv-elide-reshards --tv-place-together=explain=1 \
+// RUN:   --tv-verify-decomposed 2> %t \
+// RUN:   | FileCheck %s
+// RUN: FileCheck %s --check-prefix=REMARK < %t
+
+#m = #tv.mesh<x = 2, y = 3>
+!columns = tensor<3072x3072xf32, #tv.view<#m, [_, did(x) * _]>>
+!blocks = tensor<3072x3072xf32, #tv.view<#m, [did(x) * _, did(y) * _]>>
+!t = tensor<3072x3072xf32>
+
+// Nothing says how the result lies: the addend is a sum for nothing, too.
+// REMARK: remark: places ops together
+// CHECK-LABEL: @added_before
+// CHECK: tv.matmul
+// CHECK-SAME: partial = [x : sum]
+// CHECK: tv.add {{.*}} partial = [x : sum]>>) -> {{.*}} partial = [x : sum]>>
+// CHECK-NEXT: tv.reshard
+// CHECK-SAME: -> tensor<3072x3072xf32, #tv.view<#{{.*}}, [did(x) * 1536, did(y) * 1024]>>
+// CHECK-NEXT: return
+func.func @added_before(%a: !columns, %b: !blocks, %c: !columns) -> !t {
+  %0 = tv.matmul %a, %b : (!columns, !blocks) -> !t
+  %1 = tv.add %0, %c : (!t, !columns) -> !t
+  return %1 : !t
+}
+
+// -----
+
+#m = #tv.mesh<x = 2, y = 3>
+!a = tensor<4x16xf32, #tv.view<#m, [did(x) * did(y) * _, _]>>
+!b = tensor<4x16xf32, #tv.view<#m, [did(y) * did(x) * _, _]>>
+!c = tensor<4x16xf32, #tv.view<#m, [_, did(y) * _]>>
+!r = tensor<8x8xf32, #tv.view<#m, [did(x) * _, did(y) * _]>>
+!t = tensor<4x16xf32>
+
+// Four rows on six devices are no stage of a pipeline.
+// REMARK: remark: places ops together: {{.*}}, 5.00{{.*}} us; otherwise
+// CHECK-LABEL: @fewer_rows_than_devices
+// CHECK: tv.add {{.*}} -> tensor<4x16xf32, {{.*}} partial = [(x, y) : sum]>>
+// CHECK: tv.add {{.*}} -> tensor<4x16xf32, {{.*}} partial = [(x, y) : sum]>>
+// CHECK-NEXT: tv.reshape
+// CHECK-NEXT: tv.reshard
+// CHECK-NEXT: return
+func.func @fewer_rows_than_devices(%a: !a, %b: !b, %c: !c) -> !r {
+  %0 = tv.mul %a, %a : (!a, !a) -> !t
+  %1 = tv.add %b, %c : (!b, !c) -> !t
+  %2 = tv.add %0, %1 : (!t, !t) -> !t
+  %3 = tv.reshape %2 : (!t) -> !r
+  return %3 : !r
+}
