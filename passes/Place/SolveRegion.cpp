@@ -105,10 +105,12 @@ bool Placer::isFree(OpOperand &use) {
 }
 
 /// The view in which `use` needs `value`, which lies as `from`: sums that may
-/// be returned in any are scattered where that takes less.
+/// be returned in any are scattered where that takes less, and what makes them
+/// whole does not go together with others.
 int Placer::needOf(Value value, int from, OpOperand &use, bool least) {
   const int now = numberOf(use.get());
-  if (!isFree(use) || ways.viewOf(from).partial.empty())
+  if (!isFree(use) || ways.viewOf(from).partial.empty() ||
+      (!least && isShared(use, ways.kindOf(value, from, now))))
     return now;
   const int split = ways.scattered(value, from);
   auto time = [&](int view) {

@@ -8,7 +8,7 @@
 // RAN tp=1: nothing
 // RAN tp=2: all-gather 36 bytes 0 copies
 // RAN tp=3: all-gather 48 bytes 0 copies
-// RAN tp=4: all-gather 48 bytes 0 copies, all-gather 72 bytes 0 copies
+// RAN tp=4: all-gather 72 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !x = tensor<5x3xf32, #tv.view<#m, [did(tp) * _, _]>>
 !u = tensor<2x6x3xf32>
@@ -29,7 +29,7 @@ func.func @main(%x: !x, %i: !i {tv.range = [-2, 7]}, %u: !u, %dy: !x) -> (!x, !x
 // RAN tp=1: nothing
 // RAN tp=2: all-gather 40 bytes 0 copies
 // RAN tp=3: all-gather 40 bytes 0 copies
-// RAN tp=4: all-gather 24 bytes 0 copies, all-gather 60 bytes 0 copies
+// RAN tp=4: all-gather 60 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !x = tensor<5x3xf32, #tv.view<#m, [_, did(tp) * _]>>
 !u = tensor<5x2x6xf32>
