@@ -44,13 +44,14 @@ def TensorView_MeshAttr : TensorView_Attr<"Mesh", "mesh"> {
     `<x = 4, devices = [0, 2, 1, 3]>` is `did(y:(2)2) * did(y:(1)2)`.
 
     It may be any other order, too, as a ring's `[0, 1, 3, 2]` or `[3, 2, 1, 0]`. Only of
-    arguments and results can anybody see on which device a block is. So all values are on
-    the devices of one mesh, that of most arguments and results, and `did(x)` of another
-    order is the same coordinate there; an argument or result whose blocks lie elsewhere
+    arguments and results can anybody see on which device a block is. So all values lie on
+    the devices of one mesh, that of most bytes of arguments and results, and `did(x)` of
+    another order is the same coordinate there. An argument or result that lies elsewhere
     by its own mesh is moved where the program begins or ends: each device sends its whole
-    block to the one that has its coordinates on the other mesh, nothing to one that has
-    the same. So a `tv.reshard` to such a mesh moves at the end, or to another view only.
-    In strict mode the program has a `tv.reshard` between the meshes.
+    block to the one that has its coordinates on the other mesh, unless that has the same.
+    Inside nothing moves for the devices' sake: a `tv.reshard` between such meshes changes
+    the view, and says to strict mode that the move at the end is written, where it is all
+    that uses the argument, or gives the result.
 
     Meshes that are cut at places that do not divide each other have views in the axes
     between the places at which all are cut: of `<a = 2, b = 3>` and `<c = 3, d = 2>` these

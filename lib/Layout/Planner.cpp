@@ -579,7 +579,10 @@ Status Planner::proposeAll() {
       std::ranges::any_of(candidates, [](const Candidate &candidate) {
         return candidate.cost.seconds == 0;
       });
-  if (!kept.empty() && !isFree && !move.step) {
+  // (Of many devices that would be more exchanges than there is memory for.)
+  constexpr int64_t kMaxDevices = 1024;
+  if (!kept.empty() && !isFree && !move.step &&
+      mesh.numDevices() <= kMaxDevices) {
     const auto usual = std::tuple(to, contract, entering);
     proposeKeeping({});
     std::tie(to, contract, entering) = usual;

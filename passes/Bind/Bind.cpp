@@ -13,7 +13,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "Bind/Passes.h"
-#include "Layout/Transfers.h"
 #include "Support/Limits.h"
 #include "TensorView/Contract.h"
 #include "TensorView/TensorView.h"
@@ -686,20 +685,18 @@ LogicalResult BindPass::bindFunction(func::FuncOp function, Binder &binder) {
     if (ViewAttr view = leaving[index])
       resultAttrs.back() =
           withUserView(resultAttrs.back(), *binder.declare(view, emitError));
-    if (state && resultAttrs.back().get(userViewName)) {
-      auto lies = [&](DictionaryAttr attributes) {
-        return attributes.getAs<ViewAttr>(userViewName);
-      };
-      ViewAttr before = lies(inputAttrs[state.getArgNumber()]),
-               after = lies(resultAttrs.back());
-      if (before && !layout::liesAlike(after.getView(), before.getLayoutMesh(),
-                                       after.getLayoutMesh()))
-        return mlir::emitError(state.getLoc())
-               << "state " << function.getResultAttr(index, kNameAttr)
-               << " lies on " << before.getMesh() << ", but its next value, "
-               << "result #" << index << ", on " << after.getMesh()
-               << "; write one mesh for both";
-    }
+    // (Without attributes there is no dictionary.)
+    auto lies = [&](DictionaryAttr attributes) {
+      auto view =
+          attributes ? attributes.getAs<ViewAttr>(userViewName) : ViewAttr();
+      return view ? view.getMesh() : MeshAttr();
+    };
+    MeshAttr now = state ? lies(inputAttrs[state.getArgNumber()]) : MeshAttr();
+    if (MeshAttr next = lies(resultAttrs.back()); now && next && now != next)
+      return mlir::emitError(state.getLoc())
+             << "state " << function.getResultAttr(index, kNameAttr)
+             << " lies on " << now << ", but its next value, result #" << index
+             << ", on " << next << "; write one mesh for both";
     results.push_back(*bound);
   }
   function.setFunctionType(FunctionType::get(&getContext(), inputs, results));

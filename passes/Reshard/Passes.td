@@ -197,7 +197,7 @@ def PlanReshardsPass : ContractPass<"tv-plan-reshards", "Propagated"> {
 
     The lower bound is what some device must receive; or send, where it alone has what
     several others need: `[did(x) * _]` to `[did(x:(2)2) * _], partial = [x:(1)2 : sum]`.
-    A state that stays may be combined on the way, and made anew.
+    A state that stays may be combined on the way, and made anew (on up to 1024 devices).
 
     ```mlir
     #m = #tv.mesh<tp = 2>

@@ -252,7 +252,9 @@ TEST(Module, PlansThatMeanNothing) {
                  p.tensors[1]->devices = {1, 0};
                }),
                "it is an alias of a tensor on other devices");
-  EXPECT_ERROR(errorAfter([](PlanT &p) { p.tensors[0]->devices = {1, 0}; }),
+  EXPECT_ERROR(errorAfter([](PlanT &p) {
+                 p.tensors[2]->devices = {1, 0};
+               }),
                "lies on other devices than the plan's");
   EXPECT_ERROR(errorAfter([](PlanT &p) { p.symbols[0]->multiple = 0; }),
                "symbol 'batch'");
