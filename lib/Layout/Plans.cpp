@@ -25,10 +25,11 @@ std::optional<int64_t> busiestBytes(const std::vector<Move> &moves,
   for (int64_t rank = 0; rank < mesh.numDevices(); ++rank) {
     int64_t sent = 0, received = 0;
     for (const Move &move : moves) {
+      const Mesh &fromMesh = move.fromMesh ? *move.fromMesh : mesh;
+      const Mesh &toMesh = move.toMesh ? *move.toMesh : mesh;
       const Transfers transfers = expandTransfers(
-          instantiate(move.from, move.shape), move.fromMesh.value_or(mesh),
-          instantiate(move.to, move.shape), move.toMesh.value_or(mesh),
-          move.shape, rank);
+          instantiate(move.from, move.shape), fromMesh,
+          instantiate(move.to, move.shape), toMesh, move.shape, rank);
       for (const PeerBoxes &peer : transfers.sends)
         sent += peer.elements * move.elementBytes;
       for (const PeerBoxes &peer : transfers.receives)

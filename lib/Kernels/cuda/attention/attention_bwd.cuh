@@ -534,11 +534,11 @@ template <class C, class P> struct BwdConsumer : BwdScores<C, P> {
       barrier_wait(&s.dout_full[ring.stage], ring.phase);
       release(&s.q_empty[ring.stage]);
       release(&s.dout_empty[ring.stage]);
-      if (C::AddsByCopy || C::Ordered)
+      if (C::AddsByCopy || C::Ordered) {
         barrier_wait(C::AddsByCopy ? &s.dq_empty[group] : &s.turn[group],
                      C::AddsByCopy ? steps & 1 ^ 1 : steps & 1);
-      if (C::AddsByCopy || C::Ordered)
         release(&s.added[group]);
+      }
       steps++;
       ring.next();
       release(&s.v_empty);
