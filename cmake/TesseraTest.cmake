@@ -4,16 +4,19 @@ find_package(GTest REQUIRED)
 file(STRINGS ${PROJECT_SOURCE_DIR}/scripts/mpi.env TESSERA_MPI_ENVIRONMENT
      REGEX "^[^#]")
 
-# tessera_unittest(NAME SOURCE... LIBS library... [PRECOMPILED compiler]) adds a GoogleTest
-# program, run by ctest as NAME.
+# tessera_unittest(NAME SOURCE... LIBS library... [PRECOMPILED compiler] [COMPUTES]) adds a
+# GoogleTest program, run by ctest as NAME. One that computes much itself is optimized with
+# sanitizers, too.
 function(tessera_unittest name)
-  cmake_parse_arguments(arg "" "TIMEOUT;PRECOMPILED" "LIBS" ${ARGN})
+  cmake_parse_arguments(arg "COMPUTES" "TIMEOUT;PRECOMPILED" "LIBS" ${ARGN})
   add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE ${arg_LIBS} GTest::gtest GTest::gtest_main)
   if(NOT arg_PRECOMPILED)
     set(arg_PRECOMPILED test)
   endif()
-  tessera_precompiled(${arg_PRECOMPILED} ${name})
+  if(NOT (arg_COMPUTES AND TESSERA_SANITIZE))
+    tessera_precompiled(${arg_PRECOMPILED} ${name})
+  endif()
   add_test(NAME ${name} COMMAND ${name})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 300)

@@ -24,6 +24,15 @@ namespace tessera::layout::test {
 /// Set by `--long`: larger enumerations, minutes rather than seconds.
 extern bool longRun;
 
+/// Sanitizers make the tests ten times as slow: they look at memory and
+/// arithmetic of a sample of what a build without them compares.
+#if __has_feature(address_sanitizer)
+inline constexpr bool sanitized = true;
+#else
+inline constexpr bool sanitized = false;
+#endif
+inline constexpr int64_t kSample = sanitized ? 23 : 1;
+
 /// Meshes with axes of 2, 3, 4 and 6 devices, in one and two dimensions.
 std::vector<Mesh> smallMeshes();
 

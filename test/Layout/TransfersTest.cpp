@@ -74,9 +74,10 @@ static void checkPair(const Tensor &tensor, const View &from, const View &to) {
 static void checkAll(const char *meshText, const Shape &shape) {
   Tensor tensor(shape, makeMesh(meshText));
   std::vector<View> views = viewsOf(shape, tensor.mesh, {});
+  int64_t pair = 0;
   for (const View &from : views) {
     for (const View &to : views) {
-      if (from.partial != to.partial)
+      if (from.partial != to.partial || pair++ % kSample)
         continue;
       checkPair(tensor, from, to);
       if (::testing::Test::HasFailure())
@@ -255,7 +256,7 @@ static void checkDynamic(const char *meshText, const Shape &symbolic,
 }
 
 TEST(Transfers, EveryPairOfViewsOfDynamicExtents) {
-  const int64_t sample = longRun ? 1 : 23;
+  const int64_t sample = longRun ? 1 : 23 * kSample;
   checkDynamic("<x=2, y=2>", {kDynamic}, 9);
   checkDynamic("<x=6>", {kDynamic}, 9);
   checkDynamic("<x=2, y=3>", {kDynamic}, 13, sample);

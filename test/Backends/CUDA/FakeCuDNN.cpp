@@ -194,12 +194,16 @@ struct Dense {
       index[d] = number % sizes[d];
     return index;
   }
-  /// An extent of 1 is all of the index's; of fewer heads, groups.
-  double read(const Shape &index, const Shape &of) const {
+  /// Where the element of an index is. An extent of 1 is all of the index's; of
+  /// fewer heads, groups.
+  int64_t numberOf(const Shape &index, const Shape &of) const {
     int64_t number = 0;
     for (size_t d = 0; d < sizes.size(); ++d)
       number = number * sizes[d] + index[d] / (of[d] / sizes[d]);
-    return data[number];
+    return number;
+  }
+  double read(const Shape &index, const Shape &of) const {
+    return data[numberOf(index, of)];
   }
 };
 
@@ -273,14 +277,15 @@ private:
     const Dense x = load(a), y = load(b);
     Dense z(sizesOf(c));
     const int64_t terms = x.sizes[3];
+    Shape ofLeft = z.sizes, ofRight = z.sizes;
+    ofLeft[3] = ofRight[2] = terms;
     for (size_t i = 0; i < z.data.size(); ++i) {
-      Shape of = z.sizes, left = z.at(i), right = left;
-      for (int64_t k = 0; k < terms; ++k) {
-        left[3] = right[2] = k;
-        Shape ofLeft = of, ofRight = of;
-        ofLeft[3] = ofRight[2] = terms;
-        z.data[i] += x.read(left, ofLeft) * y.read(right, ofRight);
-      }
+      Shape left = z.at(i), right = left;
+      left[3] = right[2] = 0;
+      const double *row = &x.data[x.numberOf(left, ofLeft)];
+      const double *column = &y.data[y.numberOf(right, ofRight)];
+      for (int64_t k = 0; k < terms; ++k)
+        z.data[i] += row[k] * column[k * y.sizes[3]];
     }
     store(c, std::move(z));
   }
@@ -291,10 +296,7 @@ private:
     Dense y(sizesOf(to));
     std::vector<bool> begun(y.data.size());
     for (size_t i = 0; i < x.data.size(); ++i) {
-      const Shape index = x.at(i);
-      int64_t number = 0;
-      for (size_t d = 0; d < y.sizes.size(); ++d) // of more heads, groups
-        number = number * y.sizes[d] + index[d] / (x.sizes[d] / y.sizes[d]);
+      const int64_t number = y.numberOf(x.at(i), x.sizes);
       double &sum = y.data[number];
       sum = !begun[number]        ? x.data[i]
             : by == Operator::Max ? std::max(sum, x.data[i])

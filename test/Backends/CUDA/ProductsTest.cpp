@@ -313,7 +313,7 @@ TEST(Products, Epilogues) {
 
 TEST(Products, Gradients) {
   std::mt19937 random(5);
-  for (int i = 0; i < 2000; ++i) {
+  for (int i = 0; i < 600; ++i) {
     Extents extents;
     for (int32_t label = 0; label < 4; ++label)
       extents[label] = 1 + random() % 17;
