@@ -103,7 +103,7 @@ Value Placer::settle(OpBuilder &builder, Value value, int view, int copyView) {
   SmallVector<std::pair<OpOperand *, int>> needs;
   for (OpOperand *use : uses.find(value)->second)
     if (!inside.contains(use->getOwner()))
-      needs.emplace_back(use, needOf(value, view, *use, /*least=*/false));
+      needs.emplace_back(use, needOf(value, view, *use));
   value.setType(
       withEncoding(value.getType(), getView(value).with(ways.viewOf(view))));
   Value copy = moveTo(builder, value, copyView);
@@ -115,14 +115,6 @@ Value Placer::settle(OpBuilder &builder, Value value, int view, int copyView) {
     if (isa<func::ReturnOp>(use->getOwner()))
       noteReturned(*use);
   };
-  llvm::erase_if(needs, [&](auto each) {
-    OpOperand *use = each.first;
-    const bool asItIs = isa<ReshardOp>(use->getOwner()) ||
-                        (isFree(*use) && ways.viewOf(view).partial.empty());
-    if (asItIs)
-      serve(use, value);
-    return asItIs;
-  });
   // What is nearest first, as `reachEnds` counts it.
   while (!needs.empty()) {
     double least = kNever;
@@ -154,6 +146,12 @@ void Placer::apply(const Region &region, const Solution &solution) {
     copyOfCenter =
         settle(builder, region.center, solution.center, solution.copy);
   };
+  auto isServed = [&](Value value) {
+    return llvm::all_of(uses.find(value)->second, [&](OpOperand *use) {
+      return inside.contains(use->getOwner()) ||
+             needOf(value, numberOf(value), *use) == numberOf(use->get());
+    });
+  };
   if (region.center && !inside.contains(region.center.getDefiningOp()))
     settleCenter();
   for (auto [placed, way] : llvm::zip_equal(region.ops, solution.ways)) {
@@ -177,7 +175,7 @@ void Placer::apply(const Region &region, const Solution &solution) {
     placed->now = way;
     if (Value result = op->getResult(0); result == region.center) {
       settleCenter();
-    } else if (numberOf(result) != way.result) {
+    } else if (numberOf(result) != way.result || !isServed(result)) {
       builder.setInsertionPointAfter(op);
       settle(builder, result, way.result, way.result);
     }

@@ -88,12 +88,14 @@ private:
   double reach(const Region &region, mlir::Value source, int view);
   double leastReach(const Region &region, mlir::Value source, int view);
   bool isFree(mlir::OpOperand &use);
-  int needOf(mlir::Value value, int from, mlir::OpOperand &use, bool least);
+  int needOf(mlir::Value value, int from, mlir::OpOperand &use,
+             bool asItIs = false, bool least = false);
   int kindReturned(mlir::OpOperand &use);
   void noteReturned(mlir::OpOperand &use);
   void noteInside(mlir::Operation &op, int64_t at);
   bool isShared(mlir::OpOperand &use, int kind);
-  double reachEnds(mlir::Value value, int from, int copy, bool least = false);
+  double reachEnds(mlir::Value value, int from, int copy, bool asItIs,
+                   bool least = false);
   double timeTo(mlir::Value value, int from, int to, mlir::OpOperand &use);
   llvm::ArrayRef<mlir::Value> copiesFor(const Region &region,
                                         mlir::Value source);

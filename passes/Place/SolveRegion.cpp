@@ -104,13 +104,19 @@ bool Placer::isFree(OpOperand &use) {
          !function.getResultAttr(number, kUserViewAttr);
 }
 
-/// The view in which `use` needs `value`, which lies as `from`: sums that may
-/// be returned in any are scattered where that takes less, and what makes them
-/// whole does not go together with others.
-int Placer::needOf(Value value, int from, OpOperand &use, bool least) {
+/// The view in which `use` needs `value`, which lies as `from`, if it is not
+/// served as it is now: sums that may be returned in any are scattered where
+/// that takes less, and what makes them whole does not go together with others.
+int Placer::needOf(Value value, int from, OpOperand &use, bool asItIs,
+                   bool least) {
+  if (isa<ReshardOp>(use.getOwner()))
+    return from;
   const int now = numberOf(use.get());
-  if (!isFree(use) || ways.viewOf(from).partial.empty() ||
-      (!least && isShared(use, ways.kindOf(value, from, now))))
+  if (asItIs || !isFree(use))
+    return now;
+  if (ways.viewOf(from).partial.empty())
+    return from;
+  if (!least && isShared(use, ways.kindOf(value, from, now)))
     return now;
   const int split = ways.scattered(value, from);
   auto time = [&](int view) {
@@ -168,19 +174,19 @@ bool Placer::isShared(OpOperand &use, int kind) {
 /// The time of moves to the uses of `value` that are not in the region, one
 /// from where another ends if that is nearer; with `least` at most that,
 /// without plans.
-double Placer::reachEnds(Value value, int from, int copy, bool least) {
+double Placer::reachEnds(Value value, int from, int copy, bool asItIs,
+                         bool least) {
   double sum = 0;
   SmallVector<std::pair<int, OpOperand *>> needs;
   for (OpOperand *use : uses.find(value)->second) {
-    if (inside.contains(use->getOwner()) ||
-        (isFree(*use) && ways.viewOf(from).partial.empty()))
+    if (inside.contains(use->getOwner()))
       continue;
     if (auto move = dyn_cast<ReshardOp>(use->getOwner())) {
       const int to = numberOf(move.getResult(0));
       sum += least ? leastSeconds(value, from, to) : seconds(value, from, to);
       continue;
     }
-    const int need = needOf(value, from, *use, least);
+    const int need = needOf(value, from, *use, asItIs, least);
     if (llvm::none_of(needs, [&](auto &other) { return other.first == need; }))
       needs.emplace_back(need, use);
   }
@@ -344,9 +350,9 @@ Placer::Solution Placer::solve(const Region &region, bool asItIs,
       double least = kNever;
       int view = -1;
       for (const auto &[from, lie] : lies[value]) {
-        if (lie.seconds + reachEnds(value, from, from, true) >= least)
+        if (lie.seconds + reachEnds(value, from, from, asItIs, true) >= least)
           continue;
-        double sum = lie.seconds + reachEnds(value, from, from);
+        double sum = lie.seconds + reachEnds(value, from, from, asItIs);
         if (sum < least) {
           least = sum;
           view = from;
@@ -388,11 +394,11 @@ Placer::Solution Placer::solve(const Region &region, bool asItIs,
     double limit =
         std::min(bound, best.seconds) - all + least.lookup(region.center);
     if (before + leastSeconds(region.center, is, other) +
-            reachEnds(region.center, is, other, true) >
+            reachEnds(region.center, is, other, asItIs, true) >
         limit)
       return;
-    before +=
-        seconds(region.center, is, other) + reachEnds(region.center, is, other);
+    before += seconds(region.center, is, other) +
+              reachEnds(region.center, is, other, asItIs);
     if (before > limit)
       return;
     center = is;

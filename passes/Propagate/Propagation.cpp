@@ -232,7 +232,10 @@ Propagation::Sum Propagation::findSum(int tensor) const {
         for (size_t d = 0; d < dims.size(); ++d)
           for (int factor : node.rule.operands[i][d])
             if (node.rule.makesPartial(factor, result)) {
-              const std::vector<SubAxis> axes = layout::axesOf(dims[d].product);
+              // What splits the result is lost to other loops.
+              const std::vector<SubAxis> axes =
+                  layout::subtract(layout::axesOf(dims[d].product),
+                                   layout::axesOf(tensors[made].view));
               isSum |= !axes.empty();
               for (const SubAxis &axis : layout::subtract(axes, sum.axes))
                 sum.axes.push_back(axis);

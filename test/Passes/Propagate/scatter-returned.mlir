@@ -117,3 +117,18 @@ func.func @behind_a_product(%x: !x, %w: !x, %g: !g, %u: !y, %few: !few, %v: !v) 
   %l = tv.linear %f, %v : (!f, !v) -> !l
   return %z, %l : !y, !l
 }
+
+// -----
+
+// Over y alone: x, which splits both, goes to the columns of the result.
+// CHECK: [[EACH:!t6144x3072xf32[_0-9]*]] = tensor<6144x3072xf32, #tv.view<#mesh, [did(y) * 3072, did(x) * 1536]>>
+// CHECK-LABEL: @axis_of_both
+// CHECK: tv.matmul {{.*}} -> [[EACH]]
+#m = #tv.mesh<x = 2, y = 2>
+!a = tensor<6144x3072xf32, #tv.view<#m, [_, did(y) * did(x) * _]>>
+!b = tensor<3072x3072xf32, #tv.view<#m, [did(y) * _, did(x) * _]>>
+!y = tensor<6144x3072xf32>
+func.func @axis_of_both(%a: !a, %b: !b) -> !y {
+  %y = tv.matmul %a, %b : (!a, !b) -> !y
+  return %y : !y
+}
