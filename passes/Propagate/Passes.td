@@ -87,8 +87,9 @@ def PropagateShardingsPass
 
     Tensors that nothing reaches are whole on every device, except what the function
     returns of a sum over devices: each keeps a part of it, also of what the sum becomes
-    first where nothing else uses that (of a product of it, computed by the same rows),
-    unless it is so small that its move costs no more than a latency.
+    first where nothing else uses that (of a product of it, computed by the same rows; of
+    a slice, pad or concat, along a dimension that it keeps), unless it is so small that
+    its move costs no more than a latency.
 
     `tv.constrain`, `tv.same_view` and `tv.barrier` are gone after it: where an operand
     lies otherwise than its result there is a `tv.reshard`.

@@ -185,14 +185,23 @@ std::optional<View> Propagation::viewAbove(const Node &node, size_t operand,
     Result<View> above = node.backward(view);
     return above ? std::optional(std::move(*above)) : std::nullopt;
   }
-  View above = tensors[node.operands[operand]].view;
+  const Tensor &made = tensors[node.results[0]];
+  const Tensor &of = tensors[node.operands[operand]];
+  View above = of.view;
   const auto &from = node.rule.results[0], &to = node.rule.operands[operand];
   if (view.dims.size() != from.size() || above.dims.size() != to.size())
     return std::nullopt; // flat
   for (size_t d = 0; d < to.size(); ++d)
-    for (size_t r = 0; r < from.size(); ++r)
-      if (to[d] == from[r])
+    for (size_t r = 0; r < from.size(); ++r) {
+      if (to[d] != from[r])
+        continue;
+      // Of other extents blocks over the same devices are another product.
+      if (of.shape[d] == made.shape[r])
         above.dims[d] = view.dims[r];
+      else if (layout::axesOf(above.dims[d].product) !=
+               layout::axesOf(view.dims[r].product))
+        return std::nullopt;
+    }
   return above;
 }
 

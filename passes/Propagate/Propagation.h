@@ -26,7 +26,8 @@
 // Where nothing says how a value that the function returns shall lie, and it is
 // summed over devices, each device keeps a part: a reduce-scatter moves half of
 // what an all-reduce does. So it does of a product of such a sum, of which it
-// then computes a part. Not so a small one: its all-reduce goes with others.
+// then computes a part, and of a slice, pad or concat along a dimension that it
+// keeps. Not so a small one: its all-reduce goes with others.
 // Arguments stay as they are for it.
 //
 // Two uses of a value may want different splits of it. A value that costs

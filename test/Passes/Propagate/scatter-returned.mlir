@@ -132,3 +132,42 @@ func.func @axis_of_both(%a: !a, %b: !b) -> !y {
   %y = tv.matmul %a, %b : (!a, !b) -> !y
   return %y : !y
 }
+
+// -----
+
+// Of a slice, pad or concat the dimension is split that it keeps. Where it keeps none that
+// can be split, the sum is whole.
+// CHECK-DAG: [[SUM:!t2x2048x4096xf32[_0-9]*]] = tensor<2x2048x4096xf32, #tv.view<#mesh, [2, 2048, did(tp) * 1024]>>
+// CHECK-DAG: [[WHOLE:!t2x2048x4096xf32[_0-9]*]] = tensor<2x2048x4096xf32, #tv.view<#mesh, [2, 2048, 4096]>>
+// CHECK-DAG: [[FEWER:!t2x1024x4096xf32[_0-9]*]] = tensor<2x1024x4096xf32, #tv.view<#mesh, [2, 1024, did(tp) * 1024]>>
+// CHECK-LABEL: @boxes
+// CHECK: tv.linear {{.*}} -> [[SUM]]
+// CHECK-NEXT: tv.gelu {{.*}} -> [[SUM]]
+// CHECK-NEXT: tv.slice {{.*}} -> [[FEWER]]
+// CHECK-NEXT: tv.linear {{.*}} -> [[SUM]]
+// CHECK-NEXT: tv.pad {{.*}} : ([[SUM]])
+// CHECK-NEXT: tv.linear {{.*}} -> [[SUM]]
+// CHECK-NEXT: tv.linear {{.*}} -> [[SUM]]
+// CHECK-NEXT: tv.concat {{.*}} : ([[SUM]], [[SUM]])
+// CHECK-NEXT: tv.linear {{.*}} -> [[WHOLE]]
+#m = #tv.mesh<tp = 4>
+!x = tensor<2x2048x4096xf32, #tv.view<#m, [_, _, did(tp) * _]>>
+!w = tensor<4096x4096xf32, #tv.view<#m, [_, did(tp) * _]>>
+!y = tensor<2x2048x4096xf32>
+!s = tensor<2x1024x4096xf32>
+!p = tensor<2x3072x4096xf32>
+!c = tensor<2x4096x4096xf32>
+!b = tensor<2x1024x2048xf32>
+func.func @boxes(%x: !x, %w: !w, %v: !w) -> (!s, !p, !c, !b) {
+  %0 = tv.linear %x, %w : (!x, !w) -> !y
+  %1 = tv.gelu tanh %0 : (!y) -> !y
+  %s = tv.slice %1 offsets [0, 7, 0] : (!y) -> !s
+  %2 = tv.linear %x, %w : (!x, !w) -> !y
+  %p = tv.pad %2 low [0, 1024, 0] high [0, 0, 0] value 1.0 : f32 : (!y) -> !p
+  %3 = tv.linear %x, %w : (!x, !w) -> !y
+  %4 = tv.linear %x, %v : (!x, !w) -> !y
+  %c = tv.concat %3, %4 dim 1 : (!y, !y) -> !c
+  %5 = tv.linear %x, %w : (!x, !w) -> !y
+  %b = tv.slice %5 offsets [0, 7, 0] : (!y) -> !b
+  return %s, %p, %c, %b : !s, !p, !c, !b
+}
