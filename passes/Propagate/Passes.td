@@ -85,6 +85,9 @@ def PropagateShardingsPass
     free to and where that takes no longer: the ops wait for the device with the most,
     but nothing moves.
 
+    A reshape makes no view of so many pieces that no move from it can be planned, as
+    `[flat(2) 1536 * did(y) * 1024 * did(x)]` of 3072x3072; its result then moves before.
+
     Tensors that nothing reaches are whole on every device, except what the function
     returns of a sum over devices: each keeps a part of it, also of what the sum becomes
     first where nothing else uses that (of a product of it, computed by the same rows; of

@@ -212,6 +212,11 @@ std::optional<Price> Propagation::priceMove(int tensor, const View &from,
   return plan ? std::optional(Price((*plan)->chosen.cost)) : std::nullopt;
 }
 
+bool Propagation::canLeave(int tensor, const View &view) const {
+  return priceMove(tensor, view, View::replicated(tensors[tensor].shape.size()))
+      .has_value();
+}
+
 Propagation::Sum Propagation::findSum(int tensor) const {
   Sum sum;
   std::set<int> nodesBelow;
@@ -710,9 +715,15 @@ bool Propagation::take(const Proposal &proposal) {
            take(fewer);
   }
 
-  tensor.view.dims.erase(tensor.view.dims.begin() + from,
-                         tensor.view.dims.begin() + to);
-  tensor.view.dims.insert(tensor.view.dims.begin() + from, proposal.to);
+  View view = tensor.view;
+  view.dims.erase(view.dims.begin() + from, view.dims.begin() + to);
+  view.dims.insert(view.dims.begin() + from, proposal.to);
+  // A reshape may make more pieces than moves have, as no user wrote them.
+  if (nodes[proposal.node].forward && !canLeave(proposal.tensor, view) &&
+      canLeave(proposal.source, tensors[proposal.source].view))
+    return refuse("it would lie in too many pieces to move");
+
+  tensor.view = std::move(view);
   if (!tensor.priority.empty()) {
     tensor.priority.erase(tensor.priority.begin() + from,
                           tensor.priority.begin() + to);

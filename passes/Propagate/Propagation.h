@@ -156,6 +156,8 @@ private:
 
   std::optional<layout::Price> priceMove(int tensor, const layout::View &from,
                                          const layout::View &to) const;
+  /// Whether there is a plan from `view` to whole.
+  bool canLeave(int tensor, const layout::View &view) const;
   Status runToEnd(int64_t priority, int64_t &roundsLeft);
   bool roundForward(int64_t priority);
   bool roundBackward(int64_t priority);

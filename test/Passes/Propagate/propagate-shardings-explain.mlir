@@ -42,3 +42,20 @@ func.func @by_priority(%x: !x {tv.name = "x"}, %w: !w {tv.name = "w"}) -> tensor
   %y = tv.linear %x, %w : (!x, !w) -> tensor<4x16xf32>
   return %y : tensor<4x16xf32>
 }
+
+// -----
+
+// What no move could be planned from is not made by a reshape.
+#m = #tv.mesh<x = 2, y = 3>
+!x = tensor<3072x3072xf32, #tv.view<#m, [did(y) * _, did(x) * _]>>
+!y = tensor<3072x3072xf32, #tv.view<#m, [_, _]>>
+func.func @too_many_pieces(%x: !x {tv.name = "x"}) -> !y {
+  // expected-remark @+1 {{'tv.reshape' in line 54 dimension 0 becomes did(y) * 1024 * did(x) from argument 'x' through 'tv.reshape' in line 54}}
+  %0 = tv.reshape %x : (!x) -> tensor<6144x1536xf32>
+  // expected-remark @+1 {{'tv.transpose' in line 56 dimension 1 becomes did(y) * 1024 * did(x) from 'tv.reshape' in line 54 through 'tv.transpose' in line 56}}
+  %1 = tv.transpose %0 perm [1, 0] : (tensor<6144x1536xf32>) -> tensor<1536x6144xf32>
+  // expected-remark @+1 {{'tv.reshape' in line 58 dimension 0 does not become 1536 * did(y) * 1024 * did(x) from 'tv.transpose' in line 56 through 'tv.reshape' in line 58: it would lie in too many pieces to move}}
+  %2 = tv.reshape %1 : (tensor<1536x6144xf32>) -> tensor<3072x3072xf32>
+  %3 = tv.neg %2 : (tensor<3072x3072xf32>) -> !y
+  return %3 : !y
+}
