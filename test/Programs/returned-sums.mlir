@@ -12,17 +12,19 @@
 // CHECK: tv.gelu
 // CHECK-NEXT: return
 // RAN tp=1: nothing
-// RAN tp=2: reduce-scatter 1048576 bytes 0 copies
-// RAN tp=3: reduce-scatter 1400832 bytes 0 copies
-// RAN tp=4: reduce-scatter 1572864 bytes 0 copies
+// RAN tp=2: reduce-scatter 16384 bytes 0 copies
+// RAN tp=3: reduce-scatter 22016 bytes 0 copies
+// RAN tp=4: reduce-scatter 24576 bytes 0 copies
 #m = #tv.mesh<tp = 2>
-!x = tensor<1024x1024xf32, #tv.view<#m, [_, did(tp) * _]>>
-!y = tensor<1024x512xf32>
-func.func @main(%x: !x, %w: tensor<512x1024xf32>, %r: !y) -> !y {
-  %p = tv.linear %x, %w : (!x, tensor<512x1024xf32>) -> !y
+!x = tensor<128x128xf32, #tv.view<#m, [_, did(tp) * _]>>
+!y = tensor<128x64xf32>
+module attributes {tv.machine = #tv.machine<latency = 1.6e-7, bandwidth = 2.0e10, copy = 2.5e11, loops = 5.0e12>} {
+func.func @main(%x: !x, %w: tensor<64x128xf32>, %r: !y) -> !y {
+  %p = tv.linear %x, %w : (!x, tensor<64x128xf32>) -> !y
   %t = tv.add %p, %r : (!y, !y) -> !y
   %y = tv.gelu %t : (!y) -> !y
   return %y : !y
+}
 }
 
 // -----
@@ -37,23 +39,25 @@ func.func @main(%x: !x, %w: tensor<512x1024xf32>, %r: !y) -> !y {
 // CHECK: comm.all_reduce
 // CHECK: return
 // RAN tp=1: nothing
-// RAN tp=2: all-reduce 2097152 bytes 0 copies, all-reduce 2097152 bytes 0 copies, all-reduce 16384 bytes 0 copies
-// RAN tp=3: all-reduce 2796224 bytes 0 copies, all-reduce 2796224 bytes 0 copies, all-reduce 21888 bytes 0 copies
-// RAN tp=4: reduce-scatter 1572864 bytes 0 copies, all-reduce 3145728 bytes 0 copies, all-reduce 24576 bytes 0 copies, all-reduce 12 bytes 0 copies
+// RAN tp=2: reduce-scatter 16384 bytes 0 copies, all-reduce 32768 bytes 0 copies, all-reduce 512 bytes 0 copies, all-reduce 4 bytes 0 copies
+// RAN tp=3: reduce-scatter 22016 bytes 0 copies, all-reduce 43712 bytes 0 copies, all-reduce 684 bytes 0 copies, all-reduce 8 bytes 0 copies
+// RAN tp=4: reduce-scatter 24576 bytes 0 copies, all-reduce 49152 bytes 0 copies, all-reduce 768 bytes 0 copies, all-reduce 12 bytes 0 copies
 #m = #tv.mesh<tp = 2>
-!x = tensor<1024x1024xf32, #tv.view<#m, [_, did(tp) * _]>>
-!y = tensor<1024x512xf32>
-!yw = tensor<1024x512xf32, #tv.view<#m, [_, _]>>
-!w = tensor<512x1024xf32>
-!v = tensor<4x1024xf32>
-!z = tensor<1024x4xf32>
-func.func @main(%x: !x, %w: !w, %u: !w, %v: !v, %t: tensor<512x512xf32>) -> (!y, !y, !yw, !z, tensor<f32>) {
+!x = tensor<128x128xf32, #tv.view<#m, [_, did(tp) * _]>>
+!y = tensor<128x64xf32>
+!yw = tensor<128x64xf32, #tv.view<#m, [_, _]>>
+!w = tensor<64x128xf32>
+!v = tensor<1x128xf32>
+!z = tensor<128x1xf32>
+module attributes {tv.machine = #tv.machine<latency = 1.6e-7, bandwidth = 2.0e10, copy = 2.5e11, loops = 5.0e12>} {
+func.func @main(%x: !x, %w: !w, %u: !w, %v: !v, %t: tensor<64x64xf32>) -> (!y, !y, !yw, !z, tensor<f32>) {
   %a = tv.linear %x, %w : (!x, !w) -> !y
-  %b = tv.linear %a, %t : (!y, tensor<512x512xf32>) -> !y
+  %b = tv.linear %a, %t : (!y, tensor<64x64xf32>) -> !y
   %c = tv.linear %x, %u : (!x, !w) -> !yw
   %d = tv.linear %x, %v : (!x, !v) -> !z
   %e = tv.reduce max %a dims [0, 1] : (!y) -> tensor<f32>
   return %a, %b, %c, %d, %e : !y, !y, !yw, !z, tensor<f32>
+}
 }
 
 // -----
@@ -64,15 +68,17 @@ func.func @main(%x: !x, %w: !w, %u: !w, %v: !v, %t: tensor<512x512xf32>) -> (!y,
 // CHECK-NEXT: tv.linear
 // CHECK-NEXT: return
 // RAN tp=1: nothing
-// RAN tp=2: reduce-scatter 1048576 bytes 0 copies
-// RAN tp=3: reduce-scatter 1400832 bytes 0 copies
-// RAN tp=4: reduce-scatter 1572864 bytes 0 copies
+// RAN tp=2: reduce-scatter 16384 bytes 0 copies
+// RAN tp=3: reduce-scatter 22016 bytes 0 copies
+// RAN tp=4: reduce-scatter 24576 bytes 0 copies
 #m = #tv.mesh<tp = 2>
-!x = tensor<1024x1024xf32, #tv.view<#m, [_, did(tp) * _]>>
-!y = tensor<1024x512xf32>
-!u = tensor<512x512xf32>
-func.func @main(%x: !x, %w: tensor<512x1024xf32>, %u: !u) -> !y {
-  %p = tv.linear %x, %w : (!x, tensor<512x1024xf32>) -> !y
+!x = tensor<128x128xf32, #tv.view<#m, [_, did(tp) * _]>>
+!y = tensor<128x64xf32>
+!u = tensor<64x64xf32>
+module attributes {tv.machine = #tv.machine<latency = 1.6e-7, bandwidth = 2.0e10, copy = 2.5e11, loops = 5.0e12>} {
+func.func @main(%x: !x, %w: tensor<64x128xf32>, %u: !u) -> !y {
+  %p = tv.linear %x, %w : (!x, tensor<64x128xf32>) -> !y
   %y = tv.linear %p, %u : (!y, !u) -> !y
   return %y : !y
+}
 }
