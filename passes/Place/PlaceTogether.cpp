@@ -439,8 +439,7 @@ void Placer::run() {
   }
   for (Value value : values) {
     if (uses[value].size() < 2 ||
-        (value.getDefiningOp() &&
-         value.getDefiningOp()->hasAttr(kUserViewAttr)))
+        (value.getDefiningOp() && isWritten(value.getDefiningOp())))
       continue;
     llvm::SetVector<Operation *> around;
     size_t count = 0;

@@ -72,6 +72,8 @@ private:
   bool isOnPart(mlir::Operation *op);
   void findWays(Placed &placed);
   bool isPlaced(mlir::Operation *op) const { return placed.contains(op); }
+  /// Whether the user says how a result of `op` lies.
+  static bool isWritten(mlir::Operation *op);
   /// Whether only another placed op reads the result of a placed op.
   bool isJoined(mlir::Value value) const;
   int numberOf(mlir::Value value) { return ways.numberOf(value); }

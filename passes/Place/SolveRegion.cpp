@@ -21,11 +21,27 @@ static constexpr double kNever = std::numeric_limits<double>::infinity();
 /// What asking a way takes of a plan of a move.
 static constexpr double kWay = 0.001;
 
+/// Whether a view that the user wrote says nothing: all of it is open.
+static bool isOpen(Attribute user) {
+  auto view = dyn_cast_or_null<ViewAttr>(user);
+  return !view ||
+         (view.getView().partial.empty() &&
+          llvm::all_of(view.getView().dims, [](const layout::Dim &dim) {
+            return dim.product.size() == 1 &&
+                   dim.product[0].kind == layout::Factor::Kind::Open;
+          }));
+}
+
+bool Placer::isWritten(Operation *op) {
+  auto users = op->getAttrOfType<ArrayAttr>(kUserViewAttr);
+  return users && !llvm::all_of(users, isOpen);
+}
+
 bool Placer::isJoined(Value value) const {
   auto known = uses.find(value);
   return isPlaced(value.getDefiningOp()) && known->second.size() == 1 &&
          isPlaced(known->second[0]->getOwner()) &&
-         !value.getDefiningOp()->hasAttr(kUserViewAttr);
+         !isWritten(value.getDefiningOp());
 }
 
 /// `source`, and what else its moves make of it that stays for others.
@@ -101,7 +117,7 @@ double Placer::leastReach(const Region &region, Value source, int view) {
 bool Placer::isFree(OpOperand &use) {
   unsigned number = use.getOperandNumber();
   return isa<func::ReturnOp>(use.getOwner()) && !states[number] &&
-         !function.getResultAttr(number, kUserViewAttr);
+         isOpen(function.getResultAttr(number, kUserViewAttr));
 }
 
 /// The view in which `use` needs `value`, which lies as `from`, if it is not

@@ -157,6 +157,8 @@ Status Propagation::run() {
     if (tensors[tensor].returned)
       scatterReturned(tensor);
   for (size_t node = 0; node < nodes.size(); ++node)
+    keepSplit(node);
+  for (size_t node = 0; node < nodes.size(); ++node)
     if (nodes[node].box)
       keepBox(node);
   return Ok{};

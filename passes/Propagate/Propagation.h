@@ -27,7 +27,8 @@
 // summed over devices, each device keeps a part: a reduce-scatter moves half of
 // what an all-reduce does. So it does of a product of such a sum, of which it
 // then computes a part, and of a slice, pad or concat along a dimension that it
-// keeps. Not so a small one: its all-reduce goes with others.
+// keeps. Not so a small one: its all-reduce goes with others. What it returns of
+// a composite along a split dimension stays split.
 // Arguments stay as they are for it.
 //
 // Two uses of a value may want different splits of it. A value that costs
@@ -100,6 +101,9 @@ public:
     std::vector<int> operands, results; ///< tensors; -1 for none
     layout::Rule rule;                  ///< unless `forward` is set
     bool pointwise = false;             ///< passes flat dimensions on
+    /// Whether core ops take its place where its first operand is split along a
+    /// sequential loop, and leave its result split alike.
+    bool becomesCore = false;
     ViewMap forward, backward;
     /// Where the one result is a box of the first operand: as what each device
     /// has of it.
@@ -192,6 +196,11 @@ private:
   void scatterReturned(int tensor);
   /// Whether a box stays as its operand lies; see KeepBoxes.cpp.
   void keepBox(int node);
+  /// Whether a composite's result stays as core ops make it; KeepSplits.cpp.
+  void keepSplit(int node);
+  bool passSplits(const Node &node, size_t operand, const layout::View &before,
+                  const layout::View &after,
+                  std::map<int, layout::View> &views) const;
   double secondsOf(const Node &node,
                    const std::map<int, layout::View> &views) const;
   /// Views are only refined, so an op whose tensors are as before proposes what

@@ -49,3 +49,24 @@ func.func @fewer_rows_than_devices(%a: !a, %b: !b, %c: !c) -> !r {
   %3 = tv.reshape %2 : (!t) -> !r
   return %3 : !r
 }
+
+// -----
+
+// A view of which all is open says nothing: what is returned and used is scattered for
+// its use.
+// CHECK-LABEL: @open
+// CHECK: tv.linear
+// CHECK: tv.reshard {{.*}} -> tensor<1024x512xf32, #tv.view<#{{.*}}, [did(tp) * 256, 512]>>
+// CHECK: tv.linear {{.*}} -> tensor<1024x512xf32, #tv.view<#{{.*}}, [did(tp) * 256, 512]>>
+// CHECK: return
+#m = #tv.mesh<tp = 4>
+!x = tensor<1024x1024xf32, #tv.view<#m, [_, did(tp) * _]>>
+!w = tensor<512x1024xf32>
+!t = tensor<512x512xf32>
+!y = tensor<1024x512xf32, #tv.view<#m, [?, ?]>>
+func.func @open(%x: !x, %w: !w, %t: !t) -> (!y, !y, tensor<f32>) {
+  %a = tv.linear %x, %w : (!x, !w) -> !y
+  %b = tv.linear %a, %t : (!y, !t) -> !y
+  %e = tv.reduce max %a dims [0, 1] : (!y) -> tensor<f32>
+  return %a, %b, %e : !y, !y, tensor<f32>
+}
