@@ -397,8 +397,9 @@ def VerifyDecomposedPass
 def WarnIdleRanksPass : ContractPass<"tv-warn-idle-ranks", "Propagated"> {
   let summary = "Warns of ranks that have little or nothing to do";
   let description = [{
-    A rank has nothing to do where a dimension has fewer elements than parts, and does
-    what others do where an axis of the mesh divides no loop. If the ranks with the
+    A rank has nothing to do where a dimension has fewer elements than parts, or fewer
+    runs of them, as `(did(tp) * _ | 2) * 4`, and does what others do where an axis of
+    the mesh divides no loop. If the ranks with the
     least do nothing, or those with the most twice what is an even part or more, a
     warning tells both shares and whose they are, and notes tell the views that would
     use all. Work is counted in loop iterations, of each rank. Where all work, but

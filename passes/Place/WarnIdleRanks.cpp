@@ -256,14 +256,39 @@ static std::optional<layout::View> viewOf(Value value) {
   return placesOf(view.getView());
 }
 
+namespace {
+/// Device digits, and how many values they cut: elements, or runs of them.
+struct Cut {
+  layout::Product digits;
+  int64_t values, run;
+};
+} // namespace
+
+/// Nothing where other digits cut, too, or each device could have a shorter
+/// run.
+static std::optional<Cut> findCut(const layout::Product &product,
+                                  int64_t extent) {
+  Cut cut = {{}, 0, 1};
+  for (const layout::Factor &digit : product)
+    if (digit.kind == layout::Factor::Kind::Stored)
+      cut.run *= digit.size;
+    else if (digit.kind == layout::Factor::Kind::Device && cut.run == 1)
+      cut.digits.push_back(digit);
+    else
+      return std::nullopt;
+  const int64_t parts = layout::sizeOf(layout::axesOf(product));
+  cut.values = llvm::divideCeil(extent, cut.run);
+  if (cut.run > 1 && cut.run <= int64_t(llvm::divideCeil(extent, parts)))
+    return std::nullopt;
+  return cut;
+}
+
 /// Of digits that cut `extent` values into more parts than these, those that
 /// cut them into as many: others on their axes share a part.
 static std::optional<layout::Product> fewerParts(const layout::Product &product,
                                                  int64_t extent) {
   layout::Product digits;
   for (const layout::Factor &factor : product) {
-    if (factor.kind != layout::Factor::Kind::Device)
-      return std::nullopt;
     SubAxis sub = factor.sub;
     if (sub.size % extent == 0)
       sub.size = extent;
@@ -329,12 +354,8 @@ bool WarnIdleRanks::noteEmptyParts(
       if (!leavesOut(*view, d, extent, *mesh))
         continue;
       const int64_t parts = layout::sizeOf(layout::axesOf(product));
-      const bool isShort =
-          1 < extent && extent < parts &&
-          llvm::all_of(product, [](const layout::Factor &digit) {
-            return digit.kind == layout::Factor::Kind::Device;
-          });
-      if (!isShort) {
+      const std::optional<Cut> cut = findCut(product, extent);
+      if (!cut || cut->values <= 1 || cut->values >= parts) {
         const int64_t size = type.hasStaticShape() ? type.getNumElements() : 1;
         if (size > singleSize) {
           single = {argument, d};
@@ -343,18 +364,20 @@ bool WarnIdleRanks::noteEmptyParts(
         continue;
       }
       Diagnostic &text = note(argument)
-                         << "dimension " << d << " has " << extent << " for "
-                         << parts << " parts";
+                         << "dimension " << d << " has " << cut->values;
+      if (cut->run > 1)
+        text << " runs of " << cut->run;
+      text << " for " << parts << " parts";
       // (Fewer parts that are larger would make the first rank's more.)
-      if (auto fewer = fewerParts(product, extent))
+      if (auto fewer = fewerParts(cut->digits, cut->values))
         text << "; " << layout::toString(*fewer, *mesh)
-             << " * _ gives each rank a part, which " << parts / extent
+             << " * _ gives each rank a part, which " << parts / cut->values
              << " ranks share";
       else if (auto moved = moveAxes(*view, d, type))
         text << "; " << layout::toString(*moved, *mesh)
              << " gives each rank a part";
       else
-        text << ": " << parts - extent << " of them are empty";
+        text << ": " << parts - cut->values << " of them are empty";
       noted = true;
     }
   }

@@ -78,6 +78,26 @@ func.func @shared_keys(
 
 // -----
 
+// Rows of two heads of keys on four ranks: all work, but two hold none of these. (Of 9 rows
+// did(tp) * _ is 3 a rank, too, and what follows from the extent is not meant.)
+#m = #tv.mesh<tp = 4>
+!x = tensor<8x32xf32, #tv.view<#m, [8, 32]>>
+!q = tensor<64x32xf32, #tv.view<#m, [did(tp) * 16, 32]>>
+!k = tensor<8x32xf32, #tv.view<#m, [did(tp) * 4, 32]>>
+!n = tensor<9xf32, #tv.view<#m, [did(tp) * 3]>>
+!yq = tensor<8x64xf32, #tv.view<#m, [8, did(tp) * 16]>>
+!yk = tensor<8x8xf32, #tv.view<#m, [8, did(tp) * 4]>>
+func.func @rows_of_heads(
+    %x: !x, %q: !q,
+    // expected-warning @+1 {{of the work ranks 0 and 1 do 27.8 % each and ranks 2 and 3 do 22.2 % each, where 25.0 % is an even part, but ranks hold nothing of an argument: dimension 0 has 2 runs of 4 for 4 parts; did(tp:(1)2) * _ gives each rank a part, which 2 ranks share}}
+    %k: !k, %n: !n) -> (!yq, !yk) {
+  %0 = tv.linear %x, %q : (!x, !q) -> !yq
+  %1 = tv.linear %x, %k : (!x, !k) -> !yk
+  return %0, %1 : !yq, !yk
+}
+
+// -----
+
 // A stage in the middle: the first rank and the last have nothing.
 #m = #tv.mesh<pp = 3>
 !x = tensor<1x24x16xf32, #tv.view<#m, [(did(pp) | 1:2), 24, 16]>>
