@@ -359,9 +359,11 @@ Status PlacedOp::checkLocal() const {
     if (Status status =
             compare("operand", i, actual.operands[i], needed->operands[i]);
         !status) {
-      // The op itself says why one may not be partial.
+      // The op itself says why one may not be partial, or must be with others.
       std::string why;
-      for (const SubAxis &axis : layout::partialAxes(actual.operands[i])) {
+      std::vector<SubAxis> axes = layout::partialAxes(actual.operands[i]);
+      llvm::append_range(axes, layout::partialAxes(needed->operands[i]));
+      for (const SubAxis &axis : axes) {
         States results;
         if (failed(op.transferPartial(getStates(axis), results, why)))
           return Error{status.message() + ": " + why};

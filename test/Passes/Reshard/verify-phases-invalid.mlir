@@ -47,6 +47,17 @@ func.func @gelu_of_partial(%x: tensor<8xf32, #p>) -> tensor<8xf32, #p> {
 // -----
 
 #m = #tv.mesh<tp = 2>
+#p = #tv.view<#m, [8], partial = [tp : sum]>
+#w = #tv.view<#m, [8]>
+func.func @whole_beside_partial(%x: tensor<8xf32, #p>, %y: tensor<8xf32, #w>) -> tensor<8xf32, #p> {
+  // expected-error @+1 {{operand #1 lies as [8], but must lie as [8], partial = [tp : sum] beside the others: tv.add may not run on a partial (sum) operand: arith.addf needs both operands partial by sum: a whole one would be added once a device}}
+  %z = tv.add %x, %y : (tensor<8xf32, #p>, tensor<8xf32, #w>) -> tensor<8xf32, #p>
+  return %z : tensor<8xf32, #p>
+}
+
+// -----
+
+#m = #tv.mesh<tp = 2>
 #s = #tv.view<#m, [did(tp) * 4]>
 #w = #tv.view<#m, [8]>
 func.func @no_plan(%x: tensor<8xf32, #s>) -> tensor<8xf32, #w> {
