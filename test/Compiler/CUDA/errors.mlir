@@ -11,9 +11,9 @@
 // NVRTC: error: cuda kernels need NVRTC of CUDA 13, which cannot be opened; give its place by --nvrtc or TESSERA_NVRTC, or install the PyPI package nvidia-cuda-nvrtc 13.0 into .venv. Tried:
 // NVRTC-NEXT: {{.*}}.none: cannot open shared object file: No such file or directory
 
-// A library that is another.
-// RUN: not tessera-compile %s --compile-from=local --target=cuda:sm_90a --nvrtc=libm.so.6 2>&1 | FileCheck %s --check-prefix=OTHER
-// OTHER: error: 'libm.so.6' is no NVRTC of CUDA 13: it lacks nvrtcVersion, nvrtcGetErrorString,
+// A library that is another, by its name from where it is.
+// RUN: cd %lib && not tessera-compile %s --compile-from=local --target=cuda:sm_90a --nvrtc=libtessera.so 2>&1 | FileCheck %s --check-prefix=OTHER
+// OTHER: error: '{{.*}}/libtessera.so' is no NVRTC of CUDA 13: it lacks nvrtcVersion, nvrtcGetErrorString,
 
 // RUN: touch %t.file
 // RUN: not tessera-compile %s --compile-from=local --target=cuda:sm_90a --dump-kernels=%t.file/kernels -o %t.tsr 2>&1 | FileCheck %s --check-prefix=FOLDER

@@ -161,7 +161,9 @@ Result<NVRTC> NVRTC::open(const std::string &where,
     place = variable;
   std::vector<std::string> candidates;
   if (!place.empty()) {
+    // (The loader looks for a bare name in its own folders.)
     SmallString<128> file(place);
+    sys::fs::make_absolute(file);
     if (sys::fs::is_directory(file))
       sys::path::append(file, kLibrary);
     candidates = {file.str().str()};
