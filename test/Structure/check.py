@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Holds includes and link lines against the order of the parts; and dialects and ops
-are compared by class, not by name.
+are compared by class, not by name, as are targets but where they are made.
 
     check.py            fail if an arrow is not in order.txt, or one there is none
     check.py --arrows   print the arrows that there are
@@ -24,11 +24,18 @@ FOREIGN = ("mlir/", "llvm/", "lld/")
 # On the host, in tests, a header of theirs stands for this one.
 ON_HOST = ("EmulatedProduct.h",)
 # Of what has MLIR's classes: op.getName() beside text, or the text of a dialect.
-WITH_CLASSES = ["dialects", "passes", "lib/Compiler", "lib/Interpreter", "tools"]
+WITH_CLASSES = ("dialects/", "passes/", "lib/Compiler/", "lib/Interpreter/", "tools/")
 BY_NAME = re.compile(r'getName\(\)\.getDialectNamespace\(\)'
                      r'|[Dd]ialect\s*[=!]=\s*"'
                      r'|(?:[=!]=\s*|starts_with\()"(?:tv|comm|plan|schedule)\.'
                      r'|getName\(\)\.getStringRef\(\)\s*[=!]=')
+# What is compared with the text of a target; only where one is made of its name.
+TARGET = r'"(?:cpu|cuda|sm_)[^"]*"'
+BY_TARGET = re.compile(rf'[=!]=\s*{TARGET}|{TARGET}\s*[=!]='
+                       r'|(?:starts_with|ends_with|consume_\w+|contains|find|compare'
+                       rf'|equals\w*|Case|str\w*cmp)\((?:[^();"]*,\s*)?{TARGET}')
+FACTORIES = {f"lib/Compiler/Targets/{file}.cpp"
+             for file in ("CPU/Target", "CUDA/Hopper", "CUDA/Portable")}
 INCLUDE = re.compile(r'^\s*#?\s*include\s+"([^"]+)"', re.M)
 
 
@@ -139,15 +146,19 @@ def find_links(order, problems):
 
 
 def check_names(problems):
-    for root in WITH_CLASSES:
+    for root in PRODUCT:
         for file in sorted((ROOT / root).rglob("*")):
             if file.suffix not in (".cpp", ".h", ".td"):
                 continue
-            text = file.read_text()
-            for found in BY_NAME.finditer(text):
-                line = text.count("\n", 0, found.start()) + 1
-                problems.append(f"{file.relative_to(ROOT)}:{line} compares a name; isa<> "
-                                "asks for a class, trait or interface")
+            text, path = file.read_text(), str(file.relative_to(ROOT))
+            targets = list(BY_TARGET.finditer(text))[path in FACTORIES:]
+            found = [(match, "plan::Target answers for each target") for match in targets]
+            if path.startswith(WITH_CLASSES):
+                found += [(match, "isa<> asks for a class, trait or interface")
+                          for match in BY_NAME.finditer(text)]
+            for match, instead in found:
+                line = text.count("\n", 0, match.start()) + 1
+                problems.append(f"{path}:{line} compares a name; {instead}")
 
 
 def check_readme(order, problems):

@@ -10,7 +10,8 @@
 // that takes one piece of work after the other, a graph is a list of them, the
 // kernels are those of Emulation.h. Calls that a real driver forbids while a
 // stream records fail here too. With TESSERA_FAKE_CUDA_APART="1 to 0" in the
-// environment GPU 1 cannot reach GPU 0's memory.
+// environment GPU 1 cannot reach GPU 0's memory; with
+// TESSERA_FAKE_CUDA_CAPABILITY="9.0 8.6" the GPUs but the first are older.
 //
 //===----------------------------------------------------------------------===//
 
@@ -158,11 +159,17 @@ Code cuDeviceGet(int *device, int ordinal) { return *device = ordinal, 0; }
 Code cuDeviceGetName(char *name, int size, int) {
   return strncpy(name, "Fake GPU", size), 0;
 }
-Code cuDeviceGetAttribute(int *value, int attribute, int) {
-  const char *major = getenv("TESSERA_FAKE_CUDA_MAJOR");
+Code cuDeviceGetAttribute(int *value, int attribute, int device) {
+  int major = 9, minor = 0, length = 0;
+  const char *text = getenv("TESSERA_FAKE_CUDA_CAPABILITY");
+  for (int i = 0; text && i <= device &&
+                  sscanf(text, "%d.%d%n", &major, &minor, &length) == 2;
+       ++i)
+    text += length;
   *value = attribute == kMultiprocessors     ? 3
            : attribute == kUnifiedAddressing ? 1
-           : attribute == kCapabilityMajor   ? (major ? atoi(major) : 9)
+           : attribute == kCapabilityMajor   ? major
+           : attribute == kCapabilityMinor   ? minor
                                              : 0;
   return 0;
 }

@@ -71,7 +71,7 @@ TEST(NoGradients, AloneItIsAnErrorWithItsReason) {
                          memory[5]}),
               std::string("no variant of attention that is allowed is there: "
                           "cudnn: ") +
-                  (std::getenv("TESSERA_FAKE_CUDA_MAJOR")
+                  (std::getenv("TESSERA_FAKE_CUDA_CAPABILITY")
                        ? "it is not known to give the same gradients in every "
                          "run on GPUs of compute capability 10.0 or later"
                        : "it is cuDNN 9.12.0; gradients need 9.15.1 or later") +

@@ -15,13 +15,18 @@
 
 // What it has no code for says where there is some.
 // RUN: not tessera-compile %s --target=cuda:sm_86 --attention=flash 2>&1 | FileCheck %s --check-prefix=FLASH
-// FLASH: targets.mlir:[[# @LINE + 23]]:14: error: has no variant that is allowed; flash does not fit: it is for cuda:sm_90a; what would fit: cudnn, math
+// FLASH: targets.mlir:[[# @LINE + 28]]:14: error: has no variant that is allowed; flash does not fit: it is for cuda:sm_90a; what would fit: cudnn, math
 // RUN: not tessera-compile %s --target=cuda:sm_86 --attention=math --matmul=own 2>&1 | FileCheck %s --check-prefix=OWN
 // OWN: error: has no variant that is allowed; own does not fit: it is for cuda:sm_90a; what would fit: cublaslt
 
 // `cuda` alone, by the driver, here one of a GPU of compute capability 9.0.
 // RUN: env LD_LIBRARY_PATH=%fakes tessera-compile %s --target=cuda --compile-to=kernels | FileCheck %s --check-prefix=MACHINE
 // MACHINE: module attributes {plan.target = #plan.target<"cuda:sm_90a">}
+// Of several, what runs on the oldest; of one that there is no target for, none.
+// RUN: env LD_LIBRARY_PATH=%fakes TESSERA_FAKE_CUDA_CAPABILITY="9.0 8.6 8.9" tessera-compile %s --target=cuda --compile-to=kernels | FileCheck %s --check-prefix=OLDEST
+// OLDEST: plan.target = #plan.target<"cuda:sm_86">
+// RUN: not env LD_LIBRARY_PATH=%fakes TESSERA_FAKE_CUDA_CAPABILITY="9.0 7.5" tessera-compile %s --target=cuda 2>&1 | FileCheck %s --check-prefix=OLD
+// OLD: error: 'cuda' alone means the GPU of this machine, but that has compute capability 7.5, for which there is no target; name a target, as cuda:sm_90a or cuda:sm_80
 // RUN: mkdir -p %t/none && touch %t/none/libcuda.so.1
 // RUN: not env LD_LIBRARY_PATH=%t/none tessera-compile %s --target=cuda 2>&1 | FileCheck %s --check-prefix=NO-DRIVER
 // NO-DRIVER: error: 'cuda' alone means the GPU of this machine, but it has no driver: {{.*}}none/libcuda.so.1: file too short; name a target, as cuda:sm_90a or cuda:sm_80
