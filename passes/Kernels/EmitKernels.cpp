@@ -108,7 +108,8 @@ LogicalResult Emitter::emit(Operation *op) {
       .Case([&](plan::GroupOp group) { return emitGroup(group); })
       .Case([&](tv::ReinterpretOpInterface) {
         Value input = op->getOperand(0);
-        if (!mayBeReshaped(input, op->getResult(0).getType()))
+        if (!mayBeReshaped(getMemory(input), input.getType(),
+                           op->getResult(0).getType()))
           input = copy(op->getLoc(), input, op->getName().getStringRef());
         return replace(op, plan::AliasKind::Reshape, input);
       })

@@ -8,7 +8,6 @@
 
 #include "Kernels/FusedKernel.h"
 #include "Kernels/BuildLocal.h"
-#include "Kernels/Windows.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -73,10 +72,11 @@ bool tessera::wantsSeveral(Operation *op) {
 static constexpr size_t kMaxCopied = 64;
 
 /// How many elements of a value a use copies; nothing if it is no copy.
-static std::optional<int64_t> countCopied(OpOperand &use) {
+static std::optional<int64_t>
+countCopied(OpOperand &use, llvm::function_ref<bool(Operation *)> isLooped) {
   Operation *op = use.getOwner();
   if (!isa<tv::WindowOpInterface>(op) || !isa<tv::ElementOpInterface>(op) ||
-      getWindow(op))
+      !isLooped(op))
     return std::nullopt;
   auto from = cast<RankedTensorType>(use.get().getType()),
        to = cast<RankedTensorType>(op->getResult(0).getType());
@@ -101,7 +101,7 @@ tessera::getCopied(Block &block,
     auto type = cast<RankedTensorType>(op->getResult(0).getType());
     int64_t elements = 0;
     for (OpOperand &use : op->getUses()) {
-      std::optional<int64_t> count = countCopied(use);
+      std::optional<int64_t> count = countCopied(use, isLooped);
       if (!count || use.getOwner()->getBlock() != &block ||
           (*count == ShapedType::kDynamic && !op->hasOneUse()))
         return false;

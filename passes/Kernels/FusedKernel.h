@@ -103,10 +103,10 @@ getMemoryRead(llvm::SetVector<mlir::Value> read,
 /// made one by one, the others would be lost.
 bool wantsSeveral(mlir::Operation *op);
 
-/// The pointwise ops of a block that nothing reads but copies: slices that are
-/// no windows, concats and pads. Those compute them where they read them, each
-/// element at most once. `isLooped` says of an op whether it, too, would be in
-/// a kernel with them; what they read of others is in memory anyway.
+/// The pointwise ops of a block that nothing reads but copies: concats, pads
+/// and those slices that are in loops. Those compute them where they read them,
+/// each element at most once. `isLooped` says of an op whether it, too, would
+/// be in a kernel with them; what they read of others is in memory anyway.
 llvm::DenseSet<mlir::Operation *>
 getCopied(mlir::Block &block,
           llvm::function_ref<bool(mlir::Operation *)> isLooped);

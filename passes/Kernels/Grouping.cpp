@@ -89,11 +89,16 @@ private:
 };
 } // namespace
 
-/// Whether the op's elements are computed in loops over its results.
+/// Whether the op's elements are computed in loops over its results: a window's
+/// only if nothing else computes what it is on.
 bool Grouper::isFusable(Operation *op) const {
   auto element = dyn_cast<tv::ElementOpInterface>(op);
-  return element ? element.hasElements() && !getWindow(op)
-                 : isElementwise(op) && !epilogues.contains(op);
+  if (!element)
+    return isElementwise(op) && !epilogues.contains(op);
+  return element.hasElements() &&
+         (!getWindow(op) ||
+          copied.contains(
+              cast<tv::WindowOpInterface>(op).getWhole().getDefiningOp()));
 }
 
 /// What a library does with all that a product sums.
@@ -346,8 +351,9 @@ void Grouper::group() {
     program.push_back(&op);
   }
   chooseSums();
-  copied = getCopied(
-      block, [&](Operation *op) { return isFusable(op) || hasKernel(op); });
+  copied = getCopied(block, [&](Operation *op) {
+    return isFusable(op) || hasKernel(op) || isCopiedWindow(op);
+  });
   for (Operation *each : program) {
     Operation &op = *each;
     if (copied.contains(&op))

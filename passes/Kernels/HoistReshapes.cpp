@@ -254,7 +254,10 @@ struct HoistReshapes : public tessera::impl::HoistReshapesBase<HoistReshapes> {
       Value before = op.getOperand(0), after = op.getResult(0);
       Operation *maker = before.getDefiningOp();
       if (!maker || !isPointwise(maker) || !isRowMajor(before) ||
-          !isRowMajor(after) || llvm::none_of(op.getUsers(), isPointwise))
+          !isRowMajor(after) ||
+          llvm::none_of(op.getUsers(), [](Operation *user) {
+            return isPointwise(user) || isCopiedWindow(user);
+          }))
         continue;
       OpBuilder builder(&op);
       Reshaper reshaper(before, after, builder, op.getLoc());

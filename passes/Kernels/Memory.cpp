@@ -202,12 +202,11 @@ std::optional<Memory> tessera::getReshapedMemory(const Memory &memory,
 }
 
 /// One copy is less than one for each that would read rows in another order.
-bool tessera::mayBeReshaped(Value planned, Type to) {
-  const auto memory =
-      getReshapedMemory(getMemory(planned), planned.getType(), to);
-  return memory && memory->unit &&
-         (memory->order.empty() ||
-          memory->order.back() == int64_t(memory->order.size()) - 1);
+bool tessera::mayBeReshaped(const Memory &memory, Type from, Type to) {
+  const auto reshaped = getReshapedMemory(memory, from, to);
+  return reshaped && reshaped->unit &&
+         (reshaped->order.empty() ||
+          reshaped->order.back() == int64_t(reshaped->order.size()) - 1);
 }
 
 //===----------------------------------------------------------------------===//

@@ -42,8 +42,8 @@ Memory getBoxMemory(Memory memory, mlir::Type from, mlir::Type to);
 /// if there may be no strides for that.
 std::optional<Memory> getReshapedMemory(const Memory &memory, mlir::Type from,
                                         mlir::Type to);
-/// Whether a reshape of a value of the plan is to be a window on it.
-bool mayBeReshaped(mlir::Value planned, mlir::Type to);
+/// Whether a reshape of what lies so, of type `from`, is to be a window on it.
+bool mayBeReshaped(const Memory &memory, mlir::Type from, mlir::Type to);
 
 /// Where runs of dimensions end that a reshape makes of each other.
 struct ReshapedRun {

@@ -220,7 +220,8 @@ def HoistReshapes : ContractPass<"tv-hoist-reshapes", "Localized"> {
   let summary = "Computes in the shape of a reshape what is computed before it";
   let description = [{
     Pointwise ops on both sides of a reshape have loops of different shapes, and would be
-    two kernels. Those before it are computed in its shape, if nothing else reads them
+    two kernels, as would be those before it and a slice behind it that all who read it
+    would copy. Those before it are computed in its shape, if nothing else reads them
     and all that they are made of is in memory in row-major order, or a splat, or a
     broadcast along dimensions that the reshape keeps apart from others. Pointwise ops
     that read one value in several shapes read it in that of its first reshape, likewise,
@@ -373,9 +374,10 @@ def GroupOps : ContractPass<"tv-group-ops", "Localized"> {
       ops that only a reduction of outer dimensions reads, in its loops; broadcasts, index
       numbers, random numbers and splats are computed where they are used, so they are
       in each group that uses them, a scatter, cumsum or dispatch too;
-    - pointwise ops that nothing but copies read (slices that are no windows, concats,
-      pads) are computed by those, where no element is computed twice and all that they
-      read is in memory anyway; not on random numbers, which come several at a time;
+    - pointwise ops that nothing but copies read (concats, pads, slices that are no windows
+      or that all who read them would copy, as results or for a reshape) are computed by
+      those, where no element is computed twice and all that they read is in memory anyway;
+      not on random numbers, which come several at a time;
     - maps of sums, products and casts that kernels read elsewhere are computed by those
       from what they are made of, where less goes through memory then: what is widened is
       stored narrow, and x - mean not at all;

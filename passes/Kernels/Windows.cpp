@@ -61,6 +61,30 @@ std::optional<SmallVector<int64_t>> tessera::getPermutation(Operation *op) {
       });
 }
 
+/// Whether all who read a value that lies so copy it.
+static bool isCopied(Value value, const Memory &memory) {
+  return !value.use_empty() &&
+         llvm::all_of(value.getUsers(), [&](Operation *user) {
+           if (isa<func::ReturnOp>(user))
+             return true;
+           if (!isa<tv::ReinterpretOpInterface>(user))
+             return false;
+           Type from = value.getType(), to = user->getResult(0).getType();
+           return !mayBeReshaped(memory, from, to) ||
+                  isCopied(user->getResult(0),
+                           *getReshapedMemory(memory, from, to));
+         });
+}
+
+bool tessera::isCopiedWindow(Operation *op) {
+  if (!getWindow(op))
+    return false;
+  Type whole = cast<tv::WindowOpInterface>(op).getWhole().getType(),
+       box = op->getResult(0).getType();
+  return isCopied(op->getResult(0),
+                  getBoxMemory(getOwnMemory(whole), whole, box));
+}
+
 /// Whether what a device keeps of a whole dimension is one run of it.
 static bool isOneRun(const layout::Product &product) {
   bool stored = false;

@@ -23,6 +23,10 @@ std::optional<llvm::SmallVector<int64_t>> getWindow(mlir::Operation *op);
 /// them each of the result's is; nothing of other ops, or none.
 std::optional<llvm::SmallVector<int64_t>> getPermutation(mlir::Operation *op);
 
+/// Whether all who read a window on memory of its operand's own copy it: as a
+/// result of the program, or for a reshape that there are no strides for.
+bool isCopiedWindow(mlir::Operation *op);
+
 /// Whether each device's part lies in what it has as one window.
 bool isWindow(comm::SliceOp slice);
 

@@ -7,6 +7,9 @@
 // RUN: tessera-opt %t/slices.mlir %{kernels} | FileCheck %s --check-prefix=SLICES
 // RUN: tessera-opt %t/slices.mlir %{kernels} --interpret=2 -o /dev/null | FileCheck %s --check-prefix=EQUAL
 // RUN: tessera-opt %t/slices.mlir --tv-expand-composites --tv-group-ops --interpret=2 -o /dev/null | FileCheck %s --check-prefix=EQUAL
+// RUN: tessera-opt %t/windows.mlir %{kernels} | FileCheck %s --check-prefix=WINDOWS
+// RUN: tessera-opt %t/windows.mlir %{kernels} --interpret=2 -o /dev/null | FileCheck %s --check-prefix=EQUAL
+// RUN: tessera-opt %t/windows.mlir --tv-expand-composites --tv-hoist-reshapes --tv-group-ops --interpret=2 -o /dev/null | FileCheck %s --check-prefix=EQUAL
 // RUN: tessera-opt %t/not.mlir %{kernels} | FileCheck %s --check-prefix=NOT
 // RUN: tessera-opt %t/not.mlir %{kernels} --interpret=2 -o /dev/null | FileCheck %s --check-prefix=EQUAL
 // RUN: tessera-opt %t/dynamic.mlir %{kernels} | FileCheck %s --check-prefix=DYNAMIC
@@ -58,6 +61,47 @@ func.func @main(%x: !m, %y: !m) -> (!h, !h) {
 // SLICES-NEXT: %[[A:.*]] = plan.launch @slice_0(%arg0, %arg1)
 // SLICES-NEXT: %[[B:.*]] = plan.launch @slice_1(%arg0, %arg1)
 // SLICES-NEXT: return %[[A]], %[[B]]
+
+//--- windows.mlir
+// As do windows that all who read them copy: for a reshape without strides, here of q, k
+// and v of a merged weight, and as results. What others read is a window on memory.
+#m = #tv.mesh<tp = 2>
+!f = tensor<12x8xf32, #tv.local<#tv.view<#m, [did(tp) * 12, 8], alloc = (0, 1)>, of [24, 8]>>
+!b = tensor<12x8xbf16, #tv.local<#tv.view<#m, [did(tp) * 12, 8], alloc = (0, 1)>, of [24, 8]>>
+!w = tensor<2x6x8xbf16, #tv.local<#tv.view<#m, [did(tp) * 2, 6, 8], alloc = (0, 1, 2)>, of [4, 6, 8]>>
+!q = tensor<2x4x8xbf16, #tv.local<#tv.view<#m, [did(tp) * 2, 4, 8], alloc = (0, 1, 2)>, of [4, 4, 8]>>
+!k = tensor<2x1x8xbf16, #tv.local<#tv.view<#m, [did(tp) * 2, 1, 8], alloc = (0, 1, 2)>, of [4, 1, 8]>>
+!u = tensor<2x4x4xbf16, #tv.local<#tv.view<#m, [did(tp) * 2, 4, 4], alloc = (0, 1, 2)>, of [4, 4, 4]>>
+!q2 = tensor<8x8xbf16, #tv.local<#tv.view<#m, [did(tp) * 8, 8], alloc = (0, 1)>, of [16, 8]>>
+!k2 = tensor<2x8xbf16, #tv.local<#tv.view<#m, [did(tp) * 2, 8], alloc = (0, 1)>, of [4, 8]>>
+func.func @main(%w: !f, %y: !q) -> (!q2, !k, !k2, !u, !u) {
+  %0 = tv.cast %w : (!f) -> !b
+  %1 = tv.reshape %0 : (!b) -> !w
+  %q = tv.slice %1 offsets [0, 0, 0] : (!w) -> !q
+  %q2 = tv.reshape %q : (!q) -> !q2
+  %k = tv.slice %1 offsets [0, 4, 0] : (!w) -> !k
+  %v = tv.slice %1 offsets [0, 5, 0] : (!w) -> !k
+  %k2 = tv.reshape %v : (!k) -> !k2
+  %2 = tv.exp %y : (!q) -> !q
+  %a = tv.slice %2 offsets [0, 0, 4] : (!q) -> !u
+  %b = tv.slice %2 offsets [0, 0, 0] : (!q) -> !u
+  %c = tv.cumsum %b dim 1 : (!u) -> !u
+  return %q2, %k, %k2, %a, %c : !q2, !k, !k2, !u, !u
+}
+// WINDOWS: func.func @main
+// WINDOWS-NEXT: %[[W:.*]] = plan.alias reshape %arg0
+// WINDOWS-NEXT: %[[Q:.*]] = plan.launch @slice_0(%[[W]])
+// WINDOWS-NEXT: %[[Q2:.*]] = plan.alias reshape %[[Q]]
+// WINDOWS-NEXT: %[[K:.*]] = plan.launch @slice_1(%[[W]])
+// WINDOWS-NEXT: %[[V:.*]] = plan.launch @slice_2(%[[W]])
+// WINDOWS-NEXT: %[[V2:.*]] = plan.alias reshape %[[V]]
+// WINDOWS-NEXT: %[[Y:.*]] = plan.launch @map_3(%arg1)
+// WINDOWS-NEXT: %[[A:.*]] = plan.alias slice %[[Y]] at [0, 0, 4]
+// WINDOWS-NEXT: %[[B:.*]] = plan.alias slice %[[Y]] at [0, 0, 0]
+// WINDOWS-NEXT: plan.launch @cumsum_4(%[[B]])
+// WINDOWS: plan.copy %[[A]] from "func.return"
+// WINDOWS-NOT: plan.copy
+// WINDOWS: return
 
 //--- not.mlir
 // What others read too, what slices read in part twice, what a kernel has at hand and
