@@ -216,12 +216,20 @@ def Schedule_AttentionAttr : AttrDef<Schedule_Dialect, "Attention"> {
     #schedule.attention<rows(128) keys(128) stages(2) shared(true)>
     ```
     Blocks share the keys of larger tiles, too, where these would leave many of them idle.
+
+    ```mlir
+    #schedule.attention<rows(64) keys(128) stages(2) finish(true)>
+    ```
+    Behind the blocks of a gradient a kernel finishes what they summed in the scratch: the
+    gradient of queries, where no tile of keys sees it whole, sums by distance, and whether
+    a wait for another tile had no end.
   }];
   let parameters = (ins "int64_t":$rows, "int64_t":$keys, "int64_t":$stages,
-                        OptionalParameter<"bool">:$shared);
+                        OptionalParameter<"bool">:$shared,
+                        OptionalParameter<"bool">:$finish);
   let assemblyFormat = [{
     `<` `rows` `(` $rows `)` `keys` `(` $keys `)` `stages` `(` $stages `)`
-    (`shared` `(` $shared^ `)`)? `>`
+    (`shared` `(` $shared^ `)`)? (`finish` `(` $finish^ `)`)? `>`
   }];
 }
 

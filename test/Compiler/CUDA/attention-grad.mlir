@@ -3,6 +3,9 @@
 // RUN: tessera-compile %s --target=cuda:sm_90a --attention=flash --dump-dir=%t --dump-kernels=%t -o %t.tsr 2>&1 | FileCheck %s --check-prefix=CLEAN --allow-empty
 // RUN: FileCheck %s < %t/kernels.cu
 // RUN: FileCheck %s --check-prefixes=PLAN,CAUSAL < %t/plan.txt
+// RUN: tessera-opt %s --tessera="to=scheduled target=cuda:sm_90a attention=flash" | FileCheck %s --check-prefix=SCHEDULE
+// RUN: env TESSERA_TRAP_WAITS=1 tessera-opt %s --tessera="to=scheduled target=cuda:sm_90a attention=flash" | FileCheck %s --check-prefix=FINISHES
+// RUN: sed 's/ causal$//' %s | tessera-opt --tessera="to=scheduled target=cuda:sm_90a attention=flash" | FileCheck %s --check-prefix=FINISHES
 // RUN: FileCheck %s --check-prefix=PROGRAM < %t/attention_grad_0.cu
 // RUN: sed 's/ causal$//' %s | tessera-compile --target=cuda:sm_90a --attention=flash --dump-dir=%t -o %t.tsr
 // RUN: FileCheck %s --check-prefixes=PLAN,FULL < %t/plan.txt
@@ -25,6 +28,8 @@
 // CHECK-NEXT: attention_grad_0_main(const __grid_constant__ attention_grad_0_main_Boxed boxed)
 // PROGRAM: attention_grad_0_main_Boxed boxed_attention_grad_0_main = {p, {makeMap<
 
+// SCHEDULE: plan.attention_grad {{.*}} {schedule.attention = #schedule.attention<rows(128) keys(128) stages(2)>}
+// FINISHES: plan.attention_grad {{.*}} {schedule.attention = #schedule.attention<rows(128) keys(128) stages(2) finish(true)>}
 // PLAN: launch attention_grad_0
 // PLAN-NEXT: as attention_grad_0_prepare of 256 threads over
 // PLAN-NEXT: as attention_grad_0_main of 384 threads and {{[0-9]+}} bytes of shared memory, persistent, over {{.*}} by 128, early, operand 1 in boxes of 1x1x128x64, operand 2 in boxes of 1x1x128x64, operand 3 in boxes of 1x1x128x64, operand 0 in boxes of 1x1x128x64, operand 8 in boxes of 1x1x64x64, operand 9 in boxes of 1x1x64x64

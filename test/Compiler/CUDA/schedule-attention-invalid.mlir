@@ -345,7 +345,7 @@ module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
 !w = memref<2x4x192x67xf32, strided<[51456, 12864, 67, 1]>>
 module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
   func.func private @k(%q: !q, %l: !l, %dq: !q, %dk: !q, %dv: !q, %w: !w) attributes {plan.kernel} {
-    plan.attention_grad %q, %q, %q, %q, %q, %l to %dq, %dk, %dv by %w scale(0.125) {schedule.attention = #schedule.attention<rows(128) keys(128) stages(2)>}
+    plan.attention_grad %q, %q, %q, %q, %q, %l to %dq, %dk, %dv by %w scale(0.125) {schedule.attention = #schedule.attention<rows(128) keys(128) stages(2) finish(true)>}
         : !q, !q, !q, !q, !q, !l, !q, !q, !q, !w
     return
   }
@@ -360,7 +360,7 @@ module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
 module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
   func.func private @k(%q: !q, %l: !l, %dq: !q, %dk: !q, %dv: !q, %w: !w) attributes {plan.kernel} {
     // expected-error @+1 {{blocks share no tiles of a gradient}}
-    plan.attention_grad %q, %q, %q, %q, %q, %l to %dq, %dk, %dv by %w scale(0.125) {schedule.attention = #schedule.attention<rows(128) keys(128) stages(2) shared(true)>}
+    plan.attention_grad %q, %q, %q, %q, %q, %l to %dq, %dk, %dv by %w scale(0.125) {schedule.attention = #schedule.attention<rows(128) keys(128) stages(2) shared(true) finish(true)>}
         : !q, !q, !q, !q, !q, !l, !q, !q, !q, !w
     return
   }
@@ -374,7 +374,7 @@ module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
 !w = memref<2x4x192x67xf32, strided<[51456, 12864, 67, 1]>>
 module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
   func.func private @k(%q: !q, %l: !l, %dq: !q, %dk: !q, %dv: !q, %w: !w) attributes {plan.kernel} {
-    plan.attention_grad %q, %q, %q, %q, %q, %l to %dq, %dk, %dv by %w scale(0.125) {schedule.attention = #schedule.attention<rows(64) keys(128) stages(3)>}
+    plan.attention_grad %q, %q, %q, %q, %q, %l to %dq, %dk, %dv by %w scale(0.125) {schedule.attention = #schedule.attention<rows(64) keys(128) stages(3) finish(true)>}
         : !q, !q, !q, !q, !q, !l, !q, !q, !q, !w
     return
   }
@@ -389,7 +389,7 @@ module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
 module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
   func.func private @k(%q: !q, %l: !l, %dq: !q, %dk: !q, %dv: !q, %w: !w) attributes {plan.kernel} {
     // expected-error @+1 {{a block takes 64 queries or 128 at a time, not 192}}
-    plan.attention_grad %q, %q, %q, %q, %q, %l to %dq, %dk, %dv by %w scale(0.125) {schedule.attention = #schedule.attention<rows(192) keys(128) stages(2)>}
+    plan.attention_grad %q, %q, %q, %q, %q, %l to %dq, %dk, %dv by %w scale(0.125) {schedule.attention = #schedule.attention<rows(192) keys(128) stages(2) finish(true)>}
         : !q, !q, !q, !q, !q, !l, !q, !q, !q, !w
     return
   }
@@ -404,7 +404,7 @@ module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
 module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
   func.func private @k(%q: !q, %l: !l, %dq: !q, %dk: !q, %dv: !q, %w: !w) attributes {plan.kernel} {
     // expected-error @+1 {{a block takes 64 queries at a time, not 128}}
-    plan.attention_grad %q, %q, %q, %q, %q, %l to %dq, %dk, %dv by %w scale(0.125) {schedule.attention = #schedule.attention<rows(128) keys(128) stages(2)>}
+    plan.attention_grad %q, %q, %q, %q, %q, %l to %dq, %dk, %dv by %w scale(0.125) {schedule.attention = #schedule.attention<rows(128) keys(128) stages(2) finish(true)>}
         : !q, !q, !q, !q, !q, !l, !q, !q, !q, !w
     return
   }
@@ -419,7 +419,7 @@ module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
 module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
   func.func private @k(%q: !q, %l: !l, %dq: !q, %dk: !q, %dv: !q, %w: !w) attributes {plan.kernel} {
     // expected-error @+1 {{a block takes 128 keys, not 64}}
-    plan.attention_grad %q, %q, %q, %q, %q, %l to %dq, %dk, %dv by %w scale(0.125) {schedule.attention = #schedule.attention<rows(64) keys(64) stages(2)>}
+    plan.attention_grad %q, %q, %q, %q, %q, %l to %dq, %dk, %dv by %w scale(0.125) {schedule.attention = #schedule.attention<rows(64) keys(64) stages(2) finish(true)>}
         : !q, !q, !q, !q, !q, !l, !q, !q, !q, !w
     return
   }
@@ -434,8 +434,50 @@ module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
 module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
   func.func private @k(%q: !q, %l: !l, %dq: !q, %dk: !q, %dv: !q, %w: !w) attributes {plan.kernel} {
     // expected-error @+1 {{there are 2 or 3 stages of queries and gradients, not 4}}
-    plan.attention_grad %q, %q, %q, %q, %q, %l to %dq, %dk, %dv by %w scale(0.125) {schedule.attention = #schedule.attention<rows(64) keys(128) stages(4)>}
+    plan.attention_grad %q, %q, %q, %q, %q, %l to %dq, %dk, %dv by %w scale(0.125) {schedule.attention = #schedule.attention<rows(64) keys(128) stages(4) finish(true)>}
         : !q, !q, !q, !q, !q, !l, !q, !q, !q, !w
+    return
+  }
+}
+
+// -----
+
+// What blocks leave to a kernel behind them.
+!q = memref<2x4x64x64xbf16, strided<[16384, 4096, 64, 1]>>
+!l = memref<2x4x64xf32, strided<[256, 64, 1]>>
+!w = memref<2x4x192x67xf32, strided<[51456, 12864, 67, 1]>>
+module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
+  func.func private @k(%q: !q, %l: !l, %dq: !q, %dk: !q, %dv: !q, %w: !w) attributes {plan.kernel} {
+    // expected-error @+1 {{a kernel must finish what its blocks sum}}
+    plan.attention_grad %q, %q, %q, %q, %q, %l to %dq, %dk, %dv by %w scale(0.125) {schedule.attention = #schedule.attention<rows(128) keys(128) stages(2)>}
+        : !q, !q, !q, !q, !q, !l, !q, !q, !q, !w
+    return
+  }
+}
+
+// -----
+
+// Of a causal one the last tile of keys writes the gradient of queries.
+!q = memref<2x4x64x64xbf16, strided<[16384, 4096, 64, 1]>>
+!l = memref<2x4x64xf32, strided<[256, 64, 1]>>
+!w = memref<2x4x192x67xf32, strided<[51456, 12864, 67, 1]>>
+module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
+  func.func private @k(%q: !q, %l: !l, %dq: !q, %dk: !q, %dv: !q, %w: !w) attributes {plan.kernel} {
+    // expected-error @+1 {{its blocks leave nothing to finish}}
+    plan.attention_grad %q, %q, %q, %q, %q, %l to %dq, %dk, %dv by %w scale(0.125) causal {schedule.attention = #schedule.attention<rows(128) keys(128) stages(2) finish(true)>}
+        : !q, !q, !q, !q, !q, !l, !q, !q, !q, !w
+    return
+  }
+}
+
+// -----
+
+// Forward there is none.
+!q = memref<2x4x64x64xbf16, strided<[16384, 4096, 64, 1]>>
+module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
+  func.func private @k(%q: !q, %o: !q) attributes {plan.kernel} {
+    // expected-error @+1 {{a kernel finishes gradients alone}}
+    plan.attention %q, %q, %q to %o scale(0.125) {schedule.attention = #schedule.attention<rows(192) keys(128) stages(2) finish(true)>} : !q, !q, !q to !q
     return
   }
 }
@@ -448,7 +490,7 @@ module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
 !w = memref<2x4x192x71xf32, strided<[54528, 13632, 71, 1]>>
 module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
   func.func private @k(%q: !q, %l: !l, %dq: !q, %dk: !q, %dv: !q, %w: !w) attributes {plan.kernel} {
-    plan.attention_grad %q, %q, %q, %q, %q, %l to %dq, %dk, %dv by %w scale(0.125) {schedule.attention = #schedule.attention<rows(64) keys(128) stages(3)>}
+    plan.attention_grad %q, %q, %q, %q, %q, %l to %dq, %dk, %dv by %w scale(0.125) {schedule.attention = #schedule.attention<rows(64) keys(128) stages(3) finish(true)>}
         : !q, !q, !q, !q, !q, !l, !q, !q, !q, !w
       score_mod (%s: f32, %b: index, %h: index, %i: index, %j: index) {
         %c = arith.constant 2.0 : f32
@@ -476,7 +518,7 @@ module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
 module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
   func.func private @k(%q: !q, %l: !l, %dq: !q, %dk: !q, %dv: !q, %w: !w) attributes {plan.kernel} {
     // expected-error @+1 {{has an inner scale in one of its functions alone}}
-    plan.attention_grad %q, %q, %q, %q, %q, %l to %dq, %dk, %dv by %w scale(0.125) {schedule.attention = #schedule.attention<rows(64) keys(128) stages(3)>}
+    plan.attention_grad %q, %q, %q, %q, %q, %l to %dq, %dk, %dv by %w scale(0.125) {schedule.attention = #schedule.attention<rows(64) keys(128) stages(3) finish(true)>}
         : !q, !q, !q, !q, !q, !l, !q, !q, !q, !w
       score_mod (%s: f32, %b: index, %h: index, %i: index, %j: index) {
         %c = arith.constant 2.0 : f32
@@ -534,7 +576,7 @@ module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
 module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
   func.func private @k(%q: !q, %l: !l, %s: !s, %w: !w, %bm: !bm, %o: !q) attributes {plan.kernel} {
     // expected-error@+1 {{a block takes 64 queries at a time, not 128}}
-    plan.attention_grad %q, %q, %q, %q, %q, %l to %o, %o, %o by %s scale(0.125) blocks [128, 128] walks %w {schedule.attention = #schedule.attention<rows(128) keys(128) stages(2)>} : !q, !q, !q, !q, !q, !l, !q, !q, !q, !s, !w
+    plan.attention_grad %q, %q, %q, %q, %q, %l to %o, %o, %o by %s scale(0.125) blocks [128, 128] walks %w {schedule.attention = #schedule.attention<rows(128) keys(128) stages(2) finish(true)>} : !q, !q, !q, !q, !q, !l, !q, !q, !q, !s, !w
       block_mod (%b: index, %h: index, %qi: index, %ki: index) {
         %k = memref.load %bm[%b, %h] : !bm
         tv.yield %k : i8

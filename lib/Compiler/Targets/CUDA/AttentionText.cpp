@@ -591,14 +591,6 @@ LogicalResult cuda::writeBlockWalks(KernelWriter &out, plan::BlockWalksOp op,
   return success();
 }
 
-/// BwdConfig::HasFinish.
-static bool hasFinish(plan::AttentionGradOp op) {
-  // A wrong value is an error where NVRTC is opened.
-  Result<unsigned> traps = getTrapWaits();
-  return !op.getCausal() || op.getWalks() || isOfClusters(op) ||
-         !op.getSums().empty() || (traps && *traps > 0);
-}
-
 LogicalResult cuda::writeAttentionGrad(KernelWriter &out,
                                        plan::AttentionGradOp op,
                                        const std::string &symbol,
@@ -614,7 +606,6 @@ LogicalResult cuda::writeAttentionGrad(KernelWriter &out,
   const std::string parameters = out.getParametersType();
   const AttentionAttr tiles = getAttention(op);
   const int32_t rows = tiles.getRows(), keys = tiles.getKeys();
-  const bool finishes = hasFinish(op);
   DeviceFunction prepare, main, finish;
   prepare.symbol = symbol + "_prepare";
   main.symbol = symbol + "_main";
@@ -658,7 +649,8 @@ LogicalResult cuda::writeAttentionGrad(KernelWriter &out,
              << " && " << config << "::Cluster == " << main.cluster << " &&\n";
   out.line() << "              sizeof(" << config
              << "::Shared) <= " << main.shared << " && " << config
-             << "::HasFinish == " << (finishes ? "true" : "false") << ",\n";
+             << "::HasFinish == " << (tiles.getFinish() ? "true" : "false")
+             << ",\n";
   out.line() << "              \"what the launch says\");\n";
   out.line() << "// Launches of a module follow each other.\n";
   out.line() << "static __device__ int " << symbol << "_ticket;\n";
@@ -697,7 +689,7 @@ LogicalResult cuda::writeAttentionGrad(KernelWriter &out,
 
   for (auto [side, name] : {std::pair(&prepare, "attention_bwd_prepare"),
                             std::pair(&finish, "attention_bwd_finish")}) {
-    if (side == &finish && !finishes)
+    if (side == &finish && !tiles.getFinish())
       continue;
     std::string bounds = config + "::SideThreads";
     if (side == &prepare)
@@ -729,7 +721,7 @@ LogicalResult cuda::writeAttentionGrad(KernelWriter &out,
   out.line() << "attention_bwd<" << config << ">(boxed.maps, f);\n";
   out.close();
   functions = {std::move(prepare), std::move(main)};
-  if (finishes)
+  if (tiles.getFinish())
     functions.push_back(std::move(finish));
   return success();
 }

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Compiler/Targets/CUDA/AttentionKeys.h"
+#include "Compiler/Targets/CUDA/NVRTC.h"
 #include "Compiler/Targets/CUDA/Scheduling.h"
 #include "Kernels/LoopKernels.h"
 #include "Kernels/cuda/attention/attention_tiles.h"
@@ -104,9 +105,9 @@ int64_t cuda::getTileQueries(plan::AttentionOp op) {
 }
 
 static AttentionAttr getAttr(Operation *op, AttentionTiles tiles,
-                             bool shared = false) {
+                             bool shared = false, bool finish = false) {
   return AttentionAttr::get(op->getContext(), tiles.rows, tiles.keys,
-                            tiles.stages, shared);
+                            tiles.stages, shared, finish);
 }
 static AttentionAttr chooseTiles(plan::AttentionOp op,
                                  const plan::Limits &limits) {
@@ -123,9 +124,16 @@ static AttentionTiles getTiles(plan::AttentionGradOp op) {
                               op.getWalks(), // of steps of 64 queries
                           !op.getScoreGrad().empty(), countSharedSums(op));
 }
+/// BwdConfig::HasFinish.
+static bool hasFinish(plan::AttentionGradOp op) {
+  // A wrong value is an error where NVRTC is opened.
+  Result<unsigned> traps = getTrapWaits();
+  return !op.getCausal() || op.getWalks() || isOfClusters(op) ||
+         !op.getSums().empty() || (traps && *traps > 0);
+}
 static AttentionAttr chooseTiles(plan::AttentionGradOp op,
                                  const plan::Limits &) {
-  return getAttr(op, getTiles(op));
+  return getAttr(op, getTiles(op), /*shared=*/false, hasFinish(op));
 }
 
 /// Of a row in memory: panels of 64 columns.
@@ -394,6 +402,8 @@ static LogicalResult verifyBlocks(Op op, AttentionAttr tiles) {
 
 /// That there are kernels with such tiles.
 static LogicalResult verifyTiles(plan::AttentionOp op, AttentionAttr tiles) {
+  if (tiles.getFinish())
+    return op.emitError() << "a kernel finishes gradients alone";
   const bool mayShare = !op.getBlocks() && !op.getDropout();
   if (tiles.getShared() && !mayShare)
     return op.emitError() << "blocks share no tiles of an attention with "
@@ -453,6 +463,10 @@ static LogicalResult verifyTiles(plan::AttentionGradOp op,
     return op.emitError() << "there are 2 or 3 stages of queries and "
                              "gradients, not "
                           << tiles.getStages();
+  if (tiles.getFinish() != hasFinish(op))
+    return op.emitError() << (tiles.getFinish()
+                                  ? "its blocks leave nothing to finish"
+                                  : "a kernel must finish what its blocks sum");
   return success();
 }
 
