@@ -76,8 +76,10 @@ static void buildPropagated(OpPassManager &passes,
   passes.addNestedPass<func::FuncOp>(
       tv::createPropagateShardingsPass(propagate));
   // What ops become has no view yet.
-  passes.addNestedPass<func::FuncOp>(tv::createSplitTopKPass());
-  passes.addNestedPass<func::FuncOp>(tv::createSplitKeysPass());
+  passes.addNestedPass<func::FuncOp>(
+      tv::createSplitTopKPass({options.explain}));
+  passes.addNestedPass<func::FuncOp>(
+      tv::createSplitKeysPass({options.explain}));
   passes.addPass(tv::createDecomposeCompositesPass());
   passes.addPass(tv::createSplitScansPass());
   passes.addNestedPass<func::FuncOp>(tv::createPropagateShardingsPass());

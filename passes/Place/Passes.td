@@ -181,6 +181,10 @@ def SplitKeysPass : Pass<"tv-split-keys", "::mlir::func::FuncOp"> {
     }
     ```
   }];
+  let options = [
+    Option<"explain", "explain", "bool", /*default=*/"false",
+           "Report each choice as a remark diagnostic">
+  ];
   let dependentDialects = ["::tessera::tv::TensorViewDialect",
                            "::mlir::arith::ArithDialect",
                            "::mlir::math::MathDialect"];
@@ -242,6 +246,10 @@ def SplitTopKPass : Pass<"tv-split-top-k", "::mlir::func::FuncOp"> {
     }
     ```
   }];
+  let options = [
+    Option<"explain", "explain", "bool", /*default=*/"false",
+           "Report each choice as a remark diagnostic">
+  ];
   let dependentDialects = ["::tessera::tv::TensorViewDialect",
                            "::mlir::arith::ArithDialect"];
 }

@@ -90,9 +90,10 @@ static RankedTensorType getAllRuns(Value like, const Runs &of) {
                                 attr.getLayoutMesh())));
 }
 
-/// Whether joining what runs give takes less time than to gather the keys, with
+/// What it takes to join what runs give, and to gather the keys instead, with
 /// what the devices compute and read.
-static bool isCheaper(AttentionOp op, const Runs &of, Moves &moves) {
+static std::pair<layout::Price, layout::Price>
+price(AttentionOp op, const Runs &of, Moves &moves) {
   const layout::Machine &machine = moves.getMachine();
   const layout::Mesh &mesh = tv::getView(op.getKey()).getLayoutMesh();
   layout::Plans plans(mesh, machine);
@@ -100,10 +101,11 @@ static bool isCheaper(AttentionOp op, const Runs &of, Moves &moves) {
                   const layout::View &from, const layout::View &to) {
     auto plan =
         plans.get(shape, ExtentAnalysis::getElementBytes(value), from, to);
-    return plan ? (*plan)->chosen.cost.seconds
-                : std::numeric_limits<double>::infinity();
+    return plan ? layout::Price((*plan)->chosen.cost)
+                : layout::Price(std::numeric_limits<double>::infinity());
   };
-  double gather = 0, bytes = 0;
+  layout::Price gather;
+  double bytes = 0;
   bool areSmall = true;
   for (Value value : {op.getKey(), op.getValue()}) {
     layout::Shape shape = moves.getTypicalShape(value);
@@ -116,7 +118,7 @@ static bool isCheaper(AttentionOp op, const Runs &of, Moves &moves) {
     bytes += double(all);
   }
   if (areSmall) // they go together
-    gather -= machine.latency;
+    gather.seconds -= machine.latency;
 
   RankedTensorType all = getAllRuns(op.getLse(), of);
   layout::View whole = tv::getView(all).getView(), split = whole;
@@ -126,7 +128,7 @@ static bool isCheaper(AttentionOp op, const Runs &of, Moves &moves) {
     product.pop_back();
   layout::Shape lses = moves.getTypicalShape(op.getLse());
   lses.insert(lses.begin() + 2, of.runs);
-  double join = move(op.getLse(), lses, split, whole);
+  layout::Price join = move(op.getLse(), lses, split, whole);
   const std::vector<layout::SubAxis> shared = layout::axesOf(product);
   layout::View result = placesOf(op.getResult()), partial = result;
   partial.partial.push_back({shared, layout::Combiner::Sum});
@@ -145,7 +147,9 @@ static bool isCheaper(AttentionOp op, const Runs &of, Moves &moves) {
   double parts = 1;
   for (const layout::SubAxis &axis : shared)
     parts *= axis.size;
-  return layout::isLess(join + attend / parts, gather + attend);
+  join.seconds += attend / parts;
+  gather.seconds += attend;
+  return {join, gather};
 }
 
 /// Has `to` compute what `from` does of the heads and keys that those of runs
@@ -327,6 +331,8 @@ static SmallVector<Value> split(AttentionOp op, const Runs &of) {
 
 namespace {
 struct SplitKeys : tv::impl::SplitKeysPassBase<SplitKeys> {
+  using SplitKeysPassBase::SplitKeysPassBase;
+
   void runOnOperation() override {
     std::optional<Moves> moves;
     WalkResult walk = getOperation().walk([&](AttentionOp op) {
@@ -339,7 +345,15 @@ struct SplitKeys : tv::impl::SplitKeysPassBase<SplitKeys> {
           return WalkResult::interrupt();
         moves = std::move(*made);
       }
-      if (!isCheaper(op, *of, *moves))
+      const auto [join, gather] = price(op, *of, *moves);
+      const bool joins = layout::isLess(join.seconds, gather.seconds);
+      if (explain)
+        mlir::emitRemark(op.getLoc())
+            << (joins ? "each device attends to its own keys, and what these "
+                        "give is joined"
+                      : "devices gather the keys that they share")
+            << layout::describe(joins ? join : gather, joins ? gather : join);
+      if (!joins)
         return WalkResult::advance();
       tv::nameLocation(op);
       op->replaceAllUsesWith(::split(op, *of));

@@ -41,21 +41,22 @@ enum class Way {
 };
 } // namespace
 
-/// The way that takes least time, with `kept` candidates of each run.
-static Way choose(TopKOp op, int64_t run, int64_t kept, Moves &moves) {
+/// What each takes, with `kept` candidates of each run.
+static std::array<layout::Price, 3> price(TopKOp op, int64_t run, int64_t kept,
+                                          Moves &moves) {
   Value x = op.getInput();
   const int64_t dim = op.getDim();
   layout::Plans plans(tv::getView(x).getLayoutMesh(), moves.getMachine());
-  auto seconds = [&](const layout::Shape &shape, int64_t bytes,
-                     const layout::View &from, const layout::View &to) {
+  const layout::Price never(std::numeric_limits<double>::infinity());
+  auto move = [&](const layout::Shape &shape, int64_t bytes,
+                  const layout::View &from, const layout::View &to) {
     auto plan = plans.get(shape, bytes, from, to);
-    return plan ? (*plan)->chosen.cost.seconds
-                : std::numeric_limits<double>::infinity();
+    return plan ? layout::Price((*plan)->chosen.cost) : never;
   };
   layout::Shape shape = moves.getTypicalShape(x);
   layout::View split = placesOf(x), whole = split;
   whole.dims[dim] = layout::View::replicated(1).dims[0];
-  const double all = seconds(shape, bytesOf(x), split, whole);
+  const layout::Price all = move(shape, bytesOf(x), split, whole);
 
   // Each run is an element, of all that is kept of it.
   const bool hasFewer =
@@ -64,19 +65,44 @@ static Way choose(TopKOp op, int64_t run, int64_t kept, Moves &moves) {
   layout::Product &product = split.dims[dim].product;
   while (product.back().kind == layout::Factor::Kind::Stored)
     product.pop_back();
-  const double candidates = seconds(
-      shape, kept * (bytesOf(x) + bytesOf(op.getIndices())), split, whole);
+  const layout::Price candidates =
+      move(shape, kept * (bytesOf(x) + bytesOf(op.getIndices())), split, whole);
 
   layout::View partial = whole;
   partial.partial.push_back({layout::axesOf(product), layout::Combiner::Max});
   shape[dim] = 1;
-  double rounds = 0;
-  for (Value result : op.getResults())
-    rounds += getGlobalShape(result.getType())[dim] *
-              seconds(shape, bytesOf(result), partial, whole);
-  if (hasFewer && layout::isLess(candidates, std::min(all, rounds)))
-    return Way::Candidates;
-  return layout::isLess(all, rounds) ? Way::Whole : Way::Rounds;
+  layout::Price rounds;
+  for (Value result : op.getResults()) {
+    const int64_t times = getGlobalShape(result.getType())[dim];
+    const layout::Price one = move(shape, bytesOf(result), partial, whole);
+    rounds += {double(times) * one.seconds, times * one.bytes};
+  }
+  return {rounds, hasFewer ? candidates : never, all};
+}
+
+/// The way that takes least time; the first of equal ones, all elements before
+/// candidates.
+static Way choose(ArrayRef<layout::Price> prices) {
+  Way best = Way::Rounds;
+  for (Way way : {Way::Whole, Way::Candidates})
+    if (layout::isLess(prices[size_t(way)].seconds,
+                       prices[size_t(best)].seconds))
+      best = way;
+  return best;
+}
+
+/// Says why, beside the best of the others.
+static void report(TopKOp op, ArrayRef<layout::Price> prices, Way chosen) {
+  const char *const does[] = {"combines one maximum after the other",
+                              "sends candidates of each run to all devices",
+                              "sends all elements to all devices"};
+  const layout::Price *other = nullptr;
+  for (auto [way, price] : llvm::enumerate(prices))
+    if (way != size_t(chosen) && (!other || price.seconds < other->seconds))
+      other = &price;
+  mlir::emitRemark(op.getLoc())
+      << does[size_t(chosen)]
+      << layout::describe(prices[size_t(chosen)], *other);
 }
 
 /// Values in between have no view yet, but the candidates: all devices have
@@ -149,6 +175,8 @@ static SmallVector<Value> split(TopKOp op, int64_t run, int64_t kept) {
 
 namespace {
 struct SplitTopK : tv::impl::SplitTopKPassBase<SplitTopK> {
+  using SplitTopKPassBase::SplitTopKPassBase;
+
   void runOnOperation() override {
     std::optional<Moves> moves;
     WalkResult walk = getOperation().walk([&](TopKOp op) {
@@ -165,7 +193,10 @@ struct SplitTopK : tv::impl::SplitTopKPassBase<SplitTopK> {
       }
       const int64_t kept =
           std::min(*run, getGlobalShape(op.getValues().getType())[dim]);
-      const Way way = choose(op, *run, kept, *moves);
+      const auto prices = price(op, *run, kept, *moves);
+      const Way way = choose(prices);
+      if (explain)
+        report(op, prices, way);
       if (way == Way::Rounds)
         return WalkResult::advance();
       tv::nameLocation(op);

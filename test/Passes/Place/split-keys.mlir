@@ -1,4 +1,9 @@
-// RUN: tessera-opt %s --split-input-file --tv-split-keys --type-aliases | FileCheck %s
+// RUN: tessera-opt %s --split-input-file --tv-split-keys=explain=1 --type-aliases 2> %t | FileCheck %s
+// RUN: FileCheck %s --check-prefix=REMARK < %t
+// RUN: tessera-opt %s --split-input-file --tessera="to=propagated explain" -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+
+// REMARK: remark: each device attends to its own keys, and what these give is joined: 4752 bytes, 10.54 us; otherwise 6291456 bytes, 33.07 us
+// REMARK: remark: devices gather the keys that they share: 196608 bytes, 5.721 us; otherwise 3168 bytes, 10.03 us
 
 // Four million bytes of keys for the last three tokens: a run of each device is a head.
 // CHECK: [[ALL:!t1x8x4x3xf32]] = tensor<1x8x4x3xf32, #tv.view<#mesh, [1, did(tp) * 4, 4, 3]>>

@@ -1,4 +1,11 @@
-// RUN: tessera-opt %s --split-input-file --tv-split-top-k --type-aliases | FileCheck %s
+// RUN: tessera-opt %s --split-input-file --tv-split-top-k=explain=1 --type-aliases 2> %t | FileCheck %s
+// RUN: FileCheck %s --check-prefix=REMARK < %t
+// RUN: tessera-opt %s --split-input-file --tessera="to=propagated explain" -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+
+// REMARK: remark: sends candidates of each run to all devices: 360 bytes, 5.001 us; otherwise 1512 bytes, 5.005 us
+// REMARK: remark: sends all elements to all devices: 384 bytes, 5.001 us; otherwise 576 bytes, 5.002 us
+// REMARK: remark: sends all elements to all devices: 384 bytes, 5.002 us; otherwise 288 bytes, 30 us
+// REMARK: remark: combines one maximum after the other: 15750000 bytes, 62.5 us; otherwise
 
 // 5 of a vocabulary over tp and rows over dp: of each device's 63 tokens, and what fills
 // up the last one's, 5 go to all of a row's devices. Any number of rows, and i64.
