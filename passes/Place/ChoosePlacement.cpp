@@ -19,6 +19,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Place/ChoosePlacement.h"
+#include "Layout/AxisOrder.h"
 #include "Layout/OpCost.h"
 #include "Layout/PlanViews.h"
 #include "TensorView/Notes.h"
@@ -104,6 +105,15 @@ double tv::getWork(Operation *op, const Placement &placement,
 // Candidates
 //===----------------------------------------------------------------------===//
 
+static layout::AxisOrder axisOrderOf(const Placement &placement,
+                                     const layout::Mesh &mesh) {
+  layout::AxisOrder order(mesh);
+  for (const auto *views : {&placement.operands, &placement.results})
+    for (const View &view : *views)
+      order.add(view);
+  return order;
+}
+
 /// For each factor the products to try, whole first.
 static std::vector<std::vector<Product>> getCandidates(const PlacedOp &op) {
   const layout::Rule &rule = op.getRule();
@@ -147,6 +157,7 @@ static std::vector<std::vector<Product>> getCandidates(const PlacedOp &op) {
       llvm::append_range(pieces, layout::axesOf(product));
   if (auto refined = layout::refineAxes(pieces))
     pieces = std::move(*refined);
+  axisOrderOf(actual, op.getMesh()).sort(pieces);
   auto isWanted = [&](const SubAxis &piece, size_t byOtherThan) {
     for (size_t g = 0; g < full.size(); ++g)
       if (g != byOtherThan && llvm::any_of(full[g], [&](const Product &other) {
@@ -176,17 +187,17 @@ static std::vector<std::vector<Product>> getCandidates(const PlacedOp &op) {
 
 /// The axes along which operands are partial and may stay so.
 static llvm::SmallVector<Delay> getDelays(const PlacedOp &op) {
-  llvm::SmallVector<Delay> delays;
-  llvm::SmallVector<SubAxis> seen;
+  std::vector<SubAxis> axes;
   for (const View &view : op.getActual().operands)
     for (const layout::Partial &partial : view.partial)
-      for (const SubAxis &axis : partial.axes) {
-        if (llvm::is_contained(seen, axis))
-          continue;
-        seen.push_back(axis);
-        if (auto delay = op.getDelay(axis))
-          delays.push_back(std::move(*delay));
-      }
+      for (const SubAxis &axis : partial.axes)
+        if (!llvm::is_contained(axes, axis))
+          axes.push_back(axis);
+  axisOrderOf(op.getActual(), op.getMesh()).sort(axes);
+  llvm::SmallVector<Delay> delays;
+  for (const SubAxis &axis : axes)
+    if (auto delay = op.getDelay(axis))
+      delays.push_back(std::move(*delay));
   return delays;
 }
 

@@ -39,8 +39,7 @@ static constexpr int64_t kMaxDevices = 1024;
 /// More ops than this around one value are placed tree by tree.
 static constexpr size_t kMaxAround = 16;
 
-/// The sub-axes in views of values.
-static SmallVector<layout::SubAxis> findAxes(func::FuncOp function) {
+static SmallVector<ViewAttr> findViews(func::FuncOp function) {
   llvm::SetVector<ViewAttr> views;
   auto add = [&](Value value) {
     if (ViewAttr view = getView(value))
@@ -49,18 +48,13 @@ static SmallVector<layout::SubAxis> findAxes(func::FuncOp function) {
   llvm::for_each(function.getArguments(), add);
   for (Operation &op : function.getBody().front())
     llvm::for_each(op.getResults(), add);
-  SmallVector<layout::SubAxis> axes;
-  for (ViewAttr view : views)
-    for (const layout::SubAxis &axis : layout::axesOf(view.getView()))
-      if (!llvm::is_contained(axes, axis))
-        axes.push_back(axis);
-  return axes;
+  return views.takeVector();
 }
 
 Placer::Placer(func::FuncOp function, Moves &moves, const layout::Mesh &mesh,
                llvm::function_ref<void()> beforeChange)
     : function(function), states(getStates(function)), moves(moves), mesh(mesh),
-      ways(moves, mesh, findAxes(function)), beforeChange(beforeChange) {}
+      ways(moves, mesh, findViews(function)), beforeChange(beforeChange) {}
 
 ReshardOp Placer::asMove(Operation *op) {
   auto reshard = dyn_cast_or_null<ReshardOp>(op);

@@ -33,16 +33,22 @@ static constexpr double kMostPlans = 10000, kDeal = 0.2;
 /// In which operands are kept partial.
 static constexpr std::array kCombiners = {layout::Combiner::Sum};
 
-Ways::Ways(Moves &moves, const layout::Mesh &mesh, ArrayRef<SubAxis> named)
-    : moves(moves), mesh(mesh), left(kMostPlans) {
+Ways::Ways(Moves &moves, const layout::Mesh &mesh, ArrayRef<ViewAttr> named)
+    : moves(moves), mesh(mesh), axisOrder(mesh), left(kMostPlans) {
   for (auto [number, axis] : llvm::enumerate(mesh.axes))
     if (axis.size > 1)
       digits.push_back({int(number), 1, axis.size});
   std::vector<SubAxis> all = digits;
-  llvm::append_range(all, named);
+  for (ViewAttr view : named) {
+    axisOrder.add(view.getView());
+    for (const SubAxis &axis : layout::axesOf(view.getView()))
+      if (!llvm::is_contained(all, axis))
+        all.push_back(axis);
+  }
   if (auto parts = layout::refineAxes(std::move(all));
       parts && parts->size() <= kMaxDigits)
     digits = std::move(*parts);
+  axisOrder.sort(digits);
 }
 
 /// Whether there are too many ways to deal the digits to `places`.
@@ -161,8 +167,9 @@ int Ways::scattered(Value value, int view) {
   const layout::PlanViews made(maximum, {extents.begin(), extents.end()}, mesh);
   View whole = views[view];
   whole.partial.clear();
-  auto split = made.scattered(made.canonical(std::move(whole)),
-                              layout::partialAxes(views[view]));
+  std::vector<SubAxis> axes = layout::partialAxes(views[view]);
+  axisOrder.sort(axes);
+  auto split = made.scattered(made.canonical(std::move(whole)), axes);
   if (split && layout::verify(*split, maximum, mesh))
     known->second = numberOf(*split);
   return known->second;
@@ -249,7 +256,7 @@ static void forEachDeal(ArrayRef<SubAxis> digits, Deal &deal,
     return visit();
   forEachDeal(digits.drop_front(), deal, visit);
   for (std::vector<SubAxis> &place : deal)
-    for (size_t at = place.size() + 1; at-- > 0;) { // as in the mesh first
+    for (size_t at = place.size() + 1; at-- > 0;) { // as they are first
       place.insert(place.begin() + at, digits[0]);
       forEachDeal(digits.drop_front(), deal, visit);
       place.erase(place.begin() + at);

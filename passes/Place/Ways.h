@@ -9,6 +9,7 @@
 #ifndef TESSERA_PLACE_WAYS_H
 #define TESSERA_PLACE_WAYS_H
 
+#include "Layout/AxisOrder.h"
 #include "Place/ChoosePlacement.h"
 
 #include <map>
@@ -30,9 +31,8 @@ struct Way {
 /// axis of 4 is two digits of 2, unless the mesh has many.
 class Ways {
 public:
-  /// Axes are cut where those that are `named` begin and end.
-  Ways(Moves &moves, const layout::Mesh &mesh,
-       llvm::ArrayRef<layout::SubAxis> named);
+  /// Axes are cut where those of `named` begin and end.
+  Ways(Moves &moves, const layout::Mesh &mesh, llvm::ArrayRef<ViewAttr> named);
 
   /// Sizes may be small, too (Moves::setSmall): times are from now on those of
   /// typical runs, and `weight` times those of small ones.
@@ -88,6 +88,7 @@ private:
 
   Moves &moves;
   const layout::Mesh &mesh;
+  layout::AxisOrder axisOrder;
   double weightOfSmall = 0;
   double left;
   std::vector<layout::SubAxis> digits;

@@ -72,7 +72,9 @@ def PropagateShardingsPass
     (Layout/OpCost.h, Layout/Planner.h). A tie waits until nothing else changes, for
     another view may decide it; then the weight stays. Of the other split goes on
     what the first leaves: of `did(tp) * did(dp) * _` beside `did(dp) * _` it is
-    `did(tp) * _`. The result does not depend on the order of ops or operands.
+    `did(tp) * _`. The result does not depend on the order of ops or operands, nor on
+    the names of axes or their order in the mesh: what nothing else decides the axis
+    does that appears first in the views of arguments, then of results.
     `explain` says in remarks where each split comes from, and why others were not
     taken, with the bytes and the time of either choice.
 

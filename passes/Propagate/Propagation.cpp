@@ -49,7 +49,8 @@ static bool leavesPartial(const layout::Rule &rule, int factor) {
 
 Propagation::Propagation(layout::Mesh mesh, const layout::Machine &machine,
                          bool explain)
-    : explain(explain), mesh(std::move(mesh)), plans(this->mesh, machine) {}
+    : explain(explain), mesh(std::move(mesh)), axisOrder(this->mesh),
+      plans(this->mesh, machine) {}
 
 int Propagation::addTensor(Tensor tensor) {
   nodesOfTensor.emplace_back();
@@ -131,6 +132,8 @@ void Propagation::findDepths() {
 
 Status Propagation::run() {
   findDepths();
+  for (const Tensor &tensor : tensors)
+    axisOrder.add(tensor.view);
   std::set<int64_t> priorities = {0};
   for (const Tensor &tensor : tensors)
     priorities.insert(tensor.priority.begin(), tensor.priority.end());
@@ -327,6 +330,8 @@ void Propagation::scatterReturned(int tensor) {
   const Sum sum = findSum(tensor);
   if (sum.axes.empty() || layout::overlap(sum.axes, layout::axesOf(t.view)))
     return;
+  std::vector<SubAxis> summed = layout::merged(sum.axes);
+  axisOrder.sort(summed);
   // Blocks over more devices, of the first dimension that has as many or else
   // enough elements.
   std::map<int, std::optional<View>> views;
@@ -337,14 +342,14 @@ void Propagation::scatterReturned(int tensor) {
           return factor.kind == layout::Factor::Kind::Device ||
                  &factor == &product.back();
         });
-    const std::vector<SubAxis> axes = layout::axesOf(product);
+    const std::vector<SubAxis> axes = layout::axesAsWritten(product);
     const int64_t parts = layout::sizeOf(axes) * layout::sizeOf(sum.axes);
     if (!isBlocks || (divides ? t.shape[d] % parts != 0 : t.typical[d] < parts))
       return false;
     product.clear();
     for (const SubAxis &axis : axes)
       product.push_back(layout::Factor::device(axis));
-    for (const SubAxis &axis : layout::merged(sum.axes))
+    for (const SubAxis &axis : summed)
       product.push_back(layout::Factor::device(axis));
     product.push_back(layout::Factor::rest());
     View view = t.view;
@@ -447,7 +452,7 @@ bool Propagation::merge(std::vector<Proposal> &proposals, Direction direction) {
                        return ofA < ofB;
                      auto last = [&](const Proposal &p) {
                        return std::pair(nameless(p.to.product),
-                                        layout::toString(p.to.product, mesh));
+                                        axisOrder.numbered(p.to.product));
                      };
                      return last(a) < last(b);
                    });

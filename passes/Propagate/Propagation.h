@@ -61,6 +61,7 @@
 #ifndef TESSERA_PROPAGATE_PROPAGATION_H
 #define TESSERA_PROPAGATE_PROPAGATION_H
 
+#include "Layout/AxisOrder.h"
 #include "Layout/OpCost.h"
 
 #include <functional>
@@ -233,11 +234,12 @@ private:
       log.push_back({tensor, taken, text()});
   }
   std::string describe(const Proposal &proposal) const;
-  /// With each axis's size for its number: names of axes decide last.
+  /// With each axis's size for its number: which axes they are decides last.
   layout::Product nameless(layout::Product product) const;
 
   bool explain;
   layout::Mesh mesh;
+  layout::AxisOrder axisOrder;
   mutable layout::Plans plans; ///< each made once
   std::vector<Tensor> tensors;
   std::vector<Node> nodes;

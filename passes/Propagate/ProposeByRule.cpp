@@ -303,7 +303,7 @@ void Propagation::ByRule::collect(int64_t priority) {
                      auto last = [&](const Candidate &c) {
                        return std::tuple(
                            graph.nameless(c.dim.product), placeInResults(c),
-                           layout::toString(c.dim.product, graph.mesh));
+                           graph.axisOrder.numbered(c.dim.product));
                      };
                      return last(a) < last(b);
                    });

@@ -8,7 +8,11 @@ mesh axes by other names, and in another order; with transposes and reshapes bet
 undo each other. The modelled time of all moves, from the planner's remarks, must be that
 of the first.
 
-    invariance.py --build build --programs 200 --seed 0
+The trees of placement.py, many of equal extents, over two axes of equal sizes or not:
+with axes by other names, and in another order, and operands swapped. What their ops and
+moves take must be the same.
+
+    invariance.py --build build --programs 200 --trees 40 --seed 0
 """
 import argparse
 import collections
@@ -17,6 +21,8 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+
+import placement
 
 EXTENTS = (4, 8, 12, 24)
 WAYS = ("as it is", "swapped", "transposed", "renamed", "reordered", "with what changes nothing",
@@ -116,10 +122,70 @@ class Program:
                 + "\n".join(lines) + f"\n  return {y[0]} : {y[1]}\n}}\n")
 
 
+def renamed(text):
+    """Axes by names of which the other one comes first."""
+    for axis, other in (("x", "q"), ("y", "b")):
+        text = re.sub(rf"\b{axis}( =|\))", rf"{other}\1", text)
+    return text
+
+
+def reordered(text):
+    return re.sub(r"<(\w = \d), (\w = \d)>", r"<\2, \1>", text)
+
+
+def swapped(text):
+    view = r"tensor<[^#>]*(?:#tv.view<#tv.mesh<[^>]*>[^>]*>)?>"
+    return re.sub(rf"(tv\.(?:add|mul)) (%\w+), (%\w+) : \(({view}), ({view})\)",
+                  r"\1 \3, \2 : (\5, \4)", text)
+
+
+TREE_WAYS = {
+    "as it is": lambda text: text,
+    "renamed": renamed,
+    "reordered": reordered,
+    "renamed and reordered": lambda text: renamed(reordered(text)),
+    "swapped": swapped,
+}
+TREE_EXTENTS = (*placement.EXTENTS, (12,), (6144,))
+
+
+def compare_trees(build, count, rng):
+    """The number of trees that take another time in another way."""
+    programs = [placement.Program(f"f{number}_{i}", rng, mesh, TREE_EXTENTS)
+                for number, mesh in enumerate(placement.MESHES[:2]) for i in range(count)]
+    text, starts = "", {}
+    for way, write in TREE_WAYS.items():
+        for program in programs:
+            starts[text.count("\n") + 1] = program, way
+            text += write(program.text.replace("@f", f"@f{len(starts)}_"))
+    run = subprocess.run([Path(build) / "bin/tessera-opt", "-", "-o", "/dev/null",
+                          "--pass-pipeline=builtin.module(tv-bind,func.func("
+                          "tv-propagate-shardings,tv-decompose-reshardings,"
+                          "tv-elide-reshards,tv-place-together),test-placement)"],
+                         input=text, capture_output=True, text=True)
+    if run.returncode:
+        sys.exit(run.stderr[-3000:])
+    takes = collections.defaultdict(dict)
+    for line, us in re.findall(r"<stdin>:(\d+):\d+: remark: takes ([\d.]+) us", run.stderr):
+        program, way = starts[int(line)]
+        takes[program][way] = float(us)
+    wrong = 0
+    for program in programs:
+        times = takes[program]
+        if len(times) < len(TREE_WAYS):
+            sys.exit(f"no time of a tree: {times}\n{program.text}")
+        if max(times.values()) > 1.0001 * min(times.values()) + 0.005:
+            wrong += 1
+            print(f"{times}\n{program.text}")
+    print(f"{len(programs)} trees, {wrong} with another time")
+    return wrong
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", default="build")
     parser.add_argument("--programs", type=int, default=200)
+    parser.add_argument("--trees", type=int, default=40, help="over each mesh")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     rng = random.Random(args.seed)
@@ -160,8 +226,9 @@ def main():
                   f"{programs[number].write('main', WAYS[0])}")
     moving = sum(times[i] > 0 for i in range(args.programs))
     print(f"{args.programs} programs, {moving} of which move; with another time: {dict(wrong)}")
+    wrong_trees = compare_trees(args.build, args.trees, rng)
     # Programs that move nothing say nothing.
-    sys.exit(bool(wrong) or moving < args.programs // 2)
+    sys.exit(bool(wrong or wrong_trees) or moving < args.programs // 2)
 
 
 if __name__ == "__main__":
